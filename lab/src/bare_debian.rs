@@ -16,14 +16,8 @@ pub const USER: &str = "pi";
 
 /// Programs that build such a root and enter it.
 pub const TOOLS: &[tools::Tool] = &[
-    tools::Tool {
-        program: "mmdebstrap",
-        package: "mmdebstrap",
-    },
-    tools::Tool {
-        program: "unshare",
-        package: "util-linux",
-    },
+    tools::Tool { program: "mmdebstrap", package: "mmdebstrap" },
+    tools::Tool { program: "unshare", package: "util-linux" },
 ];
 
 /// What Debian's installer adds to the smallest system, as far as instructions use it.
@@ -87,14 +81,7 @@ impl BareDebian {
     /// When the namespaces cannot be made.
     pub fn run(&self, user: &str, script: &str) -> Result<Output> {
         let mut enter: Command = tools::command("unshare");
-        enter.args([
-            "--mount",
-            "--pid",
-            "--uts",
-            "--ipc",
-            "--fork",
-            "--kill-child",
-        ]);
+        enter.args(["--mount", "--pid", "--uts", "--ipc", "--fork", "--kill-child"]);
         enter.args(["sh", "-c", ENTER, "enter"]);
         enter.arg(self.path("/")).args([user, script]);
         let output = enter.stdin(Stdio::null()).output();
@@ -121,11 +108,7 @@ fn user() -> String {
 }
 
 fn make(suite: &str, user: &str, archive: &Path) -> Result<()> {
-    let source = format!(
-        "deb [signed-by={}] {} {suite} main",
-        tree::KEYRING,
-        tree::mirror()?
-    );
+    let source = format!("deb [signed-by={}] {} {suite} main", tree::KEYRING, tree::mirror()?);
     tools::run(
         tools::command("mmdebstrap")
             .args(["--quiet", "--mode=root", "--variant=minbase"])

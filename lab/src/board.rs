@@ -84,14 +84,8 @@ impl Board {
     #[must_use]
     pub fn emulator(self) -> Tool {
         match self {
-            Self::Pi3 => Tool {
-                program: "qemu-system-aarch64",
-                package: "qemu-system-arm",
-            },
-            Self::Pc => Tool {
-                program: "qemu-system-x86_64",
-                package: "qemu-system-x86",
-            },
+            Self::Pi3 => Tool { program: "qemu-system-aarch64", package: "qemu-system-arm" },
+            Self::Pc => Tool { program: "qemu-system-x86_64", package: "qemu-system-x86" },
         }
     }
 
@@ -111,15 +105,9 @@ impl Board {
                 "sd_mod",
                 "ext4",
             ],
-            Self::Pc => &[
-                "sdhci-pci",
-                "mmc_block",
-                "xhci-pci",
-                "usb-storage",
-                "uas",
-                "sd_mod",
-                "ext4",
-            ],
+            Self::Pc => {
+                &["sdhci-pci", "mmc_block", "xhci-pci", "usb-storage", "uas", "sd_mod", "ext4"]
+            }
         }
     }
 
@@ -176,10 +164,7 @@ impl Board {
     #[must_use]
     pub fn overlays(self) -> &'static [(&'static str, &'static str)] {
         match self {
-            Self::Pi3 => &[(
-                "disable-bt",
-                include_str!("../board/pi3/disable-bt-overlay.dts"),
-            )],
+            Self::Pi3 => &[("disable-bt", include_str!("../board/pi3/disable-bt-overlay.dts"))],
             Self::Pc => &[],
         }
     }
@@ -259,10 +244,7 @@ impl Board {
                 "-nodefaults",
             ],
         };
-        arguments
-            .iter()
-            .map(|&argument| argument.to_owned())
-            .collect()
+        arguments.iter().map(|&argument| argument.to_owned()).collect()
     }
 }
 
@@ -275,12 +257,7 @@ mod tests {
         let throttle: Throttle = "20000000,1500".parse().unwrap();
         assert_eq!(throttle.bytes_per_second, 20_000_000);
         assert_eq!(throttle.operations_per_second, 1500);
-        assert!(
-            "20M,1500"
-                .parse::<Throttle>()
-                .unwrap_err()
-                .contains("BYTES,IOPS")
-        );
+        assert!("20M,1500".parse::<Throttle>().unwrap_err().contains("BYTES,IOPS"));
         assert!("20".parse::<Throttle>().is_err());
     }
 }

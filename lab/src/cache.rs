@@ -94,9 +94,7 @@ impl Cache {
     pub fn sweep(&self) {
         for entry in fs::read_dir(&self.root).into_iter().flatten().flatten() {
             let name = entry.file_name();
-            let owner = name
-                .to_str()
-                .and_then(|name| name.strip_prefix(WORK_PREFIX));
+            let owner = name.to_str().and_then(|name| name.strip_prefix(WORK_PREFIX));
             let owner = owner.and_then(|rest| rest.split('-').next());
             if owner.is_some_and(|pid| !Path::new("/proc").join(pid).exists()) {
                 let _ = fs::remove_dir_all(entry.path());
@@ -186,9 +184,7 @@ mod tests {
         let build = |path: &Path| Ok(fs::write(path.join("whole"), "whole")?);
         let path = cache.entry("thing", &key, build).unwrap();
         assert!(path.join("whole").exists());
-        let again = cache
-            .entry("thing", &key, |_| bail!("built twice"))
-            .unwrap();
+        let again = cache.entry("thing", &key, |_| bail!("built twice")).unwrap();
         assert_eq!(path, again);
     }
 
@@ -214,9 +210,7 @@ mod tests {
         let path = cache
             .entry("thing", &key, |slow| {
                 fs::write(slow.join("by"), "slow")?;
-                cache.entry("thing", &key, |fast| {
-                    Ok(fs::write(fast.join("by"), "fast")?)
-                })?;
+                cache.entry("thing", &key, |fast| Ok(fs::write(fast.join("by"), "fast")?))?;
                 Ok(())
             })
             .unwrap();

@@ -23,14 +23,8 @@ const ON_BOARD: &str = "/run/lab/capture";
 /// # Errors
 /// When the board does not start or the survey fails.
 pub fn record(cache: &Cache, board: Board, rubus: &Path, out: &Path) -> Result<()> {
-    let options = Options {
-        push: vec![rubus.to_path_buf()],
-        ..Options::default()
-    };
-    let name = rubus
-        .file_name()
-        .context("the program has no name")?
-        .to_string_lossy();
+    let options = Options { push: vec![rubus.to_path_buf()], ..Options::default() };
+    let name = rubus.file_name().context("the program has no name")?.to_string_lossy();
     let mut session = Session::boot(cache, board, &options)?;
     // The slash asks for a directory.
     let said = session.must(&format!("{name} survey --save {ON_BOARD}/"), "root", LIMIT)?;
@@ -49,9 +43,7 @@ pub fn record(cache: &Cache, board: Board, rubus: &Path, out: &Path) -> Result<(
 fn label(board: Board, manifest: &Path) -> Result<()> {
     let text = fs::read_to_string(manifest).with_context(|| format!("no {manifest:?}"))?;
     let value: Value = serde_json::from_str(&text).context("the manifest is not JSON")?;
-    let old = value["label"]
-        .as_str()
-        .context("the manifest has no label")?;
+    let old = value["label"].as_str().context("the manifest has no label")?;
     let version = tools::run(tools::command(board.emulator().program).arg("--version"))?;
     let version = String::from_utf8_lossy(&version);
     let version = version.lines().next().unwrap_or("an unknown emulator");

@@ -50,12 +50,7 @@ pub struct Settings {
 
 impl Default for Settings {
     fn default() -> Self {
-        Self {
-            suite: "trixie".into(),
-            osds: 4,
-            osd_bytes: 6 << 30,
-            link: None,
-        }
+        Self { suite: "trixie".into(), osds: 4, osd_bytes: 6 << 30, link: None }
     }
 }
 
@@ -82,12 +77,7 @@ pub fn root(cache: &Cache, suite: &str) -> Result<PathBuf> {
         let root = place.join("root");
         tools::run(
             tools::command("mmdebstrap")
-                .args([
-                    "--quiet",
-                    "--mode=root",
-                    "--variant=minbase",
-                    "--skip=check/qemu",
-                ])
+                .args(["--quiet", "--mode=root", "--variant=minbase", "--skip=check/qemu"])
                 // The index of a release in the making may have expired.
                 .arg("--aptopt=Acquire::Check-Valid-Until \"false\"")
                 .arg(format!("--include={PACKAGES}"))
@@ -154,14 +144,8 @@ impl Cluster {
             BufReader::new(stdout).read_line(&mut line)?;
         }
         let init = line.trim().parse();
-        let cluster = Self {
-            init: init.unwrap_or(0),
-            holder,
-            root,
-            place,
-            _work: work,
-            osds: settings.osds,
-        };
+        let cluster =
+            Self { init: init.unwrap_or(0), holder, root, place, _work: work, osds: settings.osds };
         ensure!(
             cluster.init > 0,
             "the namespaces of the cluster could not be made (this needs root)"
@@ -181,54 +165,22 @@ impl Cluster {
             "--cap", "mon", "allow *", "--cap", "osd", "allow *", "--cap", "mgr", "allow *",
             "--cap", "mds", "allow *",
         ];
-        let mut admin = vec![
-            "--create-keyring",
-            &keyring,
-            "--gen-key",
-            "-n",
-            "client.admin",
-        ];
+        let mut admin = vec!["--create-keyring", &keyring, "--gen-key", "-n", "client.admin"];
         admin.extend(all);
         self.run("ceph-authtool", &admin)?;
         self.run(
             "ceph-authtool",
-            &[
-                &keyring,
-                "--gen-key",
-                "-n",
-                "mon.",
-                "--cap",
-                "mon",
-                "allow *",
-            ],
+            &[&keyring, "--gen-key", "-n", "mon.", "--cap", "mon", "allow *"],
         )?;
         let address = format!("[v2:{MONITOR}:3300,v1:{MONITOR}:6789]");
         let map = format!("{PLACE}/monmap");
         self.run(
             "monmaptool",
-            &[
-                "--create",
-                "--clobber",
-                "--fsid",
-                &fsid,
-                "--addv",
-                "a",
-                &address,
-                &map,
-            ],
+            &["--create", "--clobber", "--fsid", &fsid, "--addv", "a", &address, &map],
         )?;
-        self.run(
-            "ceph-mon",
-            &["--mkfs", "-i", "a", "--monmap", &map, "--keyring", &keyring],
-        )?;
+        self.run("ceph-mon", &["--mkfs", "-i", "a", "--monmap", &map, "--keyring", &keyring])?;
         self.run("ceph-mon", &["-i", "a"])?;
-        self.ceph(&[
-            "config",
-            "set",
-            "mon",
-            "auth_allow_insecure_global_id_reclaim",
-            "false",
-        ])?;
+        self.ceph(&["config", "set", "mon", "auth_allow_insecure_global_id_reclaim", "false"])?;
         let manager = format!("{PLACE}/mgr.x/keyring");
         self.ceph(&[
             "auth",
@@ -273,13 +225,9 @@ impl Cluster {
     /// When the kernel refuses.
     pub fn limit_link(&self, osd: u32, rate: &str) -> Result<()> {
         let (space, port) = (format!("osd{osd}"), format!("p{osd}"));
-        let limit = [
-            "root", "tbf", "rate", rate, "burst", "256kb", "latency", "50ms",
-        ];
+        let limit = ["root", "tbf", "rate", rate, "burst", "256kb", "latency", "50ms"];
         // Up on the board's side, down on the switch's.
-        let mut up = vec![
-            "ip", "netns", "exec", &space, "tc", "qdisc", "replace", "dev", "eth0",
-        ];
+        let mut up = vec!["ip", "netns", "exec", &space, "tc", "qdisc", "replace", "dev", "eth0"];
         up.extend(limit);
         self.outside(&up)?;
         let mut down = vec!["tc", "qdisc", "replace", "dev", &port];
@@ -294,22 +242,9 @@ impl Cluster {
         let uuid = uuid()?;
         let key = self.run("ceph-authtool", &["--gen-print-key"])?;
         let key = key.trim();
-        fs::write(
-            directory.join("new.json"),
-            format!("{{\"cephx_secret\":\"{key}\"}}"),
-        )?;
-        self.ceph(&[
-            "osd",
-            "new",
-            &uuid,
-            &id,
-            "-i",
-            &format!("{PLACE}/osd.{osd}/new.json"),
-        ])?;
-        fs::write(
-            directory.join("keyring"),
-            format!("[osd.{osd}]\n\tkey = {key}\n"),
-        )?;
+        fs::write(directory.join("new.json"), format!("{{\"cephx_secret\":\"{key}\"}}"))?;
+        self.ceph(&["osd", "new", &uuid, &id, "-i", &format!("{PLACE}/osd.{osd}/new.json")])?;
+        fs::write(directory.join("keyring"), format!("[osd.{osd}]\n\tkey = {key}\n"))?;
         let space = format!("osd{osd}");
         tools::run(self.inside(Some(&space), "ceph-osd").args([
             "-i",
@@ -384,15 +319,7 @@ impl Cluster {
     /// When the monitor refuses.
     pub fn replicated_pool(&self, name: &str, groups: u32, copies: u32) -> Result<()> {
         let (groups, copies) = (groups.to_string(), copies.to_string());
-        self.ceph(&[
-            "osd",
-            "pool",
-            "create",
-            name,
-            &groups,
-            &groups,
-            "replicated",
-        ])?;
+        self.ceph(&["osd", "pool", "create", name, &groups, &groups, "replicated"])?;
         self.ceph(&["osd", "pool", "set", name, "size", &copies])?;
         Ok(())
     }
@@ -424,9 +351,7 @@ impl Cluster {
             words.push("stripe_unit=16384");
         }
         self.ceph(&words)?;
-        self.ceph(&[
-            "osd", "pool", "create", name, &groups, &groups, "erasure", &profile,
-        ])?;
+        self.ceph(&["osd", "pool", "create", name, &groups, &groups, "erasure", &profile])?;
         self.ceph(&["osd", "pool", "set", name, "allow_ec_overwrites", "true"])?;
         if fast {
             self.ceph(&["osd", "pool", "set", name, "allow_ec_optimizations", "true"])?;
@@ -452,10 +377,8 @@ impl Cluster {
     pub fn wait_clean(&self, limit: Duration) -> Result<()> {
         self.wait("all placement groups are active and clean", limit, || {
             let found = self.json(&["pg", "stat"])?;
-            let states = found["pg_summary"]["num_pg_by_state"]
-                .as_array()
-                .cloned()
-                .unwrap_or_default();
+            let states =
+                found["pg_summary"]["num_pg_by_state"].as_array().cloned().unwrap_or_default();
             let clean = states.iter().all(|state| state["name"] == "active+clean");
             // Those of a new pool are reported some seconds after it was made.
             let reported = sum_of(&states, "num");
@@ -497,8 +420,7 @@ impl Cluster {
         for osd in 0..self.osds {
             let space = format!("osd{osd}");
             let printed = tools::run(
-                self.entered()
-                    .args(["ip", "-n", &space, "-s", "-j", "link", "show", "eth0"]),
+                self.entered().args(["ip", "-n", &space, "-s", "-j", "link", "show", "eth0"]),
             )?;
             let found: Value = serde_json::from_slice(&printed)?;
             sum += found[0]["stats64"]["rx"]["bytes"]
@@ -514,8 +436,7 @@ impl Cluster {
     /// When it does not run.
     pub fn osd_process(&self, osd: u32) -> Result<rustix::process::Pid> {
         let wanted = format!("ceph-osd\0-i\0{osd}\0");
-        self.process(|line| line == wanted)
-            .with_context(|| format!("osd.{osd} does not run"))
+        self.process(|line| line == wanted).with_context(|| format!("osd.{osd} does not run"))
     }
 
     /// Kills an OSD without a warning, and waits until `up` others are left.
@@ -602,14 +523,7 @@ impl Drop for Cluster {
 /// A command in the namespaces of a process.
 fn namespaces(init: u32) -> Command {
     let mut command = tools::command("nsenter");
-    command.args([
-        "--target",
-        &init.to_string(),
-        "--mount",
-        "--pid",
-        "--net",
-        "--",
-    ]);
+    command.args(["--target", &init.to_string(), "--mount", "--pid", "--net", "--"]);
     command
 }
 
@@ -620,9 +534,7 @@ pub(crate) fn enter(init: u32, root: &Path, space: Option<&str>) -> Command {
         command.args(["ip", "netns", "exec", space]);
     }
     command.arg("chroot").arg(root);
-    command
-        .args(["env", "LC_ALL=C.UTF-8"])
-        .arg(format!("CEPH_CONF={PLACE}/ceph.conf"));
+    command.args(["env", "LC_ALL=C.UTF-8"]).arg(format!("CEPH_CONF={PLACE}/ceph.conf"));
     command
 }
 

@@ -68,9 +68,7 @@ impl Running {
     /// # Errors
     /// When the holder cannot be reached.
     pub fn end(&self, cache: &Cache) -> Result<()> {
-        let pid = i32::try_from(self.holder)
-            .ok()
-            .and_then(rustix::process::Pid::from_raw);
+        let pid = i32::try_from(self.holder).ok().and_then(rustix::process::Pid::from_raw);
         let pid = pid.context("no number of a process")?;
         rustix::process::kill_process(pid, rustix::process::Signal::KILL)
             .context("could not end the cluster")?;

@@ -84,11 +84,7 @@ impl Channel {
                 }
             }
         });
-        Ok(Self {
-            output: connection,
-            lines,
-            followed: Vec::new(),
-        })
+        Ok(Self { output: connection, lines, followed: Vec::new() })
     }
 
     /// Waits until the agent listens; gives the board's uptime in seconds. `alive` is asked every
@@ -200,26 +196,18 @@ impl Channel {
     /// # Errors
     /// When a path does not exist on the board or the archive arrived damaged.
     pub fn pull(&mut self, paths: &[&str], limit: Duration) -> Result<Vec<u8>> {
-        let list: String = paths
-            .iter()
-            .map(|path| format!("{}\n", path.trim_start_matches('/')))
-            .collect();
+        let list: String =
+            paths.iter().map(|path| format!("{}\n", path.trim_start_matches('/'))).collect();
         self.request(&list)?;
         self.send("PULL")?;
         let outcome = self.outcome(limit, &mut |_| {})?;
         if outcome.status != 0 {
-            bail!(
-                "could not pack {paths:?} on the board: {}",
-                outcome.complaint_text().trim()
-            );
+            bail!("could not pack {paths:?} on the board: {}", outcome.complaint_text().trim());
         }
         let archive = base64_decoded(&outcome.output).context("the archive arrived damaged")?;
         let sum = sha256(&archive);
         if outcome.sum.as_deref() != Some(&sum) {
-            bail!(
-                "the archive arrived damaged: {sum} instead of {:?}",
-                outcome.sum
-            );
+            bail!("the archive arrived damaged: {sum} instead of {:?}", outcome.sum);
         }
         Ok(archive)
     }
@@ -251,10 +239,7 @@ impl Channel {
     fn expect(&self, wanted: &str) -> Result<()> {
         let line = self.next(REPLY_LIMIT)?;
         if line != wanted.as_bytes() {
-            bail!(
-                "the agent said {:?} instead of {wanted}",
-                String::from_utf8_lossy(&line)
-            );
+            bail!("the agent said {:?} instead of {wanted}", String::from_utf8_lossy(&line));
         }
         Ok(())
     }
@@ -285,12 +270,7 @@ impl Channel {
                 sum = Some(value.to_owned());
             } else if let Some(value) = text.strip_prefix("@STATUS ") {
                 let status = value.parse().context("the agent's status is no number")?;
-                return Ok(Outcome {
-                    status,
-                    output,
-                    complaint,
-                    sum,
-                });
+                return Ok(Outcome { status, output, complaint, sum });
             } else {
                 bail!("the agent said {text:?} instead of a status");
             }
@@ -397,10 +377,7 @@ mod tests {
     #[test]
     fn last_line_break_is_kept_exactly() {
         let with = outcome(b"o a\no \no b\n\n@OUTPUT\n\n@COMPLAINT\n@STATUS 3\n").unwrap();
-        assert_eq!(
-            (with.status, with.output.as_slice()),
-            (3, b"a\n\nb\n".as_slice())
-        );
+        assert_eq!((with.status, with.output.as_slice()), (3, b"a\n\nb\n".as_slice()));
         let without = outcome(b"o a\n@OUTPUT\ne x\n@COMPLAINT\n@STATUS 0\n").unwrap();
         assert_eq!(without.output, b"a");
         assert_eq!(without.complaint, b"x");
@@ -418,9 +395,7 @@ mod tests {
 
     #[test]
     fn a_foreign_line_is_an_error() {
-        let error = outcome(b"o a\n[ 3.1] oops\n@OUTPUT\n")
-            .unwrap_err()
-            .to_string();
+        let error = outcome(b"o a\n[ 3.1] oops\n@OUTPUT\n").unwrap_err().to_string();
         assert!(error.contains("[ 3.1] oops"), "{error}");
     }
 
@@ -437,10 +412,7 @@ mod tests {
         assert_eq!(board.follow(limit, &mut see).unwrap(), None);
         assert_eq!(seen, b"1\n2\n");
         let outcome = board.follow(limit, &mut |_| true).unwrap().unwrap();
-        assert_eq!(
-            (outcome.status, outcome.output.as_slice()),
-            (7, b"1\n2\n3\n".as_slice())
-        );
+        assert_eq!((outcome.status, outcome.output.as_slice()), (7, b"1\n2\n3\n".as_slice()));
     }
 
     #[test]
@@ -455,16 +427,10 @@ mod tests {
     fn base64_is_the_usual_one() {
         for (plain, encoded) in [("", ""), ("f", "Zg=="), ("fo", "Zm8="), ("foo", "Zm9v")] {
             assert_eq!(base64_encoded(plain.as_bytes()), encoded);
-            assert_eq!(
-                base64_decoded(encoded.as_bytes()).unwrap(),
-                plain.as_bytes()
-            );
+            assert_eq!(base64_decoded(encoded.as_bytes()).unwrap(), plain.as_bytes());
         }
         let all: Vec<u8> = (0..=255).collect();
-        assert_eq!(
-            base64_decoded(base64_encoded(&all).as_bytes()).unwrap(),
-            all
-        );
+        assert_eq!(base64_decoded(base64_encoded(&all).as_bytes()).unwrap(), all);
         assert!(base64_decoded(b"a*bc").is_err());
     }
 }

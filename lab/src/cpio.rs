@@ -27,9 +27,7 @@ impl Archive {
     pub fn directory(&mut self, path: &str) {
         let mut end = 0;
         while end < path.len() {
-            end = path[end + 1..]
-                .find('/')
-                .map_or(path.len(), |at| end + 1 + at);
+            end = path[end + 1..].find('/').map_or(path.len(), |at| end + 1 + at);
             let prefix = &path[..end];
             if self.directories.insert(prefix.to_owned()) {
                 self.member(prefix, TYPE_DIRECTORY | 0o755, &[]);
@@ -64,8 +62,7 @@ impl Archive {
         let fields = [self.inode, mode, 0, 0, 1, 0, size, 0, 0, 0, 0, name_size, 0];
         self.bytes.extend_from_slice(b"070701");
         for field in fields {
-            self.bytes
-                .extend_from_slice(format!("{field:08x}").as_bytes());
+            self.bytes.extend_from_slice(format!("{field:08x}").as_bytes());
         }
         self.bytes.extend_from_slice(path.as_bytes());
         self.bytes.push(0);
@@ -91,10 +88,7 @@ mod tests {
         if crate::tools::find("cpio").is_none() {
             use std::io::stderr;
             writeln!(stderr(), "SKIPPED: cpio is not installed").unwrap();
-            assert!(
-                !crate::product::all_required(),
-                "cpio is required (RUBUS_REQUIRE_ALL)"
-            );
+            assert!(!crate::product::all_required(), "cpio is required (RUBUS_REQUIRE_ALL)");
             return;
         }
         let mut archive = Archive::new();
@@ -109,12 +103,7 @@ mod tests {
             .stdin(Stdio::piped())
             .spawn()
             .unwrap();
-        reader
-            .stdin
-            .take()
-            .unwrap()
-            .write_all(&archive.finish())
-            .unwrap();
+        reader.stdin.take().unwrap().write_all(&archive.finish()).unwrap();
         assert!(reader.wait().unwrap().success());
         let read = |name: &str| std::fs::read(directory.path().join(name)).unwrap();
         assert_eq!(read("init"), b"#!/bin/sh\n");

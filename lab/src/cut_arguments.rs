@@ -76,12 +76,7 @@ pub(crate) struct CutArguments {
     #[arg(long, requires = "lossy", value_name = "DIR")]
     pub(crate) record: Option<PathBuf>,
     /// Instead of this, make --runs cuts from the recording in this directory, and judge them without a board
-    #[arg(
-        long,
-        requires = "lossy",
-        value_name = "DIR",
-        conflicts_with = "record"
-    )]
+    #[arg(long, requires = "lossy", value_name = "DIR", conflicts_with = "record")]
     pub(crate) replay: Option<PathBuf>,
     /// With --replay: start each N-th cut, and every one that looks bad, on a board too; 0 for none
     #[arg(long, default_value_t = 25, value_name = "N")]
@@ -165,10 +160,7 @@ fn left_out(text: &str) -> Result<LeftOut, String> {
     let split = text.split_once(',');
     let found = split.and_then(|(call, number)| Some((call, number.parse().ok()?)));
     let (call, number) = found.ok_or("a call and its number, as fsync,3")?;
-    Ok(LeftOut {
-        call: call.to_owned(),
-        number,
-    })
+    Ok(LeftOut { call: call.to_owned(), number })
 }
 
 /// The way that a command goes.

@@ -74,10 +74,7 @@ impl Drives {
     /// Those of a card and of USB disks in files that hold their bytes.
     #[must_use]
     pub fn of_files(card: &Path, usb: &[(&Path, UsbDisk)]) -> Self {
-        let raw = |path: &Path| Drive {
-            path: path.to_path_buf(),
-            format: Format::Raw,
-        };
+        let raw = |path: &Path| Drive { path: path.to_path_buf(), format: Format::Raw };
         let usb = usb.iter().map(|(path, disk)| UsbDrive {
             drive: raw(path),
             serial: disk.serial.clone(),
@@ -165,10 +162,8 @@ impl Drives {
             nodes.push(log_node("sd", &below, &log));
             below = "sd-logged".to_owned();
         }
-        nodes.push(
-            json!({"driver": "throttle", "node-name": "sd", "throttle-group": "limits-sd",
-            "file": below, "discard": "unmap"}),
-        );
+        nodes.push(json!({"driver": "throttle", "node-name": "sd", "throttle-group": "limits-sd",
+            "file": below, "discard": "unmap"}));
         for node in nodes {
             push(arguments, "-blockdev", node.to_string());
         }
@@ -283,10 +278,7 @@ pub fn usb_device(board: Board, number: usize, usb: &UsbDrive, one_plug: bool) -
 /// The limits of a throttle group, as the emulator's objects have them.
 #[must_use]
 pub fn limits(throttle: Option<Throttle>) -> Value {
-    let throttle = throttle.unwrap_or(Throttle {
-        bytes_per_second: 0,
-        operations_per_second: 0,
-    });
+    let throttle = throttle.unwrap_or(Throttle { bytes_per_second: 0, operations_per_second: 0 });
     json!({"bps-total": throttle.bytes_per_second, "iops-total": throttle.operations_per_second})
 }
 
@@ -306,10 +298,7 @@ mod tests {
     use super::*;
 
     fn raw(path: &str) -> Drive {
-        Drive {
-            path: path.into(),
-            format: Format::Raw,
-        }
+        Drive { path: path.into(), format: Format::Raw }
     }
 
     fn drives(disks: usize) -> Drives {
@@ -322,10 +311,7 @@ mod tests {
         });
         Drives {
             sd: Some(raw("/a,b")),
-            limits_sd: Some(Throttle {
-                bytes_per_second: 5,
-                operations_per_second: 0,
-            }),
+            limits_sd: Some(Throttle { bytes_per_second: 5, operations_per_second: 0 }),
             usb: usb.collect(),
             card_in_reader: false,
             log_directory: None,
@@ -354,10 +340,8 @@ mod tests {
         let mut logged = drives(2);
         (logged.card_in_reader, logged.log_directory) = (true, Some("/logs".into()));
         let arguments = logged.arguments(Board::Pc);
-        let nodes: Vec<Value> = arguments
-            .iter()
-            .filter_map(|argument| serde_json::from_str(argument).ok())
-            .collect();
+        let nodes: Vec<Value> =
+            arguments.iter().filter_map(|argument| serde_json::from_str(argument).ok()).collect();
         let node = |name: &str| {
             let found = nodes.iter().find(|node: &&Value| node["node-name"] == name);
             found.unwrap_or_else(|| panic!("no {name}: {arguments:#?}"))
@@ -376,12 +360,7 @@ mod tests {
         let text = arguments.join(" ");
         assert!(!text.contains("sdhci"), "{text}");
         assert!(text.contains(READER_SERIAL), "{text}");
-        assert!(
-            !drives(2)
-                .arguments(Board::Pc)
-                .join(" ")
-                .contains("blklogwrites")
-        );
+        assert!(!drives(2).arguments(Board::Pc).join(" ").contains("blklogwrites"));
     }
 
     #[test]

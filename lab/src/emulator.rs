@@ -117,18 +117,10 @@ pub fn start(start: &Start<'_>, directory: &Path) -> Result<Started> {
     let child = command
         .spawn()
         .with_context(|| format!("could not start {}", start.board.emulator().program))?;
-    let mut emulator = Emulator {
-        child,
-        console,
-        complaint,
-    };
+    let mut emulator = Emulator { child, console, complaint };
     let port = emulator.accept(&port_listener)?;
     let monitor = Monitor::over(emulator.accept(&monitor_listener)?)?;
-    Ok(Started {
-        emulator,
-        port,
-        monitor,
-    })
+    Ok(Started { emulator, port, monitor })
 }
 
 /// Runs the emulator with its console on this terminal, until it ends.
@@ -141,9 +133,7 @@ pub fn start_on_terminal(start: &Start<'_>) -> Result<ExitStatus> {
         .args(["-display", "none", "-no-reboot", "-serial", "mon:stdio"])
         .args(["-serial", "none"])
         .stdin(Stdio::inherit());
-    command
-        .status()
-        .with_context(|| format!("could not start {}", start.board.emulator().program))
+    command.status().with_context(|| format!("could not start {}", start.board.emulator().program))
 }
 
 /// The emulator's command line, without serial ports.
@@ -177,9 +167,7 @@ fn command(start: &Start<'_>) -> Command {
         Board::Pc => OWN_PC_ARGUMENTS,
         Board::Pi3 => "",
     };
-    command
-        .arg("-append")
-        .arg(format!("{pc}{} {OWN_ARGUMENTS}", start.boot.cmdline));
+    command.arg("-append").arg(format!("{pc}{} {OWN_ARGUMENTS}", start.boot.cmdline));
     command
 }
 
@@ -194,10 +182,7 @@ impl Emulator {
             }
             self.alive()?;
             if Instant::now() > end {
-                bail!(
-                    "the emulator opened no port within {} s",
-                    START_LIMIT.as_secs()
-                );
+                bail!("the emulator opened no port within {} s", START_LIMIT.as_secs());
             }
             std::thread::sleep(Duration::from_millis(20));
         }
@@ -246,10 +231,7 @@ impl Emulator {
             if Instant::now() > end {
                 let words = self.last_words();
                 self.cut_power();
-                bail!(
-                    "the board did not switch off within {} s\n{words}",
-                    limit.as_secs()
-                );
+                bail!("the board did not switch off within {} s\n{words}", limit.as_secs());
             }
             std::thread::sleep(Duration::from_millis(50));
         }

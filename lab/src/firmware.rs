@@ -239,9 +239,7 @@ fn random_words() -> Result<String> {
     let mut bytes = [0u8; 32];
     File::open("/dev/urandom")?.read_exact(&mut bytes)?;
     let words = bytes.chunks_exact(4).map(|word| {
-        let word = word
-            .iter()
-            .fold(0u32, |word, &byte| word << 8 | u32::from(byte));
+        let word = word.iter().fold(0u32, |word, &byte| word << 8 | u32::from(byte));
         format!("{word:08x}")
     });
     Ok(words.collect::<Vec<_>>().join(" "))
@@ -259,16 +257,12 @@ impl BootPartition {
         let sector = first_sector(card)?;
         let start = boot_partition_start(&sector)
             .with_context(|| format!("the firmware finds no boot partition on {card:?}"))?;
-        Ok(Self {
-            address: format!("{}@@{start}", card.display()),
-        })
+        Ok(Self { address: format!("{}@@{start}", card.display()) })
     }
 
     /// Copies a file out of the partition; it keeps its last name.
     fn fetch(&self, name: &str, directory: &Path) -> Result<PathBuf> {
-        let file_name = Path::new(name)
-            .file_name()
-            .context("a setting names no file")?;
+        let file_name = Path::new(name).file_name().context("a setting names no file")?;
         let target = directory.join(file_name);
         tools::run(
             tools::command("mcopy")
@@ -363,10 +357,7 @@ mod tests {
         let (fat, linux) = (disk("fat", 0x0c), disk("linux", 0x83));
         let mode = |card: Option<&Path>, usb: &Path, usb_boot| {
             let usb = vec![usb];
-            let switches = Switches {
-                usb_boot,
-                ..Switches::default()
-            };
+            let switches = Switches { usb_boot, ..Switches::default() };
             boot_partition(&Media { card, usb }, switches).map(|(_, mode)| mode)
         };
         assert_eq!(mode(Some(&fat), &fat, true).unwrap(), 1);
@@ -386,20 +377,10 @@ mod tests {
     #[test]
     fn first_fat_partition_is_found_and_nothing_else() {
         let mut sector = [0u8; 512];
-        assert!(
-            boot_partition_start(&sector)
-                .unwrap_err()
-                .to_string()
-                .contains("table")
-        );
+        assert!(boot_partition_start(&sector).unwrap_err().to_string().contains("table"));
         sector[510..].copy_from_slice(&[0x55, 0xaa]);
         sector[446 + 4] = 0x83;
-        assert!(
-            boot_partition_start(&sector)
-                .unwrap_err()
-                .to_string()
-                .contains("FAT")
-        );
+        assert!(boot_partition_start(&sector).unwrap_err().to_string().contains("FAT"));
         sector[462 + 4] = 0x0c;
         sector[462 + 8..462 + 12].copy_from_slice(&16384u32.to_le_bytes());
         assert_eq!(boot_partition_start(&sector).unwrap(), 8 << 20);

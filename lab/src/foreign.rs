@@ -114,10 +114,7 @@ fn source_package(name: &str, place: &Path) -> Result<PathBuf> {
             tools::command("apt-get")
                 .args(["-qq", "-o", "Dir::Etc::SourceParts=/dev/null"])
                 .args(["-o", "APT::Sandbox::User=root"])
-                .args([
-                    "-o",
-                    &set("Dir::Etc::SourceList", &apt.join("sources.list")),
-                ])
+                .args(["-o", &set("Dir::Etc::SourceList", &apt.join("sources.list"))])
                 .args(["-o", &set("Dir::State::Lists", &apt.join("lists"))])
                 .args(["-o", &set("Dir::Cache", &apt.join("cache"))])
                 .args(arguments)

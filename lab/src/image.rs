@@ -48,10 +48,7 @@ pub fn disks(cache: &Cache, board: Board) -> Result<Disks> {
     let directory = cache.entry(board.name(), &key(board), |directory| {
         build(board, directory).with_context(|| format!("could not build the {}", board.title()))
     })?;
-    Ok(Disks {
-        sd: directory.join("sd.img"),
-        usb: directory.join("usb.img"),
-    })
+    Ok(Disks { sd: directory.join("sd.img"), usb: directory.join("usb.img") })
 }
 
 /// Whether the disks are in the cache.
@@ -79,12 +76,7 @@ fn key(board: Board) -> Key {
     ];
     ingredients.extend(tree::ingredients(board));
     ingredients.extend(board.boot_modules().iter().map(|&name| name.to_owned()));
-    ingredients.extend(
-        board
-            .overlays()
-            .iter()
-            .map(|(_, source)| (*source).to_owned()),
-    );
+    ingredients.extend(board.overlays().iter().map(|(_, source)| (*source).to_owned()));
     Key::of(ingredients.iter().map(String::as_str))
 }
 
@@ -116,22 +108,14 @@ fn build(board: Board, directory: &Path) -> Result<()> {
 fn boot_files(board: Board, root: &Path, boot: &Path) -> Result<()> {
     let release = tree::kernel_release(root)?;
     fs::create_dir_all(boot)?;
-    fs::copy(
-        root.join(format!("boot/vmlinuz-{release}")),
-        boot.join(board.kernel_file()),
-    )
-    .context("could not copy the kernel")?;
-    fs::copy(
-        root.join(format!("boot/initrd.img-{release}")),
-        boot.join(board.initramfs_file()),
-    )
-    .context("could not copy the initial RAM filesystem")?;
+    fs::copy(root.join(format!("boot/vmlinuz-{release}")), boot.join(board.kernel_file()))
+        .context("could not copy the kernel")?;
+    fs::copy(root.join(format!("boot/initrd.img-{release}")), boot.join(board.initramfs_file()))
+        .context("could not copy the initial RAM filesystem")?;
     fs::write(boot.join("config.txt"), board.config_txt())?;
     fs::write(boot.join("cmdline.txt"), cmdline(board))?;
     if let Some((name, source)) = board.device_tree() {
-        let source = root
-            .join(format!("usr/lib/linux-image-{release}"))
-            .join(source);
+        let source = root.join(format!("usr/lib/linux-image-{release}")).join(source);
         fs::copy(&source, boot.join(name)).with_context(|| format!("could not copy {source:?}"))?;
     }
     for (name, source) in board.overlays() {
@@ -166,9 +150,7 @@ fn make_sd(board: Board, boot: &Path, root: &Path, image: &Path) -> Result<()> {
     let extended = format!("offset={ROOT_START},lazy_itable_init=0,lazy_journal_init=0");
     tools::run(
         tools::command("mke2fs")
-            .args([
-                "-q", "-F", "-t", "ext4", "-L", "rootfs", "-E", &extended, "-d",
-            ])
+            .args(["-q", "-F", "-t", "ext4", "-L", "rootfs", "-E", &extended, "-d"])
             .arg(root)
             .arg(image)
             .arg(format!("{}k", (SD_BYTES - ROOT_START) / 1024)),
@@ -179,17 +161,13 @@ fn make_sd(board: Board, boot: &Path, root: &Path, image: &Path) -> Result<()> {
 fn make_usb(image: &Path) -> Result<()> {
     blank(image, USB_BYTES)?;
     let start = USB_START / SECTOR_BYTES;
-    partition(
-        image,
-        &format!("label: dos\nlabel-id: 0x0a5b0d15\nstart={start}, type=c\n"),
-    )?;
+    partition(image, &format!("label: dos\nlabel-id: 0x0a5b0d15\nstart={start}, type=c\n"))?;
     make_fat(image, "USB-DISK", USB_START, USB_BYTES - USB_START)
 }
 
 fn blank(image: &Path, bytes: u64) -> Result<()> {
     let file = File::create(image).with_context(|| format!("could not make {image:?}"))?;
-    file.set_len(bytes)
-        .with_context(|| format!("could not make {image:?} {bytes} bytes long"))
+    file.set_len(bytes).with_context(|| format!("could not make {image:?} {bytes} bytes long"))
 }
 
 fn partition(image: &Path, table: &str) -> Result<()> {
@@ -222,9 +200,8 @@ fn make_fat(image: &Path, label: &str, start: u64, bytes: u64) -> Result<()> {
 
 /// Copies the files and folders in `from` to the top of a FAT filesystem inside an image.
 fn copy_into_fat(from: &Path, image: &Path, start: u64) -> Result<()> {
-    let mut names: Vec<PathBuf> = fs::read_dir(from)?
-        .map(|entry| Ok(entry?.path()))
-        .collect::<Result<_>>()?;
+    let mut names: Vec<PathBuf> =
+        fs::read_dir(from)?.map(|entry| Ok(entry?.path())).collect::<Result<_>>()?;
     names.sort();
     tools::run(
         tools::command("mcopy")
@@ -249,10 +226,7 @@ mod tests {
     #[test]
     fn cmdline_names_the_root_by_partition() {
         let line = cmdline(Board::Pi3);
-        assert!(
-            line.contains("root=PARTUUID=3b0a02d1-02 rootfstype=ext4"),
-            "{line}"
-        );
+        assert!(line.contains("root=PARTUUID=3b0a02d1-02 rootfstype=ext4"), "{line}");
     }
 
     #[test]

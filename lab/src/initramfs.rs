@@ -75,9 +75,6 @@ mod tests {
     fn built_in_modules_and_options_are_passed_over() {
         let listing = "builtin mmc_core\ninsmod /lib/a.ko.xz \ninsmod /lib/b.ko.xz debug=1\n";
         let paths: Vec<_> = insmod_lines(listing).collect();
-        assert_eq!(
-            paths,
-            [Path::new("/lib/a.ko.xz"), Path::new("/lib/b.ko.xz")]
-        );
+        assert_eq!(paths, [Path::new("/lib/a.ko.xz"), Path::new("/lib/b.ko.xz")]);
     }
 }

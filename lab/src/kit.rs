@@ -108,10 +108,7 @@ impl Kit {
         let label: Label =
             serde_json::from_str(&text).with_context(|| format!("{path:?} is damaged"))?;
         if label.board != board.name() {
-            bail!(
-                "the disks in {directory:?} belong to the board {}",
-                label.board
-            );
+            bail!("the disks in {directory:?} belong to the board {}", label.board);
         }
         Ok(Self {
             board,
@@ -213,9 +210,7 @@ impl Kit {
     pub(crate) fn drives(&self) -> Drives {
         let paths: Vec<PathBuf> = (0..self.usb.len()).map(|number| self.usb(number)).collect();
         let usb = self.usb.iter().zip(&paths);
-        let usb: Vec<_> = usb
-            .map(|(disk, path)| (path.as_path(), disk.clone()))
-            .collect();
+        let usb: Vec<_> = usb.map(|(disk, path)| (path.as_path(), disk.clone())).collect();
         Drives::of_files(&self.sd(), &usb)
     }
 
@@ -227,18 +222,13 @@ impl Kit {
 
     /// When each disk was written last.
     fn written(&self) -> Vec<Option<SystemTime>> {
-        let paths = (0..self.usb.len())
-            .map(|number| self.usb(number))
-            .chain([self.sd()]);
+        let paths = (0..self.usb.len()).map(|number| self.usb(number)).chain([self.sd()]);
         let written = |path: PathBuf| fs::metadata(path).and_then(|file| file.modified()).ok();
         paths.map(written).collect()
     }
 
     fn write_label(&self) -> Result<()> {
-        let label = Label {
-            board: self.board.name().to_owned(),
-            usb: self.usb.clone(),
-        };
+        let label = Label { board: self.board.name().to_owned(), usb: self.usb.clone() };
         let path = self.directory.join(LABEL);
         fs::write(&path, serde_json::to_string_pretty(&label)?)
             .with_context(|| format!("could not write {path:?}"))
@@ -290,9 +280,7 @@ mod tests {
     #[test]
     fn an_empty_directory_is_no_kit() {
         let directory = tempfile::tempdir().unwrap();
-        let text = Kit::open(Board::Pc, directory.path())
-            .unwrap_err()
-            .to_string();
+        let text = Kit::open(Board::Pc, directory.path()).unwrap_err().to_string();
         assert!(text.contains("no kept disks"), "{text}");
     }
 }

@@ -148,9 +148,7 @@ impl Session {
         let broken = format!("{name}-fault");
         self.stand_on(number, &sound)?;
         // Not there unless the disk was broken before.
-        let _ = self
-            .monitor
-            .command("blockdev-del", json!({"node-name": broken}));
+        let _ = self.monitor.command("blockdev-del", json!({"node-name": broken}));
         if let Some(fault) = fault {
             let node = json!({"driver": "blkdebug", "node-name": broken, "image": sound,
                 "discard": "unmap", "inject-error": rules(fault)});
@@ -162,8 +160,7 @@ impl Session {
 
     fn stand_on(&mut self, number: usize, file: &str) -> Result<()> {
         let node = drives::format_node(number, self.usb(number)?, file);
-        self.monitor
-            .command("blockdev-reopen", json!({"options": [node]}))?;
+        self.monitor.command("blockdev-reopen", json!({"options": [node]}))?;
         Ok(())
     }
 

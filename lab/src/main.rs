@@ -297,9 +297,7 @@ fn blank_disk(text: &str) -> Result<(u64, usize), String> {
     let (bytes, bus) = text.split_once(',').unwrap_or((text, "0"));
     match (bytes.parse(), bus.parse()) {
         (Ok(bytes), Ok(bus)) => Ok((bytes, bus)),
-        _ => Err(format!(
-            "'{text}' is not BYTES or BYTES,BUS (for example 8000000000,1)"
-        )),
+        _ => Err(format!("'{text}' is not BYTES or BYTES,BUS (for example 8000000000,1)")),
     }
 }
 
@@ -335,15 +333,7 @@ fn perform(command: Command) -> Result<u8> {
             session::boot_on_terminal(&cache, board, kit.as_ref(), &start.options())?;
             Ok(0)
         }
-        Command::Run {
-            board,
-            start,
-            user,
-            timeout,
-            pull,
-            out,
-            script,
-        } => {
+        Command::Run { board, start, user, timeout, pull, out, script } => {
             let mut session = match start.kit(&cache, board)? {
                 Some(kit) => Session::boot_kit(&cache, &kit, &start.options())?,
                 None => Session::boot(&cache, board, &start.options())?,
@@ -399,21 +389,11 @@ fn perform(command: Command) -> Result<u8> {
 /// Starts, uses or ends a cluster; the exit status of `run` is the command's.
 fn ceph(cache: &Cache, verb: CephCommand) -> Result<u8> {
     match verb {
-        CephCommand::Up {
-            osds,
-            suite,
-            size,
-            link,
-        } => {
+        CephCommand::Up { osds, suite, size, link } => {
             if Running::find(cache).is_ok() {
                 bail!("a cluster is running already; end it first: rubus-lab ceph down");
             }
-            let settings = Settings {
-                suite,
-                osds,
-                osd_bytes: size << 30,
-                link,
-            };
+            let settings = Settings { suite, osds, osd_bytes: size << 30, link };
             let mut cluster = Cluster::start(cache, &settings)?;
             Running::announce(cache, &cluster)?;
             writeln!(
@@ -427,10 +407,7 @@ fn ceph(cache: &Cache, verb: CephCommand) -> Result<u8> {
         }
         CephCommand::Run { words } => {
             let status = Running::find(cache)?.command(&words).status()?;
-            Ok(status
-                .code()
-                .and_then(|code| u8::try_from(code).ok())
-                .unwrap_or(125))
+            Ok(status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(125))
         }
         CephCommand::Measure { what, rubus, write } => {
             if Running::find(cache).is_ok() {
@@ -476,9 +453,7 @@ fn choose_tests(arguments: &TestsArguments) -> Result<u8> {
     };
     let is_wanted = |row: &Row| {
         arguments.tier.is_none_or(|tier| tier == row.tier)
-            && arguments
-                .company
-                .is_none_or(|company| company == row.company)
+            && arguments.company.is_none_or(|company| company == row.company)
             && share.is_none_or(|share| shares[share].iter().any(|other| other.name == row.name))
     };
     let rows: Vec<&Row> = table.rows().iter().filter(|row| is_wanted(row)).collect();
@@ -562,9 +537,7 @@ fn hold_model(arguments: &ModelArguments) -> Result<u8> {
     }
     // What was asked for again and is as old as before.
     let is_old = !arguments.only.is_empty() && !report.left_out.is_empty();
-    Ok(u8::from(
-        !judged.missed().is_empty() || report.cases.is_empty() || is_old,
-    ))
+    Ok(u8::from(!judged.missed().is_empty() || report.cases.is_empty() || is_old))
 }
 
 /// A page that was measured before.

@@ -95,9 +95,7 @@ pub fn ingredients() -> impl Iterator<Item = String> {
 
 /// The modules in a `modules.dep` of which each line is a module and all that it needs.
 fn modules(list: &str) -> impl Iterator<Item = &str> {
-    list.lines()
-        .filter_map(|line| line.split_once(':'))
-        .map(|(module, _)| module)
+    list.lines().filter_map(|line| line.split_once(':')).map(|(module, _)| module)
 }
 
 /// Those that stay, with what they need.

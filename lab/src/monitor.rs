@@ -33,11 +33,7 @@ impl Monitor {
     pub fn over(connection: UnixStream) -> Result<Self> {
         connection.set_read_timeout(Some(REPLY_LIMIT))?;
         let output = connection.try_clone().context("could not share a socket")?;
-        let mut monitor = Self {
-            input: BufReader::new(connection),
-            output,
-            events: Vec::new(),
-        };
+        let mut monitor = Self { input: BufReader::new(connection), output, events: Vec::new() };
         let greeting = monitor.line()?;
         if greeting.get("QMP").is_none() {
             bail!("the emulator's control socket greeted with {greeting}");
@@ -103,10 +99,7 @@ impl Monitor {
         let events = json!({"capabilities": [{"capability": "events", "state": true}]});
         self.command("migrate-set-capabilities", events)?;
         // As fast as it goes: unlimited, 32 MiB/s would be the most.
-        self.command(
-            "migrate-set-parameters",
-            json!({"max-bandwidth": 1_u64 << 40}),
-        )?;
+        self.command("migrate-set-parameters", json!({"max-bandwidth": 1_u64 << 40}))?;
         self.command(command, json!({"uri": uri}))?;
         let mut ended = Value::Null;
         self.wait_for(|event| {
@@ -168,18 +161,11 @@ impl Monitor {
     /// A device's configuration as the port 0xcf8 names it.
     fn pci_address(&mut self, device: &str) -> Result<u32> {
         let buses = self.command("query-pci", json!({}))?;
-        let devices = buses
-            .as_array()
-            .into_iter()
-            .flatten()
-            .flat_map(|bus| bus["devices"].as_array());
+        let devices =
+            buses.as_array().into_iter().flatten().flat_map(|bus| bus["devices"].as_array());
         let found = devices.flatten().find(|entry| entry["qdev_id"] == device);
         let found = found.with_context(|| format!("the board has no PCI device {device}"))?;
-        let number = |key: &str| {
-            found[key]
-                .as_u64()
-                .and_then(|number| u32::try_from(number).ok())
-        };
+        let number = |key: &str| found[key].as_u64().and_then(|number| u32::try_from(number).ok());
         let (bus, slot, function) = (number("bus"), number("slot"), number("function"));
         let shifted = |number: Option<u32>, by: u32| number.map_or(0, |number| number << by);
         Ok(1 << 31 | shifted(bus, 16) | shifted(slot, 11) | shifted(function, 8))

@@ -34,11 +34,7 @@ fn uppermost(mounts: &str, point: &str) -> Option<Mounted> {
     let mut lines = mounts.lines().map(|line| line.split(' ').collect());
     let words: Vec<&str> = lines.rfind(|words: &Vec<_>| words.get(1) == Some(&point))?;
     let options = words.get(3)?.split(',').map(String::from);
-    Some(Mounted {
-        source: words[0].into(),
-        kind: words[2].into(),
-        options: options.collect(),
-    })
+    Some(Mounted { source: words[0].into(), kind: words[2].into(), options: options.collect() })
 }
 
 #[cfg(test)]

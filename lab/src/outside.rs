@@ -165,10 +165,7 @@ fn fingerprints(top: &Path, prefix: &str, manifest: &mut Manifest, sums: &mut Su
     read.args(["-0", "-r", "-a"]).arg(to_read.path());
     read.args(["b2sum", "-z", "--"]).current_dir(top);
     let said = tools::run(&mut read)?;
-    for entry in said
-        .split(|&byte| byte == 0)
-        .filter(|entry| !entry.is_empty())
-    {
+    for entry in said.split(|&byte| byte == 0).filter(|entry| !entry.is_empty()) {
         let entry = String::from_utf8_lossy(entry);
         let Some((sum, path)) = entry.split_once("  .") else {
             bail!("b2sum said {entry:?}");
@@ -194,8 +191,7 @@ fn is_salvage(path: &str) -> bool {
 
 /// Whether a path is this one or lies below it.
 pub(crate) fn is_below(path: &str, top: &str) -> bool {
-    path.strip_prefix(top)
-        .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    path.strip_prefix(top).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
 /// How a look differs from an earlier one, file by file, without what lies below `ignored` and without new files that
@@ -211,9 +207,7 @@ pub fn differences(before: &Manifest, after: &Manifest, ignored: &[&str]) -> Vec
             Some(_) => {}
         }
     }
-    let new = after
-        .keys()
-        .filter(|path| !before.contains_key(*path) && !is_salvage(path));
+    let new = after.keys().filter(|path| !before.contains_key(*path) && !is_salvage(path));
     found.extend(new.filter(counts).map(|path| format!("new {path}")));
     found
 }

@@ -22,10 +22,7 @@ pub fn all_required() -> bool {
 /// # Panics
 /// When [`all_required`]: then a skip is a failure.
 pub fn skip(test: &str, reason: &str) {
-    assert!(
-        !all_required(),
-        "{test} cannot run, and RUBUS_REQUIRE_ALL=1: {reason}"
-    );
+    assert!(!all_required(), "{test} cannot run, and RUBUS_REQUIRE_ALL=1: {reason}");
     // Nothing can be done when standard error is closed.
     let _ = writeln!(stderr(), "\nSKIPPED {test}: {reason}\n");
 }
@@ -140,10 +137,7 @@ pub fn rubus_here() -> Result<PathBuf> {
 /// When the processors differ or it does not build.
 pub fn example_for(board: Board, example: &str) -> Result<PathBuf> {
     if !board.runs_programs_of_this_machine() {
-        bail!(
-            "this machine's programs do not run on the {}",
-            board.title()
-        );
+        bail!("this machine's programs do not run on the {}", board.title());
     }
     tools::run(
         cargo()
@@ -155,8 +149,6 @@ pub fn example_for(board: Board, example: &str) -> Result<PathBuf> {
 }
 
 fn target_directory() -> PathBuf {
-    std::env::var_os("CARGO_TARGET_DIR").map_or_else(
-        || workspace_root().join("target"),
-        |path| Path::new(&path).to_path_buf(),
-    )
+    std::env::var_os("CARGO_TARGET_DIR")
+        .map_or_else(|| workspace_root().join("target"), |path| Path::new(&path).to_path_buf())
 }

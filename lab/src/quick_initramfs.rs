@@ -13,9 +13,8 @@ use crate::tree_files;
 const DIRECTORY: &str = "usr/lib/rubus-lab/quick";
 
 /// What busybox does as the usual programs do, in the way that initramfs-tools calls them.
-const APPLETS: &[&str] = &[
-    "basename", "cat", "dirname", "mkdir", "readlink", "rm", "sed", "touch", "tr", "uniq",
-];
+const APPLETS: &[&str] =
+    &["basename", "cat", "dirname", "mkdir", "readlink", "rm", "sed", "touch", "tr", "uniq"];
 
 /// The usual one is a script of bash, which asks the dynamic linker in the end. By which name it is asked, it gives itself.
 const LDD: &str = "#!/bin/busybox sh\nexec /lib*/ld-linux-*.so.* --list \"$1\"\n";

@@ -39,21 +39,10 @@ impl RaidBoard {
     pub fn boot(cache: &Cache, rubus: PathBuf) -> Result<RaidBoard> {
         let disk = |number: usize| UsbDisk::blank(number, DISK_BYTES).on_bus(BUS_OF_DISK[number]);
         let kit = Kit::temporary(cache, Board::Pc, &[disk(0), disk(1), disk(2)])?;
-        let options = Options {
-            push: vec![rubus],
-            ..Options::default()
-        };
+        let options = Options { push: vec![rubus], ..Options::default() };
         let mut session = Session::boot_kit(cache, &kit, &options)?;
-        let disks = [
-            session.usb_device(0)?,
-            session.usb_device(1)?,
-            session.usb_device(2)?,
-        ];
-        Ok(RaidBoard {
-            session,
-            disks,
-            _kit: kit,
-        })
+        let disks = [session.usb_device(0)?, session.usb_device(1)?, session.usb_device(2)?];
+        Ok(RaidBoard { session, disks, _kit: kit })
     }
 
     /// Limits each disk and each bus from now on; `None` is no limit.
@@ -148,8 +137,7 @@ impl RaidBoard {
 fn losses(plan: &Value) -> String {
     let steps = plan["steps"].as_array().into_iter().flatten();
     let lost = steps.filter_map(|step| step["action"]["disk"]["confirmation"].as_str());
-    lost.map(|words| format!(" --i-will-lose-everything-on={words}"))
-        .collect()
+    lost.map(|words| format!(" --i-will-lose-everything-on={words}")).collect()
 }
 
 #[cfg(test)]

@@ -91,10 +91,7 @@ impl Session {
             return Self::start(Prepared::kept(cache, kit, options, Some(AGENT))?);
         }
         complete(cache, kit.board())?;
-        let untouched = Untouched {
-            board: kit.board(),
-            usb: kit.usb_disks(),
-        };
+        let untouched = Untouched { board: kit.board(), usb: kit.usb_disks() };
         let snapshot = snapshot::of(cache, &untouched, options, AGENT, || {
             let prepared = Prepared::kept(cache, kit, options, Some(AGENT))?;
             Ok(Self::start(prepared.on_overlays()?)?.into_running())
@@ -116,10 +113,7 @@ impl Session {
             Some(kit) => (kit.drives(), Kept::InTheFiles),
             None => {
                 let disks = image::disks(cache, untouched.board)?;
-                (
-                    Drives::of_files(&disks.sd, &[(&disks.usb, UsbDisk::as_sold())]),
-                    Kept::InOverlays,
-                )
+                (Drives::of_files(&disks.sd, &[(&disks.usb, UsbDisk::as_sold())]), Kept::InOverlays)
             }
         };
         drives.limits_sd = options.throttle_sd;
@@ -152,10 +146,7 @@ impl Session {
         };
         snapshot.go_on(&mut session.monitor).map_err(|error| {
             let words = session.emulator.last_words();
-            anyhow!(
-                "the {} could not be resumed: {error:#}\n{words}",
-                untouched.board.title()
-            )
+            anyhow!("the {} could not be resumed: {error:#}\n{words}", untouched.board.title())
         })?;
         let now = SystemTime::now().duration_since(UNIX_EPOCH)?.as_secs();
         session.must(&format!("date -s @{now}"), "root", BOOT_LIMIT)?;
@@ -423,10 +414,7 @@ impl Prepared {
         let directory = cache.work_directory()?;
         let drives = Drives::of_files(&disks.sd, &[(&disks.usb, UsbDisk::as_sold())]);
         let drives = snapshot::overlays(&drives, directory.path())?;
-        let media = Media {
-            card: Some(&disks.sd),
-            usb: vec![&disks.usb],
-        };
+        let media = Media { card: Some(&disks.sd), usb: vec![&disks.usb] };
         Self::with(board, drives, &media, directory, options, agent)
     }
 
@@ -434,17 +422,11 @@ impl Prepared {
         complete(cache, kit.board())?;
         let drives = kit.drives();
         if options.network && kit.board().network_takes_the_plug() && !drives.usb.is_empty() {
-            bail!(
-                "the {} has one USB plug: either a network card or disks",
-                kit.board().title()
-            );
+            bail!("the {} has one USB plug: either a network card or disks", kit.board().title());
         }
         let card = kit.sd();
         let usb: Vec<PathBuf> = (0..drives.usb.len()).map(|n| kit.usb(n)).collect();
-        let media = Media {
-            card: Some(&card),
-            usb: usb.iter().map(PathBuf::as_path).collect(),
-        };
+        let media = Media { card: Some(&card), usb: usb.iter().map(PathBuf::as_path).collect() };
         let directory = cache.work_directory()?;
         Self::with(kit.board(), drives, &media, directory, options, agent)
     }
@@ -539,19 +521,12 @@ fn harness_files(board: Board, options: &Options, agent: Option<&str>) -> Result
     let mut archive = Archive::new();
     let now = SystemTime::now().duration_since(UNIX_EPOCH)?.as_secs();
     archive.file("lab/time", 0o644, format!("{now}\n").as_bytes());
-    archive.file(
-        "lab/port",
-        0o644,
-        format!("{}\n", board.data_port()).as_bytes(),
-    );
+    archive.file("lab/port", 0o644, format!("{}\n", board.data_port()).as_bytes());
     archive.directory("lab/push");
     for path in &options.push {
         let context = || format!("could not read {path:?} to push it");
         let content = fs::read(path).with_context(context)?;
-        let permissions = fs::metadata(path)
-            .with_context(context)?
-            .permissions()
-            .mode();
+        let permissions = fs::metadata(path).with_context(context)?.permissions().mode();
         let name = path.file_name().with_context(context)?.to_string_lossy();
         archive.file(&format!("lab/push/{name}"), permissions & 0o777, &content);
     }

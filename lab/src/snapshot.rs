@@ -132,10 +132,7 @@ impl Running {
         for (number, usb) in self.drives.usb.iter().enumerate() {
             keep_overlay(&usb.drive.path, &directory.join(usb_name(number)))?;
         }
-        copy(
-            &self.directory.path().join(CONSOLE),
-            &directory.join(CONSOLE),
-        )?;
+        copy(&self.directory.path().join(CONSOLE), &directory.join(CONSOLE))?;
         copy(&self.boot.kernel, &directory.join("kernel"))?;
         if let Some(initramfs) = &self.initramfs {
             copy(initramfs, &directory.join("initramfs"))?;
@@ -194,21 +191,11 @@ impl Snapshot {
     /// When a disk cannot be written.
     pub fn bring_disks(&self, drives: &mut Drives, kept: Kept, directory: &Path) -> Result<()> {
         if let Some(card) = &mut drives.sd {
-            bring(
-                &self.directory.join("sd.qcow2"),
-                card,
-                kept,
-                &directory.join("sd.qcow2"),
-            )?;
+            bring(&self.directory.join("sd.qcow2"), card, kept, &directory.join("sd.qcow2"))?;
         }
         for (number, UsbDrive { drive, .. }) in drives.usb.iter_mut().enumerate() {
             let name = usb_name(number);
-            bring(
-                &self.directory.join(&name),
-                drive,
-                kept,
-                &directory.join(&name),
-            )?;
+            bring(&self.directory.join(&name), drive, kept, &directory.join(&name))?;
         }
         Ok(())
     }
@@ -257,20 +244,13 @@ pub fn overlay(base: &Path, path: &Path) -> Result<Drive> {
             .arg(base)
             .arg(path),
     )?;
-    Ok(Drive {
-        path: path.to_path_buf(),
-        format: Format::Overlay,
-    })
+    Ok(Drive { path: path.to_path_buf(), format: Format::Overlay })
 }
 
 /// Keeps an overlay without the name of what it lies over.
 fn keep_overlay(from: &Path, to: &Path) -> Result<()> {
     copy(from, to)?;
-    tools::run(
-        tools::command("qemu-img")
-            .args(["rebase", "-u", "-f", "qcow2", "-b", ""])
-            .arg(to),
-    )?;
+    tools::run(tools::command("qemu-img").args(["rebase", "-u", "-f", "qcow2", "-b", ""]).arg(to))?;
     Ok(())
 }
 
@@ -286,17 +266,12 @@ fn bring(saved: &Path, drive: &mut Drive, kept: Kept, place: &Path) -> Result<()
     match kept {
         Kept::InTheFiles => {
             tools::run(
-                tools::command("qemu-img")
-                    .args(["commit", "-q", "-f", "qcow2"])
-                    .arg(place),
+                tools::command("qemu-img").args(["commit", "-q", "-f", "qcow2"]).arg(place),
             )?;
             fs::remove_file(place)?;
         }
         Kept::InOverlays => {
-            *drive = Drive {
-                path: place.to_path_buf(),
-                format: Format::Overlay,
-            };
+            *drive = Drive { path: place.to_path_buf(), format: Format::Overlay };
         }
     }
     Ok(())

@@ -41,15 +41,10 @@ pub struct Section {
 /// When it is no such report.
 pub fn tests_in(xml: &str) -> Result<Vec<Ran>> {
     let document = roxmltree::Document::parse(xml).context("no XML")?;
-    let cases = document
-        .descendants()
-        .filter(|node| node.has_tag_name("testcase"));
+    let cases = document.descendants().filter(|node| node.has_tag_name("testcase"));
     cases
         .map(|case| {
-            let text = |key| {
-                case.attribute(key)
-                    .with_context(|| format!("a test without {key}"))
-            };
+            let text = |key| case.attribute(key).with_context(|| format!("a test without {key}"));
             let said = case
                 .children()
                 .filter(|node| node.has_tag_name("system-out") || node.has_tag_name("system-err"))
@@ -104,9 +99,7 @@ pub fn sections_in(list: &str) -> Result<Vec<Section>> {
             let (seconds, name) = line.split_once('\t').context("a section without a name")?;
             Ok(Section {
                 name: name.to_owned(),
-                seconds: seconds
-                    .parse()
-                    .with_context(|| format!("no time: {line}"))?,
+                seconds: seconds.parse().with_context(|| format!("no time: {line}"))?,
             })
         })
         .collect()
@@ -143,11 +136,7 @@ pub fn markdown(sections: &[Section], mut tests: Vec<Ran>) -> String {
     }
     page += &format!("| all | {all_s:.0} |\n\n");
 
-    tests.sort_by(|a, b| {
-        b.seconds
-            .total_cmp(&a.seconds)
-            .then_with(|| a.name.cmp(&b.name))
-    });
+    tests.sort_by(|a, b| b.seconds.total_cmp(&a.seconds).then_with(|| a.name.cmp(&b.name)));
     page += &format!(
         "The {} slowest of {} tests:\n\n| test | seconds |\n|---|---:|\n",
         SLOWEST.min(tests.len()),
@@ -231,15 +220,10 @@ stack backtrace:
 
     #[test]
     fn a_long_reason_is_shown_by_its_ends() {
-        let said: Vec<String> = (0..100)
-            .map(|number| format!("{number} panicked at"))
-            .collect();
+        let said: Vec<String> = (0..100).map(|number| format!("{number} panicked at")).collect();
         let shown = ends_of_what_it_said(said.iter().map(String::as_str));
         assert_eq!(shown.len(), 17);
-        assert_eq!(
-            (shown[0].as_str(), shown[16].as_str()),
-            ("0 panicked at", "99 panicked at")
-        );
+        assert_eq!((shown[0].as_str(), shown[16].as_str()), ("0 panicked at", "99 panicked at"));
     }
 
     #[test]

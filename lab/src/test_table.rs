@@ -80,10 +80,7 @@ impl Table {
         let rows = rows
             .map(|line| row(line).with_context(|| format!("this row: {line}")))
             .collect::<Result<Vec<Row>>>()?;
-        ensure!(
-            !rows.is_empty(),
-            "no table of tests, which begins with {HEADING}"
-        );
+        ensure!(!rows.is_empty(), "no table of tests, which begins with {HEADING}");
         for (at, row) in rows.iter().enumerate() {
             ensure!(
                 rows[..at].iter().all(|other| other.name != row.name),
@@ -111,22 +108,15 @@ impl Table {
     /// are none.
     #[must_use]
     pub fn filter(&self, is_wanted: impl Fn(&Row) -> bool) -> Option<String> {
-        let wanted: Vec<String> = self
-            .rows
-            .iter()
-            .filter(|row| is_wanted(row))
-            .map(|row| self.filter_of(row))
-            .collect();
+        let wanted: Vec<String> =
+            self.rows.iter().filter(|row| is_wanted(row)).map(|row| self.filter_of(row)).collect();
         (!wanted.is_empty()).then(|| wanted.join(" + "))
     }
 
     /// The tests of a row without those that have a row of their own.
     fn filter_of(&self, row: &Row) -> String {
         let within = format!("{}::", row.name);
-        let inner = self
-            .rows
-            .iter()
-            .filter(|other| other.name.starts_with(&within));
+        let inner = self.rows.iter().filter(|other| other.name.starts_with(&within));
         let mut text = format!("test(/^{}($|::)/)", row.name);
         for other in inner {
             text += &format!(" - test(/^{}($|::)/)", other.name);
@@ -138,11 +128,7 @@ impl Table {
     /// longer has one of its own. Each row is in exactly one, and the same table gives the same shares.
     #[must_use]
     pub fn shares(&self, budget_s: f64) -> Vec<Vec<&Row>> {
-        let mut rows: Vec<&Row> = self
-            .rows
-            .iter()
-            .filter(|row| row.tier == Tier::Full)
-            .collect();
+        let mut rows: Vec<&Row> = self.rows.iter().filter(|row| row.tier == Tier::Full).collect();
         // The longest first, each to the share that is the fullest of those with room.
         rows.sort_by(|a, b| (b.seconds, &a.name).cmp(&(a.seconds, &b.name)));
         let mut shares: Vec<Vec<&Row>> = Vec::new();
@@ -163,8 +149,7 @@ impl Table {
 
 impl Row {
     fn covers(&self, test: &str) -> bool {
-        test.strip_prefix(&self.name)
-            .is_some_and(|rest| rest.is_empty() || rest.starts_with("::"))
+        test.strip_prefix(&self.name).is_some_and(|rest| rest.is_empty() || rest.starts_with("::"))
     }
 }
 
@@ -190,9 +175,7 @@ pub fn wall_s<'a>(rows: impl IntoIterator<Item = &'a Row>) -> f64 {
 /// # Errors
 /// When the text does not begin with hexadecimal digits, as the hash of a commit does.
 pub fn share_of_commit(hash: &str, shares: usize) -> Result<usize> {
-    let digits = hash
-        .get(..8)
-        .with_context(|| format!("'{hash}' is no hash"))?;
+    let digits = hash.get(..8).with_context(|| format!("'{hash}' is no hash"))?;
     let number = u32::from_str_radix(digits, 16).with_context(|| format!("'{hash}' is no hash"))?;
     Ok(number as usize % shares.max(1))
 }
@@ -204,10 +187,7 @@ fn row(line: &str) -> Result<Row> {
     };
     let name = name.trim_matches('`');
     ensure!(
-        !name.is_empty()
-            && name
-                .bytes()
-                .all(|b| b.is_ascii_alphanumeric() || b"_:".contains(&b)),
+        !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"_:".contains(&b)),
         "'{name}' is no name of a test or a module"
     );
     ensure!(!proves.is_empty(), "it does not say what is proved");
@@ -216,9 +196,7 @@ fn row(line: &str) -> Result<Row> {
         tier: word(tier)?,
         company: word(company)?,
         proves: proves.to_owned(),
-        seconds: seconds
-            .parse()
-            .with_context(|| format!("'{seconds}' is no number of seconds"))?,
+        seconds: seconds.parse().with_context(|| format!("'{seconds}' is no number of seconds"))?,
     })
 }
 

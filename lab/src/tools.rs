@@ -90,11 +90,7 @@ pub fn remedy(absent: &[Tool]) -> String {
     programs.dedup();
     packages.sort_unstable();
     packages.dedup();
-    format!(
-        "missing {}; on Debian: apt-get install {}",
-        programs.join(", "),
-        packages.join(" ")
-    )
+    format!("missing {}; on Debian: apt-get install {}", programs.join(", "), packages.join(" "))
 }
 
 /// A command for a program that is looked up in [`search_path`].
@@ -113,16 +109,10 @@ pub fn command(program: &str) -> Command {
 /// and the end of what it wrote to standard error.
 pub fn run(command: &mut Command) -> Result<Vec<u8>> {
     let shown = format!("{command:?}");
-    let output = command
-        .output()
-        .with_context(|| format!("could not start {shown}"))?;
+    let output = command.output().with_context(|| format!("could not start {shown}"))?;
     if !output.status.success() {
         let complaint = String::from_utf8_lossy(&output.stderr);
-        bail!(
-            "{shown} failed ({}):\n{}",
-            output.status,
-            tail(&complaint, 20)
-        );
+        bail!("{shown} failed ({}):\n{}", output.status, tail(&complaint, 20));
     }
     Ok(output.stdout)
 }
@@ -140,25 +130,15 @@ mod tests {
 
     #[test]
     fn remedy_names_programs_and_each_package_once() {
-        let text = remedy(&[
-            tool("depmod", "kmod"),
-            tool("modprobe", "kmod"),
-            tool("dtc", "x"),
-        ]);
-        assert_eq!(
-            text,
-            "missing depmod, modprobe, dtc; on Debian: apt-get install kmod x"
-        );
+        let text = remedy(&[tool("depmod", "kmod"), tool("modprobe", "kmod"), tool("dtc", "x")]);
+        assert_eq!(text, "missing depmod, modprobe, dtc; on Debian: apt-get install kmod x");
     }
 
     #[test]
     fn failure_quotes_the_complaint() {
         let error = run(command("sh").args(["-c", "echo broken >&2; exit 3"])).unwrap_err();
         let text = error.to_string();
-        assert!(
-            text.contains("broken") && text.contains("exit status: 3"),
-            "{text}"
-        );
+        assert!(text.contains("broken") && text.contains("exit status: 3"), "{text}");
     }
 
     #[test]

@@ -73,20 +73,11 @@ const USER_ID: u32 = 1000;
 /// takes minutes on an emulated processor.
 const FILES: &[(&str, &str)] = &[
     ("etc/hostname", "raspberrypi\n"),
-    (
-        "etc/hosts",
-        "127.0.0.1\tlocalhost\n127.0.1.1\traspberrypi\n",
-    ),
+    ("etc/hosts", "127.0.0.1\tlocalhost\n127.0.1.1\traspberrypi\n"),
     ("etc/machine-id", "b0a2d10000000000000000000000001a\n"),
-    (
-        "etc/dphys-swapfile",
-        "CONF_SWAPFILE=/var/swap\nCONF_SWAPSIZE=128\n",
-    ),
+    ("etc/dphys-swapfile", "CONF_SWAPFILE=/var/swap\nCONF_SWAPSIZE=128\n"),
     // The emulated board has no VideoCore; its drivers would wait for it, and one of them crashes.
-    (
-        "etc/modprobe.d/rubus-lab.conf",
-        "blacklist vchiq\nblacklist vc4\nblacklist leds_gpio\n",
-    ),
+    ("etc/modprobe.d/rubus-lab.conf", "blacklist vchiq\nblacklist vc4\nblacklist leds_gpio\n"),
     // Nor do the tests need what is on every PC's board; loading it takes seconds.
     (
         "etc/modprobe.d/rubus-lab-pc.conf",
@@ -250,9 +241,7 @@ fn initramfs_tools(board: Board, tree: &Path, release: &str) -> Result<()> {
     // Raspberry Pi OS's kernel has these built in.
     let modules = board.boot_modules().join("\n") + "\n";
     write(tree, "etc/initramfs-tools/modules", &modules, 0o644)?;
-    let hook = POST_UPDATE
-        .replace("@RELEASE@", release)
-        .replace("@NAME@", board.initramfs_file());
+    let hook = POST_UPDATE.replace("@RELEASE@", release).replace("@NAME@", board.initramfs_file());
     let path = "etc/initramfs/post-update.d/z50-raspi-firmware";
     write(tree, path, &hook, 0o755)?;
     // An update only renews what is there.
@@ -264,12 +253,7 @@ fn initramfs_tools(board: Board, tree: &Path, release: &str) -> Result<()> {
 /// What [`make`] does with a tree, for the key of the cache.
 #[must_use]
 pub fn ingredients(board: Board) -> Vec<String> {
-    let mut all = vec![
-        SUITE.to_owned(),
-        INIT.to_owned(),
-        POST_UPDATE.to_owned(),
-        fstab(board),
-    ];
+    let mut all = vec![SUITE.to_owned(), INIT.to_owned(), POST_UPDATE.to_owned(), fstab(board)];
     all.extend(packages(board));
     all.extend(FILES.iter().map(|(_, content)| (*content).to_owned()));
     all.extend(NEVER.iter().map(|&path| path.to_owned()));
@@ -295,12 +279,7 @@ fn accounts(tree: &Path) -> Result<()> {
     let group = format!("{}{USER}:x:{USER_ID}:\n", master("group.master")?);
     write(tree, "etc/passwd", &passwd, 0o644)?;
     write(tree, "etc/group", &group, 0o644)?;
-    write(
-        tree,
-        "etc/shadow",
-        &format!("{USER}:*:20000:0:99999:7:::\n"),
-        0o640,
-    )?;
+    write(tree, "etc/shadow", &format!("{USER}:*:20000:0:99999:7:::\n"), 0o640)?;
     let home = tree.join("home").join(USER);
     fs::create_dir_all(&home)?;
     chown(&home, Some(USER_ID), Some(USER_ID)).with_context(|| format!("chown of {home:?}"))
@@ -315,20 +294,14 @@ mod tests {
         let listing = "'http://tools.example/apt/dists/stable/InRelease' tools.example 0 \n\
                        'http://mirror.example/debian-security/dists/x/InRelease' mirror 0 \n\
                        'http://mirror.example/debian/dists/bookworm/InRelease' mirror 0 \n";
-        assert_eq!(
-            mirror_in(listing).as_deref(),
-            Some("http://mirror.example/debian")
-        );
+        assert_eq!(mirror_in(listing).as_deref(), Some("http://mirror.example/debian"));
         assert_eq!(mirror_in(""), None);
     }
 
     #[test]
     fn fstab_names_both_partitions_of_the_card() {
         let text = fstab(Board::Pi3);
-        assert!(
-            text.contains("PARTUUID=3b0a02d1-01  /boot/firmware  vfat"),
-            "{text}"
-        );
+        assert!(text.contains("PARTUUID=3b0a02d1-01  /boot/firmware  vfat"), "{text}");
         assert!(text.contains("PARTUUID=3b0a02d1-02  /  "), "{text}");
     }
 }

@@ -68,10 +68,7 @@ impl Machine {
 
     /// Where a path in a kept directory is while the machine is off.
     pub fn disk(&self, path: &str) -> PathBuf {
-        self.share
-            .path()
-            .join("disk")
-            .join(path.trim_start_matches('/'))
+        self.share.path().join("disk").join(path.trim_start_matches('/'))
     }
 }
 
@@ -114,10 +111,7 @@ fn start(share: &TempDir, script: &str, devices: &[&Path]) -> Result<Ran> {
     let said = finish(&mut command, &at("said"))?;
     let read = |name| std::fs::read_to_string(at(name)).unwrap_or_default();
     match read("status").trim().parse() {
-        Ok(status) => Ok(Ran {
-            status,
-            output: read("output"),
-        }),
+        Ok(status) => Ok(Ran { status, output: read("output") }),
         Err(_) => bail!("systemd did not come so far: {said}\n{}", read("output")),
     }
 }

@@ -7,9 +7,7 @@ use serde_json::Value;
 /// Where the system is now.
 fn now(advice: &Value) -> Option<&Value> {
     let candidates = advice["candidates"].as_array()?;
-    candidates
-        .iter()
-        .find(|candidate| candidate["is_now"] == true)
+    candidates.iter().find(|candidate| candidate["is_now"] == true)
 }
 
 fn advise(home: &Home, arguments: &[&str]) -> Answer {
@@ -70,10 +68,7 @@ fn what_is_measured_for_advice_is_what_it_says_then() {
         // A bus in front of it may be known to carry a little less.
         let is_near = (said / measured - 1.0).abs() < 0.05;
         assert!(is_near || !is_known, "{figure}: {said} is not {measured}");
-        assert!(
-            is_sound || !is_known || source.contains("not settled"),
-            "{source}"
-        );
+        assert!(is_sound || !is_known || source.contains("not settled"), "{source}");
     }
     // What was measured is asked for no more.
     let open = after["unknown"].as_array().expect("a list");

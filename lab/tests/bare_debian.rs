@@ -35,11 +35,7 @@ fn the_install_lines_work_on_debian_13() {
 fn the_install_lines_work(suite: &str) {
     let mut needs = NEEDS.to_vec();
     needs.push(Need::Root);
-    needs.extend(
-        TOOLS
-            .iter()
-            .map(|tool| Need::Program(tool.program, tool.package)),
-    );
+    needs.extend(TOOLS.iter().map(|tool| Need::Program(tool.program, tool.package)));
     if !can_run(TEST, &needs) {
         return;
     }
@@ -64,14 +60,8 @@ fn the_install_lines_work(suite: &str) {
     assert_eq!(installed(&root), VERSION);
     assert_eq!(must(&root, "rubus history --json"), history);
 
-    let said = must(
-        &root,
-        &lines("docs/install.md", "## Remove it").replace("purge", "purge -y"),
-    );
-    assert!(
-        said.contains("/home/pi/.local/share/rubus: history"),
-        "{said}"
-    );
+    let said = must(&root, &lines("docs/install.md", "## Remove it").replace("purge", "purge -y"));
+    assert!(said.contains("/home/pi/.local/share/rubus: history"), "{said}");
     assert!(!root.path("usr/bin/rubus").exists());
     assert!(root.path("home/pi/.local/share/rubus/history.db").exists());
     drop(root);
@@ -82,11 +72,7 @@ fn the_install_lines_work(suite: &str) {
 /// README's lines, in a directory with the package of this processor: from `dpkg` to a checkup.
 fn readme_installs_a_package(root: &BareDebian, web: &Web) {
     let typed = answered(&lines("README.md", "## Install"));
-    let words = [
-        "dpkg --print-architecture",
-        "apt install -y ./rubus_*.deb",
-        "rubus ",
-    ];
+    let words = ["dpkg --print-architecture", "apt install -y ./rubus_*.deb", "rubus "];
     assert!(words.iter().all(|words| typed.contains(words)), "{typed}");
     let download = format!("wget -q {}/packages/{}", web.url, web.package(VERSION));
     let said = must(root, &format!("{download}\n{typed}\nrubus survey"));
@@ -100,13 +86,8 @@ fn readme_installs_a_package(root: &BareDebian, web: &Web) {
 /// The lines of docs/install.md that add the repository and install from it.
 fn lines_of_the_repository(web: &Web) -> String {
     let typed = lines("docs/install.md", "## With apt");
-    let (typed, _) = typed
-        .split_once("Types: deb")
-        .expect("the contents of rubus.sources");
-    assert!(
-        typed.contains("https://HOST/rubus/rubus.sources"),
-        "{typed}"
-    );
+    let (typed, _) = typed.split_once("Types: deb").expect("the contents of rubus.sources");
+    assert!(typed.contains("https://HOST/rubus/rubus.sources"), "{typed}");
     answered(&typed.replace("https://HOST/rubus", &format!("{}/apt", web.url)))
 }
 
@@ -123,10 +104,7 @@ fn lines(document: &str, heading: &str) -> String {
     let end = until.iter().filter_map(|end| below.find(end)).min();
     let typed = below[..end.unwrap_or(below.len())].lines();
     let typed: Vec<_> = typed.filter_map(|line| line.strip_prefix("    ")).collect();
-    assert!(
-        !typed.is_empty(),
-        "{document} has no lines below '{heading}'"
-    );
+    assert!(!typed.is_empty(), "{document} has no lines below '{heading}'");
     typed.join("\n")
 }
 
@@ -182,12 +160,7 @@ impl Web {
         let at = |name: &str| self.directory.path().join(name);
         let program: &Path = program::binary();
         make(program, ARCHITECTURE, version, &at("packages"));
-        make_repository(
-            &at("packages"),
-            &at("apt"),
-            &at("key.asc"),
-            &format!("{}/apt", self.url),
-        );
+        make_repository(&at("packages"), &at("apt"), &at("key.asc"), &format!("{}/apt", self.url));
     }
 
     fn package(&self, version: &str) -> String {

@@ -66,11 +66,7 @@ fn pools(cluster: &Cluster) -> Vec<(String, u64, u64)> {
     let row = |pool: &serde_json::Value| {
         let stats = &pool["stats"];
         let name = pool["name"].as_str().expect("a name").to_owned();
-        (
-            name,
-            stats["objects"].as_u64().unwrap_or(0),
-            stats["bytes_used"].as_u64().unwrap_or(0),
-        )
+        (name, stats["objects"].as_u64().unwrap_or(0), stats["bytes_used"].as_u64().unwrap_or(0))
     };
     pools.iter().map(row).collect()
 }
@@ -84,10 +80,7 @@ fn objects_take_the_space_that_is_predicted() {
 
 #[test]
 fn objects_of_fast_ec_take_the_space_that_is_predicted() {
-    if can_run(
-        "objects_of_fast_ec_take_the_space_that_is_predicted",
-        &NEEDS,
-    ) {
+    if can_run("objects_of_fast_ec_take_the_space_that_is_predicted", &NEEDS) {
         check_space("forky", true);
     }
 }
@@ -103,10 +96,7 @@ fn check_space(suite: &str, fast: bool) {
         // `rados bench` writes at least as many as it keeps in flight.
         (4 << 20, 20),
     ];
-    let settings = Settings {
-        suite: suite.into(),
-        ..Settings::default()
-    };
+    let settings = Settings { suite: suite.into(), ..Settings::default() };
     let cluster = Cluster::start(&Cache::of_this_machine(), &settings).expect("the cluster starts");
     let mut wanted = Vec::new();
     for (name, layout) in layouts(fast) {
@@ -116,9 +106,7 @@ fn check_space(suite: &str, fast: bool) {
             wanted.push((pool, layout, bytes, objects));
         }
     }
-    cluster
-        .wait_clean(Duration::from_secs(120))
-        .expect("it becomes clean");
+    cluster.wait_clean(Duration::from_secs(120)).expect("it becomes clean");
     for (pool, _, bytes, objects) in &wanted {
         write(&cluster, pool, *bytes, *objects);
     }
@@ -128,16 +116,12 @@ fn check_space(suite: &str, fast: bool) {
     let found = loop {
         let now = pools(&cluster);
         let is_counted = |(pool, _, _, objects): &(String, Layout, u64, u64)| {
-            now.iter()
-                .any(|(name, counted, _)| name == pool && counted > objects)
+            now.iter().any(|(name, counted, _)| name == pool && counted > objects)
         };
         if now == before && wanted.iter().all(is_counted) {
             break now;
         }
-        assert!(
-            start.elapsed() < Duration::from_secs(600),
-            "the figures do not settle: {now:?}"
-        );
+        assert!(start.elapsed() < Duration::from_secs(600), "the figures do not settle: {now:?}");
         before = now;
         sleep(Duration::from_secs(6));
     };
@@ -145,15 +129,8 @@ fn check_space(suite: &str, fast: bool) {
     report("layout    object   on disk per object: predicted, found, error");
     for (pool, layout, bytes, objects) in &wanted {
         let of = |bytes| stored_bytes(*layout, bytes, stripe_unit(*layout));
-        let (_, counted, used) = found
-            .iter()
-            .find(|(name, ..)| name == pool)
-            .expect("the pool");
-        assert_eq!(
-            *counted,
-            objects + 1,
-            "{pool}: the objects and one that says how the run was"
-        );
+        let (_, counted, used) = found.iter().find(|(name, ..)| name == pool).expect("the pool");
+        assert_eq!(*counted, objects + 1, "{pool}: the objects and one that says how the run was");
         let predicted = objects * of(*bytes) + of(1);
         let error = *used as f64 / predicted as f64 - 1.0;
         worst = worst.max(error.abs());
@@ -165,11 +142,7 @@ fn check_space(suite: &str, fast: bool) {
             error * 100.0
         ));
     }
-    assert!(
-        worst <= 0.02,
-        "the worst prediction is off by {:.1} %",
-        worst * 100.0
-    );
+    assert!(worst <= 0.02, "the worst prediction is off by {:.1} %", worst * 100.0);
 }
 
 #[test]
@@ -182,9 +155,7 @@ fn bytes_on_the_wire_are_what_is_predicted() {
     for (name, layout) in layouts(false) {
         make_pool(&cluster, name, layout, 16);
     }
-    cluster
-        .wait_clean(Duration::from_secs(120))
-        .expect("it becomes clean");
+    cluster.wait_clean(Duration::from_secs(120)).expect("it becomes clean");
     const OBJECTS: u64 = 32;
     for (name, layout) in layouts(false) {
         let before = cluster.received_bytes().expect("counters");
@@ -200,11 +171,7 @@ fn bytes_on_the_wire_are_what_is_predicted() {
             layout.name(),
             error * 100.0
         ));
-        assert!(
-            error.abs() <= 0.05,
-            "{}: {found:.3} instead of {predicted:.3}",
-            layout.name()
-        );
+        assert!(error.abs() <= 0.05, "{}: {found:.3} instead of {predicted:.3}", layout.name());
     }
 }
 
@@ -213,19 +180,12 @@ fn nothing_of_a_cluster_outlives_its_holder() {
     if !can_run("nothing_of_a_cluster_outlives_its_holder", &NEEDS) {
         return;
     }
-    let settings = Settings {
-        osds: 1,
-        ..Settings::default()
-    };
+    let settings = Settings { osds: 1, ..Settings::default() };
     let mut cluster =
         Cluster::start(&Cache::of_this_machine(), &settings).expect("the cluster starts");
     let place = cluster.place().to_owned();
     // A filesystem's mounts are named by paths below it.
-    let name = place
-        .file_name()
-        .expect("a name")
-        .to_string_lossy()
-        .into_owned();
+    let name = place.file_name().expect("a name").to_string_lossy().into_owned();
     let daemons = || {
         let all = std::fs::read_dir("/proc").expect("processes").flatten();
         let is_ours = |path: &Path| {
@@ -240,11 +200,7 @@ fn nothing_of_a_cluster_outlives_its_holder() {
     cluster.wait_for_end().expect("it ends");
     let start = Instant::now();
     while daemons() > 0 {
-        assert!(
-            start.elapsed() < Duration::from_secs(300),
-            "{} processes are left",
-            daemons()
-        );
+        assert!(start.elapsed() < Duration::from_secs(300), "{} processes are left", daemons());
         sleep(Duration::from_millis(100));
     }
     let mounts = std::fs::read_to_string("/proc/mounts").expect("mounts");

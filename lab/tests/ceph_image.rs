@@ -32,15 +32,9 @@ fn an_image_is_measured_and_what_happens_to_its_cluster_is_told() {
         return;
     }
     let cluster = with_the_program();
-    cluster
-        .ceph(&["osd", "pool", "application", "enable", "rbd", "rbd"])
-        .expect("its use");
-    cluster
-        .run("rbd", &["create", "rbd/disk", "--size", IMAGE_BYTES])
-        .expect("an image");
-    cluster
-        .wait_clean(Duration::from_secs(120))
-        .expect("it becomes clean");
+    cluster.ceph(&["osd", "pool", "application", "enable", "rbd", "rbd"]).expect("its use");
+    cluster.run("rbd", &["create", "rbd/disk", "--size", IMAGE_BYTES]).expect("an image");
+    cluster.wait_clean(Duration::from_secs(120)).expect("it becomes clean");
     what_is_wrong_has_words(&cluster);
     fill(&cluster);
     the_rates_are_those_of_fio(&cluster);
@@ -48,9 +42,7 @@ fn an_image_is_measured_and_what_happens_to_its_cluster_is_told() {
     what_a_killed_run_left_goes_with_the_next(&cluster);
     let of = |trouble: &str, signal, pause_s, noticed: &str| {
         an_osd_is_lost(&cluster, trouble, signal, pause_s, noticed);
-        cluster
-            .wait_clean(Duration::from_secs(180))
-            .expect("it becomes clean again");
+        cluster.wait_clean(Duration::from_secs(180)).expect("it becomes clean again");
     };
     of("an OSD that is killed", Signal::KILL, 15, "refused");
     of("an OSD that hangs", Signal::STOP, 40, "silence");
@@ -134,11 +126,7 @@ fn with_fio(cluster: &Cluster, side: &str, ours: &Value) -> f64 {
          runtime=10\ntime_based\nsize={IMAGE_BYTES}\n"
     );
     fs::write(cluster.place().join("job.fio"), text).expect("a job file");
-    let words = [
-        "--output-format=json",
-        "--output=/ceph/fio.json",
-        "/ceph/job.fio",
-    ];
+    let words = ["--output-format=json", "--output=/ceph/fio.json", "/ceph/job.fio"];
     cluster.run("fio", &words).expect("fio runs");
     let rate = json(cluster, "fio.json")["jobs"][0][side]["bw_bytes"].as_f64();
     rate.expect("a rate")
@@ -153,15 +141,8 @@ fn the_rates_are_those_of_fio(cluster: &Cluster) {
         let ours = job(&run, name);
         let rate = ours["bytes_per_second"]["value"].as_f64().expect("a rate");
         let fio = with_fio(cluster, side, ours);
-        report(&format!(
-            "{name}: {:.2} MB/s here, {:.2} with fio",
-            rate / 1e6,
-            fio / 1e6
-        ));
-        assert!(
-            (rate / fio - 1.0).abs() <= FROM_FIO,
-            "{name}: {rate} here and {fio} with fio"
-        );
+        report(&format!("{name}: {:.2} MB/s here, {:.2} with fio", rate / 1e6, fio / 1e6));
+        assert!((rate / fio - 1.0).abs() <= FROM_FIO, "{name}: {rate} here and {fio} with fio");
     }
     let facts = &run["target"]["cluster"];
     assert_eq!(facts["layout"], "3 copies", "{facts}");
@@ -182,30 +163,22 @@ fn an_image_in_use_is_only_read(cluster: &Cluster) {
         let status = cluster.run("rbd", &["status", "rbd/disk", "--format", "json"])?;
         Ok(status.contains("address"))
     };
-    cluster
-        .wait("the image is watched", Duration::from_secs(30), watched)
-        .expect("it is watched");
-    let output = rubus(cluster, &["bench", IMAGE, CONSENT])
-        .output()
-        .expect("it starts");
+    cluster.wait("the image is watched", Duration::from_secs(30), watched).expect("it is watched");
+    let output = rubus(cluster, &["bench", IMAGE, CONSENT]).output().expect("it starts");
     let said = said(&output);
     assert_eq!(output.status.code(), Some(3), "{said}");
     assert!(said.contains("rbd/disk is in use by"), "{said}");
     let _ = other.kill();
     let _ = other.wait();
     let free = || Ok(!watched()?);
-    cluster
-        .wait("nobody watches it", Duration::from_secs(60), free)
-        .expect("it is free");
+    cluster.wait("nobody watches it", Duration::from_secs(60), free).expect("it is free");
 }
 
 /// The directories of sockets that are there.
 fn places(cluster: &Cluster) -> usize {
     let all = fs::read_dir(cluster.root().join("tmp")).expect("a directory");
     let names = all.flatten().map(|entry| entry.file_name());
-    names
-        .filter(|name| name.to_string_lossy().starts_with("rubus-rbd-"))
-        .count()
+    names.filter(|name| name.to_string_lossy().starts_with("rubus-rbd-")).count()
 }
 
 fn what_a_killed_run_left_goes_with_the_next(cluster: &Cluster) {
@@ -216,23 +189,16 @@ fn what_a_killed_run_left_goes_with_the_next(cluster: &Cluster) {
         .expect("it starts");
     let serves = |line: &str| line.contains("qemu-nbd\0");
     let has_begun = || Ok(cluster.process(serves).is_ok());
-    cluster
-        .wait("the image is served", Duration::from_secs(60), has_begun)
-        .expect("it is");
+    cluster.wait("the image is served", Duration::from_secs(60), has_begun).expect("it is");
     let own = cluster.process(|line| line.starts_with("/ceph/rubus\0bench"));
     kill_process(own.expect("it runs"), Signal::KILL).expect("a signal");
     let _ = job.wait();
     let has_ended = || Ok(cluster.process(serves).is_err());
-    cluster
-        .wait("its server has ended", Duration::from_secs(20), has_ended)
-        .expect("it ends");
+    cluster.wait("its server has ended", Duration::from_secs(20), has_ended).expect("it ends");
     assert_eq!(places(cluster), 1, "what a killed run cannot remove");
-    let output = rubus(
-        cluster,
-        &["bench", IMAGE, "--suite", "journal", "--read-only"],
-    )
-    .output()
-    .expect("it starts");
+    let output = rubus(cluster, &["bench", IMAGE, "--suite", "journal", "--read-only"])
+        .output()
+        .expect("it starts");
     assert_eq!(places(cluster), 0, "{}", said(&output));
 }
 
@@ -257,9 +223,8 @@ fn an_osd_is_lost(cluster: &Cluster, what: &str, signal: Signal, pause_s: u64, n
     let run = ended(cluster, job);
     let facts = &run["target"]["cluster"];
     let changes = facts["changes"].as_array().expect("changes");
-    let down = changes
-        .iter()
-        .find(|change| change["trouble"] == "osd_down" && change["osd"] == OSD);
+    let down =
+        changes.iter().find(|change| change["trouble"] == "osd_down" && change["osd"] == OSD);
     let down = down.unwrap_or_else(|| panic!("{what}: osd.{OSD} was never down: {facts}"));
     assert_eq!(down["noticed"], noticed, "{what}: {facts}");
     assert!(down["ended_s"].is_number(), "{what}: {facts}");
@@ -271,10 +236,7 @@ fn an_osd_is_lost(cluster: &Cluster, what: &str, signal: Signal, pause_s: u64, n
         down["started_s"]
     ));
     let start_s = start_s.unwrap_or_else(|| panic!("{what}: no dip: {facts}"));
-    assert!(
-        (start_s - began).abs() <= MOMENT_S,
-        "{what}: lost at {began} s: {facts}"
-    );
+    assert!((start_s - began).abs() <= MOMENT_S, "{what}: lost at {began} s: {facts}");
     // It is back after the OSD was marked down, whenever that was.
     let down_s = down["started_s"].as_f64().expect("a moment");
     let end_s = end_s.unwrap_or_else(|| panic!("{what}: never back: {facts}"));
@@ -292,14 +254,7 @@ fn ended(cluster: &Cluster, job: Child) -> Value {
 fn nothing_is_left(cluster: &Cluster) {
     let images = cluster.run("rbd", &["ls", "rbd"]).expect("a list");
     assert_eq!(images.trim(), "disk");
-    let mut places = fs::read_dir(cluster.root().join("tmp"))
-        .expect("a directory")
-        .flatten();
-    let ours = places.find(|entry| {
-        entry
-            .file_name()
-            .to_string_lossy()
-            .starts_with("rubus-rbd-")
-    });
+    let mut places = fs::read_dir(cluster.root().join("tmp")).expect("a directory").flatten();
+    let ours = places.find(|entry| entry.file_name().to_string_lossy().starts_with("rubus-rbd-"));
     assert!(ours.is_none(), "{ours:?}");
 }

@@ -25,9 +25,7 @@ fn objects_are_measured_and_nothing_of_them_is_left() {
         return;
     }
     let cluster = with_the_program();
-    cluster
-        .wait_clean(Duration::from_secs(120))
-        .expect("it becomes clean");
+    cluster.wait_clean(Duration::from_secs(120)).expect("it becomes clean");
     what_is_wrong_has_words(&cluster);
     the_rates_are_those_of_the_tool(&cluster);
     a_lost_osd_and_an_interrupt_are_told(&cluster);
@@ -60,14 +58,8 @@ fn what_is_wrong_has_words(cluster: &Cluster) {
             vec!["bench", "rados:rbd:conf=/ceph/ceph.conf:id=nobody"],
             "the key of the user (:id=USER)",
         ),
-        (
-            vec!["bench", POOL, "--budget", "100GiB"],
-            "--budget has to be from 512 MiB to",
-        ),
-        (
-            vec!["bench", POOL, "--read-only"],
-            "--read-only has no meaning",
-        ),
+        (vec!["bench", POOL, "--budget", "100GiB"], "--budget has to be from 512 MiB to"),
+        (vec!["bench", POOL, "--read-only"], "--read-only has no meaning"),
     ] {
         is_refused(cluster, &words, 2, wanted);
     }
@@ -75,14 +67,7 @@ fn what_is_wrong_has_words(cluster: &Cluster) {
 }
 
 fn measured(cluster: &Cluster, more: &[&str]) -> Command {
-    let words = [
-        "bench",
-        POOL,
-        "--no-history",
-        "--no-html",
-        "--json",
-        "/ceph/run.json",
-    ];
+    let words = ["bench", POOL, "--no-history", "--no-html", "--json", "/ceph/run.json"];
     rubus(cluster, &[&words[..], more].concat())
 }
 
@@ -116,24 +101,11 @@ fn the_rates_are_those_of_the_tool(cluster: &Cluster) {
         let ours = job(&run, name);
         let rate = &ours["bytes_per_second"];
         let number = |name: &str| rate[name].as_f64().expect("a rate");
-        let words = [
-            "-p",
-            "rbd",
-            "bench",
-            "20",
-            verb,
-            "--no-cleanup",
-            "--run-name",
-            "own",
-        ];
+        let words = ["-p", "rbd", "bench", "20", verb, "--no-cleanup", "--run-name", "own"];
         let printed = cluster.run("rados", &words).expect("the tool runs");
-        let line = printed
-            .lines()
-            .find_map(|line| line.strip_prefix("Bandwidth (MB/sec):"));
-        let tools = line
-            .and_then(|mib| mib.trim().parse::<f64>().ok())
-            .expect("a rate")
-            * 1_048_576.0;
+        let line = printed.lines().find_map(|line| line.strip_prefix("Bandwidth (MB/sec):"));
+        let tools =
+            line.and_then(|mib| mib.trim().parse::<f64>().ok()).expect("a rate") * 1_048_576.0;
         report(&format!(
             "{name}: {:.2} MB/s ({:.2} to {:.2}) here, {:.2} with the tool alone",
             number("value") / 1e6,
@@ -146,10 +118,7 @@ fn the_rates_are_those_of_the_tool(cluster: &Cluster) {
             "{name}: {rate} here and {tools} with the tool"
         );
         assert!(number("low") < number("value") && number("value") < number("high"));
-        assert!(
-            ours["latency_ns"]["mean"].as_f64().expect("a mean") > 1e6,
-            "{ours}"
-        );
+        assert!(ours["latency_ns"]["mean"].as_f64().expect("a mean") > 1e6, "{ours}");
     }
     cluster
         .run("rados", &["-p", "rbd", "cleanup", "--run-name", "own"])
@@ -157,18 +126,12 @@ fn the_rates_are_those_of_the_tool(cluster: &Cluster) {
     let target = &run["target"];
     assert_eq!(target["kind"], "pool", "{target}");
     assert_eq!(target["cluster"]["layout"], "3 copies", "{target}");
-    assert_eq!(
-        target["cluster"]["changes"],
-        Value::Array(Vec::new()),
-        "{target}"
-    );
+    assert_eq!(target["cluster"]["changes"], Value::Array(Vec::new()), "{target}");
 }
 
 /// Three copies: what is written comes to a board once from the client and twice from another board; what is read only goes.
 fn what_the_machines_spend_is_told(run: &Value, said: &str) {
-    let nodes = run["target"]["cluster"]["nodes"]
-        .as_array()
-        .expect("a list");
+    let nodes = run["target"]["cluster"]["nodes"].as_array().expect("a list");
     for (name, received, sent) in [("object-write", 3.0, 2.0), ("object-read", 0.0, 1.0)] {
         let of_job = || nodes.iter().filter(|node| node["job"] == name);
         assert_eq!(of_job().count(), 4, "{nodes:?}");
@@ -177,28 +140,18 @@ fn what_the_machines_spend_is_told(run: &Value, said: &str) {
         assert!(of_job().all(|node| (0.0..=1.0).contains(&busy(node))));
         let rate = &job(run, name)["bytes_per_second"]["value"];
         let rate = rate.as_f64().expect("a rate");
-        for (field, wanted) in [
-            ("received_bytes_per_second", received),
-            ("sent_bytes_per_second", sent),
-        ] {
+        for (field, wanted) in
+            [("received_bytes_per_second", received), ("sent_bytes_per_second", sent)]
+        {
             let all: f64 = of_job().filter_map(|node| node[field].as_f64()).sum();
-            report(&format!(
-                "{name}: {field} of all boards {:.2} times the rate",
-                all / rate
-            ));
-            assert!(
-                (all / rate - wanted).abs() < 0.15 + 0.1 * wanted,
-                "{name}: {nodes:?}"
-            );
+            report(&format!("{name}: {field} of all boards {:.2} times the rate", all / rate));
+            assert!((all / rate - wanted).abs() < 0.15 + 0.1 * wanted, "{name}: {nodes:?}");
         }
     }
     let doubts = run["doubts"].to_string();
     assert!(doubts.contains("the machine gone"), "{doubts}");
     assert!(doubts.contains("No route to host"), "{doubts}");
-    assert!(
-        said.contains("of its processors' time; eth0 received"),
-        "{said}"
-    );
+    assert!(said.contains("of its processors' time; eth0 received"), "{said}");
 }
 
 fn begun(cluster: &Cluster) -> (Child, Pid) {
@@ -209,18 +162,14 @@ fn begun(cluster: &Cluster) -> (Child, Pid) {
         .spawn()
         .expect("it starts");
     let has_objects = || Ok(objects(cluster).len() > 20);
-    cluster
-        .wait("objects are written", Duration::from_secs(60), has_objects)
-        .expect("they are");
+    cluster.wait("objects are written", Duration::from_secs(60), has_objects).expect("they are");
     let own = cluster.process(|line| line.starts_with("/ceph/rubus\0bench"));
     (job, own.expect("it runs"))
 }
 
 /// Names of all objects, of all namespaces.
 fn objects(cluster: &Cluster) -> Vec<String> {
-    let printed = cluster
-        .run("rados", &["-p", "rbd", "ls", "--all"])
-        .expect("a list");
+    let printed = cluster.run("rados", &["-p", "rbd", "ls", "--all"]).expect("a list");
     printed.lines().map(str::to_owned).collect()
 }
 
@@ -241,30 +190,20 @@ fn a_lost_osd_and_an_interrupt_are_told(cluster: &Cluster) {
     let output = job_run.wait_with_output().expect("it ends");
     let said = said(&output);
     let run = json(cluster, "run.json");
-    let changes = run["target"]["cluster"]["changes"]
-        .as_array()
-        .expect("changes");
+    let changes = run["target"]["cluster"]["changes"].as_array().expect("changes");
     let down = changes
         .iter()
         .find(|change| change["trouble"] == "osd_down" && change["osd"] == OSD)
         .unwrap_or_else(|| panic!("osd.{OSD} was never down: {changes:?} {said}"));
     assert_eq!(down["noticed"], "refused", "{changes:?}");
     let [start_s, end_s] = ["started_s", "ended_s"].map(|name| down[name].as_f64());
-    report(&format!(
-        "osd.{OSD} was down from {start_s:?} s to {end_s:?} s"
-    ));
+    report(&format!("osd.{OSD} was down from {start_s:?} s to {end_s:?} s"));
     assert!(start_s.is_some() && end_s.is_some(), "{changes:?}");
     let results = run["results"].to_string();
     assert!(results.contains("cluster_troubled"), "{results}");
-    assert!(
-        run["doubts"].to_string().contains("interrupted"),
-        "{}",
-        run["doubts"]
-    );
+    assert!(run["doubts"].to_string().contains("interrupted"), "{}", run["doubts"]);
     nothing_is_left(cluster);
-    cluster
-        .wait_clean(Duration::from_secs(180))
-        .expect("it becomes clean again");
+    cluster.wait_clean(Duration::from_secs(180)).expect("it becomes clean again");
 }
 
 fn what_a_killed_run_left_goes_with_the_next(cluster: &Cluster) {
@@ -285,22 +224,9 @@ fn what_a_killed_run_left_goes_with_the_next(cluster: &Cluster) {
 }
 
 fn a_full_cluster_is_spared(cluster: &Cluster) {
-    cluster
-        .ceph(&["osd", "set-nearfull-ratio", "0.0001"])
-        .expect("a ratio");
-    let is_near = || {
-        Ok(cluster
-            .ceph(&["health", "detail"])?
-            .contains("OSD_NEARFULL"))
-    };
-    cluster
-        .wait("an OSD is nearly full", Duration::from_secs(60), is_near)
-        .expect("it is");
-    is_refused(
-        cluster,
-        &["bench", POOL],
-        3,
-        "the cluster has little room left",
-    );
+    cluster.ceph(&["osd", "set-nearfull-ratio", "0.0001"]).expect("a ratio");
+    let is_near = || Ok(cluster.ceph(&["health", "detail"])?.contains("OSD_NEARFULL"));
+    cluster.wait("an OSD is nearly full", Duration::from_secs(60), is_near).expect("it is");
+    is_refused(cluster, &["bench", POOL], 3, "the cluster has little room left");
     nothing_is_left(cluster);
 }

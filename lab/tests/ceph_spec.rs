@@ -95,11 +95,8 @@ fn a_monitor_takes_every_option_and_every_command() {
         assert!(taken.is_err(), "{name} = {value} is taken");
     }
     // Files have no class of their own; cephadm sets it from the specification.
-    run(
-        &cluster,
-        "ceph osd crush rm-device-class all && ceph osd crush set-device-class ssd all",
-    )
-    .expect("a class");
+    run(&cluster, "ceph osd crush rm-device-class all && ceph osd crush set-device-class ssd all")
+        .expect("a class");
     for layout in ["3x", "2+1"] {
         let design = design(layout, 4);
         let options = options(&design);
@@ -109,11 +106,8 @@ fn a_monitor_takes_every_option_and_every_command() {
                 .unwrap_or_else(|why| panic!("[{section}] {name} = {value}: {why:#}"));
         }
         // As cephadm does it: nothing may be left over.
-        fs::write(
-            cluster.place().join("bootstrap.conf"),
-            described(&design, "bootstrap.conf"),
-        )
-        .expect("a file");
+        fs::write(cluster.place().join("bootstrap.conf"), described(&design, "bootstrap.conf"))
+            .expect("a file");
         let left = run(
             &cluster,
             "ceph config assimilate-conf -i /ceph/bootstrap.conf -o /ceph/left.conf && grep -v '^$' /ceph/left.conf || true",
@@ -131,12 +125,8 @@ fn a_monitor_takes_every_option_and_every_command() {
             options.len(),
             commands.len()
         ));
-        cluster
-            .wait_clean(Duration::from_secs(120))
-            .expect("it becomes clean");
-        let image = cluster
-            .run("rbd", &["info", "rubus/image"])
-            .expect("the image is there");
+        cluster.wait_clean(Duration::from_secs(120)).expect("it becomes clean");
+        let image = cluster.run("rbd", &["info", "rubus/image"]).expect("the image is there");
         assert!(image.contains("size 100 GiB"), "{image}");
         remove(&cluster);
     }
@@ -254,30 +244,18 @@ const SMALL: u32 = 100;
 
 #[test]
 fn the_map_of_a_specification_is_even_from_4_to_5000_osds() {
-    if !can_run(
-        "the_map_of_a_specification_is_even_from_4_to_5000_osds",
-        &NEEDS,
-    ) {
+    if !can_run("the_map_of_a_specification_is_even_from_4_to_5000_osds", &NEEDS) {
         return;
     }
     // The monitor and the manager do the work; boards are in the map alone.
-    let settings = Settings {
-        osds: 1,
-        ..Settings::default()
-    };
+    let settings = Settings { osds: 1, ..Settings::default() };
     let cluster = Cluster::start(&Cache::of_this_machine(), &settings).expect("the cluster starts");
     // It counts OSDs that run, of which there is one.
     is_taken(&cluster, "global", "mon_max_pg_per_osd", "10000000").expect("an option");
     report(
         "OSDs    layout   groups  per OSD: mean, fewest, most  seconds to place  most with the balancer",
     );
-    for (boards, layout) in [
-        (4, "2+1"),
-        (12, "2+2"),
-        (100, "4+2"),
-        (1000, "3x"),
-        (5000, "3x"),
-    ] {
+    for (boards, layout) in [(4, "2+1"), (12, "2+2"), (100, "4+2"), (1000, "3x"), (5000, "3x")] {
         of(&cluster, boards, layout);
     }
     // What the description of so many sets first.
@@ -323,9 +301,7 @@ fn of(cluster: &Cluster, boards: u32, layout: &str) {
         spread.mean,
         spread.fewest,
         spread.most,
-        balanced
-            .as_ref()
-            .map_or("-".into(), |balanced| balanced.most.to_string())
+        balanced.as_ref().map_or("-".into(), |balanced| balanced.most.to_string())
     ));
     let width = u64::from(design.layout.width());
     for spread in [Some(&spread), balanced.as_ref()].into_iter().flatten() {
@@ -336,25 +312,16 @@ fn of(cluster: &Cluster, boards: u32, layout: &str) {
     }
     // By chance alone the fullest of 5,000 has five standard deviations more in one map of a thousand.
     let by_chance = spread.mean + 5.0 * spread.mean.sqrt();
-    assert!(
-        (spread.most as f64) < by_chance,
-        "{boards} OSDs: {spread:?}"
-    );
+    assert!((spread.most as f64) < by_chance, "{boards} OSDs: {spread:?}");
     if let Some(balanced) = balanced {
         // It stops where each is within 5 of its share, which is a broken number.
-        assert!(
-            balanced.most as f64 <= balanced.mean + 8.0,
-            "{boards} OSDs: {balanced:?}"
-        );
+        assert!(balanced.most as f64 <= balanced.mean + 8.0, "{boards} OSDs: {balanced:?}");
     }
     if is_small {
         remove(cluster);
     } else {
-        run(
-            cluster,
-            "ceph auth rm client.rubus; ceph osd crush rule rm rubus-copies",
-        )
-        .expect("it is removed");
+        run(cluster, "ceph auth rm client.rubus; ceph osd crush rule rm rubus-copies")
+            .expect("it is removed");
     }
 }
 
@@ -364,15 +331,11 @@ fn with_its_pools(cluster: &Cluster, design: &Design) -> ((Spread, f64), Option<
         Layout::Replica { .. } => "rubus",
         Layout::Erasure { .. } => "rubus-data",
     };
-    let found = cluster
-        .json(&["osd", "pool", "ls", "detail"])
-        .expect("pools");
+    let found = cluster.json(&["osd", "pool", "ls", "detail"]).expect("pools");
     let all = found.as_array().expect("pools");
     let detail = all.iter().find(|detail| detail["pool_name"] == pool);
     let id = &detail.expect("the pool")["pool_id"];
-    cluster
-        .ceph(&["osd", "getmap", "-o", "/ceph/osdmap"])
-        .expect("the map");
+    cluster.ceph(&["osd", "getmap", "-o", "/ceph/osdmap"]).expect("the map");
     let tool = "osdmaptool /ceph/osdmap --mark-up-in";
     let placed = || {
         let start = Instant::now();
@@ -393,9 +356,7 @@ fn with_its_pools(cluster: &Cluster, design: &Design) -> ((Spread, f64), Option<
 fn by_its_rule(cluster: &Cluster, design: &Design) -> (Spread, f64) {
     let (groups, _) = placement_groups(design);
     let width = design.layout.width();
-    let rules = cluster
-        .json(&["osd", "crush", "rule", "dump", "rubus-copies"])
-        .expect("the rule");
+    let rules = cluster.json(&["osd", "crush", "rule", "dump", "rubus-copies"]).expect("the rule");
     let start = Instant::now();
     let printed = run(
         cluster,

@@ -27,15 +27,7 @@ fn rows<'a>(run: &'a Value, part: &str) -> &'a Vec<Value> {
 
 /// Measures ciphers for a moment: what was said, and the run.
 fn ciphers(home: &Home) -> (Answer, Value) {
-    let answer = home.run(&[
-        "bench",
-        "cpu",
-        "ciphers",
-        "--seconds",
-        "0.05",
-        "--json",
-        "-",
-    ]);
+    let answer = home.run(&["bench", "cpu", "ciphers", "--seconds", "0.05", "--json", "-"]);
     assert_eq!(answer.status, Some(0), "{answer}");
     let run = answer.json();
     (answer, run)
@@ -67,12 +59,7 @@ fn ciphers_have_figures_on_one_core_and_on_all_and_go_to_the_history() {
     let again = home.run(&["history", "show", "1"]);
     assert!(again.stdout.contains("AES-XTS 512"), "{again}");
     let compared = home.run(&["compare", "1", "1"]);
-    assert!(
-        compared
-            .stdout
-            .contains("digest 16 KiB, program, one core\n  "),
-        "{compared}"
-    );
+    assert!(compared.stdout.contains("digest 16 KiB, program, one core\n  "), "{compared}");
 }
 
 #[test]
@@ -91,10 +78,7 @@ fn openssl_stands_beside_with_its_instructions() {
         for rate in rates {
             assert!(rate.as_f64().is_some_and(|rate| rate > 0.0), "{peer}");
         }
-        assert!(
-            peer["uses"].is_string() && peer["our_uses"].is_string(),
-            "{peer}"
-        );
+        assert!(peer["uses"].is_string() && peer["our_uses"].is_string(), "{peer}");
         let tool = peer["tool"].as_str().unwrap_or_default();
         assert!(tool.starts_with("OpenSSL "), "{peer}");
     }
@@ -131,32 +115,20 @@ fn ssh_runs_as_root_where_no_server_was_ever_started() {
     // What was made for the server was made for it alone.
     assert_eq!(answer.stderr.trim(), "", "{answer}");
     let run = answer.json();
-    assert_eq!(
-        run["processor"]["left_out"],
-        serde_json::json!([]),
-        "{answer}"
-    );
+    assert_eq!(run["processor"]["left_out"], serde_json::json!([]), "{answer}");
     let ciphers = rows(&run, "ssh");
     assert!(ciphers.len() >= 2, "{answer}");
     for row in ciphers {
         assert!(
-            row["rate"]["per_second"]["value"]
-                .as_f64()
-                .is_some_and(|rate| rate > 0.0),
+            row["rate"]["per_second"]["value"].as_f64().is_some_and(|rate| rate > 0.0),
             "{row}"
         );
         for end in ["client", "server"] {
             let seconds = row[end]["seconds_per_gb"].as_f64();
-            assert!(
-                seconds.is_some_and(|seconds| seconds > 0.0),
-                "{end} of {row}"
-            );
+            assert!(seconds.is_some_and(|seconds| seconds > 0.0), "{end} of {row}");
         }
     }
-    assert!(
-        !home.path().join(".ssh").exists(),
-        "ssh was to keep nothing"
-    );
+    assert!(!home.path().join(".ssh").exists(), "ssh was to keep nothing");
 }
 
 #[test]
@@ -168,11 +140,8 @@ fn a_killed_bench_leaves_no_server_behind() {
     let home = Home::new();
     let mut command = home.command();
     command.args(["bench", "cpu", "ssh", "--seconds", "60", "--no-history"]);
-    let mut bench = command
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn()
-        .expect("the program starts");
+    let mut bench =
+        command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("the program starts");
     let deadline = Instant::now() + PATIENCE;
     // ssh, the server, and what the server runs.
     let family = loop {
@@ -218,18 +187,10 @@ fn name_of(id: u32) -> Option<String> {
     let path = Path::new("/proc").join(id.to_string());
     // A process that has ended and was not yet asked for its status does nothing any more.
     let status = std::fs::read_to_string(path.join("status")).ok()?;
-    if status
-        .lines()
-        .any(|line| line.starts_with("State:") && line.contains('Z'))
-    {
+    if status.lines().any(|line| line.starts_with("State:") && line.contains('Z')) {
         return None;
     }
-    Some(
-        std::fs::read_to_string(path.join("comm"))
-            .ok()?
-            .trim()
-            .into(),
-    )
+    Some(std::fs::read_to_string(path.join("comm")).ok()?.trim().into())
 }
 
 #[test]
@@ -274,9 +235,7 @@ fn the_same_program_twice_is_as_fast_as_itself() {
     assert_eq!(answer.status, Some(0), "{answer}");
     let comparison = answer.json();
     assert_eq!(comparison["interleaved"], true, "{answer}");
-    let built = comparison["subjects"][0]["name"]
-        .as_str()
-        .unwrap_or_default();
+    let built = comparison["subjects"][0]["name"].as_str().unwrap_or_default();
     assert!(built.contains(std::env::consts::ARCH), "{built}");
     let compared = comparison["rows"].as_array().expect("rows");
     assert!(compared.len() >= 14, "{answer}");
@@ -287,11 +246,7 @@ fn the_same_program_twice_is_as_fast_as_itself() {
     };
     let holding = compared.iter().filter(holds_1).count();
     // 95 of 100 are to hold it; of fourteen or more, a third that does not is no accident.
-    assert!(
-        3 * holding >= 2 * compared.len(),
-        "{holding} of {}: {answer}",
-        compared.len()
-    );
+    assert!(3 * holding >= 2 * compared.len(), "{holding} of {}: {answer}", compared.len());
     assert!(!home.database().exists(), "nothing was to be kept");
 }
 
@@ -323,8 +278,5 @@ fn a_user_who_may_not_log_in_hears_why_and_another_is_measured() {
     }
     let answer = as_a_user_with("/bin/sh", &home);
     assert_eq!(answer.status, Some(0), "{answer}");
-    assert!(
-        answer.stdout.contains("ssh from this machine to itself"),
-        "{answer}"
-    );
+    assert!(answer.stdout.contains("ssh from this machine to itself"), "{answer}");
 }

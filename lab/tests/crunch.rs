@@ -20,9 +20,7 @@ fn fill(directory: &Path) {
         let mut text = String::new();
         let mut state = u64::from(number) + 1;
         while text.len() < PIECE_BYTES {
-            state = state
-                .wrapping_mul(6_364_136_223_846_793_005)
-                .wrapping_add(1);
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
             // The more digits are drawn, the less is there to find.
             let digits = 10_u64.pow(1 + number % 6);
             let _ = write!(text, "pipe {:06} ", (state >> 33) % digits);
@@ -37,26 +35,17 @@ fn ratio_by(directory: &Path, command: &[&str]) -> f64 {
     let mut stored = 0;
     for number in 0..PIECES {
         let file = directory.join(format!("{number:02}"));
-        let output = Command::new(command[0])
-            .args(&command[1..])
-            .arg(&file)
-            .output()
-            .expect("it runs");
+        let output =
+            Command::new(command[0]).args(&command[1..]).arg(&file).output().expect("it runs");
         assert!(output.status.success(), "{command:?}");
         let sectors = output.stdout.len().next_multiple_of(SECTOR_BYTES);
-        stored += if sectors < PIECE_BYTES {
-            sectors
-        } else {
-            PIECE_BYTES
-        };
+        stored += if sectors < PIECE_BYTES { sectors } else { PIECE_BYTES };
     }
     (PIECES as usize * PIECE_BYTES) as f64 / stored as f64
 }
 
 fn number(value: &Value) -> f64 {
-    value
-        .as_f64()
-        .unwrap_or_else(|| panic!("{value} is no number"))
+    value.as_f64().unwrap_or_else(|| panic!("{value} is no number"))
 }
 
 #[test]
@@ -106,17 +95,9 @@ fn ratios_are_those_of_the_original_programs() {
     assert!(zlib > 1.5, "{zlib}: too little shrinks to tell anything");
     // Of the same code the same; a version may find one match more or less.
     let near = |ours: f64, theirs: f64, share: f64| (ours / theirs - 1.0).abs() < share;
-    assert!(
-        near(ours("zlib:6"), zlib, 0.005),
-        "{} {zlib}",
-        ours("zlib:6")
-    );
+    assert!(near(ours("zlib:6"), zlib, 0.005), "{} {zlib}", ours("zlib:6"));
     let zstd = ratio_by(data.path(), &["zstd", "-3", "-q", "-c"]);
-    assert!(
-        near(ours("zstd:3"), zstd, 0.03),
-        "{} {zstd}",
-        ours("zstd:3")
-    );
+    assert!(near(ours("zstd:3"), zstd, 0.03), "{} {zstd}", ours("zstd:3"));
     // Another program for the same format.
     let lz4 = ratio_by(data.path(), &["lz4", "-1", "-q", "-c"]);
     assert!(near(ours("lz4"), lz4, 0.08), "{} {lz4}", ours("lz4"));
@@ -127,14 +108,7 @@ fn equations_are_solved_rightly_and_each_time_the_same() {
     let _turn = take_turns();
     let home = Home::new();
     let mut words = vec!["bench", "cpu", "linpack", "--unknowns", "500"];
-    words.extend([
-        "--blocks",
-        "32,96",
-        "--stability",
-        "3s",
-        "--seconds",
-        "0.05",
-    ]);
+    words.extend(["--blocks", "32,96", "--stability", "3s", "--seconds", "0.05"]);
     words.extend(["--no-history", "--json", "-"]);
     let answer = home.run(&words);
     assert_eq!(answer.status, Some(0), "{answer}");
@@ -143,10 +117,7 @@ fn equations_are_solved_rightly_and_each_time_the_same() {
     let linpack = &run["processor"]["linpack"];
     assert_eq!(linpack["sweep"].as_array().map(Vec::len), Some(2));
     for rated in [&linpack["all"], &linpack["stability"]["all"]] {
-        assert_eq!(
-            (&rated["failed"], &rated["different"]),
-            (&0.into(), &0.into())
-        );
+        assert_eq!((&rated["failed"], &rated["different"]), (&0.into(), &0.into()));
         assert_eq!(rated["n"], 500);
         // None is exact, and none that is right comes near the threshold.
         let residual = number(&rated["residual"]);

@@ -33,11 +33,7 @@ impl Lab {
         if !can_run(test, &needs) {
             return None;
         }
-        Some(Lab {
-            home: Home::new(),
-            shelf: Shelf::new(),
-            _turn: take_turns(),
-        })
+        Some(Lab { home: Home::new(), shelf: Shelf::new(), _turn: take_turns() })
     }
 
     pub(crate) fn run(&self, arguments: &[&str]) -> Answer {
@@ -70,11 +66,7 @@ fn of_twenty_boards_the_slow_ones_are_named_and_broken_ones_cost_only_themselves
     let broken = [
         ("hangs", Fault::Hangs, "timed out"),
         ("refuses", Fault::Refuses, "Permission denied"),
-        (
-            "pretends",
-            Fault::HasAnotherKey,
-            "Host key verification failed",
-        ),
+        ("pretends", Fault::HasAnotherKey, "Host key verification failed"),
         ("vax", Fault::IsOfAnotherKind, "a machine of the kind 'vax'"),
     ];
     for (name, fault, _) in broken {
@@ -82,41 +74,19 @@ fn of_twenty_boards_the_slow_ones_are_named_and_broken_ones_cost_only_themselves
     }
     let job = lab.home.path().join("reads.fio");
     std::fs::write(&job, JOB).expect("a file");
-    let (job, json) = (
-        job.display().to_string(),
-        lab.home.path().join("fleet.json"),
-    );
+    let (job, json) = (job.display().to_string(), lab.home.path().join("fleet.json"));
     let file = json.display().to_string();
-    let bench = [
-        "bench",
-        "disk",
-        "--fio-job",
-        &job,
-        "--no-html",
-        "--at-once",
-        "16",
-    ];
+    let bench = ["bench", "disk", "--fio-job", &job, "--no-html", "--at-once", "16"];
     let answer = lab.run(&[&bench[..], &["--json", &file]].concat());
     assert_eq!(answer.status, Some(2), "{answer}");
-    assert!(
-        answer
-            .stdout
-            .starts_with("Bench: 20 boards, 4 without a result"),
-        "{answer}"
-    );
-    assert!(
-        answer.stdout.lines().all(|line| line.chars().count() <= 80),
-        "{answer}"
-    );
+    assert!(answer.stdout.starts_with("Bench: 20 boards, 4 without a result"), "{answer}");
+    assert!(answer.stdout.lines().all(|line| line.chars().count() <= 80), "{answer}");
     let text = std::fs::read_to_string(&json).expect("the document");
     let document: Value = serde_json::from_str(&text).expect("JSON");
 
     // The slow ones and no others, with intervals that hold the truth.
     let outliers = document["outliers"]["outliers"].as_array().expect("a list");
-    let names: Vec<_> = outliers
-        .iter()
-        .map(|one| one["board"].as_str().expect("a name"))
-        .collect();
+    let names: Vec<_> = outliers.iter().map(|one| one["board"].as_str().expect("a name")).collect();
     assert_eq!(names, SLOW_BOARDS, "{answer}");
     for outlier in outliers {
         let bound = |end: &str| outlier["ratio"][end].as_f64().expect("a bound");
@@ -125,10 +95,7 @@ fn of_twenty_boards_the_slow_ones_are_named_and_broken_ones_cost_only_themselves
     }
     for name in &good {
         let board = named(&document, name);
-        assert_eq!(
-            (&board["status"], &board["failure"]),
-            (&0.into(), &Value::Null)
-        );
+        assert_eq!((&board["status"], &board["failure"]), (&0.into(), &Value::Null));
         assert_eq!(board["runs"][0]["on"]["destination"], name.as_str());
         assert_eq!(board["groups"], serde_json::json!(["shelf"]));
     }
@@ -140,10 +107,8 @@ fn of_twenty_boards_the_slow_ones_are_named_and_broken_ones_cost_only_themselves
         assert_eq!(board["runs"], serde_json::json!([]));
         let reason = board["failure"].as_str().expect("a reason");
         assert!(reason.contains(words), "{reason}");
-        let row = answer
-            .stdout
-            .lines()
-            .find(|line| line.starts_with(&format!("{name}  no result: ")));
+        let row =
+            answer.stdout.lines().find(|line| line.starts_with(&format!("{name}  no result: ")));
         assert!(row.is_some(), "no row of {name}: {answer}");
     }
     assert_eq!(lab.home.runs(), 16);
@@ -164,12 +129,7 @@ fn surveys_and_advice_of_a_fleet_are_one_table_each() {
     }
     let answer = lab.run(&["survey"]);
     assert_eq!(answer.status, Some(2), "{answer}");
-    assert!(
-        answer
-            .stdout
-            .starts_with("Survey: 5 boards, 3 without a result"),
-        "{answer}"
-    );
+    assert!(answer.stdout.starts_with("Survey: 5 boards, 3 without a result"), "{answer}");
     let answer = lab.run(&["advise", "--for", "server", "--json"]);
     assert_eq!(answer.status, Some(2), "{answer}");
     let document = answer.json();
@@ -197,11 +157,6 @@ fn an_inventory_with_a_board_twice_connects_to_none() {
     for words in ["pi01 is listed twice in the group shelf", "line 3"] {
         assert!(answer.stderr.contains(words), "{answer}");
     }
-    let answer = lab
-        .home
-        .run(&["survey", "--on", &format!("@{}:attic", inventory.display())]);
-    assert!(
-        answer.stderr.contains("no board is in the group attic"),
-        "{answer}"
-    );
+    let answer = lab.home.run(&["survey", "--on", &format!("@{}:attic", inventory.display())]);
+    assert!(answer.stderr.contains("no board is in the group attic"), "{answer}");
 }

@@ -24,12 +24,7 @@ fn a_fleet_at_two_times_names_the_board_that_became_slower_and_has_a_page() {
     assert_eq!(answer.status, Some(0), "{answer}");
     // The same boards another day.
     lab.shelf = Shelf::new();
-    for (name, reads) in [
-        ("pi01", GOOD),
-        ("pi02", GOOD),
-        ("pi03", VERY_SLOW),
-        ("pi06", GOOD),
-    ] {
+    for (name, reads) in [("pi01", GOOD), ("pi02", GOOD), ("pi03", VERY_SLOW), ("pi06", GOOD)] {
         lab.shelf.add(name, reads);
     }
     lab.shelf.add_broken("pi04", Fault::Refuses);
@@ -57,34 +52,22 @@ fn a_fleet_at_two_times_names_the_board_that_became_slower_and_has_a_page() {
         assert_eq!(figure["word"], word, "{board}: {figure}");
         // An unbounded interval is null.
         let bound = |end: &str| figure["ratio"][end].as_f64().unwrap_or(f64::INFINITY);
-        assert!(
-            bound("low") < truth && bound("high") > truth,
-            "{board}: {figure}"
-        );
+        assert!(bound("low") < truth && bound("high") > truth, "{board}: {figure}");
     }
     let missing = compared["missing"].as_array().expect("a list");
     let missing: Vec<String> = missing
         .iter()
         .map(|one| format!("{} {}", one["board"], one["obstacle"]).replace('"', ""))
         .collect();
-    assert_eq!(
-        missing,
-        ["pi04 failed_after", "pi05 only_before", "pi06 only_after"]
-    );
+    assert_eq!(missing, ["pi04 failed_after", "pi05 only_before", "pi06 only_after"]);
 
-    let answer = lab
-        .home
-        .run(&["compare", &before, &after, "--fail-on-regression"]);
+    let answer = lab.home.run(&["compare", &before, &after, "--fail-on-regression"]);
     assert_eq!(answer.status, Some(1), "{answer}");
     assert!(answer.stderr.contains("regression: pi03"), "{answer}");
     assert!(answer.stdout.contains("pi04: failed in"), "{answer}");
 
     let page = std::fs::read_to_string(&page).expect("the page");
-    for words in [
-        "pi03:disk <span class=\"badge\">slow",
-        "1 board failed.",
-        "Permission denied",
-    ] {
+    for words in ["pi03:disk <span class=\"badge\">slow", "1 board failed.", "Permission denied"] {
         assert!(page.contains(words), "{words}");
     }
 }

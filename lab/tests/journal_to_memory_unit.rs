@@ -5,11 +5,8 @@ use crate::common::{can_run, program, take_turns};
 use rubus_lab::devices::needs::Need;
 use rubus_lab::under_systemd::{self, Ran};
 
-const NEEDS: [Need; 3] = [
-    Need::Root,
-    Need::Program("unshare", "util-linux"),
-    Need::Program("journalctl", "systemd"),
-];
+const NEEDS: [Need; 3] =
+    [Need::Root, Need::Program("unshare", "util-linux"), Need::Program("journalctl", "systemd")];
 
 /// A journal on the disk.
 const BEGIN: &str = "
@@ -53,10 +50,7 @@ fn the_journal_leaves_the_disk_and_comes_back() {
     let ran = under_systemd::run(&script, &[("rubus", program::binary())], &[]);
     let Ran { status, output } = ran.expect("systemd runs it");
     assert_eq!(status, 0, "{output}");
-    for words in [
-        "0001-journal-to-memory is applied",
-        "0001-journal-to-memory is undone",
-    ] {
+    for words in ["0001-journal-to-memory is applied", "0001-journal-to-memory is undone"] {
         assert!(output.contains(words), "'{words}' is not in:\n{output}");
     }
 }

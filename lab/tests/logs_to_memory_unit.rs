@@ -7,17 +7,9 @@ use crate::common::{can_run, program, take_turns};
 use rubus_lab::devices::needs::Need;
 use rubus_lab::under_systemd::{End, Machine, Ran};
 
-const NEEDS: [Need; 3] = [
-    Need::Root,
-    Need::Program("unshare", "util-linux"),
-    Need::Program("journalctl", "systemd"),
-];
-const KEPT: [&str; 4] = [
-    "/etc/systemd/system",
-    "/usr/local/bin",
-    "/usr/local/sbin",
-    "/var",
-];
+const NEEDS: [Need; 3] =
+    [Need::Root, Need::Program("unshare", "util-linux"), Need::Program("journalctl", "systemd")];
+const KEPT: [&str; 4] = ["/etc/systemd/system", "/usr/local/bin", "/usr/local/sbin", "/var"];
 
 const TOOLS: &str = "
 say() { echo \"$1\" | systemd-cat; journalctl --sync; }

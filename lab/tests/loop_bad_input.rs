@@ -55,10 +55,7 @@ fn what_is_neither_file_nor_directory_nor_disk_is_refused() {
 #[test]
 fn a_directory_without_permission_says_so() {
     let _turn = take_turns();
-    if !can_run(
-        "no permission",
-        &[Need::Root, Need::Program("setpriv", "util-linux")],
-    ) {
+    if !can_run("no permission", &[Need::Root, Need::Program("setpriv", "util-linux")]) {
         return;
     }
     let home = home_with_a_run();
@@ -96,18 +93,12 @@ fn a_full_filesystem_is_not_made_fuller() {
     let home = home_with_a_run();
     let filesystem = SmallFilesystem::new(FilesystemKind::Ext4, 64 * MIB).unwrap();
     filesystem.fill(256 * 1024).unwrap();
-    let before = (
-        leftovers::entries(filesystem.path()),
-        filesystem.free_bytes().unwrap(),
-    );
+    let before = (leftovers::entries(filesystem.path()), filesystem.free_bytes().unwrap());
     let path = filesystem.path().display().to_string();
     for verb in ["bench", "checkup"] {
         check_refusal(&home.run(&[verb, &path]), 2, &[&path, "free space"]);
     }
-    let after = (
-        leftovers::entries(filesystem.path()),
-        filesystem.free_bytes().unwrap(),
-    );
+    let after = (leftovers::entries(filesystem.path()), filesystem.free_bytes().unwrap());
     assert_eq!(before, after);
     assert_eq!(home.runs(), 1);
 }
@@ -132,11 +123,7 @@ fn a_filesystem_that_fills_up_in_the_middle_does_no_harm() {
     }
     assert!(!answer.stderr.contains("panicked"), "{answer}");
     answer.json();
-    assert_eq!(
-        leftovers::entries(filesystem.path()).len(),
-        2,
-        "lost+found and the filling"
-    );
+    assert_eq!(leftovers::entries(filesystem.path()).len(), 2, "lost+found and the filling");
     assert!(home.runs() >= 1);
 }
 
@@ -167,39 +154,20 @@ fn a_device_smaller_than_the_test_is_refused_or_the_test_made_smaller() {
         let device = LoopDevice::new(kib * 1024).unwrap();
         let path = device.path().display().to_string();
         let allowed = format!("--i-will-lose-everything-on={path}");
-        check_refusal(
-            &home.run(&["bench", &path, "--read-only"]),
-            2,
-            &[&path, "iB"],
-        );
+        check_refusal(&home.run(&["bench", &path, "--read-only"]), 2, &[&path, "iB"]);
         check_refusal(&home.run(&["bench", &path, &allowed]), 2, &[&path, "iB"]);
-        check_refusal(
-            &home.run(&["bench", &path, "--size", "1GiB", &allowed]),
-            2,
-            &[&path],
-        );
+        check_refusal(&home.run(&["bench", &path, "--size", "1GiB", &allowed]), 2, &[&path]);
     }
     assert_eq!(home.runs(), 1);
     let device = LoopDevice::new(16 * MIB).unwrap();
     let path = device.path().display().to_string();
-    let answer = home.run(&[
-        "bench",
-        &path,
-        "--read-only",
-        "--size",
-        "1GiB",
-        "--json",
-        "-",
-    ]);
+    let answer = home.run(&["bench", &path, "--read-only", "--size", "1GiB", "--json", "-"]);
     match answer.status {
         Some(0) => {
             let run = answer.json();
             assert!(run["target"]["region_bytes"].as_u64().unwrap() <= 16 * MIB);
             let doubts = run::all_doubts(&run);
-            assert!(
-                doubts.iter().any(|doubt| doubt == "small_region"),
-                "{doubts:?}"
-            );
+            assert!(doubts.iter().any(|doubt| doubt == "small_region"), "{doubts:?}");
         }
         _ => check_refusal(&answer, 2, &[&path, "16.0 MiB"]),
     }
@@ -225,16 +193,9 @@ fn a_device_in_use_is_refused_and_keeps_its_contents() {
     for target in [&path, &link] {
         let allowed = format!("--i-will-lose-everything-on={target}");
         check_refusal(&home.run(&["bench", target]), 3, &["refused", target]);
-        check_refusal(
-            &home.run(&["bench", target, &allowed]),
-            3,
-            &["refused", "mounted"],
-        );
+        check_refusal(&home.run(&["bench", target, &allowed]), 3, &["refused", "mounted"]);
     }
-    assert!(
-        before == std::fs::read(device.file().unwrap()).unwrap(),
-        "the device was changed"
-    );
+    assert!(before == std::fs::read(device.file().unwrap()).unwrap(), "the device was changed");
     assert_eq!(home.runs(), 1);
 }
 
@@ -307,12 +268,7 @@ fn a_broken_capture_is_named() {
     let contents = std::fs::read(&good).unwrap();
     let broken: [(&str, Vec<u8>); 4] = [
         ("empty", Vec::new()),
-        (
-            "noise",
-            (0..5000_u32)
-                .map(|i| (i.wrapping_mul(2_654_435_761) >> 24) as u8)
-                .collect(),
-        ),
+        ("noise", (0..5000_u32).map(|i| (i.wrapping_mul(2_654_435_761) >> 24) as u8).collect()),
         ("cut", contents[..contents.len() / 2 + 100].to_vec()),
         ("text", b"This is no capture.\n".repeat(100)),
     ];
@@ -322,19 +278,11 @@ fn a_broken_capture_is_named() {
         let file = file.display().to_string();
         check_refusal(&home.run(&["--machine", &file, "survey"]), 2, &[&file]);
     }
-    check_refusal(
-        &home.run(&["--machine", "/nonexistent", "survey"]),
-        2,
-        &["/nonexistent"],
-    );
+    check_refusal(&home.run(&["--machine", "/nonexistent", "survey"]), 2, &["/nonexistent"]);
     let directory = home.path().join("directory");
     std::fs::create_dir(&directory).unwrap();
     let directory = directory.display().to_string();
-    check_refusal(
-        &home.run(&["--machine", &directory, "survey"]),
-        2,
-        &[&directory],
-    );
+    check_refusal(&home.run(&["--machine", &directory, "survey"]), 2, &[&directory]);
     let again = home.run(&["--machine", &good_name, "survey"]);
     assert_eq!(again.status, Some(0), "the good one: {again}");
 }
@@ -369,14 +317,7 @@ fn an_unusable_history_is_kept_as_it_is_and_costs_no_result() {
         }
         std::fs::write(home.database(), &bytes).unwrap();
         check_refusal(&home.run(&["history"]), 2, &[&database]);
-        let answer = home.run(&[
-            "bench",
-            "--fio-job",
-            "second.fio",
-            &target_path,
-            "--json",
-            "-",
-        ]);
+        let answer = home.run(&["bench", "--fio-job", "second.fio", &target_path, "--json", "-"]);
         assert_eq!(answer.status, Some(0), "{name}: {answer}");
         assert!(answer.stderr.contains(&database), "{name}: {answer}");
         assert!(!run::results(&answer.json()).is_empty(), "{name}: {answer}");
@@ -409,10 +350,7 @@ fn control_c_prints_what_there_is_and_leaves_nothing() {
     let run = answer.json();
     assert!(!run::results(&run).is_empty(), "{answer}");
     let doubts = run::all_doubts(&run);
-    assert!(
-        doubts.iter().any(|doubt| doubt == "interrupted"),
-        "{doubts:?}"
-    );
+    assert!(doubts.iter().any(|doubt| doubt == "interrupted"), "{doubts:?}");
     assert!(answer.stderr.contains("stopped"), "{answer}");
     assert_eq!(leftovers::entries(filesystem.path()), before);
     check_used(filesystem.path(), used);
@@ -477,12 +415,8 @@ fn a_closed_pipe_ends_it_quietly() {
 
 // --- Helpers --------------------------------------------------------------------------------
 
-const FILESYSTEM: [Need; 4] = [
-    Need::Root,
-    Need::Loop,
-    Need::Program("mkfs.ext4", "e2fsprogs"),
-    Need::Filesystem("ext4"),
-];
+const FILESYSTEM: [Need; 4] =
+    [Need::Root, Need::Loop, Need::Program("mkfs.ext4", "e2fsprogs"), Need::Filesystem("ext4")];
 /// After this long a run is in the middle of its first jobs.
 const MIDDLE: Duration = Duration::from_secs(3);
 /// No run that was disturbed takes longer to end.
@@ -523,10 +457,7 @@ fn check_failure(answer: &Answer, error: &str) {
     assert!(answer.stderr.contains(error), "no '{error}' in: {answer}");
     assert!(!answer.stderr.contains("panicked"), "{answer}");
     let doubts = run::all_doubts(&answer.json());
-    assert!(
-        doubts.iter().any(|doubt| doubt == "target_failed"),
-        "{doubts:?}"
-    );
+    assert!(doubts.iter().any(|doubt| doubt == "target_failed"), "{doubts:?}");
 }
 
 /// What a killed program had in use is free again, soon.
@@ -535,10 +466,7 @@ fn check_used(directory: &Path, before: u64) {
     // ext4 keeps a few blocks of metadata for itself.
     while leftovers::used_bytes(directory) > before + MIB / 2 {
         let used = leftovers::used_bytes(directory);
-        assert!(
-            Instant::now() < give_up,
-            "{used} bytes in use, {before} before"
-        );
+        assert!(Instant::now() < give_up, "{used} bytes in use, {before} before");
         std::thread::sleep(Duration::from_millis(100));
     }
 }
@@ -554,14 +482,8 @@ impl Running {
         let used_before = leftovers::used_bytes(target);
         let mut command: Command = home.command();
         command.arg("bench").arg(target).args(arguments);
-        command
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped());
-        Running {
-            child: Some(command.spawn().expect("the program starts")),
-            used_before,
-        }
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        Running { child: Some(command.spawn().expect("the program starts")), used_before }
     }
 
     /// Waits until the program has something on the filesystem of its target.

@@ -20,10 +20,8 @@ const FAKE: [Need; 3] = [Need::Root, Need::Loop, Need::NbdFile];
 /// Runs the suite on a block device whose loss is confirmed.
 fn capacity(home: &Home, device: &Path, more: &[&str]) -> (Answer, Value) {
     let (path, json) = (device.display().to_string(), home.path().join("run.json"));
-    let (allowed, json_name) = (
-        format!("--i-will-lose-everything-on={path}"),
-        json.display().to_string(),
-    );
+    let (allowed, json_name) =
+        (format!("--i-will-lose-everything-on={path}"), json.display().to_string());
     let mut arguments = vec!["bench", &path, "--suite", "capacity", "--json", &json_name];
     if !more.contains(&"--read-only") {
         arguments.push(&allowed);
@@ -38,9 +36,7 @@ fn capacity(home: &Home, device: &Path, more: &[&str]) -> (Answer, Value) {
 
 fn finding<'a>(run: &'a Value, field: &str) -> &'a Value {
     let findings = run["findings"].as_array().expect("a list of findings");
-    let found = findings
-        .iter()
-        .find(|finding| finding["kind"] == "capacity");
+    let found = findings.iter().find(|finding| finding["kind"] == "capacity");
     &found.unwrap_or_else(|| panic!("no capacity in {findings:?}"))[field]
 }
 
@@ -84,15 +80,8 @@ fn a_device_that_throws_away_or_fails_beyond_its_size_is_found() {
             assert_eq!(finding(&run, "overwritten_bytes"), 0, "{answer}");
             let bad = finding(&run, "first_bad_offset").as_u64();
             // A sample knows it within a stride.
-            let within = if more.is_empty() {
-                24 * MIB..32 * MIB
-            } else {
-                24 * MIB..24 * MIB + 1
-            };
-            assert!(
-                bad.is_some_and(|bad| within.contains(&bad)),
-                "{bad:?}: {answer}"
-            );
+            let within = if more.is_empty() { 24 * MIB..32 * MIB } else { 24 * MIB..24 * MIB + 1 };
+            assert!(bad.is_some_and(|bad| within.contains(&bad)), "{bad:?}: {answer}");
             let lost = match beyond {
                 Beyond::Fails => "unreadable_bytes",
                 _ => "corrupted_bytes",
@@ -113,10 +102,7 @@ fn a_genuine_device_is_good_and_can_be_looked_at_again() {
     let device = LoopDevice::over(&genuine.path()).unwrap();
     let (answer, run) = capacity(&home, device.path(), &[]);
     assert_eq!(answer.status, Some(0), "{answer}");
-    assert!(
-        finding(&run, "tested_bytes").as_u64() < Some(20 * MIB),
-        "{answer}"
-    );
+    assert!(finding(&run, "tested_bytes").as_u64() < Some(20 * MIB), "{answer}");
     let (answer, run) = capacity(&home, device.path(), &["--full"]);
     assert_eq!(answer.status, Some(0), "{answer}");
     assert_eq!(finding(&run, "good_bytes"), 64 * MIB, "{answer}");
@@ -138,21 +124,14 @@ fn a_genuine_device_is_good_and_can_be_looked_at_again() {
     assert_eq!(answer.status, Some(1), "{answer}");
     assert_eq!(finding(&run, "corrupted_bytes"), 4096, "{answer}");
     assert_eq!(finding(&run, "first_bad_offset"), 33 * MIB, "{answer}");
-    let (answer, _) = capacity(
-        &home,
-        device.path(),
-        &["--full", "--read-only", "--seed", "7"],
-    );
+    let (answer, _) = capacity(&home, device.path(), &["--full", "--read-only", "--seed", "7"]);
     assert_eq!(answer.status, Some(1), "another run's numbers: {answer}");
 }
 
 #[test]
 fn a_directorys_free_space_is_filled_and_freed() {
     let _turn = take_turns();
-    if !can_run(
-        "free space",
-        &[Need::Root, Need::Loop, Need::Filesystem("ext4")],
-    ) {
+    if !can_run("free space", &[Need::Root, Need::Loop, Need::Filesystem("ext4")]) {
         return;
     }
     let home = Home::new();
@@ -162,10 +141,7 @@ fn a_directorys_free_space_is_filled_and_freed() {
     let answer = home.run(&["bench", &path, "--suite", "capacity"]);
     assert_eq!(answer.status, Some(0), "{answer}");
     assert!(answer.stderr.contains("stay free meanwhile"), "{answer}");
-    assert!(
-        answer.stdout.contains("came back as they were written"),
-        "{answer}"
-    );
+    assert!(answer.stdout.contains("came back as they were written"), "{answer}");
     let left = filesystem.free_bytes().unwrap();
     assert!(free - left < MIB, "{free} free before, {left} after");
     // A directory cannot be looked at again, and without an allowance nothing is overwritten.
@@ -190,18 +166,11 @@ fn a_killed_run_leaves_a_tree_that_the_next_removes() {
     let trees = || {
         let entries = std::fs::read_dir(filesystem.path()).unwrap();
         let names = entries.map(|entry| entry.unwrap().file_name());
-        names
-            .filter(|name| name.to_string_lossy().starts_with(".rubus-tree-"))
-            .count()
+        names.filter(|name| name.to_string_lossy().starts_with(".rubus-tree-")).count()
     };
     let run = ["bench", &path, "--suite", "small-files", "--size", "30MiB"];
-    let mut child = home
-        .command()
-        .args(run)
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
+    let mut child =
+        home.command().args(run).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     let give_up = Instant::now() + Duration::from_secs(20);
     while trees() == 0 && Instant::now() < give_up {
         std::thread::sleep(Duration::from_millis(5));
@@ -220,21 +189,13 @@ fn a_killed_run_leaves_a_tree_that_the_next_removes() {
 #[test]
 fn durable_files_are_no_faster_than_the_devices_writes() {
     let _turn = take_turns();
-    let needs = [
-        Need::Root,
-        Need::DirectLoop,
-        Need::BlockThrottle,
-        Need::Filesystem("ext4"),
-    ];
+    let needs = [Need::Root, Need::DirectLoop, Need::BlockThrottle, Need::Filesystem("ext4")];
     if !can_run("durable files", &needs) {
         return;
     }
     const WRITES: u64 = 300;
     let home = Home::new();
-    let limits = Limits {
-        write_iops: Some(WRITES),
-        ..Limits::default()
-    };
+    let limits = Limits { write_iops: Some(WRITES), ..Limits::default() };
     let device = ThrottledLoop::new(1024 * MIB, limits).unwrap();
     let point = tempfile::TempDir::with_prefix("rubus-lab-").unwrap();
     let mounted = Mounted::new(device.path(), point.path());
@@ -272,11 +233,7 @@ struct Mounted(String);
 impl Mounted {
     fn new(device: &Path, point: &Path) -> Self {
         let (node, at) = (device.display().to_string(), point.display().to_string());
-        programs::run(
-            "mkfs.ext4",
-            &["-q", "-F", "-E", "lazy_itable_init=0", &node],
-        )
-        .unwrap();
+        programs::run("mkfs.ext4", &["-q", "-F", "-E", "lazy_itable_init=0", &node]).unwrap();
         programs::run("mount", &[&node, &at]).unwrap();
         Mounted(at)
     }

@@ -64,10 +64,7 @@ fn ratio(comparison: &Value, job: &str) -> (f64, f64, f64, String) {
 #[test]
 fn a_tenth_is_found_in_turns_and_equals_are_not_told_apart() {
     let _turn = take_turns();
-    if !can_run(
-        "two devices in turns",
-        &[Need::Root, Need::Loop, Need::BlockThrottle],
-    ) {
+    if !can_run("two devices in turns", &[Need::Root, Need::Loop, Need::BlockThrottle]) {
         return;
     }
     let group = BlockGroup::new().expect("a control group");
@@ -98,10 +95,7 @@ fn a_tenth_is_found_in_turns_and_equals_are_not_told_apart() {
         // Disturbances of either count.
         let mut both = runs[1].clone();
         let doubts = runs[0]["doubts"].as_array().expect("doubts").clone();
-        both["doubts"]
-            .as_array_mut()
-            .expect("doubts")
-            .extend(doubts);
+        both["doubts"].as_array_mut().expect("doubts").extend(doubts);
         both
     });
     let homes = homes.into_inner();
@@ -145,11 +139,11 @@ fn on_a_full_disk_the_run_is_shown_and_the_history_keeps_what_it_has() {
     let home = Home::new();
     let measure = || {
         let mut command = home.command();
-        command
-            .env("XDG_DATA_HOME", data.path())
-            .arg("bench")
-            .arg(device.path())
-            .args(["--read-only", "--no-html", "--precision=50%"]);
+        command.env("XDG_DATA_HOME", data.path()).arg("bench").arg(device.path()).args([
+            "--read-only",
+            "--no-html",
+            "--precision=50%",
+        ]);
         answer(&mut command)
     };
     let first = measure();
@@ -159,16 +153,12 @@ fn on_a_full_disk_the_run_is_shown_and_the_history_keeps_what_it_has() {
     let _ = std::fs::write(data.path().join("filler"), vec![1_u8; 2 * MIB as usize]);
     let second = measure();
     assert_eq!(second.status, Some(0), "{second}");
-    assert!(
-        second.stdout.contains("sequential reads"),
-        "it was measured: {second}"
-    );
+    assert!(second.stdout.contains("sequential reads"), "it was measured: {second}");
     let told = "this run is not in the history: no space is left";
     assert!(second.stderr.contains(told), "{second}");
     std::fs::remove_file(data.path().join("filler")).expect("the filler");
     let mut list = home.command();
-    list.env("XDG_DATA_HOME", data.path())
-        .args(["history", "--json"]);
+    list.env("XDG_DATA_HOME", data.path()).args(["history", "--json"]);
     let list = answer(&mut list);
     assert_eq!(list.json().as_array().map(Vec::len), Some(1), "{list}");
 }

@@ -42,11 +42,8 @@ impl Fixture {
 
     fn arguments(&self, more: &[&str]) -> Vec<String> {
         let (from, to) = (self.from(), self.to());
-        let mut arguments = vec![
-            "copy".to_string(),
-            from.display().to_string(),
-            to.display().to_string(),
-        ];
+        let mut arguments =
+            vec!["copy".to_string(), from.display().to_string(), to.display().to_string()];
         arguments.extend(more.iter().map(|text| text.to_string()));
         arguments
     }
@@ -132,11 +129,7 @@ fn files_that_change_and_vanish_are_told_and_mended_by_the_next_pass() {
     for directory in 0..20 {
         fs::create_dir(from.join(format!("d{directory}"))).unwrap();
         for file in 0..300 {
-            fs::write(
-                from.join(format!("d{directory}/{file}")),
-                noise(8000, file + 1),
-            )
-            .unwrap();
+            fs::write(from.join(format!("d{directory}/{file}")), noise(8000, file + 1)).unwrap();
         }
     }
     fs::write(from.join("zz-growing"), "").unwrap();
@@ -153,13 +146,8 @@ fn files_that_change_and_vanish_are_told_and_mended_by_the_next_pass() {
         let at = |n: u64| from.join(format!("d{}/{}", n % 20, n * 7 % 300));
         let _ = fs::remove_file(at(round));
         let _ = fs::write(at(round + 3), noise(9000, round + 1));
-        let _ = fs::rename(
-            at(round + 5),
-            from.join(format!("d{}/moved-{round}", round % 20)),
-        );
-        let log = fs::OpenOptions::new()
-            .append(true)
-            .open(from.join("zz-growing"));
+        let _ = fs::rename(at(round + 5), from.join(format!("d{}/moved-{round}", round % 20)));
+        let log = fs::OpenOptions::new().append(true).open(from.join("zz-growing"));
         std::io::Write::write_all(&mut log.unwrap(), &noise(3000, round + 1)).unwrap();
         round += 1;
         std::thread::sleep(Duration::from_micros(300));
@@ -223,19 +211,14 @@ fn a_killed_copy_is_gone_on_with() {
         "copy: killed {killed} times, then interrupted, then gone on with; {} entries were there",
         receipt["copy"]["unchanged"]
     ));
-    assert!(
-        receipt["copy"]["unchanged"].as_u64().unwrap() > 0,
-        "{answer}"
-    );
+    assert!(receipt["copy"]["unchanged"].as_u64().unwrap() > 0, "{answer}");
     fixture.must_be_same();
 
     // A second pass is killed as well.
     touch_some(&fixture.from());
     for wait_ms in [10, 40] {
         let mut command = fixture.home.command();
-        let child = command
-            .args(fixture.arguments(&["--again"]))
-            .stdout(Stdio::null());
+        let child = command.args(fixture.arguments(&["--again"])).stdout(Stdio::null());
         let mut child = child.stderr(Stdio::null()).spawn().unwrap();
         std::thread::sleep(Duration::from_millis(wait_ms));
         child.kill().unwrap();
@@ -254,20 +237,13 @@ fn a_full_target_ends_the_copy_with_a_clear_word() {
     }
     let fixture = Fixture::new(FilesystemKind::Ext4, 64 * MIB);
     for file in 0..100 {
-        fs::write(
-            fixture.from().join(format!("{file}")),
-            noise(1 << 20, file + 1),
-        )
-        .unwrap();
+        fs::write(fixture.from().join(format!("{file}")), noise(1 << 20, file + 1)).unwrap();
     }
     let neighbour = fixture.target.path().join("neighbour");
     fs::write(&neighbour, "mine").unwrap();
     let answer = fixture.copy(&[]);
     assert_eq!(answer.status, Some(2), "{answer}");
-    assert!(
-        answer.stderr.contains("No space left on device"),
-        "{answer}"
-    );
+    assert!(answer.stderr.contains("No space left on device"), "{answer}");
     assert!(answer.stderr.contains("make room"), "{answer}");
     assert_eq!(fs::read_to_string(&neighbour).unwrap(), "mine");
     // With room made in the source, the same command ends well.
@@ -285,10 +261,7 @@ struct Mounted(tempfile::TempDir);
 impl Mounted {
     fn new(device: &Path, options: &str) -> Self {
         let point = tempfile::TempDir::with_prefix("rubus-lab-").unwrap();
-        let (device, at) = (
-            device.display().to_string(),
-            point.path().display().to_string(),
-        );
+        let (device, at) = (device.display().to_string(), point.path().display().to_string());
         programs::run("mount", &["-o", options, &device, &at]).unwrap();
         Mounted(point)
     }
@@ -316,11 +289,7 @@ fn a_file_that_cannot_be_read_is_named_and_the_rest_arrives() {
     {
         let source = Mounted::new(device.path(), "rw");
         for file in 0..50 {
-            fs::write(
-                source.0.path().join(format!("{file}")),
-                noise(30_000, file + 1),
-            )
-            .unwrap();
+            fs::write(source.0.path().join(format!("{file}")), noise(30_000, file + 1)).unwrap();
         }
         shell(source.0.path(), "sync -f .");
     }
@@ -334,24 +303,13 @@ fn a_file_that_cannot_be_read_is_named_and_the_rest_arrives() {
     );
     failing.begin_to_fail().unwrap();
     let (from_text, to_text) = (from.display().to_string(), to.display().to_string());
-    let answer = home.run(&[
-        "copy",
-        &from_text,
-        &to_text,
-        "--json",
-        "--exclude",
-        "/lost+found",
-    ]);
+    let answer = home.run(&["copy", &from_text, &to_text, "--json", "--exclude", "/lost+found"]);
     assert_eq!(answer.status, Some(1), "{answer}");
     let lost = answer.json()["copy"]["lost"]["examples"].clone();
     let lost = lost.as_array().unwrap();
     // The kernel may have dropped another file from memory by now, but it keeps most.
     assert!((1..10).contains(&lost.len()), "{answer}");
-    assert_eq!(
-        answer.json()["copy"]["lost"]["count"],
-        lost.len(),
-        "{answer}"
-    );
+    assert_eq!(answer.json()["copy"]["lost"]["count"], lost.len(), "{answer}");
     let names = lost.iter().filter_map(|one| one["path"].as_str());
     let numbers: Vec<u64> = names.map(|name| name.parse().unwrap()).collect();
     let is_lost = |file: u64| numbers.contains(&file);
@@ -389,17 +347,10 @@ fn a_target_that_fails_ends_the_copy() {
     let target = Mounted::new(device.path(), "rw");
     let source = SmallFilesystem::new(FilesystemKind::Ext4, 256 * MIB).unwrap();
     for file in 0..60 {
-        fs::write(
-            source.path().join(format!("{file}")),
-            noise(1 << 20, file + 1),
-        )
-        .unwrap();
+        fs::write(source.path().join(format!("{file}")), noise(1 << 20, file + 1)).unwrap();
     }
     failing.begin_to_fail().unwrap();
-    let (from, to) = (
-        source.path().display().to_string(),
-        target.0.path().display().to_string(),
-    );
+    let (from, to) = (source.path().display().to_string(), target.0.path().display().to_string());
     let answer = home.run(&["copy", &from, &to, "--exclude", "/lost+found"]);
     assert_eq!(answer.status, Some(2), "{answer}");
     assert!(answer.stderr.contains("the target"), "{answer}");
@@ -430,18 +381,11 @@ fn nested_subvolumes_arrive_with_what_is_in_them() {
     );
     let (from, to) = (source.path().join("from"), target.path().join("to"));
     let arguments = |more: &[&'static str]| {
-        let paths = [
-            "copy".into(),
-            from.display().to_string(),
-            to.display().to_string(),
-        ];
+        let paths = ["copy".into(), from.display().to_string(), to.display().to_string()];
         let more = more.iter().map(|text| text.to_string());
         paths.into_iter().chain(more).collect::<Vec<String>>()
     };
-    for more in [
-        &["--json", "--verify", "all"][..],
-        &["--json", "--again", "--verify", "all"],
-    ] {
+    for more in [&["--json", "--verify", "all"][..], &["--json", "--again", "--verify", "all"]] {
         let arguments = arguments(more);
         let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
         let answer = home.run(&arguments);
@@ -455,19 +399,9 @@ fn nested_subvolumes_arrive_with_what_is_in_them() {
         let placeholder = ".d..t...... kept/deep/";
         let others: Vec<&str> = found.lines().filter(|line| *line != placeholder).collect();
         assert!(others.is_empty(), "{others:#?}");
-        for place in [
-            "file",
-            "var/link",
-            "var/deep/link",
-            "plain/link",
-            "kept/link",
-        ] {
+        for place in ["file", "var/link", "var/deep/link", "plain/link", "kept/link"] {
             let text = fs::read_to_string(to.join(place)).unwrap();
-            assert_eq!(
-                text,
-                fs::read_to_string(from.join(place)).unwrap(),
-                "{place}"
-            );
+            assert_eq!(text, fs::read_to_string(from.join(place)).unwrap(), "{place}");
         }
     }
     // Within the source it would copy itself.
@@ -492,19 +426,13 @@ fn a_copy_does_not_copy_itself_through_a_second_mount() {
     let (from, to) = (fixture.path().join("src"), fixture.path().join("out/dest"));
     let (from, to) = (from.display().to_string(), to.display().to_string());
     let answer = home.run(&["copy", &from, &to, "--json", "--verify", "all"]);
-    let held = shell(
-        fixture.path(),
-        "find out/dest -name .rubus-copy -prune -o -print | sort",
-    );
+    let held = shell(fixture.path(), "find out/dest -name .rubus-copy -prune -o -print | sort");
     shell(fixture.path(), "umount out");
     assert_eq!(answer.status, Some(0), "{answer}");
     assert_eq!(held, "out/dest\nout/dest/a\nout/dest/in\nout/dest/in/b\n");
     let skipped = answer.json()["copy"]["skipped"].clone();
     assert_eq!(skipped["count"], 1, "{skipped}");
-    assert!(
-        skipped.to_string().contains("is the target of this copy"),
-        "{skipped}"
-    );
+    assert!(skipped.to_string().contains("is the target of this copy"), "{skipped}");
 }
 
 #[test]
@@ -520,11 +448,8 @@ fn memory_does_not_grow_with_the_tree() {
         "mkdir one; cd one; seq -f 'a-name-of-usual-length-%.0f' 60000 | xargs touch; cd ..; mkdir two; cp -l one/*9 two",
     );
     let mut command = fixture.home.command();
-    let mut child = command
-        .args(fixture.arguments(&["--workers", "4"]))
-        .stdout(Stdio::null())
-        .spawn()
-        .unwrap();
+    let mut child =
+        command.args(fixture.arguments(&["--workers", "4"])).stdout(Stdio::null()).spawn().unwrap();
     let status = format!("/proc/{}/status", child.id());
     let mut peak_kib = 0;
     let ended = loop {
@@ -538,10 +463,7 @@ fn memory_does_not_grow_with_the_tree() {
         std::thread::sleep(Duration::from_millis(2));
     };
     assert!(ended.success());
-    report(&format!(
-        "copy: {} MiB at most for 66 000 entries",
-        peak_kib / 1024
-    ));
+    report(&format!("copy: {} MiB at most for 66 000 entries", peak_kib / 1024));
     assert!(peak_kib > 1024, "the memory was not seen");
     assert!(peak_kib < 40 << 10, "{peak_kib} KiB");
 }

@@ -19,12 +19,7 @@ const MIB: u64 = 1 << 20;
 #[test]
 fn a_throttled_loop_is_as_fast_as_its_limits_say() {
     let _turn = take_turns();
-    let needs = [
-        Need::Root,
-        Need::Loop,
-        Need::BlockThrottle,
-        Need::Program("fio", "fio"),
-    ];
+    let needs = [Need::Root, Need::Loop, Need::BlockThrottle, Need::Program("fio", "fio")];
     if !can_run("throttled loop", &needs) {
         return;
     }
@@ -54,10 +49,7 @@ fn a_throttled_loop_is_as_fast_as_its_limits_say() {
         write.iops
     ));
     // A slice of the throttle is a fortieth of the time.
-    assert!(
-        (read.bytes_per_second / rate - 1.0).abs() < 0.03,
-        "{read:?}"
-    );
+    assert!((read.bytes_per_second / rate - 1.0).abs() < 0.03, "{read:?}");
     assert!((write.iops / count - 1.0).abs() < 0.03, "{write:?}");
 }
 
@@ -101,20 +93,12 @@ fn a_failing_device_works_until_it_is_told_to_fail() {
         return;
     }
     let mut device = FailingDevice::new(16 * MIB).unwrap();
-    let file = File::options()
-        .read(true)
-        .write(true)
-        .open(device.path())
-        .unwrap();
+    let file = File::options().read(true).write(true).open(device.path()).unwrap();
     let mut block = [0; 4096];
     file.read_exact_at(&mut block, 0).unwrap();
     device.begin_to_fail().unwrap();
     let error = file.read_exact_at(&mut block, 8 * MIB).unwrap_err();
-    assert_eq!(
-        error.raw_os_error(),
-        Some(rustix::io::Errno::IO.raw_os_error()),
-        "{error}"
-    );
+    assert_eq!(error.raw_os_error(), Some(rustix::io::Errno::IO.raw_os_error()), "{error}");
     device.vanish();
     let error = file.read_exact_at(&mut block, 12 * MIB).unwrap_err();
     assert_ne!(error.kind(), ErrorKind::UnexpectedEof, "{error}");
@@ -157,22 +141,13 @@ fn a_truncated_loop_fails_beyond_its_end() {
     device.truncate_file(4 * MIB).unwrap();
     file.read_exact_at(&mut block, MIB).unwrap();
     let error = file.read_exact_at(&mut block, 14 * MIB).unwrap_err();
-    assert_eq!(
-        error.raw_os_error(),
-        Some(rustix::io::Errno::IO.raw_os_error()),
-        "{error}"
-    );
+    assert_eq!(error.raw_os_error(), Some(rustix::io::Errno::IO.raw_os_error()), "{error}");
 }
 
 #[test]
 fn what_a_guard_made_is_gone_after_a_panic() {
     let _turn = take_turns();
-    let needs = [
-        Need::Root,
-        Need::Loop,
-        Need::Filesystem("ext4"),
-        Need::NbdFile,
-    ];
+    let needs = [Need::Root, Need::Loop, Need::Filesystem("ext4"), Need::NbdFile];
     if !can_run("guards", &needs) {
         return;
     }
@@ -180,13 +155,9 @@ fn what_a_guard_made_is_gone_after_a_panic() {
     let panicked = std::thread::spawn(move || {
         let filesystem = SmallFilesystem::new(FilesystemKind::Ext4, 64 * MIB).unwrap();
         let pausing = PausingDevice::new(MIB).unwrap();
-        let node = filesystem
-            .device()
-            .map(|device| device.path().to_path_buf());
+        let node = filesystem.device().map(|device| device.path().to_path_buf());
         let _open = File::create(filesystem.path().join("open")).unwrap();
-        sender
-            .send((filesystem.path().to_path_buf(), node, pausing.path()))
-            .unwrap();
+        sender.send((filesystem.path().to_path_buf(), node, pausing.path())).unwrap();
         // As a panic would, but nothing is printed that a reader of the log would take for a failure.
         std::panic::resume_unwind(Box::new("on purpose"));
     })
@@ -195,26 +166,18 @@ fn what_a_guard_made_is_gone_after_a_panic() {
     let (point, node, file) = receiver.recv().unwrap();
     assert!(!point.exists(), "{} is still there", point.display());
     assert!(!file.exists(), "{} is still there", file.display());
-    let attached = programs::run(
-        "losetup",
-        &["--list", "--noheadings", "--output", "NAME,BACK-FILE"],
-    )
-    .unwrap();
+    let attached =
+        programs::run("losetup", &["--list", "--noheadings", "--output", "NAME,BACK-FILE"])
+            .unwrap();
     let node = node.unwrap().display().to_string();
-    let ours = attached
-        .lines()
-        .find(|line| line.starts_with(&node) && line.contains("rubus-lab-"));
+    let ours = attached.lines().find(|line| line.starts_with(&node) && line.contains("rubus-lab-"));
     assert_eq!(ours, None);
 }
 
 #[test]
 fn what_a_killed_process_left_is_removed_and_what_a_living_one_uses_is_kept() {
     let _turn = take_turns();
-    let needs = [
-        Need::Root,
-        Need::Loop,
-        Need::Program("mkfs.ext4", "e2fsprogs"),
-    ];
+    let needs = [Need::Root, Need::Loop, Need::Program("mkfs.ext4", "e2fsprogs")];
     if !can_run("what was left", &needs) {
         return;
     }
@@ -244,10 +207,7 @@ fn what_a_killed_process_left_is_removed_and_what_a_living_one_uses_is_kept() {
     let now = std::fs::read_to_string(setting).unwrap();
     std::fs::write(setting, before.trim()).unwrap();
     report(&told.join("\n"));
-    assert!(
-        told.iter().all(|line| !line.contains("could not")),
-        "{told:?}"
-    );
+    assert!(told.iter().all(|line| !line.contains("could not")), "{told:?}");
     assert_eq!(now.trim(), "7");
     let backing = |device: &str| {
         let name = device.trim_start_matches("/dev/");
@@ -271,10 +231,7 @@ fn limited_at_the_root(name: &str) -> Option<impl Fn() -> bool> {
     }
     let text = std::fs::read_to_string(format!("/sys/block/{name}/dev")).unwrap();
     let (major, minor) = text.trim().split_once(':').unwrap();
-    let limits = Limits {
-        read_iops: Some(100_000),
-        ..Limits::default()
-    };
+    let limits = Limits { read_iops: Some(100_000), ..Limits::default() };
     let limit = LimitForAll::new((major.parse().unwrap(), minor.parse().unwrap()), limits).unwrap();
     let file = limit.file_of_reads();
     std::mem::forget(limit);

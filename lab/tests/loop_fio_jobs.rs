@@ -115,12 +115,7 @@ struct Side {
 #[test]
 fn a_job_file_gives_what_it_gives_with_fio() {
     let _turn = take_turns();
-    let needs = [
-        Need::Root,
-        Need::Loop,
-        Need::BlockThrottle,
-        Need::Program("fio", "fio"),
-    ];
+    let needs = [Need::Root, Need::Loop, Need::BlockThrottle, Need::Program("fio", "fio")];
     if !can_run("fio's job files", &needs) {
         return;
     }
@@ -170,10 +165,7 @@ fn with_rubus(device: &ThrottledLoop, home: &Home, file: &Path) -> Value {
         .args(["bench", "--fio-job"])
         .arg(file)
         .args(["--fio-json", "-", "--no-html", "--quiet"])
-        .arg(format!(
-            "--i-will-lose-everything-on={}",
-            device.path().display()
-        ))
+        .arg(format!("--i-will-lose-everything-on={}", device.path().display()))
         .env("DEVICE", device.path());
     let answer = Answer::of(command.output().expect("the program starts"));
     assert_eq!(answer.status, Some(0), "{answer}");
@@ -184,15 +176,11 @@ fn with_rubus(device: &ThrottledLoop, home: &Home, file: &Path) -> Value {
 fn side(run: &Value, job: &str, direction: &str) -> Side {
     let jobs = run["jobs"].as_array().expect("a list of jobs");
     let mut named = jobs.iter().filter(|entry| entry["jobname"] == job);
-    let entry = named
-        .next()
-        .unwrap_or_else(|| panic!("no job {job} in {run}"));
+    let entry = named.next().unwrap_or_else(|| panic!("no job {job} in {run}"));
     assert!(named.next().is_none(), "{job} is there twice");
     let number = |name: &str| {
         let value = &entry[direction][name];
-        value
-            .as_f64()
-            .unwrap_or_else(|| panic!("{job}: {name} is {value}"))
+        value.as_f64().unwrap_or_else(|| panic!("{job}: {name} is {value}"))
     };
     Side {
         bytes: number("io_bytes"),
@@ -219,37 +207,17 @@ fn complaints(ours: &Value, fio: &Value) -> Vec<String> {
     let (writes, fio_writes) = both("mix", "write");
     let share = reads.operations / (reads.operations + writes.operations);
     near("mix: reads", reads.iops, limit, FROM_THE_TRUTH);
-    near(
-        "mix: reads against fio",
-        reads.iops,
-        fio_reads.iops,
-        FROM_FIO,
-    );
-    near(
-        "mix: writes against fio",
-        writes.iops,
-        fio_writes.iops,
-        FROM_FIO_BY_CHANCE,
-    );
+    near("mix: reads against fio", reads.iops, fio_reads.iops, FROM_FIO);
+    near("mix: writes against fio", writes.iops, fio_writes.iops, FROM_FIO_BY_CHANCE);
     near("mix: share of reads", share, 0.70, SHARE / 0.70);
 
     let (split, fio_split) = both("split", "write");
     let mean_bytes = split.bytes / split.operations;
     near("split: mean size", mean_bytes, 10_240.0, MEAN_SIZE);
     near("split: IOPS", split.iops, limit, FROM_THE_TRUTH);
-    near(
-        "split: IOPS against fio",
-        split.iops,
-        fio_split.iops,
-        FROM_FIO,
-    );
+    near("split: IOPS against fio", split.iops, fio_split.iops, FROM_FIO);
     let (rate, fio_rate) = (split.bytes_per_second, fio_split.bytes_per_second);
-    near(
-        "split: rate against fio",
-        rate,
-        fio_rate,
-        FROM_FIO + MEAN_SIZE,
-    );
+    near("split: rate against fio", rate, fio_rate, FROM_FIO + MEAN_SIZE);
 
     // What a job file fixes to the byte, by both.
     for (job, direction, bytes) in [
@@ -260,19 +228,9 @@ fn complaints(ours: &Value, fio: &Value) -> Vec<String> {
         ("checked", "read", 4 * MIB),
     ] {
         let (ours, fio) = both(job, direction);
-        near(
-            &format!("{job}: bytes by fio"),
-            fio.bytes,
-            bytes as f64,
-            0.0,
-        );
+        near(&format!("{job}: bytes by fio"), fio.bytes, bytes as f64, 0.0);
         near(&format!("{job}: bytes"), ours.bytes, bytes as f64, 0.0);
-        near(
-            &format!("{job}: operations"),
-            ours.operations,
-            fio.operations,
-            0.0,
-        );
+        near(&format!("{job}: operations"), ours.operations, fio.operations, 0.0);
     }
     wrong
 }
@@ -324,10 +282,7 @@ fn a_job_file_never_harms_what_exists() {
 
     let refused = home.run(&["bench", "--fio-job", "jobs.fio"]);
     assert_eq!(refused.status, Some(3), "{refused}");
-    assert!(
-        refused.stderr.contains("--i-will-lose-everything-on="),
-        "{refused}"
-    );
+    assert!(refused.stderr.contains("--i-will-lose-everything-on="), "{refused}");
     assert_eq!(std::fs::read(&precious).expect("it is there"), data);
 
     // Elsewhere it is a nameless file, of which nothing is left.
@@ -336,10 +291,7 @@ fn a_job_file_never_harms_what_exists() {
     let answer = home.run(&["bench", "--fio-job", "jobs.fio", "elsewhere", "--no-html"]);
     assert_eq!(answer.status, Some(0), "{answer}");
     assert_eq!(std::fs::read(&precious).expect("it is there"), data);
-    assert_eq!(
-        std::fs::read_dir(&elsewhere).expect("a directory").count(),
-        0
-    );
+    assert_eq!(std::fs::read_dir(&elsewhere).expect("a directory").count(), 0);
 
     let lose = format!("--i-will-lose-everything-on={}", precious.display());
     let allowed = home.run(&["bench", "--fio-job", "jobs.fio", "--no-html", &lose]);
@@ -366,8 +318,7 @@ fn a_byte_that_changes_between_writing_and_reading_is_found() {
         if spoils {
             let file = std::fs::OpenOptions::new().write(true).open(&data);
             let file = file.expect("the file can be written");
-            file.write_all_at(b"spoilt", 1_100_000)
-                .expect("it is written");
+            file.write_all_at(b"spoilt", 1_100_000).expect("it is written");
         }
         Answer::of(child.wait_with_output().expect("it ends"))
     };
@@ -376,11 +327,7 @@ fn a_byte_that_changes_between_writing_and_reading_is_found() {
     let bad = run(true);
     assert_eq!(bad.status, Some(1), "{bad}");
     // 1 100 000 lies in the 4 KiB that begin here.
-    assert!(
-        bad.stderr
-            .contains("at byte 1097728 do not hold what was written"),
-        "{bad}"
-    );
+    assert!(bad.stderr.contains("at byte 1097728 do not hold what was written"), "{bad}");
 }
 
 /// Waits until the file of zeros has been overwritten to its end, and a little longer.
@@ -407,20 +354,13 @@ fn what_is_not_supported_is_named_and_nothing_runs() {
     command.args(["bench", "--fio-job", "jobs.fio", "--no-html"]);
     let refused = Answer::of(command.output().expect("the program starts"));
     assert_eq!(refused.status, Some(2), "{refused}");
-    for part in [
-        "jobs.fio:4: [a] latency_target=5ms:",
-        "jobs.fio:6: [t] rw=trim:",
-    ] {
+    for part in ["jobs.fio:4: [a] latency_target=5ms:", "jobs.fio:6: [t] rw=trim:"] {
         assert!(refused.stderr.contains(part), "{refused}");
     }
     command.args(["--ignore-unsupported", "--json", "-"]);
     let answer = Answer::of(command.output().expect("the program starts"));
     assert_eq!(answer.status, Some(0), "{answer}");
     let run = answer.json();
-    assert_eq!(
-        run["job_file"]["ignored"].as_array().map(Vec::len),
-        Some(2),
-        "{run}"
-    );
+    assert_eq!(run["job_file"]["ignored"].as_array().map(Vec::len), Some(2), "{run}");
     assert_eq!(run["results"].as_array().map(Vec::len), Some(1), "{run}");
 }

@@ -44,12 +44,7 @@ const FROM_FIO: f64 = 0.05;
 #[test]
 fn measured_rates_are_the_limits_of_the_device_and_agree_with_fio() {
     let _turn = take_turns();
-    let needs = [
-        Need::Root,
-        Need::Loop,
-        Need::BlockThrottle,
-        Need::Program("fio", "fio"),
-    ];
+    let needs = [Need::Root, Need::Loop, Need::BlockThrottle, Need::Program("fio", "fio")];
     if !can_run("known rates", &needs) {
         return;
     }
@@ -67,19 +62,13 @@ fn measured_rates_are_the_limits_of_the_device_and_agree_with_fio() {
     };
     // Each device has its own limits and hardly needs a processor, so both can be measured at once.
     // Both are made first: `losetup` looks at every loop device while it searches for a free one.
-    let devices = [slow, faster].map(|limits| {
-        (
-            ThrottledLoop::new(64 * MIB, limits).expect("a throttled device"),
-            limits,
-        )
-    });
+    let devices = [slow, faster]
+        .map(|limits| (ThrottledLoop::new(64 * MIB, limits).expect("a throttled device"), limits));
     let rows: Vec<Row> = std::thread::scope(|scope| {
         let runs = devices
             .each_ref()
             .map(|(device, limits)| scope.spawn(move || compare_with_truth(device, *limits)));
-        runs.into_iter()
-            .flat_map(|run| run.join().expect("a measurement"))
-            .collect()
+        runs.into_iter().flat_map(|run| run.join().expect("a measurement")).collect()
     });
     report(&table(&rows));
     let wrong: Vec<String> = rows.iter().filter_map(Row::complaint).collect();
@@ -102,11 +91,7 @@ impl Row {
     fn complaint(&self) -> Option<String> {
         let from_truth = self.ours.0 / self.truth - 1.0;
         if is_far(self.ours.0, self.truth, FROM_THE_TRUTH) {
-            return Some(format!(
-                "{}: {:+.1} % from the truth",
-                self.job,
-                from_truth * 100.0
-            ));
+            return Some(format!("{}: {:+.1} % from the truth", self.job, from_truth * 100.0));
         }
         let from_fio = self.ours.0 / self.fio.bytes_per_second - 1.0;
         (from_fio.abs() > FROM_FIO)
@@ -184,9 +169,7 @@ fn reference(device: &ThrottledLoop, result: &JobResult, truth: f64) -> FioResul
         command
     };
     let bound = (truth, FROM_THE_TRUTH);
-    fio::run_undisturbed(command, device.path(), job, bound, |fio| {
-        fio.bytes_per_second
-    })
+    fio::run_undisturbed(command, device.path(), job, bound, |fio| fio.bytes_per_second)
 }
 
 fn table(rows: &[Row]) -> String {
@@ -196,11 +179,8 @@ fn table(rows: &[Row]) -> String {
     );
     for row in rows {
         // Large blocks are limited by bytes, small ones by operations.
-        let (unit, name) = if row.block_bytes >= 1e6 {
-            (MIB as f64, "MiB/s")
-        } else {
-            (row.block_bytes, "IOPS")
-        };
+        let (unit, name) =
+            if row.block_bytes >= 1e6 { (MIB as f64, "MiB/s") } else { (row.block_bytes, "IOPS") };
         let fio = row.fio.bytes_per_second;
         text.push_str(&format!(
             "{:<18} {:>6} {:>12.1} {:>9.2} {:>19} {:>9} {:>8.3} {:>8}  {}\n",
@@ -216,10 +196,7 @@ fn table(rows: &[Row]) -> String {
         ));
     }
     let holding = rows.iter().filter(|row| row.holds_truth()).count();
-    text.push_str(&format!(
-        "{holding} of {} intervals hold the truth",
-        rows.len()
-    ));
+    text.push_str(&format!("{holding} of {} intervals hold the truth", rows.len()));
     text
 }
 
@@ -266,12 +243,8 @@ fn every_pause_of_a_device_is_found_and_timed() {
 #[test]
 fn a_processor_taken_away_is_not_blamed_on_the_device() {
     let _turn = take_turns();
-    let needs = [
-        Need::Root,
-        Need::Processors(2),
-        Need::RealTime,
-        Need::Program("taskset", "util-linux"),
-    ];
+    let needs =
+        [Need::Root, Need::Processors(2), Need::RealTime, Need::Program("taskset", "util-linux")];
     if !can_run("processor taken away", &needs) {
         return;
     }
@@ -280,10 +253,7 @@ fn a_processor_taken_away_is_not_blamed_on_the_device() {
     let (run, gone) = measure_while_a_processor_goes(filesystem.path());
     check_stalls(&run, &gone, "cpu_starvation");
     let doubts = run::all_doubts(&run);
-    assert!(
-        doubts.iter().any(|doubt| doubt == "cpu_starved"),
-        "{doubts:?}"
-    );
+    assert!(doubts.iter().any(|doubt| doubt == "cpu_starved"), "{doubts:?}");
 }
 
 /// A run of memory, pinned to the first processor, and the spans in which that was taken away. It is
@@ -331,9 +301,7 @@ fn a_quiet_device_has_no_stalls() {
         let home = Home::new();
         let stalls = |run: &Value| -> Vec<Stall> {
             let stalls = run::results(run).into_iter().flat_map(|job| job.stalls());
-            stalls
-                .filter(|stall| stall.cause == "device" && stall.length_s >= shortest_s)
-                .collect()
+            stalls.filter(|stall| stall.cause == "device" && stall.length_s >= shortest_s).collect()
         };
         let run = measure_undisturbed(
             &["cpu_starved", "cpu_stolen"],
@@ -354,11 +322,7 @@ fn check_stalls(run: &Value, spans: &[Span], cause: &str) {
     }
     let wrong = complaints(run, spans, cause);
     let all: Vec<Vec<Stall>> = run::results(run).iter().map(JobResult::stalls).collect();
-    assert!(
-        wrong.is_empty(),
-        "{}\nstalls that the run has: {all:?}",
-        wrong.join("\n")
-    );
+    assert!(wrong.is_empty(), "{}\nstalls that the run has: {all:?}", wrong.join("\n"));
 }
 
 /// What is wrong: every span that lies surely within the measured part of a job must be a stall with
@@ -367,19 +331,11 @@ fn complaints(run: &Value, spans: &[Span], cause: &str) -> Vec<String> {
     let found = found_stalls(run, spans);
     let mut wrong: Vec<String> = found
         .iter()
-        .filter(|found| {
-            found
-                .stall
-                .as_ref()
-                .is_none_or(|stall| stall.cause != cause)
-        })
+        .filter(|found| found.stall.as_ref().is_none_or(|stall| stall.cause != cause))
         .map(|found| format!("{found}, not blamed on {cause}"))
         .collect();
     if found.len() < 6 {
-        wrong.push(format!(
-            "only {} pauses lay within a measurement",
-            found.len()
-        ));
+        wrong.push(format!("only {} pauses lay within a measurement", found.len()));
     }
     for result in run::results(run) {
         let job_s = run::started_unix_s(run) + result.number("started_s");
@@ -391,11 +347,7 @@ fn complaints(run: &Value, spans: &[Span], cause: &str) -> Vec<String> {
             })
         };
         let of_device = |stall: &Stall| stall.cause == "device" && stall.length_s >= FALSE_S;
-        for stall in result
-            .stalls()
-            .iter()
-            .filter(|s| of_device(s) && !is_ours(s))
-        {
+        for stall in result.stalls().iter().filter(|s| of_device(s) && !is_ours(s)) {
             wrong.push(format!("{}: there was no {stall:?}", result.name()));
         }
     }
@@ -458,21 +410,13 @@ fn find(stalls: &[Stall], start_s: f64, length_s: f64) -> Option<&Stall> {
 #[test]
 fn what_others_write_meanwhile_is_noticed() {
     let _turn = take_turns();
-    let needs = [
-        Need::Root,
-        Need::Loop,
-        Need::BlockThrottle,
-        Need::Program("fio", "fio"),
-    ];
+    let needs = [Need::Root, Need::Loop, Need::BlockThrottle, Need::Program("fio", "fio")];
     if !can_run("other traffic", &needs) {
         return;
     }
     const OURS: u64 = 20;
     const THEIRS: u64 = 10;
-    let limits = Limits {
-        read_bytes_per_second: Some(OURS * MIB),
-        ..Limits::default()
-    };
+    let limits = Limits { read_bytes_per_second: Some(OURS * MIB), ..Limits::default() };
     let device = ThrottledLoop::new(64 * MIB, limits).expect("a throttled device");
     let path = device.path().display().to_string();
     let mut other = Command::new("fio");
@@ -508,10 +452,8 @@ fn what_others_write_meanwhile_is_noticed() {
                 let share = doubt["share"].as_f64().expect("a share");
                 let theirs = (THEIRS * MIB) as f64;
                 let truth = theirs / (theirs + result.estimate("bytes_per_second").0);
-                let line = format!(
-                    "{:<18} others' share {share:.3}, true {truth:.3}",
-                    result.name()
-                );
+                let line =
+                    format!("{:<18} others' share {share:.3}, true {truth:.3}", result.name());
                 report(&line);
                 ((share - truth).abs() >= 0.05).then_some(line)
             })
@@ -551,16 +493,10 @@ fn files_are_labelled_with_what_direct_means_there() {
 /// takes part.
 fn check_filesystem(kind: FilesystemKind, name: &str, access: Option<&str>) {
     let filesystem = SmallFilesystem::new(kind, 1024 * MIB).expect("a filesystem");
-    let before = (
-        leftovers::entries(filesystem.path()),
-        settled_bytes(&filesystem),
-    );
+    let before = (leftovers::entries(filesystem.path()), settled_bytes(&filesystem));
     let home = Home::new();
     let mut command = home.command();
-    command
-        .arg("bench")
-        .arg(filesystem.path())
-        .args(["--json", "-", "--no-html"]);
+    command.arg("bench").arg(filesystem.path()).args(["--json", "-", "--no-html"]);
     let answer = finished(&mut command);
     let run = answer.json();
     assert_eq!(run["target"]["filesystem"], name);
@@ -579,20 +515,13 @@ fn check_filesystem(kind: FilesystemKind, name: &str, access: Option<&str>) {
     assert!(jobs.len() >= 9, "{name}: only {} jobs", jobs.len());
     for job in &jobs {
         let (value, low, high) = job.estimate("bytes_per_second");
-        assert!(
-            value > 0.0 && low <= value && value <= high,
-            "{name}: {}",
-            job.0
-        );
+        assert!(value > 0.0 && low <= value && value <= high, "{name}: {}", job.0);
     }
     assert_eq!(leftovers::entries(filesystem.path()), before.0, "{name}");
     let grown = settled_bytes(&filesystem).saturating_sub(before.1);
     assert!(grown <= 2 * MIB, "{name}: {grown} bytes more are in use");
     assert_eq!(home.runs(), 1, "{name}");
-    report(&format!(
-        "{name:<6} access {}, doubts {doubts:?}",
-        run["target"]["access"]
-    ));
+    report(&format!("{name:<6} access {}, doubts {doubts:?}", run["target"]["access"]));
 }
 
 /// Used bytes after the filesystem has finished what it put off.
@@ -600,10 +529,7 @@ fn settled_bytes(filesystem: &SmallFilesystem) -> u64 {
     let mut used = u64::MAX;
     // btrfs gives deleted extents back in its own time.
     for _ in 0..50 {
-        let synced = Command::new("sync")
-            .arg("--file-system")
-            .arg(filesystem.path())
-            .status();
+        let synced = Command::new("sync").arg("--file-system").arg(filesystem.path()).status();
         assert!(synced.is_ok_and(|status| status.success()));
         let now = leftovers::used_bytes(filesystem.path());
         if now == used {
@@ -648,12 +574,7 @@ fn while_running(command: &mut Command, mut something: impl FnMut(usize)) -> Ans
         something(number);
         number += 1;
     }
-    Answer::of(
-        waiter
-            .join()
-            .expect("a waiting thread")
-            .expect("the output of the program"),
-    )
+    Answer::of(waiter.join().expect("a waiting thread").expect("the output of the program"))
 }
 
 /// A process that ends with its guard.

@@ -55,10 +55,7 @@ struct SwapOn(ThrottledLoop);
 
 impl SwapOn {
     fn new(size_bytes: u64) -> SwapOn {
-        let limits = Limits {
-            read_iops: Some(READS),
-            ..Limits::default()
-        };
+        let limits = Limits { read_iops: Some(READS), ..Limits::default() };
         let device = ThrottledLoop::for_swap(size_bytes, limits).expect("a device");
         let node = device.path().display().to_string();
         programs::run("mkswap", &[&node]).expect("mkswap runs");
@@ -70,10 +67,7 @@ impl SwapOn {
         let mut command = self.0.command(crate::common::program::binary());
         home.adopt(&mut command);
         command.args(["bench", "memory", "pressure", "--json", "-"]);
-        let output = command
-            .args(arguments)
-            .output()
-            .expect("the program starts");
+        let output = command.args(arguments).output().expect("the program starts");
         Answer::of(output)
     }
 }
@@ -85,9 +79,7 @@ impl Drop for SwapOn {
 }
 
 fn number(value: &Value) -> f64 {
-    value
-        .as_f64()
-        .unwrap_or_else(|| panic!("{value} is no number"))
+    value.as_f64().unwrap_or_else(|| panic!("{value} is no number"))
 }
 
 /// What may not be there any more when no measurement runs.
@@ -95,18 +87,12 @@ fn left_behind() -> Vec<String> {
     let mut found = Vec::new();
     let swaps = std::fs::read_to_string("/proc/swaps").expect("it is read");
     found.extend(swaps.lines().skip(1).map(str::to_string));
-    let groups = programs::run(
-        "find",
-        &["/sys/fs/cgroup", "-maxdepth", "2", "-name", "rubus-*"],
-    );
+    let groups = programs::run("find", &["/sys/fs/cgroup", "-maxdepth", "2", "-name", "rubus-*"]);
     // Those of other tests are not the program's.
     let groups = groups.unwrap_or_default();
     let groups = groups.lines().filter(|line| !line.contains("/rubus-lab-"));
     found.extend(groups.map(str::to_string));
-    let loops = programs::run(
-        "losetup",
-        &["--list", "--noheadings", "--output", "BACK-FILE"],
-    );
+    let loops = programs::run("losetup", &["--list", "--noheadings", "--output", "BACK-FILE"]);
     let deleted = loops.unwrap_or_default();
     let deleted = deleted.lines().filter(|line| line.contains("/var/tmp/#"));
     found.extend(deleted.map(str::to_string));
@@ -156,10 +142,7 @@ fn the_cliff_is_where_pool_and_ratio_say() {
         expected(0.9 * share),
         expected(share)
     ));
-    assert!(
-        carries["because"].is_null(),
-        "touches were slow there, and nothing else: {carries}"
-    );
+    assert!(carries["because"].is_null(), "touches were slow there, and nothing else: {carries}");
     assert!(beyond - within < 0.051, "{carries}");
     // One touch in a hundred must wait before it shows: up to a twentieth more memory.
     assert!(
@@ -184,10 +167,7 @@ fn the_cliff_is_where_pool_and_ratio_say() {
         "at {:.2} times: {rate:.0} touches/s, arithmetic {predicted:.0}",
         number(&far["overcommit"])
     ));
-    assert!(
-        on_disk > 0.0 && (0.4..2.5).contains(&(rate / predicted)),
-        "{far}"
-    );
+    assert!(on_disk > 0.0 && (0.4..2.5).contains(&(rate / predicted)), "{far}");
 
     // What may be written is a promise, and here everything that does not fit must be written.
     let _off = Settings::set(&[("enabled", "N")]);
@@ -196,16 +176,10 @@ fn the_cliff_is_where_pool_and_ratio_say() {
     let run = answer.json();
     let pressure = &run["memory"]["pressure"][0];
     let carries = &pressure["carries"][0];
-    report(&format!(
-        "budget: {} bytes written, {carries}",
-        pressure["written_bytes"]
-    ));
+    report(&format!("budget: {} bytes written, {carries}", pressure["written_bytes"]));
     assert_eq!(pressure["set_up"]["kind"], "disk", "{answer}");
     let written = number(&pressure["written_bytes"]);
-    assert!(
-        (4 << 20..40 << 20).contains(&(written as u64)),
-        "{pressure}"
-    );
+    assert!((4 << 20..40 << 20).contains(&(written as u64)), "{pressure}");
     assert_eq!(carries["because"]["kind"], "budget", "{carries}");
     drop(swap);
     assert_eq!(left_behind_in_the_end(), Vec::<String>::new());
@@ -218,10 +192,7 @@ fn a_kill_in_the_middle_leaves_nothing() {
         return;
     }
     if !left_behind().is_empty() {
-        report(&format!(
-            "SKIPPED: this machine has swap of its own: {:?}",
-            left_behind()
-        ));
+        report(&format!("SKIPPED: this machine has swap of its own: {:?}", left_behind()));
         return;
     }
     let enabled = std::fs::read_to_string(Path::new(ZSWAP).join("enabled")).expect("it is read");
@@ -238,24 +209,15 @@ fn a_kill_in_the_middle_leaves_nothing() {
         "1",
         "--no-history",
     ]);
-    let mut child = command
-        .stdout(Stdio::null())
-        .stderr(Stdio::piped())
-        .spawn()
-        .expect("the program starts");
+    let mut child =
+        command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("the program starts");
     let mut first = String::new();
-    BufReader::new(child.stderr.take().expect("a pipe"))
-        .read_line(&mut first)
-        .expect("it speaks");
+    BufReader::new(child.stderr.take().expect("a pipe")).read_line(&mut first).expect("it speaks");
     assert!(first.contains("takes each away again"), "{first}");
     // Until it uses swap of its own making, in a group of its own making.
     let give_up = Instant::now() + Duration::from_secs(120);
     while left_behind().len() < 3 {
-        assert!(
-            Instant::now() < give_up,
-            "it never came so far: {:?}",
-            left_behind()
-        );
+        assert!(Instant::now() < give_up, "it never came so far: {:?}", left_behind());
         std::thread::sleep(Duration::from_millis(20));
     }
     child.kill().expect("it is killed");
@@ -268,10 +230,8 @@ fn a_kill_in_the_middle_leaves_nothing() {
 #[test]
 fn an_ordinary_user_is_told_what_to_do() {
     let _turn = take_turns();
-    if !can_run(
-        "memory as an ordinary user",
-        &[Need::Root, Need::Program("setpriv", "util-linux")],
-    ) {
+    if !can_run("memory as an ordinary user", &[Need::Root, Need::Program("setpriv", "util-linux")])
+    {
         return;
     }
     let home = Home::new();

@@ -31,10 +31,7 @@ fn stripes_are_as_wide_as_their_members_and_no_wider_than_their_port() {
         let found = model::run(&[Subject::Stripes], &rig, &ledger, &mut report);
         let found = found.expect("the predictions");
         assert_eq!(found.left_out, [], "nothing is left out");
-        assert_eq!(
-            found.refused, [""; 0],
-            "each was predicted before it was measured"
-        );
+        assert_eq!(found.refused, [""; 0], "each was predicted before it was measured");
         for case in &found.cases {
             report(&format!(
                 "{:45} predicted {:10.0}, measured {:10.0}, {:+6.1} %{}",

@@ -158,17 +158,11 @@ fn a_changed_block_is_found_and_an_unchanged_device_passes() {
 
     let place = 9 * MIB + 3 * 4096;
     let file = device.file().expect("it has a file of our own");
-    let file = File::options()
-        .read(true)
-        .write(true)
-        .open(file)
-        .expect("the file behind it");
+    let file = File::options().read(true).write(true).open(file).expect("the file behind it");
     // Whatever is there: one byte in 256 would be any that was chosen here.
     let mut byte = [0];
-    file.read_exact_at(&mut byte, place + 1234)
-        .expect("it is read");
-    file.write_all_at(&[!byte[0]], place + 1234)
-        .expect("one byte is changed");
+    file.read_exact_at(&mut byte, place + 1234).expect("it is read");
+    file.write_all_at(&[!byte[0]], place + 1234).expect("one byte is changed");
     file.sync_all().expect("for good");
     let found = run(CHECK);
     assert_ne!(found.status, Some(0), "{found}");
@@ -179,10 +173,8 @@ fn a_changed_block_is_found_and_an_unchanged_device_passes() {
     // A job that writes finds it by itself, since everything is read back; here it is all right.
     let again = run(&WRITE.replace("do_verify=0", ""));
     assert_eq!(again.status, Some(0), "{again}");
-    let directions: Vec<String> = run::results(&again.json())
-        .iter()
-        .map(|result| result.direction().to_string())
-        .collect();
+    let directions: Vec<String> =
+        run::results(&again.json()).iter().map(|result| result.direction().to_string()).collect();
     assert_eq!(directions, ["write", "read"]);
 }
 

@@ -54,10 +54,7 @@ const FROM_CEILING: f64 = 0.03;
 /// However many lanes share the queue: each has its part of the depth, and the device lets all of them
 /// together through.
 fn a_ceiling_is_the_limit_of_the_device(lanes: &[&str]) {
-    let limits = Limits {
-        read_iops: Some(CEILING as u64),
-        ..Limits::default()
-    };
+    let limits = Limits { read_iops: Some(CEILING as u64), ..Limits::default() };
     let device = ThrottledLoop::new(64 * MIB, limits).expect("a throttled device");
     let home = Home::new();
     let is_good = |run: &Value| is_near(ceiling(run).0, CEILING, FROM_CEILING);
@@ -152,10 +149,7 @@ fn complaints(run: &Value) -> Vec<String> {
 
 /// Lets the program write until it has seen the cliff, and stops it in the rest that follows.
 fn measure_a_cliff() -> Value {
-    let fast = Limits {
-        write_bytes_per_second: Some(FAST),
-        ..Limits::default()
-    };
+    let fast = Limits { write_bytes_per_second: Some(FAST), ..Limits::default() };
     // Smaller than the burst: the program goes round it.
     let device = ThrottledLoop::new(128 * MIB, fast).expect("a throttled device");
     let home = Home::new();
@@ -166,13 +160,8 @@ fn measure_a_cliff() -> Value {
     let child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn();
     let mut program = Running(child.expect("the program starts"));
     let before = written(&device);
-    until("the burst is written", || {
-        written(&device) - before >= BURST
-    });
-    let slow = Limits {
-        write_bytes_per_second: Some(SLOW),
-        ..Limits::default()
-    };
+    until("the burst is written", || written(&device) - before >= BURST);
+    let slow = Limits { write_bytes_per_second: Some(SLOW), ..Limits::default() };
     device.limit(slow).expect("another limit");
     let mut last = (written(&device), Instant::now());
     until("it has seen enough and rests", || {
@@ -243,12 +232,9 @@ fn bench(device: &ThrottledLoop, home: &Home, suite: &str, json: &Path) -> Comma
 
 /// The first finding of a kind.
 fn finding(run: &Value, kind: &str) -> Value {
-    let found = run["findings"].as_array().and_then(|findings| {
-        findings
-            .iter()
-            .find(|finding| finding["kind"] == kind)
-            .cloned()
-    });
+    let found = run["findings"]
+        .as_array()
+        .and_then(|findings| findings.iter().find(|finding| finding["kind"] == kind).cloned());
     found.unwrap_or_else(|| panic!("no {kind} in {}", run["findings"]))
 }
 

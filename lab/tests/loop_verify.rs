@@ -56,15 +56,12 @@ fn compsize(top: &Path) -> Vec<(String, u64, u64)> {
         let (stored, original) = (columns.nth(1)?.parse().ok()?, columns.next()?.parse().ok()?);
         Some((name, stored, original))
     });
-    rows.filter(|(name, ..)| ["none", "zlib", "lzo", "zstd"].contains(&name.as_str()))
-        .collect()
+    rows.filter(|(name, ..)| ["none", "zlib", "lzo", "zstd"].contains(&name.as_str())).collect()
 }
 
 fn rubus(home: &Home, arguments: &[&str]) -> Answer {
     let mut command = home.command();
-    command
-        .env("RUBUS_CHANGES", home.path().join("changes"))
-        .args(arguments);
+    command.env("RUBUS_CHANGES", home.path().join("changes")).args(arguments);
     Answer::of(command.output().expect("the program starts"))
 }
 
@@ -82,11 +79,7 @@ fn apply(home: &Home, filesystem: &SmallFilesystem) {
     let promise =
         |what: &str, look: Value| json!({"what": what, "needs_boot": false, "look": look});
     let mounted = |uuid: &str, options: &[&str]| json!({"look": "mounted", "at": at, "kind": "btrfs", "uuid": uuid, "options": options});
-    let disk = device
-        .path()
-        .file_name()
-        .expect("a node has a name")
-        .to_string_lossy();
+    let disk = device.path().file_name().expect("a node has a name").to_string_lossy();
     let plan = json!({
         "format": 1, "recipe": "example", "options": {}, "title": "Make a file.",
         "made": "2026-11-21T00:00:00Z", "checks": [], "notes": [],
@@ -121,11 +114,7 @@ fn compression_is_counted_as_compsize_counts_it() {
     let seen = &answer.json()["changes"][0]["compression"][0];
     let files = &seen["files"];
     assert_eq!(files["is_whole"], true, "{files}");
-    assert_eq!(
-        files["preallocated"]["referenced_bytes"],
-        8 << 20,
-        "{files}"
-    );
+    assert_eq!(files["preallocated"]["referenced_bytes"], 8 << 20, "{files}");
     let truth = compsize(filesystem.path());
     let ours: Vec<(String, u64, u64)> = files["methods"]
         .as_array()
@@ -182,18 +171,12 @@ fn a_disk_that_is_written_to_is_not_quiet() {
 fn compsize_table(paths: &[&Path], options: &[&str]) -> (Vec<u64>, Vec<(String, [u64; 3])>) {
     let mut arguments = options.to_vec();
     arguments.push("-b");
-    let paths: Vec<String> = paths
-        .iter()
-        .map(|path| path.display().to_string())
-        .collect();
+    let paths: Vec<String> = paths.iter().map(|path| path.display().to_string()).collect();
     arguments.extend(paths.iter().map(String::as_str));
     let table = programs::run("compsize", &arguments).expect("compsize runs");
     let first = table.lines().next().unwrap_or_default();
     let counts = first.split(|c: char| !c.is_ascii_digit());
-    let counts = counts
-        .filter_map(|word| word.parse().ok())
-        .take(4)
-        .collect();
+    let counts = counts.filter_map(|word| word.parse().ok()).take(4).collect();
     let rows = table.lines().skip(2).map(|line| {
         let mut columns = line.split_whitespace();
         let name = columns.next().expect("a name").to_string();
@@ -257,16 +240,7 @@ fn the_table_of_any_path_is_that_of_compsize() {
 
     let home = Home::new();
     let below = |name: &str| top.join(name);
-    let all = [
-        "",
-        "mixed",
-        "small",
-        "words",
-        "mixed/lzo",
-        "other",
-        "snapshot",
-        "mixed/deep",
-    ];
+    let all = ["", "mixed", "small", "words", "mixed/lzo", "other", "snapshot", "mixed/deep"];
     for name in all {
         let path = below(name);
         let text = path.display().to_string();
@@ -287,16 +261,10 @@ fn the_table_of_any_path_is_that_of_compsize() {
     assert_eq!(our_table(&home, &[&one, &small, &deep]), once);
     shell(top, "ln small/499 small/again && sync -f .");
     assert_eq!(our_table(&home, &[&small]), once);
-    assert_eq!(
-        our_table(&home, &[&text, &small]),
-        our_table(&home, &[&text])
-    );
+    assert_eq!(our_table(&home, &[&text, &small]), our_table(&home, &[&text]));
 
     let answer = rubus(&home, &["compression", &text]);
-    assert!(
-        answer.stdout.contains("set aside") && answer.stdout.contains("lzo"),
-        "{answer}"
-    );
+    assert!(answer.stdout.contains("set aside") && answer.stdout.contains("lzo"), "{answer}");
     for other in ["/proc", "/dev/null", "/no/such"] {
         let answer = rubus(&home, &["compression", other]);
         assert_eq!(answer.status, Some(2), "{answer}");

@@ -88,10 +88,7 @@ impl Hungry {
     fn new(limit_bytes: u64) -> Hungry {
         let group = rubus_lab::devices::memory_group(limit_bytes).expect("a control group");
         let child = Command::new("sh")
-            .args([
-                "-c",
-                r#"echo $$ > "$0/cgroup.procs" && exec python3 -c "$1""#,
-            ])
+            .args(["-c", r#"echo $$ > "$0/cgroup.procs" && exec python3 -c "$1""#])
             .arg(&group)
             .arg(HUNGRY)
             .stdin(Stdio::piped())
@@ -105,9 +102,7 @@ impl Hungry {
         use std::io::BufRead;
         let out = self.child.stdout.as_mut().expect("a pipe");
         let mut line = String::new();
-        std::io::BufReader::new(out)
-            .read_line(&mut line)
-            .expect("it speaks");
+        std::io::BufReader::new(out).read_line(&mut line).expect("it speaks");
         assert_eq!(line.trim(), "done");
     }
 }
@@ -135,9 +130,7 @@ fn line_of(path: &str, name: &str) -> u64 {
     let text = std::fs::read_to_string(path).expect("it is read");
     let mut lines = text.lines();
     let value = lines.find_map(|line| {
-        line.strip_prefix(name)?
-            .split_whitespace()
-            .find_map(|word| word.parse().ok())
+        line.strip_prefix(name)?.split_whitespace().find_map(|word| word.parse().ok())
     });
     value.unwrap_or_else(|| panic!("{path} has no line {name}"))
 }
@@ -157,12 +150,7 @@ fn zswap_under_pressure_is_what_the_kernel_s_files_say() {
     let home = Home::new();
     let run = |arguments: &[&str]| {
         let mut command = home.command();
-        Answer::of(
-            command
-                .args(arguments)
-                .output()
-                .expect("the program starts"),
-        )
+        Answer::of(command.args(arguments).output().expect("the program starts"))
     };
     let answer = run(&["zswap", "--json"]);
     assert_eq!(answer.status, Some(0), "{answer}");
@@ -170,18 +158,9 @@ fn zswap_under_pressure_is_what_the_kernel_s_files_say() {
     let report_of = &json["report"];
     report(report_of["verdict"].as_str().expect("a verdict"));
     // The hungry one sleeps, so nothing moves.
-    assert_eq!(
-        report_of["pool_bytes"],
-        line_of("/proc/meminfo", "Zswap:") * 1024
-    );
-    assert_eq!(
-        report_of["stored_bytes"],
-        line_of("/proc/meminfo", "Zswapped:") * 1024
-    );
-    assert_eq!(
-        json["reading"]["stored_pages"]["value"],
-        line_of("/proc/vmstat", "zswpout ")
-    );
+    assert_eq!(report_of["pool_bytes"], line_of("/proc/meminfo", "Zswap:") * 1024);
+    assert_eq!(report_of["stored_bytes"], line_of("/proc/meminfo", "Zswapped:") * 1024);
+    assert_eq!(json["reading"]["stored_pages"]["value"], line_of("/proc/vmstat", "zswpout "));
     let stored = report_of["stored_bytes"].as_u64().expect("a number");
     assert!(stored > 64 << 20, "{stored} bytes of 160 MiB are in zswap");
     let counters = report_of["counters"].as_array().expect("a list");
@@ -191,26 +170,15 @@ fn zswap_under_pressure_is_what_the_kernel_s_files_say() {
         let truth = std::fs::read_to_string(format!("{COUNTERS}/{name}")).expect("it is read");
         assert_eq!(counter["value"], truth.trim(), "{name}");
         let meaning = counter["meaning"].as_str().expect("a meaning");
-        assert!(
-            !meaning.contains("not known"),
-            "{name} of this kernel is not explained"
-        );
+        assert!(!meaning.contains("not known"), "{name} of this kernel is not explained");
     }
     let mut names: Vec<_> = std::fs::read_dir(COUNTERS)
         .expect("the counters")
-        .map(|entry| {
-            entry
-                .expect("an entry")
-                .file_name()
-                .into_string()
-                .expect("a name")
-        })
+        .map(|entry| entry.expect("an entry").file_name().into_string().expect("a name"))
         .collect();
     names.sort();
-    let shown: Vec<_> = counters
-        .iter()
-        .map(|counter| counter["name"].as_str().expect("a name"))
-        .collect();
+    let shown: Vec<_> =
+        counters.iter().map(|counter| counter["name"].as_str().expect("a name")).collect();
     assert_eq!(shown, names);
     let text = run(&["zswap"]);
     assert!(text.stdout.contains(": it holds "), "{text}");
@@ -224,14 +192,8 @@ fn zswap_under_pressure_is_what_the_kernel_s_files_say() {
     drop(hungry);
     drop(swap);
     let without = run(&["zswap", "--json"]);
-    let areas = without.json()["reading"]["areas"]
-        .as_array()
-        .map_or(0, Vec::len);
+    let areas = without.json()["reading"]["areas"].as_array().map_or(0, Vec::len);
     if areas == 0 {
-        assert_eq!(
-            without.json()["report"]["standing"],
-            "without_swap",
-            "{without}"
-        );
+        assert_eq!(without.json()["report"]["standing"], "without_swap", "{without}");
     }
 }

@@ -28,11 +28,7 @@ fn connect(address: &str) -> (Client<Stream>, Offer) {
         Server::Tcp { host, port } => Stream::tcp(host, *port, PATIENCE),
         Server::Unix(path) => Stream::unix(path),
     };
-    let wish = Wish {
-        export: uri.export.clone(),
-        tls: false,
-        structured_replies: true,
-    };
+    let wish = Wish { export: uri.export.clone(), tls: false, structured_replies: true };
     let stream = stream.expect("it listens");
     let (stream, offer) = agree(stream, wish, PATIENCE, Ok).expect("they agree");
     (Client::new(stream, &offer), offer)
@@ -77,10 +73,7 @@ struct Random(u64);
 
 impl Random {
     fn below(&mut self, end: usize) -> usize {
-        self.0 = self
-            .0
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1);
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
         (self.0 >> 33) as usize % end
     }
 }
@@ -179,12 +172,7 @@ fn choose(
     let overlaps =
         |other: &&Doing| offset < other.offset + other.length && other.offset < offset + length;
     let is_free = !doing.iter().flatten().any(|other| overlaps(&other));
-    is_free.then(|| Doing {
-        command,
-        offset,
-        length,
-        number: random.below(256) as u8,
-    })
+    is_free.then(|| Doing { command, offset, length, number: random.below(256) as u8 })
 }
 
 /// Everything with one server.
@@ -198,11 +186,7 @@ fn meet(name: &str, server: &NbdServer) {
     compare_with_nbdinfo(server.address(), &offer);
     let copy = server.directory().join("copy");
     let path = copy.display().to_string();
-    programs::run(
-        "nbdcopy",
-        &["--request-size=65536", server.address(), &path],
-    )
-    .expect("nbdcopy");
+    programs::run("nbdcopy", &["--request-size=65536", server.address(), &path]).expect("nbdcopy");
     let found = std::fs::read(&copy).expect("the copy");
     assert!(found == model, "{name}: nbdcopy found other bytes");
     report(&format!(
@@ -229,21 +213,12 @@ fn nbdkit_of_every_age() {
         "blocksize-error-policy=error",
     ];
     // Replies overtake one another: some requests are slow.
-    let overtaking = [
-        "--filter=error",
-        "--filter=delay",
-        "memory",
-        "8M",
-        "delay-read=2ms",
-        "error-rate=0",
-    ];
+    let overtaking =
+        ["--filter=error", "--filter=delay", "memory", "8M", "delay-read=2ms", "error-rate=0"];
     for (name, arguments) in [
         ("nbdkit", memory.to_vec()),
         ("nbdkit --no-sr", [&["--no-sr"][..], &memory].concat()),
-        (
-            "nbdkit --mask-handshake=0",
-            [&["--mask-handshake=0"][..], &memory].concat(),
-        ),
+        ("nbdkit --mask-handshake=0", [&["--mask-handshake=0"][..], &memory].concat()),
         ("nbdkit --oldstyle", [&["--oldstyle"][..], &memory].concat()),
         ("nbdkit --readonly", [&["--readonly"][..], &memory].concat()),
         ("nbdkit blocksize-policy", policy.to_vec()),
@@ -275,10 +250,7 @@ fn qemu_and_the_reference_server() {
 
 #[test]
 fn what_a_server_leaves_out_comes_as_holes() {
-    if !can_run(
-        "nbd_client_holes",
-        &[Need::Program("qemu-nbd", "qemu-utils")],
-    ) {
+    if !can_run("nbd_client_holes", &[Need::Program("qemu-nbd", "qemu-utils")]) {
         return;
     }
     let _turn = take_turns();
@@ -294,9 +266,7 @@ fn what_a_server_leaves_out_comes_as_holes() {
         length: MAX as u32,
         memory_at: 0,
     };
-    client
-        .exchange_within(&[read], &mut memory, &mut answers, PATIENCE)
-        .expect("it answers");
+    client.exchange_within(&[read], &mut memory, &mut answers, PATIENCE).expect("it answers");
     assert_eq!(answers[0].hole_bytes as usize, MAX, "nothing was written");
     assert!(memory.iter().all(|&byte| byte == 0));
 }
@@ -307,13 +277,7 @@ fn errors_reach_their_requests() {
         return;
     }
     let _turn = take_turns();
-    let arguments = [
-        "--filter=error",
-        "memory",
-        "8M",
-        "error-pread=EIO",
-        "error-pread-rate=30%",
-    ];
+    let arguments = ["--filter=error", "memory", "8M", "error-pread=EIO", "error-pread-rate=30%"];
     let server = NbdServer::nbdkit(&arguments).expect("nbdkit serves");
     let (mut client, _) = connect(server.address());
     let mut memory = vec![0; DEPTH * 4096];
@@ -346,10 +310,7 @@ fn errors_reach_their_requests() {
             }
         }
     }
-    assert!(
-        failed > 20 && fine > 100,
-        "{failed} failed, {fine} were fine"
-    );
+    assert!(failed > 20 && fine > 100, "{failed} failed, {fine} were fine");
     assert!(Path::new(server.directory()).exists());
 }
 

@@ -19,9 +19,7 @@ const SIZE: usize = 16 << 20;
 const NBDKIT: Need = Need::Program("nbdkit", "nbdkit");
 
 fn golden() -> Vec<u8> {
-    (0..SIZE)
-        .map(|at| (at / 4096 * 7 + at % 251) as u8)
-        .collect()
+    (0..SIZE).map(|at| (at / 4096 * 7 + at % 251) as u8).collect()
 }
 
 /// A server of clones. It is asked to end when this is dropped: one that is killed leaves what it knows of its clones in
@@ -46,11 +44,7 @@ impl Served {
 
     /// A client, and which disk it has.
     fn connect(&self, name: &str) -> (Client<Stream>, Identity) {
-        let wish = Wish {
-            export: format!("root/{name}"),
-            tls: false,
-            structured_replies: true,
-        };
+        let wish = Wish { export: format!("root/{name}"), tls: false, structured_replies: true };
         let stream = Stream::unix(&self.socket).expect("it listens");
         let (stream, offer) = agree(stream, wish, PATIENCE, Ok).expect("they agree");
         let words = offer.description.as_deref().expect("it says who it is");
@@ -85,9 +79,7 @@ fn ask(
         memory_at: 0,
     };
     let mut answers = Vec::new();
-    client
-        .exchange_within(&[due], memory, &mut answers, PATIENCE)
-        .expect("the server answers");
+    client.exchange_within(&[due], memory, &mut answers, PATIENCE).expect("the server answers");
     answers[0].error
 }
 
@@ -122,16 +114,10 @@ fn a_killed_server_loses_nothing_and_the_golden_image_stays() {
         write(&mut client, at, &bytes);
         model[at..at + bytes.len()].copy_from_slice(&bytes);
         if turn == 100 {
-            assert_eq!(
-                ask(&mut client, Command::Flush, 0, &mut []),
-                ErrorCode::NONE
-            );
+            assert_eq!(ask(&mut client, Command::Flush, 0, &mut []), ErrorCode::NONE);
         }
     }
-    assert!(
-        read_all(&mut other) == golden(),
-        "another client's writes are seen"
-    );
+    assert!(read_all(&mut other) == golden(), "another client's writes are seen");
     server.kill();
     assert_eq!(kept_in_memory(&before), 1, "for the next server");
 
@@ -146,9 +132,7 @@ fn a_killed_server_loses_nothing_and_the_golden_image_stays() {
     server.kill();
 
     let out = home.path().join("out.img");
-    let merged = home.run(&[
-        "nbd", "clones", "merge", "clones", "board-1", "--to", "out.img",
-    ]);
+    let merged = home.run(&["nbd", "clones", "merge", "clones", "board-1", "--to", "out.img"]);
     assert_eq!(merged.status, Some(0), "{merged}");
     assert!(std::fs::read(out).expect("the image") == model);
     let reset = home.run(&["nbd", "clones", "reset", "clones", "board-1"]);
@@ -178,9 +162,7 @@ fn kept_in_memory(identity: &Identity) -> usize {
     let name = format!("rubus-clone-{}", identity.export);
     let files = std::fs::read_dir("/dev/shm").expect("it can be listed");
     let names = files.map(|file| file.expect("a file").file_name());
-    names
-        .filter(|file| file.to_string_lossy().starts_with(&name))
-        .count()
+    names.filter(|file| file.to_string_lossy().starts_with(&name)).count()
 }
 
 /// Deleted by hand, while no server could notice.
@@ -260,10 +242,7 @@ fn a_full_disk_is_told_and_hurts_nothing() {
         }
     }
     assert!(was_full, "the disk was to be full");
-    assert_eq!(
-        ask(&mut client, Command::Flush, 0, &mut []),
-        ErrorCode::NONE
-    );
+    assert_eq!(ask(&mut client, Command::Flush, 0, &mut []), ErrorCode::NONE);
     assert!(read_all(&mut client) == model);
     drop(client);
     server.kill();
@@ -332,28 +311,20 @@ fn a_clone_is_opened_with_its_own_certificate_alone() {
         let mut command = home.command();
         command.args(["serve", "golden.img", "--name", "root", "--quiet"]);
         command.args(["--clone-per-client", "clones", "--tls=require"]);
-        command.args([
-            "--certificates=certs",
-            "--verify-clients",
-            "--listen",
-            &listen,
-        ]);
+        command.args(["--certificates=certs", "--verify-clients", "--listen", &listen]);
         command.args(options);
         Serving::start(command, Listening::Port("127.0.0.1".into(), port)).expect("it serves")
     };
     let bound = serve(&[]);
-    for (certificates, clone) in [
-        ("certs/clients/a", "a"),
-        ("certs/clients/Kitchen_2", "Kitchen_2"),
-    ] {
+    for (certificates, clone) in
+        [("certs/clients/a", "a"), ("certs/clients/Kitchen_2", "Kitchen_2")]
+    {
         let told = ask(certificates, clone);
         assert_eq!(told.status, Some(0), "{told}");
     }
-    for (certificates, clone) in [
-        ("certs/clients/a", "b"),
-        ("certs/clients/Kitchen_2", "kitchen_2"),
-        ("certs", "a"),
-    ] {
+    for (certificates, clone) in
+        [("certs/clients/a", "b"), ("certs/clients/Kitchen_2", "kitchen_2"), ("certs", "a")]
+    {
         let refused = ask(certificates, clone);
         assert_eq!(refused.status, Some(2), "{refused}");
         let remedy = format!("--make-certificates DIR --client {clone}");

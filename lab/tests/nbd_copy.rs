@@ -35,10 +35,7 @@ fn empty(home: &Home) -> PathBuf {
 fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
     let begin = Instant::now();
     while !is_so() {
-        assert!(
-            begin.elapsed() < PATIENCE,
-            "not within {PATIENCE:?}: {what}"
-        );
+        assert!(begin.elapsed() < PATIENCE, "not within {PATIENCE:?}: {what}");
         std::thread::sleep(Duration::from_millis(5));
     }
 }
@@ -52,11 +49,7 @@ fn fine(answer: &Answer) -> serde_json::Value {
     assert_eq!(answer.status, Some(0), "{answer}");
     let json = answer.json();
     assert!(json["verify_s"].is_number(), "{json}");
-    assert_eq!(
-        json["different"].as_array().map(Vec::len),
-        Some(0),
-        "{json}"
-    );
+    assert_eq!(json["different"].as_array().map(Vec::len), Some(0), "{json}");
     json
 }
 
@@ -89,81 +82,40 @@ fn a_disk_goes_from_every_server_to_a_file_and_back_to_every_server() {
         let to = home.path().join("copy.img");
         fine(&copy(&home, address, &text(&to), &[]));
         is_the_copy(&to);
-        let left: Vec<_> = std::fs::read_dir(home.path())
-            .expect("a directory")
-            .collect();
-        let beside = left
-            .iter()
-            .flatten()
-            .any(|entry| text(&entry.path()).contains("partial"));
+        let left: Vec<_> = std::fs::read_dir(home.path()).expect("a directory").collect();
+        let beside = left.iter().flatten().any(|entry| text(&entry.path()).contains("partial"));
         assert!(!beside, "something is left: {left:?}");
         std::fs::remove_file(&to).expect("it is there");
         report(&format!("{name}: copied to a file"));
     }
     // Fresh images, and then again over what is there: a disk that is not empty has to be given up.
-    let ours = serve(
-        &home,
-        &[
-            &text(&home.path().join("new.img")),
-            "--size",
-            &SIZE.to_string(),
-        ],
-        "new",
-    );
+    let ours =
+        serve(&home, &[&text(&home.path().join("new.img")), "--size", &SIZE.to_string()], "new");
     let qemu = NbdServer::qemu(SIZE, &["--shared=8"]).expect("qemu-nbd");
     let reference = NbdServer::reference(SIZE).expect("nbd-server");
     let new = home.path().join("nbdkit.img");
-    std::fs::File::create(&new)
-        .and_then(|file| file.set_len(SIZE))
-        .expect("an image");
+    std::fs::File::create(&new).and_then(|file| file.set_len(SIZE)).expect("an image");
     let file = NbdServer::nbdkit(&["file", &text(&new)]).expect("nbdkit");
     let source = text(&image.with_extension("source"));
     sparse(Path::new(&source));
     for (name, address, path, tells) in [
-        (
-            "rubus serve",
-            ours.address().as_str(),
-            home.path().join("new.img"),
-            true,
-        ),
+        ("rubus serve", ours.address().as_str(), home.path().join("new.img"), true),
         ("nbdkit", file.address(), new.clone(), true),
-        (
-            "qemu-nbd",
-            qemu.address(),
-            qemu.directory().join("image"),
-            true,
-        ),
-        (
-            "nbd-server",
-            reference.address(),
-            reference.directory().join("image"),
-            false,
-        ),
+        ("qemu-nbd", qemu.address(), qemu.directory().join("image"), true),
+        ("nbd-server", reference.address(), reference.directory().join("image"), false),
     ] {
         let lost = format!("--i-will-lose-everything-on={address}");
         let first: &[&str] = if tells { &[] } else { &[&lost] };
         fine(&copy(&home, &source, address, first));
-        assert!(
-            std::fs::read(&path).expect("the image") == expected(),
-            "{name}"
-        );
+        assert!(std::fs::read(&path).expect("the image") == expected(), "{name}");
         let refused = copy(&home, &source, address, &[]);
         assert_eq!(refused.status, Some(3), "{refused}");
-        assert!(
-            refused.stderr.contains("--i-will-lose-everything-on"),
-            "{refused}"
-        );
+        assert!(refused.stderr.contains("--i-will-lose-everything-on"), "{refused}");
         // What was a hole at the source becomes zeros over old data.
-        let old = std::fs::OpenOptions::new()
-            .write(true)
-            .open(&path)
-            .expect("the image");
+        let old = std::fs::OpenOptions::new().write(true).open(&path).expect("the image");
         old.write_all_at(&[7; 100_000], 12 * MIB + 5).expect("room");
         fine(&copy(&home, &source, address, &[&lost]));
-        assert!(
-            std::fs::read(&path).expect("the image") == expected(),
-            "{name}, over old data"
-        );
+        assert!(std::fs::read(&path).expect("the image") == expected(), "{name}, over old data");
         report(&format!("{name}: copied from a file, twice"));
     }
     // From server to server.
@@ -248,40 +200,23 @@ fn what_failed_to_be_read_is_never_written() {
     ]);
     let answer = copy(&home, always.expect("nbdkit").address(), &text(&to), &[]);
     assert_eq!(answer.status, Some(2), "{answer}");
-    for words in [
-        "reading 262144 bytes at byte",
-        "input/output error",
-        "the same command continues",
-    ] {
+    for words in
+        ["reading 262144 bytes at byte", "input/output error", "the same command continues"]
+    {
         assert!(answer.stderr.contains(words), "{words}: {answer}");
     }
     assert!(!to.exists());
-    assert!(
-        std::fs::read(&partial)
-            .expect("it is kept")
-            .iter()
-            .all(|byte| *byte == 0)
-    );
+    assert!(std::fs::read(&partial).expect("it is kept").iter().all(|byte| *byte == 0));
     // Some reads fail: run after run the copy gets on, and at the end it is the disk. The address is the same every
     // time, since this server does not say who it is.
-    let sometimes = [
-        "--filter=error",
-        "file",
-        &text(&image),
-        "error-pread=EIO",
-        "error-pread-rate=10%",
-    ];
+    let sometimes =
+        ["--filter=error", "file", &text(&image), "error-pread=EIO", "error-pread-rate=10%"];
     let _ = std::fs::remove_file(&partial);
     let mut failures = 0;
     let json = loop {
         // A run that fails goes with a request in flight.
         let server = nbdkit_at(home.path().join("sometimes"), &sometimes);
-        let answer = copy(
-            &home,
-            &server.address(),
-            &text(&to),
-            &["--no-verify", "--depth=2"],
-        );
+        let answer = copy(&home, &server.address(), &text(&to), &["--no-verify", "--depth=2"]);
         if answer.status == Some(0) {
             break answer.json();
         }
@@ -289,26 +224,18 @@ fn what_failed_to_be_read_is_never_written() {
         assert!(answer.stderr.contains("input/output error"), "{answer}");
         // What is there already is what the source has.
         let (found, expected) = (std::fs::read(&partial).expect("it is kept"), expected());
-        let same = found
-            .iter()
-            .zip(&expected)
-            .all(|(is, should)| is == should || *is == 0);
+        let same = found.iter().zip(&expected).all(|(is, should)| is == should || *is == 0);
         assert!(same, "other bytes were written");
         failures += 1;
         assert!(failures < 500, "it does not get on");
     };
     is_the_copy(&to);
-    report(&format!(
-        "{failures} runs failed before the one that did not: {json}"
-    ));
+    report(&format!("{failures} runs failed before the one that did not: {json}"));
 }
 
 /// The bytes of the disk that cannot be read: a sector, two next to each other at the end of a piece, and a whole piece.
-const BAD: [(u64, u64); 3] = [
-    (MIB + 512, MIB + 1024),
-    (2 * MIB - 1024, 2 * MIB),
-    (6 * MIB, 6 * MIB + (256 << 10)),
-];
+const BAD: [(u64, u64); 3] =
+    [(MIB + 512, MIB + 1024), (2 * MIB - 1024, 2 * MIB), (6 * MIB, 6 * MIB + (256 << 10))];
 
 #[test]
 fn past_bad_sectors_all_else_is_copied_and_they_are_listed() {
@@ -336,11 +263,7 @@ fn past_bad_sectors_all_else_is_copied_and_they_are_listed() {
     let lost = format!("--i-will-lose-everything-on={}", qemu.address());
     for (name, path, options) in [
         (text(&to), to.clone(), vec!["--restart"]),
-        (
-            qemu.address().to_owned(),
-            qemu.directory().join("image"),
-            vec![lost.as_str()],
-        ),
+        (qemu.address().to_owned(), qemu.directory().join("image"), vec![lost.as_str()]),
     ] {
         let options = [&["--skip-unreadable"], &options[..]].concat();
         let answer = copy(&home, server.address(), &name, &options);
@@ -375,10 +298,7 @@ fn a_copy_that_was_killed_goes_on_and_one_of_another_disk_does_not() {
     std::fs::write(&image, noise(3, 40 << 20)).expect("room");
     // 40 MiB take eighteen seconds, and the journal is written every five.
     let slow = slowly(&home, &image);
-    let (to, partial) = (
-        home.path().join("copy.img"),
-        home.path().join("copy.img.partial"),
-    );
+    let (to, partial) = (home.path().join("copy.img"), home.path().join("copy.img.partial"));
     let journal = home.path().join("copy.img.partial.journal");
     let mut command = home.command();
     command.args(["nbd", "copy", "--no-verify", &slow.address(), &text(&to)]);
@@ -393,16 +313,9 @@ fn a_copy_that_was_killed_goes_on_and_one_of_another_disk_does_not() {
     let lines = std::fs::read_to_string(&journal).expect("a journal");
     let mut sections = 0;
     for line in lines.lines().filter_map(|line| line.strip_prefix("done ")) {
-        let number: usize = line
-            .split(' ')
-            .next()
-            .and_then(|n| n.parse().ok())
-            .expect("a number");
+        let number: usize = line.split(' ').next().and_then(|n| n.parse().ok()).expect("a number");
         let (from, to) = (number << 22, (number + 1) << 22);
-        assert!(
-            found[from..to] == noise(3, 40 << 20)[from..to],
-            "section {number}"
-        );
+        assert!(found[from..to] == noise(3, 40 << 20)[from..to], "section {number}");
         sections += 1;
     }
     // Damage of the journal is worth what it is worth: less is done.
@@ -422,36 +335,18 @@ fn a_copy_that_was_killed_goes_on_and_one_of_another_disk_does_not() {
     let to_export = slowly(&home, &exported);
     let address = to_export.address();
     let journal = text(&home.path().join("journal"));
-    let arguments = [
-        "nbd",
-        "copy",
-        "--no-verify",
-        &text(&image),
-        &address,
-        "--journal",
-        &journal,
-    ];
+    let arguments = ["nbd", "copy", "--no-verify", &text(&image), &address, "--journal", &journal];
     let mut command = home.command();
-    let child = command
-        .args(arguments)
-        .stderr(Stdio::piped())
-        .spawn()
-        .expect("it starts");
+    let child = command.args(arguments).stderr(Stdio::piped()).spawn().expect("it starts");
     wait_until("two sections are there", || taken(&exported) >= 12 * MIB);
     kill_process(Pid::from_child(&child), Signal::INT).expect("it runs");
     let answer = Answer::of(child.wait_with_output().expect("it ends"));
     assert_eq!(answer.status, Some(1), "{answer}");
-    assert!(
-        answer.stderr.contains("the same command continues"),
-        "{answer}"
-    );
+    assert!(answer.stderr.contains("the same command continues"), "{answer}");
     let lines = std::fs::read_to_string(&journal).expect("a journal");
     assert!(lines.contains("done "), "{lines}");
-    let file = std::fs::OpenOptions::new()
-        .append(false)
-        .write(true)
-        .open(&image)
-        .expect("it is there");
+    let file =
+        std::fs::OpenOptions::new().append(false).write(true).open(&image).expect("it is there");
     file.write_all_at(b"changed", 1000).expect("room");
     drop(file);
     drop(to_export);
@@ -482,25 +377,15 @@ fn a_source_that_is_written_meanwhile_and_a_server_that_dies_are_told() {
         let mut command = home.command();
         command.args(["nbd", "copy", "--no-verify", &text(&image), to]);
         command.args([&format!("--i-will-lose-everything-on={to}")]);
-        command
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .expect("it starts")
+        command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it starts")
     };
     let child = start(&address);
     wait_until("it copies", || taken(&exported) > 0);
-    let file = std::fs::OpenOptions::new()
-        .write(true)
-        .open(&image)
-        .expect("it is there");
+    let file = std::fs::OpenOptions::new().write(true).open(&image).expect("it is there");
     file.write_all_at(b"changed", 1000).expect("room");
     let answer = Answer::of(child.wait_with_output().expect("it ends"));
     assert_eq!(answer.status, Some(1), "{answer}");
-    assert!(
-        answer.stdout.contains("written to while it was copied"),
-        "{answer}"
-    );
+    assert!(answer.stdout.contains("written to while it was copied"), "{answer}");
     drop(slow);
     let exported = empty(&home);
     let slow = slowly(&home, &exported);
@@ -521,11 +406,8 @@ impl Small {
     fn new(path: PathBuf, size: &str) -> Small {
         std::fs::create_dir(&path).expect("a directory");
         let options = format!("size={size}");
-        programs::run(
-            "mount",
-            &["-t", "tmpfs", "-o", &options, "tmpfs", &text(&path)],
-        )
-        .expect("it can be mounted");
+        programs::run("mount", &["-t", "tmpfs", "-o", &options, "tmpfs", &text(&path)])
+            .expect("it can be mounted");
         Small(path)
     }
 }
@@ -573,26 +455,13 @@ fn through_tls_it_is_the_same_and_so_is_what_a_server_tells() {
     let port = free_port("127.0.0.1").expect("a port");
     let mut command = Command::new(binary());
     home.adopt(&mut command);
-    command.args([
-        "serve",
-        "--quiet",
-        "disk.img",
-        "--tls=require",
-        "--certificates=certs",
-    ]);
+    command.args(["serve", "--quiet", "disk.img", "--tls=require", "--certificates=certs"]);
     command.args(["--listen", &format!("127.0.0.1:{port}")]);
     let _served = Serving::start(command, Listening::Port("127.0.0.1".into(), port));
-    let address = format!(
-        "nbds://127.0.0.1:{port}/?tls-certificates={}",
-        text(&home.path().join("certs"))
-    );
+    let address =
+        format!("nbds://127.0.0.1:{port}/?tls-certificates={}", text(&home.path().join("certs")));
     let info = home.run(&["nbd", "info", "--json", &address]).json();
-    assert!(
-        info["tls"]
-            .as_str()
-            .is_some_and(|tls| tls.starts_with("TLS 1.3")),
-        "{info}"
-    );
+    assert!(info["tls"].as_str().is_some_and(|tls| tls.starts_with("TLS 1.3")), "{info}");
     assert_eq!(info["extended_headers"], true, "{info}");
     assert_eq!(info["size_bytes"], SIZE, "{info}");
     let listed = home.run(&["nbd", "list", "--json", &address]);

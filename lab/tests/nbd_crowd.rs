@@ -47,10 +47,7 @@ fn agreed(socket: &Path) -> UnixStream {
     let mut greeting = [0; 18];
     stream.read_exact(&mut greeting).expect("the greeting");
     let mut said = vec![0, 0, 0, 3];
-    let go = OptionRequest::Go(InfoRequest {
-        export: String::new(),
-        wanted: Vec::new(),
-    });
+    let go = OptionRequest::Go(InfoRequest { export: String::new(), wanted: Vec::new() });
     go.encode(&mut said);
     stream.write_all(&said).expect("it is taken");
     let mut answer = [0; 20 + 12 + 20];
@@ -167,9 +164,7 @@ fn serve_round(stream: &mut UnixStream, number: usize, round: usize) {
 /// Always has many large reads in flight. Gives how many were answered.
 fn greedy(mut stream: UnixStream, is_over: &AtomicBool) -> usize {
     let ask = request(Command::Read, 0, 0, GREEDY_BYTES);
-    stream
-        .write_all(&ask.repeat(GREEDY_DEPTH))
-        .expect("it is taken");
+    stream.write_all(&ask.repeat(GREEDY_DEPTH)).expect("it is taken");
     let mut data = vec![0; GREEDY_BYTES];
     let mut answered = 0;
     while !is_over.load(Ordering::Relaxed) {
@@ -197,9 +192,7 @@ fn a_thousand_busy_clients_take_bounded_memory_and_none_is_starved() {
     let socket = place.path().join("socket");
     let mut command = std::process::Command::new(program::binary());
     command.arg("serve").arg(place.path().join("disk.img"));
-    command
-        .args(["--size", "64MiB", "--quiet", "--unix"])
-        .arg(&socket);
+    command.args(["--size", "64MiB", "--quiet", "--unix"]).arg(&socket);
     let mut serving =
         Serving::start(command, Listening::Socket(socket.clone())).expect("it serves");
     let memory = status(&serving, "VmRSS:");
@@ -226,17 +219,13 @@ fn a_thousand_busy_clients_take_bounded_memory_and_none_is_starved() {
                 thread().spawn_scoped(scope, move || busy(stream, number, crowd))
             })
             .collect();
-        let rounds: Vec<_> = clients
-            .into_iter()
-            .map(|client| client.expect("a thread").join().ok())
-            .collect();
+        let rounds: Vec<_> =
+            clients.into_iter().map(|client| client.expect("a thread").join().ok()).collect();
         // Threads of the server that are idle end seconds later.
         let more_threads = status(&serving, "Threads:").saturating_sub(threads);
         is_over.store(true, Ordering::Relaxed);
-        let large: Vec<_> = greedies
-            .into_iter()
-            .map(|greedy| greedy.expect("a thread").join().ok())
-            .collect();
+        let large: Vec<_> =
+            greedies.into_iter().map(|greedy| greedy.expect("a thread").join().ok()).collect();
         (rounds, large, more_threads)
     });
     let rounds: Vec<usize> = rounds.into_iter().flatten().collect();
@@ -250,10 +239,7 @@ fn a_thousand_busy_clients_take_bounded_memory_and_none_is_starved() {
     report(&format!(
         "{CLIENTS} clients: {slowest} to {fastest} rounds, typically {typical}, {large:?} large reads, {grown} KiB and {more_threads} threads more"
     ));
-    assert!(
-        slowest >= ROUNDS,
-        "a client was starved: {slowest} of {ROUNDS} rounds"
-    );
+    assert!(slowest >= ROUNDS, "a client was starved: {slowest} of {ROUNDS} rounds");
     assert!(
         typical <= MAX_TYPICAL_ROUNDS,
         "a client was left behind: {slowest} to {fastest} rounds, typically {typical}"

@@ -26,34 +26,20 @@ impl Across {
         let (near, far) = (format!("rl{number}a"), format!("rl{number}b"));
         let ip = |arguments: &[&str]| programs::run("ip", arguments).expect("ip does it");
         ip(&["netns", "add", &namespace]);
-        ip(&[
-            "link", "add", &near, "type", "veth", "peer", "name", &far, "netns", &namespace,
-        ]);
+        ip(&["link", "add", &near, "type", "veth", "peer", "name", &far, "netns", &namespace]);
         ip(&["address", "add", &format!("{HERE}/24"), "dev", &near]);
         ip(&["link", "set", &near, "up"]);
-        ip(&[
-            "-n",
-            &namespace,
-            "address",
-            "add",
-            &format!("{THERE}/24"),
-            "dev",
-            &far,
-        ]);
+        ip(&["-n", &namespace, "address", "add", &format!("{THERE}/24"), "dev", &far]);
         ip(&["-n", &namespace, "link", "set", &far, "up"]);
         // About 10 MB/s, so that a copy takes a while.
-        let shape = [
-            "root", "tbf", "rate", "80mbit", "burst", "64kb", "latency", "50ms",
-        ];
+        let shape = ["root", "tbf", "rate", "80mbit", "burst", "64kb", "latency", "50ms"];
         let shape = [&["-n", &namespace, "qdisc", "add", "dev", &far], &shape[..]].concat();
         programs::run("tc", &shape).expect("tc does it");
         let image = home.path().join("disk.img");
         std::fs::write(&image, vec![7; 64 << 20]).expect("room");
         let mut command = programs::command("ip");
         command.args(["netns", "exec", &namespace]).arg(binary());
-        command
-            .args(["serve", "--quiet", "--read-only"])
-            .arg(&image);
+        command.args(["serve", "--quiet", "--read-only"]).arg(&image);
         command.args(["--listen", &format!("{THERE}:10809")]);
         let server = command.stderr(Stdio::null()).spawn().expect("it starts");
         let across = Across { namespace, server };
@@ -90,10 +76,7 @@ impl Drop for Across {
 fn start(home: &Home, arguments: &[&str]) -> Child {
     let mut command = Command::new(binary());
     home.adopt(&mut command);
-    command
-        .args(arguments)
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped());
+    command.args(arguments).stdout(Stdio::piped()).stderr(Stdio::piped());
     command.spawn().expect("it starts")
 }
 
@@ -133,15 +116,10 @@ fn a_cut_of_five_seconds_is_a_stall_and_a_long_one_is_the_end() {
     let longest = results
         .iter()
         .filter_map(|result| {
-            result["latency_ns"]["max"]
-                .as_f64()
-                .or(result["latency"]["max_ns"].as_f64())
+            result["latency_ns"]["max"].as_f64().or(result["latency"]["max_ns"].as_f64())
         })
         .fold(0.0, f64::max);
-    report(&format!(
-        "the longest operation took {:.1} s",
-        longest / 1e9
-    ));
+    report(&format!("the longest operation took {:.1} s", longest / 1e9));
     assert!(longest > 4e9, "the pause was not seen: {run}");
 
     // Both at once, so that the wait is had once.
@@ -172,10 +150,7 @@ fn a_cut_of_five_seconds_is_a_stall_and_a_long_one_is_the_end() {
     across.cut(false);
     let copied = home.run(&arguments);
     assert_eq!(copied.status, Some(0), "{copied}");
-    assert!(
-        copied.json()["resumed_bytes"].as_u64() > Some(0),
-        "{copied}"
-    );
+    assert!(copied.json()["resumed_bytes"].as_u64() > Some(0), "{copied}");
     let found = std::fs::read(home.path().join("copy.img")).expect("the copy");
     assert!(found.len() == 64 << 20 && found.iter().all(|byte| *byte == 7));
 }

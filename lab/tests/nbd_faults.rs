@@ -17,11 +17,7 @@ const SIZE: u64 = 32 << 20;
 const BLOCK: usize = 64 << 10;
 
 fn connect(socket: &std::path::Path) -> Client<Stream> {
-    let wish = Wish {
-        export: String::new(),
-        tls: false,
-        structured_replies: true,
-    };
+    let wish = Wish { export: String::new(), tls: false, structured_replies: true };
     let stream = Stream::unix(socket).expect("it listens");
     let (stream, offer) = agree(stream, wish, PATIENCE, Ok).expect("they agree");
     Client::new(stream, &offer)
@@ -34,14 +30,7 @@ fn ask(
     offset: u64,
 ) -> ErrorCode {
     let length = if command == Command::Flush { 0 } else { BLOCK };
-    let due = Due {
-        slot: 0,
-        command,
-        flags,
-        offset,
-        length: length as u32,
-        memory_at: 0,
-    };
+    let due = Due { slot: 0, command, flags, offset, length: length as u32, memory_at: 0 };
     let (mut memory, mut answers) = (vec![7; BLOCK], Vec::new());
     client
         .exchange_within(&[due], &mut memory, &mut answers, PATIENCE)
@@ -76,29 +65,18 @@ fn a_disk_that_fails_is_said_to_fail_and_the_server_goes_on() {
     // A write may lie in memory; then the flush says what became of it.
     let written = ask(&mut client, Command::Write, none, 2 * BLOCK as u64);
     let flushed = ask(&mut client, Command::Flush, none, 0);
-    assert!(
-        [written, flushed].contains(&ErrorCode::IO),
-        "{written}, {flushed}"
-    );
+    assert!([written, flushed].contains(&ErrorCode::IO), "{written}, {flushed}");
     // Another client, of another maker, is told the same and is not let down.
     let address = served.address();
     let size = programs::run("nbdinfo", &["--size", &address]).expect("it answers");
     assert_eq!(size, SIZE.to_string());
     let copy = home.path().join("copy").display().to_string();
     let copied = programs::run("nbdcopy", &[&address, &copy]).expect_err("it fails");
-    assert!(
-        format!("{copied:#}").contains("Input/output error"),
-        "{copied:#}"
-    );
+    assert!(format!("{copied:#}").contains("Input/output error"), "{copied:#}");
     // Ours names the place, and keeps nothing that it did not read.
     let ours = home.run(&["nbd", "copy", &address, "ours.img"]);
     assert_eq!(ours.status, Some(2), "{ours}");
-    for words in [
-        "reading",
-        "at byte",
-        "input/output error",
-        "look at the log of the server",
-    ] {
+    for words in ["reading", "at byte", "input/output error", "look at the log of the server"] {
         assert!(ours.stderr.contains(words), "{words}: {ours}");
     }
     assert!(!home.path().join("ours.img").exists());
@@ -152,11 +130,7 @@ fn a_failed_flush_is_final_for_every_client_and_for_the_end() {
 }
 
 fn told_identity(served: &Served) -> Identity {
-    let wish = Wish {
-        export: String::new(),
-        tls: false,
-        structured_replies: false,
-    };
+    let wish = Wish { export: String::new(), tls: false, structured_replies: false };
     let stream = Stream::unix(&served.directory.path().join("socket")).expect("it listens");
     let (_stream, offer) = agree(stream, wish, PATIENCE, Ok).expect("they agree");
     let description = offer.description.unwrap_or_default();
@@ -172,10 +146,7 @@ fn an_image_that_shrinks_or_vanishes_is_an_error_and_never_zeros() {
     let mut client = served.connect();
     let far = (SIZE_SERVED - BLOCK) as u64;
     assert_eq!(ask(&mut client, Command::Write, fua, far), ErrorCode::NONE);
-    let file = std::fs::File::options()
-        .write(true)
-        .open(served.image())
-        .expect("the image");
+    let file = std::fs::File::options().write(true).open(served.image()).expect("the image");
     file.set_len(1 << 20).expect("it shrinks");
     assert_eq!(ask(&mut client, Command::Read, none, far), ErrorCode::IO);
     for flags in [none, fua] {
@@ -195,11 +166,7 @@ fn an_image_that_shrinks_or_vanishes_is_an_error_and_never_zeros() {
     assert_eq!(ask(&mut client, Command::Write, fua, 0), ErrorCode::IO);
     let socket = served.directory.path().join("socket");
     let stream = Stream::unix(&socket).expect("it listens");
-    let wish = Wish {
-        export: String::new(),
-        tls: false,
-        structured_replies: true,
-    };
+    let wish = Wish { export: String::new(), tls: false, structured_replies: true };
     // It agrees, and hangs up.
     let admitted = agree(stream, wish, PATIENCE, Ok).is_ok_and(|(stream, offer)| {
         let mut client = Client::new(stream, &offer);

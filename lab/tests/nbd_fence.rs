@@ -22,35 +22,16 @@ const NEW: u8 = 2;
 const QUEUED: u32 = 64;
 
 fn connect(socket: &Path, generation: u64) -> (Client<Stream>, Offer) {
-    let wish = Wish {
-        export: String::new(),
-        tls: false,
-        structured_replies: false,
-    };
-    let claim = Claim {
-        attachment: 0x7275_6275_7300,
-        generation,
-        lane: 0,
-        ended: 0,
-    };
-    let extras = Extras {
-        fence: Some(claim),
-        ..Extras::default()
-    };
+    let wish = Wish { export: String::new(), tls: false, structured_replies: false };
+    let claim = Claim { attachment: 0x7275_6275_7300, generation, lane: 0, ended: 0 };
+    let extras = Extras { fence: Some(claim), ..Extras::default() };
     let stream = Stream::unix(socket).expect("it listens");
     let (stream, offer) = agree_with(stream, wish, extras, PATIENCE, Ok).expect("they agree");
     (Client::new(stream, &offer), offer)
 }
 
 fn due(slot: u32, command: Command, flags: CommandFlags) -> Due {
-    Due {
-        slot,
-        command,
-        flags,
-        offset: 0,
-        length: BLOCK as u32,
-        memory_at: 0,
-    }
+    Due { slot, command, flags, offset: 0, length: BLOCK as u32, memory_at: 0 }
 }
 
 /// Sends writes to one block, and waits for no answer.
@@ -60,22 +41,13 @@ fn send_writes(client: &mut Client<Stream>, flags: CommandFlags) {
         client.queue(&due, BLOCK).expect("it is fine");
     }
     let mut memory = vec![OLD; BLOCK];
-    while !client
-        .turn(&mut memory, &mut Vec::new())
-        .expect("it sends")
-        .all_sent
-    {}
+    while !client.turn(&mut memory, &mut Vec::new()).expect("it sends").all_sent {}
 }
 
 fn ask(client: &mut Client<Stream>, command: Command, memory: &mut [u8]) {
     let mut answers = Vec::new();
     client
-        .exchange_within(
-            &[due(0, command, CommandFlags::NONE)],
-            memory,
-            &mut answers,
-            PATIENCE,
-        )
+        .exchange_within(&[due(0, command, CommandFlags::NONE)], memory, &mut answers, PATIENCE)
         .expect("the connection holds");
     assert_eq!(answers[0].error, ErrorCode::NONE);
 }
@@ -95,10 +67,7 @@ fn what_a_lost_connection_left_behind_is_not_done_over_newer_writes() {
     let listening = Listening::Socket(socket.clone());
     let mut served = Serving::start(command, listening).expect("it serves");
     // One after the other in one thread of the server, and several in its pool.
-    for (round, flags) in [CommandFlags::NONE, CommandFlags::FUA]
-        .into_iter()
-        .enumerate()
-    {
+    for (round, flags) in [CommandFlags::NONE, CommandFlags::FUA].into_iter().enumerate() {
         let round = round as u64 * 10;
         let (mut old, offer) = connect(&socket, round + 1);
         assert!(offer.fenced);
@@ -114,21 +83,14 @@ fn what_a_lost_connection_left_behind_is_not_done_over_newer_writes() {
             for _ in 0..10 {
                 std::thread::sleep(Duration::from_millis(100));
                 ask(&mut new, Command::Read, &mut memory);
-                assert!(
-                    memory.iter().all(|&byte| byte == NEW),
-                    "an old write came late"
-                );
+                assert!(memory.iter().all(|&byte| byte == NEW), "an old write came late");
             }
             pause.join().expect("no panic").expect("it paused");
         });
     }
     let status = served.end().expect("it ends");
     assert!(status.success());
-    assert!(
-        served.said().contains("has replaced this connection"),
-        "{}",
-        served.said()
-    );
+    assert!(served.said().contains("has replaced this connection"), "{}", served.said());
     report("rubus serve: an old connection's writes end before the new one begins");
 }
 
@@ -154,21 +116,9 @@ fn servers_of_other_makers_refuse_the_option_and_go_on() {
             Server::Tcp { host, port } => Stream::tcp(host, *port, PATIENCE),
             Server::Unix(path) => Stream::unix(path),
         };
-        let wish = Wish {
-            export: uri.export.clone(),
-            tls: false,
-            structured_replies: false,
-        };
-        let claim = Claim {
-            attachment: 1,
-            generation: 1,
-            lane: 0,
-            ended: 0,
-        };
-        let extras = Extras {
-            fence: Some(claim),
-            ..Extras::default()
-        };
+        let wish = Wish { export: uri.export.clone(), tls: false, structured_replies: false };
+        let claim = Claim { attachment: 1, generation: 1, lane: 0, ended: 0 };
+        let extras = Extras { fence: Some(claim), ..Extras::default() };
         let stream = stream.expect("it listens");
         let (stream, offer) = agree_with(stream, wish, extras, PATIENCE, Ok).expect("they agree");
         assert!(!offer.fenced, "{}", server.address());

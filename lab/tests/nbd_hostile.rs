@@ -94,11 +94,7 @@ impl Served {
     /// An honest client writes and reads.
     fn serves_the_honest(&self, number: u8) {
         let stream = Stream::tcp("127.0.0.1", self.port, PATIENCE).expect("it listens");
-        let wish = Wish {
-            export: "disk".into(),
-            tls: false,
-            structured_replies: number % 2 == 0,
-        };
+        let wish = Wish { export: "disk".into(), tls: false, structured_replies: number % 2 == 0 };
         let (stream, offer) = agree(stream, wish, PATIENCE, Ok).expect("they agree");
         assert_eq!(offer.size_bytes, DISK_BYTES);
         let mut client = Client::new(stream, &offer);
@@ -114,9 +110,7 @@ impl Served {
                 memory_at: slot * BLOCK_BYTES,
             };
             let mut answers = Vec::new();
-            client
-                .exchange_within(&[due], &mut memory, &mut answers, PATIENCE)
-                .expect("an answer");
+            client.exchange_within(&[due], &mut memory, &mut answers, PATIENCE).expect("an answer");
             assert_eq!(answers[0].error, ErrorCode::NONE);
         }
         assert!(memory.iter().all(|&byte| byte == number), "other bytes");
@@ -133,23 +127,12 @@ impl Served {
 /// Flags of a client, and GO.
 fn handshake() -> Vec<u8> {
     let mut bytes = vec![0, 0, 0, 3];
-    OptionRequest::Go(InfoRequest {
-        export: "disk".into(),
-        wanted: Vec::new(),
-    })
-    .encode(&mut bytes);
+    OptionRequest::Go(InfoRequest { export: "disk".into(), wanted: Vec::new() }).encode(&mut bytes);
     bytes
 }
 
 fn request(command: Command, offset: u64, length: u32) -> [u8; Request::BYTES] {
-    Request {
-        flags: CommandFlags::NONE,
-        command,
-        cookie: 7,
-        offset,
-        length,
-    }
-    .to_bytes()
+    Request { flags: CommandFlags::NONE, command, cookie: 7, offset, length }.to_bytes()
 }
 
 /// Whether the other end hangs up, after whatever else it says.
@@ -195,10 +178,7 @@ fn clients_that_go_at_any_byte_leave_nothing_behind() {
     }
     assert!(served.is_alive());
     let grown = served.status("VmRSS:").saturating_sub(before);
-    report(&format!(
-        "{} clients that went: {grown} KiB more",
-        3 * said.len()
-    ));
+    report(&format!("{} clients that went: {grown} KiB more", 3 * said.len()));
     assert!(grown < MAX_GROWTH_KIB, "{grown} KiB");
     served.end();
 }
@@ -221,9 +201,7 @@ fn strangers_do_not_keep_the_honest_out() {
     }
     let grown = served.status("VmRSS:").saturating_sub(before);
     let more_threads = served.status("Threads:").saturating_sub(threads);
-    report(&format!(
-        "500 strangers at the door: {grown} KiB and {more_threads} threads more"
-    ));
+    report(&format!("500 strangers at the door: {grown} KiB and {more_threads} threads more"));
     assert!(grown < MAX_GROWTH_KIB, "{grown} KiB");
     assert!(more_threads < 50, "{more_threads} threads");
     // All of them are sent away, also those who say a byte now and then.
@@ -270,12 +248,9 @@ fn whoever_does_not_read_takes_no_memory() {
     // And it ends with clients in every state.
     let _greeted = served.connect();
     let mut half = served.agreed();
-    half.write_all(&request(Command::Write, 0, 4096)[..20])
-        .expect("there is room");
+    half.write_all(&request(Command::Write, 0, 4096)[..20]).expect("there is room");
     let mut middle = served.agreed();
-    middle
-        .write_all(&request(Command::Write, 0, 1 << 20))
-        .expect("there is room");
+    middle.write_all(&request(Command::Write, 0, 1 << 20)).expect("there is room");
     let _idle = served.agreed();
     served.end();
     drop(deaf);
@@ -388,11 +363,7 @@ fn trust(home: &Home, shows: bool) -> TlsSettings {
 /// Somebody who speaks TLS reads the first block.
 fn reads_encrypted(served: &Served, trust: &TlsSettings, name: &str) -> Result<(), ClientError> {
     let stream = Stream::tcp("127.0.0.1", served.port, PATIENCE).expect("it listens");
-    let wish = Wish {
-        export: "disk".into(),
-        tls: true,
-        structured_replies: true,
-    };
+    let wish = Wish { export: "disk".into(), tls: true, structured_replies: true };
     let encrypt = |plain| match plain {
         Tunnel::Plain(stream) => {
             Tls::start(stream, trust, name, PATIENCE).map(|tls| Tunnel::Tls(Box::new(tls)))
@@ -477,71 +448,43 @@ fn nobody_gets_around_tls() {
 
     // In the clear nothing is told, in no way of asking.
     let stream = Stream::tcp("127.0.0.1", served.port, PATIENCE).expect("it listens");
-    let wish = Wish {
-        export: "disk".into(),
-        tls: false,
-        structured_replies: false,
-    };
+    let wish = Wish { export: "disk".into(), tls: false, structured_replies: false };
     let refused = agree(stream, wish, PATIENCE, Ok).err();
     assert!(
-        matches!(
-            refused,
-            Some(ClientError::Handshake(HandshakeError::TlsRequired))
-        ),
+        matches!(refused, Some(ClientError::Handshake(HandshakeError::TlsRequired))),
         "{refused:?}"
     );
     let mut clear = served.connect();
     clear.write_all(&[0, 0, 0, 3]).expect("it is taken");
-    clear
-        .write_all(&option(&OptionRequest::List))
-        .expect("it is taken");
+    clear.write_all(&option(&OptionRequest::List)).expect("it is taken");
     let answer = option_reply(&mut clear);
-    let is_refused = |why| {
-        matches!(
-            why,
-            OptionReply::Refused {
-                why: Refusal::TlsRequired,
-                ..
-            }
-        )
-    };
+    let is_refused = |why| matches!(why, OptionReply::Refused { why: Refusal::TlsRequired, .. });
     assert!(is_refused(answer));
-    clear
-        .write_all(&option(&OptionRequest::ExportName("disk".into())))
-        .expect("it is taken");
+    clear.write_all(&option(&OptionRequest::ExportName("disk".into()))).expect("it is taken");
     assert!(is_hung_up_on(&mut clear));
 
     // Nor does anything in the clear get behind the start of TLS.
     let start = option(&OptionRequest::StartTls);
     let list = option(&OptionRequest::List);
     let mut injected = served.connect();
-    injected
-        .write_all(&[&[0, 0, 0, 3][..], &start, &list].concat())
-        .expect("it is taken");
+    injected.write_all(&[&[0, 0, 0, 3][..], &start, &list].concat()).expect("it is taken");
     let mut heard = Vec::new();
     // It is reset, or closed, and nothing is said.
     let _ = injected.read_to_end(&mut heard);
     assert!(heard.is_empty(), "it said {heard:?}");
     let mut later = served.connect();
-    later
-        .write_all(&[&[0, 0, 0, 3][..], &start].concat())
-        .expect("it is taken");
+    later.write_all(&[&[0, 0, 0, 3][..], &start].concat()).expect("it is taken");
     assert_eq!(option_reply(&mut later), OptionReply::Ack);
     later.write_all(&list).expect("it is taken");
     let mut heard = Vec::new();
     let _ = later.read_to_end(&mut heard);
     let is_alert = heard.first() == Some(&0x15);
-    assert!(
-        heard.is_empty() || (is_alert && heard.len() < 20),
-        "it said {heard:?}"
-    );
+    assert!(heard.is_empty() || (is_alert && heard.len() < 20), "it said {heard:?}");
 
     // Whoever starts TLS and goes no further costs little, and goes.
     let mut stuck: Vec<TcpStream> = (0..60).map(|_| served.connect()).collect();
     for stream in &mut stuck {
-        stream
-            .write_all(&[&[0, 0, 0, 3][..], &start].concat())
-            .expect("it is taken");
+        stream.write_all(&[&[0, 0, 0, 3][..], &start].concat()).expect("it is taken");
     }
     reads_encrypted(&served, &trusting, "127.0.0.1").expect("it is served meanwhile");
     for stream in &mut stuck {
@@ -576,11 +519,6 @@ fn a_client_shows_who_it_is_where_that_is_asked_for() {
     let served = Served::start_in(home, &verified);
     reads_encrypted(&served, &known, "localhost").expect("it is known");
     let refused = reads_encrypted(&served, &unknown, "localhost").unwrap_err();
-    assert!(
-        refused
-            .to_string()
-            .contains("wants a certificate of this client"),
-        "{refused}"
-    );
+    assert!(refused.to_string().contains("wants a certificate of this client"), "{refused}");
     served.end();
 }

@@ -31,11 +31,7 @@ impl Served {
         command.args(["--quiet", "--listen", &format!("127.0.0.1:{port}")]);
         command.args(options);
         let listening = Listening::Port("127.0.0.1".into(), port);
-        Served {
-            _serving: Serving::start(command, listening).expect("it serves"),
-            port,
-            directory,
-        }
+        Served { _serving: Serving::start(command, listening).expect("it serves"), port, directory }
     }
 
     fn address(&self) -> String {
@@ -76,10 +72,7 @@ fn the_tester() -> Tester {
 
 /// Runs it; gives what was run in words, too.
 fn run_tester(tester: &Tester, arguments: &[&str]) -> (String, Output) {
-    let output = Command::new(&tester.program)
-        .args(arguments)
-        .output()
-        .expect("the tester starts");
+    let output = Command::new(&tester.program).args(arguments).output().expect("the tester starts");
     (format!("nbd-tester-client {arguments:?}"), output)
 }
 
@@ -110,21 +103,14 @@ fn the_reference_implementations_own_tests_pass() {
     }
     drop(served);
     // Plays back what a filesystem once did, and compares each byte that is read.
-    let [small, huge] = tester
-        .records
-        .each_ref()
-        .map(|path| path.display().to_string());
+    let [small, huge] = tester.records.each_ref().map(|path| path.display().to_string());
     let said = over_tcp(&fresh(&[]), &["-i", "-t", &small]);
     assert!(said.contains("Integrity"), "{said}");
     // That record has requests of up to 48 MiB, where a client may count on 32 MiB: refused, and said so.
     let served = fresh(&[]);
     let port = served.port.to_string();
     let (_, output) = run(&["-N", "export1", "-i", "-t", &huge, "127.0.0.1", &port]);
-    assert!(
-        both(&output).contains("Server errored a transaction"),
-        "{}",
-        both(&output)
-    );
+    assert!(both(&output).contains("Server errored a transaction"), "{}", both(&output));
     assert_eq!(over_tcp(&served, &["-h"]).matches("No errors").count(), 1);
     // Over a Unix socket; as inetd would; and what may not be written is not.
     let socket = directory();
@@ -136,10 +122,7 @@ fn the_reference_implementations_own_tests_pass() {
     let image = place.path().join("disk.img");
     let file = std::fs::File::create(&image).expect("an image");
     file.set_len(50 << 20).expect("its size");
-    let (image, binary) = (
-        image.display().to_string(),
-        program::binary().display().to_string(),
-    );
+    let (image, binary) = (image.display().to_string(), program::binary().display().to_string());
     let inetd = [
         "-N", "export1", "-I", "--", &binary, "serve", "--stdin", "--quiet", "--name", "export1",
         &image,
@@ -252,10 +235,7 @@ fn newest(program: &str, root: &Path) -> Command {
 #[test]
 fn libnbd_goes_through_every_option_and_command() {
     const TEST: &str = "nbd_interop_libnbd";
-    if !can_run(
-        TEST,
-        &[Need::Root, Need::Program("mmdebstrap", "mmdebstrap")],
-    ) {
+    if !can_run(TEST, &[Need::Root, Need::Program("mmdebstrap", "mmdebstrap")]) {
         return;
     }
     let _turn = take_turns();
@@ -276,10 +256,7 @@ fn libnbd_goes_through_every_option_and_command() {
         .stdin(std::fs::File::open(&script).expect("the scenarios"))
         .output()
         .expect("chroot starts");
-    report(&format!(
-        "rubus serve: {} of libnbd",
-        well("scenarios.py", output)
-    ));
+    report(&format!("rubus serve: {} of libnbd", well("scenarios.py", output)));
     let info = newest("nbdinfo", &root)
         .args(["--json", &format!("{}/huge", served.address())])
         .output()
@@ -291,11 +268,7 @@ fn libnbd_goes_through_every_option_and_command() {
     assert_eq!(info["extended"], true, "{info}");
     let export = &info["exports"][0];
     assert_eq!(export["export-size"], 16_u64 << 30, "{info}");
-    for can in [
-        "can_block_status_payload",
-        "can_multi_conn",
-        "can_fast_zero",
-    ] {
+    for can in ["can_block_status_payload", "can_multi_conn", "can_fast_zero"] {
         assert!(export[can].is_boolean(), "{can}: {info}");
     }
     assert_eq!(export["can_multi_conn"], true, "{info}");
@@ -304,10 +277,7 @@ fn libnbd_goes_through_every_option_and_command() {
 #[test]
 fn the_newest_clients_copy_and_compare() {
     const TEST: &str = "nbd_interop_newest";
-    if !can_run(
-        TEST,
-        &[Need::Root, Need::Program("mmdebstrap", "mmdebstrap")],
-    ) {
+    if !can_run(TEST, &[Need::Root, Need::Program("mmdebstrap", "mmdebstrap")]) {
         return;
     }
     let _turn = take_turns();
@@ -323,53 +293,23 @@ fn the_newest_clients_copy_and_compare() {
     };
     let source = shared.path().join("source");
     crate::common::served::image_with_a_hole(&source);
-    let (address, image) = (
-        format!("{}/disk", served.address()),
-        served.place("disk.img"),
-    );
+    let (address, image) = (format!("{}/disk", served.address()), served.place("disk.img"));
     let newest = |program: &str, arguments: &[&str]| {
         let output = newest(program, &root).args(arguments).output();
         well(program, output.expect("chroot starts"))
     };
     newest("nbdcopy", &[&inside("source"), &address]);
     assert_eq!(sum(&image), sum(&source));
-    newest(
-        "nbdcopy",
-        &[
-            "--connections=4",
-            "--requests=16",
-            &address,
-            &inside("back"),
-        ],
-    );
+    newest("nbdcopy", &["--connections=4", "--requests=16", &address, &inside("back")]);
     assert_eq!(sum(&shared.path().join("back")), sum(&source));
-    newest(
-        "qemu-img",
-        &[
-            "compare",
-            "-f",
-            "raw",
-            "-F",
-            "raw",
-            &inside("source"),
-            &address,
-        ],
-    );
+    newest("qemu-img", &["compare", "-f", "raw", "-F", "raw", &inside("source"), &address]);
     let raw = ["-f", "raw", "-O", "raw"];
     newest(
         "qemu-img",
-        &[
-            &["convert", "-W", "-m", "8"],
-            &raw[..],
-            &[&address, &inside("again")],
-        ]
-        .concat(),
+        &[&["convert", "-W", "-m", "8"], &raw[..], &[&address, &inside("again")]].concat(),
     );
     assert_eq!(sum(&shared.path().join("again")), sum(&source));
-    newest(
-        "qemu-img",
-        &["bench", "-c", "500", "-d", "32", "-f", "raw", &address],
-    );
+    newest("qemu-img", &["bench", "-c", "500", "-d", "32", "-f", "raw", &address]);
     newest(
         "qemu-img",
         &[
@@ -388,27 +328,11 @@ fn the_newest_clients_copy_and_compare() {
             &address,
         ],
     );
-    newest(
-        "qemu-img",
-        &[&["convert", "-n"], &raw[..], &[&inside("source"), &address]].concat(),
-    );
+    newest("qemu-img", &[&["convert", "-n"], &raw[..], &[&inside("source"), &address]].concat());
     assert_eq!(sum(&image), sum(&source));
     // qemu-nbd is a client of ours and a server for the next in line.
     let (behind, pid) = (inside("socket"), inside("pid"));
-    newest(
-        "qemu-nbd",
-        &[
-            "--fork",
-            "-t",
-            "-f",
-            "raw",
-            "-k",
-            &behind,
-            "--pid-file",
-            &pid,
-            &address,
-        ],
-    );
+    newest("qemu-nbd", &["--fork", "-t", "-f", "raw", "-k", &behind, "--pid-file", &pid, &address]);
     let relay = format!("nbd+unix:///?socket={behind}");
     let bytes = Random(5).bytes(64 << 10);
     std::fs::write(shared.path().join("piece"), &bytes).expect("a piece");

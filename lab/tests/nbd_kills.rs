@@ -63,12 +63,8 @@ impl Machine {
         command.arg(if is_sync { "--sync" } else { "" });
         let listening = Listening::Socket(place.path().join("socket"));
         let serving = Serving::start(command, listening).expect("it serves");
-        let mut machine = Machine {
-            place,
-            serving,
-            boots: 1,
-            durable: (Vec::new(), SystemTime::UNIX_EPOCH),
-        };
+        let mut machine =
+            Machine { place, serving, boots: 1, durable: (Vec::new(), SystemTime::UNIX_EPOCH) };
         machine.flushed();
         machine
     }
@@ -105,8 +101,7 @@ impl Machine {
 
     fn overwrite(&self, bytes: &[u8]) {
         let file = File::options().write(true).open(self.image());
-        file.and_then(|file| file.write_all_at(bytes, 0))
-            .expect("it is written");
+        file.and_then(|file| file.write_all_at(bytes, 0)).expect("it is written");
     }
 }
 
@@ -157,11 +152,7 @@ impl Device {
             let done = client.exchange_within(&[due], memory, &mut answers, PATIENCE);
             let mut shared = self.lock();
             match done {
-                Ok(())
-                    if answers
-                        .first()
-                        .is_some_and(|answer| answer.error == ErrorCode::NONE) =>
-                {
+                Ok(()) if answers.first().is_some_and(|answer| answer.error == ErrorCode::NONE) => {
                     if order == Order::Write {
                         shared.written_sectors += (BLOCK / 512) as u64;
                     }
@@ -248,10 +239,7 @@ impl Life {
         let appearance = Appearance::of(&offer);
         assert!(appearance.identity.is_some());
         let device = Arc::new(Device {
-            shared: Mutex::new(Shared {
-                client: Some(own),
-                ..Shared::default()
-            }),
+            shared: Mutex::new(Shared { client: Some(own), ..Shared::default() }),
             changed: Condvar::new(),
             offer,
         });
@@ -267,36 +255,20 @@ impl Life {
         let known = Arc::clone(&device);
         let watcher = std::thread::spawn(move || {
             let (_keep, tells) = UnixStream::pair().expect("a pair of sockets");
-            let mut driver = Driver {
-                device: known,
-                tells,
-            };
+            let mut driver = Driver { device: known, tells };
             let stop = AtomicBool::new(false);
             let leave = Arc::new(|| Ok(()));
             let (mut log, mut tell) = (|_, _: &str| (), |_: &_| ());
-            Watcher::new(
-                attached,
-                &mut driver,
-                &mut remote,
-                &mut log,
-                &mut tell,
-                &stop,
-                leave,
-            )
-            .at(Pace {
-                first: Duration::from_millis(5),
-                most: Duration::from_millis(20),
-                look: Duration::from_millis(20),
-                notice: Duration::from_millis(20),
-            })
-            .run()
+            Watcher::new(attached, &mut driver, &mut remote, &mut log, &mut tell, &stop, leave)
+                .at(Pace {
+                    first: Duration::from_millis(5),
+                    most: Duration::from_millis(20),
+                    look: Duration::from_millis(20),
+                    notice: Duration::from_millis(20),
+                })
+                .run()
         });
-        let mut life = Life {
-            device,
-            watcher,
-            acknowledged: [0; BLOCKS],
-            has_written: false,
-        };
+        let mut life = Life { device, watcher, acknowledged: [0; BLOCKS], has_written: false };
         life.acknowledged = life.read().expect("it was just attached");
         life
     }
@@ -358,11 +330,7 @@ fn run(seed: u64, rounds: u32, is_sync: bool) -> Tally {
     for round in 0..rounds {
         let at = |what: &str| format!("seed {seed}, round {round}, sync {is_sync}: {what}");
         for _ in 0..random.below(4) {
-            assert!(
-                life.write(random.below(BLOCKS), next),
-                "{}",
-                at("a write failed")
-            );
+            assert!(life.write(random.below(BLOCKS), next), "{}", at("a write failed"));
             next += 1;
             if is_sync {
                 machine.flushed();
@@ -408,12 +376,7 @@ fn run(seed: u64, rounds: u32, is_sync: bool) -> Tally {
         let replaced = life.device.lock().replaced;
         match life.read() {
             Some(found) => {
-                assert_eq!(
-                    found,
-                    life.acknowledged,
-                    "{}",
-                    at("acknowledged writes are missing")
-                );
+                assert_eq!(found, life.acknowledged, "{}", at("acknowledged writes are missing"));
                 assert!(what != 3, "{}", at("resumed on another image"));
                 let is_new = life.device.lock().replaced > replaced || replaced > 0;
                 tally.resumed += u32::from(is_new);
@@ -421,11 +384,7 @@ fn run(seed: u64, rounds: u32, is_sync: bool) -> Tally {
             }
             None => {
                 let end = life.end();
-                assert!(
-                    matches!(end, End::GivenUp(_)),
-                    "{}: {end:?}",
-                    at("it ended")
-                );
+                assert!(matches!(end, End::GivenUp(_)), "{}: {end:?}", at("it ended"));
                 assert!(is_reason, "{}: {end:?}", at("failed without a reason"));
                 tally.given_up += 1;
                 life = Life::attach(&machine);
@@ -442,9 +401,7 @@ fn rounds(number: u32, seed: u64) {
     let synchronous = run(seed + 1, number * 2 / 5, true);
     assert!(image.resumed > 0 && image.given_up > 0, "{image:?}");
     assert!(synchronous.resumed_after_reboot > 0, "{synchronous:?}");
-    report(&format!(
-        "{number} rounds of kills: an image {image:?}; with --sync {synchronous:?}"
-    ));
+    report(&format!("{number} rounds of kills: an image {image:?}; with --sync {synchronous:?}"));
 }
 
 #[test]

@@ -22,10 +22,7 @@ fn bench(home: &Home, address: &str, more: &[&str]) -> Answer {
 fn says(answer: &Answer, status: i32, words: &[&str]) {
     assert_eq!(answer.status, Some(status), "{answer}");
     for words in words {
-        assert!(
-            answer.stderr.contains(words),
-            "'{words}' is not in: {answer}"
-        );
+        assert!(answer.stderr.contains(words), "'{words}' is not in: {answer}");
     }
 }
 
@@ -38,18 +35,11 @@ fn what_cannot_be_reached_is_said_with_advice() {
     let home = Home::new();
     let port = free_port("127.0.0.1").expect("a port");
     let nobody = format!("nbd://127.0.0.1:{port}/disk");
-    says(
-        &bench(&home, &nobody, &[]),
-        2,
-        &["nothing listens on", "is the server running"],
-    );
+    says(&bench(&home, &nobody, &[]), 2, &["nothing listens on", "is the server running"]);
     says(
         &bench(&home, "nbd://rubus.invalid/", &[]),
         2,
-        &[
-            "cannot find the address of 'rubus.invalid'",
-            "check the spelling",
-        ],
+        &["cannot find the address of 'rubus.invalid'", "check the spelling"],
     );
     says(
         &bench(&home, "nbd+unix:///?socket=/nowhere/at-all", &[]),
@@ -57,11 +47,7 @@ fn what_cannot_be_reached_is_said_with_advice() {
         &["there is no socket /nowhere/at-all"],
     );
     says(&bench(&home, "nbd://::1/", &[]), 2, &["needs brackets"]);
-    says(
-        &bench(&home, "nbd+unix:///disk", &[]),
-        2,
-        &["which socket?"],
-    );
+    says(&bench(&home, "nbd+unix:///disk", &[]), 2, &["which socket?"]);
     says(&bench(&home, "nbd://pi/disk?turbo=1", &[]), 2, &["'turbo'"]);
     // Something listens and speaks something else.
     let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
@@ -69,26 +55,18 @@ fn what_cannot_be_reached_is_said_with_advice() {
     let speaker = std::thread::spawn(move || {
         use std::io::Write;
         let (mut stream, _) = listener.accept().expect("somebody connects");
-        stream
-            .write_all(b"SSH-2.0-OpenSSH_9.2p1 Debian\r\n")
-            .expect("it listens");
+        stream.write_all(b"SSH-2.0-OpenSSH_9.2p1 Debian\r\n").expect("it listens");
         std::thread::sleep(Duration::from_millis(500));
     });
     let other = format!("nbd://127.0.0.1:{port}/");
-    says(
-        &bench(&home, &other, &[]),
-        2,
-        &["does not speak NBD", "host and port"],
-    );
+    says(&bench(&home, &other, &[]), 2, &["does not speak NBD", "host and port"]);
     speaker.join().expect("it spoke");
 }
 
 #[test]
 fn an_export_that_is_not_there_is_told_with_those_that_are() {
-    let needs = [
-        Need::Program("qemu-nbd", "qemu-utils"),
-        Need::Program("nbd-server", "nbd-server"),
-    ];
+    let needs =
+        [Need::Program("qemu-nbd", "qemu-utils"), Need::Program("nbd-server", "nbd-server")];
     if !can_run("nbd_exports", &needs) {
         return;
     }
@@ -96,18 +74,10 @@ fn an_export_that_is_not_there_is_told_with_those_that_are() {
     let home = Home::new();
     let qemu = NbdServer::qemu(1 << 20, &[]).expect("qemu-nbd serves");
     let wrong = qemu.address().replace("/disk", "/disc");
-    says(
-        &bench(&home, &wrong, &[]),
-        2,
-        &["has no export 'disc'; it has 'disk'"],
-    );
+    says(&bench(&home, &wrong, &[]), 2, &["has no export 'disc'; it has 'disk'"]);
     let reference = NbdServer::reference(1 << 20).expect("nbd-server serves");
     let wrong = reference.address().replace("/disk", "/disc");
-    says(
-        &bench(&home, &wrong, &[]),
-        2,
-        &["no export 'disc'", "'disk'"],
-    );
+    says(&bench(&home, &wrong, &[]), 2, &["no export 'disc'", "'disk'"]);
 }
 
 #[test]
@@ -125,16 +95,8 @@ fn writing_needs_the_address_and_an_export_that_takes_it() {
         3,
         &["refused", "you allowed the loss of 'nbd://other/'", address],
     );
-    says(
-        &bench(&home, address, &[&consent(address)]),
-        2,
-        &["for reading only"],
-    );
-    says(
-        &bench(&home, address, &["--suite=commit"]),
-        2,
-        &["nothing to measure"],
-    );
+    says(&bench(&home, address, &[&consent(address)]), 2, &["for reading only"]);
+    says(&bench(&home, address, &["--suite=commit"]), 2, &["nothing to measure"]);
 }
 
 #[test]
@@ -145,18 +107,11 @@ fn a_server_that_wants_tls_is_recognised() {
     let _turn = take_turns();
     let home = Home::new();
     let keys = TempDir::with_prefix("rubus-lab-").expect("a directory");
-    std::fs::write(
-        keys.path().join("psk"),
-        "rubus:00112233445566778899aabbccddeeff\n",
-    )
-    .expect("a key file");
+    std::fs::write(keys.path().join("psk"), "rubus:00112233445566778899aabbccddeeff\n")
+        .expect("a key file");
     let psk = format!("--tls-psk={}", keys.path().join("psk").display());
     let server = NbdServer::nbdkit(&["--tls=require", &psk, "memory", "1M"]).expect("it serves");
-    says(
-        &bench(&home, server.address(), &[]),
-        2,
-        &["wants TLS", "nbds+unix://"],
-    );
+    says(&bench(&home, server.address(), &[]), 2, &["wants TLS", "nbds+unix://"]);
     let plain = NbdServer::nbdkit(&["memory", "1M"]).expect("it serves");
     let secure = plain.address().replace("nbd+unix", "nbds+unix");
     says(&bench(&home, &secure, &[]), 2, &["TLS"]);
@@ -180,13 +135,9 @@ fn certificates(directory: &Path) {
     write("server.ext", "subjectAltName=DNS:localhost,IP:127.0.0.1\n");
     write("client.ext", "extendedKeyUsage=clientAuth\n");
     let key = "-newkey rsa:2048 -nodes";
-    openssl(&format!(
-        "req -x509 {key} -days 2 -subj /CN=lab -keyout ca-key.pem -out ca-cert.pem"
-    ));
+    openssl(&format!("req -x509 {key} -days 2 -subj /CN=lab -keyout ca-key.pem -out ca-cert.pem"));
     for who in ["server", "client"] {
-        openssl(&format!(
-            "req {key} -subj /CN={who} -keyout {who}-key.pem -out {who}.csr"
-        ));
+        openssl(&format!("req {key} -subj /CN={who} -keyout {who}-key.pem -out {who}.csr"));
         openssl(&format!(
             "x509 -req -in {who}.csr -CA ca-cert.pem -CAkey ca-key.pem -CAcreateserial -days 2 \
              -extfile {who}.ext -out {who}-cert.pem"
@@ -204,18 +155,11 @@ fn an_encrypted_export_is_measured_and_a_stranger_is_not_trusted() {
     let keys = TempDir::with_prefix("rubus-lab-").expect("a directory");
     certificates(keys.path());
     let only_authority = TempDir::with_prefix("rubus-lab-").expect("a directory");
-    std::fs::copy(
-        keys.path().join("ca-cert.pem"),
-        only_authority.path().join("ca-cert.pem"),
-    )
-    .expect("a copy");
+    std::fs::copy(keys.path().join("ca-cert.pem"), only_authority.path().join("ca-cert.pem"))
+        .expect("a copy");
     let serve = |more: &[&str]| {
         let certificates = format!("--tls-certificates={}", keys.path().display());
-        let arguments = [
-            &["--tls=require", certificates.as_str()],
-            more,
-            &["memory", "64M"],
-        ];
+        let arguments = [&["--tls=require", certificates.as_str()], more, &["memory", "64M"]];
         NbdServer::nbdkit_tcp("127.0.0.1", &arguments.concat()).expect("nbdkit serves")
     };
     let server = serve(&[]);
@@ -229,26 +173,15 @@ fn an_encrypted_export_is_measured_and_a_stranger_is_not_trusted() {
     says(&name, 2, &["is not for 'elsewhere'", "tls-hostname="]);
     if Path::new("/etc/ssl/certs/ca-certificates.crt").exists() {
         let stranger = bench(&home, &secure(&server, ""), &[]);
-        says(
-            &stranger,
-            2,
-            &["authority that is not trusted", "tls-certificates="],
-        );
+        says(&stranger, 2, &["authority that is not trusted", "tls-certificates="]);
     }
     let wants = serve(&["--tls-verify-peer"]);
     let nobody = bench(&home, &secure(&wants, &trusting(&only_authority)), &[]);
     says(&nobody, 2, &["certificate of this client"]);
-    let run = bench(
-        &home,
-        &secure(&wants, &trusting(&keys)),
-        &["--json=-", "--precision=25"],
-    );
+    let run = bench(&home, &secure(&wants, &trusting(&keys)), &["--json=-", "--precision=25"]);
     assert_eq!(run.status, Some(0), "{run}");
     let tls = &run.json()["target"]["network"]["tls"];
-    assert!(
-        tls.as_str().is_some_and(|tls| tls.starts_with("TLS 1.3")),
-        "{tls}"
-    );
+    assert!(tls.as_str().is_some_and(|tls| tls.starts_with("TLS 1.3")), "{tls}");
 }
 
 #[test]
@@ -280,13 +213,7 @@ fn a_server_that_dies_ends_the_run_and_ctrl_c_does_too() {
             .expect("it serves");
         let mut program = home
             .command()
-            .args([
-                "bench",
-                server.address(),
-                "--no-html",
-                "--no-history",
-                "--quiet",
-            ])
+            .args(["bench", server.address(), "--no-html", "--no-history", "--quiet"])
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()
@@ -301,10 +228,7 @@ fn a_server_that_dies_ends_the_run_and_ctrl_c_does_too() {
         }
         let answer = Answer::of(program.wait_with_output().expect("it ends"));
         let words = match is_killed {
-            true => [
-                "the server closed the connection",
-                "is the server still running?",
-            ],
+            true => ["the server closed the connection", "is the server still running?"],
             false => ["stopped during", "sequential-read"],
         };
         says(&answer, 1, &words);
@@ -329,11 +253,7 @@ fn an_ipv6_literal_and_several_connections_are_measured() {
     let run = answer.json();
     let network = &run["target"]["network"];
     assert_eq!(network["connections"], 2);
-    assert!(
-        network["peer"]
-            .as_str()
-            .is_some_and(|peer| peer.starts_with("[::1]:"))
-    );
+    assert!(network["peer"].as_str().is_some_and(|peer| peer.starts_with("[::1]:")));
     assert_eq!(network["can_multi_conn"], true);
     assert_eq!(run["results"][0]["engine"], "nbd");
 }

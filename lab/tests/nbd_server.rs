@@ -42,24 +42,12 @@ fn libnbd_and_qemu_find_what_they_wrote() {
     let export = &info["exports"][0];
     assert_eq!(info["protocol"], "newstyle-fixed");
     assert_eq!(info["structured"], true);
-    for can in [
-        "flush",
-        "fua",
-        "trim",
-        "zero",
-        "multi_conn",
-        "cache",
-        "df",
-        "fast_zero",
-    ] {
+    for can in ["flush", "fua", "trim", "zero", "multi_conn", "cache", "df", "fast_zero"] {
         assert_eq!(export[format!("can_{can}")], true, "{can}: {info}");
     }
     assert_eq!(export["contexts"][0], "base:allocation");
     let description = export["description"].as_str().expect("a description");
-    assert!(
-        description.starts_with("of a test [rubus boot="),
-        "{description}"
-    );
+    assert!(description.starts_with("of a test [rubus boot="), "{description}");
 
     let (source, back) = (place.join("source"), place.join("back"));
     image_with_a_hole(&source);
@@ -69,40 +57,18 @@ fn libnbd_and_qemu_find_what_they_wrote() {
     programs::run("nbdcopy", &["--request-size=65536", &address, back_path]).expect("and back");
     assert_eq!(sum(&source), sum(&back));
     assert_eq!(sum(&source), sum(&served.image()));
-    programs::run(
-        "qemu-img",
-        &["compare", "-f", "raw", "-F", "raw", source_path, &address],
-    )
-    .expect("qemu-img finds no difference");
+    programs::run("qemu-img", &["compare", "-f", "raw", "-F", "raw", source_path, &address])
+        .expect("qemu-img finds no difference");
     let map = programs::run("qemu-img", &["map", "--output=json", "-f", "raw", &address]);
     let map: Value = serde_json::from_str(&map.expect("a map")).expect("JSON");
-    let holes = map
-        .as_array()
-        .expect("extents")
-        .iter()
-        .filter(|e| e["data"] == false);
+    let holes = map.as_array().expect("extents").iter().filter(|e| e["data"] == false);
     assert!(holes.count() > 0, "nbdcopy kept the hole: {map}");
     std::fs::remove_file(&back).expect("it was there");
-    programs::run(
-        "qemu-img",
-        &["convert", "-f", "raw", "-O", "raw", &address, back_path],
-    )
-    .expect("qemu-img converts from it");
+    programs::run("qemu-img", &["convert", "-f", "raw", "-O", "raw", &address, back_path])
+        .expect("qemu-img converts from it");
     assert_eq!(sum(&source), sum(&back));
-    programs::run(
-        "qemu-img",
-        &[
-            "convert",
-            "-n",
-            "-f",
-            "raw",
-            "-O",
-            "raw",
-            source_path,
-            &address,
-        ],
-    )
-    .expect("qemu-img converts to it");
+    programs::run("qemu-img", &["convert", "-n", "-f", "raw", "-O", "raw", source_path, &address])
+        .expect("qemu-img converts to it");
     assert_eq!(sum(&source), sum(&served.image()));
     programs::run(
         "qemu-io",
@@ -131,10 +97,7 @@ fn libnbd_and_qemu_find_what_they_wrote() {
     .expect("qemu-io reads what it wrote");
     let (status, said, directory) = served.end();
     assert_eq!(status, 0, "{said}");
-    assert!(
-        !directory.path().join("socket").exists(),
-        "the socket is gone"
-    );
+    assert!(!directory.path().join("socket").exists(), "the socket is gone");
     report("rubus serve: nbdinfo, nbdcopy, qemu-img and qemu-io agree with it");
 }
 
@@ -222,18 +185,9 @@ fn what_was_acknowledged_is_there_after_a_kill() {
         // Whatever the round before has acknowledged is still there.
         for at in (0..SIZE).step_by(memory.len()) {
             let range = (at, memory.len());
-            let error = ask(
-                &mut client,
-                Order::Read,
-                CommandFlags::NONE,
-                range,
-                &mut memory,
-            );
+            let error = ask(&mut client, Order::Read, CommandFlags::NONE, range, &mut memory);
             assert_eq!(error, ErrorCode::NONE);
-            assert!(
-                memory == image[at..at + memory.len()],
-                "round {round} at {at}"
-            );
+            assert!(memory == image[at..at + memory.len()], "round {round} at {at}");
         }
         for number in 0..300 {
             let length = 512 * (1 + random.below(100));
@@ -276,27 +230,12 @@ fn a_flush_on_one_connection_covers_the_writes_on_another() {
     let (mut first, mut second) = (served.connect(), served.connect());
     let mut memory = vec![7; 4096];
     for client in [&mut first, &mut second] {
-        let error = ask(
-            client,
-            Order::Write,
-            CommandFlags::NONE,
-            (0, 4096),
-            &mut memory,
-        );
+        let error = ask(client, Order::Write, CommandFlags::NONE, (0, 4096), &mut memory);
         assert_eq!(error, ErrorCode::NONE);
     }
     let before = std::fs::read_to_string(&trace).expect("the trace");
-    assert!(
-        before.contains("pwrite64") && !before.contains("fdatasync"),
-        "{before}"
-    );
-    let error = ask(
-        &mut second,
-        Order::Flush,
-        CommandFlags::NONE,
-        (0, 0),
-        &mut [],
-    );
+    assert!(before.contains("pwrite64") && !before.contains("fdatasync"), "{before}");
+    let error = ask(&mut second, Order::Flush, CommandFlags::NONE, (0, 0), &mut []);
     assert_eq!(error, ErrorCode::NONE);
     // The answer came after the system had said that all is on stable storage.
     let after = std::fs::read_to_string(&trace).expect("the trace");
@@ -317,30 +256,13 @@ fn a_full_disk_is_said_to_be_full_and_nothing_else_ends() {
     let mut errors = Vec::new();
     for number in 0..SIZE >> 20 {
         let range = (number << 20, 1 << 20);
-        errors.push(ask(
-            &mut client,
-            Order::Write,
-            CommandFlags::NONE,
-            range,
-            &mut memory,
-        ));
+        errors.push(ask(&mut client, Order::Write, CommandFlags::NONE, range, &mut memory));
     }
-    let (fine, full): (Vec<ErrorCode>, Vec<ErrorCode>) = errors
-        .iter()
-        .copied()
-        .partition(|error| *error == ErrorCode::NONE);
+    let (fine, full): (Vec<ErrorCode>, Vec<ErrorCode>) =
+        errors.iter().copied().partition(|error| *error == ErrorCode::NONE);
     assert!(fine.len() >= 6 && full.len() >= 15, "{errors:?}");
-    assert!(
-        full.iter().all(|error| *error == ErrorCode::NO_SPACE),
-        "{errors:?}"
-    );
-    let error = ask(
-        &mut client,
-        Order::Read,
-        CommandFlags::NONE,
-        (0, 1 << 20),
-        &mut memory,
-    );
+    assert!(full.iter().all(|error| *error == ErrorCode::NO_SPACE), "{errors:?}");
+    let error = ask(&mut client, Order::Read, CommandFlags::NONE, (0, 1 << 20), &mut memory);
     assert_eq!((error, memory[0], memory[4095]), (ErrorCode::NONE, 7, 7));
     drop(client);
     let (status, said, _place) = served.end();
@@ -354,31 +276,10 @@ fn a_file_that_may_not_grow_is_no_reason_to_die() {
     let served = Served::under(&["prlimit", "--fsize=1048576"], directory_with_image(), &[]);
     let mut client = served.connect();
     let mut memory = vec![7; 4096];
-    let inside = ask(
-        &mut client,
-        Order::Write,
-        CommandFlags::NONE,
-        (0, 4096),
-        &mut memory,
-    );
-    let beyond = ask(
-        &mut client,
-        Order::Write,
-        CommandFlags::NONE,
-        (2 << 20, 4096),
-        &mut memory,
-    );
-    let read = ask(
-        &mut client,
-        Order::Read,
-        CommandFlags::NONE,
-        (2 << 20, 4096),
-        &mut memory,
-    );
-    assert_eq!(
-        [inside, beyond, read],
-        [ErrorCode::NONE, ErrorCode::NO_SPACE, ErrorCode::NONE]
-    );
+    let inside = ask(&mut client, Order::Write, CommandFlags::NONE, (0, 4096), &mut memory);
+    let beyond = ask(&mut client, Order::Write, CommandFlags::NONE, (2 << 20, 4096), &mut memory);
+    let read = ask(&mut client, Order::Read, CommandFlags::NONE, (2 << 20, 4096), &mut memory);
+    assert_eq!([inside, beyond, read], [ErrorCode::NONE, ErrorCode::NO_SPACE, ErrorCode::NONE]);
 }
 
 #[test]
@@ -517,11 +418,7 @@ fn who_asks_or_only_looks_is_not_said_to_be_refused() {
     drop(served.connect());
     let (status, said, _place) = served.end();
     assert_eq!(status, 0, "{said}");
-    assert_eq!(
-        said.matches("left during the handshake").count(),
-        1,
-        "{said}"
-    );
+    assert_eq!(said.matches("left during the handshake").count(), 1, "{said}");
     assert_eq!(said.matches("asked what there is").count(), 3, "{said}");
     assert!(!said.contains("refused"), "{said}");
     assert!(said.contains("made, 24.0 MiB"), "{said}");
@@ -537,9 +434,7 @@ fn sockets_that_are_given_are_used() {
     let image = place.path().join("disk.img").display().to_string();
     let binary = program::binary().display().to_string();
     // libnbd starts a server as systemd does, with a socket that is there before it.
-    let arguments = [
-        "--size", "--", "[", &binary, "serve", "--quiet", &image, "]",
-    ];
+    let arguments = ["--size", "--", "[", &binary, "serve", "--quiet", &image, "]"];
     let size = programs::run("nbdinfo", &arguments);
     assert_eq!(size.expect("nbdinfo"), SIZE.to_string());
     // And as inetd does, with the connection as standard input.
@@ -549,11 +444,7 @@ fn sockets_that_are_given_are_used() {
         .stdin(Stdio::from(std::os::fd::OwnedFd::from(theirs)))
         .spawn()
         .expect("rubus starts");
-    let wish = Wish {
-        export: "disk".into(),
-        tls: false,
-        structured_replies: false,
-    };
+    let wish = Wish { export: "disk".into(), tls: false, structured_replies: false };
     let stream = Stream::connected(ours.into(), "pair".into());
     let (stream, offer) = agree(stream, wish, PATIENCE, Ok).expect("they agree");
     let mut client = Client::new(stream, &offer);
@@ -576,34 +467,19 @@ fn strangers_at_the_door_keep_nobody_out_and_are_sent_away() {
     let _turn = take_turns();
     let served = Served::new(directory(), &["--quiet"]);
     let socket = served.directory.path().join("socket");
-    let strangers: Vec<_> = (0..300)
-        .map(|_| UnixStream::connect(&socket).expect("it listens"))
-        .collect();
+    let strangers: Vec<_> =
+        (0..300).map(|_| UnixStream::connect(&socket).expect("it listens")).collect();
     let mut memory = vec![0; 4096];
     let mut client = served.connect();
-    let error = ask(
-        &mut client,
-        Order::Read,
-        CommandFlags::NONE,
-        (0, 4096),
-        &mut memory,
-    );
+    let error = ask(&mut client, Order::Read, CommandFlags::NONE, (0, 4096), &mut memory);
     assert_eq!(error, ErrorCode::NONE);
     // Each gets the greeting of 18 bytes, and then the end.
     for mut stranger in strangers {
         let mut bytes = Vec::new();
-        stranger
-            .set_read_timeout(Some(PATIENCE))
-            .expect("a time limit");
+        stranger.set_read_timeout(Some(PATIENCE)).expect("a time limit");
         let _ = stranger.read_to_end(&mut bytes);
         assert!(bytes.len() <= 18, "{} bytes", bytes.len());
     }
-    let error = ask(
-        &mut client,
-        Order::Read,
-        CommandFlags::NONE,
-        (0, 4096),
-        &mut memory,
-    );
+    let error = ask(&mut client, Order::Read, CommandFlags::NONE, (0, 4096), &mut memory);
     assert_eq!(error, ErrorCode::NONE, "an honest client stays");
 }

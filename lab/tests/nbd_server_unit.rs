@@ -132,10 +132,7 @@ fn what_the_recipe_serves_starts_with_the_rights_that_it_has() {
     }
     let _turn = take_turns();
     let stick = LoopDevice::new(16 << 20).expect("a loop device");
-    let script = [
-        BEGIN, MADE, OWNED, SEVERAL, DEVICE, ENCRYPTED, REFUSED, JUDGED, UNDONE,
-    ]
-    .concat();
+    let script = [BEGIN, MADE, OWNED, SEVERAL, DEVICE, ENCRYPTED, REFUSED, JUDGED, UNDONE].concat();
     let files = [("rubus", program::binary())];
     let ran = under_systemd::run(&script, &files, &[stick.path()]);
     let Ran { status, output } = ran.expect("systemd runs it");
@@ -153,9 +150,7 @@ fn what_the_recipe_serves_starts_with_the_rights_that_it_has() {
     ] {
         assert!(output.contains(words), "'{words}' is not in:\n{output}");
     }
-    let judged = output
-        .lines()
-        .filter(|line| line.contains("exposure level"));
+    let judged = output.lines().filter(|line| line.contains("exposure level"));
     for line in judged {
         report(line);
     }

@@ -74,10 +74,7 @@ fn is_clean(deb: &Path, program: &Path) {
         lintian.args(["--suppress-tags", "undeclared-elf-prerequisites"]);
     }
     let said = all(&succeeds(lintian.arg(deb)));
-    let said: Vec<_> = said
-        .lines()
-        .filter(|line| !line.starts_with("N:"))
-        .collect();
+    let said: Vec<_> = said.lines().filter(|line| !line.starts_with("N:")).collect();
     assert!(said.is_empty(), "{said:?}");
 }
 
@@ -123,9 +120,7 @@ fn two_runs_give_the_same_bytes() {
         let mut files: Vec<_> = fs::read_dir(out).unwrap().map(Result::unwrap).collect();
         files.sort_by_key(fs::DirEntry::file_name);
         let files = files.into_iter();
-        files
-            .map(|file| (file.file_name(), fs::read(file.path()).unwrap()))
-            .collect::<Vec<_>>()
+        files.map(|file| (file.file_name(), fs::read(file.path()).unwrap())).collect::<Vec<_>>()
     };
     let first = run("first", "022", "UTC");
     let second = run("second", "077", "Asia/Tokyo");
@@ -169,21 +164,15 @@ fn a_signed_repository_installs_upgrades_and_purges() {
     a_purge_leaves_what_the_user_made_and_says_where(&root);
 
     let list = repository.join("dists/stable/InRelease");
-    let tampered = fs::read_to_string(&list)
-        .unwrap()
-        .replace("Origin: Rubus", "Origin: Robus");
+    let tampered = fs::read_to_string(&list).unwrap().replace("Origin: Rubus", "Origin: Robus");
     fs::write(&list, tampered).unwrap();
     let refused = all(&root.apt_output(&["update"]));
-    assert!(
-        refused.contains("BADSIG") || refused.contains("not signed"),
-        "{refused}"
-    );
+    assert!(refused.contains("BADSIG") || refused.contains("not signed"), "{refused}");
 }
 
 fn is_signed(repository: &Path) {
     let mut gpgv = Command::new("gpgv");
-    gpgv.arg("--keyring")
-        .arg(repository.join("rubus-archive-keyring.gpg"));
+    gpgv.arg("--keyring").arg(repository.join("rubus-archive-keyring.gpg"));
     succeeds(gpgv.arg(repository.join("dists/stable/InRelease")));
     let sources = fs::read_to_string(repository.join("rubus.sources")).unwrap();
     assert!(
@@ -195,11 +184,7 @@ fn is_signed(repository: &Path) {
 fn a_program_that_a_boot_needs_is_not_removed(root: &Root) {
     let unit = root.path("etc/systemd/system/rubus-nbd0.service");
     fs::create_dir_all(unit.parent().unwrap()).unwrap();
-    fs::write(
-        &unit,
-        "[Service]\nExecStart=/usr/bin/rubus attach nbd://host/disk\n",
-    )
-    .unwrap();
+    fs::write(&unit, "[Service]\nExecStart=/usr/bin/rubus attach nbd://host/disk\n").unwrap();
     let refused = root.apt_output(&["remove", "rubus"]);
     assert!(!refused.status.success());
     let said = all(&refused);
@@ -216,19 +201,14 @@ fn a_program_that_a_boot_needs_is_not_removed(root: &Root) {
 }
 
 fn a_purge_leaves_what_the_user_made_and_says_where(root: &Root) {
-    let mine = [
-        "var/lib/rubus/changes/0001-zswap/journal",
-        "home/pi/.local/share/rubus/history.db",
-    ];
+    let mine =
+        ["var/lib/rubus/changes/0001-zswap/journal", "home/pi/.local/share/rubus/history.db"];
     for path in mine.map(|path| root.path(path)) {
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, "mine").unwrap();
     }
     let said = all(&root.apt_output(&["purge", "rubus"]));
-    for words in [
-        "/var/lib/rubus/changes: journals",
-        "/home/pi/.local/share/rubus: history",
-    ] {
+    for words in ["/var/lib/rubus/changes: journals", "/home/pi/.local/share/rubus: history"] {
         assert!(said.contains(words), "{said}");
     }
     for path in mine.map(|path| root.path(path)) {
@@ -264,11 +244,7 @@ impl Root {
             "Types: deb\nURIs: file:{0}\nSuites: stable\nComponents: main\nSigned-By: {0}/rubus-archive-keyring.gpg\n",
             repository.display()
         );
-        fs::write(
-            directory.join("etc/apt/sources.list.d/rubus.sources"),
-            source,
-        )
-        .unwrap();
+        fs::write(directory.join("etc/apt/sources.list.d/rubus.sources"), source).unwrap();
         Root { directory }
     }
 
@@ -299,18 +275,14 @@ impl Root {
             apt.args(["-o", &option]);
         }
         apt.args(["-y", "-q"]).args(arguments);
-        apt.env("DEBIAN_FRONTEND", "noninteractive")
-            .env("LC_ALL", "C");
+        apt.env("DEBIAN_FRONTEND", "noninteractive").env("LC_ALL", "C");
         apt.env("PATH", rubus_lab::tools::search_path());
         apt.output().unwrap()
     }
 
     fn version(&self) -> String {
         let mut query = Command::new("dpkg-query");
-        query.arg(format!(
-            "--admindir={}/var/lib/dpkg",
-            self.directory.display()
-        ));
+        query.arg(format!("--admindir={}/var/lib/dpkg", self.directory.display()));
         let output = succeeds(query.args(["-W", "-f", "${Version}", "rubus"]));
         String::from_utf8(output.stdout).unwrap()
     }

@@ -32,13 +32,8 @@ fn a_bench_over_ssh_is_kept_here_and_leaves_nothing_there() {
         return;
     };
     let target = lab.target();
-    let answer = lab.run(
-        &[
-            &["bench", &target, "--on", "attic", "--json", "-"],
-            &SHORT[..],
-        ]
-        .concat(),
-    );
+    let answer =
+        lab.run(&[&["bench", &target, "--on", "attic", "--json", "-"], &SHORT[..]].concat());
     assert_eq!(answer.status, Some(0), "{answer}");
     let run = answer.json();
     assert!(!run::results(&run).is_empty(), "{answer}");
@@ -48,11 +43,7 @@ fn a_bench_over_ssh_is_kept_here_and_leaves_nothing_there() {
     assert!((0.001..1000.0).contains(&round_trip), "{round_trip} ms");
     let busy = run["on"]["local_cpu"]["per_core_busy"].as_array();
     assert!(!busy.expect("this end's processors were watched").is_empty());
-    assert!(
-        run["on"]["ssh_version"]
-            .as_str()
-            .is_some_and(|v| v.contains("SSH"))
-    );
+    assert!(run["on"]["ssh_version"].as_str().is_some_and(|v| v.contains("SSH")));
     assert!(answer.stderr.contains(" until the end"), "{answer}");
     assert_eq!(lab.home.runs(), 1);
     lab.check_nothing_is_left();
@@ -97,10 +88,7 @@ fn a_survey_and_its_capture_come_back() {
     let both = lab.run(&["survey", "--on", "cellar,attic"]);
     assert_eq!(both.status, Some(0), "{both}");
     let of = |name: &str| both.stdout.find(&format!("\n{name} "));
-    assert!(
-        of("cellar").is_some() && of("cellar") < of("attic"),
-        "{both}"
-    );
+    assert!(of("cellar").is_some() && of("cellar") < of("attic"), "{both}");
     lab.check_nothing_is_left();
 }
 
@@ -113,30 +101,17 @@ fn several_machines_work_at_once_and_a_missing_one_costs_only_itself() {
     let file = json.display().to_string();
     let target = lab.target();
     let on = format!("{},{NOBODY}", HOSTS.join(","));
-    let answer = lab.run(
-        &[
-            &["bench", &target, "--on", &on, "--json", &file],
-            &SHORT[..],
-        ]
-        .concat(),
-    );
+    let answer = lab.run(&[&["bench", &target, "--on", &on, "--json", &file], &SHORT[..]].concat());
     assert_eq!(answer.status, Some(2), "{answer}");
     for words in ["cannot reach nobody", "Connection refused"] {
         assert!(answer.stderr.contains(words), "{answer}");
     }
-    assert!(
-        answer
-            .stderr
-            .contains("attic and cellar are the same machine"),
-        "{answer}"
-    );
+    assert!(answer.stderr.contains("attic and cellar are the same machine"), "{answer}");
     assert!(answer.stdout.contains("Side by side"), "{answer}");
     let text = std::fs::read_to_string(&json).unwrap();
     let all: serde_json::Value = serde_json::from_str(&text).unwrap();
     let boards = all["boards"].as_array().unwrap();
-    let runs = boards
-        .iter()
-        .flat_map(|board| board["runs"].as_array().unwrap());
+    let runs = boards.iter().flat_map(|board| board["runs"].as_array().unwrap());
     assert_eq!(runs.map(destination).collect::<Vec<_>>(), HOSTS);
     assert_eq!(boards[2]["name"], NOBODY);
     assert_eq!(boards[2]["status"], 2);
@@ -145,9 +120,7 @@ fn several_machines_work_at_once_and_a_missing_one_costs_only_itself() {
 }
 
 fn destination(run: &serde_json::Value) -> &str {
-    run["on"]["destination"]
-        .as_str()
-        .expect("it was measured elsewhere")
+    run["on"]["destination"].as_str().expect("it was measured elsewhere")
 }
 
 // --- What a server spends -------------------------------------------------------------------
@@ -155,15 +128,8 @@ fn destination(run: &serde_json::Value) -> &str {
 const NBDKIT: Need = Need::Program("nbdkit", "nbdkit");
 
 /// The quick suite as far as it reads, and no longer than a test needs it.
-const READS: [&str; 7] = [
-    "--read-only",
-    "--size",
-    "16MiB",
-    "--precision",
-    "50%",
-    "--no-html",
-    "--no-history",
-];
+const READS: [&str; 7] =
+    ["--read-only", "--size", "16MiB", "--precision", "50%", "--no-html", "--no-history"];
 
 /// nbdkit under a name that no other program of this machine has.
 struct OtherServer {
@@ -185,12 +151,7 @@ impl OtherServer {
             .args(["memory", "64M"])
             .spawn()
             .expect("nbdkit starts");
-        let server = OtherServer {
-            name,
-            port,
-            child,
-            _directory: directory,
-        };
+        let server = OtherServer { name, port, child, _directory: directory };
         let give_up = Instant::now() + PATIENCE;
         while TcpStream::connect(("127.0.0.1", port)).is_err() {
             assert!(Instant::now() < give_up, "nbdkit does not listen");
@@ -246,20 +207,14 @@ fn what_a_server_of_any_kind_spends_is_told_over_ssh() {
     }
     assert!(!results.is_empty(), "{answer}");
     // What it spends beside the jobs is in none of them.
-    assert!(
-        told_s > 0.0 && told_s < spent_s + 0.005,
-        "{told_s} of {spent_s} s"
-    );
+    assert!(told_s > 0.0 && told_s < spent_s + 0.005, "{told_s} of {spent_s} s");
     let answer = asked("ssh://attic", &[]);
     assert_eq!(answer.status, Some(0), "{answer}");
     for words in ["server/GiB", "server: all of its machine"] {
         assert!(answer.stdout.contains(words), "{answer}");
     }
     for (place, words) in [
-        (
-            "ssh://attic/no-such-server",
-            "no process called 'no-such-server'",
-        ),
+        ("ssh://attic/no-such-server", "no process called 'no-such-server'"),
         ("ssh://nobody/nbdkit", "Connection refused"),
         ("ssh://attic/usr/bin/nbdkit", "no program's name"),
     ] {
@@ -269,10 +224,7 @@ fn what_a_server_of_any_kind_spends_is_told_over_ssh() {
     }
     let answer = lab.run(&["bench", &export, "--suite", "stream"]);
     assert_eq!(answer.status, Some(2), "{answer}");
-    assert!(
-        answer.stderr.contains("which nothing here needs"),
-        "{answer}"
-    );
+    assert!(answer.stderr.contains("which nothing here needs"), "{answer}");
     lab.check_nothing_is_left();
 }
 
@@ -286,10 +238,7 @@ fn a_place_without_room_or_execution_is_passed_over() {
         return;
     };
     let _mounted = NoExec::mount(forbidden.path());
-    let environment = [
-        ("XDG_RUNTIME_DIR", forbidden.path()),
-        ("TMPDIR", full.path()),
-    ];
+    let environment = [("XDG_RUNTIME_DIR", forbidden.path()), ("TMPDIR", full.path())];
     // Other tests have places of their own, so these are this one's.
     let next = ["/tmp", "/var/tmp"].map(Path::new);
     let lab = Lab::looking_at(Server::start(&environment), &next);
@@ -309,10 +258,7 @@ fn a_program_for_another_processor_is_not_copied_and_one_that_does_not_run_is_sa
         return;
     }
     let bin = TempDir::new().unwrap();
-    script(
-        &bin.path().join("uname"),
-        "[ \"$1\" = -m ] && echo aarch64 || echo Linux",
-    );
+    script(&bin.path().join("uname"), "[ \"$1\" = -m ] && echo aarch64 || echo Linux");
     let lab = Lab::with(Server::with_programs(bin.path()));
     let target = lab.target();
     let own = binary().display().to_string();
@@ -373,10 +319,7 @@ fn control_c_here_ends_the_measurement_there_and_brings_back_what_there_is() {
     let answer = running.finish();
     assert_eq!(answer.status, Some(1), "{answer}");
     let doubts = run::all_doubts(&answer.json());
-    assert!(
-        doubts.iter().any(|doubt| doubt == "interrupted"),
-        "{doubts:?}"
-    );
+    assert!(doubts.iter().any(|doubt| doubt == "interrupted"), "{doubts:?}");
     assert_eq!(lab.home.runs(), 1);
     lab.check_nothing_is_left();
 }
@@ -416,11 +359,9 @@ fn a_name_that_ssh_would_take_for_an_option_is_refused() {
     let home = Home::new();
     let witness = home.path().join("witness");
     let bad = format!("--on=-oProxyCommand=touch {}", witness.display());
-    for arguments in [
-        vec!["survey", &bad],
-        vec!["survey", "--on", "pi,pi"],
-        vec!["history", "--on", "pi"],
-    ] {
+    for arguments in
+        [vec!["survey", &bad], vec!["survey", "--on", "pi,pi"], vec!["history", "--on", "pi"]]
+    {
         let answer = home.run(&arguments);
         assert_eq!(answer.status, Some(2), "{answer}");
     }
@@ -434,13 +375,7 @@ fn a_changed_host_key_is_shown_and_never_passed_over() {
     };
     lab.server.forget_host_key();
     let answer = lab.run(&["survey", "--on", "attic"]);
-    check_failure(
-        &answer,
-        &[
-            "REMOTE HOST IDENTIFICATION HAS CHANGED",
-            "cannot reach attic",
-        ],
-    );
+    check_failure(&answer, &["REMOTE HOST IDENTIFICATION HAS CHANGED", "cannot reach attic"]);
     lab.check_nothing_is_left();
 }
 
@@ -506,9 +441,7 @@ impl Lab {
         pids.filter(|pid| {
             let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
             let words: Vec<&[u8]> = line.split(|byte| *byte == 0).collect();
-            words
-                .first()
-                .is_some_and(|first| first.ends_with(b"/rubus"))
+            words.first().is_some_and(|first| first.ends_with(b"/rubus"))
                 && words.contains(&b"--records".as_slice())
                 && words.contains(&self.target().as_bytes())
         })
@@ -521,20 +454,13 @@ impl Lab {
 
     fn command(&self, arguments: &[&str]) -> Command {
         let mut command = self.home.command();
-        command
-            .args(arguments)
-            .arg("--ssh-config")
-            .arg(self.server.config());
+        command.args(arguments).arg("--ssh-config").arg(self.server.config());
         command.stdin(Stdio::null());
         command
     }
 
     fn run(&self, arguments: &[&str]) -> Answer {
-        Answer::of(
-            self.command(arguments)
-                .output()
-                .expect("the program starts"),
-        )
+        Answer::of(self.command(arguments).output().expect("the program starts"))
     }
 
     /// Starts a long measurement on `attic` and waits until it measures there.
@@ -575,10 +501,7 @@ impl Lab {
             assert!(
                 Instant::now() < give_up,
                 "left: {:?}, processes {processes:?}",
-                files
-                    .iter()
-                    .map(|path| (path, entries(path)))
-                    .collect::<Vec<_>>()
+                files.iter().map(|path| (path, entries(path))).collect::<Vec<_>>()
             );
             std::thread::sleep(Duration::from_millis(100));
         }
@@ -614,8 +537,7 @@ impl Running {
             after.is_some_and(|after| after.split_whitespace().nth(1) == Some(&parent))
         };
         let pids = listed.split_whitespace().filter(|pid| own(pid));
-        pids.filter_map(|pid| Pid::from_raw(pid.parse().ok()?))
-            .collect()
+        pids.filter_map(|pid| Pid::from_raw(pid.parse().ok()?)).collect()
     }
 
     fn finish(mut self) -> Answer {
@@ -681,11 +603,8 @@ struct NoExec(PathBuf);
 impl NoExec {
     fn mount(path: &Path) -> NoExec {
         let place = path.display().to_string();
-        programs::run(
-            "mount",
-            &["-t", "tmpfs", "-o", "noexec,size=256m", "tmpfs", &place],
-        )
-        .expect("it can be mounted");
+        programs::run("mount", &["-t", "tmpfs", "-o", "noexec,size=256m", "tmpfs", &place])
+            .expect("it can be mounted");
         NoExec(path.into())
     }
 }

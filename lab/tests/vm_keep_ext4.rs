@@ -24,10 +24,7 @@ fn a_pc_keeps_ext4_then_takes_btrfs_and_goes_back_step_by_step() {
     there_and_back(
         "vm_keep_ext4: ext4, then btrfs",
         Board::Pc,
-        &[
-            ("filesystem=ext4 swap=file swap-size=256M", EXT4),
-            ("compress=zstd:1", BTRFS),
-        ],
+        &[("filesystem=ext4 swap=file swap-size=256M", EXT4), ("compress=zstd:1", BTRFS)],
     );
 }
 
@@ -36,29 +33,18 @@ fn a_pc_takes_btrfs_then_goes_back_to_ext4_on_another_disk_and_back_step_by_step
     there_and_back(
         "vm_keep_ext4: btrfs, then ext4",
         Board::Pc,
-        &[
-            ("compress=zstd:1", BTRFS),
-            ("filesystem=ext4 boot-copy=yes", EXT4),
-        ],
+        &[("compress=zstd:1", BTRFS), ("filesystem=ext4 boot-copy=yes", EXT4)],
     );
 }
 
 #[test]
 fn a_pc_moves_to_f2fs_and_goes_back() {
-    there_and_back(
-        "vm_keep_ext4: f2fs",
-        Board::Pc,
-        &[("filesystem=f2fs", "f2fs ")],
-    );
+    there_and_back("vm_keep_ext4: f2fs", Board::Pc, &[("filesystem=f2fs", "f2fs ")]);
 }
 
 #[test]
 fn a_raspberry_pi_3_keeps_ext4_and_goes_back() {
-    there_and_back(
-        "vm_keep_ext4: pi3",
-        Board::Pi3,
-        &[("filesystem=ext4", EXT4)],
-    );
+    there_and_back("vm_keep_ext4: pi3", Board::Pi3, &[("filesystem=ext4", EXT4)]);
 }
 
 /// Moves with these options, each to the next USB disk, and the root that each gives; then each is undone, the last first.
@@ -72,16 +58,11 @@ fn there_and_back(test: &str, kind: Board, moves: &[(&str, &str)]) {
     let cache = Cache::of_this_machine();
     let disks = [UsbDisk::as_sold(), UsbDisk::blank(1, 8 << 30)];
     let kit = Kit::temporary(&cache, kind, &disks[..moves.len()]).unwrap();
-    let mut options = Options {
-        push: vec![rubus],
-        ..Options::default()
-    };
+    let mut options = Options { push: vec![rubus], ..Options::default() };
     let directory = tempfile::tempdir().unwrap();
     let needs_tools = moves.iter().any(|(_, becomes)| becomes.starts_with("f2fs"));
     if needs_tools {
-        options
-            .push
-            .push(f2fs_tools(&cache, kind, directory.path()));
+        options.push.push(f2fs_tools(&cache, kind, directory.path()));
     }
     let boot = || Session::boot_kit(&cache, &kit, &options).unwrap();
     let before = manifest(&kit.sd()).unwrap();
@@ -152,10 +133,7 @@ fn is_as_wished(board: &mut Session, wishes: &str) {
     if wishes.contains("ext4") {
         let said = must(board, "cat /proc/cmdline; grep ' / ' /etc/fstab", SOON);
         assert!(said.contains("rootfstype=ext4"), "{said}");
-        assert!(
-            !said.contains("rootflags") && !said.contains("subvol"),
-            "{said}"
-        );
+        assert!(!said.contains("rootflags") && !said.contains("subvol"), "{said}");
         let line = said.lines().find(|line| line.starts_with("PARTUUID="));
         let pass = line.and_then(|line| line.split_whitespace().last());
         assert_eq!(pass, Some("1"), "{said}");
@@ -165,21 +143,14 @@ fn is_as_wished(board: &mut Session, wishes: &str) {
 /// An archive of what makes an f2fs, which the boards' own disks lack.
 fn f2fs_tools(cache: &Cache, board: Board, directory: &Path) -> PathBuf {
     let packages = extra_packages::archive(cache, board, &["f2fs-tools"]).unwrap();
-    let (all, archive) = (
-        packages.join(extra_packages::ARCHIVE),
-        directory.join(ARCHIVE),
-    );
+    let (all, archive) = (packages.join(extra_packages::ARCHIVE), directory.join(ARCHIVE));
     let tree = tempfile::tempdir().unwrap();
     let mut unpack = Command::new("tar");
     unpack.arg("-xf").arg(all).arg("-C").arg(tree.path());
     unpack.arg("--wildcards").args(F2FS_FILES);
     assert!(unpack.status().unwrap().success());
     let mut pack = Command::new("tar");
-    pack.arg("-cf")
-        .arg(&archive)
-        .arg("-C")
-        .arg(tree.path())
-        .arg("usr");
+    pack.arg("-cf").arg(&archive).arg("-C").arg(tree.path()).arg("usr");
     assert!(pack.status().unwrap().success());
     archive
 }

@@ -24,17 +24,11 @@ fn the_kernels_ciphers_are_measured_with_their_drivers_and_near_cryptsetup() {
     let Some(rubus) = rubus_or_skip(TEST, Board::Pc) else {
         return;
     };
-    let options = Options {
-        push: vec![rubus],
-        ..Options::default()
-    };
+    let options = Options { push: vec![rubus], ..Options::default() };
     let mut board = Session::boot(&Cache::of_this_machine(), Board::Pc, &options).unwrap();
 
     let (shown, run) = measured(&mut board, 0.2);
-    assert!(
-        shown.contains("Ciphers and checksums of the kernel"),
-        "{shown}"
-    );
+    assert!(shown.contains("Ciphers and checksums of the kernel"), "{shown}");
     let of_kernel = kernel_rows(&run);
     assert_eq!(of_kernel.len(), 17, "{shown}");
     for row in &of_kernel {
@@ -51,17 +45,13 @@ fn the_kernels_ciphers_are_measured_with_their_drivers_and_near_cryptsetup() {
     let left_out = run["processor"]["left_out"].to_string();
     assert!(!left_out.contains("kernel"), "{left_out}");
 
-    for (algorithm, cipher, bits) in [
-        ("aes_xts512", "aes-xts", 512),
-        ("adiantum", "xchacha12,aes-adiantum", 256),
-    ] {
+    for (algorithm, cipher, bits) in
+        [("aes_xts512", "aes-xts", 512), ("adiantum", "xchacha12,aes-adiantum", 256)]
+    {
         let command = format!("/usr/sbin/cryptsetup benchmark --cipher {cipher} --key-size {bits}");
         let said = board.must(&command, "root", LONG).unwrap();
         eprintln!("{said}");
-        for (work, theirs) in ["encrypt", "decrypt"]
-            .into_iter()
-            .zip(mib_per_second(&said))
-        {
+        for (work, theirs) in ["encrypt", "decrypt"].into_iter().zip(mib_per_second(&said)) {
             let row = of_kernel
                 .iter()
                 .find(|row| row["algorithm"] == algorithm && row["work"] == work)
@@ -83,10 +73,7 @@ fn the_kernels_ciphers_are_measured_with_their_drivers_and_near_cryptsetup() {
     let (_, run) = measured(&mut board, 0.05);
     assert_eq!(kernel_rows(&run).len(), 14);
     let left_out = run["processor"]["left_out"].to_string();
-    assert!(
-        left_out.contains("its module algif_hash would"),
-        "{left_out}"
-    );
+    assert!(left_out.contains("its module algif_hash would"), "{left_out}");
 
     // Without any such socket.
     let script = "echo 'install af_alg /bin/false' >> /etc/modprobe.d/no-sockets.conf \
@@ -101,10 +88,7 @@ fn the_kernels_ciphers_are_measured_with_their_drivers_and_near_cryptsetup() {
         .filter(|what| what.contains("algif"))
         .collect();
     assert_eq!(said.len(), 1, "{left_out:?}");
-    assert!(
-        said[0].contains("its module algif_skcipher would"),
-        "{said:?}"
-    );
+    assert!(said[0].contains("its module algif_skcipher would"), "{said:?}");
     board.switch_off().unwrap();
 }
 

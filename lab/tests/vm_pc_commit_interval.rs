@@ -21,10 +21,7 @@ fn the_root_commits_once_a_minute_until_it_is_undone() {
     };
     let cache = Cache::of_this_machine();
     let kit = Kit::temporary(&cache, Board::Pc, &[]).unwrap();
-    let options = Options {
-        push: vec![rubus],
-        ..Options::default()
-    };
+    let options = Options { push: vec![rubus], ..Options::default() };
     let boot = || Session::boot_kit(&cache, &kit, &options).unwrap();
     let before = manifest(&kit.sd()).unwrap();
 
@@ -37,10 +34,7 @@ fn the_root_commits_once_a_minute_until_it_is_undone() {
     let mut board = boot();
     assert_eq!(commit_option(&mut board), "commit=60");
     let verified = must(&mut board, "rubus verify", LONG);
-    assert!(
-        verified.contains("the root is mounted with commit=60"),
-        "{verified}"
-    );
+    assert!(verified.contains("the root is mounted with commit=60"), "{verified}");
     let again = must(&mut board, "rubus plan commit-interval", SOON);
     assert!(again.contains("already"), "{again}");
     must(&mut board, "rubus undo --yes", LONG);

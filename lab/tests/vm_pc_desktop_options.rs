@@ -21,10 +21,7 @@ fn a_card_moves_to_a_gpt_disk_with_a_swap_file_and_boot_files_and_back() {
     };
     let cache = Cache::of_this_machine();
     let kit = Kit::temporary(&cache, Board::Pc, &[UsbDisk::as_sold()]).unwrap();
-    let options = Options {
-        push: vec![rubus],
-        ..Options::default()
-    };
+    let options = Options { push: vec![rubus], ..Options::default() };
     let boot = || Session::boot_kit(&cache, &kit, &options).unwrap();
     let before = manifest(&kit.sd()).unwrap();
 

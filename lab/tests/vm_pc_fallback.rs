@@ -27,11 +27,7 @@ fn without_the_new_disk_the_card_starts_and_an_update_on_the_new_root_starts_it_
     let cache = Cache::of_this_machine();
     let kit = Kit::temporary(&cache, Board::Pc, &[UsbDisk::as_sold()]).unwrap();
     let boot = |kit: &Kit, without_usb| {
-        let options = Options {
-            push: vec![rubus.clone()],
-            without_usb,
-            ..Options::default()
-        };
+        let options = Options { push: vec![rubus.clone()], without_usb, ..Options::default() };
         Session::boot_kit(&cache, kit, &options).unwrap()
     };
     let before = manifest(&kit.sd()).unwrap();
@@ -112,29 +108,17 @@ fn says(board: &mut Session, script: &str, status: i32, words: &str) {
 fn is_on_the_card(board: &mut Session) {
     assert_eq!(root(board), OLD, "{}", board.console());
     let console = board.console();
-    assert!(
-        console.contains("rubus: this start is from the card: the disk"),
-        "{console}"
-    );
+    assert!(console.contains("rubus: this start is from the card: the disk"), "{console}");
     // The board's packages have made no groups, which `systemd-tmpfiles` says at every start.
     let failed = |line: &&str| line.contains("init: failed") && !line.contains("systemd-tmpfiles");
     assert_eq!(console.lines().find(failed), None, "{console}");
     let why = "(serial number 4C530001230914116022) did not answer within 60 s";
     let words = "This start is FROM THE OLD SYSTEM, because the disk";
-    for (command, status) in [
-        ("rubus status", 1),
-        ("rubus verify", 1),
-        ("rubus survey", 0),
-    ] {
+    for (command, status) in [("rubus status", 1), ("rubus verify", 1), ("rubus survey", 0)] {
         says(board, command, status, words);
         says(board, command, status, why);
     }
-    says(
-        board,
-        "cat /run/motd.d/rubus",
-        0,
-        "This board started from the card, because the disk",
-    );
+    says(board, "cat /run/motd.d/rubus", 0, "This board started from the card, because the disk");
     let mounts = must(board, "cat /proc/mounts", SOON);
     assert!(mounts.contains(" /boot/firmware vfat "), "{mounts}");
     let swaps = must(board, "cat /proc/swaps", SOON);

@@ -58,10 +58,7 @@ fn a_leftover_on_the_clusters_of_a_boot_file_is_not_removed_and_the_change_ends_
     let Some(rubus) = rubus_or_skip(TEST, Board::Pc) else {
         return;
     };
-    let options = Options {
-        push: vec![rubus],
-        ..Options::default()
-    };
+    let options = Options { push: vec![rubus], ..Options::default() };
     let mut board = Session::boot(&Cache::of_this_machine(), Board::Pc, &options).unwrap();
     let mut must = |script: &str| board.must(script, "root", SOON).unwrap();
     let before = must("cat /boot/firmware/config.txt");
@@ -72,19 +69,14 @@ fn a_leftover_on_the_clusters_of_a_boot_file_is_not_removed_and_the_change_ends_
 
     must(&format!("cp /boot/firmware/config.txt {LEFT}"));
     must("umount /boot/firmware");
-    must(&format!(
-        "cat >cross-link.pl <<'E'\n{CROSS_LINK}E\nperl cross-link.pl /dev/mmcblk0p1"
-    ));
+    must(&format!("cat >cross-link.pl <<'E'\n{CROSS_LINK}E\nperl cross-link.pl /dev/mmcblk0p1"));
     must("mount /boot/firmware");
     let undone = board.run("rubus undo --yes", "root", SOON).unwrap();
     let said = format!("{} {}", undone.text(), undone.complaint_text());
     let said = said.split_whitespace().collect::<Vec<_>>().join(" ");
     println!("{said}");
     assert_eq!(undone.status, 5, "{said}");
-    for words in [
-        "config.txt would lose its contents",
-        "fsck.vfat -a /dev/mmcblk0p1",
-    ] {
+    for words in ["config.txt would lose its contents", "fsck.vfat -a /dev/mmcblk0p1"] {
         assert!(said.contains(words), "{said}");
     }
     let mut must = |script: &str| board.must(script, "root", SOON).unwrap();

@@ -34,10 +34,7 @@ fn a_disk_that_fails_in_the_middle_costs_nothing_on_the_card() {
     let cache = Cache::of_this_machine();
     let small = UsbDisk::blank(1, SMALL_BYTES).on_bus(1);
     let kit = Kit::temporary(&cache, Board::Pc, &[UsbDisk::as_sold(), small]).unwrap();
-    let options = Options {
-        push: vec![rubus],
-        ..Options::default()
-    };
+    let options = Options { push: vec![rubus], ..Options::default() };
     let boot = || Session::boot_kit(&cache, &kit, &options).unwrap();
     let before = manifest(&kit.sd()).unwrap();
     let begun = Instant::now();
@@ -60,10 +57,7 @@ fn a_disk_that_fails_in_the_middle_costs_nothing_on_the_card() {
     let mut again = boot();
     told("booted again");
     assert_eq!(root(&mut again), "ext4 ");
-    assert_eq!(
-        must(&mut again, "rubus resume", SOON),
-        "Nothing was interrupted.\n"
-    );
+    assert_eq!(must(&mut again, "rubus resume", SOON), "Nothing was interrupted.\n");
     again.switch_off().unwrap();
     let lost = differences(&before, &manifest(&kit.sd()).unwrap(), MAY_DIFFER);
     assert!(lost.is_empty(), "on the card:\n{}", lost.join("\n"));
@@ -96,11 +90,7 @@ fn the_target_gets_full(board: &mut Session) {
         apply(&usb)
     );
     let ended = board.run(&script, "root", LONG).unwrap();
-    is_put_back(
-        board,
-        &ended,
-        &["No space left on device", "take a larger one"],
-    );
+    is_put_back(board, &ended, &["No space left on device", "take a larger one"]);
 }
 
 fn the_disk_answers_with_errors(board: &mut Session) {
@@ -167,10 +157,7 @@ fn apply(usb: &str) -> String {
 /// It says what failed and why, it is undone, and the journal says so too.
 fn is_put_back(board: &mut Session, ended: &Outcome, says: &[&str]) {
     let said = ended.text();
-    let tail: Vec<&str> = said
-        .lines()
-        .filter(|line| line.starts_with("rubus:"))
-        .collect();
+    let tail: Vec<&str> = said.lines().filter(|line| line.starts_with("rubus:")).collect();
     println!("{}", tail.join("\n"));
     assert_eq!(ended.status, 4, "{said}");
     assert!(said.contains("everything is as it was before"), "{said}");
@@ -185,10 +172,7 @@ fn is_put_back(board: &mut Session, ended: &Outcome, says: &[&str]) {
 fn is_as_before(board: &mut Session) -> String {
     let status = must(board, "rubus status", SOON);
     let last = status.lines().rfind(|line| line.contains("-desktop "));
-    assert!(
-        last.is_some_and(|line| line.ends_with("undone")),
-        "{status}"
-    );
+    assert!(last.is_some_and(|line| line.ends_with("undone")), "{status}");
     assert_eq!(root(board), "ext4 ");
     let mounts = must(board, "cat /proc/mounts", SOON);
     assert!(!mounts.contains("/run/rubus"), "{mounts}");

@@ -31,10 +31,7 @@ fn run(arguments: &str, at_least: usize) {
         Ok(path) => path,
         Err(error) => return skip(TEST, &format!("{error:#}")),
     };
-    let options = Options {
-        push: vec![cases],
-        ..Options::default()
-    };
+    let options = Options { push: vec![cases], ..Options::default() };
     let mut board = Session::boot(&Cache::of_this_machine(), Board::Pc, &options).unwrap();
     let command = format!("guard_cases {arguments}");
     let outcome = board.run(&command, "root", LIMIT).unwrap();

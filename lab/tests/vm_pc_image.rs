@@ -50,23 +50,15 @@ fn a_new_image_starts_the_board_from_btrfs() {
     fs::rename(&new, &card).unwrap();
     let file = fs::OpenOptions::new().write(true).open(&card).unwrap();
     file.set_len(CARD_BYTES).unwrap();
-    let options = Options {
-        push: vec![rubus],
-        ..Options::default()
-    };
+    let options = Options { push: vec![rubus], ..Options::default() };
     let mut board = Session::boot_kit(&cache, &kit, &options).unwrap();
     let mut must = |script: &str| board.must(script, "root", SOON).unwrap();
     let mounts = must("cat /proc/mounts");
-    let root = mounts
-        .lines()
-        .rfind(|line| line.split(' ').nth(1) == Some("/"));
+    let root = mounts.lines().rfind(|line| line.split(' ').nth(1) == Some("/"));
     let root = root.unwrap_or_default().to_string();
     assert!(root.starts_with("/dev/mmcblk0p2 / btrfs"), "{mounts}");
     assert!(root.contains("compress=zstd:1"), "{mounts}");
-    assert!(
-        mounts.contains("/dev/mmcblk0p1 /boot/firmware vfat"),
-        "{mounts}"
-    );
+    assert!(mounts.contains("/dev/mmcblk0p1 /boot/firmware vfat"), "{mounts}");
     let swaps = must("cat /proc/swaps");
     assert!(swaps.contains("/swap/swapfile"), "{swaps}");
     assert!(!swaps.contains("/var/swap"), "{swaps}");
@@ -85,9 +77,7 @@ fn rubus_or_nothing() -> Option<PathBuf> {
         skip(TEST, &missing.join(", "));
         return None;
     }
-    can_boot(TEST, Board::Pc)
-        .then(|| rubus_or_skip(TEST, Board::Pc))
-        .flatten()
+    can_boot(TEST, Board::Pc).then(|| rubus_or_skip(TEST, Board::Pc)).flatten()
 }
 
 #[test]
@@ -107,17 +97,11 @@ fn an_image_that_cannot_be_made_whole_leaves_nothing() {
         let bytes = room.free_bytes().unwrap() - (16 << 20);
         let filling = room.path().join("filling").display().to_string();
         let mut fallocate = Command::new("fallocate");
-        let filled = fallocate
-            .args(["-l", &bytes.to_string(), &filling])
-            .status();
+        let filled = fallocate.args(["-l", &bytes.to_string(), &filling]).status();
         assert!(filled.unwrap().success());
     });
     assert_given_up(&failed, &new);
-    assert!(
-        failed.1.contains("is full, and the image takes up to 2."),
-        "{}",
-        failed.1
-    );
+    assert!(failed.1.contains("is full, and the image takes up to 2."), "{}", failed.1);
     fs::remove_file(room.path().join("filling")).unwrap();
     assert_eq!(sum(&card), before, "the image that was only to be read");
     assert_nothing_is_attached(&kit);
@@ -145,11 +129,8 @@ fn make_disturbed(
     line: &str,
     disturb: impl FnOnce(),
 ) -> (Option<i32>, String) {
-    let mut making = command(rubus, card, new)
-        .stdout(Stdio::null())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
+    let mut making =
+        command(rubus, card, new).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
     let mut disturb = Some(disturb);
     let mut said = String::new();
     for one in BufReader::new(making.stderr.take().unwrap()).lines() {
@@ -169,10 +150,7 @@ fn assert_given_up((status, said): &(Option<i32>, String), new: &Path) {
     assert_eq!(*status, Some(4), "{said}");
     assert_eq!(said.matches(") failed: ").count(), 1, "{said}");
     assert!(said.contains("giving the new image up"), "{said}");
-    assert!(
-        said.contains("was not made, and nothing of it is left"),
-        "{said}"
-    );
+    assert!(said.contains("was not made, and nothing of it is left"), "{said}");
     assert!(!new.exists());
     assert!(!new.with_extension("img.unfinished").exists());
 }
@@ -184,14 +162,7 @@ fn make(rubus: &Path, card: &Path, new: &Path) -> Output {
 fn command(rubus: &Path, card: &Path, new: &Path) -> Command {
     let mut command = Command::new(rubus);
     command
-        .args([
-            "apply",
-            "desktop",
-            "compress=zstd:1",
-            "swap-size=256M",
-            "--yes",
-            "--image",
-        ])
+        .args(["apply", "desktop", "compress=zstd:1", "swap-size=256M", "--yes", "--image"])
         .arg(card)
         .arg("--to")
         .arg(new);

@@ -67,10 +67,7 @@ fn limits_hold_from_one_moment_to_the_next(board: &mut Session) {
          2>/dev/null; echo $(($(cut -d. -f1 /proc/uptime) - t))"
     );
     let seconds = |board: &mut Session| must(board, &write).trim().parse::<u64>().unwrap();
-    let slow = Throttle {
-        bytes_per_second: MIB,
-        operations_per_second: 0,
-    };
+    let slow = Throttle { bytes_per_second: MIB, operations_per_second: 0 };
     board.throttle_usb(1, Some(slow)).unwrap();
     assert!(seconds(board) >= 3);
     board.throttle_usb(1, None).unwrap();
@@ -89,10 +86,7 @@ fn a_disk_fails_and_is_mended(board: &mut Session) {
     board.break_usb(1, Some(Fault::Writes)).unwrap();
     let failed = write(board, 0);
     assert_ne!(failed.status, 0);
-    assert!(
-        failed.complaint_text().contains("Input/output error"),
-        "{failed:?}"
-    );
+    assert!(failed.complaint_text().contains("Input/output error"), "{failed:?}");
     let read = format!("dd if={disk} of=/dev/null bs=4k count=1 iflag=direct");
     must(board, &read);
     let spot = Fault::Spot { offset_bytes: 8192 };
@@ -105,10 +99,7 @@ fn a_disk_fails_and_is_mended(board: &mut Session) {
 
 fn a_disk_is_pulled_out_and_put_back(board: &mut Session) {
     board.unplug_usb(1).unwrap();
-    must(
-        board,
-        "udevadm settle; [ $(lsblk -dno NAME | grep -c ^sd) = 1 ]",
-    );
+    must(board, "udevadm settle; [ $(lsblk -dno NAME | grep -c ^sd) = 1 ]");
     let gone = board.usb_device(1).unwrap_err().to_string();
     assert!(gone.contains("4C530001230914116023"), "{gone}");
     board.plug_usb(1).unwrap();

@@ -26,10 +26,7 @@ const TWIN: usize = 1;
 const PARTITION: usize = 0;
 const FORMAT: usize = 1;
 /// Dividing the disk and making a filesystem take some seconds each at this rate.
-const SLOW: Throttle = Throttle {
-    bytes_per_second: 500_000,
-    operations_per_second: 0,
-};
+const SLOW: Throttle = Throttle { bytes_per_second: 500_000, operations_per_second: 0 };
 
 #[test]
 fn a_disk_that_is_pulled_out_while_a_filesystem_is_made_costs_nothing() {
@@ -116,10 +113,8 @@ fn a_twin_with_the_same_serial_number_is_not_written_to() {
 /// On a blank twin nothing would be lost. But it is not the disk that was named, which may hold a part of the change.
 #[test]
 fn a_blank_twin_is_not_written_to_without_asking() {
-    let Some(lab) = Lab::of(UsbDisk {
-        serial: SAME_NUMBER.into(),
-        ..UsbDisk::blank(0, 1 << 30)
-    }) else {
+    let Some(lab) = Lab::of(UsbDisk { serial: SAME_NUMBER.into(), ..UsbDisk::blank(0, 1 << 30) })
+    else {
         return;
     };
     let mut board = lab.boot();
@@ -139,10 +134,7 @@ fn a_blank_twin_is_not_written_to_without_asking() {
     unplug(&mut board, NAMED);
     let asked = refused(&mut board, "rubus resume").expect("it may be another disk");
     println!("{asked}");
-    for words in [
-        "is blank, and the machine was restarted",
-        "plug in the one that was meant",
-    ] {
+    for words in ["is blank, and the machine was restarted", "plug in the one that was meant"] {
         assert!(asked.contains(words), "'{words}' in: {asked}");
     }
     lab.twin_is_untouched();
@@ -221,10 +213,7 @@ struct Lab {
 
 impl Lab {
     fn new(serial: &str) -> Option<Self> {
-        Self::of(UsbDisk {
-            serial: serial.into(),
-            ..UsbDisk::as_sold()
-        })
+        Self::of(UsbDisk { serial: serial.into(), ..UsbDisk::as_sold() })
     }
 
     fn of(disk: UsbDisk) -> Option<Self> {
@@ -235,16 +224,8 @@ impl Lab {
         let cache = Cache::of_this_machine();
         let kit = Kit::temporary(&cache, Board::Pc, &[disk.clone(), disk]).unwrap();
         let as_bought = kit.temporary_copy(&cache).unwrap();
-        let options = Options {
-            push: vec![rubus],
-            ..Options::default()
-        };
-        Some(Self {
-            cache,
-            kit,
-            as_bought,
-            options,
-        })
+        let options = Options { push: vec![rubus], ..Options::default() };
+        Some(Self { cache, kit, as_bought, options })
     }
 
     fn boot(&self) -> Session {
@@ -326,12 +307,8 @@ fn words(ended: &Outcome) -> String {
 
 /// The option that a refusal names.
 fn confirmation(said: &str) -> String {
-    let option = said
-        .split(' ')
-        .find(|word| word.starts_with("--i-will-lose-everything-on="));
-    option
-        .unwrap_or_else(|| panic!("no option in: {said}"))
-        .to_owned()
+    let option = said.split(' ').find(|word| word.starts_with("--i-will-lose-everything-on="));
+    option.unwrap_or_else(|| panic!("no option in: {said}")).to_owned()
 }
 
 /// The board's name of a disk, by the port that it is plugged into: nothing else tells twins apart.
@@ -361,12 +338,7 @@ fn plug_in_alone(board: &mut Session, number: usize, other: usize) {
 /// program runs that makes it. Then the board does something.
 fn interrupted(board: &mut Session, apply: &Apply, step: usize, act: &str) {
     board.throttle_usb(NAMED, Some(SLOW)).unwrap();
-    let Apply {
-        recipe,
-        script,
-        maker,
-        ..
-    } = apply;
+    let Apply { recipe, script, maker, .. } = apply;
     let wait = |is_there: &str, then: &str| {
         format!("until {is_there}; do kill -0 $apply || break; sleep 0.1; done; echo {then}")
     };
@@ -408,11 +380,7 @@ fn pulled_out(board: &mut Session, apply: &Apply) -> String {
     let said = words(&ended);
     println!("{said}");
     assert_eq!(ended.status, 4, "{said}");
-    for words in [
-        "step 2 of",
-        "fails or was pulled out",
-        "everything is as it was before",
-    ] {
+    for words in ["step 2 of", "fails or was pulled out", "everything is as it was before"] {
         assert!(said.contains(words), "'{words}' in: {said}");
     }
     let status = is_undone(board);
@@ -420,10 +388,7 @@ fn pulled_out(board: &mut Session, apply: &Apply) -> String {
     board.throttle_usb(NAMED, None).unwrap();
     board.plug_usb(NAMED).unwrap();
     device(board, NAMED);
-    assert_eq!(
-        must(board, "rubus resume", SOON),
-        "Nothing was interrupted.\n"
-    );
+    assert_eq!(must(board, "rubus resume", SOON), "Nothing was interrupted.\n");
     said
 }
 
@@ -507,10 +472,7 @@ fn gone_on_with_the_right_disk(board: &mut Session, resume: &str) {
     must(board, resume, LONG);
     let status = must(board, "rubus status", SOON);
     let last = status.lines().rfind(|line| line.contains("-format "));
-    assert!(
-        last.is_some_and(|line| line.ends_with("applied")),
-        "{status}"
-    );
+    assert!(last.is_some_and(|line| line.ends_with("applied")), "{status}");
     let device = device(board, NAMED);
     let kind = format!("blkid -p -o value -s TYPE {device}1");
     assert_eq!(must(board, &kind, SOON), "ext4\n");
@@ -527,10 +489,7 @@ fn is_undone(board: &mut Session) -> String {
     let status = must(board, "rubus status", SOON);
     let names = |line: &&str| line.contains("-desktop ") || line.contains("-format ");
     let last = status.lines().rfind(names);
-    assert!(
-        last.is_some_and(|line| line.ends_with("undone")),
-        "{status}"
-    );
+    assert!(last.is_some_and(|line| line.ends_with("undone")), "{status}");
     assert_eq!(root(board), "ext4 ");
     let mounts = must(board, "cat /proc/mounts", SOON);
     assert!(!mounts.contains("/run/rubus"), "{mounts}");

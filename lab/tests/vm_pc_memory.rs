@@ -55,10 +55,7 @@ fn a_machine_without_memory_groups_is_measured_as_a_whole_when_asked() {
     board.must(make, "root", SOON).unwrap();
     let with = measured(&mut board, "--max-working-set 1.4");
     let (carries, _) = carried(&with);
-    assert!(
-        carries > within + 0.3,
-        "{within}, with zram {carries}: {with}"
-    );
+    assert!(carries > within + 0.3, "{within}, with zram {carries}: {with}");
     let ratio = with["memory"]["pressure"][0]["measured_ratio"].as_f64();
     let ratio = ratio.expect("the pool was used");
     assert!((2.3..3.05).contains(&ratio), "{ratio}: {with}");

@@ -73,9 +73,7 @@ fn command_of_nbdkit(directory: &Path, port: u16, identity: Option<&str>) -> Com
     command.arg("file").arg(directory.join("image"));
     if let Some(boot) = identity {
         let export = "export=33333333-0000-4000-8000-000000000003";
-        command.arg(format!(
-            "exportdesc=fixed:a test [rubus {boot} {export} generation=0 sync=0]"
-        ));
+        command.arg(format!("exportdesc=fixed:a test [rubus {boot} {export} generation=0 sync=0]"));
     }
     command
 }
@@ -188,11 +186,8 @@ fn end_writer(board: &mut Session) -> u64 {
 
 /// Every number is in the file, as the server's side has it.
 fn log_is_whole(image: &Path, last: u64) {
-    let output = Command::new("/usr/sbin/debugfs")
-        .args(["-R", "cat /log"])
-        .arg(image)
-        .output()
-        .unwrap();
+    let output =
+        Command::new("/usr/sbin/debugfs").args(["-R", "cat /log"]).arg(image).output().unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
     let expected: String = (1..=last).map(|n| format!("{n}\n")).collect();
     assert_eq!(text, expected);
@@ -235,17 +230,11 @@ fn another_disk_is_refused_and_a_recipe_attaches_at_each_boot() {
 
 /// What the kernel says of a device with a partition that is attached; in use is one that somebody, udev or another, has open just
 /// then, and `rubus attach` tries again.
-const ATTACHING: [&str; 3] = [
-    "nbd0: detected capacity change from 0",
-    "nbd0: p1",
-    "nbd: nbd0 already in use",
-];
+const ATTACHING: [&str; 3] =
+    ["nbd0: detected capacity change from 0", "nbd0: p1", "nbd: nbd0 already in use"];
 /// What it says of one that is detached, as `docs/nbd-attach.md` has it.
-const DETACHING: [&str; 3] = [
-    "NBD_DISCONNECT",
-    "Disconnected due to user request.",
-    "shutting down sockets",
-];
+const DETACHING: [&str; 3] =
+    ["NBD_DISCONNECT", "Disconnected due to user request.", "shutting down sockets"];
 
 #[test]
 fn a_disk_is_detached_whatever_others_do() {
@@ -291,14 +280,10 @@ fn detaching_behind_writes_alarms_nobody(board: &mut Session) {
         );
         let known = || ATTACHING.iter().chain(&DETACHING);
         let lines = said.lines().filter(|line| line.contains("nbd0"));
-        let alarming: Vec<&str> = lines
-            .filter(|line| !known().any(|words| line.contains(words)))
-            .collect();
+        let alarming: Vec<&str> =
+            lines.filter(|line| !known().any(|words| line.contains(words))).collect();
         assert_eq!(said.matches(DETACHING[0]).count(), 5, "{said}");
-        assert!(
-            alarming.is_empty(),
-            "{alarming:#?} with {looking:?}:\n{said}"
-        );
+        assert!(alarming.is_empty(), "{alarming:#?} with {looking:?}:\n{said}");
     }
 }
 
@@ -388,10 +373,7 @@ fn lines_at(image: &Path, offset: u64) -> Vec<String> {
 
 /// A board with a network, where all that is needed is there.
 fn board() -> Option<Session> {
-    let needs = [
-        Need::Program("nbdkit", "nbdkit"),
-        Need::Program("debugfs", "e2fsprogs"),
-    ];
+    let needs = [Need::Program("nbdkit", "nbdkit"), Need::Program("debugfs", "e2fsprogs")];
     if !can_boot(TEST, Board::Pc) || !crate::common::can_run(TEST, &needs) {
         return None;
     }
@@ -414,17 +396,10 @@ fn a_filesystem_works_and_is_guarded(board: &mut Session) {
     let said = must(board, &format!("rubus attach {}", server.address()));
     assert!(said.starts_with("/dev/nbd0 is nbd://"), "{said}");
     assert!(said.contains("does not say which disk"), "{said}");
-    let again = must(
-        board,
-        &format!("rubus attach {} /dev/nbd0", server.address()),
-    );
+    let again = must(board, &format!("rubus attach {} /dev/nbd0", server.address()));
     assert!(again.contains("already"), "{again}");
     let taken = board
-        .run(
-            &format!("rubus attach {}other /dev/nbd0", server.address()),
-            "root",
-            SOON,
-        )
+        .run(&format!("rubus attach {}other /dev/nbd0", server.address()), "root", SOON)
         .unwrap();
     assert_eq!(taken.status, 2, "{}", taken.complaint_text());
     assert!(taken.complaint_text().contains("is attached already"));
@@ -438,15 +413,9 @@ fn a_filesystem_works_and_is_guarded(board: &mut Session) {
     assert_eq!(board.run("rubus detach", "root", SOON).unwrap().status, 3);
     must(board, "swapoff /dev/nbd0 && rubus detach /dev/nbd0");
     assert_eq!(must(board, "cat /sys/block/nbd0/size").trim(), "0");
-    assert_eq!(
-        must(board, "pgrep -f rubus-attach || echo none").trim(),
-        "none"
-    );
+    assert_eq!(must(board, "pgrep -f rubus-attach || echo none").trim(), "none");
 
-    must(
-        board,
-        &format!("rubus attach --read-only {} /dev/nbd7", server.address()),
-    );
+    must(board, &format!("rubus attach --read-only {} /dev/nbd7", server.address()));
     let written = board.run("dd if=/dev/zero of=/dev/nbd7 count=1", "root", SOON);
     assert_ne!(written.unwrap().status, 0);
     must(board, "rubus detach");
@@ -501,11 +470,7 @@ fn no_write_fails_or_is_lost(board: &mut Session) {
     pause(5);
     board.plug_network(true).unwrap();
     let last = end_writer(board);
-    assert_eq!(
-        attached(board, "replaced"),
-        before + CONNECTIONS,
-        "the connections have held"
-    );
+    assert_eq!(attached(board, "replaced"), before + CONNECTIONS, "the connections have held");
     must(board, "rm -f /mnt/log && sync");
     must(board, WRITER);
     board.plug_network(false).unwrap();
@@ -513,10 +478,7 @@ fn no_write_fails_or_is_lost(board: &mut Session) {
     pause(60);
     board.plug_network(true).unwrap();
     let cut = end_writer(board);
-    must(
-        board,
-        "umount /mnt && fsck.ext4 -fn /dev/nbd0 && rubus detach",
-    );
+    must(board, "umount /mnt && fsck.ext4 -fn /dev/nbd0 && rubus detach");
     log_is_whole(&server.image(), cut);
     println!("numbers written: {killed}, {last}, {cut}");
 }
@@ -573,10 +535,7 @@ fn four_connections_come_back_from_a_frozen_server(board: &mut Session) {
     let last = end_writer(board);
     assert_eq!(attached(board, "replaced"), before + 4);
     assert_eq!(attached(board, "alive"), 4);
-    must(
-        board,
-        "umount /mnt && fsck.ext4 -fn /dev/nbd0 && rubus detach",
-    );
+    must(board, "umount /mnt && fsck.ext4 -fn /dev/nbd0 && rubus detach");
     log_is_whole(&server.image(), last);
 }
 
@@ -595,10 +554,7 @@ fn another_disk_is_refused(board: &mut Session) {
     );
     server.kill();
     server.come_back_as(&Program::Nbdkit(Some(OTHER_BOOT.into())));
-    must(
-        board,
-        "dd if=/dev/nbd0 of=/dev/null bs=64k count=1 iflag=direct status=none",
-    );
+    must(board, "dd if=/dev/nbd0 of=/dev/null bs=64k count=1 iflag=direct status=none");
     assert_eq!(attached(board, "replaced"), 1);
     let identity = attached(board, "identity").to_string();
     assert!(identity.contains(OTHER_BOOT), "{identity}");
@@ -665,22 +621,14 @@ fn the_recipe_attaches_and_mounts(board: &mut Session) {
     let said = must(board, &apply);
     assert!(said.contains("is applied"), "{said}");
     must(board, "echo kept >/mnt/network/file && rubus verify");
-    let unit = must(
-        board,
-        "cat /etc/systemd/system/rubus-nbd1.service /etc/fstab",
-    );
+    let unit = must(board, "cat /etc/systemd/system/rubus-nbd1.service /etc/fstab");
     assert!(unit.contains(&format!("ExecStart=/usr/local/bin/rubus attach {address} ")));
     assert!(unit.contains("x-systemd.requires=rubus-nbd1.service"));
     let again = must(board, &apply);
     assert!(!again.contains("is applied"), "{again}");
     must(board, "rubus undo --yes");
-    let left = must(
-        board,
-        "findmnt /mnt/network; rubus attach; ls /etc/systemd/system; cat /etc/fstab",
-    );
+    let left =
+        must(board, "findmnt /mnt/network; rubus attach; ls /etc/systemd/system; cat /etc/fstab");
     assert!(left.contains("Nothing is attached"), "{left}");
-    assert!(
-        !left.contains("nbd1") && !left.contains("network"),
-        "{left}"
-    );
+    assert!(!left.contains("nbd1") && !left.contains("network"), "{left}");
 }

@@ -76,9 +76,7 @@ fn nothing_acknowledged_is_missing_under_the_kernels_client() {
         tally.count(event, &outcome);
         rig.next_life(&outcome);
     }
-    report(&format!(
-        "{rounds} rounds from seed {seed} under the kernel's client: {tally:?}"
-    ));
+    report(&format!("{rounds} rounds from seed {seed} under the kernel's client: {tally:?}"));
     if rounds >= USUAL_ROUNDS {
         assert!(tally.went_on > 0 && tally.given_up > 0, "{tally:?}");
     }
@@ -347,10 +345,9 @@ impl Rig {
                 self.pause(1000);
                 self.machine.come_back();
             }
-            Event::Rebooted {
-                is_silent,
-                is_stop_asked,
-            } => return self.reboot(is_silent, is_stop_asked),
+            Event::Rebooted { is_silent, is_stop_asked } => {
+                return self.reboot(is_silent, is_stop_asked);
+            }
             Event::RebootedWhenDurable => {
                 self.stop_writers();
                 self.wait_until_durable();

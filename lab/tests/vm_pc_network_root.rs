@@ -28,11 +28,7 @@ fn a_root_on_the_network_outlives_its_server_and_the_card_stands_in() {
     };
     let cache = Cache::of_this_machine();
     let kit = Kit::temporary(&cache, Board::Pc, &[]).unwrap();
-    let options = Options {
-        push: vec![rubus],
-        network: true,
-        ..Options::default()
-    };
+    let options = Options { push: vec![rubus], network: true, ..Options::default() };
     let boot = || Session::boot_kit(&cache, &kit, &options).unwrap();
     let before = manifest(&kit.sd()).unwrap();
     let address = server.address();
@@ -72,16 +68,8 @@ fn a_root_on_the_network_outlives_its_server_and_the_card_stands_in() {
 /// Without an attached disk there is no plan; what is on the export is given away by its address only.
 fn what_is_missing_or_held_is_refused(board: &mut Session, address: &str) {
     for (script, status, says) in [
-        (
-            "rubus apply network-root --yes".to_owned(),
-            1,
-            "it is not attached",
-        ),
-        (
-            format!("rubus attach {address} /dev/nbd0 && rubus apply network-root --yes"),
-            3,
-            address,
-        ),
+        ("rubus apply network-root --yes".to_owned(), 1, "it is not attached"),
+        (format!("rubus attach {address} /dev/nbd0 && rubus apply network-root --yes"), 3, address),
         (
             "rubus apply network-root --yes --i-will-lose-everything-on=/dev/nbd0".to_owned(),
             3,

@@ -47,13 +47,8 @@ fn completions_are_polled_for_where_the_device_has_poll_queues() {
         board.must(&make, "root", SOON).unwrap();
     }
 
-    let refused = board
-        .run(
-            "rubus bench /dev/interrupts --read-only --hipri",
-            "root",
-            LONG,
-        )
-        .unwrap();
+    let refused =
+        board.run("rubus bench /dev/interrupts --read-only --hipri", "root", LONG).unwrap();
     let said = format!("{}\n{}", refused.text(), refused.complaint_text());
     assert_ne!(refused.status, 0, "{said}");
     assert!(said.contains("poll queues"), "{said}");
@@ -72,17 +67,10 @@ fn completions_are_polled_for_where_the_device_has_poll_queues() {
         .iter()
         .map(|result| result["operations"].as_f64().unwrap())
         .sum();
-    let counted = board.must(
-        "awk '{ print $1 + $2 }' /sys/block/polled/stat",
-        "root",
-        SOON,
-    );
+    let counted = board.must("awk '{ print $1 + $2 }' /sys/block/polled/stat", "root", SOON);
     let counted: f64 = counted.unwrap().trim().parse().unwrap();
     // Each job has a warm-up and one read that was tried; large reads may be cut.
-    assert!(
-        counted >= measured && measured > 0.0,
-        "{counted} {measured}"
-    );
+    assert!(counted >= measured && measured > 0.0, "{counted} {measured}");
 }
 
 /// The suite `quick`, reads only, as JSON.
@@ -96,9 +84,7 @@ fn reads(board: &mut Session, name: &str, options: &str) -> Value {
 
 fn one_by_one(run: &Value) -> Value {
     let results = run["results"].as_array().unwrap();
-    let mut found = results
-        .iter()
-        .filter(|result| result["job"] == "random-read");
+    let mut found = results.iter().filter(|result| result["job"] == "random-read");
     found.next().unwrap().clone()
 }
 

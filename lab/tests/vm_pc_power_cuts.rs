@@ -62,18 +62,13 @@ fn a_move_to_a_usb_disk_survives_power_cuts_on_the_way_there_and_back() {
         assert_eq!(records, 2, "{way:?}");
     }
     let from_disk = |row: &Row| row.booted.ends_with("btrfs");
-    assert!(
-        rows.iter()
-            .any(|row| from_disk(row) && row.ended == "rubus undo")
-    );
+    assert!(rows.iter().any(|row| from_disk(row) && row.ended == "rubus undo"));
 }
 
 /// Runs a campaign, of which every cut must have ended well.
 fn all_good(campaign: &Campaign) -> Vec<Row> {
     let mut show = |row: &Row| println!("{}", line(row));
-    let rows = run(&Cache::of_this_machine(), campaign, &mut show)
-        .unwrap()
-        .rows;
+    let rows = run(&Cache::of_this_machine(), campaign, &mut show).unwrap().rows;
     let bad = rows.iter().filter(|row| !row.wrong.is_empty()).map(line);
     let bad: Vec<String> = bad.collect();
     assert!(bad.is_empty(), "{}", bad.join("\n"));
@@ -82,9 +77,7 @@ fn all_good(campaign: &Campaign) -> Vec<Row> {
 
 /// How many cuts there were on this way at such moments.
 fn cuts(rows: &[Row], way: Way, is_such: fn(&Moment) -> bool) -> usize {
-    rows.iter()
-        .filter(|row| row.way == way && is_such(&row.moment))
-        .count()
+    rows.iter().filter(|row| row.way == way && is_such(&row.moment)).count()
 }
 
 /// A file of the boot partition is changed, and another one gets a name that is new.

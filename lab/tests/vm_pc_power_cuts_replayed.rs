@@ -63,23 +63,14 @@ fn all_good(change: &[&str], prepare: &str) {
     let cache = Cache::of_this_machine();
     let place = cache.work_directory().unwrap();
     record(&cache, &campaign, place.path()).unwrap();
-    let draw = Draw {
-        cuts: CUTS,
-        only: None,
-        board_each: 0,
-        looks_only: false,
-        seed,
-    };
+    let draw = Draw { cuts: CUTS, only: None, board_each: 0, looks_only: false, seed };
     let mut show = |row: &Row| println!("{}", line(row));
     let rows = replay::run(&cache, &campaign, place.path(), draw, &mut show).unwrap();
     let bad = rows.iter().filter(|row| !row.wrong.is_empty()).map(line);
     let bad: Vec<String> = bad.collect();
     assert!(bad.is_empty(), "{}", bad.join("\n"));
     assert_eq!(rows.len(), CUTS);
-    assert!(
-        rows.iter().any(|row| !row.unflushed.is_empty()),
-        "no cut lost anything"
-    );
+    assert!(rows.iter().any(|row| !row.unflushed.is_empty()), "no cut lost anything");
 }
 
 /// A number as it stands, or one of the beginning of a hash; 1 for neither.

@@ -35,18 +35,13 @@ fn an_array_gives_what_was_predicted_on_one_bus_and_on_two() {
     let Some(rubus) = rubus_or_skip(TEST, Board::Pc) else {
         return;
     };
-    let rate = Throttle {
-        bytes_per_second: RATE,
-        operations_per_second: 0,
-    };
+    let rate = Throttle { bytes_per_second: RATE, operations_per_second: 0 };
     let mut board = RaidBoard::boot(&Cache::of_this_machine(), rubus).unwrap();
     board.limit(Some(rate), Some(rate)).unwrap();
 
     // What two disks share shows only when both are at work.
     let both = board.nodes(&[0, 1]).join(" ");
-    board
-        .must(&format!("rubus bench {both} --together --quiet"))
-        .unwrap();
+    board.must(&format!("rubus bench {both} --together --quiet")).unwrap();
     let one = array(&mut board, "one bus", [0, 1]);
     // Nothing is known to be shared: the speeds of both, added.
     for disk in board.nodes(&[0, 2]) {
@@ -76,20 +71,14 @@ fn an_array_gives_what_was_predicted_on_one_bus_and_on_two() {
     }
     let gain = |row: &Row| row.predicted / row.one_disk;
     assert!((0.7..1.15).contains(&gain(&one)), "one bus: {}", gain(&one));
-    assert!(
-        (1.7..2.3).contains(&gain(&two)),
-        "two buses: {}",
-        gain(&two)
-    );
+    assert!((1.7..2.3).contains(&gain(&two)), "two buses: {}", gain(&two));
 }
 
 /// Plans the array, makes it, measures it, and takes it back.
 fn array(board: &mut RaidBoard, title: &'static str, disks: [usize; 2]) -> Row {
     let plan = board.plan(&disks).unwrap();
     let gains = plan["gains"].as_array().unwrap();
-    let reading = gains
-        .iter()
-        .find(|gain| gain["what"] == "reading large files");
+    let reading = gains.iter().find(|gain| gain["what"] == "reading large files");
     let reading = reading.unwrap_or_else(|| panic!("nothing is predicted: {plan:#}"));
     let risks = plan["risks"].to_string();
     let is_warned = risks.contains("No gain in reading large files");

@@ -35,10 +35,7 @@ struct Lab {
 impl Lab {
     fn boot(&self, kit: &Kit, tryboot: bool) -> anyhow::Result<Session> {
         let mut options = self.options.clone();
-        options.switches = Switches {
-            tryboot,
-            ..Switches::default()
-        };
+        options.switches = Switches { tryboot, ..Switches::default() };
         Session::boot_kit(&self.cache, kit, &options)
     }
 }
@@ -53,10 +50,7 @@ fn a_trial_that_comes_up_is_kept_and_one_that_fails_is_forgotten() {
     };
     let lab = Lab {
         cache: Cache::of_this_machine(),
-        options: Options {
-            push: vec![rubus],
-            ..Options::default()
-        },
+        options: Options { push: vec![rubus], ..Options::default() },
     };
     let kit = Kit::temporary(&lab.cache, Board::Pc, &[UsbDisk::as_sold()]).unwrap();
     let before = manifest(&kit.sd()).unwrap();
@@ -108,12 +102,7 @@ fn apply(board: &mut Session, serial: &str) {
     assert!(said.contains("sudo reboot '0 tryboot'"), "{said}");
     assert_eq!(root(board), "ext4", "the running system has changed");
     assert_eq!(status(board)["is_on_trial"], true);
-    says(
-        board,
-        "rubus status",
-        1,
-        "It waits for its trial: `sudo reboot '0 tryboot'`",
-    );
+    says(board, "rubus status", 1, "It waits for its trial: `sudo reboot '0 tryboot'`");
     says(board, "rubus verify", 1, "It waits for its trial");
     says(board, "rubus apply zswap --yes", 2, "waits for its trial");
 }
@@ -137,11 +126,7 @@ fn a_trial_fails(lab: &Lab, kit: &Kit, before: &Manifest) {
     assert_eq!(root(&mut old), "ext4");
     says(&mut old, "rubus status", 1, "runs the old system");
     says(&mut old, "rubus verify", 1, "runs the old system");
-    assert_eq!(
-        status(&mut old)["is_on_trial"],
-        true,
-        "a failed trial was kept"
-    );
+    assert_eq!(status(&mut old)["is_on_trial"], true, "a failed trial was kept");
     says(&mut old, "rubus undo --yes", 0, "is undone");
     old.switch_off().unwrap();
     nothing_is_lost(kit, before);
@@ -153,8 +138,7 @@ fn nothing_of_a_usual_start_has_changed(kit: &Kit, before: &Manifest) {
     let read = ["/config.txt", "/cmdline.txt", Board::Pc.initramfs_file()];
     for line in &changed {
         let ends = |name: &&str| {
-            line.split_whitespace()
-                .any(|word| word.trim_end_matches(':').ends_with(*name))
+            line.split_whitespace().any(|word| word.trim_end_matches(':').ends_with(*name))
         };
         assert!(!read.iter().any(ends), "{line}");
     }
@@ -188,12 +172,7 @@ fn a_trial_comes_up_and_is_kept(lab: &Lab, kit: &Kit) {
         "initramfs-rubus",
         Board::Pc.initramfs_file(),
     ];
-    assert!(
-        changed
-            .iter()
-            .all(|line| names.iter().any(|name| line.contains(name))),
-        "{changed:?}"
-    );
+    assert!(changed.iter().all(|line| names.iter().any(|name| line.contains(name))), "{changed:?}");
     assert_eq!(changed.len(), 6, "{changed:?}");
 
     let mut new = lab.boot(kit, false).unwrap();

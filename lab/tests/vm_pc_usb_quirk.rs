@@ -21,10 +21,7 @@ fn the_kernel_leaves_a_bridge_to_usb_storage_until_it_is_undone() {
     };
     let cache = Cache::of_this_machine();
     let kit = Kit::temporary(&cache, Board::Pc, &[UsbDisk::as_sold().with_uas()]).unwrap();
-    let options = Options {
-        push: vec![rubus],
-        ..Options::default()
-    };
+    let options = Options { push: vec![rubus], ..Options::default() };
     let boot = || Session::boot_kit(&cache, &kit, &options).unwrap();
     let before = manifest(&kit.sd()).unwrap();
 
@@ -42,23 +39,12 @@ fn the_kernel_leaves_a_bridge_to_usb_storage_until_it_is_undone() {
     board.switch_off().unwrap();
 
     // Of one that is not plugged in nothing is known.
-    let unplugged = Options {
-        without_usb: true,
-        ..options.clone()
-    };
+    let unplugged = Options { without_usb: true, ..options.clone() };
     let mut board = Session::boot_kit(&cache, &kit, &unplugged).unwrap();
-    let said = must(
-        &mut board,
-        "rubus apply usb-quirk bridge=46f4:0003 --yes",
-        LONG,
-    );
+    let said = must(&mut board, "rubus apply usb-quirk bridge=46f4:0003 --yes", LONG);
     assert!(said.contains("is applied"), "{said}");
     let verified = board.run("rubus verify", "root", SOON).unwrap();
-    assert!(
-        verified.text().contains("after the next start"),
-        "{}",
-        verified.text()
-    );
+    assert!(verified.text().contains("after the next start"), "{}", verified.text());
     board.switch_off().unwrap();
 
     // usb-storage cannot serve it either: real bridges speak both. That the kernel leaves it to usb-storage is what the recipe does.
@@ -74,10 +60,7 @@ fn the_kernel_leaves_a_bridge_to_usb_storage_until_it_is_undone() {
     let verified = board.run("rubus verify", "root", LONG).unwrap();
     let said = format!("{}\n{}", verified.text(), verified.complaint_text());
     println!("{said}");
-    assert_eq!(
-        verified.status, 1,
-        "the disk is not there, so nothing is proven: {said}"
-    );
+    assert_eq!(verified.status, 1, "the disk is not there, so nothing is proven: {said}");
     must(&mut board, "rubus undo --yes", SOON);
     board.switch_off().unwrap();
 

@@ -64,10 +64,7 @@ fn what_two_units_wrote_to_a_disk_is_told_to_within_5_percent() {
     let Some(rubus) = rubus_or_skip(TEST, Board::Pc) else {
         return;
     };
-    let options = Options {
-        push: vec![rubus],
-        ..Options::default()
-    };
+    let options = Options { push: vec![rubus], ..Options::default() };
     let mut board = Session::boot(&Cache::of_this_machine(), Board::Pc, &options).unwrap();
     let serial = UsbDisk::as_sold().serial;
     let script = SCRIPT.replace("THE_SERIAL", &serial);

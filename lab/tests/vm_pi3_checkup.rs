@@ -17,10 +17,7 @@ const LIMIT: Duration = Duration::from_secs(400);
 
 /// What the card lets through. Unlimited, it does about 6 MB/s on an emulated processor. Operations
 /// are not limited: the emulated card counts each block of 512 bytes as one.
-const CARD: Throttle = Throttle {
-    bytes_per_second: 2_000_000,
-    operations_per_second: 0,
-};
+const CARD: Throttle = Throttle { bytes_per_second: 2_000_000, operations_per_second: 0 };
 
 #[test]
 fn checkup_of_a_throttled_card() {
@@ -30,11 +27,7 @@ fn checkup_of_a_throttled_card() {
     let Some(rubus) = rubus_or_skip(TEST, Board::Pi3) else {
         return;
     };
-    let options = Options {
-        throttle_sd: Some(CARD),
-        push: vec![rubus],
-        ..Options::default()
-    };
+    let options = Options { throttle_sd: Some(CARD), push: vec![rubus], ..Options::default() };
     let mut board = Session::boot(&Cache::of_this_machine(), Board::Pi3, &options).unwrap();
     let free_before = free_bytes(&mut board);
 
@@ -47,24 +40,15 @@ fn checkup_of_a_throttled_card() {
         let rate = rate(&run, name);
         // Above the limit there is only the throttle's own bucket of a tenth of a second; far
         // below it, the emulated processor when it shares a busy machine.
-        assert!(
-            (400_000.0..=2_200_000.0).contains(&rate),
-            "{name}: {rate} bytes/s"
-        );
+        assert!((400_000.0..=2_200_000.0).contains(&rate), "{name}: {rate} bytes/s");
     }
     for job in jobs {
         let rate = job["bytes_per_second"]["value"].as_f64().unwrap();
         assert!(rate <= 2_300_000.0, "{}: {rate} bytes/s", job["job"]);
     }
     let written = run["bytes_written"].as_u64().unwrap();
-    assert!(
-        written > 0 && written <= free_before / 10,
-        "{written} of {free_before}"
-    );
-    assert_eq!(
-        run["machine"]["board"]["model"]["value"],
-        "Raspberry Pi 3 Model B"
-    );
+    assert!(written > 0 && written <= free_before / 10, "{written} of {free_before}");
+    assert_eq!(run["machine"]["board"]["model"]["value"], "Raspberry Pi 3 Model B");
 
     leaves_a_history_a_page_and_nothing_else(&mut board);
     board.switch_off().unwrap();
@@ -75,10 +59,7 @@ fn leaves_a_history_a_page_and_nothing_else(board: &mut Session) {
     assert!(history.contains("/home/pi"), "{history}");
     let files = board.must("find . -type f | sort", "pi", LIMIT).unwrap();
     for file in files.lines() {
-        assert!(
-            file.starts_with("./.local/share/rubus/"),
-            "left behind: {files}"
-        );
+        assert!(file.starts_with("./.local/share/rubus/"), "left behind: {files}");
     }
     assert!(files.contains(".html"), "no page: {files}");
 }

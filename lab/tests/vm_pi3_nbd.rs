@@ -19,10 +19,7 @@ const TEST: &str = "vm_pi3_nbd";
 const SOON: Duration = Duration::from_secs(300);
 
 /// What the card lets through while it is measured, in both directions together.
-const CARD: Throttle = Throttle {
-    bytes_per_second: 20_000,
-    operations_per_second: 0,
-};
+const CARD: Throttle = Throttle { bytes_per_second: 20_000, operations_per_second: 0 };
 
 /// The four jobs of tiobench, from fio's examples, as short as an emulated board wants them. Before them all of the file
 /// is written: what was never written would be read from nowhere.
@@ -95,11 +92,7 @@ fn the_network_disk_is_faster_than_a_card_that_is_slower_than_the_cable() {
         return;
     };
     let served = Served::new();
-    let options = Options {
-        push: vec![rubus],
-        network: true,
-        ..Options::default()
-    };
+    let options = Options { push: vec![rubus], network: true, ..Options::default() };
     let mut board = Session::boot(&Cache::of_this_machine(), Board::Pi3, &options).unwrap();
     let must = |board: &mut Session, script: &str| board.must(script, "root", SOON).unwrap();
     must(
@@ -128,10 +121,7 @@ fn the_network_disk_is_faster_than_a_card_that_is_slower_than_the_cable() {
     board.throttle_sd(None).unwrap();
     let status = format!("--server-status {HOST_ADDRESS}:{}", served.status_port);
     let network = bench(&mut board, "/mnt/network", &status);
-    must(
-        &mut board,
-        "umount /mnt/network && fsck.ext4 -fn /dev/nbd0 && rubus detach",
-    );
+    must(&mut board, "umount /mnt/network && fsck.ext4 -fn /dev/nbd0 && rubus detach");
     board.switch_off().unwrap();
 
     println!("{}", table(&card, &network));

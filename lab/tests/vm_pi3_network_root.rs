@@ -29,11 +29,7 @@ fn a_raspberry_pi_3_starts_from_the_network_and_from_its_card() {
         return;
     };
     let cache = Cache::of_this_machine();
-    let options = Options {
-        push: vec![rubus],
-        network: true,
-        ..Options::default()
-    };
+    let options = Options { push: vec![rubus], network: true, ..Options::default() };
     let Some(mut server) = Server::start(TEST) else {
         return;
     };

@@ -19,10 +19,7 @@ fn survey_of_a_raspberry_pi_3() {
     let Some(rubus) = rubus_or_skip(TEST, Board::Pi3) else {
         return;
     };
-    let options = Options {
-        push: vec![rubus],
-        ..Options::default()
-    };
+    let options = Options { push: vec![rubus], ..Options::default() };
     let mut board = Session::boot(&Cache::of_this_machine(), Board::Pi3, &options).unwrap();
 
     let live = survey(&mut board, "rubus survey --json", "root");
@@ -62,10 +59,8 @@ fn card_has_its_partitions_and_the_root(survey: &Value) {
     let card = disk(survey, "mmcblk0");
     assert_eq!(card["kind"], "disk");
     assert_eq!(card["size_bytes"]["value"], rubus_lab::image::SD_BYTES);
-    for (name, label, content) in [
-        ("mmcblk0p1", "bootfs", "vfat"),
-        ("mmcblk0p2", "rootfs", "ext4"),
-    ] {
+    for (name, label, content) in [("mmcblk0p1", "bootfs", "vfat"), ("mmcblk0p2", "rootfs", "ext4")]
+    {
         let partition = disk(survey, name);
         assert_eq!(partition["parent"], "mmcblk0");
         assert_eq!(partition["identity"]["label"], label);
@@ -74,10 +69,7 @@ fn card_has_its_partitions_and_the_root(survey: &Value) {
     let partuuid = format!("{:08x}-02", Board::Pi3.disk_id());
     assert_eq!(disk(survey, "mmcblk0p2")["identity"]["partuuid"], *partuuid);
     let command_line = survey["system"]["command_line"]["value"].as_str().unwrap();
-    assert!(
-        command_line.contains(&format!("root=PARTUUID={partuuid}")),
-        "{command_line}"
-    );
+    assert!(command_line.contains(&format!("root=PARTUUID={partuuid}")), "{command_line}");
     assert_eq!(mounted_at(survey, "/")["device"], "mmcblk0p2");
     assert_eq!(mounted_at(survey, "/boot/firmware")["device"], "mmcblk0p1");
     let swap = &survey["swap"]["areas"][0];
@@ -110,8 +102,5 @@ fn find<'a>(list: &'a Value, field: &str, value: &str) -> &'a Value {
 
 fn disk_names(survey: &Value) -> Vec<&str> {
     let disks = survey["block_devices"].as_array().unwrap();
-    disks
-        .iter()
-        .filter_map(|disk| disk["name"].as_str())
-        .collect()
+    disks.iter().filter_map(|disk| disk["name"].as_str()).collect()
 }

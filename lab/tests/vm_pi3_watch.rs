@@ -79,9 +79,7 @@ impl Took {
     fn parse(line: &str) -> Took {
         let wrong = || panic!("no figures of a program: {line}");
         let words: Vec<&str> = line.splitn(4, ' ').collect();
-        let [ns, seconds, bytes, name] = words[..] else {
-            wrong()
-        };
+        let [ns, seconds, bytes, name] = words[..] else { wrong() };
         let number = |word: &str| word.parse::<f64>().unwrap_or_else(|_| wrong());
         let seconds = number(seconds);
         Took {
@@ -154,9 +152,7 @@ fn took_by(script: &str) -> Option<Vec<Took>> {
         ..Options::default()
     };
     let mut board = Session::boot(&Cache::of_this_machine(), Board::Pi3, &options).unwrap();
-    let said = board
-        .must(&format!("{BUSY}{script}"), "root", LIMIT)
-        .unwrap();
+    let said = board.must(&format!("{BUSY}{script}"), "root", LIMIT).unwrap();
     board.switch_off().unwrap();
     Some(said.lines().map(Took::parse).collect())
 }

@@ -48,10 +48,7 @@ fn takes_about_as_long_as_planned(kind: Board, card: Option<Throttle>) {
     };
     let cache = Cache::of_this_machine();
     let kit = Kit::temporary(&cache, kind, &[UsbDisk::as_sold()]).unwrap();
-    let options = Options {
-        push: vec![rubus],
-        ..Options::default()
-    };
+    let options = Options { push: vec![rubus], ..Options::default() };
     let mut board = Session::boot_kit(&cache, &kit, &options).unwrap();
     must(&mut board, AS_DEBIAN_HAS_IT, SOON);
     must(&mut board, "sync; echo 3 >/proc/sys/vm/drop_caches", SOON);

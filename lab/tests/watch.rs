@@ -23,17 +23,7 @@ impl Tmux {
     fn new(width: u32, height: u32) -> Tmux {
         let tmux = Tmux { home: Home::new() };
         let (width, height) = (width.to_string(), height.to_string());
-        tmux.tell(&[
-            "-f",
-            "/dev/null",
-            "new-session",
-            "-d",
-            "-x",
-            &width,
-            "-y",
-            &height,
-            "sh",
-        ]);
+        tmux.tell(&["-f", "/dev/null", "new-session", "-d", "-x", &width, "-y", &height, "sh"]);
         tmux.type_in("PS1='ready> '; stty -a > before; clear");
         tmux.until("the shell", is_prompt_alone);
         tmux
@@ -82,9 +72,7 @@ impl Tmux {
     /// One of tmux's own variables of the terminal.
     fn state(&self, name: &str) -> String {
         let format = format!("#{{{name}}}");
-        self.tell(&["display-message", "-p", &format])
-            .trim()
-            .to_string()
+        self.tell(&["display-message", "-p", &format]).trim().to_string()
     }
 
     /// Waits for a screen that is as it should be.
@@ -101,10 +89,7 @@ impl Tmux {
     }
 
     fn start(&self, arguments: &str) {
-        self.type_in(&format!(
-            "{} watch {arguments}; echo status=$?",
-            binary().display()
-        ));
+        self.type_in(&format!("{} watch {arguments}; echo status=$?", binary().display()));
         self.until("the watch", has_disks);
         assert_eq!(self.state("alternate_on"), "1");
         assert_eq!(self.state("cursor_flag"), "0");
@@ -113,16 +98,12 @@ impl Tmux {
     /// The terminal is as it was before, and the program ended with this status.
     fn is_back(&self, status: &str) {
         let wanted = format!("status={status}");
-        let screen = self.until("the shell", |screen| {
-            screen.lines().any(|line| line == wanted)
-        });
+        let screen = self.until("the shell", |screen| screen.lines().any(|line| line == wanted));
         assert!(!screen.contains("rubus watch  "), "{screen}");
         assert_eq!(self.state("alternate_on"), "0");
         assert_eq!(self.state("cursor_flag"), "1");
         self.type_in("stty -a > after; cmp before after && echo same-settings");
-        self.until("the comparison", |screen| {
-            screen.lines().any(|line| line == "same-settings")
-        });
+        self.until("the comparison", |screen| screen.lines().any(|line| line == "same-settings"));
         self.type_in("clear");
         self.until("a clear screen", is_prompt_alone);
     }
@@ -160,10 +141,7 @@ fn the_screen_is_drawn_resized_and_given_back() {
     tmux.start("--interval 0.2");
     let screen = tmux.screen();
     report(&screen);
-    assert!(
-        screen.contains("q quit  space pause  p programs"),
-        "{screen}"
-    );
+    assert!(screen.contains("q quit  space pause  p programs"), "{screen}");
     assert!(screen.contains("CPU "), "{screen}");
     assert!(columns(&screen) <= 80);
 
@@ -202,9 +180,7 @@ fn ctrl_c_and_sigterm_end_it_and_give_the_terminal_back() {
 
     tmux.start("--interval 0.3 --record kept.jsonl");
     let own = format!("{} watch", binary().display());
-    let found = Command::new("pgrep")
-        .args(["-f", "-x", &format!("{own} .*kept.jsonl")])
-        .output();
+    let found = Command::new("pgrep").args(["-f", "-x", &format!("{own} .*kept.jsonl")]).output();
     let found = String::from_utf8_lossy(&found.expect("pgrep runs").stdout).into_owned();
     let process = found.trim();
     assert!(process.parse::<u32>().is_ok(), "one process: {found:?}");
@@ -243,29 +219,18 @@ fn a_recording_that_was_cut_off_is_shown_stepped_and_paused() {
     let end = whole[..8].join("\n").len() + 60;
     std::fs::write(&file, &text[..end]).expect("it is cut");
 
-    let answer = tmux
-        .home
-        .run(&["watch", "--replay", "kept.jsonl", "--once", "--json"]);
+    let answer = tmux.home.run(&["watch", "--replay", "kept.jsonl", "--once", "--json"]);
     assert_eq!(answer.status, Some(0), "{answer}");
     assert!(answer.stderr.contains("cut off"), "{answer}");
-    assert!(
-        answer.json()["watch"]["cpu"]["user"].is_number(),
-        "{answer}"
-    );
+    assert!(answer.json()["watch"]["cpu"]["user"].is_number(), "{answer}");
 
     tmux.start("--replay kept.jsonl --speed 0.01");
     tmux.press("Home");
-    tmux.until("the first", |screen| {
-        screen.contains("sample 2 of 7, paused")
-    });
+    tmux.until("the first", |screen| screen.contains("sample 2 of 7, paused"));
     tmux.press("Right");
-    tmux.until("the next", |screen| {
-        screen.contains("sample 3 of 7, paused")
-    });
+    tmux.until("the next", |screen| screen.contains("sample 3 of 7, paused"));
     tmux.press("End");
-    tmux.until("the last", |screen| {
-        screen.contains("sample 7 of 7, paused")
-    });
+    tmux.until("the last", |screen| screen.contains("sample 7 of 7, paused"));
     tmux.press("Left");
     tmux.until("the one before", |screen| screen.contains("sample 6 of 7"));
     tmux.press("q");
@@ -285,21 +250,13 @@ impl Drop for Reader {
 #[test]
 fn a_throttled_device_shows_the_rate_that_it_is_held_to() {
     let _turn = take_turns();
-    let needs = [
-        Need::Root,
-        Need::DirectLoop,
-        Need::BlockThrottle,
-        Need::Program("fio", "fio"),
-    ];
+    let needs = [Need::Root, Need::DirectLoop, Need::BlockThrottle, Need::Program("fio", "fio")];
     if !can_run("the rate of a throttled device", &needs) {
         return;
     }
     const BYTES_PER_SECOND: u64 = 8 << 20;
     const BLOCK: u64 = 64 << 10;
-    let limits = Limits {
-        read_bytes_per_second: Some(BYTES_PER_SECOND),
-        ..Limits::default()
-    };
+    let limits = Limits { read_bytes_per_second: Some(BYTES_PER_SECOND), ..Limits::default() };
     let device = ThrottledLoop::new(256 << 20, limits).expect("a throttled device");
     let node = device.path().display().to_string();
     let child = device
@@ -321,11 +278,7 @@ fn a_throttled_device_shows_the_rate_that_it_is_held_to() {
         .spawn()
         .expect("fio starts");
     let _reader = Reader(child);
-    let name = Path::new(&node)
-        .file_name()
-        .expect("a name")
-        .to_string_lossy()
-        .into_owned();
+    let name = Path::new(&node).file_name().expect("a name").to_string_lossy().into_owned();
     let home = Home::new();
     let look = || {
         let answer = home.run(&["watch", "--once", "--json", "--interval", "4"]);
@@ -337,11 +290,8 @@ fn a_throttled_device_shows_the_rate_that_it_is_held_to() {
     // fio takes a while to begin.
     let give_up = Instant::now() + PATIENCE;
     let is_read = |disk: &Option<serde_json::Value>| {
-        let rate = disk
-            .as_ref()
-            .map(|disk| disk["rates"]["read_bytes_per_second"].clone());
-        rate.and_then(|rate| rate.as_f64())
-            .is_some_and(|rate| rate > 0.0)
+        let rate = disk.as_ref().map(|disk| disk["rates"]["read_bytes_per_second"].clone());
+        rate.and_then(|rate| rate.as_f64()).is_some_and(|rate| rate > 0.0)
     };
     while !is_read(&look()) {
         assert!(Instant::now() < give_up, "nothing is read");
@@ -350,14 +300,8 @@ fn a_throttled_device_shows_the_rate_that_it_is_held_to() {
     report(&disk.to_string());
     let rate = |what: &str| disk["rates"][what].as_f64().expect("a number");
     let is_near = |value: f64, truth: f64| (value / truth - 1.0).abs() < 0.05;
-    assert!(
-        is_near(rate("read_bytes_per_second"), BYTES_PER_SECOND as f64),
-        "{disk}"
-    );
-    assert!(
-        is_near(rate("reads_per_second"), (BYTES_PER_SECOND / BLOCK) as f64),
-        "{disk}"
-    );
+    assert!(is_near(rate("read_bytes_per_second"), BYTES_PER_SECOND as f64), "{disk}");
+    assert!(is_near(rate("reads_per_second"), (BYTES_PER_SECOND / BLOCK) as f64), "{disk}");
     assert_eq!(rate("written_bytes_per_second"), 0.0, "{disk}");
 }
 
@@ -373,20 +317,10 @@ fn without_a_terminal_it_says_what_works_there() {
     // The locale of the tests knows no UTF-8.
     assert!(answer.stdout.is_ascii(), "{answer}");
     assert!(answer.stdout.starts_with("rubus watch"), "{answer}");
-    let answer = home.run(&[
-        "watch",
-        "--once",
-        "--interval",
-        "0.2",
-        "--prometheus",
-        "rubus.prom",
-    ]);
+    let answer = home.run(&["watch", "--once", "--interval", "0.2", "--prometheus", "rubus.prom"]);
     assert_eq!(answer.status, Some(0), "{answer}");
     let text = std::fs::read_to_string(home.path().join("rubus.prom")).expect("the file");
-    assert!(
-        text.contains("\nrubus_disk_read_bytes_total{device="),
-        "{text}"
-    );
+    assert!(text.contains("\nrubus_disk_read_bytes_total{device="), "{text}");
     let names: Vec<_> = std::fs::read_dir(home.path()).expect("the home").collect();
     assert_eq!(names.len(), 1, "nothing else is left: {names:?}");
     let answer = home.run(&["watch", "--once", "--prometheus", "rubus.txt"]);

@@ -11,12 +11,8 @@ use rubus_lab::devices::needs::Need;
 use rubus_lab::devices::{FilesystemKind, SmallFilesystem, programs};
 use serde_json::Value;
 
-const NEEDS: [Need; 4] = [
-    Need::Root,
-    Need::Loop,
-    Need::Program("mkfs.ext4", "e2fsprogs"),
-    Need::Program("fio", "fio"),
-];
+const NEEDS: [Need; 4] =
+    [Need::Root, Need::Loop, Need::Program("mkfs.ext4", "e2fsprogs"), Need::Program("fio", "fio")];
 const MIB: u64 = 1 << 20;
 /// What each of them writes.
 const EACH_BYTES: u64 = 48 * MIB;
@@ -42,9 +38,7 @@ impl Recording {
             .args(["watch", "--interval", "1", "--record", "day.rec"])
             .stdin(Stdio::null())
             .stdout(Stdio::null());
-        let recording = Recording {
-            program: command.spawn().expect("the program starts"),
-        };
+        let recording = Recording { program: command.spawn().expect("the program starts") };
         recording.await_walk(home);
         recording
     }
@@ -53,9 +47,7 @@ impl Recording {
     fn await_walk(&self, home: &Home) {
         let walks = || {
             let text = std::fs::read_to_string(home.path().join("day.rec")).unwrap_or_default();
-            text.lines()
-                .filter(|line| line.contains("\"writers\":"))
-                .count()
+            text.lines().filter(|line| line.contains("\"writers\":")).count()
         };
         let (before, begin) = (walks(), Instant::now());
         // One may have been under way.
@@ -75,9 +67,7 @@ impl Recording {
 
 /// fio under another name, so that what it writes is told from all else on this machine.
 fn fio(at: &Path, name: &str, arguments: &[&str]) -> Child {
-    fio_command(at, name, arguments)
-        .spawn()
-        .expect("fio starts")
+    fio_command(at, name, arguments).spawn().expect("fio starts")
 }
 
 fn fio_command(at: &Path, name: &str, arguments: &[&str]) -> Command {
@@ -86,13 +76,7 @@ fn fio_command(at: &Path, name: &str, arguments: &[&str]) -> Command {
     let mut command = Command::new(at.join(name));
     command
         .current_dir(at)
-        .args([
-            "--name=job",
-            "--thread",
-            "--rw=write",
-            "--bs=64k",
-            "--rate=6m",
-        ])
+        .args(["--name=job", "--thread", "--rw=write", "--bs=64k", "--rate=6m"])
         .args(["--output=/dev/null", "--fallocate=none"])
         .arg(format!("--size={EACH_BYTES}"))
         .arg(format!("--filename={name}.data"))
@@ -197,11 +181,7 @@ fn each_way_of_writing_is_told_to_within_5_percent() {
     let sum = told["programs_written_bytes"].as_u64().expect("bytes") + cancelled.sum::<u64>();
     assert!(sum >= 4 * EACH_BYTES * 95 / 100, "{told:#}");
     let disks = told["disks"].as_array().expect("disks");
-    let is_loop = |disk: &Value| {
-        disk["name"]
-            .as_str()
-            .is_some_and(|name| name.starts_with("loop"))
-    };
+    let is_loop = |disk: &Value| disk["name"].as_str().is_some_and(|name| name.starts_with("loop"));
     assert!(!disks.iter().any(is_loop), "{told:#}");
     let text = report(&["writers", "day.rec"]);
     let row = text.lines().find(|line| line.starts_with("w-buffered"));

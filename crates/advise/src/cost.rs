@@ -24,10 +24,7 @@ impl Cost {
     /// If the cost is negative: that is a programming error.
     pub fn fixed(seconds: Estimate) -> Cost {
         assert!(seconds.low >= 0.0, "a cost is not negative");
-        Cost {
-            points: vec![(f64::MAX, seconds)],
-            is_proportional: false,
-        }
+        Cost { points: vec![(f64::MAX, seconds)], is_proportional: false }
     }
 
     /// Nothing but a rate.
@@ -35,10 +32,7 @@ impl Cost {
     /// # Panics
     /// If the rate is not positive: that is a programming error.
     pub fn rate(bytes_per_second: Estimate) -> Cost {
-        Cost {
-            points: vec![(1.0, inverse(bytes_per_second))],
-            is_proportional: true,
-        }
+        Cost { points: vec![(1.0, inverse(bytes_per_second))], is_proportional: true }
     }
 
     /// As measured: pairs of bytes per operation and operations per second, at least one, each size once.
@@ -46,9 +40,7 @@ impl Cost {
     /// # Panics
     /// If there is none, or a rate is not positive: that is a programming error.
     pub fn measured(iops_by_bytes: &[(u64, Estimate)]) -> Cost {
-        let seconds = iops_by_bytes
-            .iter()
-            .map(|&(bytes, iops)| (bytes, inverse(iops)));
+        let seconds = iops_by_bytes.iter().map(|&(bytes, iops)| (bytes, inverse(iops)));
         Cost::seconds(seconds)
     }
 
@@ -57,26 +49,18 @@ impl Cost {
     /// # Panics
     /// If there is none: that is a programming error.
     pub fn seconds(by_bytes: impl IntoIterator<Item = (u64, Estimate)>) -> Cost {
-        let mut points: Vec<(f64, Estimate)> = by_bytes
-            .into_iter()
-            .map(|(bytes, seconds)| (bytes.max(1) as f64, seconds))
-            .collect();
+        let mut points: Vec<(f64, Estimate)> =
+            by_bytes.into_iter().map(|(bytes, seconds)| (bytes.max(1) as f64, seconds)).collect();
         assert!(!points.is_empty(), "a cost from no measurement");
         points.sort_by(|a, b| a.0.total_cmp(&b.0));
         points.dedup_by(|a, b| a.0 == b.0);
-        Cost {
-            points,
-            is_proportional: false,
-        }
+        Cost { points, is_proportional: false }
     }
 
     /// Seconds of an operation of so many bytes.
     pub fn at(&self, bytes: f64) -> Estimate {
         let after = self.points.partition_point(|point| point.0 < bytes);
-        match (
-            after.checked_sub(1).map(|i| self.points[i]),
-            self.points.get(after),
-        ) {
+        match (after.checked_sub(1).map(|i| self.points[i]), self.points.get(after)) {
             (_, Some(&(size, seconds))) if size == bytes => seconds,
             (None, Some(&(size, seconds))) if self.is_proportional => seconds.scaled(bytes / size),
             (None, Some(&(_, seconds))) => seconds,
@@ -105,11 +89,7 @@ fn between(smaller: (f64, Estimate), larger: (f64, Estimate), bytes: f64) -> Est
 /// If the value is not positive: that is a programming error.
 pub(crate) fn inverse(estimate: Estimate) -> Estimate {
     assert!(estimate.value > 0.0, "a rate of nothing has no inverse");
-    let low = if estimate.low > 0.0 {
-        1.0 / estimate.low
-    } else {
-        f64::INFINITY
-    };
+    let low = if estimate.low > 0.0 { 1.0 / estimate.low } else { f64::INFINITY };
     let value = 1.0 / estimate.value;
     Estimate::new(value, (1.0 / estimate.high).min(value), low.max(value))
 }
@@ -139,10 +119,7 @@ mod tests {
         assert!((seen.low - throttle).abs() < 1e-12, "{seen:?}");
         // A fixed cost and a cost per byte that add up: the line.
         let byte_s = (1.0 / 20.0 - 1.0 / 500.0) / (1048576.0 - 4096.0);
-        assert!(
-            (seen.value - (1.0 / 500.0 + byte_s * 61440.0)).abs() < 1e-12,
-            "{seen:?}"
-        );
+        assert!((seen.value - (1.0 / 500.0 + byte_s * 61440.0)).abs() < 1e-12, "{seen:?}");
     }
 
     #[test]

@@ -31,10 +31,7 @@ impl Demand {
 
     /// As a place where operations queue.
     pub fn station(&self) -> Station {
-        Station {
-            seconds: self.seconds,
-            servers: f64::from(self.servers),
-        }
+        Station { seconds: self.seconds, servers: f64::from(self.servers) }
     }
 }
 
@@ -90,10 +87,7 @@ pub(crate) fn of(path: &[Step], bytes: f64, pick: &mut dyn FnMut(&Estimate) -> f
                     demands.add(&resource.name, resource.servers, stage.kind, seconds);
                 }
             }
-            Step::Bytes {
-                factor,
-                whole_bytes,
-            } => {
+            Step::Bytes { factor, whole_bytes } => {
                 let whole = f64::from((*whole_bytes).max(1));
                 bytes = (bytes * pick(factor)).max(1.0);
                 if *whole_bytes > 1 {
@@ -125,9 +119,7 @@ pub(crate) fn of(path: &[Step], bytes: f64, pick: &mut dyn FnMut(&Estimate) -> f
 /// resource that they share.
 fn of_stripe(stripe: &Stripe, bytes: f64, pick: &mut dyn FnMut(&Estimate) -> f64) -> Demands {
     let members = stripe.members.len().max(1) as f64;
-    let chunks = (bytes / f64::from(stripe.chunk_bytes.max(1)))
-        .ceil()
-        .max(1.0);
+    let chunks = (bytes / f64::from(stripe.chunk_bytes.max(1))).ceil().max(1.0);
     let touched = chunks.min(members);
     let mut demands = Demands::default();
     let mut slowest_s: f64 = 0.0;

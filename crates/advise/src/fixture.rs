@@ -34,19 +34,13 @@ fn words(words: &str) -> Option<Vec<String>> {
 
 /// For a desktop: an SSD on USB 2, a network disk, and the current card, which is measured.
 pub fn advice() -> Advice {
-    let published = Bases {
-        commits: Basis::Assumed,
-        ..Bases::all(Basis::Published)
-    };
+    let published = Bases { commits: Basis::Assumed, ..Bases::all(Basis::Published) };
     let best = Candidate {
         risks: vec!["What is on it (/srv/data, 34.1 GB) is lost by that.".into()],
         ..candidate(
             ("sda", "SSD on USB 2 Samsung Portable T5"),
             &Rates([30e6, 31e6, 2400.0, 2450.0, 300.0]),
-            &[
-                ("sda", Device, 300.0, 1.0),
-                ("the USB 2 bus usb1", Bus, 8545.0, 0.04),
-            ],
+            &[("sda", Device, 300.0, 1.0), ("the USB 2 bus usb1", Bus, 8545.0, 0.04)],
             published,
         )
     };
@@ -66,10 +60,7 @@ pub fn advice() -> Advice {
         ..candidate(
             ("a1-card", "SD card of class A1"),
             &Rates([22.5e6, 22.5e6, 2300.0, 870.0, 100.0]),
-            &[
-                ("a1-card", Device, 100.0, 1.0),
-                ("the card slot mmc0", Bus, 5493.0, 0.02),
-            ],
+            &[("a1-card", Device, 100.0, 1.0), ("the card slot mmc0", Bus, 5493.0, 0.02)],
             published,
         )
     };
@@ -79,10 +70,7 @@ pub fn advice() -> Advice {
         ..candidate(
             ("mmcblk0", "SD card without an application class EB1QT"),
             &Rates([22.5e6, 15e6, 1300.0, 150.0, 40.0]),
-            &[
-                ("mmcblk0", Device, 40.0, 1.0),
-                ("the card slot mmc0", Bus, 5493.0, 0.01),
-            ],
+            &[("mmcblk0", Device, 40.0, 1.0), ("the card slot mmc0", Bus, 5493.0, 0.01)],
             Bases::all(Basis::Measured),
         )
     };
@@ -121,10 +109,7 @@ pub fn advice() -> Advice {
 pub fn swap_advice() -> Advice {
     let set_up = |name: &str, what: &str, rate: f64, pipe: &str, kind: StageKind| Candidate {
         demands: demands(Purpose::Swap, &Rates([30e6, 31e6, rate, rate, 300.0])),
-        swap: Some(Swapping {
-            carries: around(1.51),
-            beyond_s: Some(around(420e-6)),
-        }),
+        swap: Some(Swapping { carries: around(1.51), beyond_s: Some(around(420e-6)) }),
         time_s: around(4000.0 / rate),
         ..candidate(
             (name, what),
@@ -176,14 +161,12 @@ fn candidate(
 ) -> Candidate {
     let demands = demands(Purpose::Desktop, rates);
     let time_s = demands.iter().map(|demand| demand.seconds.value).sum();
-    let pipes = pipes
-        .iter()
-        .map(|(name, kind, capacity, utilisation)| Pipe {
-            name: (*name).into(),
-            kind: *kind,
-            capacity_iops: around(*capacity),
-            utilisation: *utilisation,
-        });
+    let pipes = pipes.iter().map(|(name, kind, capacity, utilisation)| Pipe {
+        name: (*name).into(),
+        kind: *kind,
+        capacity_iops: around(*capacity),
+        utilisation: *utilisation,
+    });
     Candidate {
         name: name.into(),
         what: what.into(),

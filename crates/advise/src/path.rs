@@ -23,10 +23,7 @@ impl Resource {
 
     /// A resource that serves `servers` operations at the same time (0 counts as 1).
     pub fn many(name: impl Into<String>, servers: u32) -> Resource {
-        Resource {
-            name: name.into(),
-            servers: servers.max(1),
-        }
+        Resource { name: name.into(), servers: servers.max(1) }
     }
 }
 
@@ -109,12 +106,8 @@ impl Stage {
                 let alone = inverse(iops);
                 let left = |seconds: f64| (seconds - busy.value).max(0.0);
                 let delay = left(alone.value);
-                (delay > 0.0).then(|| {
-                    (
-                        bytes,
-                        Estimate::new(delay, left(alone.low), left(alone.high)),
-                    )
-                })
+                (delay > 0.0)
+                    .then(|| (bytes, Estimate::new(delay, left(alone.low), left(alone.high))))
             })
             .collect();
         let mut steps = vec![Step::Stage(Stage {
@@ -123,11 +116,7 @@ impl Stage {
             resource: Some(resource.clone()),
         })];
         if !delays.is_empty() {
-            steps.push(Step::Stage(Stage {
-                kind,
-                resource: None,
-                cost: Cost::seconds(delays),
-            }));
+            steps.push(Step::Stage(Stage { kind, resource: None, cost: Cost::seconds(delays) }));
         }
         steps
     }

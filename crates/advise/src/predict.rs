@@ -130,18 +130,11 @@ fn pipes(path: &[Step], bytes: f64, best: &Demands, iops: f64) -> Vec<Pipe> {
 
 fn without_narrowest(best: &Demands, pipes: &[Pipe], depth: u32, bend: Bend) -> f64 {
     let mut others = best.clone();
-    if let Some(gone) = pipes
-        .first()
-        .and_then(|pipe| others.by_resource.remove(&pipe.name))
-    {
+    if let Some(gone) = pipes.first().and_then(|pipe| others.by_resource.remove(&pipe.name)) {
         others.alone_s = (others.alone_s - gone.seconds).max(0.0);
     }
     let response = others.response_s(bend, depth, &mut |estimate| estimate.value);
-    if response > 0.0 {
-        f64::from(depth) / response
-    } else {
-        f64::INFINITY
-    }
+    if response > 0.0 { f64::from(depth) / response } else { f64::INFINITY }
 }
 
 #[cfg(test)]

@@ -29,11 +29,7 @@ pub struct Depth {
 /// The whole text; ends in a line feed.
 pub fn render(advice: &Advice, depth: Depth, style: Style) -> String {
     let mut lines = vec![style.paint(Tone::Strong, &title(advice))];
-    lines.extend(paragraph(
-        &format!("Time for {}.", advice.unit),
-        style,
-        Tone::Faint,
-    ));
+    lines.extend(paragraph(&format!("Time for {}.", advice.unit), style, Tone::Faint));
     for (i, sentence) in advice.because.iter().enumerate() {
         let tone = if i == 0 { Tone::Good } else { Tone::Plain };
         lines.extend(paragraph(sentence, style, tone));
@@ -92,25 +88,14 @@ fn first_cell(candidate: &Candidate) -> Cell {
         true => candidate.what.clone(),
         false => format!("{}: {}", candidate.name, candidate.what),
     };
-    let tone = if candidate.is_now {
-        Tone::Strong
-    } else {
-        Tone::Plain
-    };
+    let tone = if candidate.is_now { Tone::Strong } else { Tone::Plain };
     Cell::toned(&format!("{mark}{}", cut(&words, NAME_COLUMNS)), tone)
 }
 
 /// As [`shorten`], in ASCII; what was cut is two dots, since `~` has its meaning.
 fn cut(text: &str, columns: usize) -> String {
     match text.chars().count() > columns {
-        true => {
-            text.chars()
-                .take(columns - 2)
-                .collect::<String>()
-                .trim_end()
-                .to_string()
-                + ".."
-        }
+        true => text.chars().take(columns - 2).collect::<String>().trim_end().to_string() + "..",
         false => text.to_string(),
     }
 }
@@ -241,14 +226,8 @@ fn legend(advice: &Advice, style: Style) -> Vec<String> {
     if more > 0 {
         words.push(format!("{more} more in --json."));
     }
-    let words: Vec<String> = words
-        .iter()
-        .flat_map(|words| hang("  ", words, COLUMNS))
-        .collect();
-    words
-        .iter()
-        .map(|line| style.paint(Tone::Faint, line))
-        .collect()
+    let words: Vec<String> = words.iter().flat_map(|words| hang("  ", words, COLUMNS)).collect();
+    words.iter().map(|line| style.paint(Tone::Faint, line)).collect()
 }
 
 /// Which places were measured, which in part, and what of those.
@@ -267,10 +246,7 @@ fn what_was_measured(advice: &Advice) -> String {
     match rows.iter().all(|row| row.is_measured) {
         _ if seen.is_empty() => "nothing was measured.".into(),
         true => "all measured here.".into(),
-        false => format!(
-            "measured here: {}; all else is usual for its kind.",
-            seen.join("; ")
-        ),
+        false => format!("measured here: {}; all else is usual for its kind.", seen.join("; ")),
     }
 }
 
@@ -284,10 +260,7 @@ pub fn typed(words: &[String]) -> String {
 fn measure_first(advice: &Advice) -> Option<String> {
     let best = advice.candidates.first()?;
     let is_new = !best.is_now && best.measured(advice.purpose, true).is_empty();
-    let mut its = advice
-        .unknown
-        .iter()
-        .filter(|unknown| unknown.of.as_ref() == Some(&best.name));
+    let mut its = advice.unknown.iter().filter(|unknown| unknown.of.as_ref() == Some(&best.name));
     its.find_map(measurement).filter(|_| is_new)
 }
 
@@ -313,48 +286,23 @@ fn to_do(advice: &Advice, style: Style) -> Vec<String> {
             Some(_) => "        then: ",
             None => "To do:  ",
         };
-        lines.push(format!(
-            "{first}{}",
-            style.paint(Tone::Strong, &clean(&typed(command)))
-        ));
+        lines.push(format!("{first}{}", style.paint(Tone::Strong, &clean(&typed(command)))));
     }
-    if let Some(sentence) = advice
-        .to_do
-        .as_ref()
-        .filter(|sentence| !sentence.is_empty())
-    {
-        let first = if advice.command.is_some() || measuring.is_some() {
-            "        "
-        } else {
-            "To do:  "
-        };
+    if let Some(sentence) = advice.to_do.as_ref().filter(|sentence| !sentence.is_empty()) {
+        let first =
+            if advice.command.is_some() || measuring.is_some() { "        " } else { "To do:  " };
         lines.extend(hang(first, &bind_units(&clean(sentence)), COLUMNS));
     }
     if let Some(words) = obstacles(&advice.obstacles) {
         lines.extend(hang("Needs:  ", &bind_units(&clean(&words)), COLUMNS));
     }
-    let risks = advice
-        .candidates
-        .first()
-        .map_or(&[][..], |best| &best.risks);
+    let risks = advice.candidates.first().map_or(&[][..], |best| &best.risks);
     // What the sentence above says is not said twice.
-    let is_said = |risk: &String| {
-        advice
-            .to_do
-            .as_ref()
-            .is_some_and(|said| said.contains(risk.as_str()))
-    };
-    let risks: Vec<&str> = risks
-        .iter()
-        .filter(|risk| !is_said(risk))
-        .map(String::as_str)
-        .collect();
+    let is_said =
+        |risk: &String| advice.to_do.as_ref().is_some_and(|said| said.contains(risk.as_str()));
+    let risks: Vec<&str> = risks.iter().filter(|risk| !is_said(risk)).map(String::as_str).collect();
     if !risks.is_empty() && !advice.candidates.first().is_some_and(|best| best.is_now) {
-        lines.extend(hang(
-            "Risk:   ",
-            &bind_units(&clean(&risks.join(" "))),
-            COLUMNS,
-        ));
+        lines.extend(hang("Risk:   ", &bind_units(&clean(&risks.join(" "))), COLUMNS));
     }
     match lines.len() {
         1 => Vec::new(),
@@ -375,11 +323,7 @@ fn subjects(advice: &Advice, style: Style) -> Vec<String> {
     if advice.subjects.is_empty() {
         return Vec::new();
     }
-    let longest = advice
-        .subjects
-        .iter()
-        .map(|subject| subject.name.len())
-        .max();
+    let longest = advice.subjects.iter().map(|subject| subject.name.len()).max();
     let columns = longest.unwrap_or(0) + 2;
     let mut lines = vec![String::new(), style.paint(Tone::Strong, "Besides")];
     for subject in &advice.subjects {
@@ -403,10 +347,7 @@ fn unknown(advice: &Advice, style: Style) -> Vec<String> {
     }
     let mut lines = vec![
         String::new(),
-        style.paint(
-            Tone::Strong,
-            "Not known, and what settles it (--measure runs it)",
-        ),
+        style.paint(Tone::Strong, "Not known, and what settles it (--measure runs it)"),
     ];
     for unknown in advice.unknown.iter().take(MAX) {
         let words = match measurement(unknown) {
@@ -420,10 +361,7 @@ fn unknown(advice: &Advice, style: Style) -> Vec<String> {
 
 /// For each candidate where its time goes, and what is in the way.
 fn pipes(advice: &Advice, style: Style) -> Vec<String> {
-    let mut lines = vec![
-        String::new(),
-        style.paint(Tone::Strong, "Where the time goes"),
-    ];
+    let mut lines = vec![String::new(), style.paint(Tone::Strong, "Where the time goes")];
     for candidate in rows(advice) {
         let parts: Vec<String> = candidate
             .demands
@@ -486,11 +424,7 @@ fn drawn_curve(curve: &Curve, style: Style) -> Vec<String> {
         return Vec::new();
     };
     let mut columns = vec![("  link", Align::Right)];
-    let names: Vec<String> = first
-        .writes
-        .iter()
-        .map(|rated| rated.method.clone())
-        .collect();
+    let names: Vec<String> = first.writes.iter().map(|rated| rated.method.clone()).collect();
     columns.extend(names.iter().map(|name| (name.as_str(), Align::Right)));
     columns.push(("best", Align::Left));
     let mut table = Table::new(&columns).indented(2);
@@ -520,14 +454,8 @@ fn drawn_curve(curve: &Curve, style: Style) -> Vec<String> {
         cells.push(Cell::from(""));
         table.row(cells);
     }
-    let title = format!(
-        "Compression by link, MB/s ({} cores; {})",
-        curve.cores, curve.source
-    );
-    let mut lines = vec![
-        String::new(),
-        style.paint(Tone::Strong, &cut(&title, COLUMNS)),
-    ];
+    let title = format!("Compression by link, MB/s ({} cores; {})", curve.cores, curve.source);
+    let mut lines = vec![String::new(), style.paint(Tone::Strong, &cut(&title, COLUMNS))];
     lines.extend(table.lines(style));
     let legend = format!("  MB/s are of writing; {BEST}");
     lines.push(style.paint(Tone::Faint, &legend));

@@ -14,25 +14,13 @@ struct Path {
 
 const PATHS: [Path; 4] = [
     // A link and a server of four threads, behind a long way.
-    Path {
-        delay_s: 0.004,
-        stations: &[(0.0005, 1), (0.003, 4)],
-    },
+    Path { delay_s: 0.004, stations: &[(0.0005, 1), (0.003, 4)] },
     // A cipher on two cores before a disk that takes one at a time.
-    Path {
-        delay_s: 0.0,
-        stations: &[(0.001, 2), (0.0008, 1)],
-    },
+    Path { delay_s: 0.0, stations: &[(0.001, 2), (0.0008, 1)] },
     // Three stages that are as narrow as each other.
-    Path {
-        delay_s: 0.0,
-        stations: &[(0.002, 1), (0.002, 1), (0.002, 1)],
-    },
+    Path { delay_s: 0.0, stations: &[(0.002, 1), (0.002, 1), (0.002, 1)] },
     // Sixteen at once, and a narrow link.
-    Path {
-        delay_s: 0.001,
-        stations: &[(0.005, 16), (0.0004, 1)],
-    },
+    Path { delay_s: 0.001, stations: &[(0.005, 16), (0.0004, 1)] },
 ];
 const DEPTHS: [u32; 6] = [1, 2, 4, 8, 16, 32];
 const OPERATIONS: u32 = 60_000;
@@ -118,11 +106,7 @@ fn predicted(path: &Path, depth: u32) -> Prediction {
         })
         .collect();
     steps.push(stage(None, path.delay_s));
-    let operation = Operation {
-        bytes: 4096,
-        depth,
-        bend: Bend::Stations,
-    };
+    let operation = Operation { bytes: 4096, depth, bend: Bend::Stations };
     predict(&steps, &operation)
 }
 
@@ -132,11 +116,7 @@ fn work_that_is_spread_by_chance_is_predicted() {
         for depth in DEPTHS {
             let found = simulate(path, depth, Work::ByChance);
             let error = predicted(path, depth).iops.value / found - 1.0;
-            assert!(
-                error.abs() < 0.02,
-                "{:?} at {depth}: {error}",
-                path.stations
-            );
+            assert!(error.abs() < 0.02, "{:?} at {depth}: {error}", path.stations);
         }
     }
 }
@@ -149,11 +129,7 @@ fn even_work_lies_in_the_interval() {
             let found = simulate(path, depth, Work::Even);
             let iops = predicted(path, depth).iops;
             let is_within = iops.low * 0.999 <= found && found <= iops.high * 1.001;
-            assert!(
-                is_within,
-                "{:?} at {depth}: {found}, {iops:?}",
-                path.stations
-            );
+            assert!(is_within, "{:?} at {depth}: {found}, {iops:?}", path.stations);
             waits_less |= found > iops.value * 1.1;
         }
     }

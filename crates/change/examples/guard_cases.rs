@@ -45,10 +45,8 @@ fn main() {
             }
         }
     }
-    let chosen: Vec<Case> = cases::all()
-        .into_iter()
-        .filter(|case| only.contains(&case.1))
-        .collect();
+    let chosen: Vec<Case> =
+        cases::all().into_iter().filter(|case| only.contains(&case.1)).collect();
     let tally = cases::run(&chosen);
     let mut bad = !tally.failed.is_empty();
     for (name, power, why) in &tally.skipped {

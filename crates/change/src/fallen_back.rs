@@ -11,10 +11,7 @@ use rubus_host::Files;
 pub fn of_machine(files: &dyn Files) -> Vec<String> {
     let network = files.text(Path::new(FROM_CARD)).ok();
     let network = network.map(|why| {
-        format!(
-            "This start is FROM THE CARD, and not from the network root: {}",
-            why.trim()
-        )
+        format!("This start is FROM THE CARD, and not from the network root: {}", why.trim())
     });
     let disk = started_from_old(files).map(|started| {
         format!(
@@ -75,10 +72,9 @@ mod tests {
     fn root_of(plan: &Plan) -> String {
         let mut actions = plan.steps.iter().map(|step| &step.action);
         let found = actions.find_map(|action| match action {
-            Action::Format {
-                place: Place::Partition { partuuid, .. },
-                ..
-            } => Some(partuuid.clone()),
+            Action::Format { place: Place::Partition { partuuid, .. }, .. } => {
+                Some(partuuid.clone())
+            }
             _ => None,
         });
         found.expect("the plan formats a partition")
@@ -87,14 +83,12 @@ mod tests {
     #[test]
     fn a_start_without_the_disk_is_said_of_the_change_that_made_its_root() {
         let plan = big_plan();
-        let note = format!(
-            "{}\nthe disk X did not answer within 30 s\n",
-            root_of(&plan)
+        let note = format!("{}\nthe disk X did not answer within 30 s\n", root_of(&plan));
+        let board = Rehearsal::new().directory("/run").directory("/run/rubus").file(
+            StartedFromOld::MARK,
+            &note,
+            0o644,
         );
-        let board = Rehearsal::new()
-            .directory("/run")
-            .directory("/run/rubus")
-            .file(StartedFromOld::MARK, &note, 0o644);
         let files = board.files();
         let said = of_change(&applied(plan.clone()), files).expect("it is said");
         assert!(

@@ -35,19 +35,12 @@ pub fn stage(
     }
     let is_root = |promise: &Promise| matches!(&promise.look, Look::Mounted { at, .. } if at == Path::new("/"));
     let holds = |answer: &Answer| answer.standing == PromiseState::Holds;
-    let root = promises
-        .iter()
-        .zip(answers)
-        .find(|(promise, _)| is_root(promise));
+    let root = promises.iter().zip(answers).find(|(promise, _)| is_root(promise));
     let is_new = match root {
         Some((_, answer)) => holds(answer),
         None => answers.iter().all(holds),
     };
-    Some(if is_new {
-        Stage::Running
-    } else {
-        Stage::OldAgain
-    })
+    Some(if is_new { Stage::Running } else { Stage::OldAgain })
 }
 
 /// Whether a trial that runs is passed: root and swap are as promised, and no initial RAM filesystem is known to lack what the

@@ -54,17 +54,12 @@ fn knob(files: &dyn Files, path: &Path) -> Result<String, String> {
 
 /// The UUIDs of what is mounted or swapped to, from the superblocks; none of what cannot be read.
 fn uuids(files: &dyn Files, machine: &Machine) -> BTreeMap<String, String> {
-    let mounted = machine
-        .mounts
-        .iter()
-        .filter_map(|mount| mount.device.as_ref());
+    let mounted = machine.mounts.iter().filter_map(|mount| mount.device.as_ref());
     let swapped = machine.swap.areas.iter();
-    let swapped = swapped
-        .filter(|area| area.kind == "partition")
-        .filter_map(|area| area.device.value());
-    let known = mounted
-        .chain(swapped)
-        .filter_map(|device| Some((device.clone(), uuid(files, device)?)));
+    let swapped =
+        swapped.filter(|area| area.kind == "partition").filter_map(|area| area.device.value());
+    let known =
+        mounted.chain(swapped).filter_map(|device| Some((device.clone(), uuid(files, device)?)));
     known.collect()
 }
 
@@ -98,9 +93,7 @@ fn array(files: &dyn Files, name: &str) -> Option<ArrayState> {
     let said = files.text(&directory.join("uuid")).ok();
     let said = said.filter(|uuid| !uuid.is_empty());
     let uuid = said.or_else(|| {
-        let members = files
-            .list(Path::new(&format!("/sys/block/{name}/slaves")))
-            .ok()?;
+        let members = files.list(Path::new(&format!("/sys/block/{name}/slaves"))).ok()?;
         members.iter().find_map(|member| uuid(files, member))
     });
     Some(ArrayState {
@@ -121,35 +114,24 @@ fn writes(
         return BTreeMap::new();
     }
     let read = || -> Vec<Result<u64, String>> {
-        disks
-            .iter()
-            .map(|disk| sectors_written(files, disk))
-            .collect()
+        disks.iter().map(|disk| sectors_written(files, disk)).collect()
     };
     let before = read();
     let elapsed_s = pause();
     let after = read();
     let one = |(before, after): (Result<u64, String>, Result<u64, String>)| {
-        Ok(Writes {
-            bytes: after?.saturating_sub(before?) * SECTOR_BYTES,
-            elapsed_s,
-        })
+        Ok(Writes { bytes: after?.saturating_sub(before?) * SECTOR_BYTES, elapsed_s })
     };
     let all = disks.iter().zip(before.into_iter().zip(after).map(one));
-    all.map(|(disk, writes)| ((*disk).to_string(), writes))
-        .collect()
+    all.map(|(disk, writes)| ((*disk).to_string(), writes)).collect()
 }
 
 /// Sectors that were written to a disk since it appeared. Columns: Documentation/block/stat.rst of the kernel.
 fn sectors_written(files: &dyn Files, disk: &str) -> Result<u64, String> {
     let path = format!("/sys/block/{disk}/stat");
-    let text = files
-        .text(Path::new(&path))
-        .map_err(|error| error.to_string())?;
+    let text = files.text(Path::new(&path)).map_err(|error| error.to_string())?;
     let column = text.split_ascii_whitespace().nth(6);
-    column
-        .and_then(|column| column.parse().ok())
-        .ok_or_else(|| format!("{path} says '{text}'"))
+    column.and_then(|column| column.parse().ok()).ok_or_else(|| format!("{path} says '{text}'"))
 }
 
 #[cfg(test)]
@@ -208,10 +190,7 @@ mod tests {
             .file("/sys/block/md127/md/raid_disks", "2\n")
             .file("/sys/block/md127/slaves/sda4/size", "8\n")
             .file("/dev/sda4", member);
-        let files = Busy {
-            files,
-            looks: Cell::new(0),
-        };
+        let files = Busy { files, looks: Cell::new(0) };
         let plan = big_plan();
         let mut pauses = 0;
         let found = look(&files, &pi3_with_usb_ssd(), &plan.promises, &mut || {
@@ -231,12 +210,7 @@ mod tests {
 
     #[test]
     fn a_setting_that_the_kernel_lacks_is_not_the_wanted_one() {
-        let found = look(
-            &FakeFiles::new(),
-            &pi3_with_usb_ssd(),
-            &big_plan().promises,
-            &mut || 1.0,
-        );
+        let found = look(&FakeFiles::new(), &pi3_with_usb_ssd(), &big_plan().promises, &mut || 1.0);
         let knob = Path::new("/sys/module/zswap/parameters/enabled");
         assert_eq!(found.knobs[knob], Ok("not there".into()));
         assert!(found.writes["mmcblk0"].is_err());

@@ -59,10 +59,9 @@ fn sight(files: &dyn Files, path: &Path) -> Sight {
     match files.read_prefix(path, MAX_BYTES + 1) {
         Ok(bytes) if bytes.len() > MAX_BYTES => Sight::Something,
         Ok(bytes) => match String::from_utf8(bytes) {
-            Ok(text) => Sight::Text(TextFile {
-                text,
-                mode: files.mode(path).unwrap_or(USUAL_MODE),
-            }),
+            Ok(text) => {
+                Sight::Text(TextFile { text, mode: files.mode(path).unwrap_or(USUAL_MODE) })
+            }
             Err(_) => Sight::Something,
         },
         Err(ReadError::Absent) => match files.link(path) {
@@ -85,14 +84,7 @@ mod tests {
             .file("/bin/program", [0x7f, b'E', 0xff, 0])
             .file("/big", vec![b'x'; MAX_BYTES + 1])
             .denied("/secret");
-        let paths = [
-            "/etc/text",
-            "/etc",
-            "/bin/program",
-            "/big",
-            "/none",
-            "/secret",
-        ];
+        let paths = ["/etc/text", "/etc", "/bin/program", "/big", "/none", "/secret"];
         let seen = look(&files, &paths.map(PathBuf::from));
         let at = |path: &str| &seen[Path::new(path)];
         assert_eq!(*at("/etc/text"), Sight::Text(TextFile::public("a = 1\n")));
@@ -111,18 +103,12 @@ mod tests {
             .file("/lib/modules/old/other", "c\n");
         let seen = look(
             &files,
-            &[
-                PathBuf::from("/lib/modules/*/builtin"),
-                PathBuf::from("/none/*/builtin"),
-            ],
+            &[PathBuf::from("/lib/modules/*/builtin"), PathBuf::from("/none/*/builtin")],
         );
         let paths: Vec<&Path> = seen.keys().map(PathBuf::as_path).collect();
         assert_eq!(
             paths,
-            [
-                Path::new("/lib/modules/6.1/builtin"),
-                Path::new("/lib/modules/6.12/builtin")
-            ]
+            [Path::new("/lib/modules/6.1/builtin"), Path::new("/lib/modules/6.12/builtin")]
         );
     }
 }

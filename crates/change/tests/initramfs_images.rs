@@ -44,16 +44,13 @@ fn filter(program: &Path, arguments: &[&str], directory: &Path, input: &[u8]) ->
 /// A tree with modules and a file that is larger than any decompressor's window.
 fn tree(directory: &Path) {
     let modules = directory.join(format!("usr/lib/modules/{RELEASE}/kernel"));
-    for path in [
-        "fs/btrfs/btrfs.ko.xz",
-        "drivers/usb/storage/usb-storage.ko",
-        "lib/raid6/raid6_pq.ko.zst",
-    ] {
+    for path in
+        ["fs/btrfs/btrfs.ko.xz", "drivers/usb/storage/usb-storage.ko", "lib/raid6/raid6_pq.ko.zst"]
+    {
         let path = modules.join(path);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
-        let noise: Vec<u8> = (0..70_000_u32)
-            .map(|i| (i.wrapping_mul(2_654_435_761) >> 24) as u8)
-            .collect();
+        let noise: Vec<u8> =
+            (0..70_000_u32).map(|i| (i.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
         fs::write(path, noise).unwrap();
     }
     fs::create_dir_all(directory.join("conf")).unwrap();
@@ -67,17 +64,8 @@ fn tree(directory: &Path) {
 }
 
 fn packed_by_cpio(cpio: &Path, directory: &Path) -> (Vec<u8>, Vec<String>) {
-    let find = Command::new("find")
-        .arg(".")
-        .current_dir(directory)
-        .output()
-        .unwrap();
-    let archive = filter(
-        cpio,
-        &["--quiet", "-o", "-H", "newc"],
-        directory,
-        &find.stdout,
-    );
+    let find = Command::new("find").arg(".").current_dir(directory).output().unwrap();
+    let archive = filter(cpio, &["--quiet", "-o", "-H", "newc"], directory, &find.stdout);
     let listed = filter(cpio, &["--quiet", "-t"], directory, &archive);
     let listed = String::from_utf8(listed).unwrap();
     (archive, listed.lines().map(str::to_owned).collect())
@@ -126,10 +114,7 @@ fn check(name: &str, image: &[u8], names: &[String]) {
     let paths: Vec<&str> = inner.iter().map(|member| member.path.as_str()).collect();
     assert_eq!(paths, names, "{name}");
     for module in ["btrfs", "usb_storage", "raid6-pq"] {
-        assert!(
-            listing.module(RELEASE, module).is_some(),
-            "{name}: {module}"
-        );
+        assert!(listing.module(RELEASE, module).is_some(), "{name}: {module}");
     }
     assert!(listing.module(RELEASE, "nvme").is_none());
     assert_eq!(listing.texts["conf/modules"], "btrfs\n");

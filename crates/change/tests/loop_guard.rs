@@ -13,10 +13,7 @@ fn main() {
         return;
     }
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let words: Vec<&String> = arguments
-        .iter()
-        .filter(|word| !word.starts_with('-'))
-        .collect();
+    let words: Vec<&String> = arguments.iter().filter(|word| !word.starts_with('-')).collect();
     // As in other test programs: words choose the cases whose names contain one of them.
     let here = |case: &Case| {
         let is_chosen = words.is_empty() || words.iter().any(|word| case.0.contains(*word));

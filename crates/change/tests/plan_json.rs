@@ -117,9 +117,7 @@ fn further_steps(plan: &Plan) -> Vec<Step> {
         },
         Action::On {
             volume: root.clone(),
-            action: Box::new(Action::MakeDirectory {
-                path: "/swap".into(),
-            }),
+            action: Box::new(Action::MakeDirectory { path: "/swap".into() }),
             is_undone: true,
         },
         Action::ProveBoot { root, boot },
@@ -129,15 +127,9 @@ fn further_steps(plan: &Plan) -> Vec<Step> {
             device: "/dev/nbd0".into(),
             arguments: vec!["nbd://192.168.1.2/disk".into(), "/dev/nbd0".into()],
         },
-        Action::MakeImage {
-            path: "/srv/disk.img".into(),
-            size_bytes: 1 << 30,
-        },
+        Action::MakeImage { path: "/srv/disk.img".into(), size_bytes: 1 << 30 },
         Action::ReadUnits,
-        Action::RestartService {
-            unit: "systemd-journald.service".into(),
-            when: When::Applied,
-        },
+        Action::RestartService { unit: "systemd-journald.service".into(), when: When::Applied },
         Action::StartServer {
             unit: "rubus-serve-disk".into(),
             socket: "/run/rubus-serve-disk.socket".into(),
@@ -145,11 +137,8 @@ fn further_steps(plan: &Plan) -> Vec<Step> {
             gives_away: disks,
         },
     ];
-    let step = |action| Step {
-        id: "further".into(),
-        why: "It belongs to the format.".into(),
-        action,
-    };
+    let step =
+        |action| Step { id: "further".into(), why: "It belongs to the format.".into(), action };
     further.map(step).into()
 }
 
@@ -162,45 +151,28 @@ fn every_field_of_a_plan_is_documented_and_every_documented_field_exists() {
     plan.steps.extend(further_steps(&plan));
     plan.promises.push(Promise {
         what: "it is mounted".into(),
-        look: Look::MountedFrom {
-            at: "/mnt/network".into(),
-            device: "nbd0".into(),
-        },
+        look: Look::MountedFrom { at: "/mnt/network".into(), device: "nbd0".into() },
         needs_boot: false,
     });
     plan.promises.push(Promise {
         what: "logs are in memory".into(),
-        look: Look::InMemory {
-            at: "/var/log".into(),
-        },
+        look: Look::InMemory { at: "/var/log".into() },
         needs_boot: true,
     });
     plan.promises.push(Promise {
         what: "usb-storage serves the bridge".into(),
-        look: Look::UsbDriver {
-            chip: "152d:0578".into(),
-            driver: "usb-storage".into(),
-        },
+        look: Look::UsbDriver { chip: "152d:0578".into(), driver: "usb-storage".into() },
         needs_boot: true,
     });
     plan.promises.push(Promise {
         what: "it is served".into(),
-        look: Look::Served {
-            address: "nbd://127.0.0.1/".into(),
-            export: Some("disk".into()),
-        },
+        look: Look::Served { address: "nbd://127.0.0.1/".into(), export: Some("disk".into()) },
         needs_boot: false,
     });
     let mut fields = Fields::default();
-    fields.take(
-        "The plan",
-        "",
-        &serde_json::to_value(&plan).expect("a plan serialises"),
-    );
+    fields.take("The plan", "", &serde_json::to_value(&plan).expect("a plan serialises"));
     let gpt = PartitionTable {
-        kind: TableKind::Gpt {
-            disk_guid: "5c2d".into(),
-        },
+        kind: TableKind::Gpt { disk_guid: "5c2d".into() },
         partitions: Vec::new(),
     };
     let gpt = serde_json::to_value(gpt).expect("a table serialises");

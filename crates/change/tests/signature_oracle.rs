@@ -74,20 +74,14 @@ fn blkid(image: &Path) -> Option<Said> {
         .unwrap();
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     let value = |name: &str| {
-        let line = text
-            .lines()
-            .find_map(|line| line.strip_prefix(name)?.strip_prefix('='));
+        let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix('='));
         line.map(|value| value.replace('\\', ""))
     };
     let (kind, uuid) = match value("TYPE") {
         Some(kind) => (kind, value("UUID")),
         None => (value("PTTYPE")?, value("PTUUID")),
     };
-    Some(Said {
-        kind,
-        label: value("LABEL"),
-        uuid,
-    })
+    Some(Said { kind, label: value("LABEL"), uuid })
 }
 
 fn tool(name: &str) -> Option<PathBuf> {
@@ -191,18 +185,9 @@ fn partition_tables_of_sfdisk_are_told_as_blkid_tells_them() {
         "label: dos\n",
     ] {
         let image = blank(&directory, 64 * MIB);
-        let mut child = Command::new(&sfdisk)
-            .arg("-q")
-            .arg(&image)
-            .stdin(Stdio::piped())
-            .spawn()
-            .unwrap();
-        child
-            .stdin
-            .take()
-            .unwrap()
-            .write_all(script.as_bytes())
-            .unwrap();
+        let mut child =
+            Command::new(&sfdisk).arg("-q").arg(&image).stdin(Stdio::piped()).spawn().unwrap();
+        child.stdin.take().unwrap().write_all(script.as_bytes()).unwrap();
         assert!(child.wait().unwrap().success());
         let mut said = ours(&image).unwrap();
         let expected = blkid(&image).unwrap();
@@ -219,10 +204,7 @@ fn partition_tables_of_sfdisk_are_told_as_blkid_tells_them() {
 fn entries(image: &Path) -> Vec<(u64, u64)> {
     let bytes = fs::read(image).unwrap();
     let listed = signature::partitions(&Window::whole(&bytes));
-    listed
-        .iter()
-        .map(|entry| (entry.start_bytes, entry.size_bytes))
-        .collect()
+    listed.iter().map(|entry| (entry.start_bytes, entry.size_bytes)).collect()
 }
 
 fn listed_by_sfdisk(sfdisk: &Path, image: &Path) -> Vec<(u64, u64)> {
@@ -230,11 +212,7 @@ fn listed_by_sfdisk(sfdisk: &Path, image: &Path) -> Vec<(u64, u64)> {
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     let field = |line: &str, name: &str| -> u64 {
         let rest = line.split(name).nth(1).unwrap();
-        let digits: String = rest
-            .trim()
-            .chars()
-            .take_while(char::is_ascii_digit)
-            .collect();
+        let digits: String = rest.trim().chars().take_while(char::is_ascii_digit).collect();
         digits.parse::<u64>().unwrap() * 512
     };
     let is_primary = |line: &&str| {
@@ -256,9 +234,7 @@ type Pieces = Vec<(u64, Vec<u8>)>;
 type Craft = fn(&str, [u8; 16], u64) -> Pieces;
 
 const CRAFTED: &[(&str, Craft)] = &[
-    ("LUKS1", |_, uuid, _| {
-        vec![(0, b"LUKS\xba\xbe\0\x01".to_vec()), (168, uuid_text(uuid))]
-    }),
+    ("LUKS1", |_, uuid, _| vec![(0, b"LUKS\xba\xbe\0\x01".to_vec()), (168, uuid_text(uuid))]),
     ("LUKS2", |label, uuid, _| {
         let mut header = vec![0; 4096];
         header[..8].copy_from_slice(b"LUKS\xba\xbe\0\x02");
@@ -270,9 +246,7 @@ const CRAFTED: &[(&str, Craft)] = &[
         second[256..264].copy_from_slice(&16_384_u64.to_be_bytes());
         vec![(0, header), (16_384, second)]
     }),
-    ("md 1.0", |label, uuid, size| {
-        md_1(label, uuid, (size / 512 - 16) & !7)
-    }),
+    ("md 1.0", |label, uuid, size| md_1(label, uuid, (size / 512 - 16) & !7)),
     ("md 1.1", |label, uuid, _| md_1(label, uuid, 0)),
     ("md 1.2", |label, uuid, _| md_1(label, uuid, 8)),
     ("md 0.90 little", |_, uuid, size| md_0(uuid, size, false)),
@@ -380,10 +354,7 @@ const CRAFTED: &[(&str, Craft)] = &[
         block[8] = 1;
         block[20] = 32;
         block[24..32].copy_from_slice(b"LVM2 001");
-        let letters: Vec<u8> = uuid
-            .iter()
-            .flat_map(|b| [b'a' + b % 26, b'A' + b / 10])
-            .collect();
+        let letters: Vec<u8> = uuid.iter().flat_map(|b| [b'a' + b % 26, b'A' + b / 10]).collect();
         block[32..64].copy_from_slice(&letters);
         block[64..72].copy_from_slice(&size.to_le_bytes());
         let sum = lvm_checksum(&block[20..]);
@@ -391,12 +362,7 @@ const CRAFTED: &[(&str, Craft)] = &[
         vec![(512, block)]
     }),
     ("zfs", |_, _, _| {
-        let slot = |index: u64| {
-            (
-                131_072 + index * 1024,
-                0x00BA_B10C_u64.to_le_bytes().to_vec(),
-            )
-        };
+        let slot = |index: u64| (131_072 + index * 1024, 0x00BA_B10C_u64.to_le_bytes().to_vec());
         (0..8).map(slot).collect()
     }),
     ("apfs", |_, uuid, size| {
@@ -416,11 +382,7 @@ const CRAFTED: &[(&str, Craft)] = &[
 fn lvm_checksum(bytes: &[u8]) -> u32 {
     bytes.iter().fold(0xF597_A6CF, |sum, byte| {
         (0..8).fold(sum ^ u32::from(*byte), |sum, _| {
-            if sum & 1 == 1 {
-                (sum >> 1) ^ 0xEDB8_8320
-            } else {
-                sum >> 1
-            }
+            if sum & 1 == 1 { (sum >> 1) ^ 0xEDB8_8320 } else { sum >> 1 }
         })
     })
 }
@@ -431,13 +393,7 @@ fn utf16(text: &str) -> Vec<u8> {
 
 fn uuid_text(uuid: [u8; 16]) -> Vec<u8> {
     let hex: String = uuid.iter().map(|byte| format!("{byte:02x}")).collect();
-    let groups = [
-        &hex[..8],
-        &hex[8..12],
-        &hex[12..16],
-        &hex[16..20],
-        &hex[20..],
-    ];
+    let groups = [&hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..]];
     groups.join("-").into_bytes()
 }
 
@@ -459,13 +415,8 @@ fn md_0(uuid: [u8; 16], size: u64, big: bool) -> Pieces {
         let bytes = &uuid[4 * index..4 * index + 4];
         words[at] = u32::from_be_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]);
     }
-    let bytes = words.iter().flat_map(|word| {
-        if big {
-            word.to_be_bytes()
-        } else {
-            word.to_le_bytes()
-        }
-    });
+    let bytes =
+        words.iter().flat_map(|word| if big { word.to_be_bytes() } else { word.to_le_bytes() });
     vec![((size & !65_535) - 65_536, bytes.collect())]
 }
 
@@ -478,17 +429,9 @@ fn crafted_superblocks_are_told_as_blkid_tells_them() {
     for (name, craft) in CRAFTED {
         // Newer versions of `blkid` check sums that are not made here, and then say nothing.
         let recognised = std::cell::Cell::new(0);
-        let mut runner = TestRunner::new(Config {
-            cases: 6,
-            failure_persistence: None,
-            ..Config::default()
-        });
-        let inputs = (
-            "[A-Z][A-Z0-9]{0,14}",
-            any::<[u8; 16]>(),
-            16_u64..40,
-            0_u64..128,
-        );
+        let mut runner =
+            TestRunner::new(Config { cases: 6, failure_persistence: None, ..Config::default() });
+        let inputs = ("[A-Z][A-Z0-9]{0,14}", any::<[u8; 16]>(), 16_u64..40, 0_u64..128);
         let outcome = runner.run(&inputs, |(label, uuid, mib, sectors)| {
             let size = mib * MIB + sectors * 512;
             let image = blank(&directory, size);
@@ -507,10 +450,7 @@ fn crafted_superblocks_are_told_as_blkid_tells_them() {
         });
         outcome.unwrap_or_else(|error| panic!("{name}: {error}"));
         if recognised.get() == 0 {
-            let _ = writeln!(
-                std::io::stderr(),
-                "blkid wants more than the crafted {name}"
-            );
+            let _ = writeln!(std::io::stderr(), "blkid wants more than the crafted {name}");
         }
     }
 }

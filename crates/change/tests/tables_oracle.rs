@@ -30,23 +30,14 @@ fn sfdisk() -> Option<PathBuf> {
 }
 
 fn blank(path: &Path, bytes: u64) -> File {
-    let file = File::options()
-        .read(true)
-        .write(true)
-        .create_new(true)
-        .open(path)
-        .unwrap();
+    let file = File::options().read(true).write(true).create_new(true).open(path).unwrap();
     file.set_len(bytes).unwrap();
     file
 }
 
 fn run(sfdisk: &Path, arguments: &[&str], image: &Path) -> String {
-    let output = Command::new(sfdisk)
-        .args(arguments)
-        .arg(image)
-        .env("LC_ALL", "C")
-        .output()
-        .unwrap();
+    let output =
+        Command::new(sfdisk).args(arguments).arg(image).env("LC_ALL", "C").output().unwrap();
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     let errors = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{arguments:?}: {text}{errors}");
@@ -86,8 +77,7 @@ fn sfdisk_reads_what_we_build_and_finds_no_fault() {
         let image = scratch.path().join(format!("ours-{index}.img"));
         let file = blank(&image, device_bytes);
         for extent in table::extents(&layout.table, device_bytes, 512).unwrap() {
-            file.write_all_at(&extent.bytes, extent.offset_bytes)
-                .unwrap();
+            file.write_all_at(&extent.bytes, extent.offset_bytes).unwrap();
         }
         let verified = run(&sfdisk, &["--verify"], &image);
         assert!(verified.contains("No errors detected"), "{verified}");
@@ -103,10 +93,7 @@ fn compare(layout: &Layout, found: &serde_json::Value, image: &Path) {
         TableKind::Mbr { disk_id } => ("dos", format!("0x{disk_id:08x}")),
         TableKind::Gpt { disk_guid } => ("gpt", disk_guid.clone()),
     };
-    assert_eq!(
-        (text(&found["label"]), text(&found["id"])),
-        (label.into(), id)
-    );
+    assert_eq!((text(&found["label"]), text(&found["id"])), (label.into(), id));
     let listed = found["partitions"].as_array().unwrap();
     assert_eq!(listed.len(), layout.table.partitions.len());
     for (ours, theirs) in layout.table.partitions.iter().zip(listed) {
@@ -158,11 +145,7 @@ fn we_read_what_sfdisk_builds_with_the_names_that_blkid_gives() {
             serde_json::from_str(&run(&sfdisk, &["--json"], &image)).unwrap();
         let bytes = fs::read(&image).unwrap();
         let end = END_BYTES;
-        let window = Window::new(
-            bytes.len() as u64,
-            &bytes[..end],
-            &bytes[bytes.len() - end..],
-        );
+        let window = Window::new(bytes.len() as u64, &bytes[..end], &bytes[bytes.len() - end..]);
         let found = signature::partition_table(&window).unwrap();
         let theirs = json["partitiontable"]["partitions"].as_array().unwrap();
         assert_eq!(found.partitions.len(), theirs.len());

@@ -51,10 +51,8 @@ pub struct Job {
 impl Job {
     /// Whether the intervals of both have nothing in common.
     pub fn is_apart(&self) -> bool {
-        let (expected, measured) = (
-            &self.expected_bytes_per_second,
-            &self.measured_bytes_per_second,
-        );
+        let (expected, measured) =
+            (&self.expected_bytes_per_second, &self.measured_bytes_per_second);
         expected.high < measured.low || measured.high < expected.low
     }
 }
@@ -179,12 +177,7 @@ mod tests {
         let alone = Measured::of(&fixture::slow_sd_card_run(), "1").unwrap();
         let found = beside(&of_three(), Some(&alone), &run(), "2").unwrap();
         let works: Vec<Work> = found.jobs.iter().map(|job| job.work).collect();
-        for work in [
-            Work::LargeRead,
-            Work::LargeWrite,
-            Work::SmallRead,
-            Work::SmallWrite,
-        ] {
+        for work in [Work::LargeRead, Work::LargeWrite, Work::SmallRead, Work::SmallWrite] {
             assert!(works.contains(&work), "{works:?}");
         }
         let large = |job: &&Job| job.work == Work::LargeRead;

@@ -82,21 +82,11 @@ const MEMORY_SHARE: f64 = 0.94;
 
 /// All kinds that have a name here.
 pub fn known() -> Vec<Board> {
-    let usb2 = DiskBus::Usb {
-        mbit: 480,
-        is_shared_with_network: true,
-    };
-    let usb3 = DiskBus::Usb {
-        mbit: 5000,
-        is_shared_with_network: false,
-    };
+    let usb2 = DiskBus::Usb { mbit: 480, is_shared_with_network: true };
+    let usb3 = DiskBus::Usb { mbit: 5000, is_shared_with_network: false };
     // One Gen 2 lane on a Pi 5: 450 of 500 MB/s (core's ceiling::PcieLink).
-    let lane = DiskBus::Pcie {
-        bytes_per_second: 450e6,
-    };
-    let pc_bus = DiskBus::Pcie {
-        bytes_per_second: 1.77e9,
-    };
+    let lane = DiskBus::Pcie { bytes_per_second: 450e6 };
+    let pc_bus = DiskBus::Pcie { bytes_per_second: 1.77e9 };
     // Against an N100 core: A53 1.4 GHz, A72 1.5 GHz, A76 2.4 GHz; from published single-core results, rounded.
     let (a53, a72, a76) = ((7.0, 4.5, 10.0), (3.5, 2.5, 5.0), (1.5, 1.2, 2.2));
     let board =

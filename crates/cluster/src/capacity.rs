@@ -83,19 +83,11 @@ pub fn stored_bytes(layout: Layout, object_bytes: u64, stripe_unit: u64) -> u64 
     let allocated = |bytes: u64| bytes.div_ceil(ALLOCATION_BYTES) * ALLOCATION_BYTES;
     match layout {
         Layout::Replica { copies } => u64::from(copies) * allocated(object_bytes),
-        Layout::Erasure {
-            data,
-            parity,
-            fast: false,
-        } => {
+        Layout::Erasure { data, parity, fast: false } => {
             let stripes = object_bytes.div_ceil(u64::from(data) * stripe_unit);
             u64::from(data + parity) * allocated(stripes * stripe_unit)
         }
-        Layout::Erasure {
-            data,
-            parity,
-            fast: true,
-        } => {
+        Layout::Erasure { data, parity, fast: true } => {
             let stripe = u64::from(data) * stripe_unit;
             let (whole, rest) = (object_bytes / stripe, object_bytes % stripe);
             let shard = |i: u64| {
@@ -111,11 +103,7 @@ pub fn stored_bytes(layout: Layout, object_bytes: u64, stripe_unit: u64) -> u64 
 
 /// The stripe unit that a layout has by default.
 pub fn stripe_unit(layout: Layout) -> u64 {
-    if layout.is_fast() {
-        FAST_STRIPE_UNIT
-    } else {
-        LEGACY_STRIPE_UNIT
-    }
+    if layout.is_fast() { FAST_STRIPE_UNIT } else { LEGACY_STRIPE_UNIT }
 }
 
 /// Raw bytes that can hold chunks when each object puts `width` chunks on different domains: `width` times the largest T with
@@ -156,18 +144,12 @@ pub fn capacity(design: &Design) -> Capacity {
     let warned = NEARFULL * placeable_bytes;
     let after_loss = BACKFILLFULL * placeable(&left, layout.width());
     let is_limited_by_loss = heals && after_loss < warned;
-    let safe_raw_bytes = if is_limited_by_loss {
-        after_loss
-    } else {
-        warned
-    };
+    let safe_raw_bytes = if is_limited_by_loss { after_loss } else { warned };
     let usable = safe_raw_bytes / layout.factor();
     let low = usable / (1.0 + FULLEST_ABOVE_MEAN) * (1.0 - DATABASE_SHARE);
     let usable_bytes = Estimate::new(usable, low, usable);
     let padded_factor = padded_factor(layout, &design.objects);
-    let raw_bytes = domains
-        .iter()
-        .fold(0u64, |sum, bytes| sum.saturating_add(*bytes));
+    let raw_bytes = domains.iter().fold(0u64, |sum, bytes| sum.saturating_add(*bytes));
     Capacity {
         raw_bytes,
         domains: domains.len() as u32,
@@ -202,11 +184,9 @@ fn padding(layout: Layout, objects: &[ObjectShare]) -> Vec<Padding> {
     let row = |object_bytes: u64, share: Option<f64>| {
         let other = match layout {
             Layout::Replica { .. } => None,
-            Layout::Erasure { data, parity, fast } => Some(Layout::Erasure {
-                data,
-                parity,
-                fast: !fast,
-            }),
+            Layout::Erasure { data, parity, fast } => {
+                Some(Layout::Erasure { data, parity, fast: !fast })
+            }
         };
         Padding {
             object_bytes,
@@ -217,10 +197,7 @@ fn padding(layout: Layout, objects: &[ObjectShare]) -> Vec<Padding> {
     };
     match objects {
         [] => USUAL.iter().map(|bytes| row(*bytes, None)).collect(),
-        _ => objects
-            .iter()
-            .map(|o| row(o.bytes, Some(o.share)))
-            .collect(),
+        _ => objects.iter().map(|o| row(o.bytes, Some(o.share))).collect(),
     }
 }
 
@@ -232,11 +209,7 @@ mod tests {
     use crate::wishes::Wishes;
 
     fn design(layout: &str, nodes: u32) -> Design {
-        let wishes = Wishes {
-            nodes: Some(nodes),
-            disk: Some("1TB".into()),
-            ..Wishes::default()
-        };
+        let wishes = Wishes { nodes: Some(nodes), disk: Some("1TB".into()), ..Wishes::default() };
         let mut design = wishes.with_layout(layout).design(None).expect("a design");
         design.objects.clear();
         design

@@ -159,42 +159,18 @@ impl Ceiling {
 }
 
 /// Transactions that BlueStore commits with one flush when several wait (`_kv_sync_thread` takes all queued ones). Assumed.
-const COMMITS_TOGETHER: Estimate = Estimate {
-    value: 4.0,
-    low: 1.0,
-    high: 16.0,
-};
+const COMMITS_TOGETHER: Estimate = Estimate { value: 4.0, low: 1.0, high: 16.0 };
 /// Processor seconds of an N100 core for a client's operation at its primary OSD: messenger, placement group, log. Assumed from published
 /// 1000 to 4000 operations per second and core.
-const CLIENT_OPERATION_S: Estimate = Estimate {
-    value: 250e-6,
-    low: 120e-6,
-    high: 500e-6,
-};
+const CLIENT_OPERATION_S: Estimate = Estimate { value: 250e-6, low: 120e-6, high: 500e-6 };
 /// The same for an operation that one OSD sends to another. Assumed.
-const SUB_OPERATION_S: Estimate = Estimate {
-    value: 130e-6,
-    low: 60e-6,
-    high: 260e-6,
-};
+const SUB_OPERATION_S: Estimate = Estimate { value: 130e-6, low: 60e-6, high: 260e-6 };
 /// Processor seconds of an N100 core per byte that passes a board: copies, checksums, coding, TCP. Assumed.
-const BYTE_S: Estimate = Estimate {
-    value: 0.6e-9,
-    low: 0.3e-9,
-    high: 1.3e-9,
-};
+const BYTE_S: Estimate = Estimate { value: 0.6e-9, low: 0.3e-9, high: 1.3e-9 };
 /// There and back of a small message between two boards through both kernels, seconds; as in the model of network disks. Assumed.
-const ROUND_TRIP_S: Estimate = Estimate {
-    value: 220e-6,
-    low: 120e-6,
-    high: 500e-6,
-};
+const ROUND_TRIP_S: Estimate = Estimate { value: 220e-6, low: 120e-6, high: 500e-6 };
 /// Share of a port's TCP payload that the messenger reaches: all of it at best, 85 % with small frames and interrupts on one core. Assumed.
-const PORT_SHARE: Estimate = Estimate {
-    value: 1.0,
-    low: 0.85,
-    high: 1.0,
-};
+const PORT_SHARE: Estimate = Estimate { value: 1.0, low: 0.85, high: 1.0 };
 /// Headers of a message pair, bytes. Assumed.
 const MESSAGE_BYTES: f64 = 400.0;
 
@@ -319,10 +295,7 @@ fn of_work(design: &Design, work: Work) -> Ceiling {
                 let busiest = busiest_s(design, work, costs, resource, pick);
                 if busiest > 0.0 { 1.0 / busiest } else { 0.0 }
             });
-            (per_second.value > 0.0).then_some(Pipe {
-                resource,
-                per_second,
-            })
+            (per_second.value > 0.0).then_some(Pipe { resource, per_second })
         })
         .collect();
     pipes.sort_by(|a, b| a.per_second.value.total_cmp(&b.per_second.value));
@@ -383,13 +356,8 @@ fn busiest_s(
         let boards = f64::from(group.count);
         let osds = boards * f64::from(group.disks);
         let port = payload(group.board.link_bits);
-        let shares_bus = matches!(
-            group.board.bus,
-            DiskBus::Usb {
-                is_shared_with_network: true,
-                ..
-            }
-        );
+        let shares_bus =
+            matches!(group.board.bus, DiskBus::Usb { is_shared_with_network: true, .. });
         let figures = &group.disk.figures;
         let seconds = match resource {
             Resource::Disk if work.is_large() => {
@@ -402,11 +370,7 @@ fn busiest_s(
                 (costs.read_operations / pick(&figures.read_iops) + written) / osds
             }
             Resource::Bus => {
-                let network = if shares_bus {
-                    costs.network_in + costs.network_out
-                } else {
-                    0.0
-                };
+                let network = if shares_bus { costs.network_in + costs.network_out } else { 0.0 };
                 // SATA: a port per disk.
                 let lanes = match group.board.bus {
                     DiskBus::Sata => osds,
@@ -448,10 +412,8 @@ fn latency_floor(design: &Design, work: Work) -> Estimate {
     let one = |is_read: bool| {
         carry(|pick| {
             // The slowest group takes part in nearly every operation.
-            let each = design
-                .groups
-                .iter()
-                .map(|group| latency_s(design, group, work, is_read, pick));
+            let each =
+                design.groups.iter().map(|group| latency_s(design, group, work, is_read, pick));
             each.fold(0.0, f64::max)
         })
     };
@@ -502,11 +464,7 @@ fn latency_s(
     let commit_s = 1.0 / pick(&figures.commits_per_second)
         + chunk / pick(&figures.write_bytes_per_second).min(bus);
     let spread = among(f64::from(layout.width()) - 1.0);
-    let first = if is_code && !work.is_large() {
-        among(k - 1.0) + read_s
-    } else {
-        0.0
-    };
+    let first = if is_code && !work.is_large() { among(k - 1.0) + read_s } else { 0.0 };
     to_client + primary + first + spread + commit_s
 }
 
@@ -540,37 +498,18 @@ mod tests {
     #[test]
     fn writes_are_bounded_by_the_ports_and_their_amplification() {
         let port = payload(1_000_000_000);
-        let found = pipe(
-            &design("3+1", "pi4-4gb", 4),
-            Work::LargeWrite,
-            Resource::NetworkIn,
-        );
+        let found = pipe(&design("3+1", "pi4-4gb", 4), Work::LargeWrite, Resource::NetworkIn);
         assert!((found / (4.0 * port / 2.0) - 1.0).abs() < 1e-9, "{found}");
-        let found = pipe(
-            &design("3x", "pi4-4gb", 4),
-            Work::LargeWrite,
-            Resource::NetworkIn,
-        );
+        let found = pipe(&design("3x", "pi4-4gb", 4), Work::LargeWrite, Resource::NetworkIn);
         assert!((found / (4.0 * port / 3.0) - 1.0).abs() < 1e-9, "{found}");
-        let found = pipe(
-            &design("3+1", "pi4-4gb", 4),
-            Work::LargeRead,
-            Resource::NetworkOut,
-        );
-        assert!(
-            (found / (4.0 * port / (1.0 + 2.0 / 3.0)) - 1.0).abs() < 1e-9,
-            "{found}"
-        );
+        let found = pipe(&design("3+1", "pi4-4gb", 4), Work::LargeRead, Resource::NetworkOut);
+        assert!((found / (4.0 * port / (1.0 + 2.0 / 3.0)) - 1.0).abs() < 1e-9, "{found}");
     }
 
     #[test]
     fn fast_ec_does_fewer_disk_operations_for_a_small_write() {
         let of = |text, fast| {
-            let c = costs(
-                Layout::erasure(text, fast).unwrap(),
-                Work::SmallWrite,
-                false,
-            );
+            let c = costs(Layout::erasure(text, fast).unwrap(), Work::SmallWrite, false);
             (c.read_operations, c.write_operations)
         };
         assert_eq!(of("4+2", false), (4.0, 6.0));
@@ -583,20 +522,14 @@ mod tests {
     fn intervals_hold_their_values_and_more_boards_carry_more() {
         for layout in ["3x", "2x", "2+1", "3+1", "2+2", "4+2"] {
             for board in crate::boards::known() {
-                let (few, many) = (
-                    design(layout, &board.kind, 6),
-                    design(layout, &board.kind, 12),
-                );
+                let (few, many) = (design(layout, &board.kind, 6), design(layout, &board.kind, 12));
                 for (few, many) in ceilings(&few).iter().zip(&ceilings(&many)) {
                     for e in few.pipes.iter().map(|p| p.per_second).chain([
                         few.iops,
                         few.latency_floor_s,
                         few.expected_iops,
                     ]) {
-                        assert!(
-                            e.low <= e.value && e.value <= e.high && e.low >= 0.0,
-                            "{e:?}"
-                        );
+                        assert!(e.low <= e.value && e.value <= e.high && e.low >= 0.0, "{e:?}");
                     }
                     assert!(few.iops.value <= many.iops.value * (1.0 + 1e-9));
                     assert!(few.expected_iops.value <= few.iops.value * (1.0 + 1e-9));
@@ -619,11 +552,7 @@ mod tests {
         assert!((of(16) - 16.0 / 19.0).abs() < 1e-12);
         // A floor below the ceiling's own time is none.
         assert_eq!(expected(7, exact(2.0), exact(0.1)).value, 2.0);
-        let wide = expected(
-            16,
-            Estimate::new(1.0, 0.8, 1.1),
-            Estimate::new(4.0, 3.0, 9.0),
-        );
+        let wide = expected(16, Estimate::new(1.0, 0.8, 1.1), Estimate::new(4.0, 3.0, 9.0));
         assert!(wide.low < 16.0 / 19.0 && wide.high == 1.1, "{wide:?}");
     }
 
@@ -646,10 +575,7 @@ mod tests {
             // A visit takes a second; four visits on average are an operation.
             let found = f64::from(done) / time_s / BOARDS as f64;
             let formula = expected(in_flight, Estimate::exact(1.0), Estimate::exact(4.0)).value;
-            assert!(
-                (found / formula - 1.0).abs() < 0.03,
-                "{in_flight}: {found} {formula}"
-            );
+            assert!((found / formula - 1.0).abs() < 0.03, "{in_flight}: {found} {formula}");
         }
     }
 

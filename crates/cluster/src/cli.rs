@@ -205,9 +205,7 @@ fn compare(compare: &Compare, outside: &dyn Outside) -> Result<Ended> {
 
 fn describe(of: &SpecOf, outside: &dyn Outside) -> Result<Ended> {
     let (wishes, measured) = of.asked.read(outside)?;
-    let design = wishes
-        .design(measured.as_ref())
-        .map_err(|error| anyhow!(error))?;
+    let design = wishes.design(measured.as_ref()).map_err(|error| anyhow!(error))?;
     let deployment = Deployment {
         deployer: of.deployer,
         clients: of.clients,
@@ -221,17 +219,11 @@ fn describe(of: &SpecOf, outside: &dyn Outside) -> Result<Ended> {
             outside.write(&directory.join(&file.name), &file.text)?;
         }
         let names: Vec<&str> = files.iter().map(|file| file.name.as_str()).collect();
-        outside.say(&format!(
-            "Written to {}: {}\n",
-            directory.display(),
-            names.join(", ")
-        ))?;
+        outside.say(&format!("Written to {}: {}\n", directory.display(), names.join(", ")))?;
     } else if of.asked.json {
         json(outside, &files)?;
     } else {
-        let parts = files
-            .iter()
-            .map(|file| format!("# === {} ===\n{}", file.name, file.text));
+        let parts = files.iter().map(|file| format!("# === {} ===\n{}", file.name, file.text));
         outside.say(&parts.collect::<Vec<_>>().join("\n"))?;
     }
     Ok(Ended::Fine)

@@ -108,20 +108,15 @@ pub fn compare(wishes: &Wishes, measured: Option<&Measured>) -> Result<Compariso
     let two = wishes.clone().with_layout("2x");
     let base = two.design(measured)?;
     let mut rows = Vec::new();
-    let fast = if base.release.has_fast_ec() {
-        " fast"
-    } else {
-        ""
-    };
+    let fast = if base.release.has_fast_ec() { " fast" } else { "" };
     let here = format!("Ceph on {} x {}", base.boards(), base.groups[0].board.name);
     let mut layouts: Vec<String> = vec!["3x".into()];
     layouts.extend(["2+1", "2+2", "3+1", "4+2"].map(|code| format!("{code}{fast}")));
     let asked = (wishes.ec.clone(), wishes.replica);
     match asked {
-        (Some(code), _) => layouts.push(format!(
-            "{code}{}",
-            if wishes.fast_ec { " fast" } else { "" }
-        )),
+        (Some(code), _) => {
+            layouts.push(format!("{code}{}", if wishes.fast_ec { " fast" } else { "" }))
+        }
         (None, Some(copies)) => layouts.push(format!("{copies}x")),
         (None, None) => {}
     }
@@ -130,21 +125,13 @@ pub fn compare(wishes: &Wishes, measured: Option<&Measured>) -> Result<Compariso
         if seen.contains(&layout) {
             continue;
         }
-        rows.push(of_ceph(
-            &here,
-            wishes.clone().with_layout(&layout),
-            measured,
-        ));
+        rows.push(of_ceph(&here, wishes.clone().with_layout(&layout), measured));
         seen.push(layout);
     }
     rows.extend(other_boards(wishes, &base));
     rows.push(mirror_and_backup(&base));
     rows.push(garage(&base));
-    Ok(Comparison {
-        schema: 1,
-        base: boards_and_disks(&base),
-        rows,
-    })
+    Ok(Comparison { schema: 1, base: boards_and_disks(&base), rows })
 }
 
 fn of_ceph(group: &str, wishes: Wishes, measured: Option<&Measured>) -> Row {
@@ -153,11 +140,7 @@ fn of_ceph(group: &str, wishes: Wishes, measured: Option<&Measured>) -> Row {
         (None, copies) => format!("{} replicas", copies.unwrap_or(3)),
     };
     let report = wishes.design(measured).and_then(Report::of);
-    Row {
-        group: group.into(),
-        name,
-        outcome: report.map(|report| of_report(&report)),
-    }
+    Row { group: group.into(), name, outcome: report.map(|report| of_report(&report)) }
 }
 
 fn of_report(report: &Report) -> Figures {
@@ -234,10 +217,7 @@ fn mirror_and_backup(base: &Design) -> Row {
     let figures = &group.disk.figures;
     let bus = group.board.bus.bytes_per_second();
     // Each byte goes to both disks of the mirror, over one bus.
-    let write = carry(|pick| {
-        port.min(pick(&figures.write_bytes_per_second))
-            .min(bus / 2.0)
-    });
+    let write = carry(|pick| port.min(pick(&figures.write_bytes_per_second)).min(bus / 2.0));
     let window_h = Estimate::new(72.0, 12.0, 336.0);
     let loss = carry(|pick| {
         let rate = pick(&ANNUAL_FAILURES);
@@ -274,29 +254,15 @@ fn garage(base: &Design) -> Row {
     three.layout = Layout::Replica { copies: 3 };
     three.domain = FailureDomain::Host;
     if let Err(why) = three.check() {
-        return Row {
-            group,
-            name,
-            outcome: Err(why),
-        };
+        return Row { group, name, outcome: Err(why) };
     }
     let found = capacity::capacity(&three);
     // No full ratios of its own: the same room for healing is left, or a file system's.
-    let share = if found.heals {
-        BACKFILLFULL
-    } else {
-        FILE_SYSTEM_FULL
-    };
-    let left = found.raw_bytes as f64
-        - if found.heals {
-            found.largest_domain_bytes as f64
-        } else {
-            0.0
-        };
+    let share = if found.heals { BACKFILLFULL } else { FILE_SYSTEM_FULL };
+    let left =
+        found.raw_bytes as f64 - if found.heals { found.largest_domain_bytes as f64 } else { 0.0 };
     let bytes = share * left.min(found.placeable_bytes) / 3.0;
-    let write = ceilings::ceilings(&three)
-        .into_iter()
-        .find(|c| c.work == Work::LargeWrite);
+    let write = ceilings::ceilings(&three).into_iter().find(|c| c.work == Work::LargeWrite);
     let bill = cost::cost(&three, &plain_capacity(&three, bytes, found.heals));
     Row {
         group,
@@ -377,10 +343,8 @@ pub fn render(comparison: &Comparison, style: Style) -> String {
             Err(why) => {
                 let why = why.lines().next().unwrap_or_default();
                 impossible.push(format!("{}: {why}.", row.name));
-                let mut cells = vec![
-                    format!("  {}", row.name).into(),
-                    Cell::toned("impossible", Tone::Bad),
-                ];
+                let mut cells =
+                    vec![format!("  {}", row.name).into(), Cell::toned("impossible", Tone::Bad)];
                 cells.resize(10, Cell::default());
                 table.row(cells);
                 continue;
@@ -388,10 +352,8 @@ pub fn render(comparison: &Comparison, style: Style) -> String {
         };
         let mut name = format!("  {}", row.name);
         if !figures.remark.is_empty() {
-            let at = remarks
-                .iter()
-                .find(|(_, remark)| *remark == figures.remark)
-                .map(|(at, _)| *at);
+            let at =
+                remarks.iter().find(|(_, remark)| *remark == figures.remark).map(|(at, _)| *at);
             let at = at.unwrap_or_else(|| {
                 remarks.push((remarks.len() + 1, figures.remark.clone()));
                 remarks.len()
@@ -412,10 +374,7 @@ pub fn render(comparison: &Comparison, style: Style) -> String {
             figures.survives.to_string().into(),
             if figures.heals { "yes" } else { "no" }.into(),
             format!("~{}", rate_si(figures.write_bytes_per_second.value)).into(),
-            figures
-                .small_write_iops
-                .map_or("-".into(), |e| format!("~{}", iops(e.value)))
-                .into(),
+            figures.small_write_iops.map_or("-".into(), |e| format!("~{}", iops(e.value))).into(),
             memory,
             share_of_years(figures.loss_per_year.value).into(),
             format!("~${:.0}", figures.total.value).into(),
@@ -454,13 +413,8 @@ mod tests {
     fn safe_capacity_of_four_boards_is_what_each_layout_leaves() {
         let found = rows(4, "pi4-4gb");
         let usable = |name: &str| {
-            let row = found
-                .iter()
-                .find(|row| row.name.starts_with(name))
-                .expect(name);
-            row.outcome
-                .as_ref()
-                .map(|f| (f.usable_bytes.value / 1e10).round() / 100.0)
+            let row = found.iter().find(|row| row.name.starts_with(name)).expect(name);
+            row.outcome.as_ref().map(|f| (f.usable_bytes.value / 1e10).round() / 100.0)
         };
         assert_eq!(usable("3 replicas"), Ok(0.90));
         assert_eq!(usable("EC 2+1"), Ok(1.80));

@@ -67,22 +67,10 @@ const BRIDGE: f64 = 12.0;
 const BOOT_CARD: f64 = 9.0;
 const CASE: f64 = 12.0;
 /// Watts of a small gigabit switch. Assumed.
-const SWITCH_WATTS: Estimate = Estimate {
-    value: 4.0,
-    low: 2.0,
-    high: 8.0,
-};
+const SWITCH_WATTS: Estimate = Estimate { value: 4.0, low: 2.0, high: 8.0 };
 /// Watts of a disk under load, SSD and hard disk. Assumed.
-const SSD_WATTS: Estimate = Estimate {
-    value: 2.0,
-    low: 1.0,
-    high: 4.0,
-};
-const HDD_WATTS: Estimate = Estimate {
-    value: 6.5,
-    low: 5.0,
-    high: 9.0,
-};
+const SSD_WATTS: Estimate = Estimate { value: 2.0, low: 1.0, high: 4.0 };
+const HDD_WATTS: Estimate = Estimate { value: 6.5, low: 5.0, high: 9.0 };
 /// Dollars per TB of disk when no price was given. Assumed.
 const DISK_PER_TB: f64 = 80.0;
 
@@ -96,11 +84,7 @@ pub fn cost(design: &Design, capacity: &Capacity) -> Cost {
     let prices = &design.prices;
     let watts = watts(design);
     let energy = watts.scaled(YEAR_H / 1000.0 * prices.years * prices.energy);
-    let replaced: f64 = design
-        .groups
-        .iter()
-        .map(|g| price_of_board_with_disks(design, g))
-        .sum();
+    let replaced: f64 = design.groups.iter().map(|g| price_of_board_with_disks(design, g)).sum();
     let failures = ANNUAL_FAILURES.scaled(prices.years * replaced);
     let total = carry(|pick| once + pick(&energy) + pick(&failures));
     let usable_tb = capacity.usable_padded_bytes.scaled(1e-12);
@@ -163,18 +147,11 @@ fn listed(design: &Design) -> Vec<Item> {
         });
     }
     match design.prices.power {
-        Some(each) => items.push(Item {
-            what: "power".into(),
-            count: 1.0,
-            each,
-            basis: Basis::Published,
-        }),
+        Some(each) => {
+            items.push(Item { what: "power".into(), count: 1.0, each, basis: Basis::Published })
+        }
         None => {
-            for group in design
-                .groups
-                .iter()
-                .filter(|group| group.board.supply_price > 0.0)
-            {
+            for group in design.groups.iter().filter(|group| group.board.supply_price > 0.0) {
                 items.push(Item {
                     what: "power supply of its own".into(),
                     count: group.count.into(),
@@ -210,30 +187,17 @@ fn forgotten(design: &Design, capacity: &Capacity) -> Vec<Item> {
     push("network cable", ports, CABLE);
     let of = |is: &dyn Fn(&crate::design::Group) -> bool, disks: bool| -> u32 {
         let chosen = design.groups.iter().filter(|group| is(group));
-        chosen
-            .map(|g| g.count * if disks { g.disks } else { 1 })
-            .sum()
+        chosen.map(|g| g.count * if disks { g.disks } else { 1 }).sum()
     };
-    push(
-        "USB to SATA bridge",
-        of(&|g| g.board.bus.is_usb(), true),
-        BRIDGE,
-    );
+    push("USB to SATA bridge", of(&|g| g.board.bus.is_usb(), true), BRIDGE);
     push("boot card", of(&|g| g.board.is_arm, false), BOOT_CARD);
     push("case with cooling", of(&|g| g.board.is_arm, false), CASE);
     if let Some(given) = design.prices.power {
         // A supply per board is what its maker asks for; a shared one has to be strong enough for all at once.
-        let own: f64 = design
-            .groups
-            .iter()
-            .map(|g| f64::from(g.count) * g.board.supply_price)
-            .sum();
+        let own: f64 =
+            design.groups.iter().map(|g| f64::from(g.count) * g.board.supply_price).sum();
         if own > given {
-            push(
-                "power supplies, what one per board costs more",
-                1,
-                own - given,
-            );
+            push("power supplies, what one per board costs more", 1, own - given);
         }
     }
     if !capacity.heals {
@@ -294,17 +258,8 @@ mod tests {
         assert_eq!(found.listed_per_nominal_tb, 275.0);
         assert!(found.total.low > 825.0 + 200.0);
         assert!(found.total_per_usable_tb.low > 275.0 * 1.5);
-        let names: Vec<&str> = found
-            .forgotten
-            .iter()
-            .map(|item| item.what.as_str())
-            .collect();
-        for name in [
-            "switch, 5 ports",
-            "network cable",
-            "USB to SATA bridge",
-            "boot card",
-        ] {
+        let names: Vec<&str> = found.forgotten.iter().map(|item| item.what.as_str()).collect();
+        for name in ["switch, 5 ports", "network cable", "USB to SATA bridge", "boot card"] {
             assert!(names.contains(&name), "{name} in {names:?}");
         }
     }

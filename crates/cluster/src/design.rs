@@ -64,8 +64,7 @@ impl Design {
                 self.release
             ));
         }
-        self.layout
-            .must_fit(self.domains().len() as u32, self.domain)
+        self.layout.must_fit(self.domains().len() as u32, self.domain)
     }
 
     /// Boards in total.
@@ -75,10 +74,7 @@ impl Design {
 
     /// Disks in total.
     pub fn osds(&self) -> u32 {
-        self.groups
-            .iter()
-            .map(|group| group.count * group.disks)
-            .sum()
+        self.groups.iter().map(|group| group.count * group.disks).sum()
     }
 
     /// Raw bytes of each failure domain.
@@ -86,10 +82,9 @@ impl Design {
         let mut domains = Vec::new();
         for group in &self.groups {
             let (count, bytes) = match self.domain {
-                FailureDomain::Host => (
-                    group.count,
-                    group.disk.bytes.saturating_mul(group.disks.into()),
-                ),
+                FailureDomain::Host => {
+                    (group.count, group.disk.bytes.saturating_mul(group.disks.into()))
+                }
                 FailureDomain::Osd => (group.count * group.disks, group.disk.bytes),
             };
             if bytes > 0 {

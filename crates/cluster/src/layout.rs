@@ -86,9 +86,7 @@ impl Layout {
             ));
         }
         if data.saturating_add(parity) > MAX_WIDTH {
-            return Err(format!(
-                "cannot use EC {text}: more than {MAX_WIDTH} chunks per object"
-            ));
+            return Err(format!("cannot use EC {text}: more than {MAX_WIDTH} chunks per object"));
         }
         Ok(Layout::Erasure { data, parity, fast })
     }
@@ -159,10 +157,7 @@ impl Layout {
             0 | 1 => "add boards: one board is no cluster".to_string(),
             2 => "use --replica 2 and read its reservations, or add boards".to_string(),
             3 => "use --replica 3, or add boards".to_string(),
-            n => format!(
-                "use --replica 3 or --ec 2+{}, or add boards",
-                (n - 2).min(2)
-            ),
+            n => format!("use --replica 3 or --ec 2+{}, or add boards", (n - 2).min(2)),
         };
         Err(format!(
             "cannot place {}: each object needs {} {things}s, and there {} {domains}\n{}{}",

@@ -78,12 +78,7 @@ pub fn loss(design: &Design, capacity: &Capacity) -> Loss {
         ),
         _ => {}
     }
-    let max_disks = design
-        .groups
-        .iter()
-        .map(|group| group.disks)
-        .max()
-        .unwrap_or(0);
+    let max_disks = design.groups.iter().map(|group| group.disks).max().unwrap_or(0);
     if design.domain == FailureDomain::Osd && max_disks > survives {
         words.push(format!(
             "Failure domain osd: a board with {max_disks} disks may hold {max_disks} chunks of an object, and the layout \
@@ -94,11 +89,5 @@ pub fn loss(design: &Design, capacity: &Capacity) -> Loss {
             "Failure domain osd: losing a board costs as many chunks as it has disks.".into(),
         );
     }
-    Loss {
-        survives,
-        serves_without,
-        heals: capacity.heals,
-        writes_unprotected,
-        words,
-    }
+    Loss { survives, serves_without, heals: capacity.heals, writes_unprotected, words }
 }

@@ -130,9 +130,7 @@ impl Measured {
             (self.read_bytes_per_second, board.bus)
         {
             let carried = board.bus.bytes_per_second().max(read.high);
-            board.bus = DiskBus::Pcie {
-                bytes_per_second: carried,
-            };
+            board.bus = DiskBus::Pcie { bytes_per_second: carried };
         }
         board
     }
@@ -142,22 +140,13 @@ impl Measured {
         let mut disk = base;
         let figures = &mut disk.figures;
         let pairs = [
-            (
-                &mut figures.read_bytes_per_second,
-                self.read_bytes_per_second,
-            ),
-            (
-                &mut figures.write_bytes_per_second,
-                self.write_bytes_per_second,
-            ),
+            (&mut figures.read_bytes_per_second, self.read_bytes_per_second),
+            (&mut figures.write_bytes_per_second, self.write_bytes_per_second),
             (&mut figures.read_iops, self.read_iops),
             (&mut figures.write_iops, self.write_iops),
             (&mut figures.commits_per_second, self.commits_per_second),
         ];
-        let missing = pairs
-            .iter()
-            .filter(|(_, measured)| measured.is_none())
-            .count();
+        let missing = pairs.iter().filter(|(_, measured)| measured.is_none()).count();
         for (figure, measured) in pairs {
             // An interval without an upper end says nothing of a ceiling.
             if let Some(measured) = measured.filter(|m| m.high.is_finite() && m.low > 0.0) {
@@ -167,10 +156,7 @@ impl Measured {
         figures.basis = Basis::Measured;
         figures.source = match missing {
             0 => self.source.clone(),
-            n => format!(
-                "{}; {n} of 5 figures were not measured and are assumed",
-                self.source
-            ),
+            n => format!("{}; {n} of 5 figures were not measured and are assumed", self.source),
         };
         disk
     }

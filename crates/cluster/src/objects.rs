@@ -32,10 +32,7 @@ pub fn parse(text: &str) -> Result<Vec<ObjectShare>, String> {
         if !(0.0..=100.0).contains(&share) || bytes == 0 || bytes > 1 << 50 {
             return Err(bad());
         }
-        found.push(ObjectShare {
-            bytes,
-            share: share / 100.0,
-        });
+        found.push(ObjectShare { bytes, share: share / 100.0 });
     }
     let sum: f64 = found.iter().map(|object| object.share).sum();
     if (sum - 1.0).abs() > 0.005 {
@@ -86,16 +83,9 @@ mod tests {
         let found = parse("4KiB:60%,64KiB:30%,4MiB:10%").unwrap();
         assert_eq!(found.len(), 3);
         assert_eq!(found[2].bytes, 4 << 20);
-        for bad in [
-            "",
-            "4KiB",
-            "4KiB:60",
-            "4KiB:60%",
-            "0:100%",
-            "4KiB:-1%",
-            "4KiB:50%,8KiB:60%",
-            "x:100%",
-        ] {
+        for bad in
+            ["", "4KiB", "4KiB:60", "4KiB:60%", "0:100%", "4KiB:-1%", "4KiB:50%,8KiB:60%", "x:100%"]
+        {
             assert!(parse(bad).is_err(), "{bad}");
         }
     }

@@ -108,11 +108,7 @@ pub fn jobs(precision: Option<f64>, budget: u64) -> [ObjectJob; 2] {
             direction: Direction::Write,
             stop: StopSpec { max_bytes, ..stop },
         },
-        ObjectJob {
-            name: "object-read",
-            direction: Direction::Read,
-            stop,
-        },
+        ObjectJob { name: "object-read", direction: Direction::Read, stop },
     ]
 }
 
@@ -134,16 +130,10 @@ mod tests {
     #[test]
     fn a_finer_precision_takes_longer_and_writes_no_more() {
         let [usual, read] = jobs(None, 1 << 30);
-        assert_eq!(
-            (usual.stop.max_seconds, usual.stop.max_bytes),
-            (60.0, 768 << 20)
-        );
+        assert_eq!((usual.stop.max_seconds, usual.stop.max_bytes), (60.0, 768 << 20));
         assert_eq!(read.stop.max_bytes, u64::MAX);
         let [finer, _] = jobs(Some(0.05), 1 << 30);
-        assert_eq!(
-            (finer.stop.max_seconds, finer.stop.max_bytes),
-            (240.0, 768 << 20)
-        );
+        assert_eq!((finer.stop.max_seconds, finer.stop.max_bytes), (240.0, 768 << 20));
         assert_eq!(jobs(Some(0.5), 1 << 30)[0].stop.max_seconds, 60.0);
     }
 }

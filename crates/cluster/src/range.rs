@@ -23,17 +23,10 @@ pub fn carry(calculate: impl Fn(&mut dyn FnMut(&Estimate) -> f64) -> f64) -> Est
     for input in &inputs {
         let outcomes = [input.low, input.high].map(|end| {
             calculate(&mut |estimate| {
-                if estimate == input {
-                    end
-                } else {
-                    estimate.value
-                }
+                if estimate == input { end } else { estimate.value }
             })
         });
-        let least = outcomes[0]
-            .min(outcomes[1])
-            .min(value)
-            .max(f64::MIN_POSITIVE);
+        let least = outcomes[0].min(outcomes[1]).min(value).max(f64::MIN_POSITIVE);
         let most = outcomes[0].max(outcomes[1]).max(value);
         below += (value / least).ln().powi(2);
         above += (most / value).ln().powi(2);

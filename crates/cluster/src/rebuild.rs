@@ -19,40 +19,20 @@ pub const HANG_S: f64 = 20.0;
 
 /// Share of a disk's rate that recovery gets beside clients with mClock's profile `balanced`; 0.4 with `high_client_ops`, 0.7 with
 /// `high_recovery_ops` (mclock-config-ref). Nothing reserves the ports.
-const RECOVERY_SHARE: Estimate = Estimate {
-    value: 0.5,
-    low: 0.4,
-    high: 0.7,
-};
+const RECOVERY_SHARE: Estimate = Estimate { value: 0.5, low: 0.4, high: 0.7 };
 
 /// Share of its port that the backfill of one placement group keeps busy: objects are read, sent and acknowledged in small batches, and
 /// between two groups both OSDs negotiate. Measured on Ceph 18.2 (docs/cluster.md).
-const STREAM_SHARE: Estimate = Estimate {
-    value: 0.7,
-    low: 0.5,
-    high: 1.0,
-};
+const STREAM_SHARE: Estimate = Estimate { value: 0.7, low: 0.5, high: 1.0 };
 
 /// Seconds between the backfills of two placement groups: both ends reserve, and the monitors publish a map. Measured as above.
-const BETWEEN_GROUPS_S: Estimate = Estimate {
-    value: 0.5,
-    low: 0.0,
-    high: 1.5,
-};
+const BETWEEN_GROUPS_S: Estimate = Estimate { value: 0.5, low: 0.0, high: 1.5 };
 
 /// Hours until somebody has replaced a board or disk where nothing heals by itself: buying, posting, an evening. Assumed.
-const REPLACED_AFTER_H: Estimate = Estimate {
-    value: 72.0,
-    low: 12.0,
-    high: 336.0,
-};
+const REPLACED_AFTER_H: Estimate = Estimate { value: 72.0, low: 12.0, high: 336.0 };
 
 /// Failures of a board with its disk per year: 1.4 % for disks (Backblaze, all drives), the rest for board, bridge, cable, supply. Assumed.
-pub const ANNUAL_FAILURES: Estimate = Estimate {
-    value: 0.04,
-    low: 0.015,
-    high: 0.10,
-};
+pub const ANNUAL_FAILURES: Estimate = Estimate { value: 0.04, low: 0.015, high: 0.10 };
 
 /// Hours of a year.
 pub const YEAR_H: f64 = 8766.0;
@@ -100,12 +80,7 @@ pub fn rebuild(design: &Design, capacity: &Capacity) -> Rebuild {
         capacity.largest_domain_bytes as f64 / (capacity.raw_bytes as f64).max(1.0);
     let lost_bytes = capacity.safe_raw_bytes * design.filled * share_of_largest;
     let weakest = design.weakest(|group| {
-        group
-            .disk
-            .figures
-            .write_bytes_per_second
-            .value
-            .min(group.board.bus.bytes_per_second())
+        group.disk.figures.write_bytes_per_second.value.min(group.board.bus.bytes_per_second())
     });
     let (disks, bus, port, write) = match weakest {
         Some(group) => (
@@ -139,11 +114,8 @@ pub fn rebuild(design: &Design, capacity: &Capacity) -> Rebuild {
         let between_s = groups * pick(&BETWEEN_GROUPS_S) / side_by_side;
         (lost_bytes / pick(&bytes_per_second) + between_s) / 3600.0
     });
-    let wait_h = if capacity.heals {
-        Estimate::exact(OUT_AFTER_S / 3600.0)
-    } else {
-        REPLACED_AFTER_H
-    };
+    let wait_h =
+        if capacity.heals { Estimate::exact(OUT_AFTER_S / 3600.0) } else { REPLACED_AFTER_H };
     let exposed_h = carry(|pick| pick(&wait_h) + pick(&restore_h));
     let spare = layout.survives();
     let loss_in_window = carry(|pick| {
@@ -180,11 +152,7 @@ fn at_work(backfills: f64, boards: f64) -> f64 {
 
 /// A probability is 1 at most, also where the law of propagation goes beyond.
 fn capped(estimate: Estimate) -> Estimate {
-    Estimate::new(
-        estimate.value.min(1.0),
-        estimate.low.min(1.0),
-        estimate.high.min(1.0),
-    )
+    Estimate::new(estimate.value.min(1.0), estimate.low.min(1.0), estimate.high.min(1.0))
 }
 
 /// Probability that at least `spare` of `others` fail, each with probability `p`: the upper tail of the binomial distribution, summed
@@ -194,16 +162,10 @@ fn at_least(spare: u32, others: u32, p: f64) -> f64 {
         return 1.0;
     }
     let term = |i: u32| {
-        let ways: f64 = (0..i)
-            .map(|j| f64::from(others - j) / f64::from(j + 1))
-            .product();
+        let ways: f64 = (0..i).map(|j| f64::from(others - j) / f64::from(j + 1)).product();
         ways * p.powi(i as i32) * (1.0 - p).powi((others - i) as i32)
     };
-    (spare..=others)
-        .rev()
-        .map(term)
-        .sum::<f64>()
-        .clamp(0.0, 1.0)
+    (spare..=others).rev().map(term).sum::<f64>().clamp(0.0, 1.0)
 }
 
 fn felt(design: &Design, capacity: &Capacity) -> Vec<String> {
@@ -234,11 +196,7 @@ mod tests {
     use crate::wishes::Wishes;
 
     fn of(layout: &str, nodes: u32) -> Rebuild {
-        let wishes = Wishes {
-            nodes: Some(nodes),
-            disk: Some("1TB".into()),
-            ..Wishes::default()
-        };
+        let wishes = Wishes { nodes: Some(nodes), disk: Some("1TB".into()), ..Wishes::default() };
         let design = wishes.with_layout(layout).design(None).unwrap();
         rebuild(&design, &capacity(&design))
     }
@@ -279,10 +237,8 @@ mod tests {
             const ROUNDS: usize = 5000;
             let mut worked = 0;
             for _ in 0..ROUNDS {
-                let ended: Vec<usize> = queues
-                    .iter_mut()
-                    .filter_map(|queue| queue.pop_front())
-                    .collect();
+                let ended: Vec<usize> =
+                    queues.iter_mut().filter_map(|queue| queue.pop_front()).collect();
                 worked += ended.len();
                 for from in ended {
                     send(&mut queues, from);
@@ -290,10 +246,7 @@ mod tests {
             }
             let found = worked as f64 / (ROUNDS * osds) as f64;
             let formula = at_work(osds as f64, osds as f64);
-            assert!(
-                (found / formula - 1.0).abs() < 0.25,
-                "{osds}: {found} {formula}"
-            );
+            assert!((found / formula - 1.0).abs() < 0.25, "{osds}: {found} {formula}");
         }
     }
 
@@ -308,10 +261,7 @@ mod tests {
         let design = wishes.with_layout("3x").design(None).unwrap();
         let found = rebuild(&design, &capacity(&design)).bytes_per_second;
         let port = payload(100_000_000);
-        assert!(
-            (found.value / (4.0 * 4.0 / 7.0 * 0.7 * port) - 1.0).abs() < 1e-9,
-            "{found:?}"
-        );
+        assert!((found.value / (4.0 * 4.0 / 7.0 * 0.7 * port) - 1.0).abs() < 1e-9, "{found:?}");
     }
 
     proptest! {

@@ -4,11 +4,7 @@ use serde::{Serialize, Serializer};
 
 /// A version of Ceph.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-#[cfg_attr(
-    feature = "schema",
-    derive(schemars::JsonSchema),
-    schemars(into = "String")
-)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(into = "String"))]
 pub struct Release {
     /// 18 Reef, 19 Squid, 20 Tentacle, 21 Umbrella.
     pub major: u32,
@@ -27,11 +23,7 @@ pub const FAST_EC: Release = Release::new(20, 2, 4);
 impl Release {
     /// From its three numbers.
     pub const fn new(major: u32, minor: u32, point: u32) -> Release {
-        Release {
-            major,
-            minor,
-            point,
-        }
+        Release { major, minor, point }
     }
 
     /// From a version (`20.2.5`), a name (`tentacle`), or the Debian release that packages it.

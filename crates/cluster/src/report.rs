@@ -67,9 +67,7 @@ impl Report {
 
     /// Whether the boards have the memory for it.
     pub fn fits(&self) -> bool {
-        self.memory
-            .iter()
-            .any(|memory| memory.fit > Fit::OnlyWithoutMonitor)
+        self.memory.iter().any(|memory| memory.fit > Fit::OnlyWithoutMonitor)
             && self.memory.iter().all(|memory| memory.fit != Fit::TooSmall)
     }
 }
@@ -109,10 +107,7 @@ fn reservations(design: &Design, loss: &Loss, memory: &[BoardMemory]) -> Vec<Str
         );
     }
     let media: Vec<Media> = design.groups.iter().map(|group| group.disk.media).collect();
-    if media
-        .iter()
-        .any(|media| matches!(media, Media::Ssd | Media::Nvme))
-    {
+    if media.iter().any(|media| matches!(media, Media::Ssd | Media::Nvme)) {
         said.push(
             "Consumer SSDs without power-loss protection flush slowly. BlueStore flushes for every small write, so measure \
              commits first (rubus bench) and give the run with --node-from."
@@ -129,19 +124,11 @@ fn reservations(design: &Design, loss: &Loss, memory: &[BoardMemory]) -> Vec<Str
                 .into(),
         );
     }
-    if design
-        .groups
-        .iter()
-        .any(|group| group.board.is_arm && group.board.bus.is_usb())
-    {
+    if design.groups.iter().any(|group| group.board.is_arm && group.board.bus.is_usb()) {
         said.push("Put the monitor's store on the SSD, not on the SD card: it flushes all the time and wears the card.".into());
     }
     said.extend(of_release(design));
-    if design
-        .groups
-        .iter()
-        .any(|group| group.disk.figures.basis == Basis::Assumed)
-    {
+    if design.groups.iter().any(|group| group.disk.figures.basis == Basis::Assumed) {
         said.push("Disk and processor figures are assumed (~); the ranges are wide because disks differ that much.".into());
     }
     said.push(

@@ -89,25 +89,16 @@ pub fn host(text: &str) -> Result<Host, String> {
     let is_name = !name.is_empty()
         && name.len() <= 253
         && !name.starts_with(['-', '.'])
-        && name
-            .chars()
-            .all(|c| c.is_ascii_alphanumeric() || c == '-' || c == '.');
+        && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '-' || c == '.');
     if !is_name {
-        return Err(format!(
-            "'{name}' is not a host name; write NAME or NAME=ADDRESS"
-        ));
+        return Err(format!("'{name}' is not a host name; write NAME or NAME=ADDRESS"));
     }
     if let Some(address) = address {
         if address.parse::<std::net::IpAddr>().is_err() {
-            return Err(format!(
-                "'{address}' is not an IP address; write {name}=10.0.0.1"
-            ));
+            return Err(format!("'{address}' is not an IP address; write {name}=10.0.0.1"));
         }
     }
-    Ok(Host {
-        name: name.into(),
-        address: address.map(str::to_string),
-    })
+    Ok(Host { name: name.into(), address: address.map(str::to_string) })
 }
 
 /// Reads `/dev/sda`.
@@ -120,9 +111,7 @@ pub fn device(text: &str) -> Result<String, String> {
         Some(rest) if !rest.is_empty() && !text.contains("..") && text.chars().all(is_plain) => {
             Ok(text.into())
         }
-        _ => Err(format!(
-            "'{text}' is not a device; write /dev/sda or /dev/disk/by-id/NAME"
-        )),
+        _ => Err(format!("'{text}' is not a device; write /dev/sda or /dev/disk/by-id/NAME")),
     }
 }
 
@@ -131,11 +120,7 @@ pub fn nearest_power_of_two(value: f64) -> u64 {
     let value = value.clamp(1.0, 1e9) as u64;
     let low = 1u64 << value.ilog2();
     let high = low * 2;
-    if high - value < value - low {
-        high
-    } else {
-        low
-    }
+    if high - value < value - low { high } else { low }
 }
 
 /// Placement groups of the pool with the data, and of the pool with image headers beside an EC pool.
@@ -148,9 +133,9 @@ pub fn placement_groups(design: &Design) -> (u64, Option<u64>) {
     let data = nearest_power_of_two(shards * data_share / f64::from(design.layout.width()));
     let headers = match design.layout {
         Layout::Replica { .. } => None,
-        Layout::Erasure { .. } => Some(nearest_power_of_two(
-            shards * HEADERS_SHARE / f64::from(header_copies(design)),
-        )),
+        Layout::Erasure { .. } => {
+            Some(nearest_power_of_two(shards * HEADERS_SHARE / f64::from(header_copies(design))))
+        }
     };
     (data, headers)
 }
@@ -182,10 +167,7 @@ pub fn files(
 }
 
 fn file(name: &str, text: String) -> File {
-    File {
-        name: name.into(),
-        text,
-    }
+    File { name: name.into(), text }
 }
 
 /// Everything that was decided.
@@ -225,25 +207,16 @@ impl<'d> Plan<'d> {
                 deployment.hosts.len()
             ));
         }
-        let mut names: Vec<&str> = deployment
-            .hosts
-            .iter()
-            .map(|host| host.name.as_str())
-            .collect();
+        let mut names: Vec<&str> = deployment.hosts.iter().map(|host| host.name.as_str()).collect();
         names.sort_unstable();
         if let Some(pair) = names.windows(2).find(|pair| pair[0] == pair[1]) {
             return Err(format!("the host {} is named twice", pair[0]));
         }
         let memory = memory::memory(design);
         if let Some(small) = memory.iter().find(|memory| memory.fit == Fit::TooSmall) {
-            return Err(format!(
-                "cannot describe the cluster: {}: {}",
-                small.board, small.words
-            ));
+            return Err(format!("cannot describe the cluster: {}: {}", small.board, small.words));
         }
-        let roomy = memory
-            .iter()
-            .any(|memory| memory.fit > Fit::OnlyWithoutMonitor);
+        let roomy = memory.iter().any(|memory| memory.fit > Fit::OnlyWithoutMonitor);
         if !roomy {
             return Err(format!(
                 "cannot describe the cluster: {}: {}\nAdd a larger board as a [[group]] of its own",
@@ -273,10 +246,8 @@ impl<'d> Plan<'d> {
                     false => memory.target_without_monitor_bytes,
                 };
                 hosts.push(Placed {
-                    host: named.unwrap_or_else(|| Host {
-                        name: format!("node{at}"),
-                        address: None,
-                    }),
+                    host: named
+                        .unwrap_or_else(|| Host { name: format!("node{at}"), address: None }),
                     group,
                     devices: devices(group, &deployment.devices)?,
                     has_monitor,
@@ -330,10 +301,7 @@ impl<'d> Plan<'d> {
     /// Options of OSDs with their values.
     fn osd_options(&self) -> Vec<(String, String)> {
         let mut options = vec![
-            (
-                "osd_memory_target_autotune".to_string(),
-                "false".to_string(),
-            ),
+            ("osd_memory_target_autotune".to_string(), "false".to_string()),
             ("osd_memory_target".into(), self.target_bytes.to_string()),
         ];
         if let Some(iops) = self.measured_iops {
@@ -378,10 +346,7 @@ impl<'d> Plan<'d> {
         // One specification per set of devices: boards of several kinds have others.
         let mut groups: Vec<(&Vec<String>, Vec<&str>)> = Vec::new();
         for placed in &self.hosts {
-            match groups
-                .iter_mut()
-                .find(|(devices, _)| **devices == placed.devices)
-            {
+            match groups.iter_mut().find(|(devices, _)| **devices == placed.devices) {
                 Some((_, names)) => names.push(&placed.host.name),
                 None => groups.push((&placed.devices, vec![&placed.host.name])),
             }
@@ -427,10 +392,8 @@ impl<'d> Plan<'d> {
             "Before: give every board this root's ssh access, a container runtime, chrony and LVM.",
         );
         script.comment("The monitoring stack (Prometheus, Grafana, Alertmanager) takes memory that small boards do not have.");
-        let address = first
-            .address
-            .clone()
-            .unwrap_or_else(|| "\"$(hostname -I | cut -d' ' -f1)\"".into());
+        let address =
+            first.address.clone().unwrap_or_else(|| "\"$(hostname -I | cut -d' ' -f1)\"".into());
         script.run(&format!(
             "cephadm --image quay.io/ceph/ceph:v{release} bootstrap --mon-ip {address} \\\n    --config bootstrap.conf --skip-monitoring-stack"
         ));
@@ -488,28 +451,18 @@ impl<'d> Plan<'d> {
             script.run(&format!("microceph cluster add {name}"));
         }
         for placed in &self.hosts {
-            script.comment(&format!(
-                "On {}; the disks must be empty:",
-                placed.host.name
-            ));
+            script.comment(&format!("On {}; the disks must be empty:", placed.host.name));
             for device in &placed.devices {
                 script.run(&format!("microceph disk add {device}"));
             }
         }
         script.comment(&format!("On {first}:"));
-        if self
-            .hosts
-            .iter()
-            .any(|placed| placed.group.board.bus.is_usb())
-        {
+        if self.hosts.iter().any(|placed| placed.group.board.bus.is_usb()) {
             script.comment(
                 "USB bridges say that an SSD spins, which would put it into the class hdd:",
             );
             script.run("microceph.ceph osd crush rm-device-class all");
-            script.run(&format!(
-                "microceph.ceph osd crush set-device-class {} all",
-                self.class()
-            ));
+            script.run(&format!("microceph.ceph osd crush set-device-class {} all", self.class()));
         }
         for (name, value) in self.osd_options() {
             script.run(&format!("microceph.ceph config set osd {name} {value}"));
@@ -536,17 +489,13 @@ impl<'d> Plan<'d> {
         }
         if self.design.release.major >= 21 {
             script.comment("Umbrella would double the placement groups per OSD.");
-            script.run(&format!(
-                "{ceph} config set global mon_target_pg_per_osd {GROUPS_PER_OSD}"
-            ));
+            script.run(&format!("{ceph} config set global mon_target_pg_per_osd {GROUPS_PER_OSD}"));
         }
         let (data, _) = placement_groups(self.design);
         if data > MAX_GROUPS_PER_POOL {
             script
                 .comment("By default, the monitors refuse a pool with that many placement groups.");
-            script.run(&format!(
-                "{ceph} config set global mon_max_pool_pg_num {data}"
-            ));
+            script.run(&format!("{ceph} config set global mon_max_pool_pg_num {data}"));
         }
         match self.measured_iops {
             Some(iops) => script.comment(&format!(
@@ -584,27 +533,16 @@ impl<'d> Plan<'d> {
                 "{ceph} osd pool create rubus {groups} {groups} replicated rubus-copies --autoscale-mode=warn"
             ));
             script.run(&format!("{ceph} osd pool set rubus size {copies}"));
-            script.run(&format!(
-                "{ceph} osd pool set rubus min_size {}",
-                copies - copies / 2
-            ));
+            script.run(&format!("{ceph} osd pool set rubus min_size {}", copies - copies / 2));
         };
         match design.layout {
             Layout::Replica { copies } => replicated(script, data, copies),
-            Layout::Erasure {
-                data: k,
-                parity: m,
-                fast,
-            } => {
+            Layout::Erasure { data: k, parity: m, fast } => {
                 script
                     .comment("An EC pool cannot hold image headers: a small pool of copies does.");
                 replicated(script, headers.unwrap_or(16), header_copies(design));
                 // Tentacle's default; before it jerasure was.
-                let plugin = if design.release.major >= 20 {
-                    "isa"
-                } else {
-                    "jerasure"
-                };
+                let plugin = if design.release.major >= 20 { "isa" } else { "jerasure" };
                 // A pool keeps the unit of its profile when it becomes fast, and the default is 4 KiB.
                 let unit = fast.then(|| format!(" stripe_unit={FAST_STRIPE_UNIT}"));
                 let unit = unit.unwrap_or_default();
@@ -614,18 +552,14 @@ impl<'d> Plan<'d> {
                 script.run(&format!(
                     "{ceph} osd pool create rubus-data {data} {data} erasure rubus-{k}-{m} --autoscale-mode=warn"
                 ));
-                script.run(&format!(
-                    "{ceph} osd pool set rubus-data allow_ec_overwrites true"
-                ));
+                script.run(&format!("{ceph} osd pool set rubus-data allow_ec_overwrites true"));
                 if fast {
                     script.comment("Fast EC: cannot be switched off again.");
                     script.run(&format!(
                         "{ceph} osd pool set rubus-data allow_ec_optimizations true"
                     ));
                 }
-                script.run(&format!(
-                    "{ceph} osd pool application enable rubus-data rbd"
-                ));
+                script.run(&format!("{ceph} osd pool application enable rubus-data rbd"));
             }
         }
         script.run(&format!("{ceph} osd pool application enable rubus rbd"));

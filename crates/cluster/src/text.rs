@@ -36,12 +36,8 @@ pub fn ceilings_note(in_flight: u32) -> String {
 
 /// The whole answer.
 pub fn render(report: &Report, style: Style) -> String {
-    let mut page = Page {
-        lines: Vec::new(),
-        style,
-    };
-    page.lines
-        .push(style.paint(Tone::Strong, &title(&report.design)));
+    let mut page = Page { lines: Vec::new(), style };
+    page.lines.push(style.paint(Tone::Strong, &title(&report.design)));
     for sentence in basis(&report.design) {
         page.say(&sentence);
     }
@@ -106,10 +102,7 @@ pub fn boards_and_disks(design: &Design) -> String {
 pub fn basis(design: &Design) -> Vec<String> {
     let mut said = Vec::new();
     if !design.assumed.is_empty() {
-        said.push(format!(
-            "Not given, so assumed: {}.",
-            design.assumed.join("; ")
-        ));
+        said.push(format!("Not given, so assumed: {}.", design.assumed.join("; ")));
     }
     let figures = design.groups.iter().map(|group| &group.disk.figures);
     let measured = figures.filter(|figures| figures.basis == Basis::Measured);
@@ -151,19 +144,12 @@ fn capacity(page: &mut Page, report: &Report) {
     page.heading("Capacity");
     let mut table = Table::new(&[("", Align::Left), ("", Align::Right), ("", Align::Left)]);
     for (name, bytes, why) in capacities(report) {
-        table.row(vec![
-            name.into(),
-            terabytes(bytes).into(),
-            Cell::toned(&why, Tone::Faint),
-        ]);
+        table.row(vec![name.into(), terabytes(bytes).into(), Cell::toned(&why, Tone::Faint)]);
     }
     page.table(table);
     let design = &report.design;
     if !design.objects.is_empty() {
-        page.say(&format!(
-            "Objects, by number: {}.",
-            objects::words(&design.objects)
-        ));
+        page.say(&format!("Objects, by number: {}.", objects::words(&design.objects)));
     }
     padding(page, report);
     page.heading("When something fails");
@@ -176,18 +162,11 @@ fn capacity(page: &mut Page, report: &Report) {
 pub fn capacities(report: &Report) -> Vec<(&'static str, f64, String)> {
     let (capacity, design) = (&report.capacity, &report.design);
     let mut rows = vec![
-        (
-            "raw",
-            capacity.raw_bytes as f64,
-            counted(design.osds().into(), "disk", "disks"),
-        ),
+        ("raw", capacity.raw_bytes as f64, counted(design.osds().into(), "disk", "disks")),
         (
             "on paper",
             capacity.nominal_bytes,
-            format!(
-                "raw / {:.2}; what a shopping list says",
-                design.layout.factor()
-            ),
+            format!("raw / {:.2}; what a shopping list says", design.layout.factor()),
         ),
     ];
     if capacity.placeable_bytes < capacity.raw_bytes as f64 * 0.999 {
@@ -213,11 +192,7 @@ pub fn capacities(report: &Report) -> Vec<(&'static str, f64, String)> {
             format!("{:.2} bytes on disk per byte", capacity.padded_factor),
         ));
     }
-    rows.push((
-        "writes stop at",
-        capacity.full_bytes,
-        format!("full ratio {FULL:.2}"),
-    ));
+    rows.push(("writes stop at", capacity.full_bytes, format!("full ratio {FULL:.2}")));
     rows
 }
 
@@ -238,11 +213,8 @@ fn padding(page: &mut Page, report: &Report) {
         Layout::Erasure { fast: false, .. } => Some("Fast EC"),
     };
     page.lines.push(String::new());
-    let mut columns = vec![
-        ("object", Align::Right),
-        ("on disk", Align::Right),
-        ("per byte", Align::Right),
-    ];
+    let mut columns =
+        vec![("object", Align::Right), ("on disk", Align::Right), ("per byte", Align::Right)];
     if let Some(other) = other {
         columns.push((other, Align::Right));
     }
@@ -359,12 +331,8 @@ pub fn besides(found: &Beside) -> Vec<[String; 5]> {
             job.job.clone(),
             job.in_flight.to_string(),
             with_range(job.expected_bytes_per_second, draw),
-            format!(
-                "{settled}{} {unit}{apart}",
-                with_range(job.measured_bytes_per_second, draw)
-            ),
-            job.one_board_bytes_per_second
-                .map_or("-".into(), |one| draw(one.value)),
+            format!("{settled}{} {unit}{apart}", with_range(job.measured_bytes_per_second, draw)),
+            job.one_board_bytes_per_second.map_or("-".into(), |one| draw(one.value)),
         ]
     };
     found.jobs.iter().map(row).collect()
@@ -411,11 +379,7 @@ pub fn range(ceiling: &Ceiling) -> String {
         false => iops(operations),
     };
     let unit = if ceiling.work.is_large() { " MB/s" } else { "" };
-    format!(
-        "[{} to {}{unit}]",
-        draw(ceiling.iops.low),
-        draw(ceiling.iops.high)
-    )
+    format!("[{} to {}{unit}]", draw(ceiling.iops.low), draw(ceiling.iops.high))
 }
 
 /// Operations per second as bytes per second where they are large.
@@ -436,10 +400,7 @@ fn pictures(page: &mut Page, report: &Report) {
         }
         let mut table = Table::new(&[("", Align::Left), ("", Align::Right), ("", Align::Left)]);
         table.heading(&format!("Pipes of a {}:", ceiling.work.name()));
-        let widest = ceiling
-            .pipes
-            .last()
-            .map_or(1.0, |pipe| pipe.per_second.value);
+        let widest = ceiling.pipes.last().map_or(1.0, |pipe| pipe.per_second.value);
         for pipe in &ceiling.pipes {
             // By the logarithm: the widest is often a hundred times the narrowest.
             let share = 1.0 + (pipe.per_second.value / widest).log10() / 3.0;
@@ -546,12 +507,7 @@ fn cost(page: &mut Page, cost: &Cost) {
 /// The bill, each line with name, how that is reckoned, and the sum: a shopping list with its total, and what it forgot.
 pub fn bill(cost: &Cost) -> (Vec<[String; 3]>, Vec<[String; 3]>) {
     let line = |item: &Item| {
-        let each = format!(
-            "{:.0} x {}{}",
-            item.count,
-            item.basis.mark(),
-            money(item.each)
-        );
+        let each = format!("{:.0} x {}{}", item.count, item.basis.mark(), money(item.each));
         [item.what.clone(), each, money(item.total())]
     };
     let mut listed: Vec<_> = cost.listed.iter().map(line).collect();

@@ -135,11 +135,7 @@ impl Wishes {
             link: self.link.or(file.link),
             client_link: self.client_link.or(file.client_link),
             in_flight: self.in_flight.or(file.in_flight),
-            replica: if has_layout {
-                self.replica
-            } else {
-                file.replica
-            },
+            replica: if has_layout { self.replica } else { file.replica },
             fast_ec: self.fast_ec || (!has_layout && file.fast_ec),
             ec: if has_layout { self.ec } else { file.ec },
             failure_domain: self.failure_domain.or(file.failure_domain),
@@ -190,11 +186,7 @@ impl Wishes {
             }
         };
         let groups = self.groups(measured, &mut assumed)?;
-        let slowest = groups
-            .iter()
-            .map(|group| group.board.link_bits)
-            .min()
-            .unwrap_or(0);
+        let slowest = groups.iter().map(|group| group.board.link_bits).min().unwrap_or(0);
         let client_bits = match &self.client_link {
             Some(text) => link(text)?,
             None => {
@@ -295,12 +287,7 @@ impl Wishes {
             disk: price("disk-price", self.disk_price)?,
             power: price("power-price", self.power_price)?,
             years: within("years", self.years.unwrap_or(usual.years), 0.1, 30.0)?,
-            energy: within(
-                "energy-price",
-                self.energy_price.unwrap_or(usual.energy),
-                0.0,
-                100.0,
-            )?,
+            energy: within("energy-price", self.energy_price.unwrap_or(usual.energy), 0.0, 100.0)?,
             is_energy_given: self.energy_price.is_some(),
         })
     }
@@ -321,9 +308,7 @@ impl GroupWishes {
         let bytes = parse_size(size)?;
         // Ceph refuses to make smaller OSDs than about this, and larger disks do not exist.
         if !(10_000_000_000..=1_000_000_000_000_000).contains(&bytes) {
-            return Err(format!(
-                "--disk {size} is no size of an OSD; 10GB to 1000TB are"
-            ));
+            return Err(format!("--disk {size} is no size of an OSD; 10GB to 1000TB are"));
         }
         let disks = self.disks.unwrap_or(1);
         if !(1..=MAX_DISKS).contains(&disks) {
@@ -354,12 +339,7 @@ impl GroupWishes {
             board.link_bits = link(text)?;
             board.link_basis = rubus_vocabulary::basis::Basis::Published;
         }
-        Ok(Group {
-            count: self.nodes,
-            board,
-            disks,
-            disk,
-        })
+        Ok(Group { count: self.nodes, board, disks, disk })
     }
 }
 
@@ -399,14 +379,8 @@ mod tests {
         let file =
             Wishes::parse("nodes = 4\ndisk = \"1TB\"\nec = \"3+1\"\nnode-price = 100\n").unwrap();
         assert_eq!(file.design(None).unwrap().layout.name(), "EC 3+1");
-        let flags = Wishes {
-            replica: Some(3),
-            ..Wishes::default()
-        };
-        assert_eq!(
-            flags.or(file).design(None).unwrap().layout.name(),
-            "3 replicas"
-        );
+        let flags = Wishes { replica: Some(3), ..Wishes::default() };
+        assert_eq!(flags.or(file).design(None).unwrap().layout.name(), "3 replicas");
         let error = Wishes::parse("nodes = 4\nnode_price = 100\n").unwrap_err();
         assert!(error.contains("node_price"), "{error}");
     }
@@ -416,21 +390,12 @@ mod tests {
         let text = "disk = \"1TB\"\n[[group]]\nnodes = 3\nboard = \"pi4-8gb\"\n[[group]]\nnodes = 1\nboard = \"mini-pc\"\ndisks = 2\n";
         let design = Wishes::parse(text).unwrap().design(None).unwrap();
         assert_eq!((design.boards(), design.osds()), (4, 5));
-        assert!(
-            Wishes::parse(&format!("nodes = 2\n{text}"))
-                .unwrap()
-                .design(None)
-                .is_err()
-        );
+        assert!(Wishes::parse(&format!("nodes = 2\n{text}")).unwrap().design(None).is_err());
     }
 
     #[test]
     fn bad_input_is_refused_in_words() {
-        let base = || Wishes {
-            nodes: Some(4),
-            disk: Some("1TB".into()),
-            ..Wishes::default()
-        };
+        let base = || Wishes { nodes: Some(4), disk: Some("1TB".into()), ..Wishes::default() };
         type Change = fn(&mut Wishes);
         let bad: [(&str, Change); 12] = [
             ("boards", |w| w.nodes = None),

@@ -54,10 +54,7 @@ pub fn receipt(receipt: &CopyReceipt, style: Style) -> String {
     also(receipt.attributes, "extended attributes");
     also(receipt.flagged, "with flags");
     if receipt.shared_bytes > 0 {
-        more.push(format!(
-            "{} shared with the source",
-            bytes_si(receipt.shared_bytes)
-        ));
+        more.push(format!("{} shared with the source", bytes_si(receipt.shared_bytes)));
     }
     if receipt.hole_bytes > 0 {
         more.push(format!("{} of holes", bytes_si(receipt.hole_bytes)));
@@ -67,22 +64,14 @@ pub fn receipt(receipt: &CopyReceipt, style: Style) -> String {
     }
     text.push('\n');
     let mut remarks = |title: &str, tone, listing: &Listing<Remark>| {
-        let lines = listing
-            .examples
-            .iter()
-            .map(|r| format!("{}: {}", named(&r.path), r.what));
+        let lines = listing.examples.iter().map(|r| format!("{}: {}", named(&r.path), r.what));
         list(&mut text, style.paint(tone, title), listing.count, lines);
     };
     remarks("lost", Tone::Bad, &receipt.lost);
     remarks("left out", Tone::Plain, &receipt.skipped);
     let mut paths = |title: &str, listing: &Listing<String>| {
         let lines = listing.examples.iter().map(|path| named(path).to_string());
-        list(
-            &mut text,
-            style.paint(Tone::Warn, title),
-            listing.count,
-            lines,
-        );
+        list(&mut text, style.paint(Tone::Warn, title), listing.count, lines);
     };
     paths("changed while they were copied", &receipt.changed);
     paths("gone before they were copied", &receipt.vanished);
@@ -101,10 +90,7 @@ pub fn comparison(comparison: &Comparison, style: Style) -> String {
             bytes_si(comparison.content_bytes),
             percent(share.min(1.0)),
         ),
-        Contents::All => format!(
-            "all {} of contents read",
-            bytes_si(comparison.compared_bytes)
-        ),
+        Contents::All => format!("all {} of contents read", bytes_si(comparison.compared_bytes)),
     };
     let verdict = match comparison.is_same() {
         true => style.paint(Tone::Good, "no difference"),
@@ -142,19 +128,13 @@ pub fn line(progress: &Progress, columns: usize) -> String {
     let entries_all = progress.entries_expected.map(|all| all.to_string());
     let mut parts = vec![
         verb.to_string(),
-        of(
-            bytes_si(progress.bytes),
-            progress.bytes_expected.map(bytes_si),
-        ),
+        of(bytes_si(progress.bytes), progress.bytes_expected.map(bytes_si)),
         format!("{} entries", of(progress.entries.to_string(), entries_all)),
         rate_si(progress.bytes as f64 / progress.elapsed_s.max(1e-9)),
     ];
     match progress.left_s {
         Some(left_s) => parts.push(format!("about {} left", rubus_draw::words::waited(left_s))),
-        None => parts.push(format!(
-            "{} so far",
-            rubus_draw::words::waited(progress.elapsed_s)
-        )),
+        None => parts.push(format!("{} so far", rubus_draw::words::waited(progress.elapsed_s))),
     }
     let line = parts.join("  ");
     line.chars().take(columns).collect()
@@ -165,11 +145,7 @@ fn entries(entries: &Entries) -> String {
         (entries.files, "file", "files"),
         (entries.directories, "directory", "directories"),
         (entries.links, "symbolic link", "symbolic links"),
-        (
-            entries.nodes,
-            "device, pipe or socket",
-            "devices, pipes and sockets",
-        ),
+        (entries.nodes, "device, pipe or socket", "devices, pipes and sockets"),
     ];
     let parts = parts.iter().filter(|(count, ..)| *count > 0);
     let parts: Vec<String> = parts
@@ -193,11 +169,7 @@ fn list(text: &mut String, title: String, count: u64, lines: impl Iterator<Item 
         shown += 1;
     }
     if count > shown {
-        let _ = writeln!(
-            text,
-            "  and {} more (--json lists up to 1000)",
-            count - shown
-        );
+        let _ = writeln!(text, "  and {} more (--json lists up to 1000)", count - shown);
     }
 }
 
@@ -214,12 +186,7 @@ mod tests {
             source: "/mnt/old".into(),
             target: "/mnt/new".into(),
             pass: 1,
-            entries: Entries {
-                files: 41_250,
-                directories: 5_120,
-                links: 1,
-                nodes: 0,
-            },
+            entries: Entries { files: 41_250, directories: 5_120, links: 1, nodes: 0 },
             copied_bytes: 1_250_000_000,
             hole_bytes: 1 << 30,
             hard_links: 99,
@@ -251,10 +218,9 @@ mod tests {
             elapsed_s: 3.0,
             ..Comparison::default()
         };
-        found.differences.add(Remark {
-            path: "etc/passwd".into(),
-            what: "has mode 0600 and not 0644".into(),
-        });
+        found
+            .differences
+            .add(Remark { path: "etc/passwd".into(), what: "has mode 0600 and not 0644".into() });
         insta::assert_snapshot!(comparison(&found, Style::PLAIN));
     }
 

@@ -51,9 +51,7 @@ pub fn prices(ends: &BothEnds) -> [String; 4] {
 
 /// What "here" and "server" mean, in lines; nothing when no job has both ends.
 pub fn legend(results: &[JobResult]) -> Option<[String; 2]> {
-    let ends = results
-        .iter()
-        .find_map(|result| result.both_ends.as_ref())?;
+    let ends = results.iter().find_map(|result| result.both_ends.as_ref())?;
     let here = match ends.client_is {
         ClientEnd::Process => "here: this process, which speaks to the server itself.",
         ClientEnd::Machine => "here: all of this machine, whose kernel speaks to the server.",
@@ -77,12 +75,8 @@ mod tests {
     fn both_ends_of_a_network_disk() {
         let run = fixture::network_run();
         insta::assert_snapshot!(table(&run, Style::PLAIN).join("\n"));
-        let kernel = BothEnds::new(
-            1.0,
-            (0, 0),
-            (ClientEnd::Machine, ServerEnd::Machine),
-            [1.0, 2.0],
-        );
+        let kernel =
+            BothEnds::new(1.0, (0, 0), (ClientEnd::Machine, ServerEnd::Machine), [1.0, 2.0]);
         assert_eq!(prices(&kernel), ["–"; 4]);
         assert_eq!(table(&fixture::slow_sd_card_run(), Style::PLAIN), [""; 0]);
     }

@@ -40,24 +40,11 @@ pub fn paragraph(text: &str, first: &str) -> Vec<String> {
 /// "Raspberry Pi 3 Model B Rev 1.2, 4 × Cortex-A53, 905 MiB of memory, Linux 6.12".
 pub fn board(run: &Run) -> String {
     let machine = &run.machine;
-    let cores = machine
-        .cpu
-        .cores
-        .get()
-        .map(|n| format!("{n} × "))
-        .unwrap_or_default();
+    let cores = machine.cpu.cores.get().map(|n| format!("{n} × ")).unwrap_or_default();
     let parts = [
         machine.board.model.text().map(str::to_string),
-        machine
-            .cpu
-            .model
-            .text()
-            .map(|model| format!("{cores}{model}")),
-        machine
-            .memory
-            .total_bytes
-            .get()
-            .map(|b| format!("{} memory", bytes_iec(b))),
+        machine.cpu.model.text().map(|model| format!("{cores}{model}")),
+        machine.memory.total_bytes.get().map(|b| format!("{} memory", bytes_iec(b))),
         machine
             .system
             .kernel_release
@@ -65,11 +52,7 @@ pub fn board(run: &Run) -> String {
             .map(|release| format!("Linux {}", short_release(release))),
     ];
     let known: Vec<String> = parts.into_iter().flatten().collect();
-    if known.is_empty() {
-        "a machine that says nothing of itself".into()
-    } else {
-        known.join(", ")
-    }
+    if known.is_empty() { "a machine that says nothing of itself".into() } else { known.join(", ") }
 }
 
 /// "6.12.47" of "6.12.47+rpt-rpi-v8".

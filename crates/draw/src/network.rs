@@ -22,10 +22,7 @@ pub fn network(network: &NetworkFacts) -> String {
         Some(tls) => format!("encrypted ({tls})"),
         None => "in the clear".into(),
     };
-    let mut parts = vec![
-        format!("{} at {}", bytes_si(network.export_bytes), network.peer),
-        way,
-    ];
+    let mut parts = vec![format!("{} at {}", bytes_si(network.export_bytes), network.peer), way];
     if network.connections > 1 {
         parts.push(format!("{} connections", network.connections));
     }
@@ -58,10 +55,8 @@ pub fn offer(network: &NetworkFacts) -> String {
         (network.can_multi_conn, "several connections"),
     ];
     let can = can.iter().filter(|(can, _)| *can).map(|(_, what)| *what);
-    let all: Vec<String> = [network.handshake.clone(), range]
-        .into_iter()
-        .chain(can.map(str::to_string))
-        .collect();
+    let all: Vec<String> =
+        [network.handshake.clone(), range].into_iter().chain(can.map(str::to_string)).collect();
     all.join(", ")
 }
 
@@ -77,19 +72,9 @@ pub fn cluster(facts: &ClusterFacts) -> String {
 /// What happened to it meanwhile, one sentence each, and why that may not be all.
 pub fn happened(facts: &ClusterFacts) -> Vec<String> {
     let changes = facts.changes.iter().map(ClusterChange::words);
-    let dips = facts
-        .dips
-        .iter()
-        .map(|dip: &Dip| format!("{}: {}", dip.job, dip.words()));
-    let silence = facts
-        .not_watched
-        .iter()
-        .map(|why| format!("not watched {why}"));
-    changes
-        .chain(dips)
-        .chain(loads(facts))
-        .chain(silence)
-        .collect()
+    let dips = facts.dips.iter().map(|dip: &Dip| format!("{}: {}", dip.job, dip.words()));
+    let silence = facts.not_watched.iter().map(|why| format!("not watched {why}"));
+    changes.chain(dips).chain(loads(facts)).chain(silence).collect()
 }
 
 /// What its machines spent, a sentence for the heaviest of each job.

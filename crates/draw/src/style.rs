@@ -29,10 +29,7 @@ pub enum Tone {
 
 impl Style {
     /// No colour: for files, pipes and tests.
-    pub const PLAIN: Style = Style {
-        colour: false,
-        ascii: false,
-    };
+    pub const PLAIN: Style = Style { colour: false, ascii: false };
 
     /// The text with its tone, where the style has colour.
     pub fn paint(self, tone: Tone, text: &str) -> String {
@@ -56,10 +53,7 @@ mod tests {
     #[test]
     fn paint_leaves_no_trace_without_colour() {
         assert_eq!(Style::PLAIN.paint(Tone::Bad, "poor"), "poor");
-        let colour = Style {
-            colour: true,
-            ..Style::PLAIN
-        };
+        let colour = Style { colour: true, ..Style::PLAIN };
         assert_eq!(colour.paint(Tone::Bad, "poor"), "\x1b[1;31mpoor\x1b[0m");
         assert_eq!(colour.paint(Tone::Plain, "x"), "x");
     }

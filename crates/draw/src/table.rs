@@ -22,10 +22,7 @@ pub struct Cell {
 impl Cell {
     /// A cell with a tone. The text is cleaned.
     pub fn toned(text: &str, tone: Tone) -> Cell {
-        Cell {
-            text: clean(text),
-            tone,
-        }
+        Cell { text: clean(text), tone }
     }
 }
 
@@ -58,10 +55,7 @@ impl Table {
     /// empty, no title line is drawn.
     pub fn new(columns: &[(&str, Align)]) -> Table {
         Table {
-            columns: columns
-                .iter()
-                .map(|(title, align)| (clean(title), *align))
-                .collect(),
+            columns: columns.iter().map(|(title, align)| (clean(title), *align)).collect(),
             rows: Vec::new(),
             gap: 2,
             indent: 0,
@@ -101,15 +95,10 @@ impl Table {
 
     /// The lines of the table, without spaces at their ends.
     pub fn lines(&self, style: Style) -> Vec<String> {
-        let widths: Vec<usize> = (0..self.columns.len())
-            .map(|i| self.column_width(i))
-            .collect();
+        let widths: Vec<usize> = (0..self.columns.len()).map(|i| self.column_width(i)).collect();
         let mut lines = Vec::new();
         if self.columns.iter().any(|(title, _)| !title.is_empty()) {
-            let titles = self
-                .columns
-                .iter()
-                .map(|(title, _)| Cell::toned(title, Tone::Faint));
+            let titles = self.columns.iter().map(|(title, _)| Cell::toned(title, Tone::Faint));
             lines.push(self.line(&titles.collect::<Vec<_>>(), &widths, style));
         }
         lines.extend(self.rows.iter().map(|row| match row {
@@ -138,10 +127,7 @@ impl Table {
     }
 
     fn line(&self, cells: &[Cell], widths: &[usize], style: Style) -> String {
-        let last = cells
-            .iter()
-            .rposition(|cell| !cell.text.is_empty())
-            .map_or(0, |i| i + 1);
+        let last = cells.iter().rposition(|cell| !cell.text.is_empty()).map_or(0, |i| i + 1);
         let mut line = " ".repeat(self.indent);
         for (i, cell) in cells[..last].iter().enumerate() {
             if i > 0 {
@@ -166,17 +152,10 @@ mod tests {
     use super::*;
 
     fn example() -> Table {
-        let mut table = Table::new(&[
-            ("job", Align::Left),
-            ("rate", Align::Right),
-            ("", Align::Left),
-        ]);
+        let mut table =
+            Table::new(&[("job", Align::Left), ("rate", Align::Right), ("", Align::Left)]);
         table.row(vec!["reads".into(), "22.6 MB/s".into(), Cell::default()]);
-        table.row(vec![
-            "漢字 writes".into(),
-            "9 kB/s".into(),
-            Cell::toned("slow", Tone::Bad),
-        ]);
+        table.row(vec!["漢字 writes".into(), "9 kB/s".into(), Cell::toned("slow", Tone::Bad)]);
         table
     }
 
@@ -209,10 +188,7 @@ mod tests {
     #[test]
     fn colour_does_not_move_anything() {
         let plain = example().lines(Style::PLAIN);
-        let coloured = example().lines(Style {
-            colour: true,
-            ..Style::PLAIN
-        });
+        let coloured = example().lines(Style { colour: true, ..Style::PLAIN });
         for (plain, coloured) in plain.iter().zip(&coloured) {
             let mut bare = String::new();
             let mut rest = coloured.as_str();

@@ -7,13 +7,7 @@ use unicode_width::UnicodeWidthChar;
 /// a disk's model name cannot move the cursor or hide words.
 pub fn clean(text: &str) -> String {
     text.chars()
-        .map(|c| {
-            if c.is_control() || turns_direction(c) {
-                '\u{fffd}'
-            } else {
-                c
-            }
-        })
+        .map(|c| if c.is_control() || turns_direction(c) { '\u{fffd}' } else { c })
         .collect()
 }
 
@@ -129,11 +123,7 @@ pub fn hang(first: &str, text: &str, columns: usize) -> Vec<String> {
         .into_iter()
         .enumerate()
         .map(|(i, line)| {
-            if i == 0 {
-                format!("{first}{line}")
-            } else {
-                format!("{}{line}", " ".repeat(indent))
-            }
+            if i == 0 { format!("{first}{line}") } else { format!("{}{line}", " ".repeat(indent)) }
         })
         .collect()
 }
@@ -151,11 +141,7 @@ pub fn bind_units(text: &str) -> String {
     for (i, word) in text.split(' ').enumerate() {
         let bare = word.trim_end_matches([',', '.', ';', ':', ')']);
         if i > 0 {
-            bound.push(if after_number && UNITS.contains(&bare) {
-                '\u{a0}'
-            } else {
-                ' '
-            });
+            bound.push(if after_number && UNITS.contains(&bare) { '\u{a0}' } else { ' ' });
         }
         bound.push_str(word);
         after_number = word.ends_with(|c: char| c.is_ascii_digit());
@@ -169,10 +155,7 @@ mod tests {
 
     #[test]
     fn what_a_terminal_would_obey_is_taken_out() {
-        assert_eq!(
-            clean("SSD\x1b[2J\r\n\u{202e}x"),
-            "SSD\u{fffd}[2J\u{fffd}\u{fffd}\u{fffd}x"
-        );
+        assert_eq!(clean("SSD\x1b[2J\r\n\u{202e}x"), "SSD\u{fffd}[2J\u{fffd}\u{fffd}\u{fffd}x");
         assert_eq!(clean("Größe 25 °C"), "Größe 25 °C");
     }
 
@@ -192,10 +175,7 @@ mod tests {
         let text = "/a/very/long/path/that/has/no/space and then some words";
         for columns in 2..60 {
             let lines = wrap(text, columns);
-            assert!(
-                lines.iter().all(|line| width(line) <= columns),
-                "{columns}: {lines:?}"
-            );
+            assert!(lines.iter().all(|line| width(line) <= columns), "{columns}: {lines:?}");
             let letters = |s: &str| s.replace(' ', "");
             assert_eq!(letters(&lines.concat()), letters(text), "{columns}");
         }
@@ -204,10 +184,7 @@ mod tests {
     #[test]
     fn a_number_stays_with_its_unit() {
         let text = bind_units("it carries 23.0 MB/s, at most 5 of them");
-        assert_eq!(
-            wrap(&text, 17),
-            ["it carries", "23.0 MB/s, at", "most 5 of them"]
-        );
+        assert_eq!(wrap(&text, 17), ["it carries", "23.0 MB/s, at", "most 5 of them"]);
     }
 
     #[test]

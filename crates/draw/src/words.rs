@@ -45,19 +45,13 @@ pub fn rate(result: &JobResult) -> String {
 /// Share of all cores that were busy, in whole percent.
 pub fn busy(cpu: &CpuShares) -> String {
     let share = cpu.user + cpu.system + cpu.irq + cpu.softirq + cpu.steal;
-    if share > 0.0 && share < 0.005 {
-        "<1 %".into()
-    } else {
-        format!("{:.0} %", share * 100.0)
-    }
+    if share > 0.0 && share < 0.005 { "<1 %".into() } else { format!("{:.0} %", share * 100.0) }
 }
 
 /// How a machine was reached that was measured from another one: "measured on pi@attic over ssh, 0.84
 /// ms away; the machine that asked was 3 % busy meanwhile".
 pub fn elsewhere(on: &RemoteFacts) -> String {
-    let away = on
-        .round_trip_ms
-        .map(|ms| format!(", {} away", round_trip(ms)));
+    let away = on.round_trip_ms.map(|ms| format!(", {} away", round_trip(ms)));
     let here = on.local_cpu.as_ref().map(|cpu| {
         let busy = busy(cpu);
         format!("; the machine that asked was {busy} busy meanwhile")
@@ -175,19 +169,9 @@ pub fn target_kind(kind: TargetKind) -> &'static str {
 /// boot.
 pub fn throttling(t: &Throttling, since_boot: bool) -> String {
     let (voltage, capped, throttled, soft) = if since_boot {
-        (
-            t.undervoltage_seen,
-            t.capped_seen,
-            t.throttled_seen,
-            t.soft_limit_seen,
-        )
+        (t.undervoltage_seen, t.capped_seen, t.throttled_seen, t.soft_limit_seen)
     } else {
-        (
-            t.undervoltage_now,
-            t.capped_now,
-            t.throttled_now,
-            t.soft_limit_now,
-        )
+        (t.undervoltage_now, t.capped_now, t.throttled_now, t.soft_limit_now)
     };
     let was = if since_boot { "was" } else { "is" };
     let states = [
@@ -206,11 +190,7 @@ pub fn throttling(t: &Throttling, since_boot: bool) -> String {
 
 /// A moment for people: "2026-11-21 01:02 UTC" of "2026-11-21T01:02:03Z"; other forms as they are.
 pub fn moment(rfc3339: &str) -> String {
-    match (
-        rfc3339.get(..10),
-        rfc3339.get(11..16),
-        rfc3339.ends_with('Z'),
-    ) {
+    match (rfc3339.get(..10), rfc3339.get(11..16), rfc3339.ends_with('Z')) {
         (Some(day), Some(time), true) => format!("{day} {time} UTC"),
         _ => rfc3339.to_string(),
     }
@@ -235,10 +215,8 @@ pub fn disk(run: &Run) -> String {
     let disks = run.machine.disks_below(device);
     let each = disks.iter().map(|disk| {
         let model = disk.model.text().map(|model| model.trim().to_string());
-        let about: Vec<String> = [model, disk.size_bytes.get().map(bytes_si)]
-            .into_iter()
-            .flatten()
-            .collect();
+        let about: Vec<String> =
+            [model, disk.size_bytes.get().map(bytes_si)].into_iter().flatten().collect();
         match about.is_empty() {
             true => disk.name.clone(),
             false => format!("{} ({})", disk.name, about.join(", ")),

@@ -8,9 +8,7 @@ const DOCUMENT: &str = include_str!("../../../docs/fio.md");
 
 #[test]
 fn the_document_has_every_option_as_it_is() {
-    let start = DOCUMENT
-        .find("## Every option")
-        .expect("the heading is there");
+    let start = DOCUMENT.find("## Every option").expect("the heading is there");
     let documented: BTreeSet<String> = DOCUMENT[start..]
         .lines()
         .filter(|line| line.starts_with("| `"))

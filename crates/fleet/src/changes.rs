@@ -66,34 +66,19 @@ mod tests {
 
     fn difference(what: &str, before: &str, after: &str) -> Difference {
         let value = |words: &str| Some(words.to_string()).filter(|words| !words.is_empty());
-        Difference {
-            what: what.into(),
-            values: vec![value(before), value(after)],
-        }
+        Difference { what: what.into(), values: vec![value(before), value(after)] }
     }
 
     #[test]
     fn the_same_change_of_many_boards_is_one() {
         let kernel = difference("kernel", "6.6", "6.12");
-        let a = [
-            difference("kernel", "6.1", "6.12"),
-            difference("seed", "1", "2"),
-        ];
-        let b = [
-            kernel.clone(),
-            kernel.clone(),
-            difference("swap", "", "zram"),
-        ];
+        let a = [difference("kernel", "6.1", "6.12"), difference("seed", "1", "2")];
+        let b = [kernel.clone(), kernel.clone(), difference("swap", "", "zram")];
         let c = [difference("cores", "4", "3"), kernel];
         let found = grouped(&[("a", &a), ("b", &b), ("c", &c), ("d", &[])]);
         let words: Vec<String> = found
             .iter()
-            .map(|one| {
-                format!(
-                    "{} {:?} {:?} {:?}",
-                    one.what, one.before, one.after, one.boards
-                )
-            })
+            .map(|one| format!("{} {:?} {:?} {:?}", one.what, one.before, one.after, one.boards))
             .collect();
         assert_eq!(
             words,

@@ -178,10 +178,8 @@ pub fn compare(before: Fleet<'_>, after: Fleet<'_>) -> FleetComparison {
     // Of the intervals of single comparisons, so first.
     let overall = overall(&rows, &columns);
     let comparisons = widen(&mut rows, &paired.pairs);
-    let changed: Vec<(&str, &[Difference])> = changed
-        .iter()
-        .map(|(board, differences)| (*board, differences.as_slice()))
-        .collect();
+    let changed: Vec<(&str, &[Difference])> =
+        changed.iter().map(|(board, differences)| (*board, differences.as_slice())).collect();
     FleetComparison {
         fleets: vec![FleetLine::of(before), FleetLine::of(after)],
         changes: changes::grouped(&changed),
@@ -239,9 +237,7 @@ fn figure(
         after: figures::rate(after, unit),
         ratio: ratio.figure.estimate()?,
         word: Word::NotJudged,
-        is_settled: [before, after]
-            .iter()
-            .all(|result| result.outcome == Outcome::Converged),
+        is_settled: [before, after].iter().all(|result| result.outcome == Outcome::Converged),
     })
 }
 
@@ -331,10 +327,7 @@ impl FleetComparison {
                 })
             })
         });
-        let of_fleet = self
-            .overall
-            .iter()
-            .filter(|one| is_beyond(one.word, one.ratio));
+        let of_fleet = self.overall.iter().filter(|one| is_beyond(one.word, one.ratio));
         let of_fleet = of_fleet.map(|one| Regression {
             board: None,
             target: one.target.as_deref(),

@@ -50,17 +50,10 @@ fn heading(comparison: &FleetComparison, style: Style) -> Vec<String> {
 }
 
 fn fleet_line(fleet: &FleetLine) -> String {
-    let when = fleet
-        .when
-        .as_ref()
-        .map(|when| format!(", {}", moment(when)));
+    let when = fleet.when.as_ref().map(|when| format!(", {}", moment(when)));
     let boards = counted(fleet.boards as u64, "board", "boards");
     let command = clean(&fleet.command);
-    format!(
-        "{}: {command} of {boards}{}",
-        clean(&fleet.name),
-        clean(&when.unwrap_or_default())
-    )
+    format!("{}: {command} of {boards}{}", clean(&fleet.name), clean(&when.unwrap_or_default()))
 }
 
 fn changes(all: &[Change], style: Style) -> Vec<String> {
@@ -78,12 +71,8 @@ fn changes(all: &[Change], style: Style) -> Vec<String> {
     for one in shown {
         let what = shorten(&clean(&one.what), column);
         let first = format!("  {what}{}  ", " ".repeat(column - width(&what)));
-        let change = format!(
-            "{} → {} ({})",
-            value(&one.before),
-            value(&one.after),
-            of_boards(&one.boards)
-        );
+        let change =
+            format!("{} → {} ({})", value(&one.before), value(&one.after), of_boards(&one.boards));
         lines.extend(hang(&first, &change, COLUMNS));
     }
     if all.len() > shown.len() {
@@ -156,10 +145,7 @@ fn cells(row: &Row) -> Vec<Cell> {
 /// Who surely became slower, then who became faster, with the evidence.
 fn sure(comparison: &FleetComparison, style: Style) -> Vec<String> {
     let mut lines = Vec::new();
-    for (wanted, title) in [
-        (Word::Slower, "Slower boards"),
-        (Word::Faster, "Faster boards"),
-    ] {
+    for (wanted, title) in [(Word::Slower, "Slower boards"), (Word::Faster, "Faster boards")] {
         let items = evidence(comparison, wanted);
         if !items.is_empty() {
             lines.push(style.paint(Tone::Strong, title));
@@ -219,13 +205,10 @@ fn evidence(comparison: &FleetComparison, wanted: Word) -> Vec<String> {
 /// "sequential read: 18 boards, 0.45 to 0.52 times: pi03, pi07, … and 13 more".
 fn many(figures: &[(&Row, crate::compare::FigureChange)], column: &Column) -> String {
     let ratios = figures.iter().map(|(_, figure)| figure.ratio.value);
-    let (low, high) = ratios.fold((f64::INFINITY, 0.0_f64), |(low, high), ratio| {
-        (low.min(ratio), high.max(ratio))
-    });
-    let boards: Vec<String> = figures
-        .iter()
-        .map(|(row, _)| place(&row.board, row.target.as_deref()))
-        .collect();
+    let (low, high) = ratios
+        .fold((f64::INFINITY, 0.0_f64), |(low, high), ratio| (low.min(ratio), high.max(ratio)));
+    let boards: Vec<String> =
+        figures.iter().map(|(row, _)| place(&row.board, row.target.as_deref())).collect();
     format!(
         "{}: {} boards, {} to {} times: {}",
         in_sentence(&column.title),
@@ -237,11 +220,7 @@ fn many(figures: &[(&Row, crate::compare::FigureChange)], column: &Column) -> St
 }
 
 fn interval(ratio: Estimate) -> String {
-    format!(
-        "{} to {}",
-        words::ratio(ratio.low),
-        words::ratio(ratio.high)
-    )
+    format!("{} to {}", words::ratio(ratio.low), words::ratio(ratio.high))
 }
 
 /// How the boards together changed.
@@ -253,13 +232,8 @@ fn overall(comparison: &FleetComparison, style: Style) -> Vec<String> {
         return lines;
     }
     use Align::{Left, Right};
-    let columns = [
-        ("figure", Left),
-        ("boards", Right),
-        ("median", Right),
-        ("interval", Left),
-        ("", Left),
-    ];
+    let columns =
+        [("figure", Left), ("boards", Right), ("median", Right), ("interval", Left), ("", Left)];
     let mut drawn = Table::new(&columns).indented(2);
     for one in &comparison.overall {
         let target = one.target.as_ref().map(|target| format!("{target}: "));
@@ -279,11 +253,7 @@ fn overall(comparison: &FleetComparison, style: Style) -> Vec<String> {
         confidence(comparison.overall_confidence)
     );
     let basis = wrap(&bind_units(basis.trim_start()), COLUMNS - 2);
-    lines.extend(
-        basis
-            .iter()
-            .map(|line| style.paint(Tone::Faint, &format!("  {line}"))),
-    );
+    lines.extend(basis.iter().map(|line| style.paint(Tone::Faint, &format!("  {line}"))));
     lines
 }
 

@@ -117,10 +117,7 @@ pub fn table(runs: &[OfBoard<'_>]) -> Table {
             cells: cells.collect(),
         }
     });
-    Table {
-        rows: rows.collect(),
-        columns,
-    }
+    Table { rows: rows.collect(), columns }
 }
 
 /// What was measured, as the user named it; nothing where it goes without saying.
@@ -226,9 +223,7 @@ pub fn outliers(table: &Table, names: &[&str]) -> Outliers {
     for (number, row) in table.rows.iter().enumerate() {
         kinds.entry(&row.kind).or_default().push(number);
     }
-    let few = kinds
-        .values()
-        .filter(|rows| rows.len() < outliers::MIN_BOARDS);
+    let few = kinds.values().filter(|rows| rows.len() < outliers::MIN_BOARDS);
     let mut alone: Vec<usize> = few.flatten().map(|row| table.rows[*row].board).collect();
     alone.sort_unstable();
     alone.dedup();
@@ -238,10 +233,7 @@ pub fn outliers(table: &Table, names: &[&str]) -> Outliers {
         for column in 0..table.columns.len() {
             let samples = rows.iter().filter_map(|row| {
                 let value = table.rows[*row].cells[column]?.rate;
-                Some(Sample {
-                    subject: *row,
-                    value,
-                })
+                Some(Sample { subject: *row, value })
             });
             series.push(samples.collect::<Vec<_>>());
             columns.push(column);
@@ -273,10 +265,7 @@ pub fn outliers(table: &Table, names: &[&str]) -> Outliers {
         comparisons: found.comparisons,
         confidence: found.level(),
         outliers: all,
-        alone: alone
-            .into_iter()
-            .map(|board| names[board].to_string())
-            .collect(),
+        alone: alone.into_iter().map(|board| names[board].to_string()).collect(),
     }
 }
 
@@ -297,19 +286,13 @@ pub(crate) mod tests {
     }
 
     pub fn of_boards(runs: &[Run]) -> Vec<OfBoard<'_>> {
-        let one = |(board, run)| OfBoard {
-            board,
-            number: Some(board as i64 + 1),
-            run,
-        };
+        let one = |(board, run)| OfBoard { board, number: Some(board as i64 + 1), run };
         runs.iter().enumerate().map(one).collect()
     }
 
     #[test]
     fn the_slow_board_is_named_in_all_its_figures_and_no_other_is() {
-        let mut runs: Vec<Run> = (0..20)
-            .map(|at| run(1.0 + f64::from(at % 5) * 0.01))
-            .collect();
+        let mut runs: Vec<Run> = (0..20).map(|at| run(1.0 + f64::from(at % 5) * 0.01)).collect();
         runs[7] = run(2.0);
         let names: Vec<String> = (0..20).map(|at| format!("pi{at:02}")).collect();
         let names: Vec<&str> = names.iter().map(String::as_str).collect();
@@ -317,10 +300,7 @@ pub(crate) mod tests {
         assert_eq!(table.columns.len(), 5);
         let found = outliers(&table, &names);
         assert_eq!(found.comparisons, 100);
-        assert!(
-            found.outliers.iter().all(|one| one.board == "pi07"),
-            "{found:?}"
-        );
+        assert!(found.outliers.iter().all(|one| one.board == "pi07"), "{found:?}");
         assert!(found.outliers.len() >= 3, "{found:?}");
         assert!(found.alone.is_empty());
     }
@@ -355,11 +335,6 @@ pub(crate) mod tests {
         let table = table(&of_boards(&runs));
         assert_eq!(table.columns.len(), MAX_COLUMNS);
         assert_eq!(table.columns[0].heading, "job 1");
-        assert!(
-            table
-                .rows
-                .iter()
-                .all(|row| row.cells.iter().all(Option::is_some))
-        );
+        assert!(table.rows.iter().all(|row| row.cells.iter().all(Option::is_some)));
     }
 }

@@ -101,9 +101,7 @@ fn apart(series: usize, samples: &[&Sample], level: f64) -> Vec<Apart> {
             ),
         }
     });
-    ratios
-        .filter(|one| one.ratio.low > 1.0 || one.ratio.high < 1.0)
-        .collect()
+    ratios.filter(|one| one.ratio.low > 1.0 || one.ratio.high < 1.0).collect()
 }
 
 #[cfg(test)]

@@ -51,17 +51,12 @@ pub fn differences(boards: &[(&str, Vec<Named>)]) -> Vec<Difference> {
         values.complete(boards.len());
         let several = values.all.len() > 1;
         // A stable sort: of two values of as many boards, the one of the earlier board comes first.
-        values
-            .all
-            .sort_by_key(|(_, of)| std::cmp::Reverse(of.len()));
+        values.all.sort_by_key(|(_, of)| std::cmp::Reverse(of.len()));
         let values = values.all.into_iter().map(|(value, of)| Value {
             value: value.map(str::to_string),
             boards: of.iter().map(name).collect(),
         });
-        several.then(|| Difference {
-            what: what.into(),
-            values: values.collect(),
-        })
+        several.then(|| Difference { what: what.into(), values: values.collect() })
     });
     all.collect()
 }
@@ -137,10 +132,7 @@ mod tests {
                     ("target", Some("a:/srv")),
                 ]),
             ),
-            (
-                "b",
-                facts(&[("board", Some("Pi 4")), ("kernel", Some("6.12"))]),
-            ),
+            ("b", facts(&[("board", Some("Pi 4")), ("kernel", Some("6.12"))])),
             (
                 "c",
                 facts(&[

@@ -63,10 +63,7 @@ pub struct Advised {
 
 /// The heading: how many boards, and how many of them gave nothing.
 pub fn heading(verb: &str, boards: &[Board<'_>], style: Style) -> String {
-    let failed = boards
-        .iter()
-        .filter(|board| board.failure.is_some())
-        .count();
+    let failed = boards.iter().filter(|board| board.failure.is_some()).count();
     let count = counted(boards.len() as u64, "board", "boards");
     let failed = match failed {
         0 => String::new(),
@@ -80,10 +77,7 @@ pub fn differences(all: &[Difference], style: Style) -> String {
     if all.is_empty() {
         return String::new();
     }
-    let mut lines = vec![
-        String::new(),
-        style.paint(Tone::Strong, "Differing settings"),
-    ];
+    let mut lines = vec![String::new(), style.paint(Tone::Strong, "Differing settings")];
     let shown = &all[..all.len().min(MAX_DIFFERENCES)];
     let longest = shown.iter().map(|one| width(&one.what)).max().unwrap_or(0);
     let column = longest.min(MAX_NAME);
@@ -91,9 +85,7 @@ pub fn differences(all: &[Difference], style: Style) -> String {
         let what = shorten(&clean(&one.what), column);
         let first = format!("  {what}{}  ", " ".repeat(column - width(&what)));
         let parts = one.values.iter().take(MAX_VALUES).enumerate();
-        let mut parts: Vec<String> = parts
-            .map(|(at, value)| value_words(value, at == 0))
-            .collect();
+        let mut parts: Vec<String> = parts.map(|(at, value)| value_words(value, at == 0)).collect();
         if one.values.len() > MAX_VALUES {
             let more = (one.values.len() - MAX_VALUES) as u64;
             parts.push(counted(more, "other value", "other values"));
@@ -129,11 +121,7 @@ pub fn names<Name: AsRef<str>>(boards: &[Name]) -> String {
         return all.collect::<Vec<_>>().join(", ");
     }
     let first: Vec<String> = all.take(MAX_NAMED - 1).collect();
-    format!(
-        "{} and {} more",
-        first.join(", "),
-        boards.len() - first.len()
-    )
+    format!("{} and {} more", first.join(", "), boards.len() - first.len())
 }
 
 /// Failed boards below a table, the reason beside each.
@@ -154,12 +142,7 @@ pub fn figures(
     style: Style,
 ) -> String {
     let mut columns = vec![("board", Align::Left)];
-    columns.extend(
-        table
-            .columns
-            .iter()
-            .map(|one| (one.heading.as_str(), Align::Right)),
-    );
+    columns.extend(table.columns.iter().map(|one| (one.heading.as_str(), Align::Right)));
     columns.extend([("run", Align::Right), ("", Align::Left)]);
     let mut drawn = Table::new(&columns);
     let mut rows = table.rows.iter().enumerate().peekable();
@@ -198,9 +181,7 @@ fn row_cells(
         };
         cells.push(Cell::toned(&words, tone));
     }
-    let number = row
-        .number
-        .map_or(String::new(), |number| number.to_string());
+    let number = row.number.map_or(String::new(), |number| number.to_string());
     cells.push(Cell::toned(&number, Tone::Faint));
     let is_slow = marks.contains(&Some(true));
     let mark = match (is_slow, marks.contains(&Some(false))) {
@@ -225,29 +206,20 @@ fn figure(shown: Shown, unit: Unit) -> String {
 }
 
 fn legend(table: &figures::Table, style: Style) -> Vec<String> {
-    let is_usual = table
-        .columns
-        .iter()
-        .all(|column| !column.heading.starts_with("job "));
+    let is_usual = table.columns.iter().all(|column| !column.heading.starts_with("job "));
     let mut words = match is_usual {
         true => "read, write: sequential, MB/s. 4k rd, 4k wr: random, one in flight, per second. \
              commit: per second."
             .to_string(),
         false => {
-            let each = table
-                .columns
-                .iter()
-                .map(|one| format!("{}: {}.", one.heading, one.title));
+            let each = table.columns.iter().map(|one| format!("{}: {}.", one.heading, one.title));
             format!("MB/s or per second. {}", each.collect::<Vec<_>>().join(" "))
         }
     };
     words += " ~: did not settle. –: not measured. !: disturbed. run: number in the history \
      (`rubus history show N`).";
     let lines = wrap(&words, COLUMNS);
-    lines
-        .iter()
-        .map(|line| style.paint(Tone::Faint, line))
-        .collect()
+    lines.iter().map(|line| style.paint(Tone::Faint, line)).collect()
 }
 
 /// Who stands apart, with the evidence.
@@ -260,10 +232,7 @@ pub fn outliers(found: &Outliers, style: Style) -> String {
     let basis = outliers_basis(found);
     lines.extend(wrap(&bind_units(&basis), COLUMNS));
     if found.comparisons > 0 && !found.alone.is_empty() {
-        let alone = format!(
-            "Not compared, too few of their kind: {}.",
-            names(&found.alone)
-        );
+        let alone = format!("Not compared, too few of their kind: {}.", names(&found.alone));
         lines.extend(wrap(&alone, COLUMNS));
     }
     lines.join("\n") + "\n"
@@ -336,9 +305,7 @@ pub(crate) fn item(words: &str) -> Vec<String> {
     let lines = wrap(&bind_units(words), COLUMNS - 4);
     let indent = |at: usize| if at == 0 { "  " } else { "    " };
     let lines = lines.iter().enumerate();
-    lines
-        .map(|(at, line)| format!("{}{line}", indent(at)))
-        .collect()
+    lines.map(|(at, line)| format!("{}{line}", indent(at))).collect()
 }
 
 /// The facts of every board at a glance.
@@ -381,13 +348,8 @@ pub fn surveys(all: &[Surveyed], boards: &[Board<'_>], style: Style) -> String {
 /// What every board is advised, and which boards get the same advice.
 pub fn advice(purpose: &str, all: &[Advised], boards: &[Board<'_>], style: Style) -> String {
     use Align::{Left, Right};
-    let columns = [
-        ("board", Left),
-        ("now", Left),
-        ("needs", Right),
-        ("best", Left),
-        ("would need", Right),
-    ];
+    let columns =
+        [("board", Left), ("now", Left), ("needs", Right), ("best", Left), ("would need", Right)];
     let mut table = Table::new(&columns);
     let mut rows = all.iter().peekable();
     for (number, board) in boards.iter().enumerate() {

@@ -52,33 +52,18 @@ fn cost(count: usize) -> Cost {
     PEAK.store(before, Ordering::Relaxed);
     TOTAL.store(0, Ordering::Relaxed);
     let list = format!("[shelf]\npi[1000:{}] ansible_user=pi\n", 999 + count);
-    let boards = inventory::read("hosts", &list)
-        .expect("an inventory")
-        .boards;
+    let boards = inventory::read("hosts", &list).expect("an inventory").boards;
     assert_eq!(boards.len(), count);
     let names: Vec<&str> = boards.iter().map(|board| board.name.as_str()).collect();
     let runs: Vec<Run> = (0..count).map(run).collect();
-    let all = runs.iter().enumerate().map(|(board, run)| OfBoard {
-        board,
-        number: None,
-        run,
-    });
+    let all = runs.iter().enumerate().map(|(board, run)| OfBoard { board, number: None, run });
     let table = figures::table(&all.collect::<Vec<_>>());
     let outliers = figures::outliers(&table, &names);
-    let facts: Vec<_> = runs
-        .iter()
-        .zip(&names)
-        .map(|(run, name)| (*name, facts::of_run(run)))
-        .collect();
+    let facts: Vec<_> =
+        runs.iter().zip(&names).map(|(run, name)| (*name, facts::of_run(run))).collect();
     let differences = settings::differences(&facts);
     assert_eq!(differences.len(), 2, "{differences:?}");
-    let shown: Vec<_> = names
-        .iter()
-        .map(|name| text::Board {
-            name,
-            failure: None,
-        })
-        .collect();
+    let shown: Vec<_> = names.iter().map(|name| text::Board { name, failure: None }).collect();
     let words = text::heading("Bench", &shown, Style::PLAIN)
         + &text::differences(&differences, Style::PLAIN)
         + &text::figures(&table, &outliers, &shown, Style::PLAIN)
@@ -116,15 +101,9 @@ fn cost_of_comparing(count: usize) -> Cost {
     let held = NOW.load(Ordering::Relaxed);
     PEAK.store(held, Ordering::Relaxed);
     TOTAL.store(0, Ordering::Relaxed);
-    let [before, after] = [&before, &after].map(|document| Fleet {
-        name: "a",
-        document,
-    });
+    let [before, after] = [&before, &after].map(|document| Fleet { name: "a", document });
     let comparison = compare(before, after);
-    assert_eq!(
-        (comparison.rows.len(), comparison.changes.len()),
-        (count, count)
-    );
+    assert_eq!((comparison.rows.len(), comparison.changes.len()), (count, count));
     let words = compare_text::render(&comparison, Style::PLAIN);
     Cost {
         peak: PEAK.load(Ordering::Relaxed) - held,

@@ -10,9 +10,7 @@ pub fn allowed() -> Vec<usize> {
     let Ok(set) = sched_getaffinity(None) else {
         return Vec::new();
     };
-    (0..CpuSet::MAX_CPU)
-        .filter(|cpu| set.is_set(*cpu))
-        .collect()
+    (0..CpuSet::MAX_CPU).filter(|cpu| set.is_set(*cpu)).collect()
 }
 
 /// The calling thread stays on one CPU until this is dropped, and with it threads that it starts meanwhile.
@@ -36,10 +34,7 @@ impl Pinned {
         let mut only = CpuSet::new();
         only.set(cpu);
         sched_setaffinity(None, &only)?;
-        Ok(Pinned {
-            before,
-            _of_this_thread: std::marker::PhantomData,
-        })
+        Ok(Pinned { before, _of_this_thread: std::marker::PhantomData })
     }
 }
 

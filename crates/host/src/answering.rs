@@ -58,10 +58,7 @@ fn read_patiently(
 ) -> Option<Result<Vec<u8>, ReadError>> {
     let disk = disk_of(&path.file_name()?.to_string_lossy());
     let mut silent = SILENT_NODES.lock().unwrap_or_else(PoisonError::into_inner);
-    if silent
-        .get(&disk)
-        .is_some_and(|asked| asked.elapsed() < ASK_AGAIN)
-    {
+    if silent.get(&disk).is_some_and(|asked| asked.elapsed() < ASK_AGAIN) {
         return Some(Err(does_not_answer(&disk, "it did not a moment ago")));
     }
     let count = limit.to_string();
@@ -129,10 +126,7 @@ fn silent_queues(directory: &Path, patience: Duration) -> BTreeSet<String> {
             .collect();
         let arguments = [&["-q", "-c", "1", "--"], &files[..]].concat();
         // What a file says, and that an old kernel does not have one, does not matter here.
-        !matches!(
-            programs::output_within("head", &arguments, patience),
-            Waited::TooLong
-        )
+        !matches!(programs::output_within("head", &arguments, patience), Waited::TooLong)
     };
     if disks.is_empty() || answers(&disks) {
         return BTreeSet::new();
@@ -157,12 +151,7 @@ fn disk_of(name: &str) -> String {
     let ends_in_digit = |text: &str| text.ends_with(|c: char| c.is_ascii_digit());
     match stem.strip_suffix('p') {
         Some(disk) if stem != name && ends_in_digit(disk) => disk.into(),
-        _ if ["sd", "hd", "vd", "xvd"]
-            .iter()
-            .any(|kind| name.starts_with(kind)) =>
-        {
-            stem.into()
-        }
+        _ if ["sd", "hd", "vd", "xvd"].iter().any(|kind| name.starts_with(kind)) => stem.into(),
         _ => name.into(),
     }
 }
@@ -194,20 +183,14 @@ mod tests {
         let read = || read_patiently(&path, 512, Duration::from_millis(300)).unwrap();
         assert_eq!(
             read(),
-            Err(ReadError::Other(
-                "sdsilent does not answer: nothing came within 0.3 s".into()
-            ))
+            Err(ReadError::Other("sdsilent does not answer: nothing came within 0.3 s".into()))
         );
         let first = asked.elapsed();
         for _ in 0..20 {
             let again = read().unwrap_err().to_string();
             assert_eq!(again, "sdsilent does not answer: it did not a moment ago");
         }
-        assert!(
-            asked.elapsed() < first * 3,
-            "{:?} after {first:?}",
-            asked.elapsed()
-        );
+        assert!(asked.elapsed() < first * 3, "{:?} after {first:?}", asked.elapsed());
     }
 
     #[test]
@@ -219,10 +202,7 @@ mod tests {
         let read = |path: &Path, limit| read_patiently(path, limit, PATIENCE).unwrap();
         assert_eq!(read(&path, 65_536).unwrap(), &bytes[..65_536]);
         assert_eq!(read(&path, 100_000).unwrap(), bytes);
-        assert_eq!(
-            read(directory.path(), 9),
-            Err(ReadError::Other("Is a directory".into()))
-        );
+        assert_eq!(read(directory.path(), 9), Err(ReadError::Other("Is a directory".into())));
         // No block device: read as it is.
         assert_eq!(read_node(&path, 9), None);
     }

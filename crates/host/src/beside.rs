@@ -102,11 +102,7 @@ impl Conversation {
             let reason = "it has no input".into();
             return Err(RunError::Unable { line, reason });
         };
-        Ok(Conversation {
-            child,
-            input,
-            output,
-        })
+        Ok(Conversation { child, input, output })
     }
 
     /// Says a line and gives the next one that is not empty.
@@ -166,15 +162,8 @@ impl Lines {
         end_with_this_thread(&mut command);
         let command = command.stdin(Stdio::null()).stdout(Stdio::piped());
         let (mut child, _) = spawn(command, program)?;
-        let (output, complaint) = (
-            Pipe::new(child.stdout.take()),
-            Pipe::new(child.stderr.take()),
-        );
-        Ok(Lines {
-            child,
-            output,
-            complaint,
-        })
+        let (output, complaint) = (Pipe::new(child.stdout.take()), Pipe::new(child.stderr.take()));
+        Ok(Lines { child, output, complaint })
     }
 
     /// The next line; nothing when it has ended well.
@@ -225,9 +214,7 @@ impl Drop for Lines {
 }
 
 fn command(program: &str, arguments: &[&str]) -> Result<Command, RunError> {
-    let missing = || RunError::Missing {
-        program: program.into(),
-    };
+    let missing = || RunError::Missing { program: program.into() };
     let path: PathBuf = programs::find(program).ok_or_else(missing)?;
     Ok(programs::bare(&path, arguments))
 }
@@ -252,18 +239,13 @@ fn end_with_this_thread(command: &mut Command) {
 
 /// The child, and its command for messages.
 fn spawn(command: &mut Command, program: &str) -> Result<(Child, String), RunError> {
-    let words: Vec<String> = command
-        .get_args()
-        .map(|word| word.to_string_lossy().into_owned())
-        .collect();
+    let words: Vec<String> =
+        command.get_args().map(|word| word.to_string_lossy().into_owned()).collect();
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     let line = programs::shell_line(program, &words);
     match command.spawn() {
         Ok(child) => Ok((child, line)),
-        Err(error) => Err(RunError::Unable {
-            line,
-            reason: error.to_string(),
-        }),
+        Err(error) => Err(RunError::Unable { line, reason: error.to_string() }),
     }
 }
 
@@ -303,9 +285,7 @@ mod tests {
         let mut gone = Conversation::start("sh", &["-c", "read line"]).expect("a shell");
         assert_eq!(gone.ask("x", SOON, &never), Err("it has ended".into()));
         let mut silent = Conversation::start("sh", &["-c", "cat >/dev/null"]).expect("a shell");
-        let error = silent
-            .ask("x", Duration::from_millis(50), &never)
-            .unwrap_err();
+        let error = silent.ask("x", Duration::from_millis(50), &never).unwrap_err();
         assert!(error.contains("no answer"), "{error}");
         assert!(silent.ask("x", SOON, &AtomicBool::new(true)).is_err());
     }
@@ -361,10 +341,7 @@ mod tests {
         assert_eq!(bad.next(SOON, &never), Err("why".into()));
         let mut silent = run("exec sleep 60");
         assert!(silent.cpu_s().is_some_and(|seconds| seconds < 60.0));
-        assert_eq!(
-            silent.next(Duration::from_millis(20), &never),
-            Err("no answer in time".into())
-        );
+        assert_eq!(silent.next(Duration::from_millis(20), &never), Err("no answer in time".into()));
         assert!(silent.next(SOON, &AtomicBool::new(true)).is_err());
     }
 
@@ -386,10 +363,7 @@ mod tests {
     #[test]
     fn an_answer_has_a_time_limit_and_a_failure_its_last_words() {
         assert_eq!(answer("sh", &["-c", "echo 7"], SOON), Ok("7\n".into()));
-        assert_eq!(
-            answer("sh", &["-c", "echo why >&2; exit 1"], SOON),
-            Err("why".into())
-        );
+        assert_eq!(answer("sh", &["-c", "echo why >&2; exit 1"], SOON), Err("why".into()));
         let slow = answer("sleep", &["60"], Duration::from_millis(20));
         assert_eq!(slow, Err("no answer within 0 s".into()));
     }

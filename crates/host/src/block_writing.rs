@@ -92,11 +92,7 @@ impl ClaimedDevice {
     /// # Errors
     /// In the kernel's words, when it is in use or not there.
     pub fn forget_partition(&self, number: u32) -> Result<(), String> {
-        let partition = KernelPartition {
-            number,
-            start_bytes: 0,
-            size_bytes: 0,
-        };
+        let partition = KernelPartition { number, start_bytes: 0, size_bytes: 0 };
         self.partition_request(BLKPG_DEL_PARTITION, &partition)
     }
 

@@ -26,10 +26,7 @@ pub struct DeviceNumber {
 
 impl DeviceNumber {
     pub(crate) fn of(raw: u64) -> Self {
-        DeviceNumber {
-            major: rustix::fs::major(raw),
-            minor: rustix::fs::minor(raw),
-        }
+        DeviceNumber { major: rustix::fs::major(raw), minor: rustix::fs::minor(raw) }
     }
 }
 
@@ -162,18 +159,10 @@ impl Pinned {
         let stat = rustix::fs::fstat(&fd)?;
         let opened = DeviceNumber::of(stat.st_rdev);
         if FileType::from_raw_mode(stat.st_mode) != FileType::BlockDevice || opened != number {
-            return Err(OpenError::Exchanged {
-                expected: number,
-                found: opened,
-            });
+            return Err(OpenError::Exchanged { expected: number, found: opened });
         }
         let geometry = Geometry::of(fd.as_fd())?;
-        Ok(OpenDevice {
-            fd,
-            path: self.path.clone(),
-            number,
-            geometry,
-        })
+        Ok(OpenDevice { fd, path: self.path.clone(), number, geometry })
     }
 }
 
@@ -478,10 +467,7 @@ pub fn loop_backing(node: &Pinned) -> Result<LoopBacking, OpenError> {
     let device = node.reopen(OFlags::RDONLY | OFlags::NONBLOCK)?;
     // SAFETY: this number makes the loop driver fill a `struct loop_info64`, which is 232 bytes.
     let info = unsafe {
-        ioctl::ioctl(
-            device.as_fd(),
-            ioctl::Getter::<LOOP_GET_STATUS64, LoopInfo64>::new(),
-        )?
+        ioctl::ioctl(device.as_fd(), ioctl::Getter::<LOOP_GET_STATUS64, LoopInfo64>::new())?
     };
     Ok(LoopBacking {
         on_device: kernel_number(info.device),
@@ -510,10 +496,7 @@ mod tests {
         let through = Pinned::new(&link).unwrap();
         assert_eq!(through.kind(), NodeKind::Regular);
         assert_eq!(through.path(), std::fs::canonicalize(&file).unwrap());
-        assert_eq!(
-            Pinned::new(directory.path()).unwrap().kind(),
-            NodeKind::Directory
-        );
+        assert_eq!(Pinned::new(directory.path()).unwrap().kind(), NodeKind::Directory);
         assert_eq!(
             Pinned::new(Path::new("/dev/null")).unwrap().kind(),
             NodeKind::Character(DeviceNumber { major: 1, minor: 3 })
@@ -529,9 +512,7 @@ mod tests {
         std::os::unix::fs::symlink("nowhere", &link).unwrap();
         assert_eq!(
             Pinned::new(&link).unwrap_err(),
-            PinError::Dangling {
-                target: PathBuf::from("nowhere")
-            }
+            PinError::Dangling { target: PathBuf::from("nowhere") }
         );
         let names: Vec<_> = std::fs::read_dir(directory.path()).unwrap().collect();
         assert_eq!(names.len(), 1, "only the link is there");
@@ -541,10 +522,7 @@ mod tests {
     fn only_block_devices_are_opened() {
         let node = Pinned::new(Path::new("/dev/zero")).unwrap();
         assert_eq!(BlockReader::open(&node).unwrap_err(), OpenError::NotBlock);
-        assert_eq!(
-            ClaimedDevice::claim_for_the_guard(&node).unwrap_err(),
-            OpenError::NotBlock
-        );
+        assert_eq!(ClaimedDevice::claim_for_the_guard(&node).unwrap_err(), OpenError::NotBlock);
     }
 
     #[test]

@@ -118,10 +118,7 @@ impl Trees {
         let kind = rustix::fs::fstatfs(&opened).map_err(|errno| SearchError::of(&path, errno))?;
         // The width and sign of the field differ between processors; the number has 32 bits.
         if u64::from(kind.f_type as u32) != BTRFS_MAGIC {
-            return Err(SearchError {
-                path,
-                reason: "it is not on btrfs".into(),
-            });
+            return Err(SearchError { path, reason: "it is not on btrfs".into() });
         }
         // Where it is mounted read-only there is nothing on its way.
         let _ = rustix::fs::syncfs(&opened);
@@ -152,22 +149,14 @@ impl Trees {
                 reason: "it is neither a directory nor a regular file".into(),
             });
         }
-        let mut lookup = InodeLookup {
-            tree: 0,
-            object: Spot::TOP,
-            name: [0; 4080],
-        };
+        let mut lookup = InodeLookup { tree: 0, object: Spot::TOP, name: [0; 4080] };
         // SAFETY: the kernel reads and writes one structure of this layout.
         let looked = unsafe {
             let asked = ioctl::Updater::<INODE_LOOKUP, InodeLookup>::new(&mut lookup);
             ioctl::ioctl(self.opened.as_fd(), asked)
         };
         looked.map_err(failed)?;
-        let mut info = FilesystemInfo {
-            devices: [0; 2],
-            uuid: [0; 16],
-            rest: [0; 992],
-        };
+        let mut info = FilesystemInfo { devices: [0; 2], uuid: [0; 16], rest: [0; 992] };
         // SAFETY: as above.
         let told = unsafe {
             let asked = ioctl::Updater::<FILESYSTEM_INFO, FilesystemInfo>::new(&mut info);
@@ -245,10 +234,7 @@ impl SearchError {
             Errno::PERM | Errno::ACCESS => "only root may; run it as root".into(),
             errno => std::io::Error::from(errno).to_string(),
         };
-        SearchError {
-            path: path.into(),
-            reason,
-        }
+        SearchError { path: path.into(), reason }
     }
 }
 

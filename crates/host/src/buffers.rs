@@ -56,12 +56,7 @@ impl Buffers {
             )?
         };
         let start = NonNull::new(start.cast()).ok_or(rustix::io::Errno::NOMEM)?;
-        let mut buffers = Buffers {
-            start,
-            mapped_bytes,
-            block_bytes,
-            blocks,
-        };
+        let mut buffers = Buffers { start, mapped_bytes, block_bytes, blocks };
         buffers.fill(content, seed);
         Ok(buffers)
     }

@@ -54,9 +54,7 @@ pub fn date_s() -> i64 {
 /// The same in nanoseconds.
 pub fn date_ns() -> i64 {
     let now = clock_gettime(ClockId::Realtime);
-    now.tv_sec
-        .saturating_mul(1_000_000_000)
-        .saturating_add(now.tv_nsec)
+    now.tv_sec.saturating_mul(1_000_000_000).saturating_add(now.tv_nsec)
 }
 
 /// Sleeps at least so long.

@@ -65,10 +65,7 @@ impl CloneFile {
             let file = rustix::fs::open(path, flags, Mode::empty())?;
             let opened = rustix::fs::fstat(&file)?;
             if FileType::from_raw_mode(opened.st_mode) != FileType::RegularFile {
-                return Err(io::Error::new(
-                    io::ErrorKind::InvalidInput,
-                    "it is no regular file",
-                ));
+                return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no regular file"));
             }
             if lock == Lock::None {
                 return Ok(CloneFile { file });
@@ -117,11 +114,7 @@ impl CloneFile {
         let flags = OFlags::RDWR | OFlags::CLOEXEC | OFlags::CREATE | OFlags::EXCL;
         let file = rustix::fs::open(&unfinished, flags, Mode::RUSR | Mode::WUSR)?;
         rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive)?;
-        Ok(Unnamed {
-            file: Some(CloneFile { file }),
-            path: path.into(),
-            unfinished,
-        })
+        Ok(Unnamed { file: Some(CloneFile { file }), path: path.into(), unfinished })
     }
 
     /// Keeps away those who want to have it alone, as long as it is open.
@@ -322,10 +315,7 @@ impl CloneFile {
     /// The system's.
     pub fn next_data(&self, offset: u64) -> io::Result<Option<(u64, u64)>> {
         match rustix::fs::seek(&self.file, SeekFrom::Data(offset)) {
-            Ok(start) => Ok(Some((
-                start,
-                rustix::fs::seek(&self.file, SeekFrom::Hole(start))?,
-            ))),
+            Ok(start) => Ok(Some((start, rustix::fs::seek(&self.file, SeekFrom::Hole(start))?))),
             Err(Errno::NXIO) => Ok(None),
             // Devices know no holes.
             Err(Errno::INVAL) => Ok(Some((offset, u64::MAX))),
@@ -383,13 +373,7 @@ impl Unnamed {
     /// `AlreadyExists`; the system's.
     pub fn name(mut self) -> io::Result<CloneFile> {
         rustix::fs::fsync(&self.file().file)?;
-        rustix::fs::linkat(
-            CWD,
-            &self.unfinished,
-            CWD,
-            &self.path,
-            rustix::fs::AtFlags::empty(),
-        )?;
+        rustix::fs::linkat(CWD, &self.unfinished, CWD, &self.path, rustix::fs::AtFlags::empty())?;
         rustix::fs::unlink(&self.unfinished)?;
         sync_directory(&directory_of(&self.path))?;
         self.file.take().ok_or_else(|| io::ErrorKind::Other.into())
@@ -477,10 +461,7 @@ mod tests {
 
     fn names(directory: &Path) -> Vec<String> {
         let names = names_in(directory).unwrap();
-        names
-            .into_iter()
-            .map(|name| name.into_string().unwrap())
-            .collect()
+        names.into_iter().map(|name| name.into_string().unwrap()).collect()
     }
 
     #[test]
@@ -512,8 +493,7 @@ mod tests {
     fn a_file_without_a_name_leaves_nothing() {
         let directory = tempfile::tempdir().unwrap();
         let file = CloneFile::without_name(directory.path()).unwrap();
-        file.write_at(5, &mut [IoSlice::new(b"a"), IoSlice::new(b"bc")])
-            .unwrap();
+        file.write_at(5, &mut [IoSlice::new(b"a"), IoSlice::new(b"bc")]).unwrap();
         let mut read = [9; 6];
         file.read_at(4, &mut read).unwrap();
         assert_eq!(&read, b"\0abc\0\0");

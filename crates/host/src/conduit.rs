@@ -37,11 +37,7 @@ impl Conduit {
     pub fn new() -> Option<Conduit> {
         let (from, into) = pipe_with(PipeFlags::CLOEXEC).ok()?;
         fcntl_setpipe_size(&into, MAX_BYTES).ok()?;
-        Some(Conduit {
-            into,
-            from,
-            held_bytes: 0,
-        })
+        Some(Conduit { into, from, held_bytes: 0 })
     }
 
     /// How many bytes it holds.
@@ -178,20 +174,11 @@ pub(crate) fn is_in_memory(file: BorrowedFd<'_>, offset: u64, bytes: usize) -> b
     let mut counts = [0_u64; 5];
     // SAFETY: the kernel reads two numbers and writes five, and both arrays live until it is done.
     let answer = unsafe {
-        libc::syscall(
-            CACHESTAT,
-            file.as_raw_fd(),
-            range.as_ptr(),
-            counts.as_mut_ptr(),
-            0_u32,
-        )
+        libc::syscall(CACHESTAT, file.as_raw_fd(), range.as_ptr(), counts.as_mut_ptr(), 0_u32)
     };
     if answer != 0 {
         let error = io::Error::last_os_error();
-        IS_UNKNOWN.store(
-            error.raw_os_error() == Some(libc::ENOSYS),
-            Ordering::Relaxed,
-        );
+        IS_UNKNOWN.store(error.raw_os_error() == Some(libc::ENOSYS), Ordering::Relaxed);
         return false;
     }
     let page = rustix::param::page_size() as u64;
@@ -236,12 +223,7 @@ mod tests {
                 conduit.send(&stream).unwrap();
             }
             drop(stream);
-            let wanted = [
-                &bytes[..],
-                &bytes[1..4097],
-                &bytes[4096..8192],
-                &bytes[70_001..290_000],
-            ];
+            let wanted = [&bytes[..], &bytes[1..4097], &bytes[4096..8192], &bytes[70_001..290_000]];
             assert!(reads.join().unwrap() == wanted.concat());
         }
     }
@@ -275,9 +257,7 @@ mod tests {
                 assert_eq!(held, first + more.unwrap_or(0));
                 conduit.drain(other.as_fd(), at, held - 1).unwrap();
                 assert_eq!(conduit.held_bytes(), 1);
-                conduit
-                    .drain(other.as_fd(), at + held as u64 - 1, 1)
-                    .unwrap();
+                conduit.drain(other.as_fd(), at + held as u64 - 1, 1).unwrap();
                 assert_eq!(conduit.held_bytes(), 0);
                 at += held as u64;
             }
@@ -291,11 +271,7 @@ mod tests {
         use std::io::Write;
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("log");
-        let log = std::fs::File::options()
-            .append(true)
-            .create(true)
-            .open(&path)
-            .unwrap();
+        let log = std::fs::File::options().append(true).create(true).open(&path).unwrap();
         let (ours, mut theirs) = UnixStream::pair().unwrap();
         let stream = Stream::connected(ours.into(), "pair".into());
         let mut conduit = Conduit::new().unwrap();
@@ -314,9 +290,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let (file, _) = file(directory.path());
         let mut conduit = Conduit::new().unwrap();
-        let error = conduit
-            .fill(file.as_fd(), BYTES as u64 - 10, 11)
-            .unwrap_err();
+        let error = conduit.fill(file.as_fd(), BYTES as u64 - 10, 11).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::UnexpectedEof);
         assert!(Conduit::has_room(0, MAX_BYTES) && !Conduit::has_room(1, MAX_BYTES));
     }

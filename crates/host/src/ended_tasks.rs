@@ -110,14 +110,12 @@ impl EndedTasks {
             for incoming in read(&self.memory[..bytes]) {
                 match incoming {
                     Incoming::Done { sequence } if sequence == number => return Ok(()),
-                    Incoming::Refused {
-                        sequence, errno, ..
-                    } if sequence == number => return Err(io::Error::from_raw_os_error(errno)),
-                    Incoming::Message {
-                        sequence,
-                        attributes,
-                        ..
-                    } if sequence == number => take(attributes),
+                    Incoming::Refused { sequence, errno, .. } if sequence == number => {
+                        return Err(io::Error::from_raw_os_error(errno));
+                    }
+                    Incoming::Message { sequence, attributes, .. } if sequence == number => {
+                        take(attributes)
+                    }
                     _ => {}
                 }
             }
@@ -128,12 +126,9 @@ impl EndedTasks {
 /// The tasks in a datagram.
 fn tasks(datagram: &[u8], wanted: u16) -> impl Iterator<Item = EndedTask> {
     read(datagram).filter_map(move |incoming| match incoming {
-        Incoming::Message {
-            family,
-            command: NEW,
-            attributes,
-            ..
-        } if family == wanted => task(attributes.nested(OF_TASK)?.find(NUMBERS)?),
+        Incoming::Message { family, command: NEW, attributes, .. } if family == wanted => {
+            task(attributes.nested(OF_TASK)?.find(NUMBERS)?)
+        }
         _ => None,
     })
 }
@@ -230,9 +225,7 @@ mod tests {
     fn a_datagram_tells_of_tasks_of_its_family_only() {
         let message = |family: u16, command: u8| {
             Writer::request(family, command, 0)
-                .nested(OF_TASK, |inner| {
-                    inner.u32(1, 4711).attribute(NUMBERS, &numbers(13, 416))
-                })
+                .nested(OF_TASK, |inner| inner.u32(1, 4711).attribute(NUMBERS, &numbers(13, 416)))
                 .finish()
         };
         let datagram = [message(30, NEW), message(31, NEW), message(30, GET)].concat();

@@ -32,20 +32,14 @@ impl Default for FakeFiles {
 impl FakeFiles {
     /// A machine with nothing but `/`.
     pub fn new() -> Self {
-        FakeFiles {
-            tree: Tree::new(Missing::Absent),
-        }
-        .dir("/")
+        FakeFiles { tree: Tree::new(Missing::Absent) }.dir("/")
     }
 
     /// Adds a file, its directories included. A path through a link that was added before lands
     /// in the link's target. Replaces a file of that path.
     #[must_use]
     pub fn file(mut self, path: impl AsRef<Path>, contents: impl AsRef<[u8]>) -> Self {
-        let contents = Contents {
-            bytes: contents.as_ref().to_vec(),
-            whole: true,
-        };
+        let contents = Contents { bytes: contents.as_ref().to_vec(), whole: true };
         self.tree.set_file(path.as_ref(), contents);
         self
     }
@@ -97,10 +91,7 @@ impl FakeFiles {
     /// Size and free space of the filesystem mounted at a path.
     #[must_use]
     pub fn space(mut self, path: impl AsRef<Path>, size_bytes: u64, available_bytes: u64) -> Self {
-        let space = Space {
-            size_bytes,
-            available_bytes,
-        };
+        let space = Space { size_bytes, available_bytes };
         self.tree.add_present(path.as_ref(), None);
         self.tree.add_space(path.as_ref(), space);
         self

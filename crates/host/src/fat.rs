@@ -79,10 +79,7 @@ pub(crate) fn twin(path: &Path) -> Option<Twin> {
     let others = entries.flatten().map(|entry| entry.path());
     let mut others = others.filter(|other| other != path && other.is_file());
     let other = others.find(|other| First::of(other).is_some_and(|first| first.is_same(&mine)))?;
-    Some(Twin {
-        device: device_of(&other),
-        path: other,
-    })
+    Some(Twin { device: device_of(&other), path: other })
 }
 
 /// Where a file begins, as far as the kernel says.
@@ -129,9 +126,7 @@ fn have_same_bytes(one: &Path, other: &Path) -> bool {
         return false;
     };
     let bytes = |file| std::io::BufReader::new(file).bytes();
-    bytes(one)
-        .zip(bytes(other))
-        .all(|pair| matches!(pair, (Ok(one), Ok(other)) if one == other))
+    bytes(one).zip(bytes(other)).all(|pair| matches!(pair, (Ok(one), Ok(other)) if one == other))
 }
 
 /// The device of the filesystem that a file is on, by the kernel's name.
@@ -213,10 +208,7 @@ mod tests {
         let unknown = |name: &str, text: &str| {
             let path = directory.path().join(name);
             std::fs::write(&path, text).unwrap();
-            First {
-                block: None,
-                ..First::of(&path).unwrap()
-            }
+            First { block: None, ..First::of(&path).unwrap() }
         };
         let one = unknown("one", "root=old");
         assert!(one.is_same(&unknown("same", "root=old")));

@@ -119,9 +119,7 @@ pub trait Files {
     fn text(&self, path: &Path) -> Result<String, ReadError> {
         let bytes = self.read_prefix(path, 1 << 20)?;
         let text = String::from_utf8_lossy(&bytes);
-        Ok(text
-            .trim_end_matches(['\0', '\n', ' ', '\t', '\r'])
-            .to_string())
+        Ok(text.trim_end_matches(['\0', '\n', ' ', '\t', '\r']).to_string())
     }
 
     /// Whether something of that name exists and can be reached.

@@ -168,9 +168,7 @@ fn one(message: &[u8]) -> Option<Incoming<'_>> {
             Some(Incoming::Refused {
                 sequence,
                 errno: errno.checked_neg().unwrap_or(i32::MAX),
-                words: (flags & HAS_WORDS != 0)
-                    .then(|| words(message, flags))
-                    .flatten(),
+                words: (flags & HAS_WORDS != 0).then(|| words(message, flags)).flatten(),
             })
         }
         IS_DONE => Some(Incoming::Done { sequence }),
@@ -222,9 +220,7 @@ impl<'a> Attributes<'a> {
 
     /// The bytes of the first attribute of a kind.
     pub fn find(self, kind: u16) -> Option<&'a [u8]> {
-        self.iter()
-            .find(|(k, _)| *k == kind)
-            .map(|(_, value)| value)
+        self.iter().find(|(k, _)| *k == kind).map(|(_, value)| value)
     }
 
     /// An 8-bit number.
@@ -340,24 +336,16 @@ mod tests {
     fn what_is_written_is_read() {
         let bytes = connect();
         let messages: Vec<_> = read(&bytes).collect();
-        let [
-            Incoming::Message {
-                sequence: 3,
-                family: 0x1d,
-                command: nbd::CONNECT,
-                attributes,
-            },
-        ] = messages[..]
+        let [Incoming::Message { sequence: 3, family: 0x1d, command: nbd::CONNECT, attributes }] =
+            messages[..]
         else {
             panic!("{messages:?}");
         };
         assert_eq!(attributes.u32(nbd::INDEX), Some(5));
         assert_eq!(attributes.text(nbd::BACKEND), Some("rubus"));
         let sockets = attributes.nested(nbd::SOCKETS).unwrap();
-        let fds: Vec<_> = sockets
-            .iter()
-            .map(|(_, one)| Attributes(one).u32(nbd::SOCKET_FD).unwrap())
-            .collect();
+        let fds: Vec<_> =
+            sockets.iter().map(|(_, one)| Attributes(one).u32(nbd::SOCKET_FD).unwrap()).collect();
         assert_eq!(fds, [7, 8]);
         assert_eq!(attributes.u8(nbd::INDEX), None, "another length");
         assert_eq!(attributes.u32(nbd::TIMEOUT), None);
@@ -404,11 +392,8 @@ mod tests {
             bytes.extend_from_slice(&(-16_i32).to_ne_bytes());
             bytes.extend_from_slice(copied);
             let text = Writer { bytes }.text(1, "no such\x1bthing").finish();
-            let expected = Incoming::Refused {
-                sequence: 3,
-                errno: 16,
-                words: Some("no suchthing".into()),
-            };
+            let expected =
+                Incoming::Refused { sequence: 3, errno: 16, words: Some("no suchthing".into()) };
             assert_eq!(read(&text).collect::<Vec<_>>(), [expected]);
         }
     }

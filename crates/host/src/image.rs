@@ -134,18 +134,14 @@ impl Image {
     /// An image on a device that the guard has given.
     pub fn of_claimed(device: ClaimedDevice) -> Image {
         let (size_bytes, block_bytes) = (device.size_bytes(), device.logical_block_bytes());
-        let backing = Backing::Device {
-            block_bytes: u64::from(block_bytes).max(512),
-        };
+        let backing = Backing::Device { block_bytes: u64::from(block_bytes).max(512) };
         Image::new(device.into_fd(), size_bytes, true, backing)
     }
 
     /// An image on a device that is only read.
     pub fn of_reader(device: BlockReader) -> Image {
         let (size_bytes, block_bytes) = (device.size_bytes(), device.logical_block_bytes());
-        let backing = Backing::Device {
-            block_bytes: u64::from(block_bytes).max(512),
-        };
+        let backing = Backing::Device { block_bytes: u64::from(block_bytes).max(512) };
         Image::new(device.into_fd(), size_bytes, false, backing)
     }
 
@@ -515,10 +511,7 @@ impl Image {
     pub fn written_at(&self) -> io::Result<String> {
         let flags = rustix::fs::AtFlags::EMPTY_PATH;
         let stat = rustix::fs::statx(&self.fd, "", flags, StatxFlags::BASIC_STATS)?;
-        Ok(format!(
-            "{}.{}",
-            stat.stx_mtime.tv_sec, stat.stx_mtime.tv_nsec
-        ))
+        Ok(format!("{}.{}", stat.stx_mtime.tv_sec, stat.stx_mtime.tv_nsec))
     }
 
     /// Size, and when it was written and when it was changed last, nanoseconds since 1970.
@@ -529,9 +522,7 @@ impl Image {
         let flags = rustix::fs::AtFlags::EMPTY_PATH;
         let stat = rustix::fs::statx(&self.fd, "", flags, StatxFlags::BASIC_STATS)?;
         let ns = |at: &rustix::fs::StatxTimestamp| {
-            at.tv_sec
-                .saturating_mul(1_000_000_000)
-                .saturating_add(at.tv_nsec.into())
+            at.tv_sec.saturating_mul(1_000_000_000).saturating_add(at.tv_nsec.into())
         };
         Ok((stat.stx_size, ns(&stat.stx_mtime), ns(&stat.stx_ctime)))
     }
@@ -539,15 +530,8 @@ impl Image {
     /// Whether another machine, or another program, says when the file was written.
     pub fn is_remote(&self) -> bool {
         // NFS, CIFS, SMB2, FUSE, 9p, Ceph, AFS.
-        const REMOTE: [u64; 7] = [
-            0x6969,
-            0xff53_4d42,
-            0xfe53_4d42,
-            0x6573_5546,
-            0x0102_1997,
-            0x00c3_6400,
-            0x5346_414f,
-        ];
+        const REMOTE: [u64; 7] =
+            [0x6969, 0xff53_4d42, 0xfe53_4d42, 0x6573_5546, 0x0102_1997, 0x00c3_6400, 0x5346_414f];
         is_on(self.fd.as_fd(), &REMOTE)
     }
 
@@ -576,12 +560,7 @@ impl Image {
     /// The system's.
     pub fn set_label(&self, name: &str, text: &str) -> io::Result<()> {
         let flags = XattrFlags::empty();
-        Ok(rustix::fs::fsetxattr(
-            &self.fd,
-            name,
-            text.as_bytes(),
-            flags,
-        )?)
+        Ok(rustix::fs::fsetxattr(&self.fd, name, text.as_bytes(), flags)?)
     }
 
     /// The numbers of its filesystem and of its inode: all names of a file have the same.
@@ -609,10 +588,7 @@ impl Image {
             false => String::new(),
         };
         let birth = stat.stx_btime;
-        Ok(format!(
-            "{device}{}:{}.{}",
-            stat.stx_ino, birth.tv_sec, birth.tv_nsec
-        ))
+        Ok(format!("{device}{}:{}.{}", stat.stx_ino, birth.tv_sec, birth.tv_nsec))
     }
 }
 

@@ -23,10 +23,7 @@ pub struct Inside {
 impl Inside {
     /// The system whose root is `top`.
     pub fn new(top: impl Into<PathBuf>) -> Self {
-        Inside {
-            top: top.into(),
-            boot: None,
-        }
+        Inside { top: top.into(), boot: None }
     }
 
     /// With `shown` at the place `at`, as if it were mounted there.
@@ -151,31 +148,17 @@ mod tests {
         std::fs::write(boot.join("config.txt"), "kernel=x\n").unwrap();
         let files = Inside::new(&top).with("/boot/firmware", &boot);
         let text = |path: &str| files.text(Path::new(path));
-        for path in [
-            "/etc/real",
-            "/etc/absolute",
-            "/lib/deep",
-            "/usr/lib/../../etc/real",
-        ] {
+        for path in ["/etc/real", "/etc/absolute", "/lib/deep", "/usr/lib/../../etc/real"] {
             assert_eq!(text(path).as_deref(), Ok("real"), "{path}");
         }
         assert_eq!(text("/boot/firmware/config.txt").unwrap(), "kernel=x");
         assert_eq!(text("/lib/to-boot/config.txt").unwrap(), "kernel=x");
-        assert_eq!(
-            files.list(Path::new("/boot/firmware")).unwrap(),
-            ["config.txt"]
-        );
+        assert_eq!(files.list(Path::new("/boot/firmware")).unwrap(), ["config.txt"]);
         assert!(text("/etc/round").is_err());
         // The /dev/null of this machine is not that system's.
         assert_eq!(text("/etc/masked"), Err(ReadError::Absent));
-        assert_eq!(
-            files.link(Path::new("/etc/masked")).unwrap(),
-            Path::new("/dev/null")
-        );
-        assert_eq!(
-            files.real_path(Path::new("/lib/deep")).unwrap(),
-            Path::new("/etc/real")
-        );
+        assert_eq!(files.link(Path::new("/etc/masked")).unwrap(), Path::new("/dev/null"));
+        assert_eq!(files.real_path(Path::new("/lib/deep")).unwrap(), Path::new("/etc/real"));
         assert!(!files.exists(Path::new("/none")));
     }
 }

@@ -139,10 +139,7 @@ mod tests {
         let path = directory.path().join("journal");
         let (file, bytes) = Appended::open(&path, 100).unwrap().unwrap();
         assert!(bytes.is_empty());
-        assert!(
-            Appended::open(&path, 100).unwrap().is_none(),
-            "it is in use"
-        );
+        assert!(Appended::open(&path, 100).unwrap().is_none(), "it is in use");
         file.begin_at(0, b"head\n").unwrap();
         file.append(b"one\ntw").unwrap();
         drop(file);
@@ -160,10 +157,7 @@ mod tests {
     #[test]
     fn a_file_keeps_what_is_in_it_until_it_gets_its_name() {
         let directory = tempfile::tempdir().unwrap();
-        let (partial, path) = (
-            directory.path().join("a.partial"),
-            directory.path().join("a"),
-        );
+        let (partial, path) = (directory.path().join("a.partial"), directory.path().join("a"));
         make(&partial, 10).unwrap();
         std::fs::write(&partial, b"0123456789").unwrap();
         make(&partial, 10).unwrap();

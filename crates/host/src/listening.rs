@@ -67,10 +67,7 @@ impl ListenError {
             Errno::ADDRINUSE => ListenError::InUse { place },
             Errno::ADDRNOTAVAIL => ListenError::NotOurs { place },
             Errno::ACCESS | Errno::PERM => ListenError::Denied { place },
-            errno => ListenError::Other {
-                place,
-                error: errno.into(),
-            },
+            errno => ListenError::Other { place, error: errno.into() },
         }
     }
 }
@@ -116,12 +113,7 @@ impl Listener {
         rustix::net::bind(&fd, &address).map_err(wrong)?;
         rustix::net::listen(&fd, BACKLOG).map_err(wrong)?;
         let bound = tcp_address(&fd).unwrap_or(address);
-        Ok(Listener {
-            fd,
-            place: bound.to_string(),
-            address: Some(bound),
-            made: None,
-        })
+        Ok(Listener { fd, place: bound.to_string(), address: Some(bound), made: None })
     }
 
     /// Listens on a Unix socket at that path. One that was left behind by a program that is gone is
@@ -145,12 +137,7 @@ impl Listener {
         }
         rustix::net::listen(&fd, BACKLOG).map_err(wrong)?;
         let (device, inode) = which(&rustix::fs::lstat(path).map_err(wrong)?);
-        Ok(Listener {
-            fd,
-            place,
-            address: None,
-            made: Some((path.to_path_buf(), device, inode)),
-        })
+        Ok(Listener { fd, place, address: None, made: Some((path.to_path_buf(), device, inode)) })
     }
 
     /// Takes a listening socket that this program was started with, by its number; see
@@ -173,12 +160,7 @@ impl Listener {
             Some(address) => address.to_string(),
             None => unix_path(&fd).unwrap_or_else(|| format!("descriptor {number}")),
         };
-        Ok(Listener {
-            fd,
-            place,
-            address,
-            made: None,
-        })
+        Ok(Listener { fd, place, address, made: None })
     }
 
     /// Where it listens, as an address or a path.
@@ -209,10 +191,7 @@ impl Listener {
                 // An address of version 4 in the clothes of version 6 is one of version 4.
                 let plain = SocketAddr::new(address.ip().to_canonical(), address.port());
                 watch_the_peer(fd.as_fd());
-                Caller {
-                    name: plain.to_string(),
-                    address: Some(plain.ip()),
-                }
+                Caller { name: plain.to_string(), address: Some(plain.ip()) }
             }
             None => Caller {
                 name: match sockopt::socket_peercred(&fd) {
@@ -284,10 +263,7 @@ pub fn standard_input() -> io::Result<(Stream, Caller)> {
     let fd = rustix::io::fcntl_dupfd_cloexec(std::io::stdin(), 3)?;
     sockopt::socket_type(&fd)?;
     watch_the_peer(fd.as_fd());
-    let caller = Caller {
-        name: "standard input".into(),
-        address: None,
-    };
+    let caller = Caller { name: "standard input".into(), address: None };
     Ok((Stream::connected(fd, caller.name.clone()), caller))
 }
 
@@ -411,10 +387,7 @@ fn wanted(or_room: bool) -> epoll::EventFlags {
 }
 
 fn timespec(time: Duration) -> Timespec {
-    Timespec {
-        tv_sec: time.as_secs() as _,
-        tv_nsec: time.subsec_nanos() as _,
-    }
+    Timespec { tv_sec: time.as_secs() as _, tv_nsec: time.subsec_nanos() as _ }
 }
 
 /// Wakes a thread that waits for sockets.
@@ -551,10 +524,7 @@ mod tests {
     #[test]
     fn a_bell_wakes() {
         let bell = Bell::new().unwrap();
-        let nothing = Came {
-            bytes: false,
-            bell: false,
-        };
+        let nothing = Came { bytes: false, bell: false };
         let came = || first_of(None, &bell, Some(Duration::ZERO)).unwrap();
         assert_eq!(came(), nothing);
         bell.ring();

@@ -195,10 +195,7 @@ fn copy_attributes(file: &OwnedFd, like: &Path) -> Result<(), Errno> {
     let Ok(length) = rustix::fs::llistxattr(like, &mut names) else {
         return Ok(());
     };
-    for name in names[..length]
-        .split(|&byte| byte == 0)
-        .filter(|name| !name.is_empty())
-    {
+    for name in names[..length].split(|&byte| byte == 0).filter(|name| !name.is_empty()) {
         let mut value = vec![0_u8; 64 << 10];
         let Ok(length) = rustix::fs::lgetxattr(like, name, &mut value[..]) else {
             continue;
@@ -258,10 +255,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("journal");
         let mut hands = LiveHands::new();
-        assert!(
-            hands.append(&path, 0, b"x").is_err(),
-            "there is no such file"
-        );
+        assert!(hands.append(&path, 0, b"x").is_err(), "there is no such file");
         hands.write_new(&path, b"whole\ntorn", 0o600, None).unwrap();
         hands.append(&path, 6, b"next\n").unwrap();
         assert_eq!(std::fs::read(&path).unwrap(), b"whole\nnext\n");

@@ -90,12 +90,7 @@ impl LiveWords {
                 0,
             )?
         };
-        Ok(LiveWords {
-            first: memory.cast(),
-            count,
-            path,
-            _file: file,
-        })
+        Ok(LiveWords { first: memory.cast(), count, path, _file: file })
     }
 
     /// The words.
@@ -240,11 +235,7 @@ mod tests {
         });
         drop((stale, fresh));
         let is_stale = |words: &[AtomicU64]| words[1].load(Ordering::Relaxed) == 1;
-        let is_there = || {
-            names
-                .clone()
-                .map(|name| LiveWords::find(&name, 2).unwrap().is_some())
-        };
+        let is_there = || names.clone().map(|name| LiveWords::find(&name, 2).unwrap().is_some());
         assert_eq!(sweep(&prefix, &is_stale).unwrap(), 1);
         assert_eq!(is_there(), [true, false, true]);
         // Found again, and so open.

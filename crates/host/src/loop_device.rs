@@ -148,10 +148,7 @@ fn configure(device: &OwnedFd, backing: &OwnedFd, part: Part) -> Result<(), Errn
     use std::os::fd::AsRawFd;
     let (offset, size_limit, flags) = match part {
         Part::Whole => (0, 0, AUTOCLEAR | PARTSCAN),
-        Part::Span {
-            start_bytes,
-            size_bytes,
-        } => (start_bytes, size_bytes, AUTOCLEAR | READ_ONLY),
+        Part::Span { start_bytes, size_bytes } => (start_bytes, size_bytes, AUTOCLEAR | READ_ONLY),
     };
     let config = Config {
         file: backing.as_raw_fd() as u32,
@@ -172,11 +169,7 @@ fn configure(device: &OwnedFd, backing: &OwnedFd, part: Part) -> Result<(), Errn
     };
     // SAFETY: the structure is that of the kernel's header and lives until the call returns.
     let answer = unsafe {
-        libc::ioctl(
-            device.as_raw_fd(),
-            LOOP_CONFIGURE as _,
-            std::ptr::from_ref(&config),
-        )
+        libc::ioctl(device.as_raw_fd(), LOOP_CONFIGURE as _, std::ptr::from_ref(&config))
     };
     match answer {
         0 => Ok(()),

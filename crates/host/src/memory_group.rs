@@ -30,17 +30,9 @@ impl MemoryGroup {
     /// A group that is still to be made below `parent`. `is_own`: this process is in `parent` itself.
     pub fn planned(version: u32, parent: &Path, is_own: bool) -> Self {
         let number = std::process::id();
-        let aside = (version == 2 && is_own).then(|| {
-            (
-                parent.to_path_buf(),
-                parent.join(format!("rubus-aside-{number}")),
-            )
-        });
-        MemoryGroup {
-            version,
-            directory: parent.join(format!("rubus-memory-{number}")),
-            aside,
-        }
+        let aside = (version == 2 && is_own)
+            .then(|| (parent.to_path_buf(), parent.join(format!("rubus-aside-{number}"))));
+        MemoryGroup { version, directory: parent.join(format!("rubus-memory-{number}")), aside }
     }
 
     /// Makes it, without a limit.
@@ -57,11 +49,7 @@ impl MemoryGroup {
     /// Lets groups below the parent have the control of memory.
     fn hand_on(&self) -> Result<(), WriteError> {
         let Some(parent) = self.directory.parent() else {
-            return Err(WriteError::of(
-                "make a group in",
-                &self.directory,
-                Errno::INVAL,
-            ));
+            return Err(WriteError::of("make a group in", &self.directory, Errno::INVAL));
         };
         let control = parent.join("cgroup.subtree_control");
         if names(&control).iter().any(|name| name == "memory") {
@@ -214,10 +202,7 @@ fn parent_of(process: i32) -> Option<i32> {
 /// Moves processes of ours. While others are left, the kernel refuses what comes next.
 fn move_all(from: &Path, to: &Path, is_ours: impl Fn(Pid) -> bool) -> Result<(), WriteError> {
     let list = to.join("cgroup.procs");
-    for process in processes(from)
-        .into_iter()
-        .filter(|process| is_ours(*process))
-    {
+    for process in processes(from).into_iter().filter(|process| is_ours(*process)) {
         let number = process.as_raw_nonzero().to_string();
         match write("move a process to", &list, &number) {
             Ok(()) => {}
@@ -257,12 +242,7 @@ mod tests {
         std::fs::write(top.path().join("cgroup.subtree_control"), "cpu memory\n").expect("a file");
         let group = MemoryGroup::planned(2, top.path(), false);
         group.make().expect("it is made");
-        for name in [
-            "memory.max",
-            "memory.swap.max",
-            "memory.zswap.max",
-            "cgroup.procs",
-        ] {
+        for name in ["memory.max", "memory.swap.max", "memory.zswap.max", "cgroup.procs"] {
             std::fs::write(group.directory.join(name), "").expect("a file");
         }
         let text =
@@ -274,11 +254,8 @@ mod tests {
         group.limit_zswap(4096).expect("limited");
         assert_eq!(text("memory.zswap.max"), "4096");
         assert!(!group.counts_zswap());
-        std::fs::write(
-            group.directory.join("memory.events"),
-            "max 7\noom 1\noom_kill 3\n",
-        )
-        .expect("a file");
+        std::fs::write(group.directory.join("memory.events"), "max 7\noom 1\noom_kill 3\n")
+            .expect("a file");
         assert_eq!(group.ended_for_want(), Some(3));
         std::fs::write(group.directory.join("memory.current"), "42\n").expect("a file");
         assert_eq!(group.usage_bytes(), Some(42));
@@ -290,12 +267,6 @@ mod tests {
         let group = MemoryGroup::planned(1, top.path(), true);
         assert_eq!(group.aside, None, "version 1 lets groups be anywhere");
         group.remove().expect("nothing to do");
-        assert!(
-            group
-                .limit(1)
-                .expect_err("there is none")
-                .to_string()
-                .contains("control memory")
-        );
+        assert!(group.limit(1).expect_err("there is none").to_string().contains("control memory"));
     }
 }

@@ -24,10 +24,7 @@ impl MinRate {
             return false;
         }
         let is_too_slow = self.bytes < BYTES_PER_S.saturating_mul(lasted.as_secs());
-        *self = MinRate {
-            since_ns: Some(now_ns),
-            bytes: 0,
-        };
+        *self = MinRate { since_ns: Some(now_ns), bytes: 0 };
         is_too_slow
     }
 

@@ -242,12 +242,7 @@ pub fn swap_on(what: &Path, priority: Option<i32>) -> Result<(), WriteError> {
         Errno::PERM => "; run it as root, or there are too many swap areas",
         _ => "",
     };
-    Err(WriteError::advised(
-        "use the swap",
-        what.display(),
-        errno,
-        advice,
-    ))
+    Err(WriteError::advised("use the swap", what.display(), errno, advice))
 }
 
 /// Uses swap no more. What is in it goes back to memory first, which takes its time.
@@ -269,20 +264,13 @@ pub fn swap_off(what: &Path) -> Result<(), WriteError> {
         Errno::INVAL => "; it is not in use as swap",
         _ => "",
     };
-    Err(WriteError::advised(
-        "stop using the swap",
-        what.display(),
-        errno,
-        advice,
-    ))
+    Err(WriteError::advised("stop using the swap", what.display(), errno, advice))
 }
 
 /// Why the last call into the C library failed.
 fn last_errno() -> Errno {
     let error = std::io::Error::last_os_error();
-    error
-        .raw_os_error()
-        .map_or(Errno::IO, Errno::from_raw_os_error)
+    error.raw_os_error().map_or(Errno::IO, Errno::from_raw_os_error)
 }
 
 #[cfg(test)]

@@ -132,11 +132,7 @@ impl Stream {
 
     /// A stream over a socket that is connected already.
     pub fn connected(fd: OwnedFd, peer: String) -> Stream {
-        Stream {
-            fd,
-            peer,
-            connect_ns: 0,
-        }
+        Stream { fd, peer, connect_ns: 0 }
     }
 
     /// Sends what there is room for; gives how many bytes that was. A connection that is gone is an
@@ -261,10 +257,7 @@ impl Stream {
     /// # Errors
     /// The system's.
     pub fn wait_for_room(&self, most: Duration) -> io::Result<bool> {
-        let most = Timespec {
-            tv_sec: most.as_secs() as _,
-            tv_nsec: most.subsec_nanos() as _,
-        };
+        let most = Timespec { tv_sec: most.as_secs() as _, tv_nsec: most.subsec_nanos() as _ };
         loop {
             let mut fds = [PollFd::new(&self.fd, PollFlags::OUT)];
             match poll(&mut fds, Some(&most)) {
@@ -377,9 +370,7 @@ impl Stream {
             return Err(io::ErrorKind::Unsupported.into());
         };
         match length as usize == info.len() {
-            true => Ok(Duration::from_millis(
-                u32::from_ne_bytes(milliseconds).into(),
-            )),
+            true => Ok(Duration::from_millis(u32::from_ne_bytes(milliseconds).into())),
             false => Err(io::ErrorKind::Unsupported.into()),
         }
     }
@@ -409,10 +400,7 @@ pub fn wait_for_any(sockets: &[(BorrowedFd<'_>, bool)], most: Duration) -> io::R
     let fds = sockets.iter();
     let fds = fds.map(|(socket, or_room)| PollFd::from_borrowed_fd(*socket, wanted(*or_room)));
     let mut fds: Vec<PollFd<'_>> = fds.collect();
-    let most = Timespec {
-        tv_sec: most.as_secs() as _,
-        tv_nsec: most.subsec_nanos() as _,
-    };
+    let most = Timespec { tv_sec: most.as_secs() as _, tv_nsec: most.subsec_nanos() as _ };
     match poll(&mut fds, Some(&most)) {
         Ok(ready) => Ok(ready > 0),
         Err(Errno::INTR) => Ok(false),
@@ -432,14 +420,10 @@ pub fn wait_for_ends(
 ) -> io::Result<Vec<bool>> {
     let ended = PollFlags::RDHUP | PollFlags::HUP | PollFlags::ERR;
     let mut fds = vec![PollFd::from_borrowed_fd(other, PollFlags::IN)];
-    let watched = sockets
-        .iter()
-        .map(|socket| PollFd::from_borrowed_fd(socket.as_fd(), PollFlags::RDHUP));
+    let watched =
+        sockets.iter().map(|socket| PollFd::from_borrowed_fd(socket.as_fd(), PollFlags::RDHUP));
     fds.extend(watched);
-    let most = Timespec {
-        tv_sec: most.as_secs() as _,
-        tv_nsec: most.subsec_nanos() as _,
-    };
+    let most = Timespec { tv_sec: most.as_secs() as _, tv_nsec: most.subsec_nanos() as _ };
     match poll(&mut fds, Some(&most)) {
         // A signal is a reason to look around, too.
         Ok(_) | Err(Errno::INTR) => {}
@@ -481,10 +465,7 @@ pub fn own_address_towards(peer: IpAddr) -> Option<IpAddr> {
 }
 
 fn no_address(host: &str, error: io::Error) -> NetError {
-    NetError::Name {
-        host: host.into(),
-        error,
-    }
+    NetError::Name { host: host.into(), error }
 }
 
 fn one_tcp(address: SocketAddr, most: Duration) -> Result<Stream, NetError> {
@@ -497,17 +478,10 @@ fn one_tcp(address: SocketAddr, most: Duration) -> Result<Stream, NetError> {
         Ok((stream, connect_ns))
     });
     match connected {
-        Ok((stream, connect_ns)) => Ok(Stream {
-            fd: stream.into(),
-            peer: place,
-            connect_ns,
-        }),
+        Ok((stream, connect_ns)) => Ok(Stream { fd: stream.into(), peer: place, connect_ns }),
         Err(error) => Err(match error.kind() {
             io::ErrorKind::ConnectionRefused => NetError::Refused { place },
-            io::ErrorKind::TimedOut => NetError::TimedOut {
-                place,
-                seconds: most.as_secs(),
-            },
+            io::ErrorKind::TimedOut => NetError::TimedOut { place, seconds: most.as_secs() },
             _ => NetError::Other { place, error },
         }),
     }
@@ -528,9 +502,7 @@ mod tests {
         let (ours, mut theirs) = UnixStream::pair().expect("a pair of sockets");
         let stream = Stream::connected(ours.into(), "pair".into());
         let mut memory = [0; 8];
-        let error = stream
-            .receive(&mut [IoSliceMut::new(&mut memory)], false)
-            .unwrap_err();
+        let error = stream.receive(&mut [IoSliceMut::new(&mut memory)], false).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::WouldBlock);
         assert!(!stream.wait(false, Some(Duration::ZERO)).unwrap());
         assert!(stream.wait(true, Some(SECOND)).unwrap(), "there is room");
@@ -565,15 +537,9 @@ mod tests {
     fn what_is_wrong_is_said() {
         let directory = tempfile::tempdir().expect("a directory");
         let path = directory.path().join("socket");
-        assert!(matches!(
-            Stream::unix(&path),
-            Err(NetError::NoSocket { .. })
-        ));
+        assert!(matches!(Stream::unix(&path), Err(NetError::NoSocket { .. })));
         let listener = UnixListener::bind(&path).expect("a socket");
-        assert_eq!(
-            Stream::unix(&path).expect("somebody listens").peer,
-            path.display().to_string()
-        );
+        assert_eq!(Stream::unix(&path).expect("somebody listens").peer, path.display().to_string());
         drop(listener);
         assert!(matches!(Stream::unix(&path), Err(NetError::Refused { .. })));
 
@@ -583,15 +549,9 @@ mod tests {
         assert_eq!(stream.peer, format!("127.0.0.1:{port}"));
         assert!(stream.connect_ns > 0);
         drop(listener);
-        assert!(matches!(
-            Stream::tcp("127.0.0.1", port, SECOND),
-            Err(NetError::Refused { .. })
-        ));
+        assert!(matches!(Stream::tcp("127.0.0.1", port, SECOND), Err(NetError::Refused { .. })));
         // RFC 2606 keeps this name free of addresses.
-        assert!(matches!(
-            Stream::tcp("rubus.invalid", 1, SECOND),
-            Err(NetError::Name { .. })
-        ));
+        assert!(matches!(Stream::tcp("rubus.invalid", 1, SECOND), Err(NetError::Name { .. })));
     }
 
     #[test]
@@ -609,10 +569,7 @@ mod tests {
         stream.ask_for_life().unwrap();
         let start_ns = clock::monotonic_ns();
         while stream.acknowledged_ago().unwrap() >= SECOND {
-            assert!(
-                clock::monotonic_ns() - start_ns < 20_000_000_000,
-                "nothing came"
-            );
+            assert!(clock::monotonic_ns() - start_ns < 20_000_000_000, "nothing came");
             clock::sleep(Duration::from_millis(10));
         }
         let (ours, _kept) = UnixStream::pair().expect("a pair of sockets");

@@ -116,10 +116,7 @@ impl Netlink {
     }
 
     fn wait(&self, most: Duration) -> io::Result<bool> {
-        let most = Timespec {
-            tv_sec: most.as_secs() as _,
-            tv_nsec: most.subsec_nanos() as _,
-        };
+        let most = Timespec { tv_sec: most.as_secs() as _, tv_nsec: most.subsec_nanos() as _ };
         loop {
             let mut fds = [PollFd::new(&self.fd, PollFlags::IN)];
             match poll(&mut fds, Some(&most)) {

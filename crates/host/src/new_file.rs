@@ -39,12 +39,7 @@ impl NewFile {
             Err(errno) => return Err(cannot(errno)),
         }
         rustix::fs::ftruncate(&file, 0).map_err(cannot)?;
-        Ok(Some(NewFile {
-            path: path.into(),
-            unfinished,
-            file,
-            is_whole: false,
-        }))
+        Ok(Some(NewFile { path: path.into(), unfinished, file, is_whole: false }))
     }
 
     /// Where it is until it is whole.

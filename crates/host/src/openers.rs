@@ -59,12 +59,7 @@ where
         };
         for (number, writes) in opened_by(&process.path()) {
             let name = std::fs::read_to_string(process.path().join("comm")).unwrap_or_default();
-            found.push(Opener {
-                pid,
-                name: name.trim_end().to_string(),
-                number,
-                writes,
-            });
+            found.push(Opener { pid, name: name.trim_end().to_string(), number, writes });
         }
     }
     found.sort_by_key(|opener| (opener.pid, opener.number));
@@ -84,9 +79,8 @@ fn file_opened_by(process: &Path, on_device: DeviceNumber, inode: u64) -> Option
             };
         }
     }
-    let is_mapped = mapped::writable(process)
-        .iter()
-        .any(|mapped| mapped.file == Some((on_device, inode)));
+    let is_mapped =
+        mapped::writable(process).iter().any(|mapped| mapped.file == Some((on_device, inode)));
     if is_mapped { Some(true) } else { found }
 }
 
@@ -101,10 +95,7 @@ fn is_file(descriptor: &Path, on_device: DeviceNumber, inode: u64) -> bool {
     let flags = AtFlags::STATX_DONT_SYNC;
     let wanted = StatxFlags::TYPE | StatxFlags::INO;
     rustix::fs::statx(rustix::fs::CWD, descriptor, flags, wanted).is_ok_and(|stat| {
-        let device = DeviceNumber {
-            major: stat.stx_dev_major,
-            minor: stat.stx_dev_minor,
-        };
+        let device = DeviceNumber { major: stat.stx_dev_major, minor: stat.stx_dev_minor };
         let is_regular = FileType::from_raw_mode(u32::from(stat.stx_mode)) == FileType::RegularFile;
         is_regular && stat.stx_ino == inode && device == on_device
     })
@@ -187,15 +178,10 @@ mod tests {
         let node = Pinned::new(&path).unwrap();
         let own = || {
             let all = file_openers(node.on_device(), node.inode());
-            all.into_iter()
-                .find(|opener| opener.pid == std::process::id())
+            all.into_iter().find(|opener| opener.pid == std::process::id())
         };
         assert_eq!(own(), None);
-        let file = std::fs::File::options()
-            .read(true)
-            .write(true)
-            .open(&path)
-            .unwrap();
+        let file = std::fs::File::options().read(true).write(true).open(&path).unwrap();
         let (modes, shared) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::SHARED);
         // SAFETY: a new mapping at a place that the kernel chooses, which nothing reads or writes.
         let mapping =

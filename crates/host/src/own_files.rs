@@ -32,9 +32,7 @@ pub fn must_be_writable(path: &Path) -> Result<(), String> {
     if path == Path::new("-") {
         return Ok(());
     }
-    let directory = path
-        .parent()
-        .filter(|parent| !parent.as_os_str().is_empty());
+    let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty());
     let directory = directory.unwrap_or(Path::new("."));
     if !directory.is_dir() {
         return Err(format!(
@@ -44,10 +42,7 @@ pub fn must_be_writable(path: &Path) -> Result<(), String> {
         ));
     }
     if path.is_dir() {
-        return Err(format!(
-            "cannot write {}: it is a directory",
-            path.display()
-        ));
+        return Err(format!("cannot write {}: it is a directory", path.display()));
     }
     Ok(())
 }

@@ -65,9 +65,6 @@ mod tests {
     fn this_machine_has_a_name_and_a_loopback() {
         assert!(!machine().is_empty());
         let addresses = addresses();
-        assert!(
-            addresses.contains(&IpAddr::V4(Ipv4Addr::LOCALHOST)),
-            "{addresses:?}"
-        );
+        assert!(addresses.contains(&IpAddr::V4(Ipv4Addr::LOCALHOST)), "{addresses:?}");
     }
 }

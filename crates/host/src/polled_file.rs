@@ -10,10 +10,8 @@ use rustix::io::Errno;
 use crate::files::ReadError;
 
 /// Not to block: see [`crate::live`].
-const FLAGS: OFlags = OFlags::RDONLY
-    .union(OFlags::CLOEXEC)
-    .union(OFlags::NONBLOCK)
-    .union(OFlags::NOCTTY);
+const FLAGS: OFlags =
+    OFlags::RDONLY.union(OFlags::CLOEXEC).union(OFlags::NONBLOCK).union(OFlags::NOCTTY);
 
 /// One of the kernel's files, which make up their contents when they are read.
 #[derive(Debug)]
@@ -89,10 +87,7 @@ impl Processes {
     pub fn open() -> Result<Processes, ReadError> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let file = rustix::fs::open("/proc", flags, Mode::empty())?;
-        Ok(Processes {
-            directory: Dir::new(file)?,
-            text: vec![0; 512],
-        })
+        Ok(Processes { directory: Dir::new(file)?, text: vec![0; 512] })
     }
 
     /// Gives every process's number with the first half KiB of its file of this name, in the order of numbers, or why it
@@ -180,9 +175,7 @@ impl Processes {
             if !facts.is_ok_and(is_for_writing) {
                 continue;
             }
-            let of_the_parent = parents
-                .as_ref()
-                .and_then(|open| target_of(open, descriptor));
+            let of_the_parent = parents.as_ref().and_then(|open| target_of(open, descriptor));
             match of_the_parent.is_some_and(|other| other == target) {
                 true => inherited.push(target),
                 false => files.push(target),
@@ -232,12 +225,7 @@ mod tests {
 
     #[test]
     fn the_kernel_s_own_files_are_read_whole() {
-        for path in [
-            "/proc/stat",
-            "/proc/vmstat",
-            "/proc/meminfo",
-            "/proc/self/maps",
-        ] {
+        for path in ["/proc/stat", "/proc/vmstat", "/proc/meminfo", "/proc/self/maps"] {
             let kept = PolledFile::open(Path::new(path)).unwrap();
             let mut buffer = Vec::new();
             for _ in 0..2 {
@@ -257,9 +245,7 @@ mod tests {
         let mut processes = Processes::open().unwrap();
         for _ in 0..2 {
             let mut found = Vec::new();
-            processes
-                .walk("comm", |number, text| found.push((number, text.is_ok())))
-                .unwrap();
+            processes.walk("comm", |number, text| found.push((number, text.is_ok()))).unwrap();
             assert!(found.contains(&(std::process::id(), true)));
             assert!(found.is_sorted());
         }
@@ -273,18 +259,11 @@ mod tests {
         let _read = std::fs::File::open(&read).unwrap();
         let _written = std::fs::File::create(&written).unwrap();
         let mut processes = Processes::open().unwrap();
-        let files = processes
-            .written_files(std::process::id(), None, 1_000)
-            .unwrap();
+        let files = processes.written_files(std::process::id(), None, 1_000).unwrap();
         assert!(files.contains(&written.display().to_string()), "{files:?}");
         assert!(!files.contains(&read.display().to_string()), "{files:?}");
         assert!(files.iter().all(|file| !file.starts_with("/dev/")));
-        assert_eq!(
-            processes
-                .written_files(std::process::id(), None, 0)
-                .unwrap(),
-            [""; 0]
-        );
+        assert_eq!(processes.written_files(std::process::id(), None, 0).unwrap(), [""; 0]);
     }
 
     #[test]

@@ -16,15 +16,8 @@ use rustix::event::{PollFd, PollFlags, poll};
 use crate::files::ReadError;
 
 /// Where programs are looked for, in this order.
-pub const DIRECTORIES: [&str; 7] = [
-    "/usr/bin",
-    "/bin",
-    "/usr/sbin",
-    "/sbin",
-    "/usr/local/bin",
-    "/usr/local/sbin",
-    "/opt/vc/bin",
-];
+pub const DIRECTORIES: [&str; 7] =
+    ["/usr/bin", "/bin", "/usr/sbin", "/sbin", "/usr/local/bin", "/usr/local/sbin", "/opt/vc/bin"];
 
 const TIME_LIMIT: Duration = Duration::from_secs(5);
 /// More than this of a program's output is dropped.
@@ -50,10 +43,9 @@ fn ask_within(program: &str, arguments: &[&str], limit: Duration) -> Result<Stri
     let path = find(program).ok_or(ReadError::Absent)?;
     match spawn(&path, arguments, &Limit::within(limit)) {
         Ok(output) => output.into_answer(),
-        Err(Failure::TooSlow | Failure::Stopped) => Err(ReadError::Other(format!(
-            "no answer within {} s",
-            limit.as_secs_f32()
-        ))),
+        Err(Failure::TooSlow | Failure::Stopped) => {
+            Err(ReadError::Other(format!("no answer within {} s", limit.as_secs_f32())))
+        }
         Err(Failure::Io(error)) => Err(error.into()),
     }
 }
@@ -122,9 +114,7 @@ pub enum RunError {
 /// # Errors
 /// [`RunError`]; what a stopped or failed program has left is the caller's business.
 pub fn run(program: &str, arguments: &[&str], stop: &AtomicBool) -> Result<String, RunError> {
-    let path = find(program).ok_or_else(|| RunError::Missing {
-        program: program.into(),
-    })?;
+    let path = find(program).ok_or_else(|| RunError::Missing { program: program.into() })?;
     run_as(program, &path, arguments, stop)
 }
 
@@ -156,10 +146,9 @@ fn run_as(
             complaint: last_words(&output.stderr),
         }),
         Err(Failure::TooSlow | Failure::Stopped) => Err(RunError::Stopped { line: line() }),
-        Err(Failure::Io(error)) => Err(RunError::Unable {
-            line: line(),
-            reason: error.to_string(),
-        }),
+        Err(Failure::Io(error)) => {
+            Err(RunError::Unable { line: line(), reason: error.to_string() })
+        }
     }
 }
 
@@ -189,11 +178,7 @@ pub fn shell_line(program: &str, arguments: &[&str]) -> String {
 pub(crate) fn last_words(stderr: &[u8]) -> String {
     const LINES: usize = 4;
     let text = String::from_utf8_lossy(stderr);
-    let lines: Vec<&str> = text
-        .lines()
-        .map(str::trim)
-        .filter(|line| !line.is_empty())
-        .collect();
+    let lines: Vec<&str> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
     lines[lines.len().saturating_sub(LINES)..].join("; ")
 }
 
@@ -212,10 +197,7 @@ pub(crate) fn bare(path: &Path, arguments: &[&str]) -> Command {
 }
 
 fn spawn(path: &Path, arguments: &[&str], limit: &Limit<'_>) -> Result<Output, Failure> {
-    let mut child = bare(path, arguments)
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .spawn()?;
+    let mut child = bare(path, arguments).stdin(Stdio::null()).stdout(Stdio::piped()).spawn()?;
     let collected = collect(&mut child, limit);
     if collected.is_err() {
         kill_group(&child);
@@ -248,25 +230,16 @@ pub(crate) struct Limit<'a> {
 
 impl<'a> Limit<'a> {
     pub(crate) fn within(time: Duration) -> Self {
-        Limit {
-            deadline: Some(Instant::now() + time),
-            stop: None,
-        }
+        Limit { deadline: Some(Instant::now() + time), stop: None }
     }
 
     /// The same, and until this is raised.
     pub(crate) fn or_until(self, stop: &'a AtomicBool) -> Self {
-        Limit {
-            stop: Some(stop),
-            ..self
-        }
+        Limit { stop: Some(stop), ..self }
     }
 
     fn until(stop: &'a AtomicBool) -> Self {
-        Limit {
-            deadline: None,
-            stop: Some(stop),
-        }
+        Limit { deadline: None, stop: Some(stop) }
     }
 
     /// How long to wait before looking again.
@@ -344,11 +317,7 @@ fn collect(child: &mut Child, limit: &Limit<'_>) -> Result<Output, Failure> {
     // Both pipes are closed: the program is ending, or it went on without them.
     loop {
         if let Some(status) = child.try_wait()? {
-            return Ok(Output {
-                status,
-                stdout: stdout.bytes,
-                stderr: stderr.bytes,
-            });
+            return Ok(Output { status, stdout: stdout.bytes, stderr: stderr.bytes });
         }
         limit.left()?;
         std::thread::sleep(Duration::from_millis(1));
@@ -381,10 +350,7 @@ pub(crate) struct Pipe<R> {
 
 impl<R: Read + AsFd> Pipe<R> {
     pub(crate) fn new(source: Option<R>) -> Self {
-        Pipe {
-            source,
-            bytes: Vec::new(),
-        }
+        Pipe { source, bytes: Vec::new() }
     }
 
     pub(crate) fn is_open(&self) -> bool {
@@ -410,10 +376,7 @@ impl<R: Read + AsFd> Pipe<R> {
             return Ok(());
         };
         let mut ready = [PollFd::new(source, PollFlags::IN)];
-        let now = rustix::event::Timespec {
-            tv_sec: 0,
-            tv_nsec: 0,
-        };
+        let now = rustix::event::Timespec { tv_sec: 0, tv_nsec: 0 };
         if poll(&mut ready, Some(&now)).unwrap_or(0) == 0 {
             return Ok(());
         }
@@ -433,9 +396,7 @@ impl<R: Read + AsFd> Pipe<R> {
 
 impl<R: Read + AsFd> AsPollFd for Pipe<R> {
     fn poll_fd(&self) -> Option<PollFd<'_>> {
-        self.source
-            .as_ref()
-            .map(|source| PollFd::new(source, PollFlags::IN))
+        self.source.as_ref().map(|source| PollFd::new(source, PollFlags::IN))
     }
 }
 
@@ -462,14 +423,9 @@ mod tests {
     fn gives_the_output_and_nothing_of_the_environment() {
         assert_eq!(ask("echo", &["one", "two"]).unwrap(), "one two\n");
         let environment = ask("env", &[]).unwrap();
-        let names: Vec<&str> = environment
-            .lines()
-            .filter_map(|line| line.split('=').next())
-            .collect();
-        assert!(
-            names.iter().all(|name| ["PATH", "LC_ALL"].contains(name)),
-            "{names:?}"
-        );
+        let names: Vec<&str> =
+            environment.lines().filter_map(|line| line.split('=').next()).collect();
+        assert!(names.iter().all(|name| ["PATH", "LC_ALL"].contains(name)), "{names:?}");
     }
 
     #[test]

@@ -34,10 +34,7 @@ pub(crate) struct Record {
 impl<'a> Recorder<'a> {
     /// A recorder in front of a machine, with nothing recorded.
     pub fn new(files: &'a dyn Files) -> Self {
-        Recorder {
-            files,
-            record: RefCell::new(Record::default()),
-        }
+        Recorder { files, record: RefCell::new(Record::default()) }
     }
 
     /// The machine behind it.
@@ -93,9 +90,8 @@ impl<'a> Recorder<'a> {
 
     /// The path as it is recorded. One with `..` in it means something else after a link.
     fn key(&self, path: &Path) -> String {
-        let goes_up = path
-            .components()
-            .any(|component| component == std::path::Component::ParentDir);
+        let goes_up =
+            path.components().any(|component| component == std::path::Component::ParentDir);
         match goes_up.then(|| self.files.real_path(path)) {
             Some(Ok(real)) => text(&real),
             _ => text(&normal(path)),
@@ -216,18 +212,13 @@ impl Files for Recorder<'_> {
     }
 
     fn ask(&self, program: &str, arguments: &[&str]) -> Result<String, ReadError> {
-        let call: Vec<String> = std::iter::once(program)
-            .chain(arguments.iter().copied())
-            .map(str::to_string)
-            .collect();
+        let call: Vec<String> =
+            std::iter::once(program).chain(arguments.iter().copied()).map(str::to_string).collect();
         if let Some(known) = self.record.borrow().programs.get(&call) {
             return known.clone();
         }
         let answer = self.files.ask(program, arguments);
-        self.record
-            .borrow_mut()
-            .programs
-            .insert(call, answer.clone());
+        self.record.borrow_mut().programs.insert(call, answer.clone());
         answer
     }
 
@@ -236,10 +227,7 @@ impl Files for Recorder<'_> {
             return known.clone();
         }
         let answer = self.files.firmware_word(tag);
-        self.record
-            .borrow_mut()
-            .firmware_words
-            .insert(tag, answer.clone());
+        self.record.borrow_mut().firmware_words.insert(tag, answer.clone());
         answer
     }
 }
@@ -258,10 +246,7 @@ mod tests {
             .file("/proc/cpuinfo", "processor : 0\n")
             .link("/sys/block/sda", "../devices/usb1/1-1/block/sda")
             .file("/sys/block/sda/size", "2048\n")
-            .link(
-                "/sys/devices/usb1/1-1/block/sda/device",
-                "/sys/devices/usb1/1-1",
-            )
+            .link("/sys/devices/usb1/1-1/block/sda/device", "/sys/devices/usb1/1-1")
             .file("/sys/devices/usb1/1-1/serial", "ABC123\n")
             .denied("/etc/secret")
             .space("/", 1000, 400)
@@ -278,10 +263,7 @@ mod tests {
             format!("{:?}", files.list(path("/sys/block"))),
             format!("{:?}", files.text(path("/sys/block/sda/size"))),
             format!("{:?}", files.text(path("/sys/block/sda/device/serial"))),
-            format!(
-                "{:?}",
-                files.text(path("/sys/block/sda/device/../1-1/serial"))
-            ),
+            format!("{:?}", files.text(path("/sys/block/sda/device/../1-1/serial"))),
             format!("{:?}", files.real_path(path("/sys/block/sda/device"))),
             format!("{:?}", files.exists(path("/sys/block/sdb"))),
             format!("{:?}", files.text(path("/etc/secret"))),
@@ -313,20 +295,14 @@ mod tests {
         recorder.text(path("/sys/block/sda/device/serial")).unwrap();
         recorder.text(path("/etc/missing")).unwrap_err();
         let tree = recorder.record().into_tree(Missing::NotCaptured);
-        assert_eq!(
-            tree.text(path("/sys/devices/usb1/1-1/serial")).unwrap(),
-            "ABC123"
-        );
+        assert_eq!(tree.text(path("/sys/devices/usb1/1-1/serial")).unwrap(), "ABC123");
         assert_eq!(
             tree.real_path(path("/sys/block/sda")).unwrap(),
             path("/sys/devices/usb1/1-1/block/sda")
         );
         // What was not there for one question is not there for another.
         assert_eq!(tree.list(path("/etc/missing/x")), Err(ReadError::Absent));
-        assert_eq!(
-            tree.text(path("/sys/block/sda/size")),
-            Err(ReadError::NotCaptured)
-        );
+        assert_eq!(tree.text(path("/sys/block/sda/size")), Err(ReadError::NotCaptured));
     }
 
     #[test]

@@ -80,11 +80,7 @@ impl Rehearsal {
     pub fn file(mut self, path: &str, text: &str, mode: u32) -> Self {
         let path = PathBuf::from(path);
         self = self.directory(&parent_of(&path).to_string_lossy());
-        self.inodes.push(Inode {
-            bytes: text.into(),
-            mode,
-            durable: Some(text.into()),
-        });
+        self.inodes.push(Inode { bytes: text.into(), mode, durable: Some(text.into()) });
         self.names.insert(path, Node::File(self.inodes.len() - 1));
         self.durable = self.names.clone();
         self
@@ -103,12 +99,8 @@ impl Rehearsal {
     /// Adds a knob with the value that it has at each boot.
     #[must_use]
     pub fn knob(mut self, path: &str, value: &str) -> Self {
-        let knob = Knob {
-            value: value.into(),
-            at_boot: value.into(),
-            ignores: None,
-            forgets: None,
-        };
+        let knob =
+            Knob { value: value.into(), at_boot: value.into(), ignores: None, forgets: None };
         self.knobs.insert(path.into(), knob);
         self
     }
@@ -203,23 +195,16 @@ impl Rehearsal {
             Node::Directory => None,
             Node::File(inode) => {
                 let inode = &self.inodes[*inode];
-                Some((
-                    String::from_utf8_lossy(&inode.bytes).into_owned(),
-                    inode.mode,
-                ))
+                Some((String::from_utf8_lossy(&inode.bytes).into_owned(), inode.mode))
             }
         };
         let names = self.names.iter();
-        names
-            .map(|(path, node)| (path.clone(), contents(node)))
-            .collect()
+        names.map(|(path, node)| (path.clone(), contents(node))).collect()
     }
 
     /// The value of a knob.
     pub fn value(&self, path: &str) -> Option<&str> {
-        self.knobs
-            .get(Path::new(path))
-            .map(|knob| knob.value.as_str())
+        self.knobs.get(Path::new(path)).map(|knob| knob.value.as_str())
     }
 
     /// Changes a file behind everybody's back, durably.
@@ -234,11 +219,7 @@ impl Rehearsal {
     /// effect and, through a second call, one after.
     fn moment(&mut self, tried: &'static str, path: &Path) -> Result<(), WriteError> {
         let refuse = |reason: &str| {
-            Err(WriteError {
-                tried,
-                path: path.display().to_string(),
-                reason: reason.into(),
-            })
+            Err(WriteError { tried, path: path.display().to_string(), reason: reason.into() })
         };
         if self.is_dead {
             return refuse("the power is off");
@@ -260,10 +241,7 @@ impl Rehearsal {
     }
 
     fn change(&mut self, directory: &Path, names: Vec<(PathBuf, Option<Node>)>) {
-        let change = Change {
-            directory: directory.to_path_buf(),
-            names,
-        };
+        let change = Change { directory: directory.to_path_buf(), names };
         apply(&mut self.names, &change);
         self.pending.push(change);
     }
@@ -295,11 +273,7 @@ impl Rehearsal {
         self.names.remove(from);
         self.durable.remove(from);
         if !self.durable.contains_key(to) {
-            self.inodes.push(Inode {
-                bytes: Vec::new(),
-                mode: 0o755,
-                durable: Some(Vec::new()),
-            });
+            self.inodes.push(Inode { bytes: Vec::new(), mode: 0o755, durable: Some(Vec::new()) });
             let empty = Node::File(self.inodes.len() - 1);
             self.durable.insert(to.to_path_buf(), empty);
         }
@@ -309,18 +283,11 @@ impl Rehearsal {
     }
 
     fn refuse<T>(tried: &'static str, path: &Path, reason: &str) -> Result<T, WriteError> {
-        Err(WriteError {
-            tried,
-            path: path.display().to_string(),
-            reason: reason.into(),
-        })
+        Err(WriteError { tried, path: path.display().to_string(), reason: reason.into() })
     }
 
     fn is_empty(&self, path: &Path) -> bool {
-        !self
-            .names
-            .keys()
-            .any(|name| name != path && name.starts_with(path))
+        !self.names.keys().any(|name| name != path && name.starts_with(path))
     }
 }
 
@@ -397,9 +364,7 @@ impl Files for Rehearsal {
         };
         let inode = &self.inodes[inode];
         match inode.mode == LINK {
-            true => Ok(PathBuf::from(
-                String::from_utf8_lossy(&inode.bytes).into_owned(),
-            )),
+            true => Ok(PathBuf::from(String::from_utf8_lossy(&inode.bytes).into_owned())),
             false => Err(ReadError::Other("no link".into())),
         }
     }
@@ -455,11 +420,7 @@ impl Hands for Rehearsal {
             return Self::refuse(tried, path, "it exists, or its directory does not");
         }
         self.log.push(format!("write {}", path.display()));
-        self.inodes.push(Inode {
-            bytes: bytes.to_vec(),
-            mode,
-            durable: None,
-        });
+        self.inodes.push(Inode { bytes: bytes.to_vec(), mode, durable: None });
         let inode = self.inodes.len() - 1;
         self.change(&parent, vec![(path.to_path_buf(), Some(Node::File(inode)))]);
         // Here the file is there and nothing of it is durable.
@@ -528,10 +489,7 @@ impl Hands for Rehearsal {
 
     fn twin(&self, path: &Path) -> Option<Twin> {
         let path = self.other_name(path)?;
-        Some(Twin {
-            path,
-            device: "/dev/mmcblk0p1".into(),
-        })
+        Some(Twin { path, device: "/dev/mmcblk0p1".into() })
     }
 
     fn sync_directory(&mut self, path: &Path) -> Result<(), WriteError> {
@@ -593,10 +551,7 @@ mod tests {
 
     #[test]
     fn on_fat_a_file_is_old_or_new_and_a_new_one_may_be_empty() {
-        let (temporary, path) = (
-            Path::new("/boot/firmware/.new"),
-            Path::new("/boot/firmware/a"),
-        );
+        let (temporary, path) = (Path::new("/boot/firmware/.new"), Path::new("/boot/firmware/a"));
         for (old, between) in [(Some("old"), "old"), (None, "")] {
             let mut machine = Rehearsal::new().directory("/boot/firmware");
             if let Some(old) = old {

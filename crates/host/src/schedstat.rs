@@ -26,19 +26,12 @@ impl Account {
 
     /// The account of a thread that exists in a simulation only: it costs and waits for nothing.
     pub fn of_nobody() -> Self {
-        Account {
-            file: None,
-            is_real: false,
-        }
+        Account { file: None, is_real: false }
     }
 
     /// Processor time so far, in nanoseconds.
     pub fn cpu_ns(&self) -> u64 {
-        if self.is_real {
-            crate::ticks::thread_cpu_ns()
-        } else {
-            0
-        }
+        if self.is_real { crate::ticks::thread_cpu_ns() } else { 0 }
     }
 
     /// Nanoseconds of waiting for a processor so far; absent where the kernel does not count.

@@ -171,21 +171,14 @@ impl Ssh {
             read_lines(stderr, sender, Said::Err)?;
             readers += 1;
         }
-        Ok(Session {
-            stdin: child.stdin.take(),
-            child,
-            lines,
-            readers,
-        })
+        Ok(Session { stdin: child.stdin.take(), child, lines, readers })
     }
 
     /// The settings that hold for this machine after all of the user's configuration (`ssh -G`). An ssh
     /// too old to tell gives none.
     fn settings(&self) -> Result<Vec<(String, String)>, SshError> {
         let mut ssh = Command::new("ssh");
-        ssh.args(&self.arguments)
-            .args(["-G", "--"])
-            .arg(&self.destination);
+        ssh.args(&self.arguments).args(["-G", "--"]).arg(&self.destination);
         let output = answer(ssh)?;
         if !output.status.success() {
             let said = String::from_utf8_lossy(&output.stderr);
@@ -196,9 +189,7 @@ impl Ssh {
         }
         let text = String::from_utf8_lossy(&output.stdout);
         let pairs = text.lines().filter_map(|line| line.split_once(' '));
-        Ok(pairs
-            .map(|(name, value)| (name.to_lowercase(), value.to_string()))
-            .collect())
+        Ok(pairs.map(|(name, value)| (name.to_lowercase(), value.to_string())).collect())
     }
 
     /// Whether the user's own shared connection to this machine is open.
@@ -207,9 +198,7 @@ impl Ssh {
             return false;
         }
         let mut ssh = Command::new("ssh");
-        ssh.args(&self.arguments)
-            .args(["-O", "check", "--"])
-            .arg(&self.destination);
+        ssh.args(&self.arguments).args(["-O", "check", "--"]).arg(&self.destination);
         answer(ssh).is_ok_and(|output| output.status.success())
     }
 }
@@ -262,9 +251,7 @@ fn version() -> Result<String, SshError> {
 
 /// The output of an ssh that connects to nothing.
 fn answer(mut ssh: Command) -> Result<std::process::Output, SshError> {
-    ssh.stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped());
+    ssh.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = spawn_deaf(ssh)?;
     let deadline = Instant::now() + QUESTION_LIMIT;
     // Its answers fit into a pipe, so it can end before they are read.
@@ -304,10 +291,7 @@ fn spawn_deaf(mut ssh: Command) -> Result<Child, SshError> {
     }
     ssh.spawn().map_err(|error| match error.kind() {
         std::io::ErrorKind::NotFound => SshError::NotInstalled,
-        _ => SshError::Io {
-            what: "start ssh".into(),
-            error,
-        },
+        _ => SshError::Io { what: "start ssh".into(), error },
     })
 }
 
@@ -469,9 +453,7 @@ impl SocketDirectory {
                 }
             }
         }
-        Err(io("make a private directory for ssh's socket in /tmp")(
-            last,
-        ))
+        Err(io("make a private directory for ssh's socket in /tmp")(last))
     }
 }
 
@@ -571,10 +553,7 @@ mod tests {
         };
         let none = words(&[]);
         assert!(none.contains("ConnectTimeout=20") && none.contains("ServerAliveInterval=15"));
-        assert!(
-            !none.contains("RemoteCommand"),
-            "older ssh does not know it"
-        );
+        assert!(!none.contains("RemoteCommand"), "older ssh does not know it");
         let own = words(&[
             ("connecttimeout", "5"),
             ("serveraliveinterval", "60"),

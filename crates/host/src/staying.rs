@@ -102,9 +102,7 @@ pub fn stay() -> Vec<String> {
 
 /// Whether a process of that number is there.
 pub fn is_there(process: u32) -> bool {
-    let pid = i32::try_from(process)
-        .ok()
-        .and_then(rustix::process::Pid::from_raw);
+    let pid = i32::try_from(process).ok().and_then(rustix::process::Pid::from_raw);
     pid.is_some_and(|pid| rustix::process::test_kill_process(pid) != Err(Errno::SRCH))
 }
 

@@ -44,7 +44,5 @@ fn nanoseconds(clock: libc::clockid_t) -> u64 {
         time.assume_init()
     };
     // Both parts are never negative: these clocks count from the start of something.
-    (time.tv_sec as u64)
-        .wrapping_mul(1_000_000_000)
-        .wrapping_add(time.tv_nsec as u64)
+    (time.tv_sec as u64).wrapping_mul(1_000_000_000).wrapping_add(time.tv_nsec as u64)
 }

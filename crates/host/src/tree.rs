@@ -178,9 +178,7 @@ impl Tree {
             };
             links += 1;
             if links > LINK_LIMIT {
-                return Err(ReadError::Other(
-                    "too many levels of symbolic links".to_string(),
-                ));
+                return Err(ReadError::Other("too many levels of symbolic links".to_string()));
             }
             done.pop();
             if target.is_absolute() {
@@ -213,16 +211,11 @@ impl Tree {
     /// Whether some question found this path, or a directory above it, absent.
     fn is_known_absent(&self, place: &Path) -> bool {
         place.ancestors().any(|path| {
-            [
-                Question::Read,
-                Question::List,
-                Question::RealPath,
-                Question::Space,
-            ]
-            .iter()
-            .any(|question| {
-                self.errors.get(&(path.to_path_buf(), *question)) == Some(&ReadError::Absent)
-            })
+            [Question::Read, Question::List, Question::RealPath, Question::Space].iter().any(
+                |question| {
+                    self.errors.get(&(path.to_path_buf(), *question)) == Some(&ReadError::Absent)
+                },
+            )
         })
     }
 
@@ -325,21 +318,13 @@ impl Files for Tree {
     }
 
     fn ask(&self, program: &str, arguments: &[&str]) -> Result<String, ReadError> {
-        let call: Vec<String> = std::iter::once(program)
-            .chain(arguments.iter().copied())
-            .map(str::to_string)
-            .collect();
-        self.programs
-            .get(&call)
-            .cloned()
-            .unwrap_or_else(|| Err(self.missing_error()))
+        let call: Vec<String> =
+            std::iter::once(program).chain(arguments.iter().copied()).map(str::to_string).collect();
+        self.programs.get(&call).cloned().unwrap_or_else(|| Err(self.missing_error()))
     }
 
     fn firmware_word(&self, tag: u32) -> Result<u32, ReadError> {
-        self.firmware_words
-            .get(&tag)
-            .cloned()
-            .unwrap_or_else(|| Err(self.missing_error()))
+        self.firmware_words.get(&tag).cloned().unwrap_or_else(|| Err(self.missing_error()))
     }
 }
 
@@ -384,31 +369,16 @@ mod tests {
         let files = FakeFiles::new()
             .link("/sys/class/net/eth0", "../../devices/soc/usb1/net/eth0")
             .file("/sys/class/net/eth0/speed", "100\n")
-            .link(
-                "/sys/devices/soc/usb1/net/eth0/device",
-                "/sys/devices/soc/usb1",
-            )
+            .link("/sys/devices/soc/usb1/net/eth0/device", "/sys/devices/soc/usb1")
             .file("/sys/devices/soc/usb1/idVendor", "0424\n");
-        assert_eq!(
-            files
-                .text(path("/sys/devices/soc/usb1/net/eth0/speed"))
-                .unwrap(),
-            "100"
-        );
-        assert_eq!(
-            files
-                .text(path("/sys/class/net/eth0/device/idVendor"))
-                .unwrap(),
-            "0424"
-        );
+        assert_eq!(files.text(path("/sys/devices/soc/usb1/net/eth0/speed")).unwrap(), "100");
+        assert_eq!(files.text(path("/sys/class/net/eth0/device/idVendor")).unwrap(), "0424");
         assert_eq!(
             files.real_path(path("/sys/class/net/eth0/device/../speed")),
             Err(ReadError::Absent)
         );
         assert_eq!(
-            files
-                .real_path(path("/sys/class/net/eth0/device/"))
-                .unwrap(),
+            files.real_path(path("/sys/class/net/eth0/device/")).unwrap(),
             path("/sys/devices/soc/usb1")
         );
         assert_eq!(files.list(path("/sys/devices/soc")).unwrap(), ["usb1"]);
@@ -417,26 +387,18 @@ mod tests {
     #[test]
     fn loops_of_links_end() {
         let files = FakeFiles::new().link("/a", "/b").link("/b", "/a");
-        assert!(matches!(
-            files.read_prefix(path("/a/x"), 1),
-            Err(ReadError::Other(_))
-        ));
+        assert!(matches!(files.read_prefix(path("/a/x"), 1), Err(ReadError::Other(_))));
         assert!(!files.exists(path("/a")));
     }
 
     #[test]
     fn directories_are_implied_and_are_not_files() {
-        let files = FakeFiles::new()
-            .file("/etc/rpi/swap.conf", "x")
-            .dir("/empty");
+        let files = FakeFiles::new().file("/etc/rpi/swap.conf", "x").dir("/empty");
         assert_eq!(files.list(path("/etc")).unwrap(), ["rpi"]);
         assert_eq!(files.list(path("/empty")).unwrap(), Vec::<String>::new());
         assert_eq!(files.list(path("/")).unwrap(), ["empty", "etc"]);
         assert!(matches!(files.text(path("/etc")), Err(ReadError::Other(_))));
-        assert_eq!(
-            files.list(path("/etc/rpi/swap.conf")),
-            Err(ReadError::Absent)
-        );
+        assert_eq!(files.list(path("/etc/rpi/swap.conf")), Err(ReadError::Absent));
         assert_eq!(files.list(path("/none")), Err(ReadError::Absent));
     }
 
@@ -444,10 +406,7 @@ mod tests {
     fn what_is_denied_is_there() {
         let files = FakeFiles::new().denied("/sys/kernel/debug");
         assert!(files.exists(path("/sys/kernel/debug")));
-        assert_eq!(
-            files.list(path("/sys/kernel/debug")),
-            Err(ReadError::Denied)
-        );
+        assert_eq!(files.list(path("/sys/kernel/debug")), Err(ReadError::Denied));
         assert_eq!(files.list(path("/sys/kernel")).unwrap(), ["debug"]);
     }
 
@@ -458,14 +417,8 @@ mod tests {
         tree.add_link(path("/sys/block/sda"), path("/sys/devices/sda"));
         tree.add_error(path("/etc/x"), Question::Read, ReadError::Denied);
         assert_eq!(tree.list(path("/sys/block")).unwrap(), ["sda"]);
-        assert_eq!(
-            tree.text(path("/sys/block/sdb/size")),
-            Err(ReadError::Absent)
-        );
-        assert_eq!(
-            tree.text(path("/sys/block/sda/size")),
-            Err(ReadError::NotCaptured)
-        );
+        assert_eq!(tree.text(path("/sys/block/sdb/size")), Err(ReadError::Absent));
+        assert_eq!(tree.text(path("/sys/block/sda/size")), Err(ReadError::NotCaptured));
         assert_eq!(tree.text(path("/etc/x")), Err(ReadError::Denied));
         assert_eq!(tree.text(path("/etc/y")), Err(ReadError::NotCaptured));
         assert_eq!(tree.list(path("/sys")), Err(ReadError::NotCaptured));
@@ -476,10 +429,7 @@ mod tests {
     #[test]
     fn a_beginning_is_not_taken_for_the_whole() {
         let mut tree = Tree::new(Missing::NotCaptured);
-        let contents = Contents {
-            bytes: vec![1, 2, 3, 4],
-            whole: false,
-        };
+        let contents = Contents { bytes: vec![1, 2, 3, 4], whole: false };
         tree.add_file(path("/dev/sda"), contents);
         assert_eq!(tree.read_prefix(path("/dev/sda"), 4).unwrap(), [1, 2, 3, 4]);
         assert_eq!(tree.read_prefix(path("/dev/sda"), 2).unwrap(), [1, 2]);

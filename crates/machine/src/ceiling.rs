@@ -33,32 +33,14 @@ pub fn mmc(line_bits_per_second: u64) -> Ceiling {
 /// carry no storage worth the name.
 pub fn usb(speed_mbit: u32) -> Option<Ceiling> {
     let (bytes_per_second, why) = match speed_mbit {
-        12 => (
-            1.0e6,
-            "full-speed bulk: 1.2 MB/s at most, 1 MB/s in practice",
-        ),
-        480 => (
-            35e6,
-            "USB 2 bulk in practice: 34 to 35 MB/s on Raspberry Pis (53 MB/s on paper)",
-        ),
-        5_000 => (
-            440e6,
-            "USB 3 at 5 Gbit/s in practice: 430 to 450 MB/s (500 MB/s after coding)",
-        ),
-        10_000 => (
-            1.0e9,
-            "USB 3 at 10 Gbit/s in practice: about 1 GB/s (1.2 GB/s after coding)",
-        ),
-        20_000 => (
-            2.0e9,
-            "USB 3 at 20 Gbit/s in practice: about 2 GB/s (2.4 GB/s after coding)",
-        ),
+        12 => (1.0e6, "full-speed bulk: 1.2 MB/s at most, 1 MB/s in practice"),
+        480 => (35e6, "USB 2 bulk in practice: 34 to 35 MB/s on Raspberry Pis (53 MB/s on paper)"),
+        5_000 => (440e6, "USB 3 at 5 Gbit/s in practice: 430 to 450 MB/s (500 MB/s after coding)"),
+        10_000 => (1.0e9, "USB 3 at 10 Gbit/s in practice: about 1 GB/s (1.2 GB/s after coding)"),
+        20_000 => (2.0e9, "USB 3 at 20 Gbit/s in practice: about 2 GB/s (2.4 GB/s after coding)"),
         _ => return None,
     };
-    Some(Ceiling {
-        bytes_per_second,
-        why,
-    })
+    Some(Ceiling { bytes_per_second, why })
 }
 
 /// A USB line rate in words: "USB 2, 480 Mbit/s".
@@ -93,10 +75,8 @@ impl PcieLink {
         let gigatransfers: f64 = number.parse().ok()?;
         let lanes: u32 = width.trim().parse().ok()?;
         let is_sane = (1.0..1_000.0).contains(&gigatransfers) && (1..=64).contains(&lanes);
-        is_sane.then_some(PcieLink {
-            megatransfers: (gigatransfers * 1_000.0).round() as u32,
-            lanes,
-        })
+        is_sane
+            .then_some(PcieLink { megatransfers: (gigatransfers * 1_000.0).round() as u32, lanes })
     }
 
     /// Generation: 1 for 2.5 GT/s, 2 for 5 GT/s, 3 for 8 GT/s, and so on.
@@ -253,10 +233,7 @@ mod tests {
 
     #[test]
     fn a_hundred_megabit_is_under_twelve_megabytes() {
-        assert_eq!(
-            format!("{:.1}", ethernet(100_000_000).bytes_per_second / 1e6),
-            "11.8"
-        );
+        assert_eq!(format!("{:.1}", ethernet(100_000_000).bytes_per_second / 1e6), "11.8");
         assert_eq!(megabytes(&sata(6_000_000_000)), 552.0);
     }
 

@@ -55,9 +55,7 @@ impl Fstab {
     /// All entries in order.
     pub fn entries(&self) -> Vec<Entry> {
         let lines = self.lines().into_iter();
-        lines
-            .filter_map(|span| entry_of(&self.text[span]))
-            .collect()
+        lines.filter_map(|span| entry_of(&self.text[span])).collect()
     }
 
     /// The entry that is mounted at a place; of several the last.
@@ -156,16 +154,12 @@ impl Hazard {
     /// What it is, as a sentence, with what to do.
     pub fn sentence(&self) -> String {
         match self {
-            Hazard::NotThere(entry) => format!(
-                "{} for {} is on no volume of this machine",
-                entry.source, entry.target
-            ),
-            Hazard::Ambiguous(entry, paths) => format!(
-                "{} for {} may be any of {}",
-                entry.source,
-                entry.target,
-                paths.join(", ")
-            ),
+            Hazard::NotThere(entry) => {
+                format!("{} for {} is on no volume of this machine", entry.source, entry.target)
+            }
+            Hazard::Ambiguous(entry, paths) => {
+                format!("{} for {} may be any of {}", entry.source, entry.target, paths.join(", "))
+            }
             Hazard::OtherFilesystem(entry, found) => format!(
                 "{} at {} is to be mounted as {}, but holds {found}",
                 entry.source, entry.target, entry.filesystem
@@ -211,10 +205,7 @@ fn is_made_at_start(name: &Name) -> bool {
 
 /// Swap areas are started beside the rest; a missing one only costs time.
 fn is_essential(entry: &Entry, essential: &[&str]) -> bool {
-    entry.is_swap()
-        || essential
-            .iter()
-            .any(|place| same_place(place, &entry.target))
+    entry.is_swap() || essential.iter().any(|place| same_place(place, &entry.target))
 }
 
 /// Whether a filesystem of one name can be mounted under the other.
@@ -324,8 +315,7 @@ fn rewritten(line: &str, columns: &[String; 6]) -> String {
 }
 
 fn blank_at(text: &str) -> usize {
-    text.find(|c: char| c.is_ascii_whitespace())
-        .unwrap_or(text.len())
+    text.find(|c: char| c.is_ascii_whitespace()).unwrap_or(text.len())
 }
 
 #[cfg(test)]

@@ -4,10 +4,7 @@ use rubus_vocabulary::machine::{BlockDevice, BlockKind, Machine};
 
 /// Whether a device is the disk, or a part of it, or stands on it.
 pub fn is_on(machine: &Machine, device: &str, disk: &str) -> bool {
-    machine
-        .disks_below(device)
-        .iter()
-        .any(|below| below.name == disk)
+    machine.disks_below(device).iter().any(|below| below.name == disk)
 }
 
 /// What of the running system is on a disk, one clause each: mounts and active swap areas.
@@ -16,9 +13,7 @@ pub fn uses(machine: &Machine, disk: &str) -> Vec<String> {
         let device = mount.device.as_deref();
         device.is_some_and(|device| is_on(machine, device, disk))
     });
-    let mut used: Vec<String> = mounts
-        .map(|mount| format!("{} is on it", mount.point))
-        .collect();
+    let mut used: Vec<String> = mounts.map(|mount| format!("{} is on it", mount.point)).collect();
     let areas = machine.swap.areas.iter().filter(|area| {
         let device = area.device.text();
         device.is_some_and(|device| is_on(machine, device, disk))

@@ -26,10 +26,7 @@ impl NotCopied {
         paths.push(LOST_AND_FOUND.into());
         paths.sort();
         paths.dedup();
-        NotCopied {
-            paths,
-            contents_of: CONTENTS_OF.map(PathBuf::from).to_vec(),
-        }
+        NotCopied { paths, contents_of: CONTENTS_OF.map(PathBuf::from).to_vec() }
     }
 
     /// The same, and files that were changed for the new root.
@@ -56,9 +53,7 @@ impl NotCopied {
 pub fn swap_file_bytes(machine: &Machine) -> u64 {
     let mounts = &machine.mounts;
     let is_on_root = |area: &&SwapArea| {
-        let holders = mounts
-            .iter()
-            .filter(|mount| Path::new(&area.path).starts_with(&mount.point));
+        let holders = mounts.iter().filter(|mount| Path::new(&area.path).starts_with(&mount.point));
         let nearest = holders.max_by_key(|mount| mount.point.len());
         nearest.is_some_and(|mount| mount.point == "/")
     };
@@ -72,11 +67,7 @@ fn swap_files(machine: &Machine) -> Vec<PathBuf> {
     let areas = swap.areas.iter().filter(|area| area.kind == "file");
     let mut files: Vec<PathBuf> = areas.map(|area| (&area.path).into()).collect();
     for manager in &swap.managers {
-        let settings = manager
-            .settings
-            .value()
-            .map(Vec::as_slice)
-            .unwrap_or_default();
+        let settings = manager.settings.value().map(Vec::as_slice).unwrap_or_default();
         let values = settings.iter().filter_map(|line| {
             let (name, value) = line.split_once(" = ")?;
             matches!(name, "CONF_SWAPFILE" | "[File] Path").then_some(value)

@@ -52,13 +52,8 @@ pub const AHEAD: u32 = 4;
 
 impl Purpose {
     /// All, in the order of the documentation.
-    pub const ALL: [Purpose; 5] = [
-        Purpose::Desktop,
-        Purpose::Server,
-        Purpose::Logger,
-        Purpose::StorageNode,
-        Purpose::Swap,
-    ];
+    pub const ALL: [Purpose; 5] =
+        [Purpose::Desktop, Purpose::Server, Purpose::Logger, Purpose::StorageNode, Purpose::Swap];
 
     /// As on the command line.
     pub fn id(self) -> &'static str {
@@ -152,10 +147,9 @@ impl Purpose {
                 visit(What::RandomWrite, 500.0, 8),
                 visit(What::Commit, 100.0, 1),
             ],
-            Purpose::Logger => vec![
-                visit(What::SequentialWrite, 100e3, AHEAD),
-                visit(What::Commit, 10.0, 1),
-            ],
+            Purpose::Logger => {
+                vec![visit(What::SequentialWrite, 100e3, AHEAD), visit(What::Commit, 10.0, 1)]
+            }
             Purpose::StorageNode => {
                 let [bytes, reads, writes] = node_counts(bytes_per_second);
                 vec![
@@ -164,10 +158,9 @@ impl Purpose {
                     visit(What::RandomWrite, writes, 32),
                 ]
             }
-            Purpose::Swap => vec![
-                visit(What::RandomRead, 2000.0, 1),
-                visit(What::RandomWrite, 2000.0, 1),
-            ],
+            Purpose::Swap => {
+                vec![visit(What::RandomRead, 2000.0, 1), visit(What::RandomWrite, 2000.0, 1)]
+            }
         }
     }
 }
@@ -209,9 +202,8 @@ mod tests {
     #[test]
     fn what_is_said_of_a_second_is_what_is_counted() {
         let ports = [0.5e6, 11_768_531.0, 35e6, gigabit(), 1e9];
-        for (purpose, port) in Purpose::ALL
-            .into_iter()
-            .flat_map(|purpose| ports.map(|port| (purpose, port)))
+        for (purpose, port) in
+            Purpose::ALL.into_iter().flat_map(|purpose| ports.map(|port| (purpose, port)))
         {
             let unit = purpose.unit_through("port", port);
             for visit in purpose.visits_through(port) {

@@ -38,10 +38,9 @@ pub fn lines(found: &[&RuleFinding], shown: Shown, columns: usize, style: Style)
         lines.extend(entry(finding, shown, columns, style));
     }
     if let (Shown::First { others, .. }, 1..) = (shown, found.len() - told) {
-        lines.push(style.paint(
-            Tone::Faint,
-            &format!("  and {} more: {others}", found.len() - told),
-        ));
+        lines.push(
+            style.paint(Tone::Faint, &format!("  and {} more: {others}", found.len() - told)),
+        );
     }
     lines
 }
@@ -56,11 +55,8 @@ pub fn counts(found: &[&RuleFinding]) -> String {
             more => Some(format!("{more} {name}s")),
         }
     };
-    let counts = [
-        count(Weight::Danger, "danger"),
-        count(Weight::Cost, "cost"),
-        count(Weight::Hint, "hint"),
-    ];
+    let counts =
+        [count(Weight::Danger, "danger"), count(Weight::Cost, "cost"), count(Weight::Hint, "hint")];
     counts.into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 
@@ -78,11 +74,7 @@ fn entry(finding: &RuleFinding, shown: Shown, columns: usize, style: Style) -> V
     if let Some(line) = said.first_mut() {
         *line = line.replacen(word, &style.paint(tone, word), 1);
     }
-    said.extend(hang(
-        &format!("{below}→ "),
-        &clean(&remedy(finding)),
-        columns,
-    ));
+    said.extend(hang(&format!("{below}→ "), &clean(&remedy(finding)), columns));
     if shown == Shown::All {
         let origin = format!(
             "rule {}; read from {}; source: {}",
@@ -112,19 +104,12 @@ fn remedy(finding: &RuleFinding) -> String {
 pub fn list(columns: usize, has_sources: bool, style: Style) -> String {
     let mut text = String::new();
     let kinds = [
-        (
-            false,
-            "Of the machine, in `rubus survey`, `rubus checkup` and every bench",
-        ),
-        (
-            true,
-            "Of what was measured, in `rubus checkup` and every bench",
-        ),
+        (false, "Of the machine, in `rubus survey`, `rubus checkup` and every bench"),
+        (true, "Of what was measured, in `rubus checkup` and every bench"),
     ];
     for (needs_figures, title) in kinds {
-        let of_kind: Vec<&Rule> = rules::all()
-            .filter(|rule| rule.needs_figures() == needs_figures)
-            .collect();
+        let of_kind: Vec<&Rule> =
+            rules::all().filter(|rule| rule.needs_figures() == needs_figures).collect();
         let title = format!("{title}: {} rules", of_kind.len());
         if !text.is_empty() {
             text.push('\n');
@@ -171,13 +156,7 @@ mod tests {
 
     fn shown(shown: Shown, columns: usize) -> String {
         let found = found();
-        lines(
-            &found.iter().collect::<Vec<_>>(),
-            shown,
-            columns,
-            Style::PLAIN,
-        )
-        .join("\n")
+        lines(&found.iter().collect::<Vec<_>>(), shown, columns, Style::PLAIN).join("\n")
     }
 
     #[test]

@@ -105,10 +105,7 @@ pub fn manufacturer(id: u32, is_emmc: bool) -> Option<&'static str> {
             (0xfe, "Micron"),
         ]
     };
-    table
-        .iter()
-        .find(|(known, _)| *known == id)
-        .map(|(_, name)| *name)
+    table.iter().find(|(known, _)| *known == id).map(|(_, name)| *name)
 }
 
 /// The OEM id of the CID register as its two characters: `0x5344` is "SD". Ids that are not
@@ -246,9 +243,7 @@ impl Timing {
             Timing::Ddr50 | Timing::MmcDdr52 | Timing::Hs400 => 2,
             _ => 1,
         };
-        clock_hz
-            .saturating_mul(u64::from(width))
-            .saturating_mul(per_clock)
+        clock_hz.saturating_mul(u64::from(width)).saturating_mul(per_clock)
     }
 }
 
@@ -268,9 +263,7 @@ pub fn parse_ios(text: &str) -> Ios {
     let mut ios = Ios::default();
     for (name, value) in text.lines().filter_map(|line| line.split_once(':')) {
         let value = value.trim();
-        let words = value
-            .split_once('(')
-            .map_or("", |(_, rest)| rest.trim_end_matches(')'));
+        let words = value.split_once('(').map_or("", |(_, rest)| rest.trim_end_matches(')'));
         let number = value.split(' ').next().and_then(|word| word.parse().ok());
         match name.trim() {
             // "actual clock" comes after "clock" and wins; hosts that do not know it leave it out.
@@ -350,16 +343,9 @@ mod tests {
         let ios = parse_ios(text);
         assert_eq!(
             ios,
-            Ios {
-                clock_hz: Some(50_000_000),
-                width: Some(4),
-                timing: Some(Timing::Ddr50)
-            }
+            Ios { clock_hz: Some(50_000_000), width: Some(4), timing: Some(Timing::Ddr50) }
         );
-        assert_eq!(
-            Timing::Ddr50.line_bits_per_second(50_000_000, 4),
-            400_000_000
-        );
+        assert_eq!(Timing::Ddr50.line_bits_per_second(50_000_000, 4), 400_000_000);
     }
 
     #[test]
@@ -372,30 +358,12 @@ mod tests {
     #[test]
     fn kernel_messages_of_all_generations_name_the_mode() {
         let cases = [
-            (
-                "mmc0: new ultra high speed DDR50 SDHC card at address aaaa",
-                Some(Timing::Ddr50),
-            ),
-            (
-                "mmc0: new UHS-I speed SDR104 SDXC card at address aaaa",
-                Some(Timing::Sdr104),
-            ),
-            (
-                "[    1.9] mmc0: new high speed SDHC card at address 0007",
-                Some(Timing::SdHighSpeed),
-            ),
-            (
-                "mmc0: new HS200 MMC card at address 0001",
-                Some(Timing::Hs200),
-            ),
-            (
-                "mmc0: new HS400 Enhanced strobe MMC card at address 0001",
-                Some(Timing::Hs400),
-            ),
-            (
-                "mmc0: new high speed DDR MMC card at address 0001",
-                Some(Timing::MmcDdr52),
-            ),
+            ("mmc0: new ultra high speed DDR50 SDHC card at address aaaa", Some(Timing::Ddr50)),
+            ("mmc0: new UHS-I speed SDR104 SDXC card at address aaaa", Some(Timing::Sdr104)),
+            ("[    1.9] mmc0: new high speed SDHC card at address 0007", Some(Timing::SdHighSpeed)),
+            ("mmc0: new HS200 MMC card at address 0001", Some(Timing::Hs200)),
+            ("mmc0: new HS400 Enhanced strobe MMC card at address 0001", Some(Timing::Hs400)),
+            ("mmc0: new high speed DDR MMC card at address 0001", Some(Timing::MmcDdr52)),
             ("mmc0: new SD card at address 4567", Some(Timing::Legacy)),
             ("mmc0: new high speed SDIO card at address 0001", None),
             ("mmc1: new high speed SDHC card at address 0001", None),

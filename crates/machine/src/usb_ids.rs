@@ -22,12 +22,7 @@ const IGNORED: &str = "the kernel never uses uas with it";
 const LOST_ROOT: &str = "a root disk was lost under uas on a Raspberry Pi";
 
 const fn fine(vendor: u16, product: u16, name: &'static str) -> UsbChip {
-    UsbChip {
-        vendor,
-        product,
-        name,
-        uas_trouble: None,
-    }
+    UsbChip { vendor, product, name, uas_trouble: None }
 }
 
 const fn troubled(
@@ -36,12 +31,7 @@ const fn troubled(
     name: &'static str,
     uas_trouble: &'static str,
 ) -> UsbChip {
-    UsbChip {
-        vendor,
-        product,
-        name,
-        uas_trouble: Some(uas_trouble),
-    }
+    UsbChip { vendor, product, name, uas_trouble: Some(uas_trouble) }
 }
 
 /// All known chips, by id.
@@ -83,12 +73,7 @@ pub const USB_CHIPS: &[UsbChip] = &[
     fine(0x174c, 0x2362, "ASMedia ASM2362 NVMe bridge"),
     fine(0x174c, 0x2364, "ASMedia ASM2364 NVMe bridge"),
     troubled(0x174c, 0x5106, "ASMedia ASM1051 SATA bridge", IGNORED),
-    troubled(
-        0x174c,
-        0x55aa,
-        "ASMedia ASM1051E/ASM1053E/ASM1153E SATA bridge",
-        STALLS,
-    ),
+    troubled(0x174c, 0x55aa, "ASMedia ASM1051E/ASM1053E/ASM1153E SATA bridge", STALLS),
     fine(0x1a40, 0x0101, "Terminus hub"),
     fine(0x1a40, 0x0201, "Terminus hub"),
     fine(0x2109, 0x0711, "VIA VL711 SATA bridge"),
@@ -102,9 +87,7 @@ pub const USB_CHIPS: &[UsbChip] = &[
 
 /// A USB chip by its ids.
 pub fn usb_chip(vendor: u16, product: u16) -> Option<&'static UsbChip> {
-    USB_CHIPS
-        .iter()
-        .find(|chip| (chip.vendor, chip.product) == (vendor, product))
+    USB_CHIPS.iter().find(|chip| (chip.vendor, chip.product) == (vendor, product))
 }
 
 /// A USB chip by the ids of a hop ("152d:0578", [`rubus_vocabulary::machine::Hop::chip`]).
@@ -150,10 +133,7 @@ mod tests {
 
     #[test]
     fn every_chip_is_listed_once() {
-        let mut ids: Vec<_> = USB_CHIPS
-            .iter()
-            .map(|chip| (chip.vendor, chip.product))
-            .collect();
+        let mut ids: Vec<_> = USB_CHIPS.iter().map(|chip| (chip.vendor, chip.product)).collect();
         ids.sort_unstable();
         let count = ids.len();
         ids.dedup();

@@ -104,8 +104,7 @@ impl Name {
     /// The volumes that it may mean, in the order of the list.
     pub fn resolve<'a>(&self, volumes: &'a [NamedVolume]) -> Vec<&'a NamedVolume> {
         let same = |own: &Option<String>, wanted: &str| {
-            own.as_deref()
-                .is_some_and(|own| own.eq_ignore_ascii_case(wanted))
+            own.as_deref().is_some_and(|own| own.eq_ignore_ascii_case(wanted))
         };
         let is_it = |volume: &NamedVolume| match self {
             Name::PartUuid(wanted) => same(&volume.partuuid, wanted),
@@ -188,13 +187,7 @@ mod tests {
             let paths: Vec<&str> = found.iter().map(|volume| volume.path.as_str()).collect();
             assert_eq!(paths, [expected], "{text}");
         }
-        for text in [
-            "PARTUUID=",
-            "LABEL=Bootfs",
-            "tmpfs",
-            "server:/x",
-            "/dev/sda",
-        ] {
+        for text in ["PARTUUID=", "LABEL=Bootfs", "tmpfs", "server:/x", "/dev/sda"] {
             assert!(Name::parse(text).resolve(&volumes).is_empty(), "{text}");
         }
     }

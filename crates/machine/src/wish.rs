@@ -65,10 +65,7 @@ mod tests {
     #[test]
     fn what_there_is_is_understood_and_the_rest_is_told_what_there_is() {
         assert_eq!(Wish::parse("usb3-ssd"), Ok(Wish::Class("usb3-ssd".into())));
-        assert_eq!(
-            Wish::parse("nbd://nas/root"),
-            Ok(Wish::Network("nbd://nas/root".into()))
-        );
+        assert_eq!(Wish::parse("nbd://nas/root"), Ok(Wish::Network("nbd://nas/root".into())));
         assert_eq!(
             Wish::parse("raid0:/dev/sda,sdb"),
             Ok(Wish::Stripe(vec!["sda".into(), "sdb".into()]))

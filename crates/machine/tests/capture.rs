@@ -47,10 +47,8 @@ fn a_capture_of_this_machine_gives_the_same_survey() {
 fn a_redacted_capture_answers_every_question() {
     let (live, captured) = both("a.tar", Identities::Replace);
     let json = serde_json::to_string_pretty(&captured).unwrap();
-    let unanswered: Vec<&str> = json
-        .lines()
-        .filter(|line| line.contains("not in the capture"))
-        .collect();
+    let unanswered: Vec<&str> =
+        json.lines().filter(|line| line.contains("not in the capture")).collect();
     assert!(unanswered.is_empty(), "{unanswered:#?}");
     // What identifies nobody is the same.
     assert_eq!(live.cpu, captured.cpu);

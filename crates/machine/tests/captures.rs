@@ -30,10 +30,8 @@ fn names() -> Vec<String> {
 
 fn survey(name: &str) -> Machine {
     let captured = Captured::open(&captures().join(name)).unwrap_or_else(|error| panic!("{error}"));
-    let origin = Origin::Capture {
-        path: format!("captures/{name}"),
-        label: captured.label().to_string(),
-    };
+    let origin =
+        Origin::Capture { path: format!("captures/{name}"), label: captured.label().to_string() };
     rubus_machine::probe::survey(&captured, captured.recorded_at(), origin)
 }
 
@@ -77,9 +75,8 @@ fn tell(value: &Value, place: &str, out: &mut String) {
 /// Takes the field out of an item that names it.
 fn take_name(item: &mut Value) -> Option<String> {
     let fields = item.as_object_mut()?;
-    let field = NAMING_FIELDS
-        .iter()
-        .find(|field| fields.get(**field).is_some_and(Value::is_string))?;
+    let field =
+        NAMING_FIELDS.iter().find(|field| fields.get(**field).is_some_and(Value::is_string))?;
     Some(fields.remove(*field)?.as_str()?.to_string())
 }
 
@@ -118,22 +115,13 @@ fn each_board_shows_its_narrow_place() {
     let pi2 = survey("pi2b-sd-usb-stick");
     assert_eq!(pi2.shared_buses[0].members, ["sda", "eth0"]);
     let pi3 = survey("pi3bplus-usb-ssd");
-    assert_eq!(
-        link(&pi3, "sda")[0],
-        "USB 2, 480 Mbit/s (the device could do 5 Gbit/s)"
-    );
+    assert_eq!(link(&pi3, "sda")[0], "USB 2, 480 Mbit/s (the device could do 5 Gbit/s)");
     let pi4 = survey("pi4b-usb3-ssd");
     assert_eq!(link(&pi4, "sda")[0], "USB 3, 5 Gbit/s");
-    assert_eq!(
-        link(&pi4, "mmcblk0")[0],
-        "SD, UHS-I DDR50, 50 MHz × 4 lines"
-    );
+    assert_eq!(link(&pi4, "mmcblk0")[0], "SD, UHS-I DDR50, 50 MHz × 4 lines");
     assert_eq!(pi4.shared_buses[0].members, ["sda", "sdb"]);
     let pi5 = survey("pi5-nvme");
     assert_eq!(link(&pi5, "nvme0n1")[1], "PCIe Gen 2 ×1 (of Gen 3 ×4)");
     let card = pi5.device("mmcblk0").and_then(|device| device.mmc.as_ref());
-    assert_eq!(
-        card.and_then(|card| card.command_queueing.get()),
-        Some(true)
-    );
+    assert_eq!(card.and_then(|card| card.command_queueing.get()), Some(true));
 }

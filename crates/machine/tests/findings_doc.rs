@@ -11,14 +11,7 @@ fn every_rule_has_its_row_and_every_row_its_rule() {
         .filter(|line| line.starts_with("| `") && !line.starts_with("| `rubus"))
         .collect();
     let rules: Vec<String> = rules::all()
-        .map(|rule| {
-            format!(
-                "| `{}` | {} | {} |",
-                rule.name,
-                rule.weight.word(),
-                rule.when
-            )
-        })
+        .map(|rule| format!("| `{}` | {} | {} |", rule.name, rule.weight.word(), rule.when))
         .collect();
     assert_eq!(rows, rules);
 }

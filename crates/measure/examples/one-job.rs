@@ -81,16 +81,8 @@ impl Wanted {
             .open(&path)?;
         let size_bytes = file.seek(SeekFrom::End(0))?;
         let target = match is_device {
-            true => Target::Device {
-                fd: file.into(),
-                path,
-                size_bytes,
-                may_overwrite,
-            },
-            false => Target::File {
-                path,
-                may_overwrite,
-            },
+            true => Target::Device { fd: file.into(), path, size_bytes, may_overwrite },
+            false => Target::File { path, may_overwrite },
         };
         Ok((target, size_bytes))
     }
@@ -98,13 +90,7 @@ impl Wanted {
     /// One job that goes on for all of its time, or until it has done its operations.
     fn suite(&self, size_bytes: u64) -> Suite {
         let block = self.block_bytes;
-        let mut job = Job::new(
-            "one-job",
-            self.direction,
-            Pattern::Random,
-            block,
-            self.depth,
-        );
+        let mut job = Job::new("one-job", self.direction, Pattern::Random, block, self.depth);
         job.stop.max_seconds = self.seconds;
         if let Some(operations) = self.operations {
             job.stop.max_seconds = 86_400.0;

@@ -8,25 +8,11 @@ use rubus_measure::{Event, Queueing, Session, Target, WatchPaths, run, suites};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut arguments = std::env::args().skip(1);
-    let path = PathBuf::from(
-        arguments
-            .next()
-            .ok_or("usage: session DIRECTORY [threads]")?,
-    );
-    let queueing = Queueing {
-        may_use_ring: arguments.next().is_none(),
-        ..Queueing::USUAL
-    };
+    let path = PathBuf::from(arguments.next().ok_or("usage: session DIRECTORY [threads]")?);
+    let queueing = Queueing { may_use_ring: arguments.next().is_none(), ..Queueing::USUAL };
     let free = rustix::fs::statvfs(&path)?;
-    let suite = suites::quick(
-        &path.display().to_string(),
-        free.f_bavail * free.f_frsize,
-        true,
-    )?;
-    println!(
-        "will write at most {} bytes",
-        suites::plan_writes(&suite, true)
-    );
+    let suite = suites::quick(&path.display().to_string(), free.f_bavail * free.f_frsize, true)?;
+    println!("will write at most {} bytes", suites::plan_writes(&suite, true));
     let cancel = AtomicBool::new(false);
     let session = Session {
         target: Target::Directory { path },
@@ -62,11 +48,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             result.outcome,
             result.cpu_ns_per_io,
             result.stalls,
-            result
-                .doubts
-                .iter()
-                .map(|doubt| doubt.what())
-                .collect::<Vec<_>>(),
+            result.doubts.iter().map(|doubt| doubt.what()).collect::<Vec<_>>(),
         ),
         other => println!("{other:?}"),
     })?;

@@ -9,9 +9,7 @@ use std::process::Command;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut arguments = std::env::args_os().skip(1);
-    let program = arguments
-        .next()
-        .ok_or("usage: step-count PROGRAM [ARGUMENT...]")?;
+    let program = arguments.next().ok_or("usage: step-count PROGRAM [ARGUMENT...]")?;
     let mut command = Command::new(program);
     command.args(arguments);
     // SAFETY: between fork and exec only one system call is made, which touches no memory.

@@ -60,14 +60,10 @@ pub(crate) fn cpu_doubts(shares: &CpuShares, waited: Option<f64>, used: f64) -> 
         doubts.push(Doubt::CpuStarved { share });
     }
     if shares.steal >= STARVED {
-        doubts.push(Doubt::CpuStolen {
-            share: shares.steal,
-        });
+        doubts.push(Doubt::CpuStolen { share: shares.steal });
     }
     if used >= CPU_BOUND {
-        doubts.push(Doubt::CpuBound {
-            share: used.min(1.0),
-        });
+        doubts.push(Doubt::CpuBound { share: used.min(1.0) });
     }
     doubts
 }
@@ -90,18 +86,13 @@ pub(crate) fn power_doubts(samples: &[Sample]) -> Vec<Doubt> {
     let (Some(first), Some(last)) = (samples.first(), samples.last()) else {
         return Vec::new();
     };
-    let now = samples
-        .iter()
-        .filter_map(|s| s.throttled)
-        .fold(0, |all, bits| all | bits);
+    let now = samples.iter().filter_map(|s| s.throttled).fold(0, |all, bits| all | bits);
     let remembered = match (first.throttled, last.throttled) {
         (Some(before), Some(after)) => (after & !before) >> bit::REMEMBERED,
         _ => 0,
     };
     let bits = (now | remembered) & 0xf;
-    let low_voltage = samples
-        .iter()
-        .any(|sample| sample.undervoltage == Some(true));
+    let low_voltage = samples.iter().any(|sample| sample.undervoltage == Some(true));
     let mut doubts = Vec::new();
     if bits & bit::UNDERVOLTAGE != 0 || low_voltage {
         doubts.push(Doubt::Undervoltage);
@@ -121,17 +112,12 @@ pub(crate) fn power_doubts(samples: &[Sample]) -> Vec<Doubt> {
         Some(count) if count > 0 => what.push(format!("{count} throttling events")),
         _ => {}
     }
-    let hottest = samples
-        .iter()
-        .filter_map(|sample| sample.hottest_millidegrees)
-        .max();
+    let hottest = samples.iter().filter_map(|sample| sample.hottest_millidegrees).max();
     if let (false, Some(millidegrees)) = (what.is_empty(), hottest) {
         what.push(format!("{} °C", millidegrees / 1000));
     }
     if !what.is_empty() {
-        doubts.push(Doubt::Throttled {
-            what: what.join(", "),
-        });
+        doubts.push(Doubt::Throttled { what: what.join(", ") });
     }
     doubts
 }
@@ -246,10 +232,7 @@ impl SlowMoments<'_> {
 
 /// Whether two episodes share at least half of the shorter one.
 fn overlap(a: &Episode, b: &Episode) -> bool {
-    let shared_ns = a
-        .end_ns()
-        .min(b.end_ns())
-        .saturating_sub(a.start_ns.max(b.start_ns));
+    let shared_ns = a.end_ns().min(b.end_ns()).saturating_sub(a.start_ns.max(b.start_ns));
     2 * shared_ns >= a.length_ns.min(b.length_ns)
 }
 
@@ -267,10 +250,7 @@ fn cause(
     // Of several spans the one that covers most of the stall knows best.
     let covers_ns = |span: &&SlowSpan| span.end_ns.min(end_ns) - span.start_ns.max(start_ns);
     let witness = within.max_by_key(covers_ns);
-    if witness
-        .and_then(|span| span.run_delay_ns)
-        .is_some_and(explained)
-    {
+    if witness.and_then(|span| span.run_delay_ns).is_some_and(explained) {
         return StallCause::CpuStarvation;
     }
     let Some((first, last)) = around(start_ns, end_ns, samples) else {
@@ -287,11 +267,7 @@ fn cause(
     }
     // While we stood still hardly any of the traffic was ours, so nothing is taken off for us but
     // what passed between the samples and the ends of the stall.
-    let idle = Effort {
-        read_bytes: 0,
-        written_bytes: 0,
-        ..*effort
-    };
+    let idle = Effort { read_bytes: 0, written_bytes: 0, ..*effort };
     let span_ns = samples[last].at_ns - samples[first].at_ns;
     let outside_s = span_ns.saturating_sub(end_ns - start_ns) as f64 / 1e9;
     let ours = effort.bytes_per_second * outside_s;
@@ -305,9 +281,7 @@ fn cause(
 
 /// The samples that enclose a stretch of time, by their indices.
 fn around(start_ns: u64, end_ns: u64, samples: &[Sample]) -> Option<(usize, usize)> {
-    let first = samples
-        .iter()
-        .rposition(|sample| sample.at_ns <= start_ns)?;
+    let first = samples.iter().rposition(|sample| sample.at_ns <= start_ns)?;
     let last = samples.iter().position(|sample| sample.at_ns >= end_ns)?;
     (first < last).then_some((first, last))
 }
@@ -320,9 +294,7 @@ fn stopped_ns(first: &Sample, last: &Sample) -> u64 {
 /// The doubt about a program that was stopped while it measured.
 pub(crate) fn stopped_doubt(first: &Sample, last: &Sample) -> Option<Doubt> {
     let stopped_ns = stopped_ns(first, last);
-    (stopped_ns > 0).then(|| Doubt::Stopped {
-        seconds: stopped_ns as f64 / 1e9,
-    })
+    (stopped_ns > 0).then(|| Doubt::Stopped { seconds: stopped_ns as f64 / 1e9 })
 }
 
 /// How much processor time the hypervisor took between two samples, on the core that lost most.

@@ -16,10 +16,7 @@ use crate::sample::{Sample, Traffic};
 const MS: u64 = 1_000_000;
 
 fn at(ms: u64) -> Sample {
-    Sample {
-        at_ns: ms * MS,
-        ..Sample::default()
-    }
+    Sample { at_ns: ms * MS, ..Sample::default() }
 }
 
 fn reading(read_bytes: u64) -> Effort {
@@ -34,22 +31,11 @@ fn reading(read_bytes: u64) -> Effort {
 }
 
 fn writing(written_bytes: u64) -> Effort {
-    Effort {
-        direction: Direction::Write,
-        read_bytes: 0,
-        written_bytes,
-        ..reading(0)
-    }
+    Effort { direction: Direction::Write, read_bytes: 0, written_bytes, ..reading(0) }
 }
 
 fn moved(ms: u64, read_bytes: u64, written_bytes: u64) -> Sample {
-    Sample {
-        traffic: Some(Traffic {
-            read_bytes,
-            written_bytes,
-        }),
-        ..at(ms)
-    }
+    Sample { traffic: Some(Traffic { read_bytes, written_bytes }), ..at(ms) }
 }
 
 /// A span in milliseconds.
@@ -91,19 +77,9 @@ fn cause_of(gap: SlowSpan, samples: &[Sample]) -> StallCause {
 
 #[test]
 fn shares_are_of_all_cores_and_of_each() {
-    let core = |user, idle| CpuTimes {
-        user,
-        idle,
-        ..CpuTimes::default()
-    };
-    let first = Sample {
-        cpus: vec![core(100, 100), core(50, 50), core(50, 50)],
-        ..at(0)
-    };
-    let last = Sample {
-        cpus: vec![core(150, 250), core(100, 100), core(50, 150)],
-        ..at(1000)
-    };
+    let core = |user, idle| CpuTimes { user, idle, ..CpuTimes::default() };
+    let first = Sample { cpus: vec![core(100, 100), core(50, 50), core(50, 50)], ..at(0) };
+    let last = Sample { cpus: vec![core(150, 250), core(100, 100), core(50, 150)], ..at(1000) };
     let shares = cpu_shares(&first, &last);
     assert_eq!(shares.user, 0.25);
     assert_eq!(shares.per_core_busy, [0.5, 0.0]);
@@ -140,24 +116,13 @@ fn lanes_are_bound_by_the_processor_when_each_of_them_is() {
     // Threads of one operation each: the busiest speaks.
     assert!(is_bound(&[0.99, 0.2], 1));
     // Fewer cores than lanes: all are full together.
-    assert!(
-        cpu_doubts(
-            &cpu_shares(&at(0), &at(1)),
-            None,
-            used_share(&[0.5; 4], 2, 4)
-        )
-        .len()
-            == 1
-    );
+    assert!(cpu_doubts(&cpu_shares(&at(0), &at(1)), None, used_share(&[0.5; 4], 2, 4)).len() == 1);
     assert!(used_share(&[], 8, 4) == 0.0);
 }
 
 #[test]
 fn only_what_happened_during_the_job_is_held_against_it() {
-    let bits = |ms, throttled| Sample {
-        throttled: Some(throttled),
-        ..at(ms)
-    };
+    let bits = |ms, throttled| Sample { throttled: Some(throttled), ..at(ms) };
     // Remembered from before: nothing.
     assert_eq!(power_doubts(&[bits(0, 0x50000), bits(1, 0x50000)]), []);
     // Seen in a sample in the middle.
@@ -165,29 +130,18 @@ fn only_what_happened_during_the_job_is_held_against_it() {
     assert_eq!(middle, [Doubt::Undervoltage]);
     // Between two samples, but remembered since.
     let between = power_doubts(&[bits(0, 0x10000), bits(1, 0x50000)]);
-    let throttled = Doubt::Throttled {
-        what: "throttled".into(),
-    };
+    let throttled = Doubt::Throttled { what: "throttled".into() };
     assert_eq!(between, [throttled]);
     // With the temperature where it is known.
-    let hot = Sample {
-        hottest_millidegrees: Some(84_700),
-        ..bits(1, 0x4)
-    };
+    let hot = Sample { hottest_millidegrees: Some(84_700), ..bits(1, 0x4) };
     assert_eq!(
         power_doubts(&[bits(0, 0), hot])[0].what(),
         "the clock was held down: throttled, 84 °C"
     );
     // The x86 counters.
-    let counted = |ms, events| Sample {
-        throttle_events: Some(events),
-        ..at(ms)
-    };
+    let counted = |ms, events| Sample { throttle_events: Some(events), ..at(ms) };
     let events = power_doubts(&[counted(0, 7), counted(1, 9)]);
-    assert!(
-        events[0].what().contains("2 throttling events"),
-        "{events:?}"
-    );
+    assert!(events[0].what().contains("2 throttling events"), "{events:?}");
     assert_eq!(power_doubts(&[counted(0, 7), counted(1, 7)]), []);
     assert_eq!(power_doubts(&[]), []);
 }
@@ -198,24 +152,15 @@ fn traffic_beyond_ours_is_that_of_others() {
     let doubt = |last, effort: &Effort| traffic_doubt(&moved(0, 0, 0), &last, effort);
     assert_eq!(doubt(moved(1, 100 * MIB, 0), &reading(100 * MIB)), None);
     let other = doubt(moved(1, 150 * MIB, 0), &reading(100 * MIB));
-    let expected = Doubt::OtherTraffic {
-        bytes: 50 * MIB,
-        share: 50.0 / 150.0,
-    };
+    let expected = Doubt::OtherTraffic { bytes: 50 * MIB, share: 50.0 / 150.0 };
     assert_eq!(other, Some(expected));
     // A filesystem adds to what we write; a journal of commits adds any amount.
     assert_eq!(doubt(moved(1, 0, 110 * MIB), &writing(100 * MIB)), None);
     assert!(doubt(moved(1, 0, 190 * MIB), &writing(100 * MIB)).is_some());
-    let commits = Effort {
-        is_commit: true,
-        ..writing(MIB)
-    };
+    let commits = Effort { is_commit: true, ..writing(MIB) };
     assert_eq!(doubt(moved(1, 0, 50 * MIB), &commits), None);
     // The page cache reads ahead for us.
-    let buffered = Effort {
-        is_buffered: true,
-        ..reading(MIB)
-    };
+    let buffered = Effort { is_buffered: true, ..reading(MIB) };
     assert_eq!(doubt(moved(1, 50 * MIB, 0), &buffered), None);
     // Nobody counts.
     assert_eq!(traffic_doubt(&at(0), &at(1), &reading(0)), None);
@@ -250,24 +195,15 @@ fn what_lies_in_the_warm_up_does_not_count() {
 #[test]
 fn operations_that_are_slow_in_turn_are_not_one_long_stall() {
     // Threads that starve one after the other while the queue as a whole goes on.
-    let operations: Vec<SlowSpan> = (0..50)
-        .map(|i| span(i * 100, i * 100 + 180, None))
-        .collect();
+    let operations: Vec<SlowSpan> = (0..50).map(|i| span(i * 100, i * 100 + 180, None)).collect();
     let found = judge(&[], &operations, &[]);
-    assert!(
-        found.iter().all(|stall| stall.length_ms == 180.0),
-        "{found:?}"
-    );
+    assert!(found.iter().all(|stall| stall.length_ms == 180.0), "{found:?}");
     assert!(found.len() <= 50);
 }
 
 #[test]
 fn one_operation_that_all_others_overtake_is_told_once() {
-    let operations = [
-        span(1000, 3000, None),
-        span(1010, 3000, None),
-        span(5000, 5060, None),
-    ];
+    let operations = [span(1000, 3000, None), span(1010, 3000, None), span(5000, 5060, None)];
     let found = judge(&[], &operations, &[]);
     assert_eq!(found.len(), 1, "{found:?}");
     assert_eq!(found[0].length_ms, 2000.0);
@@ -276,14 +212,8 @@ fn one_operation_that_all_others_overtake_is_told_once() {
 #[test]
 fn a_thread_that_waited_for_a_processor_is_to_blame_itself() {
     let samples = [at(0), at(2000)];
-    assert_eq!(
-        cause_of(span(500, 900, Some(390)), &samples),
-        StallCause::CpuStarvation
-    );
-    assert_eq!(
-        cause_of(span(500, 900, Some(40)), &samples),
-        StallCause::Device
-    );
+    assert_eq!(cause_of(span(500, 900, Some(390)), &samples), StallCause::CpuStarvation);
+    assert_eq!(cause_of(span(500, 900, Some(40)), &samples), StallCause::Device);
     assert_eq!(cause_of(span(500, 900, None), &[]), StallCause::Device);
 }
 
@@ -292,11 +222,7 @@ fn a_stolen_processor_is_to_blame() {
     let stolen = |ms, steal| Sample {
         cpus: vec![
             CpuTimes::default(),
-            CpuTimes {
-                steal,
-                idle: 100 - steal,
-                ..CpuTimes::default()
-            },
+            CpuTimes { steal, idle: 100 - steal, ..CpuTimes::default() },
         ],
         ..at(ms)
     };
@@ -311,36 +237,21 @@ fn a_stolen_processor_is_to_blame() {
 
 #[test]
 fn throttling_at_that_moment_is_to_blame() {
-    let bits = |ms, throttled| Sample {
-        throttled: Some(throttled),
-        ..at(ms)
-    };
+    let bits = |ms, throttled| Sample { throttled: Some(throttled), ..at(ms) };
     let samples = [bits(0, 0), bits(250, 0), bits(700, 4), bits(1000, 0x40000)];
-    assert_eq!(
-        cause_of(span(500, 900, Some(0)), &samples),
-        StallCause::Throttling
-    );
+    assert_eq!(cause_of(span(500, 900, Some(0)), &samples), StallCause::Throttling);
     // At another moment it is not.
     let samples = [bits(0, 4), bits(250, 0x40000), bits(1000, 0x40000)];
-    assert_eq!(
-        cause_of(span(500, 900, Some(0)), &samples),
-        StallCause::Device
-    );
+    assert_eq!(cause_of(span(500, 900, Some(0)), &samples), StallCause::Device);
 }
 
 #[test]
 fn others_that_kept_the_device_busy_are_to_blame() {
     const MIB: u64 = 1 << 20;
     let busy = [moved(450, 0, 0), moved(950, 0, 40 * MIB)];
-    assert_eq!(
-        cause_of(span(500, 900, Some(0)), &busy),
-        StallCause::OtherWriters
-    );
+    assert_eq!(cause_of(span(500, 900, Some(0)), &busy), StallCause::OtherWriters);
     let quiet = [moved(450, 0, 0), moved(950, 100_000, 0)];
-    assert_eq!(
-        cause_of(span(500, 900, Some(0)), &quiet),
-        StallCause::Device
-    );
+    assert_eq!(cause_of(span(500, 900, Some(0)), &quiet), StallCause::Device);
 }
 
 /// Ctrl-Z, and `fg` after a while: neither the device nor another program did that.
@@ -353,10 +264,7 @@ fn who_was_stopped_does_not_blame_the_device() {
     let samples = [stopped(400, 0, 0), stopped(5600, 5000, 100 << 20)];
     let gap = span(500, 5500, None);
     assert_eq!(cause_of(gap, &samples), StallCause::Stopped);
-    assert_eq!(
-        stopped_doubt(&samples[0], &samples[1]),
-        Some(Doubt::Stopped { seconds: 5.0 })
-    );
+    assert_eq!(stopped_doubt(&samples[0], &samples[1]), Some(Doubt::Stopped { seconds: 5.0 }));
     let running = [stopped(400, 0, 0), stopped(5600, 0, 0)];
     assert_eq!(cause_of(gap, &running), StallCause::Device);
     assert_eq!(stopped_doubt(&running[0], &running[1]), None);

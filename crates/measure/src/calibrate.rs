@@ -98,11 +98,7 @@ fn time(operations: u64, run: impl FnOnce(&mut Tally) -> WorkerEnd) -> Result<Co
         warm_up_ns: 0,
         warm_up_operations: 0,
     };
-    let mut tally = Tally::new(
-        Arc::new(Mailbox::default()),
-        order,
-        Account::of_this_thread(),
-    );
+    let mut tally = Tally::new(Arc::new(Mailbox::default()), order, Account::of_this_thread());
     let cpu_ns = thread_cpu_ns();
     let end = run(&mut tally);
     let cost = Cost {

@@ -96,19 +96,12 @@ impl Completions {
         let running = self.workers.iter().filter(|worker| worker.report.is_none());
         let reached = match running.map(|worker| worker.pending.len()).min() {
             Some(least) => least,
-            None => self
-                .workers
-                .iter()
-                .map(|worker| worker.pending.len())
-                .max()
-                .unwrap_or(0),
+            None => self.workers.iter().map(|worker| worker.pending.len()).max().unwrap_or(0),
         };
         for _ in 0..reached {
             let mut joined = Slice::default();
-            let of_workers = self
-                .workers
-                .iter_mut()
-                .filter_map(|worker| worker.pending.pop_front());
+            let of_workers =
+                self.workers.iter_mut().filter_map(|worker| worker.pending.pop_front());
             for slice in of_workers {
                 joined.operations = joined.operations.saturating_add(slice.operations);
                 joined.bytes += slice.bytes;
@@ -166,9 +159,7 @@ impl Completions {
 
     /// The reports of the workers that have ended.
     pub(crate) fn reports(&self) -> impl Iterator<Item = &WorkerReport> {
-        self.workers
-            .iter()
-            .filter_map(|worker| worker.report.as_ref())
+        self.workers.iter().filter_map(|worker| worker.report.as_ref())
     }
 
     /// The first failure of a worker.
@@ -182,18 +173,14 @@ impl Completions {
     /// The latencies of all workers that have ended.
     pub(crate) fn latencies(&self) -> Histogram {
         let mut all = Histogram::new();
-        self.reports()
-            .for_each(|report| all.merge(&report.histogram));
+        self.reports().for_each(|report| all.merge(&report.histogram));
         all
     }
 
     /// From when operations were due by a limit to their ends, where there is one.
     pub(crate) fn responses(&self) -> Option<Histogram> {
         let mut all: Option<Histogram> = None;
-        for responses in self
-            .reports()
-            .filter_map(|report| report.responses.as_deref())
-        {
+        for responses in self.reports().filter_map(|report| report.responses.as_deref()) {
             all.get_or_insert_with(Histogram::new).merge(responses);
         }
         all
@@ -237,31 +224,18 @@ impl Completions {
     /// in it, on average over those that have something to say.
     fn describe_gap(&self, start_ns: u64, end_ns: u64) -> SlowSpan {
         let within = |span: &&SlowSpan| span.start_ns < end_ns && span.end_ns > start_ns;
-        let waited = self
-            .slow
-            .spans()
-            .iter()
-            .filter(within)
-            .filter_map(|span| span.run_delay_ns);
+        let waited = self.slow.spans().iter().filter(within).filter_map(|span| span.run_delay_ns);
         let (mut sum_ns, mut workers) = (0_u64, 0_u64);
         for waited_ns in waited {
             sum_ns += waited_ns.min(end_ns - start_ns);
             workers += 1;
         }
-        SlowSpan {
-            start_ns,
-            end_ns,
-            is_gap: true,
-            run_delay_ns: sum_ns.checked_div(workers),
-        }
+        SlowSpan { start_ns, end_ns, is_gap: true, run_delay_ns: sum_ns.checked_div(workers) }
     }
 
     /// How many slices at the start were warm-up in at least one worker.
     pub(crate) fn warm_slices(&self) -> usize {
-        self.reports()
-            .map(|report| report.warm_slices)
-            .max()
-            .unwrap_or(0)
+        self.reports().map(|report| report.warm_slices).max().unwrap_or(0)
     }
 
     /// How many slices were joined so far.
@@ -358,10 +332,7 @@ mod tests {
         completions.gather(&boxes);
         let bins: Vec<Bin> = completions.early_bins(2).collect();
         assert_eq!(bins.len(), 2);
-        assert_eq!(
-            (bins[1].ops, bins[1].bytes, bins[1].longest_gap_ns),
-            (7, 70, 1)
-        );
+        assert_eq!((bins[1].ops, bins[1].bytes, bins[1].longest_gap_ns), (7, 70, 1));
         assert_eq!(completions.take_bins(), []);
     }
 
@@ -373,11 +344,7 @@ mod tests {
         for round in 0..7 {
             boxes[0].announce(|news| news.slices = slices(&[round; 13]));
             completions.gather(&boxes);
-            operations += completions
-                .take_bins()
-                .iter()
-                .map(|bin| bin.ops)
-                .sum::<u64>();
+            operations += completions.take_bins().iter().map(|bin| bin.ops).sum::<u64>();
         }
         // 91 slices are four bins and eleven slices more, of the last round.
         assert_eq!(operations, 13 * (1 + 2 + 3 + 4 + 5) + 2 * 6);

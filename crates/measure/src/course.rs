@@ -46,10 +46,7 @@ pub(crate) fn is_beyond_the_cliff(job: &Job, rule: &StopRule, before: usize, now
 /// says nothing, and it need not fill its file.
 pub(crate) fn expects_a_fall(result: &mut JobResult) {
     let is_expected = |doubt: &Doubt| {
-        matches!(
-            doubt,
-            Doubt::Drift { .. } | Doubt::NotPrecise { .. } | Doubt::SmallRegion { .. }
-        )
+        matches!(doubt, Doubt::Drift { .. } | Doubt::NotPrecise { .. } | Doubt::SmallRegion { .. })
     };
     result.doubts.retain(|doubt| !is_expected(doubt));
 }

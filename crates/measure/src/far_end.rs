@@ -41,21 +41,15 @@ impl Eq for FarEnd {}
 impl FarEnd {
     /// A server that this end speaks to.
     pub fn new(meter: Arc<dyn Meter>, client: ClientEnd) -> Self {
-        FarEnd {
-            meter,
-            client,
-            trouble: Arc::default(),
-        }
+        FarEnd { meter, client, trouble: Arc::default() }
     }
 
     /// What the server has spent; nothing when it does not say, and why is remembered.
     pub(crate) fn look(&self) -> Option<FarLook> {
         match self.meter.cpu_ns() {
-            Ok(cpu_ns) => Some(FarLook {
-                cpu_ns,
-                client: self.client,
-                server: self.meter.counts(),
-            }),
+            Ok(cpu_ns) => {
+                Some(FarLook { cpu_ns, client: self.client, server: self.meter.counts() })
+            }
             Err(why) => {
                 *self.trouble.lock().unwrap_or_else(PoisonError::into_inner) = Some(why);
                 None
@@ -132,10 +126,7 @@ mod tests {
     #[test]
     fn a_server_that_is_silent_or_was_restarted_has_no_price() {
         let far = FarEnd::new(Arc::new(Silent), ClientEnd::Process);
-        assert_eq!(
-            (far.look(), far.trouble()),
-            (None, Some("nobody is there".into()))
-        );
+        assert_eq!((far.look(), far.trouble()), (None, Some("nobody is there".into())));
         for (before, after) in [(Some(7), None), (None, Some(7)), (Some(7), Some(6))] {
             let (first, last) = (sample(1, 0, before), sample(2, 0, after));
             assert_eq!(both_ends(&first, &last, (1, 1)), None);

@@ -74,12 +74,7 @@ fn by_magic(magic: u32) -> Filesystem {
             };
         }
     };
-    Filesystem {
-        name: name.into(),
-        syncs_nameless_files,
-        cache,
-        is_virtual: false,
-    }
+    Filesystem { name: name.into(), syncs_nameless_files, cache, is_virtual: false }
 }
 
 impl Filesystem {
@@ -108,10 +103,7 @@ mod tests {
     #[test]
     fn a_memory_filesystem_is_known_as_one() {
         let tmpfs = by_magic(0x0102_1994);
-        assert_eq!(
-            tmpfs.hidden_cache().as_deref(),
-            Some("tmpfs keeps files in memory")
-        );
+        assert_eq!(tmpfs.hidden_cache().as_deref(), Some("tmpfs keeps files in memory"));
     }
 
     #[test]

@@ -12,13 +12,9 @@ use rubus_vocabulary::result::Run;
 /// Findings with every field filled in at least once, and those that say "no" or "not known".
 pub fn every_finding() -> Vec<Finding> {
     let mut all = Vec::new();
-    for run in [
-        queue_depth_run(),
-        block_size_run(),
-        sustained_run(),
-        together_run(),
-        capacity_run(),
-    ] {
+    for run in
+        [queue_depth_run(), block_size_run(), sustained_run(), together_run(), capacity_run()]
+    {
         all.extend(run.findings);
     }
     all.extend(other_states(&all));
@@ -31,18 +27,8 @@ pub fn every_finding() -> Vec<Finding> {
     ]);
     // One with a command and one without.
     let rules = rubus_machine::rules::of_run(&slow_sd_card_run());
-    let with = |has: bool| {
-        rules
-            .iter()
-            .find(move |found| found.command.is_some() == has)
-    };
-    all.extend(
-        [with(true), with(false)]
-            .into_iter()
-            .flatten()
-            .cloned()
-            .map(Finding::Rule),
-    );
+    let with = |has: bool| rules.iter().find(move |found| found.command.is_some() == has);
+    all.extend([with(true), with(false)].into_iter().flatten().cloned().map(Finding::Rule));
     all
 }
 
@@ -75,11 +61,7 @@ fn other_states(all: &[Finding]) -> Vec<Finding> {
                     ..cliff.clone()
                 }));
                 others.push(Finding::Cliff(Cliff {
-                    recovery: Some(Recovery {
-                        rest_s: 30.0,
-                        burst_bytes: 0,
-                        share: 0.0,
-                    }),
+                    recovery: Some(Recovery { rest_s: 30.0, burst_bytes: 0, share: 0.0 }),
                     ..cliff.clone()
                 }));
             }
@@ -120,11 +102,7 @@ fn classes() -> Vec<Finding> {
         measured: Estimate::new(21.4e6, 20.1e6, 22.7e6),
     };
     let class = |name: &str, thresholds: Vec<Threshold>, is_met| {
-        Finding::SpeedClass(SpeedClass {
-            class: name.into(),
-            thresholds,
-            is_met,
-        })
+        Finding::SpeedClass(SpeedClass { class: name.into(), thresholds, is_met })
     };
     vec![
         class(
@@ -140,12 +118,7 @@ fn classes() -> Vec<Finding> {
             "A2",
             vec![
                 random("random reads", job::CLASS_READ_DEEP, 4000.0, 2390.0),
-                random(
-                    "random writes",
-                    job::CLASS_RANDOM_WRITE_DEEP,
-                    2000.0,
-                    1990.0,
-                ),
+                random("random writes", job::CLASS_RANDOM_WRITE_DEEP, 2000.0, 1990.0),
                 writing(10e6),
             ],
             Some(false),

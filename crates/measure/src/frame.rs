@@ -94,10 +94,7 @@ impl Frame {
     ) -> (Self, Watcher) {
         let watcher = Watcher::start(watch);
         let calibration = calibration(observer);
-        (
-            Frame::watched(start_ns, target, &watcher, calibration),
-            watcher,
-        )
+        (Frame::watched(start_ns, target, &watcher, calibration), watcher)
     }
 
     /// With a watcher that is at work, and a calibration that several sessions share.
@@ -107,12 +104,7 @@ impl Frame {
         watcher: &Watcher,
         calibration: Option<Calibration>,
     ) -> Self {
-        Frame {
-            start_ns,
-            calibration,
-            doubts: watcher.blind_spots(target.kind),
-            target,
-        }
+        Frame { start_ns, calibration, doubts: watcher.blind_spots(target.kind), target }
     }
 
     /// Adds a doubt about the session as a whole.
@@ -138,10 +130,7 @@ impl Frame {
             }
         }
         SessionOutcome {
-            target: TargetFacts {
-                region_bytes: done.region_bytes,
-                ..self.target
-            },
+            target: TargetFacts { region_bytes: done.region_bytes, ..self.target },
             calibration: self.calibration,
             results: done.results,
             findings: done.findings,
@@ -155,9 +144,7 @@ impl Frame {
 
 /// What the measuring itself costs, where it can be measured.
 pub(crate) fn calibration(observer: &mut dyn Observer) -> Option<Calibration> {
-    observer.event(&Event::Preparing {
-        what: "measuring the instrument",
-    });
+    observer.event(&Event::Preparing { what: "measuring the instrument" });
     calibrate::calibrate().ok()
 }
 
@@ -191,12 +178,7 @@ pub(crate) fn run_jobs(
         let place = (index, suite.jobs.len());
         match jobs.run(index, observer)? {
             Ok(measurement) => book(job, place, measurement, jobs.results(), observer)?,
-            Err(reason) => observer.event(&Event::JobSkipped {
-                index,
-                of: place.1,
-                job,
-                reason,
-            }),
+            Err(reason) => observer.event(&Event::JobSkipped { index, of: place.1, job, reason }),
         }
     }
     Ok(())
@@ -209,9 +191,7 @@ pub(crate) fn run_jobs(
 pub(crate) fn must_go_on(cancel: &AtomicBool, job: &Job) -> Result<(), BenchError> {
     match cancel.load(Ordering::Relaxed) {
         false => Ok(()),
-        true => Err(BenchError::Interrupted {
-            job: job.name.clone(),
-        }),
+        true => Err(BenchError::Interrupted { job: job.name.clone() }),
     }
 }
 
@@ -229,11 +209,7 @@ pub(crate) fn book(
 ) -> Result<(), BenchError> {
     for result in measurement.results {
         let told = &result;
-        observer.event(&Event::JobFinished {
-            index,
-            of,
-            result: told,
-        });
+        observer.event(&Event::JobFinished { index, of, result: told });
         results.push(result);
     }
     match measurement.failure {
@@ -270,10 +246,7 @@ pub(crate) fn target_facts(opened: &Opened, suite: &Suite, device: Option<String
         named: opened.path.display().to_string(),
         kind: opened.kind,
         path: path.display().to_string(),
-        filesystem: opened
-            .filesystem
-            .as_ref()
-            .map(|filesystem| filesystem.name.clone()),
+        filesystem: opened.filesystem.as_ref().map(|filesystem| filesystem.name.clone()),
         device,
         region_bytes: suite.region_bytes,
         access: opened.access,
@@ -331,10 +304,7 @@ pub(crate) fn check_room(
         }
         return Ok(());
     }
-    let appended = suite
-        .jobs
-        .iter()
-        .filter(|job| job.durability == Durability::EachAppend);
+    let appended = suite.jobs.iter().filter(|job| job.durability == Durability::EachAppend);
     let appended_bytes = appended.map(|job| job.stop.max_bytes).max().unwrap_or(0);
     let region_bytes = need.map_or(suite.region_bytes, |need| need.region_bytes);
     let needed_bytes = region_bytes.saturating_add(appended_bytes);

@@ -107,10 +107,8 @@ pub fn run_in_turns(
         .collect();
     let turned = take_turns(&suite, &mut schedulers, observer);
     let regions: Vec<u64> = schedulers.iter().map(Scheduler::region_bytes).collect();
-    let written: Vec<u64> = schedulers
-        .into_iter()
-        .map(|scheduler| scheduler.into_results().1)
-        .collect();
+    let written: Vec<u64> =
+        schedulers.into_iter().map(|scheduler| scheduler.into_results().1).collect();
     let sides = frames.into_iter().zip(turned.results);
     let mut outcomes = sides.zip(regions.into_iter().zip(written)).map(
         |((frame, results), (region_bytes, bytes_written))| {
@@ -128,10 +126,7 @@ pub fn run_in_turns(
     let [Some(baseline), Some(other)] = both else {
         unreachable!("there are two sessions, each with its frame");
     };
-    Ok(TurnsOutcome {
-        outcomes: [baseline, other],
-        jobs: turned.jobs,
-    })
+    Ok(TurnsOutcome { outcomes: [baseline, other], jobs: turned.jobs })
 }
 
 /// What the turns of all jobs gave.
@@ -150,11 +145,7 @@ pub(crate) fn take_turns(
     schedulers: &mut [Scheduler<'_>],
     observer: &mut dyn Observer,
 ) -> Turned {
-    let mut turned = Turned {
-        results: [Vec::new(), Vec::new()],
-        jobs: Vec::new(),
-        ended_by: None,
-    };
+    let mut turned = Turned { results: [Vec::new(), Vec::new()], jobs: Vec::new(), ended_by: None };
     for scheduler in schedulers.iter_mut() {
         if let Err(error) = scheduler.prepare(observer) {
             turned.ended_by = Some(error);
@@ -174,12 +165,7 @@ pub(crate) fn take_turns(
             None => rounds(index, job, suite, schedulers, &mut turns, observer),
         };
         if let End::Unable(reason) = end {
-            observer.event(&Event::JobSkipped {
-                index,
-                of: suite.jobs.len(),
-                job,
-                reason,
-            });
+            observer.event(&Event::JobSkipped { index, of: suite.jobs.len(), job, reason });
             continue;
         }
         take(&mut turned, job, index, suite, turns, observer);
@@ -328,18 +314,12 @@ fn take(
             turned.jobs.push(rounds);
         }
         for (side, of_side) in turns.iter().enumerate() {
-            let own: Vec<JobResult> = of_side
-                .iter()
-                .filter_map(|results| results.get(which).cloned())
-                .collect();
+            let own: Vec<JobResult> =
+                of_side.iter().filter_map(|results| results.get(which).cloned()).collect();
             let Some(merged) = merge(&own, job.stop.relative_half_width) else {
                 continue;
             };
-            observer.event(&Event::JobFinished {
-                index,
-                of: suite.jobs.len(),
-                result: &merged,
-            });
+            observer.event(&Event::JobFinished { index, of: suite.jobs.len(), result: &merged });
             turned.results[side].push(merged);
         }
     }

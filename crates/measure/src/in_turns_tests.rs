@@ -47,20 +47,14 @@ fn simulate(
             Scheduler::new(rig, suite, vec![region], cancel, 0)
         })
         .collect();
-    let turned = take_turns(
-        suite,
-        &mut schedulers,
-        &mut |event: &Event<'_>| match event {
-            Event::JobStarted { job, .. } => events.push(format!("start {}", job.name)),
-            Event::JobFinished { result, .. } => events.push(format!("end {}", result.job)),
-            Event::JobSkipped { job, .. } => events.push(format!("skip {}", job.name)),
-            Event::Preparing { what } => events.push((*what).to_string()),
-            Event::Progress(progress) => assert!(progress.left_s >= 0.0),
-        },
-    );
-    let written = schedulers
-        .into_iter()
-        .map(|scheduler| scheduler.into_results().1);
+    let turned = take_turns(suite, &mut schedulers, &mut |event: &Event<'_>| match event {
+        Event::JobStarted { job, .. } => events.push(format!("start {}", job.name)),
+        Event::JobFinished { result, .. } => events.push(format!("end {}", result.job)),
+        Event::JobSkipped { job, .. } => events.push(format!("skip {}", job.name)),
+        Event::Preparing { what } => events.push((*what).to_string()),
+        Event::Progress(progress) => assert!(progress.left_s >= 0.0),
+    });
+    let written = schedulers.into_iter().map(|scheduler| scheduler.into_results().1);
     let written = written.collect();
     (turned, events, written)
 }
@@ -84,26 +78,18 @@ fn a_tenth_more_is_found_and_equals_are_not_told_apart() {
     let running = Arc::new(AtomicBool::new(false));
     let (turned, events, written) = simulate([device(20e6), device(22e6)], &suite, &running);
     assert!(turned.ended_by.is_none());
-    let ratio = job(&turned, job_names::SEQUENTIAL_READ)
-        .throughput()
-        .expect("rounds")
-        .ratio;
+    let ratio = job(&turned, job_names::SEQUENTIAL_READ).throughput().expect("rounds").ratio;
     // 1 MiB takes 0.25 ms and 52.4 or 47.7 ms.
     assert!((ratio.value / 1.0995 - 1.0).abs() < 0.01, "{ratio:?}");
     assert!(ratio.low > 1.05 && ratio.high < 1.15, "{ratio:?}");
-    let small = job(&turned, job_names::RANDOM_READ)
-        .throughput()
-        .expect("rounds");
+    let small = job(&turned, job_names::RANDOM_READ).throughput().expect("rounds");
     // 4 KiB takes 0.25 ms and 0.205 or 0.186 ms: 4 % apart.
     assert!((small.ratio.value / 1.043 - 1.0).abs() < 0.01, "{small:?}");
     let fills = events.iter().filter(|event| event.starts_with("filling"));
     assert_eq!(fills.count(), 2, "each file is filled once");
     let most = suites::plan_writes(&suite, true);
     assert!(most <= suites::plan_writes(&quick_itself(), true));
-    assert!(
-        written.iter().all(|bytes| *bytes <= most),
-        "{written:?} of {most}"
-    );
+    assert!(written.iter().all(|bytes| *bytes <= most), "{written:?} of {most}");
     for (baseline, other) in turned.results[0].iter().zip(&turned.results[1]) {
         assert_eq!(baseline.job, other.job);
         assert!(other.bytes_per_second.low <= other.bytes_per_second.value);
@@ -137,10 +123,7 @@ fn what_was_measured_before_a_stop_is_kept() {
     let suite = quick();
     let stopped = Arc::new(AtomicBool::new(true));
     let (turned, _, _) = simulate([device(20e6), device(22e6)], &suite, &stopped);
-    assert!(matches!(
-        turned.ended_by,
-        Some(BenchError::Interrupted { .. })
-    ));
+    assert!(matches!(turned.ended_by, Some(BenchError::Interrupted { .. })));
     for side in &turned.results {
         assert!(side.len() < suite.jobs.len());
     }
@@ -153,9 +136,6 @@ fn a_job_that_needs_an_empty_file_is_left_out() {
     suite.jobs[0].fresh = true;
     let running = Arc::new(AtomicBool::new(false));
     let (turned, events, _) = simulate([device(20e6), device(22e6)], &suite, &running);
-    assert!(
-        events.contains(&format!("skip {}", job_names::SEQUENTIAL_WRITE)),
-        "{events:?}"
-    );
+    assert!(events.contains(&format!("skip {}", job_names::SEQUENTIAL_WRITE)), "{events:?}");
     assert_eq!(turned.jobs.len(), 1);
 }

@@ -21,17 +21,10 @@ pub struct Queueing {
 
 impl Queueing {
     /// One ring, as every suite has it unless something else is asked for.
-    pub const USUAL: Queueing = Queueing {
-        may_use_ring: true,
-        lanes: 1,
-        polled: false,
-        ring_for_one: false,
-    };
+    pub const USUAL: Queueing =
+        Queueing { may_use_ring: true, lanes: 1, polled: false, ring_for_one: false };
     /// Threads in place of io_uring.
-    pub const THREADS: Queueing = Queueing {
-        may_use_ring: false,
-        ..Queueing::USUAL
-    };
+    pub const THREADS: Queueing = Queueing { may_use_ring: false, ..Queueing::USUAL };
 }
 
 /// The share of `whole` that member number `member` of `members` (at least 1) has: as even as whole
@@ -58,10 +51,7 @@ mod tests {
             for depth in u64::from(lanes)..=300 {
                 let all = shares(depth, lanes);
                 assert_eq!(all.iter().sum::<u64>(), depth);
-                assert!(
-                    all.first()
-                        .is_some_and(|most| most - all[all.len() - 1] <= 1)
-                );
+                assert!(all.first().is_some_and(|most| most - all[all.len() - 1] <= 1));
                 assert!(!all.contains(&0), "{depth} over {lanes}");
             }
         }

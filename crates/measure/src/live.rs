@@ -42,21 +42,12 @@ pub(crate) struct LiveRig {
 impl LiveRig {
     /// The rig for a target of that kind, with how deep queues are to be kept full.
     pub(crate) fn new(watcher: Watcher, kind: TargetKind, queueing: Queueing) -> Self {
-        LiveRig {
-            watcher,
-            kind,
-            queueing,
-            verdicts: HashMap::new(),
-        }
+        LiveRig { watcher, kind, queueing, verdicts: HashMap::new() }
     }
 
     /// What keeps a queue full: a ring where it can, else threads.
     fn choose_queue(&mut self, work: &Work, trial: u32, polled: bool) -> Choice {
-        let chosen = |engine, doubt, bytes_written| Choice {
-            engine,
-            doubt,
-            bytes_written,
-        };
+        let chosen = |engine, doubt, bytes_written| Choice { engine, doubt, bytes_written };
         let because = |reason: String| Some(Doubt::NoRing { reason });
         if work.one_at_a_time {
             // Asked for, so nothing to doubt.
@@ -125,11 +116,8 @@ impl Rig for LiveRig {
     fn choose_engine(&mut self, work: &Work, trial: u32) -> Choice {
         let polled = self.queueing.polled && work.may_be_polled();
         let is_lone = work.queue_depth == 1 && !polled;
-        let positional = |bytes_written| Choice {
-            engine: Engine::Positional,
-            doubt: None,
-            bytes_written,
-        };
+        let positional =
+            |bytes_written| Choice { engine: Engine::Positional, doubt: None, bytes_written };
         if is_lone && !self.queueing.ring_for_one {
             return positional(0);
         }
@@ -248,10 +236,8 @@ pub(crate) fn patiently(
     flush: impl FnOnce() -> Result<(), String> + Send + 'static,
 ) -> Result<Option<u64>, String> {
     let (done, wait) = mpsc::channel();
-    let spawned = std::thread::Builder::new()
-        .name("flush".into())
-        .stack_size(256 << 10)
-        .spawn(move || {
+    let spawned =
+        std::thread::Builder::new().name("flush".into()).stack_size(256 << 10).spawn(move || {
             let start_ns = now_ns();
             let answer = flush();
             // Nobody may be listening any more.
@@ -319,11 +305,7 @@ impl Rig for RemoteRig {
     }
 
     fn choose_engine(&mut self, _work: &Work, _trial: u32) -> Choice {
-        Choice {
-            engine: Engine::Wire,
-            doubt: None,
-            bytes_written: 0,
-        }
+        Choice { engine: Engine::Wire, doubt: None, bytes_written: 0 }
     }
 
     fn rest(&mut self, seconds: f64, cancel: &AtomicBool) -> bool {

@@ -145,9 +145,7 @@ impl Mailbox {
 
     /// Waits until `done` holds or the time is over; true when it holds.
     pub(crate) fn wait_until(&self, most: Duration, done: impl Fn(&News) -> bool) -> bool {
-        let wait = self
-            .changed
-            .wait_timeout_while(self.news(), most, |news| !done(news));
+        let wait = self.changed.wait_timeout_while(self.news(), most, |news| !done(news));
         let (news, _) = wait.unwrap_or_else(PoisonError::into_inner);
         done(&news)
     }

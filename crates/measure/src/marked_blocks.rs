@@ -233,23 +233,16 @@ impl Checked {
         if self.divisor >= MIN_REAL {
             return Some(self.divisor);
         }
-        let mut distances: Vec<u64> = self
-            .kept
-            .iter()
-            .map(|(offset, belongs)| belongs.abs_diff(*offset))
-            .collect();
+        let mut distances: Vec<u64> =
+            self.kept.iter().map(|(offset, belongs)| belongs.abs_diff(*offset)).collect();
         distances.sort_unstable();
         let middle = *distances.get(distances.len() / 2)?;
         let divisor = distances
             .iter()
             .filter(|distance| greatest_common_divisor(**distance, middle) >= MIN_REAL)
-            .fold(0, |divisor, distance| {
-                greatest_common_divisor(divisor, *distance)
-            });
-        let explained = distances
-            .iter()
-            .filter(|distance| divisor > 0 && **distance % divisor == 0)
-            .count();
+            .fold(0, |divisor, distance| greatest_common_divisor(divisor, *distance));
+        let explained =
+            distances.iter().filter(|distance| divisor > 0 && **distance % divisor == 0).count();
         let enough = explained as f64 >= distances.len() as f64 * EXPLAINED;
         (divisor >= MIN_REAL && enough).then_some(divisor)
     }
@@ -360,10 +353,7 @@ mod tests {
         assert!(huge.singles() <= 2 * STRIDES + 1, "{}", huge.singles());
         let card = Sample::new(64_000_000_000, None).expect("a card");
         assert_eq!(card.run_bytes, RUN);
-        assert_eq!(
-            card.single_offset(card.singles() - 1, 1),
-            64_000_000_000 - BLOCK
-        );
+        assert_eq!(card.single_offset(card.singles() - 1, 1), 64_000_000_000 - BLOCK);
         assert!(card.bytes() < 600 * MIB, "{}", card.bytes());
     }
 

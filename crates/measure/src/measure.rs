@@ -46,9 +46,7 @@ pub(crate) fn measure(
         match Runner::start(rig, task) {
             Ok(runner) => runners.push(runner),
             Err(error) => {
-                runners
-                    .iter_mut()
-                    .for_each(|runner: &mut Runner<'_>| runner.running.stop());
+                runners.iter_mut().for_each(|runner: &mut Runner<'_>| runner.running.stop());
                 return Measurement {
                     results: Vec::new(),
                     whole: Vec::new(),
@@ -81,18 +79,8 @@ pub(crate) fn measure(
         }
     }
     let last = rig.sample();
-    let results = results(
-        rig,
-        &runners,
-        place,
-        (&first, &last),
-        &flush_ns,
-        failure.as_ref(),
-    );
-    let written: u64 = runners
-        .iter()
-        .map(|r| r.moved_bytes(Direction::Write))
-        .sum();
+    let results = results(rig, &runners, place, (&first, &last), &flush_ns, failure.as_ref());
+    let written: u64 = runners.iter().map(|r| r.moved_bytes(Direction::Write)).sum();
     let completions = runners.iter().flat_map(|r| r.running.completions());
     let whole = completions.map(Completions::latencies).collect();
     Measurement {
@@ -110,9 +98,7 @@ pub(crate) fn measure(
 fn lasted_ns(runner: &Runner<'_>) -> u64 {
     let completions = runner.running.completions().iter();
     let last_ns = completions.filter_map(Completions::last_ns).max();
-    last_ns.map_or(0, |last_ns| {
-        last_ns.saturating_sub(runner.running.origin_ns())
-    })
+    last_ns.map_or(0, |last_ns| last_ns.saturating_sub(runner.running.origin_ns()))
 }
 
 /// How long a flush may take after so many bytes were written.
@@ -206,9 +192,7 @@ fn find_failure(rig: &dyn Rig, runners: &[Runner<'_>], cancel: &AtomicBool) -> O
              server and at the cable"
         )));
     }
-    cancel
-        .load(Ordering::Relaxed)
-        .then_some(Failure::Interrupted)
+    cancel.load(Ordering::Relaxed).then_some(Failure::Interrupted)
 }
 
 fn is_hung(rig: &dyn Rig, runners: &[Runner<'_>]) -> bool {
@@ -228,9 +212,7 @@ fn is_over(rig: &dyn Rig, runners: &[Runner<'_>]) -> bool {
     }
     main.decision() == Decision::Capped
         || main.is_overdue(rig)
-        || runners
-            .iter()
-            .all(|runner| runner.decision() == Decision::Converged)
+        || runners.iter().all(|runner| runner.decision() == Decision::Converged)
         || runners.iter().any(Runner::has_ended)
 }
 
@@ -240,10 +222,7 @@ fn progress<'a>(now_ns: u64, runners: &[Runner<'a>], place: Place, phase: Phase)
     let elapsed_s = seconds(now_ns.saturating_sub(shown.running.origin_ns()));
     let (iops_now, bytes_per_second_now) = shown.recent();
     let so_far = shown.is_measuring().then(|| shown.so_far());
-    let written: u64 = runners
-        .iter()
-        .map(|r| r.moved_bytes(Direction::Write))
-        .sum();
+    let written: u64 = runners.iter().map(|r| r.moved_bytes(Direction::Write)).sum();
     let rest_s = match phase {
         Phase::Finishing => 0.0,
         Phase::WarmUp | Phase::Measuring => {

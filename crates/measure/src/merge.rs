@@ -36,10 +36,7 @@ pub fn merge(turns: &[JobResult], wanted: f64) -> Option<JobResult> {
     merged.response_ns =
         has_responses.then(|| latency(turns, |turn| turn.response_ns.unwrap_or_default()));
     merged.cpu = cpu(turns);
-    let weighed: f64 = turns
-        .iter()
-        .map(|turn| turn.cpu_ns_per_io * turn.operations as f64)
-        .sum();
+    let weighed: f64 = turns.iter().map(|turn| turn.cpu_ns_per_io * turn.operations as f64).sum();
     merged.cpu_ns_per_io = weighed / merged.operations.max(1) as f64;
     merged.both_ends = BothEnds::sum(turns.iter().filter_map(|turn| turn.both_ends.clone()));
     merged.stalls = stalls(turns);
@@ -66,11 +63,7 @@ fn rate_of(values: &[f64], quantum: f64) -> Estimate {
     let relative = (variance(values) / (value * value) + quantum) / n;
     let half_width = student_t_95(n - 1.0) * relative.sqrt();
     // A rate cannot be negative but has no upper limit: linear below, on the logarithms above.
-    Estimate::new(
-        value,
-        value * (1.0 - half_width).max(0.0),
-        value * half_width.exp(),
-    )
+    Estimate::new(value, value * (1.0 - half_width).max(0.0), value * half_width.exp())
 }
 
 fn latency(turns: &[JobResult], which: fn(&JobResult) -> Latency) -> Latency {
@@ -115,10 +108,7 @@ fn cpu(turns: &[JobResult]) -> CpuShares {
     };
     let cores = turns.iter().map(|turn| turn.cpu.per_core_busy.len());
     let busy = |core: usize| {
-        let values: Vec<f64> = turns
-            .iter()
-            .map(|turn| turn.cpu.per_core_busy[core])
-            .collect();
+        let values: Vec<f64> = turns.iter().map(|turn| turn.cpu.per_core_busy[core]).collect();
         mean(&values)
     };
     CpuShares {
@@ -137,10 +127,8 @@ fn stalls(turns: &[JobResult]) -> Vec<Stall> {
     let start_s = turns.first().map_or(0.0, |turn| turn.started_s);
     let of_turn = |turn: &JobResult| -> Vec<Stall> {
         let shift_s = turn.started_s - start_s;
-        let shifted = turn.stalls.iter().map(|stall| Stall {
-            start_s: stall.start_s + shift_s,
-            ..*stall
-        });
+        let shifted =
+            turn.stalls.iter().map(|stall| Stall { start_s: stall.start_s + shift_s, ..*stall });
         shifted.collect()
     };
     turns.iter().flat_map(of_turn).collect()
@@ -151,10 +139,7 @@ fn series(turns: &[JobResult]) -> Option<Series> {
     let bin_s = turns.first()?.series.as_ref()?.bin_s;
     let mut bytes = Vec::new();
     for turn in turns {
-        let series = turn
-            .series
-            .as_ref()
-            .filter(|series| series.bin_s == bin_s)?;
+        let series = turn.series.as_ref().filter(|series| series.bin_s == bin_s)?;
         bytes.extend(&series.bytes);
     }
     Some(Series { bin_s, bytes })

@@ -40,20 +40,14 @@ pub(crate) fn results(
         last,
         samples: &samples,
         read_bytes: runners.iter().map(|r| r.moved_bytes(Direction::Read)).sum(),
-        written_bytes: runners
-            .iter()
-            .map(|r| r.moved_bytes(Direction::Write))
-            .sum(),
+        written_bytes: runners.iter().map(|r| r.moved_bytes(Direction::Write)).sum(),
         operations: runners.iter().map(Runner::operations).sum(),
     };
     let mut results = Vec::new();
-    let accounts = runners
-        .iter()
-        .zip(flush_ns)
-        .flat_map(|(runner, &flush_ns)| {
-            let parts = runner.parts.iter().zip(runner.running.completions());
-            parts.map(move |(part, completions)| (runner, part, completions, flush_ns))
-        });
+    let accounts = runners.iter().zip(flush_ns).flat_map(|(runner, &flush_ns)| {
+        let parts = runner.parts.iter().zip(runner.running.completions());
+        parts.map(move |(part, completions)| (runner, part, completions, flush_ns))
+    });
     for (runner, part, completions, flush_ns) in accounts {
         // Reads of a mix have nothing to do with the flush.
         let flush_ns = match part.direction {
@@ -64,9 +58,9 @@ pub(crate) fn results(
         let origin_ns = completions.origin_ns;
         result.started_s = seconds(origin_ns.saturating_sub(place.session_start_ns));
         match failure {
-            Some(Failure::Target(error)) => result.doubts.push(Doubt::TargetFailed {
-                error: error.clone(),
-            }),
+            Some(Failure::Target(error)) => {
+                result.doubts.push(Doubt::TargetFailed { error: error.clone() })
+            }
             Some(Failure::Interrupted) => result.doubts.push(Doubt::Interrupted),
             Some(Failure::Engine(_)) | None => {}
         }
@@ -103,9 +97,7 @@ fn result(
     measured.include_flush(flush_s);
     measured.allow_for_slow_changes();
     if measured.measured_s < MIN_DRIFT_S {
-        measured
-            .caveats
-            .retain(|caveat| !matches!(caveat, Caveat::Drift { .. }));
+        measured.caveats.retain(|caveat| !matches!(caveat, Caveat::Drift { .. }));
     }
     let latencies = completions.latencies();
     let effort = Effort {
@@ -118,11 +110,7 @@ fn result(
         bytes_per_second: measured.bytes_per_second.value,
     };
     let cpu = attribution::cpu_shares(machine.first, machine.last);
-    let elapsed_ns = machine
-        .last
-        .at_ns
-        .saturating_sub(machine.first.at_ns)
-        .max(1);
+    let elapsed_ns = machine.last.at_ns.saturating_sub(machine.first.at_ns).max(1);
     let mut doubts = task.doubts.clone();
     doubts.extend(measured.caveats.drain(..).map(Doubt::from));
     let used = match task.work.is_polled() {
@@ -138,25 +126,16 @@ fn result(
     doubts.extend(attribution::cpu_doubts(&cpu, waited, used));
     doubts.extend(attribution::stopped_doubt(machine.first, machine.last));
     doubts.extend(attribution::power_doubts(machine.samples));
-    doubts.extend(attribution::traffic_doubt(
-        machine.first,
-        machine.last,
-        &effort,
-    ));
+    doubts.extend(attribution::traffic_doubt(machine.first, machine.last, &effort));
     if long_flush {
         doubts.push(Doubt::LongFlush { seconds: flush_s });
     }
     if measured.operations < FEW_OPERATIONS {
-        doubts.push(Doubt::FewOperations {
-            operations: measured.operations,
-        });
+        doubts.push(Doubt::FewOperations { operations: measured.operations });
     }
     let sizes = Sizes::of(runner, part, measured.bytes, measured.operations);
     let shape = job.shape.as_deref();
-    let used_ns = machine
-        .last
-        .process_ns
-        .saturating_sub(machine.first.process_ns);
+    let used_ns = machine.last.process_ns.saturating_sub(machine.first.process_ns);
     JobResult {
         job: job.name.clone(),
         operation: job.operation,
@@ -169,10 +148,7 @@ fn result(
         content: job.content.map(content_name),
         on: task.on.clone(),
         passes: None,
-        title: task
-            .title
-            .clone()
-            .or_else(|| shaped_title(job, part.direction)),
+        title: task.title.clone().or_else(|| shaped_title(job, part.direction)),
         copies: shape.map(|shape| shape.copies).filter(|&copies| copies > 1),
         bytes: sizes.differ.then_some(measured.bytes),
         engine: task.work.engine.name().into(),
@@ -196,19 +172,9 @@ fn result(
         both_ends: both_ends(
             machine.first,
             machine.last,
-            (
-                machine.operations,
-                machine.read_bytes + machine.written_bytes,
-            ),
+            (machine.operations, machine.read_bytes + machine.written_bytes),
         ),
-        stalls: stalls(
-            job,
-            completions,
-            &latencies,
-            warm_up_ns,
-            machine.samples,
-            &effort,
-        ),
+        stalls: stalls(job, completions, &latencies, warm_up_ns, machine.samples, &effort),
         outcome: measured.outcome,
         ended: measured.ended,
         doubts,
@@ -239,22 +205,13 @@ impl Sizes {
             Direction::Write => WRITES,
         };
         let Some(general) = &runner.task.work.general else {
-            return Sizes {
-                block_bytes: runner.task.job.block_bytes,
-                differ: false,
-            };
+            return Sizes { block_bytes: runner.task.job.block_bytes, differ: false };
         };
         match general.block_bytes(side) {
-            Some(block_bytes) => Sizes {
-                block_bytes,
-                differ: false,
-            },
+            Some(block_bytes) => Sizes { block_bytes, differ: false },
             None => {
                 let mean = bytes as f64 / operations.max(1) as f64;
-                Sizes {
-                    block_bytes: (mean.round() as u32).max(1),
-                    differ: true,
-                }
+                Sizes { block_bytes: (mean.round() as u32).max(1), differ: true }
             }
         }
     }
@@ -268,10 +225,7 @@ fn stalls(
     samples: &[Sample],
     effort: &Effort,
 ) -> Vec<Stall> {
-    let lasted_ns = completions
-        .last_ns()
-        .unwrap_or(0)
-        .saturating_sub(completions.origin_ns);
+    let lasted_ns = completions.last_ns().unwrap_or(0).saturating_sub(completions.origin_ns);
     let slow = SlowMoments {
         gaps: completions.gaps().spans(),
         forgotten_gaps: completions.gaps().forgotten(),

@@ -14,16 +14,8 @@ pub(crate) fn resident_share(file: BorrowedFd<'_>, bytes: u64) -> Option<f64> {
     let page = rustix::param::page_size();
     let mut pages = vec![0_u8; length.div_ceil(page)];
     // SAFETY: a new mapping at an address of the kernel's choice; its memory is never touched.
-    let start = unsafe {
-        mmap(
-            std::ptr::null_mut(),
-            length,
-            ProtFlags::READ,
-            MapFlags::SHARED,
-            file,
-            0,
-        )
-    };
+    let start =
+        unsafe { mmap(std::ptr::null_mut(), length, ProtFlags::READ, MapFlags::SHARED, file, 0) };
     let start: *mut c_void = start.ok()?;
     // SAFETY: the range is the mapping just made; the vector has one byte for each of its pages.
     let answer = unsafe { libc::mincore(start.cast(), length, pages.as_mut_ptr().cast()) };

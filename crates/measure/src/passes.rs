@@ -107,9 +107,7 @@ fn series(passes: &[Pass]) -> Option<Series> {
     let bin_s = all.first()?.bin_s;
     // A last piece may be so short that it was judged by shorter bins.
     let equal = all.iter().filter(|series| series.bin_s == bin_s);
-    let bytes: Vec<u64> = equal
-        .flat_map(|series| series.bytes.iter().copied())
-        .collect();
+    let bytes: Vec<u64> = equal.flat_map(|series| series.bytes.iter().copied()).collect();
     let factor = bytes.len().div_ceil(MAX_BINS).max(1);
     Some(Series {
         bin_s: bin_s * factor as f64,
@@ -125,10 +123,8 @@ fn result(
     latencies: &Histogram,
     failed: bool,
 ) -> JobResult {
-    let results: Vec<(&Pass, &JobResult)> = passes
-        .iter()
-        .filter_map(|pass| Some((pass, pass.measurement.results.first()?)))
-        .collect();
+    let results: Vec<(&Pass, &JobResult)> =
+        passes.iter().filter_map(|pass| Some((pass, pass.measurement.results.first()?))).collect();
     let operations = passes.iter().map(Pass::operations).sum::<u64>();
     let reached = rate.relative_half_width();
     let wanted = job.stop.relative_half_width;
@@ -147,16 +143,12 @@ fn result(
         doubts.push(Doubt::FewOperations { operations });
     }
     let shifted = results.iter().flat_map(|(pass, result)| {
-        let shift =
-            move |stall: &rubus_vocabulary::result::Stall| rubus_vocabulary::result::Stall {
-                start_s: stall.start_s + pass.started_s,
-                ..*stall
-            };
+        let shift = move |stall: &rubus_vocabulary::result::Stall| {
+            rubus_vocabulary::result::Stall { start_s: stall.start_s + pass.started_s, ..*stall }
+        };
         result.stalls.iter().map(shift)
     });
-    let cpu_ns = results
-        .iter()
-        .map(|(_, r)| r.cpu_ns_per_io * r.operations as f64);
+    let cpu_ns = results.iter().map(|(_, r)| r.cpu_ns_per_io * r.operations as f64);
     JobResult {
         elapsed_s: passes.iter().map(|pass| pass.lasted_s).sum(),
         operations,

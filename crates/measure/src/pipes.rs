@@ -117,9 +117,7 @@ impl WidthScale {
         let widest = stages().map(|stage| stage.width).fold(1.0, f64::max);
         let narrowest = pictures.iter().map(|picture| picture.narrowest());
         let narrowest = narrowest.fold(f64::INFINITY, f64::min).max(1.0);
-        WidthScale {
-            full: widest.min(narrowest * Self::MAX),
-        }
+        WidthScale { full: widest.min(narrowest * Self::MAX) }
     }
 
     /// The share of the drawing that a width takes, 0 to 1.
@@ -152,19 +150,10 @@ mod tests {
         assert_eq!(narrowest.len(), 1);
         assert_eq!(narrowest[0].name, "commits");
         assert_eq!(picture.narrowest(), narrowest[0].width);
-        let demands = verdict(&run)
-            .pipes
-            .into_iter()
-            .filter_map(|pipe| pipe.demand_s);
-        let operations = picture
-            .stages
-            .iter()
-            .filter(|s| s.kind == PipeKind::Operation);
+        let demands = verdict(&run).pipes.into_iter().filter_map(|pipe| pipe.demand_s);
+        let operations = picture.stages.iter().filter(|s| s.kind == PipeKind::Operation);
         for (demand, stage) in demands.zip(operations) {
-            assert!(
-                (stage.width * demand / NARROW_ABOVE_S - 1.0).abs() < 1e-9,
-                "{stage:?}"
-            );
+            assert!((stage.width * demand / NARROW_ABOVE_S - 1.0).abs() < 1e-9, "{stage:?}");
         }
     }
 
@@ -184,10 +173,8 @@ mod tests {
     #[test]
     fn the_cable_of_a_network_disk_is_a_stage() {
         let mut run = network_run();
-        run.target.link = Some(NetworkLink {
-            interface: "eth0".into(),
-            bits_per_second: 100_000_000,
-        });
+        run.target.link =
+            Some(NetworkLink { interface: "eth0".into(), bits_per_second: 100_000_000 });
         let picture = Picture::of(&run).expect("something was measured");
         assert_eq!(picture.stages[0].name, "network: eth0");
         // 11.77 MB of the 12.5 that the cable carries a second.

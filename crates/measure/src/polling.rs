@@ -34,10 +34,8 @@ pub(crate) fn check(
     if !queueing.polled {
         return Ok(());
     }
-    let refused = |reason: String| BenchError::Target {
-        path: opened.path.display().to_string(),
-        reason,
-    };
+    let refused =
+        |reason: String| BenchError::Target { path: opened.path.display().to_string(), reason };
     if matches!(opened.kind, TargetKind::Network | TargetKind::Pool) {
         return Err(refused(format!(
             "--hipri polls a device of this machine for completions, and this is none\nAttach the disk, or {WITHOUT}."
@@ -155,14 +153,8 @@ mod tests {
 
     #[test]
     fn a_file_without_anything_to_poll_is_refused() {
-        let polled = Queueing {
-            polled: true,
-            ..Queueing::USUAL
-        };
-        let memory = Opened::new(Target::Ram {
-            size_bytes: 1 << 20,
-        })
-        .expect("memory");
+        let polled = Queueing { polled: true, ..Queueing::USUAL };
+        let memory = Opened::new(Target::Ram { size_bytes: 1 << 20 }).expect("memory");
         let error = check(&memory, polled, None).expect_err("nothing to poll");
         assert!(error.to_string().contains("--hipri"), "{error}");
         assert_eq!(check(&memory, Queueing::USUAL, None), Ok(()));

@@ -52,11 +52,7 @@ pub(crate) fn try_ring(work: &Work, operations: u32, polled: bool) -> Found {
     let fits = room >= u64::from(depth) * u64::from(BLOCK_BYTES);
     let may_write = work.trial_from.is_some();
     let writes = work.is_write() && fits && may_write && work.max_operations > u64::from(depth);
-    let bytes_written = if writes {
-        u64::from(depth) * u64::from(BLOCK_BYTES)
-    } else {
-        0
-    };
+    let bytes_written = if writes { u64::from(depth) * u64::from(BLOCK_BYTES) } else { 0 };
     let trial = Trial {
         depth,
         // Far apart, so that the kernel cannot make one operation of many.
@@ -72,21 +68,13 @@ pub(crate) fn try_ring(work: &Work, operations: u32, polled: bool) -> Found {
         verdict = run_apart(&work.file, trial);
         rounds = 2;
     }
-    Found {
-        verdict,
-        bytes_written: rounds * bytes_written,
-    }
+    Found { verdict, bytes_written: rounds * bytes_written }
 }
 
 /// Tries a read of the first 4 KiB whose completion is polled for.
 pub(crate) fn try_polled(file: &Arc<OwnedFd>) -> Verdict {
-    let trial = Trial {
-        depth: 1,
-        start: 0,
-        stride: u64::from(BLOCK_BYTES),
-        writes: false,
-        polled: true,
-    };
+    let trial =
+        Trial { depth: 1, start: 0, stride: u64::from(BLOCK_BYTES), writes: false, polled: true };
     run_apart(file, trial)
 }
 
@@ -131,13 +119,7 @@ fn round_trip(file: BorrowedFd<'_>, trial: Trial) -> Verdict {
 }
 
 fn try_round_trip(file: BorrowedFd<'_>, trial: Trial) -> Result<Verdict, Errno> {
-    let Trial {
-        depth,
-        start,
-        stride,
-        writes,
-        polled,
-    } = trial;
+    let Trial { depth, start, stride, writes, polled } = trial;
     let block_bytes = BLOCK_BYTES as usize;
     let memory = || Buffers::new(depth as usize, block_bytes, Content::Incompressible, 7);
     let mut buffers = memory().map_err(|_| Errno::NOMEM)?;
@@ -167,9 +149,7 @@ fn try_round_trip(file: BorrowedFd<'_>, trial: Trial) -> Result<Verdict, Errno> 
             // The same that a positional operation meets; the measuring itself will report it.
             Err(Errno::IO | Errno::NOSPC | Errno::NODEV) => Ok(Verdict::Good),
             Err(errno) => Err(errno),
-            Ok(bytes) => Ok(Verdict::Bad(format!(
-                "an operation moved only {bytes} bytes"
-            ))),
+            Ok(bytes) => Ok(Verdict::Bad(format!("an operation moved only {bytes} bytes"))),
         };
     }
     if seen.count_ones() != depth {
@@ -181,11 +161,7 @@ fn try_round_trip(file: BorrowedFd<'_>, trial: Trial) -> Result<Verdict, Errno> 
         return Ok(Verdict::Bad("it moved wrong data".into()));
     }
     let workers = worker_threads();
-    Ok(if workers > 0 {
-        Verdict::Punts
-    } else {
-        Verdict::Good
-    })
+    Ok(if workers > 0 { Verdict::Punts } else { Verdict::Good })
 }
 
 /// How many workers of the kernel do the calling thread's io_uring operations; they are named after it.

@@ -85,11 +85,8 @@ impl Region {
 
     /// How a job that wants to go through the page cache, or not, reaches the file.
     pub(crate) fn way(&mut self, rig: &mut dyn Rig, through_cache: bool) -> Way {
-        let usual = |access, is_switched| Way {
-            file: Arc::clone(&self.opened.file),
-            access,
-            is_switched,
-        };
+        let usual =
+            |access, is_switched| Way { file: Arc::clone(&self.opened.file), access, is_switched };
         if !through_cache || self.opened.access == Access::Buffered {
             return usual(self.opened.access, false);
         }
@@ -102,11 +99,9 @@ impl Region {
             self.through_cache = rig.reopen(&self.opened.file, may_write).map(Arc::new);
         }
         match &self.through_cache {
-            Some(file) => Way {
-                file: Arc::clone(file),
-                access: Access::Buffered,
-                is_switched: false,
-            },
+            Some(file) => {
+                Way { file: Arc::clone(file), access: Access::Buffered, is_switched: false }
+            }
             None => usual(Access::Buffered, true),
         }
     }

@@ -162,20 +162,12 @@ impl Connections {
             return Ok(());
         }
         let mut wire = self.take()?;
-        let flush = Request {
-            slot: 0,
-            kind: RequestKind::Flush,
-            offset: 0,
-            length: 0,
-            memory_at: 0,
-        };
+        let flush =
+            Request { slot: 0, kind: RequestKind::Flush, offset: 0, length: 0, memory_at: 0 };
         let mut completions = Vec::new();
         wire.exchange(&[flush], &mut [], &mut completions)?;
         match completions.pop() {
-            Some(Completion {
-                failure: Some(failure),
-                ..
-            }) => Err(failure.into()),
+            Some(Completion { failure: Some(failure), .. }) => Err(failure.into()),
             _ => {
                 self.give_back(wire);
                 Ok(())

@@ -123,8 +123,6 @@ pub(crate) trait Running {
 
     /// When it began or will begin, on the rig's clock.
     fn origin_ns(&self) -> u64 {
-        self.completions()
-            .first()
-            .map_or(0, |completions| completions.origin_ns)
+        self.completions().first().map_or(0, |completions| completions.origin_ns)
     }
 }

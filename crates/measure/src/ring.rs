@@ -86,9 +86,7 @@ impl Shared {
     /// `EPROTO` when the kernel names a place outside the mapping or not aligned for `T`.
     fn place<T>(&self, offset: u32, count: usize) -> Result<NonNull<T>, Errno> {
         let offset = offset as usize;
-        let end = count
-            .checked_mul(size_of::<T>())
-            .and_then(|bytes| bytes.checked_add(offset));
+        let end = count.checked_mul(size_of::<T>()).and_then(|bytes| bytes.checked_add(offset));
         if end.is_none_or(|end| end > self.bytes) || offset % align_of::<T>() != 0 {
             return Err(Errno::PROTO);
         }
@@ -204,11 +202,8 @@ impl Ring {
         let submission_bytes = params.sq_off.array as usize + params.sq_entries as usize * 4;
         let completion_bytes =
             params.cq_off.cqes as usize + params.cq_entries as usize * size_of::<Completion>();
-        let rings = Shared::map(
-            fd.as_fd(),
-            IORING_OFF_SQ_RING,
-            submission_bytes.max(completion_bytes),
-        )?;
+        let rings =
+            Shared::map(fd.as_fd(), IORING_OFF_SQ_RING, submission_bytes.max(completion_bytes))?;
         let entries = Shared::map(
             fd.as_fd(),
             IORING_OFF_SQES,
@@ -262,12 +257,7 @@ impl Ring {
                 Some(index) => (IoringSqeFlags::FIXED_FILE, index),
                 None => (IoringSqeFlags::empty(), file.as_raw_fd()),
             };
-            let mut entry = io_uring_sqe {
-                opcode,
-                flags,
-                fd,
-                ..io_uring_sqe::default()
-            };
+            let mut entry = io_uring_sqe { opcode, flags, fd, ..io_uring_sqe::default() };
             let address = io_uring_ptr::new(buffers.block_address(slot as usize));
             entry.addr_or_splice_off_in.addr = address;
             entry.len.len = block_bytes;
@@ -298,10 +288,7 @@ impl Ring {
 
     fn register_memory(&self, buffers: &Buffers) -> bool {
         let (iov_base, iov_len) = buffers.whole();
-        let vector = iovec {
-            iov_base: iov_base.cast(),
-            iov_len: iov_len as _,
-        };
+        let vector = iovec { iov_base: iov_base.cast(), iov_len: iov_len as _ };
         // SAFETY: the memory belongs to the buffers, which the caller keeps; the kernel takes its own
         // references to its pages.
         let answer = unsafe {
@@ -365,10 +352,7 @@ impl Ring {
     /// The kernel's; an interruption by a signal is not one.
     pub(crate) fn max_wait(&mut self, most: std::time::Duration) -> Result<(), Errno> {
         use rustix::event::{PollFd, PollFlags, Timespec, poll};
-        let timeout = Timespec {
-            tv_sec: most.as_secs() as _,
-            tv_nsec: most.subsec_nanos() as _,
-        };
+        let timeout = Timespec { tv_sec: most.as_secs() as _, tv_nsec: most.subsec_nanos() as _ };
         let mut wanted = [PollFd::new(&self.fd, PollFlags::IN)];
         match poll(&mut wanted, Some(&timeout)) {
             Ok(_) | Err(Errno::INTR) => {}
@@ -391,9 +375,7 @@ impl Ring {
         // the masked index lies within the array.
         unsafe {
             (*self.entries.add(slot).as_ptr()).off_or_addr2.off = offset;
-            self.array
-                .add((self.tail & self.submission_mask) as usize)
-                .write(slot as u32);
+            self.array.add((self.tail & self.submission_mask) as usize).write(slot as u32);
         }
         self.tail = self.tail.wrapping_add(1);
     }

@@ -116,11 +116,7 @@ impl<'a> Runner<'a> {
 
     /// Operations that completed so far, warm-up included.
     pub(crate) fn operations(&self) -> u64 {
-        self.running
-            .completions()
-            .iter()
-            .map(Completions::operations)
-            .sum()
+        self.running.completions().iter().map(Completions::operations).sum()
     }
 
     /// Bytes that were moved so far in one direction, warm-up included.
@@ -160,27 +156,17 @@ impl<'a> Runner<'a> {
 
     /// Whether all its workers have ended.
     pub(crate) fn has_ended(&self) -> bool {
-        self.running
-            .completions()
-            .iter()
-            .all(Completions::all_ended)
+        self.running.completions().iter().all(Completions::all_ended)
     }
 
     /// The first failure of a worker.
     pub(crate) fn failure(&self) -> Option<&str> {
-        self.running
-            .completions()
-            .iter()
-            .find_map(Completions::failure)
+        self.running.completions().iter().find_map(Completions::failure)
     }
 
     /// How long nothing has completed though something was owed.
     pub(crate) fn idle_ns(&self, now_ns: u64) -> u64 {
-        let rests = self
-            .running
-            .completions()
-            .iter()
-            .map(Completions::rests_until_ns);
+        let rests = self.running.completions().iter().map(Completions::rests_until_ns);
         let rested_ns = rests.max().unwrap_or(0);
         now_ns.saturating_sub(self.seen_at_ns.max(rested_ns))
     }
@@ -230,11 +216,7 @@ impl Task<'_> {
             return course::rule(self.job, bin_s);
         };
         // The budget in bytes is the script's, and both directions share it.
-        let spec = StopSpec {
-            min_bytes: 0,
-            max_bytes: u64::MAX,
-            ..self.job.stop
-        };
+        let spec = StopSpec { min_bytes: 0, max_bytes: u64::MAX, ..self.job.stop };
         let mut rule = StopRule::new(spec, bin_s);
         if general.is_paced() {
             rule = rule.with_own_pace();
@@ -280,14 +262,9 @@ impl Part {
             return (self.whole(task, completions), 0);
         }
         let sizes = [SLICES_PER_BIN, 10, 4, 2];
-        let size = sizes
-            .into_iter()
-            .find(|size| usable / size >= ENOUGH_BINS)
-            .unwrap_or(1);
+        let size = sizes.into_iter().find(|size| usable / size >= ENOUGH_BINS).unwrap_or(1);
         let warm_bins = completions.warm_slices().div_ceil(size);
-        let mut rule = task
-            .rule(bin_s(size))
-            .with_warm_up_s(warm_bins as f64 * bin_s(size));
+        let mut rule = task.rule(bin_s(size)).with_warm_up_s(warm_bins as f64 * bin_s(size));
         for bin in completions.early_bins(size) {
             rule.push(bin);
         }
@@ -298,10 +275,7 @@ impl Part {
     /// A job that was over before there was a series: its plain rate, of which nothing is certain.
     fn whole(&self, task: &Task<'_>, completions: &Completions) -> Measured {
         let (operations, bytes) = (completions.operations(), completions.bytes());
-        let lasted_ns = completions
-            .last_ns()
-            .unwrap_or(0)
-            .saturating_sub(completions.origin_ns);
+        let lasted_ns = completions.last_ns().unwrap_or(0).saturating_sub(completions.origin_ns);
         let measured_s = seconds(lasted_ns);
         let rate = |amount: u64| match lasted_ns {
             0 => 0.0,

@@ -102,10 +102,7 @@ impl<'a> Scheduler<'a> {
     /// When the target fails or the session is stopped.
     pub(crate) fn prepare(&mut self, observer: &mut dyn Observer) -> Result<(), BenchError> {
         let suite = self.suite;
-        let needy = suite
-            .jobs
-            .iter()
-            .find(|job| !(job.fresh && only_writes(job)));
+        let needy = suite.jobs.iter().find(|job| !(job.fresh && only_writes(job)));
         needy.map_or(Ok(()), |job| self.fill_for(job, observer))
     }
 
@@ -190,15 +187,11 @@ impl<'a> Scheduler<'a> {
         if job.rest_before_s <= 0.0 || is_group {
             return Ok(());
         }
-        observer.event(&Event::Preparing {
-            what: "leaving the target alone",
-        });
+        observer.event(&Event::Preparing { what: "leaving the target alone" });
         if self.rig.rest(job.rest_before_s, self.cancel) {
             return Ok(());
         }
-        Err(BenchError::Interrupted {
-            job: job.name.clone(),
-        })
+        Err(BenchError::Interrupted { job: job.name.clone() })
     }
 
     /// Empties a file of our own before a job that wants to allocate.
@@ -243,10 +236,8 @@ impl<'a> Scheduler<'a> {
     /// flight at its end, which on a slow device may take longer than the job itself.
     fn around_s(&self, job: &Job) -> f64 {
         let in_flight_s = f64::from(job.queue_depth) * self.operation_s(job);
-        let beside_s = job
-            .beside
-            .iter()
-            .fold(0.0, |most: f64, beside| most.max(self.around_s(beside)));
+        let beside_s =
+            job.beside.iter().fold(0.0, |most: f64, beside| most.max(self.around_s(beside)));
         AROUND_JOB_S + in_flight_s.max(beside_s)
     }
 
@@ -280,9 +271,7 @@ impl<'a> Scheduler<'a> {
         const KNOWN_S: f64 = 7.0 * 86_400.0;
         let rest = self.suite.jobs.iter().skip(index + 1).map(|job| &job.stop);
         let known = rest.filter(|stop| stop.max_seconds < KNOWN_S);
-        known
-            .map(|stop| expected_s(stop.min_seconds, stop.max_seconds) + AROUND_JOB_S)
-            .sum()
+        known.map(|stop| expected_s(stop.min_seconds, stop.max_seconds) + AROUND_JOB_S).sum()
     }
 
     fn hole_bytes(&self) -> u64 {
@@ -318,9 +307,7 @@ impl<'a> Scheduler<'a> {
         for result in &mut measurement.results {
             let known = |doubt: &Doubt| matches!(doubt, Doubt::DirectIsBuffered { .. });
             if !result.doubts.iter().any(known) {
-                result.doubts.push(Doubt::DirectIsBuffered {
-                    filesystem: filesystem.clone(),
-                });
+                result.doubts.push(Doubt::DirectIsBuffered { filesystem: filesystem.clone() });
             }
         }
     }
@@ -332,10 +319,7 @@ impl<'a> Scheduler<'a> {
         if is_fill {
             region.filled_bytes = measurement.covered_bytes.min(region.wanted_bytes);
         }
-        let small = Doubt::SmallRegion {
-            bytes: region.filled_bytes,
-            wanted: region.wanted_bytes,
-        };
+        let small = Doubt::SmallRegion { bytes: region.filled_bytes, wanted: region.wanted_bytes };
         // Of a file that was emptied the rest is filled before the next job.
         let is_small = is_fill && !region.is_emptied && region.filled_bytes < region.wanted_bytes;
         for result in &mut measurement.results {
@@ -354,9 +338,7 @@ impl Jobs for Scheduler<'_> {
         let suite = self.suite;
         let job = &suite.jobs[index];
         if job.until_cliff && job.rest_before_s > 0.0 && !self.has_fallen() {
-            return Ok(Err(
-                "the rate has not fallen, so there is nothing to recover from".into(),
-            ));
+            return Ok(Err("the rate has not fallen, so there is nothing to recover from".into()));
         }
         self.rest(job, observer)?;
         for job in group(job) {
@@ -388,10 +370,7 @@ impl Jobs for Scheduler<'_> {
 }
 
 fn target_failed(job: &Job, error: String) -> BenchError {
-    BenchError::TargetFailed {
-        job: job.name.clone(),
-        error,
-    }
+    BenchError::TargetFailed { job: job.name.clone(), error }
 }
 
 /// A job and those beside it.

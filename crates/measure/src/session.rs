@@ -27,20 +27,10 @@ pub fn run(
     session: Session<'_>,
     observer: &mut dyn Observer,
 ) -> Result<SessionOutcome, BenchError> {
-    if session
-        .suite
-        .jobs
-        .iter()
-        .any(|job| job.operation.is_of_file())
-    {
+    if session.suite.jobs.iter().any(|job| job.operation.is_of_file()) {
         return crate::tree::session::run(session, observer);
     }
-    if session
-        .suite
-        .jobs
-        .iter()
-        .any(|job| job.operation == Operation::Stamp)
-    {
+    if session.suite.jobs.iter().any(|job| job.operation == Operation::Stamp) {
         return crate::capacity::session::run(session, observer);
     }
     let start_ns = now_ns();
@@ -70,29 +60,16 @@ pub fn run(
     frame.doubt(through_cache.map(|device| Doubt::LoopThroughCache { device }));
     let mut rig = rig_for(&opened, watcher, session.queueing);
     let opened = std::iter::once(opened).chain(more);
-    let regions = opened
-        .enumerate()
-        .map(|(number, opened)| match session.needs.get(number) {
-            Some(need) => Region::of_several(opened, need),
-            None => Region::single(opened, suite.region_bytes),
-        });
-    let mut scheduler = Scheduler::new(
-        &mut *rig,
-        &suite,
-        regions.collect(),
-        session.cancel,
-        start_ns,
-    );
+    let regions = opened.enumerate().map(|(number, opened)| match session.needs.get(number) {
+        Some(need) => Region::of_several(opened, need),
+        None => Region::single(opened, suite.region_bytes),
+    });
+    let mut scheduler =
+        Scheduler::new(&mut *rig, &suite, regions.collect(), session.cancel, start_ns);
     let ended_by = scheduler.run_all(observer);
     let region_bytes = scheduler.region_bytes();
     let (results, bytes_written) = scheduler.into_results();
-    let done = Done {
-        results,
-        findings: Vec::new(),
-        bytes_written,
-        region_bytes,
-        ended_by,
-    };
+    let done = Done { results, findings: Vec::new(), bytes_written, region_bytes, ended_by };
     let unseen = far_end.and_then(|far_end| far_end.trouble()).map(|why| {
         let what = format!("processor time of the server ({why})");
         Doubt::NotWatched { what }

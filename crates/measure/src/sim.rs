@@ -135,18 +135,10 @@ impl State {
     /// When an operation that is issued at `issued_ns` ends; never if it hangs.
     pub(crate) fn serve(&mut self, issued_ns: u64, kind: Kind) -> Result<u64, String> {
         self.served += 1;
-        if self
-            .device
-            .fails_after
-            .is_some_and(|most| self.served > most)
-        {
+        if self.device.fails_after.is_some_and(|most| self.served > most) {
             return Err("input/output error".into());
         }
-        if self
-            .device
-            .hangs_after
-            .is_some_and(|most| self.served > most)
-        {
+        if self.device.hangs_after.is_some_and(|most| self.served > most) {
             return Ok(u64::MAX);
         }
         let side = usize::from(kind.is_write);
@@ -242,10 +234,7 @@ impl SimRig {
 
     /// Another device in the same time.
     pub(crate) fn beside(&self, device: Device) -> Self {
-        SimRig {
-            clock_ns: Rc::clone(&self.clock_ns),
-            ..SimRig::new(device)
-        }
+        SimRig { clock_ns: Rc::clone(&self.clock_ns), ..SimRig::new(device) }
     }
 
     /// Calls `ring` once the clock has reached `at_ns`.
@@ -288,11 +277,7 @@ impl Rig for SimRig {
             clock_ns: Rc::clone(&self.clock_ns),
             state: Rc::clone(&self.state),
             work: work.clone(),
-            tally: Some(Tally::new(
-                Arc::clone(&mailbox),
-                order,
-                Account::of_nobody(),
-            )),
+            tally: Some(Tally::new(Arc::clone(&mailbox), order, Account::of_nobody())),
             mailboxes: [mailbox],
             completions: [Completions::new(origin_ns, 1)],
             in_flight: Vec::new(),
@@ -322,10 +307,7 @@ impl Rig for SimRig {
             engine: if work.queue_depth == 1 {
                 Engine::Positional
             } else {
-                Engine::Ring {
-                    lanes: 1,
-                    polled: false,
-                }
+                Engine::Ring { lanes: 1, polled: false }
             },
             doubt: None,
             bytes_written: 0,
@@ -362,15 +344,9 @@ impl Rig for SimRig {
 
     fn sample(&mut self) -> Sample {
         // One core, idle all the time.
-        let cpu = CpuTimes {
-            idle: self.clock_ns.get() / 10_000_000,
-            ..CpuTimes::default()
-        };
-        let sample = Sample {
-            at_ns: self.clock_ns.get(),
-            cpus: vec![cpu, cpu],
-            ..Sample::default()
-        };
+        let cpu = CpuTimes { idle: self.clock_ns.get() / 10_000_000, ..CpuTimes::default() };
+        let sample =
+            Sample { at_ns: self.clock_ns.get(), cpus: vec![cpu, cpu], ..Sample::default() };
         self.samples.push(sample.clone());
         sample
     }
@@ -391,9 +367,7 @@ struct InFlight {
 impl InFlight {
     fn ends_ns(&self) -> u64 {
         // A failure is seen at once.
-        self.ends
-            .as_ref()
-            .map_or(self.issued_ns, |&ends_ns| ends_ns)
+        self.ends.as_ref().map_or(self.issued_ns, |&ends_ns| ends_ns)
     }
 }
 
@@ -430,18 +404,13 @@ impl SimRunning {
         };
         let ends = self.state.borrow_mut().serve(now_ns, kind);
         self.issued += 1;
-        self.in_flight.push(InFlight {
-            issued_ns: now_ns,
-            ends,
-        });
+        self.in_flight.push(InFlight { issued_ns: now_ns, ends });
     }
 
     /// Completes the next operation if it ends by `until_ns`; gives when, or nothing.
     fn step(&mut self, until_ns: u64) -> Option<u64> {
         let next = self.in_flight.iter().enumerate();
-        let (index, ends_ns) = next
-            .map(|(i, op)| (i, op.ends_ns()))
-            .min_by_key(|op| op.1)?;
+        let (index, ends_ns) = next.map(|(i, op)| (i, op.ends_ns())).min_by_key(|op| op.1)?;
         if ends_ns > until_ns {
             return None;
         }

@@ -83,10 +83,7 @@ impl Temper {
 }
 
 const fn hiccups(every_mib: f64, length_ms: f64) -> Hiccups {
-    Hiccups {
-        every_bytes: every_mib * MIB,
-        length_ns: length_ms * 1e6,
-    }
+    Hiccups { every_bytes: every_mib * MIB, length_ns: length_ms * 1e6 }
 }
 
 const fn card(name: &'static str, in_order: [f64; 2], small: [f64; 2], commit_ms: f64) -> Kind {
@@ -117,10 +114,7 @@ impl Kind {
         device.commit_ns = self.commit_ms * 1e6;
         device.servers = self.servers;
         device.hiccups = (temper == Temper::Restless).then_some(self.hiccups);
-        device.unrest = Some(Unrest {
-            share: temper.unrest(),
-            correlation_s: 1.0,
-        });
+        device.unrest = Some(Unrest { share: temper.unrest(), correlation_s: 1.0 });
         device
     }
 
@@ -191,10 +185,7 @@ impl Tally {
     }
 
     fn checkup(&mut self, kind: &Kind, temper: Temper, endurance: Endurance, seed: u64) {
-        let room = Room {
-            endurance,
-            ..Room::new("sim", 1 << 40, true)
-        };
+        let room = Room { endurance, ..Room::new("sim", 1 << 40, true) };
         let suite = suites::by_name("quick", &room).expect("it is a suite");
         let suite = suite.expect("there is room");
         let mut rig = SimRig::seeded(kind.device(temper), seed);
@@ -263,12 +254,7 @@ fn sim_a_checkup_settles_most_figures_of_a_steady_device_in_its_time() {
     // The fast ones take long to simulate in a build for tests.
     for kind in &KINDS[..3] {
         let tally = Tally::of(kind, Temper::Steady, kind.endurance, 3);
-        assert!(
-            tally.longest_s <= MAX_S,
-            "{}: {} s",
-            kind.name,
-            tally.longest_s
-        );
+        assert!(tally.longest_s <= MAX_S, "{}: {} s", kind.name, tally.longest_s);
         assert!(tally.most_bytes <= tally.planned_bytes, "{}", kind.name);
         assert!(tally.narrow() >= 8.0, "{}: {:?}", kind.name, tally.by_job);
         assert!(
@@ -278,12 +264,7 @@ fn sim_a_checkup_settles_most_figures_of_a_steady_device_in_its_time() {
             tally.missed
         );
         // The writer's bytes are spent first; the reader ends with it and does not go on alone.
-        assert!(
-            tally.bystander_excess < 1.1,
-            "{}: {}",
-            kind.name,
-            tally.bystander_excess
-        );
+        assert!(tally.bystander_excess < 1.1, "{}: {}", kind.name, tally.bystander_excess);
     }
 }
 
@@ -299,10 +280,7 @@ fn sim_the_table_of_checkups() {
                 rows += &low.row(&format!("{}, 1 GiB", kind.name));
             }
             let tally = Tally::of(kind, temper, kind.endurance, CHECKUPS);
-            println!(
-                "{}: below and above the truth {:?}",
-                kind.name, tally.missed
-            );
+            println!("{}: below and above the truth {:?}", kind.name, tally.missed);
             rows += &tally.row(kind.name);
         }
         println!("{rows}");

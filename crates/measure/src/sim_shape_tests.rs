@@ -28,13 +28,7 @@ struct Simulated {
 
 impl Simulated {
     fn only(&self) -> &JobResult {
-        assert_eq!(
-            self.results.len(),
-            1,
-            "{:?} {:?}",
-            self.skipped,
-            self.ended_by
-        );
+        assert_eq!(self.results.len(), 1, "{:?} {:?}", self.skipped, self.ended_by);
         &self.results[0]
     }
 }
@@ -51,10 +45,7 @@ fn simulate(device: Device, jobs: Vec<Job>) -> Simulated {
     };
     let mut rig = SimRig::new(device);
     let cancel = AtomicBool::new(false);
-    let regions = vec![Region::single(
-        Opened::pretended(Some(64 * MIB)),
-        suite.region_bytes,
-    )];
+    let regions = vec![Region::single(Opened::pretended(Some(64 * MIB)), suite.region_bytes)];
     let mut skipped = Vec::new();
     let mut scheduler = Scheduler::new(&mut rig, &suite, regions, &cancel, 0);
     let ended_by = scheduler.run_all(&mut |event: &Event<'_>| {
@@ -63,13 +54,7 @@ fn simulate(device: Device, jobs: Vec<Job>) -> Simulated {
         }
     });
     let (results, bytes_written) = scheduler.into_results();
-    Simulated {
-        results,
-        skipped,
-        elapsed_s: rig.now_ns() as f64 / 1e9,
-        bytes_written,
-        ended_by,
-    }
+    Simulated { results, skipped, elapsed_s: rig.now_ns() as f64 / 1e9, bytes_written, ended_by }
 }
 
 /// A job of 4 KiB at depth 1 for `seconds`.
@@ -77,18 +62,12 @@ fn timed(direction: Direction, pattern: Pattern, seconds: f64, shape: Shape) -> 
     let mut job = Job::new("shaped", direction, pattern, 4096, 1);
     job.stop.min_seconds = seconds;
     job.stop.max_seconds = seconds;
-    job.shape = Some(Box::new(Shape {
-        time_based: true,
-        ..shape
-    }));
+    job.shape = Some(Box::new(Shape { time_based: true, ..shape }));
     job
 }
 
 fn limited(iops: f64) -> [Limit; 2] {
-    [Limit {
-        iops: Some(iops),
-        bytes_per_second: None,
-    }; 2]
+    [Limit { iops: Some(iops), bytes_per_second: None }; 2]
 }
 
 fn near(value: f64, truth: f64, share: f64) -> bool {
@@ -98,10 +77,7 @@ fn near(value: f64, truth: f64, share: f64) -> bool {
 #[test]
 fn sim_a_limited_rate_is_kept_and_waiting_is_no_latency() {
     for depth in [1, 8] {
-        let shape = Shape {
-            limits: limited(200.0),
-            ..Shape::default()
-        };
+        let shape = Shape { limits: limited(200.0), ..Shape::default() };
         let mut job = timed(Direction::Read, Pattern::Random, 20.0, shape);
         job.queue_depth = depth;
         let simulated = simulate(Device::of_iops(2500.0, 700.0), vec![job]);
@@ -121,31 +97,21 @@ fn sim_a_limited_rate_is_kept_and_waiting_is_no_latency() {
 #[test]
 fn sim_a_stall_counts_with_all_that_was_due_in_it() {
     for depth in [1, 8] {
-        let shape = Shape {
-            limits: limited(100.0),
-            ..Shape::default()
-        };
+        let shape = Shape { limits: limited(100.0), ..Shape::default() };
         let mut job = timed(Direction::Read, Pattern::Random, 60.0, shape);
         job.queue_depth = depth;
         let mut device = Device::of_iops(1000.0, 700.0);
         device.jitter = 0.0;
-        device.pauses = (0..6)
-            .map(|n| (5_000_000_000 + n * 10_000_000_000, 1_000_000_000))
-            .collect();
+        device.pauses =
+            (0..6).map(|n| (5_000_000_000 + n * 10_000_000_000, 1_000_000_000)).collect();
         let simulated = simulate(device, vec![job]);
         let result = simulated.only();
         let ms = |ns: Option<u64>| ns.expect("there were many") as f64 / 1e6;
         let response = result.response_ns.expect("it has a limit");
         assert!(near(ms(response.p50), 1.0, 0.02), "{response:?}");
         // Of 1000 the worst 100 and the worst 10.
-        assert!(
-            near(ms(response.p90), 1000.0 - 9.0 * 100.0, 0.15),
-            "{response:?}"
-        );
-        assert!(
-            near(ms(response.p99), 1000.0 - 9.0 * 10.0, 0.03),
-            "{response:?}"
-        );
+        assert!(near(ms(response.p90), 1000.0 - 9.0 * 100.0, 0.15), "{response:?}");
+        assert!(near(ms(response.p99), 1000.0 - 9.0 * 10.0, 0.03), "{response:?}");
         assert!(near(ms(response.max), 1001.0, 0.01), "{response:?}");
         // Those that were in flight at once are all that the latencies show.
         if depth == 1 {
@@ -181,10 +147,7 @@ fn sim_responses_are_of_what_has_a_limit() {
 
 #[test]
 fn sim_a_limit_beyond_the_device_is_the_device() {
-    let shape = Shape {
-        limits: limited(5000.0),
-        ..Shape::default()
-    };
+    let shape = Shape { limits: limited(5000.0), ..Shape::default() };
     let job = timed(Direction::Read, Pattern::Random, 10.0, shape);
     let simulated = simulate(Device::of_iops(2500.0, 700.0), vec![job]);
     assert!(near(simulated.only().iops.value, 2500.0, 0.02));
@@ -192,10 +155,7 @@ fn sim_a_limit_beyond_the_device_is_the_device() {
 
 #[test]
 fn sim_one_entry_per_second_is_no_row_of_stalls() {
-    let shape = Shape {
-        limits: limited(1.0),
-        ..Shape::default()
-    };
+    let shape = Shape { limits: limited(1.0), ..Shape::default() };
     let mut job = timed(Direction::Write, Pattern::Sequential, 60.0, shape);
     job.durability = Durability::EachInPlace;
     let mut device = Device::of_iops(2500.0, 700.0);
@@ -212,11 +172,7 @@ fn sim_one_entry_per_second_is_no_row_of_stalls() {
 #[test]
 fn sim_a_pause_of_a_minute_is_not_a_device_that_hangs() {
     let shape = Shape {
-        think: Some(Think {
-            microseconds: 60_000_000,
-            every: 1000,
-            spin_microseconds: 0,
-        }),
+        think: Some(Think { microseconds: 60_000_000, every: 1000, spin_microseconds: 0 }),
         ..Shape::default()
     };
     let job = timed(Direction::Read, Pattern::Random, 200.0, shape);
@@ -224,19 +180,12 @@ fn sim_a_pause_of_a_minute_is_not_a_device_that_hangs() {
     assert_eq!(simulated.ended_by, None);
     let result = simulated.only();
     assert_eq!(result.stalls, []);
-    assert!(
-        (3000..=4000).contains(&result.operations),
-        "{}",
-        result.operations
-    );
+    assert!((3000..=4000).contains(&result.operations), "{}", result.operations);
 }
 
 #[test]
 fn sim_a_device_that_hangs_in_a_limited_job_is_still_given_up() {
-    let shape = Shape {
-        limits: limited(100.0),
-        ..Shape::default()
-    };
+    let shape = Shape { limits: limited(100.0), ..Shape::default() };
     let job = timed(Direction::Read, Pattern::Random, 200.0, shape);
     let mut device = Device::of_iops(1000.0, 1000.0);
     device.hangs_after = Some(500);
@@ -248,10 +197,7 @@ fn sim_a_device_that_hangs_in_a_limited_job_is_still_given_up() {
 
 #[test]
 fn sim_a_stall_in_a_limited_job_is_found() {
-    let shape = Shape {
-        limits: limited(200.0),
-        ..Shape::default()
-    };
+    let shape = Shape { limits: limited(200.0), ..Shape::default() };
     let job = timed(Direction::Read, Pattern::Random, 20.0, shape);
     let mut device = Device::of_iops(2500.0, 700.0);
     device.pauses = vec![(10_000_000_000, 700_000_000)];
@@ -266,19 +212,13 @@ fn sim_a_stall_in_a_limited_job_is_found() {
 #[test]
 fn sim_a_mix_gives_two_results_with_their_own_figures() {
     for depth in [1, 16] {
-        let shape = Shape {
-            read_percent: Some(70),
-            ..Shape::default()
-        };
+        let shape = Shape { read_percent: Some(70), ..Shape::default() };
         let mut job = timed(Direction::Read, Pattern::Random, 20.0, shape);
         job.queue_depth = depth;
         let simulated = simulate(Device::of_iops(2500.0, 700.0), vec![job]);
         assert_eq!(simulated.results.len(), 2);
         let (reads, writes) = (&simulated.results[0], &simulated.results[1]);
-        assert_eq!(
-            (reads.direction, writes.direction),
-            (Direction::Read, Direction::Write)
-        );
+        assert_eq!((reads.direction, writes.direction), (Direction::Read, Direction::Write));
         assert_eq!(reads.job, writes.job);
         let all = (reads.operations + writes.operations) as f64;
         let deviation = (all * 0.7 * 0.3).sqrt();
@@ -301,13 +241,7 @@ fn sim_a_mix_gives_two_results_with_their_own_figures() {
 #[test]
 fn sim_sizes_that_differ_are_counted_in_bytes() {
     let shape = Shape {
-        sizes: [
-            Some(rubus_vocabulary::spec::Sizes::Split(vec![
-                (4096, 50),
-                (65_536, 50),
-            ])),
-            None,
-        ],
+        sizes: [Some(rubus_vocabulary::spec::Sizes::Split(vec![(4096, 50), (65_536, 50)])), None],
         ..Shape::default()
     };
     let job = timed(Direction::Read, Pattern::Random, 20.0, shape);
@@ -315,67 +249,36 @@ fn sim_sizes_that_differ_are_counted_in_bytes() {
     let simulated = simulate(device, vec![job]);
     let result = simulated.only();
     let mean = (4096.0 + 65_536.0) / 2.0;
-    assert!(
-        near(f64::from(result.block_bytes), mean, 0.02),
-        "{}",
-        result.block_bytes
-    );
+    assert!(near(f64::from(result.block_bytes), mean, 0.02), "{}", result.block_bytes);
     let truth = mean / (1e-5 + mean / 100e6);
-    assert!(
-        near(result.bytes_per_second.value, truth, 0.02),
-        "{:?}",
-        result.bytes_per_second
-    );
+    assert!(near(result.bytes_per_second.value, truth, 0.02), "{:?}", result.bytes_per_second);
     assert_eq!(result.moved_bytes(), result.bytes.expect("sizes differ"));
 }
 
 #[test]
 fn sim_a_job_without_a_time_ends_when_its_region_is_covered() {
-    let shape = Shape {
-        span_bytes: Some(MIB),
-        visits_once: true,
-        ramp_s: Some(0.0),
-        ..Shape::default()
-    };
+    let shape =
+        Shape { span_bytes: Some(MIB), visits_once: true, ramp_s: Some(0.0), ..Shape::default() };
     let mut job = timed(Direction::Read, Pattern::Random, 1e6, shape);
     if let Some(shape) = &mut job.shape {
         shape.time_based = false;
     }
     let simulated = simulate(Device::of_iops(100.0, 100.0), vec![job]);
     let result = simulated.only();
-    assert!(
-        (2.3..2.8).contains(&simulated.elapsed_s),
-        "{}",
-        simulated.elapsed_s
-    );
-    assert!(
-        (250..=256).contains(&result.operations),
-        "{}",
-        result.operations
-    );
+    assert!((2.3..2.8).contains(&simulated.elapsed_s), "{}", simulated.elapsed_s);
+    assert!((250..=256).contains(&result.operations), "{}", result.operations);
     assert_eq!(result.latency_ns.p50.map(|ns| ns / 1_000_000), Some(10));
 }
 
 #[test]
 fn sim_a_ramp_does_not_count_and_comes_on_top() {
-    let shape = Shape {
-        ramp_s: Some(5.0),
-        ..Shape::default()
-    };
+    let shape = Shape { ramp_s: Some(5.0), ..Shape::default() };
     let job = timed(Direction::Read, Pattern::Random, 10.0, shape);
     let simulated = simulate(Device::of_iops(1000.0, 1000.0), vec![job]);
-    assert!(
-        near(simulated.elapsed_s, 15.0, 0.02),
-        "{}",
-        simulated.elapsed_s
-    );
+    assert!(near(simulated.elapsed_s, 15.0, 0.02), "{}", simulated.elapsed_s);
     let result = simulated.only();
     assert!(near(result.elapsed_s, 10.0, 0.02), "{}", result.elapsed_s);
-    assert!(
-        near(result.operations as f64, 10_000.0, 0.02),
-        "{}",
-        result.operations
-    );
+    assert!(near(result.operations as f64, 10_000.0, 0.02), "{}", result.operations);
 }
 
 #[test]
@@ -403,10 +306,7 @@ fn sim_jobs_of_a_group_end_by_themselves_or_with_any() {
 
 #[test]
 fn sim_copies_are_reported_together() {
-    let shape = Shape {
-        copies: 4,
-        ..Shape::default()
-    };
+    let shape = Shape { copies: 4, ..Shape::default() };
     let job = timed(Direction::Read, Pattern::Random, 10.0, shape);
     let mut device = Device::of_iops(500.0, 500.0);
     device.servers = 2;
@@ -421,10 +321,7 @@ fn sim_copies_are_reported_together() {
 #[test]
 fn sim_a_flush_is_part_of_the_write_before_it() {
     let shape = Shape {
-        flush_every: Some(FlushEvery {
-            writes: 10,
-            metadata_too: false,
-        }),
+        flush_every: Some(FlushEvery { writes: 10, metadata_too: false }),
         ..Shape::default()
     };
     for depth in [1, 8] {
@@ -435,11 +332,7 @@ fn sim_a_flush_is_part_of_the_write_before_it() {
         let simulated = simulate(device, vec![job]);
         let result = simulated.only();
         // Ten writes of 1 ms and a flush of 20 ms.
-        assert!(
-            near(result.iops.value, 10.0 / 0.030, 0.03),
-            "{:?}",
-            result.iops
-        );
+        assert!(near(result.iops.value, 10.0 / 0.030, 0.03), "{:?}", result.iops);
         assert!(!result.commit);
         let max_ns = result.latency_ns.max.expect("there were many") as f64;
         let queue_ns = f64::from(depth) * 1e6;
@@ -449,15 +342,9 @@ fn sim_a_flush_is_part_of_the_write_before_it() {
 
 #[test]
 fn sim_what_cannot_be_run_is_left_out_with_the_reason() {
-    let shape = Shape {
-        offset_bytes: 64 * MIB,
-        ..Shape::default()
-    };
+    let shape = Shape { offset_bytes: 64 * MIB, ..Shape::default() };
     let job = timed(Direction::Read, Pattern::Random, 5.0, shape);
-    let nowhere = Shape {
-        file: Some(3),
-        ..Shape::default()
-    };
+    let nowhere = Shape { file: Some(3), ..Shape::default() };
     let lost = timed(Direction::Read, Pattern::Random, 5.0, nowhere);
     let simulated = simulate(Device::of_iops(1000.0, 1000.0), vec![job, lost]);
     insta::assert_snapshot!(simulated.skipped.join("\n"), @r"
@@ -468,35 +355,17 @@ fn sim_what_cannot_be_run_is_left_out_with_the_reason() {
 
 #[test]
 fn sim_ten_hours_end_with_a_series_of_bounded_length() {
-    let shape = Shape {
-        limits: limited(20.0),
-        ..Shape::default()
-    };
+    let shape = Shape { limits: limited(20.0), ..Shape::default() };
     let job = timed(Direction::Read, Pattern::Random, 36_000.0, shape);
     let mut device = Device::of_iops(1000.0, 1000.0);
-    device.pauses = vec![
-        (3_000_000_000_000, 400_000_000),
-        (30_000_000_000_000, 900_000_000),
-    ];
+    device.pauses = vec![(3_000_000_000_000, 400_000_000), (30_000_000_000_000, 900_000_000)];
     let simulated = simulate(device, vec![job]);
     let result = simulated.only();
     assert!(near(result.iops.value, 20.0, 0.001), "{:?}", result.iops);
-    assert!(
-        near(result.elapsed_s, 36_000.0, 0.002),
-        "{}",
-        result.elapsed_s
-    );
+    assert!(near(result.elapsed_s, 36_000.0, 0.002), "{}", result.elapsed_s);
     let series = result.series.as_ref().expect("there is one");
-    assert!(
-        (1000..4000).contains(&series.bytes.len()),
-        "{}",
-        series.bytes.len()
-    );
-    let lengths: Vec<f64> = result
-        .stalls
-        .iter()
-        .map(|stall| stall.length_ms.round())
-        .collect();
+    assert!((1000..4000).contains(&series.bytes.len()), "{}", series.bytes.len());
+    let lengths: Vec<f64> = result.stalls.iter().map(|stall| stall.length_ms.round()).collect();
     assert_eq!(lengths.len(), 2, "{lengths:?}");
     let drift = |doubt: &Doubt| matches!(doubt, Doubt::Drift { .. });
     assert!(!result.doubts.iter().any(drift));

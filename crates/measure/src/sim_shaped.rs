@@ -51,10 +51,7 @@ impl ShapedRunning {
         general: &General,
         origin_ns: u64,
     ) -> Self {
-        let sides: Vec<usize> = [READS, WRITES]
-            .into_iter()
-            .filter(|&s| general.has(s))
-            .collect();
+        let sides: Vec<usize> = [READS, WRITES].into_iter().filter(|&s| general.has(s)).collect();
         let mut accounts: Vec<Vec<Arc<Mailbox>>> = vec![Vec::new(); sides.len()];
         let worker = |copy: &crate::general::Copy| {
             let mut tallies = [None, None];
@@ -129,12 +126,7 @@ impl Worker {
                 bytes: operation.bytes,
             };
             let ends_ns = self.state.borrow_mut().serve(now_ns, kind)?;
-            self.in_flight.push(Flying {
-                operation,
-                began_ns: now_ns,
-                ends_ns,
-                is_flushed: false,
-            });
+            self.in_flight.push(Flying { operation, began_ns: now_ns, ends_ns, is_flushed: false });
         }
         Ok(())
     }
@@ -155,10 +147,7 @@ impl Worker {
         let Some(ledger) = &mut self.ledger else {
             return;
         };
-        let (ended, left) = self
-            .in_flight
-            .iter()
-            .partition(|flying| flying.ends_ns <= now_ns);
+        let (ended, left) = self.in_flight.iter().partition(|flying| flying.ends_ns <= now_ns);
         let ended: Vec<Flying> = ended;
         self.in_flight = left;
         for flying in ended {
@@ -208,19 +197,12 @@ impl Running for ShapedRunning {
     fn poll(&mut self, most: Duration) -> bool {
         let now_ns = self.clock_ns.get();
         let until_ns = now_ns + most.as_nanos() as u64;
-        for worker in self
-            .workers
-            .iter_mut()
-            .filter(|worker| worker.origin_ns <= until_ns)
-        {
+        for worker in self.workers.iter_mut().filter(|worker| worker.origin_ns <= until_ns) {
             worker.step(now_ns.max(worker.origin_ns));
         }
         let mut reached_ns = now_ns;
         loop {
-            let running = self
-                .workers
-                .iter_mut()
-                .filter(|worker| worker.ledger.is_some());
+            let running = self.workers.iter_mut().filter(|worker| worker.ledger.is_some());
             let next = running.min_by_key(|worker| worker.next_ns().unwrap_or(u64::MAX));
             let Some(worker) = next else { break };
             match worker.next_ns() {

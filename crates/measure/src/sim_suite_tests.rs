@@ -33,10 +33,7 @@ impl Simulated {
 
 /// Runs a suite with a budget on a file of our own.
 fn simulate(device: Device, suite: &str, budget_bytes: Option<u64>) -> (Suite, Simulated) {
-    let room = Room {
-        budget_bytes,
-        ..Room::new("sim", 1 << 40, true)
-    };
+    let room = Room { budget_bytes, ..Room::new("sim", 1 << 40, true) };
     let suite = suites::by_name(suite, &room).expect("it is a suite");
     let suite = suite.expect("there is room");
     let mut rig = SimRig::new(device);
@@ -53,12 +50,8 @@ fn simulate(device: Device, suite: &str, budget_bytes: Option<u64>) -> (Suite, S
     });
     assert!(ended_by.is_none(), "{ended_by:?}");
     let (results, bytes_written) = scheduler.into_results();
-    let simulated = Simulated {
-        results,
-        bytes_written,
-        elapsed_s: rig.now_ns() as f64 / 1e9,
-        events,
-    };
+    let simulated =
+        Simulated { results, bytes_written, elapsed_s: rig.now_ns() as f64 / 1e9, events };
     (suite, simulated)
 }
 
@@ -72,16 +65,10 @@ fn card() -> Device {
 #[test]
 fn every_suite_keeps_its_time_and_its_budget_on_a_card() {
     // Small files and stamps have sessions of their own.
-    for listed in LISTED
-        .iter()
-        .filter(|l| !["ram", "small-files", "capacity"].contains(&l.name))
-    {
+    for listed in LISTED.iter().filter(|l| !["ram", "small-files", "capacity"].contains(&l.name)) {
         let (suite, simulated) = simulate(card(), listed.name, None);
         assert!(
-            simulated
-                .events
-                .iter()
-                .all(|e| !e.starts_with("skip") || listed.name == "sustained"),
+            simulated.events.iter().all(|e| !e.starts_with("skip") || listed.name == "sustained"),
             "{}: {:?}",
             listed.name,
             simulated.events
@@ -125,10 +112,7 @@ fn a_flush_at_the_end_counts_in_every_pass() {
     for job in [name::STREAM_WRITE, name::STREAM_ZEROS] {
         let result = simulated.job(job);
         let rate = result.bytes_per_second;
-        assert!(
-            (rate.value * each_s / bytes - 1.0).abs() < 0.01,
-            "{result:?}"
-        );
+        assert!((rate.value * each_s / bytes - 1.0).abs() < 0.01, "{result:?}");
         assert!(rate.relative_half_width() < 0.05 && result.passes == Some(3));
         assert_eq!(result.outcome, Outcome::Converged);
         assert_eq!(result.doubts, []);
@@ -175,14 +159,7 @@ fn records_begin_with_a_fresh_file_that_is_whole_afterwards() {
     assert!((large.iops.value / truth - 1.0).abs() < 0.03, "{large:?}");
     // Nothing was measured on a part of the file only.
     for result in &simulated.results {
-        assert_eq!(
-            result
-                .doubts
-                .iter()
-                .filter(|d| d.what().contains("test file is"))
-                .count(),
-            0
-        );
+        assert_eq!(result.doubts.iter().filter(|d| d.what().contains("test file is")).count(), 0);
     }
     assert!(simulated.bytes_written > 3 * suite.region_bytes);
 }
@@ -190,11 +167,7 @@ fn records_begin_with_a_fresh_file_that_is_whole_afterwards() {
 /// A stick with a write cache of 600 MB: 50 MB/s, then 8.
 fn stick() -> Device {
     let mut device = Device::of_iops(1e6, 1e6).with_rates(80e6, 50e6);
-    device.cache = Some(WriteCache {
-        bytes: 600e6,
-        byte_ns: 1e9 / 8e6,
-        empties: 10e6,
-    });
+    device.cache = Some(WriteCache { bytes: 600e6, byte_ns: 1e9 / 8e6, empties: 10e6 });
     device
 }
 
@@ -204,18 +177,11 @@ fn a_long_write_ends_below_its_cliff_and_a_rest_gives_some_of_it_back() {
     let first = simulated.job(name::SUSTAINED).clone();
     let series = first.series.as_ref().expect("a long write has a series");
     let fall = cliff::fall(series, MIB / 2.0).expect("it falls");
-    assert!(
-        (fall.burst_bytes.value / 600e6 - 1.0).abs() < 0.02,
-        "{fall:?}"
-    );
+    assert!((fall.burst_bytes.value / 600e6 - 1.0).abs() < 0.02, "{fall:?}");
     assert!((fall.before.value / 50e6 - 1.0).abs() < 0.06, "{fall:?}");
     assert!((fall.after.value / 8e6 - 1.0).abs() < 0.03, "{fall:?}");
     // 600 MB at 50 MB/s, then not much longer than it takes to know the rate below.
-    assert!(
-        (25.0..40.0).contains(&first.elapsed_s),
-        "{}",
-        first.elapsed_s
-    );
+    assert!((25.0..40.0).contains(&first.elapsed_s), "{}", first.elapsed_s);
     assert!(simulated.bytes_written < plan_writes(&suite, true) / 10);
     let mut run = rubus_vocabulary::fixture::failed_run();
     run.results = simulated.results;
@@ -234,12 +200,7 @@ fn a_long_write_ends_below_its_cliff_and_a_rest_gives_some_of_it_back() {
 fn what_has_not_fallen_is_not_written_again() {
     let (_, simulated) = simulate(card(), "sustained", Some(2 << 30));
     assert_eq!(simulated.results.len(), 1);
-    assert!(
-        simulated
-            .events
-            .iter()
-            .any(|event| event.contains("nothing to recover from"))
-    );
+    assert!(simulated.events.iter().any(|event| event.contains("nothing to recover from")));
     let mut run = rubus_vocabulary::fixture::failed_run();
     run.results = simulated.results;
     let findings = crate::findings::of(&run);

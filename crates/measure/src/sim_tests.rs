@@ -33,9 +33,7 @@ struct Simulated {
 impl Simulated {
     fn job(&self, name: &str) -> &JobResult {
         let mut results = self.results.iter();
-        results
-            .find(|result| result.job == name)
-            .expect("the job ran")
+        results.find(|result| result.job == name).expect("the job ran")
     }
 }
 
@@ -157,19 +155,12 @@ fn sim_quick_keeps_its_promises_on_any_device() {
         let suite = quick();
         let slow = device.base_ns[1] > SECOND_NS as f64;
         let simulated = simulate(SimRig::new(device), &suite, &AtomicBool::new(false));
-        assert!(
-            simulated.bytes_written <= plan_writes(&suite, true),
-            "{what}"
-        );
+        assert!(simulated.bytes_written <= plan_writes(&suite, true), "{what}");
         assert!(simulated.bytes_written <= suites::MAX_WRITTEN, "{what}");
         assert_eq!(simulated.ended_by, None, "{what}");
         // One operation may be on its way at the end of each job.
         let limit_s = if slow { 120.0 } else { 90.0 };
-        assert!(
-            simulated.elapsed_s <= limit_s,
-            "{} s on {what}",
-            simulated.elapsed_s
-        );
+        assert!(simulated.elapsed_s <= limit_s, "{} s on {what}", simulated.elapsed_s);
     }
 }
 
@@ -177,11 +168,7 @@ fn sim_quick_keeps_its_promises_on_any_device() {
 fn sim_a_slow_device_gets_a_small_region_and_says_so() {
     let device = Device::of_iops(100.0, 50.0).with_rates(5e6, 2e6);
     let simulated = simulate(SimRig::new(device), &quick(), &AtomicBool::new(false));
-    assert!(
-        simulated.region_bytes < 45 << 20,
-        "{}",
-        simulated.region_bytes
-    );
+    assert!(simulated.region_bytes < 45 << 20, "{}", simulated.region_bytes);
     for result in &simulated.results {
         let small = |doubt: &Doubt| matches!(doubt, Doubt::SmallRegion { .. });
         assert_eq!(result.doubts.iter().filter(|doubt| small(doubt)).count(), 1);
@@ -195,16 +182,8 @@ fn sim_a_fast_device_is_judged_by_short_bins() {
     device.jitter = 0.02;
     let simulated = simulate(SimRig::new(device), &quick(), &AtomicBool::new(false));
     let result = simulated.job(job_names::RANDOM_WRITE);
-    assert!(
-        (0.15..0.25).contains(&result.elapsed_s),
-        "{}",
-        result.elapsed_s
-    );
-    assert!(
-        (98e3..102e3).contains(&result.iops.value),
-        "{:?}",
-        result.iops
-    );
+    assert!((0.15..0.25).contains(&result.elapsed_s), "{}", result.elapsed_s);
+    assert!((98e3..102e3).contains(&result.iops.value), "{:?}", result.iops);
     let bin_s = result.series.as_ref().map(|series| series.bin_s);
     assert_eq!(bin_s, Some(0.005));
 }
@@ -220,11 +199,7 @@ fn sim_a_job_that_is_over_at_once_still_has_a_rate() {
     let simulated = simulate(SimRig::new(device), &suite, &AtomicBool::new(false));
     let result = simulated.job(job_names::SEQUENTIAL_WRITE);
     assert_eq!(result.operations, 4);
-    assert!(
-        (4500.0..5500.0).contains(&result.iops.value),
-        "{:?}",
-        result.iops
-    );
+    assert!((4500.0..5500.0).contains(&result.iops.value), "{:?}", result.iops);
     assert_eq!(result.iops.high, f64::INFINITY);
     assert_eq!(result.outcome, Outcome::Inconclusive);
 }
@@ -235,11 +210,8 @@ fn sim_a_pause_is_found_timed_and_blamed_on_the_device() {
     // During the sequential read, after the fill of some 7 s.
     device.pauses = vec![(12 * SECOND_NS, 640_000_000)];
     let simulated = simulate(SimRig::new(device), &quick(), &AtomicBool::new(false));
-    let stalled: Vec<&JobResult> = simulated
-        .results
-        .iter()
-        .filter(|r| !r.stalls.is_empty())
-        .collect();
+    let stalled: Vec<&JobResult> =
+        simulated.results.iter().filter(|r| !r.stalls.is_empty()).collect();
     assert_eq!(stalled.len(), 1, "{}", table(&simulated));
     let (result, stall) = (stalled[0], stalled[0].stalls[0]);
     assert_eq!(stall.cause, StallCause::Device);
@@ -259,18 +231,9 @@ fn sim_a_failure_ends_the_session_and_keeps_what_there_is() {
     assert_eq!(simulated.results.len(), 3, "{}", table(&simulated));
     let last = simulated.job(job_names::RANDOM_READ);
     assert_eq!(last.outcome, Outcome::Inconclusive);
-    assert!(
-        last.doubts
-            .iter()
-            .any(|doubt| matches!(doubt, Doubt::TargetFailed { .. }))
-    );
+    assert!(last.doubts.iter().any(|doubt| matches!(doubt, Doubt::TargetFailed { .. })));
     let first = simulated.job(job_names::SEQUENTIAL_WRITE);
-    assert!(
-        !first
-            .doubts
-            .iter()
-            .any(|doubt| matches!(doubt, Doubt::TargetFailed { .. }))
-    );
+    assert!(!first.doubts.iter().any(|doubt| matches!(doubt, Doubt::TargetFailed { .. })));
 }
 
 #[test]
@@ -289,10 +252,7 @@ fn sim_stopping_keeps_what_there_is_and_takes_a_tenth_of_a_second() {
     let flag = Arc::clone(&cancel);
     let rig = SimRig::new(card()).at(15 * SECOND_NS, move || flag.store(true, Ordering::Relaxed));
     let simulated = simulate(rig, &quick(), &cancel);
-    assert!(matches!(
-        simulated.ended_by,
-        Some(BenchError::Interrupted { .. })
-    ));
+    assert!(matches!(simulated.ended_by, Some(BenchError::Interrupted { .. })));
     assert!(simulated.elapsed_s < 15.2, "{}", simulated.elapsed_s);
     let last = simulated.results.last().expect("a job was running");
     assert!(last.doubts.contains(&Doubt::Interrupted));
@@ -309,10 +269,7 @@ fn sim_stopping_does_not_wait_for_a_device_that_never_answers() {
     // The 3000th operation is reached in the third job, after some 12 s.
     let rig = SimRig::new(device).at(20 * SECOND_NS, move || flag.store(true, Ordering::Relaxed));
     let simulated = simulate(rig, &quick(), &cancel);
-    assert!(matches!(
-        simulated.ended_by,
-        Some(BenchError::Interrupted { .. })
-    ));
+    assert!(matches!(simulated.ended_by, Some(BenchError::Interrupted { .. })));
     assert!(simulated.elapsed_s < 24.0, "{}", simulated.elapsed_s);
 }
 
@@ -366,9 +323,5 @@ fn sim_late_jobs_are_left_out_when_the_time_is_over() {
     let simulated = simulate(SimRig::new(device), &suite, &AtomicBool::new(false));
     assert!(simulated.elapsed_s < 12.5, "{}", simulated.elapsed_s);
     let skipped = |event: &&String| event.starts_with("skip ");
-    assert!(
-        simulated.events.iter().filter(skipped).count() > 0,
-        "{:?}",
-        simulated.events
-    );
+    assert!(simulated.events.iter().filter(skipped).count() > 0, "{:?}", simulated.events);
 }

@@ -22,8 +22,7 @@ impl SlowSpans {
         if self.spans.len() <= MAX_SPANS {
             return;
         }
-        self.spans
-            .sort_unstable_by_key(|span| std::cmp::Reverse(span.length_ns()));
+        self.spans.sort_unstable_by_key(|span| std::cmp::Reverse(span.length_ns()));
         let forgotten = self.forgotten.get_or_insert_default();
         for span in self.spans.drain(MAX_SPANS / 2..) {
             forgotten.record(span.length_ns());
@@ -49,11 +48,7 @@ mod tests {
     fn the_longest_stay_and_the_others_are_counted() {
         let mut slow = SlowSpans::default();
         for i in 0..100_000_u64 {
-            let length_ns = if i % 1000 == 7 {
-                5_000_000_000 + i
-            } else {
-                98_000_000
-            };
+            let length_ns = if i % 1000 == 7 { 5_000_000_000 + i } else { 98_000_000 };
             slow.push(SlowSpan {
                 start_ns: i * 100_000_000,
                 end_ns: i * 100_000_000 + length_ns,
@@ -62,10 +57,7 @@ mod tests {
             });
         }
         assert!(slow.spans().len() <= MAX_SPANS);
-        let long = slow
-            .spans()
-            .iter()
-            .filter(|span| span.length_ns() > 4_000_000_000);
+        let long = slow.spans().iter().filter(|span| span.length_ns() > 4_000_000_000);
         assert_eq!(long.count(), 100);
         let forgotten = slow.forgotten().expect("there were too many").count();
         assert_eq!(forgotten + slow.spans().len() as u64, 100_000);

@@ -255,12 +255,9 @@ impl Opened {
             return;
         }
         if self.access == Access::Buffered {
-            self.doubts.push(Doubt::ThroughPageCache {
-                filesystem: self.filesystem_name(),
-            });
+            self.doubts.push(Doubt::ThroughPageCache { filesystem: self.filesystem_name() });
         } else if let Some(why) = self.filesystem.as_ref().and_then(Filesystem::hidden_cache) {
-            self.doubts
-                .push(Doubt::DirectIsBuffered { filesystem: why });
+            self.doubts.push(Doubt::DirectIsBuffered { filesystem: why });
         }
     }
 
@@ -303,10 +300,8 @@ impl Opened {
         let Some(directory) = &self.directory else {
             return Ok(None);
         };
-        let keeps_nameless = self
-            .filesystem
-            .as_ref()
-            .is_some_and(|filesystem| filesystem.syncs_nameless_files);
+        let keeps_nameless =
+            self.filesystem.as_ref().is_some_and(|filesystem| filesystem.syncs_nameless_files);
         let made = if keeps_nameless {
             nameless(directory.as_fd(), OFlags::empty()).map(|file| (file, None))
         } else {
@@ -314,10 +309,7 @@ impl Opened {
         };
         let (file, name) = made.map_err(|errno| {
             let error = std::io::Error::from(errno);
-            format!(
-                "cannot make a file for commits in {}: {error}",
-                self.path.display()
-            )
+            format!("cannot make a file for commits in {}: {error}", self.path.display())
         })?;
         let unlink = match name {
             None => None,
@@ -326,10 +318,7 @@ impl Opened {
                 Some((directory?, name))
             }
         };
-        Ok(Some(CommitFile {
-            file: Arc::new(file),
-            unlink,
-        }))
+        Ok(Some(CommitFile { file: Arc::new(file), unlink }))
     }
 }
 
@@ -390,12 +379,7 @@ fn nameless(directory: BorrowedFd<'_>, extra: OFlags) -> Result<OwnedFd, Errno> 
         answer => return answer,
     }
     let name = own_name("rubus-test");
-    let file = openat(
-        directory,
-        name.as_str(),
-        flags | OFlags::CREATE | OFlags::EXCL,
-        mode,
-    );
+    let file = openat(directory, name.as_str(), flags | OFlags::CREATE | OFlags::EXCL, mode);
     // A filesystem may make the file and then refuse the flag.
     let removed = unlinkat(directory, name.as_str(), AtFlags::empty());
     let file = file?;
@@ -444,11 +428,7 @@ fn remove_stale(directory: BorrowedFd<'_>) {
 }
 
 fn open_file(path: &Path, may_write: bool) -> Result<Opened, BenchError> {
-    let way = if may_write {
-        OFlags::RDWR
-    } else {
-        OFlags::RDONLY
-    };
+    let way = if may_write { OFlags::RDWR } else { OFlags::RDONLY };
     // Not to block on a FIFO, and never to create anything.
     let flags = way | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
     let (file, access) = match open(path, flags | OFlags::DIRECT, Mode::empty()) {
@@ -501,11 +481,7 @@ fn open_remote(
 
 fn open_device(fd: OwnedFd, path: &Path, size_bytes: u64) -> Result<Opened, BenchError> {
     let flags = fcntl_getfl(&fd).map_err(|errno| trouble(path, "look at it", errno))?;
-    let access = if flags.contains(OFlags::DIRECT) {
-        Access::Direct
-    } else {
-        Access::Buffered
-    };
+    let access = if flags.contains(OFlags::DIRECT) { Access::Direct } else { Access::Buffered };
     Ok(Opened::of(fd, TargetKind::Device, path, access, size_bytes))
 }
 

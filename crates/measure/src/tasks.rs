@@ -76,10 +76,7 @@ impl Scheduler<'_> {
         let mut doubts = region.opened.doubts.clone();
         doubts.extend(choice.doubt);
         if region_bytes < region.wanted_bytes {
-            doubts.push(Doubt::SmallRegion {
-                bytes: region_bytes,
-                wanted: region.wanted_bytes,
-            });
+            doubts.push(Doubt::SmallRegion { bytes: region_bytes, wanted: region.wanted_bytes });
         }
         let is_unusual = job.through_cache || way.access != self.regions[0].opened.access;
         Ok(Task {
@@ -139,12 +136,7 @@ impl Scheduler<'_> {
                 return Err(direct_only_in(u64::from(align)));
             }
             let checks = self.checks(shape, &plan, copy)?;
-            copies.push(Copy {
-                plan,
-                files,
-                checks,
-                replays: None,
-            });
+            copies.push(Copy { plan, files, checks, replays: None });
         }
         // Of a mix that is checked nothing but its own writes may be in the region.
         let may_try = shape.verify.is_none() || only_writes(job);
@@ -157,10 +149,7 @@ impl Scheduler<'_> {
         let start = copies.first().map(|copy| copy.plan.start);
         work.trial_from = start.filter(|_| may_try);
         work.one_at_a_time = shape.one_at_a_time;
-        work.general = Some(Arc::new(General {
-            copies,
-            has_ramp: shape.ramp_s.is_some(),
-        }));
+        work.general = Some(Arc::new(General { copies, has_ramp: shape.ramp_s.is_some() }));
         Ok(())
     }
 
@@ -199,41 +188,27 @@ impl Scheduler<'_> {
         let mut work = self.plain_work(number, start + bytes);
         work.block_bytes = block_bytes;
         let plan = Plan::filling(start, bytes, block_bytes, self.suite.seed);
-        let checks = self
-            .sum_for(number)
-            .zip(self.check_unit)
-            .map(|(sum, unit_bytes)| Checks {
-                sum,
-                unit_bytes,
-                files: vec![number as u32],
-                seed: plan.seed,
-                writers: Vec::new(),
-                is_exact: false,
-            });
-        let copy = Copy {
-            plan,
-            files: vec![Arc::clone(&work.file)],
-            checks,
-            replays: None,
-        };
-        work.general = Some(Arc::new(General {
-            copies: vec![copy],
-            has_ramp: true,
-        }));
+        let checks = self.sum_for(number).zip(self.check_unit).map(|(sum, unit_bytes)| Checks {
+            sum,
+            unit_bytes,
+            files: vec![number as u32],
+            seed: plan.seed,
+            writers: Vec::new(),
+            is_exact: false,
+        });
+        let copy = Copy { plan, files: vec![Arc::clone(&work.file)], checks, replays: None };
+        work.general = Some(Arc::new(General { copies: vec![copy], has_ramp: true }));
         work
     }
 
     /// The sum by which a job of the suite will check what it reads in a file.
     fn sum_for(&self, number: usize) -> Option<Verify> {
-        self.readers_of(number)
-            .find_map(|job| job.shape.as_ref()?.verify)
+        self.readers_of(number).find_map(|job| job.shape.as_ref()?.verify)
     }
 
     /// What a file holds for the jobs that read it: what the first of them asks for that asks for something.
     fn content_for(&self, number: usize) -> Content {
-        self.readers_of(number)
-            .find_map(|job| job.content)
-            .unwrap_or(self.suite.content)
+        self.readers_of(number).find_map(|job| job.content).unwrap_or(self.suite.content)
     }
 
     fn readers_of(&self, number: usize) -> impl Iterator<Item = &Job> {
@@ -267,10 +242,7 @@ impl Scheduler<'_> {
         let unit = |job: &Job| {
             let region = self.regions.get(*regions_of(job).first()?)?;
             let plan = Plan::new(job, 0, 1, region.wanted_bytes, 0).ok()?;
-            let step = job
-                .shape
-                .as_ref()
-                .map_or(0, |shape| shape.copy_offset_bytes);
+            let step = job.shape.as_ref().map_or(0, |shape| shape.copy_offset_bytes);
             unit_of(gcd(plan.grid(), step)).ok()
         };
         checked.filter_map(unit).min()
@@ -286,34 +258,27 @@ impl Scheduler<'_> {
     ) -> Option<Task<'j>> {
         let general = task.work.general.as_deref()?;
         let seeds: Vec<u64> = general.copies.iter().map(|copy| copy.plan.seed).collect();
-        let copies = general
-            .copies
-            .iter()
-            .zip(handed_out)
-            .map(|(copy, &operations)| {
-                let round = copy.plan.operations_per_round();
-                let alone = general.copies.len() == 1;
-                Copy {
-                    checks: copy.checks.clone().map(|checks| Checks {
-                        writers: seeds.clone(),
-                        is_exact: alone && round.is_some_and(|round| operations <= round),
-                        ..checks
-                    }),
-                    // Later rounds went over the same blocks.
-                    replays: Some(operations.min(round.unwrap_or(u64::MAX))),
-                    ..copy.clone()
-                }
-            });
+        let copies = general.copies.iter().zip(handed_out).map(|(copy, &operations)| {
+            let round = copy.plan.operations_per_round();
+            let alone = general.copies.len() == 1;
+            Copy {
+                checks: copy.checks.clone().map(|checks| Checks {
+                    writers: seeds.clone(),
+                    is_exact: alone && round.is_some_and(|round| operations <= round),
+                    ..checks
+                }),
+                // Later rounds went over the same blocks.
+                replays: Some(operations.min(round.unwrap_or(u64::MAX))),
+                ..copy.clone()
+            }
+        });
         let mut work = task.work.clone();
         work.direction = Direction::Read;
         work.warm_up_ns = 0;
         work.delay_ns = 0;
         work.settles = false;
         work.durability = Durability::AtEnd;
-        work.general = Some(Arc::new(General {
-            copies: copies.collect(),
-            has_ramp: true,
-        }));
+        work.general = Some(Arc::new(General { copies: copies.collect(), has_ramp: true }));
         let choice = self.rig.choose_engine(&work, self.trial_operations(job));
         work.engine = choice.engine;
         let mut doubts = self.regions[0].opened.doubts.clone();

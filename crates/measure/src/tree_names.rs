@@ -57,8 +57,7 @@ pub(crate) fn clear(root: BorrowedFd<'_>) {
 
 pub(crate) fn is_directory_name(name: &str) -> bool {
     let digits = |part: &str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit());
-    name.split_once('-')
-        .is_some_and(|(group, number)| digits(group) && digits(number))
+    name.split_once('-').is_some_and(|(group, number)| digits(group) && digits(number))
 }
 
 pub(crate) fn is_file_name(name: &str) -> bool {

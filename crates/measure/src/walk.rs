@@ -54,10 +54,7 @@ pub(crate) struct Appending {
 impl Appending {
     /// From the offset `start` on.
     pub(crate) fn new(start: u64, block_bytes: u64) -> Self {
-        Appending {
-            block_bytes,
-            next: start,
-        }
+        Appending { block_bytes, next: start }
     }
 }
 
@@ -133,10 +130,7 @@ impl Walk for Uniform {
 
 fn whole_blocks(region_bytes: u64, block_bytes: u64) -> u64 {
     let blocks = region_bytes / block_bytes;
-    assert!(
-        blocks > 0,
-        "a region of {region_bytes} bytes holds no block of {block_bytes}"
-    );
+    assert!(blocks > 0, "a region of {region_bytes} bytes holds no block of {block_bytes}");
     blocks
 }
 
@@ -155,12 +149,7 @@ mod tests {
     fn shared_walkers_take_turns() {
         let mut one = SharedAscending::new(3 * 512, 512);
         let mut two = one.clone();
-        let offsets = [
-            one.next_offset(),
-            two.next_offset(),
-            two.next_offset(),
-            one.next_offset(),
-        ];
+        let offsets = [one.next_offset(), two.next_offset(), two.next_offset(), one.next_offset()];
         assert_eq!(offsets, [0, 512, 1024, 0]);
     }
 
@@ -173,10 +162,7 @@ mod tests {
             assert_eq!(offset % 4096, 0);
             visits[(offset / 4096) as usize] += 1;
         }
-        assert!(
-            visits.iter().all(|&n| (800..1200).contains(&n)),
-            "{visits:?}"
-        );
+        assert!(visits.iter().all(|&n| (800..1200).contains(&n)), "{visits:?}");
     }
 
     #[test]

@@ -90,17 +90,12 @@ fn look(paths: &WatchPaths) -> Sample {
         stopped_ns: 0,
         cpus: stat::parse(&read(Path::new("/proc/stat")).unwrap_or_default()),
         traffic,
-        throttled: paths
-            .throttled_word
-            .as_deref()
-            .and_then(|path| parse_hexadecimal(&read(path)?)),
+        throttled: paths.throttled_word.as_deref().and_then(|path| parse_hexadecimal(&read(path)?)),
         undervoltage: paths
             .undervoltage_alarm
             .as_deref()
             .and_then(|path| Some(number::<u32>(path)? != 0)),
-        throttle_events: counts
-            .filter(|counts| !counts.is_empty())
-            .map(|c| c.iter().sum()),
+        throttle_events: counts.filter(|counts| !counts.is_empty()).map(|c| c.iter().sum()),
         hottest_millidegrees: temperatures.filter_map(|path| number(path)).max(),
     }
 }
@@ -131,10 +126,7 @@ impl Watcher {
         let shared = Arc::new(Shared::default());
         // The thread may outlive the watcher, or be cut off when the program ends, so it must not hold the connection to
         // the server: that is closed when the watcher is dropped.
-        let watched = WatchPaths {
-            far_end: None,
-            ..paths.clone()
-        };
+        let watched = WatchPaths { far_end: None, ..paths.clone() };
         let for_thread = Arc::clone(&shared);
         let _ = std::thread::Builder::new()
             .name("watcher".into())
@@ -180,19 +172,14 @@ impl Watcher {
             None if matches!(kind, TargetKind::Ram | TargetKind::Network) => {}
             None => doubt("traffic of other programs (no block device is known below)".into()),
             Some(device) if seen.traffic.is_none() => {
-                doubt(format!(
-                    "traffic of other programs ({device} is not in /proc/diskstats)"
-                ));
+                doubt(format!("traffic of other programs ({device} is not in /proc/diskstats)"));
             }
             Some(_) => {}
         }
         if self.paths.throttled_word.is_some() && seen.throttled.is_none() {
             doubt("throttling (the firmware's word cannot be read)".into());
         }
-        if rubus_host::schedstat::Account::of_this_thread()
-            .run_delay_ns()
-            .is_none()
-        {
+        if rubus_host::schedstat::Account::of_this_thread().run_delay_ns().is_none() {
             doubt("waiting for a processor (this kernel does not count it)".into());
         }
         doubts
@@ -248,9 +235,7 @@ fn thin(samples: &mut Vec<Sample>) {
     let mut older = std::mem::take(samples).into_iter();
     let mut thinned: Vec<Sample> = older.next().into_iter().collect();
     while let (Some(earlier), Some(mut later)) = (older.next(), older.next()) {
-        later.throttled = later
-            .throttled
-            .map(|bits| bits | earlier.throttled.unwrap_or(0));
+        later.throttled = later.throttled.map(|bits| bits | earlier.throttled.unwrap_or(0));
         later.undervoltage = match (earlier.undervoltage, later.undervoltage) {
             (Some(before), Some(now)) => Some(before || now),
             (before, now) => now.or(before),
@@ -278,10 +263,8 @@ fn watch(shared: &Shared, paths: &WatchPaths) {
     let mut next_ns = 0;
     while !shared.enough.load(Ordering::Relaxed) {
         if now_ns() >= next_ns {
-            let sample = Sample {
-                stopped_ns: shared.stopped_ns.load(Ordering::Relaxed),
-                ..look(paths)
-            };
+            let sample =
+                Sample { stopped_ns: shared.stopped_ns.load(Ordering::Relaxed), ..look(paths) };
             next_ns = sample.at_ns + PERIOD.as_nanos() as u64;
             shared.keep(sample);
             shared.own_cpu_ns.store(thread_cpu_ns(), Ordering::Relaxed);
@@ -298,9 +281,8 @@ fn nap(shared: &Shared, account: &rubus_host::schedstat::Account) {
     let slept_ns = now_ns() - from_ns;
     let delayed = account.run_delay_ns().zip(delay_ns);
     // Where the kernel does not count it, a stop cannot be told from a missing processor.
-    let stopped_ns = delayed.map_or(0, |(now, before)| {
-        overslept_ns(slept_ns, now.saturating_sub(before))
-    });
+    let stopped_ns =
+        delayed.map_or(0, |(now, before)| overslept_ns(slept_ns, now.saturating_sub(before)));
     shared.stopped_ns.fetch_add(stopped_ns, Ordering::Relaxed);
     shared.asleep_ns.store(0, Ordering::Relaxed);
 }
@@ -316,10 +298,7 @@ mod tests {
         let text =
             " 179 0 mmcblk0 10 0 100 5 20 0 200 9 0 0 0\n 179 1 mmcblk0p1 1 0 8 0 1 0 16 0 0 0 0\n";
         let traffic = parse_diskstats(text, "mmcblk0p1");
-        let expected = Traffic {
-            read_bytes: 4096,
-            written_bytes: 8192,
-        };
+        let expected = Traffic { read_bytes: 4096, written_bytes: 8192 };
         assert_eq!(traffic, Some(expected));
         assert_eq!(parse_diskstats(text, "mmcblk"), None);
     }
@@ -368,16 +347,9 @@ mod tests {
         assert!(samples.len() <= MAX_SAMPLES);
         assert!(samples.is_sorted_by_key(|sample| sample.at_ns));
         assert!(samples.iter().any(|sample| sample.throttled == Some(4)));
-        assert!(
-            samples
-                .iter()
-                .any(|sample| sample.undervoltage == Some(true))
-        );
+        assert!(samples.iter().any(|sample| sample.undervoltage == Some(true)));
         let last_minute = samples.iter().rev().take(240);
-        assert_eq!(
-            last_minute.map(|s| s.at_ns).min(),
-            Some(345_360 * 250_000_000)
-        );
+        assert_eq!(last_minute.map(|s| s.at_ns).min(), Some(345_360 * 250_000_000));
     }
 
     #[test]
@@ -404,10 +376,6 @@ mod tests {
     fn a_missing_device_is_a_blind_spot() {
         let watcher = Watcher::start(WatchPaths::default());
         let doubts = watcher.blind_spots(TargetKind::File);
-        assert!(
-            doubts
-                .iter()
-                .any(|doubt| doubt.what().contains("other programs"))
-        );
+        assert!(doubts.iter().any(|doubt| doubt.what().contains("other programs")));
     }
 }

@@ -122,8 +122,7 @@ impl Tally {
     /// this gives true, call [`Tally::turn_one`].
     #[inline(always)]
     pub(crate) fn one(&mut self, now_ns: u64) -> bool {
-        self.histogram
-            .record_inner(now_ns.wrapping_sub(self.last_ns));
+        self.histogram.record_inner(now_ns.wrapping_sub(self.last_ns));
         self.group(now_ns, 1)
     }
 
@@ -231,11 +230,7 @@ impl Tally {
 
     /// Why the worker ends after [`Tally::turn`] gave false.
     pub(crate) fn why_over(&self) -> WorkerEnd {
-        if self.left == 0 {
-            WorkerEnd::Spent
-        } else {
-            WorkerEnd::Stopped
-        }
+        if self.left == 0 { WorkerEnd::Spent } else { WorkerEnd::Stopped }
     }
 
     fn longest(&mut self, start_ns: u64, end_ns: u64, is_gap: bool) {
@@ -263,8 +258,7 @@ impl Tally {
         while news.slow.len() > MAX_NOTES {
             cold.note_ns = cold.note_ns.saturating_mul(2);
             let least = cold.note_ns;
-            news.slow
-                .retain(|span| span.end_ns - span.start_ns >= least);
+            news.slow.retain(|span| span.end_ns - span.start_ns >= least);
         }
     }
 
@@ -412,22 +406,15 @@ mod tests {
         assert_eq!(report.operations, 4);
         assert_eq!(report.end, WorkerEnd::Stopped);
         assert_eq!(report.histogram.max_ns(), Some(15 * MS));
-        let span = SlowSpan {
-            start_ns: 1002 * MS,
-            end_ns: 1017 * MS,
-            is_gap: true,
-            run_delay_ns: None,
-        };
+        let span =
+            SlowSpan { start_ns: 1002 * MS, end_ns: 1017 * MS, is_gap: true, run_delay_ns: None };
         assert_eq!(news.slow, [span]);
     }
 
     #[test]
     fn a_late_start_is_no_slow_operation() {
         let mailbox = Arc::new(Mailbox::default());
-        let late = WorkerOrder {
-            began_ns: 1900 * MS,
-            ..order(100)
-        };
+        let late = WorkerOrder { began_ns: 1900 * MS, ..order(100) };
         let mut tally = tally(&mailbox, late);
         assert!(tally.one(1901 * MS) && tally.turn_one());
         tally.finish(WorkerEnd::Stopped);
@@ -456,19 +443,13 @@ mod tests {
 
     #[test]
     fn the_warm_up_ends_by_time_or_by_operations() {
-        let by_time = WorkerOrder {
-            warm_up_ns: 10 * MS,
-            ..order(100)
-        };
+        let by_time = WorkerOrder { warm_up_ns: 10 * MS, ..order(100) };
         let mailbox = Arc::new(Mailbox::default());
         let report = complete(&mailbox, by_time, &[3 * MS; 7]);
         // The edge at 10 ms is noticed by the operation that completes at 12 ms.
         assert_eq!(report.warm_slices, 2);
         assert_eq!(report.histogram.count(), 4);
-        let by_operations = WorkerOrder {
-            warm_up_operations: 4,
-            ..order(100)
-        };
+        let by_operations = WorkerOrder { warm_up_operations: 4, ..order(100) };
         let mailbox = Arc::new(Mailbox::default());
         let report = complete(&mailbox, by_operations, &[MS; 20]);
         assert_eq!(report.warm_slices, 1);
@@ -483,11 +464,7 @@ mod tests {
         complete(&mailbox, order(10_000), &gaps_ns);
         let news = mailbox.news();
         assert!(news.slow.len() <= MAX_NOTES);
-        let longest = news
-            .slow
-            .iter()
-            .map(|span| span.end_ns - span.start_ns)
-            .max();
+        let longest = news.slow.iter().map(|span| span.end_ns - span.start_ns).max();
         assert_eq!(longest, Some(900 * MS));
     }
 

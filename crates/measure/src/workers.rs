@@ -34,10 +34,7 @@ impl Gate {
     /// Lets the workers begin so many nanoseconds from now; gives when that is.
     fn open(&self, delay_ns: u64) -> u64 {
         let origin_ns = now_ns().saturating_add(delay_ns);
-        let mut guard = self
-            .origin_ns
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut guard = self.origin_ns.lock().unwrap_or_else(PoisonError::into_inner);
         *guard = Some(origin_ns);
         drop(guard);
         self.opened.notify_all();
@@ -45,19 +42,11 @@ impl Gate {
     }
 
     fn wait(&self) -> u64 {
-        let mut guard = self
-            .origin_ns
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut guard = self.origin_ns.lock().unwrap_or_else(PoisonError::into_inner);
         loop {
             match *guard {
                 Some(origin_ns) => return origin_ns,
-                None => {
-                    guard = self
-                        .opened
-                        .wait(guard)
-                        .unwrap_or_else(PoisonError::into_inner)
-                }
+                None => guard = self.opened.wait(guard).unwrap_or_else(PoisonError::into_inner),
             }
         }
     }
@@ -117,11 +106,7 @@ impl Workers {
         count: u32,
         duty: impl FnMut(u32, WorkerStart) -> Box<dyn FnOnce() + Send>,
     ) -> Result<Self, String> {
-        let group = Group {
-            workers: count,
-            accounts: 1,
-            delay_ns: 0,
-        };
+        let group = Group { workers: count, accounts: 1, delay_ns: 0 };
         Workers::start_group(group, duty)
     }
 
@@ -137,10 +122,7 @@ impl Workers {
                 mailboxes.push(Arc::clone(mailbox));
             }
             let last_word = LastWord(of_worker.clone());
-            let start = WorkerStart {
-                gate: Arc::clone(&gate),
-                mailboxes: of_worker,
-            };
+            let start = WorkerStart { gate: Arc::clone(&gate), mailboxes: of_worker };
             let duty = duty(worker, start);
             let spawned = std::thread::Builder::new()
                 .name(format!("lane-{worker}"))
@@ -173,15 +155,9 @@ impl Workers {
         if !is_ready {
             return Err("the threads did not get ready in time".into());
         }
-        let completions = accounts
-            .iter()
-            .map(|mailboxes| Completions::new(origin_ns, mailboxes.len()))
-            .collect();
-        Ok(Workers {
-            accounts,
-            completions,
-            batons: Vec::new(),
-        })
+        let completions =
+            accounts.iter().map(|mailboxes| Completions::new(origin_ns, mailboxes.len())).collect();
+        Ok(Workers { accounts, completions, batons: Vec::new() })
     }
 
     /// Waits until all workers have ended, at most `most`, and gathers what is new; true when all
@@ -200,10 +176,7 @@ impl Workers {
 
     /// Tells the workers to end after their current operations.
     pub(crate) fn stop(&self) {
-        self.accounts
-            .iter()
-            .flatten()
-            .for_each(|mailbox| mailbox.stop());
+        self.accounts.iter().flatten().for_each(|mailbox| mailbox.stop());
     }
 
     /// How many operations the scripts of a shaped job have handed out, for each copy.
@@ -367,14 +340,9 @@ fn batons(work: &Work) -> Vec<Arc<Baton>> {
     let places = Arc::new(Places::default());
     let exclusive = |copy: &general::Copy| {
         let checks = copy.checks.as_ref()?;
-        Some(Exclusive {
-            places: Arc::clone(&places),
-            files: checks.files.clone(),
-        })
+        Some(Exclusive { places: Arc::clone(&places), files: checks.files.clone() })
     };
-    copies
-        .map(|copy| Arc::new(Baton::new(copy.script(), exclusive(copy))))
-        .collect()
+    copies.map(|copy| Arc::new(Baton::new(copy.script(), exclusive(copy)))).collect()
 }
 
 impl Duty {
@@ -397,17 +365,13 @@ impl Duty {
             max_operations: self.work.share_of(self.work.max_operations, self.worker),
             block_bytes: self.work.block_bytes,
             warm_up_ns: self.work.warm_up_ns,
-            warm_up_operations: self
-                .work
-                .share_of(self.work.warm_up_operations, self.worker),
+            warm_up_operations: self.work.share_of(self.work.warm_up_operations, self.worker),
         })
     }
 
     /// Announces readiness, waits for the start and gives its time and the empty accounts.
     fn begin_general(&self, general: &General) -> (u64, Ledger) {
-        let sides = [READS, WRITES]
-            .into_iter()
-            .filter(|&side| general.has(side));
+        let sides = [READS, WRITES].into_iter().filter(|&side| general.has(side));
         let share = |side| WorkerShare {
             max_operations: u64::MAX,
             block_bytes: 0,
@@ -533,9 +497,7 @@ impl Duty {
         let mut buffers = match buffers {
             Ok(buffers) => buffers,
             Err(error) => {
-                return self
-                    .start
-                    .fail(no_memory(work.block_bytes as usize, &error));
+                return self.start.fail(no_memory(work.block_bytes as usize, &error));
             }
         };
         let mut tally = self.begin();

@@ -14,14 +14,8 @@ use crate::work::{Engine, Work};
 use crate::workers::Workers;
 
 const REGION: u64 = 1 << 20;
-const RING: Engine = Engine::Ring {
-    lanes: 1,
-    polled: false,
-};
-const LANES: Engine = Engine::Ring {
-    lanes: 3,
-    polled: false,
-};
+const RING: Engine = Engine::Ring { lanes: 1, polled: false };
+const LANES: Engine = Engine::Ring { lanes: 3, polled: false };
 const ENGINES: [Engine; 4] = [Engine::Positional, RING, LANES, Engine::Threads];
 
 fn work(file: &File, engine: Engine) -> Work {
@@ -53,21 +47,13 @@ fn work(file: &File, engine: Engine) -> Work {
 
 fn run(work: &Work) -> Workers {
     let mut workers = Workers::start(work).expect("the lanes start");
-    assert!(
-        workers.poll(Duration::from_secs(60)),
-        "{:?} does not end",
-        work.engine
-    );
+    assert!(workers.poll(Duration::from_secs(60)), "{:?} does not end", work.engine);
     workers
 }
 
 /// Whether this machine lets us use io_uring; where it does not, its tests have nothing to test.
 fn has_ring() -> bool {
-    let null = File::options()
-        .read(true)
-        .write(true)
-        .open("/dev/null")
-        .expect("/dev/null");
+    let null = File::options().read(true).write(true).open("/dev/null").expect("/dev/null");
     let mut work = work(&null, RING);
     work.direction = Direction::Write;
     !matches!(try_ring(&work, 32, false).verdict, Verdict::Bad(reason) if reason.contains("none") || reason.contains("forbidden"))
@@ -115,10 +101,7 @@ fn every_engine_keeps_to_its_budget_and_region() {
         work.max_operations = 1003;
         let workers = run(&work);
         assert_eq!(workers.completions()[0].operations(), 1003, "{engine:?}");
-        assert!(
-            file.metadata().expect("its size").len() <= REGION,
-            "{engine:?}"
-        );
+        assert!(file.metadata().expect("its size").len() <= REGION, "{engine:?}");
     }
 }
 
@@ -133,16 +116,11 @@ fn lanes_share_depth_and_budget_and_their_accounts_are_joined() {
     let mut work = work(&file, LANES);
     work.pattern = Pattern::Random;
     work.max_operations = 1003;
-    let depths: Vec<u32> = (0..work.workers())
-        .map(|lane| work.depth_of(lane))
-        .collect();
+    let depths: Vec<u32> = (0..work.workers()).map(|lane| work.depth_of(lane)).collect();
     assert_eq!(depths, [3, 3, 2]);
     let workers = run(&work);
     let completions = &workers.completions()[0];
-    let of_lanes: Vec<u64> = completions
-        .reports()
-        .map(|report| report.operations)
-        .collect();
+    let of_lanes: Vec<u64> = completions.reports().map(|report| report.operations).collect();
     assert_eq!(of_lanes, [335, 334, 334]);
     assert_eq!(completions.operations(), 1003);
     assert_eq!(completions.bytes(), 1003 * 4096);
@@ -154,13 +132,7 @@ fn lanes_share_depth_and_budget_and_their_accounts_are_joined() {
 #[test]
 fn there_are_no_more_lanes_than_operations_in_flight() {
     let file = File::open("/dev/null").expect("/dev/null");
-    let mut work = work(
-        &file,
-        Engine::Ring {
-            lanes: 64,
-            polled: false,
-        },
-    );
+    let mut work = work(&file, Engine::Ring { lanes: 64, polled: false });
     assert_eq!((work.lanes(), work.workers()), (8, 8));
     work.max_operations = 5;
     assert_eq!(work.lanes(), 5);
@@ -182,10 +154,7 @@ fn each_lane_has_places_of_its_own() {
     work.max_operations = 99;
     run(&work);
     file.set_len(64 * REGION).expect("a size");
-    let written = pages(&mut file)
-        .iter()
-        .filter(|page| page.iter().any(|&byte| byte != 0))
-        .count();
+    let written = pages(&mut file).iter().filter(|page| page.iter().any(|&byte| byte != 0)).count();
     assert!(written > 66, "{written} blocks of 99");
 }
 
@@ -198,13 +167,7 @@ fn what_cannot_be_polled_is_a_failure_in_words() {
     // Through the page cache nothing can be.
     let file = tempfile::tempfile().expect("a file");
     file.set_len(REGION).expect("a size");
-    let work = work(
-        &file,
-        Engine::Ring {
-            lanes: 1,
-            polled: true,
-        },
-    );
+    let work = work(&file, Engine::Ring { lanes: 1, polled: true });
     match try_polled(&work.file) {
         Verdict::Bad(reason) => assert!(reason.contains("not supported"), "{reason}"),
         other => panic!("{other:?}"),
@@ -222,13 +185,8 @@ fn a_short_read_is_a_failure_in_words() {
         let mut work = work(&file, engine);
         work.direction = Direction::Read;
         let workers = run(&work);
-        let failure = workers.completions()[0]
-            .failure()
-            .expect("there is too little to read");
-        assert!(
-            failure.contains("read of 4096 bytes"),
-            "{engine:?}: {failure}"
-        );
+        let failure = workers.completions()[0].failure().expect("there is too little to read");
+        assert!(failure.contains("read of 4096 bytes"), "{engine:?}: {failure}");
         assert!(failure.contains("moved only"), "{engine:?}: {failure}");
     }
 }
@@ -239,17 +197,9 @@ fn a_refused_write_is_a_failure_in_words() {
         let named = tempfile::NamedTempFile::new().expect("a file");
         let file = File::open(named.path()).expect("it again, to read");
         let workers = run(&work(&file, engine));
-        let failure = workers.completions()[0]
-            .failure()
-            .expect("the file is not open for writing");
-        assert!(
-            failure.contains("write of 4096 bytes at byte"),
-            "{engine:?}: {failure}"
-        );
-        assert!(
-            failure.contains("Bad file descriptor"),
-            "{engine:?}: {failure}"
-        );
+        let failure = workers.completions()[0].failure().expect("the file is not open for writing");
+        assert!(failure.contains("write of 4096 bytes at byte"), "{engine:?}: {failure}");
+        assert!(failure.contains("Bad file descriptor"), "{engine:?}: {failure}");
     }
 }
 
@@ -303,14 +253,8 @@ fn a_good_ring_passes_the_trial_and_leaves_no_more_than_it_says() {
     let mut work = work(&file, RING);
     work.max_operations = 1 << 20;
     let found = try_ring(&work, 32, false);
-    assert!(
-        matches!(found.verdict, Verdict::Good | Verdict::Punts),
-        "{found:?}"
-    );
-    let written = pages(&mut file)
-        .iter()
-        .filter(|page| page.iter().any(|&b| b != 0))
-        .count();
+    assert!(matches!(found.verdict, Verdict::Good | Verdict::Punts), "{found:?}");
+    let written = pages(&mut file).iter().filter(|page| page.iter().any(|&b| b != 0)).count();
     // A second round goes over the same blocks.
     let rounds = if found.bytes_written > 8 * 4096 { 2 } else { 1 };
     assert_eq!(written as u64 * 4096 * rounds, found.bytes_written);
@@ -328,9 +272,6 @@ fn reads_in_the_trial_write_nothing() {
     work.direction = Direction::Read;
     let found = try_ring(&work, 32, false);
     assert_eq!(found.bytes_written, 0);
-    assert!(
-        matches!(found.verdict, Verdict::Good | Verdict::Punts),
-        "{found:?}"
-    );
+    assert!(matches!(found.verdict, Verdict::Good | Verdict::Punts), "{found:?}");
     assert!(pages(&mut file).iter().flatten().all(|&byte| byte == 0));
 }

@@ -28,17 +28,13 @@ fn a_killed_session_leaves_no_file() {
     // Killed at several moments of the fill and of the jobs after it.
     let until = Instant::now() + Duration::from_secs(2);
     while Instant::now() < until {
-        let names: Vec<_> = std::fs::read_dir(here.path())
-            .expect("the directory")
-            .collect();
+        let names: Vec<_> = std::fs::read_dir(here.path()).expect("the directory").collect();
         // A filesystem without nameless files shows one for the blink of an eye.
         assert!(names.len() <= 1, "{names:?}");
         std::thread::sleep(Duration::from_millis(5));
     }
     session.kill().expect("it still runs");
     session.wait().expect("it ended");
-    let left: Vec<_> = std::fs::read_dir(here.path())
-        .expect("the directory")
-        .collect();
+    let left: Vec<_> = std::fs::read_dir(here.path()).expect("the directory").collect();
     assert!(left.is_empty(), "{left:?}");
 }

@@ -17,9 +17,7 @@ fn memory_is_a_target_like_any_other() {
     }
     let cancel = AtomicBool::new(false);
     let session = Session {
-        target: Target::Ram {
-            size_bytes: 8 * MIB,
-        },
+        target: Target::Ram { size_bytes: 8 * MIB },
         suite: &suite,
         watch: WatchPaths::default(),
         cancel: &cancel,
@@ -47,9 +45,5 @@ fn memory_is_a_target_like_any_other() {
         assert!(!result.doubts.iter().any(of_disks), "{:?}", result.doubts);
     }
     let of_devices = |doubt: &Doubt| doubt.what().contains("block device");
-    assert!(
-        !outcome.doubts.iter().any(of_devices),
-        "{:?}",
-        outcome.doubts
-    );
+    assert!(!outcome.doubts.iter().any(of_devices), "{:?}", outcome.doubts);
 }

@@ -45,10 +45,7 @@ fn measure(
     let session = Session {
         target,
         suite,
-        watch: WatchPaths {
-            device: Some("a-disk".into()),
-            ..WatchPaths::default()
-        },
+        watch: WatchPaths { device: Some("a-disk".into()), ..WatchPaths::default() },
         cancel: &cancel,
         queueing,
         more_files: Vec::new(),
@@ -63,9 +60,7 @@ fn measure(
 }
 
 fn directory(path: &Path) -> Target {
-    Target::Directory {
-        path: path.to_path_buf(),
-    }
+    Target::Directory { path: path.to_path_buf() }
 }
 
 fn is_empty(path: &Path) -> bool {
@@ -77,14 +72,8 @@ fn a_directory_is_measured_and_left_as_it_was() {
     let here = tempfile::tempdir().expect("a directory");
     let suite = small_suite();
     for may_use_ring in [true, false] {
-        let (outcome, events) = measure(
-            directory(here.path()),
-            &suite,
-            Queueing {
-                may_use_ring,
-                ..Queueing::USUAL
-            },
-        );
+        let (outcome, events) =
+            measure(directory(here.path()), &suite, Queueing { may_use_ring, ..Queueing::USUAL });
         let outcome = outcome.expect("it can be measured");
         assert_eq!(outcome.ended_by, None);
         assert_eq!(outcome.results.len(), 10, "{events:?}");
@@ -117,10 +106,7 @@ fn a_directory_is_measured_and_left_as_it_was() {
 #[test]
 fn deep_queues_are_shared_by_the_lanes_that_are_asked_for() {
     let here = tempfile::tempdir().expect("a directory");
-    let lanes = Queueing {
-        lanes: 3,
-        ..Queueing::USUAL
-    };
+    let lanes = Queueing { lanes: 3, ..Queueing::USUAL };
     let (outcome, events) = measure(directory(here.path()), &small_suite(), lanes);
     let outcome = outcome.expect("it can be measured");
     assert_eq!(outcome.ended_by, None);
@@ -135,10 +121,7 @@ fn deep_queues_are_shared_by_the_lanes_that_are_asked_for() {
 #[test]
 fn one_at_a_time_goes_through_a_ring_where_that_is_asked_for() {
     let here = tempfile::tempdir().expect("a directory");
-    let ring = Queueing {
-        ring_for_one: true,
-        ..Queueing::USUAL
-    };
+    let ring = Queueing { ring_for_one: true, ..Queueing::USUAL };
     let (outcome, events) = measure(directory(here.path()), &small_suite(), ring);
     let outcome = outcome.expect("it can be measured");
     assert_eq!(outcome.ended_by, None);
@@ -159,19 +142,13 @@ fn one_at_a_time_goes_through_a_ring_where_that_is_asked_for() {
 #[test]
 fn a_target_is_polled_or_refused_in_words() {
     let here = tempfile::tempdir().expect("a directory");
-    let polled = Queueing {
-        polled: true,
-        ..Queueing::USUAL
-    };
+    let polled = Queueing { polled: true, ..Queueing::USUAL };
     let (outcome, events) = measure(directory(here.path()), &small_suite(), polled);
     match outcome {
         Err(error) => {
             let error = error.to_string();
             assert!(error.contains("--hipri"), "{error}");
-            assert!(
-                error.contains(&here.path().display().to_string()),
-                "{error}"
-            );
+            assert!(error.contains(&here.path().display().to_string()), "{error}");
             assert!(events.is_empty(), "{events:?}");
         }
         Ok(outcome) => {
@@ -190,29 +167,19 @@ fn a_file_is_only_read_unless_it_may_be_lost() {
     let contents: Vec<u8> = (0..4 * MIB).map(|i| (i % 251) as u8).collect();
     file.write_all(&contents).expect("its contents");
     file.as_file().sync_all().expect("them on the disk");
-    let target = |may_overwrite| Target::File {
-        path: file.path().to_path_buf(),
-        may_overwrite,
-    };
+    let target = |may_overwrite| Target::File { path: file.path().to_path_buf(), may_overwrite };
     let (outcome, _) = measure(target(false), &small_suite(), Queueing::USUAL);
     let outcome = outcome.expect("it can be read");
     assert_eq!(outcome.bytes_written, 0);
     assert_eq!(outcome.results.len(), 3);
     assert_eq!(outcome.target.region_bytes, 4 * MIB);
-    assert!(
-        fs::read(file.path()).expect("the file") == contents,
-        "the file was changed"
-    );
+    assert!(fs::read(file.path()).expect("the file") == contents, "the file was changed");
 
     let (outcome, _) = measure(target(true), &small_suite(), Queueing::USUAL);
     let outcome = outcome.expect("it can be overwritten");
     assert_eq!(outcome.results.len(), 10);
     let after = fs::read(file.path()).expect("the file");
-    assert_eq!(
-        after.len(),
-        contents.len(),
-        "a file of the user's never grows"
-    );
+    assert_eq!(after.len(), contents.len(), "a file of the user's never grows");
     assert!(after != contents);
 }
 
@@ -220,10 +187,7 @@ fn a_file_is_only_read_unless_it_may_be_lost() {
 fn a_file_that_is_one_hole_is_refused() {
     let file = tempfile::NamedTempFile::new().expect("a file");
     file.as_file().set_len(16 * MIB).expect("a size");
-    let target = Target::File {
-        path: file.path().to_path_buf(),
-        may_overwrite: false,
-    };
+    let target = Target::File { path: file.path().to_path_buf(), may_overwrite: false };
     let (outcome, _) = measure(target, &small_suite(), Queueing::USUAL);
     let error = outcome.expect_err("there is nothing to read").to_string();
     assert!(error.contains("without holes"), "{error}");
@@ -238,23 +202,13 @@ fn a_filesystem_in_memory_is_labelled_as_one() {
     let (outcome, _) = measure(directory(here.path()), &small_suite(), Queueing::USUAL);
     let outcome = outcome.expect("it can be measured");
     assert_eq!(outcome.target.filesystem.as_deref(), Some("tmpfs"));
-    assert_eq!(
-        outcome.target.device, None,
-        "the disk that was named is not below it"
-    );
+    assert_eq!(outcome.target.device, None, "the disk that was named is not below it");
     for result in &outcome.results {
         let cached = |doubt: &Doubt| {
-            matches!(
-                doubt,
-                Doubt::DirectIsBuffered { .. } | Doubt::ThroughPageCache { .. }
-            )
+            matches!(doubt, Doubt::DirectIsBuffered { .. } | Doubt::ThroughPageCache { .. })
         };
         assert!(result.doubts.iter().any(cached), "{}", result.job);
-        assert_ne!(
-            result.engine, "ring",
-            "{}: tmpfs hands all to workers",
-            result.job
-        );
+        assert_ne!(result.engine, "ring", "{}: tmpfs hands all to workers", result.job);
     }
     assert!(is_empty(here.path()));
 }
@@ -265,25 +219,16 @@ fn errors_name_the_path_and_the_way_out() {
     let missing = PathBuf::from("/nonexistent/place");
     let (outcome, _) = measure(directory(&missing), &suite, Queueing::USUAL);
     let error = outcome.expect_err("it does not exist").to_string();
-    assert!(
-        error.contains("/nonexistent/place") && error.contains("spelling"),
-        "{error}"
-    );
+    assert!(error.contains("/nonexistent/place") && error.contains("spelling"), "{error}");
 
     let (outcome, _) = measure(directory(Path::new("/proc/self")), &suite, Queueing::USUAL);
     let error = outcome.expect_err("nothing can be made there").to_string();
     assert!(error.contains("cannot make a file in it"), "{error}");
 
-    let target = Target::File {
-        path: "/dev/null".into(),
-        may_overwrite: true,
-    };
+    let target = Target::File { path: "/dev/null".into(), may_overwrite: true };
     let (outcome, _) = measure(target, &suite, Queueing::USUAL);
     let error = outcome.expect_err("it is a device").to_string();
-    assert!(
-        error.contains("neither a directory nor a regular file"),
-        "{error}"
-    );
+    assert!(error.contains("neither a directory nor a regular file"), "{error}");
 }
 
 #[test]
@@ -313,10 +258,7 @@ fn a_session_that_is_stopped_at_once_measures_nothing_and_says_so() {
     };
     let outcome = run(session, &mut |_: &Event<'_>| {}).expect("it can begin");
     assert!(outcome.results.is_empty());
-    assert!(matches!(
-        outcome.ended_by,
-        Some(BenchError::Interrupted { .. })
-    ));
+    assert!(matches!(outcome.ended_by, Some(BenchError::Interrupted { .. })));
     assert!(outcome.doubts.contains(&Doubt::Interrupted));
     assert!(is_empty(here.path()));
 }
@@ -342,10 +284,7 @@ fn outcome_and_access_are_stated() {
     let (outcome, _) = measure(directory(here.path()), &suite, Queueing::USUAL);
     let outcome = outcome.expect("it can be measured");
     let through_cache = |doubt: &Doubt| matches!(doubt, Doubt::ThroughPageCache { .. });
-    let doubted = outcome
-        .results
-        .iter()
-        .all(|r| r.doubts.iter().any(through_cache));
+    let doubted = outcome.results.iter().all(|r| r.doubts.iter().any(through_cache));
     assert_eq!(outcome.target.access == Access::Buffered, doubted);
     for result in &outcome.results {
         let too_short = result.elapsed_s < 0.1 && result.outcome == Outcome::Converged;

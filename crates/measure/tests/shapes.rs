@@ -29,19 +29,12 @@ fn shaped(name: &str, direction: Direction, pattern: Pattern, depth: u32, shape:
     let mut job = Job::new(name, direction, pattern, 4096, depth);
     job.stop.min_seconds = 20.0;
     job.stop.max_seconds = 20.0;
-    job.shape = Some(Box::new(Shape {
-        ramp_s: Some(0.0),
-        ..shape
-    }));
+    job.shape = Some(Box::new(Shape { ramp_s: Some(0.0), ..shape }));
     job
 }
 
 fn need(name: &str, start: FileStart) -> FileNeed {
-    FileNeed {
-        name: name.into(),
-        region_bytes: 8 * MIB,
-        start,
-    }
+    FileNeed { name: name.into(), region_bytes: 8 * MIB, start }
 }
 
 struct On<'a> {
@@ -64,10 +57,7 @@ impl On<'_> {
             suite: self.suite,
             watch: WatchPaths::default(),
             cancel: &cancel,
-            queueing: Queueing {
-                may_use_ring: self.may_use_ring,
-                ..Queueing::USUAL
-            },
+            queueing: Queueing { may_use_ring: self.may_use_ring, ..Queueing::USUAL },
         };
         let after = self.after;
         run(session, &mut |event: &Event<'_>| match event {
@@ -92,10 +82,7 @@ fn in_directory(path: &Path, suite: &Suite, may_use_ring: bool) -> SessionOutcom
 
 fn on_file(path: &Path, suite: &Suite, after: impl Fn(&str)) -> SessionOutcome {
     On {
-        targets: vec![Target::File {
-            path: path.into(),
-            may_overwrite: true,
-        }],
+        targets: vec![Target::File { path: path.into(), may_overwrite: true }],
         needs: Vec::new(),
         suite,
         may_use_ring: true,
@@ -133,26 +120,14 @@ fn a_mix_moves_what_it_says_with_every_engine() {
             time_based: true,
             ..Shape::default()
         };
-        let suite = suite(vec![shaped(
-            "mix",
-            Direction::Read,
-            Pattern::Random,
-            depth,
-            shape,
-        )]);
+        let suite = suite(vec![shaped("mix", Direction::Read, Pattern::Random, depth, shape)]);
         let outcome = in_directory(here.path(), &suite, may_use_ring);
         assert_eq!(outcome.ended_by, None);
-        let (reads, writes) = (
-            of(&outcome, Direction::Read),
-            of(&outcome, Direction::Write),
-        );
+        let (reads, writes) = (of(&outcome, Direction::Read), of(&outcome, Direction::Write));
         let all = reads.operations + writes.operations;
         assert!((2700..=3000).contains(&all), "{all}");
         let share = reads.operations as f64 / all as f64;
-        assert!(
-            (share - 0.6).abs() < 4.0 * (0.24 / all as f64).sqrt(),
-            "{share}"
-        );
+        assert!((share - 0.6).abs() < 4.0 * (0.24 / all as f64).sqrt(), "{share}");
         let mean = reads.moved_bytes() as f64 / reads.operations as f64;
         assert!((9700.0..10_800.0).contains(&mean), "{mean}");
         assert_eq!(reads.title.as_deref(), Some("mix: reads"));
@@ -174,24 +149,14 @@ fn every_block_of_the_region_is_written_once_and_nothing_else() {
             copy_offset_bytes: 2 * MIB,
             ..Shape::default()
         };
-        let suite = suite(vec![shaped(
-            "once",
-            Direction::Write,
-            Pattern::Random,
-            depth,
-            shape,
-        )]);
+        let suite = suite(vec![shaped("once", Direction::Write, Pattern::Random, depth, shape)]);
         let outcome = on_file(file.path(), &suite, |_| {});
         assert_eq!(outcome.ended_by, None);
         let contents = fs::read(file.path()).expect("the file");
         assert_eq!(contents.len(), 8 << 20);
         for (number, page) in contents.chunks(4096).enumerate() {
             let is_ours = (256..1280).contains(&number);
-            assert_eq!(
-                page.iter().any(|&byte| byte != 0x5a),
-                is_ours,
-                "page {number}"
-            );
+            assert_eq!(page.iter().any(|&byte| byte != 0x5a), is_ours, "page {number}");
         }
         assert_eq!(outcome.results[0].copies, Some(2));
     }
@@ -202,10 +167,7 @@ fn a_limited_rate_is_kept_on_a_real_file() {
     let here = tempfile::tempdir().expect("a directory");
     for depth in [1, 4] {
         let shape = Shape {
-            limits: [Limit {
-                iops: Some(100.0),
-                bytes_per_second: None,
-            }; 2],
+            limits: [Limit { iops: Some(100.0), bytes_per_second: None }; 2],
             time_based: true,
             ..Shape::default()
         };
@@ -238,18 +200,13 @@ fn a_group_works_on_files_of_its_own_past_the_cache_and_through_it() {
     let third = shaped("third", Direction::Read, Pattern::Random, 2, on(2));
     first.ends = Ends::EachByItself;
     first.beside = vec![cached, second, third];
-    let directory = || Target::Directory {
-        path: here.path().into(),
-    };
+    let directory = || Target::Directory { path: here.path().into() };
     let suite = suite(vec![first]);
     let outcome = On {
         targets: vec![
             directory(),
             directory(),
-            Target::File {
-                path: existing.path().into(),
-                may_overwrite: true,
-            },
+            Target::File { path: existing.path().into(), may_overwrite: true },
         ],
         needs: vec![
             need("one", FileStart::Filled),
@@ -270,21 +227,14 @@ fn a_group_works_on_files_of_its_own_past_the_cache_and_through_it() {
         assert_eq!(accesses[..3], [None, cached, cached]);
     }
     let contents = fs::read(existing.path()).expect("the file");
-    assert!(
-        contents.iter().all(|&byte| byte == 0x5a),
-        "what is only read stays"
-    );
+    assert!(contents.iter().all(|&byte| byte == 0x5a), "what is only read stays");
 }
 
 #[test]
 fn a_file_that_is_read_holds_what_its_reader_asks_for() {
     let here = tempfile::tempdir().expect("a directory");
-    let shape = Shape {
-        file: Some(0),
-        max_operations: Some(100),
-        time_based: true,
-        ..Shape::default()
-    };
+    let shape =
+        Shape { file: Some(0), max_operations: Some(100), time_based: true, ..Shape::default() };
     let mut reading = shaped("read", Direction::Read, Pattern::Sequential, 1, shape);
     reading.content = Some(Content::Zeros);
     let suite = suite(vec![reading]);
@@ -314,10 +264,7 @@ fn a_file_that_is_read_holds_what_its_reader_asks_for() {
 fn flushes_and_commits_in_place_leave_the_length_alone() {
     let file = filled_file();
     let flushing = Shape {
-        flush_every: Some(FlushEvery {
-            writes: 4,
-            metadata_too: true,
-        }),
+        flush_every: Some(FlushEvery { writes: 4, metadata_too: true }),
         max_operations: Some(200),
         time_based: true,
         ..Shape::default()
@@ -327,16 +274,11 @@ fn flushes_and_commits_in_place_leave_the_length_alone() {
         Direction::Write,
         Pattern::Random,
         2,
-        Shape {
-            max_operations: Some(100),
-            ..Shape::default()
-        },
+        Shape { max_operations: Some(100), ..Shape::default() },
     );
     commits.durability = Durability::EachInPlace;
-    let suite = suite(vec![
-        shaped("flushing", Direction::Write, Pattern::Random, 4, flushing),
-        commits,
-    ]);
+    let suite =
+        suite(vec![shaped("flushing", Direction::Write, Pattern::Random, 4, flushing), commits]);
     let outcome = on_file(file.path(), &suite, |_| {});
     assert_eq!(outcome.ended_by, None);
     assert!(!outcome.results[0].commit && outcome.results[1].commit);
@@ -346,14 +288,8 @@ fn flushes_and_commits_in_place_leave_the_length_alone() {
 }
 
 fn verifying(name: &str, direction: Direction, depth: u32, shape: Shape) -> Job {
-    let shape = Shape {
-        verify: Some(if depth == 1 {
-            Verify::Xxhash
-        } else {
-            Verify::Crc32c
-        }),
-        ..shape
-    };
+    let shape =
+        Shape { verify: Some(if depth == 1 { Verify::Xxhash } else { Verify::Crc32c }), ..shape };
     shaped(name, direction, Pattern::Random, depth, shape)
 }
 
@@ -361,10 +297,7 @@ fn verifying(name: &str, direction: Direction, depth: u32, shape: Shape) -> Job 
 fn what_was_written_is_read_back_and_checked() {
     let here = tempfile::tempdir().expect("a directory");
     for (depth, may_use_ring) in [(1, true), (16, true), (4, false)] {
-        let once = Shape {
-            visits_once: true,
-            ..Shape::default()
-        };
+        let once = Shape { visits_once: true, ..Shape::default() };
         // Small, so that blocks are written again and again while others are under way.
         let again = Shape {
             read_percent: Some(40),
@@ -403,29 +336,19 @@ fn what_was_written_is_read_back_and_checked() {
 fn a_block_that_was_changed_is_found_with_its_place() {
     for (depth, engine) in [(1, "positional"), (16, "ring")] {
         let file = filled_file();
-        let write = Shape {
-            skips_read_back: true,
-            visits_once: true,
-            ..Shape::default()
-        };
+        let write = Shape { skips_read_back: true, visits_once: true, ..Shape::default() };
         let suite = suite(vec![
             verifying("write", Direction::Write, depth, write),
             verifying(
                 "read",
                 Direction::Read,
                 depth,
-                Shape {
-                    visits_once: true,
-                    ..Shape::default()
-                },
+                Shape { visits_once: true, ..Shape::default() },
             ),
         ]);
         let outcome = on_file(file.path(), &suite, |ended| {
             if ended == "write" {
-                let other = File::options()
-                    .write(true)
-                    .open(file.path())
-                    .expect("it again");
+                let other = File::options().write(true).open(file.path()).expect("it again");
                 other.write_all_at(b"x", 3 * MIB + 1000).expect("one byte");
                 other.sync_all().expect("it on the disk");
             }
@@ -443,31 +366,18 @@ fn a_write_that_got_lost_is_found_when_it_is_read_back() {
     // our own; an older block put back in between is the same.
     let file = filled_file();
     let write = |name: &str, shape: Shape| {
-        let shape = Shape {
-            visits_once: true,
-            ..shape
-        };
+        let shape = Shape { visits_once: true, ..shape };
         verifying(name, Direction::Write, 1, shape)
     };
     let kept = std::cell::RefCell::new(Vec::new());
     let first = write("first", Shape::default());
-    let second = write(
-        "second",
-        Shape {
-            skips_read_back: true,
-            ..Shape::default()
-        },
-    );
+    let second = write("second", Shape { skips_read_back: true, ..Shape::default() });
     // Reads what the second has written, as the second would.
     let mut third = verifying("third", Direction::Read, 1, Shape::default());
     third.pattern = Pattern::Sequential;
     let suite = suite(vec![first, second, third]);
     let outcome = on_file(file.path(), &suite, |ended| {
-        let other = File::options()
-            .read(true)
-            .write(true)
-            .open(file.path())
-            .expect("it again");
+        let other = File::options().read(true).write(true).open(file.path()).expect("it again");
         if ended == "first" && kept.borrow().is_empty() {
             let mut page = vec![0; 4096];
             other.read_exact_at(&mut page, 5 * MIB).expect("a page");
@@ -475,9 +385,7 @@ fn a_write_that_got_lost_is_found_when_it_is_read_back() {
         }
         if ended == "second" {
             // In the wrong place, it is no block of this place.
-            other
-                .write_all_at(&kept.borrow(), 6 * MIB)
-                .expect("the old page");
+            other.write_all_at(&kept.borrow(), 6 * MIB).expect("the old page");
             other.sync_all().expect("it on the disk");
         }
     });

@@ -15,10 +15,7 @@ const MIB: u64 = 1 << 20;
 
 /// 1536 files of 4 KiB in passes of 256, each phase for a moment.
 fn suite() -> Suite {
-    let room = Room {
-        region_bytes: Some(6 * MIB),
-        ..Room::new("here", 1 << 40, true)
-    };
+    let room = Room { region_bytes: Some(6 * MIB), ..Room::new("here", 1 << 40, true) };
     let suite = suites::by_name("small-files", &room).expect("it is listed");
     let mut suite = suite.expect("there is room");
     for job in &mut suite.jobs {
@@ -35,9 +32,7 @@ fn measure(
 ) -> (Result<SessionOutcome, BenchError>, Vec<String>) {
     let mut events = Vec::new();
     let session = Session {
-        target: Target::Directory {
-            path: path.to_path_buf(),
-        },
+        target: Target::Directory { path: path.to_path_buf() },
         suite,
         watch: WatchPaths::default(),
         cancel,
@@ -87,10 +82,7 @@ fn a_session_that_is_stopped_leaves_nothing() {
     let suite = suite();
     let (outcome, _) = measure(here.path(), &suite, &AtomicBool::new(true));
     let outcome = outcome.expect("it began");
-    assert!(matches!(
-        outcome.ended_by,
-        Some(BenchError::Interrupted { .. })
-    ));
+    assert!(matches!(outcome.ended_by, Some(BenchError::Interrupted { .. })));
     assert_eq!(fs::read_dir(here.path()).expect("it").count(), 0);
 }
 
@@ -108,8 +100,5 @@ fn a_file_is_no_place_for_a_tree() {
         needs: Vec::new(),
     };
     let error = run(session, &mut |_: &Event<'_>| {}).expect_err("no directory");
-    assert!(
-        error.to_string().contains("name one on the disk"),
-        "{error}"
-    );
+    assert!(error.to_string().contains("name one on the disk"), "{error}");
 }

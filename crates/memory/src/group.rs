@@ -33,9 +33,7 @@ pub fn place(
     is_root: bool,
     is_alone: impl Fn(&Path) -> bool,
 ) -> Result<Place, String> {
-    let memory = groups
-        .lines()
-        .find_map(|line| line.strip_prefix("memory\t"));
+    let memory = groups.lines().find_map(|line| line.strip_prefix("memory\t"));
     if memory.is_some_and(|rest| rest.trim_end().ends_with("\t0")) {
         return Err(
             "this kernel was started with memory groups switched off; on a Raspberry Pi add `cgroup_enable=memory` to \
@@ -80,16 +78,8 @@ pub fn place(
     // elsewhere where it shares its group with a shell.
     let stays = !is_root || (!own.is_empty() && is_alone(&within));
     Ok(match stays {
-        true => Place {
-            version: 2,
-            parent: within,
-            is_own: true,
-        },
-        false => Place {
-            version: 2,
-            parent: top,
-            is_own: own.is_empty(),
-        },
+        true => Place { version: 2, parent: within, is_own: true },
+        false => Place { version: 2, parent: top, is_own: own.is_empty() },
     })
 }
 
@@ -110,10 +100,7 @@ mod tests {
                       37 31 0:33 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw\n";
         let own = "4:memory:/jobs/7\n3:cpuset:/\n0::/\n";
         let root = place(GROUPS, own, mounts, true, |_| false).unwrap();
-        assert_eq!(
-            (root.version, root.parent.to_str()),
-            (1, Some("/sys/fs/cgroup/memory"))
-        );
+        assert_eq!((root.version, root.parent.to_str()), (1, Some("/sys/fs/cgroup/memory")));
         let user = place(GROUPS, own, mounts, false, |_| false).unwrap();
         assert_eq!(user.parent.to_str(), Some("/sys/fs/cgroup/memory/jobs/7"));
     }
@@ -125,23 +112,11 @@ mod tests {
         let user = place(GROUPS, own, mounts, false, |_| false).unwrap();
         assert!(user.is_own && user.parent.ends_with("app.slice/run-r1.scope"));
         let root = place(GROUPS, own, mounts, true, |_| false).unwrap();
-        assert_eq!(
-            (root.parent.to_str(), root.is_own),
-            (Some("/sys/fs/cgroup"), false)
-        );
-        assert!(
-            place(GROUPS, "0::/\n", mounts, true, |_| false)
-                .unwrap()
-                .is_own
-        );
-        let alone = place(GROUPS, "0::/jobs/7\n", mounts, true, |path| {
-            path.ends_with("jobs/7")
-        })
-        .unwrap();
-        assert_eq!(
-            (alone.parent.to_str(), alone.is_own),
-            (Some("/sys/fs/cgroup/jobs/7"), true)
-        );
+        assert_eq!((root.parent.to_str(), root.is_own), (Some("/sys/fs/cgroup"), false));
+        assert!(place(GROUPS, "0::/\n", mounts, true, |_| false).unwrap().is_own);
+        let alone =
+            place(GROUPS, "0::/jobs/7\n", mounts, true, |path| path.ends_with("jobs/7")).unwrap();
+        assert_eq!((alone.parent.to_str(), alone.is_own), (Some("/sys/fs/cgroup/jobs/7"), true));
     }
 
     #[test]
@@ -152,10 +127,6 @@ mod tests {
                 .unwrap_err()
                 .contains("cgroup_enable=memory")
         );
-        assert!(
-            place(GROUPS, "", "", true, |_| false)
-                .unwrap_err()
-                .contains("mounted")
-        );
+        assert!(place(GROUPS, "", "", true, |_| false).unwrap_err().contains("mounted"));
     }
 }

@@ -15,11 +15,7 @@ const IN_MEMORY: [&str; 5] = ["tmpfs", "ramfs", "devtmpfs", "rootfs", "hugetlbfs
 /// when it would be on a disk. `mounts` is `/proc/self/mountinfo`; the directory is absolute, without links.
 pub fn in_memory(machine: &Machine, mounts: &str, directory: &str) -> Option<String> {
     let (mounts, _strange) = mountinfo::parse(mounts);
-    let mut walk = Walk {
-        machine,
-        mounts: &mounts,
-        seen: Vec::new(),
-    };
+    let mut walk = Walk { machine, mounts: &mounts, seen: Vec::new() };
     walk.directory(directory)
 }
 
@@ -145,10 +141,7 @@ mod tests {
         let file = "loop0 is the file /dev/shm/disk.img, and /dev/shm is a tmpfs";
         says("/mnt/image/var", file);
         says("/mnt/secret", file);
-        says(
-            "/mnt/live",
-            "/mnt/live is an overlay in /dev/shm/upper, and /dev/shm is a tmpfs",
-        );
+        says("/mnt/live", "/mnt/live is an overlay in /dev/shm/upper, and /dev/shm is a tmpfs");
     }
 
     #[test]

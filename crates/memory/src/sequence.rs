@@ -28,10 +28,7 @@ pub fn in_order(memory: &mut Memory, machine: &Machine, cancel: &AtomicBool) {
             Ok(rows) => memory.bandwidth.extend(rows),
             Err(error) => memory.left_out.push(LeftOut {
                 part: Part::Bandwidth,
-                what: format!(
-                    "cannot allocate {threads} times {}: {error}",
-                    bytes_iec(each)
-                ),
+                what: format!("cannot allocate {threads} times {}: {error}", bytes_iec(each)),
             }),
         }
     }
@@ -51,10 +48,6 @@ pub fn load_to_load(memory: &mut Memory, machine: &Machine, seed: u64, cancel: &
 
 /// So many bytes, or as many as can be had without making the machine swap.
 fn at_most(machine: &Machine, bytes: u64) -> u64 {
-    let available = machine
-        .memory
-        .available_bytes
-        .get()
-        .unwrap_or(bytes * SHARE);
+    let available = machine.memory.available_bytes.get().unwrap_or(bytes * SHARE);
     bytes.min(available / SHARE).max(1 << 20)
 }

@@ -15,20 +15,14 @@ use rubus_draw::words::{half_width, moment, span};
 /// The run in a line, for the history.
 pub fn headline(memory: &Memory) -> String {
     let carried = memory.pressure.iter().map(|pressure| {
-        let times = pressure
-            .carried(Access::Uniform)
-            .map_or("nothing known".into(), times);
+        let times = pressure.carried(Access::Uniform).map_or("nothing known".into(), times);
         format!("{}: carries {times}", name(pressure))
     });
     let carried: Vec<String> = carried.collect();
     if !carried.is_empty() {
         return carried.join("; ");
     }
-    let read = memory
-        .bandwidth
-        .iter()
-        .rev()
-        .find(|row| row.work == Work::Read);
+    let read = memory.bandwidth.iter().rev().find(|row| row.work == Work::Read);
     match read {
         Some(row) => format!("memory reads {}", rate_si(row.bytes_per_second.value)),
         None => "memory: nothing was measured".into(),
@@ -37,11 +31,7 @@ pub fn headline(memory: &Memory) -> String {
 
 /// The text, ending in a line feed.
 pub fn render(run: &Run, memory: &Memory, style: Style) -> String {
-    let mut parts = vec![
-        title(run, style),
-        answer(run, memory, style),
-        bandwidth(memory, style),
-    ];
+    let mut parts = vec![title(run, style), answer(run, memory, style), bandwidth(memory, style)];
     parts.push(chase(memory, style));
     for pressure in &memory.pressure {
         parts.push(table(pressure, style));
@@ -63,10 +53,7 @@ fn title(run: &Run, style: Style) -> Vec<String> {
     );
     let mut lines = vec![first];
     lines.extend(paragraph(&board(run), ""));
-    lines
-        .iter()
-        .map(|line| style.paint(Tone::Faint, line))
-        .collect()
+    lines.iter().map(|line| style.paint(Tone::Faint, line)).collect()
 }
 
 /// How a set-up is called.
@@ -112,10 +99,9 @@ fn sentence(run: &Run, pressure: &Pressure) -> String {
     };
     let until = match &found.because {
         Some(End::OutOfMemory) => "; then there is none left".to_string(),
-        Some(End::SwapFull) => format!(
-            "; then the swap of {} is full",
-            bytes_iec(pressure.set_up.swap_bytes)
-        ),
+        Some(End::SwapFull) => {
+            format!("; then the swap of {} is full", bytes_iec(pressure.set_up.swap_bytes))
+        }
         Some(End::TooSlow) => "; more cannot be filled in a sensible time".to_string(),
         Some(end) => format!(" ({})", end.words()),
         None => format!(
@@ -123,17 +109,11 @@ fn sentence(run: &Run, pressure: &Pressure) -> String {
             duration_ns(pressure.limit_ns)
         ),
     };
-    let mut text = format!(
-        "{way} this machine carries {} its memory{until}.",
-        times(found)
-    );
+    let mut text = format!("{way} this machine carries {} its memory{until}.", times(found));
     if let Some(slowdown) = slowdown(pressure, found) {
         text.push_str(&slowdown);
     }
-    if let Some(zipf) = pressure
-        .carried(Access::Zipf)
-        .filter(|zipf| zipf.within != found.within)
-    {
+    if let Some(zipf) = pressure.carried(Access::Zipf).filter(|zipf| zipf.within != found.within) {
         text.push_str(&format!(" Touched as programs do it is {}.", times(zipf)));
     }
     // What was measured on all of the machine needs no prediction for it.
@@ -155,11 +135,7 @@ fn sentence(run: &Run, pressure: &Pressure) -> String {
 fn slowdown(pressure: &Pressure, found: &Carries) -> Option<String> {
     let slowdown = pressure.slowdown(Access::Uniform, found.within?)?;
     let (within, beyond) = pressure.half_speed(Access::Uniform)?;
-    let halves = format!(
-        "speed halves between {} and {} times",
-        ratio(within),
-        ratio(beyond)
-    );
+    let halves = format!("speed halves between {} and {} times", ratio(within), ratio(beyond));
     Some(match slowdown {
         factor if factor < 2.0 => {
             format!(" Up to there touches are nearly as fast as in memory; {halves}.")
@@ -214,19 +190,12 @@ fn bandwidth(memory: &Memory, style: Style) -> Vec<String> {
 
 fn chase(memory: &Memory, style: Style) -> Vec<String> {
     const MAX_BAR: f64 = 40.0;
-    let Some(slowest) = memory
-        .chase
-        .iter()
-        .map(|point| point.ns.value)
-        .max_by(f64::total_cmp)
+    let Some(slowest) = memory.chase.iter().map(|point| point.ns.value).max_by(f64::total_cmp)
     else {
         return Vec::new();
     };
-    let mut table = Table::new(&[
-        ("Load after load", Align::Right),
-        ("each", Align::Right),
-        ("", Align::Left),
-    ]);
+    let mut table =
+        Table::new(&[("Load after load", Align::Right), ("each", Align::Right), ("", Align::Left)]);
     for point in &memory.chase {
         let bar = "█".repeat((point.ns.value / slowest * MAX_BAR).round().max(1.0) as usize);
         table.row(vec![
@@ -262,26 +231,14 @@ fn table(pressure: &Pressure, style: Style) -> Vec<String> {
                 cells.extend([Cell::from("–"), Cell::from("–"), Cell::from("–")]);
                 continue;
             };
-            let tone = if phase.is_beyond() {
-                Tone::Bad
-            } else {
-                Tone::Plain
-            };
+            let tone = if phase.is_beyond() { Tone::Bad } else { Tone::Plain };
             let mean = phase.latency_ns.mean.map(|ns| duration_ns(ns as u64));
             // Of few touches the longest is all that can be said.
             let p99 = phase.latency_ns.p99.map(duration_ns);
-            let longest = || {
-                phase
-                    .latency_ns
-                    .max
-                    .map(|ns| format!("≤{}", duration_ns(ns)))
-            };
+            let longest = || phase.latency_ns.max.map(|ns| format!("≤{}", duration_ns(ns)));
             cells.push(mean.unwrap_or_else(|| "–".into()).into());
             cells.push(p99.or_else(longest).unwrap_or_else(|| "–".into()).into());
-            cells.push(Cell::toned(
-                &percent(phase.slow as f64 / phase.touches as f64),
-                tone,
-            ));
+            cells.push(Cell::toned(&percent(phase.slow as f64 / phase.touches as f64), tone));
         }
         cells.push(match rung.pool_bytes {
             0 => Cell::from("–"),
@@ -392,12 +349,7 @@ fn advice(memory: &Memory, style: Style) -> Vec<String> {
         let mean = mean_at_limit(best, access).map_or(String::new(), |ns| {
             format!(", a touch then takes {} on average", duration_ns(ns as u64))
         });
-        let text = format!(
-            "{}: {} carries {}{mean}.",
-            access.name(),
-            name(best),
-            times(found)
-        );
+        let text = format!("{}: {} carries {}{mean}.", access.name(), name(best), times(found));
         lines.extend(paragraph(&text, "  "));
     }
     lines
@@ -420,10 +372,7 @@ fn left_out(memory: &Memory, style: Style) -> Vec<String> {
     }
     let mut lines = vec![heading("Not measured", style)];
     for left in &memory.left_out {
-        lines.extend(paragraph(
-            &format!("{}: {}.", left.part.name(), left.what),
-            "  ",
-        ));
+        lines.extend(paragraph(&format!("{}: {}.", left.part.name(), left.what), "  "));
     }
     lines
 }
@@ -454,11 +403,7 @@ pub fn csv(runs: &[&Run]) -> String {
 
 /// The text as markdown, for a forum.
 pub fn markdown(run: &Run, memory: &Memory) -> String {
-    format!(
-        "### {}\n\n```\n{}```\n",
-        headline(memory),
-        render(run, memory, Style::PLAIN)
-    )
+    format!("### {}\n\n```\n{}```\n", headline(memory), render(run, memory, Style::PLAIN))
 }
 
 #[cfg(test)]

@@ -215,21 +215,15 @@ impl Sums {
         let counter = |name: &str| number(&reading.zswap.counters, name);
         let page = reading.page_bytes.get();
         let in_pool = counter("stored_pages");
-        let stored = in_pool
-            .zip(page)
-            .map(|(pages, page)| pages.saturating_mul(page));
-        let written_back = reading
-            .written_back_pages
-            .get()
-            .or(counter("written_back_pages"));
+        let stored = in_pool.zip(page).map(|(pages, page)| pages.saturating_mul(page));
+        let written_back = reading.written_back_pages.get().or(counter("written_back_pages"));
         let limit = number(&reading.zswap.parameters, "max_pool_percent");
         let refused = reading.zswap.counters.iter().filter_map(|setting| {
             let is_refusal = setting.name.starts_with("reject_");
             is_refusal.then(|| setting.value.text()?.trim().parse::<u64>().ok())?
         });
-        let refused = refused.fold(None, |sum: Option<u64>, count| {
-            Some(sum.unwrap_or(0).saturating_add(count))
-        });
+        let refused = refused
+            .fold(None, |sum: Option<u64>, count| Some(sum.unwrap_or(0).saturating_add(count)));
         Sums {
             pool_bytes: reading.pool_bytes.get().or(counter("pool_total_size")),
             stored_bytes: reading.stored_bytes.get().or(stored),
@@ -293,11 +287,7 @@ fn judge(reading: &Reading, sums: &Sums) -> (ZswapState, String, Option<String>)
         None if reading.zswap.parameters.is_empty() => {
             let why = reading.zswap.enabled.reason().unwrap_or("it is not known");
             let is_absent = why.contains("no zswap");
-            let standing = if is_absent {
-                ZswapState::Absent
-            } else {
-                ZswapState::Unknown
-            };
+            let standing = if is_absent { ZswapState::Absent } else { ZswapState::Unknown };
             return (standing, format!("Nothing can be said: {why}."), None);
         }
         Some(false) if sums.stored_bytes.unwrap_or(0) == 0 => {
@@ -355,13 +345,9 @@ fn full(reading: &Reading, sums: &Sums) -> Option<String> {
     let swap = share(used, size).filter(|share| *share >= FULL)?;
     let pool = sums.pool_bytes.zip(sums.limit_bytes);
     let pool = pool.and_then(|(pool, limit)| share(pool, limit));
-    let pool = pool.map_or(String::new(), |pool| {
-        format!(" and zswap's pool {}", percent(pool.min(1.0)))
-    });
-    Some(format!(
-        "The machine has run out of swap: it is {} full{pool}.",
-        percent(swap)
-    ))
+    let pool =
+        pool.map_or(String::new(), |pool| format!(" and zswap's pool {}", percent(pool.min(1.0))));
+    Some(format!("The machine has run out of swap: it is {} full{pool}.", percent(swap)))
 }
 
 fn weigh(reading: &Reading, sums: &Sums) -> (ZswapState, Option<String>) {
@@ -445,11 +431,7 @@ fn in_words(sums: &Sums, standing: ZswapState) -> String {
             percent(hit)
         ));
     }
-    let most = if sums.taken_in.is_none() {
-        "at most "
-    } else {
-        ""
-    };
+    let most = if sums.taken_in.is_none() { "at most " } else { "" };
     if let (Some(share), Some(refused)) = (sums.refused_share(), sums.refused) {
         if refused > 0 {
             words.push_str(&format!(
@@ -482,10 +464,7 @@ mod tests {
     use rubus_vocabulary::machine::Setting;
 
     fn setting(name: &str, value: impl ToString) -> Setting {
-        Setting {
-            name: name.into(),
-            value: Fact::known(value.to_string(), "a file"),
-        }
+        Setting { name: name.into(), value: Fact::known(value.to_string(), "a file") }
     }
 
     fn unknown() -> Fact<u64> {
@@ -513,10 +492,7 @@ mod tests {
             zswap: Zswap {
                 enabled: Fact::known(true, "a file"),
                 parameters: vec![setting("enabled", "Y"), setting("max_pool_percent", 15)],
-                counters: counters
-                    .iter()
-                    .map(|(name, value)| setting(name, value))
-                    .collect(),
+                counters: counters.iter().map(|(name, value)| setting(name, value)).collect(),
                 counters_unknown: None,
             },
             areas: vec![area("sda3")],
@@ -565,12 +541,7 @@ mod tests {
         assert!(report.shares_are_upper_ends);
         assert!((report.refused_share.unwrap() - 0.3835).abs() < 0.001);
         insta::assert_snapshot!(report.verdict, @"It helps: it holds 296 MiB in 110 MiB of memory. It refused at most 38 % of the pages that were offered, most of them because they hardly compress. At most 30 % of what it took went on to the disk to make room.");
-        assert!(
-            report
-                .counters
-                .iter()
-                .all(|counter| !counter.meaning.contains("not known"))
-        );
+        assert!(report.counters.iter().all(|counter| !counter.meaning.contains("not known")));
     }
 
     #[test]
@@ -589,18 +560,12 @@ mod tests {
 
     #[test]
     fn what_comes_from_the_disk_decides() {
-        assert_eq!(
-            Report::of(&today(900_000, 5_000, 100)).standing,
-            ZswapState::Helps
-        );
+        assert_eq!(Report::of(&today(900_000, 5_000, 100)).standing, ZswapState::Helps);
         let little = Report::of(&today(900_000, 100, 5_000));
         assert_eq!(little.standing, ZswapState::HelpsLittle);
         assert!(little.advice.unwrap().contains("max_pool_percent"));
         // Too few to say.
-        assert_eq!(
-            Report::of(&today(900_000, 1, 50)).standing,
-            ZswapState::Helps
-        );
+        assert_eq!(Report::of(&today(900_000, 1, 50)).standing, ZswapState::Helps);
     }
 
     #[test]
@@ -625,10 +590,7 @@ mod tests {
         );
         reading.stored_bytes = known(40_960);
         let verdict = Report::of(&reading).verdict;
-        assert!(
-            verdict.contains("it holds next to nothing now"),
-            "{verdict}"
-        );
+        assert!(verdict.contains("it holds next to nothing now"), "{verdict}");
     }
 
     #[test]

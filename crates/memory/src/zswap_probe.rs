@@ -52,10 +52,7 @@ mod tests {
                 MEMINFO,
                 "MemTotal: 944264 kB\nZswap:           1024 kB\nZswapped:         4096 kB\n",
             )
-            .file(
-                VMSTAT,
-                "pswpin 7\npswpout 9\nzswpin 40\nzswpout 50\nzswpwb 3\n",
-            );
+            .file(VMSTAT, "pswpin 7\npswpout 9\nzswpin 40\nzswpout 50\nzswpwb 3\n");
         let reading = zswap(&files, &pi3_with_usb_ssd());
         assert_eq!(reading.pool_bytes.get(), Some(1 << 20));
         assert_eq!(reading.stored_bytes.get(), Some(4 << 20));

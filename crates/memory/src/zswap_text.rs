@@ -43,10 +43,7 @@ pub fn render(report: &Report, style: Style) -> String {
         }
         lines.extend(table.lines(style));
     }
-    if let (Some(why), false) = (
-        &report.counters_unknown,
-        report.standing == ZswapState::Absent,
-    ) {
+    if let (Some(why), false) = (&report.counters_unknown, report.standing == ZswapState::Absent) {
         lines.push(String::new());
         let words = format!("There are no counters: {why}.");
         let words = hang("", &words, COLUMNS);
@@ -59,58 +56,28 @@ fn figures(report: &Report) -> Table {
     let mut table = Table::new(&[("", Align::Left), ("", Align::Right), ("", Align::Left)]);
     let mut row = |name: &str, value: Option<String>, words: String| {
         if let Some(value) = value {
-            table.row(vec![
-                name.into(),
-                value.into(),
-                Cell::toned(&words, Tone::Faint),
-            ]);
+            table.row(vec![name.into(), value.into(), Cell::toned(&words, Tone::Faint)]);
         }
     };
-    let most = if report.shares_are_upper_ends {
-        "at most "
-    } else {
-        ""
-    };
-    row(
-        "holds",
-        report.stored_bytes.map(bytes_iec),
-        "when expanded".into(),
-    );
+    let most = if report.shares_are_upper_ends { "at most " } else { "" };
+    row("holds", report.stored_bytes.map(bytes_iec), "when expanded".into());
     let of_limit = report.pool_bytes.zip(report.limit_bytes);
-    let of_limit = of_limit
-        .filter(|(_, limit)| *limit > 0)
-        .map(|(pool, limit)| {
-            format!(
-                "{} of the {} that it may take",
-                percent(pool as f64 / limit as f64),
-                bytes_iec(limit)
-            )
-        });
-    row(
-        "in memory",
-        report.pool_bytes.map(bytes_iec),
-        of_limit.unwrap_or_default(),
-    );
+    let of_limit = of_limit.filter(|(_, limit)| *limit > 0).map(|(pool, limit)| {
+        format!(
+            "{} of the {} that it may take",
+            percent(pool as f64 / limit as f64),
+            bytes_iec(limit)
+        )
+    });
+    row("in memory", report.pool_bytes.map(bytes_iec), of_limit.unwrap_or_default());
     let ratio = report.ratio.map(|ratio| format!("{ratio:.2}"));
     row("ratio", ratio, "bytes held by bytes taken".into());
     let hits = report.hit_share.map(percent);
-    row(
-        "hits",
-        hits,
-        "of the pages needed again came out of memory".into(),
-    );
-    let refused = report
-        .refused_share
-        .map(|share| format!("{most}{}", percent(share)));
+    row("hits", hits, "of the pages needed again came out of memory".into());
+    let refused = report.refused_share.map(|share| format!("{most}{}", percent(share)));
     row("refused", refused, "of the pages offered".into());
-    let back = report
-        .written_back_share
-        .map(|share| format!("{most}{}", percent(share)));
-    row(
-        "written back",
-        back,
-        "of the pages taken went on to the disk".into(),
-    );
+    let back = report.written_back_share.map(|share| format!("{most}{}", percent(share)));
+    row("written back", back, "of the pages taken went on to the disk".into());
     table
 }
 

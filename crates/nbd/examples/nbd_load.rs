@@ -25,16 +25,7 @@ struct Load {
 
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let [
-        uri,
-        command,
-        order,
-        block,
-        depth,
-        connections,
-        seconds,
-        window @ ..,
-    ] = &arguments[..]
+    let [uri, command, order, block, depth, connections, seconds, window @ ..] = &arguments[..]
     else {
         eprintln!("see the head of examples/nbd_load.rs");
         std::process::exit(2);
@@ -71,9 +62,7 @@ fn main() {
     let at = |share: f64| {
         let last = times_ns.len().saturating_sub(1);
         let place = (times_ns.len() as f64 * share) as usize;
-        times_ns
-            .get(place.min(last))
-            .map_or(0.0, |ns| f64::from(*ns) / 1e3)
+        times_ns.get(place.min(last)).map_or(0.0, |ns| f64::from(*ns) / 1e3)
     };
     println!(
         "{{\"requests\": {}, \"iops\": {rate:.1}, \"p50_us\": {:.1}, \"p99_us\": {:.1}}}",
@@ -88,11 +77,7 @@ fn connect(uri: &Uri) -> (Client<Stream>, u64) {
         Server::Tcp { host, port } => Stream::tcp(host, *port, PATIENCE),
         Server::Unix(path) => Stream::unix(path),
     };
-    let wish = Wish {
-        export: uri.export.clone(),
-        tls: false,
-        structured_replies: false,
-    };
+    let wish = Wish { export: uri.export.clone(), tls: false, structured_replies: false };
     let (stream, offer) =
         agree(stream.expect("it listens"), wish, PATIENCE, Ok).expect("an export");
     (Client::new(stream, &offer), offer.size_bytes)
@@ -125,11 +110,7 @@ fn run(
             state ^= state << 13;
             state ^= state >> 7;
             state ^= state << 17;
-            let block = if load.random {
-                state % blocks
-            } else {
-                next % blocks
-            };
+            let block = if load.random { state % blocks } else { next % blocks };
             next += 1;
             begun_at[slot as usize] = now;
             due.push(Due {
@@ -145,9 +126,7 @@ fn run(
             break;
         }
         answers.clear();
-        client
-            .exchange(&due, &mut memory, &mut answers)
-            .expect("the server goes on");
+        client.exchange(&due, &mut memory, &mut answers).expect("the server goes on");
         now = Instant::now();
         for answer in &answers {
             assert_eq!(answer.error, ErrorCode::NONE, "{}", client.words());

@@ -15,10 +15,7 @@ pub fn listen_address(text: &str) -> Result<SocketAddr, String> {
     if let Ok(address) = text.parse() {
         return Ok(address);
     }
-    let bare = text
-        .strip_prefix('[')
-        .and_then(|inner| inner.strip_suffix(']'))
-        .unwrap_or(text);
+    let bare = text.strip_prefix('[').and_then(|inner| inner.strip_suffix(']')).unwrap_or(text);
     match bare.parse::<IpAddr>() {
         Ok(address) => Ok(SocketAddr::new(address, NBD_PORT)),
         Err(_) => Err(
@@ -57,9 +54,7 @@ impl FromStr for Network {
             Some((address, prefix)) => (address, Some(prefix)),
             None => (text, None),
         };
-        let address: IpAddr = address
-            .parse()
-            .map_err(|_| NetworkError::Address(text.into()))?;
+        let address: IpAddr = address.parse().map_err(|_| NetworkError::Address(text.into()))?;
         let most = bits_of(address);
         let prefix = match prefix {
             None => most,
@@ -69,10 +64,7 @@ impl FromStr for Network {
                 .filter(|bits| *bits <= most && prefix.bytes().all(|byte| byte.is_ascii_digit()))
                 .ok_or_else(|| NetworkError::Prefix(prefix.into()))?,
         };
-        let network = Network {
-            address: masked(address, prefix),
-            prefix,
-        };
+        let network = Network { address: masked(address, prefix), prefix };
         match network.address == address {
             true => Ok(network),
             false => Err(NetworkError::Bits(text.into(), network)),
@@ -162,21 +154,10 @@ mod tests {
 
     #[test]
     fn what_is_mistyped_is_not_guessed() {
-        for bad in [
-            "",
-            "pi",
-            "10.1.2.0/",
-            "10.1.2.0/33",
-            "::/129",
-            "10.1.2.0/+8",
-            "10.1/16",
-        ] {
+        for bad in ["", "pi", "10.1.2.0/", "10.1.2.0/33", "::/129", "10.1.2.0/+8", "10.1/16"] {
             assert!(bad.parse::<Network>().is_err(), "{bad}");
         }
         let error = "10.1.2.3/24".parse::<Network>().unwrap_err();
-        assert_eq!(
-            error.to_string(),
-            "10.1.2.3/24 has bits beyond its prefix; write 10.1.2.0/24"
-        );
+        assert_eq!(error.to_string(), "10.1.2.3/24 has bits beyond its prefix; write 10.1.2.0/24");
     }
 }

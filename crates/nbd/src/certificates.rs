@@ -74,21 +74,11 @@ pub fn make(machine: &str, names: &[String]) -> Result<Vec<Made>, CertificateErr
         let certificate = params.signed_by(&key, &issuer)?;
         Ok::<_, CertificateError>((certificate.pem(), key.serialize_pem()))
     };
-    let (server, server_key) = signed(
-        names,
-        format!("NBD server {machine}"),
-        ExtendedKeyUsagePurpose::ServerAuth,
-    )?;
-    let (client, client_key) = signed(
-        &[],
-        format!("NBD client of {machine}"),
-        ExtendedKeyUsagePurpose::ClientAuth,
-    )?;
-    let made = |name, text, is_secret| Made {
-        name,
-        text,
-        is_secret,
-    };
+    let (server, server_key) =
+        signed(names, format!("NBD server {machine}"), ExtendedKeyUsagePurpose::ServerAuth)?;
+    let (client, client_key) =
+        signed(&[], format!("NBD client of {machine}"), ExtendedKeyUsagePurpose::ClientAuth)?;
+    let made = |name, text, is_secret| Made { name, text, is_secret };
     Ok(vec![
         made(AUTHORITY, authority_cert.pem(), false),
         made(AUTHORITY_KEY, authority_key.serialize_pem(), true),
@@ -120,23 +110,13 @@ pub fn make_client(authority: &str, key: &str, name: &str) -> Result<Vec<Made>, 
     client.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
     let client_key = KeyPair::generate()?;
     let certificate = client.signed_by(&client_key, &issuer)?.pem();
-    let made = Pem {
-        name: CLIENT,
-        bytes: certificate.as_bytes(),
-    };
-    let signer = Pem {
-        name: AUTHORITY,
-        bytes: authority.as_bytes(),
-    };
+    let made = Pem { name: CLIENT, bytes: certificate.as_bytes() };
+    let signer = Pem { name: AUTHORITY, bytes: authority.as_bytes() };
     match is_signed_by(made, signer) {
         Ok(true) => {}
         _ => return Err(CertificateError::Authority),
     }
-    let made = |name, text, is_secret| Made {
-        name,
-        text,
-        is_secret,
-    };
+    let made = |name, text, is_secret| Made { name, text, is_secret };
     Ok(vec![
         made(AUTHORITY, authority.into(), false),
         made(CLIENT, certificate, false),
@@ -192,18 +172,11 @@ mod tests {
         assert!(TlsServerSettings::new(pem(SERVER), pem(CLIENT_KEY), None).is_err());
         for file in &made {
             let is_key = file.text.contains("PRIVATE KEY");
-            assert_eq!(
-                (file.is_secret, is_key),
-                (is_key, file.name.ends_with("-key.pem"))
-            );
+            assert_eq!((file.is_secret, is_key), (is_key, file.name.ends_with("-key.pem")));
         }
         // Nothing is made twice.
         let again = make("pi", &names).expect("the names are fine");
-        assert!(
-            made.iter()
-                .zip(&again)
-                .all(|(one, other)| one.text != other.text)
-        );
+        assert!(made.iter().zip(&again).all(|(one, other)| one.text != other.text));
     }
 
     #[test]
@@ -225,14 +198,7 @@ mod tests {
             assert!(files[2].is_secret);
             let peer = peer(&files[1].text);
             assert!(peer.is_of(name));
-            for other in [
-                "",
-                "10000000abcd1235",
-                "12345679",
-                "kitchen_2",
-                "pi.local",
-                "*",
-            ] {
+            for other in ["", "10000000abcd1235", "12345679", "kitchen_2", "pi.local", "*"] {
                 assert!(!peer.is_of(other), "{name} is let in as {other}");
             }
         }
@@ -244,10 +210,7 @@ mod tests {
     fn an_authority_that_is_not_ours_or_has_another_key_signs_nothing() {
         let of = |machine: &str, name: &str| {
             let made = make(machine, &[]).unwrap();
-            made.into_iter()
-                .find(|file| file.name == name)
-                .unwrap()
-                .text
+            made.into_iter().find(|file| file.name == name).unwrap().text
         };
         for (authority, key) in [
             (of("pi", AUTHORITY), of("pi", AUTHORITY_KEY)),
@@ -263,16 +226,7 @@ mod tests {
 
     #[test]
     fn what_is_no_name_is_refused() {
-        for bad in [
-            "",
-            "a b",
-            "-a",
-            "a..b",
-            "ä.de",
-            "*.de",
-            "a/b",
-            &"a".repeat(64),
-        ] {
+        for bad in ["", "a b", "-a", "a..b", "ä.de", "*.de", "a/b", &"a".repeat(64)] {
             let refused = make("pi", &[bad.to_string()]);
             assert!(matches!(refused, Err(CertificateError::Name(_))), "{bad}");
         }

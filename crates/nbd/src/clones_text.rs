@@ -23,11 +23,9 @@ pub fn as_text(clone: &Listed) -> String {
                 "{} on disk, partly shared with the golden image",
                 bytes_iec(clone.taken_bytes)
             ),
-            (Kind::Map, Some(bytes)) => format!(
-                "{} of its own, {} on disk",
-                bytes_iec(bytes),
-                bytes_iec(clone.taken_bytes)
-            ),
+            (Kind::Map, Some(bytes)) => {
+                format!("{} of its own, {} on disk", bytes_iec(bytes), bytes_iec(clone.taken_bytes))
+            }
             (Kind::Map, None) => format!("{} on disk", bytes_iec(clone.taken_bytes)),
         };
         text += &format!(

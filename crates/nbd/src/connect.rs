@@ -165,9 +165,7 @@ fn in_words(error: ClientError, endpoint: &Endpoint) -> anyhow::Error {
 
 fn encrypt(line: Connection, endpoint: &Endpoint) -> Result<Connection, ClientError> {
     let (Connection::Plain(stream), Some(settings)) = (line, &endpoint.tls) else {
-        return Err(ClientError::Tls(
-            "it was not asked for; this is a bug".into(),
-        ));
+        return Err(ClientError::Tls("it was not asked for; this is a bug".into()));
     };
     let host = match (&endpoint.uri.tls_options.hostname, &endpoint.uri.server) {
         (Some(name), _) => name,
@@ -231,9 +229,6 @@ impl PemFile {
 
     /// What is in it, with its name.
     pub fn pem(&self) -> Pem<'_> {
-        Pem {
-            name: &self.name,
-            bytes: &self.bytes,
-        }
+        Pem { name: &self.name, bytes: &self.bytes }
     }
 }

@@ -92,10 +92,7 @@ mod tests {
         };
         assert_eq!(progress.bytes_per_second(), Some(100.0));
         assert_eq!(progress.left_s(), Some(3.0));
-        let at_first = DiskCopyProgress {
-            done_bytes: 500,
-            ..progress
-        };
+        let at_first = DiskCopyProgress { done_bytes: 500, ..progress };
         assert_eq!(at_first.left_s(), None);
     }
 }

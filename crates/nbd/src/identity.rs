@@ -153,10 +153,7 @@ impl Identity {
     /// when the new run makes its own so.
     #[must_use]
     pub fn followed_by(&self, now: &Identity, unflushed: bool) -> Identity {
-        Identity {
-            sync: now.sync && (self.sync || !unflushed),
-            ..*now
-        }
+        Identity { sync: now.sync && (self.sync || !unflushed), ..*now }
     }
 }
 
@@ -228,16 +225,10 @@ pub struct Appearance {
 /// What somebody relies on who was promised these flags.
 const RELIED_ON: [(TransmissionFlags, &str); 5] = [
     (TransmissionFlags::SEND_FLUSH, "flush"),
-    (
-        TransmissionFlags::SEND_FUA,
-        "make single writes durable (FUA)",
-    ),
+    (TransmissionFlags::SEND_FUA, "make single writes durable (FUA)"),
     (TransmissionFlags::SEND_TRIM, "trim"),
     (TransmissionFlags::SEND_WRITE_ZEROES, "write zeros"),
-    (
-        TransmissionFlags::CAN_MULTI_CONN,
-        "serve several connections (multi-conn)",
-    ),
+    (TransmissionFlags::CAN_MULTI_CONN, "serve several connections (multi-conn)"),
 ];
 
 impl Appearance {
@@ -268,18 +259,13 @@ impl Appearance {
     /// What differs on the outside.
     fn difference(&self, now: &Appearance) -> Option<Difference> {
         if self.size_bytes != now.size_bytes {
-            return Some(Difference::Size {
-                before: self.size_bytes,
-                now: now.size_bytes,
-            });
+            return Some(Difference::Size { before: self.size_bytes, now: now.size_bytes });
         }
         let (could, can) = (self.flags, now.flags);
         if can.has(TransmissionFlags::READ_ONLY) && !could.has(TransmissionFlags::READ_ONLY) {
             return Some(Difference::ReadOnly);
         }
-        let lost = RELIED_ON
-            .iter()
-            .find(|(flag, _)| could.has(*flag) && !can.has(*flag));
+        let lost = RELIED_ON.iter().find(|(flag, _)| could.has(*flag) && !can.has(*flag));
         lost.map(|(_, what)| Difference::Lacks(what))
     }
 
@@ -289,10 +275,7 @@ impl Appearance {
         let identity = match (&self.identity, &now.identity) {
             (Some(before), Some(now)) => Some(before.followed_by(now, unflushed)),
             // A server that begins to name itself may have lost something before it did.
-            (None, Some(now)) => Some(Identity {
-                sync: now.sync && !unflushed,
-                ..*now
-            }),
+            (None, Some(now)) => Some(Identity { sync: now.sync && !unflushed, ..*now }),
             (_, None) => None,
         };
         Appearance {
@@ -332,10 +315,7 @@ mod tests {
     }
 
     fn rebooted(identity: Identity) -> Identity {
-        Identity {
-            boot: Uuid(1),
-            ..identity
-        }
+        Identity { boot: Uuid(1), ..identity }
     }
 
     #[test]
@@ -376,10 +356,7 @@ mod tests {
 
     #[test]
     fn the_last_identity_counts() {
-        let other = Identity {
-            generation: 8,
-            ..identity()
-        };
+        let other = Identity { generation: 8, ..identity() };
         let text = format!("{} {other}", identity());
         assert_eq!(Identity::parse(&text), Some(other));
     }
@@ -394,34 +371,19 @@ mod tests {
         let (before, now) = (identity(), rebooted(identity()));
         assert_eq!(judge(&before, &now, true), Verdict::SameButUnflushedLost);
         assert_eq!(judge(&before, &now, false), Verdict::Same);
-        let synchronous = Identity {
-            sync: true,
-            ..before
-        };
+        let synchronous = Identity { sync: true, ..before };
         assert_eq!(judge(&synchronous, &now, true), Verdict::Same);
         // What the server promises now says nothing about what it acknowledged before.
         let promises = Identity { sync: true, ..now };
-        assert_eq!(
-            judge(&before, &promises, true),
-            Verdict::SameButUnflushedLost
-        );
+        assert_eq!(judge(&before, &promises, true), Verdict::SameButUnflushedLost);
     }
 
     #[test]
     fn another_image_and_a_discarded_overlay_are_other_disks() {
-        let other = Identity {
-            export: Uuid(2),
-            ..identity()
-        };
-        let discarded = Identity {
-            generation: 8,
-            ..identity()
-        };
+        let other = Identity { export: Uuid(2), ..identity() };
+        let discarded = Identity { generation: 8, ..identity() };
         for unflushed in [false, true] {
-            assert_eq!(
-                judge(&identity(), &other, unflushed),
-                Verdict::Other(Difference::Export)
-            );
+            assert_eq!(judge(&identity(), &other, unflushed), Verdict::Other(Difference::Export));
             assert_eq!(
                 judge(&identity(), &discarded, unflushed),
                 Verdict::Other(Difference::Generation { before: 7, now: 8 })
@@ -432,16 +394,10 @@ mod tests {
     #[test]
     fn writes_of_a_run_that_was_not_synchronous_stay_unflushed() {
         let first = identity();
-        let second = Identity {
-            sync: true,
-            ..first
-        };
+        let second = Identity { sync: true, ..first };
         let kept = first.followed_by(&second, true);
         let after_reboot = rebooted(second);
-        assert_eq!(
-            judge(&kept, &after_reboot, true),
-            Verdict::SameButUnflushedLost
-        );
+        assert_eq!(judge(&kept, &after_reboot, true), Verdict::SameButUnflushedLost);
         let kept = first.followed_by(&second, false);
         assert_eq!(judge(&kept, &after_reboot, true), Verdict::Same);
     }
@@ -449,41 +405,24 @@ mod tests {
     #[test]
     fn size_and_abilities_must_be_as_they_were() {
         let before = appearance();
-        let grown = Appearance {
-            size_bytes: 2 << 30,
-            ..before
-        };
-        let size = Difference::Size {
-            before: 1 << 30,
-            now: 2 << 30,
-        };
+        let grown = Appearance { size_bytes: 2 << 30, ..before };
+        let size = Difference::Size { before: 1 << 30, now: 2 << 30 };
         assert_eq!(before.judge(&grown, false, true), Verdict::Other(size));
         let cannot = Appearance {
             flags: TransmissionFlags::HAS_FLAGS.with(TransmissionFlags::SEND_TRIM),
             ..before
         };
-        assert_eq!(
-            before.judge(&cannot, false, true),
-            Verdict::Other(Difference::Lacks("flush"))
-        );
+        assert_eq!(before.judge(&cannot, false, true), Verdict::Other(Difference::Lacks("flush")));
         // To be able to do more is fine.
         assert_eq!(cannot.judge(&before, true, false), Verdict::Same);
-        let read_only = Appearance {
-            flags: before.flags.with(TransmissionFlags::READ_ONLY),
-            ..before
-        };
-        assert_eq!(
-            before.judge(&read_only, false, true),
-            Verdict::Other(Difference::ReadOnly)
-        );
+        let read_only =
+            Appearance { flags: before.flags.with(TransmissionFlags::READ_ONLY), ..before };
+        assert_eq!(before.judge(&read_only, false, true), Verdict::Other(Difference::ReadOnly));
     }
 
     #[test]
     fn a_server_without_identity_needs_somebody_who_vouches_for_it() {
-        let silent = Appearance {
-            identity: None,
-            ..appearance()
-        };
+        let silent = Appearance { identity: None, ..appearance() };
         let unknown = Verdict::Other(Difference::Unknown);
         assert_eq!(silent.judge(&silent, true, false), unknown);
         assert_eq!(silent.judge(&silent, false, false), Verdict::Same);

@@ -16,18 +16,8 @@ type Flag = (TransmissionFlags, &'static str, &'static str, &'static str);
 
 /// What each flag means: its name in JSON, that it is set, that it is not.
 const FLAGS: [Flag; 11] = [
-    (
-        TransmissionFlags::READ_ONLY,
-        "read_only",
-        "can only be read",
-        "can be written",
-    ),
-    (
-        TransmissionFlags::SEND_FLUSH,
-        "flush",
-        "flush",
-        "no flush: nothing can be made durable",
-    ),
+    (TransmissionFlags::READ_ONLY, "read_only", "can only be read", "can be written"),
+    (TransmissionFlags::SEND_FLUSH, "flush", "flush", "no flush: nothing can be made durable"),
     (
         TransmissionFlags::SEND_FUA,
         "fua",
@@ -47,30 +37,10 @@ const FLAGS: [Flag; 11] = [
         "says when zeros are slow",
         "does not say when zeros are slow",
     ),
-    (
-        TransmissionFlags::SEND_CACHE,
-        "cache",
-        "prefetch",
-        "no prefetch",
-    ),
-    (
-        TransmissionFlags::SEND_DF,
-        "df",
-        "unfragmented reads",
-        "no unfragmented reads",
-    ),
-    (
-        TransmissionFlags::CAN_MULTI_CONN,
-        "multi_conn",
-        "several connections",
-        "one connection only",
-    ),
-    (
-        TransmissionFlags::ROTATIONAL,
-        "rotational",
-        "turning medium",
-        "no turning medium",
-    ),
+    (TransmissionFlags::SEND_CACHE, "cache", "prefetch", "no prefetch"),
+    (TransmissionFlags::SEND_DF, "df", "unfragmented reads", "no unfragmented reads"),
+    (TransmissionFlags::CAN_MULTI_CONN, "multi_conn", "several connections", "one connection only"),
+    (TransmissionFlags::ROTATIONAL, "rotational", "turning medium", "no turning medium"),
     (
         TransmissionFlags::BLOCK_STATUS_PAYLOAD,
         "block_status_payload",
@@ -104,10 +74,7 @@ impl Info {
     pub fn of(address: &str) -> anyhow::Result<Info> {
         let endpoint = Endpoint::of(address)?;
         let answer = ask(&endpoint).with_context(|| format!("cannot ask {address}"))?;
-        Ok(Info {
-            uri: endpoint.uri,
-            answer,
-        })
+        Ok(Info { uri: endpoint.uri, answer })
     }
 
     /// For people.
@@ -164,11 +131,8 @@ fn ask(endpoint: &Endpoint) -> anyhow::Result<Answer> {
             };
             let known = match inquiry.list()? {
                 Some(list) if !list.exports.is_empty() && list.exports.len() <= 20 => {
-                    let names: Vec<_> = list
-                        .exports
-                        .iter()
-                        .map(|(name, _)| format!("'{}'", clean(name)))
-                        .collect();
+                    let names: Vec<_> =
+                        list.exports.iter().map(|(name, _)| format!("'{}'", clean(name))).collect();
                     format!("; it has {}", names.join(", "))
                 }
                 _ => String::new(),
@@ -200,10 +164,7 @@ fn find_size(endpoint: &Endpoint, export: &str, learnt: &mut Learnt) -> anyhow::
         return Ok(());
     }
     let endpoint = Endpoint {
-        uri: Uri {
-            export: export.into(),
-            ..endpoint.uri.clone()
-        },
+        uri: Uri { export: export.into(), ..endpoint.uri.clone() },
         tls: endpoint.tls.clone(),
     };
     let (mut client, offer) = connect(&endpoint)?;
@@ -270,10 +231,7 @@ fn as_text(uri: &Uri, answer: &Answer) -> String {
         }
     }
     if let Some((size_bytes, flags)) = learnt.size_and_flags {
-        line(
-            "size",
-            format!("{} ({size_bytes} bytes)", bytes_iec(size_bytes)),
-        );
+        line("size", format!("{} ({size_bytes} bytes)", bytes_iec(size_bytes)));
         line(
             "access",
             match flags.has(TransmissionFlags::READ_ONLY) {
@@ -281,21 +239,11 @@ fn as_text(uri: &Uri, answer: &Answer) -> String {
                 false => "reading and writing".into(),
             },
         );
-        let told = FLAGS
-            .into_iter()
-            .filter(|flag| flag.0 != TransmissionFlags::READ_ONLY);
+        let told = FLAGS.into_iter().filter(|flag| flag.0 != TransmissionFlags::READ_ONLY);
         let (can, cannot): (Vec<Flag>, Vec<Flag>) = told.partition(|(flag, ..)| flags.has(*flag));
-        line(
-            "offers",
-            can.iter().map(|flag| flag.2).collect::<Vec<_>>().join(", "),
-        );
-        let lacks = cannot
-            .iter()
-            .filter(|flag| flag.0 != TransmissionFlags::ROTATIONAL);
-        line(
-            "lacks",
-            lacks.map(|flag| flag.3).collect::<Vec<_>>().join(", "),
-        );
+        line("offers", can.iter().map(|flag| flag.2).collect::<Vec<_>>().join(", "));
+        let lacks = cannot.iter().filter(|flag| flag.0 != TransmissionFlags::ROTATIONAL);
+        line("lacks", lacks.map(|flag| flag.3).collect::<Vec<_>>().join(", "));
     }
     line(
         "requests",
@@ -340,9 +288,7 @@ fn document<'a>(uri: &Uri, answer: &'a Answer) -> NbdInfoDocument<'a> {
         }),
         size_bytes: learnt.size_and_flags.map(|(size_bytes, _)| size_bytes),
         flags: learnt.size_and_flags.map(|(_, flags)| {
-            let each = FLAGS
-                .iter()
-                .map(|(flag, name, ..)| (*name, flags.has(*flag)));
+            let each = FLAGS.iter().map(|(flag, name, ..)| (*name, flags.has(*flag)));
             each.collect()
         }),
         block_sizes: learnt.block_sizes.map(|sizes| NbdBlockSizesDocument {
@@ -410,10 +356,7 @@ impl Exports {
                 find_size(&endpoint, name, learnt).with_context(trouble)?;
             }
         }
-        Ok(Exports {
-            rows,
-            more: listing.more,
-        })
+        Ok(Exports { rows, more: listing.more })
     }
 
     /// For people.
@@ -423,18 +366,11 @@ impl Exports {
 
     /// For programs.
     pub fn document(&self) -> NbdListDocument<'_> {
-        NbdListDocument {
-            exports: self.rows.iter().map(export).collect(),
-            is_all: !self.more,
-        }
+        NbdListDocument { exports: self.rows.iter().map(export).collect(), is_all: !self.more }
     }
 }
 
-type Row = (
-    String,
-    String,
-    Result<Learnt, (crate::wire::Refusal, String)>,
-);
+type Row = (String, String, Result<Learnt, (crate::wire::Refusal, String)>);
 
 fn export((name, details, learnt): &Row) -> NbdExportDocument<'_> {
     let learnt = learnt.as_ref().ok();
@@ -456,11 +392,7 @@ fn as_rows(rows: &[Row], more: bool) -> String {
         "" => "(without a name)".into(),
         name => clean(name),
     };
-    let widest = rows
-        .iter()
-        .map(|row| name_of(&row.0).chars().count())
-        .max()
-        .unwrap_or(0);
+    let widest = rows.iter().map(|row| name_of(&row.0).chars().count()).max().unwrap_or(0);
     let mut text = String::new();
     for (name, details, learnt) in rows {
         let about = match learnt {
@@ -470,14 +402,14 @@ fn as_rows(rows: &[Row], more: bool) -> String {
                 words => words,
             },
             Ok(learnt) => {
-                let size = learnt
-                    .size_and_flags
-                    .map_or("size unknown".into(), |(bytes, flags)| {
-                        match flags.has(TransmissionFlags::READ_ONLY) {
+                let size =
+                    learnt.size_and_flags.map_or(
+                        "size unknown".into(),
+                        |(bytes, flags)| match flags.has(TransmissionFlags::READ_ONLY) {
                             true => format!("{} (read-only)", bytes_iec(bytes)),
                             false => bytes_iec(bytes),
-                        }
-                    });
+                        },
+                    );
                 let words = words_of(learnt.description.as_deref().unwrap_or(details));
                 match words.is_empty() {
                     true => size,

@@ -33,9 +33,7 @@ impl PeerCertificate {
 /// What stands in the certificate of the client of that name. Certificates know neither upper case nor underscores nor
 /// numbers alone; such a name stands there in hexadecimal digits, before `client.rubus`.
 pub fn alternative_name(name: &str) -> String {
-    let is_lower = !name
-        .bytes()
-        .any(|byte| byte.is_ascii_uppercase() || byte == b'_');
+    let is_lower = !name.bytes().any(|byte| byte.is_ascii_uppercase() || byte == b'_');
     let is_plain = is_lower
         && is_name(name)
         && matches!(ServerName::try_from(name), Ok(ServerName::DnsName(_)))
@@ -45,10 +43,7 @@ pub fn alternative_name(name: &str) -> String {
     }
     let hex: Vec<String> = name.bytes().map(|byte| format!("{byte:02x}")).collect();
     // A label has 63 characters.
-    let labels: Vec<String> = hex
-        .chunks(30)
-        .map(|part| format!("x{}", part.concat()))
-        .collect();
+    let labels: Vec<String> = hex.chunks(30).map(|part| format!("x{}", part.concat())).collect();
     format!("{}.{SUFFIX}", labels.join("."))
 }
 
@@ -57,9 +52,7 @@ pub fn is_name(name: &str) -> bool {
     let is_label = |label: &str| {
         !label.is_empty()
             && label.len() <= 63
-            && label
-                .bytes()
-                .all(|c| c.is_ascii_alphanumeric() || c == b'-')
+            && label.bytes().all(|c| c.is_ascii_alphanumeric() || c == b'-')
             && !label.starts_with('-')
             && !label.ends_with('-')
     };
@@ -75,23 +68,12 @@ mod tests {
         assert_eq!(alternative_name("10000000abcd1234"), "10000000abcd1234");
         assert_eq!(alternative_name("kitchen"), "kitchen");
         let long = "A".repeat(64);
-        let others = [
-            "12345678",
-            "Kitchen",
-            "a_b",
-            "a..b",
-            "a.",
-            "192.168.1.7",
-            &long,
-            "x.client.rubus",
-        ];
+        let others =
+            ["12345678", "Kitchen", "a_b", "a..b", "a.", "192.168.1.7", &long, "x.client.rubus"];
         let mut seen: Vec<String> = others.iter().map(|name| alternative_name(name)).collect();
         for (name, given) in others.iter().zip(&seen) {
             assert!(given.ends_with(".client.rubus"), "{name}: {given}");
-            assert!(
-                ServerName::try_from(given.as_str()).is_ok(),
-                "{name}: {given}"
-            );
+            assert!(ServerName::try_from(given.as_str()).is_ok(), "{name}: {given}");
         }
         seen.sort();
         seen.dedup();

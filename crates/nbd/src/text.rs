@@ -19,10 +19,9 @@ pub fn receipt(copy: &DiskCopy, style: Style) -> String {
         (false, _) if copy.different.is_empty() && copy.is_doubtful => {
             style.paint(Tone::Bad, "doubtful")
         }
-        (false, _) if copy.different.is_empty() => style.paint(
-            Tone::Bad,
-            &format!("all but {}", bytes_iec(copy.unreadable_bytes())),
-        ),
+        (false, _) if copy.different.is_empty() => {
+            style.paint(Tone::Bad, &format!("all but {}", bytes_iec(copy.unreadable_bytes())))
+        }
         (false, _) => style.paint(Tone::Bad, "the destination is not the source"),
     };
     let fresh_bytes = copy.size_bytes - copy.resumed_bytes.min(copy.size_bytes);
@@ -43,10 +42,7 @@ pub fn receipt(copy: &DiskCopy, style: Style) -> String {
         let _ = writeln!(text, "  {words}");
     };
     if copy.resumed_bytes > 0 {
-        line(format!(
-            "{} had been copied before",
-            bytes_iec(copy.resumed_bytes)
-        ));
+        line(format!("{} had been copied before", bytes_iec(copy.resumed_bytes)));
     }
     match copy.verify_s {
         Some(verify_s) => line(format!(
@@ -58,10 +54,7 @@ pub fn receipt(copy: &DiskCopy, style: Style) -> String {
     }
     for (places, what) in [
         (&copy.different, "differs somewhere in bytes"),
-        (
-            &copy.unreadable,
-            "could not be read, and is zeros now: bytes",
-        ),
+        (&copy.unreadable, "could not be read, and is zeros now: bytes"),
     ] {
         for (from, to) in places.iter().take(SHOWN) {
             line(format!("{what} {from} to {to}"));
@@ -98,18 +91,10 @@ pub fn line(progress: &DiskCopyProgress, columns: usize) -> String {
             false => "copying".to_string(),
         },
         percent(share.min(1.0)),
-        format!(
-            "{} of {}",
-            bytes_iec(progress.done_bytes),
-            bytes_iec(progress.size_bytes)
-        ),
+        format!("{} of {}", bytes_iec(progress.done_bytes), bytes_iec(progress.size_bytes)),
     ];
     parts.extend(progress.bytes_per_second().map(rate_si));
-    parts.extend(
-        progress
-            .left_s()
-            .map(|left_s| format!("about {} left", waited(left_s))),
-    );
+    parts.extend(progress.left_s().map(|left_s| format!("about {} left", waited(left_s))));
     parts.join("  ").chars().take(columns).collect()
 }
 
@@ -196,16 +181,8 @@ mod tests {
             before_bytes: 0,
             elapsed_s: 30.0,
         };
-        let verifying = DiskCopyProgress {
-            is_verifying: true,
-            elapsed_s: 0.1,
-            ..progress
-        };
-        let lines = [
-            line(&progress, 80),
-            line(&verifying, 80),
-            line(&progress, 20),
-        ];
+        let verifying = DiskCopyProgress { is_verifying: true, elapsed_s: 0.1, ..progress };
+        let lines = [line(&progress, 80), line(&verifying, 80), line(&progress, 20)];
         insta::assert_snapshot!(lines.join("\n"), @r"
         copying  38 %  3.00 GiB of 8.00 GiB  107 MB/s  about 50 s left
         reading back  38 %  3.00 GiB of 8.00 GiB

@@ -85,10 +85,7 @@ impl TlsSettings {
                 let chain = certificates(certificate)?;
                 config
                     .with_client_auth_cert(chain, private_key(key)?)
-                    .map_err(|why| TlsError::Pair {
-                        what: certificate.name.into(),
-                        why,
-                    })?
+                    .map_err(|why| TlsError::Pair { what: certificate.name.into(), why })?
             }
         };
         Ok(TlsSettings(Arc::new(config)))
@@ -120,19 +117,13 @@ impl TlsServerSettings {
                 let roots = Arc::new(roots(authorities)?);
                 let verifier = WebPkiClientVerifier::builder_with_provider(roots, provider).build();
                 config.with_client_cert_verifier(verifier.map_err(|error| {
-                    TlsError::Certificates {
-                        what: authorities.name.into(),
-                        why: error.to_string(),
-                    }
+                    TlsError::Certificates { what: authorities.name.into(), why: error.to_string() }
                 })?)
             }
         };
         let config = config
             .with_single_cert(certificates(certificate)?, private_key(key)?)
-            .map_err(|why| TlsError::Pair {
-                what: certificate.name.into(),
-                why,
-            })?;
+            .map_err(|why| TlsError::Pair { what: certificate.name.into(), why })?;
         Ok(TlsServerSettings(Arc::new(config)))
     }
 }
@@ -170,17 +161,12 @@ fn roots(authorities: Pem<'_>) -> Result<RootCertStore, TlsError> {
 }
 
 fn private_key(pem: Pem<'_>) -> Result<PrivateKeyDer<'static>, TlsError> {
-    PrivateKeyDer::from_pem_slice(pem.bytes).map_err(|error| TlsError::Key {
-        what: pem.name.into(),
-        why: error.to_string(),
-    })
+    PrivateKeyDer::from_pem_slice(pem.bytes)
+        .map_err(|error| TlsError::Key { what: pem.name.into(), why: error.to_string() })
 }
 
 fn certificates(pem: Pem<'_>) -> Result<Vec<CertificateDer<'static>>, TlsError> {
-    let wrong = |why: String| TlsError::Certificates {
-        what: pem.name.into(),
-        why,
-    };
+    let wrong = |why: String| TlsError::Certificates { what: pem.name.into(), why };
     let found: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem.bytes).collect();
     match found.map_err(|error| wrong(error.to_string()))? {
         none if none.is_empty() => Err(wrong("it has no part marked as one".into())),
@@ -213,11 +199,7 @@ impl<T: Transport> Tls<T> {
             .map_err(|_| ClientError::Tls(TlsError::Name(name.into()).to_string()))?;
         let connection = ClientConnection::new(Arc::clone(&settings.0), server)
             .map_err(|error| ClientError::Tls(error.to_string()))?;
-        let mut tls = Tls {
-            inner,
-            connection: Connection::Client(connection),
-            patience: None,
-        };
+        let mut tls = Tls { inner, connection: Connection::Client(connection), patience: None };
         while tls.connection.is_handshaking() {
             tls.flush()?;
             match tls.take_in() {
@@ -244,11 +226,7 @@ impl<T: Transport> Tls<T> {
     /// When the settings cannot be used.
     pub fn accept(inner: T, settings: &TlsServerSettings) -> Result<Self, TlsError> {
         let connection = ServerConnection::new(Arc::clone(&settings.0)).map_err(TlsError::Setup)?;
-        Ok(Tls {
-            inner,
-            connection: Connection::Server(connection),
-            patience: None,
-        })
+        Ok(Tls { inner, connection: Connection::Server(connection), patience: None })
     }
 
     /// Whether both ends have come to terms, and the client is who it has to be.

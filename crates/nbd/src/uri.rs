@@ -132,12 +132,7 @@ impl Uri {
         if let (false, Some(parameter)) = (tls, parameters.about_tls) {
             return Err(UriError::OutOfPlace(parameter));
         }
-        Ok(Uri {
-            tls,
-            server,
-            export: text_of(path)?,
-            tls_options: parameters.tls,
-        })
+        Ok(Uri { tls, server, export: text_of(path)?, tls_options: parameters.tls })
     }
 }
 
@@ -304,10 +299,7 @@ mod tests {
     fn tcp_uri(host: &str, port: u16, export: &str) -> Uri {
         Uri {
             tls: false,
-            server: Server::Tcp {
-                host: host.into(),
-                port,
-            },
+            server: Server::Tcp { host: host.into(), port },
             export: export.into(),
             tls_options: TlsOptions::default(),
         }
@@ -336,14 +328,8 @@ mod tests {
         assert_eq!(parse("NBD://pi:1/e"), Ok(tcp_uri("pi", 1, "e")));
         assert_eq!(parse("nbd://[::1]"), Ok(tcp_uri("::1", 10809, "")));
         assert_eq!(parse("nbd://[fe80::1]:7/x"), Ok(tcp_uri("fe80::1", 7, "x")));
-        assert_eq!(
-            parse("nbd://[fe80::1%25eth0]"),
-            Ok(tcp_uri("fe80::1%eth0", 10809, ""))
-        );
-        assert_eq!(
-            parse("nbd://[fe80::1%eth0]").unwrap().to_string(),
-            "nbd://[fe80::1%25eth0]/"
-        );
+        assert_eq!(parse("nbd://[fe80::1%25eth0]"), Ok(tcp_uri("fe80::1%eth0", 10809, "")));
+        assert_eq!(parse("nbd://[fe80::1%eth0]").unwrap().to_string(), "nbd://[fe80::1%25eth0]/");
         for (bad, error) in [
             ("nbd://", UriError::NoHost),
             ("nbd:///export", UriError::NoHost),
@@ -369,21 +355,12 @@ mod tests {
             ("nbd:pi", UriError::Scheme("nbd:pi".into())),
             ("nbd://pi/e?x=1", UriError::Parameter("x".into())),
             ("nbd://pi/e?socket=s", UriError::OutOfPlace("socket".into())),
-            (
-                "nbd://pi/e?tls-hostname=x",
-                UriError::OutOfPlace("tls-hostname".into()),
-            ),
+            ("nbd://pi/e?tls-hostname=x", UriError::OutOfPlace("tls-hostname".into())),
             ("nbd+unix:///e", UriError::NoSocket),
             ("nbd+unix:///e?socket=", UriError::NoSocket),
             ("nbd+unix://pi/e?socket=s", UriError::HostOfSocket),
-            (
-                "nbds://pi/?tls-psk-file=f",
-                UriError::TlsType("tls-psk-file".into()),
-            ),
-            (
-                "nbds://pi/?tls-type=psk",
-                UriError::TlsType("tls-type".into()),
-            ),
+            ("nbds://pi/?tls-psk-file=f", UriError::TlsType("tls-psk-file".into())),
+            ("nbds://pi/?tls-type=psk", UriError::TlsType("tls-type".into())),
             ("nbds://pi/?tls-verify-peer=0", UriError::Unverified),
             ("nbd://pi/50%", UriError::Escape("50%".into())),
             ("nbd://pi/%zz", UriError::Escape("%zz".into())),
@@ -410,37 +387,22 @@ mod tests {
     }
 
     fn uri() -> impl Strategy<Value = Uri> {
-        let host = prop_oneof![
-            "[a-z0-9.-]{1,20}",
-            Just("::1".to_string()),
-            Just("fe80::2".into())
-        ];
+        let host = prop_oneof!["[a-z0-9.-]{1,20}", Just("::1".to_string()), Just("fe80::2".into())];
         let tcp = (host, 1_u16..).prop_map(|(host, port)| Server::Tcp { host, port });
         let unix = "[^\u{0}]{1,20}".prop_map(|path| Server::Unix(path.into()));
-        let tls_options = (
-            proptest::option::of("[a-z.]{1,10}"),
-            proptest::option::of("/.{0,10}"),
-        )
+        let tls_options = (proptest::option::of("[a-z.]{1,10}"), proptest::option::of("/.{0,10}"))
             .prop_map(|(hostname, certificates)| TlsOptions {
                 hostname,
                 certificates: certificates.map(PathBuf::from),
             });
-        (
-            any::<bool>(),
-            prop_oneof![tcp, unix],
-            ".{0,30}",
-            tls_options,
-        )
-            .prop_map(|(tls, server, export, tls_options)| Uri {
+        (any::<bool>(), prop_oneof![tcp, unix], ".{0,30}", tls_options).prop_map(
+            |(tls, server, export, tls_options)| Uri {
                 tls,
                 server,
                 export,
-                tls_options: if tls {
-                    tls_options
-                } else {
-                    TlsOptions::default()
-                },
-            })
+                tls_options: if tls { tls_options } else { TlsOptions::default() },
+            },
+        )
     }
 
     proptest! {

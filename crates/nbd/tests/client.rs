@@ -83,11 +83,7 @@ impl Transport for Pieces {
 }
 
 fn connect(nature: Nature, sizes: Vec<usize>, structured: bool) -> Client<Pieces> {
-    let wish = Wish {
-        export: String::new(),
-        tls: false,
-        structured_replies: structured,
-    };
+    let wish = Wish { export: String::new(), tls: false, structured_replies: structured };
     let pieces = Pieces::new(nature, sizes);
     let (mut pieces, offer) = agree(pieces, wish, PATIENCE, Ok).expect("they agree");
     pieces.is_tight = true;
@@ -197,10 +193,7 @@ proptest! {
 #[test]
 fn a_bad_block_fails_its_request_and_no_other() {
     for structured in [true, false] {
-        let nature = Nature {
-            bad_byte: Some(5000),
-            ..Nature::default()
-        };
+        let nature = Nature { bad_byte: Some(5000), ..Nature::default() };
         let mut client = connect(nature, vec![77], structured);
         let requests = [
             (Command::Read, 0, 4096),
@@ -218,14 +211,7 @@ fn a_bad_block_fails_its_request_and_no_other() {
 
 #[test]
 fn holes_are_zeros_and_are_counted() {
-    let mut client = connect(
-        Nature {
-            chunk_bytes: 512,
-            ..Nature::default()
-        },
-        vec![1001],
-        true,
-    );
+    let mut client = connect(Nature { chunk_bytes: 512, ..Nature::default() }, vec![1001], true);
     // The disk has one page of zeros in three.
     let results = run(&mut client, 1, &[(Command::Read, 0, 512 * 6)]);
     let (_, answer, bytes) = &results[0];
@@ -237,9 +223,7 @@ fn holes_are_zeros_and_are_counted() {
 fn the_headers_of_a_queue_that_is_never_empty_do_not_pile_up() {
     // Pieces of 20 000 bytes leave something unsent nearly always.
     let mut client = connect(Nature::default(), vec![20_001], false);
-    let requests: Vec<_> = (0..5000)
-        .map(|i| (Command::Write, i % 100 * 512, 7000))
-        .collect();
+    let requests: Vec<_> = (0..5000).map(|i| (Command::Write, i % 100 * 512, 7000)).collect();
     assert_eq!(run(&mut client, 4, &requests).len(), 5000);
 }
 
@@ -251,9 +235,7 @@ struct Script {
 
 impl Transport for Script {
     fn send(&mut self, parts: &[IoSlice<'_>]) -> io::Result<usize> {
-        parts
-            .iter()
-            .for_each(|part| self.sent.extend_from_slice(part));
+        parts.iter().for_each(|part| self.sent.extend_from_slice(part));
         Ok(parts.iter().map(|part| part.len()).sum())
     }
 
@@ -290,10 +272,7 @@ fn scripted(structured: bool, script: impl FnOnce(u64) -> Vec<u8>) -> Result<(),
     };
     // The first request of slot 0 has this cookie.
     let cookie = 1 << 32;
-    let script = Script {
-        bytes: script(cookie).into(),
-        sent: Vec::new(),
-    };
+    let script = Script { bytes: script(cookie).into(), sent: Vec::new() };
     let mut client = Client::new(script, &offer);
     let mut memory = vec![0; 4096];
     let mut answers = Vec::new();
@@ -340,36 +319,19 @@ fn a_server_that_breaks_the_rules_is_found_out() {
     };
     use FlightError::{NotInFlight, Unsuitable, WrongBytes};
     // Another slot, another number of the slot, a request that is not there.
-    assert_eq!(
-        wrong(&|c| chunk(1, true, c + 1, &data(8192, 4096))),
-        NotInFlight
-    );
-    assert_eq!(
-        wrong(&|c| chunk(1, true, c << 1, &data(8192, 4096))),
-        NotInFlight
-    );
+    assert_eq!(wrong(&|c| chunk(1, true, c + 1, &data(8192, 4096))), NotInFlight);
+    assert_eq!(wrong(&|c| chunk(1, true, c << 1, &data(8192, 4096))), NotInFlight);
     assert_eq!(wrong(&|_| chunk(0, true, u64::MAX, &[])), NotInFlight);
     // Too little, too much, elsewhere, twice, and lengths that wrap around.
     assert_eq!(wrong(&|c| chunk(1, true, c, &data(8192, 4095))), WrongBytes);
     assert_eq!(wrong(&|c| chunk(1, true, c, &data(8192, 4097))), WrongBytes);
     assert_eq!(wrong(&|c| chunk(1, true, c, &data(0, 4096))), WrongBytes);
-    assert_eq!(
-        wrong(&|c| chunk(1, true, c, &data(u64::MAX, 4096))),
-        WrongBytes
-    );
+    assert_eq!(wrong(&|c| chunk(1, true, c, &data(u64::MAX, 4096))), WrongBytes);
     assert_eq!(wrong(&|c| chunk(1, true, c, &[0; 7])), WrongBytes);
     assert_eq!(wrong(&|c| chunk(0, true, c, &[])), WrongBytes);
-    let twice = |c| {
-        [
-            chunk(2, false, c, &hole(8192, 4096)),
-            chunk(2, true, c, &hole(8192, 1)),
-        ]
-    };
+    let twice = |c| [chunk(2, false, c, &hole(8192, 4096)), chunk(2, true, c, &hole(8192, 1))];
     assert_eq!(wrong(&|c| twice(c).concat()), WrongBytes);
-    assert_eq!(
-        wrong(&|c| chunk(2, true, c, &hole(8193, u32::MAX))),
-        WrongBytes
-    );
+    assert_eq!(wrong(&|c| chunk(2, true, c, &hole(8193, u32::MAX))), WrongBytes);
     // What does not belong to a read.
     assert_eq!(wrong(&|c| chunk(5, true, c, &[0; 12])), Unsuitable("read"));
     assert_eq!(wrong(&|c| chunk(9, true, c, &[])), Unsuitable("read"));
@@ -377,10 +339,7 @@ fn a_server_that_breaks_the_rules_is_found_out() {
     // The first answer ended it; the second answers nothing.
     let again = |c| [chunk(1, true, c, &data(8192, 4096)), chunk(0, true, c, &[])];
     assert_eq!(wrong(&|c| again(c).concat()), NotInFlight);
-    assert!(matches!(
-        wrong(&|c| chunk(0x8001, true, c, &[0; 5000])),
-        FlightError::Malformed(_)
-    ));
+    assert!(matches!(wrong(&|c| chunk(0x8001, true, c, &[0; 5000])), FlightError::Malformed(_)));
     assert!(matches!(wrong(&|_| vec![0; 16]), FlightError::Malformed(_)));
     assert!(matches!(
         scripted(true, |c| chunk(1, true, c, &data(8192, 100))[..60].to_vec()),
@@ -390,10 +349,7 @@ fn a_server_that_breaks_the_rules_is_found_out() {
         scripted(false, |c| chunk(1, true, c, &data(8192, 4096))),
         Err(ClientError::Flight(Unsuitable(_)))
     ));
-    assert!(matches!(
-        scripted(false, |c| simple(0, c)),
-        Err(ClientError::Closed(_))
-    ));
+    assert!(matches!(scripted(false, |c| simple(0, c)), Err(ClientError::Closed(_))));
 }
 
 #[test]
@@ -405,10 +361,7 @@ fn requests_that_cannot_be_made_are_refused_here() {
     let twice = due(0, Command::Flush, 0, 0);
     for bad in [&[outside][..], &[twice, twice]] {
         let answer = client.exchange(bad, &mut memory, &mut answers);
-        assert!(matches!(
-            answer,
-            Err(ClientError::Flight(FlightError::BadRequest))
-        ));
+        assert!(matches!(answer, Err(ClientError::Flight(FlightError::BadRequest))));
     }
 }
 
@@ -419,9 +372,6 @@ fn a_client_says_goodbye() {
     client.disconnect();
     let server = &client.transport().server;
     let last = server.requests.last().expect("there were requests");
-    assert_eq!(
-        (last.command, server.requests.len()),
-        (Command::Disconnect, 2)
-    );
+    assert_eq!((last.command, server.requests.len()), (Command::Disconnect, 2));
     assert!(server.has_ended());
 }

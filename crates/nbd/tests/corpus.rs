@@ -9,9 +9,7 @@ use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 
 fn corpus(door: &str) -> Vec<(PathBuf, Vec<u8>)> {
-    let directory = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("../../fuzz/corpus")
-        .join(door);
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus").join(door);
     let entries = std::fs::read_dir(&directory)
         .unwrap_or_else(|error| panic!("{}: {error}", directory.display()));
     let mut files: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
@@ -70,10 +68,8 @@ fn every_door_stands_changed_files_of_the_corpus() {
         let files = corpus(name);
         let changes = proptest::collection::vec(any::<Change>(), 1..6);
         let both = (any::<prop::sample::Index>(), changes);
-        let mut runner = TestRunner::new(Config {
-            failure_persistence: None,
-            ..Config::with_cases(500)
-        });
+        let mut runner =
+            TestRunner::new(Config { failure_persistence: None, ..Config::with_cases(500) });
         runner
             .run(&both, |(which, changes)| {
                 let (_, mut bytes) = files[which.index(files.len())].clone();

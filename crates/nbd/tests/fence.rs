@@ -44,10 +44,7 @@ impl Slow {
     fn await_waiting(&self, count: usize) {
         let state = self.state.lock().unwrap();
         let few = |state: &mut State| state.waiting < count;
-        let (_state, waited) = self
-            .changed
-            .wait_timeout_while(state, PATIENCE, few)
-            .unwrap();
+        let (_state, waited) = self.changed.wait_timeout_while(state, PATIENCE, few).unwrap();
         assert!(!waited.timed_out(), "the writes do not come");
     }
 
@@ -80,10 +77,7 @@ impl Disk for Slow {
         if from[0] == SLOW {
             state.waiting += 1;
             self.changed.notify_all();
-            state = self
-                .changed
-                .wait_while(state, |state| !state.is_free)
-                .unwrap();
+            state = self.changed.wait_while(state, |state| !state.is_free).unwrap();
         }
         state.done.push(from[0]);
         Ok(())
@@ -136,12 +130,7 @@ impl Run {
         let server = Server::new(Arc::new(exports), Settings::default(), |_| {}).expect("a server");
         let runs = Arc::clone(&server);
         let thread = std::thread::spawn(move || runs.run(vec![listener]));
-        Run {
-            disk,
-            server,
-            thread: Some(thread),
-            directory,
-        }
+        Run { disk, server, thread: Some(thread), directory }
     }
 
     /// Connects in a thread.
@@ -149,15 +138,8 @@ impl Run {
         let path = self.directory.path().join("socket");
         std::thread::spawn(move || {
             let socket = UnixStream::connect(path).expect("it listens");
-            let wish = Wish {
-                export: "disk".into(),
-                tls: false,
-                structured_replies: false,
-            };
-            let extras = Extras {
-                fence,
-                ..Extras::default()
-            };
+            let wish = Wish { export: "disk".into(), tls: false, structured_replies: false };
+            let extras = Extras { fence, ..Extras::default() };
             let stream = Stream::connected(socket.into(), "socket".into());
             let (stream, offer) = agree_with(stream, wish, extras, PATIENCE, Ok)
                 .map_err(|error| error.to_string())?;
@@ -182,12 +164,7 @@ impl Run {
 
 /// A connection of one attachment.
 fn claim(generation: u64, lane: u32) -> Option<Claim> {
-    Some(Claim {
-        attachment: 0x1234,
-        generation,
-        lane,
-        ended: 0,
-    })
+    Some(Claim { attachment: 0x1234, generation, lane, ended: 0 })
 }
 
 /// Sends so many writes of one byte to the same block, and waits for nothing.
@@ -204,11 +181,7 @@ fn send_writes(client: &mut Client<Stream>, count: u32, byte: u8, flags: Command
         client.queue(&due, BLOCK).expect("it is fine");
     }
     let mut memory = vec![byte; BLOCK];
-    while !client
-        .turn(&mut memory, &mut Vec::new())
-        .expect("it sends")
-        .all_sent
-    {}
+    while !client.turn(&mut memory, &mut Vec::new()).expect("it sends").all_sent {}
 }
 
 /// Writes one block and waits for the answer.
@@ -222,9 +195,7 @@ fn write(client: &mut Client<Stream>, byte: u8) {
         memory_at: 0,
     };
     let mut answers = Vec::new();
-    client
-        .exchange(&[due], &mut vec![byte; BLOCK], &mut answers)
-        .expect("it is served");
+    client.exchange(&[due], &mut vec![byte; BLOCK], &mut answers).expect("it is served");
     assert_eq!(answers[0].error, ErrorCode::NONE);
 }
 
@@ -236,10 +207,7 @@ fn nothing_of_the_old_connection_is_done_after_the_new_one_begins() {
     run.disk.await_waiting(1);
     let new = run.connecting(claim(2, 0));
     std::thread::sleep(Duration::from_millis(300));
-    assert!(
-        !new.is_finished(),
-        "a write of the old one is still under way"
-    );
+    assert!(!new.is_finished(), "a write of the old one is still under way");
     run.disk.let_go();
     let (mut new, _) = new.join().unwrap().expect("they agree");
     write(&mut new, 2);
@@ -275,11 +243,7 @@ fn a_disk_that_hangs_has_words_and_stops_nobody_else() {
     write(&mut run.connect(None), 7);
     write(&mut run.connect(claim(3, 1)), 8);
     assert!(start.elapsed() < Duration::from_secs(3), "others wait");
-    let why = new
-        .join()
-        .unwrap()
-        .map(|_| ())
-        .expect_err("it is not let in");
+    let why = new.join().unwrap().map(|_| ()).expect_err("it is not let in");
     assert!(why.contains("still waits for its disk"), "{why}");
     assert_eq!(run.end(), [7, 8, SLOW]);
 }

@@ -110,21 +110,12 @@ impl Run {
         let server = Server::new(Arc::new(exports), settings, |_| {}).expect("a server");
         let runs = Arc::clone(&server);
         let thread = std::thread::spawn(move || runs.run(vec![listener]));
-        Run {
-            disks,
-            server,
-            thread: Some(thread),
-            directory,
-        }
+        Run { disks, server, thread: Some(thread), directory }
     }
 
     fn connect(&self, export: &str) -> Client<Stream> {
         let socket = UnixStream::connect(self.directory.path().join("socket")).expect("it listens");
-        let wish = Wish {
-            export: export.into(),
-            tls: false,
-            structured_replies: true,
-        };
+        let wish = Wish { export: export.into(), tls: false, structured_replies: true };
         let stream = Stream::connected(socket.into(), "socket".into());
         let (stream, offer) = agree(stream, wish, PATIENCE, Ok).expect("they agree");
         Client::new(stream, &offer)
@@ -159,9 +150,7 @@ fn ask_only(client: &mut Client<Stream>, due: &[Due]) {
         client.queue(due, memory).expect("there is a slot");
     }
     // Sends, and looks only at what has come already.
-    client
-        .turn(&mut vec![0; memory], &mut Vec::new())
-        .expect("it is sent");
+    client.turn(&mut vec![0; memory], &mut Vec::new()).expect("it is sent");
 }
 
 fn is_served(client: &mut Client<Stream>, length: u32) {
@@ -197,10 +186,7 @@ fn clients_that_ask_for_much_and_read_nothing_stall_nobody() {
 #[test]
 fn clients_that_begin_large_writes_and_stop_are_counted_and_give_way() {
     use std::io::{Read, Write};
-    let run = Run::with(Settings {
-        max_bytes: 8 << 20,
-        ..Settings::default()
-    });
+    let run = Run::with(Settings { max_bytes: 8 << 20, ..Settings::default() });
     let begin = |_: i32| {
         let mut socket = UnixStream::connect(run.directory.path().join("socket")).unwrap();
         socket.read_exact(&mut [0; 18]).expect("a greeting");
@@ -246,10 +232,7 @@ fn clients_that_begin_large_writes_and_stop_are_counted_and_give_way() {
 fn the_arithmetic_of_tls_keeps_nobody_at_the_door_waiting() {
     use rubus_nbd::server::handshake::TlsPolicy;
     use rubus_nbd::tls::{Pem, TlsServerSettings};
-    let pem = |name: &'static str, text: &'static str| Pem {
-        name,
-        bytes: text.as_bytes(),
-    };
+    let pem = |name: &'static str, text: &'static str| Pem { name, bytes: text.as_bytes() };
     let settings = TlsServerSettings::new(
         pem("certificate", include_str!("localhost-cert.pem")),
         pem("key", include_str!("localhost-key.pem")),

@@ -7,18 +7,11 @@ use rubus_nbd::client::{Handshake, HandshakeError, Offer, Step, Style, Wish};
 use rubus_nbd::wire::{BlockSizes, Refusal, TransmissionFlags};
 
 fn wish(export: &str) -> Wish {
-    Wish {
-        export: export.into(),
-        tls: false,
-        structured_replies: true,
-    }
+    Wish { export: export.into(), tls: false, structured_replies: true }
 }
 
 fn nature(exports: &[&str]) -> Nature {
-    Nature {
-        exports: exports.iter().map(|name| name.to_string()).collect(),
-        ..Nature::default()
-    }
+    Nature { exports: exports.iter().map(|name| name.to_string()).collect(), ..Nature::default() }
 }
 
 /// Runs the handshake; gives its end and what went over the wire.
@@ -85,13 +78,8 @@ fn a_modern_server_tells_everything() {
 #[test]
 fn a_server_without_options_is_asked_by_name() {
     for (knows_go, fixed, style) in [(false, true, Style::Fixed), (true, false, Style::Newstyle)] {
-        let nature = Nature {
-            knows_go,
-            fixed,
-            structured: false,
-            no_zeroes: fixed,
-            ..nature(&["disk"])
-        };
+        let nature =
+            Nature { knows_go, fixed, structured: false, no_zeroes: fixed, ..nature(&["disk"]) };
         let (offer, trace) = shake(nature, wish("disk"));
         let offer = offer.unwrap();
         assert_eq!((offer.style, offer.structured_replies), (style, false));
@@ -102,10 +90,7 @@ fn a_server_without_options_is_asked_by_name() {
 
 #[test]
 fn the_oldest_server_says_it_all_at_once() {
-    let oldstyle = Nature {
-        oldstyle: true,
-        ..Nature::default()
-    };
+    let oldstyle = Nature { oldstyle: true, ..Nature::default() };
     let (offer, trace) = shake(oldstyle.clone(), wish(""));
     let offer = offer.unwrap();
     assert_eq!((offer.style, offer.size_bytes), (Style::Oldstyle, 1 << 20));
@@ -115,15 +100,8 @@ fn the_oldest_server_says_it_all_at_once() {
 
 #[test]
 fn tls_forgets_what_was_said_in_the_clear() {
-    let nature = Nature {
-        has_tls: true,
-        tls_only: true,
-        ..Nature::default()
-    };
-    let tls = Wish {
-        tls: true,
-        ..wish("")
-    };
+    let nature = Nature { has_tls: true, tls_only: true, ..Nature::default() };
+    let tls = Wish { tls: true, ..wish("") };
     let (offer, trace) = shake(nature, tls);
     assert!(offer.unwrap().structured_replies, "asked again, encrypted");
     insta::assert_snapshot!("tls", trace);
@@ -131,24 +109,15 @@ fn tls_forgets_what_was_said_in_the_clear() {
 
 #[test]
 fn who_does_not_agree_is_told_why_and_what_to_do() {
-    let tls_only = Nature {
-        tls_only: true,
-        ..Nature::default()
-    };
+    let tls_only = Nature { tls_only: true, ..Nature::default() };
     insta::assert_snapshot!(error(tls_only, wish("")), @"the server wants TLS; write nbds:// in place of nbd:// (nbds+unix:// for nbd+unix://)");
-    let tls = Wish {
-        tls: true,
-        ..wish("")
-    };
+    let tls = Wish { tls: true, ..wish("") };
     insta::assert_snapshot!(error(Nature::default(), tls), @"the server offers no TLS; write nbd:// in place of nbds:// if the connection may be read by others");
     insta::assert_snapshot!(error(nature(&["root", "boot"]), wish("rot")), @"the server has no export 'rot'; it has 'root', 'boot'");
     insta::assert_snapshot!(error(nature(&["root"]), wish("")), @"the server has no default export; it has 'root'");
     insta::assert_snapshot!(error(nature(&[]), wish("x")), @"the server has no export 'x', and does not say which it has; check the spelling");
     let names: Vec<String> = (0..30).map(|i| format!("disk{i}")).collect();
-    let many = Nature {
-        exports: names,
-        ..Nature::default()
-    };
+    let many = Nature { exports: names, ..Nature::default() };
     let said = error(many, wish("x"));
     assert!(said.contains("among others it has 'disk0', "), "{said}");
     assert!(said.ends_with("'disk19'"), "{said}");
@@ -161,14 +130,8 @@ fn who_does_not_agree_is_told_why_and_what_to_do() {
 
 #[test]
 fn names_that_cannot_be_asked_for_are_refused_here() {
-    assert_eq!(
-        shake(Nature::default(), wish("a\0b")).0,
-        Err(HandshakeError::BadName)
-    );
-    assert_eq!(
-        shake(Nature::default(), wish(&"x".repeat(4097))).0,
-        Err(HandshakeError::BadName)
-    );
+    assert_eq!(shake(Nature::default(), wish("a\0b")).0, Err(HandshakeError::BadName));
+    assert_eq!(shake(Nature::default(), wish(&"x".repeat(4097))).0, Err(HandshakeError::BadName));
     let long = "x".repeat(4096);
     assert!(shake(nature(&[&long]), wish(&long)).0.is_ok());
 }

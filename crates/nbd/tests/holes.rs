@@ -44,17 +44,10 @@ fn read_all(path: &std::path::Path, request: usize, structured: bool) -> (Vec<u8
     let server = common::server_of_file(path);
     let (ours, theirs) = UnixStream::pair().expect("a pair");
     let thread = std::thread::spawn(move || {
-        let caller = Caller {
-            name: "pair".into(),
-            address: None,
-        };
+        let caller = Caller { name: "pair".into(), address: None };
         server.run_one(Stream::connected(theirs.into(), "pair".into()), caller)
     });
-    let wish = Wish {
-        export: "file".into(),
-        tls: false,
-        structured_replies: structured,
-    };
+    let wish = Wish { export: "file".into(), tls: false, structured_replies: structured };
     let counted = Arc::new(AtomicUsize::new(0));
     let stream = Stream::connected(ours.into(), "pair".into());
     let transport = Counting(stream, Arc::clone(&counted));

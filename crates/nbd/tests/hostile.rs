@@ -36,11 +36,7 @@ static ALLOCATOR: Watching = Watching;
 const MAX_BYTES: usize = 512 << 10;
 
 fn wish(tls: bool) -> Wish {
-    Wish {
-        export: "disk".into(),
-        tls,
-        structured_replies: true,
-    }
+    Wish { export: "disk".into(), tls, structured_replies: true }
 }
 
 /// Feeds the bytes into a handshake as long as it wants any; gives how many it took.
@@ -104,11 +100,7 @@ fn flight(structured: bool) -> Flight {
     };
     let mut flight = Flight::new(replies, None);
     for slot in 0..SLOTS {
-        let command = if slot == 3 {
-            Command::Flush
-        } else {
-            Command::Read
-        };
+        let command = if slot == 3 { Command::Flush } else { Command::Read };
         let due = Due {
             slot,
             command,
@@ -117,26 +109,18 @@ fn flight(structured: bool) -> Flight {
             length: BLOCK,
             memory_at: (slot * BLOCK) as usize,
         };
-        flight
-            .begin(&due, (SLOTS * BLOCK) as usize)
-            .expect("the slots are free");
+        flight.begin(&due, (SLOTS * BLOCK) as usize).expect("the slots are free");
     }
     flight
 }
 
 /// What an honest server answers to those requests.
 fn honest_answers(structured: bool) -> Vec<u8> {
-    let nature = Nature {
-        chunk_bytes: 1000,
-        ..Nature::default()
-    };
+    let nature = Nature { chunk_bytes: 1000, ..Nature::default() };
     let mut server = Server::new(nature, disk((SLOTS * BLOCK) as usize));
-    let mut handshake = Handshake::new(Wish {
-        export: String::new(),
-        tls: false,
-        structured_replies: structured,
-    })
-    .expect("the name is fine");
+    let mut handshake =
+        Handshake::new(Wish { export: String::new(), tls: false, structured_replies: structured })
+            .expect("the name is fine");
     while let Step::Read(bytes) = handshake.step() {
         server.take(&handshake.to_send());
         let bytes: Vec<u8> = server.output.drain(..bytes).collect();
@@ -145,11 +129,7 @@ fn honest_answers(structured: bool) -> Vec<u8> {
     for slot in 0..SLOTS {
         let request = Request {
             flags: CommandFlags::NONE,
-            command: if slot == 3 {
-                Command::Flush
-            } else {
-                Command::Read
-            },
+            command: if slot == 3 { Command::Flush } else { Command::Read },
             cookie: 1 << 32 | u64::from(slot),
             offset: u64::from(slot * BLOCK),
             length: BLOCK,
@@ -271,23 +251,15 @@ fn a_list_without_end_ends() {
     use rubus_nbd::wire::{OptionReply, Refusal};
     let mut handshake = Handshake::new(wish(false)).expect("the name is fine");
     let mut bytes = honest_handshake(false, true)[..18].to_vec();
-    let refused = |why| OptionReply::Refused {
-        why,
-        text: String::new(),
-    };
+    let refused = |why| OptionReply::Refused { why, text: String::new() };
     refused(Refusal::Unsupported).encode(8, &mut bytes);
     refused(Refusal::Unknown).encode(7, &mut bytes);
     let mut used = 0;
     let mut entry = Vec::new();
-    let server = OptionReply::Server {
-        name: "another".into(),
-        details: String::new(),
-    };
+    let server = OptionReply::Server { name: "another".into(), details: String::new() };
     server.encode(3, &mut entry);
     for _ in 0..1_000_000 {
-        let Step::Read(wanted) = handshake.step() else {
-            panic!("it wants to go on")
-        };
+        let Step::Read(wanted) = handshake.step() else { panic!("it wants to go on") };
         while bytes.len() < used + wanted {
             bytes = bytes.split_off(used);
             used = 0;

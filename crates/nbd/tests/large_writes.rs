@@ -38,11 +38,7 @@ impl Run {
         let directory = tempfile::tempdir_in(place).expect("a directory");
         let path = directory.path().join("image");
         std::fs::write(&path, vec![3; SIZE]).expect("an image");
-        Run {
-            server: common::server_of_file(&path),
-            path,
-            _directory: directory,
-        }
+        Run { server: common::server_of_file(&path), path, _directory: directory }
     }
 
     /// A connection that has agreed in the old way, and the thread that serves it.
@@ -62,18 +58,14 @@ impl Run {
         };
         let server = Arc::clone(&self.server);
         let thread = std::thread::spawn(move || {
-            let caller = Caller {
-                name: "client".into(),
-                address: None,
-            };
+            let caller = Caller { name: "client".into(), address: None };
             // How a client goes is its own affair.
             let _ = server.run_one(Stream::connected(theirs, "client".into()), caller);
         });
         let mut greeting = [0; 18];
         ours.read_exact(&mut greeting).expect("a greeting");
         // Client flags, then the name of the default export.
-        ours.write_all(b"\0\0\0\x03IHAVEOPT\0\0\0\x01\0\0\0\0")
-            .expect("an option");
+        ours.write_all(b"\0\0\0\x03IHAVEOPT\0\0\0\x01\0\0\0\0").expect("an option");
         ours.read_exact(&mut [0; 10]).expect("an answer");
         (ours, thread)
     }
@@ -106,9 +98,7 @@ fn answer(socket: &mut dyn Socket) -> (u32, u64) {
 
 fn pattern(seed: usize, bytes: usize) -> Vec<u8> {
     let seed = seed * 31 + 7;
-    (0..bytes)
-        .map(|at| ((at + seed) * seed % 251) as u8)
-        .collect()
+    (0..bytes).map(|at| ((at + seed) * seed % 251) as u8).collect()
 }
 
 #[test]

@@ -36,13 +36,7 @@ impl Exports for Slow {
     fn find(&self, name: &str) -> Result<Export, NoExport> {
         if name == "slow" {
             let thawed = self.disk.thawed.0.lock().unwrap();
-            drop(
-                self.disk
-                    .thawed
-                    .1
-                    .wait_while(thawed, |thawed| !*thawed)
-                    .unwrap(),
-            );
+            drop(self.disk.thawed.1.wait_while(thawed, |thawed| !*thawed).unwrap());
         }
         self.exports.find("strange")
     }
@@ -84,19 +78,11 @@ impl Run {
                 sync,
             }),
         }]);
-        let store = Slow {
-            exports,
-            disk: Arc::clone(&disk),
-        };
+        let store = Slow { exports, disk: Arc::clone(&disk) };
         let server = Server::new(Arc::new(store), Settings::default(), |_| {}).expect("a server");
         let runs = Arc::clone(&server);
         let thread = std::thread::spawn(move || runs.run(vec![listener]));
-        Run {
-            disk,
-            server,
-            thread: Some(thread),
-            directory,
-        }
+        Run { disk, server, thread: Some(thread), directory }
     }
 
     fn socket(&self) -> UnixStream {
@@ -108,11 +94,7 @@ impl Run {
     }
 
     fn connect_to(&self, export: &str) -> Client<Stream> {
-        let wish = Wish {
-            export: export.into(),
-            tls: false,
-            structured_replies: true,
-        };
+        let wish = Wish { export: export.into(), tls: false, structured_replies: true };
         let stream = Stream::connected(self.socket().into(), "socket".into());
         let (stream, offer) = agree(stream, wish, PATIENCE, Ok).expect("they agree");
         Client::new(stream, &offer)
@@ -125,9 +107,7 @@ impl Run {
         let mut greeting = [0; 18];
         socket.read_exact(&mut greeting).expect("a greeting");
         // Client flags, then the name of the default export.
-        socket
-            .write_all(b"\0\0\0\x03IHAVEOPT\0\0\0\x01\0\0\0\0")
-            .expect("an option");
+        socket.write_all(b"\0\0\0\x03IHAVEOPT\0\0\0\x01\0\0\0\0").expect("an option");
         let mut agreed = [0; 10];
         socket.read_exact(&mut agreed).expect("an answer");
         socket.set_read_timeout(Some(PATIENCE)).expect("a socket");
@@ -164,9 +144,7 @@ fn ask(client: &mut Client<Stream>, due: &[Due], memory: &mut [u8]) -> Vec<Answe
     let mut answers = Vec::new();
     let mut new = due;
     while client.in_flight() > 0 || !new.is_empty() {
-        client
-            .exchange_within(new, memory, &mut answers, PATIENCE)
-            .expect("the server goes on");
+        client.exchange_within(new, memory, &mut answers, PATIENCE).expect("the server goes on");
         new = &[];
     }
     answers
@@ -213,9 +191,7 @@ fn what_is_in_memory_does_not_wait_for_what_is_not() {
     let mut memory = vec![0; 64 * BLOCK];
     let mut answers = Vec::new();
     // More cold reads than there are threads; they all hang.
-    let cold: Vec<_> = (0..40)
-        .map(|n| due(n, Command::Read, COLD + n, 1))
-        .collect();
+    let cold: Vec<_> = (0..40).map(|n| due(n, Command::Read, COLD + n, 1)).collect();
     let all = [&cold[..], &[due(99, Command::Read, 1, 1)]].concat();
     client
         .exchange_within(&all, &mut memory, &mut answers, PATIENCE)
@@ -249,11 +225,7 @@ fn cold_reads_of_a_client_that_waits_for_each_are_handed_to_nobody() {
     assert_eq!(readers(), ["disk"; 8]);
     let error = error_of(&mut client, due(0, Command::Read, COLD, 1), &mut memory);
     assert_eq!(error, ErrorCode::NONE);
-    assert_eq!(
-        readers(),
-        ["disk"],
-        "it has to wait again before that is known"
-    );
+    assert_eq!(readers(), ["disk"], "it has to wait again before that is known");
     run.end();
 }
 
@@ -307,11 +279,7 @@ fn after_a_slow_write_the_next_keeps_nobody_waiting() {
     let_go();
     assert_eq!(answer(&mut socket), 1);
     assert_eq!(answer(&mut socket), 4);
-    assert_eq!(
-        answer(&mut socket),
-        3,
-        "the read does not wait for the write"
-    );
+    assert_eq!(answer(&mut socket), 3, "the read does not wait for the write");
     socket.read_exact(&mut [0; BLOCK]).expect("what was read");
     run.thaw();
     assert_eq!(answer(&mut socket), 2);
@@ -339,10 +307,7 @@ fn with_sync_every_change_is_durable_before_it_is_answered() {
             let unflushed = run.disk.unflushed.load(Ordering::SeqCst);
             assert_eq!(unflushed == 0, sync, "{command:?}, sync {sync}");
         }
-        let durable = Due {
-            flags: CommandFlags::FUA,
-            ..due(0, Command::Write, 600, 2)
-        };
+        let durable = Due { flags: CommandFlags::FUA, ..due(0, Command::Write, 600, 2) };
         assert_eq!(error_of(&mut client, durable, &mut memory), ErrorCode::NONE);
         assert_eq!(run.disk.unflushed.load(Ordering::SeqCst), 0);
         run.end();
@@ -401,17 +366,10 @@ fn large_writes_are_answered_though_the_next_is_not_whole() {
     let cookies = [&answers[8..16], &answers[24..], &third[8..]];
     assert_eq!(cookies.map(|cookie| cookie[7]), [0, 1, 2]);
     assert!(
-        [&answers[4..8], &answers[20..24], &third[4..8]]
-            .concat()
-            .iter()
-            .all(|&byte| byte == 0)
+        [&answers[4..8], &answers[20..24], &third[4..8]].concat().iter().all(|&byte| byte == 0)
     );
     let end = (1 << 20) + 3 * BYTES;
-    assert!(
-        run.disk.bytes.lock().unwrap()[1 << 20..end]
-            .iter()
-            .all(|&byte| byte == 0x33)
-    );
+    assert!(run.disk.bytes.lock().unwrap()[1 << 20..end].iter().all(|&byte| byte == 0x33));
     drop(socket);
     run.end();
 }
@@ -420,9 +378,7 @@ fn large_writes_are_answered_though_the_next_is_not_whole() {
 fn who_waits_for_an_export_keeps_nobody_waiting() {
     let run = Run::new(false);
     std::thread::scope(|scope| {
-        let slow: Vec<_> = (0..4)
-            .map(|_| scope.spawn(|| run.connect_to("slow")))
-            .collect();
+        let slow: Vec<_> = (0..4).map(|_| scope.spawn(|| run.connect_to("slow"))).collect();
         let mut memory = vec![0; BLOCK];
         for _ in 0..4 {
             let error = error_of(&mut run.connect(), due(0, Command::Read, 1, 1), &mut memory);
@@ -450,9 +406,7 @@ fn a_server_that_ends_finishes_what_is_in_flight() {
         .expect("the hot one is answered");
     run.server.stop();
     run.thaw();
-    client
-        .exchange_within(&[], &mut memory, &mut answers, PATIENCE)
-        .expect("the cold one is, too");
+    client.exchange_within(&[], &mut memory, &mut answers, PATIENCE).expect("the cold one is, too");
     assert_eq!(answers.len(), 2);
     assert!(answers.iter().all(|answer| answer.error == ErrorCode::NONE));
     run.end();
@@ -490,17 +444,10 @@ fn one_connection_is_served_without_a_door() {
     let (ours, theirs) = UnixStream::pair().expect("a pair");
     let server = Arc::clone(&run.server);
     let thread = std::thread::spawn(move || {
-        let caller = Caller {
-            name: "pair".into(),
-            address: None,
-        };
+        let caller = Caller { name: "pair".into(), address: None };
         server.run_one(Stream::connected(theirs.into(), "pair".into()), caller)
     });
-    let wish = Wish {
-        export: "strange".into(),
-        tls: false,
-        structured_replies: false,
-    };
+    let wish = Wish { export: "strange".into(), tls: false, structured_replies: false };
     let stream = Stream::connected(ours.into(), "pair".into());
     let (stream, offer) = agree(stream, wish, PATIENCE, Ok).expect("they agree");
     let mut client = Client::new(stream, &offer);
@@ -524,17 +471,10 @@ fn large_reads_are_right_wherever_they_begin_and_a_file_that_shrank_is_an_error(
             let (ours, theirs) = UnixStream::pair().expect("a pair");
             let serves = Arc::clone(&server);
             let thread = std::thread::spawn(move || {
-                let caller = Caller {
-                    name: "pair".into(),
-                    address: None,
-                };
+                let caller = Caller { name: "pair".into(), address: None };
                 serves.run_one(Stream::connected(theirs.into(), "pair".into()), caller)
             });
-            let wish = Wish {
-                export: "file".into(),
-                tls: false,
-                structured_replies,
-            };
+            let wish = Wish { export: "file".into(), tls: false, structured_replies };
             let stream = Stream::connected(ours.into(), "pair".into());
             let (stream, offer) = agree(stream, wish, PATIENCE, Ok).expect("they agree");
             let mut client = Client::new(stream, &offer);
@@ -571,9 +511,7 @@ fn large_reads_are_right_wherever_they_begin_and_a_file_that_shrank_is_an_error(
             }
             if structured_replies {
                 let file = std::fs::OpenOptions::new().write(true).open(&path);
-                file.expect("it is there")
-                    .set_len(2 << 20)
-                    .expect("it shrinks");
+                file.expect("it is there").set_len(2 << 20).expect("it shrinks");
                 let cut = due(0, Command::Read, (2 << 20) / BLOCK - 1, 64);
                 assert_eq!(error_of(&mut client, cut, &mut memory), ErrorCode::IO);
                 let whole = due(0, Command::Read, 3, 64);

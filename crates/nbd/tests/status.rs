@@ -23,11 +23,7 @@ const SIZE: u64 = 16 * GIB;
 const DATA: [u64; 2] = [MIB, 9 * GIB];
 
 fn wish() -> Wish {
-    Wish {
-        export: "sparse".into(),
-        tls: false,
-        structured_replies: true,
-    }
+    Wish { export: "sparse".into(), tls: false, structured_replies: true }
 }
 
 fn with_server(extras: Extras, ask: impl FnOnce(Client<Stream>, Offer)) {
@@ -64,9 +60,7 @@ fn with_server(extras: Extras, ask: impl FnOnce(Client<Stream>, Offer)) {
 fn status(client: &mut Client<Stream>, offset: u64, length: u64) -> Result<Vec<Extent>, ErrorCode> {
     client.queue_status(3, offset, length).expect("a free slot");
     let mut answers = Vec::new();
-    client
-        .exchange_within(&[], &mut [], &mut answers, PATIENCE)
-        .expect("it goes on");
+    client.exchange_within(&[], &mut [], &mut answers, PATIENCE).expect("it goes on");
     match answers[0].error {
         ErrorCode::NONE => Ok(client.take_extents(3)),
         error => Err(error),
@@ -79,11 +73,7 @@ fn hole(extent: &Extent) -> bool {
 
 #[test]
 fn with_extended_headers_one_question_covers_the_whole_disk() {
-    let extras = Extras {
-        extended_headers: true,
-        allocation: true,
-        fence: None,
-    };
+    let extras = Extras { extended_headers: true, allocation: true, fence: None };
     with_server(extras, |mut client, offer| {
         assert!(offer.extended_headers && offer.structured_replies);
         assert!(offer.allocation.is_some());
@@ -120,22 +110,14 @@ fn with_extended_headers_one_question_covers_the_whole_disk() {
         assert!(zeros.iter().all(|b| *b == 0) && sevens.iter().all(|b| *b == 7));
         let told = status(&mut client, 4 * GIB, MIB).expect("it tells");
         assert!(!hole(&told[0]), "just written");
-        assert_eq!(
-            status(&mut client, SIZE, MIB),
-            Err(ErrorCode::INVALID),
-            "beyond the end"
-        );
+        assert_eq!(status(&mut client, SIZE, MIB), Err(ErrorCode::INVALID), "beyond the end");
         client.disconnect();
     });
 }
 
 #[test]
 fn without_them_a_question_has_32_bits() {
-    let extras = Extras {
-        extended_headers: false,
-        allocation: true,
-        fence: None,
-    };
+    let extras = Extras { extended_headers: false, allocation: true, fence: None };
     with_server(extras, |mut client, offer| {
         assert!(!offer.extended_headers);
         assert!(client.queue_status(3, 0, 4 * GIB).is_err());
@@ -173,10 +155,7 @@ fn a_server_that_says_nothing_is_given_up() {
         fenced: false,
     };
     let mut client = Client::new(stream, &offer);
-    client.set_patience(Patience {
-        server: Duration::from_secs(1),
-        ..Patience::OF_A_DISK
-    });
+    client.set_patience(Patience { server: Duration::from_secs(1), ..Patience::OF_A_DISK });
     let mut memory = vec![0; 8 * MIB as usize];
     let due = |command, length| Due {
         slot: 0,
@@ -189,10 +168,7 @@ fn a_server_that_says_nothing_is_given_up() {
     let error = client.exchange(&[due(Command::Read, 512)], &mut memory, &mut Vec::new());
     assert!(matches!(error, Err(ClientError::Silent(1))), "{error:?}");
     // Also when it takes nothing: this is more than a socket holds.
-    let write = Due {
-        slot: 1,
-        ..due(Command::Write, 8 << 20)
-    };
+    let write = Due { slot: 1, ..due(Command::Write, 8 << 20) };
     let error = client.exchange(&[write], &mut memory, &mut Vec::new());
     assert!(matches!(error, Err(ClientError::Silent(1))), "{error:?}");
 }

@@ -17,10 +17,7 @@ const CERTIFICATE: &str = include_str!("localhost-cert.pem");
 const KEY: &str = include_str!("localhost-key.pem");
 
 fn pem<'a>(name: &'a str, text: &'a str) -> Pem<'a> {
-    Pem {
-        name,
-        bytes: text.as_bytes(),
-    }
+    Pem { name, bytes: text.as_bytes() }
 }
 
 /// A server that sends everything back, in the same program.
@@ -40,9 +37,7 @@ impl Echo {
         let config = ServerConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
             .and_then(|config| {
-                config
-                    .with_no_client_auth()
-                    .with_single_cert(vec![certificate], key)
+                config.with_no_client_auth().with_single_cert(vec![certificate], key)
             })
             .expect("they go together");
         Echo {
@@ -62,20 +57,13 @@ impl Echo {
             plain.extend_from_slice(&piece[..read]);
         }
         for piece in plain.chunks(1000) {
-            self.server
-                .writer()
-                .write_all(piece)
-                .expect("there is room");
+            self.server.writer().write_all(piece).expect("there is room");
             while self.server.wants_write() {
-                self.server
-                    .write_tls(&mut self.to_client)
-                    .expect("it is memory");
+                self.server.write_tls(&mut self.to_client).expect("it is memory");
             }
         }
         while self.server.wants_write() {
-            self.server
-                .write_tls(&mut self.to_client)
-                .expect("it is memory");
+            self.server.write_tls(&mut self.to_client).expect("it is memory");
         }
     }
 }
@@ -106,10 +94,7 @@ impl Transport for Echo {
     }
 
     fn wait(&mut self, or_room: bool, _most: Option<Duration>) -> io::Result<bool> {
-        assert!(
-            or_room || !self.to_client.is_empty(),
-            "it would wait for ever"
-        );
+        assert!(or_room || !self.to_client.is_empty(), "it would wait for ever");
         Ok(true)
     }
 }
@@ -122,11 +107,7 @@ fn start(name: &str) -> Result<Tls<Echo>, ClientError> {
 #[test]
 fn everything_comes_back_however_little_room_there_is() {
     let mut tls = start("localhost").expect("they trust one another");
-    assert!(
-        tls.description().starts_with("TLS 1.3, "),
-        "{}",
-        tls.description()
-    );
+    assert!(tls.description().starts_with("TLS 1.3, "), "{}", tls.description());
     let sent: Vec<u8> = (0..200_000_u32).map(|i| (i / 7) as u8).collect();
     let (mut at, mut back) = (0, Vec::new());
     let mut memory = [0; 5000];
@@ -305,11 +286,7 @@ mod both_ends {
     #[test]
     fn a_server_that_is_not_who_it_should_be_is_refused() {
         let made = made();
-        let (ours, theirs) = talk(
-            server(&self::made(), false),
-            &client(&made, false),
-            "localhost",
-        );
+        let (ours, theirs) = talk(server(&self::made(), false), &client(&made, false), "localhost");
         let error = ours.unwrap_err().to_string();
         assert!(error.contains("may be new: copy"), "{error}");
         assert!(theirs.is_err());

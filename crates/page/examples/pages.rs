@@ -18,10 +18,7 @@ fn main() -> std::io::Result<()> {
             (run.suite, page)
         })
         .collect();
-    for advice in [
-        rubus_advise::fixture::advice(),
-        rubus_advise::fixture::swap_advice(),
-    ] {
+    for advice in [rubus_advise::fixture::advice(), rubus_advise::fixture::swap_advice()] {
         let name = format!("advice-{}", advice.purpose.id());
         pages.push((name, rubus_page::advice::render(&advice, "")));
     }

@@ -114,17 +114,10 @@ fn most_of_the_time(purpose: Purpose, candidate: &Candidate) -> String {
         (false, many) => format!(", {many} at a time"),
     };
     // What waits for one answer after the other fills no pipe.
-    let waits = candidate
-        .pipes
-        .first()
-        .filter(|pipe| pipe.utilisation < FULL)
-        .map(|pipe| {
-            let busy = percent(pipe.utilisation);
-            format!(
-                "; each waits for its answer, so {} is busy {busy} of the time",
-                pipe.name
-            )
-        });
+    let waits = candidate.pipes.first().filter(|pipe| pipe.utilisation < FULL).map(|pipe| {
+        let busy = percent(pipe.utilisation);
+        format!("; each waits for its answer, so {} is busy {busy} of the time", pipe.name)
+    });
     format!(
         "Most of its time, {mark}{} of {}{}, goes to {}{flight}: {mark}{}{}.",
         glued(&words::seconds(most.seconds.value)),
@@ -148,11 +141,8 @@ fn candidates(advice: &Advice) -> Markup {
     if advice.candidates.is_empty() {
         return html! {};
     }
-    let capacities: Vec<f64> = advice
-        .candidates
-        .iter()
-        .map(|candidate| 1.0 / candidate.time_s.value.max(1e-6))
-        .collect();
+    let capacities: Vec<f64> =
+        advice.candidates.iter().map(|candidate| 1.0 / candidate.time_s.value.max(1e-6)).collect();
     let scale = PipeScale::of(&capacities, Some(1.0));
     section(
         "candidates",
@@ -230,18 +220,10 @@ fn row(purpose: Purpose, candidate: &Candidate, capacity: f64, scale: PipeScale)
             candidate.swap.map_or("?".into(), |swap| {
                 format!("{}{:.2} × memory", basis.carries.mark(), swap.carries.value)
             }),
-            format!(
-                "{}{}",
-                basis.cpu_share.mark(),
-                percent(candidate.cpu_share.value)
-            ),
+            format!("{}{}", basis.cpu_share.mark(), percent(candidate.cpu_share.value)),
         ],
         _ => [
-            format!(
-                "{}{}",
-                basis.sequential_read.mark(),
-                rate_si(figures.sequential_read.value)
-            ),
+            format!("{}{}", basis.sequential_read.mark(), rate_si(figures.sequential_read.value)),
             per_second(basis.random_read, figures.random_read.value),
             per_second(basis.random_write, figures.random_write.value),
             per_second(basis.commits, figures.commits.value),

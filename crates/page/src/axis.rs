@@ -34,11 +34,7 @@ impl Scale {
             Scale::Log { .. } if value <= 0.0 => 0.0,
             Scale::Log { low, high } => (value / low).ln() / (high / low).ln(),
         };
-        if share.is_nan() {
-            0.0
-        } else {
-            share.clamp(0.0, 1.0)
-        }
+        if share.is_nan() { 0.0 } else { share.clamp(0.0, 1.0) }
     }
 }
 
@@ -55,11 +51,7 @@ fn ends(values: impl IntoIterator<Item = f64>) -> Option<(f64, f64)> {
 impl Axis {
     /// From zero to a round value that holds `most`, with about five values written beside it.
     pub fn linear(title: &str, most: f64, words: impl Fn(f64) -> String) -> Axis {
-        let most = if most.is_finite() && most > 0.0 {
-            most
-        } else {
-            1.0
-        };
+        let most = if most.is_finite() && most > 0.0 { most } else { 1.0 };
         let step = round_step(most / 5.5);
         let high = (most / step - 1e-9).ceil() * step;
         Axis::up_to(title, high, step, words)
@@ -77,17 +69,9 @@ impl Axis {
         let count = (high / step + 1e-9).floor() as u32;
         let ticks = (0..=count).map(|i| {
             let value = f64::from(i) * step;
-            Tick {
-                at: scale.share(value),
-                label: words(value),
-                spare: count > 3 && i % 2 == 1,
-            }
+            Tick { at: scale.share(value), label: words(value), spare: count > 3 && i % 2 == 1 }
         });
-        Axis {
-            title: title.into(),
-            ticks: ticks.collect(),
-            scale,
-        }
+        Axis { title: title.into(), ticks: ticks.collect(), scale }
     }
 
     /// A logarithmic axis that holds all positive values with a little room beside them, with
@@ -118,11 +102,7 @@ impl Axis {
             }
             value *= if leading == 2 { 2.5 } else { 2.0 };
         }
-        Some(Axis {
-            title: title.into(),
-            ticks,
-            scale,
-        })
+        Some(Axis { title: title.into(), ticks, scale })
     }
 
     /// A logarithmic axis of powers of two with half a step of room at both ends; `None` where there
@@ -134,10 +114,7 @@ impl Axis {
     ) -> Option<Axis> {
         let (least, greatest) = ends(values)?;
         let (first, last) = (least.log2().floor() as i32, greatest.log2().ceil() as i32);
-        let scale = Scale::Log {
-            low: 2_f64.powi(first) * 0.707,
-            high: 2_f64.powi(last) * 1.414,
-        };
+        let scale = Scale::Log { low: 2_f64.powi(first) * 0.707, high: 2_f64.powi(last) * 1.414 };
         let every = (last - first) / 9 + 1;
         let ticks = (first..=last).map(|power| {
             let value = 2_f64.powi(power);
@@ -148,11 +125,7 @@ impl Axis {
                 spare: every > 1 && (power - first) / every % 2 == 1,
             }
         });
-        Some(Axis {
-            title: title.into(),
-            ticks: ticks.collect(),
-            scale,
-        })
+        Some(Axis { title: title.into(), ticks: ticks.collect(), scale })
     }
 
     /// Where a value stands, from 0 to 1; values beyond an end stand at it.
@@ -241,11 +214,7 @@ fn round_up(value: f64) -> f64 {
 pub fn short_number(value: f64) -> String {
     let text = format!("{value:.3}");
     let text = text.trim_end_matches('0').trim_end_matches('.');
-    if text.is_empty() {
-        "0".into()
-    } else {
-        text.into()
-    }
+    if text.is_empty() { "0".into() } else { text.into() }
 }
 
 /// 10, 200, 5 k, 1 M: a round count, short.
@@ -293,17 +262,12 @@ mod tests {
     #[test]
     fn a_linear_axis_has_round_values_and_holds_the_greatest() {
         let axis = Axis::linear("", 22.6e6, short_rate);
-        let words = [
-            "0 B/s", "5 MB/s", "10 MB/s", "15 MB/s", "20 MB/s", "25 MB/s",
-        ];
+        let words = ["0 B/s", "5 MB/s", "10 MB/s", "15 MB/s", "20 MB/s", "25 MB/s"];
         assert_eq!(labels(&axis), words);
         assert!((axis.at(12.5e6) - 0.5).abs() < 1e-9);
         assert_eq!(labels(&Axis::linear("", 0.0, short_number)).len(), 6);
         assert_eq!(labels(&Axis::time("", 4.2)), ["0", "1", "2", "3", "4"]);
-        assert_eq!(
-            labels(&Axis::time("", 120.0)),
-            ["0", "20", "40", "60", "80", "100", "120"]
-        );
+        assert_eq!(labels(&Axis::time("", 120.0)), ["0", "20", "40", "60", "80", "100", "120"]);
     }
 
     #[test]
@@ -312,10 +276,7 @@ mod tests {
         assert_eq!(labels(&near), ["100", "200", "500", "1000"]);
         let far = Axis::log("", [3e4, 4e8], short_duration).expect("positive values");
         assert_eq!(labels(&far), ["100 µs", "1 ms", "10 ms", "100 ms"]);
-        assert_eq!(
-            Axis::log("", [0.0, f64::INFINITY, f64::NAN], short_count),
-            None
-        );
+        assert_eq!(Axis::log("", [0.0, f64::INFINITY, f64::NAN], short_count), None);
         let ends = [near.at(0.0), near.at(-5.0), near.at(f64::INFINITY)];
         assert_eq!(ends, [0.0, 0.0, 1.0]);
     }
@@ -335,10 +296,7 @@ mod tests {
     #[test]
     fn depths_are_all_written_and_sizes_in_part() {
         let depths = Axis::powers_of_two("", [1.0, 256.0], short_count).expect("depths");
-        assert_eq!(
-            labels(&depths),
-            ["1", "2", "4", "8", "16", "32", "64", "128", "256"]
-        );
+        assert_eq!(labels(&depths), ["1", "2", "4", "8", "16", "32", "64", "128", "256"]);
         let sizes = Axis::powers_of_two("", [64.0, 16_777_216.0], short_count).expect("sizes");
         assert_eq!(labels(&sizes).len(), 7);
         assert!(sizes.at(64.0) > 0.0 && sizes.at(16_777_216.0) < 1.0);

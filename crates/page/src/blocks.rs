@@ -75,12 +75,7 @@ pub fn sweeps(run: &Run) -> Vec<Sweep<'_>> {
         .collect();
     let mut others: Vec<Sweep> = Vec::new();
     for result in &run.results {
-        let told = |sweep: &Sweep| {
-            sweep
-                .results
-                .iter()
-                .any(|known| std::ptr::eq(*known, result))
-        };
+        let told = |sweep: &Sweep| sweep.results.iter().any(|known| std::ptr::eq(*known, result));
         if !moves(result) || sweeps.iter().any(told) {
             continue;
         }
@@ -119,11 +114,7 @@ fn alike(a: &JobResult, b: &JobResult) -> bool {
 
 /// The section; nothing where there is no sweep.
 pub fn draw(sweeps: &[Sweep]) -> Markup {
-    let all = || {
-        sweeps
-            .iter()
-            .flat_map(|sweep| sweep.results.iter().copied())
-    };
+    let all = || sweeps.iter().flat_map(|sweep| sweep.results.iter().copied());
     let rates = all().flat_map(|r| {
         let rate = &r.bytes_per_second;
         [rate.low, rate.value, rate.high]
@@ -135,11 +126,7 @@ pub fn draw(sweeps: &[Sweep]) -> Markup {
     ) else {
         return html! {};
     };
-    let plot = Plot {
-        x,
-        y,
-        size: "tall wide",
-    };
+    let plot = Plot { x, y, size: "tall wide" };
     let looks: Vec<(Look, String)> = sweeps.iter().map(|s| (s.look(), s.title())).collect();
     let keys = looks.iter().map(|(look, title)| (*look, title.as_str()));
     let has_bend = sweeps.iter().any(|sweep| sweep.bend.is_some());
@@ -177,9 +164,7 @@ fn curves(sweeps: &[Sweep], plot: &Plot) -> Markup {
     let bends: Vec<(&Sweep, &Estimate, f64)> = sweeps
         .iter()
         .filter_map(|sweep| {
-            let bend = sweep
-                .bend
-                .filter(|bend| plot.x.holds(bend.block_bytes.value))?;
+            let bend = sweep.bend.filter(|bend| plot.x.holds(bend.block_bytes.value))?;
             Some((sweep, &bend.block_bytes, bend.bytes_per_second.value / 2.0))
         })
         .collect();
@@ -215,11 +200,7 @@ fn curves(sweeps: &[Sweep], plot: &Plot) -> Markup {
 /// One curve for a screen reader.
 fn described(sweep: &Sweep) -> String {
     let at = |r: &JobResult| {
-        format!(
-            "{} at {}",
-            rate_si(r.bytes_per_second.value),
-            words::block(r.block_bytes)
-        )
+        format!("{} at {}", rate_si(r.bytes_per_second.value), words::block(r.block_bytes))
     };
     let bend = sweep.bend.map_or(String::new(), |bend| {
         format!(", bend at {}", bytes_iec(bend.block_bytes.value as u64))
@@ -234,10 +215,8 @@ fn described(sweep: &Sweep) -> String {
 
 /// Sizes down, curves across.
 fn table(sweeps: &[Sweep]) -> Markup {
-    let mut sizes: Vec<u32> = sweeps
-        .iter()
-        .flat_map(|s| s.results.iter().map(|r| r.block_bytes))
-        .collect();
+    let mut sizes: Vec<u32> =
+        sweeps.iter().flat_map(|s| s.results.iter().map(|r| r.block_bytes)).collect();
     sizes.sort_unstable();
     sizes.dedup();
     let titles: Vec<String> = sweeps.iter().map(Sweep::title).collect();
@@ -255,12 +234,7 @@ fn table(sweeps: &[Sweep]) -> Markup {
         });
         (words::block(*size), cells.collect())
     });
-    super::jobs::numbers(
-        "Bytes per second at each block size",
-        "block size",
-        &columns,
-        rows,
-    )
+    super::jobs::numbers("Bytes per second at each block size", "block size", &columns, rows)
 }
 
 #[cfg(test)]

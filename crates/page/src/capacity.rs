@@ -27,35 +27,17 @@ pub fn draw(run: &Run) -> Markup {
     if found.is_empty() {
         return html! {};
     }
-    section(
-        "capacity",
-        "Capacity",
-        html! { @for capacity in found { (one(capacity)) } },
-    )
+    section("capacity", "Capacity", html! { @for capacity in found { (one(capacity)) } })
 }
 
 fn parts(capacity: &Capacity) -> Vec<Part> {
     let part = |name, class, bytes| Part { name, class, bytes };
-    let untested = capacity
-        .announced_bytes
-        .saturating_sub(capacity.tested_bytes);
+    let untested = capacity.announced_bytes.saturating_sub(capacity.tested_bytes);
     vec![
         part("came back as written", "good", capacity.good_bytes),
-        part(
-            "came back as another place's",
-            "overwritten",
-            capacity.overwritten_bytes,
-        ),
-        part(
-            "came back as something never written",
-            "corrupted",
-            capacity.corrupted_bytes,
-        ),
-        part(
-            "could not be read or written",
-            "unreadable",
-            capacity.unreadable_bytes,
-        ),
+        part("came back as another place's", "overwritten", capacity.overwritten_bytes),
+        part("came back as something never written", "corrupted", capacity.corrupted_bytes),
+        part("could not be read or written", "unreadable", capacity.unreadable_bytes),
         part("not tested", "untested", untested),
     ]
 }
@@ -63,13 +45,8 @@ fn parts(capacity: &Capacity) -> Vec<Part> {
 fn one(capacity: &Capacity) -> Markup {
     let whole = capacity.announced_bytes.max(capacity.tested_bytes).max(1) as f64;
     let share = |bytes: u64| bytes as f64 / whole;
-    let parts: Vec<Part> = parts(capacity)
-        .into_iter()
-        .filter(|part| part.bytes > 0)
-        .collect();
-    let told = parts
-        .iter()
-        .map(|part| format!("{} {}", bytes_si(part.bytes), part.name));
+    let parts: Vec<Part> = parts(capacity).into_iter().filter(|part| part.bytes > 0).collect();
+    let told = parts.iter().map(|part| format!("{} {}", bytes_si(part.bytes), part.name));
     let label = format!(
         "Of {} announced: {}.",
         bytes_si(capacity.announced_bytes),
@@ -112,11 +89,7 @@ fn one(capacity: &Capacity) -> Markup {
 
 /// A share that is not nothing is never "0 %".
 fn share_words(share: f64) -> String {
-    if share > 0.0 && share < 0.0005 {
-        "<0.1 %".into()
-    } else {
-        percent(share)
-    }
+    if share > 0.0 && share < 0.0005 { "<0.1 %".into() } else { percent(share) }
 }
 
 #[cfg(test)]

@@ -27,10 +27,7 @@ impl PipeScale {
     pub fn of(capacities: &[f64], need: Option<f64>) -> PipeScale {
         let narrowest = capacities.iter().copied().fold(f64::INFINITY, f64::min);
         let widest = capacities.iter().copied().chain(need).fold(0.0, f64::max);
-        PipeScale {
-            widest: widest.min(narrowest * Self::MAX).max(f64::MIN_POSITIVE),
-            need,
-        }
+        PipeScale { widest: widest.min(narrowest * Self::MAX).max(f64::MIN_POSITIVE), need }
     }
 
     /// Whether a pipe is wider than it can be drawn.
@@ -50,15 +47,8 @@ pub fn tube(capacity: f64, scale: PipeScale, narrowest: bool) -> Markup {
     let band = |share: f64| ((HEIGHT - HEIGHT * share) / 2.0, HEIGHT * share);
     let (top, thick) = band(scale.share(capacity));
     // So thin that it would vanish, it is drawn as a hair.
-    let (top, thick) = if thick < 1.0 {
-        (HEIGHT / 2.0 - 0.5, 1.0)
-    } else {
-        (top, thick)
-    };
-    let need = scale
-        .need
-        .filter(|need| !scale.cuts(*need))
-        .map(|need| band(scale.share(need)));
+    let (top, thick) = if thick < 1.0 { (HEIGHT / 2.0 - 0.5, 1.0) } else { (top, thick) };
+    let need = scale.need.filter(|need| !scale.cuts(*need)).map(|need| band(scale.share(need)));
     html! {
         svg class=(if narrowest { "tube narrow" } else { "tube" }) viewBox="0 0 100 40"
             preserveAspectRatio="none" aria-hidden="true" focusable="false" {

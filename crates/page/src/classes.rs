@@ -26,13 +26,10 @@ pub fn draw(run: &Run) -> Markup {
     if found.is_empty() {
         return html! {};
     }
-    let ratios = found
-        .iter()
-        .flat_map(|class| &class.thresholds)
-        .flat_map(|threshold| {
-            let ratio = ratio(threshold);
-            [ratio.low, ratio.value, ratio.high]
-        });
+    let ratios = found.iter().flat_map(|class| &class.thresholds).flat_map(|threshold| {
+        let ratio = ratio(threshold);
+        [ratio.low, ratio.value, ratio.high]
+    });
     let Some(axis) = Axis::log("", ratios.chain(RATIOS), |ratio| format!("×{ratio}")) else {
         return html! {};
     };
@@ -51,9 +48,7 @@ pub fn draw(run: &Run) -> Markup {
 
 /// Measured over asked for.
 fn ratio(threshold: &Threshold) -> Estimate {
-    threshold
-        .measured
-        .scaled(1.0 / threshold.least.max(f64::MIN_POSITIVE))
+    threshold.measured.scaled(1.0 / threshold.least.max(f64::MIN_POSITIVE))
 }
 
 fn table(classes: &[&SpeedClass], axis: &Axis) -> Markup {

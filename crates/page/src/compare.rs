@@ -15,19 +15,9 @@ use rubus_runs::text::compare::{
 
 /// The page of a comparison.
 pub fn render(comparison: &Comparison) -> String {
-    let names: Vec<&str> = comparison
-        .subjects
-        .iter()
-        .map(|s| s.name.as_str())
-        .collect();
+    let names: Vec<&str> = comparison.subjects.iter().map(|s| s.name.as_str()).collect();
     let title = format!("Comparison of {}", names.join(", "));
-    shell(
-        &title,
-        "",
-        header(comparison, &title),
-        main(comparison),
-        embed_json(comparison),
-    )
+    shell(&title, "", header(comparison, &title), main(comparison), embed_json(comparison))
 }
 
 fn header(comparison: &Comparison, title: &str) -> Markup {

@@ -74,15 +74,9 @@ mod tests {
     fn long_pages_have_contents_and_short_ones_have_none() {
         assert_eq!(of(&main_of(MIN_SECTIONS - 1)).0, "");
         let long = of(&main_of(MIN_SECTIONS)).0;
-        assert!(
-            long.starts_with("<nav class=\"contents\" aria-label=\"Contents\">"),
-            "{long}"
-        );
+        assert!(long.starts_with("<nav class=\"contents\" aria-label=\"Contents\">"), "{long}");
         assert_eq!(long.matches("<li>").count(), MIN_SECTIONS);
-        assert!(
-            long.contains("<a href=\"#section-3\">Section 3 &amp; more</a>"),
-            "{long}"
-        );
+        assert!(long.contains("<a href=\"#section-3\">Section 3 &amp; more</a>"), "{long}");
     }
 
     #[test]

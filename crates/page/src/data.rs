@@ -60,11 +60,7 @@ fn coarsen(result: &mut JobResult) {
     let together = series.bytes.len().div_ceil(MAX_BINS);
     *series = Series {
         bin_s: series.bin_s * together as f64,
-        bytes: series
-            .bytes
-            .chunks(together)
-            .map(|bins| bins.iter().sum())
-            .collect(),
+        bytes: series.bytes.chunks(together).map(|bins| bins.iter().sum()).collect(),
     };
 }
 
@@ -76,9 +72,7 @@ mod tests {
 
     fn json_in(page: &str) -> &str {
         let start = page.find('>').expect("the tag ends") + 1;
-        page[start..]
-            .strip_suffix("</script>")
-            .expect("and is closed")
+        page[start..].strip_suffix("</script>").expect("and is closed")
     }
 
     #[test]
@@ -95,19 +89,13 @@ mod tests {
     #[test]
     fn an_hour_is_kept_coarsely_with_all_its_bytes() {
         let mut run = fixture::slow_sd_card_run();
-        run.results[0].series = Some(Series {
-            bin_s: 0.1,
-            bytes: (0..36_000).collect(),
-        });
+        run.results[0].series = Some(Series { bin_s: 0.1, bytes: (0..36_000).collect() });
         let text = embed(&run, &verdict(&run)).into_string();
         let back: Run = serde_json::from_str(json_in(&text)).expect("a run");
         let series = back.results[0].series.as_ref().expect("a series");
         assert_eq!(series.bytes.len(), 1200);
         assert!((series.bin_s - 3.0).abs() < 1e-9);
-        assert_eq!(
-            series.bytes.iter().sum::<u64>(),
-            (0..36_000_u64).sum::<u64>()
-        );
+        assert_eq!(series.bytes.iter().sum::<u64>(), (0..36_000_u64).sum::<u64>());
         assert_eq!(back.results[1].series, run.results[1].series);
     }
 }

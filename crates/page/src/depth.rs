@@ -21,10 +21,7 @@ const A_SWEEP: usize = 4;
 /// The anchor of the section.
 const ID: &str = "queue-depth";
 
-const MEASURED: Look = Look {
-    shape: Shape::Circle,
-    hollow: false,
-};
+const MEASURED: Look = Look { shape: Shape::Circle, hollow: false };
 
 /// Results of one kind of operation at ascending depths.
 pub struct Sweep<'a> {
@@ -52,21 +49,13 @@ pub fn sweeps(run: &Run) -> Vec<Sweep<'_>> {
         .collect();
     let mut others: Vec<Sweep> = Vec::new();
     for result in &run.results {
-        let told = |sweep: &Sweep| {
-            sweep
-                .results
-                .iter()
-                .any(|known| std::ptr::eq(*known, result))
-        };
+        let told = |sweep: &Sweep| sweep.results.iter().any(|known| std::ptr::eq(*known, result));
         if result.iops.value <= 0.0 || sweeps.iter().any(told) {
             continue;
         }
         match others.iter_mut().find(|s| alike(s.results[0], result)) {
             Some(sweep) => sweep.results.push(result),
-            None => others.push(Sweep {
-                results: vec![result],
-                knee: None,
-            }),
+            None => others.push(Sweep { results: vec![result], knee: None }),
         }
     }
     for sweep in &mut others {
@@ -96,39 +85,25 @@ fn latency_ns(result: &JobResult) -> Estimate {
     Estimate::new(
         in_flight / rate.value,
         in_flight / rate.high,
-        if rate.low > 0.0 {
-            in_flight / rate.low
-        } else {
-            f64::INFINITY
-        },
+        if rate.low > 0.0 { in_flight / rate.low } else { f64::INFINITY },
     )
 }
 
 /// The section; nothing where there is no sweep.
 pub fn draw(sweeps: &[Sweep]) -> Markup {
-    let all = || {
-        sweeps
-            .iter()
-            .flat_map(|sweep| sweep.results.iter().copied())
-    };
+    let all = || sweeps.iter().flat_map(|sweep| sweep.results.iter().copied());
     let rates = all().flat_map(|r| [r.iops.low, r.iops.value, r.iops.high]);
     let latencies = all().map(latency_ns).flat_map(|l| [l.low, l.value, l.high]);
-    let titles = (
-        "operations per second, logarithmic",
-        "mean latency, logarithmic",
-    );
-    let (Some(x), Some(y)) = (
-        Axis::log(titles.0, rates, short_count),
-        Axis::log(titles.1, latencies, short_duration),
-    ) else {
+    let titles = ("operations per second, logarithmic", "mean latency, logarithmic");
+    let (Some(x), Some(y)) =
+        (Axis::log(titles.0, rates, short_count), Axis::log(titles.1, latencies, short_duration))
+    else {
         return html! {};
     };
     let most = all().map(|r| r.iops.value).fold(0.0, f64::max);
-    let Some(depths) = Axis::powers_of_two(
-        "operations in flight, logarithmic",
-        all().map(depth),
-        short_count,
-    ) else {
+    let Some(depths) =
+        Axis::powers_of_two("operations in flight, logarithmic", all().map(depth), short_count)
+    else {
         return html! {};
     };
     let curve = Plot { x, y, size: "tall" };
@@ -153,10 +128,7 @@ pub fn draw(sweeps: &[Sweep]) -> Markup {
 }
 
 fn title_of(sweep: &Sweep) -> String {
-    let title = words::job_title(&JobResult {
-        queue_depth: 1,
-        ..sweep.results[0].clone()
-    });
+    let title = words::job_title(&JobResult { queue_depth: 1, ..sweep.results[0].clone() });
     match &sweep.results[0].on {
         Some(on) => format!("{title} on {on}"),
         None => title,
@@ -207,12 +179,7 @@ fn point_words(result: &JobResult) -> String {
 }
 
 fn latency_curve(sweep: &Sweep, plot: &Plot, title: &str) -> Markup {
-    let points = || {
-        sweep
-            .results
-            .iter()
-            .map(|r| (r.iops.value, latency_ns(r).value))
-    };
+    let points = || sweep.results.iter().map(|r| (r.iops.value, latency_ns(r).value));
     let mut labels = Labels::default();
     let content = html! {
         @if let Some(knee) = sweep.knee {
@@ -321,9 +288,7 @@ fn rising(knee: &Knee, plot: &Plot) -> Vec<(f64, f64)> {
     if to <= from || knee.service_ns.value <= 0.0 {
         return Vec::new();
     }
-    depths(from, to)
-        .map(|depth| (depth, depth * 1e9 / knee.service_ns.value))
-        .collect()
+    depths(from, to).map(|depth| (depth, depth * 1e9 / knee.service_ns.value)).collect()
 }
 
 /// Depth and operations per second along the fitted curve, over the depths of the sweep.
@@ -335,14 +300,11 @@ fn fitted(knee: &Knee, sweep: &Sweep) -> Vec<(f64, f64)> {
         return Vec::new();
     }
     // The model knows whole operations only.
-    let mut whole: Vec<u32> = depths(depth(first), depth(last))
-        .map(|depth| depth.round() as u32)
-        .collect();
+    let mut whole: Vec<u32> =
+        depths(depth(first), depth(last)).map(|depth| depth.round() as u32).collect();
     whole.dedup();
     let points = whole.into_iter();
-    points
-        .map(|depth| (f64::from(depth), fitted_iops(knee, depth)))
-        .collect()
+    points.map(|depth| (f64::from(depth), fitted_iops(knee, depth))).collect()
 }
 
 fn table(sweep: &Sweep, title: &str) -> Markup {
@@ -376,10 +338,7 @@ mod tests {
     fn a_sweep_is_found_with_and_without_its_knee() {
         let mut run = fixture::queue_depth_run();
         let lengths = |run: &Run| -> Vec<(usize, bool)> {
-            sweeps(run)
-                .iter()
-                .map(|s| (s.results.len(), s.knee.is_some()))
-                .collect()
+            sweeps(run).iter().map(|s| (s.results.len(), s.knee.is_some())).collect()
         };
         assert_eq!(lengths(&run), [(9, true), (9, true)]);
         run.findings.remove(0);

@@ -115,16 +115,8 @@ pub fn raw(jobs: &[Named]) -> Markup {
 }
 
 fn processor(jobs: &[Named]) -> Markup {
-    let columns = [
-        "user",
-        "system",
-        "irq",
-        "softirq",
-        "iowait",
-        "steal",
-        "busiest core",
-        "per operation",
-    ];
+    let columns =
+        ["user", "system", "irq", "softirq", "iowait", "steal", "busiest core", "per operation"];
     html! {
         div class="scroll" role="region" aria-label="Processor time" tabindex="0" {
             table {
@@ -158,12 +150,7 @@ fn both_ends(jobs: &[Named]) -> Markup {
     let Some(legend) = ends::legend(&results) else {
         return html! {};
     };
-    let columns = [
-        "here, per GiB",
-        "server, per GiB",
-        "here, per request",
-        "server, per request",
-    ];
+    let columns = ["here, per GiB", "server, per GiB", "here, per request", "server, per request"];
     html! {
         div class="scroll" role="region" aria-label="Processor time at both ends" tabindex="0" {
             table {
@@ -188,16 +175,8 @@ fn both_ends(jobs: &[Named]) -> Markup {
 }
 
 fn intervals(jobs: &[Named]) -> Markup {
-    let columns = [
-        "operations",
-        "seconds",
-        "from",
-        "bytes per second",
-        "to",
-        "from",
-        "per second",
-        "to",
-    ];
+    let columns =
+        ["operations", "seconds", "from", "bytes per second", "to", "from", "per second", "to"];
     html! {
         div class="scroll" role="region" aria-label="Intervals" tabindex="0" {
             table {
@@ -215,18 +194,10 @@ fn intervals(jobs: &[Named]) -> Markup {
 
 fn interval_row(result: &JobResult) -> Markup {
     let whole = |value: f64| {
-        if value.is_finite() {
-            format!("{value:.0}")
-        } else {
-            "∞".into()
-        }
+        if value.is_finite() { format!("{value:.0}") } else { "∞".into() }
     };
     let fine = |value: f64| {
-        if value.is_finite() {
-            format!("{value:.1}")
-        } else {
-            "∞".into()
-        }
+        if value.is_finite() { format!("{value:.1}") } else { "∞".into() }
     };
     let (rate, iops) = (&result.bytes_per_second, &result.iops);
     html! {
@@ -269,26 +240,15 @@ pub fn repeat(run: &Run) -> Markup {
 /// The command line that measures the same. Writing to a device or a user's file needs a
 /// confirmation that only its owner can give, so that part is left to be filled in.
 fn command(run: &Run) -> String {
-    let mut words = vec![
-        "rubus".to_string(),
-        "bench".into(),
-        shell_word(&run.target.path),
-    ];
+    let mut words = vec!["rubus".to_string(), "bench".into(), shell_word(&run.target.path)];
     if let Some(on) = &run.on {
         words.push(format!("--on {}", shell_word(&on.destination)));
     }
-    words.push(format!(
-        "--suite {} --seed {}",
-        shell_word(&run.suite),
-        run.seed
-    ));
+    words.push(format!("--suite {} --seed {}", shell_word(&run.suite), run.seed));
     if run.target.region_bytes > 0 {
         words.push(format!("--size {}", run.target.region_bytes));
     }
-    let wrote = run
-        .results
-        .iter()
-        .any(|result| result.direction == Direction::Write);
+    let wrote = run.results.iter().any(|result| result.direction == Direction::Write);
     if wrote && run.target.kind != TargetKind::Directory {
         words.push("--i-will-lose-everything-on SERIAL".into());
     }
@@ -326,13 +286,9 @@ mod tests {
         );
         run.target.kind = TargetKind::Device;
         assert!(command(&run).ends_with("--i-will-lose-everything-on SERIAL"));
-        run.results
-            .retain(|result| result.direction == Direction::Read);
+        run.results.retain(|result| result.direction == Direction::Read);
         assert!(command(&run).ends_with("--read-only"));
         run.doubts.push(Doubt::Interrupted);
-        assert!(
-            !command(&run).contains("--read-only"),
-            "it would have written later"
-        );
+        assert!(!command(&run).contains("--read-only"), "it would have written later");
     }
 }

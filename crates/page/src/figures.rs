@@ -17,9 +17,7 @@ const LARGE: u32 = 1 << 18;
 
 /// The section of all jobs that have no drawing of their own.
 pub fn draw(jobs: &[Named], drawn_elsewhere: &[&str]) -> Markup {
-    let shown = jobs
-        .iter()
-        .filter(|named| !drawn_elsewhere.contains(&named.result.job.as_str()));
+    let shown = jobs.iter().filter(|named| !drawn_elsewhere.contains(&named.result.job.as_str()));
     let (bytes, operations): (Vec<&Named>, Vec<&Named>) = shown.partition(|n| in_bytes(n.result));
     if bytes.is_empty() && operations.is_empty() {
         return html! {};

@@ -30,13 +30,7 @@ pub struct Fleet<'a> {
 pub fn render(fleet: &Fleet<'_>, version: &str) -> String {
     let boards = counted(fleet.boards.len() as u64, "board", "boards");
     let title = format!("{} of {boards}", fleet.title);
-    shell(
-        &title,
-        version,
-        header(fleet, &title),
-        main(fleet),
-        data::embed_json(fleet),
-    )
+    shell(&title, version, header(fleet, &title), main(fleet), data::embed_json(fleet))
 }
 
 fn header(fleet: &Fleet<'_>, title: &str) -> Markup {
@@ -60,10 +54,9 @@ fn apart(fleet: &Fleet<'_>) -> Option<String> {
         ([], 0) => None,
         ([], _) => Some("No board stands apart.".into()),
         ([only], _) => Some(format!("{only} stands apart from boards of its kind.")),
-        (several, _) => Some(format!(
-            "{} stand apart from boards of their kind.",
-            text::names(several)
-        )),
+        (several, _) => {
+            Some(format!("{} stand apart from boards of their kind.", text::names(several)))
+        }
     }
 }
 
@@ -156,9 +149,8 @@ fn boards(fleet: &Fleet<'_>) -> Markup {
 
 fn failures(boards: &[Board<'_>]) -> Markup {
     let failed = boards.iter();
-    let failed: Vec<(&str, &str)> = failed
-        .filter_map(|board| Some((board.name, board.failure?)))
-        .collect();
+    let failed: Vec<(&str, &str)> =
+        failed.filter_map(|board| Some((board.name, board.failure?))).collect();
     if failed.is_empty() {
         return html! {};
     }
@@ -171,9 +163,8 @@ fn failures(boards: &[Board<'_>]) -> Markup {
 }
 
 fn board_row(fleet: &Fleet<'_>, at: usize, row: &Row) -> Markup {
-    let marks: Vec<Option<bool>> = (0..fleet.table.columns.len())
-        .map(|column| is_slow(fleet.outliers, at, column))
-        .collect();
+    let marks: Vec<Option<bool>> =
+        (0..fleet.table.columns.len()).map(|column| is_slow(fleet.outliers, at, column)).collect();
     html! {
         tr {
             th scope="row" class="wrap" {
@@ -240,9 +231,8 @@ fn outliers(found: &Outliers) -> Markup {
 /// A figure of all boards that have it, the fastest first.
 fn figure(fleet: &Fleet<'_>, number: usize, title: &str) -> Markup {
     let rows = fleet.table.rows.iter().enumerate();
-    let mut rows: Vec<(usize, &Row, Shown)> = rows
-        .filter_map(|(at, row)| Some((at, row, row.cells[number]?)))
-        .collect();
+    let mut rows: Vec<(usize, &Row, Shown)> =
+        rows.filter_map(|(at, row)| Some((at, row, row.cells[number]?))).collect();
     rows.sort_by(|(.., a), (.., b)| b.rate.value.total_cmp(&a.rate.value));
     let bars = rows.into_iter().map(|(at, row, shown)| {
         let mark = is_slow(fleet.outliers, at, number);

@@ -22,26 +22,17 @@ fn run(slower: f64) -> Run {
 
 /// The page of boards of which the third failed, and one of the others is slow.
 fn page(names: &[&str], slow: usize) -> String {
-    let mut runs: Vec<Run> = (0..names.len())
-        .map(|at| run(1.0 + (at % 5) as f64 * 0.01))
-        .collect();
+    let mut runs: Vec<Run> = (0..names.len()).map(|at| run(1.0 + (at % 5) as f64 * 0.01)).collect();
     runs[slow] = run(2.2);
     runs[slow].machine.system.kernel_release = Fact::known("6.1.0 <old>".into(), "a test");
     let boards: Vec<Board<'_>> = names
         .iter()
         .enumerate()
-        .map(|(at, name)| Board {
-            name,
-            failure: (at == 2).then_some(FAILURE),
-        })
+        .map(|(at, name)| Board { name, failure: (at == 2).then_some(FAILURE) })
         .collect();
     let measured = || runs.iter().enumerate().filter(|(at, _)| *at != 2);
     let of_boards: Vec<OfBoard<'_>> = measured()
-        .map(|(board, run)| OfBoard {
-            board,
-            number: Some(board as i64 + 1),
-            run,
-        })
+        .map(|(board, run)| OfBoard { board, number: Some(board as i64 + 1), run })
         .collect();
     let facts: Vec<_> = measured()
         .map(|(board, run)| (names[board], rubus_runs::compare::facts::of_run(run)))
@@ -77,11 +68,7 @@ fn the_slow_card_in_twenty_is_marked_wherever_it_is() {
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     let page = page(&names, 12);
     assert!(page.contains("pi13 stands apart from boards of its kind."));
-    assert_eq!(
-        page.matches("pi13 <span class=\"badge\">slow</span>")
-            .count(),
-        6
-    );
+    assert_eq!(page.matches("pi13 <span class=\"badge\">slow</span>").count(), 6);
     assert_eq!(page.matches("<span class=\"badge\">slow").count(), 6);
     assert_eq!(page.matches("class=\"badge danger\">failed").count(), 1);
     // Its setting is another, and comes first.
@@ -92,10 +79,7 @@ fn the_slow_card_in_twenty_is_marked_wherever_it_is() {
 
 #[test]
 fn names_are_escaped_on_the_page() {
-    let page = page(
-        &["<b>a</b>", "b\u{1b}[2J", "\" onload=\"x", "d</script>", "e"],
-        3,
-    );
+    let page = page(&["<b>a</b>", "b\u{1b}[2J", "\" onload=\"x", "d</script>", "e"], 3);
     let text = page.split("</style>").last().expect("a body");
     assert!(!text.contains("<b>a") && !text.contains('\u{1b}'), "{text}");
     assert!(!text.contains("\" onload=\"x"), "{text}");

@@ -14,10 +14,8 @@ pub fn draw(run: &Run) -> Markup {
     if found.is_empty() {
         return html! {};
     }
-    let (hints, told): (Vec<&RuleFinding>, Vec<&RuleFinding>) = found
-        .iter()
-        .copied()
-        .partition(|finding| finding.weight == Weight::Hint);
+    let (hints, told): (Vec<&RuleFinding>, Vec<&RuleFinding>) =
+        found.iter().copied().partition(|finding| finding.weight == Weight::Hint);
     section(
         "what-to-change",
         "What to change",

@@ -12,13 +12,7 @@ pub fn render(entries: &[Entry], version: &str) -> String {
         1 => "1 run in comparison".to_string(),
         count => format!("{count} runs in comparison"),
     };
-    shell(
-        &title,
-        version,
-        header(&title),
-        main(entries),
-        data::embed_json(entries),
-    )
+    shell(&title, version, header(&title), main(entries), data::embed_json(entries))
 }
 
 fn header(title: &str) -> Markup {
@@ -118,10 +112,7 @@ mod tests {
         let mut other = fixture::slow_sd_card_run();
         other.seed = 8;
         other.results.truncate(2);
-        let runs = [
-            (None, fixture::slow_sd_card_run()),
-            (Some("<b>cards & co</b>".into()), other),
-        ];
+        let runs = [(None, fixture::slow_sd_card_run()), (Some("<b>cards & co</b>".into()), other)];
         let page = render(&entries(&runs), "0");
         for words in [
             "2 runs in comparison",
@@ -135,14 +126,9 @@ mod tests {
         let rows = |title: &str| {
             let from = page.find(&format!("<h2 id=\"{title}\"")).unwrap();
             let section = &page[from..];
-            section[..section.find("</section>").unwrap()]
-                .matches("rowheader")
-                .count()
+            section[..section.find("</section>").unwrap()].matches("rowheader").count()
         };
-        assert_eq!(
-            (rows("sequential-read"), rows("random-write-4-kib")),
-            (2, 1)
-        );
+        assert_eq!((rows("sequential-read"), rows("random-write-4-kib")), (2, 1));
     }
 
     #[test]

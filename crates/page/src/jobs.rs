@@ -19,16 +19,9 @@ pub fn named(run: &Run) -> Vec<Named<'_>> {
     let plain: Vec<String> = run.results.iter().map(|r| plain_title(run, r)).collect();
     let same = |title: &String| plain.iter().filter(|other| *other == title).count() > 1;
     let titles = plain.iter().zip(&run.results).map(|(title, result)| {
-        if same(title) {
-            format!("{title} ({})", result.job)
-        } else {
-            title.clone()
-        }
+        if same(title) { format!("{title} ({})", result.job) } else { title.clone() }
     });
-    titles
-        .zip(&run.results)
-        .map(|(title, result)| Named { title, result })
-        .collect()
+    titles.zip(&run.results).map(|(title, result)| Named { title, result }).collect()
 }
 
 /// The title in plain words, with what is special about this job in its run.
@@ -37,11 +30,7 @@ fn plain_title(run: &Run, result: &JobResult) -> String {
     if result.access == Some(Access::Buffered) && run.target.access == Access::Direct {
         title.push_str(" through the cache");
     }
-    if let Some(content) = result
-        .content
-        .as_ref()
-        .filter(|c| **c != run.target.content)
-    {
+    if let Some(content) = result.content.as_ref().filter(|c| **c != run.target.content) {
         title.push_str(", ");
         title.push_str(content);
     }
@@ -110,12 +99,7 @@ mod tests {
         runs.push(fixture::slow_sd_card_run());
         for run in runs {
             let titles: BTreeSet<String> = named(&run).into_iter().map(|n| n.title).collect();
-            assert_eq!(
-                titles.len(),
-                run.results.len(),
-                "{}: {titles:#?}",
-                run.suite
-            );
+            assert_eq!(titles.len(), run.results.len(), "{}: {titles:#?}", run.suite);
         }
     }
 }

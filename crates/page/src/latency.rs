@@ -23,11 +23,7 @@ const ABOVE: f64 = 6.0;
 pub fn draw(jobs: &[Named]) -> Markup {
     let times = jobs.iter().flat_map(|named| {
         let l = named.result.latency_ns;
-        let shortest = named
-            .result
-            .latency_bins
-            .as_ref()
-            .and_then(|b| b.up_to_ns.first().copied());
+        let shortest = named.result.latency_bins.as_ref().and_then(|b| b.up_to_ns.first().copied());
         [l.min, shortest, l.p50, l.p90, l.p99, l.p99_9, l.max]
             .into_iter()
             .flatten()
@@ -156,11 +152,7 @@ fn outline(heights: &[f64]) -> String {
     let step = 100.0 / heights.len().max(1) as f64;
     let mut d = String::from("M0 40");
     for (i, height) in heights.iter().enumerate() {
-        let height = if *height > 0.0 {
-            (height * (HEIGHT - ABOVE)).max(1.2)
-        } else {
-            0.0
-        };
+        let height = if *height > 0.0 { (height * (HEIGHT - ABOVE)).max(1.2) } else { 0.0 };
         let y = n(HEIGHT - height);
         d.push_str(&format!("L{} {y}", n(i as f64 * step)));
         d.push_str(&format!("L{} {y}", n((i + 1) as f64 * step)));
@@ -179,10 +171,8 @@ mod tests {
 
     #[test]
     fn every_operation_is_in_a_column() {
-        let bins = LatencyBins {
-            up_to_ns: vec![10_000, 11_000, 500_000],
-            operations: vec![50, 100, 1],
-        };
+        let bins =
+            LatencyBins { up_to_ns: vec![10_000, 11_000, 500_000], operations: vec![50, 100, 1] };
         let heights = heights(&bins, &axis());
         assert_eq!(heights.len(), COLUMNS);
         assert!(heights.contains(&1.0));

@@ -145,10 +145,8 @@ fn header(run: &Run, verdict: &Verdict, title: &str) -> Markup {
 /// Headlines; the last carries how sure all this is.
 fn headlines(said: &[String], reservation: Option<&str>, certainty: Option<&str>) -> Markup {
     let sure = [("reservation", reservation), ("certainty", certainty)];
-    let sure: Vec<(&str, &str)> = sure
-        .into_iter()
-        .filter_map(|(class, text)| Some((class, text?)))
-        .collect();
+    let sure: Vec<(&str, &str)> =
+        sure.into_iter().filter_map(|(class, text)| Some((class, text?))).collect();
     let how_sure = |first: &str| {
         html! {
             @for (i, (class, text)) in sure.iter().enumerate() {
@@ -214,9 +212,7 @@ fn body(run: &Run, verdict: &Verdict) -> Markup {
         .iter()
         .flat_map(|sweep| &sweep.results)
         .chain(blocks.iter().flat_map(|sweep| &sweep.results));
-    let mut drawn: Vec<&str> = swept
-        .map(|result: &&JobResult| result.job.as_str())
-        .collect();
+    let mut drawn: Vec<&str> = swept.map(|result: &&JobResult| result.job.as_str()).collect();
     if record.is_some() {
         drawn.extend(run.results.iter().map(|result| result.job.as_str()));
     }

@@ -90,16 +90,8 @@ fn piece(place: usize, stage: &Stage, before: Option<&Stage>, scale: WidthScale)
 /// The stages for a screen reader.
 fn described(picture: &Picture, scale: WidthScale) -> String {
     let each = picture.stages.iter().map(|stage| {
-        let mark = if stage.is_narrowest {
-            ", the narrowest"
-        } else {
-            ""
-        };
-        let cut = if scale.cuts(stage.width) {
-            ", wider than drawn"
-        } else {
-            ""
-        };
+        let mark = if stage.is_narrowest { ", the narrowest" } else { "" };
+        let cut = if scale.cuts(stage.width) { ", wider than drawn" } else { "" };
         format!("{} {}{mark}{cut}", stage.name, capacity(stage))
     });
     each.collect::<Vec<_>>().join("; ")

@@ -124,11 +124,7 @@ impl Plot {
     /// stroke across. `class` says how sure it is.
     pub fn whisker_x(&self, low: f64, high: f64, y: f64, class: &str) -> Markup {
         let ends = [low, high].map(|end| self.x.holds(end).then(|| pc(self.x.at(end))));
-        let (from, to, y) = (
-            pc(self.x.at(low)),
-            pc(self.x.at(high)),
-            pc(1.0 - self.y.at(y)),
-        );
+        let (from, to, y) = (pc(self.x.at(low)), pc(self.x.at(high)), pc(1.0 - self.y.at(y)));
         html! {
             line class=(class) x1=(from) x2=(to) y1=(y) y2=(y) {}
             @for end in ends.iter().flatten() {
@@ -140,11 +136,7 @@ impl Plot {
     /// A whisker from one value to another along the y axis, as [`Plot::whisker_x`].
     pub fn whisker_y(&self, x: f64, low: f64, high: f64, class: &str) -> Markup {
         let ends = [low, high].map(|end| self.y.holds(end).then(|| pc(1.0 - self.y.at(end))));
-        let (from, to, x) = (
-            pc(1.0 - self.y.at(low)),
-            pc(1.0 - self.y.at(high)),
-            pc(self.x.at(x)),
-        );
+        let (from, to, x) = (pc(1.0 - self.y.at(low)), pc(1.0 - self.y.at(high)), pc(self.x.at(x)));
         html! {
             line class=(class) y1=(from) y2=(to) x1=(x) x2=(x) {}
             @for end in ends.iter().flatten() {
@@ -178,11 +170,7 @@ impl Plot {
     }
 
     fn pair(&self, x: f64, y: f64) -> String {
-        format!(
-            "{} {}",
-            n(self.x.at(x) * 100.0),
-            n(100.0 - self.y.at(y) * 100.0)
-        )
+        format!("{} {}", n(self.x.at(x) * 100.0), n(100.0 - self.y.at(y) * 100.0))
     }
 
     fn stretched(&self, d: &str, class: &str) -> Markup {
@@ -258,12 +246,8 @@ impl Labels {
     /// Keeps words off a mark.
     pub fn keep_off(&mut self, plot: &Plot, x: f64, y: f64) {
         const RADIUS: f64 = 6.0;
-        let (x, y) = (
-            plot.x.at(x) * Self::SIZE.0,
-            (1.0 - plot.y.at(y)) * Self::SIZE.1,
-        );
-        self.taken
-            .push([x - RADIUS, y - RADIUS, x + RADIUS, y + RADIUS]);
+        let (x, y) = (plot.x.at(x) * Self::SIZE.0, (1.0 - plot.y.at(y)) * Self::SIZE.1);
+        self.taken.push([x - RADIUS, y - RADIUS, x + RADIUS, y + RADIUS]);
     }
 
     /// The words at a point if there is room for them, else nothing.
@@ -276,10 +260,7 @@ impl Labels {
         text: &str,
     ) -> Markup {
         let width = text.chars().count() as f64 * 7.0;
-        let (at, base) = (
-            plot.x.at(x) * Self::SIZE.0,
-            (1.0 - plot.y.at(y)) * Self::SIZE.1 + dy,
-        );
+        let (at, base) = (plot.x.at(x) * Self::SIZE.0, (1.0 - plot.y.at(y)) * Self::SIZE.1 + dy);
         let left = match plot.turns(x, text) {
             true => at - dx - width,
             false => at + dx,
@@ -312,9 +293,7 @@ pub fn key_of_marks<'a>(
     results: impl IntoIterator<Item = &'a JobResult>,
     found: Option<&str>,
 ) -> Markup {
-    let unsure = results
-        .into_iter()
-        .any(|result| result.outcome == Outcome::Inconclusive);
+    let unsure = results.into_iter().any(|result| result.outcome == Outcome::Inconclusive);
     html! {
         @if unsure || found.is_some() {
             ul class="key" {
@@ -371,10 +350,7 @@ mod tests {
 
     #[test]
     fn numbers_in_drawings_are_short_and_finite() {
-        assert_eq!(
-            (n(1.0), n(0.126), n(100.0)),
-            ("1".into(), "0.13".into(), "100".into())
-        );
+        assert_eq!((n(1.0), n(0.126), n(100.0)), ("1".into(), "0.13".into(), "100".into()));
         let wild = plot().line([(f64::NAN, f64::INFINITY), (-1.0, 1e300)], "curve");
         assert!(wild.into_string().contains("M0 0L0 0"));
     }

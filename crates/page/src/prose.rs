@@ -40,10 +40,7 @@ mod tests {
         );
         assert_eq!(shown("`x` and `y"), "<code>x</code> and `y");
         assert_eq!(shown("a`b"), "a`b");
-        assert_eq!(
-            shown("34 GB, `sleep 5 s`"),
-            "34\u{a0}GB, <code>sleep 5 s</code>"
-        );
+        assert_eq!(shown("34 GB, `sleep 5 s`"), "34\u{a0}GB, <code>sleep 5 s</code>");
     }
 
     #[test]

@@ -50,16 +50,8 @@ impl<'a> Table<'a> {
 
     /// The section.
     pub fn draw(&self) -> Markup {
-        let cells = || {
-            self.rows
-                .iter()
-                .flat_map(|(_, cells)| cells.iter().flatten())
-        };
-        let rates = || {
-            cells()
-                .map(|r| r.bytes_per_second.value)
-                .filter(|r| *r > 0.0)
-        };
+        let cells = || self.rows.iter().flat_map(|(_, cells)| cells.iter().flatten());
+        let rates = || cells().map(|r| r.bytes_per_second.value).filter(|r| *r > 0.0);
         let most = rates().fold(0.0, f64::max);
         let least = rates().fold(f64::INFINITY, f64::min);
         let whisker = |r: &&JobResult| Some(r.bytes_per_second.high).filter(|h| h.is_finite());
@@ -127,12 +119,7 @@ mod tests {
         let run = fixture::record_run();
         let table = Table::of(&run).expect("a table");
         assert_eq!((table.rows.len(), table.sizes.len()), (6, 3));
-        assert!(
-            table
-                .rows
-                .iter()
-                .all(|(_, cells)| cells.iter().all(Option::is_some))
-        );
+        assert!(table.rows.iter().all(|(_, cells)| cells.iter().all(Option::is_some)));
         assert_eq!(table.rows[4].0, "random-read");
         assert!(Table::of(&fixture::slow_sd_card_run()).is_none());
     }

@@ -36,10 +36,7 @@ const MAX_NAMED: usize = 3;
 
 /// The reservation of a run's headline.
 pub fn of_run(run: &Run, verdict: &Verdict) -> Option<String> {
-    let failed = run
-        .doubts
-        .iter()
-        .find(|doubt| matches!(doubt, Doubt::TargetFailed { .. }));
+    let failed = run.doubts.iter().find(|doubt| matches!(doubt, Doubt::TargetFailed { .. }));
     // Suites with a question of their own say so before their answers.
     let cut_short = failed
         .filter(|_| is_checkup(run) || run.results.is_empty())
@@ -61,10 +58,7 @@ fn reasons_of_checkup(run: &Run, verdict: &Verdict) -> Vec<String> {
     let mut reasons = Vec::new();
     // Of what did not settle at all, the headline itself says so.
     if let Some(result) = result.filter(|result| result.outcome == Outcome::Capped) {
-        reasons.push(format!(
-            "its rate is known only to {}",
-            words::plus_minus(&result.iops)
-        ));
+        reasons.push(format!("its rate is known only to {}", words::plus_minus(&result.iops)));
     }
     reasons.extend(disturbances(run, &result.into_iter().collect::<Vec<_>>()));
     reasons
@@ -74,10 +68,7 @@ fn reasons_of_checkup(run: &Run, verdict: &Verdict) -> Vec<String> {
 fn disturbances(run: &Run, results: &[&JobResult]) -> Vec<String> {
     let of_jobs = results.iter().flat_map(|result| &result.doubts);
     let mut said: Vec<String> = Vec::new();
-    for doubt in of_jobs
-        .chain(&run.doubts)
-        .filter(|doubt| is_disturbing(run, doubt))
-    {
+    for doubt in of_jobs.chain(&run.doubts).filter(|doubt| is_disturbing(run, doubt)) {
         let what = doubt.what();
         if !said.contains(&what) {
             said.push(what);
@@ -231,10 +222,7 @@ mod tests {
     #[test]
     fn the_fall_that_a_suite_looks_for_is_no_disturbance() {
         let said = reservation(&fixture::sustained_run());
-        assert!(
-            said.starts_with("Uncertain: the clock was held down"),
-            "{said}"
-        );
+        assert!(said.starts_with("Uncertain: the clock was held down"), "{said}");
         assert!(!said.contains("fell"), "{said}");
     }
 

@@ -31,19 +31,13 @@ fn interrupted() -> Run {
 fn fast() -> Run {
     let mut run = fixture::slow_sd_card_run();
     for result in &mut run.results {
-        let factor = if result.block_bytes == 4096 {
-            1000.0
-        } else {
-            200.0
-        };
+        let factor = if result.block_bytes == 4096 { 1000.0 } else { 200.0 };
         result.bytes_per_second = result.bytes_per_second.scaled(factor);
         result.iops = result.iops.scaled(factor);
         result.stalls.clear();
-        for ns in [
-            &mut result.latency_ns.p50,
-            &mut result.latency_ns.p90,
-            &mut result.latency_ns.p99,
-        ] {
+        for ns in
+            [&mut result.latency_ns.p50, &mut result.latency_ns.p90, &mut result.latency_ns.p99]
+        {
             *ns = ns.map(|ns| ns / factor as u64);
         }
         result.latency_ns.max = result.latency_ns.max.map(|ns| ns / 10);
@@ -54,22 +48,14 @@ fn fast() -> Run {
 }
 
 fn runs() -> Vec<Run> {
-    let mut runs = vec![
-        fixture::slow_sd_card_run(),
-        fixture::failed_run(),
-        interrupted(),
-        fast(),
-    ];
+    let mut runs = vec![fixture::slow_sd_card_run(), fixture::failed_run(), interrupted(), fast()];
     runs.extend(fixture::suite_runs());
     runs
 }
 
 fn advices() -> [String; 2] {
-    [
-        rubus_advise::fixture::advice(),
-        rubus_advise::fixture::swap_advice(),
-    ]
-    .map(|advice| advice::render(&advice, ""))
+    [rubus_advise::fixture::advice(), rubus_advise::fixture::swap_advice()]
+        .map(|advice| advice::render(&advice, ""))
 }
 
 /// Checks that tags nest, attributes are quoted and no id is given twice. Not a parser of HTML:
@@ -78,15 +64,9 @@ fn check_well_formed(page: &str) {
     const VOID: [&str; 3] = ["meta", "br", "hr"];
     let mut open: Vec<&str> = Vec::new();
     let mut ids: Vec<&str> = Vec::new();
-    let mut rest = page
-        .strip_prefix("<!DOCTYPE html>")
-        .expect("a doctype first");
+    let mut rest = page.strip_prefix("<!DOCTYPE html>").expect("a doctype first");
     while let Some(start) = rest.find('<') {
-        assert!(
-            !rest[..start].contains('>'),
-            "a bare > before: {}",
-            &rest[..start]
-        );
+        assert!(!rest[..start].contains('>'), "a bare > before: {}", &rest[..start]);
         let end = start + rest[start..].find('>').expect("a tag that ends");
         let tag = &rest[start + 1..end];
         rest = &rest[end + 1..];
@@ -111,10 +91,7 @@ fn check_attributes<'a>(attributes: &'a str, ids: &mut Vec<&'a str>) {
     let mut rest = attributes;
     while let Some(attribute) = rest.strip_prefix(' ') {
         let (name, value) = attribute.split_once("=\"").expect("a quoted attribute");
-        assert!(
-            name.chars().all(|c| c.is_ascii_alphanumeric() || c == '-'),
-            "{name}"
-        );
+        assert!(name.chars().all(|c| c.is_ascii_alphanumeric() || c == '-'), "{name}");
         let (value, after) = value.split_once('"').expect("a closing quote");
         assert!(!value.contains(['<', '>']), "{name}={value}");
         if name == "id" {
@@ -142,12 +119,8 @@ fn every_page_is_well_formed_and_stands_alone() {
     for page in pages.into_iter().chain(advices()) {
         check_well_formed(&page);
         let shown = without_data(&page);
-        for forbidden in [
-            "http:", "https:", "src=", "url(", "@import", "<script", "NaN", "inf",
-        ] {
-            let found = shown
-                .find(forbidden)
-                .map(|at| &shown[at.saturating_sub(40)..at + 20]);
+        for forbidden in ["http:", "https:", "src=", "url(", "@import", "<script", "NaN", "inf"] {
+            let found = shown.find(forbidden).map(|at| &shown[at.saturating_sub(40)..at + 20]);
             assert_eq!(found, None, "{forbidden} in the page");
         }
         check_links(&page);
@@ -160,10 +133,7 @@ fn check_links(page: &str) {
     for link in page.split("href=\"").skip(1) {
         let target = link.split('"').next().unwrap_or("");
         let id = target.strip_prefix('#').expect("a link within the page");
-        assert!(
-            page.contains(&format!(" id=\"{id}\"")),
-            "{target} leads nowhere"
-        );
+        assert!(page.contains(&format!(" id=\"{id}\"")), "{target} leads nowhere");
     }
 }
 
@@ -217,9 +187,8 @@ fn a_headline_carries_its_reservation() {
             continue;
         };
         let headline = headline.split("</p>").next().unwrap_or("");
-        let (_, reservation) = headline
-            .split_once("<span class=\"reservation\">")
-            .expect("a reservation");
+        let (_, reservation) =
+            headline.split_once("<span class=\"reservation\">").expect("a reservation");
         assert!(reservation.contains("No figure settled"), "{headline}");
     }
     let advice = advices().concat();
@@ -229,10 +198,7 @@ fn a_headline_carries_its_reservation() {
 #[test]
 fn what_stands_in_backquotes_is_shown_as_code() {
     let mut run = rubus_measure::fixture::slow_sd_card_run_with_rules();
-    run.doubts
-        .push(rubus_vocabulary::doubt::Doubt::LoopThroughCache {
-            device: "loop0".into(),
-        });
+    run.doubts.push(rubus_vocabulary::doubt::Doubt::LoopThroughCache { device: "loop0".into() });
     let mut advice = rubus_advise::fixture::advice();
     let words = "Run `rubus survey` first.";
     advice.because.push(words.into());
@@ -358,19 +324,14 @@ fn poisoned(value: serde_json::Value, poison: &str) -> serde_json::Value {
                 (key, value)
             })
             .collect(),
-        Value::Array(items) => items
-            .into_iter()
-            .map(|item| poisoned(item, poison))
-            .collect(),
+        Value::Array(items) => items.into_iter().map(|item| poisoned(item, poison)).collect(),
         other => other,
     }
 }
 
 #[test]
 fn the_page_of_a_slow_card_as_text() {
-    insta::assert_snapshot!(as_text(&page(
-        &rubus_measure::fixture::slow_sd_card_run_with_rules()
-    )));
+    insta::assert_snapshot!(as_text(&page(&rubus_measure::fixture::slow_sd_card_run_with_rules())));
 }
 
 #[test]
@@ -432,14 +393,9 @@ fn as_text(page: &str) -> String {
             text.push_str(words);
         }
     }
-    let lines = text
-        .lines()
-        .map(str::trim_end)
-        .filter(|line| !line.trim_matches([' ', '|']).is_empty());
-    lines
-        .map(|line| line.trim_start_matches(" | "))
-        .collect::<Vec<_>>()
-        .join("\n")
+    let lines =
+        text.lines().map(str::trim_end).filter(|line| !line.trim_matches([' ', '|']).is_empty());
+    lines.map(|line| line.trim_start_matches(" | ")).collect::<Vec<_>>().join("\n")
 }
 
 /// What a suite has beyond the sections that every page has, which come behind it.
@@ -459,14 +415,9 @@ fn the_sections_of_the_suites_as_text() {
 
 /// The colours of a mode: the variables of the first block behind `from` in the style sheet.
 fn colours(from: &str) -> Vec<(&'static str, [f64; 3])> {
-    let block = STYLE
-        .split(from)
-        .nth(1)
-        .expect("the mode is in the style sheet");
+    let block = STYLE.split(from).nth(1).expect("the mode is in the style sheet");
     let block = block.split('}').next().unwrap_or("");
-    let pairs = block
-        .split(';')
-        .filter_map(|line| line.trim().split_once(": #"));
+    let pairs = block.split(';').filter_map(|line| line.trim().split_once(": #"));
     let channel = |hex: &str| f64::from(u8::from_str_radix(hex, 16).expect("hexadecimal")) / 255.0;
     pairs
         .map(|(name, hex)| {
@@ -484,11 +435,7 @@ fn colours(from: &str) -> Vec<(&'static str, [f64; 3])> {
 /// The contrast of two colours as the Web Content Accessibility Guidelines 2 define it, 1 to 21.
 fn contrast(a: [f64; 3], b: [f64; 3]) -> f64 {
     let linear = |c: f64| {
-        if c <= 0.040_45 {
-            c / 12.92
-        } else {
-            ((c + 0.055) / 1.055).powf(2.4)
-        }
+        if c <= 0.040_45 { c / 12.92 } else { ((c + 0.055) / 1.055).powf(2.4) }
     };
     let luminance =
         |[r, g, b]: [f64; 3]| 0.2126 * linear(r) + 0.7152 * linear(g) + 0.0722 * linear(b);

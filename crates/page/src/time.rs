@@ -40,10 +40,7 @@ impl Course {
             .map(|bins| bins.iter().sum::<u64>() as f64 / (bins.len() as f64 * series.bin_s))
             .collect();
         let moved = series.bin_s > 0.0 && rates.iter().any(|rate| *rate > 0.0);
-        moved.then_some(Course {
-            rates,
-            step_s: series.bin_s * together as f64,
-        })
+        moved.then_some(Course { rates, step_s: series.bin_s * together as f64 })
     }
 
     fn length_s(&self) -> f64 {
@@ -61,11 +58,7 @@ impl Course {
     /// The middle of each bin; the ends of the curve reach the ends of the time.
     fn points(&self) -> Vec<(f64, f64)> {
         let middle = |i: usize| (i as f64 + 0.5) * self.step_s;
-        let inner = self
-            .rates
-            .iter()
-            .enumerate()
-            .map(|(i, rate)| (middle(i), *rate));
+        let inner = self.rates.iter().enumerate().map(|(i, rate)| (middle(i), *rate));
         let mut points: Vec<(f64, f64)> = inner.collect();
         if let (Some(first), Some(last)) = (points.first().copied(), points.last().copied()) {
             points.insert(0, (0.0, first.1));
@@ -106,11 +99,7 @@ pub fn draw(jobs: &[Named], drawn_elsewhere: &[&str]) -> Markup {
 
 fn one(named: &Named, course: &Course) -> Markup {
     let result = named.result;
-    let plot = plot(
-        course.length_s(),
-        course.most().max(result.bytes_per_second.value),
-        "low",
-    );
+    let plot = plot(course.length_s(), course.most().max(result.bytes_per_second.value), "low");
     let content = html! {
         (stall_bands(&result.stalls, &plot))
         (curve(course, &plot))
@@ -219,18 +208,12 @@ pub fn drawn_with_cliffs(run: &Run) -> Vec<&str> {
     if cliffs(run).is_empty() {
         return Vec::new();
     }
-    run.results
-        .iter()
-        .filter(|r| writes_on(run, r))
-        .map(|r| r.job.as_str())
-        .collect()
+    run.results.iter().filter(|r| writes_on(run, r)).map(|r| r.job.as_str()).collect()
 }
 
 /// A job of a cliff, or its repetition after the rest: named like it, with more behind.
 fn writes_on(run: &Run, result: &JobResult) -> bool {
-    cliffs(run)
-        .iter()
-        .any(|cliff| result.job.starts_with(&cliff.job))
+    cliffs(run).iter().any(|cliff| result.job.starts_with(&cliff.job))
 }
 
 /// The section of sustained writing.
@@ -243,14 +226,8 @@ pub fn sustained(run: &Run, jobs: &[Named]) -> Markup {
     if courses.is_empty() {
         return html! {};
     }
-    let most = courses
-        .iter()
-        .map(|(_, course)| course.most())
-        .fold(0.0, f64::max);
-    let longest_s = courses
-        .iter()
-        .map(|(_, course)| course.length_s())
-        .fold(0.0, f64::max);
+    let most = courses.iter().map(|(_, course)| course.most()).fold(0.0, f64::max);
+    let longest_s = courses.iter().map(|(_, course)| course.length_s()).fold(0.0, f64::max);
     section(
         "sustained",
         "Writing on and on",
@@ -345,27 +322,18 @@ mod tests {
 
     #[test]
     fn a_long_series_is_thinned_without_losing_bytes() {
-        let series = Series {
-            bin_s: 0.1,
-            bytes: (0..1000).collect(),
-        };
+        let series = Series { bin_s: 0.1, bytes: (0..1000).collect() };
         let course = Course::of(&series).expect("something moved");
         assert_eq!(course.rates.len(), 250);
         let bytes: f64 = course.rates.iter().map(|rate| rate * course.step_s).sum();
         assert!((bytes - 499_500.0).abs() < 1e-6);
-        let still = Series {
-            bin_s: 0.1,
-            bytes: vec![0; 5],
-        };
+        let still = Series { bin_s: 0.1, bytes: vec![0; 5] };
         assert_eq!(Course::of(&still), None);
     }
 
     #[test]
     fn the_time_of_the_cliff_is_when_its_bytes_were_written() {
-        let series = Series {
-            bin_s: 0.5,
-            bytes: vec![100, 100, 0, 100],
-        };
+        let series = Series { bin_s: 0.5, bytes: vec![100, 100, 0, 100] };
         let times = [50.0, 100.0, 200.0, 250.0, 900.0].map(|bytes| time_of(&series, bytes));
         assert_eq!(times, [0.25, 0.5, 1.0, 1.75, 2.0]);
     }
@@ -373,10 +341,7 @@ mod tests {
     #[test]
     fn a_repetition_after_the_rest_is_drawn_beside_its_cliff() {
         let run = fixture::sustained_run();
-        assert_eq!(
-            drawn_with_cliffs(&run),
-            ["sustained-write", "sustained-write-again"]
-        );
+        assert_eq!(drawn_with_cliffs(&run), ["sustained-write", "sustained-write-again"]);
         assert!(drawn_with_cliffs(&fixture::slow_sd_card_run()).is_empty());
     }
 }

@@ -80,10 +80,7 @@ fn picture(pipe: &SharedPipe) -> Markup {
         "A pipe for each target, as thick as its rate alone ({} in all){}.",
         rate_si(alone),
         if joins {
-            format!(
-                ", running into one as thick as all together ({})",
-                rate_si(together)
-            )
+            format!(", running into one as thick as all together ({})", rate_si(together))
         } else {
             ", side by side to the end".to_string()
         }
@@ -139,11 +136,8 @@ fn bars(pipe: &SharedPipe, targets: &str) -> Markup {
     }
     rows.push(("sum".into(), "alone", alone));
     rows.push(("sum".into(), "together", together));
-    let most = rows
-        .iter()
-        .map(|row| row.2.high)
-        .filter(|high| high.is_finite())
-        .fold(0.0, f64::max);
+    let most =
+        rows.iter().map(|row| row.2.high).filter(|high| high.is_finite()).fold(0.0, f64::max);
     let axis = Axis::linear("", most, short_rate);
     html! {
         div class="scroll" role="region" aria-label={ "Rates of " (targets) ", alone and together" } tabindex="0" {

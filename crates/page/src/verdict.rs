@@ -55,11 +55,7 @@ pub fn way(verdict: &Verdict) -> Markup {
     if !has_bus(&way) {
         return html! {};
     }
-    section(
-        "way-to-the-device",
-        "The way to the device",
-        way_there(&way),
-    )
+    section("way-to-the-device", "The way to the device", way_there(&way))
 }
 
 /// What the device lets through, and the buses before it.
@@ -210,11 +206,8 @@ pub fn sentences(sentences: &[String]) -> Markup {
 }
 
 pub fn disturbances(run: &Run, verdict: &Verdict) -> Markup {
-    let imprecise: Vec<&JobResult> = run
-        .results
-        .iter()
-        .filter(|result| result.outcome != Outcome::Converged)
-        .collect();
+    let imprecise: Vec<&JobResult> =
+        run.results.iter().filter(|result| result.outcome != Outcome::Converged).collect();
     html! {
         section aria-labelledby="disturbances" {
             h2 id="disturbances" { "What disturbed it" }
@@ -266,11 +259,8 @@ fn disturbance_item(run: &Run, group: &[&Disturbance]) -> Markup {
 
 /// One disturbance with the jobs that it concerns.
 fn what_happened(run: &Run, disturbance: &Disturbance) -> Markup {
-    let titles: Vec<String> = disturbance
-        .jobs
-        .iter()
-        .map(|name| words::job_title_by_name(run, name))
-        .collect();
+    let titles: Vec<String> =
+        disturbance.jobs.iter().map(|name| words::job_title_by_name(run, name)).collect();
     html! {
         div {
             (coded(&capitalized(&disturbance.what)))

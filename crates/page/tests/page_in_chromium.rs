@@ -41,10 +41,7 @@ const LOOKS: [(&str, &str, &str, u32); 5] = [
 fn every_page_is_fine_in_a_real_browser() {
     let Some(program) = browser::find() else {
         let required = std::env::var("RUBUS_REQUIRE_ALL").is_ok_and(|value| value == "1");
-        assert!(
-            !required,
-            "Chromium is not installed, and RUBUS_REQUIRE_ALL=1 forbids skipping"
-        );
+        assert!(!required, "Chromium is not installed, and RUBUS_REQUIRE_ALL=1 forbids skipping");
         eprintln!("SKIPPED: the pages were not looked at in a browser: Chromium is not installed");
         return;
     };
@@ -61,12 +58,7 @@ fn every_page_is_fine_in_a_real_browser() {
             problems.push(format!("{name}, {problem}"));
         }
     }
-    assert!(
-        problems.is_empty(),
-        "{} problems:\n{}",
-        problems.len(),
-        problems.join("\n")
-    );
+    assert!(problems.is_empty(), "{} problems:\n{}", problems.len(), problems.join("\n"));
 }
 
 #[test]
@@ -119,11 +111,7 @@ fn look_at(browser: &mut Browser, page: &Path, pictures: Option<&Path>) -> Vec<S
         if let Some(directory) = pictures {
             browser.evaluate(FOLD);
             let name = page.file_stem().unwrap_or_default().to_string_lossy();
-            keep_picture(
-                browser,
-                &directory.join(format!("{name}-{look}.png")),
-                width,
-            );
+            keep_picture(browser, &directory.join(format!("{name}-{look}.png")), width);
             if medium == "print" {
                 keep_print(browser, &directory.join(format!("{name}.pdf")));
             }
@@ -150,10 +138,7 @@ fn complaint(event: &Value) -> Option<String> {
             let url = params["request"]["url"].as_str()?;
             (!url.starts_with("file://")).then(|| format!("the page asked for {url}"))
         }
-        "Log.entryAdded" => Some(format!(
-            "the browser complains: {}",
-            params["entry"]["text"]
-        )),
+        "Log.entryAdded" => Some(format!("the browser complains: {}", params["entry"]["text"])),
         "Runtime.consoleAPICalled" | "Runtime.exceptionThrown" => {
             Some(format!("the page's console: {params}"))
         }
@@ -233,9 +218,7 @@ fn from_base64(text: &str) -> Vec<u8> {
     };
     let mut bytes = Vec::with_capacity(text.len() / 4 * 3);
     for group in text.trim_end_matches('=').as_bytes().chunks(4) {
-        let bits = group
-            .iter()
-            .fold(0_u32, |bits, letter| bits << 6 | u32::from(six(*letter)));
+        let bits = group.iter().fold(0_u32, |bits, letter| bits << 6 | u32::from(six(*letter)));
         let bits = bits << (6 * (4 - group.len()) + 8);
         bytes.extend_from_slice(&bits.to_be_bytes()[..group.len() - 1]);
     }

@@ -80,11 +80,7 @@ impl Method {
     /// As it was measured on this processor and a sample of its data.
     pub fn measured(speed: &CompressionSpeed, cores: u32) -> Option<Method> {
         let near = |value: f64| Estimate::new(value, value * 0.9, value * 1.1);
-        let rates = [
-            speed.compress_bytes_per_second,
-            speed.expand_bytes_per_second,
-            speed.ratio,
-        ];
+        let rates = [speed.compress_bytes_per_second, speed.expand_bytes_per_second, speed.ratio];
         if !rates.iter().all(|rate| rate.is_finite() && *rate > 0.0) {
             return None;
         }
@@ -129,10 +125,7 @@ impl Method {
             let compressed = (bytes / pick(&self.ratio)).ceil() as usize;
             let processor_s = bytes / pick(&rate);
             let device_s = on_disk(EXTENT_BYTES, compressed) as f64 / pick(&link);
-            let processor = Station {
-                seconds: processor_s,
-                servers: pick(&busy_cores),
-            };
+            let processor = Station { seconds: processor_s, servers: pick(&busy_cores) };
             let stations = [processor, Station::one(device_s)];
             let alone_s = processor_s + device_s;
             f64::from(depth) * bytes / Bend::Stations.response_s(alone_s, &stations, depth, pick)
@@ -141,14 +134,8 @@ impl Method {
 
     /// Up to which link it pays.
     pub fn break_even(&self, mix: Mix) -> BreakEven {
-        let read = Mix {
-            read: 1.0,
-            written: 0.0,
-        };
-        let written = Mix {
-            read: 0.0,
-            written: 1.0,
-        };
+        let read = Mix { read: 1.0, written: 0.0 };
+        let written = Mix { read: 0.0, written: 1.0 };
         BreakEven {
             writes: self.pays_up_to(written),
             reads: self.pays_up_to(read),
@@ -180,10 +167,7 @@ impl Method {
 impl Link {
     /// The same both ways, exactly.
     pub fn alike(bytes_per_second: f64) -> Link {
-        Link {
-            read: Estimate::exact(bytes_per_second),
-            write: Estimate::exact(bytes_per_second),
-        }
+        Link { read: Estimate::exact(bytes_per_second), write: Estimate::exact(bytes_per_second) }
     }
 }
 
@@ -197,10 +181,7 @@ impl Mix {
             of_it.map(|visit| visit.count).sum()
         };
         let (read, written) = (bytes(What::SequentialRead), bytes(What::SequentialWrite));
-        Mix {
-            read: read.max(written / 10.0),
-            written: written.max(read / 10.0),
-        }
+        Mix { read: read.max(written / 10.0), written: written.max(read / 10.0) }
     }
 
     /// Seconds that it takes, compressed or plain.
@@ -249,11 +230,7 @@ pub fn cheapest_first(mut methods: Vec<Method>) -> Vec<Method> {
 fn of_the_kernel(ratio: Estimate) -> Estimate {
     let (value, low, high) = KERNEL_RATIO;
     let times = |ratio: f64, factor: f64| (ratio * factor).max(1.0);
-    Estimate::new(
-        times(ratio.value, value),
-        times(ratio.low, low),
-        times(ratio.high, high),
-    )
+    Estimate::new(times(ratio.value, value), times(ratio.low, low), times(ratio.high, high))
 }
 
 #[cfg(test)]
@@ -263,10 +240,7 @@ mod tests {
     const MIB: f64 = 1048576.0;
 
     fn near(found: f64, expected: f64, share: f64) {
-        assert!(
-            (found / expected - 1.0).abs() <= share,
-            "{found} is not {expected}"
-        );
+        assert!((found / expected - 1.0).abs() <= share, "{found} is not {expected}");
     }
 
     fn zlib() -> Method {
@@ -282,11 +256,7 @@ mod tests {
     /// Measured on btrfs with zlib over a device of 40 MiB/s, data that shrinks to a third: 88 MiB/s.
     #[test]
     fn processor_and_device_work_side_by_side() {
-        let writes = |link: f64| {
-            zlib()
-                .through(Estimate::exact(link * MIB), Way::Write)
-                .value
-        };
+        let writes = |link: f64| zlib().through(Estimate::exact(link * MIB), Way::Write).value;
         near(writes(40.0), 88.0 * MIB, 0.06);
         // Far from the bend it is the smaller of the two; a third of 128 KiB is stored in whole pages: 44 KiB.
         near(writes(4.0), 4.0 * MIB * 128.0 / 44.0, 0.02);
@@ -323,10 +293,7 @@ mod tests {
 
     #[test]
     fn it_pays_up_to_what_the_processor_does_and_no_further() {
-        let mix = Mix {
-            read: 1.0,
-            written: 1.0,
-        };
+        let mix = Mix { read: 1.0, written: 1.0 };
         let found = zlib().break_even(mix);
         let [writes, reads, both] =
             [found.writes, found.reads, found.mix].map(|link| link.expect("it pays somewhere"));
@@ -335,16 +302,9 @@ mod tests {
         assert!(writes < both && both < reads, "{found:?}");
         // At the end of the mix's range both ways take as long as plain.
         let link = Link::alike(both);
-        near(
-            mix.seconds(Some(&zlib()), &link),
-            mix.seconds(None, &link),
-            1e-6,
-        );
+        near(mix.seconds(Some(&zlib()), &link), mix.seconds(None, &link), 1e-6);
         // Data that does not shrink never pays.
-        let noise = Method {
-            ratio: Estimate::exact(1.0),
-            ..zlib()
-        };
+        let noise = Method { ratio: Estimate::exact(1.0), ..zlib() };
         assert_eq!(noise.break_even(mix).mix, None);
     }
 
@@ -369,15 +329,10 @@ mod tests {
     #[test]
     fn what_the_processor_was_measured_to_do_is_what_is_used() {
         let run = rubus_vocabulary::fixture::processor_run();
-        let part = run
-            .processor()
-            .and_then(|part| part.compression.clone())
-            .expect("it was measured");
+        let part =
+            run.processor().and_then(|part| part.compression.clone()).expect("it was measured");
         let rows = &part.samples[0].rows;
-        let row = rows
-            .iter()
-            .find(|row| row.method.to_string() == "zstd:3")
-            .expect("a row");
+        let row = rows.iter().find(|row| row.method.to_string() == "zstd:3").expect("a row");
         let method = Method::of_row(row).expect("btrfs has it");
         assert_eq!(method.compress, row.one.compress_bytes_per_second);
         assert!(method.ratio.value <= row.ratio.value);

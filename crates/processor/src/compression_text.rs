@@ -74,10 +74,7 @@ fn meaning(seen: &Compression) -> String {
         bytes_si(files.original_bytes),
         files.original_bytes as f64 / files.stored_bytes.max(1) as f64,
     );
-    let as_is = seen
-        .methods
-        .iter()
-        .find(|method| method.method == METHODS[0]);
+    let as_is = seen.methods.iter().find(|method| method.method == METHODS[0]);
     if let Some(as_is) = as_is {
         words.push_str(&format!(
             " {} of the bytes are stored as they are.",
@@ -160,21 +157,15 @@ mod tests {
     fn nothing_compressed_and_something_set_aside() {
         let mut seen = desktop();
         seen.methods.truncate(1);
-        seen.preallocated = Share {
-            stored_bytes: 8 << 20,
-            original_bytes: 8 << 20,
-            referenced_bytes: 4 << 20,
-        };
+        seen.preallocated =
+            Share { stored_bytes: 8 << 20, original_bytes: 8 << 20, referenced_bytes: 4 << 20 };
         seen.counts.unknown = 1;
         insta::assert_snapshot!(render(&seen, Style::PLAIN));
     }
 
     #[test]
     fn nothing_at_all() {
-        let seen = Compression {
-            is_whole: true,
-            ..Compression::default()
-        };
+        let seen = Compression { is_whole: true, ..Compression::default() };
         insta::assert_snapshot!(render(&seen, Style::PLAIN));
     }
 }

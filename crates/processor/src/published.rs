@@ -63,10 +63,7 @@ fn ours(processor: &ProcessorRun, what: &str) -> Option<f64> {
                 "encryption" => Work::Encrypt,
                 _ => Work::Decrypt,
             };
-            let row = processor
-                .ciphers
-                .as_ref()?
-                .row(algorithm, work, Place::Kernel)?;
+            let row = processor.ciphers.as_ref()?.row(algorithm, work, Place::Kernel)?;
             Some(row.rates.one_core.as_ref()?.per_second.value)
         }
         "ssh to itself" => {
@@ -92,18 +89,9 @@ mod tests {
 
     #[test]
     fn a_board_has_the_figures_of_its_model_or_of_the_nearest() {
-        assert_eq!(
-            board("Raspberry Pi 4 Model B Rev 1.1"),
-            ("Raspberry Pi 4B", true)
-        );
-        assert_eq!(
-            board("Raspberry Pi 3 Model B Plus Rev 1.3"),
-            ("Raspberry Pi 3B+", true)
-        );
-        assert_eq!(
-            board("Raspberry Pi 3 Model B Rev 1.2"),
-            ("Raspberry Pi 3B+", false)
-        );
+        assert_eq!(board("Raspberry Pi 4 Model B Rev 1.1"), ("Raspberry Pi 4B", true));
+        assert_eq!(board("Raspberry Pi 3 Model B Plus Rev 1.3"), ("Raspberry Pi 3B+", true));
+        assert_eq!(board("Raspberry Pi 3 Model B Rev 1.2"), ("Raspberry Pi 3B+", false));
         assert_eq!(board("QEMU"), ("Raspberry Pi 4B", false));
         for name in ["Raspberry Pi 4B", "Raspberry Pi 3B+"] {
             assert!(ASIDES.iter().any(|aside| aside.board == name), "{name}");
@@ -120,23 +108,11 @@ mod tests {
             what.contains(&"aes-xts-plain64, 512-bit key, encryption, 64-bit kernel"),
             "{what:?}"
         );
-        assert!(
-            what.contains(&"ssh to itself, chacha20-poly1305, 64-bit user space"),
-            "{what:?}"
-        );
-        assert!(
-            what.contains(&"openssl speed, aes-256-gcm, 64-bit user space"),
-            "{what:?}"
-        );
+        assert!(what.contains(&"ssh to itself, chacha20-poly1305, 64-bit user space"), "{what:?}");
+        assert!(what.contains(&"openssl speed, aes-256-gcm, 64-bit user space"), "{what:?}");
         assert!(what.iter().all(|what| what.contains("64-bit ")), "{what:?}");
         processor.ssh = None;
         let without = beside(&processor, "Raspberry Pi 3B+");
-        assert_eq!(
-            without
-                .iter()
-                .filter(|beside| beside.what.starts_with("ssh"))
-                .count(),
-            0
-        );
+        assert_eq!(without.iter().filter(|beside| beside.what.starts_with("ssh")).count(), 0);
     }
 }

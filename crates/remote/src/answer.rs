@@ -80,9 +80,7 @@ impl KeeperAnswer {
             Some(("tried", tried)) => {
                 let known = tried.split_once(' ');
                 let known = known.and_then(|(why, path)| Some((path, Useless::parse(why)?)));
-                place
-                    .tried
-                    .extend(known.map(|(path, why)| (path.to_string(), why)));
+                place.tried.extend(known.map(|(path, why)| (path.to_string(), why)));
             }
             _ if line == script::READY => return self.place.take(),
             _ => {}
@@ -99,11 +97,8 @@ impl KeeperAnswer {
 impl Place {
     /// Why there is no directory for the program, as sentences.
     pub fn no_directory(&self, destination: &str, needed: &str) -> String {
-        let tried: Vec<String> = self
-            .tried
-            .iter()
-            .map(|(path, why)| format!("{path} {}", why.phrase()))
-            .collect();
+        let tried: Vec<String> =
+            self.tried.iter().map(|(path, why)| format!("{path} {}", why.phrase())).collect();
         format!(
             "{destination} has no place for {needed} from which programs may be run: {}; make room, set \
              TMPDIR there to another directory, or install rubus there and give --remote-binary rubus",
@@ -182,10 +177,7 @@ mod tests {
             system: "Linux".into(),
             boot: Some("1-2".into()),
             directory: Some("/home/pi/rubus.x1".into()),
-            tried: vec![
-                ("/tmp".into(), Useless::NoExec),
-                ("/var/tmp/a b".into(), Useless::Full),
-            ],
+            tried: vec![("/tmp".into(), Useless::NoExec), ("/var/tmp/a b".into(), Useless::Full)],
         };
         assert_eq!(place, Some(expected));
         assert_eq!(answer.noise(), ["Welcome!", "machine=vax"]);

@@ -25,11 +25,7 @@ const FAMILIES: [Family; 7] = [
         runs: &[built(machine::ARM, 32)],
         suffixes: &["armv7", "armhf", "armv6"],
     },
-    Family {
-        names: &["arm"],
-        runs: &[built(machine::ARM, 32)],
-        suffixes: &["armv6", "arm"],
-    },
+    Family { names: &["arm"], runs: &[built(machine::ARM, 32)], suffixes: &["armv6", "arm"] },
     Family {
         names: &["x86_64", "amd64"],
         runs: &[built(machine::X86_64, 64), built(machine::X86, 32)],
@@ -40,16 +36,8 @@ const FAMILIES: [Family; 7] = [
         runs: &[built(machine::X86, 32)],
         suffixes: &["i686", "i386"],
     },
-    Family {
-        names: &["riscv64"],
-        runs: &[built(machine::RISCV, 64)],
-        suffixes: &["riscv64"],
-    },
-    Family {
-        names: &["riscv32"],
-        runs: &[built(machine::RISCV, 32)],
-        suffixes: &["riscv32"],
-    },
+    Family { names: &["riscv64"], runs: &[built(machine::RISCV, 64)], suffixes: &["riscv64"] },
+    Family { names: &["riscv32"], runs: &[built(machine::RISCV, 32)], suffixes: &["riscv32"] },
 ];
 
 const fn built(machine: u16, bits: u8) -> Built {
@@ -57,9 +45,7 @@ const fn built(machine: u16, bits: u8) -> Built {
 }
 
 fn family(uname: &str) -> Option<&'static Family> {
-    FAMILIES
-        .iter()
-        .find(|family| family.names.iter().any(|name| uname.starts_with(name)))
+    FAMILIES.iter().find(|family| family.names.iter().any(|name| uname.starts_with(name)))
 }
 
 /// Names of programs that may be for this machine, best first: `rubus-aarch64`, … Empty for a machine
@@ -101,17 +87,11 @@ pub fn in_order(uname: &str, candidates: &[Candidate]) -> Vec<Candidate> {
             let elf = candidate.elf.as_ref().ok()?;
             let width = runs.iter().position(|runs| *runs == elf.built)?;
             let is_dynamic = elf.interpreter.is_some();
-            Some((
-                (is_dynamic, width, candidate.origin != Origin::Own),
-                candidate,
-            ))
+            Some(((is_dynamic, width, candidate.origin != Origin::Own), candidate))
         })
         .collect();
     fitting.sort_by_key(|(rank, _)| *rank);
-    fitting
-        .into_iter()
-        .map(|(_, candidate)| candidate.clone())
-        .collect()
+    fitting.into_iter().map(|(_, candidate)| candidate.clone()).collect()
 }
 
 /// Why nothing can be copied to a machine, and what to do, as sentences.
@@ -174,18 +154,12 @@ mod tests {
         Candidate {
             path: path.into(),
             origin,
-            elf: Ok(Elf {
-                built: built(machine, bits),
-                interpreter,
-            }),
+            elf: Ok(Elf { built: built(machine, bits), interpreter }),
         }
     }
 
     fn paths(uname: &str, candidates: &[Candidate]) -> Vec<String> {
-        in_order(uname, candidates)
-            .into_iter()
-            .map(|c| c.path)
-            .collect()
+        in_order(uname, candidates).into_iter().map(|c| c.path).collect()
     }
 
     #[test]
@@ -205,28 +179,16 @@ mod tests {
             program("rubus-armv7", Origin::Beside, machine::ARM, 32, None),
             program("rubus-aarch64", Origin::Beside, machine::AARCH64, 64, None),
         ];
-        assert_eq!(
-            paths("aarch64", &candidates),
-            ["rubus-aarch64", "rubus-armv7"]
-        );
+        assert_eq!(paths("aarch64", &candidates), ["rubus-aarch64", "rubus-armv7"]);
         // A 32-bit personality on a 64-bit kernel.
-        assert_eq!(
-            paths("armv8l", &candidates),
-            ["rubus-aarch64", "rubus-armv7"]
-        );
+        assert_eq!(paths("armv8l", &candidates), ["rubus-aarch64", "rubus-armv7"]);
         assert_eq!(paths("armv7l", &candidates), ["rubus-armv7"]);
         assert_eq!(paths("armv6l", &candidates), ["rubus-armv7"]);
     }
 
     #[test]
     fn a_static_program_beside_ours_is_better_than_our_own_that_needs_a_loader() {
-        let own = program(
-            "own",
-            Origin::Own,
-            machine::X86_64,
-            64,
-            Some("/lib64/ld-linux.so.2"),
-        );
+        let own = program("own", Origin::Own, machine::X86_64, 64, Some("/lib64/ld-linux.so.2"));
         let beside = program("rubus-x86_64", Origin::Beside, machine::X86_64, 64, None);
         assert_eq!(paths("x86_64", &[own, beside]), ["rubus-x86_64", "own"]);
     }

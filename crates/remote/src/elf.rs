@@ -87,10 +87,7 @@ pub fn are_of_one_family(architecture: &str, other: &str) -> bool {
     let family = |name: &str| match name {
         "arm" | "aarch64" => "ARM".to_string(),
         "x86" | "x86_64" => "x86".to_string(),
-        name => name
-            .trim_end_matches("32")
-            .trim_end_matches("64")
-            .to_string(),
+        name => name.trim_end_matches("32").trim_end_matches("64").to_string(),
     };
     family(architecture) == family(other)
 }
@@ -131,20 +128,14 @@ impl<'a> Reader<'a> {
     }
 
     fn built(&self) -> Option<Built> {
-        Some(Built {
-            bits: if self.wide { 64 } else { 32 },
-            machine: self.half(18)?,
-        })
+        Some(Built { bits: if self.wide { 64 } else { 32 }, machine: self.half(18)? })
     }
 
     fn elf(&self) -> Option<Result<Elf, &'static str>> {
         if !PROGRAMS.contains(&self.half(16)?) {
             return Some(Err("no program (an object file or a core dump)"));
         }
-        Some(Ok(Elf {
-            built: self.built()?,
-            interpreter: self.interpreter()?,
-        }))
+        Some(Ok(Elf { built: self.built()?, interpreter: self.interpreter()? }))
     }
 
     /// The path in the segment of the loader; the inner option is absent when there is none.
@@ -161,10 +152,7 @@ impl<'a> Reader<'a> {
                 continue;
             }
             let (offset, length) = if self.wide {
-                (
-                    self.long(at.checked_add(8)?)?,
-                    self.long(at.checked_add(32)?)?,
-                )
+                (self.long(at.checked_add(8)?)?, self.long(at.checked_add(32)?)?)
             } else {
                 let short = |plus: usize| Some(u64::from(self.word(at.checked_add(plus)?)?));
                 (short(4)?, short(16)?)
@@ -230,19 +218,9 @@ mod tests {
         let (entry, pointer) = if wide { (56, 8) } else { (32, 4) };
         put(&mut bytes, 16, 2, 3);
         put(&mut bytes, 18, 2, machine.into());
-        put(
-            &mut bytes,
-            if wide { 32 } else { 28 },
-            pointer,
-            start as u64,
-        );
+        put(&mut bytes, if wide { 32 } else { 28 }, pointer, start as u64);
         put(&mut bytes, if wide { 54 } else { 42 }, 2, entry as u64);
-        put(
-            &mut bytes,
-            if wide { 56 } else { 44 },
-            2,
-            1 + u64::from(loader.is_some()),
-        );
+        put(&mut bytes, if wide { 56 } else { 44 }, 2, 1 + u64::from(loader.is_some()));
         put(&mut bytes, start, 4, 1);
         bytes.resize(start + entry, 0);
         if let Some(loader) = loader {
@@ -266,10 +244,7 @@ mod tests {
                 for loader in [None, Some("/lib/ld-linux-armhf.so.3")] {
                     let elf = parse(&head(wide, big_endian, machine::ARM, loader)).unwrap();
                     let expected = Elf {
-                        built: Built {
-                            bits: if wide { 64 } else { 32 },
-                            machine: machine::ARM,
-                        },
+                        built: Built { bits: if wide { 64 } else { 32 }, machine: machine::ARM },
                         interpreter: loader.map(str::to_string),
                     };
                     assert_eq!(elf, expected);

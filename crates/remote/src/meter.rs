@@ -42,10 +42,7 @@ pub struct Metered {
 /// All of a machine.
 impl From<Destination> for Metered {
     fn from(destination: Destination) -> Metered {
-        Metered {
-            destination,
-            program: None,
-        }
+        Metered { destination, program: None }
     }
 }
 
@@ -250,11 +247,7 @@ mod tests {
             ("ssh://nas", "nas", None),
             ("ssh://nas/", "nas", None),
             ("ssh://pi@nas/nbdkit", "pi@nas", Some("nbdkit")),
-            (
-                "ssh://pi@nas:2222/qemu-nbd",
-                "ssh://pi@nas:2222",
-                Some("qemu-nbd"),
-            ),
+            ("ssh://pi@nas:2222/qemu-nbd", "ssh://pi@nas:2222", Some("qemu-nbd")),
             ("ssh://[fe80::1%eth0]:22", "ssh://[fe80::1%eth0]:22", None),
         ] {
             let metered = metered(typed);
@@ -281,10 +274,7 @@ mod tests {
     fn the_command_looks_for_what_the_kernel_keeps_of_a_name() {
         assert!(!METER.contains('\n') && !METER.contains('\''));
         let command = metered("ssh://nas/a-name-that-is-long").command();
-        assert!(
-            command.ends_with(" rubus '(a-name-that-is-) '"),
-            "{command}"
-        );
+        assert!(command.ends_with(" rubus '(a-name-that-is-) '"), "{command}");
         assert!(metered("ssh://nas").command().ends_with(" rubus ''"));
         assert!(METER.contains(BEGIN) && METER.contains(END));
     }

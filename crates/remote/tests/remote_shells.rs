@@ -19,11 +19,8 @@ const SHELLS: [(&str, &[&str]); 5] = [
 ];
 
 /// The POSIX shells, which run the texts themselves.
-const POSIX: [(&str, &[&str]); 3] = [
-    ("sh", &["-c"]),
-    ("bash", &["--posix", "-c"]),
-    ("busybox", &["sh", "-c"]),
-];
+const POSIX: [(&str, &[&str]); 3] =
+    [("sh", &["-c"]), ("bash", &["--posix", "-c"]), ("busybox", &["sh", "-c"])];
 
 fn is_installed(program: &str) -> bool {
     let path = std::env::var_os("PATH").unwrap_or_default();
@@ -32,9 +29,7 @@ fn is_installed(program: &str) -> bool {
 
 fn shells(all: &'static [(&'static str, &'static [&'static str])]) -> Vec<Shell> {
     let there = all.iter().filter(|(program, _)| is_installed(program));
-    let found: Vec<Shell> = there
-        .map(|(program, before)| Shell { program, before })
-        .collect();
+    let found: Vec<Shell> = there.map(|(program, before)| Shell { program, before }).collect();
     assert!(found.iter().any(|shell| shell.program == "sh"));
     found
 }
@@ -52,10 +47,7 @@ impl Shell {
         for (name, value) in environment {
             shell.env(name, value);
         }
-        let piped = shell
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped());
+        let piped = shell.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = piped.spawn().expect("the shell starts");
         let mut stdin = child.stdin.take().expect("it is piped");
         // A shell that ends at once does not read it.
@@ -99,11 +91,7 @@ proptest! {
 /// A keeper that is told to end at once, in directories of our own.
 fn keep(shell: &Shell, needed: u64, runtime: &Path, home: &Path) -> Place {
     let nowhere = home.join("nowhere");
-    let environment = [
-        ("XDG_RUNTIME_DIR", runtime),
-        ("TMPDIR", &nowhere),
-        ("HOME", home),
-    ];
+    let environment = [("XDG_RUNTIME_DIR", runtime), ("TMPDIR", &nowhere), ("HOME", home)];
     let output = shell.run(&script::keeper(needed), b"", &environment);
     assert!(output.stderr.is_empty(), "{}: {output:?}", shell.program);
     let text = String::from_utf8(output.stdout).expect("it is text");
@@ -121,10 +109,7 @@ fn the_keeper_makes_a_place_and_removes_it_in_every_shell() {
         std::fs::create_dir(&runtime).expect("a directory");
         let place = keep(shell, 100_000, &runtime, home.path());
         let directory = place.directory.expect("a place was found");
-        assert!(
-            directory.starts_with(runtime.to_str().expect("text")),
-            "{directory}"
-        );
+        assert!(directory.starts_with(runtime.to_str().expect("text")), "{directory}");
         assert!(!Path::new(&directory).exists(), "{directory} is left");
         assert_eq!(std::fs::read_dir(&runtime).expect("there").count(), 0);
         assert!(!place.machine.is_empty());
@@ -142,11 +127,7 @@ fn the_keeper_passes_over_what_is_absent_or_full() {
         let expected = [(absent.display().to_string(), Useless::Absent)];
         assert_eq!(place.tried[..1], expected, "{}", shell.program);
         let own = home.path().display().to_string();
-        assert!(
-            place.tried.contains(&(own, Useless::Full)),
-            "{:?}",
-            place.tried
-        );
+        assert!(place.tried.contains(&(own, Useless::Full)), "{:?}", place.tried);
         // What does not exist costs nothing but a line.
         let place = keep(&shell, 1, &absent, home.path());
         assert!(place.directory.is_some());

@@ -286,12 +286,7 @@ pub struct Keeping {
 impl Keeping {
     /// For a result that no page can show.
     pub fn without_page(kept: &Kept) -> Keeping {
-        Keeping {
-            html: None,
-            no_html: true,
-            with_serials: false,
-            kept: kept.clone(),
-        }
+        Keeping { html: None, no_html: true, with_serials: false, kept: kept.clone() }
     }
 }
 

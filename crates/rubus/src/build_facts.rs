@@ -24,14 +24,9 @@ const OWN: Build = Build {
 
 /// What to print for `--version` with `--verbose`, in whatever order; `None` for any other arguments.
 pub fn asked_for(arguments: impl Iterator<Item = OsString>) -> Option<String> {
-    let arguments: Vec<String> = arguments
-        .map(|argument| argument.to_string_lossy().into_owned())
-        .collect();
-    let has = |names: [&str; 2]| {
-        names
-            .iter()
-            .any(|name| arguments.iter().any(|it| it == name))
-    };
+    let arguments: Vec<String> =
+        arguments.map(|argument| argument.to_string_lossy().into_owned()).collect();
+    let has = |names: [&str; 2]| names.iter().any(|name| arguments.iter().any(|it| it == name));
     let is_asked = arguments.len() == 2 && has(["--version", "-V"]) && has(["--verbose", "-v"]);
     is_asked.then(|| text(&OWN, is_static()))
 }
@@ -114,12 +109,7 @@ mod tests {
 
     #[test]
     fn what_a_build_did_not_record_is_said_to_be_missing() {
-        let build = Build {
-            commit: None,
-            epoch: None,
-            features: "neon",
-            ..OWN
-        };
+        let build = Build { commit: None, epoch: None, features: "neon", ..OWN };
         let said = text(&build, false);
         assert_eq!(said.matches("not recorded").count(), 2, "{said}");
         assert!(said.contains(", dynamic\n"), "{said}");
@@ -129,15 +119,9 @@ mod tests {
     fn a_program_with_an_interpreter_is_dynamic() {
         let auxv = |pairs: &[[usize; 2]]| {
             let words = pairs.iter().flatten();
-            words
-                .flat_map(|word| word.to_ne_bytes())
-                .collect::<Vec<u8>>()
+            words.flat_map(|word| word.to_ne_bytes()).collect::<Vec<u8>>()
         };
-        assert!(!has_no_interpreter(&auxv(&[
-            [6, 4096],
-            [7, 0x7f00],
-            [0, 0]
-        ])));
+        assert!(!has_no_interpreter(&auxv(&[[6, 4096], [7, 0x7f00], [0, 0]])));
         assert!(has_no_interpreter(&auxv(&[[6, 4096], [7, 0], [0, 0]])));
         assert!(has_no_interpreter(&auxv(&[[6, 7], [0, 0]])));
     }

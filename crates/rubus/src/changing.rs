@@ -50,13 +50,7 @@ pub fn facts(world: &World, machine: &Machine, look_at: &LookAt) -> anyhow::Resu
     facts.together = recipe::measured_together(machine, &measured);
     let size = |path: &PathBuf| {
         let used = filling::usage(path).ok()?;
-        Some((
-            path.clone(),
-            TreeSize {
-                bytes: used.bytes,
-                entries: used.entries,
-            },
-        ))
+        Some((path.clone(), TreeSize { bytes: used.bytes, entries: used.entries }))
     };
     facts.trees = look_at.trees.iter().filter_map(size).collect();
     let bytes = |path: &PathBuf| Some((path.clone(), bytes_below(path).ok()?));
@@ -65,10 +59,7 @@ pub fn facts(world: &World, machine: &Machine, look_at: &LookAt) -> anyhow::Resu
     facts.nodes = look_at.nodes.iter().map(node).collect();
     if look_at.compression {
         // One tree is enough: it is the processor that is measured.
-        let top = look_at
-            .trees
-            .first()
-            .map_or(Path::new("/"), PathBuf::as_path);
+        let top = look_at.trees.first().map_or(Path::new("/"), PathBuf::as_path);
         let measured = rubus_processor::files::measure(top, &NotCopied::of(machine));
         facts.compression = measured.speeds;
         facts.sample_bytes_per_second = measured.disk_bytes_per_second;
@@ -225,10 +216,7 @@ fn stands(change: &Change, why: &str) -> Refused {
 }
 
 fn go_on(change: &Change) -> String {
-    format!(
-        "then run `rubus resume` again, or go back with `rubus undo {}`",
-        change.name
-    )
+    format!("then run `rubus resume` again, or go back with `rubus undo {}`", change.name)
 }
 
 /// The disks that steps which are not done yet overwrite; none when the change goes back.
@@ -238,9 +226,7 @@ fn disks_still_lost(change: &Change) -> Vec<&DiskIdentity> {
     }
     let steps = change.plan.steps.iter().zip(&change.state.steps);
     let not_done = steps.filter(|(_, state)| **state != StepState::Done);
-    not_done
-        .flat_map(|(step, _)| step.action.disks_lost())
-        .collect()
+    not_done.flat_map(|(step, _)| step.action.disks_lost()).collect()
 }
 
 /// The user's word for the loss of what is on one disk.
@@ -314,9 +300,7 @@ fn disks_under(place: &mut Place) -> Vec<&mut DiskIdentity> {
 fn look_at(disk: &DiskIdentity, files: &dyn Files) -> anyhow::Result<guard::DeviceFacts> {
     let now = find(disk, files).map_err(|why| {
         let shown = disk.path.display();
-        Refused(format!(
-            "{shown} was not touched: {why}, or make a new plan"
-        ))
+        Refused(format!("{shown} was not touched: {why}, or make a new plan"))
     })?;
     let device = guard::fit(files, &now.path).map_err(|refusal| Refused(refusal.to_string()))?;
     Ok(device)
@@ -345,9 +329,7 @@ fn typed(
         wanted.kind.phrase()
     );
     let mut answer = String::new();
-    std::io::stdin()
-        .read_line(&mut answer)
-        .context("cannot read the confirmation")?;
+    std::io::stdin().read_line(&mut answer).context("cannot read the confirmation")?;
     Ok(answer.trim() == wanted.text)
 }
 
@@ -382,9 +364,7 @@ impl Teller {
             return;
         }
         match event {
-            Event::Step {
-                step, of, title, ..
-            } => {
+            Event::Step { step, of, title, .. } => {
                 self.line(&format!("[{}/{of}] {title}", step + 1));
                 // A step that ends within ten seconds needs no second line.
                 self.told_ns = clock::monotonic_ns();
@@ -430,11 +410,7 @@ impl Teller {
         const LIVE_EVERY_NS: u64 = 200_000_000;
         const PLAIN_EVERY_NS: u64 = 10_000_000_000;
         let now = clock::monotonic_ns();
-        let every = if self.is_live {
-            LIVE_EVERY_NS
-        } else {
-            PLAIN_EVERY_NS
-        };
+        let every = if self.is_live { LIVE_EVERY_NS } else { PLAIN_EVERY_NS };
         if now.saturating_sub(self.told_ns) < every {
             return;
         }
@@ -455,11 +431,7 @@ impl Teller {
 
 fn words(progress: &Progress) -> String {
     let mut text = match progress.share {
-        Some(share) => format!(
-            "{:>3.0} %  {}",
-            share.clamp(0.0, 1.0) * 100.0,
-            progress.words
-        ),
+        Some(share) => format!("{:>3.0} %  {}", share.clamp(0.0, 1.0) * 100.0, progress.words),
         None => progress.words.clone(),
     };
     if let Some(left_s) = progress.left_s.filter(|left| left.is_finite()) {
@@ -494,10 +466,7 @@ mod tests {
             share: Some(0.1234),
             left_s: Some(61.0),
         };
-        assert_eq!(
-            words(&progress),
-            " 12 %  copied 12 of 98 files, about 2 min left"
-        );
+        assert_eq!(words(&progress), " 12 %  copied 12 of 98 files, about 2 min left");
         progress.share = None;
         progress.left_s = Some(3.0);
         assert_eq!(words(&progress), "copied 12 of 98 files, about 5 s left");
@@ -515,12 +484,7 @@ mod tests {
         refresh_with(&mut plan, &|_| Some(vec!["an ext4 filesystem".into()]));
         let disks = plan.steps.iter().flat_map(|step| step.action.disks_lost());
         for disk in disks {
-            assert_eq!(
-                disk.contents,
-                ["an ext4 filesystem"],
-                "{}",
-                disk.path.display()
-            );
+            assert_eq!(disk.contents, ["an ext4 filesystem"], "{}", disk.path.display());
         }
         let before = plan.clone();
         refresh_with(&mut plan, &|_| None);
@@ -576,40 +540,20 @@ mod tests {
     fn a_blank_twin_is_asked_about_after_a_restart() {
         let (given, blank, restarted) = (true, true, true);
         let asked = doubt(!given, blank, restarted).expect("it may be another one");
-        assert!(
-            asked.contains("may be another disk than the one that was meant"),
-            "{asked}"
-        );
-        assert_eq!(
-            doubt(!given, blank, !restarted),
-            None,
-            "it has not left the machine"
-        );
-        assert_eq!(
-            doubt(given, blank, restarted),
-            None,
-            "it was just asked about"
-        );
-        assert!(
-            doubt(!given, !blank, !restarted).is_some(),
-            "it was used since"
-        );
+        assert!(asked.contains("may be another disk than the one that was meant"), "{asked}");
+        assert_eq!(doubt(!given, blank, !restarted), None, "it has not left the machine");
+        assert_eq!(doubt(given, blank, restarted), None, "it was just asked about");
+        assert!(doubt(!given, !blank, !restarted).is_some(), "it was used since");
         assert_eq!(doubt(given, !blank, restarted), None);
     }
 
     #[test]
     fn random_numbers_that_cannot_be_read_are_an_error_and_not_zeros() {
         let missing = random(&FakeFiles::new()).unwrap_err();
-        assert!(
-            missing.to_string().starts_with("cannot read /dev/urandom"),
-            "{missing}"
-        );
+        assert!(missing.to_string().starts_with("cannot read /dev/urandom"), "{missing}");
         let short = FakeFiles::new().file("/dev/urandom", "short");
         let short = random(&short).unwrap_err();
-        assert!(
-            short.to_string().contains("5 bytes instead of 32"),
-            "{short}"
-        );
+        assert!(short.to_string().contains("5 bytes instead of 32"), "{short}");
         let whole = FakeFiles::new().file("/dev/urandom", vec![7; 32]);
         assert_eq!(random(&whole).unwrap(), [7; 32]);
     }

@@ -33,9 +33,7 @@ impl Guard for LiveGuard {
         }
         let answer = answer.unwrap_or_else(|| guard::claim(&live, path, None));
         answer.map_err(|refusal| NotClaimed {
-            expected: refusal
-                .expected_confirmation()
-                .map(|expected| expected.text.clone()),
+            expected: refusal.expected_confirmation().map(|expected| expected.text.clone()),
             refusal: refusal.to_string(),
         })
     }

@@ -66,11 +66,7 @@ pub fn place(
     let mut all = found.into_iter().map(|(_, resolved)| resolved);
     let first = all.next();
     let target = first.ok_or_else(|| anyhow::anyhow!("{} names no file", plan.file))?;
-    Ok(Placed {
-        target,
-        files: all.collect(),
-        facts,
-    })
+    Ok(Placed { target, files: all.collect(), facts })
 }
 
 /// A place before it is opened; equal spots are one file.
@@ -91,10 +87,7 @@ fn spot(wanted: &WantedFile, target: Option<&TargetName>) -> Spot {
     let name = Path::new(&wanted.name);
     let directory = directory.unwrap_or_else(|| PathBuf::from("."));
     if !wanted.is_named {
-        return Spot::Nameless {
-            directory,
-            name: wanted.name.clone(),
-        };
+        return Spot::Nameless { directory, name: wanted.name.clone() };
     }
     let path = match (target, name.file_name()) {
         // Where the user says the place, only the last part of a name is left of it.
@@ -106,9 +99,7 @@ fn spot(wanted: &WantedFile, target: Option<&TargetName>) -> Spot {
         let real = std::fs::canonicalize(&path).unwrap_or(path);
         return Spot::There(TargetName::Path(real));
     }
-    let parent = path
-        .parent()
-        .filter(|parent| !parent.as_os_str().is_empty());
+    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
     Spot::Nameless {
         directory: parent.unwrap_or(Path::new(".")).to_path_buf(),
         name: path.display().to_string(),
@@ -125,11 +116,7 @@ fn resolved(
     // What is only read needs no consent, and a consent for something else is none of its business.
     let allowance = match is_written {
         true => allowance.clone(),
-        false => Allowance {
-            read_only: true,
-            may_lose: Vec::new(),
-            ..allowance.clone()
-        },
+        false => Allowance { read_only: true, may_lose: Vec::new(), ..allowance.clone() },
     };
     let name = match spot {
         Spot::There(name) => name,
@@ -181,10 +168,7 @@ impl Placed {
             if !resolved.target.is_own_file() || resolved.is_memory() {
                 continue;
             }
-            match places
-                .iter_mut()
-                .find(|(place, _)| place.path == resolved.path)
-            {
+            match places.iter_mut().find(|(place, _)| place.path == resolved.path) {
                 Some((_, needs)) => needs.push(need),
                 None => places.push((resolved, vec![need])),
             }
@@ -229,12 +213,7 @@ impl Placed {
         for (place, needs) in self.own(lowered) {
             let needed = total(needs.iter().copied());
             let share = needed as f64 / place.room_bytes.max(1) as f64;
-            let filled = total(
-                needs
-                    .iter()
-                    .copied()
-                    .filter(|n| n.start == FileStart::Filled),
-            );
+            let filled = total(needs.iter().copied().filter(|n| n.start == FileStart::Filled));
             let files = match needs.len() {
                 1 => "a nameless file of".to_string(),
                 count => format!("{count} nameless files, in all"),
@@ -260,10 +239,7 @@ impl Placed {
                     resolved.path.display(),
                     bytes_iec(need.region_bytes)
                 ),
-                false => format!(
-                    "From {}: nothing is written there.",
-                    resolved.path.display()
-                ),
+                false => format!("From {}: nothing is written there.", resolved.path.display()),
             });
         }
         sentences

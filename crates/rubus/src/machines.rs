@@ -31,11 +31,7 @@ impl Machines {
     /// # Errors
     /// As of [`Machines::of`].
     pub fn named(all: &[Named], option: &str) -> anyhow::Result<Machines> {
-        let mut machines = Machines {
-            boards: Vec::new(),
-            is_fleet: false,
-            notes: Vec::new(),
-        };
+        let mut machines = Machines { boards: Vec::new(), is_fleet: false, notes: Vec::new() };
         for named in all {
             match named {
                 Named::Boards(boards) => machines.boards.extend(boards.iter().cloned()),

@@ -41,12 +41,7 @@ pub struct Measured {
 impl Measured {
     /// A run that went to its end, and left nothing out that it does not say itself.
     pub fn of(run: Run) -> Measured {
-        Measured {
-            verdict: verdict(&run),
-            run,
-            ended_by: None,
-            left_out: Vec::new(),
-        }
+        Measured { verdict: verdict(&run), run, ended_by: None, left_out: Vec::new() }
     }
 }
 
@@ -160,11 +155,7 @@ pub fn with_precision(mut suite: Suite, relative_half_width: f64) -> Suite {
 
 /// The name with the fewest edits from what was typed.
 pub fn nearest<'a>(typed: &str, names: &[&'a str]) -> &'a str {
-    names
-        .iter()
-        .min_by_key(|name| edits(typed, name))
-        .copied()
-        .unwrap_or("")
+    names.iter().min_by_key(|name| edits(typed, name)).copied().unwrap_or("")
 }
 
 /// Says what is going to be written before anything is.
@@ -180,11 +171,7 @@ pub fn announce(suite: &Suite, target: &Resolved) -> String {
     if suite.jobs.iter().any(|job| job.operation.is_of_file()) {
         return announce_files(suite, target);
     }
-    if suite
-        .jobs
-        .iter()
-        .any(|job| job.operation == Operation::Stamp)
-    {
+    if suite.jobs.iter().any(|job| job.operation == Operation::Stamp) {
         return announce_stamps(suite, target);
     }
     let writes = suites::plan_writes(suite, target.target.is_own_file());
@@ -277,11 +264,7 @@ pub struct Places {
 
 impl From<Resolved> for Places {
     fn from(target: Resolved) -> Self {
-        Places {
-            target,
-            more_files: Vec::new(),
-            needs: Vec::new(),
-        }
+        Places { target, more_files: Vec::new(), needs: Vec::new() }
     }
 }
 
@@ -298,11 +281,7 @@ pub fn measure(
     queueing: Queueing,
     terminal: Terminal,
 ) -> anyhow::Result<Measured> {
-    let Places {
-        target,
-        more_files,
-        needs,
-    } = places.into();
+    let Places { target, more_files, needs } = places.into();
     let (started, began_s) = (clock::now_rfc3339(), rbd::now_s());
     let (target, known) = target.split();
     let session = Session {
@@ -318,10 +297,7 @@ pub fn measure(
     let outcome = rubus_measure::run(session, &mut line)?;
     let left_out = line.take_left_out();
     drop(line);
-    Ok(Measured {
-        left_out,
-        ..judged(known, suite, world, machine, (started, began_s), outcome)
-    })
+    Ok(Measured { left_out, ..judged(known, suite, world, machine, (started, began_s), outcome) })
 }
 
 /// Runs the suite on two targets in turns, the baseline first, and judges what came out. The second
@@ -355,22 +331,12 @@ pub fn measure_in_turns(
     drop(line);
     let [first, second] = turned.outcomes;
     let judge = |known: Known, outcome: SessionOutcome| {
-        judged(
-            known,
-            suite,
-            world,
-            machine.clone(),
-            (started.clone(), began_s),
-            outcome,
-        )
+        judged(known, suite, world, machine.clone(), (started.clone(), began_s), outcome)
     };
     let baseline = judge(baseline.1, first);
     let mut other = judge(other.1, second);
-    other.run.against = Some(Against {
-        started,
-        target: baseline.run.target.path.clone(),
-        jobs: turned.jobs,
-    });
+    other.run.against =
+        Some(Against { started, target: baseline.run.target.path.clone(), jobs: turned.jobs });
     Ok([baseline, other])
 }
 
@@ -411,15 +377,11 @@ fn judged(
     if let Some(cluster) = &target.cluster {
         cluster.tell(&mut run, began_s);
     }
-    run.doubts
-        .extend(power_doubts(&run.machine.power, &world.survey().power));
+    run.doubts.extend(power_doubts(&run.machine.power, &world.survey().power));
     doubt_the_impossible(&mut run);
     run.findings.extend(rubus_measure::findings::of(&run));
     rubus_measure::findings::add_rules(&mut run);
-    Measured {
-        ended_by: outcome.ended_by,
-        ..Measured::of(run)
-    }
+    Measured { ended_by: outcome.ended_by, ..Measured::of(run) }
 }
 
 /// Where the watcher looks: the files that the survey found to hold something.
@@ -433,10 +395,7 @@ fn watch_paths(target: &Known, power: &Power) -> WatchPaths {
             .filter(|temperature| temperature.millicelsius.value().is_some())
             .filter_map(|temperature| file(temperature.millicelsius.source()))
             .collect(),
-        throttled_word: power
-            .throttling
-            .value()
-            .and_then(|_| file(power.throttling.source())),
+        throttled_word: power.throttling.value().and_then(|_| file(power.throttling.source())),
         undervoltage_alarm: power
             .undervoltage_alarm
             .value()
@@ -457,28 +416,17 @@ pub fn power_doubts(before: &Power, after: &Power) -> Vec<Doubt> {
         doubts.push(Doubt::Undervoltage);
     }
     let held_down = [
-        (
-            after.capped_now || (after.capped_seen && !before.capped_seen),
-            "frequency capped",
-        ),
-        (
-            after.throttled_now || (after.throttled_seen && !before.throttled_seen),
-            "throttled",
-        ),
+        (after.capped_now || (after.capped_seen && !before.capped_seen), "frequency capped"),
+        (after.throttled_now || (after.throttled_seen && !before.throttled_seen), "throttled"),
         (
             after.soft_limit_now || (after.soft_limit_seen && !before.soft_limit_seen),
             "soft temperature limit",
         ),
     ];
-    let what: Vec<&str> = held_down
-        .iter()
-        .filter(|(happened, _)| *happened)
-        .map(|(_, what)| *what)
-        .collect();
+    let what: Vec<&str> =
+        held_down.iter().filter(|(happened, _)| *happened).map(|(_, what)| *what).collect();
     if !what.is_empty() {
-        doubts.push(Doubt::Throttled {
-            what: what.join(", "),
-        });
+        doubts.push(Doubt::Throttled { what: what.join(", ") });
     }
     doubts
 }
@@ -500,9 +448,7 @@ pub fn keep(measured: &Measured, keeping: &Keeping) -> Kept {
     if !keeping.kept.no_history {
         match add_to_history(measured, keeping.kept.label.as_deref()) {
             Ok(number) => kept.number = Some(number),
-            Err(error) => kept
-                .troubles
-                .push(format!("this run is not in the history: {error:#}")),
+            Err(error) => kept.troubles.push(format!("this run is not in the history: {error:#}")),
         }
     }
     // The page is about disks.
@@ -510,9 +456,7 @@ pub fn keep(measured: &Measured, keeping: &Keeping) -> Kept {
     if !keeping.no_html && is_of_disk {
         match write_page(measured, keeping, kept.number) {
             Ok(path) => kept.page = Some(path),
-            Err(error) => kept
-                .troubles
-                .push(format!("no page was written: {error:#}")),
+            Err(error) => kept.troubles.push(format!("no page was written: {error:#}")),
         }
     }
     kept
@@ -574,13 +518,8 @@ mod tests {
             undervoltage_alarm: Fact::unknown("none", "test"),
         };
         assert_eq!(power_doubts(&power(0x50000), &power(0x50000)), []);
-        assert_eq!(
-            power_doubts(&power(0), &power(0x10000)),
-            [Doubt::Undervoltage]
-        );
-        let throttled = Doubt::Throttled {
-            what: "frequency capped, throttled".into(),
-        };
+        assert_eq!(power_doubts(&power(0), &power(0x10000)), [Doubt::Undervoltage]);
+        let throttled = Doubt::Throttled { what: "frequency capped, throttled".into() };
         assert_eq!(power_doubts(&power(0x40000), &power(0x60004)), [throttled]);
     }
 
@@ -597,10 +536,7 @@ mod tests {
         let coarser = with_precision(usual.clone(), 0.20);
         assert_eq!(coarser.max_seconds, usual.max_seconds);
         let finest = with_precision(usual.clone(), 0.001);
-        assert_eq!(
-            finest.max_seconds,
-            usual.max_seconds.map(|s| s * MAX_LONGER)
-        );
+        assert_eq!(finest.max_seconds, usual.max_seconds.map(|s| s * MAX_LONGER));
     }
 
     #[test]

@@ -32,10 +32,7 @@ impl ResultOutputs<'_> {
     /// The files that results go to, `-` for standard output.
     pub fn files(&self) -> impl Iterator<Item = &Path> {
         let tables = [&self.keeping.kept.csv, &self.keeping.kept.markdown].map(Option::as_deref);
-        [self.json, self.fio_json]
-            .into_iter()
-            .chain(tables)
-            .flatten()
+        [self.json, self.fio_json].into_iter().chain(tables).flatten()
     }
 
     /// Whether standard output carries machine-readable results and so no text.
@@ -54,19 +51,11 @@ pub fn check(wanted: &ResultOutputs<'_>) -> anyhow::Result<()> {
             .with_context(|| format!("cannot make the directory {}", path.display()))?;
     }
     let is_file = |path: &&Path| Some(*path) != wanted.fio_json || !is_directory(path);
-    for path in wanted
-        .files()
-        .chain(wanted.keeping.html.as_deref())
-        .filter(is_file)
-    {
+    for path in wanted.files().chain(wanted.keeping.html.as_deref()).filter(is_file) {
         places::must_be_writable(path)?;
     }
     anyhow::ensure!(
-        wanted
-            .files()
-            .filter(|path| *path == Path::new("-"))
-            .count()
-            < 2,
+        wanted.files().filter(|path| *path == Path::new("-")).count() < 2,
         "only one of --json, --fio-json, --csv and --markdown can go to standard output; \
          give the others a file"
     );
@@ -149,22 +138,14 @@ impl<'a> Outputs<'a> {
         let kept = measuring::keep(&measured, &keeping);
         if self.has_text && !self.wanted.to_stdout() {
             let style = Terminal::of(self.general).style();
-            places::say(&rubus_runs::text::run::render(
-                &measured.run,
-                &measured.verdict,
-                style,
-            ))?;
+            places::say(&rubus_runs::text::run::render(&measured.run, &measured.verdict, style))?;
         }
         let is_quiet = self.general.quiet || self.is_collecting;
         if tell(is_quiet, &measured, &kept) != Exit::Fine {
             self.exit = Exit::AnswerIsNo;
         }
         let number = kept.number;
-        let taken = Taken {
-            machine,
-            measured,
-            number,
-        };
+        let taken = Taken { machine, measured, number };
         if self.is_collecting {
             self.all.push(taken);
             return Ok(());
@@ -226,10 +207,7 @@ impl<'a> Outputs<'a> {
 
     fn write(&self, due: impl Fn(&Path) -> bool) -> anyhow::Result<()> {
         // Runs that were collected are in a document of their own.
-        let json = self
-            .wanted
-            .json
-            .filter(|path| due(path) && !self.is_collecting);
+        let json = self.wanted.json.filter(|path| due(path) && !self.is_collecting);
         if let Some(path) = json {
             places::write_whole(path, &self.json()?)?;
         }

@@ -48,11 +48,7 @@ impl<'a> PartsRun<'a> {
         what: &str,
     ) -> anyhow::Result<Self> {
         world::must_be_live(general, "a bench", what)?;
-        let wanted = ResultOutputs {
-            json,
-            fio_json: None,
-            keeping,
-        };
+        let wanted = ResultOutputs { json, fio_json: None, keeping };
         outputs::check(&wanted)?;
         let cancel = signals::cancel_flag()?;
         let world = World::of(general)?;

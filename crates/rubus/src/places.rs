@@ -99,21 +99,13 @@ pub fn write_whole(path: &Path, text: &str) -> anyhow::Result<()> {
     if path == Path::new("-") {
         return say(text);
     }
-    let mut name = path
-        .file_name()
-        .context("the output file has no name")?
-        .to_os_string();
+    let mut name = path.file_name().context("the output file has no name")?.to_os_string();
     name.push(format!(".{}.new", std::process::id()));
     let new = path.with_file_name(name);
     let written = std::fs::write(&new, text).and_then(|()| std::fs::rename(&new, path));
-    written
-        .inspect_err(|_| drop(std::fs::remove_file(&new)))
-        .with_context(|| {
-            format!(
-                "cannot write {}; is the directory there and writable?",
-                path.display()
-            )
-        })
+    written.inspect_err(|_| drop(std::fs::remove_file(&new))).with_context(|| {
+        format!("cannot write {}; is the directory there and writable?", path.display())
+    })
 }
 
 #[cfg(test)]

@@ -33,9 +33,7 @@ pub fn send(record: &Record) {
     // Every record is made of types that JSON can take.
     let json = serde_json::to_string(record).unwrap_or_default();
     let mut out = std::io::stdout().lock();
-    let _ = out
-        .write_all(format!("{SEPARATOR}{json}\n").as_bytes())
-        .and_then(|()| out.flush());
+    let _ = out.write_all(format!("{SEPARATOR}{json}\n").as_bytes()).and_then(|()| out.flush());
 }
 
 /// The record in a line, if there is one.

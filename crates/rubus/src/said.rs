@@ -23,9 +23,8 @@ macro_rules! eprint {
 /// A message that moves no cursor and whose lines are its own. Names come from the command line and from the directory that
 /// the program runs in.
 pub fn harmless(message: &str) -> String {
-    let mut names: Vec<String> = std::env::args_os()
-        .map(|argument| argument.to_string_lossy().into_owned())
-        .collect();
+    let mut names: Vec<String> =
+        std::env::args_os().map(|argument| argument.to_string_lossy().into_owned()).collect();
     let here = std::env::current_dir().unwrap_or_default();
     names.push(Path::new(&here).to_string_lossy().into_owned());
     escaped(message, &names)

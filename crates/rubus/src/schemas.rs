@@ -113,9 +113,7 @@ fn of<T: JsonSchema>(
     name: &'static str,
     printed_by: &'static str,
 ) -> (&'static str, &'static str, Value) {
-    let generator = SchemaSettings::draft2020_12()
-        .for_serialize()
-        .into_generator();
+    let generator = SchemaSettings::draft2020_12().for_serialize().into_generator();
     let schema: Schema = generator.into_root_schema_for::<T>();
     let mut schema = Value::from(schema);
     let definitions = schema.get("$defs").cloned().unwrap_or(json!({}));
@@ -256,9 +254,7 @@ fn the_schemas_in_the_documentation_are_those_of_the_types() {
     }
     let found = fs::read_dir(directory()).expect("the schemas");
     let names = found.map(|entry| entry.expect("an entry").file_name());
-    let mut names: Vec<String> = names
-        .map(|name| name.to_string_lossy().into_owned())
-        .collect();
+    let mut names: Vec<String> = names.map(|name| name.to_string_lossy().into_owned()).collect();
     names.sort();
     expected.sort();
     assert_eq!(names, expected, "a schema that nothing prints");
@@ -272,9 +268,8 @@ fn the_documentation_names_every_schema_and_what_prints_it() {
         let row = page.lines().find(|line| line.contains(&link));
         let row = row.unwrap_or_else(|| panic!("docs/json.md does not have {link}"));
         for command in printed_by.split(", ") {
-            let command = command
-                .trim_start_matches("a line of ")
-                .trim_start_matches("a change's ");
+            let command =
+                command.trim_start_matches("a line of ").trim_start_matches("a change's ");
             assert!(row.contains(command), "{name}: {command}: {row}");
         }
     }
@@ -284,10 +279,7 @@ fn the_documentation_names_every_schema_and_what_prints_it() {
 fn journal_lines() -> Vec<journal::Record> {
     use journal::{Receipt, Record, Way};
     let now = || "2026-11-21T01:02:03Z".to_string();
-    let receipt = Receipt {
-        planned: "as planned".into(),
-        live: "as found".into(),
-    };
+    let receipt = Receipt { planned: "as planned".into(), live: "as found".into() };
     let (way, step) = (Way::Apply, 0);
     let (at, boot) = (now(), Some("a boot".into()));
     let (disk, words) = ("/dev/sda".into(), "SERIAL".into());
@@ -295,22 +287,13 @@ fn journal_lines() -> Vec<journal::Record> {
     let why = "asked for".into();
     vec![
         Record::Turned { way, why, at },
-        Record::Confirmed {
-            disk,
-            words,
-            ends,
-            boot: boot.clone(),
-        },
+        Record::Confirmed { disk, words, ends, boot: boot.clone() },
         Record::Begun { step },
         Record::Done { step, receipt },
         Record::Refused { step },
         Record::OnTrial { at: now(), boot },
         Record::Committed { at: now() },
-        Record::Finished {
-            way: Way::Undo,
-            at: now(),
-            boot: None,
-        },
+        Record::Finished { way: Way::Undo, at: now(), boot: None },
     ]
 }
 
@@ -325,18 +308,11 @@ fn fleet() -> Value {
             run
         })
         .into();
-    let of_board = |(board, run)| OfBoard {
-        board,
-        number: Some(7),
-        run,
-    };
+    let of_board = |(board, run)| OfBoard { board, number: Some(7), run };
     let of_boards: Vec<OfBoard> = runs.iter().enumerate().map(of_board).collect();
     let outliers = figures::outliers(&figures::table(&of_boards), &["a", "b", "c"]);
     assert!(!outliers.outliers.is_empty());
-    let named = |value: &str| Named {
-        name: "kernel".into(),
-        value: Some(value.into()),
-    };
+    let named = |value: &str| Named { name: "kernel".into(), value: Some(value.into()) };
     let differences = settings::differences(&[
         ("a", vec![named("6.12")]),
         ("b", vec![named("6.6")]),
@@ -356,20 +332,13 @@ fn fleet() -> Value {
     };
     let judged = rubus_measure::verdict::verdict(&runs[0]);
     let measured = FleetBoard {
-        runs: vec![RunDocument {
-            run: &runs[0],
-            verdict: Some(&judged),
-        }],
+        runs: vec![RunDocument { run: &runs[0], verdict: Some(&judged) }],
         history: vec![Some(7)],
         ..board("a")
     };
     let known = Known::of(&runs[0].machine, &[]);
-    let question = Question {
-        machine: &runs[0].machine,
-        known: &known,
-        purpose: Purpose::Desktop,
-        with: &[],
-    };
+    let question =
+        Question { machine: &runs[0].machine, known: &known, purpose: Purpose::Desktop, with: &[] };
     let advice = advise(&question).expect("advice");
     let surveyed = FleetBoard {
         survey: Some(document(&runs[0].machine)),
@@ -420,21 +389,11 @@ fn what_no_command_prints_without_root_is_as_its_schema_says() {
         all.push((format!("journal {}", line["record"]), "journal", line));
     }
     all.push(("a fleet".into(), "fleet", fleet()));
-    all.push((
-        "a comparison of fleets".into(),
-        "fleet-compare",
-        two_fleets(),
-    ));
+    all.push(("a comparison of fleets".into(), "fleet-compare", two_fleets()));
     let compression = Compression::default();
-    let seen = CompressionSeen::Known {
-        share: 0.5,
-        files: &compression,
-    };
+    let seen = CompressionSeen::Known { share: 0.5, files: &compression };
     let unknown = CompressionSeen::Unknown { unknown: "busy" };
-    let at = |seen| CompressionAt {
-        at: "/".into(),
-        seen,
-    };
+    let at = |seen| CompressionAt { at: "/".into(), seen };
     let promises = [Answer {
         what: "swap is on".into(),
         standing: PromiseState::Holds,
@@ -453,10 +412,7 @@ fn what_no_command_prints_without_root_is_as_its_schema_says() {
             holds: true,
             promises: &promises,
             compression: vec![at(seen), at(unknown)],
-            zswap: ZswapCounters {
-                enabled: Some(true),
-                counters: [("stored_pages", 7)].into(),
-            },
+            zswap: ZswapCounters { enabled: Some(true), counters: [("stored_pages", 7)].into() },
             remarks: &words,
         }],
         half_undone: &words,
@@ -478,20 +434,14 @@ fn what_no_command_prints_without_root_is_as_its_schema_says() {
     };
     let clones = value(&|| serde_json::to_value(&clones));
     all.push(("clones".into(), "nbd-clones", clones));
-    let compression = CompressionDocument {
-        paths: vec!["/".into()],
-        total: compression.total(),
-        compression,
-    };
+    let compression =
+        CompressionDocument { paths: vec!["/".into()], total: compression.total(), compression };
     let compression = value(&|| serde_json::to_value(&compression));
     all.push(("a compression".into(), "compression", compression));
     let run = fixture::slow_sd_card_run();
     let etcd = rubus_measure::enough::by_name("etcd").expect("it is listed");
     let seen = rubus_measure::enough::Evidence::of(&run.results[0]);
-    let enough = EnoughDocument {
-        judgement: rubus_measure::enough::judge(etcd, &seen),
-        run: &run,
-    };
+    let enough = EnoughDocument { judgement: rubus_measure::enough::judge(etcd, &seen), run: &run };
     let enough = value(&|| serde_json::to_value(&enough));
     all.push(("an answer".into(), "enough", enough));
     validator::must_be_valid(&all);

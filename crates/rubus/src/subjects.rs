@@ -63,9 +63,7 @@ pub fn things(name: &str) -> anyhow::Result<Vec<Thing>> {
     }
     if name == "-" {
         let mut text = String::new();
-        std::io::stdin()
-            .read_to_string(&mut text)
-            .context("cannot read standard input")?;
+        std::io::stdin().read_to_string(&mut text).context("cannot read standard input")?;
         return of_json("standard input", &text);
     }
     let path = Path::new(name);
@@ -101,10 +99,7 @@ pub fn run_id(history: &History, name: &str) -> anyhow::Result<RunId> {
     if let Some(nth) = nth_last(name) {
         return match history.list(1, nth)?.first() {
             Some(line) => Ok(line.id),
-            None => bail!(
-                "there is no {name}: the history has {} runs",
-                history.count()?
-            ),
+            None => bail!("there is no {name}: the history has {} runs", history.count()?),
         };
     }
     match labelled(history, name)? {
@@ -115,16 +110,10 @@ pub fn run_id(history: &History, name: &str) -> anyhow::Result<RunId> {
 
 /// The run with that label; of several the one measured last, and that is said.
 fn labelled(history: &History, label: &str) -> anyhow::Result<Option<RunId>> {
-    let filter = Filter {
-        label: Some(label.to_string()),
-        ..Filter::default()
-    };
+    let filter = Filter { label: Some(label.to_string()), ..Filter::default() };
     let found = history.list_of(&filter, 2, 0)?;
     if let [newest, _] = found.as_slice() {
-        eprintln!(
-            "rubus: several runs have the label '{label}'; this is run {}",
-            newest.id
-        );
+        eprintln!("rubus: several runs have the label '{label}'; this is run {}", newest.id);
     }
     Ok(found.first().map(|line| line.id))
 }
@@ -160,10 +149,7 @@ fn of_history(history: &History, id: RunId) -> anyhow::Result<Found> {
 }
 
 fn of_run(name: String, run: Run) -> Found {
-    Found {
-        subject: Subject::of_run(&name, &run),
-        run: Some(run),
-    }
+    Found { subject: Subject::of_run(&name, &run), run: Some(run) }
 }
 
 fn of_path(name: &str, path: &Path) -> anyhow::Result<Vec<Thing>> {
@@ -265,17 +251,11 @@ fn of_single(name: String, mut value: Value) -> anyhow::Result<Found> {
     } else if has("schema") && has("board") {
         let machine: Machine = serde_json::from_value(value)
             .with_context(|| format!("{name} looks like a survey, but does not read as one"))?;
-        return Ok(Found {
-            subject: Subject::of_machine(&name, &machine),
-            run: None,
-        });
+        return Ok(Found { subject: Subject::of_machine(&name, &machine), run: None });
     } else if (has("subjects") || has("fleets")) && has("rows") {
         bail!("{name} is already a comparison; give the runs that it was made of");
     } else if !has("results") {
-        bail!(
-            "{name} is JSON, but neither a run of rubus nor fio's: {}",
-            keys(&value)
-        );
+        bail!("{name} is JSON, but neither a run of rubus nor fio's: {}", keys(&value));
     }
     let run: Run = serde_json::from_value(value)
         .with_context(|| format!("{name} looks like a run of rubus, but does not read as one"))?;

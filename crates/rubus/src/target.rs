@@ -249,10 +249,8 @@ fn image(name: &ImageName, allowance: &Allowance) -> anyhow::Result<Resolved> {
         !(may_overwrite && name.is_snapshot()),
         "cannot write to {address}: a snapshot is only read; measure without --i-will-lose-everything-on"
     );
-    let wanted = rbd::Use {
-        is_read_only: !may_overwrite,
-        connections: allowance.connections.unwrap_or(1),
-    };
+    let wanted =
+        rbd::Use { is_read_only: !may_overwrite, connections: allowance.connections.unwrap_or(1) };
     let (image, cluster) = rbd::open(name, wanted)?;
     let size = image.facts().export_bytes;
     Ok(Resolved {
@@ -375,10 +373,7 @@ fn file(
     Ok(Resolved {
         endurance: Endurance::default(),
         named: path.display().to_string(),
-        target: Target::File {
-            path: real.clone(),
-            may_overwrite,
-        },
+        target: Target::File { path: real.clone(), may_overwrite },
         link: place.link(files),
         far_end: None,
         cluster: None,
@@ -409,18 +404,11 @@ fn may_overwrite_file(path: &Path, real: &Path, allowance: &Allowance) -> anyhow
 }
 
 fn device(path: &Path, files: &dyn Files, allowance: &Allowance) -> anyhow::Result<Resolved> {
-    let opened = if allowance.read_only {
-        for_reading(path)?
-    } else {
-        claim(path, files, allowance)?
-    };
-    let sysfs = files
-        .real_path(&Path::new("/sys/dev/block").join(opened.number.to_string()))
-        .ok();
-    let device = sysfs
-        .as_deref()
-        .and_then(Path::file_name)
-        .map(|name| name.to_string_lossy().into_owned());
+    let opened =
+        if allowance.read_only { for_reading(path)? } else { claim(path, files, allowance)? };
+    let sysfs = files.real_path(&Path::new("/sys/dev/block").join(opened.number.to_string())).ok();
+    let device =
+        sysfs.as_deref().and_then(Path::file_name).map(|name| name.to_string_lossy().into_owned());
     Ok(Resolved {
         endurance: Endurance::default(),
         named: path.display().to_string(),
@@ -431,9 +419,7 @@ fn device(path: &Path, files: &dyn Files, allowance: &Allowance) -> anyhow::Resu
             may_overwrite: !allowance.read_only,
         },
         filesystem: None,
-        link: device
-            .as_deref()
-            .and_then(|device| link_of_device(files, device)),
+        link: device.as_deref().and_then(|device| link_of_device(files, device)),
         far_end: None,
         cluster: None,
         device,
@@ -454,17 +440,9 @@ fn for_reading(path: &Path) -> anyhow::Result<OpenedDevice> {
     reader
         .set_direct(true)
         .with_context(|| format!("cannot bypass the cache of {}", path.display()))?;
-    let (path, number, size_bytes) = (
-        reader.path().to_path_buf(),
-        reader.number(),
-        reader.size_bytes(),
-    );
-    Ok(OpenedDevice {
-        fd: reader.into_fd(),
-        path,
-        number,
-        size_bytes,
-    })
+    let (path, number, size_bytes) =
+        (reader.path().to_path_buf(), reader.number(), reader.size_bytes());
+    Ok(OpenedDevice { fd: reader.into_fd(), path, number, size_bytes })
 }
 
 /// Claims a device for overwriting. What only needs a confirmation is asked for on a terminal.
@@ -491,17 +469,9 @@ fn claim(path: &Path, files: &dyn Files, allowance: &Allowance) -> anyhow::Resul
     claimed
         .set_direct(true)
         .with_context(|| format!("cannot bypass the cache of {}", path.display()))?;
-    let (path, number, size_bytes) = (
-        claimed.path().to_path_buf(),
-        claimed.number(),
-        claimed.size_bytes(),
-    );
-    Ok(OpenedDevice {
-        fd: claimed.into_fd(),
-        path,
-        number,
-        size_bytes,
-    })
+    let (path, number, size_bytes) =
+        (claimed.path().to_path_buf(), claimed.number(), claimed.size_bytes());
+    Ok(OpenedDevice { fd: claimed.into_fd(), path, number, size_bytes })
 }
 
 /// Shows what would be lost and lets the user type the confirmation; nothing without a terminal or
@@ -512,9 +482,7 @@ fn ask(refusal: &Refusal) -> anyhow::Result<Option<String>> {
     }
     eprint!("{refusal}\n\nType it here to overwrite the device, or press Enter to stop: ");
     let mut typed = String::new();
-    std::io::stdin()
-        .read_line(&mut typed)
-        .context("cannot read the confirmation")?;
+    std::io::stdin().read_line(&mut typed).context("cannot read the confirmation")?;
     Ok(Some(typed.trim().to_string()).filter(|typed| !typed.is_empty()))
 }
 
@@ -547,9 +515,7 @@ impl Place {
     /// The kernel's own table says which mount holds a path. The survey, which knows the devices,
     /// leaves some mounts out (FUSE programs); what lies there is on no known device.
     fn of(real: &Path, machine: &Machine, files: &dyn Files) -> Place {
-        let table = files
-            .text(Path::new("/proc/self/mountinfo"))
-            .unwrap_or_default();
+        let table = files.text(Path::new("/proc/self/mountinfo")).unwrap_or_default();
         let (lines, _) = mountinfo::parse(&table);
         let Some(line) = mountinfo::holding(&lines, &real.to_string_lossy()) else {
             return Place::default();

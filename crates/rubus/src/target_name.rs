@@ -117,16 +117,7 @@ mod tests {
         ] {
             assert_eq!(parse(address), Ok(TargetName::Nbd(address.into())));
         }
-        for path in [
-            "./ram:1M",
-            "/dev/nbd0",
-            "nbd:/x",
-            "nbd",
-            "ramdisk",
-            "./nbd://x",
-            "é",
-            "",
-        ] {
+        for path in ["./ram:1M", "/dev/nbd0", "nbd:/x", "nbd", "ramdisk", "./nbd://x", "é", ""] {
             assert_eq!(parse(path), Ok(TargetName::Path(path.into())), "{path}");
         }
     }
@@ -147,22 +138,14 @@ mod tests {
     #[test]
     fn a_path_need_not_be_text() {
         let typed = OsString::from_vec(vec![b'/', 0xff]);
-        assert_eq!(
-            TargetName::parse(typed.clone()),
-            Ok(TargetName::Path(typed.into()))
-        );
+        assert_eq!(TargetName::parse(typed.clone()), Ok(TargetName::Path(typed.into())));
     }
 
     #[test]
     fn what_is_shown_can_be_typed_again() {
-        for name in [
-            "ram:256MiB",
-            "ram:1048577",
-            "nbd://h/e",
-            "/tmp",
-            "rbd:p/i:id=u",
-            "rados:p:id=u",
-        ] {
+        for name in
+            ["ram:256MiB", "ram:1048577", "nbd://h/e", "/tmp", "rbd:p/i:id=u", "rados:p:id=u"]
+        {
             assert_eq!(parse(name).unwrap().to_string(), name);
         }
     }

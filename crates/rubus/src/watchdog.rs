@@ -58,10 +58,8 @@ fn listen(input: &impl AsFd, silence: Duration, stop: impl Fn()) {
         if left.is_zero() {
             return;
         }
-        let timeout = Timespec {
-            tv_sec: left.as_secs() as i64,
-            tv_nsec: left.subsec_nanos().into(),
-        };
+        let timeout =
+            Timespec { tv_sec: left.as_secs() as i64, tv_nsec: left.subsec_nanos().into() };
         let mut waiting = [PollFd::new(input, PollFlags::IN)];
         match poll(&mut waiting, Some(&timeout)) {
             Ok(0) | Err(rustix::io::Errno::INTR) => continue,
@@ -90,9 +88,7 @@ fn says_stop(unread: &mut Vec<u8>) -> bool {
     };
     let rest = unread.split_off(end + 1);
     let lines = std::mem::replace(unread, rest);
-    lines
-        .split(|byte| *byte == b'\n')
-        .any(|line| line == STOP.as_bytes())
+    lines.split(|byte| *byte == b'\n').any(|line| line == STOP.as_bytes())
 }
 
 fn interrupt_ourselves() {

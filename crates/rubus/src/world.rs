@@ -132,9 +132,6 @@ impl Terminal {
 
     /// How texts on standard output are drawn.
     pub fn style(self) -> rubus_draw::Style {
-        rubus_draw::Style {
-            colour: self.colour,
-            ascii: self.ascii,
-        }
+        rubus_draw::Style { colour: self.colour, ascii: self.ascii }
     }
 }

@@ -60,10 +60,7 @@ fn the_order_with_its_times_of_every_board_and_purpose() {
             let one = |c: &serde_json::Value| {
                 let name = c["name"].as_str().unwrap_or_default();
                 let now = if c["is_now"] == true { "*" } else { "" };
-                format!(
-                    "{name}{now} {:.2}",
-                    c["time_s"]["value"].as_f64().unwrap_or(-1.0)
-                )
+                format!("{name}{now} {:.2}", c["time_s"]["value"].as_f64().unwrap_or(-1.0))
             };
             let order: Vec<String> = candidates.iter().map(one).collect();
             lines.push_str(&format!("{capture} {purpose}: {}\n", order.join(", ")));
@@ -78,10 +75,7 @@ fn every_text_fits_80_columns_and_is_ascii() {
         for purpose in PURPOSES {
             let words = advice(capture, &["--for", purpose, "--pipes"]);
             for line in words.lines() {
-                assert!(
-                    line.len() <= 80 && line.is_ascii(),
-                    "{capture} {purpose}: {line}"
-                );
+                assert!(line.len() <= 80 && line.is_ascii(), "{capture} {purpose}: {line}");
             }
         }
     }
@@ -98,10 +92,7 @@ fn what_is_asked_with_a_queue_is_shown_with_its_rate() {
     let json = advice("pi4b-usb3-ssd", &[&capture[..], &["--json"]].concat());
     let json: serde_json::Value = serde_json::from_str(&json).expect("JSON");
     let demand = &json["candidates"][0]["demands"][1];
-    assert_eq!(
-        (&demand["what"], &demand["in_flight"]),
-        (&"random-read".into(), &8.into())
-    );
+    assert_eq!((&demand["what"], &demand["in_flight"]), (&"random-read".into(), &8.into()));
     let (seconds, rate) = (&demand["seconds"]["value"], &demand["per_second"]["value"]);
     let count = seconds.as_f64().expect("a number") * rate.as_f64().expect("a number");
     assert!((count - 2000.0).abs() < 1e-6, "{demand}");
@@ -111,11 +102,7 @@ fn what_is_asked_with_a_queue_is_shown_with_its_rate() {
 #[test]
 fn advice_for_a_storage_node_agrees_with_what_the_survey_says_of_its_bus() {
     let captures = [
-        (
-            "pi2b-sd-usb-stick",
-            "while eth0 is full (11.8 MB/s), 11.5 MB/s are left",
-            11.8e6,
-        ),
+        ("pi2b-sd-usb-stick", "while eth0 is full (11.8 MB/s), 11.5 MB/s are left", 11.8e6),
         ("pi3bplus-usb-ssd", "17.5 MB/s at most", 17.5e6),
     ];
     for (capture, words, most) in captures {
@@ -174,9 +161,7 @@ fn every_command_was_put_through_plan() {
     let words = advice("pi4b-usb3-ssd", &[]);
     let words: Vec<&str> = words.split_whitespace().collect();
     assert!(
-        words
-            .join(" ")
-            .contains("Needs: the running system does not use it (found: /srv/data")
+        words.join(" ").contains("Needs: the running system does not use it (found: /srv/data")
     );
 }
 
@@ -203,21 +188,16 @@ fn commands_in_sentences_are_ones_that_plan_understands() {
         let words: Vec<&str> = command.split(' ').collect();
         let output = rubus(&[&["--machine", &machine, "plan"], &words[..]].concat());
         let error = String::from_utf8_lossy(&output.stderr);
-        assert!(
-            matches!(output.status.code(), Some(0 | 1)),
-            "{command}: {error}"
-        );
+        assert!(matches!(output.status.code(), Some(0 | 1)), "{command}: {error}");
     }
 }
 
 /// What does the work in less than its share of the time stays, and what is faster is listed behind it.
 #[test]
 fn what_is_there_and_enough_is_the_advice() {
-    for (capture, purpose) in [
-        ("pi3bplus-usb-ssd", "logger"),
-        ("pi4b-usb3-ssd", "logger"),
-        ("pi5-nvme", "logger"),
-    ] {
+    for (capture, purpose) in
+        [("pi3bplus-usb-ssd", "logger"), ("pi4b-usb3-ssd", "logger"), ("pi5-nvme", "logger")]
+    {
         let json = advice(capture, &["--for", purpose, "--json"]);
         let json: serde_json::Value = serde_json::from_str(&json).expect("JSON");
         let best = &json["candidates"][0];
@@ -228,10 +208,7 @@ fn what_is_there_and_enough_is_the_advice() {
     }
     // A port that is full is no reason for PCIe beyond what the board is certified for.
     let words = advice("pi5-nvme", &["--for", "storage-node"]);
-    assert!(
-        words.contains("Nothing: the system is there already."),
-        "{words}"
-    );
+    assert!(words.contains("Nothing: the system is there already."), "{words}");
     assert!(words.contains("narrowest pipe is the link eth0"), "{words}");
 }
 
@@ -245,13 +222,7 @@ fn a_link_that_tells_no_rate_is_weighed_and_said_to_tell_none() {
 
 #[test]
 fn with_what_is_wished() {
-    let wishes = [
-        "--with",
-        "nbd://nas/root",
-        "--with",
-        "raid0:sda,sdb",
-        "--pipes",
-    ];
+    let wishes = ["--with", "nbd://nas/root", "--with", "raid0:sda,sdb", "--pipes"];
     insta::assert_snapshot!(advice("pi4b-usb3-ssd", &wishes));
 }
 
@@ -262,12 +233,7 @@ fn a_page_that_loads_nothing() {
     let path = page.to_str().expect("a text");
     advice("pi5-nvme", &["--html", path]);
     let page = std::fs::read_to_string(page).expect("it was written");
-    for part in [
-        "default-src 'none'",
-        "nvme0n1@gen3",
-        "Compression by link",
-        "id=\"data\"",
-    ] {
+    for part in ["default-src 'none'", "nvme0n1@gen3", "Compression by link", "id=\"data\""] {
         assert!(page.contains(part), "{part}");
     }
     for bad in ["http://", "https://", "<script src"] {
@@ -285,28 +251,10 @@ fn what_makes_no_sense_is_refused_with_words() {
         (&["advise", "--with", "nbd://nas:port/root"], "invalid port"),
         (&["advise", "--with", "nbd+unix:///root"], "socket"),
         (&["advise", "--from", "last"], "history"),
+        (&["advise", "--machine", "captures/pi5-nvme", "--with", "raid0:sda,sdb"], "no disk sda"),
+        (&["advise", "--machine", "captures/pi5-nvme", "--measure"], "captured"),
         (
-            &[
-                "advise",
-                "--machine",
-                "captures/pi5-nvme",
-                "--with",
-                "raid0:sda,sdb",
-            ],
-            "no disk sda",
-        ),
-        (
-            &["advise", "--machine", "captures/pi5-nvme", "--measure"],
-            "captured",
-        ),
-        (
-            &[
-                "advise",
-                "--machine",
-                "captures/pi5-nvme",
-                "--from",
-                "captures/pi5-nvme",
-            ],
+            &["advise", "--machine", "captures/pi5-nvme", "--from", "captures/pi5-nvme"],
             "one of them",
         ),
         (&["advise", "--for", "gaming"], "storage-node"),

@@ -29,11 +29,8 @@ fn complaint(program: &Path, script: Option<&str>, mode: u32) -> String {
     String::from_utf8(output.stderr).expect("UTF-8")
 }
 
-const VERSION: &str = concat!(
-    "if [ \"$1\" = --version ]; then echo rubus ",
-    env!("CARGO_PKG_VERSION"),
-    "; exit; fi"
-);
+const VERSION: &str =
+    concat!("if [ \"$1\" = --version ]; then echo rubus ", env!("CARGO_PKG_VERSION"), "; exit; fi");
 
 #[test]
 fn what_is_no_program_is_said_to_be_none() {
@@ -53,16 +50,10 @@ fn another_program_and_another_version_are_told_apart() {
         "{other}"
     );
     let silent = complaint(Path::new("other"), Some("echo broken >&2; exit 3"), 0o755);
-    assert!(
-        silent.contains("does not say which version it is"),
-        "{silent}"
-    );
+    assert!(silent.contains("does not say which version it is"), "{silent}");
     assert!(silent.contains("status 3: broken"), "{silent}");
     let old = complaint(Path::new("other"), Some("echo rubus 0.0.1"), 0o755);
-    assert!(
-        old.contains("other is rubus 0.0.1, and this is rubus "),
-        "{old}"
-    );
+    assert!(old.contains("other is rubus 0.0.1, and this is rubus "), "{old}");
 }
 
 #[test]
@@ -72,17 +63,11 @@ fn one_that_cannot_be_loaded_or_fails_or_prints_nonsense_is_named() {
     assert!(failed.contains("status 2: no such cipher"), "{failed}");
     let script = format!("{VERSION}\necho '{{\"results\": 7}}'");
     let nonsense = complaint(Path::new("other"), Some(&script), 0o755);
-    assert!(
-        nonsense.contains("no result that this rubus can read"),
-        "{nonsense}"
-    );
+    assert!(nonsense.contains("no result that this rubus can read"), "{nonsense}");
     // What would load it is not there.
     let home = tempfile::tempdir().expect("a temporary directory");
     let script = foreign(home.path(), b"#!/no/such/loader\n");
-    assert!(
-        script.contains("it is no program, and what its first line names"),
-        "{script}"
-    );
+    assert!(script.contains("it is no program, and what its first line names"), "{script}");
 }
 
 /// What is said about a file with these bytes, which nobody can run.

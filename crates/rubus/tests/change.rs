@@ -23,24 +23,15 @@ fn capture(name: &str) -> PathBuf {
 #[test]
 fn the_recipes_are_listed() {
     let directory = tempfile::tempdir().expect("a directory");
-    let output = rubus(directory.path())
-        .arg("recipes")
-        .output()
-        .expect("it runs");
+    let output = rubus(directory.path()).arg("recipes").output().expect("it runs");
     assert!(output.status.success());
     // Golden are only the last lines, so that a new recipe needs no edit here.
     let listed = text(&output.stdout);
     let (recipes, after) = listed.split_once("\n\n").expect("two paragraphs");
-    let names: Vec<&str> = recipes
-        .lines()
-        .filter(|line| !line.starts_with(' '))
-        .collect();
+    let names: Vec<&str> = recipes.lines().filter(|line| !line.starts_with(' ')).collect();
     assert_eq!(names, recipe::ALL.map(|recipe| recipe.name));
     insta::assert_snapshot!(after);
-    let json = rubus(directory.path())
-        .args(["recipes", "--json"])
-        .output()
-        .expect("it runs");
+    let json = rubus(directory.path()).args(["recipes", "--json"]).output().expect("it runs");
     let list: serde_json::Value = serde_json::from_slice(&json.stdout).expect("it is JSON");
     let names: Vec<&str> = (0..).map_while(|i| list[i]["name"].as_str()).collect();
     assert_eq!(names, recipe::ALL.map(|recipe| recipe.name));
@@ -68,10 +59,7 @@ fn what_cannot_be_is_refused_with_a_reason() {
     let capture = capture("pi4b-usb3-ssd").display().to_string();
     for (arguments, words) in [
         (&["plan", "zswp"][..], "did you mean 'zswap'"),
-        (
-            &["plan", "zswap", "colour=red"],
-            "it has: max-pool-percent, compressor",
-        ),
+        (&["plan", "zswap", "colour=red"], "it has: max-pool-percent, compressor"),
         (&["plan", "zswap", "max-pool-percent=0"], "from 1 to 50"),
         (&["plan", "zswap", "max-pool-percent"], "OPTION=VALUE"),
         (&["apply", &saved, "--yes"], "is not a plan"),
@@ -80,10 +68,7 @@ fn what_cannot_be_is_refused_with_a_reason() {
         (&["undo", "--yes"], "nothing to undo"),
         (&["undo", "0009-zswap", "--yes"], "no change '0009-zswap'"),
     ] {
-        let output = rubus(directory.path())
-            .args(arguments)
-            .output()
-            .expect("it runs");
+        let output = rubus(directory.path()).args(arguments).output().expect("it runs");
         let error = text(&output.stderr);
         assert_eq!(output.status.code(), Some(2), "{arguments:?}: {error}");
         assert!(error.contains(words), "{arguments:?}: {error}");
@@ -116,63 +101,23 @@ fn what_is_no_image_is_refused_before_anything_is_made() {
     let capture = capture("pi4b-usb3-ssd").display().to_string();
     for (arguments, status, words) in [
         (&["plan", "desktop", "--image", &missing][..], 2, "none.img"),
-        (
-            &["plan", "desktop", "--image", &zeros],
-            2,
-            "no partition table",
-        ),
-        (
-            &["plan", "desktop", "--image", &packed],
-            2,
-            "unpacked first",
-        ),
+        (&["plan", "desktop", "--image", &zeros], 2, "no partition table"),
+        (&["plan", "desktop", "--image", &packed], 2, "unpacked first"),
         (&["plan", "desktop", "--image", &cut], 2, "it is not whole"),
-        (
-            &[
-                "plan",
-                "desktop",
-                "--image",
-                directory.path().to_str().unwrap(),
-            ],
-            2,
-            "it is no file",
-        ),
-        (
-            &["plan", "swap", "--image", &zeros],
-            2,
-            "for an image there is: desktop",
-        ),
-        (
-            &["--machine", &capture, "plan", "desktop", "--image", &zeros],
-            2,
-            "leave --machine out",
-        ),
+        (&["plan", "desktop", "--image", directory.path().to_str().unwrap()], 2, "it is no file"),
+        (&["plan", "swap", "--image", &zeros], 2, "for an image there is: desktop"),
+        (&["--machine", &capture, "plan", "desktop", "--image", &zeros], 2, "leave --machine out"),
         (&["apply", "desktop", "--image", &zeros, "--yes"], 2, "--to"),
         (&["apply", "desktop", "--to", &new, "--yes"], 2, "--image"),
+        (&["apply", "desktop", "--image", &zeros, "--to", &there, "--yes"], 3, "is there already"),
+        (&["apply", "desktop", "--image", &zeros, "--to", &new, "--yes"], 2, "no partition table"),
         (
-            &[
-                "apply", "desktop", "--image", &zeros, "--to", &there, "--yes",
-            ],
-            3,
-            "is there already",
-        ),
-        (
-            &["apply", "desktop", "--image", &zeros, "--to", &new, "--yes"],
-            2,
-            "no partition table",
-        ),
-        (
-            &[
-                "apply", "desktop", "--image", &zeros, "--to", &nowhere, "--yes",
-            ],
+            &["apply", "desktop", "--image", &zeros, "--to", &nowhere, "--yes"],
             2,
             "cannot use the directory",
         ),
     ] {
-        let output = rubus(directory.path())
-            .args(arguments)
-            .output()
-            .expect("it runs");
+        let output = rubus(directory.path()).args(arguments).output().expect("it runs");
         let error = text(&output.stderr);
         assert_eq!(output.status.code(), Some(status), "{arguments:?}: {error}");
         assert!(error.contains(words), "{arguments:?}: {error}");
@@ -185,16 +130,10 @@ fn what_is_no_image_is_refused_before_anything_is_made() {
 #[test]
 fn a_machine_without_changes_says_so() {
     let directory = tempfile::tempdir().expect("a directory");
-    let output = rubus(directory.path())
-        .arg("status")
-        .output()
-        .expect("it runs");
+    let output = rubus(directory.path()).arg("status").output().expect("it runs");
     assert!(output.status.success());
     assert!(text(&output.stdout).contains("No recipe has been applied"));
-    let output = rubus(directory.path())
-        .arg("resume")
-        .output()
-        .expect("it runs");
+    let output = rubus(directory.path()).arg("resume").output().expect("it runs");
     assert!(output.status.success());
     assert!(text(&output.stdout).contains("Nothing was interrupted"));
 }

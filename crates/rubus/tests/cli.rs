@@ -32,12 +32,7 @@ fn captures() -> Vec<(String, PathBuf)> {
         .expect("captures are there")
         .map(|entry| entry.expect("an entry").path())
         .filter(|path| path.is_dir())
-        .map(|path| {
-            path.file_name()
-                .expect("a name")
-                .to_string_lossy()
-                .into_owned()
-        })
+        .map(|path| path.file_name().expect("a name").to_string_lossy().into_owned())
         .map(|name| (name.clone(), Path::new("captures").join(name)))
         .collect();
     found.sort();
@@ -73,10 +68,7 @@ fn help_fits_80_columns() {
     ] {
         let mut arguments: Vec<&str> = command.split_whitespace().collect();
         arguments.push("--help");
-        let output = rubus(home.path())
-            .args(&arguments)
-            .output()
-            .expect("it runs");
+        let output = rubus(home.path()).args(&arguments).output().expect("it runs");
         assert!(output.status.success(), "{command}");
         for line in text(&output.stdout).lines() {
             assert!(line.chars().count() <= 80, "{command}: {line}");
@@ -92,10 +84,7 @@ fn attaching_refuses_what_the_kernel_cannot_do_before_it_is_asked() {
         (["attach", "http://server/disk"], "nbd://"),
         (["detach", "/dev/sda"], "/dev/nbd0"),
     ] {
-        let output = rubus(home.path())
-            .args(arguments)
-            .output()
-            .expect("it runs");
+        let output = rubus(home.path()).args(arguments).output().expect("it runs");
         assert_eq!(output.status.code(), Some(2), "{arguments:?}");
         let said = text(&output.stderr);
         assert!(said.contains(words), "{arguments:?}: {said}");
@@ -106,11 +95,8 @@ fn attaching_refuses_what_the_kernel_cannot_do_before_it_is_asked() {
 fn every_capture_is_shown_as_a_person_reads_it() {
     let home = home();
     for (name, path) in captures() {
-        let output = rubus(home.path())
-            .args(["survey", "--machine"])
-            .arg(&path)
-            .output()
-            .expect("it runs");
+        let output =
+            rubus(home.path()).args(["survey", "--machine"]).arg(&path).output().expect("it runs");
         assert!(output.status.success(), "{name}: {}", text(&output.stderr));
         insta::assert_snapshot!(format!("survey_of_{name}"), text(&output.stdout));
     }
@@ -143,10 +129,7 @@ fn usage_errors_are_status_2_and_say_what_would_be_right() {
         (&["bench"], "TARGET"),
         (&["checkup", "/nonexistent"], "/nonexistent"),
         (&["bench", ".", "--suite", "qiuck"], "did you mean 'quick'"),
-        (
-            &["survey", "--machine", "/nonexistent.tar"],
-            "/nonexistent.tar",
-        ),
+        (&["survey", "--machine", "/nonexistent.tar"], "/nonexistent.tar"),
         (&["history", "show", "12"], "no history yet"),
         (&["enough", "etdc"], "'etcd'"),
         (&["enough", "etcd", "Cargo.toml"], "not a directory"),
@@ -154,17 +137,11 @@ fn usage_errors_are_status_2_and_say_what_would_be_right() {
         (&["writers", "--time", "1s"], "from 5s to 24h"),
     ];
     for (arguments, expected) in cases {
-        let output = rubus(home.path())
-            .args(arguments)
-            .output()
-            .expect("it runs");
+        let output = rubus(home.path()).args(arguments).output().expect("it runs");
         let message = text(&output.stderr);
         assert_eq!(output.status.code(), Some(2), "{arguments:?}: {message}");
         assert!(message.contains(expected), "{arguments:?}: {message}");
-        assert!(
-            output.stdout.is_empty(),
-            "{arguments:?} wrote to standard output"
-        );
+        assert!(output.stdout.is_empty(), "{arguments:?} wrote to standard output");
     }
 }
 
@@ -174,22 +151,10 @@ fn lanes_and_polling_are_refused_where_they_mean_nothing() {
     let cases: [(&[&str], &str); 7] = [
         (&[".", "--lanes", "0"], "from 1 to the number of CPUs"),
         (&[".", "--lanes", "100000"], "cannot use --lanes 100000"),
-        (
-            &[".", "--lanes", "auto", "--suite", "commit"],
-            "queue that could be shared",
-        ),
-        (
-            &["--fio-job", "Cargo.toml", "--lanes", "1"],
-            "Set numjobs=N in it",
-        ),
-        (
-            &["--fio-job", "Cargo.toml", "--hipri"],
-            "its jobs wait for interrupts",
-        ),
-        (
-            &[".", "--hipri", "--suite", "small-files"],
-            "none of its jobs can poll",
-        ),
+        (&[".", "--lanes", "auto", "--suite", "commit"], "queue that could be shared"),
+        (&["--fio-job", "Cargo.toml", "--lanes", "1"], "Set numjobs=N in it"),
+        (&["--fio-job", "Cargo.toml", "--hipri"], "its jobs wait for interrupts"),
+        (&[".", "--hipri", "--suite", "small-files"], "none of its jobs can poll"),
         (&["ram:64MiB", "--hipri"], "--hipri polls for completions"),
     ];
     for (arguments, expected) in cases {
@@ -208,27 +173,16 @@ fn lanes_and_polling_are_refused_where_they_mean_nothing() {
 fn a_captured_machine_is_surveyed_and_not_measured() {
     let home = home();
     let (_, path) = captures().swap_remove(0);
-    let output = rubus(home.path())
-        .arg("--machine")
-        .arg(&path)
-        .output()
-        .expect("it runs");
+    let output = rubus(home.path()).arg("--machine").arg(&path).output().expect("it runs");
     assert_eq!(output.status.code(), Some(2));
-    assert!(
-        text(&output.stderr).contains("has none to measure"),
-        "{}",
-        text(&output.stderr)
-    );
+    assert!(text(&output.stderr).contains("has none to measure"), "{}", text(&output.stderr));
 }
 
 #[test]
 fn an_empty_history_is_not_an_error_and_makes_no_file() {
     let home = home();
     rubus(home.path()).arg("history").assert().success();
-    let output = rubus(home.path())
-        .args(["history", "--json"])
-        .output()
-        .expect("it runs");
+    let output = rubus(home.path()).args(["history", "--json"]).output().expect("it runs");
     assert_eq!(text(&output.stdout), "[]\n");
     assert!(!home.path().join("rubus/history.db").exists());
 }
@@ -237,29 +191,16 @@ fn an_empty_history_is_not_an_error_and_makes_no_file() {
 fn completions_and_manual_come_from_the_same_definitions() {
     let home = home();
     for shell in ["bash", "zsh", "fish"] {
-        let output = rubus(home.path())
-            .args(["completions", shell])
-            .output()
-            .expect("it runs");
-        assert!(
-            text(&output.stdout).contains("i-will-lose-everything-on"),
-            "{shell}"
-        );
+        let output = rubus(home.path()).args(["completions", shell]).output().expect("it runs");
+        assert!(text(&output.stdout).contains("i-will-lose-everything-on"), "{shell}");
     }
     let pages = home.path().join("man");
-    let refused = rubus(home.path())
-        .args(["manual", "--dir"])
-        .arg(&pages)
-        .output()
-        .expect("it runs");
+    let refused =
+        rubus(home.path()).args(["manual", "--dir"]).arg(&pages).output().expect("it runs");
     assert_eq!(refused.status.code(), Some(2));
     assert!(text(&refused.stderr).contains("no such directory"));
     std::fs::create_dir(&pages).expect("a new directory");
-    rubus(home.path())
-        .args(["manual", "--dir"])
-        .arg(&pages)
-        .assert()
-        .success();
+    rubus(home.path()).args(["manual", "--dir"]).arg(&pages).assert().success();
     let bench = std::fs::read_to_string(pages.join("rubus-bench.1")).expect("a page for bench");
     assert!(bench.contains("fio"));
     for page in std::fs::read_dir(&pages).expect("the pages") {
@@ -276,10 +217,7 @@ fn completions_and_manual_come_from_the_same_definitions() {
 fn whoever_leaves_out_the_command_is_told_the_checkup() {
     let home = home();
     let tip_of = |arguments: &[&str]| {
-        let output = rubus(home.path())
-            .args(arguments)
-            .output()
-            .expect("it runs");
+        let output = rubus(home.path()).args(arguments).output().expect("it runs");
         assert_eq!(output.status.code(), Some(2));
         let error = text(&output.stderr).to_string();
         error
@@ -287,10 +225,7 @@ fn whoever_leaves_out_the_command_is_told_the_checkup() {
             .find_map(|line| line.split_once("with these arguments: "))
             .map(|(_, line)| line.to_string())
     };
-    assert_eq!(
-        tip_of(&["--no-history"]).as_deref(),
-        Some("rubus checkup --no-history")
-    );
+    assert_eq!(tip_of(&["--no-history"]).as_deref(), Some("rubus checkup --no-history"));
     assert_eq!(tip_of(&["/"]).as_deref(), Some("rubus checkup /"));
     assert_eq!(tip_of(&["hsitory"]), None);
     assert_eq!(tip_of(&["--no-such-thing"]), None);
@@ -300,40 +235,27 @@ fn whoever_leaves_out_the_command_is_told_the_checkup() {
 fn a_capture_of_this_machine_gives_the_survey_of_this_machine() {
     let home = home();
     let tar = home.path().join("here.tar");
-    rubus(home.path())
-        .args(["survey", "--save"])
-        .arg(&tar)
-        .assert()
-        .success();
+    rubus(home.path()).args(["survey", "--save"]).arg(&tar).assert().success();
     let output = rubus(home.path())
         .args(["survey", "--json", "--machine"])
         .arg(&tar)
         .output()
         .expect("it runs");
     let captured: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
-    let live = rubus(home.path())
-        .args(["survey", "--json"])
-        .output()
-        .expect("it runs");
+    let live = rubus(home.path()).args(["survey", "--json"]).output().expect("it runs");
     let live: serde_json::Value = serde_json::from_slice(&live.stdout).expect("JSON");
     for field in ["cpu", "vm"] {
         let names = |value: &serde_json::Value| value[field].as_array().map(Vec::len);
         assert_eq!(names(&captured), names(&live), "{field}");
     }
-    assert_eq!(
-        captured["system"]["kernel_release"],
-        live["system"]["kernel_release"]
-    );
+    assert_eq!(captured["system"]["kernel_release"], live["system"]["kernel_release"]);
     assert_eq!(captured["origin"]["kind"], "capture");
 }
 
 #[test]
 fn swap_to_compare_with_is_never_made_in_memory() {
     let home = home();
-    for (directory, why) in [
-        ("/dev", "/dev is a "),
-        ("/nowhere", "cannot find the directory"),
-    ] {
+    for (directory, why) in [("/dev", "/dev is a "), ("/nowhere", "cannot find the directory")] {
         let output = rubus(home.path())
             .args(["bench", "memory", "pressure", "--compare"])
             .args(["--directory", directory])
@@ -350,10 +272,9 @@ fn clones_are_looked_for_in_a_directory() {
     let home = home();
     let file = home.path().join("golden.img");
     std::fs::write(&file, "x").expect("a file");
-    for (place, words) in [
-        (home.path().join("none"), "there is no directory"),
-        (file, "is no directory"),
-    ] {
+    for (place, words) in
+        [(home.path().join("none"), "there is no directory"), (file, "is no directory")]
+    {
         let output = rubus(home.path())
             .args(["nbd", "clones", "list"])
             .arg(&place)
@@ -370,11 +291,7 @@ fn clones_are_looked_for_in_a_directory() {
 fn memory_that_cannot_be_spared_is_not_used() {
     let home = home();
     let refuse = |arguments: &[&str]| {
-        let output = rubus(home.path())
-            .arg("bench")
-            .args(arguments)
-            .output()
-            .expect("it runs");
+        let output = rubus(home.path()).arg("bench").args(arguments).output().expect("it runs");
         assert_eq!(output.status.code(), Some(2), "{arguments:?}");
         text(&output.stderr)
     };
@@ -401,10 +318,7 @@ fn a_name_can_neither_move_the_cursor_nor_break_a_line() {
         let said = text(&output.stderr);
         assert_ne!(output.status.code(), Some(0), "{arguments:?}");
         assert!(!said.contains('\u{1b}'), "{arguments:?}: {said:?}");
-        assert!(
-            !said.contains("\nrubus: all is well"),
-            "{arguments:?}: {said:?}"
-        );
+        assert!(!said.contains("\nrubus: all is well"), "{arguments:?}: {said:?}");
     }
 }
 
@@ -455,31 +369,18 @@ fn the_sensors_for_home_assistant_name_what_a_survey_has() {
         let weight = finding["weight"].as_str();
         weight.is_some_and(|weight| ["danger", "cost", "hint"].contains(&weight))
     };
-    assert!(
-        survey["findings"]
-            .as_array()
-            .is_some_and(|all| all.iter().all(is_known))
-    );
+    assert!(survey["findings"].as_array().is_some_and(|all| all.iter().all(is_known)));
 }
 
 #[test]
 fn what_has_no_meaning_for_objects_is_said_before_anything_is_asked() {
     let home = home();
     for (words, wanted) in [
-        (
-            &["--read-only"][..],
-            "--read-only has no meaning for the objects of a pool (rados:rbd)",
-        ),
+        (&["--read-only"][..], "--read-only has no meaning for the objects of a pool (rados:rbd)"),
         (&["--size", "1GiB"], "--size has no meaning"),
         (&["--content", "zeros"], "--content has no meaning"),
-        (
-            &["--suite", "full"],
-            "the suite 'full' is for disks; objects have the suite 'objects'",
-        ),
-        (
-            &["/tmp"],
-            "are measured alone: give rados:rbd in a command of its own",
-        ),
+        (&["--suite", "full"], "the suite 'full' is for disks; objects have the suite 'objects'"),
+        (&["/tmp"], "are measured alone: give rados:rbd in a command of its own"),
     ] {
         let output = rubus(home.path())
             .args(["bench", "rados:rbd"])

@@ -30,11 +30,7 @@ fn home() -> tempfile::TempDir {
 fn answer(home: &Path, arguments: &[&str]) -> (i32, String, String) {
     let output = rubus(home).args(arguments).output().expect("it runs");
     let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).expect("UTF-8");
-    (
-        output.status.code().expect("no signal"),
-        text(&output.stdout),
-        text(&output.stderr),
-    )
+    (output.status.code().expect("no signal"), text(&output.stdout), text(&output.stderr))
 }
 
 /// The fixture with every rate times a factor, in a file.
@@ -62,12 +58,8 @@ fn two_files_are_compared_and_a_regression_is_status_1() {
     let (status, text, _) = answer(home.path(), &["compare", "before.json", "after.json"]);
     assert_eq!(status, 0);
     assert!(text.contains("after.json against before.json"), "{text}");
-    let gate = |option: &str| {
-        answer(
-            home.path(),
-            &["compare", "before.json", "after.json", option],
-        )
-    };
+    let gate =
+        |option: &str| answer(home.path(), &["compare", "before.json", "after.json", option]);
     let (status, _, errors) = gate("--fail-on-regression");
     assert_eq!(status, 1, "{errors}");
     assert!(
@@ -75,12 +67,7 @@ fn two_files_are_compared_and_a_regression_is_status_1() {
     );
     assert_eq!(gate("--fail-on-regression=20").0, 1);
     assert_eq!(gate("--fail-on-regression=60").0, 0);
-    let back = [
-        "compare",
-        "after.json",
-        "before.json",
-        "--fail-on-regression",
-    ];
+    let back = ["compare", "after.json", "before.json", "--fail-on-regression"];
     assert_eq!(answer(home.path(), &back).0, 0, "faster is no regression");
 }
 
@@ -92,24 +79,12 @@ fn every_form_of_output_is_made() {
     let (status, text, _) = answer(home.path(), &["compare", "a.json", "b.json", "--json"]);
     assert_eq!(status, 0);
     let value: serde_json::Value = serde_json::from_str(&text).expect("JSON");
-    assert_eq!(
-        value["rows"][0]["throughput"]["ratios"][1]["word"],
-        "faster"
-    );
+    assert_eq!(value["rows"][0]["throughput"]["ratios"][1]["word"], "faster");
     let (_, csv, _) = answer(home.path(), &["compare", "a.json", "b.json", "--csv=-"]);
     assert!(csv.starts_with("title,baseline,"), "{csv}");
-    let (_, markdown, _) = answer(
-        home.path(),
-        &["compare", "a.json", "b.json", "--markdown=-"],
-    );
-    assert!(
-        markdown.contains("| Throughput | a.json | b.json |"),
-        "{markdown}"
-    );
-    let (status, _, _) = answer(
-        home.path(),
-        &["compare", "a.json", "b.json", "--html", "c.html"],
-    );
+    let (_, markdown, _) = answer(home.path(), &["compare", "a.json", "b.json", "--markdown=-"]);
+    assert!(markdown.contains("| Throughput | a.json | b.json |"), "{markdown}");
+    let (status, _, _) = answer(home.path(), &["compare", "a.json", "b.json", "--html", "c.html"]);
     assert_eq!(status, 0);
     let page = std::fs::read_to_string(home.path().join("c.html")).expect("a page");
     assert!(page.starts_with("<!DOCTYPE html>"));
@@ -132,15 +107,9 @@ fn published_figures_are_found_by_kind_and_listed() {
     file(home.path(), "a.json", 1.0);
     let (status, text, errors) = answer(home.path(), &["compare", "a.json", "--reference"]);
     assert_eq!(status, 0, "{errors}");
-    assert!(
-        text.starts_with("baseline  pi3-card-f2fs, published"),
-        "{text}"
-    );
+    assert!(text.starts_with("baseline  pi3-card-f2fs, published"), "{text}");
     let (_, list, _) = answer(home.path(), &["compare", "--list-references"]);
-    assert!(
-        list.contains("pi2-nbd") && list.contains("pi4-card-a2"),
-        "{list}"
-    );
+    assert!(list.contains("pi2-nbd") && list.contains("pi4-card-a2"), "{list}");
     let (status, _, errors) = answer(home.path(), &["compare", "a.json", "--reference=pi9"]);
     assert_eq!(status, 2);
     assert!(errors.contains("there are: pi3-usb-ssd"), "{errors}");
@@ -156,17 +125,10 @@ fn captures_are_compared_by_their_facts() {
         .filter(|path| path.is_dir())
         .collect();
     found.sort();
-    let paths: Vec<&str> = found
-        .iter()
-        .take(2)
-        .map(|p| p.to_str().expect("UTF-8"))
-        .collect();
+    let paths: Vec<&str> = found.iter().take(2).map(|p| p.to_str().expect("UTF-8")).collect();
     let (status, text, errors) = answer(home.path(), &["compare", paths[0], paths[1]]);
     assert_eq!(status, 0, "{errors}");
-    assert!(
-        text.contains("What differs") && !text.contains("Throughput"),
-        "{text}"
-    );
+    assert!(text.contains("What differs") && !text.contains("Throughput"), "{text}");
 }
 
 #[test]
@@ -179,17 +141,11 @@ fn what_cannot_be_compared_is_said_with_status_2() {
     write("torn.json", "{\"results\": [");
     write("other.json", "{\"name\": \"x\", \"version\": 2}");
     write("nothing.json", "[]");
-    write(
-        "half.json",
-        "{\"results\": [], \"rubus_version\": \"0.1.0\"}",
-    );
+    write("half.json", "{\"results\": [], \"rubus_version\": \"0.1.0\"}");
     file(home.path(), "a.json", 1.0);
     let cases = [
         ("absent.json", "neither a run in the history nor a file"),
-        (
-            "list.txt",
-            "neither the JSON of rubus or fio nor a captured machine",
-        ),
+        ("list.txt", "neither the JSON of rubus or fio nor a captured machine"),
         ("empty", "empty is empty"),
         ("torn.json", "torn.json is not JSON"),
         ("other.json", "an object with the fields name, version"),
@@ -205,10 +161,7 @@ fn what_cannot_be_compared_is_said_with_status_2() {
     }
     let (status, _, errors) = answer(home.path(), &["compare", "a.json"]);
     assert_eq!(status, 2);
-    assert!(
-        errors.contains("name a second run, or --reference"),
-        "{errors}"
-    );
+    assert!(errors.contains("name a second run, or --reference"), "{errors}");
 }
 
 #[test]

@@ -64,10 +64,7 @@ fn the_rules_are_listed_without_reading_the_machine() {
         assert!(text.contains(name), "{name}");
         assert!(rule["when"].as_str().is_some_and(|when| !when.is_empty()));
     }
-    rubus(home.path())
-        .args(["survey", "--rules", "--on", "nowhere.invalid"])
-        .assert()
-        .code(2);
+    rubus(home.path()).args(["survey", "--rules", "--on", "nowhere.invalid"]).assert().code(2);
 }
 
 #[test]
@@ -96,12 +93,7 @@ fn a_run_that_measured_has_its_findings_in_json_and_on_its_page() {
     );
     let survey = json(home.path(), &["survey", "--json"]);
     // What is of facts alone does not hang on the measuring.
-    assert!(
-        rules(&survey).is_subset(&rules(&run)),
-        "{:?}\n{:?}",
-        rules(&survey),
-        rules(&run)
-    );
+    assert!(rules(&survey).is_subset(&rules(&run)), "{:?}\n{:?}", rules(&survey), rules(&run));
     let page = std::fs::read_to_string(page).expect("a page");
     for rule in rules(&run) {
         assert!(page.contains(&format!("rule {rule};")), "{rule}");

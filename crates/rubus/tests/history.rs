@@ -20,11 +20,7 @@ fn rubus(home: &Path) -> Command {
 fn answer(home: &Path, arguments: &[&str]) -> (i32, String, String) {
     let output = rubus(home).args(arguments).output().expect("it runs");
     let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).expect("UTF-8");
-    (
-        output.status.code().expect("no signal"),
-        text(&output.stdout),
-        text(&output.stderr),
-    )
+    (output.status.code().expect("no signal"), text(&output.stdout), text(&output.stderr))
 }
 
 /// A home whose history has two runs: 1 of the SD card, 2 of another suite an hour later.
@@ -44,18 +40,12 @@ fn home() -> tempfile::TempDir {
 }
 
 fn numbers(home: &Path, arguments: &[&str]) -> Vec<i64> {
-    let all: Vec<&str> = ["history", "--json"]
-        .iter()
-        .chain(arguments)
-        .copied()
-        .collect();
+    let all: Vec<&str> = ["history", "--json"].iter().chain(arguments).copied().collect();
     let (status, text, errors) = answer(home, &all);
     assert_eq!(status, 0, "{errors}");
     let list: serde_json::Value = serde_json::from_str(&text).expect("JSON");
     let list = list.as_array().expect("a list");
-    list.iter()
-        .map(|run| run["id"].as_i64().expect("a number"))
-        .collect()
+    list.iter().map(|run| run["id"].as_i64().expect("a number")).collect()
 }
 
 #[test]
@@ -88,20 +78,14 @@ fn a_label_names_a_run_wherever_a_run_is_named() {
     assert!(!shown.is_empty() && shown == again);
     answer(path, &["history", "label", "last", "before"]);
     let (_, _, errors) = answer(path, &["history", "show", "before"]);
-    assert!(
-        errors.contains("several runs have the label 'before'; this is run 2"),
-        "{errors}"
-    );
+    assert!(errors.contains("several runs have the label 'before'; this is run 2"), "{errors}");
     assert_eq!(answer(path, &["history", "label", "2", "--remove"]).0, 0);
     for bad in ["7", "last", "last~2", "", "-"] {
         assert_eq!(answer(path, &["history", "label", "1", bad]).0, 2, "{bad}");
     }
     let (status, _, errors) = answer(path, &["history", "show", "after"]);
     assert_eq!(status, 2);
-    assert!(
-        errors.contains("no run in the history has the label 'after'"),
-        "{errors}"
-    );
+    assert!(errors.contains("no run in the history has the label 'after'"), "{errors}");
     let (status, _, errors) = answer(path, &["compare", "last~5", "1"]);
     assert_eq!(status, 2);
     assert!(errors.contains("the history has 2 runs"), "{errors}");
@@ -138,10 +122,7 @@ fn an_export_moves_a_history_to_another_home_once() {
     for (added, known) in [("2 runs as 1 to 2", 0), ("0 runs", 2)] {
         let (status, _, errors) = answer(other.path(), &["history", "import", "export.jsonl"]);
         assert_eq!(status, 0);
-        assert_eq!(
-            errors,
-            format!("imported: {added}; there already: {known}\n")
-        );
+        assert_eq!(errors, format!("imported: {added}; there already: {known}\n"));
     }
     assert_eq!(numbers(other.path(), &["--label", "before"]), [2]);
     // An export is something that can be compared.
@@ -158,24 +139,10 @@ fn a_run_is_shown_as_csv_and_markdown() {
     let home = home();
     let (status, csv, _) = answer(home.path(), &["history", "show", "1", "--csv=-"]);
     assert_eq!(status, 0);
-    assert!(
-        csv.starts_with("started_utc,") && csv.lines().count() == 11,
-        "{csv}"
-    );
+    assert!(csv.starts_with("started_utc,") && csv.lines().count() == 11, "{csv}");
     let (_, markdown, _) = answer(home.path(), &["history", "show", "1", "--markdown=-"]);
-    assert!(
-        markdown.contains("| job | rate | 95 % interval |"),
-        "{markdown}"
-    );
-    let both = [
-        "history",
-        "show",
-        "1",
-        "--csv",
-        "r.csv",
-        "--markdown",
-        "r.md",
-    ];
+    assert!(markdown.contains("| job | rate | 95 % interval |"), "{markdown}");
+    let both = ["history", "show", "1", "--csv", "r.csv", "--markdown", "r.md"];
     let (_, text, _) = answer(home.path(), &both);
     assert!(text.starts_with("rubus "), "{text}");
     assert!(home.path().join("r.csv").exists() && home.path().join("r.md").exists());

@@ -13,15 +13,7 @@ const FLOORS: [&[&str]; 9] = [
     &["vocabulary"],
     &["host", "draw"],
     &["machine"],
-    &[
-        "measure",
-        "fio",
-        "processor",
-        "memory",
-        "copy",
-        "nbd",
-        "remote",
-    ],
+    &["measure", "fio", "processor", "memory", "copy", "nbd", "remote"],
     &["runs"],
     &["watch", "change"],
     &["advise", "cluster", "fleet"],
@@ -63,11 +55,7 @@ fn rooms_use_only_what_is_below_them() {
     let mut seen = 0;
     for room in fs::read_dir(workspace().join("crates")).expect("the rooms") {
         let room = room.expect("a room").path();
-        let name = room
-            .file_name()
-            .expect("a name")
-            .to_string_lossy()
-            .into_owned();
+        let name = room.file_name().expect("a name").to_string_lossy().into_owned();
         if name == "rubus" {
             continue;
         }
@@ -75,9 +63,8 @@ fn rooms_use_only_what_is_below_them() {
         let text = fs::read_to_string(room.join("Cargo.toml")).expect("a room has a manifest");
         let dependencies = text.split("[dev-dependencies]").next().unwrap_or_default();
         for line in dependencies.lines() {
-            let Some(used) = line
-                .strip_prefix("rubus-")
-                .and_then(|l| l.split([' ', '.', '=']).next())
+            let Some(used) =
+                line.strip_prefix("rubus-").and_then(|l| l.split([' ', '.', '=']).next())
             else {
                 continue;
             };
@@ -93,11 +80,7 @@ fn rooms_use_only_what_is_below_them() {
 fn unsafe_code_is_only_where_the_kernel_is_reached() {
     for room in fs::read_dir(workspace().join("crates")).expect("the rooms") {
         let room = room.expect("a room").path();
-        let name = room
-            .file_name()
-            .expect("a name")
-            .to_string_lossy()
-            .into_owned();
+        let name = room.file_name().expect("a name").to_string_lossy().into_owned();
         let root = ["src/lib.rs", "src/main.rs"].map(|file| room.join(file));
         let text = root.iter().find_map(|file| fs::read_to_string(file).ok());
         let text = text.expect("a root file");
@@ -112,11 +95,8 @@ fn unsafe_code_is_only_where_the_kernel_is_reached() {
 
 #[test]
 fn every_file_opens_with_what_lives_there() {
-    let without: Vec<_> = sources()
-        .into_iter()
-        .filter(|(_, text)| !text.starts_with("//!"))
-        .map(|s| s.0)
-        .collect();
+    let without: Vec<_> =
+        sources().into_iter().filter(|(_, text)| !text.starts_with("//!")).map(|s| s.0).collect();
     assert!(without.is_empty(), "no header: {without:?}");
 }
 
@@ -164,34 +144,19 @@ fn only_the_guard_makes_a_writable_device() {
     let callers: Vec<_> = sources()
         .into_iter()
         .filter(|(_, text)| text.contains(constructor))
-        .map(|(path, _)| {
-            path.strip_prefix(workspace())
-                .map(Path::to_path_buf)
-                .unwrap_or(path)
-        })
+        .map(|(path, _)| path.strip_prefix(workspace()).map(Path::to_path_buf).unwrap_or(path))
         .collect();
     for caller in &callers {
         let allowed = caller.starts_with("crates/change/src/guard")
             || caller.ends_with("crates/host/src/blockdev.rs");
-        assert!(
-            allowed,
-            "{} opens a device past the guard",
-            caller.display()
-        );
+        assert!(allowed, "{} opens a device past the guard", caller.display());
     }
-    assert!(
-        callers.len() >= 2,
-        "the constructor was renamed; rename it here too"
-    );
+    assert!(callers.len() >= 2, "the constructor was renamed; rename it here too");
 }
 
 #[test]
 fn no_markers_are_left_behind() {
-    let markers = [
-        concat!("TO", "DO"),
-        concat!("FIX", "ME"),
-        concat!("XX", "X:"),
-    ];
+    let markers = [concat!("TO", "DO"), concat!("FIX", "ME"), concat!("XX", "X:")];
     for (path, text) in sources() {
         for marker in markers {
             assert!(!text.contains(marker), "{} has a {marker}", path.display());

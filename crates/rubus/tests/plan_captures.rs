@@ -23,11 +23,7 @@ fn plan(capture: &str, recipe: &str, wishes: &[&str]) -> String {
 
 #[test]
 fn a_stick_becomes_swap() {
-    insta::assert_snapshot!(plan(
-        "pi4b-usb3-ssd",
-        "swap",
-        &["to=disk:/dev/sdb", "size=1G"]
-    ));
+    insta::assert_snapshot!(plan("pi4b-usb3-ssd", "swap", &["to=disk:/dev/sdb", "size=1G"]));
 }
 
 #[test]

@@ -14,11 +14,7 @@ fn plan(capture: &str, wishes: &[&str]) -> String {
         .expect("the program starts");
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("UTF-8");
     assert_eq!(text(output.stderr), "");
-    format!(
-        "exit {}\n{}",
-        output.status.code().expect("it was not killed"),
-        text(output.stdout)
-    )
+    format!("exit {}\n{}", output.status.code().expect("it was not killed"), text(output.stdout))
 }
 
 #[test]

@@ -46,10 +46,7 @@ fn plan(home: &Path) -> Value {
 fn applied(home: &Path) {
     let path = home.join("plan.json");
     std::fs::write(&path, plan(home).to_string()).expect("it is written");
-    let output = rubus(
-        home,
-        &["apply", path.to_str().expect("it is text"), "--yes"],
-    );
+    let output = rubus(home, &["apply", path.to_str().expect("it is text"), "--yes"]);
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
 }
 
@@ -114,19 +111,12 @@ fn a_status_has_receipts_and_knows_a_journal_that_was_copied_too_early() {
     // As on a new root: the copy of the journal ends before the last step.
     let journal = home.path().join("changes/0001-example/journal");
     let records = std::fs::read_to_string(&journal).expect("it is there");
-    let first: String = records
-        .lines()
-        .take(2)
-        .map(|line| format!("{line}\n"))
-        .collect();
+    let first: String = records.lines().take(2).map(|line| format!("{line}\n")).collect();
     std::fs::write(&journal, first).expect("it is written");
     let output = rubus(home.path(), &["status"]);
     assert_eq!(output.status.code(), Some(1));
     let said = text(&output.stdout);
-    assert!(
-        said.contains("applied, but the journal on this root ends early"),
-        "{said}"
-    );
+    assert!(said.contains("applied, but the journal on this root ends early"), "{said}");
     assert!(!said.contains("HALF DONE"), "{said}");
     let output = rubus(home.path(), &["resume"]);
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));

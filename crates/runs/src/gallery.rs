@@ -111,8 +111,7 @@ impl Entry {
         let disks = device.map(|name| run.machine.disks_below(name));
         let link = disks.iter().flatten().find_map(|disk| {
             let hops = disk.path.iter().rev();
-            hops.map(|hop| hop.link.clone())
-                .find(|link| !link.is_empty())
+            hops.map(|hop| hop.link.clone()).find(|link| !link.is_empty())
         });
         Some(Entry {
             label: label.map(str::to_string),
@@ -135,10 +134,7 @@ impl Entry {
 
 fn board(run: &Run) -> String {
     let model = run.machine.board.model.text();
-    let named = model
-        .or(run.machine.cpu.model.text())
-        .unwrap_or_default()
-        .trim();
+    let named = model.or(run.machine.cpu.model.text()).unwrap_or_default().trim();
     match named.is_empty() {
         true => "unknown board".into(),
         false => named.into(),
@@ -160,9 +156,7 @@ fn disk(run: &Run) -> String {
 pub fn entries(runs: &[(Option<String>, Run)]) -> Vec<Entry> {
     let mut entries = Vec::new();
     for (at, (label, run)) in runs.iter().enumerate() {
-        let is_known = runs[..at]
-            .iter()
-            .any(|(_, other)| is_same_measurement(other, run));
+        let is_known = runs[..at].iter().any(|(_, other)| is_same_measurement(other, run));
         if !is_known {
             entries.extend(Entry::of(run, label.as_deref()));
         }
@@ -173,11 +167,7 @@ pub fn entries(runs: &[(Option<String>, Run)]) -> Vec<Entry> {
 
 /// Sorts by a figure; what does not have it comes last.
 pub fn fastest_first(entries: &mut [Entry], quantity: Quantity) {
-    let rate = |entry: &Entry| {
-        entry
-            .figure(quantity)
-            .map_or(-1.0, |shown| shown.rate.value)
-    };
+    let rate = |entry: &Entry| entry.figure(quantity).map_or(-1.0, |shown| shown.rate.value);
     entries.sort_by(|a, b| rate(b).total_cmp(&rate(a)));
 }
 
@@ -208,11 +198,7 @@ mod tests {
             .collect();
         assert_eq!(rates.len(), 3);
         assert!(rates.is_sorted_by(|a, b| a > b), "{rates:?}");
-        assert!(
-            entries[0].board.starts_with("Raspberry Pi"),
-            "{}",
-            entries[0].board
-        );
+        assert!(entries[0].board.starts_with("Raspberry Pi"), "{}", entries[0].board);
     }
 
     #[test]

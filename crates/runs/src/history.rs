@@ -119,9 +119,7 @@ pub fn key_results(run: &Run) -> [Option<&JobResult>; 5] {
         in_order(job_names::SEQUENTIAL_WRITE, Write),
         small(job_names::RANDOM_READ, Read),
         small(job_names::RANDOM_WRITE, Write),
-        find(job_names::COMMIT, &|r| {
-            r.commit && r.block_bytes == 4096 && r.job != COMMIT_LOGGER
-        }),
+        find(job_names::COMMIT, &|r| r.commit && r.block_bytes == 4096 && r.job != COMMIT_LOGGER),
     ]
 }
 
@@ -204,8 +202,7 @@ mod tests {
         for result in &mut run.results {
             result.job = format!("{}-of-another-suite", result.job);
         }
-        run.results
-            .retain(|result| !result.job.starts_with("bystander"));
+        run.results.retain(|result| !result.job.starts_with("bystander"));
         let figures = KeyFigures::of(&run);
         assert_eq!(figures.sequential_read_bytes_per_second, Some(22.6e6));
         assert_eq!(figures.random_read_iops, Some(6.59e6 / 4096.0));
@@ -219,10 +216,7 @@ mod tests {
     fn a_record_is_known_again_by_its_numbers() {
         let run = fixture::slow_sd_card_run();
         let text = serde_json::to_string(&run).unwrap();
-        assert!(is_same_measurement(
-            &run,
-            &serde_json::from_str(&text).unwrap()
-        ));
+        assert!(is_same_measurement(&run, &serde_json::from_str(&text).unwrap()));
         let mut other = run.clone();
         other.results[2].operations += 1;
         assert!(!is_same_measurement(&run, &other));

@@ -233,11 +233,10 @@ const KEPT: [&str; 28] = [
 fn storage_words(line: &str) -> String {
     let is_kept = |word: &&str| {
         let name = word.split('=').next().unwrap_or(word);
-        KEPT.iter()
-            .any(|kept| match kept.ends_with(['.', '_']) || *kept == "nvme" {
-                true => name.starts_with(kept),
-                false => name == *kept,
-            })
+        KEPT.iter().any(|kept| match kept.ends_with(['.', '_']) || *kept == "nvme" {
+            true => name.starts_with(kept),
+            false => name == *kept,
+        })
     };
     let all: Vec<&str> = line.split_whitespace().collect();
     let mut kept: Vec<&str> = all.iter().copied().filter(is_kept).collect();
@@ -299,13 +298,8 @@ mod tests {
             assert!(!text.contains(secret), "{secret} is left");
         }
         let line = run.machine.system.command_line.text().unwrap();
-        assert!(
-            line.contains("zswap.enabled=1") && line.ends_with('…'),
-            "{line}"
-        );
-        let root = line
-            .split_whitespace()
-            .find_map(|word| word.strip_prefix("root=PARTUUID="));
+        assert!(line.contains("zswap.enabled=1") && line.ends_with('…'), "{line}");
+        let root = line.split_whitespace().find_map(|word| word.strip_prefix("root=PARTUUID="));
         assert_eq!(
             root,
             run.machine.block_devices[1].identity.partuuid.as_deref(),
@@ -342,18 +336,9 @@ mod tests {
         ] {
             assert_eq!(place(&place(text)), place(text), "{text}");
         }
-        assert_eq!(
-            place("/home/alice/x and '/media/bob'"),
-            "/home/user/x and '/media/user'"
-        );
-        assert_eq!(
-            place("nbds://10.0.0.7:10809/disk?tls"),
-            "nbds://server/disk?tls"
-        );
-        assert_eq!(
-            place("at 1.2.3.4, Linux 6.12.47"),
-            "at 192.0.2.1, Linux 6.12.47"
-        );
+        assert_eq!(place("/home/alice/x and '/media/bob'"), "/home/user/x and '/media/user'");
+        assert_eq!(place("nbds://10.0.0.7:10809/disk?tls"), "nbds://server/disk?tls");
+        assert_eq!(place("at 1.2.3.4, Linux 6.12.47"), "at 192.0.2.1, Linux 6.12.47");
         for same in [
             "firmware 1.2.3.4.5",
             "/home/pi",

@@ -35,20 +35,8 @@ const TOGETHER: &str = SUITE;
 /// what all turns together may write to each target.
 pub fn kinds(may_write: bool, written_bytes: u64) -> Vec<Job> {
     let mut kinds = vec![
-        Job::new(
-            "sequential-read",
-            Direction::Read,
-            Pattern::Sequential,
-            SEQUENTIAL_BYTES,
-            4,
-        ),
-        Job::new(
-            "random-read-deep",
-            Direction::Read,
-            Pattern::Random,
-            4 << 10,
-            32,
-        ),
+        Job::new("sequential-read", Direction::Read, Pattern::Sequential, SEQUENTIAL_BYTES, 4),
+        Job::new("random-read-deep", Direction::Read, Pattern::Random, 4 << 10, 32),
     ];
     if may_write {
         let mut write = Job::new(
@@ -74,9 +62,7 @@ pub fn jobs(kinds: &[Job], targets: u32) -> Vec<Job> {
             let alone = (0..targets).map(|target| turn(kind, ALONE, round, target));
             let mut turns: Vec<Job> = alone.collect();
             let mut all = turn(kind, TOGETHER, round, 0);
-            all.beside = (1..targets)
-                .map(|target| turn(kind, TOGETHER, round, target))
-                .collect();
+            all.beside = (1..targets).map(|target| turn(kind, TOGETHER, round, target)).collect();
             all.ends = Ends::WithTheFirst;
             turns.push(all);
             if round % 2 == 1 {
@@ -104,11 +90,7 @@ fn turn(kind: &Job, way: &str, round: u32, target: u32) -> Job {
             min_bytes: 0,
             max_bytes: kind.stop.max_bytes,
         },
-        shape: Some(Box::new(Shape {
-            file: Some(target),
-            time_based: true,
-            ..Shape::default()
-        })),
+        shape: Some(Box::new(Shape { file: Some(target), time_based: true, ..Shape::default() })),
         ..kind.clone()
     }
 }
@@ -136,9 +118,7 @@ pub fn fold(kinds: &[Job], targets: &[String], results: &[JobResult]) -> Folded 
                 }
             }
         }
-        folded
-            .findings
-            .extend(shared_pipe(kind, targets, &alone, &together));
+        folded.findings.extend(shared_pipe(kind, targets, &alone, &together));
     }
     folded
 }
@@ -162,10 +142,7 @@ fn shared_pipe(
     let sum = |turns: &[Vec<JobResult>], round: usize| {
         let results = turns.iter().map(|of_target| &of_target[round]);
         results.fold((0.0, 0), |(rate, operations), result| {
-            (
-                rate + result.bytes_per_second.value,
-                operations + result.operations,
-            )
+            (rate + result.bytes_per_second.value, operations + result.operations)
         })
     };
     let rounds = (0..whole).map(|round| {
@@ -177,18 +154,11 @@ fn shared_pipe(
             p99_ns: [None; 2],
         }
     });
-    let paired = PairedJob {
-        job: kind.name.clone(),
-        rounds: rounds.collect(),
-    };
+    let paired = PairedJob { job: kind.name.clone(), rounds: rounds.collect() };
     let share = paired.throughput()?.ratio;
     let rates = |turns: &[Vec<JobResult>]| -> Option<Vec<Estimate>> {
-        let merged = turns
-            .iter()
-            .map(|turns| merge(turns, kind.stop.relative_half_width));
-        merged
-            .map(|result| Some(result?.bytes_per_second))
-            .collect()
+        let merged = turns.iter().map(|turns| merge(turns, kind.stop.relative_half_width));
+        merged.map(|result| Some(result?.bytes_per_second)).collect()
     };
     Some(SharedPipe {
         targets: targets.to_vec(),
@@ -219,10 +189,8 @@ mod tests {
         let example = fixture::slow_sd_card_run().results[0].clone();
         let mut results = Vec::new();
         let jobs = jobs(kinds, 2);
-        for (i, job) in jobs
-            .iter()
-            .flat_map(|job| std::iter::once(job).chain(&job.beside))
-            .enumerate()
+        for (i, job) in
+            jobs.iter().flat_map(|job| std::iter::once(job).chain(&job.beside)).enumerate()
         {
             let target = usize::from(job.name.ends_with("/1"));
             let rate = match job.name.contains("/alone/") {
@@ -234,9 +202,7 @@ mod tests {
             let mut result = example.clone();
             result.job.clone_from(&job.name);
             result.bytes_per_second = Estimate::new(rate, rate * 0.9, rate * 1.1);
-            result.iops = result
-                .bytes_per_second
-                .scaled(1.0 / f64::from(job.block_bytes));
+            result.iops = result.bytes_per_second.scaled(1.0 / f64::from(job.block_bytes));
             result.operations = 500;
             results.push(result);
         }
@@ -267,29 +233,19 @@ mod tests {
         let allowed = 1 << 30;
         let jobs = jobs(&kinds(true, allowed), 2);
         let written_to = |target: &str| -> u64 {
-            let all = jobs
-                .iter()
-                .flat_map(|job| std::iter::once(job).chain(&job.beside));
+            let all = jobs.iter().flat_map(|job| std::iter::once(job).chain(&job.beside));
             all.filter(|job| job.direction == Direction::Write && job.name.ends_with(target))
                 .map(|job| job.stop.max_bytes)
                 .sum()
         };
         assert!(written_to("/0") <= allowed && written_to("/1") <= allowed);
-        assert!(
-            kinds(false, allowed)
-                .iter()
-                .all(|job| job.direction == Direction::Read)
-        );
+        assert!(kinds(false, allowed).iter().all(|job| job.direction == Direction::Read));
     }
 
     #[test]
     fn half_of_it_together_is_a_shared_pipe() {
         let kinds = kinds(false, 0);
-        let folded = fold(
-            &kinds,
-            &targets(),
-            &results(&kinds, [30e6, 30e6], [17e6, 15e6]),
-        );
+        let folded = fold(&kinds, &targets(), &results(&kinds, [30e6, 30e6], [17e6, 15e6]));
         assert_eq!(folded.results.len(), 2 * 4);
         let found = &folded.findings[0];
         assert_eq!(found.is_shared, Some(true), "{found:?}");
@@ -299,17 +255,9 @@ mod tests {
     #[test]
     fn all_of_it_together_is_none_and_little_less_is_open_or_none() {
         let kinds = kinds(false, 0);
-        let folded = fold(
-            &kinds,
-            &targets(),
-            &results(&kinds, [30e6, 20e6], [30e6, 20e6]),
-        );
+        let folded = fold(&kinds, &targets(), &results(&kinds, [30e6, 20e6], [30e6, 20e6]));
         assert_eq!(folded.findings[0].is_shared, Some(false));
-        let folded = fold(
-            &kinds,
-            &targets(),
-            &results(&kinds, [30e6, 20e6], [28.5e6, 19e6]),
-        );
+        let folded = fold(&kinds, &targets(), &results(&kinds, [30e6, 20e6], [28.5e6, 19e6]));
         assert_ne!(folded.findings[0].is_shared, Some(true));
     }
 

@@ -15,9 +15,7 @@ const DOCUMENT: &str = include_str!("../../../docs/bench-json.md");
 /// The names in backquotes that open the rows of the tables between two headings.
 fn documented(from: &str, to: &str) -> BTreeSet<String> {
     let start = DOCUMENT.find(from).expect("the heading is there");
-    let end = DOCUMENT[start..]
-        .find(to)
-        .map_or(DOCUMENT.len(), |end| start + end);
+    let end = DOCUMENT[start..].find(to).map_or(DOCUMENT.len(), |end| start + end);
     DOCUMENT[start..end]
         .lines()
         .filter_map(|line| line.strip_prefix("| `"))
@@ -31,11 +29,8 @@ fn paths(value: &Value, prefix: &str, into: &mut BTreeSet<String>) {
     match value {
         Value::Object(fields) => {
             for (name, field) in fields {
-                let path = if prefix.is_empty() {
-                    name.clone()
-                } else {
-                    format!("{prefix}.{name}")
-                };
+                let path =
+                    if prefix.is_empty() { name.clone() } else { format!("{prefix}.{name}") };
                 into.insert(path.clone());
                 // The names of options are the job file's.
                 let is_open = path == "machine" || path.ends_with("options");
@@ -80,10 +75,7 @@ fn every_field_of_a_run_is_documented_and_every_documented_field_exists() {
     let undocumented: Vec<_> = real.difference(&documented).collect();
     let invented: Vec<_> = documented.difference(&real).collect();
     assert!(undocumented.is_empty(), "undocumented: {undocumented:?}");
-    assert!(
-        invented.is_empty(),
-        "documented but not there: {invented:?}"
-    );
+    assert!(invented.is_empty(), "documented but not there: {invented:?}");
 }
 
 /// A run of a processor with two kinds of cores.
@@ -151,11 +143,7 @@ fn every_field_of_every_finding_is_documented() {
         paths(&value, kind, &mut real);
     }
     // What an estimate is made of is said once.
-    real.retain(|path| {
-        ![".value", ".low", ".high"]
-            .iter()
-            .any(|end| path.ends_with(end))
-    });
+    real.retain(|path| ![".value", ".low", ".high"].iter().any(|end| path.ends_with(end)));
     assert_eq!(documented("## Kinds of finding", "## Kinds of doubt"), real);
 }
 
@@ -165,12 +153,7 @@ fn every_kind_of_doubt_is_documented() {
     let mut real = BTreeSet::new();
     for doubt in &examples {
         let value = serde_json::to_value(doubt).expect("a doubt serialises");
-        real.insert(
-            value["kind"]
-                .as_str()
-                .expect("a doubt has a kind")
-                .to_string(),
-        );
+        real.insert(value["kind"].as_str().expect("a doubt has a kind").to_string());
         let back: Doubt = serde_json::from_value(value).expect("and reads back");
         assert_eq!(&back, doubt);
     }

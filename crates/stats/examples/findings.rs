@@ -96,10 +96,7 @@ fn cliffs() -> String {
             true => (percent(got.coverage), format!("±{}", percent(got.worst))),
             false => ("–".into(), "–".into()),
         };
-        text += &format!(
-            "| {name} | {} | {coverage} | {worst} |\n",
-            percent(got.found)
-        );
+        text += &format!("| {name} | {} | {coverage} | {worst} |\n", percent(got.found));
     }
     text
 }

@@ -44,11 +44,5 @@ fn row(device: Device, [p50, p99]: &[Judged; 2]) -> String {
             percent(judged.wrong)
         )
     };
-    format!(
-        "{}{}{} {} |\n",
-        name(device),
-        cells(p50),
-        cells(p99),
-        percent(p99.judged)
-    )
+    format!("{}{}{} {} |\n", name(device), cells(p50), cells(p99), percent(p99.judged))
 }

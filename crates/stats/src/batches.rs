@@ -51,10 +51,7 @@ pub struct Batches {
 impl Batches {
     /// Without anything.
     pub fn new() -> Self {
-        Batches {
-            factor: 1,
-            ..Batches::default()
-        }
+        Batches { factor: 1, ..Batches::default() }
     }
 
     /// Ends a stretch: what `so_far` holds beyond the last cut belongs to it. Costs one pass over the table.
@@ -159,9 +156,7 @@ impl Batches {
         if whole.len() < MIN_BATCHES || total < 1.0 {
             return None;
         }
-        let all = whole
-            .iter()
-            .fold(Vec::new(), |sum, batch| joined(&sum, batch));
+        let all = whole.iter().fold(Vec::new(), |sum, batch| joined(&sum, batch));
         let value = value_at(&all, share)?;
         let (below, above) = self.share_bounds(whole, &operations, share, value);
         // Beyond the shortest and the longest nothing is known.
@@ -174,12 +169,8 @@ impl Batches {
             rank => value_at(&all, rank)?,
         };
         let spread = level_half_width(whole, &operations, share);
-        let low = low
-            .min(value * (-spread).exp())
-            .min(value * (1.0 - RESOLUTION));
-        let high = high
-            .max(value * spread.exp())
-            .max(value * (1.0 + RESOLUTION));
+        let low = low.min(value * (-spread).exp()).min(value * (1.0 - RESOLUTION));
+        let high = high.max(value * spread.exp()).max(value * (1.0 + RESOLUTION));
         Some(Estimate::new(value, low, high))
     }
 
@@ -195,9 +186,7 @@ impl Batches {
         if whole.len() < MIN_BATCHES || total < 1.0 {
             return None;
         }
-        let all = whole
-            .iter()
-            .fold(Vec::new(), |sum, batch| joined(&sum, batch));
+        let all = whole.iter().fold(Vec::new(), |sum, batch| joined(&sum, batch));
         let mut before = 0.0;
         for &(bucket, count) in &all {
             before += count as f64;
@@ -285,9 +274,7 @@ fn level_half_width(whole: &[Vec<(u16, u64)>], operations: &[f64], share: f64) -
     let logs: Vec<f64> = whole
         .chunks_exact(length)
         .filter_map(|group| {
-            let sum = group
-                .iter()
-                .fold(Vec::new(), |sum, batch| joined(&sum, batch));
+            let sum = group.iter().fold(Vec::new(), |sum, batch| joined(&sum, batch));
             Some(value_at(&sum, share)?.ln())
         })
         .collect();

@@ -56,10 +56,7 @@ pub fn fit(sweep: &[Size]) -> Option<Fit> {
         let row = sizes.iter().map(|&size| shape(size, bend_at(place as f64)));
         row.collect()
     });
-    let family = Family {
-        shapes: shapes.collect(),
-        along,
-    };
+    let family = Family { shapes: shapes.collect(), along };
     let best = family.fit(&points);
     let others = family.resampled(&points, &best, 0x6265_6e64);
     let figures =

@@ -50,13 +50,10 @@ impl Fall {
 /// The cliff of a series, if there is one; `block_bytes` is the size of an operation.
 pub fn fall(series: &Series, block_bytes: f64) -> Option<Fall> {
     let fine: Vec<f64> = series.bytes.iter().map(|&bytes| bytes as f64).collect();
-    let joined = ((COARSE_S / series.bin_s).ceil() as usize)
-        .max(fine.len().div_ceil(MAX_COARSE))
-        .max(1);
-    let coarse: Vec<f64> = fine
-        .chunks_exact(joined)
-        .map(|bins| bins.iter().sum::<f64>() / joined as f64)
-        .collect();
+    let joined =
+        ((COARSE_S / series.bin_s).ceil() as usize).max(fine.len().div_ceil(MAX_COARSE)).max(1);
+    let coarse: Vec<f64> =
+        fine.chunks_exact(joined).map(|bins| bins.iter().sum::<f64>() / joined as f64).collect();
     let step = best_step(&coarse)?;
     if !is_steep(&coarse, &step) || !stays(&coarse, &step, joined as f64 * series.bin_s) {
         return None;
@@ -128,11 +125,7 @@ fn stays(series: &[f64], step: &Step, bin_s: f64) -> bool {
     let middle = step.middle();
     let (left_s, right_s) = (left.len() as f64 * bin_s, right.len() as f64 * bin_s);
     let back = right.iter().filter(|&&bytes| bytes > middle).count();
-    let longest_dip = left
-        .split(|&bytes| bytes > middle)
-        .map(<[f64]>::len)
-        .max()
-        .unwrap_or(0);
+    let longest_dip = left.split(|&bytes| bytes > middle).map(<[f64]>::len).max().unwrap_or(0);
     right_s >= MIN_AFTER_S.max(MIN_AFTER_SHARE * left_s)
         && back * 4 <= right.len()
         && longest_dip * 2 < right.len()
@@ -156,11 +149,7 @@ fn refine(fine: &[f64], step: Step, joined: usize) -> (usize, (usize, usize)) {
         cost += excess(bytes);
         costs.push((i + 1, cost));
     }
-    let least = costs
-        .iter()
-        .copied()
-        .min_by(|a, b| a.1.total_cmp(&b.1))
-        .unwrap_or((centre, 0.0));
+    let least = costs.iter().copied().min_by(|a, b| a.1.total_cmp(&b.1)).unwrap_or((centre, 0.0));
     let residuals: Vec<f64> = fine
         .iter()
         .enumerate()
@@ -183,10 +172,7 @@ fn refine(fine: &[f64], step: Step, joined: usize) -> (usize, (usize, usize)) {
         last += 1;
     }
     // The step lies somewhere within a bin.
-    (
-        least.0,
-        (first.saturating_sub(1), (last + 1).min(fine.len())),
-    )
+    (least.0, (first.saturating_sub(1), (last + 1).min(fine.len())))
 }
 
 fn median(values: &[f64]) -> f64 {
@@ -213,10 +199,7 @@ mod tests {
     fn series(parts: &[(f64, f64)]) -> Series {
         let mut bytes = Vec::new();
         for &(seconds, rate) in parts {
-            bytes.extend(std::iter::repeat_n(
-                (rate * 0.1) as u64,
-                (seconds * 10.0) as usize,
-            ));
+            bytes.extend(std::iter::repeat_n((rate * 0.1) as u64, (seconds * 10.0) as usize));
         }
         Series { bin_s: 0.1, bytes }
     }
@@ -228,10 +211,7 @@ mod tests {
     #[test]
     fn a_step_is_found_where_it_is() {
         let fall = found(&[(33.0, 58.0 * MB), (40.0, 9.0 * MB)]).unwrap();
-        assert!(
-            (fall.burst_bytes.value / (33.0 * 58.0 * MB) - 1.0).abs() < 1e-3,
-            "{fall:?}"
-        );
+        assert!((fall.burst_bytes.value / (33.0 * 58.0 * MB) - 1.0).abs() < 1e-3, "{fall:?}");
         assert!((fall.before.value / (58.0 * MB) - 1.0).abs() < 1e-3);
         assert!((fall.after.value / (9.0 * MB) - 1.0).abs() < 1e-3);
         assert!(fall.is_settled() && (fall.after_s - 40.0).abs() < 0.2);
@@ -248,18 +228,13 @@ mod tests {
     fn dips_stalls_and_slopes_are_no_cliffs() {
         assert_eq!(found(&[(60.0, 50.0 * MB)]), None);
         // Garbage is collected every five seconds, at the end as well.
-        let dips: Vec<(f64, f64)> = (0..12)
-            .flat_map(|_| [(4.0, 50.0 * MB), (2.0, 5.0 * MB)])
-            .collect();
+        let dips: Vec<(f64, f64)> =
+            (0..12).flat_map(|_| [(4.0, 50.0 * MB), (2.0, 5.0 * MB)]).collect();
         assert_eq!(found(&dips), None);
         assert_eq!(found(&[(30.0, 50.0 * MB), (2.0, 0.0)]), None);
-        assert_eq!(
-            found(&[(30.0, 50.0 * MB), (8.0, 0.0), (30.0, 50.0 * MB)]),
-            None
-        );
-        let slope: Vec<(f64, f64)> = (0..100)
-            .map(|i| (0.5, (100.0 - 0.5 * f64::from(i)) * MB))
-            .collect();
+        assert_eq!(found(&[(30.0, 50.0 * MB), (8.0, 0.0), (30.0, 50.0 * MB)]), None);
+        let slope: Vec<(f64, f64)> =
+            (0..100).map(|i| (0.5, (100.0 - 0.5 * f64::from(i)) * MB)).collect();
         assert_eq!(found(&slope), None);
         assert_eq!(found(&[(30.0, 9.0 * MB), (30.0, 50.0 * MB)]), None);
         assert_eq!(found(&[]), None);
@@ -268,16 +243,12 @@ mod tests {
 
     #[test]
     fn a_cliff_among_dips_is_found() {
-        let mut parts: Vec<(f64, f64)> = (0..6)
-            .flat_map(|_| [(4.0, 50.0 * MB), (0.7, 2.0 * MB)])
-            .collect();
+        let mut parts: Vec<(f64, f64)> =
+            (0..6).flat_map(|_| [(4.0, 50.0 * MB), (0.7, 2.0 * MB)]).collect();
         parts.extend((0..6).flat_map(|_| [(4.0, 10.0 * MB), (0.7, 1.0 * MB)]));
         let fall = found(&parts).unwrap();
         let truth = 6.0 * (4.0 * 50.0 + 0.7 * 2.0) * MB;
-        assert!(
-            (fall.burst_bytes.value / truth - 1.0).abs() < 0.02,
-            "{fall:?}"
-        );
+        assert!((fall.burst_bytes.value / truth - 1.0).abs() < 0.02, "{fall:?}");
         assert!(fall.burst_bytes.low <= truth && truth <= fall.burst_bytes.high);
     }
 

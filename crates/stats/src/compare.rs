@@ -128,10 +128,7 @@ mod tests {
         assert_eq!((got.value, got.low, got.high), (2.0, 0.0, f64::INFINITY));
         assert_eq!(ratio(Estimate::exact(0.0), Estimate::exact(5.0)), None);
         assert_eq!(ratio(Estimate::exact(5.0), Estimate::exact(0.0)), None);
-        assert_eq!(
-            ratio(Estimate::exact(f64::INFINITY), Estimate::exact(1.0)),
-            None
-        );
+        assert_eq!(ratio(Estimate::exact(f64::INFINITY), Estimate::exact(1.0)), None);
     }
 
     #[test]
@@ -150,9 +147,7 @@ mod tests {
         let (mut held, trials) = (0, 300);
         for _ in 0..trials {
             let mut series = |level: f64| -> Vec<f64> {
-                (0..120)
-                    .map(|_| level * (1.0 + 0.1 * rng.normal()))
-                    .collect()
+                (0..120).map(|_| level * (1.0 + 0.1 * rng.normal())).collect()
             };
             let (a, b) = (series(150.0), series(100.0));
             let got = ratio_of_series(&a, &b, 200, &mut rng).unwrap();

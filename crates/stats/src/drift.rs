@@ -42,11 +42,7 @@ pub fn drift(series: &[f64]) -> Option<Estimate> {
         return None;
     }
     let (line, step) = (without_line(series), without_step(series, split(series)));
-    let rest = if interval::variance(&line) <= interval::variance(&step) {
-        line
-    } else {
-        step
-    };
+    let rest = if interval::variance(&line) <= interval::variance(&step) { line } else { step };
     let tau = interval::correlation_time(&rest).min(third as f64);
     let freedom = (series.len() as f64 / tau - 2.0).max(1.0);
     // What was taken out has also taken some of the slow noise with it: two independent values.
@@ -77,11 +73,7 @@ fn without_line(series: &[f64]) -> Vec<f64> {
     }
     let slope = products / squares;
     let line = |i: usize| mean + slope * (i as f64 - middle);
-    series
-        .iter()
-        .enumerate()
-        .map(|(i, x)| x - line(i))
-        .collect()
+    series.iter().enumerate().map(|(i, x)| x - line(i)).collect()
 }
 
 /// What remains of a series without the means before and after a point.
@@ -139,9 +131,7 @@ mod tests {
 
     fn noisy(n: usize, seed: u64, level: impl Fn(usize) -> f64) -> Vec<f64> {
         let mut rng = Rng::from_seed(seed);
-        (0..n)
-            .map(|i| level(i) * (1.0 + 0.05 * rng.normal()))
-            .collect()
+        (0..n).map(|i| level(i) * (1.0 + 0.05 * rng.normal())).collect()
     }
 
     /// Share of 500 noisy series for which the test is true.
@@ -190,13 +180,9 @@ mod tests {
         assert_eq!(change_point(&[]), None);
         assert_eq!(change_point(&[1.0, 9.0, 9.0]), None);
         assert_eq!(drift(&[]), None);
-        let tiny: Vec<f64> = (0..100)
-            .map(|i| if i < 50 { 100.0 } else { 103.0 })
-            .collect();
+        let tiny: Vec<f64> = (0..100).map(|i| if i < 50 { 100.0 } else { 103.0 }).collect();
         assert_eq!((change_point(&tiny), drift(&tiny)), (None, None));
-        let step: Vec<f64> = (0..100)
-            .map(|i| if i < 50 { 100.0 } else { 110.0 })
-            .collect();
+        let step: Vec<f64> = (0..100).map(|i| if i < 50 { 100.0 } else { 110.0 }).collect();
         assert!(change_point(&step).is_some_and(|c| c.at == 50));
         assert!(drift(&step).is_some());
         // From or to nothing: a change, but no ratio.

@@ -15,10 +15,8 @@ const STILL_GAINING: f64 = 1.05;
 pub fn enough(sweep: &[Depth]) -> Option<u32> {
     let sound = |depth: &&Depth| depth.iops.value > 0.0 && depth.iops.value.is_finite();
     let points: Vec<&Depth> = sweep.iter().filter(sound).collect();
-    let (place, best) = points
-        .iter()
-        .enumerate()
-        .max_by(|(_, a), (_, b)| a.iops.value.total_cmp(&b.iops.value))?;
+    let (place, best) =
+        points.iter().enumerate().max_by(|(_, a), (_, b)| a.iops.value.total_cmp(&b.iops.value))?;
     let is_last = place + 1 == points.len();
     if points.len() < 3 || best.iops.relative_half_width() > 0.07 {
         return None;
@@ -36,13 +34,9 @@ pub fn enough(sweep: &[Depth]) -> Option<u32> {
     let ceiling = (alike.iter().sum::<f64>() / alike.len() as f64).exp();
     let wanted = NEARLY_ALL * ceiling;
     // One that only looks short, by its noise, between others that are not, is no reason for a greater depth.
-    let surely_short = points[..place]
-        .iter()
-        .rposition(|depth| depth.iops.high < wanted);
+    let surely_short = points[..place].iter().rposition(|depth| depth.iops.high < wanted);
     let from = surely_short.map_or(0, |short| short + 1);
-    let enough = points[from..=place]
-        .iter()
-        .find(|depth| depth.iops.value >= wanted)?;
+    let enough = points[from..=place].iter().find(|depth| depth.iops.value >= wanted)?;
     Some(enough.depth)
 }
 
@@ -58,10 +52,7 @@ mod tests {
         let depth = |&depth: &u32| {
             let value = iops(f64::from(depth)) * (noise * rng.normal()).exp();
             let wide = (1.96 * noise).exp();
-            Depth {
-                depth,
-                iops: Estimate::new(value, value / wide, value * wide),
-            }
+            Depth { depth, iops: Estimate::new(value, value / wide, value * wide) }
         };
         DEPTHS.iter().map(depth).collect()
     }
@@ -79,24 +70,15 @@ mod tests {
             ("16 dies behind a bus", Box::new(dies(16.0, 10.0))),
             ("32 dies behind a bus", Box::new(dies(32.0, 20.0))),
             // The seek to the nearest of n shrinks like their number; turning and transfer stay.
-            (
-                "an elevator",
-                Box::new(|n: f64| 1.0 / (0.35 + 0.65 / n.sqrt())),
-            ),
+            ("an elevator", Box::new(|n: f64| 1.0 / (0.35 + 0.65 / n.sqrt()))),
             (
                 "an elevator of 32 places",
                 Box::new(|n: f64| 1.0 / (0.35 + 0.65 / n.min(32.0).sqrt())),
             ),
             // Half of the requests go to a part that is ten times as slow.
-            (
-                "two speeds",
-                Box::new(|n: f64| (2.0 * n / (n + 1.0)).min(1.8) + (0.2 * n).min(4.0)),
-            ),
+            ("two speeds", Box::new(|n: f64| (2.0 * n / (n + 1.0)).min(1.8) + (0.2 * n).min(4.0))),
             // A tenth misses the cache and waits for one of 8 slow ones.
-            (
-                "a cache in front",
-                Box::new(|n: f64| (n / (1.0 + n / 20.0)).min(16.0)),
-            ),
+            ("a cache in front", Box::new(|n: f64| (n / (1.0 + n / 20.0)).min(16.0))),
             (
                 "a third is lost beyond 64",
                 Box::new(|n: f64| n.min(12.0) * if n > 64.0 { 0.67 } else { 1.0 }),
@@ -109,14 +91,9 @@ mod tests {
         let mut rng = Rng::from_seed(12);
         for noise in [0.01, 0.02, 0.03] {
             for (name, iops) in devices() {
-                let most = DEPTHS
-                    .iter()
-                    .map(|&n| iops(f64::from(n)))
-                    .fold(0.0, f64::max);
-                let true_place = DEPTHS
-                    .iter()
-                    .position(|&n| iops(f64::from(n)) >= NEARLY_ALL * most)
-                    .unwrap();
+                let most = DEPTHS.iter().map(|&n| iops(f64::from(n))).fold(0.0, f64::max);
+                let true_place =
+                    DEPTHS.iter().position(|&n| iops(f64::from(n)) >= NEARLY_ALL * most).unwrap();
                 let (mut told, mut wrong) = (0, 0);
                 for _ in 0..400 {
                     let Some(depth) = enough(&sweep(noise, &mut rng, &iops)) else {
@@ -126,10 +103,7 @@ mod tests {
                     let place = DEPTHS.iter().position(|&d| d == depth).unwrap();
                     wrong += u32::from(place.abs_diff(true_place) > 1);
                 }
-                assert!(
-                    wrong * 20 <= told.max(1),
-                    "{name}, {noise}: {wrong} of {told}"
-                );
+                assert!(wrong * 20 <= told.max(1), "{name}, {noise}: {wrong} of {told}");
             }
         }
     }

@@ -33,10 +33,7 @@ impl Estimate {
     /// # Panics
     /// If the value lies outside the interval or one of them is not a number: that is a programming error.
     pub fn new(value: f64, low: f64, high: f64) -> Self {
-        assert!(
-            low <= value && value <= high,
-            "estimate {value} outside [{low}, {high}]"
-        );
+        assert!(low <= value && value <= high, "estimate {value} outside [{low}, {high}]");
         Estimate { value, low, high }
     }
 
@@ -65,10 +62,7 @@ impl Estimate {
 
     /// The estimate in another unit: every number times `factor`, which must not be negative.
     pub fn scaled(&self, factor: f64) -> Self {
-        assert!(
-            factor >= 0.0,
-            "a negative factor would turn the interval round"
-        );
+        assert!(factor >= 0.0, "a negative factor would turn the interval round");
         Estimate::new(self.value * factor, self.low * factor, self.high * factor)
     }
 }

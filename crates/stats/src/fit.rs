@@ -100,11 +100,7 @@ impl Family {
                 factor += shift * slope;
             }
         }
-        Fitted {
-            ln_factor: factor,
-            row,
-            place: place as f64 + shift,
-        }
+        Fitted { ln_factor: factor, row, place: place as f64 + shift }
     }
 
     /// The fits of points that are drawn again, each from its own uncertainty. Where the best curve
@@ -179,10 +175,9 @@ impl Search {
     fn candidates(&mut self, values: &[f64]) -> &[usize] {
         let shapes = self.weighted.chunks_exact(self.points.max(1));
         self.scores.clear();
-        self.scores
-            .extend(shapes.zip(&self.squares).map(|(shape, squares)| {
-                squares - 2.0 * shape.iter().zip(values).map(|(c, v)| c * v).sum::<f64>()
-            }));
+        self.scores.extend(shapes.zip(&self.squares).map(|(shape, squares)| {
+            squares - 2.0 * shape.iter().zip(values).map(|(c, v)| c * v).sum::<f64>()
+        }));
         let least = self.scores.iter().copied().fold(f64::INFINITY, f64::min);
         let most = self.squares.iter().copied().fold(0.0, f64::max);
         // Sums of some ten terms of this size, each exact to 1e-16 of it.
@@ -232,10 +227,8 @@ mod tests {
             depths.iter().map(curve).collect()
         };
         let shapes = (1..5).flat_map(|row| (0..50).map(move |place| (row, place)));
-        let family = Family {
-            shapes: shapes.map(|(row, place)| shape(row, place)).collect(),
-            along: 50,
-        };
+        let family =
+            Family { shapes: shapes.map(|(row, place)| shape(row, place)).collect(), along: 50 };
         let weights = [1e4, 400.0, 90.0, 1.0, 2500.0, 0.5];
         let all: Vec<usize> = (0..family.shapes.len()).collect();
         let mut rng = Rng::from_seed(7);
@@ -243,10 +236,7 @@ mod tests {
         for round in 0..300 {
             let base = &family.shapes[round % all.len()];
             let noise = [0.0, 0.02, 1.0][round % 3];
-            let values: Vec<f64> = base
-                .iter()
-                .map(|s| s + 9.0 + noise * rng.normal())
-                .collect();
+            let values: Vec<f64> = base.iter().map(|s| s + 9.0 + noise * rng.normal()).collect();
             let quick = family.best_of(search.candidates(&values), &values, &weights);
             assert_eq!(quick, family.best_of(&all, &values, &weights), "{round}");
         }

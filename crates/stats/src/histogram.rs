@@ -93,11 +93,7 @@ impl Histogram {
     pub fn new() -> Self {
         let counts: Box<[u64]> = vec![0; BUCKETS].into_boxed_slice();
         match counts.try_into() {
-            Ok(counts) => Histogram {
-                counts,
-                min_ns: u64::MAX,
-                max_ns: 0,
-            },
+            Ok(counts) => Histogram { counts, min_ns: u64::MAX, max_ns: 0 },
             Err(_) => unreachable!("the slice was made with the length of the array"),
         }
     }
@@ -212,11 +208,7 @@ impl Histogram {
     pub fn latency(&self) -> Latency {
         let count = self.count();
         let from = |least: u64, q: f64| {
-            if count < least {
-                None
-            } else {
-                self.percentile_of(q, count)
-            }
+            if count < least { None } else { self.percentile_of(q, count) }
         };
         Latency {
             p50: from(1, 0.5),
@@ -360,10 +352,7 @@ mod tests {
         let empty = Histogram::new();
         assert_eq!(empty.count(), 0);
         assert_eq!(empty.latency(), Latency::default());
-        assert_eq!(
-            (empty.min_ns(), empty.max_ns(), empty.mean_ns()),
-            (None, None, None)
-        );
+        assert_eq!((empty.min_ns(), empty.max_ns(), empty.mean_ns()), (None, None, None));
     }
 
     #[test]

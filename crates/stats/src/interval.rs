@@ -38,11 +38,7 @@ pub fn mean_interval(series: &[f64]) -> MeanInterval {
     let effective = effective(&coarse);
     let half = batch_half_width(&coarse).max(effective.half_width) / factor as f64;
     let shift = effective.skew_shift / factor as f64;
-    MeanInterval {
-        mean: mean(series),
-        below: half - shift.min(0.0),
-        above: half + shift.max(0.0),
-    }
+    MeanInterval { mean: mean(series), below: half - shift.min(0.0), above: half + shift.max(0.0) }
 }
 
 /// Arithmetic mean; 0 for an empty series.
@@ -108,17 +104,11 @@ struct Effective {
 fn effective(series: &[f64]) -> Effective {
     let n = series.len() as f64;
     if n < 2.0 {
-        return Effective {
-            half_width: f64::INFINITY,
-            skew_shift: 0.0,
-        };
+        return Effective { half_width: f64::INFINITY, skew_shift: 0.0 };
     }
     let variance = variance(series);
     if variance <= 0.0 {
-        return Effective {
-            half_width: 0.0,
-            skew_shift: 0.0,
-        };
+        return Effective { half_width: 0.0, skew_shift: 0.0 };
     }
     let tau = correlation_time(series).min(n / 3.0).max(1.0);
     let values = n / tau;
@@ -185,9 +175,7 @@ pub fn correlation_time(series: &[f64]) -> f64 {
 fn dot(a: &[f64], b: &[f64]) -> f64 {
     let length = a.len().min(b.len());
     let (a, b) = (a[..length].chunks_exact(4), b[..length].chunks_exact(4));
-    let rest: f64 = (a.remainder().iter().zip(b.remainder()))
-        .map(|(x, y)| x * y)
-        .sum();
+    let rest: f64 = (a.remainder().iter().zip(b.remainder())).map(|(x, y)| x * y).sum();
     let mut sums = [0.0; 4];
     for (x, y) in a.zip(b) {
         for lane in 0..4 {
@@ -234,11 +222,7 @@ pub fn rate(counts: &[f64], bin_s: f64, quantum: f64) -> Estimate {
         low = low.min(fewest * quantum);
         high = high.max(most * quantum);
     }
-    Estimate::new(
-        total / window_s,
-        low.clamp(0.0, total) / window_s,
-        high.max(total) / window_s,
-    )
+    Estimate::new(total / window_s, low.clamp(0.0, total) / window_s, high.max(total) / window_s)
 }
 
 /// A quick look: true when [`rate`] would surely give a relative half width above `wanted` (below
@@ -333,10 +317,7 @@ mod tests {
     #[test]
     fn a_constant_rate_is_known_to_one_operation() {
         let got = rate(&[10.0; 50], 0.1, 1.0);
-        assert_eq!(
-            (got.value, got.low, got.high),
-            (100.0, 499.0 / 5.0, 501.0 / 5.0)
-        );
+        assert_eq!((got.value, got.low, got.high), (100.0, 499.0 / 5.0, 501.0 / 5.0));
     }
 
     #[test]

@@ -142,17 +142,13 @@ pub fn curve_iops(service_s: f64, knee: f64, softness: Option<f64>, depth: u32) 
 
 /// The sweep up to the best depth, and beyond it what is not surely worse.
 fn without_decline(sweep: &[Depth]) -> Vec<Depth> {
-    let best = sweep
-        .iter()
-        .enumerate()
-        .max_by(|(_, a), (_, b)| a.iops.value.total_cmp(&b.iops.value));
+    let best =
+        sweep.iter().enumerate().max_by(|(_, a), (_, b)| a.iops.value.total_cmp(&b.iops.value));
     let Some((place, best)) = best else {
         return Vec::new();
     };
     let after = &sweep[place + 1..];
-    let kept = after
-        .iter()
-        .take_while(|depth| depth.iops.high >= best.iops.low);
+    let kept = after.iter().take_while(|depth| depth.iops.high >= best.iops.low);
     sweep[..=place].iter().chain(kept).copied().collect()
 }
 
@@ -208,11 +204,7 @@ mod tests {
     fn sweep(depths: &[u32], half_width: f64, iops: impl Fn(f64) -> f64) -> Vec<Depth> {
         let depth = |&depth: &u32| {
             let value = iops(f64::from(depth));
-            let iops = Estimate::new(
-                value,
-                value * (1.0 - half_width),
-                value * (1.0 + half_width),
-            );
+            let iops = Estimate::new(value, value * (1.0 - half_width), value * (1.0 + half_width));
             Depth { depth, iops }
         };
         depths.iter().map(depth).collect()
@@ -271,9 +263,6 @@ mod tests {
         let mut points = sweep(&DEPTHS, 0.02, |n| n.min(10.0) * 500.0);
         points[5].iops = Estimate::new(50.0, 0.0, f64::INFINITY);
         let fit = fit(&points).unwrap();
-        assert!(
-            (fit.ceiling_iops.value / 5000.0 - 1.0).abs() < 0.02,
-            "{fit:?}"
-        );
+        assert!((fit.ceiling_iops.value / 5000.0 - 1.0).abs() < 0.02, "{fit:?}");
     }
 }

@@ -170,11 +170,9 @@ impl Measured {
         let (reached, wanted) = (self.iops.relative_half_width(), self.wanted);
         let passes = wanted * FLUSH_TOLERANCE;
         self.outcome = Outcome::of_width(reached, passes);
-        self.caveats
-            .retain(|caveat| !matches!(caveat, Caveat::NotPrecise { .. }));
+        self.caveats.retain(|caveat| !matches!(caveat, Caveat::NotPrecise { .. }));
         if reached > passes {
-            self.caveats
-                .insert(0, Caveat::NotPrecise { reached, wanted });
+            self.caveats.insert(0, Caveat::NotPrecise { reached, wanted });
         }
     }
 }
@@ -186,11 +184,7 @@ fn widened(rate: Estimate, down: f64, up: f64) -> Estimate {
     }
     let below = (1.0 - rate.low / rate.value).hypot(down).min(1.0);
     let above = (rate.high / rate.value - 1.0).hypot(up);
-    Estimate::new(
-        rate.value,
-        rate.value * (1.0 - below),
-        rate.value * (1.0 + above),
-    )
+    Estimate::new(rate.value, rate.value * (1.0 - below), rate.value * (1.0 + above))
 }
 
 #[cfg(test)]
@@ -210,11 +204,7 @@ mod tests {
         let mut rule = StopRule::new(spec, 0.1);
         for i in 0.. {
             let ops = if i < 5 { first } else { then };
-            let bin = Bin {
-                ops,
-                bytes: ops * 4096,
-                longest_gap_ns: 100_000_000 / ops.max(1),
-            };
+            let bin = Bin { ops, bytes: ops * 4096, longest_gap_ns: 100_000_000 / ops.max(1) };
             if rule.push(bin) != Decision::Continue {
                 break;
             }
@@ -259,10 +249,7 @@ mod tests {
         // 20 000 operations into a cache in the warm-up, which take 1.5 s at the later rate.
         let mut measured = after(4000, 1000);
         measured.include_flush(1.5);
-        assert!(
-            (measured.iops.value - 10_000.0).abs() < 1e-6,
-            "{measured:?}"
-        );
+        assert!((measured.iops.value - 10_000.0).abs() < 1e-6, "{measured:?}");
         // A short flush cannot have written more than its time allows.
         let mut measured = after(4000, 1000);
         measured.include_flush(0.001);
@@ -278,10 +265,7 @@ mod tests {
         assert!(short.iops.relative_half_width() > 0.1);
         assert_eq!((short.outcome, short.caveats), (Outcome::Converged, vec![]));
         let mut measured = after(1000, 1000);
-        assert_eq!(
-            (measured.outcome, &measured.caveats[..]),
-            (Outcome::Converged, &[][..])
-        );
+        assert_eq!((measured.outcome, &measured.caveats[..]), (Outcome::Converged, &[][..]));
         measured.include_flush(0.37);
         assert_eq!(measured.outcome, Outcome::Capped);
         assert!(

@@ -21,18 +21,12 @@ pub fn rate(passes: &[(u64, f64)]) -> Option<Estimate> {
     if passes.len() < 2 {
         return Some(Estimate::new(value, 0.0, f64::INFINITY));
     }
-    let logs = passes
-        .iter()
-        .map(|(operations, seconds)| (*operations as f64 / seconds).ln());
+    let logs = passes.iter().map(|(operations, seconds)| (*operations as f64 / seconds).ln());
     let logs: Vec<f64> = logs.collect();
     let half = student_t_95(logs.len() as f64 - 1.0)
         * (super::interval::variance(&logs) / logs.len() as f64).sqrt();
     let middle = super::interval::mean(&logs);
-    Some(Estimate::new(
-        value,
-        (middle - half).exp().min(value),
-        (middle + half).exp().max(value),
-    ))
+    Some(Estimate::new(value, (middle - half).exp().min(value), (middle + half).exp().max(value)))
 }
 
 #[cfg(test)]
@@ -55,9 +49,8 @@ mod tests {
         let mut rng = Rng::from_seed(5);
         let mut held = 0;
         for _ in 0..2000 {
-            let passes: Vec<(u64, f64)> = (0..4)
-                .map(|_| (1000, 2.0 * (0.15 * rng.normal()).exp()))
-                .collect();
+            let passes: Vec<(u64, f64)> =
+                (0..4).map(|_| (1000, 2.0 * (0.15 * rng.normal()).exp())).collect();
             let estimate = rate(&passes).expect("four passes");
             held += u32::from(estimate.low <= 500.0 && 500.0 <= estimate.high);
         }

@@ -19,11 +19,7 @@ pub fn carry(calculate: impl Fn(&mut dyn FnMut(&Estimate) -> f64) -> f64) -> Est
     for input in &inputs {
         let outcomes = [input.low, input.high].map(|end| {
             calculate(&mut |estimate| {
-                if estimate == input {
-                    end
-                } else {
-                    estimate.value
-                }
+                if estimate == input { end } else { estimate.value }
             })
         });
         let least = outcomes[0].min(outcomes[1]).min(value);
@@ -40,10 +36,7 @@ mod tests {
 
     #[test]
     fn independent_deviations_add_in_squares() {
-        let (a, b) = (
-            Estimate::new(10.0, 7.0, 13.0),
-            Estimate::new(20.0, 16.0, 24.0),
-        );
+        let (a, b) = (Estimate::new(10.0, 7.0, 13.0), Estimate::new(20.0, 16.0, 24.0));
         let sum = carry(|pick| pick(&a) + pick(&b));
         assert_eq!(sum, Estimate::new(30.0, 25.0, 35.0));
     }
@@ -51,10 +44,7 @@ mod tests {
     #[test]
     fn the_same_measurement_used_twice_moves_together() {
         let a = Estimate::new(10.0, 7.0, 13.0);
-        assert_eq!(
-            carry(|pick| pick(&a) + pick(&a)),
-            Estimate::new(20.0, 14.0, 26.0)
-        );
+        assert_eq!(carry(|pick| pick(&a) + pick(&a)), Estimate::new(20.0, 14.0, 26.0));
         assert_eq!(carry(|pick| pick(&a) / pick(&a)), Estimate::exact(1.0));
     }
 }

@@ -118,11 +118,7 @@ fn student_ln_density(t: f64, freedom: f64) -> f64 {
 /// Relative error below 1e-9. Infinite or NaN degrees of freedom give the normal quantile's limit
 /// at a million degrees.
 pub fn student_t(p: f64, freedom: f64) -> f64 {
-    let freedom = if freedom.is_finite() {
-        freedom.clamp(0.5, 1e6)
-    } else {
-        1e6
-    };
+    let freedom = if freedom.is_finite() { freedom.clamp(0.5, 1e6) } else { 1e6 };
     if p < 0.5 {
         return -student_t(1.0 - p, freedom);
     }
@@ -202,11 +198,7 @@ pub fn gamma(p: f64, shape: f64) -> f64 {
         }
         let density = ((shape - 1.0) * x.ln() - x - ln_gamma(shape)).exp();
         let newton = x - excess / density;
-        let next = if newton > low && newton < high {
-            newton
-        } else {
-            0.5 * (low + high)
-        };
+        let next = if newton > low && newton < high { newton } else { 0.5 * (low + high) };
         let done = (next - x).abs() <= 1e-12 * next;
         x = next;
         if done {

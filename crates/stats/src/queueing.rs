@@ -39,11 +39,7 @@ pub enum Bend {
 }
 
 /// Which share of the waiting of mean value analysis there is: 0 as at the asymptotic bound, 1 all of it, 2 as with balanced jobs.
-const CHANCE: Estimate = Estimate {
-    value: 1.0,
-    low: 0.0,
-    high: 2.0,
-};
+const CHANCE: Estimate = Estimate { value: 1.0, low: 0.0, high: 2.0 };
 
 /// With more in flight than this chance evens out: beside the square root of so many the bend is nothing.
 const MANY: u32 = 1024;
@@ -52,11 +48,7 @@ impl Bend {
     /// As a sweep of queue depths found it, 0 to 1.
     pub fn measured(softness: f64) -> Bend {
         let softness = softness.clamp(0.0, 1.0);
-        Bend::Known(Estimate::new(
-            softness,
-            (softness - 0.1).max(0.0),
-            (softness + 0.1).min(1.0),
-        ))
+        Bend::Known(Estimate::new(softness, (softness - 0.1).max(0.0), (softness + 0.1).min(1.0)))
     }
 
     /// R(N): seconds of an operation that takes `alone_s` by itself, with `depth` of them in flight. `pick` chooses the number that stands
@@ -145,10 +137,7 @@ mod tests {
         let found = response_s(Bend::Stations, 0.004, &stations, 4);
         assert!(found.low < found.value && found.value < found.high);
         assert!((found.low - 0.012).abs() < 1e-12, "{found:?}");
-        assert!(
-            (found.high - (0.004 + 3.0 * 0.003)).abs() < 1e-12,
-            "{found:?}"
-        );
+        assert!((found.high - (0.004 + 3.0 * 0.003)).abs() < 1e-12, "{found:?}");
     }
 
     #[test]

@@ -55,10 +55,7 @@ pub struct View<'a> {
 impl View<'_> {
     /// The bins as a window.
     pub fn window(&self) -> Window<'_> {
-        Window {
-            bins: &self.bins,
-            bin_s: self.bin_s,
-        }
+        Window { bins: &self.bins, bin_s: self.bin_s }
     }
 }
 
@@ -143,10 +140,7 @@ impl Record {
         if self.factor == 1 {
             let warm = self.warm_up_bins() - self.forgotten;
             let bins = &self.bins[warm..];
-            let window = Window {
-                bins,
-                bin_s: self.bin_s,
-            };
+            let window = Window { bins, bin_s: self.bin_s };
             return View {
                 stalls: window.stalls(),
                 bins: Cow::Borrowed(bins),
@@ -175,15 +169,9 @@ impl Record {
     }
 
     fn fresh_stalls(&self) -> Vec<Episode> {
-        let window = Window {
-            bins: &self.fresh,
-            bin_s: self.bin_s,
-        };
+        let window = Window { bins: &self.fresh, bin_s: self.bin_s };
         let start_ns = self.fresh_start_ns();
-        let later = |stall: Episode| Episode {
-            start_ns: stall.start_ns + start_ns,
-            ..stall
-        };
+        let later = |stall: Episode| Episode { start_ns: stall.start_ns + start_ns, ..stall };
         window.stalls().into_iter().map(later).collect()
     }
 
@@ -225,9 +213,7 @@ impl Record {
 fn joined(bins: &[Bin], factor: usize) -> impl Iterator<Item = Bin> + '_ {
     bins.chunks_exact(factor).map(|group| Bin {
         ops: group.iter().fold(0, |sum, bin| sum.saturating_add(bin.ops)),
-        bytes: group
-            .iter()
-            .fold(0, |sum, bin| sum.saturating_add(bin.bytes)),
+        bytes: group.iter().fold(0, |sum, bin| sum.saturating_add(bin.bytes)),
         longest_gap_ns: 0,
     })
 }
@@ -239,11 +225,7 @@ mod tests {
     const MS: u64 = 1_000_000;
 
     fn bin(ops: u64, gap_ms: u64) -> Bin {
-        Bin {
-            ops,
-            bytes: ops * 4096,
-            longest_gap_ns: gap_ms * MS,
-        }
+        Bin { ops, bytes: ops * 4096, longest_gap_ns: gap_ms * MS }
     }
 
     /// A record of `bins` bins of 0.1 s after a warm-up of 5.
@@ -272,11 +254,7 @@ mod tests {
             assert_eq!(view.window().operations(), expected, "{bins}");
             let left_out = bins - 5 - counted;
             assert!(left_out * 500 < bins, "{left_out} of {bins}");
-            assert!(
-                (1000..4000).contains(&view.bins.len()),
-                "{}",
-                view.bins.len()
-            );
+            assert!((1000..4000).contains(&view.bins.len()), "{}", view.bins.len());
         }
     }
 
@@ -293,10 +271,7 @@ mod tests {
             });
             most = most.max(record.kept());
         }
-        assert!(
-            most <= MAX_BINS + 2 * FRESH_BINS + MAX_STALLS + 600,
-            "{most}"
-        );
+        assert!(most <= MAX_BINS + 2 * FRESH_BINS + MAX_STALLS + 600, "{most}");
         let view = record.view();
         assert!(view.has_many_stalls);
         assert!((view.window().seconds() - 36_000.0).abs() < 60.0);
@@ -310,10 +285,7 @@ mod tests {
             _ => bin(1000, 1),
         });
         let stalls = record.view().stalls;
-        let found: Vec<u64> = stalls
-            .iter()
-            .map(|stall| stall.end_ns() / (100 * MS))
-            .collect();
+        let found: Vec<u64> = stalls.iter().map(|stall| stall.end_ns() / (100 * MS)).collect();
         assert_eq!(found, at.map(|place| place as u64 + 1));
         assert!(stalls.iter().all(|stall| stall.length_ns == 80 * MS));
     }
@@ -327,12 +299,7 @@ mod tests {
                 i if i == from + 20 => bin(500, 2050),
                 _ => bin(1000, 1),
             });
-            let lost: u64 = record
-                .view()
-                .stalls
-                .iter()
-                .map(|stall| stall.length_ns)
-                .sum();
+            let lost: u64 = record.view().stalls.iter().map(|stall| stall.length_ns).sum();
             assert!((2000 * MS..2200 * MS).contains(&lost), "{from}: {lost}");
         }
     }

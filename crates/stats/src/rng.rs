@@ -29,9 +29,7 @@ impl Rng {
     pub fn from_seed(seed: u64) -> Self {
         let mut mix = seed;
         // SplitMix64 never gives four zeros in a row, which is the one state that is forbidden.
-        Rng {
-            state: std::array::from_fn(|_| split_mix(&mut mix)),
-        }
+        Rng { state: std::array::from_fn(|_| split_mix(&mut mix)) }
     }
 
     /// The generator number `stream` of a seed: for giving every job or thread its own stream
@@ -120,9 +118,7 @@ mod tests {
     #[test]
     fn follows_the_reference_implementation() {
         // The first outputs of the authors' C code from the state 1, 2, 3, 4.
-        let mut rng = Rng {
-            state: [1, 2, 3, 4],
-        };
+        let mut rng = Rng { state: [1, 2, 3, 4] };
         let expected: [u64; 10] = [
             41943041,
             58720359,
@@ -144,11 +140,7 @@ mod tests {
     fn seeding_follows_split_mix() {
         // The published test values of SplitMix64 for the seed 1234567.
         let mut state = 1234567;
-        for value in [
-            6457827717110365317,
-            3203168211198807973,
-            9817491932198370423,
-        ] {
+        for value in [6457827717110365317, 3203168211198807973, 9817491932198370423] {
             assert_eq!(split_mix(&mut state), value);
         }
     }
@@ -169,10 +161,7 @@ mod tests {
             counts[rng.below(6) as usize] += 1;
         }
         // Chi-square with 5 degrees of freedom; 20.5 is its 99.9 % point.
-        let chi2: f64 = counts
-            .iter()
-            .map(|&c| (f64::from(c) - 10_000.0).powi(2) / 10_000.0)
-            .sum();
+        let chi2: f64 = counts.iter().map(|&c| (f64::from(c) - 10_000.0).powi(2) / 10_000.0).sum();
         assert!(chi2 < 20.5, "{counts:?}");
         assert_eq!(rng.below(0), 0);
         assert_eq!(rng.below(1), 0);

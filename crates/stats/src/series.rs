@@ -118,9 +118,7 @@ pub fn coarsening(operations: u64, bins: usize) -> usize {
         return 1;
     }
     let wanted = (MIN_PER_BIN * bins as u64).div_ceil(operations);
-    usize::try_from(wanted)
-        .unwrap_or(usize::MAX)
-        .clamp(1, bins / MIN_BINS)
+    usize::try_from(wanted).unwrap_or(usize::MAX).clamp(1, bins / MIN_BINS)
 }
 
 #[cfg(test)]
@@ -128,11 +126,7 @@ mod tests {
     use super::*;
 
     fn bin(ops: u64, longest_gap_ns: u64) -> Bin {
-        Bin {
-            ops,
-            bytes: ops * 512,
-            longest_gap_ns,
-        }
+        Bin { ops, bytes: ops * 512, longest_gap_ns }
     }
 
     #[test]

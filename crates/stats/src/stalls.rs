@@ -48,9 +48,7 @@ pub fn threshold_ns(latencies: &Histogram) -> u64 {
     } else {
         latencies.percentile_ns(0.9).unwrap_or(0)
     };
-    MIN_NS
-        .max(median.saturating_mul(10))
-        .max(p90.saturating_mul(3))
+    MIN_NS.max(median.saturating_mul(10)).max(p90.saturating_mul(3))
 }
 
 /// The stalls among the candidates of `window_ns` of measuring, joined where they overlap, in the
@@ -96,9 +94,7 @@ fn without_pace_among(
     let mut lengths = Histogram::new();
     let (mut count, mut total_ns) = (0_u64, 0_u64);
     let kept = episodes.iter().map(|episode| (episode.length_ns, 1));
-    let others = forgotten
-        .buckets()
-        .filter(|bucket| bucket.0 >= threshold_ns);
+    let others = forgotten.buckets().filter(|bucket| bucket.0 >= threshold_ns);
     for (length_ns, n) in kept.chain(others) {
         lengths.record_n(length_ns, n);
         count += n;
@@ -121,9 +117,7 @@ const PACE: u64 = 8;
 /// A volume with a limited rate works like this: it takes as many operations at once as it may do
 /// in a tenth of a second, and then none until that time is over.
 pub(crate) fn without_pace(mut episodes: Vec<Episode>, window_ns: u64) -> Vec<Episode> {
-    let total_ns = episodes
-        .iter()
-        .fold(0u64, |total, e| total.saturating_add(e.length_ns));
+    let total_ns = episodes.iter().fold(0u64, |total, e| total.saturating_add(e.length_ns));
     if episodes.len() as u64 >= PACE && total_ns > window_ns / 4 * 3 {
         let mut lengths_ns: Vec<u64> = episodes.iter().map(|e| e.length_ns).collect();
         lengths_ns.sort_unstable();
@@ -194,10 +188,7 @@ mod tests {
     const WINDOW_NS: u64 = 10_000 * MS;
 
     fn at(start_ms: u64, length_ms: u64) -> Episode {
-        Episode {
-            start_ns: start_ms * MS,
-            length_ns: length_ms * MS,
-        }
+        Episode { start_ns: start_ms * MS, length_ns: length_ms * MS }
     }
 
     fn latencies(parts: &[(u64, u64)]) -> Histogram {

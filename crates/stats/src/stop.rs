@@ -142,11 +142,7 @@ impl StopRule {
         if may_end && self.record.len() >= self.next_check && self.exposure_suffices() {
             let step = (self.record.len() - self.record.warm_up_bins()) / 50;
             self.next_check = self.record.len() + step.max(1);
-            self.checks_passed = if self.is_precise() {
-                self.checks_passed + 1
-            } else {
-                0
-            };
+            self.checks_passed = if self.is_precise() { self.checks_passed + 1 } else { 0 };
         }
         if self.checks_passed >= CHECKS_IN_A_ROW {
             self.decision = Decision::Converged;
@@ -207,11 +203,7 @@ impl StopRule {
         let rate = self.bytes as f64 / self.elapsed_s();
         let until_full_s = self.spec.max_bytes.saturating_sub(self.bytes) as f64 / rate;
         // `min` and `max` drop a NaN, which a job without any bin gives.
-        until_precise_s
-            .max(until_exposed_s)
-            .min(until_full_s)
-            .min(until_capped_s)
-            .max(0.0)
+        until_precise_s.max(until_exposed_s).min(until_full_s).min(until_capped_s).max(0.0)
     }
 
     /// What was measured. May be asked at any time: a job that was not stopped by the rule (the
@@ -294,10 +286,7 @@ impl StopRule {
     /// stall have no say in it: a stall at the start is a stall.
     fn judge_warm_up(&mut self) {
         let bins = self.record.all();
-        let all = Window {
-            bins,
-            bin_s: self.bin_s,
-        };
+        let all = Window { bins, bin_s: self.bin_s };
         let touched = all.touched(&all.stalls());
         let bins = bins.iter().zip(touched).enumerate();
         let (places, counts): (Vec<usize>, Vec<f64>) = bins
@@ -357,11 +346,7 @@ mod tests {
     };
 
     fn bin(ops: u64) -> Bin {
-        Bin {
-            ops,
-            bytes: ops * 4096,
-            longest_gap_ns: 100_000_000 / ops.max(1),
-        }
+        Bin { ops, bytes: ops * 4096, longest_gap_ns: 100_000_000 / ops.max(1) }
     }
 
     /// Feeds the bins of a device until the rule decides; how many it took and the rule.
@@ -393,15 +378,9 @@ mod tests {
 
     #[test]
     fn bytes_hold_it_back_and_cap_it() {
-        let floor = StopSpec {
-            min_bytes: 50_000 * 4096,
-            ..SPEC
-        };
+        let floor = StopSpec { min_bytes: 50_000 * 4096, ..SPEC };
         assert_eq!(run(floor, |_| bin(1000)).0, 52);
-        let cap = StopSpec {
-            max_bytes: 9_500 * 4096,
-            ..SPEC
-        };
+        let cap = StopSpec { max_bytes: 9_500 * 4096, ..SPEC };
         let (bins, rule) = run(cap, |_| bin(1000));
         assert_eq!((bins, rule.decision), (10, Decision::Capped));
         // Half a second of a perfectly steady rate says little about stalls.
@@ -434,18 +413,11 @@ mod tests {
 
     #[test]
     fn one_stall_forbids_convergence_and_eight_allow_it() {
-        let spec = StopSpec {
-            relative_half_width: 0.2,
-            max_seconds: 60.0,
-            ..SPEC
-        };
+        let spec = StopSpec { relative_half_width: 0.2, max_seconds: 60.0, ..SPEC };
         let stalling = |every: usize| {
             move |i: usize| match i % every {
                 6 => Bin::default(),
-                7 => Bin {
-                    longest_gap_ns: 150_000_000,
-                    ..bin(500)
-                },
+                7 => Bin { longest_gap_ns: 150_000_000, ..bin(500) },
                 _ => bin(1000),
             }
         };
@@ -470,10 +442,7 @@ mod tests {
     fn a_stall_at_the_start_is_no_warm_up() {
         let (_, rule) = run(SPEC, |i| match i {
             6..10 => Bin::default(),
-            10 => Bin {
-                longest_gap_ns: 400_000_000,
-                ..bin(1000)
-            },
+            10 => Bin { longest_gap_ns: 400_000_000, ..bin(1000) },
             _ => bin(1000),
         });
         let measured = rule.finish();
@@ -495,10 +464,7 @@ mod tests {
 
     #[test]
     fn a_trend_raises_a_doubt() {
-        let spec = StopSpec {
-            min_seconds: 7.0,
-            ..SPEC
-        };
+        let spec = StopSpec { min_seconds: 7.0, ..SPEC };
         let mut rng = Rng::from_seed(4);
         let (_, rule) = run(spec, |i| bin(1000 + 4 * i as u64 + rng.below(20)));
         let caveats = rule.finish().caveats;
@@ -506,10 +472,7 @@ mod tests {
             Caveat::Drift { ratio } => Some(*ratio),
             _ => None,
         });
-        assert!(
-            drift.is_some_and(|ratio| ratio > 1.1 && ratio < 1.3),
-            "{caveats:?}"
-        );
+        assert!(drift.is_some_and(|ratio| ratio > 1.1 && ratio < 1.3), "{caveats:?}");
     }
 
     #[test]
@@ -531,43 +494,24 @@ mod tests {
     #[test]
     fn a_cap_is_no_imprecision() {
         // Narrow enough after three seconds, but not in three checks in a row.
-        let time = StopSpec {
-            max_seconds: 3.6,
-            ..SPEC
-        };
+        let time = StopSpec { max_seconds: 3.6, ..SPEC };
         let (_, rule) = run(time, |_| bin(1000));
         assert_eq!(rule.decision, Decision::Capped);
         let measured = rule.finish();
         assert_eq!(measured.ended, Some(Ended::Time));
-        assert_eq!(
-            (measured.outcome, measured.caveats),
-            (Outcome::Converged, vec![])
-        );
+        assert_eq!((measured.outcome, measured.caveats), (Outcome::Converged, vec![]));
         // One stall forbids stopping, not a narrow interval.
         let stalling = |i: usize| match i {
-            300 => Bin {
-                longest_gap_ns: 60_000_000,
-                ..bin(500)
-            },
+            300 => Bin { longest_gap_ns: 60_000_000, ..bin(500) },
             _ => bin(1000),
         };
-        let long = StopSpec {
-            min_seconds: 40.0,
-            max_seconds: 60.0,
-            ..SPEC
-        };
+        let long = StopSpec { min_seconds: 40.0, max_seconds: 60.0, ..SPEC };
         let (bins, rule) = run(long, stalling);
         assert_eq!((bins, rule.finish().stalls.len()), (600, 1));
         assert_eq!(rule.finish().outcome, Outcome::Converged);
         // Why a job ended is told all the same.
-        let bytes = StopSpec {
-            max_bytes: 33_000 * 4096,
-            ..SPEC
-        };
-        assert_eq!(
-            run(bytes, |_| bin(1000)).1.finish().ended,
-            Some(Ended::Bytes)
-        );
+        let bytes = StopSpec { max_bytes: 33_000 * 4096, ..SPEC };
+        assert_eq!(run(bytes, |_| bin(1000)).1.finish().ended, Some(Ended::Bytes));
         let (_, rule) = run(SPEC, |_| bin(1000));
         assert_eq!(rule.finish().ended, Some(Ended::Precise));
         assert_eq!(StopRule::new(SPEC, 0.1).finish().ended, None);

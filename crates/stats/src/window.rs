@@ -33,9 +33,7 @@ impl Window<'_> {
 
     /// Bytes in it.
     pub fn bytes(&self) -> u64 {
-        self.bins
-            .iter()
-            .fold(0, |n, bin| n.saturating_add(bin.bytes))
+        self.bins.iter().fold(0, |n, bin| n.saturating_add(bin.bytes))
     }
 
     /// Operations of each bin.
@@ -149,11 +147,7 @@ impl Window<'_> {
         if stalls.len() < ENOUGH_STALLS {
             return with_stalls;
         }
-        Estimate::new(
-            value,
-            with_stalls.low.min(plain.low),
-            with_stalls.high.max(plain.high),
-        )
+        Estimate::new(value, with_stalls.low.min(plain.low), with_stalls.high.max(plain.high))
     }
 
     /// How far the interval of the operations per second reaches by their noise alone, as a share of the rate: what neither
@@ -183,10 +177,7 @@ impl Window<'_> {
         let (min_s, max_s) = stalls::lost_time(&lengths_s);
         let down = 1.0 - running_share(max_s) / running;
         let up = running_share(min_s) / running - 1.0;
-        (
-            down.hypot(noise.below / noise.mean).min(1.0),
-            up.hypot(noise.above / noise.mean),
-        )
+        (down.hypot(noise.below / noise.mean).min(1.0), up.hypot(noise.above / noise.mean))
     }
 }
 
@@ -198,19 +189,12 @@ mod tests {
     const MS: u64 = 1_000_000;
 
     fn busy(ops: u64) -> Bin {
-        Bin {
-            ops,
-            bytes: ops * 4096,
-            longest_gap_ns: 100 * MS / ops.max(1),
-        }
+        Bin { ops, bytes: ops * 4096, longest_gap_ns: 100 * MS / ops.max(1) }
     }
 
     /// A bin in which a gap of so many milliseconds ended.
     fn after_gap(ops: u64, gap_ms: u64) -> Bin {
-        Bin {
-            longest_gap_ns: gap_ms * MS,
-            ..busy(ops)
-        }
+        Bin { longest_gap_ns: gap_ms * MS, ..busy(ops) }
     }
 
     fn window(bins: &[Bin]) -> Window<'_> {
@@ -226,10 +210,7 @@ mod tests {
     #[test]
     fn noise_knows_nothing_of_stalls() {
         let steady: Vec<Bin> = (0..90).map(|at| busy(1000 + at % 3)).collect();
-        let window = Window {
-            bins: &steady,
-            bin_s: BIN_S,
-        };
+        let window = Window { bins: &steady, bin_s: BIN_S };
         let noise = window.noise(&[]).unwrap();
         assert!(noise < 0.002, "{noise}");
         // The interval allows for stalls that nine seconds do not show.
@@ -239,19 +220,13 @@ mod tests {
             *bin = busy(0);
         }
         stalled[45].longest_gap_ns = 500 * MS;
-        let window = Window {
-            bins: &stalled,
-            bin_s: BIN_S,
-        };
+        let window = Window { bins: &stalled, bin_s: BIN_S };
         let stalls = window.stalls();
         assert_eq!(stalls.len(), 1);
         let noise = window.noise(&stalls).unwrap();
         assert!(noise < 0.002, "{noise}");
         let nothing = [busy(0); 20];
-        let window = Window {
-            bins: &nothing,
-            bin_s: BIN_S,
-        };
+        let window = Window { bins: &nothing, bin_s: BIN_S };
         assert_eq!(window.noise(&[]), None);
     }
 
@@ -288,15 +263,8 @@ mod tests {
     #[test]
     fn the_pace_of_a_slow_device_is_not_a_stall() {
         // Two operations per second.
-        let bins: Vec<Bin> = (0..100)
-            .map(|i| {
-                if i % 5 == 4 {
-                    after_gap(1, 500)
-                } else {
-                    Bin::default()
-                }
-            })
-            .collect();
+        let bins: Vec<Bin> =
+            (0..100).map(|i| if i % 5 == 4 { after_gap(1, 500) } else { Bin::default() }).collect();
         assert_eq!(stalls_ms(&bins), []);
     }
 

@@ -12,15 +12,9 @@ const TRIALS: usize = 1000;
 /// seconds, median half width.
 fn documented(name: &str, table: usize) -> [f64; 3] {
     let text = include_str!("../../../docs/statistics.md");
-    let rows: Vec<&str> = text
-        .lines()
-        .filter(|line| line.starts_with(&format!("| {name} |")))
-        .collect();
-    assert_eq!(
-        rows.len(),
-        2,
-        "{name} has one row in each of the two tables"
-    );
+    let rows: Vec<&str> =
+        text.lines().filter(|line| line.starts_with(&format!("| {name} |"))).collect();
+    assert_eq!(rows.len(), 2, "{name} has one row in each of the two tables");
     let cells: Vec<&str> = rows[table].split('|').map(str::trim).collect();
     [(2, 0.01), (5, 1.0), (6, 0.01)].map(|(cell, unit)| {
         let number = cells[cell].trim_matches(|c: char| !c.is_ascii_digit());
@@ -31,26 +25,14 @@ fn documented(name: &str, table: usize) -> [f64; 3] {
 /// Measures a device with both presets and demands the coverage, and that the document says the
 /// same.
 fn measured(name: &str) -> (Summary, Summary) {
-    let device = DEVICES
-        .iter()
-        .find(|d| d.name == name)
-        .expect("a known device");
+    let device = DEVICES.iter().find(|d| d.name == name).expect("a known device");
     let both = [QUICK, NORMAL].map(|spec| summarise(device.process, spec, TRIALS, 1));
     for (table, summary) in both.iter().enumerate() {
         assert!(summary.coverage >= 0.93, "{name}: {summary:?}");
         let [coverage, mean_s, half_width] = documented(name, table);
-        assert!(
-            (coverage - summary.coverage).abs() < 0.02,
-            "{name}: {summary:?}"
-        );
-        assert!(
-            (mean_s / summary.mean_s - 1.0).abs() < 0.1,
-            "{name}: {summary:?}"
-        );
-        assert!(
-            (half_width / summary.median_half_width - 1.0).abs() < 0.15,
-            "{name}: {summary:?}"
-        );
+        assert!((coverage - summary.coverage).abs() < 0.02, "{name}: {summary:?}");
+        assert!((mean_s / summary.mean_s - 1.0).abs() < 0.1, "{name}: {summary:?}");
+        assert!((half_width / summary.median_half_width - 1.0).abs() < 0.15, "{name}: {summary:?}");
         let outcomes: f64 = summary.outcomes.iter().sum();
         assert!((outcomes - 1.0).abs() < 1e-9);
     }
@@ -71,14 +53,8 @@ fn every_device_of_the_table_is_demanded_here_or_named_as_a_limit() {
 fn quiet() {
     let (quick, normal) = measured("quiet, CV 4 %");
     // Wide intervals would be an easy way to hold the truth, and long runs to narrow ones.
-    assert!(
-        quick.mean_s <= 5.0 && quick.median_half_width <= 0.10,
-        "{quick:?}"
-    );
-    assert!(
-        normal.mean_s <= 15.0 && normal.median_half_width <= 0.05,
-        "{normal:?}"
-    );
+    assert!(quick.mean_s <= 5.0 && quick.median_half_width <= 0.10, "{quick:?}");
+    assert!(normal.mean_s <= 15.0 && normal.median_half_width <= 0.05, "{normal:?}");
     assert!(quick.outcomes[0] >= 0.99 && normal.outcomes[0] >= 0.99);
     assert!(quick.drift <= 0.02 && normal.drift <= 0.02);
 }
@@ -144,9 +120,7 @@ fn slow() {
 #[test]
 fn the_naive_rule_would_fail() {
     // What the rule is for: stop at the first narrow t interval, and the truth is mostly missed.
-    let device = DEVICES
-        .iter()
-        .find(|d| d.name == "stalls of 0.33 s in 3 % of bins");
+    let device = DEVICES.iter().find(|d| d.name == "stalls of 0.33 s in 3 % of bins");
     let process = device.expect("a known device").process;
     let held = (0..TRIALS as u64).filter(|&seed| simulate::naive(process, 0.05, seed));
     let coverage = held.count() as f64 / TRIALS as f64;

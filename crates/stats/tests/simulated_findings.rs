@@ -11,9 +11,7 @@ const TRIALS: usize = 200;
 /// The number in a column (from 0) of a row of the document's tables, as a share.
 fn documented(name: &str, column: usize) -> f64 {
     let text = include_str!("../../../docs/statistics.md");
-    let row = text
-        .lines()
-        .find(|line| line.starts_with(&format!("| {name} |")));
+    let row = text.lines().find(|line| line.starts_with(&format!("| {name} |")));
     let row = row.unwrap_or_else(|| panic!("{name} has no row"));
     let cell = row.split('|').nth(column + 1).expect("the column is there");
     let number = cell.trim().trim_end_matches(" %");
@@ -22,10 +20,7 @@ fn documented(name: &str, column: usize) -> f64 {
 
 fn agrees(name: &str, column: usize, found: f64) {
     let told = documented(name, column);
-    assert!(
-        (told - found).abs() < 0.04,
-        "{name}: {told} told, {found} found"
-    );
+    assert!((told - found).abs() < 0.04, "{name}: {told} told, {found} found");
 }
 
 #[test]
@@ -45,10 +40,7 @@ fn the_knee_is_where_the_queue_has_it() {
         assert!(got.knee.coverage >= 0.90, "{name}: {got:?}");
         assert!(got.ceiling.coverage >= 0.90, "{name}: {got:?}");
         // Wide intervals would be an easy way to hold the truth.
-        assert!(
-            got.knee.median_half_width <= 3.0 * deviation,
-            "{name}: {got:?}"
-        );
+        assert!(got.knee.median_half_width <= 3.0 * deviation, "{name}: {got:?}");
         assert!((got.knee.bias - 1.0).abs() < 0.025, "{name}: {got:?}");
         assert!(got.reached >= 0.97, "{name}: {got:?}");
         let is_one = queue.knee() == 1.0;
@@ -62,14 +54,8 @@ fn the_knee_is_where_the_queue_has_it() {
 fn the_bend_is_where_the_line_has_it() {
     for (name, setup_s, rate, deviation) in LINES {
         let (size, rate) = bends(setup_s, rate, deviation, TRIALS);
-        assert!(
-            size.coverage >= 0.90 && rate.coverage >= 0.90,
-            "{name}: {size:?} {rate:?}"
-        );
-        assert!(
-            size.median_half_width <= 3.0 * deviation,
-            "{name}: {size:?}"
-        );
+        assert!(size.coverage >= 0.90 && rate.coverage >= 0.90, "{name}: {size:?} {rate:?}");
+        assert!(size.median_half_width <= 3.0 * deviation, "{name}: {size:?}");
         assert!((size.bias - 1.0).abs() < 0.025, "{name}: {size:?}");
         agrees(name, 2, size.coverage);
     }

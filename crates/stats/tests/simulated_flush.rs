@@ -26,11 +26,7 @@ fn coverage(mean_s: f64, shape: u32) -> (f64, f64) {
         let mut rule = StopRule::new(QUICK, BIN_S);
         loop {
             let ops = (1000.0 * (1.0 + 0.04 * rng.normal())).round() as u64;
-            let bin = Bin {
-                ops,
-                bytes: ops * 4096,
-                longest_gap_ns: 100_000_000 / ops.max(1),
-            };
+            let bin = Bin { ops, bytes: ops * 4096, longest_gap_ns: 100_000_000 / ops.max(1) };
             if rule.push(bin) != Decision::Continue {
                 break;
             }

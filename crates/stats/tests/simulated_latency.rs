@@ -27,8 +27,7 @@ fn equal_devices_are_not_called_different_and_intervals_hold_the_truth() {
             .map(|device| (device, scope.spawn(move || judge(device, PAIRS, 2))))
             .collect();
         let done = simulations.into_iter();
-        done.map(|(device, simulation)| (device, simulation.join().expect("it ends")))
-            .collect()
+        done.map(|(device, simulation)| (device, simulation.join().expect("it ends"))).collect()
     });
     for (device, judged) in found {
         let least = match device.correlation_s {
@@ -47,20 +46,14 @@ fn equal_devices_are_not_called_different_and_intervals_hold_the_truth() {
                 one.coverage >= least - 0.04 && told[0] >= least,
                 "{device:?}: {one:?} {told:?}"
             );
-            assert!(
-                (one.coverage - told[0]).abs() < 0.08,
-                "{device:?}: {one:?} {told:?}"
-            );
+            assert!((one.coverage - told[0]).abs() < 0.08, "{device:?}: {one:?} {told:?}");
         }
         // Wide intervals would be an easy way to hold the truth.
         if device.drift == 0.0 && !device.has_tail {
             assert!(judged[1].judged > 0.8, "{device:?}: {judged:?}");
         }
         if device.drift == 0.0 {
-            assert!(
-                judged[0].median_half_width <= 0.015,
-                "{device:?}: {judged:?}"
-            );
+            assert!(judged[0].median_half_width <= 0.015, "{device:?}: {judged:?}");
         }
     }
 }

@@ -23,22 +23,15 @@ fn any_bin() -> impl Strategy<Value = Bin> {
 }
 
 fn any_spec() -> impl Strategy<Value = StopSpec> {
-    (
-        0.0f64..2.0,
-        0.0f64..10.0,
-        0.0f64..20.0,
-        any_size(),
-        any_size(),
+    (0.0f64..2.0, 0.0f64..10.0, 0.0f64..20.0, any_size(), any_size()).prop_map(
+        |(relative_half_width, min_seconds, max_seconds, min_bytes, max_bytes)| StopSpec {
+            relative_half_width,
+            min_seconds,
+            max_seconds,
+            min_bytes,
+            max_bytes,
+        },
     )
-        .prop_map(
-            |(relative_half_width, min_seconds, max_seconds, min_bytes, max_bytes)| StopSpec {
-                relative_half_width,
-                min_seconds,
-                max_seconds,
-                min_bytes,
-                max_bytes,
-            },
-        )
 }
 
 proptest! {

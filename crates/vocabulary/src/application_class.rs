@@ -89,14 +89,8 @@ mod tests {
 
     #[test]
     fn an_interval_across_the_threshold_is_inconclusive() {
-        assert_eq!(
-            met(&Estimate::new(1600.0, 1500.0, 1700.0), 1500.0),
-            Met::Yes
-        );
-        assert_eq!(
-            met(&Estimate::new(1600.0, 1400.0, 1800.0), 1500.0),
-            Met::Inconclusive
-        );
+        assert_eq!(met(&Estimate::new(1600.0, 1500.0, 1700.0), 1500.0), Met::Yes);
+        assert_eq!(met(&Estimate::new(1600.0, 1400.0, 1800.0), 1500.0), Met::Inconclusive);
         assert_eq!(met(&Estimate::new(1300.0, 1200.0, 1499.0), 1500.0), Met::No);
     }
 
@@ -106,13 +100,7 @@ mod tests {
         let failed = Estimate::exact(100.0);
         let fine = Estimate::exact(20e6);
         assert_eq!(A1.judge(&open, &failed, &fine), Met::No);
-        assert_eq!(
-            A1.judge(&open, &Estimate::exact(600.0), &fine),
-            Met::Inconclusive
-        );
-        assert_eq!(
-            A2.judge(&Estimate::exact(4000.0), &Estimate::exact(2000.0), &fine),
-            Met::Yes
-        );
+        assert_eq!(A1.judge(&open, &Estimate::exact(600.0), &fine), Met::Inconclusive);
+        assert_eq!(A2.judge(&Estimate::exact(4000.0), &Estimate::exact(2000.0), &fine), Met::Yes);
     }
 }

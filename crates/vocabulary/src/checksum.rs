@@ -33,10 +33,7 @@ mod tests {
         assert_eq!(xxh64(b"", 0), 0xef46_db37_51d8_e999);
         assert_eq!(xxh64(b"a", 0), 0xd24e_c4f1_a98c_6e5b);
         assert_eq!(xxh64(b"abc", 0), 0x44bc_2cf5_ad77_0999);
-        assert_eq!(
-            xxh64(b"Nobody inspects the spammish repetition", 0),
-            0xfbce_a83c_8a37_8bf1
-        );
+        assert_eq!(xxh64(b"Nobody inspects the spammish repetition", 0), 0xfbce_a83c_8a37_8bf1);
     }
 
     #[test]

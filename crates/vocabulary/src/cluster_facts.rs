@@ -194,10 +194,7 @@ mod tests {
             change(Some(Noticed::Refused), Some(40.0)).words(),
             "osd.2 was down (its machine refused connections: the program ended) from 12.3 s to 40.0 s"
         );
-        assert_eq!(
-            change(None, None).words(),
-            "osd.2 was down from 12.3 s to the end"
-        );
+        assert_eq!(change(None, None).words(), "osd.2 was down from 12.3 s to the end");
         let change = change(None, Some(20.0));
         assert!(change.is_within(0.0, 12.5) && change.is_within(19.0, 30.0));
         assert!(!change.is_within(20.0, 30.0) && !change.is_within(0.0, 12.3));
@@ -206,10 +203,7 @@ mod tests {
     #[test]
     fn it_is_json_that_reads_back() {
         let change = ClusterChange {
-            trouble: ClusterTrouble::OsdDown {
-                osd: 0,
-                noticed: Some(Noticed::Silence),
-            },
+            trouble: ClusterTrouble::OsdDown { osd: 0, noticed: Some(Noticed::Silence) },
             started_s: 1.0,
             ended_s: None,
         };
@@ -218,9 +212,6 @@ mod tests {
             text,
             r#"{"trouble":"osd_down","osd":0,"noticed":"silence","started_s":1.0,"ended_s":null}"#
         );
-        assert_eq!(
-            serde_json::from_str::<ClusterChange>(&text).expect("back"),
-            change
-        );
+        assert_eq!(serde_json::from_str::<ClusterChange>(&text).expect("back"), change);
     }
 }

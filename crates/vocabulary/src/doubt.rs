@@ -188,11 +188,7 @@ impl Doubt {
         use crate::units::{bit_rate, bytes_iec, bytes_si, percent, rate_si};
         match self {
             Doubt::NotPrecise { reached, wanted } if reached.is_finite() => {
-                format!(
-                    "reached ±{} instead of ±{}",
-                    percent(*reached),
-                    percent(*wanted)
-                )
+                format!("reached ±{} instead of ±{}", percent(*reached), percent(*wanted))
             }
             Doubt::NotPrecise { .. } => "too few samples for any interval".into(),
             Doubt::ThroughPageCache { filesystem } => {
@@ -205,25 +201,16 @@ impl Doubt {
                 format!("{device} reads and writes its file through the page cache")
             }
             Doubt::CpuStarved { share } => {
-                format!(
-                    "the test waited for a processor {} of the time",
-                    percent(*share)
-                )
+                format!("the test waited for a processor {} of the time", percent(*share))
             }
             Doubt::Stopped { seconds } => {
                 format!("rubus itself was stopped for {seconds:.1} s (Ctrl-Z or SIGSTOP)")
             }
             Doubt::CpuStolen { share } => {
-                format!(
-                    "the hypervisor took {} of the processor time away",
-                    percent(*share)
-                )
+                format!("the hypervisor took {} of the processor time away", percent(*share))
             }
             Doubt::CpuBound { share } => {
-                format!(
-                    "a core was {} busy: the processor may be the limit",
-                    percent(*share)
-                )
+                format!("a core was {} busy: the processor may be the limit", percent(*share))
             }
             Doubt::OtherTraffic { bytes, share } => format!(
                 "other programs moved {} on this device meanwhile ({} of its traffic)",
@@ -233,27 +220,15 @@ impl Doubt {
             Doubt::Throttled { what } => format!("the clock was held down: {what}"),
             Doubt::Undervoltage => "the supply voltage was too low".into(),
             Doubt::Drift { ratio } if *ratio < 1.0 => {
-                format!(
-                    "the rate fell to {} of its start during the run",
-                    percent(*ratio)
-                )
+                format!("the rate fell to {} of its start during the run", percent(*ratio))
             }
             Doubt::Drift { ratio } => {
-                format!(
-                    "the rate rose to {} of its start during the run",
-                    percent(*ratio)
-                )
+                format!("the rate rose to {} of its start during the run", percent(*ratio))
             }
-            Doubt::SmallRegion { bytes, wanted } => format!(
-                "the test file is {} instead of {}",
-                bytes_iec(*bytes),
-                bytes_iec(*wanted)
-            ),
-            Doubt::PartOfDisk {
-                bytes,
-                disk_bytes,
-                has_platters,
-            } => format!(
+            Doubt::SmallRegion { bytes, wanted } => {
+                format!("the test file is {} instead of {}", bytes_iec(*bytes), bytes_iec(*wanted))
+            }
+            Doubt::PartOfDisk { bytes, disk_bytes, has_platters } => format!(
                 "measured within {} of {}: {}",
                 bytes_iec(*bytes),
                 bytes_si(*disk_bytes),
@@ -267,20 +242,12 @@ impl Doubt {
                 format!("only {operations} operations, too few for the deep percentiles")
             }
             Doubt::NoRing { reason } => format!("threads instead of io_uring: {reason}"),
-            Doubt::AboveCeiling {
-                bytes_per_second,
-                ceiling,
-                what,
-            } => format!(
+            Doubt::AboveCeiling { bytes_per_second, ceiling, what } => format!(
                 "{} is more than {what} can carry ({}): this came from a cache",
                 rate_si(*bytes_per_second),
                 rate_si(*ceiling)
             ),
-            Doubt::AboveLink {
-                bytes_per_second,
-                link_bits_per_second,
-                interface,
-            } => format!(
+            Doubt::AboveLink { bytes_per_second, link_bits_per_second, interface } => format!(
                 "{} is more than the link {interface} carries ({}, {} at best): this is a page cache, not the wire",
                 rate_si(*bytes_per_second),
                 bit_rate(*link_bits_per_second as f64),
@@ -368,13 +335,8 @@ mod tests {
     #[test]
     fn an_infinite_width_or_ratio_survives_json() {
         for doubt in [
-            Doubt::NotPrecise {
-                reached: f64::INFINITY,
-                wanted: 0.1,
-            },
-            Doubt::Drift {
-                ratio: f64::INFINITY,
-            },
+            Doubt::NotPrecise { reached: f64::INFINITY, wanted: 0.1 },
+            Doubt::Drift { ratio: f64::INFINITY },
         ] {
             let text = serde_json::to_string(&doubt).expect("a doubt is always JSON");
             let back: Doubt = serde_json::from_str(&text).expect("and reads back");

@@ -31,18 +31,12 @@ pub enum Fact<T> {
 impl<T> Fact<T> {
     /// A value with the place where it was read.
     pub fn known(value: T, source: impl Into<String>) -> Self {
-        Fact::Known {
-            value,
-            source: source.into(),
-        }
+        Fact::Known { value, source: source.into() }
     }
 
     /// A missing value with the reason and the place where it was looked for.
     pub fn unknown(reason: impl Into<String>, source: impl Into<String>) -> Self {
-        Fact::Unknown {
-            unknown: reason.into(),
-            source: source.into(),
-        }
+        Fact::Unknown { unknown: reason.into(), source: source.into() }
     }
 
     /// The value, if it is known.
@@ -71,10 +65,7 @@ impl<T> Fact<T> {
     /// The same fact with its value converted; the source stays.
     pub fn map<U>(self, f: impl FnOnce(T) -> U) -> Fact<U> {
         match self {
-            Fact::Known { value, source } => Fact::Known {
-                value: f(value),
-                source,
-            },
+            Fact::Known { value, source } => Fact::Known { value: f(value), source },
             Fact::Unknown { unknown, source } => Fact::Unknown { unknown, source },
         }
     }

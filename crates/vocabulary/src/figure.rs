@@ -54,21 +54,14 @@ pub struct Interval {
 impl Figure {
     /// A number without an interval.
     pub fn bare(value: f64) -> Self {
-        Figure {
-            value,
-            interval: None,
-        }
+        Figure { value, interval: None }
     }
 
     /// A number with the interval of our own statistics.
     pub fn of(estimate: Estimate) -> Self {
         Figure {
             value: estimate.value,
-            interval: Some(Interval {
-                low: estimate.low,
-                high: estimate.high,
-                rough: false,
-            }),
+            interval: Some(Interval { low: estimate.low, high: estimate.high, rough: false }),
         }
     }
 

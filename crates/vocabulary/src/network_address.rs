@@ -12,10 +12,7 @@ pub fn check(value: &str) -> Result<(), String> {
     }
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-._~:/?#[]@!&()*+,;=%".contains(c);
     let is_sound = value.chars().all(is_plain) && value.len() <= 500;
-    let (server, socket) = (
-        value.strip_prefix("nbd://"),
-        value.strip_prefix("nbd+unix://"),
-    );
+    let (server, socket) = (value.strip_prefix("nbd://"), value.strip_prefix("nbd+unix://"));
     match (server, socket) {
         (Some(server), _) if is_sound && !server.is_empty() => match server.starts_with(['/', '?'])
         {

@@ -57,10 +57,7 @@ impl PairedJob {
             turned.p99_ns.reverse();
             turned
         };
-        PairedJob {
-            job: self.job.clone(),
-            rounds: self.rounds.iter().map(turn).collect(),
-        }
+        PairedJob { job: self.job.clone(), rounds: self.rounds.iter().map(turn).collect() }
     }
 
     /// The ratio of the throughputs; nothing with fewer than two rounds or where nothing moved.
@@ -75,11 +72,8 @@ impl PairedJob {
             });
             squares.sum::<f64>() / self.rounds.len().max(1) as f64
         };
-        let logs: Option<Vec<f64>> = self
-            .rounds
-            .iter()
-            .map(|round| log_ratio(round.throughput.map(Some)))
-            .collect();
+        let logs: Option<Vec<f64>> =
+            self.rounds.iter().map(|round| log_ratio(round.throughput.map(Some))).collect();
         of_logs(&logs?, operations(0) + operations(1))
     }
 
@@ -174,10 +168,7 @@ mod tests {
         let paired = job([[100.0, 100.01]; 4]).throughput().unwrap();
         assert!(paired.ratio.low < 1.0 && paired.chance > 0.5, "{paired:?}");
         let paired = job([[100.0, 102.0]; 4]).throughput().unwrap();
-        assert!(
-            paired.ratio.low > 1.01 && paired.chance < 0.01,
-            "{paired:?}"
-        );
+        assert!(paired.ratio.low > 1.01 && paired.chance < 0.01, "{paired:?}");
     }
 
     #[test]

@@ -503,10 +503,7 @@ impl BothEnds {
                 all.seconds + part.seconds,
                 (all.operations + part.operations, all.bytes + part.bytes),
                 (part.client_is, part.server_is),
-                [
-                    all.client.cpu_s + part.client.cpu_s,
-                    all.server.cpu_s + part.server.cpu_s,
-                ],
+                [all.client.cpu_s + part.client.cpu_s, all.server.cpu_s + part.server.cpu_s],
             )
         })
     }
@@ -544,8 +541,7 @@ pub enum StallCause {
 impl JobResult {
     /// Bytes moved by the measured operations.
     pub fn moved_bytes(&self) -> u64 {
-        self.bytes
-            .unwrap_or(self.operations * u64::from(self.block_bytes))
+        self.bytes.unwrap_or(self.operations * u64::from(self.block_bytes))
     }
 
     /// Whether the processor was the limit, so that its rate says nothing about the device.

@@ -12,11 +12,7 @@ const NEW_STYLE: u32 = 1 << 23;
 /// Decodes a revision code. Anything is accepted; what this program does not know is named with
 /// its number.
 pub fn decode(code: u32) -> Revision {
-    if code & NEW_STYLE != 0 {
-        new_style(code)
-    } else {
-        old_style(code)
-    }
+    if code & NEW_STYLE != 0 { new_style(code) } else { old_style(code) }
 }
 
 fn new_style(code: u32) -> Revision {
@@ -180,13 +176,7 @@ mod tests {
         for (flagged, plain) in [(0x82a0_2082, 0xa0_2082), (0x0100_0013, 0x13)] {
             let decoded = decode(flagged);
             assert_eq!(decoded.code, flagged);
-            assert_eq!(
-                Revision {
-                    code: plain,
-                    ..decoded
-                },
-                decode(plain)
-            );
+            assert_eq!(Revision { code: plain, ..decoded }, decode(plain));
         }
     }
 

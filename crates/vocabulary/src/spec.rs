@@ -80,10 +80,7 @@ impl Operation {
 
     /// Whether it is done with a whole small file.
     pub fn is_of_file(self) -> bool {
-        !matches!(
-            self,
-            Operation::Block | Operation::Stamp | Operation::Compute
-        )
+        !matches!(self, Operation::Block | Operation::Stamp | Operation::Compute)
     }
 }
 

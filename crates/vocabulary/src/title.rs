@@ -14,11 +14,7 @@ pub fn job_title(result: &JobResult) -> String {
         &result.job,
         result.operation,
         result.direction,
-        if result.commit {
-            None
-        } else {
-            Some(result.pattern)
-        },
+        if result.commit { None } else { Some(result.pattern) },
         result.block_bytes,
         result.queue_depth,
     )
@@ -44,9 +40,7 @@ pub fn spec_title(job: &Job) -> String {
 /// has both.
 pub fn shaped_title(job: &Job, direction: Direction) -> Option<String> {
     let shape = job.shape.as_ref().filter(|_| job.operation.is_block())?;
-    let mixes = shape
-        .read_percent
-        .is_some_and(|percent| (1..100).contains(&percent));
+    let mixes = shape.read_percent.is_some_and(|percent| (1..100).contains(&percent));
     Some(match (mixes, direction) {
         (false, _) => job.name.clone(),
         (true, Direction::Read) => format!("{}: reads", job.name),

@@ -2,38 +2,22 @@
 
 /// A size in binary units with three significant digits: `256 MiB`, `1.50 GiB`, `512 B`.
 pub fn bytes_iec(bytes: u64) -> String {
-    scaled(
-        bytes as f64,
-        1024.0,
-        &["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"],
-    )
+    scaled(bytes as f64, 1024.0, &["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"])
 }
 
 /// A size in decimal units, as vendors print it: `64.0 GB`.
 pub fn bytes_si(bytes: u64) -> String {
-    scaled(
-        bytes as f64,
-        1000.0,
-        &["B", "kB", "MB", "GB", "TB", "PB", "EB"],
-    )
+    scaled(bytes as f64, 1000.0, &["B", "kB", "MB", "GB", "TB", "PB", "EB"])
 }
 
 /// A rate in decimal units: `22.6 MB/s`.
 pub fn rate_si(bytes_per_second: f64) -> String {
-    scaled(
-        bytes_per_second,
-        1000.0,
-        &["B/s", "kB/s", "MB/s", "GB/s", "TB/s"],
-    )
+    scaled(bytes_per_second, 1000.0, &["B/s", "kB/s", "MB/s", "GB/s", "TB/s"])
 }
 
 /// A line rate in bits: `480 Mbit/s`, `1.00 Gbit/s`.
 pub fn bit_rate(bits_per_second: f64) -> String {
-    scaled(
-        bits_per_second,
-        1000.0,
-        &["bit/s", "kbit/s", "Mbit/s", "Gbit/s", "Tbit/s"],
-    )
+    scaled(bits_per_second, 1000.0, &["bit/s", "kbit/s", "Mbit/s", "Gbit/s", "Tbit/s"])
 }
 
 /// A number with what is counted: "1 entry", "12 entries".
@@ -75,11 +59,8 @@ fn scaled(value: f64, base: f64, units: &[&str]) -> String {
         value /= base;
         unit += 1;
     }
-    let number = if unit == 0 && value.fract() == 0.0 {
-        format!("{value:.0}")
-    } else {
-        three_digits(value)
-    };
+    let number =
+        if unit == 0 && value.fract() == 0.0 { format!("{value:.0}") } else { three_digits(value) };
     format!("{number} {}", units[unit]).trim_end().to_string()
 }
 
@@ -101,9 +82,7 @@ fn three_digits(value: f64) -> String {
 /// A sentence that names the text when it is not a size, is negative or does not fit 64 bits.
 pub fn parse_size(text: &str) -> Result<u64, String> {
     let trimmed = text.trim();
-    let split = trimmed
-        .find(|c: char| !c.is_ascii_digit() && c != '.')
-        .unwrap_or(trimmed.len());
+    let split = trimmed.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(trimmed.len());
     let (number, unit) = trimmed.split_at(split);
     let bad = || format!("'{text}' is not a size; write it like 4096, 4KiB, 256M or 1.5GB");
     let number: f64 = number.parse().map_err(|_| bad())?;

@@ -40,9 +40,7 @@ pub fn written_between(before: &GroupTotals, now: &GroupTotals) -> BTreeMap<(Str
     let advance = |path: &str, device: &str, total: u64| {
         let before = before.get(path).and_then(|devices| devices.get(device));
         // A group of the same name that was made anew counts from its start.
-        total
-            .checked_sub(before.copied().unwrap_or(0))
-            .unwrap_or(total)
+        total.checked_sub(before.copied().unwrap_or(0)).unwrap_or(total)
     };
     let mut below: BTreeMap<(&str, &str), u64> = BTreeMap::new();
     for (path, devices) in now {
@@ -75,14 +73,10 @@ mod tests {
     fn totals(groups: &[(&str, &[(&str, u64)])]) -> GroupTotals {
         let devices = |devices: &[(&str, u64)]| {
             let devices = devices.iter();
-            devices
-                .map(|(device, bytes)| (device.to_string(), *bytes))
-                .collect()
+            devices.map(|(device, bytes)| (device.to_string(), *bytes)).collect()
         };
         let groups = groups.iter();
-        groups
-            .map(|(path, of)| (path.to_string(), devices(of)))
-            .collect()
+        groups.map(|(path, of)| (path.to_string(), devices(of))).collect()
     }
 
     #[test]
@@ -101,10 +95,7 @@ mod tests {
             ("/system.slice", &[("8:0", 1000)]),
             ("/system.slice/cron.service", &[("8:0", 400)]),
             ("/user.slice/user@1000.service", &[("8:0", 90)]),
-            (
-                "/user.slice/user@1000.service/app.slice/foot.scope",
-                &[("8:0", 80)],
-            ),
+            ("/user.slice/user@1000.service/app.slice/foot.scope", &[("8:0", 80)]),
             ("/user.slice/user@1000.service/app.slice", &[("8:0", 80)]),
             ("/system.slice/anew.service", &[("8:0", 70)]),
         ]);
@@ -113,10 +104,7 @@ mod tests {
             ("/system.slice/cron.service", &[("8:0", 500), ("179:0", 7)]),
             ("/user.slice/user@1000.service", &[("8:0", 140)]),
             ("/user.slice/user@1000.service/app.slice", &[("8:0", 120)]),
-            (
-                "/user.slice/user@1000.service/app.slice/foot.scope",
-                &[("8:0", 120)],
-            ),
+            ("/user.slice/user@1000.service/app.slice/foot.scope", &[("8:0", 120)]),
             ("/system.slice/anew.service", &[("8:0", 20)]),
             ("/system.slice/quiet.service", &[("8:0", 0)]),
         ]);

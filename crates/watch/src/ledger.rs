@@ -72,10 +72,7 @@ impl Ledger {
             let known = match (earlier, since) {
                 (Some(earlier), Some(_)) => {
                     gone.remove(&program.pid);
-                    Known {
-                        totals: program.traffic,
-                        ..earlier
-                    }
+                    Known { totals: program.traffic, ..earlier }
                 }
                 _ => Known {
                     parent: parent_of(program.pid).unwrap_or_default(),
@@ -98,11 +95,7 @@ impl Ledger {
             self.owed.clear();
             return Vec::new();
         }
-        let alive = moved.into_iter().map(|(pid, traffic)| Moved {
-            pid,
-            traffic,
-            ended: None,
-        });
+        let alive = moved.into_iter().map(|(pid, traffic)| Moved { pid, traffic, ended: None });
         let mut all: Vec<Moved> = alive.chain(of_ended).collect();
         all.retain(|moved| !moved.traffic.is_nothing());
         all.sort_by_key(|moved| moved.pid);
@@ -111,11 +104,7 @@ impl Ledger {
 
     /// Whether it is one of the kernel's threads.
     pub fn is_kernel_thread(&self, pid: u32) -> bool {
-        pid == KTHREADD
-            || self
-                .known
-                .get(&pid)
-                .is_some_and(|known| known.parent == KTHREADD)
+        pid == KTHREADD || self.known.get(&pid).is_some_and(|known| known.parent == KTHREADD)
     }
 
     /// Takes note of the tasks that ended; gives the parents of all processes that are gone, seen or not.
@@ -199,12 +188,8 @@ impl Ledger {
             }
             counted.push(owed);
         }
-        let over: Vec<u32> = self
-            .tasks
-            .keys()
-            .copied()
-            .filter(|pid| !self.known.contains_key(pid))
-            .collect();
+        let over: Vec<u32> =
+            self.tasks.keys().copied().filter(|pid| !self.known.contains_key(pid)).collect();
         for pid in over {
             let Some(tasks) = self.tasks.remove(&pid) else {
                 continue;
@@ -212,9 +197,9 @@ impl Ledger {
             let seen = match gone.get(&pid) {
                 None => Some(Traffic::default()),
                 // What was its own when it was seen last.
-                Some(known) => known
-                    .of_children
-                    .and_then(|of_children| known.totals.since(of_children)),
+                Some(known) => {
+                    known.of_children.and_then(|of_children| known.totals.since(of_children))
+                }
             };
             let unseen = seen.and_then(|seen| tasks.traffic.since(seen));
             let Some(traffic) = unseen.filter(|traffic| !traffic.is_nothing()) else {
@@ -223,11 +208,7 @@ impl Ledger {
             let ancestors = self.ancestors(tasks.parent, all_gone);
             let is_taken = self.take(traffic, &ancestors, moved);
             let nearest = ancestors.first().copied().unwrap_or(INIT);
-            let one = Moved {
-                pid,
-                traffic,
-                ended: Some((tasks.name, nearest)),
-            };
+            let one = Moved { pid, traffic, ended: Some((tasks.name, nearest)) };
             match is_taken {
                 true => counted.push(one),
                 false => self.owed.push(one),
@@ -300,10 +281,7 @@ mod tests {
     }
 
     fn written(written_bytes: u64) -> Traffic {
-        Traffic {
-            written_bytes,
-            ..Traffic::default()
-        }
+        Traffic { written_bytes, ..Traffic::default() }
     }
 
     impl Kernel {
@@ -314,18 +292,14 @@ mod tests {
             });
             let now: Vec<ProgramCounters> = now.collect();
             let ended = self.ended.as_mut().map(std::mem::take).unwrap_or_default();
-            let moved = ledger.walk(&now, &ended, |pid| {
-                self.alive.get(&pid).map(|alive| alive.parent)
-            });
+            let moved =
+                ledger.walk(&now, &ended, |pid| self.alive.get(&pid).map(|alive| alive.parent));
             let moved = moved.iter();
             moved.map(|p| (p.pid, p.traffic.written_bytes)).collect()
         }
 
         fn start(&mut self, pid: u32, parent: u32) {
-            let process = Process {
-                parent,
-                ..Process::default()
-            };
+            let process = Process { parent, ..Process::default() };
             self.alive.insert(pid, process);
         }
 
@@ -473,10 +447,7 @@ mod tests {
     }
 
     fn telling() -> Kernel {
-        Kernel {
-            ended: Some(Vec::new()),
-            ..kernel()
-        }
+        Kernel { ended: Some(Vec::new()), ..kernel() }
     }
 
     #[test]

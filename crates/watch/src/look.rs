@@ -140,10 +140,7 @@ impl Look {
                 .filter(|disk| is_gone(&disk.name))
                 .map(|disk| disk.name.clone())
                 .collect(),
-            pipes: pipes
-                .iter()
-                .filter_map(|pipe| pipe.used(&disks, &links))
-                .collect(),
+            pipes: pipes.iter().filter_map(|pipe| pipe.used(&disks, &links)).collect(),
             disks,
             links,
             memory: now.memory,
@@ -181,11 +178,7 @@ fn zswap(now: &Sample, page_bytes: u64) -> Option<ZswapLook> {
         Some((counters.pool_bytes, stored))
     };
     let (pool_bytes, stored_bytes) = told.or_else(counted)?;
-    Some(ZswapLook {
-        pool_bytes,
-        stored_bytes,
-        counters: now.zswap,
-    })
+    Some(ZswapLook { pool_bytes, stored_bytes, counters: now.zswap })
 }
 
 /// The time between the two moments.

@@ -150,10 +150,7 @@ pub fn parse_pressure(text: &[u8]) -> Option<Stall> {
         let line = lines(text).find(|line| line.starts_with(kind))?;
         words(line).find_map(|word| number(word.strip_prefix(b"total=")?))
     };
-    Some(Stall {
-        some_us: total(b"some ")?,
-        full_us: total(b"full "),
-    })
+    Some(Stall { some_us: total(b"some ")?, full_us: total(b"full ") })
 }
 
 /// What a zram device holds.

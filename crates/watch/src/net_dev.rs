@@ -24,13 +24,7 @@ pub fn parse_net_dev(text: &[u8]) -> impl Iterator<Item = (&str, LinkCounters)> 
         let mut numbers = words(&line[colon + 1..]).map(number);
         let received_bytes = numbers.next()??;
         let sent_bytes = numbers.nth(7)??;
-        (!name.is_empty()).then_some((
-            name,
-            LinkCounters {
-                name: String::new(),
-                received_bytes,
-                sent_bytes,
-            },
-        ))
+        (!name.is_empty())
+            .then_some((name, LinkCounters { name: String::new(), received_bytes, sent_bytes }))
     })
 }

@@ -2,8 +2,7 @@
 
 /// The words of a line: what stands between white space.
 pub(super) fn words(line: &[u8]) -> impl Iterator<Item = &[u8]> {
-    line.split(u8::is_ascii_whitespace)
-        .filter(|word| !word.is_empty())
+    line.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty())
 }
 
 /// The lines of a text, the one that was cut off at the end included.

@@ -112,20 +112,13 @@ impl Pipe {
 /// every time under the same name (loop, network, RAM) have none.
 pub fn measured_pipe(machine: &Machine, disk: &str, runs: &[RunSummary]) -> Option<Pipe> {
     let device = machine.device(disk)?;
-    let comes_and_goes = [
-        BlockKind::Loop,
-        BlockKind::Nbd,
-        BlockKind::Ram,
-        BlockKind::Zram,
-    ];
+    let comes_and_goes = [BlockKind::Loop, BlockKind::Nbd, BlockKind::Ram, BlockKind::Zram];
     if device.parent.is_some() || comes_and_goes.contains(&device.kind) {
         return None;
     }
     let is_part = |name: &str| {
         name == disk
-            || machine
-                .device(name)
-                .is_some_and(|part| part.parent.as_deref() == Some(disk))
+            || machine.device(name).is_some_and(|part| part.parent.as_deref() == Some(disk))
     };
     let last = runs.iter().find(|run| {
         run.device.as_deref().is_some_and(is_part)
@@ -139,9 +132,6 @@ pub fn measured_pipe(machine: &Machine, disk: &str, runs: &[RunSummary]) -> Opti
         members: vec![disk.to_string()],
         read_bytes_per_second: last.figures.sequential_read_bytes_per_second,
         written_bytes_per_second: last.figures.sequential_write_bytes_per_second,
-        basis: Basis::Measured {
-            run: last.id.0,
-            at: last.started.clone(),
-        },
+        basis: Basis::Measured { run: last.id.0, at: last.started.clone() },
     })
 }

@@ -10,10 +10,7 @@ use rubus_vocabulary::fixture;
 const SECOND_NS: u64 = 1_000_000_000;
 
 fn disk(name: &str) -> DiskCounters {
-    DiskCounters {
-        name: name.into(),
-        ..DiskCounters::default()
-    }
+    DiskCounters { name: name.into(), ..DiskCounters::default() }
 }
 
 fn sample(at_s: u64) -> Sample {
@@ -78,14 +75,8 @@ fn counters_of_32_bits_run_over_and_are_not_set_back() {
     assert_eq!(advance(1_000, 3), None);
     assert_eq!(advance(1 << 40, 3), None);
     let (mut before, mut now) = (sample(1), sample(2));
-    before.disks = vec![DiskCounters {
-        busy_ms: (1 << 32) - 100,
-        ..disk("sda")
-    }];
-    now.disks = vec![DiskCounters {
-        busy_ms: 400,
-        ..disk("sda")
-    }];
+    before.disks = vec![DiskCounters { busy_ms: (1 << 32) - 100, ..disk("sda") }];
+    now.disks = vec![DiskCounters { busy_ms: 400, ..disk("sda") }];
     assert_eq!(look(&before, &now).disks[0].rates.unwrap().busy, 0.5);
 }
 
@@ -93,35 +84,18 @@ fn counters_of_32_bits_run_over_and_are_not_set_back() {
 fn a_disk_that_came_has_no_rates_and_one_that_went_is_named() {
     let (mut before, mut now) = (sample(1), sample(2));
     before.disks = vec![disk("sda"), disk("sdb")];
-    now.disks = vec![
-        disk("sda"),
-        DiskCounters {
-            reads: 500,
-            ..disk("sdc")
-        },
-    ];
+    now.disks = vec![disk("sda"), DiskCounters { reads: 500, ..disk("sdc") }];
     let look = look(&before, &now);
     assert_eq!(look.vanished, ["sdb"]);
     assert!(look.disks[0].rates.is_some());
-    assert_eq!(
-        (look.disks[1].name.as_str(), look.disks[1].rates),
-        ("sdc", None)
-    );
+    assert_eq!((look.disks[1].name.as_str(), look.disks[1].rates), ("sdc", None));
 }
 
 #[test]
 fn a_disk_that_was_put_in_again_is_a_new_one() {
     let (mut before, mut now) = (sample(1), sample(2));
-    before.disks = vec![DiskCounters {
-        reads: 5_000,
-        read_sectors: 9_000,
-        ..disk("sda")
-    }];
-    now.disks = vec![DiskCounters {
-        reads: 30,
-        read_sectors: 400,
-        ..disk("sda")
-    }];
+    before.disks = vec![DiskCounters { reads: 5_000, read_sectors: 9_000, ..disk("sda") }];
+    now.disks = vec![DiskCounters { reads: 30, read_sectors: 400, ..disk("sda") }];
     assert_eq!(look(&before, &now).disks[0].rates, None);
 }
 
@@ -130,10 +104,7 @@ fn rates_are_over_the_time_that_the_machine_was_awake() {
     let (mut before, mut now) = (sample(100), sample(102));
     now.since_boot_ns += 3_600 * SECOND_NS;
     before.disks = vec![disk("sda")];
-    now.disks = vec![DiskCounters {
-        writes: 20,
-        ..disk("sda")
-    }];
+    now.disks = vec![DiskCounters { writes: 20, ..disk("sda") }];
     let look = look(&before, &now);
     assert_eq!((look.seconds, look.slept_seconds), (2.0, 3600.0));
     assert_eq!(look.disks[0].rates.unwrap().writes_per_second, 10.0);
@@ -155,11 +126,7 @@ fn two_samples_of_the_same_moment_have_no_rates() {
 #[test]
 fn a_core_that_went_takes_the_shares_of_each_with_it_but_not_that_of_all() {
     let (mut before, mut now) = (sample(1), sample(2));
-    let ticks = |user: u64, idle: u64| CpuTimes {
-        user,
-        idle,
-        ..CpuTimes::default()
-    };
+    let ticks = |user: u64, idle: u64| CpuTimes { user, idle, ..CpuTimes::default() };
     before.cpus = vec![ticks(0, 0), ticks(0, 0), ticks(0, 0)];
     now.cpus = vec![ticks(50, 150), ticks(50, 50), ticks(0, 100)];
     assert_eq!(look(&before, &now).cpu.unwrap().per_core_busy, [0.5, 0.0]);
@@ -185,18 +152,11 @@ fn pressure_is_a_share_of_the_time() {
 #[test]
 fn zswap_is_read_from_the_kernel_s_lines_or_from_its_own_counters() {
     let mut now = sample(1);
-    now.zswap = Some(Zswap {
-        pool_bytes: 1000,
-        stored_pages: 3,
-        ..Zswap::default()
-    });
+    now.zswap = Some(Zswap { pool_bytes: 1000, stored_pages: 3, ..Zswap::default() });
     let seen = look(&sample(0), &now).zswap.unwrap();
     assert_eq!((seen.pool_bytes, seen.stored_bytes), (1000, 12_288));
-    now.memory = Some(Memory {
-        zswap_bytes: Some(77),
-        zswapped_bytes: Some(200),
-        ..Memory::default()
-    });
+    now.memory =
+        Some(Memory { zswap_bytes: Some(77), zswapped_bytes: Some(200), ..Memory::default() });
     let seen = look(&sample(0), &now).zswap.unwrap();
     assert_eq!((seen.pool_bytes, seen.stored_bytes), (77, 200));
     assert_eq!(look(&sample(0), &sample(1)).zswap, None);
@@ -222,11 +182,7 @@ fn a_disk_is_weighed_against_what_was_measured_of_it() {
         written_bytes_per_second: 2.85e6,
         ..DiskRates::default()
     };
-    let disks = [DiskLook {
-        name: disk.name.clone(),
-        in_flight: 0,
-        rates: Some(rates),
-    }];
+    let disks = [DiskLook { name: disk.name.clone(), in_flight: 0, rates: Some(rates) }];
     let used = pipe.used(&disks, &[]).unwrap();
     assert!((used.used - 0.75).abs() < 1e-9, "{}", used.used);
     // Another card in the same slot was not measured.
@@ -246,10 +202,7 @@ fn a_shared_bus_carries_disks_and_links() {
     let disks = [DiskLook {
         name: "sda".into(),
         in_flight: 0,
-        rates: Some(DiskRates {
-            read_bytes_per_second: 7e6,
-            ..DiskRates::default()
-        }),
+        rates: Some(DiskRates { read_bytes_per_second: 7e6, ..DiskRates::default() }),
     }];
     let links = [LinkRates {
         name: "eth0".into(),
@@ -268,16 +221,10 @@ fn lines_of_old_and_new_kernels_are_read() {
     let found: Vec<_> = parse_diskstats(text).collect();
     assert_eq!(found.len(), 2);
     let (name, old) = &found[0];
-    assert_eq!(
-        (*name, old.reads, old.read_sectors, old.in_flight),
-        ("mmcblk0", 10, 100, 3)
-    );
+    assert_eq!((*name, old.reads, old.read_sectors, old.in_flight), ("mmcblk0", 10, 100, 3));
     assert_eq!((old.busy_ms, old.in_flight_ms, old.flushes), (40, 50, 0));
     let (name, new) = &found[1];
-    assert_eq!(
-        (*name, new.discards, new.discarded_sectors),
-        ("nvme0n1", 12, 14)
-    );
+    assert_eq!((*name, new.discards, new.discarded_sectors), ("nvme0n1", 12, 14));
     assert_eq!((new.flushes, new.flush_ms), (16, 17));
 }
 
@@ -296,23 +243,14 @@ fn memory_swap_and_zswap_are_read() {
     let events =
         parse_vmstat(b"nr_free 7\npgmajfault 3\npswpin 1\npswpout 2\nzswpout 9\noom_kill 0\n")
             .unwrap();
-    assert_eq!(
-        (events.swapped_in, events.swapped_out, events.major_faults),
-        (1, 2, 3)
-    );
-    assert_eq!(
-        (events.zswap_in, events.zswap_out, events.oom_kills),
-        (None, Some(9), Some(0))
-    );
+    assert_eq!((events.swapped_in, events.swapped_out, events.major_faults), (1, 2, 3));
+    assert_eq!((events.zswap_in, events.zswap_out, events.oom_kills), (None, Some(9), Some(0)));
     let text = b"some avg10=0.00 avg60=1.52 avg300=0.60 total=12345\nfull avg10=0.00 avg60=0 avg300=0 total=678\n";
     let stall = parse_pressure(text).unwrap();
     assert_eq!((stall.some_us, stall.full_us), (12_345, Some(678)));
     assert_eq!(parse_pressure(b""), None);
     let zram = parse_mm_stat(b"  4096   74   12288 0 12288 0 0 0 0\n").unwrap();
-    assert_eq!(
-        (zram.stored_bytes, zram.compressed_bytes, zram.memory_bytes),
-        (4096, 74, 12_288)
-    );
+    assert_eq!((zram.stored_bytes, zram.compressed_bytes, zram.memory_bytes), (4096, 74, 12_288));
 }
 
 #[test]
@@ -331,20 +269,12 @@ fn links_are_read_with_and_without_a_space_behind_the_colon() {
 fn the_busiest_programs_come_first() {
     let text = b"rchar: 5\nwchar: 6\nsyscr: 1\nsyscw: 1\nread_bytes: 8192\nwrite_bytes: 4096\ncancelled_write_bytes: 512\n";
     let one = parse_process_io(7, text).unwrap();
-    let wanted = Traffic {
-        read_bytes: 8192,
-        written_bytes: 4096,
-        cancelled_bytes: 512,
-    };
+    let wanted = Traffic { read_bytes: 8192, written_bytes: 4096, cancelled_bytes: 512 };
     assert_eq!((one.pid, one.traffic), (7, wanted));
     assert_eq!(parse_process_io(7, b"read_bytes: 5\n"), None);
     let of = |pid: u32, read_bytes: u64, written_bytes: u64| Moved {
         pid,
-        traffic: Traffic {
-            read_bytes,
-            written_bytes,
-            cancelled_bytes: 9,
-        },
+        traffic: Traffic { read_bytes, written_bytes, cancelled_bytes: 9 },
         ended: None,
     };
     let moved = [of(1, 0, 0), of(2, 10, 30), of(5, 0, 500), of(9, 10, 0)];

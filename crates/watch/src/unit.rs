@@ -64,10 +64,7 @@ mod tests {
         assert_eq!(unit("0::/init.scope\n"), "init.scope");
         let app = "0::/user.slice/user-1000.slice/user@1000.service/app.slice/app-foot@1.service\n";
         assert_eq!(unit(app), "app-foot@1.service");
-        assert_eq!(
-            unit("0::/user.slice/user-1000.slice/session-3.scope\n"),
-            "session-3.scope"
-        );
+        assert_eq!(unit("0::/user.slice/user-1000.slice/session-3.scope\n"), "session-3.scope");
         assert_eq!(unit("0::/lxc.payload.web/init\n"), "lxc.payload.web");
         assert_eq!(unit("0::/user.slice\n"), "user.slice");
     }

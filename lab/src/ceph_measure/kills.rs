@@ -46,10 +46,7 @@ pub(super) fn table(cache: &Cache) -> Result<String> {
 
 fn of_layout(cache: &Cache, shape: Shape) -> Result<String> {
     const POOL: &str = "kept";
-    let settings = Settings {
-        osds: OSDS,
-        ..Settings::default()
-    };
+    let settings = Settings { osds: OSDS, ..Settings::default() };
     let cluster = Cluster::start(cache, &settings)?;
     shape.make_pool(&cluster, POOL, OSDS)?;
     let start = Instant::now();

@@ -52,12 +52,8 @@ enum Shape {
 }
 
 impl Shape {
-    const ALL: [Shape; 4] = [
-        Shape::Copies(3),
-        Shape::Code(2, 1),
-        Shape::Code(2, 2),
-        Shape::Code(3, 1),
-    ];
+    const ALL: [Shape; 4] =
+        [Shape::Copies(3), Shape::Code(2, 1), Shape::Code(2, 2), Shape::Code(3, 1)];
 
     fn name(self) -> String {
         match self {
@@ -91,14 +87,7 @@ impl Shape {
 }
 
 fn remove_pool(cluster: &Cluster, name: &str) -> Result<()> {
-    let words = [
-        "osd",
-        "pool",
-        "rm",
-        name,
-        name,
-        "--yes-i-really-really-mean-it",
-    ];
+    let words = ["osd", "pool", "rm", name, name, "--yes-i-really-really-mean-it"];
     cluster.ceph(&words).map(|_| ())
 }
 
@@ -108,14 +97,7 @@ fn predicted(rubus: &Path, osds: u32, link: &str, shape: Shape, more: &[&str]) -
     let mut command = Command::new(rubus);
     command
         .args(["cluster", "size", "--json", "--board", "mini-pc"])
-        .args([
-            "--release",
-            "trixie",
-            "--client-link",
-            "10Gbit",
-            "--nodes",
-            &osds,
-        ])
+        .args(["--release", "trixie", "--client-link", "10Gbit", "--nodes", &osds])
         .args(["--link", link])
         .args(more);
     match shape {
@@ -142,11 +124,7 @@ struct Interval {
 impl Interval {
     fn at(value: &Value, path: &str) -> Result<Interval> {
         let part = |name: &str| number(value, &format!("{path}/{name}"));
-        Ok(Interval {
-            value: part("value")?,
-            low: part("low")?,
-            high: part("high")?,
-        })
+        Ok(Interval { value: part("value")?, low: part("low")?, high: part("high")? })
     }
 
     /// In other units: `7.8 (7.2 to 8.1)`.
@@ -181,17 +159,12 @@ impl Processors {
             let threads = fs::read_dir(format!("/proc/{process}/task"));
             for thread in threads.into_iter().flatten().flatten() {
                 let text = fs::read_to_string(thread.path().join("schedstat")).unwrap_or_default();
-                let mut words = text
-                    .split_whitespace()
-                    .map(|word| word.parse().unwrap_or(0));
+                let mut words = text.split_whitespace().map(|word| word.parse().unwrap_or(0));
                 ran += words.next().unwrap_or(0_u64);
                 waited += words.next().unwrap_or(0_u64);
             }
         }
-        Processors {
-            ran_s: ran as f64 / 1e9,
-            waited_s: waited as f64 / 1e9,
-        }
+        Processors { ran_s: ran as f64 / 1e9, waited_s: waited as f64 / 1e9 }
     }
 }
 

@@ -38,11 +38,7 @@ pub(super) fn table(cache: &Cache, rubus: &Path) -> Result<String> {
             high: hours.high * 3600.0,
         };
         let lost = number(&found, "/rebuild/lost_bytes")?;
-        say(&format!(
-            "predicted {}: {} s",
-            shape.name(),
-            seconds.words(1.0)
-        ));
+        say(&format!("predicted {}: {} s", shape.name(), seconds.words(1.0)));
         forecasts.push((shape, seconds, lost));
     }
     let cluster = Cluster::start(cache, &settings)?;
@@ -89,17 +85,7 @@ fn measured(cluster: &Cluster, shape: Shape, lost: f64) -> Result<f64> {
     let (width, data) = shape.width_and_data();
     let bytes = lost * f64::from(OSDS) * f64::from(data) / f64::from(width);
     let objects = ((bytes / OBJECT_BYTES).round() as u64).to_string();
-    let words = [
-        "bench",
-        "-p",
-        POOL,
-        "900",
-        "write",
-        "-t",
-        "16",
-        "--max-objects",
-        &objects,
-    ];
+    let words = ["bench", "-p", POOL, "900", "write", "-t", "16", "--max-objects", &objects];
     cluster.run("rados", &[&words[..], &["--no-cleanup"]].concat())?;
     cluster.wait_clean(Duration::from_secs(120))?;
     limit_links(cluster, LINK)?;
@@ -107,9 +93,7 @@ fn measured(cluster: &Cluster, shape: Shape, lost: f64) -> Result<f64> {
     let osd = LOST.to_string();
     // Until the placement groups are reported as they are now, they would look whole.
     cluster.wait("the loss is seen", Duration::from_secs(30), || {
-        Ok(cluster.json(&["pg", "stat"])?["pg_summary"]
-            .to_string()
-            .contains("undersized"))
+        Ok(cluster.json(&["pg", "stat"])?["pg_summary"].to_string().contains("undersized"))
     })?;
     // As `mon_osd_down_out_interval` does after 600 s.
     cluster.ceph(&["osd", "out", &osd])?;

@@ -18,10 +18,8 @@ const LINKS: [&str; 3] = ["200mbit", "100mbit", "50mbit"];
 const OSD_BYTES: u64 = 24 << 30;
 /// What a run writes at most.
 const BUDGET: &str = "512MiB";
-const WORKS: [(&str, &str, &str); 2] = [
-    ("write", "large-write", "object-write"),
-    ("read", "large-read", "object-read"),
-];
+const WORKS: [(&str, &str, &str); 2] =
+    [("write", "large-write", "object-write"), ("read", "large-read", "object-read")];
 
 /// What is predicted of a layout at a rate, with as many objects in flight as the benchmark has: writes, reads.
 fn forecast(rubus: &Path, shape: Shape, link: &str) -> Result<[Interval; 2]> {
@@ -29,10 +27,7 @@ fn forecast(rubus: &Path, shape: Shape, link: &str) -> Result<[Interval; 2]> {
     let of = |work: &str| {
         let all = found["ceilings"].as_array().context("no ceilings")?;
         let ceiling = all.iter().find(|ceiling| ceiling["work"] == work);
-        Interval::at(
-            ceiling.context("no such work")?,
-            "/expected_bytes_per_second",
-        )
+        Interval::at(ceiling.context("no such work")?, "/expected_bytes_per_second")
     };
     Ok([of(WORKS[0].1)?, of(WORKS[1].1)?])
 }
@@ -49,10 +44,7 @@ pub(super) fn table(cache: &Cache, rubus: &Path) -> Result<String> {
         for shape in Shape::ALL {
             let both = forecast(rubus, shape, link)?;
             let [write, read] = both.map(|rate| rate.words(1e6));
-            say(&format!(
-                "predicted {} {link}: write {write}, read {read} MB/s",
-                shape.name()
-            ));
+            say(&format!("predicted {} {link}: write {write}, read {read} MB/s", shape.name()));
             forecasts.push((shape, link, both));
         }
     }
@@ -84,11 +76,7 @@ pub(super) fn table(cache: &Cache, rubus: &Path) -> Result<String> {
                 error * 100.0,
                 used.ran_s,
                 used.waited_s,
-                if used.waited_s > used.ran_s {
-                    " **"
-                } else {
-                    ""
-                },
+                if used.waited_s > used.ran_s { " **" } else { "" },
             );
             say(&row);
             rows.push(row);

@@ -30,13 +30,8 @@ pub(super) fn sparse_on_disk(size_bytes: u64) -> Result<NamedTempFile> {
 /// When it cannot be made, or the filesystem cannot take room ahead.
 pub(super) fn whole_on_disk(size_bytes: u64) -> Result<NamedTempFile> {
     let file = sparse_on_disk(size_bytes)?;
-    rustix::fs::fallocate(
-        file.as_file(),
-        rustix::fs::FallocateFlags::empty(),
-        0,
-        size_bytes,
-    )
-    .with_context(|| format!("could not take {size_bytes} bytes in {ON_DISK}"))?;
+    rustix::fs::fallocate(file.as_file(), rustix::fs::FallocateFlags::empty(), 0, size_bytes)
+        .with_context(|| format!("could not take {size_bytes} bytes in {ON_DISK}"))?;
     Ok(file)
 }
 

@@ -33,16 +33,8 @@ impl Limits {
     /// Key of version 2, file of version 1, and the limit.
     fn entries(&self) -> [(&'static str, &'static str, Option<u64>); 4] {
         [
-            (
-                "rbps",
-                "blkio.throttle.read_bps_device",
-                self.read_bytes_per_second,
-            ),
-            (
-                "wbps",
-                "blkio.throttle.write_bps_device",
-                self.write_bytes_per_second,
-            ),
+            ("rbps", "blkio.throttle.read_bps_device", self.read_bytes_per_second),
+            ("wbps", "blkio.throttle.write_bps_device", self.write_bytes_per_second),
             ("riops", "blkio.throttle.read_iops_device", self.read_iops),
             ("wiops", "blkio.throttle.write_iops_device", self.write_iops),
         ]
@@ -212,9 +204,7 @@ impl LimitForAll {
 
     /// Why there can be no such limit; nothing when there can.
     pub fn missing() -> Option<String> {
-        LimitForAll::root()
-            .err()
-            .map(|error| format!("no throttle for all: {error:#}"))
+        LimitForAll::root().err().map(|error| format!("no throttle for all: {error:#}"))
     }
 
     fn root() -> Result<Throttle> {
@@ -325,10 +315,7 @@ fn hand_on(root: &Path, controller: &str) -> Result<()> {
         return Ok(());
     }
     if let Err(error) = std::fs::write(&control, format!("+{controller}")) {
-        bail!(
-            "could not enable {controller} in {}: {error}",
-            control.display()
-        );
+        bail!("could not enable {controller} in {}: {error}", control.display());
     }
     Ok(())
 }

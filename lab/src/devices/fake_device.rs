@@ -45,10 +45,7 @@ impl FakeDevice {
             Beyond::Vanishes | Beyond::Fails => (format!("[ $4 -lt {real_bytes} ]"), "$4".into()),
         };
         let (else_read, else_write) = match beyond {
-            Beyond::Fails => (
-                "echo EIO >&2; exit 1",
-                "cat >/dev/null; echo EIO >&2; exit 1",
-            ),
+            Beyond::Fails => ("echo EIO >&2; exit 1", "cat >/dev/null; echo EIO >&2; exit 1"),
             _ => ("head -c $3 /dev/zero", "cat >/dev/null"),
         };
         let calls = [

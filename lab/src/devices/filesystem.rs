@@ -52,15 +52,8 @@ impl SmallFilesystem {
             FilesystemKind::Tmpfs => None,
             _ => Some(LoopDevice::new(size_bytes)?),
         };
-        let mut filesystem = SmallFilesystem {
-            point,
-            mounted: false,
-            device,
-        };
-        let node = filesystem
-            .device
-            .as_ref()
-            .map(|device| device.path().display().to_string());
+        let mut filesystem = SmallFilesystem { point, mounted: false, device };
+        let node = filesystem.device.as_ref().map(|device| device.path().display().to_string());
         match (kind, node) {
             (FilesystemKind::Ext4, Some(node)) => {
                 programs::run("mkfs.ext4", &["-q", "-F", "-m", "0", &node])?;
@@ -72,10 +65,7 @@ impl SmallFilesystem {
             }
             _ => {
                 let options = format!("size={size_bytes}");
-                programs::run(
-                    "mount",
-                    &["-t", kind.name(), "-o", &options, "rubus-lab", &at],
-                )?;
+                programs::run("mount", &["-t", kind.name(), "-o", &options, "rubus-lab", &at])?;
             }
         }
         filesystem.mounted = true;

@@ -24,11 +24,7 @@ pub fn remove() -> Vec<String> {
     // First what may use the others.
     for group in block_group::directories().into_iter().flat_map(marked_in) {
         let removed = block_group::remove(&group);
-        tell(
-            &mut told,
-            &format!("control group {}", group.display()),
-            removed,
-        );
+        tell(&mut told, &format!("control group {}", group.display()), removed);
     }
     let devices = devices();
     for node in swaps().filter(|node| devices.iter().any(|device| device.node == *node)) {
@@ -52,9 +48,7 @@ pub fn remove() -> Vec<String> {
         tell(&mut told, &format!("loop device {node}"), done);
     }
     told.extend(settings::restore_left());
-    let places = backing::directories()
-        .into_iter()
-        .chain([std::env::temp_dir()]);
+    let places = backing::directories().into_iter().chain([std::env::temp_dir()]);
     let mut paths: Vec<PathBuf> = places.flat_map(marked_in).collect();
     paths.sort();
     paths.dedup();
@@ -63,11 +57,7 @@ pub fn remove() -> Vec<String> {
             true => std::fs::remove_dir_all(path),
             false => std::fs::remove_file(path),
         };
-        tell(
-            &mut told,
-            &path.display().to_string(),
-            removed.map_err(Into::into),
-        );
+        tell(&mut told, &path.display().to_string(), removed.map_err(Into::into));
     }
     told
 }
@@ -121,10 +111,7 @@ fn devices() -> Vec<Device> {
 
 /// The loop devices in use, each with its file.
 fn loops() -> Vec<(Device, PathBuf)> {
-    let entries = std::fs::read_dir("/sys/block")
-        .into_iter()
-        .flatten()
-        .flatten();
+    let entries = std::fs::read_dir("/sys/block").into_iter().flatten().flatten();
     let device = |entry: std::fs::DirEntry| {
         let read = |file: &str| std::fs::read_to_string(entry.path().join(file)).ok();
         let file = read("loop/backing_file")?;
@@ -141,10 +128,7 @@ fn loops() -> Vec<(Device, PathBuf)> {
 
 fn swaps() -> impl Iterator<Item = PathBuf> {
     let text = std::fs::read_to_string("/proc/swaps").unwrap_or_default();
-    let nodes = text
-        .lines()
-        .skip(1)
-        .filter_map(|line| line.split_whitespace().next());
+    let nodes = text.lines().skip(1).filter_map(|line| line.split_whitespace().next());
     nodes.map(PathBuf::from).collect::<Vec<_>>().into_iter()
 }
 

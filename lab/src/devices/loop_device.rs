@@ -86,10 +86,7 @@ impl LoopDevice {
     /// The device that `losetup` has made. The kernel keeps [`LoopDevice::without_write_cache`] of the device's number, so that without
     /// this, nothing would be flushed to the next file of that number.
     fn of(path: String) -> Result<Self> {
-        let device = LoopDevice {
-            path: PathBuf::from(path),
-            file: None,
-        };
+        let device = LoopDevice { path: PathBuf::from(path), file: None };
         device.set_write_cache("write back")?;
         Ok(device)
     }
@@ -116,10 +113,7 @@ impl LoopDevice {
     /// # Errors
     /// When the file cannot be cut.
     pub fn truncate_file(&self, size_bytes: u64) -> Result<()> {
-        let file = self
-            .file
-            .as_ref()
-            .context("the file behind this device is not ours")?;
+        let file = self.file.as_ref().context("the file behind this device is not ours")?;
         std::fs::File::options()
             .write(true)
             .open(file)
@@ -143,10 +137,7 @@ impl LoopDevice {
 
     /// Its kernel name, `loopN`.
     fn name(&self) -> &str {
-        self.path
-            .file_name()
-            .and_then(OsStr::to_str)
-            .unwrap_or_default()
+        self.path.file_name().and_then(OsStr::to_str).unwrap_or_default()
     }
 
     /// Its major and minor number.
@@ -154,18 +145,12 @@ impl LoopDevice {
     /// # Errors
     /// When sysfs does not tell.
     pub fn number(&self) -> Result<(u32, u32)> {
-        let name = self
-            .path
-            .file_name()
-            .and_then(OsStr::to_str)
-            .unwrap_or_default();
+        let name = self.path.file_name().and_then(OsStr::to_str).unwrap_or_default();
         let file = format!("/sys/block/{name}/dev");
         let text =
             std::fs::read_to_string(&file).with_context(|| format!("could not read {file}"))?;
-        let (major, minor) = text
-            .trim()
-            .split_once(':')
-            .with_context(|| format!("{file}: {text}"))?;
+        let (major, minor) =
+            text.trim().split_once(':').with_context(|| format!("{file}: {text}"))?;
         Ok((major.parse()?, minor.parse()?))
     }
 }

@@ -19,9 +19,7 @@ pub(super) fn is_left(name: &str) -> bool {
     let owner = rest.and_then(|rest| Some(rest.split_once('-')?.0));
     // Without this, a name that begins otherwise after the mark would be looked for in /proc and not be there.
     let is_number = |owner: &&str| !owner.is_empty() && owner.bytes().all(|b| b.is_ascii_digit());
-    owner
-        .filter(is_number)
-        .is_some_and(|owner| !Path::new("/proc").join(owner).exists())
+    owner.filter(is_number).is_some_and(|owner| !Path::new("/proc").join(owner).exists())
 }
 
 /// A directory of its own with the mark; gone when it is dropped.
@@ -43,12 +41,7 @@ mod tests {
     fn only_what_a_dead_process_has_marked_is_left() {
         assert!(is_left(&format!("rubus-lab-{NOBODY}-abc.img")));
         assert!(!is_left(&format!("{}abc.img", prefix())));
-        for other in [
-            "rubus-lab-abc.img",
-            "rubus-lab-model-4x",
-            "rubus-lab-",
-            "4999999999-a",
-        ] {
+        for other in ["rubus-lab-abc.img", "rubus-lab-model-4x", "rubus-lab-", "4999999999-a"] {
             assert!(!is_left(other), "{other}");
         }
         assert!(!is_left(&format!("rubus-lab-{NOBODY}")));

@@ -14,17 +14,12 @@ pub struct Moment {
 impl Moment {
     /// This moment.
     pub fn now() -> Self {
-        Moment {
-            monotonic: Instant::now(),
-            wall: SystemTime::now(),
-        }
+        Moment { monotonic: Instant::now(), wall: SystemTime::now() }
     }
 
     /// Seconds since 1970 on the wall clock.
     pub fn unix_s(&self) -> f64 {
-        self.wall
-            .duration_since(UNIX_EPOCH)
-            .map_or(0.0, |since| since.as_secs_f64())
+        self.wall.duration_since(UNIX_EPOCH).map_or(0.0, |since| since.as_secs_f64())
     }
 
     /// How far somebody has set the wall clock since then, in seconds, forward or back.

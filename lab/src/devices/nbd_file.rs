@@ -28,11 +28,8 @@ impl NbdFile {
         parameters: &[String],
         directory: TempDir,
     ) -> Result<Self> {
-        let mut arguments = vec![
-            format!("--filter={filter}"),
-            "memory".into(),
-            format!("size={size_bytes}"),
-        ];
+        let mut arguments =
+            vec![format!("--filter={filter}"), "memory".into(), format!("size={size_bytes}")];
         arguments.extend_from_slice(parameters);
         NbdFile::serve_with(&arguments, directory)
     }
@@ -69,11 +66,7 @@ impl NbdFile {
             }
         };
         // From here on dropping the guard cleans up.
-        let mut file = NbdFile {
-            directory,
-            server,
-            mount,
-        };
+        let mut file = NbdFile { directory, server, mount };
         let path = file.path();
         wait_for(&path, &mut file.mount).context("nbdfuse did not show its file")?;
         Ok(file)
@@ -141,19 +134,11 @@ impl PausingDevice {
     }
 
     fn tell(&mut self, order: u8, expected: u8) -> Result<()> {
-        self.control
-            .write_all(&[order])
-            .context("the pause control is gone")?;
+        self.control.write_all(&[order]).context("the pause control is gone")?;
         let mut answer = [0];
-        self.control
-            .read_exact(&mut answer)
-            .context("the pause control is gone")?;
+        self.control.read_exact(&mut answer).context("the pause control is gone")?;
         if answer[0] != expected {
-            bail!(
-                "the pause control answered {:?} to {:?}",
-                answer[0] as char,
-                order as char
-            );
+            bail!("the pause control answered {:?} to {:?}", answer[0] as char, order as char);
         }
         Ok(())
     }

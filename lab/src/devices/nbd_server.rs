@@ -45,21 +45,14 @@ impl NbdServer {
     pub fn nbdkit_tcp(host: &str, arguments: &[&str]) -> Result<NbdServer> {
         let port = free_port(host)?;
         let mut command = programs::nbdkit();
-        command
-            .args(["--ipaddr", host, "--port", &port.to_string()])
-            .args(arguments);
+        command.args(["--ipaddr", host, "--port", &port.to_string()]).args(arguments);
         let shown = match host.contains(':') {
             true => format!("[{host}]"),
             false => host.into(),
         };
         let directory = mark::directory()?;
         let address = format!("nbd://{shown}:{port}/");
-        Self::start(
-            directory,
-            command,
-            address,
-            Listening::Port(host.into(), port),
-        )
+        Self::start(directory, command, address, Listening::Port(host.into(), port))
     }
 
     /// qemu-nbd with a raw image of so many bytes, export `disk`, on a Unix socket.
@@ -128,11 +121,7 @@ impl NbdServer {
         address: String,
         listening: Listening,
     ) -> Result<NbdServer> {
-        Ok(NbdServer {
-            serving: Serving::start(command, listening)?,
-            directory,
-            address,
-        })
+        Ok(NbdServer { serving: Serving::start(command, listening)?, directory, address })
     }
 
     /// The address of its export.

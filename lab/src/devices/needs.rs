@@ -52,9 +52,9 @@ impl Need {
             Need::Loop => (!Path::new("/dev/loop-control").exists())
                 .then(|| "no /dev/loop-control: the kernel has no loop devices".into()),
             Need::DirectLoop => Need::Loop.missing().or_else(no_direct_loop),
-            Need::BlockThrottle => BlockGroup::new()
-                .err()
-                .map(|error| format!("no block throttle: {error:#}")),
+            Need::BlockThrottle => {
+                BlockGroup::new().err().map(|error| format!("no block throttle: {error:#}"))
+            }
             Need::ThrottleForAll => LimitForAll::missing(),
             Need::NbdFile => {
                 if !Path::new("/dev/fuse").exists() {
@@ -85,9 +85,7 @@ impl Need {
                 // A module that is not loaded yet is not in the list until it is asked for.
                 let _ = programs::output("modprobe", &["-q", name]);
                 let known = std::fs::read_to_string("/proc/filesystems").unwrap_or_default();
-                let listed = known
-                    .lines()
-                    .any(|line| line.split_whitespace().last() == Some(name));
+                let listed = known.lines().any(|line| line.split_whitespace().last() == Some(name));
                 (!listed).then(|| format!("the kernel cannot mount {name}"))
             }
         }
@@ -104,10 +102,7 @@ fn no_direct_loop() -> Option<String> {
 
 fn no_board(board: Board) -> Option<String> {
     if !board.runs_programs_of_this_machine() {
-        return Some(format!(
-            "this machine's programs do not run on the {}",
-            board.title()
-        ));
+        return Some(format!("this machine's programs do not run on the {}", board.title()));
     }
     let absent = missing_tools(&Cache::of_this_machine(), board);
     (!absent.is_empty()).then(|| tools::remedy(&absent))

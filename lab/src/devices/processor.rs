@@ -36,16 +36,11 @@ pub fn occupy_processor(core: usize, length: Duration) -> Result<Span> {
         let span = Span { began, ended };
         let ran = ran_for() - ran;
         if ran < span.length().mul_f64(OCCUPIED) {
-            bail!(
-                "core {core} was busy for only {ran:?} of {:?}",
-                span.length()
-            );
+            bail!("core {core} was busy for only {ran:?} of {:?}", span.length());
         }
         Ok(span)
     });
-    thread
-        .join()
-        .map_err(|_| anyhow::anyhow!("the busy thread panicked"))?
+    thread.join().map_err(|_| anyhow::anyhow!("the busy thread panicked"))?
 }
 
 /// How long the calling thread has run.

@@ -51,9 +51,7 @@ pub fn run(program: &str, arguments: &[&str]) -> Result<String> {
             String::from_utf8_lossy(&output.stderr).trim()
         );
     }
-    Ok(String::from_utf8_lossy(&output.stdout)
-        .trim_end()
-        .to_string())
+    Ok(String::from_utf8_lossy(&output.stdout).trim_end().to_string())
 }
 
 /// Runs a program and gives its whole output, whatever its exit status.
@@ -61,8 +59,5 @@ pub fn run(program: &str, arguments: &[&str]) -> Result<String> {
 /// # Errors
 /// When it cannot be started.
 pub fn output(program: &str, arguments: &[&str]) -> Result<Output> {
-    command(program)
-        .args(arguments)
-        .output()
-        .with_context(|| format!("could not start {program}"))
+    command(program).args(arguments).output().with_context(|| format!("could not start {program}"))
 }

@@ -78,12 +78,7 @@ impl Serving {
         let mut command = tied(&command);
         command.stdin(Stdio::null()).stdout(Stdio::null());
         command.stderr(said.try_clone()?);
-        let mut serving = Serving {
-            command,
-            listening,
-            running: None,
-            said,
-        };
+        let mut serving = Serving { command, listening, running: None, said };
         serving.come_back()?;
         Ok(serving)
     }
@@ -101,11 +96,7 @@ impl Serving {
             // Some go to the background when they are ready, and end well in front.
             let status = child.try_wait()?;
             if let Some(status) = status.filter(|status| !status.success()) {
-                bail!(
-                    "{:?} ended ({status}): {}",
-                    self.command,
-                    text_of(&self.said).trim()
-                );
+                bail!("{:?} ended ({status}): {}", self.command, text_of(&self.said).trim());
             }
             if start.elapsed() > PATIENCE {
                 bail!("{:?} does not listen", self.command);
@@ -182,8 +173,7 @@ impl Serving {
 /// The same command, which ends with the thread that starts it: a killed test leaves no server behind.
 fn tied(command: &Command) -> Command {
     let mut tied = Command::new(tools::KEEPER.program);
-    tied.args(["--pdeathsig", "KILL"])
-        .arg(command.get_program());
+    tied.args(["--pdeathsig", "KILL"]).arg(command.get_program());
     tied.args(command.get_args());
     for (name, value) in command.get_envs() {
         match value {
@@ -269,9 +259,6 @@ mod tests {
         command.args(["-c", "echo no such disk >&2; exit 3"]);
         let never = Listening::Socket("/nonexistent/socket".into());
         let error = Serving::start(command, never).unwrap_err().to_string();
-        assert!(
-            error.contains("no such disk") && error.contains('3'),
-            "{error}"
-        );
+        assert!(error.contains("no such disk") && error.contains('3'), "{error}");
     }
 }

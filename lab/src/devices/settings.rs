@@ -29,10 +29,7 @@ impl Settings {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let name = format!("{}{number:04}{SUFFIX}", mark::prefix());
-        let mut settings = Settings {
-            record: Path::new(RECORDS).join(name),
-            before: Vec::new(),
-        };
+        let mut settings = Settings { record: Path::new(RECORDS).join(name), before: Vec::new() };
         let mut record = String::new();
         for (path, _) in wanted {
             let before = std::fs::read_to_string(path)

@@ -32,11 +32,8 @@ pub fn page(before: &str, report: &Report) -> Result<String> {
 
 /// The lines of the file of predictions, with the new ones of the subjects that were measured again.
 pub fn predictions(before: Vec<Line>, again: Vec<Line>) -> Vec<Line> {
-    let is_again = |line: &Line| {
-        again
-            .iter()
-            .any(|new| new.forecast.subject == line.forecast.subject)
-    };
+    let is_again =
+        |line: &Line| again.iter().any(|new| new.forecast.subject == line.forecast.subject);
     let kept: Vec<Line> = before.into_iter().filter(|line| !is_again(line)).collect();
     kept.into_iter().chain(again).collect()
 }
@@ -52,15 +49,9 @@ fn told(head: &str, report: &Report) -> Vec<String> {
         .filter(|subject| is_again(subject))
         .map(|subject| subject.name())
         .collect();
-    let mut all: Vec<String> = facts(head)
-        .into_iter()
-        .filter_map(|fact| still_true(fact, &again))
-        .collect();
-    all.push(format!(
-        "{MEASURED_AGAIN}{}: {}",
-        again.join(", "),
-        on_machine(report)
-    ));
+    let mut all: Vec<String> =
+        facts(head).into_iter().filter_map(|fact| still_true(fact, &again)).collect();
+    all.push(format!("{MEASURED_AGAIN}{}: {}", again.join(", "), on_machine(report)));
     let refused = report.refused.iter();
     all.extend(refused.map(|why| summary::not_judged(&why.replace('\n', " "))));
     all
@@ -69,9 +60,8 @@ fn told(head: &str, report: &Report) -> Vec<String> {
 /// A fact without what it says of these subjects; nothing where that is all.
 fn still_true(fact: String, again: &[String]) -> Option<String> {
     let is_again = |name: &str| again.iter().any(|subject| subject == name);
-    if let Some((names, run)) = fact
-        .strip_prefix(MEASURED_AGAIN)
-        .and_then(|fact| fact.split_once(": "))
+    if let Some((names, run)) =
+        fact.strip_prefix(MEASURED_AGAIN).and_then(|fact| fact.split_once(": "))
     {
         let left: Vec<&str> = names.split(", ").filter(|name| !is_again(name)).collect();
         return (!left.is_empty()).then(|| format!("{MEASURED_AGAIN}{}: {run}", left.join(", ")));
@@ -143,20 +133,13 @@ mod tests {
         let again = report(&[(Subject::Kernel, 130.0)], 5.0);
         let after = page(&before, &again).unwrap();
         let errors = |page: &str| -> Vec<f64> {
-            scores(page)
-                .unwrap()
-                .iter()
-                .map(|score| score.error)
-                .collect()
+            scores(page).unwrap().iter().map(|score| score.error).collect()
         };
         assert_eq!(errors(&before), [0.1, 0.2]);
         assert_eq!(errors(&after), [0.3, 0.2]);
         let facts = "\nMachine: a small one; 9 s.\n";
         assert!(after.contains(facts), "{after}");
-        assert!(
-            after.contains("\nMeasured again: kernel: a small one; 5 s.\n"),
-            "{after}"
-        );
+        assert!(after.contains("\nMeasured again: kernel: a small one; 5 s.\n"), "{after}");
         assert_eq!(after.matches("## Figures that others published").count(), 1);
         // Once more is no second line.
         assert_eq!(page(&after, &again).unwrap(), after);
@@ -167,10 +150,7 @@ mod tests {
 
     #[test]
     fn a_subject_that_failed_stays_as_it_was() {
-        let before = markdown(&report(
-            &[(Subject::Kernel, 110.0), (Subject::Swap, 120.0)],
-            9.0,
-        ));
+        let before = markdown(&report(&[(Subject::Kernel, 110.0), (Subject::Swap, 120.0)], 9.0));
         let before = before.unwrap();
         let mut failed = report(&[], 1.0);
         failed.left_out.push((Subject::Swap, "needs root".into()));
@@ -193,10 +173,7 @@ mod tests {
         );
         assert_eq!(left("Not measured: kernel (needs root)."), None);
         assert_eq!(left("Not judged: kernel, one: late."), None);
-        for other in [
-            "Not measured: swap (needs root).",
-            "Machine: a small one; 9 s.",
-        ] {
+        for other in ["Not measured: swap (needs root).", "Machine: a small one; 9 s."] {
             assert_eq!(left(other).unwrap(), other);
         }
     }

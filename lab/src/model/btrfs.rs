@@ -108,10 +108,7 @@ fn kind(path: &[Step], operation: &Operation) -> Kind {
 fn path(alone: &Measured, arrived: f64) -> Vec<Step> {
     vec![
         rate(Pipe::Compression, "processor", alone.bytes_per_second),
-        Step::Bytes {
-            factor: Estimate::exact(arrived),
-            whole_bytes: 1,
-        },
+        Step::Bytes { factor: Estimate::exact(arrived), whole_bytes: 1 },
         rate(Pipe::Device, "device", Estimate::exact(LIMIT as f64)),
     ]
 }
@@ -122,10 +119,7 @@ fn written(device: &LoopDevice) -> Result<u64> {
     let path = std::path::Path::new("/sys/block").join(name).join("stat");
     let text = std::fs::read_to_string(path)?;
     let sectors = text.split_whitespace().nth(6);
-    Ok(512
-        * sectors
-            .and_then(|field| field.parse::<u64>().ok())
-            .unwrap_or(0))
+    Ok(512 * sectors.and_then(|field| field.parse::<u64>().ok()).unwrap_or(0))
 }
 
 #[cfg(test)]

@@ -27,21 +27,15 @@ const SPEEDS: [(&str, u32); 2] = [("instant", 0), ("slow", 2_000_000)];
 const SET_UPS: [SetUp<Stages>; 6] = [
     SetUp::new("usb-storage", Target::read("disk slow-bot"), |of| of.bot()),
     SetUp::new("UAS", Target::read("disk slow-uas"), |of| of.uas()),
-    SetUp::new(
-        "dm-crypt on usb-storage",
-        Target::read("disk slow-bot; encrypt $stacked"),
-        |of| [of.encrypting(), of.bot()].concat(),
-    ),
-    SetUp::new(
-        "dm-crypt on UAS",
-        Target::read("disk slow-uas; encrypt $stacked"),
-        |of| [of.encrypting(), of.uas()].concat(),
-    ),
-    SetUp::new(
-        "dm-crypt on NVMe",
-        Target::read("disk slow-nvme; encrypt $stacked"),
-        |of| [of.encrypting(), of.nvme()].concat(),
-    ),
+    SetUp::new("dm-crypt on usb-storage", Target::read("disk slow-bot; encrypt $stacked"), |of| {
+        [of.encrypting(), of.bot()].concat()
+    }),
+    SetUp::new("dm-crypt on UAS", Target::read("disk slow-uas; encrypt $stacked"), |of| {
+        [of.encrypting(), of.uas()].concat()
+    }),
+    SetUp::new("dm-crypt on NVMe", Target::read("disk slow-nvme; encrypt $stacked"), |of| {
+        [of.encrypting(), of.nvme()].concat()
+    }),
     SetUp::new(
         "RAID-0 of UAS and NVMe",
         Target::read("disk slow-uas; first=$stacked; disk slow-nvme; raid 0 $first $stacked"),
@@ -50,10 +44,7 @@ const SET_UPS: [SetUp<Stages>; 6] = [
 ];
 
 pub(super) fn wholes(rig: &Rig, ledger: &Ledger) -> Result<Vec<Whole>> {
-    let options = Options {
-        own_devices: devices(),
-        ..Options::default()
-    };
+    let options = Options { own_devices: devices(), ..Options::default() };
     let mut board = StackBoard::boot(rig, options)?;
     let stages = Stages::measure(rig, &mut board)?;
     let wholes = board.wholes(rig, ledger, Subject::Buses, &SET_UPS, &stages)?;
@@ -78,14 +69,8 @@ fn devices() -> Vec<String> {
             match kind {
                 "bot" => push("-device", format!("usb-storage,{plug},{disk}")),
                 "uas" => {
-                    push(
-                        "-device",
-                        format!("usb-uas,id={speed}-bridge,{plug},serial={name}"),
-                    );
-                    push(
-                        "-device",
-                        format!("scsi-hd,bus={speed}-bridge.0,lun=0,{disk}"),
-                    );
+                    push("-device", format!("usb-uas,id={speed}-bridge,{plug},serial={name}"));
+                    push("-device", format!("scsi-hd,bus={speed}-bridge.0,lun=0,{disk}"));
                 }
                 _ => push("-device", format!("nvme,{disk}")),
             }
@@ -200,10 +185,7 @@ mod tests {
 
     #[test]
     fn a_bridge_holds_its_commands_until_the_disk_has_answered() {
-        let controller = |commands: u32| Controller {
-            alone: of_rates(2000.0, 4000.0),
-            commands,
-        };
+        let controller = |commands: u32| Controller { alone: of_rates(2000.0, 4000.0), commands };
         let stages = Stages {
             bot: controller(1),
             uas: controller(4),
@@ -215,11 +197,7 @@ mod tests {
             striped: of_rates(50_000.0, 100_000.0),
         };
         let iops = |path: &[Step], depth| predict(path, &operation(SIZES[0], depth)).iops.value;
-        let paths = [
-            (stages.bot(), 400.0),
-            (stages.uas(), 1600.0),
-            (stages.nvme(), 4000.0),
-        ];
+        let paths = [(stages.bot(), 400.0), (stages.uas(), 1600.0), (stages.nvme(), 4000.0)];
         for (path, most) in paths {
             let (lone, deep) = (iops(&path, 1), iops(&path, 4096));
             assert!((lone / 400.0 - 1.0).abs() < 0.01, "{lone}");

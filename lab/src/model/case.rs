@@ -25,12 +25,8 @@ pub enum Kind {
 
 impl Kind {
     /// All of them, in the order of the page.
-    pub const ALL: [Kind; 4] = [
-        Kind::Blind,
-        Kind::Composition,
-        Kind::Interpolation,
-        Kind::Identity,
-    ];
+    pub const ALL: [Kind; 4] =
+        [Kind::Blind, Kind::Composition, Kind::Interpolation, Kind::Identity];
 
     /// As it stands in tables.
     pub fn name(self) -> &'static str {

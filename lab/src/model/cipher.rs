@@ -15,10 +15,8 @@ use crate::devices::{NbdServer, programs};
 pub(super) const ABOUT: &str = "A LUKS image (AES-256-XTS) behind a server that deciphers it, before a disk that takes 3 ms for each of 12 requests at a time. \
      Alone, by depth (4 KiB) and by size (one at a time): the server with a plain image; with the LUKS image; and with a plain image before the disk. Predicted: \
      both together, in which a worker of the server is held by a request from its coming to its answer.";
-pub(super) const NEEDS: &[Need] = &[
-    Need::Program("nbdkit", "nbdkit"),
-    Need::Program("qemu-img", "qemu-utils"),
-];
+pub(super) const NEEDS: &[Need] =
+    &[Need::Program("nbdkit", "nbdkit"), Need::Program("qemu-img", "qemu-utils")];
 
 /// The key of the images, as QEMU's programs are told.
 pub(super) const SECRET: &str = "secret,data=rubus,id=key";
@@ -81,16 +79,10 @@ impl Alone {
         let lone: Vec<_> = by_size(&one(&self.slow)?);
         let best = best(slow).map(std::slice::from_ref).unwrap_or_default();
         let mut path = Stage::of_pair(Pipe::Device, workers, &lone, &by_size(best));
-        path.push(deciphering(longer(
-            &one(&self.deciphered)?,
-            &one(&self.bare)?,
-        )));
+        path.push(deciphering(longer(&one(&self.deciphered)?, &one(&self.bare)?)));
         let of = |found: &Measured| {
-            let operation = Operation {
-                bytes: found.block_bytes,
-                depth: found.depth,
-                bend: bend(),
-            };
+            let operation =
+                Operation { bytes: found.block_bytes, depth: found.depth, bend: bend() };
             let forecast = Forecast::new(
                 Subject::Cipher,
                 Kind::Composition,
@@ -131,20 +123,12 @@ impl Alone {
 }
 
 fn deciphering(cost: Cost) -> Step {
-    Step::Stage(Stage {
-        kind: Pipe::Cipher,
-        resource: Some(Resource::many(HELD, WORKERS)),
-        cost,
-    })
+    Step::Stage(Stage { kind: Pipe::Cipher, resource: Some(Resource::many(HELD, WORKERS)), cost })
 }
 
 impl Wanted {
     fn like(found: &Measured, suite: usize) -> Wanted {
-        Wanted {
-            suite,
-            bytes: found.block_bytes,
-            depth: found.depth,
-        }
+        Wanted { suite, bytes: found.block_bytes, depth: found.depth }
     }
 }
 

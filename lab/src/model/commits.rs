@@ -182,27 +182,20 @@ fn carried_on(on_faster: f64, on_slower: f64) -> Estimate {
     let [faster, slower] = LIMITS_WHILE_COUNTED.map(|limit| limit as f64);
     let limit = LIMIT as f64;
     let grows = on_slower - on_faster;
-    let (in_a_line, by_logarithm) = (
-        (slower - limit) / (faster - slower),
-        (slower / limit).ln() / (faster / slower).ln(),
-    );
+    let (in_a_line, by_logarithm) =
+        ((slower - limit) / (faster - slower), (slower / limit).ln() / (faster / slower).ln());
     let at = |share: f64| (on_slower + share * grows).max(0.1);
     let (near, far) = (at(0.0), at(by_logarithm));
     Estimate::new(at(in_a_line), near.min(far), near.max(far))
 }
 
 fn writes_per_second(writes: u64) -> Limits {
-    Limits {
-        write_iops: Some(writes),
-        ..Limits::default()
-    }
+    Limits { write_iops: Some(writes), ..Limits::default() }
 }
 
 /// A job that writes so many blocks, each made durable before the next.
 fn commits(how: &str, blocks: u64) -> Job {
-    Job::once("job", "write", BLOCK, blocks * BLOCK)
-        .with(how, 1)
-        .with("fallocate", "none")
+    Job::once("job", "write", BLOCK, blocks * BLOCK).with(how, 1).with("fallocate", "none")
 }
 
 /// One commit after the other.
@@ -212,9 +205,7 @@ fn by_one(on: &Counted<'_>) -> Result<Vec<Whole>> {
     type Way<'a> = (&'a str, u64, &'a dyn Fn(u64) -> Job);
     let ways: [Way<'_>; 3] = [
         ("append, fsync", 160, &|blocks| commits("fsync", blocks)),
-        ("append, fdatasync", 160, &|blocks| {
-            commits("fdatasync", blocks)
-        }),
+        ("append, fdatasync", 160, &|blocks| commits("fdatasync", blocks)),
         ("overwrite, fdatasync", 600, &overwrite),
     ];
     let case = |(name, blocks, of): Way<'_>| {
@@ -254,10 +245,7 @@ fn by_several(on: &Counted<'_>, writers: u32) -> Result<Vec<Whole>> {
         on.whole(&name, writers, each, &timed)
     };
     // A file that is appended to does not come to its end at the limit; one that is overwritten is written as a whole before.
-    let ways = [
-        ("append, fdatasync", false, 8 * MIB),
-        ("overwrite, fdatasync", true, MIB),
-    ];
+    let ways = [("append, fdatasync", false, 8 * MIB), ("overwrite, fdatasync", true, MIB)];
     ways.into_iter().map(case).collect()
 }
 
@@ -278,10 +266,7 @@ mod tests {
         let found = carried_on(5.0, 4.0);
         assert!((found.value - 3.625).abs() < 1e-9, "{found:?}");
         // A quarter is 1.26 times a third, by the logarithm.
-        assert!(
-            (found.low - 2.738).abs() < 1e-3 && found.high == 4.0,
-            "{found:?}"
-        );
+        assert!((found.low - 2.738).abs() < 1e-3 && found.high == 4.0, "{found:?}");
         assert_eq!(carried_on(4.0, 4.0), Estimate::exact(4.0));
     }
 
@@ -295,12 +280,7 @@ mod tests {
     #[test]
     fn several_writers_are_one_result_and_have_files_of_their_own() {
         let text = job_file(&[several(4, true, 80)]);
-        for line in [
-            "numjobs=4",
-            "group_reporting=1",
-            "overwrite=1",
-            "size=327680",
-        ] {
+        for line in ["numjobs=4", "group_reporting=1", "overwrite=1", "size=327680"] {
             assert!(text.contains(line), "{text}");
         }
         assert!(!text.contains("filename"), "{text}");

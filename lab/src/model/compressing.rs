@@ -37,11 +37,7 @@ const METHODS: [&str; 4] = ["zlib:3", "zlib:6", "zstd:3", "zstd:9"];
 /// The one from which something was learnt.
 const LOOKED_AT: &str = "zlib:3";
 /// Percent of each page that are zeros, and how such data are called.
-const DATA: [(u32, &str); 3] = [
-    (0, "random data"),
-    (50, "half zeros"),
-    (85, "six sevenths zeros"),
-];
+const DATA: [(u32, &str); 3] = [(0, "random data"), (50, "half zeros"), (85, "six sevenths zeros")];
 /// Pieces that btrfs compresses one after the other (512 KiB, `run_delalloc_compressed`). After one that does not shrink it leaves
 /// the others as they are (`compress_file_range`, `fs/btrfs/inode.c`).
 const PIECES: f64 = 4.0;
@@ -90,10 +86,7 @@ pub(super) fn wholes(rig: &Rig, ledger: &Ledger) -> Result<Vec<Whole>> {
 /// What takes the processors' time for each extent, one thing after the other: the method and the filesystem.
 fn path(method: Estimate, plain: &Measured) -> Vec<Step> {
     let of = |kind: Pipe, bytes_per_second| rate(kind, "processors", bytes_per_second);
-    vec![
-        of(Pipe::Compression, method),
-        of(Pipe::Filesystem, plain.bytes_per_second),
-    ]
+    vec![of(Pipe::Compression, method), of(Pipe::Filesystem, plain.bytes_per_second)]
 }
 
 /// What `rubus bench cpu` says of a file's data, by method.
@@ -127,10 +120,8 @@ impl Speeds {
         let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
         let mut samples = list(&run["processor"]["compression"]["samples"]);
         samples.retain(|sample| sample["source"]["kind"] == "files");
-        let mut rows: Vec<Value> = samples
-            .iter()
-            .flat_map(|sample| list(&sample["rows"]))
-            .collect();
+        let mut rows: Vec<Value> =
+            samples.iter().flat_map(|sample| list(&sample["rows"])).collect();
         rows.retain(|row| row["cut"] == "extents");
         Speeds(rows)
     }
@@ -139,9 +130,7 @@ impl Speeds {
     fn by(&self, method: &str) -> Result<Estimate> {
         let row = self.0.iter().find(|row| row["method"] == method);
         let all = &row.with_context(|| format!("{method} was not measured"))?["all"];
-        Ok(serde_json::from_value(
-            all["compress_bytes_per_second"].clone(),
-        )?)
+        Ok(serde_json::from_value(all["compress_bytes_per_second"].clone())?)
     }
 }
 

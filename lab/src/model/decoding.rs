@@ -21,10 +21,8 @@ pub(super) const ABOUT: &str = "Servers that decipher (LUKS) or decompress (qcow
      Predicted: all other sizes, and all depths. A compressed cluster of 64 KiB is decompressed whole for each read in it, and those of one read one after \
      the other: that was learnt from reads of several clusters, which are marked. qemu-nbd deciphers in the thread that serves; nbdkit deciphers and \
      qemu-nbd decompresses in others, so that both processors work on several reads.";
-pub(super) const NEEDS: &[Need] = &[
-    Need::Program("nbdkit", "nbdkit"),
-    Need::Program("qemu-img", "qemu-utils"),
-];
+pub(super) const NEEDS: &[Need] =
+    &[Need::Program("nbdkit", "nbdkit"), Need::Program("qemu-img", "qemu-utils")];
 
 const MIB: usize = 1 << 20;
 const IMAGE_MIB: usize = 64;
@@ -47,27 +45,16 @@ struct Decoder {
     threads: u32,
 }
 
-const NBDKIT_LUKS: Decoder = Decoder {
-    title: "nbdkit, LUKS",
-    kind: Pipe::Cipher,
-    unit_bytes: SECTOR,
-    threads: PROCESSORS,
-};
-const QEMU_LUKS: Decoder = Decoder {
-    title: "qemu-nbd, LUKS",
-    threads: 1,
-    ..NBDKIT_LUKS
-};
+const NBDKIT_LUKS: Decoder =
+    Decoder { title: "nbdkit, LUKS", kind: Pipe::Cipher, unit_bytes: SECTOR, threads: PROCESSORS };
+const QEMU_LUKS: Decoder = Decoder { title: "qemu-nbd, LUKS", threads: 1, ..NBDKIT_LUKS };
 const QEMU_ZLIB: Decoder = Decoder {
     title: "qemu-nbd, zlib",
     kind: Pipe::Compression,
     unit_bytes: KNOWN as u32,
     threads: PROCESSORS,
 };
-const QEMU_ZSTD: Decoder = Decoder {
-    title: "qemu-nbd, zstd",
-    ..QEMU_ZLIB
-};
+const QEMU_ZSTD: Decoder = Decoder { title: "qemu-nbd, zstd", ..QEMU_ZLIB };
 
 /// The images, all with the same bytes.
 struct Images {
@@ -88,13 +75,7 @@ pub(super) fn wholes(rig: &Rig, ledger: &Ledger) -> Result<Vec<Whole>> {
     let mut wholes = one(rig, ledger, NBDKIT_LUKS, &plain, luks)?;
     let plain = Sweeps::of(rig, || qemu(&["--format=raw"], &images.plain))?;
     let luks = || {
-        let options = [
-            "--read-only",
-            "--object",
-            SECRET,
-            "--image-opts",
-            &qemu_luks,
-        ];
+        let options = ["--read-only", "--object", SECRET, "--image-opts", &qemu_luks];
         NbdServer::qemu_of(&options)
     };
     wholes.extend(one(rig, ledger, QEMU_LUKS, &plain, luks)?);
@@ -152,10 +133,7 @@ impl Sweeps {
     fn of(rig: &Rig, serve: impl Fn() -> Result<NbdServer>) -> Result<Sweeps> {
         let server = serve()?;
         let depths = rig.sweep_once(server.address(), "queue-depth", &[])?;
-        Ok(Sweeps {
-            sizes: sizes(rig, &server)?,
-            depths,
-        })
+        Ok(Sweeps { sizes: sizes(rig, &server)?, depths })
     }
 }
 
@@ -194,11 +172,7 @@ impl Decoder {
         let units = alone.block_bytes.div_ceil(u64::from(self.unit_bytes));
         let decoding_s = unit_s.scaled(units as f64);
         let path = [
-            stage(
-                Pipe::Server,
-                Some(Resource::one("server")),
-                seconds(alone.iops),
-            ),
+            stage(Pipe::Server, Some(Resource::one("server")), seconds(alone.iops)),
             stage(self.kind, Some(Resource::one("decoder")), decoding_s),
         ];
         let forecast = Forecast::new(
@@ -231,11 +205,8 @@ impl Decoder {
             stage(Pipe::Server, None, waiting_s),
             stage(self.kind, processors(), decoding_s),
         ];
-        let operation = Operation {
-            bytes: alone.block_bytes,
-            depth: alone.depth,
-            bend: Bend::Stations,
-        };
+        let operation =
+            Operation { bytes: alone.block_bytes, depth: alone.depth, bend: Bend::Stations };
         Forecast::new(
             Subject::Decoding,
             Kind::Blind,
@@ -248,21 +219,13 @@ impl Decoder {
 }
 
 fn stage(kind: Pipe, resource: Option<Resource>, seconds: Estimate) -> Step {
-    Step::Stage(Stage {
-        kind,
-        resource,
-        cost: Cost::fixed(seconds),
-    })
+    Step::Stage(Stage { kind, resource, cost: Cost::fixed(seconds) })
 }
 
 /// From one to the next, at so many per second.
 fn seconds(per_second: Estimate) -> Estimate {
     let of = |per_second: f64| 1.0 / per_second;
-    Estimate::new(
-        of(per_second.value),
-        of(per_second.high),
-        of(per_second.low),
-    )
+    Estimate::new(of(per_second.value), of(per_second.high), of(per_second.low))
 }
 
 impl Images {
@@ -283,9 +246,7 @@ impl Images {
         for (method, image) in [("zlib", &images.zlib), ("zstd", &images.zstd)] {
             let method = format!("compression_type={method}");
             let options = ["-c", "-O", "qcow2", "-o", &method];
-            convert(&options, image, |arguments| {
-                programs::run("qemu-img", arguments).map(drop)
-            })?;
+            convert(&options, image, |arguments| programs::run("qemu-img", arguments).map(drop))?;
         }
         let options = ["--object", SECRET, "-O", "luks", "-o", LUKS];
         convert(&options, &images.luks, luks_image)?;
@@ -327,11 +288,7 @@ mod tests {
     use crate::model::case::Purpose;
 
     fn measured(bytes: u64, depth: u32, iops: f64) -> Measured {
-        Measured {
-            block_bytes: bytes,
-            depth,
-            ..Measured::of_rate("", Estimate::exact(iops))
-        }
+        Measured { block_bytes: bytes, depth, ..Measured::of_rate("", Estimate::exact(iops)) }
     }
 
     /// 10 µs for a read and 10 ns for a byte, and 1 µs for each sector: a lone read of 64 KiB takes 128 µs longer.
@@ -339,17 +296,13 @@ mod tests {
     fn what_a_read_takes_longer_is_decoding() {
         let plain_s = 10e-6 + 65536.0 * 10e-9;
         let (plain, coded) = (1.0 / plain_s, 1.0 / (plain_s + 128e-6));
-        let unit_s = QEMU_LUKS
-            .unit_s(&measured(KNOWN, 1, plain), &measured(KNOWN, 1, coded))
-            .unwrap();
+        let unit_s =
+            QEMU_LUKS.unit_s(&measured(KNOWN, 1, plain), &measured(KNOWN, 1, coded)).unwrap();
         assert!((unit_s.value - 1e-6).abs() < 1e-12, "{unit_s:?}");
         let alone_s = 10e-6 + 4096.0 * 10e-9;
         let forecast = QEMU_LUKS.of_a_size(&measured(4096, 1, 1.0 / alone_s), unit_s);
         let predicted = 4096.0 / (alone_s + 8e-6);
-        assert!(
-            (forecast.predicted.value / predicted - 1.0).abs() < 1e-6,
-            "{forecast:?}"
-        );
+        assert!((forecast.predicted.value / predicted - 1.0).abs() < 1e-6, "{forecast:?}");
     }
 
     #[test]
@@ -368,10 +321,7 @@ mod tests {
     fn two_threads_decode_twice_as_much() {
         let (lone, many) = (measured(4096, 1, 50e3), measured(4096, 64, 100e3));
         let unit_s = Estimate::exact(1e-3);
-        let one_thread = Decoder {
-            threads: 1,
-            ..QEMU_ZLIB
-        };
+        let one_thread = Decoder { threads: 1, ..QEMU_ZLIB };
         let of = |decoder: Decoder| decoder.of_a_depth(&lone, &many, unit_s).predicted.value;
         let ratio = of(QEMU_ZLIB) / of(one_thread);
         assert!((1.9..=2.0).contains(&ratio), "{ratio}");

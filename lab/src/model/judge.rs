@@ -236,10 +236,7 @@ pub(super) mod tests {
     }
 
     fn of_group(group: &str, predicted: f64, measured: f64) -> Score {
-        Score {
-            group: group.into(),
-            ..score(Kind::Blind, predicted, measured)
-        }
+        Score { group: group.into(), ..score(Kind::Blind, predicted, measured) }
     }
 
     #[test]
@@ -258,10 +255,7 @@ pub(super) mod tests {
         assert_eq!((judged.close, judged.close_in_order), (2, 1));
         assert!((judged.worst - 0.2667).abs() < 1e-3, "{judged}");
         assert!((judged.median - 0.1).abs() < 1e-9, "{judged}");
-        assert_eq!(
-            judged.missed().last().map(|(aim, _)| *aim),
-            Some(Aim::InOrder)
-        );
+        assert_eq!(judged.missed().last().map(|(aim, _)| *aim), Some(Aim::InOrder));
         assert_eq!(Judgement::of(&scores).pairs, 5);
     }
 
@@ -285,11 +279,7 @@ pub(super) mod tests {
         let missed = Judgement { ninetieth, ..good }.missed();
         assert_eq!(missed, [(Aim::Ninetieth, 0.26)]);
         let overlapping = 94;
-        let missed = Judgement {
-            overlapping,
-            ..good
-        }
-        .missed();
+        let missed = Judgement { overlapping, ..good }.missed();
         assert_eq!(missed, [(Aim::Coverage, 0.94)]);
         let in_order = 18;
         let missed = Judgement { in_order, ..good }.missed();

@@ -23,62 +23,48 @@ pub(super) const ABOUT: &str = "Block devices of Debian's kernel on the emulated
 pub(super) const NEEDS: &[Need] = &[Need::Root, Need::Board(Board::Pc)];
 
 const SET_UPS: [SetUp<Stages>; 18] = [
-    SetUp::new(
-        "dm-crypt on null_blk",
-        Target::read("encrypt /dev/disk0"),
-        |of| [of.encrypting(), of.null(0)].concat(),
-    ),
+    SetUp::new("dm-crypt on null_blk", Target::read("encrypt /dev/disk0"), |of| {
+        [of.encrypting(), of.null(0)].concat()
+    }),
     SetUp {
         title: "dm-crypt on scsi_debug",
         target: Target::read("encrypt /dev/scsi0"),
         path: |of| [of.encrypting(), of.scsi(0)].concat(),
         looked_at: |bytes, depth| bytes == SIZES[1] && depth > 1,
     },
-    SetUp::new(
-        "dm-crypt on zram",
-        Target::read("encrypt /dev/zram0"),
-        |of| [of.encrypting(), of.zram()].concat(),
-    ),
+    SetUp::new("dm-crypt on zram", Target::read("encrypt /dev/zram0"), |of| {
+        [of.encrypting(), of.zram()].concat()
+    }),
     SetUp::new("dm-crypt on brd", Target::read("encrypt /dev/ram0"), |of| {
         [of.encrypting(), of.brd()].concat()
     }),
-    SetUp::new(
-        "dm-delay on null_blk",
-        Target::read("delay /dev/disk0"),
-        |of| [of.delaying(), of.null(0)].concat(),
-    ),
-    SetUp::new(
-        "dm-delay on scsi_debug",
-        Target::read("delay /dev/scsi0"),
-        |of| [of.delaying(), of.scsi(0)].concat(),
-    ),
-    SetUp::new(
-        "RAID-0 of two null_blk",
-        Target::read("raid 0 /dev/disk0 /dev/disk1"),
-        |of| [of.striping(), stripe([of.null(0), of.null(1)])].concat(),
-    ),
+    SetUp::new("dm-delay on null_blk", Target::read("delay /dev/disk0"), |of| {
+        [of.delaying(), of.null(0)].concat()
+    }),
+    SetUp::new("dm-delay on scsi_debug", Target::read("delay /dev/scsi0"), |of| {
+        [of.delaying(), of.scsi(0)].concat()
+    }),
+    SetUp::new("RAID-0 of two null_blk", Target::read("raid 0 /dev/disk0 /dev/disk1"), |of| {
+        [of.striping(), stripe([of.null(0), of.null(1)])].concat()
+    }),
     SetUp {
         title: "RAID-0 of two scsi_debug",
         target: Target::read("raid 0 /dev/scsi0 /dev/scsi1"),
         path: |of| [of.striping(), stripe([of.scsi(0), of.scsi(1)])].concat(),
         looked_at: |bytes, depth| bytes == SIZES[1] && depth > 1,
     },
-    SetUp::new(
-        "RAID-1 of two null_blk",
-        Target::read("raid 1 /dev/disk0 /dev/disk1"),
-        |of| [of.mirroring(), either([of.null(0), of.null(1)])].concat(),
-    ),
+    SetUp::new("RAID-1 of two null_blk", Target::read("raid 1 /dev/disk0 /dev/disk1"), |of| {
+        [of.mirroring(), either([of.null(0), of.null(1)])].concat()
+    }),
     SetUp {
         title: "RAID-1 of two scsi_debug",
         target: Target::read("raid 1 /dev/scsi0 /dev/scsi1"),
         path: |of| [of.mirroring(), either([of.scsi(0), of.scsi(1)])].concat(),
         looked_at: |bytes, depth| bytes == SIZES[1] && depth > 1,
     },
-    SetUp::new(
-        "RAID-1 of two null_blk",
-        Target::written("raid 1 /dev/disk0 /dev/disk1"),
-        |of| [of.mirroring_writes(), of.written(0), aside(of.written(1))].concat(),
-    ),
+    SetUp::new("RAID-1 of two null_blk", Target::written("raid 1 /dev/disk0 /dev/disk1"), |of| {
+        [of.mirroring_writes(), of.written(0), aside(of.written(1))].concat()
+    }),
     SetUp::new(
         "dm-crypt on RAID-0 of two null_blk",
         Target::read("raid 0 /dev/disk0 /dev/disk1; encrypt /dev/md10"),
@@ -95,21 +81,17 @@ const SET_UPS: [SetUp<Stages>; 18] = [
             [of.encrypting(), of.striping(), below].concat()
         },
     ),
-    SetUp::new(
-        "network disk, 2 ms away",
-        Target::read("network delay 2ms"),
-        |of| [of.network(), away(2e-3)].concat(),
-    ),
+    SetUp::new("network disk, 2 ms away", Target::read("network delay 2ms"), |of| {
+        [of.network(), away(2e-3)].concat()
+    }),
     SetUp::new(
         "network disk, 1 ms away, 60 Mbit/s",
         Target::read("network delay 1ms rate 60mbit"),
         |of| [of.network(), away(1e-3), link(60e6)].concat(),
     ),
-    SetUp::new(
-        "network disk, 30 Mbit/s",
-        Target::read("network rate 30mbit"),
-        |of| [of.network(), link(30e6)].concat(),
-    ),
+    SetUp::new("network disk, 30 Mbit/s", Target::read("network rate 30mbit"), |of| {
+        [of.network(), link(30e6)].concat()
+    }),
     SetUp::new(
         "network disk, 3 ms away, 0.5 % lost",
         Target::read("network delay 3ms loss 0.5%").lasting(10),
@@ -123,10 +105,7 @@ const SET_UPS: [SetUp<Stages>; 18] = [
 ];
 
 pub(super) fn wholes(rig: &Rig, ledger: &Ledger) -> Result<Vec<Whole>> {
-    let options = Options {
-        counts_instructions: true,
-        ..Options::default()
-    };
+    let options = Options { counts_instructions: true, ..Options::default() };
     let mut board = StackBoard::boot(rig, options)?;
     let stages = Stages::measure(rig, &mut board)?;
     let wholes = board.wholes(rig, ledger, Subject::Kernel, &SET_UPS, &stages)?;
@@ -172,18 +151,15 @@ impl Stages {
     }
 
     fn null(&self, number: u32) -> Vec<Step> {
-        self.null
-            .device(&format!("null_blk {number}"), &self.instant)
+        self.null.device(&format!("null_blk {number}"), &self.instant)
     }
 
     fn written(&self, number: u32) -> Vec<Step> {
-        self.null_written
-            .device(&format!("null_blk {number}"), &self.instant_written)
+        self.null_written.device(&format!("null_blk {number}"), &self.instant_written)
     }
 
     fn scsi(&self, number: u32) -> Vec<Step> {
-        self.scsi
-            .device(&format!("scsi_debug {number}"), &self.instant)
+        self.scsi.device(&format!("scsi_debug {number}"), &self.instant)
     }
 
     fn zram(&self) -> Vec<Step> {
@@ -214,10 +190,7 @@ impl Stages {
     /// What md does for a write beyond two of the devices' own writes.
     fn mirroring_writes(&self) -> Vec<Step> {
         let twice = |found: &[Measured]| {
-            let of = |one: &Measured| Measured {
-                iops: one.iops.scaled(0.5),
-                ..one.clone()
-            };
+            let of = |one: &Measured| Measured { iops: one.iops.scaled(0.5), ..one.clone() };
             found.iter().map(of).collect()
         };
         let both = Alone {
@@ -279,10 +252,7 @@ fn losses(share: f64, way_s: f64) -> Vec<Step> {
 
 /// Each read meets one of two that are alike.
 fn either(members: [Vec<Step>; 2]) -> Vec<Step> {
-    let tier = |below| Tier {
-        share: Estimate::exact(0.5),
-        below,
-    };
+    let tier = |below| Tier { share: Estimate::exact(0.5), below };
     vec![Step::Tiers(members.map(tier).into())]
 }
 
@@ -338,15 +308,9 @@ mod tests {
         ];
         for (title, writes, lone, many) in cases {
             let found = iops(title, writes, 1);
-            assert!(
-                (found / lone - 1.0).abs() < 0.02,
-                "{title}: {found}, {lone}"
-            );
+            assert!((found / lone - 1.0).abs() < 0.02, "{title}: {found}, {lone}");
             let found = iops(title, writes, 4096);
-            assert!(
-                (found / many - 1.0).abs() < 0.02,
-                "{title}: {found}, {many}"
-            );
+            assert!((found / many - 1.0).abs() < 0.02, "{title}: {found}, {many}");
         }
     }
 
@@ -357,16 +321,10 @@ mod tests {
         };
         // 30 Mbit/s are 3.59 MB/s of payload.
         let found = iops(&link(30e6), SIZES[1], 64);
-        assert!(
-            (found * SIZES[1] as f64 / 3.587e6 - 1.0).abs() < 1e-3,
-            "{found}"
-        );
+        assert!((found * SIZES[1] as f64 / 3.587e6 - 1.0).abs() < 1e-3, "{found}");
         // One in a hundred: alone 203 ms for the last of three packets, and 3.75 ms for each of the others that is lost.
         let lone = 1.0 / iops(&losses(0.01, 3e-3), SIZES[0], 1);
-        assert!(
-            (lone - (0.01 * 0.203 + 2.0 * 0.01 * 3.75e-3)).abs() < 1e-9,
-            "{lone}"
-        );
+        assert!((lone - (0.01 * 0.203 + 2.0 * 0.01 * 3.75e-3)).abs() < 1e-9, "{lone}");
         let many = iops(&losses(0.01, 3e-3), SIZES[1], 4096);
         assert!((many * 46.0 * 0.01 * 3.75e-3 - 1.0).abs() < 0.01, "{many}");
     }

@@ -41,10 +41,7 @@ impl Ledger {
         }
         File::create(path).with_context(unusable)?;
         let file = File::options().append(true).open(path);
-        Ok(Ledger {
-            path: path.into(),
-            file: file.with_context(unusable)?,
-        })
+        Ok(Ledger { path: path.into(), file: file.with_context(unusable)? })
     }
 
     /// Where it is.
@@ -59,10 +56,7 @@ impl Ledger {
     pub fn write<'a>(&self, forecasts: impl IntoIterator<Item = &'a Forecast>) -> Result<()> {
         let now = SystemTime::now().duration_since(UNIX_EPOCH);
         let unix_ms = u64::try_from(now.unwrap_or_default().as_millis())?;
-        let line = |forecast: &Forecast| Line {
-            unix_ms,
-            forecast: forecast.clone(),
-        };
+        let line = |forecast: &Forecast| Line { unix_ms, forecast: forecast.clone() };
         let text = text(forecasts.into_iter().map(line))?;
         let mut file = &self.file;
         let written = file.write_all(text.as_bytes());
@@ -170,10 +164,7 @@ mod tests {
     }
 
     fn whole(name: &str, began: SystemTime) -> Whole {
-        let found = Measured {
-            began,
-            ..Measured::of_rate("", Estimate::exact(50.0))
-        };
+        let found = Measured { began, ..Measured::of_rate("", Estimate::exact(50.0)) };
         forecast(name).whole(&found)
     }
 
@@ -225,10 +216,7 @@ mod tests {
 
     #[test]
     fn what_was_not_said_before_is_not_judged() {
-        let at = |unix_ms: u64, name: &str| Line {
-            unix_ms,
-            forecast: forecast(name),
-        };
+        let at = |unix_ms: u64, name: &str| Line { unix_ms, forecast: forecast(name) };
         let lines = [
             at(1000, "in time"),
             at(1001, "late"),

@@ -21,14 +21,8 @@ pub(super) const ABOUT: &str = "RAID-0 by the kernel's md in chunks of 64 KiB, a
      for it: it is a stage beside the board's own time, and arrays gain with one read at a time too, which real disks do not let them.";
 pub(super) const NEEDS: &[Need] = &[Need::Root, Need::Board(Board::Pc)];
 
-const DISK: Throttle = Throttle {
-    bytes_per_second: 12 << 20,
-    operations_per_second: 300,
-};
-const BUS: Throttle = Throttle {
-    bytes_per_second: 16 << 20,
-    operations_per_second: 400,
-};
+const DISK: Throttle = Throttle { bytes_per_second: 12 << 20, operations_per_second: 300 };
+const BUS: Throttle = Throttle { bytes_per_second: 16 << 20, operations_per_second: 400 };
 /// What the recipe takes when nothing is said.
 const CHUNK: u32 = 64 << 10;
 const SIZES: [u64; 3] = [4 << 10, 64 << 10, 1 << 20];

@@ -93,8 +93,7 @@ impl Subject {
 
     /// Its name on the command line.
     pub fn name(self) -> String {
-        self.to_possible_value()
-            .map_or_else(String::new, |value| value.get_name().to_string())
+        self.to_possible_value().map_or_else(String::new, |value| value.get_name().to_string())
     }
 
     /// A sentence on what is measured and what the model is told.
@@ -192,10 +191,7 @@ pub fn run(
         match subject.wholes(rig, ledger) {
             Ok(found) => {
                 let judged = Judgement::of_cases(&cases(ledger, &found)?.cases);
-                tell(&format!(
-                    "{name}: {judged}; {:.0} s",
-                    since.elapsed().as_secs_f64()
-                ));
+                tell(&format!("{name}: {judged}; {:.0} s", since.elapsed().as_secs_f64()));
                 wholes.extend(found);
             }
             Err(error) => {

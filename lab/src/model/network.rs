@@ -18,10 +18,8 @@ pub(super) const ABOUT: &str = "Random reads of 4 KiB of a network disk, 1 to 25
      the knee, and that the delay must be measured, was learnt from the first set-up. Then servers \
      without any delay, which share the processors with their client: alone, depths 1 and 64; predicted, the depths between, on the bound where each \
      waits for all others of its round. `rubus serve` was looked at for that, nbdkit and qemu-nbd were not.";
-pub(super) const NEEDS: &[Need] = &[
-    Need::Program("nbdkit", "nbdkit"),
-    Need::Program("qemu-nbd", "qemu-utils"),
-];
+pub(super) const NEEDS: &[Need] =
+    &[Need::Program("nbdkit", "nbdkit"), Need::Program("qemu-nbd", "qemu-utils")];
 
 const BLOCK: u64 = 4096;
 /// What a sweep over depths measures.
@@ -47,26 +45,10 @@ struct Slow {
 }
 
 const SET_UPS: [Slow; 4] = [
-    Slow {
-        delay_ms: 5,
-        workers: 16,
-        mbit: None,
-    },
-    Slow {
-        delay_ms: 3,
-        workers: 6,
-        mbit: None,
-    },
-    Slow {
-        delay_ms: 5,
-        workers: 12,
-        mbit: Some(40),
-    },
-    Slow {
-        delay_ms: 3,
-        workers: 10,
-        mbit: Some(80),
-    },
+    Slow { delay_ms: 5, workers: 16, mbit: None },
+    Slow { delay_ms: 3, workers: 6, mbit: None },
+    Slow { delay_ms: 5, workers: 12, mbit: Some(40) },
+    Slow { delay_ms: 3, workers: 10, mbit: Some(80) },
 ];
 /// Of all set-ups, in milliseconds.
 const DELAYS: [u32; 2] = [3, 5];
@@ -139,11 +121,7 @@ fn slow_servers(rig: &Rig, ledger: &Ledger, bare: &[Measured]) -> Result<Vec<Who
 
 /// What a lone request takes longer before each delay.
 fn delays(rig: &Rig, bare: &[Measured]) -> Result<Vec<(u32, Estimate)>> {
-    let one_worker = DELAYS.map(|delay_ms| Slow {
-        delay_ms,
-        workers: 1,
-        mbit: None,
-    });
+    let one_worker = DELAYS.map(|delay_ms| Slow { delay_ms, workers: 1, mbit: None });
     let bare = [at(bare, 1)?.clone()];
     let longer = |(slow, found): (&Slow, Vec<Measured>)| {
         let cost = longer(&[at(&found, 1)?.clone()], &bare);
@@ -164,20 +142,14 @@ fn together(rig: &Rig, servers: &[Slow]) -> Result<Vec<Vec<Measured>>> {
         };
         let threads: Vec<_> = servers.iter().map(start).collect();
         let join = |thread: std::thread::ScopedJoinHandle<'_, Result<Vec<Measured>>>| {
-            thread
-                .join()
-                .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+            thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
         };
         threads.into_iter().map(join).collect()
     })
 }
 
 fn forecast(kind: Kind, title: &str, depth: u32, path: &[Step], bend: Bend) -> Forecast {
-    let operation = Operation {
-        bytes: BLOCK,
-        depth,
-        bend,
-    };
+    let operation = Operation { bytes: BLOCK, depth, bend };
     Forecast::new(
         Subject::Network,
         kind,
@@ -261,9 +233,7 @@ fn own_server(rig: &Rig) -> Result<Serving> {
     std::fs::write(&image, vec![0x5a; 64 * MIB as usize])?;
     let socket = rig.directory().join("server");
     let mut command = rig.command(None);
-    command
-        .args(["serve", "--quiet", "--read-only"])
-        .arg(&image);
+    command.args(["serve", "--quiet", "--read-only"]).arg(&image);
     command.arg("--unix").arg(&socket);
     Serving::start(command, Listening::Socket(socket))
 }

@@ -21,31 +21,11 @@ const NOTES: &[(Subject, &str, f64, &str)] = &[
     (Subject::Kernel, "lost, 64 KiB", 1.0, WINDOW),
     (Subject::Buses, "dm-crypt on usb-storage, 64 KiB", 1.0, HELD),
     (Subject::Buses, "usb-storage", 1.0, SLOWER),
-    (
-        Subject::Buses,
-        "dm-crypt on NVMe, 4 KiB reads, 64",
-        1.0,
-        ALIKE,
-    ),
+    (Subject::Buses, "dm-crypt on NVMe, 4 KiB reads, 64", 1.0, ALIKE),
     (Subject::Kernel, "dm-delay", -1.0, TICKS),
-    (
-        Subject::Kernel,
-        "RAID-1 of two null_blk, 4 KiB reads",
-        -1.0,
-        LESS_BUSY,
-    ),
-    (
-        Subject::Kernel,
-        "RAID-1 of two null_blk, 64 KiB reads",
-        -1.0,
-        LESS_BUSY,
-    ),
-    (
-        Subject::Kernel,
-        "RAID-1 of two scsi_debug, 4 KiB reads",
-        -1.0,
-        LESS_BUSY,
-    ),
+    (Subject::Kernel, "RAID-1 of two null_blk, 4 KiB reads", -1.0, LESS_BUSY),
+    (Subject::Kernel, "RAID-1 of two null_blk, 64 KiB reads", -1.0, LESS_BUSY),
+    (Subject::Kernel, "RAID-1 of two scsi_debug, 4 KiB reads", -1.0, LESS_BUSY),
 ];
 
 /// Of servers that hand each request to another thread.

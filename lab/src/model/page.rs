@@ -22,9 +22,7 @@ pub fn markdown(report: &Report) -> Result<String> {
     let mut tables = String::new();
     for subject in Subject::ALL {
         let of_it = report.cases.iter();
-        let cases: Vec<&Case> = of_it
-            .filter(|case| case.forecast.subject == subject)
-            .collect();
+        let cases: Vec<&Case> = of_it.filter(|case| case.forecast.subject == subject).collect();
         if !cases.is_empty() {
             table(&mut tables, subject, &cases);
         }
@@ -43,11 +41,7 @@ fn facts(report: &Report) -> Vec<String> {
         ),
     ];
     for (subject, reason) in &report.left_out {
-        facts.push(format!(
-            "{}{} ({reason}).",
-            summary::NOT_MEASURED,
-            subject.name()
-        ));
+        facts.push(format!("{}{} ({reason}).", summary::NOT_MEASURED, subject.name()));
     }
     let refused = report.refused.iter();
     facts.extend(refused.map(|why| summary::not_judged(why)));
@@ -162,9 +156,7 @@ fn number(value: f64) -> String {
 
 fn sentence(text: &str) -> String {
     let mut letters = text.chars();
-    let first = letters
-        .next()
-        .map(|letter| letter.to_uppercase().to_string());
+    let first = letters.next().map(|letter| letter.to_uppercase().to_string());
     first.unwrap_or_default() + letters.as_str()
 }
 
@@ -210,10 +202,7 @@ mod tests {
     #[test]
     fn each_row_has_its_kind_and_its_alternatives() {
         let page = markdown(&report()).unwrap();
-        let rows: Vec<&str> = page
-            .lines()
-            .filter(|line| line.contains("| 4 KiB |"))
-            .collect();
+        let rows: Vec<&str> = page.lines().filter(|line| line.contains("| 4 KiB |")).collect();
         assert_eq!(
             rows,
             [

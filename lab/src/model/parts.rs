@@ -33,11 +33,7 @@ pub(super) fn beside(step: Step) -> Step {
 
 /// A stage that serves one at a time, by what it did alone at each size.
 pub(super) fn of_sizes(kind: Kind, name: &str, found: &[Measured]) -> Stage {
-    Stage {
-        kind,
-        resource: Some(Resource::one(name)),
-        cost: Cost::measured(&by_size(found)),
-    }
+    Stage { kind, resource: Some(Resource::one(name)), cost: Cost::measured(&by_size(found)) }
 }
 
 /// A stage by what it did one at a time and at the best depth that was measured, by size.
@@ -66,11 +62,7 @@ pub(super) fn of_rounds(name: &str, one: &Measured, many: &Measured) -> Vec<Step
     let rest = across(&|iops| (lone_s(iops) - each.value).max(0.0), &one.iops);
     vec![
         fixed(Kind::Server, name, 1, each),
-        Step::Stage(Stage {
-            kind: Kind::Server,
-            resource: None,
-            cost: Cost::fixed(rest),
-        }),
+        Step::Stage(Stage { kind: Kind::Server, resource: None, cost: Cost::fixed(rest) }),
     ]
 }
 
@@ -82,10 +74,7 @@ pub(super) fn best(found: &[Measured]) -> Option<&Measured> {
 
 /// Operations per second by size.
 pub(super) fn by_size(found: &[Measured]) -> Vec<(u64, Estimate)> {
-    found
-        .iter()
-        .map(|one| (one.block_bytes, one.iops))
-        .collect()
+    found.iter().map(|one| (one.block_bytes, one.iops)).collect()
 }
 
 /// Seconds by size that an operation of the first takes longer than one of the second.
@@ -110,20 +99,12 @@ pub(super) fn less(from: Estimate, what: Estimate) -> Estimate {
 
 /// So many operations in flight of so many bytes, round the knee as the stations of the path have it.
 pub(super) fn operation(bytes: u64, depth: u32) -> Operation {
-    Operation {
-        bytes,
-        depth,
-        bend: Bend::Stations,
-    }
+    Operation { bytes, depth, bend: Bend::Stations }
 }
 
 /// The same, of a path whose work takes the same time every time: it follows the sharp lines.
 pub(super) fn even(bytes: u64, depth: u32) -> Operation {
-    Operation {
-        bytes,
-        depth,
-        bend: Bend::Known(Estimate::new(0.0, 0.0, 0.2)),
-    }
+    Operation { bytes, depth, bend: Bend::Known(Estimate::new(0.0, 0.0, 0.2)) }
 }
 
 /// 4 KiB, 64 KiB, 1 MiB.
@@ -153,13 +134,7 @@ mod tests {
     #[test]
     fn what_takes_no_longer_takes_nothing() {
         let wide = Estimate::new(5.0, 4.0, 6.0);
-        assert_eq!(
-            less(Estimate::exact(4.5), wide),
-            Estimate::new(0.0, 0.0, 0.5)
-        );
-        assert_eq!(
-            less(wide, Estimate::new(3.0, 2.0, 3.5)),
-            Estimate::new(2.0, 0.5, 4.0)
-        );
+        assert_eq!(less(Estimate::exact(4.5), wide), Estimate::new(0.0, 0.0, 0.5));
+        assert_eq!(less(wide, Estimate::new(3.0, 2.0, 3.5)), Estimate::new(2.0, 0.5, 4.0));
     }
 }

@@ -50,10 +50,7 @@ pub fn scores(page: &str) -> Result<Vec<Score>> {
         };
         match &columns {
             None => columns = Some(cells),
-            Some(_)
-                if cells
-                    .iter()
-                    .all(|cell| cell.trim_matches(['-', ':']).is_empty()) => {}
+            Some(_) if cells.iter().all(|cell| cell.trim_matches(['-', ':']).is_empty()) => {}
             Some(columns) => {
                 let found = score(subject, columns, &cells);
                 scores.push(found.with_context(|| format!("in the row {line:?}"))?);
@@ -69,21 +66,14 @@ fn cells(line: &str) -> Option<Vec<&str>> {
 }
 
 fn score(subject: Subject, columns: &[&str], cells: &[&str]) -> Result<Score> {
-    ensure!(
-        columns.len() == cells.len(),
-        "{} cells below {} columns",
-        cells.len(),
-        columns.len()
-    );
+    ensure!(columns.len() == cells.len(), "{} cells below {} columns", cells.len(), columns.len());
     let cell = |name: &str| {
         let at = columns.iter().position(|column| *column == name);
-        at.map(|at| cells[at])
-            .with_context(|| format!("there is no column {name:?}"))
+        at.map(|at| cells[at]).with_context(|| format!("there is no column {name:?}"))
     };
     let number = |name: &str| -> Result<f64> {
         let text = cell(name)?.trim_end_matches(" %");
-        text.parse()
-            .with_context(|| format!("{text:?} in the column {name:?} is no number"))
+        text.parse().with_context(|| format!("{text:?} in the column {name:?} is no number"))
     };
     let kind = cell("kind")?;
     let known = Kind::ALL.into_iter().find(|known| known.name() == kind);
@@ -114,10 +104,7 @@ mod tests {
 
     #[test]
     fn the_head_of_the_page_is_what_its_tables_say() {
-        assert!(
-            judge(PAGE).unwrap() == PAGE,
-            "run `rubus-lab model --judge MODEL.md`"
-        );
+        assert!(judge(PAGE).unwrap() == PAGE, "run `rubus-lab model --judge MODEL.md`");
     }
 
     #[test]
@@ -149,11 +136,7 @@ mod tests {
         for (from, to, why) in [
             ("blind", "sure", "\"sure\" is no kind"),
             ("| a ", "", "10 cells below 11 columns"),
-            (
-                "1.00",
-                "one",
-                "\"one\" in the column \"predicted\" is no number",
-            ),
+            ("1.00", "one", "\"one\" in the column \"predicted\" is no number"),
             ("| no ", "| maybe ", "is neither yes nor no"),
         ] {
             let error = judge(&page(&row.replace(from, to))).unwrap_err();

@@ -108,9 +108,8 @@ impl Rig {
     /// # Errors
     /// When the program is not there or there is no room for its home.
     pub fn new(rubus: &Path, again: u32) -> Result<Rig> {
-        let rubus = rubus
-            .canonicalize()
-            .with_context(|| format!("no program at {}", rubus.display()))?;
+        let rubus =
+            rubus.canonicalize().with_context(|| format!("no program at {}", rubus.display()))?;
         let home = mark::directory()?;
         // Servers that are started later are as first among programs as what measures them. Who may not is as quick as he may be.
         let _ = rustix::process::nice(-20);
@@ -196,14 +195,7 @@ impl Rig {
 
     fn reads(&self, address: &str, suite: &str, more: &[&str]) -> Result<Vec<Measured>> {
         let mut command = self.command(None);
-        command.args([
-            "bench",
-            address,
-            "--suite",
-            suite,
-            "--read-only",
-            "--no-html",
-        ]);
+        command.args(["bench", address, "--suite", suite, "--read-only", "--no-html"]);
         command.args(["--precision", "25%"]).args(more);
         read_results(&bench(command)?)
     }
@@ -273,11 +265,7 @@ impl Time {
 fn timed(measure: impl FnOnce() -> Result<Vec<Measured>>) -> Result<Time> {
     let (began, since) = (SystemTime::now(), Waiting::now());
     let found = measure()?;
-    Ok(Time {
-        began,
-        starved: since.share(),
-        found,
-    })
+    Ok(Time { began, starved: since.share(), found })
 }
 
 /// The only time, however busy the processors were: that somebody waited for one is no disturbance.
@@ -291,10 +279,7 @@ fn calmest(again: u32, mut time: impl FnMut() -> Result<Time>) -> Result<Vec<Mea
     for number in 0..=again {
         let time = time()?;
         let is_calm = time.starved <= BUSY;
-        if best
-            .as_ref()
-            .is_none_or(|(_, kept)| time.starved < kept.starved)
-        {
+        if best.as_ref().is_none_or(|(_, kept)| time.starved < kept.starved) {
             best = Some((number, time));
         }
         if is_calm {
@@ -337,11 +322,7 @@ pub(super) fn bench(mut command: Command) -> Result<Value> {
     command.args(["--json", "-", "--no-history", "--quiet"]);
     let output = command.output().context("could not start the program")?;
     if !output.status.success() {
-        bail!(
-            "{command:?}: {}: {}",
-            output.status,
-            String::from_utf8_lossy(&output.stderr).trim()
-        );
+        bail!("{command:?}: {}: {}", output.status, String::from_utf8_lossy(&output.stderr).trim());
     }
     serde_json::from_slice(&output.stdout).context("its JSON")
 }
@@ -387,10 +368,7 @@ fn busy_processors(cpu: &Value) -> f64 {
 /// # Errors
 /// When there is none.
 pub fn job<'a>(found: &'a [Measured], name: &str) -> Result<&'a Measured> {
-    found
-        .iter()
-        .find(|one| one.job == name)
-        .with_context(|| format!("no result of {name}"))
+    found.iter().find(|one| one.job == name).with_context(|| format!("no result of {name}"))
 }
 
 /// The kernel's account of programs that waited for a processor; where it keeps none, nobody waited.
@@ -401,10 +379,7 @@ struct Waiting {
 
 impl Waiting {
     fn now() -> Waiting {
-        Waiting {
-            began: Instant::now(),
-            waited_us: waited_us(),
-        }
+        Waiting { began: Instant::now(), waited_us: waited_us() }
     }
 
     fn share(&self) -> f64 {
@@ -433,14 +408,8 @@ pub fn machine() -> String {
         .find_map(|line| line.strip_prefix("model name")?.split_once(": "))
         .map_or("unknown processor", |(_, model)| model);
     let release = read("/proc/sys/kernel/osrelease");
-    let version: String = release
-        .chars()
-        .take_while(|c| c.is_ascii_digit() || *c == '.')
-        .collect();
-    format!(
-        "{processors} × {model}, Linux {}",
-        version.trim_end_matches('.')
-    )
+    let version: String = release.chars().take_while(|c| c.is_ascii_digit() || *c == '.').collect();
+    format!("{processors} × {model}, Linux {}", version.trim_end_matches('.'))
 }
 
 #[cfg(test)]
@@ -458,11 +427,7 @@ mod tests {
         let wanted = |name: &str| Job::timed(name, "randread", 4096, 8);
         let found = results_of(&run, &[wanted("a")]).unwrap();
         assert_eq!((found[0].block_bytes, found[0].depth), (4096, 8));
-        assert!(
-            (found[0].processors_s - 0.1).abs() < 1e-12,
-            "{:?}",
-            found[0]
-        );
+        assert!((found[0].processors_s - 0.1).abs() < 1e-12, "{:?}", found[0]);
         let error = results_of(&run, &[wanted("a"), wanted("b")]).unwrap_err();
         assert_eq!(error.to_string(), "the job b was not measured");
     }

@@ -33,9 +33,7 @@ pub(super) fn wholes(rig: &Rig, ledger: &Ledger) -> Result<Vec<Whole>> {
         wanted.extend([1, 8, 64].map(|depth| (bytes, depth)));
     }
     wanted.extend([2, 4, 16, 64].map(|depth| (4 << 10, depth)));
-    let known = KNOWN
-        .iter()
-        .flat_map(|&bytes| [1, 32].map(|depth| (bytes, depth)));
+    let known = KNOWN.iter().flat_map(|&bytes| [1, 32].map(|depth| (bytes, depth)));
     let known: Vec<(u64, u32)> = known.collect();
     let measure = |wanted: &[(u64, u32)]| {
         let job =

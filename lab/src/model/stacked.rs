@@ -46,27 +46,17 @@ pub(super) struct Target {
 impl Target {
     /// What is read.
     pub(super) const fn read(make: &'static str) -> Target {
-        Target {
-            make,
-            writes: false,
-            seconds: None,
-        }
+        Target { make, writes: false, seconds: None }
     }
 
     /// What is written.
     pub(super) const fn written(make: &'static str) -> Target {
-        Target {
-            writes: true,
-            ..Target::read(make)
-        }
+        Target { writes: true, ..Target::read(make) }
     }
 
     /// The same, for so long.
     pub(super) const fn lasting(self, seconds: u32) -> Target {
-        Target {
-            seconds: Some(seconds),
-            ..self
-        }
+        Target { seconds: Some(seconds), ..self }
     }
 }
 
@@ -86,20 +76,11 @@ impl<S> SetUp<S> {
         target: Target,
         path: fn(&S) -> Vec<Step>,
     ) -> SetUp<S> {
-        SetUp {
-            title,
-            target,
-            path,
-            looked_at: |_, _| false,
-        }
+        SetUp { title, target, path, looked_at: |_, _| false }
     }
 
     fn forecast(&self, subject: Subject, path: &[Step], (bytes, depth): (u64, u32)) -> Forecast {
-        let verb = if self.target.writes {
-            "writes"
-        } else {
-            "reads"
-        };
+        let verb = if self.target.writes { "writes" } else { "reads" };
         let forecast = Forecast::new(
             subject,
             Kind::Blind,
@@ -164,26 +145,15 @@ impl Alone {
             (bytes, less(lone, busy))
         });
         vec![
-            Step::Stage(Stage {
-                kind,
-                resource: Some(Resource::one(PROCESSOR)),
-                cost: busy,
-            }),
-            Step::Stage(Stage {
-                kind,
-                resource: None,
-                cost: Cost::seconds(rest),
-            }),
+            Step::Stage(Stage { kind, resource: Some(Resource::one(PROCESSOR)), cost: busy }),
+            Step::Stage(Stage { kind, resource: None, cost: Cost::seconds(rest) }),
         ]
     }
 }
 
 /// Each operation is cut over two.
 pub(super) fn stripe(members: [Vec<Step>; 2]) -> Vec<Step> {
-    vec![Step::Stripe(Stripe {
-        chunk_bytes: CHUNK,
-        members: members.into(),
-    })]
+    vec![Step::Stripe(Stripe { chunk_bytes: CHUNK, members: members.into() })]
 }
 
 /// The board with its devices. Dropping it cuts its power.
@@ -204,17 +174,11 @@ impl StackBoard {
             true => "highres=on nohz=on".into(),
             false => String::new(),
         };
-        let options = Options {
-            push: vec![stack, rig.program_for_a_board()?],
-            kernel_words,
-            ..options
-        };
+        let options =
+            Options { push: vec![stack, rig.program_for_a_board()?], kernel_words, ..options };
         let mut session = Session::boot(&Cache::of_this_machine(), Board::Pc, &options)?;
         session.must(&script("prepare_disks"), "root", LONG)?;
-        Ok(StackBoard {
-            session,
-            counts_instructions,
-        })
+        Ok(StackBoard { session, counts_instructions })
     }
 
     /// Says of each set-up what it gives, and then measures it.
@@ -229,9 +193,8 @@ impl StackBoard {
         let mut wholes = Vec::new();
         for set_up in set_ups {
             let path = (set_up.path)(stages);
-            let forecasts: Vec<Forecast> = pairs(&SIZES, &DEPTHS)
-                .map(|pair| set_up.forecast(subject, &path, pair))
-                .collect();
+            let forecasts: Vec<Forecast> =
+                pairs(&SIZES, &DEPTHS).map(|pair| set_up.forecast(subject, &path, pair)).collect();
             ledger.write(&forecasts)?;
             let found = self.measure(rig, set_up.target, &DEPTHS)?;
             for (forecast, (bytes, depth)) in forecasts.iter().zip(pairs(&SIZES, &DEPTHS)) {
@@ -250,10 +213,7 @@ impl StackBoard {
             target.make
         );
         let at = |depth: u32| found.iter().filter(move |one| one.depth == depth).cloned();
-        Ok(Alone {
-            lone: at(ENDS[0]).collect(),
-            many: at(ENDS[1]).collect(),
-        })
+        Ok(Alone { lone: at(ENDS[0]).collect(), many: at(ENDS[1]).collect() })
     }
 
     /// Makes the target, measures it at every size and these depths, and takes it apart.
@@ -263,11 +223,7 @@ impl StackBoard {
         target: Target,
         depths: &[u32],
     ) -> Result<Vec<Measured>> {
-        let rw = if target.writes {
-            "randwrite"
-        } else {
-            "randread"
-        };
+        let rw = if target.writes { "randwrite" } else { "randread" };
         let jobs: Vec<Job> = pairs(&SIZES, depths)
             .map(|(bytes, depth)| {
                 let job = Job::timed(name(bytes, depth), rw, bytes, depth);
@@ -332,10 +288,7 @@ pub(super) fn of_rates(lone: f64, many: f64) -> Alone {
         };
         SIZES.map(one).into()
     };
-    Alone {
-        lone: of(lone, ENDS[0]),
-        many: of(many, ENDS[1]),
-    }
+    Alone { lone: of(lone, ENDS[0]), many: of(many, ENDS[1]) }
 }
 
 #[cfg(test)]

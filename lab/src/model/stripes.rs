@@ -48,22 +48,15 @@ impl Members {
         for device in separate.iter().chain(&behind) {
             group.limit(device.number()?, limits(1.0))?;
         }
-        Ok(Members {
-            group,
-            separate,
-            behind,
-            port,
-        })
+        Ok(Members { group, separate, behind, port })
     }
 }
 
 pub(super) fn wholes(rig: &Rig, ledger: &Ledger) -> Result<Vec<Whole>> {
     let members = Members::new()?;
     let stripe = |devices: &[LoopDevice], bytes: u64| {
-        let names: Vec<_> = devices
-            .iter()
-            .map(|device| device.path().display().to_string())
-            .collect();
+        let names: Vec<_> =
+            devices.iter().map(|device| device.path().display().to_string()).collect();
         let depth = DEPTH;
         Job::timed(name(devices.len(), bytes), "randread", bytes, depth)
             .with("filename", names.join(":"))
@@ -88,9 +81,7 @@ pub(super) fn wholes(rig: &Rig, ledger: &Ledger) -> Result<Vec<Whole>> {
     });
     let said = Said::new(ledger, &several)?;
     wholes.extend(said.wholes(&run(&members.separate, &[2, 3])?)?);
-    members
-        .group
-        .limit(members.separate[0].number()?, limits(0.5))?;
+    members.group.limit(members.separate[0].number()?, limits(0.5))?;
     let uneven = Stripes {
         title: "one member half as fast as two others".into(),
         kind: Kind::Composition,
@@ -98,10 +89,7 @@ pub(super) fn wholes(rig: &Rig, ledger: &Ledger) -> Result<Vec<Whole>> {
     };
     let said = Said::new(ledger, &[uneven])?;
     wholes.extend(said.wholes(&run(&members.separate, &[3])?)?);
-    let limit = Limits {
-        read_bytes_per_second: Some(16_000_000),
-        ..Limits::default()
-    };
+    let limit = Limits { read_bytes_per_second: Some(16_000_000), ..Limits::default() };
     members.group.limit(members.port.number()?, limit)?;
     let alone = [Job::timed("port", "randread", 64 << 10, DEPTH)];
     let port =

@@ -46,13 +46,8 @@ the others say little of the model.
 ";
 
 /// What the lines begin with that tell of the run, and that no table holds.
-pub(super) const FACTS: [&str; 5] = [
-    "Machine: ",
-    MEASURED_AGAIN,
-    "Predictions: ",
-    NOT_MEASURED,
-    NOT_JUDGED,
-];
+pub(super) const FACTS: [&str; 5] =
+    ["Machine: ", MEASURED_AGAIN, "Predictions: ", NOT_MEASURED, NOT_JUDGED];
 /// Begins the line of subjects that were measured in a run of their own.
 pub(super) const MEASURED_AGAIN: &str = "Measured again: ";
 /// Begins the line of a subject that could not be measured.
@@ -79,24 +74,10 @@ pub(super) fn head(facts: &[String], scores: &[Score]) -> String {
         let of_it = scores.iter().filter(|score| score.kind == kind);
         row(&mut head, kind.name(), &Judgement::of(of_it));
     }
-    let held_out = scores
-        .iter()
-        .filter(is_judged)
-        .filter(|score| score.is_held_out);
-    row(
-        &mut head,
-        "composition and blind, held out",
-        &Judgement::of(held_out),
-    );
-    let calm = scores
-        .iter()
-        .filter(is_judged)
-        .filter(|score| !score.is_disturbed);
-    row(
-        &mut head,
-        "composition and blind, undisturbed",
-        &Judgement::of(calm),
-    );
+    let held_out = scores.iter().filter(is_judged).filter(|score| score.is_held_out);
+    row(&mut head, "composition and blind, held out", &Judgement::of(held_out));
+    let calm = scores.iter().filter(is_judged).filter(|score| !score.is_disturbed);
+    row(&mut head, "composition and blind, undisturbed", &Judgement::of(calm));
     for subject in Subject::ALL {
         let of_it = Judgement::of(scores.iter().filter(|score| score.subject == subject));
         if of_it.cases > 0 {
@@ -141,9 +122,8 @@ fn verdict(judged: &Judgement) -> String {
         return format!("{aims}: not judged, since no such case was measured.");
     }
     let missed = judged.missed().into_iter();
-    let missed: Vec<String> = missed
-        .map(|(aim, reached)| format!("{} ({})", aim.name(), percent(reached)))
-        .collect();
+    let missed: Vec<String> =
+        missed.map(|(aim, reached)| format!("{} ({})", aim.name(), percent(reached))).collect();
     match missed.as_slice() {
         [] => format!("{aims}: met."),
         _ => format!("{aims}: **not met**. Missed: {}.", missed.join(", ")),
@@ -221,9 +201,6 @@ differ by more than 20 % in order: met.
         );
         let none = table_and_verdict(&scores[..2]);
         assert!(none.contains("| blind | 0 | | | | | | |\n"), "{none}");
-        assert!(
-            none.ends_with("not judged, since no such case was measured.\n"),
-            "{none}"
-        );
+        assert!(none.ends_with("not judged, since no such case was measured.\n"), "{none}");
     }
 }

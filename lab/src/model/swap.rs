@@ -82,29 +82,18 @@ pub(super) fn wholes(rig: &Rig, ledger: &Ledger) -> Result<Vec<Whole>> {
     // On a disk: memory that swaps to memory would wait for itself.
     let device = LoopDevice::on_disk(2 << 30)?;
     let group = BlockGroup::new()?;
-    let limits = Limits {
-        read_iops: Some(READS),
-        ..Limits::default()
-    };
+    let limits = Limits { read_iops: Some(READS), ..Limits::default() };
     group.limit(device.number()?, limits)?;
     let jobs = [Job::timed("disk", "randread", 4096, 1)];
     let disk = rig.undisturbed(|| rig.jobs(Some(&group), Some(device.path()), &jobs))?;
-    let disk_s = 1.0
-        / disk
-            .first()
-            .context("the disk was not measured")?
-            .iops
-            .value;
+    let disk_s = 1.0 / disk.first().context("the disk was not measured")?.iops.value;
     // One page at a time.
     let _alone = Settings::set(&[(PathBuf::from(PAGE_CLUSTER), "0")])?;
     let mut wholes = Vec::new();
     for zswap in [false, true] {
         let enabled = if zswap { "Y" } else { "N" };
         let zswap_file = |name: &str| Path::new(ZSWAP).join(name);
-        let wanted = [
-            (zswap_file("enabled"), enabled),
-            (zswap_file("max_pool_percent"), "20"),
-        ];
+        let wanted = [(zswap_file("enabled"), enabled), (zswap_file("max_pool_percent"), "20")];
         let _settings = Settings::set(&wanted)?;
         let _swap = SwapOn::new(&device)?;
         let measure = || pressure(rig, &group, if zswap { "2.2" } else { "1.6" });
@@ -128,10 +117,8 @@ pub(super) fn wholes(rig: &Rig, ledger: &Ledger) -> Result<Vec<Whole>> {
 
 /// What is predicted at each size that is no stage, and the size.
 fn forecasts(rungs: &[Rung], disk_s: f64, zswap: bool) -> Result<Vec<(Forecast, f64)>> {
-    let memory = rungs
-        .iter()
-        .find(|rung| rung.overcommit < 0.9)
-        .context("no size that fits into memory")?;
+    let memory =
+        rungs.iter().find(|rung| rung.overcommit < 0.9).context("no size that fits into memory")?;
     let memory_s = 1.0 / memory.touches;
     // The size at which most is in the pool and nothing on the disk tells what the pool costs.
     let pooled = rungs
@@ -186,26 +173,16 @@ fn pressure(rig: &Rig, group: &BlockGroup, most: &str) -> Result<Vec<Rung>> {
     command.args(["--json", "-", "--no-history", "--quiet"]);
     let output = command.output().context("could not start the program")?;
     if !output.status.success() {
-        bail!(
-            "{command:?}: {}",
-            String::from_utf8_lossy(&output.stderr).trim()
-        );
+        bail!("{command:?}: {}", String::from_utf8_lossy(&output.stderr).trim());
     }
     let run: Value = serde_json::from_slice(&output.stdout).context("its JSON")?;
     let pressure = &run["memory"]["pressure"][0];
-    let number = |value: &Value| {
-        value
-            .as_f64()
-            .with_context(|| format!("{value} is no number"))
-    };
+    let number = |value: &Value| value.as_f64().with_context(|| format!("{value} is no number"));
     let memory_bytes = number(&pressure["group"]["memory_bytes"])?;
     let mut rungs = Vec::new();
     for rung in pressure["rungs"].as_array().context("no sizes")? {
         let phases = rung["phases"].as_array().into_iter().flatten();
-        let Some(phase) = phases
-            .into_iter()
-            .find(|phase| phase["access"] == "uniform")
-        else {
+        let Some(phase) = phases.into_iter().find(|phase| phase["access"] == "uniform") else {
             continue;
         };
         rungs.push(Rung {

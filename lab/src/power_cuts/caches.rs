@@ -96,14 +96,9 @@ impl Caches {
         board.must(SWITCH_ON, "root", Duration::from_secs(300))?;
         let logs = board.write_logs();
         let disks = (0..).zip(&logs);
-        let disks: Result<Vec<Disk>> = disks
-            .map(|(number, log)| Disk::of(Place::numbered(number), log))
-            .collect();
-        let mut caches = Self {
-            flushed: start.temporary_copy(cache)?,
-            disks: disks?,
-            random,
-        };
+        let disks: Result<Vec<Disk>> =
+            disks.map(|(number, log)| Disk::of(Place::numbered(number), log)).collect();
+        let mut caches = Self { flushed: start.temporary_copy(cache)?, disks: disks?, random };
         caches.note()?;
         // Before another way the root may be on a network disk.
         if way == Way::Apply {
@@ -122,14 +117,9 @@ impl Caches {
         random: Random,
     ) -> Result<Self> {
         let disks = (0..).zip(logs);
-        let disks: Result<Vec<Disk>> = disks
-            .map(|(number, log)| Disk::of(Place::numbered(number), log))
-            .collect();
-        let mut caches = Self {
-            flushed: start.temporary_copy(cache)?,
-            disks: disks?,
-            random,
-        };
+        let disks: Result<Vec<Disk>> =
+            disks.map(|(number, log)| Disk::of(Place::numbered(number), log)).collect();
+        let mut caches = Self { flushed: start.temporary_copy(cache)?, disks: disks?, random };
         caches.note()?;
         check_logs(&caches.disks)?;
         Ok(caches)
@@ -156,9 +146,7 @@ impl Caches {
     pub(super) fn card_writes(&self) -> Vec<(u64, u64)> {
         let entries = self.disks[0].log.entries().iter();
         let writes = entries.filter(|entry| entry.kind != Kind::Flush);
-        writes
-            .map(|entry| (entry.sector, entry.sector + entry.sectors))
-            .collect()
+        writes.map(|entry| (entry.sector, entry.sector + entry.sectors)).collect()
     }
 
     /// Notes where the board was stopped and not cut.
@@ -242,11 +230,7 @@ impl Caches {
 
     /// The same logs from their beginning, over the disks with which they began.
     pub(super) fn again(self, cache: &Cache, start: &Kit) -> Result<Self> {
-        let disks = self.disks.into_iter().map(|disk| Disk {
-            applied: 0,
-            cut_at: 0,
-            ..disk
-        });
+        let disks = self.disks.into_iter().map(|disk| Disk { applied: 0, cut_at: 0, ..disk });
         Ok(Self {
             flushed: start.temporary_copy(cache)?,
             disks: disks.collect(),
@@ -359,11 +343,7 @@ impl Disk {
     /// Whether the board flushes it. Else nothing would ever be durable, and every cut would lose all.
     fn check_flushes(&self) -> Result<()> {
         self.check_super()?;
-        ensure!(
-            self.is_flushed(),
-            "the board does not flush its {}",
-            self.place.word()
-        );
+        ensure!(self.is_flushed(), "the board does not flush its {}", self.place.word());
         Ok(())
     }
 
@@ -399,12 +379,7 @@ impl Disk {
         let writes = writes.count();
         let fate = Fate::drawn(random);
         self.write(image, &loss::left(volatile, fate, random))?;
-        let said = format!(
-            "{} unflushed writes of {} {}",
-            writes,
-            self.place.word(),
-            fate.word()
-        );
+        let said = format!("{} unflushed writes of {} {}", writes, self.place.word(), fate.word());
         Ok((writes > 0).then_some(said))
     }
 
@@ -423,8 +398,7 @@ impl Disk {
                     Some(at) => self.log_file.read_exact_at(part, at + done)?,
                     None => part.fill(0),
                 }
-                to.write_all_at(part, piece.sector * SECTOR_BYTES + done)
-                    .with_context(context)?;
+                to.write_all_at(part, piece.sector * SECTOR_BYTES + done).with_context(context)?;
                 done += chunk;
             }
         }
@@ -510,11 +484,7 @@ mod tests {
         std::fs::write(&log, &data).unwrap();
         std::fs::write(&image, [0xFF; 6 * 512]).unwrap();
         let disk = Disk::of(Place::Card, &log).unwrap();
-        let piece = |sector, sectors, data_at| Piece {
-            sector,
-            sectors,
-            data_at,
-        };
+        let piece = |sector, sectors, data_at| Piece { sector, sectors, data_at };
         let pieces = [piece(1, 2, Some(512 * 5)), piece(4, 1, None)];
         disk.write(&image, &pieces).unwrap();
         let found = std::fs::read(&image).unwrap();

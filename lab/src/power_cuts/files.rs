@@ -77,10 +77,7 @@ mod tests {
         assert!(strange(&[&new, &after], &empty).is_empty());
         assert_eq!(strange(&[&old, &after], &empty).len(), 1);
         let elsewhere = [manifest(&[]), file("/etc/a", "new")];
-        assert_eq!(
-            strange(&elsewhere.each_ref(), &file("/etc/a", EMPTY)).len(),
-            1
-        );
+        assert_eq!(strange(&elsewhere.each_ref(), &file("/etc/a", EMPTY)).len(), 1);
     }
 
     #[test]
@@ -88,10 +85,7 @@ mod tests {
         let before = manifest(&[("/boot/firmware/a", "f 755 0:0 s1")]);
         let after = |seen| manifest(&[("/boot/firmware/a", seen)]);
         assert!(differences(&before, &after("f 644 0:0 s1")).is_empty());
-        assert_eq!(
-            differences(&before, &after("f 755 0:0 s2")),
-            ["changed /boot/firmware/a"]
-        );
+        assert_eq!(differences(&before, &after("f 755 0:0 s2")), ["changed /boot/firmware/a"]);
         let elsewhere = manifest(&[("/a", "f 755 0:0 s1")]);
         let changed = manifest(&[("/a", "f 644 0:0 s1")]);
         assert_eq!(differences(&elsewhere, &changed), ["changed /a"]);

@@ -118,9 +118,7 @@ impl Home {
         let place = tempfile::tempdir()?;
         let _mounted = Self::Card.mounted(kit, place.path())?;
         let own = outside::manifest_of(place.path(), None, sums)?;
-        let own = own
-            .into_iter()
-            .filter(|(path, _)| !is_below(path, STATE_DIRECTORY));
+        let own = own.into_iter().filter(|(path, _)| !is_below(path, STATE_DIRECTORY));
         files.extend(own.map(|(path, seen)| (format!("{CARD_ROOT}{path}"), seen)));
         Ok(files)
     }

@@ -154,9 +154,7 @@ impl Known {
 
     /// The trial that is begun, undone or kept.
     fn trial(&self) -> Option<&Trial> {
-        self.ends()
-            .into_iter()
-            .find_map(|state| state.trial.as_ref())
+        self.ends().into_iter().find_map(|state| state.trial.as_ref())
     }
 
     /// What is wrong with what a cut has left.
@@ -231,11 +229,7 @@ impl Known {
         });
         let root = root.unwrap_or_else(|_| "nothing".to_owned());
         let words = trial.map_or("", |(trial, whole)| trial.words(whole, found.is_on_trial()));
-        Verdict {
-            root: format!("{root}{words}"),
-            ended,
-            wrong,
-        }
+        Verdict { root: format!("{root}{words}"), ended, wrong }
     }
 
     /// What the new root may be like. While a trial is kept, it is as the change made it or as that start has made it.
@@ -264,12 +258,7 @@ pub(super) fn state(
         Some(root) if root != start.root() => Some(other_root(cache, kit, start.root())?.files),
         _ => None,
     };
-    Ok(State {
-        start,
-        card,
-        other,
-        trial,
-    })
+    Ok(State { start, card, other, trial })
 }
 
 /// Looks at what a cut has left; with `end`, ends the change where the change's own root would start.
@@ -304,10 +293,7 @@ pub(super) fn look(
     if let Some(trial) = &mut trial {
         trial.look_further(&mut roots, &card);
     }
-    let tried = known
-        .waiting
-        .as_ref()
-        .and_then(|state| state.trial.as_ref());
+    let tried = known.waiting.as_ref().and_then(|state| state.trial.as_ref());
     let tried = tried.map(|trial| roots.named(trial.root()));
     dress(&boot, &known.plain.card)?;
     let (_, _, before) = ended(&root, &boot, rubus, None)?;
@@ -331,17 +317,7 @@ pub(super) fn look(
         }
     };
     drop(mounted);
-    Ok(Found {
-        start,
-        trial,
-        fsck,
-        card,
-        other,
-        tried,
-        changes: before,
-        of_earlier,
-        end,
-    })
+    Ok(Found { start, trial, fsck, card, other, tried, changes: before, of_earlier, end })
 }
 
 /// The changes that the journals on a root tell of.
@@ -368,10 +344,7 @@ fn check_boot(card: &Path, start: u64, bytes: u64) -> Result<String> {
     let checked = tools::command("fsck.vfat").args(["-a", device]).output();
     tools::run(tools::command("losetup").args(["--detach", device]))?;
     let checked = checked.context("no fsck.vfat")?;
-    Ok(complaint(
-        checked.status.code(),
-        &String::from_utf8_lossy(&checked.stdout),
-    ))
+    Ok(complaint(checked.status.code(), &String::from_utf8_lossy(&checked.stdout)))
 }
 
 /// What counts of what `fsck.vfat -a` says. With status 1 it has mended all, but of two names on the same clusters one is empty then.
@@ -430,12 +403,7 @@ mod tests {
     use super::*;
 
     fn state(cmdline: &str, files: &[(&str, &str)]) -> State {
-        State {
-            start: with_command_line(cmdline),
-            card: manifest(files),
-            other: None,
-            trial: None,
-        }
+        State { start: with_command_line(cmdline), card: manifest(files), other: None, trial: None }
     }
 
     fn known() -> Known {
@@ -453,11 +421,7 @@ mod tests {
     }
 
     fn change(way: &str, is_finished: bool) -> Change {
-        Change {
-            way: way.into(),
-            is_finished,
-            is_on_trial: false,
-        }
+        Change { way: way.into(), is_finished, is_on_trial: false }
     }
 
     fn found(cmdline: &str, files: &[(&str, &str)]) -> Found {
@@ -483,11 +447,7 @@ mod tests {
         assert!(wrong(&[("/a", "f 2"), ("/b", "f 1"), ("/new", "f 1"), ("/x", "f 9")]).is_empty());
         assert_eq!(
             wrong(&[("/a", "f 3"), ("/new", "f 0")]),
-            [
-                "neither old nor new: /a",
-                "lost /b",
-                "neither old nor new: /new"
-            ]
+            ["neither old nor new: /a", "lost /b", "neither old nor new: /new"]
         );
     }
 
@@ -496,18 +456,12 @@ mod tests {
         let known = known();
         let files: &[(&str, &str)] = &[("/a", "f 1"), ("/b", "f 1")];
         let mut cut = found("root=half", files);
-        assert_eq!(
-            known.verdict(&cut).wrong,
-            ["starts an unknown command line"]
-        );
+        assert_eq!(known.verdict(&cut).wrong, ["starts an unknown command line"]);
         cut = found("root=new", files);
         cut.other = Some(Ok(OtherRoot::default()));
         assert_eq!(known.verdict(&cut).wrong, ["lost /a on the new root"]);
         cut.other = Some(Err("no disk has it".into()));
-        assert_eq!(
-            known.verdict(&cut).wrong,
-            ["the root that is named: no disk has it"]
-        );
+        assert_eq!(known.verdict(&cut).wrong, ["the root that is named: no disk has it"]);
         cut = found("root=old", files);
         cut.start = Err("config.txt is empty".into());
         let verdict = known.verdict(&cut);
@@ -523,10 +477,7 @@ mod tests {
         let cut = |way: &str, is_on_trial| {
             let mut cut = found("root=old", files);
             cut.trial = Some(FoundTrial::of("root=new", &[]));
-            cut.changes = vec![Change {
-                is_on_trial,
-                ..change(way, false)
-            }];
+            cut.changes = vec![Change { is_on_trial, ..change(way, false) }];
             (known.verdict(&cut), cut.is_on_trial())
         };
         let (verdict, is_on_trial) = cut("apply", true);
@@ -607,10 +558,7 @@ mod tests {
         let half: &[(&str, &str)] = &[("/a", "f 2"), ("/b", "f 1"), ("/new", "f 1")];
         let refused = "cannot mount: Operation not permitted (os error 1)";
         let seen = stopped(half, refused);
-        assert_eq!(
-            (seen.wrong.len(), &*seen.ended),
-            (0, "not here: it stopped")
-        );
+        assert_eq!((seen.wrong.len(), &*seen.ended), (0, "not here: it stopped"));
         assert_eq!(stopped(&half[1..], refused).wrong, ["lost /a"]);
         assert!(!stopped(half, "the disk is full").wrong.is_empty());
     }

@@ -9,16 +9,13 @@ pub(super) const COMMITTED: &str = "committed";
 
 /// Whether a journal has a record, as [`words`] has it.
 pub(super) fn has(journal: &str, record: &str) -> bool {
-    records(journal)
-        .iter()
-        .any(|one| one == without_title(record))
+    records(journal).iter().any(|one| one == without_title(record))
 }
 
 /// Which of these records a journal has lost.
 pub(super) fn lost(journal: &str, durable: &[&str]) -> Vec<String> {
     let lost = durable.iter().filter(|record| !has(journal, record));
-    lost.map(|record| format!("the journal on the new root has lost: {record}"))
-        .collect()
+    lost.map(|record| format!("the journal on the new root has lost: {record}")).collect()
 }
 
 /// The records of a journal, without titles of steps. A line that was being written says nothing.
@@ -26,9 +23,7 @@ fn records(journal: &str) -> Vec<String> {
     let lines = journal.lines();
     let records = lines.filter_map(|line| serde_json::from_str::<Value>(line).ok());
     let records = records.map(|record| words(&record, &[]));
-    records
-        .map(|record| without_title(&record).to_owned())
-        .collect()
+    records.map(|record| without_title(&record).to_owned()).collect()
 }
 
 fn without_title(record: &str) -> &str {

@@ -72,8 +72,7 @@ impl Lab<'_> {
                 });
                 if let (false, Some(kit)) = (row.wrong.is_empty(), untouched) {
                     let kept = self.keep(cut, &kit);
-                    row.wrong
-                        .extend(kept.err().map(|error| format!("{error:#}")));
+                    row.wrong.extend(kept.err().map(|error| format!("{error:#}")));
                 }
                 evidence
             }
@@ -160,8 +159,7 @@ impl Lab<'_> {
             let journals = reference.home.journals(&cut.kit)?;
             let newest = journals.into_iter().skip(reference.earlier.len());
             let open = newest.filter(|journal| !is_undone(journal));
-            row.wrong
-                .extend(open.map(|journal| format!("the card's journal says {journal}")));
+            row.wrong.extend(open.map(|journal| format!("the card's journal says {journal}")));
             return Ok(None);
         };
         Ok(Some(Evidence {
@@ -213,8 +211,7 @@ impl Lab<'_> {
         let next_root = root(&mut board)?;
         let said = status(&mut board)?;
         if changes(&said)? != last {
-            row.wrong
-                .push(format!("after the end, {next_root} says: {said}"));
+            row.wrong.push(format!("after the end, {next_root} says: {said}"));
         }
         board.switch_off()?;
         Ok(next_root)
@@ -315,11 +312,7 @@ mod tests {
         };
         let found = |differences: &[&str], root: &str| {
             let differences = differences.iter().map(|&one| one.to_owned()).collect();
-            let evidence = Evidence {
-                differences,
-                root: root.to_owned(),
-                is_on_trial: false,
-            };
+            let evidence = Evidence { differences, root: root.to_owned(), is_on_trial: false };
             evidence.losses(&good)
         };
         assert!(found(&["changed /a"], "/dev/sda2 btrfs").is_empty());
@@ -335,19 +328,14 @@ mod tests {
             "{\"record\":\"begun\",\"step\":0}\n{\"record\":\"finished\",\"way\":\"undo\"}\n"
         ));
         assert!(!is_undone("{\"record\":\"finished\",\"way\":\"apply\"}\n"));
-        assert!(!is_undone(
-            "{\"record\":\"finished\",\"way\":\"undo\"}\n{\"record\":\"begun\"}\n"
-        ));
+        assert!(!is_undone("{\"record\":\"finished\",\"way\":\"undo\"}\n{\"record\":\"begun\"}\n"));
         assert!(!is_undone(""));
     }
 
     #[test]
     fn earlier_changes_are_left_as_they_were() {
-        let change = |way: &str, is_finished| Change {
-            way: way.into(),
-            is_finished,
-            is_on_trial: false,
-        };
+        let change =
+            |way: &str, is_finished| Change { way: way.into(), is_finished, is_on_trial: false };
         let (old, new) = (change("apply", true), change("undo", false));
         let earlier = [old.clone()];
         let both = newest(&earlier, vec![old.clone(), new.clone()]);

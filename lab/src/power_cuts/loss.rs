@@ -56,10 +56,7 @@ pub struct Piece {
 #[must_use]
 pub fn durable(entries: &[Entry], is_real: &dyn Fn(usize) -> bool) -> usize {
     let is_flush = |number: &usize| entries[*number].kind == Kind::Flush && is_real(*number);
-    (0..entries.len())
-        .rev()
-        .find(is_flush)
-        .map_or(0, |flush| flush + 1)
+    (0..entries.len()).rev().find(is_flush).map_or(0, |flush| flush + 1)
 }
 
 /// An entry that is on the disk as a whole; none for a flush.
@@ -70,10 +67,7 @@ pub fn whole(entry: &Entry) -> Option<Piece> {
 
 /// What is on the disk of these entries, which come behind the last flush. Pieces are to be written in this order.
 pub(super) fn left(volatile: &[Entry], fate: Fate, random: &mut Random) -> Vec<Piece> {
-    let writes: Vec<&Entry> = volatile
-        .iter()
-        .filter(|entry| entry.kind != Kind::Flush)
-        .collect();
+    let writes: Vec<&Entry> = volatile.iter().filter(|entry| entry.kind != Kind::Flush).collect();
     // Between 0 and their number: the one at which it tears.
     let tear = random.number(writes.len() as u64 + 1);
     let mut pieces = Vec::new();
@@ -149,12 +143,7 @@ mod tests {
                 _ => 1 + random.number(DISK - sector),
             };
             data_at += (1 + sectors) * SECTOR_BYTES;
-            Entry {
-                kind,
-                sector,
-                sectors,
-                data_at: data_at - sectors * SECTOR_BYTES,
-            }
+            Entry { kind, sector, sectors, data_at: data_at - sectors * SECTOR_BYTES }
         };
         (0..count).map(&mut entry).collect()
     }
@@ -197,11 +186,7 @@ mod tests {
             assert!(piece.sector + piece.sectors <= entry.sector + entry.sectors);
             if let Some(at) = piece.data_at {
                 let offset = (at - entry.data_at) / SECTOR_BYTES;
-                assert_eq!(
-                    entry.sector + offset,
-                    piece.sector,
-                    "data of its own sectors"
-                );
+                assert_eq!(entry.sector + offset, piece.sector, "data of its own sectors");
             }
             write(&mut disk, piece, mark(entries, number));
         }
@@ -295,17 +280,8 @@ mod tests {
 
     #[test]
     fn a_flush_of_the_emulator_makes_nothing_durable() {
-        let flush = Entry {
-            kind: Kind::Flush,
-            sector: 0,
-            sectors: 0,
-            data_at: 0,
-        };
-        let write = Entry {
-            kind: Kind::Write { is_durable: false },
-            sectors: 1,
-            ..flush
-        };
+        let flush = Entry { kind: Kind::Flush, sector: 0, sectors: 0, data_at: 0 };
+        let write = Entry { kind: Kind::Write { is_durable: false }, sectors: 1, ..flush };
         let entries = [write, flush, write, flush, write];
         assert_eq!(durable(&entries, &|_| true), 4);
         assert_eq!(durable(&entries, &|number| number != 3), 2);

@@ -55,13 +55,7 @@ impl fmt::Display for Missing {
             None if self.call.contains(':') => {}
             None => write!(f, "nothing left out: ")?,
         }
-        write!(
-            f,
-            "{} of {} cuts bad; {}",
-            self.found.len(),
-            self.cuts,
-            self.call
-        )?;
+        write!(f, "{} of {} cuts bad; {}", self.found.len(), self.cuts, self.call)?;
         for (cut, wrong) in &self.found {
             write!(f, "\n  {cut}: {wrong}")?;
         }
@@ -97,12 +91,8 @@ pub fn run(cache: &Cache, campaign: &Campaign, show: &mut dyn FnMut(&Missing)) -
     // The first change of a system makes the directory of all changes, with flushes that later ones do not need.
     stopped(&mut board, &mut caches, &change, campaign.limit)?;
     let none = stopped(&mut board, &mut caches, &change, campaign.limit)?;
-    let mut windows = vec![Window {
-        left_out: None,
-        call: "none".to_owned(),
-        entries: none.entries,
-        flushes: 0,
-    }];
+    let mut windows =
+        vec![Window { left_out: None, call: "none".to_owned(), entries: none.entries, flushes: 0 }];
     let mut numbers = BTreeMap::new();
     let mut before = none.entries[0];
     for (call, after) in &none.calls {
@@ -111,10 +101,7 @@ pub fn run(cache: &Cache, campaign: &Campaign, show: &mut dyn FnMut(&Missing)) -
         *number += 1;
         let flushes = caches.card_flushes(none.entries[0], before).len();
         before = *after;
-        let left_out = LeftOut {
-            call: name,
-            number: *number,
-        };
+        let left_out = LeftOut { call: name, number: *number };
         if campaign.only.is_empty() || campaign.only.iter().any(|part| call.contains(part)) {
             windows.push(Window {
                 entries: apply(&mut board, &mut caches, &change, &left_out, campaign.limit)?,
@@ -174,12 +161,8 @@ pub fn in_recording(
         calls.retain(|call| {
             campaign.only.is_empty() || campaign.only.iter().any(|part| named(call).contains(part))
         });
-        let mut control = Missing {
-            left_out: None,
-            call: way.word().to_owned(),
-            cuts: 0,
-            found: Vec::new(),
-        };
+        let mut control =
+            Missing { left_out: None, call: way.word().to_owned(), cuts: 0, found: Vec::new() };
         for call in &calls {
             caches.flush_card_until(call.durable)?;
             for is_left_out in [false, true] {
@@ -188,12 +171,7 @@ pub fn in_recording(
                 let cuts = lefts.len();
                 let found = found(replay.images(), replay.campaign(), lefts, &replay.known)?;
                 if is_left_out {
-                    show(&Missing {
-                        left_out: None,
-                        call: named(call),
-                        cuts,
-                        found,
-                    });
+                    show(&Missing { left_out: None, call: named(call), cuts, found });
                 } else {
                     control.cuts += cuts;
                     control.found.extend(found);
@@ -308,20 +286,13 @@ fn stopped(
             ended_well(&outcome).context("could not apply")?;
             break;
         }
-        calls.push((
-            call.context("the change did not end")?,
-            caches.card_entries(board)?,
-        ));
+        calls.push((call.context("the change did not end")?, caches.card_entries(board)?));
         board.answer("go")?;
     }
     let end = caches.card_entries(board)?;
     let settled = quiet(board, caches, limit)?;
     board.must("rubus undo --yes", "root", limit)?;
-    Ok(Applied {
-        entries: [start, end],
-        settled,
-        calls,
-    })
+    Ok(Applied { entries: [start, end], settled, calls })
 }
 
 /// Applies the change without one flush, and undoes it again; gives where that is in the log.
@@ -360,14 +331,11 @@ fn judged(
     let [start, end] = window.entries;
     caches.flush_card_until(start)?;
     let flushes = caches.card_flushes(start, end);
-    let cuts = flushes
-        .into_iter()
-        .skip(window.flushes)
-        .take(match window.left_out {
-            Some(_) => MAX_FLUSHES,
-            // The control has them all.
-            None => usize::MAX,
-        });
+    let cuts = flushes.into_iter().skip(window.flushes).take(match window.left_out {
+        Some(_) => MAX_FLUSHES,
+        // The control has them all.
+        None => usize::MAX,
+    });
     let mut cuts: Vec<usize> = cuts.collect();
     cuts.push(end);
     let mut lefts = Vec::new();
@@ -415,9 +383,7 @@ fn found(
         }
     };
     std::thread::scope(|threads| {
-        let looks: Vec<_> = (0..campaign.jobs.max(1))
-            .map(|_| threads.spawn(look))
-            .collect();
+        let looks: Vec<_> = (0..campaign.jobs.max(1)).map(|_| threads.spawn(look)).collect();
         let mut ended = looks.into_iter().map(|look| look.join());
         ended.try_for_each(|look| look.unwrap_or_else(|_| bail!("a look panicked")))
     })?;
@@ -462,14 +428,8 @@ mod tests {
             mark("", 7),
             mark("one", 10),
             mark("rename", 12),
-            Mark {
-                record: "finished".into(),
-                ..mark("two", 20)
-            },
-            Mark {
-                record: "on_trial".into(),
-                ..mark("three", 30)
-            },
+            Mark { record: "finished".into(), ..mark("two", 20) },
+            Mark { record: "on_trial".into(), ..mark("three", 30) },
         ];
         let flushes = [1, 6, 8, 15, 29];
         let flushes_in = |from: usize, to: usize| {

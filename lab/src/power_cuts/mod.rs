@@ -323,21 +323,13 @@ impl CampaignRun<'_> {
             // Once more for those that come after a quicker run's end; they are drawn anew.
             while !rest.is_empty() {
                 let again = self.pass(way, kit, rest, Stops::No)?;
-                rest = again
-                    .left
-                    .iter()
-                    .map(|_| random.below(again.length))
-                    .collect();
+                rest = again.left.iter().map(|_| random.below(again.length)).collect();
                 rest.sort();
             }
             self.settle()?;
             self.judge(&good);
         }
-        Ok(Results {
-            rows: self.rows,
-            records: [applied.records, undone.records],
-            lengths,
-        })
+        Ok(Results { rows: self.rows, records: [applied.records, undone.records], lengths })
     }
 
     fn pass(
@@ -349,18 +341,10 @@ impl CampaignRun<'_> {
     ) -> Result<Passed> {
         let lab = self.lab;
         self.passes += 1;
-        let random = lab
-            .campaign
-            .lossy
-            .map(|seed| Random::of(seed + self.passes));
-        let passed = lab.pass(way, from, moments, stops, random, &mut |left| {
-            self.cut(left, way)
-        })?;
-        let note = format!(
-            "{} to the end: {:.0} s",
-            way.word(),
-            passed.length.as_secs_f64()
-        );
+        let random = lab.campaign.lossy.map(|seed| Random::of(seed + self.passes));
+        let passed =
+            lab.pass(way, from, moments, stops, random, &mut |left| self.cut(left, way))?;
+        let note = format!("{} to the end: {:.0} s", way.word(), passed.length.as_secs_f64());
         writeln!(stderr(), "{note}")?;
         Ok(passed)
     }
@@ -465,10 +449,7 @@ impl Lab<'_> {
 
     /// The start from which a way is gone, and what it writes is logged when its disks have caches.
     fn boot_logged(&self, kit: &Kit, way: Way) -> Result<Session> {
-        let mut options = Options {
-            logs_writes: self.campaign.lossy.is_some(),
-            ..self.options()
-        };
+        let mut options = Options { logs_writes: self.campaign.lossy.is_some(), ..self.options() };
         options.switches.tryboot = way == Way::Verify;
         Session::boot_kit(self.cache, kit, &options)
     }
@@ -488,11 +469,7 @@ impl Lab<'_> {
             // What the first start of a root makes belongs to the plain system too.
             self.boot(kit)?.switch_off()?;
         }
-        Ok(Reference {
-            plain: home.manifest(kit)?,
-            home,
-            earlier,
-        })
+        Ok(Reference { plain: home.manifest(kit)?, home, earlier })
     }
 
     /// The root that a kit starts.
@@ -567,9 +544,6 @@ mod tests {
         assert_eq!(moments(7), moments(7));
         assert!(moments(7).iter().all(|moment| *moment < length));
         let early = moments(7).iter().filter(|m| m.as_secs() < 50).count();
-        assert!(
-            (60..140).contains(&early),
-            "{early} of 200 in the first half"
-        );
+        assert!((60..140).contains(&early), "{early} of 200 in the first half");
     }
 }

@@ -34,11 +34,7 @@ pub(super) struct OtherRoots<'a> {
 
 impl<'a> OtherRoots<'a> {
     pub(super) fn of(cache: &'a Cache, kit: &'a Kit) -> Self {
-        Self {
-            cache,
-            kit,
-            seen: BTreeMap::new(),
-        }
+        Self { cache, kit, seen: BTreeMap::new() }
     }
 
     /// The root that a command line calls so, or what is wrong with it.
@@ -115,9 +111,7 @@ fn last_journal(root: &Path) -> Result<String> {
 
 /// The journals of the changes that a mounted root knows, in their order.
 pub(super) fn journals(root: &Path) -> Result<Vec<String>> {
-    let changes = root
-        .join(STATE_DIRECTORY.trim_start_matches('/'))
-        .join("changes");
+    let changes = root.join(STATE_DIRECTORY.trim_start_matches('/')).join("changes");
     let mut journals = Vec::new();
     for entry in fs::read_dir(changes).into_iter().flatten() {
         journals.push(entry?.path().join("journal"));
@@ -193,14 +187,8 @@ mod tests {
             {"node": "/k/usb0.img1", "start": 2048, "size": 9},
             {"node": "/k/usb0.img12", "start": 4096, "size": 9},
         ]});
-        let partition = |start, uuid: &str| Partition {
-            start,
-            uuid: uuid.to_owned(),
-        };
-        let two = [
-            partition(1 << 20, "b1d2abcf-01"),
-            partition(2 << 20, "b1d2abcf-0c"),
-        ];
+        let partition = |start, uuid: &str| Partition { start, uuid: uuid.to_owned() };
+        let two = [partition(1 << 20, "b1d2abcf-01"), partition(2 << 20, "b1d2abcf-0c")];
         assert_eq!(partitions_in(&old), two);
         let new = serde_json::json!({"label": "gpt", "id": "D678", "device": "/dev/loop0", "partitions": [
             {"node": "/dev/loop0p1", "start": 2048, "size": 9, "uuid": "AD7F-E1"},

@@ -92,11 +92,7 @@ impl Lab<'_> {
                     (kit.temporary_copy(self.cache)?, String::new())
                 }
             };
-            anyhow::Ok(Left {
-                kit,
-                moment,
-                unflushed,
-            })
+            anyhow::Ok(Left { kit, moment, unflushed })
         };
         let command = self.command(&mut board, way)?;
         let titles = self.titles(&mut board, way)?;
@@ -116,9 +112,8 @@ impl Lab<'_> {
         loop {
             let started = Instant::now();
             let mut stop = None;
-            let wait = moments
-                .peek()
-                .map_or(self.campaign.limit, |moment| moment.saturating_sub(length));
+            let wait =
+                moments.peek().map_or(self.campaign.limit, |moment| moment.saturating_sub(length));
             let left = board.follow(wait, &mut |said| {
                 stop = stop_in(said);
                 stop.is_none()
@@ -144,20 +139,11 @@ impl Lab<'_> {
                 cut(disks_of(&mut board, &mut caches, Moment::Random(length))?)?;
                 board.go_on()?;
             } else {
-                bail!(
-                    "{} did not end within {:?}",
-                    way.word(),
-                    self.campaign.limit
-                );
+                bail!("{} did not end within {:?}", way.word(), self.campaign.limit);
             }
         }
         board.switch_off()?;
-        Ok(Passed {
-            kit,
-            length,
-            left: moments.collect(),
-            records,
-        })
+        Ok(Passed { kit, length, left: moments.collect(), records })
     }
 
     /// The command that goes one way.
@@ -192,27 +178,21 @@ impl Lab<'_> {
             // Without the arguments that follow, which only `apply` takes.
             Way::Apply => {
                 let change = self.change(board)?;
-                let words = change
-                    .split(' ')
-                    .take_while(|word| !word.starts_with("'--"));
+                let words = change.split(' ').take_while(|word| !word.starts_with("'--"));
                 format!("rubus plan {} --json", words.collect::<Vec<_>>().join(" "))
             }
             Way::Undo | Way::Verify => "rubus status --json".to_owned(),
         };
         let said = board.run(&script, "root", self.campaign.limit)?;
         let value: Value = serde_json::from_slice(&said.output).with_context(|| {
-            format!(
-                "{script} said {:?} {:?}",
-                said.text(),
-                said.complaint_text()
-            )
+            format!("{script} said {:?} {:?}", said.text(), said.complaint_text())
         })?;
         let steps = match way {
             Way::Apply => value["steps"].as_array(),
             // The last change is the one that is undone, or waits for its trial.
-            Way::Undo | Way::Verify => value
-                .as_array()
-                .and_then(|changes| changes.last()?["steps"].as_array()),
+            Way::Undo | Way::Verify => {
+                value.as_array().and_then(|changes| changes.last()?["steps"].as_array())
+            }
         };
         let steps = steps.with_context(|| format!("{script} gives no steps"))?;
         let id = |step: &Value| step["id"].as_str().unwrap_or_default().to_owned();
@@ -273,14 +253,8 @@ pub(super) fn short(call: &str) -> String {
 /// The stop that a line tells of.
 pub(super) fn stop_in(said: &[u8]) -> Option<Stop> {
     let text = String::from_utf8_lossy(said);
-    let (call, record) = text
-        .trim_end_matches('\n')
-        .strip_prefix(STOP_MARK)?
-        .split_once('\t')?;
-    Some(Stop {
-        call: call.to_owned(),
-        record: serde_json::from_str(record).ok(),
-    })
+    let (call, record) = text.trim_end_matches('\n').strip_prefix(STOP_MARK)?.split_once('\t')?;
+    Some(Stop { call: call.to_owned(), record: serde_json::from_str(record).ok() })
 }
 
 /// A script that runs a command and stops it after each of these calls, until it reads a line from the harness. It tells
@@ -288,10 +262,9 @@ pub(super) fn stop_in(said: &[u8]) -> Option<Stop> {
 /// left out, only that one is stopped: `strace` does one thing to each kind of call.
 pub(super) fn stopping(command: &str, calls: &str, left_out: Option<&LeftOut>) -> String {
     let (skip, syncs) = match left_out {
-        Some(LeftOut { call, number }) => (
-            format!("-e inject={call}:retval=0:signal=SIGSTOP:when={number}"),
-            "*",
-        ),
+        Some(LeftOut { call, number }) => {
+            (format!("-e inject={call}:retval=0:signal=SIGSTOP:when={number}"), "*")
+        }
         None => (String::new(), "*sync*"),
     };
     format!(
@@ -354,10 +327,7 @@ mod tests {
         assert!(stop.call.contains("/new\""), "{stop:?}");
         let failed = run("sh -c 'exit 3'", None);
         assert_eq!(failed.status.code(), Some(3), "{failed:?}");
-        let second = LeftOut {
-            call: "fsync".to_owned(),
-            number: 2,
-        };
+        let second = LeftOut { call: "fsync".to_owned(), number: 2 };
         let sync = format!("sync {}", at("new"));
         let flushed = run(&format!("{sync} {0} {0}", at("new")), Some(&second));
         assert_eq!(flushed.status.code(), Some(0), "{flushed:?}");

@@ -36,11 +36,7 @@ fn shares_blocks(place: &Path) -> Result<bool> {
     fs::write(&file, [1; 1 << 16])?;
     let mut copy = tools::command("cp");
     copy.arg("--reflink=always").arg(&file);
-    Ok(copy
-        .arg(room.path().join("copy"))
-        .output()?
-        .status
-        .success())
+    Ok(copy.arg(room.path().join("copy")).output()?.status.success())
 }
 
 fn mount(image: &Path, place: &Path) -> Result<()> {

@@ -120,10 +120,7 @@ impl Recording {
         let text = fs::read_to_string(&path)
             .with_context(|| format!("{directory:?} has no recording (no {LABEL})"))?;
         let label = serde_json::from_str(&text).with_context(|| format!("{path:?} is damaged"))?;
-        Ok(Self {
-            directory: directory.to_owned(),
-            label,
-        })
+        Ok(Self { directory: directory.to_owned(), label })
     }
 
     fn save(&self) -> Result<()> {
@@ -159,8 +156,7 @@ impl Recording {
     /// When they are not there.
     pub fn kept(&self, board: crate::board::Board) -> Result<Option<Kit>> {
         let kept = self.label.verify.as_ref();
-        kept.map(|_| Kit::open(board, &self.directory.join(KEPT)))
-            .transpose()
+        kept.map(|_| Kit::open(board, &self.directory.join(KEPT))).transpose()
     }
 
     /// The ways that were recorded.
@@ -201,14 +197,8 @@ fn logs(place: &Path, usb: usize) -> Vec<PathBuf> {
 /// # Errors
 /// When the change fails, or the lab does.
 pub fn record(cache: &Cache, campaign: &Campaign, directory: &Path) -> Result<Recording> {
-    ensure!(
-        campaign.lossy.is_some(),
-        "only disks with write caches are recorded"
-    );
-    ensure!(
-        !directory.join(LABEL).exists(),
-        "{directory:?} has a recording already"
-    );
+    ensure!(campaign.lossy.is_some(), "only disks with write caches are recorded");
+    ensure!(!directory.join(LABEL).exists(), "{directory:?} has a recording already");
     let lab = Lab { cache, campaign };
     let plain = Kit::temporary(cache, campaign.board, &campaign.usb)?;
     if let Some(export) = &campaign.export {
@@ -231,19 +221,16 @@ pub fn record(cache: &Cache, campaign: &Campaign, directory: &Path) -> Result<Re
     let label = Label {
         change: campaign.change.clone(),
         usb: campaign.usb.clone(),
-        export: campaign.export.as_ref().map(|export| Served {
-            bytes: export.bytes,
-            port: export.port,
-        }),
+        export: campaign
+            .export
+            .as_ref()
+            .map(|export| Served { bytes: export.bytes, port: export.port }),
         root,
         apply,
         undo,
         verify,
     };
-    let recording = Recording {
-        directory: directory.to_owned(),
-        label,
-    };
+    let recording = Recording { directory: directory.to_owned(), label };
     recording.save()?;
     Ok(recording)
 }
@@ -265,10 +252,7 @@ pub fn record_again(
         way.word()
     );
     let campaign = recording.label.campaign(campaign);
-    let lab = Lab {
-        cache,
-        campaign: &campaign,
-    };
+    let lab = Lab { cache, campaign: &campaign };
     let start = recording.start(campaign.board, way)?;
     let (after, root, run) = lab.record(way, &start, directory)?;
     match way {
@@ -340,10 +324,7 @@ impl Lab<'_> {
                 board.answer("go")?;
             }
         }
-        let end = Mark {
-            call: "the end".to_owned(),
-            ..Mark::default()
-        };
+        let end = Mark { call: "the end".to_owned(), ..Mark::default() };
         course.note(end, &mut board, &mut caches)?;
         let kept = logs(&place(directory, way), self.campaign.usb.len());
         for (log, kept) in board.write_logs().iter().zip(kept) {
@@ -362,12 +343,7 @@ impl RecordedRun {
     fn note(&mut self, mark: Mark, board: &mut Session, caches: &mut Caches) -> Result<()> {
         let entries = caches.entries(board)?;
         let is_said = !mark.call.is_empty() || self.marks.is_empty();
-        if is_said
-            || self
-                .marks
-                .last()
-                .is_some_and(|last| last.entries != entries)
-        {
+        if is_said || self.marks.last().is_some_and(|last| last.entries != entries) {
             self.marks.push(Mark { entries, ..mark });
         }
         Ok(())

@@ -77,10 +77,7 @@ impl<'a> Replay<'a> {
         let recording = Recording::open(directory)?;
         let images = pool::of(directory)?;
         let campaign = recording.label.campaign(campaign);
-        ensure!(
-            campaign.lossy.is_some(),
-            "the disks of a recording have write caches"
-        );
+        ensure!(campaign.lossy.is_some(), "the disks of a recording have write caches");
         let mut written = Vec::new();
         for way in recording.ways() {
             let start = recording.start(campaign.board, way)?;
@@ -88,11 +85,7 @@ impl<'a> Replay<'a> {
             let caches = Caches::of_logs(&images, &start, &logs, Random::of(1))?;
             written.extend(caches.card_writes());
         }
-        let start = |way: Way| {
-            recording
-                .start(campaign.board, way)?
-                .temporary_copy(&images)
-        };
+        let start = |way: Way| recording.start(campaign.board, way)?.temporary_copy(&images);
         let (before, after) = (start(Way::Apply)?, start(Way::Undo)?);
         let home = Home::of(&images, &before)?;
         let sums = untouched::sums(&images, &before.sd(), &written)?;
@@ -124,19 +117,8 @@ impl<'a> Replay<'a> {
         Ok(Self {
             good: good(&applied, &recording.label.root),
             kept,
-            reference: Reference {
-                home,
-                plain: plain.card.clone(),
-                earlier: earlier.clone(),
-            },
-            known: Known {
-                home,
-                sums,
-                earlier,
-                plain,
-                waiting: None,
-                applied,
-            },
+            reference: Reference { home, plain: plain.card.clone(), earlier: earlier.clone() },
+            known: Known { home, sums, earlier, plain, waiting: None, applied },
             cache,
             campaign,
             images,
@@ -304,16 +286,12 @@ impl Replay<'_> {
 
     /// Makes the start on trial, for which what a cut left waits, on a board. What both say is wrong.
     fn start_on_trial(&self, kit: &Kit, row: &mut Row) {
-        let lab = Lab {
-            cache: self.cache,
-            campaign: &self.campaign,
-        };
+        let lab = Lab { cache: self.cache, campaign: &self.campaign };
         let copy = kit.temporary_copy(&self.images);
         let wrong = copy.and_then(|kit| lab.keep_trial(&kit, &self.reference.earlier));
         let wrong = wrong.unwrap_or_else(|error| vec![format!("{error:#}")]);
         let wrong = wrong.into_iter();
-        row.wrong
-            .extend(wrong.map(|wrong| format!("on trial, on a board: {wrong}")));
+        row.wrong.extend(wrong.map(|wrong| format!("on trial, on a board: {wrong}")));
         row.booted.push_str(" (on a board too)");
     }
 
@@ -331,10 +309,7 @@ impl Replay<'_> {
             // Without its server a board has to start from the card, and the change can still be undone.
             is_served: left.number % 4 != 0,
         };
-        let lab = Lab {
-            cache: self.cache,
-            campaign: &self.campaign,
-        };
+        let lab = Lab { cache: self.cache, campaign: &self.campaign };
         let (seen, evidence) = lab.look(&cut, &self.reference);
         let good = |evidence: &Evidence| match (&self.kept, evidence.is_on_trial) {
             (Some((_, kept)), false) if cut.way == Way::Verify => kept,
@@ -345,13 +320,9 @@ impl Replay<'_> {
             evidence.losses(good)
         });
         let wrong = seen.wrong.into_iter().chain(wrong.into_iter().flatten());
-        row.wrong
-            .extend(wrong.map(|wrong| format!("on a board: {wrong}")));
+        row.wrong.extend(wrong.map(|wrong| format!("on a board: {wrong}")));
         // What was said of the trial stays.
-        let trial = row
-            .booted
-            .split_once(',')
-            .map(|(_, trial)| format!(",{trial}"));
+        let trial = row.booted.split_once(',').map(|(_, trial)| format!(",{trial}"));
         row.booted = format!("{} (board){}", seen.booted, trial.unwrap_or_default());
         row.ended = seen.ended;
     }
@@ -388,10 +359,7 @@ fn end_of(number: usize, resume_each: usize) -> Ended {
 /// have no common order.
 fn cuts(marks: &[Mark], count: usize, random: &mut Random) -> Vec<(Moment, Vec<usize>)> {
     let pairs: Vec<[&Mark; 2]> = marks.windows(2).map(|pair| [&pair[0], &pair[1]]).collect();
-    let pairs: Vec<_> = pairs
-        .into_iter()
-        .filter(|[from, to]| from.entries != to.entries)
-        .collect();
+    let pairs: Vec<_> = pairs.into_iter().filter(|[from, to]| from.entries != to.entries).collect();
     if pairs.is_empty() {
         return Vec::new();
     }
@@ -403,10 +371,7 @@ fn cuts(marks: &[Mark], count: usize, random: &mut Random) -> Vec<(Moment, Vec<u
                 false => random.number(pairs.len() as u64) as usize,
             };
             let [from, to] = pairs[place];
-            (
-                place,
-                super::caches::moment(&from.entries, &to.entries, random),
-            )
+            (place, super::caches::moment(&from.entries, &to.entries, random))
         })
         .collect();
     drawn.sort();
@@ -456,11 +421,8 @@ mod tests {
             entries: entries.into(),
             ..Mark::default()
         };
-        let mut marks = vec![
-            mark("done 9 (x)", [9, 4]),
-            mark("on_trial", [12, 4]),
-            mark("", [20, 5]),
-        ];
+        let mut marks =
+            vec![mark("done 9 (x)", [9, 4]), mark("on_trial", [12, 4]), mark("", [20, 5])];
         let seen = promised(&marks).unwrap();
         assert!(is_behind(&[12, 4], seen) && is_behind(&[15, 5], seen));
         assert!(!is_behind(&[11, 4], seen) && !is_behind(&[12, 3], seen));
@@ -475,27 +437,18 @@ mod tests {
             entries: entries.into(),
             ..Mark::default()
         };
-        let marks = [
-            mark("", [5, 1]),
-            mark("one", [9, 1]),
-            mark("nothing", [9, 1]),
-            mark("both", [12, 3]),
-        ];
+        let marks =
+            [mark("", [5, 1]), mark("one", [9, 1]), mark("nothing", [9, 1]), mark("both", [12, 3])];
         for (seed, count) in [(1, 2), (2, 7), (3, 40)] {
             let drawn = cuts(&marks, count, &mut Random::of(seed));
             assert_eq!(drawn.len(), count);
             let mut before = vec![5, 1];
             let mut seen = [0, 0];
             for (moment, entries) in drawn {
-                let grows = before
-                    .iter()
-                    .zip(&entries)
-                    .all(|(before, now)| before <= now);
+                let grows = before.iter().zip(&entries).all(|(before, now)| before <= now);
                 assert!(grows, "{before:?} {entries:?}");
                 before.clone_from(&entries);
-                let Moment::Sync(words) = moment else {
-                    panic!("{moment:?}")
-                };
+                let Moment::Sync(words) = moment else { panic!("{moment:?}") };
                 match words.rsplit(' ').next() {
                     Some("one") => {
                         assert!((5..=9).contains(&entries[0]) && entries[1] == 1);

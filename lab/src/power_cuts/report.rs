@@ -69,16 +69,11 @@ pub fn markdown(rows: &[Row], ended: Option<&Results>) -> String {
         "| power cut | while | cuts | started from the card | from the disk | ended by resume | by undo | \
          nothing to end | bad |\n|---|---|---:|---:|---:|---:|---:|---:|---:|\n",
     );
-    let kinds = [
-        "after a record of the journal",
-        "after another durable change",
-        "at a random moment",
-    ];
+    let kinds =
+        ["after a record of the journal", "after another durable change", "at a random moment"];
     for kind in kinds {
         for way in [Way::Apply, Way::Undo, Way::Verify] {
-            let these = rows
-                .iter()
-                .filter(|row| row.moment.kind() == kind && row.way == way);
+            let these = rows.iter().filter(|row| row.moment.kind() == kind && row.way == way);
             count(&mut page, kind, doing(way), &these.collect::<Vec<_>>());
         }
     }
@@ -166,12 +161,7 @@ mod tests {
         let second = Duration::from_secs(1);
         let results = Results {
             rows: vec![
-                row(
-                    Way::Apply,
-                    Moment::Record("begun 1 (x)".into()),
-                    "/dev/mmcblk0p2 ext4",
-                    &[],
-                ),
+                row(Way::Apply, Moment::Record("begun 1 (x)".into()), "/dev/mmcblk0p2 ext4", &[]),
                 row(
                     Way::Apply,
                     Moment::Record("done 1 (x)".into()),
@@ -190,14 +180,8 @@ mod tests {
             ),
             "{page}"
         );
-        assert!(
-            page.contains("| all |  | 3 | 1 | 1 | 0 | 3 | 0 | 2 |"),
-            "{page}"
-        );
-        assert!(
-            page.contains("3 and 2 while applying, 2 and 0 while undoing"),
-            "{page}"
-        );
+        assert!(page.contains("| all |  | 3 | 1 | 1 | 0 | 3 | 0 | 2 |"), "{page}");
+        assert!(page.contains("3 and 2 while applying, 2 and 0 while undoing"), "{page}");
         assert!(page.contains(
             "| applying | record: done 1 (x) | /dev/sda1 btrfs | rubus undo | BAD: lost /a\\|b |"
         ));

@@ -28,9 +28,7 @@ impl Start {
             let mut words = self.cmdline.split_whitespace();
             words.find_map(|word| word.strip_prefix(key)?.strip_prefix('='))
         };
-        named("rubus.root")
-            .or_else(|| named("root"))
-            .unwrap_or_default()
+        named("rubus.root").or_else(|| named("root")).unwrap_or_default()
     }
 }
 
@@ -39,33 +37,17 @@ impl Start {
 pub(super) fn start(kit: &Kit, tryboot: bool, place: &Path) -> Result<Start> {
     fs::create_dir(place)?;
     let card = kit.sd();
-    let media = Media {
-        card: Some(&card),
-        usb: Vec::new(),
-    };
-    let switches = Switches {
-        tryboot,
-        ..Switches::default()
-    };
+    let media = Media { card: Some(&card), usb: Vec::new() };
+    let switches = Switches { tryboot, ..Switches::default() };
     let boot = firmware::read(Board::Pc, &media, switches, place)?;
-    let initramfs = boot
-        .initramfs
-        .as_deref()
-        .context("no initial RAM filesystem")?;
-    Ok(Start {
-        kernel: sum(&boot.kernel)?,
-        initramfs: sum(initramfs)?,
-        cmdline: boot.cmdline,
-    })
+    let initramfs = boot.initramfs.as_deref().context("no initial RAM filesystem")?;
+    Ok(Start { kernel: sum(&boot.kernel)?, initramfs: sum(initramfs)?, cmdline: boot.cmdline })
 }
 
 fn sum(file: &Path) -> Result<String> {
     let said = tools::run(tools::command("b2sum").arg("--").arg(file))?;
     let said = String::from_utf8_lossy(&said).into_owned();
-    let sum = said
-        .split_whitespace()
-        .next()
-        .context("b2sum said nothing")?;
+    let sum = said.split_whitespace().next().context("b2sum said nothing")?;
     Ok(sum.to_owned())
 }
 
@@ -78,19 +60,13 @@ pub(super) fn unknown(states: &[&Start], start: &Start) -> Vec<String> {
         !states.iter().any(|state| parts(state)[*number] == *part)
     };
     let unknown = found.filter(is_unknown);
-    unknown
-        .map(|(_, (_, name))| format!("starts an unknown {name}"))
-        .collect()
+    unknown.map(|(_, (_, name))| format!("starts an unknown {name}")).collect()
 }
 
 /// A start of which all but the command line is called by one letter.
 #[cfg(test)]
 pub(super) fn with_command_line(cmdline: &str) -> Start {
-    Start {
-        kernel: "k".into(),
-        initramfs: "i".into(),
-        cmdline: cmdline.into(),
-    }
+    Start { kernel: "k".into(), initramfs: "i".into(), cmdline: cmdline.into() }
 }
 
 #[cfg(test)]

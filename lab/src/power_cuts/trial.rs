@@ -49,10 +49,7 @@ pub(super) fn whole(cache: &Cache, kit: &Kit) -> Result<Trial> {
     let place = cache.work_directory()?;
     let start = start(kit, true, &place.path().join("trial")).context("on trial")?;
     let root = other_root(cache, kit, start.root()).context("the root of the trial")?;
-    Ok(Trial {
-        start,
-        roots: vec![root.files],
-    })
+    Ok(Trial { start, roots: vec![root.files] })
 }
 
 impl Trial {
@@ -142,11 +139,7 @@ impl Trial {
 impl FoundTrial {
     pub(super) fn of(cmdline: &str, root: &[(&str, &str)]) -> Self {
         let Trial { start, mut roots } = Trial::of(cmdline, root);
-        Self {
-            is_there: true,
-            start: Ok(start),
-            root: Ok(roots.remove(0)),
-        }
+        Self { is_there: true, start: Ok(start), root: Ok(roots.remove(0)) }
     }
 }
 
@@ -181,11 +174,7 @@ mod tests {
             // The partition begins at sector 2048.
             card[446 + 9] = 8;
             fs::write(place.path().join("sd.img"), card).unwrap();
-            fs::write(
-                place.path().join("kit.json"),
-                "{\"board\": \"pc\", \"usb\": []}",
-            )
-            .unwrap();
+            fs::write(place.path().join("kit.json"), "{\"board\": \"pc\", \"usb\": []}").unwrap();
             let card = Self { place };
             card.with("mformat", &["-T", "6144", "-h", "16", "-s", "32", "::"]);
             card
@@ -200,10 +189,7 @@ mod tests {
         fn put(&self, name: &str, bytes: &[u8]) {
             let file = self.place.path().join("file");
             fs::write(&file, bytes).unwrap();
-            self.with(
-                "mcopy",
-                &["-o", file.to_str().unwrap(), &format!("::{name}")],
-            );
+            self.with("mcopy", &["-o", file.to_str().unwrap(), &format!("::{name}")]);
         }
 
         fn bytes(&self) -> Vec<u8> {
@@ -224,9 +210,7 @@ mod tests {
     fn writes(before: &[u8], after: &[u8]) -> Vec<Option<(u64, Vec<u8>)>> {
         let pairs = (0..).zip(before.chunks(512).zip(after.chunks(512)));
         let changed = pairs.filter(|(_, (old, new))| old != new);
-        changed
-            .map(|(sector, (_, new))| Some((sector, new.to_vec())))
-            .collect()
+        changed.map(|(sector, (_, new))| Some((sector, new.to_vec()))).collect()
     }
 
     /// The log of a disk that got a new `tryboot.txt` before what that names: its names, and its contents last.
@@ -238,26 +222,18 @@ mod tests {
         card.put("k", b"kernel");
         card.put("i", b"old");
         card.put("new.txt", b"root=PARTUUID=new\n");
-        let start = card
-            .kit()
-            .temporary_copy(&Cache::at(card.place.path()))
-            .unwrap();
+        let start = card.kit().temporary_copy(&Cache::at(card.place.path())).unwrap();
         let plain = card.bytes();
         card.put(FILE, b"kernel=k\ninitramfs n\ncmdline=new.txt\n");
         let named = card.bytes();
         card.put("n", &NEW);
         let good = card.found(&card.kit());
         let root = manifest(&[("/a", "f 1")]);
-        let whole = Trial {
-            start: good.start.unwrap(),
-            roots: vec![root.clone()],
-        };
+        let whole = Trial { start: good.start.unwrap(), roots: vec![root.clone()] };
         assert_eq!(whole.root(), "PARTUUID=new");
 
         let is_data = |write: &Option<(u64, Vec<u8>)>| {
-            write
-                .as_ref()
-                .is_some_and(|(_, data)| data.starts_with(&NEW[..9]))
+            write.as_ref().is_some_and(|(_, data)| data.starts_with(&NEW[..9]))
         };
         let (data, names): (Vec<_>, Vec<_>) =
             writes(&named, &card.bytes()).into_iter().partition(is_data);
@@ -277,10 +253,7 @@ mod tests {
             let cut = caches.card_cut_at(&images, cut, Fate::Lost, &mut Random::of(1));
             let mut trial = card.found(&cut.unwrap().0);
             trial.root = Ok(root.clone());
-            assert!(
-                trial.wrong(&whole, false).is_empty(),
-                "nothing says to use it"
-            );
+            assert!(trial.wrong(&whole, false).is_empty(), "nothing says to use it");
             trial.wrong(&whole, true).join("; ")
         });
         let [none, missing, short, all] = [(); 4].map(|()| judged.next().unwrap());
@@ -297,10 +270,7 @@ mod tests {
     fn the_root_of_a_trial_is_whole_and_a_row_tells_of_it() {
         let whole = Trial::of("root=new", &[("/a", "f 1")]);
         let mut trial = FoundTrial::of("root=new", &[]);
-        assert_eq!(
-            trial.wrong(&whole, true),
-            ["on trial, lost /a on the new root"]
-        );
+        assert_eq!(trial.wrong(&whole, true), ["on trial, lost /a on the new root"]);
         assert_eq!(trial.words(&whole, true), ", trial incomplete");
         trial.root = Err("no disk has it".to_owned());
         assert_eq!(trial.wrong(&whole, true).len(), 1);

@@ -40,10 +40,7 @@ fn touched(said: &str, start: u64, written: &[(u64, u64)]) -> BTreeSet<String> {
         let is_extent = fields.len() > 4 && fields[0].parse::<u64>().is_ok();
         let range = fields.get(2).and_then(|range| range.split_once(".."));
         let ends = range.and_then(|(first, last)| {
-            Some((
-                first.trim().parse::<u64>().ok()?,
-                last.trim().parse::<u64>().ok()?,
-            ))
+            Some((first.trim().parse::<u64>().ok()?, last.trim().parse::<u64>().ok()?))
         });
         let (true, Some((first, last))) = (is_extent, ends) else {
             continue;

@@ -110,13 +110,8 @@ pub fn check_super(sector: &[u8]) -> Result<()> {
     ensure!(number(sector, 0) == MAGIC, "not a log of writes");
     let version = number(sector, 8);
     ensure!(version == VERSION, "log of writes of version {version}");
-    let bytes = u64::from(u32::from_le_bytes([
-        sector[24], sector[25], sector[26], sector[27],
-    ]));
-    ensure!(
-        bytes == SECTOR_BYTES,
-        "log of writes in units of {bytes} bytes"
-    );
+    let bytes = u64::from(u32::from_le_bytes([sector[24], sector[25], sector[26], sector[27]]));
+    ensure!(bytes == SECTOR_BYTES, "log of writes in units of {bytes} bytes");
     Ok(())
 }
 
@@ -131,23 +126,13 @@ fn entry(header: &[u8; HEADER_BYTES], at: u64) -> Result<Option<Entry>> {
         (true, _) => Kind::Discard,
         (false, 0) => Kind::Flush,
         // A flush before the data is an entry of its own.
-        (false, _) => Kind::Write {
-            is_durable: flags & FUA != 0,
-        },
+        (false, _) => Kind::Write { is_durable: flags & FUA != 0 },
     };
-    ensure!(
-        flags & FLUSH == 0 || kind == Kind::Flush,
-        "a flush with {sectors} sectors"
-    );
+    ensure!(flags & FLUSH == 0 || kind == Kind::Flush, "a flush with {sectors} sectors");
     let room = u64::MAX / SECTOR_BYTES;
     let ends = sector.checked_add(sectors).is_some_and(|end| end < room);
     ensure!(ends, "{sectors} sectors at {sector}");
-    Ok(Some(Entry {
-        kind,
-        sector,
-        sectors,
-        data_at: at + SECTOR_BYTES,
-    }))
+    Ok(Some(Entry { kind, sector, sectors, data_at: at + SECTOR_BYTES }))
 }
 
 fn number(bytes: &[u8], at: usize) -> u64 {
@@ -217,13 +202,8 @@ mod tests {
         })
     }
 
-    const HEADERS: &[[u64; 3]] = &[
-        [0, 8, 0],
-        [10, 0, FLUSH],
-        [2048, 2, FUA],
-        [6144, 128, DISCARD],
-        [8, 1, 0],
-    ];
+    const HEADERS: &[[u64; 3]] =
+        &[[0, 8, 0], [10, 0, FLUSH], [2048, 2, FUA], [6144, 128, DISCARD], [8, 1, 0]];
 
     #[test]
     fn entries_are_read_though_the_super_block_counts_none() {
@@ -233,13 +213,7 @@ mod tests {
         assert_eq!(read_on(&mut log, &bytes).unwrap(), 5);
         let write = |is_durable| Kind::Write { is_durable };
         let kinds: Vec<Kind> = log.entries().iter().map(|entry| entry.kind).collect();
-        let wanted = [
-            write(false),
-            Kind::Flush,
-            write(true),
-            Kind::Discard,
-            write(false),
-        ];
+        let wanted = [write(false), Kind::Flush, write(true), Kind::Discard, write(false)];
         assert_eq!(kinds, wanted);
         let last = log.entries()[4];
         assert_eq!((last.sector, last.sectors), (8, 1));
@@ -268,12 +242,7 @@ mod tests {
         let mut other = log(&[]);
         other[25] = 16;
         assert!(check_super(&other).is_err(), "4096 bytes");
-        for header in [
-            [0, 8, MARK],
-            [0, 8, FLUSH],
-            [u64::MAX, 8, 0],
-            [0, u64::MAX / 2, 0],
-        ] {
+        for header in [[0, 8, MARK], [0, 8, FLUSH], [u64::MAX, 8, 0], [0, u64::MAX / 2, 0]] {
             let mut bytes = log(&[]);
             for number in header {
                 bytes.extend(number.to_le_bytes());

@@ -92,31 +92,21 @@ impl Event {
     /// A number of each, in any order: in so many rounds everything happens once.
     #[must_use]
     pub fn deck(random: &mut Random) -> Vec<Event> {
-        let restored = [
-            Restored::IntoItAfterItsEnd,
-            Restored::IntoItAfterAKill,
-            Restored::UnderItsName,
-        ][random.number(3) as usize];
+        let restored =
+            [Restored::IntoItAfterItsEnd, Restored::IntoItAfterAKill, Restored::UnderItsName]
+                [random.number(3) as usize];
         let is_silent = random.number(2) == 1;
         let mut deck = vec![
             Event::Killed { times: 1 },
-            Event::Killed {
-                times: 2 + random.number(2),
-            },
+            Event::Killed { times: 2 + random.number(2) },
             Event::Ended,
             Event::Frozen,
             Event::Cut,
             Event::CutAndKilled,
             Event::WatcherKilled,
             Event::WatcherAndServerKilled,
-            Event::Rebooted {
-                is_silent,
-                is_stop_asked: false,
-            },
-            Event::Rebooted {
-                is_silent: !is_silent,
-                is_stop_asked: true,
-            },
+            Event::Rebooted { is_silent, is_stop_asked: false },
+            Event::Rebooted { is_silent: !is_silent, is_stop_asked: true },
             Event::RebootedWhenDurable,
             Event::Restored(restored),
         ];
@@ -165,15 +155,8 @@ impl Event {
 mod tests {
     use super::*;
 
-    const USUAL: Life = Life {
-        connections: 4,
-        timeout_s: 3,
-        is_sync: false,
-    };
-    const REBOOTED: Event = Event::Rebooted {
-        is_silent: false,
-        is_stop_asked: false,
-    };
+    const USUAL: Life = Life { connections: 4, timeout_s: 3, is_sync: false };
+    const REBOOTED: Event = Event::Rebooted { is_silent: false, is_stop_asked: false };
 
     fn given_up(why: &str) -> Outcome {
         Outcome::GivenUp(format!("NOT resumed: {why} and so on"))
@@ -193,23 +176,13 @@ mod tests {
             assert!(is_there(
                 |event| matches!(event, Event::Killed { times } if (2..=3).contains(times))
             ));
-            let reboots = deck
-                .iter()
-                .filter(|event| matches!(event, Event::Rebooted { .. }));
+            let reboots = deck.iter().filter(|event| matches!(event, Event::Rebooted { .. }));
             assert_eq!(reboots.count(), 2);
         }
         let mut random = Random::of(1);
         let lives: Vec<Life> = (0..100).map(|_| Life::drawn(&mut random)).collect();
-        assert!(
-            lives
-                .iter()
-                .any(|life| life.is_sync && life.connections == 1)
-        );
-        assert!(
-            lives
-                .iter()
-                .any(|life| !life.is_sync && life.timeout_s == 0)
-        );
+        assert!(lives.iter().any(|life| life.is_sync && life.connections == 1));
+        assert!(lives.iter().any(|life| !life.is_sync && life.timeout_s == 0));
     }
 
     #[test]
@@ -228,10 +201,7 @@ mod tests {
 
     #[test]
     fn nothing_is_given_up_without_its_reason() {
-        let sync = Life {
-            is_sync: true,
-            ..USUAL
-        };
+        let sync = Life { is_sync: true, ..USUAL };
         let restarted = given_up(RESTARTED);
         assert!(REBOOTED.may_end(&restarted, USUAL, true).is_ok());
         assert!(REBOOTED.may_end(&restarted, USUAL, false).is_ok());

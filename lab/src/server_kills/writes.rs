@@ -50,8 +50,7 @@ impl Promises {
     pub fn hear(&mut self, log: &str) -> Result<()> {
         for line in log.split_inclusive('\n') {
             if let Some(line) = line.strip_suffix('\n') {
-                self.hear_line(line)
-                    .with_context(|| format!("the writer said {line:?}"))?;
+                self.hear_line(line).with_context(|| format!("the writer said {line:?}"))?;
             }
         }
         Ok(())
@@ -135,11 +134,7 @@ impl Promises {
     /// What was found is on stable storage by now, and begins a new account.
     pub fn settle(&mut self, found: &Found) {
         let settled = |(place, &(oldest, newest)): (&String, &(u64, u64))| {
-            let promised = Promised {
-                begun: newest,
-                done: oldest,
-                durable: oldest,
-            };
+            let promised = Promised { begun: newest, done: oldest, durable: oldest };
             (place.clone(), promised)
         };
         self.places = found.iter().map(settled).collect();
@@ -170,10 +165,7 @@ pub fn found(text: &str, lines: impl Fn(&str) -> u64) -> Result<Found> {
     }
     for (place, count) in counts {
         let whole = lines(&place);
-        ensure!(
-            count == whole,
-            "{place} has {count} lines instead of {whole}"
-        );
+        ensure!(count == whole, "{place} has {count} lines instead of {whole}");
     }
     Ok(found)
 }
@@ -245,11 +237,7 @@ mod tests {
         let found = places(&[("raw0", 2, 2), ("file", 4, 4), ("raw7", 1, 1)]);
         let broken = promises.broken(&found, Expected::Durable, "");
         assert_eq!(broken, ["raw7: nobody wrote there"]);
-        assert!(
-            promises
-                .broken(&found, Expected::Durable, "file")
-                .is_empty()
-        );
+        assert!(promises.broken(&found, Expected::Durable, "file").is_empty());
     }
 
     #[test]
@@ -302,9 +290,7 @@ mod tests {
             assert!(promises.hear(wrong).is_err(), "{wrong:?}");
         }
         let mut promises = promises();
-        promises
-            .hear("begun raw0 5\nfailed raw0 5\nbegun ra")
-            .unwrap();
+        promises.hear("begun raw0 5\nfailed raw0 5\nbegun ra").unwrap();
         assert_eq!(promises.take_failed(), ["failed raw0 5"]);
         assert!(promises.take_failed().is_empty());
         assert_eq!(promises.next(), 6);

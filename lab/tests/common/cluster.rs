@@ -21,10 +21,7 @@ pub const NEEDS: [Need; 5] = [
 
 /// One with the program and a pool `rbd` of three copies. Its links are the limit, so that the processors of this machine are not.
 pub fn with_the_program() -> Cluster {
-    let settings = Settings {
-        link: Some("100mbit".into()),
-        ..Settings::default()
-    };
+    let settings = Settings { link: Some("100mbit".into()), ..Settings::default() };
     let cluster = Cluster::start(&Cache::of_this_machine(), &settings).expect("the cluster starts");
     fs::copy(binary(), cluster.place().join("rubus")).expect("the program goes in");
     cluster.replicated_pool("rbd", 16, 3).expect("a pool");

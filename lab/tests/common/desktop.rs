@@ -37,10 +37,7 @@ pub fn there_and_back(test: &str, board: Board, apply: impl FnOnce(&mut Session,
     };
     let cache = Cache::of_this_machine();
     let kit = Kit::temporary(&cache, board, &[UsbDisk::as_sold()]).unwrap();
-    let options = Options {
-        push: vec![rubus],
-        ..Options::default()
-    };
+    let options = Options { push: vec![rubus], ..Options::default() };
     let boot = || Session::boot_kit(&cache, &kit, &options).unwrap();
     let before = manifest(&kit.sd()).unwrap();
     let begun = Instant::now();
@@ -105,16 +102,8 @@ pub fn wrong_disks_are_refused(board: &mut Session) {
     let usb = board.usb_device(0).unwrap();
     let before = must(board, &format!("sfdisk -d {usb}"), SOON);
     for (script, status, says) in [
-        (
-            "rubus apply desktop device=/dev/mmcblk0 --yes".to_string(),
-            1,
-            "mmcblk0",
-        ),
-        (
-            format!("rubus apply desktop device={usb} --yes"),
-            3,
-            "4C530001230914116022",
-        ),
+        ("rubus apply desktop device=/dev/mmcblk0 --yes".to_string(), 1, "mmcblk0"),
+        (format!("rubus apply desktop device={usb} --yes"), 3, "4C530001230914116022"),
         (
             format!(
                 "mount {usb}1 /mnt && rubus apply desktop device={usb} --yes \
@@ -131,10 +120,7 @@ pub fn wrong_disks_are_refused(board: &mut Session) {
     }
     must(board, "umount /mnt", SOON);
     assert_eq!(must(board, &format!("sfdisk -d {usb}"), SOON), before);
-    assert_eq!(
-        must(board, "rubus status", SOON),
-        "No recipe has been applied on this machine.\n"
-    );
+    assert_eq!(must(board, "rubus status", SOON), "No recipe has been applied on this machine.\n");
 }
 
 /// Applies the recipe to the first USB disk.
@@ -171,11 +157,7 @@ impl PlannedTime {
     pub fn of_the_last_change(board: &mut Session) -> PlannedTime {
         const STAMPS: &str = "cd /var/lib/rubus/changes/*-desktop
 for moment in $(grep -o '\"at\":\"[^\"]*\"' journal | cut -d'\"' -f4); do date -d $moment +%s.%N; done";
-        let plan = must(
-            board,
-            "cat /var/lib/rubus/changes/*-desktop/plan.json",
-            SOON,
-        );
+        let plan = must(board, "cat /var/lib/rubus/changes/*-desktop/plan.json", SOON);
         let plan: Value = serde_json::from_str(&plan).unwrap();
         let [least_s, most_s] =
             ["least_s", "most_s"].map(|name| plan["effort"][name].as_f64().unwrap());
@@ -252,10 +234,7 @@ echo $planned >$percent";
 
 pub fn memory_pressure_reaches_the_disk_through_zswap(board: &mut Session) {
     let said = must(board, PRESSURE, LONG);
-    let numbers: Vec<u64> = said
-        .lines()
-        .filter_map(|line| line.trim().parse().ok())
-        .collect();
+    let numbers: Vec<u64> = said.lines().filter_map(|line| line.trim().parse().ok()).collect();
     let [stored, written_back, used_kib] = numbers[..] else {
         panic!("no three numbers: {said}");
     };

@@ -58,18 +58,8 @@ pub fn run_undisturbed(
 pub fn run(mut fio: Command, target: &Path, job: FioJob) -> FioResult {
     let engine = if job.depth > 1 { "io_uring" } else { "psync" };
     let output = fio
-        .args([
-            "--name=reference",
-            "--direct=1",
-            "--time_based",
-            "--ramp_time=1",
-        ])
-        .args([
-            "--randrepeat=0",
-            "--norandommap",
-            "--output-format=json",
-            "--allow_file_create=0",
-        ])
+        .args(["--name=reference", "--direct=1", "--time_based", "--ramp_time=1"])
+        .args(["--randrepeat=0", "--norandommap", "--output-format=json", "--allow_file_create=0"])
         .arg(format!("--runtime={}", job.seconds))
         .arg(format!("--filename={}", target.display()))
         .arg(format!("--rw={}", job.pattern))
@@ -87,16 +77,9 @@ pub fn run(mut fio: Command, target: &Path, job: FioJob) -> FioResult {
     );
     let text = String::from_utf8_lossy(&output.stdout);
     // Notes may stand before the object.
-    let object = text
-        .find('{')
-        .map(|start| &text[start..])
-        .unwrap_or_default();
+    let object = text.find('{').map(|start| &text[start..]).unwrap_or_default();
     let result: Value = serde_json::from_str(object).expect("fio prints JSON");
-    let direction = if job.pattern.contains("read") {
-        "read"
-    } else {
-        "write"
-    };
+    let direction = if job.pattern.contains("read") { "read" } else { "write" };
     let side = &result["jobs"][0][direction];
     FioResult {
         bytes_per_second: side["bw_bytes"].as_f64().expect("fio tells a rate"),

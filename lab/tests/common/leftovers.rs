@@ -8,17 +8,9 @@ pub fn entries(directory: &Path) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     let mut waiting = vec![directory.to_path_buf()];
     while let Some(next) = waiting.pop() {
-        for entry in std::fs::read_dir(&next)
-            .expect("the directory can be listed")
-            .flatten()
-        {
+        for entry in std::fs::read_dir(&next).expect("the directory can be listed").flatten() {
             let path = entry.path();
-            found.insert(
-                path.strip_prefix(directory)
-                    .unwrap_or(&path)
-                    .display()
-                    .to_string(),
-            );
+            found.insert(path.strip_prefix(directory).unwrap_or(&path).display().to_string());
             if path.is_dir() && !path.is_symlink() {
                 waiting.push(path);
             }

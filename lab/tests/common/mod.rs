@@ -43,10 +43,7 @@ pub fn can_run(test: &str, needs: &[Need]) -> bool {
         return true;
     };
     let required = std::env::var("RUBUS_REQUIRE_ALL").is_ok_and(|value| value == "1");
-    assert!(
-        !required,
-        "{test} cannot run: {reason} (RUBUS_REQUIRE_ALL=1 forbids skipping)"
-    );
+    assert!(!required, "{test} cannot run: {reason} (RUBUS_REQUIRE_ALL=1 forbids skipping)");
     eprintln!("SKIPPED: {test}: {reason}");
     false
 }

@@ -177,17 +177,11 @@ pub fn differences(from: &Path, to: &Path) -> String {
         "find . -path ./.rubus-copy -prune -o -path './deep/*' -prune -o \\( -type f -o -type d \\) -print0 | sort -z | xargs -0 lsattr -d 2>/dev/null | sed -E 's/^([^ ]*) /\\1\\t/' | awk -F'\\t' '{{ gsub(/[^{KEPT_FLAGS}]/, \"\", $1); print }}'"
     );
     let sizes = r"find . -path ./.rubus-copy -prune -o -type f -size +1M -printf '%P %b\n' | sort";
-    for (what, line) in [
-        ("find", find),
-        ("getfacl", lists),
-        ("getcap", capabilities),
-        ("lsattr", &flags),
-    ] {
+    for (what, line) in
+        [("find", find), ("getfacl", lists), ("getcap", capabilities), ("lsattr", &flags)]
+    {
         let (ours, theirs) = (shell(from, line), shell(to, line));
-        assert!(
-            what == "getcap" || ours.lines().count() > 3,
-            "{what} says nothing"
-        );
+        assert!(what == "getcap" || ours.lines().count() > 3, "{what} says nothing");
         if ours != theirs {
             said += &unlike(what, &ours, &theirs);
         }

@@ -128,18 +128,10 @@ pub fn is_on_the_network(board: &mut Session, address: &str) {
 /// The server is not there: the board has started from the card, and says so wherever one looks.
 pub fn is_on_the_card(board: &mut Session) {
     assert_eq!(root(board), card(board), "{}", board.console());
-    assert!(
-        board
-            .console()
-            .contains("rubus: this start is from the card")
-    );
+    assert!(board.console().contains("rubus: this start is from the card"));
     let log = must(board, "dmesg", SOON);
     assert!(log.contains("rubus: this start is from the card"), "{log}");
-    for (command, status) in [
-        ("rubus status", 1),
-        ("rubus verify", 1),
-        ("rubus survey", 0),
-    ] {
+    for (command, status) in [("rubus status", 1), ("rubus verify", 1), ("rubus survey", 0)] {
         let looked = board.run(command, "root", SOON).unwrap();
         let said = looked.text();
         assert_eq!(looked.status, status, "{command}: {said}");
@@ -169,11 +161,7 @@ while [ ! -s /run/last ]; do sleep 0.1; done";
 /// The server is killed under a writer and comes back: nothing fails. Gives the last number that was written.
 pub fn outlives_its_server(board: &mut Session, server: &mut Server) -> u64 {
     // What a stopped root must not be asked for.
-    must(
-        board,
-        "cat $(command -v cat sync sleep touch pgrep rubus) >/dev/null",
-        SOON,
-    );
+    must(board, "cat $(command -v cat sync sleep touch pgrep rubus) >/dev/null", SOON);
     must(board, WRITER, SOON);
     server.kill();
     std::thread::sleep(Duration::from_secs(4));
@@ -186,10 +174,7 @@ pub fn outlives_its_server(board: &mut Session, server: &mut Server) -> u64 {
         SOON,
     );
     let replaced = must(board, "rubus attach --json | grep replaced", SOON);
-    assert!(
-        replaced.contains("\"replaced\": 4"),
-        "each of the connections once: {replaced}"
-    );
+    assert!(replaced.contains("\"replaced\": 4"), "each of the connections once: {replaced}");
     said.trim().parse().unwrap()
 }
 
@@ -204,10 +189,7 @@ pub const MAY_DIFFER: &[&str] = &["/var/lib/rubus", "/var/cache", "/etc/mtab", "
 
 /// Whether the program that looks into images is there.
 pub fn needs() -> [rubus_lab::devices::needs::Need; 1] {
-    [rubus_lab::devices::needs::Need::Program(
-        "debugfs",
-        "e2fsprogs",
-    )]
+    [rubus_lab::devices::needs::Need::Program("debugfs", "e2fsprogs")]
 }
 
 /// How far a test is, in seconds since it began.

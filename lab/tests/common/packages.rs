@@ -27,11 +27,7 @@ pub fn make(program: &Path, architecture: &str, version: &str, directory: &Path)
 /// Makes the apt repository of the packages in a directory, signed with a key that is kept in `key`.
 pub fn make_repository(packages: &Path, repository: &Path, key: &Path, url: &str) {
     let mut command = script();
-    command
-        .arg("--out")
-        .arg(packages)
-        .arg("--apt")
-        .arg(repository);
+    command.arg("--out").arg(packages).arg("--apt").arg(repository);
     succeeds(command.arg("--key").arg(key).args(["--url", url]));
 }
 

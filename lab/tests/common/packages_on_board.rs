@@ -35,21 +35,12 @@ pub fn life_of_a_package(test: &str, board: Board) {
     let cache = Cache::of_this_machine();
     let beside = extra_packages::archive(&cache, board, &BESIDE).unwrap();
     let web = Web::start(&beside, &program, board.debian_architecture());
-    let options = Options {
-        network: true,
-        ..Options::default()
-    };
+    let options = Options { network: true, ..Options::default() };
     let mut board = Session::boot(&cache, board, &options).unwrap();
 
     web.publish(EARLIER);
     prepare(&mut board, &web);
-    board
-        .must(
-            "apt-get update -q && apt-get install -y -q rubus",
-            "root",
-            LONG,
-        )
-        .unwrap();
+    board.must("apt-get update -q && apt-get install -y -q rubus", "root", LONG).unwrap();
     assert_eq!(installed(&mut board), EARLIER);
     it_works_for_an_ordinary_user(&mut board);
     let before = what_the_user_has(&mut board);
@@ -130,9 +121,7 @@ fn prepare(board: &mut Session, web: &Web<'_>) {
 }
 
 fn installed(board: &mut Session) -> String {
-    board
-        .must("dpkg-query -W -f '${Version}' rubus", "root", SOON)
-        .unwrap()
+    board.must("dpkg-query -W -f '${Version}' rubus", "root", SOON).unwrap()
 }
 
 fn it_works_for_an_ordinary_user(board: &mut Session) {
@@ -188,26 +177,14 @@ fn the_change_can_still_be_undone(board: &mut Session) {
 
 fn purge_leaves_what_the_user_made(board: &mut Session) {
     let files = board
-        .must(
-            "for f in $(dpkg -L rubus); do [ -d $f ] || echo $f; done",
-            "root",
-            SOON,
-        )
+        .must("for f in $(dpkg -L rubus); do [ -d $f ] || echo $f; done", "root", SOON)
         .unwrap();
     assert!(files.lines().count() > 20, "{files}");
-    let said = board
-        .must("apt-get purge -y -q rubus", "root", LONG)
-        .unwrap();
-    for words in [
-        "/var/lib/rubus/changes: journals",
-        "/home/pi/.local/share/rubus: history",
-    ] {
+    let said = board.must("apt-get purge -y -q rubus", "root", LONG).unwrap();
+    for words in ["/var/lib/rubus/changes: journals", "/home/pi/.local/share/rubus: history"] {
         assert!(said.contains(words), "{said}");
     }
-    let left = format!(
-        "for f in {}; do [ ! -e $f ] || echo $f; done",
-        files.replace('\n', " ")
-    );
+    let left = format!("for f in {}; do [ ! -e $f ] || echo $f; done", files.replace('\n', " "));
     assert_eq!(board.must(&left, "root", SOON).unwrap(), "");
     board
         .must(

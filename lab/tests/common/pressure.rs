@@ -19,10 +19,7 @@ pub struct Pressure {
 impl Pressure {
     /// Counts from now on.
     pub fn now() -> Self {
-        Pressure {
-            at: Moment::now(),
-            waited_us: waited_us(),
-        }
+        Pressure { at: Moment::now(), waited_us: waited_us() }
     }
 
     /// The share of the time since then in which some program waited for a processor; nothing where
@@ -45,18 +42,12 @@ impl Pressure {
 
     fn busy_trouble(&self) -> Option<String> {
         let share = self.share().filter(|&share| share > BUSY)?;
-        Some(format!(
-            "programs waited for a processor {:.0} % of the time",
-            share * 100.0
-        ))
+        Some(format!("programs waited for a processor {:.0} % of the time", share * 100.0))
     }
 }
 
 fn waited_us() -> Option<u64> {
     let text = std::fs::read_to_string("/proc/pressure/cpu").ok()?;
     let some = text.lines().find(|line| line.starts_with("some "))?;
-    some.split_whitespace()
-        .find_map(|word| word.strip_prefix("total="))?
-        .parse()
-        .ok()
+    some.split_whitespace().find_map(|word| word.strip_prefix("total="))?.parse().ok()
 }

@@ -24,19 +24,9 @@ pub fn binary() -> &'static Path {
 fn build() -> PathBuf {
     // This test is <target>/<profile>/deps/<name>.
     let own = std::env::current_exe().expect("a test knows its own file");
-    let target = own
-        .ancestors()
-        .nth(3)
-        .expect("a test lies in a target directory");
+    let target = own.ancestors().nth(3).expect("a test lies in a target directory");
     let status = rubus_lab::product::cargo()
-        .args([
-            "build",
-            "--profile",
-            "boards",
-            "--package",
-            "rubus",
-            "--target-dir",
-        ])
+        .args(["build", "--profile", "boards", "--package", "rubus", "--target-dir"])
         .arg(target)
         .current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/.."))
         .status()
@@ -90,12 +80,7 @@ impl Home {
 
     /// Runs the program to its end.
     pub fn run(&self, arguments: &[&str]) -> Answer {
-        Answer::of(
-            self.command()
-                .args(arguments)
-                .output()
-                .expect("the program starts"),
-        )
+        Answer::of(self.command().args(arguments).output().expect("the program starts"))
     }
 
     /// How many runs the history has.
@@ -104,8 +89,7 @@ impl Home {
         assert_eq!(answer.status, Some(0), "{answer}");
         let list: Value = serde_json::from_str(&answer.stdout).expect("the history is JSON");
         let runs = list.as_array().or_else(|| list["runs"].as_array());
-        runs.unwrap_or_else(|| panic!("no list of runs in {list}"))
-            .len()
+        runs.unwrap_or_else(|| panic!("no list of runs in {list}")).len()
     }
 }
 

@@ -38,10 +38,7 @@ pub fn there_and_back_with_updates(test: &str, board: Board) {
     let archive = directory.path().join(ARCHIVE);
     pack_hooks(&cache, board, &archive);
     let kit = Kit::temporary(&cache, board, &[UsbDisk::as_sold()]).unwrap();
-    let options = Options {
-        push: vec![rubus, archive],
-        ..Options::default()
-    };
+    let options = Options { push: vec![rubus, archive], ..Options::default() };
     let boot = || Session::boot_kit(&cache, &kit, &options).unwrap();
     let begun = Instant::now();
     let told = |what: &str| println!("{:4.0} s: {what}", begun.elapsed().as_secs_f64());
@@ -86,18 +83,8 @@ fn pack_hooks(cache: &Cache, board: Board, to: &std::path::Path) {
     let packages = packages.join(extra_packages::ARCHIVE);
     let tree = tempfile::tempdir().unwrap();
     let tar = |arguments: &mut Command| assert!(arguments.status().unwrap().success());
-    tar(Command::new("tar")
-        .arg("-xf")
-        .arg(packages)
-        .arg("-C")
-        .arg(tree.path())
-        .args(HOOKS));
-    tar(Command::new("tar")
-        .arg("-cf")
-        .arg(to)
-        .arg("-C")
-        .arg(tree.path())
-        .args(HOOKS));
+    tar(Command::new("tar").arg("-xf").arg(packages).arg("-C").arg(tree.path()).args(HOOKS));
+    tar(Command::new("tar").arg("-cf").arg(to).arg("-C").arg(tree.path()).args(HOOKS));
 }
 
 /// The hooks in their places, and what the owner of this board would set: its one serial console, and the overlay that frees it.

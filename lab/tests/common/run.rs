@@ -18,9 +18,7 @@ impl JobResult<'_> {
 
     /// A number of the result.
     pub fn number(&self, field: &str) -> f64 {
-        self.0[field]
-            .as_f64()
-            .unwrap_or_else(|| panic!("{field} is no number in {}", self.0))
+        self.0[field].as_f64().unwrap_or_else(|| panic!("{field} is no number in {}", self.0))
     }
 
     /// An estimate: value, lower and upper bound.
@@ -56,16 +54,11 @@ impl JobResult<'_> {
 
     /// Its stalls.
     pub fn stalls(&self) -> Vec<Stall> {
-        let list = self.0["stalls"]
-            .as_array()
-            .expect("a job has a list of stalls");
+        let list = self.0["stalls"].as_array().expect("a job has a list of stalls");
         let stall = |stall: &Value| Stall {
             start_s: stall["start_s"].as_f64().expect("a stall has a start"),
             length_s: stall["length_ms"].as_f64().expect("a stall has a length") / 1e3,
-            cause: stall["cause"]
-                .as_str()
-                .expect("a stall has a cause")
-                .to_string(),
+            cause: stall["cause"].as_str().expect("a stall has a cause").to_string(),
         };
         list.iter().map(stall).collect()
     }
@@ -91,20 +84,13 @@ pub struct Stall {
 pub fn kinds(doubts: &Value) -> Vec<String> {
     let list = doubts.as_array().expect("doubts are a list");
     list.iter()
-        .map(|doubt| {
-            doubt["kind"]
-                .as_str()
-                .expect("a doubt has a kind")
-                .to_string()
-        })
+        .map(|doubt| doubt["kind"].as_str().expect("a doubt has a kind").to_string())
         .collect()
 }
 
 /// The results of a run.
 pub fn results(run: &Value) -> Vec<JobResult<'_>> {
-    let list = run["results"]
-        .as_array()
-        .unwrap_or_else(|| panic!("no results in {run}"));
+    let list = run["results"].as_array().unwrap_or_else(|| panic!("no results in {run}"));
     list.iter().map(JobResult).collect()
 }
 
@@ -131,11 +117,7 @@ fn unix_s(text: &str) -> Option<f64> {
     let mut clock = time.splitn(3, ':').map(|part| part.parse::<f64>().ok());
     let (hour, minute, second) = (clock.next()??, clock.next()??, clock.next()??);
     // Days of the civil calendar, with the year beginning in March.
-    let (year, month) = if month <= 2 {
-        (year - 1, month + 9)
-    } else {
-        (year, month - 3)
-    };
+    let (year, month) = if month <= 2 { (year - 1, month + 9) } else { (year, month - 3) };
     let days = 365 * year + year.div_euclid(4) - year.div_euclid(100)
         + year.div_euclid(400)
         + (153 * month + 2) / 5
@@ -164,9 +146,7 @@ pub fn measure_undisturbed(
             return run;
         }
         let doubts = all_doubts(&run);
-        let doubt = doubts
-            .into_iter()
-            .find(|doubt| disturbances.contains(&doubt.as_str()));
+        let doubt = doubts.into_iter().find(|doubt| disturbances.contains(&doubt.as_str()));
         let Some(reason) = doubt.or(busy) else {
             return run;
         };

@@ -70,11 +70,7 @@ impl Served {
     /// Asks it to end, and gives its exit status with what it said.
     pub fn end(mut self) -> (i32, String, TempDir) {
         let status = self.serving.end().expect("it runs and ends");
-        (
-            status.code().unwrap_or(-1),
-            self.serving.said(),
-            self.directory,
-        )
+        (status.code().unwrap_or(-1), self.serving.said(), self.directory)
     }
 
     /// Ends it without a warning.
@@ -87,11 +83,7 @@ impl Served {
 /// A client of ours on a Unix socket.
 pub fn connect(socket: &Path) -> Client<Stream> {
     let stream = Stream::unix(socket).expect("it listens");
-    let wish = Wish {
-        export: String::new(),
-        tls: false,
-        structured_replies: true,
-    };
+    let wish = Wish { export: String::new(), tls: false, structured_replies: true };
     let (stream, offer) = agree(stream, wish, PATIENCE, Ok).expect("they agree");
     Client::new(stream, &offer)
 }
@@ -104,18 +96,10 @@ pub fn ask(
     (offset, length): (usize, usize),
     memory: &mut [u8],
 ) -> ErrorCode {
-    let due = Due {
-        slot: 0,
-        command,
-        flags,
-        offset: offset as u64,
-        length: length as u32,
-        memory_at: 0,
-    };
+    let due =
+        Due { slot: 0, command, flags, offset: offset as u64, length: length as u32, memory_at: 0 };
     let mut answers = Vec::new();
-    client
-        .exchange_within(&[due], memory, &mut answers, PATIENCE)
-        .expect("the server goes on");
+    client.exchange_within(&[due], memory, &mut answers, PATIENCE).expect("the server goes on");
     answers[0].error
 }
 
@@ -132,10 +116,7 @@ pub struct Random(pub u64);
 impl Random {
     /// A number below `end`.
     pub fn below(&mut self, end: usize) -> usize {
-        self.0 = self
-            .0
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1);
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
         (self.0 >> 33) as usize % end
     }
 
@@ -158,8 +139,7 @@ pub fn image_with_a_hole(path: &Path) {
     let bytes = Random(1).bytes(SIZE / 3);
     let file = std::fs::File::create(path).expect("a file");
     file.write_all_at(&bytes, 0).expect("the beginning");
-    file.write_all_at(&bytes, (SIZE / 3 * 2) as u64)
-        .expect("the end");
+    file.write_all_at(&bytes, (SIZE / 3 * 2) as u64).expect("the end");
     file.set_len(SIZE as u64).expect("the size");
 }
 

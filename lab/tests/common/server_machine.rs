@@ -46,13 +46,7 @@ impl ServerMachine {
         image.set_len(IMAGE_BYTES).unwrap();
         image.sync_all().unwrap();
         let port = free_port("127.0.0.1").unwrap();
-        ServerMachine {
-            serving: serve(place.path(), port, is_sync),
-            disk,
-            place,
-            boots: 1,
-            port,
-        }
+        ServerMachine { serving: serve(place.path(), port, is_sync), disk, place, boots: 1, port }
     }
 
     /// The port of its server on this machine's loopback.
@@ -200,9 +194,6 @@ fn copy_still(disk: &LoopDevice, to: &Path) {
 fn written(disk: &LoopDevice) -> (u64, u64) {
     let name = disk.path().file_name().unwrap().to_string_lossy();
     let stat = std::fs::read_to_string(format!("/sys/block/{name}/stat")).unwrap();
-    let fields: Vec<u64> = stat
-        .split_whitespace()
-        .map(|field| field.parse().unwrap())
-        .collect();
+    let fields: Vec<u64> = stat.split_whitespace().map(|field| field.parse().unwrap()).collect();
     (fields[4], fields[8])
 }

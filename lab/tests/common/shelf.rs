@@ -51,20 +51,12 @@ impl Shelf {
             let words = ["-q", "-t", "ed25519", "-N", "", "-f", &file];
             programs::run("ssh-keygen", &words).expect("a key");
         }
-        Shelf {
-            directory,
-            boards: Vec::new(),
-            lines: "[shelf]\n".into(),
-            known: String::new(),
-        }
+        Shelf { directory, boards: Vec::new(), lines: "[shelf]\n".into(), known: String::new() }
     }
 
     /// Adds a board whose `disk` does at most so many reads a second.
     pub fn add(&mut self, name: &str, reads_per_second: u64) {
-        let limits = Limits {
-            read_iops: Some(reads_per_second),
-            ..Limits::default()
-        };
+        let limits = Limits { read_iops: Some(reads_per_second), ..Limits::default() };
         let disk = ThrottledLoop::new(8 << 20, limits).expect("a throttled device");
         let own = self.own(name);
         std::os::unix::fs::symlink(disk.path(), own.join("disk")).expect("a link");
@@ -96,10 +88,7 @@ impl Shelf {
         let port = free_port("127.0.0.1").expect("a port");
         let mut path = String::new();
         if fault == Some(Fault::IsOfAnotherKind) {
-            crate::common::script(
-                &own.join("uname"),
-                "[ \"$1\" = -m ] && echo vax || echo Linux",
-            );
+            crate::common::script(&own.join("uname"), "[ \"$1\" = -m ] && echo vax || echo Linux");
             path = format!("PATH={}:$PATH ", own.display());
         }
         let key = match fault {
@@ -126,10 +115,7 @@ impl Shelf {
             .stderr(std::fs::File::create(own.join("log")).expect("a file"))
             .spawn()
             .expect("the server starts");
-        self.boards.push(Board {
-            server,
-            _disk: disk,
-        });
+        self.boards.push(Board { server, _disk: disk });
         wait_until_it_listens(port, &own);
         if fault == Some(Fault::Hangs) {
             self.signal_last(Signal::STOP);

@@ -59,11 +59,8 @@ impl Server {
         std::fs::create_dir_all("/run/sshd").expect("the server's empty directory");
         for key in ["host", "user"] {
             let file = directory.path().join(key).display().to_string();
-            programs::run(
-                "ssh-keygen",
-                &["-q", "-t", "ed25519", "-N", "", "-f", &file],
-            )
-            .expect("a key");
+            programs::run("ssh-keygen", &["-q", "-t", "ed25519", "-N", "", "-f", &file])
+                .expect("a key");
         }
         let port = free_port("127.0.0.1").expect("a port");
         let own = directory.path().display();
@@ -105,11 +102,7 @@ impl Server {
         let give_up = Instant::now() + Duration::from_secs(20);
         while TcpStream::connect(("127.0.0.1", port)).is_err() {
             let log = std::fs::read_to_string(self.directory.path().join("log"));
-            assert!(
-                Instant::now() < give_up,
-                "no server: {}",
-                log.unwrap_or_default()
-            );
+            assert!(Instant::now() < give_up, "no server: {}", log.unwrap_or_default());
             std::thread::sleep(Duration::from_millis(20));
         }
     }

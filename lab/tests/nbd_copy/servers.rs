@@ -40,11 +40,7 @@ pub(super) fn failing(home: &Home, image: &Path, bad: &[(u64, u64)]) -> NbdServe
     let mut map = String::from("0x0 ? 1\n");
     let mut known = 0;
     for (from, to) in bad {
-        map += &format!(
-            "{known:#x} {:#x} +\n{from:#x} {:#x} -\n",
-            from - known,
-            to - from
-        );
+        map += &format!("{known:#x} {:#x} +\n{from:#x} {:#x} -\n", from - known, to - from);
         known = *to;
     }
     map += &format!("{known:#x} {:#x} +\n", SIZE - known);

@@ -84,10 +84,7 @@ pub struct MeasuredDisk {
 impl Known {
     /// What runs say of a machine's disks; of several the first one given counts, so give the newest first.
     pub fn of(machine: &Machine, runs: &[(RunId, Run)]) -> Known {
-        let mut known = Known {
-            together: measured_together(machine, runs),
-            ..Known::default()
-        };
+        let mut known = Known { together: measured_together(machine, runs), ..Known::default() };
         for (disk, id, run) in runs_of_disks(machine, runs) {
             known.disks.entry(disk).or_default().add(id, run);
         }
@@ -184,30 +181,12 @@ impl MeasuredDisk {
             Some(of(result)).filter(|estimate| estimate.value > 0.0 && estimate.high.is_finite())
         };
         let pairs = [
-            (
-                &mut self.random_read,
-                found(job_names::RANDOM_READ, operations),
-            ),
-            (
-                &mut self.random_read_deep,
-                found(job_names::RANDOM_READ_DEEP, operations),
-            ),
-            (
-                &mut self.random_write,
-                found(job_names::RANDOM_WRITE, operations),
-            ),
-            (
-                &mut self.random_write_deep,
-                found(job_names::RANDOM_WRITE_DEEP, operations),
-            ),
-            (
-                &mut self.sequential_read,
-                found(job_names::SEQUENTIAL_READ, rate),
-            ),
-            (
-                &mut self.sequential_write,
-                found(job_names::SEQUENTIAL_WRITE, rate),
-            ),
+            (&mut self.random_read, found(job_names::RANDOM_READ, operations)),
+            (&mut self.random_read_deep, found(job_names::RANDOM_READ_DEEP, operations)),
+            (&mut self.random_write, found(job_names::RANDOM_WRITE, operations)),
+            (&mut self.random_write_deep, found(job_names::RANDOM_WRITE_DEEP, operations)),
+            (&mut self.sequential_read, found(job_names::SEQUENTIAL_READ, rate)),
+            (&mut self.sequential_write, found(job_names::SEQUENTIAL_WRITE, rate)),
             (&mut self.commits, found(job_names::COMMIT, operations)),
         ];
         let mut is_new = false;
@@ -262,36 +241,12 @@ impl MeasuredDisk {
             unsettled.lay_over(figures, bases);
         }
         let all = [
-            (
-                self.random_read,
-                &mut figures.random_read,
-                &mut bases.random_read,
-            ),
-            (
-                self.random_read_deep,
-                &mut figures.random_read_deep,
-                &mut bases.random_read_deep,
-            ),
-            (
-                self.random_write,
-                &mut figures.random_write,
-                &mut bases.random_write,
-            ),
-            (
-                self.random_write_deep,
-                &mut figures.random_write_deep,
-                &mut bases.random_write_deep,
-            ),
-            (
-                self.sequential_read,
-                &mut figures.sequential_read,
-                &mut bases.sequential_read,
-            ),
-            (
-                self.sequential_write,
-                &mut figures.sequential_write,
-                &mut bases.sequential_write,
-            ),
+            (self.random_read, &mut figures.random_read, &mut bases.random_read),
+            (self.random_read_deep, &mut figures.random_read_deep, &mut bases.random_read_deep),
+            (self.random_write, &mut figures.random_write, &mut bases.random_write),
+            (self.random_write_deep, &mut figures.random_write_deep, &mut bases.random_write_deep),
+            (self.sequential_read, &mut figures.sequential_read, &mut bases.sequential_read),
+            (self.sequential_write, &mut figures.sequential_write, &mut bases.sequential_write),
             (self.commits, &mut figures.commits, &mut bases.commits),
         ];
         for (measured, figure, basis) in all {
@@ -308,11 +263,7 @@ impl MeasuredDisk {
 
 /// What is usual, as far as it is possible.
 fn at_most(usual: Estimate, most: f64) -> Estimate {
-    Estimate::new(
-        usual.value.min(most),
-        usual.low.min(most),
-        usual.high.min(most),
-    )
+    Estimate::new(usual.value.min(most), usual.low.min(most), usual.high.min(most))
 }
 
 fn is_unsettled(result: &JobResult) -> bool {
@@ -325,9 +276,7 @@ fn is_sound(result: &JobResult) -> bool {
 
 /// What a small operation costs all cores together, interrupts included.
 fn cpu_per_operation(run: &Run) -> Option<f64> {
-    let result = run
-        .job(job_names::RANDOM_READ)
-        .filter(|result| is_sound(result))?;
+    let result = run.job(job_names::RANDOM_READ).filter(|result| is_sound(result))?;
     let busy: f64 = result.cpu.per_core_busy.iter().sum();
     (busy > 0.0 && result.iops.value > 0.0).then(|| busy / result.iops.value)
 }
@@ -365,11 +314,7 @@ mod tests {
         let mut figures = usual();
         card.lay_over(&mut figures, &mut Bases::all(Basis::Assumed));
         assert_eq!(Some(figures.random_write), seen);
-        assert!(
-            card.when().ends_with("run 7, not settled"),
-            "{}",
-            card.when()
-        );
+        assert!(card.when().ends_with("run 7, not settled"), "{}", card.when());
     }
 
     #[test]
@@ -398,9 +343,7 @@ mod tests {
             result.iops = Estimate::new(1.0, 0.5, 2.0);
         }
         let machine = settled.machine.clone();
-        let seen = settled
-            .job(job_names::RANDOM_WRITE)
-            .map(|result| result.iops);
+        let seen = settled.job(job_names::RANDOM_WRITE).map(|result| result.iops);
         let known = Known::of(&machine, &[(RunId(8), newer), (RunId(7), settled)]);
         let mut figures = usual();
         known.disks["mmcblk0"].lay_over(&mut figures, &mut Bases::all(Basis::Assumed));

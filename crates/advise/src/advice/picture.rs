@@ -27,11 +27,8 @@ pub fn of_candidate(candidate: &Candidate) -> Option<Picture> {
     if !(work.is_finite() && work > 0.0) {
         return None;
     }
-    let mut pipes: Vec<(Place, &Pipe)> = candidate
-        .pipes
-        .iter()
-        .map(|pipe| (place(pipe, candidate), pipe))
-        .collect();
+    let mut pipes: Vec<(Place, &Pipe)> =
+        candidate.pipes.iter().map(|pipe| (place(pipe, candidate), pipe)).collect();
     // Buses become narrower on the way to the device.
     let capacity = |pipe: &Pipe| pipe.capacity_iops.value;
     pipes.sort_by(|(a, one), (b, other)| a.cmp(b).then(capacity(other).total_cmp(&capacity(one))));
@@ -48,9 +45,7 @@ pub fn of_candidate(candidate: &Candidate) -> Option<Picture> {
         is_measured: is_known && place == Place::Device,
         is_narrowest: std::ptr::eq(pipe, narrowest),
     });
-    Some(Picture {
-        stages: stages.collect(),
-    })
+    Some(Picture { stages: stages.collect() })
 }
 /// What one of the model's operations is, in the unit of the demand's rate: bytes of those in order, else 1.
 fn each_operation(demand: &Demand, narrowest: &Pipe) -> f64 {
@@ -107,10 +102,7 @@ mod tests {
     fn stages_stand_in_the_order_in_which_work_passes_them() {
         assert_eq!(names(&picture("mmcblk0")), ["card slot mmc0", "mmcblk0"]);
         assert_eq!(names(&picture("sda")), ["USB 2 bus usb1", "sda"]);
-        assert_eq!(
-            names(&picture("nbd")),
-            ["USB 2 bus usb1", "network: eth0", "server"]
-        );
+        assert_eq!(names(&picture("nbd")), ["USB 2 bus usb1", "network: eth0", "server"]);
     }
 
     /// What a storage node gives goes out by its own link, which is no network disk's.

@@ -107,22 +107,16 @@ struct OnBoard {
 }
 
 fn on_board(machine: &Machine, class: &'static DeviceClass) -> OnBoard {
-    let as_it_is = |buses| OnBoard {
-        class,
-        buses,
-        why: None,
-    };
+    let as_it_is = |buses| OnBoard { class, buses, why: None };
     let usb_ssd = match lacks_usb_3(machine) {
         true => by_id("usb2-ssd"),
         false => by_id("usb3-ssd"),
     };
     match class.id {
         "usb2-ssd" => as_it_is(usb(machine, false)),
-        "usb3-ssd" | "usb3-ssd-storage" if lacks_usb_3(machine) => OnBoard {
-            class: usb_ssd,
-            buses: usb(machine, false),
-            why: Some("no USB 3 here"),
-        },
+        "usb3-ssd" | "usb3-ssd-storage" if lacks_usb_3(machine) => {
+            OnBoard { class: usb_ssd, buses: usb(machine, false), why: Some("no USB 3 here") }
+        }
         "usb3-ssd" | "usb3-ssd-storage" | "usb-stick" | "usb-disk" | "usb-unknown" => {
             as_it_is(usb(machine, !lacks_usb_3(machine)))
         }
@@ -133,11 +127,7 @@ fn on_board(machine: &Machine, class: &'static DeviceClass) -> OnBoard {
         },
         "nvme" => as_it_is(vec![("the PCIe Gen 2 bus".into(), PCIE_2_BYTES)]),
         "a2-card-queued" if generation(machine).is_some_and(|generation| generation < 5) => {
-            OnBoard {
-                class: by_id("a2-card"),
-                buses: slot(machine),
-                why: Some("no queue here"),
-            }
+            OnBoard { class: by_id("a2-card"), buses: slot(machine), why: Some("no queue here") }
         }
         "virtual-disk" => as_it_is(Vec::new()),
         _ => as_it_is(slot(machine)),

@@ -189,10 +189,7 @@ fn root_on_several(question: &Question<'_>) -> Option<Place> {
 
 fn stripe(question: &Question<'_>, names: &[String]) -> Result<Place, String> {
     let mut members = Vec::new();
-    let mut bases = Bases {
-        cpu_share: Basis::Assumed,
-        ..Bases::all(Basis::Measured)
-    };
+    let mut bases = Bases { cpu_share: Basis::Assumed, ..Bases::all(Basis::Measured) };
     for name in names {
         let disk = disks(question.machine).find(|disk| disk.name == *name);
         let disk = disk.ok_or_else(|| {
@@ -211,9 +208,7 @@ fn stripe(question: &Question<'_>, names: &[String]) -> Result<Place, String> {
         is_now: false,
         is_here: true,
         euros: (0, 0),
-        risks: vec![Risk::failure(
-            "One disk that fails takes everything with it.",
-        )],
+        risks: vec![Risk::failure("One disk that fails takes everything with it.")],
         bases,
         source: "from the figures of its disks".into(),
         directory: None,
@@ -225,27 +220,18 @@ fn stripe(question: &Question<'_>, names: &[String]) -> Result<Place, String> {
 fn in_a_better_port(question: &Question<'_>, disk: &BlockDevice) -> Option<Place> {
     let machine = question.machine;
     let could = |hop: &&Hop| {
-        let pair = hop
-            .line_bits_per_second
-            .get()
-            .zip(hop.max_line_bits_per_second.get());
+        let pair = hop.line_bits_per_second.get().zip(hop.max_line_bits_per_second.get());
         // The slot says what it is set to; that the drive could do more stands in the words of the link.
         let is_held_back = hop.kind == HopKind::Pcie
             && hop.link.contains("Gen 2")
-            && ["of Gen 3", "of Gen 4", "of Gen 5"]
-                .iter()
-                .any(|more| hop.link.contains(more));
+            && ["of Gen 3", "of Gen 4", "of Gen 5"].iter().any(|more| hop.link.contains(more));
         is_held_back || pair.is_some_and(|(now, most)| most > now)
     };
     let hop = disk.path.iter().find(could)?;
     let now = class_of(disk);
     let (class, bytes_per_second, what, risk) = match hop.kind {
         HopKind::UsbDevice if has_usb_3(machine) => (
-            by_id(if now.id == "usb2-ssd" {
-                "usb3-ssd"
-            } else {
-                now.id
-            }),
+            by_id(if now.id == "usb2-ssd" { "usb3-ssd" } else { now.id }),
             USB_3_BYTES,
             format!("{} in a USB 3 port", disk.name),
             None,
@@ -272,12 +258,7 @@ fn in_a_better_port(question: &Question<'_>, disk: &BlockDevice) -> Option<Place
             name: disk.name.clone(),
             figures: Figures::of_class(class),
             buses: vec![(
-                if is_usb {
-                    "the USB 3 bus"
-                } else {
-                    "the PCIe Gen 3 bus"
-                }
-                .into(),
+                if is_usb { "the USB 3 bus" } else { "the PCIe Gen 3 bus" }.into(),
                 bytes_per_second,
             )],
         }),

@@ -44,10 +44,7 @@ pub fn advise(question: &Question<'_>) -> Result<Advice, String> {
     let places = inventory::places(question)?;
     let mut candidates = match question.purpose {
         Purpose::Swap => swapping::candidates(question, &places),
-        _ => places
-            .iter()
-            .map(|place| weigh::candidate(question, place))
-            .collect(),
+        _ => places.iter().map(|place| weigh::candidate(question, place)).collect(),
     };
     if question.purpose != Purpose::Swap {
         order::rank(&mut candidates, question.purpose, |_| 0);

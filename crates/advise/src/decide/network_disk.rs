@@ -33,20 +33,14 @@ pub(super) fn disk(question: &Question<'_>, address: &str) -> Result<Place, Stri
         false => "It hangs while the server or the cable is away.",
     })];
     if link.is_some_and(is_radio) {
-        risks.push(Risk::failure(
-            "A radio link loses its connection; do not put a root on it.",
-        ));
+        risks.push(Risk::failure("A radio link loses its connection; do not put a root on it."));
     }
     let mut bases = Bases::all(Basis::Assumed);
     if link.is_some_and(tells) {
         (bases.sequential_read, bases.sequential_write) = (Basis::Published, Basis::Published);
     }
     let mut place = Place {
-        name: if address.is_empty() {
-            "nbd".into()
-        } else {
-            address.into()
-        },
+        name: if address.is_empty() { "nbd".into() } else { address.into() },
         what,
         source: format!("not measured; {}", model.source),
         is: Is::Network(model, address.into()),
@@ -67,11 +61,7 @@ pub(super) fn disk(question: &Question<'_>, address: &str) -> Result<Place, Stri
         if measured.cpu_s.is_some() {
             place.bases.cpu_share = Basis::Measured;
         }
-        place.is = Is::Disk(Member {
-            name: address.into(),
-            figures,
-            buses: Vec::new(),
-        });
+        place.is = Is::Disk(Member { name: address.into(), figures, buses: Vec::new() });
     }
     Ok(place)
 }

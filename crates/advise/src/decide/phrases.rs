@@ -7,10 +7,7 @@ pub(super) struct ToDo {
 
 impl ToDo {
     pub fn nothing(sentence: &str) -> ToDo {
-        ToDo {
-            command: None,
-            sentence: Some(sentence.into()),
-        }
+        ToDo { command: None, sentence: Some(sentence.into()) }
     }
 }
 

@@ -68,9 +68,7 @@ impl Place {
             Is::Stripe(members) => members,
             Is::Network(..) => &[],
         };
-        members
-            .iter()
-            .flat_map(|member| member.buses.iter().map(|(name, _)| name.as_str()))
+        members.iter().flat_map(|member| member.buses.iter().map(|(name, _)| name.as_str()))
     }
 }
 
@@ -98,18 +96,12 @@ pub(super) fn partly(measured: &MeasuredDisk, bases: &Bases, rest: &str) -> Stri
         (What::RandomWrite, bases.random_write),
         (What::Commit, bases.commits),
     ];
-    let seen = kinds
-        .iter()
-        .filter(|(_, basis)| *basis == Basis::Measured)
-        .map(|(what, _)| what.words());
+    let seen =
+        kinds.iter().filter(|(_, basis)| *basis == Basis::Measured).map(|(what, _)| what.words());
     match seen.clone().count() {
         5 => measured.when(),
         0 => format!("{}; the rest: {rest}", measured.when()),
-        _ => format!(
-            "{} {}; the rest not measured: {rest}",
-            list(seen),
-            measured.when()
-        ),
+        _ => format!("{} {}; the rest not measured: {rest}", list(seen), measured.when()),
     }
 }
 
@@ -142,10 +134,7 @@ pub(super) fn class_of(disk: &BlockDevice) -> &'static DeviceClass {
     let over = |kind| disk.path.iter().any(|hop| hop.kind == kind);
     let usb = disk.path.iter().find(|hop| hop.kind == HopKind::UsbDevice);
     let id = if let Some(mmc) = &disk.mmc {
-        let class = mmc
-            .promises
-            .get()
-            .map_or(0, |status| status.application_class);
+        let class = mmc.promises.get().map_or(0, |status| status.application_class);
         let is_queued = mmc.command_queueing.get() == Some(true);
         match (mmc.kind.text(), class) {
             (Some("MMC"), _) => "emmc",
@@ -157,15 +146,8 @@ pub(super) fn class_of(disk: &BlockDevice) -> &'static DeviceClass {
     } else if over(HopKind::Nvme) {
         "nvme"
     } else if let Some(usb) = usb {
-        let is_fast = usb
-            .line_bits_per_second
-            .get()
-            .is_some_and(|bits| bits >= USB_3_BITS);
-        match (
-            disk.removable.get() == Some(true),
-            has_platters(disk),
-            is_fast,
-        ) {
+        let is_fast = usb.line_bits_per_second.get().is_some_and(|bits| bits >= USB_3_BITS);
+        match (disk.removable.get() == Some(true), has_platters(disk), is_fast) {
             (true, _, _) => "usb-stick",
             (false, Some(true), _) => "usb-disk",
             (false, None, _) => "usb-unknown",

@@ -16,10 +16,7 @@ pub(super) fn unknown(
     let mut unknown: Vec<Unknown> = Vec::new();
     let is_swap = question.purpose == Purpose::Swap;
     for candidate in candidates {
-        let name = candidate
-            .name
-            .trim_start_matches("zswap+")
-            .trim_start_matches("swap on ");
+        let name = candidate.name.trim_start_matches("zswap+").trim_start_matches("swap on ");
         let place = places.iter().find(|place| place.name == name);
         let Some(place) = place.filter(|place| is_open(question, place)) else {
             continue;
@@ -27,10 +24,7 @@ pub(super) fn unknown(
         let Some(measurement) = measurement(question, place) else {
             continue;
         };
-        if unknown
-            .iter()
-            .any(|known| known.measurement.as_ref() == Some(&measurement))
-        {
+        if unknown.iter().any(|known| known.measurement.as_ref() == Some(&measurement)) {
             continue;
         }
         unknown.push(Unknown {

@@ -15,36 +15,22 @@ pub(super) struct Risk {
 impl Risk {
     /// What runs on it stops, or data is lost.
     pub fn failure(words: &str) -> Risk {
-        Risk {
-            severity: Severity::Failure,
-            is_loss: false,
-            words: words.into(),
-        }
+        Risk { severity: Severity::Failure, is_loss: false, words: words.into() }
     }
 
     /// It gets slower, wears out, or needs a setting.
     pub fn degradation(words: &str) -> Risk {
-        Risk {
-            severity: Severity::Degradation,
-            ..Risk::failure(words)
-        }
+        Risk { severity: Severity::Degradation, ..Risk::failure(words) }
     }
 
     /// What is on the disk has to be copied elsewhere before.
     pub fn loss(words: String) -> Risk {
-        Risk {
-            severity: Severity::Effort,
-            is_loss: true,
-            words,
-        }
+        Risk { severity: Severity::Effort, is_loss: true, words }
     }
 
     /// Of a kind of device.
     pub fn of_class(class: &DeviceClass) -> Option<Risk> {
-        class.risk.map(|risk| Risk {
-            severity: risk.severity,
-            ..Risk::failure(risk.words)
-        })
+        class.risk.map(|risk| Risk { severity: risk.severity, ..Risk::failure(risk.words) })
     }
 }
 

@@ -38,13 +38,7 @@ pub(super) fn several_disks(question: &Question<'_>, places: &[Place]) -> Option
         return None;
     }
     let alone = (0..spares.len()).map(|number| set(question, &spares, vec![number]));
-    let alone = alone.reduce(|a, b| {
-        if b.bytes_per_second > a.bytes_per_second {
-            b
-        } else {
-            a
-        }
-    })?;
+    let alone = alone.reduce(|a, b| if b.bytes_per_second > a.bytes_per_second { b } else { a })?;
     let best = best(question, &spares)?;
     let gain = best.bytes_per_second / alone.bytes_per_second;
     let names = names(&spares, &best.numbers);
@@ -78,23 +72,15 @@ pub(super) fn several_disks(question: &Question<'_>, places: &[Place]) -> Option
         times(gain),
         left_out(question, &spares, &best)
     );
-    let nodes: Vec<String> = best
-        .numbers
-        .iter()
-        .map(|number| format!("/dev/{}", spares[*number].member.name))
-        .collect();
+    let nodes: Vec<String> =
+        best.numbers.iter().map(|number| format!("/dev/{}", spares[*number].member.name)).collect();
     let devices = format!("devices={}", nodes.join(","));
     let command = ["rubus", "plan", "raid0", &devices, "at=/mnt/fast"];
     Some(subject(advice, Some(command.map(str::to_string).into())))
 }
 
 fn subject(advice: String, command: Option<Vec<String>>) -> Subject {
-    Subject {
-        name: "raid".into(),
-        advice,
-        command,
-        obstacles: Vec::new(),
-    }
+    Subject { name: "raid".into(), advice, command, obstacles: Vec::new() }
 }
 
 /// The disks of this machine that are not the system's, the fastest first.
@@ -103,10 +89,7 @@ fn spares<'p>(question: &Question<'_>, places: &'p [Place]) -> Vec<Spare<'p>> {
     let spare = |place: &'p Place| match &place.is {
         Is::Disk(member) if place.is_here && !place.is_now && is_disk(&place.name) => Some(Spare {
             member,
-            basis: place
-                .bases
-                .sequential_read
-                .max(place.bases.sequential_write),
+            basis: place.bases.sequential_read.max(place.bases.sequential_write),
         }),
         _ => None,
     };
@@ -123,13 +106,7 @@ fn best(question: &Question<'_>, spares: &[Spare<'_>]) -> Option<Set> {
         let sets = (0..1_usize << spares.len()).filter(|bits| bits.count_ones() as usize == size);
         let numbers = |bits: usize| (0..spares.len()).filter(|n| bits >> n & 1 == 1).collect();
         let sets = sets.map(|bits| set(question, spares, numbers(bits)));
-        sets.reduce(|a, b| {
-            if b.bytes_per_second > a.bytes_per_second {
-                b
-            } else {
-                a
-            }
-        })
+        sets.reduce(|a, b| if b.bytes_per_second > a.bytes_per_second { b } else { a })
     };
     let mut best = of_size(2)?;
     for size in 3..=spares.len() {
@@ -186,10 +163,8 @@ fn measured_at_once(
 }
 
 fn names(spares: &[Spare<'_>], numbers: &[usize]) -> String {
-    let mut names: Vec<&str> = numbers
-        .iter()
-        .map(|number| spares[*number].member.name.as_str())
-        .collect();
+    let mut names: Vec<&str> =
+        numbers.iter().map(|number| spares[*number].member.name.as_str()).collect();
     names.sort_unstable();
     list(names.into_iter())
 }
@@ -206,9 +181,7 @@ fn shared_bus<'p>(spares: &'p [Spare<'_>], set: &Set) -> Option<&'p str> {
     let buses = spares[*first].member.buses.iter();
     let shared = buses.filter(|(name, _)| others.iter().all(|number| has(number, name)));
     let narrow = shared.filter(|(_, usable)| *usable * FILLED < set.bytes_per_second);
-    narrow
-        .min_by(|a, b| a.1.total_cmp(&b.1))
-        .map(|(name, _)| name.as_str())
+    narrow.min_by(|a, b| a.1.total_cmp(&b.1)).map(|(name, _)| name.as_str())
 }
 
 /// What the best of the disks that are left out would make of it.
@@ -220,9 +193,8 @@ fn left_out(question: &Question<'_>, spares: &[Spare<'_>], best: &Set) -> String
         (number, set(question, spares, numbers))
     };
     let others = (0..spares.len()).filter(|number| !best.numbers.contains(number));
-    let next = others
-        .map(with)
-        .max_by(|a, b| a.1.bytes_per_second.total_cmp(&b.1.bytes_per_second));
+    let next =
+        others.map(with).max_by(|a, b| a.1.bytes_per_second.total_cmp(&b.1.bytes_per_second));
     next.map_or(String::new(), |(number, set)| {
         format!(
             "; with {} too it would be {}{}",

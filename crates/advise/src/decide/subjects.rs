@@ -41,12 +41,7 @@ pub(super) fn all(
 }
 
 fn subject(name: &str, advice: String, command: Option<Vec<String>>) -> Option<Subject> {
-    Some(Subject {
-        name: name.into(),
-        advice,
-        command,
-        obstacles: Vec::new(),
-    })
+    Some(Subject { name: name.into(), advice, command, obstacles: Vec::new() })
 }
 
 fn cores(question: &Question<'_>) -> u32 {
@@ -63,9 +58,7 @@ struct Speeds {
 fn speeds(question: &Question<'_>) -> Speeds {
     let cores = cores(question);
     let now = question.known.compression.iter();
-    let now: Vec<Method> = now
-        .filter_map(|speed| Method::measured(speed, cores))
-        .collect();
+    let now: Vec<Method> = now.filter_map(|speed| Method::measured(speed, cores)).collect();
     if !now.is_empty() {
         return Speeds {
             methods: cheapest_first(now),
@@ -141,10 +134,7 @@ fn compression(question: &Question<'_>, best: Option<&Candidate>) -> Option<Subj
     let best = best?;
     let speeds = speeds(question);
     let mix = Mix::of(question.purpose);
-    let link = Link {
-        read: best.figures.sequential_read,
-        write: best.figures.sequential_write,
-    };
+    let link = Link { read: best.figures.sequential_read, write: best.figures.sequential_write };
     if let Some(port) = narrower_port(question, best) {
         let advice = format!(
             "None for speed on {}: {} carries less than it gives without; it saves space and wear.",
@@ -293,10 +283,7 @@ fn network(question: &Question<'_>, candidates: &[Candidate]) -> Option<Subject>
     };
     // One part in order, and of the small ones that which takes longest now.
     let in_order = parts.iter().find(|visit| visit.what.is_in_order());
-    let now_s = |visit: &&Visit| {
-        now.demand(visit.what)
-            .map_or(0.0, |demand| demand.seconds.value)
-    };
+    let now_s = |visit: &&Visit| now.demand(visit.what).map_or(0.0, |demand| demand.seconds.value);
     let small = parts.iter().filter(|visit| !visit.what.is_in_order());
     let small = small.max_by(|a, b| now_s(a).total_cmp(&now_s(b)));
     let parts: Vec<String> = in_order.into_iter().chain(small).map(against).collect();
@@ -339,12 +326,7 @@ fn port(question: &Question<'_>, places: &[Place], candidates: &[Candidate]) -> 
             )
         }
     };
-    let advice = format!(
-        "{} carries {}{}; {seen}.",
-        link.name,
-        basis.mark(),
-        rate_si(carries)
-    );
+    let advice = format!("{} carries {}{}; {seen}.", link.name, basis.mark(), rate_si(carries));
     subject("network", advice, None)
 }
 
@@ -376,10 +358,7 @@ fn on_the_same_bus<'c>(
 }
 
 fn swap(question: &Question<'_>, places: &[Place]) -> Option<Subject> {
-    let swap = Question {
-        purpose: Purpose::Swap,
-        ..*question
-    };
+    let swap = Question { purpose: Purpose::Swap, ..*question };
     let mut candidates = swapping::candidates(&swap, places);
     candidates.retain(|candidate| candidate.is_here);
     let best = candidates.first()?;

@@ -42,16 +42,12 @@ pub(super) fn page_s(question: &Question<'_>) -> Option<(Estimate, Basis)> {
     }
     // Half of the pages go in and half come out.
     let of = |compress: f64, expand: f64| 4096.0 * (1.0 / compress + 1.0 / expand) / 2.0;
-    let sample = known
-        .processor
-        .as_ref()
-        .and_then(|known| known.compression.as_ref());
+    let sample = known.processor.as_ref().and_then(|known| known.compression.as_ref());
     let mut rows = sample.iter().flat_map(|sample| &sample.rows);
     let is_it =
         |row: &&Row| matches!(row.cut, Cut::Pages { .. }) && row.method.to_string() == "zstd:1";
-    if let Some((row, expand)) = rows
-        .find(is_it)
-        .and_then(|row| Some((row, row.one.expand_bytes_per_second?)))
+    if let Some((row, expand)) =
+        rows.find(is_it).and_then(|row| Some((row, row.one.expand_bytes_per_second?)))
     {
         let compress = row.one.compress_bytes_per_second;
         if compress.low > 0.0 && expand.low > 0.0 {
@@ -86,10 +82,7 @@ pub(super) fn pool_percent(base: &SetUp) -> u32 {
 /// With zswap before a disk of these figures.
 pub(super) fn on(question: &Question<'_>, figures: &Figures) -> Option<Swapping> {
     let base = base(question)?;
-    let set_up = SetUp {
-        pool_share: f64::from(pool_percent(&base)) / 100.0,
-        ..base
-    };
+    let set_up = SetUp { pool_share: f64::from(pool_percent(&base)) / 100.0, ..base };
     Some(set_up.swapping(Some(figures)))
 }
 

@@ -44,10 +44,8 @@ fn takes_swap(place: &Place, figures: &Figures) -> bool {
 
 pub(super) fn candidates(question: &Question<'_>, places: &[Place]) -> Vec<Candidate> {
     let options = options(question, places);
-    let mut candidates: Vec<Candidate> = options
-        .iter()
-        .map(|option| candidate(question, option))
-        .collect();
+    let mut candidates: Vec<Candidate> =
+        options.iter().map(|option| candidate(question, option)).collect();
     // Of those that are as fast the one that has a place for what is over comes first.
     super::order::rank(&mut candidates, question.purpose, |candidate| {
         let option = options.iter().find(|option| option.name == candidate.name);
@@ -88,17 +86,12 @@ fn options(question: &Question<'_>, places: &[Place]) -> Vec<SwapPlace> {
     if !is_alike(&options[0], &zram) {
         options.push(SwapPlace {
             name: "zram".into(),
-            what: format!(
-                "zram as large as the memory, {}",
-                bytes_iec(base.memory_bytes as u64)
-            ),
+            what: format!("zram as large as the memory, {}", bytes_iec(base.memory_bytes as u64)),
             kind: SetUpKind::Zram,
             set_up: zram,
             disk: (*root).clone(),
             is_now: false,
-            risks: vec![Risk::failure(
-                "What does not fit has no place: a program is ended.",
-            )],
+            risks: vec![Risk::failure("What does not fit has no place: a program is ended.")],
         });
     }
     for place in disks {
@@ -111,10 +104,7 @@ fn options(question: &Question<'_>, places: &[Place]) -> Vec<SwapPlace> {
         let option = SwapPlace {
             what: format!("zswap before a swap on {}", place.what),
             kind: SetUpKind::Zswap,
-            set_up: SetUp {
-                pool_share: f64::from(pool_percent(&base)) / 100.0,
-                ..base.clone()
-            },
+            set_up: SetUp { pool_share: f64::from(pool_percent(&base)) / 100.0, ..base.clone() },
             disk: place.clone(),
             is_now: false,
             risks,
@@ -150,10 +140,7 @@ fn now(machine: &Machine, base: &SetUp, root: &Place, disks: &[&Place]) -> SwapP
             name: "none".into(),
             what: "no swap".into(),
             kind: SetUpKind::None,
-            set_up: SetUp {
-                writes_on: false,
-                ..base.clone()
-            },
+            set_up: SetUp { writes_on: false, ..base.clone() },
             disk: root.clone(),
             is_now: true,
             risks: vec![Risk::failure("When memory is full a program is ended.")],
@@ -169,16 +156,12 @@ fn now(machine: &Machine, base: &SetUp, root: &Place, disks: &[&Place]) -> SwapP
             set_up: zram(base, size as f64),
             disk: root.clone(),
             is_now: true,
-            risks: vec![Risk::failure(
-                "What does not fit has no place: a program is ended.",
-            )],
+            risks: vec![Risk::failure("What does not fit has no place: a program is ended.")],
         };
     }
     let device = area.device.text().unwrap_or_default();
     let below = machine.disks_below(device);
-    let disk = disks
-        .iter()
-        .find(|place| below.iter().any(|disk| disk.name == place.name));
+    let disk = disks.iter().find(|place| below.iter().any(|disk| disk.name == place.name));
     let disk = disk.unwrap_or(&root);
     let is_zswap = machine.swap.zswap.enabled.get() == Some(true);
     let percent = machine
@@ -205,18 +188,10 @@ fn now(machine: &Machine, base: &SetUp, root: &Place, disks: &[&Place]) -> SwapP
             true => SetUpKind::Zswap,
             false => SetUpKind::Disk,
         },
-        set_up: SetUp {
-            pool_share,
-            ..base.clone()
-        },
+        set_up: SetUp { pool_share, ..base.clone() },
         disk: (*disk).clone(),
         is_now: true,
-        risks: disk
-            .risks
-            .iter()
-            .filter(|risk| !risk.is_loss)
-            .cloned()
-            .collect(),
+        risks: disk.risks.iter().filter(|risk| !risk.is_loss).cloned().collect(),
     }
 }
 
@@ -224,14 +199,8 @@ fn candidate(question: &Question<'_>, option: &SwapPlace) -> Candidate {
     let place = &option.disk;
     let mut figures = weigh::figures(place);
     let page = |what: What, depth: u32| {
-        let steps = option
-            .set_up
-            .steps(TIMES, &place.name, &figures, what, depth);
-        let operation = Operation {
-            bytes: what.bytes(),
-            depth,
-            bend: Bend::Stations,
-        };
+        let steps = option.set_up.steps(TIMES, &place.name, &figures, what, depth);
+        let operation = Operation { bytes: what.bytes(), depth, bend: Bend::Stations };
         predict(&steps, &operation)
     };
     let (read, write) = (page(What::RandomRead, 1), page(What::RandomWrite, 1));
@@ -241,11 +210,7 @@ fn candidate(question: &Question<'_>, option: &SwapPlace) -> Candidate {
         .visits()
         .iter()
         .map(|visit| {
-            let prediction = if visit.what == What::RandomRead {
-                &read
-            } else {
-                &write
-            };
+            let prediction = if visit.what == What::RandomRead { &read } else { &write };
             weigh::demand(visit, prediction)
         })
         .collect();
@@ -263,10 +228,7 @@ fn candidate(question: &Question<'_>, option: &SwapPlace) -> Candidate {
         false => &write,
     };
     let pipes = weigh::pipes(narrow);
-    let busy = option
-        .set_up
-        .page_s
-        .scaled(4000.0 / f64::from(option.set_up.cores));
+    let busy = option.set_up.page_s.scaled(4000.0 / f64::from(option.set_up.cores));
     let busy = match option.set_up.pool_share > 0.0 {
         true => busy,
         false => Estimate::new(0.02, 0.0, 0.1),
@@ -297,9 +259,7 @@ fn candidate(question: &Question<'_>, option: &SwapPlace) -> Candidate {
 /// What such a set-up was found to carry on this machine.
 fn measured(question: &Question<'_>, option: &SwapPlace) -> Option<Estimate> {
     let is_alike = |found: &&crate::advice::Carried| {
-        let shares = found
-            .pool_share
-            .map(|share| share - option.set_up.pool_share);
+        let shares = found.pool_share.map(|share| share - option.set_up.pool_share);
         let is_same_pool = match option.kind {
             SetUpKind::Zswap => shares.is_some_and(|apart| apart.abs() < 0.02),
             _ => true,
@@ -347,21 +307,13 @@ pub(super) fn to_do(question: &Question<'_>, places: &[Place], best: &Candidate)
         return ToDo::nothing("Nothing: it is set up like that.");
     }
     if best.name == "zram" {
-        let memory = question
-            .machine
-            .memory
-            .total_bytes
-            .get()
-            .unwrap_or_default();
+        let memory = question.machine.memory.total_bytes.get().unwrap_or_default();
         let size = format!("size={}M", memory >> 20);
         let swappiness = swappiness(question, places, best);
         let swappiness = swappiness.map(|found| format!("swappiness={}", found.value));
         let mut command = vec!["rubus", "plan", "swap", "to=zram", &size];
         command.extend(swappiness.as_deref());
-        return ToDo {
-            command: words(&command),
-            sentence: None,
-        };
+        return ToDo { command: words(&command), sentence: None };
     }
     let name = best.name.trim_start_matches("zswap+");
     let percent = base(question).map_or(POOL_PERCENT.0 as u32, |base| pool_percent(&base));
@@ -376,17 +328,11 @@ pub(super) fn to_do(question: &Question<'_>, places: &[Place], best: &Candidate)
         ));
     };
     let is_there = question.machine.swap.areas.iter().any(|area| {
-        let below = area
-            .device
-            .text()
-            .map(|device| question.machine.disks_below(device));
+        let below = area.device.text().map(|device| question.machine.disks_below(device));
         below.is_some_and(|disks| disks.iter().any(|disk| disk.name == name))
     });
     if is_there {
-        return ToDo {
-            command: words(&["rubus", "plan", "zswap", &percent]),
-            sentence: None,
-        };
+        return ToDo { command: words(&["rubus", "plan", "zswap", &percent]), sentence: None };
     }
     let to = match &place.directory {
         Some(directory) => format!("to=file:{}/swapfile", directory.trim_end_matches('/')),
@@ -394,10 +340,7 @@ pub(super) fn to_do(question: &Question<'_>, places: &[Place], best: &Candidate)
     };
     let mut command = vec!["rubus", "plan", "swap", &to];
     command.extend(swappiness.as_deref());
-    ToDo {
-        command: words(&command),
-        sentence: Some(format!("After it: {zswap}")),
-    }
+    ToDo { command: words(&command), sentence: Some(format!("After it: {zswap}")) }
 }
 
 /// How readily programs' pages should go to swap rather than files out of the cache.
@@ -414,9 +357,7 @@ pub(super) fn swappiness(
     places: &[Place],
     best: &Candidate,
 ) -> Option<Swappiness> {
-    let disks = places
-        .iter()
-        .filter(|place| matches!(place.is, Is::Disk(_)));
+    let disks = places.iter().filter(|place| matches!(place.is, Is::Disk(_)));
     let root = disks.clone().find(|place| place.is_now);
     let files = root.or(disks.clone().next())?;
     let of_files = weigh::figures(files);

@@ -18,12 +18,7 @@ mod order;
 mod storage_node;
 
 fn ask(machine: &Machine, known: &Known, purpose: Purpose, with: &[Wish]) -> Advice {
-    let question = Question {
-        machine,
-        known,
-        purpose,
-        with,
-    };
+    let question = Question { machine, known, purpose, with };
     advise(&question).expect("the wishes are there")
 }
 
@@ -57,10 +52,7 @@ fn a_disk_that_was_not_measured_is_to_be_measured_first() {
     assert!(answer.contains("was not measured"), "{answer}");
     assert!(!answer.contains("as fast"), "{answer}");
     let text = crate::text::render(&advice, crate::text::Depth::default(), Style::PLAIN);
-    assert!(
-        text.contains("To do:  measure it first: rubus checkup /"),
-        "{text}"
-    );
+    assert!(text.contains("To do:  measure it first: rubus checkup /"), "{text}");
     assert!(text.contains("        then: rubus plan desktop"), "{text}");
 }
 
@@ -92,33 +84,13 @@ fn what_was_measured_is_what_is_said() {
     assert!(card.is_measured);
     let near = |found: f64, name: &str, is_rate: bool| {
         let result = run.job(name).expect("it was measured");
-        let truth = if is_rate {
-            result.bytes_per_second
-        } else {
-            result.iops
-        };
-        assert!(
-            (found / truth.value - 1.0).abs() < 0.02,
-            "{name}: {found} is not {}",
-            truth.value
-        );
+        let truth = if is_rate { result.bytes_per_second } else { result.iops };
+        assert!((found / truth.value - 1.0).abs() < 0.02, "{name}: {found} is not {}", truth.value);
     };
-    near(
-        card.figures.random_write.value,
-        job_names::RANDOM_WRITE,
-        false,
-    );
-    near(
-        card.figures.random_read.value,
-        job_names::RANDOM_READ,
-        false,
-    );
+    near(card.figures.random_write.value, job_names::RANDOM_WRITE, false);
+    near(card.figures.random_read.value, job_names::RANDOM_READ, false);
     near(card.figures.commits.value, job_names::COMMIT, false);
-    near(
-        card.figures.sequential_read.value,
-        job_names::SEQUENTIAL_READ,
-        true,
-    );
+    near(card.figures.sequential_read.value, job_names::SEQUENTIAL_READ, true);
     // And it needs no measuring again.
     let asks = |unknown: &crate::advice::Unknown| unknown.what.contains("mmcblk0");
     assert!(!advice.unknown.iter().any(asks), "{:?}", advice.unknown);
@@ -136,10 +108,7 @@ fn what_is_enough_comes_first_and_what_is_faster_is_still_listed() {
             sequential_write: Some(Estimate::exact(15e6)),
             ..MeasuredDisk::default()
         };
-        let known = Known {
-            disks: [("mmcblk0".to_string(), card)].into(),
-            ..Known::default()
-        };
+        let known = Known { disks: [("mmcblk0".to_string(), card)].into(), ..Known::default() };
         ask(&machine, &known, Purpose::Logger, &[])
     };
     let advice = with_commits(40.0);
@@ -148,10 +117,7 @@ fn what_is_enough_comes_first_and_what_is_faster_is_still_listed() {
     let is_faster = |other: &Candidate| other.time_s.value < now.time_s.value / WORTH_A_CHANGE;
     assert!(others.iter().any(is_faster));
     let said = &advice.because[0];
-    assert!(
-        said.contains("26 % of the time and 28 % at most: nothing to change."),
-        "{said}"
-    );
+    assert!(said.contains("26 % of the time and 28 % at most: nothing to change."), "{said}");
     assert!(said.contains("The fastest that was weighed"), "{said}");
     assert_eq!(advice.command, None);
     // In the mean it keeps up, and perhaps it does not.
@@ -170,14 +136,8 @@ fn what_is_enough_is_less_where_somebody_waits() {
     };
     // Desktop, server, logger, storage node, swap.
     assert_eq!(enough_for(0.3, &mut candidate), [true; 5]);
-    assert_eq!(
-        enough_for(0.4, &mut candidate),
-        [false, true, true, true, false]
-    );
-    assert_eq!(
-        enough_for(0.9, &mut candidate),
-        [false, false, true, true, false]
-    );
+    assert_eq!(enough_for(0.4, &mut candidate), [false, true, true, true, false]);
+    assert_eq!(enough_for(0.9, &mut candidate), [false, false, true, true, false]);
     assert_eq!(enough_for(1.1, &mut candidate), [false; 5]);
 }
 
@@ -185,8 +145,7 @@ fn what_is_enough_is_less_where_somebody_waits() {
 #[test]
 fn a_disk_that_is_partly_measured_says_what_was_and_what_was_not() {
     let mut run = fixture::slow_sd_card_run();
-    run.results
-        .retain(|result| result.job == job_names::SEQUENTIAL_READ);
+    run.results.retain(|result| result.job == job_names::SEQUENTIAL_READ);
     let machine = run.machine.clone();
     let known = Known::of(&machine, &[(RunId(7), run)]);
     let advice = ask(&machine, &known, Purpose::Desktop, &[]);
@@ -259,11 +218,7 @@ fn what_the_processor_was_measured_to_do_is_what_ciphers_and_compression_go_by()
     };
     assert!(subject(&before, "compression").contains("~"));
     assert!(!subject(&after, "compression").contains("if data shrinks to ~"));
-    assert!(
-        subject(&after, "cipher").contains("run 9"),
-        "{}",
-        subject(&after, "cipher")
-    );
+    assert!(subject(&after, "cipher").contains("run 9"), "{}", subject(&after, "cipher"));
     // Of another processor nothing is taken.
     let mut other = machine.clone();
     other.cpu.model = Fact::known("Cortex-A76".into(), "a test");
@@ -277,14 +232,8 @@ fn the_break_even_is_where_the_curves_cross() {
     for pays in &curve.break_even {
         let end = pays.writes.expect("on a slow link it pays");
         for point in &curve.points {
-            let rate = point
-                .writes
-                .iter()
-                .find(|rated| rated.method == pays.method);
-            let rate = rate
-                .expect("each method is in each row")
-                .bytes_per_second
-                .value;
+            let rate = point.writes.iter().find(|rated| rated.method == pays.method);
+            let rate = rate.expect("each method is in each row").bytes_per_second.value;
             let is_faster = rate > point.link_bytes_per_second;
             assert_eq!(is_faster, point.link_bytes_per_second < end, "{pays:?}");
         }
@@ -320,19 +269,13 @@ fn a_directory_with_a_space_stays_one_word() {
         .iter()
         .filter_map(|unknown| unknown.measurement.as_ref()?.get(2).cloned())
         .collect();
-    assert!(
-        targets.iter().any(|target| target == "/media/my disk"),
-        "{targets:?}"
-    );
+    assert!(targets.iter().any(|target| target == "/media/my disk"), "{targets:?}");
 }
 
 #[test]
 fn two_disks_on_one_bus_are_said_to_gain_nothing() {
     let mut machine = fixture::pi3_with_usb_ssd();
-    let mut second = machine
-        .device("sda")
-        .cloned()
-        .expect("the example has a USB disk");
+    let mut second = machine.device("sda").cloned().expect("the example has a USB disk");
     second.name = "sdb".into();
     second.serial = Fact::known("other".into(), "a test");
     machine.block_devices.push(second);
@@ -340,16 +283,12 @@ fn two_disks_on_one_bus_are_said_to_gain_nothing() {
     let advice = ask(&machine, &Known::default(), Purpose::StorageNode, &with);
     let find = |name: &str| {
         let mut all = advice.candidates.iter();
-        all.find(|candidate| candidate.name == name)
-            .expect("it is weighed")
+        all.find(|candidate| candidate.name == name).expect("it is weighed")
     };
     let gain = find("raid0:sda,sdb").figures.sequential_read.value
         / find("sda").figures.sequential_read.value;
     assert!(gain < 1.2, "{gain}");
-    let raid = advice
-        .subjects
-        .iter()
-        .find(|subject| subject.name == "raid");
+    let raid = advice.subjects.iter().find(|subject| subject.name == "raid");
     let raid = raid.expect("there are two disks");
     assert!(raid.advice.contains("no gain"), "{}", raid.advice);
     assert_eq!(raid.command, None);
@@ -376,9 +315,7 @@ fn with_spare_disks(buses: &[(&str, &str)]) -> Machine {
 fn raid(machine: &Machine, known: &Known) -> crate::advice::Subject {
     let advice = ask(machine, known, Purpose::Desktop, &[]);
     let mut subjects = advice.subjects.into_iter();
-    subjects
-        .find(|subject| subject.name == "raid")
-        .expect("there are several disks")
+    subjects.find(|subject| subject.name == "raid").expect("there are several disks")
 }
 
 /// The first two share a bus, the third has one of its own.
@@ -388,22 +325,11 @@ fn of_three_spare_disks_those_are_taken_that_share_no_bus() {
     let subject = raid(&machine, &Known::default());
     let command = subject.command.expect("it is worth it");
     assert!(command[3] == "devices=/dev/sda,/dev/sdc", "{command:?}");
-    assert!(
-        subject.advice.contains("share no bus"),
-        "{}",
-        subject.advice
-    );
-    assert!(
-        subject.advice.contains("with sdb too"),
-        "{}",
-        subject.advice
-    );
+    assert!(subject.advice.contains("share no bus"), "{}", subject.advice);
+    assert!(subject.advice.contains("with sdb too"), "{}", subject.advice);
     let machine = with_spare_disks(&[("sda", "one"), ("sdb", "two"), ("sdc", "three")]);
     let command = raid(&machine, &Known::default()).command;
-    assert_eq!(
-        command.expect("it is worth it")[3],
-        "devices=/dev/sda,/dev/sdb,/dev/sdc"
-    );
+    assert_eq!(command.expect("it is worth it")[3], "devices=/dev/sda,/dev/sdb,/dev/sdc");
 }
 
 #[test]
@@ -417,10 +343,7 @@ fn what_was_measured_at_once_counts_more_than_what_buses_say() {
         together_bytes_per_second: vec![16e6, 16e6],
         source: "a test".into(),
     };
-    let known = Known {
-        together: vec![at_once(true), at_once(false)],
-        ..Known::default()
-    };
+    let known = Known { together: vec![at_once(true), at_once(false)], ..Known::default() };
     let subject = raid(&machine, &known);
     assert_eq!(subject.command, None, "{}", subject.advice);
     assert!(subject.advice.contains("no gain"), "{}", subject.advice);
@@ -433,24 +356,14 @@ fn zswap_comes_first_where_a_disk_takes_it_and_zram_where_none_does() {
     let advice = ask(&machine, &Known::default(), Purpose::Swap, &[]);
     assert_eq!(advice.candidates[0].name, "zswap+sda");
     let place = |name: &str| advice.candidates.iter().position(|one| one.name == name);
+    assert!(place("zram") < place("zswap+mmcblk0"), "{:?}", advice.candidates);
     assert!(
-        place("zram") < place("zswap+mmcblk0"),
-        "{:?}",
-        advice.candidates
-    );
-    assert!(
-        advice
-            .because
-            .iter()
-            .any(|why| why.contains("A pool of 30 %")),
+        advice.because.iter().any(|why| why.contains("A pool of 30 %")),
         "{:?}",
         advice.because
     );
     let said = format!("{:?} {:?}", advice.command, advice.to_do);
-    assert!(
-        said.contains("swappiness=") && said.contains("max-pool-percent=30"),
-        "{said}"
-    );
+    assert!(said.contains("swappiness=") && said.contains("max-pool-percent=30"), "{said}");
     let machine = with_spare_disks(&[]);
     let here = ask(&machine, &Known::default(), Purpose::Desktop, &[]);
     let swap = here.subjects.iter().find(|subject| subject.name == "swap");
@@ -462,41 +375,24 @@ fn zswap_comes_first_where_a_disk_takes_it_and_zram_where_none_does() {
 #[test]
 fn the_measured_ratio_and_the_measured_page_set_the_pool_and_the_time() {
     let machine = with_spare_disks(&[("sda", "one")]);
-    let known = Known {
-        page_ratio: Some(4.0),
-        page_s: Some(50e-6),
-        ..Known::default()
-    };
+    let known = Known { page_ratio: Some(4.0), page_s: Some(50e-6), ..Known::default() };
     let advice = ask(&machine, &known, Purpose::Swap, &[]);
     let best = &advice.candidates[0];
     assert_eq!(best.name, "zswap+sda");
     assert!(
-        advice
-            .because
-            .iter()
-            .any(|why| why.contains("A pool of 20 %")),
+        advice.because.iter().any(|why| why.contains("A pool of 20 %")),
         "{:?}",
         advice.because
     );
     assert_eq!(best.basis.time_s, Basis::Measured);
-    assert!(
-        (best.time_s.value - 4000.0 * 50e-6).abs() < 0.01,
-        "{:?}",
-        best.time_s
-    );
+    assert!((best.time_s.value - 4000.0 * 50e-6).abs() < 0.01, "{:?}", best.time_s);
 }
 
 /// An SSD for USB 3 that is put where there is only USB 2 is what it is there, in all that is said of it.
 #[test]
 fn what_is_wished_for_is_what_it_would_be_on_this_board() {
     let machine = fixture::pi3_with_usb_ssd();
-    let wishes = [
-        "usb3-ssd",
-        "usb3-ssd-storage",
-        "usb2-ssd",
-        "nvme",
-        "usb-disk",
-    ];
+    let wishes = ["usb3-ssd", "usb3-ssd-storage", "usb2-ssd", "nvme", "usb-disk"];
     let with = wishes.map(|id| Wish::Class(id.into()));
     let advice = ask(&machine, &Known::default(), Purpose::Desktop, &with);
     let of = |name: &str| {
@@ -560,11 +456,7 @@ fn a_network_disk_is_weighed_once_over_the_link_that_leads_to_it() {
     machine.links[0].path.clear();
     assert!(names(&machine, &[]).is_empty());
     let silent = one(names(&machine, &with));
-    assert!(
-        silent.what.ends_with("which does not tell its rate"),
-        "{}",
-        silent.what
-    );
+    assert!(silent.what.ends_with("which does not tell its rate"), "{}", silent.what);
     assert_eq!(silent.basis.sequential_read, Basis::Assumed);
     assert_eq!(silent.basis.time_s, Basis::Assumed);
     // And without one there is no way.
@@ -614,10 +506,7 @@ fn a_disk_that_is_not_there_is_no_disk() {
         with: &[Wish::Stripe(vec!["sda".into(), "sdz".into()])],
     };
     let error = advise(&question).expect_err("there is no sdz");
-    assert!(
-        error.contains("no disk sdz") && error.contains("sda"),
-        "{error}"
-    );
+    assert!(error.contains("no disk sdz") && error.contains("sda"), "{error}");
 }
 
 #[test]
@@ -627,11 +516,7 @@ fn of_a_machine_that_tells_nothing_nothing_is_made_up() {
         let advice = ask(&machine, &Known::default(), purpose, &[]);
         assert!(advice.command.is_none());
         assert!(advice.candidates.is_empty(), "{:?}", advice.candidates);
-        assert!(
-            advice.because[0].contains("no disk"),
-            "{:?}",
-            advice.because
-        );
+        assert!(advice.because[0].contains("no disk"), "{:?}", advice.because);
     }
 }
 
@@ -644,10 +529,7 @@ fn the_swap_that_carries_more_is_ranked_by_what_it_does_at_the_same_load() {
         .find(|candidate| candidate.name.starts_with("zswap+sda"))
         .expect("there is a disk");
     let carries = zswap.swap.expect("it is swap").carries;
-    assert!(
-        (carries.value - (1.0 + 0.3 * 1.7)).abs() < 1e-9,
-        "{carries:?}"
-    );
+    assert!((carries.value - (1.0 + 0.3 * 1.7)).abs() < 1e-9, "{carries:?}");
     assert!(advice.candidates.iter().any(|candidate| candidate.is_now));
 }
 
@@ -655,15 +537,8 @@ fn the_swap_that_carries_more_is_ranked_by_what_it_does_at_the_same_load() {
 fn more_link_never_wants_more_compression() {
     let advice = pi3(Purpose::Desktop);
     let curve = advice.curve.expect("there is a processor");
-    let is_plain: Vec<bool> = curve
-        .points
-        .iter()
-        .map(|point| point.best == "none")
-        .collect();
-    assert!(
-        is_plain.windows(2).all(|pair| pair[0] <= pair[1]),
-        "{is_plain:?}"
-    );
+    let is_plain: Vec<bool> = curve.points.iter().map(|point| point.best == "none").collect();
+    assert!(is_plain.windows(2).all(|pair| pair[0] <= pair[1]), "{is_plain:?}");
     for point in &curve.points {
         let plain = &point.writes[0];
         assert_eq!(plain.method, "none");

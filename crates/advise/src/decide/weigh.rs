@@ -39,9 +39,7 @@ fn path(is: &Is, what: What, depth: u32) -> Vec<Step> {
 
 fn slowest(members: &[raid::Member]) -> Option<&raid::Member> {
     let commits = |member: &&raid::Member| member.figures.commits.value;
-    members
-        .iter()
-        .min_by(|a, b| commits(a).total_cmp(&commits(b)))
+    members.iter().min_by(|a, b| commits(a).total_cmp(&commits(b)))
 }
 
 fn at(place: &Place, what: What, depth: u32) -> Prediction {
@@ -91,14 +89,10 @@ pub(super) fn figures(place: &Place) -> Figures {
 pub(super) fn candidate(question: &Question<'_>, place: &Place) -> Candidate {
     let figures = figures(place);
     let (visits, port) = (links::visits(question), links::port(question));
-    let predictions: Vec<(Visit, Prediction)> = visits
-        .iter()
-        .map(|visit| (*visit, at_work(place, port.as_ref(), visit)))
-        .collect();
-    let demands: Vec<Demand> = predictions
-        .iter()
-        .map(|(visit, prediction)| demand(visit, prediction))
-        .collect();
+    let predictions: Vec<(Visit, Prediction)> =
+        visits.iter().map(|visit| (*visit, at_work(place, port.as_ref(), visit))).collect();
+    let demands: Vec<Demand> =
+        predictions.iter().map(|(visit, prediction)| demand(visit, prediction)).collect();
     let longest = |a: &&Demand, b: &&Demand| a.seconds.value.total_cmp(&b.seconds.value);
     let largest = demands.iter().max_by(longest).map(|demand| demand.what);
     let pipes = predictions

@@ -36,12 +36,8 @@ fn what_it_gives(
     now: Option<&Candidate>,
     all: &[Candidate],
 ) -> String {
-    let range = format!(
-        "{} ({} to {})",
-        time(best),
-        seconds(best.time_s.low),
-        seconds(best.time_s.high)
-    );
+    let range =
+        format!("{} ({} to {})", time(best), seconds(best.time_s.low), seconds(best.time_s.high));
     let alone = on_assumptions(purpose, best);
     let work = match purpose {
         Purpose::Swap => "2000 pages in and out",
@@ -138,11 +134,7 @@ fn what_is_enough(
     let fastest = all.iter().min_by(by_time);
     let fastest = fastest.filter(|fastest| fastest.time_s.value * ALIKE < now.time_s.value);
     let faster = fastest.map_or(String::new(), |fastest| {
-        format!(
-            " The fastest that was weighed, {}, takes {}.",
-            short(fastest),
-            time(fastest)
-        )
+        format!(" The fastest that was weighed, {}, takes {}.", short(fastest), time(fastest))
     });
     format!(
         "{} does {work} in {range}, {mark}{} of the time and {} at most{alone}: nothing to change.{faster}",
@@ -177,12 +169,10 @@ fn on_assumptions(purpose: Purpose, candidate: &Candidate) -> Option<String> {
         _ if assumed.is_empty() => "what the network carries".into(),
         _ => list(assumed.iter().map(|what| what.words())),
     };
-    Some(
-        match candidate.assumed_share(purpose) > 1.0 - WORTH_SAYING {
-            true => format!("on assumed figures alone ({what})"),
-            false => format!("partly on assumed figures ({what})"),
-        },
-    )
+    Some(match candidate.assumed_share(purpose) > 1.0 - WORTH_SAYING {
+        true => format!("on assumed figures alone ({what})"),
+        false => format!("partly on assumed figures ({what})"),
+    })
 }
 
 /// "sda, SSD on USB 3 X".
@@ -241,11 +231,9 @@ fn what_is_next(best: &Candidate, after: bool) -> Option<String> {
         let is_near = next.capacity_iops.low < pipe.capacity_iops.high;
         match (is_near, ratio < FAR_WIDER) {
             (true, _) => Some(format!(", and {} is about as narrow", next.name)),
-            (false, true) => Some(format!(
-                ", then {}, which could carry {} as much",
-                next.name,
-                times(ratio)
-            )),
+            (false, true) => {
+                Some(format!(", then {}, which could carry {} as much", next.name, times(ratio)))
+            }
             (false, false) => None,
         }
     });
@@ -265,10 +253,7 @@ fn what_is_next(best: &Candidate, after: bool) -> Option<String> {
 /// What does the best one: a recipe where there is one.
 pub(super) fn to_do(question: &Question<'_>, places: &[Place], candidates: &[Candidate]) -> ToDo {
     let Some(best) = candidates.first() else {
-        return ToDo {
-            command: None,
-            sentence: None,
-        };
+        return ToDo { command: None, sentence: None };
     };
     if question.purpose == Purpose::Swap {
         return swapping::to_do(question, places, best);
@@ -292,10 +277,8 @@ fn of_place(question: &Question<'_>, place: &Place) -> ToDo {
     let is_system = matches!(question.purpose, Purpose::Desktop | Purpose::Server);
     match &place.is {
         Is::Stripe(members) => {
-            let nodes: Vec<String> = members
-                .iter()
-                .map(|member| format!("/dev/{}", member.name))
-                .collect();
+            let nodes: Vec<String> =
+                members.iter().map(|member| format!("/dev/{}", member.name)).collect();
             let devices = format!("devices={}", nodes.join(","));
             ToDo {
                 command: words(&["rubus", "plan", "raid0", &devices, "at=/mnt/fast"]),

@@ -11,27 +11,15 @@ fn exact(value: f64) -> Estimate {
 }
 
 fn rate(kind: Kind, resource: Resource, bytes_per_second: f64) -> Step {
-    Step::Stage(Stage {
-        kind,
-        resource: Some(resource),
-        cost: Cost::rate(exact(bytes_per_second)),
-    })
+    Step::Stage(Stage { kind, resource: Some(resource), cost: Cost::rate(exact(bytes_per_second)) })
 }
 
 fn fixed(kind: Kind, resource: Option<Resource>, seconds: f64) -> Step {
-    Step::Stage(Stage {
-        kind,
-        resource,
-        cost: Cost::fixed(exact(seconds)),
-    })
+    Step::Stage(Stage { kind, resource, cost: Cost::fixed(exact(seconds)) })
 }
 
 fn sharp(bytes: u64, depth: u32) -> Operation {
-    Operation {
-        bytes,
-        depth,
-        bend: Bend::Known(exact(0.0)),
-    }
+    Operation { bytes, depth, bend: Bend::Known(exact(0.0)) }
 }
 
 fn near(found: f64, expected: f64) {
@@ -82,25 +70,15 @@ fn more_sticks_on_one_hub_gain_nothing_and_on_their_own_ports_everything() {
             rate(Kind::Bus, Resource::one(bus), 35e6),
         ]
     };
-    let stripe = |members| {
-        [Step::Stripe(Stripe {
-            chunk_bytes: 65536,
-            members,
-        })]
-    };
+    let stripe = |members| [Step::Stripe(Stripe { chunk_bytes: 65536, members })];
     let hub = predict(
         &stripe(vec![stick(1, "hub"), stick(2, "hub"), stick(3, "hub")]),
         &sharp(1 << 20, 16),
     );
     near(hub.bytes_per_second.value, 35e6);
-    assert_eq!(
-        (hub.pipes[0].name.as_str(), hub.pipes[0].kind),
-        ("hub", Kind::Bus)
-    );
-    let ports = predict(
-        &stripe(vec![stick(1, "a"), stick(2, "b"), stick(3, "c")]),
-        &sharp(1 << 20, 16),
-    );
+    assert_eq!((hub.pipes[0].name.as_str(), hub.pipes[0].kind), ("hub", Kind::Bus));
+    let ports =
+        predict(&stripe(vec![stick(1, "a"), stick(2, "b"), stick(3, "c")]), &sharp(1 << 20, 16));
     near(ports.bytes_per_second.value, 90e6);
 }
 
@@ -112,16 +90,11 @@ fn a_small_operation_of_a_stripe_meets_one_member_and_a_large_one_all() {
             rate(Kind::Device, Resource::one(name), 10e6),
         ]
     };
-    let path = [Step::Stripe(Stripe {
-        chunk_bytes: 65536,
-        members: vec![member("a"), member("b")],
-    })];
+    let path =
+        [Step::Stripe(Stripe { chunk_bytes: 65536, members: vec![member("a"), member("b")] })];
     let small = predict(&path, &sharp(4096, 1));
     near(small.response_s.value, 0.01 + 4096.0 / 10e6);
-    near(
-        predict(&path, &sharp(4096, 32)).iops.value,
-        2.0 / (0.01 + 4096.0 / 10e6),
-    );
+    near(predict(&path, &sharp(4096, 32)).iops.value, 2.0 / (0.01 + 4096.0 / 10e6));
     let large = predict(&path, &sharp(1 << 20, 1));
     near(large.response_s.value, 0.01 + (1 << 19) as f64 / 10e6);
 }
@@ -131,20 +104,12 @@ fn compression_widens_the_link_and_narrows_the_processor() {
     let path = |ratio, compress| {
         [
             rate(Kind::Compression, Resource::many("4 cores", 4), compress),
-            Step::Bytes {
-                factor: exact(ratio),
-                whole_bytes: 4096,
-            },
+            Step::Bytes { factor: exact(ratio), whole_bytes: 4096 },
             rate(Kind::Device, Resource::one("card"), 20e6),
         ]
     };
     // Half the bytes, and cores that do 4 × 25 MB/s: twice the card.
-    near(
-        predict(&path(0.5, 25e6), &sharp(131_072, 64))
-            .bytes_per_second
-            .value,
-        40e6,
-    );
+    near(predict(&path(0.5, 25e6), &sharp(131_072, 64)).bytes_per_second.value, 40e6);
     // Zeros: one sector of 32 is left, and now the cores are the pipe.
     let zeros = predict(&path(0.001, 25e6), &sharp(131_072, 64));
     near(zeros.bytes_per_second.value, 100e6);
@@ -154,15 +119,9 @@ fn compression_widens_the_link_and_narrows_the_processor() {
 #[test]
 fn a_cipher_and_compression_share_the_cores() {
     let cores = Resource::many("2 cores", 2);
-    let path = [
-        rate(Kind::Compression, cores.clone(), 100e6),
-        rate(Kind::Cipher, cores, 50e6),
-    ];
+    let path = [rate(Kind::Compression, cores.clone(), 100e6), rate(Kind::Cipher, cores, 50e6)];
     let deep = predict(&path, &sharp(4096, 64));
-    near(
-        deep.bytes_per_second.value,
-        2.0 / (1.0 / 100e6 + 1.0 / 50e6),
-    );
+    near(deep.bytes_per_second.value, 2.0 / (1.0 / 100e6 + 1.0 / 50e6));
     assert_eq!((deep.pipes.len(), deep.pipes[0].kind), (1, Kind::Cipher));
 }
 
@@ -177,10 +136,7 @@ fn tiers_cost_their_shares() {
         )],
     };
     let path = [Step::Tiers(vec![tier(0.9, 20e-6), tier(0.1, 10e-3)])];
-    near(
-        predict(&path, &sharp(4096, 1)).response_s.value,
-        0.9 * 20e-6 + 0.1 * 10e-3,
-    );
+    near(predict(&path, &sharp(4096, 1)).response_s.value, 0.9 * 20e-6 + 0.1 * 10e-3);
 }
 
 #[test]
@@ -225,25 +181,12 @@ fn an_uncertain_stage_makes_an_uncertain_prediction() {
 fn a_balanced_network_bends_as_mean_value_analysis_says() {
     // R(N) = D (N + K - 1) for K equal stations with queues of their own.
     let path: Vec<Step> = (0..4)
-        .map(|n| {
-            fixed(
-                Kind::Device,
-                Some(Resource::one(format!("station {n}"))),
-                0.001,
-            )
-        })
+        .map(|n| fixed(Kind::Device, Some(Resource::one(format!("station {n}"))), 0.001))
         .collect();
     for bend in [Bend::Stations, Bend::Known(exact(1.0))] {
         for depth in [1, 2, 8, 64] {
-            let operation = Operation {
-                bytes: 1,
-                depth,
-                bend,
-            };
-            near(
-                predict(&path, &operation).response_s.value,
-                0.001 * f64::from(depth + 3),
-            );
+            let operation = Operation { bytes: 1, depth, bend };
+            near(predict(&path, &operation).response_s.value, 0.001 * f64::from(depth + 3));
         }
     }
 }
@@ -258,14 +201,7 @@ fn a_delay_a_server_and_its_disk_queue_as_in_the_literature() {
     ];
     let at = |depth| {
         let bend = Bend::Stations;
-        predict(
-            &path,
-            &Operation {
-                bytes: 4096,
-                depth,
-                bend,
-            },
-        )
+        predict(&path, &Operation { bytes: 4096, depth, bend })
     };
     near(at(1).iops.value, 1.0 / 0.007);
     // Two in flight: the second is at the disk a seventh of the time, and both fit into the server.
@@ -281,10 +217,8 @@ fn a_delay_a_server_and_its_disk_queue_as_in_the_literature() {
 #[test]
 fn members_of_a_stripe_are_hit_by_chance() {
     let member = |name: &str| vec![fixed(Kind::Device, Some(Resource::one(name)), 0.01)];
-    let path = [Step::Stripe(Stripe {
-        chunk_bytes: 65536,
-        members: ["a", "b", "c"].map(member).into(),
-    })];
+    let path =
+        [Step::Stripe(Stripe { chunk_bytes: 65536, members: ["a", "b", "c"].map(member).into() })];
     // Small reads: N / (N + K - 1) of what three disks do. Large ones meet all members, which keep in step.
     for depth in [1, 3, 16] {
         let at = |bytes| {
@@ -311,11 +245,7 @@ fn the_ends_of_a_cost_are_the_ends_of_the_prediction() {
     };
     let at = |seconds| {
         let bend = Bend::Known(exact(0.3));
-        let operation = Operation {
-            bytes: 1,
-            depth: 3,
-            bend,
-        };
+        let operation = Operation { bytes: 1, depth: 3, bend };
         predict(&path(seconds), &operation).iops
     };
     let all = at(Estimate::new(0.002, 0.001, 0.004));
@@ -324,10 +254,7 @@ fn the_ends_of_a_cost_are_the_ends_of_the_prediction() {
 }
 
 fn bend() -> impl Strategy<Value = Bend> {
-    prop_oneof![
-        Just(Bend::Stations),
-        (0.0..1.0_f64).prop_map(Bend::measured)
-    ]
+    prop_oneof![Just(Bend::Stations), (0.0..1.0_f64).prop_map(Bend::measured)]
 }
 
 proptest! {

@@ -16,14 +16,7 @@ const LARGE: u64 = 16 << 20;
 pub(super) fn cases() -> Vec<SeedCase> {
     let mut cases = Vec::new();
     for id in ["pi3-usb-ssd", "pi3-card-f2fs"] {
-        for pass in [
-            "write",
-            "rewrite",
-            "read",
-            "reread",
-            "random-read",
-            "random-write",
-        ] {
+        for pass in ["write", "rewrite", "read", "reread", "random-read", "random-write"] {
             cases.push(middle_size(id, pass));
         }
     }
@@ -91,10 +84,7 @@ fn other_bus(from: &str, to: &str, job: &str) -> SeedCase {
     let predicted = predict(&path, &operation(SMALL, 1)).bytes_per_second;
     let class = if from.ends_with("a1") { "A1" } else { "A2" };
     SeedCase {
-        what: format!(
-            "{job} of the {class} card on a {}, from the Pi 4's figures",
-            here.board
-        ),
+        what: format!("{job} of the {class} card on a {}, from the Pi 4's figures", here.board),
         stages: format!(
             "{job} and sequential reads on the {}; sequential reads here as the width of the bus; 4 KiB assumed",
             there.board

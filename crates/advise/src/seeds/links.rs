@@ -21,13 +21,7 @@ const NODE: &str = "an article of August 2019 on a Raspberry Pi 4B as a storage 
 pub(super) fn cases() -> Vec<SeedCase> {
     let mut cases = vec![gigabit()];
     cases.extend(
-        [
-            "sequential-write",
-            "random-write",
-            "sequential-read",
-            "random-read",
-        ]
-        .map(over_100_mbit),
+        ["sequential-write", "random-write", "sequential-read", "random-read"].map(over_100_mbit),
     );
     cases.push(gain());
     cases.extend([2, 4, 8].map(sticks));
@@ -38,11 +32,7 @@ pub(super) fn cases() -> Vec<SeedCase> {
 /// Bytes per second of payload.
 fn network(bits_per_second: f64) -> Step {
     let bytes_per_second = bits_per_second / 8.0 * PAYLOAD;
-    rate(
-        Kind::Network,
-        Resource::one("Ethernet"),
-        exact(bytes_per_second),
-    )
+    rate(Kind::Network, Resource::one("Ethernet"), exact(bytes_per_second))
 }
 
 fn gigabit() -> SeedCase {
@@ -109,11 +99,7 @@ fn gain() -> SeedCase {
 fn sticks(count: u32) -> SeedCase {
     let member = |number: u32| {
         vec![
-            rate(
-                Kind::Device,
-                Resource::one(format!("stick {number}")),
-                exact(30e6),
-            ),
+            rate(Kind::Device, Resource::one(format!("stick {number}")), exact(30e6)),
             rate(Kind::Bus, Resource::one("USB 2"), exact(USB_2)),
         ]
     };
@@ -162,12 +148,8 @@ fn half_of_usb_2() -> SeedCase {
 fn bridge() -> SeedCase {
     let bytes = 4096;
     let iops = exact(published("pi3-usb-ssd", "random-read-4k") / bytes as f64);
-    let path = Stage::of_pair(
-        Kind::Device,
-        Resource::one("bridge"),
-        &[(bytes, iops)],
-        &[(bytes, iops)],
-    );
+    let path =
+        Stage::of_pair(Kind::Device, Resource::one("bridge"), &[(bytes, iops)], &[(bytes, iops)]);
     let at = |depth| predict(&path, &operation(bytes, depth)).iops.value;
     SeedCase {
         what: "gain of 64 in flight over one behind a bridge with one queue, Raspberry Pi 3B+"

@@ -67,9 +67,7 @@ pub fn cases() -> Vec<SeedCase> {
 fn published(id: &str, job: &str) -> f64 {
     let reference = reference(id);
     let figure = reference.figures.iter().find(|figure| figure.job == job);
-    figure
-        .unwrap_or_else(|| panic!("{id} has no {job}"))
-        .bytes_per_second
+    figure.unwrap_or_else(|| panic!("{id} has no {job}")).bytes_per_second
 }
 
 fn reference(id: &str) -> &'static Reference {
@@ -93,20 +91,12 @@ fn exact(value: f64) -> Estimate {
 
 /// A stage with a resource of its own name that has nothing but a rate.
 fn rate(kind: Kind, resource: Resource, bytes_per_second: Estimate) -> Step {
-    Step::Stage(Stage {
-        kind,
-        resource: Some(resource),
-        cost: Cost::rate(bytes_per_second),
-    })
+    Step::Stage(Stage { kind, resource: Some(resource), cost: Cost::rate(bytes_per_second) })
 }
 
 /// So many operations in flight of so many bytes.
 fn operation(bytes: u64, depth: u32) -> Operation {
-    Operation {
-        bytes,
-        depth,
-        bend: Bend::Stations,
-    }
+    Operation { bytes, depth, bend: Bend::Stations }
 }
 
 #[cfg(test)]
@@ -114,10 +104,7 @@ mod tests {
     use super::*;
 
     fn of<'a>(cases: &'a [SeedCase], part: &str) -> Vec<&'a SeedCase> {
-        let found: Vec<_> = cases
-            .iter()
-            .filter(|case| case.what.contains(part))
-            .collect();
+        let found: Vec<_> = cases.iter().filter(|case| case.what.contains(part)).collect();
         assert!(!found.is_empty(), "no case of {part}");
         found
     }

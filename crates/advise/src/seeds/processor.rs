@@ -26,26 +26,13 @@ pub(super) fn cases() -> Vec<SeedCase> {
 /// btrfs compresses extents of 128 KiB, and what is left takes whole blocks of 4 KiB: of zeros one.
 fn zeros() -> SeedCase {
     let board = "Raspberry Pi 3 Model B";
-    let (figure, source) = aside(
-        board,
-        "1 GiB of zeros onto btrfs with zlib over USB 2, dd bs=1M conv=fsync",
-    );
+    let (figure, source) =
+        aside(board, "1 GiB of zeros onto btrfs with zlib over USB 2, dd bs=1M conv=fsync");
     let (low, value, high) = ZEROS_PER_CORE;
     let path = [
-        rate(
-            Kind::Compression,
-            Resource::many("4 cores", 4),
-            Estimate::new(value, low, high),
-        ),
-        Step::Bytes {
-            factor: exact(0.001),
-            whole_bytes: 4096,
-        },
-        rate(
-            Kind::Bus,
-            Resource::one("USB 2"),
-            exact(published("pi3-usb-ssd", "write-16m")),
-        ),
+        rate(Kind::Compression, Resource::many("4 cores", 4), Estimate::new(value, low, high)),
+        Step::Bytes { factor: exact(0.001), whole_bytes: 4096 },
+        rate(Kind::Bus, Resource::one("USB 2"), exact(published("pi3-usb-ssd", "write-16m"))),
     ];
     let predicted = predict(&path, &operation(EXTENT, 64)).bytes_per_second;
     SeedCase {

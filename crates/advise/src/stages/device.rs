@@ -26,16 +26,12 @@ pub fn steps(name: &str, figures: &Figures, what: What, depth: u32) -> Vec<Step>
                 cost: Cost::seconds([(SMALL_BYTES, seconds(figures.commits))]),
             })];
         }
-        What::RandomRead | What::SequentialRead => (
-            figures.random_read,
-            figures.random_read_deep,
-            figures.sequential_read,
-        ),
-        What::RandomWrite | What::SequentialWrite => (
-            figures.random_write,
-            figures.random_write_deep,
-            figures.sequential_write,
-        ),
+        What::RandomRead | What::SequentialRead => {
+            (figures.random_read, figures.random_read_deep, figures.sequential_read)
+        }
+        What::RandomWrite | What::SequentialWrite => {
+            (figures.random_write, figures.random_write_deep, figures.sequential_write)
+        }
     };
     let large = in_order.scaled(1.0 / LARGE_BYTES as f64);
     // A queue that was measured to give less gives nothing.
@@ -51,12 +47,9 @@ pub fn steps(name: &str, figures: &Figures, what: What, depth: u32) -> Vec<Step>
         _ if what.is_in_order() => lone(LARGE_BYTES, large),
         1 => lone(SMALL_BYTES, alone),
         DEEP.. => lone(SMALL_BYTES, deep),
-        _ => Stage::of_pair(
-            Kind::Device,
-            resource,
-            &[(SMALL_BYTES, alone)],
-            &[(SMALL_BYTES, deep)],
-        ),
+        _ => {
+            Stage::of_pair(Kind::Device, resource, &[(SMALL_BYTES, alone)], &[(SMALL_BYTES, deep)])
+        }
     }
 }
 
@@ -66,9 +59,5 @@ pub(super) fn seconds(rate: Estimate) -> Estimate {
 }
 
 fn at_least(one: Estimate, other: Estimate) -> Estimate {
-    Estimate::new(
-        one.value.max(other.value),
-        one.low.max(other.low),
-        one.high.max(other.high),
-    )
+    Estimate::new(one.value.max(other.value), one.low.max(other.low), one.high.max(other.high))
 }

@@ -26,11 +26,7 @@ pub fn bus(name: &str, bytes_per_second: f64) -> Step {
 
 /// What a bus carries in practice is a rule of thumb, and within a tenth of the truth.
 pub fn usable(bytes_per_second: f64) -> Estimate {
-    Estimate::new(
-        bytes_per_second,
-        bytes_per_second * 0.9,
-        bytes_per_second * 1.05,
-    )
+    Estimate::new(bytes_per_second, bytes_per_second * 0.9, bytes_per_second * 1.05)
 }
 
 /// What the processor's cores are called as a resource.

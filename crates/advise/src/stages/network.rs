@@ -31,9 +31,7 @@ impl Link {
     pub fn cable(name: &str, bits_per_second: u64, behind: Option<(String, f64)>) -> Link {
         let payload = ceiling::ethernet(bits_per_second).bytes_per_second;
         // USB 2 carries less than the cable of a Pi 3B+: about 300 Mbit/s.
-        let through = behind
-            .as_ref()
-            .map_or(payload, |(_, usable)| payload.min(*usable));
+        let through = behind.as_ref().map_or(payload, |(_, usable)| payload.min(*usable));
         let (value, low, high) = match (behind.is_some(), bits_per_second) {
             (true, _) => (450e-6, 250e-6, 1000e-6),
             (false, ..500_000_000) => (350e-6, 200e-6, 800e-6),

@@ -30,10 +30,7 @@ pub fn steps(members: &[Member], chunk_bytes: u32, what: What, depth: u32) -> Ve
         below.extend(buses);
         below
     };
-    vec![Step::Stripe(Stripe {
-        chunk_bytes,
-        members: members.iter().map(below).collect(),
-    })]
+    vec![Step::Stripe(Stripe { chunk_bytes, members: members.iter().map(below).collect() })]
 }
 
 fn in_order(member: &Member, what: What) -> Step {

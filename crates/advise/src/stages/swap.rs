@@ -37,11 +37,7 @@ impl SetUp {
     /// As many times the memory as it carries before a page goes to a disk or nowhere.
     pub fn carries(&self) -> Estimate {
         let times = |ratio: f64| 1.0 + self.pool_share * (ratio - 1.0).max(0.0);
-        Estimate::new(
-            times(self.ratio.value),
-            times(self.ratio.low),
-            times(self.ratio.high),
-        )
+        Estimate::new(times(self.ratio.value), times(self.ratio.low), times(self.ratio.high))
     }
 
     /// Share of the swapped pages of a working set of `times` the memory that is found compressed in memory.
@@ -51,11 +47,7 @@ impl SetUp {
             true => (self.pool_share * ratio / swapped).min(1.0),
             false => 1.0,
         };
-        Estimate::new(
-            share(self.ratio.value),
-            share(self.ratio.low),
-            share(self.ratio.high),
-        )
+        Estimate::new(share(self.ratio.value), share(self.ratio.low), share(self.ratio.high))
     }
 
     /// What one page asks for: `disk` takes what is over.
@@ -79,14 +71,8 @@ impl SetUp {
             cost: Cost::fixed(self.page_s),
         });
         vec![Step::Tiers(vec![
-            Tier {
-                share: hits,
-                below: vec![memory],
-            },
-            Tier {
-                share: misses,
-                below,
-            },
+            Tier { share: hits, below: vec![memory] },
+            Tier { share: misses, below },
         ])]
     }
 

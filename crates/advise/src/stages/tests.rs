@@ -11,11 +11,7 @@ use super::*;
 use crate::predict::{Bend, Operation, Prediction, predict};
 
 fn operation(what: What, depth: u32) -> Operation {
-    Operation {
-        bytes: what.bytes(),
-        depth,
-        bend: Bend::Known(Estimate::exact(0.0)),
-    }
+    Operation { bytes: what.bytes(), depth, bend: Bend::Known(Estimate::exact(0.0)) }
 }
 
 fn figures(id: &str) -> Figures {
@@ -27,10 +23,7 @@ fn give(steps: &[Step], what: What, depth: u32) -> Prediction {
 }
 
 fn near(found: f64, expected: f64, share: f64) {
-    assert!(
-        (found / expected - 1.0).abs() <= share,
-        "{found} is not {expected}"
-    );
+    assert!((found / expected - 1.0).abs() <= share, "{found} is not {expected}");
 }
 
 #[test]
@@ -40,11 +33,7 @@ fn a_device_gives_what_its_figures_say() {
     near(at(What::RandomRead, 1).iops.value, 5000.0, 1e-9);
     near(at(What::RandomRead, 32).iops.value, 30_000.0, 1e-9);
     near(at(What::RandomWrite, 1).iops.value, 7000.0, 1e-9);
-    near(
-        at(What::SequentialRead, 4).bytes_per_second.value,
-        380e6,
-        1e-9,
-    );
+    near(at(What::SequentialRead, 4).bytes_per_second.value, 380e6, 1e-9);
     near(at(What::Commit, 1).iops.value, 500.0, 1e-9);
     // In between more is never less, and never more than the best.
     let middle = at(What::RandomRead, 4).iops.value;
@@ -63,18 +52,10 @@ fn a_bus_caps_a_device_that_could_do_more() {
 #[test]
 fn a_cable_of_100_mbit_is_narrower_than_any_card_and_beats_its_small_writes() {
     let link = Link::cable("eth0", 100_000_000, Some(("USB".into(), 35e6)));
-    let large = give(
-        &network::steps(&link, What::SequentialRead),
-        What::SequentialRead,
-        4,
-    );
+    let large = give(&network::steps(&link, What::SequentialRead), What::SequentialRead, 4);
     near(large.bytes_per_second.value, 11.77e6, 0.02);
     assert_eq!(large.pipes[0].name, "eth0");
-    let writes = give(
-        &network::steps(&link, What::RandomWrite),
-        What::RandomWrite,
-        1,
-    );
+    let writes = give(&network::steps(&link, What::RandomWrite), What::RandomWrite, 1);
     assert!(writes.iops.low > 500.0, "{:?}", writes.iops);
 }
 
@@ -106,12 +87,7 @@ fn two_disks_on_one_bus_gain_nothing_and_on_two_everything() {
     let apart = rate(&[member("sda", "a"), member("sdb", "b")]);
     near(apart, 60e6, 1e-9);
     // One small operation after the other waits for one disk all the same.
-    let steps = raid::steps(
-        &[member("sda", "a"), member("sdb", "b")],
-        65536,
-        What::RandomRead,
-        1,
-    );
+    let steps = raid::steps(&[member("sda", "a"), member("sdb", "b")], 65536, What::RandomRead, 1);
     near(give(&steps, What::RandomRead, 1).iops.value, 2400.0, 1e-9);
 }
 

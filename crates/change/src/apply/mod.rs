@@ -196,10 +196,7 @@ pub fn go(
             Next::Do(step) => do_step(change, step, hands, context)?,
             Next::Undo(step) => undo_step(change, step, hands, context)?,
             Next::BeginTrial => {
-                let on_trial = Record::OnTrial {
-                    at: (context.now)(),
-                    boot: boot_id(hands),
-                };
+                let on_trial = Record::OnTrial { at: (context.now)(), boot: boot_id(hands) };
                 change.write(hands, on_trial)?;
                 tell_others(change, hands, context);
             }
@@ -315,11 +312,7 @@ fn turn_round(
             }
         }
     }
-    let turned = Record::Turned {
-        way,
-        why: why.into(),
-        at: (context.now)(),
-    };
+    let turned = Record::Turned { way, why: why.into(), at: (context.now)() };
     change.write(hands, turned)
 }
 
@@ -359,12 +352,7 @@ fn undo_step(
     change.announce(step, &title, context);
     change.write(hands, Record::Begun { step })?;
     let receipt = steps::undo(change, step, &action, hands, context).map_err(|reason| {
-        ChangeError::UndoFailed {
-            step,
-            of: change.plan.steps.len(),
-            title,
-            reason,
-        }
+        ChangeError::UndoFailed { step, of: change.plan.steps.len(), title, reason }
     })?;
     change.write(hands, Record::Done { step, receipt })
 }
@@ -393,9 +381,7 @@ fn settle_knobs(
     }
     let files = hands.files();
     let step_runner = &*context.step_runner;
-    let lost = knobs
-        .iter()
-        .find_map(|(_, action)| state::difference(action, files, step_runner));
+    let lost = knobs.iter().find_map(|(_, action)| state::difference(action, files, step_runner));
     lost.map_or(Ok(()), Err)
 }
 
@@ -422,12 +408,7 @@ impl Change {
     }
 
     fn announce(&self, step: usize, title: &str, context: &mut ApplyContext<'_>) {
-        (context.tell)(Event::Step {
-            step,
-            of: self.plan.steps.len(),
-            title,
-            way: self.state.way,
-        });
+        (context.tell)(Event::Step { step, of: self.plan.steps.len(), title, way: self.state.way });
     }
 
     /// Writes a record durably, then believes it.
@@ -444,11 +425,7 @@ impl Change {
     pub(crate) fn with_journal(&self, text: &str) -> Option<Change> {
         let records = journal::parse(text).ok()?;
         let state = State::replay(&self.plan, &records).ok()?;
-        Some(Change {
-            records,
-            state,
-            ..self.clone()
-        })
+        Some(Change { records, state, ..self.clone() })
     }
 
     /// Whether a step that is begun now was begun before.
@@ -476,12 +453,7 @@ impl Change {
     /// The disks that the user gave away, in the order of the confirmations.
     pub fn consents(&self) -> Vec<GivenAway> {
         let confirmed = self.records.iter().filter_map(|record| match record {
-            Record::Confirmed {
-                disk,
-                words,
-                ends,
-                boot,
-            } => Some(GivenAway {
+            Record::Confirmed { disk, words, ends, boot } => Some(GivenAway {
                 disk: disk.clone(),
                 words: words.clone(),
                 ends: ends.clone(),
@@ -503,11 +475,7 @@ impl Change {
             return None;
         }
         let turned = self.records.iter().rev().find_map(|record| match record {
-            Record::Turned {
-                way: Way::Undo,
-                why,
-                ..
-            } => Some(why.as_str()),
+            Record::Turned { way: Way::Undo, why, .. } => Some(why.as_str()),
             _ => None,
         });
         turned.filter(|why| *why != ASKED_FOR)

@@ -94,8 +94,7 @@ impl Change {
         }
         let below = places(earlier);
         let own = places(self);
-        own.iter()
-            .any(|own| below.iter().any(|below| own.starts_with(below)))
+        own.iter().any(|own| below.iter().any(|below| own.starts_with(below)))
     }
 }
 

@@ -30,10 +30,7 @@ fn writing(recipe: &str, path: &str, was: &str, becomes: &str) -> Plan {
         true => 0o755,
         false => 0o644,
     };
-    let text = |text: &str| TextFile {
-        text: text.into(),
-        mode,
-    };
+    let text = |text: &str| TextFile { text: text.into(), mode };
     Plan {
         recipe: recipe.into(),
         steps: vec![Step {
@@ -103,14 +100,7 @@ fn of_three_changes_each_is_undone_or_names_the_order_that_works() {
         machine
     };
     let names = ["0001-first", "0002-other", "0003-again"];
-    let orders = [
-        [0, 1, 2],
-        [0, 2, 1],
-        [1, 0, 2],
-        [1, 2, 0],
-        [2, 0, 1],
-        [2, 1, 0],
-    ];
+    let orders = [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]];
     for order in orders {
         let mut machine = three();
         for number in order {
@@ -181,10 +171,7 @@ fn a_move_that_changes_a_file_again_on_the_new_root_lies_on_the_change_that_made
 #[test]
 fn words_that_another_tool_added_to_the_command_line_do_not_stop_going_back() {
     let mut machine = machine();
-    apply(
-        writing("desktop", CMDLINE, OLD_LINE, NEW_LINE),
-        &mut machine,
-    );
+    apply(writing("desktop", CMDLINE, OLD_LINE, NEW_LINE), &mut machine);
     machine.meddle(CMDLINE, &NEW_LINE.replace('\n', " quiet cma=64M\n"));
     assert!(in_the_way(&machine).is_empty());
     let start = machine.clone();
@@ -206,10 +193,7 @@ fn words_that_another_tool_added_to_the_command_line_do_not_stop_going_back() {
 #[test]
 fn a_command_line_that_was_written_anew_with_the_words_of_the_change_is_as_planned() {
     let mut machine = machine();
-    apply(
-        writing("desktop", CMDLINE, OLD_LINE, NEW_LINE),
-        &mut machine,
-    );
+    apply(writing("desktop", CMDLINE, OLD_LINE, NEW_LINE), &mut machine);
     let different = |machine: &Rehearsal| {
         let changes = all(machine);
         super::super::differences(&changes[0], &[], machine.files(), &NoStepRunner)
@@ -235,24 +219,14 @@ fn a_command_line_that_was_written_anew_with_the_words_of_the_change_is_as_plann
     let words: Vec<&str> = words.split_whitespace().collect();
     assert_eq!(
         words,
-        [
-            "console=tty0",
-            "root=PARTUUID=a-02",
-            "rootfstype=ext4",
-            "rw",
-            "cma=64M",
-            "rootwait"
-        ]
+        ["console=tty0", "root=PARTUUID=a-02", "rootfstype=ext4", "rw", "cma=64M", "rootwait"]
     );
 }
 
 #[test]
 fn what_cannot_be_undone_is_known_before_anything_is_touched() {
     let mut machine = machine();
-    apply(
-        writing("desktop", CMDLINE, OLD_LINE, NEW_LINE),
-        &mut machine,
-    );
+    apply(writing("desktop", CMDLINE, OLD_LINE, NEW_LINE), &mut machine);
     machine.meddle(CMDLINE, &NEW_LINE.replace("b-01", "c-01"));
     let found = in_the_way(&machine).join("; ");
     assert!(
@@ -261,10 +235,7 @@ fn what_cannot_be_undone_is_known_before_anything_is_touched() {
     );
     let mut machine = self::machine();
     machine.meddle("/etc/two.conf", "a\nb\n");
-    apply(
-        writing("other", "/etc/two.conf", "a\nb\n", "a\nc\n"),
-        &mut machine,
-    );
+    apply(writing("other", "/etc/two.conf", "a\nb\n", "a\nc\n"), &mut machine);
     assert!(in_the_way(&machine).is_empty());
     machine.meddle("/etc/two.conf", "a\nc\nmine\n");
     let found = in_the_way(&machine).join("; ");
@@ -306,10 +277,7 @@ fn an_original_that_two_changes_of_an_older_version_share_is_not_put_back_for_th
 /// What is said of a filesystem that is made; nothing else is asked of this machine.
 fn made(action: &Action) -> Receipt {
     assert!(matches!(action, Action::Format { .. }), "{action:?}");
-    Receipt {
-        planned: "made".into(),
-        live: "made".into(),
-    }
+    Receipt { planned: "made".into(), live: "made".into() }
 }
 
 /// Has one filesystem elsewhere, or none.
@@ -339,10 +307,8 @@ impl StepRunner for WithCopy {
     }
 
     fn mount(&mut self, _: &Volume, _: &Site<'_>) -> Result<PathBuf, StepError> {
-        let why = StepError::Work {
-            tried: "mount it".into(),
-            reason: "there is no such disk".into(),
-        };
+        let why =
+            StepError::Work { tried: "mount it".into(), reason: "there is no such disk".into() };
         self.0.map(PathBuf::from).ok_or(why)
     }
 
@@ -385,11 +351,8 @@ fn writing_to(kind: FilesystemKind) -> Plan {
         title: "the other filesystem".into(),
     };
     let mut plan = writing("desktop", "/cmdline.txt", OLD_LINE, NEW_LINE);
-    plan.steps[0].action = Action::On {
-        volume,
-        action: Box::new(plan.steps[0].action.clone()),
-        is_undone: true,
-    };
+    plan.steps[0].action =
+        Action::On { volume, action: Box::new(plan.steps[0].action.clone()), is_undone: true };
     plan
 }
 

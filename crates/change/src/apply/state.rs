@@ -22,9 +22,7 @@ pub fn differences(
         return Vec::new();
     }
     let steps = change.steps_in_force(later).into_iter();
-    steps
-        .filter_map(|(_, action)| difference(action, files, step_runner))
-        .collect()
+    steps.filter_map(|(_, action)| difference(action, files, step_runner)).collect()
 }
 
 /// What is not as planned among the steps that the journal does not know as done, in words; nothing for a change
@@ -76,12 +74,7 @@ impl Change {
     /// Whether a later step of the same change has changed what this one changed.
     fn has_done_again(&self, number: usize) -> bool {
         let path = self.plan.steps[number].action.path();
-        let later = self
-            .plan
-            .steps
-            .iter()
-            .zip(&self.state.steps)
-            .skip(number + 1);
+        let later = self.plan.steps.iter().zip(&self.state.steps).skip(number + 1);
         let mut done = later.filter(|(_, state)| **state == StepState::Done);
         let takes = |action: &Action| match action {
             Action::InstallInitramfs { from, .. } => Some(from) == path,
@@ -112,14 +105,12 @@ pub(super) fn difference(
         Action::MakeDirectory { path } => {
             (!files.exists(path)).then(|| format!("{} is gone", path.display()))
         }
-        Action::RemoveFile { path, .. } => files
-            .exists(path)
-            .then(|| format!("{} is there again", path.display())),
-        Action::WriteFile {
-            path,
-            was: Some(was),
-            becomes,
-        } if is_command_line(path) => command_line_difference(path, was, becomes, files),
+        Action::RemoveFile { path, .. } => {
+            files.exists(path).then(|| format!("{} is there again", path.display()))
+        }
+        Action::WriteFile { path, was: Some(was), becomes } if is_command_line(path) => {
+            command_line_difference(path, was, becomes, files)
+        }
         Action::WriteFile { path, becomes, .. } => file_difference(path, becomes, files),
         Action::SetKnob { path, becomes, .. } => {
             let shown = path.display();
@@ -159,10 +150,9 @@ fn file_difference(path: &Path, becomes: &TextFile, files: &dyn Files) -> Option
     match read(files, path) {
         Ok(live) if live == *becomes => None,
         Ok(live) if live.text == becomes.text && !files.keeps_modes(path) => None,
-        Ok(live) if live.text == becomes.text => Some(format!(
-            "{shown} has mode {:o} instead of {:o}",
-            live.mode, becomes.mode
-        )),
+        Ok(live) if live.text == becomes.text => {
+            Some(format!("{shown} has mode {:o} instead of {:o}", live.mode, becomes.mode))
+        }
         Ok(_) => Some(format!("{shown} was changed")),
         Err(error) => Some(missing(path, &error)),
     }
@@ -178,8 +168,5 @@ fn missing(path: &Path, error: &ReadError) -> String {
 fn read(files: &dyn Files, path: &Path) -> Result<TextFile, ReadError> {
     const MAX_BYTES: usize = 1 << 20;
     let bytes = files.read_prefix(path, MAX_BYTES)?;
-    Ok(TextFile {
-        text: String::from_utf8_lossy(&bytes).into_owned(),
-        mode: files.mode(path)?,
-    })
+    Ok(TextFile { text: String::from_utf8_lossy(&bytes).into_owned(), mode: files.mode(path)? })
 }

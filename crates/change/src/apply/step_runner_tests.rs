@@ -66,10 +66,7 @@ impl FakeStepRunner {
 }
 
 fn told(words: &str) -> Receipt {
-    Receipt {
-        planned: words.into(),
-        live: words.into(),
-    }
+    Receipt { planned: words.into(), live: words.into() }
 }
 
 impl StepRunner for FakeStepRunner {
@@ -178,10 +175,7 @@ fn plan() -> Plan {
         without: Vec::new(),
         pass,
     };
-    let text = |text: &str| TextFile {
-        text: text.into(),
-        mode: 0o644,
-    };
+    let text = |text: &str| TextFile { text: text.into(), mode: 0o644 };
     let actions = [
         Action::Partition {
             disk: disk.clone(),
@@ -191,11 +185,7 @@ fn plan() -> Plan {
             },
         },
         Action::Format {
-            place: Place::Partition {
-                disk,
-                number: 1,
-                partuuid: "00000001-01".into(),
-            },
+            place: Place::Partition { disk, number: 1, partuuid: "00000001-01".into() },
             filesystem: NewFilesystem {
                 kind: FilesystemKind::Btrfs,
                 uuid: "u".into(),
@@ -216,10 +206,7 @@ fn plan() -> Plan {
         },
         copy(Pass::Again),
         Action::On {
-            volume: Volume {
-                uuid: OLD.into(),
-                ..volume.clone()
-            },
+            volume: Volume { uuid: OLD.into(), ..volume.clone() },
             action: Box::new(Action::WriteFile {
                 path: "/modules".into(),
                 was: Some(text("old modules")),
@@ -227,10 +214,7 @@ fn plan() -> Plan {
             }),
             is_undone: true,
         },
-        Action::SwapOff {
-            what: "/swap".into(),
-            priority: None,
-        },
+        Action::SwapOff { what: "/swap".into(), priority: None },
         Action::KeepJournal { on: volume },
         Action::WriteFile {
             path: CMDLINE.into(),
@@ -238,18 +222,12 @@ fn plan() -> Plan {
             becomes: text("root=new"),
         },
     ];
-    let steps = actions
-        .into_iter()
-        .enumerate()
-        .map(|(number, action)| Step {
-            id: format!("step-{number}"),
-            why: "An example needs it.".into(),
-            action,
-        });
-    Plan {
-        steps: steps.collect(),
-        ..small_plan()
-    }
+    let steps = actions.into_iter().enumerate().map(|(number, action)| Step {
+        id: format!("step-{number}"),
+        why: "An example needs it.".into(),
+        action,
+    });
+    Plan { steps: steps.collect(), ..small_plan() }
 }
 
 fn machine() -> Rehearsal {
@@ -267,17 +245,11 @@ fn machine() -> Rehearsal {
 
 fn with_context<T>(act: impl FnOnce(&mut ApplyContext<'_>) -> T) -> T {
     let now = || "2026-11-21T01:02:03Z".to_string();
-    act(&mut ApplyContext {
-        now: &now,
-        tell: &mut |_| {},
-        step_runner: &mut FakeStepRunner,
-    })
+    act(&mut ApplyContext { now: &now, tell: &mut |_| {}, step_runner: &mut FakeStepRunner })
 }
 
 fn go_on(machine: &mut Rehearsal, way: Option<Way>) -> Result<Option<Ending>, String> {
-    let changes = ChangeStore::at(STORE)
-        .all(machine)
-        .map_err(|error| error.to_string())?;
+    let changes = ChangeStore::at(STORE).all(machine).map_err(|error| error.to_string())?;
     let Some(mut change) = changes.into_iter().next_back() else {
         return Ok(None);
     };
@@ -326,22 +298,14 @@ fn text(machine: &Rehearsal, path: &str) -> Option<String> {
 fn check(machine: &Rehearsal, case: &str) {
     let cmdline = text(machine, CMDLINE);
     for (path, contents) in SOURCE.into_iter().zip(["a", "b", "c"]) {
-        assert_eq!(
-            text(machine, path).as_deref(),
-            Some(contents),
-            "{case}: {path}"
-        );
+        assert_eq!(text(machine, path).as_deref(), Some(contents), "{case}: {path}");
     }
     match cmdline.as_deref() {
         Some("root=old") => {}
         Some("root=new") => {
-            for (name, contents) in [
-                ("super", "super"),
-                ("a", "a"),
-                ("b", "b"),
-                ("c", "c"),
-                ("fstab", "new fstab"),
-            ] {
+            for (name, contents) in
+                [("super", "super"), ("a", "a"), ("b", "b"), ("c", "c"), ("fstab", "new fstab")]
+            {
                 let there = text(machine, &format!("{ROOT}/{name}"));
                 assert_eq!(there.as_deref(), Some(contents), "{case}: {name}");
             }
@@ -378,17 +342,11 @@ fn cut_and_go_on(start: &Rehearsal, way: Way, event: usize, seed: u64) {
         Some(Ending::Applied) => "new modules",
         _ => "old modules",
     };
-    assert_eq!(
-        text(&machine, "/old/modules").as_deref(),
-        Some(modules),
-        "{case}"
-    );
+    assert_eq!(text(&machine, "/old/modules").as_deref(), Some(modules), "{case}");
     match ended {
-        None => assert_eq!(
-            text(&machine, "/disk/foreign").as_deref(),
-            Some("what was on it"),
-            "{case}"
-        ),
+        None => {
+            assert_eq!(text(&machine, "/disk/foreign").as_deref(), Some("what was on it"), "{case}")
+        }
         Some(Ending::Applied) => assert_eq!(cmdline.as_deref(), Some("root=new"), "{case}"),
         Some(_) => assert_eq!(cmdline.as_deref(), Some("root=old"), "{case}"),
     }

@@ -52,12 +52,7 @@ pub(super) fn undo(
     if let Some(done) = undo_on_file(action, Path::new("/"), &temporary, hands) {
         return done;
     }
-    if let Action::On {
-        volume,
-        action,
-        is_undone: true,
-    } = action
-    {
+    if let Action::On { volume, action, is_undone: true } = action {
         let back = with_site(change, step, context, |step_runner, site| {
             let top = step_runner.mount(volume, site)?;
             let done = undo_on_file(action, &top, &temporary, hands);
@@ -75,16 +70,11 @@ pub(super) fn undo(
         // The filesystem is one that this plan made: it stays as it is, and is not used any more.
         return Ok(left());
     }
-    with_site(change, step, context, |step_runner, site| {
-        step_runner.undo(action, site, hands)
-    })
+    with_site(change, step, context, |step_runner, site| step_runner.undo(action, site, hands))
 }
 
 fn left() -> Receipt {
-    Receipt {
-        planned: "left as it is".into(),
-        live: "left as it is".into(),
-    }
+    Receipt { planned: "left as it is".into(), live: "left as it is".into() }
 }
 
 /// A copy of the boot partition that cannot be changed back, since its disk is not there: no reason to stop, but it has to
@@ -126,34 +116,26 @@ pub(super) fn tell_others(
     context: &mut ApplyContext<'_>,
 ) -> Result<(), StepError> {
     let last = change.plan.steps.len().saturating_sub(1);
-    with_site(change, last, context, |step_runner, site| {
-        step_runner.tell_others(site, hands)
-    })
+    with_site(change, last, context, |step_runner, site| step_runner.tell_others(site, hands))
 }
 
 /// A work on a filesystem that is mounted elsewhere, with its path as it is from here.
 fn below(action: &Action, top: &Path) -> Action {
     let place = |path: &Path| hands::below(top, path);
     match action {
-        Action::MakeSwapFile { path, size_bytes } => Action::MakeSwapFile {
-            path: place(path),
-            size_bytes: *size_bytes,
-        },
-        Action::BuildInitramfs {
-            root,
-            release,
-            path,
-            kept,
-            modules,
-            files,
-        } => Action::BuildInitramfs {
-            root: root.clone(),
-            release: release.clone(),
-            path: place(path),
-            kept: kept.as_deref().map(place),
-            modules: modules.clone(),
-            files: files.clone(),
-        },
+        Action::MakeSwapFile { path, size_bytes } => {
+            Action::MakeSwapFile { path: place(path), size_bytes: *size_bytes }
+        }
+        Action::BuildInitramfs { root, release, path, kept, modules, files } => {
+            Action::BuildInitramfs {
+                root: root.clone(),
+                release: release.clone(),
+                path: place(path),
+                kept: kept.as_deref().map(place),
+                modules: modules.clone(),
+                files: files.clone(),
+            }
+        }
         // What is installed is in the running system's boot partition.
         other => other.clone(),
     }
@@ -168,10 +150,7 @@ fn with_site<T>(
     let consents = change.consents();
     let tell = &mut *context.tell;
     let mut tell = |progress: Progress| {
-        tell(Event::Progress {
-            step,
-            progress: &progress,
-        });
+        tell(Event::Progress { step, progress: &progress });
     };
     let mut site = Site {
         change: &change.name,
@@ -201,13 +180,9 @@ fn apply_to_file(
         }
         Action::RemoveFile { path, was } => put(&place(path), Some(was), None, temporary, hands),
         Action::SetKnob { path, becomes, .. } => set_knob(path, becomes, hands),
-        Action::SetLink { path, was, becomes } => set_link(
-            &place(path),
-            was.as_deref(),
-            becomes.as_deref(),
-            temporary,
-            hands,
-        ),
+        Action::SetLink { path, was, becomes } => {
+            set_link(&place(path), was.as_deref(), becomes.as_deref(), temporary, hands)
+        }
         _ => return None,
     })
 }
@@ -228,13 +203,9 @@ fn undo_on_file(
             put_text_back(&place(path), None, Some(was), temporary, hands)
         }
         Action::SetKnob { path, was, .. } => set_knob(path, was, hands),
-        Action::SetLink { path, was, becomes } => set_link(
-            &place(path),
-            becomes.as_deref(),
-            was.as_deref(),
-            temporary,
-            hands,
-        ),
+        Action::SetLink { path, was, becomes } => {
+            set_link(&place(path), becomes.as_deref(), was.as_deref(), temporary, hands)
+        }
         _ => return None,
     })
 }
@@ -294,17 +265,11 @@ fn way_back(
     if is_known {
         return Ok((ours.cloned(), was.cloned()));
     }
-    let not_ours = |how: String| StepError::NotOurs {
-        path: path.display().to_string(),
-        how,
-    };
+    let not_ours = |how: String| StepError::NotOurs { path: path.display().to_string(), how };
     match (now, ours, was) {
         (Some(now), Some(ours), Some(was)) if is_command_line(path) => {
             let text = taken_back(&was.text, &ours.text, &now.text).map_err(not_ours)?;
-            let back = TextFile {
-                text,
-                mode: now.mode,
-            };
+            let back = TextFile { text, mode: now.mode };
             Ok((Some(now), Some(back)))
         }
         (now, ours, _) => Err(not_ours(how_it_differs(ours, now.as_ref(), keeps_modes))),
@@ -354,17 +319,12 @@ fn set_link(
     let live = |hands: &dyn Hands| match hands.files().link(path) {
         Ok(target) => Ok(Some(target)),
         Err(ReadError::Absent) => Ok(None),
-        Err(reason) => Err(StepError::Unreadable {
-            path: path.display().to_string(),
-            reason,
-        }),
+        Err(reason) => Err(StepError::Unreadable { path: path.display().to_string(), reason }),
     };
     let now = live(hands)?;
     if now.as_deref() != to {
         if now.as_deref() != from {
-            return Err(StepError::Changed {
-                path: path.display().to_string(),
-            });
+            return Err(StepError::Changed { path: path.display().to_string() });
         }
         match to {
             None => hands.remove(path)?,
@@ -410,9 +370,7 @@ fn put(
         // On FAT a power cut, or `fsck.vfat -a` after one, may leave the name without contents: nobody's work is in it.
         let is_emptied = !keeps_modes && now.as_ref().is_some_and(|file| file.text.is_empty());
         if !is_emptied && !is_same(now.as_ref(), from, keeps_modes) {
-            return Err(StepError::Changed {
-                path: path.display().to_string(),
-            });
+            return Err(StepError::Changed { path: path.display().to_string() });
         }
         match to {
             None => hands.remove(path)?,
@@ -435,10 +393,7 @@ fn put(
             live: describe(live.as_ref()),
         });
     }
-    Ok(Receipt {
-        planned: describe(to),
-        live: describe(live.as_ref()),
-    })
+    Ok(Receipt { planned: describe(to), live: describe(live.as_ref()) })
 }
 
 /// Whether two are the same as far as their filesystem can tell.
@@ -453,10 +408,7 @@ fn is_same(one: Option<&TextFile>, other: Option<&TextFile>, keeps_modes: bool) 
 
 fn read(path: &Path, files: &dyn Files) -> Result<Option<TextFile>, StepError> {
     const MAX_BYTES: usize = 1 << 20;
-    let unreadable = |reason| StepError::Unreadable {
-        path: path.display().to_string(),
-        reason,
-    };
+    let unreadable = |reason| StepError::Unreadable { path: path.display().to_string(), reason };
     let bytes = match files.read_prefix(path, MAX_BYTES) {
         Ok(bytes) => bytes,
         Err(ReadError::Absent) => return Ok(None),
@@ -495,18 +447,12 @@ fn remove_directory(path: &Path, hands: &mut dyn Hands) -> Result<Receipt, StepE
     }
     Ok(match hands.files().exists(path) {
         true => there(),
-        false => Receipt {
-            planned: "absent".into(),
-            live: "absent".into(),
-        },
+        false => Receipt { planned: "absent".into(), live: "absent".into() },
     })
 }
 
 fn there() -> Receipt {
-    Receipt {
-        planned: "a directory".into(),
-        live: "a directory".into(),
-    }
+    Receipt { planned: "a directory".into(), live: "a directory".into() }
 }
 
 fn set_knob(path: &Path, wanted: &str, hands: &mut dyn Hands) -> Result<Receipt, StepError> {
@@ -522,18 +468,12 @@ fn set_knob(path: &Path, wanted: &str, hands: &mut dyn Hands) -> Result<Receipt,
             live,
         });
     }
-    Ok(Receipt {
-        planned: wanted.into(),
-        live,
-    })
+    Ok(Receipt { planned: wanted.into(), live })
 }
 
 fn knob(path: &Path, hands: &dyn Hands) -> Result<String, StepError> {
     hands
         .files()
         .text(path)
-        .map_err(|reason| StepError::Unreadable {
-            path: path.display().to_string(),
-            reason,
-        })
+        .map_err(|reason| StepError::Unreadable { path: path.display().to_string(), reason })
 }

@@ -57,9 +57,7 @@ pub enum ChangeStoreError {
 impl ChangeStore {
     /// The store in a directory that need not exist yet.
     pub fn at(directory: impl Into<PathBuf>) -> Self {
-        ChangeStore {
-            directory: directory.into(),
-        }
+        ChangeStore { directory: directory.into() }
     }
 
     /// All changes, oldest first.
@@ -100,11 +98,7 @@ impl ChangeStore {
         hands.sync_directory(&self.directory)?;
         let text = json_of(&plan);
         hands.write_new(&directory.join(PLAN), text.as_bytes(), 0o644, None)?;
-        let first = Record::Turned {
-            way: Way::Apply,
-            why: ASKED_FOR.into(),
-            at: now.into(),
-        };
+        let first = Record::Turned { way: Way::Apply, why: ASKED_FOR.into(), at: now.into() };
         let confirmed = consents.into_iter().map(record_of);
         let records: Vec<Record> = std::iter::once(first).chain(confirmed).collect();
         let lines: String = records.iter().map(line_of).collect();
@@ -139,15 +133,9 @@ impl ChangeStore {
                 reason: error.to_string(),
             })?;
         if plan.format > FORMAT {
-            return Err(ChangeStoreError::Newer {
-                name: name.into(),
-                format: plan.format,
-            });
+            return Err(ChangeStoreError::Newer { name: name.into(), format: plan.format });
         }
-        let damaged = |reason| ChangeStoreError::Damaged {
-            name: name.into(),
-            reason,
-        };
+        let damaged = |reason| ChangeStoreError::Damaged { name: name.into(), reason };
         let text = read(&journal, files)?;
         let records = parse(&text).map_err(damaged)?;
         let state = State::replay(&plan, &records).map_err(damaged)?;
@@ -163,9 +151,8 @@ impl ChangeStore {
     }
 
     fn next_name(&self, recipe: &str, files: &dyn Files) -> Result<String, ChangeStoreError> {
-        let names = files
-            .list(&self.directory)
-            .map_err(|reason| unreadable(&self.directory, &reason))?;
+        let names =
+            files.list(&self.directory).map_err(|reason| unreadable(&self.directory, &reason))?;
         let last = names.iter().filter_map(|name| number_of(name)).max();
         Ok(format!("{:04}-{recipe}", last.unwrap_or(0) + 1))
     }
@@ -177,17 +164,12 @@ fn number_of(name: &str) -> Option<u32> {
 }
 
 fn unreadable(path: &Path, reason: &ReadError) -> ChangeStoreError {
-    ChangeStoreError::Unreadable {
-        path: path.display().to_string(),
-        reason: reason.to_string(),
-    }
+    ChangeStoreError::Unreadable { path: path.display().to_string(), reason: reason.to_string() }
 }
 
 fn read(path: &Path, files: &dyn Files) -> Result<String, ChangeStoreError> {
     const MAX_BYTES: usize = 64 << 20;
-    let bytes = files
-        .read_prefix(path, MAX_BYTES)
-        .map_err(|reason| unreadable(path, &reason))?;
+    let bytes = files.read_prefix(path, MAX_BYTES).map_err(|reason| unreadable(path, &reason))?;
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
@@ -197,12 +179,7 @@ fn json_of(plan: &Plan) -> String {
 }
 
 pub(super) fn record_of(given: GivenAway) -> Record {
-    Record::Confirmed {
-        disk: given.disk,
-        words: given.words,
-        ends: given.ends,
-        boot: given.boot,
-    }
+    Record::Confirmed { disk: given.disk, words: given.words, ends: given.ends, boot: given.boot }
 }
 
 /// A record as a line of the journal.

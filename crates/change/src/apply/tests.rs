@@ -30,11 +30,7 @@ fn store() -> ChangeStore {
 
 fn with_context<T>(act: impl FnOnce(&mut ApplyContext<'_>) -> T) -> T {
     let now = || "2026-11-21T01:02:03Z".to_string();
-    act(&mut ApplyContext {
-        now: &now,
-        tell: &mut |_| {},
-        step_runner: &mut NoStepRunner,
-    })
+    act(&mut ApplyContext { now: &now, tell: &mut |_| {}, step_runner: &mut NoStepRunner })
 }
 
 fn apply_plan(machine: &mut Rehearsal) -> Result<Ending, String> {
@@ -80,24 +76,15 @@ fn a_plan_is_applied_and_undone() {
     let new = text("/etc/example.d/new.conf");
     assert_eq!(new, Some(("size = 20\n".into(), 0o644)));
     let changed = text("/etc/old.conf");
-    assert_eq!(
-        changed,
-        Some(("# old\nsize = 20\ncolour = red\n".into(), 0o600))
-    );
+    assert_eq!(changed, Some(("# old\nsize = 20\ncolour = red\n".into(), 0o600)));
     assert_eq!(text("/etc/gone.conf"), None);
     assert_eq!(machine.value("/sys/example/size"), Some("20"));
     assert_eq!(machine.value("/sys/example/enabled"), Some("Y"));
-    assert_eq!(
-        go_on(&mut machine, Some(Way::Undo)),
-        Ok(Some(Ending::Undone))
-    );
+    assert_eq!(go_on(&mut machine, Some(Way::Undo)), Ok(Some(Ending::Undone)));
     assert_eq!(outside(&machine), outside(&self::machine()));
     assert_eq!(machine.value("/sys/example/size"), Some("10"));
     // And once more, since somebody will.
-    assert_eq!(
-        go_on(&mut machine, Some(Way::Undo)),
-        Ok(Some(Ending::Undone))
-    );
+    assert_eq!(go_on(&mut machine, Some(Way::Undo)), Ok(Some(Ending::Undone)));
     assert_eq!(outside(&machine), outside(&self::machine()));
 }
 
@@ -133,10 +120,7 @@ fn a_value_that_does_not_hold_to_the_end_turns_the_change_round() {
     let Ok(Ending::RolledBack { why }) = apply_plan(&mut machine) else {
         panic!("it was not rolled back");
     };
-    assert!(
-        why.contains("/sys/example/size is 10 instead of 20"),
-        "{why}"
-    );
+    assert!(why.contains("/sys/example/size is 10 instead of 20"), "{why}");
     assert_eq!(outside(&machine), outside(&self::machine()));
 }
 
@@ -172,15 +156,10 @@ fn a_filesystem_without_permission_bits_is_no_obstacle() {
         becomes: TextFile::public("root=new\n"),
     };
     let mut machine = machine().file("/boot/firmware/cmdline.txt", "root=old\n", 0o600);
-    let mut change = store()
-        .begin(plan, Vec::new(), "now", &mut machine)
-        .unwrap();
+    let mut change = store().begin(plan, Vec::new(), "now", &mut machine).unwrap();
     let ended = with_context(|context| go(&mut change, &mut machine, context));
     assert_eq!(ended, Ok(Ending::Applied));
-    assert_eq!(
-        differences(&change, &[], &machine, &NoStepRunner),
-        Vec::<String>::new()
-    );
+    assert_eq!(differences(&change, &[], &machine, &NoStepRunner), Vec::<String>::new());
     let ended = go_on(&mut machine, Some(Way::Undo));
     assert_eq!(ended, Ok(Some(Ending::Undone)));
     assert_eq!(machine.text(&path), Ok("root=old".to_string()));
@@ -243,10 +222,7 @@ fn a_power_cut_leaves_the_boot_file_of_a_card_whole_and_the_change_goes_on() {
             machine.boot(&mut || random.next_u64() % 2 == 0);
             let (start, new) = texts_of_card(&machine);
             let start = start.unwrap_or_default();
-            assert!(
-                start == "root=old" || start == "root=new",
-                "{case}: {start}"
-            );
+            assert!(start == "root=old" || start == "root=new", "{case}: {start}");
             emptied += usize::from(new.as_deref() == Some(""));
             whole += usize::from(new.as_deref() == Some("cmdline=new.txt"));
             let wish = [None, Some(Way::Apply), Some(Way::Undo)][seed as usize % 3];
@@ -377,10 +353,7 @@ fn cut_and_go_on(way: Way, event: usize, seed: u64, wish: Option<Way>) {
         None => assert_eq!(state, outside(&self::machine()), "{case}"),
         Some(Ending::Applied) => {
             assert_eq!(state, outside(&applied()), "{case}");
-            assert!(
-                was_over || size(&machine).as_deref() == Some("20"),
-                "{case}"
-            );
+            assert!(was_over || size(&machine).as_deref() == Some("20"), "{case}");
             assert_ne!(wish, Some(Way::Undo), "{case}");
         }
         Some(Ending::OnTrial) => panic!("{case}: the plan has no trial"),
@@ -391,11 +364,7 @@ fn cut_and_go_on(way: Way, event: usize, seed: u64, wish: Option<Way>) {
         }
     }
     let changes = store().all(&machine).unwrap();
-    assert!(
-        changes
-            .iter()
-            .all(|change| change.state.next() == Next::Nothing)
-    );
+    assert!(changes.iter().all(|change| change.state.next() == Next::Nothing));
 }
 
 #[test]
@@ -436,10 +405,7 @@ fn the_journal_is_durable_before_a_step_touches_anything() {
     let at = |text: &str| log.iter().position(|line| line == text);
     let first = at("mkdir /etc/example.d").expect("the first step");
     assert!(log[..first].iter().any(|line| line.ends_with("/journal")));
-    let touched = log
-        .iter()
-        .enumerate()
-        .filter(|(_, line)| line.starts_with("set "));
+    let touched = log.iter().enumerate().filter(|(_, line)| line.starts_with("set "));
     for (i, _) in touched {
         assert!(log[i - 1].starts_with("append "), "{}", log[i - 1]);
     }

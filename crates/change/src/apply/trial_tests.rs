@@ -21,20 +21,14 @@ fn plan() -> Plan {
     plan.steps.truncate(4);
     // What was for the trial only goes afterwards.
     let made = plan.steps[1].action.clone();
-    if let Action::WriteFile {
-        path, becomes: was, ..
-    } = made
-    {
+    if let Action::WriteFile { path, becomes: was, .. } = made {
         plan.steps.push(Step {
             id: "goes-again".into(),
             why: "It was for the trial only.".into(),
             action: Action::RemoveFile { path, was },
         });
     }
-    plan.trial = Some(Trial {
-        before_step: 3,
-        start: "sudo reboot '0 tryboot'".into(),
-    });
+    plan.trial = Some(Trial { before_step: 3, start: "sudo reboot '0 tryboot'".into() });
     plan
 }
 
@@ -107,20 +101,14 @@ fn go_on(machine: &mut Rehearsal, wish: Wish) -> Result<Option<Ending>, String> 
     let words = |error: &dyn std::fmt::Display| error.to_string();
     let store = ChangeStore::at(STORE);
     if wish == Wish::Apply {
-        store
-            .begin(plan(), Vec::new(), "now", machine)
-            .map_err(|e| words(&e))?;
+        store.begin(plan(), Vec::new(), "now", machine).map_err(|e| words(&e))?;
     }
     let changes = store.all(machine).map_err(|e| words(&e))?;
     let Some(mut change) = changes.into_iter().next_back() else {
         return Ok(None);
     };
     let now = || "2026-11-21T01:02:03Z".to_string();
-    let mut context = ApplyContext {
-        now: &now,
-        tell: &mut |_| {},
-        step_runner: &mut TwoRoots,
-    };
+    let mut context = ApplyContext { now: &now, tell: &mut |_| {}, step_runner: &mut TwoRoots };
     let asked = match wish {
         Wish::Commit => commit(&mut change, machine, &mut context),
         Wish::Undo => turn(&mut change, Way::Undo, ASKED_FOR, machine, &mut context),
@@ -160,10 +148,7 @@ fn it_waits_for_its_trial_and_goes_on_only_when_that_was_passed() {
     assert!(change.state.is_on_trial());
     assert!(!change.started_since(Some("first boot")));
     assert!(change.started_since(Some("another boot")));
-    assert_eq!(
-        not_done(&change, &machine, &NoStepRunner),
-        Vec::<String>::new()
-    );
+    assert_eq!(not_done(&change, &machine, &NoStepRunner), Vec::<String>::new());
     let events = machine.events();
     assert_eq!(go_on(&mut machine, Wish::Resume), Ok(Some(Ending::OnTrial)));
     assert_eq!(machine.events(), events, "resuming does not pass a trial");
@@ -172,10 +157,7 @@ fn it_waits_for_its_trial_and_goes_on_only_when_that_was_passed() {
     assert!(is_switched(&machine));
     let change = last(&machine).unwrap();
     assert!(change.state.is_finished);
-    assert_eq!(
-        differences(&change, &[], &machine, &NoStepRunner),
-        Vec::<String>::new()
-    );
+    assert_eq!(differences(&change, &[], &machine, &NoStepRunner), Vec::<String>::new());
     // What the trial has started is in force.
     assert!(change.started_since(Some("another boot")));
     assert_eq!(go_on(&mut machine, Wish::Undo), Ok(Some(Ending::Undone)));
@@ -199,11 +181,7 @@ fn what_differs_while_it_waits_is_told() {
     assert_eq!(differing(&machine), Vec::<String>::new());
     assert_eq!(
         differing(&self::machine()),
-        [
-            "/etc/example.d is gone",
-            "/etc/example.d/new.conf is gone",
-            "/etc/old.conf was changed"
-        ]
+        ["/etc/example.d is gone", "/etc/example.d/new.conf is gone", "/etc/old.conf was changed"]
     );
 }
 
@@ -243,10 +221,7 @@ fn a_step_that_refuses_after_a_trial_is_not_undone() {
     let mut machine = after(&[Wish::Apply]);
     machine.meddle(SWITCH, "mine\n");
     let ended = go_on(&mut machine, Wish::Commit).unwrap();
-    assert!(
-        matches!(ended, Some(Ending::RolledBack { .. })),
-        "{ended:?}"
-    );
+    assert!(matches!(ended, Some(Ending::RolledBack { .. })), "{ended:?}");
     let mut expected = self::machine();
     expected.meddle(SWITCH, "mine\n");
     assert_eq!(outside(&machine), outside(&expected));
@@ -283,11 +258,7 @@ fn wherever_the_power_goes_only_a_commit_switches() {
                 let is_at_rest =
                     |change: &Change| change.state.is_finished != change.state.is_on_trial();
                 assert!(last(&machine).as_ref().is_none_or(is_at_rest), "{case}");
-                assert_eq!(
-                    is_switched(&machine),
-                    ended == Some(Ending::Applied),
-                    "{case}"
-                );
+                assert_eq!(is_switched(&machine), ended == Some(Ending::Applied), "{case}");
                 go_on(&mut machine, Wish::Undo).unwrap();
                 assert_eq!(outside(&machine), outside(&self::machine()), "{case}");
             }

@@ -73,10 +73,7 @@ impl CmdlineTxt {
 
     /// The lines behind the first that hold something. The firmware does not pass them on.
     pub fn ignored_lines(&self) -> impl Iterator<Item = &str> {
-        self.text
-            .lines()
-            .skip(1)
-            .filter(|line| !line.trim().is_empty())
+        self.text.lines().skip(1).filter(|line| !line.trim().is_empty())
     }
 
     /// The kernel's words in order; those behind `--` are left out.
@@ -161,11 +158,8 @@ impl CmdlineTxt {
     /// Removes the words by which an image grows its root filesystem at its first start: `resize` and the
     /// two forms of `init=` that Raspberry Pi OS has used. Which there were.
     pub fn remove_first_start(&mut self) -> Vec<String> {
-        let found: Vec<String> = self
-            .first_start_words()
-            .iter()
-            .map(|word| word.written.to_string())
-            .collect();
+        let found: Vec<String> =
+            self.first_start_words().iter().map(|word| word.written.to_string()).collect();
         let spans = self.kernel_spans();
         for span in spans.into_iter().rev() {
             if is_first_start(&Word::of(&self.text[span.clone()])) {
@@ -188,19 +182,13 @@ impl CmdlineTxt {
     pub fn padded(&self, bytes: usize) -> Result<String, CmdlineError> {
         let line = self.text[..self.line_end()].trim_end();
         let is = line.len() + 1;
-        let spaces = bytes
-            .checked_sub(is)
-            .ok_or(CmdlineError::TooLong { is, most: bytes })?;
+        let spaces = bytes.checked_sub(is).ok_or(CmdlineError::TooLong { is, most: bytes })?;
         Ok(format!("{line}{}\n", " ".repeat(spaces)))
     }
 
     /// How many bytes fit beside what the firmware adds of its own.
     pub const fn room(is_32_bit_arm: bool) -> usize {
-        let most = if is_32_bit_arm {
-            MAX_BYTES_ARM
-        } else {
-            MAX_BYTES_64_BIT
-        };
+        let most = if is_32_bit_arm { MAX_BYTES_ARM } else { MAX_BYTES_64_BIT };
         most - FIRMWARE_OWN_BYTES
     }
 
@@ -224,10 +212,7 @@ impl CmdlineTxt {
     }
 
     fn append(&mut self, word: &str) {
-        let behind_kernel = self
-            .spans()
-            .into_iter()
-            .find(|span| &self.text[span.clone()] == "--");
+        let behind_kernel = self.spans().into_iter().find(|span| &self.text[span.clone()] == "--");
         if let Some(dashes) = behind_kernel {
             self.text.insert_str(dashes.start, &format!("{word} "));
             return;
@@ -257,9 +242,7 @@ impl CmdlineTxt {
 
     fn kernel_spans(&self) -> Vec<Range<usize>> {
         let mut spans = self.spans();
-        let dashes = spans
-            .iter()
-            .position(|span| &self.text[span.clone()] == "--");
+        let dashes = spans.iter().position(|span| &self.text[span.clone()] == "--");
         spans.truncate(dashes.unwrap_or(spans.len()));
         spans
     }
@@ -308,17 +291,9 @@ impl<'a> Word<'a> {
                     (None, true) => unclosed(value),
                     (None, false) => value,
                 };
-                Word {
-                    written,
-                    name,
-                    value: Some(value),
-                }
+                Word { written, name, value: Some(value) }
             }
-            None => Word {
-                written,
-                name: if opened { unclosed(bare) } else { bare },
-                value: None,
-            },
+            None => Word { written, name: if opened { unclosed(bare) } else { bare }, value: None },
         }
     }
 }
@@ -334,10 +309,8 @@ fn same_name(one: &str, other: &str) -> bool {
 }
 
 fn is_first_start(word: &Word<'_>) -> bool {
-    const PROGRAMS: [&str; 2] = [
-        "/usr/lib/raspi-config/init_resize.sh",
-        "/usr/lib/raspberrypi-sys-mods/firstboot",
-    ];
+    const PROGRAMS: [&str; 2] =
+        ["/usr/lib/raspi-config/init_resize.sh", "/usr/lib/raspberrypi-sys-mods/firstboot"];
     match word.value {
         None => word.name == "resize",
         Some(program) => word.name == "init" && PROGRAMS.contains(&program),

@@ -163,10 +163,7 @@ impl ConfigTxt {
             let values = effective(&settings, &assumed);
             for path in load(&values, reader.model, exists, &assumed) {
                 let is_known = paths.iter().any(|known| {
-                    BootPath {
-                        only_if: path.only_if.clone(),
-                        ..known.clone()
-                    } == path
+                    BootPath { only_if: path.only_if.clone(), ..known.clone() } == path
                 });
                 if !is_known {
                     paths.push(path);
@@ -204,12 +201,7 @@ impl ConfigTxt {
     ) -> Vec<BootPath> {
         let mut all: Vec<BootPath> = Vec::new();
         for model in Model::every().iter().filter(|model| is_meant(model)) {
-            let reader = Reader {
-                model,
-                serial: None,
-                tryboot: false,
-                includes,
-            };
+            let reader = Reader { model, serial: None, tryboot: false, includes };
             let paths = self.boot_paths(&reader, exists);
             if !paths.iter().all(|path| exists(&path.kernel)) {
                 continue;
@@ -232,12 +224,7 @@ impl ConfigTxt {
         let mut known: Vec<Vec<BootPath>> = Vec::new();
         let mut models = Vec::new();
         for model in Model::every() {
-            let reader = Reader {
-                model: &model,
-                serial: None,
-                tryboot: false,
-                includes,
-            };
+            let reader = Reader { model: &model, serial: None, tryboot: false, includes };
             let paths = self.boot_paths(&reader, exists);
             let is_for_it = !paths.is_empty() && paths.iter().all(|path| exists(&path.kernel));
             if is_for_it && !known.contains(&paths) {
@@ -447,9 +434,7 @@ fn effective<'a>(
         Counts::No => false,
         Counts::If(names) => names.is_subset(assumed),
     });
-    counting
-        .map(|setting| (setting.name.as_str(), setting.value.as_str()))
-        .collect()
+    counting.map(|setting| (setting.name.as_str(), setting.value.as_str())).collect()
 }
 
 /// What is loaded with these values: one case for each kernel that may be.
@@ -471,10 +456,7 @@ fn load(
         None => model.kernels.names(arm_64bit).to_vec(),
     };
     // The firmware passes over a prefix under which it finds no kernel.
-    let prefix = match names
-        .iter()
-        .any(|name| exists(&prefixed(wished_prefix, name)))
-    {
+    let prefix = match names.iter().any(|name| exists(&prefixed(wished_prefix, name))) {
         true => wished_prefix,
         false => "",
     };

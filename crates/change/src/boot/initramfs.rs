@@ -109,9 +109,7 @@ pub fn list(image: impl Read) -> Result<Listing, InitramfsError> {
             continue;
         }
         let compression = Compression::of(head);
-        let compression = compression.ok_or(InitramfsError::Unknown {
-            offset_bytes: start,
-        })?;
+        let compression = compression.ok_or(InitramfsError::Unknown { offset_bytes: start })?;
         if let Compression::Unreadable(name) = compression {
             return Err(InitramfsError::Unreadable { name });
         }
@@ -160,9 +158,7 @@ impl Listing {
     /// The kernel releases for which modules are inside.
     pub fn releases(&self) -> BTreeSet<&str> {
         let members = self.members.iter();
-        members
-            .filter_map(|member| super::modules::release_of(&member.path))
-            .collect()
+        members.filter_map(|member| super::modules::release_of(&member.path)).collect()
     }
 
     /// Where a module of a kernel release is inside; names with `-` and `_` are the same. Empty files do
@@ -178,10 +174,7 @@ impl Listing {
     }
 
     fn begin(&mut self, offset_bytes: u64, compression: &'static str) {
-        self.parts.push(Part {
-            offset_bytes,
-            compression,
-        });
+        self.parts.push(Part { offset_bytes, compression });
     }
 
     /// Archives one after the other, to the end.
@@ -233,11 +226,7 @@ impl Listing {
         } else {
             source.skip(header.size_bytes)?;
         }
-        self.members.push(Member {
-            path,
-            mode: header.mode,
-            size_bytes: header.size_bytes,
-        });
+        self.members.push(Member { path, mode: header.mode, size_bytes: header.size_bytes });
         Ok(())
     }
 }
@@ -270,11 +259,8 @@ impl Header {
                 .and_then(|text| u32::from_str_radix(text, 16).ok())
                 .ok_or_else(|| wrong("a member's header is not made of digits"))
         };
-        let header = Header {
-            mode: field(1)?,
-            size_bytes: field(6)?.into(),
-            name_bytes: field(11)?.into(),
-        };
+        let header =
+            Header { mode: field(1)?, size_bytes: field(6)?.into(), name_bytes: field(11)?.into() };
         match (1..=MAX_NAME_BYTES).contains(&header.name_bytes) {
             true => Ok(header),
             false => Err(wrong("a member has no name, or one that is too long")),

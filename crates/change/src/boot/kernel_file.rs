@@ -91,9 +91,7 @@ fn search(mut bytes: impl Read) -> io::Result<Option<String>> {
 /// Where banners begin.
 fn banners(bytes: &[u8]) -> impl Iterator<Item = usize> {
     let windows = bytes.windows(BANNER.len()).enumerate();
-    windows
-        .filter(|(_, window)| window[0] == BANNER[0] && *window == BANNER)
-        .map(|(at, _)| at)
+    windows.filter(|(_, window)| window[0] == BANNER[0] && *window == BANNER).map(|(at, _)| at)
 }
 
 /// A release up to the blank behind it. The banner's own pattern ("%s") is none.

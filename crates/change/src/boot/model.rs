@@ -92,9 +92,8 @@ impl Model {
 
     /// The model by the device tree's `compatible` list.
     pub fn of_names(compatible: &[String]) -> Model {
-        let known = compatible
-            .iter()
-            .find_map(|name| COMPATIBLE.iter().find(|(known, ..)| known == name));
+        let known =
+            compatible.iter().find_map(|name| COMPATIBLE.iter().find(|(known, ..)| known == name));
         match known {
             Some((_, short, processor)) => Model::of_type(short, processor),
             None => Model::other(),
@@ -108,11 +107,7 @@ impl Model {
 
     /// A board that no filter and no default is known for.
     pub fn other() -> Model {
-        Model {
-            filters: Vec::new(),
-            type_number: None,
-            kernels: Kernels::Named,
-        }
+        Model { filters: Vec::new(), type_number: None, kernels: Kernels::Named }
     }
 
     /// Every kind of board that is known, and one that is not: for a card that may be put into any.
@@ -137,15 +132,10 @@ impl Model {
             _ => Kernels::Named,
         };
         match TYPES.iter().find(|(name, ..)| *name == short) {
-            Some((_, filters, number)) => Model {
-                filters: filters.to_vec(),
-                type_number: Some(*number),
-                kernels,
-            },
-            None => Model {
-                kernels,
-                ..Model::other()
-            },
+            Some((_, filters, number)) => {
+                Model { filters: filters.to_vec(), type_number: Some(*number), kernels }
+            }
+            None => Model { kernels, ..Model::other() },
         }
     }
 }
@@ -224,10 +214,8 @@ mod tests {
     #[test]
     fn every_type_of_the_table_is_there_once() {
         for (index, (name, _, number)) in TYPES.iter().enumerate() {
-            let same = TYPES
-                .iter()
-                .skip(index + 1)
-                .any(|(other, _, n)| other == name || n == number);
+            let same =
+                TYPES.iter().skip(index + 1).any(|(other, _, n)| other == name || n == number);
             assert!(!same, "{name}");
         }
         for (_, short, _) in COMPATIBLE {

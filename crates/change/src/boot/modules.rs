@@ -37,10 +37,7 @@ impl Modules {
                 modules.needs.insert(name, needs.collect());
             }
         }
-        modules.built_in = builtin
-            .lines()
-            .filter_map(|line| name_of(line.trim()))
-            .collect();
+        modules.built_in = builtin.lines().filter_map(|line| name_of(line.trim())).collect();
         modules
     }
 
@@ -83,10 +80,7 @@ pub fn normal(name: &str) -> String {
 pub fn name_of(path: &str) -> Option<String> {
     let file = path.rsplit('/').next().unwrap_or_default();
     let packed = [".xz", ".zst", ".gz"];
-    let bare = packed
-        .iter()
-        .find_map(|end| file.strip_suffix(end))
-        .unwrap_or(file);
+    let bare = packed.iter().find_map(|end| file.strip_suffix(end)).unwrap_or(file);
     let name = bare.strip_suffix(".ko")?;
     (!name.is_empty()).then(|| normal(name))
 }
@@ -119,20 +113,13 @@ kernel/drivers/usb/storage/usb-storage.ko.xz:
         };
         assert_eq!(files, ["btrfs", "xor", "raid6_pq", "xor_neon"]);
         assert_eq!(modules.find("ext4"), Known::BuiltIn);
-        assert_eq!(
-            modules.find("usb_storage"),
-            Known::Files(vec!["usb_storage".into()])
-        );
+        assert_eq!(modules.find("usb_storage"), Known::Files(vec!["usb_storage".into()]));
         assert_eq!(modules.find("nvme"), Known::No);
     }
 
     #[test]
     fn names_are_those_of_files_packed_or_not() {
-        for path in [
-            "a/usb-storage.ko",
-            "usb_storage.ko.zst",
-            "x/usb-storage.ko.gz",
-        ] {
+        for path in ["a/usb-storage.ko", "usb_storage.ko.zst", "x/usb-storage.ko.gz"] {
             assert_eq!(name_of(path).as_deref(), Some("usb_storage"), "{path}");
         }
         for path in ["", ".ko", "modules.dep", "a.ko.bz2", "ko"] {

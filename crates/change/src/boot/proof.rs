@@ -215,13 +215,7 @@ fn check(what: impl Into<String>, outcome: Result<String, (String, String)>) -> 
         Ok(found) => (found, true, None),
         Err((found, remedy)) => (found, false, Some(remedy)),
     };
-    Check {
-        what: what.into(),
-        found,
-        is_met,
-        is_unknown: false,
-        remedy,
-    }
+    Check { what: what.into(), found, is_met, is_unknown: false, remedy }
 }
 
 /// When a case holds, for the end of a sentence.

@@ -91,12 +91,7 @@ mod tests {
         );
         let includes = BTreeMap::new();
         let model = model(0xc03114);
-        let reader = Reader {
-            model: &model,
-            serial: None,
-            tryboot: true,
-            includes: &includes,
-        };
+        let reader = Reader { model: &model, serial: None, tryboot: true, includes: &includes };
         let paths = ConfigTxt::parse(trial).boot_paths(&reader, &|name| name == "kernel8.img");
         assert_eq!(paths.len(), 1);
         assert_eq!(paths[0].cmdline, "cmdline-new.txt");
@@ -107,18 +102,9 @@ mod tests {
     fn the_bootloader_says_whether_it_can() {
         let says = ["boot-mode".to_string(), "tryboot".to_string()];
         assert_eq!(ability(&model(0xc03114), &says, ""), Ability::Yes);
-        assert!(matches!(
-            ability(&model(0xc03114), &[], ""),
-            Ability::Unsure(_)
-        ));
-        assert!(matches!(
-            ability(&model(0xa02082), &says, "include x"),
-            Ability::Unsure(_)
-        ));
-        assert!(matches!(
-            ability(&Model::other(), &says, ""),
-            Ability::No(_)
-        ));
+        assert!(matches!(ability(&model(0xc03114), &[], ""), Ability::Unsure(_)));
+        assert!(matches!(ability(&model(0xa02082), &says, "include x"), Ability::Unsure(_)));
+        assert!(matches!(ability(&Model::other(), &says, ""), Ability::No(_)));
     }
 
     #[test]

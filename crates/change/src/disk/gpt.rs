@@ -51,10 +51,7 @@ pub(super) fn extents(
 }
 
 fn extent(offset_bytes: u64, bytes: Vec<u8>) -> Extent {
-    Extent {
-        offset_bytes,
-        bytes,
-    }
+    Extent { offset_bytes, bytes }
 }
 
 struct Header {

@@ -100,31 +100,21 @@ pub fn divide(
     let whole = |bytes: u64| bytes.checked_next_multiple_of(align).unwrap_or(u64::MAX);
     let boot_bytes = wishes.boot_bytes.map(whole);
     let swap_bytes = wishes.swap_bytes.map(whole);
-    let others = align
-        .saturating_add(boot_bytes.unwrap_or(0))
-        .saturating_add(swap_bytes.unwrap_or(0));
+    let others =
+        align.saturating_add(boot_bytes.unwrap_or(0)).saturating_add(swap_bytes.unwrap_or(0));
     let root_min = whole(wishes.root_min_bytes).max(align);
-    let need_bytes = others
-        .saturating_add(root_min)
-        .saturating_add(device_bytes.saturating_sub(end).min(align));
+    let need_bytes =
+        others.saturating_add(root_min).saturating_add(device_bytes.saturating_sub(end).min(align));
     let root_bytes = end
         .checked_sub(others)
         .filter(|bytes| *bytes >= root_min)
-        .ok_or(LayoutError::TooSmall {
-            have_bytes: device_bytes,
-            need_bytes,
-        })?;
+        .ok_or(LayoutError::TooSmall { have_bytes: device_bytes, need_bytes })?;
     let mut row = Row::new(kind, align, random);
     let boot = boot_bytes.map(|bytes| row.add(PartitionRole::Boot, bytes));
     let root = row.add(wishes.root, root_bytes);
     let swap = swap_bytes.map(|bytes| row.add(PartitionRole::Swap, bytes));
     table::check(&row.table, device_bytes, logical_block_bytes)?;
-    Ok(Layout {
-        table: row.table,
-        boot,
-        root,
-        swap,
-    })
+    Ok(Layout { table: row.table, boot, root, swap })
 }
 
 fn kind(device_bytes: u64, block_bytes: u32, scheme: Scheme, random: &[u8]) -> TableKind {
@@ -133,18 +123,14 @@ fn kind(device_bytes: u64, block_bytes: u32, scheme: Scheme, random: &[u8]) -> T
     match scheme {
         Scheme::Mbr => mbr(guid),
         Scheme::Fitting if !is_large => mbr(guid),
-        Scheme::Fitting | Scheme::Gpt => TableKind::Gpt {
-            disk_guid: guid.to_string(),
-        },
+        Scheme::Fitting | Scheme::Gpt => TableKind::Gpt { disk_guid: guid.to_string() },
     }
 }
 
 fn mbr(guid: Guid) -> TableKind {
     let [a, b, c, d, ..] = guid.efi_bytes();
     // Zero would mean "no identifier".
-    TableKind::Mbr {
-        disk_id: u32::from_be_bytes([a, b, c, d]).max(1),
-    }
+    TableKind::Mbr { disk_id: u32::from_be_bytes([a, b, c, d]).max(1) }
 }
 
 /// Partitions one after the other.
@@ -157,10 +143,7 @@ struct Row<'a> {
 impl<'a> Row<'a> {
     fn new(kind: TableKind, first_bytes: u64, random: &'a [u8]) -> Self {
         Row {
-            table: PartitionTable {
-                kind,
-                partitions: Vec::new(),
-            },
+            table: PartitionTable { kind, partitions: Vec::new() },
             next_bytes: first_bytes,
             random,
         }
@@ -227,24 +210,14 @@ mod tests {
 
     #[test]
     fn too_small_a_disk_says_what_it_needs() {
-        let wishes = Wishes {
-            root_min_bytes: 8 * GIB,
-            swap_bytes: Some(GIB),
-            ..Wishes::default()
-        };
+        let wishes = Wishes { root_min_bytes: 8 * GIB, swap_bytes: Some(GIB), ..Wishes::default() };
         let error = divide(8 * GIB, 512, &wishes, &[1; 32]).expect_err("too small");
         let LayoutError::TooSmall { need_bytes, .. } = error else {
             panic!("{error}");
         };
         divide(need_bytes, 512, &wishes, &[1; 32]).expect("what it needs is enough");
-        let odd = Wishes {
-            align_bytes: 4096,
-            ..wishes
-        };
-        assert_eq!(
-            divide(64 * GIB, 512, &odd, &[1; 32]),
-            Err(LayoutError::BadAlignment(4096))
-        );
+        let odd = Wishes { align_bytes: 4096, ..wishes };
+        assert_eq!(divide(64 * GIB, 512, &odd, &[1; 32]), Err(LayoutError::BadAlignment(4096)));
     }
 
     proptest! {

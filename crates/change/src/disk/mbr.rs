@@ -17,10 +17,7 @@ pub(super) fn extents(
         bytes[at..at + 16].copy_from_slice(&entry);
     }
     bytes[510..512].copy_from_slice(&[0x55, 0xAA]);
-    Ok(vec![Extent {
-        offset_bytes: 0,
-        bytes,
-    }])
+    Ok(vec![Extent { offset_bytes: 0, bytes }])
 }
 
 /// The entry in front of a GPT: everything is taken. Source: UEFI Specification 2.10, section 5.2.3.
@@ -33,17 +30,12 @@ pub(super) fn protective(blocks: u64, block_bytes: u32) -> Extent {
     bytes[454..458].copy_from_slice(&1_u32.to_le_bytes());
     bytes[458..462].copy_from_slice(&length.to_le_bytes());
     bytes[510..512].copy_from_slice(&[0x55, 0xAA]);
-    Extent {
-        offset_bytes: 0,
-        bytes,
-    }
+    Extent { offset_bytes: 0, bytes }
 }
 
 fn entry(partition: &Partition, block_bytes: u32) -> Result<[u8; 16], TableError> {
     let block = u64::from(block_bytes);
-    let beyond = || TableError::BeyondMbr {
-        number: partition.number,
-    };
+    let beyond = || TableError::BeyondMbr { number: partition.number };
     let first = u32::try_from(partition.start_bytes / block).map_err(|_| beyond())?;
     let count = u32::try_from(partition.size_bytes / block).map_err(|_| beyond())?;
     let last = first.checked_add(count - 1).ok_or_else(beyond)?;
@@ -75,11 +67,7 @@ fn cylinder_head_sector(block: u32) -> [u8; 3] {
         return [0xFE, 0xFF, 0xFF];
     }
     let (head, sector) = (rest / 63, rest % 63 + 1);
-    [
-        head as u8,
-        sector as u8 | (cylinder >> 2 & 0xC0) as u8,
-        (cylinder & 0xFF) as u8,
-    ]
+    [head as u8, sector as u8 | (cylinder >> 2 & 0xC0) as u8, (cylinder & 0xFF) as u8]
 }
 
 #[cfg(test)]

@@ -61,10 +61,8 @@ pub fn difference(table: &PartitionTable, window: &Window<'_>) -> Option<String>
         return Some(format!("there is {phrase}"));
     }
     let partuuids = |numbers: Vec<(u32, Option<&str>)>| -> String {
-        let words: Vec<String> = numbers
-            .iter()
-            .map(|(number, id)| format!("{number}: {}", id.unwrap_or("?")))
-            .collect();
+        let words: Vec<String> =
+            numbers.iter().map(|(number, id)| format!("{number}: {}", id.unwrap_or("?"))).collect();
         words.join(", ")
     };
     let differs = |extent: &&Extent| !is_as_written(extent, window);
@@ -139,10 +137,7 @@ fn check_place(
     let block = u64::from(block_bytes);
     let is_even = start_bytes % block == 0 && partition.size_bytes % block == 0;
     if !is_even || partition.size_bytes == 0 {
-        return Err(TableError::Uneven {
-            number,
-            block_bytes,
-        });
+        return Err(TableError::Uneven { number, block_bytes });
     }
     let end_bytes = start_bytes.saturating_add(partition.size_bytes);
     if start_bytes < first_bytes || end_bytes > last_bytes {
@@ -183,10 +178,8 @@ fn check_disk_identifier(kind: &TableKind) -> Result<(), TableError> {
 }
 
 fn guid(what: &str, text: &str) -> Result<Guid, TableError> {
-    Guid::parse(text).ok_or_else(|| TableError::BadIdentifier {
-        what: what.into(),
-        text: text.into(),
-    })
+    Guid::parse(text)
+        .ok_or_else(|| TableError::BadIdentifier { what: what.into(), text: text.into() })
 }
 
 /// The PARTUUID that the kernel gives to a partition of an MBR (Linux, block/partitions/msdos.c).

@@ -42,11 +42,7 @@ const MAX_PARTITIONS: usize = 32;
 /// Everything on the device, itself first, then its partitions in the order of the disk. Empty
 /// only for a device that is blank and has no partitions. What cannot be read counts as content.
 pub(super) fn look(device: &OpenDevice, partitions: &[SpanOnDisk]) -> Vec<Content> {
-    let whole = SpanOnDisk {
-        name: String::new(),
-        start_bytes: 0,
-        size_bytes: device.size_bytes(),
-    };
+    let whole = SpanOnDisk { name: String::new(), start_bytes: 0, size_bytes: device.size_bytes() };
     let on = |partition: Option<&str>, what: String, size_bytes: Option<u64>| Content {
         partition: partition.map(str::to_string),
         what,
@@ -82,11 +78,7 @@ pub(super) fn look(device: &OpenDevice, partitions: &[SpanOnDisk]) -> Vec<Conten
         };
         found.push(on(Some(&partition.name), what, Some(partition.size_bytes)));
     }
-    if let Some(more) = partitions
-        .len()
-        .checked_sub(MAX_PARTITIONS)
-        .filter(|n| *n > 0)
-    {
+    if let Some(more) = partitions.len().checked_sub(MAX_PARTITIONS).filter(|n| *n > 0) {
         found.push(on(None, format!("{more} more partitions"), None));
     }
     found
@@ -109,10 +101,7 @@ fn span(device: &OpenDevice, span: &SpanOnDisk) -> Result<SpanContents, String> 
     let end_bytes = span.size_bytes.min(END_BYTES as u64);
     let last_begins = span.size_bytes - end_bytes;
     let read = |offset: u64| -> Result<Vec<u8>, String> {
-        let at = span
-            .start_bytes
-            .checked_add(offset)
-            .ok_or("it lies beyond any device")?;
+        let at = span.start_bytes.checked_add(offset).ok_or("it lies beyond any device")?;
         device.read(at, end_bytes as usize)
     };
     let first = read(0)?;
@@ -120,16 +109,12 @@ fn span(device: &OpenDevice, span: &SpanOnDisk) -> Result<SpanContents, String> 
     let window = Window::new(span.size_bytes, &first, &last)
         .with_logical_block(device.logical_block_bytes());
     let signatures = signature::sniff(&window);
-    let divided = signatures
-        .iter()
-        .any(|found| matches!(found.kind, Kind::PartitionTable(_)));
-    let partitions = signature::partitions(&window)
-        .into_iter()
-        .map(|entry| SpanOnDisk {
-            name: format!("partition {}", entry.number),
-            start_bytes: span.start_bytes.saturating_add(entry.start_bytes),
-            size_bytes: entry.size_bytes,
-        });
+    let divided = signatures.iter().any(|found| matches!(found.kind, Kind::PartitionTable(_)));
+    let partitions = signature::partitions(&window).into_iter().map(|entry| SpanOnDisk {
+        name: format!("partition {}", entry.number),
+        start_bytes: span.start_bytes.saturating_add(entry.start_bytes),
+        size_bytes: entry.size_bytes,
+    });
     Ok(SpanContents {
         partitions: partitions.filter(|_| divided).collect(),
         signatures: signatures.iter().map(|found| found.phrase()).collect(),
@@ -162,15 +147,10 @@ fn behind_a_blank_start(device: &OpenDevice, offset: u64, bytes: &[u8]) -> Strin
 /// on the device.
 fn places_between(size: u64) -> Vec<(u64, usize)> {
     let (first, last) = (END_BYTES as u64, size.saturating_sub(END_BYTES as u64));
-    let starts = PARTITION_STARTS_MIB
-        .iter()
-        .map(|at| (at * MIB, START_BYTES));
-    let copies = BTRFS_MIRRORS
-        .into_iter()
-        .chain(EXT4_GROUP_BYTES.into_iter().flat_map(|group_bytes| {
-            EXT4_BACKUP_GROUPS
-                .into_iter()
-                .map(move |group| group * group_bytes)
+    let starts = PARTITION_STARTS_MIB.iter().map(|at| (at * MIB, START_BYTES));
+    let copies =
+        BTRFS_MIRRORS.into_iter().chain(EXT4_GROUP_BYTES.into_iter().flat_map(|group_bytes| {
+            EXT4_BACKUP_GROUPS.into_iter().map(move |group| group * group_bytes)
         }));
     // A group is a whole number of blocks of 4 KiB.
     let xfs_group = size.div_ceil(4096).div_ceil(XFS_GROUPS) * 4096;
@@ -195,9 +175,7 @@ mod tests {
 
     fn is_seen(size: u64, at: u64, length: u64) -> bool {
         let places = places_between(size);
-        places
-            .iter()
-            .any(|(start, bytes)| *start <= at && at + length <= *start + *bytes as u64)
+        places.iter().any(|(start, bytes)| *start <= at && at + length <= *start + *bytes as u64)
     }
 
     #[test]
@@ -207,10 +185,7 @@ mod tests {
             for start in [1, 4, 8, 132, 256, 260, 264, 512, 516, 520] {
                 // FAT's boot sector, the marks of ext4, md 1.2 and btrfs.
                 for (mark, length) in [(0, 512), (1080, 2), (4096, 8), (65_600, 8)] {
-                    assert!(
-                        is_seen(size, start * MIB + mark, length),
-                        "{gigabytes} GB, {start}"
-                    );
+                    assert!(is_seen(size, start * MIB + mark, length), "{gigabytes} GB, {start}");
                 }
             }
         }
@@ -223,32 +198,17 @@ mod tests {
         // A block of 1 KiB stands before the first group.
         for (group_bytes, before) in [(8 * MIB, 1024), (32 * MIB, 0), (128 * MIB, 0)] {
             for group in [1, 3, 5] {
-                assert!(
-                    is_seen(size, group * group_bytes + before + 0x38, 2),
-                    "{group_bytes}"
-                );
+                assert!(is_seen(size, group * group_bytes + before + 0x38, 2), "{group_bytes}");
             }
         }
     }
 
     #[test]
     fn nothing_is_read_beyond_the_device() {
-        for size in [
-            0,
-            1,
-            512,
-            MIB,
-            2 * MIB,
-            2 * MIB + 512,
-            5 * MIB - 512,
-            65 * MIB,
-            3 * GIB + 512,
-        ] {
+        for size in [0, 1, 512, MIB, 2 * MIB, 2 * MIB + 512, 5 * MIB - 512, 65 * MIB, 3 * GIB + 512]
+        {
             for (at, length) in places_between(size) {
-                assert!(
-                    at + length as u64 <= size && length > 0,
-                    "{size}: {at} {length}"
-                );
+                assert!(at + length as u64 <= size && length > 0, "{size}: {at} {length}");
             }
         }
     }

@@ -39,9 +39,7 @@ pub struct Disk {
 /// A sentence when the kernel's list cannot be read.
 pub fn all(files: &dyn Files) -> Result<Vec<Disk>, String> {
     let directory = Path::new("/sys/block");
-    let names = files
-        .list(directory)
-        .map_err(|why| cannot_read(directory, &why))?;
+    let names = files.list(directory).map_err(|why| cannot_read(directory, &why))?;
     let sys = Sys::new(files);
     // One that goes away while it is looked at is none.
     Ok(names.iter().filter_map(|name| disk(&sys, name)).collect())
@@ -62,11 +60,7 @@ fn disk(sys: &Sys<'_>, name: &str) -> Option<Disk> {
     let mut holders = sys.holders(&node).unwrap_or_default();
     for span in &spans {
         let partition = sys.by_name(&span.name).ok();
-        holders.extend(
-            partition
-                .and_then(|node| sys.holders(&node).ok())
-                .unwrap_or_default(),
-        );
+        holders.extend(partition.and_then(|node| sys.holders(&node).ok()).unwrap_or_default());
     }
     Some(Disk {
         name: node.name.clone(),

@@ -26,32 +26,20 @@ pub(super) fn all(files: &dyn Files) -> Vec<Exported> {
     for (gadget, directory) in below(files, Path::new(GADGETS)) {
         for (function, directory) in below(files, &directory.join("functions")) {
             if function.starts_with("mass_storage.") {
-                units(
-                    files,
-                    &directory,
-                    &format!("the USB gadget {gadget}"),
-                    &mut found,
-                );
+                units(files, &directory, &format!("the USB gadget {gadget}"), &mut found);
             }
         }
     }
     for (_, controller) in below(files, Path::new(DEVICE_CONTROLLERS)) {
         for (name, directory) in below(files, &controller.join("device")) {
             if name.starts_with("gadget") {
-                units(
-                    files,
-                    &directory,
-                    "the USB gadget of g_mass_storage",
-                    &mut found,
-                );
+                units(files, &directory, "the USB gadget of g_mass_storage", &mut found);
             }
         }
     }
     for (subsystem, directory) in below(files, Path::new(NVME_SUBSYSTEMS)) {
         for (number, directory) in below(files, &directory.join("namespaces")) {
-            let is_off = files
-                .text(&directory.join("enable"))
-                .is_ok_and(|text| text.trim() == "0");
+            let is_off = files.text(&directory.join("enable")).is_ok_and(|text| text.trim() == "0");
             let by = format!("the NVMe target {subsystem} (namespace {number})");
             if !is_off {
                 found.extend(named_in(files, &directory.join("device_path"), by));
@@ -79,19 +67,14 @@ fn units(files: &dyn Files, function: &Path, gadget: &str, found: &mut Vec<Expor
 
 fn below(files: &dyn Files, directory: &Path) -> Vec<(String, PathBuf)> {
     let names = files.list(directory).unwrap_or_default().into_iter();
-    names
-        .map(|name| (name.clone(), directory.join(name)))
-        .collect()
+    names.map(|name| (name.clone(), directory.join(name))).collect()
 }
 
 /// What an attribute names; nothing while it is empty.
 fn named_in(files: &dyn Files, attribute: &Path, by: String) -> Option<Exported> {
     let text = files.text(attribute).ok()?;
     let path = text.trim_end_matches(['\n', '\0']);
-    path.starts_with('/').then(|| Exported {
-        by,
-        path: path.into(),
-    })
+    path.starts_with('/').then(|| Exported { by, path: path.into() })
 }
 
 #[cfg(test)]
@@ -108,38 +91,14 @@ mod tests {
                 format!("{config}/usb_gadget/g1/functions/mass_storage.0/lun.0/file"),
                 "/dev/sda\n",
             )
-            .file(
-                format!("{config}/usb_gadget/g1/functions/mass_storage.0/lun.1/file"),
-                "\n",
-            )
-            .file(
-                format!("{config}/usb_gadget/g1/functions/ecm.0/ifname"),
-                "usb0\n",
-            )
-            .file(
-                "/sys/class/udc/fe980000.usb/device/gadget.0/lun0/file",
-                "/srv/stick.img\n",
-            )
-            .file(
-                format!("{config}/nvmet/subsystems/disk/namespaces/1/device_path"),
-                "/dev/sdb\n",
-            )
-            .file(
-                format!("{config}/nvmet/subsystems/disk/namespaces/1/enable"),
-                "1\n",
-            )
-            .file(
-                format!("{config}/nvmet/subsystems/disk/namespaces/2/device_path"),
-                "/dev/sdc\n",
-            )
-            .file(
-                format!("{config}/nvmet/subsystems/disk/namespaces/2/enable"),
-                "0\n",
-            )
-            .file(
-                format!("{config}/target/core/iblock_0/root/udev_path"),
-                "/dev/sdd\n",
-            );
+            .file(format!("{config}/usb_gadget/g1/functions/mass_storage.0/lun.1/file"), "\n")
+            .file(format!("{config}/usb_gadget/g1/functions/ecm.0/ifname"), "usb0\n")
+            .file("/sys/class/udc/fe980000.usb/device/gadget.0/lun0/file", "/srv/stick.img\n")
+            .file(format!("{config}/nvmet/subsystems/disk/namespaces/1/device_path"), "/dev/sdb\n")
+            .file(format!("{config}/nvmet/subsystems/disk/namespaces/1/enable"), "1\n")
+            .file(format!("{config}/nvmet/subsystems/disk/namespaces/2/device_path"), "/dev/sdc\n")
+            .file(format!("{config}/nvmet/subsystems/disk/namespaces/2/enable"), "0\n")
+            .file(format!("{config}/target/core/iblock_0/root/udev_path"), "/dev/sdd\n");
         let mut found: Vec<String> = all(&files)
             .into_iter()
             .map(|exported| format!("{}: {}", exported.path.display(), exported.by))

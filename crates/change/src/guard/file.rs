@@ -41,10 +41,7 @@ pub fn file_unused(files: &dyn Files, path: &Path) -> Result<(), Refusal> {
     if node.kind() != NodeKind::Regular {
         return Ok(());
     }
-    let numbers = FileNumbers {
-        on_device: node.on_device(),
-        inode: node.inode(),
-    };
+    let numbers = FileNumbers { on_device: node.on_device(), inode: node.inode() };
     let mut reasons = Vec::new();
     let mut unreadable = Vec::new();
     let sys = Sys::new(files);
@@ -55,9 +52,7 @@ pub fn file_unused(files: &dyn Files, path: &Path) -> Result<(), Refusal> {
     };
     let all = super::loops(&sys, &mut unreadable);
     // Only those over this very file are asked who uses them.
-    let on_it = all
-        .into_iter()
-        .filter(|on_it| is_over(on_it.backing, numbers));
+    let on_it = all.into_iter().filter(|on_it| is_over(on_it.backing, numbers));
     let loops: Vec<LoopOver> = on_it.map(over).collect();
     reasons.extend(judge(numbers, &loops, &swap_files(files, &mut unreadable)));
     let exported = exporters::all(files).into_iter().filter(|exported| {
@@ -80,10 +75,7 @@ pub fn file_unused(files: &dyn Files, path: &Path) -> Result<(), Refusal> {
         return Ok(());
     }
     let asked = path.display().to_string();
-    Err(Refusal::new(
-        &TargetFacts::Named { asked },
-        Verdict::Refused(reasons),
-    ))
+    Err(Refusal::new(&TargetFacts::Named { asked }, Verdict::Refused(reasons)))
 }
 
 fn is_over(backing: Option<LoopBacking>, file: FileNumbers) -> bool {
@@ -105,16 +97,10 @@ fn judge(file: FileNumbers, loops: &[LoopOver], swaps: &[(PathBuf, FileNumbers)]
                     on_it.name,
                     on_it.points.join(", ")
                 ),
-                format!(
-                    "Unmount it (`umount {}`) and detach it ({detach}).",
-                    quoted(point)
-                ),
+                format!("Unmount it (`umount {}`) and detach it ({detach}).", quoted(point)),
             ),
             None => Reason::lasting(
-                format!(
-                    "It is the backing file of the loop device /dev/{}.",
-                    on_it.name
-                ),
+                format!("It is the backing file of the loop device /dev/{}.", on_it.name),
                 format!("Detach it with {detach}."),
             ),
         }
@@ -163,10 +149,7 @@ fn swap_files(files: &dyn Files, unreadable: &mut Vec<String>) -> Vec<(PathBuf, 
     let areas = swaps::parse(&text).0.into_iter();
     let with_numbers = areas.filter_map(|area| {
         let node = Pinned::new(Path::new(&area.path)).ok()?;
-        let numbers = FileNumbers {
-            on_device: node.on_device(),
-            inode: node.inode(),
-        };
+        let numbers = FileNumbers { on_device: node.on_device(), inode: node.inode() };
         (node.kind() == NodeKind::Regular).then(|| (PathBuf::from(area.path), numbers))
     });
     with_numbers.collect()
@@ -176,26 +159,16 @@ fn swap_files(files: &dyn Files, unreadable: &mut Vec<String>) -> Vec<(PathBuf, 
 mod tests {
     use super::*;
 
-    const DISK: DeviceNumber = DeviceNumber {
-        major: 179,
-        minor: 2,
-    };
+    const DISK: DeviceNumber = DeviceNumber { major: 179, minor: 2 };
 
     fn file(inode: u64) -> FileNumbers {
-        FileNumbers {
-            on_device: DISK,
-            inode,
-        }
+        FileNumbers { on_device: DISK, inode }
     }
 
     fn over(inode: u64, points: &[&str]) -> LoopOver {
         LoopOver {
             name: "loop3".into(),
-            backing: Some(LoopBacking {
-                on_device: DISK,
-                inode,
-                block: None,
-            }),
+            backing: Some(LoopBacking { on_device: DISK, inode, block: None }),
             points: points.iter().map(|point| point.to_string()).collect(),
         }
     }
@@ -205,16 +178,8 @@ mod tests {
         let [mounted] = &judge(file(7), &[over(7, &["/mnt/my data"])], &[])[..] else {
             panic!("one reason");
         };
-        assert!(
-            mounted
-                .what
-                .contains("/dev/loop3, which is mounted at /mnt/my data")
-        );
-        assert!(
-            mounted.next.contains("`umount '/mnt/my data'`"),
-            "{}",
-            mounted.next
-        );
+        assert!(mounted.what.contains("/dev/loop3, which is mounted at /mnt/my data"));
+        assert!(mounted.next.contains("`umount '/mnt/my data'`"), "{}", mounted.next);
         let idle = judge(file(7), &[over(7, &[])], &[]);
         assert!(idle[0].next.contains("losetup -d /dev/loop3"));
         assert_eq!(judge(file(8), &[over(7, &["/mnt"])], &[]), []);
@@ -223,10 +188,8 @@ mod tests {
     #[test]
     fn a_loop_device_over_a_device_is_over_no_file() {
         let mut on_block = over(7, &[]);
-        on_block.backing = on_block.backing.map(|backing| LoopBacking {
-            block: Some(DISK),
-            ..backing
-        });
+        on_block.backing =
+            on_block.backing.map(|backing| LoopBacking { block: Some(DISK), ..backing });
         assert_eq!(judge(file(7), &[on_block], &[]), []);
     }
 

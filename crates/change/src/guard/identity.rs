@@ -79,10 +79,7 @@ fn serial(sys: &Sys<'_>, disk: &Node) -> Option<String> {
 
 /// SCSI's vital product data page 0x80: four bytes of header, the last two the length.
 fn unit_serial_page(sys: &Sys<'_>, disk: &Node) -> Option<String> {
-    let page = sys
-        .files
-        .read_prefix(&disk.directory.join("device/vpd_pg80"), 256)
-        .ok()?;
+    let page = sys.files.read_prefix(&disk.directory.join("device/vpd_pg80"), 256).ok()?;
     let header = page.get(..4)?;
     let length = usize::from(u16::from_be_bytes([header[2], header[3]]));
     let text = page.get(4..4 + length.min(page.len() - 4))?;
@@ -104,10 +101,7 @@ fn is_worth_the_name(serial: &str) -> bool {
     let digits = serial.trim_start_matches("0x").to_ascii_uppercase();
     let meaning = digits.replace('0', "");
     let repeats_one_letter = meaning.chars().all(|c| meaning.starts_with(c));
-    let counts_up = digits
-        .as_bytes()
-        .windows(2)
-        .all(|pair| follows(pair[0], pair[1]));
+    let counts_up = digits.as_bytes().windows(2).all(|pair| follows(pair[0], pair[1]));
     let is_text = serial.chars().all(|c| c.is_ascii_graphic() || c == ' ');
     serial.len() >= SHORTEST && is_text && !repeats_one_letter && !counts_up
 }
@@ -124,33 +118,21 @@ fn follows(first: u8, second: u8) -> bool {
 /// Another disk that says the same serial number.
 fn twin(sys: &Sys<'_>, disk: &Node, own: &str) -> Option<String> {
     let names = sys.files.list(Path::new("/sys/block")).unwrap_or_default();
-    names
-        .into_iter()
-        .filter(|name| *name != disk.name)
-        .find(|name| {
-            let other = sys.by_name(name).ok();
-            // A disk's own boot areas and mappings of it repeat its number.
-            other
-                .filter(|other| other.kind() == BlockKind::Disk)
-                .and_then(|other| serial(sys, &other))
-                .is_some_and(|serial| serial == own)
-        })
+    names.into_iter().filter(|name| *name != disk.name).find(|name| {
+        let other = sys.by_name(name).ok();
+        // A disk's own boot areas and mappings of it repeat its number.
+        other
+            .filter(|other| other.kind() == BlockKind::Disk)
+            .and_then(|other| serial(sys, &other))
+            .is_some_and(|serial| serial == own)
+    })
 }
 
 /// The name under `/dev/disk/by-id` that leads to the device. Names made of the maker's model and
 /// serial come before mere numbers.
 fn by_id(sys: &Sys<'_>, node: &Node) -> Option<String> {
-    const NUMBERS: [&str; 5] = [
-        "wwn-",
-        "nvme-eui.",
-        "nvme-nvme.",
-        "dm-uuid-",
-        "lvm-pv-uuid-",
-    ];
-    let own = sys
-        .files
-        .real_path(Path::new(&node_path(&node.name)))
-        .ok()?;
+    const NUMBERS: [&str; 5] = ["wwn-", "nvme-eui.", "nvme-nvme.", "dm-uuid-", "lvm-pv-uuid-"];
+    let own = sys.files.real_path(Path::new(&node_path(&node.name))).ok()?;
     let mut names = sys.files.list(Path::new(BY_ID)).ok()?;
     names.sort_by_key(|name| NUMBERS.iter().any(|prefix| name.starts_with(prefix)));
     names.retain(|name| !is_of_any_array(name));
@@ -180,11 +162,7 @@ fn connected(sys: &Sys<'_>, disk: &Node) -> String {
         BlockKind::Nbd => "network block device".into(),
         BlockKind::Zram | BlockKind::Ram => "memory".into(),
         _ if has("/usb") => "USB".into(),
-        _ if has("/mmc") => match sys
-            .files
-            .text(&disk.directory.join("device/type"))
-            .as_deref()
-        {
+        _ if has("/mmc") => match sys.files.text(&disk.directory.join("device/type")).as_deref() {
             Ok("SD") => "SD card".into(),
             Ok("MMC") => "eMMC".into(),
             _ => "SD or eMMC".into(),
@@ -289,10 +267,7 @@ mod tests {
         assert_eq!(identity(&files, "sda").serial.as_deref(), Some("WD-12A45"));
         for broken in [&b"\0"[..], b"\0\x80\xff\xff\x01\x02\x03\x04\x05", b""] {
             let files = stick().file(format!("{SDA}/../../vpd_pg80"), broken);
-            assert_eq!(
-                identity(&files, "sda").serial.as_deref(),
-                Some("4C530001230")
-            );
+            assert_eq!(identity(&files, "sda").serial.as_deref(), Some("4C530001230"));
         }
     }
 
@@ -300,14 +275,8 @@ mod tests {
     fn a_number_that_two_disks_say_is_told() {
         let other = "/sys/devices/pci/virtio1/block/vdb";
         let files = listed(stick(), "vdb", other).file(format!("{other}/serial"), "4C530001230\n");
-        assert_eq!(
-            identity(&files, "sda").serial_shared_with.as_deref(),
-            Some("vdb")
-        );
-        assert_eq!(
-            identity(&files, "vdb").serial_shared_with.as_deref(),
-            Some("sda")
-        );
+        assert_eq!(identity(&files, "sda").serial_shared_with.as_deref(), Some("vdb"));
+        assert_eq!(identity(&files, "vdb").serial_shared_with.as_deref(), Some("sda"));
     }
 
     #[test]
@@ -324,13 +293,7 @@ mod tests {
         ] {
             assert!(!is_worth_the_name(serial), "{serial}");
         }
-        for serial in [
-            "0x1b2c3d4e",
-            "4C53",
-            "WD-WX12",
-            "DD56419883891",
-            "S3Z9 NB0K",
-        ] {
+        for serial in ["0x1b2c3d4e", "4C53", "WD-WX12", "DD56419883891", "S3Z9 NB0K"] {
             assert!(is_worth_the_name(serial), "{serial}");
         }
     }
@@ -342,11 +305,7 @@ mod tests {
             .link(format!("{card}/device"), "../../../mmc0:aaaa")
             .files(
                 format!("{card}/../.."),
-                [
-                    ("type", "SD\n"),
-                    ("name", "SC64G\n"),
-                    ("serial", "0x1b2c3d4e\n"),
-                ],
+                [("type", "SD\n"), ("name", "SC64G\n"), ("serial", "0x1b2c3d4e\n")],
             );
         let found = identity(&files, "mmcblk0");
         assert_eq!(found.connected, "SD card");

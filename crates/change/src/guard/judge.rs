@@ -15,9 +15,7 @@ pub struct Consent {
 impl Consent {
     /// The words as typed; white space around them does not count.
     pub fn new(typed: &str) -> Self {
-        Consent {
-            typed: typed.trim().to_string(),
-        }
+        Consent { typed: typed.trim().to_string() }
     }
 }
 
@@ -83,11 +81,7 @@ pub(super) enum Passing {
 
 impl Reason {
     pub(super) fn lasting(what: String, next: String) -> Self {
-        Reason {
-            what,
-            next,
-            passing: Passing::Never,
-        }
+        Reason { what, next, passing: Passing::Never }
     }
 }
 
@@ -211,15 +205,11 @@ fn judge_device(device: &DeviceFacts, consent: Option<&Consent>) -> Verdict {
     let expected = confirmation(device);
     match consent {
         Some(consent) if consent.typed == expected.text => Verdict::Allowed,
-        Some(consent) => Verdict::NeedsConsent(ConsentNeeded {
-            wrong: Some(consent.typed.clone()),
-            expected,
-        }),
+        Some(consent) => {
+            Verdict::NeedsConsent(ConsentNeeded { wrong: Some(consent.typed.clone()), expected })
+        }
         None if may_lose(device).is_none() => Verdict::Allowed,
-        None => Verdict::NeedsConsent(ConsentNeeded {
-            expected,
-            wrong: None,
-        }),
+        None => Verdict::NeedsConsent(ConsentNeeded { expected, wrong: None }),
     }
 }
 
@@ -239,10 +229,9 @@ pub fn confirmation(device: &DeviceFacts) -> Confirmation {
     let is_unique = identity.serial_shared_with.is_none();
     let (text, kind) = match (&identity.serial, identity.partition, &identity.by_id) {
         (Some(serial), None, _) if is_unique => (serial.clone(), ConfirmationKind::Serial),
-        (Some(serial), Some(number), _) if is_unique => (
-            format!("{serial}-part{number}"),
-            ConfirmationKind::SerialAndPartition,
-        ),
+        (Some(serial), Some(number), _) if is_unique => {
+            (format!("{serial}-part{number}"), ConfirmationKind::SerialAndPartition)
+        }
         (None, _, Some(name)) => (name.clone(), ConfirmationKind::ById),
         (None, None, None) if identity.export.is_some() => {
             let address = identity.export.clone().unwrap_or_default();
@@ -302,29 +291,20 @@ fn reason(device: &DeviceFacts, used: &Use) -> Reason {
     let name = subject(device, used);
     let (what, next) = match &used.kind {
         UseKind::Mounted { filesystem, points } => mounted(&name, filesystem, points),
-        UseKind::Btrfs {
-            name: volume,
-            points,
-        } => btrfs(&name, volume, points),
+        UseKind::Btrfs { name: volume, points } => btrfs(&name, volume, points),
         UseKind::Swap => (
             format!("{name} is active swap."),
             format!("Switch it off with `swapoff /dev/{}`.", used.device),
         ),
         UseKind::SwapFile { path } => (
-            format!(
-                "The swap file {path} lies on {}.",
-                name.trim_end_matches(',')
-            ),
+            format!("The swap file {path} lies on {}.", name.trim_end_matches(',')),
             format!("Switch it off with `swapoff {}`.", quoted(path)),
         ),
         UseKind::Holder { what } => (
             format!("{name} is a part of {what}."),
             "Stop that first (`mdadm --stop`, `vgchange -an`, `cryptsetup close`).".into(),
         ),
-        UseKind::Loop {
-            name: on_it,
-            backing,
-        } => (
+        UseKind::Loop { name: on_it, backing } => (
             format!(
                 "The loop device {on_it} ({backing}) stands on {}.",
                 name.trim_end_matches(',')
@@ -343,17 +323,10 @@ fn reason(device: &DeviceFacts, used: &Use) -> Reason {
             format!("Switch it off with `swapoff {}`.", quoted(path)),
         ),
         UseKind::Open { pid, program, .. } if is_udev(program) => (
-            format!(
-                "udev still examines {} (process {pid}).",
-                name.trim_end_matches(',')
-            ),
+            format!("udev still examines {} (process {pid}).", name.trim_end_matches(',')),
             "Try again in a moment.".into(),
         ),
-        UseKind::Open {
-            pid,
-            program,
-            writes,
-        } => opened(&name, *pid, program, *writes),
+        UseKind::Open { pid, program, writes } => opened(&name, *pid, program, *writes),
         UseKind::Exported { by } => (
             format!("{name} is exported by {by}, and another machine may write to it."),
             "Stop that export first.".into(),
@@ -364,11 +337,7 @@ fn reason(device: &DeviceFacts, used: &Use) -> Reason {
         }
         UseKind::Claimed { elsewhere } => claimed(&name, elsewhere),
     };
-    Reason {
-        what,
-        next,
-        passing: passing(&used.kind),
-    }
+    Reason { what, next, passing: passing(&used.kind) }
 }
 
 fn passing(kind: &UseKind) -> Passing {
@@ -389,11 +358,7 @@ fn is_udev(program: &str) -> bool {
 }
 
 fn opened(name: &str, pid: u32, program: &str, writes: bool) -> (String, String) {
-    let how = if writes {
-        "which may write to it"
-    } else {
-        "which serves it to others"
-    };
+    let how = if writes { "which may write to it" } else { "which serves it to others" };
     (
         format!("{name} is open in process {pid} ({program}), {how}."),
         "Stop that program first.".into(),
@@ -432,16 +397,8 @@ fn subject(device: &DeviceFacts, used: &Use) -> String {
 }
 
 /// Mount points that a running system cannot do without.
-const VITAL: [&str; 8] = [
-    "/",
-    "/usr",
-    "/boot",
-    "/boot/firmware",
-    "/boot/efi",
-    "/var",
-    "/home",
-    "/etc",
-];
+const VITAL: [&str; 8] =
+    ["/", "/usr", "/boot", "/boot/firmware", "/boot/efi", "/var", "/home", "/etc"];
 
 fn mounted(name: &str, filesystem: &str, points: &[String]) -> (String, String) {
     let what = format!("{name} is mounted at {} ({filesystem}).", points.join(", "));
@@ -476,11 +433,8 @@ fn unmount(points: &[String]) -> String {
         return "Start the machine from another medium, or name another device.".into();
     }
     // Later mounts may lie in earlier ones.
-    let commands: Vec<String> = points
-        .iter()
-        .rev()
-        .map(|point| format!("`umount {}`", quoted(point)))
-        .collect();
+    let commands: Vec<String> =
+        points.iter().rev().map(|point| format!("`umount {}`", quoted(point))).collect();
     format!("Unmount it: {}.", commands.join(", "))
 }
 

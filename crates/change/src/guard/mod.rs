@@ -110,13 +110,8 @@ pub fn read_only(path: &Path) -> Result<BlockReader, Refusal> {
         Err(facts) => return Err(Refusal::new(&facts, judge(&facts, None))),
     };
     let refuse = |error: &OpenError| {
-        let facts = TargetFacts::Named {
-            asked: asked.clone(),
-        };
-        Refusal::new(
-            &facts,
-            judge::cannot_open(&node.path().display().to_string(), error),
-        )
+        let facts = TargetFacts::Named { asked: asked.clone() };
+        Refusal::new(&facts, judge::cannot_open(&node.path().display().to_string(), error))
     };
     let device = BlockReader::open(&node).map_err(|error| refuse(&error))?;
     if device.size_bytes() == 0 {
@@ -192,10 +187,7 @@ pub fn unused(files: &dyn Files, path: &Path) -> Result<Unused, Refusal> {
 pub fn carries_nothing(files: &dyn Files, path: &Path) -> Result<(), Refusal> {
     look_patiently(files, || {
         let node = pin(path).map_err(|facts| refuse_use(&facts))?;
-        let opened = Opened {
-            look: Look::Descriptors,
-            ..Opened::not(&node)
-        };
+        let opened = Opened { look: Look::Descriptors, ..Opened::not(&node) };
         let mut facts = gather(files, path, opened, false);
         let is_program = |used: &Use| matches!(used.kind, UseKind::Open { .. });
         facts.uses.retain(|used| !is_program(used));
@@ -219,21 +211,17 @@ fn allow(verdict: Verdict, facts: &TargetFacts) -> Result<(), Refusal> {
 fn pin(path: &Path) -> Result<Pinned, TargetFacts> {
     let asked = path.display().to_string();
     let node = Pinned::new(path).map_err(|error| match error {
-        PinError::Missing => TargetFacts::Missing {
-            asked: asked.clone(),
-        },
-        PinError::Dangling { target } => TargetFacts::Dangling {
-            asked: asked.clone(),
-            target: target.display().to_string(),
-        },
+        PinError::Missing => TargetFacts::Missing { asked: asked.clone() },
+        PinError::Dangling { target } => {
+            TargetFacts::Dangling { asked: asked.clone(), target: target.display().to_string() }
+        }
         PinError::Denied => TargetFacts::Unreachable {
             asked: asked.clone(),
             why: Unseen::Denied("permission denied".into()),
         },
-        PinError::Other(why) => TargetFacts::Unreachable {
-            asked: asked.clone(),
-            why: Unseen::Other(why),
-        },
+        PinError::Other(why) => {
+            TargetFacts::Unreachable { asked: asked.clone(), why: Unseen::Other(why) }
+        }
     })?;
     let what = match node.kind() {
         NodeKind::Block(_) => return Ok(node),
@@ -266,9 +254,7 @@ fn first_look(files: &dyn Files, path: &Path) -> (Option<Pinned>, TargetFacts) {
             }
             TargetFacts::Device(Box::new(facts))
         }
-        Err(OpenError::NoDevice) => TargetFacts::NoMedium {
-            asked: path.display().to_string(),
-        },
+        Err(OpenError::NoDevice) => TargetFacts::NoMedium { asked: path.display().to_string() },
         // Who uses it can be told without opening it, and is the better reason.
         Err(error) => {
             let mut facts = gather(files, path, Opened::not(&node), false);
@@ -334,9 +320,7 @@ impl<'a> Opened<'a> {
         Opened {
             path: node.path(),
             // `pin` lets only block devices through; 0:0 is none, and nothing is found under it.
-            number: node
-                .block_number()
-                .unwrap_or(DeviceNumber { major: 0, minor: 0 }),
+            number: node.block_number().unwrap_or(DeviceNumber { major: 0, minor: 0 }),
             device: None,
             look: Look::Whole,
         }
@@ -416,11 +400,7 @@ fn loops(sys: &Sys<'_>, unreadable: &mut Vec<String>) -> Vec<LoopFact> {
             .ok()
             .and_then(|node| blockdev::loop_backing(&node).ok())
             .or_else(|| backing_by_path(&backing_path));
-        loops.push(LoopFact {
-            name,
-            backing_path,
-            backing: asked,
-        });
+        loops.push(LoopFact { name, backing_path, backing: asked });
     }
     loops
 }

@@ -38,9 +38,7 @@ impl Patience {
         match refused {
             Passing::Udev => {
                 let left = UDEV.checked_sub(waited).filter(|left| !left.is_zero())?;
-                Some(Wait::Settle(
-                    left.as_secs_f64().ceil().min(UDEV_AT_ONCE_S as f64) as u64,
-                ))
+                Some(Wait::Settle(left.as_secs_f64().ceil().min(UDEV_AT_ONCE_S as f64) as u64))
             }
             Passing::Soon if self.looks < LOOKS_AGAIN => {
                 self.looks += 1;
@@ -165,19 +163,13 @@ mod tests {
     }
 
     fn open(pid: u32, program: &str) -> UseKind {
-        UseKind::Open {
-            pid,
-            program: program.into(),
-            writes: true,
-        }
+        UseKind::Open { pid, program: program.into(), writes: true }
     }
 
     fn refusal(kinds: Vec<UseKind>) -> Refusal {
         let mut device = disk();
         let uses = kinds.into_iter();
-        device.uses = uses
-            .map(|kind| used("sda", Relation::Itself, kind))
-            .collect();
+        device.uses = uses.map(|kind| used("sda", Relation::Itself, kind)).collect();
         let facts = TargetFacts::Device(Box::new(device));
         Refusal::new(&facts, judge(&facts, None))
     }
@@ -209,10 +201,7 @@ mod tests {
         let machine = Machine::where_udev_needs(1000);
         let (answer, _) = look(&machine, || refusal(vec![open(1061, WORKER)]));
         let said = answer.unwrap_err().to_string();
-        assert!(
-            said.contains("udev still examines /dev/sda (process 1061)."),
-            "{said}"
-        );
+        assert!(said.contains("udev still examines /dev/sda (process 1061)."), "{said}");
         assert!(said.contains("Try again in a moment."), "{said}");
         let waited = machine.now.get();
         assert!(waited >= UDEV && waited < UDEV + Duration::from_secs(1));
@@ -246,9 +235,8 @@ mod tests {
     #[test]
     fn other_programs_are_waited_for_a_moment_and_then_named() {
         let machine = Machine::where_udev_needs(1000);
-        let (answer, looks) = look(&machine, || {
-            refusal(vec![open(1061, WORKER), open(7, "blkid")])
-        });
+        let (answer, looks) =
+            look(&machine, || refusal(vec![open(1061, WORKER), open(7, "blkid")]));
         assert_eq!(looks, LOOKS_AGAIN + 1);
         assert!(machine.settled.borrow().is_empty());
         let said = answer.unwrap_err().to_string();
@@ -259,10 +247,7 @@ mod tests {
 
     #[test]
     fn what_stays_is_refused_at_once_whether_udev_looks_at_it_or_not() {
-        let mounted = UseKind::Mounted {
-            filesystem: "ext4".into(),
-            points: vec!["/data".into()],
-        };
+        let mounted = UseKind::Mounted { filesystem: "ext4".into(), points: vec!["/data".into()] };
         for kinds in [
             vec![mounted.clone()],
             vec![mounted, open(1061, WORKER)],

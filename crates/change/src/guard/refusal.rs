@@ -28,10 +28,7 @@ impl Refusal {
             // Nobody makes a refusal of an approval; if somebody did, it must still refuse.
             Verdict::Allowed => Why::Reasons(Vec::new()),
         };
-        Refusal {
-            facts: facts.clone(),
-            why,
-        }
+        Refusal { facts: facts.clone(), why }
     }
 
     /// What the user has to type when consent is all that is missing; none when no confirmation
@@ -98,11 +95,7 @@ impl fmt::Display for Refusal {
 /// terminal.
 fn clean(text: &str) -> String {
     let printable = |c: char| {
-        if c.is_control() {
-            char::REPLACEMENT_CHARACTER
-        } else {
-            c
-        }
+        if c.is_control() { char::REPLACEMENT_CHARACTER } else { c }
     };
     text.chars().map(printable).collect()
 }
@@ -122,11 +115,7 @@ fn headline(asked: &str, facts: &TargetFacts, needed: &ConsentNeeded) -> String 
 fn ask(f: &mut fmt::Formatter<'_>, needed: &ConsentNeeded) -> fmt::Result {
     let Confirmation { text, kind } = &needed.expected;
     writeln!(f)?;
-    writeln!(
-        f,
-        "If all of this may be lost, confirm it with {}:",
-        kind.phrase()
-    )?;
+    writeln!(f, "If all of this may be lost, confirm it with {}:", kind.phrase())?;
     write!(f, "  --i-will-lose-everything-on={}", clean(&quoted(text)))
 }
 
@@ -196,9 +185,7 @@ fn rows(device: &DeviceFacts) -> Vec<(&'static str, String)> {
 
 /// Something on a device, in words.
 pub fn content_words(content: &Content) -> String {
-    let size = content
-        .size_bytes
-        .map(|size| format!(" ({})", bytes_iec(size)));
+    let size = content.size_bytes.map(|size| format!(" ({})", bytes_iec(size)));
     let what = format!("{}{}", content.what, size.unwrap_or_default());
     match &content.partition {
         Some(partition) => format!("{partition}: {what}"),
@@ -287,14 +274,10 @@ mod tests {
     fn all_reasons_are_listed_with_what_to_do() {
         let mut device = full();
         device.asked = "/dev/disk/by-label/rootfs".into();
-        let kind = UseKind::Mounted {
-            filesystem: "ext4".into(),
-            points: vec!["/mnt/my data".into()],
-        };
+        let kind =
+            UseKind::Mounted { filesystem: "ext4".into(), points: vec!["/mnt/my data".into()] };
         device.uses.push(used("sda2", Relation::Partition, kind));
-        device
-            .uses
-            .push(used("sda3", Relation::Partition, UseKind::Swap));
+        device.uses.push(used("sda3", Relation::Partition, UseKind::Swap));
         insta::assert_snapshot!(shown(device, None), @r#"
         /dev/disk/by-label/rootfs was not touched.
 
@@ -324,17 +307,12 @@ mod tests {
         };
         device.uses.push(used("sda1", Relation::Partition, kind));
         let text = shown(device, None);
-        assert!(
-            text.chars().all(|c| c == '\n' || !c.is_control()),
-            "{text:?}"
-        );
+        assert!(text.chars().all(|c| c == '\n' || !c.is_control()), "{text:?}");
     }
 
     #[test]
     fn a_missing_node_needs_few_words() {
-        let facts = TargetFacts::Missing {
-            asked: "/dev/sdx".into(),
-        };
+        let facts = TargetFacts::Missing { asked: "/dev/sdx".into() };
         let refusal = Refusal::new(&facts, judge(&facts, None));
         insta::assert_snapshot!(refusal.to_string(), @r"
         /dev/sdx was not touched.

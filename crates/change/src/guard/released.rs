@@ -17,10 +17,7 @@ pub struct Released {
 impl Released {
     /// Gives up the claim of what is at `node`.
     pub fn of(device: ClaimedDevice, node: &Path) -> Self {
-        Released {
-            node: node.to_path_buf(),
-            sequence: device.geometry().disk_sequence,
-        }
+        Released { node: node.to_path_buf(), sequence: device.geometry().disk_sequence }
     }
 
     /// The name by which the programs go.
@@ -83,10 +80,7 @@ mod tests {
     /// The programs are run by name, and only on the disk that was claimed.
     #[test]
     fn no_program_is_run_on_a_name_that_is_another_disk_or_none() {
-        let gone = Released {
-            node: "/nonexistent/sda1".into(),
-            sequence: Some(7),
-        };
+        let gone = Released { node: "/nonexistent/sda1".into(), sequence: Some(7) };
         let mut is_run = false;
         let done = while_the_same(
             &[gone],
@@ -107,9 +101,6 @@ mod tests {
         let why = same_disk(Some(7), Ok(Some(9)), node).unwrap_err();
         assert!(why.starts_with("/dev/sda1 became another disk"), "{why}");
         assert!(same_disk(Some(7), Ok(None), node).is_err());
-        assert_eq!(
-            same_disk(Some(7), Err("gone".into()), node),
-            Err("gone".into())
-        );
+        assert_eq!(same_disk(Some(7), Err("gone".into()), node), Err("gone".into()));
     }
 }

@@ -94,14 +94,10 @@ impl<'a> Sys<'a> {
 
     /// The names of a disk's partitions.
     pub fn partitions(&self, node: &Node) -> Result<Vec<String>, String> {
-        let names = self
-            .files
-            .list(&node.directory)
-            .map_err(|why| cannot_read(&node.directory, &why))?;
-        let is_partition = |name: &String| {
-            self.files
-                .exists(&node.directory.join(name).join("partition"))
-        };
+        let names =
+            self.files.list(&node.directory).map_err(|why| cannot_read(&node.directory, &why))?;
+        let is_partition =
+            |name: &String| self.files.exists(&node.directory.join(name).join("partition"));
         Ok(names.into_iter().filter(is_partition).collect())
     }
 
@@ -111,10 +107,7 @@ impl<'a> Sys<'a> {
         for name in self.partitions(node)? {
             let sectors = |file: &str| -> Result<u64, String> {
                 let path = node.directory.join(&name).join(file);
-                let text = self
-                    .files
-                    .text(&path)
-                    .map_err(|why| cannot_read(&path, &why))?;
+                let text = self.files.text(&path).map_err(|why| cannot_read(&path, &why))?;
                 let count = text.trim().parse::<u64>().ok();
                 count
                     .and_then(|count| count.checked_mul(SECTOR_BYTES))
@@ -153,14 +146,8 @@ impl<'a> Sys<'a> {
     /// The names of all loop devices, bound or not.
     pub fn loop_names(&self) -> Result<Vec<String>, String> {
         let path = Path::new("/sys/block");
-        let names = self
-            .files
-            .list(path)
-            .map_err(|why| cannot_read(path, &why))?;
-        Ok(names
-            .into_iter()
-            .filter(|name| name.starts_with("loop"))
-            .collect())
+        let names = self.files.list(path).map_err(|why| cannot_read(path, &why))?;
+        Ok(names.into_iter().filter(|name| name.starts_with("loop")).collect())
     }
 
     /// The backing file of a loop device as the kernel names it; none when it has none.

@@ -52,10 +52,7 @@ pub(super) fn find(sys: &Sys<'_>, target: &Node, loops: &[LoopFact]) -> Found {
         search.swap(&tables, &name, relation);
         search.loops_on_filesystem(&tables, &name, relation);
         let number = sys.by_name(&name).ok().and_then(|node| sys.number(&node));
-        search
-            .found
-            .numbers
-            .extend(number.map(|number| (name, relation, number)));
+        search.found.numbers.extend(number.map(|number| (name, relation, number)));
     }
     search.backing_is_swap(&tables);
     search.exports();
@@ -133,10 +130,8 @@ impl Search<'_> {
             if is_own || !on_it.stands_on_block(number, &node.name) {
                 continue;
             }
-            let kind = UseKind::Loop {
-                name: on_it.name.clone(),
-                backing: on_it.backing_path.clone(),
-            };
+            let kind =
+                UseKind::Loop { name: on_it.name.clone(), backing: on_it.backing_path.clone() };
             self.add(&node.name, relation, kind);
             if let Some(holder) = self.node(&on_it.name) {
                 self.up(&holder, above);
@@ -194,10 +189,7 @@ impl Search<'_> {
 
     fn mounts(&mut self, tables: &Tables, name: &str, relation: Relation) {
         let mut mounted: Vec<(String, Vec<String>)> = Vec::new();
-        let has_volume = tables
-            .btrfs
-            .iter()
-            .any(|v| v.devices.iter().any(|d| d == name));
+        let has_volume = tables.btrfs.iter().any(|v| v.devices.iter().any(|d| d == name));
         for mount in &tables.mounts {
             let told_below = has_volume && mount.line.filesystem == "btrfs";
             if told_below || !mount.devices.iter().any(|d| d == name) {
@@ -212,21 +204,14 @@ impl Search<'_> {
         for (filesystem, points) in mounted {
             self.add(name, relation, UseKind::Mounted { filesystem, points });
         }
-        for volume in tables
-            .btrfs
-            .iter()
-            .filter(|v| v.devices.iter().any(|d| d == name))
-        {
+        for volume in tables.btrfs.iter().filter(|v| v.devices.iter().any(|d| d == name)) {
             let of_volume = |mount: &&Mounted| {
                 mount.line.filesystem == "btrfs"
                     && mount.devices.iter().any(|d| volume.devices.contains(d))
             };
             let points = tables.mounts.iter().filter(of_volume);
             let points = points.map(|mount| mount.line.point.clone()).collect();
-            let kind = UseKind::Btrfs {
-                name: volume.name.clone(),
-                points,
-            };
+            let kind = UseKind::Btrfs { name: volume.name.clone(), points };
             self.add(name, relation, kind);
         }
     }
@@ -235,9 +220,9 @@ impl Search<'_> {
         for area in &tables.swaps {
             let kind = match &area.device {
                 Some(device) if device == name => UseKind::Swap,
-                None if area.on_devices.iter().any(|d| d == name) => UseKind::SwapFile {
-                    path: area.path.clone(),
-                },
+                None if area.on_devices.iter().any(|d| d == name) => {
+                    UseKind::SwapFile { path: area.path.clone() }
+                }
                 _ => continue,
             };
             self.add(name, relation, kind);
@@ -260,10 +245,8 @@ impl Search<'_> {
                 tables.devices_under(path).iter().any(|d| d == name)
             };
             if by_number || by_path() {
-                let kind = UseKind::Loop {
-                    name: on_it.name.clone(),
-                    backing: on_it.backing_path.clone(),
-                };
+                let kind =
+                    UseKind::Loop { name: on_it.name.clone(), backing: on_it.backing_path.clone() };
                 self.add(name, relation, kind);
             }
         }
@@ -286,10 +269,7 @@ impl Search<'_> {
             let path = exported.path.to_string_lossy().into_owned();
             let kind = UseKind::Exported { by: exported.by };
             let device = device_of_path(self.sys, &path);
-            let known = self
-                .territory
-                .iter()
-                .find(|(name, _)| Some(name) == device.as_ref());
+            let known = self.territory.iter().find(|(name, _)| Some(name) == device.as_ref());
             if let Some((name, relation)) = known.cloned() {
                 self.add(&name, relation, kind);
                 continue;
@@ -306,11 +286,7 @@ impl Search<'_> {
     }
 
     fn add(&mut self, device: &str, relation: Relation, kind: UseKind) {
-        let new = Use {
-            device: device.to_string(),
-            relation,
-            kind,
-        };
+        let new = Use { device: device.to_string(), relation, kind };
         if !self.found.uses.contains(&new) {
             self.found.uses.push(new);
         }
@@ -398,11 +374,8 @@ struct SwapArea {
 impl Tables {
     fn read(sys: &Sys<'_>, unreadable: &mut Vec<String>) -> Tables {
         let btrfs = btrfs_volumes(sys, unreadable);
-        let mut tables = Tables {
-            mounts: mounts(sys, &btrfs, unreadable),
-            btrfs,
-            swaps: Vec::new(),
-        };
+        let mut tables =
+            Tables { mounts: mounts(sys, &btrfs, unreadable), btrfs, swaps: Vec::new() };
         tables.swaps = swap_areas(sys, &tables, unreadable);
         tables
     }
@@ -434,10 +407,8 @@ fn mounts(sys: &Sys<'_>, btrfs: &[BtrfsVolume], unreadable: &mut Vec<String>) ->
             .iter()
             .map(|line| format!("{} has a line that makes no sense: {line}", path.display())),
     );
-    let with_devices = |line: MountLine| Mounted {
-        devices: mount_devices(sys, &line, btrfs),
-        line,
-    };
+    let with_devices =
+        |line: MountLine| Mounted { devices: mount_devices(sys, &line, btrfs), line };
     lines.into_iter().map(with_devices).collect()
 }
 
@@ -465,11 +436,7 @@ fn device_of_path(sys: &Sys<'_>, path: &str) -> Option<String> {
         return None;
     }
     let real = sys.files.real_path(Path::new(path)).ok()?;
-    let below_dev = real
-        .strip_prefix("/dev")
-        .ok()?
-        .to_string_lossy()
-        .into_owned();
+    let below_dev = real.strip_prefix("/dev").ok()?.to_string_lossy().into_owned();
     Some(sys.by_name(&below_dev.replace('/', "!")).ok()?.name)
 }
 
@@ -537,21 +504,15 @@ fn whole_text(files: &dyn Files, path: &Path) -> Result<String, ReadError> {
 /// Adds that the kernel refused a claim, with the mounts of other namespaces that explain it when
 /// nothing else was found.
 pub(super) fn add_claim(files: &dyn Files, facts: &mut DeviceFacts) {
-    let explained = |found: &Use| {
-        !matches!(
-            found.kind,
-            UseKind::Loop { .. } | UseKind::SameBacking { .. }
-        )
-    };
+    let explained =
+        |found: &Use| !matches!(found.kind, UseKind::Loop { .. } | UseKind::SameBacking { .. });
     if facts.uses.iter().any(explained) {
         return;
     }
     facts.uses.push(Use {
         device: facts.name.clone(),
         relation: Relation::Itself,
-        kind: UseKind::Claimed {
-            elsewhere: mounts_elsewhere(files, facts),
-        },
+        kind: UseKind::Claimed { elsewhere: mounts_elsewhere(files, facts) },
     });
 }
 
@@ -604,10 +565,7 @@ pub(super) fn add_openers(
         if is_ours || !(opener.writes || exports) {
             continue;
         }
-        let opened = found
-            .numbers
-            .iter()
-            .find(|(_, _, number)| *number == opener.number);
+        let opened = found.numbers.iter().find(|(_, _, number)| *number == opener.number);
         let Some((device, relation, _)) = opened else {
             continue;
         };
@@ -629,17 +587,12 @@ pub(super) fn add_openers(
 /// Adds the programs that have the file under a loop device open for writing: a server of that image, or a virtual
 /// machine. This program's own is the one that made the loop device.
 pub(super) fn add_backing_openers(node: &Node, found: &mut Found, openers: &[Opener]) {
-    let others = openers
-        .iter()
-        .filter(|opener| opener.writes && opener.pid != std::process::id());
+    let others = openers.iter().filter(|opener| opener.writes && opener.pid != std::process::id());
     for opener in others {
         found.uses.push(Use {
             device: node.name.clone(),
             relation: Relation::Itself,
-            kind: UseKind::BackingOpen {
-                pid: opener.pid,
-                program: opener.name.clone(),
-            },
+            kind: UseKind::BackingOpen { pid: opener.pid, program: opener.name.clone() },
         });
     }
 }

@@ -35,25 +35,13 @@ pub struct Names<'a> {
 pub fn commands(action: &Action) -> Vec<Command> {
     let node = lasting_name;
     let mounted = |uuid: &str| Path::new("/run/rubus").join(uuid);
-    commands_with(
-        action,
-        Names {
-            node: &node,
-            mounted: &mounted,
-        },
-    )
+    commands_with(action, Names { node: &node, mounted: &mounted })
 }
 
 /// The commands of an action, in the order in which they are run.
 pub fn commands_with(action: &Action, names: Names<'_>) -> Vec<Command> {
     match action {
-        Action::MakeArray {
-            name,
-            uuid,
-            level,
-            chunk_bytes,
-            members,
-        } => {
+        Action::MakeArray { name, uuid, level, chunk_bytes, members } => {
             let mut arguments = vec![
                 "--create".into(),
                 format!("/dev/md/{name}"),
@@ -68,39 +56,25 @@ pub fn commands_with(action: &Action, names: Names<'_>) -> Vec<Command> {
                 format!("--raid-devices={}", members.len()),
             ];
             arguments.extend(members.iter().map(|member| (names.node)(member)));
-            vec![Command {
-                program: "mdadm",
-                arguments,
-            }]
+            vec![Command { program: "mdadm", arguments }]
         }
         Action::Format { place, filesystem } => format(&(names.node)(place), filesystem, names),
         Action::BuildInitramfs { root, release, .. } => {
             let top = (names.mounted)(&root.uuid).display().to_string();
-            vec![command(
-                "chroot",
-                &[&top, "mkinitramfs", "-o", INITRAMFS, release],
-            )]
+            vec![command("chroot", &[&top, "mkinitramfs", "-o", INITRAMFS, release])]
         }
         Action::MakeSwapFile { path, .. } => {
             vec![command("mkswap", &[&path.display().to_string()])]
         }
         Action::SwapOn { what, priority } => vec![swap_on(what, *priority)],
         Action::SwapOff { what, .. } => vec![command("swapoff", &[what])],
-        Action::Mount {
-            what,
-            at,
-            kind,
-            options,
-        } => vec![mount(kind, options, what, at)],
+        Action::Mount { what, at, kind, options } => vec![mount(kind, options, what, at)],
         Action::AttachDisk { arguments, .. } => {
             let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
             vec![command("rubus", &[&["attach"][..], &arguments].concat())]
         }
         Action::ReadUnits => vec![read_units()],
-        Action::RestartService {
-            unit,
-            when: When::Applied,
-        } => restart(unit),
+        Action::RestartService { unit, when: When::Applied } => restart(unit),
         Action::StartServer { unit, question, .. } => {
             let question: Vec<&str> = question.iter().map(String::as_str).collect();
             vec![
@@ -130,17 +104,10 @@ pub fn undo_commands_with(action: &Action, names: Names<'_>) -> Vec<Command> {
             vec![command("rubus", &["detach", &device.display().to_string()])]
         }
         Action::ReadUnits => vec![read_units()],
-        Action::RestartService {
-            unit,
-            when: When::Undone,
-        } => restart(unit),
+        Action::RestartService { unit, when: When::Undone } => restart(unit),
         Action::StartServer { unit, .. } => vec![command(
             "systemctl",
-            &[
-                "stop",
-                &format!("{unit}.socket"),
-                &format!("{unit}.service"),
-            ],
+            &["stop", &format!("{unit}.socket"), &format!("{unit}.service")],
         )],
         _ => Vec::new(),
     }
@@ -193,9 +160,7 @@ fn format(node: &str, new: &NewFilesystem, names: Names<'_>) -> Vec<Command> {
     };
     arguments.push(node.into());
     let make = Command { program, arguments };
-    std::iter::once(make)
-        .chain(subvolumes(node, new, names))
-        .collect()
+    std::iter::once(make).chain(subvolumes(node, new, names)).collect()
 }
 
 /// The subvolumes of a new btrfs, made on its mounted top.
@@ -233,10 +198,7 @@ fn swap_on(what: &str, priority: Option<i32>) -> Command {
 
 /// The second fails where the service ended at once: its start counts as done before.
 fn restart(unit: &str) -> Vec<Command> {
-    vec![
-        command("systemctl", &["restart", unit]),
-        command("systemctl", &["is-active", unit]),
-    ]
+    vec![command("systemctl", &["restart", unit]), command("systemctl", &["is-active", unit])]
 }
 
 fn read_units() -> Command {
@@ -244,10 +206,7 @@ fn read_units() -> Command {
 }
 
 fn command(program: &'static str, arguments: &[&str]) -> Command {
-    Command {
-        program,
-        arguments: arguments.iter().map(|text| (*text).into()).collect(),
-    }
+    Command { program, arguments: arguments.iter().map(|text| (*text).into()).collect() }
 }
 
 /// The name of a place that stays when names of nodes move; of a whole disk the node, which is looked at again.
@@ -299,18 +258,12 @@ mod tests {
     #[test]
     fn a_shell_would_read_the_words_as_they_are() {
         let odd = command("mount", &["it's", "", "a b", "UUID=1-2", "$HOME"]);
-        assert_eq!(
-            odd.to_string(),
-            r"mount 'it'\''s' '' 'a b' UUID=1-2 '$HOME'"
-        );
+        assert_eq!(odd.to_string(), r"mount 'it'\''s' '' 'a b' UUID=1-2 '$HOME'");
     }
 
     #[test]
     fn nodes_of_the_moment_take_the_place_of_lasting_names() {
-        let names = Names {
-            node: &|_| "/dev/loop7p2".into(),
-            mounted: &|_| "/run/mine".into(),
-        };
+        let names = Names { node: &|_| "/dev/loop7p2".into(), mounted: &|_| "/run/mine".into() };
         let plan = big_plan();
         let format = plan
             .steps
@@ -319,10 +272,6 @@ mod tests {
         let lines = commands_with(&format.expect("it is in the plan").action, names);
         let lines: Vec<String> = lines.iter().map(Command::to_string).collect();
         assert!(lines[0].ends_with(" /dev/loop7p2"), "{lines:?}");
-        assert!(
-            lines
-                .iter()
-                .any(|line| line == "btrfs subvolume create /run/mine/@")
-        );
+        assert!(lines.iter().any(|line| line == "btrfs subvolume create /run/mine/@"));
     }
 }

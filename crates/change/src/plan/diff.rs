@@ -93,10 +93,7 @@ mod tests {
     fn one_changed_line() {
         let old = "a\nb\nc\n";
         let new = "a\nB\nc\n";
-        assert_eq!(
-            lines(old, new),
-            [Same("a"), Removed("b"), Added("B"), Same("c")]
-        );
+        assert_eq!(lines(old, new), [Same("a"), Removed("b"), Added("B"), Same("c")]);
         assert_eq!(
             with_context("1\n2\n3\n4\n5\n6\n", "1\n2\n3\n4\n5\nsix\n", 1),
             [Some(Same("5")), Some(Removed("6")), Some(Added("six"))]
@@ -108,10 +105,7 @@ mod tests {
     fn far_changes_have_a_gap_between_them() {
         let old = "a\n1\n2\n3\n4\nb\n";
         let new = "A\n1\n2\n3\n4\nB\n";
-        let gaps = with_context(old, new, 1)
-            .iter()
-            .filter(|l| l.is_none())
-            .count();
+        let gaps = with_context(old, new, 1).iter().filter(|l| l.is_none()).count();
         assert_eq!(gaps, 1);
     }
 

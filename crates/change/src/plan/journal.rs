@@ -198,10 +198,7 @@ pub fn parse(text: &str) -> Result<Vec<Record>, JournalError> {
             // Blocks that the filesystem had allotted but not yet written.
             Err(_) if i + 1 == lines.len() => break,
             Err(error) => {
-                return Err(JournalError::Damaged {
-                    line: i + 1,
-                    reason: error.to_string(),
-                });
+                return Err(JournalError::Damaged { line: i + 1, reason: error.to_string() });
             }
         }
     }
@@ -276,9 +273,7 @@ impl State {
 
     fn step(&mut self, step: usize) -> Result<&mut StepState, JournalError> {
         let of = self.steps.len();
-        self.steps
-            .get_mut(step)
-            .ok_or(JournalError::NoSuchStep { step, of })
+        self.steps.get_mut(step).ok_or(JournalError::NoSuchStep { step, of })
     }
 
     /// What is to be done next: forwards the first step that is not done, backwards the last one that
@@ -299,10 +294,7 @@ impl State {
                 }
             }
             Way::Undo => {
-                let last = self
-                    .steps
-                    .iter()
-                    .rposition(|step| *step != StepState::NotDone);
+                let last = self.steps.iter().rposition(|step| *step != StepState::NotDone);
                 last.map(Next::Undo)
             }
         };
@@ -320,9 +312,7 @@ impl State {
         let is_passed = self.trial_state == TrialState::Passed && !self.is_finished;
         let first = self.trial.filter(|_| is_passed);
         let steps = first.map_or(0..0, |first| first..self.steps.len());
-        steps
-            .filter(|step| self.steps[*step] == StepState::NotDone)
-            .collect()
+        steps.filter(|step| self.steps[*step] == StepState::NotDone).collect()
     }
 
     /// Whether everything is ready for the start on trial, and the rest waits for it.
@@ -346,18 +336,11 @@ mod tests {
     use crate::fixture::plans::small_plan;
 
     fn receipt() -> Receipt {
-        Receipt {
-            planned: "x".into(),
-            live: "x".into(),
-        }
+        Receipt { planned: "x".into(), live: "x".into() }
     }
 
     fn turned(way: Way) -> Record {
-        Record::Turned {
-            way,
-            why: "asked for".into(),
-            at: "2026-11-21T00:00:00Z".into(),
-        }
+        Record::Turned { way, why: "asked for".into(), at: "2026-11-21T00:00:00Z".into() }
     }
 
     /// The records of going on from a state until nothing is left, at most `most` of them.
@@ -373,20 +356,13 @@ mod tests {
             }
             let (Next::Do(step) | Next::Undo(step)) = state.next() else {
                 if state.next() == Next::Finish {
-                    let record = Record::Finished {
-                        way: state.way,
-                        at: String::new(),
-                        boot: None,
-                    };
+                    let record = Record::Finished { way: state.way, at: String::new(), boot: None };
                     state.take(&record).unwrap();
                     records.push(record);
                 }
                 break;
             };
-            let done = Record::Done {
-                step,
-                receipt: receipt(),
-            };
+            let done = Record::Done { step, receipt: receipt() };
             for record in [Record::Begun { step }, done] {
                 state.take(&record).unwrap();
                 records.push(record);
@@ -416,10 +392,8 @@ mod tests {
 
     fn plan_with_trial() -> Plan {
         let mut plan = small_plan();
-        plan.trial = Some(super::super::Trial {
-            before_step: 4,
-            start: "sudo reboot '0 tryboot'".into(),
-        });
+        plan.trial =
+            Some(super::super::Trial { before_step: 4, start: "sudo reboot '0 tryboot'".into() });
         plan
     }
 
@@ -463,21 +437,13 @@ mod tests {
     #[test]
     fn a_torn_last_line_says_nothing_and_another_is_an_error() {
         let line = serde_json::to_string(&Record::Begun { step: 0 }).unwrap() + "\n";
-        for torn in [
-            "{\"rec",
-            "\0\0\0\0\n",
-            "{\"record\":\"begun\"}\n",
-            "garbage\n",
-        ] {
+        for torn in ["{\"rec", "\0\0\0\0\n", "{\"record\":\"begun\"}\n", "garbage\n"] {
             let text = format!("{line}{torn}");
             assert_eq!(parse(&text).unwrap().len(), 1, "{torn}");
             assert_eq!(whole_bytes(&text), line.len());
         }
         let text = format!("garbage\n{line}");
-        assert!(matches!(
-            parse(&text),
-            Err(JournalError::Damaged { line: 1, .. })
-        ));
+        assert!(matches!(parse(&text), Err(JournalError::Damaged { line: 1, .. })));
         assert_eq!(parse("").unwrap(), []);
     }
 

@@ -199,10 +199,7 @@ pub enum Action {
         is_undone: bool,
     },
     /// A partition table is written to a disk: everything on it is lost. Undoing leaves the disk as it is.
-    Partition {
-        disk: DiskIdentity,
-        table: PartitionTable,
-    },
+    Partition { disk: DiskIdentity, table: PartitionTable },
     /// Disks become one array with mdadm. Undoing stops it and takes the members' superblocks away.
     MakeArray {
         /// Name below `/dev/md/`.
@@ -402,10 +399,7 @@ pub struct TextFile {
 impl TextFile {
     /// A file that everybody may read and root may write.
     pub fn public(text: impl Into<String>) -> Self {
-        TextFile {
-            text: text.into(),
-            mode: 0o644,
-        }
+        TextFile { text: text.into(), mode: 0o644 }
     }
 }
 
@@ -530,13 +524,9 @@ mod tests {
         ] {
             assert!(knob_says(live, wanted), "{live} for {wanted}");
         }
-        for (live, wanted) in [
-            ("N", "1"),
-            ("lzo [zstd]", "lzo"),
-            ("lzo", "zstd"),
-            ("20", "2"),
-            ("", "Y"),
-        ] {
+        for (live, wanted) in
+            [("N", "1"), ("lzo [zstd]", "lzo"), ("lzo", "zstd"), ("20", "2"), ("", "Y")]
+        {
             assert!(!knob_says(live, wanted), "{live} for {wanted}");
         }
     }

@@ -22,10 +22,7 @@ impl Look {
     /// Whether a start on trial is kept only when this holds: the root is the new one, and the swap is in use. Whatever
     /// else does not hold is told, and is no reason to go back to the old system.
     pub fn decides_trial(&self) -> bool {
-        matches!(
-            self,
-            Look::Mounted { .. } | Look::MountedFrom { .. } | Look::SwapOn { .. }
-        )
+        matches!(self, Look::Mounted { .. } | Look::MountedFrom { .. } | Look::SwapOn { .. })
     }
 }
 

@@ -8,9 +8,7 @@ use rubus_vocabulary::units::bytes_iec;
 pub(super) fn forwards(action: &Action) -> String {
     match action {
         Action::MakeDirectory { path } => format!("make the directory {}", path.display()),
-        Action::WriteFile {
-            path, was: None, ..
-        } => format!("make {}", path.display()),
+        Action::WriteFile { path, was: None, .. } => format!("make {}", path.display()),
         Action::WriteFile { path, .. } => format!("change {}", path.display()),
         Action::RemoveFile { path, .. } => format!("remove {}", path.display()),
         Action::SetKnob { path, was, becomes } => {
@@ -33,56 +31,38 @@ pub(super) fn forwards(action: &Action) -> String {
                 disk.path.display()
             )
         }
-        Action::MakeArray {
-            name,
-            level,
-            members,
-            ..
-        } => {
+        Action::MakeArray { name, level, members, .. } => {
             let members: Vec<String> = members.iter().map(super::Place::title).collect();
-            format!(
-                "make the RAID-{level} array {name} of {}",
-                members.join(" and ")
-            )
+            format!("make the RAID-{level} array {name} of {}", members.join(" and "))
         }
         Action::Format { place, filesystem } => {
             format!("make {} on {}", noun(filesystem), place.title())
         }
         Action::CopyTree { from, to, pass, .. } => match pass {
             Pass::First => format!("copy {} to {}", from.display(), to.title),
-            Pass::Again => format!(
-                "copy again what has changed in {} meanwhile, and compare",
-                from.display()
-            ),
+            Pass::Again => {
+                format!("copy again what has changed in {} meanwhile, and compare", from.display())
+            }
         },
-        Action::BuildInitramfs { path, release, .. } => format!(
-            "make a new initial RAM filesystem for {release}, as {}",
-            path.display()
-        ),
+        Action::BuildInitramfs { path, release, .. } => {
+            format!("make a new initial RAM filesystem for {release}, as {}", path.display())
+        }
         Action::InstallInitramfs { from, path, .. } => format!(
             "put the initial RAM filesystem {} in place, as {}",
             from.display(),
             path.display()
         ),
         Action::MakeSwapFile { path, size_bytes } => {
-            format!(
-                "make the swap file {} of {}",
-                path.display(),
-                bytes_iec(*size_bytes)
-            )
+            format!("make the swap file {} of {}", path.display(), bytes_iec(*size_bytes))
         }
         Action::SwapOn { what, .. } => format!("use the swap {what}"),
         Action::SwapOff { what, .. } => format!("stop using the swap {what}"),
         Action::Mount { what, at, .. } => format!("mount {what} at {}", at.display()),
-        Action::AttachDisk {
-            address, device, ..
-        } => format!("attach {address} as {}", device.display()),
+        Action::AttachDisk { address, device, .. } => {
+            format!("attach {address} as {}", device.display())
+        }
         Action::MakeImage { path, size_bytes } => {
-            format!(
-                "make the disk image {} of {}",
-                path.display(),
-                bytes_iec(*size_bytes)
-            )
+            format!("make the disk image {} of {}", path.display(), bytes_iec(*size_bytes))
         }
         Action::ReadUnits => "let systemd read its units".into(),
         Action::RestartService { unit, when } => match when {
@@ -159,9 +139,7 @@ pub(super) fn back(action: &Action) -> String {
         Action::MakeDirectory { path } => {
             format!("remove the directory {} if it is empty", path.display())
         }
-        Action::WriteFile {
-            path, was: None, ..
-        } => format!("remove {}", path.display()),
+        Action::WriteFile { path, was: None, .. } => format!("remove {}", path.display()),
         Action::WriteFile { path, .. } => format!("put {} back as it was", path.display()),
         Action::RemoveFile { path, .. } => format!("make {} again", path.display()),
         Action::SetKnob { path, was, .. } => format!("set {} to {was}", path.display()),
@@ -169,11 +147,9 @@ pub(super) fn back(action: &Action) -> String {
             Some(target) => format!("let {} point to {} again", path.display(), target.display()),
             None => format!("remove the link {}", path.display()),
         },
-        Action::On {
-            volume,
-            action,
-            is_undone: true,
-        } => format!("on {}: {}", volume.title, back(action)),
+        Action::On { volume, action, is_undone: true } => {
+            format!("on {}: {}", volume.title, back(action))
+        }
         Action::On { volume, .. } => format!("not needed: {} is no longer used", volume.title),
         Action::Partition { disk, .. } => {
             format!("not possible: what was on {} is lost", disk.path.display())

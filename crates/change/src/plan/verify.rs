@@ -105,23 +105,16 @@ pub fn verify(
             Err(why) if promise.needs_boot && !started_since => (PromiseState::AfterStart, why),
             Err(why) => (PromiseState::Unknown, why),
         };
-        Answer {
-            what: promise.what.clone(),
-            standing,
-            found,
-        }
+        Answer { what: promise.what.clone(), standing, found }
     };
     promises.iter().map(answer).collect()
 }
 
 fn see(look: &Look, machine: &Machine, found: &Found) -> Sight {
     match look {
-        Look::Mounted {
-            at,
-            kind,
-            uuid,
-            options,
-        } => mounted(at, *kind, uuid, options, machine, found),
+        Look::Mounted { at, kind, uuid, options } => {
+            mounted(at, *kind, uuid, options, machine, found)
+        }
         Look::MountedFrom { at, device } => Ok(mounted_from(at, device, machine)),
         Look::InMemory { at } => Ok(in_memory(at, machine)),
         Look::Compressed { at, at_most } => compressed(at, *at_most, found),
@@ -134,14 +127,12 @@ fn see(look: &Look, machine: &Machine, found: &Found) -> Sight {
                 None => Ok((true, format!("what was {disk} is not there now"))),
             }
         }
-        Look::QuietDisk {
-            disk,
-            partuuid,
-            at_most_bytes_per_second,
-        } => match disk_now(disk, partuuid.as_deref(), machine) {
-            Some(disk) => quiet(disk, *at_most_bytes_per_second, machine, found),
-            None => Ok((true, format!("what was {disk} is not there now"))),
-        },
+        Look::QuietDisk { disk, partuuid, at_most_bytes_per_second } => {
+            match disk_now(disk, partuuid.as_deref(), machine) {
+                Some(disk) => quiet(disk, *at_most_bytes_per_second, machine, found),
+                None => Ok((true, format!("what was {disk} is not there now"))),
+            }
+        }
         Look::Served { address, export } => served(address, export.as_deref(), found),
         Look::Array { uuid, members } => array(uuid, *members, found),
     }
@@ -166,9 +157,7 @@ fn mounted(
     let live = mount.device.as_deref();
     let live = live.and_then(|device| uuid_of(device, machine, found));
     let Some(live) = live else {
-        return Err(format!(
-            "{words}, but its UUID cannot be read; run it as root"
-        ));
+        return Err(format!("{words}, but its UUID cannot be read; run it as root"));
     };
     if !live.eq_ignore_ascii_case(uuid) {
         return Ok((false, format!("{words} with the UUID {live}")));
@@ -182,11 +171,7 @@ fn mounted(
         true => (true, format!("{words}, {}", mount.options.join(","))),
         false => (
             false,
-            format!(
-                "{words}, without {}; it has {}",
-                missing.join(","),
-                mount.options.join(",")
-            ),
+            format!("{words}, without {}; it has {}", missing.join(","), mount.options.join(",")),
         ),
     })
 }
@@ -205,10 +190,9 @@ fn mounted_from(at: &Path, device: &str, machine: &Machine) -> (bool, String) {
 fn in_memory(at: &Path, machine: &Machine) -> (bool, String) {
     let place = at.display().to_string();
     match machine.mounts.iter().rfind(|mount| mount.point == place) {
-        Some(mount) => (
-            mount.filesystem == "tmpfs",
-            format!("{} is mounted at {place}", mount.filesystem),
-        ),
+        Some(mount) => {
+            (mount.filesystem == "tmpfs", format!("{} is mounted at {place}", mount.filesystem))
+        }
         None => (false, format!("nothing is mounted at {place}")),
     }
 }
@@ -223,9 +207,8 @@ fn source_of(mount: &Mount) -> String {
 /// Whether an option that the kernel says is the wanted one, in its words: `subvol=/@` for `subvol=@`,
 /// `compress=zstd:3` for `compress=zstd`. What only programs read (`nofail`, `x-…`) the kernel never says.
 fn option_says(live: &str, wanted: &str) -> bool {
-    const OF_PROGRAMS: [&str; 7] = [
-        "defaults", "nofail", "auto", "noauto", "_netdev", "user", "users",
-    ];
+    const OF_PROGRAMS: [&str; 7] =
+        ["defaults", "nofail", "auto", "noauto", "_netdev", "user", "users"];
     let bare = |option: &str| option.replacen("subvol=/", "subvol=", 1);
     OF_PROGRAMS.contains(&wanted)
         || wanted.starts_with("x-")
@@ -242,10 +225,7 @@ fn uuid_of<'a>(device: &str, machine: &'a Machine, found: &'a Found) -> Option<&
 }
 
 fn block<'a>(machine: &'a Machine, name: &str) -> Option<&'a BlockDevice> {
-    machine
-        .block_devices
-        .iter()
-        .find(|device| device.name == name)
+    machine.block_devices.iter().find(|device| device.name == name)
 }
 
 fn compressed(at: &Path, at_most: f64, found: &Found) -> Sight {
@@ -300,10 +280,7 @@ pub fn disk_now<'a>(
     machine: &'a Machine,
 ) -> Option<&'a str> {
     let mut devices = machine.block_devices.iter();
-    let is_known = machine
-        .block_devices
-        .iter()
-        .any(|device| device.identity.partuuid.is_some());
+    let is_known = machine.block_devices.iter().any(|device| device.identity.partuuid.is_some());
     let Some(partuuid) = partuuid.filter(|_| is_known) else {
         return Some(disk);
     };
@@ -366,10 +343,7 @@ fn no_swap_on(disk: &str, machine: &Machine) -> Sight {
     }
     match unsure.is_empty() {
         true => Ok((true, format!("in use: {}", areas(&machine.swap.areas)))),
-        false => Err(format!(
-            "it cannot be seen on which disk {} lies",
-            unsure.join(" and ")
-        )),
+        false => Err(format!("it cannot be seen on which disk {} lies", unsure.join(" and "))),
     }
 }
 
@@ -436,11 +410,7 @@ fn array(uuid: &str, members: u32, found: &Found) -> Sight {
     let is_meant =
         |array: &&ArrayState| array.uuid.as_deref().map(hex_digits) == Some(wanted.clone());
     let Some(array) = found.arrays.iter().find(is_meant) else {
-        let running: Vec<&str> = found
-            .arrays
-            .iter()
-            .map(|array| array.name.as_str())
-            .collect();
+        let running: Vec<&str> = found.arrays.iter().map(|array| array.name.as_str()).collect();
         return match found.arrays.iter().any(|array| array.uuid.is_none()) {
             true => Err(format!(
                 "{} runs, but its UUID cannot be read; run it as root",
@@ -449,10 +419,8 @@ fn array(uuid: &str, members: u32, found: &Found) -> Sight {
             false => Ok((false, "the array does not run".into())),
         };
     };
-    let words = format!(
-        "{} runs with {} of {members} members, {}",
-        array.name, array.members, array.state
-    );
+    let words =
+        format!("{} runs with {} of {members} members, {}", array.name, array.members, array.state);
     let is_whole = array.members == members && array.state != "broken";
     Ok((is_whole, words))
 }

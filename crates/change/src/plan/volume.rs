@@ -126,11 +126,7 @@ impl FilesystemKind {
 
     /// The filesystem of a root by its name in `/proc/mounts`; nothing for one that no root of ours has.
     pub fn of_root(name: &str) -> Option<FilesystemKind> {
-        let roots = [
-            FilesystemKind::Btrfs,
-            FilesystemKind::Ext4,
-            FilesystemKind::F2fs,
-        ];
+        let roots = [FilesystemKind::Btrfs, FilesystemKind::Ext4, FilesystemKind::F2fs];
         roots.into_iter().find(|kind| kind.name() == name)
     }
 }
@@ -173,11 +169,7 @@ pub enum Place {
     /// The whole disk, without partitions.
     Disk { disk: DiskIdentity },
     /// A partition that an earlier step made.
-    Partition {
-        disk: DiskIdentity,
-        number: u32,
-        partuuid: String,
-    },
+    Partition { disk: DiskIdentity, number: u32, partuuid: String },
     /// An array that an earlier step made.
     Array {
         /// Its UUID, as mdadm writes it in `mdadm.conf`.

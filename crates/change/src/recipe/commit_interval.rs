@@ -76,9 +76,9 @@ fn draw_up(situation: &Situation<'_>, draft: &mut Draft) {
     promise(root, kind, &option, situation, draft);
     let options = with_commit(&entry.options, &option);
     if entry.options == options {
-        return draft.notes.push(format!(
-            "/etc/fstab says {option} already; it holds from the next start on."
-        ));
+        return draft
+            .notes
+            .push(format!("/etc/fstab says {option} already; it holds from the next start on."));
     }
     entry.options = options;
     fstab.set(&entry);
@@ -123,12 +123,7 @@ fn promise(
     };
     draft.promises.push(Promise {
         what: format!("the root is mounted with {option}"),
-        look: Look::Mounted {
-            at: "/".into(),
-            kind,
-            uuid,
-            options: vec![option.into()],
-        },
+        look: Look::Mounted { at: "/".into(), kind, uuid, options: vec![option.into()] },
         needs_boot: true,
     });
 }

@@ -24,9 +24,7 @@ pub(super) fn name(node: &str) -> &str {
 
 /// The whole disk of a node, by the survey; itself where that does not know it.
 pub(super) fn whole(machine: &Machine, node: &str) -> PathBuf {
-    let parent = machine
-        .device(name(node))
-        .and_then(|device| device.parent.as_deref());
+    let parent = machine.device(name(node)).and_then(|device| device.parent.as_deref());
     match parent {
         Some(parent) => Path::new("/dev").join(parent),
         None => node.into(),
@@ -43,9 +41,7 @@ pub(super) fn find<'a>(
     if found.is_none() {
         let disks = situation.machine.block_devices.iter();
         let disks = disks.filter(|device| device.kind == BlockKind::Disk);
-        let disks: Vec<String> = disks
-            .map(|device| format!("/dev/{}", device.name))
-            .collect();
+        let disks: Vec<String> = disks.map(|device| format!("/dev/{}", device.name)).collect();
         draft.check(
             "the named device is there",
             false,
@@ -101,11 +97,7 @@ fn uses(machine: &Machine, path: &Path) -> Vec<String> {
             uses.push(format!("/dev/{} is swap in use", part.name));
         }
         if !part.holders.is_empty() {
-            uses.push(format!(
-                "/dev/{} is a part of {}",
-                part.name,
-                part.holders.join(", ")
-            ));
+            uses.push(format!("/dev/{} is a part of {}", part.name, part.holders.join(", ")));
         }
     }
     uses
@@ -114,28 +106,17 @@ fn uses(machine: &Machine, path: &Path) -> Vec<String> {
 /// A disk and what is on it.
 pub(super) fn words(disk: &DiskIdentity) -> String {
     let model = disk.model.as_deref().unwrap_or("a disk");
-    let serial = disk
-        .serial
-        .as_deref()
-        .map(|serial| format!(", serial {serial}"));
+    let serial = disk.serial.as_deref().map(|serial| format!(", serial {serial}"));
     let contents = match disk.contents.is_empty() {
         true => "nothing found on it".into(),
         false => format!("on it: {}", disk.contents.join("; ")),
     };
-    format!(
-        "{model}{}, {}; {contents}",
-        serial.unwrap_or_default(),
-        bytes_si(disk.size_bytes)
-    )
+    format!("{model}{}, {}; {contents}", serial.unwrap_or_default(), bytes_si(disk.size_bytes))
 }
 
 /// The partition of that number.
 pub(super) fn partition(disk: &DiskIdentity, number: u32, partuuid: &str) -> Place {
-    Place::Partition {
-        disk: disk.clone(),
-        number,
-        partuuid: partuuid.into(),
-    }
+    Place::Partition { disk: disk.clone(), number, partuuid: partuuid.into() }
 }
 
 /// The number of a partition, from its node and that of its disk.
@@ -146,9 +127,7 @@ pub(super) fn number(disk: &Path, node: &str) -> Option<u32> {
 /// Whether it finally stands on an SD card or a soldered flash of its kind.
 pub(super) fn is_on_card(machine: &Machine, name: &str) -> bool {
     let disks = machine.disks_below(name);
-    disks
-        .iter()
-        .any(|disk| disk.mmc.is_some() || disk.name.starts_with("mmcblk"))
+    disks.iter().any(|disk| disk.mmc.is_some() || disk.name.starts_with("mmcblk"))
 }
 
 /// Whether it finally stands on the network.
@@ -211,19 +190,11 @@ mod tests {
         let mut machine = fixture::pi3_with_usb_ssd();
         let of = |machine: &Machine| uses(machine, Path::new("/dev/sda"));
         assert_eq!(of(&machine), ["/dev/sda1 is mounted at /srv/data"]);
-        machine
-            .mounts
-            .retain(|mount| mount.device.as_deref() != Some("sda1"));
+        machine.mounts.retain(|mount| mount.device.as_deref() != Some("sda1"));
         assert!(of(&machine).is_empty());
-        let part = machine
-            .block_devices
-            .iter_mut()
-            .find(|part| part.name == "sda1");
+        let part = machine.block_devices.iter_mut().find(|part| part.name == "sda1");
         part.expect("it is there").holders = vec!["md0".into()];
         machine.swap.areas[0].device = rubus_vocabulary::fact::Fact::known("sda1".into(), "test");
-        assert_eq!(
-            of(&machine),
-            ["/dev/sda1 is swap in use", "/dev/sda1 is a part of md0"]
-        );
+        assert_eq!(of(&machine), ["/dev/sda1 is swap in use", "/dev/sda1 is a part of md0"]);
     }
 }

@@ -80,19 +80,11 @@ impl<'a> Edits<'a> {
             return;
         }
         let directory = path.parent().unwrap_or(Path::new("/"));
-        self.directory(
-            &format!("{id}-directory"),
-            "The file below needs it.",
-            directory,
-        );
+        self.directory(&format!("{id}-directory"), "The file below needs it.", directory);
         self.steps.push(Step {
             id: id.into(),
             why: why.into(),
-            action: Action::WriteFile {
-                path: path.into(),
-                was,
-                becomes,
-            },
+            action: Action::WriteFile { path: path.into(), was, becomes },
         });
     }
 
@@ -114,11 +106,7 @@ impl<'a> Edits<'a> {
         self.steps.push(Step {
             id: id.into(),
             why: why.into(),
-            action: Action::SetLink {
-                path,
-                was,
-                becomes: Some("/dev/null".into()),
-            },
+            action: Action::SetLink { path, was, becomes: Some("/dev/null".into()) },
         });
     }
 }
@@ -180,10 +168,7 @@ mod tests {
         for (text, becomes) in [
             ("", "SIZE=0\n"),
             ("SIZE=9", "SIZE=0"),
-            (
-                "#SIZE=1\n SIZE = 2\nSIZES=3\n",
-                "#SIZE=1\nSIZE=0\nSIZES=3\n",
-            ),
+            ("#SIZE=1\n SIZE = 2\nSIZES=3\n", "#SIZE=1\nSIZE=0\nSIZES=3\n"),
             ("SIZE=1\nSIZE=2\nx=1", "SIZE=1\nSIZE=0\nx=1"),
             ("x=1", "x=1\nSIZE=0\n"),
         ] {
@@ -194,10 +179,8 @@ mod tests {
 
     #[test]
     fn missing_directories_are_made_once_from_the_top() {
-        let seen = Seen::from([
-            ("/etc/a".into(), Sight::Absent),
-            ("/etc/a/b".into(), Sight::Absent),
-        ]);
+        let seen =
+            Seen::from([("/etc/a".into(), Sight::Absent), ("/etc/a/b".into(), Sight::Absent)]);
         let mut edits = Edits::new(&seen);
         edits.write("one", "why", Path::new("/etc/a/b/one"), "1\n".into());
         edits.write("two", "why", Path::new("/etc/a/b/two"), "2\n".into());

@@ -79,15 +79,10 @@ pub(super) fn label(value: &str) -> Result<(), String> {
 }
 
 fn look_at(machine: &Machine, wishes: &Wishes) -> LookAt {
-    let mut paths = wishes
-        .get("at")
-        .map_or(Vec::new(), |at| mounting::look_at(at));
+    let mut paths = wishes.get("at").map_or(Vec::new(), |at| mounting::look_at(at));
     paths.extend(programs::paths(PROGRAMS));
     let disks = wishes.get("device").map(|node| disks::whole(machine, node));
-    LookAt {
-        disks: disks.into_iter().collect(),
-        ..LookAt::paths(paths)
-    }
+    LookAt { disks: disks.into_iter().collect(), ..LookAt::paths(paths) }
 }
 
 fn draw_up(situation: &Situation<'_>, draft: &mut Draft) {
@@ -99,9 +94,7 @@ fn draw_up(situation: &Situation<'_>, draft: &mut Draft) {
 pub(super) fn draw(situation: &Situation<'_>, draft: &mut Draft) {
     let (Some(node), Some(kind)) = (
         situation.option("device"),
-        situation
-            .option("filesystem")
-            .and_then(|text| kind(text).ok()),
+        situation.option("filesystem").and_then(|text| kind(text).ok()),
     ) else {
         let remedy = "say which: rubus plan format device=/dev/sda";
         return draft.check("the device is named", false, "no", remedy);
@@ -227,10 +220,7 @@ pub(super) fn make(
             FilesystemKind::Swap => "The kernel swaps only to an area that is marked as one.",
             _ => "Files need one; by its identifier it is found under whatever name the disk has.",
         },
-        Action::Format {
-            place,
-            filesystem: new,
-        },
+        Action::Format { place, filesystem: new },
     );
     let Some(at) = at else {
         return;
@@ -246,15 +236,10 @@ pub(super) fn make(
             _ => 2,
         },
     };
-    mounting::put(
-        &wanted,
-        "It is there at once, without a boot.",
-        situation,
-        draft,
-    );
-    draft.notes.push(format!(
-        "A boot without the disk goes on after 30 seconds, and {at} is empty then."
-    ));
+    mounting::put(&wanted, "It is there at once, without a boot.", situation, draft);
+    draft
+        .notes
+        .push(format!("A boot without the disk goes on after 30 seconds, and {at} is empty then."));
     draft.promises.push(Promise {
         what: format!("{} is mounted at {at}", kind.name()),
         look: Look::Mounted {

@@ -51,15 +51,10 @@ pub(super) fn one_partition(
     disk: &DiskIdentity,
     max_bytes: Option<u64>,
 ) -> Result<PartitionTable, String> {
-    let wishes = Wishes {
-        root: role,
-        ..Wishes::default()
-    };
+    let wishes = Wishes { root: role, ..Wishes::default() };
     let seed = bytes(random, purpose);
     let layout = divide(disk.size_bytes, BLOCK_BYTES, &wishes, &seed);
-    let mut table = layout
-        .map_err(|error| format!("{}: {error}", disk.path.display()))?
-        .table;
+    let mut table = layout.map_err(|error| format!("{}: {error}", disk.path.display()))?.table;
     for partition in &mut table.partitions {
         let max_bytes = max_bytes.unwrap_or(u64::MAX);
         partition.size_bytes = partition.size_bytes.min(max_bytes / MIB * MIB);

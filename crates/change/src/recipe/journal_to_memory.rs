@@ -58,13 +58,7 @@ pub(super) fn settings() -> Vec<PathBuf> {
 
 fn look_at(_: &Machine, _: &Wishes) -> LookAt {
     let mut paths = settings();
-    let others = [
-        units::SYSTEMD_RUNS,
-        DROP_IN,
-        DIRECTORIES[0],
-        "/etc/systemd",
-        OLD_JOURNAL,
-    ];
+    let others = [units::SYSTEMD_RUNS, DROP_IN, DIRECTORIES[0], "/etc/systemd", OLD_JOURNAL];
     paths.extend(others.map(PathBuf::from));
     paths.extend(programs::paths(["systemctl", RSYSLOG]));
     LookAt::paths(paths)
@@ -73,9 +67,7 @@ fn look_at(_: &Machine, _: &Wishes) -> LookAt {
 fn draw_up(situation: &Situation<'_>, draft: &mut Draft) {
     let remedy = "only systemd has this journal; another logger has settings of its own";
     units::check_running(remedy, situation, draft);
-    let size = situation
-        .option("size")
-        .and_then(|text| parse_size(text).ok());
+    let size = situation.option("size").and_then(|text| parse_size(text).ok());
     check_size(size, situation, draft);
     let text = drop_in(size);
     let is_written = situation.text(Path::new(DROP_IN)) == text;
@@ -94,10 +86,7 @@ fn draw_up(situation: &Situation<'_>, draft: &mut Draft) {
 }
 
 fn steps(text: String, situation: &Situation<'_>, draft: &mut Draft) {
-    let restart = |when| Action::RestartService {
-        unit: SERVICE.into(),
-        when,
-    };
+    let restart = |when| Action::RestartService { unit: SERVICE.into(), when };
     draft.step(
         "restarted-after-undo",
         "Undoing ends with this step: journald reads its settings again when the file below is gone.",
@@ -157,9 +146,8 @@ fn drop_ins<'a>(wanted: &str, situation: &Situation<'a>) -> Vec<(&'a Path, &'a s
             let is_drop_in = path.parent() == Some(Path::new(directory))
                 && path.extension().is_some_and(|ending| ending == "conf")
                 && path != Path::new(DROP_IN);
-            let is_hidden = found
-                .iter()
-                .any(|(earlier, _)| earlier.file_name() == path.file_name());
+            let is_hidden =
+                found.iter().any(|(earlier, _)| earlier.file_name() == path.file_name());
             match sight {
                 Sight::Text(file) if is_drop_in && !is_hidden => found.push((path, &file.text)),
                 _ => {}
@@ -168,16 +156,13 @@ fn drop_ins<'a>(wanted: &str, situation: &Situation<'a>) -> Vec<(&'a Path, &'a s
     }
     found.sort_by_key(|(path, _)| path.file_name());
     let says = found.into_iter();
-    says.filter_map(|(path, text)| Some((path, value(wanted, text)?)))
-        .collect()
+    says.filter_map(|(path, text)| Some((path, value(wanted, text)?))).collect()
 }
 
 /// The file of others that keeps the journal in memory, if the last word is that.
 fn volatile_by_others<'a>(situation: &Situation<'a>) -> Option<&'a Path> {
     let main = Path::new(MAIN_FILE);
-    let main_says = situation
-        .file(main)
-        .and_then(|file| value(STORAGE, &file.text));
+    let main_says = situation.file(main).and_then(|file| value(STORAGE, &file.text));
     let (path, value) = match drop_ins(STORAGE, situation).pop() {
         Some(last) => last,
         None => (Path::new(MAIN_FILE), main_says?),
@@ -193,16 +178,12 @@ fn check_later(situation: &Situation<'_>, draft: &mut Draft) {
     // A capture holds what a survey reads, and that is no drop-in.
     let is_captured = matches!(situation.machine.origin, Origin::Capture { .. });
     let (answer, found, remedy) = match later {
-        Some((path, value)) => (
-            Answer::Fails,
-            format!("{} says Storage={value}", path.display()),
-            not_to_say(path),
-        ),
-        None if is_captured => (
-            Answer::Unknown,
-            "not known: the capture does not say".into(),
-            String::new(),
-        ),
+        Some((path, value)) => {
+            (Answer::Fails, format!("{} says Storage={value}", path.display()), not_to_say(path))
+        }
+        None if is_captured => {
+            (Answer::Unknown, "not known: the capture does not say".into(), String::new())
+        }
         None => (Answer::Holds, "there is none".into(), String::new()),
     };
     let what = "no file that journald reads later says where the journal is kept";
@@ -224,10 +205,7 @@ fn not_to_say(path: &Path) -> String {
 /// Size of the filesystem that holds the journal then, if it is known.
 fn run_bytes(situation: &Situation<'_>) -> Option<u64> {
     let mut mounts = situation.machine.mounts.iter();
-    mounts
-        .rfind(|mount| mount.point == "/run")?
-        .size_bytes
-        .get()
+    mounts.rfind(|mount| mount.point == "/run")?.size_bytes.get()
 }
 
 fn check_size(size: Option<u64>, situation: &Situation<'_>, draft: &mut Draft) {
@@ -253,9 +231,9 @@ fn words(size: Option<u64>, situation: &Situation<'_>, draft: &mut Draft) {
         (None, Some(run)) => format!("at most {}, a tenth of /run", bytes_iec(run / 10)),
         (None, None) => "at most a tenth of /run".into(),
     };
-    draft.notes.push(format!(
-        "The journal takes {most}; when that is full, the oldest entries go."
-    ));
+    draft
+        .notes
+        .push(format!("The journal takes {most}; when that is full, the oldest entries go."));
     // A capture holds what a survey reads, and that is no journal.
     let is_captured = matches!(situation.machine.origin, Origin::Capture { .. });
     match situation.facts.seen.get(Path::new(OLD_JOURNAL)) {

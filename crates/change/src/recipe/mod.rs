@@ -124,10 +124,7 @@ pub struct LookAt {
 impl LookAt {
     /// Only these paths.
     pub fn paths(paths: impl IntoIterator<Item = impl Into<PathBuf>>) -> Self {
-        LookAt {
-            paths: paths.into_iter().map(Into::into).collect(),
-            ..LookAt::default()
-        }
+        LookAt { paths: paths.into_iter().map(Into::into).collect(), ..LookAt::default() }
     }
 }
 
@@ -297,11 +294,7 @@ impl Recipe {
     ) -> Result<Plan, RecipeError> {
         let options = self.complete(wishes)?;
         let mut draft = Draft::default();
-        let situation = Situation {
-            machine,
-            facts,
-            options: &options,
-        };
+        let situation = Situation { machine, facts, options: &options };
         (self.draw_up)(&situation, &mut draft);
         Ok(Plan {
             format: FORMAT,
@@ -458,10 +451,7 @@ impl Found {
 
 impl From<String> for Found {
     fn from(words: String) -> Found {
-        Found {
-            words,
-            is_denied: false,
-        }
+        Found { words, is_denied: false }
     }
 }
 
@@ -473,10 +463,7 @@ impl From<&str> for Found {
 
 impl From<&Unseen> for Found {
     fn from(why: &Unseen) -> Found {
-        Found {
-            words: why.to_string(),
-            is_denied: why.is_denied(),
-        }
+        Found { words: why.to_string(), is_denied: why.is_denied() }
     }
 }
 
@@ -558,11 +545,7 @@ impl Draft {
         self.steps.push(Step {
             id: id.into(),
             why: why.into(),
-            action: Action::SetKnob {
-                path: path.into(),
-                was: was.into(),
-                becomes: becomes.into(),
-            },
+            action: Action::SetKnob { path: path.into(), was: was.into(), becomes: becomes.into() },
         });
     }
 }

@@ -60,9 +60,7 @@ pub(super) struct MountRequest<'a> {
 /// A path that a mount can be at, or a sentence that says what one is.
 pub(super) fn place(value: &str) -> Result<(), String> {
     let path = Path::new(value);
-    let is_plain = path
-        .components()
-        .all(|part| !matches!(part, std::path::Component::ParentDir));
+    let is_plain = path.components().all(|part| !matches!(part, std::path::Component::ParentDir));
     let is_clean = is_plain && !value.contains(char::is_control) && value.len() <= 255;
     match path.is_absolute() && is_clean && !value.contains("//") {
         true => Ok(()),
@@ -98,19 +96,12 @@ pub(super) fn check_place(at: &Path, situation: &Situation<'_>, draft: &mut Draf
     if is_vital {
         return;
     }
-    let mounted = situation
-        .machine
-        .mounts
-        .iter()
-        .find(|mount| Path::new(&mount.point) == at);
+    let mounted = situation.machine.mounts.iter().find(|mount| Path::new(&mount.point) == at);
     draft.check(
         "nothing is mounted there",
         mounted.is_none(),
         mounted.map_or(format!("{shown} is no mount point"), |mount| {
-            format!(
-                "{} ({}) is mounted at {shown}",
-                mount.source, mount.filesystem
-            )
+            format!("{} ({}) is mounted at {shown}", mount.source, mount.filesystem)
         }),
         "unmount it first, or take another place",
     );
@@ -147,23 +138,14 @@ pub(super) fn put(
     draft: &mut Draft,
 ) {
     let at = wanted.at.display().to_string();
-    draft.directory(
-        "place",
-        "A filesystem is mounted at a directory.",
-        wanted.at,
-        situation,
-    );
+    draft.directory("place", "A filesystem is mounted at a directory.", wanted.at, situation);
     // Another step of this plan may have written it already; it is written once.
-    let written = draft
-        .steps
-        .iter_mut()
-        .find_map(|step| match &mut step.action {
-            Action::WriteFile { path, becomes, .. } if path == Path::new(FSTAB) => Some(becomes),
-            _ => None,
-        });
-    let now_text = written
-        .as_ref()
-        .map_or(situation.text(Path::new(FSTAB)), |file| file.text.as_str());
+    let written = draft.steps.iter_mut().find_map(|step| match &mut step.action {
+        Action::WriteFile { path, becomes, .. } if path == Path::new(FSTAB) => Some(becomes),
+        _ => None,
+    });
+    let now_text =
+        written.as_ref().map_or(situation.text(Path::new(FSTAB)), |file| file.text.as_str());
     let mut fstab = Fstab::parse(now_text);
     let line = Entry::new(wanted.what, &at, wanted.kind, wanted.options).checked_in(wanted.pass);
     if fstab.at(&at).as_ref() != Some(&line) {
@@ -189,12 +171,7 @@ pub(super) fn now(
     situation: &Situation<'_>,
     draft: &mut Draft,
 ) {
-    draft.directory(
-        "place",
-        "A filesystem is mounted at a directory.",
-        wanted.at,
-        situation,
-    );
+    draft.directory("place", "A filesystem is mounted at a directory.", wanted.at, situation);
     let is_mounted =
         |mount: &rubus_vocabulary::machine::Mount| Path::new(&mount.point) == wanted.at;
     if !situation.machine.mounts.iter().any(is_mounted) {
@@ -223,10 +200,6 @@ fn live_options(options: &str) -> String {
 impl Draft {
     /// One more step.
     pub(super) fn step(&mut self, id: &str, why: &str, action: Action) {
-        self.steps.push(Step {
-            id: id.into(),
-            why: why.into(),
-            action,
-        });
+        self.steps.push(Step { id: id.into(), why: why.into(), action });
     }
 }

@@ -90,11 +90,7 @@ pub(super) fn yes_or_no(value: &str) -> Result<(), String> {
 
 fn look_at(machine: &Machine, wishes: &Wishes) -> LookAt {
     let mut paths: Vec<PathBuf> = programs::INSTALLED.iter().map(PathBuf::from).collect();
-    paths.extend(
-        wishes
-            .get("at")
-            .map_or(Vec::new(), |at| mounting::look_at(at)),
-    );
+    paths.extend(wishes.get("at").map_or(Vec::new(), |at| mounting::look_at(at)));
     let name = wishes.get("device").map_or("nbd0", |node| name(node));
     paths.push(unit_path(name));
     paths.extend(units::directories());
@@ -133,12 +129,7 @@ fn draw_up(situation: &Situation<'_>, draft: &mut Draft) {
     let (Some(address), Some(at)) = (situation.option("address"), situation.option("at")) else {
         let remedy =
             "say both: rubus plan network-disk address=nbd://192.168.1.2/disk at=/mnt/network";
-        return draft.check(
-            "the disk and its mount point are named",
-            false,
-            "no",
-            remedy,
-        );
+        return draft.check("the disk and its mount point are named", false, "no", remedy);
     };
     let node = situation.option("device").unwrap_or("/dev/nbd0");
     let kind = situation.option("filesystem").unwrap_or("ext4");
@@ -179,19 +170,8 @@ fn draw_up(situation: &Situation<'_>, draft: &mut Draft) {
         "noatime,_netdev,nofail,x-systemd.requires=rubus-{name}.service,x-systemd.device-timeout={}s",
         SERVER_LATE_S + 30
     );
-    let wanted = MountRequest {
-        at: Path::new(at),
-        what: node,
-        kind,
-        options: &options,
-        pass: 0,
-    };
-    mounting::put(
-        &wanted,
-        "It is there at once, without a boot.",
-        situation,
-        draft,
-    );
+    let wanted = MountRequest { at: Path::new(at), what: node, kind, options: &options, pass: 0 };
+    mounting::put(&wanted, "It is there at once, without a boot.", situation, draft);
     for program in ["mount", "umount"] {
         programs::check_one(program, situation, draft);
     }
@@ -312,18 +292,12 @@ fn words(
 fn promises(attached: String, at: &str, name: &str, draft: &mut Draft) {
     draft.promises.push(Promise {
         what: format!("/dev/{name} is the network disk"),
-        look: Look::Knob {
-            path: backend(name),
-            value: attached,
-        },
+        look: Look::Knob { path: backend(name), value: attached },
         needs_boot: false,
     });
     draft.promises.push(Promise {
         what: format!("it is mounted at {at}"),
-        look: Look::MountedFrom {
-            at: at.into(),
-            device: name.into(),
-        },
+        look: Look::MountedFrom { at: at.into(), device: name.into() },
         needs_boot: false,
     });
 }

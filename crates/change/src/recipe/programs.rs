@@ -10,12 +10,8 @@ use rubus_vocabulary::machine::Origin;
 const DIRECTORIES: [&str; 4] = ["/usr/sbin", "/usr/bin", "/sbin", "/bin"];
 
 /// Where this program must lie to be there at each boot.
-pub(super) const INSTALLED: [&str; 4] = [
-    "/usr/local/bin/rubus",
-    "/usr/local/sbin/rubus",
-    "/usr/bin/rubus",
-    "/usr/sbin/rubus",
-];
+pub(super) const INSTALLED: [&str; 4] =
+    ["/usr/local/bin/rubus", "/usr/local/sbin/rubus", "/usr/bin/rubus", "/usr/sbin/rubus"];
 
 /// Programs with the packages of Debian and Raspberry Pi OS that hold them.
 const PACKAGES: [(&str, &str); 16] = [
@@ -67,12 +63,9 @@ pub(super) fn check(situation: &Situation<'_>, draft: &mut Draft) {
 /// Checks that a program is there. What could not be looked at counts as there, and is said.
 pub(super) fn check_one(program: &str, situation: &Situation<'_>, draft: &mut Draft) {
     let sights = paths([program]);
-    let mut sights = sights
-        .iter()
-        .map(|path| (path, situation.facts.seen.get(path)));
-    let there = sights
-        .clone()
-        .find(|(_, sight)| matches!(sight, Some(Sight::Something | Sight::Text(_))));
+    let mut sights = sights.iter().map(|path| (path, situation.facts.seen.get(path)));
+    let there =
+        sights.clone().find(|(_, sight)| matches!(sight, Some(Sight::Something | Sight::Text(_))));
     let hidden = sights.find_map(|(path, sight)| match sight {
         Some(Sight::Hidden(why)) => Some((path, why)),
         _ => None,
@@ -104,9 +97,7 @@ pub(super) fn check_one(program: &str, situation: &Situation<'_>, draft: &mut Dr
 
 /// Where this program is that each boot runs; an obstacle where it is nowhere that a boot finds it.
 pub(super) fn check_installed(situation: &Situation<'_>, draft: &mut Draft) -> String {
-    let there = INSTALLED
-        .iter()
-        .find(|path| situation.is_there(Path::new(path)));
+    let there = INSTALLED.iter().find(|path| situation.is_there(Path::new(path)));
     draft.check(
         "rubus is installed where each boot finds it",
         there.is_some(),

@@ -76,9 +76,7 @@ fn devices(value: &str) -> Result<(), String> {
     different.dedup();
     match (2..=MAX_DISKS).contains(&nodes.len()) && different.len() == nodes.len() {
         true => Ok(()),
-        false => Err(format!(
-            "write 2 to {MAX_DISKS} different disks, such as /dev/sda,/dev/sdb"
-        )),
+        false => Err(format!("write 2 to {MAX_DISKS} different disks, such as /dev/sda,/dev/sdb")),
     }
 }
 
@@ -91,46 +89,21 @@ fn chunk(value: &str) -> Result<u64, String> {
 
 fn look_at(_: &Machine, wishes: &Wishes) -> LookAt {
     let mut paths: Vec<PathBuf> = vec![MDSTAT.into(), CONFIGURATION.into(), "/etc/mdadm".into()];
-    paths.extend(
-        wishes
-            .get("at")
-            .map_or(Vec::new(), |at| mounting::look_at(at)),
-    );
-    paths.extend(programs::paths([
-        "mdadm",
-        "mkfs.ext4",
-        "mkfs.btrfs",
-        "mount",
-    ]));
-    let named = wishes
-        .get("devices")
-        .map(String::as_str)
-        .unwrap_or_default();
+    paths.extend(wishes.get("at").map_or(Vec::new(), |at| mounting::look_at(at)));
+    paths.extend(programs::paths(["mdadm", "mkfs.ext4", "mkfs.btrfs", "mount"]));
+    let named = wishes.get("devices").map(String::as_str).unwrap_or_default();
     let named = named.split(',').filter(|node| !node.is_empty());
-    LookAt {
-        disks: named.map(PathBuf::from).collect(),
-        ..LookAt::paths(paths)
-    }
+    LookAt { disks: named.map(PathBuf::from).collect(), ..LookAt::paths(paths) }
 }
 
 fn draw_up(situation: &Situation<'_>, draft: &mut Draft) {
     let (Some(nodes), Some(at)) = (situation.option("devices"), situation.option("at")) else {
         let remedy = "say both: rubus plan raid0 devices=/dev/sda,/dev/sdb at=/mnt/fast";
-        return draft.check(
-            "the disks and their mount point are named",
-            false,
-            "no",
-            remedy,
-        );
+        return draft.check("the disks and their mount point are named", false, "no", remedy);
     };
     let nodes: Vec<&str> = nodes.split(',').collect();
     if is_done(&nodes, at, situation.machine) {
-        draft.check(
-            "it is as wished already",
-            true,
-            format!("{at} is on all of them"),
-            "",
-        );
+        draft.check("it is as wished already", true, format!("{at} is on all of them"), "");
         return;
     }
     mounting::check_place(Path::new(at), situation, draft);
@@ -153,9 +126,7 @@ fn is_done(nodes: &[&str], at: &str, machine: &Machine) -> bool {
     };
     let below = machine.disks_below(device);
     below.len() == nodes.len()
-        && below
-            .iter()
-            .all(|disk| nodes.iter().any(|node| disks::name(node) == disk.name))
+        && below.iter().all(|disk| nodes.iter().any(|node| disks::name(node) == disk.name))
 }
 
 fn check_kernel(situation: &Situation<'_>, draft: &mut Draft) {
@@ -191,12 +162,7 @@ fn members(nodes: &[&str], situation: &Situation<'_>, draft: &mut Draft) -> Opti
         if !is_whole {
             let whole = disks::whole(situation.machine, node);
             let remedy = format!("name the disk: {}", whole.display());
-            draft.check(
-                "whole disks are named",
-                false,
-                format!("{node} is a partition"),
-                &remedy,
-            );
+            draft.check("whole disks are named", false, format!("{node} is a partition"), &remedy);
             continue;
         }
         found.extend(disks::take(Path::new(node), situation, draft));
@@ -210,10 +176,7 @@ fn members(nodes: &[&str], situation: &Situation<'_>, draft: &mut Draft) -> Opti
         .map(|disk| {
             let purpose = format!("raid0 {}", disk.path.display());
             let random = &situation.facts.random;
-            let like_least = DiskIdentity {
-                size_bytes: least,
-                ..disk.clone()
-            };
+            let like_least = DiskIdentity { size_bytes: least, ..disk.clone() };
             identifiers::one_partition(random, &purpose, PartitionRole::Raid, &like_least, None)
         })
         .collect();
@@ -280,17 +243,11 @@ fn array(members: Vec<Place>, situation: &Situation<'_>, draft: &mut Draft) {
         _ => FilesystemKind::Ext4,
     };
     let new = format::new_filesystem(kind, name, situation);
-    let place = Place::Array {
-        uuid: uuid.clone(),
-        members,
-    };
+    let place = Place::Array { uuid: uuid.clone(), members };
     format::make(place, new, situation.option("at"), situation, draft);
     draft.promises.push(Promise {
         what: format!("the array {name} runs with all its disks"),
-        look: Look::Array {
-            uuid,
-            members: count,
-        },
+        look: Look::Array { uuid, members: count },
         needs_boot: false,
     });
 }
@@ -304,16 +261,13 @@ fn words(nodes: &[&str], at: &str, situation: &Situation<'_>, draft: &mut Draft)
     draft.risks.push(format!(
         "{times}, since one that fails or is unplugged takes all files with it. Keep a copy of what matters."
     ));
-    draft
-        .risks
-        .push(format!("Everything on {} is lost now.", nodes.join(", ")));
-    if let Some(card) = nodes
-        .iter()
-        .find(|node| disks::is_on_card(situation.machine, disks::name(node)))
+    draft.risks.push(format!("Everything on {} is lost now.", nodes.join(", ")));
+    if let Some(card) =
+        nodes.iter().find(|node| disks::is_on_card(situation.machine, disks::name(node)))
     {
-        draft.risks.push(format!(
-            "{card} is an SD card: the array is as slow as its slowest disk."
-        ));
+        draft
+            .risks
+            .push(format!("{card} is an SD card: the array is as slow as its slowest disk."));
     }
     draft.notes.push(format!(
         "The root filesystem is not on the array, so the initial RAM filesystem needs nothing; {at} is mounted by its UUID, \

@@ -46,9 +46,7 @@ fn size(value: &str) -> Result<(), String> {
 }
 
 fn look_at(_: &Machine, wishes: &Wishes) -> LookAt {
-    let mut paths = wishes
-        .get("at")
-        .map_or(Vec::new(), |at| mounting::look_at(at));
+    let mut paths = wishes.get("at").map_or(Vec::new(), |at| mounting::look_at(at));
     paths.extend(programs::paths(["mount", "umount"]));
     LookAt::paths(paths)
 }
@@ -70,13 +68,7 @@ fn draw_up(situation: &Situation<'_>, draft: &mut Draft) {
     if !is_ours {
         mounting::check_place(at, situation, draft);
     }
-    let wanted = MountRequest {
-        at,
-        what: "tmpfs",
-        kind: "tmpfs",
-        options: &options,
-        pass: 0,
-    };
+    let wanted = MountRequest { at, what: "tmpfs", kind: "tmpfs", options: &options, pass: 0 };
     let why = "It is there at once, without a boot.";
     mounting::put(&wanted, why, situation, draft);
     programs::check(situation, draft);
@@ -85,13 +77,8 @@ fn draw_up(situation: &Situation<'_>, draft: &mut Draft) {
 
 fn check_size(situation: &Situation<'_>, draft: &mut Draft) -> Option<u64> {
     let total = situation.machine.memory.total_bytes.get();
-    let wished = situation
-        .option("size")
-        .and_then(|text| parse_size(text).ok());
-    let bytes = wished
-        .or(total.map(|total| total / 4))?
-        .div_ceil(PAGE_BYTES)
-        * PAGE_BYTES;
+    let wished = situation.option("size").and_then(|text| parse_size(text).ok());
+    let bytes = wished.or(total.map(|total| total / 4))?.div_ceil(PAGE_BYTES) * PAGE_BYTES;
     let what = "half of the memory stays for programs";
     match total {
         Some(total) => {
@@ -99,22 +86,14 @@ fn check_size(situation: &Situation<'_>, draft: &mut Draft) -> Option<u64> {
             draft.check(
                 what,
                 share <= MAX,
-                format!(
-                    "{} is {} of {}",
-                    bytes_iec(bytes),
-                    percent(share),
-                    bytes_iec(total)
-                ),
+                format!("{} is {} of {}", bytes_iec(bytes), percent(share), bytes_iec(total)),
                 &format!("take at most size={}M", (total as f64 * MAX) as u64 >> 20),
             );
         }
         None => draft.check(
             what,
             Answer::Unknown,
-            format!(
-                "not known: {}",
-                situation.machine.memory.total_bytes.reason().unwrap_or("?")
-            ),
+            format!("not known: {}", situation.machine.memory.total_bytes.reason().unwrap_or("?")),
             "",
         ),
     }

@@ -36,9 +36,7 @@ pub fn runs_of_disks<'r>(
     runs: &'r [(RunId, Run)],
 ) -> Vec<(String, RunId, &'r Run)> {
     let name = |run: &Run| name_now(machine, disk_of(run)?);
-    runs.iter()
-        .filter_map(|(id, run)| Some((name(run)?, *id, run)))
-        .collect()
+    runs.iter().filter_map(|(id, run)| Some((name(run)?, *id, run))).collect()
 }
 
 /// What was measured of several disks at once, by the kernel's current names. Runs whose disks are not all here, or cannot
@@ -82,9 +80,8 @@ pub fn measured_together(machine: &Machine, runs: &[(RunId, Run)]) -> Vec<Togeth
 /// The only disk below a target that was named by its node or by a directory.
 fn disk_at<'m>(machine: &'m Machine, target: &str) -> Option<&'m BlockDevice> {
     let mounts = machine.mounts.iter();
-    let mut mounts: Vec<&Mount> = mounts
-        .filter(|mount| Path::new(target).starts_with(&mount.point))
-        .collect();
+    let mut mounts: Vec<&Mount> =
+        mounts.filter(|mount| Path::new(target).starts_with(&mount.point)).collect();
     mounts.sort_by_key(|mount| mount.point.len());
     let device = match target.strip_prefix("/dev/") {
         Some(name) => name,
@@ -98,10 +95,7 @@ fn disk_at<'m>(machine: &'m Machine, target: &str) -> Option<&'m BlockDevice> {
 
 /// What a disk is called now.
 fn name_now(machine: &Machine, then: &BlockDevice) -> Option<String> {
-    let mut alike = machine
-        .block_devices
-        .iter()
-        .filter(|now| is_same(now, then));
+    let mut alike = machine.block_devices.iter().filter(|now| is_same(now, then));
     match (alike.next(), alike.next()) {
         (Some(now), None) => Some(now.name.clone()),
         _ => None,
@@ -113,10 +107,7 @@ impl DiskSpeed {
     fn complete(&mut self, older: &DiskSpeed) {
         let pairs = [
             (&mut self.read_bytes_per_second, older.read_bytes_per_second),
-            (
-                &mut self.write_bytes_per_second,
-                older.write_bytes_per_second,
-            ),
+            (&mut self.write_bytes_per_second, older.write_bytes_per_second),
             (&mut self.random_read_iops, older.random_read_iops),
             (&mut self.random_write_iops, older.random_write_iops),
         ];
@@ -187,10 +178,7 @@ mod tests {
     #[test]
     fn a_disk_is_known_again_under_another_name() {
         let run = fixture::slow_sd_card_run();
-        let measured = disk_of(&run)
-            .expect("the example is on a disk")
-            .name
-            .clone();
+        let measured = disk_of(&run).expect("the example is on a disk").name.clone();
         let mut machine = run.machine.clone();
         for device in &mut machine.block_devices {
             if device.name == measured {

@@ -17,15 +17,10 @@ pub fn surveyed_disk(machine: &Machine, path: &Path) -> Result<DiskIdentity, Uns
     let device = name.and_then(|name| machine.device(name));
     let device = device.ok_or_else(|| format!("this machine shows no disk {shown}"))?;
     if device.kind != BlockKind::Disk {
-        let of = device
-            .parent
-            .as_ref()
-            .map(|disk| format!(" of /dev/{disk}"));
-        return Err(format!(
-            "{shown} is a part{}; name a whole disk",
-            of.unwrap_or_default()
-        )
-        .into());
+        let of = device.parent.as_ref().map(|disk| format!(" of /dev/{disk}"));
+        return Err(
+            format!("{shown} is a part{}; name a whole disk", of.unwrap_or_default()).into()
+        );
     }
     let size = device.size_bytes.get().filter(|size| *size > 0);
     let size_bytes = size.ok_or_else(|| format!("the size of {shown} is not known"))?;
@@ -59,15 +54,8 @@ fn contents(machine: &Machine, disk: &BlockDevice) -> Vec<String> {
         let content = device.content.text()?;
         let label = device.identity.label.as_ref();
         let label = label.map_or(String::new(), |label| format!(" \"{label}\""));
-        let size = device
-            .size_bytes
-            .get()
-            .map(|size| format!(" of {}", bytes_iec(size)));
-        Some(format!(
-            "{content}{label}{} ({})",
-            size.unwrap_or_default(),
-            device.name
-        ))
+        let size = device.size_bytes.get().map(|size| format!(" of {}", bytes_iec(size)));
+        Some(format!("{content}{label}{} ({})", size.unwrap_or_default(), device.name))
     });
     words.collect()
 }
@@ -84,17 +72,12 @@ mod tests {
         assert_eq!(disk.path, Path::new("/dev/sda"));
         assert_eq!(
             disk.contents,
-            [
-                "partition table (gpt) of 29.8 GiB (sda)",
-                "btrfs \"data\" of 29.8 GiB (sda1)"
-            ]
+            ["partition table (gpt) of 29.8 GiB (sda)", "btrfs \"data\" of 29.8 GiB (sda1)"]
         );
         let part = surveyed_disk(&machine, Path::new("/dev/sda1"));
         assert_eq!(
             part,
-            Err(Unseen::Other(
-                "/dev/sda1 is a part of /dev/sda; name a whole disk".into()
-            ))
+            Err(Unseen::Other("/dev/sda1 is a part of /dev/sda; name a whole disk".into()))
         );
         assert!(surveyed_disk(&machine, Path::new("/dev/sdz")).is_err());
     }

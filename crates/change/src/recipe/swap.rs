@@ -109,10 +109,7 @@ fn look_at(machine: &Machine, wishes: &Wishes) -> LookAt {
         }
         _ => {}
     }
-    LookAt {
-        disks,
-        ..LookAt::paths(paths)
-    }
+    LookAt { disks, ..LookAt::paths(paths) }
 }
 
 fn draw_up(situation: &Situation<'_>, draft: &mut Draft) {
@@ -186,11 +183,7 @@ fn check_room(old: &Old<'_>, new: &New, situation: &Situation<'_>, draft: &mut D
     draft.check(
         "what is swapped out now fits into the new swap and half of the free memory",
         used <= room,
-        format!(
-            "{} are swapped out, there is room for {}",
-            bytes_iec(used),
-            bytes_iec(room)
-        ),
+        format!("{} are swapped out, there is room for {}", bytes_iec(used), bytes_iec(room)),
         "make the new swap larger, or stop programs first",
     );
     draft.effort.most_s += used as f64 / SLOW_BYTES_PER_SECOND;
@@ -243,9 +236,7 @@ fn sysctl(new: &New, situation: &Situation<'_>, draft: &mut Draft) {
     if wanted.is_empty() {
         return;
     }
-    let lines = wanted
-        .iter()
-        .map(|(name, _, value, _)| format!("{name} = {value}\n"));
+    let lines = wanted.iter().map(|(name, _, value, _)| format!("{name} = {value}\n"));
     draft.write(
         "sysctl-at-boot",
         "The kernel forgets these settings when it stops.",
@@ -260,10 +251,7 @@ fn sysctl(new: &New, situation: &Situation<'_>, draft: &mut Draft) {
         }
         draft.promises.push(Promise {
             what: format!("{name} is {value}"),
-            look: Look::Knob {
-                path: path.into(),
-                value: value.clone(),
-            },
+            look: Look::Knob { path: path.into(), value: value.clone() },
             needs_boot: false,
         });
     }
@@ -310,11 +298,7 @@ fn promises(old: &Old<'_>, new: &New, situation: &Situation<'_>, draft: &mut Dra
     let needs_boot = !new.replaces_now();
     draft.needs_boot = needs_boot && !draft.steps.is_empty();
     let mut promise = |what: String, look| {
-        draft.promises.push(Promise {
-            what,
-            look,
-            needs_boot,
-        });
+        draft.promises.push(Promise { what, look, needs_boot });
     };
     if let Some(what) = new.what.as_ref().or(new.path.as_ref()) {
         promise(
@@ -326,13 +310,7 @@ fn promises(old: &Old<'_>, new: &New, situation: &Situation<'_>, draft: &mut Dra
         );
     }
     for disk in old.disks_left(new, situation.machine) {
-        promise(
-            format!("no swap is on {disk}"),
-            Look::NoSwapOnDisk {
-                disk,
-                partuuid: None,
-            },
-        );
+        promise(format!("no swap is on {disk}"), Look::NoSwapOnDisk { disk, partuuid: None });
     }
 }
 

@@ -157,17 +157,11 @@ mod tests {
 
     fn manager(name: &str, settings: &[&str], source: &str) -> SwapManager {
         let settings = settings.iter().map(|line| line.to_string()).collect();
-        SwapManager {
-            name: name.into(),
-            settings: Fact::known(settings, source),
-        }
+        SwapManager { name: name.into(), settings: Fact::known(settings, source) }
     }
 
     fn nothing_there() -> Seen {
-        paths()
-            .into_iter()
-            .map(|path| (path, Sight::Absent))
-            .collect()
+        paths().into_iter().map(|path| (path, Sight::Absent)).collect()
     }
 
     fn shown(steps: &[Step]) -> String {
@@ -191,11 +185,7 @@ mod tests {
         seen.insert(UNITS.into(), Sight::Directory(Vec::new()));
         let managers = [
             manager("dphys-swapfile", &["CONF_SWAPSIZE = 512"], DPHYS),
-            manager(
-                "rpi-swap",
-                &["[Main] Mechanism = auto"],
-                "/etc/rpi/swap.conf",
-            ),
+            manager("rpi-swap", &["[Main] Mechanism = auto"], "/etc/rpi/swap.conf"),
             manager(
                 "zram-generator",
                 &["[zram0] zram-size = ram / 2", "[zram1] mount-point = /tmp"],
@@ -210,20 +200,12 @@ mod tests {
     fn compressed_memory_stays_where_only_disks_are_to_be_left_alone() {
         let seen = nothing_there();
         let managers = [
-            manager(
-                "rpi-swap",
-                &["[Main] Mechanism = auto"],
-                "/etc/rpi/swap.conf",
-            ),
+            manager("rpi-swap", &["[Main] Mechanism = auto"], "/etc/rpi/swap.conf"),
             manager("zram-tools", &["PERCENT = 50"], "/etc/default/zramswap"),
         ];
         let steps = shown(&memory_only(&managers, &seen));
         assert!(steps.ends_with("[Main]\nMechanism=zram\n"), "{steps}");
-        let off = manager(
-            "rpi-swap",
-            &["[Main] Mechanism = none"],
-            "/etc/rpi/swap.conf",
-        );
+        let off = manager("rpi-swap", &["[Main] Mechanism = none"], "/etc/rpi/swap.conf");
         assert_eq!(shown(&memory_only(&[off], &seen)), "");
     }
 
@@ -238,11 +220,7 @@ mod tests {
         }
         let managers = [
             manager("dphys-swapfile", &["CONF_SWAPSIZE = 0"], DPHYS),
-            manager(
-                "rpi-swap",
-                &["[Main] Mechanism = none"],
-                "/etc/rpi/swap.conf",
-            ),
+            manager("rpi-swap", &["[Main] Mechanism = none"], "/etc/rpi/swap.conf"),
             manager("zram-generator", &["[zram0] zram-size = 0"], "/etc/x"),
             manager("zram-generator", &[], "/etc/x (absent: defaults)"),
             manager("zram-generator", &["[zram0] zram-size = 9"], "/run/x"),

@@ -17,9 +17,7 @@ pub(super) fn text(text: &str) -> Sight {
 /// Wishes from pairs.
 pub(super) fn wishes(pairs: &[(&str, &str)]) -> Wishes {
     let pairs = pairs.iter();
-    pairs
-        .map(|(name, value)| (name.to_string(), value.to_string()))
-        .collect()
+    pairs.map(|(name, value)| (name.to_string(), value.to_string())).collect()
 }
 
 /// Facts of a machine where every program is there, nothing else is, but for what is given.
@@ -32,9 +30,8 @@ pub(super) fn facts(
     let look_at = (recipe.look_at)(machine, &wishes(wished));
     let mut seen = Seen::new();
     for path in look_at.paths {
-        let is_program = ["/usr/sbin", "/usr/bin"]
-            .iter()
-            .any(|directory| path.starts_with(directory));
+        let is_program =
+            ["/usr/sbin", "/usr/bin"].iter().any(|directory| path.starts_with(directory));
         let is_usual = [
             "/etc",
             "/etc/systemd",
@@ -60,10 +57,7 @@ pub(super) fn facts(
     for (path, sight) in given {
         seen.insert(path.into(), sight.clone());
     }
-    Facts {
-        seen,
-        ..Facts::default()
-    }
+    Facts { seen, ..Facts::default() }
 }
 
 /// Leaves a machine without a program.

@@ -13,26 +13,17 @@ fn quoted(text: &str) -> Vec<&str> {
 
 #[test]
 fn recipes_stand_in_the_order_of_their_names() {
-    assert!(
-        ALL.is_sorted_by_key(|recipe| recipe.name),
-        "{:?}",
-        ALL.map(|recipe| recipe.name)
-    );
+    assert!(ALL.is_sorted_by_key(|recipe| recipe.name), "{:?}", ALL.map(|recipe| recipe.name));
 }
 
 #[test]
 fn the_page_of_commands_names_every_recipe_and_no_other() {
-    let row = DOCUMENT
-        .lines()
-        .find(|line| line.starts_with("| `rubus recipes`"));
+    let row = DOCUMENT.lines().find(|line| line.starts_with("| `rubus recipes`"));
     let named = row.and_then(|row| row.split("example): ").nth(1));
     let mut named = quoted(named.expect("docs/commands.md has a row that names the recipes"));
     named.sort_unstable();
-    let missing: Vec<&str> = ALL
-        .iter()
-        .map(|recipe| recipe.name)
-        .filter(|name| !named.contains(name))
-        .collect();
+    let missing: Vec<&str> =
+        ALL.iter().map(|recipe| recipe.name).filter(|name| !named.contains(name)).collect();
     assert_eq!(missing, [""; 0], "not in docs/commands.md");
     assert_eq!(named, ALL.map(|recipe| recipe.name));
 }
@@ -55,15 +46,8 @@ fn the_shorter_command_line_is_that_of_32_bit_arm() {
         let mut machine = fixture::pi3_with_usb_ssd();
         machine.system.kernel_arch = Fact::known(arch.into(), "a test");
         machine.system.user_space_bits = Fact::known(bits, "a test");
-        let facts = Facts {
-            image,
-            ..Facts::default()
-        };
-        let situation = Situation {
-            machine: &machine,
-            facts: &facts,
-            options: &Wishes::new(),
-        };
+        let facts = Facts { image, ..Facts::default() };
+        let situation = Situation { machine: &machine, facts: &facts, options: &Wishes::new() };
         situation.has_32_bit_arm_kernel()
     };
     assert!(is_short("armv7l", 32, None) && is_short("armv6l", 32, None));

@@ -71,20 +71,11 @@ pub(super) fn enable(
         Some(Sight::Dangling(target)) => Some(target.clone()),
         _ => None,
     };
-    draft.directory(
-        "enabled-directory",
-        "The link below needs it.",
-        &wants(target),
-        situation,
-    );
+    draft.directory("enabled-directory", "The link below needs it.", &wants(target), situation);
     draft.step(
         "enabled",
         why,
-        Action::SetLink {
-            path: link(unit, target),
-            was,
-            becomes: Some(path(unit)),
-        },
+        Action::SetLink { path: link(unit, target), was, becomes: Some(path(unit)) },
     );
 }
 

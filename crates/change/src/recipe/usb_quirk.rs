@@ -94,10 +94,7 @@ fn draw_up(situation: &Situation<'_>, draft: &mut Draft) {
             &id_of(name),
             "From the next start on, uas leaves this bridge to usb-storage.",
             &start.point.join(name.as_str()),
-            TextFile {
-                text: line.text().to_string(),
-                mode: file.mode,
-            },
+            TextFile { text: line.text().to_string(), mode: file.mode },
         );
     }
     draft.needs_boot = true;
@@ -111,14 +108,10 @@ fn chosen(situation: &Situation<'_>, draft: &mut Draft) -> Option<String> {
     let found = match (situation.option("device"), situation.option("bridge")) {
         (Some(node), None) => of_disk(machine, node),
         (None, Some(id)) => bridge(id).map_err(|why| (id.to_string(), why)),
-        (Some(_), Some(_)) => Err((
-            "both device= and bridge= are given".into(),
-            "give one of them".into(),
-        )),
-        (None, None) => Err((
-            "neither device= nor bridge= is given".into(),
-            candidates(machine),
-        )),
+        (Some(_), Some(_)) => {
+            Err(("both device= and bridge= are given".into(), "give one of them".into()))
+        }
+        (None, None) => Err(("neither device= nor bridge= is given".into(), candidates(machine))),
     };
     match found {
         Err((found, remedy)) => {
@@ -162,9 +155,7 @@ fn of_disk(machine: &Machine, node: &str) -> Result<String, (String, String)> {
     let device = device.ok_or_else(|| (format!("there is no {node}"), others()))?;
     let name = device.parent.as_deref().unwrap_or(&device.name);
     let mut known = bridges(machine);
-    let hop = known
-        .find(|(disk, _)| disk.name == name)
-        .map(|(_, hop)| hop);
+    let hop = known.find(|(disk, _)| disk.name == name).map(|(_, hop)| hop);
     let hop = hop.ok_or_else(|| (format!("{node} is not behind a USB bridge"), others()))?;
     hop.chip.clone().ok_or_else(|| {
         (
@@ -248,9 +239,7 @@ fn fits(
     draft: &mut Draft,
 ) -> bool {
     let is_32_bit_arm = situation.has_32_bit_arm_kernel();
-    let too_long = lines
-        .iter()
-        .find_map(|(_, _, line)| line.fits(is_32_bit_arm).err());
+    let too_long = lines.iter().find_map(|(_, _, line)| line.fits(is_32_bit_arm).err());
     if let Some(why) = &too_long {
         draft.check(
             "cmdline.txt has room",
@@ -283,10 +272,7 @@ fn for_debian(situation: &Situation<'_>, chip: &str, draft: &mut Draft) {
 fn promise(chip: &str, draft: &mut Draft) {
     draft.promises.push(Promise {
         what: format!("usb-storage serves the bridge {chip}"),
-        look: Look::UsbDriver {
-            chip: chip.into(),
-            driver: "usb-storage".into(),
-        },
+        look: Look::UsbDriver { chip: chip.into(), driver: "usb-storage".into() },
         needs_boot: true,
     });
 }

@@ -134,10 +134,7 @@ pub(super) fn parameters(machine: &Machine) -> Option<Vec<(String, String)>> {
     let known: Vec<(String, String)> = known
         .filter_map(|setting| Some((setting.name.clone(), setting.value.text()?.to_string())))
         .collect();
-    known
-        .iter()
-        .any(|(name, _)| name == "enabled")
-        .then_some(known)
+    known.iter().any(|(name, _)| name == "enabled").then_some(known)
 }
 
 /// What is to be set, in this order.
@@ -176,11 +173,8 @@ fn check(situation: &Situation<'_>, draft: &mut Draft) {
         if has_zswap { "yes" } else { "no" }.to_string() + &format!(" ({PARAMETERS})"),
         "use a kernel with CONFIG_ZSWAP=y: Raspberry Pi OS and Debian have it",
     );
-    let (disk, memory): (Vec<&SwapArea>, Vec<&SwapArea>) = machine
-        .swap
-        .areas
-        .iter()
-        .partition(|area| !is_in_memory(area, machine));
+    let (disk, memory): (Vec<&SwapArea>, Vec<&SwapArea>) =
+        machine.swap.areas.iter().partition(|area| !is_in_memory(area, machine));
     let found = match (&disk[..], &memory[..]) {
         ([], []) => "no swap at all".to_string(),
         ([], memory) => format!("only {}, which is compressed memory already", paths(memory)),
@@ -216,10 +210,7 @@ fn check(situation: &Situation<'_>, draft: &mut Draft) {
 
 fn is_in_memory(area: &SwapArea, machine: &Machine) -> bool {
     let on_zram = |name: &str| {
-        let block = machine
-            .block_devices
-            .iter()
-            .find(|device| device.name == name);
+        let block = machine.block_devices.iter().find(|device| device.name == name);
         name.starts_with("zram") || block.is_some_and(|device| device.kind == BlockKind::Zram)
     };
     let name = area.path.rsplit('/').next().unwrap_or_default();
@@ -228,9 +219,8 @@ fn is_in_memory(area: &SwapArea, machine: &Machine) -> bool {
 
 fn paths(areas: &[&SwapArea]) -> String {
     let areas = areas.iter();
-    let words: Vec<String> = areas
-        .map(|area| format!("{} ({})", area.path, bytes_iec(area.size_bytes)))
-        .collect();
+    let words: Vec<String> =
+        areas.map(|area| format!("{} ({})", area.path, bytes_iec(area.size_bytes))).collect();
     words.join(", ")
 }
 
@@ -255,9 +245,7 @@ fn notes(situation: &Situation<'_>, draft: &mut Draft) {
             area.path
         ));
     }
-    draft
-        .notes
-        .push("It works at once and after each boot; no boot file is touched.".into());
+    draft.notes.push("It works at once and after each boot; no boot file is touched.".into());
 }
 
 #[cfg(test)]

@@ -25,10 +25,7 @@ impl LiveStepRunner {
         hands: &mut dyn Hands,
     ) -> Result<Receipt, StepError> {
         let tried = action.title();
-        let array = Place::Array {
-            uuid: uuid.into(),
-            members: members.to_vec(),
-        };
+        let array = Place::Array { uuid: uuid.into(), members: members.to_vec() };
         let planned = format!("array {uuid} of {} members", members.len());
         let done = || receipt(planned.clone(), planned.clone());
         if is_made(&array, uuid, hands.files()) {
@@ -53,25 +50,17 @@ impl LiveStepRunner {
         let node = |place: &Place| {
             let mut known = claimed.iter();
             let known = known.find(|(member, _)| *member == place);
-            known.map_or_else(
-                || place.title(),
-                |(_, device)| device.node().display().to_string(),
-            )
+            known.map_or_else(|| place.title(), |(_, device)| device.node().display().to_string())
         };
         let mounted = |uuid: &str| Path::new(mounts::PLACES).join(uuid);
         let commands = with_names(&node, &mounted, |names| commands_with(action, names));
         let devices: Vec<Released> = claimed.into_iter().map(|(_, device)| device).collect();
         for command in &commands {
-            around(&devices, &tried, || {
-                self.run_all(std::slice::from_ref(command))
-            })?;
+            around(&devices, &tried, || self.run_all(std::slice::from_ref(command)))?;
         }
         match is_made(&array, uuid, hands.files()) {
             true => Ok(done()),
-            false => Err(failed(
-                tried,
-                "mdadm made it and it does not run; see /proc/mdstat",
-            )),
+            false => Err(failed(tried, "mdadm made it and it does not run; see /proc/mdstat")),
         }
     }
 
@@ -87,15 +76,9 @@ impl LiveStepRunner {
             return Err(failed(action.title(), "it is no array"));
         };
         let commands = named(hands.files(), |names| undo_commands_with(action, names));
-        let array = Place::Array {
-            uuid: uuid.clone(),
-            members: members.to_vec(),
-        };
+        let array = Place::Array { uuid: uuid.clone(), members: members.to_vec() };
         for command in commands {
-            let is_stop = command
-                .arguments
-                .iter()
-                .any(|argument| argument == "--stop");
+            let is_stop = command.arguments.iter().any(|argument| argument == "--stop");
             if is_stop {
                 // By its node: the name below /dev/md is made by udev, which may not be here.
                 if let Ok(node) = locate::node_of(hands.files(), &array) {
@@ -103,10 +86,7 @@ impl LiveStepRunner {
                 }
                 continue;
             }
-            let is_marked = command
-                .arguments
-                .last()
-                .is_some_and(|node| is_member(Path::new(node)));
+            let is_marked = command.arguments.last().is_some_and(|node| is_member(Path::new(node)));
             if is_marked {
                 self.run_all(std::slice::from_ref(&command))?;
             }
@@ -130,13 +110,9 @@ fn is_made(array: &Place, uuid: &str, files: &dyn Files) -> bool {
     let Ok(node) = locate::node_of(files, array) else {
         return false;
     };
-    let told = files.ask(
-        "mdadm",
-        &["--detail", "--export", &node.display().to_string()],
-    );
+    let told = files.ask("mdadm", &["--detail", "--export", &node.display().to_string()]);
     let told = told.unwrap_or_default();
-    told.lines()
-        .any(|line| line.strip_prefix("MD_UUID=").is_some_and(|own| own == uuid))
+    told.lines().any(|line| line.strip_prefix("MD_UUID=").is_some_and(|own| own == uuid))
 }
 
 /// Whether a device says that it is a member of an array.

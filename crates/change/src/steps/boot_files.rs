@@ -48,24 +48,16 @@ impl LiveStepRunner {
         let disk = place.disks().first().copied();
         let disk = disk.ok_or_else(|| cannot("the plan names no disk for it".into()))?;
         let given = Released::of(claim(&tried, disk, &node, site, hands)?, &node);
-        let names = Live
-            .list(&image.boot)
-            .map_err(|why| cannot(why.to_string()))?;
+        let names = Live.list(&image.boot).map_err(|why| cannot(why.to_string()))?;
         let node = node.display().to_string();
-        let files: Vec<String> = names
-            .iter()
-            .map(|name| image.boot.join(name).display().to_string())
-            .collect();
+        let files: Vec<String> =
+            names.iter().map(|name| image.boot.join(name).display().to_string()).collect();
         let mut arguments = vec!["-s", "-m", "-Q", "-i", node.as_str()];
         arguments.extend(files.iter().map(String::as_str));
         arguments.push("::");
         around(&[given], &tried, || self.run("mcopy", &arguments))?;
         rubus_host::filling::sync_file(Path::new(&node))?;
-        (site.tell)(Progress {
-            words: "reading them back".into(),
-            share: None,
-            left_s: None,
-        });
+        (site.tell)(Progress { words: "reading them back".into(), share: None, left_s: None });
         let again = parent_of(&image.boot).join("boot-again");
         hands.make_directory(&again)?;
         let stop = AtomicBool::new(false);

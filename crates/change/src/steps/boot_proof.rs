@@ -67,11 +67,8 @@ impl LiveStepRunner {
             None => scene.all_checks(&model(files)),
             Some(_) => scene.checks_on_every_board(),
         };
-        let unmet: Vec<String> = checks
-            .iter()
-            .filter(|check| !check.is_met)
-            .map(in_words)
-            .collect();
+        let unmet: Vec<String> =
+            checks.iter().filter(|check| !check.is_met).map(in_words).collect();
         match unmet.is_empty() {
             true => Ok(receipt(
                 "everything that the firmware may load agrees",
@@ -132,10 +129,7 @@ impl Scene<'_> {
             add("on trial", self.checks(model, Start::Trial));
         }
         if !self.is_image {
-            add(
-                "with the current command line",
-                self.checks(model, Start::Old),
-            );
+            add("with the current command line", self.checks(model, Start::Old));
         }
         checks
     }
@@ -157,19 +151,10 @@ impl Scene<'_> {
     fn checks(&self, model: &Model, start: Start) -> Vec<Check> {
         let coming = self.coming();
         let is_trial = start == Start::Trial;
-        let settings = if is_trial {
-            tryboot::FILE
-        } else {
-            "config.txt"
-        };
+        let settings = if is_trial { tryboot::FILE } else { "config.txt" };
         let config_txt = self.boot_text(settings, &coming).unwrap_or_default();
         let includes = self.includes(&config_txt, &coming);
-        let reader = Reader {
-            model,
-            serial: None,
-            tryboot: is_trial,
-            includes: &includes,
-        };
+        let reader = Reader { model, serial: None, tryboot: is_trial, includes: &includes };
         let exists =
             |name: &str| coming.contains_key(name) || self.files.exists(&self.image_of(name));
         let paths = ConfigTxt::parse(config_txt.as_str()).boot_paths(&reader, &exists);
@@ -288,9 +273,7 @@ impl Scene<'_> {
     ) -> BTreeMap<String, String> {
         let config = ConfigTxt::parse(config_txt);
         let names = config.includes().into_iter();
-        names
-            .filter_map(|name| Some((name.to_string(), self.boot_text(name, coming)?)))
-            .collect()
+        names.filter_map(|name| Some((name.to_string(), self.boot_text(name, coming)?))).collect()
     }
 
     /// Reads every kernel, device tree and initial RAM filesystem that may be loaded.
@@ -369,9 +352,7 @@ impl Scene<'_> {
 /// The model of this board, as its device tree says.
 fn model(files: &dyn Files) -> Model {
     let revision = files.read_prefix(Path::new("/proc/device-tree/system/linux,revision"), 4);
-    let revision = revision
-        .ok()
-        .and_then(|bytes| <[u8; 4]>::try_from(bytes).ok());
+    let revision = revision.ok().and_then(|bytes| <[u8; 4]>::try_from(bytes).ok());
     if let Some(bytes) = revision {
         return Model::of_revision(&revision::decode(u32::from_be_bytes(bytes)));
     }

@@ -70,10 +70,9 @@ pub(super) fn around<T>(
 /// Why a program failed whose disk is not there any more: that is what has to be known first.
 fn lost_meanwhile(error: StepError) -> StepError {
     match error {
-        StepError::Work { tried, reason } => StepError::Work {
-            tried,
-            reason: format!("{reason}; {DISK_LOST}"),
-        },
+        StepError::Work { tried, reason } => {
+            StepError::Work { tried, reason: format!("{reason}; {DISK_LOST}") }
+        }
         other => other,
     }
 }

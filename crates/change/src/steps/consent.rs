@@ -91,10 +91,7 @@ fn ends(device: &OpenDevice, start: u64, size: u64) -> Result<(Vec<u8>, Vec<u8>)
     let length = size.min(END_BYTES as u64);
     let last = start.checked_add(size - length);
     let last = last.ok_or("it lies beyond any device")?;
-    Ok((
-        device.read(start, length as usize)?,
-        device.read(last, length as usize)?,
-    ))
+    Ok((device.read(start, length as usize)?, device.read(last, length as usize)?))
 }
 
 /// What there is to know of a disk now.

@@ -55,9 +55,7 @@ impl LiveStepRunner {
         site: &Site<'_>,
     ) -> Result<(), StepError> {
         let name = |_: &Place| given[0].node().display().to_string();
-        let top = Path::new(super::mounts::PLACES)
-            .join(site.change)
-            .join(&new.uuid);
+        let top = Path::new(super::mounts::PLACES).join(site.change).join(&new.uuid);
         let mounted = |_: &str| -> PathBuf { top.clone() };
         let commands = with_names(&name, &mounted, |names| commands_with(action, names));
         for command in &commands {

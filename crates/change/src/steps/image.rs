@@ -117,9 +117,7 @@ impl OpenImage {
             let endings = [".txt", ".dtb", ".elf", ".dat", ".bin"];
             endings.iter().any(|ending| lower.ends_with(ending)) || lower.starts_with("kernel")
         };
-        let names = names
-            .iter()
-            .filter(|name| is_meant(name) && !is_other(name));
+        let names = names.iter().filter(|name| is_meant(name) && !is_other(name));
         let listed = names.filter_map(|name| {
             let bytes = Live.read_prefix(&self.boot_top().join(name), MAX_BYTES);
             let listed = initramfs::list(&bytes.ok()?[..]);
@@ -156,10 +154,7 @@ impl OpenImage {
         let to = self.boot_top().display().to_string();
         let stop = AtomicBool::new(false);
         super::boot_files::take_out(&from, &to, &stop).map_err(|why| {
-            format!(
-                "cannot read the boot partition of {}: {why}",
-                self.file.display()
-            )
+            format!("cannot read the boot partition of {}: {why}", self.file.display())
         })
     }
 
@@ -198,19 +193,15 @@ pub struct ImageSite {
 impl super::LiveStepRunner {
     /// A runner of steps on an image instead of this machine, stopped like that of [`super::LiveStepRunner::new`].
     pub fn on_image(stop: Arc<AtomicBool>, site: ImageSite) -> Self {
-        super::LiveStepRunner {
-            image: Some(site),
-            ..super::LiveStepRunner::new(stop)
-        }
+        super::LiveStepRunner { image: Some(site), ..super::LiveStepRunner::new(stop) }
     }
 }
 
 /// A directory in memory that only this process sees, with places for the root, the boot files and the journal.
 fn place() -> Result<PathBuf, String> {
     let words = |why: rubus_host::WriteError| why.to_string();
-    let place = Path::new(super::mounts::PLACES)
-        .join("images")
-        .join(clock::monotonic_ns().to_string());
+    let place =
+        Path::new(super::mounts::PLACES).join("images").join(clock::monotonic_ns().to_string());
     let mut hands = LiveHands::new();
     make_directories(&mut hands, &place).map_err(words)?;
     mounting::mount(Path::new("tmpfs"), &place, "tmpfs", "mode=700").map_err(words)?;
@@ -221,10 +212,7 @@ fn place() -> Result<PathBuf, String> {
 }
 
 fn attach(file: &Path, entry: &PartitionEntry) -> Result<LoopDevice, String> {
-    let part = Part::Span {
-        start_bytes: entry.start_bytes,
-        size_bytes: entry.size_bytes,
-    };
+    let part = Part::Span { start_bytes: entry.start_bytes, size_bytes: entry.size_bytes };
     LoopDevice::attach(file, part).map_err(|why| why.to_string())
 }
 
@@ -262,10 +250,7 @@ fn partitions(file: &Path, size_bytes: u64) -> Result<Vec<Partition>, String> {
 fn boot(file: &Path, listed: &[Partition]) -> Result<Partition, String> {
     let found = listed.iter().find(|one| one.filesystem.kind == "vfat");
     found.cloned().ok_or_else(|| {
-        format!(
-            "{} has no FAT partition: it is no image of a Raspberry Pi's card",
-            file.display()
-        )
+        format!("{} has no FAT partition: it is no image of a Raspberry Pi's card", file.display())
     })
 }
 

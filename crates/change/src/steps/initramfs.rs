@@ -49,34 +49,12 @@ pub(super) struct ImageRequest<'a> {
 impl<'a> ImageRequest<'a> {
     /// What an action makes or puts in place; nothing for other actions.
     pub fn of(action: &'a Action) -> Option<ImageRequest<'a>> {
-        let (Action::BuildInitramfs {
-            root,
-            release,
-            path,
-            kept,
-            modules,
-            files,
-        }
-        | Action::InstallInitramfs {
-            root,
-            release,
-            path,
-            kept,
-            modules,
-            files,
-            ..
-        }) = action
+        let (Action::BuildInitramfs { root, release, path, kept, modules, files }
+        | Action::InstallInitramfs { root, release, path, kept, modules, files, .. }) = action
         else {
             return None;
         };
-        Some(ImageRequest {
-            root,
-            release,
-            path,
-            kept: kept.as_deref(),
-            modules,
-            files,
-        })
+        Some(ImageRequest { root, release, path, kept: kept.as_deref(), modules, files })
     }
 }
 
@@ -242,17 +220,13 @@ fn look_again(wanted: &ImageRequest<'_>, receipt: Option<&Receipt>, files: &dyn 
     let inside = match initramfs::list(&bytes[..]) {
         Ok(inside) => inside,
         Err(why) => {
-            return answer(
-                PromiseState::Broken,
-                format!("{since}, and it is no whole one: {why}"),
-            );
+            return answer(PromiseState::Broken, format!("{since}, and it is no whole one: {why}"));
         }
     };
     match prove_any(wanted, &inside, Path::new("/"), files) {
-        Ok((release, found)) => answer(
-            PromiseState::Holds,
-            format!("{since}, for {release}, and it has {found}"),
-        ),
+        Ok((release, found)) => {
+            answer(PromiseState::Holds, format!("{since}, for {release}, and it has {found}"))
+        }
         Err(why) => answer(
             PromiseState::Broken,
             format!("{since}, and {why}; then say `sudo update-initramfs -u -k all`"),

@@ -116,11 +116,7 @@ impl LiveStepRunner {
             let theirs = theirs.unwrap_or_default();
             let whole_theirs = journal::whole_bytes(&String::from_utf8_lossy(&theirs));
             let goes_on = whole_theirs > whole && theirs.starts_with(&own[..whole]);
-            if goes_on
-                && longest
-                    .as_ref()
-                    .is_none_or(|known| known.len() < whole_theirs)
-            {
+            if goes_on && longest.as_ref().is_none_or(|known| known.len() < whole_theirs) {
                 longest = Some(theirs[..whole_theirs].to_vec());
             }
         }
@@ -173,11 +169,7 @@ impl LiveStepRunner {
             }
             let bytes = hands.files().read_prefix(&from, MAX_BYTES);
             let bytes = bytes.map_err(|why| failed(format!("read {}", from.display()), why))?;
-            if hands
-                .files()
-                .read_prefix(&to, MAX_BYTES)
-                .is_ok_and(|there| there == bytes)
-            {
+            if hands.files().read_prefix(&to, MAX_BYTES).is_ok_and(|there| there == bytes) {
                 continue;
             }
             put(&to, &bytes, hands)?;
@@ -201,10 +193,7 @@ fn journal_of(change: &Change) -> PathBuf {
 fn with_options(volume: &Volume, more: &str) -> Volume {
     let parts = [more, &volume.mount_options];
     let parts: Vec<&str> = parts.into_iter().filter(|part| !part.is_empty()).collect();
-    Volume {
-        mount_options: parts.join(","),
-        ..volume.clone()
-    }
+    Volume { mount_options: parts.join(","), ..volume.clone() }
 }
 
 /// The roots that have a copy.

@@ -81,32 +81,20 @@ fn first_note(
     if site.is_begun_again {
         // By a version that wrote no note: what it has kept is the original.
         return Ok(match (kept, there) {
-            (Some(_), Some(original)) => Replaced {
-                was: Some(original),
-                made: live.into_iter().collect(),
-            },
-            (Some(_), None) => Replaced {
-                was: live,
-                made: Vec::new(),
-            },
-            (None, _) => Replaced {
-                was: None,
-                made: live.into_iter().collect(),
-            },
+            (Some(_), Some(original)) => {
+                Replaced { was: Some(original), made: live.into_iter().collect() }
+            }
+            (Some(_), None) => Replaced { was: live, made: Vec::new() },
+            (None, _) => Replaced { was: None, made: live.into_iter().collect() },
         });
     }
-    let changed = |path: &Path| StepError::Changed {
-        path: path.display().to_string(),
-    };
+    let changed = |path: &Path| StepError::Changed { path: path.display().to_string() };
     match (kept, &there) {
         (Some(kept), Some(_)) => Err(changed(kept)),
         (Some(_), None) if live.is_none() => Err(changed(path)),
         // The image of before is the way back of a new one.
         (None, _) if live.is_some() && !site.plan.is_of_an_image() => Err(changed(path)),
-        _ => Ok(Replaced {
-            was: live,
-            made: Vec::new(),
-        }),
+        _ => Ok(Replaced { was: live, made: Vec::new() }),
     }
 }
 
@@ -316,28 +304,21 @@ pub(super) fn notes_in(directory: &Path, files: &dyn Files) -> Vec<String> {
 /// SHA-256 of a file; nothing for one that is absent or empty: on FAT a power cut may leave a name without contents.
 fn sum_of(path: &Path, files: &dyn Files) -> Result<Option<String>, StepError> {
     let bytes = read(path, files)?;
-    Ok(bytes
-        .filter(|bytes| !bytes.is_empty())
-        .map(|bytes| sum(&bytes)))
+    Ok(bytes.filter(|bytes| !bytes.is_empty()).map(|bytes| sum(&bytes)))
 }
 
 fn read(path: &Path, files: &dyn Files) -> Result<Option<Vec<u8>>, StepError> {
     match files.read_prefix(path, MAX_BYTES) {
         Ok(bytes) => Ok(Some(bytes)),
         Err(ReadError::Absent) => Ok(None),
-        Err(reason) => Err(StepError::Unreadable {
-            path: path.display().to_string(),
-            reason,
-        }),
+        Err(reason) => Err(StepError::Unreadable { path: path.display().to_string(), reason }),
     }
 }
 
 /// SHA-256 in hexadecimal digits.
 pub(super) fn sum(mut bytes: &[u8]) -> String {
     // Reading from memory does not fail.
-    digest::sha256(&mut bytes)
-        .map(|(sum, _)| sum)
-        .unwrap_or_default()
+    digest::sha256(&mut bytes).map(|(sum, _)| sum).unwrap_or_default()
 }
 
 #[cfg(test)]

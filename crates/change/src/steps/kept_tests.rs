@@ -43,9 +43,7 @@ fn replace_in(
 }
 
 fn back_in(change: &str, kept: &str, machine: &mut Rehearsal) -> Result<Receipt, StepError> {
-    with_site(change, false, |site| {
-        put_back(Path::new(PATH), Some(Path::new(kept)), site, machine)
-    })
+    with_site(change, false, |site| put_back(Path::new(PATH), Some(Path::new(kept)), site, machine))
 }
 
 fn replace(machine: &mut Rehearsal) -> Result<(), StepError> {
@@ -105,20 +103,12 @@ fn whenever_the_power_goes_there_is_the_old_or_the_new_one() {
                 // Whichever way one goes on, it ends there.
                 let mut on = cut.clone();
                 replace_in(FIRST, KEPT, "newer", true, &mut on).unwrap();
-                assert_eq!(
-                    text(&on, PATH).as_deref(),
-                    Some("newer"),
-                    "{event} {coins:b}"
-                );
+                assert_eq!(text(&on, PATH).as_deref(), Some("newer"), "{event} {coins:b}");
                 assert_eq!(text(&on, KEPT).as_deref(), Some("old"), "{event} {coins:b}");
                 back(&mut on).unwrap();
                 assert_eq!(text(&on, PATH).as_deref(), Some("old"), "{event} {coins:b}");
                 back(&mut cut).unwrap();
-                assert_eq!(
-                    text(&cut, PATH).as_deref(),
-                    Some("old"),
-                    "{event} {coins:b}"
-                );
+                assert_eq!(text(&cut, PATH).as_deref(), Some("old"), "{event} {coins:b}");
                 assert_eq!(text(&cut, KEPT), None, "{event} {coins:b}");
             }
         }
@@ -133,10 +123,7 @@ fn two_changes_get_back_what_each_has_replaced() {
     // The same name again is the first one's: nothing is touched.
     let before = machine.everything();
     let refused = replace_in(SECOND, KEPT, "newest", false, &mut machine);
-    assert!(
-        matches!(refused, Err(StepError::Changed { .. })),
-        "{refused:?}"
-    );
+    assert!(matches!(refused, Err(StepError::Changed { .. })), "{refused:?}");
     assert_eq!(machine.everything(), before);
     replace_in(SECOND, KEPT_TOO, "newest", false, &mut machine).unwrap();
     back_in(SECOND, KEPT_TOO, &mut machine).unwrap();
@@ -153,20 +140,11 @@ fn a_file_that_was_made_since_is_not_overwritten_and_both_ways_out_work() {
     remade(&mut machine);
     let before = machine.everything();
     let why = back(&mut machine).unwrap_err().to_string();
-    assert!(
-        why.contains("`sudo rm /boot/firmware/initramfs8.before-rubus`"),
-        "{why}"
-    );
+    assert!(why.contains("`sudo rm /boot/firmware/initramfs8.before-rubus`"), "{why}");
     assert_eq!(machine.everything(), before);
     let obstacle = |machine: &Rehearsal| {
         let directory = Path::new("/var/lib/rubus/changes/0001-desktop");
-        obstacle(
-            Path::new(PATH),
-            Some(Path::new(KEPT)),
-            directory,
-            9,
-            machine,
-        )
+        obstacle(Path::new(PATH), Some(Path::new(KEPT)), directory, 9, machine)
     };
     assert!(obstacle(&machine).is_some());
     let mut kept = machine.clone();
@@ -230,9 +208,7 @@ fn where_there_was_no_file_only_ours_is_removed() {
         })
     };
     let back = |machine: &mut Rehearsal| {
-        with_site(FIRST, false, |site| {
-            put_back(Path::new(PATH), None, site, machine)
-        })
+        with_site(FIRST, false, |site| put_back(Path::new(PATH), None, site, machine))
     };
     let mut machine = start();
     replace(&mut machine).unwrap();
@@ -261,10 +237,7 @@ fn in_an_image_nothing_is_kept_and_on_a_machine_what_was_not_there_is_not_replac
     };
     let mut plan = crate::fixture::plans::small_plan();
     let refused = replace(&plan, &mut machine());
-    assert!(
-        matches!(refused, Err(StepError::Changed { .. })),
-        "{refused:?}"
-    );
+    assert!(matches!(refused, Err(StepError::Changed { .. })), "{refused:?}");
     plan.steps[0].action = crate::plan::Action::FillBoot {
         place: crate::plan::volume::Place::Disk {
             disk: crate::plan::volume::DiskIdentity {

@@ -74,9 +74,7 @@ impl LastPass<'_> {
         let mut begun_s = 0;
         for _ in 0..TRIES {
             begun_s = clock::date_s();
-            let done = copy(self.source, self.target, &options, &mut |progress| {
-                tell(&progress)
-            });
+            let done = copy(self.source, self.target, &options, &mut |progress| tell(&progress));
             last = done.map_err(|error| in_a_change(error, self.onto))?;
             if last.has_losses() {
                 return Err(losses(&last));
@@ -104,9 +102,7 @@ impl LastPass<'_> {
             stop: Some(Arc::clone(&self.stop)),
             ..CompareOptions::default()
         };
-        let found = compare(self.source, self.target, &options, &mut |progress| {
-            tell(&progress)
-        });
+        let found = compare(self.source, self.target, &options, &mut |progress| tell(&progress));
         let found = found.map_err(|error| in_a_change(error, self.onto))?;
         let source = Directory::open_root(self.source).map_err(|error| error.to_string())?;
         let is_explained =
@@ -191,9 +187,8 @@ fn has_changed(source: &Directory, path: &[u8], since_s: i64) -> bool {
     if name.is_empty() {
         return source.look().is_ok_and(|meta| is_new(meta.changed.seconds));
     }
-    let entry = source
-        .open_beneath(parent)
-        .and_then(|parent| parent.look_at(OsStr::from_bytes(name)));
+    let entry =
+        source.open_beneath(parent).and_then(|parent| parent.look_at(OsStr::from_bytes(name)));
     match entry {
         Ok(meta) => is_new(meta.changed.seconds),
         Err(_) => has_changed(source, parent, since_s),

@@ -1,8 +1,5 @@
 //! The last pass on small trees: what changes meanwhile is told, what is wrong fails.
-#![allow(
-    clippy::disallowed_methods,
-    reason = "tests make what the last pass is to find"
-)]
+#![allow(clippy::disallowed_methods, reason = "tests make what the last pass is to find")]
 
 use std::fs;
 use std::path::PathBuf;
@@ -26,11 +23,7 @@ fn copied() -> Fixture {
         fs::write(from.join(name), text).unwrap();
     }
     copy(&from, &to, &CopyOptions::default(), &mut |_| {}).unwrap();
-    Fixture {
-        _directory: directory,
-        from,
-        to,
-    }
+    Fixture { _directory: directory, from, to }
 }
 
 impl Fixture {
@@ -96,15 +89,9 @@ fn damage_in_the_copy_fails_and_is_named() {
 
 #[test]
 fn differences_that_are_counted_and_not_named_are_not_explained() {
-    let remark = |path: &str| Remark {
-        path: path.into(),
-        what: "is of 1.0 and not of 2.0".into(),
-    };
+    let remark = |path: &str| Remark { path: path.into(), what: "is of 1.0 and not of 2.0".into() };
     let found = Comparison {
-        differences: Listing {
-            count: 4,
-            examples: vec![remark("new"), remark("old"), remark("")],
-        },
+        differences: Listing { count: 4, examples: vec![remark("new"), remark("old"), remark("")] },
         ..Comparison::default()
     };
     let judged = judge(&found, &|path| path != "old");
@@ -116,10 +103,7 @@ fn differences_that_are_counted_and_not_named_are_not_explained() {
     assert_eq!(judged.unexplained, lines(&["old"]));
     assert_eq!(judged.unnamed, 1);
     let fault = judged.fault();
-    assert!(
-        fault.starts_with("2 entries of the copy are not as they are"),
-        "{fault}"
-    );
+    assert!(fault.starts_with("2 entries of the copy are not as they are"), "{fault}");
 }
 
 #[test]

@@ -43,11 +43,9 @@ pub fn identity(files: &dyn Files, path: &Path) -> Result<DiskIdentity, Unseen> 
         }
     })?;
     if let Some(disk) = &device.disk {
-        return Err(format!(
-            "{} is a partition of /dev/{disk}; name the whole disk",
-            device.path
-        )
-        .into());
+        return Err(
+            format!("{} is a partition of /dev/{disk}; name the whole disk", device.path).into()
+        );
     }
     let disks = guard::disks(files)?;
     let disk = disks.into_iter().find(|disk| disk.name == device.name);
@@ -76,10 +74,7 @@ pub fn find_disk(meant: &DiskIdentity, disks: &[Disk], boot: Option<&str>) -> Re
             && disk.model == meant.model
             && disk.serial == meant.serial
             && disk.wwn == meant.wwn
-            && !matches!(
-                disk.kind,
-                BlockKind::Ram | BlockKind::Zram | BlockKind::MmcArea
-            )
+            && !matches!(disk.kind, BlockKind::Ram | BlockKind::Zram | BlockKind::MmcArea)
     };
     let alike: Vec<&Disk> = disks.iter().filter(is_alike).collect();
     let is_same_boot = boot.is_some() && boot == meant.boot_id.as_deref();
@@ -155,11 +150,7 @@ pub(super) fn disk_now(files: &dyn Files, meant: &DiskIdentity) -> Result<Disk, 
 pub(super) fn node_of(files: &dyn Files, place: &Place) -> Result<PathBuf, String> {
     match place {
         Place::Disk { disk } => Ok(disk_now(files, disk)?.path),
-        Place::Partition {
-            disk,
-            number,
-            partuuid,
-        } => {
+        Place::Partition { disk, number, partuuid } => {
             for _ in 0..LOOKS {
                 if let Some(node) = partition_node(&disk_now(files, disk)?, *number, partuuid)? {
                     return Ok(node);
@@ -203,11 +194,7 @@ fn array_node(files: &dyn Files, members: &[Place]) -> Result<PathBuf, String> {
     let mut array: Option<String> = None;
     for member in members {
         let node = node_of(files, member)?;
-        let name = node
-            .file_name()
-            .unwrap_or_default()
-            .to_string_lossy()
-            .into_owned();
+        let name = node.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let holders = Path::new("/sys/class/block").join(&name).join("holders");
         let holders = files.list(&holders).unwrap_or_default();
         let on_it = holders.into_iter().find(|name| name.starts_with("md"));
@@ -251,10 +238,7 @@ fn is_kind(kind: FilesystemKind, found: Kind) -> bool {
 pub(super) fn holds(path: &Path, kind: FilesystemKind, uuid: &str) -> Result<bool, String> {
     let found = signatures(path)?;
     Ok(found.iter().any(|found| {
-        let is_named = found
-            .uuid
-            .as_deref()
-            .is_some_and(|own| own.eq_ignore_ascii_case(uuid));
+        let is_named = found.uuid.as_deref().is_some_and(|own| own.eq_ignore_ascii_case(uuid));
         is_named && is_kind(kind, found.kind)
     }))
 }
@@ -276,9 +260,8 @@ pub(super) fn device_of(
             continue;
         }
         let partitions = disk.partitions.iter();
-        let mut nodes: Vec<PathBuf> = partitions
-            .map(|(name, ..)| Path::new("/dev").join(name))
-            .collect();
+        let mut nodes: Vec<PathBuf> =
+            partitions.map(|(name, ..)| Path::new("/dev").join(name)).collect();
         if nodes.is_empty() {
             nodes.push(disk.path);
         }
@@ -303,11 +286,7 @@ pub(super) fn device_of(
         several => Err(format!(
             "several devices have {} with the UUID {uuid} ({}): one is a copy of the other; unplug it",
             kind.name(),
-            several
-                .iter()
-                .map(|node| node.display().to_string())
-                .collect::<Vec<_>>()
-                .join(", ")
+            several.iter().map(|node| node.display().to_string()).collect::<Vec<_>>().join(", ")
         )),
     }
 }
@@ -362,10 +341,7 @@ fn volume_on(node: &Path) -> Option<NamedVolume> {
             filesystem: Some(found.kind),
             ..NamedVolume::default()
         },
-        None => NamedVolume {
-            path,
-            ..NamedVolume::default()
-        },
+        None => NamedVolume { path, ..NamedVolume::default() },
     })
 }
 
@@ -431,10 +407,7 @@ mod tests {
             let mut changed = disk("sda");
             change(&mut changed);
             let why = find_disk(&meant(), &[changed], Some("one")).unwrap_err();
-            assert!(
-                why.contains("is not there, and /dev/sda is another disk"),
-                "{why}"
-            );
+            assert!(why.contains("is not there, and /dev/sda is another disk"), "{why}");
         }
     }
 

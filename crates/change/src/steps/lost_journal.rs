@@ -51,18 +51,14 @@ pub fn lost_journal(known: &[Change], files: &dyn Files) -> Option<Traces> {
     if known.iter().any(moves) {
         return None;
     }
-    BOOT_POINTS
-        .iter()
-        .find_map(|point| traces_in(Path::new(point), files))
+    BOOT_POINTS.iter().find_map(|point| traces_in(Path::new(point), files))
 }
 
 fn traces_in(point: &Path, files: &dyn Files) -> Option<Traces> {
     let names = files.list(point).ok()?;
     let lower = |name: &String| name.to_lowercase();
-    let mut lines: Vec<String> = names
-        .into_iter()
-        .filter(|name| lower(name).starts_with("cmdline"))
-        .collect();
+    let mut lines: Vec<String> =
+        names.into_iter().filter(|name| lower(name).starts_with("cmdline")).collect();
     // The last one that was kept is of the last move.
     lines.sort_by_key(|name| (lower(name).starts_with(KEPT), name.clone()));
     lines.reverse();
@@ -85,11 +81,7 @@ fn traces_in(point: &Path, files: &dyn Files) -> Option<Traces> {
         return None;
     }
     roots.retain(|(name, _)| name.is_volume());
-    Some(Traces {
-        text: read(kept)?,
-        kept: point.join(kept),
-        roots,
-    })
+    Some(Traces { text: read(kept)?, kept: point.join(kept), roots })
 }
 
 /// Whether a change that another root tells of has made the system that runs: it is in force, it has moved the root
@@ -110,14 +102,10 @@ fn is_of_this_system(
     if !roots.iter().any(|root| root.uuid == here) {
         return Err(format!("{name} did not move the root that runs"));
     }
-    let kept = change
-        .plan
-        .steps
-        .iter()
-        .find_map(|step| match &step.action {
-            Action::WriteFile { path, becomes, .. } if *path == traces.kept => Some(&becomes.text),
-            _ => None,
-        });
+    let kept = change.plan.steps.iter().find_map(|step| match &step.action {
+        Action::WriteFile { path, becomes, .. } if *path == traces.kept => Some(&becomes.text),
+        _ => None,
+    });
     let shown = traces.kept.display();
     match kept {
         Some(text) if text.trim() == traces.text.trim() => Ok(()),
@@ -148,10 +136,7 @@ fn to_read(
         [] => return Err(format!("no disk has {name}; plug it in")),
         _ => return Err(format!("several disks have {name}; unplug the copy")),
     };
-    let kind = found
-        .filesystem
-        .as_deref()
-        .and_then(FilesystemKind::of_root);
+    let kind = found.filesystem.as_deref().and_then(FilesystemKind::of_root);
     let kind = kind.ok_or_else(|| format!("{} holds neither ext4, btrfs nor f2fs", found.path))?;
     let options: Vec<&str> = ["ro"].into_iter().chain(subvolume).collect();
     let volume = Volume {
@@ -223,11 +208,9 @@ impl LiveStepRunner {
                     take_over(change, &directory.join(&change.name), hands)?;
                 }
             }
-            search.why_not.extend(
-                why_not
-                    .into_iter()
-                    .map(|why| format!("on {}: {why}", node.display())),
-            );
+            search
+                .why_not
+                .extend(why_not.into_iter().map(|why| format!("on {}: {why}", node.display())));
             if !found.is_empty() {
                 search.on = root.title;
                 search.found = found;

@@ -16,9 +16,7 @@ const KEPT_PATH: &str = "/boot/firmware/cmdline.txt.before-rubus";
 const HERE: &str = "11111111-2222-3333-4444-555555555555";
 
 fn boot_files() -> FakeFiles {
-    FakeFiles::new()
-        .file("/boot/firmware/cmdline.txt", NEW)
-        .file("/boot/firmware/config.txt", "")
+    FakeFiles::new().file("/boot/firmware/cmdline.txt", NEW).file("/boot/firmware/config.txt", "")
 }
 
 fn traces() -> Traces {
@@ -53,21 +51,12 @@ fn card(plan: Plan, uuid: &str) -> Rehearsal {
         title: "the new root".into(),
     };
     let roots = serde_json::to_string(&[root]).unwrap();
-    machine.file(
-        &format!("{}/roots.json", change.directory().display()),
-        &roots,
-        0o644,
-    )
+    machine.file(&format!("{}/roots.json", change.directory().display()), &roots, 0o644)
 }
 
 fn found(machine: &Rehearsal) -> (Vec<String>, String) {
-    let (found, why_not) = known_there(
-        Path::new(CARD),
-        Path::new(CHANGES),
-        HERE,
-        &traces(),
-        machine,
-    );
+    let (found, why_not) =
+        known_there(Path::new(CARD), Path::new(CHANGES), HERE, &traces(), machine);
     let names = found.into_iter().map(|change| change.name).collect();
     (names, why_not.join("; "))
 }
@@ -76,11 +65,8 @@ fn found(machine: &Rehearsal) -> (Vec<String>, String) {
 #[test]
 fn a_kept_command_line_with_the_same_root_is_no_trace_of_a_move() {
     let quirk = format!("{} usb-storage.quirks=152d:0578:u\n", OLD.trim_end());
-    let files = |kept: &str| {
-        boot_files()
-            .file("/boot/firmware/cmdline.txt", &quirk)
-            .file(KEPT_PATH, kept)
-    };
+    let files =
+        |kept: &str| boot_files().file("/boot/firmware/cmdline.txt", &quirk).file(KEPT_PATH, kept);
     assert_eq!(lost_journal(&[], &files(OLD)), None);
     assert!(lost_journal(&[], &files(NEW)).is_some());
     // A root over the network is another one, too.
@@ -100,15 +86,10 @@ fn a_kept_command_line_without_a_change_is_a_trace_and_names_the_old_root_first(
         .collect();
     assert_eq!(
         named,
-        [
-            ("PARTUUID=a-02".to_string(), None),
-            ("PARTUUID=b-01".to_string(), Some("subvol=@"))
-        ]
+        [("PARTUUID=a-02".to_string(), None), ("PARTUUID=b-01".to_string(), Some("subvol=@"))]
     );
     // Of several moves the last one is looked for.
-    let twice = boot_files()
-        .file(KEPT_PATH, OLD)
-        .file(format!("{KEPT_PATH}-2"), NEW);
+    let twice = boot_files().file(KEPT_PATH, OLD).file(format!("{KEPT_PATH}-2"), NEW);
     let last = lost_journal(&[], &twice).unwrap();
     assert_eq!(last.kept, Path::new(&format!("{KEPT_PATH}-2")));
 }
@@ -118,9 +99,7 @@ fn a_change_that_moves_the_root_and_is_known_is_not_lost() {
     let files = boot_files().file(KEPT_PATH, OLD);
     let mut machine = Rehearsal::new().directory(CHANGES);
     let begin = |plan, machine: &mut Rehearsal| {
-        ChangeStore::at(CHANGES)
-            .begin(plan, Vec::new(), "now", machine)
-            .unwrap()
+        ChangeStore::at(CHANGES).begin(plan, Vec::new(), "now", machine).unwrap()
     };
     let other = begin(small_plan(), &mut machine);
     assert!(lost_journal(std::slice::from_ref(&other), &files).is_some());
@@ -133,26 +112,14 @@ fn a_change_that_moves_the_root_and_is_known_is_not_lost() {
 
 #[test]
 fn only_the_change_that_made_this_system_is_taken() {
-    assert_eq!(
-        found(&card(moving(OLD), HERE)),
-        (vec!["0001-desktop".into()], String::new())
-    );
+    assert_eq!(found(&card(moving(OLD), HERE)), (vec!["0001-desktop".into()], String::new()));
     let none = |machine: &Rehearsal, why: &str| {
         let (names, why_not) = found(machine);
-        assert!(
-            names.is_empty() && why_not.contains(why),
-            "{names:?} {why_not}"
-        );
+        assert!(names.is_empty() && why_not.contains(why), "{names:?} {why_not}");
     };
-    none(
-        &card(moving(OLD), "another"),
-        "did not move the root that runs",
-    );
+    none(&card(moving(OLD), "another"), "did not move the root that runs");
     none(&card(moving(NEW), HERE), "kept another command line");
-    none(
-        &card(big_plan(), HERE),
-        "did not write /boot/firmware/cmdline.txt.before-rubus",
-    );
+    none(&card(big_plan(), HERE), "did not write /boot/firmware/cmdline.txt.before-rubus");
     none(&card(small_plan(), HERE), "no change there moved a root");
     none(&Rehearsal::new().directory(CARD), "there is no journal in");
 }
@@ -160,23 +127,13 @@ fn only_the_change_that_made_this_system_is_taken() {
 #[test]
 fn what_is_taken_over_can_be_opened_here_like_there() {
     let mut machine = card(moving(OLD), HERE);
-    let there = ChangeStore::at(format!("{CARD}{CHANGES}"))
-        .all(&machine)
-        .unwrap();
-    take_over(
-        &there[0],
-        &Path::new(CHANGES).join("0001-desktop"),
-        &mut machine,
-    )
-    .unwrap();
+    let there = ChangeStore::at(format!("{CARD}{CHANGES}")).all(&machine).unwrap();
+    take_over(&there[0], &Path::new(CHANGES).join("0001-desktop"), &mut machine).unwrap();
     let here = ChangeStore::at(CHANGES).all(&machine).unwrap();
     assert_eq!(here.len(), 1);
     assert_eq!(here[0].records, there[0].records);
     assert_eq!(here[0].plan, there[0].plan);
-    assert_eq!(
-        roots_of(here[0].directory(), &machine).unwrap()[0].uuid,
-        HERE
-    );
+    assert_eq!(roots_of(here[0].directory(), &machine).unwrap()[0].uuid, HERE);
 }
 
 #[test]
@@ -207,10 +164,7 @@ fn a_root_that_is_not_plugged_in_or_twice_there_is_not_read() {
     let name = Name::parse("PARTUUID=a-02");
     let read = |volumes: &[NamedVolume]| to_read(&name, None, volumes);
     let (root, node) = read(&[volume("/dev/mmcblk0p2")]).unwrap();
-    assert_eq!(
-        (root.mount_options.as_str(), node),
-        ("ro", "/dev/mmcblk0p2".into())
-    );
+    assert_eq!((root.mount_options.as_str(), node), ("ro", "/dev/mmcblk0p2".into()));
     assert!(read(&[]).unwrap_err().contains("plug it in"));
     let twice = [volume("/dev/sda2"), volume("/dev/sdb2")];
     assert!(read(&twice).unwrap_err().contains("unplug the copy"));

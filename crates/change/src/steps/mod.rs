@@ -64,10 +64,7 @@ pub struct LiveStepRunner {
 impl LiveStepRunner {
     /// A runner that stops in the middle of a long step once `stop` is raised; the step has failed then.
     pub fn new(stop: Arc<AtomicBool>) -> Self {
-        LiveStepRunner {
-            stop,
-            ..LiveStepRunner::default()
-        }
+        LiveStepRunner { stop, ..LiveStepRunner::default() }
     }
 
     /// Runs a program that changes something.
@@ -114,18 +111,12 @@ fn missing_program(program: &str) -> String {
 
 /// A work that failed.
 fn failed(tried: impl Into<String>, reason: impl std::fmt::Display) -> StepError {
-    StepError::Work {
-        tried: tried.into(),
-        reason: reason.to_string(),
-    }
+    StepError::Work { tried: tried.into(), reason: reason.to_string() }
 }
 
 /// What was planned, and what was found afterwards.
 fn receipt(planned: impl Into<String>, live: impl Into<String>) -> Receipt {
-    Receipt {
-        planned: planned.into(),
-        live: live.into(),
-    }
+    Receipt { planned: planned.into(), live: live.into() }
 }
 
 /// The receipt of what stays as it is.
@@ -187,17 +178,8 @@ impl StepRunner for LiveStepRunner {
             Action::MakeArray { uuid, members, .. } => {
                 self.make_array(action, uuid, members, site, hands)
             }
-            Action::CopyTree {
-                from,
-                to,
-                without_contents_of,
-                without,
-                pass,
-            } => {
-                let leave_out = tree::LeaveOut {
-                    contents_of: without_contents_of,
-                    whole: without,
-                };
+            Action::CopyTree { from, to, without_contents_of, without, pass } => {
+                let leave_out = tree::LeaveOut { contents_of: without_contents_of, whole: without };
                 self.copy_tree(from, to, &leave_out, *pass, site, hands)
             }
             Action::MakeSwapFile { path, size_bytes } => {
@@ -207,15 +189,12 @@ impl StepRunner for LiveStepRunner {
                 self.where_all_see(|| swap::on(what, *priority, &Live::new()))
             }
             Action::SwapOff { what, .. } => self.where_all_see(|| swap::off(what, &Live::new())),
-            Action::Mount {
-                what,
-                at,
-                kind,
-                options,
-            } => self.mount_for_all(what, at, kind, options, hands.files()),
-            Action::AttachDisk {
-                address, device, ..
-            } => self.attach_disk(action, address, device, hands.files()),
+            Action::Mount { what, at, kind, options } => {
+                self.mount_for_all(what, at, kind, options, hands.files())
+            }
+            Action::AttachDisk { address, device, .. } => {
+                self.attach_disk(action, address, device, hands.files())
+            }
             Action::MakeImage { path, size_bytes } => served::make_image(path, *size_bytes),
             Action::ReadUnits => self.read_units(action, hands.files()),
             Action::RestartService { when, .. } => match when {
@@ -250,9 +229,9 @@ impl StepRunner for LiveStepRunner {
                 self.where_all_see(|| swap::on_again(what, *priority, &Live::new()))
             }
             Action::Mount { at, kind, .. } => self.unmount_for_all(at, kind),
-            Action::AttachDisk {
-                address, device, ..
-            } => self.detach_disk(action, address, device, hands.files()),
+            Action::AttachDisk { address, device, .. } => {
+                self.detach_disk(action, address, device, hands.files())
+            }
             Action::ReadUnits => self.read_units(action, hands.files()),
             Action::RestartService { .. } => {
                 let (node, mounted) = (|place: &Place| place.title(), |_: &str| PathBuf::new());
@@ -287,9 +266,9 @@ impl StepRunner for LiveStepRunner {
             Action::SwapOn { what, priority } => swap::difference(what, *priority, files),
             Action::SwapOff { what, .. } => swap::is_used_again(what, files),
             Action::Mount { at, kind, .. } => mounts::difference(at, kind, files),
-            Action::AttachDisk {
-                address, device, ..
-            } => attached::difference(address, device, files),
+            Action::AttachDisk { address, device, .. } => {
+                attached::difference(address, device, files)
+            }
             Action::StartServer { unit, socket, .. } => served::difference(unit, socket, files),
             _ => None,
         }

@@ -49,11 +49,7 @@ impl LiveStepRunner {
         let node = locate::volume_node(&Live::new(), volume).map_err(|why| failed(&tried, why))?;
         let at = self.place_for(&volume.uuid, change)?;
         mounting::mount(&node, &at, volume.kind.name(), &volume.mount_options)?;
-        self.mounted.push(Mounted {
-            key,
-            at: at.clone(),
-            is_own_directory: true,
-        });
+        self.mounted.push(Mounted { key, at: at.clone(), is_own_directory: true });
         self.check_compression(volume, &at)?;
         Ok(at)
     }
@@ -71,11 +67,7 @@ impl LiveStepRunner {
         }
         let at = self.place_for(name, change)?;
         mounting::bind(from, &at)?;
-        self.mounted.push(Mounted {
-            key,
-            at: at.clone(),
-            is_own_directory: true,
-        });
+        self.mounted.push(Mounted { key, at: at.clone(), is_own_directory: true });
         Ok(at)
     }
 
@@ -86,11 +78,7 @@ impl LiveStepRunner {
             return Ok(());
         }
         mounting::bind(from, at)?;
-        self.mounted.push(Mounted {
-            key,
-            at: at.to_path_buf(),
-            is_own_directory: false,
-        });
+        self.mounted.push(Mounted { key, at: at.to_path_buf(), is_own_directory: false });
         Ok(())
     }
 
@@ -112,9 +100,7 @@ impl LiveStepRunner {
     /// btrfs compresses by filesystem, not by mount: where it was mounted before with other options, those hold.
     fn check_compression(&self, volume: &Volume, at: &Path) -> Result<(), StepError> {
         let wanted = volume.mount_options.split(',');
-        let wanted: Vec<&str> = wanted
-            .filter(|option| option.starts_with("compress"))
-            .collect();
+        let wanted: Vec<&str> = wanted.filter(|option| option.starts_with("compress")).collect();
         let Some(wanted) = wanted.last() else {
             return Ok(());
         };
@@ -162,10 +148,7 @@ impl LiveStepRunner {
         files: &dyn Files,
     ) -> Result<Receipt, StepError> {
         let planned = format!("{kind} at {}", at.display());
-        if self
-            .mount_for_all_at(at)?
-            .is_some_and(|line| line.filesystem == kind)
-        {
+        if self.mount_for_all_at(at)?.is_some_and(|line| line.filesystem == kind) {
             return Ok(receipt(planned.clone(), planned));
         }
         let source = match what.strip_prefix("UUID=") {
@@ -175,10 +158,7 @@ impl LiveStepRunner {
         };
         self.where_all_see(|| Ok(mounting::mount(&source, at, kind, options)?))?;
         match self.mount_for_all_at(at)? {
-            Some(line) => Ok(receipt(
-                planned,
-                format!("{} at {}", line.filesystem, line.point),
-            )),
+            Some(line) => Ok(receipt(planned, format!("{} at {}", line.filesystem, line.point))),
             None => Err(failed(
                 format!("mount {what}"),
                 format!("it was mounted and is not at {}", at.display()),
@@ -276,10 +256,7 @@ pub(super) fn running_root(files: &dyn Files) -> Result<Volume, String> {
             .and_then(|found| found.uuid)
             .ok_or_else(|| format!("{} does not say its UUID", node.display()))?,
     };
-    let subvolume = line
-        .super_options
-        .iter()
-        .find(|option| option.starts_with("subvol="));
+    let subvolume = line.super_options.iter().find(|option| option.starts_with("subvol="));
     Ok(Volume {
         kind,
         uuid,
@@ -292,11 +269,9 @@ pub(super) fn running_root(files: &dyn Files) -> Result<Volume, String> {
 pub(super) fn difference(at: &Path, kind: &str, files: &dyn Files) -> Option<String> {
     match mount_at(at, files) {
         Some(line) if line.filesystem == kind => None,
-        Some(line) => Some(format!(
-            "{} is mounted at {} instead of {kind}",
-            line.filesystem,
-            at.display()
-        )),
+        Some(line) => {
+            Some(format!("{} is mounted at {} instead of {kind}", line.filesystem, at.display()))
+        }
         None => Some(format!("nothing is mounted at {}", at.display())),
     }
 }

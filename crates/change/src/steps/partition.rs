@@ -50,11 +50,8 @@ impl LiveStepRunner {
 }
 
 fn words(table: &PartitionTable) -> String {
-    let partuuids: Vec<&str> = table
-        .partitions
-        .iter()
-        .map(|partition| partition.partuuid.as_str())
-        .collect();
+    let partuuids: Vec<&str> =
+        table.partitions.iter().map(|partition| partition.partuuid.as_str()).collect();
     format!("partitions {}", partuuids.join(", "))
 }
 
@@ -122,11 +119,7 @@ fn tell_kernel(
 
 /// The partitions that the kernel has of a disk.
 fn known(disk: &Path, files: &dyn Files) -> Vec<KernelPartition> {
-    let name = disk
-        .file_name()
-        .unwrap_or_default()
-        .to_string_lossy()
-        .into_owned();
+    let name = disk.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let directory = Path::new("/sys/class/block").join(&name);
     let names = files.list(&directory).unwrap_or_default();
     let number = |path: PathBuf| files.text(&path).ok()?.trim().parse::<u64>().ok();

@@ -82,12 +82,8 @@ impl Interpreter {
 
 fn interpreters(here: &dyn Files) -> Vec<Interpreter> {
     let names = here.list(Path::new(INTERPRETERS)).unwrap_or_default();
-    let paths = names
-        .iter()
-        .map(|name| PathBuf::from(INTERPRETERS).join(name));
-    paths
-        .filter_map(|path| Interpreter::parse(&here.text(&path).ok()?))
-        .collect()
+    let paths = names.iter().map(|name| PathBuf::from(INTERPRETERS).join(name));
+    paths.filter_map(|path| Interpreter::parse(&here.text(&path).ok()?)).collect()
 }
 
 /// Bytes from hexadecimal digits.
@@ -142,10 +138,7 @@ mod tests {
             &QEMU.replace("OCF", "OC"),
             &"enabled\ninterpreter /usr/bin/x\nflags: F\nextension .x\n".to_string(),
         ] {
-            assert!(
-                runs_here(&system(ARM64), &registered(text)).is_err(),
-                "{text}"
-            );
+            assert!(runs_here(&system(ARM64), &registered(text)).is_err(), "{text}");
         }
         assert!(runs_here(&FakeFiles::new(), &here()).is_err());
     }

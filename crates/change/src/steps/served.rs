@@ -76,10 +76,9 @@ impl LiveStepRunner {
     ) -> Result<Receipt, StepError> {
         match self.run_all(&commands(action)) {
             Ok(_) => Ok(receipt("the server answers", "the server answers")),
-            Err(error) => Err(failed(
-                action.title(),
-                format!("{error}{}", last_words(unit, files)),
-            )),
+            Err(error) => {
+                Err(failed(action.title(), format!("{error}{}", last_words(unit, files))))
+            }
         }
     }
 

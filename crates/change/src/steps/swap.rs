@@ -86,19 +86,12 @@ pub(super) fn off(what: &str, files: &dyn Files) -> Result<Receipt, StepError> {
 
 /// What is not as using swap left it.
 pub(super) fn difference(what: &str, priority: Option<i32>, files: &dyn Files) -> Option<String> {
-    let Some(area) = resolve(what, files)
-        .ok()
-        .and_then(|path| area(&path, files))
-    else {
+    let Some(area) = resolve(what, files).ok().and_then(|path| area(&path, files)) else {
         return Some(format!("the swap {what} is not in use"));
     };
     let asked = priority.filter(|asked| *asked >= 0)?;
-    (area.priority != asked).then(|| {
-        format!(
-            "the swap {what} has priority {} instead of {asked}",
-            area.priority
-        )
-    })
+    (area.priority != asked)
+        .then(|| format!("the swap {what} has priority {} instead of {asked}", area.priority))
 }
 
 /// What is not as the end of using swap left it.
@@ -142,9 +135,7 @@ impl LiveStepRunner {
             // It got its name when it was whole.
             return match is_ours {
                 true => Ok(receipt(planned.clone(), planned)),
-                false => Err(StepError::Changed {
-                    path: path.display().to_string(),
-                }),
+                false => Err(StepError::Changed { path: path.display().to_string() }),
             };
         }
         let directory = parent_of(path);
@@ -220,10 +211,7 @@ impl LiveStepRunner {
 }
 
 fn mark_of(path: &Path) -> String {
-    format!(
-        "made{}",
-        path.display().to_string().replace(['/', '.'], "_")
-    )
+    format!("made{}", path.display().to_string().replace(['/', '.'], "_"))
 }
 
 /// The type of the filesystem that a path is on.
@@ -255,10 +243,7 @@ mod tests {
         assert_eq!(difference("/dev/disk/by-label/swap", None, &files), None);
         assert_eq!(difference("/var/swap", Some(-2), &files), None);
         let other = difference("/dev/sda3", Some(5), &files);
-        assert_eq!(
-            other.as_deref(),
-            Some("the swap /dev/sda3 has priority 10 instead of 5")
-        );
+        assert_eq!(other.as_deref(), Some("the swap /dev/sda3 has priority 10 instead of 5"));
         let missing = difference("/dev/sdb1", None, &files);
         assert_eq!(missing.as_deref(), Some("the swap /dev/sdb1 is not in use"));
         assert!(is_used_again("/var/swap", &files).is_some());

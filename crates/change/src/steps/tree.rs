@@ -128,21 +128,16 @@ fn excludes(
     if pass == Pass::Again {
         paths.extend(changed_there(site.plan, to));
     }
-    let paths: Vec<String> = paths
-        .iter()
-        .map(|path| path.display().to_string())
-        .collect();
+    let paths: Vec<String> = paths.iter().map(|path| path.display().to_string()).collect();
     Paths::new(&paths)
 }
 
 /// What the plan itself changes on the copy: that is not to become as it is on the source again.
 fn changed_there<'p>(plan: &'p Plan, to: &'p Volume) -> impl Iterator<Item = PathBuf> + 'p {
-    plan.steps
-        .iter()
-        .filter_map(move |step| match &step.action {
-            Action::On { volume, action, .. } if volume.uuid == to.uuid => action.path().cloned(),
-            _ => None,
-        })
+    plan.steps.iter().filter_map(move |step| match &step.action {
+        Action::On { volume, action, .. } if volume.uuid == to.uuid => action.path().cloned(),
+        _ => None,
+    })
 }
 
 fn tell(site: &mut Site<'_>, progress: &rubus_copy::receipt::Progress) {

@@ -26,10 +26,7 @@ pub fn recipes(all: &[&Recipe], style: Style) -> String {
 pub fn recipe(recipe: &Recipe, style: Style) -> String {
     let mut lines = vec![style.paint(Tone::Strong, recipe.name)];
     lines.extend(hang("  ", recipe.title, COLUMNS));
-    for (title, text) in [
-        ("Changes", recipe.guide.changes),
-        ("Needs", recipe.guide.needs),
-    ] {
+    for (title, text) in [("Changes", recipe.guide.changes), ("Needs", recipe.guide.needs)] {
         lines.push(String::new());
         lines.push(style.paint(Tone::Strong, title));
         lines.extend(hang("  ", text, COLUMNS));
@@ -155,24 +152,21 @@ fn state(change: &ChangeLine<'_>) -> (Tone, String) {
         }
         (true, Way::Apply) => (Tone::Warn, "applied, and changed since".into()),
         (true, Way::Undo) => (Tone::Plain, "undone".into()),
-        (false, Way::Apply) if change.is_on_trial => (
-            Tone::Warn,
-            format!("ON TRIAL, {done} of {of} steps: not kept yet"),
-        ),
-        (false, Way::Apply) if change.is_ahead_of_journal => (
-            Tone::Warn,
-            "applied, but the journal on this root ends early".into(),
-        ),
+        (false, Way::Apply) if change.is_on_trial => {
+            (Tone::Warn, format!("ON TRIAL, {done} of {of} steps: not kept yet"))
+        }
+        (false, Way::Apply) if change.is_ahead_of_journal => {
+            (Tone::Warn, "applied, but the journal on this root ends early".into())
+        }
         (false, Way::Apply) => (
             Tone::Bad,
             format!(
                 "HALF DONE, {done} of {of} steps: `rubus resume` goes on, `rubus undo` goes back"
             ),
         ),
-        (false, Way::Undo) => (
-            Tone::Bad,
-            format!("HALF UNDONE, {done} of {of} steps left: `rubus resume` goes on"),
-        ),
+        (false, Way::Undo) => {
+            (Tone::Bad, format!("HALF UNDONE, {done} of {of} steps left: `rubus resume` goes on"))
+        }
     }
 }
 
@@ -246,32 +240,14 @@ mod tests {
     }
     #[test]
     fn receipts_have_the_planned_and_the_live_value() {
-        let receipt = |planned: &str, live: &str| Receipt {
-            planned: planned.into(),
-            live: live.into(),
-        };
+        let receipt =
+            |planned: &str, live: &str| Receipt { planned: planned.into(), live: live.into() };
         let (same, other) = (receipt("20", "20"), receipt("1", "Y"));
-        let step = |title: &str, state, receipt| StepLine {
-            title: title.into(),
-            state,
-            receipt,
-        };
+        let step = |title: &str, state, receipt| StepLine { title: title.into(), state, receipt };
         let steps = [
-            step(
-                "set /sys/example/size from 10 to 20",
-                StepState::Done,
-                Some(&same),
-            ),
-            step(
-                "set /sys/example/enabled from N to 1",
-                StepState::Done,
-                Some(&other),
-            ),
-            step(
-                "change /boot/firmware/cmdline.txt",
-                StepState::InDoubt,
-                None,
-            ),
+            step("set /sys/example/size from 10 to 20", StepState::Done, Some(&same)),
+            step("set /sys/example/enabled from N to 1", StepState::Done, Some(&other)),
+            step("change /boot/firmware/cmdline.txt", StepState::InDoubt, None),
             step("remove /etc/gone.conf", StepState::NotDone, None),
         ];
         insta::assert_snapshot!(receipts(&steps, Style::PLAIN));

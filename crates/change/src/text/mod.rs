@@ -133,11 +133,8 @@ fn foreseen(gains: &[Gain], style: Style) -> Vec<String> {
         let widths = gains.iter().map(|gain| width(&clean(text(gain))));
         widths.max().unwrap_or(0)
     };
-    let (what, now, then) = (
-        widest(|gain| &gain.what),
-        widest(|gain| &gain.now),
-        widest(|gain| &gain.then),
-    );
+    let (what, now, then) =
+        (widest(|gain| &gain.what), widest(|gain| &gain.now), widest(|gain| &gain.then));
     let mut lines = vec![style.paint(Tone::Strong, "What it gives (predicted)")];
     for gain in gains {
         let columns = [
@@ -226,11 +223,7 @@ pub fn card(disk: &DiskIdentity) -> Vec<String> {
         lines.push("    on it now: nothing found".into());
     }
     for (i, content) in disk.contents.iter().enumerate() {
-        let first = if i == 0 {
-            "    on it now: "
-        } else {
-            "               "
-        };
+        let first = if i == 0 { "    on it now: " } else { "               " };
         lines.extend(hang(first, &bind_units(&clean(content)), COLUMNS));
     }
     lines
@@ -247,10 +240,8 @@ fn effort(effort: &Effort, style: Style) -> Vec<String> {
     if parts.is_empty() {
         return Vec::new();
     }
-    let mut lines = vec![
-        style.paint(Tone::Strong, "What it takes"),
-        format!("  {}", parts.join(", ")),
-    ];
+    let mut lines =
+        vec![style.paint(Tone::Strong, "What it takes"), format!("  {}", parts.join(", "))];
     if !effort.source.is_empty() {
         lines.extend(hang("    ", &bind_units(&clean(&effort.source)), COLUMNS));
     }
@@ -286,10 +277,8 @@ fn afterwards(promises: &[Promise], style: Style) -> Vec<String> {
     let mut lines = vec![style.paint(Tone::Strong, "Afterwards (`rubus verify` checks all of it)")];
     let groups = [(false, "at once:"), (true, "after the restart:")];
     for (needs_boot, title) in groups {
-        let group: Vec<&Promise> = promises
-            .iter()
-            .filter(|promise| promise.needs_boot == needs_boot)
-            .collect();
+        let group: Vec<&Promise> =
+            promises.iter().filter(|promise| promise.needs_boot == needs_boot).collect();
         if !group.is_empty() {
             lines.push(format!("  {title}"));
         }
@@ -335,9 +324,7 @@ fn on_trial(trial: &Trial, style: Style) -> Vec<String> {
 
 fn notes(plan: &Plan) -> Vec<String> {
     let notes = plan.notes.iter();
-    notes
-        .flat_map(|note| hang("", &clean(note), COLUMNS))
-        .collect()
+    notes.flat_map(|note| hang("", &clean(note), COLUMNS)).collect()
 }
 
 #[cfg(test)]
@@ -377,10 +364,7 @@ mod tests {
         let text = render(&big_plan(), Style::PLAIN);
         for line in text.lines().filter(|line| width(line) > COLUMNS) {
             let is_change = ["     + ", "     - ", "       "];
-            assert!(
-                is_change.iter().any(|start| line.starts_with(start)),
-                "{line}"
-            );
+            assert!(is_change.iter().any(|start| line.starts_with(start)), "{line}");
         }
     }
 
@@ -394,10 +378,7 @@ mod tests {
         assert!(text.contains("→ use a kernel that has it"), "{text}");
         assert!(!text.contains("Steps"), "{text}");
         assert!(!text.contains("LOST"), "{text}");
-        assert!(
-            text.ends_with("It cannot be applied: 1 check failed.\n"),
-            "{text}"
-        );
+        assert!(text.ends_with("It cannot be applied: 1 check failed.\n"), "{text}");
     }
 
     #[test]
@@ -407,16 +388,10 @@ mod tests {
         assert!(!card(&disk).join("\n").contains(ALIKE));
         disk.confirmation = "/dev/sda".into();
         let shared = card(&disk).join(" ");
-        assert!(
-            shared.contains("another disk says this number too"),
-            "{shared}"
-        );
+        assert!(shared.contains("another disk says this number too"), "{shared}");
         disk.serial = None;
         let nameless = card(&disk).join(" ");
-        assert!(
-            nameless.contains("another disk of its model looks the same"),
-            "{nameless}"
-        );
+        assert!(nameless.contains("another disk of its model looks the same"), "{nameless}");
         let network = DiskIdentity {
             model: Some("nbd://192.168.1.2/root".into()),
             confirmation: "nbd://192.168.1.2/root".into(),
@@ -440,10 +415,7 @@ mod tests {
         let mut plan = small_plan();
         plan.gains_unknown = Some("sdb was not measured.".into());
         let text = render(&plan, Style::PLAIN);
-        assert!(
-            text.contains("What it gives\n  Not known: sdb was not measured."),
-            "{text}"
-        );
+        assert!(text.contains("What it gives\n  Not known: sdb was not measured."), "{text}");
     }
 
     #[test]
@@ -456,18 +428,12 @@ mod tests {
         }
         let text = render(&plan, Style::PLAIN);
         assert!(text.contains("Safe"), "{text}");
-        assert!(
-            !text.contains('\x1b') && !text.contains('\u{202e}'),
-            "{text}"
-        );
+        assert!(!text.contains('\x1b') && !text.contains('\u{202e}'), "{text}");
     }
 
     #[test]
     fn times_and_spans_read_like_speech() {
-        assert_eq!(
-            [times(1.08), times(6.84), times(123.4)],
-            ["1.08", "6.8", "123"]
-        );
+        assert_eq!([times(1.08), times(6.84), times(123.4)], ["1.08", "6.8", "123"]);
         assert_eq!(span(3.0, 8.0), "3 to 8 s");
         assert_eq!(span(420.0, 1_500.0), "7 to 25 minutes");
         assert_eq!(span(3_600.0, 9_000.0), "1.0 to 2.5 hours");

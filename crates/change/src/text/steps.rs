@@ -87,23 +87,14 @@ fn one(number: usize, step: &Step, style: Style) -> Vec<String> {
 fn details(action: &Action) -> Vec<String> {
     match action {
         Action::Partition { disk, table } => partitions(&disk.path, table),
-        Action::CopyTree {
-            without_contents_of,
-            without,
-            ..
-        } => {
+        Action::CopyTree { without_contents_of, without, .. } => {
             let names = |paths: &[std::path::PathBuf]| {
-                let names: Vec<String> = paths
-                    .iter()
-                    .map(|path| path.display().to_string())
-                    .collect();
+                let names: Vec<String> =
+                    paths.iter().map(|path| path.display().to_string()).collect();
                 names.join(", ")
             };
             let mut lines = Vec::new();
-            for (words, paths) in [
-                ("Left empty: ", without_contents_of),
-                ("Left out: ", without),
-            ] {
+            for (words, paths) in [("Left empty: ", without_contents_of), ("Left out: ", without)] {
                 if !paths.is_empty() {
                     let text = format!("{words}{}", names(paths));
                     lines.extend(hang(INDENT, &clean(&text), COLUMNS));
@@ -111,12 +102,8 @@ fn details(action: &Action) -> Vec<String> {
             }
             lines
         }
-        Action::BuildInitramfs {
-            kept: Some(kept), ..
-        }
-        | Action::InstallInitramfs {
-            kept: Some(kept), ..
-        } => {
+        Action::BuildInitramfs { kept: Some(kept), .. }
+        | Action::InstallInitramfs { kept: Some(kept), .. } => {
             let text = format!("The current one is kept as {}.", kept.display());
             hang(INDENT, &clean(&text), COLUMNS)
         }
@@ -175,10 +162,9 @@ fn modes(action: &Action) -> Option<String> {
         return None;
     };
     match was {
-        Some(was) if was.mode != becomes.mode => Some(format!(
-            "{INDENT}  permissions {:o}, were {:o}",
-            becomes.mode, was.mode
-        )),
+        Some(was) if was.mode != becomes.mode => {
+            Some(format!("{INDENT}  permissions {:o}, were {:o}", becomes.mode, was.mode))
+        }
         None if becomes.mode != 0o644 => Some(format!("{INDENT}  permissions {:o}", becomes.mode)),
         _ => None,
     }

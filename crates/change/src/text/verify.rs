@@ -59,11 +59,7 @@ fn one(change: &Verified<'_>, style: Style) -> Vec<String> {
         lines.extend(found.iter().map(|line| style.paint(Tone::Faint, line)));
     }
     for (name, words) in change.besides {
-        lines.extend(hang(
-            &format!("  {}: ", clean(name)),
-            &bind_units(&clean(words)),
-            COLUMNS,
-        ));
+        lines.extend(hang(&format!("  {}: ", clean(name)), &bind_units(&clean(words)), COLUMNS));
     }
     lines.extend(hang("  ", &summary(change.answers), COLUMNS));
     lines
@@ -71,17 +67,9 @@ fn one(change: &Verified<'_>, style: Style) -> Vec<String> {
 
 /// The answer to all promises in a sentence.
 fn summary(answers: &[Answer]) -> String {
-    let count = |standing| {
-        answers
-            .iter()
-            .filter(|answer| answer.standing == standing)
-            .count()
-    };
-    let (holds, broken, unknown) = (
-        count(PromiseState::Holds),
-        count(PromiseState::Broken),
-        count(PromiseState::Unknown),
-    );
+    let count = |standing| answers.iter().filter(|answer| answer.standing == standing).count();
+    let (holds, broken, unknown) =
+        (count(PromiseState::Holds), count(PromiseState::Broken), count(PromiseState::Unknown));
     let later = count(PromiseState::AfterStart);
     let of = answers.len();
     if of == 0 {
@@ -94,11 +82,7 @@ fn summary(answers: &[Answer]) -> String {
     }
     let parts = [
         (holds, "holds", "hold"),
-        (
-            later,
-            "comes true after the next start",
-            "come true after the next start",
-        ),
+        (later, "comes true after the next start", "come true after the next start"),
         (broken, "does not hold", "do not hold"),
         (unknown, "cannot be seen", "cannot be seen"),
     ];
@@ -152,10 +136,7 @@ mod tests {
             answers,
             besides,
         };
-        let all = [
-            change(&answers, &besides, &remarks),
-            change(&answers[..1], &[], &[]),
-        ];
+        let all = [change(&answers, &besides, &remarks), change(&answers[..1], &[], &[])];
         insta::assert_snapshot!(verified(&all, Style::PLAIN));
         assert!(verified(&[], Style::PLAIN).contains("nothing is promised"));
     }

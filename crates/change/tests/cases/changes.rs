@@ -16,26 +16,10 @@ use super::fixtures::{Fixtures, MIB, differences, quietly, settle};
 use super::{Case, Power, Step, Stop};
 
 pub const CASES: &[Case] = &[
-    (
-        "another device under the name, before a program formats it",
-        Power::Loop,
-        exchanged_before,
-    ),
-    (
-        "another device under the name, while a program formats it",
-        Power::Loop,
-        exchanged_during,
-    ),
-    (
-        "a blank device that was put to use since it was given away",
-        Power::Loop,
-        used_since,
-    ),
-    (
-        "another device of the same kind in a new boot",
-        Power::Loop,
-        another_boot,
-    ),
+    ("another device under the name, before a program formats it", Power::Loop, exchanged_before),
+    ("another device under the name, while a program formats it", Power::Loop, exchanged_during),
+    ("a blank device that was put to use since it was given away", Power::Loop, used_since),
+    ("another device of the same kind in a new boot", Power::Loop, another_boot),
 ];
 
 /// A disk is detached while programs have it open, udev above all, only when the last one closes it.
@@ -107,15 +91,9 @@ fn used_since(fixtures: &mut Fixtures) -> Step<String> {
     let disk = identity(&device)?;
     fixtures.ext4(&device, "since")?;
     let asked = unchanged(fixtures, || format(&disk, &[]))?;
-    let asked = said(
-        asked.err().unwrap_or(NOTHING),
-        "was not confirmed to be lost",
-    )?;
+    let asked = said(asked.err().unwrap_or(NOTHING), "was not confirmed to be lost")?;
     let shown = identity(&device)?.contents;
-    if !shown
-        .iter()
-        .any(|what| what.contains("an ext4 filesystem \"since\""))
-    {
+    if !shown.iter().any(|what| what.contains("an ext4 filesystem \"since\"")) {
         return Err(Stop::Fail(format!("what is on it now: {shown:?}")));
     }
     // Now that the user was asked about what is there.
@@ -140,23 +118,15 @@ fn another_boot(fixtures: &mut Fixtures) -> Step<String> {
     detach(&device)?;
     let (_, twin) = attached(fixtures, "precious")?;
     let asked = unchanged(fixtures, || format(&disk, std::slice::from_ref(&consent)))?;
-    let asked = said(
-        asked.err().unwrap_or(NOTHING),
-        "was not confirmed to be lost",
-    )?;
+    let asked = said(asked.err().unwrap_or(NOTHING), "was not confirmed to be lost")?;
     detach(&twin)?;
     // The very disk, with what was given away, but nothing proves that; then it is given away in this boot.
     fixtures.attach(&meant, &[])?;
     let meant_too = unchanged(fixtures, || format(&disk, std::slice::from_ref(&consent)))?;
-    said(
-        meant_too.err().unwrap_or(NOTHING),
-        "was not confirmed to be lost",
-    )?;
+    said(meant_too.err().unwrap_or(NOTHING), "was not confirmed to be lost")?;
     consent.boot = now;
     format(&disk, &[consent])?;
-    Ok(format!(
-        "{asked}, and the one that was meant is formatted when that is confirmed again"
-    ))
+    Ok(format!("{asked}, and the one that was meant is formatted when that is confirmed again"))
 }
 
 const NOTHING: Stop = Stop::Fail(String::new());
@@ -220,8 +190,7 @@ fn format(disk: &DiskIdentity, consents: &[GivenAway]) -> Step<()> {
     };
     settle();
     let done = LiveStepRunner::default().apply(&action, &mut site, &mut LiveHands::new());
-    done.map(drop)
-        .map_err(|error| Stop::Fail(error.to_string()))
+    done.map(drop).map_err(|error| Stop::Fail(error.to_string()))
 }
 
 /// Does something that must not change any image of the fixtures; its result.

@@ -5,19 +5,11 @@ use super::{Case, Power, Step, Stop};
 
 pub const CASES: &[Case] = &[
     ("zeros", Power::Loop, zeros),
-    (
-        "zeros, but another device was named",
-        Power::Loop,
-        zeros_misnamed,
-    ),
+    ("zeros, but another device was named", Power::Loop, zeros_misnamed),
     ("a device smaller than what is looked at", Power::Loop, tiny),
     ("ext4 without confirmation", Power::Loop, ext4),
     ("ext4 with the wrong confirmation", Power::Loop, ext4_wrong),
-    (
-        "ext4 with the confirmation of another device",
-        Power::Loop,
-        ext4_other,
-    ),
+    ("ext4 with the confirmation of another device", Power::Loop, ext4_other),
     ("ext4 with the right confirmation", Power::Loop, ext4_right),
     ("a GPT", Power::Loop, gpt),
     ("a GPT of 4096-byte blocks", Power::Loop, gpt_4096),
@@ -30,27 +22,11 @@ pub const CASES: &[Case] = &[
     ("unknown data at the start", Power::Loop, unknown_start),
     ("unknown data at the end", Power::Loop, unknown_end),
     ("unknown data in the middle", Power::Loop, unknown_middle),
-    (
-        "a partition whose table is gone",
-        Power::Loop,
-        partition_without_table,
-    ),
-    (
-        "copies of superblocks behind a blank start",
-        Power::Loop,
-        superblock_copies,
-    ),
+    ("a partition whose table is gone", Power::Loop, partition_without_table),
+    ("copies of superblocks behind a blank start", Power::Loop, superblock_copies),
     ("content of partitions", Power::Loop, partitions),
-    (
-        "blank partitions that the kernel knows",
-        Power::Loop,
-        blank_partitions,
-    ),
-    (
-        "a partition, confirmed by its own path",
-        Power::Loop,
-        one_partition,
-    ),
+    ("blank partitions that the kernel knows", Power::Loop, blank_partitions),
+    ("a partition, confirmed by its own path", Power::Loop, one_partition),
 ];
 
 const TWO_PARTITIONS: &str = "label: gpt\nsize=10MiB\nsize=10MiB\n";
@@ -66,12 +42,7 @@ fn zeros(fixtures: &mut Fixtures) -> Step<String> {
 
 fn zeros_misnamed(fixtures: &mut Fixtures) -> Step<String> {
     let device = fixtures.blank(8)?;
-    fixtures.asks(
-        &device,
-        Some("4C530001"),
-        &device,
-        &["'4C530001' does not name it"],
-    )
+    fixtures.asks(&device, Some("4C530001"), &device, &["'4C530001' does not name it"])
 }
 
 fn tiny(fixtures: &mut Fixtures) -> Step<String> {
@@ -201,11 +172,7 @@ fn unknown_middle(fixtures: &mut Fixtures) -> Step<String> {
 }
 
 fn partition_without_table(fixtures: &mut Fixtures) -> Step<String> {
-    for (start, bytes) in [
-        (4, 60_000_000_000),
-        (8, 120_000_000_000),
-        (516, 2_000_000_000_000),
-    ] {
+    for (start, bytes) in [(4, 60_000_000_000), (8, 120_000_000_000), (516, 2_000_000_000_000)] {
         let image = fixtures.sparse(&format!("card{start}.img"), bytes)?;
         let device = fixtures.attach(&image, &[])?;
         let offset = (start * MIB).to_string();
@@ -220,10 +187,7 @@ fn partition_without_table(fixtures: &mut Fixtures) -> Step<String> {
 
 fn superblock_copies(fixtures: &mut Fixtures) -> Step<String> {
     const MAGIC: [&[u8]; 2] = [b"_BHRfS_M", &[0x53, 0xEF]];
-    let copies = [
-        (64 * MIB + 0x40, MAGIC[0]),
-        (262_144 * MIB + 0x40, MAGIC[0]),
-    ];
+    let copies = [(64 * MIB + 0x40, MAGIC[0]), (262_144 * MIB + 0x40, MAGIC[0])];
     let groups = [8 * MIB + 1024, 32 * MIB, 128 * MIB].map(|at| (at + 0x38, MAGIC[1]));
     for (number, (at, magic)) in copies.into_iter().chain(groups).enumerate() {
         let image = fixtures.sparse(&format!("copy{number}.img"), 500_000_000_000)?;
@@ -242,20 +206,10 @@ fn partitions(fixtures: &mut Fixtures) -> Step<String> {
     let name = device.trim_start_matches("/dev/");
     let first = format!("{name}p1: an ext4 filesystem \"my root\" (10.0 MiB)");
     let second = format!("{name}p2: a swap area (10.0 MiB)");
-    fixtures.asks(
-        &device,
-        None,
-        &device,
-        &["a GPT partition table", &first, &second],
-    )?;
+    fixtures.asks(&device, None, &device, &["a GPT partition table", &first, &second])?;
     // The same from the table alone, on a kernel that does not know the partitions.
     fixtures.run("partx", &["-d", &device])?;
-    fixtures.asks(
-        &device,
-        None,
-        &device,
-        &["partition 1: an ext4 filesystem \"my root\""],
-    )
+    fixtures.asks(&device, None, &device, &["partition 1: an ext4 filesystem \"my root\""])
 }
 
 fn blank_partitions(fixtures: &mut Fixtures) -> Step<String> {
@@ -276,12 +230,7 @@ fn one_partition(fixtures: &mut Fixtures) -> Step<String> {
     let nodes = fixtures.partition(&device, TWO_PARTITIONS, 2)?;
     fixtures.ext4(&nodes[0], "one")?;
     let disk = device.clone();
-    fixtures.asks(
-        &nodes[0],
-        Some(&disk),
-        &nodes[0],
-        &["a partition of", "ext4"],
-    )?;
+    fixtures.asks(&nodes[0], Some(&disk), &nodes[0], &["a partition of", "ext4"])?;
     let consent = nodes[0].clone();
     fixtures.allowed(&nodes[0], Some(&consent))?;
     Ok("asks for its own path, not its disk's".into())

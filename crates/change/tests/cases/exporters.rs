@@ -14,21 +14,9 @@ use super::fixtures::{Fixtures, fail, quietly, refused};
 use super::{Case, Power, Step, Stop};
 
 pub const CASES: &[Case] = &[
-    (
-        "a device that the kernel is said to export",
-        Power::Loop,
-        told,
-    ),
-    (
-        "the disk of a partition that the kernel is said to export",
-        Power::Loop,
-        told_of_partition,
-    ),
-    (
-        "a loop device whose file the kernel is said to export",
-        Power::Loop,
-        told_of_backing,
-    ),
+    ("a device that the kernel is said to export", Power::Loop, told),
+    ("the disk of a partition that the kernel is said to export", Power::Loop, told_of_partition),
+    ("a loop device whose file the kernel is said to export", Power::Loop, told_of_backing),
     ("a device that an NVMe target exports", Power::Targets, nvme),
     ("a device that a SCSI target exports", Power::Targets, scsi),
     ("a device that a USB gadget exports", Power::Targets, gadget),
@@ -145,10 +133,7 @@ fn configured(modules: &[&str], directory: &str) -> Step<PathBuf> {
     let path = Path::new(CONFIG).join(directory);
     match path.exists() {
         true => Ok(path),
-        false => Err(Stop::Skip(format!(
-            "this kernel has no {}",
-            modules.join(", no ")
-        ))),
+        false => Err(Stop::Skip(format!("this kernel has no {}", modules.join(", no ")))),
     }
 }
 

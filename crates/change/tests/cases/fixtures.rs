@@ -44,22 +44,14 @@ impl Fixtures {
         if !is_root {
             return Err(Stop::Skip("only root can make loop devices".into()));
         }
-        if OpenOptions::new()
-            .write(true)
-            .open("/dev/loop-control")
-            .is_err()
-        {
+        if OpenOptions::new().write(true).open("/dev/loop-control").is_err() {
             return Err(Stop::Skip("this machine has no loop devices".into()));
         }
         let directory = tempfile::Builder::new()
             .prefix("rubus-guard-")
             .tempdir()
             .map_err(|error| Stop::Fail(format!("no temporary directory: {error}")))?;
-        Ok(Fixtures {
-            directory,
-            undo: Vec::new(),
-            images: Vec::new(),
-        })
+        Ok(Fixtures { directory, undo: Vec::new(), images: Vec::new() })
     }
 
     /// Takes everything down; says what could not be.
@@ -74,11 +66,7 @@ impl Fixtures {
                 left.push(format!("{what}: {why}"));
             }
         }
-        if left.is_empty() {
-            Ok(())
-        } else {
-            Err(left.join("; "))
-        }
+        if left.is_empty() { Ok(()) } else { Err(left.join("; ")) }
     }
 
     /// Remembers how something is taken down.
@@ -159,9 +147,7 @@ impl Fixtures {
     /// Writes an sfdisk script to a device and makes its partition nodes; their paths.
     pub fn partition(&mut self, device: &str, script: &str, count: usize) -> Step<Vec<String>> {
         self.table(device, script)?;
-        let nodes: Vec<String> = (1..=count)
-            .map(|number| format!("{device}p{number}"))
-            .collect();
+        let nodes: Vec<String> = (1..=count).map(|number| format!("{device}p{number}")).collect();
         // Where the kernel reads partition tables itself, the nodes may be there already.
         let _ = quietly("partx", &["-u", device]);
         settle();
@@ -176,13 +162,7 @@ impl Fixtures {
     /// Writes an sfdisk script to a device, nothing more.
     pub fn table(&mut self, device: &str, script: &str) -> Step<()> {
         let mut child = command("sfdisk")?
-            .args([
-                "-q",
-                "--wipe=never",
-                "--no-reread",
-                "--no-tell-kernel",
-                device,
-            ])
+            .args(["-q", "--wipe=never", "--no-reread", "--no-tell-kernel", device])
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
             .stderr(Stdio::piped())
@@ -263,9 +243,7 @@ impl Fixtures {
                 Ok(1) => seen.push(byte[0]),
                 _ => {
                     let said = String::from_utf8_lossy(&seen).into_owned();
-                    return Err(Stop::Fail(format!(
-                        "{program} did not say {line:?}: {said:?}"
-                    )));
+                    return Err(Stop::Fail(format!("{program} did not say {line:?}: {said:?}")));
                 }
             }
         }
@@ -387,9 +365,8 @@ impl Fixtures {
         }
         let names = |directory: &Path| -> Step<State> {
             let entries = fs::read_dir(directory).map_err(fail)?.flatten();
-            let mut names: Vec<String> = entries
-                .map(|entry| entry.path().display().to_string())
-                .collect();
+            let mut names: Vec<String> =
+                entries.map(|entry| entry.path().display().to_string()).collect();
             // Other programs on the machine make and remove devices meanwhile.
             names.retain(|name| !name.starts_with("/dev/") || name.contains("rubus"));
             names.sort();
@@ -425,9 +402,7 @@ pub fn refused(answer: Result<ClaimedDevice, Refusal>, reasons: &[&str]) -> Step
     }
     if given.len() != reasons.len() {
         let wanted = reasons.len();
-        return Err(Stop::Fail(format!(
-            "{wanted} reasons were expected in\n{text}"
-        )));
+        return Err(Stop::Fail(format!("{wanted} reasons were expected in\n{text}")));
     }
     let whats: Vec<&str> = given.iter().map(|reason| reason.what.as_str()).collect();
     Ok(format!("refused: {}", whats.join(" ")))
@@ -481,14 +456,8 @@ pub fn fail(error: std::io::Error) -> Stop {
 
 /// A program from the standard directories, or by its path; its absence skips the case.
 pub fn command(program: &str) -> Step<Command> {
-    const DIRECTORIES: [&str; 6] = [
-        "/usr/local/sbin",
-        "/usr/local/bin",
-        "/usr/sbin",
-        "/usr/bin",
-        "/sbin",
-        "/bin",
-    ];
+    const DIRECTORIES: [&str; 6] =
+        ["/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"];
     let found = DIRECTORIES
         .iter()
         // A path stays itself.
@@ -496,9 +465,7 @@ pub fn command(program: &str) -> Step<Command> {
         .find(|path| path.exists());
     let path = found.ok_or_else(|| Stop::Skip(format!("{program} is not installed")))?;
     let mut command = Command::new(path);
-    command
-        .env("LC_ALL", "C")
-        .env("PATH", DIRECTORIES.join(":"));
+    command.env("LC_ALL", "C").env("PATH", DIRECTORIES.join(":"));
     Ok(command)
 }
 
@@ -507,10 +474,7 @@ fn is_over(device: &str, file: &str) -> bool {
     let name = device.trim_start_matches("/dev/");
     let backing = fs::read_to_string(format!("/sys/block/{name}/loop/backing_file"));
     // Under a mount that was taken away the kernel names only the end of the path.
-    let base = Path::new(file)
-        .file_name()
-        .unwrap_or_default()
-        .to_string_lossy();
+    let base = Path::new(file).file_name().unwrap_or_default().to_string_lossy();
     backing.is_ok_and(|backing| {
         let backing = backing.trim_end().trim_end_matches(" (deleted)");
         backing == file || backing == format!("/{base}")
@@ -525,9 +489,7 @@ pub fn run(program: &str, arguments: &[&str]) -> Step<String> {
         let call = format!("{program} {}", arguments.join(" "));
         return Err(Stop::Fail(format!("{call}: {}: {why}", output.status)));
     }
-    Ok(String::from_utf8_lossy(&output.stdout)
-        .trim_end()
-        .to_string())
+    Ok(String::from_utf8_lossy(&output.stdout).trim_end().to_string())
 }
 
 /// Runs a program whose failure is for the caller to judge.

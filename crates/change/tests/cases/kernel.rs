@@ -11,57 +11,27 @@ use super::{Case, Power, Step, Stop};
 pub const CASES: &[Case] = &[
     ("a member of an array", Power::Md, md_member),
     ("a member of a mounted array", Power::Md, md_mounted),
-    (
-        "the disk of a partition in an array",
-        Power::Md,
-        md_partition,
-    ),
+    ("the disk of a partition in an array", Power::Md, md_partition),
     ("an array that nobody uses", Power::Md, md_free),
     ("a mounted array", Power::Md, md_itself),
-    (
-        "a member of an array that is stopped",
-        Power::Md,
-        md_stopped,
-    ),
+    ("a member of an array that is stopped", Power::Md, md_stopped),
     ("a device under a mapping", Power::Dm, dm_member),
-    (
-        "the disk of a partition under a mounted mapping",
-        Power::Dm,
-        dm_mounted,
-    ),
+    ("the disk of a partition under a mounted mapping", Power::Dm, dm_mounted),
     ("a mapping that nobody uses", Power::Dm, dm_free),
-    (
-        "a mapping beside a mounted one on the same disk",
-        Power::Dm,
-        dm_beside,
-    ),
-    (
-        "a disk whose partitions the kernel found itself",
-        Power::Scan,
-        scanned,
-    ),
-    (
-        "a mounted partition that the kernel found itself",
-        Power::Scan,
-        scanned_mounted,
-    ),
+    ("a mapping beside a mounted one on the same disk", Power::Dm, dm_beside),
+    ("a disk whose partitions the kernel found itself", Power::Scan, scanned),
+    ("a mounted partition that the kernel found itself", Power::Scan, scanned_mounted),
     ("a mounted FAT", Power::Vfat, vfat),
     ("a connected network device", Power::Nbd, nbd),
     ("a mounted network device", Power::Nbd, nbd_mounted),
-    (
-        "a network device without a connection",
-        Power::Nbd,
-        nbd_idle,
-    ),
+    ("a network device without a connection", Power::Nbd, nbd_idle),
     ("a compressed RAM disk", Power::Zram, zram),
 ];
 
 fn has_driver(name: &str, module: &str) -> bool {
     let known = |word: &str| {
         let devices = fs::read_to_string("/proc/devices").unwrap_or_default();
-        devices
-            .lines()
-            .any(|line| line.split_whitespace().nth(1) == Some(word))
+        devices.lines().any(|line| line.split_whitespace().nth(1) == Some(word))
     };
     known(name) || (quietly("modprobe", &[module]).is_ok() && known(name))
 }
@@ -114,10 +84,8 @@ fn personality(name: &str) -> bool {
 fn md_member(fixtures: &mut Fixtures) -> Step<String> {
     let (first, second) = (fixtures.blank(16)?, fixtures.blank(16)?);
     let array = mirror(fixtures, &first, &second)?;
-    let reason = format!(
-        "{first} is a part of the RAID array {}.",
-        array.trim_start_matches("/dev/")
-    );
+    let reason =
+        format!("{first} is a part of the RAID array {}.", array.trim_start_matches("/dev/"));
     let consent = first.clone();
     fixtures.refused(&first, Some(&consent), &[&reason])
 }
@@ -135,10 +103,7 @@ fn md_partition(fixtures: &mut Fixtures) -> Step<String> {
     let (first, second) = (fixtures.blank(32)?, fixtures.blank(32)?);
     let nodes = fixtures.partition(&first, "label: gpt\nsize=16MiB\n", 1)?;
     mirror(fixtures, &nodes[0], &second)?;
-    let reason = format!(
-        "{}, a partition of {first}, is a part of the RAID array",
-        nodes[0]
-    );
+    let reason = format!("{}, a partition of {first}, is a part of the RAID array", nodes[0]);
     fixtures.refused(&first, None, &[&reason])
 }
 
@@ -207,10 +172,8 @@ fn dm_mounted(fixtures: &mut Fixtures) -> Step<String> {
     let mapping = linear(fixtures, "b", &nodes[0], 0, 32 * MIB / 512)?;
     fixtures.ext4(&mapping, "mapped")?;
     fixtures.mount(&mapping, "point")?;
-    let first = format!(
-        "{}, a partition of {device}, is a part of the device-mapper volume",
-        nodes[0]
-    );
+    let first =
+        format!("{}, a partition of {device}, is a part of the device-mapper volume", nodes[0]);
     let second = format!("which stands on {device}, is mounted at");
     fixtures.refused(&device, None, &[&first, &second])
 }
@@ -249,18 +212,13 @@ fn scanned_disk(fixtures: &mut Fixtures) -> Step<String> {
         }
         std::thread::sleep(Duration::from_millis(20));
     }
-    Err(Stop::Skip(
-        "this kernel does not read partition tables".into(),
-    ))
+    Err(Stop::Skip("this kernel does not read partition tables".into()))
 }
 
 fn scanned(fixtures: &mut Fixtures) -> Step<String> {
     let device = scanned_disk(fixtures)?;
     fixtures.ext4(&format!("{device}p2"), "second")?;
-    let shown = format!(
-        "{}p2: an ext4 filesystem \"second\"",
-        device.trim_start_matches("/dev/")
-    );
+    let shown = format!("{}p2: an ext4 filesystem \"second\"", device.trim_start_matches("/dev/"));
     fixtures.asks(&device, None, &device, &["an MBR partition table", &shown])
 }
 
@@ -295,9 +253,7 @@ fn has_nbd() -> bool {
 /// A network device that serves a file of the fixtures.
 fn connected(fixtures: &mut Fixtures, image: &Path) -> Step<String> {
     if !has_nbd() {
-        return Err(Stop::Skip(
-            "this kernel has no network block devices".into(),
-        ));
+        return Err(Stop::Skip("this kernel has no network block devices".into()));
     }
     let free = (0..16).find(|number| {
         let directory = format!("/sys/block/nbd{number}");
@@ -305,10 +261,7 @@ fn connected(fixtures: &mut Fixtures, image: &Path) -> Step<String> {
     });
     let number = free.ok_or_else(|| Stop::Skip("no free network block device".into()))?;
     let node = format!("/dev/nbd{number}");
-    match fixtures.run(
-        "qemu-nbd",
-        &["-f", "raw", "-c", &node, &image.to_string_lossy()],
-    ) {
+    match fixtures.run("qemu-nbd", &["-f", "raw", "-c", &node, &image.to_string_lossy()]) {
         Ok(_) => {
             let own = node.clone();
             fixtures.on_close(&format!("connection {node}"), move || {
@@ -342,14 +295,9 @@ fn connect_with_nbd_client(fixtures: &mut Fixtures, image: &Path, node: &str) ->
     fs::write(&settings, text).map_err(fail)?;
     fixtures.start("nbd-server", &["-d", "-C", &settings.to_string_lossy()], "")?;
     Fixtures::wait_for(|| socket.exists());
-    fixtures.run(
-        "nbd-client",
-        &["-unix", &socket.to_string_lossy(), "-N", "disk", node],
-    )?;
+    fixtures.run("nbd-client", &["-unix", &socket.to_string_lossy(), "-N", "disk", node])?;
     let own = node.to_string();
-    fixtures.on_close(&format!("connection {node}"), move || {
-        quietly("nbd-client", &["-d", &own])
-    });
+    fixtures.on_close(&format!("connection {node}"), move || quietly("nbd-client", &["-d", &own]));
     Ok(())
 }
 
@@ -376,20 +324,14 @@ fn nbd_mounted(fixtures: &mut Fixtures) -> Step<String> {
 
 fn nbd_idle(fixtures: &mut Fixtures) -> Step<String> {
     if !has_nbd() {
-        return Err(Stop::Skip(
-            "this kernel has no network block devices".into(),
-        ));
+        return Err(Stop::Skip("this kernel has no network block devices".into()));
     }
     let idle = (0..16).rev().find(|number| {
         let directory = format!("/sys/block/nbd{number}");
         Path::new(&directory).exists() && !Path::new(&format!("{directory}/pid")).exists()
     });
     let number = idle.ok_or_else(|| Stop::Skip("no free network block device".into()))?;
-    fixtures.refused(
-        format!("/dev/nbd{number}"),
-        None,
-        &["no medium or no device"],
-    )
+    fixtures.refused(format!("/dev/nbd{number}"), None, &["no medium or no device"])
 }
 
 fn zram(fixtures: &mut Fixtures) -> Step<String> {

@@ -10,35 +10,19 @@ use super::{Case, Power, Step, Stop};
 
 pub const CASES: &[Case] = &[
     ("a missing node under /dev", Power::Loop, missing_under_dev),
-    (
-        "a missing node in a directory",
-        Power::Loop,
-        missing_elsewhere,
-    ),
+    ("a missing node in a directory", Power::Loop, missing_elsewhere),
     ("a dangling symbolic link", Power::Loop, dangling),
     ("a directory", Power::Loop, directory),
     ("a regular file", Power::Loop, regular),
     ("a character device", Power::Loop, character),
     ("a named pipe", Power::Loop, pipe),
     ("a loop device without a file", Power::Loop, unbound),
-    (
-        "a chain of links to a blank device",
-        Power::Loop,
-        link_chain,
-    ),
-    (
-        "a chain of links to a mounted device",
-        Power::Loop,
-        link_chain_mounted,
-    ),
+    ("a chain of links to a blank device", Power::Loop, link_chain),
+    ("a chain of links to a mounted device", Power::Loop, link_chain_mounted),
     ("another node of a mounted device", Power::Loop, second_node),
     ("the device of the running system", Power::Loop, root_device),
     ("reading only", Power::Loop, reading),
-    (
-        "a write that the guard must not do",
-        Power::Loop,
-        write_is_seen,
-    ),
+    ("a write that the guard must not do", Power::Loop, write_is_seen),
 ];
 
 fn missing_under_dev(fixtures: &mut Fixtures) -> Step<String> {
@@ -59,11 +43,8 @@ fn missing_elsewhere(fixtures: &mut Fixtures) -> Step<String> {
 
 fn dangling(fixtures: &mut Fixtures) -> Step<String> {
     let link = fixtures.link("/dev/rubus-guard-no-such-disk", "link")?;
-    let answer = fixtures.refused(
-        link,
-        None,
-        &["a symbolic link to /dev/rubus-guard-no-such-disk"],
-    )?;
+    let answer =
+        fixtures.refused(link, None, &["a symbolic link to /dev/rubus-guard-no-such-disk"])?;
     if Path::new("/dev/rubus-guard-no-such-disk").exists() {
         return Err(Stop::Fail("the link's target was created".into()));
     }
@@ -92,10 +73,8 @@ fn pipe(fixtures: &mut Fixtures) -> Step<String> {
 fn unbound(fixtures: &mut Fixtures) -> Step<String> {
     // A number that nobody is using: the node of a device that was there a moment ago.
     let device = fixtures.blank(1)?;
-    let number = fs::read_to_string(format!(
-        "/sys/block/{}/dev",
-        device.trim_start_matches("/dev/")
-    ));
+    let number =
+        fs::read_to_string(format!("/sys/block/{}/dev", device.trim_start_matches("/dev/")));
     let number = number.map_err(fail)?;
     let own = fixtures.path("node");
     let (major, minor) = number.trim().split_once(':').unwrap_or(("7", "0"));
@@ -109,9 +88,7 @@ fn unbound(fixtures: &mut Fixtures) -> Step<String> {
     if answer.contains("no medium") || answer.contains("does not exist") {
         return Ok("refused: no medium".into());
     }
-    Err(Stop::Skip(format!(
-        "the device was taken meanwhile: {answer}"
-    )))
+    Err(Stop::Skip(format!("the device was taken meanwhile: {answer}")))
 }
 
 fn link_chain(fixtures: &mut Fixtures) -> Step<String> {
@@ -180,11 +157,7 @@ fn reading(fixtures: &mut Fixtures) -> Step<String> {
     if bytes != [0x53, 0xEF] || reader.size_bytes() != 32 << 20 {
         return Err(Stop::Fail(format!("read {bytes:?}")));
     }
-    for wrong in [
-        fixtures.path("nothing"),
-        fixtures.path("mounted"),
-        fixtures.path("disk0.img"),
-    ] {
+    for wrong in [fixtures.path("nothing"), fixtures.path("mounted"), fixtures.path("disk0.img")] {
         if guard::read_only(&wrong).is_ok() {
             return Err(Stop::Fail(format!("{} was opened", wrong.display())));
         }

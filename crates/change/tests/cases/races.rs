@@ -10,34 +10,14 @@ use super::fixtures::{Fixtures, quietly, refused, settle};
 use super::{Case, Power, Step, Stop};
 
 pub const CASES: &[Case] = &[
-    (
-        "a device that goes away after the first look",
-        Power::Loop,
-        detached,
-    ),
+    ("a device that goes away after the first look", Power::Loop, detached),
     ("a mount during the first look", Power::Loop, mount_first),
     ("a mount during the second look", Power::Loop, mount_second),
-    (
-        "a loop device put over it during the second look",
-        Power::Loop,
-        stacked,
-    ),
-    (
-        "a filesystem made during the first look",
-        Power::Loop,
-        formatted,
-    ),
-    (
-        "a node exchanged during the first look",
-        Power::Loop,
-        exchanged,
-    ),
+    ("a loop device put over it during the second look", Power::Loop, stacked),
+    ("a filesystem made during the first look", Power::Loop, formatted),
+    ("a node exchanged during the first look", Power::Loop, exchanged),
     ("a table of mounts that cannot be read", Power::Loop, blind),
-    (
-        "a device that udev examines until it has settled",
-        Power::Loop,
-        examined,
-    ),
+    ("a device that udev examines until it has settled", Power::Loop, examined),
 ];
 
 type Action = Box<dyn FnOnce()>;
@@ -275,10 +255,7 @@ impl Files for Blind {
 fn blind(fixtures: &mut Fixtures) -> Step<String> {
     let device = fixtures.blank(8)?;
     let answer = fixtures.ask_through(&Blind, &device, None)?;
-    refused(
-        answer,
-        &["Not everything could be checked: /proc/self/mountinfo"],
-    )
+    refused(answer, &["Not everything could be checked: /proc/self/mountinfo"])
 }
 
 /// The live machine, with a udev that lets go when it is waited for.
@@ -327,10 +304,7 @@ fn examined(fixtures: &mut Fixtures) -> Step<String> {
     std::fs::copy("/bin/sh", &worker).map_err(super::fixtures::fail)?;
     let script = format!("exec 3<>{device}; echo ready; read line");
     let worker = fixtures.start(&worker.to_string_lossy(), &["-c", &script], "ready\n")?;
-    let view = Settling {
-        worker,
-        waited: Cell::new(0),
-    };
+    let view = Settling { worker, waited: Cell::new(0) };
     let answer = fixtures.ask_through(&view, &device, None)?;
     match (answer, view.waited.get()) {
         (Ok(_), waited) if waited >= 2 => Ok("allowed once udev has let go".into()),

@@ -8,141 +8,49 @@ use super::{Case, Power, Step, Stop};
 
 pub const CASES: &[Case] = &[
     ("a mounted device", Power::Loop, mounted),
-    (
-        "a mounted device, confirmed all the same",
-        Power::Loop,
-        mounted_confirmed,
-    ),
+    ("a mounted device, confirmed all the same", Power::Loop, mounted_confirmed),
     ("a device mounted read-only", Power::Loop, mounted_read_only),
-    (
-        "the disk under a mounted partition",
-        Power::Loop,
-        disk_under_partition,
-    ),
-    (
-        "the disk under a mounted partition, through a link",
-        Power::Loop,
-        disk_under_linked,
-    ),
+    ("the disk under a mounted partition", Power::Loop, disk_under_partition),
+    ("the disk under a mounted partition, through a link", Power::Loop, disk_under_linked),
     ("a mounted partition", Power::Loop, mounted_partition),
-    (
-        "a blank partition beside a mounted one",
-        Power::Loop,
-        sibling,
-    ),
-    (
-        "a partition of a disk mounted as a whole",
-        Power::Loop,
-        partition_of_mounted,
-    ),
-    (
-        "a device mounted in another mount namespace",
-        Power::Loop,
-        other_namespace,
-    ),
+    ("a blank partition beside a mounted one", Power::Loop, sibling),
+    ("a partition of a disk mounted as a whole", Power::Loop, partition_of_mounted),
+    ("a device mounted in another mount namespace", Power::Loop, other_namespace),
     ("active swap", Power::Loop, swap),
     ("active swap on a partition", Power::Loop, swap_partition),
-    (
-        "the disk under an active swap partition",
-        Power::Loop,
-        disk_under_swap,
-    ),
+    ("the disk under an active swap partition", Power::Loop, disk_under_swap),
     ("a swap file on the device", Power::Loop, swap_file),
-    (
-        "a loop device over a swap file",
-        Power::Loop,
-        backing_is_swap,
-    ),
+    ("a loop device over a swap file", Power::Loop, backing_is_swap),
     ("a device under a loop device", Power::Loop, under_loop),
-    (
-        "the disk of a partition under a loop device",
-        Power::Loop,
-        disk_under_loop,
-    ),
-    (
-        "a loop device over a mounted device",
-        Power::Loop,
-        loop_over_mounted,
-    ),
-    (
-        "a loop device over a file of a mounted device",
-        Power::Loop,
-        loop_over_file,
-    ),
-    (
-        "the device of a loop device's file, unmounted lazily",
-        Power::Loop,
-        lazily_unmounted,
-    ),
+    ("the disk of a partition under a loop device", Power::Loop, disk_under_loop),
+    ("a loop device over a mounted device", Power::Loop, loop_over_mounted),
+    ("a loop device over a file of a mounted device", Power::Loop, loop_over_file),
+    ("the device of a loop device's file, unmounted lazily", Power::Loop, lazily_unmounted),
     ("two loop devices over one file", Power::Loop, twins),
-    (
-        "the file under a mounted loop device",
-        Power::Loop,
-        file_of_mounted,
-    ),
-    (
-        "the file under an idle loop device",
-        Power::Loop,
-        file_of_idle,
-    ),
+    ("the file under a mounted loop device", Power::Loop, file_of_mounted),
+    ("the file under an idle loop device", Power::Loop, file_of_idle),
     ("an active swap file", Power::Loop, file_is_swap),
-    (
-        "a loop device over a file that another process writes to",
-        Power::Loop,
-        backing_written,
-    ),
+    ("a loop device over a file that another process writes to", Power::Loop, backing_written),
     (
         "a loop device over a file that another process writes to through a mapping alone",
         Power::Loop,
         backing_mapped,
     ),
     ("a read-only loop device", Power::Loop, read_only),
-    (
-        "a device that this process has claimed",
-        Power::Loop,
-        claimed_twice,
-    ),
-    (
-        "a device that another process has claimed",
-        Power::Loop,
-        claimed_by_other,
-    ),
-    (
-        "a device that another process writes to",
-        Power::Loop,
-        open_for_writing,
-    ),
+    ("a device that this process has claimed", Power::Loop, claimed_twice),
+    ("a device that another process has claimed", Power::Loop, claimed_by_other),
+    ("a device that another process writes to", Power::Loop, open_for_writing),
     (
         "a device that another process writes to through a mapping alone",
         Power::Loop,
         mapped_for_writing,
     ),
-    (
-        "the disk of a partition that another process writes to",
-        Power::Loop,
-        partition_written,
-    ),
-    (
-        "a device that another process only reads",
-        Power::Loop,
-        open_for_reading,
-    ),
+    ("the disk of a partition that another process writes to", Power::Loop, partition_written),
+    ("a device that another process only reads", Power::Loop, open_for_reading),
     ("a device that is served to others", Power::Loop, served),
-    (
-        "a btrfs of two devices, by the device it is mounted from",
-        Power::Btrfs,
-        btrfs_first,
-    ),
-    (
-        "a btrfs of two devices, by the other device",
-        Power::Btrfs,
-        btrfs_second,
-    ),
-    (
-        "a btrfs of two devices, not mounted",
-        Power::Btrfs,
-        btrfs_idle,
-    ),
+    ("a btrfs of two devices, by the device it is mounted from", Power::Btrfs, btrfs_first),
+    ("a btrfs of two devices, by the other device", Power::Btrfs, btrfs_second),
+    ("a btrfs of two devices, not mounted", Power::Btrfs, btrfs_idle),
 ];
 
 const TWO_PARTITIONS: &str = "label: gpt\nsize=16MiB\nsize=10MiB\n";
@@ -213,10 +121,7 @@ fn partition_of_mounted(fixtures: &mut Fixtures) -> Step<String> {
     // The first KiB of an ext4 is free: room for a table, and for partitions in the middle of it.
     let nodes = fixtures.partition(&device, "label: dos\nsize=10MiB\n", 1)?;
     fixtures.mount_with(&device, "point", &["-t", "ext4"])?;
-    let reason = format!(
-        "{device}, the disk that {} is a partition of, is mounted at",
-        nodes[0]
-    );
+    let reason = format!("{device}, the disk that {} is a partition of, is mounted at", nodes[0]);
     fixtures.refused(&nodes[0], None, &[&reason])
 }
 
@@ -225,10 +130,7 @@ fn other_namespace(fixtures: &mut Fixtures) -> Step<String> {
     fixtures.ext4(&device, "hidden")?;
     let point = fixtures.path("hidden");
     fs::create_dir(&point).map_err(fail)?;
-    let script = format!(
-        "mount {device} {} && echo ready && read line",
-        point.display()
-    );
+    let script = format!("mount {device} {} && echo ready && read line", point.display());
     fixtures.start("unshare", &["--mount", "sh", "-c", &script], "ready\n")?;
     fixtures.refused(&device, None, &["is mounted in another mount namespace"])
 }
@@ -491,9 +393,7 @@ fn map_and_close(fixtures: &mut Fixtures, path: &str) -> Step<()> {
          my $at = syscall({mmap}, 0, 4096, 3, 1, fileno($disk), 0); die if $at == -1; \
          close($disk); print \"ready\\n\"; <STDIN>"
     );
-    fixtures
-        .start("perl", &["-e", &script], "ready\n")
-        .map(drop)
+    fixtures.start("perl", &["-e", &script], "ready\n").map(drop)
 }
 
 fn partition_written(fixtures: &mut Fixtures) -> Step<String> {
@@ -540,10 +440,7 @@ fn btrfs(fixtures: &mut Fixtures) -> Step<[String; 2]> {
         return Err(Stop::Skip("this kernel has no btrfs".into()));
     }
     let devices = [fixtures.blank(128)?, fixtures.blank(128)?];
-    fixtures.run(
-        "mkfs.btrfs",
-        &["-q", "-L", "pool", &devices[0], &devices[1]],
-    )?;
+    fixtures.run("mkfs.btrfs", &["-q", "-L", "pool", &devices[0], &devices[1]])?;
     let _ = quietly("btrfs", &["device", "scan", &devices[0], &devices[1]]);
     for device in devices.clone() {
         // The kernel remembers the members of a volume by their names, also when they are gone.
@@ -572,10 +469,5 @@ fn btrfs_second(fixtures: &mut Fixtures) -> Step<String> {
 
 fn btrfs_idle(fixtures: &mut Fixtures) -> Step<String> {
     let devices = btrfs(fixtures)?;
-    fixtures.asks(
-        &devices[1],
-        None,
-        &devices[1],
-        &["a btrfs filesystem \"pool\""],
-    )
+    fixtures.asks(&devices[1], None, &devices[1], &["a btrfs filesystem \"pool\""])
 }

@@ -47,11 +47,7 @@ impl Outside for Outer {
     }
 
     fn write(&self, path: &Path, text: &str) -> Result<()> {
-        self.say(&format!(
-            "[{} bytes to {}]\n",
-            text.len().min(1),
-            path.display()
-        ))
+        self.say(&format!("[{} bytes to {}]\n", text.len().min(1), path.display()))
     }
 
     fn say(&self, text: &str) -> Result<()> {
@@ -126,10 +122,7 @@ fn what_a_cluster_gave_stands_beside_what_is_expected() {
 #[test]
 fn sizes_of_files_are_taken_from_a_directory() {
     let said = says("size --nodes 4 --disk 1TB --ec 2+1 --objects photos");
-    assert!(
-        said.contains("67 % of 4.00 KiB, 33 % of 5.00 MiB"),
-        "{said}"
-    );
+    assert!(said.contains("67 % of 4.00 KiB, 33 % of 5.00 MiB"), "{said}");
 }
 
 #[test]
@@ -138,10 +131,7 @@ fn a_file_has_the_same_names() {
         file: Some("nodes = 4\ndisk = '1TB'\nec = '3+1'\nnode-price = 100\ndisk-price = 100\npower-price = 25\n".into()),
         ..Outer::default()
     };
-    assert_eq!(
-        says_with(&outer, "size --file cluster.toml").unwrap(),
-        Ended::Fine
-    );
+    assert_eq!(says_with(&outer, "size --file cluster.toml").unwrap(), Ended::Fine);
     assert_eq!(format!("{}(Fine)\n", outer.said.borrow()), says(FOURTH));
 }
 
@@ -159,10 +149,7 @@ fn bad_input_is_refused_in_words() {
         "size --nodes 4 --disk 1TB --board pi9",
         "size --file missing.toml",
     ];
-    let said: Vec<String> = lines
-        .iter()
-        .map(|line| format!("> {line}\n{}", says(line)))
-        .collect();
+    let said: Vec<String> = lines.iter().map(|line| format!("> {line}\n{}", says(line))).collect();
     insta::assert_snapshot!(said.join("\n"));
 }
 
@@ -174,16 +161,9 @@ fn json_holds_every_figure_and_reads_back() {
     assert_eq!(value["schema"], 1);
     assert_eq!(value["cost"]["listed_total"], 825.0);
     assert_eq!(value["capacity"]["usable_bytes"]["value"], 2.55e12);
-    for part in [
-        "design",
-        "capacity",
-        "loss",
-        "memory",
-        "ceilings",
-        "rebuild",
-        "cost",
-        "reservations",
-    ] {
+    for part in
+        ["design", "capacity", "loss", "memory", "ceilings", "rebuild", "cost", "reservations"]
+    {
         assert!(!value[part].is_null(), "{part}");
     }
 }
@@ -201,10 +181,7 @@ fn a_row_has_figures_or_why_it_is_impossible() {
     let value: serde_json::Value =
         serde_json::from_str(said.trim_end().trim_end_matches("(Fine)")).unwrap();
     let rows = value["rows"].as_array().unwrap();
-    assert!(
-        rows.iter()
-            .all(|row| row["figures"].is_object() != row["impossible"].is_string())
-    );
+    assert!(rows.iter().all(|row| row["figures"].is_object() != row["impossible"].is_string()));
     assert!(rows.iter().any(|row| row["impossible"].is_string()));
     assert!(says("compare --nodes 1 --disk 1TB").contains("cannot place"));
 }
@@ -233,9 +210,7 @@ fn files_go_into_a_directory() {
 #[test]
 fn a_page_is_written_instead_of_a_text() {
     for verb in ["size", "compare"] {
-        let said = says(&format!(
-            "{verb} --nodes 4 --board pi4-4gb --disk 1TB --html out.html"
-        ));
+        let said = says(&format!("{verb} --nodes 4 --board pi4-4gb --disk 1TB --html out.html"));
         assert_eq!(said, "[1 bytes to out.html]\n(Fine)\n");
     }
 }

@@ -61,9 +61,7 @@ impl Course {
     }
 
     fn take_row(&mut self, row: Row) {
-        let before = self
-            .last
-            .map_or((0, 0), |last| (last.second, last.finished));
+        let before = self.last.map_or((0, 0), |last| (last.second, last.finished));
         // At the end of a run fewer are in flight.
         let is_ending = before.0 as f64 >= self.job.stop.max_seconds;
         if self.decision != Decision::Continue || is_ending || row.second <= before.0 {
@@ -86,22 +84,14 @@ impl Course {
             ops => self.silent_s * SECOND_NS + SECOND_NS / ops,
         };
         self.silent_s = if ops == 0 { self.silent_s + 1 } else { 0 };
-        self.decision = self.rule.push(Bin {
-            ops,
-            bytes: ops * u64::from(OBJECT_BYTES),
-            longest_gap_ns,
-        });
+        self.decision =
+            self.rule.push(Bin { ops, bytes: ops * u64::from(OBJECT_BYTES), longest_gap_ns });
     }
 
     /// What is shown while it runs.
     pub fn words(&self) -> String {
         let rate = self.rule.bytes_per_second().value;
-        format!(
-            "{}: {:.1} MB/s after {:.0} s",
-            self.job.title(),
-            rate / 1e6,
-            self.rule.elapsed_s()
-        )
+        format!("{}: {:.1} MB/s after {:.0} s", self.job.title(), rate / 1e6, self.rule.elapsed_s())
     }
 
     /// Bytes that the job moved, warm-up included.

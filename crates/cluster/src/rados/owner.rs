@@ -30,13 +30,7 @@ pub enum Standing {
 impl Owner {
     /// As it is written down: one word.
     pub fn note(&self) -> String {
-        let Owner {
-            host,
-            boot,
-            space,
-            process,
-            began,
-        } = self;
+        let Owner { host, boot, space, process, began } = self;
         format!("{host},{boot},{space},{process},{began}")
     }
 
@@ -85,10 +79,7 @@ mod tests {
             process: 7,
             began: 100,
         };
-        assert_eq!(
-            Owner::parse(&format!("{}\n", own.note())),
-            Some(own.clone())
-        );
+        assert_eq!(Owner::parse(&format!("{}\n", own.note())), Some(own.clone()));
         assert_eq!(Owner::parse("x"), None);
         let other = |change: &dyn Fn(&mut Owner)| {
             let mut other = own.clone();
@@ -99,13 +90,7 @@ mod tests {
         assert_eq!(other(&|other| other.process = 8), Standing::Gone);
         assert_eq!(other(&|other| other.began = 99), Standing::Gone);
         assert_eq!(other(&|other| other.boot = "b0".into()), Standing::Gone);
-        assert_eq!(
-            other(&|other| other.host = "cellar".into()),
-            Standing::Elsewhere
-        );
-        assert_eq!(
-            other(&|other| other.space = "pid:[1]".into()),
-            Standing::Elsewhere
-        );
+        assert_eq!(other(&|other| other.host = "cellar".into()), Standing::Elsewhere);
+        assert_eq!(other(&|other| other.space = "pid:[1]".into()), Standing::Elsewhere);
     }
 }

@@ -9,9 +9,7 @@ pub(super) struct Script {
 
 impl Script {
     pub(super) fn new(what: &str) -> Script {
-        Script {
-            text: format!("# {what}\n\n"),
-        }
+        Script { text: format!("# {what}\n\n") }
     }
 
     pub(super) fn comment(&mut self, text: &str) {

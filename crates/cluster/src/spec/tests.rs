@@ -21,9 +21,7 @@ fn script(design: &Design, deployment: &Deployment) -> String {
 
 #[test]
 fn powers_of_two_round_as_the_autoscaler_does() {
-    let found: Vec<u64> = [0.0, 1.0, 3.0, 90.0, 96.0, 97.0, 128.0]
-        .map(nearest_power_of_two)
-        .into();
+    let found: Vec<u64> = [0.0, 1.0, 3.0, 90.0, 96.0, 97.0, 128.0].map(nearest_power_of_two).into();
     assert_eq!(found, [1, 1, 2, 64, 64, 128, 128]);
 }
 
@@ -64,9 +62,7 @@ fn the_scheduler_gets_a_capacity_only_from_a_measurement() {
     let run = rubus_vocabulary::fixture::slow_sd_card_run();
     let measured = Measured::of(&run, "last").unwrap();
     let text = |measured: Option<&Measured>| {
-        files(&design, measured, &Deployment::default()).unwrap()[0]
-            .text
-            .clone()
+        files(&design, measured, &Deployment::default()).unwrap()[0].text.clone()
     };
     assert!(!text(None).contains("mclock"));
     let iops = measured.write_iops.unwrap().value.round();
@@ -77,10 +73,7 @@ fn the_scheduler_gets_a_capacity_only_from_a_measurement() {
 
 #[test]
 fn old_kernels_get_old_keys_only_on_request_and_only_where_keys_are_new() {
-    let kernel = Deployment {
-        clients: Clients::Kernel,
-        ..Deployment::default()
-    };
+    let kernel = Deployment { clients: Clients::Kernel, ..Deployment::default() };
     assert!(script(&design("3x", "20.2.5", 4), &kernel).contains("--key-type=aes client.rubus"));
     assert!(!script(&design("3x", "20.2.5", 4), &Deployment::default()).contains("--key-type"));
     assert!(!script(&design("3x", "19.2.5", 4), &kernel).contains("--key-type"));
@@ -88,28 +81,11 @@ fn old_kernels_get_old_keys_only_on_request_and_only_where_keys_are_new() {
 
 #[test]
 fn names_and_devices_that_a_shell_would_obey_are_refused() {
-    for bad in [
-        "",
-        "a b",
-        "$(id)",
-        "-x",
-        "node1=300.0.0.1",
-        "a;b",
-        "a=",
-        "ä",
-    ] {
+    for bad in ["", "a b", "$(id)", "-x", "node1=300.0.0.1", "a;b", "a=", "ä"] {
         assert!(host(bad).is_err(), "{bad}");
     }
     assert!(host("node1=10.0.0.1").is_ok() && host("node1.lan=fd00::1").is_ok());
-    for bad in [
-        "",
-        "sda",
-        "/dev/",
-        "/dev/../etc",
-        "/dev/sd a",
-        "/dev/$x",
-        "/etc/x",
-    ] {
+    for bad in ["", "sda", "/dev/", "/dev/../etc", "/dev/sd a", "/dev/$x", "/etc/x"] {
         assert!(device(bad).is_err(), "{bad}");
     }
     assert!(device("/dev/disk/by-id/usb-X_1:0-part").is_ok());
@@ -127,11 +103,7 @@ fn hosts_and_devices_must_be_as_many_as_the_boards_and_disks() {
         files(&design, None, &deployment)
     };
     assert!(with(&["a", "b"], &[]).is_err());
-    assert!(
-        with(&["a", "b", "c", "a"], &[])
-            .unwrap_err()
-            .contains("twice")
-    );
+    assert!(with(&["a", "b", "c", "a"], &[]).unwrap_err().contains("twice"));
     assert!(with(&["a", "b", "c", "d"], &["/dev/sda", "/dev/sdb"]).is_err());
     assert!(with(&["a", "b", "c", "d"], &["/dev/sda"]).is_ok());
 }
@@ -140,15 +112,7 @@ fn hosts_and_devices_must_be_as_many_as_the_boards_and_disks() {
 fn boards_that_are_too_small_are_not_described() {
     let mut design = design("3x", "20.2.5", 4);
     design.groups[0].board = crate::boards::find("pi3b+").unwrap();
-    assert!(
-        files(&design, None, &Deployment::default())
-            .unwrap_err()
-            .contains("too small")
-    );
+    assert!(files(&design, None, &Deployment::default()).unwrap_err().contains("too small"));
     design.groups[0].board = crate::boards::find("pi4-2gb").unwrap();
-    assert!(
-        files(&design, None, &Deployment::default())
-            .unwrap_err()
-            .contains("larger board")
-    );
+    assert!(files(&design, None, &Deployment::default()).unwrap_err().contains("larger board"));
 }

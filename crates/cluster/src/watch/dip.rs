@@ -25,10 +25,7 @@ const FOR_GOOD: usize = 4;
 pub fn dip(job: &str, job_s: f64, bin_s: f64, bytes: &[u64], down_s: f64) -> Option<Dip> {
     let join = (JOINED_S / bin_s).ceil().max(1.0) as usize;
     let joined_s = bin_s * join as f64;
-    let bins: Vec<u64> = bytes
-        .chunks_exact(join)
-        .map(|bins| bins.iter().sum())
-        .collect();
+    let bins: Vec<u64> = bytes.chunks_exact(join).map(|bins| bins.iter().sum()).collect();
     let start_s = |bin: usize| job_s + bin as f64 * joined_s;
     let usual = usual(&bins, |bin| start_s(bin + 1) < down_s - GRACE_S)
         .or_else(|| usual(&bins, |bin| bins[bin] > 0 && start_s(bin + 1) < down_s))?;
@@ -50,10 +47,8 @@ pub fn dip(job: &str, job_s: f64, bin_s: f64, bytes: &[u64], down_s: f64) -> Opt
 
 /// The median of these bins, if there are enough of them and they moved something.
 fn usual(bins: &[u64], is_before: impl Fn(usize) -> bool) -> Option<f64> {
-    let mut before: Vec<u64> = (0..bins.len())
-        .filter(|&bin| is_before(bin))
-        .map(|bin| bins[bin])
-        .collect();
+    let mut before: Vec<u64> =
+        (0..bins.len()).filter(|&bin| is_before(bin)).map(|bin| bins[bin]).collect();
     before.sort_unstable();
     let median = *before.get(before.len() / 2)?;
     (before.len() >= 4 && median > 0).then_some(median as f64)
@@ -68,13 +63,7 @@ mod tests {
         let bins = (seconds / 0.1) as usize;
         (0..bins)
             .map(|bin| 10.0 + bin as f64 * 0.1)
-            .map(|at_s| {
-                if (falls_s..back_s).contains(&at_s) {
-                    0
-                } else {
-                    1000
-                }
-            })
+            .map(|at_s| if (falls_s..back_s).contains(&at_s) { 0 } else { 1000 })
             .collect()
     }
 
@@ -82,10 +71,7 @@ mod tests {
     fn a_killed_osd_is_a_short_dip_and_its_ends_are_right_within_a_second() {
         let found = dip("randwrite", 10.0, 0.1, &job(60.0, 40.0, 43.3), 41.2).expect("a dip");
         assert!((found.started_s - 40.0).abs() <= 1.0, "{found:?}");
-        assert!(
-            (found.ended_s.expect("it is back") - 43.3).abs() <= 1.0,
-            "{found:?}"
-        );
+        assert!((found.ended_s.expect("it is back") - 43.3).abs() <= 1.0, "{found:?}");
         assert_eq!(found.lowest_share, 0.0);
     }
 
@@ -93,10 +79,7 @@ mod tests {
     fn an_osd_that_hangs_is_a_dip_that_began_long_before_it_was_marked_down() {
         let found = dip("randwrite", 10.0, 0.1, &job(90.0, 50.0, 74.0), 73.0).expect("a dip");
         assert!((found.started_s - 50.0).abs() <= 1.0, "{found:?}");
-        assert!(
-            (found.ended_s.expect("it is back") - 74.0).abs() <= 1.0,
-            "{found:?}"
-        );
+        assert!((found.ended_s.expect("it is back") - 74.0).abs() <= 1.0, "{found:?}");
     }
 
     #[test]
@@ -110,22 +93,13 @@ mod tests {
     fn a_job_that_ends_in_it_was_not_back_and_one_without_it_has_none() {
         let found = dip("randwrite", 10.0, 0.1, &job(40.0, 45.0, 99.0), 46.0).expect("a dip");
         assert_eq!(found.ended_s, None);
-        assert_eq!(
-            dip("randwrite", 10.0, 0.1, &job(60.0, 99.0, 99.0), 40.0),
-            None
-        );
+        assert_eq!(dip("randwrite", 10.0, 0.1, &job(60.0, 99.0, 99.0), 40.0), None);
         assert_eq!(dip("randwrite", 10.0, 0.1, &[], 40.0), None);
     }
 
     #[test]
     fn what_was_over_before_the_osd_was_marked_down_is_something_else() {
-        assert_eq!(
-            dip("randwrite", 10.0, 0.1, &job(60.0, 30.0, 33.0), 40.0),
-            None
-        );
-        assert_eq!(
-            dip("randwrite", 10.0, 0.1, &job(20.0, 25.0, 30.0), 40.0),
-            None
-        );
+        assert_eq!(dip("randwrite", 10.0, 0.1, &job(60.0, 30.0, 33.0), 40.0), None);
+        assert_eq!(dip("randwrite", 10.0, 0.1, &job(20.0, 25.0, 30.0), 40.0), None);
     }
 }

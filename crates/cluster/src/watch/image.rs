@@ -33,9 +33,8 @@ impl ImageName {
         };
         let mut parts = typed.strip_prefix(SCHEME).unwrap_or(typed).split(':');
         let name = parts.next().unwrap_or_default();
-        let (path, snapshot) = name
-            .split_once('@')
-            .map_or((name, None), |(path, s)| (path, Some(s)));
+        let (path, snapshot) =
+            name.split_once('@').map_or((name, None), |(path, s)| (path, Some(s)));
         let depth = path.split('/').count();
         if !(2..=3).contains(&depth) || !path.split('/').chain(snapshot).all(is_name) {
             return Err(no_image());
@@ -135,12 +134,7 @@ pub fn pool(printed: &str, name: &str) -> Result<Pool, String> {
     let pool = pools
         .iter()
         .find(|pool| pool["pool_name"] == name)
-        .ok_or_else(|| {
-            format!(
-                "there is no pool '{name}' in this cluster; it has: {}",
-                names()
-            )
-        })?;
+        .ok_or_else(|| format!("there is no pool '{name}' in this cluster; it has: {}", names()))?;
     let size = pool["size"].as_u64();
     let profile = pool["erasure_code_profile"].as_str();
     Ok(Pool {
@@ -157,10 +151,7 @@ pub fn available(printed: &str, name: &str) -> Result<u64, String> {
     let found: Value = serde_json::from_str(printed.trim())
         .map_err(|error| format!("`ceph df` printed no JSON: {error}"))?;
     let pools = found["pools"].as_array();
-    let pool = pools
-        .into_iter()
-        .flatten()
-        .find(|pool| pool["name"] == name);
+    let pool = pools.into_iter().flatten().find(|pool| pool["name"] == name);
     pool.and_then(|pool| pool["stats"]["max_avail"].as_u64())
         .ok_or_else(|| format!("`ceph df` does not say what the pool '{name}' still takes"))
 }
@@ -178,11 +169,7 @@ mod tests {
             ("rbd:rbd/disk:conf=/etc/ceph/b.conf:id=bench", "rbd", false),
         ] {
             let name = ImageName::parse(typed).expect("it is one");
-            assert_eq!(
-                (name.pool(), name.is_snapshot()),
-                (pool, snapshot),
-                "{typed}"
-            );
+            assert_eq!((name.pool(), name.is_snapshot()), (pool, snapshot), "{typed}");
             assert_eq!(name.address(), typed);
         }
         let name = ImageName::parse("rbd:rbd/disk:id=a:conf=/c").expect("it is one");
@@ -226,10 +213,7 @@ mod tests {
         let profile = r#"{"k":"2","m":"1","plugin":"jerasure"}"#;
         assert_eq!(coded.layout(Some(profile)), "erasure code 2+1");
         let error = pool(pools, "rdb").unwrap_err();
-        assert_eq!(
-            error,
-            "there is no pool 'rdb' in this cluster; it has: rbd, ec"
-        );
+        assert_eq!(error, "there is no pool 'rdb' in this cluster; it has: rbd, ec");
         assert!(pool("[]", "rbd").unwrap_err().ends_with("it has: none"));
     }
 
@@ -242,10 +226,7 @@ mod tests {
 
     #[test]
     fn data_may_be_in_another_pool() {
-        assert_eq!(
-            data_pool(r#"{"name":"d","data_pool":"ec"}"#).as_deref(),
-            Some("ec")
-        );
+        assert_eq!(data_pool(r#"{"name":"d","data_pool":"ec"}"#).as_deref(), Some("ec"));
         assert_eq!(data_pool(r#"{"name":"d"}"#), None);
     }
 }

@@ -23,12 +23,8 @@ impl PoolName {
     pub fn parse(typed: &str) -> Result<PoolName, String> {
         let mut parts = typed.strip_prefix(SCHEME).unwrap_or(typed).split(':');
         let name = parts.next().filter(|name| is_name(name));
-        let pool = name.and_then(|name| {
-            Some(PoolName {
-                name: name.into(),
-                client: Client::parse(parts)?,
-            })
-        });
+        let pool = name
+            .and_then(|name| Some(PoolName { name: name.into(), client: Client::parse(parts)? }));
         pool.ok_or_else(|| {
             format!(
                 "'{typed}' names no pool: write rados:POOL[:conf=FILE][:id=USER], such as rados:rbd \
@@ -57,22 +53,14 @@ mod tests {
     #[test]
     fn a_pool_is_one_name_and_perhaps_how_to_reach_it() {
         for typed in ["rados:rbd", "rados:default.rgw.buckets:conf=/c:id=bench"] {
-            assert_eq!(
-                PoolName::parse(typed).map(|name| name.address()),
-                Ok(typed.into())
-            );
+            assert_eq!(PoolName::parse(typed).map(|name| name.address()), Ok(typed.into()));
         }
         let name = PoolName::parse("rados:p:id=a:conf=/c").expect("it is one");
         assert_eq!(name.client.options(), ["--conf=/c", "--id=a"]);
         assert_eq!(name.to_string(), "p");
-        for typed in [
-            "rados:",
-            "rados:a/b",
-            "rados:a b",
-            "rados:a:key=x",
-            "rados::id=a",
-            "rados:a:id",
-        ] {
+        for typed in
+            ["rados:", "rados:a/b", "rados:a b", "rados:a:key=x", "rados::id=a", "rados:a:id"]
+        {
             let error = PoolName::parse(typed).unwrap_err();
             assert!(error.contains("rados:POOL"), "{typed}: {error}");
         }

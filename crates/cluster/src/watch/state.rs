@@ -48,11 +48,7 @@ impl State {
         let (Some(osds), Some(osds_up)) = (count("num_osds"), count("num_up_osds")) else {
             return Err("`ceph status` says nothing about OSDs".into());
         };
-        let mut state = State {
-            osds,
-            osds_up,
-            ..State::default()
-        };
+        let mut state = State { osds, osds_up, ..State::default() };
         let groups = found["pgmap"]["pgs_by_state"].as_array();
         for group in groups.into_iter().flatten() {
             state.add_groups(group["state_name"].as_str().unwrap_or_default());
@@ -144,10 +140,7 @@ mod tests {
             {"state_name":"active+undersized+degraded","count":1},{"state_name":"active+recovering+degraded","count":1}]}}"#;
         let state = State::parse(status).expect("it is a status");
         let troubles: Vec<_> = state.troubles().collect();
-        assert_eq!(
-            troubles,
-            [ClusterTrouble::Degraded, ClusterTrouble::Recovering]
-        );
+        assert_eq!(troubles, [ClusterTrouble::Degraded, ClusterTrouble::Recovering]);
         assert_eq!(state.full, ["1 nearfull osd(s)"]);
         let waits = WELL.replace("active+clean", "peering");
         assert!(State::parse(&waits).expect("a status").is_inactive);
@@ -170,14 +163,8 @@ mod tests {
                 r#"[{{"message":"osd.2 {how} osd.0"}},{{"message":"osd.2 failed (root=default)"}}]"#
             )
         };
-        assert_eq!(
-            noticed(&log("reported immediately failed by"), 2),
-            Some(Noticed::Refused)
-        );
-        assert_eq!(
-            noticed(&log("reported failed by"), 2),
-            Some(Noticed::Silence)
-        );
+        assert_eq!(noticed(&log("reported immediately failed by"), 2), Some(Noticed::Refused));
+        assert_eq!(noticed(&log("reported failed by"), 2), Some(Noticed::Silence));
         assert_eq!(noticed(&log("reported failed by"), 1), None);
     }
 }

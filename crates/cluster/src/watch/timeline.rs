@@ -13,9 +13,7 @@ impl Timeline {
     /// Takes in what was wrong at a moment, in seconds. What changed since the look before is put halfway between the two;
     /// what is wrong at the first look was so before, and begins at 0.
     pub fn look(&mut self, now_s: f64, troubles: &[ClusterTrouble]) {
-        let between_s = self
-            .last_s
-            .map_or(0.0, |last_s| f64::midpoint(last_s, now_s));
+        let between_s = self.last_s.map_or(0.0, |last_s| f64::midpoint(last_s, now_s));
         self.last_s = Some(now_s);
         for change in self.changes.iter_mut().filter(|c| c.ended_s.is_none()) {
             let goes_on = troubles.iter().any(|other| is_same(&change.trouble, other));
@@ -37,10 +35,7 @@ impl Timeline {
 
     /// OSDs of which it is not known yet how they were noticed to be down.
     pub fn unexplained(&self) -> Vec<u32> {
-        let down = self
-            .changes
-            .iter()
-            .filter(|change| change.ended_s.is_none());
+        let down = self.changes.iter().filter(|change| change.ended_s.is_none());
         down.filter_map(|change| match change.trouble {
             ClusterTrouble::OsdDown { osd, noticed: None } => Some(osd),
             _ => None,
@@ -108,10 +103,7 @@ mod tests {
         assert_eq!(times, [(5.5, Some(11.0)), (6.5, None)]);
         assert_eq!(
             found[0].trouble,
-            ClusterTrouble::OsdDown {
-                osd: 2,
-                noticed: Some(Noticed::Refused)
-            }
+            ClusterTrouble::OsdDown { osd: 2, noticed: Some(Noticed::Refused) }
         );
     }
 
@@ -130,12 +122,9 @@ mod tests {
     #[test]
     fn the_same_osd_twice_is_two_times() {
         let mut timeline = Timeline::default();
-        for (at_s, troubles) in [
-            (0.0, vec![]),
-            (1.0, vec![down(1)]),
-            (2.0, vec![]),
-            (3.0, vec![down(1)]),
-        ] {
+        for (at_s, troubles) in
+            [(0.0, vec![]), (1.0, vec![down(1)]), (2.0, vec![]), (3.0, vec![down(1)])]
+        {
             timeline.look(at_s, &troubles);
         }
         assert_eq!(timeline.between(0.0, 4.0).len(), 2);

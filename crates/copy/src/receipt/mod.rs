@@ -26,10 +26,7 @@ pub struct Listing<T> {
 
 impl<T> Default for Listing<T> {
     fn default() -> Self {
-        Listing {
-            count: 0,
-            examples: Vec::new(),
-        }
+        Listing { count: 0, examples: Vec::new() }
     }
 }
 
@@ -296,12 +293,7 @@ mod tests {
     fn every_path_has_its_own_text() {
         assert_eq!(path_text("usr/lib/ä".as_bytes()), "usr/lib/ä");
         assert_eq!(path_text(b"a\nb\xff\\"), "a\\x0ab\\xff\\x5c");
-        for path in [
-            &b"usr/lib"[..],
-            b"a\nb\xff\\",
-            b"\\x41",
-            "\u{e4}\u{85}".as_bytes(),
-        ] {
+        for path in [&b"usr/lib"[..], b"a\nb\xff\\", b"\\x41", "\u{e4}\u{85}".as_bytes()] {
             assert_eq!(path_bytes(&path_text(path)), path);
         }
     }
@@ -324,10 +316,7 @@ mod tests {
     #[test]
     fn a_receipt_comes_back_from_json() {
         let mut receipt = CopyReceipt::default();
-        receipt.lost.add(Remark {
-            path: "a".into(),
-            what: "cannot read".into(),
-        });
+        receipt.lost.add(Remark { path: "a".into(), what: "cannot read".into() });
         assert!(!receipt.is_complete() && receipt.has_losses());
         let text = serde_json::to_string(&receipt).unwrap();
         assert_eq!(serde_json::from_str::<CopyReceipt>(&text).unwrap(), receipt);

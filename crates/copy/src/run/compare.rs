@@ -74,14 +74,9 @@ pub fn compare(
     options: &CompareOptions,
     tell: &mut dyn FnMut(Progress),
 ) -> Result<Comparison, CopyError> {
-    let from = Directory::open_root(source).map_err(|failure| CopyError::Source {
-        path: source.display().to_string(),
-        failure,
-    })?;
-    let target_failed = |failure| CopyError::Target {
-        path: target.display().to_string(),
-        failure,
-    };
+    let from = Directory::open_root(source)
+        .map_err(|failure| CopyError::Source { path: source.display().to_string(), failure })?;
+    let target_failed = |failure| CopyError::Target { path: target.display().to_string(), failure };
     let to = Directory::open_root(target).map_err(target_failed)?;
     // What is still to be written could not be taken out of memory.
     to.sync_filesystem().map_err(target_failed)?;
@@ -201,10 +196,9 @@ impl Comparing<'_> {
         }
         self.differ_in(b"", differences);
         if self.from.look_at(OsStr::new(DIRECTORY)).is_ok() {
-            self.found.skipped.add(Remark {
-                path: DIRECTORY.to_string(),
-                what: IS_MANIFEST.to_string(),
-            });
+            self.found
+                .skipped
+                .add(Remark { path: DIRECTORY.to_string(), what: IS_MANIFEST.to_string() });
         }
         self.enter(Vec::new(), &mut stack);
         while let Some(level) = stack.last_mut() {
@@ -252,11 +246,7 @@ impl Comparing<'_> {
             }
             Err(failure) => return self.unreadable(&path, "the target", failure),
         }
-        stack.push(Level {
-            path,
-            listed,
-            next: 0,
-        });
+        stack.push(Level { path, listed, next: 0 });
     }
 
     /// Compares one entry but for its contents; gives its kind if it is to be gone into.
@@ -277,10 +267,7 @@ impl Comparing<'_> {
             }
         };
         if meta.kind == Kind::Directory && Some(identity(&meta)) == self.target {
-            self.found.skipped.add(Remark {
-                path: path_text(path),
-                what: IS_TARGET.to_string(),
-            });
+            self.found.skipped.add(Remark { path: path_text(path), what: IS_TARGET.to_string() });
             return None;
         }
         if self.is_elsewhere(&meta) {
@@ -356,10 +343,7 @@ impl Comparing<'_> {
             return Some(format!("has {} names and not 1", there.names));
         }
         let owner = *self.owners.entry(there.inode).or_insert(identity(meta));
-        let (twin, left) = self
-            .twins
-            .entry(identity(meta))
-            .or_insert((there.inode, meta.names));
+        let (twin, left) = self.twins.entry(identity(meta)).or_insert((there.inode, meta.names));
         *left = left.saturating_sub(1);
         let is_one = *twin == there.inode && owner == identity(meta);
         if *left == 0 {
@@ -378,10 +362,7 @@ impl Comparing<'_> {
         let is_whole = self.share >= 1.0 || self.options.wholly.cover(path);
         let reading = match is_whole {
             true => Reading::Whole,
-            false => Reading::Sample {
-                share: self.share,
-                seed: self.options.seed,
-            },
+            false => Reading::Sample { share: self.share, seed: self.options.seed },
         };
         self.jobs_bytes += meta.size_bytes;
         self.jobs.push(Job {
@@ -407,10 +388,7 @@ impl Comparing<'_> {
     }
 
     fn differ(&mut self, path: &[u8], what: &str) {
-        self.found.differences.add(Remark {
-            path: path_text(path),
-            what: what.to_string(),
-        });
+        self.found.differences.add(Remark { path: path_text(path), what: what.to_string() });
     }
 
     fn differ_in(&mut self, path: &[u8], differences: Vec<String>) {
@@ -443,10 +421,7 @@ fn compare_meta(meta: &Meta, there: &Meta) -> Vec<String> {
     let mut differ = |what: String| differences.push(what);
     let has_mode = meta.kind != Kind::Link;
     if has_mode && meta.mode != there.mode {
-        differ(format!(
-            "has mode {:04o} and not {:04o}",
-            there.mode, meta.mode
-        ));
+        differ(format!("has mode {:04o} and not {:04o}", there.mode, meta.mode));
     }
     if (meta.owner, meta.group) != (there.owner, there.group) {
         differ(format!(
@@ -456,10 +431,7 @@ fn compare_meta(meta: &Meta, there: &Meta) -> Vec<String> {
     }
     let has_length = matches!(meta.kind, Kind::File | Kind::Link);
     if has_length && meta.size_bytes != there.size_bytes {
-        differ(format!(
-            "has {} bytes and not {}",
-            there.size_bytes, meta.size_bytes
-        ));
+        differ(format!("has {} bytes and not {}", there.size_bytes, meta.size_bytes));
     }
     if meta.modified != there.modified && !is_placeholder(meta) {
         let time = |m: &Meta| format!("{}.{:09}", m.modified.seconds, m.modified.nanoseconds);
@@ -518,9 +490,7 @@ fn compare_dress(source: Place<'_>, target: Place<'_>) -> Vec<String> {
         let is_label = name.as_bytes().starts_with(b"security.selinux");
         if !is_label && !ours.iter().any(|(other, _)| other == name) {
             let text = path_text(name.as_bytes());
-            differences.push(format!(
-                "has the attribute {text}, which the source has not"
-            ));
+            differences.push(format!("has the attribute {text}, which the source has not"));
         }
     }
     let kept = |place: Place<'_>| place.flags().unwrap_or_default().and(Flags::KEPT);

@@ -53,10 +53,7 @@ pub(super) fn pour(
     if ways.can_share.load(Ordering::Relaxed) {
         match target.share(source) {
             Ok(()) => {
-                return Ok(Poured {
-                    shared: size,
-                    ..Poured::default()
-                });
+                return Ok(Poured { shared: size, ..Poured::default() });
             }
             Err(failure) if failure.reason() == Reason::Full => {
                 return Err(Trouble::Target(failure));
@@ -65,15 +62,7 @@ pub(super) fn pour(
         }
     }
     let has_holes = meta.allocated_bytes < size;
-    let mut pouring = Pouring {
-        source,
-        target,
-        ways,
-        buffer,
-        asked: 0,
-        forgotten: 0,
-        copied: 0,
-    };
+    let mut pouring = Pouring { source, target, ways, buffer, asked: 0, forgotten: 0, copied: 0 };
     let mut end_of_data = 0;
     let mut at = 0;
     while at < size {
@@ -103,11 +92,7 @@ pub(super) fn pour(
     if end_of_data < size && !became_shorter {
         target.set_length(size).map_err(Trouble::Target)?;
     }
-    Ok(Poured {
-        copied,
-        shared: 0,
-        holes: size.saturating_sub(copied),
-    })
+    Ok(Poured { copied, shared: 0, holes: size.saturating_sub(copied) })
 }
 
 /// Brings contents that were read already into a file, which is empty: parts and their offsets, the rest holes.
@@ -125,11 +110,7 @@ pub(super) fn pour_parts(
     if end < size {
         target.set_length(size).map_err(Trouble::Target)?;
     }
-    Ok(Poured {
-        copied,
-        shared: 0,
-        holes: size.saturating_sub(copied),
-    })
+    Ok(Poured { copied, shared: 0, holes: size.saturating_sub(copied) })
 }
 
 struct Pouring<'a> {
@@ -188,9 +169,7 @@ impl Pouring<'_> {
     fn by_hand(&mut self, at: u64, bytes: u64) -> Result<u64, Trouble> {
         let buffer = &mut self.buffer[..bytes as usize];
         let read = self.source.read_at(buffer, at).map_err(Trouble::Source)?;
-        self.target
-            .write_at(&buffer[..read], at)
-            .map_err(Trouble::Target)?;
+        self.target.write_at(&buffer[..read], at).map_err(Trouble::Target)?;
         Ok(read as u64)
     }
 

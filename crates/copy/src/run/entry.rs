@@ -43,20 +43,13 @@ struct Moved {
 
 impl<'a> Copier<'a> {
     pub(super) fn new(shared: &'a Shared<'a>) -> Self {
-        Copier {
-            shared,
-            buffer: vec![0; BUFFER_BYTES],
-            loaded: Loaded::default(),
-        }
+        Copier { shared, buffer: vec![0; BUFFER_BYTES], loaded: Loaded::default() }
     }
 
     /// Copies the entries of a batch. All files are opened, and the kernel asked to read them, before the first is
     /// waited for: so the disk sees them all and takes them in its own order.
     pub(super) fn batch(&mut self, entries: &[Entry], batch: &[u32]) -> Result<Done, CopyError> {
-        let opened: Vec<_> = batch
-            .iter()
-            .map(|&index| open(&entries[index as usize]))
-            .collect();
+        let opened: Vec<_> = batch.iter().map(|&index| open(&entries[index as usize])).collect();
         self.read_ahead(&opened);
         let mut done = Done::default();
         for (slot, (&index, file)) in batch.iter().zip(opened).enumerate() {
@@ -86,9 +79,8 @@ impl<'a> Copier<'a> {
         if let Some(disk) = &self.shared.disk {
             let now_s = wall_clock_s();
             let candidates = files.iter().enumerate();
-            let candidates = candidates
-                .filter_map(|(slot, file)| candidate(slot, (*file)?, now_s))
-                .collect();
+            let candidates =
+                candidates.filter_map(|(slot, file)| candidate(slot, (*file)?, now_s)).collect();
             let file = |slot: usize| files.get(slot).copied().flatten();
             self.loaded.load(disk, candidates, file);
         }
@@ -126,10 +118,7 @@ impl<'a> Copier<'a> {
             Err(trouble) => {
                 match trouble.is_gone() {
                     true => done.told.vanished.add(turn.path),
-                    false => done.told.lost.add(Remark {
-                        path: turn.path,
-                        what: trouble.words(),
-                    }),
+                    false => done.told.lost.add(Remark { path: turn.path, what: trouble.words() }),
                 }
                 Ok(None)
             }
@@ -250,11 +239,7 @@ impl<'a> Copier<'a> {
 
     /// Makes one more name of what is at a path of the target.
     pub(super) fn name(&self, entry: &Entry, first: &[u8]) -> Result<(), Trouble> {
-        let turn = Turn {
-            parent: &entry.parent,
-            name: &entry.name,
-            path: String::new(),
-        };
+        let turn = Turn { parent: &entry.parent, name: &entry.name, path: String::new() };
         self.make_way(&turn)?;
         let (parent, name) = match first.iter().rposition(|&byte| byte == b'/') {
             Some(slash) => (&first[..slash], &first[slash + 1..]),
@@ -328,10 +313,7 @@ pub(super) fn count(kind: Kind, told: &mut CopyReceipt) {
 pub(super) fn tell_applied(path: &str, applied: AppliedMetadata, told: &mut CopyReceipt) {
     told.attributes += applied.attributes;
     told.flagged += u64::from(applied.is_flagged);
-    let remark = |what: String| Remark {
-        path: path.to_string(),
-        what,
-    };
+    let remark = |what: String| Remark { path: path.to_string(), what };
     for what in applied.skipped {
         told.skipped.add(remark(what));
     }

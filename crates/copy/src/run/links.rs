@@ -49,11 +49,7 @@ impl Links {
             }
             return Some(first);
         }
-        let first = First {
-            path: path.into(),
-            inode: target_inode,
-            left: names - 1,
-        };
+        let first = First { path: path.into(), inode: target_inode, left: names - 1 };
         self.firsts.insert(file, first);
         None
     }

@@ -58,12 +58,9 @@ pub(super) fn fingerprint(meta: &Meta) -> u64 {
     ] {
         bytes.extend_from_slice(&word.to_le_bytes());
     }
-    for word in [
-        meta.inode,
-        meta.size_bytes,
-        meta.modified.seconds as u64,
-        meta.changed.seconds as u64,
-    ] {
+    for word in
+        [meta.inode, meta.size_bytes, meta.modified.seconds as u64, meta.changed.seconds as u64]
+    {
         bytes.extend_from_slice(&word.to_le_bytes());
     }
     xxh64(&bytes, 0).max(1)
@@ -118,22 +115,12 @@ impl Writer {
         let file = directory.make_file(name)?;
         let bytes = head.bytes();
         file.write_at(&bytes, 0)?;
-        Ok(Writer {
-            file,
-            end: bytes.len() as u64,
-            block: Vec::new(),
-            last_path: Vec::new(),
-        })
+        Ok(Writer { file, end: bytes.len() as u64, block: Vec::new(), last_path: Vec::new() })
     }
 
     /// Notes an entry that is done. Entries come in the order of the walk.
     pub(super) fn add(&mut self, path: &[u8], fingerprint: u64) {
-        let shared = self
-            .last_path
-            .iter()
-            .zip(path)
-            .take_while(|(a, b)| a == b)
-            .count();
+        let shared = self.last_path.iter().zip(path).take_while(|(a, b)| a == b).count();
         push_number(&mut self.block, shared as u64);
         push_number(&mut self.block, (path.len() - shared) as u64);
         self.block.extend_from_slice(&path[shared..]);
@@ -270,8 +257,7 @@ impl Reader {
 
     /// The entry that is next, if there is one.
     pub(super) fn peek(&self) -> Option<(&[u8], u64)> {
-        self.has_record
-            .then_some((self.path.as_slice(), self.fingerprint))
+        self.has_record.then_some((self.path.as_slice(), self.fingerprint))
     }
 
     /// Goes to the next entry.

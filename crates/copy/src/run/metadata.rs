@@ -37,19 +37,12 @@ pub(super) fn apply_metadata(
     meta: &Meta,
 ) -> Result<AppliedMetadata, Trouble> {
     let mut applied = AppliedMetadata::default();
-    applied.note(
-        target
-            .set_owner(meta.owner, meta.group)
-            .map_err(Trouble::Target),
-    )?;
+    applied.note(target.set_owner(meta.owner, meta.group).map_err(Trouble::Target))?;
     if meta.kind != Kind::Link {
         applied.note(target.set_mode(meta.mode).map_err(Trouble::Target))?;
     }
     set_attributes(source, target, &mut applied)?;
-    let times = Times {
-        accessed: meta.accessed,
-        modified: meta.modified,
-    };
+    let times = Times { accessed: meta.accessed, modified: meta.modified };
     applied.note(target.set_times(&times).map_err(Trouble::Target))?;
     if matches!(meta.kind, Kind::File | Kind::Directory) {
         set_flags(source, target, &mut applied)?;
@@ -64,9 +57,7 @@ pub(super) fn prepare(source: Place<'_>, target: Place<'_>, applied: &mut Applie
     if wanted.is_empty() {
         return;
     }
-    let set = target
-        .flags()
-        .and_then(|present| target.set_flags(present.or(wanted)));
+    let set = target.flags().and_then(|present| target.set_flags(present.or(wanted)));
     match set {
         Ok(()) => applied.is_flagged = true,
         Err(_) => applied.skipped.push(format!(
@@ -103,9 +94,7 @@ fn set_attributes(
     for name in &names {
         if is_foreign(name) {
             let text = path_text(name.as_bytes());
-            applied
-                .skipped
-                .push(format!("the attribute {text} belongs to its filesystem"));
+            applied.skipped.push(format!("the attribute {text} belongs to its filesystem"));
             continue;
         }
         let value = match source.attribute(name) {
@@ -125,9 +114,7 @@ fn set_attributes(
             }
             Err(failure) => {
                 let text = path_text(name.as_bytes());
-                applied
-                    .lost
-                    .push(format!("the attribute {text}: {failure}"));
+                applied.lost.push(format!("the attribute {text}: {failure}"));
             }
         }
     }
@@ -136,9 +123,7 @@ fn set_attributes(
 }
 
 fn still_has(place: Place<'_>, name: &OsStr) -> bool {
-    place
-        .attributes()
-        .is_ok_and(|names| names.iter().any(|n| n == name))
+    place.attributes().is_ok_and(|names| names.iter().any(|n| n == name))
 }
 
 /// Removes what the target got from a directory's default list, or has from an earlier pass.
@@ -160,23 +145,15 @@ fn set_flags(
         return Ok(());
     };
     let wanted = flags.and(Flags::KEPT);
-    let unknown = flags
-        .without(Flags::KEPT)
-        .without(Flags::BEFORE_DATA)
-        .without(Flags::INTERNAL);
+    let unknown = flags.without(Flags::KEPT).without(Flags::BEFORE_DATA).without(Flags::INTERNAL);
     if !unknown.is_empty() {
-        applied.skipped.push(format!(
-            "the flags '{}' belong to its filesystem",
-            unknown.letters()
-        ));
+        applied.skipped.push(format!("the flags '{}' belong to its filesystem", unknown.letters()));
     }
     let present = match target.flags() {
         Ok(present) => present,
         Err(_) if wanted.is_empty() => return Ok(()),
         Err(failure) => {
-            applied
-                .lost
-                .push(format!("the flags '{}': {failure}", wanted.letters()));
+            applied.lost.push(format!("the flags '{}': {failure}", wanted.letters()));
             return Ok(());
         }
     };
@@ -187,9 +164,9 @@ fn set_flags(
             Err(failure) if failure.reason() == Reason::Device => {
                 return Err(Trouble::Target(failure));
             }
-            Err(failure) => applied
-                .lost
-                .push(format!("the flags '{}': {failure}", wanted.letters())),
+            Err(failure) => {
+                applied.lost.push(format!("the flags '{}': {failure}", wanted.letters()))
+            }
         }
     }
     applied.is_flagged |= !wanted.is_empty();

@@ -99,14 +99,8 @@ pub fn copy(
     let live = Live::new();
     let source_name = source.display().to_string();
     let target_name = target.display().to_string();
-    let source_failed = |failure| CopyError::Source {
-        path: source_name.clone(),
-        failure,
-    };
-    let target_failed = |failure| CopyError::Target {
-        path: target_name.clone(),
-        failure,
-    };
+    let source_failed = |failure| CopyError::Source { path: source_name.clone(), failure };
+    let target_failed = |failure| CopyError::Target { path: target_name.clone(), failure };
     let from = Directory::open_root(source).map_err(source_failed)?;
     let source_meta = from.look().map_err(source_failed)?;
     let (to, made) = open_target(target).map_err(target_failed)?;
@@ -136,16 +130,9 @@ pub fn copy(
     bin.empty().map_err(target_failed)?;
 
     let mut teller = Teller::new(Stage::Copying, teller::expected(&from, &source_meta));
-    let workers = options
-        .workers
-        .unwrap_or_else(|| workers_for(&live, source_meta.device))
-        .clamp(1, 64);
-    let root = Arc::new(Pair {
-        source: from,
-        target: to,
-        path: Vec::new(),
-        is_fresh,
-    });
+    let workers =
+        options.workers.unwrap_or_else(|| workers_for(&live, source_meta.device)).clamp(1, 64);
+    let root = Arc::new(Pair { source: from, target: to, path: Vec::new(), is_fresh });
     let beginning = Beginning {
         root: Arc::clone(&root),
         source_name: source_name.clone(),
@@ -156,18 +143,12 @@ pub fn copy(
         workers,
         max_directories: max_directories(workers),
         is_one_filesystem: may_share(&source_meta, &target_meta, &root),
-        dirty_limit_bytes: options
-            .dirty_limit_bytes
-            .unwrap_or_else(dirty_limit)
-            .max(1 << 20),
+        dirty_limit_bytes: options.dirty_limit_bytes.unwrap_or_else(dirty_limit).max(1 << 20),
     };
     let (mut receipt, root_meta) = pass::run(options, beginning, &mut teller, tell)?;
     clean_up(&root, &own, &stale, options.is_last).map_err(target_failed)?;
     drop(own);
-    let places = (
-        Place::Directory(&root.source),
-        Place::Directory(&root.target),
-    );
+    let places = (Place::Directory(&root.source), Place::Directory(&root.target));
     let applied = apply_metadata(places.0, places.1, &root_meta);
     let applied = applied.map_err(|trouble| trouble.into_error(target_name.clone()))?;
     entry::tell_applied("", applied, &mut receipt);
@@ -300,11 +281,7 @@ fn head(
     options: &CopyOptions,
     target_name: &str,
 ) -> Result<Head, CopyError> {
-    let head = |pass| Head {
-        pass,
-        root_inode: source.inode,
-        path_sum,
-    };
+    let head = |pass| Head { pass, root_inode: source.inode, path_sum };
     let Some((old, is_complete)) = newest else {
         return Ok(head(1));
     };

@@ -151,9 +151,7 @@ fn work(shared: &Shared<'_>) {
             shared.written_bytes.fetch_add(bytes, Ordering::Relaxed);
         }
         let has_failed = done.is_err();
-        let _ = shared
-            .events
-            .send(Event::Batch(window.number, Box::new(done)));
+        let _ = shared.events.send(Event::Batch(window.number, Box::new(done)));
         if has_failed {
             return;
         }
@@ -355,10 +353,7 @@ impl Finisher<'_, '_> {
             Err(trouble) if trouble.is_gone() => self.receipt.vanished.add(path.clone()),
             Err(trouble) => return Err(trouble.into_error(path)),
         }
-        let has_changed = pair
-            .source
-            .look()
-            .is_ok_and(|now| now.modified != meta.modified);
+        let has_changed = pair.source.look().is_ok_and(|now| now.modified != meta.modified);
         if has_changed {
             self.receipt.changed.add(path);
         }
@@ -381,8 +376,7 @@ impl Finisher<'_, '_> {
     /// The end of the walk: everything to stable storage.
     fn settle(&mut self, tell: &mut dyn FnMut(Progress)) -> Result<Meta, CopyError> {
         self.teller.settle(tell);
-        self.make_durable()
-            .map_err(|failure| self.stop_at(failure))?;
+        self.make_durable().map_err(|failure| self.stop_at(failure))?;
         let marked = self.writer.mark_complete();
         marked.map_err(|failure| self.stop_at(failure))?;
         // The walk always leaves the root last.
@@ -418,9 +412,6 @@ impl Finisher<'_, '_> {
     }
 
     fn stop_at(&self, failure: Failure) -> CopyError {
-        CopyError::Target {
-            path: String::new(),
-            failure,
-        }
+        CopyError::Target { path: String::new(), failure }
     }
 }

@@ -15,9 +15,7 @@ impl Paths {
     /// When one does not begin with `/`, is nothing but that, or has `.` or `..` in it.
     pub fn new<T: AsRef<[u8]>>(paths: &[T]) -> Result<Self, String> {
         let rules = paths.iter().map(|path| rule(path.as_ref()));
-        Ok(Paths {
-            rules: rules.collect::<Result<_, _>>()?,
-        })
+        Ok(Paths { rules: rules.collect::<Result<_, _>>()? })
     }
 
     /// What a running system must not take along: what the kernel makes up, and what is mounted or gone after the next
@@ -34,9 +32,7 @@ impl Paths {
             "/lost+found",
         ];
         let rules = paths.iter().filter_map(|path| rule(path.as_bytes()).ok());
-        Paths {
-            rules: rules.collect(),
-        }
+        Paths { rules: rules.collect() }
     }
 
     /// These and others.
@@ -50,8 +46,7 @@ impl Paths {
     pub fn cover(&self, path: &[u8]) -> bool {
         self.rules.iter().any(|rule| {
             let mut names = path.split(|&byte| byte == b'/');
-            rule.iter()
-                .all(|part| names.next().is_some_and(|name| fits(part, name)))
+            rule.iter().all(|part| names.next().is_some_and(|name| fits(part, name)))
         })
     }
 }
@@ -65,16 +60,10 @@ fn rule(path: &[u8]) -> Result<Vec<Vec<u8>>, String> {
         ));
     };
     let rest = rest.strip_suffix(b"/").unwrap_or(rest);
-    let parts: Vec<Vec<u8>> = rest
-        .split(|&byte| byte == b'/')
-        .map(<[u8]>::to_vec)
-        .collect();
+    let parts: Vec<Vec<u8>> = rest.split(|&byte| byte == b'/').map(<[u8]>::to_vec).collect();
     let is_odd = |part: &Vec<u8>| part.is_empty() || part == b"." || part == b"..";
     if parts.iter().any(is_odd) {
-        return Err(format!(
-            "'{}' must name something, without empty names, . or ..",
-            text()
-        ));
+        return Err(format!("'{}' must name something, without empty names, . or ..", text()));
     }
     Ok(parts)
 }
@@ -111,13 +100,7 @@ mod tests {
         for path in ["tmp/x", "tmp/.x", "tmp/a/b", "var/log/old.1.gz", "swap"] {
             assert!(paths.cover(path.as_bytes()), "{path}");
         }
-        for path in [
-            "tmp",
-            "var/log/x/old.1.gz",
-            "home/swap",
-            "swapfile",
-            "var/log/old.gz",
-        ] {
+        for path in ["tmp", "var/log/x/old.1.gz", "home/swap", "swapfile", "var/log/old.gz"] {
             assert!(!paths.cover(path.as_bytes()), "{path}");
         }
     }

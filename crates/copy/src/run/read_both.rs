@@ -101,10 +101,7 @@ fn one(
         Err(Unlike::Ends(side, offset)) => format!("ends in {side} at byte {offset}"),
         Err(Unlike::Failed(side, failure)) => format!("cannot be compared, {side}: {failure}"),
     };
-    read.differences.add(Remark {
-        path: path_text(&job.path),
-        what,
-    });
+    read.differences.add(Remark { path: path_text(&job.path), what });
 }
 
 /// The pieces of a file that are read, as begin and end.
@@ -132,8 +129,7 @@ fn open(root: &Directory, path: &[u8]) -> Result<File, Failure> {
         Some(slash) => (&path[..slash], &path[slash + 1..]),
         None => (&[][..], path),
     };
-    root.open_beneath(parent)?
-        .read_file(OsStr::from_bytes(name))
+    root.open_beneath(parent)?.read_file(OsStr::from_bytes(name))
 }
 
 fn compare_piece(
@@ -170,11 +166,7 @@ fn compare_piece(
             return Err(Unlike::At(at + offset as u64));
         }
         if got != other || got < want {
-            let side = if got < other {
-                "the source"
-            } else {
-                "the target"
-            };
+            let side = if got < other { "the source" } else { "the target" };
             return Err(Unlike::Ends(side, at + got.min(other) as u64));
         }
         at += want as u64;

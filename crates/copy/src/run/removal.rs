@@ -21,11 +21,7 @@ impl Bin {
     /// A bin in the copy's own directory.
     pub(super) fn new(directory: Directory) -> Result<Self, Failure> {
         let device = directory.look()?.device;
-        Ok(Bin {
-            directory,
-            device,
-            next: 0,
-        })
+        Ok(Bin { directory, device, next: 0 })
     }
 
     /// Removes an entry of the target, with all that is in it. Says how many entries that were; 0 when there was none.
@@ -71,9 +67,7 @@ impl Bin {
         let listed = self.directory.list()?;
         let mut names = (0..listed.len()).filter_map(|i| listed.get(i));
         let is_waiting = |name: &OsStr| name.to_str().is_some_and(|n| n.starts_with(PREFIX));
-        Ok(names
-            .find(|(name, _)| is_waiting(name))
-            .map(|(name, _)| name.to_owned()))
+        Ok(names.find(|(name, _)| is_waiting(name)).map(|(name, _)| name.to_owned()))
     }
 
     fn take(&mut self, from: &Directory, name: &OsStr, meta: &Meta) -> Result<(), Failure> {
@@ -117,10 +111,7 @@ pub(super) fn unlock(place: Place<'_>) -> Result<(), Failure> {
 }
 
 #[cfg(test)]
-#[allow(
-    clippy::disallowed_methods,
-    reason = "tests look at what was made past the I/O module"
-)]
+#[allow(clippy::disallowed_methods, reason = "tests look at what was made past the I/O module")]
 mod tests {
     use super::*;
 
@@ -141,9 +132,6 @@ mod tests {
         assert_eq!(bin.remove(&directory, OsStr::new("gone")).unwrap(), 81);
         assert_eq!(bin.remove(&directory, OsStr::new("gone")).unwrap(), 0);
         assert!(root.path().join("stays").exists());
-        assert_eq!(
-            std::fs::read_dir(root.path().join("bin")).unwrap().count(),
-            0
-        );
+        assert_eq!(std::fs::read_dir(root.path().join("bin")).unwrap().count(), 0);
     }
 }

@@ -44,11 +44,7 @@ pub(super) fn candidate(slot: usize, file: &File, now_s: i64) -> Option<Candidat
         return None;
     }
     let extents = file.extents()?;
-    Some(Candidate {
-        slot,
-        meta,
-        extents,
-    })
+    Some(Candidate { slot, meta, extents })
 }
 
 impl Candidate {
@@ -73,9 +69,8 @@ struct Stretch {
 /// Joins the parts that lie close together.
 fn join(extents: impl Iterator<Item = Extent>) -> Vec<Stretch> {
     let written = extents.filter(|extent| !extent.is_unwritten);
-    let mut places: Vec<(u64, u64)> = written
-        .map(|extent| (extent.place, extent.place + extent.bytes))
-        .collect();
+    let mut places: Vec<(u64, u64)> =
+        written.map(|extent| (extent.place, extent.place + extent.bytes)).collect();
     places.sort_unstable();
     let mut stretches: Vec<Stretch> = Vec::new();
     for (start, end) in places {
@@ -84,11 +79,7 @@ fn join(extents: impl Iterator<Item = Extent>) -> Vec<Stretch> {
                 last.end = last.end.max(end);
                 last.parts += 1;
             }
-            _ => stretches.push(Stretch {
-                start,
-                end,
-                parts: 1,
-            }),
+            _ => stretches.push(Stretch { start, end, parts: 1 }),
         }
     }
     stretches
@@ -120,9 +111,7 @@ impl Loaded {
             self.buffer = vec![0; BUFFER_BYTES + DISK_ALIGNMENT];
         }
         let mut at = self.buffer.as_ptr().align_offset(DISK_ALIGNMENT);
-        let all = candidates
-            .iter()
-            .flat_map(|one| one.extents.iter().copied());
+        let all = candidates.iter().flat_map(|one| one.extents.iter().copied());
         for stretch in join(all) {
             let length = (stretch.end - stretch.start) as usize;
             // One part alone is read as well through the filesystem, which may have it in memory.
@@ -137,10 +126,8 @@ impl Loaded {
             }
         }
         for one in candidates {
-            let is_whole = one
-                .extents
-                .iter()
-                .all(|extent| extent.is_unwritten || self.find(extent).is_some());
+            let is_whole =
+                one.extents.iter().all(|extent| extent.is_unwritten || self.find(extent).is_some());
             if is_whole && file(one.slot).is_some_and(|file| one.is_still(file)) {
                 self.files.push(one);
             }
@@ -183,12 +170,7 @@ mod tests {
     use super::*;
 
     fn extent(place: u64, bytes: u64) -> Extent {
-        Extent {
-            offset: 0,
-            place,
-            bytes,
-            is_unwritten: false,
-        }
+        Extent { offset: 0, place, bytes, is_unwritten: false }
     }
 
     #[test]
@@ -203,11 +185,7 @@ mod tests {
         let expected = [
             (4096, 12_288 + MAX_GAP_BYTES, 2),
             (1 << 20, (1 << 20) + 4096, 1),
-            (
-                (1 << 20) + 8192 + MAX_GAP_BYTES,
-                (1 << 20) + 12_288 + MAX_GAP_BYTES,
-                1,
-            ),
+            ((1 << 20) + 8192 + MAX_GAP_BYTES, (1 << 20) + 12_288 + MAX_GAP_BYTES, 1),
         ];
         let expected = expected.map(|(start, end, parts)| Stretch { start, end, parts });
         assert_eq!(found, expected);
@@ -215,10 +193,7 @@ mod tests {
 
     #[test]
     fn what_was_never_written_is_not_read() {
-        let unwritten = Extent {
-            is_unwritten: true,
-            ..extent(4096, 4096)
-        };
+        let unwritten = Extent { is_unwritten: true, ..extent(4096, 4096) };
         assert_eq!(join([unwritten].into_iter()), []);
     }
 }

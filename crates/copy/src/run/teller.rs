@@ -72,10 +72,7 @@ impl Teller {
     pub(super) fn settle(&mut self, tell: &mut dyn FnMut(Progress)) {
         self.stage = Stage::Settling;
         let now = clock::monotonic_ns();
-        tell(Progress {
-            left_s: None,
-            ..self.progress(now)
-        });
+        tell(Progress { left_s: None, ..self.progress(now) });
     }
 
     pub(super) fn elapsed_s(&self) -> f64 {
@@ -93,10 +90,7 @@ impl Teller {
         };
         let entries = still(self.expected_entries, self.entries).or_else(by_bytes);
         let left_s = entries.zip(expected_bytes).and_then(|(entries, bytes)| {
-            self.pace.left_s(
-                entries.saturating_sub(self.entries),
-                bytes.saturating_sub(self.bytes),
-            )
+            self.pace.left_s(entries.saturating_sub(self.entries), bytes.saturating_sub(self.bytes))
         });
         Progress {
             stage: self.stage,

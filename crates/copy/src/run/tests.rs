@@ -1,8 +1,5 @@
 //! Whole copies of small trees. What needs root and filesystems of known kind is in the lab.
-#![allow(
-    clippy::disallowed_methods,
-    reason = "tests look at what was made past the I/O module"
-)]
+#![allow(clippy::disallowed_methods, reason = "tests look at what was made past the I/O module")]
 
 use std::ffi::OsStr;
 use std::fs;
@@ -33,11 +30,7 @@ impl Fixture {
         let directory = directory.unwrap();
         let (from, to) = (directory.path().join("from"), directory.path().join("to"));
         fs::create_dir(&from).unwrap();
-        Fixture {
-            _directory: directory,
-            from,
-            to,
-        }
+        Fixture { _directory: directory, from, to }
     }
 
     fn copy(&self, options: &CopyOptions) -> Result<CopyReceipt, CopyError> {
@@ -49,10 +42,7 @@ impl Fixture {
     }
 
     fn again(&self) -> CopyReceipt {
-        let options = CopyOptions {
-            again: true,
-            ..CopyOptions::default()
-        };
+        let options = CopyOptions { again: true, ..CopyOptions::default() };
         self.copy(&options).unwrap()
     }
 
@@ -103,11 +93,7 @@ fn grow_a_tree(fixture: &Fixture) {
     symlink("etc/passwd", from.join("link")).unwrap();
     symlink("/nowhere", from.join("dangling")).unwrap();
     for name in 0..100 {
-        fs::hard_link(
-            from.join("etc/passwd"),
-            from.join(format!("etc/deep/name-{name}")),
-        )
-        .unwrap();
+        fs::hard_link(from.join("etc/passwd"), from.join(format!("etc/deep/name-{name}"))).unwrap();
     }
     fs::set_permissions(from.join("etc.conf"), fs::Permissions::from_mode(0o4750)).unwrap();
     fs::set_permissions(from.join("empty"), fs::Permissions::from_mode(0o1777)).unwrap();
@@ -133,10 +119,7 @@ fn a_second_pass_copies_what_was_touched_and_removes_what_vanished() {
     fixture.first();
     let receipt = fixture.again();
     assert_eq!(receipt.unchanged, 108, "{receipt:#?}");
-    assert_eq!(
-        (receipt.deleted, receipt.copied_bytes, receipt.pass),
-        (0, 0, 2)
-    );
+    assert_eq!((receipt.deleted, receipt.copied_bytes, receipt.pass), (0, 0, 2));
 
     let from = &fixture.from;
     fixture.write("etc.conf", "changed");
@@ -162,10 +145,7 @@ fn a_second_pass_copies_what_was_touched_and_removes_what_vanished() {
 fn the_last_pass_leaves_nothing_of_its_own() {
     let fixture = Fixture::new();
     grow_a_tree(&fixture);
-    let options = CopyOptions {
-        is_last: true,
-        ..CopyOptions::default()
-    };
+    let options = CopyOptions { is_last: true, ..CopyOptions::default() };
     fixture.copy(&options).unwrap();
     assert!(!fixture.to.join(DIRECTORY).exists());
     assert_same(&fixture);
@@ -260,10 +240,7 @@ fn wrong_targets_are_refused() {
     let fixture = Fixture::new();
     grow_a_tree(&fixture);
     let refused = |from: &Path, to: &Path, again| {
-        let options = CopyOptions {
-            again,
-            ..CopyOptions::default()
-        };
+        let options = CopyOptions { again, ..CopyOptions::default() };
         match copy(from, to, &options, &mut |_| {}) {
             Err(CopyError::Refused(why)) => why,
             other => panic!("{other:?}"),
@@ -305,9 +282,7 @@ fn the_manifest_of_an_earlier_copy_is_left_out_and_named() {
     fixture.write(".rubus-copy/manifest-1", "of another copy");
     let receipt = fixture.first();
     let told = |skipped: &[crate::receipt::Remark]| {
-        skipped
-            .iter()
-            .any(|remark| remark.path.contains(".rubus-copy"))
+        skipped.iter().any(|remark| remark.path.contains(".rubus-copy"))
     };
     assert!(told(&receipt.skipped.examples), "{receipt:?}");
     let options = CompareOptions::default();

@@ -176,10 +176,8 @@ impl<'a> Walker<'a> {
             return Ok(Arc::clone(pair));
         }
         let target = self.root.target.open_beneath(path);
-        let target = target.map_err(|failure| CopyError::Target {
-            path: path_text(path),
-            failure,
-        })?;
+        let target =
+            target.map_err(|failure| CopyError::Target { path: path_text(path), failure })?;
         let source = self.root.source.open_beneath(path).and_then(|source| {
             let is_same = source.look()?.inode == frame.meta.inode;
             Ok(is_same.then_some(source))
@@ -191,19 +189,13 @@ impl<'a> Walker<'a> {
             _ => {
                 self.window.told.vanished.add(path_text(path));
                 frame.next = frame.listed.len();
-                target.again().map_err(|failure| CopyError::Target {
-                    path: path_text(path),
-                    failure,
-                })?
+                target
+                    .again()
+                    .map_err(|failure| CopyError::Target { path: path_text(path), failure })?
             }
         };
         self.window_directories += 1;
-        let pair = Arc::new(Pair {
-            source,
-            target,
-            path: path.clone(),
-            is_fresh: frame.is_fresh,
-        });
+        let pair = Arc::new(Pair { source, target, path: path.clone(), is_fresh: frame.is_fresh });
         frame.pair = Some(Arc::clone(&pair));
         Ok(pair)
     }
@@ -281,14 +273,8 @@ impl<'a> Walker<'a> {
             self.window.unchanged_bytes += meta.size_bytes;
         }
         let what = match first {
-            _ if is_unchanged => What::Unchanged {
-                kind: meta.kind,
-                fingerprint: print,
-            },
-            Some(first) => What::Name {
-                meta: Box::new(meta),
-                first: first.path,
-            },
+            _ if is_unchanged => What::Unchanged { kind: meta.kind, fingerprint: print },
+            Some(first) => What::Name { meta: Box::new(meta), first: first.path },
             None => What::Copy(Box::new(meta)),
         };
         self.shared.met(1, meta.size_bytes);
@@ -301,12 +287,10 @@ impl<'a> Walker<'a> {
     }
 
     fn find(&mut self, path: &[u8]) -> Result<Option<u64>, CopyError> {
-        self.earlier
-            .find(path)
-            .map_err(|failure| CopyError::Target {
-                path: format!("{DIRECTORY} (the manifest of the last pass)"),
-                failure,
-            })
+        self.earlier.find(path).map_err(|failure| CopyError::Target {
+            path: format!("{DIRECTORY} (the manifest of the last pass)"),
+            failure,
+        })
     }
 
     /// Enters a directory: makes its counterpart, and goes on in it.
@@ -327,10 +311,7 @@ impl<'a> Walker<'a> {
         let (target, is_fresh) = match self.counterpart(parent, name) {
             Ok(made) => made,
             Err(NotEntered::Elsewhere) => {
-                self.skip(
-                    &path,
-                    "another filesystem is mounted at its place in the target",
-                );
+                self.skip(&path, "another filesystem is mounted at its place in the target");
                 return Ok(());
             }
             Err(NotEntered::Trouble(trouble)) => return self.not_copied(&path, trouble),
@@ -340,10 +321,11 @@ impl<'a> Walker<'a> {
         let listed = if is_elsewhere(&meta, &self.root_meta) {
             let what = "another filesystem is mounted here; only the empty directory was made";
             match self.shared.options.is_whole {
-                true => self.window.told.lost.add(Remark {
-                    path: path_text(&path),
-                    what: what.to_string(),
-                }),
+                true => self
+                    .window
+                    .told
+                    .lost
+                    .add(Remark { path: path_text(&path), what: what.to_string() }),
                 false => self.skip(&path, what),
             }
             Listed::default()
@@ -362,12 +344,7 @@ impl<'a> Walker<'a> {
             }
         };
         self.window.told.entries.directories += 1;
-        let pair = Arc::new(Pair {
-            source,
-            target,
-            path,
-            is_fresh,
-        });
+        let pair = Arc::new(Pair { source, target, path, is_fresh });
         self.window_directories += 1;
         self.descend(pair, meta, listed)
     }
@@ -377,9 +354,7 @@ impl<'a> Walker<'a> {
             self.window.entries.push(Entry {
                 parent: Arc::clone(&pair),
                 name: OsStr::new("").into(),
-                what: What::Directory {
-                    fingerprint: fingerprint(&meta),
-                },
+                what: What::Directory { fingerprint: fingerprint(&meta) },
             });
         } else if !pair.is_fresh {
             self.remove_vanished(&pair.target, b"", &listed)?;
@@ -449,10 +424,7 @@ impl<'a> Walker<'a> {
         if !self.is_known {
             return Ok(());
         }
-        let stop = |path: &[u8], failure| CopyError::Target {
-            path: path_text(path),
-            failure,
-        };
+        let stop = |path: &[u8], failure| CopyError::Target { path: path_text(path), failure };
         let listed = target.list().map_err(|failure| stop(path, failure))?;
         for (name, _) in (0..listed.len()).filter_map(|i| listed.get(i)) {
             let whole = join(path, name);
@@ -474,9 +446,7 @@ impl<'a> Walker<'a> {
 
     fn remove(&self, from: &Directory, name: &OsStr) -> Result<u64, Failure> {
         let bin = &self.shared.bin;
-        bin.lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .remove(from, name)
+        bin.lock().unwrap_or_else(PoisonError::into_inner).remove(from, name)
     }
 
     /// Notes what became of an entry that cannot be copied; ends the walk if nothing more can be.
@@ -489,19 +459,13 @@ impl<'a> Walker<'a> {
             matches!(&trouble, Trouble::Source(failure) if failure.reason() == Reason::OtherKind);
         match trouble.is_gone() || is_replaced {
             true => self.window.told.vanished.add(path),
-            false => self.window.told.lost.add(Remark {
-                path,
-                what: trouble.words(),
-            }),
+            false => self.window.told.lost.add(Remark { path, what: trouble.words() }),
         }
         Ok(())
     }
 
     fn skip(&mut self, path: &[u8], what: &str) {
-        self.window.told.skipped.add(Remark {
-            path: path_text(path),
-            what: what.to_string(),
-        });
+        self.window.told.skipped.add(Remark { path: path_text(path), what: what.to_string() });
     }
 }
 

@@ -119,8 +119,7 @@ impl Window {
         if !batch.is_empty() {
             self.batches.push(batch);
         }
-        self.batches
-            .extend(large.into_iter().map(|(_, _, index)| vec![index]));
+        self.batches.extend(large.into_iter().map(|(_, _, index)| vec![index]));
     }
 }
 
@@ -149,10 +148,7 @@ impl Queue {
     pub(super) fn push(&self, window: Arc<Window>, max_open: usize) {
         let mut state = self.lock();
         while state.open >= max_open && !state.is_closed {
-            state = self
-                .changed
-                .wait(state)
-                .unwrap_or_else(PoisonError::into_inner);
+            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
         state.open += 1;
         state.windows.push_back(window);
@@ -173,10 +169,7 @@ impl Queue {
             if state.is_closed {
                 return None;
             }
-            state = self
-                .changed
-                .wait(state)
-                .unwrap_or_else(PoisonError::into_inner);
+            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
     }
 

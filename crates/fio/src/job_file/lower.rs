@@ -66,9 +66,7 @@ impl Plan {
             }
         }
         if !lowering.problems.is_empty() {
-            return Err(JobFileError {
-                problems: lowering.problems,
-            });
+            return Err(JobFileError { problems: lowering.problems });
         }
         stages.sort_by_key(|(stage, _)| *stage);
         let jobs = stages.into_iter().filter_map(|(stage, jobs)| {
@@ -81,11 +79,7 @@ impl Plan {
             name: "job-file".into(),
             region_bytes: lowering.needs.first().map_or(0, |need| need.region_bytes),
             content: Content::Incompressible,
-            seed: self
-                .jobs
-                .iter()
-                .find_map(|job| job.settings.seed)
-                .unwrap_or(SEED),
+            seed: self.jobs.iter().find_map(|job| job.settings.seed).unwrap_or(SEED),
             max_seconds: None,
             jobs,
         };
@@ -106,9 +100,7 @@ impl Plan {
 }
 
 fn told(notes: &[Note], ignored: bool) -> Vec<String> {
-    let notes = notes
-        .iter()
-        .filter(|note| (note.kind == NoteKind::Ignored) == ignored);
+    let notes = notes.iter().filter(|note| (note.kind == NoteKind::Ignored) == ignored);
     notes.map(Note::to_string).collect()
 }
 
@@ -127,10 +119,7 @@ fn group(mut jobs: Vec<Job>, ends_with_any: bool) -> Option<Job> {
 }
 
 fn members(suite: &Suite) -> impl Iterator<Item = &Job> {
-    suite
-        .jobs
-        .iter()
-        .flat_map(|job| std::iter::once(job).chain(&job.beside))
+    suite.jobs.iter().flat_map(|job| std::iter::once(job).chain(&job.beside))
 }
 
 fn writes(job: &Job) -> bool {
@@ -238,11 +227,7 @@ impl Lowering<'_> {
     fn extent(&mut self, planned: &PlannedJob) -> Result<Extent, (String, &'static str)> {
         let settings = &planned.settings;
         let files = planned.files.first().map_or(1, Vec::len).max(1) as u64;
-        let sizes = planned
-            .files
-            .iter()
-            .flatten()
-            .map(|&file| self.facts[file].size_bytes);
+        let sizes = planned.files.iter().flatten().map(|&file| self.facts[file].size_bytes);
         let existing = sizes.flatten().min();
         let parts = u64::from(settings.files);
         let given = settings.size.map(|size| match existing {
@@ -260,9 +245,9 @@ impl Lowering<'_> {
         let per_file = match (settings.file_size, given, existing) {
             (Some(bytes), _, _) => bytes.saturating_mul(parts),
             (None, Some(bytes), _) => bytes / files,
-            (None, None, Some(bytes)) => bytes
-                .saturating_sub(offset_bytes)
-                .saturating_sub(steps_bytes),
+            (None, None, Some(bytes)) => {
+                bytes.saturating_sub(offset_bytes).saturating_sub(steps_bytes)
+            }
             (None, None, None) => {
                 return Err((
                     "it says neither size= nor filesize=, and its file does not exist yet".into(),
@@ -270,12 +255,8 @@ impl Lowering<'_> {
                 ));
             }
         };
-        let span_bytes = self.fitted(
-            planned,
-            per_file,
-            offset_bytes.saturating_add(steps_bytes),
-            existing,
-        );
+        let span_bytes =
+            self.fitted(planned, per_file, offset_bytes.saturating_add(steps_bytes), existing);
         if span_bytes < u64::from(longest_block(settings)) {
             return Err((
                 format!("its region of {span_bytes} bytes holds no block"),
@@ -407,10 +388,7 @@ impl Lowering<'_> {
 
 /// Whether all copies work on the same files.
 fn shares_files(planned: &PlannedJob) -> bool {
-    planned
-        .files
-        .iter()
-        .all(|files| Some(files) == planned.files.first())
+    planned.files.iter().all(|files| Some(files) == planned.files.first())
 }
 
 /// By how much the number of the file grows from copy to copy; nothing where it does not evenly.
@@ -421,9 +399,7 @@ fn steady_step(numbers: &[Vec<u32>]) -> Option<u32> {
         [first, second, ..] => second.checked_sub(first)?,
         _ => 0,
     };
-    let even = firsts
-        .windows(2)
-        .all(|pair| pair[0].checked_add(step) == Some(pair[1]));
+    let even = firsts.windows(2).all(|pair| pair[0].checked_add(step) == Some(pair[1]));
     let alone = numbers.iter().all(|files| files.len() == 1);
     (even && (alone || step == 0)).then_some(step)
 }
@@ -471,10 +447,7 @@ fn block_bytes(settings: &Settings) -> u32 {
 fn longest_block(settings: &Settings) -> u32 {
     let block = block_bytes(settings);
     let used = [settings.reads, settings.writes];
-    let longest = sizes(settings, block)
-        .into_iter()
-        .zip(used)
-        .filter(|(_, used)| *used);
+    let longest = sizes(settings, block).into_iter().zip(used).filter(|(_, used)| *used);
     let longest = longest.map(|(sizes, _)| match sizes {
         None => block,
         Some(Sizes::Range(_, high)) => high,
@@ -494,13 +467,7 @@ fn lowered(planned: &PlannedJob, name: &str, extent: &Extent, files: &[u32], cop
         true => Pattern::Random,
         false => Pattern::Sequential,
     };
-    let mut job = Job::new(
-        name,
-        direction,
-        pattern,
-        block_bytes(settings),
-        settings.depth,
-    );
+    let mut job = Job::new(name, direction, pattern, block_bytes(settings), settings.depth);
     job.durability = match (settings.each_durable, settings.end_flush) {
         (true, _) => Durability::EachInPlace,
         (false, true) => Durability::AtEnd,
@@ -543,21 +510,15 @@ fn content(settings: &Settings) -> Option<Content> {
 fn shape(settings: &Settings, extent: &Extent, block_bytes: u32) -> Shape {
     let covering = extent.span_bytes / u64::from(block_bytes) * u64::from(block_bytes);
     let limit = |side: usize| Limit {
-        bytes_per_second: settings.rate[side]
-            .filter(|&rate| rate > 0)
-            .map(|rate| rate as f64),
-        iops: settings.rate_iops[side]
-            .filter(|&rate| rate > 0)
-            .map(|rate| rate as f64),
+        bytes_per_second: settings.rate[side].filter(|&rate| rate > 0).map(|rate| rate as f64),
+        iops: settings.rate_iops[side].filter(|&rate| rate > 0).map(|rate| rate as f64),
     };
     let spread = settings.zones.is_empty()
         && settings.distribution == rubus_vocabulary::spec::Distribution::Uniform;
     Shape {
         read_percent: (settings.reads && settings.writes).then_some(settings.read_percent),
         random_percent: match settings.is_random {
-            true => settings
-                .random_percent
-                .map(|p| p.filter(|&percent| percent < 100)),
+            true => settings.random_percent.map(|p| p.filter(|&percent| percent < 100)),
             false => [None; 2],
         },
         sizes: sizes(settings, block_bytes),

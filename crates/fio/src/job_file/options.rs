@@ -406,10 +406,7 @@ mod tests {
     fn aliases_lead_to_the_option_and_typos_near_it() {
         assert_eq!(find("blocksize").map(|option| option.name), Some("bs"));
         assert_eq!(find("timeout").map(|option| option.name), Some("runtime"));
-        assert!(matches!(
-            find("cpuload").unwrap().support,
-            Support::NotDone(_)
-        ));
+        assert!(matches!(find("cpuload").unwrap().support, Support::NotDone(_)));
         assert_eq!(find("nonsense"), None);
         assert_eq!(nearest("iodepht"), Some("iodepth"));
         assert_eq!(nearest("completely-other"), None);

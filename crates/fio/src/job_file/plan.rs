@@ -119,14 +119,9 @@ impl Plan {
         }
         reader.must_have_jobs(file, &sections, jobs.len());
         if !reader.problems.is_empty() {
-            return Err(JobFileError {
-                problems: reader.problems,
-            });
+            return Err(JobFileError { problems: reader.problems });
         }
-        let global = sections
-            .iter()
-            .map(|section| shown(section, true))
-            .next_back();
+        let global = sections.iter().map(|section| shown(section, true)).next_back();
         let mut plan = Plan {
             file: file.into(),
             notes: reader.notes,
@@ -147,19 +142,14 @@ impl Plan {
                 let latest = self.jobs.iter().map(|job| job.stage).max();
                 (latest.unwrap_or(0) + 1, last.group + 1)
             }
-            Some(last) => (
-                self.base_stage(),
-                last.group + u32::from(settings.new_group),
-            ),
+            Some(last) => (self.base_stage(), last.group + u32::from(settings.new_group)),
         };
         let stage = match &settings.wait_for {
             None => stage,
             Some(other) => stage.max(self.stage_of(other, section)? + 1),
         };
-        let own_name = section
-            .settings
-            .iter()
-            .any(|setting| setting.name == "name" && !setting.is_global);
+        let own_name =
+            section.settings.iter().any(|setting| setting.name == "name" && !setting.is_global);
         let fio_name = settings.name.clone().filter(|_| own_name);
         let fio_name = fio_name.unwrap_or_else(|| section.name.clone());
         let files = self.files_of(&fio_name, section, &settings);
@@ -310,8 +300,7 @@ impl Reader {
             Some("1000") => KbBase(1000),
             Some(other) => {
                 let what = format!("kb_base={other} is neither 1000 nor 1024");
-                self.problems
-                    .extend(problem(section, what, "write one of them").problems);
+                self.problems.extend(problem(section, what, "write one of them").problems);
                 KbBase(1024)
             }
         }
@@ -332,13 +321,7 @@ impl Reader {
             }
             Ok(Taken::NotDone(what) | Taken::CannotRun(what)) => {
                 let remedy = "remove it, or add --ignore-unsupported to run without it";
-                self.problem(
-                    section,
-                    setting,
-                    format!("not supported: it {what}"),
-                    remedy,
-                    true,
-                );
+                self.problem(section, setting, format!("not supported: it {what}"), remedy, true);
             }
             Err(what) => {
                 self.problem(section, setting, what, "correct the value", false);
@@ -349,11 +332,7 @@ impl Reader {
 
     fn unknown(&mut self, section: &Section, setting: &Setting) -> bool {
         if self.ignores_unsupported {
-            self.note(
-                NoteKind::Ignored,
-                setting,
-                "no option of fio that is known here".into(),
-            );
+            self.note(NoteKind::Ignored, setting, "no option of fio that is known here".into());
             return true;
         }
         let remedy = match options::nearest(&setting.name) {
@@ -411,10 +390,7 @@ impl Reader {
             _ => "no job of the file can be run here",
         };
         self.problems.push(Problem {
-            at: At {
-                file: file.into(),
-                line: 0,
-            },
+            at: At { file: file.into(), line: 0 },
             section: None,
             option: None,
             what: what.into(),
@@ -427,10 +403,7 @@ impl Reader {
     }
 
     fn notes_of_left_out(&self) -> String {
-        let left_out = self
-            .notes
-            .iter()
-            .filter(|note| note.text.contains("is left out"));
+        let left_out = self.notes.iter().filter(|note| note.text.contains("is left out"));
         let texts: Vec<String> = left_out.map(|note| note.text.clone()).collect();
         texts.join("; ")
     }
@@ -444,12 +417,7 @@ impl Reader {
             Some(value) => format!("{}={value}", setting.name),
             None => setting.name.clone(),
         };
-        self.notes.push(Note {
-            kind,
-            at,
-            option,
-            text,
-        });
+        self.notes.push(Note { kind, at, option, text });
     }
 
     fn problem(
@@ -489,12 +457,8 @@ fn in_force(section: &Section) -> Vec<&Setting> {
         None => setting.name.clone(),
     };
     let mut seen = BTreeSet::new();
-    let mut settings: Vec<&Setting> = section
-        .settings
-        .iter()
-        .rev()
-        .filter(|setting| seen.insert(main(setting)))
-        .collect();
+    let mut settings: Vec<&Setting> =
+        section.settings.iter().rev().filter(|setting| seen.insert(main(setting))).collect();
     settings.reverse();
     settings
 }

@@ -64,9 +64,7 @@ pub struct JobFileError {
 impl JobFileError {
     /// An error with a single problem.
     pub fn of(problem: Problem) -> JobFileError {
-        JobFileError {
-            problems: vec![problem],
-        }
+        JobFileError { problems: vec![problem] }
     }
 }
 

@@ -374,9 +374,9 @@ impl Settings {
         match text {
             "0" | "none" | "null" | "xxhash" | "crc32c" | "crc32c-intel" => Ok(Taken::Done),
             "crc7" | "crc16" | "crc32" | "crc64" | "md5" | "meta" | "sha1" | "sha256"
-            | "sha512" | "sha3-224" | "sha3-256" | "sha3-384" | "sha3-512" => Ok(Taken::Otherwise(
-                format!("contents are checked with crc32c instead of {text}"),
-            )),
+            | "sha512" | "sha3-224" | "sha3-256" | "sha3-384" | "sha3-512" => {
+                Ok(Taken::Otherwise(format!("contents are checked with crc32c instead of {text}")))
+            }
             _ => Err(format!("'{text}' is no checksum of fio")),
         }
     }
@@ -395,9 +395,7 @@ impl Settings {
                 return Ok(Taken::NotDone(what));
             }
             _ => {
-                return Err(format!(
-                    "'{text}' is none of roundrobin, random, sequential"
-                ));
+                return Err(format!("'{text}' is none of roundrobin, random, sequential"));
             }
         };
         self.operations_per_file = match count {
@@ -477,9 +475,7 @@ impl Settings {
                 Distribution::Uniform
             }
             _ => {
-                return Err(format!(
-                    "'{kind}' is none of random, zipf, pareto, normal, zoned"
-                ));
+                return Err(format!("'{kind}' is none of random, zipf, pareto, normal, zoned"));
             }
         };
         Ok(Taken::Done)
@@ -489,9 +485,7 @@ impl Settings {
 fn exit_what(text: &str) -> Result<Taken, String> {
     match text {
         "group" | "stonewall" => Ok(Taken::Done),
-        "all" => Ok(Taken::NotDone(
-            "would also end the stages that come later".into(),
-        )),
+        "all" => Ok(Taken::NotDone("would also end the stages that come later".into())),
         _ => Err(format!("'{text}' is none of group, stonewall, all")),
     }
 }
@@ -505,19 +499,14 @@ fn some_text(text: &str) -> Result<Option<String>, String> {
 
 fn start_delay(text: &str) -> Result<u64, String> {
     if text.contains('-') {
-        return Err(format!(
-            "'{text}' is a range of times, which is not done; give one time"
-        ));
+        return Err(format!("'{text}' is a range of times, which is not done; give one time"));
     }
     time_us(text, 1_000_000)
 }
 
 fn flush(text: &str, base: KbBase, metadata_too: bool) -> Result<Option<FlushEvery>, String> {
     let writes = small(text, base, u32::MAX)?;
-    Ok((writes > 0).then_some(FlushEvery {
-        writes,
-        metadata_too,
-    }))
+    Ok((writes > 0).then_some(FlushEvery { writes, metadata_too }))
 }
 
 /// Ranges of sizes for reads and for writes, which may also be separated by a slash.
@@ -559,10 +548,7 @@ fn zones(text: &str) -> Result<Vec<Zone>, String> {
         true => {
             if region_left >= 0.01 {
                 // What no zone covers is never visited.
-                zones.push(Zone {
-                    operations_percent: 0.0,
-                    region_percent: region_left,
-                });
+                zones.push(Zone { operations_percent: 0.0, region_percent: region_left });
             }
             Ok(zones)
         }
@@ -618,14 +604,8 @@ mod tests {
     #[test]
     fn engines_are_mapped_or_named() {
         let (settings, answer) = taken("ioengine", "libaio");
-        assert_eq!(
-            (settings.submission, answer),
-            (Submission::WhenDirect, Ok(Taken::Done))
-        );
+        assert_eq!((settings.submission, answer), (Submission::WhenDirect, Ok(Taken::Done)));
         assert!(matches!(taken("ioengine", "mmap").1, Ok(Taken::NotDone(_))));
-        assert!(matches!(
-            taken("ioengine", "rbd").1,
-            Ok(Taken::CannotRun(_))
-        ));
+        assert!(matches!(taken("ioengine", "rbd").1, Ok(Taken::CannotRun(_))));
     }
 }

@@ -32,9 +32,7 @@ fn lowered(text: &str, size_bytes: Option<u64>) -> Lowered {
 
 fn facts(plan: &Plan, size_bytes: Option<u64>) -> Vec<FileFacts> {
     let numbers = 0..plan.files.len() as u32;
-    numbers
-        .map(|number| FileFacts { number, size_bytes })
-        .collect()
+    numbers.map(|number| FileFacts { number, size_bytes }).collect()
 }
 
 fn shape(job: &Job) -> &Shape {
@@ -47,14 +45,8 @@ const MIB: u64 = 1 << 20;
 fn fios_defaults_hold() {
     let lowered = lowered("[a]\nsize=8m\n", None);
     let job = &lowered.suite.jobs[0];
-    assert_eq!(
-        (job.direction, job.pattern),
-        (Direction::Read, Pattern::Sequential)
-    );
-    assert_eq!(
-        (job.block_bytes, job.queue_depth, job.through_cache),
-        (4096, 1, true)
-    );
+    assert_eq!((job.direction, job.pattern), (Direction::Read, Pattern::Sequential));
+    assert_eq!((job.block_bytes, job.queue_depth, job.through_cache), (4096, 1, true));
     assert_eq!(job.stop.max_bytes, 8 * MIB);
     assert_eq!(shape(job).ramp_s, Some(0.0));
     assert!(!shape(job).time_based);
@@ -73,22 +65,11 @@ fn sections_run_together_and_stonewalls_divide_them() {
         .suite
         .jobs
         .iter()
-        .map(|job| {
-            std::iter::once(job)
-                .chain(&job.beside)
-                .map(|j| j.name.as_str())
-                .collect()
-        })
+        .map(|job| std::iter::once(job).chain(&job.beside).map(|j| j.name.as_str()).collect())
         .collect();
     // `e` has no wall before it, so it begins with `c` although `d` waits.
     assert_eq!(names, [vec!["a", "b"], vec!["c", "c #2", "e"], vec!["d"]]);
-    assert!(
-        lowered
-            .suite
-            .jobs
-            .iter()
-            .all(|job| job.ends == Ends::EachByItself)
-    );
+    assert!(lowered.suite.jobs.iter().all(|job| job.ends == Ends::EachByItself));
     let groups: Vec<u32> = lowered.job_file.jobs.iter().map(|job| job.group).collect();
     assert_eq!(groups, [0, 0, 1, 1, 2, 2]);
     assert_eq!(lowered.needs.len(), 6);
@@ -100,10 +81,7 @@ fn copies_are_one_job_when_they_are_reported_together() {
     let text = "[a]\nrw=randwrite\nnumjobs=4\ngroup_reporting\nsize=16m\nend_fsync=1\n";
     let lowered = lowered(text, None);
     let job = &lowered.suite.jobs[0];
-    assert_eq!(
-        (shape(job).copies, shape(job).file_step, shape(job).file),
-        (4, 1, Some(0))
-    );
+    assert_eq!((shape(job).copies, shape(job).file_step, shape(job).file), (4, 1, Some(0)));
     assert_eq!(job.stop.max_bytes, 64 * MIB);
     assert_eq!(job.durability, Durability::AtEnd);
     assert_eq!(lowered.max_written_bytes, Some(64 * MIB));
@@ -115,14 +93,8 @@ fn copies_on_a_named_file_share_it_at_their_offsets() {
     let text = "[a]\nfilename=/dev/x\nnumjobs=3\noffset_increment=10m\noffset=1m\nsize=5m\ngroup_reporting\n";
     let one = lowered(text, Some(64 * MIB));
     let job = &one.suite.jobs[0];
-    assert_eq!(
-        (shape(job).file_step, shape(job).copy_offset_bytes),
-        (0, 10 * MIB)
-    );
-    assert_eq!(
-        (shape(job).offset_bytes, shape(job).span_bytes),
-        (MIB, Some(5 * MIB))
-    );
+    assert_eq!((shape(job).file_step, shape(job).copy_offset_bytes), (0, 10 * MIB));
+    assert_eq!((shape(job).offset_bytes, shape(job).span_bytes), (MIB, Some(5 * MIB)));
     assert_eq!(one.needs[0].region_bytes, 26 * MIB);
     let apart = lowered(&text.replace("group_reporting\n", ""), Some(64 * MIB));
     let offsets = |job: &Job| shape(job).offset_bytes;
@@ -177,31 +149,16 @@ fn time_and_rounds() {
     let text = "[a]\nruntime=2m\ntime_based\nramp_time=5\nsize=1m\nstartdelay=3\n";
     let lowered_job = |text: &str| lowered(text, None).suite.jobs[0].clone();
     let job = lowered_job(text);
-    assert_eq!(
-        (job.stop.max_seconds, job.stop.max_bytes),
-        (120.0, u64::MAX)
-    );
+    assert_eq!((job.stop.max_seconds, job.stop.max_bytes), (120.0, u64::MAX));
     assert_eq!((job.stop.min_seconds, job.rest_before_s), (120.0, 3.0));
-    assert_eq!(
-        (shape(&job).ramp_s, shape(&job).time_based),
-        (Some(5.0), true)
-    );
+    assert_eq!((shape(&job).ramp_s, shape(&job).time_based), (Some(5.0), true));
     let job = lowered_job("[a]\nsize=1m\nloops=3\n");
-    assert_eq!(
-        (job.stop.max_bytes, shape(&job).time_based),
-        (3 * MIB, true)
-    );
+    assert_eq!((job.stop.max_bytes, shape(&job).time_based), (3 * MIB, true));
     let job = lowered_job("[a]\nsize=1m\nio_size=50%\nnumber_ios=10\n");
-    assert_eq!(
-        (job.stop.max_bytes, shape(&job).time_based),
-        (MIB / 2, false)
-    );
+    assert_eq!((job.stop.max_bytes, shape(&job).time_based), (MIB / 2, false));
     assert_eq!(shape(&job).max_operations, Some(10));
     let job = lowered_job("[a]\nrw=write:12k\nsize=1m\n");
-    assert_eq!(
-        (job.stop.max_bytes, shape(&job).stride_bytes),
-        (MIB / 4, 12_288)
-    );
+    assert_eq!((job.stop.max_bytes, shape(&job).stride_bytes), (MIB / 4, 12_288));
     let job = lowered_job("[a]\nrw=read:-8k\nsize=1m\n");
     assert_eq!(job.stop.max_bytes, MIB);
 }
@@ -213,10 +170,7 @@ fn contents() {
         lowered(&text, None).suite.jobs[0].content
     };
     assert_eq!(content("zero_buffers"), Some(Content::Zeros));
-    assert_eq!(
-        content("buffer_compress_percentage=30"),
-        Some(Content::Compressible(70))
-    );
+    assert_eq!(content("buffer_compress_percentage=30"), Some(Content::Compressible(70)));
     assert_eq!(content("refill_buffers"), None);
 }
 
@@ -225,21 +179,11 @@ fn lists_of_files_are_divided() {
     let text = "[a]\nfilename=/dev/x:/dev/y\\:z\nsize=2m\n";
     let lowered = lowered(text, Some(64 * MIB));
     let job = &lowered.suite.jobs[0];
-    assert_eq!(
-        (shape(job).file, &shape(job).more_files[..]),
-        (Some(0), &[1][..])
-    );
-    assert_eq!(
-        (shape(job).span_bytes, job.stop.max_bytes),
-        (Some(MIB), 2 * MIB)
-    );
+    assert_eq!((shape(job).file, &shape(job).more_files[..]), (Some(0), &[1][..]));
+    assert_eq!((shape(job).span_bytes, job.stop.max_bytes), (Some(MIB), 2 * MIB));
     assert_eq!(lowered.needs[1].name, "/dev/y:z");
     let text = "[a]\ndirectory=/x:/y\nnumjobs=3\nsize=1m\n";
-    let directories: Vec<_> = plan(text)
-        .files
-        .into_iter()
-        .filter_map(|f| f.directory)
-        .collect();
+    let directories: Vec<_> = plan(text).files.into_iter().filter_map(|f| f.directory).collect();
     assert_eq!(directories, ["/x", "/y", "/x"]);
 }
 
@@ -297,12 +241,8 @@ fn what_is_ignored_on_request_is_listed() {
 fn names_are_fios() {
     let text = "[global]\nname=all\nsize=1m\nbs=${BS}\n[a]\n[a]\nname=other\ntimeout=5\n[a]\n";
     let lowered = lowered(text, None);
-    let names: Vec<(&str, &str)> = lowered
-        .job_file
-        .jobs
-        .iter()
-        .map(|j| (j.name.as_str(), j.section.as_str()))
-        .collect();
+    let names: Vec<(&str, &str)> =
+        lowered.job_file.jobs.iter().map(|j| (j.name.as_str(), j.section.as_str())).collect();
     assert_eq!(names, [("a", "a"), ("other", "other"), ("a (2)", "a")]);
     assert_eq!(lowered.job_file.jobs[1].options["runtime"], "5");
     assert_eq!(lowered.job_file.global_options["bs"], "4k");

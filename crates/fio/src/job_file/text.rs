@@ -68,9 +68,7 @@ pub fn sections(
     reader.read(&Arc::from(file), text, 0);
     match reader.problems.is_empty() {
         true => Ok(reader.sections),
-        false => Err(JobFileError {
-            problems: reader.problems,
-        }),
+        false => Err(JobFileError { problems: reader.problems }),
     }
 }
 
@@ -85,10 +83,8 @@ struct Reader<'a> {
 impl Reader<'_> {
     fn read(&mut self, file: &Arc<str>, text: &str, depth: u32) {
         for (index, raw) in text.lines().enumerate() {
-            let at = At {
-                file: Arc::clone(file),
-                line: u32::try_from(index + 1).unwrap_or(u32::MAX),
-            };
+            let at =
+                At { file: Arc::clone(file), line: u32::try_from(index + 1).unwrap_or(u32::MAX) };
             let line = without_comment(raw).trim();
             if line.is_empty() {
                 continue;
@@ -117,11 +113,7 @@ impl Reader<'_> {
         }
         self.in_global = name == "global";
         if !self.in_global {
-            self.sections.push(Section {
-                name: name.into(),
-                at,
-                settings: self.global.clone(),
-            });
+            self.sections.push(Section { name: name.into(), at, settings: self.global.clone() });
         }
     }
 
@@ -161,12 +153,8 @@ impl Reader<'_> {
                 return self.problem(at, what, &remedy);
             }
         };
-        let setting = Setting {
-            name: name.to_ascii_lowercase(),
-            value,
-            at,
-            is_global: self.in_global,
-        };
+        let setting =
+            Setting { name: name.to_ascii_lowercase(), value, at, is_global: self.in_global };
         match self.sections.last_mut() {
             Some(section) if !self.in_global => section.settings.push(setting),
             _ => self.global.push(setting),
@@ -252,9 +240,7 @@ mod tests {
 
     fn settings(section: &Section) -> Vec<(&str, Option<&str>)> {
         let settings = section.settings.iter();
-        settings
-            .map(|s| (s.name.as_str(), s.value.as_deref()))
-            .collect()
+        settings.map(|s| (s.name.as_str(), s.value.as_deref())).collect()
     }
 
     #[test]
@@ -262,17 +248,10 @@ mod tests {
         let text = "; a comment\n[global]\nrw = read # why\n[a]\nsize=${SIZE}\n[global]\nBS=4k\n[b]\nstonewall\n";
         let sections = read(text).unwrap();
         assert_eq!(sections[0].name, "a");
-        assert_eq!(
-            settings(&sections[0]),
-            [("rw", Some("read")), ("size", Some("4m"))]
-        );
+        assert_eq!(settings(&sections[0]), [("rw", Some("read")), ("size", Some("4m"))]);
         assert_eq!(
             settings(&sections[1]),
-            [
-                ("rw", Some("read")),
-                ("bs", Some("4k")),
-                ("stonewall", None)
-            ]
+            [("rw", Some("read")), ("bs", Some("4k")), ("stonewall", None)]
         );
         assert_eq!(sections[1].settings[1].at.to_string(), "x.fio:7");
     }

@@ -51,11 +51,7 @@ pub fn small(text: &str, base: KbBase, most: u32) -> Result<u32, String> {
 
 /// As [`int`], possibly negative.
 pub fn signed(text: &str, base: KbBase) -> Result<i128, String> {
-    let mut expression = Expression {
-        rest: text.trim(),
-        base,
-        depth: 0,
-    };
+    let mut expression = Expression { rest: text.trim(), base, depth: 0 };
     let value = expression.sum().filter(|_| expression.rest.is_empty());
     value.ok_or_else(|| format!("invalid number '{text}'; write it like 4096, 4k or 1g"))
 }
@@ -122,9 +118,7 @@ impl Expression<'_> {
     fn number(&mut self) -> Option<i128> {
         let hexadecimal = self.rest.strip_prefix("0x");
         if let Some(digits) = hexadecimal.or_else(|| self.rest.strip_prefix("0X")) {
-            let length = digits
-                .find(|c: char| !c.is_ascii_hexdigit())
-                .unwrap_or(digits.len());
+            let length = digits.find(|c: char| !c.is_ascii_hexdigit()).unwrap_or(digits.len());
             let value = i128::from_str_radix(&digits[..length], 16).ok()?;
             self.rest = &digits[length..];
             return Some(value);
@@ -143,10 +137,7 @@ impl Expression<'_> {
 
     /// The factor of the unit that follows, 1 where there is none.
     fn unit(&mut self) -> Option<i128> {
-        let length = self
-            .rest
-            .find(|c: char| !c.is_ascii_alphabetic())
-            .unwrap_or(self.rest.len());
+        let length = self.rest.find(|c: char| !c.is_ascii_alphabetic()).unwrap_or(self.rest.len());
         let (unit, rest) = self.rest.split_at(length);
         let unit = unit.to_ascii_lowercase();
         let unit = unit.strip_suffix('b').unwrap_or(&unit);
@@ -192,9 +183,7 @@ pub fn amount(text: &str, base: KbBase) -> Result<Amount, String> {
         };
     }
     if text.trim().ends_with(['z', 'Z']) {
-        return Err(format!(
-            "'{text}' counts zones of a zoned device; give bytes instead"
-        ));
+        return Err(format!("'{text}' counts zones of a zoned device; give bytes instead"));
     }
     int(text, base).map(Amount::Bytes)
 }
@@ -203,9 +192,7 @@ pub fn amount(text: &str, base: KbBase) -> Result<Amount, String> {
 pub fn time_us(text: &str, unit_us: u64) -> Result<u64, String> {
     let trimmed = text.trim();
     let bad = || format!("invalid duration '{text}'; write it like 30, 30s, 5m, 100ms or 50us");
-    let split = trimmed
-        .find(|c: char| c.is_ascii_alphabetic())
-        .unwrap_or(trimmed.len());
+    let split = trimmed.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(trimmed.len());
     let (number, unit) = trimmed.split_at(split);
     let factor = match unit.to_ascii_lowercase().as_str() {
         "" => unit_us,
@@ -288,9 +275,7 @@ pub fn split(text: &str, base: KbBase) -> Result<Sizes, String> {
     let given: u32 = parts.iter().filter_map(|(_, share)| *share).sum();
     let open = parts.iter().filter(|(_, share)| share.is_none()).count() as u32;
     if given > 100 || (open == 0 && given != 100) {
-        return Err(format!(
-            "the shares of '{text}' add up to {given} % instead of 100 %"
-        ));
+        return Err(format!("the shares of '{text}' add up to {given} % instead of 100 %"));
     }
     let left = 100 - given;
     let mut opened = 0;
@@ -302,9 +287,7 @@ pub fn split(text: &str, base: KbBase) -> Result<Sizes, String> {
         });
         (size, share as u8)
     });
-    Ok(Sizes::Split(
-        sizes.filter(|(_, share)| *share > 0).collect(),
-    ))
+    Ok(Sizes::Split(sizes.filter(|(_, share)| *share > 0).collect()))
 }
 
 /// A size of operations: from 1 byte to 1 GiB.
@@ -324,9 +307,7 @@ mod tests {
 
     #[test]
     fn units_mean_what_fio_says() {
-        for text in [
-            "4096", "4096b", "4k", "4K", "4kb", "4KB", "0x1000", "(1+3)*1k", "8k/2",
-        ] {
+        for text in ["4096", "4096b", "4k", "4K", "4kb", "4KB", "0x1000", "(1+3)*1k", "8k/2"] {
             assert_eq!(int(text, KB), Ok(4096), "{text}");
         }
         for text in ["4ki", "4kib", "4KiB"] {
@@ -336,17 +317,7 @@ mod tests {
         assert_eq!(int("1m", KbBase(1000)), Ok(1_000_000));
         assert_eq!(int("1.5g", KB), Ok(3 << 29));
         assert_eq!(signed("-8k", KB), Ok(-8192));
-        for bad in [
-            "",
-            "k",
-            "4x",
-            "-1",
-            "1+",
-            "(1",
-            "1/0",
-            "99999999999999t",
-            "4k4",
-        ] {
+        for bad in ["", "k", "4x", "-1", "1+", "(1", "1/0", "99999999999999t", "4k4"] {
             assert!(int(bad, KB).is_err(), "{bad}");
         }
     }
@@ -365,10 +336,7 @@ mod tests {
     fn values_for_each_direction() {
         let parse = |text: &str| int(text, KB);
         assert_eq!(per_direction("4k", parse), Ok([Some(4096), Some(4096)]));
-        assert_eq!(
-            per_direction("4k,8k,16k", parse),
-            Ok([Some(4096), Some(8192)])
-        );
+        assert_eq!(per_direction("4k,8k,16k", parse), Ok([Some(4096), Some(8192)]));
         assert_eq!(per_direction("4k,", parse), Ok([Some(4096), None]));
         assert_eq!(per_direction(",8k", parse), Ok([None, Some(8192)]));
         assert!(per_direction("4k,8k,x", parse).is_err());

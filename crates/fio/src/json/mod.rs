@@ -106,10 +106,7 @@ fn jobs_of(run: &Run) -> Vec<Value> {
         });
         match joins {
             Some(job) => job.results.push(result),
-            None => jobs.push(FioJob {
-                asked,
-                results: vec![result],
-            }),
+            None => jobs.push(FioJob { asked, results: vec![result] }),
         }
     }
     jobs.iter().map(|job| rendered(run, job)).collect()

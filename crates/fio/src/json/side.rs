@@ -96,10 +96,7 @@ impl Side {
         let bandwidth = self.bytes_per_second;
         let bytes_per_operation = self.bytes as f64 / self.operations.max(1) as f64;
         let bw = Spread::of(self.samples.iter().map(|bytes| bytes / SAMPLE_S / 1024.0));
-        let bw = bw.unwrap_or(Spread::without_series(
-            bandwidth / 1024.0,
-            self.errors.0 / 1024.0,
-        ));
+        let bw = bw.unwrap_or(Spread::without_series(bandwidth / 1024.0, self.errors.0 / 1024.0));
         let iops = self.samples.iter();
         let iops = iops.map(|bytes| bytes / SAMPLE_S / bytes_per_operation.max(1.0));
         let iops = Spread::of(iops).unwrap_or(Spread::without_series(self.iops, self.errors.1));
@@ -176,28 +173,15 @@ impl Spread {
 
     /// The rate itself with its standard error, where nothing says how it went over time.
     fn without_series(mean: f64, deviation: f64) -> Spread {
-        Spread {
-            least: mean,
-            most: mean,
-            mean,
-            deviation,
-            samples: 0,
-        }
+        Spread { least: mean, most: mean, mean, deviation, samples: 0 }
     }
 }
 
 fn exact_percentiles(result: &JobResult) -> Vec<(f64, u64)> {
     let measured = &result.latency_ns;
-    let known = [
-        (50.0, measured.p50),
-        (90.0, measured.p90),
-        (99.0, measured.p99),
-        (99.9, measured.p99_9),
-    ];
-    known
-        .into_iter()
-        .filter_map(|(of, ns)| Some((of, ns?)))
-        .collect()
+    let known =
+        [(50.0, measured.p50), (90.0, measured.p90), (99.0, measured.p99), (99.9, measured.p99_9)];
+    known.into_iter().filter_map(|(of, ns)| Some((of, ns?))).collect()
 }
 
 /// The standard error that belongs to a 95 % interval, the nearest thing to fio's deviation.

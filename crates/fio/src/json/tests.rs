@@ -59,20 +59,14 @@ fn every_name_of_fio_that_can_be_known_is_there() {
         assert_eq!(names(&job[side]["lat_ns"]), of_list(LATENCY));
         assert_eq!(names(&job[side]["slat_ns"]), of_list(LATENCY));
     }
-    assert_eq!(
-        names(&job["read"]["clat_ns"]["percentile"]),
-        of_list(PERCENTILES)
-    );
+    assert_eq!(names(&job["read"]["clat_ns"]["percentile"]), of_list(PERCENTILES));
     assert_eq!(names(&job["latency_ns"]), of_list(BELOW_A_SECOND));
     assert_eq!(names(&job["latency_us"]), of_list(BELOW_A_SECOND));
     let milliseconds = format!("{BELOW_A_SECOND} 2000 >=2000");
     assert_eq!(names(&job["latency_ms"]), of_list(&milliseconds));
     assert_eq!(
         names(&job["iodepth_level"]),
-        of_list("1 2 4 8 16 32 64 >=64")
-            .difference(&of_list("64"))
-            .cloned()
-            .collect()
+        of_list("1 2 4 8 16 32 64 >=64").difference(&of_list("64")).cloned().collect()
     );
 }
 
@@ -82,10 +76,7 @@ fn a_mix_is_one_job_with_two_sides() {
     let jobs = parsed["jobs"].as_array().expect("a list");
     assert_eq!(jobs.len(), 2);
     assert_eq!(jobs[0]["jobname"], "mix");
-    assert_eq!(
-        (&jobs[0]["groupid"], &jobs[0]["desc"]),
-        (&json!(0), &json!("what mix is for"))
-    );
+    assert_eq!((&jobs[0]["groupid"], &jobs[0]["desc"]), (&json!(0), &json!("what mix is for")));
     let options = json!({
         "rw": "randrw", "bssplit": "4k/67:8k/", "bs": "4096", "iodepth": "1", "numjobs": "2",
     });
@@ -120,19 +111,10 @@ fn rates_are_sampled_each_half_second() {
     let parsed = parsed(&fixture::job_file_run());
     let read = &parsed["jobs"][0]["read"];
     // Five bins of 600 and 300 KiB by turns: 2400 or 2100 KiB in half a second.
-    assert_eq!(
-        (&read["bw_min"], &read["bw_max"]),
-        (&json!(4200), &json!(4800))
-    );
-    assert_eq!(
-        (&read["bw_mean"], &read["bw_samples"]),
-        (&json!(4500.0), &json!(4))
-    );
+    assert_eq!((&read["bw_min"], &read["bw_max"]), (&json!(4200), &json!(4800)));
+    assert_eq!((&read["bw_mean"], &read["bw_samples"]), (&json!(4500.0), &json!(4)));
     // 6144 bytes an operation: 4200 KiB/s are 700 operations.
-    assert_eq!(
-        (&read["iops_min"], &read["iops_max"]),
-        (&json!(700), &json!(800))
-    );
+    assert_eq!((&read["iops_min"], &read["iops_max"]), (&json!(700), &json!(800)));
 }
 
 #[test]

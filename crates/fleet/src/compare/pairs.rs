@@ -61,24 +61,17 @@ struct Waiting<'a> {
 
 /// Pairs boards by name, and their runs by suite and target.
 pub(super) fn pair<'a>(before: Fleet<'a>, after: Fleet<'a>) -> Paired<'a> {
-    let mut paired = Paired {
-        pairs: Vec::new(),
-        missing: Vec::new(),
-    };
+    let mut paired = Paired { pairs: Vec::new(), missing: Vec::new() };
     let names = [before.name, after.name];
     let boards = &after.document.boards;
-    let places: HashMap<&str, &BoardRuns> = boards
-        .iter()
-        .map(|board| (board.name.as_str(), board))
-        .collect();
+    let places: HashMap<&str, &BoardRuns> =
+        boards.iter().map(|board| (board.name.as_str(), board)).collect();
     for board in &before.document.boards {
         match places.get(board.name.as_str()) {
             Some(other) => paired.add(names, [board, other]),
-            None => paired.miss(
-                &board.name,
-                Obstacle::OnlyBefore,
-                format!("only in {}", before.name),
-            ),
+            None => {
+                paired.miss(&board.name, Obstacle::OnlyBefore, format!("only in {}", before.name))
+            }
         }
     }
     let before = before.document.boards.iter();
@@ -92,11 +85,7 @@ pub(super) fn pair<'a>(before: Fleet<'a>, after: Fleet<'a>) -> Paired<'a> {
 
 impl<'a> Paired<'a> {
     fn miss(&mut self, board: &str, obstacle: Obstacle, reason: String) {
-        self.missing.push(Missing {
-            board: board.into(),
-            obstacle,
-            reason,
-        });
+        self.missing.push(Missing { board: board.into(), obstacle, reason });
     }
 
     /// A board that is in both.
@@ -134,12 +123,7 @@ impl<'a> Paired<'a> {
             let alike = other_left.iter().position(|other| is_nearly(run, other));
             let reason = match alike.map(|place| other_left.remove(place)) {
                 Some(other) => obstacle(run, other).map(|[was, is]| {
-                    format!(
-                        "{}: {was} in {}, {is} in {}",
-                        place(run),
-                        names[0],
-                        names[1]
-                    )
+                    format!("{}: {was} in {}, {is} in {}", place(run), names[0], names[1])
                 }),
                 None => Some(alone(run, names[0])).filter(|_| has_both),
             };

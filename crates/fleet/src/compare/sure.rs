@@ -41,11 +41,7 @@ pub fn widened(series: &[Estimate], comparisons: usize) -> Vec<Estimate> {
     let one = |ratio: &Estimate| {
         let below = (ratio.value / ratio.low.max(0.0)).ln();
         let above = (ratio.high / ratio.value).ln();
-        around(
-            ratio.value,
-            times * below.hypot(more),
-            times * above.hypot(more),
-        )
+        around(ratio.value, times * below.hypot(more), times * above.hypot(more))
     };
     series.iter().map(one).collect()
 }
@@ -67,11 +63,7 @@ pub fn overall(series: &[Estimate], comparisons: usize) -> Option<Estimate> {
 }
 
 fn around(value: f64, below: f64, above: f64) -> Estimate {
-    Estimate::new(
-        value,
-        (value * (-below).exp()).min(value),
-        (value * above.exp()).max(value),
-    )
+    Estimate::new(value, (value * (-below).exp()).min(value), (value * above.exp()).max(value))
 }
 
 #[cfg(test)]

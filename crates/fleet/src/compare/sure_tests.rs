@@ -40,10 +40,7 @@ impl Fleet {
             let before = measured(1000.0, self.error, rng);
             let drift = (self.drift * rng.normal()).exp();
             let after = measured(1000.0 * drift / slower, self.error, rng);
-            between_runs(
-                ratio(after, before).expect("both are positive"),
-                BETWEEN_RUNS,
-            )
+            between_runs(ratio(after, before).expect("both are positive"), BETWEEN_RUNS)
         };
         let series = |_| (0..self.boards).map(|number| board(number, rng)).collect();
         (0..FIGURES).map(series).collect()
@@ -89,13 +86,7 @@ fn if_nothing_changed_a_board_is_named_in_at_most_a_twentieth_of_comparisons() {
     for boards in SIZES {
         for drift in [0.0, as_reach()] {
             for error in [0.005, 0.03, 0.07] {
-                let fleet = Fleet {
-                    boards,
-                    drift,
-                    error,
-                    slow: 0,
-                    slower: 1.0,
-                };
+                let fleet = Fleet { boards, drift, error, slow: 0, slower: 1.0 };
                 let share = fleet.wrong((1800 / boards).max(100), &mut rng);
                 assert!(share <= WRONG_FLEETS, "{fleet:?}: {share}");
             }
@@ -109,13 +100,7 @@ fn if_nothing_changed_a_board_is_named_in_at_most_a_twentieth_of_comparisons() {
 fn twice_the_drift_is_seen_in_fleets_of_six_boards_and_not_in_fleets_of_three() {
     let mut rng = Rng::from_seed(23);
     let mut share = |boards| {
-        let fleet = Fleet {
-            boards,
-            drift: as_deviation(),
-            error: 0.01,
-            slow: 0,
-            slower: 1.0,
-        };
+        let fleet = Fleet { boards, drift: as_deviation(), error: 0.01, slow: 0, slower: 1.0 };
         fleet.wrong(6000 / boards, &mut rng)
     };
     for boards in [6, 10, 20, 60] {
@@ -131,13 +116,7 @@ fn a_board_that_became_twice_slower_is_named_and_no_other() {
     let mut rng = Rng::from_seed(24);
     for boards in SIZES {
         for slow in [1, boards / 2, boards] {
-            let fleet = Fleet {
-                boards,
-                drift: as_reach(),
-                error: 0.044,
-                slow,
-                slower: 2.0,
-            };
+            let fleet = Fleet { boards, drift: as_reach(), error: 0.044, slow, slower: 2.0 };
             let trials = (600 / boards).max(30);
             let (mut named, mut wrong) = (0, 0);
             for _ in 0..trials {
@@ -157,9 +136,7 @@ fn overall_wrong(fleet: Fleet, trials: usize, rng: &mut Rng) -> f64 {
     let is_wrong = |_: &usize| {
         let all = fleet.draw(rng);
         let ratios = all.iter().filter_map(|series| overall(series, FIGURES));
-        ratios
-            .into_iter()
-            .any(|one| one.low > 1.0 || one.high < 1.0)
+        ratios.into_iter().any(|one| one.low > 1.0 || one.high < 1.0)
     };
     (0..trials).filter(is_wrong).count() as f64 / trials as f64
 }
@@ -169,13 +146,7 @@ fn a_fleet_that_did_not_change_is_called_changed_in_at_most_a_twentieth_of_compa
     let mut rng = Rng::from_seed(25);
     for boards in SIZES {
         for drift in [0.0, as_reach(), as_deviation()] {
-            let fleet = Fleet {
-                boards,
-                drift,
-                error: 0.03,
-                slow: 0,
-                slower: 1.0,
-            };
+            let fleet = Fleet { boards, drift, error: 0.03, slow: 0, slower: 1.0 };
             let share = overall_wrong(fleet, (1800 / boards).max(400), &mut rng);
             assert!(share <= WRONG_FLEETS, "{fleet:?}: {share}");
         }
@@ -185,13 +156,7 @@ fn a_fleet_that_did_not_change_is_called_changed_in_at_most_a_twentieth_of_compa
 #[test]
 fn a_change_of_a_whole_fleet_is_seen_that_no_board_shows() {
     let mut rng = Rng::from_seed(26);
-    let fleet = Fleet {
-        boards: 20,
-        drift: as_reach(),
-        error: 0.02,
-        slow: 20,
-        slower: 1.1,
-    };
+    let fleet = Fleet { boards: 20, drift: as_reach(), error: 0.02, slow: 20, slower: 1.1 };
     let all = fleet.draw(&mut rng);
     for series in &all {
         let whole = overall(series, FIGURES).expect("there are enough boards");
@@ -207,9 +172,7 @@ fn a_change_of_a_whole_fleet_is_seen_that_no_board_shows() {
 fn the_drift_that_a_fleet_shows_widens_every_interval_up_to_a_limit() {
     let ratios = |spread: f64| -> Vec<Estimate> {
         let one = |at: i32| Estimate::exact((f64::from(at - 4) * spread).exp());
-        (0..9)
-            .map(|at| between_runs(one(at), BETWEEN_RUNS))
-            .collect()
+        (0..9).map(|at| between_runs(one(at), BETWEEN_RUNS)).collect()
     };
     let reach = |spread: f64| {
         let middle = widened(&ratios(spread), 9)[4];

@@ -13,10 +13,7 @@ pub fn document(slower: &[f64]) -> Document {
         runs: vec![run(*slower)],
         history: vec![Some(at as i64 + 1)],
     };
-    Document {
-        command: "bench".into(),
-        boards: slower.iter().enumerate().map(board).collect(),
-    }
+    Document { command: "bench".into(), boards: slower.iter().enumerate().map(board).collect() }
 }
 
 pub fn between(before: &Document, after: &Document) -> FleetComparison {
@@ -65,10 +62,7 @@ fn a_regression_is_beyond_the_tolerance_over_its_whole_interval() {
     // All boards a little: no board surely, the fleet as a whole.
     let all = between(&document(&[1.0; 40]), &document(&[1.15; 40]));
     let found = all.regressions(0.0);
-    assert!(
-        !found.is_empty() && found.iter().all(|one| one.board.is_none()),
-        "{found:?}"
-    );
+    assert!(!found.is_empty() && found.iter().all(|one| one.board.is_none()), "{found:?}");
 }
 
 #[test]
@@ -78,17 +72,8 @@ fn the_ratio_is_that_of_a_comparison_of_two_runs_with_a_wider_interval() {
     let subjects = [&before, &after].map(|of| Subject::of_run("x", &of.boards[0].runs[0]));
     let two = compare_runs(&subjects);
     let job = key_job(&before.boards[0].runs[0]);
-    let row = two
-        .rows
-        .iter()
-        .find(|row| row.jobs[0].as_deref() == Some(job))
-        .unwrap();
-    let single = row.throughput.ratios[1]
-        .as_ref()
-        .unwrap()
-        .figure
-        .estimate()
-        .unwrap();
+    let row = two.rows.iter().find(|row| row.jobs[0].as_deref() == Some(job)).unwrap();
+    let single = row.throughput.ratios[1].as_ref().unwrap().figure.estimate().unwrap();
     let wide = found.rows[0].figures[0].unwrap().ratio;
     assert!((wide.value - single.value).abs() < 1e-12);
     assert!(wide.low < single.low && wide.high > single.high);
@@ -110,10 +95,7 @@ fn settings_that_changed_are_listed_once() {
     let [kernel] = &found.changes[..] else {
         panic!("{:?}", found.changes);
     };
-    assert_eq!(
-        (kernel.what.as_str(), kernel.after.as_deref()),
-        ("kernel", Some("6.99"))
-    );
+    assert_eq!((kernel.what.as_str(), kernel.after.as_deref()), ("kernel", Some("6.99")));
     assert_eq!(kernel.boards, ["pi01", "pi02"]);
 }
 

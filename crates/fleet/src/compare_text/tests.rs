@@ -35,10 +35,7 @@ fn a_fleet_before_and_after() {
 
 #[test]
 fn a_fleet_that_became_slower_has_a_line_per_figure() {
-    let text = render(
-        &between(&document(&[1.0; 12]), &document(&[2.2; 12])),
-        Style::PLAIN,
-    );
+    let text = render(&between(&document(&[1.0; 12]), &document(&[2.2; 12])), Style::PLAIN);
     check_width(&text);
     insta::assert_snapshot!(text);
 }
@@ -59,8 +56,5 @@ fn names_cannot_take_over_the_terminal() {
     let mut after = before.clone();
     after.boards[1].name = "c\u{1b}[2J".into();
     let text = render(&between(&before, &after), Style::PLAIN);
-    assert!(
-        !text.contains('\u{1b}') && !text.contains('\u{7}'),
-        "{text}"
-    );
+    assert!(!text.contains('\u{1b}') && !text.contains('\u{7}'), "{text}");
 }

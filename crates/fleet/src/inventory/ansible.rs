@@ -80,10 +80,7 @@ impl Listed {
         }
         check_places(&boards)?;
         self.notes.dedup();
-        Ok(Inventory {
-            boards,
-            notes: self.notes,
-        })
+        Ok(Inventory { boards, notes: self.notes })
     }
 
     fn parents(&self) -> BTreeMap<String, Vec<String>> {
@@ -104,31 +101,22 @@ impl Listed {
         parents: &BTreeMap<String, Vec<String>>,
     ) -> Result<Vec<String>, String> {
         let mut depths: BTreeMap<String, usize> = BTreeMap::new();
-        let direct = self
-            .groups
-            .iter()
-            .filter(|(_, group)| group.hosts.contains(host));
+        let direct = self.groups.iter().filter(|(_, group)| group.hosts.contains(host));
         for (name, _) in direct {
             let mut path = Vec::new();
             depth(name, parents, &mut path, &mut depths)?;
         }
-        let mut groups: Vec<(usize, String)> = depths
-            .into_iter()
-            .map(|(name, depth)| (depth, name))
-            .collect();
+        let mut groups: Vec<(usize, String)> =
+            depths.into_iter().map(|(name, depth)| (depth, name)).collect();
         groups.sort();
         let names = groups.into_iter().map(|(_, name)| name);
-        Ok(names
-            .filter(|name| name != "all" && name != "ungrouped")
-            .collect())
+        Ok(names.filter(|name| name != "all" && name != "ungrouped").collect())
     }
 
     /// How ssh reaches a host; none where something else does.
     fn reach(&mut self, host: &str, variables: &Variables) -> Result<Option<Reach>, String> {
         let get = |names: &[&str]| -> Result<Option<String>, String> {
-            let found = names
-                .iter()
-                .find_map(|name| Some((*name, variables.get(*name)?)));
+            let found = names.iter().find_map(|name| Some((*name, variables.get(*name)?)));
             match found {
                 Some((name, value)) if value.contains("{{") => Err(format!(
                     "{name} of {host} is a template, which only Ansible can evaluate\nWrite the \
@@ -141,9 +129,7 @@ impl Listed {
         let is_ssh = ["", "smart", "ssh", "paramiko", "paramiko_ssh"]
             .contains(&connection.trim_start_matches("ansible.builtin."));
         if !is_ssh {
-            self.notes.push(format!(
-                "{host} is left out: its connection is {connection}, not ssh"
-            ));
+            self.notes.push(format!("{host} is left out: its connection is {connection}, not ssh"));
             return Ok(None);
         }
         let port = get(&["ansible_port", "ansible_ssh_port"])?;

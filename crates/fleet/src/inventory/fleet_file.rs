@@ -53,16 +53,11 @@ pub fn read(text: &str) -> Result<Inventory, String> {
     let names: BTreeSet<&String> = boards.iter().map(|board| &board.name).collect();
     let missing = groups.keys().find(|name| !names.contains(name));
     if let Some(name) = missing {
-        return Err(format!(
-            "{name} is in a group, but it is no board of this file"
-        ));
+        return Err(format!("{name} is in a group, but it is no board of this file"));
     }
     super::check(&boards)?;
     check_places(&boards)?;
-    Ok(Inventory {
-        boards,
-        notes: Vec::new(),
-    })
+    Ok(Inventory { boards, notes: Vec::new() })
 }
 
 /// `pi07`, `root@nas` or an address that begins with `ssh://` and says all itself.

@@ -92,9 +92,8 @@ fn with_port(pattern: &str) -> (&str, Option<&str>) {
 }
 
 fn variable(listed: &mut Listed, group: &str, line: &str) -> Result<(), String> {
-    let (key, value) = line
-        .split_once('=')
-        .ok_or_else(|| format!("'{line}' is not of the form KEY=VALUE"))?;
+    let (key, value) =
+        line.split_once('=').ok_or_else(|| format!("'{line}' is not of the form KEY=VALUE"))?;
     let value = value.trim();
     let plain = words::split(value)?;
     let value = match &plain[..] {

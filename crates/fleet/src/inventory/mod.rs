@@ -195,18 +195,13 @@ pub fn group(boards: &[Board], wanted: &str) -> Result<Vec<Board>, String> {
     if !found.is_empty() {
         return Ok(found);
     }
-    let mut known: Vec<&str> = boards
-        .iter()
-        .flat_map(|board| board.groups.iter().map(String::as_str))
-        .collect();
+    let mut known: Vec<&str> =
+        boards.iter().flat_map(|board| board.groups.iter().map(String::as_str)).collect();
     known.sort_unstable();
     known.dedup();
     Err(match known.is_empty() {
         true => format!("no group {wanted}: the file has no groups"),
-        false => format!(
-            "no board is in the group {wanted}: its groups are {}",
-            known.join(", ")
-        ),
+        false => format!("no board is in the group {wanted}: its groups are {}", known.join(", ")),
     })
 }
 

@@ -16,9 +16,7 @@ pub fn expand(pattern: &str) -> Result<Vec<String>, String> {
         let inside = end.map(|end| &bracket[1..end]);
         let members = inside.map_or(Ok(None), members)?;
         let (Some(end), Some(members)) = (end, members) else {
-            names
-                .iter_mut()
-                .for_each(|name| name.push_str(&rest[..=start]));
+            names.iter_mut().for_each(|name| name.push_str(&rest[..=start]));
             rest = &rest[start + 1..];
             continue;
         };
@@ -57,20 +55,12 @@ fn members(inside: &str) -> Result<Option<Vec<String>>, String> {
             return Err(backwards());
         }
         if (to - from) / step >= MAX_BOARDS {
-            return Err(format!(
-                "the range [{inside}] is more than {MAX_BOARDS} boards"
-            ));
+            return Err(format!("the range [{inside}] is more than {MAX_BOARDS} boards"));
         }
         // A leading zero says that all have as many digits.
-        let width = if first.starts_with('0') {
-            first.len()
-        } else {
-            0
-        };
+        let width = if first.starts_with('0') { first.len() } else { 0 };
         let all = (from..=to).step_by(step);
-        return Ok(Some(
-            all.map(|number| format!("{number:0width$}")).collect(),
-        ));
+        return Ok(Some(all.map(|number| format!("{number:0width$}")).collect()));
     }
     let letter = |text: &str| match text.as_bytes() {
         [letter] if letter.is_ascii_alphabetic() => Some(*letter),
@@ -83,9 +73,7 @@ fn members(inside: &str) -> Result<Option<Vec<String>>, String> {
         return Err(backwards());
     }
     let all = (from..=to).step_by(step);
-    Ok(Some(
-        all.map(|letter| char::from(letter).to_string()).collect(),
-    ))
+    Ok(Some(all.map(|letter| char::from(letter).to_string()).collect()))
 }
 
 #[cfg(test)]

@@ -98,10 +98,7 @@ fn a_yaml_inventory_is_read_as_ansible_reads_it() {
     let json = r#"{"all": {"hosts": {"a": {"ansible_port": 5}}}}"#;
     assert_eq!(boards("hosts.json", json), ["a = a Port=5"]);
     let notes = read("hosts.yml", YAML).unwrap().notes;
-    assert_eq!(
-        notes,
-        ["router is left out: its connection is local, not ssh"]
-    );
+    assert_eq!(notes, ["router is left out: its connection is local, not ssh"]);
 }
 
 const FLEET: &str = r#"
@@ -136,11 +133,7 @@ fn a_fleet_file_is_shorter() {
     };
     assert_eq!(names("ssd"), ["pi02", "attic"]);
     assert_eq!(names("all").len(), 5);
-    assert!(
-        super::group(&all, "hdd")
-            .unwrap_err()
-            .ends_with("its groups are ssd")
-    );
+    assert!(super::group(&all, "hdd").unwrap_err().ends_with("its groups are ssd"));
     assert_eq!(all[4].address().as_deref(), Some("pi@10.0.0.7, Port=2200"));
     assert_eq!(all[2].address(), None);
 }
@@ -148,42 +141,18 @@ fn a_fleet_file_is_shorter() {
 #[test]
 fn a_board_that_is_there_twice_is_an_error_with_words() {
     for (file, text, words) in [
-        (
-            "hosts",
-            "[a]\npi\npi\n",
-            "line 3: pi is listed twice in the group a",
-        ),
-        (
-            "hosts",
-            "[a]\npi[1:3]\npi2\n",
-            "pi2 is listed twice in the group a",
-        ),
+        ("hosts", "[a]\npi\npi\n", "line 3: pi is listed twice in the group a"),
+        ("hosts", "[a]\npi[1:3]\npi2\n", "pi2 is listed twice in the group a"),
         (
             "hosts",
             "[a]\none ansible_host=10.0.0.7\n[b]\ntwo ansible_host=10.0.0.7\n",
             "one and two have the same address (10.0.0.7)",
         ),
-        (
-            "a.yml",
-            "all:\n  hosts:\n    pi:\n    pi:\n",
-            "pi is listed twice",
-        ),
-        (
-            "a.yml",
-            "all:\n  hosts:\n    pi[1:2]:\n    pi2:\n",
-            "pi2 is listed twice",
-        ),
+        ("a.yml", "all:\n  hosts:\n    pi:\n    pi:\n", "pi is listed twice"),
+        ("a.yml", "all:\n  hosts:\n    pi[1:2]:\n    pi2:\n", "pi2 is listed twice"),
         ("f.toml", "boards = [\"pi\", \"pi\"]", "pi is listed twice"),
-        (
-            "f.toml",
-            "boards = [\"pi@nas\", \"root@NAS\"]",
-            "same address (nas)",
-        ),
-        (
-            "f.toml",
-            "boards = [\"a\"]\n[groups]\nx = [\"a\", \"a\"]",
-            "twice in the group x",
-        ),
+        ("f.toml", "boards = [\"pi@nas\", \"root@NAS\"]", "same address (nas)"),
+        ("f.toml", "boards = [\"a\"]\n[groups]\nx = [\"a\", \"a\"]", "twice in the group x"),
     ] {
         let found = error(file, text);
         assert!(found.contains(words), "{text}: {found}");
@@ -197,50 +166,22 @@ fn a_board_that_is_there_twice_is_an_error_with_words() {
 fn what_is_wrong_is_said_with_its_place() {
     for (file, text, words) in [
         ("hosts", "", "lists no boards"),
-        (
-            "hosts",
-            "[a:hosts]\npi\n",
-            "line 1: [a:hosts] is no section",
-        ),
+        ("hosts", "[a:hosts]\npi\n", "line 1: [a:hosts] is no section"),
         ("hosts", "pi port 22\n", "line 1: 'port'"),
         ("hosts", "pi x='\n", "line 1: a ' is not closed"),
         ("hosts", "pi[9:1]\n", "runs backwards"),
-        (
-            "hosts",
-            "pi ansible_port=ssh\n",
-            "ansible_port of pi is 'ssh'",
-        ),
+        ("hosts", "pi ansible_port=ssh\n", "ansible_port of pi is 'ssh'"),
         ("hosts", "pi ansible_host={{ip}}\n", "is a template"),
-        (
-            "hosts",
-            "pi ansible_user=-oProxyCommand=x\n",
-            "cannot reach board pi",
-        ),
-        (
-            "hosts",
-            "pi ansible_host=-oProxyCommand=x\n",
-            "cannot reach board pi",
-        ),
-        (
-            "hosts",
-            "pi\n[a:children]\nb\n[b:children]\na\n[a]\npi\n",
-            "contains itself",
-        ),
+        ("hosts", "pi ansible_user=-oProxyCommand=x\n", "cannot reach board pi"),
+        ("hosts", "pi ansible_host=-oProxyCommand=x\n", "cannot reach board pi"),
+        ("hosts", "pi\n[a:children]\nb\n[b:children]\na\n[a]\npi\n", "contains itself"),
         ("inv.sh", "#!/bin/sh\n", "ansible-inventory -i inv.sh"),
         ("a.yml", "plugin: aws_ec2\n", "inventory plugin"),
         ("a.yml", "- a\n- b\n", "no mapping of groups"),
-        (
-            "a.yml",
-            "all:\n  hosts: [a]\n",
-            "hosts of the group all is no mapping",
-        ),
+        ("a.yml", "all:\n  hosts: [a]\n", "hosts of the group all is no mapping"),
         ("a.yml", "all:\n hosts:\n\t- x: y\n", "line "),
         ("f.toml", "bords = [\"a\"]", "bords"),
-        (
-            "f.toml",
-            "boards = [\"a\"]\n[groups]\nx = [\"b\"]",
-            "b is in a group",
-        ),
+        ("f.toml", "boards = [\"a\"]\n[groups]\nx = [\"b\"]", "b is in a group"),
     ] {
         let found = error(file, text);
         assert!(found.contains(words), "{text}: {found}");

@@ -42,12 +42,7 @@ mod tests {
     #[test]
     fn words_are_split_as_a_shell_does() {
         let line = r#"pi port=22 args='-o A=b -o C="d"' note="a \"b\" c"  # comment"#;
-        let words = [
-            "pi",
-            "port=22",
-            r#"args=-o A=b -o C="d""#,
-            r#"note=a "b" c"#,
-        ];
+        let words = ["pi", "port=22", r#"args=-o A=b -o C="d""#, r#"note=a "b" c"#];
         assert_eq!(split(line).unwrap(), words);
         assert_eq!(split("a#b c").unwrap(), ["a#b", "c"]);
         assert_eq!(split("x=''").unwrap(), ["x="]);

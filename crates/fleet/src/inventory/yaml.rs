@@ -51,9 +51,7 @@ fn add(listed: &mut Listed, name: &str, group: &Node) -> Result<(), String> {
         Node::Null => return Ok(()),
         Node::Map(parts) => parts,
         _ => {
-            return Err(format!(
-                "the group {name} is no mapping of hosts, vars and children"
-            ));
+            return Err(format!("the group {name} is no mapping of hosts, vars and children"));
         }
     };
     for (part, value) in parts {
@@ -126,9 +124,8 @@ fn load(text: &str) -> Result<Node, String> {
     for event in Parser::new_from_str(text) {
         let (event, span) =
             event.map_err(|why| format!("line {}: {}", why.marker().line(), why.info()))?;
-        let done = loader
-            .take(event)
-            .map_err(|why| format!("line {}: {why}", span.start.line()))?;
+        let done =
+            loader.take(event).map_err(|why| format!("line {}: {why}", span.start.line()))?;
         if let Some(root) = done {
             return Ok(root);
         }
@@ -160,20 +157,12 @@ impl Loader {
                 let node = self.anchors.get(&anchor).cloned();
                 self.put(0, node.ok_or("an alias without its anchor")?)
             }
-            Event::MappingStart(anchor, _) => self.begin(Open::Map {
-                anchor,
-                entries: Vec::new(),
-                merged: Vec::new(),
-                key: None,
-            }),
+            Event::MappingStart(anchor, _) => {
+                self.begin(Open::Map { anchor, entries: Vec::new(), merged: Vec::new(), key: None })
+            }
             Event::SequenceStart(anchor, _) => self.begin(Open::List { anchor }),
             Event::MappingEnd | Event::SequenceEnd => match self.open.pop() {
-                Some(Open::Map {
-                    anchor,
-                    mut entries,
-                    merged,
-                    ..
-                }) => {
+                Some(Open::Map { anchor, mut entries, merged, .. }) => {
                     merge(&mut entries, merged);
                     self.put(anchor, Node::Map(entries))
                 }
@@ -204,12 +193,7 @@ impl Loader {
         match self.open.last_mut() {
             None => return Ok(Some(node)),
             Some(Open::List { .. }) => {}
-            Some(Open::Map {
-                entries,
-                merged,
-                key,
-                ..
-            }) => match key.take() {
+            Some(Open::Map { entries, merged, key, .. }) => match key.take() {
                 None => *key = Some(key_of(node)?),
                 Some(key) if key == "<<" => {
                     if let Node::Map(more) = node {
@@ -217,9 +201,7 @@ impl Loader {
                     }
                 }
                 Some(key) if entries.iter().any(|(known, _)| *known == key) => {
-                    return Err(format!(
-                        "{key} is listed twice\nRemove one of the two {key}"
-                    ));
+                    return Err(format!("{key} is listed twice\nRemove one of the two {key}"));
                 }
                 Some(key) => entries.push((key, node)),
             },

@@ -21,27 +21,13 @@ impl Fleet {
     fn draw(&self, rng: &mut Rng) -> Vec<Vec<Sample>> {
         let figure = |subject: usize, rng: &mut Rng| {
             let noise = self.spread * rng.normal() + self.half_width / Z_95 * rng.normal();
-            let slower = if subject < self.slow {
-                self.slower
-            } else {
-                1.0
-            };
+            let slower = if subject < self.slow { self.slower } else { 1.0 };
             let value = 1000.0 * noise.exp() / slower;
-            let (low, high) = (
-                value / (1.0 + self.half_width),
-                value * (1.0 + self.half_width),
-            );
-            Sample {
-                subject,
-                value: Estimate::new(value, low, high),
-            }
+            let (low, high) = (value / (1.0 + self.half_width), value * (1.0 + self.half_width));
+            Sample { subject, value: Estimate::new(value, low, high) }
         };
         (0..FIGURES)
-            .map(|_| {
-                (0..self.boards)
-                    .map(|subject| figure(subject, rng))
-                    .collect()
-            })
+            .map(|_| (0..self.boards).map(|subject| figure(subject, rng)).collect())
             .collect()
     }
 }
@@ -53,13 +39,8 @@ fn among_boards_that_are_alike_one_is_named_in_at_most_a_twentieth_of_fleets() {
     let mut rng = Rng::from_seed(22);
     for boards in [3, 6, 20, 60] {
         for (times, half_width) in [(0.0, 0.15), (1.0, 0.02), (2.0, 0.02), (2.0, 0.15)] {
-            let fleet = Fleet {
-                boards,
-                spread: allowance() * times,
-                half_width,
-                slow: 0,
-                slower: 1.0,
-            };
+            let fleet =
+                Fleet { boards, spread: allowance() * times, half_width, slow: 0, slower: 1.0 };
             let named = |_: &usize| !find(&fleet.draw(&mut rng)).apart.is_empty();
             let wrong = (0..TRIALS).filter(named).count();
             let share = wrong as f64 / TRIALS as f64;
@@ -76,13 +57,7 @@ fn boards_that_are_twice_slower_are_named_and_no_others() {
     const TRIALS: usize = 200;
     let mut rng = Rng::from_seed(20);
     for (boards, slow) in [(3, 1), (5, 1), (20, 1), (20, 2), (200, 20)] {
-        let fleet = Fleet {
-            boards,
-            spread: allowance(),
-            half_width: 0.1,
-            slow,
-            slower: 2.0,
-        };
+        let fleet = Fleet { boards, spread: allowance(), half_width: 0.1, slow, slower: 2.0 };
         let (mut named, mut wrong) = (0, 0);
         for _ in 0..TRIALS / boards.div_ceil(20) {
             let found = find(&fleet.draw(&mut rng));

@@ -8,10 +8,7 @@ use rubus_vocabulary::result::Run;
 fn boards<'a>(names: &'a [String], failed: &[(usize, &'a str)]) -> Vec<Board<'a>> {
     let one = |(number, name): (usize, &'a String)| Board {
         name,
-        failure: failed
-            .iter()
-            .find(|(of, _)| *of == number)
-            .map(|(_, why)| *why),
+        failure: failed.iter().find(|(of, _)| *of == number).map(|(_, why)| *why),
     };
     names.iter().enumerate().map(one).collect()
 }
@@ -26,10 +23,7 @@ fn check_width(text: &str) {
 fn a_fleet_of_runs() {
     let names: Vec<String> = (1..=8).map(|at| format!("pi{at:02}")).collect();
     let failed = [
-        (
-            2,
-            "ssh: connect to host 10.0.0.3 port 22: Connection refused",
-        ),
+        (2, "ssh: connect to host 10.0.0.3 port 22: Connection refused"),
         (
             5,
             "no answer within 60 s; is its shell waiting for something, or its disk stuck, or \
@@ -68,9 +62,7 @@ fn settings_are_counted_where_usual_and_named_where_not() {
         },
         Difference {
             what: "a fact with a name that is longer than the column".into(),
-            values: ["v", "w", "x", "y", "z"]
-                .map(|name| value(Some(name), &[name]))
-                .to_vec(),
+            values: ["v", "w", "x", "y", "z"].map(|name| value(Some(name), &[name])).to_vec(),
         },
     ];
     let text = differences(&all, Style::PLAIN);
@@ -83,9 +75,8 @@ fn settings_are_counted_where_usual_and_named_where_not() {
 
 #[test]
 fn a_fleet_of_surveys_and_of_advice() {
-    let names: Vec<String> = ["attic", "cellar-with-a-very-long-name", "shed"]
-        .map(String::from)
-        .into();
+    let names: Vec<String> =
+        ["attic", "cellar-with-a-very-long-name", "shed"].map(String::from).into();
     let boards = boards(&names, &[(1, "Host key verification failed.")]);
     let surveyed = |board| Surveyed {
         board,

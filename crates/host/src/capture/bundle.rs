@@ -105,9 +105,9 @@ impl Bundle {
             }
             tar::EntryType::XGlobalHeader => Ok(()),
             tar::EntryType::Regular | tar::EntryType::Continuous => self.add_contents(name, entry),
-            other => Err(format!(
-                "the entry {path} is of a kind that captures do not have ({other:?})"
-            )),
+            other => {
+                Err(format!("the entry {path} is of a kind that captures do not have ({other:?})"))
+            }
         }
     }
 
@@ -152,10 +152,7 @@ impl Bundle {
         }
         self.total_bytes += bytes.len() as u64;
         if self.total_bytes > LIMITS.total_bytes {
-            return Err(format!(
-                "its files together are larger than {} bytes",
-                LIMITS.total_bytes
-            ));
+            return Err(format!("its files together are larger than {} bytes", LIMITS.total_bytes));
         }
         // As tar does it: of two entries of one name the later holds.
         self.contents.insert(name, bytes);
@@ -189,10 +186,7 @@ impl Bundle {
 
     fn check_length(&self, path: &str) -> Result<(), String> {
         if path.len() > LIMITS.path_bytes {
-            return Err(format!(
-                "a path in it is longer than {} bytes",
-                LIMITS.path_bytes
-            ));
+            return Err(format!("a path in it is longer than {} bytes", LIMITS.path_bytes));
         }
         Ok(())
     }
@@ -216,10 +210,7 @@ impl Bundle {
 
     /// The directories below `files/`, by their path on the captured machine.
     pub(crate) fn recorded_directories(&self) -> Vec<String> {
-        self.directories
-            .iter()
-            .filter_map(|name| recorded_path(name))
-            .collect()
+        self.directories.iter().filter_map(|name| recorded_path(name)).collect()
     }
 }
 
@@ -232,17 +223,11 @@ fn not_a_tar(last: &Option<String>) -> String {
 }
 
 fn recorded_path(name: &str) -> Option<String> {
-    name.strip_prefix(FILES)
-        .filter(|rest| rest.starts_with('/'))
-        .map(str::to_string)
+    name.strip_prefix(FILES).filter(|rest| rest.starts_with('/')).map(str::to_string)
 }
 
 fn join(prefix: &str, name: &str) -> String {
-    if prefix.is_empty() {
-        name.to_string()
-    } else {
-        format!("{prefix}/{name}")
-    }
+    if prefix.is_empty() { name.to_string() } else { format!("{prefix}/{name}") }
 }
 
 /// The name without `./`; one that climbs out of the capture is refused.

@@ -196,9 +196,7 @@ impl Manifest {
             record.firmware_words.insert(tag, answer);
         }
         for error in self.errors {
-            record
-                .errors
-                .insert((error.path, error.question), error.error);
+            record.errors.insert((error.path, error.question), error.error);
         }
         Ok(record)
     }

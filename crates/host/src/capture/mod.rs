@@ -41,12 +41,8 @@ pub(crate) struct Limits {
     pub(crate) path_bytes: usize,
 }
 
-pub(crate) const LIMITS: Limits = Limits {
-    entries: 50_000,
-    file_bytes: 16 << 20,
-    total_bytes: 128 << 20,
-    path_bytes: 4096,
-};
+pub(crate) const LIMITS: Limits =
+    Limits { entries: 50_000, file_bytes: 16 << 20, total_bytes: 128 << 20, path_bytes: 4096 };
 
 /// Why a capture could not be saved or read. The text says what is wrong, where, and what to do.
 #[derive(Debug, thiserror::Error)]

@@ -30,11 +30,8 @@ impl Captured {
     /// When it cannot be read, is no capture, is damaged or too large, or is newer than this
     /// program. The text says what to do.
     pub fn open(path: &Path) -> Result<Self, CaptureError> {
-        let unreadable = |error| CaptureError::Io {
-            doing: "cannot read",
-            path: path.to_path_buf(),
-            error,
-        };
+        let unreadable =
+            |error| CaptureError::Io { doing: "cannot read", path: path.to_path_buf(), error };
         let bundle = if std::fs::metadata(path).map_err(unreadable)?.is_dir() {
             // Before all of a home directory is read.
             if !path.join(FILE_NAME).exists() {
@@ -77,12 +74,7 @@ impl Captured {
         for directory in directories {
             tree.add_present(Path::new(&directory), None);
         }
-        Ok(Captured {
-            tree,
-            path: path.to_path_buf(),
-            label,
-            recorded_at,
-        })
+        Ok(Captured { tree, path: path.to_path_buf(), label, recorded_at })
     }
 
     /// Where it was opened.
@@ -125,11 +117,7 @@ fn parse_manifest(path: &Path, bytes: &[u8]) -> Result<Manifest, CaptureError> {
 }
 
 fn broken(path: &Path, what: String, remedy: &'static str) -> CaptureError {
-    CaptureError::Broken {
-        path: path.to_path_buf(),
-        what,
-        remedy,
-    }
+    CaptureError::Broken { path: path.to_path_buf(), what, remedy }
 }
 
 impl Files for Captured {

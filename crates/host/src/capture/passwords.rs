@@ -39,10 +39,7 @@ fn blotted(word: &str) -> String {
 /// As long as before, with the character that ends it.
 fn stars(value: &str) -> String {
     let is_end = |c: char| c == ',' || c.is_whitespace();
-    value
-        .chars()
-        .map(|c| if is_end(c) { c } else { '*' })
-        .collect()
+    value.chars().map(|c| if is_end(c) { c } else { '*' }).collect()
 }
 
 #[cfg(test)]
@@ -64,14 +61,7 @@ mod tests {
             recorder.text(table).unwrap();
             let directory = tempfile::tempdir().unwrap();
             let path = directory.path().join("capture.tar");
-            save(
-                &recorder,
-                &path,
-                "a test",
-                "2026-11-21T12:00:00Z",
-                identities,
-            )
-            .unwrap();
+            save(&recorder, &path, "a test", "2026-11-21T12:00:00Z", identities).unwrap();
             let kept = Captured::open(&path).unwrap().text(table).unwrap();
             assert_eq!(kept, "//nas/x /mnt cifs password=*********");
         }
@@ -93,14 +83,8 @@ mod tests {
                 "me@server:/export /mnt fuse.sshfs _netdev\n",
                 "me@server:/export /mnt fuse.sshfs _netdev\n",
             ),
-            (
-                "https://me@server/ /mnt davfs rw\n",
-                "https://me@server/ /mnt davfs rw\n",
-            ),
-            (
-                "UUID=5DF9-E225 / btrfs subvol=@ 0 0\n",
-                "UUID=5DF9-E225 / btrfs subvol=@ 0 0\n",
-            ),
+            ("https://me@server/ /mnt davfs rw\n", "https://me@server/ /mnt davfs rw\n"),
+            ("UUID=5DF9-E225 / btrfs subvol=@ 0 0\n", "UUID=5DF9-E225 / btrfs subvol=@ 0 0\n"),
         ] {
             let words = line.split_inclusive(char::is_whitespace);
             assert_eq!(words.map(blotted).collect::<String>(), expected);

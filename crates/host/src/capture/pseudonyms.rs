@@ -16,12 +16,7 @@ pub struct Identifiers {
 impl Identifiers {
     /// None yet. `salt` keeps others from guessing what a pseudonym stands for; see [`salt`].
     pub fn new(salt: &[u8]) -> Self {
-        Identifiers {
-            secrets: Secrets {
-                salt: salt.to_vec(),
-                ..Secrets::default()
-            },
-        }
+        Identifiers { secrets: Secrets { salt: salt.to_vec(), ..Secrets::default() } }
     }
 
     /// A serial number.
@@ -86,10 +81,7 @@ mod tests {
         for secret in ["S4EVNX0R123456", "8a676486", "12:34:56", "10a2b3c4"] {
             assert!(!said.contains(secret), "{secret}: {said}");
         }
-        assert!(
-            said.contains("Linux 6.12.47") && said.contains("-02, B8:27:EB:"),
-            "{said}"
-        );
+        assert!(said.contains("Linux 6.12.47") && said.contains("-02, B8:27:EB:"), "{said}");
         assert_eq!(said, replacer.text(text));
         assert_eq!(said.len(), text.len());
         assert!(said.starts_with(&replacer.identifier("S4EVNX0R123456")));

@@ -10,12 +10,7 @@ pub(super) fn read_everything_there(files: &dyn Files) {
         if depth > 12 {
             return;
         }
-        for name in files
-            .list(directory)
-            .unwrap_or_default()
-            .into_iter()
-            .take(40)
-        {
+        for name in files.list(directory).unwrap_or_default().into_iter().take(40) {
             let path = directory.join(name);
             let _ = files.real_path(&path);
             let _ = files.text(&path);

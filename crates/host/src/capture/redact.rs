@@ -33,21 +33,13 @@ struct Pattern {
 
 impl Redactor {
     pub(crate) fn new(secrets: Secrets) -> Self {
-        let mut redactor = Redactor {
-            salt: secrets.salt,
-            patterns: BTreeMap::new(),
-            count: secrets.found.len(),
-        };
+        let mut redactor =
+            Redactor { salt: secrets.salt, patterns: BTreeMap::new(), count: secrets.found.len() };
         for (text, (shape, reach)) in secrets.found {
             if matches!(shape, Shape::Hex | Shape::Address) {
                 redactor.add_binary_forms(&text, shape);
             }
-            redactor.add(Pattern {
-                bytes: text.into_bytes(),
-                shape,
-                reach,
-                raw: None,
-            });
+            redactor.add(Pattern { bytes: text.into_bytes(), shape, reach, raw: None });
         }
         for patterns in redactor.patterns.values_mut() {
             patterns.sort_by_key(|pattern| std::cmp::Reverse(pattern.bytes.len()));
@@ -72,10 +64,9 @@ impl Redactor {
     /// everywhere by chance.
     fn add_binary_forms(&mut self, text: &str, shape: Shape) {
         let pseudonym = self.pseudonym(text.as_bytes(), shape);
-        let (Some(old), Some(new)) = (
-            digits_as_bytes(text.as_bytes()),
-            digits_as_bytes(&pseudonym),
-        ) else {
+        let (Some(old), Some(new)) =
+            (digits_as_bytes(text.as_bytes()), digits_as_bytes(&pseudonym))
+        else {
             return;
         };
         if old.len() < 6 {
@@ -110,11 +101,7 @@ impl Redactor {
         record.directories = std::mem::take(&mut record.directories)
             .into_iter()
             .map(|(path, names)| {
-                let prefix = if path == "/" {
-                    "/"
-                } else {
-                    &format!("{path}/")
-                };
+                let prefix = if path == "/" { "/" } else { &format!("{path}/") };
                 let mut names: Vec<String> = names
                     .iter()
                     .map(|name| self.path(&format!("{prefix}{name}")))
@@ -136,9 +123,8 @@ impl Redactor {
             .into_iter()
             .map(|(call, answer)| {
                 let call = call.iter().map(|word| self.text(word)).collect();
-                let answer = answer
-                    .map(|output| self.text(&output))
-                    .map_err(|error| self.error(error));
+                let answer =
+                    answer.map(|output| self.text(&output)).map_err(|error| self.error(error));
                 (call, answer)
             })
             .collect();
@@ -150,11 +136,7 @@ impl Redactor {
 
     fn error(&self, error: ReadError) -> ReadError {
         match error {
-            ReadError::Failed {
-                status,
-                complaint,
-                output,
-            } => ReadError::Failed {
+            ReadError::Failed { status, complaint, output } => ReadError::Failed {
                 status,
                 complaint: self.text(&complaint),
                 output: self.text(&output),
@@ -188,9 +170,7 @@ impl Redactor {
         }
         if path.starts_with(UDEV) {
             let lines = bytes.split_inclusive(|byte| *byte == b'\n');
-            return lines
-                .flat_map(|line| self.replace(line, Place::of_udev_line(line)))
-                .collect();
+            return lines.flat_map(|line| self.replace(line, Place::of_udev_line(line))).collect();
         }
         self.replace(bytes, Place::of_path(path))
     }
@@ -239,25 +219,22 @@ impl Redactor {
     }
 
     fn match_at(&self, bytes: &[u8], at: usize, place: Place) -> Option<&Pattern> {
-        self.patterns
-            .get(&bytes[at].to_ascii_lowercase())?
-            .iter()
-            .find(|pattern| {
-                let Some(here) = bytes.get(at..at + pattern.bytes.len()) else {
-                    return false;
-                };
-                let same = match pattern.raw {
-                    Some(_) => here == pattern.bytes,
-                    None => here.eq_ignore_ascii_case(&pattern.bytes),
-                };
-                let alone = || stands_alone(bytes, at, pattern.bytes.len());
-                same && match pattern.reach {
-                    Reach::Everywhere => true,
-                    Reach::Words => alone(),
-                    Reach::IdentityPlaces => place != Place::Anywhere && alone(),
-                    Reach::SerialPlaces => place == Place::Serials && alone(),
-                }
-            })
+        self.patterns.get(&bytes[at].to_ascii_lowercase())?.iter().find(|pattern| {
+            let Some(here) = bytes.get(at..at + pattern.bytes.len()) else {
+                return false;
+            };
+            let same = match pattern.raw {
+                Some(_) => here == pattern.bytes,
+                None => here.eq_ignore_ascii_case(&pattern.bytes),
+            };
+            let alone = || stands_alone(bytes, at, pattern.bytes.len());
+            same && match pattern.reach {
+                Reach::Everywhere => true,
+                Reach::Words => alone(),
+                Reach::IdentityPlaces => place != Place::Anywhere && alone(),
+                Reach::SerialPlaces => place == Place::Serials && alone(),
+            }
+        })
     }
 
     /// As long as the secret, and in its case.
@@ -282,13 +259,7 @@ impl Redactor {
                 .collect(),
             Shape::Serial | Shape::Name => secret
                 .iter()
-                .map(|byte| {
-                    if *byte == b'_' {
-                        b' '
-                    } else {
-                        byte.to_ascii_lowercase()
-                    }
-                })
+                .map(|byte| if *byte == b'_' { b' ' } else { byte.to_ascii_lowercase() })
                 .collect(),
         };
         let mut digits = Vec::new();
@@ -302,10 +273,7 @@ impl Redactor {
             hasher.update(&canonical);
             digits.extend(hasher.finish().as_ref().iter().flat_map(|byte| {
                 const DIGITS: &[u8; 16] = b"0123456789abcdef";
-                [
-                    DIGITS[usize::from(byte >> 4)],
-                    DIGITS[usize::from(byte & 15)],
-                ]
+                [DIGITS[usize::from(byte >> 4)], DIGITS[usize::from(byte & 15)]]
             }));
         }
         digits
@@ -321,11 +289,7 @@ fn with_digits(text: &[u8], from: usize, digits: &[u8]) -> Vec<u8> {
     for byte in out.iter_mut().filter(|byte| byte.is_ascii_hexdigit()) {
         seen += 1;
         if let (true, Some(digit)) = (seen > from, digits.next()) {
-            *byte = if upper {
-                digit.to_ascii_uppercase()
-            } else {
-                *digit
-            };
+            *byte = if upper { digit.to_ascii_uppercase() } else { *digit };
         }
     }
     out
@@ -373,11 +337,7 @@ impl Place {
         }
         let is_about =
             ID_FILES.contains(&name) || path.starts_with(UDEV) || path.starts_with("/dev/disk/");
-        if is_about {
-            Place::Identities
-        } else {
-            Place::Anywhere
-        }
+        if is_about { Place::Identities } else { Place::Anywhere }
     }
 
     /// Of udev's properties, and of the links that it makes, some are serial numbers.
@@ -394,9 +354,7 @@ impl Place {
 fn stands_alone(bytes: &[u8], at: usize, length: usize) -> bool {
     let before = &bytes[..at];
     let starts = before.ends_with(b"0x") || !before.last().is_some_and(u8::is_ascii_alphanumeric);
-    let ends = !bytes
-        .get(at + length)
-        .is_some_and(u8::is_ascii_alphanumeric);
+    let ends = !bytes.get(at + length).is_some_and(u8::is_ascii_alphanumeric);
     starts && ends
 }
 
@@ -410,12 +368,7 @@ fn digits_as_bytes(text: &[u8]) -> Option<Vec<u8>> {
     if digits.len() % 2 != 0 {
         return None;
     }
-    Some(
-        digits
-            .chunks_exact(2)
-            .map(|pair| pair[0] << 4 | pair[1])
-            .collect(),
-    )
+    Some(digits.chunks_exact(2).map(|pair| pair[0] << 4 | pair[1]).collect())
 }
 
 /// A UUID as GPT stores it: the first three fields little-endian.
@@ -468,13 +421,7 @@ mod tests {
             )
         );
         let links: Vec<&String> = record.links.keys().collect();
-        assert!(
-            links.contains(&&format!("/dev/disk/by-id/virtio-{pseudonym}")),
-            "{links:?}"
-        );
-        assert!(
-            links.contains(&&"/dev/disk/by-label/root".to_string()),
-            "{links:?}"
-        );
+        assert!(links.contains(&&format!("/dev/disk/by-id/virtio-{pseudonym}")), "{links:?}");
+        assert!(links.contains(&&"/dev/disk/by-label/root".to_string()), "{links:?}");
     }
 }

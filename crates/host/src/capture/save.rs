@@ -102,11 +102,7 @@ fn wants_directory(path: &Path) -> bool {
 
 fn cannot_write(path: &Path) -> impl FnOnce(std::io::Error) -> CaptureError + use<> {
     let path = path.to_path_buf();
-    |error| CaptureError::Io {
-        doing: "cannot write",
-        path,
-        error,
-    }
+    |error| CaptureError::Io { doing: "cannot write", path, error }
 }
 
 fn write_directory(path: &Path, contents: &[(String, Vec<u8>)]) -> Result<(), CaptureError> {
@@ -140,13 +136,12 @@ fn write_into_empty(path: &Path, contents: &[(String, Vec<u8>)]) -> Result<(), C
 }
 
 fn write_file(path: &Path, contents: &[(String, Vec<u8>)]) -> Result<(), CaptureError> {
-    let file = std::fs::OpenOptions::new()
-        .write(true)
-        .create_new(true)
-        .open(path)
-        .map_err(|error| match error.kind() {
-            std::io::ErrorKind::AlreadyExists => CaptureError::Exists(path.to_path_buf()),
-            _ => cannot_write(path)(error),
+    let file =
+        std::fs::OpenOptions::new().write(true).create_new(true).open(path).map_err(|error| {
+            match error.kind() {
+                std::io::ErrorKind::AlreadyExists => CaptureError::Exists(path.to_path_buf()),
+                _ => cannot_write(path)(error),
+            }
         })?;
     let name = path.as_os_str().to_string_lossy();
     let packed = name.ends_with(".gz") || name.ends_with(".tgz");

@@ -52,10 +52,7 @@ pub(crate) struct Secrets {
 
 /// Everything that identifies the machine, as far as it can be read.
 pub(crate) fn find(files: &dyn Files, record: &Record) -> Secrets {
-    let mut secrets = Secrets {
-        salt: salt(files),
-        ..Secrets::default()
-    };
+    let mut secrets = Secrets { salt: salt(files), ..Secrets::default() };
     let public = public_uuids(record);
     for (path, contents) in record.files.iter() {
         secrets.add_file(path, &contents.bytes);
@@ -112,23 +109,10 @@ enum LinkKind {
 }
 
 /// Files that hold an identity by their name, wherever they stand.
-pub(crate) const SERIAL_FILES: [&str; 6] = [
-    "serial",
-    "serial-number",
-    "product_serial",
-    "board_serial",
-    "chassis_serial",
-    "vpd_pg80",
-];
-pub(crate) const ID_FILES: [&str; 7] = [
-    "wwid",
-    "eui",
-    "nguid",
-    "uuid",
-    "product_uuid",
-    "unique_id",
-    "machine-id",
-];
+pub(crate) const SERIAL_FILES: [&str; 6] =
+    ["serial", "serial-number", "product_serial", "board_serial", "chassis_serial", "vpd_pg80"];
+pub(crate) const ID_FILES: [&str; 7] =
+    ["wwid", "eui", "nguid", "uuid", "product_uuid", "unique_id", "machine-id"];
 
 /// Paths on the machine that tell its identities.
 fn telling_files(files: &dyn Files) -> Vec<String> {
@@ -143,14 +127,7 @@ fn telling_files(files: &dyn Files) -> Vec<String> {
     let below: [(&str, &[&str]); 6] = [
         (
             "/sys/block",
-            &[
-                "serial",
-                "wwid",
-                "device/serial",
-                "device/wwid",
-                "device/vpd_pg80",
-                "dm/uuid",
-            ],
+            &["serial", "wwid", "device/serial", "device/wwid", "device/vpd_pg80", "dm/uuid"],
         ),
         ("/sys/bus/usb/devices", &["serial"]),
         ("/sys/bus/mmc/devices", &["serial"]),
@@ -166,12 +143,7 @@ fn telling_files(files: &dyn Files) -> Vec<String> {
             }
         }
     }
-    let dmi = [
-        "product_serial",
-        "board_serial",
-        "chassis_serial",
-        "product_uuid",
-    ];
+    let dmi = ["product_serial", "board_serial", "chassis_serial", "product_uuid"];
     paths.extend(dmi.map(|leaf| format!("/sys/class/dmi/id/{leaf}")));
     paths
 }
@@ -235,10 +207,7 @@ impl Secrets {
     /// would no longer be the place that other facts name.
     fn forget_places(&mut self, record: &Record) {
         let paths = record.files.keys().chain(record.directories.keys());
-        let links = record
-            .links
-            .iter()
-            .flat_map(|(path, target)| [path, target]);
+        let links = record.links.iter().flat_map(|(path, target)| [path, target]);
         for path in paths.chain(links) {
             if let Some((_, below)) = path.split_once("/devices/") {
                 for name in below.split('/') {
@@ -387,11 +356,7 @@ impl Secrets {
             self.add_id(tail);
         }
         let has_digit = |part: &&str| part.bytes().any(|byte| byte.is_ascii_digit());
-        for part in tail
-            .split('-')
-            .filter(|part| part.len() >= 12)
-            .filter(has_digit)
-        {
+        for part in tail.split('-').filter(|part| part.len() >= 12).filter(has_digit) {
             self.add_id(part);
         }
     }

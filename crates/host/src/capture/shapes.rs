@@ -9,10 +9,7 @@ pub(crate) fn is_hex(text: &str) -> bool {
 fn is_grouped(text: &str, separator: char, lengths: &[usize]) -> bool {
     let groups: Vec<&str> = text.split(separator).collect();
     groups.len() == lengths.len()
-        && groups
-            .iter()
-            .zip(lengths)
-            .all(|(group, length)| group.len() == *length && is_hex(group))
+        && groups.iter().zip(lengths).all(|(group, length)| group.len() == *length && is_hex(group))
 }
 
 /// "0a1b2c3d-4e5f-6071-8293-a4b5c6d7e8f9".

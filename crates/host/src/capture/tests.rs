@@ -70,19 +70,10 @@ fn machine() -> FakeFiles {
         )
         .file("/sys/block/sda/size", "12345678\n")
         .file("/sys/block/sda/device/wwid", "naa.5002538e40fedcba\n")
-        .file(
-            "/sys/block/sda/device/vpd_pg80",
-            b"\0\x80\0\x0eS4EVNX0R123456",
-        )
+        .file("/sys/block/sda/device/vpd_pg80", b"\0\x80\0\x0eS4EVNX0R123456")
         .file("/sys/block/nvme0n1/device/serial", "MY SERIAL 42X   \n")
-        .file(
-            "/sys/block/dm-0/dm/uuid",
-            "CRYPT-LUKS2-a1b2c3d4e5f60718293a4b5c6d7e8f90-cryptroot\n",
-        )
-        .file(
-            "/sys/block/dm-1/dm/uuid",
-            "LVM-Pzi0rSm9iFlTBFoCvPgYFR5hvL1NqX8g\n",
-        )
+        .file("/sys/block/dm-0/dm/uuid", "CRYPT-LUKS2-a1b2c3d4e5f60718293a4b5c6d7e8f90-cryptroot\n")
+        .file("/sys/block/dm-1/dm/uuid", "LVM-Pzi0rSm9iFlTBFoCvPgYFR5hvL1NqX8g\n")
         .file(
             "/dev/superblock",
             [
@@ -97,10 +88,7 @@ fn machine() -> FakeFiles {
         .file(format!("{usb}/serial"), "77123456789\n")
         .file("/sys/bus/usb/devices/2-1/serial", "12345678\n")
         .file("/sys/bus/usb/devices/3-1/serial", "Q7W8E9\n")
-        .file(
-            "/sys/class/net/enxb827ebabcdef/address",
-            "b8:27:eb:ab:cd:ef\n",
-        )
+        .file("/sys/class/net/enxb827ebabcdef/address", "b8:27:eb:ab:cd:ef\n")
         .file("/sys/class/net/enxb827ebabcdef/speed", "100\n")
         .file(
             "/run/udev/data/b8:2",
@@ -113,19 +101,10 @@ fn machine() -> FakeFiles {
         )
         .link("/dev/disk/by-partuuid/9b17c4a5-02", "../../mmcblk0p2")
         .link("/dev/disk/by-uuid/5DF9-E225", "../../mmcblk0p1")
-        .link(
-            "/dev/disk/by-id/mmc-SL32G_0x1a2b3c4d-part2",
-            "../../mmcblk0p2",
-        )
+        .link("/dev/disk/by-id/mmc-SL32G_0x1a2b3c4d-part2", "../../mmcblk0p2")
         .link("/dev/disk/by-id/usb-Maker_Disk_12345678-0:0", "../../sdb")
-        .link(
-            "/dev/disk/by-id/lvm-pv-uuid-Pzi0rS-m9iF-lTBF-oCvP-gYFR-5hvL-1NqX8g",
-            "../../sdb",
-        )
-        .link(
-            "/dev/disk/by-id/nvme-nvme.144d-53344556-ssd-00000001",
-            "../../nvme0n1",
-        )
+        .link("/dev/disk/by-id/lvm-pv-uuid-Pzi0rS-m9iF-lTBF-oCvP-gYFR-5hvL-1NqX8g", "../../sdb")
+        .link("/dev/disk/by-id/nvme-nvme.144d-53344556-ssd-00000001", "../../nvme0n1")
         .dir("/dev/mmcblk0p1")
         .dir("/dev/mmcblk0p2")
         .dir("/dev/sdb")
@@ -143,10 +122,7 @@ fn machine() -> FakeFiles {
             },
         )
         .space("/media/workbench7", 10, 5)
-        .failing(
-            "/mnt/S4EVNX0R123456",
-            ReadError::Other("MY SERIAL 42X is gone".into()),
-        )
+        .failing("/mnt/S4EVNX0R123456", ReadError::Other("MY SERIAL 42X is gone".into()))
 }
 
 /// Reads everything that [`machine`] has, except the machine id and the host name, which a survey
@@ -201,10 +177,8 @@ fn no_identity_survives_anywhere() {
         for secret in SECRETS {
             // One size in sectors has the digits of a serial number, and stays.
             let expected = if secret == "12345678" { 1 } else { 0 };
-            let found = bytes
-                .windows(secret.len())
-                .filter(|window| *window == secret.as_bytes())
-                .count();
+            let found =
+                bytes.windows(secret.len()).filter(|window| *window == secret.as_bytes()).count();
             assert_eq!(found, expected, "{secret} in {name}");
         }
         let uuid = [0x3b, 0x61, 0x4a, 0x3f, 0x4a, 0x65, 0x44, 0x80, 0x87];
@@ -233,9 +207,7 @@ fn pseudonyms_agree_with_each_other_and_keep_their_form() {
     let root = root.split(' ').next().unwrap();
     assert!(root.ends_with("-02") && root.len() == 11, "{root}");
     assert_eq!(
-        captured
-            .real_path(Path::new(&format!("/dev/disk/by-partuuid/{root}")))
-            .unwrap(),
+        captured.real_path(Path::new(&format!("/dev/disk/by-partuuid/{root}"))).unwrap(),
         Path::new("/dev/mmcblk0p2")
     );
     // A card's register keeps what is no serial number, and has the same one as the file.
@@ -245,18 +217,13 @@ fn pseudonyms_agree_with_each_other_and_keep_their_form() {
     assert_eq!(&register[18..26], serial.strip_prefix("0x").unwrap());
     assert_eq!(&register[26..], "015a00");
     // Addresses keep their maker, also where they are part of a name.
-    let name = captured
-        .list(Path::new("/sys/class/net"))
-        .unwrap()
-        .remove(0);
+    let name = captured.list(Path::new("/sys/class/net")).unwrap().remove(0);
     assert!(name.starts_with("enxb827eb"), "{name}");
     let address = text(&format!("/sys/class/net/{name}/address"));
     assert_eq!(address.replace(':', ""), name["enx".len()..]);
     assert!(cmdline.contains(&address.to_uppercase()), "{cmdline}");
     // A binary page keeps its length, and says what udev says.
-    let page = captured
-        .read_prefix(Path::new("/sys/block/sda/device/vpd_pg80"), 99)
-        .unwrap();
+    let page = captured.read_prefix(Path::new("/sys/block/sda/device/vpd_pg80"), 99).unwrap();
     let serial = String::from_utf8(page[4..].to_vec()).unwrap();
     assert_eq!(serial.len(), 14);
     assert!(serial.starts_with("serial-"), "{serial}");
@@ -272,9 +239,7 @@ fn pseudonyms_of_one_machine_stay_and_of_another_differ() {
     let serial = |machine: &FakeFiles| {
         let (_directory, path) = saved(machine, "capture.tar", Identities::Replace);
         let captured = Captured::open(&path).unwrap();
-        captured
-            .text(Path::new("/proc/device-tree/serial-number"))
-            .unwrap()
+        captured.text(Path::new("/proc/device-tree/serial-number")).unwrap()
     };
     let first = serial(&machine());
     assert_eq!(first, serial(&machine()));
@@ -308,10 +273,7 @@ fn the_controller_that_a_root_hub_gives_as_its_serial_number_is_no_secret() {
 fn common_host_names_are_no_secret() {
     let files = FakeFiles::new()
         .file("/etc/hostname", "raspberrypi\n")
-        .file(
-            "/proc/device-tree/compatible",
-            "raspberrypi,3-model-b\0brcm,bcm2837\0",
-        );
+        .file("/proc/device-tree/compatible", "raspberrypi,3-model-b\0brcm,bcm2837\0");
     let (_directory, path) = saved(&files, "capture.tar", Identities::Replace);
     let captured = Captured::open(&path).unwrap();
     let compatible = captured.text(Path::new("/proc/device-tree/compatible"));
@@ -369,10 +331,7 @@ fn a_saved_capture_can_be_moved_through_tar_by_hand() {
         let captured = Captured::open(&packed).unwrap();
         let original = Captured::open(&path).unwrap();
         for file in ["/proc/cpuinfo", "/sys/bus/usb/devices/1-1/serial"] {
-            assert_eq!(
-                captured.text(Path::new(file)),
-                original.text(Path::new(file))
-            );
+            assert_eq!(captured.text(Path::new(file)), original.text(Path::new(file)));
         }
     }
 }

@@ -176,12 +176,8 @@ impl Place<'_> {
             Place::Entry(..) => rustix::fs::llistxattr(path.as_slice(), buffer),
         })
         .map_err(Failure::of("list the extended attributes"))?;
-        let names = list
-            .split(|&byte| byte == 0)
-            .filter(|name| !name.is_empty());
-        Ok(names
-            .map(|name| OsString::from_vec(name.to_vec()))
-            .collect())
+        let names = list.split(|&byte| byte == 0).filter(|name| !name.is_empty());
+        Ok(names.map(|name| OsString::from_vec(name.to_vec())).collect())
     }
 
     /// The value of an extended attribute.
@@ -268,10 +264,7 @@ impl Place<'_> {
 }
 
 fn timespec(moment: Moment) -> Timespec {
-    Timespec {
-        tv_sec: moment.seconds,
-        tv_nsec: moment.nanoseconds.into(),
-    }
+    Timespec { tv_sec: moment.seconds, tv_nsec: moment.nanoseconds.into() }
 }
 
 /// Calls with a small buffer first, and with the largest that can be needed if it did not do.

@@ -25,9 +25,7 @@ impl Directory {
     pub fn read_file(&self, name: &OsStr) -> Result<File, Failure> {
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
         let fd = quietly(|quiet| rustix::fs::openat(&self.fd, name, flags | quiet, Mode::empty()));
-        Ok(File {
-            fd: fd.map_err(Failure::of("open"))?,
-        })
+        Ok(File { fd: fd.map_err(Failure::of("open"))? })
     }
 
     /// Makes a file that only its owner may use, for writing.
@@ -38,9 +36,7 @@ impl Directory {
         let flags =
             OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let fd = rustix::fs::openat(&self.fd, name, flags, Mode::RUSR | Mode::WUSR);
-        Ok(File {
-            fd: fd.map_err(Failure::of("make the file"))?,
-        })
+        Ok(File { fd: fd.map_err(Failure::of("make the file"))? })
     }
 
     /// Opens a file for reading and appending to it at offsets of our choice; it must exist.
@@ -50,9 +46,7 @@ impl Directory {
     pub fn write_file(&self, name: &OsStr) -> Result<File, Failure> {
         let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
         let fd = rustix::fs::openat(&self.fd, name, flags, Mode::empty());
-        Ok(File {
-            fd: fd.map_err(Failure::of("open"))?,
-        })
+        Ok(File { fd: fd.map_err(Failure::of("open"))? })
     }
 }
 

@@ -172,19 +172,13 @@ impl Listed {
         let start = u32::try_from(self.names.len()).map_err(|_| Errno::OVERFLOW)?;
         let length = u8::try_from(name.len()).map_err(|_| Errno::NAMETOOLONG)?;
         self.names.extend_from_slice(name);
-        self.entries.push(Slot {
-            start,
-            length,
-            kind,
-            inode,
-        });
+        self.entries.push(Slot { start, length, kind, inode });
         Ok(())
     }
 
     fn sort(&mut self) {
         let names = &self.names;
-        self.entries
-            .sort_unstable_by(|a, b| a.name(names).cmp(b.name(names)));
+        self.entries.sort_unstable_by(|a, b| a.name(names).cmp(b.name(names)));
     }
 }
 
@@ -234,9 +228,7 @@ impl Directory {
     pub fn open(&self, name: &OsStr) -> Result<Self, Failure> {
         let fd =
             quietly(|flags| rustix::fs::openat(&self.fd, name, OPEN.union(flags), Mode::empty()));
-        Ok(Directory {
-            fd: fd.map_err(Failure::of("open the directory"))?,
-        })
+        Ok(Directory { fd: fd.map_err(Failure::of("open the directory"))? })
     }
 
     /// Opens this directory once more.
@@ -245,9 +237,7 @@ impl Directory {
     /// When too many files are open.
     pub fn again(&self) -> Result<Self, Failure> {
         let fd = rustix::fs::openat(&self.fd, c".", OPEN, Mode::empty());
-        Ok(Directory {
-            fd: fd.map_err(Failure::of("open the directory"))?,
-        })
+        Ok(Directory { fd: fd.map_err(Failure::of("open the directory"))? })
     }
 
     /// Opens a directory at a relative path of any length; an empty path is this directory. The way there stays on this
@@ -322,9 +312,7 @@ impl Directory {
             let entry = entry.map_err(&failed)?;
             let name = entry.file_name().to_bytes();
             if name != b"." && name != b".." {
-                listed
-                    .add(name, Kind::of(entry.file_type()), entry.ino())
-                    .map_err(&failed)?;
+                listed.add(name, Kind::of(entry.file_type()), entry.ino()).map_err(&failed)?;
             }
         }
         listed.sort();

@@ -73,9 +73,7 @@ impl Disk {
 fn node(device: (u32, u32)) -> Option<PathBuf> {
     let path = format!("/sys/dev/block/{}:{}/uevent", device.0, device.1);
     let text = std::fs::read_to_string(path).ok()?;
-    let name = text
-        .lines()
-        .find_map(|line| line.strip_prefix("DEVNAME="))?;
+    let name = text.lines().find_map(|line| line.strip_prefix("DEVNAME="))?;
     Some(Path::new("/dev").join(name))
 }
 
@@ -85,9 +83,7 @@ fn journals_data(device: (u32, u32)) -> bool {
         return true;
     };
     let number = format!("{}:{}", device.0, device.1);
-    let own = mounts
-        .lines()
-        .filter(|line| line.split(' ').nth(2) == Some(&number));
+    let own = mounts.lines().filter(|line| line.split(' ').nth(2) == Some(&number));
     let mut is_known = false;
     for line in own {
         is_known = true;

@@ -76,10 +76,7 @@ mod tests {
     #[test]
     fn a_failure_says_what_was_tried_and_why_it_failed() {
         let failure = Failure::of("write")(Errno::NOSPC);
-        assert_eq!(
-            failure.to_string(),
-            "cannot write: No space left on device (os error 28)"
-        );
+        assert_eq!(failure.to_string(), "cannot write: No space left on device (os error 28)");
         assert_eq!(failure.reason(), Reason::Full);
         assert_eq!(Failure::of("read")(Errno::IO).reason(), Reason::Device);
     }

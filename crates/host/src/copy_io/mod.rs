@@ -21,10 +21,8 @@ pub fn allow_many_files() -> u64 {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     let limit = getrlimit(Resource::Nofile);
     let most = limit.maximum.unwrap_or(1 << 20).min(1 << 16);
-    let raised = Rlimit {
-        current: Some(most.max(limit.current.unwrap_or(most))),
-        maximum: limit.maximum,
-    };
+    let raised =
+        Rlimit { current: Some(most.max(limit.current.unwrap_or(most))), maximum: limit.maximum };
     // Where it may not be raised, the present limit is used.
     let _ = setrlimit(Resource::Nofile, raised);
     getrlimit(Resource::Nofile).current.unwrap_or(most)

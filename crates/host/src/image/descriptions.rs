@@ -47,19 +47,13 @@ impl Descriptions {
             match idle.pop() {
                 Some(mine) => break mine,
                 None => {
-                    idle = self
-                        .returned
-                        .wait(idle)
-                        .unwrap_or_else(PoisonError::into_inner);
+                    idle = self.returned.wait(idle).unwrap_or_else(PoisonError::into_inner);
                 }
             }
         };
         drop(idle);
         let answer = sync(mine.as_fd());
-        self.idle
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .push(mine);
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner).push(mine);
         self.returned.notify_one();
         answer
     }

@@ -53,12 +53,7 @@ fn a_file_that_was_cut_off_deleted_or_replaced_is_noticed() {
     let path = directory.path().join("image");
     let image = image(directory.path(), &[7; 8192]);
     image.is_whole().unwrap();
-    std::fs::File::options()
-        .write(true)
-        .open(&path)
-        .unwrap()
-        .set_len(4096)
-        .unwrap();
+    std::fs::File::options().write(true).open(&path).unwrap().set_len(4096).unwrap();
     let why = image.is_whole().unwrap_err().to_string();
     assert!(why.contains("cut off"), "{why}");
     image.write(4096, &[7; 8192]).unwrap();
@@ -173,10 +168,7 @@ fn holes_are_found_and_made() {
         image.discard(BLOCK, BLOCK).unwrap();
         image.zero(3 * BLOCK, BLOCK, true, true).unwrap();
         assert_eq!(image.next_data(0, end).unwrap(), Some((0, BLOCK)));
-        assert_eq!(
-            image.next_data(BLOCK, end).unwrap(),
-            Some((2 * BLOCK, 3 * BLOCK))
-        );
+        assert_eq!(image.next_data(BLOCK, end).unwrap(), Some((2 * BLOCK, 3 * BLOCK)));
         assert_eq!(image.next_data(3 * BLOCK, end).unwrap(), None);
         // What a file has lost are no zeros.
         rustix::fs::ftruncate(&image.fd, 3 * BLOCK).unwrap();
@@ -227,13 +219,7 @@ fn two_writers_of_one_file_are_one_too_many() {
     assert!(matches!(Image::open(&path, false), Err(ImageError::Locked)));
     drop(writer);
     assert!(Image::open(&path, true).is_ok());
-    assert!(matches!(
-        Image::open(directory.path(), false),
-        Err(ImageError::NotAFile)
-    ));
+    assert!(matches!(Image::open(directory.path(), false), Err(ImageError::NotAFile)));
     let missing = directory.path().join("missing");
-    assert!(matches!(
-        Image::open(&missing, true),
-        Err(ImageError::Missing)
-    ));
+    assert!(matches!(Image::open(&missing, true), Err(ImageError::Missing)));
 }

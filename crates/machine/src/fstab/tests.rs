@@ -52,10 +52,7 @@ fn a_new_entry_comes_last_and_can_go_again() {
         let mut fstab = Fstab::parse(text);
         fstab.set(&Entry::new("UUID=9", "none", "swap", "sw,pri=10"));
         assert!(
-            fstab
-                .text()
-                .ends_with("\nUUID=9  none  swap  sw,pri=10  0  0\n")
-                || text.is_empty()
+            fstab.text().ends_with("\nUUID=9  none  swap  sw,pri=10  0  0\n") || text.is_empty()
         );
         assert_eq!(fstab.swaps()[0].option("pri"), Some("10"));
         assert_eq!(fstab.remove(Entry::is_swap), 1);
@@ -67,10 +64,7 @@ fn a_new_entry_comes_last_and_can_go_again() {
 fn swap_areas_are_told_apart_by_their_source() {
     let mut fstab = Fstab::parse("UUID=1 none swap sw 0 0\nUUID=2\tswap\tswap\tdefaults\n");
     fstab.set(&Entry::new("UUID=2", "none", "swap", "pri=5"));
-    assert_eq!(
-        fstab.text(),
-        "UUID=1 none swap sw 0 0\nUUID=2\tnone\tswap\tpri=5\n"
-    );
+    assert_eq!(fstab.text(), "UUID=1 none swap sw 0 0\nUUID=2\tnone\tswap\tpri=5\n");
 }
 
 #[test]
@@ -80,10 +74,7 @@ fn escapes_and_comments_behind_are_understood() {
     assert_eq!(entry.source, "LABEL=my disk");
     assert_eq!(entry.options, "defaults");
     fstab.set(&Entry::new("LABEL=x y", "/mnt/a\tb", "ext4", "nofail").checked_in(2));
-    assert_eq!(
-        fstab.text(),
-        "LABEL=x\\040y     /mnt/a\\011b ext4 nofail   0 2 # old\n"
-    );
+    assert_eq!(fstab.text(), "LABEL=x\\040y     /mnt/a\\011b ext4 nofail   0 2 # old\n");
 }
 
 #[test]

@@ -83,10 +83,7 @@ fn parse_line(line: &str) -> Option<MountLine> {
 }
 
 fn comma_list(text: &str) -> Vec<String> {
-    text.split(',')
-        .filter(|option| !option.is_empty())
-        .map(unescape_octal)
-        .collect()
+    text.split(',').filter(|option| !option.is_empty()).map(unescape_octal).collect()
 }
 
 #[cfg(test)]
@@ -116,11 +113,7 @@ mod tests {
     #[test]
     fn the_longest_mount_point_holds_a_path() {
         let (mounts, _) = parse(TEXT);
-        assert_eq!(
-            holding(&mounts, "/home/pi/x").map(|m| m.id),
-            Some(41),
-            "below a mount"
-        );
+        assert_eq!(holding(&mounts, "/home/pi/x").map(|m| m.id), Some(41), "below a mount");
         assert_eq!(
             holding(&mounts, "/homework").map(|m| m.id),
             Some(24),

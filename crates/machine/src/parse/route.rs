@@ -20,9 +20,7 @@ pub fn interface_to(address: IpAddr, v4: &str, v6: &str) -> Option<String> {
             lines.filter(|route| route.holds_v6(address)).collect()
         }
     };
-    let best = routes
-        .into_iter()
-        .min_by_key(|route| (128 - route.prefix, route.metric))?;
+    let best = routes.into_iter().min_by_key(|route| (128 - route.prefix, route.metric))?;
     (best.interface != "lo").then_some(best.interface)
 }
 

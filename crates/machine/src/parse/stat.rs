@@ -70,10 +70,7 @@ pub fn parse(text: &str) -> Vec<CpuTimes> {
 /// Shares of the processors' time between two readings of [`parse`]; all zero when there is nothing to
 /// compare.
 pub fn shares(first: &[CpuTimes], last: &[CpuTimes]) -> CpuShares {
-    let mut cores = last
-        .iter()
-        .zip(first)
-        .map(|(last, first)| last.since(first));
+    let mut cores = last.iter().zip(first).map(|(last, first)| last.since(first));
     let Some(all) = cores.next() else {
         return CpuShares::default();
     };
@@ -104,15 +101,8 @@ mod tests {
         let text = "cpu  10 5 20 300 7 1 2 4 9 0\ncpu0 5 5 10 150 3 1 1 2 9 0\nintr 5\ncpu9 1\n";
         let cpus = parse(text);
         assert_eq!(cpus.len(), 2);
-        let all = CpuTimes {
-            user: 15,
-            system: 20,
-            idle: 300,
-            iowait: 7,
-            irq: 1,
-            softirq: 2,
-            steal: 4,
-        };
+        let all =
+            CpuTimes { user: 15, system: 20, idle: 300, iowait: 7, irq: 1, softirq: 2, steal: 4 };
         assert_eq!(cpus[0], all);
         assert_eq!(cpus[0].total(), 349);
         assert_eq!(parse("cpu 1 2 3\n")[0].steal, 0);
@@ -120,10 +110,7 @@ mod tests {
 
     #[test]
     fn time_that_goes_back_is_nothing() {
-        let earlier = CpuTimes {
-            iowait: 9,
-            ..CpuTimes::default()
-        };
+        let earlier = CpuTimes { iowait: 9, ..CpuTimes::default() };
         assert_eq!(CpuTimes::default().since(&earlier).iowait, 0);
     }
 

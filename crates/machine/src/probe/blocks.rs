@@ -26,10 +26,8 @@ const SECTOR_BYTES: u64 = 512;
 /// md devices, unused RAM disks) are left out.
 pub fn block_devices(files: &dyn Files) -> Vec<BlockDevice> {
     let found = find(files);
-    let numbers: Vec<(String, String)> = found
-        .iter()
-        .map(|entry| (entry.major_minor.clone(), entry.name.clone()))
-        .collect();
+    let numbers: Vec<(String, String)> =
+        found.iter().map(|entry| (entry.major_minor.clone(), entry.name.clone())).collect();
     let surroundings = Surroundings {
         files,
         mounts: MountTable::read(files, &numbers),
@@ -105,8 +103,7 @@ fn find(files: &dyn Files) -> Vec<Entry> {
 
 fn kind_of(name: &str) -> BlockKind {
     let is = |prefix: &str| {
-        name.strip_prefix(prefix)
-            .is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
+        name.strip_prefix(prefix).is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
     };
     match name {
         _ if is("loop") => BlockKind::Loop,
@@ -126,9 +123,7 @@ fn mmc_area_parent(name: &str) -> Option<&str> {
     let digits = name.strip_prefix("mmcblk")?;
     let end = digits.find(|c: char| !c.is_ascii_digit())?;
     let area = &digits[end..];
-    let is_area = ["boot", "gp", "rpmb"]
-        .iter()
-        .any(|known| area.starts_with(known));
+    let is_area = ["boot", "gp", "rpmb"].iter().any(|known| area.starts_with(known));
     (end > 0 && is_area).then(|| &name[..name.len() - area.len()])
 }
 
@@ -148,15 +143,8 @@ impl Surroundings<'_> {
         let real_path = files
             .real_path(Path::new(&entry.directory))
             .map_or_else(|_| entry.directory.clone(), |p| p.to_string_lossy().into());
-        let disk = Disk {
-            name: &entry.name,
-            kind: entry.kind,
-            udev: &udev,
-            real_path: &real_path,
-        };
-        let has_partitions = all
-            .iter()
-            .any(|other| other.disk.as_deref() == Some(&entry.name));
+        let disk = Disk { name: &entry.name, kind: entry.kind, udev: &udev, real_path: &real_path };
+        let has_partitions = all.iter().any(|other| other.disk.as_deref() == Some(&entry.name));
         let is_mmc = entry.name.starts_with("mmcblk");
         let backing_file = self.backing_file(entry);
         BlockDevice {
@@ -261,10 +249,7 @@ impl Surroundings<'_> {
         let has_size = device.size_bytes.get() != Some(0);
         let is_used = !device.holders.is_empty()
             || self.mounts.filesystem_on(&device.name).is_some()
-            || self
-                .swaps
-                .iter()
-                .any(|swap| base_name(&swap.path) == device.name);
+            || self.swaps.iter().any(|swap| base_name(&swap.path) == device.name);
         match device.kind {
             BlockKind::Loop => has_size && device.backing_file.is_some(),
             BlockKind::Nbd | BlockKind::Zram | BlockKind::Md | BlockKind::Dm => has_size,

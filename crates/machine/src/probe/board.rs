@@ -20,17 +20,9 @@ pub(crate) fn board(files: &dyn Files, cpuinfo: &CpuInfo) -> Board {
     let compatible = device_tree::strings(files, "compatible");
     Board {
         model: model(files, cpuinfo),
-        revision: if is_pi {
-            revision(files, cpuinfo)
-        } else {
-            not_a_pi(&compatible)
-        },
+        revision: if is_pi { revision(files, cpuinfo) } else { not_a_pi(&compatible) },
         soc: soc(&compatible),
-        firmware: if is_pi {
-            pi_firmware(files)
-        } else {
-            pc_firmware(files)
-        },
+        firmware: if is_pi { pi_firmware(files) } else { pc_firmware(files) },
         serial: serial(files, cpuinfo),
         compatible,
     }
@@ -78,15 +70,12 @@ fn pc_model(files: &dyn Files) -> Fact<String> {
 }
 
 fn revision(files: &dyn Files, cpuinfo: &CpuInfo) -> Fact<Revision> {
-    let code = first_known(&[
-        &|| device_tree::cell(files, "system/linux,revision"),
-        &|| {
-            cpuinfo.first("Revision").and_then(|text| {
-                u32::from_str_radix(&text, 16)
-                    .map_err(|_| format!("it says '{text}', not a hexadecimal number"))
-            })
-        },
-    ]);
+    let code = first_known(&[&|| device_tree::cell(files, "system/linux,revision"), &|| {
+        cpuinfo.first("Revision").and_then(|text| {
+            u32::from_str_radix(&text, 16)
+                .map_err(|_| format!("it says '{text}', not a hexadecimal number"))
+        })
+    }]);
     code.and_then(|code| match code {
         0 => Err("the firmware gave the kernel none".to_string()),
         code => Ok(revision::decode(code)),
@@ -96,10 +85,8 @@ fn revision(files: &dyn Files, cpuinfo: &CpuInfo) -> Fact<Revision> {
 /// The last and least specific entry names the chip: `brcm,bcm2711`.
 fn soc(compatible: &Fact<Vec<String>>) -> Fact<String> {
     compatible.clone().and_then(|list| {
-        let (_, chip) = list
-            .last()
-            .and_then(|entry| entry.split_once(','))
-            .ok_or("the list names no chip")?;
+        let (_, chip) =
+            list.last().and_then(|entry| entry.split_once(',')).ok_or("the list names no chip")?;
         Ok(chip.to_uppercase())
     })
 }
@@ -127,13 +114,8 @@ fn bootloader_in_device_tree(files: &dyn Files) -> Fact<String> {
     let version = device_tree::string(files, "chosen/bootloader/version");
     match (built, version) {
         (Fact::Known { value, source }, version) => {
-            let short = version
-                .text()
-                .map(|version| version.chars().take(8).collect::<String>());
-            Fact::known(
-                described("bootloader", value.into(), short.as_deref()),
-                source,
-            )
+            let short = version.text().map(|version| version.chars().take(8).collect::<String>());
+            Fact::known(described("bootloader", value.into(), short.as_deref()), source)
         }
         (_, Fact::Known { value, source }) => Fact::known(format!("bootloader {value}"), source),
         (unknown, _) => unknown.map(|_| String::new()),
@@ -145,12 +127,7 @@ fn bootloader_in_device_tree(files: &dyn Files) -> Fact<String> {
 fn bootloader_from_update_tool(files: &dyn Files) -> Fact<String> {
     const PROGRAM: &str = "rpi-eeprom-update";
     let output = match files.ask(PROGRAM, &[]) {
-        Ok(output)
-        | Err(ReadError::Failed {
-            status: 1 | 3,
-            output,
-            ..
-        }) => output,
+        Ok(output) | Err(ReadError::Failed { status: 1 | 3, output, .. }) => output,
         Err(error) => return Fact::unknown(program_reason(&error), PROGRAM),
     };
     let current = output
@@ -236,18 +213,9 @@ mod tests {
 
     fn pi4() -> FakeFiles {
         FakeFiles::new()
-            .file(
-                "/proc/device-tree/model",
-                "Raspberry Pi 4 Model B Rev 1.4\0",
-            )
-            .file(
-                "/proc/device-tree/compatible",
-                "raspberrypi,4-model-b\0brcm,bcm2711\0",
-            )
-            .file(
-                "/proc/device-tree/system/linux,revision",
-                0x00c0_3114_u32.to_be_bytes(),
-            )
+            .file("/proc/device-tree/model", "Raspberry Pi 4 Model B Rev 1.4\0")
+            .file("/proc/device-tree/compatible", "raspberrypi,4-model-b\0brcm,bcm2711\0")
+            .file("/proc/device-tree/system/linux,revision", 0x00c0_3114_u32.to_be_bytes())
             .file("/proc/device-tree/serial-number", "10000000abcdef01\0")
     }
 
@@ -260,10 +228,7 @@ mod tests {
         let revision = board.revision.value().unwrap();
         assert_eq!(revision.board_type, "4B");
         assert_eq!(revision.memory_mib, Some(4096));
-        assert_eq!(
-            board.revision.source(),
-            "/proc/device-tree/system/linux,revision"
-        );
+        assert_eq!(board.revision.source(), "/proc/device-tree/system/linux,revision");
     }
 
     #[test]
@@ -274,10 +239,7 @@ mod tests {
             .file("/proc/cpuinfo", "Hardware\t: BCM2835\nRevision\t: a02082\n");
         assert_eq!(read(&files).revision.value().unwrap().code, 0xa02082);
         let files = files.file("/proc/cpuinfo", "Revision\t: 0000\n");
-        assert_eq!(
-            read(&files).revision.reason(),
-            Some("the firmware gave the kernel none")
-        );
+        assert_eq!(read(&files).revision.reason(), Some("the firmware gave the kernel none"));
     }
 
     #[test]
@@ -317,10 +279,7 @@ mod tests {
         }
         let nothing = read(&pi4()).firmware;
         let reason = nothing.reason().unwrap();
-        assert!(
-            reason.contains("rpi-eeprom-update: not installed"),
-            "{reason}"
-        );
+        assert!(reason.contains("rpi-eeprom-update: not installed"), "{reason}");
         assert!(reason.contains("/dev/vcio"), "{reason}");
     }
 

@@ -26,9 +26,7 @@ pub fn hops_of(files: &dyn Files, sysfs_device_path: &Path) -> Vec<Hop> {
         return hops_of(files, Path::new(&controller));
     }
     let steps = steps(&real);
-    (0..steps.len())
-        .filter_map(|at| hop_at(files, &steps, at))
-        .collect()
+    (0..steps.len()).filter_map(|at| hop_at(files, &steps, at)).collect()
 }
 
 /// A drive with several paths shows below a virtual subsystem; its first controller is real.
@@ -36,12 +34,8 @@ fn nvme_controller(files: &dyn Files, real: &str) -> Option<String> {
     let (before, after) = real.split_once("/nvme-subsystem/")?;
     let subsystem = after.split('/').next()?;
     let directory = format!("{before}/nvme-subsystem/{subsystem}");
-    let controller = names(files, &directory)
-        .into_iter()
-        .find(|name| is_numbered(name, "nvme"))?;
-    let real = files
-        .real_path(Path::new(&format!("{directory}/{controller}")))
-        .ok()?;
+    let controller = names(files, &directory).into_iter().find(|name| is_numbered(name, "nvme"))?;
+    let real = files.real_path(Path::new(&format!("{directory}/{controller}"))).ok()?;
     let real = real.to_string_lossy().into_owned();
     // A controller below the subsystem itself would lead here again.
     (!real.contains("/nvme-subsystem/")).then_some(real)
@@ -120,13 +114,7 @@ fn is_numbered(name: &str, prefix: &str) -> bool {
 
 /// A network hop, below which another machine stores the data.
 pub(crate) fn network_hop(id: &str, link: &str) -> Hop {
-    without_rate(
-        HopKind::Network,
-        id,
-        "network",
-        link,
-        "it depends on the network and the server",
-    )
+    without_rate(HopKind::Network, id, "network", link, "it depends on the network and the server")
 }
 
 fn virtio_hop(files: &dyn Files, directory: &str) -> Hop {
@@ -138,16 +126,7 @@ fn virtio_hop(files: &dyn Files, directory: &str) -> Hop {
         _ => "virtio device",
     };
     let why = "a paravirtual device is as fast as its host lets it be";
-    Hop {
-        driver,
-        ..without_rate(
-            HopKind::Virtio,
-            base_name(directory),
-            name,
-            "paravirtual",
-            why,
-        )
-    }
+    Hop { driver, ..without_rate(HopKind::Virtio, base_name(directory), name, "paravirtual", why) }
 }
 
 fn nvme_hop(files: &dyn Files, directory: &str) -> Hop {
@@ -191,9 +170,7 @@ fn sata_hop(files: &dyn Files, directory: &str) -> Hop {
             HopKind::Scsi,
             base_name(directory),
             "SATA port",
-            &current
-                .get()
-                .map_or("SATA, speed unknown".into(), sata_name),
+            &current.get().map_or("SATA, speed unknown".into(), sata_name),
             "",
         )
     }
@@ -236,18 +213,10 @@ pub fn shared_buses(devices: &[BlockDevice], links: &[Link]) -> Vec<SharedBus> {
         .iter()
         .filter(|device| device.parent.is_none())
         .map(|device| (device.name.as_str(), device.path.as_slice()))
-        .chain(
-            links
-                .iter()
-                .map(|link| (link.name.as_str(), link.path.as_slice())),
-        )
+        .chain(links.iter().map(|link| (link.name.as_str(), link.path.as_slice())))
         .collect();
     let mut buses: Vec<SharedBus> = Vec::new();
-    for hop in paths
-        .iter()
-        .flat_map(|(_, path)| path.iter())
-        .filter(|hop| is_one_pipe(hop))
-    {
+    for hop in paths.iter().flat_map(|(_, path)| path.iter()).filter(|hop| is_one_pipe(hop)) {
         let members: Vec<String> = paths
             .iter()
             .filter(|(_, path)| path.iter().any(|other| other.id == hop.id))
@@ -282,17 +251,12 @@ fn is_one_pipe(hop: &Hop) -> bool {
 }
 
 fn says_it_already(outer: &SharedBus, inner: &SharedBus) -> bool {
-    let holds_all = inner
-        .members
-        .iter()
-        .all(|name| outer.members.contains(name));
-    let is_no_wider = match (
-        outer.usable_bytes_per_second.get(),
-        inner.usable_bytes_per_second.get(),
-    ) {
-        (Some(outer), Some(inner)) => outer <= inner,
-        _ => false,
-    };
+    let holds_all = inner.members.iter().all(|name| outer.members.contains(name));
+    let is_no_wider =
+        match (outer.usable_bytes_per_second.get(), inner.usable_bytes_per_second.get()) {
+            (Some(outer), Some(inner)) => outer <= inner,
+            _ => false,
+        };
     outer.members.len() > inner.members.len() && holds_all && is_no_wider
 }
 

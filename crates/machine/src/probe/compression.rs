@@ -85,10 +85,7 @@ pub fn below(
             walk.meet(spot.tree, spot.inode);
         }
     }
-    for (spot, _) in spots
-        .iter()
-        .filter(|(spot, _)| spot.is_directory && !is_top(spot))
-    {
+    for (spot, _) in spots.iter().filter(|(spot, _)| spot.is_directory && !is_top(spot)) {
         walk.directory(spot.tree, spot.inode, told)?;
     }
     Ok(walk.finish())
@@ -162,9 +159,7 @@ impl Walk {
                 return Ok(());
             }
             let to = (u64::MAX, u32::MAX, u64::MAX);
-            let (buffer, count) = self
-                .trees
-                .items(tree, (key.object, key.kind, key.offset), to)?;
+            let (buffer, count) = self.trees.items(tree, (key.object, key.kind, key.offset), to)?;
             from = None;
             for item in items(buffer, count) {
                 match item.key.kind {
@@ -202,10 +197,7 @@ impl Walk {
                 continue;
             }
             let mut children = Vec::new();
-            let range = [
-                (directory, DIRECTORY_INDEX, 0),
-                (directory, DIRECTORY_INDEX, u64::MAX),
-            ];
+            let range = [(directory, DIRECTORY_INDEX, 0), (directory, DIRECTORY_INDEX, u64::MAX)];
             each(&mut self.trees, tree, range, |_, bytes| {
                 children.extend(child(bytes));
             })?;

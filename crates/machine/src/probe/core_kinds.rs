@@ -12,10 +12,8 @@ use crate::probe::cpuinfo::CpuInfo;
 use crate::probe::read;
 
 /// Kinds of hybrid Intel processors, with the file that lists their CPUs.
-const HYBRID: [(&str, &str); 2] = [
-    ("performance core", "/sys/devices/cpu_core/cpus"),
-    (EFFICIENT, "/sys/devices/cpu_atom/cpus"),
-];
+const HYBRID: [(&str, &str); 2] =
+    [("performance core", "/sys/devices/cpu_core/cpus"), (EFFICIENT, "/sys/devices/cpu_atom/cpus")];
 const EFFICIENT: &str = "efficient core";
 /// Cores of one design are one kind if their capacities differ by less than this share: clusters of a chip may have clocks that
 /// differ a little.
@@ -59,11 +57,7 @@ pub fn facts(files: &dyn Files) -> Vec<CoreFacts> {
             .or_else(|| field(core, "uarch").map(str::to_string));
         let capacity = format!("/sys/devices/system/cpu/cpu{cpu}/cpu_capacity");
         let capacity = read::number::<u32>(files, &capacity).get();
-        Some(CoreFacts {
-            cpu,
-            name,
-            capacity,
-        })
+        Some(CoreFacts { cpu, name, capacity })
     };
     let cores = cpuinfo.cores();
     cores.iter().filter_map(|core| of_core(core)).collect()
@@ -77,14 +71,9 @@ fn field<'a>(core: &[(&str, &'a str)], wanted: &str) -> Option<&'a str> {
 /// The kinds among the CPUs `allowed`, the fastest first. A CPU without facts is of a kind without a name.
 pub fn kinds(facts: &[CoreFacts], allowed: &[usize]) -> Vec<CoreKind> {
     let known = |cpu: usize| facts.iter().find(|facts| facts.cpu == cpu).cloned();
-    let nameless = |cpu| CoreFacts {
-        cpu,
-        ..CoreFacts::default()
-    };
-    let mut cores: Vec<CoreFacts> = allowed
-        .iter()
-        .map(|cpu| known(*cpu).unwrap_or_else(|| nameless(*cpu)))
-        .collect();
+    let nameless = |cpu| CoreFacts { cpu, ..CoreFacts::default() };
+    let mut cores: Vec<CoreFacts> =
+        allowed.iter().map(|cpu| known(*cpu).unwrap_or_else(|| nameless(*cpu))).collect();
     cores.sort_by(|a, b| {
         let by_capacity = b.capacity.cmp(&a.capacity);
         by_capacity
@@ -159,10 +148,7 @@ mod tests {
     }
 
     fn kind(name: &str, cpus: impl IntoIterator<Item = usize>) -> CoreKind {
-        CoreKind {
-            name: name.into(),
-            cpus: cpus.into_iter().collect(),
-        }
+        CoreKind { name: name.into(), cpus: cpus.into_iter().collect() }
     }
 
     fn rk3588(cpu: usize) -> CoreFacts {
@@ -189,10 +175,7 @@ mod tests {
     #[test]
     fn cores_of_one_design_at_quite_other_clocks_are_two_kinds() {
         let cores = [core(0, "Cortex-A55", 300), core(1, "Cortex-A55", 1024)];
-        let expected = [
-            kind("Cortex-A55 (CPUs 1)", [1]),
-            kind("Cortex-A55 (CPUs 0)", [0]),
-        ];
+        let expected = [kind("Cortex-A55 (CPUs 1)", [1]), kind("Cortex-A55 (CPUs 0)", [0])];
         assert_eq!(kinds(&cores, &[0, 1]), expected);
         let nameless = [core(0, "", 300), core(1, "", 1024), core(2, "", 1024)];
         let expected = [kind("(CPUs 1-2)", [1, 2]), kind("(CPUs 0)", [0])];
@@ -229,10 +212,7 @@ mod tests {
             .file("/proc/cpuinfo", cpuinfo)
             .file(capacity(0), "530\n")
             .file(capacity(4), "1024\n");
-        let expected = [
-            self::core(0, "Cortex-A55", 530),
-            self::core(4, "Cortex-A76", 1024),
-        ];
+        let expected = [self::core(0, "Cortex-A55", 530), self::core(4, "Cortex-A76", 1024)];
         assert_eq!(facts(&files), expected);
         assert!(facts(&FakeFiles::new()).is_empty());
     }
@@ -247,10 +227,7 @@ mod tests {
             .file("/proc/cpuinfo", cpuinfo)
             .file(HYBRID[0].1, "2\n")
             .file(HYBRID[1].1, "0-1\n");
-        let expected = [
-            kind("performance core", [2]),
-            kind("efficient core", [0, 1]),
-        ];
+        let expected = [kind("performance core", [2]), kind("efficient core", [0, 1])];
         assert_eq!(kinds(&facts(&hybrid), &[0, 1, 2]), expected);
     }
 

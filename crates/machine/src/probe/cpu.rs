@@ -41,11 +41,9 @@ fn model(cpuinfo: &CpuInfo) -> Fact<String> {
             format!("{}, CPU implementer and part", cpuinfo::PATH),
         );
     }
-    read::first_known(&[
-        &|| cpuinfo.first("model name"),
-        &|| cpuinfo.first("uarch"),
-        &|| cpuinfo.first("cpu model"),
-    ])
+    read::first_known(&[&|| cpuinfo.first("model name"), &|| cpuinfo.first("uarch"), &|| {
+        cpuinfo.first("cpu model")
+    }])
 }
 
 /// Name of a core by the fields of its Main ID Register (Arm Architecture Reference Manual).
@@ -144,13 +142,11 @@ pub(super) fn short_list(text: &str) -> String {
     }
     let parts: Vec<String> = ranges
         .iter()
-        .map(|(first, last)| {
-            if first == last {
-                first.to_string()
-            } else {
-                format!("{first}-{last}")
-            }
-        })
+        .map(
+            |(first, last)| {
+                if first == last { first.to_string() } else { format!("{first}-{last}") }
+            },
+        )
         .collect();
     parts.join(",")
 }
@@ -181,11 +177,9 @@ fn crypto_features(cpuinfo: &CpuInfo) -> Fact<Vec<String>> {
         "avx512f",
         "avx512bw",
     ];
-    read::first_known(&[
-        &|| cpuinfo.first("flags"),
-        &|| cpuinfo.first("Features"),
-        &|| cpuinfo.first("isa"),
-    ])
+    read::first_known(&[&|| cpuinfo.first("flags"), &|| cpuinfo.first("Features"), &|| {
+        cpuinfo.first("isa")
+    }])
     .map(|text| {
         text.split_whitespace()
             .filter(|word| THAT_MATTER.contains(word))
@@ -209,10 +203,8 @@ mod tests {
 
     #[test]
     fn a_raspberry_pi_core_is_named_by_its_part_number() {
-        let files = FakeFiles::new()
-            .file("/proc/cpuinfo", A72.repeat(4))
-            .file(ONLINE, "0-3\n")
-            .files(
+        let files =
+            FakeFiles::new().file("/proc/cpuinfo", A72.repeat(4)).file(ONLINE, "0-3\n").files(
                 format!("{POLICIES}/policy0"),
                 [
                     ("affected_cpus", "0 1 2 3\n"),
@@ -243,10 +235,7 @@ mod tests {
 
     #[test]
     fn an_unknown_core_keeps_its_numbers() {
-        assert_eq!(
-            arm_core("0x61", "0x022"),
-            "ARM core, designer 0x61, part 0x022"
-        );
+        assert_eq!(arm_core("0x61", "0x022"), "ARM core, designer 0x61, part 0x022");
     }
 
     #[test]

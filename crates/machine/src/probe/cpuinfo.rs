@@ -15,9 +15,7 @@ pub(crate) struct CpuInfo {
 
 impl CpuInfo {
     pub(crate) fn read(files: &dyn Files) -> Self {
-        CpuInfo {
-            text: read::text(files, PATH),
-        }
+        CpuInfo { text: read::text(files, PATH) }
     }
 
     /// The first value of a key. Keys are case-sensitive: "Model" is the board on ARM, "model" a
@@ -35,10 +33,7 @@ impl CpuInfo {
     /// All values of a key in the order of the cores.
     pub(crate) fn all(&self, key: &str) -> Vec<&str> {
         let text = self.text.text().unwrap_or("");
-        pairs(text)
-            .filter(|(name, _)| *name == key)
-            .map(|(_, value)| value)
-            .collect()
+        pairs(text).filter(|(name, _)| *name == key).map(|(_, value)| value).collect()
     }
 
     /// The lines of each core, which begin with its number.

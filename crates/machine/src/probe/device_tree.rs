@@ -15,10 +15,7 @@ const PROPERTY_LIMIT_BYTES: usize = 64 * 1024;
 /// A property of one string.
 pub(crate) fn string(files: &dyn Files, property: &str) -> Fact<String> {
     strings(files, property).and_then(|strings| {
-        strings
-            .into_iter()
-            .next()
-            .ok_or_else(|| "the property is empty".to_string())
+        strings.into_iter().next().ok_or_else(|| "the property is empty".to_string())
     })
 }
 
@@ -64,37 +61,19 @@ mod tests {
     #[test]
     fn properties_are_strings_lists_and_cells() {
         let files = FakeFiles::new()
-            .file(
-                "/proc/device-tree/compatible",
-                "raspberrypi,3-model-b\0brcm,bcm2837\0",
-            )
-            .file(
-                "/proc/device-tree/model",
-                "Raspberry Pi 3 Model B Rev 1.2\0",
-            )
-            .file(
-                "/proc/device-tree/system/linux,revision",
-                [0x00, 0xa0, 0x20, 0x82],
-            )
+            .file("/proc/device-tree/compatible", "raspberrypi,3-model-b\0brcm,bcm2837\0")
+            .file("/proc/device-tree/model", "Raspberry Pi 3 Model B Rev 1.2\0")
+            .file("/proc/device-tree/system/linux,revision", [0x00, 0xa0, 0x20, 0x82])
             .file("/proc/device-tree/empty", "")
             .file("/proc/device-tree/short", [1, 2]);
         assert_eq!(
             strings(&files, "compatible").value().unwrap(),
             &["raspberrypi,3-model-b", "brcm,bcm2837"]
         );
-        assert_eq!(
-            string(&files, "model").text(),
-            Some("Raspberry Pi 3 Model B Rev 1.2")
-        );
+        assert_eq!(string(&files, "model").text(), Some("Raspberry Pi 3 Model B Rev 1.2"));
         assert_eq!(cell(&files, "system/linux,revision").get(), Some(0xa02082));
-        assert_eq!(
-            string(&files, "empty").reason(),
-            Some("the property is empty")
-        );
-        assert_eq!(
-            cell(&files, "short").reason(),
-            Some("it has 2 bytes, not 4")
-        );
+        assert_eq!(string(&files, "empty").reason(), Some("the property is empty"));
+        assert_eq!(cell(&files, "short").reason(), Some("it has 2 bytes, not 4"));
         assert!(is_raspberry_pi(&files));
         assert!(!is_raspberry_pi(&FakeFiles::new()));
     }

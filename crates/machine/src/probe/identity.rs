@@ -57,10 +57,7 @@ fn none_has<T>(what: &str, disk: &Disk<'_>) -> Fact<T> {
 }
 
 fn is_made_by_software(kind: BlockKind) -> bool {
-    !matches!(
-        kind,
-        BlockKind::Disk | BlockKind::Rom | BlockKind::MmcArea | BlockKind::Partition
-    )
+    !matches!(kind, BlockKind::Disk | BlockKind::Rom | BlockKind::MmcArea | BlockKind::Partition)
 }
 
 /// Who made it.
@@ -69,10 +66,7 @@ pub(crate) fn vendor(files: &dyn Files, disk: &Disk<'_>) -> Fact<String> {
         return none_has("vendor", disk);
     }
     if disk.is_nvme() {
-        return Fact::unknown(
-            "an NVMe drive says its maker in its model",
-            disk.directory(),
-        );
+        return Fact::unknown("an NVMe drive says its maker in its model", disk.directory());
     }
     if disk.is_mmc() {
         let is_emmc = text(files, &disk.file("device/type")).text() == Some("MMC");
@@ -106,10 +100,9 @@ pub(crate) fn model(files: &dyn Files, disk: &Disk<'_>) -> Fact<String> {
         _ if disk.is_mmc() => filled_text(files, &disk.file("device/name")),
         _ if disk.is_virtio() => none_has("model", disk),
         // udev replaces spaces in names by underscores.
-        _ if says_it_as_ata(disk) => disk
-            .udev
-            .fact("ID_MODEL")
-            .map(|model| model.replace('_', " ")),
+        _ if says_it_as_ata(disk) => {
+            disk.udev.fact("ID_MODEL").map(|model| model.replace('_', " "))
+        }
         _ => filled_text(files, &disk.file("device/model")),
     }
 }
@@ -202,9 +195,7 @@ pub(crate) fn content(
     }
     // Partitions inherit the property from their disk.
     if let (Some(table), false) = (udev.get("ID_PART_TABLE_TYPE"), is_partition) {
-        return udev
-            .fact("ID_PART_TABLE_TYPE")
-            .map(|_| format!("partition table ({table})"));
+        return udev.fact("ID_PART_TABLE_TYPE").map(|_| format!("partition table ({table})"));
     }
     if has_partitions {
         let source = format!("/sys/block/{name}");
@@ -241,28 +232,20 @@ impl DiskLinks {
             names(files, &directory)
                 .into_iter()
                 .filter_map(|link| {
-                    let real = files
-                        .real_path(Path::new(&format!("{directory}/{link}")))
-                        .ok()?;
+                    let real = files.real_path(Path::new(&format!("{directory}/{link}"))).ok()?;
                     let device = base_name(&real.to_string_lossy()).to_string();
                     Some((device, unescape(&link)))
                 })
                 .collect()
         };
-        DiskLinks {
-            labels: read("label"),
-            uuids: read("uuid"),
-            partuuids: read("partuuid"),
-        }
+        DiskLinks { labels: read("label"), uuids: read("uuid"), partuuids: read("partuuid") }
     }
 }
 
 /// The names under which a device is found again.
 pub(crate) fn identity(udev: &Udev, name: &str, links: &DiskLinks) -> Identity {
     let linked = |list: &[(String, String)]| {
-        list.iter()
-            .find(|(device, _)| device == name)
-            .map(|(_, link)| link.clone())
+        list.iter().find(|(device, _)| device == name).map(|(_, link)| link.clone())
     };
     let label = udev
         .get("ID_FS_LABEL_ENC")

@@ -50,10 +50,7 @@ pub struct Part {
 /// What is known of the system in an image. `files` shows that system from its own root.
 pub fn survey_image(files: &dyn Files, now_rfc3339: &str, parts: &ImageParts) -> Machine {
     let path = parts.file.display().to_string();
-    let origin = Origin::Capture {
-        path: path.clone(),
-        label: "the image of a card".into(),
-    };
+    let origin = Origin::Capture { path: path.clone(), label: "the image of a card".into() };
     let mut machine = survey(files, now_rfc3339, origin);
     let mut disk = device(DISK.into(), parts.size_bytes, &path);
     disk.kind = BlockKind::Disk;
@@ -91,11 +88,7 @@ fn zswap(files: &dyn Files) -> Vec<Setting> {
     if !all_have("CONFIG_ZSWAP=y") {
         return Vec::new();
     }
-    let mut parameters = vec![
-        ("compressor", "lzo"),
-        ("enabled", "N"),
-        ("max_pool_percent", "20"),
-    ];
+    let mut parameters = vec![("compressor", "lzo"), ("enabled", "N"), ("max_pool_percent", "20")];
     let has_shrinker = all_have("# CONFIG_ZSWAP_SHRINKER_DEFAULT_ON")
         || all_have("CONFIG_ZSWAP_SHRINKER_DEFAULT_ON");
     if has_shrinker {

@@ -109,10 +109,9 @@ fn running(files: &dyn Files) -> Fact<String> {
 fn installed(files: &dyn Files, release: &Fact<String>, before: &str, after: &str) -> Fact<String> {
     match release.text() {
         Some(release) => read::text(files, &format!("{before}{release}{after}")),
-        None => Fact::unknown(
-            "the release of the kernel is not known",
-            format!("{before}*{after}"),
-        ),
+        None => {
+            Fact::unknown("the release of the kernel is not known", format!("{before}*{after}"))
+        }
     }
 }
 
@@ -121,11 +120,7 @@ fn installed(files: &dyn Files, release: &Fact<String>, before: &str, after: &st
 fn switch(config: &str, name: &str) -> String {
     config
         .lines()
-        .find_map(|line| {
-            line.strip_prefix("CONFIG_")?
-                .strip_prefix(name)?
-                .strip_prefix('=')
-        })
+        .find_map(|line| line.strip_prefix("CONFIG_")?.strip_prefix(name)?.strip_prefix('='))
         .map_or("not set", |value| value.trim().trim_matches('"'))
         .to_string()
 }

@@ -101,12 +101,7 @@ mod tests {
             .link("/sys/class/net/eth0", format!("{usb}/net/eth0"))
             .files(
                 format!("{usb}/net/eth0"),
-                [
-                    ("type", "1\n"),
-                    ("operstate", "up\n"),
-                    ("speed", "100\n"),
-                    ("duplex", "full\n"),
-                ],
+                [("type", "1\n"), ("operstate", "up\n"), ("speed", "100\n"), ("duplex", "full\n")],
             )
             .link(format!("{usb}/net/eth0/device"), usb)
             .link(format!("{usb}/driver"), "/sys/bus/usb/drivers/smsc95xx")
@@ -119,18 +114,9 @@ mod tests {
             .dir("/sys/class/net/lo")
             .file("/sys/class/net/bonding_masters", "\n");
         let links = links(&files);
-        let seen: Vec<(&str, &str)> = links
-            .iter()
-            .map(|link| (link.name.as_str(), link.kind.as_str()))
-            .collect();
-        assert_eq!(
-            seen,
-            [
-                ("docker0", "virtual"),
-                ("eth0", "ethernet"),
-                ("wlan0", "wifi")
-            ]
-        );
+        let seen: Vec<(&str, &str)> =
+            links.iter().map(|link| (link.name.as_str(), link.kind.as_str())).collect();
+        assert_eq!(seen, [("docker0", "virtual"), ("eth0", "ethernet"), ("wlan0", "wifi")]);
         let eth0 = &links[1];
         assert_eq!(eth0.bits_per_second.get(), Some(100_000_000));
         assert_eq!(eth0.duplex.text(), Some("full"));

@@ -62,8 +62,7 @@ fn average(text: &Fact<String>, line: &str, name: &str) -> Fact<f64> {
         text.lines()
             .find_map(|candidate| candidate.strip_prefix(line))
             .and_then(|rest| {
-                rest.split_whitespace()
-                    .find_map(|word| word.strip_prefix(name)?.strip_prefix('='))
+                rest.split_whitespace().find_map(|word| word.strip_prefix(name)?.strip_prefix('='))
             })
             .ok_or_else(|| format!("it has no '{name}' in a line '{line}'"))
             .and_then(read::parse_number)
@@ -98,10 +97,7 @@ mod tests {
                 "some avg10=0.22 avg60=0.16 avg300=0.87 total=22387346\n\
                  full avg10=0.11 avg60=0.08 avg300=0.59 total=19066927\n",
             )
-            .file(
-                "/proc/pressure/cpu",
-                "some avg10=1.50 avg60=0 avg300=0 total=1\n",
-            );
+            .file("/proc/pressure/cpu", "some avg10=1.50 avg60=0 avg300=0 total=1\n");
         let pressure = memory(&files).pressure;
         assert_eq!(pressure[1].resource, "io");
         assert_eq!(pressure[1].some_avg10.get(), Some(0.22));

@@ -60,13 +60,7 @@ pub(crate) fn card(files: &dyn Files, device: &str, host: Option<&str>) -> Mmc {
 
 /// Commands that the card takes at once: 1 without command queueing.
 pub(crate) fn queue_depth(files: &dyn Files, device: &str) -> Fact<u32> {
-    tags(files, device).map(|tags| {
-        if tags < TAGS_WITHOUT_QUEUEING {
-            tags
-        } else {
-            1
-        }
-    })
+    tags(files, device).map(|tags| if tags < TAGS_WITHOUT_QUEUEING { tags } else { 1 })
 }
 
 fn tags(files: &dyn Files, device: &str) -> Fact<u32> {
@@ -82,11 +76,7 @@ fn hexadecimal(text: String) -> Result<u32, String> {
 pub(crate) fn host_hop(files: &dyn Files, directory: &str) -> Hop {
     let id = base_name(directory).to_string();
     // .../fe340000.mmc/mmc_host/mmc0: the controller is two levels up.
-    let controller = directory
-        .rsplitn(3, '/')
-        .nth(2)
-        .unwrap_or_default()
-        .to_string();
+    let controller = directory.rsplitn(3, '/').nth(2).unwrap_or_default().to_string();
     let state = HostState::read(files, &id);
     let best = best_of_controller(files, &controller);
     let kind = card_kind(files, directory);
@@ -103,10 +93,7 @@ pub(crate) fn host_hop(files: &dyn Files, directory: &str) -> Hop {
             // What the slot can do at best is an upper bound, and says so.
             (Fact::Unknown { .. }, Fact::Known { value, source }) => Fact::known(
                 ceiling(line_at_best(value, kind)).bytes_per_second,
-                format!(
-                    "at most: the controller's best mode, {} ({source})",
-                    value.0.name()
-                ),
+                format!("at most: the controller's best mode, {} ({source})", value.0.name()),
             ),
             (Fact::Unknown { unknown, source }, Fact::Unknown { .. }) => {
                 Fact::unknown(unknown, source)
@@ -211,20 +198,15 @@ impl HostState {
             Fact::Unknown { unknown, source } => return Fact::unknown(unknown, source),
         };
         match (self.clock_hz.get(), self.width.get()) {
-            (Some(clock_hz), Some(width)) => Fact::known(
-                timing.line_bits_per_second(clock_hz, width),
-                self.clock_hz.source(),
-            ),
+            (Some(clock_hz), Some(width)) => {
+                Fact::known(timing.line_bits_per_second(clock_hz, width), self.clock_hz.source())
+            }
             _ if matches!(timing, Timing::Hs200 | Timing::Hs400 | Timing::MmcDdr52) => {
                 Fact::unknown("the number of data lines is not known", self.width.source())
             }
             _ => Fact::known(
                 timing.line_bits_per_second(timing.max_clock_hz(), 4),
-                format!(
-                    "highest rate of {} ({})",
-                    timing.name(),
-                    self.timing.source()
-                ),
+                format!("highest rate of {} ({})", timing.name(), self.timing.source()),
             ),
         }
     }
@@ -242,10 +224,7 @@ fn timing_from_journal(files: &dyn Files, host: &str) -> Option<Fact<Timing>> {
         "--grep=mmc[0-9]+: new .* card",
     ];
     let log = files.ask("journalctl", &arguments).ok()?;
-    let timing = log
-        .lines()
-        .rev()
-        .find_map(|line| Timing::from_kernel_log(line, host))?;
+    let timing = log.lines().rev().find_map(|line| Timing::from_kernel_log(line, host))?;
     Some(Fact::known(timing, "the kernel's log (journalctl --dmesg)"))
 }
 
@@ -315,10 +294,7 @@ mod tests {
         let files = pi4().denied("/sys/kernel/debug/mmc0/ios");
         let hop = host_hop(&files, HOST);
         assert_eq!(hop.link, "SD, speed mode unknown (UHS-I DDR50 at best)");
-        assert_eq!(
-            hop.line_bits_per_second.reason(),
-            Some("permission denied; root may read it")
-        );
+        assert_eq!(hop.line_bits_per_second.reason(), Some("permission denied; root may read it"));
         assert_eq!(hop.usable_bytes_per_second.get(), Some(45e6));
         assert!(
             hop.usable_bytes_per_second
@@ -337,16 +313,10 @@ mod tests {
                 .file("/sys/block/mmcblk0/mq/0/nr_tags", tags)
         };
         let queued = with_tags("32\n");
-        assert_eq!(
-            card(&queued, "mmcblk0", None).command_queueing.get(),
-            Some(true)
-        );
+        assert_eq!(card(&queued, "mmcblk0", None).command_queueing.get(), Some(true));
         assert_eq!(queue_depth(&queued, "mmcblk0").get(), Some(32));
         let single = with_tags("64\n");
-        assert_eq!(
-            card(&single, "mmcblk0", None).command_queueing.get(),
-            Some(false)
-        );
+        assert_eq!(card(&single, "mmcblk0", None).command_queueing.get(), Some(false));
         assert_eq!(queue_depth(&single, "mmcblk0").get(), Some(1));
     }
 }

@@ -68,10 +68,7 @@ impl MountTable {
     pub(crate) fn read(files: &dyn Files, numbers: &[(String, String)]) -> MountTable {
         let text = files.text(Path::new(MOUNTINFO)).unwrap_or_default();
         let (lines, _) = mountinfo::parse(&text);
-        let devices = lines
-            .iter()
-            .map(|line| device_of(files, line, numbers))
-            .collect();
+        let devices = lines.iter().map(|line| device_of(files, line, numbers)).collect();
         MountTable { lines, devices }
     }
 
@@ -122,10 +119,8 @@ fn device_of(files: &dyn Files, line: &MountLine, numbers: &[(String, String)]) 
 /// The mounted filesystems that sit on a device, in memory, or come over the network, in the
 /// kernel's order. Of several mounts on one point only the last is seen, so only it is listed.
 pub fn mounts(files: &dyn Files, devices: &[BlockDevice]) -> Vec<Mount> {
-    let numbers: Vec<(String, String)> = devices
-        .iter()
-        .map(|device| (device.major_minor.clone(), device.name.clone()))
-        .collect();
+    let numbers: Vec<(String, String)> =
+        devices.iter().map(|device| (device.major_minor.clone(), device.name.clone())).collect();
     let table = MountTable::read(files, &numbers);
     table
         .lines
@@ -133,9 +128,7 @@ pub fn mounts(files: &dyn Files, devices: &[BlockDevice]) -> Vec<Mount> {
         .zip(&table.devices)
         .enumerate()
         .filter(|(at, (line, device))| {
-            let is_hidden = table.lines[at + 1..]
-                .iter()
-                .any(|later| later.point == line.point);
+            let is_hidden = table.lines[at + 1..].iter().any(|later| later.point == line.point);
             !is_hidden && matters(line, device.is_some())
         })
         .map(|(_, (line, device))| mount(files, line, device.clone()))
@@ -164,9 +157,7 @@ fn mount(files: &dyn Files, line: &MountLine, device: Option<String>) -> Mount {
     let space = if NETWORK.contains(&line.filesystem.as_str()) {
         Err("not asked, because a server that does not answer would block the survey".to_string())
     } else {
-        files
-            .space(Path::new(&line.point))
-            .map_err(|error| error.to_string())
+        files.space(Path::new(&line.point)).map_err(|error| error.to_string())
     };
     let fact = |bytes: Option<u64>| match (&space, bytes) {
         (Ok(_), Some(bytes)) => Fact::known(bytes, &source),
@@ -191,11 +182,7 @@ fn mount(files: &dyn Files, line: &MountLine, device: Option<String>) -> Mount {
 /// stands first.
 fn options(line: &MountLine) -> Vec<String> {
     let is_access = |option: &&String| matches!(option.as_str(), "ro" | "rw");
-    let is_read_only = line
-        .options
-        .iter()
-        .chain(&line.super_options)
-        .any(|option| option == "ro");
+    let is_read_only = line.options.iter().chain(&line.super_options).any(|option| option == "ro");
     let mut options = vec![if is_read_only { "ro" } else { "rw" }.to_string()];
     for option in line.options.iter().chain(&line.super_options) {
         if !is_access(&option) && !options.contains(option) {

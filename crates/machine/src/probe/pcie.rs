@@ -27,12 +27,10 @@ pub(crate) fn is_address(name: &str) -> bool {
 
 /// Whether a name in sysfs is the root of a PCI domain ("pci0000:00").
 pub(crate) fn is_root(name: &str) -> bool {
-    name.strip_prefix("pci")
-        .and_then(|rest| rest.split_once(':'))
-        .is_some_and(|(domain, bus)| {
-            let hex = |text: &str| text.bytes().all(|byte| byte.is_ascii_hexdigit());
-            domain.len() >= 4 && bus.len() == 2 && hex(domain) && hex(bus)
-        })
+    name.strip_prefix("pci").and_then(|rest| rest.split_once(':')).is_some_and(|(domain, bus)| {
+        let hex = |text: &str| text.bytes().all(|byte| byte.is_ascii_hexdigit());
+        domain.len() >= 4 && bus.len() == 2 && hex(domain) && hex(bus)
+    })
 }
 
 /// The hop to the last device of a chain of PCI devices, given by their sysfs directories from
@@ -59,9 +57,7 @@ pub(crate) fn hop(files: &dyn Files, chain: &[String]) -> Option<Hop> {
 /// controller, as it is with the RP1 of a Raspberry Pi 5: the chip itself stands beside them.
 pub(crate) fn hop_to_bridge_chip(files: &dyn Files, controller: &str) -> Option<Hop> {
     let child = |directory: &str, wanted: fn(&str) -> bool| {
-        let name = names(files, directory)
-            .into_iter()
-            .find(|name| wanted(name))?;
+        let name = names(files, directory).into_iter().find(|name| wanted(name))?;
         Some(format!("{directory}/{name}"))
     };
     let root = child(controller, is_root)?;
@@ -166,14 +162,7 @@ mod tests {
     fn addresses_and_roots_are_told_apart() {
         assert!(is_address("0000:01:00.0"));
         assert!(is_address("10000:e1:00.0"), "domains may be longer");
-        for other in [
-            "pci0000:00",
-            "0000:01:00",
-            "0:0:0:0",
-            "1-1.2:1.0",
-            "",
-            "::.",
-        ] {
+        for other in ["pci0000:00", "0000:01:00", "0:0:0:0", "1-1.2:1.0", "", "::."] {
             assert!(!is_address(other), "{other}");
         }
         assert!(is_root("pci0001:00"));

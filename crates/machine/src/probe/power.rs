@@ -202,10 +202,7 @@ mod tests {
                 format!("{FIRMWARE_DRIVER}/soc:firmware"),
                 "/sys/devices/platform/soc/soc:firmware",
             )
-            .file(
-                "/sys/devices/platform/soc/soc:firmware/get_throttled",
-                "50005\n",
-            )
+            .file("/sys/devices/platform/soc/soc:firmware/get_throttled", "50005\n")
             .firmware_word(GET_THROTTLED, 1);
         let from_mailbox = pi().firmware_word(GET_THROTTLED, 0x50005);
         let from_program = pi().program(&["vcgencmd", "get_throttled"], "throttled=0x50005\n");

@@ -33,9 +33,7 @@ pub(crate) fn number<T: FromStr>(files: &dyn Files, path: &str) -> Fact<T> {
 
 /// A decimal number with white space around it.
 pub fn parse_number<T: FromStr>(text: &str) -> Result<T, String> {
-    text.trim()
-        .parse()
-        .map_err(|_| format!("it says '{}', not a number", text.trim()))
+    text.trim().parse().map_err(|_| format!("it says '{}', not a number", text.trim()))
 }
 
 /// A file that says 0 or 1, N or Y.
@@ -57,10 +55,8 @@ pub(crate) fn first_known<T>(places: &[&dyn Fn() -> Fact<T>]) -> Fact<T> {
         }
     }
     let sources: Vec<&str> = reasons.iter().map(|(source, _)| source.as_str()).collect();
-    let told: Vec<String> = reasons
-        .iter()
-        .map(|(source, reason)| format!("{source}: {reason}"))
-        .collect();
+    let told: Vec<String> =
+        reasons.iter().map(|(source, reason)| format!("{source}: {reason}")).collect();
     match &reasons[..] {
         [(source, reason)] => Fact::unknown(reason, source),
         _ => Fact::unknown(told.join("; "), sources.join(", ")),
@@ -74,24 +70,12 @@ mod tests {
 
     #[test]
     fn what_cannot_be_read_says_why_and_is_never_zero() {
-        let files = FakeFiles::new()
-            .file("/a", "12\n")
-            .file("/b", "many\n")
-            .file("/c", "\n")
-            .denied("/d");
+        let files =
+            FakeFiles::new().file("/a", "12\n").file("/b", "many\n").file("/c", "\n").denied("/d");
         assert_eq!(number::<u64>(&files, "/a"), Fact::known(12, "/a"));
-        assert_eq!(
-            number::<u64>(&files, "/b").reason(),
-            Some("it says 'many', not a number")
-        );
-        assert_eq!(
-            filled_text(&files, "/c").reason(),
-            Some("the file is empty")
-        );
-        assert_eq!(
-            text(&files, "/d").reason(),
-            Some("permission denied; root may read it")
-        );
+        assert_eq!(number::<u64>(&files, "/b").reason(), Some("it says 'many', not a number"));
+        assert_eq!(filled_text(&files, "/c").reason(), Some("the file is empty"));
+        assert_eq!(text(&files, "/d").reason(), Some("permission denied; root may read it"));
         assert_eq!(flag(&files, "/e").reason(), Some("no such file"));
     }
 

@@ -70,12 +70,9 @@ fn device_of_file(files: &dyn Files, area: &SwapLine) -> Fact<String> {
     let (mounts, _strange) = mountinfo::parse(text.text().unwrap_or(""));
     match mountinfo::holding(&mounts, &area.path) {
         Some(mount) => device_of_mount(files, mount),
-        None => Fact::unknown(
-            text.reason()
-                .unwrap_or("no mount holds its path")
-                .to_string(),
-            MOUNTINFO,
-        ),
+        None => {
+            Fact::unknown(text.reason().unwrap_or("no mount holds its path").to_string(), MOUNTINFO)
+        }
     }
 }
 
@@ -85,10 +82,7 @@ fn device_of_mount(files: &dyn Files, mount: &MountLine) -> Fact<String> {
         // btrfs has anonymous numbers; its source is the device.
         return match mount.source.strip_prefix("/dev/") {
             Some(_) => device_of_node(files, &mount.source),
-            None => Fact::unknown(
-                format!("{} is not on a device", mount.filesystem),
-                MOUNTINFO,
-            ),
+            None => Fact::unknown(format!("{} is not on a device", mount.filesystem), MOUNTINFO),
         };
     }
     let link = format!("/sys/dev/block/{major}:{minor}");
@@ -205,23 +199,11 @@ mod tests {
                  30 26 0:27 /@home /home rw - btrfs /dev/sda1 rw\n\
                  31 26 0:30 / /tmp rw - tmpfs tmpfs rw\n",
             )
-            .link(
-                "/sys/dev/block/179:2",
-                "/sys/devices/mmc/block/mmcblk0/mmcblk0p2",
-            )
+            .link("/sys/dev/block/179:2", "/sys/devices/mmc/block/mmcblk0/mmcblk0p2")
             .dir("/sys/devices/mmc/block/mmcblk0/mmcblk0p2");
         let areas = swap(&files).areas;
         let devices: Vec<Option<&str>> = areas.iter().map(|area| area.device.text()).collect();
-        assert_eq!(
-            devices,
-            [
-                Some("zram0"),
-                Some("dm-0"),
-                Some("mmcblk0p2"),
-                Some("sda1"),
-                None
-            ]
-        );
+        assert_eq!(devices, [Some("zram0"), Some("dm-0"), Some("mmcblk0p2"), Some("sda1"), None]);
         assert_eq!(areas[4].device.reason(), Some("tmpfs is not on a device"));
         assert_eq!(areas[2].used_bytes, 512 * 1024);
         assert_eq!(areas[0].priority, 100);
@@ -230,10 +212,7 @@ mod tests {
     #[test]
     fn zswap_shows_what_this_kernel_has() {
         let files = FakeFiles::new()
-            .files(
-                ZSWAP_PARAMETERS,
-                [("enabled", "Y\n"), ("compressor", "zstd\n")],
-            )
+            .files(ZSWAP_PARAMETERS, [("enabled", "Y\n"), ("compressor", "zstd\n")])
             .denied(ZSWAP_COUNTERS);
         let zswap = swap(&files).zswap;
         assert_eq!(zswap.enabled.get(), Some(true));
@@ -272,9 +251,6 @@ mod tests {
         let unused = FakeFiles::new().file("/sys/block/zram0/disksize", "0\n");
         assert!(swap(&unused).zram.is_empty());
         let bare = FakeFiles::new().dir("/sys/block/zram1");
-        assert_eq!(
-            swap(&bare).zram[0].size_bytes.reason(),
-            Some("no such file")
-        );
+        assert_eq!(swap(&bare).zram[0].size_bytes.reason(), Some("no such file"));
     }
 }

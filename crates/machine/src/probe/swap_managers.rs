@@ -101,10 +101,7 @@ fn systemd_files(files: &dyn Files, main: &str) -> Vec<String> {
             }
         }
     }
-    strongest
-        .into_iter()
-        .chain(drop_ins.into_values())
-        .collect()
+    strongest.into_iter().chain(drop_ins.into_values()).collect()
 }
 
 /// Lines `name = value`, with the section before the name where there are sections. A setting
@@ -123,10 +120,7 @@ fn settings(files: &dyn Files, manager: &Manager, paths: &[String]) -> Fact<Vec<
             }
         }
     }
-    let lines = merged
-        .into_iter()
-        .map(|(name, value)| format!("{name} = {value}"))
-        .collect();
+    let lines = merged.into_iter().map(|(name, value)| format!("{name} = {value}")).collect();
     if paths.is_empty() {
         let file = Path::new("/etc").join(manager.file);
         return Fact::known(lines, format!("{} (absent: defaults)", file.display()));
@@ -179,11 +173,7 @@ mod tests {
         assert_eq!(manager.name, "rpi-swap");
         assert_eq!(
             manager.settings.value().unwrap(),
-            &[
-                "[File] MaxSizeMiB = 2048",
-                "[Zram] MaxSizeMiB = 512",
-                "[Main] Mechanism = zram"
-            ]
+            &["[File] MaxSizeMiB = 2048", "[Zram] MaxSizeMiB = 512", "[Main] Mechanism = zram"]
         );
         assert_eq!(
             manager.settings.source(),

@@ -38,13 +38,9 @@ fn natural_key(name: &str) -> Vec<(String, u64)> {
     let mut key = Vec::new();
     let mut rest = name;
     while !rest.is_empty() {
-        let text_end = rest
-            .find(|c: char| c.is_ascii_digit())
-            .unwrap_or(rest.len());
+        let text_end = rest.find(|c: char| c.is_ascii_digit()).unwrap_or(rest.len());
         let (text, after) = rest.split_at(text_end);
-        let number_end = after
-            .find(|c: char| !c.is_ascii_digit())
-            .unwrap_or(after.len());
+        let number_end = after.find(|c: char| !c.is_ascii_digit()).unwrap_or(after.len());
         let (digits, tail) = after.split_at(number_end);
         key.push((text.to_string(), digits.parse().unwrap_or(0)));
         rest = tail;
@@ -63,9 +59,6 @@ mod tests {
             .map(|name| name.to_string())
             .collect();
         sort_naturally(&mut names);
-        assert_eq!(
-            names,
-            ["dm-0", "nvme0n1", "nvme0n1p2", "sda", "sda2", "sda10"]
-        );
+        assert_eq!(names, ["dm-0", "nvme0n1", "nvme0n1p2", "sda", "sda2", "sda10"]);
     }
 }

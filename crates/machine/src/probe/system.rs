@@ -39,22 +39,19 @@ fn os(files: &dyn Files) -> Fact<String> {
                 .ok_or_else(|| "it has no line PRETTY_NAME".to_string())
         })
     };
-    first_known(&[&|| named("/etc/os-release"), &|| {
-        named("/usr/lib/os-release")
-    }])
+    first_known(&[&|| named("/etc/os-release"), &|| named("/usr/lib/os-release")])
 }
 
 /// The kernel's own word (since Linux 6.1), else that of `uname`.
 fn kernel_arch(files: &dyn Files) -> Fact<String> {
     const CALL: &str = "uname -m";
-    first_known(&[
-        &|| filled_text(files, "/proc/sys/kernel/arch"),
-        &|| match files.ask("uname", &["-m"]) {
-            Ok(output) => Fact::known(output.trim().to_string(), CALL),
-            Err(ReadError::Absent) => Fact::unknown("not installed", CALL),
-            Err(error) => Fact::unknown(error.to_string(), CALL),
-        },
-    ])
+    first_known(&[&|| filled_text(files, "/proc/sys/kernel/arch"), &|| match files
+        .ask("uname", &["-m"])
+    {
+        Ok(output) => Fact::known(output.trim().to_string(), CALL),
+        Err(ReadError::Absent) => Fact::unknown("not installed", CALL),
+        Err(error) => Fact::unknown(error.to_string(), CALL),
+    }])
 }
 
 /// The class byte of the shell's ELF header: 1 is 32 bits, 2 is 64 (elf(5)).
@@ -72,9 +69,7 @@ fn user_space_bits(files: &dyn Files) -> Fact<u32> {
 
 /// What the kernel told this process at its start; in a hand-built capture the readable file.
 fn page_bytes(files: &dyn Files) -> Fact<u64> {
-    first_known(&[&|| page_bytes_from_auxv(files), &|| {
-        page_bytes_from_smaps(files)
-    }])
+    first_known(&[&|| page_bytes_from_auxv(files), &|| page_bytes_from_smaps(files)])
 }
 
 fn page_bytes_from_auxv(files: &dyn Files) -> Fact<u64> {
@@ -178,9 +173,8 @@ fn by_dmi(files: &dyn Files) -> Fact<String> {
     let product = filled_text(files, &format!("{DMI}/product_name"));
     let vendor = filled_text(files, &format!("{DMI}/sys_vendor"));
     for fact in [product, vendor.clone()] {
-        let found = KNOWN
-            .iter()
-            .find(|(mark, _)| fact.text().is_some_and(|text| text.contains(mark)));
+        let found =
+            KNOWN.iter().find(|(mark, _)| fact.text().is_some_and(|text| text.contains(mark)));
         if let Some((_, name)) = found {
             return Fact::known(name.to_string(), fact.source());
         }
@@ -241,15 +235,9 @@ mod tests {
         let system = read(&files);
         assert_eq!(system.os.text(), Some("Debian GNU/Linux 13 (trixie)"));
         assert_eq!(system.kernel_release.text(), Some("6.12.47+rpt-rpi-v8"));
-        assert_eq!(
-            system.kernel_arch,
-            Fact::known("aarch64".into(), "uname -m")
-        );
+        assert_eq!(system.kernel_arch, Fact::known("aarch64".into(), "uname -m"));
         assert_eq!(system.user_space_bits.get(), Some(32));
-        assert_eq!(
-            system.command_line.text(),
-            Some("root=PARTUUID=abcd-02 rootwait")
-        );
+        assert_eq!(system.command_line.text(), Some("root=PARTUUID=abcd-02 rootwait"));
     }
 
     fn vector<const WIDTH: usize>(pairs: &[(u64, u64)]) -> Vec<u8> {
@@ -262,13 +250,7 @@ mod tests {
 
     #[test]
     fn page_sizes_come_from_either_width_of_word_or_from_text() {
-        let pairs = [
-            (33, 0x7fff_0000),
-            (16, 0x1f),
-            (6, 16_384),
-            (17, 100),
-            (0, 0),
-        ];
+        let pairs = [(33, 0x7fff_0000), (16, 0x1f), (6, 16_384), (17, 100), (0, 0)];
         for bytes in [vector::<8>(&pairs), vector::<4>(&pairs)] {
             let files = FakeFiles::new().file(AUXV, bytes);
             assert_eq!(read(&files).page_bytes, Fact::known(16_384, AUXV));
@@ -284,43 +266,29 @@ mod tests {
     #[test]
     fn hypervisors_and_emulators_are_told() {
         let x86 = |flags: &str| {
-            FakeFiles::new().file(
-                "/proc/cpuinfo",
-                format!("processor\t: 0\nflags\t\t: fpu {flags}\n"),
-            )
+            FakeFiles::new()
+                .file("/proc/cpuinfo", format!("processor\t: 0\nflags\t\t: fpu {flags}\n"))
         };
         let arm = || FakeFiles::new().file("/proc/cpuinfo", "processor\t: 0\n");
         let cases = [
             (x86("aes"), "none"),
             (x86("aes hypervisor"), "unnamed hypervisor"),
-            (
-                x86("hypervisor").file("/sys/class/dmi/id/sys_vendor", "QEMU\n"),
-                "qemu",
-            ),
+            (x86("hypervisor").file("/sys/class/dmi/id/sys_vendor", "QEMU\n"), "qemu"),
             (
                 x86("hypervisor")
                     .file("/sys/class/dmi/id/sys_vendor", "Microsoft Corporation\n")
                     .file("/sys/class/dmi/id/product_name", "Virtual Machine\n"),
                 "hyper-v",
             ),
-            (
-                arm().file("/proc/device-tree/hypervisor/compatible", "linux,kvm\0"),
-                "kvm",
-            ),
-            (
-                arm().file("/proc/device-tree/compatible", "linux,dummy-virt\0"),
-                "qemu",
-            ),
+            (arm().file("/proc/device-tree/hypervisor/compatible", "linux,kvm\0"), "kvm"),
+            (arm().file("/proc/device-tree/compatible", "linux,dummy-virt\0"), "qemu"),
             (
                 arm()
                     .file("/proc/device-tree/compatible", "raspberrypi,3-model-b\0")
                     .file("/sys/bus/mmc/devices/mmc0:4567/name", "QEMU!\n"),
                 "qemu",
             ),
-            (
-                arm().file("/proc/device-tree/compatible", "raspberrypi,3-model-b\0"),
-                "none",
-            ),
+            (arm().file("/proc/device-tree/compatible", "raspberrypi,3-model-b\0"), "none"),
         ];
         for (files, expected) in cases {
             let fact = read(&files).virtualization;

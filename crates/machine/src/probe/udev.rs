@@ -92,10 +92,7 @@ mod tests {
         );
         assert_eq!(udev.get("ID_FS_LABEL"), None);
         assert_eq!(udev.get("X"), Some("a=b"));
-        assert_eq!(
-            udev.fact("ID_SERIAL").reason(),
-            Some("udev has no ID_SERIAL for it")
-        );
+        assert_eq!(udev.fact("ID_SERIAL").reason(), Some("udev has no ID_SERIAL for it"));
         let none = Udev::read(&files, "8:2");
         assert!(!none.is_there());
         assert_eq!(none.fact("X").reason(), Some("no such file"));

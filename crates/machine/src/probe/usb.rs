@@ -24,14 +24,12 @@ pub(crate) fn is_root_hub(name: &str) -> bool {
 /// Whether a name in sysfs is a USB device ("1-1.2").
 pub(crate) fn is_device(name: &str) -> bool {
     let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-    name.split_once('-')
-        .is_some_and(|(bus, ports)| digits(bus) && ports.split('.').all(digits))
+    name.split_once('-').is_some_and(|(bus, ports)| digits(bus) && ports.split('.').all(digits))
 }
 
 /// Whether a name in sysfs is an interface of a USB device ("1-1.2:1.0").
 pub(crate) fn is_interface(name: &str) -> bool {
-    name.split_once(':')
-        .is_some_and(|(device, _)| is_device(device))
+    name.split_once(':').is_some_and(|(device, _)| is_device(device))
 }
 
 /// The hop for a host controller by the directory of its root hub.
@@ -74,11 +72,7 @@ pub(crate) fn device(files: &dyn Files, directory: &str, interface: Option<&str>
         capable_speed(files, directory, speed.get(), is_storage)
     };
     Hop {
-        kind: if is_hub {
-            HopKind::UsbHub
-        } else {
-            HopKind::UsbDevice
-        },
+        kind: if is_hub { HopKind::UsbHub } else { HopKind::UsbDevice },
         id,
         name: name(files, directory, ids, is_hub),
         chip: ids.map(|(vendor, product)| format!("{vendor:04x}:{product:04x}")),
@@ -172,10 +166,7 @@ fn fastest_in_bos(bytes: &[u8]) -> Option<u32> {
         let length = usize::from(length);
         let descriptor = rest.get(..length).filter(|_| length >= 3)?;
         let found = match capability {
-            0x03 => descriptor
-                .get(4)
-                .filter(|speeds| *speeds & 0b1000 != 0)
-                .map(|_| 5_000),
+            0x03 => descriptor.get(4).filter(|speeds| *speeds & 0b1000 != 0).map(|_| 5_000),
             0x0a => fastest_lane(descriptor),
             _ => None,
         };
@@ -230,9 +221,7 @@ fn link_words(current: Option<u32>, capable: Option<u32>) -> String {
     match capable {
         Some(capable) if capable > current => {
             let best = usb_name(capable);
-            let rate = best
-                .split_once(", ")
-                .map_or(best.as_str(), |(_, rate)| rate);
+            let rate = best.split_once(", ").map_or(best.as_str(), |(_, rate)| rate);
             format!("{now} (the device could do {rate})")
         }
         _ => now,
@@ -251,11 +240,7 @@ fn name(files: &dyn Files, directory: &str, ids: Option<(u16, u16)>, is_hub: boo
     }
     let said: Vec<String> = ["manufacturer", "product"]
         .iter()
-        .filter_map(|leaf| {
-            filled_text(files, &format!("{directory}/{leaf}"))
-                .value()
-                .cloned()
-        })
+        .filter_map(|leaf| filled_text(files, &format!("{directory}/{leaf}")).value().cloned())
         .collect();
     let what = if is_hub { "USB hub" } else { "USB device" };
     match (said.is_empty(), ids) {

@@ -58,9 +58,7 @@ pub(super) static RULES: &[Rule] = &[
 ];
 
 fn cards(machine: &Machine) -> impl Iterator<Item = (&BlockDevice, &Mmc)> {
-    disks(machine)
-        .filter(|disk| is_card(disk))
-        .filter_map(|disk| Some((disk, disk.mmc.as_ref()?)))
+    disks(machine).filter(|disk| is_card(disk)).filter_map(|disk| Some((disk, disk.mmc.as_ref()?)))
 }
 
 fn slow_bus(machine: &Machine) -> Vec<Seen> {
@@ -125,10 +123,7 @@ fn beside_a_disk(machine: &Machine) -> Vec<Seen> {
     let is_held = |disk: &BlockDevice| {
         let mut all = machine.block_devices.iter();
         all.any(|device| {
-            machine
-                .disks_below(&device.name)
-                .iter()
-                .any(|other| other.name == disk.name)
+            machine.disks_below(&device.name).iter().any(|other| other.name == disk.name)
                 && !device.below.is_empty()
         })
     };

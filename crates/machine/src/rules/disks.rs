@@ -70,14 +70,8 @@ const SILENT: &str = "does not answer";
 
 fn silent(machine: &Machine) -> Vec<Seen> {
     let reason = |device: &BlockDevice| {
-        let tried = [
-            device.scheduler.reason(),
-            device.logical_block_bytes.reason(),
-        ];
-        let said = tried
-            .into_iter()
-            .flatten()
-            .find(|reason| reason.contains(SILENT));
+        let tried = [device.scheduler.reason(), device.logical_block_bytes.reason()];
+        let said = tried.into_iter().flatten().find(|reason| reason.contains(SILENT));
         said.map(str::to_string)
     };
     machine
@@ -135,17 +129,11 @@ fn slow_cipher(machine: &Machine) -> Vec<Seen> {
     let Some(features) = machine.cpu.crypto_features.value() else {
         return Vec::new();
     };
-    if features
-        .iter()
-        .any(|feature| feature == "aes" || feature == "vaes")
-    {
+    if features.iter().any(|feature| feature == "aes" || feature == "vaes") {
         return Vec::new();
     }
     let encrypted = |device: &&BlockDevice| {
-        device
-            .content
-            .text()
-            .is_some_and(|content| content.contains("LUKS"))
+        device.content.text().is_some_and(|content| content.contains("LUKS"))
     };
     machine
         .block_devices
@@ -242,10 +230,7 @@ fn write_through(machine: &Machine) -> Vec<Seen> {
 }
 
 fn array(machine: &Machine) -> Vec<Seen> {
-    let arrays = machine
-        .block_devices
-        .iter()
-        .filter(|device| device.kind == BlockKind::Md);
+    let arrays = machine.block_devices.iter().filter(|device| device.kind == BlockKind::Md);
     arrays
         .filter_map(|array| {
             let one = array.size_bytes.get()?;
@@ -273,7 +258,5 @@ fn array(machine: &Machine) -> Vec<Seen> {
 pub(super) fn link_of(machine: &Machine, device: &str) -> Option<(String, f64)> {
     let below = machine.disks_below(device);
     let narrowest = below.iter().filter_map(|disk| narrowest_hop(disk));
-    narrowest
-        .map(|(hop, carries)| (hop.link.clone(), carries))
-        .min_by(|a, b| a.1.total_cmp(&b.1))
+    narrowest.map(|(hop, carries)| (hop.link.clone(), carries)).min_by(|a, b| a.1.total_cmp(&b.1))
 }

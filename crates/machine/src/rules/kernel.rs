@@ -100,10 +100,7 @@ fn dirty_limit(machine: &Machine) -> Vec<Seen> {
     }
     vec![Seen {
         about: "vm.dirty_ratio".into(),
-        evidence: format!(
-            "up to {} may wait in memory to be written",
-            bytes_iec(limit)
-        ),
+        evidence: format!("up to {} may wait in memory to be written", bytes_iec(limit)),
         read_from: source.into(),
         consequence: format!(
             "Behind {link}, {} at most, writing it takes {} or more. A sync, a shutdown or an unmount hangs for that time, and all of \
@@ -244,11 +241,7 @@ fn pressure<'a>(
     machine: &'a Machine,
     resource: &str,
 ) -> Option<&'a rubus_vocabulary::machine::Pressure> {
-    machine
-        .memory
-        .pressure
-        .iter()
-        .find(|pressure| pressure.resource == resource)
+    machine.memory.pressure.iter().find(|pressure| pressure.resource == resource)
 }
 
 fn memory_pressure(machine: &Machine) -> Vec<Seen> {

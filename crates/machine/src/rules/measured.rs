@@ -129,14 +129,10 @@ fn bytes_missing(run: &Run) -> Vec<Seen> {
 
 fn failed(run: &Run) -> Vec<Seen> {
     let of_jobs = run.results.iter().flat_map(|result| &result.doubts);
-    let error = run
-        .doubts
-        .iter()
-        .chain(of_jobs)
-        .find_map(|doubt| match doubt {
-            Doubt::TargetFailed { error } => Some(error),
-            _ => None,
-        });
+    let error = run.doubts.iter().chain(of_jobs).find_map(|doubt| match doubt {
+        Doubt::TargetFailed { error } => Some(error),
+        _ => None,
+    });
     error
         .map(|error| Seen {
             about: about(run),
@@ -152,11 +148,7 @@ fn failed(run: &Run) -> Vec<Seen> {
 
 fn sagged(run: &Run) -> Vec<Seen> {
     let of_jobs = run.results.iter().flat_map(|result| &result.doubts);
-    let low = run
-        .doubts
-        .iter()
-        .chain(of_jobs)
-        .any(|doubt| *doubt == Doubt::Undervoltage);
+    let low = run.doubts.iter().chain(of_jobs).any(|doubt| *doubt == Doubt::Undervoltage);
     let power = &run.machine.power;
     let is_told = power
         .throttling
@@ -180,11 +172,7 @@ fn sagged(run: &Run) -> Vec<Seen> {
 fn promised_writing(promises: &SdStatus) -> Option<(String, f64)> {
     let classes = [
         ("V", promises.video_class, f64::from(promises.video_class)),
-        (
-            "U",
-            promises.uhs_grade,
-            f64::from(promises.uhs_grade) * 10.0,
-        ),
+        ("U", promises.uhs_grade, f64::from(promises.uhs_grade) * 10.0),
         ("C", promises.speed_class, f64::from(promises.speed_class)),
     ];
     let best = classes.into_iter().max_by(|a, b| a.2.total_cmp(&b.2))?;
@@ -219,10 +207,7 @@ fn below_class(run: &Run) -> Vec<Seen> {
         let writing = settled(run, job_names::SEQUENTIAL_WRITE);
         if let Some(result) = writing.filter(|result| result.bytes_per_second.high < least / 2.0) {
             let got = rate_si(result.bytes_per_second.value);
-            missed.push(format!(
-                "{got} written in order ({class}: {})",
-                rate_si(least)
-            ));
+            missed.push(format!("{got} written in order ({class}: {})", rate_si(least)));
         }
     }
     if missed.is_empty() {
@@ -323,10 +308,9 @@ fn stalled(run: &Run) -> Vec<Seen> {
 }
 
 fn starved(run: &Run) -> Vec<Seen> {
-    let (Some(alone), Some(beside)) = (
-        settled(run, job_names::RANDOM_READ),
-        run.job(job_names::BYSTANDER_READ),
-    ) else {
+    let (Some(alone), Some(beside)) =
+        (settled(run, job_names::RANDOM_READ), run.job(job_names::BYSTANDER_READ))
+    else {
         return Vec::new();
     };
     let share = beside.iops.value / alone.iops.value.max(f64::MIN_POSITIVE);
@@ -363,10 +347,9 @@ fn no_gain(run: &Run) -> Vec<Seen> {
         return Vec::new();
     };
     let is_ssd = disk.rotational.get() == Some(false) && disk.removable.get() != Some(true);
-    let (Some(one), Some(deep)) = (
-        settled(run, job_names::RANDOM_READ),
-        settled(run, job_names::RANDOM_READ_DEEP),
-    ) else {
+    let (Some(one), Some(deep)) =
+        (settled(run, job_names::RANDOM_READ), settled(run, job_names::RANDOM_READ_DEEP))
+    else {
         return Vec::new();
     };
     // Where a core is busy or polls, a missing gain is perhaps the processor's, not the bridge's.
@@ -442,11 +425,7 @@ mod tests {
     /// The same figures on the SSD behind the USB bridge.
     fn on_the_ssd(run: &mut Run) {
         run.target.device = Some("sda1".into());
-        let ssd = run
-            .machine
-            .block_devices
-            .iter_mut()
-            .find(|device| device.name == "sda");
+        let ssd = run.machine.block_devices.iter_mut().find(|device| device.name == "sda");
         let ssd = ssd.expect("the SSD of the example");
         ssd.rotational = Fact::known(false, "a test");
         assert!(ssd.path.iter().any(|hop| hop.kind == HopKind::UsbDevice));
@@ -459,18 +438,10 @@ mod tests {
 
     /// A rule, what makes the example a run that it speaks of, and what makes it one that it does not.
     const CASES: &[(&str, Change, Change)] = &[
-        (
-            "bytes-missing",
-            |run| run.findings = capacity_run().findings,
-            AS_IT_IS,
-        ),
+        ("bytes-missing", |run| run.findings = capacity_run().findings, AS_IT_IS),
         (
             "device-failed",
-            |run| {
-                run.doubts.push(Doubt::TargetFailed {
-                    error: "Input/output error".into(),
-                })
-            },
+            |run| run.doubts.push(Doubt::TargetFailed { error: "Input/output error".into() }),
             AS_IT_IS,
         ),
         ("undervoltage-while-measuring", never_low, AS_IT_IS),
@@ -483,29 +454,21 @@ mod tests {
                 rate(run, job, iops);
             }
         }),
-        ("slow-small-writes", AS_IT_IS, |run| {
-            rate(run, job_names::RANDOM_WRITE, 510.0)
-        }),
+        ("slow-small-writes", AS_IT_IS, |run| rate(run, job_names::RANDOM_WRITE, 510.0)),
         (
             "slow-commits",
             |run| rate(run, job_names::COMMIT, 12.0),
             |run| rate(run, job_names::COMMIT, 200.0),
         ),
         ("long-stalls", AS_IT_IS, |run| {
-            run.results
-                .iter_mut()
-                .for_each(|result| result.stalls.clear());
+            run.results.iter_mut().for_each(|result| result.stalls.clear());
         }),
-        ("reads-starve-beside-writes", AS_IT_IS, |run| {
-            rate(run, job_names::BYSTANDER_READ, 400.0)
-        }),
+        ("reads-starve-beside-writes", AS_IT_IS, |run| rate(run, job_names::BYSTANDER_READ, 400.0)),
         ("queue-gains-nothing", on_the_ssd, |run| {
             on_the_ssd(run);
             rate(run, job_names::RANDOM_READ_DEEP, 9000.0);
         }),
-        ("bus-is-the-limit", AS_IT_IS, |run| {
-            rate(run, job_names::SEQUENTIAL_READ, 12.0)
-        }),
+        ("bus-is-the-limit", AS_IT_IS, |run| rate(run, job_names::SEQUENTIAL_READ, 12.0)),
     ];
 
     fn fires(rule: &str, change: Change) -> bool {
@@ -528,10 +491,8 @@ mod tests {
 
     #[test]
     fn each_rule_about_figures_is_tried() {
-        let rules: Vec<&str> = all()
-            .filter(|rule| rule.needs_figures())
-            .map(|rule| rule.name)
-            .collect();
+        let rules: Vec<&str> =
+            all().filter(|rule| rule.needs_figures()).map(|rule| rule.name).collect();
         let tried: Vec<&str> = CASES.iter().map(|case| case.0).collect();
         assert_eq!(rules, tried);
     }
@@ -561,14 +522,10 @@ mod tests {
             result.doubts.clear();
         }
         let measured = |run: &Run| -> Vec<String> {
-            let names: Vec<&str> = all()
-                .filter(|rule| rule.needs_figures())
-                .map(|rule| rule.name)
-                .collect();
+            let names: Vec<&str> =
+                all().filter(|rule| rule.needs_figures()).map(|rule| rule.name).collect();
             let found = of_run(run).into_iter().map(|finding| finding.rule);
-            found
-                .filter(|rule| names.contains(&rule.as_str()))
-                .collect()
+            found.filter(|rule| names.contains(&rule.as_str())).collect()
         };
         assert!(measured(&run).is_empty(), "{:?}", measured(&run));
         run.results.clear();
@@ -581,9 +538,6 @@ mod tests {
         let weights: Vec<Weight> = found.iter().map(|finding| finding.weight).collect();
         assert!(weights.is_sorted(), "{weights:?}");
         let costs = found.iter().find(|finding| finding.weight == Weight::Cost);
-        assert_eq!(
-            costs.map(|finding| finding.rule.as_str()),
-            Some("card-below-its-class")
-        );
+        assert_eq!(costs.map(|finding| finding.rule.as_str()), Some("card-below-its-class"));
     }
 }

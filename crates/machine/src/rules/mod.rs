@@ -176,10 +176,7 @@ fn root(machine: &Machine) -> Option<&rubus_vocabulary::machine::Mount> {
 /// What the way to a device carries at most, in bytes per second, and which hop that is.
 fn narrowest_hop(device: &BlockDevice) -> Option<(&Hop, f64)> {
     let carried = |hop: &'_ Hop| hop.usable_bytes_per_second.get();
-    let hops = device
-        .path
-        .iter()
-        .filter_map(|hop| Some((hop, carried(hop)?)));
+    let hops = device.path.iter().filter_map(|hop| Some((hop, carried(hop)?)));
     hops.min_by(|a, b| a.1.total_cmp(&b.1))
 }
 

@@ -108,9 +108,7 @@ fn on_devices(machine: &Machine) -> impl Iterator<Item = &Mount> {
     let mounts = &machine.mounts;
     mounts.iter().enumerate().filter_map(move |(n, mount)| {
         let device = mount.device.as_ref()?;
-        let earlier = mounts[..n]
-            .iter()
-            .any(|other| other.device.as_ref() == Some(device));
+        let earlier = mounts[..n].iter().any(|other| other.device.as_ref() == Some(device));
         (!earlier).then_some(mount)
     })
 }
@@ -192,9 +190,8 @@ fn read_only_root(machine: &Machine) -> Vec<Seen> {
 }
 
 /// Filesystems that lie on a disk.
-const ON_DISKS: [&str; 10] = [
-    "bcachefs", "btrfs", "exfat", "ext2", "ext3", "ext4", "f2fs", "ntfs3", "vfat", "xfs",
-];
+const ON_DISKS: [&str; 10] =
+    ["bcachefs", "btrfs", "exfat", "ext2", "ext3", "ext4", "f2fs", "ntfs3", "vfat", "xfs"];
 
 /// What is mounted or swapped to, from a device that the kernel does not list any more.
 fn gone(machine: &Machine) -> Vec<Seen> {
@@ -386,10 +383,7 @@ fn without_netdev(machine: &Machine) -> Vec<Seen> {
         .filter_map(|line| {
             let device = device_of(line, &volumes, machine)?;
             let is_network = device.starts_with("nbd")
-                || machine
-                    .disks_below(&device)
-                    .iter()
-                    .any(|disk| disk.kind == BlockKind::Nbd);
+                || machine.disks_below(&device).iter().any(|disk| disk.kind == BlockKind::Nbd);
             // With _netdev, what lies on the root's own disk would wait for the network.
             let matters = is_mounted_first(line) || !is_on_roots_disk(&device, machine);
             (is_network && matters).then(|| unannounced(line, &device, machine))
@@ -417,10 +411,7 @@ fn device_of(line: &Entry, volumes: &[NamedVolume], machine: &Machine) -> Option
         return short(&line.source);
     }
     let mut mounts = machine.mounts.iter();
-    mounts
-        .rfind(|mount| mount.point == line.target)?
-        .device
-        .clone()
+    mounts.rfind(|mount| mount.point == line.target)?.device.clone()
 }
 
 /// Whether the initial RAM filesystem mounts it. Source: systemd, `fstab_is_extrinsic`.
@@ -463,10 +454,7 @@ fn unannounced(line: &Entry, device: &str, machine: &Machine) -> Seen {
     };
     Seen {
         about: line.target.clone(),
-        evidence: format!(
-            "{} in fstab is a network disk ({device}) without _netdev",
-            line.source
-        ),
+        evidence: format!("{} in fstab is a network disk ({device}) without _netdev", line.source),
         read_from: machine.fstab.source().into(),
         consequence: consequence.into(),
         fix,

@@ -129,18 +129,13 @@ fn gigabit_behind_usb2(machine: &Machine) -> Vec<Seen> {
 
 fn over_wifi(machine: &Machine) -> Vec<Seen> {
     let is_wired = machine.links.iter().any(|link| is_up(&link));
-    let has_wifi = machine
-        .links
-        .iter()
-        .any(|link| link.kind == "wifi" && link.state.text() == Some("up"));
+    let has_wifi =
+        machine.links.iter().any(|link| link.kind == "wifi" && link.state.text() == Some("up"));
     if is_wired || !has_wifi {
         return Vec::new();
     }
     let on_network = machine.mounts.iter().filter(|mount| {
-        let device = mount
-            .device
-            .as_deref()
-            .and_then(|name| machine.device(name));
+        let device = mount.device.as_deref().and_then(|name| machine.device(name));
         device.is_some_and(|device| device.kind == BlockKind::Nbd)
             || mount.filesystem.starts_with("nfs")
             || mount.filesystem == "cifs"

@@ -72,15 +72,11 @@ fn undervoltage_now(machine: &Machine) -> Vec<Seen> {
 
 fn undervoltage_seen(machine: &Machine) -> Vec<Seen> {
     let power = &machine.power;
-    let by_firmware = power
-        .throttling
-        .value()
-        .filter(|word| word.undervoltage_seen && !word.undervoltage_now);
+    let by_firmware =
+        power.throttling.value().filter(|word| word.undervoltage_seen && !word.undervoltage_now);
     let (evidence, read_from) = if let Some(word) = by_firmware {
-        let said = format!(
-            "the supply voltage was too low since the start (throttled={:#x})",
-            word.word
-        );
+        let said =
+            format!("the supply voltage was too low since the start (throttled={:#x})", word.word);
         (said, power.throttling.source())
     } else if power.throttling.value().is_none() && power.undervoltage_alarm.get() == Some(true) {
         let said = "the kernel's alarm of low voltage was raised since the start".to_string();
@@ -108,10 +104,7 @@ fn throttled_now(machine: &Machine) -> Vec<Seen> {
     };
     vec![Seen {
         about: "the processor".into(),
-        evidence: format!(
-            "the firmware holds the clock down now (throttled={:#x})",
-            word.word
-        ),
+        evidence: format!("the firmware holds the clock down now (throttled={:#x})", word.word),
         read_from: throttling.source().into(),
         consequence: format!(
             "{} Ciphers, compression and network disks are slower by as much.",
@@ -150,10 +143,7 @@ fn throttled_seen(machine: &Machine) -> Vec<Seen> {
     };
     vec![Seen {
         about: "the processor".into(),
-        evidence: format!(
-            "heat held the clock down since the start (throttled={:#x})",
-            word.word
-        ),
+        evidence: format!("heat held the clock down since the start (throttled={:#x})", word.word),
         read_from: throttling.source().into(),
         consequence: "Under lasting load the processor is slower than a short measurement says."
             .into(),
@@ -169,17 +159,11 @@ fn hot(machine: &Machine) -> Vec<Seen> {
     let zones = machine.power.temperatures.iter();
     let hot = zones.filter(|zone| {
         zone.zone.contains("cpu")
-            && zone
-                .millicelsius
-                .get()
-                .is_some_and(|heat| heat >= HOT_MILLICELSIUS)
+            && zone.millicelsius.get().is_some_and(|heat| heat >= HOT_MILLICELSIUS)
     });
     hot.map(|zone| Seen {
         about: zone.zone.clone(),
-        evidence: format!(
-            "{:.0} °C",
-            zone.millicelsius.get().unwrap_or_default() as f64 / 1000.0
-        ),
+        evidence: format!("{:.0} °C", zone.millicelsius.get().unwrap_or_default() as f64 / 1000.0),
         read_from: zone.millicelsius.source().into(),
         consequence: "From 80 °C on the clock is lowered step by step, at 85 °C it is held down."
             .into(),

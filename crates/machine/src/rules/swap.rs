@@ -89,11 +89,7 @@ pub(super) static RULES: &[Rule] = &[
 
 /// Areas on something that is not memory.
 fn on_disks(machine: &Machine) -> impl Iterator<Item = &SwapArea> {
-    machine
-        .swap
-        .areas
-        .iter()
-        .filter(|area| !is_memory(machine, area))
+    machine.swap.areas.iter().filter(|area| !is_memory(machine, area))
 }
 
 fn is_memory(machine: &Machine, area: &SwapArea) -> bool {
@@ -189,11 +185,7 @@ fn compressed_twice(machine: &Machine) -> Vec<Seen> {
     if enabled.get() != Some(true) {
         return Vec::new();
     }
-    let memory = machine
-        .swap
-        .areas
-        .iter()
-        .filter(|area| is_memory(machine, area));
+    let memory = machine.swap.areas.iter().filter(|area| is_memory(machine, area));
     memory
         .map(|area| Seen {
             about: area.path.clone(),
@@ -209,14 +201,12 @@ fn compressed_twice(machine: &Machine) -> Vec<Seen> {
 fn old_allocator(machine: &Machine) -> Vec<Seen> {
     let zpool = setting(&machine.swap.zswap.parameters, "zpool");
     let line = machine.system.command_line.text().unwrap_or_default();
-    let asked = ["zswap.zpool=z3fold", "zswap.zpool=zbud"]
-        .into_iter()
-        .find(|word| line.contains(word));
+    let asked =
+        ["zswap.zpool=z3fold", "zswap.zpool=zbud"].into_iter().find(|word| line.contains(word));
     let (evidence, read_from) = match (zpool, asked) {
-        (Some((name @ ("z3fold" | "zbud"), source)), _) => (
-            format!("zswap uses the allocator {name}"),
-            source.to_string(),
-        ),
+        (Some((name @ ("z3fold" | "zbud"), source)), _) => {
+            (format!("zswap uses the allocator {name}"), source.to_string())
+        }
         (_, Some(word)) => (
             format!("the kernel's command line has {word}"),
             machine.system.command_line.source().into(),
@@ -260,19 +250,12 @@ fn read_ahead(machine: &Machine) -> Vec<Seen> {
     let Some((value, source)) = setting(&machine.vm, "page-cluster") else {
         return Vec::new();
     };
-    let Some(cluster) = value
-        .parse::<u32>()
-        .ok()
-        .filter(|cluster| (1..=10).contains(cluster))
+    let Some(cluster) = value.parse::<u32>().ok().filter(|cluster| (1..=10).contains(cluster))
     else {
         return Vec::new();
     };
     let is_compressed = machine.swap.zswap.enabled.get() == Some(true)
-        || machine
-            .swap
-            .areas
-            .iter()
-            .any(|area| is_memory(machine, area));
+        || machine.swap.areas.iter().any(|area| is_memory(machine, area));
     if !is_compressed || machine.swap.areas.is_empty() {
         return Vec::new();
     }
@@ -297,10 +280,7 @@ fn swappiness(machine: &Machine) -> Vec<Seen> {
         return Vec::new();
     };
     let only_memory = !machine.swap.areas.is_empty() && on_disks(machine).next().is_none();
-    let Some(swappiness) = value
-        .parse::<u32>()
-        .ok()
-        .filter(|value| *value < 100 && only_memory)
+    let Some(swappiness) = value.parse::<u32>().ok().filter(|value| *value < 100 && only_memory)
     else {
         return Vec::new();
     };
@@ -315,16 +295,10 @@ fn swappiness(machine: &Machine) -> Vec<Seen> {
 }
 
 fn two_managers(machine: &Machine) -> Vec<Seen> {
-    let names: Vec<&str> = machine
-        .swap
-        .managers
-        .iter()
-        .map(|manager| manager.name.as_str())
-        .collect();
+    let names: Vec<&str> =
+        machine.swap.managers.iter().map(|manager| manager.name.as_str()).collect();
     // rpi-swap configures zram-generator: these two belong together.
-    let is_pair = names
-        .iter()
-        .all(|name| ["rpi-swap", "zram-generator"].contains(name));
+    let is_pair = names.iter().all(|name| ["rpi-swap", "zram-generator"].contains(name));
     if names.len() < 2 || is_pair {
         return Vec::new();
     }
@@ -339,11 +313,7 @@ fn two_managers(machine: &Machine) -> Vec<Seen> {
 }
 
 fn order(machine: &Machine) -> Vec<Seen> {
-    let memory = machine
-        .swap
-        .areas
-        .iter()
-        .filter(|area| is_memory(machine, area));
+    let memory = machine.swap.areas.iter().filter(|area| is_memory(machine, area));
     let Some(fast) = memory.max_by_key(|area| area.priority) else {
         return Vec::new();
     };

@@ -22,17 +22,11 @@ fn text(value: &str) -> Fact<String> {
 
 fn set(settings: &mut Vec<Setting>, name: &str, value: &str) {
     settings.retain(|setting| setting.name != name);
-    settings.push(Setting {
-        name: name.into(),
-        value: text(value),
-    });
+    settings.push(Setting { name: name.into(), value: text(value) });
 }
 
 fn device<'a>(machine: &'a mut Machine, name: &str) -> &'a mut BlockDevice {
-    let found = machine
-        .block_devices
-        .iter_mut()
-        .find(|device| device.name == name);
+    let found = machine.block_devices.iter_mut().find(|device| device.name == name);
     found.expect("a device of the example")
 }
 
@@ -122,24 +116,12 @@ const CASES: &[(&str, Change, Change)] = &[
     ("undervoltage-seen", AS_IT_IS, |m| throttled(m, 0)),
     ("throttled-now", |m| throttled(m, 0x4), AS_IT_IS),
     ("throttled-seen", |m| throttled(m, 0x4_0000), AS_IT_IS),
-    (
-        "hot",
-        |m| m.power.temperatures[0].millicelsius = is(82_000),
-        AS_IT_IS,
-    ),
-    (
-        "slow-governor",
-        |m| m.cpu.clocks[0].governor = text("powersave"),
-        AS_IT_IS,
-    ),
+    ("hot", |m| m.power.temperatures[0].millicelsius = is(82_000), AS_IT_IS),
+    ("slow-governor", |m| m.cpu.clocks[0].governor = text("powersave"), AS_IT_IS),
     ("usb3-disk-at-usb2", AS_IT_IS, |m| {
         bridge(m, 5_000_000_000, "uas", "152d:0583");
     }),
-    (
-        "usb-full-speed",
-        |m| bridge(m, 12_000_000, "usb-storage", "0781:5567"),
-        AS_IT_IS,
-    ),
+    ("usb-full-speed", |m| bridge(m, 12_000_000, "usb-storage", "0781:5567"), AS_IT_IS),
     (
         "usb-storage-for-uas",
         |m| bridge(m, 5_000_000_000, "usb-storage", "174c:55aa"),
@@ -154,12 +136,8 @@ const CASES: &[(&str, Change, Change)] = &[
             bridge(m, 5_000_000_000, "uas", "152d:0583");
         },
     ),
-    ("no-trim-over-usb", AS_IT_IS, |m| {
-        device(m, "sda").discard_max_bytes = is(1 << 30)
-    }),
-    ("network-and-disk-share-usb", AS_IT_IS, |m| {
-        m.shared_buses.clear()
-    }),
+    ("no-trim-over-usb", AS_IT_IS, |m| device(m, "sda").discard_max_bytes = is(1 << 30)),
+    ("network-and-disk-share-usb", AS_IT_IS, |m| m.shared_buses.clear()),
     (
         "array-on-one-bus",
         |m| array(m, 1 << 36),
@@ -176,35 +154,23 @@ const CASES: &[(&str, Change, Change)] = &[
         "a2-card-without-queueing",
         |m| {
             let mmc = device(m, "mmcblk0").mmc.as_mut().unwrap();
-            mmc.promises = mmc.promises.clone().map(|promises| SdStatus {
-                application_class: 2,
-                ..promises
-            });
+            mmc.promises =
+                mmc.promises.clone().map(|promises| SdStatus { application_class: 2, ..promises });
             mmc.command_queueing = is(false);
         },
         AS_IT_IS,
     ),
-    (
-        "card-one-data-line",
-        |m| device(m, "mmcblk0").mmc.as_mut().unwrap().width = is(1),
-        AS_IT_IS,
-    ),
+    ("card-one-data-line", |m| device(m, "mmcblk0").mmc.as_mut().unwrap().width = is(1), AS_IT_IS),
     (
         "card-without-application-class",
         |m| {
             let mmc = device(m, "mmcblk0").mmc.as_mut().unwrap();
-            mmc.promises = mmc.promises.clone().map(|promises| SdStatus {
-                application_class: 0,
-                ..promises
-            });
+            mmc.promises =
+                mmc.promises.clone().map(|promises| SdStatus { application_class: 0, ..promises });
         },
         AS_IT_IS,
     ),
-    (
-        "card-write-protected",
-        |m| device(m, "mmcblk0").read_only = is(true),
-        AS_IT_IS,
-    ),
+    ("card-write-protected", |m| device(m, "mmcblk0").read_only = is(true), AS_IT_IS),
     (
         "card-of-no-maker",
         |m| device(m, "mmcblk0").mmc.as_mut().unwrap().manufacturer_id = is(0),
@@ -263,26 +229,10 @@ const CASES: &[(&str, Change, Change)] = &[
         },
         AS_IT_IS,
     ),
-    (
-        "nvme-with-a-scheduler",
-        |m| device(m, "sda").name = "nvme0n1".into(),
-        AS_IT_IS,
-    ),
-    (
-        "write-cache-off",
-        |m| device(m, "sda").write_cache = text("write through"),
-        AS_IT_IS,
-    ),
-    (
-        "array-without-a-spare-copy",
-        |m| array(m, 64_000_000_000),
-        |m| array(m, 32_000_000_000),
-    ),
-    (
-        "swap-on-card",
-        |m| swap_on(m, "/var/swap", "mmcblk0p2", -2),
-        AS_IT_IS,
-    ),
+    ("nvme-with-a-scheduler", |m| device(m, "sda").name = "nvme0n1".into(), AS_IT_IS),
+    ("write-cache-off", |m| device(m, "sda").write_cache = text("write through"), AS_IT_IS),
+    ("array-without-a-spare-copy", |m| array(m, 64_000_000_000), |m| array(m, 32_000_000_000)),
+    ("swap-on-card", |m| swap_on(m, "/var/swap", "mmcblk0p2", -2), AS_IT_IS),
     (
         "swap-over-network",
         |m| {
@@ -292,21 +242,9 @@ const CASES: &[(&str, Change, Change)] = &[
         AS_IT_IS,
     ),
     ("no-swap", |m| m.swap.areas.clear(), AS_IT_IS),
-    (
-        "zswap-off",
-        |m| swap_on(m, "/dev/sda2", "sda", -2),
-        AS_IT_IS,
-    ),
-    (
-        "zswap-before-zram",
-        |m| m.swap.zswap.enabled = is(true),
-        AS_IT_IS,
-    ),
-    (
-        "zswap-allocator-gone",
-        |m| set(&mut m.swap.zswap.parameters, "zpool", "z3fold"),
-        AS_IT_IS,
-    ),
+    ("zswap-off", |m| swap_on(m, "/dev/sda2", "sda", -2), AS_IT_IS),
+    ("zswap-before-zram", |m| m.swap.zswap.enabled = is(true), AS_IT_IS),
+    ("zswap-allocator-gone", |m| set(&mut m.swap.zswap.parameters, "zpool", "z3fold"), AS_IT_IS),
     (
         "zswap-keeps-cold-pages",
         |m| {
@@ -315,23 +253,14 @@ const CASES: &[(&str, Change, Change)] = &[
         },
         AS_IT_IS,
     ),
-    (
-        "swap-read-ahead",
-        |m| set(&mut m.vm, "page-cluster", "3"),
-        AS_IT_IS,
-    ),
-    (
-        "swappiness-for-disks",
-        |m| set(&mut m.vm, "swappiness", "60"),
-        AS_IT_IS,
-    ),
+    ("swap-read-ahead", |m| set(&mut m.vm, "page-cluster", "3"), AS_IT_IS),
+    ("swappiness-for-disks", |m| set(&mut m.vm, "swappiness", "60"), AS_IT_IS),
     (
         "two-managers-of-swap",
         |m| {
-            m.swap.managers.push(SwapManager {
-                name: "dphys-swapfile".into(),
-                settings: is(Vec::new()),
-            })
+            m.swap
+                .managers
+                .push(SwapManager { name: "dphys-swapfile".into(), settings: is(Vec::new()) })
         },
         AS_IT_IS,
     ),
@@ -340,11 +269,7 @@ const CASES: &[(&str, Change, Change)] = &[
         |m| swap_on(m, "/var/swap", "mmcblk0p2", 100),
         |m| swap_on(m, "/var/swap", "mmcblk0p2", -2),
     ),
-    (
-        "filesystem-nearly-full",
-        |m| mount(m, "/").available_bytes = is(1_000_000_000),
-        AS_IT_IS,
-    ),
+    ("filesystem-nearly-full", |m| mount(m, "/").available_bytes = is(1_000_000_000), AS_IT_IS),
     (
         "boot-partition-nearly-full",
         |m| mount(m, "/boot/firmware").available_bytes = is(20_000_000),
@@ -361,8 +286,7 @@ const CASES: &[(&str, Change, Change)] = &[
     (
         "disk-gone",
         |m| {
-            m.block_devices
-                .retain(|device| !device.name.starts_with("sda"));
+            m.block_devices.retain(|device| !device.name.starts_with("sda"));
             mount(m, "/srv/data").device = None;
         },
         // A place in memory has no device either.
@@ -394,26 +318,10 @@ const CASES: &[(&str, Change, Change)] = &[
         },
         AS_IT_IS,
     ),
-    (
-        "access-times-written",
-        |m| option(m, "/", &["rw"]),
-        |m| option(m, "/", &["rw", "relatime"]),
-    ),
-    (
-        "access-times-on-card",
-        |m| option(m, "/", &["rw", "relatime"]),
-        AS_IT_IS,
-    ),
-    (
-        "barriers-off",
-        |m| option(m, "/", &["rw", "noatime", "nobarrier"]),
-        AS_IT_IS,
-    ),
-    (
-        "synchronous-mount",
-        |m| option(m, "/", &["rw", "noatime", "sync"]),
-        AS_IT_IS,
-    ),
+    ("access-times-written", |m| option(m, "/", &["rw"]), |m| option(m, "/", &["rw", "relatime"])),
+    ("access-times-on-card", |m| option(m, "/", &["rw", "relatime"]), AS_IT_IS),
+    ("barriers-off", |m| option(m, "/", &["rw", "noatime", "nobarrier"]), AS_IT_IS),
+    ("synchronous-mount", |m| option(m, "/", &["rw", "noatime", "sync"]), AS_IT_IS),
     (
         "trim-at-each-delete",
         |m| option(m, "/", &["rw", "noatime", "discard"]),
@@ -421,11 +329,7 @@ const CASES: &[(&str, Change, Change)] = &[
             option(m, "/", &["rw", "noatime", "discard=async"]);
         },
     ),
-    (
-        "ntfs-through-fuse",
-        |m| mount(m, "/").filesystem = "fuseblk".into(),
-        AS_IT_IS,
-    ),
+    ("ntfs-through-fuse", |m| mount(m, "/").filesystem = "fuseblk".into(), AS_IT_IS),
     (
         "network-disk-without-netdev",
         |m| fstab(m, "/dev/nbd1", "/mnt/network", "noatime,nofail"),
@@ -439,16 +343,8 @@ const CASES: &[(&str, Change, Change)] = &[
         },
         AS_IT_IS,
     ),
-    (
-        "half-duplex",
-        |m| m.links[0].duplex = text("half"),
-        AS_IT_IS,
-    ),
-    (
-        "gigabit-behind-usb2",
-        |m| m.links[0].bits_per_second = is(1_000_000_000),
-        AS_IT_IS,
-    ),
+    ("half-duplex", |m| m.links[0].duplex = text("half"), AS_IT_IS),
+    ("gigabit-behind-usb2", |m| m.links[0].bits_per_second = is(1_000_000_000), AS_IT_IS),
     (
         "disk-over-wifi",
         |m| {
@@ -459,21 +355,9 @@ const CASES: &[(&str, Change, Change)] = &[
         network_root,
     ),
     ("root-over-100-mbit", network_root, AS_IT_IS),
-    (
-        "much-unwritten",
-        |m| m.memory.available_bytes = is(8 << 30),
-        AS_IT_IS,
-    ),
-    (
-        "no-zswap-in-kernel",
-        |m| set(&mut m.kernel_config, "ZSWAP", "not set"),
-        AS_IT_IS,
-    ),
-    (
-        "no-btrfs-in-kernel",
-        |m| set(&mut m.kernel_config, "BTRFS_FS", "not set"),
-        AS_IT_IS,
-    ),
+    ("much-unwritten", |m| m.memory.available_bytes = is(8 << 30), AS_IT_IS),
+    ("no-zswap-in-kernel", |m| set(&mut m.kernel_config, "ZSWAP", "not set"), AS_IT_IS),
+    ("no-btrfs-in-kernel", |m| set(&mut m.kernel_config, "BTRFS_FS", "not set"), AS_IT_IS),
     (
         "no-pressure-figures",
         |m| {
@@ -493,34 +377,20 @@ const CASES: &[(&str, Change, Change)] = &[
             command_line(m, "cgroup_disable=memory cgroup_enable=memory");
         },
     ),
-    (
-        "32-bit-programs-on-64-bit",
-        |m| m.system.user_space_bits = is(32),
-        AS_IT_IS,
-    ),
+    ("32-bit-programs-on-64-bit", |m| m.system.user_space_bits = is(32), AS_IT_IS),
     (
         "old-kernel",
         |m| m.system.kernel_release = text("5.4.83-v7+"),
         |m| m.system.kernel_release = text("5.10.0-33-armmp"),
     ),
-    (
-        "memory-pressure-now",
-        |m| m.memory.pressure[2].full_avg10 = is(12.0),
-        AS_IT_IS,
-    ),
-    (
-        "disk-pressure-now",
-        |m| m.memory.pressure[1].full_avg10 = is(40.0),
-        AS_IT_IS,
-    ),
+    ("memory-pressure-now", |m| m.memory.pressure[2].full_avg10 = is(12.0), AS_IT_IS),
+    ("disk-pressure-now", |m| m.memory.pressure[1].full_avg10 = is(40.0), AS_IT_IS),
 ];
 
 fn fires(rule: &str, change: Change) -> bool {
     let mut machine = pi3_with_usb_ssd();
     change(&mut machine);
-    of_machine(&machine)
-        .iter()
-        .any(|finding| finding.rule == rule)
+    of_machine(&machine).iter().any(|finding| finding.rule == rule)
 }
 
 #[test]
@@ -540,10 +410,8 @@ fn each_rule_speaks_of_one_machine_and_is_silent_on_another() {
 #[test]
 fn each_rule_is_tried_and_named_once() {
     let rules: Vec<&str> = all().map(|rule| rule.name).collect();
-    let of_facts: Vec<&str> = all()
-        .filter(|rule| !rule.needs_figures())
-        .map(|rule| rule.name)
-        .collect();
+    let of_facts: Vec<&str> =
+        all().filter(|rule| !rule.needs_figures()).map(|rule| rule.name).collect();
     let tried: Vec<&str> = CASES.iter().map(|case| case.0).collect();
     assert_eq!(of_facts, tried);
     let once: BTreeSet<&str> = rules.iter().copied().collect();
@@ -562,10 +430,7 @@ fn every_finding_has_all_its_parts() {
     for (rule, fire, _) in CASES {
         let mut machine = pi3_with_usb_ssd();
         fire(&mut machine);
-        for finding in of_machine(&machine)
-            .iter()
-            .filter(|finding| finding.rule == *rule)
-        {
+        for finding in of_machine(&machine).iter().filter(|finding| finding.rule == *rule) {
             for part in [
                 &finding.about,
                 &finding.evidence,
@@ -586,10 +451,7 @@ fn every_finding_has_all_its_parts() {
 fn dangers_come_first() {
     let mut machine = pi3_with_usb_ssd();
     option(&mut machine, "/", &["rw", "nobarrier"]);
-    let weights: Vec<Weight> = of_machine(&machine)
-        .iter()
-        .map(|finding| finding.weight)
-        .collect();
+    let weights: Vec<Weight> = of_machine(&machine).iter().map(|finding| finding.weight).collect();
     assert!(weights.is_sorted(), "{weights:?}");
     assert_eq!(weights.first(), Some(&Weight::Danger));
 }

@@ -74,11 +74,7 @@ fn fast_disk_in_slow_port(machine: &Machine) -> Vec<Seen> {
         .any(|hop| {
             hop.line_bits_per_second.get() >= Some(5_000_000_000) && hop.link.starts_with("USB")
         });
-    let board = machine
-        .board
-        .revision
-        .value()
-        .map(|revision| revision.board_type.as_str());
+    let board = machine.board.revision.value().map(|revision| revision.board_type.as_str());
     let has_usb3_ports = has_usb3 || matches!(board, Some("4B" | "400" | "5" | "500" | "500+"));
     disks(machine)
         .filter_map(|disk| {
@@ -235,10 +231,7 @@ fn passed_twice(carries: f64, disk: &BlockDevice, link: &Link) -> String {
 }
 
 fn array_on_one_bus(machine: &Machine) -> Vec<Seen> {
-    let arrays = machine
-        .block_devices
-        .iter()
-        .filter(|device| device.kind == BlockKind::Md);
+    let arrays = machine.block_devices.iter().filter(|device| device.kind == BlockKind::Md);
     arrays
         .filter_map(|array| {
             let bus = machine.shared_buses.iter().find(|bus| {
@@ -283,11 +276,7 @@ fn disks_on_one_bus(machine: &Machine) -> Vec<Seen> {
                 fix: "Measure them together: it says whether they really share this pipe.".into(),
                 command: Some(format!(
                     "rubus bench {} --together",
-                    shared
-                        .iter()
-                        .map(|name| format!("/dev/{name}"))
-                        .collect::<Vec<_>>()
-                        .join(" ")
+                    shared.iter().map(|name| format!("/dev/{name}")).collect::<Vec<_>>().join(" ")
                 )),
             })
         })

@@ -152,19 +152,11 @@ pub fn all_zero(bytes: &[u8]) -> bool {
 pub(super) fn text(bytes: &[u8]) -> String {
     let end = bytes.iter().position(|byte| *byte == 0);
     let bytes = &bytes[..end.unwrap_or(bytes.len())];
-    String::from_utf8_lossy(bytes)
-        .trim_end()
-        .chars()
-        .map(printable)
-        .collect()
+    String::from_utf8_lossy(bytes).trim_end().chars().map(printable).collect()
 }
 
 fn printable(c: char) -> char {
-    if c.is_control() {
-        char::REPLACEMENT_CHARACTER
-    } else {
-        c
-    }
+    if c.is_control() { char::REPLACEMENT_CHARACTER } else { c }
 }
 
 /// Sixteen bytes as `8-4-4-4-12` digits.

@@ -123,11 +123,7 @@ fn f2fs(window: &Window<'_>) -> Option<Signature> {
         Signature::new(Kind::Filesystem("f2fs"), SUPER)
             .label(window.text_utf16(SUPER + 124, 512))
             .uuid(window.uuid(SUPER + 108))
-            .size(
-                1_u64
-                    .checked_shl(log_block)
-                    .and_then(|b| b.checked_mul(blocks)),
-            ),
+            .size(1_u64.checked_shl(log_block).and_then(|b| b.checked_mul(blocks))),
     )
 }
 
@@ -142,13 +138,10 @@ fn fat(window: &Window<'_>) -> Option<Signature> {
         .filter(|label| label != "NO NAME");
     let serial = window.le32(serial_at).filter(|serial| *serial != 0);
     Some(
-        Signature::new(
-            Kind::Filesystem("vfat"),
-            if boot.is_fat32 { 82 } else { 54 },
-        )
-        .label(label)
-        .uuid(serial.map(|s| format!("{:04X}-{:04X}", s >> 16, s & 0xFFFF)))
-        .size(u64::from(boot.sectors).checked_mul(boot.sector_bytes)),
+        Signature::new(Kind::Filesystem("vfat"), if boot.is_fat32 { 82 } else { 54 })
+            .label(label)
+            .uuid(serial.map(|s| format!("{:04X}-{:04X}", s >> 16, s & 0xFFFF)))
+            .size(u64::from(boot.sectors).checked_mul(boot.sector_bytes)),
     )
 }
 
@@ -186,23 +179,14 @@ impl FatBoot {
         let (fat_sectors, root_bytes) = if is_fat32 {
             (u64::from(window.le32(36)?), cluster_sectors * sector_bytes)
         } else {
-            (
-                u64::from(window.le16(22)?),
-                32 * u64::from(window.le16(17)?),
-            )
+            (u64::from(window.le16(22)?), 32 * u64::from(window.le16(17)?))
         };
         let mut root_at = (reserved + fats * fat_sectors) * sector_bytes;
         if is_fat32 {
             let cluster = u64::from(window.le32(44)?).checked_sub(2)?;
             root_at += cluster * cluster_sectors * sector_bytes;
         }
-        Some(FatBoot {
-            is_fat32,
-            sector_bytes,
-            sectors,
-            root_at,
-            root_bytes,
-        })
+        Some(FatBoot { is_fat32, sector_bytes, sectors, root_at, root_bytes })
     }
 
     fn root_label(&self, window: &Window<'_>) -> Option<String> {
@@ -240,11 +224,7 @@ fn exfat(window: &Window<'_>) -> Option<Signature> {
     Some(
         Signature::new(Kind::Filesystem("exfat"), 3)
             .label(root.and_then(|root| exfat_label(window, root)))
-            .uuid(Some(format!(
-                "{:04X}-{:04X}",
-                serial >> 16,
-                serial & 0xFFFF
-            )))
+            .uuid(Some(format!("{:04X}-{:04X}", serial >> 16, serial & 0xFFFF)))
             .size(window.le64(72)?.checked_mul(sector_bytes)),
     )
 }
@@ -319,11 +299,7 @@ fn iso9660(window: &Window<'_>) -> Option<Signature> {
         Signature::new(Kind::Filesystem("iso9660"), DESCRIPTOR + 1)
             .label(window.text(DESCRIPTOR + 40, 32))
             .uuid(date(830).or_else(|| date(813)))
-            .size(
-                window
-                    .le32(DESCRIPTOR + 80)
-                    .map(|blocks| u64::from(blocks) * 2048),
-            ),
+            .size(window.le32(DESCRIPTOR + 80).map(|blocks| u64::from(blocks) * 2048)),
     )
 }
 
@@ -349,9 +325,7 @@ fn apfs(window: &Window<'_>) -> Option<Signature> {
             .le64(40)
             .zip(window.le32(36))
             .and_then(|(blocks, bytes)| blocks.checked_mul(u64::from(bytes)));
-        Signature::new(Kind::Filesystem("apfs"), 32)
-            .uuid(window.uuid(72))
-            .size(size)
+        Signature::new(Kind::Filesystem("apfs"), 32).uuid(window.uuid(72)).size(size)
     })
 }
 

@@ -18,11 +18,7 @@ const NAMED: [(Kind, u64, &[u8]); 5] = [
 
 /// The same, at a distance before the end: metadata of mainboard and controller RAID.
 const NAMED_FROM_END: [(Kind, u64, &[u8]); 2] = [
-    (
-        Kind::Member("Intel RAID"),
-        1024,
-        b"Intel Raid ISM Cfg Sig. ",
-    ),
+    (Kind::Member("Intel RAID"), 1024, b"Intel Raid ISM Cfg Sig. "),
     (Kind::Member("DDF RAID"), 512, &[0xDE, 0x11, 0xDE, 0x11]),
 ];
 
@@ -75,14 +71,8 @@ fn md_0_90(window: &Window<'_>) -> Option<Signature> {
 /// Source: Linux, include/uapi/linux/raid/md_p.h, `struct mdp_superblock_1`.
 fn md_1(window: &Window<'_>) -> Option<Signature> {
     // At least 8 KiB and at most 12 KiB before the end, aligned to 4 KiB.
-    let near_end = (window.device_bytes() / 512)
-        .checked_sub(16)
-        .map(|sector| (sector & !7) * 512);
-    let places = [
-        ("md 1.0", near_end),
-        ("md 1.1", Some(0)),
-        ("md 1.2", Some(4096)),
-    ];
+    let near_end = (window.device_bytes() / 512).checked_sub(16).map(|sector| (sector & !7) * 512);
+    let places = [("md 1.0", near_end), ("md 1.1", Some(0)), ("md 1.2", Some(4096))];
     places.into_iter().find_map(|(name, at)| {
         let at = at?;
         if window.le32(at)? != MD_MAGIC || window.le32(at + 4)? != 1 {
@@ -114,11 +104,7 @@ fn luks(window: &Window<'_>) -> Option<Signature> {
         2 => ("LUKS2", window.text(at + 24, 48)),
         _ => ("LUKS", None),
     };
-    Some(
-        Signature::new(Kind::Encrypted(name), at)
-            .label(label)
-            .uuid(window.text(at + 168, 40)),
-    )
+    Some(Signature::new(Kind::Encrypted(name), at).label(label).uuid(window.text(at + 168, 40)))
 }
 
 /// LVM physical volume: its label is in one of the first four sectors. Source: LVM2,
@@ -128,19 +114,13 @@ fn lvm(window: &Window<'_>) -> Option<Signature> {
         .map(|sector| sector * 512)
         .find(|at| window.is(*at, b"LABELONE") && window.is(at + 24, b"LVM2 001"))?;
     let header = at.checked_add(u64::from(window.le32(at + 20)?))?;
-    let uuid = window
-        .text(header, 32)
-        .filter(|text| text.is_ascii() && text.len() == 32);
+    let uuid = window.text(header, 32).filter(|text| text.is_ascii() && text.len() == 32);
     let grouped = uuid.map(|text| {
         let cuts = [0, 6, 10, 14, 18, 22, 26, 32];
         let groups: Vec<&str> = cuts.windows(2).map(|cut| &text[cut[0]..cut[1]]).collect();
         groups.join("-")
     });
-    Some(
-        Signature::new(Kind::Member("LVM2"), at)
-            .uuid(grouped)
-            .size(window.le64(header + 32)),
-    )
+    Some(Signature::new(Kind::Member("LVM2"), at).uuid(grouped).size(window.le64(header + 32)))
 }
 
 /// ZFS: four labels of 256 KiB, two at each end, each with a ring of uberblocks in its second
@@ -149,18 +129,11 @@ fn zfs(window: &Window<'_>) -> Option<Signature> {
     const LABEL: u64 = 256 * 1024;
     const UBERBLOCK: u64 = 0x00BA_B10C;
     let end = window.device_bytes() & !(LABEL - 1);
-    let labels = [
-        Some(0),
-        Some(LABEL),
-        end.checked_sub(2 * LABEL),
-        end.checked_sub(LABEL),
-    ];
+    let labels = [Some(0), Some(LABEL), end.checked_sub(2 * LABEL), end.checked_sub(LABEL)];
     labels.into_iter().flatten().find_map(|label| {
-        let at = (0..128)
-            .map(|slot| label + LABEL / 2 + slot * 1024)
-            .find(|at| {
-                window.le64(*at) == Some(UBERBLOCK) || window.be64(*at) == Some(UBERBLOCK)
-            })?;
+        let at = (0..128).map(|slot| label + LABEL / 2 + slot * 1024).find(|at| {
+            window.le64(*at) == Some(UBERBLOCK) || window.be64(*at) == Some(UBERBLOCK)
+        })?;
         Some(Signature::new(Kind::Member("zfs"), at).label(zfs_pool_name(window, label)))
     })
 }

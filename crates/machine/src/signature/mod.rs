@@ -77,11 +77,7 @@ fn article(name: &str) -> &'static str {
         "LVM", "apfs", "erofs", "exfat", "ext", "f2fs", "hfs", "iso", "md ", "nilfs", "ntfs",
         "xfs", "ocfs",
     ];
-    if AN.iter().any(|start| name.starts_with(start)) {
-        "an"
-    } else {
-        "a"
-    }
+    if AN.iter().any(|start| name.starts_with(start)) { "an" } else { "a" }
 }
 
 /// One recognised mark.
@@ -101,13 +97,7 @@ pub struct Signature {
 
 impl Signature {
     fn new(kind: Kind, offset_bytes: u64) -> Self {
-        Signature {
-            kind,
-            offset_bytes,
-            label: None,
-            uuid: None,
-            size_bytes: None,
-        }
+        Signature { kind, offset_bytes, label: None, uuid: None, size_bytes: None }
     }
 
     fn label(mut self, label: Option<String>) -> Self {

@@ -51,11 +51,7 @@ pub fn partition_table(window: &Window<'_>) -> Option<FoundTable> {
     let Kind::PartitionTable(kind) = first.kind else {
         return None;
     };
-    Some(FoundTable {
-        kind,
-        id: first.uuid,
-        partitions: partitions(window),
-    })
+    Some(FoundTable { kind, id: first.uuid, partitions: partitions(window) })
 }
 
 pub(super) fn sniff(window: &Window<'_>, found: &mut Vec<Signature>) {
@@ -76,11 +72,7 @@ pub(super) fn sniff(window: &Window<'_>, found: &mut Vec<Signature>) {
         if protective && gpt.is_some() {
             return;
         }
-        let table = if protective {
-            Table::ProtectiveMbr
-        } else {
-            Table::Mbr
-        };
+        let table = if protective { Table::ProtectiveMbr } else { Table::Mbr };
         let id = window.le32(440).filter(|id| *id != 0);
         found.push(
             Signature::new(Kind::PartitionTable(table), 510).uuid(id.map(|id| format!("{id:08x}"))),
@@ -149,9 +141,8 @@ fn gpt_entries(window: &Window<'_>, header: &GptHeader) -> Vec<PartitionEntry> {
     let field = |at: u64| window.le32(header.offset + at).unwrap_or(0);
     let count = field(80).min(GPT_MAX_ENTRIES);
     let entry_bytes = u64::from(field(84));
-    let table = window
-        .le64(header.offset + 72)
-        .and_then(|block| block.checked_mul(header.block_bytes));
+    let table =
+        window.le64(header.offset + 72).and_then(|block| block.checked_mul(header.block_bytes));
     let Some(table) = table.filter(|_| entry_bytes >= 128) else {
         return Vec::new();
     };
@@ -167,9 +158,7 @@ fn gpt_entries(window: &Window<'_>, header: &GptHeader) -> Vec<PartitionEntry> {
                 start_bytes: first.checked_mul(header.block_bytes)?,
                 size_bytes: blocks.checked_mul(header.block_bytes)?,
                 type_id,
-                name: window
-                    .text_utf16(at + 56, 36)
-                    .filter(|name| !name.is_empty()),
+                name: window.text_utf16(at + 56, 36).filter(|name| !name.is_empty()),
                 partuuid: window.guid(at + 16),
             })
         })

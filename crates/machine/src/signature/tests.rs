@@ -23,11 +23,7 @@ fn look(image: &[u8]) -> Vec<Signature> {
 
 fn ends(image: &[u8]) -> Window<'_> {
     let end = END_BYTES.min(image.len());
-    Window::new(
-        image.len() as u64,
-        &image[..end],
-        &image[image.len() - end..],
-    )
+    Window::new(image.len() as u64, &image[..end], &image[image.len() - end..])
 }
 
 fn names(image: &[u8]) -> Vec<&'static str> {
@@ -50,10 +46,7 @@ fn gpt(image: &mut [u8], block: usize) {
     let blocks = image.len() / block;
     mbr(image, &[(0xEE, 1, u32::MAX)]);
     let entry_blocks = 128 * 128 / block;
-    let headers = [
-        (1, blocks - 1, 2),
-        (blocks - 1, 1, blocks - 1 - entry_blocks),
-    ];
+    let headers = [(1, blocks - 1, 2), (blocks - 1, 1, blocks - 1 - entry_blocks)];
     for (own, other, entries) in headers {
         let table = entries * block;
         put(image, table, &[0xAF; 16]);
@@ -135,19 +128,11 @@ fn a_gpt_is_told_at_either_block_size_and_by_either_header() {
         let mut damaged = image.clone();
         damaged[block + 57] ^= 1;
         let found = look(&damaged);
-        assert_eq!(
-            found[0].offset_bytes,
-            (4 * MIB - block) as u64,
-            "the intact one counts"
-        );
+        assert_eq!(found[0].offset_bytes, (4 * MIB - block) as u64, "the intact one counts");
 
         image[..2 * block].fill(0);
         image[3 * MIB..].fill(0);
-        assert_eq!(
-            names(&image),
-            Vec::<&str>::new(),
-            "entries alone are no table"
-        );
+        assert_eq!(names(&image), Vec::<&str>::new(), "entries alone are no table");
     }
 }
 
@@ -182,20 +167,11 @@ fn marks() -> Vec<Mark> {
         ("squashfs", vec![(0, bytes(b"hsqs")), (28, vec![4, 0])]),
         ("iso9660", vec![(32_769, bytes(b"CD001"))]),
         ("udf", vec![(32_769, bytes(b"BEA01"))]),
-        (
-            "erofs",
-            vec![
-                (1024, 0xE0F5_E1E2_u32.to_le_bytes().to_vec()),
-                (1036, vec![12]),
-            ],
-        ),
+        ("erofs", vec![(1024, 0xE0F5_E1E2_u32.to_le_bytes().to_vec()), (1036, vec![12])]),
         ("apfs", vec![(32, bytes(b"NXSB"))]),
         ("hfsplus", vec![(1024, bytes(b"H+\0\x04"))]),
         ("hfsplus", vec![(1024, bytes(b"HX\0\x05"))]),
-        (
-            "hfs",
-            vec![(1024, bytes(b"BD")), (1042, vec![1, 0, 0, 0, 2, 0])],
-        ),
+        ("hfs", vec![(1024, bytes(b"BD")), (1042, vec![1, 0, 0, 0, 2, 0])]),
         ("nilfs2", vec![(1030, vec![0x34, 0x34, 0x00, 0x01])]),
         ("jfs", vec![(32_768, bytes(b"JFS1"))]),
         ("reiserfs", vec![(65_536 + 52, bytes(b"ReIsEr2Fs"))]),
@@ -203,61 +179,19 @@ fn marks() -> Vec<Mark> {
         ("LUKS2", vec![(0, bytes(b"LUKS\xba\xbe\0\x02"))]),
         ("LUKS2", vec![(16_384, bytes(b"SKUL\xba\xbe\0\x02"))]),
         ("BitLocker", vec![(3, bytes(b"-FVE-FS-"))]),
-        (
-            "LVM2",
-            vec![(512, bytes(b"LABELONE")), (536, bytes(b"LVM2 001"))],
-        ),
-        (
-            "md 0.90",
-            vec![(end - 65_536, [md.to_le_bytes(), [0; 4]].concat())],
-        ),
-        (
-            "md 0.90",
-            vec![(end - 65_536, [md.to_be_bytes(), [0; 4]].concat())],
-        ),
-        (
-            "md 1.0",
-            vec![(end - 8192, [md.to_le_bytes(), [1, 0, 0, 0]].concat())],
-        ),
-        (
-            "md 1.1",
-            vec![(0, [md.to_le_bytes(), [1, 0, 0, 0]].concat())],
-        ),
-        (
-            "md 1.2",
-            vec![(4096, [md.to_le_bytes(), [1, 0, 0, 0]].concat())],
-        ),
-        (
-            "Intel RAID",
-            vec![(end - 1024, bytes(b"Intel Raid ISM Cfg Sig. 1.3"))],
-        ),
-        (
-            "zfs",
-            vec![(131_072 + 5 * 1024, 0x00BA_B10C_u64.to_le_bytes().to_vec())],
-        ),
-        (
-            "zfs",
-            vec![(
-                end - 262_144 + 131_072,
-                0x00BA_B10C_u64.to_be_bytes().to_vec(),
-            )],
-        ),
-        (
-            "DRBD",
-            vec![(end - 4096 + 60, 0x8374_026D_u32.to_be_bytes().to_vec())],
-        ),
-        (
-            "Ceph BlueStore",
-            vec![(0, bytes(b"bluestore block device\n"))],
-        ),
-        (
-            "bcache",
-            vec![(4120, uuid_bytes("c68573f6-4e1a-45ca-8265-f57f48ba6d81"))],
-        ),
-        (
-            "bcachefs",
-            vec![(4120, uuid_bytes("c68573f6-66ce-90a9-d96a-60cf803df7ef"))],
-        ),
+        ("LVM2", vec![(512, bytes(b"LABELONE")), (536, bytes(b"LVM2 001"))]),
+        ("md 0.90", vec![(end - 65_536, [md.to_le_bytes(), [0; 4]].concat())]),
+        ("md 0.90", vec![(end - 65_536, [md.to_be_bytes(), [0; 4]].concat())]),
+        ("md 1.0", vec![(end - 8192, [md.to_le_bytes(), [1, 0, 0, 0]].concat())]),
+        ("md 1.1", vec![(0, [md.to_le_bytes(), [1, 0, 0, 0]].concat())]),
+        ("md 1.2", vec![(4096, [md.to_le_bytes(), [1, 0, 0, 0]].concat())]),
+        ("Intel RAID", vec![(end - 1024, bytes(b"Intel Raid ISM Cfg Sig. 1.3"))]),
+        ("zfs", vec![(131_072 + 5 * 1024, 0x00BA_B10C_u64.to_le_bytes().to_vec())]),
+        ("zfs", vec![(end - 262_144 + 131_072, 0x00BA_B10C_u64.to_be_bytes().to_vec())]),
+        ("DRBD", vec![(end - 4096 + 60, 0x8374_026D_u32.to_be_bytes().to_vec())]),
+        ("Ceph BlueStore", vec![(0, bytes(b"bluestore block device\n"))]),
+        ("bcache", vec![(4120, uuid_bytes("c68573f6-4e1a-45ca-8265-f57f48ba6d81"))]),
+        ("bcachefs", vec![(4120, uuid_bytes("c68573f6-66ce-90a9-d96a-60cf803df7ef"))]),
     ];
     for page in [4096, 8192, 16_384, 65_536] {
         table.push(("swap", vec![(page - 10, bytes(b"SWAPSPACE2"))]));
@@ -298,11 +232,7 @@ fn every_mark_is_found_and_only_that_one() {
 #[test]
 fn a_fat_boot_sector_is_no_mbr_and_its_root_directory_names_it() {
     let mut image = blank();
-    put(
-        &mut image,
-        11,
-        &[0, 2, 4, 4, 0, 2, 0, 2, 0, 32, 0xF8, 16, 0],
-    );
+    put(&mut image, 11, &[0, 2, 4, 4, 0, 2, 0, 2, 0, 32, 0xF8, 16, 0]);
     put(&mut image, 39, &[0x78, 0x56, 0x34, 0x12]);
     put(&mut image, 43, b"NO NAME    FAT16   ");
     put(&mut image, 510, &[0x55, 0xAA]);
@@ -325,16 +255,9 @@ fn labels_and_uuids_are_those_of_the_format() {
     put(&mut image, 1036, &[0xAB; 16]);
     put(&mut image, 1052, b"my\x1bswap\0");
     let found = look(&image);
-    assert_eq!(
-        found[0].uuid.as_deref(),
-        Some("abababab-abab-abab-abab-abababababab")
-    );
+    assert_eq!(found[0].uuid.as_deref(), Some("abababab-abab-abab-abab-abababababab"));
     assert_eq!(found[0].size_bytes, Some(512 * 4096));
-    assert_eq!(
-        found[0].label.as_deref(),
-        Some("my\u{fffd}swap"),
-        "no escape reaches a terminal"
-    );
+    assert_eq!(found[0].label.as_deref(), Some("my\u{fffd}swap"), "no escape reaches a terminal");
     assert_eq!(found[0].phrase(), "a swap area \"my\u{fffd}swap\"");
 }
 

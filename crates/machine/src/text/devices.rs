@@ -15,12 +15,7 @@ const LABEL_COLUMNS: usize = 11;
 
 /// The section of the block devices.
 pub fn render(machine: &Machine, style: Style) -> String {
-    let mut tree = Tree {
-        machine,
-        style,
-        text: String::new(),
-        drawn: Vec::new(),
-    };
+    let mut tree = Tree { machine, style, text: String::new(), drawn: Vec::new() };
     let roots = machine
         .block_devices
         .iter()
@@ -37,11 +32,7 @@ pub fn render(machine: &Machine, style: Style) -> String {
     if machine.block_devices.is_empty() {
         tree.text.push_str("  none\n");
     }
-    format!(
-        "\n{}\n{}",
-        style.paint(Tone::Strong, "Disks, and the way to them"),
-        tree.text
-    )
+    format!("\n{}\n{}", style.paint(Tone::Strong, "Disks, and the way to them"), tree.text)
 }
 
 struct Tree<'a> {
@@ -68,12 +59,7 @@ impl Tree<'_> {
             .collect();
         let stem = if children.is_empty() { "  " } else { "│ " };
         let mut gaps = Gaps::default();
-        self.line(
-            branch,
-            &device.name,
-            &headline(device, &mut gaps),
-            Tone::Strong,
-        );
+        self.line(branch, &device.name, &headline(device, &mut gaps), Tone::Strong);
         for (label, value) in self.details(device, &mut gaps) {
             self.detail(&format!("{below}{stem}"), label, &value, Tone::Plain);
         }
@@ -81,16 +67,9 @@ impl Tree<'_> {
             self.detail(&format!("{below}{stem}"), "not known", &line, Tone::Faint);
         }
         for (i, child) in children.iter().enumerate() {
-            let (corner, side) = if i + 1 == children.len() {
-                ("└─", "  ")
-            } else {
-                ("├─", "│ ")
-            };
-            self.draw(
-                child,
-                &format!("{below}{corner}"),
-                &format!("{below}{side}"),
-            );
+            let (corner, side) =
+                if i + 1 == children.len() { ("└─", "  ") } else { ("├─", "│ ") };
+            self.draw(child, &format!("{below}{corner}"), &format!("{below}{side}"));
         }
     }
 
@@ -112,8 +91,7 @@ impl Tree<'_> {
         let columns = COLUMNS.saturating_sub(rubus_draw::text::width(before) + 1);
         let first = pad_right(label, LABEL_COLUMNS);
         for line in hang(&first, &bind_units(&clean(value)), columns) {
-            self.text
-                .push_str(&format!("{before} {}\n", self.style.paint(tone, &line)));
+            self.text.push_str(&format!("{before} {}\n", self.style.paint(tone, &line)));
         }
     }
 
@@ -121,10 +99,7 @@ impl Tree<'_> {
         let mut rows: Vec<(&'static str, String)> = Vec::new();
         for (i, hop) in device.path.iter().enumerate() {
             let label = if i == 0 { "way" } else { "" };
-            rows.push((
-                label,
-                format!("{}{}", if i == 0 { "" } else { "→ " }, hop_line(hop)),
-            ));
+            rows.push((label, format!("{}{}", if i == 0 { "" } else { "→ " }, hop_line(hop))));
         }
         if let Some(mmc) = &device.mmc {
             rows.extend(card(mmc, gaps));
@@ -139,11 +114,7 @@ impl Tree<'_> {
         if let Some(file) = &device.backing_file {
             rows.push(("file", file.clone()));
         }
-        for mount in self
-            .machine
-            .mounts
-            .iter()
-            .filter(|m| m.device.as_ref() == Some(&device.name))
+        for mount in self.machine.mounts.iter().filter(|m| m.device.as_ref() == Some(&device.name))
         {
             rows.push(("mounted", mount_line(mount, gaps)));
         }
@@ -174,27 +145,16 @@ fn headline(device: &BlockDevice, gaps: &mut Gaps) -> String {
         }
     };
     let content = gaps.take(&device.content, "content", String::clone);
-    let label = device
-        .identity
-        .label
-        .as_ref()
-        .map(|label| format!("'{label}'"));
+    let label = device.identity.label.as_ref().map(|label| format!("'{label}'"));
     let content: Vec<String> = [content, label].into_iter().flatten().collect();
     let flag = |fact, name: &str, words: &str, gaps: &mut Gaps| {
-        gaps.take(fact, name, |set: &bool| *set)
-            .filter(|set| *set)
-            .map(|_| words.to_string())
+        gaps.take(fact, name, |set: &bool| *set).filter(|set| *set).map(|_| words.to_string())
     };
     let read_only = flag(&device.read_only, "whether read-only", "read-only", gaps);
     let (mut removable, mut spins) = (None, None);
     if device.kind == BlockKind::Disk {
         removable = flag(&device.removable, "whether removable", "removable", gaps);
-        spins = flag(
-            &device.rotational,
-            "whether it spins",
-            "reports itself as rotational",
-            gaps,
-        );
+        spins = flag(&device.rotational, "whether it spins", "reports itself as rotational", gaps);
     }
     let content = Some(content.join(" ")).filter(|c| !c.is_empty());
     let rest = join([what, content, read_only, removable, spins]);
@@ -233,10 +193,7 @@ fn hop_line(hop: &Hop) -> String {
         Some(chip) => format!("{} ({}, {chip})", hop.name, hop.id),
         None => format!("{} ({})", hop.name, hop.id),
     };
-    let line = hop
-        .line_bits_per_second
-        .get()
-        .map(|bits| bit_rate(bits as f64));
+    let line = hop.line_bits_per_second.get().map(|bits| bit_rate(bits as f64));
     // The link's own words usually say the rate already.
     let said = |rate: &String| {
         hop.link.contains(rate.as_str()) || hop.link.contains(&rate.replace(".00", ""))
@@ -256,9 +213,7 @@ fn hop_line(hop: &Hop) -> String {
 fn card(mmc: &Mmc, gaps: &mut Gaps) -> Vec<(&'static str, String)> {
     let connected = [
         gaps.take(&mmc.timing, "bus mode", String::clone),
-        gaps.take(&mmc.clock_hz, "bus clock", |hz| {
-            format!("{:.0} MHz", *hz as f64 / 1e6)
-        }),
+        gaps.take(&mmc.clock_hz, "bus clock", |hz| format!("{:.0} MHz", *hz as f64 / 1e6)),
         gaps.take(&mmc.width, "bus width", |n| {
             format!("{n} data line{}", if *n == 1 { "" } else { "s" })
         }),
@@ -270,9 +225,7 @@ fn card(mmc: &Mmc, gaps: &mut Gaps) -> Vec<(&'static str, String)> {
     let maker = [
         gaps.take(&mmc.manufacturer_id, "maker", |id| format!("id {id:#04x}")),
         gaps.take(&mmc.oem_id, "OEM", |oem| format!("OEM {oem}")),
-        gaps.take(&mmc.date, "date of manufacture", |date| {
-            format!("made {date}")
-        }),
+        gaps.take(&mmc.date, "date of manufacture", |date| format!("made {date}")),
     ];
     vec![
         ("card bus", join(connected)),
@@ -301,14 +254,7 @@ fn promises(status: &SdStatus) -> String {
             0 => "no command queue".to_string(),
             depth => format!("a queue of {depth} commands"),
         }),
-        Some(
-            if status.cache {
-                "a write cache"
-            } else {
-                "no write cache"
-            }
-            .to_string(),
-        ),
+        Some(if status.cache { "a write cache" } else { "no write cache" }.to_string()),
     ])
 }
 
@@ -339,31 +285,15 @@ fn queue(device: &BlockDevice, gaps: &mut Gaps) -> String {
 
 fn names(device: &BlockDevice) -> String {
     join([
-        device
-            .identity
-            .uuid
-            .as_ref()
-            .map(|uuid| format!("UUID {uuid}")),
-        device
-            .identity
-            .partuuid
-            .as_ref()
-            .map(|uuid| format!("PARTUUID {uuid}")),
+        device.identity.uuid.as_ref().map(|uuid| format!("UUID {uuid}")),
+        device.identity.partuuid.as_ref().map(|uuid| format!("PARTUUID {uuid}")),
     ])
 }
 
 fn swap_line(area: &SwapArea) -> String {
-    let used = format!(
-        "{} of {} used",
-        bytes_iec(area.used_bytes),
-        bytes_iec(area.size_bytes)
-    );
+    let used = format!("{} of {} used", bytes_iec(area.used_bytes), bytes_iec(area.size_bytes));
     let file = (area.kind == "file").then(|| format!("file {}", area.path));
-    join([
-        file,
-        Some(used),
-        Some(format!("priority {}", area.priority)),
-    ])
+    join([file, Some(used), Some(format!("priority {}", area.priority))])
 }
 
 #[cfg(test)]
@@ -376,9 +306,7 @@ mod tests {
     fn an_array_is_drawn_once_and_named_twice() {
         let mut machine = fixture::pi3_with_usb_ssd();
         machine.mounts.clear();
-        machine
-            .block_devices
-            .retain(|device| device.name == "sda" || device.name == "sda1");
+        machine.block_devices.retain(|device| device.name == "sda" || device.name == "sda1");
         for device in &mut machine.block_devices {
             device.path.clear();
         }
@@ -390,10 +318,8 @@ mod tests {
         array.below = vec!["sda1".into(), "sdb".into()];
         machine.block_devices.extend([second, array]);
         let text = render(&machine, Style::PLAIN);
-        let branches: Vec<&str> = text
-            .lines()
-            .filter(|line| line.contains("GB") || line.contains("see above"))
-            .collect();
+        let branches: Vec<&str> =
+            text.lines().filter(|line| line.contains("GB") || line.contains("see above")).collect();
         insta::assert_snapshot!(branches.join("\n"), @r"
         sda  32.0 GB disk JMicron Generic SSD, partition table (gpt)
         └─sda1  32.0 GB btrfs 'data'

@@ -23,10 +23,7 @@ const COLUMNS: usize = 80;
 const LABEL_COLUMNS: usize = 14;
 
 /// So many findings stand in a survey that was not asked for all.
-const FOUND: Shown = Shown::First {
-    count: 5,
-    others: "rubus survey --verbose",
-};
+const FOUND: Shown = Shown::First { count: 5, others: "rubus survey --verbose" };
 
 /// The text of a survey, ending in a line feed; `all` findings or the weightiest.
 pub fn render(machine: &Machine, all: bool, style: Style) -> String {
@@ -43,12 +40,7 @@ pub fn render(machine: &Machine, all: bool, style: Style) -> String {
         text.push_str(&section.render(style));
     }
     text.push_str(&devices::render(machine, style));
-    for section in [
-        shared_buses(machine),
-        mounts(machine),
-        network(machine),
-        kernel(machine),
-    ] {
+    for section in [shared_buses(machine), mounts(machine), network(machine), kernel(machine)] {
         text.push_str(&section.render(style));
     }
     let found = rules::of_machine(machine);
@@ -75,11 +67,7 @@ struct Section {
 
 impl Section {
     fn new(title: &'static str) -> Section {
-        Section {
-            title,
-            rows: Vec::new(),
-            gaps: Gaps::default(),
-        }
+        Section { title, rows: Vec::new(), gaps: Gaps::default() }
     }
 
     fn row(&mut self, label: &str, value: impl Into<String>) {
@@ -102,11 +90,7 @@ impl Section {
         }
         let mut last_label = "";
         for (label, value) in &self.rows {
-            let shown = if label == last_label {
-                ""
-            } else {
-                label.as_str()
-            };
+            let shown = if label == last_label { "" } else { label.as_str() };
             last_label = label;
             for line in labelled(shown, value, "  ") {
                 text.push_str(&if label == "not known" {
@@ -132,11 +116,7 @@ fn join(parts: impl IntoIterator<Item = Option<String>>) -> String {
 }
 
 fn title(machine: &Machine, style: Style) -> String {
-    let name = machine
-        .board
-        .model
-        .text()
-        .unwrap_or("A machine that does not tell its model");
+    let name = machine.board.model.text().unwrap_or("A machine that does not tell its model");
     let origin = match &machine.origin {
         Origin::Live => format!("as it was at {}", words::moment(&machine.read_at)),
         Origin::Capture { path, label } => format!("from the capture {path} ({label})"),
@@ -155,9 +135,7 @@ fn board(machine: &Machine) -> Section {
     let model = s.gaps.take(&board.model, "model", String::clone);
     s.row_if("model", model);
     let revision = s.gaps.take(&board.revision, "revision code", |r| {
-        let memory = r
-            .memory_mib
-            .map(|mib| format!(", {}", bytes_iec(u64::from(mib) << 20)));
+        let memory = r.memory_mib.map(|mib| format!(", {}", bytes_iec(u64::from(mib) << 20)));
         format!(
             "{} revision {}, {}{}, made by {} (code {:x})",
             r.board_type,
@@ -184,30 +162,21 @@ fn system(machine: &Machine) -> Section {
     let os = s.gaps.take(&system.os, "distribution", String::clone);
     s.row_if("distribution", os);
     let kernel = [
-        s.gaps.take(&system.kernel_release, "kernel release", |r| {
-            format!("Linux {r}")
+        s.gaps.take(&system.kernel_release, "kernel release", |r| format!("Linux {r}")),
+        s.gaps.take(&system.kernel_arch, "kernel architecture", String::clone),
+        s.gaps.take(&system.user_space_bits, "word size of programs", |b| {
+            format!("{b}-bit programs")
         }),
-        s.gaps
-            .take(&system.kernel_arch, "kernel architecture", String::clone),
-        s.gaps
-            .take(&system.user_space_bits, "word size of programs", |b| {
-                format!("{b}-bit programs")
-            }),
-        s.gaps.take(&system.page_bytes, "page size", |b| {
-            format!("pages of {}", bytes_iec(*b))
-        }),
+        s.gaps.take(&system.page_bytes, "page size", |b| format!("pages of {}", bytes_iec(*b))),
     ];
     s.row_if("kernel", Some(join(kernel)));
-    let virtualization = s.gaps.take(&system.virtualization, "virtualization", |v| {
-        match v.as_str() {
+    let virtualization =
+        s.gaps.take(&system.virtualization, "virtualization", |v| match v.as_str() {
             "none" => "no".to_string(),
             kind => kind.to_string(),
-        }
-    });
+        });
     s.row_if("virtual", virtualization);
-    let command_line = s
-        .gaps
-        .take(&system.command_line, "kernel command line", String::clone);
+    let command_line = s.gaps.take(&system.command_line, "kernel command line", String::clone);
     s.row_if("command line", command_line);
     s
 }
@@ -215,33 +184,24 @@ fn system(machine: &Machine) -> Section {
 fn processor(machine: &Machine) -> Section {
     let mut s = Section::new("Processor");
     let cpu = &machine.cpu;
-    let cores = s
-        .gaps
-        .take(&cpu.cores, "number of cores", |n| format!("{n} × "));
+    let cores = s.gaps.take(&cpu.cores, "number of cores", |n| format!("{n} × "));
     let model = s.gaps.take(&cpu.model, "model", String::clone);
     let unnamed = || "core".to_string();
     if cores.is_some() || model.is_some() {
-        s.row(
-            "cores",
-            cores.unwrap_or_default() + &model.unwrap_or_else(unnamed),
-        );
+        s.row("cores", cores.unwrap_or_default() + &model.unwrap_or_else(unnamed));
     }
     for clock in &cpu.clocks {
         let line = clock_line(clock, &mut s.gaps);
         s.row("clock", line);
     }
-    let features = s.gaps.take(
-        &cpu.crypto_features,
-        "instruction-set extensions",
-        |features| {
-            let list = features.join(", ");
-            if features.iter().any(|f| f == "aes") {
-                list
-            } else {
-                join([Some(list).filter(|l| !l.is_empty()), Some("no aes".into())])
-            }
-        },
-    );
+    let features = s.gaps.take(&cpu.crypto_features, "instruction-set extensions", |features| {
+        let list = features.join(", ");
+        if features.iter().any(|f| f == "aes") {
+            list
+        } else {
+            join([Some(list).filter(|l| !l.is_empty()), Some("no aes".into())])
+        }
+    });
     s.row_if("extensions", features);
     s
 }
@@ -254,9 +214,7 @@ fn clock_line(clock: &Clock, gaps: &mut Gaps) -> String {
             format!("{:.0} MHz", *hz as f64 / 1e6)
         }
     };
-    let current = gaps.take(&clock.current_hz, "present clock", |v| {
-        format!("{} now", hz(v))
-    });
+    let current = gaps.take(&clock.current_hz, "present clock", |v| format!("{} now", hz(v)));
     let min = gaps.take(&clock.min_hz, "lowest clock", hz);
     let max = gaps.take(&clock.max_hz, "highest clock", hz);
     let range = match (min, max) {
@@ -265,47 +223,31 @@ fn clock_line(clock: &Clock, gaps: &mut Gaps) -> String {
         (min, None) => min.map(|min| format!("at least {min}")),
     };
     let governor = gaps.take(&clock.governor, "governor", |g| format!("governor {g}"));
-    format!(
-        "cores {}: {}",
-        clock.cores,
-        join([current, range, governor])
-    )
+    format!("cores {}: {}", clock.cores, join([current, range, governor]))
 }
 
 fn power(machine: &Machine) -> Section {
     let mut s = Section::new("Heat and power");
     let power = &machine.power;
     for temperature in &power.temperatures {
-        let degrees = s
-            .gaps
-            .take(&temperature.millicelsius, &temperature.zone, |m| {
-                format!("{} {:.1} °C", temperature.zone, *m as f64 / 1000.0)
-            });
+        let degrees = s.gaps.take(&temperature.millicelsius, &temperature.zone, |m| {
+            format!("{} {:.1} °C", temperature.zone, *m as f64 / 1000.0)
+        });
         s.row_if("temperature", degrees);
     }
     if let Some(throttling) = s.gaps.take(&power.throttling, "throttling word", |t| *t) {
         s.row("now", words::throttling(&throttling, false));
         s.row(
             "since boot",
-            format!(
-                "{} (throttled={:#x})",
-                words::throttling(&throttling, true),
-                throttling.word
-            ),
+            format!("{} (throttled={:#x})", words::throttling(&throttling, true), throttling.word),
         );
     }
-    let alarm = s.gaps.take(
-        &power.undervoltage_alarm,
-        "undervoltage alarm of the kernel",
-        |alarm| {
-            let words = if *alarm {
-                "raised: the supply voltage was too low since boot"
-            } else {
-                "quiet"
-            };
+    let alarm =
+        s.gaps.take(&power.undervoltage_alarm, "undervoltage alarm of the kernel", |alarm| {
+            let words =
+                if *alarm { "raised: the supply voltage was too low since boot" } else { "quiet" };
             words.to_string()
-        },
-    );
+        });
     s.row_if("voltage alarm", alarm);
     s
 }
@@ -315,15 +257,10 @@ fn memory(machine: &Machine) -> Section {
     let memory = &machine.memory;
     let line = [
         s.gaps.take(&memory.total_bytes, "total", |b| bytes_iec(*b)),
-        s.gaps.take(&memory.available_bytes, "available", |b| {
-            format!("{} available", bytes_iec(*b))
-        }),
-        s.gaps.take(&memory.cached_bytes, "cached", |b| {
-            format!("{} cache", bytes_iec(*b))
-        }),
-        s.gaps.take(&memory.dirty_bytes, "dirty", |b| {
-            format!("{} not yet written", bytes_iec(*b))
-        }),
+        s.gaps
+            .take(&memory.available_bytes, "available", |b| format!("{} available", bytes_iec(*b))),
+        s.gaps.take(&memory.cached_bytes, "cached", |b| format!("{} cache", bytes_iec(*b))),
+        s.gaps.take(&memory.dirty_bytes, "dirty", |b| format!("{} not yet written", bytes_iec(*b))),
     ];
     s.row_if("memory", Some(join(line)));
     for pressure in &memory.pressure {
@@ -348,27 +285,17 @@ fn pressure_line(pressure: &Pressure, gaps: &mut Gaps) -> String {
         }),
     ];
     let line = join(parts);
-    if line.is_empty() {
-        line
-    } else {
-        format!("{}: {line}", pressure.resource)
-    }
+    if line.is_empty() { line } else { format!("{}: {line}", pressure.resource) }
 }
 
 fn swap(machine: &Machine) -> Section {
     let mut s = Section::new("Swap");
     let swap = &machine.swap;
     for area in &swap.areas {
-        let device = s.gaps.take(&area.device, "device below a swap area", |d| {
-            format!("on {d}")
-        });
+        let device = s.gaps.take(&area.device, "device below a swap area", |d| format!("on {d}"));
         let line = [
             Some(format!("{} ({})", area.path, area.kind)),
-            Some(format!(
-                "{} of {} used",
-                bytes_iec(area.used_bytes),
-                bytes_iec(area.size_bytes)
-            )),
+            Some(format!("{} of {} used", bytes_iec(area.used_bytes), bytes_iec(area.size_bytes))),
             Some(format!("priority {}", area.priority)),
             device,
         ];
@@ -377,9 +304,7 @@ fn swap(machine: &Machine) -> Section {
     if swap.areas.is_empty() {
         s.row("area", "no active swap area");
     }
-    let enabled = s
-        .gaps
-        .take(&swap.zswap.enabled, "zswap", |on| on.to_string());
+    let enabled = s.gaps.take(&swap.zswap.enabled, "zswap", |on| on.to_string());
     if let Some(enabled) = enabled {
         let on = if enabled == "true" { "on" } else { "off" };
         let others = swap.zswap.parameters.iter().filter(|p| p.name != "enabled");
@@ -388,49 +313,35 @@ fn swap(machine: &Machine) -> Section {
     }
     let counters = settings(&swap.zswap.counters, &mut s.gaps);
     s.row_if("", Some(counters));
-    if let Some(reason) = swap
-        .zswap
-        .counters_unknown
-        .as_ref()
-        .filter(|_| swap.zswap.counters.is_empty())
+    if let Some(reason) =
+        swap.zswap.counters_unknown.as_ref().filter(|_| swap.zswap.counters.is_empty())
     {
         s.gaps.add("zswap counters", reason);
     }
     for zram in &swap.zram {
         let line = [
             Some(zram.name.clone()),
-            s.gaps
-                .take(&zram.size_bytes, "zram size", |b| bytes_iec(*b)),
-            s.gaps
-                .take(&zram.algorithm, "zram compressor", String::clone),
+            s.gaps.take(&zram.size_bytes, "zram size", |b| bytes_iec(*b)),
+            s.gaps.take(&zram.algorithm, "zram compressor", String::clone),
             s.gaps.take(&zram.original_bytes, "zram contents", |b| {
                 format!("holds {}", bytes_iec(*b))
             }),
-            s.gaps
-                .take(&zram.compressed_bytes, "zram compressed size", |b| {
-                    format!("compressed to {}", bytes_iec(*b))
-                }),
+            s.gaps.take(&zram.compressed_bytes, "zram compressed size", |b| {
+                format!("compressed to {}", bytes_iec(*b))
+            }),
             s.gaps.take(&zram.memory_bytes, "zram memory", |b| {
                 format!("in {} of memory", bytes_iec(*b))
             }),
-            s.gaps
-                .take(&zram.backing_device, "zram backing device", |d| {
-                    match d.as_str() {
-                        "none" => "no backing device".into(),
-                        device => format!("backed by {device}"),
-                    }
-                }),
+            s.gaps.take(&zram.backing_device, "zram backing device", |d| match d.as_str() {
+                "none" => "no backing device".into(),
+                device => format!("backed by {device}"),
+            }),
         ];
         s.row("zram", join(line));
     }
     for manager in &swap.managers {
-        let lines = s
-            .gaps
-            .take(&manager.settings, &manager.name, |lines| lines.join("; "));
-        s.row(
-            "set up by",
-            join([Some(manager.name.clone()), lines.filter(|l| !l.is_empty())]),
-        );
+        let lines = s.gaps.take(&manager.settings, &manager.name, |lines| lines.join("; "));
+        s.row("set up by", join([Some(manager.name.clone()), lines.filter(|l| !l.is_empty())]));
     }
     s
 }
@@ -439,11 +350,7 @@ fn swap(machine: &Machine) -> Section {
 fn settings<'a>(settings: impl IntoIterator<Item = &'a Setting>, gaps: &mut Gaps) -> String {
     let known: Vec<String> = settings
         .into_iter()
-        .filter_map(|s| {
-            gaps.take(&s.value, &s.name, |value| {
-                format!("{}\u{a0}{value}", s.name)
-            })
-        })
+        .filter_map(|s| gaps.take(&s.value, &s.name, |value| format!("{}\u{a0}{value}", s.name)))
         .collect();
     known.join(" · ")
 }
@@ -451,17 +358,11 @@ fn settings<'a>(settings: impl IntoIterator<Item = &'a Setting>, gaps: &mut Gaps
 fn shared_buses(machine: &Machine) -> Section {
     let mut s = Section::new("Shared buses");
     for bus in &machine.shared_buses {
-        let rate = s.gaps.take(
-            &bus.usable_bytes_per_second,
-            &format!("rate of {}", bus.id),
-            |rate| format!(", about {} for all of them together", rate_si(*rate)),
-        );
-        let line = format!(
-            "{}: {}{}",
-            bus.name,
-            bus.members.join(", "),
-            rate.unwrap_or_default()
-        );
+        let rate =
+            s.gaps.take(&bus.usable_bytes_per_second, &format!("rate of {}", bus.id), |rate| {
+                format!(", about {} for all of them together", rate_si(*rate))
+            });
+        let line = format!("{}: {}{}", bus.name, bus.members.join(", "), rate.unwrap_or_default());
         s.row(&bus.id, line);
     }
     s
@@ -489,19 +390,9 @@ fn mount_line(mount: &Mount, gaps: &mut Gaps) -> String {
     let root = (mount.root != "/").then(|| format!("shows {}", mount.root));
     let source = mount.device.is_none() && mount.source != mount.filesystem;
     let source = source.then(|| format!("from {}", mount.source));
-    let compression = mount
-        .compression
-        .as_ref()
-        .map(|c| format!("compresses with {c}"));
+    let compression = mount.compression.as_ref().map(|c| format!("compresses with {c}"));
     let options = Some(format!("({})", mount.options.join(", ")));
-    join([
-        Some(mount.point.clone()),
-        source,
-        root,
-        space,
-        compression,
-        options,
-    ])
+    join([Some(mount.point.clone()), source, root, space, compression, options])
 }
 
 fn network(machine: &Machine) -> Section {
@@ -519,9 +410,7 @@ fn link_line(link: &Link, gaps: &mut Gaps) -> String {
     join([
         Some(link.kind.clone()),
         gaps.take(&link.state, &what("state"), String::clone),
-        gaps.take(&link.bits_per_second, &what("rate"), |b| {
-            bit_rate(*b as f64)
-        }),
+        gaps.take(&link.bits_per_second, &what("rate"), |b| bit_rate(*b as f64)),
         gaps.take(&link.duplex, &what("duplex"), |d| format!("{d} duplex")),
         gaps.take(&link.driver, &what("driver"), |d| format!("driver {d}")),
         on,
@@ -542,16 +431,11 @@ fn kernel(machine: &Machine) -> Section {
     let mut s = Section::new("Kernel settings");
     let vm = settings(&machine.vm, &mut s.gaps);
     s.row_if("vm", Some(vm));
-    let (without, with): (Vec<&Setting>, Vec<&Setting>) = machine
-        .kernel_config
-        .iter()
-        .partition(|s| s.value.text() == Some(NOT_SET));
+    let (without, with): (Vec<&Setting>, Vec<&Setting>) =
+        machine.kernel_config.iter().partition(|s| s.value.text() == Some(NOT_SET));
     let with = settings(with, &mut s.gaps);
     s.row_if("built with", Some(with));
-    let names: Vec<&str> = without
-        .iter()
-        .map(|setting| setting.name.as_str())
-        .collect();
+    let names: Vec<&str> = without.iter().map(|setting| setting.name.as_str()).collect();
     s.row_if("built without", Some(names.join(" · ")));
     s
 }
@@ -574,10 +458,7 @@ mod tests {
     #[test]
     fn no_line_is_wider_and_nothing_moves_the_cursor() {
         let mut machine = fixture::pi3_with_usb_ssd();
-        machine.origin = Origin::Capture {
-            path: "/x".repeat(80),
-            label: "hand-built".into(),
-        };
+        machine.origin = Origin::Capture { path: "/x".repeat(80), label: "hand-built".into() };
         machine.mounts[0].options = vec!["option=\x1b[2J".repeat(40)];
         machine.block_devices[0].model =
             rubus_vocabulary::fact::Fact::known("model\r".repeat(50), "hostile");

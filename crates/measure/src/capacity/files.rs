@@ -24,14 +24,8 @@ struct Piece {
 impl Files {
     /// The target's own file or device first.
     pub(crate) fn new(opened: Opened) -> Self {
-        let first = Piece {
-            start: 0,
-            file: Arc::clone(&opened.file),
-        };
-        Files {
-            opened,
-            pieces: Mutex::new(vec![first]),
-        }
+        let first = Piece { start: 0, file: Arc::clone(&opened.file) };
+        Files { opened, pieces: Mutex::new(vec![first]) }
     }
 
     /// The target.

@@ -25,11 +25,7 @@ pub(crate) struct StampRig {
 impl StampRig {
     /// The rig for a target; nothing runs before the first task is set.
     pub(crate) fn new(live: LiveRig, files: Arc<Files>) -> Self {
-        StampRig {
-            live,
-            files,
-            task: None,
-        }
+        StampRig { live, files, task: None }
     }
 
     /// What is to be started next.
@@ -67,11 +63,7 @@ impl Rig for StampRig {
     }
 
     fn choose_engine(&mut self, _work: &Work, _trial: u32) -> Choice {
-        Choice {
-            engine: Engine::Positional,
-            doubt: None,
-            bytes_written: 0,
-        }
+        Choice { engine: Engine::Positional, doubt: None, bytes_written: 0 }
     }
 
     fn rest(&mut self, seconds: f64, cancel: &AtomicBool) -> bool {

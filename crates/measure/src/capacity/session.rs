@@ -89,9 +89,7 @@ pub(crate) fn run(
     let is_sample = suite.jobs.iter().any(scatters);
     let findings = match checked.is_empty() {
         true => Vec::new(),
-        false => vec![Finding::Capacity(
-            checked.finding(announced_bytes, is_sample),
-        )],
+        false => vec![Finding::Capacity(checked.finding(announced_bytes, is_sample))],
     };
     let done = Done {
         bytes_written: capacity_session.written_bytes(),
@@ -148,18 +146,13 @@ impl CapacitySession<'_> {
             return None;
         }
         let share = self.files.forget().filter(|share| *share > CACHED)?;
-        Some(Doubt::StillInMemory {
-            what: format!("{:.0} % of what was written", share * 100.0),
-        })
+        Some(Doubt::StillInMemory { what: format!("{:.0} % of what was written", share * 100.0) })
     }
 
     /// Less was written than planned.
     fn shortfall(&self) -> Option<Doubt> {
         let (end, _) = self.ledger.ended()?;
-        Some(Doubt::SmallRegion {
-            bytes: end,
-            wanted: self.suite.region_bytes,
-        })
+        Some(Doubt::SmallRegion { bytes: end, wanted: self.suite.region_bytes })
     }
 
     /// Runs a job piece by piece until it has been everywhere.

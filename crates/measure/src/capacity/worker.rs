@@ -95,9 +95,7 @@ impl Task {
             }
             match self.files.write(offset, bytes) {
                 Ok(()) => {
-                    self.ledger
-                        .written_bytes
-                        .fetch_add(length, Ordering::Relaxed);
+                    self.ledger.written_bytes.fetch_add(length, Ordering::Relaxed);
                     failed_bytes = 0;
                 }
                 Err(errno @ (Errno::NOSPC | Errno::DQUOT)) if self.reserve_bytes > 0 => {
@@ -165,9 +163,9 @@ impl Task {
     /// Reads and looks; true if at least one block could be read.
     fn read_one(&self, offset: u64, bytes: &mut [u8]) -> Result<bool, Errno> {
         let found: Vec<Option<Found>> = match self.files.read(offset, bytes) {
-            Ok(()) => blocks(offset, bytes)
-                .map(|(at, block)| Some(look(block, at, self.nonce)))
-                .collect(),
+            Ok(()) => {
+                blocks(offset, bytes).map(|(at, block)| Some(look(block, at, self.nonce))).collect()
+            }
             Err(errno) if is_gone(errno) => return Err(errno),
             Err(_) => self.read_by_block(offset, bytes)?,
         };
@@ -199,10 +197,7 @@ fn blocks(offset: u64, bytes: &mut [u8]) -> impl Iterator<Item = (u64, &mut [u8]
 
 /// Whether there is no device any more.
 fn is_gone(errno: Errno) -> bool {
-    matches!(
-        errno,
-        Errno::NODEV | Errno::NXIO | Errno::ROFS | Errno::BADF
-    )
+    matches!(errno, Errno::NODEV | Errno::NXIO | Errno::ROFS | Errno::BADF)
 }
 
 fn words(errno: Errno) -> String {

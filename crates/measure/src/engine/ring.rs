@@ -147,9 +147,7 @@ impl<'a> Queue<'a> {
         self.in_flight -= 1;
         let slot = done.slot();
         let Some(issued_ns) = self.issued_ns.get_mut(slot) else {
-            return Err(format!(
-                "the kernel completed slot {slot}, which does not exist"
-            ));
+            return Err(format!("the kernel completed slot {slot}, which does not exist"));
         };
         let began_ns = std::mem::replace(issued_ns, now);
         if !done.is_whole(self.block_bytes) {

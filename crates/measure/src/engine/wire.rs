@@ -148,11 +148,7 @@ impl<'a> Line<'a> {
         if let Some(counter) = &mut self.stamps {
             self.buffers.stamp_block(slot, counter);
         }
-        self.slots[slot] = Slot {
-            issued_ns: now,
-            offset,
-            is_flushing: false,
-        };
+        self.slots[slot] = Slot { issued_ns: now, offset, is_flushing: false };
         self.send(slot, self.kind);
     }
 

@@ -108,9 +108,7 @@ impl Evidence {
             low_ns = up_to_ns;
         }
         // The longest is known by itself.
-        count
-            .max(u64::from(self.longest_ns >= ns))
-            .min(self.commits)
+        count.max(u64::from(self.longest_ns >= ns)).min(self.commits)
     }
 }
 
@@ -160,19 +158,14 @@ fn p99(found: &LatencyIntervals) -> Option<Estimate> {
 /// Whether direct I/O was refused, or was none.
 fn is_cached(result: &JobResult) -> bool {
     let is_it = |doubt: &Doubt| {
-        matches!(
-            doubt,
-            Doubt::ThroughPageCache { .. } | Doubt::DirectIsBuffered { .. }
-        )
+        matches!(doubt, Doubt::ThroughPageCache { .. } | Doubt::DirectIsBuffered { .. })
     };
     result.access == Some(Access::Buffered) || result.doubts.iter().any(is_it)
 }
 
 fn held_up(doubt: &Doubt) -> Option<String> {
-    let is_it = matches!(
-        doubt,
-        Doubt::CpuStarved { .. } | Doubt::CpuStolen { .. } | Doubt::Stopped { .. }
-    );
+    let is_it =
+        matches!(doubt, Doubt::CpuStarved { .. } | Doubt::CpuStolen { .. } | Doubt::Stopped { .. });
     is_it.then(|| format!("{}: {}", doubt.what(), doubt.remedy()))
 }
 
@@ -181,10 +174,7 @@ pub fn judge(workload: &Workload, seen: &Evidence) -> Judgement {
     let limits = &workload.limits;
     let stall_ms = ms(limits.stall_ns);
     let stalls = seen.stalls.iter();
-    let stalls: Vec<Stall> = stalls
-        .copied()
-        .filter(|stall| stall.length_ms >= stall_ms)
-        .collect();
+    let stalls: Vec<Stall> = stalls.copied().filter(|stall| stall.length_ms >= stall_ms).collect();
     let (answer, why) = decide(workload, seen, &stalls);
     let sentence = match answer {
         Answer::Yes => format!("yes: {why}"),
@@ -261,9 +251,7 @@ fn stalled(workload: &Workload, seen: &Evidence, stalls: &[Stall]) -> Option<Str
         let stalls = stalls.iter();
         stalls.filter(|stall| stall.cause == StallCause::Device)
     };
-    let longest_ns = of_device()
-        .map(|stall| (stall.length_ms * 1e6) as u64)
-        .max();
+    let longest_ns = of_device().map(|stall| (stall.length_ms * 1e6) as u64).max();
     // A commit that took so long is a wait, even where all are slow and none is a stall.
     let longest_ns = match (longest_ns, stalls.is_empty()) {
         (None, true) => Some(seen.longest_ns).filter(|&ns| ns >= stall_ns)?,
@@ -271,10 +259,9 @@ fn stalled(workload: &Workload, seen: &Evidence, stalls: &[Stall]) -> Option<Str
     };
     let times = match of_device().count() {
         0 | 1 => format!("the storage stalled for {}", duration_ns(longest_ns)),
-        count => format!(
-            "the storage stalled {count} times, for up to {}",
-            duration_ns(longest_ns)
-        ),
+        count => {
+            format!("the storage stalled {count} times, for up to {}", duration_ns(longest_ns))
+        }
     };
     let rest = match seen.p99_ns {
         Some(p99) if p99.high <= workload.limits.good_ns as f64 => format!(
@@ -330,9 +317,7 @@ fn falls_behind(workload: &Workload, seen: &Evidence) -> Option<String> {
 
 /// A wait that was too long and not the storage's fault.
 fn disturbed(seen: &Evidence, stalls: &[Stall]) -> Option<String> {
-    let stall = stalls
-        .iter()
-        .max_by(|a, b| a.length_ms.total_cmp(&b.length_ms))?;
+    let stall = stalls.iter().max_by(|a, b| a.length_ms.total_cmp(&b.length_ms))?;
     let because = match stall.cause {
         StallCause::Device => "the storage stood still",
         StallCause::CpuStarvation => "the processor was busy with other programs",
@@ -481,11 +466,7 @@ mod tests {
     }
 
     fn stall(length_ms: f64, cause: StallCause) -> Stall {
-        Stall {
-            start_s: 12.0,
-            length_ms,
-            cause,
-        }
+        Stall { start_s: 12.0, length_ms, cause }
     }
 
     fn answer(seen: &Evidence) -> (Answer, String) {
@@ -507,10 +488,7 @@ mod tests {
     fn between_the_limits_is_the_edge() {
         let (answer, words) = answer(&steady(12.0));
         assert_eq!(answer, Answer::YesBut, "{words}");
-        assert!(
-            words.starts_with("yes, but it is at the edge: 99 %"),
-            "{words}"
-        );
+        assert!(words.starts_with("yes, but it is at the edge: 99 %"), "{words}");
     }
 
     #[test]
@@ -528,10 +506,7 @@ mod tests {
         seen.longest_ns = 80_000_000;
         let (answer, words) = answer(&seen);
         assert_eq!(answer, Answer::YesBut);
-        assert_eq!(
-            words,
-            "yes, but 1 commit in 200 takes 20 ms or longer, up to 80.0 ms"
-        );
+        assert_eq!(words, "yes, but 1 commit in 200 takes 20 ms or longer, up to 80.0 ms");
         // One in more than a thousand is not worth a word.
         seen.bins = bins(&[(2.8, 11_990), (80.0, 10)]);
         assert_eq!(self::answer(&seen).0, Answer::Yes);
@@ -577,15 +552,9 @@ mod tests {
         seen.held_up = held_up(&Doubt::CpuStarved { share: 0.65 });
         let (answer, words) = answer(&seen);
         assert_eq!(answer, Answer::Undecided);
-        assert!(
-            words.contains("but the test waited for a processor 65 %"),
-            "{words}"
-        );
+        assert!(words.contains("but the test waited for a processor 65 %"), "{words}");
         // What is fast on a busy machine is fast.
-        let fast = Evidence {
-            held_up: seen.held_up,
-            ..steady(2.0)
-        };
+        let fast = Evidence { held_up: seen.held_up, ..steady(2.0) };
         assert_eq!(self::answer(&fast).0, Answer::Yes);
     }
 
@@ -596,10 +565,7 @@ mod tests {
         let (answer, words) = answer(&seen);
         assert_eq!(answer, Answer::Undecided);
         // 450 commits take 270 s.
-        assert!(
-            words.ends_with("measure longer to decide: --time 5m"),
-            "{words}"
-        );
+        assert!(words.ends_with("measure longer to decide: --time 5m"), "{words}");
         let (answer, words) = self::answer(&Evidence::default());
         assert_eq!(answer, Answer::Undecided);
         assert!(words.contains("no commit was finished"), "{words}");
@@ -611,10 +577,7 @@ mod tests {
         (seen.commits, seen.p99_ns) = (100, None);
         let (answer, words) = answer(&seen);
         assert_eq!(answer, Answer::No);
-        assert!(
-            words.contains("even the fastest of 100 commits took 320 ms"),
-            "{words}"
-        );
+        assert!(words.contains("even the fastest of 100 commits took 320 ms"), "{words}");
         seen.commits = 5;
         assert_eq!(self::answer(&seen).0, Answer::Undecided);
     }
@@ -627,11 +590,7 @@ mod tests {
         assert_eq!(answer, Answer::Undecided);
         assert!(words.ends_with("--time 4m"), "{words}");
         seen.seconds = 3600.0;
-        assert!(
-            self::answer(&seen)
-                .1
-                .contains("do not rely on this storage")
-        );
+        assert!(self::answer(&seen).1.contains("do not rely on this storage"));
     }
 
     #[test]

@@ -34,14 +34,7 @@ struct Truth {
 }
 
 const fn device(name: &'static str, base_ms: f64, right: Answer) -> Truth {
-    Truth {
-        name,
-        base_ms,
-        write_ms: 0.01,
-        hiccups: None,
-        pause_s: None,
-        right,
-    }
+    Truth { name, base_ms, write_ms: 0.01, hiccups: None, pause_s: None, right }
 }
 
 const fn with_writes(mut truth: Truth, write_ms: f64) -> Truth {
@@ -74,32 +67,16 @@ const DEVICES: [Truth; 24] = [
     device("old card", 120.0, No),
     device("stick", 400.0, No),
     with_tail(device("NVMe, rare short hiccups", 0.8, Yes), 0.002, 2.0),
-    with_tail(
-        device("SSD, 1 in 200 takes 80 ms", 2.0, YesBut),
-        0.005,
-        80.0,
-    ),
-    with_tail(
-        device("SSD, 1 in 300 takes 100 ms", 1.0, YesBut),
-        0.0033,
-        100.0,
-    ),
+    with_tail(device("SSD, 1 in 200 takes 80 ms", 2.0, YesBut), 0.005, 80.0),
+    with_tail(device("SSD, 1 in 300 takes 100 ms", 1.0, YesBut), 0.0033, 100.0),
     with_tail(device("card, 1 in 20 takes 60 ms", 3.0, No), 0.05, 60.0),
     with_tail(device("card, 1 in 10 takes 100 ms", 5.0, No), 0.1, 100.0),
     with_tail(device("card, 1 in 33 takes 90 ms", 2.0, No), 0.03, 90.0),
     with_tail(device("SSD, 1 in 20 takes 6 ms", 2.0, YesBut), 0.05, 6.0),
-    with_tail(
-        device("1 in 100 takes 20 ms or longer", 2.0, Undecided),
-        0.012,
-        100.0,
-    ),
+    with_tail(device("1 in 100 takes 20 ms or longer", 2.0, Undecided), 0.012, 100.0),
     with_pause(device("NVMe with one stall", 0.8, No), 30.0, 1.6),
     with_pause(device("SSD with a long stall", 2.5, No), 11.0, 8.0),
-    with_pause(
-        device("SSD that stops for half a second", 2.5, Yes),
-        20.0,
-        0.5,
-    ),
+    with_pause(device("SSD that stops for half a second", 2.5, Yes), 20.0, 0.5),
     with_pause(device("card at the edge with a stall", 13.0, No), 40.0, 2.0),
     with_pause(device("slow card with a stall", 120.0, No), 40.0, 3.0),
 ];
@@ -113,10 +90,7 @@ impl Truth {
             every_bytes: MEAN_BYTES / share,
             length_ns: mean_ms * 1e6,
         });
-        device.unrest = Some(Unrest {
-            share: 0.02,
-            correlation_s: 1.0,
-        });
+        device.unrest = Some(Unrest { share: 0.02, correlation_s: 1.0 });
         device.pauses = self
             .pause_s
             .map(|(at_s, length_s)| ((at_s * 1e9) as u64, (length_s * 1e9) as u64))
@@ -160,10 +134,7 @@ fn seen(workload: &Workload, device: Device, seconds: f64, seed: u64) -> Evidenc
 fn wrong(workload: &str, devices: &[Truth]) -> Vec<String> {
     let workload = by_name(workload).expect("it is listed");
     let mut wrong = Vec::new();
-    for (truth, seed) in devices
-        .iter()
-        .flat_map(|truth| (0..TIMES).map(move |n| (truth, n)))
-    {
+    for (truth, seed) in devices.iter().flat_map(|truth| (0..TIMES).map(move |n| (truth, n))) {
         let seen = seen(workload, truth.device(), USUAL_S, 1 + seed);
         let found = judge(workload, &seen);
         if found.answer != truth.right {
@@ -191,11 +162,7 @@ fn sim_a_database_waits_for_its_log_alone() {
         device("card at the edge", 13.0, YesBut),
         device("slow card at the edge", 60.0, YesBut),
         device("old card", 140.0, No),
-        with_tail(
-            device("SSD, 1 in 20 takes 300 ms", 2.0, No),
-            0.05 * 8.0 / 5.0,
-            300.0,
-        ),
+        with_tail(device("SSD, 1 in 20 takes 300 ms", 2.0, No), 0.05 * 8.0 / 5.0, 300.0),
         with_pause(device("SSD with a long stall", 2.5, No), 11.0, 8.0),
     ];
     assert_eq!(wrong("database", &devices), [""; 0]);
@@ -210,11 +177,7 @@ fn sim_home_assistant_bears_a_slow_card_and_no_long_stall() {
         // Two flushes in a row, as in a checkpoint, take more than a second.
         device("stick", 600.0, No),
         device("stick that is nearly dead", 1500.0, No),
-        with_pause(
-            device("card that stops for two seconds", 20.0, Yes),
-            20.0,
-            2.0,
-        ),
+        with_pause(device("card that stops for two seconds", 20.0, Yes), 20.0, 2.0),
         with_pause(device("card with a long stall", 20.0, No), 20.0, 6.0),
     ];
     assert_eq!(wrong("home-assistant", &devices), [""; 0]);
@@ -229,16 +192,8 @@ fn sim_a_git_server_waits_for_three_flushes_and_no_longer_than_attention_lasts()
         // A minute has too few commits for their slowest 1 %.
         device("stick", 900.0, Undecided),
         device("stick that is nearly dead", 5000.0, No),
-        with_tail(
-            device("card, 1 in 20 takes 300 ms", 20.0, YesBut),
-            0.05 * 5.0 / 130.0,
-            300.0,
-        ),
-        with_pause(
-            device("card that stops for two seconds", 20.0, Yes),
-            20.0,
-            2.0,
-        ),
+        with_tail(device("card, 1 in 20 takes 300 ms", 20.0, YesBut), 0.05 * 5.0 / 130.0, 300.0),
+        with_pause(device("card that stops for two seconds", 20.0, Yes), 20.0, 2.0),
         with_pause(device("card that stops for five", 20.0, YesBut), 20.0, 5.0),
         with_pause(device("card that stops for twelve", 20.0, No), 20.0, 12.0),
     ];

@@ -41,10 +41,7 @@ pub fn render(
     doubts: &[&Doubt],
     style: Style,
 ) -> String {
-    let question = format!(
-        "Is the storage under {place} fast enough for {}?",
-        workload.title
-    );
+    let question = format!("Is the storage under {place} fast enough for {}?", workload.title);
     let mut lines = hang("", &question, COLUMNS);
     lines.push(String::new());
     let tone = match judgement.answer {
@@ -72,14 +69,7 @@ fn rows(workload: &Workload, judgement: &Judgement) -> Vec<(&'static str, String
     let ms = |ms: f64| duration_ns((ms * 1e6) as u64);
     let mut rows = vec![
         ("pattern", workload.writes.to_string()),
-        (
-            "seen",
-            format!(
-                "{} commits in {}",
-                judgement.commits,
-                span(judgement.measured_s)
-            ),
-        ),
+        ("seen", format!("{} commits in {}", judgement.commits, span(judgement.measured_s))),
     ];
     if let Some(median_ms) = judgement.median_ms {
         rows.push(("median", ms(median_ms)));
@@ -89,10 +79,7 @@ fn rows(workload: &Workload, judgement: &Judgement) -> Vec<(&'static str, String
             true => format!("{} to {}", ms(p99.low), ms(p99.high)),
             false => format!("at least {}", ms(p99.low)),
         };
-        rows.push((
-            "99 %",
-            format!("{} or less (95 % interval: {up_to})", ms(p99.value)),
-        ));
+        rows.push(("99 %", format!("{} or less (95 % interval: {up_to})", ms(p99.value))));
     }
     if judgement.commits > 0 {
         rows.push(("longest", ms(judgement.longest_ms)));
@@ -157,21 +144,14 @@ mod tests {
 
     #[test]
     fn a_reservation_with_a_disturbance() {
-        let traffic = Doubt::OtherTraffic {
-            bytes: 30 << 20,
-            share: 0.3,
-        };
+        let traffic = Doubt::OtherTraffic { bytes: 30 << 20, share: 0.3 };
         insta::assert_snapshot!(rendered(&evidence(), &[&traffic]));
     }
 
     #[test]
     fn a_stall() {
         let mut seen = evidence();
-        seen.stalls = vec![Stall {
-            start_s: 31.4,
-            length_ms: 1400.0,
-            cause: StallCause::Device,
-        }];
+        seen.stalls = vec![Stall { start_s: 31.4, length_ms: 1400.0, cause: StallCause::Device }];
         seen.longest_ns = 1_400_000_000;
         insta::assert_snapshot!(rendered(&seen, &[]));
     }

@@ -26,14 +26,8 @@ fn is_point(result: &JobResult) -> bool {
 }
 
 fn is_alike(a: &JobResult, b: &JobResult) -> bool {
-    let kind = |result: &JobResult| {
-        (
-            result.direction,
-            result.pattern,
-            result.commit,
-            result.access,
-        )
-    };
+    let kind =
+        |result: &JobResult| (result.direction, result.pattern, result.commit, result.access);
     kind(a) == kind(b) && a.on == b.on && a.content == b.content
 }
 
@@ -42,10 +36,7 @@ fn finding(run: &Run, mut sweep: Vec<&JobResult>) -> Option<Finding> {
     sweep.dedup_by_key(|result| result.block_bytes);
     let sizes: Vec<Size> = sweep
         .iter()
-        .map(|result| Size {
-            block_bytes: result.block_bytes,
-            iops: result.iops,
-        })
+        .map(|result| Size { block_bytes: result.block_bytes, iops: result.iops })
         .collect();
     let fit = fit(&sizes)?;
     let access = sweep[0].access.unwrap_or(run.target.access);

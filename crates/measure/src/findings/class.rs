@@ -49,11 +49,7 @@ pub(super) fn of(run: &Run) -> Vec<Finding> {
     }));
     let mut speeds = SPEED_CLASSES;
     speeds.sort_by(|(_, a), (_, b)| a.total_cmp(b));
-    classes.extend(
-        speeds
-            .iter()
-            .map(|(name, rate)| speed_class(name, *rate, writing)),
-    );
+    classes.extend(speeds.iter().map(|(name, rate)| speed_class(name, *rate, writing)));
     classes.into_iter().map(Finding::SpeedClass).collect()
 }
 
@@ -135,19 +131,12 @@ fn slowest_unit(writing: &JobResult) -> Option<Estimate> {
         low = low.max(UNIT as f64 / seconds(bins as f64 + 1.0));
         high = high.min(UNIT as f64 / seconds(bins as f64 - 2.0));
     }
-    let is_blameless = writing
-        .stalls
-        .iter()
-        .any(|stall| stall.cause != StallCause::Device);
+    let is_blameless = writing.stalls.iter().any(|stall| stall.cause != StallCause::Device);
     let value = match stretch {
         Some(bins) => (UNIT as f64 / (bins as f64 * series.bin_s)).clamp(low.min(high), high),
         None => mean,
     };
-    Some(Estimate::new(
-        value,
-        low.min(value),
-        if is_blameless { f64::INFINITY } else { high },
-    ))
+    Some(Estimate::new(value, low.min(value), if is_blameless { f64::INFINITY } else { high }))
 }
 
 /// The largest number of bins, from any starting bin, until a whole unit is written; `None` if that never happens.
@@ -168,10 +157,8 @@ fn longest_stretch(bytes: &[u64]) -> Option<usize> {
 }
 
 fn judged(class: &str, thresholds: Vec<Threshold>) -> SpeedClass {
-    let answers: Vec<Met> = thresholds
-        .iter()
-        .map(|threshold| met(&threshold.measured, threshold.least))
-        .collect();
+    let answers: Vec<Met> =
+        thresholds.iter().map(|threshold| met(&threshold.measured, threshold.least)).collect();
     SpeedClass {
         class: class.into(),
         thresholds,
@@ -217,10 +204,7 @@ mod tests {
             queue_depth: 1,
             latency_ns: every_write_takes(f64::from(1 << 20) / in_order),
             stalls: vec![],
-            series: Some(Series {
-                bin_s: 0.1,
-                bytes: vec![(in_order / 10.0) as u64; 300],
-            }),
+            series: Some(Series { bin_s: 0.1, bytes: vec![(in_order / 10.0) as u64; 300] }),
             ..plain
         });
         run
@@ -228,11 +212,7 @@ mod tests {
 
     fn every_write_takes(seconds: f64) -> Latency {
         let ns = seconds * 1e9;
-        Latency {
-            max: Some(ns.round() as u64),
-            mean: Some(ns),
-            ..Latency::default()
-        }
+        Latency { max: Some(ns.round() as u64), mean: Some(ns), ..Latency::default() }
     }
 
     /// A card that writes 4 MiB after 4 MiB at this rate and never stops, for up to 60 s or 1 GiB.
@@ -257,29 +237,15 @@ mod tests {
     #[test]
     fn a_steady_card_is_judged_right_just_above_and_just_below_each_speed_class() {
         for (name, rate) in SPEED_CLASSES {
-            assert_eq!(
-                answer(&steady_writing(1.02 * rate), name),
-                Some(true),
-                "{name}"
-            );
-            assert_eq!(
-                answer(&steady_writing(0.98 * rate), name),
-                Some(false),
-                "{name}"
-            );
+            assert_eq!(answer(&steady_writing(1.02 * rate), name), Some(true), "{name}");
+            assert_eq!(answer(&steady_writing(0.98 * rate), name), Some(false), "{name}");
         }
     }
 
     #[test]
     fn a2_is_undecided_where_nothing_queues_commands() {
-        assert_eq!(
-            answer(&run([2000.0, 700.0, 2100.0, 700.0], 32e6), "A2"),
-            None
-        );
-        assert_eq!(
-            answer(&run([2000.0, 700.0, 3000.0, 700.0], 32e6), "A2"),
-            Some(false)
-        );
+        assert_eq!(answer(&run([2000.0, 700.0, 2100.0, 700.0], 32e6), "A2"), None);
+        assert_eq!(answer(&run([2000.0, 700.0, 3000.0, 700.0], 32e6), "A2"), Some(false));
     }
 
     fn answers(run: &Run) -> Vec<(String, Option<bool>)> {
@@ -319,11 +285,8 @@ mod tests {
         writing.latency_ns.max = Some(830_000_000);
         assert_eq!(answer(&run, "V30 (U3)"), Some(false));
         assert_eq!(answer(&run, "A1"), Some(true));
-        run.results.last_mut().unwrap().stalls = vec![Stall {
-            start_s: 10.5,
-            length_ms: 800.0,
-            cause: StallCause::OtherWriters,
-        }];
+        run.results.last_mut().unwrap().stalls =
+            vec![Stall { start_s: 10.5, length_ms: 800.0, cause: StallCause::OtherWriters }];
         assert_eq!(answer(&run, "V30 (U3)"), None);
     }
 

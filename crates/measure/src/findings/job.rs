@@ -33,14 +33,8 @@ pub const CLASS_RANDOM_WRITE: &str = "random-write";
 pub const CLASS_RANDOM_WRITE_DEEP: &str = "random-write-deep";
 
 /// The operations of the table of records, in the order of its columns.
-pub const RECORD_OPERATIONS: [&str; 6] = [
-    "write",
-    "rewrite",
-    "read",
-    "reread",
-    "random-read",
-    "random-write",
-];
+pub const RECORD_OPERATIONS: [&str; 6] =
+    ["write", "rewrite", "read", "reread", "random-read", "random-write"];
 /// The record sizes of the table, in bytes.
 pub const RECORD_SIZES: [u32; 3] = [4 << 10, 512 << 10, 16 << 20];
 
@@ -56,10 +50,7 @@ mod tests {
 
     #[test]
     fn names_of_records_say_their_size() {
-        let names: Vec<String> = RECORD_SIZES
-            .iter()
-            .map(|size| record("write", *size))
-            .collect();
+        let names: Vec<String> = RECORD_SIZES.iter().map(|size| record("write", *size)).collect();
         assert_eq!(names, ["write-4k", "write-512k", "write-16m"]);
     }
 }

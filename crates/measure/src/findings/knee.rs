@@ -28,27 +28,16 @@ fn is_point(result: &JobResult) -> bool {
 }
 
 fn is_alike(a: &JobResult, b: &JobResult) -> bool {
-    let kind = |result: &JobResult| {
-        (
-            result.direction,
-            result.pattern,
-            result.block_bytes,
-            result.access,
-        )
-    };
+    let kind =
+        |result: &JobResult| (result.direction, result.pattern, result.block_bytes, result.access);
     kind(a) == kind(b) && a.on == b.on && a.content == b.content
 }
 
 fn finding(run: &Run, mut sweep: Vec<&JobResult>) -> Option<Finding> {
     sweep.sort_by_key(|result| result.queue_depth);
     sweep.dedup_by_key(|result| result.queue_depth);
-    let depths: Vec<Depth> = sweep
-        .iter()
-        .map(|result| Depth {
-            depth: result.queue_depth,
-            iops: result.iops,
-        })
-        .collect();
+    let depths: Vec<Depth> =
+        sweep.iter().map(|result| Depth { depth: result.queue_depth, iops: result.iops }).collect();
     let fit = fit(&depths)?;
     let most = near_the_most(&sweep);
     let is_busy = |result: &&&JobResult| result.is_cpu_bound() || result.polled;
@@ -68,9 +57,7 @@ fn finding(run: &Run, mut sweep: Vec<&JobResult>) -> Option<Finding> {
         is_one_at_a_time: fit.is_one_at_a_time,
         is_cpu_bound: most.iter().any(|result| result.is_cpu_bound()),
         is_polled: most.iter().any(|result| result.polled),
-        lanes_at_limit: busy
-            .filter_map(|result| run.lanes_below_cores(result))
-            .max(),
+        lanes_at_limit: busy.filter_map(|result| run.lanes_below_cores(result)).max(),
         misfit: fit.misfit,
     }))
 }
@@ -161,11 +148,7 @@ mod tests {
             for result in &run.results {
                 let curve = fitted_iops(&knee, result.queue_depth);
                 let off = (curve / result.iops.value - 1.0).abs();
-                assert!(
-                    off <= knee.misfit * 1.001 + 1e-6,
-                    "{}: {off} of {knee:?}",
-                    result.job
-                );
+                assert!(off <= knee.misfit * 1.001 + 1e-6, "{}: {off} of {knee:?}", result.job);
             }
         }
     }

@@ -37,12 +37,7 @@ impl Baton {
     pub(crate) fn new(script: Script, exclusive: Option<Exclusive>) -> Self {
         Baton {
             exclusive,
-            state: Mutex::new(State {
-                script,
-                held: None,
-                in_flight: 0,
-                waiting: 0,
-            }),
+            state: Mutex::new(State { script, held: None, in_flight: 0, waiting: 0 }),
             changed: Condvar::new(),
         }
     }
@@ -64,9 +59,7 @@ impl Baton {
         if let Step::Do(operation) = &step {
             let touches = self.exclusive.as_ref().is_some_and(|exclusive| {
                 let file = exclusive.file(operation);
-                !exclusive
-                    .places
-                    .take(file, operation.offset, operation.bytes)
+                !exclusive.places.take(file, operation.offset, operation.bytes)
             });
             if touches {
                 state.held = Some(*operation);
@@ -81,9 +74,7 @@ impl Baton {
     pub(crate) fn done(&self, operation: &Operation) {
         if let Some(exclusive) = &self.exclusive {
             let file = exclusive.file(operation);
-            exclusive
-                .places
-                .give_back(file, operation.offset, operation.bytes);
+            exclusive.places.give_back(file, operation.offset, operation.bytes);
         }
         let mut state = self.lock();
         state.in_flight -= 1;
@@ -96,9 +87,8 @@ impl Baton {
     pub(crate) fn wait_for_others(&self, operations: u32, most: Duration) -> bool {
         let mut state = self.lock();
         state.waiting += 1;
-        let wait = self
-            .changed
-            .wait_timeout_while(state, most, |state| state.in_flight > operations);
+        let wait =
+            self.changed.wait_timeout_while(state, most, |state| state.in_flight > operations);
         let (mut state, _) = wait.unwrap_or_else(PoisonError::into_inner);
         state.waiting -= 1;
         state.in_flight <= operations

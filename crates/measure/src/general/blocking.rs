@@ -113,11 +113,7 @@ impl Hands<'_> {
         let wanted = operation.bytes as usize;
         let moved = match operation.is_write {
             true => self.write(fd, operation),
-            false => pread(
-                fd,
-                &mut self.buffers.block_mut(READ_BLOCK)[..wanted],
-                operation.offset,
-            ),
+            false => pread(fd, &mut self.buffers.block_mut(READ_BLOCK)[..wanted], operation.offset),
         };
         if moved != Ok(wanted) {
             return Err(io_failure(verb(operation), wanted, operation.offset, moved));

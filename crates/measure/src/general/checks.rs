@@ -65,10 +65,7 @@ impl Checks {
     /// Puts headers into a block that is about to be written.
     pub(super) fn seal(&self, block: &mut [u8], operation: &Operation) {
         let offsets = (operation.offset..).step_by(self.unit_bytes as usize);
-        for (unit, offset) in block
-            .chunks_exact_mut(self.unit_bytes as usize)
-            .zip(offsets)
-        {
+        for (unit, offset) in block.chunks_exact_mut(self.unit_bytes as usize).zip(offsets) {
             let mut header = [0; HEADER_BYTES];
             header[0..8].copy_from_slice(&MAGIC);
             header[8..16].copy_from_slice(&offset.to_le_bytes());
@@ -89,10 +86,7 @@ impl Checks {
     /// What is wrong, in words: where, what was expected and what was found.
     pub(super) fn check(&self, block: &mut [u8], operation: &Operation) -> Result<(), String> {
         let offsets = (operation.offset..).step_by(self.unit_bytes as usize);
-        for (unit, offset) in block
-            .chunks_exact_mut(self.unit_bytes as usize)
-            .zip(offsets)
-        {
+        for (unit, offset) in block.chunks_exact_mut(self.unit_bytes as usize).zip(offsets) {
             if let Err(found) = self.check_unit(unit, offset, operation) {
                 let unit_bytes = self.unit_bytes;
                 return Err(format!(
@@ -116,9 +110,7 @@ impl Checks {
         let (at, seed, by) = (number(8), number(16), number(24));
         let of_file = number_32(&unit[40..44]);
         if (at, of_file) != (offset, self.file(operation)) {
-            return Err(format!(
-                "found the block of byte {at} of file {of_file} instead"
-            ));
+            return Err(format!("found the block of byte {at} of file {of_file} instead"));
         }
         let sum = match number_32(&unit[36..40]) {
             1 => Verify::Crc32c,
@@ -146,10 +138,7 @@ impl Checks {
     }
 
     fn file(&self, operation: &Operation) -> u32 {
-        self.files
-            .get(operation.file as usize)
-            .copied()
-            .unwrap_or(0)
+        self.files.get(operation.file as usize).copied().unwrap_or(0)
     }
 }
 
@@ -247,16 +236,11 @@ mod tests {
     fn a_misplaced_a_stale_and_a_missing_block_are_told_apart() {
         let checks = checks(Verify::Crc32c);
         let error = |block: &mut Vec<u8>, operation: &Operation| {
-            checks
-                .check(block, operation)
-                .expect_err("something is wrong")
+            checks.check(block, operation).expect_err("something is wrong")
         };
         let mut block = sealed(&checks, 8192);
         let misplaced = error(&mut block, &operation(4096));
-        let later = Operation {
-            number: 10,
-            ..operation(8192)
-        };
+        let later = Operation { number: 10, ..operation(8192) };
         let stale = error(&mut sealed(&checks, 8192), &later);
         let zeros = error(&mut vec![0; 4096], &operation(0));
         let foreign = error(&mut vec![0xab; 4096], &operation(0));

@@ -36,21 +36,13 @@ impl Ledger {
     /// The ledger of a worker with `is_single` operation at a time, whose script begins at `origin_ns`; at least one
     /// tally is there.
     pub(crate) fn new(tallies: [Option<Tally>; 2], is_single: bool, origin_ns: u64) -> Self {
-        Ledger {
-            tallies,
-            is_single,
-            origin_ns,
-            groups: [Group::default(); 2],
-        }
+        Ledger { tallies, is_single, origin_ns, groups: [Group::default(); 2] }
     }
 
     /// The worker issues an operation at `now_ns` while nothing else is in flight: from now on it is
     /// owed something.
     pub(crate) fn busy_from(&mut self, now_ns: u64) {
-        self.tallies
-            .iter_mut()
-            .flatten()
-            .for_each(|tally| tally.pass(now_ns));
+        self.tallies.iter_mut().flatten().for_each(|tally| tally.pass(now_ns));
     }
 
     /// The worker rests at `now_ns`, and will until `until_ns`.
@@ -105,10 +97,7 @@ impl Ledger {
 
     /// Whether the worker has been told to end.
     pub(crate) fn is_stopped(&self) -> bool {
-        self.tallies
-            .iter()
-            .flatten()
-            .any(|tally| tally.mailbox().is_stopped())
+        self.tallies.iter().flatten().any(|tally| tally.mailbox().is_stopped())
     }
 
     /// Ends the accounts and reports them.

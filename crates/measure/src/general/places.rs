@@ -40,11 +40,7 @@ impl Places {
 }
 
 fn place(file: u32, start: u64, bytes: u32) -> Place {
-    Place {
-        file,
-        start,
-        end: start.saturating_add(u64::from(bytes)),
-    }
+    Place { file, start, end: start.saturating_add(u64::from(bytes)) }
 }
 
 #[cfg(test)]

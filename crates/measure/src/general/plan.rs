@@ -91,11 +91,7 @@ impl Lengths {
             Some(Sizes::Range(least, most)) => Lengths::Range {
                 least: *least.min(most),
                 most: *most.max(least),
-                step: if unaligned {
-                    1
-                } else {
-                    (*least.min(most)).max(1)
-                },
+                step: if unaligned { 1 } else { (*least.min(most)).max(1) },
             },
             Some(Sizes::Split(shares)) => {
                 let mut shares: Vec<(u32, u8)> =
@@ -235,9 +231,7 @@ impl Plan {
         let align = [align(READS), align(WRITES)];
         let mut plan = Plan {
             read_percent: read_percent.min(100),
-            random_percent: shape
-                .random_percent
-                .map(|p| p.unwrap_or(of_pattern).min(100)),
+            random_percent: shape.random_percent.map(|p| p.unwrap_or(of_pattern).min(100)),
             align,
             distribution: shape.distribution,
             zones: shape.zones.clone(),
@@ -439,10 +433,7 @@ mod tests {
 
     fn job(shape: Shape) -> Job {
         let mut job = Job::new("shaped", Direction::Write, Pattern::Random, 4096, 1);
-        job.stop = StopSpec {
-            max_bytes: u64::MAX,
-            ..job.stop
-        };
+        job.stop = StopSpec { max_bytes: u64::MAX, ..job.stop };
         job.shape = Some(Box::new(shape));
         job
     }
@@ -463,29 +454,18 @@ mod tests {
 
     #[test]
     fn what_does_not_fit_is_said() {
-        let shape = Shape {
-            offset_bytes: 8192,
-            files: 3,
-            ..Shape::default()
-        };
+        let shape = Shape { offset_bytes: 8192, files: 3, ..Shape::default() };
         let error = Plan::new(&job(shape), 0, 1, 16_384, 1).expect_err("three files of 2 KiB");
         insta::assert_snapshot!(error, @"its 16384 bytes in 3 files hold no block of 4096 bytes from byte 8192 on");
     }
 
     #[test]
     fn copies_share_the_budget_to_the_last_byte() {
-        let shape = Shape {
-            copies: 3,
-            time_based: true,
-            ..Shape::default()
-        };
+        let shape = Shape { copies: 3, time_based: true, ..Shape::default() };
         let mut job = job(shape);
         job.stop.max_bytes = 1_000_001;
-        let bytes = (0..3).map(|copy| {
-            Plan::new(&job, copy, 1, 1 << 20, 1)
-                .expect("it fits")
-                .max_bytes
-        });
+        let bytes =
+            (0..3).map(|copy| Plan::new(&job, copy, 1, 1 << 20, 1).expect("it fits").max_bytes);
         assert_eq!(bytes.sum::<u64>(), 1_000_001);
     }
 
@@ -496,16 +476,10 @@ mod tests {
             ..Shape::default()
         };
         let mut job = job(shape);
-        assert_eq!(
-            Plan::new(&job, 0, 1, 1 << 20, 1).expect("it fits").unit(),
-            4096
-        );
+        assert_eq!(Plan::new(&job, 0, 1, 1 << 20, 1).expect("it fits").unit(), 4096);
         if let Some(shape) = &mut job.shape {
             shape.read_percent = Some(50);
         }
-        assert_eq!(
-            Plan::new(&job, 0, 1, 1 << 20, 1).expect("it fits").unit(),
-            2048
-        );
+        assert_eq!(Plan::new(&job, 0, 1, 1 << 20, 1).expect("it fits").unit(), 2048);
     }
 }

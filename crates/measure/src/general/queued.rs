@@ -171,10 +171,7 @@ impl Queue<'_> {
         if self.is_idle() {
             ledger.busy_from(now);
         }
-        self.flying[slot] = Some(Flying {
-            operation,
-            began_ns: now,
-        });
+        self.flying[slot] = Some(Flying { operation, began_ns: now });
         if operation.is_write {
             let index = self.write_blocks + slot;
             let block = &mut self.buffers.block_mut(index)[..operation.bytes as usize];
@@ -232,9 +229,7 @@ impl Queue<'_> {
             self.in_flight -= 1;
             let slot = done.slot();
             let Some(flying) = self.flying.get(slot).copied().flatten() else {
-                return Err(format!(
-                    "the kernel completed slot {slot}, which is not in use"
-                ));
+                return Err(format!("the kernel completed slot {slot}, which is not in use"));
             };
             if !done.is_whole(flying.operation.bytes) {
                 self.again_or_failure(slot, done, &flying.operation)?;
@@ -277,10 +272,7 @@ impl Queue<'_> {
     }
 
     fn count(&mut self, flying: &Flying, now: u64, ledger: &mut Ledger) {
-        let Flying {
-            operation,
-            began_ns,
-        } = *flying;
+        let Flying { operation, began_ns } = *flying;
         ledger.done(&operation, began_ns, now);
     }
 
@@ -298,12 +290,7 @@ impl Queue<'_> {
             return Ok(());
         }
         let bytes = operation.bytes as usize;
-        Err(io_failure(
-            verb(operation),
-            bytes,
-            operation.offset,
-            done.moved(),
-        ))
+        Err(io_failure(verb(operation), bytes, operation.offset, done.moved()))
     }
 
     /// After a failure: waits for what is in flight without counting it.

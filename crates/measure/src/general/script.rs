@@ -371,15 +371,9 @@ impl Script {
         match self.plan.flush_every {
             Some(every) if self.writes % u64::from(every.writes.max(1)) == 0 => {
                 self.flush_under_way = true;
-                Some(Flush {
-                    metadata_too: every.metadata_too,
-                    alone: true,
-                })
+                Some(Flush { metadata_too: every.metadata_too, alone: true })
             }
-            _ => self.plan.commits.then_some(Flush {
-                metadata_too: false,
-                alone: false,
-            }),
+            _ => self.plan.commits.then_some(Flush { metadata_too: false, alone: false }),
         }
     }
 

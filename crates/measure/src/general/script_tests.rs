@@ -39,10 +39,7 @@ fn operations(mut script: Script, most: usize) -> Vec<Operation> {
 }
 
 fn endless(shape: Shape) -> Shape {
-    Shape {
-        time_based: true,
-        ..shape
-    }
+    Shape { time_based: true, ..shape }
 }
 
 /// Six deviations of a number of successes: of four, some of a hundred runs would exceed one in their hundreds of cases.
@@ -178,10 +175,7 @@ fn a_region_is_covered_once_and_budgets_are_kept() {
     let mut capped = job(Pattern::Sequential, Shape::default());
     capped.stop.max_bytes = 10 * 4096 + 1;
     assert_eq!(operations(script_of(&capped, 1, MIB), usize::MAX).len(), 10);
-    let counted = Shape {
-        max_operations: Some(17),
-        ..Shape::default()
-    };
+    let counted = Shape { max_operations: Some(17), ..Shape::default() };
     let script = script_of(&job(Pattern::Random, counted), 1, MIB);
     assert_eq!(operations(script, usize::MAX).len(), 17);
 }
@@ -189,20 +183,14 @@ fn a_region_is_covered_once_and_budgets_are_kept() {
 #[test]
 fn split_sizes_have_their_shares() {
     let shape = endless(Shape {
-        sizes: [
-            None,
-            Some(Sizes::Split(vec![(4096, 70), (65_536, 20), (1024, 10)])),
-        ],
+        sizes: [None, Some(Sizes::Split(vec![(4096, 70), (65_536, 20), (1024, 10)]))],
         ..Shape::default()
     });
     let operations = operations(script_of(&job(Pattern::Random, shape), 1, 64 * MIB), 10_000);
     for (bytes, chance) in [(4096, 0.7), (65_536, 0.2), (1024, 0.1)] {
         let seen = operations.iter().filter(|o| o.bytes == bytes).count() as f64;
         let expected = 10_000.0 * chance;
-        assert!(
-            (seen - expected).abs() < tolerance(10_000, chance),
-            "{bytes}: {seen}"
-        );
+        assert!((seen - expected).abs() < tolerance(10_000, chance), "{bytes}: {seen}");
     }
 }
 
@@ -210,13 +198,7 @@ fn split_sizes_have_their_shares() {
 fn a_limit_spaces_operations_evenly_and_a_stricter_one_wins() {
     let limited = |iops, bytes_per_second| {
         let shape = endless(Shape {
-            limits: [
-                Limit::default(),
-                Limit {
-                    iops,
-                    bytes_per_second,
-                },
-            ],
+            limits: [Limit::default(), Limit { iops, bytes_per_second }],
             ..Shape::default()
         });
         let operations = operations(script_of(&job(Pattern::Random, shape), 1, MIB), 1001);
@@ -233,13 +215,7 @@ fn a_limit_spaces_operations_evenly_and_a_stricter_one_wins() {
 #[test]
 fn random_arrivals_keep_the_mean_rate() {
     let shape = endless(Shape {
-        limits: [
-            Limit::default(),
-            Limit {
-                iops: Some(100.0),
-                bytes_per_second: None,
-            },
-        ],
+        limits: [Limit::default(), Limit { iops: Some(100.0), bytes_per_second: None }],
         poisson: true,
         ..Shape::default()
     });
@@ -247,26 +223,17 @@ fn random_arrivals_keep_the_mean_rate() {
     let last_s = operations[10_000].due_ns as f64 / 1e9;
     assert!((last_s - 100.0).abs() < 4.0, "{last_s}");
     // Distances of a Poisson process vary as much as they are long.
-    let gaps: Vec<f64> = operations
-        .windows(2)
-        .map(|o| (o[1].due_ns - o[0].due_ns) as f64 / 1e7)
-        .collect();
+    let gaps: Vec<f64> =
+        operations.windows(2).map(|o| (o[1].due_ns - o[0].due_ns) as f64 / 1e7).collect();
     let mean = gaps.iter().sum::<f64>() / gaps.len() as f64;
     let variance = gaps.iter().map(|gap| (gap - mean).powi(2)).sum::<f64>() / gaps.len() as f64;
-    assert!(
-        (variance.sqrt() / mean - 1.0).abs() < 0.06,
-        "{mean} {variance}"
-    );
+    assert!((variance.sqrt() / mean - 1.0).abs() < 0.06, "{mean} {variance}");
 }
 
 #[test]
 fn a_pause_waits_for_what_is_under_way() {
     let shape = endless(Shape {
-        think: Some(Think {
-            microseconds: 1000,
-            every: 2,
-            spin_microseconds: 300,
-        }),
+        think: Some(Think { microseconds: 1000, every: 2, spin_microseconds: 300 }),
         ..Shape::default()
     });
     let mut script = script_of(&job(Pattern::Sequential, shape), 1, MIB);
@@ -282,10 +249,7 @@ fn a_pause_waits_for_what_is_under_way() {
 #[test]
 fn a_flush_waits_for_what_is_under_way_and_holds_up_the_rest() {
     let shape = endless(Shape {
-        flush_every: Some(FlushEvery {
-            writes: 3,
-            metadata_too: true,
-        }),
+        flush_every: Some(FlushEvery { writes: 3, metadata_too: true }),
         ..Shape::default()
     });
     let mut script = script_of(&job(Pattern::Sequential, shape), 1, MIB);
@@ -305,65 +269,31 @@ fn a_flush_waits_for_what_is_under_way_and_holds_up_the_rest() {
 #[test]
 fn parts_and_files_are_visited_in_turn() {
     let visit = |order, turn| {
-        let shape = Shape {
-            files: 2,
-            file_order: order,
-            operations_per_file: turn,
-            ..Shape::default()
-        };
+        let shape =
+            Shape { files: 2, file_order: order, operations_per_file: turn, ..Shape::default() };
         let script = script_of(&job(Pattern::Sequential, shape), 2, 4 * 4096);
         let operations = operations(script, usize::MAX);
-        operations
-            .iter()
-            .map(|o| (o.file, o.offset / 4096))
-            .collect::<Vec<_>>()
+        operations.iter().map(|o| (o.file, o.offset / 4096)).collect::<Vec<_>>()
     };
-    let round_robin = [
-        (0, 0),
-        (0, 2),
-        (1, 0),
-        (1, 2),
-        (0, 1),
-        (0, 3),
-        (1, 1),
-        (1, 3),
-    ];
+    let round_robin = [(0, 0), (0, 2), (1, 0), (1, 2), (0, 1), (0, 3), (1, 1), (1, 3)];
     assert_eq!(visit(FileOrder::RoundRobin, 1), round_robin);
-    let in_order = [
-        (0, 0),
-        (0, 1),
-        (0, 2),
-        (0, 3),
-        (1, 0),
-        (1, 1),
-        (1, 2),
-        (1, 3),
-    ];
+    let in_order = [(0, 0), (0, 1), (0, 2), (0, 3), (1, 0), (1, 1), (1, 2), (1, 3)];
     assert_eq!(visit(FileOrder::Sequential, 1), in_order);
     assert_eq!(visit(FileOrder::RoundRobin, 2), in_order);
     let mut random = visit(FileOrder::Random, 1);
     assert_eq!(random.len(), 8);
     random.sort_unstable();
     random.dedup();
-    assert!(
-        random.len() < 8,
-        "by chance alone not every block is visited once"
-    );
+    assert!(random.len() < 8, "by chance alone not every block is visited once");
 }
 
 #[test]
 fn strides_leave_out_and_go_back() {
     let places = |stride_bytes| {
-        let shape = endless(Shape {
-            stride_bytes,
-            ..Shape::default()
-        });
+        let shape = endless(Shape { stride_bytes, ..Shape::default() });
         let script = script_of(&job(Pattern::Sequential, shape), 1, 6 * 4096);
         let operations = operations(script, 7);
-        operations
-            .iter()
-            .map(|o| o.offset / 4096)
-            .collect::<Vec<_>>()
+        operations.iter().map(|o| o.offset / 4096).collect::<Vec<_>>()
     };
     assert_eq!(places(4096), [0, 2, 4, 0, 2, 4, 0]);
     assert_eq!(places(-8192), [5, 4, 3, 2, 1, 0, 5]);
@@ -371,16 +301,10 @@ fn strides_leave_out_and_go_back() {
 
 #[test]
 fn random_places_come_in_runs() {
-    let shape = endless(Shape {
-        run_length: 4,
-        ..Shape::default()
-    });
+    let shape = endless(Shape { run_length: 4, ..Shape::default() });
     let operations = operations(script_of(&job(Pattern::Random, shape), 1, 1 << 40), 400);
     for run in operations.chunks(4) {
-        assert!(
-            run.windows(2)
-                .all(|pair| pair[1].offset == pair[0].offset + 4096)
-        );
+        assert!(run.windows(2).all(|pair| pair[1].offset == pair[0].offset + 4096));
     }
 }
 
@@ -391,19 +315,12 @@ fn appended_writes_grow_without_end_and_commit() {
     let operations = operations(script_of(&job, 1, 8192), 100);
     assert_eq!(operations.len(), 100);
     assert_eq!(operations[99].offset, 99 * 4096);
-    assert!(
-        operations
-            .iter()
-            .all(|o| o.flush.is_some_and(|flush| !flush.alone))
-    );
+    assert!(operations.iter().all(|o| o.flush.is_some_and(|flush| !flush.alone)));
 }
 
 #[test]
 fn copies_draw_other_numbers() {
-    let shape = endless(Shape {
-        copies: 2,
-        ..Shape::default()
-    });
+    let shape = endless(Shape { copies: 2, ..Shape::default() });
     let job = job(Pattern::Random, shape);
     let of_copy = |copy| {
         let plan = Plan::new(&job, copy, 1, 1 << 40, 7).expect("it fits");
@@ -415,17 +332,11 @@ fn copies_draw_other_numbers() {
 
 #[test]
 fn sides_of_a_sequential_mix_have_their_own_places() {
-    let shape = Shape {
-        read_percent: Some(50),
-        ..Shape::default()
-    };
+    let shape = Shape { read_percent: Some(50), ..Shape::default() };
     let operations = operations(script_of(&job(Pattern::Sequential, shape), 1, MIB), 100);
     for (side, is_write) in [(READS, false), (WRITES, true)] {
-        let offsets: Vec<u64> = operations
-            .iter()
-            .filter(|o| o.is_write == is_write)
-            .map(|o| o.offset / 4096)
-            .collect();
+        let offsets: Vec<u64> =
+            operations.iter().filter(|o| o.is_write == is_write).map(|o| o.offset / 4096).collect();
         let expected: Vec<u64> = (0..offsets.len() as u64).collect();
         assert_eq!(offsets, expected, "side {side}");
     }

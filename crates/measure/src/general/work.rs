@@ -82,15 +82,11 @@ impl General {
 
     /// About how many bytes the copies have to read back when each has handed out so many operations.
     pub(crate) fn written_bytes(&self, handed_out: &[u64]) -> u64 {
-        let of_copies = self
-            .copies
-            .iter()
-            .zip(handed_out)
-            .map(|(copy, &operations)| {
-                let plan = &copy.plan;
-                let operations = operations.min(plan.operations_per_round().unwrap_or(u64::MAX));
-                operations as f64 * plan.share(WRITES) * plan.lengths[WRITES].mean()
-            });
+        let of_copies = self.copies.iter().zip(handed_out).map(|(copy, &operations)| {
+            let plan = &copy.plan;
+            let operations = operations.min(plan.operations_per_round().unwrap_or(u64::MAX));
+            operations as f64 * plan.share(WRITES) * plan.lengths[WRITES].mean()
+        });
         of_copies.sum::<f64>() as u64
     }
 

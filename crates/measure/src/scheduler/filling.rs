@@ -65,13 +65,8 @@ impl Scheduler<'_> {
         job: &Job,
         observer: &mut dyn Observer,
     ) -> Result<(), BenchError> {
-        observer.event(&Event::Preparing {
-            what: "filling the test file",
-        });
-        let engine_error = |error: String| BenchError::Engine {
-            job: job.name.clone(),
-            error,
-        };
+        observer.event(&Event::Preparing { what: "filling the test file" });
+        let engine_error = |error: String| BenchError::Engine { job: job.name.clone(), error };
         self.regions[number].is_emptied = false;
         let wanted_bytes = self.regions[number].wanted_bytes;
         let start_ns = self.rig.now_ns();
@@ -130,9 +125,7 @@ impl Scheduler<'_> {
             }
         }
         match interrupted {
-            true => Err(BenchError::Interrupted {
-                job: job.name.clone(),
-            }),
+            true => Err(BenchError::Interrupted { job: job.name.clone() }),
             false => Ok(()),
         }
     }

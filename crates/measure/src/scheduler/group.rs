@@ -25,10 +25,7 @@ impl Scheduler<'_> {
         fills_region: bool,
         observer: &mut dyn Observer,
     ) -> Result<Result<Measurement, String>, BenchError> {
-        let engine_error = |error: String| BenchError::Engine {
-            job: job.name.clone(),
-            error,
-        };
+        let engine_error = |error: String| BenchError::Engine { job: job.name.clone(), error };
         let jobs = members(job);
         let mut commit_files = Vec::new();
         for member in &jobs {
@@ -126,9 +123,7 @@ impl Scheduler<'_> {
             let Some(task) = self.read_back(task, &job, &handed_out) else {
                 continue;
             };
-            observer.event(&Event::Preparing {
-                what: "reading back what was written",
-            });
+            observer.event(&Event::Preparing { what: "reading back what was written" });
             self.rig.settle(&task.work);
             let (cancel, rig) = (self.cancel, &mut *self.rig);
             let read = measure(rig, &task, &[], place, cancel, observer);
@@ -185,12 +180,7 @@ fn contradiction(tasks: &[Task<'_>]) -> Option<String> {
     let mut files = switched.flat_map(|task| task.work.files());
     let clashes = files.any(|file| {
         let mut others = tasks.iter().filter(|task| !task.is_switched);
-        others.any(|task| {
-            task.work
-                .files()
-                .iter()
-                .any(|other| Arc::ptr_eq(other, &file))
-        })
+        others.any(|task| task.work.files().iter().any(|other| Arc::ptr_eq(other, &file)))
     });
     clashes.then(|| {
         "some of its jobs go past the page cache and others through it, on a device that is open only once"

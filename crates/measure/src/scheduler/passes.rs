@@ -38,11 +38,8 @@ impl Scheduler<'_> {
                 Ok(measurement) => measurement,
                 Err(reason) => return Ok(Err(reason)),
             };
-            let pass = Pass {
-                started_s,
-                lasted_s: measurement.lasted_ns as f64 / 1e9,
-                measurement,
-            };
+            let pass =
+                Pass { started_s, lasted_s: measurement.lasted_ns as f64 / 1e9, measurement };
             let covered_bytes = pass.measurement.covered_bytes;
             let is_failed = pass.measurement.failure.is_some();
             let is_whole = pass.bytes(job) as f64 >= MIN_COVERED * region_bytes as f64;

@@ -6,18 +6,8 @@ use super::{GIB, KIB, MIB, Room, limits};
 use crate::error::BenchError;
 
 /// The sizes of the sweep, from a line of a log to more than any device takes at once.
-const SIZES: [u32; 10] = [
-    64,
-    256,
-    KIB,
-    4 * KIB,
-    16 * KIB,
-    64 * KIB,
-    256 * KIB,
-    1024 * KIB,
-    4096 * KIB,
-    16384 * KIB,
-];
+const SIZES: [u32; 10] =
+    [64, 256, KIB, 4 * KIB, 16 * KIB, 64 * KIB, 256 * KIB, 1024 * KIB, 4096 * KIB, 16384 * KIB];
 /// The least size that is tried past the page cache; a target that takes larger units only leaves
 /// it out.
 const MIN_DIRECT: u32 = KIB;
@@ -36,11 +26,7 @@ pub(super) fn suite(room: &Room) -> Result<Suite, BenchError> {
     let fitting = |size: &&u32| u64::from(**size) <= limits.region_bytes;
     let mut jobs = Vec::new();
     for &size in direct.clone().filter(fitting) {
-        jobs.push(job(
-            &format!("direct-read-{}", label(size)),
-            Direction::Read,
-            size,
-        ));
+        jobs.push(job(&format!("direct-read-{}", label(size)), Direction::Read, size));
     }
     for &size in direct.filter(fitting) {
         let name = format!("direct-write-{}", label(size));

@@ -63,10 +63,7 @@ fn whole_or_sample(room: &Room) -> (u64, Option<Sample>) {
     let size = room.bytes / BLOCK_BYTES as u64 * BLOCK_BYTES as u64;
     if room.is_whole {
         let wanted = room.region_bytes.unwrap_or(size);
-        return (
-            wanted.min(size) / BLOCK_BYTES as u64 * BLOCK_BYTES as u64,
-            None,
-        );
+        return (wanted.min(size) / BLOCK_BYTES as u64 * BLOCK_BYTES as u64, None);
     }
     let mut run_bytes = room.region_bytes;
     if let Some(budget) = room.budget_bytes {
@@ -75,10 +72,7 @@ fn whole_or_sample(room: &Room) -> (u64, Option<Sample>) {
         run_bytes = Some(run_bytes.unwrap_or(fitting).min(fitting))
             .filter(|run| Sample::new(size, None).is_some_and(|usual| usual.run_bytes > *run));
     }
-    (
-        size,
-        Sample::new(size, run_bytes).or_else(|| Sample::new(size, None)),
-    )
+    (size, Sample::new(size, run_bytes).or_else(|| Sample::new(size, None)))
 }
 
 fn everything(bytes: u64) -> Vec<Job> {
@@ -118,11 +112,8 @@ fn job(name: &str, direction: Direction, pattern: Pattern, block: u32, bytes: u6
 
 fn run(name: &str, direction: Direction, from: u64, length: u64) -> Job {
     let mut job = job(name, direction, Pattern::Sequential, MIB as u32, length);
-    job.shape = Some(Box::new(Shape {
-        offset_bytes: from,
-        span_bytes: Some(length),
-        ..Shape::default()
-    }));
+    job.shape =
+        Some(Box::new(Shape { offset_bytes: from, span_bytes: Some(length), ..Shape::default() }));
     job
 }
 

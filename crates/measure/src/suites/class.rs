@@ -23,9 +23,7 @@ pub(super) fn suite(room: &Room) -> Result<Suite, BenchError> {
     use Direction::{Read, Write};
     use Pattern::{Random, Sequential};
     let limits = limits(room, WANTED_REGION, MAX_WRITTEN, 4)?;
-    let in_order = IN_ORDER
-        .min(limits.budget_bytes / 2)
-        .max(limits.region_bytes);
+    let in_order = IN_ORDER.min(limits.budget_bytes / 2).max(limits.region_bytes);
     let share = (limits.budget_bytes - in_order) / 2;
     let job = |name: &str, direction, depth| Job {
         stop: StopSpec {

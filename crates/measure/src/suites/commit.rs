@@ -28,22 +28,12 @@ pub(super) fn suite(room: &Room) -> Result<Suite, BenchError> {
         },
         ..Job::new(name, Direction::Write, pattern, 4 * KIB, 1)
     };
-    let mut logger = commits(
-        name::COMMIT_LOGGER,
-        Durability::EachAppend,
-        Pattern::Sequential,
-    );
+    let mut logger = commits(name::COMMIT_LOGGER, Durability::EachAppend, Pattern::Sequential);
     // Runs for its whole time: it is the latencies that are wanted, the rate is given.
     logger.stop.min_seconds = f64::from(ENTRIES);
     logger.stop.max_seconds = f64::from(ENTRIES);
     logger.shape = Some(Box::new(Shape {
-        limits: [
-            Limit::default(),
-            Limit {
-                iops: Some(1.0),
-                ..Limit::default()
-            },
-        ],
+        limits: [Limit::default(), Limit { iops: Some(1.0), ..Limit::default() }],
         ramp_s: Some(0.0),
         time_based: true,
         ..Shape::default()
@@ -55,16 +45,8 @@ pub(super) fn suite(room: &Room) -> Result<Suite, BenchError> {
         seed: 1,
         max_seconds: None,
         jobs: vec![
-            commits(
-                name::COMMIT_APPEND,
-                Durability::EachAppend,
-                Pattern::Sequential,
-            ),
-            commits(
-                name::COMMIT_IN_PLACE,
-                Durability::EachInPlace,
-                Pattern::Random,
-            ),
+            commits(name::COMMIT_APPEND, Durability::EachAppend, Pattern::Sequential),
+            commits(name::COMMIT_IN_PLACE, Durability::EachInPlace, Pattern::Random),
             logger,
         ],
     })

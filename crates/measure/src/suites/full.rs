@@ -59,11 +59,8 @@ fn jobs(region_bytes: u64, part: u64) -> Vec<Job> {
     commits.durability = Durability::EachAppend;
     let mut mixed = writes("mixed-70-30", Random, 4 * KIB, 32, 2);
     mixed.direction = Read;
-    mixed.shape = Some(Box::new(Shape {
-        read_percent: Some(70),
-        time_based: true,
-        ..Shape::default()
-    }));
+    mixed.shape =
+        Some(Box::new(Shape { read_percent: Some(70), time_based: true, ..Shape::default() }));
     let mut loaded = writes(job_names::BYSTANDER_WRITE, Sequential, MIB, 4, 6);
     loaded.beside = vec![reads(job_names::BYSTANDER_READ, Random, 4 * KIB, 1)];
     vec![

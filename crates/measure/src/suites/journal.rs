@@ -15,11 +15,8 @@ const WANTED_REGION: u64 = 64 * MIB;
 const MAX_WRITTEN: u64 = 1024 * MIB;
 /// What one sync makes durable, with the job's share of the budget in eighths: a few lines, a burst, and what a busy
 /// second leaves.
-const APPENDS: [(&str, u32, u64); 3] = [
-    (name::COMMIT, 4 * KIB, 1),
-    ("commit-16k", 16 * KIB, 2),
-    ("commit-64k", 64 * KIB, 4),
-];
+const APPENDS: [(&str, u32, u64); 3] =
+    [(name::COMMIT, 4 * KIB, 1), ("commit-16k", 16 * KIB, 2), ("commit-64k", 64 * KIB, 4)];
 /// The share of the small writes, in eighths.
 const INDEX_EIGHTHS: u64 = 1;
 
@@ -41,12 +38,7 @@ pub(super) fn suite(room: &Room) -> Result<Suite, BenchError> {
         ..job(name, Pattern::Sequential, block_bytes, eighths)
     });
     let mut jobs: Vec<Job> = appends.collect();
-    jobs.push(job(
-        name::RANDOM_WRITE,
-        Pattern::Random,
-        4 * KIB,
-        INDEX_EIGHTHS,
-    ));
+    jobs.push(job(name::RANDOM_WRITE, Pattern::Random, 4 * KIB, INDEX_EIGHTHS));
     Ok(Suite {
         name: "journal".into(),
         region_bytes: limits.region_bytes,

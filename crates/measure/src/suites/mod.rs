@@ -286,11 +286,7 @@ impl Cost {
         about_s += fills / FILLS_AT;
         most_s += fills / FILLS_AT * 4.0;
         let most_s = suite.max_seconds.unwrap_or(most_s);
-        Cost {
-            writes_bytes: plan_writes(suite, is_own_file),
-            about_s: about_s.min(most_s),
-            most_s,
-        }
+        Cost { writes_bytes: plan_writes(suite, is_own_file), about_s: about_s.min(most_s), most_s }
     }
 }
 
@@ -298,9 +294,7 @@ impl Cost {
 pub fn only_reads(suite: &Suite) -> Suite {
     let mut suite = suite.clone();
     // Small files that nobody has made cannot be read.
-    suite
-        .jobs
-        .retain(|job| !writes(job) && !job.operation.is_of_file());
+    suite.jobs.retain(|job| !writes(job) && !job.operation.is_of_file());
     suite
 }
 
@@ -382,20 +376,15 @@ fn limits(
     if region_bytes < MIN_REGION {
         return Err(too_small(room, times));
     }
-    Ok(Limits {
-        region_bytes,
-        budget_bytes: own.max(times.saturating_mul(region_bytes)),
-    })
+    Ok(Limits { region_bytes, budget_bytes: own.max(times.saturating_mul(region_bytes)) })
 }
 
 /// The error of a suite whose budget must hold its least region so many times.
 fn too_small(room: &Room, times: u64) -> BenchError {
     let (what, needed_bytes, remedy) = match (room.budget_bytes, room.is_free_space) {
-        (Some(_), _) => (
-            "to write",
-            MIN_REGION * times,
-            "allow more with --budget or leave it out",
-        ),
+        (Some(_), _) => {
+            ("to write", MIN_REGION * times, "allow more with --budget or leave it out")
+        }
         (None, true) => (
             "of free space",
             MIN_REGION * SHARE_OF_FREE.max(2 * times),

@@ -26,13 +26,7 @@ pub(super) fn suite(room: &Room) -> Result<Suite, BenchError> {
                 min_bytes: 0,
                 max_bytes,
             },
-            ..Job::new(
-                &job_name(direction, depth),
-                direction,
-                Pattern::Random,
-                BLOCK_BYTES,
-                depth,
-            )
+            ..Job::new(&job_name(direction, depth), direction, Pattern::Random, BLOCK_BYTES, depth)
         })
     };
     let mut jobs = of(Direction::Read, u64::MAX).to_vec();

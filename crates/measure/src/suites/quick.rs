@@ -89,73 +89,25 @@ fn quick_jobs(region_bytes: u64, part_bytes: u64) -> Vec<Job> {
         },
         ..Job::new(name, direction, pattern, block_bytes, queue_depth)
     };
-    let mut fill = job(
-        job_names::SEQUENTIAL_WRITE,
-        Write,
-        Sequential,
-        1024 * KIB,
-        1,
-        part::FILL,
-    );
+    let mut fill = job(job_names::SEQUENTIAL_WRITE, Write, Sequential, 1024 * KIB, 1, part::FILL);
     // This one fills the file: precision alone does not end it, and it may take longer.
     fill.stop.min_bytes = region_bytes;
     fill.stop.max_bytes = fill.stop.max_bytes.max(region_bytes);
     fill.stop.max_seconds = 20.0;
-    let mut commits = job(
-        job_names::COMMIT,
-        Write,
-        Sequential,
-        4 * KIB,
-        1,
-        part::COMMITS,
-    );
+    let mut commits = job(job_names::COMMIT, Write, Sequential, 4 * KIB, 1, part::COMMITS);
     commits.durability = Durability::EachAppend;
-    let mut loaded = job(
-        job_names::BYSTANDER_WRITE,
-        Write,
-        Sequential,
-        1024 * KIB,
-        4,
-        part::BYSTANDER,
-    );
+    let mut loaded =
+        job(job_names::BYSTANDER_WRITE, Write, Sequential, 1024 * KIB, 4, part::BYSTANDER);
     loaded.stop.max_seconds = MAX_BYSTANDER_S;
     loaded.beside = vec![job(job_names::BYSTANDER_READ, Read, Random, 4 * KIB, 1, 0)];
     vec![
         fill,
-        job(
-            job_names::SEQUENTIAL_READ,
-            Read,
-            Sequential,
-            1024 * KIB,
-            1,
-            0,
-        ),
+        job(job_names::SEQUENTIAL_READ, Read, Sequential, 1024 * KIB, 1, 0),
         job(job_names::RANDOM_READ, Read, Random, 4 * KIB, 1, 0),
         job(job_names::RANDOM_READ_DEEP, Read, Random, 4 * KIB, 32, 0),
-        job(
-            job_names::RANDOM_WRITE,
-            Write,
-            Random,
-            4 * KIB,
-            1,
-            part::RANDOM_4K,
-        ),
-        job(
-            job_names::RANDOM_WRITE_DEEP,
-            Write,
-            Random,
-            4 * KIB,
-            32,
-            part::RANDOM_4K_DEEP,
-        ),
-        job(
-            job_names::RANDOM_WRITE_16K,
-            Write,
-            Random,
-            16 * KIB,
-            1,
-            part::RANDOM_16K,
-        ),
+        job(job_names::RANDOM_WRITE, Write, Random, 4 * KIB, 1, part::RANDOM_4K),
+        job(job_names::RANDOM_WRITE_DEEP, Write, Random, 4 * KIB, 32, part::RANDOM_4K_DEEP),
+        job(job_names::RANDOM_WRITE_16K, Write, Random, 16 * KIB, 1, part::RANDOM_16K),
         commits,
         loaded,
     ]

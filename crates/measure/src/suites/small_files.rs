@@ -25,9 +25,7 @@ pub(super) fn suite(room: &Room) -> Result<Suite, BenchError> {
     let max_files = room.files.map_or(u64::MAX, |files| files / SHARE_OF_FREE);
     // A file takes at least one cluster.
     let per_file = u64::from(FILE).max(room.cluster_bytes);
-    let wanted = room
-        .region_bytes
-        .unwrap_or(MAX.min(room.bytes / SHARE_OF_FREE));
+    let wanted = room.region_bytes.unwrap_or(MAX.min(room.bytes / SHARE_OF_FREE));
     let budget = room.budget_bytes.map_or(u64::MAX, |bytes| bytes / 3);
     let most = max_files.min(wanted.min(budget) / per_file);
     let per_pass = most / u64::from(PASSES) / 64 * 64;
@@ -122,10 +120,7 @@ mod tests {
     fn never_more_than_a_tenth_of_the_space_or_of_the_files() {
         for bytes in [100 * MIB, 1 << 30, 1 << 50] {
             for files in [None, Some(100_000), Some(1 << 40)] {
-                let room = Room {
-                    files,
-                    ..Room::new("/x", bytes, true)
-                };
+                let room = Room { files, ..Room::new("/x", bytes, true) };
                 let suite = suite(&room).expect("there is room");
                 let count = suite.region_bytes / u64::from(FILE);
                 assert!(suite.region_bytes <= bytes / SHARE_OF_FREE);
@@ -137,30 +132,21 @@ mod tests {
 
     #[test]
     fn large_clusters_are_reckoned_with() {
-        let room = Room {
-            cluster_bytes: 128 << 10,
-            ..Room::new("/x", 10 << 30, true)
-        };
+        let room = Room { cluster_bytes: 128 << 10, ..Room::new("/x", 10 << 30, true) };
         let suite = suite(&room).expect("there is room");
         assert!(suite.region_bytes / u64::from(FILE) * (128 << 10) <= MAX);
     }
 
     #[test]
     fn a_budget_holds_for_all_that_is_written() {
-        let room = Room {
-            budget_bytes: Some(60 * MIB),
-            ..Room::new("/x", 1 << 50, true)
-        };
+        let room = Room { budget_bytes: Some(60 * MIB), ..Room::new("/x", 1 << 50, true) };
         let suite = suite(&room).expect("there is room");
         assert!(plan_writes(&suite, true) <= 60 * MIB);
     }
 
     #[test]
     fn too_few_files_are_said_to_be_the_reason() {
-        let room = Room {
-            files: Some(900),
-            ..Room::new("/x", 1 << 50, true)
-        };
+        let room = Room { files: Some(900), ..Room::new("/x", 1 << 50, true) };
         let error = suite(&room).expect_err("no room").to_string();
         assert!(error.contains("only 900 more files"), "{error}");
         assert!(suite(&Room::new("/x", 1 << 20, true)).is_err());

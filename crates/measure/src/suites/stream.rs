@@ -42,11 +42,7 @@ pub(super) fn suite(room: &Room) -> Result<Suite, BenchError> {
         jobs: vec![
             // The zeros first: the reading that follows is of what does not compress.
             job(name::STREAM_ZEROS, Direction::Write, Some(Content::Zeros)),
-            job(
-                name::STREAM_WRITE,
-                Direction::Write,
-                Some(Content::Incompressible),
-            ),
+            job(name::STREAM_WRITE, Direction::Write, Some(Content::Incompressible)),
             job(name::STREAM_READ, Direction::Read, None),
         ],
     })

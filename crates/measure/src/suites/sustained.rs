@@ -51,9 +51,6 @@ pub(super) fn suite(room: &Room) -> Result<Suite, BenchError> {
         content: Content::Incompressible,
         seed: 1,
         max_seconds: None,
-        jobs: vec![
-            job(name::SUSTAINED, 0.0),
-            job(name::SUSTAINED_AGAIN, REST_S),
-        ],
+        jobs: vec![job(name::SUSTAINED, 0.0), job(name::SUSTAINED_AGAIN, REST_S)],
     })
 }

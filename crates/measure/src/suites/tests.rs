@@ -28,39 +28,19 @@ fn only_a_disk_that_is_made_for_writing_is_written_to_more() {
         (usb.removable, usb.rotational) = (removable, rotational);
         Endurance::of(&usb)
     };
-    assert_eq!(
-        of("Samsung SSD 850", known(false), known(true)),
-        Endurance::High
-    );
-    assert_eq!(
-        of("WDC WD10SPZX", known(false), known(true)),
-        Endurance::High
-    );
+    assert_eq!(of("Samsung SSD 850", known(false), known(true)), Endurance::High);
+    assert_eq!(of("WDC WD10SPZX", known(false), known(true)), Endurance::High);
     // A stick, and what does not say that it is none, or what it is.
-    assert_eq!(
-        of("Samsung SSD 850", known(true), known(false)),
-        Endurance::Low
-    );
+    assert_eq!(of("Samsung SSD 850", known(true), known(false)), Endurance::Low);
     let silent = || Fact::unknown("not there", "a test");
-    assert_eq!(
-        of("Samsung SSD 850", silent(), known(false)),
-        Endurance::Low
-    );
-    assert_eq!(
-        of("Generic Disk", known(false), known(true)),
-        Endurance::Low
-    );
+    assert_eq!(of("Samsung SSD 850", silent(), known(false)), Endurance::Low);
+    assert_eq!(of("Generic Disk", known(false), known(true)), Endurance::Low);
     usb.path.clear();
     assert_eq!(Endurance::of(&usb), Endurance::Low, "a virtual one");
 
-    let room = |bytes| Room {
-        endurance: Endurance::High,
-        ..Room::new("/x", bytes, true)
-    };
+    let room = |bytes| Room { endurance: Endurance::High, ..Room::new("/x", bytes, true) };
     for bytes in [3 << 30, 10 << 30, 1 << 50] {
-        let suite = by_name("quick", &room(bytes))
-            .expect("a suite")
-            .expect("room");
+        let suite = by_name("quick", &room(bytes)).expect("a suite").expect("room");
         let planned = plan_writes(&suite, true);
         assert!(planned <= quick::MAX_WRITTEN_HIGH && planned <= bytes / SHARE_OF_FREE);
         assert_eq!(suite.region_bytes, (bytes / 40 / MIB * MIB).min(256 * MIB));
@@ -80,10 +60,7 @@ fn a_small_device_is_used_whole_a_tiny_one_refused() {
 /// Every suite on targets from small to huge.
 fn every_suite() -> Vec<(Room, Suite)> {
     let mut all = Vec::new();
-    for listed in LISTED
-        .iter()
-        .filter(|listed| listed.runs_on != RunsOn::Memory)
-    {
+    for listed in LISTED.iter().filter(|listed| listed.runs_on != RunsOn::Memory) {
         for bytes in [2 * GIB, 20 * GIB, 1 << 50] {
             for is_free_space in [true, false] {
                 let room = Room::new("/x", bytes, is_free_space);
@@ -185,11 +162,7 @@ fn every_suite_has_its_section_in_the_document() {
     let document = include_str!("../../../../docs/suites.md");
     for listed in LISTED {
         let heading = format!("\n## {}\n", listed.name);
-        assert!(
-            document.contains(&heading),
-            "{} has no section",
-            listed.name
-        );
+        assert!(document.contains(&heading), "{} has no section", listed.name);
     }
 }
 
@@ -199,10 +172,7 @@ fn jobs_in_the_document() -> Vec<&'static str> {
     let section = document.split("\n## Adding a suite\n").nth(1);
     let rows = section.expect("the section is there").lines();
     let cells = rows.filter_map(|row| row.strip_prefix("| `")?.split(" | ").next());
-    cells
-        .flat_map(|cell| cell.split(", "))
-        .map(|name| name.trim_matches('`'))
-        .collect()
+    cells.flat_map(|cell| cell.split(", ")).map(|name| name.trim_matches('`')).collect()
 }
 
 #[test]
@@ -214,10 +184,7 @@ fn the_document_says_what_the_names_of_jobs_set_off() {
         suite.expect("there is room").jobs
     };
     let with_beside = |job: Job| {
-        [
-            vec![job.name.clone()],
-            job.beside.iter().map(|job| job.name.clone()).collect(),
-        ]
+        [vec![job.name.clone()], job.beside.iter().map(|job| job.name.clone()).collect()]
     };
     // Suites whose jobs findings, tables and rules look for by name.
     for suite in ["quick", "stream", "commit", "class", "sustained"] {
@@ -236,9 +203,6 @@ fn the_document_says_what_the_names_of_jobs_set_off() {
         .flatten()
         .collect();
     for name in documented {
-        assert!(
-            all.iter().any(|job| job == name),
-            "no suite has a job {name}"
-        );
+        assert!(all.iter().any(|job| job == name), "no suite has a job {name}");
     }
 }

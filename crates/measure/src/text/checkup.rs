@@ -49,11 +49,7 @@ pub fn render(run: &Run, verdict: &Verdict, style: Style) -> String {
 /// What was measured, on what, when: three faint lines.
 pub fn title(run: &Run, style: Style) -> Vec<String> {
     let before = format!("rubus {} · ", run.rubus_version);
-    let after = format!(
-        " · {} · {}",
-        words::moment(&run.started),
-        words::span(run.elapsed_s)
-    );
+    let after = format!(" · {} · {}", words::moment(&run.started), words::span(run.elapsed_s));
     let room = COLUMNS.saturating_sub(width(&before) + width(&after));
     let path = shorten(&clean(&run.place()), room);
     let device = match &run.target.network {
@@ -69,10 +65,7 @@ pub fn title(run: &Run, style: Style) -> Vec<String> {
     if let Some(queues) = words::queues(run) {
         lines.extend(paragraph(&queues, ""));
     }
-    lines
-        .iter()
-        .map(|line| style.paint(Tone::Faint, line))
-        .collect()
+    lines.iter().map(|line| style.paint(Tone::Faint, line)).collect()
 }
 
 fn headline(verdict: &Verdict, style: Style) -> Vec<String> {
@@ -141,12 +134,7 @@ pub fn jobs(run: &Run, style: Style) -> Vec<String> {
     }
     let mut lines = table.lines(style);
     lines.extend(responses(run));
-    lines.extend(
-        legend
-            .lines()
-            .into_iter()
-            .map(|line| style.paint(Tone::Faint, &line)),
-    );
+    lines.extend(legend.lines().into_iter().map(|line| style.paint(Tone::Faint, &line)));
     lines
 }
 
@@ -183,21 +171,14 @@ impl Legend {
 
     /// The signs behind a result; the legend below a table names those that were given.
     pub fn flags(&mut self, result: &JobResult) -> String {
-        let disturbed = result
-            .doubts
-            .iter()
-            .any(|d| !matches!(d, Doubt::NotPrecise { .. }));
+        let disturbed = result.doubts.iter().any(|d| !matches!(d, Doubt::NotPrecise { .. }));
         let set = [
             ('?', result.outcome == Outcome::Inconclusive),
             ('~', result.outcome == Outcome::Capped),
             ('s', !result.stalls.is_empty()),
             ('!', disturbed),
         ];
-        let flags: Vec<char> = set
-            .iter()
-            .filter(|(_, set)| *set)
-            .map(|(flag, _)| *flag)
-            .collect();
+        let flags: Vec<char> = set.iter().filter(|(_, set)| *set).map(|(flag, _)| *flag).collect();
         self.used.extend(&flags);
         flags.into_iter().collect()
     }
@@ -221,9 +202,7 @@ impl Legend {
 
     /// A text about a table with the meanings of the flags that were used in it.
     pub fn after(&self, text: &str) -> Vec<String> {
-        let used = Self::MEANINGS
-            .iter()
-            .filter(|(flag, _)| self.used.contains(flag));
+        let used = Self::MEANINGS.iter().filter(|(flag, _)| self.used.contains(flag));
         let mut text = text.to_string();
         for (_, meaning) in used {
             text.push(' ');
@@ -235,15 +214,9 @@ impl Legend {
 }
 
 fn pipes(verdict: &Verdict, style: Style) -> Vec<String> {
-    let operations: Vec<(&Pipe, f64)> = verdict
-        .pipes
-        .iter()
-        .filter_map(|pipe| Some((pipe, pipe.demand_s?)))
-        .collect();
-    let longest = operations
-        .iter()
-        .map(|(_, demand)| *demand)
-        .fold(0.0, f64::max);
+    let operations: Vec<(&Pipe, f64)> =
+        verdict.pipes.iter().filter_map(|pipe| Some((pipe, pipe.demand_s?))).collect();
+    let longest = operations.iter().map(|(_, demand)| *demand).fold(0.0, f64::max);
     if longest <= 0.0 {
         return Vec::new();
     }
@@ -251,21 +224,12 @@ fn pipes(verdict: &Verdict, style: Style) -> Vec<String> {
         "What the reference work needs (a start, an installation, a browser, …)",
         style,
     )];
-    let title_columns = operations
-        .iter()
-        .map(|(pipe, _)| width(&pipe.name))
-        .max()
-        .unwrap_or(0);
+    let title_columns = operations.iter().map(|(pipe, _)| width(&pipe.name)).max().unwrap_or(0);
     for (pipe, demand) in &operations {
-        let (tone, mark) = if pipe.narrowest {
-            (Tone::Warn, "  ← narrowest")
-        } else {
-            (Tone::Plain, "")
-        };
+        let (tone, mark) =
+            if pipe.narrowest { (Tone::Warn, "  ← narrowest") } else { (Tone::Plain, "") };
         let range = pipe.demand_range();
-        let range = range.map_or(String::new(), |(low_s, high_s)| {
-            words::between(low_s, high_s)
-        });
+        let range = range.map_or(String::new(), |(low_s, high_s)| words::between(low_s, high_s));
         lines.push(format!(
             "  {}  {}  {}  {}  {}{mark}",
             pad_left(&wanted(pipe, *demand), WANTED_COLUMNS),
@@ -295,11 +259,8 @@ fn pieces(verdict: &Verdict) -> Option<String> {
         let time = words::roughly(work.busy_s.value);
         format!("{} takes up to {time}, mostly {}", work.work, work.mostly)
     };
-    let parts: Vec<String> = [Some(longest), other]
-        .into_iter()
-        .flatten()
-        .map(|work| words(work))
-        .collect();
+    let parts: Vec<String> =
+        [Some(longest), other].into_iter().flatten().map(|work| words(work)).collect();
     Some(format!("Of that, {}.", parts.join("; ")))
 }
 
@@ -314,10 +275,7 @@ pub fn wanted(pipe: &Pipe, demand_s: f64) -> String {
 }
 
 fn bus(pipe: &Pipe) -> Option<String> {
-    let rate = pipe
-        .bytes_per_second
-        .filter(|_| pipe.kind == PipeKind::Bus)?
-        .value;
+    let rate = pipe.bytes_per_second.filter(|_| pipe.kind == PipeKind::Bus)?.value;
     let how = if pipe.measured { "measured" } else { "about" };
     Some(format!("{} ({how} {})", pipe.name, rate_si(rate)))
 }
@@ -326,11 +284,7 @@ fn bus(pipe: &Pipe) -> Option<String> {
 fn bar(share: f64) -> String {
     let halves = (share.clamp(0.0, 1.0) * (2 * BAR_COLUMNS) as f64).round() as usize;
     let halves = halves.max(1);
-    format!(
-        "{}{}",
-        "█".repeat(halves / 2),
-        if halves % 2 == 1 { "▌" } else { "" }
-    )
+    format!("{}{}", "█".repeat(halves / 2), if halves % 2 == 1 { "▌" } else { "" })
 }
 
 fn sentences(verdict: &Verdict, style: Style) -> Vec<String> {
@@ -354,12 +308,7 @@ fn good_for(verdict: &Verdict, style: Style) -> Vec<String> {
         return Vec::new();
     }
     let mut lines = vec![heading("Good for", style)];
-    let columns = verdict
-        .good_for
-        .iter()
-        .map(|s| width(&s.purpose))
-        .max()
-        .unwrap_or(0);
+    let columns = verdict.good_for.iter().map(|s| width(&s.purpose)).max().unwrap_or(0);
     for suitability in &verdict.good_for {
         let (word, tone) = disturbances::grade(suitability.grade);
         let first = format!(
@@ -390,9 +339,7 @@ pub fn disturbances(run: &Run, verdict: &Verdict, style: Style) -> Vec<String> {
         }
     }
     if left_out > 0 {
-        lines.push(format!(
-            "  and {left_out} more, on the page and in the JSON"
-        ));
+        lines.push(format!("  and {left_out} more, on the page and in the JSON"));
     }
     if !lines.is_empty() {
         lines.insert(0, heading("What disturbed it", style));
@@ -411,10 +358,7 @@ fn disturbance_words(run: &Run, group: &[&Disturbance]) -> String {
         (Some(job), 0) => format!(" ({})", words::job_title_by_name(run, job)),
         (Some(job), 1) => format!(" ({} and 1 more job)", words::job_title_by_name(run, job)),
         (Some(job), more) => {
-            format!(
-                " ({} and {more} more jobs)",
-                words::job_title_by_name(run, job)
-            )
+            format!(" ({} and {more} more jobs)", words::job_title_by_name(run, job))
         }
     };
     format!("{}{during}: {}", first.what, first.remedy)

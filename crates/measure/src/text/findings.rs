@@ -228,10 +228,7 @@ fn misfit(share: f64) -> String {
     if share <= MISFIT {
         return String::new();
     }
-    format!(
-        " (The curve misses a point by {}: treat this as a rough estimate.)",
-        percent(share)
-    )
+    format!(" (The curve misses a point by {}: treat this as a rough estimate.)", percent(share))
 }
 
 fn cliff(cliff: &Cliff) -> String {
@@ -287,11 +284,8 @@ fn class_sentences(classes: &[&SpeedClass]) -> Vec<String> {
         of.map(|class| class.class.as_str()).collect()
     };
     let (met, open) = (named(Some(true)), named(None));
-    let undecidable: Vec<&str> = classes
-        .iter()
-        .filter(|class| cannot_be(class))
-        .map(|class| class.class.as_str())
-        .collect();
+    let undecidable: Vec<&str> =
+        classes.iter().filter(|class| cannot_be(class)).map(|class| class.class.as_str()).collect();
     let mut sentences = Vec::new();
     if !met.is_empty() {
         sentences.push(format!("Behaves like {} here.", list(&met)));
@@ -313,11 +307,7 @@ fn class_sentences(classes: &[&SpeedClass]) -> Vec<String> {
     for class in classes.iter().filter(|class| class.is_met == Some(false)) {
         let missed = class.thresholds.iter().find(|t| t.measured.high < t.least);
         let Some(missed) = missed else { continue };
-        sentences.push(format!(
-            "Not like {}: {}.",
-            class.class,
-            missed_words(missed)
-        ));
+        sentences.push(format!("Not like {}: {}.", class.class, missed_words(missed)));
         // The classes above ask for more of the same.
         if !class.class.starts_with('A') {
             break;
@@ -399,11 +389,7 @@ fn capacity(found: &Capacity) -> String {
             ),
         };
     }
-    let real = match (
-        found.wraps_at_bytes,
-        found.first_bad_offset,
-        found.last_good_offset,
-    ) {
+    let real = match (found.wraps_at_bytes, found.first_bad_offset, found.last_good_offset) {
         (Some(bytes), _, _) => format!(
             "It claims {announced} but has {}: data beyond that overwrites the start. ",
             bytes_si(bytes)
@@ -414,19 +400,13 @@ fn capacity(found: &Capacity) -> String {
             bytes_si(bad)
         ),
         (None, Some(bad), Some(good)) if good < bad => {
-            format!(
-                "It claims {announced} but keeps only the first {}. ",
-                bytes_si(bad)
-            )
+            format!("It claims {announced} but keeps only the first {}. ", bytes_si(bad))
         }
         _ => String::new(),
     };
     let kinds = [
         (found.overwritten_bytes, "as another place's data"),
-        (
-            found.corrupted_bytes,
-            "as something that was never written there",
-        ),
+        (found.corrupted_bytes, "as something that was never written there"),
         (found.unreadable_bytes, "not at all"),
     ];
     let kinds: Vec<String> = kinds
@@ -435,10 +415,7 @@ fn capacity(found: &Capacity) -> String {
         .map(|(bytes, how)| format!("{} came back {how}", bytes_si(*bytes)))
         .collect();
     let kinds: Vec<&str> = kinds.iter().map(String::as_str).collect();
-    format!(
-        "{real}Of {tested} that were tried, {}. Keep no data on it.",
-        list(&kinds)
-    )
+    format!("{real}Of {tested} that were tried, {}. Keep no data on it.", list(&kinds))
 }
 
 fn shared_pipe(found: &SharedPipe) -> String {
@@ -469,10 +446,7 @@ mod tests {
 
     #[test]
     fn every_finding_has_its_sentence() {
-        let said: Vec<String> = crate::fixture::every_finding()
-            .iter()
-            .map(sentence)
-            .collect();
+        let said: Vec<String> = crate::fixture::every_finding().iter().map(sentence).collect();
         insta::assert_snapshot!(said.join("\n"));
     }
 
@@ -495,10 +469,7 @@ mod tests {
         assert!(!alone.contains("a bridge before it"), "{alone}");
         let reached = |text: &&String| text.contains("the knee is at about");
         let reached = says.iter().find(reached).expect("there is one");
-        assert!(
-            reached.contains("the ceiling is the processor's"),
-            "{reached}"
-        );
+        assert!(reached.contains("the ceiling is the processor's"), "{reached}");
         let rising = |text: &&String| text.contains("still gain at the deepest queue");
         let rising = says.iter().find(rising).expect("there is one");
         assert!(rising.contains("the device may do more"), "{rising}");
@@ -509,10 +480,7 @@ mod tests {
     fn of_what_was_polled_for_the_device_is_not_judged() {
         for finding in crate::fixture::every_finding() {
             if let Finding::Knee(knee) = finding {
-                let polled = sentence(&Finding::Knee(Knee {
-                    is_polled: true,
-                    ..knee
-                }));
+                let polled = sentence(&Finding::Knee(Knee { is_polled: true, ..knee }));
                 let told = polled.contains("a core was always busy: the device may do more");
                 assert!(told, "{polled}");
                 assert!(!polled.contains("handles one request"), "{polled}");
@@ -541,10 +509,7 @@ mod tests {
                 assert!(one.contains("one core was busy"), "{one}");
                 assert!(one.contains("`--lanes N` asks with more cores."), "{one}");
                 let four = says(4, misfit);
-                assert!(
-                    four.contains("the cores of all 4 lanes were busy"),
-                    "{four}"
-                );
+                assert!(four.contains("the cores of all 4 lanes were busy"), "{four}");
             }
         }
     }

@@ -63,11 +63,8 @@ impl Letters {
 /// The picture, one line per stage, and what it means below.
 pub fn lines(picture: &Picture, scale: WidthScale, style: Style) -> Vec<String> {
     let marks = Letters::of(style).marks();
-    let mut lines: Vec<String> = picture
-        .stages
-        .iter()
-        .map(|stage| line(stage, scale, &marks, style))
-        .collect();
+    let mut lines: Vec<String> =
+        picture.stages.iter().map(|stage| line(stage, scale, &marks, style)).collect();
     lines.push(style.paint(Tone::Faint, &meaning(&[picture], scale, &marks)));
     lines
 }
@@ -89,23 +86,12 @@ pub fn beside(named: &[(&str, &Picture)], style: Style) -> Vec<String> {
 
 fn line(stage: &Stage, scale: WidthScale, marks: &Marks, style: Style) -> String {
     let drawing: String = drawing(stage, scale, marks).into_iter().collect();
-    let tone = if stage.is_narrowest {
-        Tone::Warn
-    } else {
-        Tone::Plain
-    };
-    let mark = if stage.is_narrowest {
-        format!(" {}", marks.narrowest)
-    } else {
-        String::new()
-    };
+    let tone = if stage.is_narrowest { Tone::Warn } else { Tone::Plain };
+    let mark = if stage.is_narrowest { format!(" {}", marks.narrowest) } else { String::new() };
     let capacity = pad_left(&capacity(stage), CAPACITY);
     let room = COLUMNS - 2 - DRAWN - 2 - CAPACITY - 2 - width(&mark);
     let name = shorten(&clean(&stage.name), room).replace('…', marks.left_out);
-    format!(
-        "  {}  {capacity}  {name}{mark}",
-        style.paint(tone, &pad_right(&drawing, DRAWN))
-    )
+    format!("  {}  {capacity}  {name}{mark}", style.paint(tone, &pad_right(&drawing, DRAWN)))
 }
 
 /// "22.6 MB/s", "83.3 /s"; "about 23 MB/s" where it was not measured.
@@ -149,10 +135,7 @@ fn meaning(pictures: &[&Picture], scale: WidthScale, marks: &Marks) -> String {
         true => format!("; {}{} wider than drawn", marks.cut[0], marks.cut[1]),
         false => String::new(),
     };
-    format!(
-        "  Width: what it lets through; {} just enough{cut}.",
-        marks.wanted
-    )
+    format!("  Width: what it lets through; {} just enough{cut}.", marks.wanted)
 }
 
 #[cfg(test)]
@@ -164,10 +147,7 @@ mod tests {
         Picture::of(&slow_sd_card_run()).expect("something was measured")
     }
 
-    const ASCII: Style = Style {
-        ascii: true,
-        ..Style::PLAIN
-    };
+    const ASCII: Style = Style { ascii: true, ..Style::PLAIN };
 
     fn shown(style: Style) -> String {
         let picture = picture();

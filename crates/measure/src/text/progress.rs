@@ -55,12 +55,7 @@ pub struct Progress {
 pub fn line(progress: &Progress, columns: usize) -> String {
     let head = match progress.phase {
         Phase::Filling => "making the test file".to_string(),
-        _ => format!(
-            "[{}/{}] {}",
-            progress.job_number,
-            progress.jobs,
-            clean(&progress.job)
-        ),
+        _ => format!("[{}/{}] {}", progress.job_number, progress.jobs, clean(&progress.job)),
     };
     let phase = match progress.phase {
         Phase::WarmUp => Some("warming up".to_string()),
@@ -76,30 +71,18 @@ pub fn line(progress: &Progress, columns: usize) -> String {
         .map(|estimate| format!("{} {}", rate_si(estimate.value), plus_minus(&estimate)))
         .or_else(|| {
             let estimate = progress.files_so_far?;
-            Some(format!(
-                "{} {}",
-                files(estimate.value),
-                plus_minus(&estimate)
-            ))
+            Some(format!("{} {}", files(estimate.value), plus_minus(&estimate)))
         });
-    let left = progress
-        .left_s
-        .map(|left| format!("at most {} left", span(left)));
+    let left = progress.left_s.map(|left| format!("at most {} left", span(left)));
     let written = (progress.bytes_written > 0)
         .then(|| format!("{} written", bytes_iec(progress.bytes_written)));
     let elapsed = Some(span(progress.elapsed_s));
     // The order on the line, with how dispensable each is.
-    let mut parts: Vec<(u8, String)> = [
-        (0, phase),
-        (0, so_far),
-        (1, live),
-        (0, left),
-        (3, elapsed),
-        (2, written),
-    ]
-    .into_iter()
-    .filter_map(|(rank, part)| Some((rank, part?)))
-    .collect();
+    let mut parts: Vec<(u8, String)> =
+        [(0, phase), (0, so_far), (1, live), (0, left), (3, elapsed), (2, written)]
+            .into_iter()
+            .filter_map(|(rank, part)| Some((rank, part?)))
+            .collect();
     let render = |parts: &[(u8, String)]| {
         let tail: Vec<&str> = parts.iter().map(|(_, part)| part.as_str()).collect();
         if tail.is_empty() {
@@ -128,11 +111,7 @@ pub fn done(job_number: u32, jobs: u32, result: &JobResult) -> String {
         false => rate_si(result.bytes_per_second.value),
     };
     let head = format!("[{job_number}/{jobs}] {}", clean(&job_title_of(result)));
-    format!(
-        "{}  {rate} {}{verdict}",
-        pad_right(&head, 33),
-        plus_minus(&result.iops)
-    )
+    format!("{}  {rate} {}{verdict}", pad_right(&head, 33), plus_minus(&result.iops))
 }
 
 fn files(per_second: f64) -> String {
@@ -161,9 +140,8 @@ mod tests {
 
     #[test]
     fn what_matters_least_goes_first_when_the_terminal_is_narrow() {
-        let lines: Vec<String> = [140, 110, 90, 70, 60, 40, 20]
-            .map(|c| line(&measuring(), c))
-            .into();
+        let lines: Vec<String> =
+            [140, 110, 90, 70, 60, 40, 20].map(|c| line(&measuring(), c)).into();
         insta::assert_snapshot!(lines.join("\n"), @r"
         [6/10] 4 KiB random writes ×32     356 kB/s ±16 % · now 312 kB/s · at most 48 s left · 41 s · 301 MiB written
         [6/10] 4 KiB random writes ×32     356 kB/s ±16 % · now 312 kB/s · at most 48 s left · 41 s · 301 MiB written
@@ -179,17 +157,7 @@ mod tests {
     fn every_phase_says_what_it_is() {
         let phases = [Phase::Filling, Phase::WarmUp, Phase::Flushing];
         let lines: Vec<String> = phases
-            .map(|phase| {
-                line(
-                    &Progress {
-                        phase,
-                        so_far: None,
-                        left_s: None,
-                        ..measuring()
-                    },
-                    80,
-                )
-            })
+            .map(|phase| line(&Progress { phase, so_far: None, left_s: None, ..measuring() }, 80))
             .into();
         insta::assert_snapshot!(lines.join("\n"), @r"
         making the test file               now 312 kB/s · 41 s · 301 MiB written
@@ -207,13 +175,8 @@ mod tests {
 
     #[test]
     fn a_finished_job_leaves_a_line() {
-        let mut result = rubus_vocabulary::fixture::slow_sd_card_run()
-            .results
-            .remove(0);
-        assert_eq!(
-            done(6, 10, &result),
-            "[6/10] 1 MiB sequential reads      22.6 MB/s ±1.0 %"
-        );
+        let mut result = rubus_vocabulary::fixture::slow_sd_card_run().results.remove(0);
+        assert_eq!(done(6, 10, &result), "[6/10] 1 MiB sequential reads      22.6 MB/s ±1.0 %");
         result.outcome = Outcome::Inconclusive;
         assert!(done(6, 10, &result).ends_with("did not settle"));
         result.operation = rubus_vocabulary::spec::Operation::DeleteFile;

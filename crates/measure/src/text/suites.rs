@@ -25,11 +25,7 @@ pub fn render(suites: &[SuiteSummary], style: Style) -> String {
         let costs = format!(
             "writes {}{}, takes {} ({} at most)",
             writes(suite),
-            if suite.writes_bytes > 0 {
-                " at most"
-            } else {
-                ""
-            },
+            if suite.writes_bytes > 0 { " at most" } else { "" },
             span(round(suite.about_s)),
             span(round(suite.most_s))
         );
@@ -87,10 +83,7 @@ mod tests {
     fn row(suite: &SuiteSummary) -> String {
         // What it writes depends on the target.
         let (of_what, how) = match suite.name.as_str() {
-            "capacity" => (
-                " of a device; a directory's free space".into(),
-                " for a sample",
-            ),
+            "capacity" => (" of a device; a directory's free space".into(), " for a sample"),
             _ => (writes_to_durable(suite).unwrap_or_default(), ""),
         };
         format!(
@@ -106,22 +99,12 @@ mod tests {
     #[test]
     fn the_page_of_suites_has_the_figures_of_the_program() {
         let table = DOCUMENT.split("\n## ").next().expect("a first part");
-        let rows: Vec<&str> = table
-            .lines()
-            .filter(|line| line.starts_with("| `"))
-            .collect();
+        let rows: Vec<&str> = table.lines().filter(|line| line.starts_with("| `")).collect();
         let suites = LISTED.iter().filter_map(Listed::summary);
         let expected: Vec<String> = suites.map(|suite| row(&suite)).collect();
-        let missing: Vec<&str> = expected
-            .iter()
-            .map(String::as_str)
-            .filter(|row| !rows.contains(row))
-            .collect();
-        assert!(
-            missing.is_empty(),
-            "docs/suites.md lacks these rows:\n{}",
-            missing.join("\n")
-        );
+        let missing: Vec<&str> =
+            expected.iter().map(String::as_str).filter(|row| !rows.contains(row)).collect();
+        assert!(missing.is_empty(), "docs/suites.md lacks these rows:\n{}", missing.join("\n"));
         let listed = rows.iter().map(|row| row.split('`').nth(1));
         let listed: Vec<&str> = listed.flatten().collect();
         assert_eq!(listed, names(), "the rows of docs/suites.md");

@@ -40,11 +40,7 @@ impl Tree {
         let parent = parent.try_clone_to_owned().map_err(|_| Errno::MFILE)?;
         // Another run could take a tree that is not locked yet for one that was left behind.
         for _ in 0..3 {
-            let name = format!(
-                "{PREFIX}{}-{}",
-                std::process::id(),
-                rubus_host::ticks::now_ns()
-            );
+            let name = format!("{PREFIX}{}-{}", std::process::id(), rubus_host::ticks::now_ns());
             mkdirat(&parent, name.as_str(), Mode::RWXU)?;
             let root = match open_directory(parent.as_fd(), name.as_str()) {
                 Err(Errno::NOENT) => continue,
@@ -53,11 +49,7 @@ impl Tree {
             // A filesystem without locks only loses the clean-up after a kill.
             let _ = flock(&root, FlockOperation::NonBlockingLockExclusive);
             if fstat(&root)?.st_nlink > 0 {
-                return Ok(Tree {
-                    parent,
-                    name,
-                    root: Arc::new(root),
-                });
+                return Ok(Tree { parent, name, root: Arc::new(root) });
             }
         }
         Err(Errno::BUSY)
@@ -163,10 +155,7 @@ struct Name {
 
 impl Default for Name {
     fn default() -> Self {
-        Name {
-            bytes: [0; 40],
-            length: 0,
-        }
+        Name { bytes: [0; 40], length: 0 }
     }
 }
 
@@ -252,9 +241,7 @@ mod tests {
         let left = here.path().join(".rubus-tree-1-2");
         fs::create_dir_all(left.join("0-0")).expect("a tree");
         File::create(left.join("0-0/f0")).expect("a file");
-        let target = Target::Directory {
-            path: here.path().into(),
-        };
+        let target = Target::Directory { path: here.path().into() };
         let opened = Opened::new(target).expect("a target");
         assert!(!left.exists());
         drop(opened);

@@ -32,11 +32,7 @@ pub(crate) struct TreeRig {
 impl TreeRig {
     /// The rig for a tree; nothing runs before the first phase is set.
     pub(crate) fn new(live: LiveRig, root: Arc<OwnedFd>) -> Self {
-        TreeRig {
-            live,
-            root,
-            phase: None,
-        }
+        TreeRig { live, root, phase: None }
     }
 
     /// What is to be started next.
@@ -118,11 +114,7 @@ impl Rig for TreeRig {
             1 => Engine::Positional,
             _ => Engine::Threads,
         };
-        Choice {
-            engine,
-            doubt: None,
-            bytes_written: 0,
-        }
+        Choice { engine, doubt: None, bytes_written: 0 }
     }
 
     fn rest(&mut self, seconds: f64, cancel: &AtomicBool) -> bool {

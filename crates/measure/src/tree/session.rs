@@ -60,11 +60,7 @@ pub(crate) fn run(
     };
     let trouble = |tried: &str, errno| BenchError::Target {
         path: path.display().to_string(),
-        reason: format!(
-            "cannot {tried}: {}{}",
-            std::io::Error::from(errno),
-            advice(errno)
-        ),
+        reason: format!("cannot {tried}: {}{}", std::io::Error::from(errno), advice(errno)),
     };
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let directory =
@@ -82,9 +78,7 @@ pub(crate) fn run(
         named: path.display().to_string(),
         kind: TargetKind::Directory,
         path: absolute.as_ref().unwrap_or(path).display().to_string(),
-        filesystem: filesystem
-            .as_ref()
-            .map(|filesystem| filesystem.name.clone()),
+        filesystem: filesystem.as_ref().map(|filesystem| filesystem.name.clone()),
         device: watch.device.clone(),
         region_bytes: 0,
         access: Access::Buffered,
@@ -112,17 +106,9 @@ pub(crate) fn run(
     let ended_by = run_jobs(session.suite, session.cancel, &mut tree_session, observer).err();
     let (results, bytes_written) = (tree_session.results, tree_session.bytes_written);
     let region_bytes = tree_session.max_files * file_bytes(session.suite);
-    observer.event(&Event::Preparing {
-        what: "removing the test files",
-    });
+    observer.event(&Event::Preparing { what: "removing the test files" });
     drop(tree);
-    let done = Done {
-        results,
-        findings: Vec::new(),
-        bytes_written,
-        region_bytes,
-        ended_by,
-    };
+    let done = Done { results, findings: Vec::new(), bytes_written, region_bytes, ended_by };
     Ok(frame.end(done, None))
 }
 
@@ -133,10 +119,7 @@ fn file_bytes(suite: &Suite) -> u64 {
 }
 
 fn makes_files(job: &Job) -> bool {
-    matches!(
-        job.operation,
-        Operation::CreateFile | Operation::CreateFileDurably
-    )
+    matches!(job.operation, Operation::CreateFile | Operation::CreateFileDurably)
 }
 
 /// Runs the phases on one tree.
@@ -185,9 +168,7 @@ impl Jobs for TreeSession<'_> {
 impl TreeSession<'_> {
     /// Makes a few files to find out how many take as long as a pass shall.
     fn find_pass_size(&mut self, job: &Job, observer: &mut dyn Observer) -> Result<(), BenchError> {
-        observer.event(&Event::Preparing {
-            what: "finding out how many files to use",
-        });
+        observer.event(&Event::Preparing { what: "finding out how many files to use" });
         let in_job = |job: &Job| job.stop.max_bytes / u64::from(job.block_bytes.max(1));
         let creating = self.suite.jobs.iter().find(|job| makes_files(job));
         let most = creating.map_or(TRIAL_FILES, in_job);
@@ -208,20 +189,15 @@ impl TreeSession<'_> {
             warm_up_files: u64::MAX,
         };
         let begun_ns = now_ns();
-        let mut workers = phase.start().map_err(|error| BenchError::Engine {
-            job: job.name.clone(),
-            error,
-        })?;
+        let mut workers =
+            phase.start().map_err(|error| BenchError::Engine { job: job.name.clone(), error })?;
         while !workers.poll(std::time::Duration::from_millis(50)) {
             if self.cancel.load(Ordering::Relaxed) {
                 workers.stop();
             }
         }
         if let Some(error) = workers.completions()[0].failure() {
-            return Err(BenchError::TargetFailed {
-                job: job.name.clone(),
-                error: error.into(),
-            });
+            return Err(BenchError::TargetFailed { job: job.name.clone(), error: error.into() });
         }
         self.sync(job)?;
         let per_file_s = (now_ns() - begun_ns) as f64 / 1e9 / trial as f64;
@@ -247,9 +223,7 @@ impl TreeSession<'_> {
         }
         if makes_files(job) {
             if !self.groups.is_empty() {
-                observer.event(&Event::Preparing {
-                    what: "removing the test files",
-                });
+                observer.event(&Event::Preparing { what: "removing the test files" });
                 self.clear(job)?;
             }
             return Ok(None);
@@ -265,9 +239,7 @@ impl TreeSession<'_> {
 
     /// Empties all caches of the kernel for files.
     fn drop_caches(&mut self, job: &Job, observer: &mut dyn Observer) -> Result<(), BenchError> {
-        observer.event(&Event::Preparing {
-            what: "emptying the caches of the machine",
-        });
+        observer.event(&Event::Preparing { what: "emptying the caches of the machine" });
         self.sync(job)?;
         // 3: contents as well as names and attributes (kernel documentation, admin-guide/sysctl/vm).
         std::fs::write("/proc/sys/vm/drop_caches", "3").map_err(|error| BenchError::Engine {
@@ -294,13 +266,8 @@ impl TreeSession<'_> {
     fn sync(&mut self, job: &Job) -> Result<(), BenchError> {
         match self.rig.sync(self.cancel) {
             Ok(Some(_)) => Ok(()),
-            Ok(None) => Err(BenchError::Interrupted {
-                job: job.name.clone(),
-            }),
-            Err(error) => Err(BenchError::TargetFailed {
-                job: job.name.clone(),
-                error,
-            }),
+            Ok(None) => Err(BenchError::Interrupted { job: job.name.clone() }),
+            Err(error) => Err(BenchError::TargetFailed { job: job.name.clone(), error }),
         }
     }
 
@@ -420,9 +387,7 @@ impl TreeSession<'_> {
 
     fn phase(&self, job: &Job, index: usize, group: Option<&Arc<Group>>) -> Phase {
         let mut rng = Rng::stream(self.suite.seed, index as u64);
-        let seed = rng
-            .next_u64()
-            .wrapping_add(u64::from(self.next_group) << 44);
+        let seed = rng.next_u64().wrapping_add(u64::from(self.next_group) << 44);
         // Phases that look take all files that exist; the groups differ only in their names.
         let looked_at: Vec<Arc<Group>> = match group {
             Some(group) => vec![Arc::clone(group)],
@@ -506,9 +471,7 @@ impl TreeSession<'_> {
         }
         let mut what = "names and attributes of the files".to_string();
         if job.operation == Operation::ReadFile {
-            observer.event(&Event::Preparing {
-                what: "letting the kernel forget the files",
-            });
+            observer.event(&Event::Preparing { what: "letting the kernel forget the files" });
             let shares = self.groups.iter();
             let shares: Vec<f64> = shares
                 .filter_map(|group| self.rig.forget_contents(group, job.block_bytes))

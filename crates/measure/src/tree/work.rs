@@ -200,18 +200,13 @@ impl Hand<'_> {
         let files = phase.order.len();
         loop {
             let turn = next.fetch_add(1, Ordering::Relaxed);
-            let index = if phase.goes_round {
-                turn % files.max(1)
-            } else {
-                turn
-            };
+            let index = if phase.goes_round { turn % files.max(1) } else { turn };
             let Some(&(group, directory, file)) = phase.order.get(index) else {
                 return Ok(WorkerEnd::Spent);
             };
             let path = phase.groups[group as usize].path(directory, file);
             if reads {
-                self.read_one(root, &path)
-                    .map_err(|errno| trouble("read a file", errno))?;
+                self.read_one(root, &path).map_err(|errno| trouble("read a file", errno))?;
             } else {
                 statat(root, path.as_c_str(), AtFlags::SYMLINK_NOFOLLOW)
                     .map_err(|errno| trouble("look at a file", errno))?;

@@ -64,10 +64,7 @@ pub(super) fn certainty(run: &Run) -> String {
         };
         format!("Only {hold} {within}; the other {out} of {all} did not settle")
     } else if widest.is_finite() {
-        format!(
-            "The figures hold within ±{} or better (95 % confidence)",
-            percent(widest)
-        )
+        format!("The figures hold within ±{} or better (95 % confidence)", percent(widest))
     } else {
         "The figures hold within the intervals given (95 % confidence)".to_string()
     };
@@ -97,10 +94,7 @@ pub(super) fn certainty(run: &Run) -> String {
 fn noise_apart(run: &Run, widest: f64) -> Option<f64> {
     /// Of an interval that is mostly noise there is nothing to tell apart.
     const MAX_SHARE: f64 = 0.75;
-    let settled = run
-        .results
-        .iter()
-        .filter(|result| result.outcome != Outcome::Inconclusive);
+    let settled = run.results.iter().filter(|result| result.outcome != Outcome::Inconclusive);
     let noises: Option<Vec<f64>> = settled.map(|result| result.noise).collect();
     let noise = noises?.into_iter().reduce(f64::max)?;
     (widest.is_finite() && noise <= MAX_SHARE * widest).then_some(noise)
@@ -122,10 +116,7 @@ mod tests {
         let noises = run.results.iter().filter(settled);
         let largest = noises.filter_map(|result| result.noise).fold(0.0, f64::max);
         let words = certainty(&run);
-        let expected = format!(
-            ". Noise alone is ±{} or less; the rest is for",
-            percent(largest)
-        );
+        let expected = format!(". Noise alone is ±{} or less; the rest is for", percent(largest));
         assert!(words.contains(&expected), "{words}");
         // Where all is noise, and in older runs, nothing is.
         for noise in [Some(1.0), None] {

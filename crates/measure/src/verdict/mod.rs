@@ -151,11 +151,7 @@ pub fn doubt_the_impossible(run: &mut Run) {
         let rate = result.bytes_per_second.low;
         if rate > ceiling * IMPOSSIBLE {
             let what = what.clone();
-            result.doubts.push(Doubt::AboveCeiling {
-                bytes_per_second: rate,
-                ceiling,
-                what,
-            });
+            result.doubts.push(Doubt::AboveCeiling { bytes_per_second: rate, ceiling, what });
         }
     }
 }
@@ -192,11 +188,7 @@ fn doubt_a_small_part(run: &mut Run) {
         return;
     };
     if is_asked_for && is_of_blocks && bytes > 0 && bytes < disk_bytes / SMALL_PART {
-        run.doubts.push(Doubt::PartOfDisk {
-            bytes,
-            disk_bytes,
-            has_platters,
-        });
+        run.doubts.push(Doubt::PartOfDisk { bytes, disk_bytes, has_platters });
     }
 }
 
@@ -234,12 +226,8 @@ mod tests {
             "The narrowest pipe is commits on the SD card mmcblk0 (SC64G): 23.0 per second, 43.5 ms each on \
              average. The reference work keeps it busy for up to 19 min (18 min to 21 min), 15 min of it in this pipe."
         );
-        let narrowest: Vec<&str> = verdict
-            .pipes
-            .iter()
-            .filter(|p| p.narrowest)
-            .map(|p| p.name.as_str())
-            .collect();
+        let narrowest: Vec<&str> =
+            verdict.pipes.iter().filter(|p| p.narrowest).map(|p| p.name.as_str()).collect();
         assert_eq!(narrowest, ["commits"]);
     }
 
@@ -254,10 +242,7 @@ mod tests {
             verdict(run).headline
         };
         let surely = headline(&mut run, Estimate::new(11.5e6, 11e6, 12e6));
-        assert!(
-            surely.starts_with("The narrowest pipe is commits on"),
-            "{surely}"
-        );
+        assert!(surely.starts_with("The narrowest pipe is commits on"), "{surely}");
         let perhaps = headline(&mut run, Estimate::new(11.5e6, 2e6, 12e6));
         assert!(
             perhaps.contains(
@@ -282,16 +267,8 @@ mod tests {
             verdict(&run).headline
         };
         // 21,000 commits at 1000 per second are 21 s, at 100 they are 210.
-        assert!(
-            begins(999.0).starts_with("No pipe is narrow on"),
-            "{}",
-            begins(999.0)
-        );
-        assert!(
-            begins(100.0).starts_with("Perhaps no pipe is narrow on"),
-            "{}",
-            begins(100.0)
-        );
+        assert!(begins(999.0).starts_with("No pipe is narrow on"), "{}", begins(999.0));
+        assert!(begins(100.0).starts_with("Perhaps no pipe is narrow on"), "{}", begins(100.0));
     }
 
     #[test]
@@ -312,11 +289,7 @@ mod tests {
             result.bytes_per_second = Estimate::exact(100_000.0 * f64::from(result.block_bytes));
         }
         let verdict = verdict(&run);
-        assert!(
-            verdict.headline.starts_with("No pipe is narrow"),
-            "{}",
-            verdict.headline
-        );
+        assert!(verdict.headline.starts_with("No pipe is narrow"), "{}", verdict.headline);
     }
 
     #[test]
@@ -324,11 +297,7 @@ mod tests {
         let mut run = fixture::slow_sd_card_run();
         run.results.clear();
         let verdict = verdict(&run);
-        assert!(
-            verdict.headline.starts_with("Nothing could be measured"),
-            "{}",
-            verdict.headline
-        );
+        assert!(verdict.headline.starts_with("Nothing could be measured"), "{}", verdict.headline);
         assert!(verdict.good_for.iter().all(|s| s.grade == Grade::Unknown));
         assert_eq!(verdict.certainty, "Nothing was measured.");
     }
@@ -338,11 +307,8 @@ mod tests {
         let mut run = fixture::slow_sd_card_run();
         run.results[0].bytes_per_second = Estimate::exact(200e6);
         doubt_the_impossible(&mut run);
-        let doubted = |r: &JobResult| {
-            r.doubts
-                .iter()
-                .any(|d| matches!(d, Doubt::AboveCeiling { .. }))
-        };
+        let doubted =
+            |r: &JobResult| r.doubts.iter().any(|d| matches!(d, Doubt::AboveCeiling { .. }));
         assert!(doubted(&run.results[0]));
         assert!(!run.results[1..].iter().any(doubted));
     }
@@ -411,12 +377,7 @@ mod tests {
         doubt_the_impossible(&mut run);
         let what = |result: &JobResult| -> Vec<String> {
             let above = |d: &&Doubt| matches!(d, Doubt::AboveLink { .. });
-            result
-                .doubts
-                .iter()
-                .filter(above)
-                .map(Doubt::what)
-                .collect()
+            result.doubts.iter().filter(above).map(Doubt::what).collect()
         };
         assert_eq!(
             what(&run.results[0]),
@@ -432,14 +393,8 @@ mod tests {
     fn a_wide_interval_across_a_threshold_says_perhaps() {
         let fine = Estimate::exact(20e6);
         let across = Estimate::new(1600.0, 1200.0, 2000.0);
-        assert_eq!(
-            class_in_words(&across, &Estimate::exact(900.0), &fine),
-            "perhaps like A1"
-        );
-        assert_eq!(
-            class_in_words(&across, &Estimate::exact(90.0), &fine),
-            "below A1"
-        );
+        assert_eq!(class_in_words(&across, &Estimate::exact(900.0), &fine), "perhaps like A1");
+        assert_eq!(class_in_words(&across, &Estimate::exact(90.0), &fine), "below A1");
     }
 
     #[test]
@@ -477,18 +432,10 @@ mod tests {
             result.iops = Estimate::new(result.iops.value, 0.0, result.iops.value * 20.0);
         }
         let verdict = verdict(&run);
-        assert!(
-            verdict.headline.contains("but it did not settle"),
-            "{}",
-            verdict.headline
-        );
+        assert!(verdict.headline.contains("but it did not settle"), "{}", verdict.headline);
         let desktop = &verdict.good_for[1];
         assert_eq!(desktop.grade, Grade::Unknown);
-        assert!(
-            desktop.reason.starts_with("too uncertain: "),
-            "{}",
-            desktop.reason
-        );
+        assert!(desktop.reason.starts_with("too uncertain: "), "{}", desktop.reason);
     }
 
     #[test]
@@ -500,19 +447,9 @@ mod tests {
             result.doubts = vec![Doubt::CpuBound { share: 0.95 }];
             result.cpu.per_core_busy = busy;
             let verdict = verdict(&run);
-            verdict
-                .pipes
-                .into_iter()
-                .find(|p| p.narrowest)
-                .map(|p| p.note)
+            verdict.pipes.into_iter().find(|p| p.narrowest).map(|p| p.note)
         };
-        assert_eq!(
-            note(vec![0.95, 0.1, 0.0, 0.0]).as_deref(),
-            Some("the processor is the limit")
-        );
-        assert_eq!(
-            note(vec![0.03, 0.03, 0.02, 0.02]).as_deref(),
-            Some("43.5 ms each on average")
-        );
+        assert_eq!(note(vec![0.95, 0.1, 0.0, 0.0]).as_deref(), Some("the processor is the limit"));
+        assert_eq!(note(vec![0.03, 0.03, 0.02, 0.02]).as_deref(), Some("43.5 ms each on average"));
     }
 }

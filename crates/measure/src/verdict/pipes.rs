@@ -50,26 +50,10 @@ fn kind_of_bus(kind: HopKind) -> &'static str {
 
 /// The kinds of operation in the reference work, with the job that measures each and the name of its pipe.
 pub(super) const KINDS: [(What, &str, &str); 5] = [
-    (
-        What::SequentialRead,
-        job_names::SEQUENTIAL_READ,
-        "sequential reads",
-    ),
-    (
-        What::SequentialWrite,
-        job_names::SEQUENTIAL_WRITE,
-        "sequential writes",
-    ),
-    (
-        What::RandomRead,
-        job_names::RANDOM_READ,
-        "4 KiB random reads",
-    ),
-    (
-        What::RandomWrite,
-        job_names::RANDOM_WRITE,
-        "4 KiB random writes",
-    ),
+    (What::SequentialRead, job_names::SEQUENTIAL_READ, "sequential reads"),
+    (What::SequentialWrite, job_names::SEQUENTIAL_WRITE, "sequential writes"),
+    (What::RandomRead, job_names::RANDOM_READ, "4 KiB random reads"),
+    (What::RandomWrite, job_names::RANDOM_WRITE, "4 KiB random writes"),
     (What::Commit, job_names::COMMIT, "commits"),
 ];
 
@@ -100,11 +84,7 @@ impl Pipe {
     pub(super) fn time_for(&self, amount: f64) -> Option<Estimate> {
         let capacity = self.bytes_per_second.or(self.operations_per_second)?;
         let needs = |rate: f64| amount / rate.max(0.0);
-        Some(Estimate::new(
-            needs(capacity.value),
-            needs(capacity.high),
-            needs(capacity.low),
-        ))
+        Some(Estimate::new(needs(capacity.value), needs(capacity.high), needs(capacity.low)))
     }
 }
 
@@ -115,11 +95,7 @@ pub(super) fn operation_pipes(run: &Run) -> Vec<Pipe> {
             continue;
         };
         let in_bytes = what.is_in_order();
-        let capacity = if in_bytes {
-            result.bytes_per_second
-        } else {
-            result.iops
-        };
+        let capacity = if in_bytes { result.bytes_per_second } else { result.iops };
         if capacity.value <= 0.0 {
             continue;
         }
@@ -155,10 +131,8 @@ pub(super) fn rivals<'a>(narrowest: &Pipe, pipes: &'a [Pipe]) -> Vec<&'a Pipe> {
     let Some((shortest_s, _)) = narrowest.demand_range() else {
         return Vec::new();
     };
-    let may_be_narrower = |pipe: &&Pipe| {
-        pipe.demand_range()
-            .is_some_and(|(_, long_s)| long_s > shortest_s)
-    };
+    let may_be_narrower =
+        |pipe: &&Pipe| pipe.demand_range().is_some_and(|(_, long_s)| long_s > shortest_s);
     pipes
         .iter()
         .filter(|pipe| pipe.kind == PipeKind::Operation && !pipe.narrowest)
@@ -184,10 +158,7 @@ impl Limit {
     fn words(&self) -> String {
         match self {
             Limit::Bus { link, share } => {
-                format!(
-                    "the bus is the limit: {} of what {link} carries",
-                    percent(*share)
-                )
+                format!("the bus is the limit: {} of what {link} carries", percent(*share))
             }
             Limit::Processor => "the processor is the limit".into(),
             Limit::ServiceTime { each_ns } => format!("{} each on average", duration_ns(*each_ns)),
@@ -201,10 +172,7 @@ fn limit(run: &Run, result: &JobResult) -> Limit {
     if let Some((hop, ceiling)) = lowest_ceiling(run) {
         let share = result.bytes_per_second.value / ceiling;
         if share >= BUS_IS_THE_LIMIT {
-            return Limit::Bus {
-                link: hop.link.clone(),
-                share,
-            };
+            return Limit::Bus { link: hop.link.clone(), share };
         }
     }
     let cpu_bound =
@@ -215,14 +183,8 @@ fn limit(run: &Run, result: &JobResult) -> Limit {
     if result.doubts.iter().any(cpu_bound) && busy_cores >= CPU_IS_THE_LIMIT / 2.0 {
         return Limit::Processor;
     }
-    match (
-        result.queue_depth,
-        result.block_bytes < 1 << 20,
-        result.iops.value > 0.0,
-    ) {
-        (1, true, true) => Limit::ServiceTime {
-            each_ns: (1e9 / result.iops.value) as u64,
-        },
+    match (result.queue_depth, result.block_bytes < 1 << 20, result.iops.value > 0.0) {
+        (1, true, true) => Limit::ServiceTime { each_ns: (1e9 / result.iops.value) as u64 },
         _ if result.polled => Limit::DeviceOrPoller,
         _ => Limit::Device,
     }

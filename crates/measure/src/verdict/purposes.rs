@@ -50,11 +50,7 @@ fn grade(purpose: &str, needs: Vec<Need>) -> Suitability {
             };
         }
     }
-    Suitability {
-        purpose: purpose.into(),
-        grade: worst.0,
-        reason: worst.1,
-    }
+    Suitability { purpose: purpose.into(), grade: worst.0, reason: worst.1 }
 }
 
 /// A job's result, if anything of it was measured.
@@ -71,18 +67,10 @@ fn rate_need<'a>(run: &'a Run, name: &str, good: f64, limited: f64, what: &str) 
             iops(e.value),
             iops(e.low)
         ),
-        Some(e) => format!(
-            "{} {what} per second; {good:.0} are comfortable",
-            iops(e.value)
-        ),
+        Some(e) => format!("{} {what} per second; {good:.0} are comfortable", iops(e.value)),
         None => format!("{what} were not measured"),
     };
-    Need {
-        estimate,
-        good,
-        limited,
-        words,
-    }
+    Need { estimate, good, limited, words }
 }
 
 /// Longest wait of a job against two limits in seconds, worded as a rate so that more is better.
@@ -92,11 +80,8 @@ fn capped_by_stalls(
     good_s: f64,
     mut suitability: Suitability,
 ) -> Suitability {
-    let longest_ns = jobs
-        .iter()
-        .filter_map(|name| run.job(name)?.latency_ns.max)
-        .max()
-        .unwrap_or(0);
+    let longest_ns =
+        jobs.iter().filter_map(|name| run.job(name)?.latency_ns.max).max().unwrap_or(0);
     if longest_ns as f64 > good_s * 1e9 && suitability.grade == Grade::Good {
         suitability.grade = Grade::Limited;
         suitability.reason = format!("one operation took {}", duration_ns(longest_ns));
@@ -112,20 +97,8 @@ pub(super) fn logging(run: &Run) -> Suitability {
 
 fn desktop(run: &Run) -> Suitability {
     let needs = vec![
-        rate_need(
-            run,
-            job_names::RANDOM_READ,
-            A1.read_iops,
-            700.0,
-            "random reads",
-        ),
-        rate_need(
-            run,
-            job_names::RANDOM_WRITE,
-            A1.write_iops,
-            200.0,
-            "random writes",
-        ),
+        rate_need(run, job_names::RANDOM_READ, A1.read_iops, 700.0, "random reads"),
+        rate_need(run, job_names::RANDOM_WRITE, A1.write_iops, 200.0, "random writes"),
         rate_need(run, job_names::COMMIT, 50.0, 15.0, "commits"),
     ];
     capped_by_stalls(
@@ -150,9 +123,7 @@ fn swap(run: &Run) -> Suitability {
     );
     if flash_card && matches!(suitability.grade, Grade::Good | Grade::Limited) {
         suitability.grade = Grade::Limited;
-        suitability
-            .reason
-            .push_str("; swapping wears a flash card out");
+        suitability.reason.push_str("; swapping wears a flash card out");
     }
     suitability
 }
@@ -162,33 +133,13 @@ fn storage_node(run: &Run) -> Suitability {
     let sequential =
         measured(run, job_names::SEQUENTIAL_READ).map(|result| &result.bytes_per_second);
     let words = match sequential {
-        Some(e) => format!(
-            "{} in order; a 1 Gbit/s port carries 117 MB/s",
-            rate_si(e.value)
-        ),
+        Some(e) => format!("{} in order; a 1 Gbit/s port carries 117 MB/s", rate_si(e.value)),
         None => "sequential reads were not measured".into(),
     };
     let needs = vec![
-        rate_need(
-            run,
-            job_names::RANDOM_READ_DEEP,
-            8000.0,
-            3000.0,
-            "random reads at depth 32",
-        ),
-        rate_need(
-            run,
-            job_names::RANDOM_WRITE_DEEP,
-            4000.0,
-            1000.0,
-            "random writes at depth 32",
-        ),
-        Need {
-            estimate: sequential,
-            good: 117e6,
-            limited: 40e6,
-            words,
-        },
+        rate_need(run, job_names::RANDOM_READ_DEEP, 8000.0, 3000.0, "random reads at depth 32"),
+        rate_need(run, job_names::RANDOM_WRITE_DEEP, 4000.0, 1000.0, "random writes at depth 32"),
+        Need { estimate: sequential, good: 117e6, limited: 40e6, words },
     ];
     grade("storage node", needs)
 }

@@ -53,14 +53,9 @@ fn headline_of_all(run: &Run, pipes: &[Pipe]) -> String {
     let total_s: f64 = operations().filter_map(|pipe| pipe.demand_s).sum();
     let (low_s, high_s) = operations()
         .filter_map(Pipe::demand_range)
-        .fold((0.0, 0.0), |(low, high), (short, long)| {
-            (low + short, high + long)
-        });
-    let keeps_busy = format!(
-        "{work} keeps it busy for up to {} ({})",
-        roughly(total_s),
-        between(low_s, high_s)
-    );
+        .fold((0.0, 0.0), |(low, high), (short, long)| (low + short, high + long));
+    let keeps_busy =
+        format!("{work} keeps it busy for up to {} ({})", roughly(total_s), between(low_s, high_s));
     let rivals = rivals(pipe, pipes);
     let which = match rivals.is_empty() {
         true => format!("{}: {figures}.", pipe.name),
@@ -109,21 +104,15 @@ fn device_in_words(run: &Run) -> String {
         };
     };
     // The device itself or, of a partition, its disk: what the user sees, not what lies below it.
-    let whole = run.machine.device(device).map(|d| {
-        d.parent
-            .as_deref()
-            .and_then(|parent| run.machine.device(parent))
-            .unwrap_or(d)
-    });
+    let whole = run
+        .machine
+        .device(device)
+        .map(|d| d.parent.as_deref().and_then(|parent| run.machine.device(parent)).unwrap_or(d));
     let Some(whole) = whole else {
         return device.to_string();
     };
     let kind = kind_in_words(whole);
-    let model = whole
-        .model
-        .text()
-        .map(str::trim)
-        .filter(|model| !model.is_empty());
+    let model = whole.model.text().map(str::trim).filter(|model| !model.is_empty());
     match (model, disk(run)) {
         (Some(model), _) => format!("{kind} {} ({model})", whole.name),
         (None, Some(below)) if below.name != whole.name => {
@@ -153,18 +142,11 @@ fn kind_in_words(device: &BlockDevice) -> &'static str {
 }
 
 fn class_sentences(run: &Run) -> Vec<String> {
-    let Some(sequential) = run
-        .job(job_names::SEQUENTIAL_WRITE)
-        .map(|r| r.bytes_per_second)
-    else {
+    let Some(sequential) = run.job(job_names::SEQUENTIAL_WRITE).map(|r| r.bytes_per_second) else {
         return Vec::new();
     };
     let depths = [
-        (
-            32,
-            job_names::RANDOM_READ_DEEP,
-            job_names::RANDOM_WRITE_DEEP,
-        ),
+        (32, job_names::RANDOM_READ_DEEP, job_names::RANDOM_WRITE_DEEP),
         (1, job_names::RANDOM_READ, job_names::RANDOM_WRITE),
     ];
     let mut parts = Vec::new();
@@ -211,10 +193,9 @@ fn promised_class(run: &Run) -> Option<u8> {
 
 /// Whether more requests in flight help, which tells a device that works on one command at a time.
 fn queueing_sentence(run: &Run) -> Vec<String> {
-    let (Some(one), Some(many)) = (
-        run.job(job_names::RANDOM_READ),
-        run.job(job_names::RANDOM_READ_DEEP),
-    ) else {
+    let (Some(one), Some(many)) =
+        (run.job(job_names::RANDOM_READ), run.job(job_names::RANDOM_READ_DEEP))
+    else {
         return Vec::new();
     };
     if one.iops.value <= 0.0 {
@@ -270,10 +251,9 @@ fn more_lanes(run: &Run, result: &JobResult) -> &'static str {
 
 /// Some cards collapse at 16 KiB although 4 KiB looks fine.
 fn block_size_sentence(run: &Run) -> Vec<String> {
-    let (Some(small), Some(large)) = (
-        run.job(job_names::RANDOM_WRITE),
-        run.job(job_names::RANDOM_WRITE_16K),
-    ) else {
+    let (Some(small), Some(large)) =
+        (run.job(job_names::RANDOM_WRITE), run.job(job_names::RANDOM_WRITE_16K))
+    else {
         return Vec::new();
     };
     if large.bytes_per_second.high < small.bytes_per_second.low {
@@ -289,10 +269,9 @@ fn block_size_sentence(run: &Run) -> Vec<String> {
 
 fn bystander_sentence(run: &Run) -> Vec<String> {
     let settled = |name| run.job(name).filter(|r| r.outcome != Outcome::Inconclusive);
-    let (Some(alone), Some(beside)) = (
-        settled(job_names::RANDOM_READ),
-        settled(job_names::BYSTANDER_READ),
-    ) else {
+    let (Some(alone), Some(beside)) =
+        (settled(job_names::RANDOM_READ), settled(job_names::BYSTANDER_READ))
+    else {
         return Vec::new();
     };
     // At depth 1 the mean wait is the inverse of the rate; a median would hide that a tenth of the
@@ -321,11 +300,8 @@ fn mean_wait_ns(result: &JobResult) -> Option<u64> {
 fn stall_sentence(run: &Run) -> Vec<String> {
     let measured_s: f64 = run.results.iter().map(|result| result.elapsed_s).sum();
     let stalls = run.results.iter().flat_map(|result| &result.stalls);
-    let device: Vec<f64> = stalls
-        .clone()
-        .filter(|s| s.cause == StallCause::Device)
-        .map(|s| s.length_ms)
-        .collect();
+    let device: Vec<f64> =
+        stalls.clone().filter(|s| s.cause == StallCause::Device).map(|s| s.length_ms).collect();
     let others = stalls.filter(|s| s.cause != StallCause::Device).count();
     let mut sentence = match device.iter().copied().reduce(f64::max) {
         None if measured_s > 0.0 => format!(
@@ -347,11 +323,7 @@ fn stall_sentence(run: &Run) -> Vec<String> {
 }
 
 fn times(count: usize) -> String {
-    if count == 1 {
-        "once".into()
-    } else {
-        format!("{count} times")
-    }
+    if count == 1 { "once".into() } else { format!("{count} times") }
 }
 
 fn power_sentences(run: &Run) -> Vec<String> {
@@ -359,11 +331,8 @@ fn power_sentences(run: &Run) -> Vec<String> {
     let mut sentences = Vec::new();
     if let Some(throttling) = power.throttling.get() {
         if throttling.undervoltage_now || throttling.undervoltage_seen {
-            let when = if throttling.undervoltage_now {
-                "is"
-            } else {
-                "was, at some time since boot,"
-            };
+            let when =
+                if throttling.undervoltage_now { "is" } else { "was, at some time since boot," };
             sentences.push(format!(
                 "The supply voltage {when} too low: use a stronger supply or a shorter, thicker cable."
             ));
@@ -384,10 +353,7 @@ fn power_sentences(run: &Run) -> Vec<String> {
 }
 
 fn read_only_sentence(run: &Run) -> Vec<String> {
-    let wrote = run
-        .results
-        .iter()
-        .any(|r| r.direction == rubus_vocabulary::spec::Direction::Write);
+    let wrote = run.results.iter().any(|r| r.direction == rubus_vocabulary::spec::Direction::Write);
     if wrote || run.results.is_empty() {
         return Vec::new();
     }
@@ -395,7 +361,5 @@ fn read_only_sentence(run: &Run) -> Vec<String> {
 }
 
 fn latency(nanoseconds: Option<u64>) -> String {
-    nanoseconds
-        .map(duration_ns)
-        .unwrap_or_else(|| "an unknown time".into())
+    nanoseconds.map(duration_ns).unwrap_or_else(|| "an unknown time".into())
 }

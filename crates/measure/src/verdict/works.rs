@@ -26,11 +26,7 @@ fn time_for(work: &Work, pipes: &[Pipe]) -> Option<WorkTime> {
             longest = Some((pipe, time.value));
         }
     }
-    Some(WorkTime {
-        work: work.name.into(),
-        busy_s,
-        mostly: longest?.0.name.clone(),
-    })
+    Some(WorkTime { work: work.name.into(), busy_s, mostly: longest?.0.name.clone() })
 }
 
 #[cfg(test)]
@@ -44,26 +40,14 @@ mod tests {
         let verdict = verdict(&slow_sd_card_run());
         let pieces: f64 = verdict.works.iter().map(|work| work.busy_s.value).sum();
         let whole: f64 = verdict.pipes.iter().filter_map(|pipe| pipe.demand_s).sum();
-        assert!(
-            (pieces / whole - 1.0).abs() < 1e-9,
-            "{pieces} is not {whole}"
-        );
+        assert!((pieces / whole - 1.0).abs() < 1e-9, "{pieces} is not {whole}");
         for work in &verdict.works {
             let (low, high) = (work.busy_s.low, work.busy_s.high);
-            assert!(
-                low < work.busy_s.value && work.busy_s.value < high,
-                "{work:?}"
-            );
+            assert!(low < work.busy_s.value && work.busy_s.value < high, "{work:?}");
         }
-        let logger = verdict
-            .works
-            .iter()
-            .find(|work| work.work.contains("SQLite"));
+        let logger = verdict.works.iter().find(|work| work.work.contains("SQLite"));
         assert_eq!(logger.expect("it is listed").mostly, "commits");
-        let start = verdict
-            .works
-            .iter()
-            .find(|work| work.work.contains("board"));
+        let start = verdict.works.iter().find(|work| work.work.contains("board"));
         assert_eq!(start.expect("it is listed").mostly, "sequential reads");
     }
 

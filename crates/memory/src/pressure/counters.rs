@@ -75,10 +75,7 @@ pub fn zswap_pool() -> Option<(u64, u64)> {
         // Before Linux 5.19 only root is told.
         _ => {
             let page = rustix::param::page_size() as u64;
-            Some((
-                zswap_counter("pool_total_size")?,
-                zswap_counter("stored_pages")? * page,
-            ))
+            Some((zswap_counter("pool_total_size")?, zswap_counter("stored_pages")? * page))
         }
     }
 }

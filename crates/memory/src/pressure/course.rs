@@ -181,9 +181,7 @@ fn search(
             true => "the group's",
             false => "that",
         };
-        remarks.push(format!(
-            "the swap holds no more than {most:.2} times {whose} memory needs"
-        ));
+        remarks.push(format!("the swap holds no more than {most:.2} times {whose} memory needs"));
     }
     Ok(Pressure {
         set_up: made.set_up.clone(),
@@ -201,11 +199,7 @@ fn search(
         carries: search.carries(),
         rungs: search.into_rungs(),
         written_bytes,
-        budget_bytes: if made.writes_to_disk() {
-            course.budget_bytes
-        } else {
-            0
-        },
+        budget_bytes: if made.writes_to_disk() { course.budget_bytes } else { 0 },
         remarks,
     })
 }
@@ -281,9 +275,7 @@ impl<'a> Watch<'a> {
     fn written_bytes(&self) -> u64 {
         let now = counters::read().swapped_out;
         let pages = now.zip(self.pages_out_before);
-        pages.map_or(0, |(now, before)| {
-            now.saturating_sub(before) * self.page_bytes
-        })
+        pages.map_or(0, |(now, before)| now.saturating_sub(before) * self.page_bytes)
     }
 
     /// A fresh load in the group, with nothing yet.
@@ -372,10 +364,7 @@ impl<'a> Watch<'a> {
         while self.grown_pages < pages {
             let wanted = self.grown_pages.saturating_add(at_once).min(pages);
             let left_s = (most_s - begun.elapsed().as_secs_f64()).max(0.0);
-            line.wish(&Wish::Grow {
-                pages: wanted,
-                most_s: left_s,
-            });
+            line.wish(&Wish::Grow { pages: wanted, most_s: left_s });
             self.grown_pages = match self.wait(line, patience)? {
                 Answer::Grown(grown) => grown,
                 answer => return Err(unexpected(&answer)),
@@ -397,9 +386,7 @@ impl<'a> Watch<'a> {
         if self.kernel_counts_pool || self.made.pools.is_empty() {
             return full;
         }
-        let pool = pools_now(&self.made.pools)
-            .0
-            .saturating_sub(self.pool_before.0);
+        let pool = pools_now(&self.made.pools).0.saturating_sub(self.pool_before.0);
         full.saturating_sub(pool)
     }
 
@@ -424,9 +411,7 @@ impl<'a> Watch<'a> {
                 let since = *self.refused_since.get_or_insert_with(clock::now);
                 match since.elapsed() > STUBBORN {
                     true if error.reason.contains("reclaimed") => Err(End::OutOfMemory),
-                    true => Err(End::Failed {
-                        why: error.to_string(),
-                    }),
+                    true => Err(End::Failed { why: error.to_string() }),
                     false => Ok(()),
                 }
             }
@@ -523,9 +508,7 @@ impl<'a> Watch<'a> {
 }
 
 fn unexpected(answer: &Answer) -> End {
-    End::Failed {
-        why: format!("the program that takes memory answered {answer:?}"),
-    }
+    End::Failed { why: format!("the program that takes memory answered {answer:?}") }
 }
 
 /// Memory of the group that suits this machine: an eighth of its memory, at most 256 MiB; more where zswap's pool is
@@ -533,10 +516,7 @@ fn unexpected(answer: &Answer) -> End {
 pub fn usual_memory(machine: &Machine, version: Option<u32>, has_zswap: bool) -> Option<u64> {
     let total = machine.memory.total_bytes.get()?;
     let usual = (total / 8).min(256 << 20);
-    let least = match (
-        has_zswap && version == Some(1),
-        set_up::pool_percent(machine),
-    ) {
+    let least = match (has_zswap && version == Some(1), set_up::pool_percent(machine)) {
         (true, Some(percent)) if percent > 0.0 => (total as f64 / percent) as u64,
         _ => 0,
     };

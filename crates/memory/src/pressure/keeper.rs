@@ -61,11 +61,7 @@ impl Deed {
     /// Undoes it. What was not done in the end is no trouble.
     fn undo(&self) -> anyhow::Result<()> {
         match self {
-            Deed::Group {
-                version,
-                directory,
-                aside,
-            } => MemoryGroup {
+            Deed::Group { version, directory, aside } => MemoryGroup {
                 version: *version,
                 directory: directory.clone(),
                 aside: aside.clone(),
@@ -101,10 +97,8 @@ fn remove_zram(number: u32) -> anyhow::Result<()> {
     // Whoever looks at new devices (udev, above all) may have it open for a moment.
     let give_up = clock::now() + PATIENCE;
     loop {
-        let removed = own_files::write(
-            Path::new("/sys/class/zram-control/hot_remove"),
-            &number.to_string(),
-        );
+        let removed =
+            own_files::write(Path::new("/sys/class/zram-control/hot_remove"), &number.to_string());
         if removed.is_ok() || clock::now() > give_up {
             return removed.with_context(|| format!("cannot remove zram{number}"));
         }
@@ -127,11 +121,7 @@ impl Keeper {
     pub fn start() -> anyhow::Result<Keeper> {
         let tried = "cannot start the process that cleans up after a kill";
         let (child, line, answers) = super::start_own(ARGUMENT, tried)?;
-        let mut keeper = Keeper {
-            child,
-            line: Some(line),
-            answers: BufReader::new(answers),
-        };
+        let mut keeper = Keeper { child, line: Some(line), answers: BufReader::new(answers) };
         // Until it says so, a signal to the terminal's processes would still end it.
         keeper.hear()?;
         Ok(keeper)
@@ -151,10 +141,7 @@ impl Keeper {
     fn hear(&mut self) -> anyhow::Result<()> {
         let mut answer = String::new();
         self.answers.read_line(&mut answer)?;
-        ensure!(
-            answer.trim() == "kept",
-            "the process that cleans up is gone"
-        );
+        ensure!(answer.trim() == "kept", "the process that cleans up is gone");
         Ok(())
     }
 
@@ -238,10 +225,7 @@ mod tests {
     fn a_setting_is_put_back() {
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(file.path(), "Y\n").unwrap();
-        let deed = Deed::Knob {
-            path: file.path().into(),
-            value: "N".into(),
-        };
+        let deed = Deed::Knob { path: file.path().into(), value: "N".into() };
         deed.undo().unwrap();
         assert_eq!(std::fs::read_to_string(file.path()).unwrap(), "N");
     }

@@ -98,11 +98,7 @@ impl Line {
                 }
             })
             .context("cannot begin a thread")?;
-        Ok(Line {
-            child,
-            wishes,
-            answers,
-        })
+        Ok(Line { child, wishes, answers })
     }
 
     /// Its number.
@@ -156,43 +152,29 @@ pub fn serve() -> bool {
 
 fn serve_one(wish: &Wish, load: &mut Option<MemoryLoad>) -> Answer {
     match (wish, load) {
-        (
-            Wish::Begin {
-                most_bytes,
-                page_bytes,
-                content_percent,
-                seed,
-            },
-            load,
-        ) => match MemoryLoad::new(*most_bytes, *page_bytes, *content_percent, *seed) {
-            Ok(begun) => {
-                *load = Some(begun);
-                Answer::Ready
-            }
-            Err(error) => Answer::Unable(format!(
-                "cannot have {most_bytes} bytes of addresses: {error}; `sysctl vm.overcommit_memory` of 2, or \
+        (Wish::Begin { most_bytes, page_bytes, content_percent, seed }, load) => {
+            match MemoryLoad::new(*most_bytes, *page_bytes, *content_percent, *seed) {
+                Ok(begun) => {
+                    *load = Some(begun);
+                    Answer::Ready
+                }
+                Err(error) => Answer::Unable(format!(
+                    "cannot have {most_bytes} bytes of addresses: {error}; `sysctl vm.overcommit_memory` of 2, or \
                  `ulimit -v`, forbids it"
-            )),
-        },
+                )),
+            }
+        }
         (_, None) => Answer::Unable("it was not begun".into()),
         (Wish::Grow { pages, most_s }, Some(load)) => Answer::Grown(load.grow(*pages, *most_s)),
-        (
-            Wish::Touch {
-                access,
-                warm_up_s,
-                seconds,
-                most,
-                limit_ns,
-                seed,
-            },
-            Some(load),
-        ) => Answer::Touched(Box::new(load.touch(&Touching {
-            access: *access,
-            warm_up_s: *warm_up_s,
-            seconds: *seconds,
-            most: *most,
-            limit_ns: *limit_ns,
-            seed: *seed,
-        }))),
+        (Wish::Touch { access, warm_up_s, seconds, most, limit_ns, seed }, Some(load)) => {
+            Answer::Touched(Box::new(load.touch(&Touching {
+                access: *access,
+                warm_up_s: *warm_up_s,
+                seconds: *seconds,
+                most: *most,
+                limit_ns: *limit_ns,
+                seed: *seed,
+            })))
+        }
     }
 }

@@ -70,11 +70,7 @@ impl Made {
 /// What the machine has.
 pub fn own(machine: &Machine) -> Made {
     let areas = &machine.swap.areas;
-    let is_zram = |area: &SwapArea| {
-        area.device
-            .text()
-            .is_some_and(|name| name.starts_with("zram"))
-    };
+    let is_zram = |area: &SwapArea| area.device.text().is_some_and(|name| name.starts_with("zram"));
     let zswap_on = machine.swap.zswap.enabled.get() == Some(true);
     let (zram, disk): (Vec<_>, Vec<_>) = areas.iter().partition(|area| is_zram(area));
     let kind = match (zram.is_empty(), disk.is_empty()) {
@@ -108,10 +104,7 @@ pub fn own(machine: &Machine) -> Made {
             title,
             is_temporary: false,
             swap_bytes: areas.iter().map(|area| area.size_bytes).sum(),
-            pool_share: zswap_counts
-                .then(|| pool_percent(machine))
-                .flatten()
-                .map(|p| p / 100.0),
+            pool_share: zswap_counts.then(|| pool_percent(machine)).flatten().map(|p| p / 100.0),
         },
         pools,
         remarks: Vec::new(),
@@ -121,11 +114,7 @@ pub fn own(machine: &Machine) -> Made {
 
 fn parameter<'a>(machine: &'a Machine, name: &str) -> Option<&'a str> {
     let parameters: &[Setting] = &machine.swap.zswap.parameters;
-    parameters
-        .iter()
-        .find(|setting| setting.name == name)?
-        .value
-        .text()
+    parameters.iter().find(|setting| setting.name == name)?.value.text()
 }
 
 /// zswap's `max_pool_percent`.
@@ -167,11 +156,7 @@ pub fn make(
             kind,
             title: "no swap".into(),
             is_temporary: true,
-            swap_bytes: if kind == SetUpKind::None {
-                0
-            } else {
-                inputs.swap_bytes
-            },
+            swap_bytes: if kind == SetUpKind::None { 0 } else { inputs.swap_bytes },
             pool_share: None,
         },
         pools: Vec::new(),
@@ -181,10 +166,7 @@ pub fn make(
     if kind == SetUpKind::None {
         return Ok(made);
     }
-    ensure!(
-        rustix::process::geteuid().is_root(),
-        "only root can make swap; run it with sudo"
-    );
+    ensure!(rustix::process::geteuid().is_root(), "only root can make swap; run it with sudo");
     let areas = &inputs.machine.swap.areas;
     ensure!(
         areas.iter().all(|area| area.priority < FIRST_OF_ALL),
@@ -199,11 +181,7 @@ pub fn make(
     match (kind, zswap.exists()) {
         (SetUpKind::Zswap, false) => bail!("this kernel has no zswap"),
         (_, false) => {}
-        (_, true) => set(
-            &zswap,
-            if kind == SetUpKind::Zswap { "Y" } else { "N" },
-            keeper,
-        )?,
+        (_, true) => set(&zswap, if kind == SetUpKind::Zswap { "Y" } else { "N" }, keeper)?,
     }
     Ok(made)
 }
@@ -238,11 +216,7 @@ fn on_file(made: &mut Made, inputs: &SetUpInputs<'_>, keeper: &mut Keeper) -> an
         SetUpKind::Zswap => {
             made.pools.push(Pool::Zswap);
             made.set_up.pool_share = pool_percent(inputs.machine).map(|p| p / 100.0);
-            format!(
-                "{} before a file in {}",
-                zswap_words(inputs.machine),
-                directory.display()
-            )
+            format!("{} before a file in {}", zswap_words(inputs.machine), directory.display())
         }
         _ => format!("swap on a file in {} ({path})", directory.display()),
     };
@@ -255,19 +229,14 @@ fn on_zram(made: &mut Made, inputs: &SetUpInputs<'_>, keeper: &mut Keeper) -> an
     let number = own_files::text(control).context(
         "cannot make a zram device: the kernel has no zram, or its module is not loaded (`modprobe zram`)",
     )?;
-    let number: u32 = number
-        .trim()
-        .parse()
-        .context("the kernel named no number")?;
+    let number: u32 = number.trim().parse().context("the kernel named no number")?;
     keeper.promise(&Deed::Zram(number))?;
     let name = format!("zram{number}");
     let sysfs = Path::new("/sys/block").join(&name);
     own_files::write(&sysfs.join("disksize"), &inputs.swap_bytes.to_string())
         .with_context(|| format!("cannot give {name} a size"))?;
     let algorithm = own_files::text(&sysfs.join("comp_algorithm")).unwrap_or_default();
-    let chosen = algorithm
-        .split_whitespace()
-        .find(|word| word.starts_with('['));
+    let chosen = algorithm.split_whitespace().find(|word| word.starts_with('['));
     use_area(&Path::new("/dev").join(&name), inputs, keeper)?;
     let chosen = chosen.unwrap_or("").trim_matches(['[', ']']);
     made.set_up.title = format!("zram ({chosen}, {})", bytes_iec(inputs.swap_bytes));
@@ -293,10 +262,7 @@ pub fn set(path: &Path, value: &str, keeper: &mut Keeper) -> anyhow::Result<()> 
     if before.trim() == value {
         return Ok(());
     }
-    keeper.promise(&Deed::Knob {
-        path: path.into(),
-        value: before.trim().into(),
-    })?;
+    keeper.promise(&Deed::Knob { path: path.into(), value: before.trim().into() })?;
     own_files::write(path, value)
         .with_context(|| format!("cannot write {value} to {}", path.display()))
 }
@@ -314,10 +280,7 @@ pub fn scale_pool(made: &mut Made, group_bytes: u64, machine: &Machine, keeper: 
     let in_use = counters::zswap_pool().unwrap_or_default().0;
     let knob = Path::new(ZSWAP).join("max_pool_percent");
     let outcome = match in_use * 2 > limit {
-        true => Err(anyhow::anyhow!(
-            "other programs have {} in it",
-            bytes_iec(in_use)
-        )),
+        true => Err(anyhow::anyhow!("other programs have {} in it", bytes_iec(in_use))),
         false => set(&knob, &whole.to_string(), keeper),
     };
     let share = match outcome {

@@ -104,9 +104,7 @@ impl PressureSuite<'_> {
         ensure!(
             !all.is_empty() || cancel.load(Ordering::Relaxed),
             "{}",
-            left_out
-                .pop()
-                .map_or("nothing was measured".into(), |left| left.what)
+            left_out.pop().map_or("nothing was measured".into(), |left| left.what)
         );
         Ok(all)
     }
@@ -259,10 +257,7 @@ fn announcement(
 /// When it is, with what to do.
 pub fn must_be_on_a_disk(directory: &Path, machine: &Machine) -> anyhow::Result<()> {
     let real = own_files::real_path(directory).with_context(|| {
-        format!(
-            "cannot find the directory {} of --compare",
-            directory.display()
-        )
+        format!("cannot find the directory {} of --compare", directory.display())
     })?;
     let mounts = own_files::text(Path::new("/proc/self/mountinfo")).unwrap_or_default();
     match in_memory::in_memory(machine, &mounts, &real.to_string_lossy()) {

@@ -126,10 +126,7 @@ fn sum(buffer: &[u8]) -> u64 {
 fn of_all(timed: &[Vec<(u64, f64)>]) -> Option<rubus_vocabulary::estimate::Estimate> {
     let rounds = timed.iter().map(Vec::len).min()?;
     let round = |number: usize| {
-        let rate: f64 = timed
-            .iter()
-            .map(|passes| passes[number].0 as f64 / passes[number].1)
-            .sum();
+        let rate: f64 = timed.iter().map(|passes| passes[number].0 as f64 / passes[number].1).sum();
         (rate as u64, 1.0)
     };
     let rounds: Vec<(u64, f64)> = (0..rounds).map(round).collect();

@@ -30,10 +30,7 @@ pub fn chase(max_bytes: u64, seed: u64, cancel: &AtomicBool) -> std::io::Result<
         let lines = &mut region.all_mut()[..size as usize];
         lay(lines, seed);
         if let Some(ns) = walk(lines) {
-            points.push(Chase {
-                working_set_bytes: size,
-                ns,
-            });
+            points.push(Chase { working_set_bytes: size, ns });
         }
         size *= 2;
     }
@@ -75,11 +72,7 @@ fn walk(bytes: &[u8]) -> Option<rubus_vocabulary::estimate::Estimate> {
     black_box(at);
     let rate = passes::rate(&timed)?;
     let ns = |loads_per_second: f64| 1e9 / loads_per_second;
-    Some(rubus_vocabulary::estimate::Estimate::new(
-        ns(rate.value),
-        ns(rate.high),
-        ns(rate.low),
-    ))
+    Some(rubus_vocabulary::estimate::Estimate::new(ns(rate.value), ns(rate.high), ns(rate.low)))
 }
 
 /// Follows so many lines; gives where it came to.
@@ -88,10 +81,7 @@ fn steps(bytes: &[u8], from: usize, count: u64) -> usize {
     for _ in 0..count {
         let place = at * LINE;
         // The slice is as long as its lines, and each names a line of it.
-        let word = bytes[place..]
-            .first_chunk::<4>()
-            .copied()
-            .unwrap_or_default();
+        let word = bytes[place..].first_chunk::<4>().copied().unwrap_or_default();
         at = u32::from_ne_bytes(word) as usize;
     }
     at

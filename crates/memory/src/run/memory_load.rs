@@ -170,14 +170,7 @@ mod tests {
     use super::*;
 
     fn touching(access: Access) -> Touching {
-        Touching {
-            access,
-            warm_up_s: 0.0,
-            seconds: 10.0,
-            most: 5000,
-            limit_ns: 5_000_000,
-            seed: 9,
-        }
+        Touching { access, warm_up_s: 0.0, seconds: 10.0, most: 5000, limit_ns: 5_000_000, seed: 9 }
     }
 
     #[test]
@@ -191,15 +184,8 @@ mod tests {
             assert!(page[..1024].iter().filter(|&&byte| byte == 0).count() < 32);
         }
         assert_ne!(pages[0], pages[1]);
-        assert!(
-            all[10 * 4096..].iter().all(|&byte| byte == 0),
-            "no more than asked for"
-        );
-        assert_eq!(
-            load.grow(10_000, 10.0),
-            256,
-            "no more than there is room for"
-        );
+        assert!(all[10 * 4096..].iter().all(|&byte| byte == 0), "no more than asked for");
+        assert_eq!(load.grow(10_000, 10.0), 256, "no more than there is room for");
     }
 
     #[test]
@@ -215,18 +201,11 @@ mod tests {
         for access in Access::ALL {
             let phase = load.touch(&touching(access));
             assert_eq!(phase.touches, 5000);
-            assert!(
-                (0.45..0.55).contains(&phase.write_share),
-                "{}",
-                phase.write_share
-            );
+            assert!((0.45..0.55).contains(&phase.write_share), "{}", phase.write_share);
             assert!(phase.latency_ns.p99.is_some() && phase.elapsed_s > 0.0);
         }
         let all = load.region.all_mut();
-        assert!(
-            all.chunks(4096)
-                .all(|page| page[1024..].iter().all(|&byte| byte == 0))
-        );
+        assert!(all.chunks(4096).all(|page| page[1024..].iter().all(|&byte| byte == 0)));
     }
 
     #[test]
@@ -236,9 +215,6 @@ mod tests {
         let mut how = touching(Access::Uniform);
         how.limit_ns = 0;
         let phase = load.touch(&how);
-        assert!(
-            phase.slow > phase.touches / 2 && phase.is_beyond(),
-            "{phase:?}"
-        );
+        assert!(phase.slow > phase.touches / 2 && phase.is_beyond(), "{phase:?}");
     }
 }

@@ -27,10 +27,7 @@ impl Region {
                 MapFlags::PRIVATE | MapFlags::NORESERVE,
             )?
         };
-        let region = Region {
-            start: NonNull::new(start.cast()).ok_or(Errno::NOMEM)?,
-            bytes,
-        };
+        let region = Region { start: NonNull::new(start.cast()).ok_or(Errno::NOMEM)?, bytes };
         // Large pages go to swap as a whole, so a touch would cost what their size says. A kernel without large pages
         // does not know this advice, and does not need it.
         // SAFETY: the region is ours, and the advice changes no contents.

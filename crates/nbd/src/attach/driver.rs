@@ -120,11 +120,7 @@ impl Driver {
         if let Some(group) = self.group {
             socket.join(group)?;
         }
-        Ok(DeadLinks {
-            socket,
-            family: self.family,
-            memory: vec![0; MAX_BYTES].into_boxed_slice(),
-        })
+        Ok(DeadLinks { socket, family: self.family, memory: vec![0; MAX_BYTES].into_boxed_slice() })
     }
 
     /// Gives a device its server; gives the number of the device.
@@ -243,11 +239,7 @@ impl Driver {
             for incoming in read(&self.memory[..bytes]) {
                 match incoming {
                     Incoming::Done { sequence } if sequence == ours => return Ok(()),
-                    Incoming::Refused {
-                        sequence,
-                        errno,
-                        words,
-                    } if sequence == ours => {
+                    Incoming::Refused { sequence, errno, words } if sequence == ours => {
                         return Err(match errno {
                             EPERM => DriverError::Denied,
                             _ => DriverError::Refused {
@@ -287,12 +279,8 @@ impl DeadLinks {
         // When it told more than there was room for, the sockets' own ends have to do.
         while let Ok(Some(bytes)) = self.socket.receive(&mut self.memory, Duration::ZERO) {
             for incoming in read(&self.memory[..bytes]) {
-                if let Incoming::Message {
-                    family,
-                    command: nbd::LINK_DEAD,
-                    attributes,
-                    ..
-                } = incoming
+                if let Incoming::Message { family, command: nbd::LINK_DEAD, attributes, .. } =
+                    incoming
                 {
                     let is_ours = family == self.family;
                     count += u32::from(is_ours && attributes.u32(nbd::INDEX) == Some(index));

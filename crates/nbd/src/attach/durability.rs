@@ -13,11 +13,8 @@ pub struct Counters {
 impl Counters {
     /// Reads the file. Kernels before 4.18 do not count discards.
     pub fn parse(stat: &str) -> Option<Counters> {
-        let fields: Vec<u64> = stat
-            .split_whitespace()
-            .map(str::parse)
-            .collect::<Result<_, _>>()
-            .ok()?;
+        let fields: Vec<u64> =
+            stat.split_whitespace().map(str::parse).collect::<Result<_, _>>().ok()?;
         Some(Counters {
             written_sectors: *fields.get(6)?,
             discarded_sectors: fields.get(13).copied().unwrap_or(0),
@@ -39,12 +36,7 @@ impl Durability {
     /// Of a device that was just attached, with what it had counted before that. `can_flush`: the
     /// server knows FLUSH, without which the kernel flushes nothing.
     pub fn at_start(now: Option<Counters>, can_flush: bool) -> Durability {
-        Durability {
-            durable: now,
-            last: now,
-            can_flush,
-            is_flushing: false,
-        }
+        Durability { durable: now, last: now, can_flush, is_flushing: false }
     }
 
     /// Whether writes may have been answered that no flush has covered.
@@ -98,19 +90,13 @@ mod tests {
     use super::*;
 
     fn at(written_sectors: u64) -> Option<Counters> {
-        Some(Counters {
-            written_sectors,
-            discarded_sectors: 0,
-        })
+        Some(Counters { written_sectors, discarded_sectors: 0 })
     }
 
     #[test]
     fn the_kernels_file_is_read() {
         let new = " 10 1 80 5 42 7 336 9 0 14 14 3 0 24 1 6 2\n";
-        let expected = Counters {
-            written_sectors: 336,
-            discarded_sectors: 24,
-        };
+        let expected = Counters { written_sectors: 336, discarded_sectors: 24 };
         assert_eq!(Counters::parse(new), Some(expected));
         let old = "10 1 80 5 42 7 336 9 0 14 14";
         assert_eq!(Counters::parse(old), at(336));
@@ -154,11 +140,7 @@ mod tests {
         assert_eq!(durability.look(at(1)), at(1));
         durability.flushed(at(1).unwrap(), Flushed::Badly);
         for _ in 0..3 {
-            assert_eq!(
-                durability.look(at(1)),
-                None,
-                "no second one could repair it"
-            );
+            assert_eq!(durability.look(at(1)), None, "no second one could repair it");
             assert!(durability.is_unflushed(at(1)));
         }
         durability.flushed(at(1).unwrap(), Flushed::Well);

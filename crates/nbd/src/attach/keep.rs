@@ -202,10 +202,7 @@ fn record_of(device: &Device, request: &AttachRequest, uri: &Uri) -> Record {
 
 /// A server that takes smaller requests than the kernel would send.
 fn limit_requests(device: &Device) {
-    let knob = PathBuf::from(format!(
-        "/sys/block/nbd{}/queue/max_sectors_kb",
-        device.index
-    ));
+    let knob = PathBuf::from(format!("/sys/block/nbd{}/queue/max_sectors_kb", device.index));
     let max_kib = device.max_request_bytes / 1024;
     let now = own_files::text(&knob).unwrap_or_default();
     if now.trim().parse::<u32>().is_ok_and(|now| now > max_kib) {
@@ -215,19 +212,10 @@ fn limit_requests(device: &Device) {
 }
 
 fn announcement(record: &Record, device: &Device, request: &AttachRequest) -> String {
-    let Record {
-        device: path,
-        address,
-        dead_timeout_s,
-        ..
-    } = record;
+    let Record { device: path, address, dead_timeout_s, .. } = record;
     let flags = device.attached.appearance.flags;
     let size = bytes_si(record.size_bytes);
-    let how = if record.read_only {
-        ", for reading only"
-    } else {
-        ""
-    };
+    let how = if record.read_only { ", for reading only" } else { "" };
     let lines = match record.connections {
         1 => String::new(),
         n => format!(", {n} connections"),
@@ -264,16 +252,7 @@ fn announcement(record: &Record, device: &Device, request: &AttachRequest) -> St
 }
 
 fn watch(made: Made, to_terminal: bool, stop: &Arc<AtomicBool>) -> End {
-    let Made {
-        mut kernel,
-        log,
-        records,
-        mut record,
-        nodes,
-        device,
-        mut remote,
-        guard,
-    } = made;
+    let Made { mut kernel, log, records, mut record, nodes, device, mut remote, guard } = made;
     let mut line = |urgency: Urgency, text: &str| {
         let number = match urgency {
             Urgency::Error => 3,
@@ -294,15 +273,8 @@ fn watch(made: Made, to_terminal: bool, stop: &Arc<AtomicBool>) -> End {
     let leaves: Leave =
         Arc::new(move || leave(index, false, &*guard).map_err(|why| format!("{why:#}")));
     let attached = device.attached;
-    let mut watcher = Watcher::new(
-        attached,
-        &mut kernel,
-        server,
-        &mut line,
-        &mut tell,
-        stop,
-        leaves,
-    );
+    let mut watcher =
+        Watcher::new(attached, &mut kernel, server, &mut line, &mut tell, stop, leaves);
     if let Some(nodes) = nodes {
         watcher = watcher.flushing_in(nodes);
     }

@@ -122,12 +122,7 @@ impl Remote {
             Place::Tcp { host, port } => Way::Tcp(addresses(host, *port)?),
             Place::Unix(path) => Way::Unix(path.clone()),
         };
-        Ok(Remote {
-            export: uri.export.clone(),
-            way,
-            attachment: random(),
-            generation: 0,
-        })
+        Ok(Remote { export: uri.export.clone(), way, attachment: random(), generation: 0 })
     }
 
     fn stream(&self) -> Result<Stream, NetError> {
@@ -166,10 +161,7 @@ impl Server for Remote {
             lane: lane as u32,
             ended: bits(ended),
         });
-        let extras = Extras {
-            fence,
-            ..Extras::default()
-        };
+        let extras = Extras { fence, ..Extras::default() };
         agree_with(stream, wish, extras, PATIENCE, no_tls).map_err(|error| error.to_string())
     }
 }

@@ -54,10 +54,7 @@ impl Record {
         self.alive = state.alive;
         self.replaced = state.replaced;
         self.unflushed = state.unflushed;
-        self.identity = state
-            .appearance
-            .identity
-            .map(|identity| identity.to_string());
+        self.identity = state.appearance.identity.map(|identity| identity.to_string());
         self.trouble = state.trouble.clone();
     }
 

@@ -343,10 +343,7 @@ impl<'a> Watcher<'a> {
         let all = self.attached.lines.len();
         let text = match all {
             1 => "the connection to the server has ended".to_owned(),
-            _ => format!(
-                "{} of {all} connections to the server have ended",
-                ended.len()
-            ),
+            _ => format!("{} of {all} connections to the server have ended", ended.len()),
         };
         for &line in ended {
             self.attached.lines[line].end();
@@ -468,14 +465,10 @@ impl<'a> Watcher<'a> {
     /// forgotten it. So that one must be heard again, now.
     fn was_there(&mut self, ended: &[usize]) -> bool {
         let agreed_ns = monotonic_ns();
-        let others: Vec<usize> = (0..self.attached.lines.len())
-            .filter(|line| !ended.contains(line))
-            .collect();
+        let others: Vec<usize> =
+            (0..self.attached.lines.len()).filter(|line| !ended.contains(line)).collect();
         let lines = &self.attached.lines;
-        if others
-            .iter()
-            .all(|&line| lines[line].ask_for_life().is_err())
-        {
+        if others.iter().all(|&line| lines[line].ask_for_life().is_err()) {
             return false;
         }
         let shown = loop {
@@ -550,13 +543,12 @@ const LEAVING_STACK_BYTES: usize = 512 << 10;
 /// Detaches in a thread of its own.
 fn leaving(leave: Leave) -> std::io::Result<Receiver<Result<(), String>>> {
     let (report, ended) = sync_channel(1);
-    std::thread::Builder::new()
-        .name("leaving".into())
-        .stack_size(LEAVING_STACK_BYTES)
-        .spawn(move || {
+    std::thread::Builder::new().name("leaving".into()).stack_size(LEAVING_STACK_BYTES).spawn(
+        move || {
             // Nobody hears it when the watcher has seen the end already.
             let _ = report.send(leave());
-        })?;
+        },
+    )?;
     Ok(ended)
 }
 

@@ -98,11 +98,8 @@ pub fn refused(answer: &Answer, words: &str) -> String {
 /// The server's own words, to follow ours.
 fn in_words(text: &str) -> String {
     // They come from outside: nothing in them may move the cursor.
-    let clean: String = text
-        .chars()
-        .map(|c| if c.is_control() { ' ' } else { c })
-        .take(200)
-        .collect();
+    let clean: String =
+        text.chars().map(|c| if c.is_control() { ' ' } else { c }).take(200).collect();
     match clean.trim() {
         "" => String::new(),
         text => format!(" (\"{text}\")"),

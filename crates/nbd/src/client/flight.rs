@@ -256,19 +256,10 @@ impl Flight {
         self.in_flight += 1;
         let cookie = cookie(due.slot, *number);
         let (flags, command, offset) = (due.flags, due.command, due.offset);
-        let mut header = Header {
-            bytes: [0; ExtendedRequest::BYTES],
-            length: Request::BYTES,
-        };
+        let mut header = Header { bytes: [0; ExtendedRequest::BYTES], length: Request::BYTES };
         match short {
             Ok(length) if !is_extended => {
-                let request = Request {
-                    flags,
-                    command,
-                    cookie,
-                    offset,
-                    length,
-                };
+                let request = Request { flags, command, cookie, offset, length };
                 header.bytes[..Request::BYTES].copy_from_slice(&request.to_bytes());
             }
             _ => {
@@ -293,9 +284,7 @@ impl Flight {
     /// Where in the memory the next bytes of the server go, if they are data of a read: they may be
     /// put there directly, see [`Flight::filled`].
     pub fn wanted(&self) -> Option<Range<usize>> {
-        self.incoming
-            .as_ref()
-            .map(|incoming| incoming.at..incoming.at + incoming.left)
+        self.incoming.as_ref().map(|incoming| incoming.at..incoming.at + incoming.left)
     }
 
     /// So many bytes have been put where [`Flight::wanted`] said.
@@ -335,8 +324,7 @@ impl Flight {
                 let rest = &bytes[used..];
                 let now = rest.len().min(wanted.len());
                 let to = memory.get_mut(wanted.start..wanted.start + now);
-                to.ok_or(FlightError::BadRequest)?
-                    .copy_from_slice(&rest[..now]);
+                to.ok_or(FlightError::BadRequest)?.copy_from_slice(&rest[..now]);
                 used += now;
                 self.filled(now, answers)?;
                 if now < wanted.len() {
@@ -503,12 +491,7 @@ impl Flight {
         };
         let at = pending.place(u64::from_be_bytes(*offset), data_bytes)?;
         if data_bytes > 0 {
-            self.incoming = Some(Incoming {
-                slot,
-                at,
-                left: data_bytes as usize,
-                finishes,
-            });
+            self.incoming = Some(Incoming { slot, at, left: data_bytes as usize, finishes });
         } else if finishes {
             self.finish(slot, answers)?;
         }
@@ -534,20 +517,14 @@ impl Flight {
         let Some(head) = body.get(..head_bytes) else {
             return Ok(None);
         };
-        let number = |at: usize| {
-            head[at..at + 4]
-                .iter()
-                .fold(0, |n, b| n << 8 | u32::from(*b))
-        };
+        let number = |at: usize| head[at..at + 4].iter().fold(0, |n, b| n << 8 | u32::from(*b));
         let is_ours = Some(number(0)) == context;
         let each = extent_bytes(is_long);
         let left = chunk.length.checked_sub(head_bytes as u64);
         let left = left.filter(|left| *left > 0 && left % each == 0);
         let fits = |left: &u64| !is_long || u64::from(number(4)) == left / each;
         let Some(left) = left.filter(fits) else {
-            return Err(FlightError::Malformed(Malformed::Length {
-                what: "a block status",
-            }));
+            return Err(FlightError::Malformed(Malformed::Length { what: "a block status" }));
         };
         // The same context is told once.
         if is_ours && self.told.iter().any(|(of, _)| *of as usize == slot) {
@@ -556,13 +533,7 @@ impl Flight {
         if is_ours {
             self.told.push((slot as u32, Vec::new()));
         }
-        self.incoming_extents = Some(IncomingExtents {
-            slot,
-            left,
-            is_long,
-            is_ours,
-            finishes,
-        });
+        self.incoming_extents = Some(IncomingExtents { slot, left, is_long, is_ours, finishes });
         Ok(Some(head_bytes))
     }
 
@@ -581,10 +552,7 @@ impl Flight {
             }
             let number = |part: &[u8]| part.iter().fold(0, |n, b| n << 8 | u64::from(*b));
             let (length, flags) = piece.split_at(each / 2);
-            let extent = Extent {
-                length: number(length),
-                flags: number(flags),
-            };
+            let extent = Extent { length: number(length), flags: number(flags) };
             if extent.length == 0 {
                 return Err(FlightError::Malformed(Malformed::Value {
                     what: "the length of an extent",
@@ -653,13 +621,8 @@ impl Pending {
         if self.command != Command::Read {
             return Err(FlightError::Unsuitable(self.command.name()));
         }
-        let from = offset
-            .checked_sub(self.offset)
-            .ok_or(FlightError::WrongBytes)?;
-        let left_after = self
-            .length
-            .checked_sub(from)
-            .ok_or(FlightError::WrongBytes)?;
+        let from = offset.checked_sub(self.offset).ok_or(FlightError::WrongBytes)?;
+        let left_after = self.length.checked_sub(from).ok_or(FlightError::WrongBytes)?;
         let got = self.got.checked_add(bytes);
         match got {
             Some(got) if u64::from(bytes) <= left_after && u64::from(got) <= self.length => {

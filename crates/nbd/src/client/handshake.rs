@@ -394,13 +394,9 @@ impl Handshake {
 
     fn replied(&mut self, asked: Asked, reply: OptionReply) -> Result<(), HandshakeError> {
         match (asked, reply) {
-            (
-                _,
-                OptionReply::Refused {
-                    why: Refusal::TlsRequired,
-                    ..
-                },
-            ) if !self.encrypted => Err(HandshakeError::TlsRequired),
+            (_, OptionReply::Refused { why: Refusal::TlsRequired, .. }) if !self.encrypted => {
+                Err(HandshakeError::TlsRequired)
+            }
             (Asked::StartTls, OptionReply::Ack) => {
                 self.state = State::StartTls;
                 Ok(())
@@ -476,17 +472,11 @@ impl Handshake {
                 self.offer.description = Some(text);
                 Ok(())
             }
-            OptionReply::Refused {
-                why: Refusal::Unsupported,
-                ..
-            } => {
+            OptionReply::Refused { why: Refusal::Unsupported, .. } => {
                 self.ask_by_name();
                 Ok(())
             }
-            OptionReply::Refused {
-                why: Refusal::Unknown,
-                ..
-            } => {
+            OptionReply::Refused { why: Refusal::Unknown, .. } => {
                 self.ask(Asked::List, &OptionRequest::List);
                 Ok(())
             }

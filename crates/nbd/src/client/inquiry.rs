@@ -77,12 +77,7 @@ impl<T: Transport> Inquiry<T> {
             }
             Greeting::Newstyle(_) => (Style::Newstyle, None),
         };
-        Ok(Inquiry {
-            transport,
-            most,
-            style,
-            old,
-        })
+        Ok(Inquiry { transport, most, style, old })
     }
 
     /// The server's style. Only one of fixed newstyle can be asked anything.
@@ -145,17 +140,11 @@ impl<T: Transport> Inquiry<T> {
             };
             text_bytes += name.len() + details.len();
             if listed.len() >= MAX_LISTED || text_bytes > MAX_TEXT_BYTES {
-                return Ok(Some(Listing {
-                    exports: listed,
-                    more: true,
-                }));
+                return Ok(Some(Listing { exports: listed, more: true }));
             }
             listed.push((name, details));
         }
-        Ok(Some(Listing {
-            exports: listed,
-            more: false,
-        }))
+        Ok(Some(Listing { exports: listed, more: false }))
     }
 
     /// What the server says of an export, or why it says nothing.
@@ -198,10 +187,7 @@ impl<T: Transport> Inquiry<T> {
     /// # Errors
     /// When the server breaks the protocol or is gone.
     pub fn contexts(&mut self, export: &str) -> Result<Vec<String>, ClientError> {
-        let request = ContextRequest {
-            export: export.into(),
-            queries: Vec::new(),
-        };
+        let request = ContextRequest { export: export.into(), queries: Vec::new() };
         let (replies, last) = self.ask(&OptionRequest::ListContexts(request))?;
         if let OptionReply::Refused { .. } = last {
             return Ok(Vec::new());

@@ -199,10 +199,8 @@ pub struct Patience {
 impl Patience {
     /// What is right for a disk: a machine that has been silent for so long is not just busy,
     /// since its kernel answers; a disk that writes back what a whole memory held takes minutes.
-    pub const OF_A_DISK: Patience = Patience {
-        server: Duration::from_secs(600),
-        machine: Duration::from_secs(45),
-    };
+    pub const OF_A_DISK: Patience =
+        Patience { server: Duration::from_secs(600), machine: Duration::from_secs(45) };
 }
 
 /// What a turn of [`Client::turn`] has moved.
@@ -330,10 +328,7 @@ impl<T: Transport> Client<T> {
     ) -> Result<Turn, ClientError> {
         let all_sent = self.send(memory)?;
         let has_received = self.receive(memory, answers, false)?;
-        Ok(Turn {
-            has_received,
-            all_sent,
-        })
+        Ok(Turn { has_received, all_sent })
     }
 
     /// What has to be waited for before the next turn moves something; nothing when it does now.
@@ -481,23 +476,11 @@ impl<T: Transport> Client<T> {
         // If this fails there is nobody to say goodbye to.
         let _ = match self.flight.replies() {
             Replies::Extended => {
-                let goodbye = ExtendedRequest {
-                    flags,
-                    command,
-                    cookie,
-                    offset,
-                    length: 0,
-                };
+                let goodbye = ExtendedRequest { flags, command, cookie, offset, length: 0 };
                 self.transport.send(&[IoSlice::new(&goodbye.to_bytes())])
             }
             Replies::Simple | Replies::Structured => {
-                let goodbye = Request {
-                    flags,
-                    command,
-                    cookie,
-                    offset,
-                    length: 0,
-                };
+                let goodbye = Request { flags, command, cookie, offset, length: 0 };
                 self.transport.send(&[IoSlice::new(&goodbye.to_bytes())])
             }
         };

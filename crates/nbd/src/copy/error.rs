@@ -24,10 +24,7 @@ pub(super) fn is_of_the_disk(error: &std::io::Error) -> bool {
     const ENODATA: i32 = 61;
     const EILSEQ: i32 = 84;
     const EREMOTEIO: i32 = 121;
-    matches!(
-        error.raw_os_error(),
-        Some(EIO | ENODATA | EILSEQ | EREMOTEIO)
-    )
+    matches!(error.raw_os_error(), Some(EIO | ENODATA | EILSEQ | EREMOTEIO))
 }
 
 pub(super) fn not_read(name: &str, at: u64, bytes: u64, error: &std::io::Error) -> CopyError {

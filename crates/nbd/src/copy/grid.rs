@@ -85,9 +85,8 @@ impl Grid {
     /// What extents say about the bytes from `from` on, on cells: a cell that has any data is data. Gives
     /// the runs, without gaps, and where they end, which is beyond `from` and at most `to`.
     pub fn runs(&self, from: u64, to: u64, extents: &[Extent]) -> (Vec<Run>, u64) {
-        let told: u64 = extents
-            .iter()
-            .fold(0, |sum: u64, extent| sum.saturating_add(extent.length));
+        let told: u64 =
+            extents.iter().fold(0, |sum: u64, extent| sum.saturating_add(extent.length));
         let mut end = from.saturating_add(told).min(to);
         if end < self.size_bytes {
             end = end / self.cell_bytes * self.cell_bytes;
@@ -119,19 +118,11 @@ impl Grid {
 }
 
 fn data(from: u64, to: u64) -> Run {
-    Run {
-        from,
-        to,
-        is_zero: false,
-    }
+    Run { from, to, is_zero: false }
 }
 
 fn zeros(from: u64, to: u64) -> Run {
-    Run {
-        from,
-        to,
-        is_zero: true,
-    }
+    Run { from, to, is_zero: true }
 }
 
 /// Appends data behind the runs that begin at `first`, with zeros between.
@@ -156,21 +147,17 @@ fn prev_power_of_two(number: u64) -> u64 {
 #[inline]
 pub fn is_zero(bytes: &[u8]) -> bool {
     static ZEROS: [u8; 4096] = [0; 4096];
-    bytes
-        .chunks(ZEROS.len())
-        .all(|part| part == &ZEROS[..part.len()])
+    bytes.chunks(ZEROS.len()).all(|part| part == &ZEROS[..part.len()])
 }
 
 /// The digest of data that begin at `at`, which is on a cell.
 pub fn digest(grid: &Grid, at: u64, bytes: &[u8]) -> u64 {
     let cells = bytes.chunks(grid.cell_bytes as usize);
     let offsets = (at..).step_by(grid.cell_bytes as usize);
-    cells
-        .zip(offsets)
-        .fold(0, |sum: u64, (cell, offset)| match is_zero(cell) {
-            true => sum,
-            false => sum.wrapping_add(xxh64(cell, offset)),
-        })
+    cells.zip(offsets).fold(0, |sum: u64, (cell, offset)| match is_zero(cell) {
+        true => sum,
+        false => sum.wrapping_add(xxh64(cell, offset)),
+    })
 }
 
 /// Cuts data into pieces that are all zeros and pieces that are to be written: ranges of `bytes`, with
@@ -257,8 +244,7 @@ impl Ledger {
         let (from, to) = self.grid.section(number);
         self.digests[number].store(0, Ordering::Relaxed);
         let before = self.left[number].swap(to - from, Ordering::Relaxed);
-        self.done_bytes
-            .fetch_sub(to - from - before, Ordering::Relaxed);
+        self.done_bytes.fetch_sub(to - from - before, Ordering::Relaxed);
     }
 
     /// Whether nothing of a section is left.
@@ -370,11 +356,7 @@ impl Ledger {
                     Some(Run { to, is_zero, .. }) if *to == at && *is_zero == run.is_zero => {
                         *to = stop;
                     }
-                    _ => left.push(Run {
-                        from: at,
-                        to: stop,
-                        is_zero: run.is_zero,
-                    }),
+                    _ => left.push(Run { from: at, to: stop, is_zero: run.is_zero }),
                 }
                 at = stop;
             }
@@ -426,10 +408,7 @@ mod tests {
     fn what_is_told_of_less_than_a_cell_is_no_knowledge() {
         let grid = Grid::new(10 * CELL, 256 << 10);
         let (runs, end) = grid.runs(CELL, 10 * CELL, &[extent(4096, HOLE)]);
-        assert_eq!(
-            (runs.as_slice(), end),
-            (&[data(CELL, 2 * CELL)][..], 2 * CELL)
-        );
+        assert_eq!((runs.as_slice(), end), (&[data(CELL, 2 * CELL)][..], 2 * CELL));
         let (runs, end) = grid.runs(0, 10 * CELL, &[extent(CELL, HOLE), extent(1, 0)]);
         assert_eq!((runs.as_slice(), end), (&[zeros(0, CELL)][..], CELL));
     }
@@ -538,10 +517,7 @@ mod tests {
         ledger.is_unreadable(at, at + 512);
         ledger.is_unreadable(at + 512, at + 1024);
         ledger.is_unreadable(at + 4096, at + 4608);
-        assert_eq!(
-            ledger.unreadable(),
-            [(at, at + 1024), (at + 4096, at + 4608)]
-        );
+        assert_eq!(ledger.unreadable(), [(at, at + 1024), (at + 4096, at + 4608)]);
         ledger.data_done(0, grid.size_bytes / 3, 1, 7);
         ledger.zeros_done(grid.size_bytes / 3, grid.size_bytes);
         assert_eq!(ledger.take_finished(), [(0, 1), (2, 0)]);

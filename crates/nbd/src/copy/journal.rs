@@ -87,31 +87,22 @@ impl Head {
         if i64::try_from(grid.size_bytes).is_err() || grid != Grid::new(*size_bytes, *piece_bytes) {
             return Err(NotAJournal::Damaged);
         }
-        Ok(Head {
-            source: source.into(),
-            target: target.into(),
-            grid,
-        })
+        Ok(Head { source: source.into(), target: target.into(), grid })
     }
 
     /// Whether this is a head of the same copy; the texts are compared as they are written.
     pub fn is_of(&self, other: &Head) -> Result<(), (&'static str, String, String)> {
         let texts = |text: &str| text.escape_default().to_string();
-        for (what, ours, theirs) in [
-            ("source", &self.source, &other.source),
-            ("destination", &self.target, &other.target),
-        ] {
+        for (what, ours, theirs) in
+            [("source", &self.source, &other.source), ("destination", &self.target, &other.target)]
+        {
             if *ours != texts(theirs) {
                 return Err((what, ours.clone(), texts(theirs)));
             }
         }
         match self.grid == other.grid {
             true => Ok(()),
-            false => Err((
-                "cut",
-                format!("{:?}", self.grid),
-                format!("{:?}", other.grid),
-            )),
+            false => Err(("cut", format!("{:?}", self.grid), format!("{:?}", other.grid))),
         }
     }
 }
@@ -228,15 +219,9 @@ mod tests {
     fn another_copy_is_told() {
         let text = head().encode();
         let read = parse(text.as_bytes()).unwrap().head;
-        let other = Head {
-            source: "nbd://pi/other".into(),
-            ..head()
-        };
+        let other = Head { source: "nbd://pi/other".into(), ..head() };
         assert_eq!(read.is_of(&other).unwrap_err().0, "source");
-        let other = Head {
-            grid: Grid::new(101 << 20, 256 << 10),
-            ..head()
-        };
+        let other = Head { grid: Grid::new(101 << 20, 256 << 10), ..head() };
         assert_eq!(read.is_of(&other).unwrap_err().0, "cut");
         assert_eq!(parse(b""), Err(NotAJournal::Other));
         assert_eq!(parse(b"PNG"), Err(NotAJournal::Other));

@@ -62,12 +62,7 @@ pub struct Export<T> {
 impl<T: Transport> Export<T> {
     /// An export to which there is a connection.
     pub fn new(name: String, first: Client<T>, offer: Offer, dial: Dial<T>) -> Self {
-        Export {
-            name,
-            offer,
-            idle: Mutex::new(vec![first]),
-            dial,
-        }
+        Export { name, offer, idle: Mutex::new(vec![first]), dial }
     }
 
     /// Whether something can be done with it.
@@ -76,11 +71,7 @@ impl<T: Transport> Export<T> {
     }
 
     fn take(&self) -> Result<Wired<T>, CopyError> {
-        let idle = self
-            .idle
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .pop();
+        let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
         let client = match idle {
             Some(client) => client,
             None => {
@@ -257,12 +248,7 @@ impl<T: Transport> End<T> {
 
     fn target(&self, is_zero: bool) -> Target {
         match self {
-            End::Image { .. } => Target {
-                is_zero,
-                can_zero: true,
-                tells: false,
-                unit_bytes: 1,
-            },
+            End::Image { .. } => Target { is_zero, can_zero: true, tells: false, unit_bytes: 1 },
             End::Export(export) => Target {
                 is_zero,
                 can_zero: export.can(TransmissionFlags::SEND_WRITE_ZEROES),
@@ -475,16 +461,8 @@ impl<T: Transport> Pass<'_, T> {
         let workers = workers.min(usize::try_from(pieces).unwrap_or(workers));
         let ahead = (2 * workers * depth) as u64 * self.grid.piece_bytes;
         let knowledge = self.source.knowledge();
-        let mut job = Job::new(
-            ledger,
-            self.grid,
-            knowledge,
-            self.options.has_digests,
-            ahead,
-        );
-        let about = self
-            .target
-            .map_or(Target::NONE, |end| end.target(self.options.target_is_zero));
+        let mut job = Job::new(ledger, self.grid, knowledge, self.options.has_digests, ahead);
+        let about = self.target.map_or(Target::NONE, |end| end.target(self.options.target_is_zero));
         if !about.can_zero {
             job.zeros_are_written();
         }
@@ -597,12 +575,7 @@ impl<T: Transport> Pass<'_, T> {
 
 impl Target {
     /// There is none.
-    const NONE: Target = Target {
-        is_zero: true,
-        can_zero: true,
-        tells: false,
-        unit_bytes: 1,
-    };
+    const NONE: Target = Target { is_zero: true, can_zero: true, tells: false, unit_bytes: 1 };
 }
 
 #[cfg(test)]

@@ -187,11 +187,7 @@ impl<'a> Job<'a> {
     /// then everything from there on is read.
     pub(super) fn learnt(&self, from: u64, to: u64, told: Option<&[Extent]>) {
         let mut queue = self.queue();
-        let to = if told.is_some() {
-            to
-        } else {
-            self.grid.size_bytes
-        };
+        let to = if told.is_some() { to } else { self.grid.size_bytes };
         self.add(&mut queue, from, to, told);
         queue.is_asking = false;
         drop(queue);
@@ -226,8 +222,5 @@ fn as_told(extent: &crate::server::disk::Extent) -> Extent {
         true => AllocationFlags::HOLE.with(AllocationFlags::ZERO).0,
         false => AllocationFlags::NONE.0,
     };
-    Extent {
-        length: extent.length,
-        flags,
-    }
+    Extent { length: extent.length, flags }
 }

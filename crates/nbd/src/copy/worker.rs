@@ -275,11 +275,7 @@ impl<'a, T: Transport> Worker<'a, T> {
     }
 
     fn read(&mut self, slot: usize, from: u64, to: u64) -> Result<(), CopyError> {
-        self.slots[slot] = Slot {
-            from,
-            to,
-            ..Slot::default()
-        };
+        self.slots[slot] = Slot { from, to, ..Slot::default() };
         let (at, bytes) = (self.memory_of(slot), (to - from) as usize);
         let memory_bytes = self.memory.len();
         match &mut self.source {
@@ -428,12 +424,7 @@ impl<'a, T: Transport> Worker<'a, T> {
 
     /// A stretch of which the source says that it is zeros.
     fn zeros(&mut self, slot: usize, from: u64, to: u64) -> Result<(), CopyError> {
-        self.slots[slot] = Slot {
-            from,
-            to,
-            is_zero: true,
-            ..Slot::default()
-        };
+        self.slots[slot] = Slot { from, to, is_zero: true, ..Slot::default() };
         let is_there = self.about.is_zero || matches!(self.target, Side::Nowhere);
         if !is_there && self.about.tells {
             let number = self.number(Doing::Ask { slot });
@@ -539,11 +530,7 @@ impl<'a, T: Transport> Worker<'a, T> {
             }
             Doing::Zero { slot, at, bytes } if !is_fine => {
                 // Some servers cannot make so many zeros at once, or none.
-                let cannot = [
-                    ErrorCode::INVALID,
-                    ErrorCode::OVERFLOW,
-                    ErrorCode::UNSUPPORTED,
-                ];
+                let cannot = [ErrorCode::INVALID, ErrorCode::OVERFLOW, ErrorCode::UNSUPPORTED];
                 if !cannot.contains(&answer.error) {
                     return Err(wired.failed("zeroing", at, bytes, answer));
                 }

@@ -77,9 +77,7 @@ pub fn of_path(
 
 fn kept(arguments: &CopyRequest) -> anyhow::Result<Option<Kept>> {
     let journal = arguments.journal.as_deref();
-    journal
-        .map(|path| Kept::open(path, arguments.anew))
-        .transpose()
+    journal.map(|path| Kept::open(path, arguments.anew)).transpose()
 }
 
 /// Opens an export for writing.
@@ -113,10 +111,7 @@ fn may_be_lost(
     arguments: &CopyRequest,
 ) -> anyhow::Result<()> {
     let losses = &arguments.losses;
-    if losses
-        .iter()
-        .any(|name| name == address || *name == export.name)
-    {
+    if losses.iter().any(|name| name == address || *name == export.name) {
         return Ok(());
     }
     let knows = match export.offer.allocation {
@@ -146,10 +141,7 @@ fn device(path: &Path, arguments: &CopyRequest, guard: &dyn Guard) -> anyhow::Re
     let whole = own_files::real_path(path)?;
     Ok(Destination {
         mark: format!("device {} of {} bytes", whole.display(), image.size_bytes()),
-        end: End::Image {
-            image: Arc::new(image),
-            name: path.display().to_string(),
-        },
+        end: End::Image { image: Arc::new(image), name: path.display().to_string() },
         is_zero: false,
         journal,
         names: None,
@@ -183,15 +175,8 @@ fn file(
     kept_file::make(&partial, bytes).with_context(cannot)?;
     let image = locked(&partial)?;
     Ok(Destination {
-        mark: format!(
-            "file {} {} of {bytes} bytes",
-            partial.display(),
-            image.mark(false)?
-        ),
-        end: End::Image {
-            image: Arc::new(image),
-            name: partial.display().to_string(),
-        },
+        mark: format!("file {} {} of {bytes} bytes", partial.display(), image.mark(false)?),
+        end: End::Image { image: Arc::new(image), name: partial.display().to_string() },
         is_zero: journal.earlier.is_none(),
         journal: Some(journal),
         names: Some((partial, path)),

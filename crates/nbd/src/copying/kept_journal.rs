@@ -43,10 +43,7 @@ impl Kept {
                 )
             })?),
         };
-        Ok(Kept {
-            file,
-            earlier: earlier.filter(|_| !anew),
-        })
+        Ok(Kept { file, earlier: earlier.filter(|_| !anew) })
     }
 
     /// Goes on where the earlier run ended, or begins.
@@ -58,9 +55,7 @@ impl Kept {
         let cannot = || format!("cannot write the journal {place}");
         let Some(earlier) = &self.earlier else {
             let head = head.encode();
-            self.file
-                .begin_at(0, head.as_bytes())
-                .with_context(cannot)?;
+            self.file.begin_at(0, head.as_bytes()).with_context(cannot)?;
             return Ok(());
         };
         if let Err((what, was, is)) = earlier.head.is_of(head) {
@@ -89,9 +84,7 @@ impl Keeper for Kept {
         if sections.is_empty() {
             return Ok(());
         }
-        let lines = sections
-            .iter()
-            .map(|(number, digest)| record(*number, *digest));
+        let lines = sections.iter().map(|(number, digest)| record(*number, *digest));
         let text: String = lines.collect();
         self.file.append(text.as_bytes()).map_err(|error| {
             CopyError::Trouble(format!(

@@ -15,11 +15,7 @@ use crate::identity::Identity;
 use anyhow::Context;
 
 /// What a copy wants of a server besides the usual.
-const EXTRAS: Extras = Extras {
-    extended_headers: true,
-    allocation: true,
-    fence: None,
-};
+const EXTRAS: Extras = Extras { extended_headers: true, allocation: true, fence: None };
 
 /// Connects to an export whose server is waited for so long, while its machine is there.
 ///
@@ -30,10 +26,7 @@ pub fn export(address: &str, patience: Duration) -> anyhow::Result<Export<Connec
     let known = Arc::clone(&place);
     let connect = move || {
         let (mut client, offer) = connect_with(&place, EXTRAS)?;
-        client.set_patience(Patience {
-            server: patience,
-            ..Patience::OF_A_DISK
-        });
+        client.set_patience(Patience { server: patience, ..Patience::OF_A_DISK });
         anyhow::Ok((client, offer))
     };
     let (client, offer) = connect().with_context(|| format!("cannot copy with {address}"))?;

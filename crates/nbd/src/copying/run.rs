@@ -41,11 +41,7 @@ impl DiskCopying {
         let grid = cut(&source.end, &destination.end, REQUEST_BYTES)?;
         let ledger = Ledger::new(grid);
         if let Some(journal) = &destination.journal {
-            let head = Head {
-                source: source.mark.clone(),
-                target: destination.mark.clone(),
-                grid,
-            };
+            let head = Head { source: source.mark.clone(), target: destination.mark.clone(), grid };
             journal.begin(&head, &ledger)?;
         }
         Ok(DiskCopying {
@@ -121,15 +117,7 @@ impl Work<'_> {
         }
         let resumed_bytes = self.ledger.done_bytes();
         let began_ns = monotonic_ns();
-        let connections = copy(
-            source,
-            target,
-            book,
-            self.options,
-            keeper,
-            self.cancel,
-            &mut tell,
-        )?;
+        let connections = copy(source, target, book, self.options, keeper, self.cancel, &mut tell)?;
         let copy_s = since_s(began_ns);
         let mut done = DiskCopy {
             size_bytes: self.grid.size_bytes,
@@ -236,11 +224,8 @@ fn not_done(error: CopyError, ledger: &Ledger, destination: &Destination) -> any
         true => "the same command continues from what is on stable storage",
         false => "to be able to go on after an interruption, give --journal FILE the next time",
     };
-    let so_far = format!(
-        "{} of {} ({share}) were done; {goes_on}",
-        bytes_iec(done),
-        bytes_iec(all)
-    );
+    let so_far =
+        format!("{} of {} ({share}) were done; {goes_on}", bytes_iec(done), bytes_iec(all));
     match error {
         CopyError::Interrupted => {
             eprintln!("rubus: the copy was interrupted: {so_far}");

@@ -43,10 +43,7 @@ pub fn of_export(address: &str, patience: Duration) -> anyhow::Result<Source> {
 /// In words.
 pub fn of_path(path: &Path, guard: &dyn Guard) -> anyhow::Result<Source> {
     let name = path.display().to_string();
-    let is_device = matches!(
-        Pinned::new(path).map(|node| node.kind()),
-        Ok(NodeKind::Block(_))
-    );
+    let is_device = matches!(Pinned::new(path).map(|node| node.kind()), Ok(NodeKind::Block(_)));
     let mut remarks = Vec::new();
     let image = if is_device {
         if guard.is_in_use(path) {
@@ -79,14 +76,7 @@ pub fn of_path(path: &Path, guard: &dyn Guard) -> anyhow::Result<Source> {
             image.written_at()?
         ),
     };
-    Ok(Source {
-        end: End::Image {
-            image: Arc::new(image),
-            name,
-        },
-        mark,
-        remarks,
-    })
+    Ok(Source { end: End::Image { image: Arc::new(image), name }, mark, remarks })
 }
 
 impl Source {

@@ -48,20 +48,12 @@ pub struct Extent {
 impl Extent {
     /// Bytes of which nothing is known.
     pub const fn data(length: u64) -> Extent {
-        Extent {
-            length,
-            is_hole: false,
-            is_zero: false,
-        }
+        Extent { length, is_hole: false, is_zero: false }
     }
 
     /// Bytes that take no space and are zeros.
     pub const fn hole(length: u64) -> Extent {
-        Extent {
-            length,
-            is_hole: true,
-            is_zero: true,
-        }
+        Extent { length, is_hole: true, is_zero: true }
     }
 }
 

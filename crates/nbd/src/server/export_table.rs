@@ -47,18 +47,12 @@ impl Source for OneDisk {
 
     fn identity(&self) -> Option<Identity> {
         let identity = self.identity?;
-        Some(Identity {
-            boot: self.disk.lost_writes().unwrap_or(identity.boot),
-            ..identity
-        })
+        Some(Identity { boot: self.disk.lost_writes().unwrap_or(identity.boot), ..identity })
     }
 
     fn open(&self, _: &Caller) -> Result<Opened, String> {
         self.disk.admits().map_err(|error| error.to_string())?;
-        Ok(Opened {
-            disk: Arc::clone(&self.disk),
-            sync: self.sync,
-        })
+        Ok(Opened { disk: Arc::clone(&self.disk), sync: self.sync })
     }
 }
 
@@ -77,11 +71,8 @@ pub struct ExportTable {
 }
 
 /// The sizes of requests: any that fits a byte, best whole pages.
-pub(super) const BLOCK_SIZES: BlockSizes = BlockSizes {
-    min_bytes: 1,
-    preferred_bytes: 4096,
-    max_bytes: DEFAULT_MAX_BLOCK_BYTES,
-};
+pub(super) const BLOCK_SIZES: BlockSizes =
+    BlockSizes { min_bytes: 1, preferred_bytes: 4096, max_bytes: DEFAULT_MAX_BLOCK_BYTES };
 
 impl ExportTable {
     /// The exports. If there is only one, it is also what a client gets that names none.
@@ -100,8 +91,7 @@ impl ExportTable {
 impl Exports for ExportTable {
     fn list(&self) -> Vec<(String, String)> {
         let each = self.all.iter();
-        each.map(|offered| (offered.name.clone(), offered.words.clone()))
-            .collect()
+        each.map(|offered| (offered.name.clone(), offered.words.clone())).collect()
     }
 
     fn find(&self, name: &str) -> Result<Export, NoExport> {
@@ -166,12 +156,7 @@ mod tests {
         std::fs::write(&path, [1; 4096]).unwrap();
         let image = rubus_host::image::Image::open(&path, true).unwrap();
         let disk = Arc::new(FileDisk::new(Arc::new(image)));
-        let before = Identity {
-            boot: Uuid(1),
-            export: Uuid(2),
-            generation: 3,
-            sync: false,
-        };
+        let before = Identity { boot: Uuid(1), export: Uuid(2), generation: 3, sync: false };
         let source = OneDisk {
             disk: Arc::clone(&disk) as Arc<dyn Disk>,
             identity: Some(before),
@@ -187,12 +172,7 @@ mod tests {
 
     #[test]
     fn a_description_that_is_too_long_keeps_its_identity() {
-        let identity = Identity {
-            boot: Uuid(1),
-            export: Uuid(2),
-            generation: 3,
-            sync: true,
-        };
+        let identity = Identity { boot: Uuid(1), export: Uuid(2), generation: 3, sync: true };
         for words in ["", "root of the kitchen's board", &"ä".repeat(4000)] {
             let text = describe(words, Some(identity));
             assert!(text.len() <= MAX_STRING_BYTES);

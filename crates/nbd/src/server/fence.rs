@@ -64,11 +64,8 @@ impl Fences {
             self.is_awaited.store(true, Ordering::SeqCst);
             return Entry::Waits;
         }
-        let held = Arc::new(Held {
-            claim,
-            stream: Arc::clone(stream),
-            is_over: AtomicBool::new(false),
-        });
+        let held =
+            Arc::new(Held { claim, stream: Arc::clone(stream), is_over: AtomicBool::new(false) });
         all.push(Arc::clone(&held));
         let fences = Arc::clone(self);
         Entry::Entered(Hold { fences, held })
@@ -112,12 +109,7 @@ mod tests {
     }
 
     fn claim(attachment: u128, generation: u64, lane: u32, ended: u64) -> Claim {
-        Claim {
-            attachment,
-            generation,
-            lane,
-            ended,
-        }
+        Claim { attachment, generation, lane, ended }
     }
 
     fn entered(fences: &Arc<Fences>, claim: Claim) -> Hold {
@@ -145,10 +137,7 @@ mod tests {
     #[test]
     fn other_lanes_and_other_attachments_go_on() {
         let fences = Arc::new(Fences::default());
-        let others = [
-            entered(&fences, claim(1, 1, 1, 0)),
-            entered(&fences, claim(2, 1, 0, 0)),
-        ];
+        let others = [entered(&fences, claim(1, 1, 1, 0)), entered(&fences, claim(2, 1, 0, 0))];
         let _new = entered(&fences, claim(1, 2, 0, 0));
         assert!(others.iter().all(|other| !other.is_over()));
     }
@@ -156,9 +145,8 @@ mod tests {
     #[test]
     fn all_lanes_that_a_claim_names_are_ended_at_once() {
         let fences = Arc::new(Fences::default());
-        let old: Vec<Hold> = (0..3)
-            .map(|lane| entered(&fences, claim(1, 1 + u64::from(lane), lane, 0)))
-            .collect();
+        let old: Vec<Hold> =
+            (0..3).map(|lane| entered(&fences, claim(1, 1 + u64::from(lane), lane, 0))).collect();
         let first = claim(1, 4, 0, 0b101);
         assert!(matches!(fences.enter(first, &stream().0), Entry::Waits));
         let are_over: Vec<bool> = old.iter().map(Hold::is_over).collect();

@@ -38,11 +38,7 @@ struct Loss {
 impl FileDisk {
     /// Serves this image.
     pub fn new(image: Arc<Image>) -> FileDisk {
-        FileDisk {
-            image,
-            loss: OnceLock::new(),
-            ledger: None,
-        }
+        FileDisk { image, loss: OnceLock::new(), ledger: None }
     }
 
     /// Notes its writes there.
@@ -93,10 +89,7 @@ impl FileDisk {
 
     /// From here on no flush succeeds.
     pub(super) fn lose(&self, error: &io::Error) {
-        let loss = self.loss.get_or_init(|| Loss {
-            epoch: new_epoch(),
-            why: error.to_string(),
-        });
+        let loss = self.loss.get_or_init(|| Loss { epoch: new_epoch(), why: error.to_string() });
         if let Some(ledger) = &self.ledger {
             ledger.lost(loss.epoch);
         }
@@ -293,8 +286,7 @@ mod tests {
         disk.flush().unwrap();
         assert_eq!(disk.lost_writes(), None);
         // The system reports an error of the device once, and success afterwards.
-        disk.sync(|| Err(io::Error::from_raw_os_error(5)))
-            .unwrap_err();
+        disk.sync(|| Err(io::Error::from_raw_os_error(5))).unwrap_err();
         let epoch = disk.lost_writes().expect("something may be lost");
         for failed in [disk.flush(), disk.write_durably(0, &[2]), disk.flush()] {
             let error = failed.unwrap_err();
@@ -326,10 +318,7 @@ mod tests {
         let file = std::fs::File::options().write(true).open(&path).unwrap();
         file.set_len(4096).unwrap();
         assert!(disk.read(4096, &mut [0; 10]).is_err());
-        let how = Zeroing {
-            may_punch: false,
-            only_if_fast: false,
-        };
+        let how = Zeroing { may_punch: false, only_if_fast: false };
         for done in [
             disk.write(8000, &[2]),
             disk.write_durably(8000, &[2]),
@@ -366,13 +355,11 @@ mod tests {
         // ENOSPC, EOPNOTSUPP, EINVAL.
         for harmless in [28, 95, 22] {
             let disk = writable(directory.path());
-            disk.change(|| Err(io::Error::from_raw_os_error(harmless)))
-                .unwrap_err();
+            disk.change(|| Err(io::Error::from_raw_os_error(harmless))).unwrap_err();
             disk.flush().unwrap();
         }
         let disk = writable(directory.path());
-        disk.change(|| Err(io::Error::from_raw_os_error(5)))
-            .unwrap_err();
+        disk.change(|| Err(io::Error::from_raw_os_error(5))).unwrap_err();
         assert!(disk.flush().is_err());
     }
 

@@ -112,10 +112,7 @@ impl Greeting {
             }
             match self.handshake.step() {
                 Step::Receive if !self.input.is_empty() => {
-                    let exports = OfPeer {
-                        exports,
-                        line: &self.line,
-                    };
+                    let exports = OfPeer { exports, line: &self.line };
                     let used = self.handshake.received(&self.input, &exports);
                     self.input.drain(..used);
                 }
@@ -169,10 +166,10 @@ impl Greeting {
                 Entry::Waits if now_ns() - self.since_ns < FENCING.as_nanos() as u64 => {
                     return false;
                 }
-                Entry::Waits => Err(
-                    "the server still waits for its disk with requests of the connection that \
-                     this one replaces",
-                ),
+                Entry::Waits => {
+                    Err("the server still waits for its disk with requests of the connection that \
+                     this one replaces")
+                }
                 Entry::Late => Err("a newer connection of the same client is here already"),
             },
             _ => Ok(()),

@@ -357,9 +357,8 @@ impl ServerHandshake {
             return self.close(Closing::Endless("1 MiB"));
         }
         if !self.fixed && header.option != EXPORT_NAME {
-            return self.close(Closing::NotNbd(
-                "it sends an option that its own flags do not allow",
-            ));
+            return self
+                .close(Closing::NotNbd("it sends an option that its own flags do not allow"));
         }
         match header.length {
             0 => self.option(header.option, &[], exports),
@@ -499,11 +498,8 @@ impl ServerHandshake {
         match exports.find(name) {
             Ok(export) => {
                 let agreed = self.agreed(name, export);
-                ExportName {
-                    size_bytes: agreed.rules.size_bytes,
-                    flags: agreed.rules.flags,
-                }
-                .encode(self.no_zeroes, &mut self.out);
+                ExportName { size_bytes: agreed.rules.size_bytes, flags: agreed.rules.flags }
+                    .encode(self.no_zeroes, &mut self.out);
                 self.agree(agreed, EXPORT_NAME);
             }
             Err(NoExport { words, .. }) => {
@@ -524,10 +520,7 @@ impl ServerHandshake {
         };
         let agreed = self.agreed(&info.export, export);
         let mut tell = |info| self.reply(option, &OptionReply::Info(info));
-        tell(Info::Export {
-            size_bytes: agreed.rules.size_bytes,
-            flags: agreed.rules.flags,
-        });
+        tell(Info::Export { size_bytes: agreed.rules.size_bytes, flags: agreed.rules.flags });
         let is_wanted = |number| info.wanted.contains(&number);
         if is_wanted(Info::NAME) {
             tell(Info::Name(agreed.export.name.clone()));
@@ -560,11 +553,7 @@ impl ServerHandshake {
             replies: self.replies,
             allocation,
         };
-        Agreed {
-            export,
-            rules,
-            encrypted: self.encrypted,
-        }
+        Agreed { export, rules, encrypted: self.encrypted }
     }
 
     /// Tells of the context that there is if it is asked for; gives whether that was so.
@@ -587,11 +576,7 @@ impl ServerHandshake {
                 return false;
             }
         };
-        let is_asked = all
-            || contexts
-                .queries
-                .iter()
-                .any(|query| query == BASE_ALLOCATION);
+        let is_asked = all || contexts.queries.iter().any(|query| query == BASE_ALLOCATION);
         let is_told = is_asked && export.abilities.knows_extents;
         if is_told {
             let (id, name) = (ALLOCATION, BASE_ALLOCATION.into());

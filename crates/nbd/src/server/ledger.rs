@@ -93,21 +93,14 @@ pub fn judge(now: &Seen, kept: Option<&Kept>, noted: Option<&Noted>, fresh: Uuid
     }
     if let Some(noted) = noted.filter(|noted| noted.boot == now.boot) {
         // The memory of this boot's last server is gone, and with it what tells its writes from those of others.
-        return Told {
-            epoch: fresh,
-            generation: noted.generation + 1,
-        };
+        return Told { epoch: fresh, generation: noted.generation + 1 };
     }
-    let is_other = noted
-        .and_then(|noted| noted.ended)
-        .zip(now.times)
-        .is_some_and(|((written_ns, size_bytes), (now_ns, _))| {
+    let is_other = noted.and_then(|noted| noted.ended).zip(now.times).is_some_and(
+        |((written_ns, size_bytes), (now_ns, _))| {
             (written_ns, size_bytes) != (now_ns, now.size_bytes)
-        });
-    Told {
-        epoch: now.boot,
-        generation: noted_generation + u64::from(is_other),
-    }
+        },
+    );
+    Told { epoch: now.boot, generation: noted_generation + u64::from(is_other) }
 }
 
 /// Whether somebody else has written since.
@@ -121,11 +114,7 @@ fn is_other(now: &Seen, kept: &Kept) -> bool {
     if kept.is_whole {
         return before != now;
     }
-    let late_ns = if kept.is_under_way {
-        UNDER_WAY_NS
-    } else {
-        STEP_NS
-    };
+    let late_ns = if kept.is_under_way { UNDER_WAY_NS } else { STEP_NS };
     now.0 > kept.written_ns.max(before.0).saturating_add(late_ns)
 }
 
@@ -341,17 +330,11 @@ mod tests {
     }
 
     fn written(seconds: i64) -> Seen {
-        Seen {
-            times: Some((seconds * SECOND, seconds * SECOND)),
-            ..seen()
-        }
+        Seen { times: Some((seconds * SECOND, seconds * SECOND)), ..seen() }
     }
 
     fn told(epoch: u128, generation: u64) -> Told {
-        Told {
-            epoch: Uuid(epoch),
-            generation,
-        }
+        Told { epoch: Uuid(epoch), generation }
     }
 
     #[test]
@@ -363,37 +346,24 @@ mod tests {
     #[test]
     fn a_backup_copied_into_it_after_a_clean_end_is_another_generation() {
         // Also one that keeps the time of its last write: the time of the change cannot be set.
-        let backup = Seen {
-            times: Some((100 * SECOND, 101 * SECOND)),
-            ..seen()
-        };
+        let backup = Seen { times: Some((100 * SECOND, 101 * SECOND)), ..seen() };
         for now in [written(101), written(7), backup] {
             assert_eq!(judge(&now, Some(&kept()), None, FRESH), told(5, 4));
         }
-        let shorter = Seen {
-            size_bytes: 1 << 19,
-            ..seen()
-        };
+        let shorter = Seen { size_bytes: 1 << 19, ..seen() };
         assert_eq!(judge(&shorter, Some(&kept()), None, FRESH), told(5, 4));
     }
 
     #[test]
     fn after_a_kill_our_own_writes_are_told_from_those_of_others() {
-        let killed = Kept {
-            is_whole: false,
-            written_ns: 200 * SECOND,
-            ..kept()
-        };
+        let killed = Kept { is_whole: false, written_ns: 200 * SECOND, ..kept() };
         for ours in [150, 200] {
             let now = judge(&written(ours), Some(&killed), None, FRESH);
             assert_eq!(now, told(5, 3), "{ours}");
         }
         let others = judge(&written(201), Some(&killed), None, FRESH);
         assert_eq!(others, told(5, 4));
-        let under_way = Kept {
-            is_under_way: true,
-            ..killed
-        };
+        let under_way = Kept { is_under_way: true, ..killed };
         let now = |seconds| judge(&written(seconds), Some(&under_way), None, FRESH);
         assert_eq!(now(203), told(5, 3), "it may have waited for others");
         assert_eq!(now(220), told(5, 4));
@@ -401,23 +371,10 @@ mod tests {
 
     #[test]
     fn a_disk_that_was_away_may_have_lost_writes_and_have_others() {
-        let disk = |diskseq| Seen {
-            times: None,
-            diskseq,
-            ..seen()
-        };
-        let before = Kept {
-            seen: disk(Some(7)),
-            ..kept()
-        };
-        assert_eq!(
-            judge(&disk(Some(7)), Some(&before), None, FRESH),
-            told(5, 3)
-        );
-        assert_eq!(
-            judge(&disk(Some(9)), Some(&before), None, FRESH),
-            told(99, 4)
-        );
+        let disk = |diskseq| Seen { times: None, diskseq, ..seen() };
+        let before = Kept { seen: disk(Some(7)), ..kept() };
+        assert_eq!(judge(&disk(Some(7)), Some(&before), None, FRESH), told(5, 3));
+        assert_eq!(judge(&disk(Some(9)), Some(&before), None, FRESH), told(99, 4));
         // Kernels before 5.15 do not count.
         assert_eq!(judge(&disk(None), Some(&before), None, FRESH), told(5, 3));
     }
@@ -434,19 +391,10 @@ mod tests {
         assert_eq!(after(noted, seen()), told(1, 2));
         assert_eq!(after(noted, written(90)), told(1, 3), "it was replaced");
         // It was cut off, so nobody knows when it was written last.
-        let cut = Noted {
-            ended: None,
-            ..noted
-        };
+        let cut = Noted { ended: None, ..noted };
         assert_eq!(after(cut, written(90)), told(1, 2));
         // Memory of another boot counts for nothing.
-        let old = Kept {
-            seen: Seen {
-                boot: Uuid(8),
-                ..written(1)
-            },
-            ..kept()
-        };
+        let old = Kept { seen: Seen { boot: Uuid(8), ..written(1) }, ..kept() };
         assert_eq!(judge(&seen(), Some(&old), Some(&noted), FRESH), told(1, 2));
     }
 
@@ -454,12 +402,7 @@ mod tests {
     fn without_its_memory_an_image_of_this_boot_is_another_generation() {
         // It was moved, and so its memory was swept; nobody knows whether others wrote since.
         for ended in [None, Some((100 * SECOND, 1 << 20))] {
-            let noted = Noted {
-                boot: Uuid(1),
-                epoch: Uuid(6),
-                generation: 2,
-                ended,
-            };
+            let noted = Noted { boot: Uuid(1), epoch: Uuid(6), generation: 2, ended };
             assert_eq!(judge(&seen(), None, Some(&noted), FRESH), told(99, 3));
         }
     }
@@ -467,20 +410,9 @@ mod tests {
     #[test]
     fn a_generation_never_goes_back() {
         // A snapshot of the filesystem was rolled back, and the attribute with it.
-        let noted = Noted {
-            boot: Uuid(1),
-            epoch: Uuid(5),
-            generation: 1,
-            ended: None,
-        };
-        assert_eq!(
-            judge(&seen(), Some(&kept()), Some(&noted), FRESH),
-            told(5, 3)
-        );
-        assert_eq!(
-            judge(&written(50), Some(&kept()), Some(&noted), FRESH),
-            told(5, 4)
-        );
+        let noted = Noted { boot: Uuid(1), epoch: Uuid(5), generation: 1, ended: None };
+        assert_eq!(judge(&seen(), Some(&kept()), Some(&noted), FRESH), told(5, 3));
+        assert_eq!(judge(&written(50), Some(&kept()), Some(&noted), FRESH), told(5, 4));
     }
 
     fn kept_place(ledger: &Ledger) -> Option<Place> {
@@ -492,10 +424,7 @@ mod tests {
         let name = format!("rubus-place-test-{}", std::process::id());
         let ledger = Ledger::create(&name).unwrap();
         let kept = |path: &str| {
-            let place = Place {
-                path: path.into(),
-                inode: (7, 12),
-            };
+            let place = Place { path: path.into(), inode: (7, 12) };
             ledger.keep_place(Some(&place));
             kept_place(&ledger).map(|found| found == place)
         };
@@ -519,10 +448,7 @@ mod tests {
         drop(old);
         let old = Ledger::find(&name).expect("it is there");
         assert_eq!(old.kept().generation, 3);
-        old.keep_place(Some(&Place {
-            path: "/gone".into(),
-            inode: (7, 12),
-        }));
+        old.keep_place(Some(&Place { path: "/gone".into(), inode: (7, 12) }));
         assert_eq!(kept_place(&old), None);
         rubus_host::live_words::forget(&name).unwrap();
     }
@@ -530,12 +456,7 @@ mod tests {
     #[test]
     fn what_is_noted_with_the_file_comes_back() {
         for ended in [None, Some((-5, 7))] {
-            let noted = Noted {
-                boot: Uuid(1),
-                epoch: Uuid(2),
-                generation: 3,
-                ended,
-            };
+            let noted = Noted { boot: Uuid(1), epoch: Uuid(2), generation: 3, ended };
             assert_eq!(Noted::parse(&noted.to_string()), Some(noted));
         }
         for wrong in ["", "2 a b c", "1 x y 3", "1"] {
@@ -548,10 +469,7 @@ mod tests {
         let name = format!("rubus-export-test-{}", std::process::id());
         assert!(Ledger::find(&name).is_none());
         let ledger = Ledger::create(&name).unwrap();
-        let disk = Seen {
-            diskseq: Some(0),
-            ..seen()
-        };
+        let disk = Seen { diskseq: Some(0), ..seen() };
         ledger.keep(&disk, &told(5 << 64 | 4, 3));
         assert!(ledger.kept().is_whole);
         ledger.begins();
@@ -560,10 +478,7 @@ mod tests {
         drop(ledger);
         let ledger = Ledger::find(&name).expect("it is there");
         let kept = ledger.kept();
-        assert_eq!(
-            (kept.seen, kept.epoch, kept.generation),
-            (disk, Uuid(5 << 64 | 4), 3)
-        );
+        assert_eq!((kept.seen, kept.epoch, kept.generation), (disk, Uuid(5 << 64 | 4), 3));
         assert!(!kept.is_whole && kept.is_under_way);
         assert!(kept.written_ns > seen().times.unwrap().0);
         ledger.keep(&seen(), &told(5, 3));

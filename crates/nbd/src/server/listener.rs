@@ -46,20 +46,12 @@ const PAUSE: Duration = Duration::from_millis(200);
 const SPARE_BYTES: usize = 32 << 20;
 
 /// Threads that serve busy clients, one each. An idle client has none.
-const SERVING: Kind = Kind {
-    name: "client",
-    stack_bytes: 512 << 10,
-    idle: Duration::from_secs(5),
-    most: usize::MAX,
-};
+const SERVING: Kind =
+    Kind { name: "client", stack_bytes: 512 << 10, idle: Duration::from_secs(5), most: usize::MAX };
 
 /// Threads for handshakes that may wait.
-const GREETING: Kind = Kind {
-    name: "greeting",
-    stack_bytes: 512 << 10,
-    idle: Duration::from_secs(5),
-    most: 8,
-};
+const GREETING: Kind =
+    Kind { name: "greeting", stack_bytes: 512 << 10, idle: Duration::from_secs(5), most: 8 };
 
 type Log = Box<dyn Fn(&Event<'_>) + Send + Sync>;
 
@@ -171,12 +163,7 @@ impl Server {
     pub fn snapshot(&self) -> Snapshot {
         let clients = lock(&self.clients).values().cloned().collect();
         let (gone_clients, gone) = lock(&self.gone).clone();
-        Snapshot {
-            clients,
-            gone_clients,
-            gone,
-            threads: self.thread_pool.threads(),
-        }
+        Snapshot { clients, gone_clients, gone, threads: self.thread_pool.threads() }
     }
 
     /// Serves whoever comes, until [`Server::stop`].
@@ -272,15 +259,11 @@ impl Server {
         agreed: Agreed,
         begun: &[u8],
     ) -> Result<Busy, String> {
-        let Greeting {
-            line, caller, hold, ..
-        } = greeting;
+        let Greeting { line, caller, hold, .. } = greeting;
         let stream = Arc::clone(line.stream());
         let name = agreed.export.name;
         let Opened { disk, sync } = self.store.open(&name, &caller)?;
-        stream
-            .set_patience(Some(IDLE), Some(PATIENCE))
-            .map_err(|error| error.to_string())?;
+        stream.set_patience(Some(IDLE), Some(PATIENCE)).map_err(|error| error.to_string())?;
         let pool = self.pools.of(self.store.pool_of(&name));
         let tally = Arc::new(Tally::default());
         let client = Arc::new(Client {
@@ -293,19 +276,11 @@ impl Server {
             tally: Arc::clone(&tally),
         });
         let shared = Arc::clone(&self.shared);
-        let served = Served {
-            disk,
-            sync,
-            pool,
-            hold,
-        };
+        let served = Served { disk, sync, pool, hold };
         let session = Session::new(line, agreed.rules, served, begun, shared, tally);
         lock(&self.clients).insert(client.number, Arc::clone(&client));
         (self.log)(&Event::Came(&client));
-        Ok(Busy {
-            client,
-            session: Box::new(session),
-        })
+        Ok(Busy { client, session: Box::new(session) })
     }
 
     /// Gives a client a thread.
@@ -463,10 +438,7 @@ impl AcceptLoop<'_> {
             return self.refused(&caller, "its address is not allowed (--allow)".into());
         }
         if lock(&self.server.clients).len() >= settings.max_clients {
-            let why = format!(
-                "there are {} clients already (--max-clients)",
-                settings.max_clients
-            );
+            let why = format!("there are {} clients already (--max-clients)", settings.max_clients);
             return self.refused(&caller, why);
         }
         let from = caller.address.map(origin);
@@ -527,10 +499,8 @@ impl AcceptLoop<'_> {
         let is_late = |greeting: &Greeting| {
             now_ns.saturating_sub(greeting.since_ns) >= HANDSHAKE.as_nanos() as u64
         };
-        while let Some((&number, _)) = self
-            .greetings
-            .first_key_value()
-            .filter(|(_, greeting)| is_late(greeting))
+        while let Some((&number, _)) =
+            self.greetings.first_key_value().filter(|(_, greeting)| is_late(greeting))
         {
             self.drop_greeting(number, too_late(HANDSHAKE));
         }
@@ -586,14 +556,11 @@ impl AcceptLoop<'_> {
         }
         self.away.insert(number, greeting.caller.address);
         let server = Arc::clone(self.server);
-        let taken = self
-            .server
-            .greeters
-            .take((number, greeting), move |(number, greeting)| {
-                let greeted = server.greet(number, greeting);
-                lock(&server.greeted).push((number, greeted));
-                server.bell.ring();
-            });
+        let taken = self.server.greeters.take((number, greeting), move |(number, greeting)| {
+            let greeted = server.greet(number, greeting);
+            lock(&server.greeted).push((number, greeted));
+            server.bell.ring();
+        });
         if let Err(((number, greeting), error)) = taken {
             self.greeted(number, Greeted::Refused(greeting.caller, error.to_string()));
         }

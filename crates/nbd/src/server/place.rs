@@ -38,10 +38,7 @@ impl Place {
         let Some(place) = place else { return };
         let path = place.path.as_os_str().as_bytes();
         let chunks = path.chunks(8);
-        let Some(room) = words
-            .get(at::PATH..)
-            .filter(|room| chunks.len() <= room.len())
-        else {
+        let Some(room) = words.get(at::PATH..).filter(|room| chunks.len() <= room.len()) else {
             return;
         };
         for (word, chunk) in room.iter().zip(chunks) {
@@ -89,37 +86,20 @@ mod tests {
 
     #[test]
     fn an_image_is_gone_when_its_filesystem_is_there_without_it() {
-        let place = Place {
-            path: "/mnt/stick/images/disk.img".into(),
-            inode: (7, 12),
-        };
+        let place = Place { path: "/mnt/stick/images/disk.img".into(), inode: (7, 12) };
         let is_gone = |there: &[(&str, (u64, u64))]| {
             place.is_gone(&|path| {
                 let found = there.iter().find(|(at, _)| Path::new(at) == path);
-                found
-                    .map(|(_, inode)| *inode)
-                    .ok_or_else(|| io::ErrorKind::NotFound.into())
+                found.map(|(_, inode)| *inode).ok_or_else(|| io::ErrorKind::NotFound.into())
             })
         };
         let (image, directory) = ("/mnt/stick/images/disk.img", "/mnt/stick/images");
         assert!(!is_gone(&[(directory, (7, 11)), (image, (7, 12))]));
         assert!(is_gone(&[(directory, (7, 11))]), "it was deleted or moved");
-        assert!(
-            is_gone(&[("/mnt/stick", (7, 2)), ("/", (1, 2))]),
-            "with its directory"
-        );
-        assert!(
-            is_gone(&[(image, (7, 13))]),
-            "another file was put in its place"
-        );
-        assert!(
-            !is_gone(&[("/mnt/stick", (1, 30)), ("/", (1, 2))]),
-            "it is unmounted"
-        );
-        assert!(
-            !is_gone(&[(image, (1, 12))]),
-            "another filesystem is over it"
-        );
+        assert!(is_gone(&[("/mnt/stick", (7, 2)), ("/", (1, 2))]), "with its directory");
+        assert!(is_gone(&[(image, (7, 13))]), "another file was put in its place");
+        assert!(!is_gone(&[("/mnt/stick", (1, 30)), ("/", (1, 2))]), "it is unmounted");
+        assert!(!is_gone(&[(image, (1, 12))]), "another filesystem is over it");
         assert!(!is_gone(&[]));
         let forbidden = |_: &Path| Err(io::ErrorKind::PermissionDenied.into());
         assert!(!place.is_gone(&forbidden));

@@ -176,10 +176,7 @@ impl Pool {
         let begun = match queues {
             true => self.thread_pool.take(Arc::clone(queue), run),
             false if is_full => return Ok(()),
-            false => self
-                .thread_pool
-                .one_more(run)
-                .map_err(|error| (Arc::clone(queue), error)),
+            false => self.thread_pool.one_more(run).map_err(|error| (Arc::clone(queue), error)),
         };
         match begun {
             Err((_, error)) if self.thread_pool.threads() == 0 => Err(error),
@@ -222,57 +219,35 @@ fn serve(thread_pool: &ThreadPool<Arc<RequestQueue>>, queue: Arc<RequestQueue>, 
 
 /// Does it, whatever it takes.
 fn run(job: Job) -> Done {
-    let Job {
-        disk,
-        request,
-        payload,
-        mut memory,
-        begun_ns,
-    } = job;
+    let Job { disk, request, payload, mut memory, begun_ns } = job;
     let made_durable = |durable: bool, done: io::Result<()>| match durable {
         true => done.and_then(|()| disk.flush()),
         false => done,
     };
     let result = match request.work {
-        Work::Read { offset, .. } => disk
-            .read(offset, &mut memory)
-            .map(|()| Outcome::Data(memory)),
-        Work::Write {
-            offset, durable, ..
-        } => match payload {
+        Work::Read { offset, .. } => disk.read(offset, &mut memory).map(|()| Outcome::Data(memory)),
+        Work::Write { offset, durable, .. } => match payload {
             Some(payload) if durable => disk.write_durably(offset, &payload),
             Some(payload) => disk.write(offset, &payload),
             None => disk.flush(),
         }
         .map(|()| Outcome::Nothing),
         Work::Flush => disk.flush().map(|()| Outcome::Nothing),
-        Work::Trim {
-            offset,
-            length,
-            durable,
-        } => made_durable(durable, disk.trim(offset, length)).map(|()| Outcome::Nothing),
-        Work::Zero {
-            offset,
-            length,
-            how,
-            durable,
-        } => made_durable(durable, disk.zero(offset, length, how)).map(|()| Outcome::Nothing),
+        Work::Trim { offset, length, durable } => {
+            made_durable(durable, disk.trim(offset, length)).map(|()| Outcome::Nothing)
+        }
+        Work::Zero { offset, length, how, durable } => {
+            made_durable(durable, disk.zero(offset, length, how)).map(|()| Outcome::Nothing)
+        }
         Work::Prefetch { offset, length } => {
             disk.prefetch(offset, length).map(|()| Outcome::Nothing)
         }
-        Work::Extents {
-            offset,
-            length,
-            only_one,
-            ..
-        } => disk.extents(offset, length, only_one).map(Outcome::Extents),
+        Work::Extents { offset, length, only_one, .. } => {
+            disk.extents(offset, length, only_one).map(Outcome::Extents)
+        }
         Work::Nothing => Ok(Outcome::Nothing),
     };
-    Done {
-        request,
-        result,
-        begun_ns,
-    }
+    Done { request, result, begun_ns }
 }
 
 /// Memory that all connections share.
@@ -283,17 +258,13 @@ pub(super) struct Budget {
 
 impl Budget {
     pub fn new(bytes: usize) -> Budget {
-        Budget {
-            free: AtomicUsize::new(bytes),
-        }
+        Budget { free: AtomicUsize::new(bytes) }
     }
 
     /// Takes so many bytes, if there are.
     pub fn take(&self, bytes: usize) -> bool {
         let less = |free: usize| free.checked_sub(bytes);
-        self.free
-            .fetch_update(Ordering::AcqRel, Ordering::Acquire, less)
-            .is_ok()
+        self.free.fetch_update(Ordering::AcqRel, Ordering::Acquire, less).is_ok()
     }
 
     pub fn give_back(&self, bytes: usize) {

@@ -205,12 +205,7 @@ impl Session {
         shared: Arc<SharedState>,
         tally: Arc<Tally>,
     ) -> Session {
-        let Served {
-            disk,
-            sync,
-            pool,
-            hold,
-        } = served;
+        let Served { disk, sync, pool, hold } = served;
         Session {
             tells_holes: rules.replies != Replies::Simple && disk.abilities().knows_extents,
             account: shared.shares.open(Arc::clone(line.stream())),
@@ -301,13 +296,9 @@ impl Session {
                 rubus_host::clock::sleep(Duration::from_millis(20));
             }
         }
-        self.shared
-            .shares
-            .give_back(&self.account, self.in_flight_bytes);
+        self.shared.shares.give_back(&self.account, self.in_flight_bytes);
         self.in_flight_bytes = 0;
-        self.shared
-            .shares
-            .give_back(&self.account, self.inbox_bytes);
+        self.shared.shares.give_back(&self.account, self.inbox_bytes);
         self.inbox_bytes = 0;
         self.spare.clear(&self.shared.spare);
     }
@@ -373,8 +364,7 @@ impl Session {
         match wanted {
             ClientInput::Bytes(bytes) => {
                 let header_bytes = self.rules.header_bytes();
-                self.inbox
-                    .receive(&mut self.line, bytes, header_bytes, wait)
+                self.inbox.receive(&mut self.line, bytes, header_bytes, wait)
             }
             ClientInput::Payload(bytes) => self.take_payload_in(bytes, wait),
         }
@@ -425,20 +415,13 @@ impl Session {
             }
             match self.rules.parse(self.inbox.bytes()) {
                 Parsed::Need(bytes) => return Ok(Need::bytes(bytes)),
-                Parsed::Request {
-                    request,
-                    header_bytes,
-                } => {
+                Parsed::Request { request, header_bytes } => {
                     if let Some(need) = self.begin(request, header_bytes)? {
                         return Ok(need);
                     }
                     self.rate.reset();
                 }
-                Parsed::Refuse {
-                    refusal,
-                    header_bytes,
-                    skip_bytes,
-                } => {
+                Parsed::Refuse { refusal, header_bytes, skip_bytes } => {
                     self.inbox.used(header_bytes);
                     self.skip = skip_bytes;
                     self.refuse(refusal)?;
@@ -489,9 +472,7 @@ impl Session {
     fn reply(&mut self, write: impl FnOnce(Replies, &mut Vec<u8>)) -> Result<(), Gone> {
         self.scratch.clear();
         write(self.rules.replies, &mut self.scratch);
-        self.outbox
-            .append(&self.scratch, &mut self.line)
-            .map_err(sending)
+        self.outbox.append(&self.scratch, &mut self.line).map_err(sending)
     }
 
     fn failed(&mut self, ticket: Ticket, error: &io::Error) -> Result<(), Gone> {
@@ -501,11 +482,7 @@ impl Session {
     }
 
     fn refuse(&mut self, refusal: Refusal) -> Result<(), Gone> {
-        let Refusal {
-            ticket,
-            error,
-            words,
-        } = refusal;
+        let Refusal { ticket, error, words } = refusal;
         self.added.others += 1;
         self.added.errors += 1;
         self.added.at_once += 1;
@@ -547,9 +524,7 @@ impl Session {
         if self.inbox_bytes > 0 {
             self.inbox.shrink_to_uncounted();
             if self.inbox.is_uncounted() {
-                self.shared
-                    .shares
-                    .give_back(&self.account, self.inbox_bytes);
+                self.shared.shares.give_back(&self.account, self.inbox_bytes);
                 self.inbox_bytes = 0;
             }
         }
@@ -563,17 +538,10 @@ impl Session {
     ) -> Result<(), Gone> {
         let queue = match &self.queue {
             Some(queue) => queue,
-            None => self
-                .queue
-                .insert(RequestQueue::new().map_err(Gone::Broken)?),
+            None => self.queue.insert(RequestQueue::new().map_err(Gone::Broken)?),
         };
-        let job = Job {
-            disk: Arc::clone(&self.disk),
-            request,
-            payload,
-            memory,
-            begun_ns: self.turn_ns,
-        };
+        let job =
+            Job { disk: Arc::clone(&self.disk), request, payload, memory, begun_ns: self.turn_ns };
         self.pool.submit(queue, job).map_err(Gone::Broken)?;
         self.in_flight += 1;
         Ok(())
@@ -627,12 +595,7 @@ impl Session {
             Ok(Outcome::Nothing) => self.reply(|replies, out| replies.done(ticket, out)),
             Ok(Outcome::Data(data)) => self.send_data(ticket, work, data),
             Ok(Outcome::Extents(extents)) => match work {
-                Work::Extents {
-                    length,
-                    only_one,
-                    context,
-                    ..
-                } => self.reply(|replies, out| {
+                Work::Extents { length, only_one, context, .. } => self.reply(|replies, out| {
                     replies.extents(ticket, context, (length, only_one), &extents, out);
                 }),
                 _ => Ok(()),

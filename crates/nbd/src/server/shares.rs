@@ -63,11 +63,7 @@ impl Shares {
     pub fn new(bytes: usize) -> Shares {
         Shares {
             all: bytes,
-            state: Mutex::new(State {
-                free: bytes,
-                accounts: Vec::new(),
-                judged_ns: 0,
-            }),
+            state: Mutex::new(State { free: bytes, accounts: Vec::new(), judged_ns: 0 }),
             freed: Condvar::new(),
         }
     }
@@ -126,9 +122,7 @@ impl Shares {
         state.judged_ns = now_ns;
         let accounts: Vec<_> = state.accounts.iter().filter_map(Weak::upgrade).collect();
         drop(state);
-        let slow = accounts
-            .iter()
-            .filter(|account| account.was_too_slow(now_ns));
+        let slow = accounts.iter().filter(|account| account.was_too_slow(now_ns));
         if let Some(account) = slow.max_by_key(|account| account.held()) {
             account.is_evicted.store(true, Ordering::Relaxed);
             account.stream.hang_up();

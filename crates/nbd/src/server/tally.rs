@@ -205,10 +205,7 @@ mod tests {
             before = bucket;
             if bucket < BUCKETS - 1 {
                 assert!(us < bound_us(bucket), "{us} in {bucket}");
-                assert!(
-                    bucket == 0 || us >= bound_us(bucket - 1),
-                    "{us} in {bucket}"
-                );
+                assert!(bucket == 0 || us >= bound_us(bucket - 1), "{us} in {bucket}");
                 let most = us + us / 4 + 1;
                 assert!(bound_us(bucket) <= most, "{us} in {bucket}");
             }

@@ -36,11 +36,7 @@ impl<W: Send + 'static> ThreadPool<W> {
     pub fn new(kind: Kind) -> Arc<ThreadPool<W>> {
         Arc::new(ThreadPool {
             kind,
-            state: Mutex::new(State {
-                waiting: VecDeque::new(),
-                idle: 0,
-                threads: 0,
-            }),
+            state: Mutex::new(State { waiting: VecDeque::new(), idle: 0, threads: 0 }),
             wake: Condvar::new(),
         })
     }

@@ -224,10 +224,7 @@ impl Rules {
                 Filter::Need(more) => return Parsed::Need(header.bytes + more),
                 Filter::Work(work) => {
                     return Parsed::Request {
-                        request: Request {
-                            ticket: header.ticket,
-                            work,
-                        },
+                        request: Request { ticket: header.ticket, work },
                         header_bytes: header.bytes + payload as usize,
                     };
                 }
@@ -236,18 +233,11 @@ impl Rules {
         };
         match judged {
             Ok(work) => Parsed::Request {
-                request: Request {
-                    ticket: header.ticket,
-                    work,
-                },
+                request: Request { ticket: header.ticket, work },
                 header_bytes: header.bytes,
             },
             Err((error, words)) => Parsed::Refuse {
-                refusal: Refusal {
-                    ticket: header.ticket,
-                    error,
-                    words,
-                },
+                refusal: Refusal { ticket: header.ticket, error, words },
                 header_bytes: header.bytes,
                 skip_bytes: payload,
             },
@@ -262,10 +252,7 @@ impl Rules {
                 Header {
                     flags: request.flags,
                     command: request.command,
-                    ticket: Ticket {
-                        cookie: request.cookie,
-                        offset: request.offset,
-                    },
+                    ticket: Ticket { cookie: request.cookie, offset: request.offset },
                     length: u64::from(request.length),
                     bytes: CompactRequest::BYTES,
                 }
@@ -275,10 +262,7 @@ impl Rules {
                 Header {
                     flags: request.flags,
                     command: request.command,
-                    ticket: Ticket {
-                        cookie: request.cookie,
-                        offset: request.offset,
-                    },
+                    ticket: Ticket { cookie: request.cookie, offset: request.offset },
                     length: request.length,
                     bytes: ExtendedRequest::BYTES,
                 }
@@ -302,10 +286,7 @@ impl Rules {
         let (command, flags) = (header.command, header.flags);
         self.judge_flags(command, flags)?;
         let (offset, length) = (header.ticket.offset, header.length);
-        let changes = matches!(
-            command,
-            Command::Write | Command::Trim | Command::WriteZeroes
-        );
+        let changes = matches!(command, Command::Write | Command::Trim | Command::WriteZeroes);
         if changes && self.flags.has(TransmissionFlags::READ_ONLY) {
             return Err((ErrorCode::PERMISSION, "the export is read-only"));
         }
@@ -323,16 +304,8 @@ impl Rules {
                 length: self.judge_size(length)?,
                 whole: flags.has(CommandFlags::DF),
             },
-            Command::Write => Work::Write {
-                offset,
-                length: self.judge_size(length)?,
-                durable,
-            },
-            Command::Trim => Work::Trim {
-                offset,
-                length,
-                durable,
-            },
+            Command::Write => Work::Write { offset, length: self.judge_size(length)?, durable },
+            Command::Trim => Work::Trim { offset, length, durable },
             Command::WriteZeroes => Work::Zero {
                 offset,
                 length,
@@ -376,10 +349,7 @@ impl Rules {
             Command::Write => (true, CommandFlags::NONE),
             Command::Flush => (has(TransmissionFlags::SEND_FLUSH), CommandFlags::NONE),
             // On an export that is only read these are known well enough to be forbidden.
-            Command::Trim => (
-                has(TransmissionFlags::SEND_TRIM) || read_only,
-                CommandFlags::NONE,
-            ),
+            Command::Trim => (has(TransmissionFlags::SEND_TRIM) || read_only, CommandFlags::NONE),
             Command::WriteZeroes => (
                 has(TransmissionFlags::SEND_WRITE_ZEROES) || read_only,
                 match has(TransmissionFlags::SEND_FAST_ZERO) {
@@ -455,11 +425,7 @@ impl Rules {
         let Ok(filter) = StatusFilter::decode(bytes) else {
             return wrong("the list of contexts has the wrong length");
         };
-        if filter
-            .contexts
-            .iter()
-            .any(|id| Some(*id) != self.allocation)
-        {
+        if filter.contexts.iter().any(|id| Some(*id) != self.allocation) {
             return wrong("the request names a context that was not agreed on");
         }
         let header = Header {
@@ -492,10 +458,7 @@ pub fn flags_of(abilities: Abilities) -> TransmissionFlags {
         (abilities.is_read_only, TransmissionFlags::READ_ONLY),
         (writes && abilities.can_trim, TransmissionFlags::SEND_TRIM),
         (writes, TransmissionFlags::SEND_WRITE_ZEROES),
-        (
-            writes && abilities.can_zero_fast,
-            TransmissionFlags::SEND_FAST_ZERO,
-        ),
+        (writes && abilities.can_zero_fast, TransmissionFlags::SEND_FAST_ZERO),
         (abilities.is_shared, TransmissionFlags::CAN_MULTI_CONN),
         (abilities.is_rotational, TransmissionFlags::ROTATIONAL),
     ]

@@ -56,10 +56,7 @@ fn make_clients(
     }
     for (place, files) in &made {
         write_all(place, files)?;
-        tell(&format!(
-            "Made in {}. Copy that directory to the client.",
-            place.display()
-        ));
+        tell(&format!("Made in {}. Copy that directory to the client.", place.display()));
     }
     Ok(())
 }
@@ -71,21 +68,15 @@ fn make_all(directory: &Path, more: &[String], tell: &mut dyn FnMut(&str)) -> an
     must_be_new(directory, &made)?;
     write_all(directory, &made)?;
     let place = directory.display();
-    tell(&format!(
-        "Made in {place}, for a server that is reached by any of these names:"
-    ));
+    tell(&format!("Made in {place}, for a server that is reached by any of these names:"));
     tell(&format!("  {}", names.join(" ")));
     tell("Only root, or the user who made them, can read the keys. To serve with them:");
-    tell(&format!(
-        "  rubus serve IMAGE --tls require --certificates {place}"
-    ));
+    tell(&format!("  rubus serve IMAGE --tls require --certificates {place}"));
     tell(&format!(
         "A client needs {}; copy it to a directory there, and:",
         certificates::AUTHORITY
     ));
-    tell(&format!(
-        "  rubus bench 'nbds://{machine}/?tls-certificates=DIRECTORY'"
-    ));
+    tell(&format!("  rubus bench 'nbds://{machine}/?tls-certificates=DIRECTORY'"));
     tell(&format!(
         "With --verify-clients it needs {} and {}, too, or with clones a certificate of its own (--client NAME). Keep {} to yourself.",
         certificates::CLIENT,
@@ -118,11 +109,7 @@ fn write_all(directory: &Path, made: &[Made]) -> anyhow::Result<()> {
 /// In an order that stays, without doubles; the machine's name also as neighbours look for it.
 fn names(machine: &str, more: &[String]) -> Vec<String> {
     let short = machine.split('.').next().unwrap_or(machine);
-    let own = [
-        machine.to_string(),
-        format!("{short}.local"),
-        "localhost".into(),
-    ];
+    let own = [machine.to_string(), format!("{short}.local"), "localhost".into()];
     // A machine may have a name that is none; then it is reached by its addresses.
     let own = own.into_iter().filter(|name| certificates::is_name(name));
     let addresses = own_names::addresses().into_iter();

@@ -169,9 +169,7 @@ fn list(path: &Path, request: &ServeRequest, wishes: &mut Wishes) -> anyhow::Res
         let network = text.parse().with_context(|| format!("in {place}"))?;
         wishes.allow.push(network);
     }
-    wishes
-        .unix
-        .extend(listed.unix.iter().map(|path| here.join(path)));
+    wishes.unix.extend(listed.unix.iter().map(|path| here.join(path)));
     for (name, export) in listed.export {
         let size = export.size.as_deref().map(parse_size).transpose();
         let size = size.map_err(|why| anyhow::anyhow!("{place}: export '{name}': {why}"))?;
@@ -192,10 +190,7 @@ fn list(path: &Path, request: &ServeRequest, wishes: &mut Wishes) -> anyhow::Res
 
 fn directory(path: &Path, request: &ServeRequest, wishes: &mut Wishes) -> anyhow::Result<()> {
     let place = path.display();
-    anyhow::ensure!(
-        request.size.is_none(),
-        "{place} is a directory, and --size is for one image"
-    );
+    anyhow::ensure!(request.size.is_none(), "{place} is a directory, and --size is for one image");
     let mut found = Vec::new();
     for path in own_files::list(path).with_context(|| format!("cannot read {place}"))? {
         if images::is_called_so(&path) && path.is_file() {
@@ -207,14 +202,12 @@ fn directory(path: &Path, request: &ServeRequest, wishes: &mut Wishes) -> anyhow
         !found.is_empty(),
         "{place} has no images; their names end with .img, .raw or .iso"
     );
-    wishes
-        .exports
-        .extend(found.iter().map(|image| ExportRequest {
-            found_in: Some(path.to_path_buf()),
-            // What is burnt on a disc is not written.
-            read_only: request.read_only || image.extension().is_some_and(|ending| ending == "iso"),
-            ..of_request(image, request)
-        }));
+    wishes.exports.extend(found.iter().map(|image| ExportRequest {
+        found_in: Some(path.to_path_buf()),
+        // What is burnt on a disc is not written.
+        read_only: request.read_only || image.extension().is_some_and(|ending| ending == "iso"),
+        ..of_request(image, request)
+    }));
     Ok(())
 }
 
@@ -251,11 +244,7 @@ pub fn open_all(
             },
         }
     }
-    anyhow::ensure!(
-        !ready.is_empty(),
-        "there is nothing to serve:\n  {}",
-        left_out.join("\n  ")
-    );
+    anyhow::ensure!(!ready.is_empty(), "there is nothing to serve:\n  {}", left_out.join("\n  "));
     Ok((ready, left_out))
 }
 
@@ -314,11 +303,7 @@ fn ready(wanted: &ExportRequest, image: Arc<Image>, known: Known, told: String) 
     let Known { identity, ledger } = known;
     let disk = Arc::new(FileDisk::new(image).noting_in(ledger));
     let name = name_of(wanted);
-    let source = OneDisk {
-        disk: Arc::clone(&disk) as Arc<dyn Disk>,
-        identity,
-        sync: wanted.sync,
-    };
+    let source = OneDisk { disk: Arc::clone(&disk) as Arc<dyn Disk>, identity, sync: wanted.sync };
     Ready {
         offered: Offered {
             words: wanted.description.clone().unwrap_or_default(),
@@ -360,9 +345,7 @@ fn file(wanted: &ExportRequest, guard: &dyn Guard) -> anyhow::Result<Image> {
     let place = wanted.path.display();
     if !wanted.read_only {
         guard.file_unused(&wanted.path).map_err(|refusal| {
-            Refused(format!(
-                "{refusal}\n  if clients are only to read it, give --read-only"
-            ))
+            Refused(format!("{refusal}\n  if clients are only to read it, give --read-only"))
         })?;
     }
     let opened = match (&wanted.found_in, wanted.path.file_name()) {
@@ -465,10 +448,7 @@ mod tests {
         }
 
         fn claim(&self, _: &Path, _: &[String]) -> Result<ClaimedDevice, NotClaimed> {
-            Err(NotClaimed {
-                refusal: "no device".into(),
-                expected: None,
-            })
+            Err(NotClaimed { refusal: "no device".into(), expected: None })
         }
 
         fn is_in_use(&self, _: &Path) -> bool {
@@ -486,11 +466,8 @@ mod tests {
 
     /// What is served of a directory, and what is left out.
     fn of(directory: &Path, read_only: bool) -> anyhow::Result<(Vec<String>, Vec<String>)> {
-        let request = ServeRequest {
-            paths: vec![directory.into()],
-            read_only,
-            ..ServeRequest::default()
-        };
+        let request =
+            ServeRequest { paths: vec![directory.into()], read_only, ..ServeRequest::default() };
         let (ready, left_out) = open_all(&wishes(&request)?.exports, &[], &OnlyFiles)?;
         let names = ready.into_iter().map(|ready| ready.offered.name);
         Ok((names.collect(), left_out))

@@ -29,10 +29,7 @@ pub struct Known {
 
 /// Finds out which disk the image at that path is, and whether its bytes are those that the last server left.
 pub fn of(image: &Image, path: &Path, sync: bool) -> Known {
-    known(image, path, sync).unwrap_or(Known {
-        identity: None,
-        ledger: None,
-    })
+    known(image, path, sync).unwrap_or(Known { identity: None, ledger: None })
 }
 
 fn known(image: &Image, path: &Path, sync: bool) -> Option<Known> {
@@ -49,12 +46,7 @@ fn known(image: &Image, path: &Path, sync: bool) -> Option<Known> {
     let told = judge(&before, kept.as_ref(), noted.as_ref(), fresh);
     if image.is_writable() {
         let is_new = noted.is_some_and(|noted| noted.generation != told.generation);
-        let note = Noted {
-            boot,
-            epoch: told.epoch,
-            generation: told.generation,
-            ended: None,
-        };
+        let note = Noted { boot, epoch: told.epoch, generation: told.generation, ended: None };
         // Where nothing can be kept, memory has to do.
         if image.set_label(NOTE, &note.to_string()).is_ok() && is_new {
             // After a power cut the old generation would be told again.
@@ -75,12 +67,7 @@ fn known(image: &Image, path: &Path, sync: bool) -> Option<Known> {
         ledger.keep_place(place.as_ref());
     }
     Some(Known {
-        identity: Some(Identity {
-            boot: told.epoch,
-            export,
-            generation: told.generation,
-            sync,
-        }),
+        identity: Some(Identity { boot: told.epoch, export, generation: told.generation, sync }),
         ledger: ledger.filter(|_| image.is_writable()),
     })
 }
@@ -90,10 +77,7 @@ fn place(image: &Image, path: &Path) -> Option<Place> {
     if image.is_device() {
         return None;
     }
-    Some(Place {
-        path: own_files::real_path(path).ok()?,
-        inode: image.inode().ok()?,
-    })
+    Some(Place { path: own_files::real_path(path).ok()?, inode: image.inode().ok()? })
 }
 
 /// Forgets what earlier servers have kept about images and clones that are gone.
@@ -118,9 +102,7 @@ pub fn ended(disk: &FileDisk, path: &Path) {
         boot,
         epoch,
         generation,
-        ended: now
-            .times
-            .map(|(written_ns, _)| (written_ns, now.size_bytes)),
+        ended: now.times.map(|(written_ns, _)| (written_ns, now.size_bytes)),
     };
     let _ = image.set_label(NOTE, &note.to_string());
     // The note itself has changed the file.
@@ -203,15 +185,8 @@ fn device_name(kernel: &Path, disks: &Path) -> Option<String> {
 }
 
 fn disk_name(disk: &Path) -> Option<String> {
-    const NAMES: [&str; 7] = [
-        "wwid",
-        "device/wwid",
-        "device/serial",
-        "serial",
-        "device/cid",
-        "dm/uuid",
-        "md/uuid",
-    ];
+    const NAMES: [&str; 7] =
+        ["wwid", "device/wwid", "device/serial", "serial", "device/cid", "dm/uuid", "md/uuid"];
     NAMES.iter().find_map(|name| word(disk, name))
 }
 
@@ -323,10 +298,7 @@ mod tests {
         drop(disk);
         let (_disk, now) = served(&path);
         assert_eq!(now.boot, lost);
-        assert_eq!(
-            (now.export, now.generation),
-            (before.export, before.generation)
-        );
+        assert_eq!((now.export, now.generation), (before.export, before.generation));
         forget(&before);
     }
 
@@ -354,10 +326,6 @@ mod tests {
         let twin = disks.join("sdb");
         std::fs::create_dir(&twin).unwrap();
         std::fs::write(twin.join("wwid"), "naa.5000").unwrap();
-        assert_eq!(
-            device_name(&link, &disks),
-            None,
-            "it is unknown which of the two"
-        );
+        assert_eq!(device_name(&link, &disks), None, "it is unknown which of the two");
     }
 }

@@ -30,11 +30,7 @@ struct Refusals {
 impl Log {
     /// Lines for people, or JSON; only problems if quiet.
     pub fn new(quiet: bool, json: bool) -> Log {
-        Log {
-            quiet,
-            json,
-            refusals: Mutex::default(),
-        }
+        Log { quiet, json, refusals: Mutex::default() }
     }
 
     /// Writes a line that is no event of a client.
@@ -60,29 +56,16 @@ impl Log {
             Event::Went(client, why) => self.went(client, why),
             Event::Asked(caller) => {
                 let text = format!("{} asked what there is", caller.name);
-                self.stranger(
-                    &text,
-                    EventOf::Asked {
-                        caller: &caller.name,
-                    },
-                );
+                self.stranger(&text, EventOf::Asked { caller: &caller.name });
             }
             Event::Left(caller) => {
                 let text = format!("{} left during the handshake", caller.name);
-                self.stranger(
-                    &text,
-                    EventOf::Left {
-                        caller: &caller.name,
-                    },
-                );
+                self.stranger(&text, EventOf::Left { caller: &caller.name });
             }
             Event::Refused { caller, why } => {
                 let text = format!("{} was refused: {why}", caller.name);
-                let refused = EventOf::Refused {
-                    caller: Some(&caller.name),
-                    why: Some(why),
-                    callers: None,
-                };
+                let refused =
+                    EventOf::Refused { caller: Some(&caller.name), why: Some(why), callers: None };
                 self.stranger(&text, refused);
             }
             Event::Trouble(text) => self.line(text, EventOf::Trouble {}),
@@ -117,10 +100,7 @@ impl Log {
         let mut before = 0;
         if now_ns.saturating_sub(refusals.second_ns) >= SECOND_NS {
             before = std::mem::take(&mut refusals.kept_back);
-            *refusals = Refusals {
-                second_ns: now_ns,
-                ..Refusals::default()
-            };
+            *refusals = Refusals { second_ns: now_ns, ..Refusals::default() };
         }
         if refusals.written >= MAX_REFUSALS {
             refusals.kept_back += 1;
@@ -133,11 +113,7 @@ impl Log {
         }
         if before > 0 {
             let text = format!("{before} more came and were not served");
-            let refused = EventOf::Refused {
-                caller: None,
-                why: None,
-                callers: Some(before),
-            };
+            let refused = EventOf::Refused { caller: None, why: None, callers: Some(before) };
             self.line(&text, refused);
         }
         self.line(text, what);
@@ -145,18 +121,11 @@ impl Log {
 
     fn line(&self, text: &str, what: EventOf<'_>) {
         // Names come from outside: nothing in them may move the cursor or begin a line.
-        let text: String = text
-            .chars()
-            .map(|c| if c.is_control() { ' ' } else { c })
-            .collect();
+        let text: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
         if !self.json {
             return write(&format!("rubus: {text}\n"));
         }
-        let line = EventLine {
-            time: now_rfc3339(),
-            text,
-            what,
-        };
+        let line = EventLine { time: now_rfc3339(), text, what };
         if let Ok(line) = serde_json::to_string(&line) {
             write(&(line + "\n"));
         }

@@ -169,9 +169,7 @@ fn serve_clones(
         Lasting::Kept => format!("kept in {}", directory.display()),
         Lasting::ThrownAway => "discarded when this server ends".into(),
     };
-    log.say(&format!(
-        "export '{name}/CLIENT': {size}, a clone of {place} for each CLIENT, {fate}"
-    ));
+    log.say(&format!("export '{name}/CLIENT': {size}, a clone of {place} for each CLIENT, {fate}"));
     let words = wanted.description.clone().unwrap_or_default();
     let exports = CloneExports::new(name.clone(), words, fleet);
     let verifies = options.encryption.verify_clients;
@@ -207,9 +205,7 @@ fn serve_clones(
         true => serve_standard_input(&server),
         false => serve_listeners(&server, options, log, on_end),
     };
-    exports
-        .close()
-        .context("ended, and NOT everything that was written is on stable storage")?;
+    exports.close().context("ended, and NOT everything that was written is on stable storage")?;
     log.say("ended; everything is on stable storage");
     ended
 }
@@ -269,10 +265,7 @@ fn serve_listeners(
 ) -> anyhow::Result<Ended> {
     let listeners = listeners(options)?;
     for listener in &listeners {
-        log.say(&format!(
-            "listening on {}",
-            address_of(listener, options.encryption.policy)
-        ));
+        log.say(&format!("listening on {}", address_of(listener, options.encryption.policy)));
     }
     warn_of_the_public(&listeners, options, log);
     let status = match &options.status {

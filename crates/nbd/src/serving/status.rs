@@ -66,13 +66,7 @@ impl Moment {
         for counts in &each {
             all.add(counts);
         }
-        Moment {
-            at_ns: monotonic_ns(),
-            cpu_ns: process_cpu_ns(),
-            snapshot,
-            each,
-            all,
-        }
+        Moment { at_ns: monotonic_ns(), cpu_ns: process_cpu_ns(), snapshot, each, all }
     }
 
     fn line(&self, before: Option<&Moment>) -> StatusLine<'_> {

@@ -299,9 +299,8 @@ pub fn read_error_body(kind: ChunkKind, bytes: &[u8]) -> Result<(ErrorCode, Stri
     };
     let length = usize::from(reader.u16()?);
     let rest = reader.rest();
-    let (text, tail) = rest
-        .split_at_checked(length)
-        .ok_or(Malformed::Length { what: "an error" })?;
+    let (text, tail) =
+        rest.split_at_checked(length).ok_or(Malformed::Length { what: "an error" })?;
     let tail_bytes = match kind {
         ChunkKind::Error => 0,
         ChunkKind::ErrorAt => 8,
@@ -371,11 +370,7 @@ mod tests {
             offset: 0x1000,
             length: 0x200,
         };
-        let hex: String = request
-            .to_bytes()
-            .iter()
-            .map(|byte| format!("{byte:02x}"))
-            .collect();
+        let hex: String = request.to_bytes().iter().map(|byte| format!("{byte:02x}")).collect();
         assert_eq!(
             hex,
             "25609513\
@@ -390,20 +385,12 @@ mod tests {
     #[test]
     fn a_reply_that_is_not_yet_whole_is_waited_for() {
         let mut bytes = Vec::new();
-        let chunk = Chunk {
-            flags: ChunkFlags::DONE,
-            kind: ChunkKind::Hole,
-            cookie: 7,
-            length: 12,
-        };
+        let chunk = Chunk { flags: ChunkFlags::DONE, kind: ChunkKind::Hole, cookie: 7, length: 12 };
         chunk.encode(&mut bytes);
         for end in 0..bytes.len() {
             assert_eq!(ReplyHeader::decode(&bytes[..end]), Ok(None));
         }
-        assert_eq!(
-            ReplyHeader::decode(&bytes),
-            Ok(Some((ReplyHeader::Chunk(chunk), 20)))
-        );
+        assert_eq!(ReplyHeader::decode(&bytes), Ok(Some((ReplyHeader::Chunk(chunk), 20))));
         assert!(ReplyHeader::decode(b"HTTP/1.1 400").is_err());
     }
 

@@ -74,12 +74,7 @@ mod tests {
 
     #[test]
     fn a_claim_ends_its_own_lane_and_those_it_names() {
-        let claim = Claim {
-            attachment: 1,
-            generation: 1,
-            lane: 70,
-            ended: 0b101,
-        };
+        let claim = Claim { attachment: 1, generation: 1, lane: 70, ended: 0b101 };
         assert!(claim.ends(0) && claim.ends(2) && claim.ends(70));
         assert!(!claim.ends(1) && !claim.ends(63) && !claim.ends(71) && !claim.ends(64));
     }

@@ -40,10 +40,7 @@ impl Greeting {
         match reader.u64()? {
             OPTION_MAGIC => Ok(Greeting::NEWSTYLE_BYTES),
             OLDSTYLE_MAGIC => Ok(Greeting::OLDSTYLE_BYTES),
-            found => Err(Malformed::Magic {
-                what: "the greeting",
-                found,
-            }),
+            found => Err(Malformed::Magic { what: "the greeting", found }),
         }
     }
 
@@ -72,9 +69,7 @@ impl Greeting {
         let length = Greeting::length(bytes)?;
         let mut reader = Reader::new("the greeting", &bytes[Greeting::MARK_BYTES..]);
         if bytes.len() != length {
-            return Err(Malformed::Length {
-                what: "the greeting",
-            });
+            return Err(Malformed::Length { what: "the greeting" });
         }
         if length == Greeting::NEWSTYLE_BYTES {
             return Ok(Greeting::Newstyle(HandshakeFlags(reader.u16()?)));
@@ -135,10 +130,7 @@ impl ExportName {
     /// When it is none.
     pub fn decode(bytes: &[u8]) -> Result<Self, Malformed> {
         let mut reader = Reader::new("the export", bytes);
-        Ok(ExportName {
-            size_bytes: reader.u64()?,
-            flags: TransmissionFlags(reader.u16()?),
-        })
+        Ok(ExportName { size_bytes: reader.u64()?, flags: TransmissionFlags(reader.u16()?) })
     }
 }
 
@@ -149,10 +141,8 @@ mod tests {
     #[test]
     fn both_greetings_survive_the_wire() {
         let newstyle = Greeting::Newstyle(HandshakeFlags::FIXED_NEWSTYLE);
-        let oldstyle = Greeting::Oldstyle {
-            size_bytes: 1 << 40,
-            flags: TransmissionFlags::HAS_FLAGS,
-        };
+        let oldstyle =
+            Greeting::Oldstyle { size_bytes: 1 << 40, flags: TransmissionFlags::HAS_FLAGS };
         for (greeting, length) in [(newstyle, 18), (oldstyle, 152)] {
             let mut bytes = Vec::new();
             greeting.encode(&mut bytes);

@@ -54,10 +54,7 @@ impl Info {
                     data.extend_from_slice(&bytes.to_be_bytes());
                 }
             }
-            Info::Other {
-                number,
-                data: other,
-            } => {
+            Info::Other { number, data: other } => {
                 data.extend_from_slice(&number.to_be_bytes());
                 data.extend_from_slice(other);
             }
@@ -86,10 +83,7 @@ impl Info {
                 reader.end()?;
                 Info::BlockSize(sizes)
             }
-            number => Info::Other {
-                number,
-                data: reader.rest().to_vec(),
-            },
+            number => Info::Other { number, data: reader.rest().to_vec() },
         })
     }
 }
@@ -118,12 +112,7 @@ impl BlockSizes {
     /// # Errors
     /// The first that does not.
     pub fn check(&self) -> Result<(), Malformed> {
-        let wrong = |what, value: u32| {
-            Err(Malformed::Value {
-                what,
-                value: u64::from(value),
-            })
-        };
+        let wrong = |what, value: u32| Err(Malformed::Value { what, value: u64::from(value) });
         if !self.min_bytes.is_power_of_two() || self.min_bytes > 64 << 10 {
             return wrong("the least block size", self.min_bytes);
         }

@@ -29,10 +29,7 @@ impl OptionHeader {
     pub fn decode(bytes: &[u8]) -> Result<Self, Malformed> {
         let mut reader = Reader::new("an option", bytes);
         reader.magic64(OPTION_MAGIC)?;
-        let header = OptionHeader {
-            option: reader.u32()?,
-            length: reader.u32()?,
-        };
+        let header = OptionHeader { option: reader.u32()?, length: reader.u32()? };
         reader.end()?;
         Ok(header)
     }
@@ -153,10 +150,7 @@ impl OptionRequest {
             10 => ContextRequest::decode(data).map(OptionRequest::SetContexts),
             11 => plain(OptionRequest::ExtendedHeaders),
             FENCE => Claim::decode(data).map(OptionRequest::Fence),
-            option => Ok(OptionRequest::Other {
-                option,
-                data: data.to_vec(),
-            }),
+            option => Ok(OptionRequest::Other { option, data: data.to_vec() }),
         }
     }
 }
@@ -231,11 +225,8 @@ impl OptionReplyHeader {
     pub fn decode(bytes: &[u8]) -> Result<Self, Malformed> {
         let mut reader = Reader::new("a reply to an option", bytes);
         reader.magic64(OPTION_REPLY_MAGIC)?;
-        let header = OptionReplyHeader {
-            option: reader.u32()?,
-            kind: reader.u32()?,
-            length: reader.u32()?,
-        };
+        let header =
+            OptionReplyHeader { option: reader.u32()?, kind: reader.u32()?, length: reader.u32()? };
         reader.end()?;
         if header.length as usize > MAX_OPTION_BYTES {
             return Err(Malformed::TooLong {
@@ -339,18 +330,14 @@ impl OptionReply {
                 OptionReply::Server { name, details }
             }
             OptionReply::INFO => OptionReply::Info(Info::decode(data)?),
-            OptionReply::CONTEXT => OptionReply::Context {
-                id: reader.u32()?,
-                name: reader.text_to_end()?,
-            },
+            OptionReply::CONTEXT => {
+                OptionReply::Context { id: reader.u32()?, name: reader.text_to_end()? }
+            }
             kind if kind & Refusal::BIT != 0 => OptionReply::Refused {
                 why: Refusal::of(kind),
                 text: String::from_utf8_lossy(data).into_owned(),
             },
-            kind => OptionReply::Other {
-                kind,
-                data: data.to_vec(),
-            },
+            kind => OptionReply::Other { kind, data: data.to_vec() },
         })
     }
 }
@@ -478,10 +465,7 @@ mod tests {
             (".{0,40}", ".{0,40}")
                 .prop_map(|(name, details)| OptionReply::Server { name, details }),
             (any::<u64>(), any::<u16>()).prop_map(|(size_bytes, flags)| {
-                OptionReply::Info(Info::Export {
-                    size_bytes,
-                    flags: TransmissionFlags(flags),
-                })
+                OptionReply::Info(Info::Export { size_bytes, flags: TransmissionFlags(flags) })
             }),
             ".{0,40}".prop_map(|text| OptionReply::Info(Info::Description(text))),
             (any::<u32>(), ".{0,40}").prop_map(|(id, name)| OptionReply::Context { id, name }),
@@ -492,10 +476,8 @@ mod tests {
                     max_bytes,
                 }))
             }),
-            (0_u32..1 << 31, ".{0,40}").prop_map(|(number, text)| OptionReply::Refused {
-                why: Refusal::of(number),
-                text,
-            }),
+            (0_u32..1 << 31, ".{0,40}")
+                .prop_map(|(number, text)| OptionReply::Refused { why: Refusal::of(number), text }),
         ]
     }
 
@@ -560,9 +542,6 @@ mod tests {
         let mut bytes = Vec::new();
         OptionReply::Ack.encode(3, &mut bytes);
         bytes[16..20].copy_from_slice(&u32::MAX.to_be_bytes());
-        assert!(matches!(
-            OptionReplyHeader::decode(&bytes),
-            Err(Malformed::TooLong { .. })
-        ));
+        assert!(matches!(OptionReplyHeader::decode(&bytes), Err(Malformed::TooLong { .. })));
     }
 }

@@ -43,27 +43,20 @@ impl<'a> Reader<'a> {
     /// A 64-bit mark that must be this.
     pub(crate) fn magic64(&mut self, expected: u64) -> Result<(), Malformed> {
         let (what, found) = (self.what, self.u64()?);
-        (found == expected)
-            .then_some(())
-            .ok_or(Malformed::Magic { what, found })
+        (found == expected).then_some(()).ok_or(Malformed::Magic { what, found })
     }
 
     /// A 32-bit mark that must be this.
     #[inline]
     pub(crate) fn magic32(&mut self, expected: u32) -> Result<(), Malformed> {
         let (what, found) = (self.what, u64::from(self.u32()?));
-        (found == u64::from(expected))
-            .then_some(())
-            .ok_or(Malformed::Magic { what, found })
+        (found == u64::from(expected)).then_some(()).ok_or(Malformed::Magic { what, found })
     }
 
     /// A string of that many bytes.
     pub(crate) fn text(&mut self, bytes: usize) -> Result<String, Malformed> {
         if bytes > MAX_STRING_BYTES {
-            return Err(Malformed::TooLong {
-                what: self.what,
-                bytes: bytes as u64,
-            });
+            return Err(Malformed::TooLong { what: self.what, bytes: bytes as u64 });
         }
         let Some((head, rest)) = self.left.split_at_checked(bytes) else {
             return Err(self.length());

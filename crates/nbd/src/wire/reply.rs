@@ -33,10 +33,7 @@ impl ReplyHeader {
                     return Ok(None);
                 };
                 let mut reader = Reader::new("a reply", &head[4..]);
-                let reply = SimpleReply {
-                    error: ErrorCode(reader.u32()?),
-                    cookie: reader.u64()?,
-                };
+                let reply = SimpleReply { error: ErrorCode(reader.u32()?), cookie: reader.u64()? };
                 Ok(Some((ReplyHeader::Simple(reply), SimpleReply::BYTES)))
             }
             STRUCTURED_REPLY_MAGIC => {
@@ -59,10 +56,7 @@ impl ReplyHeader {
                 let chunk = ExtendedChunk::after_magic(&head[4..])?;
                 Ok(Some((ReplyHeader::Extended(chunk), ExtendedChunk::BYTES)))
             }
-            found => Err(Malformed::Magic {
-                what: "a reply",
-                found: u64::from(found),
-            }),
+            found => Err(Malformed::Magic { what: "a reply", found: u64::from(found) }),
         }
     }
 }

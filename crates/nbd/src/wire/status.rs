@@ -67,20 +67,11 @@ pub fn read_status_body(kind: ChunkKind, bytes: &[u8]) -> Result<(u32, Vec<Exten
     for piece in rest.chunks_exact(each) {
         let mut reader = Reader::new(WHAT, piece);
         let extent = match long {
-            true => Extent {
-                length: reader.u64()?,
-                flags: reader.u64()?,
-            },
-            false => Extent {
-                length: u64::from(reader.u32()?),
-                flags: u64::from(reader.u32()?),
-            },
+            true => Extent { length: reader.u64()?, flags: reader.u64()? },
+            false => Extent { length: u64::from(reader.u32()?), flags: u64::from(reader.u32()?) },
         };
         if extent.length == 0 {
-            return Err(Malformed::Value {
-                what: "the length of an extent",
-                value: 0,
-            });
+            return Err(Malformed::Value { what: "the length of an extent", value: 0 });
         }
         extents.push(extent);
     }
@@ -140,10 +131,7 @@ mod tests {
 
     #[test]
     fn an_extent_beyond_32_bits_is_split() {
-        let extent = Extent {
-            length: (1 << 33) - 512,
-            flags: 3,
-        };
+        let extent = Extent { length: (1 << 33) - 512, flags: 3 };
         let mut body = Vec::new();
         write_status_body(false, 7, [extent].into_iter(), &mut body);
         let (context, extents) = read_status_body(ChunkKind::BlockStatus, &body).unwrap();
@@ -160,10 +148,7 @@ mod tests {
         assert!(read_status_body(ChunkKind::BlockStatus, &zero[..11]).is_err());
         // More are announced than there are.
         let mut body = Vec::new();
-        let one = Extent {
-            length: 1,
-            flags: 0,
-        };
+        let one = Extent { length: 1, flags: 0 };
         write_status_body(true, 1, [one].into_iter(), &mut body);
         for count in [0_u32, 2, 0xffff, 1 << 31, u32::MAX] {
             body[4..8].copy_from_slice(&count.to_be_bytes());

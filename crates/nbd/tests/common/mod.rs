@@ -183,17 +183,12 @@ impl Server {
     }
 
     fn answer(&mut self, request: &OptionRequest) {
-        let refuse = |why, text: &str| OptionReply::Refused {
-            why,
-            text: text.into(),
-        };
+        let refuse = |why, text: &str| OptionReply::Refused { why, text: text.into() };
         let tls_missing = self.nature.tls_only && !self.encrypted;
         let replies = match request {
             OptionRequest::ExportName(name) if self.nature.exports.contains(name) => {
-                let export = ExportName {
-                    size_bytes: self.disk.len() as u64,
-                    flags: self.nature.flags,
-                };
+                let export =
+                    ExportName { size_bytes: self.disk.len() as u64, flags: self.nature.flags };
                 export.encode(self.nature.no_zeroes, &mut self.output);
                 self.phase = Phase::Requests;
                 return;
@@ -235,10 +230,7 @@ impl Server {
     }
 
     fn told(&self) -> Vec<OptionReply> {
-        let export = Info::Export {
-            size_bytes: self.disk.len() as u64,
-            flags: self.nature.flags,
-        };
+        let export = Info::Export { size_bytes: self.disk.len() as u64, flags: self.nature.flags };
         let sizes = self.nature.block_sizes.map(Info::BlockSize);
         let description = self.nature.description.clone().map(Info::Description);
         let infos = [Some(export), sizes, description];
@@ -264,14 +256,10 @@ impl Server {
             self.phase = Phase::Ended;
             return end;
         }
-        let (from, to) = (
-            request.offset as usize,
-            request.offset as usize + request.length as usize,
-        );
-        let is_bad = self
-            .nature
-            .bad_byte
-            .is_some_and(|bad| (from as u64..to as u64).contains(&bad));
+        let (from, to) =
+            (request.offset as usize, request.offset as usize + request.length as usize);
+        let is_bad =
+            self.nature.bad_byte.is_some_and(|bad| (from as u64..to as u64).contains(&bad));
         if is_bad {
             self.fail(&request);
             return end;
@@ -334,11 +322,7 @@ impl Server {
 
     fn chunk(&mut self, request: &Request, kind: ChunkKind, finishes: bool, body: &[u8]) {
         let chunk = Chunk {
-            flags: if finishes {
-                ChunkFlags::DONE
-            } else {
-                ChunkFlags::NONE
-            },
+            flags: if finishes { ChunkFlags::DONE } else { ChunkFlags::NONE },
             kind,
             cookie: request.cookie,
             length: body.len() as u32,

@@ -50,12 +50,7 @@ impl Strange {
     /// Waits until so many have.
     pub fn slow_writes_have_begun(&self, number: u32) {
         let slow = self.slow.0.lock().unwrap();
-        drop(
-            self.slow
-                .1
-                .wait_while(slow, |slow| slow.0 < number)
-                .unwrap(),
-        );
+        drop(self.slow.1.wait_while(slow, |slow| slow.0 < number).unwrap());
     }
 
     pub fn let_a_slow_write_go(&self) {
@@ -70,11 +65,7 @@ impl Disk for Strange {
     }
 
     fn abilities(&self) -> Abilities {
-        Abilities {
-            can_trim: true,
-            is_shared: true,
-            ..Abilities::default()
-        }
+        Abilities { can_trim: true, is_shared: true, ..Abilities::default() }
     }
 
     fn read_ready(&self, offset: u64, into: &mut [u8]) -> io::Result<()> {

@@ -58,11 +58,7 @@ pub fn both_ends(data: &[u8]) {
         for answer in answers {
             let slot = answer.slot as usize;
             let extents = flight.take_extents(answer.slot);
-            assert!(
-                extents
-                    .iter()
-                    .all(|extent| extent.length <= DISK_BYTES as u64)
-            );
+            assert!(extents.iter().all(|extent| extent.length <= DISK_BYTES as u64));
             match &expected[slot] {
                 Err(error) => assert_eq!(answer.error, *error),
                 Ok(data) => {
@@ -121,14 +117,7 @@ fn due(slot: u32, words: &[u8]) -> Due {
             u32::from(u16::from_be_bytes([words[3], words[4]])) % (SLOT_BYTES + 1),
         ),
     };
-    Due {
-        slot,
-        command,
-        flags,
-        offset,
-        length,
-        memory_at: (slot * SLOT_BYTES) as usize,
-    }
+    Due { slot, command, flags, offset, length, memory_at: (slot * SLOT_BYTES) as usize }
 }
 
 /// What has to come of a request.

@@ -51,11 +51,7 @@ pub fn copy_journal(data: &[u8]) {
     let sections = journal.head.grid.sections();
     assert!(sections <= 1 << 18, "a book of {sections} sections");
     assert!(journal.done.iter().all(|(number, _)| *number < sections));
-    let records: String = journal
-        .done
-        .iter()
-        .map(|(n, d)| journal::record(*n, *d))
-        .collect();
+    let records: String = journal.done.iter().map(|(n, d)| journal::record(*n, *d)).collect();
     // Numbers may have been written with zeros in front, which no program of ours does.
     if data[..journal.length].ends_with(records.as_bytes()) {
         let head = journal.length - records.len();
@@ -104,10 +100,7 @@ impl Exports for Two {
                 },
                 description: "one".into(),
             }),
-            _ => Err(NoExport {
-                why: Refusal::Unknown,
-                words: format!("no export '{name}'"),
-            }),
+            _ => Err(NoExport { why: Refusal::Unknown, words: format!("no export '{name}'") }),
         }
     }
 }
@@ -240,11 +233,7 @@ impl Server {
                     return true;
                 }
                 Parsed::Fatal(_) | Parsed::Disconnect => return false,
-                Parsed::Refuse {
-                    refusal,
-                    header_bytes,
-                    skip_bytes,
-                } => {
+                Parsed::Refuse { refusal, header_bytes, skip_bytes } => {
                     self.input.drain(..header_bytes);
                     self.skip = skip_bytes;
                     self.owed.push_back(refusal.ticket.cookie);
@@ -252,10 +241,7 @@ impl Server {
                     let (ticket, error, words) = (refusal.ticket, refusal.error, refusal.words);
                     replies.failed(ticket, error, words, &mut self.out);
                 }
-                Parsed::Request {
-                    request,
-                    header_bytes,
-                } => {
+                Parsed::Request { request, header_bytes } => {
                     let mut used = header_bytes;
                     if let Work::Write { length, .. } = request.work {
                         used += length as usize;
@@ -275,17 +261,8 @@ impl Server {
         let replies = self.rules.replies;
         let range = |offset: u64, length: u64| offset as usize..(offset + length) as usize;
         match work {
-            Work::Read {
-                offset,
-                length,
-                whole,
-            } => self.read(ticket, offset, length, whole),
-            Work::Extents {
-                offset,
-                length,
-                only_one,
-                context,
-            } => {
+            Work::Read { offset, length, whole } => self.read(ticket, offset, length, whole),
+            Work::Extents { offset, length, only_one, context } => {
                 let extents = extents(&self.disk[range(offset, length)]);
                 let question = (length, only_one);
                 replies.extents(ticket, context, question, &extents, &mut self.out);
@@ -312,11 +289,7 @@ impl Server {
         let mut at = offset;
         while at < end {
             let in_pieces = replies != Replies::Simple && !whole;
-            let now = if in_pieces {
-                (4096 - at % 4096).min(end - at)
-            } else {
-                end - at
-            };
+            let now = if in_pieces { (4096 - at % 4096).min(end - at) } else { end - at };
             let data = &self.disk[at as usize..(at + now) as usize];
             let last = at + now == end;
             let is_hole = in_pieces
@@ -407,9 +380,8 @@ fn check_replies(server: &mut Server) {
     let replies = server.rules.replies;
     let mut at = 0;
     while at < out.len() {
-        let (header, length) = ReplyHeader::decode(&out[at..])
-            .expect("a reply")
-            .expect("a whole reply");
+        let (header, length) =
+            ReplyHeader::decode(&out[at..]).expect("a reply").expect("a whole reply");
         at += length;
         let (cookie, body_bytes, last) = match header {
             ReplyHeader::Simple(reply) => {
@@ -421,11 +393,7 @@ fn check_replies(server: &mut Server) {
             ReplyHeader::Chunk(chunk) => {
                 assert_eq!(replies, Replies::Structured);
                 check_chunk(chunk.kind, &out[at..at + chunk.length as usize]);
-                (
-                    chunk.cookie,
-                    u64::from(chunk.length),
-                    chunk.flags == ChunkFlags::DONE,
-                )
+                (chunk.cookie, u64::from(chunk.length), chunk.flags == ChunkFlags::DONE)
             }
             ReplyHeader::Extended(chunk) => {
                 assert_eq!(replies, Replies::Extended);
@@ -464,19 +432,11 @@ fn check_chunk(kind: ChunkKind, body: &[u8]) {
 }
 
 fn wish(nature: u8) -> Wish {
-    Wish {
-        export: "disk".into(),
-        tls: nature & 1 != 0,
-        structured_replies: nature & 2 != 0,
-    }
+    Wish { export: "disk".into(), tls: nature & 1 != 0, structured_replies: nature & 2 != 0 }
 }
 
 fn extras(nature: u8) -> Extras {
-    Extras {
-        extended_headers: nature & 0x40 != 0,
-        allocation: nature & 0xc0 != 0,
-        fence: None,
-    }
+    Extras { extended_headers: nature & 0x40 != 0, allocation: nature & 0xc0 != 0, fence: None }
 }
 
 /// A server in its handshake, as our client hears it. The first byte chooses the client's wish.
@@ -581,9 +541,7 @@ pub fn client_flight(data: &[u8]) {
     };
     let mut flight = Flight::new(replies, Some(CONTEXT));
     for slot in SLOTS..SLOTS + STATUSES {
-        flight
-            .begin_status(slot, u64::from(slot), 1 << 20)
-            .expect("the slots are free");
+        flight.begin_status(slot, u64::from(slot), 1 << 20).expect("the slots are free");
     }
     for slot in 0..SLOTS {
         let command = match slot % 4 {
@@ -599,19 +557,11 @@ pub fn client_flight(data: &[u8]) {
             length: SLOT_BYTES,
             memory_at: (slot * SLOT_BYTES) as usize,
         };
-        flight
-            .begin(&due, MEMORY_BYTES)
-            .expect("the slots are free");
+        flight.begin(&due, MEMORY_BYTES).expect("the slots are free");
     }
     let mut memory = vec![0xaa; MEMORY_BYTES];
     let mut answers = Vec::new();
-    hear(
-        &mut flight,
-        bytes,
-        piece_of(*piece),
-        &mut memory,
-        &mut answers,
-    );
+    hear(&mut flight, bytes, piece_of(*piece), &mut memory, &mut answers);
     let all = (SLOTS + STATUSES) as usize;
     assert!(answers.len() <= all);
     assert_eq!(flight.in_flight() + answers.len(), all);

@@ -39,9 +39,7 @@ fn headline(comparison: &Comparison) -> Vec<String> {
     let cheapest = |only: fn(&Figures) -> bool| {
         let rows = possible(comparison).filter(|(_, figures)| only(figures));
         rows.min_by(|(_, a), (_, b)| {
-            a.total_per_usable_tb
-                .value
-                .total_cmp(&b.total_per_usable_tb.value)
+            a.total_per_usable_tb.value.total_cmp(&b.total_per_usable_tb.value)
         })
     };
     let said = |(row, figures): (&Row, &Figures)| {
@@ -56,11 +54,9 @@ fn headline(comparison: &Comparison) -> Vec<String> {
         Some(healing) if healing.0.name == all.0.name => {
             format!("Cheapest, and it heals by itself: {}.", said(all))
         }
-        Some(healing) => format!(
-            "Cheapest: {}. Cheapest that heals by itself: {}.",
-            said(all),
-            said(healing)
-        ),
+        Some(healing) => {
+            format!("Cheapest: {}. Cheapest that heals by itself: {}.", said(all), said(healing))
+        }
         None => format!("Cheapest: {}. None of them heals by itself.", said(all)),
     }]
 }
@@ -121,12 +117,8 @@ enum Quantity {
 }
 
 impl Quantity {
-    const ALL: [Quantity; 4] = [
-        Quantity::Usable,
-        Quantity::LargeWrites,
-        Quantity::SmallWrites,
-        Quantity::PerTerabyte,
-    ];
+    const ALL: [Quantity; 4] =
+        [Quantity::Usable, Quantity::LargeWrites, Quantity::SmallWrites, Quantity::PerTerabyte];
 
     fn title(self) -> &'static str {
         match self {

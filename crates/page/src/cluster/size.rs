@@ -49,10 +49,8 @@ fn headline(report: &Report) -> Vec<String> {
         bytes_si(report.capacity.raw_bytes)
     )];
     if let (Some(large), Some(small)) = (of(Work::LargeWrite), of(Work::SmallWrite)) {
-        let (large_rate, small_rate) = (
-            text::amount(large, large.iops.value),
-            text::amount(small, small.iops.value),
-        );
+        let (large_rate, small_rate) =
+            (text::amount(large, large.iops.value), text::amount(small, small.iops.value));
         said.push(format!(
             "Large writes reach {mark}{large_rate} at most ({} binds), small ones {mark}{small_rate} ({} binds).",
             large.binds.name(),
@@ -75,10 +73,7 @@ fn reservation(report: &Report) -> Option<&'static str> {
 /// The pipes of large and small writes, each as thick as what it lets through.
 fn pipes(report: &Report) -> Markup {
     let drawn = [Work::LargeWrite, Work::SmallWrite];
-    let drawn = report
-        .ceilings
-        .iter()
-        .filter(|ceiling| drawn.contains(&ceiling.work));
+    let drawn = report.ceilings.iter().filter(|ceiling| drawn.contains(&ceiling.work));
     section(
         "pipes",
         "The pipes",
@@ -127,8 +122,7 @@ fn pipes_of(ceiling: &Ceiling) -> Markup {
 fn ceilings(report: &Report) -> Markup {
     let of = |is_large| -> Vec<&Ceiling> {
         let all = report.ceilings.iter();
-        all.filter(|ceiling| ceiling.work.is_large() == is_large)
-            .collect()
+        all.filter(|ceiling| ceiling.work.is_large() == is_large).collect()
     };
     section(
         "ceilings",
@@ -143,28 +137,20 @@ fn ceilings(report: &Report) -> Markup {
 fn ceilings_of(ceilings: &[&Ceiling], design: &Design) -> Markup {
     let mark = text::mark(design);
     let expected = format!("with {}", design.in_flight);
-    let is_large = ceilings
-        .first()
-        .is_some_and(|ceiling| ceiling.work.is_large());
+    let is_large = ceilings.first().is_some_and(|ceiling| ceiling.work.is_large());
     let drawn = |ceiling: &Ceiling| match is_large {
         true => ceiling.bytes_per_second,
         false => ceiling.iops,
     };
     let estimates = ceilings.iter().map(|ceiling| drawn(ceiling));
     let axis = match is_large {
-        true => Axis::linear(
-            "",
-            estimates.map(|of| of.high).fold(1.0, f64::max),
-            |rate| {
-                // The column beside it has the whole unit; a phone has no room for it here.
-                short_rate(rate).replace("/s", "")
-            },
-        ),
-        false => Axis::log(
-            "",
-            estimates.flat_map(|of| [of.low, of.value, of.high]),
-            |value| format!("{}/s", short_count(value)),
-        )
+        true => Axis::linear("", estimates.map(|of| of.high).fold(1.0, f64::max), |rate| {
+            // The column beside it has the whole unit; a phone has no room for it here.
+            short_rate(rate).replace("/s", "")
+        }),
+        false => Axis::log("", estimates.flat_map(|of| [of.low, of.value, of.high]), |value| {
+            format!("{}/s", short_count(value))
+        })
         .unwrap_or_else(|| Axis::linear("", 1.0, short_count)),
     };
     let caption = match is_large {
@@ -211,9 +197,7 @@ fn ceilings_of(ceilings: &[&Ceiling], design: &Design) -> Markup {
 }
 
 fn beside(report: &Report, found: &Beside) -> Markup {
-    let rows = text::besides(found)
-        .into_iter()
-        .map(|[job, rest @ ..]| (job, rest.to_vec()));
+    let rows = text::besides(found).into_iter().map(|[job, rest @ ..]| (job, rest.to_vec()));
     let columns = ["in flight", "expected", "measured", "one board"];
     section(
         "beside",
@@ -228,10 +212,7 @@ fn beside(report: &Report, found: &Beside) -> Markup {
 fn capacity(report: &Report) -> Markup {
     let padded = report.capacity.padding.iter().map(|row| {
         let factor = row.stored_bytes as f64 / row.object_bytes as f64;
-        (
-            bytes_iec(row.object_bytes),
-            vec![bytes_iec(row.stored_bytes), format!("{factor:.2}")],
-        )
+        (bytes_iec(row.object_bytes), vec![bytes_iec(row.stored_bytes), format!("{factor:.2}")])
     });
     section(
         "capacity",
@@ -260,10 +241,8 @@ fn capacity(report: &Report) -> Markup {
 
 fn cost(report: &Report) -> Markup {
     let (listed, forgotten) = text::bill(&report.cost);
-    let rows = |rows: Vec<[String; 3]>| {
-        rows.into_iter()
-            .map(|[name, each, sum]| (name, vec![each, sum]))
-    };
+    let rows =
+        |rows: Vec<[String; 3]>| rows.into_iter().map(|[name, each, sum]| (name, vec![each, sum]));
     section(
         "cost",
         "Cost and power",

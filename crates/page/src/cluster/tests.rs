@@ -30,10 +30,7 @@ fn a_sized_cluster_has_every_section_and_names_the_pipe_that_binds() {
         let name = ceiling.work.name().replace(' ', "\u{a0}");
         assert!(page.contains(&name), "{name}");
     }
-    assert!(
-        page.contains("\"capacity\":"),
-        "its figures can be read back"
-    );
+    assert!(page.contains("\"capacity\":"), "its figures can be read back");
 }
 
 #[test]

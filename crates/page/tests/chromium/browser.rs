@@ -59,10 +59,7 @@ impl Browser {
                 "--host-resolver-rules=MAP * ~NOTFOUND",
                 "--remote-debugging-pipe",
             ])
-            .arg(format!(
-                "--user-data-dir={}",
-                home.path().join("profile").display()
-            ))
+            .arg(format!("--user-data-dir={}", home.path().join("profile").display()))
             .env("COMMANDS", &pipes[0])
             .env("MESSAGES", &pipes[1])
             .env("HOME", home.path())
@@ -72,10 +69,7 @@ impl Browser {
             .spawn()
             .expect("sh starts");
         // Each of these waits for the shell to open the other end, in the same order.
-        let commands = OpenOptions::new()
-            .write(true)
-            .open(&pipes[0])
-            .expect("the commands' pipe");
+        let commands = OpenOptions::new().write(true).open(&pipes[0]).expect("the commands' pipe");
         let replies = File::open(&pipes[1]).expect("the messages' pipe");
         let mut browser = Browser {
             process,
@@ -114,9 +108,7 @@ impl Browser {
         }
         let mut bytes = message.to_string().into_bytes();
         bytes.push(0);
-        self.commands
-            .write_all(&bytes)
-            .expect("the browser takes commands");
+        self.commands.write_all(&bytes).expect("the browser takes commands");
         loop {
             let message = self.next(method);
             if message["id"].as_u64() != Some(id) {
@@ -137,10 +129,7 @@ impl Browser {
 
     /// Loads a page of the machine and waits until it is there.
     pub fn load(&mut self, page: &Path) {
-        self.call(
-            "Page.navigate",
-            json!({ "url": format!("file://{}", page.display()) }),
-        );
+        self.call("Page.navigate", json!({ "url": format!("file://{}", page.display()) }));
         let loaded = |event: &Value| event["method"] == "Page.loadEventFired";
         while !self.events.iter().any(loaded) {
             let event = self.next("the end of loading");
@@ -168,10 +157,7 @@ impl Browser {
     /// Light or dark, screen or paper.
     pub fn show_as(&mut self, medium: &str, scheme: &str) {
         let scheme = json!([{ "name": "prefers-color-scheme", "value": scheme }]);
-        self.call(
-            "Emulation.setEmulatedMedia",
-            json!({ "media": medium, "features": scheme }),
-        );
+        self.call("Emulation.setEmulatedMedia", json!({ "media": medium, "features": scheme }));
     }
 
     /// Presses the tabulator key.

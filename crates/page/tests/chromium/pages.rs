@@ -15,14 +15,9 @@ use rubus_vocabulary::result::{Outcome, Run, Stall, StallCause};
 
 /// A name and the page.
 pub fn all() -> Vec<(String, String)> {
-    let mut runs: Vec<(String, Run)> = fixture::suite_runs()
-        .into_iter()
-        .map(|run| (run.suite.clone(), run))
-        .collect();
-    runs.push((
-        "checkup".into(),
-        rubus_measure::fixture::slow_sd_card_run_with_rules(),
-    ));
+    let mut runs: Vec<(String, Run)> =
+        fixture::suite_runs().into_iter().map(|run| (run.suite.clone(), run)).collect();
+    runs.push(("checkup".into(), rubus_measure::fixture::slow_sd_card_run_with_rules()));
     runs.push(("failed".into(), fixture::failed_run()));
     runs.push(("every-finding".into(), every_finding()));
     runs.push(("uncertain".into(), uncertain()));
@@ -56,14 +51,8 @@ fn clusters() -> [(String, String); 2] {
     let report = Report::of(design).expect("it can be sized");
     let comparison = compare_clusters(&wishes, None).expect("it can be compared");
     [
-        (
-            "cluster".into(),
-            rubus_page::cluster::size::render(&report, ""),
-        ),
-        (
-            "clusters".into(),
-            rubus_page::cluster::comparison::render(&comparison, ""),
-        ),
+        ("cluster".into(), rubus_page::cluster::size::render(&report, "")),
+        ("clusters".into(), rubus_page::cluster::comparison::render(&comparison, "")),
     ]
 }
 
@@ -92,11 +81,7 @@ fn fleet() -> String {
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     let runs: Vec<Run> = (0..20)
         .map(|at| {
-            let factor = if at == 12 {
-                0.4
-            } else {
-                1.0 + f64::from(at % 5) * 0.02
-            };
+            let factor = if at == 12 { 0.4 } else { 1.0 + f64::from(at % 5) * 0.02 };
             let mut run = fixture::slow_sd_card_run();
             for result in &mut run.results {
                 result.bytes_per_second = result.bytes_per_second.scaled(factor);
@@ -113,22 +98,12 @@ fn fleet() -> String {
     let boards: Vec<Board<'_>> = names
         .iter()
         .enumerate()
-        .map(|(at, name)| Board {
-            name,
-            failure: (at == 7).then_some(failure),
-        })
+        .map(|(at, name)| Board { name, failure: (at == 7).then_some(failure) })
         .collect();
     let measured = || runs.iter().enumerate().filter(|(at, _)| *at != 7);
-    let rows: Vec<OfBoard<'_>> = measured()
-        .map(|(board, run)| OfBoard {
-            board,
-            number: Some(board as i64),
-            run,
-        })
-        .collect();
-    let facts: Vec<_> = measured()
-        .map(|(board, run)| (names[board], facts::of_run(run)))
-        .collect();
+    let rows: Vec<OfBoard<'_>> =
+        measured().map(|(board, run)| OfBoard { board, number: Some(board as i64), run }).collect();
+    let facts: Vec<_> = measured().map(|(board, run)| (names[board], facts::of_run(run))).collect();
     let table = figures::table(&rows);
     let fleet = rubus_page::fleet::Fleet {
         title: "Checkup",

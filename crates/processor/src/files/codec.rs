@@ -19,12 +19,7 @@ pub(crate) enum Codec {
     /// Without anything to keep.
     Lz4,
     /// Both ways.
-    Zstd(
-        Box<(
-            zstd::bulk::Compressor<'static>,
-            zstd::bulk::Decompressor<'static>,
-        )>,
-    ),
+    Zstd(Box<(zstd::bulk::Compressor<'static>, zstd::bulk::Decompressor<'static>)>),
     /// Both ways.
     Zlib(Box<Deflate>, Box<Inflate>),
 }
@@ -101,10 +96,7 @@ extern "C" fn free(_: *mut std::ffi::c_void, address: *mut std::ffi::c_void) {
 
 fn version() -> (*const c_char, c_int) {
     // SAFETY: gives a constant of the library.
-    (
-        unsafe { libz_sys::zlibVersion() },
-        size_of::<libz_sys::z_stream>() as c_int,
-    )
+    (unsafe { libz_sys::zlibVersion() }, size_of::<libz_sys::z_stream>() as c_int)
 }
 
 /// One piece in, one out; `None` for pieces that zlib cannot count.
@@ -259,16 +251,8 @@ mod tests {
             let mut out = vec![0; max_compressed(text.len())];
             let length = codec.compress(&text, &mut out).expect("room");
             let mut back = vec![0; text.len()];
-            assert_ne!(
-                codec.expand(&out[..length / 2], &mut back),
-                Some(text.len()),
-                "{method}"
-            );
-            assert_eq!(
-                codec.expand(&out[..length], &mut back[..10]),
-                None,
-                "{method}"
-            );
+            assert_ne!(codec.expand(&out[..length / 2], &mut back), Some(text.len()), "{method}");
+            assert_eq!(codec.expand(&out[..length], &mut back[..10]), None, "{method}");
         }
     }
 
@@ -280,9 +264,7 @@ mod tests {
             .collect();
         let length = |method: Method| {
             let mut codec = Codec::of(method, Cut::Extents).expect("memory");
-            codec
-                .compress(&text, &mut vec![0; max_compressed(text.len())])
-                .expect("room")
+            codec.compress(&text, &mut vec![0; max_compressed(text.len())]).expect("room")
         };
         assert!(length(Method::Zlib(9)) <= length(Method::Zlib(1)));
         assert!(length(Method::Zstd(9)) <= length(Method::Zstd(-5)));

@@ -22,13 +22,8 @@ use sample::{Bounds, Drawn, draw};
 /// What is compressed at once.
 const BLOCK_BYTES: usize = EXTENT_BYTES;
 /// Methods that are measured, as btrfs names them. Higher levels than 9 are slower than any disk here.
-const METHODS: [Method; 5] = [
-    Method::Zstd(1),
-    Method::Zstd(3),
-    Method::Zstd(6),
-    Method::Zstd(9),
-    Method::Zlib(3),
-];
+const METHODS: [Method; 5] =
+    [Method::Zstd(1), Method::Zstd(3), Method::Zstd(6), Method::Zstd(9), Method::Zlib(3)];
 /// At most 24 MiB are read.
 const BOUNDS: Bounds = Bounds {
     windows: 192,
@@ -49,10 +44,7 @@ const MIN_PIECES: usize = 8;
 pub fn measure(top: &Path, left_out: &NotCopied) -> Measured {
     let drawn = draw(top, left_out, BOUNDS, 0x5241_5350_4245_5252);
     let disk_bytes_per_second = disk_rate(&drawn);
-    Measured {
-        speeds: measure_pieces(&drawn.windows.concat()),
-        disk_bytes_per_second,
-    }
+    Measured { speeds: measure_pieces(&drawn.windows.concat()), disk_bytes_per_second }
 }
 
 /// What was measured on a sample of files.
@@ -80,10 +72,7 @@ fn measure_pieces(pieces: &[Vec<u8>]) -> Vec<CompressionSpeed> {
     if pieces.len() < MIN_PIECES {
         return Vec::new();
     }
-    let mut all: Vec<Speed> = METHODS
-        .iter()
-        .filter_map(|method| speed(*method, pieces))
-        .collect();
+    let mut all: Vec<Speed> = METHODS.iter().filter_map(|method| speed(*method, pieces)).collect();
     let sizes: Vec<&[Sizes]> = all.iter().map(|speed| &speed.sizes[..]).collect();
     let ratios = ratios(&sizes);
     for (speed, ratio) in all.iter_mut().zip(ratios) {
@@ -138,10 +127,7 @@ fn speed(method: Method, pieces: &[Vec<u8>]) -> Option<Speed> {
         compress_ns += clock::thread_cpu_ns() - before_ns;
         let kept = on_disk(piece.len(), length);
         original += piece.len() as u64;
-        sizes.push(Sizes {
-            original: piece.len() as u64,
-            stored: kept as u64,
-        });
+        sizes.push(Sizes { original: piece.len() as u64, stored: kept as u64 });
         if kept < piece.len() {
             let before_ns = clock::thread_cpu_ns();
             let count = codec.expand(&out[..length], &mut back)?;
@@ -184,11 +170,8 @@ mod tests {
 
     #[test]
     fn known_content_has_the_known_ratio() {
-        let words: Vec<u8> = b"narrow pipe "
-            .repeat(BLOCK_BYTES)
-            .into_iter()
-            .take(BLOCK_BYTES)
-            .collect();
+        let words: Vec<u8> =
+            b"narrow pipe ".repeat(BLOCK_BYTES).into_iter().take(BLOCK_BYTES).collect();
         let pieces: Vec<Vec<u8>> = (0..MIN_PIECES as u64)
             .map(|i| if i % 2 == 0 { words.clone() } else { noise(i) })
             .collect();
@@ -234,19 +217,13 @@ mod tests {
     /// zstd:9 looked worse than zstd:6 because it came to fewer pieces.
     #[test]
     fn ratios_rest_on_the_same_pieces() {
-        let piece = |stored| Sizes {
-            original: 128,
-            stored,
-        };
+        let piece = |stored| Sizes { original: 128, stored };
         // The first half hardly gets smaller, the second half does; the slow method is better on all that it saw.
         let fast = [piece(120), piece(120), piece(30), piece(30)];
         let slow = [piece(108), piece(108)];
         let found = ratios(&[&fast, &slow]);
         assert!((found[0] - 512.0 / 300.0).abs() < 1e-9, "{found:?}");
-        assert!(
-            (found[1] - found[0] * 120.0 / 108.0).abs() < 1e-9,
-            "{found:?}"
-        );
+        assert!((found[1] - found[0] * 120.0 / 108.0).abs() < 1e-9, "{found:?}");
         assert!(ratios(&[]).is_empty());
     }
 

@@ -70,10 +70,7 @@ pub(crate) fn draw(top: &Path, left_out: &NotCopied, bounds: Bounds, seed: u64) 
     for (path, size) in &files {
         let end = before + size;
         let is_past = |window: &u64| (window + 1) * WINDOW <= before;
-        first += windows[first..]
-            .iter()
-            .take_while(|window| is_past(window))
-            .count();
+        first += windows[first..].iter().take_while(|window| is_past(window)).count();
         for (window, places) in windows.iter().zip(&mut places).skip(first) {
             if window * WINDOW >= end {
                 break;
@@ -149,9 +146,7 @@ fn read(places: &[Vec<(&Path, u64)>], bounds: Bounds) -> Vec<Vec<Vec<u8>>> {
         if is_over(begun_ns, most) {
             break;
         }
-        let pieces = places
-            .iter()
-            .filter_map(|(path, number)| piece(path, *number));
+        let pieces = places.iter().filter_map(|(path, number)| piece(path, *number));
         windows.push(pieces.collect());
     }
     windows
@@ -162,13 +157,8 @@ fn piece(path: &Path, number: u64) -> Option<Vec<u8>> {
     let mut options = File::options();
     options.read(true);
     // The owner may read without a trace in the access times; others are refused that.
-    let quiet = options
-        .clone()
-        .custom_flags(libc::O_NOATIME | libc::O_NOFOLLOW)
-        .open(path);
-    let file = quiet
-        .or_else(|_| options.custom_flags(libc::O_NOFOLLOW).open(path))
-        .ok()?;
+    let quiet = options.clone().custom_flags(libc::O_NOATIME | libc::O_NOFOLLOW).open(path);
+    let file = quiet.or_else(|_| options.custom_flags(libc::O_NOFOLLOW).open(path)).ok()?;
     let mut bytes = vec![0; BLOCK_BYTES];
     let at = number * BLOCK_BYTES as u64;
     let mut filled = 0;
@@ -250,10 +240,7 @@ mod tests {
         };
         let (large, small) = (bytes_of(1), bytes_of(2));
         let whole = 64.0 * BLOCK_BYTES as f64;
-        assert!(
-            (large + small - whole).abs() < 0.05 * whole,
-            "{large} + {small}"
-        );
+        assert!((large + small - whole).abs() < 0.05 * whole, "{large} + {small}");
         let share = small / (large + small);
         let truth = 3_200_000.0 / (3_200_000.0 + 100.0 * BLOCK_BYTES as f64);
         assert!((share - truth).abs() < 0.06, "{share}, in truth {truth}");
@@ -263,11 +250,7 @@ mod tests {
     fn a_slow_disk_gets_the_time_for_the_least() {
         let directory = tempfile::tempdir().unwrap();
         std::fs::write(directory.path().join("large"), vec![1; 50 * BLOCK_BYTES]).unwrap();
-        let bounds = Bounds {
-            read: Duration::ZERO,
-            min_windows: 5,
-            ..BOUNDS
-        };
+        let bounds = Bounds { read: Duration::ZERO, min_windows: 5, ..BOUNDS };
         let windows = sample(directory.path(), &NotCopied::default(), bounds, 1);
         assert_eq!(windows.len(), 5);
     }

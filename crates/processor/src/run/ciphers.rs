@@ -198,10 +198,7 @@ mod tests {
 
     #[test]
     fn a_stopped_bench_has_no_rows() {
-        let offer = Offer {
-            architecture: std::env::consts::ARCH,
-            features: &[],
-        };
+        let offer = Offer { architecture: std::env::consts::ARCH, features: &[] };
         let rows = ciphers(1, 0.01, &offer, &AtomicBool::new(true), &mut |_| {});
         assert!(rows.is_empty());
     }

@@ -44,10 +44,7 @@ pub fn rates<W: Work, E: Send>(
     cancel: &AtomicBool,
     prepare: &(dyn Fn() -> Result<W, E> + Sync),
 ) -> Result<Rates, E> {
-    let mut rates = Rates {
-        one_core: of(1, seconds, cancel, prepare)?,
-        all_cores: None,
-    };
+    let mut rates = Rates { one_core: of(1, seconds, cancel, prepare)?, all_cores: None };
     if cores > 1 && !cancel.load(Ordering::Relaxed) {
         rates.all_cores = of(cores, seconds, cancel, prepare)?;
     }
@@ -128,9 +125,8 @@ fn together(threads: u32, seen: &[Seen]) -> Option<Rate> {
         ((rates.sum::<f64>() * 1e3) as u64, 1.0)
     };
     let rounds: Vec<(u64, f64)> = (0..rounds).map(round).collect();
-    let shares = seen
-        .iter()
-        .filter_map(|seen| Some(seen.waited_ns? as f64 / seen.elapsed_ns.max(1) as f64));
+    let shares =
+        seen.iter().filter_map(|seen| Some(seen.waited_ns? as f64 / seen.elapsed_ns.max(1) as f64));
     let share = shares.fold(0.0, f64::max);
     Some(Rate {
         threads,
@@ -147,11 +143,8 @@ mod tests {
 
     #[test]
     fn rates_of_threads_add_up_and_waiting_is_a_doubt() {
-        let seen = |waited_ns| Seen {
-            passes: vec![(1000, 0.5); 4],
-            waited_ns,
-            elapsed_ns: 2_000_000_000,
-        };
+        let seen =
+            |waited_ns| Seen { passes: vec![(1000, 0.5); 4], waited_ns, elapsed_ns: 2_000_000_000 };
         let rate = together(2, &[seen(Some(0)), seen(None)]).expect("passes");
         assert!((rate.per_second.value - 4000.0).abs() < 1e-6);
         assert_eq!((rate.passes, rate.doubts.len()), (8, 0));

@@ -22,10 +22,7 @@ where
     /// From both keys, one behind the other. Absent when their length is not the cipher's.
     pub(super) fn new(key: &[u8]) -> Option<Self> {
         let (data, tweak) = key.split_at(key.len() / 2);
-        Some(Xts {
-            data: C::new_from_slice(data).ok()?,
-            tweak: C::new_from_slice(tweak).ok()?,
-        })
+        Some(Xts { data: C::new_from_slice(data).ok()?, tweak: C::new_from_slice(tweak).ok()? })
     }
 
     /// Enciphers sectors of `sector_bytes` in place; the first has the number `number`.

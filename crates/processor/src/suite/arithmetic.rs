@@ -53,9 +53,7 @@ pub fn compression(
         seconds: suite.options.seconds * COMPRESSION_SHARE,
     };
     let says = &mut |what: &str| (suite.says)(what);
-    Ok(Compression {
-        samples: crate::run::compression(&plan, &data, says, suite.cancel),
-    })
+    Ok(Compression { samples: crate::run::compression(&plan, &data, says, suite.cancel) })
 }
 
 /// Ours, the stability test if it was asked for, and HPL's if it is there.
@@ -151,9 +149,8 @@ fn sweep(directory: &Path) {
             continue;
         };
         // The entry itself, and not what a link leads to.
-        let is_ours = path
-            .symlink_metadata()
-            .is_ok_and(|about| about.is_dir() && about.uid() == own);
+        let is_ours =
+            path.symlink_metadata().is_ok_and(|about| about.is_dir() && about.uid() == own);
         let is_alive = Path::new("/proc").join(owner.to_string()).exists();
         // This process makes one at a time, so one with its number is of an earlier process.
         if is_ours && (!is_alive || owner == std::process::id()) {

@@ -39,22 +39,13 @@ pub fn peers(suite: &CpuSuite<'_>, offer: &Offer<'_>, processor: &mut ProcessorR
             Algorithm::Sha256 => Work::Digest,
             _ => Work::Encrypt,
         };
-        let here = || {
-            one_core(
-                algorithm,
-                work,
-                block_bytes,
-                suite.options.seconds,
-                suite.cancel,
-            )
-        };
+        let here = || one_core(algorithm, work, block_bytes, suite.options.seconds, suite.cancel);
         let before = here();
         // Whole seconds only, and one is the least.
         let seconds = (suite.options.seconds.round() as u64).max(1).to_string();
         let bytes = block_bytes.to_string();
-        let speed = [
-            "speed", "-elapsed", "-mr", "-seconds", &seconds, "-bytes", &bytes, "-evp", name,
-        ];
+        let speed =
+            ["speed", "-elapsed", "-mr", "-seconds", &seconds, "-bytes", &bytes, "-evp", name];
         let there = ask(suite, &speed);
         let after = here();
         match there.as_deref().and_then(parse_speed) {

@@ -13,11 +13,7 @@ use rubus_draw::table::{Align, Cell, Table};
 pub(super) fn headline(ciphers: &Ciphers) -> Option<String> {
     let row = disk(ciphers)?;
     let rate = row.rates.one_core.as_ref()?;
-    Some(format!(
-        "{} {} a core",
-        row.algorithm.name(),
-        rate_si(rate.per_second.value)
-    ))
+    Some(format!("{} {} a core", row.algorithm.name(), rate_si(rate.per_second.value)))
 }
 
 /// What a disk is enciphered with: in the kernel if it was measured there.
@@ -29,11 +25,7 @@ fn disk(ciphers: &Ciphers) -> Option<&Row> {
 pub(super) fn parts(ciphers: &Ciphers, processor: &ProcessorRun, style: Style) -> Vec<Vec<String>> {
     let mut parts = Vec::new();
     for place in [Place::Program, Place::Kernel] {
-        let rows: Vec<&Row> = ciphers
-            .rows
-            .iter()
-            .filter(|row| row.place == place)
-            .collect();
+        let rows: Vec<&Row> = ciphers.rows.iter().filter(|row| row.place == place).collect();
         if !rows.is_empty() {
             parts.push(table(place, &rows, processor, style));
             parts.push(mark(rows.iter().any(|row| row.rates.is_disturbed())));
@@ -104,9 +96,7 @@ fn peers(ciphers: &Ciphers, style: Style) -> Vec<String> {
     for peer in &ciphers.peers {
         let ours = peer.ours.as_ref();
         let ours = ours.map_or("–".into(), |ours| rate_si(ours.value));
-        let times = peer
-            .times()
-            .map_or(String::new(), |times| format!("{times:.2} ×"));
+        let times = peer.times().map_or(String::new(), |times| format!("{times:.2} ×"));
         table.row(vec![
             peer.algorithm.name().into(),
             ours.into(),
@@ -176,10 +166,7 @@ fn messages(rows: &[&Row]) -> Vec<String> {
     let mut sizes: Vec<(u32, Vec<&str>)> = Vec::new();
     for row in rows {
         let name = row.algorithm.name();
-        match sizes
-            .iter_mut()
-            .find(|(bytes, _)| *bytes == row.block_bytes)
-        {
+        match sizes.iter_mut().find(|(bytes, _)| *bytes == row.block_bytes) {
             Some((_, names)) if names.contains(&name) => {}
             Some((_, names)) => names.push(name),
             None => sizes.push((row.block_bytes, vec![name])),
@@ -204,10 +191,8 @@ fn libraries(place: Place, rows: &[&Row]) -> Vec<String> {
             None => by.push((name, vec![algorithm])),
         }
     }
-    let each: Vec<String> = by
-        .iter()
-        .map(|(name, algorithms)| format!("{name}: {}", algorithms.join(", ")))
-        .collect();
+    let each: Vec<String> =
+        by.iter().map(|(name, algorithms)| format!("{name}: {}", algorithms.join(", "))).collect();
     let whose = match place {
         Place::Program => "Libraries",
         Place::Kernel => "Drivers",

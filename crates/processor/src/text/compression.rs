@@ -90,13 +90,8 @@ fn table(rows: &[&Row], processor: &ProcessorRun, style: Style) -> Vec<String> {
     use Align::{Left, Right};
     let all = format!("all {}", processor.cores);
     let has_all = rows.iter().any(|row| row.all.is_some());
-    let mut columns = vec![
-        ("", Left),
-        ("ratio", Right),
-        ("±", Right),
-        ("compress", Right),
-        ("±", Right),
-    ];
+    let mut columns =
+        vec![("", Left), ("ratio", Right), ("±", Right), ("compress", Right), ("±", Right)];
     let both = [("expand", Right), ("±", Right)];
     if has_all {
         columns.push((&all, Right));
@@ -124,10 +119,7 @@ fn table(rows: &[&Row], processor: &ProcessorRun, style: Style) -> Vec<String> {
             half_width(&compress).into(),
         ];
         if has_all {
-            let compress = row
-                .all
-                .as_ref()
-                .map(|all| all.compress_bytes_per_second.value);
+            let compress = row.all.as_ref().map(|all| all.compress_bytes_per_second.value);
             cells.push(rate(compress));
         }
         cells.push(rate(expand.map(|rate| rate.value)));

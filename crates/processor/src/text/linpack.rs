@@ -251,10 +251,7 @@ mod tests {
         assert_eq!(rows(&linpack), ["one core", "all 4"]);
         let one = linpack.one.as_mut().expect("the fixture has one");
         one.core = Some("Cortex-A76".into());
-        let little = Rated {
-            core: Some("Cortex-A55 (CPUs 0-3)".into()),
-            ..one.clone()
-        };
+        let little = Rated { core: Some("Cortex-A55 (CPUs 0-3)".into()), ..one.clone() };
         linpack.other_kinds.push(little);
         let expected = ["one Cortex-A76", "one Cortex-A55 (CPUs 0-3)", "all 4"];
         assert_eq!(rows(&linpack), expected);

@@ -27,10 +27,7 @@ pub fn headline(processor: &ProcessorRun) -> String {
     let parts = [
         processor.ciphers.as_ref().and_then(ciphers::headline),
         processor.ssh.as_ref().and_then(ssh::headline),
-        processor
-            .compression
-            .as_ref()
-            .and_then(compression::headline),
+        processor.compression.as_ref().and_then(compression::headline),
         processor.linpack.as_ref().map(linpack::headline),
     ];
     let parts: Vec<String> = parts.into_iter().flatten().collect();
@@ -92,9 +89,7 @@ fn meanwhile(processor: &ProcessorRun, style: Style) -> Vec<String> {
             ghz(clock.mean_hz),
             ghz(clock.lowest_hz),
             ghz(clock.highest_hz),
-            clock
-                .most_hz
-                .map_or(String::new(), |most| format!(", at most {}", ghz(most)))
+            clock.most_hz.map_or(String::new(), |most| format!(", at most {}", ghz(most)))
         ));
     }
     for clock in watched.slow_clocks() {
@@ -190,11 +185,7 @@ pub fn csv(runs: &[&Run]) -> String {
                 job.title,
                 job.throughput.value,
                 bound(interval.map(|interval| interval.low)),
-                bound(
-                    interval
-                        .map(|interval| interval.high)
-                        .filter(|high| high.is_finite())
-                ),
+                bound(interval.map(|interval| interval.high).filter(|high| high.is_finite())),
                 unit.as_str().unwrap_or_default(),
             ));
         }
@@ -204,11 +195,7 @@ pub fn csv(runs: &[&Run]) -> String {
 
 /// The text as markdown, for a forum.
 pub fn markdown(run: &Run, processor: &ProcessorRun) -> String {
-    format!(
-        "### {}\n\n```\n{}```\n",
-        headline(processor),
-        render(run, processor, Style::PLAIN)
-    )
+    format!("### {}\n\n```\n{}```\n", headline(processor), render(run, processor, Style::PLAIN))
 }
 
 #[cfg(test)]

@@ -17,18 +17,11 @@ pub(super) fn part(run: &Run, processor: &ProcessorRun, style: Style) -> Vec<Str
     let Some(first) = found.first() else {
         return Vec::new();
     };
-    let mut table = Table::new(&[
-        ("Published", Left),
-        ("there", Right),
-        ("here", Right),
-        ("", Right),
-    ]);
+    let mut table =
+        Table::new(&[("Published", Left), ("there", Right), ("here", Right), ("", Right)]);
     for row in &found {
         // Bits are said above.
-        let what = row
-            .what
-            .rsplit_once(", ")
-            .map_or(row.what, |(what, _)| what);
+        let what = row.what.rsplit_once(", ").map_or(row.what, |(what, _)| what);
         table.row(vec![
             Cell::from(what),
             rate_si(row.published).into(),
@@ -40,15 +33,9 @@ pub(super) fn part(run: &Run, processor: &ProcessorRun, style: Style) -> Vec<Str
         true => "",
         false => ", which is another board",
     };
-    let title = format!(
-        "Beside a {board} with {} bits{other}",
-        processor.pointer_bits
-    );
+    let title = format!("Beside a {board} with {} bits{other}", processor.pointer_bits);
     let mut lines = vec![heading(&title, style)];
     lines.extend(table.lines(style));
-    lines.extend(paragraph(
-        &format!("From {}; no intervals.", first.source),
-        "  ",
-    ));
+    lines.extend(paragraph(&format!("From {}; no intervals.", first.source), "  "));
     lines
 }

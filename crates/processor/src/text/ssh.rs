@@ -14,11 +14,7 @@ const BUSY: f64 = 0.9;
 /// "ssh 52.1 MB/s (chacha20-poly1305)".
 pub(super) fn headline(ssh: &Ssh) -> Option<String> {
     let fastest = fastest(ssh)?;
-    Some(format!(
-        "ssh {} ({})",
-        rate_si(fastest.rate.per_second.value),
-        short(&fastest.cipher)
-    ))
+    Some(format!("ssh {} ({})", rate_si(fastest.rate.per_second.value), short(&fastest.cipher)))
 }
 
 pub(super) fn part(ssh: &Ssh, style: Style) -> Vec<String> {
@@ -52,11 +48,7 @@ fn cost(end: Option<&End>) -> Cell {
     let Some(end) = end else {
         return "–".into();
     };
-    let tone = if end.cores >= BUSY {
-        Tone::Bad
-    } else {
-        Tone::Plain
-    };
+    let tone = if end.cores >= BUSY { Tone::Bad } else { Tone::Plain };
     let text = format!("{:.2} · {:.1} s/GB", end.cores, end.seconds_per_gb);
     Cell::toned(&text, tone)
 }
@@ -66,15 +58,8 @@ fn legend(ssh: &Ssh) -> String {
         "client enciphers and server deciphers, both here: cores that each kept busy · seconds of a core for \
          10^9 bytes.",
     );
-    if let Some(mac) = ssh
-        .mac
-        .as_ref()
-        .filter(|_| ssh.rows.iter().any(Row::needs_mac))
-    {
-        text.push_str(&format!(
-            " Ciphers in CTR mode are authenticated with {}.",
-            short(mac)
-        ));
+    if let Some(mac) = ssh.mac.as_ref().filter(|_| ssh.rows.iter().any(Row::needs_mac)) {
+        text.push_str(&format!(" Ciphers in CTR mode are authenticated with {}.", short(mac)));
     }
     text
 }

@@ -74,9 +74,7 @@ fn device(text: &str) -> Result<u32, String> {
     let name = text.strip_prefix("/dev/").unwrap_or(text);
     let number = name.strip_prefix("nbd").and_then(|n| n.parse().ok());
     let plain = |n: &u32| name == format!("nbd{n}") && *n <= 255;
-    number
-        .filter(plain)
-        .ok_or_else(|| "write it as /dev/nbd0, up to /dev/nbd255".into())
+    number.filter(plain).ok_or_else(|| "write it as /dev/nbd0, up to /dev/nbd255".into())
 }
 
 #[cfg(test)]

@@ -84,9 +84,7 @@ impl BenchCpu {
             ["all"] => Ok(cut.all_methods()),
             _ => named.iter().map(|name| name.parse()).collect(),
         };
-        cuts.into_iter()
-            .map(|cut| Ok((cut, methods(cut)?)))
-            .collect()
+        cuts.into_iter().map(|cut| Ok((cut, methods(cut)?))).collect()
     }
 
     /// Block sizes to try.
@@ -100,9 +98,7 @@ impl BenchCpu {
     /// The parts in the order of measuring, each once.
     pub fn wanted_parts(&self) -> Vec<Part> {
         let parts = Part::ALL.into_iter();
-        parts
-            .filter(|part| is_wanted(&self.parts, part.name()))
-            .collect()
+        parts.filter(|part| is_wanted(&self.parts, part.name())).collect()
     }
 }
 

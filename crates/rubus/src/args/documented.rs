@@ -182,17 +182,10 @@ fn fault(shown: &Shown) -> Option<String> {
                 }
                 _ => false,
             };
-            let is_help = matches!(
-                error.kind(),
-                ErrorKind::DisplayHelp | ErrorKind::DisplayVersion
-            );
+            let is_help =
+                matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
             let is_fine = is_help || (is_only_a_part && !shown.is_whole);
-            let first = error
-                .to_string()
-                .lines()
-                .next()
-                .unwrap_or_default()
-                .to_owned();
+            let first = error.to_string().lines().next().unwrap_or_default().to_owned();
             return (!is_fine).then_some(first);
         }
     };
@@ -202,9 +195,7 @@ fn fault(shown: &Shown) -> Option<String> {
     }
     let mut rest = words.iter().skip_while(|word| *word != verb).skip(1);
     let name = rest.next()?;
-    let is_a_name = name
-        .chars()
-        .all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-');
+    let is_a_name = name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-');
     if !is_a_name || arguments.subcommand().is_some() {
         return None;
     }
@@ -232,9 +223,7 @@ fn has_heading(path: &Path, wanted: &str) -> bool {
     let text = fs::read_to_string(path).expect("a document");
     let is_it =
         |line: &str| line.starts_with('#') && anchor(line.trim_start_matches('#').trim()) == wanted;
-    lines(&text)
-        .iter()
-        .any(|(_, line, is_code)| !is_code && is_it(line))
+    lines(&text).iter().any(|(_, line, is_code)| !is_code && is_it(line))
 }
 
 #[test]
@@ -242,12 +231,7 @@ fn every_command_in_the_documentation_is_one() {
     let faults: Vec<_> = shown()
         .iter()
         .filter_map(|shown| {
-            Some(format!(
-                "{}: rubus {}: {}",
-                shown.place,
-                shown.text,
-                fault(shown)?
-            ))
+            Some(format!("{}: rubus {}: {}", shown.place, shown.text, fault(shown)?))
         })
         .collect();
     assert!(faults.is_empty(), "{}", faults.join("\n"));
@@ -260,9 +244,7 @@ fn every_example_in_the_help_is_a_command() {
         .filter_map(|(line, _)| {
             let shown = Shown {
                 place: String::new(),
-                text: typed(line)
-                    .expect("an example begins with rubus")
-                    .to_owned(),
+                text: typed(line).expect("an example begins with rubus").to_owned(),
                 is_whole: true,
             };
             Some(format!("{line}: {}", fault(&shown)?))
@@ -280,11 +262,7 @@ fn a_wrong_command_in_a_document_is_found() {
         "bench . --suit quick",
         "copy /home",
     ] {
-        let shown = Shown {
-            place: String::new(),
-            text: wrong.to_owned(),
-            is_whole: true,
-        };
+        let shown = Shown { place: String::new(), text: wrong.to_owned(), is_whole: true };
         assert!(fault(&shown).is_some(), "{wrong} passes");
     }
 }

@@ -23,10 +23,8 @@ pub fn page(name: &str) -> Option<&'static Page> {
 }
 
 fn complete(command: Command, name: &str) -> Command {
-    let below: Vec<String> = command
-        .get_subcommands()
-        .map(|below| below.get_name().to_owned())
-        .collect();
+    let below: Vec<String> =
+        command.get_subcommands().map(|below| below.get_name().to_owned()).collect();
     let mut command = with_details_above(command).help_template(TEMPLATE);
     if let Some(page) = page(name) {
         let own = command.get_after_help().map(ToString::to_string);
@@ -43,9 +41,7 @@ fn complete(command: Command, name: &str) -> Command {
 fn with_details_above(command: Command) -> Command {
     let long = command.get_long_about().map(ToString::to_string);
     match long.as_deref().and_then(|long| long.split_once("\n\n")) {
-        Some((_, details)) => command
-            .before_help(details.to_owned())
-            .long_about(Resettable::Reset),
+        Some((_, details)) => command.before_help(details.to_owned()).long_about(Resettable::Reset),
         None => command,
     }
 }
@@ -90,10 +86,7 @@ mod tests {
         assert!(leaves.len() > 30, "{leaves:?}");
         for leaf in &leaves {
             let page = page(leaf).unwrap_or_else(|| panic!("{leaf} has no examples"));
-            assert!(
-                !page.examples.is_empty() && !page.statuses.is_empty(),
-                "{leaf}"
-            );
+            assert!(!page.examples.is_empty() && !page.statuses.is_empty(), "{leaf}");
         }
         for page in PAGES {
             assert!(leaves.iter().any(|leaf| leaf == page.name), "{}", page.name);

@@ -83,29 +83,20 @@ impl BenchMemory {
     /// The parts in the order of measuring, each once.
     pub fn wanted_parts(&self) -> Vec<Part> {
         let parts = Part::ALL.into_iter();
-        parts
-            .filter(|part| is_wanted(&self.parts, part.name()))
-            .collect()
+        parts.filter(|part| is_wanted(&self.parts, part.name())).collect()
     }
 }
 
 fn limit(text: &str) -> Result<u64, String> {
-    let units = [
-        ("ms", 1e6),
-        ("us", 1e3),
-        ("µs", 1e3),
-        ("ns", 1.0),
-        ("s", 1e9),
-    ];
+    let units = [("ms", 1e6), ("us", 1e3), ("µs", 1e3), ("ns", 1.0), ("s", 1e9)];
     let found = units.iter().find_map(|(unit, factor)| {
         Some((text.strip_suffix(unit)?.trim().parse::<f64>().ok()?, factor))
     });
     match found.map(|(number, factor)| number * factor) {
         Some(ns) if (1e3..=1e11).contains(&ns) => Ok(ns as u64),
-        _ => Err(format!(
-            "write a time from 1us to 100s, such as {}ms",
-            USUAL_LIMIT_NS / 1_000_000
-        )),
+        _ => {
+            Err(format!("write a time from 1us to 100s, such as {}ms", USUAL_LIMIT_NS / 1_000_000))
+        }
     }
 }
 

@@ -41,12 +41,7 @@ fn add(command: &Command, name: &str, text: &mut String) {
         false => shown.render_help().to_string(),
     };
     let lines: Vec<&str> = help.lines().map(str::trim_end).collect();
-    write!(
-        text,
-        "\n## {name}\n\n```text\n{}\n```\n",
-        lines.join("\n").trim_end()
-    )
-    .expect("text");
+    write!(text, "\n## {name}\n\n```text\n{}\n```\n", lines.join("\n").trim_end()).expect("text");
     for below in command.get_subcommands() {
         if below.get_name() != "help" {
             add(below, &format!("{name} {}", below.get_name()), text);
@@ -64,11 +59,9 @@ fn says_more_at_length(arg: &Arg) -> bool {
 #[test]
 fn the_page_of_options_has_every_command_as_it_is() {
     let page = page();
-    for words in [
-        "## rubus bench memory\n",
-        "--i-will-lose-everything-on",
-        "## rubus nbd clones merge\n",
-    ] {
+    for words in
+        ["## rubus bench memory\n", "--i-will-lose-everything-on", "## rubus nbd clones merge\n"]
+    {
         assert!(page.contains(words), "{words}");
     }
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/options.md");

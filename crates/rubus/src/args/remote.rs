@@ -33,12 +33,7 @@ pub struct Remote {
     #[arg(long, value_name = "FILE", requires = "on")]
     pub binary: Option<PathBuf>,
     /// Copy nothing: run this command, a rubus installed there
-    #[arg(
-        long,
-        value_name = "COMMAND",
-        requires = "on",
-        conflicts_with = "binary"
-    )]
+    #[arg(long, value_name = "COMMAND", requires = "on", conflicts_with = "binary")]
     pub remote_binary: Option<String>,
     /// Run as root there, with `sudo -n`
     #[arg(long, requires = "on")]
@@ -53,9 +48,6 @@ impl Remote {
         if silent {
             settings.push("BatchMode=yes".into());
         }
-        Options {
-            config: self.ssh_config.clone(),
-            settings,
-        }
+        Options { config: self.ssh_config.clone(), settings }
     }
 }

@@ -84,24 +84,14 @@ pub struct Serve {
     pub make_certificates: Option<PathBuf>,
     /// Create a certificate for the client of this name, in DIR/clients/NAME, signed by the
     /// authority in DIR (a list, or repeatable)
-    #[arg(
-        long,
-        value_name = "NAME",
-        requires = "make_certificates",
-        value_delimiter = ','
-    )]
+    #[arg(long, value_name = "NAME", requires = "make_certificates", value_delimiter = ',')]
     pub client: Vec<String>,
     /// With --clone-per-client and --verify-clients: let any client with a certificate of the
     /// authority open every clone
     #[arg(long, requires_all = ["clone_per_client", "verify_clients"])]
     pub shared_certificate: bool,
     /// Additional names or addresses of this machine for its certificate (a list, or repeatable)
-    #[arg(
-        long,
-        value_name = "NAME",
-        requires = "make_certificates",
-        value_delimiter = ','
-    )]
+    #[arg(long, value_name = "NAME", requires = "make_certificates", value_delimiter = ',')]
     pub known_as: Vec<String>,
     /// Maximum number of clients at once
     #[arg(long, value_name = "N", default_value_t = 1024, value_parser = clap::value_parser!(u32).range(1..=65536))]

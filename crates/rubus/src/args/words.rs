@@ -62,11 +62,7 @@ fn help_and_pages_have_the_fields_words() {
     }
     let faults: Vec<_> = texts
         .iter()
-        .flat_map(|(place, text)| {
-            paraphrases(text)
-                .into_iter()
-                .map(move |phrase| (place, phrase))
-        })
+        .flat_map(|(place, text)| paraphrases(text).into_iter().map(move |phrase| (place, phrase)))
         .map(|(place, phrase)| format!("{place}: '{phrase}'"))
         .collect();
     assert!(faults.is_empty(), "{}", faults.join("\n"));
@@ -123,9 +119,7 @@ fn joined(literal: &str) -> String {
 /// The sentences in the program's sources. What only tests say is left out.
 fn sentences() -> Vec<Sentence> {
     let is_of_a_test = |name: &str| {
-        let parts = [
-            "test", "fixture", "benches", "examples", "chaos", "words.rs",
-        ];
+        let parts = ["test", "fixture", "benches", "examples", "chaos", "words.rs"];
         parts.iter().any(|part| name.contains(part))
     };
     let said = sources().into_iter();
@@ -139,18 +133,13 @@ fn sentences_of(file: &str, source: &str) -> Vec<Sentence> {
     let texts = strings(said.unwrap_or_default()).into_iter();
     texts
         .filter(|text| text.contains(' '))
-        .map(|text| Sentence {
-            file: file.to_string(),
-            text,
-        })
+        .map(|text| Sentence { file: file.to_string(), text })
         .collect()
 }
 
 /// Words of the longest part of a text between full stops, semicolons and line ends.
 fn longest_sentence(text: &str) -> usize {
-    let text = text
-        .replace("\\n", "\n")
-        .replace([';', ':', '?', '!'], "\n");
+    let text = text.replace("\\n", "\n").replace([';', ':', '?', '!'], "\n");
     let parts = text.replace(". ", "\n");
     let counts = parts.lines().map(|part| part.split_whitespace().count());
     counts.max().unwrap_or(0)
@@ -163,11 +152,8 @@ const MAX_WORDS: usize = 34;
 fn the_programs_sentences_are_short_and_in_the_fields_words() {
     let sentences = sentences();
     assert!(sentences.len() > 5000, "the sources were not found");
-    let is_sql = |text: &str| {
-        ["CREATE TABLE", "INSERT INTO"]
-            .iter()
-            .any(|word| text.contains(word))
-    };
+    let is_sql =
+        |text: &str| ["CREATE TABLE", "INSERT INTO"].iter().any(|word| text.contains(word));
     let faults: Vec<_> = sentences
         .iter()
         .filter(|sentence| !is_sql(&sentence.text))

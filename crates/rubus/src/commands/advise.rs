@@ -67,9 +67,7 @@ pub fn show(general: &General, arguments: &Advise, advice: &Advice) -> anyhow::R
     if arguments.json.wanted {
         return say(&(serde_json::to_string_pretty(advice)? + "\n"));
     }
-    let depth = Depth {
-        pipes: arguments.pipes,
-    };
+    let depth = Depth { pipes: arguments.pipes };
     say(&render(advice, depth, Terminal::of(general).style()))
 }
 
@@ -83,10 +81,7 @@ pub fn advice(
     compression: Vec<CompressionSpeed>,
     arguments: &Advise,
 ) -> anyhow::Result<Advice> {
-    let known = Known {
-        compression,
-        ..Known::of(machine, runs)
-    };
+    let known = Known { compression, ..Known::of(machine, runs) };
     let question = Question {
         machine,
         known: &known,
@@ -164,10 +159,8 @@ fn subject(general: &General, arguments: &Advise) -> anyhow::Result<(Machine, Ve
     let runs: Vec<Run> = found.into_iter().filter_map(|found| found.run).collect();
     if let Some(run) = runs.first() {
         let mut machine = run.machine.clone();
-        machine.origin = Origin::Capture {
-            path: from.clone(),
-            label: format!("the machine of {from}"),
-        };
+        machine.origin =
+            Origin::Capture { path: from.clone(), label: format!("the machine of {from}") };
         let runs = runs.into_iter().map(|run| (RunId(0), run)).collect();
         return Ok((machine, runs));
     }
@@ -200,14 +193,9 @@ fn measure(advice: &Advice, is_quiet: bool) -> anyhow::Result<bool> {
             true => Stdio::null(),
             false => std::io::stderr().into(),
         });
-        let status = command
-            .status()
-            .with_context(|| format!("cannot run {}", typed(words)))?;
+        let status = command.status().with_context(|| format!("cannot run {}", typed(words)))?;
         if !status.success() {
-            eprintln!(
-                "rubus: {} did not succeed; the advice continues without it",
-                typed(words)
-            );
+            eprintln!("rubus: {} did not succeed; the advice continues without it", typed(words));
             all = false;
         }
     }

@@ -62,14 +62,8 @@ pub fn run(general: &General, bench: &Bench, baseline: &TargetName) -> anyhow::R
     )?;
     let runs = both.each_ref().map(|measured| measured.run.clone());
     // The page is the comparison's; each run has its own in the data directory.
-    let keeping = Keeping {
-        html: None,
-        ..bench.keeping.clone()
-    };
-    let wanted = ResultOutputs {
-        keeping: &keeping,
-        ..wanted(bench)
-    };
+    let keeping = Keeping { html: None, ..bench.keeping.clone() };
+    let wanted = ResultOutputs { keeping: &keeping, ..wanted(bench) };
     let mut outputs = Outputs::new(general, wanted, both.len()).without_text();
     for measured in both {
         outputs.take(measured)?;
@@ -94,11 +88,7 @@ pub fn show(general: &General, bench: &Bench, runs: [&Run; 2]) -> anyhow::Result
     if !wanted(bench).files().any(|path| path == Path::new("-")) {
         let style = Terminal::of(general).style();
         let columns = terminal::size().0.into();
-        places::say(&rubus_runs::text::compare::render(
-            &comparison,
-            style,
-            columns,
-        ))?;
+        places::say(&rubus_runs::text::compare::render(&comparison, style, columns))?;
     }
     Ok(())
 }

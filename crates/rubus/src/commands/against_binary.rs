@@ -27,10 +27,7 @@ const SHARE: f64 = 0.25;
 /// Measures with both and shows how they compare.
 pub fn run(general: &General, args: &BenchCpu, other: &Path) -> anyhow::Result<Exit> {
     world::must_be_live(general, "a bench", "a processor")?;
-    for path in [&args.json, &args.kept.csv, &args.kept.markdown]
-        .into_iter()
-        .flatten()
-    {
+    for path in [&args.json, &args.kept.csv, &args.kept.markdown].into_iter().flatten() {
         places::must_be_writable(path)?;
     }
     let cancel = signals::cancel_flag()?;
@@ -41,11 +38,7 @@ pub fn run(general: &General, args: &BenchCpu, other: &Path) -> anyhow::Result<E
     let mut rounds: Vec<[Run; 2]> = Vec::new();
     for round in 0..ROUNDS {
         let turn = |program: &Path| {
-            line.says(&format!(
-                "round {} of {ROUNDS}: {}",
-                round + 1,
-                program.display()
-            ));
+            line.says(&format!("round {} of {ROUNDS}: {}", round + 1, program.display()));
             measure(program, &arguments, &cancel)
         };
         let both = match round % 2 {
@@ -81,10 +74,7 @@ fn named(program: &Path, rounds: &[[Run; 2]], side: usize) -> String {
     let name = program.file_name().unwrap_or(program.as_os_str());
     let processor = rounds.first().and_then(|round| round[side].processor());
     let built = processor.map_or(String::new(), |processor| {
-        format!(
-            " ({} bits, {})",
-            processor.pointer_bits, processor.architecture
-        )
+        format!(" ({} bits, {})", processor.pointer_bits, processor.architecture)
     });
     format!("{}{built}", name.to_string_lossy())
 }
@@ -104,21 +94,14 @@ fn emulated(round: &[Run; 2]) -> Option<String> {
 /// What each of the two is asked for.
 fn arguments(args: &BenchCpu) -> Vec<String> {
     let mut all: Vec<String> = vec!["bench".into(), "cpu".into()];
-    all.extend(
-        args.wanted_parts()
-            .iter()
-            .map(|part| part.name().to_string()),
-    );
+    all.extend(args.wanted_parts().iter().map(|part| part.name().to_string()));
     let seconds = (args.seconds * SHARE).max(MIN_SECONDS);
     all.push(format!("--seconds={seconds}"));
     all.push(format!("--data={}", args.data.display()));
     let lists = [
         ("methods", args.methods.join(",")),
         ("blocks", joined(&args.blocks)),
-        (
-            "unknowns",
-            args.unknowns.map_or(String::new(), |n| n.to_string()),
-        ),
+        ("unknowns", args.unknowns.map_or(String::new(), |n| n.to_string())),
     ];
     let given = lists.iter().filter(|(_, list)| !list.is_empty());
     all.extend(given.map(|(name, list)| format!("--{name}={list}")));
@@ -135,10 +118,7 @@ fn joined(numbers: &[u32]) -> String {
 fn is_of_this_version(program: &Path, cancel: &AtomicBool) -> anyhow::Result<()> {
     let shown = program.display();
     let about = std::fs::metadata(program).with_context(|| format!("cannot look at {shown}"))?;
-    ensure!(
-        about.is_file(),
-        "{shown} is no program: --against-binary wants the file of a rubus"
-    );
+    ensure!(about.is_file(), "{shown} is no program: --against-binary wants the file of a rubus");
     ensure!(
         rustix::fs::access(program, rustix::fs::Access::EXEC_OK).is_ok(),
         "{shown} may not be run: allow it with `chmod +x {shown}`, on a filesystem that is not mounted noexec"
@@ -244,9 +224,7 @@ fn show(general: &General, args: &BenchCpu, comparison: &Comparison) -> anyhow::
     if !is_printed {
         let style = Terminal::of(general).style();
         let columns = terminal::size().0.into();
-        places::say(&rubus_runs::text::compare::render(
-            comparison, style, columns,
-        ))?;
+        places::say(&rubus_runs::text::compare::render(comparison, style, columns))?;
     }
     Ok(())
 }

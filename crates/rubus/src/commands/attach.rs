@@ -28,10 +28,7 @@ const WATCHER_ENDS: Duration = Duration::from_secs(10);
 
 /// Attaches an export, or shows what is attached.
 pub fn run(general: &General, arguments: &Attach) -> anyhow::Result<Exit> {
-    anyhow::ensure!(
-        general.machine.is_none(),
-        "attach is about this machine; leave --machine out"
-    );
+    anyhow::ensure!(general.machine.is_none(), "attach is about this machine; leave --machine out");
     let Some(address) = &arguments.address else {
         return list(arguments);
     };
@@ -149,10 +146,7 @@ fn be_the_watcher(
 
 /// Detaches a device.
 pub fn detach(general: &General, arguments: &Detach) -> anyhow::Result<Exit> {
-    anyhow::ensure!(
-        general.machine.is_none(),
-        "detach is about this machine; leave --machine out"
-    );
+    anyhow::ensure!(general.machine.is_none(), "detach is about this machine; leave --machine out");
     let records = Records::all();
     let index = match (arguments.device, records.as_slice()) {
         (Some(index), _) => index,

@@ -49,13 +49,7 @@ pub fn after(general: &General, change: &Change) -> anyhow::Result<Exit> {
     let history = history()?;
     let before = history.get(before.id)?.run;
     let label = label("after", recipe);
-    let measured = bench(
-        general,
-        directory,
-        &before.suite,
-        &label,
-        &same_way(&before),
-    )?;
+    let measured = bench(general, directory, &before.suite, &label, &same_way(&before))?;
     if measured != Exit::Fine {
         return Ok(measured);
     }
@@ -89,10 +83,8 @@ fn side_by_side(general: &General, before: &Run, after: &Run) -> anyhow::Result<
         );
         return Ok(Exit::AnswerIsNo);
     }
-    let subjects = [
-        Subject::of_run("before", &found.before),
-        Subject::of_run("after", &found.after),
-    ];
+    let subjects =
+        [Subject::of_run("before", &found.before), Subject::of_run("after", &found.after)];
     let parsed = Args::try_parse_from(["rubus", "compare", "before", "after"])?;
     match parsed.command {
         Some(Command::Compare(arguments)) => {
@@ -120,15 +112,10 @@ fn run_before(change: &Change) -> anyhow::Result<RunSummary> {
         _ => None,
     });
     let begun = begun.context("its journal does not say when it began")?;
-    let filter = Filter {
-        label: Some(label("before", &change.plan.recipe)),
-        ..Filter::default()
-    };
+    let filter = Filter { label: Some(label("before", &change.plan.recipe)), ..Filter::default() };
     let labelled = history.list_of(&filter, MAX_RUNS, 0)?;
     let all = history.list(MAX_RUNS, 0)?;
-    let quick = all
-        .into_iter()
-        .filter(|run| run.suite == "quick" && is_on_root(&run.target));
+    let quick = all.into_iter().filter(|run| run.suite == "quick" && is_on_root(&run.target));
     // Both are written the same way, to the millisecond and in UTC, so that they can be compared as texts.
     let found = labelled
         .into_iter()
@@ -151,16 +138,7 @@ fn bench(
     options: &[String],
 ) -> anyhow::Result<Exit> {
     let directory = directory.to_str().context("its name is not text")?;
-    let words = [
-        "rubus",
-        "bench",
-        directory,
-        "--suite",
-        suite,
-        "--label",
-        label,
-        "--no-html",
-    ];
+    let words = ["rubus", "bench", directory, "--suite", suite, "--label", label, "--no-html"];
     let words = words.into_iter().chain(options.iter().map(String::as_str));
     match Args::try_parse_from(words)?.command {
         Some(Command::Bench(bench)) => super::bench::run(general, &bench),

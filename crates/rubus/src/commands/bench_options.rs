@@ -31,19 +31,12 @@ pub fn allowance(bench: &Bench) -> Allowance {
 /// # Errors
 /// In words, when there are fewer CPUs than lanes are wanted.
 pub fn queueing(bench: &Bench) -> anyhow::Result<Queueing> {
-    let usual = Queueing {
-        may_use_ring: !bench.threads,
-        polled: bench.hipri,
-        ..Queueing::USUAL
-    };
+    let usual = Queueing { may_use_ring: !bench.threads, polled: bench.hipri, ..Queueing::USUAL };
     let Some(lanes) = bench.lanes else {
         return Ok(usual);
     };
     let cpus = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-    Ok(Queueing {
-        lanes: lanes.on(u32::try_from(cpus).unwrap_or(u32::MAX))?,
-        ..usual
-    })
+    Ok(Queueing { lanes: lanes.on(u32::try_from(cpus).unwrap_or(u32::MAX))?, ..usual })
 }
 
 /// The suite as the options want it, or the usual one.
@@ -54,11 +47,8 @@ pub fn suite_of(
     region_bytes: Option<u64>,
 ) -> anyhow::Result<Suite> {
     let suite_name = bench.suite.as_deref().unwrap_or(usual);
-    let wanted = measuring::SuiteLimits {
-        region_bytes,
-        budget_bytes: bench.budget,
-        is_whole: bench.full,
-    };
+    let wanted =
+        measuring::SuiteLimits { region_bytes, budget_bytes: bench.budget, is_whole: bench.full };
     let mut suite = measuring::suite_for(suite_name, target, wanted)?;
     special(bench, target, &mut suite)?;
     if let Some(precision) = bench.precision {

@@ -38,9 +38,8 @@ pub fn recipes(general: &General, recipes: &Recipes) -> anyhow::Result<Exit> {
             what: option.what,
             default: option.default,
         };
-        let asked_for = recipe::ALL
-            .iter()
-            .filter(|recipe| one.is_none_or(|one| one.name == recipe.name));
+        let asked_for =
+            recipe::ALL.iter().filter(|recipe| one.is_none_or(|one| one.name == recipe.name));
         let list = asked_for.map(|recipe| RecipeDocument {
             name: recipe.name,
             title: recipe.title,
@@ -148,12 +147,9 @@ pub fn undo(general: &General, arguments: &Undo) -> anyhow::Result<Exit> {
     );
     // What stands in the middle of going back goes on, and is stopped where something is in the way.
     let in_the_way = match change.state.way {
-        Way::Apply => obstacles(
-            &change,
-            &changes[..place],
-            &Live::new(),
-            &LiveStepRunner::default(),
-        ),
+        Way::Apply => {
+            obstacles(&change, &changes[..place], &Live::new(), &LiveStepRunner::default())
+        }
         Way::Undo => Vec::new(),
     };
     if !in_the_way.is_empty() {
@@ -173,9 +169,7 @@ pub fn undo(general: &General, arguments: &Undo) -> anyhow::Result<Exit> {
         return Ok(Exit::AnswerIsNo);
     }
     let hands = &mut LiveHands::new();
-    with_context(general, |context| {
-        turn(&mut change, Way::Undo, ASKED_FOR, hands, context)
-    })??;
+    with_context(general, |context| turn(&mut change, Way::Undo, ASKED_FOR, hands, context))??;
     finish(general, &mut change, hands)
 }
 
@@ -326,10 +320,7 @@ fn saved(name: &str) -> anyhow::Result<Option<Plan>> {
     let text = std::fs::read_to_string(path)
         .with_context(|| format!("cannot read the plan {}", path.display()))?;
     let plan: Plan = serde_json::from_str(&text).with_context(|| {
-        format!(
-            "{} is not a plan (`rubus plan RECIPE --json` makes one)",
-            path.display()
-        )
+        format!("{} is not a plan (`rubus plan RECIPE --json` makes one)", path.display())
     })?;
     anyhow::ensure!(
         plan.format == rubus_change::plan::FORMAT,
@@ -358,19 +349,13 @@ fn to_be_undone(
     anyhow::ensure!(!changes[place].is_undone(), "{named} is undone already");
     let above = lying_on(&changes[place], &changes[place + 1..]);
     let order = above.iter().map(|change| change.name.as_str());
-    let order: Vec<String> = order
-        .chain([named])
-        .map(|name| format!("`rubus undo {name}`"))
-        .collect();
+    let order: Vec<String> =
+        order.chain([named]).map(|name| format!("`rubus undo {name}`")).collect();
     match above.first() {
         None => Ok(place),
         Some(_) => anyhow::bail!(
             "{} builds on {named}, so nothing was undone; undo in this order: {}",
-            above
-                .iter()
-                .map(|change| change.name.as_str())
-                .collect::<Vec<_>>()
-                .join(", "),
+            above.iter().map(|change| change.name.as_str()).collect::<Vec<_>>().join(", "),
             order.join(", ")
         ),
     }
@@ -385,10 +370,7 @@ fn other_options(plan: &Plan, changes: &[Change]) -> Option<String> {
             && change.plan.recipe == plan.recipe
     };
     let applied: Vec<&Change> = changes.iter().filter(is_applied).collect();
-    if applied
-        .iter()
-        .any(|change| differing(plan, change).is_empty())
-    {
+    if applied.iter().any(|change| differing(plan, change).is_empty()) {
         return None;
     }
     let last = applied.last()?;
@@ -557,14 +539,9 @@ mod tests {
         above.name = "0002-example".into();
         let changes = [below, above];
         assert_eq!(to_be_undone(&changes, None, None).unwrap(), 1);
-        let why = to_be_undone(&changes, Some("0001-example"), None)
-            .unwrap_err()
-            .to_string();
+        let why = to_be_undone(&changes, Some("0001-example"), None).unwrap_err().to_string();
         let order = "`rubus undo 0002-example`, `rubus undo 0001-example`";
-        assert!(
-            why.contains("nothing was undone") && why.contains(order),
-            "{why}"
-        );
+        assert!(why.contains("nothing was undone") && why.contains(order), "{why}");
     }
 
     #[test]

@@ -20,9 +20,7 @@ const MAX_FILES: usize = 5_000_000;
 
 /// Answers a question about a cluster.
 pub fn run(general: &General, cluster: &Cluster) -> anyhow::Result<Exit> {
-    let outside = Here {
-        style: Terminal::of(general).style(),
-    };
+    let outside = Here { style: Terminal::of(general).style() };
     Ok(match cli::run(cluster, &outside)? {
         Ended::Fine => Exit::Fine,
         Ended::AnswerIsNo => Exit::AnswerIsNo,

@@ -67,17 +67,13 @@ fn reference(wanted: &str, found: &[Found]) -> anyhow::Result<&'static Reference
         let known: Vec<&str> = REFERENCES.iter().map(|r| r.id).collect();
         return match reference::by_id(wanted) {
             Some(reference) => Ok(reference),
-            None => bail!(
-                "there are no published figures '{wanted}'; there are: {}",
-                known.join(", ")
-            ),
+            None => {
+                bail!("there are no published figures '{wanted}'; there are: {}", known.join(", "))
+            }
         };
     }
     match found.iter().find_map(|found| found.run.as_ref()) {
-        Some(run) => Ok(reference::nearest(
-            &run.machine,
-            run.target.device.as_deref(),
-        )),
+        Some(run) => Ok(reference::nearest(&run.machine, run.target.device.as_deref())),
         None => bail!(
             "which published figures are nearest can only be told of a run of rubus; name them \
              (--reference=NAME, `rubus compare --list-references` lists them)"
@@ -91,11 +87,7 @@ pub fn show(general: &General, args: &Compare, comparison: &Comparison) -> anyho
     let keeps = args.with_serials;
     // A table of numbers is for its owner.
     let outputs = [
-        (
-            &args.csv,
-            true,
-            rubus_runs::text::compare::csv as fn(&Comparison) -> String,
-        ),
+        (&args.csv, true, rubus_runs::text::compare::csv as fn(&Comparison) -> String),
         (&args.markdown, keeps, rubus_runs::text::compare::markdown),
         (&args.html, keeps, rubus_page::compare::render),
     ];
@@ -110,9 +102,7 @@ pub fn show(general: &General, args: &Compare, comparison: &Comparison) -> anyho
     } else if !printed {
         let style = Terminal::of(general).style();
         let columns = terminal::size().0.into();
-        places::say(&rubus_runs::text::compare::render(
-            comparison, style, columns,
-        ))?;
+        places::say(&rubus_runs::text::compare::render(comparison, style, columns))?;
     }
     Ok(())
 }

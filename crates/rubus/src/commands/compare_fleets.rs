@@ -99,10 +99,7 @@ fn check(fleet: Fleet<'_>) -> anyhow::Result<()> {
     let name = fleet.name;
     let mut seen = HashSet::new();
     if let Some(twice) = boards.iter().find(|board| !seen.insert(&board.name)) {
-        bail!(
-            "cannot compare {name}: it has the board {} twice",
-            twice.name
-        );
+        bail!("cannot compare {name}: it has the board {} twice", twice.name);
     }
     if boards.iter().any(|board| !board.runs.is_empty()) {
         return Ok(());
@@ -113,14 +110,10 @@ fn check(fleet: Fleet<'_>) -> anyhow::Result<()> {
              fleet: rubus bench --on @FILE --json fleet.json"
         );
     }
-    match boards
-        .iter()
-        .find_map(|board| Some((board, board.failure.as_ref()?)))
-    {
-        Some((board, failure)) => bail!(
-            "cannot compare {name}: no board has a run\n{}: {failure}",
-            board.name
-        ),
+    match boards.iter().find_map(|board| Some((board, board.failure.as_ref()?))) {
+        Some((board, failure)) => {
+            bail!("cannot compare {name}: no board has a run\n{}: {failure}", board.name)
+        }
         None => bail!("cannot compare {name}: no board has a run"),
     }
 }
@@ -128,9 +121,8 @@ fn check(fleet: Fleet<'_>) -> anyhow::Result<()> {
 fn reasons(comparison: &FleetComparison) -> String {
     let all = &comparison.missing;
     let named = all.iter().take(MAX_REASONS);
-    let mut lines: Vec<String> = named
-        .map(|one| format!("{}: {}", one.board, one.reason))
-        .collect();
+    let mut lines: Vec<String> =
+        named.map(|one| format!("{}: {}", one.board, one.reason)).collect();
     if all.len() > MAX_REASONS {
         lines.push(format!("and {} more", all.len() - MAX_REASONS));
     }

@@ -38,10 +38,7 @@ pub fn run(general: &General, arguments: &Compression) -> anyhow::Result<Exit> {
         };
         say(&(serde_json::to_string_pretty(&value)? + "\n"))?;
     } else {
-        say(&rubus_processor::compression_text::render(
-            &seen,
-            terminal.style(),
-        ))?;
+        say(&rubus_processor::compression_text::render(&seen, terminal.style()))?;
     }
     Ok(Exit::Fine)
 }

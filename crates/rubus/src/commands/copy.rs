@@ -45,10 +45,7 @@ pub fn run(general: &General, arguments: &Copy) -> anyhow::Result<Exit> {
     bar.finish_and_clear();
     let compared = compared?;
     if arguments.json.wanted {
-        let both = CopyDocument {
-            copy: &receipt,
-            comparison: compared.as_ref(),
-        };
+        let both = CopyDocument { copy: &receipt, comparison: compared.as_ref() };
         say(&(serde_json::to_string_pretty(&both)? + "\n"))?;
     } else if !general.quiet || !receipt.is_complete() {
         say(&receipt_text(&receipt, terminal.style()))?;
@@ -66,11 +63,7 @@ pub fn run(general: &General, arguments: &Copy) -> anyhow::Result<Exit> {
 }
 
 fn excludes(arguments: &Copy) -> anyhow::Result<Paths> {
-    let paths: Vec<&[u8]> = arguments
-        .exclude
-        .iter()
-        .map(|path| path.as_bytes())
-        .collect();
+    let paths: Vec<&[u8]> = arguments.exclude.iter().map(|path| path.as_bytes()).collect();
     let named = Paths::new(&paths).map_err(|why| anyhow::anyhow!("--exclude {why}"))?;
     Ok(match arguments.system {
         true => named.and(Paths::of_a_running_system()),

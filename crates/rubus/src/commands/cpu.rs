@@ -64,10 +64,7 @@ pub fn run(general: &General, args: &BenchCpu) -> anyhow::Result<Exit> {
     processor.watched = watched::Watched::of(&seen.looks);
     let is_right = processor.is_right();
     let figures = Figures::Processor(Box::new(processor));
-    match (
-        frame.end(SUITE, "processor", figures, doubts, |run| run)?,
-        is_right,
-    ) {
+    match (frame.end(SUITE, "processor", figures, doubts, |run| run)?, is_right) {
         (Exit::Fine, false) => Ok(Exit::AnswerIsNo),
         (exit, _) => Ok(exit),
     }

@@ -35,19 +35,10 @@ pub fn run(general: &General, arguments: &Enough) -> anyhow::Result<Exit> {
     let measured = measured(general, target, &measurement, &cancel)?;
     let (judged, is_cut_short) = judged(&measured)?;
     let evidence = judged.map_or_else(Evidence::default, Evidence::of);
-    let judgement = judge(
-        workload,
-        &Evidence {
-            is_cut_short,
-            ..evidence
-        },
-    );
+    let judgement = judge(workload, &Evidence { is_cut_short, ..evidence });
     let answer = judgement.answer;
     if arguments.json.wanted {
-        let document = EnoughDocument {
-            judgement,
-            run: &measured.run,
-        };
+        let document = EnoughDocument { judgement, run: &measured.run };
         say(&(serde_json::to_string_pretty(&document)? + "\n"))?;
     } else {
         let doubts = doubts(&measured, judged);
@@ -93,9 +84,7 @@ fn measured(
     let further = measurement.needs.iter().skip(1);
     let places = Places {
         target,
-        more_files: further
-            .map(|_| Target::Directory { path: path.clone() })
-            .collect(),
+        more_files: further.map(|_| Target::Directory { path: path.clone() }).collect(),
         needs: measurement.needs.clone(),
     };
     let (machine, terminal) = (world.survey(), Terminal::of(general));

@@ -55,10 +55,7 @@ fn list(general: &General, args: &HistoryArgs) -> anyhow::Result<Exit> {
         let count = store.count()?;
         places::say(&format!("none of the {count} runs is like that\n"))?;
     } else {
-        places::say(&rubus_runs::text::history::render(
-            &runs,
-            Terminal::of(general).style(),
-        ))?;
+        places::say(&rubus_runs::text::history::render(&runs, Terminal::of(general).style()))?;
     }
     Ok(Exit::Fine)
 }
@@ -80,13 +77,10 @@ fn since(text: &str) -> anyhow::Result<String> {
     // Moments are compared as texts, so the beginning of one is enough.
     let form = "0000-00-00T00:00:00";
     let fits = [4, 7, 10, 13, 16, 19].contains(&text.len());
-    let digits = text
-        .chars()
-        .zip(form.chars())
-        .all(|(c, wanted)| match wanted {
-            '0' => c.is_ascii_digit(),
-            other => c == other,
-        });
+    let digits = text.chars().zip(form.chars()).all(|(c, wanted)| match wanted {
+        '0' => c.is_ascii_digit(),
+        other => c == other,
+    });
     if fits && digits {
         return Ok(text.to_string());
     }
@@ -106,15 +100,10 @@ fn show_one(general: &General, show: &HistoryShow, json: bool) -> anyhow::Result
     }
     if let Some(path) = &show.markdown {
         let (run, verdict) = shown_run(&run, show.with_serials)?;
-        places::write_whole(
-            path,
-            &rubus_runs::text::run::markdown::render(&run, &verdict),
-        )?;
+        places::write_whole(path, &rubus_runs::text::run::markdown::render(&run, &verdict))?;
     }
-    let printed = [&show.csv, &show.markdown]
-        .into_iter()
-        .flatten()
-        .any(|path| path == Path::new("-"));
+    let printed =
+        [&show.csv, &show.markdown].into_iter().flatten().any(|path| path == Path::new("-"));
     if json || show.json.wanted {
         places::say(&(crate::outputs::run_json(&run, &verdict)? + "\n"))?;
     } else if !printed {
@@ -170,15 +159,10 @@ fn confirmed(store: &History, ids: &[RunId]) -> anyhow::Result<bool> {
     if !(std::io::stdin().is_terminal() && std::io::stderr().is_terminal()) {
         bail!("not a terminal, cannot ask for confirmation; use --yes");
     }
-    eprint!(
-        "{}",
-        rubus_runs::text::history::render(&lines, rubus_draw::Style::PLAIN)
-    );
+    eprint!("{}", rubus_runs::text::history::render(&lines, rubus_draw::Style::PLAIN));
     eprint!("Delete for good? Type yes: ");
     let mut answer = String::new();
-    std::io::stdin()
-        .read_line(&mut answer)
-        .context("cannot read the answer")?;
+    std::io::stdin().read_line(&mut answer).context("cannot read the answer")?;
     Ok(answer.trim().eq_ignore_ascii_case("yes"))
 }
 
@@ -262,16 +246,9 @@ mod tests {
         let week = since("7d").unwrap();
         assert!(week.len() == 20 && week.ends_with('Z') && since("1w").unwrap() <= week);
         assert!(since("3h").unwrap() > week);
-        for bad in [
-            "",
-            "d",
-            "yesterday",
-            "21.11.2026",
-            "2026-1",
-            "-3d",
-            "99999999999d",
-            "4294967295w",
-        ] {
+        for bad in
+            ["", "d", "yesterday", "21.11.2026", "2026-1", "-3d", "99999999999d", "4294967295w"]
+        {
             assert!(since(bad).is_err(), "{bad}");
         }
     }

@@ -77,20 +77,12 @@ pub fn apply(
     made.resize(size.context("the plan does not say how large the image becomes")?)?;
     let device = LoopDevice::attach(made.unfinished(), Part::Whole)?;
     let plan = scene.plan(recipe, Some(&device))?;
-    let site = ImageSite {
-        root: image.root_top(),
-        boot: image.boot_top(),
-        node: device.path().into(),
-    };
+    let site =
+        ImageSite { root: image.root_top(), boot: image.boot_top(), node: device.path().into() };
     let mut step_runner = LiveStepRunner::on_image(cancel, site);
     let store = ChangeStore::at(image.changes());
     // Nothing is given away: what is written to is a new file.
-    let mut change = store.begin(
-        plan,
-        Vec::new(),
-        &clock::now_rfc3339(),
-        &mut LiveHands::new(),
-    )?;
+    let mut change = store.begin(plan, Vec::new(), &clock::now_rfc3339(), &mut LiveHands::new())?;
     let (ended, teller) = run(general, &mut change, &mut step_runner);
     // Nothing of the new image is used any more, and all of it is in the file.
     let unmounted = step_runner.unmount_all(&change.name);
@@ -148,11 +140,7 @@ fn run(
     let ended = go(
         change,
         &mut LiveHands::new(),
-        &mut ApplyContext {
-            now: &clock::now_rfc3339,
-            tell: &mut tell,
-            step_runner,
-        },
+        &mut ApplyContext { now: &clock::now_rfc3339, tell: &mut tell, step_runner },
     );
     teller.close();
     (ended, teller)
@@ -186,18 +174,10 @@ impl<'a> Scene<'a> {
             ..Facts::default()
         };
         if let Ok(used) = filling::usage(&image.root_top()) {
-            let size = TreeSize {
-                bytes: used.bytes,
-                entries: used.entries,
-            };
+            let size = TreeSize { bytes: used.bytes, entries: used.entries };
             facts.trees.insert("/".into(), size);
         }
-        Ok(Scene {
-            machine,
-            facts,
-            wishes,
-            out,
-        })
+        Ok(Scene { machine, facts, wishes, out })
     }
 
     /// The plan; on the device that the new image is, once it is one.
@@ -206,10 +186,7 @@ impl<'a> Scene<'a> {
         if let (Some(image), Some(device)) = (&mut facts.image, device) {
             let files = Live::new();
             let found = identity(&files, device.path()).map_err(|why| Refused(why.to_string()))?;
-            image.out = DiskIdentity {
-                path: self.out.into(),
-                ..found
-            };
+            image.out = DiskIdentity { path: self.out.into(), ..found };
         }
         Ok(recipe.plan(&self.machine, &facts, &self.wishes, &clock::now_rfc3339())?)
     }

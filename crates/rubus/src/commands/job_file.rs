@@ -39,10 +39,8 @@ pub fn run(general: &General, bench: &Bench, path: &Path) -> anyhow::Result<Exit
     let world = World::of(general)?;
     let machine = world.survey();
     let plan = read(path, bench.ignore_unsupported, &machine)?;
-    let allowance = Allowance {
-        may_lose: bench.i_will_lose_everything_on.clone(),
-        ..Allowance::default()
-    };
+    let allowance =
+        Allowance { may_lose: bench.i_will_lose_everything_on.clone(), ..Allowance::default() };
     // Every place is checked before the first is touched.
     let mut ready = Vec::new();
     let targets: Vec<_> = match &bench.targets[..] {
@@ -51,9 +49,7 @@ pub fn run(general: &General, bench: &Bench, path: &Path) -> anyhow::Result<Exit
     };
     for target in targets {
         let placed = job_files::place(&plan, target, &machine, world.files(), &allowance)?;
-        let mut lowered = plan
-            .lower(&placed.facts)
-            .map_err(|error| told(path, &error))?;
+        let mut lowered = plan.lower(&placed.facts).map_err(|error| told(path, &error))?;
         if let Some(seed) = bench.seed {
             lowered.suite.seed = seed;
         }
@@ -66,11 +62,7 @@ pub fn run(general: &General, bench: &Bench, path: &Path) -> anyhow::Result<Exit
     let clusters = clusters.filter_map(|(placed, _)| placed.target.cluster.as_deref());
     target::ask_nodes(bench, clusters)?;
     if !general.quiet {
-        for note in plan
-            .notes
-            .iter()
-            .filter(|note| note.kind != NoteKind::NoEffect)
-        {
+        for note in plan.notes.iter().filter(|note| note.kind != NoteKind::NoEffect) {
             let kind = match note.kind {
                 NoteKind::Ignored => "ignored",
                 _ => "note",
@@ -128,10 +120,8 @@ fn read(path: &Path, ignores_unsupported: bool, machine: &Machine) -> anyhow::Re
 
 /// What `$pagesize`, `$mb_memory` and `$ncpus` stand for here.
 fn keywords(machine: &Machine) -> BTreeMap<String, String> {
-    let mut keywords = BTreeMap::from([(
-        "pagesize".to_string(),
-        rustix::param::page_size().to_string(),
-    )]);
+    let mut keywords =
+        BTreeMap::from([("pagesize".to_string(), rustix::param::page_size().to_string())]);
     if let Ok(count) = std::thread::available_parallelism() {
         keywords.insert("ncpus".into(), count.to_string());
     }
@@ -143,11 +133,8 @@ fn keywords(machine: &Machine) -> BTreeMap<String, String> {
 
 /// The problems of a job file as an error: one line each.
 fn told(path: &Path, error: &JobFileError) -> anyhow::Error {
-    let lines: Vec<String> = error
-        .problems
-        .iter()
-        .map(|problem| format!("\n  {problem}"))
-        .collect();
+    let lines: Vec<String> =
+        error.problems.iter().map(|problem| format!("\n  {problem}")).collect();
     anyhow::anyhow!("cannot run {}:{}", path.display(), lines.concat())
 }
 

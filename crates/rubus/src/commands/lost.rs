@@ -36,30 +36,20 @@ pub(super) fn seek(known: &[Change], taken: Taken) -> anyhow::Result<Option<Lost
     };
     if !rustix::process::geteuid().is_root() {
         let why = ["only root can read it; run this again with sudo".to_string()];
-        return Ok(Some(Lost {
-            found: Vec::new(),
-            words: not_found(&traces, &why),
-        }));
+        return Ok(Some(Lost { found: Vec::new(), words: not_found(&traces, &why) }));
     }
     let mut step_runner = LiveStepRunner::default();
     let hands = &mut LiveHands::new();
     let is_taken = taken == Taken::Yes;
     let search = step_runner.seek_lost_journal(&traces, &places::changes(), is_taken, hands)?;
-    Ok(Some(Lost {
-        words: words(&traces, &search, taken),
-        found: search.found,
-    }))
+    Ok(Some(Lost { words: words(&traces, &search, taken), found: search.found }))
 }
 
 fn words(traces: &Traces, search: &Search, taken: Taken) -> String {
     if search.found.is_empty() {
         return not_found(traces, &search.why_not);
     }
-    let names: Vec<&str> = search
-        .found
-        .iter()
-        .map(|change| change.name.as_str())
-        .collect();
+    let names: Vec<&str> = search.found.iter().map(|change| change.name.as_str()).collect();
     let what = match taken {
         Taken::Yes => "It was copied from there",
         Taken::No => "This is what it says; `rubus undo` and `rubus resume` go on from there",
@@ -79,10 +69,7 @@ fn not_found(traces: &Traces, why_not: &[String]) -> String {
     let line = line.display();
     let looked = match why_not {
         [] => String::new(),
-        why_not => format!(
-            " Looked for a copy on the other root: {}.",
-            why_not.join("; ")
-        ),
+        why_not => format!(" Looked for a copy on the other root: {}.", why_not.join("; ")),
     };
     format!(
         "there is no journal in {}, but {kept} shows that a change moved the root: this root has lost its journal.{looked}\n\

@@ -50,16 +50,10 @@ fn write_all(command: &Command, directory: &Path) -> anyhow::Result<()> {
 fn page(command: &Command) -> std::io::Result<Vec<u8>> {
     let mut roff = Vec::new();
     // The text after the help is said better by sections of their own.
-    let command = command
-        .clone()
-        .after_help(Resettable::Reset)
-        .after_long_help(Resettable::Reset);
+    let command = command.clone().after_help(Resettable::Reset).after_long_help(Resettable::Reset);
     let man = Man::new(command.clone());
     man.render(&mut roff)?;
-    let name = command
-        .get_display_name()
-        .unwrap_or(command.get_name())
-        .to_string();
+    let name = command.get_display_name().unwrap_or(command.get_name()).to_string();
     let page = help::page(&name);
     if let Some(page) = page {
         roff.extend_from_slice(b".SH EXAMPLES\n");

@@ -14,16 +14,8 @@ use crate::parts::{self, PartsRun};
 /// Measures, keeps and shows.
 pub fn run(general: &General, args: &BenchMemory) -> anyhow::Result<Exit> {
     if args.memory_load || args.keeper {
-        let is_fine = if args.memory_load {
-            load_process::serve()
-        } else {
-            keeper::serve()
-        };
-        return Ok(if is_fine {
-            Exit::Fine
-        } else {
-            Exit::AnswerIsNo
-        });
+        let is_fine = if args.memory_load { load_process::serve() } else { keeper::serve() };
+        return Ok(if is_fine { Exit::Fine } else { Exit::AnswerIsNo });
     }
     let keeping = Keeping::without_page(&args.kept);
     let frame = PartsRun::begin(general, args.json.as_deref(), &keeping, "the memory")?;
@@ -67,9 +59,7 @@ pub fn run(general: &General, args: &BenchMemory) -> anyhow::Result<Exit> {
         doubts.push(Doubt::Interrupted);
     }
     doubts.extend(frame.power_doubts());
-    frame.end(SUITE, "memory", Figures::Memory(memory), doubts, |run| {
-        complete(run, args)
-    })
+    frame.end(SUITE, "memory", Figures::Memory(memory), doubts, |run| complete(run, args))
 }
 
 fn options(args: &BenchMemory) -> PressureOptions {

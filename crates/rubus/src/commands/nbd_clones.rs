@@ -19,11 +19,7 @@ use crate::world::Terminal;
 pub fn run(general: &General, clones: &NbdClones) -> anyhow::Result<Exit> {
     let told = match clones {
         NbdClones::List { directory, json } => return show(directory, json.wanted),
-        NbdClones::Reset {
-            directory,
-            name,
-            golden,
-        } => {
+        NbdClones::Reset { directory, name, golden } => {
             let generation = reset(directory, name, golden.as_deref()).map_err(in_words)?;
             format!("{name} is the golden image again, generation {generation}\n")
         }
@@ -31,12 +27,7 @@ pub fn run(general: &General, clones: &NbdClones) -> anyhow::Result<Exit> {
             throw_away(directory, name).map_err(in_words)?;
             format!("the clone {name} is gone\n")
         }
-        NbdClones::Merge {
-            directory,
-            name,
-            to,
-            golden,
-        } => {
+        NbdClones::Merge { directory, name, to, golden } => {
             copy_out(general, directory, name, golden.as_deref(), to)?;
             format!("{} is the disk that {name} sees\n", to.display())
         }
@@ -80,9 +71,7 @@ fn copy_out(
 fn show(directory: &Path, json: bool) -> anyhow::Result<Exit> {
     let clones = list(directory).map_err(|error| not_listed(directory, error))?;
     if json {
-        let all = NbdClonesDocument {
-            clones: clones.iter().map(document).collect(),
-        };
+        let all = NbdClonesDocument { clones: clones.iter().map(document).collect() };
         say(&(serde_json::to_string_pretty(&all)? + "\n"))?;
     } else if clones.is_empty() {
         say(&format!("{} has no clones\n", directory.display()))?;

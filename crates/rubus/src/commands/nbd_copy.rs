@@ -22,10 +22,7 @@ pub fn run(general: &General, arguments: &NbdCopy) -> anyhow::Result<Exit> {
     // A file that may not be so large is an error like others.
     signals::survive_large_files();
     let name = |typed| TargetName::parse(typed).map_err(|why| anyhow::anyhow!("{why}"));
-    let (from, to) = (
-        name(arguments.source.clone())?,
-        name(arguments.destination.clone())?,
-    );
+    let (from, to) = (name(arguments.source.clone())?, name(arguments.destination.clone())?);
     anyhow::ensure!(from != to, "{from} cannot be copied to itself");
     let request = request(arguments);
     let source = open_source(&from, &request)?;
@@ -43,11 +40,7 @@ pub fn run(general: &General, arguments: &NbdCopy) -> anyhow::Result<Exit> {
     let Some(done) = copying.end(outcome)? else {
         return Ok(Exit::AnswerIsNo);
     };
-    let done = DiskCopy {
-        source: from.to_string(),
-        destination: to.to_string(),
-        ..done
-    };
+    let done = DiskCopy { source: from.to_string(), destination: to.to_string(), ..done };
     if arguments.json.wanted {
         say(&(serde_json::to_string_pretty(&done)? + "\n"))?;
     } else if !general.quiet || !done.is_good() {

@@ -63,8 +63,6 @@ pub(super) fn agreed(yes: bool, question: &str) -> anyhow::Result<bool> {
     );
     eprint!("\n{question} [y/N] ");
     let mut answer = String::new();
-    std::io::stdin()
-        .read_line(&mut answer)
-        .context("cannot read the answer")?;
+    std::io::stdin().read_line(&mut answer).context("cannot read the answer")?;
     Ok(matches!(answer.trim(), "y" | "Y" | "yes" | "Yes"))
 }

@@ -46,10 +46,7 @@ pub fn run(general: &General, arguments: &Status) -> anyhow::Result<Exit> {
         let place = changes.iter().position(|change| change.name == *name);
         let Some(place) = place else {
             let names: Vec<&str> = changes.iter().map(|change| change.name.as_str()).collect();
-            anyhow::bail!(
-                "there is no change '{name}'; there are: {}",
-                names.join(", ")
-            );
+            anyhow::bail!("there is no change '{name}'; there are: {}", names.join(", "));
         };
         changes = vec![changes.remove(place)];
         lines = vec![lines.remove(place)];
@@ -108,19 +105,13 @@ fn lies_on(change: &Change, earlier: &[Change]) -> Vec<String> {
     if change.is_undone() {
         return Vec::new();
     }
-    let below = earlier
-        .iter()
-        .filter(|earlier| !earlier.is_undone() && change.lies_on(earlier));
+    let below = earlier.iter().filter(|earlier| !earlier.is_undone() && change.lies_on(earlier));
     below.map(|earlier| earlier.name.clone()).collect()
 }
 
 fn stack_words(below: &[String]) -> Option<String> {
-    (!below.is_empty()).then(|| {
-        format!(
-            "It builds on {}: undo it before that one.",
-            below.join(" and ")
-        )
-    })
+    (!below.is_empty())
+        .then(|| format!("It builds on {}: undo it before that one.", below.join(" and ")))
 }
 
 /// Where a change is known from, if not from this root.
@@ -146,18 +137,14 @@ fn line(change: &Change, later: &[Change], machine: Option<&Machine>, live: &Liv
     let is_last_word = !later.iter().any(|later| later.state.way == Way::Apply);
     // The old system need not hold what the new one promises.
     let is_asked = is_last_word && matches!(stage, None | Some(Stage::Running));
-    let broken = answers
-        .into_iter()
-        .filter(|answer| answer.standing == PromiseState::Broken && is_asked);
+    let broken =
+        answers.into_iter().filter(|answer| answer.standing == PromiseState::Broken && is_asked);
     let mut images = Vec::new();
     if is_applied || is_on_trial {
         images = initramfs_answers(change, later, live);
     }
-    let broken = broken.chain(
-        images
-            .into_iter()
-            .filter(|answer| answer.standing == PromiseState::Broken),
-    );
+    let broken =
+        broken.chain(images.into_iter().filter(|answer| answer.standing == PromiseState::Broken));
     let needs_start = change.plan.needs_boot && !started_since;
     let waits_for_start = (is_applied || is_on_trial) && needs_start;
     let mut remarks = remarks(change, live);
@@ -230,11 +217,7 @@ fn still_to_do(change: &Change) -> Vec<String> {
     let mut words: Vec<String> = interrupted.collect();
     if let (Some((first, _)), Some((last, _))) = (untouched.first(), untouched.last()) {
         words.push(match first == last {
-            true => format!(
-                "Not started: step {} of {of}: {}.",
-                first + 1,
-                title(*first)
-            ),
+            true => format!("Not started: step {} of {of}: {}.", first + 1, title(*first)),
             false => format!(
                 "Not started: steps {} to {} of {of}, from \"{}\" to \"{}\".",
                 first + 1,
@@ -250,9 +233,7 @@ fn still_to_do(change: &Change) -> Vec<String> {
 /// What is left of a change that stands in the middle on its way back.
 fn still_to_undo(change: &Change) -> Option<String> {
     let states = &change.state.steps;
-    let next = states
-        .iter()
-        .rposition(|state| *state != StepState::NotDone)?;
+    let next = states.iter().rposition(|state| *state != StepState::NotDone)?;
     let left = states.iter().filter(|state| **state != StepState::NotDone);
     Some(format!(
         "Still to be undone: {} of {} steps; the next one: {}.",
@@ -283,12 +264,7 @@ fn words_of(answer: &Answer) -> String {
 }
 
 fn steps_of(change: &Change) -> Vec<StepLine<'_>> {
-    let steps = change
-        .plan
-        .steps
-        .iter()
-        .zip(&change.state.steps)
-        .enumerate();
+    let steps = change.plan.steps.iter().zip(&change.state.steps).enumerate();
     let steps = steps.map(|(number, (step, state))| StepLine {
         title: step.action.title(),
         state: *state,
@@ -335,9 +311,7 @@ mod tests {
     fn interrupted(way: Way) -> Change {
         let machine = &mut Rehearsal::new().directory("/changes");
         let store = ChangeStore::at("/changes");
-        let mut change = store
-            .begin(small_plan(), Vec::new(), "now", machine)
-            .unwrap();
+        let mut change = store.begin(small_plan(), Vec::new(), "now", machine).unwrap();
         change.state.steps[0] = StepState::Done;
         change.state.steps[1] = StepState::InDoubt;
         change.state.way = way;
@@ -352,10 +326,7 @@ mod tests {
             "{said}"
         );
         assert!(said.contains("Not started: steps 3 to 6 of 6"), "{said}");
-        assert!(
-            !said.contains("is gone") && !said.contains("was changed"),
-            "{said}"
-        );
+        assert!(!said.contains("is gone") && !said.contains("was changed"), "{said}");
     }
 
     #[test]
@@ -374,10 +345,7 @@ mod tests {
         let mut documents = Vec::new();
         for way in [Way::Apply, Way::Undo] {
             let mut change = interrupted(way);
-            let receipt = Receipt {
-                planned: "planned".into(),
-                live: "found".into(),
-            };
+            let receipt = Receipt { planned: "planned".into(), live: "found".into() };
             change.records.push(Record::Done { step: 0, receipt });
             let line = Line {
                 differences: vec!["/etc/example.d/new.conf was changed".into()],

@@ -42,11 +42,7 @@ pub fn run(general: &General, survey: &Survey) -> anyhow::Result<Exit> {
         places::say(&(serde_json::to_string_pretty(&document(&machine))? + "\n"))?;
     } else if !(general.quiet && survey.save.is_some()) {
         let style = Terminal::of(general).style();
-        places::say(&rubus_machine::text::render(
-            &machine,
-            survey.verbose,
-            style,
-        ))?;
+        places::say(&rubus_machine::text::render(&machine, survey.verbose, style))?;
         for words in fallen_back::of_machine(&recorder) {
             places::say(&format!("\n{words}\n"))?;
         }
@@ -57,10 +53,7 @@ pub fn run(general: &General, survey: &Survey) -> anyhow::Result<Exit> {
 /// The machine as one JSON object, with what the rules find on it beside its fields.
 pub fn document(machine: &Machine) -> SurveyDocument<'_> {
     let found = rules::of_machine(machine).into_iter().map(Finding::Rule);
-    SurveyDocument {
-        machine,
-        findings: found.collect(),
-    }
+    SurveyDocument { machine, findings: found.collect() }
 }
 
 /// Columns of the list of rules, as of a survey.
@@ -79,39 +72,21 @@ fn list_rules(general: &General, survey: &Survey) -> anyhow::Result<Exit> {
         places::say(&(serde_json::to_string_pretty(&list)? + "\n"))?;
     } else {
         let style = Terminal::of(general).style();
-        places::say(&rubus_machine::rules_text::list(
-            COLUMNS,
-            survey.verbose,
-            style,
-        ))?;
+        places::say(&rubus_machine::rules_text::list(COLUMNS, survey.verbose, style))?;
     }
     Ok(Exit::Fine)
 }
 
 fn save(recorder: &Recorder, path: &Path, survey: &Survey, read_at: &str) -> anyhow::Result<()> {
-    let identities = if survey.with_serials {
-        Identities::Keep
-    } else {
-        Identities::Replace
-    };
-    let label = format!(
-        "recorded by rubus {} on {read_at}",
-        env!("CARGO_PKG_VERSION")
-    );
+    let identities = if survey.with_serials { Identities::Keep } else { Identities::Replace };
+    let label = format!("recorded by rubus {} on {read_at}", env!("CARGO_PKG_VERSION"));
     let saved = capture::save(recorder, path, &label, read_at, identities)?;
     let kept = match identities {
         Identities::Keep => "serial numbers, addresses and host names kept".to_string(),
         Identities::Replace => {
-            format!(
-                "{} serial numbers, addresses and names replaced",
-                saved.replaced
-            )
+            format!("{} serial numbers, addresses and names replaced", saved.replaced)
         }
     };
-    eprintln!(
-        "saved {} files to {} ({kept})",
-        saved.files,
-        saved.path.display()
-    );
+    eprintln!("saved {} files to {} ({kept})", saved.files, saved.path.display());
     Ok(())
 }

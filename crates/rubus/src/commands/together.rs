@@ -27,10 +27,7 @@ pub fn run(general: &General, bench: &Bench) -> anyhow::Result<Exit> {
         bench.targets.len() > 1,
         "--together needs at least two targets, such as: rubus bench /mnt/a /mnt/b --together"
     );
-    anyhow::ensure!(
-        bench.suite.is_none(),
-        "--together has jobs of its own; leave --suite out"
-    );
+    anyhow::ensure!(bench.suite.is_none(), "--together has jobs of its own; leave --suite out");
     let queueing = queueing(bench)?;
     let cancel = signals::cancel_flag()?;
     let terminal = Terminal::of(general);
@@ -111,13 +108,8 @@ fn plan(bench: &Bench, targets: &[Resolved]) -> anyhow::Result<Plan> {
     });
     let count = u32::try_from(targets.len()).context("too many targets")?;
     let jobs = together::jobs(&kinds, count);
-    let announcement = announcement(
-        targets,
-        region_bytes,
-        budget_bytes,
-        may_write,
-        together::seconds(&jobs),
-    );
+    let announcement =
+        announcement(targets, region_bytes, budget_bytes, may_write, together::seconds(&jobs));
     Ok(Plan {
         needs: needs.collect(),
         suite: Suite {
@@ -221,8 +213,7 @@ fn shared_by(targets: &[Resolved], machine: &Machine) -> Option<String> {
         all.all(|disk| members.iter().any(|member| member == disk))
     };
     let buses = machine.shared_buses.iter();
-    let narrowest = buses
-        .filter(|bus| holds_all(&bus.members))
-        .min_by_key(|bus| bus.members.len())?;
+    let narrowest =
+        buses.filter(|bus| holds_all(&bus.members)).min_by_key(|bus| bus.members.len())?;
     Some(narrowest.name.clone())
 }

@@ -57,30 +57,20 @@ pub fn run(general: &General, arguments: &Verify) -> anyhow::Result<Exit> {
     let half_undone: Vec<String> = all.iter().filter(is_half_undone).map(half_words).collect();
     let changes = chosen(all.clone(), arguments)?;
     let machine = World::of(general)?.survey();
-    let promises: Vec<Promise> = changes
-        .iter()
-        .flat_map(|change| change.plan.promises.iter().cloned())
-        .collect();
+    let promises: Vec<Promise> =
+        changes.iter().flat_map(|change| change.plan.promises.iter().cloned()).collect();
     let found = look(general, &live, &machine, &promises);
     let boot = live.text(Path::new(BOOT_ID)).ok();
     let looked = changes
         .into_iter()
         .map(|change| answer(change, &all, &machine, &found, boot.as_deref(), &live));
-    let looked: anyhow::Result<Vec<Looked>> = looked
-        .map(|looked| after_trial(general, looked, &live))
-        .collect();
+    let looked: anyhow::Result<Vec<Looked>> =
+        looked.map(|looked| after_trial(general, looked, &live)).collect();
     let looked = looked?;
     let holds = half_undone.is_empty() && looked.iter().all(Looked::holds);
     if arguments.json.wanted {
-        let changes: Vec<_> = looked
-            .iter()
-            .map(|looked| document(looked, &machine))
-            .collect();
-        let whole = VerifyDocument {
-            holds,
-            changes,
-            half_undone: &half_undone,
-        };
+        let changes: Vec<_> = looked.iter().map(|looked| document(looked, &machine)).collect();
+        let whole = VerifyDocument { holds, changes, half_undone: &half_undone };
         say(&(serde_json::to_string_pretty(&whole)? + "\n"))?;
     } else {
         let shown: Vec<Verified<'_>> = looked.iter().map(Looked::shown).collect();
@@ -238,12 +228,9 @@ fn answer(
 impl Looked {
     /// Whether everything holds that has to hold by now.
     fn holds(&self) -> bool {
-        self.answers.iter().all(|answer| {
-            matches!(
-                answer.standing,
-                PromiseState::Holds | PromiseState::AfterStart
-            )
-        })
+        self.answers
+            .iter()
+            .all(|answer| matches!(answer.standing, PromiseState::Holds | PromiseState::AfterStart))
     }
 
     /// Whether something can be looked at only after the next start.
@@ -267,10 +254,7 @@ fn document<'a>(looked: &'a Looked, machine: &'a Machine) -> VerifiedChange<'a> 
     let compression = looked.compression.iter().map(|(at, seen)| CompressionAt {
         at: at.display().to_string(),
         seen: match seen {
-            Ok(seen) => CompressionSeen::Known {
-                share: seen.share(),
-                files: seen,
-            },
+            Ok(seen) => CompressionSeen::Known { share: seen.share(), files: seen },
             Err(unknown) => CompressionSeen::Unknown { unknown },
         },
     });

@@ -60,11 +60,8 @@ fn live(general: &General, watch: &Watch) -> anyhow::Result<Exit> {
     }
     let world = World::of(general)?;
     let machine = world.survey();
-    let (mut header, trouble) = context(
-        &machine,
-        places::present_history().as_deref(),
-        watch.interval,
-    );
+    let (mut header, trouble) =
+        context(&machine, places::present_history().as_deref(), watch.interval);
     if watch.record.is_some() {
         header.wear = wear::read(world.files(), &machine);
     }
@@ -95,11 +92,7 @@ fn once(general: &General, watch: &Watch, watcher: &mut Watcher<'_>) -> anyhow::
     let look = watcher.once()?.clone();
     // Who wants them on standard output wants nothing else there.
     let taken = [&watch.record, &watch.prometheus];
-    if taken
-        .into_iter()
-        .flatten()
-        .any(|path| path == Path::new("-"))
-    {
+    if taken.into_iter().flatten().any(|path| path == Path::new("-")) {
         return Ok(Exit::Fine);
     }
     print(general, watch, watcher.header(), &look)?;
@@ -108,11 +101,7 @@ fn once(general: &General, watch: &Watch, watcher: &mut Watcher<'_>) -> anyhow::
 
 fn print(general: &General, watch: &Watch, header: &Header, look: &Look) -> anyhow::Result<()> {
     if watch.json.wanted {
-        let value = WatchDocument {
-            watch: look,
-            machine: &header.machine,
-            disks: &header.disks,
-        };
+        let value = WatchDocument { watch: look, machine: &header.machine, disks: &header.disks };
         return say(&(serde_json::to_string_pretty(&value)? + "\n"));
     }
     let trail = Trail::default();
@@ -127,28 +116,18 @@ fn print(general: &General, watch: &Watch, header: &Header, look: &Look) -> anyh
     let style = Terminal::of(general).style();
     let (columns, _) = terminal::size();
     // A file or a pipe is read with an editor, which knows UTF-8 if the locale says so.
-    say(&rubus_watch::text::lines(
-        &view,
-        columns.max(40),
-        knows_utf8(),
-        style,
-    ))
+    say(&rubus_watch::text::lines(&view, columns.max(40), knows_utf8(), style))
 }
 
 fn letters(general: &General) -> Letters {
-    Letters {
-        utf8: knows_utf8(),
-        colour: Terminal::of(general).colour,
-    }
+    Letters { utf8: knows_utf8(), colour: Terminal::of(general).colour }
 }
 
 fn replay(general: &General, watch: &Watch, path: &Path) -> anyhow::Result<Exit> {
     let mut replay = Replay::open(path)?;
     if watch.once {
         let last = replay.samples() - 1;
-        let look = replay
-            .look(last)
-            .context("its last two samples are damaged")?;
+        let look = replay.look(last).context("its last two samples are damaged")?;
         if replay.was_cut() && !general.quiet {
             eprintln!("rubus: {}: {CUT}", path.display());
         }

@@ -63,10 +63,7 @@ fn watched(general: &General, arguments: &Writers) -> anyhow::Result<Report> {
     header.wear = wear::read(world.files(), &machine);
     let is_asked = signals::asked_flag()?;
     if !general.quiet {
-        eprintln!(
-            "Watching for {}; Ctrl-C ends it sooner.",
-            span(arguments.time)
-        );
+        eprintln!("Watching for {}; Ctrl-C ends it sooner.", span(arguments.time));
     }
     let sampler = Sampler::new(world.files(), &machine);
     let time = Duration::from_secs_f64(arguments.time);

@@ -21,9 +21,7 @@ pub fn link_to(files: &dyn Files, peer: &str) -> Option<NetworkLink> {
 pub fn link_of_device(files: &dyn Files, device: &str) -> Option<NetworkLink> {
     let whole = device.split('p').next()?;
     let records = Records::all();
-    let record = records
-        .iter()
-        .find(|record| record.device == format!("/dev/{whole}"))?;
+    let record = records.iter().find(|record| record.device == format!("/dev/{whole}"))?;
     let Server::Tcp { host, port } = Uri::parse(&record.address).ok()?.server else {
         return None;
     };
@@ -41,19 +39,12 @@ fn link_to_address(files: &dyn Files, peer: IpAddr) -> Option<NetworkLink> {
         return None;
     }
     let table = |path: &str| files.text(Path::new(path)).unwrap_or_default();
-    let interface = interface_to(
-        peer,
-        &table("/proc/net/route"),
-        &table("/proc/net/ipv6_route"),
-    )?;
+    let interface = interface_to(peer, &table("/proc/net/route"), &table("/proc/net/ipv6_route"))?;
     // In Mbit/s; -1 where there is no telling.
     let speed = files.text(&Path::new("/sys/class/net").join(&interface).join("speed"));
     let mbit: i64 = speed.ok()?.trim().parse().ok()?;
     let bits_per_second = u64::try_from(mbit).ok().filter(|&mbit| mbit > 0)? * 1_000_000;
-    Some(NetworkLink {
-        interface,
-        bits_per_second,
-    })
+    Some(NetworkLink { interface, bits_per_second })
 }
 
 #[cfg(test)]
@@ -62,12 +53,7 @@ mod tests {
 
     #[test]
     fn network_devices_are_told_by_their_names() {
-        for (name, is) in [
-            ("nbd0", true),
-            ("nbd15p2", true),
-            ("nbdkit", false),
-            ("sda", false),
-        ] {
+        for (name, is) in [("nbd0", true), ("nbd15p2", true), ("nbdkit", false), ("sda", false)] {
             assert_eq!(is_network_device(name), is, "{name}");
         }
     }

@@ -80,11 +80,7 @@ impl Export {
             connect_ns: stream.connect_ns,
             round_trip,
         };
-        Ok(Export {
-            place,
-            facts,
-            first: Mutex::new(Some(client)),
-        })
+        Ok(Export { place, facts, first: Mutex::new(Some(client)) })
     }
 }
 
@@ -94,11 +90,7 @@ impl Remote for Export {
     }
 
     fn connect(&self) -> Result<Box<dyn Wire>, String> {
-        let first = self
-            .first
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .take();
+        let first = self.first.lock().unwrap_or_else(PoisonError::into_inner).take();
         let client = match first {
             Some(client) => client,
             None => {
@@ -114,11 +106,7 @@ impl Remote for Export {
                 client
             }
         };
-        Ok(Box::new(NbdWire {
-            client,
-            due: Vec::new(),
-            answers: Vec::new(),
-        }))
+        Ok(Box::new(NbdWire { client, due: Vec::new(), answers: Vec::new() }))
     }
 }
 
@@ -176,12 +164,10 @@ impl Wire for NbdWire {
         self.due.clear();
         self.due.extend(due.iter().map(translate));
         self.answers.clear();
-        self.client
-            .exchange(&self.due, memory, &mut self.answers)
-            .map_err(|error| {
-                let peer = &self.client.transport().stream().peer;
-                format!("{peer}: {}", lost(&error))
-            })?;
+        self.client.exchange(&self.due, memory, &mut self.answers).map_err(|error| {
+            let peer = &self.client.transport().stream().peer;
+            format!("{peer}: {}", lost(&error))
+        })?;
         for answer in &self.answers {
             let failed = answer.error != ErrorCode::NONE;
             completions.push(Completion {

@@ -80,10 +80,7 @@ impl OverSsh {
             );
         }
         talk.last = Some(first);
-        Ok(OverSsh {
-            metered,
-            talk: Mutex::new(talk),
-        })
+        Ok(OverSsh { metered, talk: Mutex::new(talk) })
     }
 }
 
@@ -115,10 +112,7 @@ impl Talk {
     ) -> Result<Option<Reading>, String> {
         let end = Instant::now() + most;
         loop {
-            match self
-                .session
-                .next(end.saturating_duration_since(Instant::now()))
-            {
+            match self.session.next(end.saturating_duration_since(Instant::now())) {
                 Said::Out(line) => match self.answers.line(&line) {
                     Some((number, answer)) if number == self.asked => return answer.map(Some),
                     _ => {}

@@ -59,10 +59,7 @@ impl ServerStatus {
                  `rubus serve --status`, or ssh://HOST/PROGRAM"
             )
         })?;
-        let status = ServerStatus {
-            named: named.into(),
-            place,
-        };
+        let status = ServerStatus { named: named.into(), place };
         status.cpu_seconds()?;
         Ok(status)
     }
@@ -71,10 +68,7 @@ impl ServerStatus {
         let trouble = || format!("cannot read the server's status at {}", self.named);
         let line = self.line().with_context(trouble)?;
         let status: Value = serde_json::from_slice(&line).map_err(|_| {
-            anyhow::anyhow!(
-                "{}: what answers there is not the status of `rubus serve`",
-                trouble()
-            )
+            anyhow::anyhow!("{}: what answers there is not the status of `rubus serve`", trouble())
         })?;
         let seconds = status["cpu_seconds"].as_f64();
         seconds

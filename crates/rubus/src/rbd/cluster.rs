@@ -91,10 +91,7 @@ fn told(
 /// How the pool that holds the data keeps them.
 fn layout(client: &Client, pool: &Pool) -> Result<String, String> {
     let profile = match &pool.profile {
-        Some(profile) => Some(ceph(
-            client,
-            &["osd", "erasure-code-profile", "get", profile],
-        )?),
+        Some(profile) => Some(ceph(client, &["osd", "erasure-code-profile", "get", profile])?),
         None => None,
     };
     Ok(pool.layout(profile.as_deref()))

@@ -59,9 +59,7 @@ pub struct Use {
 /// or the cluster has no room left.
 pub fn open(name: &ImageName, wanted: Use) -> anyhow::Result<(Image, Arc<Watcher>)> {
     let trouble = || format!("cannot measure on {}", name.address());
-    let standing = standing(name)
-        .map_err(anyhow::Error::msg)
-        .with_context(trouble)?;
+    let standing = standing(name).map_err(anyhow::Error::msg).with_context(trouble)?;
     may_be_used(name, &standing, wanted)?;
     let watcher = Watcher::start(&name.client, standing.facts.clone());
     let image = Image::serve(name, wanted, &standing).with_context(trouble)?;
@@ -122,10 +120,8 @@ impl Image {
         words.push(&address);
         let mut server = Server::start(SERVER, &words)?;
         wait_for(&mut server, &socket)?;
-        let export = Export::open(
-            &format!("nbd+unix:///?socket={socket_word}"),
-            wanted.connections,
-        );
+        let export =
+            Export::open(&format!("nbd+unix:///?socket={socket_word}"), wanted.connections);
         let export =
             export.map_err(|error| ended(&mut server).map_or(error, anyhow::Error::msg))?;
         let facts = NetworkFacts {
@@ -136,12 +132,7 @@ impl Image {
             ),
             ..export.facts().clone()
         };
-        Ok(Image {
-            export,
-            facts,
-            server: Mutex::new(server),
-            _place: place,
-        })
+        Ok(Image { export, facts, server: Mutex::new(server), _place: place })
     }
 }
 

@@ -64,16 +64,9 @@ impl Nodes {
                     }
                 })
             };
-            Node {
-                name: board.name.clone(),
-                seen,
-                thread: Some(thread),
-            }
+            Node { name: board.name.clone(), seen, thread: Some(thread) }
         };
-        Nodes {
-            all: boards.iter().map(start).collect(),
-            stop,
-        }
+        Nodes { all: boards.iter().map(start).collect(), stop }
     }
 
     /// What they spent during each job of a run that began at `began_s`, on the clock of [`now_s`]; a machine that could not be
@@ -131,24 +124,15 @@ impl Moment {
     fn new(at_s: f64, reading: &Reading) -> Moment {
         let links = parse_net_dev(reading.links.as_bytes())
             .filter(|(name, _)| *name != "lo")
-            .map(|(name, counters)| LinkCounters {
-                name: name.into(),
-                ..counters
-            });
-        Moment {
-            at_s,
-            times: reading.times,
-            links: links.collect(),
-        }
+            .map(|(name, counters)| LinkCounters { name: name.into(), ..counters });
+        Moment { at_s, times: reading.times, links: links.collect() }
     }
 }
 
 /// What was spent between two times, from the first moment after the one to the last before the other. The link is the one that
 /// carried the most: a bridge's bytes are those of its ports again, so that no sum of all would be right.
 fn load(moments: &[Moment], (start_s, end_s): (f64, f64)) -> Option<NodeLoad> {
-    let mut within = moments
-        .iter()
-        .filter(|moment| (start_s..=end_s).contains(&moment.at_s));
+    let mut within = moments.iter().filter(|moment| (start_s..=end_s).contains(&moment.at_s));
     let first = within.next()?;
     let last = within.next_back()?;
     let seconds = last.at_s - first.at_s;
@@ -189,11 +173,7 @@ mod tests {
         };
         Moment {
             at_s,
-            times: CpuTimes {
-                user,
-                idle,
-                ..CpuTimes::default()
-            },
+            times: CpuTimes { user, idle, ..CpuTimes::default() },
             links: vec![link("wlan0", (7, 7)), link("eth0", eth0)],
         }
     }
@@ -219,10 +199,7 @@ mod tests {
 
     #[test]
     fn a_link_that_began_anew_is_left_out() {
-        let moments = [
-            moment(1.0, 0, 0, (9000, 9000)),
-            moment(2.0, 50, 50, (10, 10)),
-        ];
+        let moments = [moment(1.0, 0, 0, (9000, 9000)), moment(2.0, 50, 50, (10, 10))];
         let found = load(&moments, (0.0, 3.0)).unwrap();
         assert_eq!(found.link, None);
         assert_eq!(found.busy, 0.5);
@@ -239,9 +216,6 @@ mod tests {
         let answer = text.lines().find_map(|line| answers.line(line)).unwrap();
         let moment = Moment::new(1.0, &answer.1.unwrap());
         assert_eq!(moment.links.len(), 1);
-        assert_eq!(
-            (moment.links[0].received_bytes, moment.links[0].sent_bytes),
-            (5, 6)
-        );
+        assert_eq!((moment.links[0].received_bytes, moment.links[0].sent_bytes), (5, 6));
     }
 }

@@ -127,13 +127,7 @@ impl Objects {
     /// In words, or when the user ends it.
     pub fn fill(&self, stop: &AtomicBool) -> Result<(), String> {
         let objects = FILL_OBJECTS.to_string();
-        let words = [
-            "--run-name",
-            FILL,
-            "--no-cleanup",
-            "--max-objects",
-            &objects,
-        ];
+        let words = ["--run-name", FILL, "--no-cleanup", "--max-objects", &objects];
         let mut tool = self.bench("600", "write", &words)?;
         while tool.next(SILENCE, stop)?.is_some() {}
         Ok(())
@@ -155,22 +149,13 @@ impl Objects {
         let most = job.stop.max_bytes / u64::from(OBJECT_BYTES);
         let objects = most.saturating_add(u64::from(IN_FLIGHT)).to_string();
         let words: &[&str] = match job.verb() {
-            "write" => &[
-                "--run-name",
-                WRITTEN,
-                "--no-cleanup",
-                "--max-objects",
-                &objects,
-            ],
+            "write" => &["--run-name", WRITTEN, "--no-cleanup", "--max-objects", &objects],
             _ => &["--run-name", FILL],
         };
         let mut course = Course::new(job.clone());
         let cpus = || fs::read_to_string("/proc/stat").map(|text| stat::parse(&text));
         let before = cpus().map_err(|error| format!("cannot read /proc/stat: {error}"))?;
-        let mut around = Around {
-            started_s: now_s() - began_s,
-            ..Around::default()
-        };
+        let mut around = Around { started_s: now_s() - began_s, ..Around::default() };
         let mut tool = self.bench(&seconds, job.verb(), words)?;
         let mut has_begun = false;
         loop {
@@ -195,10 +180,8 @@ impl Objects {
             }
         }
         drop(tool);
-        around.cpu = cpus().map_or_else(
-            |_| Default::default(),
-            |after| stat::shares(&before, &after),
-        );
+        around.cpu =
+            cpus().map_or_else(|_| Default::default(), |after| stat::shares(&before, &after));
         Ok((course.result(around), course.bytes()))
     }
 

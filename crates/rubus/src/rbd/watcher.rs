@@ -54,13 +54,7 @@ impl Watcher {
                 }
             })
         };
-        Watcher {
-            facts,
-            nodes: OnceLock::new(),
-            seen,
-            stop,
-            thread: Some(thread),
-        }
+        Watcher { facts, nodes: OnceLock::new(), seen, stop, thread: Some(thread) }
     }
 
     /// What these machines of the cluster spend is told too; the first to be named stay.

@@ -41,10 +41,8 @@ pub fn of_all(
 
 /// The newest runs of each machine, as if they had been measured on it.
 fn measured(boards: &[Board]) -> BTreeMap<&str, Vec<(RunId, Run)>> {
-    let mut of_machines: BTreeMap<&str, Vec<(RunId, Run)>> = boards
-        .iter()
-        .map(|board| (board.name.as_str(), Vec::new()))
-        .collect();
+    let mut of_machines: BTreeMap<&str, Vec<(RunId, Run)>> =
+        boards.iter().map(|board| (board.name.as_str(), Vec::new())).collect();
     let history = places::present_history().and_then(|path| History::open(&path).ok());
     let Some(history) = history else {
         return of_machines;

@@ -41,14 +41,9 @@ impl Candidates {
         candidates.add(Path::new(OWN), &own, Origin::Own)?;
         candidates.beside = own.parent().map(Path::to_path_buf).unwrap_or_default();
         // Beside it, and where a package would put what is for other machines.
-        let directories = [
-            Some(candidates.beside.clone()),
-            libraries(&candidates.beside),
-        ];
+        let directories = [Some(candidates.beside.clone()), libraries(&candidates.beside)];
         for directory in directories.into_iter().flatten() {
-            let names = MACHINES
-                .iter()
-                .flat_map(|machine| binary::file_names(machine));
+            let names = MACHINES.iter().flat_map(|machine| binary::file_names(machine));
             let mut paths: Vec<_> = names.map(|name| directory.join(name)).collect();
             paths.sort();
             paths.dedup();
@@ -83,10 +78,7 @@ impl Candidates {
     }
 
     pub(super) fn list(&self) -> Vec<Candidate> {
-        self.all
-            .iter()
-            .map(|(candidate, _)| candidate.clone())
-            .collect()
+        self.all.iter().map(|(candidate, _)| candidate.clone()).collect()
     }
 }
 
@@ -97,11 +89,7 @@ fn libraries(beside: &Path) -> Option<PathBuf> {
 
 /// A program that needs a loader also needs that machine's C library to be as new as this one's.
 pub(super) fn loader_hint(candidate: &Candidate) -> String {
-    let loader = candidate
-        .elf
-        .as_ref()
-        .ok()
-        .and_then(|elf| elf.interpreter.as_deref());
+    let loader = candidate.elf.as_ref().ok().and_then(|elf| elf.interpreter.as_deref());
     loader.map_or_else(String::new, |loader| {
         format!(
             " (it is not static: it needs {loader} there and C libraries as new as the ones it was built \

@@ -124,10 +124,7 @@ impl Connection {
             }
         };
         if place.system != "Linux" {
-            bail!(
-                "{name} runs {}, and rubus measures only Linux machines",
-                place.system
-            );
+            bail!("{name} runs {}, and rubus measures only Linux machines", place.system);
         }
         if place.directory.is_none() && !place.tried.is_empty() {
             bail!(place.no_directory(name, &bytes_iec(needed)));
@@ -176,11 +173,7 @@ impl Connection {
                 bail!("{}: interrupted before anything was measured", self.name);
             }
             if let Some(limit) = self.limit.filter(|limit| begun.elapsed() > *limit) {
-                bail!(
-                    "{} did not take a copy within {} s",
-                    self.name,
-                    limit.as_secs()
-                );
+                bail!("{} did not take a copy within {} s", self.name, limit.as_secs());
             }
         }
         let status = session.finish(CLEARING).and_then(|status| status.code());
@@ -263,8 +256,7 @@ fn wait_for_place(
         match next {
             Said::Out(line) => {
                 if let Some(place) = answer.line(&line) {
-                    said.drain(shown..)
-                        .for_each(|line: String| screen.note(number, &line));
+                    said.drain(shown..).for_each(|line: String| screen.note(number, &line));
                     return Ok(Ok(place));
                 }
             }
@@ -275,23 +267,15 @@ fn wait_for_place(
             {
                 let limit = ANSWER_LIMIT.as_secs();
                 said.push(format!("no answer within {limit} s"));
-                return Ok(Err(Instead {
-                    ssh: said,
-                    shell: answer.noise().to_vec(),
-                }));
+                return Ok(Err(Instead { ssh: said, shell: answer.noise().to_vec() }));
             }
             Said::Nothing if last.elapsed() >= PAUSE => {
-                said[shown..]
-                    .iter()
-                    .for_each(|line| screen.note(number, line));
+                said[shown..].iter().for_each(|line| screen.note(number, line));
                 shown = said.len();
             }
             Said::Nothing => {}
             Said::End => {
-                return Ok(Err(Instead {
-                    ssh: said,
-                    shell: answer.noise().to_vec(),
-                }));
+                return Ok(Err(Instead { ssh: said, shell: answer.noise().to_vec() }));
             }
         }
         if cancel.load(Ordering::Relaxed) {

@@ -63,10 +63,9 @@ fn installed(connection: &Connection, command: &str) -> anyhow::Result<Program> 
     let version = ask_version(connection, &words)?;
     let name = &connection.name;
     match version {
-        Ok(version) if version == VERSION => Ok(Program {
-            words,
-            described: format!("installed there as {command}"),
-        }),
+        Ok(version) if version == VERSION => {
+            Ok(Program { words, described: format!("installed there as {command}") })
+        }
         Ok(version) => bail!(
             "{name} has rubus {version}, and this is rubus {VERSION}: results of two versions are not \
              comparable; update one of them, or leave out --remote-binary and this one is copied"
@@ -93,15 +92,8 @@ fn copied(
     let words = with_sudo(&connection.remote, &program);
     match ask_version(connection, &words)? {
         Ok(version) if version == VERSION => {}
-        Ok(version) => bail!(
-            "{} is rubus {version}, and this is rubus {VERSION}",
-            candidate.path
-        ),
-        Err(why) => bail!(
-            "{} does not run there: {why}{}",
-            candidate.path,
-            loader_hint(candidate)
-        ),
+        Ok(version) => bail!("{} is rubus {version}, and this is rubus {VERSION}", candidate.path),
+        Err(why) => bail!("{} does not run there: {why}{}", candidate.path, loader_hint(candidate)),
     }
     let away = connection.round_trip_ms.map(rubus_draw::words::round_trip);
     let away = away.map(|time| format!(", {time} away"));
@@ -117,18 +109,11 @@ fn copied(
             connection.directory()
         ),
     );
-    Ok(Program {
-        words,
-        described: format!("copied {}", candidate.path),
-    })
+    Ok(Program { words, described: format!("copied {}", candidate.path) })
 }
 
 fn with_sudo(remote: &Remote, program: &str) -> Vec<String> {
-    let sudo: &[&str] = if remote.remote_sudo {
-        &["sudo", "-n"]
-    } else {
-        &[]
-    };
+    let sudo: &[&str] = if remote.remote_sudo { &["sudo", "-n"] } else { &[] };
     let words = sudo.iter().copied().chain([program]);
     words.map(str::to_string).collect()
 }
@@ -146,8 +131,7 @@ pub fn send(
     let mut file = File::open(path).with_context(|| format!("cannot read {}", path.display()))?;
     let (sum, bytes) =
         sha256(&mut file).with_context(|| format!("cannot read {}", path.display()))?;
-    file.rewind()
-        .with_context(|| format!("cannot read {} twice", path.display()))?;
+    file.rewind().with_context(|| format!("cannot read {} twice", path.display()))?;
     screen.status(connection.number, &format!("copying {}", bytes_iec(bytes)));
     let command = script::take(connection.directory(), name);
     let done = connection.complete(connection.ssh.run_from(&command, file)?)?;

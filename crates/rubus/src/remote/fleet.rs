@@ -51,10 +51,8 @@ struct Sums {
 impl Sums {
     fn of(runs: &[OfBoard<'_>], names: &[&str]) -> Sums {
         let table = figures::table(runs);
-        let facts: Vec<(&str, Vec<Named>)> = runs
-            .iter()
-            .map(|of| (names[of.board], facts::of_run(of.run)))
-            .collect();
+        let facts: Vec<(&str, Vec<Named>)> =
+            runs.iter().map(|of| (names[of.board], facts::of_run(of.run))).collect();
         Sums {
             outliers: figures::outliers(&table, names),
             differences: settings::differences(&facts),
@@ -81,11 +79,7 @@ impl Fleet<'_> {
         };
         let runs: Vec<OfBoard<'a>> = all.iter().map(of_board).collect();
         let names = self.names();
-        let Sums {
-            table,
-            outliers,
-            differences,
-        } = Sums::of(&runs, &names);
+        let Sums { table, outliers, differences } = Sums::of(&runs, &names);
         if let Some(path) = &wanted.keeping.html {
             self.page(path, command, wanted.keeping.with_serials, &runs)?;
         }
@@ -130,18 +124,12 @@ impl Fleet<'_> {
         runs: &[OfBoard<'_>],
     ) -> anyhow::Result<()> {
         // Others may see it, so what they may not see is gone before anything is made of it.
-        let shown_runs: Vec<Run> = runs
-            .iter()
-            .map(|of| shown(of.run, with_serials))
-            .collect::<anyhow::Result<_>>()?;
+        let shown_runs: Vec<Run> =
+            runs.iter().map(|of| shown(of.run, with_serials)).collect::<anyhow::Result<_>>()?;
         let runs: Vec<OfBoard<'_>> = runs
             .iter()
             .zip(&shown_runs)
-            .map(|(of, run)| OfBoard {
-                board: of.board,
-                number: of.number,
-                run,
-            })
+            .map(|(of, run)| OfBoard { board: of.board, number: of.number, run })
             .collect();
         let failures: Vec<Option<String>> = self
             .ends
@@ -158,10 +146,7 @@ impl Fleet<'_> {
             .boards
             .iter()
             .zip(&failures)
-            .map(|(board, failure)| text::Board {
-                name: &board.name,
-                failure: failure.as_deref(),
-            })
+            .map(|(board, failure)| text::Board { name: &board.name, failure: failure.as_deref() })
             .collect();
         let sums = Sums::of(&runs, &self.names());
         let page = rubus_page::fleet::Fleet {
@@ -252,19 +237,13 @@ impl Fleet<'_> {
     }
 
     fn names(&self) -> Vec<&str> {
-        self.boards
-            .iter()
-            .map(|board| board.name.as_str())
-            .collect()
+        self.boards.iter().map(|board| board.name.as_str()).collect()
     }
 
     fn shown(&self) -> Vec<text::Board<'_>> {
         let pairs = self.boards.iter().zip(self.ends);
         pairs
-            .map(|(board, end)| text::Board {
-                name: &board.name,
-                failure: end.failure.as_deref(),
-            })
+            .map(|(board, end)| text::Board { name: &board.name, failure: end.failure.as_deref() })
             .collect()
     }
 

@@ -39,15 +39,9 @@ enum Kind<'a> {
         against: Option<&'a Bench>,
     },
     /// Surveys: to standard output, in the order of the machines.
-    Surveys {
-        survey: &'a Survey,
-        all: Vec<Option<Machine>>,
-    },
+    Surveys { survey: &'a Survey, all: Vec<Option<Machine>> },
     /// Surveys, from which advice is made here.
-    Advice {
-        advise: &'a Advise,
-        all: Vec<Option<Machine>>,
-    },
+    Advice { advise: &'a Advise, all: Vec<Option<Machine>> },
 }
 
 impl<'a> Results<'a> {
@@ -67,19 +61,13 @@ impl<'a> Results<'a> {
                 let wanted = checkup::wanted(checkup);
                 runs(args, "checkup", wanted, None, machines, expected)?
             }
-            Some(Command::Survey(survey)) => Kind::Surveys {
-                survey,
-                all: vec![None; count],
-            },
+            Some(Command::Survey(survey)) => Kind::Surveys { survey, all: vec![None; count] },
             Some(Command::Advise(advise)) => {
                 anyhow::ensure!(
                     advise.html.is_none() || !machines.is_fleet,
                     "--html names one file, but each machine has its own advice; give one machine"
                 );
-                Kind::Advice {
-                    advise,
-                    all: vec![None; count],
-                }
+                Kind::Advice { advise, all: vec![None; count] }
             }
             _ => anyhow::bail!("only what measures or surveys has results"),
         };
@@ -129,10 +117,7 @@ impl<'a> Results<'a> {
             Some(error) => error.reason.clone(),
             None => in_a_line(error, &self.machines.boards[number].name),
         };
-        self.ends[number] = BoardEnd {
-            status: 2,
-            failure: Some(reason),
-        };
+        self.ends[number] = BoardEnd { status: 2, failure: Some(reason) };
     }
 
     /// Shows and writes what waits for all.
@@ -140,19 +125,11 @@ impl<'a> Results<'a> {
     /// # Errors
     /// When it cannot be written.
     pub fn finish(self) -> anyhow::Result<Exit> {
-        let fleet = fleet::Fleet {
-            general: self.general,
-            boards: &self.machines.boards,
-            ends: &self.ends,
-        };
+        let fleet =
+            fleet::Fleet { general: self.general, boards: &self.machines.boards, ends: &self.ends };
         let is_fleet = self.machines.is_fleet;
         match self.kind {
-            Kind::Runs {
-                command,
-                wanted,
-                mut outputs,
-                against,
-            } => {
+            Kind::Runs { command, wanted, mut outputs, against } => {
                 outputs.sort();
                 if let Some(bench) = against {
                     show_turns(self.general, bench, &outputs, self.machines)?;
@@ -205,22 +182,13 @@ fn runs<'a>(
     if machines.is_fleet {
         outputs = outputs.collecting();
     }
-    Ok(Kind::Runs {
-        command,
-        wanted,
-        outputs: Box::new(outputs),
-        against,
-    })
+    Ok(Kind::Runs { command, wanted, outputs: Box::new(outputs), against })
 }
 
 /// The error without the name, which stands beside it.
 fn in_a_line(error: &anyhow::Error, name: &str) -> String {
     let text = format!("{error:#}");
-    let text = text
-        .split('\n')
-        .map(str::trim)
-        .collect::<Vec<_>>()
-        .join(" ");
+    let text = text.split('\n').map(str::trim).collect::<Vec<_>>().join(" ");
     let bare = text.strip_prefix(name).unwrap_or(&text);
     bare.trim_start_matches([':', ' ']).to_string()
 }

@@ -44,12 +44,7 @@ impl Count {
             0 => String::new(),
             some => format!(", {some} without a result"),
         };
-        format!(
-            "{} of {} done{failed}, {} at work",
-            self.done,
-            self.all,
-            self.begun - self.done
-        )
+        format!("{} of {} done{failed}, {} at work", self.done, self.all, self.begun - self.done)
     }
 }
 
@@ -65,18 +60,12 @@ impl Screen {
         let all = MultiProgress::with_draw_target(target);
         let fleet = is_fleet.then(|| Fleet {
             bar: all.add(spinner("{spinner} {msg}")),
-            count: Mutex::new(Count {
-                all: machines.len(),
-                ..Count::default()
-            }),
+            count: Mutex::new(Count { all: machines.len(), ..Count::default() }),
         });
         Screen {
             live: terminal.live,
             quiet,
-            names: machines
-                .iter()
-                .map(|name| format!("{:width$}", format!("{name}:")))
-                .collect(),
+            names: machines.iter().map(|name| format!("{:width$}", format!("{name}:"))).collect(),
             all,
             bars: machines.iter().map(|_| Mutex::new(None)).collect(),
             fleet,
@@ -130,8 +119,7 @@ impl Screen {
         self.all.suspend(|| ());
         self.all.set_draw_target(ProgressDrawTarget::hidden());
         let answer = ask();
-        self.all
-            .set_draw_target(ProgressDrawTarget::stderr_with_hz(10));
+        self.all.set_draw_target(ProgressDrawTarget::stderr_with_hz(10));
         answer
     }
 
@@ -172,9 +160,7 @@ impl Screen {
 
     fn bar(&self, machine: usize) -> MutexGuard<'_, Option<ProgressBar>> {
         // A line that a panicking thread held is as good as any.
-        self.bars[machine]
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+        self.bars[machine].lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// A line of a machine that lives only on a terminal, such as a finished job.
@@ -193,11 +179,7 @@ impl Screen {
 
     /// A line of a machine, with its name in front.
     pub fn from(&self, machine: usize, line: &str) {
-        self.say(&format!(
-            "{} {}",
-            self.names[machine],
-            without_controls(line)
-        ));
+        self.say(&format!("{} {}", self.names[machine], without_controls(line)));
     }
 
     /// A line of our own.

@@ -84,12 +84,7 @@ impl Task {
             Some(Command::Advise(_)) => return Ok(Task::survey()),
             Some(_) => anyhow::bail!("--on makes another machine measure or survey itself"),
         };
-        let mut task = Task {
-            words: Vec::new(),
-            files: Vec::new(),
-            targets,
-            capture: None,
-        };
+        let mut task = Task { words: Vec::new(), files: Vec::new(), targets, capture: None };
         let (name, given) = match matches.subcommand() {
             Some((name, given)) => (name, given),
             None => ("checkup", matches),
@@ -106,9 +101,7 @@ impl Task {
     /// A survey and nothing else.
     fn survey() -> Task {
         Task {
-            words: ["survey", "--records"]
-                .map(|word| Word::Text(word.into()))
-                .into(),
+            words: ["survey", "--records"].map(|word| Word::Text(word.into())).into(),
             files: Vec::new(),
             targets: 1,
             capture: None,
@@ -132,9 +125,7 @@ impl Task {
         let mut bytes = 0;
         for (path, _) in &self.files {
             let data = std::fs::metadata(path);
-            bytes += data
-                .with_context(|| format!("cannot read {}", path.display()))?
-                .len();
+            bytes += data.with_context(|| format!("cannot read {}", path.display()))?.len();
         }
         Ok(bytes)
     }
@@ -210,10 +201,7 @@ impl Task {
         );
         crate::places::must_be_writable(path)?;
         self.capture = Some(path.clone());
-        self.words.push(Word::File {
-            option: "--save".into(),
-            name: CAPTURE.into(),
-        });
+        self.words.push(Word::File { option: "--save".into(), name: CAPTURE.into() });
         Ok(())
     }
 }
@@ -236,10 +224,7 @@ fn is_followed_here(argument: &Arg) -> bool {
 fn text(word: &OsStr) -> anyhow::Result<String> {
     let text = word.to_str();
     let text = text.with_context(|| {
-        format!(
-            "'{}' is not UTF-8, and so no word for another machine",
-            word.to_string_lossy()
-        )
+        format!("'{}' is not UTF-8, and so no word for another machine", word.to_string_lossy())
     })?;
     Ok(text.to_string())
 }
@@ -319,10 +304,7 @@ mod tests {
             ]),
             "bench --records --size=64MiB --i-will-lose-everything-on=S 1 -- a b -dash"
         );
-        assert_eq!(
-            words(&["survey", "--on", "pi", "--json"]),
-            "survey --records"
-        );
+        assert_eq!(words(&["survey", "--on", "pi", "--json"]), "survey --records");
     }
 
     #[test]
@@ -330,10 +312,7 @@ mod tests {
         let task = task(&["bench", "--fio-job", "jobs/random read.fio", "--on", "pi"]).unwrap();
         assert_eq!(task.targets, 1);
         let there = "1-random read.fio";
-        assert_eq!(
-            task.files,
-            [(PathBuf::from("jobs/random read.fio"), there.into())]
-        );
+        assert_eq!(task.files, [(PathBuf::from("jobs/random read.fio"), there.into())]);
         assert_eq!(
             task.words("/tmp/rubus.x").join("|"),
             format!("bench|--records|--fio-job=/tmp/rubus.x/{there}")
@@ -344,14 +323,8 @@ mod tests {
     fn how_many_results_are_awaited_depends_on_how_targets_are_measured() {
         let targets = |words: &[&str]| task(words).unwrap().targets;
         assert_eq!(targets(&["bench", "/a", "/b", "--on", "pi"]), 2);
-        assert_eq!(
-            targets(&["bench", "/a", "/b", "--together", "--on", "pi"]),
-            1
-        );
-        assert_eq!(
-            targets(&["bench", "/a", "--against", "/b", "--on", "pi"]),
-            2
-        );
+        assert_eq!(targets(&["bench", "/a", "/b", "--together", "--on", "pi"]), 1);
+        assert_eq!(targets(&["bench", "/a", "--against", "/b", "--on", "pi"]), 2);
         let words = words(&["bench", "/a", "--against", "/b", "--on", "pi"]);
         assert_eq!(words, "bench --records --against=/b -- /a");
     }
@@ -383,10 +356,7 @@ mod tests {
 
     #[test]
     fn commands_about_this_machine_are_refused() {
-        for typed in [
-            &["--on", "pi", "history"][..],
-            &["--on", "pi", "bench", "x", "--on", "pa"],
-        ] {
+        for typed in [&["--on", "pi", "history"][..], &["--on", "pi", "bench", "x", "--on", "pa"]] {
             let all = [&["rubus"], typed].concat();
             let matches = Args::command().try_get_matches_from(all).unwrap();
             assert!(Args::from_arg_matches(&matches).unwrap().remote().is_err());
@@ -400,9 +370,7 @@ mod tests {
         let known = [&FOLLOWED_HERE[..], &FILES, &PASSED_ON].concat();
         for verb in ["checkup", "bench", "survey"] {
             let verb = command.find_subcommand(verb).unwrap();
-            let longs = verb
-                .get_arguments()
-                .filter_map(|argument| argument.get_long());
+            let longs = verb.get_arguments().filter_map(|argument| argument.get_long());
             for long in longs.filter(|long| *long != "help" && *long != "version") {
                 assert!(
                     known.contains(&long),

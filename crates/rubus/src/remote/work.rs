@@ -58,9 +58,7 @@ fn in_order(
     let mut words = program.words.clone();
     words.extend(task.words(connection.directory()));
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
-    let session = connection
-        .ssh
-        .run(&script::run(connection.directory(), &words))?;
+    let session = connection.ssh.run(&script::run(connection.directory(), &words))?;
     screen.status(connection.number, "beginning");
     let status = Follow {
         connection,

@@ -41,14 +41,8 @@ fn the_board_that_became_slower_is_named_and_is_a_regression() {
     two(home.path());
     let (status, text, errors) = answer(home.path(), &["compare", "before.json", "after.json"]);
     assert_eq!((status, errors.as_str()), (0, ""));
-    assert!(
-        text.starts_with("Fleet comparison: 4 boards measured in both\n"),
-        "{text}"
-    );
-    assert!(
-        text.contains("Slower boards\n  pi03: sequential read 0.40 times"),
-        "{text}"
-    );
+    assert!(text.starts_with("Fleet comparison: 4 boards measured in both\n"), "{text}");
+    assert!(text.contains("Slower boards\n  pi03: sequential read 0.40 times"), "{text}");
     assert!(!text.contains("Faster boards"), "{text}");
     let gate = |order: [&str; 2], option: &str| {
         answer(home.path(), &["compare", order[0], order[1], option])
@@ -61,21 +55,15 @@ fn the_board_that_became_slower_is_named_and_is_a_regression() {
     assert_eq!(gate(order, "--fail-on-regression=20").0, 1);
     assert_eq!(gate(order, "--fail-on-regression=70").0, 0);
     let back = ["after.json", "before.json"];
-    assert_eq!(
-        gate(back, "--fail-on-regression").0,
-        0,
-        "faster is no regression"
-    );
+    assert_eq!(gate(back, "--fail-on-regression").0, 0, "faster is no regression");
 }
 
 #[test]
 fn the_json_has_every_figure_and_standard_input_is_read() {
     let home = home();
     two(home.path());
-    let (status, text, _) = answer(
-        home.path(),
-        &["compare", "before.json", "after.json", "--json"],
-    );
+    let (status, text, _) =
+        answer(home.path(), &["compare", "before.json", "after.json", "--json"]);
     assert_eq!(status, 0);
     let value: Value = serde_json::from_str(&text).expect("JSON");
     assert_eq!(value["rows"][2]["board"], "pi03");
@@ -88,17 +76,11 @@ fn the_json_has_every_figure_and_standard_input_is_read() {
         .output()
         .expect("it runs");
     let text = String::from_utf8_lossy(&output.stdout);
-    assert!(
-        text.contains("standard input#2: bench of 3 boards"),
-        "{text}"
-    );
+    assert!(text.contains("standard input#2: bench of 3 boards"), "{text}");
     write(home.path(), "done.json", &value);
     let (status, _, errors) = answer(home.path(), &["compare", "done.json", "before.json"]);
     assert_eq!(status, 2);
-    assert!(
-        errors.contains("done.json is already a comparison"),
-        "{errors}"
-    );
+    assert!(errors.contains("done.json is already a comparison"), "{errors}");
 }
 
 /// Status 2, and an error with these words.
@@ -127,10 +109,7 @@ fn what_cannot_be_compared_is_refused_with_what_to_do() {
         json!({"command": "bench", "differences": [],
         "boards": [{"name": "a", "failure": "Connection refused", "runs": []}]}),
     );
-    say(
-        "broken.json",
-        json!({"command": "bench", "differences": [], "boards": [{"nam": 1}]}),
-    );
+    say("broken.json", json!({"command": "bench", "differences": [], "boards": [{"nam": 1}]}));
     let mut twice = fleet(&[1.0; 2]);
     twice["boards"][1]["name"] = "pi01".into();
     say("twice.json", twice);
@@ -144,21 +123,10 @@ fn what_cannot_be_compared_is_refused_with_what_to_do() {
     refused(
         home,
         &with("run.json"),
-        &[
-            "cannot compare before.json, a fleet, with run.json",
-            "jq '.boards[]",
-        ],
+        &["cannot compare before.json, a fleet, with run.json", "jq '.boards[]"],
     );
-    refused(
-        home,
-        &["compare", "run.json", "after.json"],
-        &["after.json, a fleet, with run.json"],
-    );
-    refused(
-        home,
-        &["compare", "before.json"],
-        &["nothing to compare before.json with"],
-    );
+    refused(home, &["compare", "run.json", "after.json"], &["after.json, a fleet, with run.json"]);
+    refused(home, &["compare", "before.json"], &["nothing to compare before.json with"]);
     refused(
         home,
         &["compare", "before.json", "after.json", "before.json"],
@@ -167,31 +135,15 @@ fn what_cannot_be_compared_is_refused_with_what_to_do() {
     refused(
         home,
         &with("survey.json"),
-        &[
-            "survey.json",
-            "`rubus survey`, which measures nothing",
-            "rubus bench --on",
-        ],
+        &["survey.json", "`rubus survey`, which measures nothing", "rubus bench --on"],
     );
-    refused(
-        home,
-        &with("down.json"),
-        &["no board has a run", "a: Connection refused"],
-    );
-    refused(
-        home,
-        &with("broken.json"),
-        &["looks like a fleet, but does not read as one"],
-    );
+    refused(home, &with("down.json"), &["no board has a run", "a: Connection refused"]);
+    refused(home, &with("broken.json"), &["looks like a fleet, but does not read as one"]);
     refused(home, &with("twice.json"), &["the board pi01 twice"]);
     refused(
         home,
         &with("others.json"),
-        &[
-            "no board has a run in both",
-            "pi01: only in before.json",
-            "and 7 more",
-        ],
+        &["no board has a run in both", "pi01: only in before.json", "and 7 more"],
     );
     for option in ["--csv=-", "--markdown=-", "--html=x.html", "--reference"] {
         let name = option.split('=').next().expect("a name");

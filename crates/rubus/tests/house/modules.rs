@@ -41,9 +41,7 @@ fn a_subject_has_one_file() {
                 continue;
             };
             let is_role = ["mod.rs", "tests.rs"].iter().any(|role| name == *role);
-            let is_below = second
-                .parent()
-                .is_some_and(|p| p != folder && p.starts_with(folder));
+            let is_below = second.parent().is_some_and(|p| p != folder && p.starts_with(folder));
             let is_test = second.components().any(|part| part.as_os_str() == "tests");
             let is_root = folder == source;
             assert!(
@@ -60,10 +58,7 @@ fn a_subject_has_one_file() {
 fn a_circle_is_found_and_a_parent_with_its_children_is_none() {
     let files = |texts: &[(&str, &str)]| -> BTreeMap<Module, String> {
         let path = |name: &str| name.split("::").map(str::to_string).collect();
-        texts
-            .iter()
-            .map(|(name, text)| (path(name), text.to_string()))
-            .collect()
+        texts.iter().map(|(name, text)| (path(name), text.to_string())).collect()
     };
     let fine = files(&[
         (
@@ -71,10 +66,7 @@ fn a_circle_is_found_and_a_parent_with_its_children_is_none() {
             "use crate::b::{self, c::{D, E}};\n// use super::a;\n#[cfg(test)]\nmod tests { use crate::a::X; }",
         ),
         ("b", "mod c;\npub use self::c::D;\npub struct B;"),
-        (
-            "b::c",
-            "use super::B;\n#[cfg(test)]\nuse crate::a::X;\nfn f(a: &super::B) {}",
-        ),
+        ("b::c", "use super::B;\n#[cfg(test)]\nuse crate::a::X;\nfn f(a: &super::B) {}"),
     ]);
     assert_eq!(circles(&uses_of(&fine)), Vec::<String>::new());
     let round = files(&[
@@ -140,9 +132,7 @@ fn uses_of(files: &BTreeMap<Module, String>) -> Uses {
     }
     let is_test = |module: &Module| {
         (1..=module.len()).any(|end| only_tests.contains(&module[..end]))
-            || module
-                .iter()
-                .any(|name| name == "tests" || name.ends_with("_tests"))
+            || module.iter().any(|name| name == "tests" || name.ends_with("_tests"))
     };
     let mut uses = Uses::new();
     for (module, text) in plain.iter().filter(|(module, _)| !is_test(module)) {
@@ -192,10 +182,7 @@ fn without_comments(text: &str) -> String {
 fn without_tests(text: &str) -> (String, Vec<String>) {
     let (mut kept, mut tests) = (String::new(), Vec::new());
     let mut rest = text;
-    while let Some(at) = ["#[cfg(test", "#[cfg(all(test"]
-        .iter()
-        .filter_map(|a| rest.find(a))
-        .min()
+    while let Some(at) = ["#[cfg(test", "#[cfg(all(test"].iter().filter_map(|a| rest.find(a)).min()
     {
         kept.push_str(&rest[..at]);
         let after = &rest[at..];
@@ -288,32 +275,23 @@ fn parts(group: &str) -> Vec<&str> {
 
 /// In each folder, the modules that use each other in a circle, by name.
 fn circles(uses: &Uses) -> Vec<String> {
-    let folders: BTreeSet<&[String]> = uses
-        .keys()
-        .flat_map(|module| (0..module.len()).map(|end| &module[..end]))
-        .collect();
+    let folders: BTreeSet<&[String]> =
+        uses.keys().flat_map(|module| (0..module.len()).map(|end| &module[..end])).collect();
     let mut all = Vec::new();
     for folder in folders {
         let depth = folder.len();
         let mut edges: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
         for (from, used) in uses.iter().filter(|(from, _)| is_inside(from, folder)) {
-            for to in used
-                .iter()
-                .filter(|to| is_inside(to, folder) && to[depth] != from[depth])
-            {
+            for to in used.iter().filter(|to| is_inside(to, folder) && to[depth] != from[depth]) {
                 edges.entry(&from[depth]).or_default().insert(&to[depth]);
             }
         }
-        let reach: BTreeMap<&str, BTreeSet<&str>> = edges
-            .keys()
-            .map(|from| (*from, reachable(from, &edges)))
-            .collect();
+        let reach: BTreeMap<&str, BTreeSet<&str>> =
+            edges.keys().map(|from| (*from, reachable(from, &edges))).collect();
         let meets = |a: &str, b: &str| reach.get(a).is_some_and(|reached| reached.contains(b));
         let mut told = BTreeSet::new();
         for from in edges.keys().filter(|from| meets(from, from)) {
-            let circle = edges
-                .keys()
-                .filter(|other| meets(from, other) && meets(other, from));
+            let circle = edges.keys().filter(|other| meets(from, other) && meets(other, from));
             let names: Vec<String> = circle.map(|name| joined(folder, name).join("::")).collect();
             told.insert(names.join(", "));
         }

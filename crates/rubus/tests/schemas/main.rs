@@ -151,11 +151,7 @@ fn what_is_said_of_clusters() {
             "cluster-size",
             "cluster size --nodes 5 --board pi4-8gb --disk 1TB --replica 3 --json",
         ),
-        printed(
-            home,
-            "cluster-compare",
-            "cluster compare --nodes 4 --disk 1TB --json",
-        ),
+        printed(home, "cluster-compare", "cluster compare --nodes 4 --disk 1TB --json"),
         printed(
             home,
             "cluster-spec",
@@ -225,21 +221,11 @@ fn what_is_said_of_a_network_disk() {
         .args(["serve", "disk.img", "--unix", "socket", "--quiet"])
         .spawn();
     let _server = Server(server.expect("it starts"));
-    until("the server does not listen", || {
-        home.join("socket").exists()
-    });
+    until("the server does not listen", || home.join("socket").exists());
     std::fs::create_dir(home.join("clones")).expect("a directory");
     must_be_valid(&[
-        printed(
-            home,
-            "nbd-info",
-            "nbd info nbd+unix:///disk?socket=socket --json",
-        ),
-        printed(
-            home,
-            "nbd-list",
-            "nbd list nbd+unix:///?socket=socket --json",
-        ),
+        printed(home, "nbd-info", "nbd info nbd+unix:///disk?socket=socket --json"),
+        printed(home, "nbd-list", "nbd list nbd+unix:///?socket=socket --json"),
         printed(home, "nbd-clones", "nbd clones list clones --json"),
     ]);
 }
@@ -266,10 +252,7 @@ fn what_a_server_prints_while_it_serves() {
     let mut all = vec![line_of("serve-status", &lines.next().unwrap().unwrap())];
 
     said(home, "nbd list nbd+unix:///?socket=socket --json");
-    said(
-        home,
-        "nbd copy nbd+unix:///disk?socket=socket copy.img --json",
-    );
+    said(home, "nbd copy nbd+unix:///disk?socket=socket copy.img --json");
     let client = UnixStream::connect(home.join("socket")).expect("the server");
     drop(client);
     let text = || std::fs::read_to_string(home.join("events")).expect("events");
@@ -330,9 +313,7 @@ fn a_broken_document_is_refused() {
         broken("no start", &|run| {
             run.as_object_mut().expect("an object").remove("started");
         }),
-        broken("a text instead of a number", &|run| {
-            run["seed"] = json!("7")
-        }),
+        broken("a text instead of a number", &|run| run["seed"] = json!("7")),
         broken("a kind of target that there is not", &|run| {
             run["target"]["kind"] = json!("cloud");
         }),

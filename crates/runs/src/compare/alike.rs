@@ -53,11 +53,7 @@ pub fn alike(before: &Run, after: &Run) -> Alike {
         second.findings.clear();
     }
     differences.extend(of_the_place(before, after));
-    Alike {
-        before: first,
-        after: second,
-        differences,
-    }
+    Alike { before: first, after: second, differences }
 }
 
 /// What makes the two different measurements.
@@ -72,9 +68,7 @@ fn of_the_whole(before: &Run, after: &Run) -> Vec<String> {
         ("the test file's content", contents),
         ("the directory", paths),
     ];
-    let differing = facts
-        .into_iter()
-        .filter(|(_, [first, second])| first != second);
+    let differing = facts.into_iter().filter(|(_, [first, second])| first != second);
     differing
         .map(|(what, [first, second])| {
             format!("Not compared: {what} was {first} before the change and is {second} now.")
@@ -86,10 +80,8 @@ fn of_the_whole(before: &Run, after: &Run) -> Vec<String> {
 fn of_the_place(before: &Run, after: &Run) -> Vec<String> {
     let filesystem = |run: &Run| run.target.filesystem.clone();
     let device = |run: &Run| run.target.device.clone();
-    let facts = [
-        ("filesystem", [before, after].map(filesystem)),
-        ("device", [before, after].map(device)),
-    ];
+    let facts =
+        [("filesystem", [before, after].map(filesystem)), ("device", [before, after].map(device))];
     let named = facts.into_iter().filter_map(|(what, [first, second])| {
         let (first, second) = (first?, second?);
         (first != second)
@@ -118,10 +110,7 @@ mod tests {
     use rubus_vocabulary::fixture;
 
     fn named(run: &Run) -> Vec<&str> {
-        run.results
-            .iter()
-            .map(|result| result.job.as_str())
-            .collect()
+        run.results.iter().map(|result| result.job.as_str()).collect()
     }
 
     #[test]
@@ -140,9 +129,7 @@ mod tests {
         assert_eq!(before.target.access, Access::Direct);
         assert!(before.results.iter().any(|result| result.commit));
         let mut after = before.clone();
-        after.doubts.push(Doubt::DirectIsBuffered {
-            filesystem: "btrfs with zstd".into(),
-        });
+        after.doubts.push(Doubt::DirectIsBuffered { filesystem: "btrfs with zstd".into() });
         let found = alike(&before, &after);
         assert!(found.before.results.iter().all(|result| result.commit));
         assert_eq!(named(&found.before), named(&found.after));
@@ -167,14 +154,8 @@ mod tests {
         type Change = (fn(&mut Run), &'static str);
         let changes: [Change; 4] = [
             (|run| run.suite = "full".into(), "the suite was quick"),
-            (
-                |run| run.target.region_bytes /= 2,
-                "the test file's size was",
-            ),
-            (
-                |run| run.target.content = "zeros".into(),
-                "the test file's content was",
-            ),
+            (|run| run.target.region_bytes /= 2, "the test file's size was"),
+            (|run| run.target.content = "zeros".into(), "the test file's content was"),
             (|run| run.target.path = "/srv".into(), "the directory was"),
         ];
         for (change, words) in changes {

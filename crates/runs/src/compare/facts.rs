@@ -17,10 +17,7 @@ pub fn of_run(run: &Run) -> Vec<Named> {
     if let Some(of_no_disk) = of_no_disk {
         let mut facts = board(machine);
         facts.extend(of_no_disk);
-        facts.push(named(
-            "version",
-            Some(format!("rubus {}", run.rubus_version)),
-        ));
+        facts.push(named("version", Some(format!("rubus {}", run.rubus_version))));
         facts.extend(settings(machine));
         return facts;
     }
@@ -97,10 +94,7 @@ pub fn of_machine(machine: &Machine) -> Vec<Named> {
         ));
     }
     for mount in &machine.mounts {
-        facts.push(named(
-            &format!("mount {}", mount.point),
-            Some(mount.filesystem.clone()),
-        ));
+        facts.push(named(&format!("mount {}", mount.point), Some(mount.filesystem.clone())));
     }
     facts
 }
@@ -113,14 +107,7 @@ fn board(machine: &Machine) -> Vec<Named> {
         named("system", owned(machine.system.os.text())),
         named("kernel", owned(machine.system.kernel_release.text())),
         named("architecture", owned(machine.system.kernel_arch.text())),
-        named(
-            "user space",
-            machine
-                .system
-                .user_space_bits
-                .get()
-                .map(|bits| format!("{bits} bit")),
-        ),
+        named("user space", machine.system.user_space_bits.get().map(|bits| format!("{bits} bit"))),
         named("processor", owned(machine.cpu.model.text())),
         named("cores", machine.cpu.cores.get().map(|n| n.to_string())),
         named("memory", machine.memory.total_bytes.get().map(bytes_iec)),
@@ -136,22 +123,11 @@ fn settings(machine: &Machine) -> Vec<Named> {
         ));
         facts.push(named(
             &format!("highest clock of cores {}", clock.cores),
-            clock
-                .max_hz
-                .get()
-                .map(|hz| format!("{} MHz", hz / 1_000_000)),
+            clock.max_hz.get().map(|hz| format!("{} MHz", hz / 1_000_000)),
         ));
     }
-    let areas: Vec<&str> = machine
-        .swap
-        .areas
-        .iter()
-        .map(|area| area.path.as_str())
-        .collect();
-    facts.push(named(
-        "swap",
-        Some(areas.join(", ")).filter(|areas| !areas.is_empty()),
-    ));
+    let areas: Vec<&str> = machine.swap.areas.iter().map(|area| area.path.as_str()).collect();
+    facts.push(named("swap", Some(areas.join(", ")).filter(|areas| !areas.is_empty())));
     for setting in &machine.vm {
         facts.push(named_setting("vm.", setting));
     }
@@ -159,17 +135,11 @@ fn settings(machine: &Machine) -> Vec<Named> {
 }
 
 fn named(name: &str, value: Option<String>) -> Named {
-    Named {
-        name: name.into(),
-        value,
-    }
+    Named { name: name.into(), value }
 }
 
 fn named_setting(prefix: &str, setting: &Setting) -> Named {
-    named(
-        &format!("{prefix}{}", setting.name),
-        setting.value.text().map(str::to_string),
-    )
+    named(&format!("{prefix}{}", setting.name), setting.value.text().map(str::to_string))
 }
 
 /// "mmcblk0 (SC64G, 63.9 GB)".

@@ -80,10 +80,7 @@ fn size(text: String) -> String {
 }
 
 fn named(name: &str, value: Option<String>) -> Named {
-    Named {
-        name: name.into(),
-        value,
-    }
+    Named { name: name.into(), value }
 }
 
 /// An option of the job, or of all jobs.
@@ -130,9 +127,7 @@ fn job(entry: &Value, global: &Value, direction: Direction, part: &Value) -> Sub
     let block_bytes = u32::try_from(block_bytes).ok().filter(|bytes| *bytes > 0);
     let number = |key: &str| option(key).and_then(|text| text.parse::<u32>().ok());
     let commit = direction == Direction::Write
-        && (["fsync", "fdatasync"]
-            .iter()
-            .any(|key| option(key).as_deref() == Some("1")));
+        && (["fsync", "fdatasync"].iter().any(|key| option(key).as_deref() == Some("1")));
     let name = entry["jobname"].as_str().unwrap_or("job").to_string();
     let depth = number("iodepth").unwrap_or(1);
     let copies = number("numjobs").unwrap_or(1).max(1);
@@ -192,16 +187,8 @@ fn title(
         (_, Pattern::Random, Direction::Read) => "random reads",
         (_, Pattern::Random, Direction::Write) => "random writes",
     };
-    let depth = if depth > 1 {
-        format!(" ×{depth}")
-    } else {
-        String::new()
-    };
-    let copies = if copies > 1 {
-        format!(", {copies} copies")
-    } else {
-        String::new()
-    };
+    let depth = if depth > 1 { format!(" ×{depth}") } else { String::new() };
+    let copies = if copies > 1 { format!(", {copies} copies") } else { String::new() };
     format!("{size}{what}{depth}{copies}")
 }
 
@@ -236,8 +223,7 @@ fn rate(part: &Value) -> Figure {
 }
 
 fn percentile(part: &Value, key: &str) -> Option<Figure> {
-    let found = ["clat_ns", "lat_ns"]
-        .iter()
-        .find_map(|kind| part[kind]["percentile"][key].as_f64())?;
+    let found =
+        ["clat_ns", "lat_ns"].iter().find_map(|kind| part[kind]["percentile"][key].as_f64())?;
     (found > 0.0).then(|| Figure::bare(found))
 }

@@ -53,11 +53,8 @@ pub(super) fn chance(ratio: Estimate) -> f64 {
 /// not. In a comparison of equals, the probability of even one wrong "faster" or "slower" is then at most 5 %,
 /// whatever the figures have to do with one another.
 pub(super) fn judge_all(rows: &mut [Row]) -> usize {
-    let mut chances: Vec<f64> = rows
-        .iter_mut()
-        .flat_map(ratios)
-        .filter_map(|(ratio, _)| ratio.chance)
-        .collect();
+    let mut chances: Vec<f64> =
+        rows.iter_mut().flat_map(ratios).filter_map(|(ratio, _)| ratio.chance).collect();
     chances.sort_by(f64::total_cmp);
     let tests = chances.len();
     let rejected = chances
@@ -120,10 +117,7 @@ mod tests {
             title: "x".into(),
             jobs: Vec::new(),
             unit: super::super::Unit::BytesPerSecond,
-            throughput: Measure {
-                figures: Vec::new(),
-                ratios: ratios.iter().map(ratio).collect(),
-            },
+            throughput: Measure { figures: Vec::new(), ratios: ratios.iter().map(ratio).collect() },
             p50_ns: Measure::default(),
             p99_ns: Measure::default(),
             remarks: Vec::new(),
@@ -145,10 +139,7 @@ mod tests {
         let unclear = Estimate::new(1.1, 0.9, 1.35);
         let mut many = [row(&[just, far, unclear, unclear, unclear, unclear])];
         assert_eq!(judge_all(&mut many), 6);
-        assert_eq!(
-            words(&many[0])[..3],
-            [Word::NoEvidence, Word::Slower, Word::NoEvidence]
-        );
+        assert_eq!(words(&many[0])[..3], [Word::NoEvidence, Word::Slower, Word::NoEvidence]);
     }
 
     #[test]

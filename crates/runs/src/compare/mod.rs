@@ -162,10 +162,8 @@ pub fn compare(subjects: &[Subject]) -> Comparison {
         None => (Vec::new(), Vec::new()),
     };
     let judged = judge::judge_all(&mut rows);
-    let interleaved = subjects
-        .iter()
-        .skip(1)
-        .any(|subject| !subject.rounds_against(&subjects[0]).is_empty());
+    let interleaved =
+        subjects.iter().skip(1).any(|subject| !subject.rounds_against(&subjects[0]).is_empty());
     Comparison {
         subjects: subjects.iter().map(SubjectLine::of).collect(),
         differences: differences(subjects),
@@ -249,14 +247,10 @@ pub struct Regression<'a> {
 
 /// The rows, and the jobs that are in none.
 fn rows(baseline: &Subject, others: &[Subject], between: f64) -> (Vec<Row>, Vec<Alone>) {
-    let in_turns: Vec<Vec<PairedJob>> = others
-        .iter()
-        .map(|other| other.rounds_against(baseline))
-        .collect();
-    let pairings: Vec<Vec<Option<usize>>> = others
-        .iter()
-        .map(|other| matching::counterparts(&baseline.jobs, &other.jobs))
-        .collect();
+    let in_turns: Vec<Vec<PairedJob>> =
+        others.iter().map(|other| other.rounds_against(baseline)).collect();
+    let pairings: Vec<Vec<Option<usize>>> =
+        others.iter().map(|other| matching::counterparts(&baseline.jobs, &other.jobs)).collect();
     let mut rows = Vec::new();
     let mut alone = Vec::new();
     for (index, job) in baseline.jobs.iter().enumerate() {
@@ -267,26 +261,18 @@ fn rows(baseline: &Subject, others: &[Subject], between: f64) -> (Vec<Row>, Vec<
             .collect();
         if counterparts.iter().all(Option::is_none) {
             if !others.is_empty() {
-                alone.push(Alone {
-                    subject: 0,
-                    title: job.title.clone(),
-                });
+                alone.push(Alone { subject: 0, title: job.title.clone() });
             }
             continue;
         }
-        let rounds: Vec<Option<&PairedJob>> = in_turns
-            .iter()
-            .map(|jobs| jobs.iter().find(|paired| paired.job == job.name))
-            .collect();
+        let rounds: Vec<Option<&PairedJob>> =
+            in_turns.iter().map(|jobs| jobs.iter().find(|paired| paired.job == job.name)).collect();
         rows.push(row(job, &counterparts, &rounds, between));
     }
     for (place, (pairing, other)) in pairings.iter().zip(others).enumerate() {
         for (index, job) in other.jobs.iter().enumerate() {
             if !pairing.contains(&Some(index)) {
-                alone.push(Alone {
-                    subject: place + 1,
-                    title: job.title.clone(),
-                });
+                alone.push(Alone { subject: place + 1, title: job.title.clone() });
             }
         }
     }
@@ -299,9 +285,8 @@ fn row(
     rounds: &[Option<&PairedJob>],
     between: f64,
 ) -> Row {
-    let jobs: Vec<Option<&SubjectJob>> = std::iter::once(Some(job))
-        .chain(others.iter().copied())
-        .collect();
+    let jobs: Vec<Option<&SubjectJob>> =
+        std::iter::once(Some(job)).chain(others.iter().copied()).collect();
     // Processors and memory have no state that changes between runs as a disk's does.
     let allowance = match job.block_bytes {
         Some(_) => between,
@@ -315,10 +300,7 @@ fn row(
     };
     Row {
         title: job.title.clone(),
-        jobs: jobs
-            .iter()
-            .map(|job| Some(job.as_ref()?.name.clone()))
-            .collect(),
+        jobs: jobs.iter().map(|job| Some(job.as_ref()?.name.clone())).collect(),
         unit: job.unit,
         throughput: by(|job| Some(job.throughput), PairedJob::throughput),
         p50_ns: by(|job| job.p50_ns, PairedJob::p50),
@@ -356,29 +338,21 @@ fn measure(
             .zip(baseline.estimate())
             .and_then(|(figure, baseline)| ratio(figure, baseline))
             .map(|ratio| between_runs(ratio, allowance));
-        let rough = [figure, baseline]
-            .iter()
-            .any(|f| f.interval.is_some_and(|interval| interval.rough));
+        let rough =
+            [figure, baseline].iter().any(|f| f.interval.is_some_and(|interval| interval.rough));
         Some(Ratio {
             figure: match joined {
                 None => Figure::bare(figure.value / baseline.value),
                 Some(estimate) => Figure {
                     value: estimate.value,
-                    interval: Some(Interval {
-                        low: estimate.low,
-                        high: estimate.high,
-                        rough,
-                    }),
+                    interval: Some(Interval { low: estimate.low, high: estimate.high, rough }),
                 },
             },
             word: Word::NotJudged,
             chance: joined.map(judge::chance),
         })
     });
-    Measure {
-        ratios: ratios.collect(),
-        figures,
-    }
+    Measure { ratios: ratios.collect(), figures }
 }
 
 /// In what the jobs of a row differ, though they are compared.
@@ -442,15 +416,13 @@ fn doubts_of_some(subjects: &[Subject]) -> Vec<DoubtOfSome> {
     let mut all: Vec<DoubtOfSome> = Vec::new();
     for (place, subject) in subjects.iter().enumerate() {
         let of_whole = subject.doubts.iter().map(|doubt| (doubt, None));
-        let of_jobs = subject.jobs.iter().flat_map(|job| {
-            job.doubts
-                .iter()
-                .map(move |doubt| (doubt, Some(&job.title)))
-        });
+        let of_jobs = subject
+            .jobs
+            .iter()
+            .flat_map(|job| job.doubts.iter().map(move |doubt| (doubt, Some(&job.title))));
         for (doubt, job) in of_whole.chain(of_jobs) {
-            let known = all
-                .iter_mut()
-                .find(|known| known.subject == place && known.kind == doubt.kind);
+            let known =
+                all.iter_mut().find(|known| known.subject == place && known.kind == doubt.kind);
             match known {
                 Some(known) => known.jobs.extend(job.cloned()),
                 None => all.push(DoubtOfSome {
@@ -464,10 +436,8 @@ fn doubts_of_some(subjects: &[Subject]) -> Vec<DoubtOfSome> {
         }
     }
     let has = |place: usize, kind: &str| all.iter().any(|d| d.subject == place && d.kind == kind);
-    let of_all: Vec<bool> = all
-        .iter()
-        .map(|doubt| (0..subjects.len()).all(|place| has(place, &doubt.kind)))
-        .collect();
+    let of_all: Vec<bool> =
+        all.iter().map(|doubt| (0..subjects.len()).all(|place| has(place, &doubt.kind))).collect();
     for (doubt, of_all) in all.iter_mut().zip(of_all) {
         doubt.is_of_all = of_all;
     }

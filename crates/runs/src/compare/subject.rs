@@ -96,9 +96,7 @@ impl Subject {
     pub fn rounds_against(&self, baseline: &Subject) -> Vec<PairedJob> {
         let meant = |against: &Against, other: &Subject| {
             other.when.as_deref() == Some(against.started.as_str())
-                && other
-                    .fact("target")
-                    .is_none_or(|target| target == against.target)
+                && other.fact("target").is_none_or(|target| target == against.target)
         };
         if let Some(against) = self.against.as_ref().filter(|a| meant(a, baseline)) {
             return against.jobs.clone();

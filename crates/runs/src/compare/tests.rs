@@ -14,11 +14,8 @@ fn scaled(mut run: Run, name: &str, factor: f64, half_width: f64) -> Run {
     for result in &mut run.results {
         if result.job == name {
             let value = result.bytes_per_second.value * factor;
-            result.bytes_per_second = Estimate::new(
-                value,
-                value * (1.0 - half_width),
-                value * (1.0 + half_width),
-            );
+            result.bytes_per_second =
+                Estimate::new(value, value * (1.0 - half_width), value * (1.0 + half_width));
         }
     }
     run
@@ -42,10 +39,7 @@ fn a_run_against_itself_shows_no_evidence_of_anything() {
     let run = fixture::slow_sd_card_run();
     let comparison = two(&run, &run);
     assert_eq!(comparison.rows.len(), run.results.len());
-    assert_eq!(
-        (comparison.alone.len(), comparison.differences.len()),
-        (0, 0)
-    );
+    assert_eq!((comparison.alone.len(), comparison.differences.len()), (0, 0));
     assert!(comparison.doubts.iter().all(|doubt| doubt.is_of_all));
     for row in &comparison.rows {
         assert_eq!(row.jobs[0], row.jobs[1], "its own counterpart");
@@ -64,14 +58,8 @@ fn a_clear_change_is_said_and_counts_as_a_regression_beyond_the_tolerance() {
     let before = fixture::slow_sd_card_run();
     let after = scaled(before.clone(), job_names::SEQUENTIAL_READ, 0.7, 0.01);
     let comparison = two(&before, &after);
-    assert_eq!(
-        word_of(&comparison, job_names::SEQUENTIAL_READ),
-        Word::Slower
-    );
-    assert_eq!(
-        word_of(&comparison, job_names::RANDOM_READ),
-        Word::NoEvidence
-    );
+    assert_eq!(word_of(&comparison, job_names::SEQUENTIAL_READ), Word::Slower);
+    assert_eq!(word_of(&comparison, job_names::RANDOM_READ), Word::NoEvidence);
     let found = comparison.regressions(0.2);
     assert_eq!((found.len(), found[0].what), (1, "throughput"));
     assert!(comparison.regressions(0.35).is_empty());
@@ -86,15 +74,9 @@ fn what_differs_is_named_in_order_and_doubts_of_one_only() {
     let mut after = before.clone();
     after.target.access = Access::Buffered;
     after.target.content = "zeros".into();
-    after.results[0]
-        .doubts
-        .push(Doubt::CpuStarved { share: 0.2 });
+    after.results[0].doubts.push(Doubt::CpuStarved { share: 0.2 });
     let comparison = two(&before, &after);
-    let names: Vec<&str> = comparison
-        .differences
-        .iter()
-        .map(|d| d.what.as_str())
-        .collect();
+    let names: Vec<&str> = comparison.differences.iter().map(|d| d.what.as_str()).collect();
     assert_eq!(names, ["access", "content"]);
     let of_one: Vec<_> = comparison.doubts.iter().filter(|d| !d.is_of_all).collect();
     assert_eq!(of_one.len(), 1);
@@ -102,10 +84,7 @@ fn what_differs_is_named_in_order_and_doubts_of_one_only() {
     assert_eq!(of_one[0].jobs, ["1 MiB sequential reads"]);
     // The jobs are still the same ones, with a remark.
     assert_eq!(comparison.rows.len(), before.results.len());
-    assert_eq!(
-        comparison.rows[0].remarks,
-        ["past the page cache against through it"]
-    );
+    assert_eq!(comparison.rows[0].remarks, ["past the page cache against through it"]);
 }
 
 #[test]
@@ -127,10 +106,7 @@ fn runs_with_different_lanes_say_so() {
     polled.results[3].polled = true;
     let told = two(&after, &polled).differences;
     assert_eq!(told[0].what, "completions");
-    assert_eq!(
-        told[0].values,
-        [Some("by interrupt".into()), Some("polled".into())]
-    );
+    assert_eq!(told[0].values, [Some("by interrupt".into()), Some("polled".into())]);
 }
 
 #[test]
@@ -141,10 +117,7 @@ fn jobs_are_matched_by_what_they_do_and_bystanders_only_with_their_like() {
     theirs.results[0].job = "randread-4k-qd1".into();
     let comparison = two(&ours, &theirs);
     assert_eq!(comparison.rows.len(), 1);
-    assert_eq!(
-        comparison.rows[0].jobs[0].as_deref(),
-        Some(job_names::RANDOM_READ)
-    );
+    assert_eq!(comparison.rows[0].jobs[0].as_deref(), Some(job_names::RANDOM_READ));
     assert_eq!(comparison.alone.len(), ours.results.len() - 1);
     theirs.results[0].queue_depth = 4;
     assert!(two(&ours, &theirs).rows.is_empty());
@@ -154,10 +127,7 @@ fn jobs_are_matched_by_what_they_do_and_bystanders_only_with_their_like() {
 fn published_figures_give_a_ratio_without_a_word() {
     let run = fixture::slow_sd_card_run();
     let reference = reference::by_id("pi3-card-f2fs").expect("it is there");
-    let comparison = compare(&[
-        reference::subject(reference),
-        Subject::of_run("run 1", &run),
-    ]);
+    let comparison = compare(&[reference::subject(reference), Subject::of_run("run 1", &run)]);
     let pairs: Vec<(String, String)> = comparison
         .rows
         .iter()
@@ -212,13 +182,7 @@ fn fios_json_is_compared_with_a_run_of_ours() {
     let run = Subject::of_run("run 1", &fixture::slow_sd_card_run());
     let comparison = compare(&[fio, run]);
     let matched: Vec<_> = comparison.rows.iter().map(|r| r.jobs[1].clone()).collect();
-    assert_eq!(
-        matched,
-        [
-            Some(job_names::RANDOM_READ.into()),
-            Some(job_names::COMMIT.into())
-        ]
-    );
+    assert_eq!(matched, [Some(job_names::RANDOM_READ.into()), Some(job_names::COMMIT.into())]);
     let ratio = comparison.rows[0].throughput.ratios[1].expect("a ratio");
     assert!(ratio.figure.interval.expect("joined").rough);
 }
@@ -228,27 +192,17 @@ fn machines_are_compared_by_their_facts_alone() {
     let run = fixture::slow_sd_card_run();
     let mut other = run.machine.clone();
     other.mounts.pop();
-    let comparison = compare(&[
-        Subject::of_machine("a", &run.machine),
-        Subject::of_machine("b", &other),
-    ]);
+    let comparison =
+        compare(&[Subject::of_machine("a", &run.machine), Subject::of_machine("b", &other)]);
     assert!(comparison.rows.is_empty());
-    assert_eq!(
-        comparison.differences.len(),
-        1,
-        "{:?}",
-        comparison.differences
-    );
+    assert_eq!(comparison.differences.len(), 1, "{:?}", comparison.differences);
     assert_eq!(comparison.differences[0].values[1], None);
 }
 
 #[test]
 fn a_comparison_survives_json() {
     let run = fixture::slow_sd_card_run();
-    let comparison = two(
-        &run,
-        &scaled(run.clone(), job_names::RANDOM_READ, 2.0, 0.02),
-    );
+    let comparison = two(&run, &scaled(run.clone(), job_names::RANDOM_READ, 2.0, 0.02));
     let text = serde_json::to_string(&comparison).expect("JSON");
     let back: Comparison = serde_json::from_str(&text).expect("reads back");
     assert_eq!(back, comparison);
@@ -291,9 +245,6 @@ fn runs_of_a_virtual_machine_are_allowed_to_differ_more() {
     for comparison in [two(&of_guest, &after), two(&after, &of_guest)] {
         assert_eq!(comparison.between_runs, BETWEEN_RUNS_OF_GUESTS);
         let said = words(&comparison);
-        assert!(
-            said.iter().all(|word| *word == Word::NoEvidence),
-            "{said:?}"
-        );
+        assert!(said.iter().all(|word| *word == Word::NoEvidence), "{said:?}");
     }
 }

@@ -9,9 +9,7 @@ use rubus_vocabulary::stats::passes;
 /// of all rounds, with Student's t. Absent without a round.
 pub fn subjects(names: [&str; 2], rounds: &[[Run; 2]]) -> Option<[Subject; 2]> {
     let of_side = |side: usize| {
-        let each = rounds
-            .iter()
-            .map(|round| Subject::of_run(names[side], &round[side]));
+        let each = rounds.iter().map(|round| Subject::of_run(names[side], &round[side]));
         each.collect::<Vec<Subject>>()
     };
     let (baselines, others) = (of_side(0), of_side(1));
@@ -27,10 +25,7 @@ pub fn subjects(names: [&str; 2], rounds: &[[Run; 2]]) -> Option<[Subject; 2]> {
                 p99_ns: [None; 2],
             })
         });
-        Some(PairedJob {
-            job: job.name.clone(),
-            rounds: rounds.collect::<Option<_>>()?,
-        })
+        Some(PairedJob { job: job.name.clone(), rounds: rounds.collect::<Option<_>>()? })
     });
     let jobs: Vec<PairedJob> = jobs.collect();
     let baseline = together(&baselines)?;
@@ -63,10 +58,7 @@ fn together(subjects: &[Subject]) -> Option<Subject> {
             return false;
         };
         // The unit is a thousandth, so that what is done once in a second is not rounded away.
-        let passes: Vec<(u64, f64)> = rates
-            .iter()
-            .map(|rate| ((rate * 1e3) as u64, 1.0))
-            .collect();
+        let passes: Vec<(u64, f64)> = rates.iter().map(|rate| ((rate * 1e3) as u64, 1.0)).collect();
         match passes::rate(&passes) {
             Some(rate) => job.throughput = Figure::of(rate.scaled(1e-3)),
             None => return false,
@@ -128,14 +120,7 @@ mod tests {
         let rows = comparison.rows.iter();
         let ciphers =
             rows.filter(|row| row.title.contains("kernel") || row.title.contains("program"));
-        ciphers
-            .map(|row| {
-                (
-                    row.title.clone(),
-                    row.throughput.ratios[1].expect("a ratio"),
-                )
-            })
-            .collect()
+        ciphers.map(|row| (row.title.clone(), row.throughput.ratios[1].expect("a ratio"))).collect()
     }
 
     #[test]
@@ -168,12 +153,7 @@ mod tests {
         processor.linpack = None;
         let [baseline, other] = subjects(["a", "b"], &rounds).expect("rounds");
         assert!(!baseline.jobs.iter().any(|job| job.name.contains("linpack")));
-        assert!(
-            other
-                .doubts
-                .iter()
-                .any(|doubt| doubt.kind == "undervoltage")
-        );
+        assert!(other.doubts.iter().any(|doubt| doubt.kind == "undervoltage"));
         assert!(subjects(["a", "b"], &[]).is_none());
     }
 }

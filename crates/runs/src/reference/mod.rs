@@ -61,19 +61,13 @@ pub fn subject(reference: &Reference) -> Subject {
         note: Some(format!(
             "{}; no intervals were published{}",
             reference.source,
-            if reference.note.is_empty() {
-                String::new()
-            } else {
-                format!("; {}", reference.note)
-            }
+            if reference.note.is_empty() { String::new() } else { format!("; {}", reference.note) }
         )),
     }
 }
 
 fn job(figure: &Published) -> SubjectJob {
-    let size = figure
-        .block_bytes
-        .map_or(String::new(), |bytes| block(bytes) + " ");
+    let size = figure.block_bytes.map_or(String::new(), |bytes| block(bytes) + " ");
     let order = match figure.pattern {
         Pattern::Sequential => "sequential",
         Pattern::Random => "random",
@@ -154,18 +148,9 @@ mod tests {
 
     #[test]
     fn a_model_is_not_taken_for_its_neighbour() {
-        assert_eq!(
-            board_likeness("Raspberry Pi 3 Model B Rev 1.2", "Raspberry Pi 3 Model B"),
-            4
-        );
-        assert_eq!(
-            board_likeness("Raspberry Pi 3 Model B Plus Rev 1.3", "Raspberry Pi 3+"),
-            2
-        );
-        assert_eq!(
-            board_likeness("Raspberry Pi 5 Model B", "Raspberry Pi 2"),
-            1
-        );
+        assert_eq!(board_likeness("Raspberry Pi 3 Model B Rev 1.2", "Raspberry Pi 3 Model B"), 4);
+        assert_eq!(board_likeness("Raspberry Pi 3 Model B Plus Rev 1.3", "Raspberry Pi 3+"), 2);
+        assert_eq!(board_likeness("Raspberry Pi 5 Model B", "Raspberry Pi 2"), 1);
         assert_eq!(board_likeness("QEMU", "Raspberry Pi 2"), 0);
     }
 }

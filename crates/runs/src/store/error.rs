@@ -194,10 +194,9 @@ pub(crate) fn explain(path: &Path, waited_ms: u32, error: rusqlite::Error) -> St
         ErrorCode::NotADatabase => StoreError::NotADatabase { path },
         ErrorCode::DatabaseCorrupt => StoreError::Damaged { path, reason },
         ErrorCode::ReadOnly => StoreError::ReadOnly { path, reason },
-        ErrorCode::CannotOpen | ErrorCode::PermissionDenied => StoreError::CannotOpen {
-            reason: what_is_in_the_way(&path).unwrap_or(reason),
-            path,
-        },
+        ErrorCode::CannotOpen | ErrorCode::PermissionDenied => {
+            StoreError::CannotOpen { reason: what_is_in_the_way(&path).unwrap_or(reason), path }
+        }
         ErrorCode::SystemIoFailure => StoreError::Io { path, reason },
         _ => StoreError::Other { path, reason },
     }

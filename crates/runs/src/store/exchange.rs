@@ -73,8 +73,7 @@ impl History {
                 }
                 None => line,
             };
-            out.write_all(line.as_bytes())
-                .map_err(|error| not_written(error.to_string()))?;
+            out.write_all(line.as_bytes()).map_err(|error| not_written(error.to_string()))?;
             written += 1;
         }
         Ok(written)
@@ -259,10 +258,5 @@ fn one(mut value: Value) -> Result<Incoming, String> {
     let json = record.to_string();
     let run: Run = serde_json::from_value(record).map_err(|error| error.to_string())?;
     let headline = headline.unwrap_or_else(|| verdict(&run).headline);
-    Ok(Incoming {
-        run,
-        json,
-        headline,
-        label,
-    })
+    Ok(Incoming { run, json, headline, label })
 }

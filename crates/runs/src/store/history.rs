@@ -54,16 +54,12 @@ impl History {
             .and_then(|connection| prepare(connection, BUSY_TIMEOUT_MS))
             .map_err(explain)?;
         match kind {
-            Kind::History(VERSION) => Ok(History {
-                connection,
-                path: path.into(),
-                busy_timeout_ms: BUSY_TIMEOUT_MS,
-            }),
-            Kind::History(found) if found > VERSION => Err(StoreError::Newer {
-                path: path.into(),
-                found,
-                known: VERSION,
-            }),
+            Kind::History(VERSION) => {
+                Ok(History { connection, path: path.into(), busy_timeout_ms: BUSY_TIMEOUT_MS })
+            }
+            Kind::History(found) if found > VERSION => {
+                Err(StoreError::Newer { path: path.into(), found, known: VERSION })
+            }
             Kind::Fresh | Kind::History(_) => Err(StoreError::ReadOnly {
                 path: path.into(),
                 reason: "it is empty or of an older version, and here it is only read".into(),
@@ -84,11 +80,7 @@ impl History {
                 return Err(StoreError::Foreign { path: path.into() });
             }
             Kind::History(found) if found > VERSION => {
-                return Err(StoreError::Newer {
-                    path: path.into(),
-                    found,
-                    known: VERSION,
-                });
+                return Err(StoreError::Newer { path: path.into(), found, known: VERSION });
             }
             Kind::History(version) if version == VERSION => {}
             Kind::Fresh | Kind::History(_) if read_only => {
@@ -103,11 +95,7 @@ impl History {
                 schema::migrate(&mut connection).map_err(explain)?;
             }
         }
-        Ok(History {
-            connection,
-            path: path.into(),
-            busy_timeout_ms,
-        })
+        Ok(History { connection, path: path.into(), busy_timeout_ms })
     }
 
     /// Adds a run with the headline that its reader saw, and returns its number. When this
@@ -129,9 +117,8 @@ impl History {
         verdict_headline: &str,
         label: Option<&str>,
     ) -> Result<RunId, StoreError> {
-        let json = serde_json::to_string(run).map_err(|error| StoreError::NotJson {
-            reason: error.to_string(),
-        })?;
+        let json = serde_json::to_string(run)
+            .map_err(|error| StoreError::NotJson { reason: error.to_string() })?;
         self.in_one(|transaction| insert(transaction, run, verdict_headline, label, &json))
     }
 
@@ -286,8 +273,7 @@ impl History {
         limit: u32,
         offset: u32,
     ) -> Result<Vec<RunSummary>, StoreError> {
-        self.query_list(filter, limit, offset)
-            .map_err(|error| self.explain(error))
+        self.query_list(filter, limit, offset).map_err(|error| self.explain(error))
     }
 
     fn query_list(
@@ -343,9 +329,7 @@ impl History {
     pub(crate) fn no_such_run(&self, id: RunId) -> Result<StoreError, StoreError> {
         let range: (Option<i64>, Option<i64>) = self
             .connection
-            .query_row("SELECT min(id), max(id) FROM run", [], |row| {
-                Ok((row.get(0)?, row.get(1)?))
-            })
+            .query_row("SELECT min(id), max(id) FROM run", [], |row| Ok((row.get(0)?, row.get(1)?)))
             .map_err(|error| self.explain(error))?;
         Ok(StoreError::NoSuchRun {
             path: self.path.clone(),
@@ -376,11 +360,7 @@ impl Filter {
                 ),
                 ")) > 0",
             ),
-            (
-                &self.board,
-                format!("{IN}ifnull(board, '')), lower(?"),
-                ")) > 0",
-            ),
+            (&self.board, format!("{IN}ifnull(board, '')), lower(?"), ")) > 0"),
             (&self.label, "label = ?".to_string(), ""),
             (&self.since, "started >= ?".to_string(), ""),
         ];
@@ -445,10 +425,8 @@ fn open_file(path: &Path, busy_timeout_ms: u32) -> Result<(Connection, Kind), St
         }
         Err(error) => error,
     };
-    let no_shared_memory = matches!(
-        error.sqlite_error_code(),
-        Some(ErrorCode::CannotOpen | ErrorCode::ReadOnly)
-    );
+    let no_shared_memory =
+        matches!(error.sqlite_error_code(), Some(ErrorCode::CannotOpen | ErrorCode::ReadOnly));
     let readable = path.is_file() && std::fs::File::open(path).is_ok();
     if is_full(&error) && readable {
         return open_alone(path, flags, busy_timeout_ms);
@@ -478,9 +456,7 @@ fn open_alone(
 ) -> Result<(Connection, Kind), StoreError> {
     let explain = |error| explain(path, busy_timeout_ms, error);
     let connection = Connection::open_with_flags(path, flags).map_err(explain)?;
-    connection
-        .query_row("PRAGMA locking_mode = EXCLUSIVE", [], |_| Ok(()))
-        .map_err(explain)?;
+    connection.query_row("PRAGMA locking_mode = EXCLUSIVE", [], |_| Ok(())).map_err(explain)?;
     let opened = prepare(connection, busy_timeout_ms).map_err(explain)?;
     refuse_a_cut_page(&opened.0, path, busy_timeout_ms)?;
     Ok(opened)

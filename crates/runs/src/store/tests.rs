@@ -25,10 +25,7 @@ fn scratch() -> (TempDir, PathBuf) {
 
 /// A run that differs from others by its seed.
 fn run(seed: u64) -> Run {
-    Run {
-        seed,
-        ..fixture::slow_sd_card_run()
-    }
+    Run { seed, ..fixture::slow_sd_card_run() }
 }
 
 fn filled(path: &Path, runs: u64) {
@@ -67,10 +64,7 @@ fn what_goes_in_comes_out() {
     assert_eq!(stored.run, run(1));
     assert_eq!(stored.summary, list[1]);
     assert_eq!(stored.summary.headline, "The card is slow.");
-    assert_eq!(
-        stored.summary.figures.sequential_read_bytes_per_second,
-        Some(22.6e6)
-    );
+    assert_eq!(stored.summary.figures.sequential_read_bytes_per_second, Some(22.6e6));
     assert_eq!(history.get(second).unwrap().run, fixture::failed_run());
 }
 
@@ -78,10 +72,7 @@ fn what_goes_in_comes_out() {
 fn a_number_is_never_given_twice() {
     let (_directory, path) = scratch();
     filled(&path, 3);
-    Connection::open(&path)
-        .unwrap()
-        .execute("DELETE FROM run WHERE id = 3", [])
-        .unwrap();
+    Connection::open(&path).unwrap().execute("DELETE FROM run WHERE id = 3", []).unwrap();
     let mut history = History::open(&path).unwrap();
     assert_eq!(history.add(&run(4), "").unwrap(), RunId(4));
 }
@@ -94,9 +85,7 @@ fn a_missing_run_names_the_numbers_there_are() {
     filled(&path, 2);
     let missing = History::open(&path).unwrap().get(RunId(7)).unwrap_err();
     assert!(
-        missing
-            .to_string()
-            .ends_with("has no run 7: its runs are numbered 1 to 2"),
+        missing.to_string().ends_with("has no run 7: its runs are numbered 1 to 2"),
         "{missing}"
     );
 }
@@ -107,16 +96,10 @@ fn a_record_of_another_version_spoils_only_itself() {
     filled(&path, 2);
     Connection::open(&path)
         .unwrap()
-        .execute(
-            "UPDATE record SET json = '{\"of\": \"the future\"}' WHERE run_id = 1",
-            [],
-        )
+        .execute("UPDATE record SET json = '{\"of\": \"the future\"}' WHERE run_id = 1", [])
         .unwrap();
     let history = History::open(&path).unwrap();
-    assert!(matches!(
-        history.get(RunId(1)),
-        Err(StoreError::UnreadableRun { id: RunId(1), .. })
-    ));
+    assert!(matches!(history.get(RunId(1)), Err(StoreError::UnreadableRun { id: RunId(1), .. })));
     assert_eq!(history.list(10, 0).unwrap().len(), 2);
     assert_eq!(history.get(RunId(2)).unwrap().run, run(2));
 }
@@ -128,12 +111,7 @@ fn a_file_that_is_no_database_is_left_alone() {
     std::fs::write(&path, &content).unwrap();
     let error = refused(&path);
     assert!(matches!(error, StoreError::NotADatabase { .. }), "{error}");
-    assert!(
-        error
-            .to_string()
-            .contains("nothing was changed. Move it away (mv "),
-        "{error}"
-    );
+    assert!(error.to_string().contains("nothing was changed. Move it away (mv "), "{error}");
     assert_eq!(std::fs::read_to_string(&path).unwrap(), content);
 }
 
@@ -154,16 +132,10 @@ fn another_programs_database_is_left_alone() {
 fn a_newer_history_is_left_alone() {
     let (_directory, path) = scratch();
     filled(&path, 1);
-    Connection::open(&path)
-        .unwrap()
-        .pragma_update(None, "user_version", 99)
-        .unwrap();
+    Connection::open(&path).unwrap().pragma_update(None, "user_version", 99).unwrap();
     let before = std::fs::read(&path).unwrap();
     let error = refused(&path);
-    assert!(
-        matches!(error, StoreError::Newer { found: 99, .. }),
-        "{error}"
-    );
+    assert!(matches!(error, StoreError::Newer { found: 99, .. }), "{error}");
     assert!(error.to_string().contains("Use the newer rubus"), "{error}");
     assert_eq!(std::fs::read(&path).unwrap(), before);
 }
@@ -177,25 +149,15 @@ fn a_truncated_history_is_reported_and_left_alone() {
         std::fs::write(&path, &whole[..length]).unwrap();
         let error = refused(&path);
         assert!(
-            matches!(
-                error,
-                StoreError::Damaged { .. } | StoreError::NotADatabase { .. }
-            ),
+            matches!(error, StoreError::Damaged { .. } | StoreError::NotADatabase { .. }),
             "{length} bytes: {error:?}"
         );
         assert!(error.to_string().contains("nothing was changed"), "{error}");
-        assert_eq!(
-            std::fs::read(&path).unwrap(),
-            &whole[..length],
-            "{length} bytes"
-        );
+        assert_eq!(std::fs::read(&path).unwrap(), &whole[..length], "{length} bytes");
     }
     // Put back, everything is there again.
     std::fs::write(&path, &whole).unwrap();
-    assert_eq!(
-        History::open(&path).unwrap().list(100, 0).unwrap().len(),
-        20
-    );
+    assert_eq!(History::open(&path).unwrap().list(100, 0).unwrap().len(), 20);
 }
 
 /// Any page overwritten with rubbish gives an error or untouched data, never a panic and never a
@@ -230,10 +192,7 @@ fn a_missing_directory_is_named() {
     let path = directory.path().join("no/such/history.db");
     let error = refused(&path);
     assert!(matches!(error, StoreError::CannotOpen { .. }), "{error:?}");
-    assert!(
-        error.to_string().contains("its directory: No such file"),
-        "{error}"
-    );
+    assert!(error.to_string().contains("its directory: No such file"), "{error}");
     assert!(!directory.path().join("no").exists());
 }
 
@@ -249,10 +208,8 @@ fn a_database_that_may_not_grow_keeps_what_it_has() {
     let (_directory, path) = scratch();
     filled(&path, 3);
     let mut history = History::open(&path).unwrap();
-    let pages: i64 = history
-        .connection
-        .query_row("PRAGMA page_count", [], |row| row.get(0))
-        .unwrap();
+    let pages: i64 =
+        history.connection.query_row("PRAGMA page_count", [], |row| row.get(0)).unwrap();
     history
         .connection
         .query_row(&format!("PRAGMA max_page_count = {pages}"), [], |_| Ok(()))
@@ -273,10 +230,7 @@ fn a_locked_history_says_so_and_stays_readable() {
     holder.execute_batch("BEGIN IMMEDIATE").unwrap();
     let mut history = History::open_with_timeout(&path, 50).unwrap();
     let error = history.add(&run(2), "").unwrap_err();
-    assert!(
-        matches!(error, StoreError::Locked { waited_ms: 50, .. }),
-        "{error:?}"
-    );
+    assert!(matches!(error, StoreError::Locked { waited_ms: 50, .. }), "{error:?}");
     assert_eq!(history.list(10, 0).unwrap().len(), 1, "readers do not wait");
     holder.execute_batch("COMMIT").unwrap();
     history.add(&run(2), "").unwrap();
@@ -319,18 +273,9 @@ fn a_list_reads_no_records_and_sorts_nothing() {
         details.unwrap().map(Result::unwrap).collect()
     };
     let some = |text: &str| Some(text.to_string());
-    assert_eq!(
-        plan(Filter::default()),
-        ["SCAN run USING INDEX run_started"]
-    );
-    let since = Filter {
-        since: some("2026-11"),
-        ..Filter::default()
-    };
-    assert_eq!(
-        plan(since),
-        ["SEARCH run USING INDEX run_started (started>?)"]
-    );
+    assert_eq!(plan(Filter::default()), ["SCAN run USING INDEX run_started"]);
+    let since = Filter { since: some("2026-11"), ..Filter::default() };
+    assert_eq!(plan(since), ["SEARCH run USING INDEX run_started (started>?)"]);
     let suite = Filter {
         suite: some("quick"),
         target: some("pi"),
@@ -338,24 +283,12 @@ fn a_list_reads_no_records_and_sorts_nothing() {
         ..Filter::default()
     };
     assert_eq!(plan(suite), ["SCAN run USING INDEX run_started"]);
-    let labelled = Filter {
-        label: some("before"),
-        ..Filter::default()
-    };
-    assert_eq!(
-        plan(labelled)[0],
-        "SEARCH run USING INDEX run_label (label=?)"
-    );
+    let labelled = Filter { label: some("before"), ..Filter::default() };
+    assert_eq!(plan(labelled)[0], "SEARCH run USING INDEX run_label (label=?)");
     // For the curious: how long the lists take here.
     for (what, filter) in [
         ("newest", Filter::default()),
-        (
-            "no board of that name",
-            Filter {
-                board: some("no such"),
-                ..Filter::default()
-            },
-        ),
+        ("no board of that name", Filter { board: some("no such"), ..Filter::default() }),
     ] {
         let start = std::time::Instant::now();
         let found = history.list_of(&filter, 20, 0).unwrap().len();
@@ -440,10 +373,7 @@ fn child_may_not_create() {
     let Some(path) = child_history() else { return };
     let error = refused(&path);
     assert!(matches!(error, StoreError::CannotOpen { .. }), "{error:?}");
-    assert!(
-        error.to_string().contains("not writable for this user"),
-        "{error}"
-    );
+    assert!(error.to_string().contains("not writable for this user"), "{error}");
     println!("\nnot created: fine");
 }
 
@@ -471,28 +401,17 @@ fn a_killed_writer_loses_nothing_that_it_promised() {
     let (_directory, path) = scratch();
     let mut kept: Vec<(i64, u64)> = Vec::new();
     for round in 1..=6 {
-        let mut writer = child("child_adds_for_ever", &this_binary(), &path)
-            .spawn()
-            .unwrap();
+        let mut writer = child("child_adds_for_ever", &this_binary(), &path).spawn().unwrap();
         let promised = promised(&mut writer, 2 + 3 * round);
-        assert!(
-            !promised.is_empty(),
-            "round {round}: the child added nothing"
-        );
+        assert!(!promised.is_empty(), "round {round}: the child added nothing");
         kept.extend(promised);
 
         let history = History::open(&path).unwrap();
-        let check: String = history
-            .connection
-            .query_row("PRAGMA integrity_check", [], |row| row.get(0))
-            .unwrap();
+        let check: String =
+            history.connection.query_row("PRAGMA integrity_check", [], |row| row.get(0)).unwrap();
         assert_eq!(check, "ok");
         for (id, seed) in &kept {
-            assert_eq!(
-                history.get(RunId(*id)).unwrap().run.seed,
-                *seed,
-                "round {round}"
-            );
+            assert_eq!(history.get(RunId(*id)).unwrap().run.seed, *seed, "round {round}");
         }
     }
 }
@@ -500,18 +419,11 @@ fn a_killed_writer_loses_nothing_that_it_promised() {
 #[test]
 fn two_writers_that_both_create_it_lose_nothing() {
     let (_directory, path) = scratch();
-    let spawn = || {
-        child("child_adds_forty", &this_binary(), &path)
-            .spawn()
-            .unwrap()
-    };
+    let spawn = || child("child_adds_forty", &this_binary(), &path).spawn().unwrap();
     for mut writer in [spawn(), spawn()] {
         // The pipe is drained so that the writer cannot block on it.
         let stdout = writer.stdout.take().expect("piped");
-        let output: Vec<String> = BufReader::new(stdout)
-            .lines()
-            .map_while(Result::ok)
-            .collect();
+        let output: Vec<String> = BufReader::new(stdout).lines().map_while(Result::ok).collect();
         assert!(writer.wait().unwrap().success(), "{output:#?}");
     }
     let history = History::open(&path).unwrap();
@@ -554,11 +466,7 @@ fn as_ordinary_user(directory: &Path, test: &str, path: &Path) -> String {
     };
     let output = command.current_dir("/").output().unwrap();
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    assert!(
-        output.status.success(),
-        "{text}\n{}",
-        String::from_utf8_lossy(&output.stderr)
-    );
+    assert!(output.status.success(), "{text}\n{}", String::from_utf8_lossy(&output.stderr));
     text
 }
 
@@ -601,9 +509,7 @@ fn a_killed_writers_last_runs_are_never_left_out_silently() {
         let inner = directory.path().join("history");
         std::fs::create_dir(&inner).unwrap();
         let path = inner.join("history.db");
-        let mut writer = child("child_adds_for_ever", &this_binary(), &path)
-            .spawn()
-            .unwrap();
+        let mut writer = child("child_adds_for_ever", &this_binary(), &path).spawn().unwrap();
         let promised = promised(&mut writer, 5).len() as u64;
         let log = std::fs::metadata(inner.join("history.db-wal")).unwrap();
         assert!(log.len() > 0, "the writer left nothing to recover");
@@ -615,11 +521,8 @@ fn a_killed_writers_last_runs_are_never_left_out_silently() {
         }
         set_mode(directory.path(), 0o755);
         set_mode(&inner, 0o555);
-        let text = as_ordinary_user(
-            directory.path(),
-            "child_reads_what_a_killed_writer_left",
-            &path,
-        );
+        let text =
+            as_ordinary_user(directory.path(), "child_reads_what_a_killed_writer_left", &path);
         set_mode(&inner, 0o755);
         let read = text.lines().find_map(|line| line.strip_prefix("read "));
         match read {

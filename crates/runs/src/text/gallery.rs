@@ -30,17 +30,11 @@ pub fn render(entries: &[Entry], style: Style) -> String {
             None => Cell::from("–"),
         };
         let mut cells: Vec<Cell> = vec![
-            Cell::from(shorten(
-                &clean(entry.label.as_deref().unwrap_or(&entry.board)),
-                MAX_NAME,
-            )),
+            Cell::from(shorten(&clean(entry.label.as_deref().unwrap_or(&entry.board)), MAX_NAME)),
             Cell::from(shorten(&clean(&entry.disk), MAX_NAME)),
         ];
         cells.extend(Quantity::ALL.map(figure));
-        cells.push(Cell::toned(
-            if entry.doubts > 0 { "!" } else { "" },
-            Tone::Warn,
-        ));
+        cells.push(Cell::toned(if entry.doubts > 0 { "!" } else { "" }, Tone::Warn));
         table.row(cells);
     }
     let mut lines = table.lines(style);
@@ -75,21 +69,15 @@ mod tests {
         let mut other = fixture::slow_sd_card_run();
         other.seed = 8;
         other.results.truncate(3);
-        other.machine.board.model = Fact::known(
-            "A board with a very long name indeed, Rev 1.0".into(),
-            "a test",
-        );
+        other.machine.board.model =
+            Fact::known("A board with a very long name indeed, Rev 1.0".into(), "a test");
         let runs = [
             (None, fixture::slow_sd_card_run()),
             (Some("the other".into()), other.clone()),
             (None, Run { seed: 9, ..other }),
         ];
         let text = render(&entries(&runs), Style::PLAIN);
-        assert!(
-            text.lines()
-                .all(|line| rubus_draw::text::width(line) <= COLUMNS),
-            "{text}"
-        );
+        assert!(text.lines().all(|line| rubus_draw::text::width(line) <= COLUMNS), "{text}");
         insta::assert_snapshot!(text);
     }
 }

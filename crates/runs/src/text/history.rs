@@ -20,12 +20,7 @@ pub fn render(runs: &[RunSummary], style: Style) -> String {
     use Align::{Left, Right};
     // What is never cut is measured first; the path gets what is left.
     let with_suite = runs.iter().any(|run| run.suite != "quick");
-    let mut columns = vec![
-        ("run", Right),
-        ("when", Left),
-        ("disk", Left),
-        ("where", Left),
-    ];
+    let mut columns = vec![("run", Right), ("when", Left), ("disk", Left), ("where", Left)];
     if with_suite {
         columns.push(("suite", Left));
     }
@@ -40,11 +35,7 @@ pub fn render(runs: &[RunSummary], style: Style) -> String {
     let fixed: usize = FIXED
         + widest(runs, |run| run.id.to_string()).max(3)
         + widest(runs, disk).max(4)
-        + if with_suite {
-            2 + widest(runs, suite).max(5)
-        } else {
-            0
-        };
+        + if with_suite { 2 + widest(runs, suite).max(5) } else { 0 };
     let room = COLUMNS.saturating_sub(fixed).max(MIN_PLACE);
     let mut table = Table::new(&columns);
     for run in runs {
@@ -95,9 +86,7 @@ fn suite(run: &RunSummary) -> String {
 /// The model of the device, or its name; a dash where there is none, as in memory.
 fn disk(run: &RunSummary) -> String {
     let model = run.device_model.as_deref().map(str::trim);
-    let device = model
-        .filter(|model| !model.is_empty())
-        .or(run.device.as_deref());
+    let device = model.filter(|model| !model.is_empty()).or(run.device.as_deref());
     shorten(&clean(device.unwrap_or("–")), MAX_DISK)
 }
 

@@ -23,11 +23,7 @@ const SMALL_BLOCK_BYTES: u32 = 16 << 10;
 /// needs.
 pub fn render(runs: &[&Run], style: Style) -> String {
     let titles = titles(runs);
-    let first = titles
-        .iter()
-        .map(|(_, title)| width(title))
-        .max()
-        .unwrap_or(0);
+    let first = titles.iter().map(|(_, title)| width(title)).max().unwrap_or(0);
     let mut lines = vec![style.paint(Tone::Strong, "Side by side")];
     let mut rest = runs;
     while !rest.is_empty() {
@@ -40,11 +36,7 @@ pub fn render(runs: &[&Run], style: Style) -> String {
         }
     }
     let legend = "± as above; ? did not settle. CPU there: of the busiest job. Round trip: of the way over ssh.";
-    lines.extend(
-        hang("", legend, COLUMNS)
-            .iter()
-            .map(|line| style.paint(Tone::Faint, line)),
-    );
+    lines.extend(hang("", legend, COLUMNS).iter().map(|line| style.paint(Tone::Faint, line)));
     lines.join("\n") + "\n"
 }
 
@@ -70,9 +62,7 @@ fn titles(runs: &[&Run]) -> Vec<(String, String)> {
 fn fitting(runs: &[&Run], titles: &[(String, String)], first: usize) -> usize {
     let mut used = first;
     let widths = runs.iter().map(|run| {
-        let cells = titles
-            .iter()
-            .map(|(name, _)| width(&figure(run.job(name)).0));
+        let cells = titles.iter().map(|(name, _)| width(&figure(run.job(name)).0));
         cells.max().unwrap_or(0).max(width(&name(run)))
     });
     let fitting = widths.take_while(|width| {
@@ -98,29 +88,14 @@ fn table(runs: &[&Run], titles: &[(String, String)]) -> Table {
         table.row([Cell::from(title)].into_iter().chain(figures).collect());
     }
     let facts: [(&str, FactOf); 3] = [
-        ("CPU there", |run| {
-            run.results
-                .iter()
-                .map(|r| &r.cpu)
-                .max_by(busier)
-                .map(words::busy)
-        }),
-        ("CPU here", |run| {
-            run.on.as_ref()?.local_cpu.as_ref().map(words::busy)
-        }),
-        ("round trip", |run| {
-            run.on.as_ref()?.round_trip_ms.map(words::round_trip)
-        }),
+        ("CPU there", |run| run.results.iter().map(|r| &r.cpu).max_by(busier).map(words::busy)),
+        ("CPU here", |run| run.on.as_ref()?.local_cpu.as_ref().map(words::busy)),
+        ("round trip", |run| run.on.as_ref()?.round_trip_ms.map(words::round_trip)),
     ];
     for (title, fact) in facts {
         let cells = runs.iter().map(|run| fact(run).unwrap_or("–".into()));
         let cells = cells.map(|text| Cell::toned(&text, Tone::Faint));
-        table.row(
-            [Cell::toned(title, Tone::Faint)]
-                .into_iter()
-                .chain(cells)
-                .collect(),
-        );
+        table.row([Cell::toned(title, Tone::Faint)].into_iter().chain(cells).collect());
     }
     table
 }
@@ -138,20 +113,14 @@ fn figure(result: Option<&JobResult>) -> (String, Tone) {
     let (value, estimate) = if result.block_bytes <= SMALL_BLOCK_BYTES {
         (format!("{} /s", iops(result.iops.value)), &result.iops)
     } else {
-        (
-            rate_si(result.bytes_per_second.value),
-            &result.bytes_per_second,
-        )
+        (rate_si(result.bytes_per_second.value), &result.bytes_per_second)
     };
     let unsettled = result.outcome == Outcome::Inconclusive;
     let (mark, tone) = match unsettled {
         true => (" ?", Tone::Faint),
         false => ("", Tone::Plain),
     };
-    (
-        format!("{value} {}{mark}", words::plus_minus(estimate)),
-        tone,
-    )
+    (format!("{value} {}{mark}", words::plus_minus(estimate)), tone)
 }
 
 /// The machine's name, and what was measured there if it was named.
@@ -184,11 +153,7 @@ mod tests {
 
     #[test]
     fn machines_stand_beside_one_another_and_wrap_when_they_are_many() {
-        let runs = [
-            of("pi@attic", 1.0),
-            of("pi@cellar", 2.5),
-            of("root@nas.example", 0.01),
-        ];
+        let runs = [of("pi@attic", 1.0), of("pi@cellar", 2.5), of("root@nas.example", 0.01)];
         let runs: Vec<&Run> = runs.iter().collect();
         let text = render(&runs, Style::PLAIN);
         assert!(text.lines().all(|line| width(line) <= COLUMNS));

@@ -40,10 +40,7 @@ pub struct Bounds {
 impl Station {
     /// A station that serves one at a time.
     pub fn one(seconds: f64) -> Station {
-        Station {
-            seconds,
-            servers: 1.0,
-        }
+        Station { seconds, servers: 1.0 }
     }
 
     /// Seconds for which it is not free for another operation: 1 / this is what it lets through.
@@ -71,9 +68,9 @@ pub fn rates(delay_s: f64, stations: &[Station], depth: u32) -> Vec<f64> {
     let mut many = many.iter();
     let first = match delay_s > 0.0 || !single.is_empty() {
         true => one_at_a_time(delay_s, &single, depth),
-        false => many.next().map_or(Vec::new(), |station| {
-            (1..=depth as usize).map(|n| station.rate(n)).collect()
-        }),
+        false => many
+            .next()
+            .map_or(Vec::new(), |station| (1..=depth as usize).map(|n| station.rate(n)).collect()),
     };
     many.fold(first, |rates, station| with(&rates, station))
 }
@@ -134,10 +131,7 @@ pub fn bounds(delay_s: f64, stations: &[Station], depth: u32) -> Bounds {
         true => (depth - 1.0) / (1.0 + beside_s / (depth * work_s)),
         false => 0.0,
     };
-    Bounds {
-        min_s: alone_s.max(depth * max_s),
-        max_s: alone_s + in_the_way * max_s,
-    }
+    Bounds { min_s: alone_s.max(depth * max_s), max_s: alone_s + in_the_way * max_s }
 }
 
 #[cfg(test)]

@@ -43,11 +43,7 @@ pub enum Process {
     Shared { correlation: f64, cv: f64 },
     /// Stops now and then: on average once in `every_s` seconds of work for `length_s` seconds,
     /// uniform between half and one and a half of it, or exponential. Noise of 4 %.
-    Stalling {
-        every_s: f64,
-        length_s: f64,
-        exponential: bool,
-    },
+    Stalling { every_s: f64, length_s: f64, exponential: bool },
     /// One operation after another, `iops` per second; the service times have this coefficient of
     /// variation (1 is exponential).
     Slow { iops: f64, cv: f64 },
@@ -116,9 +112,7 @@ impl Simulation {
                 let factor = (sigma * z - sigma * sigma / 2.0).exp();
                 (steady(OPS_PER_BIN * factor), OPS_PER_BIN)
             }
-            Process::Stalling {
-                every_s, length_s, ..
-            } => {
+            Process::Stalling { every_s, length_s, .. } => {
                 let (running_s, gap_s) = self.run_with_stalls(start_s);
                 let mut bin = steady(OPS_PER_BIN * noise * running_s / BIN_S);
                 bin.longest_gap_ns = bin.longest_gap_ns.max((gap_s * 1e9) as u64);
@@ -141,12 +135,7 @@ impl Simulation {
     /// Seconds of work in the bin that starts at `start_s`, and the length of the stall that ended
     /// in it.
     fn run_with_stalls(&mut self, start_s: f64) -> (f64, f64) {
-        let Process::Stalling {
-            every_s,
-            length_s,
-            exponential,
-        } = self.process
-        else {
+        let Process::Stalling { every_s, length_s, exponential } = self.process else {
             unreachable!("only for stalling devices");
         };
         let end_s = start_s + BIN_S;
@@ -166,11 +155,8 @@ impl Simulation {
                     self.change_s = at_s + self.rng.exponential() * every_s;
                 }
                 None => {
-                    let spread = if exponential {
-                        self.rng.exponential()
-                    } else {
-                        0.5 + self.rng.unit()
-                    };
+                    let spread =
+                        if exponential { self.rng.exponential() } else { 0.5 + self.rng.unit() };
                     self.stall_from_s = Some(at_s);
                     self.change_s = at_s + length_s * spread;
                 }
@@ -188,9 +174,7 @@ impl Simulation {
             };
             self.now_ns += factor / iops * 1e9;
             let ready = &mut self.ready;
-            self.binner.add(self.now_ns as u64, 1, BLOCK_BYTES, |bin| {
-                ready.push_back(bin)
-            });
+            self.binner.add(self.now_ns as u64, 1, BLOCK_BYTES, |bin| ready.push_back(bin));
         }
         self.ready.pop_front().unwrap_or_default()
     }
@@ -237,22 +221,15 @@ pub fn measure(process: Process, spec: StopSpec, seed: u64) -> Trial {
     }
     let kept = &expected[rule.warm_up_bins()..];
     let measured = rule.finish();
-    let counts: Vec<f64> = measured
-        .series
-        .bytes
-        .iter()
-        .map(|bytes| (bytes / BLOCK_BYTES) as f64)
-        .collect();
+    let counts: Vec<f64> =
+        measured.series.bytes.iter().map(|bytes| (bytes / BLOCK_BYTES) as f64).collect();
     Trial {
         noise: interval::rate(&counts, measured.series.bin_s, 1.0).relative_half_width(),
         truth: kept.iter().sum::<f64>() / kept.len() as f64 / BIN_S,
         iops: measured.iops,
         outcome: measured.outcome,
         elapsed_s: rule.elapsed_s(),
-        drift_doubted: measured
-            .caveats
-            .iter()
-            .any(|d| matches!(d, Caveat::Drift { .. })),
+        drift_doubted: measured.caveats.iter().any(|d| matches!(d, Caveat::Drift { .. })),
     }
 }
 
@@ -285,9 +262,8 @@ pub struct Summary {
 
 /// Measures a device `trials` times.
 pub fn summarise(process: Process, spec: StopSpec, trials: usize, seed: u64) -> Summary {
-    let runs: Vec<Trial> = (0..trials as u64)
-        .map(|i| measure(process, spec, seed.wrapping_add(i)))
-        .collect();
+    let runs: Vec<Trial> =
+        (0..trials as u64).map(|i| measure(process, spec, seed.wrapping_add(i))).collect();
     let share = |test: &dyn Fn(&Trial) -> bool| {
         runs.iter().filter(|run| test(run)).count() as f64 / trials as f64
     };
@@ -330,19 +306,11 @@ pub struct Device {
 }
 
 const fn held(name: &'static str, process: Process) -> Device {
-    Device {
-        name,
-        process,
-        truth: Truth::Held,
-    }
+    Device { name, process, truth: Truth::Held }
 }
 
 const fn stalling(every_s: f64, length_s: f64, exponential: bool) -> Process {
-    Process::Stalling {
-        every_s,
-        length_s,
-        exponential,
-    }
+    Process::Stalling { every_s, length_s, exponential }
 }
 
 const fn slow(iops: f64, cv: f64) -> Process {
@@ -353,49 +321,19 @@ const fn slow(iops: f64, cv: f64) -> Process {
 pub const DEVICES: &[Device] = &[
     held("quiet, CV 4 %", Process::Independent { cv: 0.04 }),
     held("independent, CV 20 %", Process::Independent { cv: 0.20 }),
-    held(
-        "drifting, +0.5 % per second",
-        Process::Drifting { per_second: 0.005 },
-    ),
-    held(
-        "AR(1) 0.5, CV 20 %",
-        Process::Autoregressive {
-            correlation: 0.5,
-            cv: 0.20,
-        },
-    ),
-    held(
-        "AR(1) 0.9, CV 20 %",
-        Process::Autoregressive {
-            correlation: 0.9,
-            cv: 0.20,
-        },
-    ),
-    held(
-        "stalls of 0.33 s in 3 % of bins",
-        stalling(10.0 / 3.0, 0.33, false),
-    ),
-    held(
-        "the same, exponential lengths",
-        stalling(10.0 / 3.0, 0.33, true),
-    ),
+    held("drifting, +0.5 % per second", Process::Drifting { per_second: 0.005 }),
+    held("AR(1) 0.5, CV 20 %", Process::Autoregressive { correlation: 0.5, cv: 0.20 }),
+    held("AR(1) 0.9, CV 20 %", Process::Autoregressive { correlation: 0.9, cv: 0.20 }),
+    held("stalls of 0.33 s in 3 % of bins", stalling(10.0 / 3.0, 0.33, false)),
+    held("the same, exponential lengths", stalling(10.0 / 3.0, 0.33, true)),
     held("stalls of 0.1 s in 20 % of bins", stalling(0.5, 0.1, true)),
     Device {
         name: "stalls of 1 s in 1 % of bins",
         process: stalling(10.0, 1.0, true),
         truth: Truth::BeyondReach,
     },
-    held(
-        "shared disk, AR 0.7, CV 60 %",
-        Process::Shared {
-            correlation: 0.7,
-            cv: 0.6,
-        },
-    ),
-    held(
-        "first second twice as fast",
-        Process::Settling { factor: 2.0 },
-    ),
+    held("shared disk, AR 0.7, CV 60 %", Process::Shared { correlation: 0.7, cv: 0.6 }),
+    held("first second twice as fast", Process::Settling { factor: 2.0 }),
     held("2 IOPS, regular", slow(2.0, 0.1)),
     held("2 IOPS, random", slow(2.0, 1.0)),
     held("5 IOPS, regular", slow(5.0, 0.1)),

@@ -65,20 +65,12 @@ pub const QUEUES: [(&str, Queue, f64); 12] = [
     ("10 servers, quiet", Queue::Servers(10.0), 0.01),
     ("10 servers, noisy", Queue::Servers(10.0), 0.08),
     ("32 servers", Queue::Servers(32.0), 0.03),
-    (
-        "10 servers, a third lost beyond 64",
-        Queue::Declining(10.0),
-        0.03,
-    ),
+    ("10 servers, a third lost beyond 64", Queue::Declining(10.0), 0.03),
     ("4 stations", Queue::Stations(4.0), 0.03),
     ("16 stations", Queue::Stations(16.0), 0.03),
     ("a station behind 2 of its times", Queue::Delayed(2.0), 0.03),
     ("a station behind 9 of its times", Queue::Delayed(9.0), 0.03),
-    (
-        "a station behind 31 of its times",
-        Queue::Delayed(31.0),
-        0.03,
-    ),
+    ("a station behind 31 of its times", Queue::Delayed(31.0), 0.03),
 ];
 
 const DEPTHS: [u32; 9] = [1, 2, 4, 8, 16, 32, 64, 128, 256];
@@ -106,10 +98,7 @@ impl Held {
         let held = estimates
             .iter()
             .filter(|e| e.low <= truth * (1.0 + slack) && truth * (1.0 - slack) <= e.high);
-        let mut widths: Vec<f64> = estimates
-            .iter()
-            .map(Estimate::relative_half_width)
-            .collect();
+        let mut widths: Vec<f64> = estimates.iter().map(Estimate::relative_half_width).collect();
         widths.sort_by(f64::total_cmp);
         Held {
             coverage: held.count() as f64 / count,
@@ -133,10 +122,8 @@ pub fn knees(queue: Queue, deviation: f64, trials: usize) -> KneeSummary {
     let mut rng = Rng::from_seed(4);
     let fits: Vec<knee::Fit> = (0..trials)
         .filter_map(|_| {
-            let depth = |&depth: &u32| Depth {
-                depth,
-                iops: noisy(queue.iops(depth), deviation, &mut rng),
-            };
+            let depth =
+                |&depth: &u32| Depth { depth, iops: noisy(queue.iops(depth), deviation, &mut rng) };
             let sweep: Vec<Depth> = DEPTHS.iter().map(depth).collect();
             knee::fit(&sweep)
         })
@@ -208,65 +195,25 @@ pub const COURSES: [(&str, Course); 9] = {
     };
     [
         ("a fall from 60 to 10 MB/s after 30 s", PLAIN),
-        (
-            "the same, CV 30 %, correlated",
-            Course {
-                noise: (0.3, 0.6),
-                ..PLAIN
-            },
-        ),
-        (
-            "the same, a dip of 1 s every 6 s",
-            Course {
-                dips_s: Some((6.0, 1.0)),
-                ..PLAIN
-            },
-        ),
-        (
-            "the same, stalls of 0.5 s every 8 s",
-            Course {
-                stalls_every_s: Some(8.0),
-                ..PLAIN
-            },
-        ),
+        ("the same, CV 30 %, correlated", Course { noise: (0.3, 0.6), ..PLAIN }),
+        ("the same, a dip of 1 s every 6 s", Course { dips_s: Some((6.0, 1.0)), ..PLAIN }),
+        ("the same, stalls of 0.5 s every 8 s", Course { stalls_every_s: Some(8.0), ..PLAIN }),
         (
             "a fall from 60 to 36 MB/s, CV 20 %",
-            Course {
-                levels: [60.0, 36.0],
-                noise: (0.2, 0.3),
-                ..PLAIN
-            },
+            Course { levels: [60.0, 36.0], noise: (0.2, 0.3), ..PLAIN },
         ),
-        (
-            "a short burst of 3 s",
-            Course {
-                seconds: [3.0, 40.0],
-                ..PLAIN
-            },
-        ),
+        ("a short burst of 3 s", Course { seconds: [3.0, 40.0], ..PLAIN }),
         (
             "no fall, CV 30 %, correlated",
-            Course {
-                levels: [60.0, 60.0],
-                noise: (0.3, 0.6),
-                ..PLAIN
-            },
+            Course { levels: [60.0, 60.0], noise: (0.3, 0.6), ..PLAIN },
         ),
         (
             "no fall, a dip of 1 s every 6 s",
-            Course {
-                levels: [60.0, 60.0],
-                dips_s: Some((6.0, 1.0)),
-                ..PLAIN
-            },
+            Course { levels: [60.0, 60.0], dips_s: Some((6.0, 1.0)), ..PLAIN },
         ),
         (
             "no fall, stalls of 0.5 s every 8 s",
-            Course {
-                levels: [60.0, 60.0],
-                stalls_every_s: Some(8.0),
-                ..PLAIN
-            },
+            Course { levels: [60.0, 60.0], stalls_every_s: Some(8.0), ..PLAIN },
         ),
     ]
 };
@@ -307,13 +254,7 @@ fn simulate(course: &Course, rng: &mut Rng) -> (Series, f64) {
         }
         bytes.push(moved);
     }
-    (
-        Series {
-            bin_s: BIN_S,
-            bytes,
-        },
-        before,
-    )
+    (Series { bin_s: BIN_S, bytes }, before)
 }
 
 /// What the search for a cliff gave.

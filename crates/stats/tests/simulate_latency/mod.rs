@@ -26,11 +26,7 @@ pub fn devices() -> Vec<Device> {
             for correlation_s in [0.1, 0.5, 1.0, 2.0, 5.0] {
                 // Without drift and bursts there is nothing to be correlated.
                 if drift > 0.0 || has_tail || correlation_s == 1.0 {
-                    devices.push(Device {
-                        drift,
-                        correlation_s,
-                        has_tail,
-                    });
+                    devices.push(Device { drift, correlation_s, has_tail });
                 }
             }
         }
@@ -54,10 +50,7 @@ struct Wander {
 
 impl Wander {
     fn new(correlation_s: f64, rng: &mut Rng) -> Self {
-        Wander {
-            now: rng.normal(),
-            keep: (-STEP_S / correlation_s).exp(),
-        }
+        Wander { now: rng.normal(), keep: (-STEP_S / correlation_s).exp() }
     }
 
     fn step(&mut self, rng: &mut Rng) -> f64 {
@@ -125,26 +118,19 @@ pub fn judge(device: Device, pairs: usize, seed: u64) -> [Judged; 2] {
     let mut all = Batches::new();
     runs.iter().for_each(|run| all.merge(run));
     [0.5, 0.99].map(|share| {
-        let truth = all
-            .quantile(share)
-            .expect("a long run has a quantile")
-            .value;
+        let truth = all.quantile(share).expect("a long run has a quantile").value;
         let found: Vec<Option<Estimate>> = runs.iter().map(|run| run.quantile(share)).collect();
         let given: Vec<Estimate> = found.iter().copied().flatten().collect();
         let held = given.iter().filter(|e| e.low <= truth && truth <= e.high);
         let bounded = given.iter().filter(|e| e.high.is_finite()).count();
         let mut widths: Vec<f64> = given.iter().map(Estimate::relative_half_width).collect();
         widths.sort_by(f64::total_cmp);
-        let ratios: Vec<Estimate> = found
-            .chunks_exact(2)
-            .filter_map(|pair| ratio(pair[0]?, pair[1]?))
-            .collect();
+        let ratios: Vec<Estimate> =
+            found.chunks_exact(2).filter_map(|pair| ratio(pair[0]?, pair[1]?)).collect();
         let leaves_out = |ratio: &Estimate| ratio.low > 1.0 || ratio.high < 1.0;
         let wrong_alone = ratios.iter().filter(|ratio| leaves_out(ratio)).count();
-        let wrong = ratios
-            .iter()
-            .filter(|ratio| leaves_out(&between_runs(**ratio, BETWEEN_RUNS)))
-            .count();
+        let wrong =
+            ratios.iter().filter(|ratio| leaves_out(&between_runs(**ratio, BETWEEN_RUNS))).count();
         Judged {
             coverage: held.count() as f64 / given.len().max(1) as f64,
             median_half_width: widths.get(widths.len() / 2).copied().unwrap_or(f64::NAN),
@@ -161,10 +147,6 @@ pub fn name(device: Device) -> String {
         "| {:.0} % | {} s | {} |",
         100.0 * device.drift,
         device.correlation_s,
-        if device.has_tail {
-            "1.5 %, bursts"
-        } else {
-            "none"
-        }
+        if device.has_tail { "1.5 %, bursts" } else { "none" }
     )
 }

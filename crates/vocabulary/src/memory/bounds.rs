@@ -55,10 +55,7 @@ pub fn allowance(machine: &Machine) -> Result<Allowance, String> {
             bytes_iec(reserve_bytes)
         ));
     }
-    Ok(Allowance {
-        memory_bytes,
-        reserve_bytes,
-    })
+    Ok(Allowance { memory_bytes, reserve_bytes })
 }
 
 /// What is seen at one moment.
@@ -128,9 +125,8 @@ impl Bounds {
                 why: format!("nothing but waiting for memory for {stalled_s:.0} s"),
             });
         }
-        (seen.at_s > MAX_S).then(|| End::Unsafe {
-            why: format!("it took more than {:.0} minutes", MAX_S / 60.0),
-        })
+        (seen.at_s > MAX_S)
+            .then(|| End::Unsafe { why: format!("it took more than {:.0} minutes", MAX_S / 60.0) })
     }
 
     /// Seconds in a row in which everybody waited.
@@ -215,10 +211,7 @@ mod tests {
         assert_eq!(bounds(true).judge(&seen), Some(End::SwapFull));
         seen = calm(1.0);
         seen.available_bytes = None;
-        assert!(
-            bounds(false).judge(&seen).is_some(),
-            "blind is no way to go on"
-        );
+        assert!(bounds(false).judge(&seen).is_some(), "blind is no way to go on");
     }
 
     #[test]
@@ -230,10 +223,7 @@ mod tests {
         };
         assert_eq!(why, "the machine did not answer for 5.5 s");
         let over = calm(MAX_S + 1.0);
-        assert!(matches!(
-            bounds(true).judge(&over),
-            Some(End::Unsafe { .. })
-        ));
+        assert!(matches!(bounds(true).judge(&over), Some(End::Unsafe { .. })));
     }
 
     /// When it ends a machine on which so large a share of every second is waited, if ever within two minutes.

@@ -22,10 +22,7 @@ pub struct Carries {
 pub(super) fn find(rungs: &[Rung], accesses: &[Access]) -> Vec<Carries> {
     let one = |&access: &Access| {
         let is_bad = |rung: &&Rung| {
-            let slow = rung
-                .phases
-                .iter()
-                .any(|phase| phase.access == access && phase.is_beyond());
+            let slow = rung.phases.iter().any(|phase| phase.access == access && phase.is_beyond());
             slow || rung.ended_by.as_ref().is_some_and(End::is_answer)
         };
         let is_good =
@@ -84,10 +81,7 @@ impl Pressure {
     pub fn slowdown(&self, access: Access, overcommit: f64) -> Option<f64> {
         let base = self.rungs.iter().min_by(by_size);
         let base = base.filter(|rung| rung.overcommit <= 1.0)?;
-        let rung = self
-            .rungs
-            .iter()
-            .find(|rung| rung.overcommit == overcommit)?;
+        let rung = self.rungs.iter().find(|rung| rung.overcommit == overcommit)?;
         let (base, mean) = (mean_touch(base, access)?, mean_touch(rung, access)?);
         (base > 0.0).then(|| mean / base)
     }
@@ -131,13 +125,8 @@ fn mean_touch(rung: &Rung, access: Access) -> Option<f64> {
 /// nine tenths as much.
 pub fn best(all: &[Pressure], access: Access) -> Option<&Pressure> {
     let times = |pressure: &&Pressure| pressure.carried(access).and_then(|found| found.within);
-    let most = all
-        .iter()
-        .filter_map(|p| times(&p))
-        .max_by(f64::total_cmp)?;
-    let near = all
-        .iter()
-        .filter(|pressure| times(pressure).is_some_and(|t| t >= 0.9 * most));
+    let most = all.iter().filter_map(|p| times(&p)).max_by(f64::total_cmp)?;
+    let near = all.iter().filter(|pressure| times(pressure).is_some_and(|t| t >= 0.9 * most));
     near.min_by(|a, b| {
         let mean = |p: &Pressure| mean_at_limit(p, access).unwrap_or(f64::INFINITY);
         mean(a).total_cmp(&mean(b))
@@ -147,10 +136,7 @@ pub fn best(all: &[Pressure], access: Access) -> Option<&Pressure> {
 /// The mean touch in nanoseconds of the largest working set that answers in time.
 pub fn mean_at_limit(pressure: &Pressure, access: Access) -> Option<f64> {
     let within = pressure.carried(access)?.within?;
-    let rung = pressure
-        .rungs
-        .iter()
-        .find(|rung| rung.overcommit == within)?;
+    let rung = pressure.rungs.iter().find(|rung| rung.overcommit == within)?;
     mean_touch(rung, access)
 }
 
@@ -166,13 +152,7 @@ mod tests {
         ratio: Option<f64>,
     ) -> Pressure {
         Pressure {
-            set_up: SetUp {
-                kind,
-                title: "it".into(),
-                is_temporary: false,
-                swap_bytes,
-                pool_share,
-            },
+            set_up: SetUp { kind, title: "it".into(), is_temporary: false, swap_bytes, pool_share },
             group: Group {
                 version: Some(2),
                 memory_bytes: 1000,
@@ -206,14 +186,8 @@ mod tests {
         assert!(near(expected(&zram), 2.5));
         let too_large = pressure(SetUpKind::Zram, 8000, None, Some(4.0));
         assert_eq!(expected(&too_large), None);
-        assert!(near(
-            expected(&pressure(SetUpKind::Disk, 9000, None, None)),
-            1.0
-        ));
-        assert_eq!(
-            expected(&pressure(SetUpKind::Mixed, 9000, None, None)),
-            None
-        );
+        assert!(near(expected(&pressure(SetUpKind::Disk, 9000, None, None)), 1.0));
+        assert_eq!(expected(&pressure(SetUpKind::Mixed, 9000, None, None)), None);
     }
 
     #[test]
@@ -232,8 +206,7 @@ mod tests {
         let memory = crate::fixture::memory_run();
         let memory = memory.memory().expect("it has one");
         let mut ssd = memory.pressure[0].clone();
-        ssd.rungs
-            .sort_by(|a, b| a.overcommit.total_cmp(&b.overcommit));
+        ssd.rungs.sort_by(|a, b| a.overcommit.total_cmp(&b.overcommit));
         for (rung, us) in ssd.rungs.iter_mut().zip([0.2, 0.3, 40.0, 66.0]) {
             for phase in &mut rung.phases {
                 (phase.slow, phase.latency_ns.mean) = (0, Some(us * 1e3));
@@ -256,10 +229,7 @@ mod tests {
             let mut one = pressure(SetUpKind::Zram, 0, None, None);
             one.set_up.title = title.into();
             one.carries[0].within = Some(times);
-            let latency_ns = crate::result::Latency {
-                mean: Some(mean),
-                ..Default::default()
-            };
+            let latency_ns = crate::result::Latency { mean: Some(mean), ..Default::default() };
             one.rungs.push(Rung {
                 overcommit: times,
                 working_set_bytes: 0,

@@ -335,11 +335,7 @@ pub struct Phase {
 impl Phase {
     /// Touches per second.
     pub fn rate(&self) -> f64 {
-        if self.elapsed_s > 0.0 {
-            self.touches as f64 / self.elapsed_s
-        } else {
-            0.0
-        }
+        if self.elapsed_s > 0.0 { self.touches as f64 / self.elapsed_s } else { 0.0 }
     }
 
     /// Whether more than one touch in [`TOUCHES_PER_SLOW`] was slow.

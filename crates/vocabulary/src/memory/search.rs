@@ -52,18 +52,12 @@ impl Search {
             return None;
         }
         if !self.is_narrowing {
-            let next = self
-                .rungs
-                .last()
-                .map_or(FIRST, |rung| rung.overcommit + STEP);
+            let next = self.rungs.last().map_or(FIRST, |rung| rung.overcommit + STEP);
             let next = (next * 100.0).round() / 100.0;
             let wanted = self.carries().iter().any(|found| found.beyond.is_none());
             if wanted && next <= self.most + 1e-9 {
                 let fresh = self.rungs.is_empty();
-                return Some(Ask {
-                    overcommit: next,
-                    fresh,
-                });
+                return Some(Ask { overcommit: next, fresh });
             }
             self.is_narrowing = true;
         }
@@ -76,10 +70,7 @@ impl Search {
         });
         // The lower one first: it may decide the other.
         let overcommit = middles.min_by(f64::total_cmp)?;
-        Some(Ask {
-            overcommit,
-            fresh: true,
-        })
+        Some(Ask { overcommit, fresh: true })
     }
 
     /// Takes what came out.
@@ -121,11 +112,7 @@ mod tests {
             latency_ns: Default::default(),
             read_mean_ns: None,
             write_mean_ns: None,
-            slow: if ask.overcommit > from {
-                1000 / TOUCHES_PER_SLOW + 1
-            } else {
-                3
-            },
+            slow: if ask.overcommit > from { 1000 / TOUCHES_PER_SLOW + 1 } else { 3 },
             major_faults: 0,
             counters: Counters::default(),
         };
@@ -161,10 +148,7 @@ mod tests {
             let (carries, _) = searched(4.0, uniform, zipf, 9.0);
             for (found, truth) in carries.iter().zip([uniform, zipf]) {
                 let (within, beyond) = (found.within.unwrap(), found.beyond.unwrap());
-                assert!(
-                    within <= truth + 1e-9 && truth < beyond + 1e-9,
-                    "{found:?} {truth}"
-                );
+                assert!(within <= truth + 1e-9 && truth < beyond + 1e-9, "{found:?} {truth}");
                 assert!(beyond - within <= 0.051, "{found:?}");
             }
         }

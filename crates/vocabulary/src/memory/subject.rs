@@ -10,11 +10,7 @@ impl Memory {
     pub fn jobs(&self) -> Vec<SubjectJob> {
         let mut jobs = Vec::new();
         for row in &self.bandwidth {
-            let cores = if row.all_cores {
-                "all cores"
-            } else {
-                "one core"
-            };
+            let cores = if row.all_cores { "all cores" } else { "one core" };
             let title = format!("memory {}, {cores}", row.work.name());
             let figure = Figure::of(row.bytes_per_second);
             jobs.push(SubjectJob::computed(title, figure, Unit::BytesPerSecond));
@@ -43,10 +39,7 @@ impl Memory {
 
     /// What a comparison says about how it was measured.
     pub fn facts(&self) -> Vec<Named> {
-        let named = |name: &str, value: String| Named {
-            name: name.into(),
-            value: Some(value),
-        };
+        let named = |name: &str, value: String| Named { name: name.into(), value: Some(value) };
         let mut facts = vec![named("usable cores", self.cores.to_string())];
         if let Some(first) = self.pressure.first() {
             let memory = crate::units::bytes_iec(first.group.memory_bytes);
@@ -55,10 +48,7 @@ impl Memory {
                 None => "memory that programs could have",
             };
             facts.push(named(name, memory));
-            facts.push(named(
-                "pages compress to",
-                format!("{} %", first.content_percent),
-            ));
+            facts.push(named("pages compress to", format!("{} %", first.content_percent)));
             let limit = crate::units::duration_ns(first.limit_ns);
             facts.push(named("a touch is slow from", limit));
         }

@@ -29,14 +29,7 @@ const fn arm(
     operation: f64,
     source: &'static str,
 ) -> ArmCore {
-    ArmCore {
-        designer: "0x41",
-        part,
-        name,
-        compression,
-        operation,
-        source,
-    }
+    ArmCore { designer: "0x41", part, name, compression, operation, source }
 }
 
 /// Every core that has a name here. Part numbers from the cores' Technical Reference Manuals.
@@ -56,13 +49,7 @@ pub const ARM_CORES: [ArmCore; 47] = [
     arm("0xd05", "Cortex-A55", 0.65, 1.6, "~"),
     arm("0xd06", "Cortex-A65", 0.9, 1.2, "~"),
     arm("0xd07", "Cortex-A57", 0.9, 1.1, "~"),
-    arm(
-        "0xd08",
-        "Cortex-A72",
-        1.0,
-        1.0,
-        "facebook/zstd pull request 2749",
-    ),
+    arm("0xd08", "Cortex-A72", 1.0, 1.0, "facebook/zstd pull request 2749"),
     arm("0xd09", "Cortex-A73", 1.2, 0.9, "~"),
     arm("0xd0a", "Cortex-A75", 1.7, 0.75, "~"),
     arm("0xd0b", "Cortex-A76", 2.7, 0.6, "~"),
@@ -100,9 +87,7 @@ pub const ARM_CORES: [ArmCore; 47] = [
 /// The core with these numbers, if it has a name.
 pub fn by_number(designer: &str, part: &str) -> Option<&'static ArmCore> {
     let cores = ARM_CORES.iter().filter(|core| !core.part.is_empty());
-    cores
-        .into_iter()
-        .find(|core| core.designer == designer && core.part == part)
+    cores.into_iter().find(|core| core.designer == designer && core.part == part)
 }
 
 /// What is expected of a processor that nobody measured.
@@ -173,10 +158,7 @@ fn kinds(model: &str) -> Vec<Option<&'static ArmCore>> {
         };
         match ARM_CORES.iter().find(is_it) {
             Some(core) => Some(Some(core)),
-            None if ["ARM", "Cortex-", "Neoverse-"]
-                .iter()
-                .any(|is| name.starts_with(is)) =>
-            {
+            None if ["ARM", "Cortex-", "Neoverse-"].iter().any(|is| name.starts_with(is)) => {
                 Some(None)
             }
             None => None,
@@ -197,13 +179,7 @@ mod tests {
             assert_eq!(expected.compression, core.compression, "{}", core.name);
             assert!(has_core(core.name, core.name));
         }
-        for fast in [
-            "Cortex-A73",
-            "Cortex-A75",
-            "Cortex-A76",
-            "Cortex-A78",
-            "Cortex-A720",
-        ] {
+        for fast in ["Cortex-A73", "Cortex-A75", "Cortex-A76", "Cortex-A78", "Cortex-A720"] {
             let (it, small) = (expected(fast), expected("Cortex-A7"));
             assert!(it.compression > 4.0 * small.compression, "{fast}: {it:?}");
             assert!(
@@ -223,10 +199,7 @@ mod tests {
                 assert!(core.part.is_empty() || core.part != other.part, "{core:?}");
             }
         }
-        assert_eq!(
-            by_number("0x41", "0xd0b").map(|core| core.name),
-            Some("Cortex-A76")
-        );
+        assert_eq!(by_number("0x41", "0xd0b").map(|core| core.name), Some("Cortex-A76"));
         assert_eq!(by_number("0x61", "0xd0b"), None);
         assert_eq!(by_number("0x41", ""), None);
     }

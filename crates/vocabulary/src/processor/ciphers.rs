@@ -137,10 +137,7 @@ impl Ciphers {
             let row = rows.min_by_key(|row| row.block_bytes)?;
             Some(row.rates.one_core.as_ref()?.per_second)
         };
-        let (adiantum, aes) = (
-            sectors(Algorithm::Adiantum)?,
-            sectors(Algorithm::AesXts512)?,
-        );
+        let (adiantum, aes) = (sectors(Algorithm::Adiantum)?, sectors(Algorithm::AesXts512)?);
         (adiantum.low > aes.high).then(|| adiantum.value / aes.value)
     }
 }
@@ -164,14 +161,8 @@ mod tests {
             work: Work::Encrypt,
             place: Place::Kernel,
             block_bytes,
-            implementation: Implementation {
-                name: "xts-aes-neonbs".into(),
-                uses: Uses::Neon,
-            },
-            rates: Rates {
-                one_core: Some(rate),
-                all_cores: None,
-            },
+            implementation: Implementation { name: "xts-aes-neonbs".into(), uses: Uses::Neon },
+            rates: Rates { one_core: Some(rate), all_cores: None },
         }
     }
 
@@ -179,10 +170,7 @@ mod tests {
     fn ciphers() -> Ciphers {
         let rate = |bytes: f64| bytes / (5e-6 + bytes * 1e-8);
         let of = |bytes: u32| row(Algorithm::AesXts512, bytes, rate(f64::from(bytes)));
-        Ciphers {
-            rows: vec![of(65536), of(4096)],
-            peers: Vec::new(),
-        }
+        Ciphers { rows: vec![of(65536), of(4096)], peers: Vec::new() }
     }
 
     #[test]

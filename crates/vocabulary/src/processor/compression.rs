@@ -57,9 +57,9 @@ impl FromStr for Method {
         };
         let number = |usual: i32| match level {
             None => Ok(usual),
-            Some(level) => level
-                .parse::<i32>()
-                .map_err(|_| format!("\"{level}\" in \"{text}\" is no level")),
+            Some(level) => {
+                level.parse::<i32>().map_err(|_| format!("\"{level}\" in \"{text}\" is no level"))
+            }
         };
         match name {
             "lz4" if level.is_none() => Ok(Method::Lz4),
@@ -140,12 +140,8 @@ impl Cut {
 
     /// Every level that makes sense.
     pub fn all_methods(self) -> Vec<Method> {
-        let zstd = |levels: &[i32]| {
-            levels
-                .iter()
-                .map(|level| Method::Zstd(*level))
-                .collect::<Vec<_>>()
-        };
+        let zstd =
+            |levels: &[i32]| levels.iter().map(|level| Method::Zstd(*level)).collect::<Vec<_>>();
         match self {
             Cut::Extents => {
                 let mut methods = zstd(&[-5, -4, -3, -2, -1, 1, 2, 3, 4, 5, 6, 7, 8, 9]);
@@ -167,20 +163,11 @@ impl Cut {
         match self {
             Cut::Extents => {
                 let stored = on_disk(original, compressed);
-                Kept {
-                    bytes: stored as f64,
-                    is_compressed: stored < original,
-                }
+                Kept { bytes: stored as f64, is_compressed: stored < original }
             }
             Cut::Pages { bytes } => match zsmalloc_bytes(compressed, bytes as usize) {
-                Some(stored) => Kept {
-                    bytes: stored,
-                    is_compressed: true,
-                },
-                None => Kept {
-                    bytes: original as f64,
-                    is_compressed: false,
-                },
+                Some(stored) => Kept { bytes: stored, is_compressed: true },
+                None => Kept { bytes: original as f64, is_compressed: false },
             },
         }
     }
@@ -245,10 +232,8 @@ pub fn ratio(pieces: &[(f64, f64)]) -> Option<Estimate> {
     if pieces.len() < 2 {
         return Some(Estimate::new(ratio, 0.0, f64::INFINITY));
     }
-    let squares: f64 = pieces
-        .iter()
-        .map(|(original, kept)| (original - ratio * kept).powi(2))
-        .sum();
+    let squares: f64 =
+        pieces.iter().map(|(original, kept)| (original - ratio * kept).powi(2)).sum();
     let error = (n / (n - 1.0) * squares).sqrt() / kept;
     // On the logarithm, since a ratio is never below 0 and its upper tail is the longer one.
     let factor = (student_t_95(n - 1.0) * error / ratio).exp();
@@ -370,11 +355,7 @@ mod tests {
             (3000, 10, 3000),
             (8192, 4096, 4096),
         ] {
-            assert_eq!(
-                on_disk(original, compressed),
-                kept,
-                "{original} {compressed}"
-            );
+            assert_eq!(on_disk(original, compressed), kept, "{original} {compressed}");
         }
     }
 
@@ -415,13 +396,7 @@ mod tests {
         }
         assert!((930..=970).contains(&held), "{held} of 1000");
         assert_eq!(ratio(&[]), None);
-        assert_eq!(
-            ratio(&[(4.0, 2.0)]).map(|one| one.high),
-            Some(f64::INFINITY)
-        );
-        assert_eq!(
-            exact_ratio(&[(4.0, 2.0), (4.0, 4.0)]),
-            Some(Estimate::exact(8.0 / 6.0))
-        );
+        assert_eq!(ratio(&[(4.0, 2.0)]).map(|one| one.high), Some(f64::INFINITY));
+        assert_eq!(exact_ratio(&[(4.0, 2.0), (4.0, 4.0)]), Some(Estimate::exact(8.0 / 6.0)));
     }
 }

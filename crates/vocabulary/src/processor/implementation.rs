@@ -111,10 +111,7 @@ impl Offer<'_> {
             Algorithm::Xxh64 => ("twox-hash 2.1", Uses::Plain),
             Algorithm::Adiantum => ("none", Uses::Unknown),
         };
-        Implementation {
-            name: name.into(),
-            uses,
-        }
+        Implementation { name: name.into(), uses }
     }
 
     fn aes_crate(&self) -> Uses {
@@ -210,9 +207,8 @@ pub fn of_driver(driver: &str) -> Uses {
         ("-asm", Uses::Plain),
     ];
     // Engines of common systems on a chip.
-    const ENGINES: [&str; 8] = [
-        "caam", "sun8i", "sun4i", "rk-", "-rk", "marvell", "safexcel", "omap",
-    ];
+    const ENGINES: [&str; 8] =
+        ["caam", "sun8i", "sun4i", "rk-", "-rk", "marvell", "safexcel", "omap"];
     // Adiantum is its stream cipher for all but a block of each message.
     let driver = match driver.strip_prefix("adiantum(") {
         Some(parts) => parts.split(',').next().unwrap_or(parts),
@@ -231,10 +227,7 @@ mod tests {
 
     fn chosen(architecture: &str, features: &str, algorithm: Algorithm) -> Uses {
         let features: Vec<String> = features.split_whitespace().map(str::to_string).collect();
-        let offer = Offer {
-            architecture,
-            features: &features,
-        };
+        let offer = Offer { architecture, features: &features };
         offer.chosen(algorithm).uses
     }
 
@@ -286,14 +279,8 @@ mod tests {
             ("crc32c-intel", Uses::CrcInstruction),
             ("rfc7539(chacha20-simd,poly1305-simd)", Uses::Sse),
             ("xts-aes-caam", Uses::Engine),
-            (
-                "adiantum(xchacha12-simd,aes-aesni,nhpoly1305-sse2)",
-                Uses::Sse,
-            ),
-            (
-                "adiantum(xchacha12-neon,aes-arm64,nhpoly1305-neon)",
-                Uses::Neon,
-            ),
+            ("adiantum(xchacha12-simd,aes-aesni,nhpoly1305-sse2)", Uses::Sse),
+            ("adiantum(xchacha12-neon,aes-arm64,nhpoly1305-neon)", Uses::Neon),
             ("nobody-knows", Uses::Unknown),
         ] {
             assert_eq!(of_driver(driver), uses, "{driver}");

@@ -182,10 +182,8 @@ type         : shash
 
     #[test]
     fn a_kernel_without_the_sockets_is_one_sentence() {
-        let refused = [
-            (Algorithm::AesXts256, Refusal::NoSockets),
-            (Algorithm::Sha256, Refusal::NoSockets),
-        ];
+        let refused =
+            [(Algorithm::AesXts256, Refusal::NoSockets), (Algorithm::Sha256, Refusal::NoSockets)];
         let said = left_out(&refused, &[]);
         assert_eq!(said.len(), 1);
         assert!(said[0].contains("module algif_skcipher would"), "{said:?}");

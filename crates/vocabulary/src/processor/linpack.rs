@@ -76,11 +76,7 @@ impl Norms {
     pub fn scaled(&self, n: u32) -> f64 {
         let scale = EPSILON * (self.matrix * self.solution + self.right_side) * f64::from(n);
         let scaled = self.residual / scale;
-        if scaled.is_nan() {
-            f64::INFINITY
-        } else {
-            scaled
-        }
+        if scaled.is_nan() { f64::INFINITY } else { scaled }
     }
 }
 
@@ -191,10 +187,8 @@ impl Rated {
     /// From all times that the same system was solved in the same way; nothing from none.
     pub fn of(solved: &[Solved]) -> Option<Rated> {
         let first = solved.first()?;
-        let counted: Vec<(u64, f64)> = solved
-            .iter()
-            .map(|one| (operations(one.n) as u64, one.seconds))
-            .collect();
+        let counted: Vec<(u64, f64)> =
+            solved.iter().map(|one| (operations(one.n) as u64, one.seconds)).collect();
         let usual = usual_fingerprint(solved);
         let waited_s: f64 = solved.iter().map(|one| one.waited_s).sum();
         let elapsed_s: f64 = solved.iter().map(|one| one.seconds).sum();
@@ -233,11 +227,8 @@ fn usual_fingerprint(solved: &[Solved]) -> u64 {
 
 /// The best block size of a sweep, and those that are not surely worse: their intervals overlap with its.
 pub fn best_blocks(sweep: &[Swept]) -> Vec<u32> {
-    let best = sweep.iter().max_by(|a, b| {
-        a.flops_per_second
-            .value
-            .total_cmp(&b.flops_per_second.value)
-    });
+    let best =
+        sweep.iter().max_by(|a, b| a.flops_per_second.value.total_cmp(&b.flops_per_second.value));
     let Some(best) = best else {
         return Vec::new();
     };
@@ -307,10 +298,7 @@ impl Stability {
             all: Rated::of(&all)?,
             last_over_first: (quarter >= 1)
                 .then(|| mean(&all[..quarter]) / mean(&all[all.len() - quarter..])),
-            first_wrong_s: solved
-                .iter()
-                .find(|(_, one)| is_wrong(one))
-                .map(|(at_s, _)| *at_s),
+            first_wrong_s: solved.iter().find(|(_, one)| is_wrong(one)).map(|(at_s, _)| *at_s),
             hottest_millicelsius: None,
             clock_hz: None,
             undervoltage: None,
@@ -396,15 +384,7 @@ mod tests {
     use super::*;
 
     fn solved(seconds: f64, residual: f64, fingerprint: u64) -> Solved {
-        Solved {
-            n: 1000,
-            block: 64,
-            threads: 4,
-            seconds,
-            waited_s: 0.0,
-            residual,
-            fingerprint,
-        }
+        Solved { n: 1000, block: 64, threads: 4, seconds, waited_s: 0.0, residual, fingerprint }
     }
 
     #[test]
@@ -422,18 +402,10 @@ mod tests {
 
     #[test]
     fn a_residual_is_scaled_as_hpl_scales_it() {
-        let norms = Norms {
-            residual: 1e-11,
-            matrix: 250.0,
-            solution: 10.0,
-            right_side: 0.5,
-        };
+        let norms = Norms { residual: 1e-11, matrix: 250.0, solution: 10.0, right_side: 0.5 };
         let scaled = norms.scaled(1000);
         assert!((scaled - 1e-11 / (1.110_223e-16 * 2500.5 * 1000.0)).abs() / scaled < 1e-6);
-        let broken = Norms {
-            residual: f64::NAN,
-            ..norms
-        };
+        let broken = Norms { residual: f64::NAN, ..norms };
         assert_eq!(broken.scaled(1000), f64::INFINITY);
         assert!(!solved(1.0, broken.scaled(1000), 0).is_passed());
         assert!(!solved(1.0, 16.0, 0).is_passed() && solved(1.0, 15.9, 0).is_passed());
@@ -441,12 +413,9 @@ mod tests {
 
     #[test]
     fn a_result_that_differs_is_seen_though_it_passes() {
-        let rated = Rated::of(&[
-            solved(1.0, 0.003, 7),
-            solved(1.1, 0.004, 9),
-            solved(1.0, 0.003, 7),
-        ])
-        .expect("some");
+        let rated =
+            Rated::of(&[solved(1.0, 0.003, 7), solved(1.1, 0.004, 9), solved(1.0, 0.003, 7)])
+                .expect("some");
         assert_eq!((rated.failed, rated.different, rated.times), (0, 1, 3));
         assert!(!rated.is_right());
         let rated = Rated::of(&[solved(1.0, 20.0, 7), solved(1.1, 20.0, 7)]).expect("some");
@@ -456,11 +425,7 @@ mod tests {
 
     #[test]
     fn waiting_for_a_processor_is_a_doubt_of_the_rate() {
-        let mut three = [
-            solved(1.0, 0.1, 7),
-            solved(1.0, 0.1, 7),
-            solved(2.0, 0.1, 7),
-        ];
+        let mut three = [solved(1.0, 0.1, 7), solved(1.0, 0.1, 7), solved(2.0, 0.1, 7)];
         assert!(Rated::of(&three).expect("three").doubts.is_empty());
         three[2].waited_s = 0.4;
         let doubts = Rated::of(&three).expect("three").doubts;
@@ -471,10 +436,7 @@ mod tests {
     fn stability_says_when_it_went_wrong_and_how_much_slower_it_became() {
         let runs: Vec<(f64, Solved)> = (0..8)
             .map(|i| {
-                (
-                    f64::from(i + 1),
-                    solved(if i < 4 { 1.0 } else { 1.25 }, 0.003, u64::from(i == 5)),
-                )
+                (f64::from(i + 1), solved(if i < 4 { 1.0 } else { 1.25 }, 0.003, u64::from(i == 5)))
             })
             .collect();
         let stability = Stability::of(&runs, 10.0, 10.2, false).expect("runs");
@@ -493,18 +455,11 @@ mod tests {
         let right = Rated::of(&[solved(1.0, 0.003, 7)]).expect("one");
         assert_eq!(advice(&right, None, true), Vec::<String>::new());
         assert!(advice(&wrong, None, true)[0].contains("over_voltage=2"));
-        assert!(
-            !advice(&wrong, None, false)
-                .join(" ")
-                .contains("over_voltage")
-        );
+        assert!(!advice(&wrong, None, false).join(" ").contains("over_voltage"));
         let mut seen = Stability::of(&[(1.0, solved(1.0, 20.0, 7))], 1.0, 1.0, false).expect("one");
         seen.undervoltage = Some(true);
         let all = advice(&wrong, Some(&seen), true).join(" ");
-        assert!(
-            all.contains("power supply") && !all.contains("over_voltage"),
-            "{all}"
-        );
+        assert!(all.contains("power supply") && !all.contains("over_voltage"), "{all}");
     }
 
     #[test]
@@ -523,10 +478,7 @@ mod tests {
             n: 1000,
             flops_per_second: Estimate::new(value, value * 0.95, value * 1.05),
         };
-        assert_eq!(
-            best_blocks(&[swept(32, 1e9), swept(64, 2e9), swept(96, 1.95e9)]),
-            [64, 96]
-        );
+        assert_eq!(best_blocks(&[swept(32, 1e9), swept(64, 2e9), swept(96, 1.95e9)]), [64, 96]);
         assert_eq!(best_blocks(&[]), Vec::<u32>::new());
     }
 }

@@ -67,11 +67,8 @@ pub struct ProcessorRun {
 impl ProcessorRun {
     /// Whether everything that it computed was right, as far as that was checked.
     pub fn is_right(&self) -> bool {
-        let rows = self
-            .compression
-            .iter()
-            .flat_map(|part| &part.samples)
-            .flat_map(|sample| &sample.rows);
+        let rows =
+            self.compression.iter().flat_map(|part| &part.samples).flat_map(|sample| &sample.rows);
         let is_solved = |linpack: &Linpack| {
             let repeated = linpack.stability.as_ref().map(|seen| &seen.all);
             let mut rated = linpack.on_one_core().chain([&linpack.all]).chain(repeated);
@@ -145,9 +142,7 @@ const STARVED: f64 = 0.05;
 /// The doubt about a figure whose workers had to wait for a processor for that share of the time.
 pub fn starved(share: f64) -> Vec<Doubt> {
     match share >= STARVED {
-        true => vec![Doubt::CpuStarved {
-            share: share.min(1.0),
-        }],
+        true => vec![Doubt::CpuStarved { share: share.min(1.0) }],
         false => Vec::new(),
     }
 }

@@ -58,9 +58,8 @@ impl Peer {
 
     /// What explains the difference, or says that there is none.
     pub fn remark(&self) -> &'static str {
-        let is_equal = self
-            .times()
-            .is_some_and(|times| (1.0 - EQUAL..=1.0 + EQUAL).contains(&times));
+        let is_equal =
+            self.times().is_some_and(|times| (1.0 - EQUAL..=1.0 + EQUAL).contains(&times));
         match (is_equal, self.uses == self.our_uses, self.is_same_code()) {
             (true, _, _) => "equal",
             (false, _, true) => "same code, so one was disturbed",
@@ -153,20 +152,14 @@ mod tests {
     fn newer_versions_use_wider_instructions() {
         let features = ["aes", "vaes", "vpclmulqdq", "avx512f", "sha_ni", "ssse3"];
         let features = features.map(str::to_string);
-        let offer = Offer {
-            architecture: "x86_64",
-            features: &features,
-        };
+        let offer = Offer { architecture: "x86_64", features: &features };
         let uses = |version, algorithm| of_openssl(version, &offer, algorithm);
         assert_eq!(uses((3, 0), Algorithm::Aes256Gcm), Uses::AesNi);
         assert_eq!(uses((3, 1), Algorithm::Aes256Gcm), Uses::Vaes512);
         assert_eq!(uses((3, 1), Algorithm::AesXts512), Uses::AesNi);
         assert_eq!(uses((3, 5), Algorithm::AesXts512), Uses::Vaes512);
         assert_eq!(uses((3, 0), Algorithm::Sha256), Uses::ShaNi);
-        let pi = Offer {
-            architecture: "aarch64",
-            features: &[],
-        };
+        let pi = Offer { architecture: "aarch64", features: &[] };
         let uses = |algorithm| of_openssl((3, 0), &pi, algorithm);
         assert_eq!(uses(Algorithm::Aes256Gcm), Uses::Neon);
     }
@@ -183,9 +176,6 @@ mod tests {
         assert_eq!(other.remark(), "same instructions, other code");
         let gcm = Algorithm::Aes256Gcm;
         let wider = peer(gcm, (Uses::AesNi, 3e9), (Uses::Vaes256, 6e9));
-        assert_eq!(
-            (wider.remark(), wider.times()),
-            ("other instructions", Some(0.5))
-        );
+        assert_eq!((wider.remark(), wider.times()), ("other instructions", Some(0.5)));
     }
 }

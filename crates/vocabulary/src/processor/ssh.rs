@@ -80,9 +80,7 @@ pub fn both_offer(client: &str, server: &str, setting_name: &str) -> Vec<String>
 
 /// The directory that a server started by root wants to have and has not, from its complaint.
 pub fn missing_directory(complaint: &str) -> Option<&str> {
-    let rest = complaint
-        .split_once("Missing privilege separation directory: ")?
-        .1;
+    let rest = complaint.split_once("Missing privilege separation directory: ")?.1;
     let path = rest.lines().next()?.trim();
     path.starts_with('/').then_some(path)
 }
@@ -103,12 +101,8 @@ pub fn lets_nobody_in(shell: &str) -> bool {
 
 /// The line of a program's complaints that says most: the last that is none of the usual aftermath.
 pub fn reason(complaints: &str) -> Option<&str> {
-    const AFTERMATH: [&str; 4] = [
-        "Connection closed",
-        "kex_exchange_identification",
-        "Accepted publickey",
-        "Connection to",
-    ];
+    const AFTERMATH: [&str; 4] =
+        ["Connection closed", "kex_exchange_identification", "Accepted publickey", "Connection to"];
     let lines = complaints.lines().map(str::trim);
     let all: Vec<&str> = lines.filter(|line| !line.is_empty()).collect();
     let is_telling = |line: &&&str| {
@@ -181,11 +175,7 @@ pub mod key {
             let bits = byte(0) << 16 | byte(1) << 8 | byte(2);
             for i in 0..4 {
                 let digit = DIGITS[(bits >> (18 - 6 * i) & 63) as usize];
-                text.push(if i > three.len() {
-                    '='
-                } else {
-                    char::from(digit)
-                });
+                text.push(if i > three.len() { '=' } else { char::from(digit) });
             }
         }
         text
@@ -198,13 +188,8 @@ pub mod key {
         #[test]
         fn base64_is_that_of_the_standard() {
             // RFC 4648, section 10.
-            let pairs = [
-                ("", ""),
-                ("f", "Zg=="),
-                ("fo", "Zm8="),
-                ("foo", "Zm9v"),
-                ("foob", "Zm9vYg=="),
-            ];
+            let pairs =
+                [("", ""), ("f", "Zg=="), ("fo", "Zm8="), ("foo", "Zm9v"), ("foob", "Zm9vYg==")];
             for (plain, text) in pairs {
                 assert_eq!(base64(plain.as_bytes()), text);
             }
@@ -216,10 +201,7 @@ pub mod key {
             assert!(text.lines().all(|line| line.len() <= 70));
             assert!(text.starts_with("-----BEGIN OPENSSH PRIVATE KEY-----\nb3BlbnNzaC1rZXktdjEA"));
             let line = public(&[2; 32]);
-            assert!(
-                line.starts_with("ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAIC"),
-                "{line}"
-            );
+            assert!(line.starts_with("ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAIC"), "{line}");
         }
     }
 }
@@ -235,10 +217,7 @@ mod tests {
         let server =
             "port 22\nciphers aes256-gcm@openssh.com,chacha20-poly1305@openssh.com\nmacs x\n";
         let both = both_offer(client, server, "ciphers");
-        assert_eq!(
-            both,
-            ["chacha20-poly1305@openssh.com", "aes256-gcm@openssh.com"]
-        );
+        assert_eq!(both, ["chacha20-poly1305@openssh.com", "aes256-gcm@openssh.com"]);
         assert!(both_offer("", server, "ciphers").is_empty());
         assert!(setting("ciphersuite a,b\n", "ciphers").is_empty());
     }
@@ -254,14 +233,8 @@ mod tests {
     fn the_telling_line_is_found_among_the_aftermath() {
         let text = "User root not allowed because account is locked\nroot@rubus: Permission denied (publickey).\n\
                     kex_exchange_identification: Connection closed by remote host\nConnection closed by UNKNOWN port 65535\n";
-        assert_eq!(
-            reason(text),
-            Some("User root not allowed because account is locked")
-        );
-        assert_eq!(
-            reason("Connection closed by x\n"),
-            Some("Connection closed by x")
-        );
+        assert_eq!(reason(text), Some("User root not allowed because account is locked"));
+        assert_eq!(reason("Connection closed by x\n"), Some("Connection closed by x"));
         assert_eq!(reason("\n"), None);
     }
 

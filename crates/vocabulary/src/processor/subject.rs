@@ -23,10 +23,7 @@ impl ProcessorRun {
 
     /// What a comparison says about how it was measured.
     pub fn facts(&self) -> Vec<Named> {
-        let named = |name: &str, value: Option<String>| Named {
-            name: name.into(),
-            value,
-        };
+        let named = |name: &str, value: Option<String>| Named { name: name.into(), value };
         let clock = self.watched.clocks.iter().map(|clock| clock.mean_hz).max();
         vec![
             named("usable cores", Some(self.cores.to_string())),
@@ -35,10 +32,7 @@ impl ProcessorRun {
                 "program",
                 Some(format!("{} bits, {}", self.pointer_bits, self.architecture)),
             ),
-            named(
-                "mean clock",
-                clock.map(|hz| format!("{:.2} GHz", hz as f64 / 1e9)),
-            ),
+            named("mean clock", clock.map(|hz| format!("{:.2} GHz", hz as f64 / 1e9))),
         ]
     }
 }
@@ -82,18 +76,11 @@ fn of_compression(compression: &Compression) -> Vec<SubjectJob> {
                 Cut::Extents => "extents".to_string(),
                 Cut::Pages { bytes } => format!("{} pages", block(bytes)),
             };
-            for (cores, speed) in [
-                ("one core", Some(&row.one)),
-                ("all cores", row.all.as_ref()),
-            ] {
+            for (cores, speed) in [("one core", Some(&row.one)), ("all cores", row.all.as_ref())] {
                 let Some(speed) = speed else { continue };
                 let mut add = |work: &str, rate| {
                     let title = format!("{}, {work} {cut}, {of}, {cores}", row.method);
-                    jobs.push(SubjectJob::computed(
-                        title,
-                        Figure::of(rate),
-                        Unit::BytesPerSecond,
-                    ));
+                    jobs.push(SubjectJob::computed(title, Figure::of(rate), Unit::BytesPerSecond));
                 };
                 add("compress", speed.compress_bytes_per_second);
                 if let Some(rate) = speed.expand_bytes_per_second {
@@ -125,17 +112,10 @@ fn of_linpack(linpack: &Linpack) -> Vec<SubjectJob> {
 
 /// A job for one core and one for all.
 pub(super) fn both(title: &str, rates: &Rates, unit: Unit) -> Vec<SubjectJob> {
-    let each = [
-        ("one core", &rates.one_core),
-        ("all cores", &rates.all_cores),
-    ];
+    let each = [("one core", &rates.one_core), ("all cores", &rates.all_cores)];
     let jobs = each.into_iter().filter_map(|(cores, rate)| {
         let rate = rate.as_ref()?;
-        Some(SubjectJob::computed(
-            format!("{title}, {cores}"),
-            Figure::of(rate.per_second),
-            unit,
-        ))
+        Some(SubjectJob::computed(format!("{title}, {cores}"), Figure::of(rate.per_second), unit))
     });
     jobs.collect()
 }

@@ -131,9 +131,7 @@ pub fn doubts(looks: &[Heat]) -> Vec<Doubt> {
         what.push(format!("{} °C", hottest.highest_millicelsius / 1000));
     }
     if !what.is_empty() {
-        doubts.push(Doubt::Throttled {
-            what: what.join(", "),
-        });
+        doubts.push(Doubt::Throttled { what: what.join(", ") });
     }
     doubts
 }
@@ -145,10 +143,7 @@ mod tests {
 
     fn look(mhz: u64, millicelsius: i64, throttled: u32) -> Heat {
         Heat {
-            zones: vec![Zone {
-                name: "cpu-thermal".into(),
-                millicelsius,
-            }],
+            zones: vec![Zone { name: "cpu-thermal".into(), millicelsius }],
             clocks: vec![Clock {
                 cores: "0-3".into(),
                 hz: mhz * 1_000_000,
@@ -181,11 +176,8 @@ mod tests {
         // It was so before, but not now.
         let before = look(1400, 50_000, 0x5_0000);
         assert_eq!(doubts(&[before.clone(), before]), []);
-        let capped = doubts(&[
-            look(1400, 50_000, 0),
-            look(600, 81_500, 0x2),
-            look(1400, 79_000, 0x2_0000),
-        ]);
+        let capped =
+            doubts(&[look(1400, 50_000, 0), look(600, 81_500, 0x2), look(1400, 79_000, 0x2_0000)]);
         let what = "frequency capped, 81 °C".into();
         assert_eq!(capped, [Doubt::Throttled { what }]);
         let between = doubts(&[look(1400, 0, 0), look(1400, 0, 0x1_0000)]);

@@ -40,14 +40,7 @@ const fn unnamed(
     pattern: Pattern,
     bytes_per_second: f64,
 ) -> Published {
-    Published {
-        job,
-        direction,
-        pattern,
-        block_bytes: None,
-        queue_depth: None,
-        bytes_per_second,
-    }
+    Published { job, direction, pattern, block_bytes: None, queue_depth: None, bytes_per_second }
 }
 
 const IOZONE: &str = "iozone -e -I -a -s 100M -r 4k -r 512k -r 16M -i 0 -i 1 -i 2";
@@ -271,31 +264,13 @@ const fn aside(
     unit: &'static str,
     source: &'static str,
 ) -> Aside {
-    Aside {
-        board,
-        what,
-        value,
-        unit,
-        source,
-    }
+    Aside { board, what, value, unit, source }
 }
 
 /// What else was published: ciphers, compression, arithmetic.
 pub const ASIDES: [Aside; 44] = [
-    aside(
-        "Raspberry Pi 4",
-        "random reads of a SanDisk Extreme 64 GB A1",
-        2310.0,
-        "IOPS",
-        SYSTEM,
-    ),
-    aside(
-        "Raspberry Pi 3",
-        "random reads of a SanDisk Extreme 64 GB A1",
-        1880.0,
-        "IOPS",
-        SYSTEM,
-    ),
+    aside("Raspberry Pi 4", "random reads of a SanDisk Extreme 64 GB A1", 2310.0, "IOPS", SYSTEM),
+    aside("Raspberry Pi 3", "random reads of a SanDisk Extreme 64 GB A1", 1880.0, "IOPS", SYSTEM),
     aside(
         "Raspberry Pi 3, overclocked",
         "random reads of a SanDisk Extreme 64 GB A1",
@@ -303,20 +278,8 @@ pub const ASIDES: [Aside; 44] = [
         "IOPS",
         SYSTEM,
     ),
-    aside(
-        "Raspberry Pi 4",
-        "random reads of a SanDisk Extreme 64 GB A2",
-        2050.0,
-        "IOPS",
-        SYSTEM,
-    ),
-    aside(
-        "Raspberry Pi 3+",
-        "random reads of a SanDisk Extreme 64 GB A2",
-        1730.0,
-        "IOPS",
-        SYSTEM,
-    ),
+    aside("Raspberry Pi 4", "random reads of a SanDisk Extreme 64 GB A2", 2050.0, "IOPS", SYSTEM),
+    aside("Raspberry Pi 3+", "random reads of a SanDisk Extreme 64 GB A2", 1730.0, "IOPS", SYSTEM),
     aside(
         "Raspberry Pi 3+, overclocked",
         "random reads of a SanDisk Extreme 64 GB A2",
@@ -457,20 +420,8 @@ pub const ASIDES: [Aside; 44] = [
         "MB/s",
         SYSTEM,
     ),
-    aside(
-        "Raspberry Pi 4B",
-        "ssh to itself, aes256-gcm, 32-bit user space",
-        27.7,
-        "MB/s",
-        SYSTEM,
-    ),
-    aside(
-        "Raspberry Pi 4B",
-        "ssh to itself, aes256-gcm, 64-bit user space",
-        20.5,
-        "MB/s",
-        SYSTEM,
-    ),
+    aside("Raspberry Pi 4B", "ssh to itself, aes256-gcm, 32-bit user space", 27.7, "MB/s", SYSTEM),
+    aside("Raspberry Pi 4B", "ssh to itself, aes256-gcm, 64-bit user space", 20.5, "MB/s", SYSTEM),
     aside(
         "Raspberry Pi 3B+",
         "ssh to itself, chacha20-poly1305, 32-bit user space",
@@ -485,20 +436,8 @@ pub const ASIDES: [Aside; 44] = [
         "MB/s",
         SYSTEM,
     ),
-    aside(
-        "Raspberry Pi 3B+",
-        "ssh to itself, aes256-gcm, 32-bit user space",
-        19.3,
-        "MB/s",
-        SYSTEM,
-    ),
-    aside(
-        "Raspberry Pi 3B+",
-        "ssh to itself, aes256-gcm, 64-bit user space",
-        19.9,
-        "MB/s",
-        SYSTEM,
-    ),
+    aside("Raspberry Pi 3B+", "ssh to itself, aes256-gcm, 32-bit user space", 19.3, "MB/s", SYSTEM),
+    aside("Raspberry Pi 3B+", "ssh to itself, aes256-gcm, 64-bit user space", 19.9, "MB/s", SYSTEM),
     aside(
         "Raspberry Pi 4B",
         "openssl speed, chacha20-poly1305, 32-bit user space",
@@ -513,20 +452,8 @@ pub const ASIDES: [Aside; 44] = [
         "MB/s",
         SYSTEM,
     ),
-    aside(
-        "Raspberry Pi 4B",
-        "openssl speed, aes-256-gcm, 32-bit user space",
-        32.3,
-        "MB/s",
-        SYSTEM,
-    ),
-    aside(
-        "Raspberry Pi 4B",
-        "openssl speed, aes-256-gcm, 64-bit user space",
-        23.5,
-        "MB/s",
-        SYSTEM,
-    ),
+    aside("Raspberry Pi 4B", "openssl speed, aes-256-gcm, 32-bit user space", 32.3, "MB/s", SYSTEM),
+    aside("Raspberry Pi 4B", "openssl speed, aes-256-gcm, 64-bit user space", 23.5, "MB/s", SYSTEM),
     aside(
         "Raspberry Pi 4B",
         "openssl speed, aes-256-gcm, 64-bit user space without NEON",

@@ -82,12 +82,7 @@ pub struct DeviceClass {
 }
 
 const fn seen(value: f64, low: f64, high: f64) -> Seen {
-    Seen {
-        value,
-        low,
-        high,
-        basis: Basis::Published,
-    }
+    Seen { value, low, high, basis: Basis::Published }
 }
 
 const fn mega(value: f64, low: f64, high: f64) -> Seen {
@@ -96,17 +91,11 @@ const fn mega(value: f64, low: f64, high: f64) -> Seen {
 
 /// What nobody published.
 const fn assumed(seen: Seen) -> Seen {
-    Seen {
-        basis: Basis::Assumed,
-        ..seen
-    }
+    Seen { basis: Basis::Assumed, ..seen }
 }
 
 const fn degrades(words: &'static str) -> Option<KindRisk> {
-    Some(KindRisk {
-        severity: Severity::Degradation,
-        words,
-    })
+    Some(KindRisk { severity: Severity::Degradation, words })
 }
 
 const CARDS_WEAR: Option<KindRisk> = degrades("Flash cards wear out by small writes.");
@@ -376,10 +365,7 @@ mod tests {
         ] {
             let range = DeviceClass::by_id(id).expect("a kind").random_read;
             let published = aside(board, what);
-            assert!(
-                (range.low..=range.high).contains(&published),
-                "{id}: {published}"
-            );
+            assert!((range.low..=range.high).contains(&published), "{id}: {published}");
         }
     }
 }

@@ -135,11 +135,7 @@ mod tests {
         assert!(fields(&fixture::slow_sd_card_run()).is_empty());
         assert_eq!(fields(&fixture::memory_run()), ["memory"]);
         assert_eq!(fields(&fixture::processor_run()), ["processor"]);
-        for run in [
-            fixture::slow_sd_card_run(),
-            fixture::memory_run(),
-            fixture::processor_run(),
-        ] {
+        for run in [fixture::slow_sd_card_run(), fixture::memory_run(), fixture::processor_run()] {
             let text = serde_json::to_string(&run).expect("JSON");
             let back: Run = serde_json::from_str(&text).expect("a run");
             assert_eq!(back, run);

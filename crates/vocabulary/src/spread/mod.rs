@@ -105,11 +105,7 @@ fn stretches(count: u64, zones: &[Zone]) -> Vec<Stretch> {
         chance += zone.operations_percent / 100.0;
         let end = ((count as f64 * region_percent / 100.0).round() as u64).min(count);
         if end > start && zone.operations_percent > 0.0 {
-            stretches.push(Stretch {
-                start,
-                blocks: end - start,
-                chance_so_far: chance,
-            });
+            stretches.push(Stretch { start, blocks: end - start, chance_so_far: chance });
         }
         start = end.max(start);
     }
@@ -130,13 +126,7 @@ struct Zipf {
 impl Zipf {
     fn new(count: u64, exponent: f64) -> Self {
         let count = count as f64;
-        let mut zipf = Zipf {
-            count,
-            exponent,
-            h_first: 0.0,
-            h_last: 0.0,
-            squeeze: 0.0,
-        };
+        let mut zipf = Zipf { count, exponent, h_first: 0.0, h_last: 0.0, squeeze: 0.0 };
         zipf.h_first = zipf.integral(1.5) - 1.0;
         zipf.h_last = zipf.integral(count + 0.5);
         zipf.squeeze = 2.0 - zipf.inverse(zipf.integral(2.5) - zipf.density(2.0));
@@ -162,21 +152,13 @@ impl Zipf {
     fn integral(&self, x: f64) -> f64 {
         let log = x.ln();
         let t = (1.0 - self.exponent) * log;
-        let quotient = if t.abs() > 1e-8 {
-            t.exp_m1() / t
-        } else {
-            1.0 + t / 2.0
-        };
+        let quotient = if t.abs() > 1e-8 { t.exp_m1() / t } else { 1.0 + t / 2.0 };
         quotient * log
     }
 
     fn inverse(&self, y: f64) -> f64 {
         let t = ((1.0 - self.exponent) * y).max(-1.0);
-        let quotient = if t.abs() > 1e-8 {
-            t.ln_1p() / t
-        } else {
-            1.0 - t / 2.0
-        };
+        let quotient = if t.abs() > 1e-8 { t.ln_1p() / t } else { 1.0 - t / 2.0 };
         (quotient * y).exp()
     }
 }
@@ -218,10 +200,7 @@ mod tests {
                     "{exponent}: rank {rank} {seen} instead of {expected}"
                 );
             }
-            let tail: f64 = (101..=1000)
-                .map(|k| f64::from(k).powf(-exponent))
-                .sum::<f64>()
-                / zeta;
+            let tail: f64 = (101..=1000).map(|k| f64::from(k).powf(-exponent)).sum::<f64>() / zeta;
             let seen: u32 = visits[100..].iter().sum();
             let expected = f64::from(DRAWS) * tail;
             assert!(
@@ -250,10 +229,7 @@ mod tests {
         let visits = visits(1000, Distribution::Zipf(1.2), &[]);
         let mut hottest: Vec<usize> = (0..1000).collect();
         hottest.sort_unstable_by_key(|&block| std::cmp::Reverse(visits[block]));
-        let close = hottest[..10]
-            .windows(2)
-            .filter(|pair| pair[0].abs_diff(pair[1]) <= 2)
-            .count();
+        let close = hottest[..10].windows(2).filter(|pair| pair[0].abs_diff(pair[1]) <= 2).count();
         assert!(close <= 1, "{:?}", &hottest[..10]);
     }
 
@@ -269,10 +245,7 @@ mod tests {
 
     #[test]
     fn zones_get_their_shares() {
-        let zone = |operations_percent, region_percent| Zone {
-            operations_percent,
-            region_percent,
-        };
+        let zone = |operations_percent, region_percent| Zone { operations_percent, region_percent };
         let zones = [zone(60.0, 10.0), zone(0.0, 20.0), zone(40.0, 70.0)];
         let visits = visits(1000, Distribution::Uniform, &zones);
         let first: u32 = visits[..100].iter().sum();
@@ -290,10 +263,7 @@ mod tests {
         ] {
             let spread = Spread::new(1, distribution, &[], 1);
             let mut random = Rng::from_seed(1);
-            assert!(
-                (0..100).all(|_| spread.draw(&mut random) == 0),
-                "{distribution:?}"
-            );
+            assert!((0..100).all(|_| spread.draw(&mut random) == 0), "{distribution:?}");
         }
     }
 }

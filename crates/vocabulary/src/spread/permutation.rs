@@ -101,10 +101,7 @@ mod tests {
             classes[(step >> 12) as usize] += 1;
         }
         let expected = (count - 1) as f64 / 16.0;
-        let chi2: f64 = classes
-            .iter()
-            .map(|&n| (f64::from(n) - expected).powi(2) / expected)
-            .sum();
+        let chi2: f64 = classes.iter().map(|&n| (f64::from(n) - expected).powi(2) / expected).sum();
         assert!(chi2 < 37.7, "{chi2}: {classes:?}");
     }
 }

@@ -48,10 +48,7 @@ pub fn context(
 fn name(machine: &Machine) -> String {
     let board = machine.board.model.text().or(machine.cpu.model.text());
     let kernel = machine.system.kernel_release.text();
-    let words = [
-        board.map(str::to_string),
-        kernel.map(|release| format!("Linux {release}")),
-    ];
+    let words = [board.map(str::to_string), kernel.map(|release| format!("Linux {release}"))];
     let words: Vec<String> = words.into_iter().flatten().collect();
     words.join(", ")
 }
@@ -67,9 +64,6 @@ fn measured(machine: &Machine, history: Option<&Path>) -> (Vec<Pipe>, Option<Str
             let pipes = disks.filter_map(|disk| measured_pipe(machine, &disk.name, &runs));
             (pipes.collect(), None)
         }
-        Err(error) => (
-            Vec::new(),
-            Some(format!("without what was measured: {error}")),
-        ),
+        Err(error) => (Vec::new(), Some(format!("without what was measured: {error}"))),
     }
 }

@@ -87,10 +87,7 @@ mod tests {
             keys(b"\x1b[C\x1bOD\x1b[1~ "),
             [Key::Forward, Key::Back, Key::Begin, Key::Pause]
         );
-        assert_eq!(
-            keys(b"\x1b[1;5C+-"),
-            [Key::Forward, Key::Faster, Key::Slower]
-        );
+        assert_eq!(keys(b"\x1b[1;5C+-"), [Key::Forward, Key::Faster, Key::Slower]);
     }
 
     #[test]

@@ -47,20 +47,13 @@ impl Disks {
             std::thread::spawn(move || listen(&place, &for_thread));
             heard
         });
-        Disks {
-            attached: Vec::new(),
-            read_ns: None,
-            server,
-        }
+        Disks { attached: Vec::new(), read_ns: None, server }
     }
 
     /// How it stands now; none if there is neither the one nor the other.
     pub fn look(&mut self) -> Option<Nbd> {
         let now_ns = monotonic_ns();
-        if self
-            .read_ns
-            .is_none_or(|read_ns| now_ns - read_ns >= PACE_NS)
-        {
+        if self.read_ns.is_none_or(|read_ns| now_ns - read_ns >= PACE_NS) {
             self.read_ns = Some(now_ns);
             self.attached = Records::all().into_iter().map(attached).collect();
         }
@@ -69,10 +62,8 @@ impl Disks {
             let heard = heard.lock().unwrap_or_else(PoisonError::into_inner);
             heard.server.clone()
         });
-        (heard.is_some() || !self.attached.is_empty()).then(|| Nbd {
-            attached: self.attached.clone(),
-            server: heard,
-        })
+        (heard.is_some() || !self.attached.is_empty())
+            .then(|| Nbd { attached: self.attached.clone(), server: heard })
     }
 
     /// Whether the server has told rates, which takes it two lines; true where there is none to wait for.
@@ -109,11 +100,7 @@ fn listen(place: &str, heard: &Mutex<Heard>) {
             Err(error) => format!("cannot connect: {error}"),
         };
         *heard.lock().unwrap_or_else(PoisonError::into_inner) = Heard {
-            server: NbdServer {
-                place: place.into(),
-                trouble: Some(why),
-                ..NbdServer::default()
-            },
+            server: NbdServer { place: place.into(), trouble: Some(why), ..NbdServer::default() },
             lines: 0,
         };
         sleep(AGAIN);
@@ -123,10 +110,7 @@ fn listen(place: &str, heard: &Mutex<Heard>) {
 /// As the server understands its `--status`: an address with a port, or a path.
 fn connect(place: &str) -> std::io::Result<Box<dyn Read + Send>> {
     match place.parse::<SocketAddr>() {
-        Ok(address) => Ok(Box::new(TcpStream::connect_timeout(
-            &address,
-            Duration::from_secs(5),
-        )?)),
+        Ok(address) => Ok(Box::new(TcpStream::connect_timeout(&address, Duration::from_secs(5))?)),
         Err(_) => Ok(Box::new(UnixStream::connect(place)?)),
     }
 }
@@ -136,16 +120,11 @@ fn follow(stream: Box<dyn Read>, place: &str, heard: &Mutex<Heard>) -> std::io::
     let mut line = Vec::new();
     loop {
         line.clear();
-        lines
-            .by_ref()
-            .take(MAX_BYTES)
-            .read_until(b'\n', &mut line)?;
+        lines.by_ref().take(MAX_BYTES).read_until(b'\n', &mut line)?;
         if line.is_empty() {
             return Ok(());
         }
-        let Some(server) = serde_json::from_slice(&line)
-            .ok()
-            .and_then(|v| server(place, &v))
+        let Some(server) = serde_json::from_slice(&line).ok().and_then(|v| server(place, &v))
         else {
             let words = "what answers there is no `rubus serve --status`";
             return Err(std::io::Error::other(words));
@@ -199,17 +178,11 @@ mod tests {
         let server = server("/x", &line).unwrap();
         assert_eq!(server.cpu_share, Some(0.25));
         let client = &server.clients[0];
-        assert_eq!(
-            (client.export.as_str(), client.requests_per_second),
-            ("disk", 16.0)
-        );
+        assert_eq!((client.export.as_str(), client.requests_per_second), ("disk", 16.0));
         assert_eq!((client.p50_us, client.p99_us), (Some(3), None));
         // The first line has no rates yet.
         let first = serde_json::json!({"clients": [{"caller": "a", "export": "b", "rates": null}]});
-        assert_eq!(
-            super::server("/x", &first).unwrap().clients[0].requests_per_second,
-            0.0
-        );
+        assert_eq!(super::server("/x", &first).unwrap().clients[0].requests_per_second, 0.0);
         assert_eq!(super::server("/x", &serde_json::json!({"ok": 1})), None);
     }
 }

@@ -34,10 +34,7 @@ impl Recorder {
                 }
             },
         };
-        let mut recorder = Recorder {
-            path: path.into(),
-            file,
-        };
+        let mut recorder = Recorder { path: path.into(), file };
         recorder.write(&header_line(header))?;
         Ok(recorder)
     }
@@ -56,14 +53,8 @@ impl Recorder {
     }
 
     fn write(&mut self, line: &str) -> anyhow::Result<()> {
-        self.file
-            .write_all(line.as_bytes())
-            .and_then(|()| self.file.flush())
-            .with_context(|| {
-                format!(
-                    "the recording {} ends here: it cannot be written",
-                    self.path.display()
-                )
-            })
+        self.file.write_all(line.as_bytes()).and_then(|()| self.file.flush()).with_context(|| {
+            format!("the recording {} ends here: it cannot be written", self.path.display())
+        })
     }
 }

@@ -48,12 +48,7 @@ impl Replay {
             lines.push(at);
             at += line.len() as u64;
         }
-        let mut replay = Replay {
-            header,
-            file,
-            lines,
-            was_cut: false,
-        };
+        let mut replay = Replay { header, file, lines, was_cut: false };
         while !replay.lines.is_empty() && replay.sample(replay.lines.len() - 1).is_none() {
             replay.lines.pop();
             replay.was_cut = true;

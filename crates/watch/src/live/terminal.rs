@@ -105,14 +105,9 @@ impl Taken {
     /// Waits for a key, a signal or the end of the time.
     pub fn wait(&self, most: Duration) -> Woken {
         let stdin = std::io::stdin();
-        let mut both = [
-            PollFd::new(&stdin, PollFlags::IN),
-            PollFd::new(&self.woken, PollFlags::IN),
-        ];
-        let most = Timespec {
-            tv_sec: most.as_secs() as i64,
-            tv_nsec: most.subsec_nanos().into(),
-        };
+        let mut both =
+            [PollFd::new(&stdin, PollFlags::IN), PollFd::new(&self.woken, PollFlags::IN)];
+        let most = Timespec { tv_sec: most.as_secs() as i64, tv_nsec: most.subsec_nanos().into() };
         match poll(&mut both, Some(&most)) {
             Ok(0) => return Woken::Time,
             // The signal that interrupts it is in the other socket.
@@ -158,9 +153,7 @@ fn enter() -> anyhow::Result<()> {
     tcsetattr(&stdin, OptionalActions::Flush, &raw)
         .context("cannot have keys as they are pressed")?;
     let mut out = std::io::stdout().lock();
-    out.write_all(TAKE)
-        .and_then(|()| out.flush())
-        .context("cannot write to the terminal")
+    out.write_all(TAKE).and_then(|()| out.flush()).context("cannot write to the terminal")
 }
 
 /// Puts everything back; a second time does nothing.

@@ -137,10 +137,7 @@ struct Beat {
 
 impl Beat {
     fn new(every: Duration) -> Beat {
-        Beat {
-            every,
-            next: clock::now(),
-        }
+        Beat { every, next: clock::now() }
     }
 
     fn is_due(&mut self) -> bool {
@@ -235,10 +232,7 @@ pub fn on_screen(
             header: &watcher.header,
             look: held.as_ref(),
             trail: &trail,
-            mode: Mode::Live {
-                is_paused,
-                recording: recording.as_deref(),
-            },
+            mode: Mode::Live { is_paused, recording: recording.as_deref() },
             with_programs: shows_programs,
             notice: notice.now(),
         };
@@ -302,14 +296,8 @@ pub fn play(
         notice.say(CUT.into());
     }
     let header = replay.header().clone();
-    let mut player = Player {
-        at: 1,
-        speed,
-        is_paused: false,
-        trail: Trail::default(),
-        look: None,
-        replay,
-    };
+    let mut player =
+        Player { at: 1, speed, is_paused: false, trail: Trail::default(), look: None, replay };
     player.go_to(1);
     let mut screen = Screen::new(letters);
     let mut due = clock::now() + player.until_next();
@@ -429,9 +417,8 @@ impl Player<'_> {
     fn until_next(&mut self) -> Duration {
         let now = self.replay.sample(self.at);
         let next = self.replay.sample(self.at + 1);
-        let ns = now
-            .zip(next)
-            .map(|(now, next)| next.monotonic_ns.saturating_sub(now.monotonic_ns));
+        let ns =
+            now.zip(next).map(|(now, next)| next.monotonic_ns.saturating_sub(now.monotonic_ns));
         let seconds = ns.map_or(self.replay.header().interval_seconds, |ns| ns as f64 / 1e9);
         let most = LONGEST_PAUSE.as_secs_f64();
         Duration::from_secs_f64((seconds.max(0.0) / self.speed).min(most))

@@ -22,20 +22,12 @@ struct Known {
 
 impl<'a> Disks<'a> {
     pub(super) fn new(files: &'a dyn Files) -> Disks<'a> {
-        Disks {
-            files,
-            diskstats: keep("/proc/diskstats"),
-            known: Vec::new(),
-        }
+        Disks { files, diskstats: keep("/proc/diskstats"), known: Vec::new() }
     }
 
     /// `anew` looks again at what every name stands for: the same name may be another device by now.
     pub(super) fn read(&mut self, buffer: &mut Vec<u8>, anew: bool) -> Vec<DiskCounters> {
-        let Some(text) = self
-            .diskstats
-            .as_ref()
-            .and_then(|file| file.read(buffer).ok())
-        else {
+        let Some(text) = self.diskstats.as_ref().and_then(|file| file.read(buffer).ok()) else {
             return Vec::new();
         };
         if anew {
@@ -53,18 +45,12 @@ impl<'a> Disks<'a> {
                 Some(known) => known.is_shown,
                 None => {
                     let is_shown = is_whole_and_there(self.files, name);
-                    self.known.push(Known {
-                        name: name.to_string(),
-                        is_shown,
-                    });
+                    self.known.push(Known { name: name.to_string(), is_shown });
                     is_shown
                 }
             };
             if is_shown {
-                disks.push(DiskCounters {
-                    name: name.to_string(),
-                    ..counters
-                });
+                disks.push(DiskCounters { name: name.to_string(), ..counters });
             }
         }
         disks

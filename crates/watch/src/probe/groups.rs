@@ -38,11 +38,7 @@ impl Groups {
                 let name = path.as_deref().and_then(Path::file_name);
                 name.map_or(device.clone(), |name| name.to_string_lossy().into_owned())
             });
-            written.push(UnitDisk {
-                unit,
-                disk: name.clone(),
-                written_bytes,
-            });
+            written.push(UnitDisk { unit, disk: name.clone(), written_bytes });
         }
         Some(written)
     }
@@ -80,18 +76,12 @@ mod tests {
             .file("/sys/fs/cgroup/cgroup.subtree_control", "cpu io memory\n")
             .file("/sys/fs/cgroup/io.stat", "8:0 wbytes=99\n")
             .file("/sys/fs/cgroup/system.slice/io.stat", "8:0 wbytes=900\n")
-            .file(
-                "/sys/fs/cgroup/system.slice/cgroup.subtree_control",
-                "io pids\n",
-            )
+            .file("/sys/fs/cgroup/system.slice/cgroup.subtree_control", "io pids\n")
             .file(
                 "/sys/fs/cgroup/system.slice/cron.service/io.stat",
                 format!("8:0 rbytes=1 wbytes={cron}\n"),
             )
-            .file(
-                "/sys/fs/cgroup/system.slice/cron.service/cgroup.subtree_control",
-                "\n",
-            )
+            .file("/sys/fs/cgroup/system.slice/cron.service/cgroup.subtree_control", "\n")
             .file("/sys/fs/cgroup/user.slice/io.stat", "8:0 wbytes=0\n")
             .file("/sys/fs/cgroup/user.slice/cgroup.subtree_control", "pids\n")
             .file("/sys/fs/cgroup/user.slice/own.scope/pids.max", "9\n")
@@ -106,11 +96,7 @@ mod tests {
         let written = groups.look(&machine(750)).expect("it is counted");
         assert_eq!(
             written,
-            [UnitDisk {
-                unit: "cron.service".into(),
-                disk: "sda".into(),
-                written_bytes: 250,
-            }]
+            [UnitDisk { unit: "cron.service".into(), disk: "sda".into(), written_bytes: 250 }]
         );
         assert_eq!(groups.look(&machine(750)), Some(Vec::new()));
     }
@@ -120,10 +106,7 @@ mod tests {
         let files = FakeFiles::new()
             .file("/sys/fs/cgroup/cgroup.subtree_control", "io\n")
             .file("/sys/fs/cgroup/system.slice/io.stat", "8:0 wbytes=900\n")
-            .file(
-                "/sys/fs/cgroup/system.slice/cgroup.subtree_control",
-                "memory\n",
-            );
+            .file("/sys/fs/cgroup/system.slice/cgroup.subtree_control", "memory\n");
         let mut groups = Groups::default();
         assert_eq!(groups.look(&files), None);
         assert_eq!(groups.look(&files), None);

@@ -38,11 +38,7 @@ impl<'a> HeatFiles<'a> {
             // Without frequency scaling it is a line of another file, and does not change.
             let source = clock.current_hz.source();
             let file = source.ends_with("_freq").then(|| keep(source))??;
-            let known = Clock {
-                cores: clock.cores.clone(),
-                hz: 0,
-                max_hz: clock.max_hz.get(),
-            };
+            let known = Clock { cores: clock.cores.clone(), hz: 0, max_hz: clock.max_hz.get() };
             Some((known, file))
         });
         let source = power.throttling.source();
@@ -77,10 +73,7 @@ impl<'a> HeatFiles<'a> {
         let clocks = self.clocks.iter().filter_map(|(clock, file)| {
             // The kernel counts in kHz.
             let hz = number(file.read(buffer).ok()?)?.saturating_mul(1000);
-            Some(Clock {
-                hz,
-                ..clock.clone()
-            })
+            Some(Clock { hz, ..clock.clone() })
         });
         self.last.clocks = clocks.collect();
         self.last.clone()
@@ -89,10 +82,7 @@ impl<'a> HeatFiles<'a> {
     fn temperatures(&self, buffer: &mut Vec<u8>) -> Vec<Zone> {
         let each = self.zones.iter().filter_map(|(name, file)| {
             let text = std::str::from_utf8(file.read(buffer).ok()?).ok()?;
-            Some(Zone {
-                name: name.clone(),
-                millicelsius: text.trim().parse().ok()?,
-            })
+            Some(Zone { name: name.clone(), millicelsius: text.trim().parse().ok()? })
         });
         each.collect()
     }
@@ -107,10 +97,7 @@ pub struct HeatSampler<'a> {
 impl<'a> HeatSampler<'a> {
     /// Opens what there is on this machine, by what its survey has found.
     pub fn new(files: &'a dyn Files, machine: &Machine) -> HeatSampler<'a> {
-        HeatSampler {
-            files: HeatFiles::new(files, machine),
-            buffer: Vec::new(),
-        }
+        HeatSampler { files: HeatFiles::new(files, machine), buffer: Vec::new() }
     }
 
     /// Looks now.

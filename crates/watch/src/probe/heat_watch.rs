@@ -51,10 +51,7 @@ impl HeatWatch {
         };
         HeatWatch {
             enough,
-            thread: std::thread::Builder::new()
-                .name("heat".into())
-                .spawn(look)
-                .ok(),
+            thread: std::thread::Builder::new().name("heat".into()).spawn(look).ok(),
             processors: processors(),
         }
     }

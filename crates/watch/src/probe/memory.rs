@@ -83,20 +83,13 @@ impl MemoryFiles {
         let mut stall = |file: &Option<PolledFile>| -> Option<Stall> {
             parse_pressure(file.as_ref()?.read(buffer).ok()?)
         };
-        Pressure {
-            cpu: stall(&self.cpu),
-            memory: stall(&self.memory),
-            io: stall(&self.io),
-        }
+        Pressure { cpu: stall(&self.cpu), memory: stall(&self.memory), io: stall(&self.io) }
     }
 
     pub(super) fn zrams(&self, buffer: &mut Vec<u8>) -> Vec<Zram> {
         let each = self.zrams.iter().filter_map(|(name, file)| {
             let zram = parse_mm_stat(file.read(buffer).ok()?)?;
-            Some(Zram {
-                name: name.clone(),
-                ..zram
-            })
+            Some(Zram { name: name.clone(), ..zram })
         });
         each.filter(|zram| zram.stored_bytes > 0).collect()
     }

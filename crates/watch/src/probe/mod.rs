@@ -61,9 +61,7 @@ struct Pace {
 
 impl Pace {
     fn is_due(&mut self, now_ns: u64) -> bool {
-        let is_due = self
-            .last_ns
-            .is_none_or(|last| now_ns + EARLY_NS >= last + SLOW_NS);
+        let is_due = self.last_ns.is_none_or(|last| now_ns + EARLY_NS >= last + SLOW_NS);
         if is_due {
             self.last_ns = Some(now_ns);
         }
@@ -143,10 +141,7 @@ fn links(file: Option<&PolledFile>, buffer: &mut Vec<u8>) -> Vec<LinkCounters> {
     };
     parse_net_dev(text)
         .filter(|(name, link)| *name != "lo" && link.received_bytes + link.sent_bytes > 0)
-        .map(|(name, link)| LinkCounters {
-            name: name.to_string(),
-            ..link
-        })
+        .map(|(name, link)| LinkCounters { name: name.to_string(), ..link })
         .collect()
 }
 

@@ -74,9 +74,9 @@ impl Walker {
         let (programs, hidden) = walk(processes, self.last_count);
         self.last_count = programs.len();
         let ended = ended.unwrap_or_default();
-        let moved = self.ledger.walk(&programs, &ended, |pid| {
-            parse_parent(processes.file_of(pid, "stat").ok()?)
-        });
+        let moved = self
+            .ledger
+            .walk(&programs, &ended, |pid| parse_parent(processes.file_of(pid, "stat").ok()?));
         let unit_disks = match wanted {
             Wanted::Writers => self.groups.look(files),
             _ => None,
@@ -160,17 +160,13 @@ fn writers(processes: &mut Processes, ledger: &Ledger, moved: &[Moved]) -> Vec<W
             && rank < MAX_PLACED
             && traffic.written_bytes >= MIN_PLACED_BYTES;
         let program = name_of(processes, program);
-        let entry = by_name
-            .entry((unit.clone(), program.clone()))
-            .or_insert_with(|| Written {
-                program,
-                unit,
-                ..Written::default()
-            });
+        let entry = by_name.entry((unit.clone(), program.clone())).or_insert_with(|| Written {
+            program,
+            unit,
+            ..Written::default()
+        });
         entry.written_bytes = entry.written_bytes.saturating_add(traffic.written_bytes);
-        entry.cancelled_bytes = entry
-            .cancelled_bytes
-            .saturating_add(traffic.cancelled_bytes);
+        entry.cancelled_bytes = entry.cancelled_bytes.saturating_add(traffic.cancelled_bytes);
         if has_places {
             entry.places.extend(places(processes, pid));
         }
@@ -201,9 +197,7 @@ fn places(processes: &mut Processes, pid: u32) -> Vec<String> {
 /// Each place once, where it came first, and no more of them than are kept.
 fn first_of_each(places: Vec<String>) -> Vec<String> {
     let mut seen = BTreeSet::new();
-    let places = places
-        .into_iter()
-        .filter(|place| seen.insert(place.clone()));
+    let places = places.into_iter().filter(|place| seen.insert(place.clone()));
     places.take(MAX_PLACES).collect()
 }
 

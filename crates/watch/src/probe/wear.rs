@@ -15,9 +15,8 @@ const MAX_BYTES: usize = 256;
 /// What each disk of this machine says. Cards, eMMC, SCSI, ATA and NVMe disks are asked; a disk that sleeps stays asleep.
 pub fn read(files: &dyn Files, machine: &Machine) -> Vec<Wear> {
     let devices = machine.block_devices.iter();
-    let devices: Vec<Device<'_>> = devices
-        .map(|device| (device.name.as_str(), device.parent.as_deref()))
-        .collect();
+    let devices: Vec<Device<'_>> =
+        devices.map(|device| (device.name.as_str(), device.parent.as_deref())).collect();
     of_devices(files, &devices)
 }
 
@@ -26,9 +25,7 @@ type Device<'a> = (&'a str, Option<&'a str>);
 
 fn of_devices(files: &dyn Files, devices: &[Device<'_>]) -> Vec<Wear> {
     // The hardware partitions of an eMMC are no disks of their own.
-    let disks = devices
-        .iter()
-        .filter(|(name, parent)| parent.is_none() && !name.contains("boot"));
+    let disks = devices.iter().filter(|(name, parent)| parent.is_none() && !name.contains("boot"));
     disks
         .filter_map(|(disk, _)| {
             let starts_with = |start: &&str| disk.starts_with(start);
@@ -46,12 +43,8 @@ fn of_devices(files: &dyn Files, devices: &[Device<'_>]) -> Vec<Wear> {
 }
 
 fn of_card(files: &dyn Files, name: &str) -> Wear {
-    let word = |file: &str| {
-        text(
-            files,
-            Path::new("/sys/block").join(name).join("device").join(file),
-        )
-    };
+    let word =
+        |file: &str| text(files, Path::new("/sys/block").join(name).join("device").join(file));
     let life_time = word("life_time");
     let warning = word("pre_eol_info").and_then(|text| parse_pre_eol_info(&text));
     Wear {
@@ -77,11 +70,7 @@ fn of_disk(files: &dyn Files, name: &str) -> Wear {
         Ok(_) => Trouble::Other("no answer".into()),
         Err(error) => Trouble::Other(error.to_string()),
     };
-    Wear {
-        disk: name.to_string(),
-        trouble: Some(trouble),
-        ..Wear::default()
-    }
+    Wear { disk: name.to_string(), trouble: Some(trouble), ..Wear::default() }
 }
 
 /// What the mounted ext4 filesystems on these devices have written since they were made, as their superblocks count it.
@@ -90,9 +79,7 @@ fn filesystems_written_bytes<'a>(
     names: impl Iterator<Item = &'a str>,
 ) -> Option<u64> {
     let written = names.filter_map(|name| {
-        let path = Path::new("/sys/fs/ext4")
-            .join(name)
-            .join("lifetime_write_kbytes");
+        let path = Path::new("/sys/fs/ext4").join(name).join("lifetime_write_kbytes");
         let kib: u64 = text(files, path)?.trim().parse().ok()?;
         Some(kib.saturating_mul(1024))
     });
@@ -139,10 +126,7 @@ mod tests {
         let told = of_devices(&files, &devices);
         assert_eq!(told.len(), 2, "{told:?}");
         assert_eq!(told[0].source, Some(Source::Emmc));
-        let used = Used {
-            min_percent: 10.0,
-            max_percent: Some(20.0),
-        };
+        let used = Used { min_percent: 10.0, max_percent: Some(20.0) };
         assert_eq!(told[0].used, Some(used));
         assert_eq!(told[0].warnings, [Warning::SpareLow]);
         assert_eq!(told[0].filesystems_written_bytes, Some(1_024_000));
@@ -157,19 +141,13 @@ mod tests {
     #[test]
     fn a_disk_is_asked_by_smartctl_whatever_its_status() {
         let answer = r#"{"nvme_smart_health_information_log": {"percentage_used": 7, "data_units_written": 2}}"#;
-        let failed = ReadError::Failed {
-            status: 8,
-            complaint: String::new(),
-            output: answer.into(),
-        };
+        let failed =
+            ReadError::Failed { status: 8, complaint: String::new(), output: answer.into() };
         let files = FakeFiles::new()
             .program(&call("/dev/sda"), answer)
             .failing_program(&call("/dev/nvme0n1"), failed)
             .failing_program(&call("/dev/sdb"), ReadError::Absent)
-            .failing_program(
-                &call("/dev/sdc"),
-                ReadError::Other("no answer in time".into()),
-            );
+            .failing_program(&call("/dev/sdc"), ReadError::Other("no answer in time".into()));
         let names = ["sda", "nvme0n1", "sdb", "sdc"].map(|name| (name, None));
         let told = of_devices(&files, &names);
         let used: Vec<_> = told.iter().map(|wear| wear.used.is_some()).collect();

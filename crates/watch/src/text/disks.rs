@@ -20,21 +20,13 @@ pub(super) fn disks(view: &View<'_>, look: &Look, columns: usize) -> Section {
     if disks.is_empty() {
         return Section::default();
     }
-    let column =
-        |name: &'static str, rank: u8, cell: &dyn Fn(&DiskLook) -> (Tone, String)| Column {
-            name,
-            rank,
-            is_left: false,
-            cells: disks.iter().map(|disk| cell(disk)).collect(),
-        };
+    let column = |name: &'static str, rank: u8, cell: &dyn Fn(&DiskLook) -> (Tone, String)| {
+        Column { name, rank, is_left: false, cells: disks.iter().map(|disk| cell(disk)).collect() }
+    };
     let rated = |name: &'static str, rank: u8, cell: &dyn Fn(&DiskRates) -> Option<String>| {
         column(name, rank, &|disk: &DiskLook| {
             let words = disk.rates.as_ref().map(cell);
-            let tone = if is_idle(disk) {
-                Tone::Faint
-            } else {
-                Tone::Plain
-            };
+            let tone = if is_idle(disk) { Tone::Faint } else { Tone::Plain };
             match words {
                 Some(Some(words)) => (tone, words),
                 // Nothing happened, so there is no time of it.
@@ -75,15 +67,8 @@ pub(super) fn disks(view: &View<'_>, look: &Look, columns: usize) -> Section {
         }));
     }
     all.push(left("what", 10, &disks, &|disk| {
-        let words = view
-            .header
-            .disks
-            .iter()
-            .find(|(name, _)| *name == disk.name);
-        (
-            Tone::Faint,
-            words.map_or(String::new(), |(_, words)| clean(words)),
-        )
+        let words = view.header.disks.iter().find(|(name, _)| *name == disk.name);
+        (Tone::Faint, words.map_or(String::new(), |(_, words)| clean(words)))
     }));
     let mut section = Section::list(1, table(all, columns));
     // A disk is what this is about: more of them stay than of any other list.
@@ -97,13 +82,7 @@ fn lost(view: &View<'_>, look: &Look) -> Vec<DiskLook> {
     let now = look.vanished.iter().filter(|name| !before.contains(name));
     let is_gone = |name: &&String| look.disks.iter().all(|disk| disk.name != **name);
     let names = before.iter().chain(now).filter(is_gone);
-    names
-        .map(|name| DiskLook {
-            name: name.clone(),
-            in_flight: 0,
-            rates: None,
-        })
-        .collect()
+    names.map(|name| DiskLook { name: name.clone(), in_flight: 0, rates: None }).collect()
 }
 
 fn left(
@@ -112,12 +91,7 @@ fn left(
     disks: &[&DiskLook],
     cell: &dyn Fn(&DiskLook) -> (Tone, String),
 ) -> Column {
-    Column {
-        name,
-        rank,
-        is_left: true,
-        cells: disks.iter().map(|disk| cell(disk)).collect(),
-    }
+    Column { name, rank, is_left: true, cells: disks.iter().map(|disk| cell(disk)).collect() }
 }
 
 fn is_idle(disk: &DiskLook) -> bool {

@@ -19,22 +19,12 @@ pub(super) struct Section {
 impl Section {
     /// Rows that stand alone.
     pub(super) fn of(rank: u8, rows: Vec<Row>) -> Section {
-        Section {
-            least: rows.len().min(1),
-            rows,
-            rank,
-            has_air: false,
-        }
+        Section { least: rows.len().min(1), rows, rank, has_air: false }
     }
 
     /// A heading and what is below it.
     pub(super) fn list(rank: u8, rows: Vec<Row>) -> Section {
-        Section {
-            least: rows.len().min(2),
-            rows,
-            rank,
-            has_air: true,
-        }
+        Section { least: rows.len().min(2), rows, rank, has_air: true }
     }
 
     fn shrink(&mut self, by: usize) {

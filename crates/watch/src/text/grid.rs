@@ -18,11 +18,7 @@ impl Cell {
     pub(super) const BEHIND: char = '\0';
 
     const fn empty() -> Cell {
-        Cell {
-            letter: ' ',
-            marks: String::new(),
-            tone: Tone::Plain,
-        }
+        Cell { letter: ' ', marks: String::new(), tone: Tone::Plain }
     }
 
     /// Appends what a terminal has to be told to show the cell.
@@ -50,11 +46,7 @@ pub(super) struct Grid {
 impl Grid {
     /// A screen of this size on which nothing stands.
     pub(super) fn empty(width: u16, height: u16) -> Grid {
-        Grid {
-            width,
-            height,
-            cells: vec![Cell::empty(); usize::from(width) * usize::from(height)],
-        }
+        Grid { width, height, cells: vec![Cell::empty(); usize::from(width) * usize::from(height)] }
     }
 
     /// Removes everything from it.
@@ -146,15 +138,9 @@ mod tests {
         let (mut old, mut new) = (Grid::empty(4, 2), Grid::empty(4, 2));
         old.put(0, 1, "磁b", Tone::Plain);
         new.put(0, 1, "a b", Tone::Plain);
-        let changes: Vec<_> = old
-            .changes(&new)
-            .map(|(x, y, c)| (x, y, c.letter))
-            .collect();
+        let changes: Vec<_> = old.changes(&new).map(|(x, y, c)| (x, y, c.letter)).collect();
         assert_eq!(changes, [(0, 1, 'a'), (1, 1, ' ')]);
-        let back: Vec<_> = new
-            .changes(&old)
-            .map(|(x, y, c)| (x, y, c.letter))
-            .collect();
+        let back: Vec<_> = new.changes(&old).map(|(x, y, c)| (x, y, c.letter)).collect();
         assert_eq!(back, [(0, 1, '磁')]);
         assert_eq!(old.changes(&old).count(), 0);
     }

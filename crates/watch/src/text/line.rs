@@ -38,11 +38,7 @@ pub(super) fn text(tone: Tone, words: &str) -> Row {
 pub(super) fn ends(left: &[(Tone, String)], right: &str, columns: usize) -> Row {
     let mut row = Row::default();
     let needed = left.first().map_or(0, |(_, piece)| width(piece));
-    let right = if needed + 2 + width(right) <= columns {
-        right
-    } else {
-        ""
-    };
+    let right = if needed + 2 + width(right) <= columns { right } else { "" };
     let room = columns.saturating_sub(width(right) + 2);
     for (i, (tone, piece)) in left.iter().enumerate() {
         let gap = if i == 0 { "" } else { "  " };
@@ -89,11 +85,7 @@ pub(super) fn bar(share: f64, columns: usize) -> String {
     const PARTS: [&str; 8] = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"];
     let eighths = (share.clamp(0.0, 1.0) * columns as f64 * 8.0).round() as usize;
     // Something is not nothing.
-    let eighths = if share > 0.0 && columns > 0 {
-        eighths.max(1)
-    } else {
-        0
-    };
+    let eighths = if share > 0.0 && columns > 0 { eighths.max(1) } else { 0 };
     let drawn = "█".repeat(eighths / 8) + PARTS[eighths % 8];
     pad_right(&drawn, columns)
 }
@@ -133,12 +125,8 @@ pub(super) fn table(mut all: Vec<Column>, columns: usize) -> Vec<Row> {
         let cells = column.cells.iter().map(|(_, cell)| width(cell));
         cells.chain([width(column.name)]).max().unwrap_or(0)
     };
-    let total = |all: &[Column]| {
-        all.iter()
-            .map(|c| width_of(c) + GAP)
-            .sum::<usize>()
-            .saturating_sub(GAP)
-    };
+    let total =
+        |all: &[Column]| all.iter().map(|c| width_of(c) + GAP).sum::<usize>().saturating_sub(GAP);
     while total(&all) > columns && all.len() > 1 {
         let Some(worst) = (1..all.len()).max_by_key(|&at| (all[at].rank, at)) else {
             break;

@@ -56,18 +56,9 @@ pub(super) fn heat(look: &Look, columns: usize) -> Section {
             (bits.soft_limit_now, "SOFT HEAT LIMIT NOW"),
         ];
         let seen = [
-            (
-                bits.undervoltage_seen && !bits.undervoltage_now,
-                "undervoltage since the start",
-            ),
-            (
-                bits.throttled_seen && !bits.throttled_now,
-                "throttled since the start",
-            ),
-            (
-                bits.capped_seen && !bits.capped_now,
-                "capped since the start",
-            ),
+            (bits.undervoltage_seen && !bits.undervoltage_now, "undervoltage since the start"),
+            (bits.throttled_seen && !bits.throttled_now, "throttled since the start"),
+            (bits.capped_seen && !bits.capped_now, "capped since the start"),
         ];
         let said = now.iter().filter(|(is_so, _)| *is_so);
         pieces.extend(said.map(|(_, words)| (Tone::Bad, words.to_string())));

@@ -78,10 +78,7 @@ fn draw(view: &View<'_>, grid: &mut Grid) {
     let mut rows = vec![title(view, width)];
     match view.look {
         Some(look) => rows.extend(fit(sections(view, look, width), room)),
-        None => rows.push(text(
-            Tone::Faint,
-            "the first figures come after one interval",
-        )),
+        None => rows.push(text(Tone::Faint, "the first figures come after one interval")),
     }
     for (y, row) in rows.iter().take(room + 1).enumerate() {
         row.put(grid, y as u16);
@@ -136,14 +133,8 @@ fn title(view: &View<'_>, width: usize) -> Row {
     }
     // The time of day of the recording's clock; the date is in the recording.
     let time = view.look.and_then(|look| look.at.get(11..19));
-    let seconds = view
-        .look
-        .map_or(view.header.interval_seconds, |look| look.seconds);
-    let right = format!(
-        "{} UTC  {}",
-        time.unwrap_or("--:--:--"),
-        seconds_words(seconds)
-    );
+    let seconds = view.look.map_or(view.header.interval_seconds, |look| look.seconds);
+    let right = format!("{} UTC  {}", time.unwrap_or("--:--:--"), seconds_words(seconds));
     line::ends(&left, &right, width)
 }
 
@@ -172,38 +163,22 @@ fn footer(view: &View<'_>, width: usize) -> Row {
         return text(Tone::Warn, &clean(notice));
     }
     let (state, keys) = match view.mode {
-        Mode::Live {
-            is_paused,
-            recording,
-        } => {
+        Mode::Live { is_paused, recording } => {
             let state = match (is_paused, recording) {
                 (true, Some(_)) => "paused, still recording".to_string(),
                 (true, None) => "paused".to_string(),
                 (false, Some(file)) => format!("recording to {}", clean(file)),
                 (false, None) => String::new(),
             };
-            let pause = if is_paused {
-                "space go on"
-            } else {
-                "space pause"
-            };
+            let pause = if is_paused { "space go on" } else { "space pause" };
             (state, format!("q quit  {pause}  p programs"))
         }
-        Mode::Replay {
-            at,
-            of,
-            speed,
-            is_paused,
-        } => {
+        Mode::Replay { at, of, speed, is_paused } => {
             let state = match is_paused {
                 true => format!("sample {at} of {of}, paused"),
                 false => format!("sample {at} of {of}, {speed}× as fast"),
             };
-            let pause = if is_paused {
-                "space go on"
-            } else {
-                "space pause"
-            };
+            let pause = if is_paused { "space go on" } else { "space pause" };
             (state, format!("q quit  {pause}  ←→ step  +- speed"))
         }
         Mode::Once => (String::new(), String::new()),

@@ -16,12 +16,7 @@ fn column<T>(
     all: &[T],
     cell: impl Fn(&T) -> (Tone, String),
 ) -> Column {
-    Column {
-        name,
-        rank,
-        is_left,
-        cells: all.iter().map(cell).collect(),
-    }
+    Column { name, rank, is_left, cells: all.iter().map(cell).collect() }
 }
 
 /// How full pipes are whose capacity is known.
@@ -32,15 +27,11 @@ pub(super) fn pipes(look: &Look, columns: usize) -> Section {
     }
     let drawn = table(
         vec![
-            column("pipe", 0, true, &all, |pipe| {
-                (Tone::Strong, clean(&pipe.name))
-            }),
+            column("pipe", 0, true, &all, |pipe| (Tone::Strong, clean(&pipe.name))),
             column("used", 1, false, &all, |pipe| {
                 (tone_of_load(pipe.used), whole_percent(pipe.used))
             }),
-            column("", 4, true, &all, |pipe| {
-                (tone_of_load(pipe.used), bar(pipe.used, 10))
-            }),
+            column("", 4, true, &all, |pipe| (tone_of_load(pipe.used), bar(pipe.used, 10))),
             column("through it", 2, false, &all, |pipe| {
                 (Tone::Plain, rate_si(pipe.bytes_per_second))
             }),
@@ -116,10 +107,7 @@ fn serving(server: &NbdServer, columns: usize) -> Vec<Row> {
         let words = format!("{}: {}", clean(&server.place), clean(trouble));
         return vec![items("serving", vec![(Tone::Bad, words)], columns)];
     }
-    let mut pieces = vec![(
-        Tone::Plain,
-        counted(server.clients.len() as u64, "client", "clients"),
-    )];
+    let mut pieces = vec![(Tone::Plain, counted(server.clients.len() as u64, "client", "clients"))];
     if let Some(share) = server.cpu_share {
         pieces.push((Tone::Plain, format!("{} of a core", whole_percent(share))));
     }
@@ -134,15 +122,9 @@ fn serving(server: &NbdServer, columns: usize) -> Vec<Row> {
         vec![
             column("client", 0, true, all, |c| (Tone::Strong, clean(&c.caller))),
             column("export", 3, true, all, |c| (Tone::Plain, clean(&c.export))),
-            column("reads", 1, false, all, |c| {
-                (Tone::Plain, rate_si(c.read_bytes_per_second))
-            }),
-            column("writes", 1, false, all, |c| {
-                (Tone::Plain, rate_si(c.written_bytes_per_second))
-            }),
-            column("requests/s", 4, false, all, |c| {
-                (Tone::Plain, iops(c.requests_per_second))
-            }),
+            column("reads", 1, false, all, |c| (Tone::Plain, rate_si(c.read_bytes_per_second))),
+            column("writes", 1, false, all, |c| (Tone::Plain, rate_si(c.written_bytes_per_second))),
+            column("requests/s", 4, false, all, |c| (Tone::Plain, iops(c.requests_per_second))),
             column("p50 ms", 5, false, all, |c| (Tone::Plain, us(c.p50_us))),
             column("p99 ms", 5, false, all, |c| (Tone::Plain, us(c.p99_us))),
         ],
@@ -161,21 +143,15 @@ pub(super) fn programs(look: &Look, columns: usize) -> Section {
     };
     let all = &programs.busiest;
     if all.is_empty() {
-        let words = format!(
-            "no program read from or wrote to a disk in {:.0} s{hidden}",
-            programs.seconds
-        );
+        let words =
+            format!("no program read from or wrote to a disk in {:.0} s{hidden}", programs.seconds);
         return Section::of(9, vec![text(Tone::Faint, &words)]);
     }
     let mut rows = table(
         vec![
             column("program", 0, true, all, |p| (Tone::Strong, clean(&p.name))),
-            column("process", 3, false, all, |p| {
-                (Tone::Faint, p.pid.to_string())
-            }),
-            column("read", 1, false, all, |p| {
-                (Tone::Plain, rate_si(p.read_bytes_per_second))
-            }),
+            column("process", 3, false, all, |p| (Tone::Faint, p.pid.to_string())),
+            column("read", 1, false, all, |p| (Tone::Plain, rate_si(p.read_bytes_per_second))),
             column("written", 1, false, all, |p| {
                 (Tone::Plain, rate_si(p.written_bytes_per_second))
             }),

@@ -106,43 +106,23 @@ fn processors(file: &mut File, sample: &Sample) {
 fn disks(file: &mut File, sample: &Sample) {
     type Field = (&'static str, &'static str, fn(&DiskCounters) -> f64);
     let counters: [Field; 10] = [
-        ("disk_read_bytes_total", "Bytes read.", |d| {
-            d.read_sectors as f64 * SECTOR_BYTES as f64
-        }),
+        ("disk_read_bytes_total", "Bytes read.", |d| d.read_sectors as f64 * SECTOR_BYTES as f64),
         ("disk_written_bytes_total", "Bytes written.", |d| {
             d.written_sectors as f64 * SECTOR_BYTES as f64
         }),
-        ("disk_reads_completed_total", "Reads completed.", |d| {
-            d.reads as f64
+        ("disk_reads_completed_total", "Reads completed.", |d| d.reads as f64),
+        ("disk_writes_completed_total", "Writes completed.", |d| d.writes as f64),
+        ("disk_flushes_completed_total", "Flushes of the cache completed.", |d| d.flushes as f64),
+        ("disk_read_time_seconds_total", "Time that all reads took.", |d| d.read_ms as f64 / 1e3),
+        ("disk_write_time_seconds_total", "Time that all writes took.", |d| {
+            d.write_ms as f64 / 1e3
         }),
-        ("disk_writes_completed_total", "Writes completed.", |d| {
-            d.writes as f64
+        ("disk_flush_time_seconds_total", "Time that all flushes took.", |d| {
+            d.flush_ms as f64 / 1e3
         }),
-        (
-            "disk_flushes_completed_total",
-            "Flushes of the cache completed.",
-            |d| d.flushes as f64,
-        ),
-        (
-            "disk_read_time_seconds_total",
-            "Time that all reads took.",
-            |d| d.read_ms as f64 / 1e3,
-        ),
-        (
-            "disk_write_time_seconds_total",
-            "Time that all writes took.",
-            |d| d.write_ms as f64 / 1e3,
-        ),
-        (
-            "disk_flush_time_seconds_total",
-            "Time that all flushes took.",
-            |d| d.flush_ms as f64 / 1e3,
-        ),
-        (
-            "disk_io_time_seconds_total",
-            "Time with at least one request in flight.",
-            |d| d.busy_ms as f64 / 1e3,
-        ),
+        ("disk_io_time_seconds_total", "Time with at least one request in flight.", |d| {
+            d.busy_ms as f64 / 1e3
+        }),
         (
             "disk_io_time_weighted_seconds_total",
             "Time that all requests were in flight, added up.",
@@ -174,41 +154,17 @@ fn memory(file: &mut File, sample: &Sample) {
     use Kind::{Counter, Gauge};
     if let Some(memory) = sample.memory {
         let gauges = [
-            (
-                "memory_total_bytes",
-                "What the kernel manages.",
-                Some(memory.total_bytes),
-            ),
+            ("memory_total_bytes", "What the kernel manages.", Some(memory.total_bytes)),
             (
                 "memory_available_bytes",
                 "What programs can have without swapping.",
                 memory.available_bytes,
             ),
-            (
-                "memory_cached_bytes",
-                "Page cache and buffers.",
-                Some(memory.cached_bytes),
-            ),
-            (
-                "memory_dirty_bytes",
-                "Not yet on a device.",
-                Some(memory.dirty_bytes),
-            ),
-            (
-                "memory_writeback_bytes",
-                "On the way to a device.",
-                Some(memory.writeback_bytes),
-            ),
-            (
-                "swap_total_bytes",
-                "Size of all swap areas.",
-                Some(memory.swap_bytes),
-            ),
-            (
-                "swap_free_bytes",
-                "Not used of them.",
-                Some(memory.swap_free_bytes),
-            ),
+            ("memory_cached_bytes", "Page cache and buffers.", Some(memory.cached_bytes)),
+            ("memory_dirty_bytes", "Not yet on a device.", Some(memory.dirty_bytes)),
+            ("memory_writeback_bytes", "On the way to a device.", Some(memory.writeback_bytes)),
+            ("swap_total_bytes", "Size of all swap areas.", Some(memory.swap_bytes)),
+            ("swap_free_bytes", "Not used of them.", Some(memory.swap_free_bytes)),
         ];
         for (name, help, value) in gauges {
             file.plain(name, Gauge, help, value);
@@ -221,57 +177,23 @@ fn memory(file: &mut File, sample: &Sample) {
     }
     if let Some(zswap) = sample.zswap {
         let help = "Pages that zswap refused.";
-        file.plain(
-            "zswap_refused_pages_total",
-            Counter,
-            help,
-            Some(zswap.refused_pages),
-        );
+        file.plain("zswap_refused_pages_total", Counter, help, Some(zswap.refused_pages));
         let help = "Times that zswap's pool was full.";
-        file.plain(
-            "zswap_pool_full_total",
-            Counter,
-            help,
-            Some(zswap.pool_full),
-        );
+        file.plain("zswap_pool_full_total", Counter, help, Some(zswap.pool_full));
     }
     if let Some(events) = sample.events {
         let counters = [
-            (
-                "swap_in_pages_total",
-                "Pages read from swap devices.",
-                Some(events.swapped_in),
-            ),
-            (
-                "swap_out_pages_total",
-                "Pages written to swap devices.",
-                Some(events.swapped_out),
-            ),
-            (
-                "zswap_in_pages_total",
-                "Pages that zswap gave back.",
-                events.zswap_in,
-            ),
-            (
-                "zswap_out_pages_total",
-                "Pages that zswap took.",
-                events.zswap_out,
-            ),
+            ("swap_in_pages_total", "Pages read from swap devices.", Some(events.swapped_in)),
+            ("swap_out_pages_total", "Pages written to swap devices.", Some(events.swapped_out)),
+            ("zswap_in_pages_total", "Pages that zswap gave back.", events.zswap_in),
+            ("zswap_out_pages_total", "Pages that zswap took.", events.zswap_out),
             (
                 "zswap_written_back_pages_total",
                 "Pages that went from zswap to the disk.",
                 events.zswap_written_back,
             ),
-            (
-                "major_faults_total",
-                "Waits for a page from a disk.",
-                Some(events.major_faults),
-            ),
-            (
-                "oom_kills_total",
-                "Programs killed for lack of memory.",
-                events.oom_kills,
-            ),
+            ("major_faults_total", "Waits for a page from a disk.", Some(events.major_faults)),
+            ("oom_kills_total", "Programs killed for lack of memory.", events.oom_kills),
         ];
         for (name, help, value) in counters {
             file.plain(name, Counter, help, value);
@@ -282,28 +204,14 @@ fn memory(file: &mut File, sample: &Sample) {
         all.map(move |zram| (vec![("device", zram.name.as_str())], of(zram) as f64))
     };
     let help = "What zram holds, when expanded.";
-    file.metric(
-        "zram_stored_bytes",
-        Gauge,
-        help,
-        zrams(|zram| zram.stored_bytes),
-    );
+    file.metric("zram_stored_bytes", Gauge, help, zrams(|zram| zram.stored_bytes));
     let help = "Memory that zram takes.";
-    file.metric(
-        "zram_memory_bytes",
-        Gauge,
-        help,
-        zrams(|zram| zram.memory_bytes),
-    );
+    file.metric("zram_memory_bytes", Gauge, help, zrams(|zram| zram.memory_bytes));
 }
 
 fn pressure(file: &mut File, sample: &Sample) {
     let pressure = sample.pressure;
-    let all = [
-        ("cpu", pressure.cpu),
-        ("memory", pressure.memory),
-        ("io", pressure.io),
-    ];
+    let all = [("cpu", pressure.cpu), ("memory", pressure.memory), ("io", pressure.io)];
     let of = |value: fn(Stall) -> Option<u64>| {
         all.into_iter().filter_map(move |(resource, stall)| {
             Some((vec![("resource", resource)], value(stall?)? as f64 / 1e6))
@@ -321,41 +229,19 @@ fn heat(file: &mut File, sample: &Sample) {
     let heat = &sample.heat;
     let zones = heat.zones.iter();
     let zones = zones.map(|z| (vec![("zone", z.name.as_str())], z.millicelsius as f64 / 1e3));
-    file.metric(
-        "temperature_celsius",
-        Kind::Gauge,
-        "Temperature.",
-        unique(zones),
-    );
+    file.metric("temperature_celsius", Kind::Gauge, "Temperature.", unique(zones));
     let clocks = heat.clocks.iter();
     let clocks = clocks.map(|c| (vec![("cores", c.cores.as_str())], c.hz as f64));
-    file.metric(
-        "cpu_clock_hertz",
-        Kind::Gauge,
-        "Clock of the processor.",
-        unique(clocks),
-    );
-    if let Some(bits) = heat
-        .throttled
-        .map(rubus_vocabulary::machine::Throttling::decode)
-    {
+    file.metric("cpu_clock_hertz", Kind::Gauge, "Clock of the processor.", unique(clocks));
+    if let Some(bits) = heat.throttled.map(rubus_vocabulary::machine::Throttling::decode) {
         let flags = [
-            (
-                "undervoltage",
-                bits.undervoltage_now,
-                bits.undervoltage_seen,
-            ),
+            ("undervoltage", bits.undervoltage_now, bits.undervoltage_seen),
             ("clock_capped", bits.capped_now, bits.capped_seen),
             ("throttled", bits.throttled_now, bits.throttled_seen),
             ("soft_heat_limit", bits.soft_limit_now, bits.soft_limit_seen),
         ];
         let now = flags.map(|(what, now, _)| (vec![("what", what)], f64::from(u8::from(now))));
-        file.metric(
-            "firmware_limit_now",
-            Kind::Gauge,
-            "1 while the firmware holds it down.",
-            now,
-        );
+        file.metric("firmware_limit_now", Kind::Gauge, "1 while the firmware holds it down.", now);
         let seen = flags.map(|(what, _, seen)| (vec![("what", what)], f64::from(u8::from(seen))));
         let help = "1 if the firmware held it down since the start.";
         file.metric("firmware_limit_since_start", Kind::Gauge, help, seen);
@@ -394,31 +280,13 @@ fn network_disks(file: &mut File, sample: &Sample) {
         all.map(move |one| (vec![("device", one.device.as_str())], of(one)))
     };
     let help = "Connections to the server that work.";
-    file.metric(
-        "nbd_connections_alive",
-        Kind::Gauge,
-        help,
-        each(|one| one.alive as f64),
-    );
+    file.metric("nbd_connections_alive", Kind::Gauge, help, each(|one| one.alive as f64));
     let help = "Connections that were replaced.";
     let name = "nbd_connections_replaced_total";
-    file.metric(
-        name,
-        Kind::Counter,
-        help,
-        each(|one| f64::from(one.replaced)),
-    );
-    let clients = nbd
-        .server
-        .as_ref()
-        .filter(|server| server.trouble.is_none());
+    file.metric(name, Kind::Counter, help, each(|one| f64::from(one.replaced)));
+    let clients = nbd.server.as_ref().filter(|server| server.trouble.is_none());
     let clients = clients.map(|server| server.clients.len() as u64);
-    file.plain(
-        "nbd_server_clients",
-        Kind::Gauge,
-        "Clients of the server.",
-        clients,
-    );
+    file.plain("nbd_server_clients", Kind::Gauge, "Clients of the server.", clients);
 }
 
 #[cfg(test)]
@@ -428,16 +296,9 @@ mod tests {
     use super::*;
 
     fn sample() -> Sample {
-        let zone = |name: &str| Zone {
-            name: name.into(),
-            millicelsius: 48_250,
-        };
+        let zone = |name: &str| Zone { name: name.into(), millicelsius: 48_250 };
         Sample {
-            cpus: vec![CpuTimes {
-                user: 250,
-                idle: 1000,
-                ..CpuTimes::default()
-            }],
+            cpus: vec![CpuTimes { user: 250, idle: 1000, ..CpuTimes::default() }],
             disks: vec![
                 DiskCounters {
                     name: "mmcblk0".into(),
@@ -447,10 +308,7 @@ mod tests {
                     in_flight: 2,
                     ..DiskCounters::default()
                 },
-                DiskCounters {
-                    name: "sda".into(),
-                    ..DiskCounters::default()
-                },
+                DiskCounters { name: "sda".into(), ..DiskCounters::default() },
             ],
             heat: Heat {
                 zones: vec![zone("cpu \"big\"\\\n"), zone("cpu \"big\"\\\n")],

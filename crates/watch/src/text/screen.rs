@@ -29,12 +29,7 @@ pub struct Screen {
 impl Screen {
     /// Nothing is known of what stands on it.
     pub fn new(letters: Letters) -> Screen {
-        Screen {
-            letters,
-            shown: Grid::empty(0, 0),
-            next: Grid::empty(0, 0),
-            is_known: false,
-        }
+        Screen { letters, shown: Grid::empty(0, 0), next: Grid::empty(0, 0), is_known: false }
     }
 
     /// Forgets what stands on it: everything is drawn anew the next time.

@@ -27,19 +27,14 @@ fn header() -> Header {
                 members: vec!["mmcblk0".into()],
                 read_bytes_per_second: Some(22.6e6),
                 written_bytes_per_second: Some(11.4e6),
-                basis: Basis::Measured {
-                    run: 12,
-                    at: "2026-11-21T02:50:00Z".into(),
-                },
+                basis: Basis::Measured { run: 12, at: "2026-11-21T02:50:00Z".into() },
             },
             Pipe {
                 name: "USB 2 controller".into(),
                 members: vec!["sda".into(), "eth0".into()],
                 read_bytes_per_second: Some(35e6),
                 written_bytes_per_second: Some(35e6),
-                basis: Basis::RuleOfThumb {
-                    why: "34 to 35 MB/s were seen".into(),
-                },
+                basis: Basis::RuleOfThumb { why: "34 to 35 MB/s were seen".into() },
             },
         ],
         ..Header::default()
@@ -47,20 +42,14 @@ fn header() -> Header {
 }
 
 fn before() -> Sample {
-    let disk = |name: &str| DiskCounters {
-        name: name.into(),
-        ..DiskCounters::default()
-    };
+    let disk = |name: &str| DiskCounters { name: name.into(), ..DiskCounters::default() };
     Sample {
         at: "2026-11-22T08:12:30.100Z".into(),
         monotonic_ns: 1000 * SECOND_NS,
         since_boot_ns: 100_000 * SECOND_NS,
         cpus: vec![CpuTimes::default(); 5],
         disks: vec![disk("mmcblk0"), disk("sda"), disk("zram0")],
-        links: vec![LinkCounters {
-            name: "eth0".into(),
-            ..LinkCounters::default()
-        }],
+        links: vec![LinkCounters { name: "eth0".into(), ..LinkCounters::default() }],
         events: Some(Events {
             zswap_in: Some(0),
             zswap_out: Some(0),
@@ -70,14 +59,8 @@ fn before() -> Sample {
         }),
         pressure: Pressure {
             cpu: Some(Stall::default()),
-            memory: Some(Stall {
-                some_us: 0,
-                full_us: Some(0),
-            }),
-            io: Some(Stall {
-                some_us: 0,
-                full_us: Some(0),
-            }),
+            memory: Some(Stall { some_us: 0, full_us: Some(0) }),
+            io: Some(Stall { some_us: 0, full_us: Some(0) }),
         },
         ..Sample::default()
     }
@@ -95,15 +78,7 @@ fn now() -> Sample {
     now.monotonic_ns += SECOND_NS;
     now.since_boot_ns += SECOND_NS;
     now.cpus = vec![
-        CpuTimes {
-            user: 80,
-            system: 40,
-            irq: 4,
-            softirq: 4,
-            iowait: 90,
-            idle: 182,
-            steal: 0,
-        },
+        CpuTimes { user: 80, system: 40, irq: 4, softirq: 4, iowait: 90, idle: 182, steal: 0 },
         core(80, 10),
         core(5, 80),
         core(30, 0),
@@ -155,18 +130,9 @@ fn now() -> Sample {
         oom_kills: Some(0),
     });
     now.pressure = Pressure {
-        cpu: Some(Stall {
-            some_us: 31_000,
-            full_us: None,
-        }),
-        memory: Some(Stall {
-            some_us: 12_000,
-            full_us: Some(4_000),
-        }),
-        io: Some(Stall {
-            some_us: 640_000,
-            full_us: Some(310_000),
-        }),
+        cpu: Some(Stall { some_us: 31_000, full_us: None }),
+        memory: Some(Stall { some_us: 12_000, full_us: Some(4_000) }),
+        io: Some(Stall { some_us: 640_000, full_us: Some(310_000) }),
     };
     now.zswap = Some(Zswap {
         pool_bytes: 31 << 20,
@@ -182,15 +148,8 @@ fn now() -> Sample {
         memory_bytes: 13 << 20,
     }];
     now.heat = Heat {
-        zones: vec![Zone {
-            name: "cpu-thermal".into(),
-            millicelsius: 71_400,
-        }],
-        clocks: vec![Clock {
-            cores: "0-3".into(),
-            hz: 1_200_000_000,
-            max_hz: Some(1_400_000_000),
-        }],
+        zones: vec![Zone { name: "cpu-thermal".into(), millicelsius: 71_400 }],
+        clocks: vec![Clock { cores: "0-3".into(), hz: 1_200_000_000, max_hz: Some(1_400_000_000) }],
         throttled: Some(0x5_0001),
         undervoltage: Some(true),
     };
@@ -271,10 +230,7 @@ fn view<'a>(header: &'a Header, look: &'a Look, trail: &'a Trail) -> View<'a> {
         header,
         look: Some(look),
         trail,
-        mode: Mode::Live {
-            is_paused: false,
-            recording: None,
-        },
+        mode: Mode::Live { is_paused: false, recording: None },
         with_programs: true,
         notice: None,
     }
@@ -337,10 +293,7 @@ fn a_large_one_of_200_by_60() {
 #[test]
 fn once_for_a_pipe_without_utf8() {
     with_view(|view| {
-        let view = View {
-            mode: Mode::Once,
-            ..view.clone()
-        };
+        let view = View { mode: Mode::Once, ..view.clone() };
         let text = lines(&view, 80, false, Style::PLAIN);
         assert!(text.is_ascii(), "{text}");
         insta::assert_snapshot!(text);
@@ -351,12 +304,7 @@ fn once_for_a_pipe_without_utf8() {
 fn a_replay_says_where_it_is_and_a_notice_takes_the_last_line() {
     with_view(|view| {
         let mut view = view.clone();
-        view.mode = Mode::Replay {
-            at: 17,
-            of: 900,
-            speed: 4.0,
-            is_paused: false,
-        };
+        view.mode = Mode::Replay { at: 17, of: 900, speed: 4.0, is_paused: false };
         let screen = shown(80, 24, &view);
         let last = screen.lines().last().unwrap();
         assert!(last.contains("sample 17 of 900, 4× as fast"), "{last}");
@@ -393,10 +341,7 @@ fn before_the_second_sample_there_are_no_figures() {
 #[test]
 fn a_name_cannot_command_the_terminal() {
     with_view(|view| {
-        let mut screen = Screen::new(Letters {
-            utf8: true,
-            colour: false,
-        });
+        let mut screen = Screen::new(Letters { utf8: true, colour: false });
         let told = screen.update(view, 80, 40);
         assert!(!told.contains("\x1b[31m"), "{told:?}");
         assert!(told.contains("apt"));
@@ -406,19 +351,13 @@ fn a_name_cannot_command_the_terminal() {
 #[test]
 fn only_what_changed_is_told_and_without_colour_no_weight_either() {
     with_view(|view| {
-        let mut plain = Screen::new(Letters {
-            utf8: true,
-            colour: false,
-        });
+        let mut plain = Screen::new(Letters { utf8: true, colour: false });
         let first = plain.update(view, 80, 24);
         assert!(first.starts_with("\x1b[0m\x1b[2J") && first.len() > 800);
         assert_eq!(plain.update(view, 80, 24), "");
         let mut later = view.look.unwrap().clone();
         later.at = "2026-11-22T08:12:32.100Z".into();
-        let later = View {
-            look: Some(&later),
-            ..view.clone()
-        };
+        let later = View { look: Some(&later), ..view.clone() };
         let told = plain.update(&later, 80, 24);
         assert!(told.ends_with('2') && told.len() < 16, "{told:?}");
         assert!(!first[8..].contains('m') || !first[8..].contains("\x1b[1m"));
@@ -426,10 +365,7 @@ fn only_what_changed_is_told_and_without_colour_no_weight_either() {
         assert!(plain.update(&later, 81, 24).len() > 800);
         plain.forget();
         assert!(plain.update(&later, 81, 24).len() > 800);
-        let mut colourful = Screen::new(Letters {
-            utf8: true,
-            colour: true,
-        });
+        let mut colourful = Screen::new(Letters { utf8: true, colour: true });
         let told = colourful.update(view, 80, 24);
         assert!(told.contains("\x1b[0;1m") && told.contains("\x1b[0;33m"));
         assert!(told.ends_with("\x1b[0m") || told.ends_with(|c: char| !c.is_control()));
@@ -447,10 +383,7 @@ fn obey(told: &str, screen: &mut Grid) {
             match &command[end..=end] {
                 "H" => {
                     let (row, column) = numbers.split_once(';').unwrap();
-                    (y, x) = (
-                        row.parse::<u16>().unwrap() - 1,
-                        column.parse::<u16>().unwrap() - 1,
-                    );
+                    (y, x) = (row.parse::<u16>().unwrap() - 1, column.parse::<u16>().unwrap() - 1);
                 }
                 "J" => screen.clear(),
                 "m" => {}
@@ -468,18 +401,12 @@ fn obey(told: &str, screen: &mut Grid) {
 #[test]
 fn what_the_terminal_is_told_makes_the_screen_that_was_drawn() {
     with_view(|view| {
-        let mut screen = Screen::new(Letters {
-            utf8: true,
-            colour: true,
-        });
+        let mut screen = Screen::new(Letters { utf8: true, colour: true });
         let mut terminal = Grid::empty(100, 30);
         obey(&screen.update(view, 100, 30), &mut terminal);
         assert_eq!(words(&terminal), shown(100, 30, view));
         let other = View {
-            mode: Mode::Live {
-                is_paused: true,
-                recording: Some("x.jsonl"),
-            },
+            mode: Mode::Live { is_paused: true, recording: Some("x.jsonl") },
             with_programs: false,
             ..view.clone()
         };

@@ -17,15 +17,13 @@ pub struct Trail {
 impl Trail {
     /// Remembers a look. A disk that is gone is forgotten.
     pub fn push(&mut self, look: &Look) {
-        self.disks
-            .retain(|(name, _)| look.disks.iter().any(|disk| disk.name == *name));
+        self.disks.retain(|(name, _)| look.disks.iter().any(|disk| disk.name == *name));
         for name in &look.vanished {
             if !self.gone.contains(name) {
                 self.gone.push(name.clone());
             }
         }
-        self.gone
-            .retain(|name| look.disks.iter().all(|disk| disk.name != *name));
+        self.gone.retain(|name| look.disks.iter().all(|disk| disk.name != *name));
         for disk in &look.disks {
             let Some(rates) = disk.rates else {
                 continue;

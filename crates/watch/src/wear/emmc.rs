@@ -16,14 +16,8 @@ pub fn parse_life_time(text: &str) -> Option<Used> {
     let most = steps.filter(|step| (1..=EXCEEDED).contains(step)).max()?;
     let tenths = f64::from(most);
     Some(match most {
-        EXCEEDED => Used {
-            min_percent: 100.0,
-            max_percent: None,
-        },
-        _ => Used {
-            min_percent: (tenths - 1.0) * 10.0,
-            max_percent: Some(tenths * 10.0),
-        },
+        EXCEEDED => Used { min_percent: 100.0, max_percent: None },
+        _ => Used { min_percent: (tenths - 1.0) * 10.0, max_percent: Some(tenths * 10.0) },
     })
 }
 
@@ -69,10 +63,7 @@ mod tests {
         assert_eq!(parse_pre_eol_info("0x00\n"), None);
         assert_eq!(parse_pre_eol_info("0x01\n"), None);
         assert_eq!(parse_pre_eol_info("0x02\n"), Some(Warning::SpareLow));
-        assert_eq!(
-            parse_pre_eol_info("0x03\n"),
-            Some(Warning::SpareNearlyUsedUp)
-        );
+        assert_eq!(parse_pre_eol_info("0x03\n"), Some(Warning::SpareNearlyUsedUp));
         assert_eq!(parse_pre_eol_info("0x04\n"), None);
         assert_eq!(parse_pre_eol_info("what"), None);
     }

@@ -66,10 +66,7 @@ pub struct Used {
 impl Used {
     /// From a number of whole percents, rounded either way.
     fn about(percent: f64) -> Used {
-        Used {
-            min_percent: (percent - 1.0).max(0.0),
-            max_percent: Some(percent + 1.0),
-        }
+        Used { min_percent: (percent - 1.0).max(0.0), max_percent: Some(percent + 1.0) }
     }
 
     /// Whether it is more than the disk was made for.

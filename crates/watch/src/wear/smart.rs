@@ -44,11 +44,7 @@ const NVME_WARNINGS: [(u32, Warning); 4] = [
 
 /// What it says of a disk; none where it says nothing of wear and health, as of a disk that is no flash and is well.
 pub fn parse(disk: &str, json: &str) -> Wear {
-    let wear = |trouble| Wear {
-        disk: disk.to_string(),
-        trouble,
-        ..Wear::default()
-    };
+    let wear = |trouble| Wear { disk: disk.to_string(), trouble, ..Wear::default() };
     let told: Told = match serde_json::from_str(json) {
         Ok(told) => told,
         Err(error) => return wear(Some(Trouble::Other(format!("its answer: {error}")))),
@@ -57,9 +53,8 @@ pub fn parse(disk: &str, json: &str) -> Wear {
     if let Some(log) = &told.nvme_smart_health_information_log {
         wear.source = Some(Source::Nvme);
         wear.used = log.percentage_used.map(used);
-        wear.written_bytes = log
-            .data_units_written
-            .map(|units| units.saturating_mul(DATA_UNIT_BYTES));
+        wear.written_bytes =
+            log.data_units_written.map(|units| units.saturating_mul(DATA_UNIT_BYTES));
         let bits = log.critical_warning.unwrap_or(0);
         let raised = NVME_WARNINGS.iter().filter(|(bit, _)| bits >> bit & 1 == 1);
         wear.warnings.extend(raised.map(|(_, warning)| *warning));
@@ -85,10 +80,7 @@ pub fn parse(disk: &str, json: &str) -> Wear {
 
 fn used(percent: f64) -> Used {
     match percent >= MAX_PERCENT {
-        true => Used {
-            min_percent: MAX_PERCENT,
-            max_percent: None,
-        },
+        true => Used { min_percent: MAX_PERCENT, max_percent: None },
         false => Used::about(percent),
     }
 }
@@ -195,9 +187,7 @@ impl Told {
         if messages.iter().any(|message| sleeps(&message)) {
             return Some(Trouble::Asleep);
         }
-        let error = messages
-            .iter()
-            .find(|message| message.severity == "error")?;
+        let error = messages.iter().find(|message| message.severity == "error")?;
         let words = error.string.trim().to_string();
         Some(match words.contains("Permission denied") {
             true => Trouble::NotRoot,
@@ -206,11 +196,7 @@ impl Told {
     }
 
     fn statistic(&self, name: &str) -> Option<u64> {
-        let mut all = self
-            .ata_device_statistics
-            .pages
-            .iter()
-            .flat_map(|page| &page.table);
+        let mut all = self.ata_device_statistics.pages.iter().flat_map(|page| &page.table);
         let found = all.find(|one| one.name == name && one.flags.valid != Some(false))?;
         found.value
     }
@@ -228,10 +214,7 @@ impl Told {
         let left = left.find_map(|one| one.value.filter(|left| (1.0..=100.0).contains(left)))?;
         // Such a value stops at 1.
         Some(match left <= 1.0 {
-            true => Used {
-                min_percent: 98.0,
-                max_percent: None,
-            },
+            true => Used { min_percent: 98.0, max_percent: None },
             false => Used::about(100.0 - left),
         })
     }
@@ -242,11 +225,7 @@ impl Told {
             return Some(sectors.saturating_mul(sector_bytes));
         }
         let counted = |(name, bytes): &(&str, u64)| {
-            let attribute = self
-                .ata_smart_attributes
-                .table
-                .iter()
-                .find(|one| one.name == *name)?;
+            let attribute = self.ata_smart_attributes.table.iter().find(|one| one.name == *name)?;
             Some(attribute.raw.value.saturating_mul(*bytes))
         };
         WRITTEN.iter().find_map(counted)
@@ -394,10 +373,7 @@ mod tests {
         );
         let words = "/dev/sda: Unknown USB bridge [0x152d:0x0583 (0x209)]";
         assert_eq!(message(words), Some(Trouble::Other(words.into())));
-        assert_eq!(
-            message("Device is in STANDBY mode, exit(2)"),
-            Some(Trouble::Asleep)
-        );
+        assert_eq!(message("Device is in STANDBY mode, exit(2)"), Some(Trouble::Asleep));
         assert_eq!(told(&json!({"smartctl": {}})).trouble, None);
         let broken = parse("sda", "smartctl 6.6").trouble;
         assert!(matches!(broken, Some(Trouble::Other(_))));

@@ -40,14 +40,12 @@ fn sentence(wear: &Wear, years: Years) -> String {
         };
         return format!("{disk} has used {}{written}.{then}", of_used(used));
     }
-    let written = wear
-        .filesystems_written_bytes
-        .map_or(String::new(), |bytes| {
-            format!(
-                " The ext4 filesystems on it have counted {} of writes since they were made.",
-                bytes_si(bytes)
-            )
-        });
+    let written = wear.filesystems_written_bytes.map_or(String::new(), |bytes| {
+        format!(
+            " The ext4 filesystems on it have counted {} of writes since they were made.",
+            bytes_si(bytes)
+        )
+    });
     let why = match &wear.trouble {
         _ if wear.source.is_some() => return String::new(),
         None if disk.starts_with("mmcblk") => {
@@ -97,11 +95,7 @@ fn of_years(wear: &Wear, years: Years) -> String {
             (left.min_years * YEAR_MONTHS).floor(),
             (max * YEAR_MONTHS).ceil()
         ),
-        Some(max) => format!(
-            "{} to {}",
-            number(left.min_years, f64::floor),
-            span(max, f64::ceil)
-        ),
+        Some(max) => format!("{} to {}", number(left.min_years, f64::floor), span(max, f64::ceil)),
     };
     format!(" At this rate it lasts {time}{condition}.")
 }
@@ -147,20 +141,14 @@ mod tests {
         Wear {
             disk: "nvme0n1".into(),
             source: Some(Source::Nvme),
-            used: used.map(|(min_percent, max_percent)| Used {
-                min_percent,
-                max_percent,
-            }),
+            used: used.map(|(min_percent, max_percent)| Used { min_percent, max_percent }),
             written_bytes: Some(12_300_000_000_000),
             ..Wear::default()
         }
     }
 
     fn left(min_years: f64, max_years: Option<f64>) -> Years {
-        Years::AtRate(Some(YearsLeft {
-            min_years,
-            max_years,
-        }))
+        Years::AtRate(Some(YearsLeft { min_years, max_years }))
     }
 
     fn card(trouble: Option<Trouble>) -> Wear {
@@ -198,28 +186,14 @@ mod tests {
             (&wear(Some((255.0, None))), Years::AtRate(None)),
             (&emmc, left(4.2, None)),
             (&emmc, Years::NoRate),
-            (
-                &Wear {
-                    filesystems_written_bytes: None,
-                    ..emmc.clone()
-                },
-                Years::AtRate(None),
-            ),
+            (&Wear { filesystems_written_bytes: None, ..emmc.clone() }, Years::AtRate(None)),
             (&card(None), Years::NoRate),
-            (
-                &Wear {
-                    disk: "sda".into(),
-                    ..card(None)
-                },
-                Years::NoRate,
-            ),
+            (&Wear { disk: "sda".into(), ..card(None) }, Years::NoRate),
             (&card(Some(Trouble::NoSmartctl)), Years::NoRate),
             (&card(Some(Trouble::NotRoot)), Years::NoRate),
             (&card(Some(Trouble::Asleep)), Years::NoRate),
             (
-                &card(Some(Trouble::Other(
-                    "Unknown USB bridge [0x152d:0x0583]".into(),
-                ))),
+                &card(Some(Trouble::Other("Unknown USB bridge [0x152d:0x0583]".into()))),
                 Years::NoRate,
             ),
             (
@@ -236,10 +210,8 @@ mod tests {
                 Years::NoRate,
             ),
         ];
-        let text: Vec<String> = all
-            .iter()
-            .map(|(wear, years)| lines(wear, *years).join("\n"))
-            .collect();
+        let text: Vec<String> =
+            all.iter().map(|(wear, years)| lines(wear, *years).join("\n")).collect();
         insta::assert_snapshot!(text.join("\n\n"));
     }
 }

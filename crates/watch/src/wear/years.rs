@@ -43,10 +43,7 @@ pub fn years_left(wear: &Wear, bytes_per_day: Estimate) -> Option<YearsLeft> {
     let max_years = max_bytes
         .map(|written| years(left(written, used.min_percent), bytes_per_day.low))
         .filter(|years| years.is_finite());
-    min_years.is_finite().then_some(YearsLeft {
-        min_years,
-        max_years,
-    })
+    min_years.is_finite().then_some(YearsLeft { min_years, max_years })
 }
 
 #[cfg(test)]
@@ -60,10 +57,7 @@ mod tests {
 
     fn wear(min: f64, max: Option<f64>, written: Option<u64>, at_least: Option<u64>) -> Wear {
         Wear {
-            used: Some(Used {
-                min_percent: min,
-                max_percent: max,
-            }),
+            used: Some(Used { min_percent: min, max_percent: max }),
             written_bytes: written,
             filesystems_written_bytes: at_least,
             ..Wear::default()
@@ -96,10 +90,7 @@ mod tests {
         assert!((left.min_years - 4.0 * TB / 10e9 / 365.25).abs() < 1e-6);
         assert_eq!(left.max_years, None);
         // The disk's own counter is better.
-        let both = Wear {
-            written_bytes: Some(2 * TB as u64),
-            ..one
-        };
+        let both = Wear { written_bytes: Some(2 * TB as u64), ..one };
         let left = years_left(&both, rate(10e9)).unwrap();
         assert!((left.min_years - 8.0 * TB / 10e9 / 365.25).abs() < 1e-6);
         assert!((left.max_years.unwrap() - 18.0 * TB / 10e9 / 365.25).abs() < 1e-6);
@@ -108,14 +99,8 @@ mod tests {
     #[test]
     fn what_says_too_little_or_is_worn_out_has_no_years() {
         assert_eq!(years_left(&Wear::default(), rate(1e9)), None);
-        assert_eq!(
-            years_left(&wear(10.0, Some(20.0), None, None), rate(1e9)),
-            None
-        );
-        assert_eq!(
-            years_left(&wear(100.0, None, Some(1), None), rate(1e9)),
-            None
-        );
+        assert_eq!(years_left(&wear(10.0, Some(20.0), None, None), rate(1e9)), None);
+        assert_eq!(years_left(&wear(100.0, None, Some(1), None), rate(1e9)), None);
         let idle = Estimate::new(0.0, 0.0, 0.0);
         let used = wear(10.0, Some(20.0), Some(1 << 40), None);
         assert_eq!(years_left(&used, idle), None);

@@ -158,10 +158,7 @@ impl Account {
         let disks_written_bytes = self.total.disks_written_bytes();
         let of_programs = self.programs.iter().filter(|((unit, _), _)| unit != KERNEL);
         let (written, cancelled) = of_programs.fold((0_u64, 0_u64), |(written, cancelled), one| {
-            (
-                written + one.1.written_bytes,
-                cancelled + one.1.cancelled_bytes,
-            )
+            (written + one.1.written_bytes, cancelled + one.1.cancelled_bytes)
         });
         let programs_written_bytes = written.saturating_sub(cancelled);
         let swap_written_bytes = self.total.swapped_pages.map(|pages| {
@@ -193,19 +190,14 @@ impl Account {
     fn disks(&self) -> Vec<DiskWritten> {
         let what = |name: &str| {
             let mut known = self.header.disks.iter();
-            known
-                .find(|(known, _)| known == name)
-                .map(|(_, what)| what.clone())
+            known.find(|(known, _)| known == name).map(|(_, what)| what.clone())
         };
         let mut disks: Vec<DiskWritten> = self
             .total
             .disks
             .values()
             .filter(|disk| disk.written_bytes > 0)
-            .map(|disk| DiskWritten {
-                what: what(&disk.name),
-                ..disk.clone()
-            })
+            .map(|disk| DiskWritten { what: what(&disk.name), ..disk.clone() })
             .collect();
         disks.sort_by_key(|disk| std::cmp::Reverse(disk.written_bytes));
         disks
@@ -228,17 +220,12 @@ impl Account {
         for ((unit, disk), written_bytes) in &self.unit_disks {
             let entry = units.entry(unit).or_default();
             entry.unit.clone_from(unit);
-            entry.disks.push(UnitDiskWritten {
-                disk: disk.clone(),
-                written_bytes: *written_bytes,
-            });
+            entry.disks.push(UnitDiskWritten { disk: disk.clone(), written_bytes: *written_bytes });
         }
         let mut units: Vec<UnitWritten> = units.into_values().collect();
         for unit in &mut units {
-            unit.disks
-                .sort_by_key(|disk| std::cmp::Reverse(disk.written_bytes));
-            unit.programs
-                .sort_by_key(|program| std::cmp::Reverse(program.written_bytes));
+            unit.disks.sort_by_key(|disk| std::cmp::Reverse(disk.written_bytes));
+            unit.programs.sort_by_key(|program| std::cmp::Reverse(program.written_bytes));
         }
         units.sort_by_key(|unit| std::cmp::Reverse(unit.written_bytes));
         units
@@ -258,13 +245,9 @@ impl Account {
     }
 
     fn per_day(&self, written_bytes: impl Fn(&Hour) -> u64) -> Option<Estimate> {
-        let whole = self
-            .hours
-            .values()
-            .filter(|hour| WHOLE_HOUR.contains(&hour.seconds));
-        let bytes: Vec<f64> = whole
-            .map(|hour| written_bytes(hour) as f64 * 3600.0 / hour.seconds)
-            .collect();
+        let whole = self.hours.values().filter(|hour| WHOLE_HOUR.contains(&hour.seconds));
+        let bytes: Vec<f64> =
+            whole.map(|hour| written_bytes(hour) as f64 * 3600.0 / hour.seconds).collect();
         per_day(&bytes)
     }
 }
@@ -277,11 +260,7 @@ pub(super) fn per_day(bytes_by_hour: &[f64]) -> Option<Estimate> {
     }
     let hour = mean_interval(bytes_by_hour);
     let low = (hour.mean - hour.below).max(0.0);
-    Some(Estimate::new(
-        hour.mean * 24.0,
-        low * 24.0,
-        (hour.mean + hour.above) * 24.0,
-    ))
+    Some(Estimate::new(hour.mean * 24.0, low * 24.0, (hour.mean + hour.above) * 24.0))
 }
 
 impl Moved {
@@ -293,10 +272,7 @@ impl Moved {
         self.slept_seconds += (all - awake).max(0.0);
         for disk in &now.disks {
             // One that was not there before, or was put in again, has its counters from its start.
-            let earlier = before
-                .disks
-                .iter()
-                .find(|earlier| earlier.name == disk.name);
+            let earlier = before.disks.iter().find(|earlier| earlier.name == disk.name);
             let since = |field: fn(&DiskCounters) -> u64| {
                 let earlier = earlier.map_or(0, field);
                 advance(earlier, field(disk)).unwrap_or_else(|| field(disk))
@@ -325,10 +301,7 @@ impl Moved {
     fn disk(&mut self, name: &str) -> &mut DiskWritten {
         self.disks
             .entry(name.to_string())
-            .or_insert_with(|| DiskWritten {
-                name: name.to_string(),
-                ..DiskWritten::default()
-            })
+            .or_insert_with(|| DiskWritten { name: name.to_string(), ..DiskWritten::default() })
     }
 
     fn join(&mut self, other: Moved) {
@@ -377,10 +350,7 @@ fn told((hour, watched): (&String, &Hour)) -> HourWritten {
         disks_written_bytes: watched.disks_written_bytes(),
         most: most
             .filter(|(_, bytes)| **bytes > 0)
-            .map(|(unit, bytes)| MostWritten {
-                unit: unit.clone(),
-                written_bytes: *bytes,
-            }),
+            .map(|(unit, bytes)| MostWritten { unit: unit.clone(), written_bytes: *bytes }),
     }
 }
 
@@ -441,10 +411,8 @@ mod tests {
             monotonic_ns: at_s * SECOND_NS,
             since_boot_ns: at_s * SECOND_NS,
             disks,
-            programs: writers.map(|writers| Programs {
-                writers: Some(writers),
-                ..Programs::default()
-            }),
+            programs: writers
+                .map(|writers| Programs { writers: Some(writers), ..Programs::default() }),
             ..Sample::default()
         }
     }
@@ -491,10 +459,8 @@ mod tests {
             let names = ["mmcblk0", "loop0", "dm-0", "md127", "zram0", "ram0"];
             names.map(|name| disk(name, bytes)).to_vec()
         };
-        let report = report(vec![
-            sample(10, all(0), None),
-            sample(15, all(51_200), Some(Vec::new())),
-        ]);
+        let report =
+            report(vec![sample(10, all(0), None), sample(15, all(51_200), Some(Vec::new()))]);
         assert_eq!(report.disks_written_bytes, 51_200);
         assert_eq!(report.disks.len(), 1);
     }
@@ -503,11 +469,7 @@ mod tests {
     fn a_disk_that_was_put_in_again_counts_from_its_start() {
         let report = report(vec![
             sample(10, vec![disk("sda", 1 << 40)], None),
-            sample(
-                15,
-                vec![disk("sda", 1024), disk("sdb", 2048)],
-                Some(Vec::new()),
-            ),
+            sample(15, vec![disk("sda", 1024), disk("sdb", 2048)], Some(Vec::new())),
         ]);
         let written: Vec<u64> = report.disks.iter().map(|disk| disk.written_bytes).collect();
         assert_eq!(written, [2048, 1024]);
@@ -519,19 +481,9 @@ mod tests {
         let later = vec![disk("sda", 81_920), disk("zram0", 40_960)];
         let writers = vec![written("a.service", "a", 100_000, &[])];
         let mut last = sample(15, later, Some(writers));
-        let events = |swapped_out| {
-            Some(Events {
-                swapped_out,
-                ..Events::default()
-            })
-        };
+        let events = |swapped_out| Some(Events { swapped_out, ..Events::default() });
         (first.events, last.events) = (events(5), events(35));
-        let memory = |dirty_bytes| {
-            Some(Memory {
-                dirty_bytes,
-                ..Memory::default()
-            })
-        };
+        let memory = |dirty_bytes| Some(Memory { dirty_bytes, ..Memory::default() });
         (first.memory, last.memory) = (memory(5_000), memory(105_000));
         let report = report(vec![first, last]);
         assert_eq!(report.swap_written_bytes, Some(30 * 4096 - 40_960));
@@ -542,10 +494,8 @@ mod tests {
     #[test]
     fn the_likelier_place_is_told_first_wherever_it_stands_in_the_alphabet() {
         let given = vec![written("a.service", "fio", 900, &["/tmp/own", "/srv/log"])];
-        let report = report(vec![
-            sample(10, Vec::new(), None),
-            sample(15, Vec::new(), Some(given)),
-        ]);
+        let report =
+            report(vec![sample(10, Vec::new(), None), sample(15, Vec::new(), Some(given))]);
         let places = &report.units[0].programs[0].places;
         assert_eq!(*places, ["/tmp/own", "/srv/log"]);
     }
@@ -560,12 +510,7 @@ mod tests {
             written("kernel", "kworker/u8:3+loop0", 60, &[]),
             written("kernel", "kworker/0:0", 5, &[]),
         ];
-        let again = vec![written(
-            "ha.service",
-            "python3",
-            900,
-            &["/var/lib/ha", "/tmp"],
-        )];
+        let again = vec![written("ha.service", "python3", 900, &["/var/lib/ha", "/tmp"])];
         let report = report(vec![
             first,
             sample(15, Vec::new(), Some(writers)),
@@ -625,20 +570,14 @@ mod tests {
         };
         let wear = |name: &str| Wear {
             disk: name.into(),
-            used: Some(Used {
-                min_percent: 50.0,
-                max_percent: Some(50.0),
-            }),
+            used: Some(Used { min_percent: 50.0, max_percent: Some(50.0) }),
             written_bytes: Some(24 * 1_024_000 * 3_652),
             ..Wear::default()
         };
         let wears = vec![wear("sda"), wear("sdb"), wear("sdc")];
         let short = report_of(day_of(23), wears.clone());
         assert_eq!(short.wear[0].wear, wear("sda"));
-        assert_eq!(
-            (short.wear[0].per_day, short.wear[0].years_left),
-            (None, None)
-        );
+        assert_eq!((short.wear[0].per_day, short.wear[0].years_left), (None, None));
         let report = report_of(day_of(24), wears);
         let years = |at: usize| report.wear[at].years_left.map(|left| left.min_years);
         let (busy, quiet) = (years(0).unwrap(), years(1).unwrap());
@@ -670,10 +609,8 @@ mod tests {
         account.add(sample(25, Vec::new(), Some(Vec::new())));
         let report = account.report().unwrap();
         let disks = &report.units[0].disks;
-        let disks: Vec<_> = disks
-            .iter()
-            .map(|disk| (disk.disk.as_str(), disk.written_bytes))
-            .collect();
+        let disks: Vec<_> =
+            disks.iter().map(|disk| (disk.disk.as_str(), disk.written_bytes)).collect();
         assert_eq!(report.units[0].unit, "cron.service");
         assert_eq!(disks, [("mmcblk0", 60), ("sda", 20)]);
     }

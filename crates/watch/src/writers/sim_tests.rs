@@ -39,12 +39,7 @@ fn the_interval_of_a_day_holds_the_truth_95_times_in_100() {
     const ROUNDS: usize = 2_000;
     let mut dice = Dice(7);
     // Hours that are alike, spread (standard deviation of the logarithm), more by day.
-    let kinds = [
-        (0.0, 0.3, 0.0),
-        (0.0, 0.8, 0.5),
-        (0.3, 0.5, 0.5),
-        (0.5, 0.3, 0.8),
-    ];
+    let kinds = [(0.0, 0.3, 0.0), (0.0, 0.8, 0.5), (0.3, 0.5, 0.5), (0.5, 0.3, 0.8)];
     for days in [1, 2, 7] {
         for (likeness, spread, by_day) in kinds {
             let held = (0..ROUNDS).filter(|_| {

@@ -144,26 +144,15 @@ fn programs(report: &Report, style: Style) -> Vec<String> {
     };
     // What is left of the line beside the other columns.
     let mut without = table.clone();
-    cells(&|_| String::new())
-        .into_iter()
-        .for_each(|row| without.row(row));
-    let taken = without
-        .lines(Style::default())
-        .iter()
-        .map(|line| line.chars().count())
-        .max();
+    cells(&|_| String::new()).into_iter().for_each(|row| without.row(row));
+    let taken = without.lines(Style::default()).iter().map(|line| line.chars().count()).max();
     let titles = "to files in".len();
     let room = COLUMNS.saturating_sub(taken.unwrap_or(0).saturating_sub(titles));
     let room = room.max(MIN_PLACE_COLUMNS);
-    cells(&|place| shorten(place, room))
-        .into_iter()
-        .for_each(|row| table.row(row));
+    cells(&|place| shorten(place, room)).into_iter().for_each(|row| table.row(row));
     let mut lines = table.lines(style);
     if let Some(more) = all.len().checked_sub(ROWS).filter(|more| *more > 0) {
-        let rest: u64 = all[ROWS..]
-            .iter()
-            .map(|(_, program)| program.written_bytes)
-            .sum();
+        let rest: u64 = all[ROWS..].iter().map(|(_, program)| program.written_bytes).sum();
         lines.push(format!(
             "{} wrote {}.",
             counted(more as u64, "further program", "further programs"),
@@ -176,18 +165,14 @@ fn programs(report: &Report, style: Style) -> Vec<String> {
 /// Which disks units wrote to; with one disk there is nothing to tell.
 fn by_disk(report: &Report, style: Style) -> Vec<String> {
     let units = report.units.iter();
-    let mut all: Vec<_> = units
-        .flat_map(|unit| unit.disks.iter().map(move |disk| (unit, disk)))
-        .collect();
+    let mut all: Vec<_> =
+        units.flat_map(|unit| unit.disks.iter().map(move |disk| (unit, disk))).collect();
     if report.disks.len() < 2 || all.is_empty() {
         return Vec::new();
     }
     all.sort_by_key(|(_, disk)| std::cmp::Reverse(disk.written_bytes));
-    let mut table = Table::new(&[
-        ("unit", Align::Left),
-        ("to disk", Align::Left),
-        ("wrote", Align::Right),
-    ]);
+    let mut table =
+        Table::new(&[("unit", Align::Left), ("to disk", Align::Left), ("wrote", Align::Right)]);
     for (unit, disk) in all.into_iter().take(ROWS) {
         table.row(vec![
             unit.unit.as_str().into(),
@@ -200,25 +185,16 @@ fn by_disk(report: &Report, style: Style) -> Vec<String> {
 
 /// How what programs gave and what disks wrote go together.
 fn balance(report: &Report) -> Vec<String> {
-    let mut words = format!(
-        "Programs had {} written",
-        bytes_si(report.programs_written_bytes)
-    );
+    let mut words = format!("Programs had {} written", bytes_si(report.programs_written_bytes));
     let cancelled: u64 = report.units.iter().map(|unit| unit.cancelled_bytes).sum();
     if cancelled > 0 {
-        words += &format!(
-            " (without {} deleted before they reached a disk)",
-            bytes_si(cancelled)
-        );
+        words += &format!(" (without {} deleted before they reached a disk)", bytes_si(cancelled));
     }
     match report.swap_written_bytes {
         Some(swap) if swap > 0 => words += &format!(", swap {}", bytes_si(swap)),
         _ => {}
     }
-    words += &format!(
-        "; the disks wrote {}.",
-        bytes_si(report.disks_written_bytes)
-    );
+    words += &format!("; the disks wrote {}.", bytes_si(report.disks_written_bytes));
     let difference = report.added_bytes.unsigned_abs();
     let share = percent(difference as f64 / report.disks_written_bytes.max(1) as f64);
     words += &match report.added_bytes {
@@ -302,10 +278,7 @@ mod tests {
         ProgramWritten {
             program: program.into(),
             written_bytes,
-            places: vec![place.into()]
-                .into_iter()
-                .filter(|p: &String| !p.is_empty())
-                .collect(),
+            places: vec![place.into()].into_iter().filter(|p: &String| !p.is_empty()).collect(),
             ..ProgramWritten::default()
         }
     }
@@ -375,11 +348,7 @@ mod tests {
                 unit("", vec![program("sh", 67_000_000, "")]),
             ],
             hidden: 0,
-            hours: vec![
-                hour(8, 70_000_000),
-                hour(9, 68_000_000),
-                hour(10, 65_000_000),
-            ],
+            hours: vec![hour(8, 70_000_000), hour(9, 68_000_000), hour(10, 65_000_000)],
         }
     }
 
@@ -392,14 +361,8 @@ mod tests {
     fn with_several_disks_units_are_told_by_disk() {
         let mut report = a_day();
         report.units[0].disks = vec![
-            UnitDiskWritten {
-                disk: "sda".into(),
-                written_bytes: 700_000_000,
-            },
-            UnitDiskWritten {
-                disk: "mmcblk0".into(),
-                written_bytes: 90_000_000,
-            },
+            UnitDiskWritten { disk: "sda".into(), written_bytes: 700_000_000 },
+            UnitDiskWritten { disk: "mmcblk0".into(), written_bytes: 90_000_000 },
         ];
         let one_disk = render(&report, Style::default());
         assert!(!one_disk.contains("to disk"), "{one_disk}");
@@ -453,13 +416,7 @@ mod tests {
     fn no_line_is_wider_than_a_terminal() {
         let mut report = a_day();
         report.units[0].programs = (0..40)
-            .map(|n| {
-                program(
-                    &format!("fifteen-letters{n}"),
-                    1_000_000,
-                    &"/deep".repeat(30),
-                )
-            })
+            .map(|n| program(&format!("fifteen-letters{n}"), 1_000_000, &"/deep".repeat(30)))
             .collect();
         let text = render(&report, Style::default());
         for line in text.lines() {

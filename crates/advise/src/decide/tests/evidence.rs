@@ -17,9 +17,7 @@ fn a_bridges_word_alone_makes_no_spinning_disk() {
         disk.rotational = rotational;
         let advice = ask(&machine, &Known::default(), Purpose::Desktop, &[]);
         let mut all = advice.candidates.into_iter();
-        all.find(|one| one.name == "sda")
-            .expect("it is weighed")
-            .what
+        all.find(|one| one.name == "sda").expect("it is weighed").what
     };
     let said = || Fact::known(true, "a test");
     let unknown = "USB disk (SSD or platters, its bridge does not tell)";
@@ -45,11 +43,7 @@ fn figures_that_did_not_settle_bound_the_times() {
     };
     let usual = card(&[]);
     let bounded = card(&[(RunId(7), run.clone())]);
-    assert!(
-        bounded.source.ends_with("not settled"),
-        "{}",
-        bounded.source
-    );
+    assert!(bounded.source.ends_with("not settled"), "{}", bounded.source);
     let writes = run.job(job_names::RANDOM_WRITE).expect("it was tried").iops;
     let figure = bounded.figures.random_write;
     assert!(figure.low >= writes.low * 0.99 && figure.high <= writes.high * 1.01);

@@ -74,10 +74,7 @@ fn what_is_there_stays_where_others_may_be_as_slow() {
 /// The middle of a wide range may be faster than what stays; that is said, and with which reservation.
 #[test]
 fn what_stays_is_not_called_the_best_where_another_may_be_faster() {
-    let now = Candidate {
-        is_now: true,
-        ..one("now", (6.0, 3.0, 19.0), 0)
-    };
+    let now = Candidate { is_now: true, ..one("now", (6.0, 3.0, 19.0), 0) };
     let mut all = vec![one("wide", (2.0, 1.0, 27.0), 0), now];
     rank(&mut all, Purpose::Desktop, |_| 0);
     let machine = fixture::pi3_with_usb_ssd();
@@ -116,10 +113,7 @@ fn a_disk_that_is_to_be_served_is_opened_to_one_network_alone() {
         commits: slow(1.0),
         ..MeasuredDisk::default()
     };
-    let known = Known {
-        disks: [("sda".to_string(), disk)].into(),
-        ..Known::default()
-    };
+    let known = Known { disks: [("sda".to_string(), disk)].into(), ..Known::default() };
     for purpose in [Purpose::Desktop, Purpose::Server, Purpose::Logger] {
         let advice = ask(&machine, &known, purpose, &[]);
         assert_eq!(advice.candidates[0].name, "nbd");

@@ -37,10 +37,7 @@ fn a_storage_node_gives_what_its_link_and_the_shared_bus_let_through() {
         };
         for on_the_bus in ["sda", "usb3-ssd"] {
             let rate = in_order(on_the_bus);
-            assert!(
-                rate <= most && rate > most * 0.85,
-                "{on_the_bus}: {rate} {most}"
-            );
+            assert!(rate <= most && rate > most * 0.85, "{on_the_bus}: {rate} {most}");
         }
         // The card slot is a way of its own.
         let card = in_order("mmcblk0");
@@ -70,20 +67,10 @@ fn a_storage_node_whose_port_is_full_needs_no_faster_disk() {
         random_write_deep: Some(Estimate::exact(100e3)),
         ..MeasuredDisk::default()
     };
-    let faster = MeasuredDisk {
-        sequential_read: Some(Estimate::exact(900e6)),
-        ..fast.clone()
-    };
-    let now = MeasuredDisk {
-        sequential_read: Some(Estimate::exact(300e6)),
-        ..fast.clone()
-    };
+    let faster = MeasuredDisk { sequential_read: Some(Estimate::exact(900e6)), ..fast.clone() };
+    let now = MeasuredDisk { sequential_read: Some(Estimate::exact(300e6)), ..fast.clone() };
     let known = |card: &MeasuredDisk| Known {
-        disks: [
-            ("mmcblk0".into(), card.clone()),
-            ("sda".into(), faster.clone()),
-        ]
-        .into(),
+        disks: [("mmcblk0".into(), card.clone()), ("sda".into(), faster.clone())].into(),
         ..Known::default()
     };
     let advice = ask(&machine, &known(&now), Purpose::StorageNode, &[]);

@@ -21,11 +21,7 @@ pub fn taken_back(was: &str, becomes: &str, live: &str) -> Result<String, String
     let mut line = CmdlineTxt::parse(live);
     let mut written = only_in(&becomes, &was);
     let removed = only_in(&was, &becomes);
-    let touched: Vec<&str> = written
-        .iter()
-        .chain(&removed)
-        .map(|word| word.name)
-        .collect();
+    let touched: Vec<&str> = written.iter().chain(&removed).map(|word| word.name).collect();
     for old in &removed {
         let same = written.iter().position(|new| same_name(new.name, old.name));
         let new = same.map(|place| written.remove(place));
@@ -65,15 +61,13 @@ pub fn taken_back(was: &str, becomes: &str, live: &str) -> Result<String, String
 fn only_in<'a>(one: &'a CmdlineTxt, other: &CmdlineTxt) -> Vec<Word<'a>> {
     let mut others: Vec<&str> = other.words().map(|word| word.written).collect();
     let mut words: Vec<Word<'a>> = one.words().collect();
-    words.retain(
-        |word| match others.iter().position(|other| *other == word.written) {
-            Some(place) => {
-                others.remove(place);
-                false
-            }
-            None => true,
-        },
-    );
+    words.retain(|word| match others.iter().position(|other| *other == word.written) {
+        Some(place) => {
+            others.remove(place);
+            false
+        }
+        None => true,
+    });
     words
 }
 

@@ -21,16 +21,10 @@ fn names_and_values_are_found() {
 #[test]
 fn quotes_are_the_kernels() {
     let cmdline = CmdlineTxt::parse(r#"a="b c" "d=e f" "g h" i=j"k l --m x"#);
-    let words: Vec<(&str, Option<&str>)> = cmdline
-        .words()
-        .map(|word| (word.name, word.value))
-        .collect();
-    let expected = [
-        ("a", Some("b c")),
-        ("d", Some("e f")),
-        ("g h", None),
-        ("i", Some("j\"k l --m x")),
-    ];
+    let words: Vec<(&str, Option<&str>)> =
+        cmdline.words().map(|word| (word.name, word.value)).collect();
+    let expected =
+        [("a", Some("b c")), ("d", Some("e f")), ("g h", None), ("i", Some("j\"k l --m x"))];
     assert_eq!(words, expected);
 }
 
@@ -40,10 +34,7 @@ fn dashes_and_underscores_are_the_same_and_words_of_init_are_not_the_kernels() {
     assert_eq!(cmdline.get("usb-storage.quirks"), Some("152d:0578:u"));
     assert_eq!(cmdline.get("root"), None);
     cmdline.set("root", "/dev/sda2").expect("a plain word");
-    assert_eq!(
-        cmdline.text(),
-        "usb_storage.quirks=152d:0578:u root=/dev/sda2 -- root=x\n"
-    );
+    assert_eq!(cmdline.text(), "usb_storage.quirks=152d:0578:u root=/dev/sda2 -- root=x\n");
 }
 
 #[test]
@@ -90,13 +81,7 @@ fn a_value_among_several_can_be_taken_out() {
 #[test]
 fn what_the_kernel_would_not_read_back_is_refused() {
     let mut cmdline = CmdlineTxt::parse("a=b\n");
-    for (name, value) in [
-        ("a", "b\"c"),
-        ("a b", "c"),
-        ("", "x"),
-        ("a", "b\nc"),
-        ("--", "c"),
-    ] {
+    for (name, value) in [("a", "b\"c"), ("a b", "c"), ("", "x"), ("a", "b\nc"), ("--", "c")] {
         assert!(cmdline.set(name, value).is_err(), "{name}={value}");
     }
     assert_eq!(cmdline.text(), "a=b\n");

@@ -31,14 +31,8 @@ fn model(code: u32) -> Model {
 
 fn ask<T>(code: u32, tryboot: bool, question: impl FnOnce(&Reader<'_>) -> T) -> T {
     let includes = BTreeMap::from([
-        (
-            "more.txt".to_string(),
-            "[pi4]\nkernel=included.img\n".to_string(),
-        ),
-        (
-            "self.txt".to_string(),
-            "include self.txt\nkernel=x\n".to_string(),
-        ),
+        ("more.txt".to_string(), "[pi4]\nkernel=included.img\n".to_string()),
+        ("self.txt".to_string(), "include self.txt\nkernel=x\n".to_string()),
     ]);
     question(&Reader {
         model: &model(code),
@@ -55,15 +49,11 @@ const PI_5: u32 = 0xa04171;
 
 fn paths(text: &str, code: u32, files: &[&str]) -> Vec<BootPath> {
     let config = ConfigTxt::parse(text);
-    ask(code, false, |reader| {
-        config.boot_paths(reader, &|name| files.contains(&name))
-    })
+    ask(code, false, |reader| config.boot_paths(reader, &|name| files.contains(&name)))
 }
 
 fn get(text: &str, name: &str, code: u32) -> Option<String> {
-    ask(code, false, |reader| {
-        ConfigTxt::parse(text).get(name, reader)
-    })
+    ask(code, false, |reader| ConfigTxt::parse(text).get(name, reader))
 }
 
 #[test]
@@ -71,11 +61,7 @@ fn last_value_of_the_boards_own_sections_wins() {
     let text =
         "kernel=a\n[pi4]\nkernel=b\n[pi3]\n kernel = c \n[pi3+]\nkernel=d\n[all]\n#kernel=e\n";
     for (code, expected) in [(PI_4, "b"), (PI_3, "c"), (PI_3_PLUS, "d"), (PI_5, "a")] {
-        assert_eq!(
-            get(text, "kernel", code).as_deref(),
-            Some(expected),
-            "{code:#x}"
-        );
+        assert_eq!(get(text, "kernel", code).as_deref(), Some(expected), "{code:#x}");
     }
 }
 
@@ -104,20 +90,12 @@ fn included_files_stand_in_their_place() {
     assert_eq!(get(text, "kernel", PI_4).as_deref(), Some("b"));
     assert_eq!(get(text, "kernel", PI_3).as_deref(), Some("a"));
     assert_eq!(ConfigTxt::parse(text).includes(), ["more.txt"]);
-    assert_eq!(
-        get("include self.txt\n", "kernel", PI_3).as_deref(),
-        Some("x")
-    );
+    assert_eq!(get("include self.txt\n", "kernel", PI_3).as_deref(), Some("x"));
 }
 
 #[test]
 fn raspberry_pi_os_starts_the_kernel_of_its_board() {
-    let files = [
-        "kernel8.img",
-        "initramfs8",
-        "kernel_2712.img",
-        "initramfs_2712",
-    ];
+    let files = ["kernel8.img", "initramfs8", "kernel_2712.img", "initramfs_2712"];
     for (code, kernel, initramfs) in [
         (PI_3, "kernel8.img", "initramfs8"),
         (PI_4, "kernel8.img", "initramfs8"),
@@ -150,17 +128,11 @@ fn without_a_mode_every_kernel_that_is_there_may_start() {
 fn doubtful_filters_are_taken_both_ways() {
     let text = "kernel=a.img\n[gpio4=1]\nkernel=b.img\n[EDID=X]\ncmdline=c.txt\n";
     let found = paths(text, PI_3, &["a.img", "b.img"]);
-    let cases: Vec<(&str, &str, usize)> = found
-        .iter()
-        .map(|path| (&*path.kernel, &*path.cmdline, path.only_if.len()))
-        .collect();
+    let cases: Vec<(&str, &str, usize)> =
+        found.iter().map(|path| (&*path.kernel, &*path.cmdline, path.only_if.len())).collect();
     assert_eq!(
         cases,
-        [
-            ("a.img", "cmdline.txt", 0),
-            ("b.img", "c.txt", 2),
-            ("b.img", "cmdline.txt", 1),
-        ]
+        [("a.img", "cmdline.txt", 0), ("b.img", "c.txt", 2), ("b.img", "cmdline.txt", 1),]
     );
 }
 
@@ -181,50 +153,27 @@ fn names_of_an_initramfs_line_and_a_prefix() {
 fn setting_changes_one_line_or_adds_one_that_wins() {
     let mut config = ConfigTxt::parse(PI_OS);
     config.set("auto_initramfs", "0");
-    assert_eq!(
-        config.text(),
-        PI_OS.replace("auto_initramfs=1", "auto_initramfs=0")
-    );
+    assert_eq!(config.text(), PI_OS.replace("auto_initramfs=1", "auto_initramfs=0"));
     config.set("cmdline", "new.txt");
     assert!(config.text().ends_with("[all]\ncmdline=new.txt\n"));
     let mut config = ConfigTxt::parse("kernel=a\r\n[pi3]\r\nkernel=b");
     config.set("kernel", "c");
-    assert_eq!(
-        config.text(),
-        "kernel=a\r\n[pi3]\r\nkernel=b\r\n[all]\r\nkernel=c\r\n"
-    );
+    assert_eq!(config.text(), "kernel=a\r\n[pi3]\r\nkernel=b\r\n[all]\r\nkernel=c\r\n");
     config.set("initramfs", "i.img followkernel");
-    assert!(
-        config
-            .text()
-            .ends_with("kernel=c\r\ninitramfs i.img followkernel\r\n")
-    );
+    assert!(config.text().ends_with("kernel=c\r\ninitramfs i.img followkernel\r\n"));
 }
 
 #[test]
 fn what_is_set_under_a_filter_counts_there_alone_whatever_stands_before() {
-    for text in [
-        "",
-        "initramfs a\n",
-        "[pi3]\nkernel=b",
-        "[gpio4=1]\r\nkernel=b\r\n",
-    ] {
+    for text in ["", "initramfs a\n", "[pi3]\nkernel=b", "[gpio4=1]\r\nkernel=b\r\n"] {
         let mut config = ConfigTxt::parse(text);
-        config.set_under(
-            "pi5",
-            &[("initramfs", "i followkernel"), ("auto_initramfs", "0")],
-        );
-        let before = ask(PI_4, false, |reader| {
-            ConfigTxt::parse(text).get("initramfs", reader)
-        });
+        config.set_under("pi5", &[("initramfs", "i followkernel"), ("auto_initramfs", "0")]);
+        let before = ask(PI_4, false, |reader| ConfigTxt::parse(text).get("initramfs", reader));
         let get = |board| ask(board, false, |reader| config.get("initramfs", reader));
         assert_eq!(get(PI_5).as_deref(), Some("i followkernel"), "{text:?}");
         assert_eq!(get(PI_4), before, "{text:?}");
         let end = "[pi5]\ninitramfs i followkernel\nauto_initramfs=0\n[all]\n";
-        assert!(
-            config.text().replace("\r\n", "\n").ends_with(end),
-            "{text:?}"
-        );
+        assert!(config.text().replace("\r\n", "\n").ends_with(end), "{text:?}");
     }
 }
 

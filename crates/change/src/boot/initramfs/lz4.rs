@@ -23,11 +23,7 @@ pub(super) struct Lz4Legacy<'a, R> {
 impl<'a, R: Read> Lz4Legacy<'a, R> {
     pub(super) fn new(source: &'a mut Source<R>) -> io::Result<Self> {
         source.skip(4)?;
-        Ok(Lz4Legacy {
-            source,
-            block: Vec::new(),
-            at: 0,
-        })
+        Ok(Lz4Legacy { source, block: Vec::new(), at: 0 })
     }
 
     /// The next block; none at the end of the frame, which nothing marks: what follows is no length of a

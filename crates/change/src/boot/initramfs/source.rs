@@ -15,13 +15,7 @@ pub(super) struct Source<R> {
 
 impl<R: Read> Source<R> {
     pub(super) fn new(inner: R) -> Self {
-        Source {
-            inner,
-            buffer: vec![0; BUFFER_BYTES],
-            start: 0,
-            end: 0,
-            taken_bytes: 0,
-        }
+        Source { inner, buffer: vec![0; BUFFER_BYTES], start: 0, end: 0, taken_bytes: 0 }
     }
 
     /// The next bytes, fewer at the end. At most a few: `count` is far below the buffer's size.

@@ -73,18 +73,11 @@ fn plain_and_compressed_pieces_are_listed() {
     let compressions: Vec<&str> = listing.parts.iter().map(|part| part.compression).collect();
     assert_eq!(compressions, ["none", "gzip"]);
     assert!(listing.has("init") && listing.has("kernel/x86/microcode/x.bin"));
-    assert_eq!(
-        listing.releases().into_iter().collect::<Vec<_>>(),
-        [RELEASE]
-    );
+    assert_eq!(listing.releases().into_iter().collect::<Vec<_>>(), [RELEASE]);
     let path = listing.module(RELEASE, "btrfs").expect("is inside");
     assert!(path.ends_with("btrfs.ko.xz"));
     assert_eq!(listing.module("6.6.0", "btrfs"), None);
-    assert_eq!(
-        listing.module(RELEASE, "xfs"),
-        None,
-        "an empty file is no module"
-    );
+    assert_eq!(listing.module(RELEASE, "xfs"), None, "an empty file is no module");
     assert_eq!(listing.texts["conf/modules"], "btrfs\n");
     assert_eq!(listing.texts.len(), 2);
 }

@@ -45,10 +45,7 @@ impl Compression {
                 &[0x04, 0x22, 0x4D, 0x18],
                 Compression::Unreadable("lz4 in a frame that no kernel reads"),
             ),
-            (
-                &[0x50, 0x2A, 0x4D, 0x18],
-                Compression::Unreadable("zstd in pieces"),
-            ),
+            (&[0x50, 0x2A, 0x4D, 0x18], Compression::Unreadable("zstd in pieces")),
         ];
         let found = MAGICS.iter().find(|(magic, _)| head.starts_with(magic));
         found.map(|(_, compression)| *compression)
@@ -76,11 +73,7 @@ pub(super) fn run<R: Read>(
         Compression::Gzip => look(&mut GzDecoder::new(source)),
         Compression::Xz => look(&mut XzReader::new(source, false)),
         Compression::Lz4 => look(&mut Lz4Legacy::new(source)?),
-        Compression::Lzma => look(&mut LzmaReader::new_mem_limit(
-            source,
-            MAX_MEMORY_KIB,
-            None,
-        )?),
+        Compression::Lzma => look(&mut LzmaReader::new_mem_limit(source, MAX_MEMORY_KIB, None)?),
         Compression::Zstd => {
             let mut decoder = Decoder::with_buffer(source)?.single_frame();
             decoder.window_log_max(MAX_WINDOW_LOG)?;

@@ -13,20 +13,12 @@ pub(super) fn look(facts: &Facts<'_>, path: &BootPath, checks: &mut Vec<Check>) 
     let when = condition(path);
     checks.push(check(
         format!("the kernel {} is in the boot partition{when}", path.kernel),
-        is_there(
-            facts,
-            &path.kernel,
-            "put the kernel there, or name another in config.txt",
-        ),
+        is_there(facts, &path.kernel, "put the kernel there, or name another in config.txt"),
     ));
     if let Some(tree) = &path.device_tree {
         checks.push(check(
             format!("the device tree {tree} is in the boot partition{when}"),
-            is_there(
-                facts,
-                tree,
-                "put it there, or take device_tree= out of config.txt",
-            ),
+            is_there(facts, tree, "put it there, or take device_tree= out of config.txt"),
         ));
     }
     for image in &path.initramfs {
@@ -79,9 +71,9 @@ fn reaches_alone(facts: &Facts<'_>, path: &BootPath) -> Result<String, (String, 
     let cmdline = CmdlineTxt::parse(cmdline);
     let name = cmdline.get("root").map(Name::parse);
     match name {
-        Some(name) if name.is_known_to_kernel() => Ok(format!(
-            "all modules are in the kernel, and it finds {name}"
-        )),
+        Some(name) if name.is_known_to_kernel() => {
+            Ok(format!("all modules are in the kernel, and it finds {name}"))
+        }
         Some(name) => err(format!(
             "config.txt loads no initial RAM filesystem, and the kernel alone does not find {name}"
         )),
@@ -94,10 +86,8 @@ fn look_inside(facts: &Facts<'_>, path: &BootPath, when: &str, checks: &mut Vec<
     let listings = match listings(facts, path) {
         Ok(listings) => listings,
         Err(outcome) => {
-            checks.push(check(
-                format!("{images} can be unpacked by the kernel{when}"),
-                Err(outcome),
-            ));
+            checks
+                .push(check(format!("{images} can be unpacked by the kernel{when}"), Err(outcome)));
             return;
         }
     };
@@ -108,11 +98,7 @@ fn look_inside(facts: &Facts<'_>, path: &BootPath, when: &str, checks: &mut Vec<
     ));
     let none = Kernel::default();
     let kernel = facts.images.kernels.get(&path.kernel).unwrap_or(&none);
-    if facts
-        .root_modules
-        .iter()
-        .all(|group| is_built_in(kernel, group))
-    {
+    if facts.root_modules.iter().all(|group| is_built_in(kernel, group)) {
         checks.push(check(
             format!("{} has what it takes to reach the root{when}", path.kernel),
             Ok("all modules are in the kernel".into()),
@@ -127,10 +113,8 @@ fn look_inside(facts: &Facts<'_>, path: &BootPath, when: &str, checks: &mut Vec<
     let Ok(release) = release else { return };
     for group in facts.root_modules {
         let outcome = group_inside(group, kernel, &release, &listings);
-        let what = format!(
-            "{} for the root is in the kernel or in {images}{when}",
-            alternatives(group)
-        );
+        let what =
+            format!("{} for the root is in the kernel or in {images}{when}", alternatives(group));
         checks.push(check(what, outcome));
     }
     if !facts.drivers.is_empty() {
@@ -152,12 +136,7 @@ fn drivers_inside(
     for name in drivers {
         match kernel.modules.find(name) {
             Known::No => {}
-            _ => found.push(group_inside(
-                std::slice::from_ref(name),
-                kernel,
-                release,
-                listings,
-            )?),
+            _ => found.push(group_inside(std::slice::from_ref(name), kernel, release, listings)?),
         }
     }
     match found.is_empty() {
@@ -194,10 +173,7 @@ fn listings<'a>(facts: &Facts<'a>, path: &BootPath) -> Result<Vec<&'a Listing>, 
 /// The kernel's release, which must be one of those inside.
 fn release_inside(kernel: &Kernel, listings: &[&Listing]) -> Result<String, (String, String)> {
     let remedy = "make it for this kernel with update-initramfs -c -k and the release";
-    let releases: Vec<&str> = listings
-        .iter()
-        .flat_map(|listing| listing.releases())
-        .collect();
+    let releases: Vec<&str> = listings.iter().flat_map(|listing| listing.releases()).collect();
     let inside = match releases.is_empty() {
         true => "no modules of any release are inside".to_string(),
         false => format!("inside are modules of {}", releases.join(", ")),

@@ -13,18 +13,14 @@ pub(super) fn look(facts: &Facts<'_>, checks: &mut Vec<Check>) {
     let mut essential = vec!["/"];
     essential.extend(BOOT_PLACES);
     let hazards = fstab.hazards(facts.volumes, &essential);
-    let (waits, wrong): (Vec<&Hazard>, Vec<&Hazard>) = hazards
-        .iter()
-        .partition(|hazard| matches!(hazard, Hazard::NotOptional(_)));
+    let (waits, wrong): (Vec<&Hazard>, Vec<&Hazard>) =
+        hazards.iter().partition(|hazard| matches!(hazard, Hazard::NotOptional(_)));
     checks.push(judge(
         "every line of fstab means one volume that holds what it says",
         &wrong,
         "correct the line, or add nofail where the board may start without it",
     ));
-    checks.push(check(
-        "what the start waits for is there",
-        Ok(waited_for(&waits)),
-    ));
+    checks.push(check("what the start waits for is there", Ok(waited_for(&waits))));
     checks.push(check(
         "the boot files are mounted from where the firmware reads them",
         boot_files(facts, &fstab),
@@ -66,36 +62,23 @@ fn boot_files(facts: &Facts<'_>, fstab: &Fstab) -> Result<String, (String, Strin
             .to_string()
     };
     let Some(firmware) = facts.firmware_volume else {
-        return Err((
-            "which volume the firmware reads is not known".into(),
-            remedy(),
-        ));
+        return Err(("which volume the firmware reads is not known".into(), remedy()));
     };
     let entry = BOOT_PLACES.iter().find_map(|place| fstab.at(place));
     let Some(entry) = entry else {
-        return Err((
-            "fstab mounts nothing at /boot/firmware or /boot".into(),
-            remedy(),
-        ));
+        return Err(("fstab mounts nothing at /boot/firmware or /boot".into(), remedy()));
     };
     let found = Name::of(&entry).resolve(facts.volumes);
     match found.as_slice() {
-        [one] if one.path == firmware => Ok(format!(
-            "{} at {} is {firmware}",
-            entry.source, entry.target
-        )),
+        [one] if one.path == firmware => {
+            Ok(format!("{} at {} is {firmware}", entry.source, entry.target))
+        }
         [one] => Err((
-            format!(
-                "{} is {}, but the firmware reads {firmware}",
-                entry.target, one.path
-            ),
+            format!("{} is {}, but the firmware reads {firmware}", entry.target, one.path),
             remedy(),
         )),
         _ => Err((
-            format!(
-                "{} at {} is not exactly one volume",
-                entry.source, entry.target
-            ),
+            format!("{} at {} is not exactly one volume", entry.source, entry.target),
             remedy(),
         )),
     }

@@ -13,18 +13,12 @@ pub(super) fn look(facts: &Facts<'_>, name: &str, starts: &[&BootPath], checks: 
     let Some(text) = facts.partition.text(name) else {
         checks.push(check(
             format!("the command line {name} is in the boot partition"),
-            Err((
-                format!("there is no {name}"),
-                "put it there, with root= and rootfstype=".into(),
-            )),
+            Err((format!("there is no {name}"), "put it there, with root= and rootfstype=".into())),
         ));
         return;
     };
     let cmdline = CmdlineTxt::parse(text);
-    checks.push(check(
-        format!("{name} is one line that fits"),
-        fits(&cmdline, starts),
-    ));
+    checks.push(check(format!("{name} is one line that fits"), fits(&cmdline, starts)));
     checks.push(check(
         format!("{name} does not grow a partition at the next start"),
         grows_nothing(&cmdline),
@@ -34,10 +28,7 @@ pub(super) fn look(facts: &Facts<'_>, name: &str, starts: &[&BootPath], checks: 
         let name = cmdline.get("root").unwrap_or_default();
         format!("root={name} is {}", volume.path)
     });
-    checks.push(check(
-        format!("root= in {name} means exactly one volume"),
-        outcome,
-    ));
+    checks.push(check(format!("root= in {name} means exactly one volume"), outcome));
     let Ok(volume) = root else { return };
     checks.push(check(
         format!("rootfstype= in {name} is what the root holds"),
@@ -53,10 +44,7 @@ fn fits(cmdline: &CmdlineTxt, starts: &[&BootPath]) -> Outcome {
     let remedy =
         || "keep everything in the first line, and take out what is not needed".to_string();
     if cmdline.ignored_lines().next().is_some() {
-        return Err((
-            "there is text behind the first line, which is not read".into(),
-            remedy(),
-        ));
+        return Err(("there is text behind the first line, which is not read".into(), remedy()));
     }
     let is_32_bit = starts.iter().any(|path| {
         let name = path.kernel.rsplit('/').next().unwrap_or_default();
@@ -65,13 +53,10 @@ fn fits(cmdline: &CmdlineTxt, starts: &[&BootPath]) -> Outcome {
     let most = CmdlineTxt::room(is_32_bit);
     let bytes = cmdline.kernel_bytes();
     match bytes <= most {
-        true => Ok(format!(
-            "{bytes} bytes of {most} that fit beside the firmware's own words"
-        )),
-        false => Err((
-            format!("{bytes} bytes; {most} fit beside the firmware's own words"),
-            remedy(),
-        )),
+        true => Ok(format!("{bytes} bytes of {most} that fit beside the firmware's own words")),
+        false => {
+            Err((format!("{bytes} bytes; {most} fit beside the firmware's own words"), remedy()))
+        }
     }
 }
 
@@ -123,46 +108,35 @@ fn filesystem(cmdline: &CmdlineTxt, volume: &NamedVolume) -> Outcome {
         ));
     };
     match cmdline.get("rootfstype") {
-        Some(wanted) if is_same_filesystem(wanted, holds) => Ok(format!(
-            "rootfstype={wanted}, and {} holds {holds}",
-            volume.path
-        )),
-        Some(wanted) => Err((
-            format!("rootfstype={wanted}, but {} holds {holds}", volume.path),
-            remedy(holds),
-        )),
-        None => Err((
-            format!("there is no rootfstype=; {} holds {holds}", volume.path),
-            remedy(holds),
-        )),
+        Some(wanted) if is_same_filesystem(wanted, holds) => {
+            Ok(format!("rootfstype={wanted}, and {} holds {holds}", volume.path))
+        }
+        Some(wanted) => {
+            Err((format!("rootfstype={wanted}, but {} holds {holds}", volume.path), remedy(holds)))
+        }
+        None => {
+            Err((format!("there is no rootfstype=; {} holds {holds}", volume.path), remedy(holds)))
+        }
     }
 }
 
 fn same_root(facts: &Facts<'_>, cmdline: &CmdlineTxt, volume: &NamedVolume) -> Outcome {
     let remedy = || "write the same volume and the same subvol= into both".to_string();
     let Some(entry) = Fstab::parse(facts.fstab).at("/") else {
-        return Err((
-            "fstab has no line for /".into(),
-            "add one for the new root".into(),
-        ));
+        return Err(("fstab has no line for /".into(), "add one for the new root".into()));
     };
     let found = Name::of(&entry).resolve(facts.volumes);
     let is_same = matches!(found.as_slice(), [one] if one.path == volume.path);
     if !is_same {
         return Err((
-            format!(
-                "fstab says {} for /, the command line means {}",
-                entry.source, volume.path
-            ),
+            format!("fstab says {} for /, the command line means {}", entry.source, volume.path),
             remedy(),
         ));
     }
     let flags = cmdline.get("rootflags").unwrap_or_default();
     let flag = |name: &str| {
         let options = flags.split(',').rev();
-        options
-            .into_iter()
-            .find_map(|option| option.strip_prefix(name)?.strip_prefix('='))
+        options.into_iter().find_map(|option| option.strip_prefix(name)?.strip_prefix('='))
     };
     let bare = |subvolume: Option<&str>| subvolume.unwrap_or("/").trim_matches('/').to_string();
     let (started, mounted) = (bare(flag("subvol")), bare(entry.option("subvol")));

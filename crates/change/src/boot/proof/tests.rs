@@ -34,10 +34,7 @@ fn listing(modules: &[&str]) -> Listing {
         mode: 0o100_644,
         size_bytes: 1000,
     });
-    Listing {
-        members: members.collect(),
-        ..Listing::default()
-    }
+    Listing { members: members.collect(), ..Listing::default() }
 }
 
 fn board() -> Board {
@@ -56,10 +53,7 @@ kernel/drivers/usb/host/xhci-pci.ko.xz:
 ";
     let builtin = "kernel/drivers/usb/storage/usb-storage.ko\nkernel/drivers/scsi/sd_mod.ko\n\
                    kernel/drivers/usb/dwc2/dwc2.ko\n";
-    let kernel = Kernel {
-        release: Some(RELEASE.into()),
-        modules: Modules::parse(dep, builtin),
-    };
+    let kernel = Kernel { release: Some(RELEASE.into()), modules: Modules::parse(dep, builtin) };
     let inside = listing(&["btrfs", "xor", "raid6_pq", "xhci-pci"]);
     Board {
         model: Model::of_revision(&revision::decode(0xa02082)),
@@ -129,21 +123,13 @@ fn a_sound_board_is_proven() {
 fn every_single_fault_is_found() {
     type Fault = (&'static str, fn(&mut Board));
     let faults: [Fault; 20] = [
-        ("kernel missing", |b| {
-            b.config_txt.push_str("kernel=other.img\n")
-        }),
+        ("kernel missing", |b| b.config_txt.push_str("kernel=other.img\n")),
         ("kernel empty", |b| b.partition.add("kernel8.img", 0)),
-        ("device tree missing", |b| {
-            b.config_txt.push_str("device_tree=x.dtb\n")
-        }),
-        ("initramfs missing", |b| {
-            b.config_txt.push_str("initramfs none.img followkernel\n")
-        }),
+        ("device tree missing", |b| b.config_txt.push_str("device_tree=x.dtb\n")),
+        ("initramfs missing", |b| b.config_txt.push_str("initramfs none.img followkernel\n")),
         ("no initramfs", |b| b.config_txt = "arm_64bit=1\n".into()),
         ("initramfs damaged", |b| {
-            b.images
-                .initramfs
-                .insert("initramfs8".into(), Err("it ends too early".into()));
+            b.images.initramfs.insert("initramfs8".into(), Err("it ends too early".into()));
         }),
         ("initramfs not looked into", |b| b.images.initramfs.clear()),
         ("initramfs of another kernel", |b| {
@@ -155,30 +141,19 @@ fn every_single_fault_is_found() {
             let without = listing(&["btrfs", "xor", "xhci-pci"]);
             b.images.initramfs.insert("initramfs8".into(), Ok(without));
         }),
-        ("kernel without the driver", |b| {
-            b.root_modules = way_to("f2fs", "usb", &[])
-        }),
+        ("kernel without the driver", |b| b.root_modules = way_to("f2fs", "usb", &[])),
         ("driver missing", |b| {
             let without = listing(&["btrfs", "xor", "raid6_pq"]);
             b.images.initramfs.insert("initramfs8".into(), Ok(without));
             b.drivers = vec!["xhci-pci".into()];
         }),
-        ("root on two disks", |b| {
-            b.volumes.push(volume("/dev/sdb1", "0badcafe-01", "btrfs"))
-        }),
+        ("root on two disks", |b| b.volumes.push(volume("/dev/sdb1", "0badcafe-01", "btrfs"))),
         ("root on none", |b| {
-            b.partition
-                .put("cmdline.txt", "root=PARTUUID=gone-01 rootfstype=btrfs")
+            b.partition.put("cmdline.txt", "root=PARTUUID=gone-01 rootfstype=btrfs")
         }),
-        ("other filesystem", |b| {
-            b.volumes[2].filesystem = Some("ext4".into())
-        }),
-        ("other subvolume", |b| {
-            b.fstab = b.fstab.replace("subvol=@", "subvol=@root")
-        }),
-        ("fstab of the old root", |b| {
-            b.fstab = b.fstab.replace("0badcafe-01 /", "8a676486-02 /")
-        }),
+        ("other filesystem", |b| b.volumes[2].filesystem = Some("ext4".into())),
+        ("other subvolume", |b| b.fstab = b.fstab.replace("subvol=@", "subvol=@root")),
+        ("fstab of the old root", |b| b.fstab = b.fstab.replace("0badcafe-01 /", "8a676486-02 /")),
         ("still grows", |b| {
             b.partition.put(
                 "cmdline.txt",
@@ -186,16 +161,13 @@ fn every_single_fault_is_found() {
             );
         }),
         ("extra disk that is not there", |b| {
-            b.fstab
-                .push_str("PARTUUID=cafe-01 /data ext4 defaults 0 2\n");
+            b.fstab.push_str("PARTUUID=cafe-01 /data ext4 defaults 0 2\n");
         }),
         ("boot files elsewhere", |b| {
             b.volumes.push(volume("/dev/sdc1", "cafe-01", "vfat"));
             b.fstab = b.fstab.replace("8a676486-01 /boot", "cafe-01 /boot");
         }),
-        ("no command line", |b| {
-            b.config_txt.push_str("cmdline=none.txt\n")
-        }),
+        ("no command line", |b| b.config_txt.push_str("cmdline=none.txt\n")),
     ];
     let mut said = String::new();
     for (name, fault) in faults {
@@ -212,15 +184,10 @@ fn every_single_fault_is_found() {
 fn a_disk_that_the_start_waits_for_is_told_and_forbids_nothing() {
     let mut board = board();
     board.volumes.push(volume("/dev/sdc1", "cafe-01", "ext4"));
-    board
-        .fstab
-        .push_str("PARTUUID=cafe-01 /data ext4 defaults 0 2\n");
+    board.fstab.push_str("PARTUUID=cafe-01 /data ext4 defaults 0 2\n");
     assert_eq!(board.unmet(), "");
     let all = words(board.checks().iter());
-    assert!(
-        all.contains("PARTUUID=cafe-01 at /data; without nofail"),
-        "{all}"
-    );
+    assert!(all.contains("PARTUUID=cafe-01 at /data; without nofail"), "{all}");
 }
 
 #[test]
@@ -247,8 +214,5 @@ fn a_kernel_with_everything_built_in_needs_nothing_else() {
     board.partition.put("cmdline.txt", line);
     board.volumes[2].uuid = Some("12".into());
     let unmet = board.unmet();
-    assert!(
-        unmet.contains("the kernel alone does not find UUID=12"),
-        "{unmet}"
-    );
+    assert!(unmet.contains("the kernel alone does not find UUID=12"), "{unmet}");
 }

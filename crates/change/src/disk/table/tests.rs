@@ -17,21 +17,14 @@ fn partition(number: u32, start_mib: u64, size_mib: u64, partuuid: &str) -> Part
 
 fn mbr_table() -> PartitionTable {
     PartitionTable {
-        kind: TableKind::Mbr {
-            disk_id: 0x3b0a_02d1,
-        },
-        partitions: vec![
-            partition(1, 1, 4, "3b0a02d1-01"),
-            partition(3, 8, 2, "3b0a02d1-03"),
-        ],
+        kind: TableKind::Mbr { disk_id: 0x3b0a_02d1 },
+        partitions: vec![partition(1, 1, 4, "3b0a02d1-01"), partition(3, 8, 2, "3b0a02d1-03")],
     }
 }
 
 fn gpt_table() -> PartitionTable {
     PartitionTable {
-        kind: TableKind::Gpt {
-            disk_guid: "01234567-89ab-4def-8123-456789abcdef".into(),
-        },
+        kind: TableKind::Gpt { disk_guid: "01234567-89ab-4def-8123-456789abcdef".into() },
         partitions: vec![
             partition(1, 1, 4, "11111111-2222-4333-8444-555555555555"),
             partition(2, 8, 2, "66666666-7777-4888-9999-aaaaaaaaaaaa"),
@@ -65,14 +58,7 @@ fn both_kinds_are_read_back_as_built_with_both_blocks() {
             let expected: Vec<(u32, u64, u64, Option<String>)> = table
                 .partitions
                 .iter()
-                .map(|p| {
-                    (
-                        p.number,
-                        p.start_bytes,
-                        p.size_bytes,
-                        Some(p.partuuid.clone()),
-                    )
-                })
+                .map(|p| (p.number, p.start_bytes, p.size_bytes, Some(p.partuuid.clone())))
                 .collect();
             assert_eq!(places, expected);
             let id = match &table.kind {
@@ -126,26 +112,11 @@ fn tables_that_cannot_be_are_refused() {
         (|table| table.partitions.clear(), "no partition"),
         (|table| table.partitions[1].number = 1, "number 1"),
         (|table| table.partitions[1].number = 5, "number 5"),
-        (
-            |table| table.partitions[1].start_bytes = 2 * MIB,
-            "does not lie",
-        ),
-        (
-            |table| table.partitions[1].size_bytes = 64 * MIB,
-            "does not lie",
-        ),
-        (
-            |table| table.partitions[0].size_bytes = 1000,
-            "whole blocks",
-        ),
-        (
-            |table| table.partitions[0].partuuid = "x".into(),
-            "cannot be 'x'",
-        ),
-        (
-            |table| table.kind = TableKind::Mbr { disk_id: 0 },
-            "cannot be",
-        ),
+        (|table| table.partitions[1].start_bytes = 2 * MIB, "does not lie"),
+        (|table| table.partitions[1].size_bytes = 64 * MIB, "does not lie"),
+        (|table| table.partitions[0].size_bytes = 1000, "whole blocks"),
+        (|table| table.partitions[0].partuuid = "x".into(), "cannot be 'x'"),
+        (|table| table.kind = TableKind::Mbr { disk_id: 0 }, "cannot be"),
     ];
     for (change, words) in changes {
         let mut table = mbr_table();
@@ -156,10 +127,7 @@ fn tables_that_cannot_be_are_refused() {
     // The backup of a GPT is at the end.
     let mut table = gpt_table();
     table.partitions[1].size_bytes = 8 * MIB;
-    assert!(matches!(
-        check(&table, 16 * MIB, 512),
-        Err(TableError::OutOfPlace { .. })
-    ));
+    assert!(matches!(check(&table, 16 * MIB, 512), Err(TableError::OutOfPlace { .. })));
 }
 
 #[test]

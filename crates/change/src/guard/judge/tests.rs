@@ -37,19 +37,11 @@ pub(in crate::guard) fn disk() -> DeviceFacts {
 }
 
 pub(in crate::guard) fn content(partition: Option<&str>, what: &str) -> Content {
-    Content {
-        partition: partition.map(str::to_string),
-        what: what.into(),
-        size_bytes: None,
-    }
+    Content { partition: partition.map(str::to_string), what: what.into(), size_bytes: None }
 }
 
 pub(in crate::guard) fn used(device: &str, relation: Relation, kind: UseKind) -> Use {
-    Use {
-        device: device.into(),
-        relation,
-        kind,
-    }
+    Use { device: device.into(), relation, kind }
 }
 
 fn mount_at(points: &[&str]) -> UseKind {
@@ -64,11 +56,7 @@ fn holder(what: &str) -> UseKind {
 }
 
 fn open(pid: u32, program: &str, writes: bool) -> UseKind {
-    UseKind::Open {
-        pid,
-        program: program.into(),
-        writes,
-    }
+    UseKind::Open { pid, program: program.into(), writes }
 }
 
 #[derive(Debug)]
@@ -109,62 +97,17 @@ fn geometry(device: &mut DeviceFacts) -> &mut Geometry {
 const CASES: &[(&str, Change, Option<&str>, Expect)] = &[
     ("blank", |_| (), None, Allowed),
     ("blank, named", |_| (), Some("4C530001"), Allowed),
-    (
-        "blank, but another one was named",
-        |_| (),
-        Some("4C530002"),
-        Expect::Consent("4C530001"),
-    ),
+    ("blank, but another one was named", |_| (), Some("4C530002"), Expect::Consent("4C530001")),
     ("full", full, None, Expect::Consent("4C530001")),
     ("full, named", full, Some("4C530001"), Allowed),
-    (
-        "full, named with a line feed",
-        full,
-        Some(" 4C530001\n"),
-        Allowed,
-    ),
-    (
-        "full, in small letters",
-        full,
-        Some("4c530001"),
-        Expect::Consent("4C530001"),
-    ),
-    (
-        "full, half a serial",
-        full,
-        Some("4C53"),
-        Expect::Consent("4C530001"),
-    ),
-    (
-        "full, 'yes'",
-        full,
-        Some("yes"),
-        Expect::Consent("4C530001"),
-    ),
-    (
-        "full, nothing typed",
-        full,
-        Some(""),
-        Expect::Consent("4C530001"),
-    ),
-    (
-        "full, its path instead of its serial",
-        full,
-        Some("/dev/sda"),
-        Expect::Consent("4C530001"),
-    ),
-    (
-        "partition",
-        partition,
-        None,
-        Expect::Consent("4C530001-part2"),
-    ),
-    (
-        "partition, named",
-        partition,
-        Some("4C530001-part2"),
-        Allowed,
-    ),
+    ("full, named with a line feed", full, Some(" 4C530001\n"), Allowed),
+    ("full, in small letters", full, Some("4c530001"), Expect::Consent("4C530001")),
+    ("full, half a serial", full, Some("4C53"), Expect::Consent("4C530001")),
+    ("full, 'yes'", full, Some("yes"), Expect::Consent("4C530001")),
+    ("full, nothing typed", full, Some(""), Expect::Consent("4C530001")),
+    ("full, its path instead of its serial", full, Some("/dev/sda"), Expect::Consent("4C530001")),
+    ("partition", partition, None, Expect::Consent("4C530001-part2")),
+    ("partition, named", partition, Some("4C530001-part2"), Allowed),
     (
         "partition, named by its disk only",
         partition,
@@ -206,11 +149,7 @@ const CASES: &[(&str, Change, Option<&str>, Expect)] = &[
     ),
     (
         "mounted",
-        |device| {
-            device
-                .uses
-                .push(used("sda", Relation::Itself, mount_at(&["/mnt"])))
-        },
+        |device| device.uses.push(used("sda", Relation::Itself, mount_at(&["/mnt"]))),
         None,
         Refused(&["/dev/sda is mounted at /mnt (ext4)."]),
     ),
@@ -218,20 +157,14 @@ const CASES: &[(&str, Change, Option<&str>, Expect)] = &[
         "mounted, and named all the same",
         |device| {
             full(device);
-            device
-                .uses
-                .push(used("sda", Relation::Itself, mount_at(&["/mnt"])));
+            device.uses.push(used("sda", Relation::Itself, mount_at(&["/mnt"])));
         },
         Some("4C530001"),
         Refused(&["is mounted at /mnt"]),
     ),
     (
         "the disk of the running system",
-        |device| {
-            device
-                .uses
-                .push(used("sda2", Relation::Partition, mount_at(&["/", "/home"])))
-        },
+        |device| device.uses.push(used("sda2", Relation::Partition, mount_at(&["/", "/home"]))),
         Some("4C530001"),
         Refused(&[
             "/dev/sda2, a partition of /dev/sda, is mounted at /, /home (ext4). This system runs from it.",
@@ -241,9 +174,7 @@ const CASES: &[(&str, Change, Option<&str>, Expect)] = &[
         "a partition of a disk that is mounted as a whole",
         |device| {
             partition(device);
-            device
-                .uses
-                .push(used("sda", Relation::WholeDisk, mount_at(&["/mnt"])));
+            device.uses.push(used("sda", Relation::WholeDisk, mount_at(&["/mnt"])));
         },
         Some("4C530001-part2"),
         Refused(&["/dev/sda, the disk that /dev/sda2 is a partition of, is mounted"]),
@@ -251,31 +182,18 @@ const CASES: &[(&str, Change, Option<&str>, Expect)] = &[
     (
         "two reasons are both told",
         |device| {
-            device
-                .uses
-                .push(used("sda1", Relation::Partition, mount_at(&["/mnt"])));
-            device
-                .uses
-                .push(used("sda2", Relation::Partition, UseKind::Swap));
+            device.uses.push(used("sda1", Relation::Partition, mount_at(&["/mnt"])));
+            device.uses.push(used("sda2", Relation::Partition, UseKind::Swap));
         },
         None,
-        Refused(&[
-            "/dev/sda1, a partition",
-            "/dev/sda2, a partition of /dev/sda, is active swap.",
-        ]),
+        Refused(&["/dev/sda1, a partition", "/dev/sda2, a partition of /dev/sda, is active swap."]),
     ),
     (
         "swap file on it",
         |device| {
-            device
-                .uses
-                .push(used("sda1", Relation::Partition, mount_at(&["/data"])));
+            device.uses.push(used("sda1", Relation::Partition, mount_at(&["/data"])));
             let path = "/data/swap file".into();
-            device.uses.push(used(
-                "sda1",
-                Relation::Partition,
-                UseKind::SwapFile { path },
-            ));
+            device.uses.push(used("sda1", Relation::Partition, UseKind::SwapFile { path }));
         },
         None,
         Refused(&[
@@ -285,25 +203,15 @@ const CASES: &[(&str, Change, Option<&str>, Expect)] = &[
     ),
     (
         "array member",
-        |device| {
-            device
-                .uses
-                .push(used("sda", Relation::Itself, holder("the RAID array md0")))
-        },
+        |device| device.uses.push(used("sda", Relation::Itself, holder("the RAID array md0"))),
         Some("4C530001"),
         Refused(&["/dev/sda is a part of the RAID array md0."]),
     ),
     (
         "array of a partition, mounted",
         |device| {
-            device.uses.push(used(
-                "sda1",
-                Relation::Partition,
-                holder("the RAID array md0"),
-            ));
-            device
-                .uses
-                .push(used("md0", Relation::Above, mount_at(&["/srv"])));
+            device.uses.push(used("sda1", Relation::Partition, holder("the RAID array md0")));
+            device.uses.push(used("md0", Relation::Above, mount_at(&["/srv"])));
         },
         None,
         Refused(&[
@@ -314,10 +222,7 @@ const CASES: &[(&str, Change, Option<&str>, Expect)] = &[
     (
         "loop device over it",
         |device| {
-            let kind = UseKind::Loop {
-                name: "loop4".into(),
-                backing: "/dev/sda".into(),
-            };
+            let kind = UseKind::Loop { name: "loop4".into(), backing: "/dev/sda".into() };
             device.uses.push(used("sda", Relation::Itself, kind));
         },
         None,
@@ -327,11 +232,7 @@ const CASES: &[(&str, Change, Option<&str>, Expect)] = &[
         "the same file behind two loop devices",
         |device| {
             let backing = "/srv/disk.img".into();
-            device.uses.push(used(
-                "loop5",
-                Relation::Twin,
-                UseKind::SameBacking { backing },
-            ));
+            device.uses.push(used("loop5", Relation::Twin, UseKind::SameBacking { backing }));
         },
         None,
         Refused(&["/dev/sda and /dev/loop5 stand on the same file /srv/disk.img"]),
@@ -340,32 +241,21 @@ const CASES: &[(&str, Change, Option<&str>, Expect)] = &[
         "its backing file is swap",
         |device| {
             let path = "/srv/disk.img".into();
-            device.uses.push(used(
-                "loop5",
-                Relation::Itself,
-                UseKind::BackingIsSwap { path },
-            ));
+            device.uses.push(used("loop5", Relation::Itself, UseKind::BackingIsSwap { path }));
         },
         None,
         Refused(&["Its backing file /srv/disk.img is active swap."]),
     ),
     (
         "what it stands on is mounted",
-        |device| {
-            device
-                .uses
-                .push(used("sdb", Relation::Below, mount_at(&["/mnt"])))
-        },
+        |device| device.uses.push(used("sdb", Relation::Below, mount_at(&["/mnt"]))),
         None,
         Refused(&["/dev/sdb, on which /dev/sda stands, is mounted"]),
     ),
     (
         "btrfs by another device",
         |device| {
-            let kind = UseKind::Btrfs {
-                name: "pool".into(),
-                points: vec!["/pool".into()],
-            };
+            let kind = UseKind::Btrfs { name: "pool".into(), points: vec!["/pool".into()] };
             device.uses.push(used("sda", Relation::Itself, kind));
         },
         None,
@@ -374,10 +264,7 @@ const CASES: &[(&str, Change, Option<&str>, Expect)] = &[
     (
         "btrfs that is mounted out of sight",
         |device| {
-            let kind = UseKind::Btrfs {
-                name: "pool".into(),
-                points: vec![],
-            };
+            let kind = UseKind::Btrfs { name: "pool".into(), points: vec![] };
             device.uses.push(used("sda", Relation::Itself, kind));
         },
         None,
@@ -385,21 +272,13 @@ const CASES: &[(&str, Change, Option<&str>, Expect)] = &[
     ),
     (
         "a writer",
-        |device| {
-            device
-                .uses
-                .push(used("sda", Relation::Itself, open(812, "dd", true)))
-        },
+        |device| device.uses.push(used("sda", Relation::Itself, open(812, "dd", true))),
         None,
         Refused(&["/dev/sda is open in process 812 (dd), which may write to it."]),
     ),
     (
         "an exporter that only reads",
-        |device| {
-            device
-                .uses
-                .push(used("sda1", Relation::Partition, open(9, "nbdkit", false)))
-        },
+        |device| device.uses.push(used("sda1", Relation::Partition, open(9, "nbdkit", false))),
         None,
         Refused(&["process 9 (nbdkit), which serves it to others"]),
     ),
@@ -407,11 +286,7 @@ const CASES: &[(&str, Change, Option<&str>, Expect)] = &[
         "claimed by an unknown",
         |device| {
             let elsewhere = Vec::new();
-            device.uses.push(used(
-                "sda",
-                Relation::Itself,
-                UseKind::Claimed { elsewhere },
-            ));
+            device.uses.push(used("sda", Relation::Itself, UseKind::Claimed { elsewhere }));
         },
         None,
         Refused(&["in use, but not by whom"]),
@@ -420,11 +295,7 @@ const CASES: &[(&str, Change, Option<&str>, Expect)] = &[
         "mounted in a container",
         |device| {
             let elsewhere = vec!["/data as process 7 (init) sees it".into()];
-            device.uses.push(used(
-                "sda",
-                Relation::Itself,
-                UseKind::Claimed { elsewhere },
-            ));
+            device.uses.push(used("sda", Relation::Itself, UseKind::Claimed { elsewhere }));
         },
         None,
         Refused(&["mounted in another mount namespace: /data as process 7 (init) sees it."]),
@@ -435,48 +306,21 @@ const CASES: &[(&str, Change, Option<&str>, Expect)] = &[
         Some("4C530001"),
         Refused(&["/dev/sda is write-protected."]),
     ),
-    (
-        "no medium",
-        |device| geometry(device).size_bytes = 0,
-        None,
-        Refused(&["There is no medium"]),
-    ),
-    (
-        "zram",
-        |device| device.kind = BlockKind::Zram,
-        None,
-        Refused(&["is memory"]),
-    ),
-    (
-        "RAM disk",
-        |device| device.kind = BlockKind::Ram,
-        None,
-        Refused(&["is memory"]),
-    ),
-    (
-        "optical",
-        |device| device.kind = BlockKind::Rom,
-        None,
-        Refused(&["optical"]),
-    ),
+    ("no medium", |device| geometry(device).size_bytes = 0, None, Refused(&["There is no medium"])),
+    ("zram", |device| device.kind = BlockKind::Zram, None, Refused(&["is memory"])),
+    ("RAM disk", |device| device.kind = BlockKind::Ram, None, Refused(&["is memory"])),
+    ("optical", |device| device.kind = BlockKind::Rom, None, Refused(&["optical"])),
     (
         "boot area of an eMMC",
         |device| device.kind = BlockKind::MmcArea,
         None,
         Refused(&["can make the board unbootable"]),
     ),
-    (
-        "raw flash",
-        |device| device.name = "mtdblock0".into(),
-        None,
-        Refused(&["raw flash"]),
-    ),
+    ("raw flash", |device| device.name = "mtdblock0".into(), None, Refused(&["raw flash"])),
     (
         "what cannot be read refuses",
         |device| {
-            device
-                .unreadable
-                .push("/proc/swaps cannot be read: permission denied".into());
+            device.unreadable.push("/proc/swaps cannot be read: permission denied".into());
         },
         Some("4C530001"),
         Refused(&[
@@ -487,9 +331,7 @@ const CASES: &[(&str, Change, Option<&str>, Expect)] = &[
         "a device that could not be opened",
         |device| {
             device.geometry = None;
-            device
-                .unreadable
-                .push("/dev/sda cannot be opened: permission denied".into());
+            device.unreadable.push("/dev/sda cannot be opened: permission denied".into());
         },
         None,
         Refused(&["/dev/sda cannot be opened"]),
@@ -500,12 +342,7 @@ const CASES: &[(&str, Change, Option<&str>, Expect)] = &[
         None,
         Expect::Consent("4C530001"),
     ),
-    (
-        "network device, named",
-        |device| device.kind = BlockKind::Nbd,
-        Some("4C530001"),
-        Allowed,
-    ),
+    ("network device, named", |device| device.kind = BlockKind::Nbd, Some("4C530001"), Allowed),
     (
         "loop device, array, mapping without users are disks like others",
         |device| device.kind = BlockKind::Md,
@@ -544,15 +381,9 @@ fn the_table_of_verdicts() {
 fn what_is_no_device_is_refused_with_or_without_consent() {
     let asked = || "/dev/x".to_string();
     let cases = [
+        (TargetFacts::Missing { asked: asked() }, "nothing was created"),
         (
-            TargetFacts::Missing { asked: asked() },
-            "nothing was created",
-        ),
-        (
-            TargetFacts::Dangling {
-                asked: asked(),
-                target: "../sdz".into(),
-            },
+            TargetFacts::Dangling { asked: asked(), target: "../sdz".into() },
             "a symbolic link to ../sdz",
         ),
         (
@@ -563,10 +394,7 @@ fn what_is_no_device_is_refused_with_or_without_consent() {
             "cannot be opened: permission denied",
         ),
         (
-            TargetFacts::NotBlock {
-                asked: asked(),
-                what: "a directory",
-            },
+            TargetFacts::NotBlock { asked: asked(), what: "a directory" },
             "is a directory, not a block device",
         ),
         (TargetFacts::NoMedium { asked: asked() }, "no medium"),
@@ -592,18 +420,13 @@ fn a_command_to_type_is_quoted_where_a_shell_needs_it() {
     let verdict = {
         let mut device = disk();
         let points = ["/mnt/my disk", "/mnt/my disk/in"];
-        device
-            .uses
-            .push(used("sda", Relation::Itself, mount_at(&points)));
+        device.uses.push(used("sda", Relation::Itself, mount_at(&points)));
         judge(&TargetFacts::Device(Box::new(device)), None)
     };
     let Verdict::Refused(reasons) = verdict else {
         panic!("a mounted device was not refused");
     };
-    assert_eq!(
-        reasons[0].next,
-        "Unmount it: `umount '/mnt/my disk/in'`, `umount '/mnt/my disk'`."
-    );
+    assert_eq!(reasons[0].next, "Unmount it: `umount '/mnt/my disk/in'`, `umount '/mnt/my disk'`.");
 }
 
 /// Facts of any kind about a device, sensible or not.
@@ -634,28 +457,26 @@ fn any_device() -> impl Strategy<Value = DeviceFacts> {
         proptest::option::of(1_u32..3),
         any::<bool>(),
     )
-        .prop_map(
-            |(kind, uses, contents, unreadable, shape, serial, number, shared)| {
-                let mut device = disk();
-                device.kind = kind;
-                device.uses = uses;
-                device.contents = contents.iter().map(|what| content(None, what)).collect();
-                device.unreadable = unreadable;
-                device.geometry = shape.map(|(size_bytes, read_only)| Geometry {
-                    size_bytes,
-                    read_only,
-                    logical_block_bytes: 512,
-                    disk_sequence: None,
-                });
-                if device.geometry.is_none() {
-                    device.unreadable.push("/dev/sda cannot be opened".into());
-                }
-                device.identity.serial = serial;
-                device.identity.partition = number;
-                device.identity.serial_shared_with = shared.then(|| "sdb".into());
-                device
-            },
-        )
+        .prop_map(|(kind, uses, contents, unreadable, shape, serial, number, shared)| {
+            let mut device = disk();
+            device.kind = kind;
+            device.uses = uses;
+            device.contents = contents.iter().map(|what| content(None, what)).collect();
+            device.unreadable = unreadable;
+            device.geometry = shape.map(|(size_bytes, read_only)| Geometry {
+                size_bytes,
+                read_only,
+                logical_block_bytes: 512,
+                disk_sequence: None,
+            });
+            if device.geometry.is_none() {
+                device.unreadable.push("/dev/sda cannot be opened".into());
+            }
+            device.identity.serial = serial;
+            device.identity.partition = number;
+            device.identity.serial_shared_with = shared.then(|| "sdb".into());
+            device
+        })
 }
 
 proptest! {

@@ -33,11 +33,7 @@ fn disk(files: FakeFiles, name: &str, number: &str) -> FakeFiles {
 }
 
 fn partition(files: FakeFiles, disk: &str, index: u32, number: &str) -> FakeFiles {
-    let infix = if disk.ends_with(|c: char| c.is_ascii_digit()) {
-        "p"
-    } else {
-        ""
-    };
+    let infix = if disk.ends_with(|c: char| c.is_ascii_digit()) { "p" } else { "" };
     let name = format!("{disk}{infix}{index}");
     let directory = format!("/sys/devices/{disk}/{name}");
     files
@@ -69,10 +65,7 @@ fn mounts(files: FakeFiles, lines: &str) -> FakeFiles {
 }
 
 fn swaps(files: FakeFiles, lines: &str) -> FakeFiles {
-    files.file(
-        "/proc/swaps",
-        format!("Filename Type Size Used Priority\n{lines}"),
-    )
+    files.file("/proc/swaps", format!("Filename Type Size Used Priority\n{lines}"))
 }
 
 /// The uses of a device, one line each, and what was unreadable.
@@ -81,12 +74,7 @@ fn told_with(files: &FakeFiles, name: &str, loops: &[LoopFact]) -> Vec<String> {
     let found = find(&sys, &sys.by_name(name).unwrap(), loops);
     let words = |used: &Use| format!("{:?} {}: {:?}", used.relation, used.device, used.kind);
     let mut lines: Vec<String> = found.uses.iter().map(words).collect();
-    lines.extend(
-        found
-            .unreadable
-            .iter()
-            .map(|why| format!("unreadable: {why}")),
-    );
+    lines.extend(found.unreadable.iter().map(|why| format!("unreadable: {why}")));
     lines
 }
 
@@ -95,19 +83,11 @@ fn told(files: &FakeFiles, name: &str) -> Vec<String> {
 }
 
 fn loop_on(name: &str, path: &str, backing: Option<LoopBacking>) -> LoopFact {
-    LoopFact {
-        name: name.into(),
-        backing_path: path.into(),
-        backing,
-    }
+    LoopFact { name: name.into(), backing_path: path.into(), backing }
 }
 
 fn file_backing(major: u32, minor: u32, inode: u64) -> Option<LoopBacking> {
-    Some(LoopBacking {
-        on_device: DeviceNumber { major, minor },
-        inode,
-        block: None,
-    })
+    Some(LoopBacking { on_device: DeviceNumber { major, minor }, inode, block: None })
 }
 
 fn block_backing(major: u32, minor: u32) -> Option<LoopBacking> {
@@ -129,10 +109,7 @@ fn what_the_kernel_exports_is_in_use() {
     let files = files.file(unit, "/srv/stick.img\n");
     assert_eq!(told(&files, "sda"), [""; 0]);
     let loops = [loop_on("loop3", "/srv/stick.img", None)];
-    assert_eq!(
-        told_with(&files, "loop3", &loops),
-        [format!("Itself loop3: {exported}")]
-    );
+    assert_eq!(told_with(&files, "loop3", &loops), [format!("Itself loop3: {exported}")]);
 }
 
 #[test]
@@ -159,10 +136,7 @@ fn the_disk_of_the_running_system_is_used_through_its_partitions() {
 fn every_mount_point_is_told_and_bind_mounts_are_mounts() {
     let lines = "30 24 8:1 / /mnt rw - ext4 /dev/sda1 rw\n\
                  31 24 8:1 /www /srv/www rw - ext4 /dev/sda1 rw\n";
-    let files = mounts(
-        partition(disk(machine(), "sda", "8:0"), "sda", 1, "8:1"),
-        lines,
-    );
+    let files = mounts(partition(disk(machine(), "sda", "8:0"), "sda", 1, "8:1"), lines);
     assert_eq!(
         told(&files, "sda1"),
         [r#"Itself sda1: Mounted { filesystem: "ext4", points: ["/mnt", "/srv/www"] }"#]
@@ -202,17 +176,11 @@ fn an_array_and_what_is_mounted_on_it_are_uses_of_its_members() {
     let expected_above = r#"Above md0: Mounted { filesystem: "ext4", points: ["/srv"] }"#;
     assert_eq!(
         told(&files, "sda"),
-        [
-            r#"Partition sda1: Holder { what: "the RAID array md0" }"#,
-            expected_above
-        ]
+        [r#"Partition sda1: Holder { what: "the RAID array md0" }"#, expected_above]
     );
     assert_eq!(
         told(&files, "sda1"),
-        [
-            r#"Itself sda1: Holder { what: "the RAID array md0" }"#,
-            expected_above
-        ]
+        [r#"Itself sda1: Holder { what: "the RAID array md0" }"#, expected_above]
     );
     assert_eq!(
         told(&files, "md0"),
@@ -227,10 +195,8 @@ fn root_on_lvm_on_luks_is_found_from_the_disk() {
         .file("/sys/devices/dm-0/dm/name", "cryptdisk\n")
         .file("/sys/devices/dm-1/dm/name", "vg-root\n");
     let files = stack(stack(files, "sda/sda3", "dm-0"), "dm-0", "dm-1");
-    let files = files.file(
-        "/proc/self/mountinfo",
-        "24 1 253:1 / / rw - ext4 /dev/mapper/vg-root rw\n",
-    );
+    let files =
+        files.file("/proc/self/mountinfo", "24 1 253:1 / / rw - ext4 /dev/mapper/vg-root rw\n");
     assert_eq!(
         told(&files, "sda"),
         [
@@ -243,11 +209,7 @@ fn root_on_lvm_on_luks_is_found_from_the_disk() {
 
 #[test]
 fn a_volume_beside_a_mounted_one_on_the_same_disk_is_free() {
-    let files = disk(
-        disk(disk(machine(), "sda", "8:0"), "dm-0", "253:0"),
-        "dm-1",
-        "253:1",
-    );
+    let files = disk(disk(disk(machine(), "sda", "8:0"), "dm-0", "253:0"), "dm-1", "253:1");
     let files = stack(stack(files, "sda", "dm-0"), "sda", "dm-1");
     let files = mounts(files, "30 24 253:0 / /mnt rw - ext4 /dev/mapper/a rw\n");
     assert_eq!(told(&files, "dm-1"), [""; 0]);
@@ -258,10 +220,7 @@ fn a_volume_beside_a_mounted_one_on_the_same_disk_is_free() {
 fn a_holder_of_the_whole_disk_is_a_use_of_its_partitions() {
     let files = partition(disk(machine(), "sda", "8:0"), "sda", 1, "8:1");
     let files = stack(disk(files, "dm-0", "253:0"), "sda", "dm-0");
-    assert_eq!(
-        told(&files, "sda1"),
-        [r#"WholeDisk sda: Holder { what: "the device dm-0" }"#]
-    );
+    assert_eq!(told(&files, "sda1"), [r#"WholeDisk sda: Holder { what: "the device dm-0" }"#]);
 }
 
 #[test]
@@ -269,10 +228,7 @@ fn swap_on_a_partition_and_in_a_file_are_uses() {
     let files = partition(disk(machine(), "sda", "8:0"), "sda", 1, "8:1");
     let files = partition(files, "sda", 2, "8:2");
     let files = mounts(files, "30 24 8:1 / /data rw - ext4 /dev/sda1 rw\n");
-    let files = swaps(
-        files,
-        "/dev/sda2 partition 8 0 -2\n/data/swap file 8 0 -3\n",
-    );
+    let files = swaps(files, "/dev/sda2 partition 8 0 -2\n/data/swap file 8 0 -3\n");
     assert_eq!(
         told(&files, "sda"),
         [
@@ -291,20 +247,13 @@ fn every_device_of_a_mounted_btrfs_is_used() {
         .file("/sys/fs/btrfs/uuid-1/label", "pool\n")
         .link("/sys/fs/btrfs/uuid-1/devices/sda", "/sys/devices/sda")
         .link("/sys/fs/btrfs/uuid-1/devices/sdb", "/sys/devices/sdb");
-    let mounted = mounts(
-        files.clone(),
-        "30 24 0:44 /@ /pool rw - btrfs /dev/sda rw\n",
-    );
+    let mounted = mounts(files.clone(), "30 24 0:44 /@ /pool rw - btrfs /dev/sda rw\n");
     for name in ["sda", "sdb"] {
         let expected = format!(r#"Itself {name}: Btrfs {{ name: "pool", points: ["/pool"] }}"#);
         assert_eq!(told(&mounted, name), [expected]);
     }
     let elsewhere = r#"Itself sdb: Btrfs { name: "pool", points: [] }"#;
-    assert_eq!(
-        told(&files, "sdb"),
-        [elsewhere],
-        "mounted in another namespace"
-    );
+    assert_eq!(told(&files, "sdb"), [elsewhere], "mounted in another namespace");
 }
 
 #[test]
@@ -323,20 +272,10 @@ fn a_loop_device_over_a_device_is_a_use_of_it_and_of_its_disk() {
     let files = disk(files, "loop0", "7:0");
     let loops = [loop_on("loop0", "/dev/sda1", block_backing(8, 1))];
     let expected = r#"Loop { name: "loop0", backing: "/dev/sda1" }"#;
-    assert_eq!(
-        told_with(&files, "sda1", &loops),
-        [format!("Itself sda1: {expected}")]
-    );
-    assert_eq!(
-        told_with(&files, "sda", &loops),
-        [format!("Partition sda1: {expected}")]
-    );
+    assert_eq!(told_with(&files, "sda1", &loops), [format!("Itself sda1: {expected}")]);
+    assert_eq!(told_with(&files, "sda", &loops), [format!("Partition sda1: {expected}")]);
     let unasked = [loop_on("loop0", "/dev/sda1", None)];
-    assert_eq!(
-        told_with(&files, "sda1", &unasked).len(),
-        1,
-        "by its path alone"
-    );
+    assert_eq!(told_with(&files, "sda1", &unasked).len(), 1, "by its path alone");
 }
 
 #[test]
@@ -367,11 +306,7 @@ fn a_loop_device_over_a_file_uses_the_device_of_the_file_and_not_the_other_way()
 #[test]
 fn the_file_of_a_loop_device_counts_when_its_filesystem_is_out_of_sight() {
     let files = disk(disk(machine(), "sda", "8:0"), "loop0", "7:0");
-    let loops = [loop_on(
-        "loop0",
-        "/gone/disk.img (deleted)",
-        file_backing(8, 0, 12),
-    )];
+    let loops = [loop_on("loop0", "/gone/disk.img (deleted)", file_backing(8, 0, 12))];
     assert_eq!(
         told_with(&files, "sda", &loops),
         [r#"Itself sda: Loop { name: "loop0", backing: "/gone/disk.img (deleted)" }"#]
@@ -411,25 +346,16 @@ fn tables_that_cannot_be_read_are_told() {
     let bare = || disk(FakeFiles::new(), "sda", "8:0");
     let unreadable = |files: FakeFiles| {
         let told = told(&files, "sda");
-        assert!(
-            told.iter().all(|line| line.starts_with("unreadable: ")),
-            "{told:?}"
-        );
+        assert!(told.iter().all(|line| line.starts_with("unreadable: ")), "{told:?}");
         told.len()
     };
     assert_eq!(unreadable(swaps(mounts(bare(), ""), "")), 0);
     assert_eq!(unreadable(mounts(bare(), "")), 0, "a kernel without swap");
     assert_eq!(unreadable(swaps(bare(), "")), 1, "no mount table");
-    assert_eq!(
-        unreadable(swaps(bare().denied("/proc/self/mountinfo"), "")),
-        1
-    );
+    assert_eq!(unreadable(swaps(bare().denied("/proc/self/mountinfo"), "")), 1);
     assert_eq!(unreadable(mounts(bare().denied("/proc/swaps"), "")), 1);
     assert_eq!(unreadable(mounts(bare().denied("/sys/fs/btrfs"), "")), 1);
-    assert_eq!(
-        unreadable(mounts(bare().denied("/sys/devices/sda/holders"), "")),
-        1
-    );
+    assert_eq!(unreadable(mounts(bare().denied("/sys/devices/sda/holders"), "")), 1);
     assert_eq!(unreadable(mounts(bare(), "nonsense\n")), 1);
     assert_eq!(unreadable(swaps(mounts(bare(), ""), "nonsense\n")), 1);
 }
@@ -437,12 +363,7 @@ fn tables_that_cannot_be_read_are_told() {
 #[test]
 fn programs_count_when_they_write_or_serve() {
     let number = DeviceNumber { major: 8, minor: 1 };
-    let opener = |pid, name: &str, writes| Opener {
-        pid,
-        name: name.into(),
-        number,
-        writes,
-    };
+    let opener = |pid, name: &str, writes| Opener { pid, name: name.into(), number, writes };
     let own = std::process::id();
     let files = machine();
     let openers = [
@@ -465,35 +386,17 @@ fn programs_count_when_they_write_or_serve() {
 
 #[test]
 fn the_process_behind_a_network_device_is_no_user_of_it() {
-    let number = DeviceNumber {
-        major: 43,
-        minor: 0,
-    };
-    let opener = |pid| Opener {
-        pid,
-        name: "qemu-nbd".into(),
-        number,
-        writes: true,
-    };
+    let number = DeviceNumber { major: 43, minor: 0 };
+    let opener = |pid| Opener { pid, name: "qemu-nbd".into(), number, writes: true };
     let files = disk(machine(), "nbd0", "43:0")
         .file("/sys/devices/nbd0/pid", "814\n")
         .dir("/proc/812/task/812")
         .dir("/proc/812/task/814")
         .dir("/proc/900/task/900");
-    let mut found = Found {
-        numbers: vec![("nbd0".into(), Relation::Itself, number)],
-        ..Found::default()
-    };
-    add_openers(
-        &Sys::new(&files),
-        &mut found,
-        &[opener(812), opener(900)],
-        false,
-    );
+    let mut found =
+        Found { numbers: vec![("nbd0".into(), Relation::Itself, number)], ..Found::default() };
+    add_openers(&Sys::new(&files), &mut found, &[opener(812), opener(900)], false);
     let pids: Vec<_> = found.uses.iter().map(|used| &used.kind).collect();
     assert_eq!(pids.len(), 1);
-    assert!(
-        matches!(pids[0], UseKind::Open { pid: 900, .. }),
-        "{pids:?}"
-    );
+    assert!(matches!(pids[0], UseKind::Open { pid: 900, .. }), "{pids:?}");
 }

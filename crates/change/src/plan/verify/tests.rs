@@ -30,9 +30,7 @@ fn machine() -> Machine {
     root.point = "/".into();
     root.filesystem = "btrfs".into();
     root.device = Some("sda2".into());
-    root.options = ["rw", "noatime", "compress=zstd:3", "subvol=/@"]
-        .map(String::from)
-        .into();
+    root.options = ["rw", "noatime", "compress=zstd:3", "subvol=/@"].map(String::from).into();
     machine.mounts = vec![root];
     let area = |path: &str, kind: &str, device: &str, priority| SwapArea {
         path: path.into(),
@@ -48,11 +46,7 @@ fn machine() -> Machine {
 }
 
 fn see_one(look: Look, machine: &Machine, found: &Found) -> (PromiseState, String) {
-    let promise = Promise {
-        what: "it holds".into(),
-        look,
-        needs_boot: false,
-    };
+    let promise = Promise { what: "it holds".into(), look, needs_boot: false };
     let answers = verify(&[promise], machine, found, true);
     (answers[0].standing, answers[0].found.clone())
 }
@@ -101,18 +95,10 @@ fn a_uuid_that_nobody_can_read_is_no_answer() {
 fn what_needs_a_start_is_not_broken_before_it() {
     let mut machine = machine();
     machine.mounts[0].filesystem = "ext4".into();
-    let promise = Promise {
-        what: "the root is btrfs".into(),
-        look: root_look(UUID, &[]),
-        needs_boot: true,
-    };
+    let promise =
+        Promise { what: "the root is btrfs".into(), look: root_look(UUID, &[]), needs_boot: true };
     let standing = |started| {
-        let answers = verify(
-            std::slice::from_ref(&promise),
-            &machine,
-            &Found::default(),
-            started,
-        );
+        let answers = verify(std::slice::from_ref(&promise), &machine, &Found::default(), started);
         answers[0].standing
     };
     assert_eq!(standing(false), PromiseState::AfterStart);
@@ -122,10 +108,7 @@ fn what_needs_a_start_is_not_broken_before_it() {
 #[test]
 fn swap_is_found_by_uuid_path_and_disk() {
     let (mut machine, found) = (machine(), Found::default());
-    let on = |what: &str, priority| Look::SwapOn {
-        what: what.into(),
-        priority,
-    };
+    let on = |what: &str, priority| Look::SwapOn { what: what.into(), priority };
     for (look, wanted) in [
         (on("5a5a", Some(10)), PromiseState::Holds),
         (on("UUID=5A5A", None), PromiseState::Holds),
@@ -137,14 +120,8 @@ fn swap_is_found_by_uuid_path_and_disk() {
         let (standing, words) = see_one(look.clone(), &machine, &found);
         assert_eq!(standing, wanted, "{look:?}: {words}");
     }
-    let none_on_card = || Look::NoSwapOnDisk {
-        disk: "mmcblk0".into(),
-        partuuid: None,
-    };
-    assert_eq!(
-        see_one(none_on_card(), &machine, &found).0,
-        PromiseState::Holds
-    );
+    let none_on_card = || Look::NoSwapOnDisk { disk: "mmcblk0".into(), partuuid: None };
+    assert_eq!(see_one(none_on_card(), &machine, &found).0, PromiseState::Holds);
     let mut file = machine.swap.areas[0].clone();
     file.path = "/var/swap".into();
     file.kind = "file".into();
@@ -176,10 +153,7 @@ fn a_disk_is_quiet_by_its_rate() {
     let machine = machine();
     assert_eq!(see_one(look(), &machine, &found).0, PromiseState::Unknown);
     let mut write = |bytes| {
-        let writes = Writes {
-            bytes,
-            elapsed_s: 5.0,
-        };
+        let writes = Writes { bytes, elapsed_s: 5.0 };
         found.writes.insert("mmcblk0".into(), Ok(writes));
         see_one(look(), &machine, &found)
     };
@@ -193,10 +167,7 @@ fn a_disk_is_quiet_by_its_rate() {
 #[test]
 fn an_array_is_known_by_its_uuid_however_it_is_written() {
     let mut found = Found::default();
-    let look = || Look::Array {
-        uuid: "3aaa0122:29827cfa:5331ad66:ca767371".into(),
-        members: 2,
-    };
+    let look = || Look::Array { uuid: "3aaa0122:29827cfa:5331ad66:ca767371".into(), members: 2 };
     let machine = machine();
     assert_eq!(see_one(look(), &machine, &found).0, PromiseState::Broken);
     found.arrays.push(ArrayState {
@@ -220,22 +191,11 @@ fn compression_is_what_the_files_take() {
     let machine = machine();
     let share = |method: &str, stored_bytes, original_bytes| MethodShare {
         method: method.into(),
-        share: Share {
-            stored_bytes,
-            original_bytes,
-            referenced_bytes: original_bytes,
-        },
+        share: Share { stored_bytes, original_bytes, referenced_bytes: original_bytes },
     };
-    let look = || Look::Compressed {
-        at: "/".into(),
-        at_most: 0.7,
-    };
+    let look = || Look::Compressed { at: "/".into(), at_most: 0.7 };
     let with = |methods| {
-        let seen = Compression {
-            methods,
-            is_whole: true,
-            ..Compression::default()
-        };
+        let seen = Compression { methods, is_whole: true, ..Compression::default() };
         let mut found = Found::default();
         found.compression.insert("/".into(), Ok(seen));
         see_one(look(), &machine, &found)
@@ -246,30 +206,19 @@ fn compression_is_what_the_files_take() {
     assert_eq!(bad.0, PromiseState::Broken, "{}", bad.1);
     let none = with(vec![share("none", 100, 1000)]);
     assert_eq!(none.0, PromiseState::Broken, "{}", none.1);
-    assert_eq!(
-        see_one(look(), &machine, &Found::default()).0,
-        PromiseState::Unknown
-    );
+    assert_eq!(see_one(look(), &machine, &Found::default()).0, PromiseState::Unknown);
 }
 
 #[test]
 fn knobs_answer_in_their_own_words() {
-    let look = |value: &str| Look::Knob {
-        path: "/sys/x".into(),
-        value: value.into(),
-    };
+    let look = |value: &str| Look::Knob { path: "/sys/x".into(), value: value.into() };
     let mut found = Found::default();
     found.knobs.insert("/sys/x".into(), Ok("Y".into()));
     let machine = machine();
     assert_eq!(see_one(look("1"), &machine, &found).0, PromiseState::Holds);
     assert_eq!(see_one(look("0"), &machine, &found).0, PromiseState::Broken);
-    found
-        .knobs
-        .insert("/sys/x".into(), Err("no such file".into()));
-    assert_eq!(
-        see_one(look("1"), &machine, &found).0,
-        PromiseState::Unknown
-    );
+    found.knobs.insert("/sys/x".into(), Err("no such file".into()));
+    assert_eq!(see_one(look("1"), &machine, &found).0, PromiseState::Unknown);
 }
 
 #[test]
@@ -283,14 +232,8 @@ fn zswap_says_whether_it_is_used() {
     let zswap = &mut machine.swap.zswap;
     zswap.enabled = Fact::known(true, "x");
     zswap.counters_unknown = None;
-    zswap.counters = vec![
-        setting("stored_pages", "0"),
-        setting("written_back_pages", "0"),
-    ];
-    assert_eq!(
-        zswap_words(&machine).as_deref(),
-        Some("on, nothing stored yet")
-    );
+    zswap.counters = vec![setting("stored_pages", "0"), setting("written_back_pages", "0")];
+    assert_eq!(zswap_words(&machine).as_deref(), Some("on, nothing stored yet"));
     machine.swap.zswap.counters = vec![
         setting("stored_pages", "10000"),
         setting("pool_total_size", "10240000"),
@@ -327,9 +270,7 @@ fn a_server_has_to_list_what_was_promised() {
         assert_eq!(asked(&found, None).0, PromiseState::Broken);
     }
     let forbidden = Unheard::Forbidden("cannot read client-key.pem".into());
-    found
-        .exports
-        .insert("nbd://127.0.0.1/".into(), Err(forbidden));
+    found.exports.insert("nbd://127.0.0.1/".into(), Err(forbidden));
     let words = "cannot read client-key.pem; run it as root".to_string();
     assert_eq!(asked(&found, None), (PromiseState::Unknown, words));
 }
@@ -351,10 +292,7 @@ fn a_disk_that_has_got_another_name_is_found_by_its_partition() {
     assert_eq!(now(Some("0badcafe-01")), Some("sda"));
     assert_eq!(now(Some("00000000-01")), None);
     assert_eq!(now(None), Some("sda"));
-    let look = Look::NoSwapOnDisk {
-        disk: "sda".into(),
-        partuuid: Some("8a676486-01".into()),
-    };
+    let look = Look::NoSwapOnDisk { disk: "sda".into(), partuuid: Some("8a676486-01".into()) };
     machine.swap.areas.truncate(1);
     machine.swap.areas[0].device = Fact::known("sda1".into(), "x");
     let (standing, words) = see_one(look, &machine, &Found::default());
@@ -364,19 +302,13 @@ fn a_disk_that_has_got_another_name_is_found_by_its_partition() {
 #[test]
 fn a_bridge_is_served_by_the_driver_that_was_promised_or_is_not_there() {
     let mut machine = rubus_vocabulary::fixture::pi3_with_usb_ssd();
-    let mut hops = machine
-        .block_devices
-        .iter_mut()
-        .flat_map(|disk| &mut disk.path);
+    let mut hops = machine.block_devices.iter_mut().flat_map(|disk| &mut disk.path);
     let bridge = hops.find(|hop| hop.kind == rubus_vocabulary::machine::HopKind::UsbDevice);
     bridge.expect("the fixture has one").chip = Some("152d:0578".into());
     let state = |chip: &str, driver: &str| {
         let promise = Promise {
             what: "the bridge".into(),
-            look: Look::UsbDriver {
-                chip: chip.into(),
-                driver: driver.into(),
-            },
+            look: Look::UsbDriver { chip: chip.into(), driver: driver.into() },
             needs_boot: true,
         };
         let answers = verify(&[promise], &machine, &Found::default(), true);
@@ -387,8 +319,5 @@ fn a_bridge_is_served_by_the_driver_that_was_promised_or_is_not_there() {
     assert_eq!(state("152d:0578", "uas").0, PromiseState::Broken);
     let (unknown, why) = state("174c:55aa", "usb-storage");
     assert_eq!(unknown, PromiseState::Unknown);
-    assert!(
-        why.contains("no disk is behind a bridge 174c:55aa"),
-        "{why}"
-    );
+    assert!(why.contains("no disk is behind a bridge 174c:55aa"), "{why}");
 }

@@ -10,12 +10,7 @@ const TABLE: &str = "proc            /proc           proc    defaults          0
                      PARTUUID=4c4f4c4f-02  /               ext4    defaults,noatime  0       1\n";
 
 fn drawn_on(machine: &Machine, wished: &[(&str, &str)], given: &[(&str, Sight)]) -> Plan {
-    plan(
-        &RECIPE,
-        machine,
-        &facts(&RECIPE, machine, wished, given),
-        wished,
-    )
+    plan(&RECIPE, machine, &facts(&RECIPE, machine, wished, given), wished)
 }
 
 fn drawn(wished: &[(&str, &str)], given: &[(&str, Sight)]) -> Plan {
@@ -81,12 +76,7 @@ fn every_obstacle_says_what_to_do() {
 fn wishes_that_make_no_sense_are_refused() {
     for value in ["0", "4", "301", "-1", "1m", ""] {
         let wished = wishes(&[("seconds", value)]);
-        let error = RECIPE.plan(
-            &fixture::pi3_with_usb_ssd(),
-            &Default::default(),
-            &wished,
-            "now",
-        );
+        let error = RECIPE.plan(&fixture::pi3_with_usb_ssd(), &Default::default(), &wished, "now");
         assert!(error.is_err(), "{value}");
     }
 }

@@ -83,9 +83,7 @@ pub(super) fn look<'a>(
     Some(Scene {
         fallback,
         is_tried,
-        trial_initramfs: is_tried
-            .then(|| trial::initramfs(machine, &kernels))
-            .flatten(),
+        trial_initramfs: is_tried.then(|| trial::initramfs(machine, &kernels)).flatten(),
         start,
         device,
         old_disks,
@@ -115,12 +113,7 @@ fn disk<'a>(
                 Some(Err(why)) => Found::from(why),
                 _ => format!("{shown} was not looked at").into(),
             };
-            draft.check(
-                &format!("{shown} can be overwritten"),
-                false,
-                why,
-                &others(machine, path),
-            );
+            draft.check(&format!("{shown} can be overwritten"), false, why, &others(machine, path));
             return None;
         }
     };
@@ -154,21 +147,15 @@ fn disk<'a>(
                 .into(),
             false => used_for.join(", "),
         },
-        &format!(
-            "name another disk, or take it out of use first; {}",
-            others(machine, path)
-        ),
+        &format!("name another disk, or take it out of use first; {}", others(machine, path)),
     );
     let marks: Vec<String> = [
         disk.serial
             .as_ref()
             .filter(|_| disk.has_own_number())
             .map(|serial| format!("serial number {serial}")),
-        disk.wwn
-            .as_ref()
-            .map(|wwn| format!("world-wide name {wwn}")),
-        disk.diskseq
-            .map(|number| format!("number {number} of this boot")),
+        disk.wwn.as_ref().map(|wwn| format!("world-wide name {wwn}")),
+        disk.diskseq.map(|number| format!("number {number} of this boot")),
     ]
     .into_iter()
     .flatten()
@@ -178,10 +165,9 @@ fn disk<'a>(
         !marks.is_empty(),
         match marks.is_empty() {
             true => "it has neither a serial number of its own nor a world-wide name".into(),
-            false if !disk.has_own_number() => format!(
-                "{} alone: it has no serial number of its own",
-                marks.join(", ")
-            ),
+            false if !disk.has_own_number() => {
+                format!("{} alone: it has no serial number of its own", marks.join(", "))
+            }
             false => marks.join(", "),
         },
         "use a disk or enclosure with a serial number, or a kernel from 5.15 on",
@@ -244,12 +230,7 @@ pub(super) fn suited(situation: &Situation<'_>, choice: &Choice, draft: &mut Dra
     };
     let in_file = choice.swap == SwapKind::File;
     if let Some((found, remedy)) = choice.filesystem.obstacle(page_bytes, in_file) {
-        draft.check(
-            &format!("{name} can be the new root"),
-            false,
-            found.to_string(),
-            remedy,
-        );
+        draft.check(&format!("{name} can be the new root"), false, found.to_string(), remedy);
     }
     if let (Compress::Method(method), false) = (&choice.compress, choice.filesystem.is_btrfs()) {
         draft.check(
@@ -316,11 +297,7 @@ fn divided(
     };
     let memory = situation.machine.memory.total_bytes.get();
     let swap = memory::swap_bytes(choice, memory, disk.size_bytes);
-    let swap = if choice.swap == SwapKind::None {
-        0
-    } else {
-        swap
-    };
+    let swap = if choice.swap == SwapKind::None { 0 } else { swap };
     let least = choice.filesystem.root_min_bytes(used, chosen.share());
     let method = chosen.method.as_deref();
     let made = new_disk(situation, choice, disk, least, swap, method);
@@ -331,11 +308,7 @@ fn divided(
     let need = format!(
         "{} are in use{compressed}; with 15 % to spare{} {} are needed",
         bytes_iec(used),
-        if swap > 0 {
-            format!(" and {} of swap", bytes_iec(swap))
-        } else {
-            String::new()
-        },
+        if swap > 0 { format!(" and {} of swap", bytes_iec(swap)) } else { String::new() },
         bytes_iec(least.saturating_add(swap))
     );
     let found = match &made {

@@ -95,10 +95,8 @@ fn choose_for_btrfs(wish: &Compress, link: &Link, situation: &Situation<'_>) -> 
     let measured = situation.facts.compression.iter();
     let methods = measured.filter_map(|speed| Method::measured(speed, cores));
     let methods = cheapest_first(methods.collect());
-    let mut table: Vec<String> = methods
-        .iter()
-        .map(|method| line(&forecast(method, link), link))
-        .collect();
+    let mut table: Vec<String> =
+        methods.iter().map(|method| line(&forecast(method, link), link)).collect();
     let find = |name: &str| {
         let method = methods.iter().find(|method| method.name == name)?;
         Some(forecast(method, link))
@@ -183,11 +181,7 @@ fn by_processor(situation: &Situation<'_>) -> Chosen {
         forecast: None,
         why: format!(
             "{method}: nothing was measured, and {model}{} is {kind}.",
-            if is_32_bit {
-                " with a 32-bit system"
-            } else {
-                ""
-            }
+            if is_32_bit { " with a 32-bit system" } else { "" }
         ),
         table: Vec::new(),
     }
@@ -204,20 +198,12 @@ fn forecast(method: &Method, link: &Link) -> Forecast {
 }
 
 fn forecast_plain(link: &Link) -> Forecast {
-    Forecast {
-        method: None,
-        ratio: 1.0,
-        read: link.read,
-        write: link.write,
-    }
+    Forecast { method: None, ratio: 1.0, read: link.read, write: link.write }
 }
 
 impl Link {
     fn carried(&self) -> compression::Link {
-        compression::Link {
-            read: Estimate::exact(self.read),
-            write: Estimate::exact(self.write),
-        }
+        compression::Link { read: Estimate::exact(self.read), write: Estimate::exact(self.write) }
     }
 }
 
@@ -239,11 +225,7 @@ mod tests {
     use rubus_vocabulary::compression_speed::CompressionSpeed;
 
     fn link(rate: f64) -> Link {
-        Link {
-            read: rate,
-            write: rate,
-            source: "test".into(),
-        }
+        Link { read: rate, write: rate, source: "test".into() }
     }
 
     /// Single-core speeds and ratios of a test bed with two cores.
@@ -259,9 +241,7 @@ mod tests {
             ("zstd:1", 130e6, 600e6, 3.03),
             ("zstd:9", 23.9e6, 600e6, 3.41),
         ];
-        let methods = speeds
-            .into_iter()
-            .filter_map(|one| Method::measured(&speed(one), 2));
+        let methods = speeds.into_iter().filter_map(|one| Method::measured(&speed(one), 2));
         cheapest_first(methods.collect())
     }
 
@@ -271,9 +251,6 @@ mod tests {
         assert_eq!(pick(1e6).as_deref(), Some("zstd:9"));
         assert_eq!(pick(3e9).as_deref(), Some("zstd:1"));
         let chosen = measured_best(&bed()[..1], &link(3e9), Vec::new());
-        assert!(
-            chosen.why.contains("compress=none would be faster"),
-            "{chosen:?}"
-        );
+        assert!(chosen.why.contains("compress=none would be faster"), "{chosen:?}");
     }
 }

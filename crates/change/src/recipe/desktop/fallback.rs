@@ -102,16 +102,10 @@ fn old_root(
 ) -> Option<(String, String, String, String)> {
     let machine = situation.machine;
     let mount = current::root(machine)?;
-    let line = start
-        .paths
-        .first()
-        .and_then(|path| start.cmdlines.get(&path.cmdline));
+    let line = start.paths.first().and_then(|path| start.cmdlines.get(&path.cmdline));
     let line = line.map(|file| CmdlineTxt::parse(file.text.as_str()));
     let word = |name: &str| line.as_ref().and_then(|line| line.get(name));
-    let device = mount
-        .device
-        .as_deref()
-        .and_then(|name| machine.device(name));
+    let device = mount.device.as_deref().and_then(|name| machine.device(name));
     let known = device.and_then(|device| device.identity.partuuid.as_ref());
     let root = match known {
         Some(partuuid) => format!("PARTUUID={partuuid}"),
@@ -172,10 +166,7 @@ impl StartedFromOld {
     /// Reads what the script has noted.
     pub fn parse(text: &str) -> Option<StartedFromOld> {
         let (partuuid, why) = text.trim().split_once('\n')?;
-        Some(StartedFromOld {
-            partuuid: partuuid.trim().into(),
-            why: why.trim().into(),
-        })
+        Some(StartedFromOld { partuuid: partuuid.trim().into(), why: why.trim().into() })
     }
 
     /// Whether the disk that did not answer has the root which this plan made.

@@ -31,11 +31,8 @@ pub(super) enum RootFilesystem {
 }
 
 impl RootFilesystem {
-    pub(super) const ALL: [RootFilesystem; 3] = [
-        RootFilesystem::Btrfs,
-        RootFilesystem::Ext4,
-        RootFilesystem::F2fs,
-    ];
+    pub(super) const ALL: [RootFilesystem; 3] =
+        [RootFilesystem::Btrfs, RootFilesystem::Ext4, RootFilesystem::F2fs];
 
     /// As it is written for `filesystem=`.
     ///
@@ -112,10 +109,7 @@ impl RootFilesystem {
         match self {
             RootFilesystem::Btrfs => {
                 let compress = method.map(|method| format!("compress={method},"));
-                format!(
-                    "subvol={ROOT_SUBVOLUME},{}noatime",
-                    compress.unwrap_or_default()
-                )
+                format!("subvol={ROOT_SUBVOLUME},{}noatime", compress.unwrap_or_default())
             }
             RootFilesystem::Ext4 | RootFilesystem::F2fs => "noatime".into(),
         }
@@ -125,10 +119,9 @@ impl RootFilesystem {
     pub(super) fn root_flags(self, method: Option<&str>) -> Option<String> {
         let compress = method.map(|method| format!(",compress={method}"));
         match self {
-            RootFilesystem::Btrfs => Some(format!(
-                "subvol={ROOT_SUBVOLUME}{}",
-                compress.unwrap_or_default()
-            )),
+            RootFilesystem::Btrfs => {
+                Some(format!("subvol={ROOT_SUBVOLUME}{}", compress.unwrap_or_default()))
+            }
             RootFilesystem::Ext4 | RootFilesystem::F2fs => None,
         }
     }
@@ -203,19 +196,10 @@ mod tests {
     fn each_is_mounted_in_its_own_way() {
         let (btrfs, ext4) = (RootFilesystem::Btrfs, RootFilesystem::Ext4);
         let method = Some("zstd:3");
-        assert_eq!(
-            btrfs.mount_options(method),
-            "subvol=@,compress=zstd:3,noatime"
-        );
+        assert_eq!(btrfs.mount_options(method), "subvol=@,compress=zstd:3,noatime");
         assert_eq!(btrfs.mount_options(None), "subvol=@,noatime");
-        assert_eq!(
-            btrfs.root_flags(method).as_deref(),
-            Some("subvol=@,compress=zstd:3")
-        );
-        assert_eq!(
-            (ext4.mount_options(None).as_str(), ext4.root_flags(None)),
-            ("noatime", None)
-        );
+        assert_eq!(btrfs.root_flags(method).as_deref(), Some("subvol=@,compress=zstd:3"));
+        assert_eq!((ext4.mount_options(None).as_str(), ext4.root_flags(None)), ("noatime", None));
         assert_eq!(RootFilesystem::parse("f2fs"), Ok(RootFilesystem::F2fs));
         assert!(RootFilesystem::parse("xfs").is_err());
     }

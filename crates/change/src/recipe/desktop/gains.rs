@@ -34,19 +34,11 @@ pub(super) fn link(situation: &Situation<'_>, disk: Option<&BlockDevice>) -> Lin
     if let Some(speed) = measured {
         let known = [speed.read_bytes_per_second, speed.write_bytes_per_second];
         if let [Some(read), Some(write)] = known {
-            return Link {
-                read,
-                write,
-                source: speed.source.clone(),
-            };
+            return Link { read, write, source: speed.source.clone() };
         }
     }
     match bus {
-        Some((rate, source)) => Link {
-            read: rate,
-            write: rate,
-            source,
-        },
+        Some((rate, source)) => Link { read: rate, write: rate, source },
         None => assumed(),
     }
 }
@@ -83,10 +75,8 @@ pub(super) fn gains(
         ),
         None => (None, None, String::new()),
     };
-    for (what, pair) in [
-        ("random 4 KiB writes", random_write),
-        ("random 4 KiB reads", random_read),
-    ] {
+    for (what, pair) in [("random 4 KiB writes", random_write), ("random 4 KiB reads", random_read)]
+    {
         let Some((now, then)) = pair.filter(|(now, then)| *now > 0.0 && then > now) else {
             continue;
         };
@@ -102,11 +92,7 @@ pub(super) fn gains(
         let by = "the compression that was measured on this processor and the link to the disk";
         for (what, plain, with) in [
             ("reads of files, by compression", link.read, forecast.read),
-            (
-                "writes of files, by compression",
-                link.write,
-                forecast.write,
-            ),
+            ("writes of files, by compression", link.write, forecast.write),
         ] {
             if with > plain {
                 draft.gains.push(Gain {
@@ -167,15 +153,7 @@ pub(super) fn effort(
     kernels: usize,
 ) -> Effort {
     let expected = chosen.forecast.as_ref().map_or(link.write, |one| one.write);
-    time::effort(
-        situation,
-        &time::Move {
-            old,
-            write: expected,
-            share: chosen.share(),
-            kernels,
-        },
-    )
+    time::effort(situation, &time::Move { old, write: expected, share: chosen.share(), kernels })
 }
 
 /// Share of the original size up to which a root counts as compressed. What it will be depends on the files, of which only
@@ -193,22 +171,13 @@ pub(super) fn promises(
     draft: &mut Draft,
 ) {
     let mut promise = |what: String, look: Look| {
-        draft.promises.push(Promise {
-            what,
-            look,
-            needs_boot: true,
-        });
+        draft.promises.push(Promise { what, look, needs_boot: true });
     };
     let mut options = vec!["noatime".to_string()];
     if new.filesystem.is_btrfs() {
         options.insert(0, format!("subvol=/{ROOT_SUBVOLUME}"));
     }
-    options.extend(
-        chosen
-            .method
-            .iter()
-            .map(|method| format!("compress={method}")),
-    );
+    options.extend(chosen.method.iter().map(|method| format!("compress={method}")));
     promise(
         format!(
             "the root is {} on {}",
@@ -225,10 +194,7 @@ pub(super) fn promises(
     if chosen.method.is_some() {
         promise(
             "what is on the root is compressed".into(),
-            Look::Compressed {
-                at: "/".into(),
-                at_most: MAX_COMPRESSED,
-            },
+            Look::Compressed { at: "/".into(), at_most: MAX_COMPRESSED },
         );
     }
     for (name, value) in zswap {
@@ -243,20 +209,14 @@ pub(super) fn promises(
     for (name, value, _) in sysctls {
         promise(
             format!("vm.{name} is {value}"),
-            Look::Knob {
-                path: format!("/proc/sys/vm/{name}").into(),
-                value: value.clone(),
-            },
+            Look::Knob { path: format!("/proc/sys/vm/{name}").into(), value: value.clone() },
         );
     }
     let area = new.swap.as_ref().map(|swap| swap.uuid.clone());
     if let Some(what) = area.or(new.swap_file()) {
         promise(
             "the new swap is in use".into(),
-            Look::SwapOn {
-                what,
-                priority: Some(SWAP_PRIORITY),
-            },
+            Look::SwapOn { what, priority: Some(SWAP_PRIORITY) },
         );
     }
     for disk in old_disks {
@@ -265,10 +225,7 @@ pub(super) fn promises(
         let partuuid = partitions.find_map(|partition| partition.identity.partuuid.clone());
         promise(
             format!("no swap is on {}", disk.name),
-            Look::NoSwapOnDisk {
-                disk: disk.name.clone(),
-                partuuid: partuuid.clone(),
-            },
+            Look::NoSwapOnDisk { disk: disk.name.clone(), partuuid: partuuid.clone() },
         );
         // What else is mounted from it may well be written to.
         let mut others = machine.mounts.iter().filter(|mount| {
@@ -293,11 +250,7 @@ pub(super) fn promises(
 /// What can go wrong, worst first.
 pub(super) fn risks(situation: &Situation<'_>, scene: &Scene<'_>, draft: &mut Draft) {
     let disk = scene.new.disk.path.display();
-    let old: Vec<&str> = scene
-        .old_disks
-        .iter()
-        .map(|disk| disk.name.as_str())
-        .collect();
+    let old: Vec<&str> = scene.old_disks.iter().map(|disk| disk.name.as_str()).collect();
     draft.risks.push(format!(
         "Everything that is on {disk} now is lost, and undoing does not bring it back."
     ));
@@ -324,10 +277,7 @@ pub(super) fn risks(situation: &Situation<'_>, scene: &Scene<'_>, draft: &mut Dr
             .into(),
     );
     let power = &situation.machine.power;
-    let seen = power
-        .throttling
-        .value()
-        .is_some_and(|word| word.undervoltage_seen);
+    let seen = power.throttling.value().is_some_and(|word| word.undervoltage_seen);
     if seen || power.undervoltage_alarm.get() == Some(true) {
         draft.risks.push(
             "The supply voltage was too low since the last boot, and a USB disk needs more: use a stronger power supply first."
@@ -348,21 +298,9 @@ pub(super) fn notes(
     draft.notes.extend(chosen.table.iter().cloned());
     let mib = |bytes: u64| bytes_iec(bytes);
     let mut parts = vec![format!("root {}", mib(new.layout.root.size_bytes))];
-    parts.extend(
-        new.layout
-            .swap
-            .iter()
-            .map(|swap| format!("swap {}", mib(swap.size_bytes))),
-    );
-    parts.extend(
-        new.swap_file_bytes
-            .map(|bytes| format!("of it a swap file of {}", mib(bytes))),
-    );
-    draft.notes.push(format!(
-        "{}: {}.",
-        new.disk.path.display(),
-        parts.join(", ")
-    ));
+    parts.extend(new.layout.swap.iter().map(|swap| format!("swap {}", mib(swap.size_bytes))));
+    parts.extend(new.swap_file_bytes.map(|bytes| format!("of it a swap file of {}", mib(bytes))));
+    draft.notes.push(format!("{}: {}.", new.disk.path.display(), parts.join(", ")));
     let page_bytes = situation.machine.system.page_bytes.get();
     if new.filesystem.is_btrfs() && page_bytes.is_some_and(|bytes| bytes > 4096) {
         draft.notes.push(
@@ -391,12 +329,7 @@ pub(super) fn notes(
 
 /// What it takes to start without the card, board by board.
 pub(super) fn direct_boot(situation: &Situation<'_>, draft: &mut Draft) {
-    let board = situation
-        .machine
-        .board
-        .revision
-        .value()
-        .map(|known| known.board_type.as_str());
+    let board = situation.machine.board.revision.value().map(|known| known.board_type.as_str());
     let text = match board {
         Some("2B" | "3B" | "3A+" | "CM3" | "CM3+") => {
             "This board starts from USB only after program_usb_boot_mode=1 was in config.txt once, which cannot be taken \
@@ -415,7 +348,5 @@ pub(super) fn direct_boot(situation: &Situation<'_>, draft: &mut Draft) {
         }
         _ => "Nothing is known about how this board starts from another disk.",
     };
-    draft.notes.push(format!(
-        "Without the card: {text} Rubus changes neither EEPROM nor OTP."
-    ));
+    draft.notes.push(format!("Without the card: {text} Rubus changes neither EEPROM nor OTP."));
 }

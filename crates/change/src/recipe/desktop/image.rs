@@ -85,10 +85,8 @@ pub(super) fn draw_up(
 /// What only a machine that runs can be asked for.
 fn wishes(situation: &Situation<'_>, draft: &mut Draft) {
     let is_set = |name: &&str| situation.option(name).is_some_and(|value| value != "no");
-    let odd: Vec<&str> = ["device", "boot-copy", "direct-boot"]
-        .into_iter()
-        .filter(is_set)
-        .collect();
+    let odd: Vec<&str> =
+        ["device", "boot-copy", "direct-boot"].into_iter().filter(is_set).collect();
     draft.check(
         "every option is about an image",
         odd.is_empty(),
@@ -195,11 +193,7 @@ fn programs(image: &ImageFacts, choice: &Choice, draft: &mut Draft) {
     let needed = choice.filesystem.programs().iter().chain(&PROGRAMS);
     let is_missing = |program: &str| image.missing.iter().any(|missing| missing == program);
     let (missing, all): (Vec<&str>, Vec<&str>) = (
-        needed
-            .clone()
-            .map(|one| one.0)
-            .filter(|program| is_missing(program))
-            .collect(),
+        needed.clone().map(|one| one.0).filter(|program| is_missing(program)).collect(),
         needed.clone().map(|one| one.0).collect(),
     );
     let packages = needed.filter(|(program, _)| is_missing(program));
@@ -254,10 +248,7 @@ fn initramfs(situation: &Situation<'_>, image: &ImageFacts, scene: &Scene<'_>, d
         .collect();
     let can_make = &image.runs_here;
     let filesystem = scene.new.filesystem;
-    let package = filesystem
-        .programs()
-        .first()
-        .map_or("", |(_, package)| package);
+    let package = filesystem.programs().first().map_or("", |(_, package)| package);
     let filesystem = filesystem.name();
     draft.check(
         &format!("initial RAM filesystems with {filesystem} are there, or can be made"),
@@ -366,9 +357,7 @@ fn named(mut new: NewDisk) -> NewDisk {
         boot.label = "bootfs".into();
     }
     if let Some(volume) = &mut new.boot_volume {
-        volume.title = volume
-            .title
-            .replace("the copy of the boot partition", "the boot partition");
+        volume.title = volume.title.replace("the copy of the boot partition", "the boot partition");
     }
     new
 }
@@ -406,15 +395,7 @@ fn draw(
     copy(scene, Pass::Again, &left_out.and(changed), draft);
     boot_files(situation, image, scene, &boot, draft);
     last(scene, draft);
-    gains::promises(
-        situation.machine,
-        &scene.new,
-        &[],
-        &scene.chosen,
-        &zswap,
-        &sysctls,
-        draft,
-    );
+    gains::promises(situation.machine, &scene.new, &[], &scene.chosen, &zswap, &sysctls, draft);
     told(situation, image, scene, draft);
 }
 
@@ -450,10 +431,8 @@ fn boot_files(
 ) {
     let mut steps: Vec<Step> = Vec::new();
     let mut add = |id: String, why: String, action: Action| steps.push(Step { id, why, action });
-    let needing = scene
-        .kernels
-        .iter()
-        .filter(|kernel| !lacks(situation, image, scene, kernel).is_empty());
+    let needing =
+        scene.kernels.iter().filter(|kernel| !lacks(situation, image, scene, kernel).is_empty());
     for kernel in needing {
         add(
             format!("initramfs-{}", id_of(&kernel.file)),
@@ -471,10 +450,7 @@ fn boot_files(
     let write = |name: &str, was: &TextFile, text: String| Action::WriteFile {
         path: Path::new("/").join(name),
         was: Some(was.clone()),
-        becomes: TextFile {
-            text,
-            mode: was.mode,
-        },
+        becomes: TextFile { text, mode: was.mode },
     };
     let config = config_text(&scene.start, &scene.kernels);
     if config != scene.start.config.text {
@@ -484,18 +460,10 @@ fn boot_files(
                 "The firmware loads the initial RAM filesystem with its kernel only when it is told to."
             }
         };
-        add(
-            "config-txt".into(),
-            why.into(),
-            write("config.txt", scene.start.config, config),
-        );
+        add("config-txt".into(), why.into(), write("config.txt", scene.start.config, config));
     }
     for (name, file, text) in &scene.cmdlines {
-        add(
-            id_of(name),
-            "The kernel takes the new root.".into(),
-            write(name, file, text.clone()),
-        );
+        add(id_of(name), "The kernel takes the new root.".into(), write(name, file, text.clone()));
     }
     draft.steps.extend(on(boot, steps));
 }
@@ -506,27 +474,20 @@ fn last(scene: &Scene<'_>, draft: &mut Draft) {
         "prove-boot",
         "Before the boot partition is filled, everything that the firmware of any board may load from it is looked at. If \
          anything does not fit, there will be no image.",
-        Action::ProveBoot {
-            root: scene.new.root_volume.clone(),
-            boot: scene.start.point.clone(),
-        },
+        Action::ProveBoot { root: scene.new.root_volume.clone(), boot: scene.start.point.clone() },
     );
     push(
         draft,
         "keep-journal",
         "So that `rubus verify` on the board knows what was promised.",
-        Action::KeepJournal {
-            on: scene.new.root_volume.clone(),
-        },
+        Action::KeepJournal { on: scene.new.root_volume.clone() },
     );
     if let Some(partition) = &scene.new.layout.boot {
         push(
             draft,
             "fill-boot",
             "The files of the boot partition, as they were proven, are put there with mcopy; without them nothing starts.",
-            Action::FillBoot {
-                place: scene.new.place(partition),
-            },
+            Action::FillBoot { place: scene.new.place(partition) },
         );
     }
 }
@@ -545,19 +506,11 @@ fn told(situation: &Situation<'_>, image: &ImageFacts, scene: &Scene<'_>, draft:
     draft.risks.push(
         "Everything on the disk that the new image is written to is lost; look twice at its name then.".into(),
     );
-    draft
-        .notes
-        .push(format!("Compression: {}", scene.chosen.why));
+    draft.notes.push(format!("Compression: {}", scene.chosen.why));
     let mut parts = vec![format!("root {}", bytes_iec(new.layout.root.size_bytes))];
+    parts.extend(new.layout.swap.iter().map(|swap| format!("swap {}", bytes_iec(swap.size_bytes))));
     parts.extend(
-        new.layout
-            .swap
-            .iter()
-            .map(|swap| format!("swap {}", bytes_iec(swap.size_bytes))),
-    );
-    parts.extend(
-        new.swap_file_bytes
-            .map(|bytes| format!("of it a swap file of {}", bytes_iec(bytes))),
+        new.swap_file_bytes.map(|bytes| format!("of it a swap file of {}", bytes_iec(bytes))),
     );
     draft.notes.push(format!(
         "{out} becomes {}: boot 512 MiB, {}.",

@@ -78,17 +78,8 @@ pub(super) fn new_disk(
 ) -> Result<NewDisk, LayoutError> {
     let machine = situation.machine;
     let taken = taken(machine);
-    let attempt = |number| {
-        draw(
-            situation,
-            choice,
-            disk,
-            root_min_bytes,
-            swap_bytes,
-            method,
-            number,
-        )
-    };
+    let attempt =
+        |number| draw(situation, choice, disk, root_min_bytes, swap_bytes, method, number);
     let mut made = attempt(0)?;
     for number in 1..ATTEMPTS {
         if identifiers(&made).iter().all(|one| !taken.contains(one)) {
@@ -113,12 +104,7 @@ fn identifiers(made: &NewDisk) -> Vec<String> {
     let partitions = made.layout.table.partitions.iter();
     let mut all: Vec<String> = partitions.map(|one| one.partuuid.to_lowercase()).collect();
     let filesystems = [Some(&made.root), made.swap.as_ref(), made.boot.as_ref()];
-    all.extend(
-        filesystems
-            .into_iter()
-            .flatten()
-            .map(|one| one.uuid.to_lowercase()),
-    );
+    all.extend(filesystems.into_iter().flatten().map(|one| one.uuid.to_lowercase()));
     all
 }
 
@@ -151,12 +137,7 @@ fn draw(
         swap_bytes: in_partition.then_some(swap_bytes),
         align_bytes: ALIGN_BYTES,
     };
-    let layout = divide(
-        disk.size_bytes,
-        block_bytes.unwrap_or(512),
-        &wishes,
-        &random,
-    )?;
+    let layout = divide(disk.size_bytes, block_bytes.unwrap_or(512), &wishes, &random)?;
     let uuid = |number: u64| Guid::from_random(&random, number).to_string();
     let filesystem = choice.filesystem;
     let compress = method.map(|method| format!("compress={method}"));
@@ -203,13 +184,7 @@ fn draw(
         }),
         boot_volume: layout.boot.as_ref().zip(boot.as_ref()).map(|(part, made)| {
             let what = "the copy of the boot partition";
-            volume(
-                FilesystemKind::Vfat,
-                &made.uuid,
-                String::new(),
-                what,
-                part.number,
-            )
+            volume(FilesystemKind::Vfat, &made.uuid, String::new(), what, part.number)
         }),
         swap_file_bytes: in_file.then_some(swap_bytes),
         disk: disk.clone(),

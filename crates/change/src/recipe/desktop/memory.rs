@@ -37,10 +37,7 @@ pub(super) fn zswap_settings(situation: &Situation<'_>, choice: &Choice) -> Vec<
     let Some(now) = zswap::parameters(situation.machine) else {
         return Vec::new();
     };
-    let compressor = choice
-        .zswap_compressor
-        .clone()
-        .or_else(|| compressor(situation));
+    let compressor = choice.zswap_compressor.clone().or_else(|| compressor(situation));
     zswap::settings(&now, compressor.as_deref(), choice.zswap_percent)
 }
 
@@ -64,9 +61,7 @@ const SMALL_MEMORY_BYTES: u64 = GIB / 2;
 
 /// Limits of unwritten data in bytes: hard one, and where writing begins.
 fn dirty_bytes(write_bytes_per_second: f64, memory_bytes: Option<u64>) -> (u64, u64) {
-    let most = memory_bytes
-        .map_or(u64::MAX, |bytes| bytes / 10)
-        .max(MIN_DIRTY_BYTES);
+    let most = memory_bytes.map_or(u64::MAX, |bytes| bytes / 10).max(MIN_DIRTY_BYTES);
     let whole = |bytes: f64| (bytes as u64).div_ceil(MIB) * MIB;
     let hard = whole(write_bytes_per_second * DIRTY_S).clamp(MIN_DIRTY_BYTES, most) / MIB * MIB;
     let background = whole(write_bytes_per_second * BACKGROUND_S).clamp(4 * MIB, hard / 2);
@@ -148,12 +143,8 @@ pub(super) fn sysctls(
 }
 
 /// Directories of sysctl.d(5), strongest first.
-const SYSCTL_DIRECTORIES: [&str; 4] = [
-    "/etc/sysctl.d",
-    "/run/sysctl.d",
-    "/usr/local/lib/sysctl.d",
-    "/usr/lib/sysctl.d",
-];
+const SYSCTL_DIRECTORIES: [&str; 4] =
+    ["/etc/sysctl.d", "/run/sysctl.d", "/usr/local/lib/sysctl.d", "/usr/lib/sysctl.d"];
 
 /// The file that has the last word about a setting at each boot, if it is read after `own`: its path, and its value. Of the
 /// files of all directories the names decide the order; one of a stronger directory takes the place of its namesakes.
@@ -268,32 +259,14 @@ mod tests {
     fn a_file_that_is_read_later_has_the_last_word() {
         let text = |text: &str| Sight::Text(crate::plan::TextFile::public(text));
         let seen = Seen::from([
-            (
-                "/etc/sysctl.d/97-dietpi.conf".into(),
-                text("# x\nvm.swappiness=1\n"),
-            ),
-            (
-                "/usr/lib/sysctl.d/10-early.conf".into(),
-                text("vm.swappiness=5\n"),
-            ),
-            (
-                "/usr/lib/sysctl.d/97-dietpi.conf".into(),
-                text("vm.swappiness=7\n"),
-            ),
-            (
-                "/etc/sysctl.d/98-same.conf".into(),
-                text("vm/page-cluster = 0\n"),
-            ),
-            (
-                "/etc/sysctl.conf".into(),
-                text("#vm.swappiness=9\nkernel.printk = 3\n"),
-            ),
+            ("/etc/sysctl.d/97-dietpi.conf".into(), text("# x\nvm.swappiness=1\n")),
+            ("/usr/lib/sysctl.d/10-early.conf".into(), text("vm.swappiness=5\n")),
+            ("/usr/lib/sysctl.d/97-dietpi.conf".into(), text("vm.swappiness=7\n")),
+            ("/etc/sysctl.d/98-same.conf".into(), text("vm/page-cluster = 0\n")),
+            ("/etc/sysctl.conf".into(), text("#vm.swappiness=9\nkernel.printk = 3\n")),
         ]);
         let lines = |names: &[&'static str]| -> Vec<(&'static str, String, String)> {
-            names
-                .iter()
-                .map(|name| (*name, "0".into(), String::new()))
-                .collect()
+            names.iter().map(|name| (*name, "0".into(), String::new())).collect()
         };
         let mut all = lines(&["swappiness", "page-cluster", "dirty_bytes"]);
         let notes = give_way(&seen, &mut all, "90-rubus-desktop.conf");

@@ -55,9 +55,7 @@ fn look_at(machine: &Machine, wishes: &Wishes) -> LookAt {
     paths.extend(fallback::paths());
     let mut look_at = LookAt::paths(paths);
     look_at.trees.push("/".into());
-    look_at
-        .disks
-        .extend(wishes.get("device").map(PathBuf::from));
+    look_at.disks.extend(wishes.get("device").map(PathBuf::from));
     let wish = wishes.get("compress").map(String::as_str);
     // Needed for ext4 and f2fs too: the plan shows what compression would have gained.
     look_at.compression = wish != Some("none");

@@ -256,9 +256,7 @@ mod tests {
         ] {
             assert_eq!(compress(text), Ok(is), "{text}");
         }
-        for text in [
-            "zstd:16", "zstd:0", "zstd:-5", "zlib:10", "lzo:1", "lz4", "zstd:", "",
-        ] {
+        for text in ["zstd:16", "zstd:0", "zstd:-5", "zlib:10", "lzo:1", "lz4", "zstd:", ""] {
             assert!(compress(text).is_err(), "{text}");
         }
     }

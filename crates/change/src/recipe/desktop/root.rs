@@ -29,12 +29,7 @@ pub(super) fn fstab(old: &str, new: &NewDisk, machine: &Machine) -> String {
     if let Some(swap) = &new.swap {
         // The start does not wait for it: without its swap the system still comes up.
         let options = format!("nofail,pri={SWAP_PRIORITY}");
-        table.set(&Entry::new(
-            &format!("UUID={}", swap.uuid),
-            "none",
-            "swap",
-            &options,
-        ));
+        table.set(&Entry::new(&format!("UUID={}", swap.uuid), "none", "swap", &options));
     }
     if new.swap_volume.is_some() {
         let options = format!("subvol={SWAP_SUBVOLUME},noatime,nofail");
@@ -92,9 +87,7 @@ pub(super) fn lines_about(table: &str, machine: &Machine, disk: &str) -> Vec<Str
             is_on(machine, device, disk)
         })
     });
-    about
-        .map(|entry| format!("{} at {}", entry.source, entry.target))
-        .collect()
+    about.map(|entry| format!("{} at {}", entry.source, entry.target)).collect()
 }
 
 /// A kernel's command line for the new root; every other word stays. With the words of a first start that were

@@ -27,11 +27,7 @@ const SYSCTLS_NAME: &str = "90-rubus-desktop.conf";
 pub(super) fn paths() -> Vec<PathBuf> {
     let files = [INITRAMFS_MODULES, INITRAMFS_POLICY, SYSCTLS, SWAP_POINT];
     let mut paths: Vec<PathBuf> = files.iter().map(PathBuf::from).collect();
-    paths.extend(
-        files[..3]
-            .iter()
-            .filter_map(|file| Path::new(file).parent().map(PathBuf::from)),
-    );
+    paths.extend(files[..3].iter().filter_map(|file| Path::new(file).parent().map(PathBuf::from)));
     paths
 }
 
@@ -84,28 +80,17 @@ pub(super) fn disk(scene: &Scene<'_>, draft: &mut Draft) {
         draft,
         "partition",
         "The new root and its swap get partitions of their own, aligned to what flash erases at once.",
-        Action::Partition {
-            disk: new.disk.clone(),
-            table: new.layout.table.clone(),
-        },
+        Action::Partition { disk: new.disk.clone(), table: new.layout.table.clone() },
     );
     let mut format = |id: &str, why: &str, partition: &Partition, filesystem: &NewFilesystem| {
         push(
             draft,
             id,
             why,
-            Action::Format {
-                place: new.place(partition),
-                filesystem: filesystem.clone(),
-            },
+            Action::Format { place: new.place(partition), filesystem: filesystem.clone() },
         );
     };
-    format(
-        "make-root",
-        new.filesystem.why(),
-        &new.layout.root,
-        &new.root,
-    );
+    format("make-root", new.filesystem.why(), &new.layout.root, &new.root);
     if let Some((partition, filesystem)) = new.layout.swap.as_ref().zip(new.swap.as_ref()) {
         let why = "Pages that do not fit into memory go to this disk and not to the card.";
         format("make-swap", why, partition, filesystem);
@@ -153,10 +138,7 @@ pub(super) fn swap_file(scene: &Scene<'_>, draft: &mut Draft) {
         why,
         Action::On {
             volume: new.swap_volume.as_ref().unwrap_or(&new.root_volume).clone(),
-            action: Box::new(Action::MakeSwapFile {
-                path: SWAP_FILE.into(),
-                size_bytes,
-            }),
+            action: Box::new(Action::MakeSwapFile { path: SWAP_FILE.into(), size_bytes }),
             is_undone: false,
         },
     );
@@ -254,12 +236,7 @@ fn initramfs_files(situation: &Situation<'_>, scene: &Scene<'_>, edits: &mut Edi
             "# Made by rubus (desktop): drivers of all disks, whichever this is written to.\nMODULES=most\nRESUME=none\n",
         ),
     };
-    edits.write(
-        "initramfs-policy",
-        why,
-        Path::new(INITRAMFS_POLICY),
-        text.into(),
-    );
+    edits.write("initramfs-policy", why, Path::new(INITRAMFS_POLICY), text.into());
     if let Some(fallback) = &scene.fallback {
         edits.write_program(
             "fallback",
@@ -280,13 +257,8 @@ fn initramfs_files_of_now(situation: &Situation<'_>, scene: &Scene<'_>, draft: &
     initramfs_files(situation, scene, &mut edits);
     let why = "Until the machine is started again, updates make the initial RAM filesystem here; theirs has to start the new \
                root too.";
-    let steps = edits.into_steps().into_iter().map(|step| Step {
-        why: why.into(),
-        ..step
-    });
-    draft
-        .steps
-        .extend(on_root_of_now(situation, steps.collect()));
+    let steps = edits.into_steps().into_iter().map(|step| Step { why: why.into(), ..step });
+    draft.steps.extend(on_root_of_now(situation, steps.collect()));
 }
 
 /// Why the initial RAM filesystems are made anew.
@@ -385,9 +357,7 @@ fn start(situation: &Situation<'_>, scene: &Scene<'_>, draft: &mut Draft) {
         draft,
         "keep-journal",
         "So that the change can be verified and undone from the new system.",
-        Action::KeepJournal {
-            on: scene.new.root_volume.clone(),
-        },
+        Action::KeepJournal { on: scene.new.root_volume.clone() },
     );
     prove(
         "prove-boot",
@@ -419,10 +389,8 @@ fn start(situation: &Situation<'_>, scene: &Scene<'_>, draft: &mut Draft) {
 }
 
 fn prove(id: &str, why: &str, scene: &Scene<'_>, draft: &mut Draft) {
-    let action = Action::ProveBoot {
-        root: scene.new.root_volume.clone(),
-        boot: scene.start.point.clone(),
-    };
+    let action =
+        Action::ProveBoot { root: scene.new.root_volume.clone(), boot: scene.start.point.clone() };
     push(draft, id, why, action);
 }
 
@@ -449,9 +417,7 @@ fn switch(situation: &Situation<'_>, scene: &Scene<'_>, draft: &mut Draft) {
         let mut edits = Edits::new(&situation.facts.seen);
         let why = "raspi-firmware would write the old root into cmdline.txt again with the next update that is made here.";
         edits.write("raspi-firmware", why, Path::new(debian::SETTINGS), text);
-        draft
-            .steps
-            .extend(on_root_of_now(situation, edits.into_steps()));
+        draft.steps.extend(on_root_of_now(situation, edits.into_steps()));
     }
     if let Some(action) = debian::switch(situation, scene) {
         let why = "The new root names itself from now on. Undoing has it name the old one, so that an update before the \
@@ -465,10 +431,7 @@ fn switch(situation: &Situation<'_>, scene: &Scene<'_>, draft: &mut Draft) {
             &id_of(name),
             &format!("{decides}{taken_out}"),
             &point.join(name),
-            TextFile {
-                text: text.clone(),
-                mode: file.mode,
-            },
+            TextFile { text: text.clone(), mode: file.mode },
         );
     }
 }
@@ -515,10 +478,7 @@ fn boot_copy_switch(scene: &Scene<'_>, draft: &mut Draft) {
                 action: Box::new(Action::WriteFile {
                     path: Path::new("/").join(name),
                     was: Some((*file).clone()),
-                    becomes: TextFile {
-                        text: text.clone(),
-                        mode: file.mode,
-                    },
+                    becomes: TextFile { text: text.clone(), mode: file.mode },
                 }),
                 is_undone: true,
             },

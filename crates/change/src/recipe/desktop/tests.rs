@@ -45,10 +45,7 @@ fn machine() -> Machine {
         ("max_pool_percent", "20"),
         ("shrinker_enabled", "N"),
     ]
-    .map(|(name, value)| Setting {
-        name: name.into(),
-        value: Fact::known(value.into(), "test"),
-    })
+    .map(|(name, value)| Setting { name: name.into(), value: Fact::known(value.into(), "test") })
     .to_vec();
     machine
 }
@@ -66,13 +63,7 @@ fn seen() -> Seen {
     let mut seen: Seen = Seen::from([
         (
             "/boot/firmware".into(),
-            names(&[
-                "config.txt",
-                "cmdline.txt",
-                "kernel8.img",
-                "initramfs8",
-                "overlays",
-            ]),
+            names(&["config.txt", "cmdline.txt", "kernel8.img", "initramfs8", "overlays"]),
         ),
         (
             "/boot/firmware/config.txt".into(),
@@ -85,22 +76,13 @@ fn seen() -> Seen {
             format!("{modules}/modules.builtin").into(),
             text("kernel/fs/ext4/ext4.ko\nkernel/drivers/scsi/sd_mod.ko\n"),
         ),
-        (
-            format!("{modules}/kernel/fs/btrfs").into(),
-            names(&["btrfs.ko.xz"]),
-        ),
+        (format!("{modules}/kernel/fs/btrfs").into(), names(&["btrfs.ko.xz"])),
         (
             format!("{modules}/kernel/drivers/usb/storage").into(),
             names(&["uas.ko.xz", "usb-storage.ko.xz"]),
         ),
-        (
-            format!("{modules}/kernel/crypto").into(),
-            names(&["lz4.ko.xz", "zstd.ko.xz"]),
-        ),
-        (
-            "/etc/initramfs-tools/modules".into(),
-            text("# List of modules\n"),
-        ),
+        (format!("{modules}/kernel/crypto").into(), names(&["lz4.ko.xz", "zstd.ko.xz"])),
+        ("/etc/initramfs-tools/modules".into(), text("# List of modules\n")),
         ("/etc/rpi".into(), names(&["swap.conf"])),
         ("/proc/1/comm".into(), text("systemd\n")),
     ]);
@@ -118,15 +100,8 @@ fn seen() -> Seen {
     for program in ["mkfs.btrfs", "btrfs", "mkinitramfs", "mkswap", "mkfs.vfat"] {
         seen.insert(Path::new("/usr/sbin").join(program), Sight::Something);
     }
-    let looked = look_at(
-        &machine(),
-        &Wishes::from([("boot-copy".into(), "yes".into())]),
-    )
-    .paths;
-    for path in looked
-        .into_iter()
-        .filter(|path| !path.to_string_lossy().contains('*'))
-    {
+    let looked = look_at(&machine(), &Wishes::from([("boot-copy".into(), "yes".into())])).paths;
+    for path in looked.into_iter().filter(|path| !path.to_string_lossy().contains('*')) {
         seen.entry(path).or_insert(Sight::Absent);
     }
     seen
@@ -144,14 +119,7 @@ fn facts(machine: &Machine) -> Facts {
     Facts {
         seen: seen(),
         disks: [(sda, disk)].into(),
-        trees: [(
-            PathBuf::from("/"),
-            TreeSize {
-                bytes: 6_400_000_000,
-                entries: 154_000,
-            },
-        )]
-        .into(),
+        trees: [(PathBuf::from("/"), TreeSize { bytes: 6_400_000_000, entries: 154_000 })].into(),
         program_start_s: Some(3.5e-3),
         compression: vec![
             speed("zstd:1", 52e6, 160e6, 2.7),
@@ -189,14 +157,8 @@ fn facts(machine: &Machine) -> Facts {
 
 fn plan_of(machine: &Machine, facts: &Facts, wishes: &[(&str, &str)]) -> Plan {
     let mut all = Wishes::from([("device".to_string(), "/dev/sda".to_string())]);
-    all.extend(
-        wishes
-            .iter()
-            .map(|(name, value)| (name.to_string(), value.to_string())),
-    );
-    RECIPE
-        .plan(machine, facts, &all, "2026-11-21T01:02:03Z")
-        .expect("the wishes make sense")
+    all.extend(wishes.iter().map(|(name, value)| (name.to_string(), value.to_string())));
+    RECIPE.plan(machine, facts, &all, "2026-11-21T01:02:03Z").expect("the wishes make sense")
 }
 
 fn usual(wishes: &[(&str, &str)]) -> Plan {
@@ -245,10 +207,9 @@ fn a_whole_plan() {
 #[test]
 fn a_disk_that_was_not_measured_is_promised_nothing() {
     let machine = machine();
-    for (absent, words) in [
-        ("sda", "sda was not measured. Measure it first"),
-        ("mmcblk0", "`rubus checkup /`"),
-    ] {
+    for (absent, words) in
+        [("sda", "sda was not measured. Measure it first"), ("mmcblk0", "`rubus checkup /`")]
+    {
         let mut facts = facts(&machine);
         facts.speeds.remove(absent);
         let plan = plan_of(&machine, &facts, &[]);
@@ -256,11 +217,7 @@ fn a_disk_that_was_not_measured_is_promised_nothing() {
         assert!(unknown.contains(words), "{absent}: {unknown}");
         let is_random = |gain: &crate::plan::Gain| gain.what.starts_with("random");
         assert!(!plan.gains.iter().any(is_random), "{:?}", plan.gains);
-        assert!(
-            absent == "mmcblk0" || plan.gains.is_empty(),
-            "{:?}",
-            plan.gains
-        );
+        assert!(absent == "mmcblk0" || plan.gains.is_empty(), "{:?}", plan.gains);
     }
     assert_eq!(usual(&[]).gains_unknown, None);
 }
@@ -270,14 +227,7 @@ fn the_steps_of_other_wishes() {
     for (name, wishes) in [
         ("swap_file", &[("swap", "file"), ("compress", "lzo")][..]),
         ("no_swap", &[("swap", "none"), ("compress", "none")]),
-        (
-            "boot_copy",
-            &[
-                ("boot-copy", "yes"),
-                ("table", "gpt"),
-                ("direct-boot", "yes"),
-            ],
-        ),
+        ("boot_copy", &[("boot-copy", "yes"), ("table", "gpt"), ("direct-boot", "yes")]),
     ] {
         let plan = usual(wishes);
         assert_eq!(obstacles(&plan), Vec::<String>::new());
@@ -298,9 +248,7 @@ fn a_copy_of_the_boot_partition_starts_the_old_root_until_the_card_starts_the_ne
         assert_eq!(obstacles(&plan), Vec::<String>::new());
         let place = |is: &dyn Fn(&Action) -> bool| {
             let mut steps = plan.steps.iter();
-            steps
-                .position(|step| is(&step.action))
-                .expect("such a step")
+            steps.position(|step| is(&step.action)).expect("such a step")
         };
         let copied = place(&|action| {
             matches!(action, Action::CopyTree { from, without, .. }
@@ -357,12 +305,7 @@ fn the_last_step_alone_decides_and_keeps_every_other_word() {
 fn files_on_fat_have_the_mode_of_their_neighbours() {
     let machine = machine();
     let mut facts = facts(&machine);
-    let fat = |text: &str| {
-        Sight::Text(TextFile {
-            text: text.into(),
-            mode: 0o755,
-        })
-    };
+    let fat = |text: &str| Sight::Text(TextFile { text: text.into(), mode: 0o755 });
     let path = "/boot/firmware/cmdline.txt";
     facts.seen.insert(path.into(), fat(CMDLINE));
     let plan = plan_of(&machine, &facts, &[]);
@@ -377,11 +320,7 @@ fn files_on_fat_have_the_mode_of_their_neighbours() {
 fn what_was_changed_for_the_new_root_is_not_copied_over() {
     let plan = usual(&[]);
     let again = plan.steps.iter().find_map(|step| match &step.action {
-        Action::CopyTree {
-            pass: crate::plan::Pass::Again,
-            without,
-            ..
-        } => Some(without),
+        Action::CopyTree { pass: crate::plan::Pass::Again, without, .. } => Some(without),
         _ => None,
     });
     let again = again.expect("a second pass");
@@ -389,10 +328,7 @@ fn what_was_changed_for_the_new_root_is_not_copied_over() {
         if let Action::On { action, .. } = &step.action {
             let is_directory = matches!(**action, Action::MakeDirectory { .. });
             let path = action.path().expect("a file");
-            assert!(
-                is_directory || again.contains(path),
-                "{path:?} in {again:?}"
-            );
+            assert!(is_directory || again.contains(path), "{path:?} in {again:?}");
         }
     }
 }
@@ -401,40 +337,28 @@ fn what_was_changed_for_the_new_root_is_not_copied_over() {
 #[test]
 fn the_swap_file_is_neither_copied_nor_counted() {
     let mut machine = machine();
-    machine
-        .swap
-        .areas
-        .push(rubus_vocabulary::machine::SwapArea {
-            path: "/var/swap".into(),
-            kind: "file".into(),
-            size_bytes: 1_000_000_000,
-            used_bytes: 0,
-            priority: -2,
-            device: Fact::known("mmcblk0p2".into(), "test"),
-        });
+    machine.swap.areas.push(rubus_vocabulary::machine::SwapArea {
+        path: "/var/swap".into(),
+        kind: "file".into(),
+        size_bytes: 1_000_000_000,
+        used_bytes: 0,
+        priority: -2,
+        device: Fact::known("mmcblk0p2".into(), "test"),
+    });
     let facts = facts(&machine);
     let plan = plan_of(&machine, &facts, &[]);
     let copied = plan.steps.iter().find_map(|step| match &step.action {
-        Action::CopyTree {
-            without,
-            without_contents_of,
-            ..
-        } => Some((without.clone(), without_contents_of.clone())),
+        Action::CopyTree { without, without_contents_of, .. } => {
+            Some((without.clone(), without_contents_of.clone()))
+        }
         _ => None,
     });
     let left_out = rubus_machine::not_copied::NotCopied::of(&machine);
     assert!(left_out.has(Path::new("/var/swap")));
     assert_eq!(copied, Some((left_out.paths, left_out.contents_of)));
-    let fits = plan
-        .checks
-        .iter()
-        .find(|check| check.what == "everything fits on it");
+    let fits = plan.checks.iter().find(|check| check.what == "everything fits on it");
     let fits = fits.expect("it is checked");
-    assert!(
-        fits.found.starts_with("5.03 GiB are in use"),
-        "{}",
-        fits.found
-    );
+    assert!(fits.found.starts_with("5.03 GiB are in use"), "{}", fits.found);
 }
 
 #[test]
@@ -513,9 +437,7 @@ fn every_obstacle_says_what_to_do() {
         machine.memory.available_bytes = Fact::known(30 << 20, "test");
     });
     meet("kernel without btrfs", &|machine, facts| {
-        machine
-            .kernel_config
-            .retain(|setting| setting.name != "BTRFS_FS");
+        machine.kernel_config.retain(|setting| setting.name != "BTRFS_FS");
         let path = format!("/lib/modules/{RELEASE}/kernel/fs/btrfs");
         facts.seen.insert(path.into(), Sight::Absent);
     });
@@ -530,9 +452,7 @@ fn every_obstacle_says_what_to_do() {
     });
     meet("a line about the disk", &|_, facts| {
         let line = "UUID=f3f45f35-9d6b-4b0e-9cf8-4d2f9a4a5a11 /srv/data btrfs defaults 0 0\n";
-        facts
-            .seen
-            .insert("/etc/fstab".into(), text(&format!("{FSTAB}{line}")));
+        facts.seen.insert("/etc/fstab".into(), text(&format!("{FSTAB}{line}")));
     });
     insta::assert_snapshot!(shown.join("\n\n"));
 }
@@ -545,27 +465,18 @@ fn made_once_it_is_not_made_again() {
     let facts_before = facts(&machine);
     let plan = plan_of(&machine, &facts_before, &[]);
     let new_line = written(&plan, "cmdline.txt");
-    let root = new_line
-        .split("PARTUUID=")
-        .nth(1)
-        .and_then(|rest| rest.split(' ').next());
+    let root = new_line.split("PARTUUID=").nth(1).and_then(|rest| rest.split(' ').next());
     let mut part = machine.device("sda1").expect("there is one").clone();
     part.identity.partuuid = root.map(str::to_string);
     part.content = Fact::known("btrfs".into(), "test");
     machine.block_devices.retain(|device| device.name != "sda1");
     machine.block_devices.push(part);
     let mut facts_after = facts_before.clone();
-    facts_after
-        .seen
-        .insert("/boot/firmware/cmdline.txt".into(), text(&new_line));
+    facts_after.seen.insert("/boot/firmware/cmdline.txt".into(), text(&new_line));
     let again = plan_of(&machine, &facts_after, &[]);
     assert!(again.is_empty(), "{again:?}");
     assert_eq!(again.obstacles().count(), 0);
-    assert!(
-        again.notes[0].contains("waits for the next boot"),
-        "{:?}",
-        again.notes
-    );
+    assert!(again.notes[0].contains("waits for the next boot"), "{:?}", again.notes);
     // After the boot.
     let root = &mut machine.mounts[0];
     root.device = Some("sda1".into());
@@ -573,10 +484,7 @@ fn made_once_it_is_not_made_again() {
     root.filesystem = "btrfs".into();
     root.compression = Some("zstd:1".into());
     let again = plan_of(&machine, &facts_after, &[]);
-    assert!(
-        again.is_empty() && again.obstacles().count() == 0,
-        "{again:?}"
-    );
+    assert!(again.is_empty() && again.obstacles().count() == 0, "{again:?}");
 }
 
 #[test]
@@ -621,18 +529,13 @@ fn identifiers_are_new() {
     let facts = facts(&machine);
     let ids = |plan: &Plan| -> Vec<String> {
         let of = |action: &Action| match action {
-            Action::Partition { table, .. } => table
-                .partitions
-                .iter()
-                .map(|part| part.partuuid.clone())
-                .collect(),
+            Action::Partition { table, .. } => {
+                table.partitions.iter().map(|part| part.partuuid.clone()).collect()
+            }
             Action::Format { filesystem, .. } => vec![filesystem.uuid.clone()],
             _ => Vec::new(),
         };
-        plan.steps
-            .iter()
-            .flat_map(|step| of(&step.action))
-            .collect()
+        plan.steps.iter().flat_map(|step| of(&step.action)).collect()
     };
     let first = plan_of(&machine, &facts, &[]);
     assert_eq!(first, plan_of(&machine, &facts, &[]));

@@ -106,11 +106,7 @@ fn checked(is_met: bool, found: &str, draft: &mut Draft) {
 }
 
 fn ability(situation: &Situation<'_>, start: &Start<'_>) -> Ability {
-    let told = match situation
-        .facts
-        .seen
-        .get(Path::new(tryboot::BOOTLOADER_NODE))
-    {
+    let told = match situation.facts.seen.get(Path::new(tryboot::BOOTLOADER_NODE)) {
         Some(Sight::Directory(names)) => names.as_slice(),
         _ => &[],
     };
@@ -134,9 +130,7 @@ fn obstacle(start: &Start<'_>) -> Option<String> {
     }
     match start.cmdlines.len() {
         1 => None,
-        count => Some(format!(
-            "config.txt leads to {count} different command lines"
-        )),
+        count => Some(format!("config.txt leads to {count} different command lines")),
     }
 }
 
@@ -190,18 +184,10 @@ pub(super) fn end(scene: &Scene<'_>, config: &str, draft: &mut Draft) {
             draft,
             id,
             "It was for the trial only.",
-            Action::RemoveFile {
-                path: scene.start.point.join(name),
-                was,
-            },
+            Action::RemoveFile { path: scene.start.point.join(name), was },
         );
     };
-    remove(
-        draft,
-        "trial-config-goes",
-        tryboot::FILE,
-        settings(scene, config),
-    );
+    remove(draft, "trial-config-goes", tryboot::FILE, settings(scene, config));
     if let Some(was) = line(scene) {
         remove(draft, "trial-cmdline-goes", CMDLINE, was);
     }
@@ -211,10 +197,7 @@ pub(super) fn end(scene: &Scene<'_>, config: &str, draft: &mut Draft) {
 /// the kernel, start the machine again some seconds after they gave up, the old way.
 fn line(scene: &Scene<'_>) -> Option<TextFile> {
     let (_, file, text) = scene.cmdlines.first()?;
-    Some(TextFile {
-        text: with_panic(text),
-        mode: file.mode,
-    })
+    Some(TextFile { text: with_panic(text), mode: file.mode })
 }
 
 fn with_panic(text: &str) -> String {

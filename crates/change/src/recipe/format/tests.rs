@@ -40,11 +40,7 @@ fn drawn(wished: &[(&str, &str)]) -> Plan {
 
 #[test]
 fn a_disk_with_one_partition_mounted_now_and_later() {
-    let wished = [
-        ("device", "/dev/sdb"),
-        ("at", "/mnt/data"),
-        ("label", "data"),
-    ];
+    let wished = [("device", "/dev/sdb"), ("at", "/mnt/data"), ("label", "data")];
     let plan = drawn(&wished);
     assert_eq!(obstacles(&plan), [""; 0]);
     assert_eq!(plan.disks_lost().len(), 1);
@@ -54,16 +50,10 @@ fn a_disk_with_one_partition_mounted_now_and_later() {
 #[test]
 fn each_kind_and_each_place() {
     let mut said = String::new();
-    for (device, kind, partition) in [
-        ("/dev/sdb", "btrfs", "no"),
-        ("/dev/sdb", "vfat", "yes"),
-        ("/dev/sdb1", "swap", "yes"),
-    ] {
-        let wished = [
-            ("device", device),
-            ("filesystem", kind),
-            ("partition", partition),
-        ];
+    for (device, kind, partition) in
+        [("/dev/sdb", "btrfs", "no"), ("/dev/sdb", "vfat", "yes"), ("/dev/sdb1", "swap", "yes")]
+    {
+        let wished = [("device", device), ("filesystem", kind), ("partition", partition)];
         let plan = drawn(&wished);
         assert_eq!(obstacles(&plan), [""; 0]);
         said += &shown(&plan);
@@ -98,11 +88,7 @@ fn every_obstacle_says_what_to_do() {
         &[("device", "/dev/sda")],
         &[("device", "/dev/sdb"), ("at", "/usr/x")],
         &[("device", "/dev/sdb"), ("at", "/srv/data")],
-        &[
-            ("device", "/dev/sdb"),
-            ("filesystem", "swap"),
-            ("at", "/mnt/x"),
-        ],
+        &[("device", "/dev/sdb"), ("filesystem", "swap"), ("at", "/mnt/x")],
     ];
     for wished in cases {
         let obstacles = obstacles(&drawn(wished));
@@ -158,8 +144,5 @@ fn who_may_not_look_is_sent_for_root_whatever_the_words() {
     assert_eq!(remedy(Unseen::Denied("geen toegang".into())), root);
     // A label of somebody's disk may say anything.
     let words = "/dev/sdb1 is mounted at /srv/permission denied";
-    assert_eq!(
-        remedy(Unseen::Other(words.into())),
-        "unmount what is on it, or take another disk"
-    );
+    assert_eq!(remedy(Unseen::Other(words.into())), "unmount what is on it, or take another disk");
 }

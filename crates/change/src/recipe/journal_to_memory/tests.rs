@@ -29,12 +29,7 @@ fn drawn(wished: &[(&str, &str)], given: &[(&str, Sight)]) -> Plan {
     let machine = machine();
     let mut given = given.to_vec();
     given.push(SYSTEMD);
-    plan(
-        &RECIPE,
-        &machine,
-        &facts(&RECIPE, &machine, wished, &given),
-        wished,
-    )
+    plan(&RECIPE, &machine, &facts(&RECIPE, &machine, wished, &given), wished)
 }
 
 #[test]
@@ -71,11 +66,7 @@ fn journald_starts_again_after_the_file_whichever_way() {
         .collect();
     let last = plan.steps.len() - 1;
     assert_eq!(restarts, [(0, When::Undone), (last, When::Applied)]);
-    let run: Vec<usize> = plan
-        .steps
-        .iter()
-        .map(|step| commands(&step.action).len())
-        .collect();
+    let run: Vec<usize> = plan.steps.iter().map(|step| commands(&step.action).len()).collect();
     assert_eq!(run.first(), Some(&0), "it waits for the undo");
     assert_eq!(run.last(), Some(&2), "it is restarted, and asked");
 }
@@ -106,15 +97,9 @@ fn what_others_say_counts_in_the_order_of_the_names() {
     // With a size there is something to do.
     assert!(!drawn(&SIZE, &[theirs(rpi, "Storage=volatile")]).is_empty());
     // One that sorts later has the last word, and one of the same name above hides it.
-    let later = theirs(
-        "/etc/systemd/journald.conf.d/50-own.conf",
-        "Storage = persistent",
-    );
+    let later = theirs("/etc/systemd/journald.conf.d/50-own.conf", "Storage = persistent");
     assert!(!drawn(&[], &[theirs(rpi, "Storage=volatile"), later]).is_empty());
-    let above = theirs(
-        "/etc/systemd/journald.conf.d/40-rpi-volatile-storage.conf",
-        "Compress=yes",
-    );
+    let above = theirs("/etc/systemd/journald.conf.d/40-rpi-volatile-storage.conf", "Compress=yes");
     assert!(!drawn(&[], &[theirs(rpi, "Storage=volatile"), above]).is_empty());
     let main = theirs(MAIN_FILE, "Storage=volatile");
     assert!(drawn(&[], &[main]).is_empty());
@@ -123,10 +108,7 @@ fn what_others_say_counts_in_the_order_of_the_names() {
 #[test]
 fn a_capture_does_not_say_what_journald_is_told() {
     let mut machine = machine();
-    machine.origin = Origin::Capture {
-        path: "captures/board".into(),
-        label: "hand-built".into(),
-    };
+    machine.origin = Origin::Capture { path: "captures/board".into(), label: "hand-built".into() };
     let facts = facts(&RECIPE, &machine, &[], &[]);
     let plan = plan(&RECIPE, &machine, &facts, &[]);
     assert_eq!(obstacles(&plan), [""; 0]);
@@ -142,17 +124,8 @@ fn every_obstacle_says_what_to_do() {
     for (wished, given) in [
         (&[][..], (SYSTEMD.0, Sight::Absent)),
         (&[("size", "80M")], SYSTEMD),
-        (
-            &[],
-            (
-                "/usr/lib/systemd/journald.conf.d/99-keep.conf",
-                persistent.clone(),
-            ),
-        ),
-        (
-            &[],
-            ("/etc/systemd/journald.conf.d/zz-own.conf", persistent),
-        ),
+        (&[], ("/usr/lib/systemd/journald.conf.d/99-keep.conf", persistent.clone())),
+        (&[], ("/etc/systemd/journald.conf.d/zz-own.conf", persistent)),
     ] {
         let machine = machine();
         let mut facts = facts(&RECIPE, &machine, wished, &[SYSTEMD]);

@@ -77,10 +77,7 @@ fn look_at(_: &Machine, _: &Wishes) -> LookAt {
     paths.extend([FSTAB, LOGS, JOURNAL].map(PathBuf::from));
     paths.extend(units_of_others());
     paths.extend(programs::paths(PROGRAMS));
-    LookAt {
-        directories: [LOGS, JOURNAL].map(PathBuf::from).into(),
-        ..LookAt::paths(paths)
-    }
+    LookAt { directories: [LOGS, JOURNAL].map(PathBuf::from).into(), ..LookAt::paths(paths) }
 }
 
 fn units_of_others() -> impl Iterator<Item = PathBuf> {
@@ -169,13 +166,7 @@ fn steps(size: u64, journal: u64, situation: &Situation<'_>, draft: &mut Draft) 
         draft.write(id, why, &path(unit), text, situation);
     }
     let why = "Each start brings the logs to memory.";
-    enable(
-        unit_files::SERVICE,
-        unit_files::TARGET,
-        why,
-        situation,
-        draft,
-    );
+    enable(unit_files::SERVICE, unit_files::TARGET, why, situation, draft);
 }
 
 /// Most memory for the logs, in bytes.
@@ -200,9 +191,7 @@ fn journal_bytes(situation: &Situation<'_>) -> u64 {
         .filter(|mount| Path::new(LOGS).starts_with(&mount.point) && mount.source != SOURCE)
         .max_by_key(|mount| mount.point.len());
     let size = holding.and_then(|mount| mount.size_bytes.get());
-    size.map_or(MAX_JOURNAL_BYTES, |bytes| {
-        (bytes / 10).min(MAX_JOURNAL_BYTES)
-    })
+    size.map_or(MAX_JOURNAL_BYTES, |bytes| (bytes / 10).min(MAX_JOURNAL_BYTES))
 }
 
 fn check_others(situation: &Situation<'_>, draft: &mut Draft) {
@@ -211,10 +200,7 @@ fn check_others(situation: &Situation<'_>, draft: &mut Draft) {
         "nothing else is mounted at /var/log or below it",
         mount.is_none(),
         mount.map_or("nothing is".to_string(), |mount| {
-            format!(
-                "{} ({}) is mounted at {}",
-                mount.source, mount.filesystem, mount.point
-            )
+            format!("{} ({}) is mounted at {}", mount.source, mount.filesystem, mount.point)
         }),
         "what is mounted there would be hidden; take it away first if the logs may lie in memory",
     );
@@ -291,10 +277,7 @@ fn check_memory(size: u64, situation: &Situation<'_>, draft: &mut Draft) {
 /// The memory in which so many bytes of logs fit twice, in whole MiB.
 fn with_journal(logs: u64) -> u64 {
     let logs = logs * 2;
-    (logs + MIN_JOURNAL_BYTES)
-        .max(logs / 9 * 10)
-        .next_multiple_of(1 << 20)
-        + (1 << 20)
+    (logs + MIN_JOURNAL_BYTES).max(logs / 9 * 10).next_multiple_of(1 << 20) + (1 << 20)
 }
 
 fn words(size: u64, journal: u64, situation: &Situation<'_>, draft: &mut Draft) {

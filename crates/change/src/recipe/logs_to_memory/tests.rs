@@ -30,9 +30,8 @@ fn facts_with(logs: u64, journal: u64, wished: &[(&str, &str)], given: &[(&str, 
             facts.seen.insert(path, Sight::Absent);
         }
     }
-    facts.directories = [(LOGS, logs), (JOURNAL, journal)]
-        .map(|(path, mib)| (path.into(), mib * MIB))
-        .into();
+    facts.directories =
+        [(LOGS, logs), (JOURNAL, journal)].map(|(path, mib)| (path.into(), mib * MIB)).into();
     facts
 }
 
@@ -45,10 +44,8 @@ fn drawn(wished: &[(&str, &str)], given: &[(&str, Sight)]) -> Plan {
 fn the_logs_of_a_card_go_to_memory() {
     let said = shown(&drawn(&[], &[]));
     // The program is tested where it runs.
-    let program: String = unit_files::PROGRAM_TEXT
-        .lines()
-        .map(|line| format!("  + {line}\n"))
-        .collect();
+    let program: String =
+        unit_files::PROGRAM_TEXT.lines().map(|line| format!("  + {line}\n")).collect();
     assert!(said.contains(&program), "{said}");
     insta::assert_snapshot!(said.replace(&program, "  + (the program)\n"));
 }
@@ -73,14 +70,8 @@ fn made_once_it_is_not_made_again_and_another_size_is() {
     (mount.point, mount.source, mount.filesystem) = (LOGS.into(), SOURCE.into(), "tmpfs".into());
     machine.mounts.push(mount);
     let again = plan(&RECIPE, &machine, &later, &[]);
-    assert!(
-        again.is_empty() && !again.promises.is_empty(),
-        "{:?}",
-        again.notes
-    );
-    later
-        .seen
-        .insert(SYSTEMD.0.into(), Sight::Directory(Vec::new()));
+    assert!(again.is_empty() && !again.promises.is_empty(), "{:?}", again.notes);
+    later.seen.insert(SYSTEMD.0.into(), Sight::Directory(Vec::new()));
     let smaller = plan(&RECIPE, &machine, &later, &[("size", "40M")]);
     let said = shown(&smaller);
     assert!(said.contains("+ Environment=SIZE_KIB=40960 "), "{said}");
@@ -97,10 +88,7 @@ fn the_size_follows_the_memory_and_the_journal_its_disk() {
         assert!(said.contains(&wanted), "{total}: {said}");
     }
     let told = text("[Journal]\nSystemMaxUse=50M\n");
-    let said = shown(&drawn(
-        &[],
-        &[("/etc/systemd/journald.conf.d/10-own.conf", told)],
-    ));
+    let said = shown(&drawn(&[], &[("/etc/systemd/journald.conf.d/10-own.conf", told)]));
     assert!(said.contains(" JOURNAL_KIB=51200\n"), "{said}");
 }
 
@@ -122,19 +110,13 @@ fn logs_that_are_in_memory_already_stay_so() {
     machine.mounts.push(mount);
     let plan = plan(&RECIPE, &machine, &facts_with(60, 40, &[], &[]), &[]);
     assert!(plan.is_empty() && plan.promises.is_empty());
-    assert_eq!(
-        plan.notes,
-        ["/var/log is in memory already: log2ram (tmpfs) is mounted there."]
-    );
+    assert_eq!(plan.notes, ["/var/log is in memory already: log2ram (tmpfs) is mounted there."]);
 }
 
 #[test]
 fn a_capture_does_not_say_how_large_the_logs_are() {
     let mut machine = machine();
-    machine.origin = Origin::Capture {
-        path: "captures/board".into(),
-        label: "hand-built".into(),
-    };
+    machine.origin = Origin::Capture { path: "captures/board".into(), label: "hand-built".into() };
     let mut facts = facts(&RECIPE, &machine, &[], &[]);
     for path in units_of_others() {
         facts.seen.insert(path, Sight::Absent);
@@ -161,12 +143,7 @@ fn every_obstacle_says_what_to_do() {
     tell("too large", &machine(), &fine(), &large);
     let mut small = machine();
     small.memory.total_bytes = Fact::known(60 * MIB, "/proc/meminfo");
-    tell(
-        "a small machine",
-        &small,
-        &facts_with(1, 0, &[], &[]),
-        &[("size", "32M")],
-    );
+    tell("a small machine", &small, &facts_with(1, 0, &[], &[]), &[("size", "32M")]);
     let mut busy = machine();
     busy.memory.available_bytes = Fact::known(50 * MIB, "/proc/meminfo");
     tell("memory in use", &busy, &fine(), &[]);
@@ -175,12 +152,7 @@ fn every_obstacle_says_what_to_do() {
     let logs = facts_with(340, 40, &[], &[]);
     tell("far too many logs", &machine(), &logs, &[]);
     let there = ("/etc/systemd/system/log2ram.service", text("[Unit]\n"));
-    tell(
-        "log2ram",
-        &machine(),
-        &facts_with(60, 40, &[], &[there]),
-        &[],
-    );
+    tell("log2ram", &machine(), &facts_with(60, 40, &[], &[there]), &[]);
     let line = (FSTAB, text("tmpfs /var/log tmpfs size=64M 0 0\n"));
     tell("fstab", &machine(), &facts_with(60, 40, &[], &[line]), &[]);
     let mut audited = machine();

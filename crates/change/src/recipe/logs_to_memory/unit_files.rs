@@ -84,9 +84,7 @@ const JOURNAL: &str = "JOURNAL_KIB=";
 
 /// The sizes that stand in the unit's text, in bytes: of the memory and of the journal on the disk.
 pub(super) fn sizes(text: &str) -> Option<(u64, u64)> {
-    let line = text
-        .lines()
-        .find_map(|line| line.strip_prefix("Environment="))?;
+    let line = text.lines().find_map(|line| line.strip_prefix("Environment="))?;
     let (size, journal) = line.split_once(' ')?;
     let bytes = |word: &str, name| Some(word.strip_prefix(name)?.parse::<u64>().ok()? << 10);
     Some((bytes(size, SIZE)?, bytes(journal, JOURNAL)?))

@@ -10,15 +10,8 @@ use rubus_vocabulary::units::bytes_iec;
 
 const MIB: u64 = 1 << 20;
 /// Names of programs that install packages.
-const INSTALLERS: [&str; 7] = [
-    "apt",
-    "apt-get",
-    "aptitude",
-    "dpkg",
-    "unattended-upgr",
-    "packagekitd",
-    "rpi-update",
-];
+const INSTALLERS: [&str; 7] =
+    ["apt", "apt-get", "aptitude", "dpkg", "unattended-upgr", "packagekitd", "rpi-update"];
 /// The copy and the initial RAM filesystem need some memory, and swap on a card would be slow.
 const MIN_AVAILABLE_BYTES: u64 = 64 * MIB;
 /// What an initial RAM filesystem with the drivers of all disks may take, beside the one that is kept.
@@ -67,9 +60,8 @@ pub(in crate::recipe) fn system<'a>(
     let found = match &start {
         Ok(start) => {
             let first = start.paths.first();
-            let first = first.map_or(String::new(), |path| {
-                format!("{} with {}", path.kernel, path.cmdline)
-            });
+            let first = first
+                .map_or(String::new(), |path| format!("{} with {}", path.kernel, path.cmdline));
             format!("config.txt leads to {first}").into()
         }
         Err(what) => what.clone(),
@@ -112,10 +104,7 @@ fn stacked(machine: &Machine, draft: &mut Draft) {
     else {
         return;
     };
-    let model = device
-        .model
-        .text()
-        .unwrap_or("a device of the device mapper");
+    let model = device.model.text().unwrap_or("a device of the device mapper");
     draft.check(
         "the running root is on a partition of its own",
         false,
@@ -264,11 +253,9 @@ pub(in crate::recipe) fn boot(
         "the boot partition has room for them",
         available.map(|bytes| bytes >= need),
         match available {
-            Some(bytes) => format!(
-                "{} free, at most {} are needed",
-                bytes_iec(bytes),
-                bytes_iec(need)
-            ),
+            Some(bytes) => {
+                format!("{} free, at most {} are needed", bytes_iec(bytes), bytes_iec(need))
+            }
             None => "not known".into(),
         },
         "remove kernels that you do not use any more",

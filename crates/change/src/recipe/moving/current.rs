@@ -52,9 +52,7 @@ pub(in crate::recipe) fn boot(machine: &Machine) -> Option<&Mount> {
 
 /// The mount point of the boot partition, or where it would be today.
 pub(in crate::recipe) fn boot_point(machine: &Machine) -> PathBuf {
-    boot(machine)
-        .map_or(BOOT_POINTS[0], |mount| &mount.point)
-        .into()
+    boot(machine).map_or(BOOT_POINTS[0], |mount| &mount.point).into()
 }
 
 /// Texts in the boot partition that usual systems have.
@@ -127,12 +125,7 @@ impl<'a> Start<'a> {
             includes.insert(name.to_string(), file.text.clone());
         }
         let model = Model::of(&machine.board);
-        let reader = Reader {
-            model: &model,
-            serial: None,
-            tryboot: false,
-            includes: &includes,
-        };
+        let reader = Reader { model: &model, serial: None, tryboot: false, includes: &includes };
         let settings = parsed.settings(&reader);
         let has_prefix = settings.iter().any(|setting| setting.name == "os_prefix");
         let exists = |name: &str| is_file(&names, name);
@@ -165,16 +158,7 @@ impl<'a> Start<'a> {
             };
             cmdlines.insert(path.cmdline.clone(), text);
         }
-        Ok(Start {
-            point,
-            names,
-            config,
-            paths,
-            on_pi5,
-            is_for_any,
-            cmdlines,
-            has_prefix,
-        })
+        Ok(Start { point, names, config, paths, on_pi5, is_for_any, cmdlines, has_prefix })
     }
 
     /// Whether a file is at the top of the boot partition. FAT does not know capital letters.
@@ -218,10 +202,7 @@ pub(in crate::recipe) fn old_disks(machine: &Machine) -> Vec<&BlockDevice> {
 
 /// The kernel's name of a disk by its path; a link is followed only through what the survey knows.
 pub(in crate::recipe) fn disk_name(path: &Path) -> &str {
-    path.strip_prefix("/dev")
-        .ok()
-        .and_then(Path::to_str)
-        .unwrap_or_default()
+    path.strip_prefix("/dev").ok().and_then(Path::to_str).unwrap_or_default()
 }
 
 /// What there is to copy on the root of the running system, bytes: all that is in use but active swap files.
@@ -244,8 +225,5 @@ pub(in crate::recipe) fn bus_bytes_per_second(disk: &BlockDevice) -> Option<(f64
         Some((*rate, hop))
     });
     let (rate, hop) = hops.min_by(|a, b| a.0.total_cmp(&b.0))?;
-    Some((
-        rate,
-        format!("the disk was not measured; {} carries this", hop.link),
-    ))
+    Some((rate, format!("the disk was not measured; {} carries this", hop.link)))
 }

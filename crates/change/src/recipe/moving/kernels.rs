@@ -67,10 +67,7 @@ pub(in crate::recipe) enum Has {
 
 /// What to look at.
 pub(in crate::recipe) fn paths() -> Vec<PathBuf> {
-    let mut paths = vec![
-        PathBuf::from(MODULES),
-        Path::new(MODULES).join("*/modules.builtin"),
-    ];
+    let mut paths = vec![PathBuf::from(MODULES), Path::new(MODULES).join("*/modules.builtin")];
     for (directory, _) in KNOWN {
         let path = Path::new(MODULES).join("*/kernel").join(directory);
         if !paths.contains(&path) {
@@ -109,10 +106,7 @@ pub(in crate::recipe) fn kernels(
             }
         };
         if initramfs == path.kernel {
-            return Err(format!(
-                "the name of the initial RAM filesystem of {}",
-                path.kernel
-            ));
+            return Err(format!("the name of the initial RAM filesystem of {}", path.kernel));
         }
         let kernel = Kernel {
             file: path.kernel.clone(),
@@ -147,11 +141,7 @@ pub(in crate::recipe) fn has(situation: &Situation<'_>, release: &str, module: &
         }
     }
     let file = format!("{module}.ko");
-    match situation
-        .facts
-        .seen
-        .get(&home.join("kernel").join(directory))
-    {
+    match situation.facts.seen.get(&home.join("kernel").join(directory)) {
         Some(Sight::Directory(names)) if names.iter().any(|name| name.starts_with(&file)) => {
             Has::Module
         }
@@ -202,14 +192,7 @@ pub(in crate::recipe) fn modules_for_any(
     release: &str,
     filesystem: &str,
 ) -> Vec<String> {
-    let names = [
-        filesystem,
-        "usb-storage",
-        "uas",
-        "sd_mod",
-        "mmc_block",
-        "nvme",
-    ];
+    let names = [filesystem, "usb-storage", "uas", "sd_mod", "mmc_block", "nvme"];
     let is_module = |name: &&str| has(situation, release, name) == Has::Module;
     let wanted = names.into_iter().filter(is_module);
     wanted.map(str::to_string).collect()
@@ -247,10 +230,7 @@ fn release_of(file: &str, releases: &[String], running: Option<&str>) -> Option<
     }
     match releases {
         [only] => Some(only.clone()),
-        several => several
-            .iter()
-            .find(|release| Some(release.as_str()) == running)
-            .cloned(),
+        several => several.iter().find(|release| Some(release.as_str()) == running).cloned(),
     }
 }
 
@@ -288,9 +268,6 @@ mod tests {
         assert_eq!(release_of("vmlinuz", &releases, None), None);
         assert_eq!(release_of("vmlinuz", &[], Some("6.1")), None);
         let only = ["6.12.107+deb13-arm64".to_string()];
-        assert_eq!(
-            release_of("kernel8.img", &only, None).as_ref(),
-            only.first()
-        );
+        assert_eq!(release_of("kernel8.img", &only, None).as_ref(), only.first());
     }
 }

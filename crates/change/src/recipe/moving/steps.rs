@@ -16,11 +16,7 @@ pub(in crate::recipe) const INITRAMFS_MODULES: &str = "/etc/initramfs-tools/modu
 const KEPT: &str = "before-rubus";
 
 pub(in crate::recipe) fn push(draft: &mut Draft, id: &str, why: &str, action: Action) {
-    draft.steps.push(Step {
-        id: id.into(),
-        why: why.into(),
-        action,
-    });
+    draft.steps.push(Step { id: id.into(), why: why.into(), action });
 }
 
 /// The root is copied, without what is left out.
@@ -153,31 +149,14 @@ pub(in crate::recipe) fn config(
     }
     let path = start.point.join("config.txt");
     let why = "The current file, to be renamed back on any PC.";
-    write(
-        situation,
-        draft,
-        "keep-config-txt",
-        why,
-        &kept(start, &path),
-        start.config.clone(),
-    );
+    write(situation, draft, "keep-config-txt", why, &kept(start, &path), start.config.clone());
     let why = match kernels.iter().any(|kernel| kernel.is_mistaken) {
         true => WHY_NAMED,
         false => {
             "The firmware loads the initial RAM filesystem with its kernel only when it is told to; the old root starts with it too."
         }
     };
-    write(
-        situation,
-        draft,
-        "config-txt",
-        why,
-        &path,
-        TextFile {
-            text,
-            mode: start.config.mode,
-        },
-    );
+    write(situation, draft, "config-txt", why, &path, TextFile { text, mode: start.config.mode });
 }
 
 /// Why `config.txt` names the initial RAM filesystem of a kernel.
@@ -220,16 +199,7 @@ pub(in crate::recipe) fn write(
     if was.as_ref() == Some(&becomes) {
         return;
     }
-    push(
-        draft,
-        id,
-        why,
-        Action::WriteFile {
-            path: path.into(),
-            was,
-            becomes,
-        },
-    );
+    push(draft, id, why, Action::WriteFile { path: path.into(), was, becomes });
 }
 
 pub(in crate::recipe) fn id_of(name: &str) -> String {
@@ -245,9 +215,7 @@ fn kept(start: &Start<'_>, path: &Path) -> PathBuf {
 /// these get another beginning and not another end.
 pub(in crate::recipe) fn kept_as(path: &Path, ending: &str) -> PathBuf {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let is_swept = ["initrd.img-", "vmlinuz-"]
-        .iter()
-        .any(|begin| name.starts_with(begin));
+    let is_swept = ["initrd.img-", "vmlinuz-"].iter().any(|begin| name.starts_with(begin));
     path.with_file_name(match is_swept {
         true => format!("{ending}.{name}"),
         false => format!("{name}.{ending}"),
@@ -266,17 +234,11 @@ pub(in crate::recipe) fn kept_ending(start: &Start<'_>) -> String {
             name.ends_with(&end) || name.starts_with(&begin)
         })
     };
-    endings
-        .find(|ending| !is_taken(ending))
-        .unwrap_or_else(|| KEPT.into())
+    endings.find(|ending| !is_taken(ending)).unwrap_or_else(|| KEPT.into())
 }
 
 /// The files, directories and links that steps change.
 pub(in crate::recipe) fn paths_of(steps: &[Step]) -> Vec<PathBuf> {
-    let paths = steps
-        .iter()
-        .filter(|step| !matches!(step.action, Action::MakeDirectory { .. }));
-    paths
-        .filter_map(|step| step.action.path().cloned())
-        .collect()
+    let paths = steps.iter().filter(|step| !matches!(step.action, Action::MakeDirectory { .. }));
+    paths.filter_map(|step| step.action.path().cloned()).collect()
 }

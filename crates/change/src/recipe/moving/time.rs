@@ -29,10 +29,7 @@ const WHOLE_SYSTEM_ENTRIES: f64 = 30_000.0;
 const BESIDES_STARTS: f64 = 100.0;
 /// What starting a short program usually takes, in bytes that one core compresses meanwhile: some 130 kB on a Raspberry
 /// Pi, 225 kB on a server, 1 MB on an emulated processor.
-const START_BYTES: Range = Range {
-    least: 0.1e6,
-    most: 0.5e6,
-};
+const START_BYTES: Range = Range { least: 0.1e6, most: 0.5e6 };
 /// What the processor does for each file, in the same measure: 0.6 ms on a Raspberry Pi 3.
 const ENTRY_BYTES: f64 = 23e3;
 /// Reads of the disk for each file besides its contents.
@@ -43,40 +40,19 @@ const SECOND_PASS: f64 = 1.0;
 /// Bytes of contents that the comparison reads again from the old disk, at most (`apply`'s sample).
 const COMPARED_BYTES: f64 = 64.0 * 1024.0 * 1024.0;
 /// Partitions, filesystems, small files and flushes, seconds.
-const BESIDES_S: Range = Range {
-    least: 5.0,
-    most: 20.0,
-};
+const BESIDES_S: Range = Range { least: 5.0, most: 20.0 };
 /// How far a time that rests on measurements may be off, either way.
 const SPREAD: f64 = 1.25;
 
 /// What zstd:3 usually does on one core, bytes per second, by class of processor.
-const SMALL_PROCESSOR: Range = Range {
-    least: 8e6,
-    most: 45e6,
-};
-const FAST_PROCESSOR: Range = Range {
-    least: 45e6,
-    most: 250e6,
-};
+const SMALL_PROCESSOR: Range = Range { least: 8e6, most: 45e6 };
+const FAST_PROCESSOR: Range = Range { least: 45e6, most: 250e6 };
 /// What an SD card usually reads, and what another disk does, bytes per second.
-const CARD: Range = Range {
-    least: 5e6,
-    most: 22e6,
-};
-const DISK: Range = Range {
-    least: 20e6,
-    most: 400e6,
-};
+const CARD: Range = Range { least: 5e6, most: 22e6 };
+const DISK: Range = Range { least: 20e6, most: 400e6 };
 /// Random reads per second of them.
-const CARD_IOPS: Range = Range {
-    least: 300.0,
-    most: 2_000.0,
-};
-const DISK_IOPS: Range = Range {
-    least: 1_000.0,
-    most: 20_000.0,
-};
+const CARD_IOPS: Range = Range { least: 300.0, most: 2_000.0 };
+const DISK_IOPS: Range = Range { least: 1_000.0, most: 20_000.0 };
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Range {
@@ -86,47 +62,29 @@ struct Range {
 
 impl Range {
     fn exact(value: f64) -> Self {
-        Range {
-            least: value,
-            most: value,
-        }
+        Range { least: value, most: value }
     }
 
     fn at_most(self, limit: f64) -> Self {
-        Range {
-            least: self.least.min(limit),
-            most: self.most.min(limit),
-        }
+        Range { least: self.least.min(limit), most: self.most.min(limit) }
     }
 
     /// Seconds for an amount at this rate: the most rate takes the least time.
     fn seconds(self, amount: f64) -> Range {
-        Range {
-            least: amount / self.most,
-            most: amount / self.least,
-        }
+        Range { least: amount / self.most, most: amount / self.least }
     }
 
     fn and(self, other: Range) -> Range {
-        Range {
-            least: self.least + other.least,
-            most: self.most + other.most,
-        }
+        Range { least: self.least + other.least, most: self.most + other.most }
     }
 
     fn times(self, factor: f64) -> Range {
-        Range {
-            least: self.least * factor,
-            most: self.most * factor,
-        }
+        Range { least: self.least * factor, most: self.most * factor }
     }
 
     /// Whichever of two that run side by side takes longer.
     fn beside(self, other: Range) -> Range {
-        Range {
-            least: self.least.max(other.least),
-            most: self.most.max(other.most),
-        }
+        Range { least: self.least.max(other.least), most: self.most.max(other.most) }
     }
 }
 
@@ -152,9 +110,7 @@ pub(in crate::recipe) fn effort(situation: &Situation<'_>, moved: &Move<'_>) -> 
     let (read, iops, read_source) = source(situation, moved.old);
     let (processor, processor_source) = processor(situation);
     let bytes = read.seconds(used).beside(Range::exact(used / moved.write));
-    let entry = iops
-        .seconds(READS_PER_ENTRY)
-        .and(processor.seconds(ENTRY_BYTES));
+    let entry = iops.seconds(READS_PER_ENTRY).and(processor.seconds(ENTRY_BYTES));
     let files = entry.times(entries);
     let (start, start_source) = start(situation, processor);
     let whole = (entries / WHOLE_SYSTEM_ENTRIES).min(1.0);
@@ -164,11 +120,7 @@ pub(in crate::recipe) fn effort(situation: &Situation<'_>, moved: &Move<'_>) -> 
         .times(moved.kernels as f64);
     let besides = BESIDES_S.and(start.times(BESIDES_STARTS));
     let compared = read.seconds(used.min(COMPARED_BYTES));
-    let all = bytes
-        .and(compared)
-        .and(files.times(1.0 + SECOND_PASS))
-        .and(made)
-        .and(besides);
+    let all = bytes.and(compared).and(files.times(1.0 + SECOND_PASS)).and(made).and(besides);
     Effort {
         written_bytes: (used * moved.share) as u64,
         least_s: (all.least / SPREAD).round(),
@@ -196,9 +148,7 @@ fn source(situation: &Situation<'_>, old: Option<&BlockDevice>) -> (Range, Range
     let name = old.map_or("the old disk", |old| old.name.as_str());
     let speed = old.and_then(|old| situation.facts.speeds.get(&old.name));
     let iops = speed.and_then(|speed| speed.random_read_iops);
-    let iops = iops
-        .filter(|iops| *iops > 0.0)
-        .map_or(usual_iops, Range::exact);
+    let iops = iops.filter(|iops| *iops > 0.0).map_or(usual_iops, Range::exact);
     let read = speed.and_then(|speed| Some((speed.read_bytes_per_second?, &speed.source)));
     if let Some((read, source)) = read.filter(|(read, _)| *read > 0.0) {
         let words = format!("{name} reads {} ({source})", rate_si(read));
@@ -206,10 +156,7 @@ fn source(situation: &Situation<'_>, old: Option<&BlockDevice>) -> (Range, Range
     }
     if let Some(read) = situation.facts.sample_bytes_per_second {
         // A file's name is looked up and the file opened within that time already.
-        let words = format!(
-            "a sample of the files was read with {} just now",
-            rate_si(read)
-        );
+        let words = format!("a sample of the files was read with {} just now", rate_si(read));
         return (Range::exact(read), iops, words);
     }
     let words = format!(
@@ -276,10 +223,7 @@ mod tests {
             compression: compression.into_iter().collect(),
             // As a Raspberry Pi 3 does.
             program_start_s: zstd.map(|_| 3.5e-3),
-            speeds: speed
-                .map(|speed| ("mmcblk0".into(), speed))
-                .into_iter()
-                .collect(),
+            speeds: speed.map(|speed| ("mmcblk0".into(), speed)).into_iter().collect(),
             ..Facts::default()
         }
     }
@@ -287,16 +231,9 @@ mod tests {
     fn of(facts: &Facts, kernels: usize) -> Effort {
         let machine = rubus_vocabulary::fixture::pi3_with_usb_ssd();
         let options = Wishes::new();
-        let situation = Situation {
-            machine: &machine,
-            facts,
-            options: &options,
-        };
+        let situation = Situation { machine: &machine, facts, options: &options };
         let moved = Move {
-            old: machine
-                .block_devices
-                .iter()
-                .find(|disk| disk.name == "mmcblk0"),
+            old: machine.block_devices.iter().find(|disk| disk.name == "mmcblk0"),
             write: 35e6,
             share: 0.5,
             kernels,
@@ -308,22 +245,14 @@ mod tests {
     #[test]
     fn the_initial_ram_filesystem_and_the_slow_card_count() {
         let measured = |kernels, read| {
-            of(
-                &facts(1_000_000_000, 30_000, Some(38e6), Some((read, 1500.0))),
-                kernels,
-            )
+            of(&facts(1_000_000_000, 30_000, Some(38e6), Some((read, 1500.0))), kernels)
         };
         let none = measured(0, 22e6);
         let one = measured(1, 22e6);
         assert!(one.least_s - none.least_s > 40.0, "{one:?} {none:?}");
         let slow = measured(1, 4e6);
         assert!(slow.least_s > one.least_s + 100.0, "{slow:?}");
-        assert!(
-            slow.source
-                .contains("mmcblk0 reads 4.00 MB/s (measured here"),
-            "{}",
-            slow.source
-        );
+        assert!(slow.source.contains("mmcblk0 reads 4.00 MB/s (measured here"), "{}", slow.source);
     }
 
     /// 148 MiB in 3162 files, a card of 3.96 MB/s, with Debian's own initramfs-tools: 170 s, of which 92 s were the initial RAM
@@ -334,14 +263,8 @@ mod tests {
         facts.sample_bytes_per_second = Some(3.96e6);
         facts.program_start_s = Some(78e-3);
         let said = of(&facts, 1);
-        assert!(
-            said.least_s < 170.0 * 1.2 && said.least_s > 170.0 / 1.5,
-            "{said:?}"
-        );
-        assert!(
-            said.most_s > 170.0 && said.most_s < 170.0 * 1.75,
-            "{said:?}"
-        );
+        assert!(said.least_s < 170.0 * 1.2 && said.least_s > 170.0 / 1.5, "{said:?}");
+        assert!(said.most_s > 170.0 && said.most_s < 170.0 * 1.75, "{said:?}");
         let made_s = (said.least_s - of(&facts, 0).least_s) * SPREAD;
         assert!((92.0 / 1.5..92.0 * 1.5).contains(&made_s), "{made_s}");
     }
@@ -358,8 +281,7 @@ mod tests {
             "{quick:?} {slow:?}"
         );
         assert!(
-            slow.source
-                .contains("starting a short program took 80.0 ms just now"),
+            slow.source.contains("starting a short program took 80.0 ms just now"),
             "{}",
             slow.source
         );
@@ -379,9 +301,7 @@ mod tests {
             "{measured:?} {guessed:?}"
         );
         assert!(
-            guessed
-                .source
-                .contains("starting a program takes what is usual"),
+            guessed.source.contains("starting a program takes what is usual"),
             "{}",
             guessed.source
         );
@@ -400,22 +320,11 @@ mod tests {
 
     #[test]
     fn what_was_measured_is_narrow_and_what_was_not_says_so() {
-        let measured = of(
-            &facts(1_000_000_000, 30_000, Some(38e6), Some((20e6, 1500.0))),
-            1,
-        );
+        let measured = of(&facts(1_000_000_000, 30_000, Some(38e6), Some((20e6, 1500.0))), 1);
         assert!(measured.most_s / measured.least_s < 2.0, "{measured:?}");
         let not = of(&facts(1_000_000_000, 30_000, None, None), 1);
-        assert!(
-            not.least_s < measured.least_s && not.most_s > measured.most_s,
-            "{not:?}"
-        );
-        assert_eq!(
-            not.source.matches("was not measured").count(),
-            2,
-            "{}",
-            not.source
-        );
+        assert!(not.least_s < measured.least_s && not.most_s > measured.most_s, "{not:?}");
+        assert_eq!(not.source.matches("was not measured").count(), 2, "{}", not.source);
     }
 
     #[test]

@@ -5,10 +5,8 @@ use crate::recipe::Sight;
 use crate::recipe::testing::{after, facts, obstacles, plan, shown, text};
 use rubus_vocabulary::fixture;
 
-const USUAL: [(&str, &str); 2] = [
-    ("address", "nbd://192.168.1.2/disk%20one"),
-    ("at", "/mnt/network"),
-];
+const USUAL: [(&str, &str); 2] =
+    [("address", "nbd://192.168.1.2/disk%20one"), ("at", "/mnt/network")];
 const TABLE: &str = "proc  /proc  proc  defaults  0  0\n";
 
 fn machine() -> Machine {
@@ -18,10 +16,7 @@ fn machine() -> Machine {
 fn given() -> Vec<(&'static str, Sight)> {
     vec![
         ("/etc/fstab", text(TABLE)),
-        (
-            "/sys/module/nbd",
-            Sight::Directory(vec!["parameters".into()]),
-        ),
+        ("/sys/module/nbd", Sight::Directory(vec!["parameters".into()])),
         ("/usr/local/bin/rubus", Sight::Something),
     ]
 }
@@ -50,9 +45,7 @@ fn what_is_already_there_is_not_done_again() {
     let files = Sight::Directory(vec!["kept".into()]);
     facts.seen.insert("/mnt/network".into(), files);
     let attached = text("rubus nbd://192.168.1.2/disk%20one\n");
-    facts
-        .seen
-        .insert("/sys/block/nbd0/backend".into(), attached);
+    facts.seen.insert("/sys/block/nbd0/backend".into(), attached);
     let again = plan(&RECIPE, &later, &facts, &USUAL);
     assert_eq!(obstacles(&again), [""; 0]);
     assert!(again.is_empty(), "{:?}", again.steps);
@@ -60,34 +53,20 @@ fn what_is_already_there_is_not_done_again() {
 
 #[test]
 fn what_is_missing_or_taken_is_an_obstacle() {
-    let plan = drawn(
-        &USUAL,
-        &[("/sys/block/nbd0/backend", text("rubus nbd://other/\n"))],
-    );
+    let plan = drawn(&USUAL, &[("/sys/block/nbd0/backend", text("rubus nbd://other/\n"))]);
     let all = obstacles(&plan);
     let missing = ["the kernel has the NBD driver", "the device is free"];
     assert!(
-        all.len() == 2
-            && all
-                .iter()
-                .zip(missing)
-                .all(|(found, what)| found.starts_with(what)),
+        all.len() == 2 && all.iter().zip(missing).all(|(found, what)| found.starts_with(what)),
         "{all:?}"
     );
     let nothing = obstacles(&drawn(&[], &[]));
-    assert!(
-        nothing[0].starts_with("the disk and its mount point are named"),
-        "{nothing:?}"
-    );
+    assert!(nothing[0].starts_with("the disk and its mount point are named"), "{nothing:?}");
 }
 
 #[test]
 fn addresses_and_devices_that_cannot_be_are_refused() {
-    for good in [
-        "nbd://server/disk",
-        "nbd://[::1]:10810/",
-        "nbd+unix:///x?socket=/run/nbd",
-    ] {
+    for good in ["nbd://server/disk", "nbd://[::1]:10810/", "nbd+unix:///x?socket=/run/nbd"] {
         assert_eq!(network_address::check(good), Ok(()), "{good}");
     }
     for wrong in [
@@ -103,11 +82,7 @@ fn addresses_and_devices_that_cannot_be_are_refused() {
     ] {
         assert!(network_address::check(wrong).is_err(), "{wrong}");
     }
-    assert!(
-        network_address::check("nbds://server/disk")
-            .unwrap_err()
-            .contains("TLS")
-    );
+    assert!(network_address::check("nbds://server/disk").unwrap_err().contains("TLS"));
     assert_eq!(device("/dev/nbd15"), Ok(15));
     for wrong in ["nbd0", "/dev/nbd16", "/dev/nbd00", "/dev/sda"] {
         assert!(device(wrong).is_err(), "{wrong}");

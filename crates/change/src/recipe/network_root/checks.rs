@@ -47,14 +47,10 @@ pub(super) fn look<'a>(
     let machine = situation.machine;
     let start = moving::system(situation, draft);
     let address = address(situation, node, draft);
-    let disk = address
-        .is_some()
-        .then(|| disks::take(node.as_ref(), situation, draft));
+    let disk = address.is_some().then(|| disks::take(node.as_ref(), situation, draft));
     let disk = disk.flatten();
     let link = link(situation, draft);
-    let kernels = start
-        .as_ref()
-        .and_then(|start| moving::boot(situation, start, &NBD, draft));
+    let kernels = start.as_ref().and_then(|start| moving::boot(situation, start, &NBD, draft));
     moving::quiet(situation, draft);
     let program = programs::check_installed(situation, draft);
     let ipconfig = situation.presence(IPCONFIG.as_ref());
@@ -94,9 +90,7 @@ pub(super) fn look<'a>(
 
 /// The address of the export that is attached, which the initial RAM filesystem has to understand.
 fn address(situation: &Situation<'_>, node: &str, draft: &mut Draft) -> Option<String> {
-    let backend = situation
-        .text(&network_disk::backend(network_disk::name(node)))
-        .trim();
+    let backend = situation.text(&network_disk::backend(network_disk::name(node))).trim();
     let address = backend.strip_prefix("rubus ");
     draft.check(
         &format!("{node} is a network disk that rubus attached"),
@@ -202,11 +196,7 @@ fn card_uuid<'a>(situation: &Situation<'a>, card: &Mount, draft: &mut Draft) -> 
     draft.check(
         "the current root can be started again",
         uuid.is_some() && is_known,
-        format!(
-            "{} with the UUID {}",
-            card.filesystem,
-            uuid.unwrap_or("that cannot be seen")
-        ),
+        format!("{} with the UUID {}", card.filesystem, uuid.unwrap_or("that cannot be seen")),
         "run it as root, on a system whose root is ext4 or btrfs",
     );
     uuid.filter(|_| is_known)

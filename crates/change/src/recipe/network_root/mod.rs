@@ -97,12 +97,7 @@ fn draw_up(situation: &Situation<'_>, draft: &mut Draft) {
     let machine = situation.machine;
     let root = current::root(machine).and_then(|root| root.device.as_deref());
     if root == Some(network_disk::name(node)) {
-        draft.check(
-            "the root can move to that disk",
-            true,
-            format!("it is {node} already"),
-            "",
-        );
+        draft.check("the root can move to that disk", true, format!("it is {node} already"), "");
         draft.notes.push(
             "The root is on that network disk already; `rubus verify` looks whether everything is as promised.".into(),
         );

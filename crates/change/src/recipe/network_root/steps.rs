@@ -49,12 +49,7 @@ pub(super) fn draw(situation: &Situation<'_>, scene: &Scene<'_>, draft: &mut Dra
         draft,
         "make-root",
         "The export gets a filesystem; its identifier is what a start looks for, so that no other disk is taken for it.",
-        Action::Format {
-            place: Place::Disk {
-                disk: scene.disk.clone(),
-            },
-            filesystem: new,
-        },
+        Action::Format { place: Place::Disk { disk: scene.disk.clone() }, filesystem: new },
     );
     let files = files(situation, scene, &root);
     let changed = paths_of(&files);
@@ -136,10 +131,8 @@ fn files(situation: &Situation<'_>, scene: &Scene<'_>, root: &Volume) -> Vec<Ste
         Path::new(SCRIPT),
         script(situation, root),
     );
-    let modules = with_modules(
-        situation.text(Path::new(INITRAMFS_MODULES)),
-        &all_modules(situation, scene),
-    );
+    let modules =
+        with_modules(situation.text(Path::new(INITRAMFS_MODULES)), &all_modules(situation, scene));
     edits.write(
         "initramfs-modules",
         "The drivers of the card stay in, so that one initial RAM filesystem starts both.",
@@ -194,16 +187,8 @@ fn script(situation: &Situation<'_>, root: &Volume) -> String {
 /// The modules of one kernel that network root and card need.
 fn modules(situation: &Situation<'_>, scene: &Scene<'_>, release: &str) -> Vec<String> {
     let mut modules = modules_for(situation, release, &[], "nbd");
-    let card = modules_for(
-        situation,
-        release,
-        &scene.card_disks,
-        &scene.card.filesystem,
-    );
-    for module in modules_for(situation, release, &[], KIND.name())
-        .into_iter()
-        .chain(card)
-    {
+    let card = modules_for(situation, release, &scene.card_disks, &scene.card.filesystem);
+    for module in modules_for(situation, release, &[], KIND.name()).into_iter().chain(card) {
         if !modules.contains(&module) {
             modules.push(module);
         }
@@ -214,9 +199,8 @@ fn modules(situation: &Situation<'_>, scene: &Scene<'_>, release: &str) -> Vec<S
 /// Those of all kernels together.
 fn all_modules(situation: &Situation<'_>, scene: &Scene<'_>) -> Vec<String> {
     let each = scene.kernels.iter();
-    let mut all: Vec<String> = each
-        .flat_map(|kernel| modules(situation, scene, &kernel.release))
-        .collect();
+    let mut all: Vec<String> =
+        each.flat_map(|kernel| modules(situation, scene, &kernel.release)).collect();
     all.sort();
     all.dedup();
     all
@@ -249,10 +233,7 @@ fn start(situation: &Situation<'_>, scene: &Scene<'_>, root: &Volume, draft: &mu
         "prove-boot",
         "Before the command line is changed, everything that the firmware may load is looked at as it will be then: the board \
          has to come up from the card whatever the network does. If anything does not fit, all is undone.",
-        Action::ProveBoot {
-            root: card(scene),
-            boot: scene.start.point.clone(),
-        },
+        Action::ProveBoot { root: card(scene), boot: scene.start.point.clone() },
     );
     for (name, file, text) in &scene.cmdlines {
         write(
@@ -262,10 +243,7 @@ fn start(situation: &Situation<'_>, scene: &Scene<'_>, root: &Volume, draft: &mu
             "From the next boot on the network disk is looked for. root= stays: it names the card, which is taken when the \
              server does not answer. This is the last step and the only one that decides.",
             &scene.start.point.join(name),
-            TextFile {
-                text: text.clone(),
-                mode: file.mode,
-            },
+            TextFile { text: text.clone(), mode: file.mode },
         );
     }
 }

@@ -25,14 +25,8 @@ fn facts(machine: &Machine, given: &[(&str, Sight)]) -> Facts {
     let builtin = format!("{modules}/modules.builtin");
     let block = format!("{modules}/kernel/drivers/block");
     let usual = [
-        (
-            "/boot/firmware",
-            names(&["config.txt", "cmdline.txt", "kernel8.img", "initramfs8"]),
-        ),
-        (
-            "/boot/firmware/config.txt",
-            text("arm_64bit=1\nauto_initramfs=1\n"),
-        ),
+        ("/boot/firmware", names(&["config.txt", "cmdline.txt", "kernel8.img", "initramfs8"])),
+        ("/boot/firmware/config.txt", text("arm_64bit=1\nauto_initramfs=1\n")),
         ("/boot/firmware/cmdline.txt", text(CMDLINE)),
         ("/etc/fstab", text(FSTAB)),
         ("/etc/initramfs-tools", names(&["modules"])),
@@ -41,21 +35,12 @@ fn facts(machine: &Machine, given: &[(&str, Sight)]) -> Facts {
         ("/etc/initramfs-tools/conf.d", names(&[])),
         ("/etc/initramfs-tools/modules", text("# List of modules\n")),
         ("/lib/modules", names(&[RELEASE])),
-        (
-            builtin.as_str(),
-            text("kernel/fs/ext4/ext4.ko\nkernel/drivers/mmc/core/mmc_block.ko\n"),
-        ),
+        (builtin.as_str(), text("kernel/fs/ext4/ext4.ko\nkernel/drivers/mmc/core/mmc_block.ko\n")),
         (block.as_str(), names(&["nbd.ko.xz"])),
         ("/usr/lib/klibc/bin/ipconfig", Sight::Something),
         ("/usr/local/bin/rubus", Sight::Something),
-        (
-            "/sys/block/nbd0/backend",
-            text("rubus nbd://192.168.1.2/root\n"),
-        ),
-        (
-            "/run/rubus/attached/nbd0.json",
-            text("{\"identity\": \"boot=1 export=2\"}"),
-        ),
+        ("/sys/block/nbd0/backend", text("rubus nbd://192.168.1.2/root\n")),
+        ("/run/rubus/attached/nbd0.json", text("{\"identity\": \"boot=1 export=2\"}")),
         ("/proc/1/comm", text("systemd\n")),
     ];
     let all: Vec<(&str, Sight)> = usual.into_iter().chain(given.iter().cloned()).collect();
@@ -64,10 +49,7 @@ fn facts(machine: &Machine, given: &[(&str, Sight)]) -> Facts {
     export.model = Some(ADDRESS.into());
     export.serial = None;
     facts.disks = [(PathBuf::from("/dev/nbd0"), Ok(export))].into();
-    let size = TreeSize {
-        bytes: 6_400_000_000,
-        entries: 154_000,
-    };
+    let size = TreeSize { bytes: 6_400_000_000, entries: 154_000 };
     facts.trees = [(PathBuf::from("/"), size)].into();
     facts.random = [7; 32];
     facts
@@ -102,13 +84,8 @@ fn a_whole_plan() {
 
 #[test]
 fn the_last_step_alone_decides_and_the_card_stays_the_root_that_the_kernel_is_told() {
-    let plan = drawn(
-        &[],
-        &[
-            ("ip", "192.168.1.50::192.168.1.1:255.255.255.0::eth0:off"),
-            ("wait", "60"),
-        ],
-    );
+    let plan =
+        drawn(&[], &[("ip", "192.168.1.50::192.168.1.1:255.255.255.0::eth0:off"), ("wait", "60")]);
     let last = plan.steps.last().expect("there are steps");
     let Action::WriteFile { path, becomes, .. } = &last.action else {
         panic!("{last:?}");
@@ -132,24 +109,15 @@ fn the_last_step_alone_decides_and_the_card_stays_the_root_that_the_kernel_is_to
 
 #[test]
 fn the_scripts_have_no_gap_left_and_say_what_was_wished() {
-    let plan = drawn(
-        &[],
-        &[("dead-timeout", "600"), ("resume-unidentified", "yes")],
-    );
+    let plan = drawn(&[], &[("dead-timeout", "600"), ("resume-unidentified", "yes")]);
     let [hook, script] = ["hooks/rubus-network-root", "local-top/rubus-network-root"]
         .map(|path| written(&plan, path));
     for text in [&hook, &script] {
         assert!(text.starts_with("#!/bin/sh\n"));
         assert!(!text.contains('@'), "{text}");
     }
-    assert!(
-        hook.contains("copy_exec /usr/local/bin/rubus /opt/rubus\n"),
-        "{hook}"
-    );
-    assert!(
-        script.contains(" --dead-timeout=600 --resume-unidentified "),
-        "{script}"
-    );
+    assert!(hook.contains("copy_exec /usr/local/bin/rubus /opt/rubus\n"), "{hook}");
+    assert!(script.contains(" --dead-timeout=600 --resume-unidentified "), "{script}");
     assert!(script.contains("\nROOTFSTYPE=ext4\n"), "{script}");
 }
 
@@ -171,9 +139,7 @@ fn reads_the_disk(reader: &str) -> String {
          if find_uuid; then echo \"found $uuid\"; else echo late; fi"
     );
     let mut shell = std::process::Command::new("sh");
-    let said = shell
-        .args(["-c", &program])
-        .stderr(std::process::Stdio::null());
+    let said = shell.args(["-c", &program]).stderr(std::process::Stdio::null());
     let said = said.output().expect("a shell");
     String::from_utf8_lossy(&said.stdout).trim().to_string()
 }
@@ -214,10 +180,7 @@ fn every_obstacle_says_what_to_do() {
         ],
         &[],
     );
-    let six = [(
-        "/sys/block/nbd0/backend",
-        text("rubus nbd://[fd00::2]/root\n"),
-    )];
+    let six = [("/sys/block/nbd0/backend", text("rubus nbd://[fd00::2]/root\n"))];
     let six = obstacles(&drawn(&six, &[])).join("\n");
     assert!(six.contains("this is an IPv6 address"), "{six}");
     assert!(!six.contains("names cannot"), "{six}");
@@ -240,10 +203,7 @@ fn every_obstacle_says_what_to_do() {
 
 #[test]
 fn a_server_without_an_identity_is_warned_of() {
-    let unknown = [(
-        "/run/rubus/attached/nbd0.json",
-        text("{\"identity\": null}"),
-    )];
+    let unknown = [("/run/rubus/attached/nbd0.json", text("{\"identity\": null}"))];
     let risks = |wished: &[(&str, &str)]| drawn(&unknown, wished).risks.join("\n");
     assert!(risks(&[]).contains("does not say which disk it serves (rubus serve does)"));
     assert!(risks(&[("resume-unidentified", "yes")]).contains("damaged silently"));

@@ -120,24 +120,14 @@ fn promises(situation: &Situation<'_>, scene: &Scene<'_>, draft: &mut Draft) {
     let node = situation.option("device").unwrap_or("/dev/nbd0");
     let name = network_disk::name(node);
     let mut promise = |what: String, look: Look| {
-        draft.promises.push(Promise {
-            what,
-            look,
-            needs_boot: true,
-        });
+        draft.promises.push(Promise { what, look, needs_boot: true });
     };
     promise(
         format!("the root is {node}"),
-        Look::MountedFrom {
-            at: "/".into(),
-            device: name.into(),
-        },
+        Look::MountedFrom { at: "/".into(), device: name.into() },
     );
     promise(
         format!("{node} is {}", scene.address),
-        Look::Knob {
-            path: network_disk::backend(name),
-            value: format!("rubus {}", scene.address),
-        },
+        Look::Knob { path: network_disk::backend(name), value: format!("rubus {}", scene.address) },
     );
 }

@@ -108,12 +108,7 @@ fn check_place(image: &str, draft: &mut Draft) {
         true => "name the device by what stays: one of the links in /dev/disk/by-id",
         false => "take a place on a disk, such as /srv/disk.img",
     };
-    draft.check(
-        "it is in the same place after a restart",
-        !is_passing(image),
-        image,
-        remedy,
-    );
+    draft.check("it is in the same place after a restart", !is_passing(image), image, remedy);
 }
 
 /// What is at the path: `Some(None)` where nothing is and it is to be made.
@@ -137,11 +132,7 @@ fn node(image: &str, situation: &Situation<'_>, draft: &mut Draft) -> Option<Opt
         Some(Ok(None)) if is_sized => (Answer::Holds, "it is not there, and is made".into(), None),
         Some(Ok(None)) => (Answer::Fails, "it is not there".into(), None),
         Some(Err(why)) => (Answer::Fails, format!("it cannot be seen: {why}"), None),
-        None => (
-            Answer::Unknown,
-            "not known: the capture does not say".into(),
-            None,
-        ),
+        None => (Answer::Unknown, "not known: the capture does not say".into(), None),
     };
     let remedy = match node {
         None => "say how large it is to be, and it is made: size=32GiB",

@@ -151,11 +151,7 @@ fn look_at(_: &Machine, wishes: &Wishes) -> LookAt {
     let device = image.filter(|image| image.starts_with("/dev/") && !is_read_only);
     let mut nodes: Vec<PathBuf> = image.into_iter().chain(clones).map(PathBuf::from).collect();
     nodes.extend(tls::look_at(wishes));
-    LookAt {
-        disks: device.map(PathBuf::from).into_iter().collect(),
-        nodes,
-        ..LookAt::paths(paths)
-    }
+    LookAt { disks: device.map(PathBuf::from).into_iter().collect(), nodes, ..LookAt::paths(paths) }
 }
 
 /// All that the units and the words about them depend on.
@@ -183,21 +179,11 @@ fn draw_up(situation: &Situation<'_>, draft: &mut Draft) {
     let Some(export) = export else {
         return;
     };
-    let server = Server {
-        export,
-        listen,
-        allow,
-        tls,
-        program,
-    };
+    let server = Server { export, listen, allow, tls, program };
     put(&server, situation, draft);
     words::say(&server, draft);
     draft.promises.push(Promise {
-        what: format!(
-            "{} serves {}",
-            unit(&server.export.name),
-            server.export.image
-        ),
+        what: format!("{} serves {}", unit(&server.export.name), server.export.image),
         look: Look::Served {
             address: server.address(None),
             export: server.is_one_export().then(|| server.export.name.clone()),
@@ -253,18 +239,15 @@ fn put(server: &Server<'_>, situation: &Situation<'_>, draft: &mut Draft) {
         let sight = situation.facts.seen.get(&units::path(unit));
         matches!(sight, None | Some(Sight::Absent))
     };
-    let is_free = texts
-        .iter()
-        .all(|text| is_nothing(text) || is_as_wished(text));
+    let is_free = texts.iter().all(|text| is_nothing(text) || is_as_wished(text));
     draft.check(
         "the units' names are free",
         is_free,
         match is_free {
             true => format!("{unit}.socket and {unit}.service"),
-            false => format!(
-                "there is another {unit}.socket or {unit}.service in {}",
-                units::UNITS
-            ),
+            false => {
+                format!("there is another {unit}.socket or {unit}.service in {}", units::UNITS)
+            }
         },
         "take another one (name=…), or undo the change that made these (rubus status, rubus undo)",
     );
@@ -295,10 +278,8 @@ fn put(server: &Server<'_>, situation: &Situation<'_>, draft: &mut Draft) {
     let why = "Each boot listens again.";
     units::enable(&socket, SOCKETS, why, situation, draft);
     let own = own_socket(&export.name);
-    let is_up = !matches!(
-        situation.facts.seen.get(&own),
-        None | Some(Sight::Absent | Sight::Dangling(_))
-    );
+    let is_up =
+        !matches!(situation.facts.seen.get(&own), None | Some(Sight::Absent | Sight::Dangling(_)));
     if are_written && is_up {
         return;
     }

@@ -88,11 +88,8 @@ fn questions(plan: &Plan) -> (String, &str) {
 
 #[test]
 fn an_image_that_is_made_for_a_network() {
-    let wished = [
-        &[("image", "/srv/boards/kitchen.img"), ("size", "32GiB")],
-        &NETWORK[..],
-    ]
-    .concat();
+    let wished =
+        [&[("image", "/srv/boards/kitchen.img"), ("size", "32GiB")], &NETWORK[..]].concat();
     insta::assert_snapshot!(shown(&drawn(&wished, &[])));
 }
 
@@ -133,9 +130,7 @@ fn a_device_is_given_away_or_only_read() {
     }
     assert!(!service.contains("PrivateDevices"), "{service}");
     // In use, or of a kind that the guard does not know: no.
-    facts
-        .disks
-        .insert(DEVICE.into(), Err(Unseen::Other("it is mounted".into())));
+    facts.disks.insert(DEVICE.into(), Err(Unseen::Other("it is mounted".into())));
     let refused = obstacles(&plan(&RECIPE, &machine(), &facts, &wished));
     assert!(refused[0].contains("it is mounted"), "{refused:?}");
     // Who only reads loses nothing.
@@ -144,10 +139,7 @@ fn a_device_is_given_away_or_only_read() {
     assert_eq!(obstacles(&read), [""; 0]);
     assert!(read.disks_lost().is_empty());
     let service = written(&read, ".service");
-    assert!(
-        service.contains(" --read-only\n") && service.contains(" r\n"),
-        "{service}"
-    );
+    assert!(service.contains(" --read-only\n") && service.contains(" r\n"), "{service}");
 }
 
 #[test]
@@ -163,28 +155,19 @@ fn the_server_has_the_rights_of_the_images_owner_and_no_others() {
         written(&plan, ".service")
     };
     let root = service(0, &[("image", "/srv/disk.img")]);
-    assert!(
-        !root.contains("User=") && root.contains("\nReadWritePaths=/srv/disk.img\n"),
-        "{root}"
-    );
+    assert!(!root.contains("User=") && root.contains("\nReadWritePaths=/srv/disk.img\n"), "{root}");
     let read = service(0, &[("image", "/srv/disk.img"), ("read-only", "yes")]);
     assert!(!read.contains("Paths="), "{read}");
     let home = service(1000, &[("image", "/home/pi/disk.img")]);
     assert!(home.contains("\nUser=1000\nGroup=1000\n"), "{home}");
-    assert!(
-        home.contains("\nProtectHome=tmpfs\nBindPaths=/home/pi/disk.img\n"),
-        "{home}"
-    );
+    assert!(home.contains("\nProtectHome=tmpfs\nBindPaths=/home/pi/disk.img\n"), "{home}");
     let all = service(0, &[("image", "/srv/images")]);
     assert!(all.contains(" serve /srv/images\n"), "{all}");
 }
 
 #[test]
 fn what_is_already_there_is_not_done_again() {
-    let encrypted = [
-        ("image", "/srv/disk.img"),
-        ("certificates", "/etc/rubus/tls"),
-    ];
+    let encrypted = [("image", "/srv/disk.img"), ("certificates", "/etc/rubus/tls")];
     let wished = [&encrypted, &NETWORK[..]].concat();
     let nodes = with_files(0, &CERTIFICATES);
     let first_facts = found(&wished, &nodes);
@@ -201,10 +184,7 @@ fn what_is_already_there_is_not_done_again() {
     // With other wishes of the same name it would be another's.
     let other = [("image", "/srv/disk.img")];
     let refused = obstacles(&plan(&RECIPE, &machine(), &facts, &other));
-    assert!(
-        refused[0].starts_with("the units' names are free"),
-        "{refused:?}"
-    );
+    assert!(refused[0].starts_with("the units' names are free"), "{refused:?}");
 }
 
 #[test]
@@ -236,10 +216,7 @@ fn each_way_of_tls_is_told_to_server_client_and_reader() {
     ] {
         let mut wished = [&[("image", "/srv/disk.img")], &NETWORK[..]].concat();
         wished.extend(mode.map(|mode| ("tls", mode)));
-        wished.extend([
-            ("certificates", "/etc/rubus/tls"),
-            ("verify-clients", verifies),
-        ]);
+        wished.extend([("certificates", "/etc/rubus/tls"), ("verify-clients", verifies)]);
         let plan = drawn(&wished, &with_files(0, &CERTIFICATES[..files]));
         assert_eq!(obstacles(&plan), [""; 0]);
         let service = written(&plan, ".service");
@@ -275,19 +252,11 @@ fn what_tls_lacks_is_said() {
     let certificates = ("certificates", "/etc/rubus/tls");
     let [server, key, authority, client, client_key] = CERTIFICATES;
     let hidden = |path| (path, Err(Unseen::Denied("Permission denied".into())));
-    let empty = Node {
-        kind: NodeKind::File,
-        user: 0,
-        group: 0,
-        size_bytes: 0,
-    };
+    let empty = Node { kind: NodeKind::File, user: 0, group: 0, size_bytes: 0 };
     let cases: [(&[(&str, &str)], Vec<_>); 13] = [
         (&[("tls", "require")], Vec::new()),
         (&[("verify-clients", "yes")], Vec::new()),
-        (
-            &[("tls", "off"), certificates],
-            with_files(0, &CERTIFICATES),
-        ),
+        (&[("tls", "off"), certificates], with_files(0, &CERTIFICATES)),
         (
             &[("tls", "allow"), certificates, ("verify-clients", "yes")],
             with_files(0, &CERTIFICATES),
@@ -297,29 +266,18 @@ fn what_tls_lacks_is_said() {
         (&[certificates], Vec::new()),
         (&[certificates], with_files(0, &[server, authority])),
         (&[certificates], with_files(0, &[server, key])),
-        (
-            &[certificates],
-            with_files(0, &[server, key, authority, client]),
-        ),
-        (
-            &[certificates, ("verify-clients", "yes")],
-            with_files(0, &[server, key, authority]),
-        ),
+        (&[certificates], with_files(0, &[server, key, authority, client])),
+        (&[certificates, ("verify-clients", "yes")], with_files(0, &[server, key, authority])),
         (&[certificates], vec![hidden(server), hidden(client_key)]),
         (
             &[certificates, ("tls", "allow")],
-            vec![
-                (server, Ok(Some(empty))),
-                (key, node(NodeKind::Directory, 0)),
-            ],
+            vec![(server, Ok(Some(empty))), (key, node(NodeKind::Directory, 0))],
         ),
     ];
     let mut text = String::new();
     for (wished, mut nodes) in cases {
-        let asked: Vec<String> = wished
-            .iter()
-            .map(|(name, value)| format!("{name}={value}"))
-            .collect();
+        let asked: Vec<String> =
+            wished.iter().map(|(name, value)| format!("{name}={value}")).collect();
         text += &format!("{}\n", asked.join(" "));
         nodes.push(("/srv/disk.img", node(NodeKind::File, 0)));
         let wished = [&[("image", "/srv/disk.img")], wished].concat();
@@ -334,10 +292,7 @@ fn what_tls_lacks_is_said() {
     let wished = [("image", "/srv/disk.img"), certificates];
     let mut facts = found(&wished, &[]);
     facts.nodes.clear();
-    assert_eq!(
-        obstacles(&plan(&RECIPE, &machine(), &facts, &wished)),
-        [""; 0]
-    );
+    assert_eq!(obstacles(&plan(&RECIPE, &machine(), &facts, &wished)), [""; 0]);
 }
 
 #[test]
@@ -363,14 +318,8 @@ fn every_obstacle_says_what_to_do() {
     let cases: [(&[(&str, &str)], Vec<_>); 9] = [
         (&[], Vec::new()),
         (&[("image", "/srv/disk.img")], Vec::new()),
-        (
-            &[("image", "/srv/disk.img"), ("listen", "0.0.0.0")],
-            file("/srv/disk.img"),
-        ),
-        (
-            &[("image", "/srv/disk.img"), ("size", "1GiB")],
-            file("/srv/disk.img"),
-        ),
+        (&[("image", "/srv/disk.img"), ("listen", "0.0.0.0")], file("/srv/disk.img")),
+        (&[("image", "/srv/disk.img"), ("size", "1GiB")], file("/srv/disk.img")),
         (&[("image", "/tmp/disk.img")], file("/tmp/disk.img")),
         (
             &[("image", "/dev/sda"), ("read-only", "yes")],
@@ -378,23 +327,14 @@ fn every_obstacle_says_what_to_do() {
         ),
         (&[("image", "/srv/my disk.img")], file("/srv/my disk.img")),
         (
-            &[
-                ("image", "/srv/a.img"),
-                ("clones", "/srv/c"),
-                ("read-only", "yes"),
-            ],
+            &[("image", "/srv/a.img"), ("clones", "/srv/c"), ("read-only", "yes")],
             file("/srv/a.img"),
         ),
-        (
-            &[("image", "/srv/pipe")],
-            vec![("/srv/pipe", node(NodeKind::Other, 0))],
-        ),
+        (&[("image", "/srv/pipe")], vec![("/srv/pipe", node(NodeKind::Other, 0))]),
     ];
     for (wished, nodes) in cases {
-        let asked: Vec<String> = wished
-            .iter()
-            .map(|(name, value)| format!("{name}={value}"))
-            .collect();
+        let asked: Vec<String> =
+            wished.iter().map(|(name, value)| format!("{name}={value}")).collect();
         text += &format!("{}\n", asked.join(" "));
         let all = obstacles(&drawn(wished, &nodes));
         assert!(!all.is_empty(), "{asked:?}");
@@ -416,18 +356,10 @@ fn every_obstacle_says_what_to_do() {
 fn the_server_is_asked_where_it_lets_its_own_machine_in() {
     for (listen, allow, address) in [
         ("127.0.0.1", None, "nbd://127.0.0.1/disk"),
-        (
-            "192.168.1.5",
-            Some("192.168.1.0/24"),
-            "nbd://192.168.1.5/disk",
-        ),
+        ("192.168.1.5", Some("192.168.1.0/24"), "nbd://192.168.1.5/disk"),
         ("0.0.0.0:4000", Some("any"), "nbd://127.0.0.1:4000/disk"),
         ("[::]:4000", Some("any"), "nbd://[::1]:4000/disk"),
-        (
-            "0.0.0.0",
-            Some("192.168.1.0/24"),
-            "nbd+unix:///disk?socket=/run/rubus-serve-disk.socket",
-        ),
+        ("0.0.0.0", Some("192.168.1.0/24"), "nbd+unix:///disk?socket=/run/rubus-serve-disk.socket"),
     ] {
         let mut wished = vec![("image", "/srv/disk.img"), ("listen", listen)];
         wished.extend(allow.map(|networks| ("allow", networks)));
@@ -449,11 +381,7 @@ fn names_and_places_that_cannot_be_are_refused() {
     for wrong in ["", "-a", ".", "a b", "a/b", "a@b", "a%b"] {
         assert!(export::name(wrong).is_err(), "{wrong}");
     }
-    assert!(
-        export::image("/srv/list.toml")
-            .unwrap_err()
-            .contains("TOML")
-    );
+    assert!(export::image("/srv/list.toml").unwrap_err().contains("TOML"));
     assert!(export::image("disk.img").is_err());
     assert!(tls::place("tls").unwrap_err().contains("/etc/rubus/tls"));
     assert!(tls::mode("yes").is_err());

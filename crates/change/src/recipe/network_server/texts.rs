@@ -35,11 +35,7 @@ pub(super) fn socket(server: &Server<'_>) -> String {
         lines.push("BindIPv6Only=ipv6-only".into());
     }
     let is_of_a_link = |ip: IpAddr| !ip.is_loopback() && !ip.is_unspecified();
-    if server
-        .listen
-        .iter()
-        .any(|address| is_of_a_link(address.ip()))
-    {
+    if server.listen.iter().any(|address| is_of_a_link(address.ip())) {
         lines
             .push("# A boot listens before the network has given this machine its address.".into());
         lines.push("FreeBind=yes".into());
@@ -55,10 +51,7 @@ pub(super) fn service(server: &Server<'_>) -> String {
     let mut lines = vec![
         "# Made by rubus (network-server).".to_string(),
         "[Unit]".into(),
-        format!(
-            "Description=Network disk server of {}",
-            units::text(export.image)
-        ),
+        format!("Description=Network disk server of {}", units::text(export.image)),
         // At the end of the machine it is stopped before the network, and its clients hear of it.
         "After=network.target".into(),
     ];
@@ -112,12 +105,7 @@ fn rights(server: &Server<'_>) -> Vec<String> {
         lines.push(format!("Group={group}"));
     }
     lines.extend(
-        [
-            "CapabilityBoundingSet=",
-            "NoNewPrivileges=yes",
-            "ProtectSystem=strict",
-        ]
-        .map(String::from),
+        ["CapabilityBoundingSet=", "NoNewPrivileges=yes", "ProtectSystem=strict"].map(String::from),
     );
     lines.extend(view(server));
     let fixed = [
@@ -156,9 +144,7 @@ fn view(server: &Server<'_>) -> Vec<String> {
     }
     let is_written = !export.is_read_only && export.clones.is_none();
     let places = [(Some(export.image), is_written), (export.clones, true)];
-    let places = places
-        .iter()
-        .filter_map(|(place, is_written)| Some(((*place)?, *is_written)));
+    let places = places.iter().filter_map(|(place, is_written)| Some(((*place)?, *is_written)));
     let is_home = |place: &str| HOMES.iter().any(|home| Path::new(place).starts_with(home));
     let mut lines = vec!["PrivateDevices=yes".to_string()];
     // An empty directory takes the place of the homes, and in it what is served.

@@ -50,11 +50,7 @@ pub(super) fn look_at(wishes: &Wishes) -> Vec<PathBuf> {
 /// What is wished; nothing where all is in the clear, or where it cannot be.
 pub(super) fn look(situation: &Situation<'_>, draft: &mut Draft) -> Option<Tls> {
     let directory = situation.option("certificates");
-    let usual = if directory.is_some() {
-        "require"
-    } else {
-        "off"
-    };
+    let usual = if directory.is_some() { "require" } else { "off" };
     let mode = situation.option("tls").unwrap_or(usual);
     let verifies_clients = situation.option("verify-clients") == Some("yes");
     if directory.is_none() && mode == "off" && !verifies_clients {
@@ -74,10 +70,7 @@ pub(super) fn look(situation: &Situation<'_>, draft: &mut Draft) -> Option<Tls> 
 }
 
 fn check_wishes(mode: &str, directory: Option<&str>, verifies_clients: bool, draft: &mut Draft) {
-    let make = format!(
-        "make them with `{}`, and say certificates={USUAL}",
-        making(USUAL)
-    );
+    let make = format!("make them with `{}`, and say certificates={USUAL}", making(USUAL));
     let without = "leave certificates= out, or say tls=require";
     let (fault, remedy) = match (mode, directory) {
         ("off", None) => ("verify-clients=yes, and no certificates", &*make),
@@ -101,10 +94,7 @@ fn check_wishes(mode: &str, directory: Option<&str>, verifies_clients: bool, dra
 /// The command that makes certificates.
 fn making(directory: &str) -> Command {
     let arguments = ["rubus", "serve", "--make-certificates", directory];
-    Command {
-        program: "sudo",
-        arguments: arguments.map(String::from).to_vec(),
-    }
+    Command { program: "sudo", arguments: arguments.map(String::from).to_vec() }
 }
 
 impl Tls {

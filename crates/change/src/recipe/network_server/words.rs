@@ -91,9 +91,7 @@ fn notes(server: &Server<'_>, draft: &mut Draft) {
         "Who comes and goes: journalctl -u {unit}. After a change of {changed}: systemctl stop {unit}.service, and the next client \
          starts it."
     ));
-    draft
-        .notes
-        .push("Undoing removes the units. The image and what clients wrote stay.".into());
+    draft.notes.push("Undoing removes the units. The image and what clients wrote stay.".into());
 }
 
 /// How clients reach an export of this name.

@@ -16,9 +16,7 @@ struct Shared {
 /// Says what the array is expected to give, and what its buses stand in the way of.
 pub(super) fn predict(nodes: &[&str], situation: &Situation<'_>, draft: &mut Draft) {
     let machine = situation.machine;
-    let devices = nodes
-        .iter()
-        .filter_map(|node| machine.device(disks::name(node)));
+    let devices = nodes.iter().filter_map(|node| machine.device(disks::name(node)));
     let devices: Vec<&BlockDevice> = devices.collect();
     let shared = shared(&devices);
     if let Some(bus) = shared.iter().find(|bus| bus.disks == devices.len()) {
@@ -33,10 +31,7 @@ pub(super) fn predict(nodes: &[&str], situation: &Situation<'_>, draft: &mut Dra
         ));
     }
     let mut is_known = [false; 2];
-    let ways = [
-        ("reading large files", true),
-        ("writing large files", false),
-    ];
+    let ways = [("reading large files", true), ("writing large files", false)];
     for (number, (what, is_read)) in ways.into_iter().enumerate() {
         if let Some(measured) = at_once(&devices, is_read, situation) {
             is_known[number] = true;
@@ -96,9 +91,7 @@ fn at_once<'a>(
     let is_it = |measured: &&TogetherSpeed| {
         measured.is_read == is_read
             && measured.disks.len() == devices.len()
-            && devices
-                .iter()
-                .all(|device| measured.disks.contains(&device.name))
+            && devices.iter().all(|device| measured.disks.contains(&device.name))
     };
     situation.facts.together.iter().find(is_it)
 }
@@ -135,10 +128,7 @@ fn source(situation: &Situation<'_>, devices: &[&BlockDevice], limit: Option<&Sh
     let measured = measured.map_or("", |speed| speed.source.as_str());
     match limit {
         Some(bus) => format!("{measured}; {} is the limit", bus.name),
-        None => format!(
-            "{measured}; {} times the slowest of the disks",
-            devices.len()
-        ),
+        None => format!("{measured}; {} times the slowest of the disks", devices.len()),
     }
 }
 
@@ -167,16 +157,11 @@ fn shared(devices: &[&BlockDevice]) -> Vec<Shared> {
             continue;
         }
         seen.push(&hop.id);
-        let disks = devices
-            .iter()
-            .filter(|device| device.path.iter().any(|other| other.id == hop.id));
+        let disks =
+            devices.iter().filter(|device| device.path.iter().any(|other| other.id == hop.id));
         let disks = disks.count();
         if let (true, Some(bytes_per_second)) = (disks > 1, hop.usable_bytes_per_second.get()) {
-            found.push(Shared {
-                name: hop.name.clone(),
-                bytes_per_second,
-                disks,
-            });
+            found.push(Shared { name: hop.name.clone(), bytes_per_second, disks });
         }
     }
     found.sort_by(|a, b| a.bytes_per_second.total_cmp(&b.bytes_per_second));
@@ -188,11 +173,7 @@ mod tests {
     use super::*;
 
     fn bus(bytes_per_second: f64, disks: usize) -> Shared {
-        Shared {
-            name: "usb1".into(),
-            bytes_per_second,
-            disks,
-        }
+        Shared { name: "usb1".into(), bytes_per_second, disks }
     }
 
     #[test]

@@ -102,11 +102,7 @@ fn what_was_measured_at_once_counts_before_what_is_known_of_the_bus() {
     facts.together = vec![at_once(12e6), at_once(24e6)];
     let plan = drawn(&machine, &facts, &USUAL);
     let ratios: Vec<f64> = plan.gains.iter().map(|gain| gain.ratio).collect();
-    assert_eq!(
-        ratios,
-        [1.0, 2.0],
-        "the newest one, and of writing what is known"
-    );
+    assert_eq!(ratios, [1.0, 2.0], "the newest one, and of writing what is known");
     assert!(plan.gains[0].source.ends_with("run 9"));
     assert!(shown(&plan).contains("No gain in reading large files"));
 
@@ -123,12 +119,7 @@ fn what_was_measured_at_once_counts_before_what_is_known_of_the_bus() {
 #[test]
 fn without_a_measurement_nothing_is_predicted() {
     let machine = machine();
-    let wished = [
-        USUAL[0],
-        USUAL[1],
-        ("filesystem", "btrfs"),
-        ("chunk", "512K"),
-    ];
+    let wished = [USUAL[0], USUAL[1], ("filesystem", "btrfs"), ("chunk", "512K")];
     let plan = drawn(&machine, &looked(&machine, &wished), &wished);
     assert!(plan.gains.is_empty());
     insta::assert_snapshot!(shown(&plan));
@@ -141,16 +132,12 @@ fn a_kernel_whose_configuration_cannot_be_seen_is_not_called_fine() {
     let of_kernel = |facts: &Facts| {
         let plan = drawn(&machine, facts, &USUAL);
         let mut checks = plan.checks.into_iter();
-        checks
-            .find(|check| check.what == "the kernel has RAID-0")
-            .expect("it is checked")
+        checks.find(|check| check.what == "the kernel has RAID-0").expect("it is checked")
     };
     let mut facts = looked(&machine, &USUAL);
     let unseen = of_kernel(&facts);
     assert!(unseen.is_met && unseen.is_unknown, "{unseen:?}");
-    facts
-        .seen
-        .insert(MDSTAT.into(), text("Personalities : [raid0] \n"));
+    facts.seen.insert(MDSTAT.into(), text("Personalities : [raid0] \n"));
     let seen = of_kernel(&facts);
     assert!(seen.is_met && !seen.is_unknown, "{seen:?}");
 }
@@ -178,18 +165,12 @@ fn an_array_that_is_there_is_left_alone() {
 fn every_obstacle_says_what_to_do() {
     let machine = machine();
     let mut no_raid = machine.clone();
-    no_raid.kernel_config = vec![Setting {
-        name: "MD_RAID0".into(),
-        value: Fact::known("not set".into(), "test"),
-    }];
+    no_raid.kernel_config =
+        vec![Setting { name: "MD_RAID0".into(), value: Fact::known("not set".into(), "test") }];
     let other = [("devices", "/dev/sda1,/dev/sdz"), ("at", "/mnt/fast")];
     let busy = [("devices", "/dev/sda,/dev/sdb"), ("at", "/mnt/fast")];
-    let cases: [(&Machine, &[(&str, &str)]); 4] = [
-        (&machine, &[]),
-        (&no_raid, &USUAL),
-        (&machine, &other),
-        (&machine, &busy),
-    ];
+    let cases: [(&Machine, &[(&str, &str)]); 4] =
+        [(&machine, &[]), (&no_raid, &USUAL), (&machine, &other), (&machine, &busy)];
     let mut said = String::new();
     for (machine, wished) in cases {
         let mut facts = looked(machine, wished);

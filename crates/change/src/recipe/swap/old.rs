@@ -74,9 +74,7 @@ impl<'a> Old<'a> {
         for area in &self.given_up {
             let mut managers = machine.swap.managers.iter();
             let is_managed = managers.any(|manager| makes(manager, area, machine));
-            let is_in_table = entries
-                .iter()
-                .any(|entry| means(entry, &area.path, &volumes));
+            let is_in_table = entries.iter().any(|entry| means(entry, &area.path, &volumes));
             if !is_managed && !is_in_table {
                 draft.notes.push(format!(
                     "It is not known what makes {} at a boot: look with `systemctl list-units --type=swap` after the \
@@ -133,10 +131,7 @@ pub(super) fn means(entry: &Entry, path: &str, volumes: &[NamedVolume]) -> bool 
 /// Whether a manager makes an area at each boot.
 fn makes(manager: &SwapManager, area: &SwapArea, machine: &Machine) -> bool {
     let device = area.device.text().unwrap_or_default();
-    let is_zram = machine
-        .disks_below(device)
-        .iter()
-        .any(|disk| disk.kind == BlockKind::Zram)
+    let is_zram = machine.disks_below(device).iter().any(|disk| disk.kind == BlockKind::Zram)
         || disks::name(&area.path).starts_with("zram");
     let settings = manager.settings.value().map(Vec::as_slice);
     let path = |key: &str| {

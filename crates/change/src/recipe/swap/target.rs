@@ -87,10 +87,7 @@ pub(super) fn resolve(to: &To, situation: &Situation<'_>, draft: &mut Draft) -> 
         To::Disk(node) => device(node, situation, draft),
         To::File(path) => file(path, situation, draft),
         To::Zram => zram(situation, draft),
-        To::Nowhere => Some(New {
-            title: "none".into(),
-            ..New::default()
-        }),
+        To::Nowhere => Some(New { title: "none".into(), ..New::default() }),
     };
     let mut new = new?;
     let priority = situation.option("priority");
@@ -107,9 +104,7 @@ fn usual_bytes(machine: &Machine) -> u64 {
 
 fn wished_bytes(situation: &Situation<'_>) -> Option<u64> {
     let wished = situation.option("size");
-    wished
-        .and_then(|text| parse_size(text).ok())
-        .map(|bytes| bytes.next_multiple_of(MIB))
+    wished.and_then(|text| parse_size(text).ok()).map(|bytes| bytes.next_multiple_of(MIB))
 }
 
 fn device(node: &str, situation: &Situation<'_>, draft: &mut Draft) -> Option<New> {
@@ -128,19 +123,11 @@ fn device(node: &str, situation: &Situation<'_>, draft: &mut Draft) -> Option<Ne
     );
     let is_memory = matches!(device.kind, BlockKind::Zram | BlockKind::Ram);
     if is_memory {
-        draft.check(
-            "it is a disk",
-            false,
-            format!("{node} is memory"),
-            "take to=zram",
-        );
+        draft.check("it is a disk", false, format!("{node} is memory"), "take to=zram");
         return None;
     }
     warn_of_card(node, &device.name, machine, draft);
-    let disk_name = machine
-        .disks_below(&device.name)
-        .first()
-        .map(|disk| disk.name.clone());
+    let disk_name = machine.disks_below(&device.name).first().map(|disk| disk.name.clone());
     let whole = disks::whole(machine, node);
     let mut new = match swap_on(device, machine) {
         Some(area) => existing(area, draft),
@@ -150,13 +137,7 @@ fn device(node: &str, situation: &Situation<'_>, draft: &mut Draft) -> Option<Ne
             let lost = format!("What is on {node} now ({content}) is lost.");
             draft.risks.push(lost);
             let place = disks::existing_partition(node, &whole, device, &identity, draft)?;
-            fresh(
-                place,
-                node.into(),
-                device.size_bytes.get().unwrap_or(0),
-                Vec::new(),
-                situation,
-            )
+            fresh(place, node.into(), device.size_bytes.get().unwrap_or(0), Vec::new(), situation)
         }
         None => {
             let identity = disks::take(&whole, situation, draft)?;
@@ -189,10 +170,7 @@ fn existing(device: &BlockDevice, draft: &mut Draft) -> New {
     draft.check(
         "there is a swap area on it",
         true,
-        format!(
-            "{path}: {}, UUID {uuid}; it is used as it is",
-            bytes_iec(size_bytes)
-        ),
+        format!("{path}: {}, UUID {uuid}; it is used as it is", bytes_iec(size_bytes)),
         "",
     );
     New {
@@ -222,13 +200,7 @@ fn whole_disk(
     if device.kind != BlockKind::Disk {
         // Arrays and loop devices carry the area themselves.
         let bytes = disk.size_bytes;
-        return Some(fresh(
-            Place::Disk { disk },
-            node,
-            bytes,
-            Vec::new(),
-            situation,
-        ));
+        return Some(fresh(Place::Disk { disk }, node, bytes, Vec::new(), situation));
     }
     let wished = wished_bytes(situation).unwrap_or_else(|| usual_bytes(situation.machine));
     let table = identifiers::one_partition(
@@ -336,10 +308,7 @@ fn file(path: &str, situation: &Situation<'_>, draft: &mut Draft) -> Option<New>
         title: path.into(),
         path: Some(path.into()),
         size_bytes: in_use.map_or(size_bytes, |area| area.size_bytes),
-        disk: machine
-            .disks_below(device)
-            .first()
-            .map(|disk| disk.name.clone()),
+        disk: machine.disks_below(device).first().map(|disk| disk.name.clone()),
         is_made: in_use.is_none(),
         ..New::default()
     };
@@ -360,10 +329,7 @@ fn file(path: &str, situation: &Situation<'_>, draft: &mut Draft) -> Option<New>
     new.steps.push(Step {
         id: "file".into(),
         why: "The kernel swaps only to a file whose every block has its place on the disk.".into(),
-        action: Action::MakeSwapFile {
-            path: path.into(),
-            size_bytes,
-        },
+        action: Action::MakeSwapFile { path: path.into(), size_bytes },
     });
     Some(new)
 }
@@ -409,10 +375,7 @@ fn check_free(
                 bytes_iec(size_bytes),
                 bytes_iec(left)
             ),
-            None => format!(
-                "not known: {}",
-                mount.available_bytes.reason().unwrap_or("?")
-            ),
+            None => format!("not known: {}", mount.available_bytes.reason().unwrap_or("?")),
         },
         "make it smaller with size=, or take another filesystem",
     );
@@ -421,10 +384,7 @@ fn check_free(
 /// What btrfs wants of a swap file (btrfs(5), "Swapfile support"): one device, Linux 5.0, no copying on write (which making
 /// the file sees to), and no snapshot of its subvolume while it is in use.
 fn check_btrfs(path: &str, mount: &Mount, machine: &Machine, draft: &mut Draft) {
-    let device = mount
-        .device
-        .as_deref()
-        .and_then(|name| machine.device(name));
+    let device = mount.device.as_deref().and_then(|name| machine.device(name));
     let uuid = device.and_then(|device| device.identity.uuid.as_ref());
     let members = machine.block_devices.iter();
     let members = members.filter(|other| uuid.is_some() && other.identity.uuid.as_ref() == uuid);
@@ -436,10 +396,7 @@ fn check_btrfs(path: &str, mount: &Mount, machine: &Machine, draft: &mut Draft) 
         "take a partition of its own: the kernel takes no swap file on a btrfs with several devices",
     );
     let release = machine.system.kernel_release.text().unwrap_or_default();
-    let major = release
-        .split('.')
-        .next()
-        .and_then(|text| text.parse::<u32>().ok());
+    let major = release.split('.').next().and_then(|text| text.parse::<u32>().ok());
     draft.check(
         "the kernel takes swap files on btrfs",
         major.map(|major| major >= 5),
@@ -460,10 +417,7 @@ fn check_btrfs(path: &str, mount: &Mount, machine: &Machine, draft: &mut Draft) 
 
 fn zram(situation: &Situation<'_>, draft: &mut Draft) -> Option<New> {
     let machine = situation.machine;
-    let switch = machine
-        .kernel_config
-        .iter()
-        .find(|setting| setting.name == "ZRAM");
+    let switch = machine.kernel_config.iter().find(|setting| setting.name == "ZRAM");
     let switch = switch.and_then(|setting| setting.value.text());
     let has_zram = !machine.swap.zram.is_empty() || matches!(switch, Some("y" | "m"));
     draft.check(
@@ -476,16 +430,8 @@ fn zram(situation: &Situation<'_>, draft: &mut Draft) -> Option<New> {
         },
         "use a kernel with CONFIG_ZRAM=m: Raspberry Pi OS and Debian have it",
     );
-    let named = |name: &str| {
-        machine
-            .swap
-            .managers
-            .iter()
-            .any(|manager| manager.name == name)
-    };
-    let manager = ["rpi-swap", "zram-generator"]
-        .into_iter()
-        .find(|name| named(name));
+    let named = |name: &str| machine.swap.managers.iter().any(|manager| manager.name == name);
+    let manager = ["rpi-swap", "zram-generator"].into_iter().find(|name| named(name));
     draft.check(
         "a program makes the zram swap at each boot",
         manager.is_some(),
@@ -493,11 +439,7 @@ fn zram(situation: &Situation<'_>, draft: &mut Draft) -> Option<New> {
         "apt install systemd-zram-generator",
     );
     let manager = manager?;
-    let on_now = machine
-        .swap
-        .areas
-        .iter()
-        .find(|area| disks::name(&area.path).starts_with("zram"));
+    let on_now = machine.swap.areas.iter().find(|area| disks::name(&area.path).starts_with("zram"));
     let size_bytes = wished_bytes(situation);
     let is_as_wished = on_now.is_some_and(|area| {
         // The kernel keeps one page of the area for itself.
@@ -539,21 +481,12 @@ fn zram(situation: &Situation<'_>, draft: &mut Draft) -> Option<New> {
     let becomes = TextFile::public(text);
     if was.as_ref() != Some(&becomes) {
         if let Some(directory) = path.parent() {
-            draft.directory(
-                "zram-directory",
-                "The file below needs it.",
-                directory,
-                situation,
-            );
+            draft.directory("zram-directory", "The file below needs it.", directory, situation);
         }
         new.steps.push(Step {
             id: "zram".into(),
             why: format!("{manager} reads here at each boot what it makes."),
-            action: Action::WriteFile {
-                path: path.into(),
-                was,
-                becomes,
-            },
+            action: Action::WriteFile { path: path.into(), was, becomes },
         });
     }
     draft.notes.push(

@@ -120,11 +120,7 @@ fn a_swap_partition_that_is_there_is_used_as_it_is() {
 
 #[test]
 fn a_file_on_btrfs_takes_the_place_of_one_on_the_card() {
-    let wished = [
-        ("to", "file:/srv/data/swap/file"),
-        ("size", "1G"),
-        ("swappiness", "100"),
-    ];
+    let wished = [("to", "file:/srv/data/swap/file"), ("size", "1G"), ("swappiness", "100")];
     insta::assert_snapshot!(shown(&drawn(&with_dphys(), &wished)));
 }
 
@@ -133,10 +129,7 @@ fn compressed_memory_in_the_words_of_who_makes_it() {
     let mut generator = with_dphys();
     generator.swap.managers.push(SwapManager {
         name: "zram-generator".into(),
-        settings: Fact::known(
-            Vec::new(),
-            "/etc/systemd/zram-generator.conf (absent: defaults)",
-        ),
+        settings: Fact::known(Vec::new(), "/etc/systemd/zram-generator.conf (absent: defaults)"),
     });
     let wished = [("to", "zram"), ("size", "512M")];
     let with_generator = shown(&drawn(&generator, &wished));
@@ -149,10 +142,7 @@ fn compressed_memory_in_the_words_of_who_makes_it() {
 #[test]
 fn zram_that_is_there_stays_and_the_rest_goes() {
     let mut machine = machine();
-    machine
-        .swap
-        .areas
-        .push(area("/var/swap", "file", "mmcblk0p2", 0));
+    machine.swap.areas.push(area("/var/swap", "file", "mmcblk0p2", 0));
     let plan = drawn(&machine, &[("to", "zram")]);
     assert_eq!(obstacles(&plan), [""; 0]);
     insta::assert_snapshot!(shown(&plan));
@@ -206,10 +196,7 @@ fn applied(before: &Machine, plan: &Plan) -> Machine {
                     true => (what.as_str(), "file"),
                     false => ("/dev/sdb1", "partition"),
                 };
-                machine
-                    .swap
-                    .areas
-                    .push(area(path, kind, disks::name(path), 0));
+                machine.swap.areas.push(area(path, kind, disks::name(path), 0));
             }
             Action::SwapOff { what, .. } => {
                 machine.swap.areas.retain(|area| area.path != *what);
@@ -249,10 +236,7 @@ fn every_obstacle_says_what_to_do() {
     several.block_devices[6].identity = several.block_devices[4].identity.clone();
     several.system.kernel_release = known("4.19.0");
     let mut no_zram = with_dphys();
-    no_zram.kernel_config = vec![Setting {
-        name: "ZRAM".into(),
-        value: known("not set"),
-    }];
+    no_zram.kernel_config = vec![Setting { name: "ZRAM".into(), value: known("not set") }];
     let mut no_id = with_swap_partition();
     let part = no_id.block_devices.last_mut().expect("it was pushed");
     part.content = known("ext4");
@@ -265,19 +249,11 @@ fn every_obstacle_says_what_to_do() {
         ("mounted partition", &machine(), &[("to", "disk:/dev/sda1")]),
         ("memory", &machine(), &[("to", "disk:/dev/zram0")]),
         ("network", &network, &[("to", "disk:/dev/nbd0")]),
-        (
-            "file on the network",
-            &on_network,
-            &[("to", "file:/srv/data/swap")],
-        ),
+        ("file on the network", &on_network, &[("to", "file:/srv/data/swap")]),
         ("full memory", &full, &[("to", "none")]),
         ("no PARTUUID", &no_id, &[("to", "disk:/dev/sdb1")]),
         ("on FAT", &machine(), &[("to", "file:/boot/firmware/swap")]),
-        (
-            "no room",
-            &machine(),
-            &[("to", "file:/srv/data/swap"), ("size", "100G")],
-        ),
+        ("no room", &machine(), &[("to", "file:/srv/data/swap"), ("size", "100G")]),
         ("old btrfs", &several, &[("to", "file:/srv/data/swap")]),
         ("no zram", &no_zram, &[("to", "zram")]),
         ("something there", &machine(), &[("to", "file:/etc")]),
@@ -294,22 +270,15 @@ fn every_obstacle_says_what_to_do() {
 #[test]
 fn risks_are_said() {
     let card = drawn(&with_dphys(), &[("to", "file:/swapfile")]);
-    assert!(
-        shown(&card).contains("risk: /swapfile is on an SD card"),
-        "{}",
-        shown(&card)
-    );
+    assert!(shown(&card).contains("risk: /swapfile is on an SD card"), "{}", shown(&card));
     let mut pi5 = with_dphys();
     pi5.system.page_bytes = Fact::known(16_384, "test");
     pi5.system.command_line = known("root=/dev/x resume=/dev/y");
     let said = shown(&drawn(&pi5, &[("to", "disk:/dev/sdb")]));
     assert!(said.contains("pages of 16.0 KiB"), "{said}");
     assert!(said.contains("resume="), "{said}");
-    let lost: Vec<DiskIdentity> = drawn(&pi5, &[("to", "disk:/dev/sdb")])
-        .disks_lost()
-        .into_iter()
-        .cloned()
-        .collect();
+    let lost: Vec<DiskIdentity> =
+        drawn(&pi5, &[("to", "disk:/dev/sdb")]).disks_lost().into_iter().cloned().collect();
     assert_eq!(lost.len(), 1);
 }
 

@@ -13,10 +13,7 @@ const DEVICE: [(&str, &str); 1] = [("device", "/dev/sda")];
 /// A Raspberry Pi whose SSD is behind a JMicron bridge under uas.
 fn machine() -> Machine {
     let mut machine = fixture::pi3_with_usb_ssd();
-    let mut hops = machine
-        .block_devices
-        .iter_mut()
-        .flat_map(|disk| &mut disk.path);
+    let mut hops = machine.block_devices.iter_mut().flat_map(|disk| &mut disk.path);
     let bridge = hops.find(|hop| hop.kind == HopKind::UsbDevice);
     let bridge = bridge.expect("the fixture has one");
     bridge.chip = Some("152d:0578".into());
@@ -27,10 +24,7 @@ fn machine() -> Machine {
 fn seen(cmdline: &str) -> Vec<(&'static str, Sight)> {
     let names = ["config.txt", "cmdline.txt", "kernel8.img", "initramfs8"];
     vec![
-        (
-            "/boot/firmware",
-            Sight::Directory(names.map(String::from).to_vec()),
-        ),
+        ("/boot/firmware", Sight::Directory(names.map(String::from).to_vec())),
         ("/boot/firmware/config.txt", text("auto_initramfs=1\n")),
         ("/boot/firmware/cmdline.txt", text(cmdline)),
         ("/etc/default", Sight::Directory(Vec::new())),
@@ -52,18 +46,9 @@ fn the_bridge_before_a_disk() {
 fn other_bridges_and_other_flags_stay() {
     for (old, new) in [
         ("quiet", "quiet usb-storage.quirks=152d:0578:u"),
-        (
-            "usb-storage.quirks=0bc2:ab28:u",
-            "usb-storage.quirks=0bc2:ab28:u,152d:0578:u",
-        ),
-        (
-            "usb-storage.quirks=152D:0578:fk x",
-            "usb-storage.quirks=152D:0578:fku x",
-        ),
-        (
-            "usb_storage.quirks=152d:0578:u x",
-            "usb_storage.quirks=152d:0578:u x",
-        ),
+        ("usb-storage.quirks=0bc2:ab28:u", "usb-storage.quirks=0bc2:ab28:u,152d:0578:u"),
+        ("usb-storage.quirks=152D:0578:fk x", "usb-storage.quirks=152D:0578:fku x"),
+        ("usb_storage.quirks=152d:0578:u x", "usb_storage.quirks=152d:0578:u x"),
         ("usb-storage.quirks= x", "usb-storage.quirks=152d:0578:u x"),
     ] {
         let line = with_quirk(old, "152d:0578").expect("it can be written");
@@ -77,10 +62,7 @@ fn made_once_it_is_not_made_again() {
     let before = facts_of(&machine, CMDLINE);
     let first = plan(&RECIPE, &machine, &before, &DEVICE);
     let again = plan(&RECIPE, &machine, &after(&before, &first), &DEVICE);
-    assert!(
-        again.is_empty() && again.obstacles().count() == 0,
-        "{again:?}"
-    );
+    assert!(again.is_empty() && again.obstacles().count() == 0, "{again:?}");
     assert!(again.notes[0].contains("already"), "{:?}", again.notes);
     assert_eq!(again.promises.len(), 1);
 }
@@ -99,10 +81,7 @@ fn on_debian_the_next_update_keeps_it() {
         }
         _ => None,
     });
-    assert_eq!(
-        words.as_deref(),
-        Some("cma=128M usb-storage.quirks=152d:0578:u\n")
-    );
+    assert_eq!(words.as_deref(), Some("cma=128M usb-storage.quirks=152d:0578:u\n"));
 }
 
 #[test]
@@ -118,11 +97,7 @@ fn every_obstacle_says_what_to_do() {
     meet("nothing is named", &[], &usual);
     meet("a card", &[("device", "/dev/mmcblk0")], &usual);
     meet("not there", &[("device", "/dev/sdz")], &usual);
-    meet(
-        "both",
-        &[("device", "/dev/sda"), ("bridge", "152d:0578")],
-        &usual,
-    );
+    meet("both", &[("device", "/dev/sda"), ("bridge", "152d:0578")], &usual);
     let mut without = usual.clone();
     let config = Path::new("/boot/firmware/config.txt");
     without.seen.insert(config.into(), Sight::Absent);
@@ -137,10 +112,7 @@ fn every_obstacle_says_what_to_do() {
 fn a_bridge_that_speaks_uas_alone_is_refused() {
     let drawn = |speaks: Option<bool>, wished: &[(&str, &str)]| {
         let mut machine = machine();
-        let hops = machine
-            .block_devices
-            .iter_mut()
-            .flat_map(|disk| &mut disk.path);
+        let hops = machine.block_devices.iter_mut().flat_map(|disk| &mut disk.path);
         hops.filter(|hop| hop.kind == HopKind::UsbDevice)
             .for_each(|hop| hop.speaks_bulk_only = speaks);
         plan(&RECIPE, &machine, &facts_of(&machine, CMDLINE), wished)

@@ -97,9 +97,7 @@ impl Chosen {
         for option in options {
             let text = wishes.get(&option.name).or(option.default.as_ref());
             let Some(text) = text else {
-                chosen
-                    .missing
-                    .push((option.name.clone(), option.what.clone()));
+                chosen.missing.push((option.name.clone(), option.what.clone()));
                 continue;
             };
             let value = option.kind.value(text).map_err(|reason| Fault {
@@ -139,19 +137,13 @@ pub(super) fn parts(text: &str) -> Vec<Part<'_>> {
     let mut rest = text;
     while let Some(start) = rest.find("{{") {
         let inside = &rest[start + 2..];
-        let Some(end) = inside
-            .find("}}")
-            .filter(|end| !inside[..*end].contains('\n'))
-        else {
+        let Some(end) = inside.find("}}").filter(|end| !inside[..*end].contains('\n')) else {
             parts.push(Part::Plain(&rest[..start + 2]));
             rest = inside;
             continue;
         };
         parts.push(Part::Plain(&rest[..start]));
-        parts.push(Part::Name {
-            name: inside[..end].trim(),
-            whole: &rest[start..start + end + 4],
-        });
+        parts.push(Part::Name { name: inside[..end].trim(), whole: &rest[start..start + end + 4] });
         rest = &inside[end + 2..];
     }
     parts.push(Part::Plain(rest));

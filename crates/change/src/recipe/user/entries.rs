@@ -17,10 +17,7 @@ pub(super) struct Entry<T> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Need {
     /// A program in the standard directories.
-    Program {
-        program: String,
-        package: Option<String>,
-    },
+    Program { program: String, package: Option<String> },
     /// Something at a path.
     File { path: String },
     /// A setting of the kernel that can be read.
@@ -91,17 +88,9 @@ pub(super) enum Work {
 /// A promise.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Pledge {
-    Knob {
-        path: String,
-        value: String,
-    },
-    SwapOn {
-        what: String,
-        priority: Option<String>,
-    },
-    NoSwapOnDisk {
-        disk: String,
-    },
+    Knob { path: String, value: String },
+    SwapOn { what: String, priority: Option<String> },
+    NoSwapOnDisk { disk: String },
 }
 
 const NEEDS: [&str; 4] = ["program", "file", "knob", "module"];
@@ -128,10 +117,8 @@ pub(super) fn need(mut keys: Keys<'_, '_>, reading: &mut Reading<'_>) -> Option<
     let remedy = keys.text("remedy", reading);
     let mut must = |name| keys.must(name, reading);
     let what = match kind.as_str() {
-        "program" => must("program").map(|program| Need::Program {
-            program,
-            package: keys.text("package", reading),
-        }),
+        "program" => must("program")
+            .map(|program| Need::Program { program, package: keys.text("package", reading) }),
         "file" => must("path").map(|path| Need::File { path }),
         "knob" => must("path").map(|path| Need::Knob { path }),
         "module" => must("module").map(|module| Need::Module { module }),
@@ -165,32 +152,17 @@ fn file_work(kind: &str, keys: &mut Keys<'_, '_>, reading: &mut Reading<'_>) -> 
     Some(match kind {
         "write_file" => {
             let mode = keys.text("mode", reading);
-            Work::WriteFile {
-                text: keys.must("text", reading)?,
-                path: path?,
-                mode,
-            }
+            Work::WriteFile { text: keys.must("text", reading)?, path: path?, mode }
         }
         "remove_file" => Work::RemoveFile { path: path? },
         "set_line" => {
             let separator = keys.text("separator", reading).unwrap_or("=".into());
             let (key, value) = (keys.must("key", reading), keys.must("value", reading));
-            Work::SetLine {
-                path: path?,
-                key: key?,
-                value: value?,
-                separator,
-            }
+            Work::SetLine { path: path?, key: key?, value: value?, separator }
         }
         "make_directory" => Work::MakeDirectory { path: path? },
-        "set_link" => Work::SetLink {
-            to: keys.must("to", reading)?,
-            path: path?,
-        },
-        _ => Work::SetKnob {
-            value: keys.must("value", reading)?,
-            path: path?,
-        },
+        "set_link" => Work::SetLink { to: keys.must("to", reading)?, path: path? },
+        _ => Work::SetKnob { value: keys.must("value", reading)?, path: path? },
     })
 }
 
@@ -198,21 +170,13 @@ fn other_work(kind: &str, keys: &mut Keys<'_, '_>, reading: &mut Reading<'_>) ->
     Some(match kind {
         "make_swap_file" => {
             let (path, size) = (keys.must("path", reading), keys.must("size", reading));
-            Work::MakeSwapFile {
-                path: path?,
-                size: size?,
-            }
+            Work::MakeSwapFile { path: path?, size: size? }
         }
         "swap_on" => {
             let priority = keys.text("priority", reading);
-            Work::SwapOn {
-                what: keys.must("what", reading)?,
-                priority,
-            }
+            Work::SwapOn { what: keys.must("what", reading)?, priority }
         }
-        "swap_off" => Work::SwapOff {
-            what: keys.must("what", reading)?,
-        },
+        "swap_off" => Work::SwapOff { what: keys.must("what", reading)? },
         _ => {
             let options = keys.text("options", reading).unwrap_or("defaults".into());
             let at_boot = keys.flag("at_boot", reading);
@@ -251,8 +215,7 @@ pub(super) fn pledge(
     let what = match kind.as_str() {
         "knob" => {
             let (path, value) = (keys.must("path", reading), keys.must("value", reading));
-            path.zip(value)
-                .map(|(path, value)| Pledge::Knob { path, value })
+            path.zip(value).map(|(path, value)| Pledge::Knob { path, value })
         }
         "swap_on" => {
             let priority = keys.text("priority", reading);
@@ -289,12 +252,7 @@ fn done<T>(
 ) -> Option<Entry<T>> {
     let line = keys.line;
     keys.finish(reading);
-    what.map(|what| Entry {
-        line,
-        words,
-        extra,
-        what,
-    })
+    what.map(|what| Entry { line, words, extra, what })
 }
 
 /// All texts of a recipe's entries in which options may stand, with their lines.
@@ -316,9 +274,7 @@ impl Texts for Work {
     fn texts(&self) -> Vec<&str> {
         match self {
             Work::WriteFile { path, text, mode } => with(&[path, text], mode),
-            Work::SetLine {
-                path, key, value, ..
-            } => vec![path, key, value],
+            Work::SetLine { path, key, value, .. } => vec![path, key, value],
             Work::RemoveFile { path } | Work::MakeDirectory { path } => vec![path],
             Work::SetLink { path, to } => vec![path, to],
             Work::Mask { unit } => vec![unit],
@@ -326,25 +282,10 @@ impl Texts for Work {
             Work::MakeSwapFile { path, size } => vec![path, size],
             Work::SwapOn { what, priority } => with(&[what], priority),
             Work::SwapOff { what } => vec![what],
-            Work::Mount {
-                what,
-                at,
-                kind,
-                options,
-                ..
-            } => vec![what, at, kind, options],
-            Work::Format {
-                device,
-                filesystem,
-                label,
-                at,
-                ..
-            } => {
+            Work::Mount { what, at, kind, options, .. } => vec![what, at, kind, options],
+            Work::Format { device, filesystem, label, at, .. } => {
                 let more = [label, at].into_iter().flatten().map(String::as_str);
-                [device.as_str(), filesystem]
-                    .into_iter()
-                    .chain(more)
-                    .collect()
+                [device.as_str(), filesystem].into_iter().chain(more).collect()
             }
         }
     }

@@ -8,10 +8,7 @@ use super::entries::{Entry, Texts, need, pledge, work};
 use super::table::{Fault, Keys, Reading, did_you_mean};
 
 pub(super) fn recipe(text: &str) -> Result<UserRecipe, Vec<Fault>> {
-    let mut reading = Reading {
-        text,
-        faults: Vec::new(),
-    };
+    let mut reading = Reading { text, faults: Vec::new() };
     let table = match DeTable::parse(text) {
         Ok(table) => table,
         Err(error) => {
@@ -39,17 +36,15 @@ fn whole(table: &DeTable<'_>, reading: &mut Reading<'_>) -> Option<UserRecipe> {
     let title = keys.must("title", reading);
     let options = keys.named_tables("options", reading);
     let options = options.into_iter();
-    let options: Vec<Choice> = options
-        .filter_map(|(line, name, table)| choice(line, name, table, reading))
-        .collect();
+    let options: Vec<Choice> =
+        options.filter_map(|(line, name, table)| choice(line, name, table, reading)).collect();
     let checks = keys.tables("check", reading).into_iter();
     let checks = checks
         .filter_map(|(line, table)| need(Keys::new(table, "a check", line), reading))
         .collect();
     let steps = keys.tables("step", reading).into_iter();
-    let steps: Vec<_> = steps
-        .filter_map(|(line, table)| work(Keys::new(table, "a step", line), reading))
-        .collect();
+    let steps: Vec<_> =
+        steps.filter_map(|(line, table)| work(Keys::new(table, "a step", line), reading)).collect();
     let promises = keys.tables("promise", reading).into_iter();
     let promises =
         promises.filter_map(|(line, table)| pledge(Keys::new(table, "a promise", line), reading));
@@ -68,10 +63,7 @@ fn whole(table: &DeTable<'_>, reading: &mut Reading<'_>) -> Option<UserRecipe> {
     let name = name?;
     let is_name = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
     if name.is_empty() || name.len() > 40 || !name.chars().all(is_name) {
-        reading.fault(
-            1,
-            "a recipe's name has small letters, digits and hyphens, up to 40",
-        );
+        reading.fault(1, "a recipe's name has small letters, digits and hyphens, up to 40");
     }
     Some(UserRecipe {
         name,
@@ -107,22 +99,12 @@ fn choice(
     if let Some(Err(reason)) = default.as_ref().map(|default| kind.value(default)) {
         reading.fault(line, format!("the default of '{name}' cannot be: {reason}"));
     }
-    Some(Choice {
-        line,
-        name,
-        what: what?,
-        kind,
-        default,
-    })
+    Some(Choice { line, name, what: what?, kind, default })
 }
 
 /// Every name between braces is that of an option, and every option stands somewhere.
 fn check_names(recipe: &UserRecipe, reading: &mut Reading<'_>) {
-    let known: Vec<&str> = recipe
-        .options
-        .iter()
-        .map(|option| option.name.as_str())
-        .collect();
+    let known: Vec<&str> = recipe.options.iter().map(|option| option.name.as_str()).collect();
     let mut used: Vec<String> = Vec::new();
     let mut look = |text: &str, line: usize, reading: &mut Reading<'_>| {
         for part in parts(text) {
@@ -148,9 +130,7 @@ fn check_names(recipe: &UserRecipe, reading: &mut Reading<'_>) {
             let mut texts = entry.what.texts();
             texts.push(&entry.words);
             texts.extend(entry.extra.as_deref());
-            texts
-                .into_iter()
-                .for_each(|text| look(text, entry.line, reading));
+            texts.into_iter().for_each(|text| look(text, entry.line, reading));
         }
     }
     each(&recipe.checks, reading, &mut look);

@@ -62,10 +62,7 @@ pub(super) fn look_at(
     }
     paths.extend(programs::paths(["swapon", "swapoff"]));
     paths.extend(programs::paths(format::PROGRAMS));
-    Ok(LookAt {
-        disks: lost,
-        ..LookAt::paths(paths)
-    })
+    Ok(LookAt { disks: lost, ..LookAt::paths(paths) })
 }
 
 /// What tells whether the running kernel has a module.
@@ -90,11 +87,7 @@ pub(super) fn draw_up(
     made: &str,
 ) -> Result<Plan, Fault> {
     let chosen = Chosen::of(&recipe.name, &recipe.options, wishes)?;
-    let situation = Situation {
-        machine,
-        facts,
-        options: &chosen.written,
-    };
+    let situation = Situation { machine, facts, options: &chosen.written };
     let mut draft = Draft::default();
     for (name, what) in &chosen.missing {
         let remedy = format!("add {name}=...: {what}");
@@ -149,9 +142,8 @@ fn check(entry: &Entry<Need>, chosen: &Chosen, situation: &Situation<'_>, draft:
             if let Some(check) = draft.checks.last_mut() {
                 check.what = own(check.what.clone());
                 if !check.is_met {
-                    let package = package
-                        .as_ref()
-                        .map(|name| format!("apt install {}", chosen.fill(name)));
+                    let package =
+                        package.as_ref().map(|name| format!("apt install {}", chosen.fill(name)));
                     let usual = package.or(check.remedy.clone());
                     check.remedy = Some(remedy(usual.unwrap_or_default()));
                 }
@@ -178,12 +170,7 @@ fn check(entry: &Entry<Need>, chosen: &Chosen, situation: &Situation<'_>, draft:
             let module = chosen.fill(module);
             let (answer, found) = has_module(&module, situation);
             let usual = format!("install a kernel that has the module {module}");
-            draft.check(
-                &own(format!("the kernel has {module}")),
-                answer,
-                found,
-                &remedy(usual),
-            );
+            draft.check(&own(format!("the kernel has {module}")), answer, found, &remedy(usual));
         }
     }
 }
@@ -198,9 +185,7 @@ fn has_module(module: &str, situation: &Situation<'_>) -> (Answer, String) {
     let same = |name: &str| name.replace('-', "_") == module.replace('-', "_");
     // A filesystem may be built in without a list that says so.
     let filesystems = situation.text(Path::new(FILESYSTEMS));
-    let mut kinds = filesystems
-        .lines()
-        .filter_map(|line| line.split_whitespace().last());
+    let mut kinds = filesystems.lines().filter_map(|line| line.split_whitespace().last());
     if kinds.any(same) {
         return (Answer::Holds, FILESYSTEMS.into());
     }
@@ -224,10 +209,7 @@ fn has_module(module: &str, situation: &Situation<'_>) -> (Answer, String) {
             _ => {}
         }
     }
-    (
-        Answer::Fails,
-        "neither loaded, nor in the lists of its modules".into(),
-    )
+    (Answer::Fails, "neither loaded, nor in the lists of its modules".into())
 }
 
 /// What files will hold after the steps so far: several steps may be about one file, which is written once.
@@ -242,10 +224,7 @@ fn step(
     texts: &mut Texts,
     draft: &mut Draft,
 ) -> Result<(), String> {
-    let id = entry
-        .extra
-        .clone()
-        .unwrap_or_else(|| format!("step-{}", number + 1));
+    let id = entry.extra.clone().unwrap_or_else(|| format!("step-{}", number + 1));
     let why = chosen.fill(&entry.words);
     let fill = |text: &str| chosen.fill(text);
     let path_of = |text: &str| {
@@ -256,18 +235,10 @@ fn step(
     match &entry.what {
         Work::WriteFile { path, text, mode } => {
             let path = path_of(path)?;
-            let mode = mode
-                .as_ref()
-                .map(|mode| parse_mode(&fill(mode)))
-                .transpose()?;
+            let mode = mode.as_ref().map(|mode| parse_mode(&fill(mode))).transpose()?;
             write(&id, &why, &path, fill(text), mode, situation, texts, draft);
         }
-        Work::SetLine {
-            path,
-            key,
-            value,
-            separator,
-        } => {
+        Work::SetLine { path, key, value, separator } => {
             let path = path_of(path)?;
             let (key, value) = (fill(key), fill(value));
             if key.is_empty() || format!("{key}{value}").contains(['\n', '\r']) {
@@ -307,12 +278,7 @@ fn step(
             let is_seen = situation.file(&path).is_some();
             let shown = path.display().to_string();
             let remedy = "use a kernel that has it";
-            draft.check(
-                &format!("{shown} can be set"),
-                is_seen,
-                situation.presence(&path),
-                remedy,
-            );
+            draft.check(&format!("{shown} can be set"), is_seen, situation.presence(&path), remedy);
             draft.set_knob(&id, &why, &shown, &was, &fill(value));
         }
         Work::Format { .. } => {
@@ -334,10 +300,8 @@ fn swap_or_mount(
     let areas = &situation.machine.swap.areas;
     let priority_of = |text: &Option<String>| {
         let text = text.as_ref().map(|text| chosen.fill(text));
-        let number = text.map(|text| {
-            text.parse::<i32>()
-                .map_err(|_| format!("'{text}' is no priority"))
-        });
+        let number =
+            text.map(|text| text.parse::<i32>().map_err(|_| format!("'{text}' is no priority")));
         number.transpose()
     };
     match work {
@@ -373,13 +337,7 @@ fn swap_or_mount(
                 draft.step(id, why, Action::SwapOff { what, priority });
             }
         }
-        Work::Mount {
-            what,
-            at,
-            kind,
-            options,
-            at_boot,
-        } => {
+        Work::Mount { what, at, kind, options, at_boot } => {
             let at = chosen.fill(at);
             mounting::place(&at)?;
             let (what, kind, options) =
@@ -416,14 +374,7 @@ fn new_filesystem(
     situation: &Situation<'_>,
     draft: &mut Draft,
 ) -> Result<(), String> {
-    let Work::Format {
-        device,
-        filesystem,
-        label,
-        at,
-        partition,
-    } = work
-    else {
+    let Work::Format { device, filesystem, label, at, partition } = work else {
         return Ok(());
     };
     let mut options = Wishes::new();
@@ -434,30 +385,21 @@ fn new_filesystem(
         Ok::<(), String>(())
     };
     choose("device", device, disks::node)?;
-    choose("filesystem", filesystem, |kind| {
-        format::kind(kind).map(drop)
-    })?;
+    choose("filesystem", filesystem, |kind| format::kind(kind).map(drop))?;
     if let Some(label) = label {
         choose("label", label, format::label)?;
     }
     if let Some(at) = at {
         choose("at", at, mounting::place)?;
     }
-    options.insert(
-        "partition".into(),
-        if *partition { "yes" } else { "no" }.into(),
-    );
+    options.insert("partition".into(), if *partition { "yes" } else { "no" }.into());
     let mut facts = situation.facts.clone();
     // Each such step of a recipe makes other identifiers.
     for (random, byte) in facts.random.iter_mut().zip((number as u64).to_le_bytes()) {
         *random ^= byte;
     }
     let before = draft.steps.len();
-    let own = Situation {
-        facts: &facts,
-        options: &options,
-        ..*situation
-    };
+    let own = Situation { facts: &facts, options: &options, ..*situation };
     format::draw(&own, draft);
     for step in draft.steps.iter_mut().skip(before) {
         step.id = format!("{id}-{}", step.id);
@@ -471,9 +413,7 @@ fn new_filesystem(
 fn parse_mode(text: &str) -> Result<u32, String> {
     match u32::from_str_radix(text, 8) {
         Ok(mode) if mode <= 0o7777 && mode > 0 => Ok(mode),
-        _ => Err(format!(
-            "'{text}' is no mode: write it in octal, such as 0644"
-        )),
+        _ => Err(format!("'{text}' is no mode: write it in octal, such as 0644")),
     }
 }
 
@@ -520,21 +460,13 @@ fn write(
     }
     let was = situation.file(path).cloned();
     let usual = was.as_ref().map_or(0o644, |was| was.mode);
-    let becomes = TextFile {
-        text,
-        mode: mode.unwrap_or(usual),
-    };
+    let becomes = TextFile { text, mode: mode.unwrap_or(usual) };
     if was.as_ref() == Some(&becomes) {
         return;
     }
     let directory = path.parent().unwrap_or(Path::new("/"));
     let why_directory = "The file below needs it.";
-    draft.directory(
-        &format!("{id}-directory"),
-        why_directory,
-        directory,
-        situation,
-    );
+    draft.directory(&format!("{id}-directory"), why_directory, directory, situation);
     texts.0.insert(path.into(), draft.steps.len());
     let path = path.into();
     draft.step(id, why, Action::WriteFile { path, was, becomes });
@@ -573,10 +505,7 @@ fn link(
 fn promise(entry: &Entry<Pledge>, chosen: &Chosen) -> Result<Promise, Fault> {
     let fill = |text: &String| chosen.fill(text);
     let look = match &entry.what {
-        Pledge::Knob { path, value } => Look::Knob {
-            path: fill(path).into(),
-            value: fill(value),
-        },
+        Pledge::Knob { path, value } => Look::Knob { path: fill(path).into(), value: fill(value) },
         Pledge::SwapOn { what, priority } => Look::SwapOn {
             what: fill(what).trim_start_matches("UUID=").into(),
             priority: match priority.as_ref().map(fill) {
@@ -587,14 +516,7 @@ fn promise(entry: &Entry<Pledge>, chosen: &Chosen) -> Result<Promise, Fault> {
                 })?),
             },
         },
-        Pledge::NoSwapOnDisk { disk } => Look::NoSwapOnDisk {
-            disk: fill(disk),
-            partuuid: None,
-        },
+        Pledge::NoSwapOnDisk { disk } => Look::NoSwapOnDisk { disk: fill(disk), partuuid: None },
     };
-    Ok(Promise {
-        what: chosen.fill(&entry.words),
-        look,
-        needs_boot: entry.extra.is_some(),
-    })
+    Ok(Promise { what: chosen.fill(&entry.words), look, needs_boot: entry.extra.is_some() })
 }

@@ -31,10 +31,7 @@ impl Reading<'_> {
     }
 
     pub(super) fn fault(&mut self, line: usize, reason: impl Into<String>) {
-        self.faults.push(Fault {
-            line,
-            reason: reason.into(),
-        });
+        self.faults.push(Fault { line, reason: reason.into() });
     }
 }
 
@@ -49,12 +46,7 @@ pub(super) struct Keys<'a, 'b> {
 
 impl<'a, 'b> Keys<'a, 'b> {
     pub(super) fn new(table: &'a DeTable<'b>, what: &'static str, line: usize) -> Self {
-        Keys {
-            table,
-            what,
-            line,
-            asked: Vec::new(),
-        }
+        Keys { table, what, line, asked: Vec::new() }
     }
 
     fn value(&mut self, name: &'static str) -> Option<&'a Spanned<DeValue<'b>>> {
@@ -74,10 +66,7 @@ impl<'a, 'b> Keys<'a, 'b> {
         let found = value.get_ref().type_str();
         reading.fault(
             line,
-            format!(
-                "'{name}' of {} has to be {kind}; this is of the type {found}",
-                self.what
-            ),
+            format!("'{name}' of {} has to be {kind}; this is of the type {found}", self.what),
         );
     }
 
@@ -170,12 +159,7 @@ impl<'a, 'b> Keys<'a, 'b> {
             return Vec::new();
         };
         let DeValue::Table(outer) = value.get_ref() else {
-            self.wrong(
-                name,
-                "tables with names: write [options.size]",
-                value,
-                reading,
-            );
+            self.wrong(name, "tables with names: write [options.size]", value, reading);
             return Vec::new();
         };
         let mut tables = Vec::new();
@@ -184,12 +168,7 @@ impl<'a, 'b> Keys<'a, 'b> {
                 DeValue::Table(table) => {
                     tables.push((reading.line(&key.span()), key.get_ref().to_string(), table));
                 }
-                _ => self.wrong(
-                    name,
-                    "tables with names: write [options.size]",
-                    value,
-                    reading,
-                ),
+                _ => self.wrong(name, "tables with names: write [options.size]", value, reading),
             }
         }
         // In the order in which they are written.
@@ -207,11 +186,7 @@ impl<'a, 'b> Keys<'a, 'b> {
             let line = reading.line(&key.span());
             reading.fault(
                 line,
-                format!(
-                    "{} has no '{name}'{}",
-                    self.what,
-                    did_you_mean(name, &self.asked)
-                ),
+                format!("{} has no '{name}'{}", self.what, did_you_mean(name, &self.asked)),
             );
         }
     }

@@ -18,38 +18,23 @@ fn example() -> UserRecipe {
 
 fn facts(recipe: &UserRecipe, wished: &[(&str, &str)], given: &[(&str, Sight)]) -> Facts {
     let machine = fixture::pi3_with_usb_ssd();
-    let look_at = recipe
-        .look_at(&machine, &wishes(wished))
-        .expect("it makes sense");
+    let look_at = recipe.look_at(&machine, &wishes(wished)).expect("it makes sense");
     let mut seen: Seen = look_at
         .paths
         .into_iter()
         .map(|path| {
             let is_program = path.starts_with("/usr/sbin") || path.starts_with("/usr/bin");
-            let sight = if is_program {
-                Sight::Something
-            } else {
-                Sight::Absent
-            };
+            let sight = if is_program { Sight::Something } else { Sight::Absent };
             (path, sight)
         })
         .collect();
-    for path in [
-        "/etc",
-        "/etc/sysctl.d",
-        "/etc/systemd/system",
-        "/var",
-        "/var/tmp",
-    ] {
+    for path in ["/etc", "/etc/sysctl.d", "/etc/systemd/system", "/var", "/var/tmp"] {
         seen.insert(path.into(), Sight::Directory(vec!["other".into()]));
     }
     for (path, sight) in given {
         seen.insert(path.into(), sight.clone());
     }
-    Facts {
-        seen,
-        ..Facts::default()
-    }
+    Facts { seen, ..Facts::default() }
 }
 
 fn given() -> Vec<(&'static str, Sight)> {
@@ -62,9 +47,7 @@ fn given() -> Vec<(&'static str, Sight)> {
 
 fn plan_of(recipe: &UserRecipe, facts: &Facts, wished: &[(&str, &str)]) -> Plan {
     let machine = fixture::pi3_with_usb_ssd();
-    recipe
-        .plan(&machine, facts, &wishes(wished), "now")
-        .expect("it makes sense")
+    recipe.plan(&machine, facts, &wishes(wished), "now").expect("it makes sense")
 }
 
 #[test]
@@ -160,11 +143,7 @@ fn two_lines_of_one_file_are_one_step() {
     };
     let text = format!("name = \"x\"\ntitle = \"t\"\n{}{}", line("a"), line("b"));
     let recipe = UserRecipe::parse(&text).unwrap();
-    let facts = facts(
-        &recipe,
-        &[],
-        &[("/etc/f", super::super::testing::text("a=0\n"))],
-    );
+    let facts = facts(&recipe, &[], &[("/etc/f", super::super::testing::text("a=0\n"))]);
     let plan = plan_of(&recipe, &facts, &[]);
     let [only] = &plan.steps[..] else {
         panic!("{:?}", plan.steps);
@@ -183,8 +162,7 @@ fn what_makes_no_sense_with_the_wishes_names_the_line() {
     let machine = fixture::pi3_with_usb_ssd();
     let fault = |wished: &[(&str, &str)]| {
         let plan = recipe.plan(&machine, &Facts::default(), &wishes(wished), "now");
-        plan.map(|plan| obstacles(&plan))
-            .map_err(|fault| fault.to_string())
+        plan.map(|plan| obstacles(&plan)).map_err(|fault| fault.to_string())
     };
     assert_eq!(
         fault(&[("place", "here"), ("n", "1")]).unwrap_err(),
@@ -213,10 +191,8 @@ fn checks_look_where_they_say() {
                 [[step]]\ndo = \"make_directory\"\nwhy = \"w\"\npath = \"/x\"\n";
     let recipe = UserRecipe::parse(text).unwrap();
     let directory = "/lib/modules/6.12.47+rpt-rpi-v8";
-    let (dep, builtin) = (
-        format!("{directory}/modules.dep"),
-        format!("{directory}/modules.builtin"),
-    );
+    let (dep, builtin) =
+        (format!("{directory}/modules.dep"), format!("{directory}/modules.builtin"));
     let mut facts = facts(
         &recipe,
         &[],
@@ -227,10 +203,7 @@ fn checks_look_where_they_say() {
                     "kernel/drivers/block/zram/zram.ko.xz: kernel/mm/zsmalloc.ko.xz\n",
                 ),
             ),
-            (
-                &builtin,
-                super::super::testing::text("kernel/drivers/usb/storage/uas.ko\n"),
-            ),
+            (&builtin, super::super::testing::text("kernel/drivers/usb/storage/uas.ko\n")),
         ],
     );
     facts
@@ -256,10 +229,7 @@ fn a_file_that_cannot_be_seen_is_unknown() {
                 [[step]]\ndo = \"make_directory\"\nwhy = \"w\"\npath = \"/x\"\n";
     let recipe = UserRecipe::parse(text).unwrap();
     let given = [
-        (
-            "/etc/hidden",
-            Sight::Hidden(Unseen::Other("Input/output error".into())),
-        ),
+        ("/etc/hidden", Sight::Hidden(Unseen::Other("Input/output error".into()))),
         ("/etc/not known", Sight::Something),
     ];
     let checks = plan_of(&recipe, &facts(&recipe, &[], &given), &[]).checks;
@@ -332,21 +302,15 @@ fn with_two_disks(wished: &[(&str, &str)]) -> Result<Plan, Fault> {
         machine.block_devices.push(device);
     }
     let looked = recipe.look_at(&machine, &wishes(wished))?;
-    assert_eq!(
-        looked.disks,
-        [wished[0].1, "/dev/sdc"].map(std::path::PathBuf::from)
-    );
+    assert_eq!(looked.disks, [wished[0].1, "/dev/sdc"].map(std::path::PathBuf::from));
     let mut facts = facts(&recipe, wished, &given());
-    facts
-        .seen
-        .insert("/mnt".into(), Sight::Directory(Vec::new()));
+    facts.seen.insert("/mnt".into(), Sight::Directory(Vec::new()));
     for (path, serial) in [("/dev/sdb", "S-1"), ("/dev/sdc", "S-2")] {
         facts.disks.insert(path.into(), Ok(disk(path, serial)));
     }
-    facts.disks.insert(
-        "/dev/sda".into(),
-        Err(Unseen::Other("/dev/sda1 is mounted at /srv/data".into())),
-    );
+    facts
+        .disks
+        .insert("/dev/sda".into(), Err(Unseen::Other("/dev/sda1 is mounted at /srv/data".into())));
     recipe.plan(&machine, &facts, &wishes(wished), "now")
 }
 
@@ -354,11 +318,7 @@ fn with_two_disks(wished: &[(&str, &str)]) -> Result<Plan, Fault> {
 fn a_filesystem_is_made_as_by_the_recipe_format() {
     let plan = with_two_disks(&[("device", "/dev/sdb")]).expect("it makes sense");
     assert_eq!(obstacles(&plan), [""; 0]);
-    let lost: Vec<&str> = plan
-        .disks_lost()
-        .iter()
-        .map(|disk| disk.confirmation.as_str())
-        .collect();
+    let lost: Vec<&str> = plan.disks_lost().iter().map(|disk| disk.confirmation.as_str()).collect();
     assert_eq!(lost, ["S-1", "S-2"], "both have to be given away");
     let ids: Vec<&str> = plan.steps.iter().map(|step| step.id.as_str()).collect();
     assert_eq!(
@@ -385,10 +345,7 @@ fn a_filesystem_is_made_as_by_the_recipe_format() {
             _ => None,
         })
         .collect();
-    assert_eq!(
-        [made[0].1, made[1].1],
-        ["Data has a disk of its own.", "The copies have one too."]
-    );
+    assert_eq!([made[0].1, made[1].1], ["Data has a disk of its own.", "The copies have one too."]);
     assert_ne!(made[0].0, made[1].0, "two filesystems with one identifier");
     let fstab = plan.steps.iter().find_map(|step| match &step.action {
         Action::WriteFile { path, becomes, .. } if path.ends_with("fstab") => Some(&becomes.text),
@@ -400,9 +357,7 @@ fn a_filesystem_is_made_as_by_the_recipe_format() {
     }
     assert_eq!(plan.risks[0], "Two disks fail more often than one.");
     assert!(
-        plan.risks
-            .iter()
-            .any(|risk| risk.contains("/dev/sdb now is lost")),
+        plan.risks.iter().any(|risk| risk.contains("/dev/sdb now is lost")),
         "{:?}",
         plan.risks
     );
@@ -412,27 +367,13 @@ fn a_filesystem_is_made_as_by_the_recipe_format() {
 #[test]
 fn a_filesystem_is_not_made_on_a_disk_in_use_or_on_nonsense() {
     let plan = with_two_disks(&[("device", "/dev/sda")]).expect("it makes sense");
-    assert!(
-        obstacles(&plan).iter().any(|one| one.contains("/dev/sda")),
-        "{:?}",
-        obstacles(&plan)
-    );
+    assert!(obstacles(&plan).iter().any(|one| one.contains("/dev/sda")), "{:?}", obstacles(&plan));
     let fault = with_two_disks(&[("device", "sdb")]).unwrap_err();
-    assert!(
-        fault.reason.contains("'sdb': write a device by its node"),
-        "{}",
-        fault.reason
-    );
+    assert!(fault.reason.contains("'sdb': write a device by its node"), "{}", fault.reason);
     let text = DISKS.replace("btrfs", "ntfs");
     let recipe = UserRecipe::parse(&text).expect("what it says is looked at later");
     let machine = fixture::pi3_with_usb_ssd();
     let wished = wishes(&[("device", "/dev/sdb")]);
-    let fault = recipe
-        .plan(&machine, &Facts::default(), &wished, "now")
-        .unwrap_err();
-    assert!(
-        fault.reason.contains("'ntfs': write ext4, btrfs"),
-        "{}",
-        fault.reason
-    );
+    let fault = recipe.plan(&machine, &Facts::default(), &wished, "now").unwrap_err();
+    assert!(fault.reason.contains("'ntfs': write ext4, btrfs"), "{}", fault.reason);
 }

@@ -23,10 +23,7 @@ fn seen() -> Seen {
 }
 
 fn parameter(name: &str, value: &str) -> Setting {
-    Setting {
-        name: name.into(),
-        value: Fact::known(value.into(), "test"),
-    }
+    Setting { name: name.into(), value: Fact::known(value.into(), "test") }
 }
 
 /// A machine with a swap partition on a USB disk and this zswap.
@@ -36,10 +33,8 @@ fn machine(parameters: &[(&str, &str)]) -> Machine {
     area.path = "/dev/sda2".into();
     area.device = Fact::known("sda2".into(), "test");
     machine.swap.areas.truncate(1);
-    machine.swap.zswap.parameters = parameters
-        .iter()
-        .map(|(name, value)| parameter(name, value))
-        .collect();
+    machine.swap.zswap.parameters =
+        parameters.iter().map(|(name, value)| parameter(name, value)).collect();
     machine
 }
 
@@ -51,10 +46,8 @@ const USUAL: [(&str, &str); 4] = [
 ];
 
 fn plan(machine: &Machine, seen: &Seen, wishes: &[(&str, &str)]) -> Plan {
-    let wishes: Wishes = wishes
-        .iter()
-        .map(|(name, value)| (name.to_string(), value.to_string()))
-        .collect();
+    let wishes: Wishes =
+        wishes.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect();
     RECIPE
         .plan(machine, &facts(seen), &wishes, "2026-11-21T01:02:03Z")
         .expect("the wishes make sense")
@@ -65,10 +58,7 @@ fn titles(plan: &Plan) -> Vec<String> {
 }
 
 fn facts(seen: &Seen) -> Facts {
-    Facts {
-        seen: seen.clone(),
-        ..Facts::default()
-    }
+    Facts { seen: seen.clone(), ..Facts::default() }
 }
 
 #[test]
@@ -104,11 +94,7 @@ fn what_is_wished_is_set_now_and_at_each_boot() {
 
 #[test]
 fn an_older_kernel_is_not_asked_for_what_it_does_not_have() {
-    let old = [
-        ("compressor", "lzo"),
-        ("enabled", "N"),
-        ("max_pool_percent", "20"),
-    ];
+    let old = [("compressor", "lzo"), ("enabled", "N"), ("max_pool_percent", "20")];
     let plan = plan(&machine(&old), &seen(), &[]);
     assert!(!format!("{plan:?}").contains("shrinker"));
 }
@@ -174,9 +160,7 @@ fn wishes_that_make_no_sense_are_refused() {
         ("colour", "red"),
     ] {
         let wishes = Wishes::from([(name.to_string(), value.to_string())]);
-        let error = RECIPE
-            .plan(&machine(&USUAL), &facts(&seen()), &wishes, "now")
-            .unwrap_err();
+        let error = RECIPE.plan(&machine(&USUAL), &facts(&seen()), &wishes, "now").unwrap_err();
         assert!(!error.to_string().is_empty());
     }
 }

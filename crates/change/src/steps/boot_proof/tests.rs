@@ -14,11 +14,7 @@ fn member(path: &str, content: &[u8]) -> Vec<u8> {
     let mut fields = [0_u32; 13];
     (fields[1], fields[6], fields[11]) = (0o100_644, content.len() as u32, path.len() as u32 + 1);
     let mut bytes = b"070701".to_vec();
-    bytes.extend(
-        fields
-            .iter()
-            .flat_map(|field| format!("{field:08X}").into_bytes()),
-    );
+    bytes.extend(fields.iter().flat_map(|field| format!("{field:08X}").into_bytes()));
     bytes.extend(path.bytes());
     bytes.push(0);
     bytes.resize(bytes.len().next_multiple_of(4), 0);
@@ -57,11 +53,7 @@ fn board(modules: &[&str]) -> FakeFiles {
 
 fn plan() -> Plan {
     let mut plan = crate::fixture::plans::small_plan();
-    let step = |id: &str, action: Action| Step {
-        id: id.into(),
-        why: "Because.".into(),
-        action,
-    };
+    let step = |id: &str, action: Action| Step { id: id.into(), why: "Because.".into(), action };
     plan.steps = vec![
         step(
             "initramfs",
@@ -140,27 +132,18 @@ fn a_missing_module_and_the_old_command_line_are_found() {
     let found = unmet(&files, &plan());
     // The old root needs no btrfs, but the drivers of both.
     assert_eq!(found.len(), 1, "{found:?}");
-    assert!(
-        found.values().any(|found| found == "not inside: xor"),
-        "{found:?}"
-    );
+    assert!(found.values().any(|found| found == "not inside: xor"), "{found:?}");
     // Without the plan's last step the board would start the old root, which fstab does not mean.
     let mut unfinished = plan();
     unfinished.steps.pop();
     let found = unmet(&board(&["btrfs", "xor", "uas"]), &unfinished);
-    assert!(
-        found.keys().any(|what| what.contains("mean the same root")),
-        "{found:?}"
-    );
+    assert!(found.keys().any(|what| what.contains("mean the same root")), "{found:?}");
 }
 
 #[test]
 fn a_driver_that_the_plan_wants_is_asked_for() {
     let found = unmet(&board(&["btrfs", "xor"]), &plan());
-    assert!(
-        found.values().any(|found| found == "not inside: uas"),
-        "{found:?}"
-    );
+    assert!(found.values().any(|found| found == "not inside: uas"), "{found:?}");
 }
 
 #[test]
@@ -199,10 +182,7 @@ fn the_trial_is_proven_as_well_as_the_start_after_it() {
     }
     let found = unmet(&files, &plan);
     assert!(!found.is_empty());
-    assert!(
-        found.keys().all(|what| what.starts_with("on trial, ")),
-        "{found:?}"
-    );
+    assert!(found.keys().all(|what| what.starts_with("on trial, ")), "{found:?}");
     // A trial that has come up is not proven once more: its initial RAM filesystem has taken the usual one's place by then.
     let after = plan.trial.as_ref().map_or(0, |trial| trial.before_step);
     assert_eq!(unmet_at(&files, &plan, after), BTreeMap::new());
@@ -225,10 +205,7 @@ fn the_old_root_must_start_with_what_will_be_in_the_boot_partition() {
     let found = unmet(&files(&whole), &plan());
     let keys: Vec<&String> = found.keys().collect();
     assert_eq!(keys.len(), 1, "{found:?}");
-    assert!(
-        keys[0].starts_with("with the current command line, the module ext4"),
-        "{keys:?}"
-    );
+    assert!(keys[0].starts_with("with the current command line, the module ext4"), "{keys:?}");
     let with_both = ["btrfs", "xor", "uas", "ext4"];
     assert_eq!(unmet(&files(&with_both), &plan()), BTreeMap::new());
 }
@@ -237,13 +214,7 @@ fn the_old_root_must_start_with_what_will_be_in_the_boot_partition() {
 #[test]
 fn an_initial_ram_filesystem_that_waits_is_proven_in_its_place() {
     let mut plan = plan();
-    let Action::BuildInitramfs {
-        root,
-        release,
-        path,
-        modules,
-        ..
-    } = plan.steps[0].action.clone()
+    let Action::BuildInitramfs { root, release, path, modules, .. } = plan.steps[0].action.clone()
     else {
         panic!("the first step builds it");
     };
@@ -257,11 +228,7 @@ fn an_initial_ram_filesystem_that_waits_is_proven_in_its_place() {
         modules,
         files: Vec::new(),
     };
-    let step = Step {
-        id: "install".into(),
-        why: "Because.".into(),
-        action: install,
-    };
+    let step = Step { id: "install".into(), why: "Because.".into(), action: install };
     plan.steps.insert(1, step);
     let old = || board(&["ext4"]);
     assert!(!unmet(&old(), &plan).is_empty());

@@ -54,12 +54,7 @@ fn given(ends: Option<&str>) -> GivenAway {
 
 /// In the boot after the one in which the disk was given away.
 fn seen(is_same_disk: bool, ends: &str, is_own: bool) -> Evidence {
-    Evidence {
-        is_same_disk,
-        boot: Some("two".into()),
-        ends: ends.into(),
-        is_own,
-    }
+    Evidence { is_same_disk, boot: Some("two".into()), ends: ends.into(), is_own }
 }
 
 #[test]
@@ -70,25 +65,13 @@ fn a_disk_of_the_same_model_is_not_the_one_that_was_given_away() {
     let is_covered = |ends, evidence: &Evidence| covers(Some(&given(ends)), &stick(), evidence);
     assert!(!is_covered(Some("of A"), &evidence));
     evidence.ends = "of A".into();
-    assert!(
-        !is_covered(Some("of A"), &evidence),
-        "two new sticks are equal to the byte"
-    );
+    assert!(!is_covered(Some("of A"), &evidence), "two new sticks are equal to the byte");
     evidence.boot = Some("one".into());
-    assert!(
-        is_covered(Some("of A"), &evidence),
-        "nothing has changed since it was asked about"
-    );
-    assert!(
-        !is_covered(None, &evidence),
-        "a journal of before cannot prove it"
-    );
+    assert!(is_covered(Some("of A"), &evidence), "nothing has changed since it was asked about");
+    assert!(!is_covered(None, &evidence), "a journal of before cannot prove it");
     let mut of_before = given(Some("of A"));
     (of_before.boot, evidence.boot) = (None, None);
-    assert!(
-        !covers(Some(&of_before), &stick(), &evidence),
-        "no boot is no proof"
-    );
+    assert!(!covers(Some(&of_before), &stick(), &evidence), "no boot is no proof");
 }
 
 #[test]
@@ -96,10 +79,7 @@ fn a_disk_that_did_not_leave_is_the_one_that_was_given_away() {
     assert!(is_same_disk(&stick(), &plugged_in(), Some("one")));
     let mut again = plugged_in();
     again.diskseq = Some(8);
-    assert!(
-        !is_same_disk(&stick(), &again, Some("one")),
-        "it was plugged in again"
-    );
+    assert!(!is_same_disk(&stick(), &again, Some("one")), "it was plugged in again");
     let mut unknown = stick();
     (unknown.diskseq, unknown.boot_id) = (None, None);
     again.diskseq = None;
@@ -112,39 +92,23 @@ fn a_disk_that_did_not_leave_is_the_one_that_was_given_away() {
     );
     let mut network = plugged_in();
     network.kind = BlockKind::Nbd;
-    assert!(
-        is_same_disk(&stick(), &network, Some("two")),
-        "by its address"
-    );
-    assert!(covers(
-        Some(&given(None)),
-        &stick(),
-        &seen(true, "new", false)
-    ));
+    assert!(is_same_disk(&stick(), &network, Some("two")), "by its address");
+    assert!(covers(Some(&given(None)), &stick(), &seen(true, "new", false)));
 }
 
 #[test]
 fn a_blank_disk_that_was_used_since_is_asked_about() {
     // Nothing was confirmed, since nothing was on it.
     assert!(!covers(None, &stick(), &seen(true, "current", false)));
-    assert!(
-        covers(None, &stick(), &seen(true, "current", true)),
-        "what this change made"
-    );
+    assert!(covers(None, &stick(), &seen(true, "current", true)), "what this change made");
     let mut other = given(Some("current"));
     other.words = "another disk".into();
-    assert!(!covers(
-        Some(&other),
-        &stick(),
-        &seen(true, "current", false)
-    ));
+    assert!(!covers(Some(&other), &stick(), &seen(true, "current", false)));
 }
 
 fn table() -> PartitionTable {
     PartitionTable {
-        kind: TableKind::Gpt {
-            disk_guid: "11111111-2222-4333-8444-555555555555".into(),
-        },
+        kind: TableKind::Gpt { disk_guid: "11111111-2222-4333-8444-555555555555".into() },
         partitions: vec![Partition {
             number: 1,
             start_bytes: MIB,
@@ -166,15 +130,8 @@ fn ext4(uuid: &str) -> NewFilesystem {
 }
 
 fn plan(actions: Vec<Action>) -> Plan {
-    let steps = actions.into_iter().map(|action| Step {
-        id: "x".into(),
-        why: "x".into(),
-        action,
-    });
-    Plan {
-        steps: steps.collect(),
-        ..small_plan()
-    }
+    let steps = actions.into_iter().map(|action| Step { id: "x".into(), why: "x".into(), action });
+    Plan { steps: steps.collect(), ..small_plan() }
 }
 
 fn divided() -> Plan {
@@ -185,10 +142,7 @@ fn divided() -> Plan {
         partuuid: table().partitions[0].partuuid.clone(),
     };
     let table = table();
-    plan(vec![
-        Action::Partition { disk, table },
-        Action::Format { place, filesystem },
-    ])
+    plan(vec![Action::Partition { disk, table }, Action::Format { place, filesystem }])
 }
 
 /// The whole disk after the first `sectors` of the table were written to it, of a disk that was blank.
@@ -224,26 +178,15 @@ fn filesystem(uuid: &str) -> Signature {
 
 #[test]
 fn a_table_of_this_change_is_its_own_however_far_it_was_written() {
-    let whole = (0..)
-        .find(|sectors| cut_after(*sectors) == cut_after(sectors + 1))
-        .unwrap();
+    let whole = (0..).find(|sectors| cut_after(*sectors) == cut_after(sectors + 1)).unwrap();
     assert!(whole > 3, "two tables and a protective one");
     for sectors in 1..=whole {
-        assert!(
-            is_own_disk(&divided(), &cut_after(sectors), &[]),
-            "{sectors} sectors"
-        );
+        assert!(is_own_disk(&divided(), &cut_after(sectors), &[]), "{sectors} sectors");
     }
-    assert!(
-        !is_own_disk(&divided(), &cut_after(0), &[]),
-        "a blank disk proves nothing"
-    );
+    assert!(!is_own_disk(&divided(), &cut_after(0), &[]), "a blank disk proves nothing");
     let mut used = cut_after(2);
     used[1080] = 0x53;
-    assert!(
-        !is_own_disk(&divided(), &used, &[]),
-        "something else is there as well"
-    );
+    assert!(!is_own_disk(&divided(), &used, &[]), "something else is there as well");
 }
 
 #[test]
@@ -251,15 +194,8 @@ fn what_somebody_put_on_the_partition_since_is_not_this_changes_own() {
     let disk = cut_after(usize::MAX);
     assert!(is_own_disk(&divided(), &disk, &[filesystem(OURS)]));
     assert!(!is_own_disk(&divided(), &disk, &[filesystem(FOREIGN)]));
-    let window = Window::new(
-        DISK_BYTES,
-        &disk[..END_BYTES],
-        &disk[disk.len() - END_BYTES..],
-    );
-    assert!(
-        !is_own(&divided(), &stick(), &window, &|_| None),
-        "it cannot be read"
-    );
+    let window = Window::new(DISK_BYTES, &disk[..END_BYTES], &disk[disk.len() - END_BYTES..]);
+    assert!(!is_own(&divided(), &stick(), &window, &|_| None), "it cannot be read");
 }
 
 #[test]
@@ -272,9 +208,8 @@ fn a_disk_without_a_table_is_its_own_by_its_filesystem() {
     let mut disk = vec![0; DISK_BYTES as usize];
     assert!(!is_own_disk(&made(OURS), &disk, &[]));
     disk[1080..1082].copy_from_slice(&[0x53, 0xef]);
-    let digits: Vec<u8> = (0..16)
-        .map(|i| u8::from_str_radix(&plain(OURS)[2 * i..2 * i + 2], 16).unwrap())
-        .collect();
+    let digits: Vec<u8> =
+        (0..16).map(|i| u8::from_str_radix(&plain(OURS)[2 * i..2 * i + 2], 16).unwrap()).collect();
     disk[1128..1144].copy_from_slice(&digits);
     let found = signature::sniff(&Window::whole(&disk[..8 << 20]));
     assert!(found.iter().any(|found| found.uuid.is_some()), "{found:?}");

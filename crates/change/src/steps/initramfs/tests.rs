@@ -40,15 +40,8 @@ fn proven(modules: &[&str], listed: &str) -> Result<String, String> {
         modules: &modules,
         files: &[],
     };
-    let member = |path: &str| Member {
-        path: path.into(),
-        mode: 0o100_644,
-        size_bytes: 1,
-    };
-    let inside = Listing {
-        members: listed.lines().map(member).collect(),
-        ..Listing::default()
-    };
+    let member = |path: &str| Member { path: path.into(), mode: 0o100_644, size_bytes: 1 };
+    let inside = Listing { members: listed.lines().map(member).collect(), ..Listing::default() };
     prove(&wanted, &inside, Path::new("/top"), &files)
 }
 
@@ -59,10 +52,7 @@ fn a_module_and_what_it_needs_must_be_inside_or_built_in() {
                  usr/lib/modules/6.12.1+rpt-rpi-v8/kernel/drivers/usb/storage/usb-storage.ko.xz\n\
                  usr/bin/btrfs\n";
     let found = proven(&["btrfs", "ext4", "usb_storage", "usb-storage"], whole);
-    assert_eq!(
-        found.as_deref(),
-        Ok("btrfs, ext4, usb_storage, usb-storage")
-    );
+    assert_eq!(found.as_deref(), Ok("btrfs, ext4, usb_storage, usb-storage"));
     let lacking = whole.replace("raid6_pq", "other");
     let why = proven(&["btrfs"], &lacking).unwrap_err();
     assert!(why.contains("it lacks raid6_pq of 6.12.1"), "{why}");
@@ -101,9 +91,7 @@ fn member(path: &str) -> Vec<u8> {
 fn image(release: &str, modules: &[&str]) -> String {
     let mut bytes = Vec::new();
     for module in modules {
-        bytes.extend(member(&format!(
-            "usr/lib/modules/{release}/kernel/{module}.ko"
-        )));
+        bytes.extend(member(&format!("usr/lib/modules/{release}/kernel/{module}.ko")));
     }
     bytes.extend(member("TRAILER!!!"));
     String::from_utf8(bytes).unwrap()
@@ -123,11 +111,7 @@ fn with_waiting(usual: &str) -> Rehearsal {
     for release in [RELEASE, NEWER] {
         let directory = format!("/lib/modules/{release}");
         machine = machine
-            .file(
-                &format!("{directory}/modules.dep"),
-                "kernel/btrfs.ko:\n",
-                0o644,
-            )
+            .file(&format!("{directory}/modules.dep"), "kernel/btrfs.ko:\n", 0o644)
             .file(&format!("{directory}/modules.builtin"), "", 0o644);
     }
     machine
@@ -170,9 +154,7 @@ fn put_in_place(machine: &mut Rehearsal) -> Result<Receipt, StepError> {
 }
 
 fn back(machine: &mut Rehearsal) -> Result<Receipt, StepError> {
-    with_site(false, |site| {
-        kept::put_back(Path::new(PATH), Some(Path::new(KEPT)), site, machine)
-    })
+    with_site(false, |site| kept::put_back(Path::new(PATH), Some(Path::new(KEPT)), site, machine))
 }
 
 fn text(machine: &Rehearsal, path: &str) -> Option<String> {
@@ -202,18 +184,11 @@ fn the_tried_one_takes_the_place_of_the_usual_one_whenever_the_power_goes() {
                 coins >> (tossed % 4) & 1 == 1
             });
             let live = text(&cut, PATH).unwrap_or_default();
-            assert!(
-                live == "old" || live == tried,
-                "{event} {coins:b}: {live:?}"
-            );
+            assert!(live == "old" || live == tried, "{event} {coins:b}: {live:?}");
             install_in(&mut cut, true).unwrap();
             assert_eq!(text(&cut, PATH), Some(tried.clone()), "{event} {coins:b}");
             assert_eq!(text(&cut, FROM), None, "{event} {coins:b}");
-            assert_eq!(
-                text(&cut, KEPT).as_deref(),
-                Some("old"),
-                "{event} {coins:b}"
-            );
+            assert_eq!(text(&cut, KEPT).as_deref(), Some("old"), "{event} {coins:b}");
         }
     }
     let mut machine = start;
@@ -249,9 +224,7 @@ fn one_that_something_else_has_made_anew_is_looked_into() {
     assert_eq!(answer.found, "it is the one that was proven");
     let mut remade = |bytes: String| {
         machine.remove(Path::new(PATH)).unwrap();
-        machine
-            .write_new(Path::new(PATH), bytes.as_bytes(), 0o644, None)
-            .unwrap();
+        machine.write_new(Path::new(PATH), bytes.as_bytes(), 0o644, None).unwrap();
         look(&machine)
     };
     let answer = remade(image(NEWER, &["btrfs", "ext4"]));
@@ -262,15 +235,7 @@ fn one_that_something_else_has_made_anew_is_looked_into() {
     );
     let answer = remade(image(RELEASE, &["ext4"]));
     assert_eq!(answer.standing, PromiseState::Broken);
-    assert!(
-        answer.found.contains("it lacks btrfs of 6.12.1"),
-        "{}",
-        answer.found
-    );
-    assert!(
-        answer.found.contains("update-initramfs"),
-        "{}",
-        answer.found
-    );
+    assert!(answer.found.contains("it lacks btrfs of 6.12.1"), "{}", answer.found);
+    assert!(answer.found.contains("update-initramfs"), "{}", answer.found);
     assert_eq!(remade("torn".into()).standing, PromiseState::Broken);
 }

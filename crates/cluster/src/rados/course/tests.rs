@@ -26,10 +26,7 @@ fn a_recorded_run_gives_the_rate_of_its_tool_and_an_interval() {
     fed(&mut course, WRITE);
     let result = course.result(Around::default());
     // From the end of the first second on: 447 less 11 objects in 24 s.
-    assert_eq!(
-        (result.operations, result.elapsed_s, result.warm_up_s),
-        (436, 24.0, 1.0)
-    );
+    assert_eq!((result.operations, result.elapsed_s, result.warm_up_s), (436, 24.0, 1.0));
     let rate = result.bytes_per_second;
     assert!((rate.value / (436.0 / 24.0 * 4_194_304.0) - 1.0).abs() < 1e-9);
     // The tool's own mean.
@@ -80,23 +77,14 @@ fn what_does_nothing_for_long_is_a_stall_and_a_missing_row_is_none() {
     let [stall] = &result.stalls[..] else {
         panic!("{:?}", result.stalls);
     };
-    assert!(
-        (stall.start_s - 12.0).abs() <= 1.0 && stall.length_ms >= 10_000.0,
-        "{stall:?}"
-    );
+    assert!((stall.start_s - 12.0).abs() <= 1.0 && stall.length_ms >= 10_000.0, "{stall:?}");
 }
 
 #[test]
 fn a_run_that_the_user_ended_says_so() {
     let mut course = Course::new(job(0, u64::MAX, 0.01));
     course.take("    0       0         0         0         0         0           -           0");
-    let result = course.result(Around {
-        is_interrupted: true,
-        ..Around::default()
-    });
+    let result = course.result(Around { is_interrupted: true, ..Around::default() });
     assert!(result.doubts.contains(&Doubt::Interrupted));
-    assert_eq!(
-        (result.operations, result.outcome),
-        (0, Outcome::Inconclusive)
-    );
+    assert_eq!((result.operations, result.outcome), (0, Outcome::Inconclusive));
 }

@@ -42,34 +42,15 @@ fn a_hand_built_tree_is_everything_there_is() {
     let path = Path::new;
     assert_eq!(captured.label(), "hand-built: a test");
     assert_eq!(captured.recorded_at(), "");
-    assert_eq!(
-        captured
-            .text(path("/sys/bus/usb/devices/1-1/speed"))
-            .unwrap(),
-        "480"
-    );
-    assert_eq!(
-        captured
-            .text(path("/sys/bus/usb/devices/usb1/1-1/speed"))
-            .unwrap(),
-        "480"
-    );
-    assert_eq!(
-        captured.list(path("/sys/bus/usb/devices")).unwrap(),
-        ["1-1", "usb1"]
-    );
+    assert_eq!(captured.text(path("/sys/bus/usb/devices/1-1/speed")).unwrap(), "480");
+    assert_eq!(captured.text(path("/sys/bus/usb/devices/usb1/1-1/speed")).unwrap(), "480");
+    assert_eq!(captured.list(path("/sys/bus/usb/devices")).unwrap(), ["1-1", "usb1"]);
     assert_eq!(captured.list(path("/sys/class/net")).unwrap(), ["eth0"]);
-    assert_eq!(
-        captured.list(path("/sys/block/empty")).unwrap(),
-        Vec::<String>::new()
-    );
+    assert_eq!(captured.list(path("/sys/block/empty")).unwrap(), Vec::<String>::new());
     assert_eq!(captured.text(path("/proc/meminfo")), Err(ReadError::Absent));
     // A link out of the tree leads to a path of the captured machine, not of this one, and what a
     // link leads to is there, so that drivers need no directories of their own.
-    assert_eq!(
-        captured.real_path(path("/proc/climber")).unwrap(),
-        path("/etc/hostname")
-    );
+    assert_eq!(captured.real_path(path("/proc/climber")).unwrap(), path("/etc/hostname"));
     assert!(captured.text(path("/proc/climber")).is_err());
     assert_eq!(captured.space(path("/")).unwrap().available_bytes, 40);
     assert_eq!(captured.ask("uname", &["-m"]).unwrap(), "armv7l\n");
@@ -79,10 +60,7 @@ fn a_hand_built_tree_is_everything_there_is() {
     ));
     assert_eq!(captured.firmware_word(0x30046), Ok(0x50000));
     assert_eq!(captured.firmware_word(1), Err(ReadError::Denied));
-    assert_eq!(
-        captured.list(path("/sys/kernel/debug/zswap")),
-        Err(ReadError::Denied)
-    );
+    assert_eq!(captured.list(path("/sys/kernel/debug/zswap")), Err(ReadError::Denied));
 }
 
 fn error_of(manifest: &str) -> String {
@@ -96,14 +74,8 @@ fn a_broken_manifest_is_told_with_its_place_and_a_remedy() {
     for (manifest, expected) in [
         ("{", "EOF while parsing"),
         ("[]", "manifest.json: invalid"),
-        (
-            r#"{"format": "x", "version": 1, "label": ""}"#,
-            "of the format 'x'",
-        ),
-        (
-            r#"{"format": "rubus capture", "version": 1}"#,
-            "missing field `label`",
-        ),
+        (r#"{"format": "x", "version": 1, "label": ""}"#, "of the format 'x'"),
+        (r#"{"format": "rubus capture", "version": 1}"#, "missing field `label`"),
         (
             r#"{"format": "rubus capture", "version": 1, "label": "", "link": {}}"#,
             "unknown field `link`",
@@ -128,10 +100,7 @@ fn a_broken_manifest_is_told_with_its_place_and_a_remedy() {
     ] {
         let error = error_of(manifest);
         assert!(error.contains(expected), "{error}");
-        assert!(
-            error.starts_with("CAPTURE is not a usable capture"),
-            "{error}"
-        );
+        assert!(error.starts_with("CAPTURE is not a usable capture"), "{error}");
         let remedy = error.contains("manifest.json, or") || error.contains("rubus survey --save");
         assert!(remedy, "{error}");
     }
@@ -167,10 +136,7 @@ fn other_files_are_not_taken_for_captures() {
     let manifest = directory.path().join("manifest.json");
     std::fs::write(&manifest, b"{}").unwrap();
     let error = Captured::open(&manifest).unwrap_err().to_string();
-    assert!(
-        error.contains("give the directory that it is in"),
-        "{error}"
-    );
+    assert!(error.contains("give the directory that it is in"), "{error}");
     let missing = Captured::open(&directory.path().join("missing")).unwrap_err();
     assert!(matches!(missing, CaptureError::Io { .. }), "{missing}");
     let empty = Captured::open(directory.path());
@@ -216,47 +182,25 @@ fn tar_of(entries: &[(&str, tar::EntryType, &[u8])]) -> Vec<u8> {
 
 #[test]
 fn names_that_climb_out_and_strange_entries_are_refused() {
-    let manifest = (
-        "manifest.json",
-        tar::EntryType::Regular,
-        HAND_BUILT.as_bytes(),
-    );
+    let manifest = ("manifest.json", tar::EntryType::Regular, HAND_BUILT.as_bytes());
     let open = |entry| Captured::from_archive(Path::new("x.tar"), &tar_of(&[manifest, entry]));
     for name in ["files/../../../etc/passwd", "/etc/passwd", "../x"] {
         let error = open((name, tar::EntryType::Regular, b"x".as_slice())).unwrap_err();
-        assert!(
-            error.to_string().contains("points out of the capture"),
-            "{error}"
-        );
+        assert!(error.to_string().contains("points out of the capture"), "{error}");
     }
-    for kind in [
-        tar::EntryType::Link,
-        tar::EntryType::Char,
-        tar::EntryType::Fifo,
-    ] {
+    for kind in [tar::EntryType::Link, tar::EntryType::Char, tar::EntryType::Fifo] {
         let error = open(("files/x", kind, b"manifest.json".as_slice())).unwrap_err();
         assert!(error.to_string().contains("do not have"), "{error}");
     }
-    let link = (
-        "files/etc",
-        tar::EntryType::Symlink,
-        b"/proc/self/root/etc".as_slice(),
-    );
+    let link = ("files/etc", tar::EntryType::Symlink, b"/proc/self/root/etc".as_slice());
     let captured = open(link).unwrap();
-    assert_eq!(
-        captured.text(Path::new("/etc/hostname")),
-        Err(ReadError::Absent)
-    );
+    assert_eq!(captured.text(Path::new("/etc/hostname")), Err(ReadError::Absent));
 }
 
 #[test]
 fn of_two_entries_of_one_name_the_later_holds() {
     let archive = tar_of(&[
-        (
-            "manifest.json",
-            tar::EntryType::Regular,
-            HAND_BUILT.as_bytes(),
-        ),
+        ("manifest.json", tar::EntryType::Regular, HAND_BUILT.as_bytes()),
         ("files/x", tar::EntryType::Regular, b"first"),
         ("files/x", tar::EntryType::Regular, b"second"),
         ("files/x/y", tar::EntryType::Regular, b"below a file"),
@@ -279,43 +223,28 @@ fn what_unpacks_without_end_is_stopped() {
     }
     let bomb = packer.finish().unwrap();
     let error = Captured::from_archive(Path::new("x.tar.gz"), &bomb).unwrap_err();
-    assert!(
-        error.to_string().contains("files/zeros is larger than"),
-        "{error}"
-    );
+    assert!(error.to_string().contains("files/zeros is larger than"), "{error}");
 }
 
 #[test]
 fn too_many_entries_and_too_long_paths_are_refused() {
     let mut many = Vec::new();
     for at in 0..=LIMITS.entries {
-        many.extend(tar_of(&[(
-            &format!("files/{at}"),
-            tar::EntryType::Regular,
-            b"",
-        )]));
+        many.extend(tar_of(&[(&format!("files/{at}"), tar::EntryType::Regular, b"")]));
         many.truncate(many.len() - 1024);
     }
     many.resize(many.len() + 1024, 0);
     let error = Captured::from_archive(Path::new("x"), &many).unwrap_err();
-    assert!(
-        error.to_string().contains("more than 50000 entries"),
-        "{error}"
-    );
+    assert!(error.to_string().contains("more than 50000 entries"), "{error}");
 
     let mut builder = tar::Builder::new(Vec::new());
     let mut header = tar::Header::new_gnu();
     header.set_size(0);
     let name = format!("files/{}", "long/".repeat(1000));
-    builder
-        .append_data(&mut header, format!("{name}x"), &b""[..])
-        .unwrap();
+    builder.append_data(&mut header, format!("{name}x"), &b""[..]).unwrap();
     let long = builder.into_inner().unwrap();
     let error = Captured::from_archive(Path::new("x"), &long).unwrap_err();
-    assert!(
-        error.to_string().contains("a path in it is longer"),
-        "{error}"
-    );
+    assert!(error.to_string().contains("a path in it is longer"), "{error}");
 }
 
 #[test]
@@ -328,10 +257,7 @@ fn a_directory_that_is_no_capture_is_not_read() {
     assert!(error.to_string().contains("no manifest.json"), "{error}");
     std::fs::write(directory.path().join("manifest.json"), HAND_BUILT).unwrap();
     let error = Captured::open(directory.path()).unwrap_err();
-    assert!(
-        error.to_string().contains("fifo is neither a file"),
-        "{error}"
-    );
+    assert!(error.to_string().contains("fifo is neither a file"), "{error}");
 }
 
 proptest::proptest! {
@@ -390,11 +316,7 @@ fn example(packed: bool) -> &'static [u8] {
     use std::sync::OnceLock;
     static PLAIN: OnceLock<Vec<u8>> = OnceLock::new();
     static PACKED: OnceLock<Vec<u8>> = OnceLock::new();
-    let (cell, name) = if packed {
-        (&PACKED, "a.tgz")
-    } else {
-        (&PLAIN, "a.tar")
-    };
+    let (cell, name) = if packed { (&PACKED, "a.tgz") } else { (&PLAIN, "a.tar") };
     cell.get_or_init(|| {
         let (_directory, path) = saved(&machine(), name, Identities::Keep);
         all_bytes(&path)

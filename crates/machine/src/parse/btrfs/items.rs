@@ -42,18 +42,10 @@ impl Key {
         }
         let kind = self.kind.checked_add(1).filter(|kind| *kind <= 255);
         if let Some(kind) = kind {
-            return Some(Key {
-                kind,
-                offset: 0,
-                ..self
-            });
+            return Some(Key { kind, offset: 0, ..self });
         }
         let object = self.object.checked_add(1)?;
-        Some(Key {
-            object,
-            kind: 0,
-            offset: 0,
-        })
+        Some(Key { object, kind: 0, offset: 0 })
     }
 }
 
@@ -72,11 +64,7 @@ pub fn items(buffer: &[u8], count: usize) -> impl Iterator<Item = Item<'_>> {
         let (header, after) = rest.split_at_checked(HEADER_BYTES)?;
         let number = |at: usize| Some(u64::from_ne_bytes(header.get(at..at + 8)?.try_into().ok()?));
         let small = |at: usize| Some(u32::from_ne_bytes(header.get(at..at + 4)?.try_into().ok()?));
-        let key = Key {
-            object: number(8)?,
-            offset: number(16)?,
-            kind: small(24)?,
-        };
+        let key = Key { object: number(8)?, offset: number(16)?, kind: small(24)? };
         let (bytes, after) = after.split_at_checked(usize::try_from(small(28)?).ok()?)?;
         rest = after;
         Some(Item { key, bytes })
@@ -219,11 +207,7 @@ mod tests {
 
     #[test]
     fn keys_follow_one_another_as_in_the_tree() {
-        let key = |object, kind, offset| Key {
-            object,
-            kind,
-            offset,
-        };
+        let key = |object, kind, offset| Key { object, kind, offset };
         assert_eq!(key(1, 2, 3).next(), Some(key(1, 2, 4)));
         assert_eq!(key(1, 2, u64::MAX).next(), Some(key(1, 3, 0)));
         assert_eq!(key(1, 255, u64::MAX).next(), Some(key(2, 0, 0)));

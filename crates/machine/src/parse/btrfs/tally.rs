@@ -191,11 +191,7 @@ impl Tally {
     /// Takes one piece of the file; nothing: one that is not understood.
     pub fn take(&mut self, extent: Option<Extent>) {
         match extent {
-            Some(Extent::Inline {
-                method,
-                stored_bytes,
-                original_bytes,
-            }) => {
+            Some(Extent::Inline { method, stored_bytes, original_bytes }) => {
                 let share = &mut self.methods[usize::from(method)];
                 share.place(stored_bytes, original_bytes);
                 share.refer(original_bytes);
@@ -203,13 +199,7 @@ impl Tally {
                 self.counts.fragments += 1;
                 self.end = None;
             }
-            Some(Extent::Stored {
-                method,
-                at,
-                stored_bytes,
-                original_bytes,
-                used_bytes,
-            }) => {
+            Some(Extent::Stored { method, at, stored_bytes, original_bytes, used_bytes }) => {
                 let is_new = self.piece(at, stored_bytes);
                 let share = &mut self.methods[usize::from(method)];
                 share.refer(used_bytes);
@@ -217,12 +207,7 @@ impl Tally {
                     share.place(stored_bytes, original_bytes);
                 }
             }
-            Some(Extent::Preallocated {
-                at,
-                stored_bytes,
-                original_bytes,
-                used_bytes,
-            }) => {
+            Some(Extent::Preallocated { at, stored_bytes, original_bytes, used_bytes }) => {
                 let is_new = self.piece(at, stored_bytes);
                 self.preallocated.refer(used_bytes);
                 if is_new {
@@ -256,17 +241,9 @@ impl Tally {
         let methods = METHODS.iter().zip(self.methods);
         let methods = methods
             .filter(|(_, share)| share.original_bytes > 0)
-            .map(|(name, share)| MethodShare {
-                method: (*name).into(),
-                share,
-            })
+            .map(|(name, share)| MethodShare { method: (*name).into(), share })
             .collect();
-        Compression {
-            methods,
-            preallocated: self.preallocated,
-            counts: self.counts,
-            is_whole,
-        }
+        Compression { methods, preallocated: self.preallocated, counts: self.counts, is_whole }
     }
 }
 

@@ -10,12 +10,7 @@ fn disk(files: FakeFiles, name: &str, number: &str, sectors: &str) -> FakeFiles 
     files
         .files(
             &directory,
-            [
-                ("dev", number),
-                ("size", sectors),
-                ("ro", "0\n"),
-                ("removable", "0\n"),
-            ],
+            [("dev", number), ("size", sectors), ("ro", "0\n"), ("removable", "0\n")],
         )
         .files(
             format!("{directory}/queue"),
@@ -35,12 +30,7 @@ fn disk(files: FakeFiles, name: &str, number: &str, sectors: &str) -> FakeFiles 
 fn partition(files: FakeFiles, disk: &str, name: &str, number: &str, sectors: &str) -> FakeFiles {
     files.files(
         format!("/sys/block/{disk}/{name}"),
-        [
-            ("partition", "1\n"),
-            ("dev", number),
-            ("size", sectors),
-            ("ro", "0\n"),
-        ],
+        [("partition", "1\n"), ("dev", number), ("size", sectors), ("ro", "0\n")],
     )
 }
 
@@ -100,10 +90,7 @@ fn partitions_follow_their_disk_in_natural_order_and_share_its_queue() {
     assert_eq!(part.size_bytes.get(), Some(51_200));
     assert_eq!(part.scheduler.text(), Some("mq-deadline"));
     assert_eq!(part.scheduler.source(), "/sys/block/sda/queue/scheduler");
-    assert_eq!(
-        by_name(&devices, "sda").content.text(),
-        Some("partition table")
-    );
+    assert_eq!(by_name(&devices, "sda").content.text(), Some("partition table"));
 }
 
 #[test]
@@ -120,25 +107,16 @@ fn an_encrypted_array_is_followed_down_to_its_members() {
         .file("/sys/block/md0/md/array_state", "clean\n");
     files = disk(files, "dm-0", "253:0", "4000\n")
         .file("/sys/block/dm-0/dm/name", "cryptdata\n")
-        .file(
-            "/sys/block/dm-0/dm/uuid",
-            "CRYPT-LUKS2-0123456789-cryptdata\n",
-        );
+        .file("/sys/block/dm-0/dm/uuid", "CRYPT-LUKS2-0123456789-cryptdata\n");
     files = stack(files, "sda/sda1", "md0");
     files = stack(files, "sdb/sdb1", "md0");
     files = stack(files, "md0", "dm-0");
     let devices = block_devices(&files);
     assert_eq!(by_name(&devices, "sda1").holders, ["md0"]);
     assert_eq!(by_name(&devices, "md0").below, ["sda1", "sdb1"]);
-    assert_eq!(
-        by_name(&devices, "md0").model.text(),
-        Some("raid0, 2 members, clean")
-    );
+    assert_eq!(by_name(&devices, "md0").model.text(), Some("raid0, 2 members, clean"));
     assert_eq!(by_name(&devices, "dm-0").below, ["md0"]);
-    assert_eq!(
-        by_name(&devices, "dm-0").model.text(),
-        Some("LUKS2 cryptdata")
-    );
+    assert_eq!(by_name(&devices, "dm-0").model.text(), Some("LUKS2 cryptdata"));
 }
 
 #[test]
@@ -147,19 +125,14 @@ fn a_loop_device_stands_on_the_disk_that_holds_its_file() {
         "/proc/self/mountinfo",
         "1 0 254:0 / / rw - ext4 /dev/vda rw\n2 1 0:9 / /tmp rw - tmpfs tmpfs rw\n",
     );
-    let files = disk(files, "loop0", "7:0", "8\n").file(
-        "/sys/block/loop0/loop/backing_file",
-        "/srv/disk.img (deleted)\n",
-    );
+    let files = disk(files, "loop0", "7:0", "8\n")
+        .file("/sys/block/loop0/loop/backing_file", "/srv/disk.img (deleted)\n");
     let files = disk(files, "loop1", "7:1", "8\n")
         .file("/sys/block/loop1/loop/backing_file", "/tmp/disk.img\n");
     let devices = block_devices(&files);
     let on_disk = by_name(&devices, "loop0");
     assert_eq!(on_disk.below, ["vda"]);
-    assert_eq!(
-        on_disk.backing_file.as_deref(),
-        Some("/srv/disk.img (deleted)")
-    );
+    assert_eq!(on_disk.backing_file.as_deref(), Some("/srv/disk.img (deleted)"));
     assert!(by_name(&devices, "loop1").below.is_empty(), "on a tmpfs");
     assert_eq!(by_name(&devices, "vda").content.text(), Some("ext4"));
 }
@@ -178,10 +151,8 @@ fn devices_that_are_not_set_up_are_left_out() {
     ] {
         files = disk(files, name, "1:0", sectors);
     }
-    files = files.file(
-        "/proc/swaps",
-        "Filename Type Size Used Priority\n/dev/ram1 partition 4096 0 -2\n",
-    );
+    files = files
+        .file("/proc/swaps", "Filename Type Size Used Priority\n/dev/ram1 partition 4096 0 -2\n");
     let devices = block_devices(&files);
     assert_eq!(names_of(&devices), ["ram1", "zram1"]);
     assert_eq!(devices[0].content.text(), Some("swap"));
@@ -191,10 +162,7 @@ fn devices_that_are_not_set_up_are_left_out() {
 fn what_udev_found_as_root_is_told_to_everybody() {
     let files = disk(FakeFiles::new(), "sda", "8:0\n", "2000\n");
     let files = partition(files, "sda", "sda1", "8:1\n", "100\n")
-        .file(
-            "/run/udev/data/b8:0",
-            "E:ID_SERIAL_SHORT=0123\nE:ID_PART_TABLE_TYPE=gpt\n",
-        )
+        .file("/run/udev/data/b8:0", "E:ID_SERIAL_SHORT=0123\nE:ID_PART_TABLE_TYPE=gpt\n")
         .file(
             "/run/udev/data/b8:1",
             "E:ID_PART_TABLE_TYPE=gpt\nE:ID_FS_TYPE=ext4\nE:ID_FS_LABEL=My_Disk\n\
@@ -218,10 +186,7 @@ fn a_drive_behind_a_bridge_has_its_own_model() {
     let bare = &block_devices(&files)[0];
     assert_eq!(bare.vendor.text(), Some("CT240BX5"));
     assert_eq!(bare.model.text(), Some("00SSD1"));
-    let files = files.file(
-        "/run/udev/data/b8:0",
-        "E:ID_BUS=ata\nE:ID_MODEL=CT240BX500_SSD1\n",
-    );
+    let files = files.file("/run/udev/data/b8:0", "E:ID_BUS=ata\nE:ID_MODEL=CT240BX500_SSD1\n");
     let asked = &block_devices(&files)[0];
     assert_eq!(asked.vendor.value(), None);
     assert_eq!(asked.model.text(), Some("CT240BX500 SSD1"));

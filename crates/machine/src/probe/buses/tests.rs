@@ -36,9 +36,7 @@ fn root_hub(files: FakeFiles, directory: &str, speed: &str, product: &str) -> Fa
 
 fn with_driver(files: FakeFiles, directory: &str, driver: &str) -> FakeFiles {
     let place = format!("/sys/drivers/{driver}");
-    files
-        .dir(&place)
-        .link(format!("{directory}/driver"), &place)
+    files.dir(&place).link(format!("{directory}/driver"), &place)
 }
 
 /// A PCI device with a link.
@@ -156,22 +154,11 @@ fn pi3() -> FakeFiles {
     let files = usb(files, &disk, "152d:0578", "00", " 2.10", "480");
     let files = with_driver(files, &format!("{disk}/1-1.2:1.0"), "usb-storage");
     files
-        .dir(format!(
-            "{disk}/1-1.2:1.0/host0/target0:0:0/0:0:0:0/block/sda"
-        ))
-        .link(
-            "/sys/block/sda",
-            format!("{disk}/1-1.2:1.0/host0/target0:0:0/0:0:0:0/block/sda"),
-        )
+        .dir(format!("{disk}/1-1.2:1.0/host0/target0:0:0/0:0:0:0/block/sda"))
+        .link("/sys/block/sda", format!("{disk}/1-1.2:1.0/host0/target0:0:0/0:0:0:0/block/sda"))
         .dir(format!("{ethernet}/1-1.1:1.0/net/eth0"))
-        .link(
-            "/sys/class/net/eth0",
-            format!("{ethernet}/1-1.1:1.0/net/eth0"),
-        )
-        .link(
-            format!("{ethernet}/1-1.1:1.0/net/eth0/device"),
-            format!("{ethernet}/1-1.1:1.0"),
-        )
+        .link("/sys/class/net/eth0", format!("{ethernet}/1-1.1:1.0/net/eth0"))
+        .link(format!("{ethernet}/1-1.1:1.0/net/eth0/device"), format!("{ethernet}/1-1.1:1.0"))
 }
 
 #[test]
@@ -191,10 +178,7 @@ fn everything_on_a_pi3_hangs_on_the_lan9514() {
     let ethernet = hops_of(&files, Path::new("/sys/class/net/eth0/device"));
     assert_eq!(ethernet[3].driver.text(), Some("smsc95xx"));
     assert_eq!(ethernet[3].link, "USB 2, 480 Mbit/s");
-    assert_eq!(
-        shared(&[device("sda", disk)], &[link("eth0", ethernet)]),
-        ["1-1 sda+eth0 35"]
-    );
+    assert_eq!(shared(&[device("sda", disk)], &[link("eth0", ethernet)]), ["1-1 sda+eth0 35"]);
 }
 
 const PI4_PCI: &str = "/sys/devices/platform/scb/fd500000.pcie/pci0000:00/0000:00:00.0";
@@ -202,36 +186,12 @@ const PI4_PCI: &str = "/sys/devices/platform/scb/fd500000.pcie/pci0000:00/0000:0
 /// A Raspberry Pi 4: the VL805 on one PCIe lane, a UAS disk on USB 3, a stick on USB 2.
 fn pi4() -> FakeFiles {
     let files = FakeFiles::new();
-    let files = pci(
-        files,
-        PI4_PCI,
-        "14e4:2711",
-        "0x060400",
-        (GEN2, "1\n"),
-        (GEN2, "1\n"),
-    );
+    let files = pci(files, PI4_PCI, "14e4:2711", "0x060400", (GEN2, "1\n"), (GEN2, "1\n"));
     let vl805 = format!("{PI4_PCI}/0000:01:00.0");
-    let files = pci(
-        files,
-        &vl805,
-        "1106:3483",
-        "0x0c0330",
-        (GEN2, "1\n"),
-        (GEN2, "1\n"),
-    );
+    let files = pci(files, &vl805, "1106:3483", "0x0c0330", (GEN2, "1\n"), (GEN2, "1\n"));
     let files = with_driver(files, &vl805, "xhci_hcd");
-    let files = root_hub(
-        files,
-        &format!("{vl805}/usb1"),
-        "480",
-        "xHCI Host Controller",
-    );
-    let files = root_hub(
-        files,
-        &format!("{vl805}/usb2"),
-        "5000",
-        "xHCI Host Controller",
-    );
+    let files = root_hub(files, &format!("{vl805}/usb1"), "480", "xHCI Host Controller");
+    let files = root_hub(files, &format!("{vl805}/usb2"), "5000", "xHCI Host Controller");
     let hub = format!("{vl805}/usb1/1-1");
     let files = usb(files, &hub, "2109:3431", "09", " 2.10", "480");
     let stick = format!("{hub}/1-1.3");
@@ -283,14 +243,8 @@ fn an_xhci_root_hub_is_no_shared_pipe_but_its_lane_is() {
         let hops = hops_of(&files, Path::new(&format!("/sys/block/{name}")));
         device(name, hops)
     };
-    assert_eq!(
-        shared(&[at("sda"), at("sdc")], &[]),
-        ["0000:01:00.0 sda+sdc 450"]
-    );
-    assert_eq!(
-        shared(&[at("sda"), at("sdb")], &[]),
-        ["0000:01:00.0 sda+sdb 450"]
-    );
+    assert_eq!(shared(&[at("sda"), at("sdc")], &[]), ["0000:01:00.0 sda+sdc 450"]);
+    assert_eq!(shared(&[at("sda"), at("sdb")], &[]), ["0000:01:00.0 sda+sdb 450"]);
     assert_eq!(shared(&[at("sda")], &[]), Vec::<String>::new());
 }
 
@@ -303,10 +257,7 @@ fn a_narrower_bus_inside_a_wider_one_is_told_as_well() {
         device("sdb", stick.clone()),
         device("sdd", stick),
     ];
-    assert_eq!(
-        shared(&devices, &[]),
-        ["0000:01:00.0 sda+sdb+sdd 450", "1-1.3 sdb+sdd 35"]
-    );
+    assert_eq!(shared(&devices, &[]), ["0000:01:00.0 sda+sdb+sdd 450", "1-1.3 sdb+sdd 35"]);
 }
 
 #[test]
@@ -315,37 +266,17 @@ fn a_hub_inside_the_only_usb2_bus_adds_nothing() {
     let disk = hops_of(&files, Path::new("/sys/block/sda"));
     let ethernet = hops_of(&files, Path::new("/sys/class/net/eth0/device"));
     let devices = [device("sda", disk.clone()), device("sdb", disk)];
-    assert_eq!(
-        shared(&devices, &[link("eth0", ethernet)]),
-        ["1-1 sda+sdb+eth0 35"]
-    );
+    assert_eq!(shared(&devices, &[link("eth0", ethernet)]), ["1-1 sda+sdb+eth0 35"]);
 }
 
 #[test]
 fn an_nvme_drive_is_wider_than_the_lane_of_a_pi5() {
     let port = "/sys/devices/platform/axi/1000110000.pcie/pci0001:00/0001:00:00.0";
     let slot = format!("{port}/0001:01:00.0");
-    let files = pci(
-        FakeFiles::new(),
-        port,
-        "14e4:2712",
-        "0x060400",
-        (GEN2, "1"),
-        (GEN2, "1"),
-    );
-    let files = pci(
-        files,
-        &slot,
-        "144d:a809",
-        "0x010802",
-        (GEN2, "1"),
-        (GEN3, "4"),
-    );
+    let files = pci(FakeFiles::new(), port, "14e4:2712", "0x060400", (GEN2, "1"), (GEN2, "1"));
+    let files = pci(files, &slot, "144d:a809", "0x010802", (GEN2, "1"), (GEN3, "4"));
     let files = with_driver(files, &slot, "nvme")
-        .file(
-            format!("{slot}/nvme/nvme0/model"),
-            "Samsung SSD 980 500GB                   \n",
-        )
+        .file(format!("{slot}/nvme/nvme0/model"), "Samsung SSD 980 500GB                   \n")
         .file(format!("{slot}/nvme/nvme0/transport"), "pcie\n")
         .dir(format!("{slot}/nvme/nvme0/nvme0n1"))
         .link("/sys/block/nvme0n1", format!("{slot}/nvme/nvme0/nvme0n1"));
@@ -386,14 +317,7 @@ fn a_drive_with_several_paths_is_followed_to_its_first_controller() {
 fn usb_of_a_pi5_goes_through_the_rp1() {
     let controller = "/sys/devices/platform/axi/1000120000.pcie";
     let port = format!("{controller}/pci0002:00/0002:00:00.0");
-    let files = pci(
-        FakeFiles::new(),
-        &port,
-        "14e4:2712",
-        "0x060400",
-        (GEN2, "4"),
-        (GEN2, "4"),
-    );
+    let files = pci(FakeFiles::new(), &port, "14e4:2712", "0x060400", (GEN2, "4"), (GEN2, "4"));
     let files = pci(
         files,
         &format!("{port}/0002:01:00.0"),
@@ -406,13 +330,8 @@ fn usb_of_a_pi5_goes_through_the_rp1() {
     let files = root_hub(files, &usb4, "5000", "xHCI Host Controller");
     let disk = format!("{usb4}/4-1");
     let files = usb(files, &disk, "174c:235c", "00", " 3.20", "5000")
-        .dir(format!(
-            "{disk}/4-1:1.0/host0/target0:0:0/0:0:0:0/block/sda"
-        ))
-        .link(
-            "/sys/block/sda",
-            format!("{disk}/4-1:1.0/host0/target0:0:0/0:0:0:0/block/sda"),
-        )
+        .dir(format!("{disk}/4-1:1.0/host0/target0:0:0/0:0:0:0/block/sda"))
+        .link("/sys/block/sda", format!("{disk}/4-1:1.0/host0/target0:0:0/0:0:0:0/block/sda"))
         .dir(format!("{controller}/1f00100000.ethernet"));
     let hops = hops_of(&files, Path::new("/sys/block/sda"));
     insta::assert_snapshot!(told(&hops), @r"
@@ -421,10 +340,7 @@ fn usb_of_a_pi5_goes_through_the_rp1() {
     usb4 xHCI Host Controller | USB 3, 5 Gbit/s | - | 440 MB/s
     4-1 ASMedia ASM235CM SATA bridge | USB 3, 5 Gbit/s | - | 440 MB/s
     ");
-    let ethernet = hops_of(
-        &files,
-        Path::new(&format!("{controller}/1f00100000.ethernet")),
-    );
+    let ethernet = hops_of(&files, Path::new(&format!("{controller}/1f00100000.ethernet")));
     assert_eq!(
         shared(&[device("sda", hops)], &[link("eth0", ethernet)]),
         ["0002:01:00.0 sda+eth0 1800"]
@@ -438,12 +354,7 @@ fn both_links_of_a_switch_are_hops_and_its_ports_are_not() {
     let slot = format!("{down}/0000:03:00.0");
     let mut files = FakeFiles::new();
     for (directory, class, current, max) in [
-        (
-            "/sys/devices/pci0000:00/0000:00:1c.0",
-            "0x060400",
-            (GEN2, "1"),
-            (GEN3, "4"),
-        ),
+        ("/sys/devices/pci0000:00/0000:00:1c.0", "0x060400", (GEN2, "1"), (GEN3, "4")),
         (up, "0x060400", (GEN2, "1"), (GEN2, "4")),
         (&down, "0x060400", (GEN2, "1"), (GEN2, "1")),
         (&slot, "0x010601", (GEN2, "1"), (GEN3, "2")),
@@ -453,10 +364,7 @@ fn both_links_of_a_switch_are_hops_and_its_ports_are_not() {
     let ata = format!("{slot}/ata1");
     let files = files
         .file(format!("{ata}/link1/ata_link/link1/sata_spd"), "6.0 Gbps\n")
-        .file(
-            format!("{ata}/link1/ata_link/link1/hw_sata_spd_limit"),
-            "6.0 Gbps\n",
-        )
+        .file(format!("{ata}/link1/ata_link/link1/hw_sata_spd_limit"), "6.0 Gbps\n")
         .dir(format!("{ata}/host0/target0:0:0/0:0:0:0/block/sda"));
     let place = format!("{ata}/host0/target0:0:0/0:0:0:0/block/sda");
     insta::assert_snapshot!(told(&hops_of(&files, Path::new(&place))), @r"

@@ -23,15 +23,10 @@ const TABLE: &str = "\
 ";
 
 fn numbers() -> Vec<(String, String)> {
-    [
-        ("179:1", "mmcblk0p1"),
-        ("179:2", "mmcblk0p2"),
-        ("8:1", "sda1"),
-        ("253:0", "dm-0"),
-    ]
-    .iter()
-    .map(|(number, name)| (number.to_string(), name.to_string()))
-    .collect()
+    [("179:1", "mmcblk0p1"), ("179:2", "mmcblk0p2"), ("8:1", "sda1"), ("253:0", "dm-0")]
+        .iter()
+        .map(|(number, name)| (number.to_string(), name.to_string()))
+        .collect()
 }
 
 fn machine() -> FakeFiles {
@@ -119,10 +114,7 @@ fn servers_are_not_asked_for_their_space_and_the_rest_is() {
     assert_eq!(at("/").size_bytes.source(), "statvfs /");
     let reason = at("/mnt/nas").size_bytes.reason().unwrap();
     assert!(reason.contains("would block"), "{reason}");
-    assert_eq!(
-        at("/boot/firmware").size_bytes.reason(),
-        Some("no such file")
-    );
+    assert_eq!(at("/boot/firmware").size_bytes.reason(), Some("no such file"));
 }
 
 proptest! {

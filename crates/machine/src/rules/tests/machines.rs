@@ -6,9 +6,7 @@ use super::*;
 fn unannounced(machine: &Machine) -> Vec<(String, String)> {
     let found = of_machine(machine).into_iter();
     let found = found.filter(|finding| finding.rule == "network-disk-without-netdev");
-    found
-        .map(|finding| (finding.about, finding.consequence))
-        .collect()
+    found.map(|finding| (finding.about, finding.consequence)).collect()
 }
 
 #[test]
@@ -61,11 +59,7 @@ fn a_root_whose_disk_was_pulled_is_a_danger() {
     assert!(gone.fix.contains("start the machine again"), "{}", gone.fix);
     let by_label = |m: &mut Machine| mount(m, "/").source = "/dev/root".into();
     by_label(&mut machine);
-    assert!(
-        of_machine(&machine)
-            .iter()
-            .all(|finding| finding.rule != "disk-gone")
-    );
+    assert!(of_machine(&machine).iter().all(|finding| finding.rule != "disk-gone"));
 }
 
 /// A disk that is no card, a root that nothing is written to, and times that stay in memory cost no write on a card.
@@ -76,15 +70,11 @@ fn access_times_cost_something_only_where_they_reach_a_card() {
         option(&mut machine, "/", &["rw", "relatime"]);
         change(&mut machine);
         let found = of_machine(&machine);
-        found
-            .iter()
-            .any(|finding| finding.rule == "access-times-on-card")
+        found.iter().any(|finding| finding.rule == "access-times-on-card")
     };
     assert!(fires(|_| {}));
     // An eMMC is flash on the same bus.
-    assert!(fires(
-        |m| device(m, "mmcblk0").mmc.as_mut().unwrap().kind = text("MMC")
-    ));
+    assert!(fires(|m| device(m, "mmcblk0").mmc.as_mut().unwrap().kind = text("MMC")));
     assert!(!fires(|m| mount(m, "/").device = Some("sda1".into())));
     assert!(!fires(|m| option(m, "/", &["ro", "relatime"])));
     assert!(!fires(|m| option(m, "/", &["rw", "relatime", "lazytime"])));
@@ -131,14 +121,8 @@ fn zram_and_zswap_are_not_recommended_together() {
     swap_on(&mut machine, "/var/swap", "mmcblk0p2", -2);
     let found = of_machine(&machine).into_iter();
     let commands: Vec<String> = found.filter_map(|finding| finding.command).collect();
-    assert!(
-        commands.contains(&"rubus plan swap to=zram".to_string()),
-        "{commands:?}"
-    );
-    assert!(
-        !commands.contains(&"rubus plan zswap".to_string()),
-        "{commands:?}"
-    );
+    assert!(commands.contains(&"rubus plan swap to=zram".to_string()), "{commands:?}");
+    assert!(!commands.contains(&"rubus plan zswap".to_string()), "{commands:?}");
 }
 
 #[test]
@@ -146,10 +130,8 @@ fn a_measurement_does_not_recommend_itself() {
     let mut run = rubus_vocabulary::fixture::slow_sd_card_run();
     let promises = |m: &mut Machine| {
         let mmc = device(m, "mmcblk0").mmc.as_mut().expect("a card");
-        mmc.promises = mmc.promises.clone().map(|promises| SdStatus {
-            application_class: 0,
-            ..promises
-        });
+        mmc.promises =
+            mmc.promises.clone().map(|promises| SdStatus { application_class: 0, ..promises });
     };
     promises(&mut run.machine);
     let of_its_machine = of_machine(&run.machine);

@@ -27,8 +27,5 @@ const MAX_FILE_BYTES: u64 = 1 << 30;
 fn make(seconds: f64) -> Jobs {
     let recording = direct_writes(seconds, PER_SECOND, PIECE);
     let file_bytes = recording.stop.max_bytes.min(MAX_FILE_BYTES);
-    Jobs {
-        jobs: vec![recording],
-        needs: vec![hollow("recording", file_bytes)],
-    }
+    Jobs { jobs: vec![recording], needs: vec![hollow("recording", file_bytes)] }
 }

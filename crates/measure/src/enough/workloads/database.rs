@@ -6,12 +6,7 @@ pub(super) const DATABASE: Workload = Workload {
     name: "database",
     title: "a database",
     writes: "appends 8 KiB to a log, fdatasync after each, 100 transactions per second; writes 50 pages of 8 KiB per second, and fsyncs them every 10 s",
-    limits: Limits {
-        good_ns: 10 * MS,
-        edge_ns: 100 * MS,
-        stall_ns: 1000 * MS,
-        keeps_pace: None,
-    },
+    limits: Limits { good_ns: 10 * MS, edge_ns: 100 * MS, stall_ns: 1000 * MS, keeps_pace: None },
     stall_means: "interrupts the users",
     source: "10 transactions in a row within 0.1 s feel instant, within 1 s do not interrupt (Nielsen, Response Times, 1993)",
     make,
@@ -26,8 +21,5 @@ const PAGES: u32 = 500;
 fn make(seconds: f64) -> Jobs {
     let mut commits = log_commits(seconds, PER_SECOND, (PAGE, PAGE));
     commits.beside = vec![page_writes(seconds, PAGES_PER_SECOND, PAGE, PAGES)];
-    Jobs {
-        jobs: vec![commits],
-        needs: vec![hollow("log", 1 << 20), hollow("pages", 64 << 20)],
-    }
+    Jobs { jobs: vec![commits], needs: vec![hollow("log", 1 << 20), hollow("pages", 64 << 20)] }
 }

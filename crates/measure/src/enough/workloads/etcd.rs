@@ -6,12 +6,7 @@ pub(super) const ETCD: Workload = Workload {
     name: "etcd",
     title: "etcd",
     writes: "appends 2 to 8 KiB to one log, fdatasync after each, 200 per second",
-    limits: Limits {
-        good_ns: 10 * MS,
-        edge_ns: 20 * MS,
-        stall_ns: 1000 * MS,
-        keeps_pace: None,
-    },
+    limits: Limits { good_ns: 10 * MS, edge_ns: 20 * MS, stall_ns: 1000 * MS, keeps_pace: None },
     stall_means: "lets the other members elect a new leader",
     source: "etcd's documentation: 99 % of wal_fsync_duration_seconds below 10 ms; election timeout 1000 ms",
     make,

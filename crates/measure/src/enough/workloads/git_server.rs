@@ -30,14 +30,6 @@ const PACK_BYTES: u32 = 32 * MIB;
 
 fn make(seconds: f64) -> Jobs {
     let mut commits = log_commits(seconds, PER_SECOND, SIZES);
-    commits.beside = vec![stream_writes(
-        seconds,
-        BLOCKS_PER_SECOND,
-        BLOCK,
-        PACK_BYTES / BLOCK,
-    )];
-    Jobs {
-        jobs: vec![commits],
-        needs: vec![hollow("packs", 1 << 20), hollow("repack", 1 << 30)],
-    }
+    commits.beside = vec![stream_writes(seconds, BLOCKS_PER_SECOND, BLOCK, PACK_BYTES / BLOCK)];
+    Jobs { jobs: vec![commits], needs: vec![hollow("packs", 1 << 20), hollow("repack", 1 << 30)] }
 }

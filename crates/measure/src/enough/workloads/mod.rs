@@ -79,10 +79,7 @@ fn stream_writes(seconds: f64, per_second: f64, block_bytes: u32, blocks: u32) -
 fn cached_writes(job: Job, seconds: f64, per_second: f64, writes: u32) -> Job {
     let shape = Shape {
         file: Some(1),
-        flush_every: Some(FlushEvery {
-            writes,
-            metadata_too: true,
-        }),
+        flush_every: Some(FlushEvery { writes, metadata_too: true }),
         ..paced(per_second)
     };
     Job {
@@ -95,10 +92,7 @@ fn cached_writes(job: Job, seconds: f64, per_second: f64, writes: u32) -> Job {
 
 /// One after the other at random times, with so many per second on average.
 fn paced(per_second: f64) -> Shape {
-    let limit = Limit {
-        iops: Some(per_second),
-        ..Limit::default()
-    };
+    let limit = Limit { iops: Some(per_second), ..Limit::default() };
     Shape {
         limits: [Limit::default(), limit],
         poisson: true,
@@ -123,9 +117,5 @@ fn for_all_of(seconds: f64, per_second: f64, most_bytes: u32) -> StopSpec {
 
 /// A file that has its length before the first job and no contents.
 fn hollow(name: &str, region_bytes: u64) -> FileNeed {
-    FileNeed {
-        name: name.into(),
-        region_bytes,
-        start: FileStart::Hollow,
-    }
+    FileNeed { name: name.into(), region_bytes, start: FileStart::Hollow }
 }

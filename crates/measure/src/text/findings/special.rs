@@ -10,10 +10,7 @@ use rubus_draw::words::{block, plus_minus};
 
 /// What there is to say of the run, if it is one of these.
 pub(super) fn sentences(run: &Run) -> Vec<String> {
-    [small_files(run), memory(run), look_again(run)]
-        .into_iter()
-        .flatten()
-        .collect()
+    [small_files(run), memory(run), look_again(run)].into_iter().flatten().collect()
 }
 
 /// What a person waits for: a thousand files made, read and deleted, and as a package manager makes
@@ -26,21 +23,14 @@ fn small_files(run: &Run) -> Option<String> {
         found.filter(|result| result.iops.value > 0.0)
     };
     let thousand = |result: &JobResult| {
-        format!(
-            "{} ({})",
-            duration_ns((1e12 / result.iops.value) as u64),
-            plus_minus(&result.iops)
-        )
+        format!("{} ({})", duration_ns((1e12 / result.iops.value) as u64), plus_minus(&result.iops))
     };
     let mut parts = Vec::new();
     for (operation, verb) in [
         (Operation::CreateFile, "making"),
         (Operation::ReadFile, "reading"),
         (Operation::DeleteFile, "deleting"),
-        (
-            Operation::CreateFileDurably,
-            "making them durably one by one, as package managers do,",
-        ),
+        (Operation::CreateFileDurably, "making them durably one by one, as package managers do,"),
     ] {
         if let Some(result) = of(operation) {
             parts.push(format!("{verb} takes {}", thousand(result)));
@@ -115,11 +105,8 @@ mod tests {
     fn a_thousand_files_are_told_in_seconds() {
         let mut run = fixture::slow_sd_card_run();
         run.results.truncate(3);
-        let operations = [
-            Operation::CreateFile,
-            Operation::DeleteFile,
-            Operation::CreateFileDurably,
-        ];
+        let operations =
+            [Operation::CreateFile, Operation::DeleteFile, Operation::CreateFileDurably];
         for (result, operation) in run.results.iter_mut().zip(operations) {
             result.operation = operation;
             result.queue_depth = 1;

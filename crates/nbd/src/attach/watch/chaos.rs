@@ -442,12 +442,7 @@ impl Server for Client {
 /// One run. Gives how often the device was resumed, and whether it was given up.
 fn run(seed: u64) -> (u32, bool) {
     let mut dice = Dice(seed);
-    let natures = [
-        Nature::Image,
-        Nature::SynchronousImage,
-        Nature::Device,
-        Nature::Silent,
-    ];
+    let natures = [Nature::Image, Nature::SynchronousImage, Nature::Device, Nature::Silent];
     let nature = natures[dice.below(4) as usize];
     let (begin, flushes) = sync_channel(1);
     let (flushed, ended) = sync_channel(1);
@@ -464,10 +459,7 @@ fn run(seed: u64) -> (u32, bool) {
         kept: None,
         noted: None,
         is_up: false,
-        told: Told {
-            epoch: Uuid(0),
-            generation: 0,
-        },
+        told: Told { epoch: Uuid(0), generation: 0 },
         is_broken: false,
         is_replaced: false,
         next_random: 1000,
@@ -513,21 +505,15 @@ fn run(seed: u64) -> (u32, bool) {
     };
     let (mut log, mut tell) = (|_: Urgency, _: &str| {}, |_: &AttachmentState| {});
     let leave: Leave = Arc::new(|| Err("it is mounted".into()));
-    let mut watcher = Watcher::new(
-        attached,
-        &mut kernel,
-        &mut server,
-        &mut log,
-        &mut tell,
-        &stop,
-        leave,
-    )
-    .at(Pace {
-        first: Duration::ZERO,
-        most: Duration::ZERO,
-        look: Duration::ZERO,
-        notice: Duration::from_millis(50),
-    });
+    let mut watcher =
+        Watcher::new(attached, &mut kernel, &mut server, &mut log, &mut tell, &stop, leave).at(
+            Pace {
+                first: Duration::ZERO,
+                most: Duration::ZERO,
+                look: Duration::ZERO,
+                notice: Duration::from_millis(50),
+            },
+        );
     watcher.flusher = Some(Flusher { begin, ended });
     let end = watcher.run();
     let world = world.borrow();

@@ -117,12 +117,7 @@ fn offer(identity: Option<Identity>) -> Offer {
 }
 
 fn of_boot(boot: u128) -> Option<Identity> {
-    Some(Identity {
-        boot: Uuid(boot),
-        export: Uuid(7),
-        generation: 0,
-        sync: false,
-    })
+    Some(Identity { boot: Uuid(boot), export: Uuid(7), generation: 0, sync: false })
 }
 
 struct Case {
@@ -144,10 +139,7 @@ impl Case {
     fn with_lines(count: usize, before: Option<Identity>) -> Case {
         let peers = Rc::new(RefCell::new(Vec::new()));
         Case {
-            driver: Rc::new(RefCell::new(Driver {
-                counts: true,
-                ..Driver::default()
-            })),
+            driver: Rc::new(RefCell::new(Driver { counts: true, ..Driver::default() })),
             attached: Attached {
                 name: "nbd0".into(),
                 lines: (0..count).map(|_| line(&peers)).collect(),
@@ -176,10 +168,7 @@ impl Case {
         offers: Vec<Result<Offer, &'static str>>,
     ) -> End {
         let (_keep, tells) = UnixStream::pair().expect("a pair of sockets");
-        let mut kernel = FakeKernel {
-            driver: Rc::clone(&self.driver),
-            tells: Rc::new(tells),
-        };
+        let mut kernel = FakeKernel { driver: Rc::clone(&self.driver), tells: Rc::new(tells) };
         let mut server = FakeServer {
             driver: Rc::clone(&self.driver),
             offers,
@@ -205,11 +194,7 @@ impl Case {
             states.push(state.clone());
         };
         let lines = self.attached.lines.drain(..).collect();
-        let attached = Attached {
-            lines,
-            name: self.attached.name.clone(),
-            ..self.attached
-        };
+        let attached = Attached { lines, name: self.attached.name.clone(), ..self.attached };
         let stop = &self.stop;
         let mut watcher = Watcher::new(
             attached,
@@ -245,11 +230,7 @@ impl Case {
 #[test]
 fn a_server_that_was_restarted_goes_on() {
     let mut case = Case::with_lines(1, of_boot(1));
-    let offers = vec![
-        Err("nobody listens"),
-        Err("nobody listens"),
-        Ok(offer(of_boot(1))),
-    ];
+    let offers = vec![Err("nobody listens"), Err("nobody listens"), Ok(offer(of_boot(1)))];
     assert_eq!(case.run(1, true, offers), End::Detached);
     assert_eq!(case.replaced(), 1);
     let said = case.said.join("\n");
@@ -301,10 +282,7 @@ fn a_device_that_does_not_count_counts_as_written() {
 #[test]
 fn another_image_fails_the_device_even_when_nothing_was_written() {
     let mut case = Case::with_lines(1, of_boot(1));
-    let other = Identity {
-        export: Uuid(8),
-        ..of_boot(1).unwrap()
-    };
+    let other = Identity { export: Uuid(8), ..of_boot(1).unwrap() };
     let end = case.run(1, false, vec![Ok(offer(Some(other)))]);
     assert!(matches!(end, End::GivenUp(ref why) if why.contains("another image")));
     assert_eq!(case.replaced(), 0);
@@ -363,10 +341,7 @@ fn only_what_was_heard_after_the_handshake_counts() {
     let ms = Duration::from_millis;
     assert!(is_newer(Some(ms(100)), ms(1000)));
     assert!(!is_newer(Some(ms(1000)), ms(1000)));
-    assert!(
-        !is_newer(Some(ms(985)), ms(1000)),
-        "within the clock's steps"
-    );
+    assert!(!is_newer(Some(ms(985)), ms(1000)), "within the clock's steps");
     assert!(!is_newer(Some(ms(5000)), ms(1000)));
     assert!(!is_newer(None, ms(1000)));
 }
@@ -458,16 +433,11 @@ fn a_failed_flush_fails_the_device_and_one_that_could_not_begin_does_not() {
 #[test]
 fn attempts_of_many_clients_are_spread() {
     let wait = Duration::from_secs(3);
-    let times: Vec<_> = (0..1000)
-        .map(|number| spread(wait, 7_000_000 + number))
-        .collect();
+    let times: Vec<_> = (0..1000).map(|number| spread(wait, 7_000_000 + number)).collect();
     assert!(times.iter().all(|time| *time >= wait / 2 && *time <= wait));
     let in_tenth = |tenth: u32| {
         let from = wait / 2 + wait / 20 * tenth;
-        times
-            .iter()
-            .filter(|time| **time >= from && **time < from + wait / 20)
-            .count()
+        times.iter().filter(|time| **time >= from && **time < from + wait / 20).count()
     };
     assert!((0..10).all(|tenth| (50..150).contains(&in_tenth(tenth))));
     assert_eq!(spread(Duration::ZERO, 5), Duration::ZERO);
@@ -485,10 +455,7 @@ fn a_server_hears_which_connection_is_replaced_and_which_others_have_ended() {
 #[test]
 fn a_server_that_does_not_fence_any_more_is_told_of_once() {
     let mut case = Case::with_lines(2, of_boot(1));
-    let plain = || Offer {
-        fenced: false,
-        ..offer(of_boot(1))
-    };
+    let plain = || Offer { fenced: false, ..offer(of_boot(1)) };
     case.run(2, false, vec![Ok(plain()), Ok(plain())]);
     let said = case.said.iter();
     assert_eq!(said.filter(|line| line.contains(NOT_FENCED)).count(), 1);

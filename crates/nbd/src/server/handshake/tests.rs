@@ -8,10 +8,7 @@ struct Two;
 
 impl Exports for Two {
     fn list(&self) -> Vec<(String, String)> {
-        vec![
-            ("root".into(), "a disk".into()),
-            ("ä".into(), String::new()),
-        ]
+        vec![("root".into(), "a disk".into()), ("ä".into(), String::new())]
     }
 
     fn find(&self, name: &str) -> Result<Export, NoExport> {
@@ -19,17 +16,11 @@ impl Exports for Two {
             "" | "root" => Ok(Export {
                 name: "root".into(),
                 size_bytes: 1 << 30,
-                abilities: Abilities {
-                    knows_extents: true,
-                    ..Abilities::default()
-                },
+                abilities: Abilities { knows_extents: true, ..Abilities::default() },
                 block_sizes: BlockSizes::DEFAULT,
                 description: "a disk".into(),
             }),
-            name => Err(NoExport {
-                why: Refusal::Unknown,
-                words: format!("no export '{name}'"),
-            }),
+            name => Err(NoExport { why: Refusal::Unknown, words: format!("no export '{name}'") }),
         }
     }
 }
@@ -64,10 +55,7 @@ fn bytes_of(request: &OptionRequest) -> Vec<u8> {
 }
 
 fn raw(option: u32, length: u32) -> Vec<u8> {
-    let mut bytes = bytes_of(&OptionRequest::Other {
-        option,
-        data: Vec::new(),
-    });
+    let mut bytes = bytes_of(&OptionRequest::Other { option, data: Vec::new() });
     bytes[12..16].copy_from_slice(&length.to_be_bytes());
     bytes
 }
@@ -153,11 +141,7 @@ fn our_client_and_our_server_agree() {
     ] {
         for structured_replies in [false, true] {
             for piece in [1, 5, 1000] {
-                let wish = Wish {
-                    export: String::new(),
-                    tls,
-                    structured_replies,
-                };
+                let wish = Wish { export: String::new(), tls, structured_replies };
                 let (offer, agreed) = both(wish, policy, piece);
                 assert_eq!(offer.size_bytes, agreed.rules.size_bytes);
                 assert_eq!(offer.flags, agreed.rules.flags);
@@ -207,10 +191,7 @@ fn an_unknown_option_is_refused_and_the_next_is_heard() {
     let mut server = begun(TlsPolicy::Off, FIXED);
     for option in [0, 4, 12, 13, 0xffff, u32::MAX] {
         for length in [0, 1, 4096, MAX_OPTION_BYTES] {
-            let other = OptionRequest::Other {
-                option,
-                data: vec![0x49; length],
-            };
+            let other = OptionRequest::Other { option, data: vec![0x49; length] };
             let replies = ask(&mut server, &other);
             assert_eq!(refusal(&replies), Refusal::Unsupported);
         }
@@ -344,10 +325,7 @@ fn whoever_speaks_something_else_is_hung_up_on() {
 fn without_tls_nothing_is_told_where_it_is_required() {
     let name = || "root".to_string();
     let mut server = begun(TlsPolicy::Require, FIXED);
-    let info = InfoRequest {
-        export: name(),
-        wanted: Vec::new(),
-    };
+    let info = InfoRequest { export: name(), wanted: Vec::new() };
     for request in [
         OptionRequest::List,
         OptionRequest::Info(info),
@@ -356,15 +334,9 @@ fn without_tls_nothing_is_told_where_it_is_required() {
         OptionRequest::ExtendedHeaders,
         OptionRequest::ListContexts(contexts("root", &[])),
         OptionRequest::SetContexts(contexts("root", &[BASE_ALLOCATION])),
-        OptionRequest::Other {
-            option: 77,
-            data: vec![1, 2, 3],
-        },
+        OptionRequest::Other { option: 77, data: vec![1, 2, 3] },
         // Not even whether it is well-formed.
-        OptionRequest::Other {
-            option: 7,
-            data: vec![0xff; 5],
-        },
+        OptionRequest::Other { option: 7, data: vec![0xff; 5] },
     ] {
         server.received(&bytes_of(&request), &Untouchable);
         let answer = replies(&server.to_send());
@@ -385,10 +357,7 @@ fn tls_forgets_what_was_said_in_the_clear() {
     ask(&mut server, &OptionRequest::ExtendedHeaders);
     let set = OptionRequest::SetContexts(contexts("root", &[BASE_ALLOCATION]));
     assert_eq!(ask(&mut server, &set).len(), 2);
-    assert_eq!(
-        ask(&mut server, &OptionRequest::StartTls),
-        [OptionReply::Ack]
-    );
+    assert_eq!(ask(&mut server, &OptionRequest::StartTls), [OptionReply::Ack]);
     assert_eq!(server.step(), Step::StartTls);
     server.tls_started();
     ask(&mut server, &go("root"));
@@ -402,11 +371,7 @@ fn tls_forgets_what_was_said_in_the_clear() {
 fn what_follows_starttls_in_the_clear_is_an_attack() {
     for policy in [TlsPolicy::Allow, TlsPolicy::Require] {
         let start = bytes_of(&OptionRequest::StartTls);
-        for more in [
-            &bytes_of(&OptionRequest::StructuredReply)[..],
-            b"I",
-            &[0x16, 3, 1],
-        ] {
+        for more in [&bytes_of(&OptionRequest::StructuredReply)[..], b"I", &[0x16, 3, 1]] {
             let mut server = begun(policy, FIXED);
             server.received(&[&start, more].concat(), &Untouchable);
             assert_eq!(server.closing(), Some(&Closing::Injected));
@@ -418,34 +383,22 @@ fn what_follows_starttls_in_the_clear_is_an_attack() {
 #[test]
 fn tls_starts_once_and_only_where_it_is_wanted() {
     let mut server = begun(TlsPolicy::Off, FIXED);
-    assert_eq!(
-        refusal(&ask(&mut server, &OptionRequest::StartTls)),
-        Refusal::Policy
-    );
+    assert_eq!(refusal(&ask(&mut server, &OptionRequest::StartTls)), Refusal::Policy);
     let mut server = begun(TlsPolicy::Require, FIXED);
     let data = vec![1];
     let lie = OptionRequest::Other { option: 5, data };
     assert_eq!(refusal(&ask(&mut server, &lie)), Refusal::Invalid);
     ask(&mut server, &OptionRequest::StartTls);
     server.tls_started();
-    assert_eq!(
-        refusal(&ask(&mut server, &OptionRequest::StartTls)),
-        Refusal::Invalid
-    );
+    assert_eq!(refusal(&ask(&mut server, &OptionRequest::StartTls)), Refusal::Invalid);
 }
 
 #[test]
 fn contexts_are_agreed_on_for_one_export() {
-    let allocation = OptionReply::Context {
-        id: ALLOCATION,
-        name: BASE_ALLOCATION.into(),
-    };
+    let allocation = OptionReply::Context { id: ALLOCATION, name: BASE_ALLOCATION.into() };
     let with = |queries: &[&str]| OptionRequest::SetContexts(contexts("root", queries));
     let mut server = begun(TlsPolicy::Off, FIXED);
-    assert_eq!(
-        refusal(&ask(&mut server, &with(&[BASE_ALLOCATION]))),
-        Refusal::Invalid
-    );
+    assert_eq!(refusal(&ask(&mut server, &with(&[BASE_ALLOCATION]))), Refusal::Invalid);
     ask(&mut server, &OptionRequest::StructuredReply);
     for (queries, is_told) in [
         (&[][..], true),
@@ -501,12 +454,7 @@ fn extended_headers_bring_the_filter_with_them() {
 }
 
 fn claim(generation: u64) -> Claim {
-    Claim {
-        attachment: 1,
-        generation,
-        lane: 0,
-        ended: 0,
-    }
+    Claim { attachment: 1, generation, lane: 0, ended: 0 }
 }
 
 #[test]
@@ -553,10 +501,7 @@ fn a_claim_is_refused_where_nobody_ends_anything_and_forgotten_when_tls_starts()
 #[test]
 fn a_claim_of_the_wrong_length_is_invalid() {
     let mut server = begun(TlsPolicy::Off, FIXED).fencing();
-    let short = OptionRequest::Other {
-        option: crate::wire::FENCE,
-        data: vec![0; 35],
-    };
+    let short = OptionRequest::Other { option: crate::wire::FENCE, data: vec![0; 35] };
     assert_eq!(refusal(&ask(&mut server, &short)), Refusal::Invalid);
     assert_eq!(server.claim(), None);
 }
@@ -569,8 +514,5 @@ fn who_asks_in_the_old_way_is_fenced_too() {
     assert_eq!(server.step(), Step::Fence);
     assert!(server.to_send().is_empty());
     server.fenced(Err("the disk hangs"));
-    assert_eq!(
-        server.closing(),
-        Some(&Closing::NotFenced("the disk hangs"))
-    );
+    assert_eq!(server.closing(), Some(&Closing::NotFenced("the disk hangs")));
 }

@@ -55,9 +55,7 @@ pub struct CloneDisk<S: Store> {
 
 impl<S: Store> std::fmt::Debug for CloneDisk<S> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("CloneDisk")
-            .field("identity", &self.identity)
-            .finish_non_exhaustive()
+        f.debug_struct("CloneDisk").field("identity", &self.identity).finish_non_exhaustive()
     }
 }
 
@@ -74,10 +72,7 @@ pub(super) fn new_locks() -> Box<[Mutex<()>; LOCKS]> {
 impl<S: Store> CloneDisk<S> {
     /// Which disk it is. After a failed flush it says that writes may be lost, as the next one to open it will.
     pub fn identity(&self) -> Identity {
-        Identity {
-            boot: *self.lost.get().unwrap_or(&self.identity.boot),
-            ..self.identity
-        }
+        Identity { boot: *self.lost.get().unwrap_or(&self.identity.boot), ..self.identity }
     }
 
     /// How many bytes of the disk are the clone's own.
@@ -104,8 +99,7 @@ impl<S: Store> CloneDisk<S> {
             if records.header.in_use {
                 records.header.in_use = false;
                 records.header.note = Some(MapNote::of(&records.pages));
-                self.write_header(&mut records)
-                    .inspect_err(|_| self.lose())?;
+                self.write_header(&mut records).inspect_err(|_| self.lose())?;
             }
         }
         // A write that came now would be in nobody's map.
@@ -198,9 +192,7 @@ impl<S: Store> CloneDisk<S> {
     fn lock_blocks(&self, first: u64, end: u64) -> Locked<'_> {
         let (first, last) = (first / REGION_BLOCKS, (end - 1) / REGION_BLOCKS);
         if first == last {
-            return Locked::One {
-                _guard: lock(&self.locks[first as usize % LOCKS]),
-            };
+            return Locked::One { _guard: lock(&self.locks[first as usize % LOCKS]) };
         }
         let mut wanted = [false; LOCKS];
         for region in first..=last.min(first + LOCKS as u64 - 1) {
@@ -208,12 +200,8 @@ impl<S: Store> CloneDisk<S> {
         }
         // All take them in the same order.
         let locks = self.locks.iter().zip(wanted);
-        let guards = locks
-            .filter(|(_, wanted)| *wanted)
-            .map(|(mutex, _)| lock(mutex));
-        Locked::Several {
-            _guards: guards.collect(),
-        }
+        let guards = locks.filter(|(_, wanted)| *wanted).map(|(mutex, _)| lock(mutex));
+        Locked::Several { _guards: guards.collect() }
     }
 
     /// Writes where at least one block is not there; what a cut block lacks comes from the golden image.
@@ -239,11 +227,7 @@ impl<S: Store> CloneDisk<S> {
         if after_bytes > 0 {
             self.golden.read_at(to, after)?;
         }
-        let parts = &mut [
-            IoSlice::new(before),
-            IoSlice::new(from),
-            IoSlice::new(after),
-        ];
+        let parts = &mut [IoSlice::new(before), IoSlice::new(from), IoSlice::new(after)];
         match before_bytes + after_bytes {
             0 => self.store.write_at(self.place(start), &mut parts[1..2])?,
             _ => self.store.write_at(self.place(start), parts)?,
@@ -358,8 +342,7 @@ impl<S: Store> Disk for CloneDisk<S> {
                 return self.write_first(present, offset, from);
             }
         }
-        self.store
-            .write_at(self.place(offset), &mut [IoSlice::new(from)])
+        self.store.write_at(self.place(offset), &mut [IoSlice::new(from)])
     }
 
     fn flush(&self) -> io::Result<()> {

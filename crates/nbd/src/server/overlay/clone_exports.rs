@@ -31,13 +31,7 @@ pub struct CloneExports {
 impl CloneExports {
     /// An export of clones; the words are for people.
     pub fn new(name: String, words: String, fleet: Fleet) -> Self {
-        CloneExports {
-            name,
-            words,
-            fleet,
-            recent: Mutex::default(),
-            is_bound: false,
-        }
+        CloneExports { name, words, fleet, recent: Mutex::default(), is_bound: false }
     }
 
     /// One that opens a clone for the client alone whose certificate names it.
@@ -93,10 +87,9 @@ impl CloneExports {
 
     fn clone_of(&self, export: &str) -> Result<Arc<OpenClone>, NoExport> {
         let client = self.client_of(export)?;
-        self.fleet.clone_of(&client).map_err(|error| NoExport {
-            why: Refusal::Policy,
-            words: error.for_clients(),
-        })
+        self.fleet
+            .clone_of(&client)
+            .map_err(|error| NoExport { why: Refusal::Policy, words: error.for_clients() })
     }
 }
 
@@ -172,10 +165,7 @@ impl Store for CloneExports {
     fn open(&self, name: &str, _: &Caller) -> Result<Opened, String> {
         let clone = self.clone_of(name).map_err(|refused| refused.words)?;
         self.lock().retain(|known| !Arc::ptr_eq(known, &clone));
-        Ok(Opened {
-            disk: clone,
-            sync: false,
-        })
+        Ok(Opened { disk: clone, sync: false })
     }
 }
 
@@ -202,11 +192,7 @@ mod tests {
         for name in ["", "root"] {
             let refused = exports.find(name).unwrap_err();
             assert_eq!(refused.why, Refusal::Policy);
-            assert!(
-                refused.words.contains("ask for root/NAME"),
-                "{}",
-                refused.words
-            );
+            assert!(refused.words.contains("ask for root/NAME"), "{}", refused.words);
         }
         assert_eq!(exports.find("rooted").unwrap_err().why, Refusal::Unknown);
         assert_eq!(exports.find("root/../x").unwrap_err().why, Refusal::Invalid);
@@ -260,17 +246,9 @@ mod tests {
                 exports.find(&format!("root/b{other}")).unwrap();
             }
             let again = exports.find("root/a").unwrap();
-            assert_eq!(
-                Identity::parse(&again.description),
-                Some(told),
-                "{lasting:?}"
-            );
+            assert_eq!(Identity::parse(&again.description), Some(told), "{lasting:?}");
             let mut seen = [0; 4];
-            exports
-                .clone_of("root/a")
-                .unwrap()
-                .read(0, &mut seen)
-                .unwrap();
+            exports.clone_of("root/a").unwrap().read(0, &mut seen).unwrap();
             assert_eq!(&seen, b"mine");
             exports.close().unwrap();
         }
@@ -286,10 +264,7 @@ mod tests {
             }
             let refused = exports.find("root/one-more").unwrap_err();
             assert!(refused.words.contains("30 clones"), "{}", refused.words);
-            assert!(
-                exports.find("root/7").is_ok(),
-                "those that are there still work"
-            );
+            assert!(exports.find("root/7").is_ok(), "those that are there still work");
         }
     }
 }

@@ -175,10 +175,7 @@ impl Medium {
                 let sector = at / SECTOR;
                 let to = ((sector + 1) * SECTOR).min(end);
                 let mut contents = state.seen.get(&sector).copied().unwrap_or(ZEROS);
-                change(
-                    at - offset,
-                    &mut contents[(at % SECTOR) as usize..][..(to - at) as usize],
-                );
+                change(at - offset, &mut contents[(at % SECTOR) as usize..][..(to - at) as usize]);
                 state.put(sector, contents);
                 at = to;
             }
@@ -310,10 +307,7 @@ impl Rig {
         let medium = Medium::default();
         write_new(&medium, &header(size)).unwrap();
         medium.sync().unwrap();
-        let ram = Ram {
-            words: Mutex::default(),
-            medium: medium.clone(),
-        };
+        let ram = Ram { words: Mutex::default(), medium: medium.clone() };
         Rig {
             medium,
             ram: Arc::new(ram),
@@ -325,11 +319,7 @@ impl Rig {
     }
 
     pub(super) fn open(&self) -> Result<CloneDisk<Medium>, OpenError> {
-        let random = || {
-            Ok(Uuid(u128::from(
-                self.randoms.fetch_add(1, Ordering::Relaxed),
-            )))
-        };
+        let random = || Ok(Uuid(u128::from(self.randoms.fetch_add(1, Ordering::Relaxed))));
         let golden_id = header(self.size).golden;
         let around = Surroundings {
             golden: Arc::new(Made(self.size)),
@@ -342,10 +332,7 @@ impl Rig {
     }
 
     fn byte(&self, at: u64) -> u8 {
-        self.latest
-            .get(&at)
-            .copied()
-            .unwrap_or_else(|| golden_byte(at))
+        self.latest.get(&at).copied().unwrap_or_else(|| golden_byte(at))
     }
 
     /// These bytes may become this; they are it when it was acknowledged.
@@ -370,12 +357,7 @@ impl Rig {
         may_lose: bool,
         what: &str,
     ) -> bool {
-        let mut places: Vec<u64> = self
-            .latest
-            .keys()
-            .chain(self.since.keys())
-            .copied()
-            .collect();
+        let mut places: Vec<u64> = self.latest.keys().chain(self.since.keys()).copied().collect();
         places.sort_unstable();
         places.dedup();
         let blocks: std::collections::BTreeSet<u64> = places.iter().map(|at| at / 4096).collect();
@@ -418,11 +400,7 @@ impl Rig {
             };
         }
         // Around the beginning, a border between pages of the map, and the end.
-        let places = [
-            0,
-            PAGE_BLOCKS * 4096 - 3 * 4096,
-            self.size.saturating_sub(5 * 4096),
-        ];
+        let places = [0, PAGE_BLOCKS * 4096 - 3 * 4096, self.size.saturating_sub(5 * 4096)];
         let from = places[dice.below(3) as usize] + dice.below(5 * 4096);
         let offset = match dice.below(3) {
             0 => from,
@@ -439,10 +417,7 @@ impl Rig {
         let doubt = Some((offset, offset + length));
         match dice.below(6) {
             0 => {
-                let how = Zeroing {
-                    may_punch: dice.below(2) == 0,
-                    only_if_fast: false,
-                };
+                let how = Zeroing { may_punch: dice.below(2) == 0, only_if_fast: false };
                 let done = disk.zero(offset, length, how);
                 self.wrote(offset, (0..length).map(|_| 0), done.is_ok());
                 done.map_err(|_| doubt)
@@ -455,10 +430,7 @@ impl Rig {
                 if done.is_ok() {
                     disk.read(offset, &mut seen).unwrap();
                     for (at, byte) in (offset..).zip(seen) {
-                        assert!(
-                            byte == 0 || byte == self.byte(at),
-                            "a trim made {at} {byte}"
-                        );
+                        assert!(byte == 0 || byte == self.byte(at), "a trim made {at} {byte}");
                         self.latest.insert(at, byte);
                     }
                 }
@@ -481,11 +453,7 @@ pub(super) fn header(size: u64) -> Header {
         epoch: Uuid(2),
         kind: Kind::Map,
         in_use: false,
-        golden: GoldenId {
-            size_bytes: size,
-            changed_ns: None,
-            fingerprint: [0; 32],
-        },
+        golden: GoldenId { size_bytes: size, changed_ns: None, fingerprint: [0; 32] },
         golden_path: Vec::new(),
         note: None,
     }
@@ -548,18 +516,9 @@ fn one_run(
     let has_lost = rig.verify(&disk, doubt, may_lose, &what);
     let now = disk.identity();
     if let Some(served) = served {
-        assert_eq!(
-            (now.export, now.generation),
-            (served.export, served.generation)
-        );
-        assert!(
-            !has_lost || now.boot != served.boot,
-            "{what}: a loss that is not told"
-        );
-        assert!(
-            may_lose || now.boot == served.boot,
-            "{what}: no loss was told"
-        );
+        assert_eq!((now.export, now.generation), (served.export, served.generation));
+        assert!(!has_lost || now.boot != served.boot, "{what}: a loss that is not told");
+        assert!(may_lose || now.boot == served.boot, "{what}: no loss was told");
     }
     *before = Some(now);
     // What is there now is where the next run starts from; make that sure.
@@ -604,8 +563,7 @@ fn a_full_disk_loses_nothing_that_was_acknowledged() {
             let (mut rig, mut dice) = (Rig::new(SIZE), Dice(seed));
             let disk = rig.open().unwrap();
             let before = disk.identity();
-            rig.medium
-                .with(|state| state.fails_at = Some((state.events + fails_at, 28)));
+            rig.medium.with(|state| state.fails_at = Some((state.events + fails_at, 28)));
             let mut has_failed = false;
             for _ in 0..12 {
                 match rig.operate(&disk, &mut dice) {
@@ -627,10 +585,7 @@ fn a_full_disk_loses_nothing_that_was_acknowledged() {
                 "clients that come back while it is broken are told"
             );
             if has_failed {
-                assert!(
-                    disk.write(0, &[1]).is_err(),
-                    "a broken clone takes nothing more"
-                );
+                assert!(disk.write(0, &[1]).is_err(), "a broken clone takes nothing more");
                 assert!(disk.flush().is_err());
             }
             drop(disk);

@@ -248,11 +248,7 @@ impl Fleet {
                         // The last of its connections has just gone, or its first has just come.
                     }
                 }
-                known = self
-                    .register
-                    .changed
-                    .wait(known)
-                    .unwrap_or_else(PoisonError::into_inner);
+                known = self.register.changed.wait(known).unwrap_or_else(PoisonError::into_inner);
             }
             known.insert(name.clone(), None);
         }
@@ -309,10 +305,8 @@ impl Fleet {
                 };
                 let names = names_in(&self.directory).map_err(FleetError::Directory)?;
                 self.refuse_one_more(names.iter().filter(|name| is_clone(name)).count())?;
-                make(&path, &self.golden, random, 1, random).map_err(|why| FleetError::Make {
-                    path: path.clone(),
-                    why,
-                })?
+                make(&path, &self.golden, random, 1, random)
+                    .map_err(|why| FleetError::Make { path: path.clone(), why })?
             }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                 return Err(FleetError::InUse(path));
@@ -514,10 +508,7 @@ mod tests {
             let golden = GoldenFile::open(&golden).unwrap();
             Fleet::new(&clones, golden, Lasting::Kept, 9).unwrap()
         };
-        let (name, other) = (
-            ClientName::asked("a").unwrap(),
-            ClientName::asked("b").unwrap(),
-        );
+        let (name, other) = (ClientName::asked("a").unwrap(), ClientName::asked("b").unwrap());
         let killed = fleet().clone_of(&name).unwrap();
         killed.write(4096, b"mine").unwrap();
         let identity = killed.identity();
@@ -615,10 +606,7 @@ mod tests {
         // The whole directory is gone.
         let (_, memory) = killed();
         std::fs::remove_dir_all(&clones).unwrap();
-        let elsewhere = Fleet {
-            directory: clones.clone(),
-            ..fleet()
-        };
+        let elsewhere = Fleet { directory: clones.clone(), ..fleet() };
         std::fs::remove_dir_all(&clones).unwrap();
         assert!(is_swept(&elsewhere, &memory));
     }

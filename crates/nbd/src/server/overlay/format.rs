@@ -104,10 +104,7 @@ impl MapNote {
             summed.extend_from_slice(&(*place as u64).to_le_bytes());
             summed.extend_from_slice(&sequence.to_le_bytes());
         }
-        MapNote {
-            sum: crc32c(&summed),
-            pages: bits.into(),
-        }
+        MapNote { sum: crc32c(&summed), pages: bits.into() }
     }
 
     /// Whether nothing of what was noted is missing from a map. Pages may have come since then, unless `is_closed`.
@@ -157,10 +154,7 @@ impl Header {
         put(76, &u32::from(self.in_use).to_le_bytes());
         put(80, &self.golden.size_bytes.to_le_bytes());
         put(88, &(BLOCK_BYTES as u32).to_le_bytes());
-        put(
-            92,
-            &u32::from(self.golden.changed_ns.is_some()).to_le_bytes(),
-        );
+        put(92, &u32::from(self.golden.changed_ns.is_some()).to_le_bytes());
         put(96, &self.golden.changed_ns.unwrap_or(0).to_le_bytes());
         put(112, &self.golden.fingerprint);
         put(144, &self.layout().data_at.to_le_bytes());
@@ -365,11 +359,7 @@ mod tests {
             epoch: Uuid(9),
             kind: Kind::Map,
             in_use: true,
-            golden: GoldenId {
-                size_bytes: 32 << 30,
-                changed_ns: Some(-5),
-                fingerprint: [6; 32],
-            },
+            golden: GoldenId { size_bytes: 32 << 30, changed_ns: Some(-5), fingerprint: [6; 32] },
             golden_path: b"/srv/golden.img".to_vec(),
             note: None,
         }
@@ -378,23 +368,15 @@ mod tests {
     #[test]
     fn a_note_comes_back_and_knows_what_is_missing() {
         let pages = [Some((0, 1)), None, Some((1, 4))];
-        let noted = Header {
-            note: Some(MapNote::of(&pages)),
-            ..header()
-        };
-        assert_eq!(
-            Header::decode(&noted.encode(5)),
-            Slot::Valid(5, noted.clone())
-        );
+        let noted = Header { note: Some(MapNote::of(&pages)), ..header() };
+        assert_eq!(Header::decode(&noted.encode(5)), Slot::Valid(5, noted.clone()));
         let note = noted.note.unwrap();
         assert!(note.fits(&pages, true) && note.fits(&pages, false));
         let missing = [None, None, Some((1, 4))];
         assert!(!note.fits(&missing, true) && !note.fits(&missing, false));
         // Written since: right after a crash, and wrong in a file that was closed.
-        for more in [
-            [Some((0, 1)), Some((0, 1)), Some((1, 4))],
-            [Some((1, 2)), None, Some((1, 4))],
-        ] {
+        for more in [[Some((0, 1)), Some((0, 1)), Some((1, 4))], [Some((1, 2)), None, Some((1, 4))]]
+        {
             assert!(note.fits(&more, false) && !note.fits(&more, true));
         }
         // More pages than bits.
@@ -437,15 +419,9 @@ mod tests {
     fn every_changed_bit_of_a_slot_is_noticed() {
         let slot = header().encode(5);
         assert_eq!(Header::decode(&slot), Slot::Valid(5, header()));
-        let page = Page {
-            number: 4,
-            words: Box::new([0x8000_0000_0000_0001; PAGE_WORDS]),
-        };
+        let page = Page { number: 4, words: Box::new([0x8000_0000_0000_0001; PAGE_WORDS]) };
         let page_slot = page.encode(Uuid(7), 3, 8);
-        assert_eq!(
-            Page::decode(&page_slot, Uuid(7), 3, 4),
-            Slot::Valid(8, page.clone())
-        );
+        assert_eq!(Page::decode(&page_slot, Uuid(7), 3, 4), Slot::Valid(8, page.clone()));
         for bit in 0..SLOT_BYTES * 8 {
             let mut bad = *slot;
             bad[bit / 8] ^= 1 << (bit % 8);
@@ -472,10 +448,7 @@ mod tests {
 
     #[test]
     fn the_later_slot_holds() {
-        assert_eq!(
-            later([Slot::Valid(4, 'a'), Slot::Valid(5, 'b')]),
-            Some((1, 5, 'b'))
-        );
+        assert_eq!(later([Slot::Valid(4, 'a'), Slot::Valid(5, 'b')]), Some((1, 5, 'b')));
         assert_eq!(later([Slot::Valid(6, 'a'), Slot::Torn]), Some((0, 6, 'a')));
         assert_eq!(later::<char>([Slot::Torn, Slot::Empty]), None);
     }

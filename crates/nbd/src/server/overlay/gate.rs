@@ -38,10 +38,7 @@ impl Gate {
             if !state.is_running {
                 break;
             }
-            state = self
-                .ended
-                .wait(state)
-                .unwrap_or_else(PoisonError::into_inner);
+            state = self.ended.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
         state.is_running = true;
         state.begun += 1;

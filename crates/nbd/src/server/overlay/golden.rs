@@ -52,13 +52,7 @@ impl GoldenFile {
             changed_ns: stamp.changed_ns,
             fingerprint: fingerprint(&file, stamp.size_bytes)?,
         };
-        Ok(GoldenFile {
-            file,
-            path,
-            stamp,
-            id,
-            is_changed: AtomicBool::new(false),
-        })
+        Ok(GoldenFile { file, path, stamp, id, is_changed: AtomicBool::new(false) })
     }
 
     /// Where it is, links resolved.
@@ -123,10 +117,7 @@ fn fingerprint(file: &CloneFile, size_bytes: u64) -> io::Result<[u8; 32]> {
         file.read_at(offset, &mut sampled[from..])
     };
     sample(0, END_BYTES.min(size_bytes))?;
-    sample(
-        size_bytes.saturating_sub(END_BYTES),
-        END_BYTES.min(size_bytes),
-    )?;
+    sample(size_bytes.saturating_sub(END_BYTES), END_BYTES.min(size_bytes))?;
     for piece in 1..PIECES {
         let at = size_bytes / PIECES * piece;
         sample(at, PIECE_BYTES.min(size_bytes - at))?;
@@ -164,8 +155,7 @@ mod tests {
         // Contents that are other ones, with the old time.
         std::fs::write(&path, vec![8; 1 << 20]).unwrap();
         let file = std::fs::OpenOptions::new().write(true).open(&path).unwrap();
-        file.set_times(std::fs::FileTimes::new().set_modified(time))
-            .unwrap();
+        file.set_times(std::fs::FileTimes::new().set_modified(time)).unwrap();
         let why = compare(golden.id(), GoldenFile::open(&path).unwrap().id()).unwrap_err();
         assert!(why.contains("other contents"), "{why}");
         std::fs::write(&path, vec![7; 1 << 19]).unwrap();

@@ -150,10 +150,7 @@ fn alone(directory: &Path, name: &ClientName) -> Result<(PathBuf, CloneFile), Fl
     match CloneFile::open(&path, Lock::Alone) {
         Ok(file) => Ok((path, file)),
         Err(error) if error.kind() == io::ErrorKind::WouldBlock => Err(FleetError::InUse(path)),
-        Err(error) => Err(FleetError::Open {
-            path,
-            why: error.into(),
-        }),
+        Err(error) => Err(FleetError::Open { path, why: error.into() }),
     }
 }
 
@@ -182,10 +179,7 @@ pub fn reset(
     golden: Option<&Path>,
 ) -> Result<u64, FleetError> {
     let (path, file) = alone(directory, name)?;
-    let cannot = |why: OpenError| FleetError::Open {
-        path: path.clone(),
-        why,
-    };
+    let cannot = |why: OpenError| FleetError::Open { path: path.clone(), why };
     let header = read_header(&file).map_err(cannot)?.header;
     let golden = golden_of(&path, &header, golden)?;
     let generation = header.generation + 1;
@@ -194,10 +188,7 @@ pub fn reset(
         write_untouched(begun.file(), &golden, header.clone, generation, random()?)?;
         begun.replace()
     };
-    replace().map_err(|why| FleetError::Make {
-        path: path.clone(),
-        why,
-    })?;
+    replace().map_err(|why| FleetError::Make { path: path.clone(), why })?;
     SharedMemory.forget(&memory_name(header.clone, header.epoch));
     Ok(generation)
 }
@@ -210,10 +201,7 @@ pub fn throw_away(directory: &Path, name: &ClientName) -> Result<(), FleetError>
     let (path, file) = alone(directory, name)?;
     // Even one that is damaged.
     let header = read_header(&file).ok().map(|found| found.header);
-    remove(&path).map_err(|error| FleetError::Open {
-        path,
-        why: error.into(),
-    })?;
+    remove(&path).map_err(|error| FleetError::Open { path, why: error.into() })?;
     if let Some(header) = header {
         SharedMemory.forget(&memory_name(header.clone, header.epoch));
     }
@@ -236,10 +224,7 @@ pub fn merge(
     progress: &mut dyn FnMut(u64),
 ) -> Result<(), FleetError> {
     let (path, file) = alone(directory, name)?;
-    let cannot = |why: OpenError| FleetError::Open {
-        path: path.clone(),
-        why,
-    };
+    let cannot = |why: OpenError| FleetError::Open { path: path.clone(), why };
     let header = read_header(&file).map_err(cannot)?.header;
     let golden = golden_of(&path, &header, golden)?;
     let id = golden.id().clone();
@@ -254,10 +239,7 @@ pub fn merge(
     let copied = copy(&clone, to, progress);
     // The clone is as it was, whatever came of the image.
     clone.close().map_err(|error| cannot(error.into()))?;
-    copied.map_err(|why| FleetError::Make {
-        path: to.into(),
-        why,
-    })
+    copied.map_err(|why| FleetError::Make { path: to.into(), why })
 }
 
 fn copy(clone: &impl Disk, to: &Path, progress: &mut dyn FnMut(u64)) -> io::Result<()> {

@@ -96,9 +96,7 @@ pub fn read_header(store: &impl Store) -> Result<Found, OpenError> {
 
 fn starts_like_one(store: &impl Store) -> io::Result<bool> {
     let slots = [read_slot(store, 0)?, read_slot(store, 1)?];
-    Ok(slots
-        .iter()
-        .any(|slot| slot.starts_with(b"rubus clone file")))
+    Ok(slots.iter().any(|slot| slot.starts_with(b"rubus clone file")))
 }
 
 fn read_slot(store: &impl Store, slot: usize) -> io::Result<Box<[u8; SLOT_BYTES]>> {
@@ -134,37 +132,24 @@ fn load_page(
     for slot in 0..2 {
         let mut bytes = Box::new([0; SLOT_BYTES]);
         store.read_at(layout.page_at(number, slot), &mut bytes[..])?;
-        slots.push(Page::decode(
-            &bytes,
-            header.clone,
-            header.generation,
-            number as u32,
-        ));
+        slots.push(Page::decode(&bytes, header.clone, header.generation, number as u32));
     }
     let torn = slots.iter().filter(|slot| **slot == Slot::Torn).count();
     // A file that was closed has no torn slot; in one that was not, the last that was written may be.
     if torn == 2 || torn == 1 && !header.in_use {
-        return Err(OpenError::Damaged(format!(
-            "page {number} of its map is not whole"
-        )));
+        return Err(OpenError::Damaged(format!("page {number} of its map is not whole")));
     }
     let has_empty = slots.contains(&Slot::Empty);
     let [first, second] = [slots.remove(0), slots.remove(0)];
     let (place, page) = match later([first, second]) {
         // The slots are written in turn: before the second time both have been.
         Some((_, sequence, _)) if sequence > 1 && has_empty => {
-            return Err(OpenError::Damaged(format!(
-                "half of page {number} of its map is missing"
-            )));
+            return Err(OpenError::Damaged(format!("half of page {number} of its map is missing")));
         }
         Some((place, sequence, page)) => (Some((place, sequence)), Some(page)),
         None => (None, None),
     };
-    Ok(Loaded {
-        place,
-        page,
-        is_torn: torn == 1,
-    })
+    Ok(Loaded { place, page, is_torn: torn == 1 })
 }
 
 /// Whether nothing is missing of the map that there was when the clone was closed last.
@@ -193,11 +178,7 @@ pub fn own_bytes(store: &impl Store, header: &Header) -> Result<Option<u64>, Ope
         let loaded = load_page(store, header, &layout, number)?;
         places.push(loaded.place);
         if let Some(page) = loaded.page {
-            blocks += page
-                .words
-                .iter()
-                .map(|word| u64::from(word.count_ones()))
-                .sum::<u64>();
+            blocks += page.words.iter().map(|word| u64::from(word.count_ones())).sum::<u64>();
         }
     }
     check_note(header, &places)?;
@@ -214,10 +195,7 @@ pub fn memory_name(clone: Uuid, epoch: Uuid) -> String {
 /// # Errors
 /// [`OpenError`].
 pub fn open<S: Store>(store: S, around: &Surroundings<'_>) -> Result<CloneDisk<S>, OpenError> {
-    let Found {
-        mut header,
-        sequence,
-    } = read_header(&store)?;
+    let Found { mut header, sequence } = read_header(&store)?;
     if header.kind == Kind::Map {
         compare(&header.golden, around.golden_id).map_err(OpenError::GoldenChanged)?;
     }
@@ -245,10 +223,9 @@ pub fn open<S: Store>(store: S, around: &Surroundings<'_>) -> Result<CloneDisk<S
     let mut pages = Vec::with_capacity(layout.pages);
     for number in 0..layout.pages {
         let loaded = load_page(&store, &header, &layout, number)?;
-        let page = loaded.page.unwrap_or_else(|| Page {
-            number: number as u32,
-            words: Box::new([0; PAGE_WORDS]),
-        });
+        let page = loaded
+            .page
+            .unwrap_or_else(|| Page { number: number as u32, words: Box::new([0; PAGE_WORDS]) });
         present.add(&page);
         if loaded.is_torn || !present.is_same(&page) {
             present.mark(number);
@@ -276,11 +253,7 @@ pub fn open<S: Store>(store: S, around: &Surroundings<'_>) -> Result<CloneDisk<S
         gate: Gate::default(),
         is_broken: AtomicBool::new(false),
         lost: OnceLock::new(),
-        records: Mutex::new(Records {
-            header,
-            header_sequence: sequence,
-            pages,
-        }),
+        records: Mutex::new(Records { header, header_sequence: sequence, pages }),
     };
     disk.say_in_use()?;
     Ok(disk)
@@ -308,12 +281,7 @@ pub fn fleeting<S: Store>(
         note: None,
     };
     Ok(CloneDisk {
-        identity: Identity {
-            boot: epoch,
-            export: clone,
-            generation: 1,
-            sync: false,
-        },
+        identity: Identity { boot: epoch, export: clone, generation: 1, sync: false },
         size: around.golden_id.size_bytes,
         store,
         golden: around.golden.clone(),
@@ -355,11 +323,9 @@ pub fn compare(before: &GoldenId, now: &GoldenId) -> Result<(), String> {
     }
     if before.changed_ns != now.changed_ns {
         let time = |ns: Option<i128>| match ns {
-            Some(ns) => format!(
-                "{}.{:09}",
-                ns.div_euclid(1_000_000_000),
-                ns.rem_euclid(1_000_000_000)
-            ),
+            Some(ns) => {
+                format!("{}.{:09}", ns.div_euclid(1_000_000_000), ns.rem_euclid(1_000_000_000))
+            }
             None => "none".into(),
         };
         return Err(format!(

@@ -21,10 +21,7 @@ impl Present {
     /// Bits in memory, of which no page has to be written.
     pub fn new(words: Words) -> Self {
         let pages = words.get().len().div_ceil(PAGE_WORDS);
-        Present {
-            words,
-            changed: (0..pages).map(|_| AtomicBool::new(false)).collect(),
-        }
+        Present { words, changed: (0..pages).map(|_| AtomicBool::new(false)).collect() }
     }
 
     /// Adds a page from the file.
@@ -38,9 +35,7 @@ impl Present {
     /// Whether a page is what the file has.
     pub fn is_same(&self, page: &Page) -> bool {
         let words = self.page(page.number as usize).iter();
-        words
-            .zip(page.words.iter())
-            .all(|(word, &bits)| word.load(Ordering::Relaxed) == bits)
+        words.zip(page.words.iter()).all(|(word, &bits)| word.load(Ordering::Relaxed) == bits)
     }
 
     /// A page has to be written.
@@ -92,11 +87,7 @@ impl Present {
         let mut block = first;
         while block < end {
             let left_in_word = (64 - block % 64).min(end - block);
-            let ones = if left_in_word == 64 {
-                u64::MAX
-            } else {
-                (1 << left_in_word) - 1
-            };
+            let ones = if left_in_word == 64 { u64::MAX } else { (1 << left_in_word) - 1 };
             let bits = ones << (block % 64);
             let word = (block / 64) as usize;
             if words[word].fetch_or(bits, Ordering::AcqRel) & bits != bits {
@@ -109,9 +100,7 @@ impl Present {
     /// How many blocks there are.
     pub fn count(&self) -> u64 {
         let words = self.words.get().iter();
-        words
-            .map(|word| u64::from(word.load(Ordering::Relaxed).count_ones()))
-            .sum()
+        words.map(|word| u64::from(word.load(Ordering::Relaxed).count_ones())).sum()
     }
 
     /// At most `most` pages that have to be written, from page `from` on, as they are now; from now on they have not.
@@ -124,10 +113,7 @@ impl Present {
                 for (copy, word) in words.iter_mut().zip(self.page(*from)) {
                     *copy = word.load(Ordering::Acquire);
                 }
-                pages.push(Page {
-                    number: *from as u32,
-                    words,
-                });
+                pages.push(Page { number: *from as u32, words });
             }
             *from += 1;
         }

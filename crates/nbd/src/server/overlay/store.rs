@@ -254,10 +254,7 @@ mod tests {
     }
 
     fn place() -> Place {
-        Place {
-            path: "/mnt/stick/a.clone".into(),
-            inode: (7, 12),
-        }
+        Place { path: "/mnt/stick/a.clone".into(), inode: (7, 12) }
     }
 
     #[test]
@@ -265,18 +262,10 @@ mod tests {
         let name = name("place");
         let words = SharedMemory.create(&name, 504, Some(&place())).unwrap();
         assert_eq!(words.get().len(), 504);
-        assert!(
-            words
-                .get()
-                .iter()
-                .all(|word| word.load(Ordering::Relaxed) == 0)
-        );
+        assert!(words.get().iter().all(|word| word.load(Ordering::Relaxed) == 0));
         words.get()[503].store(u64::MAX, Ordering::Relaxed);
         drop(words);
-        let moved = Place {
-            path: "/elsewhere".into(),
-            ..place()
-        };
+        let moved = Place { path: "/elsewhere".into(), ..place() };
         let words = SharedMemory.find(&name, 504, Some(&moved)).unwrap();
         assert_eq!(words.get()[503].load(Ordering::Relaxed), u64::MAX);
         let Words::Live(live, _) = &words else {
@@ -290,18 +279,11 @@ mod tests {
     fn memory_of_an_earlier_server_is_found_and_has_no_place() {
         let name = name("old");
         let old = LiveWords::create(&name, 504).unwrap();
-        old.words()
-            .iter()
-            .for_each(|word| word.store(u64::MAX, Ordering::Relaxed));
+        old.words().iter().for_each(|word| word.store(u64::MAX, Ordering::Relaxed));
         drop(old);
         let words = SharedMemory.find(&name, 504, Some(&place())).unwrap();
         assert_eq!(words.get().len(), 504);
-        assert!(
-            words
-                .get()
-                .iter()
-                .all(|word| word.load(Ordering::Relaxed) == u64::MAX)
-        );
+        assert!(words.get().iter().all(|word| word.load(Ordering::Relaxed) == u64::MAX));
         let Words::Live(live, _) = &words else {
             panic!("{words:?}");
         };

@@ -16,9 +16,7 @@ const SIZE: u64 = (3 << 20) + 1000;
 fn golden_bytes() -> Vec<u8> {
     // A hole in the middle.
     let is_hole = |at: u64| (1 << 20..2 << 20).contains(&at);
-    (0..SIZE)
-        .map(|at| if is_hole(at) { 0 } else { golden_byte(at) })
-        .collect()
+    (0..SIZE).map(|at| if is_hole(at) { 0 } else { golden_byte(at) }).collect()
 }
 
 fn write_golden(path: &Path) {
@@ -73,20 +71,13 @@ fn operate(disk: &impl Disk, model: &mut [u8], dice: &mut Dice) {
         1 => 4096 * (1 + dice.below(4)),
         _ => 1 + dice.below(300_000),
     };
-    let offset = if dice.below(2) == 0 {
-        offset / 4096 * 4096
-    } else {
-        offset
-    };
+    let offset = if dice.below(2) == 0 { offset / 4096 * 4096 } else { offset };
     let length = length.min(SIZE - offset);
     let part = offset as usize..(offset + length) as usize;
     match dice.below(8) {
         0 => {
             let may_punch = dice.below(2) == 0;
-            let how = Zeroing {
-                may_punch,
-                only_if_fast: false,
-            };
+            let how = Zeroing { may_punch, only_if_fast: false };
             disk.zero(offset, length, how).unwrap();
             model[part].fill(0);
         }
@@ -188,10 +179,7 @@ fn threads_that_write_parts_of_one_block_lose_nothing() {
 fn connections_of_one_client_share_a_clone_and_others_do_not() {
     let place = Place::new();
     let fleet = place.fleet(Lasting::Kept);
-    let (one, two) = (
-        fleet.clone_of(&name("a")).unwrap(),
-        fleet.clone_of(&name("a")).unwrap(),
-    );
+    let (one, two) = (fleet.clone_of(&name("a")).unwrap(), fleet.clone_of(&name("a")).unwrap());
     let other = fleet.clone_of(&name("b")).unwrap();
     one.write(0, b"hello").unwrap();
     let mut seen = [0; 5];
@@ -203,24 +191,14 @@ fn connections_of_one_client_share_a_clone_and_others_do_not() {
     assert_ne!(one.identity().export, other.identity().export);
     // Another server may not have it, until the last connection is gone.
     let second = place.fleet(Lasting::Kept);
-    assert!(matches!(
-        second.clone_of(&name("a")),
-        Err(FleetError::InUse(_))
-    ));
+    assert!(matches!(second.clone_of(&name("a")), Err(FleetError::InUse(_))));
     drop(one);
-    assert!(matches!(
-        second.clone_of(&name("a")),
-        Err(FleetError::InUse(_))
-    ));
+    assert!(matches!(second.clone_of(&name("a")), Err(FleetError::InUse(_))));
     let before = two.identity();
     drop(two);
     let again = second.clone_of(&name("a")).unwrap();
     again.read(0, &mut seen).unwrap();
-    assert_eq!(
-        (&seen, again.identity()),
-        (b"hello", before),
-        "a reconnect finds the same disk"
-    );
+    assert_eq!((&seen, again.identity()), (b"hello", before), "a reconnect finds the same disk");
 }
 
 #[test]
@@ -246,10 +224,7 @@ fn clients_that_come_and_go_at_once_always_get_their_clone() {
 fn an_image_that_changed_below_a_clone_is_refused() {
     let place = Place::new();
     drop(place.fleet(Lasting::Kept).clone_of(&name("a")).unwrap());
-    let file = std::fs::OpenOptions::new()
-        .write(true)
-        .open(place.golden())
-        .unwrap();
+    let file = std::fs::OpenOptions::new().write(true).open(place.golden()).unwrap();
     std::os::unix::fs::FileExt::write_all_at(&file, b"other", 0).unwrap();
     let kind = list(&place.clones()).unwrap().remove(0);
     let is_shared = kind.contents.unwrap().kind == super::Kind::Shared;
@@ -259,10 +234,7 @@ fn an_image_that_changed_below_a_clone_is_refused() {
         return;
     }
     let why = opened.unwrap_err().to_string();
-    assert!(
-        why.contains("golden image") && why.contains("reset the clone"),
-        "{why}"
-    );
+    assert!(why.contains("golden image") && why.contains("reset the clone"), "{why}");
     assert!(matches!(kind.state, CloneState::Unusable(_)));
     assert_eq!(reset(&place.clones(), &name("a"), None).unwrap(), 2);
     let disk = place.fleet(Lasting::Kept).clone_of(&name("a")).unwrap();
@@ -294,17 +266,11 @@ fn clones_are_listed_reset_merged_and_thrown_away() {
     assert_eq!(listed[0].state, CloneState::Closed);
     let contents = listed[0].contents.as_ref().unwrap();
     assert_eq!((contents.generation, contents.size_bytes), (1, SIZE));
-    assert_eq!(
-        contents.golden,
-        std::fs::canonicalize(place.golden()).unwrap()
-    );
+    assert_eq!(contents.golden, std::fs::canonicalize(place.golden()).unwrap());
 
     let out = place.directory.path().join("out.img");
     let mut last = 0;
-    merge(&place.clones(), &name("board-1"), None, &out, &mut |at| {
-        last = at
-    })
-    .unwrap();
+    merge(&place.clones(), &name("board-1"), None, &out, &mut |at| last = at).unwrap();
     assert_eq!(last, SIZE);
     assert!(std::fs::read(&out).unwrap() == model);
     let again = merge(&place.clones(), &name("board-1"), None, &out, &mut |_| {});
@@ -319,11 +285,7 @@ fn clones_are_listed_reset_merged_and_thrown_away() {
     throw_away(&place.clones(), &name("board-1")).unwrap();
     assert!(list(&place.clones()).unwrap().is_empty());
     let disk = fleet.clone_of(&name("board-1")).unwrap();
-    assert_ne!(
-        disk.identity().export,
-        before.export,
-        "a new disk under the old name"
-    );
+    assert_ne!(disk.identity().export, before.export, "a new disk under the old name");
 }
 
 #[test]
@@ -343,20 +305,12 @@ fn a_file_that_is_no_clone_is_refused() {
     drop(place.fleet(Lasting::Kept));
     let path = place.clones().join("a.clone");
     std::fs::write(&path, vec![1; 1 << 20]).unwrap();
-    let why = place
-        .fleet(Lasting::Kept)
-        .clone_of(&name("a"))
-        .unwrap_err()
-        .to_string();
+    let why = place.fleet(Lasting::Kept).clone_of(&name("a")).unwrap_err().to_string();
     assert!(why.ends_with("it is no clone"), "{why}");
     let mut later = super::crash_tests::header(SIZE).encode(1);
     later[16] = 2;
     std::fs::write(&path, &later[..]).unwrap();
-    let why = place
-        .fleet(Lasting::Kept)
-        .clone_of(&name("a"))
-        .unwrap_err()
-        .to_string();
+    let why = place.fleet(Lasting::Kept).clone_of(&name("a")).unwrap_err().to_string();
     assert!(why.contains("version 2"), "{why}");
 }
 
@@ -414,10 +368,6 @@ fn a_clone_that_was_cut_off_or_partly_zeroed_is_refused() {
         must_be_refused("pages of its map are missing");
     }
     let mut seen = [0; 4];
-    fleet
-        .clone_of(&name("a"))
-        .unwrap()
-        .read(0, &mut seen)
-        .unwrap();
+    fleet.clone_of(&name("a")).unwrap().read(0, &mut seen).unwrap();
     assert_eq!(&seen, b"mine");
 }

@@ -31,12 +31,7 @@ impl Session {
         request: Request,
         header_bytes: usize,
     ) -> Result<Option<Need>, Gone> {
-        let Work::Read {
-            offset,
-            length,
-            whole,
-        } = request.work
-        else {
+        let Work::Read { offset, length, whole } = request.work else {
             return Ok(None);
         };
         let (ticket, length) = (request.ticket, length as usize);
@@ -78,11 +73,7 @@ impl Session {
             return Ok(None);
         }
         if let Work::Read { whole, .. } = request.work {
-            request.work = Work::Read {
-                offset,
-                length: length as u32,
-                whole,
-            };
+            request.work = Work::Read { offset, length: length as u32, whole };
         }
         self.read_from_device(request, (offset, length), header_bytes)
     }
@@ -283,15 +274,13 @@ impl Session {
         let (line, outbox) = (&mut self.line, &mut self.outbox);
         let account = &self.account;
         account.awaits(now_ns());
-        let sent = outbox
-            .append(&head[..head_bytes], line)
-            .and_then(|()| match data.len() {
-                few if few <= COPIED_BYTES => {
-                    account.moved(few);
-                    outbox.append(&data, line)
-                }
-                _ => outbox.send_before(&data, line, |bytes| account.moved(bytes)),
-            });
+        let sent = outbox.append(&head[..head_bytes], line).and_then(|()| match data.len() {
+            few if few <= COPIED_BYTES => {
+                account.moved(few);
+                outbox.append(&data, line)
+            }
+            _ => outbox.send_before(&data, line, |bytes| account.moved(bytes)),
+        });
         account.came(now_ns());
         sent.map_err(sending)?;
         self.spare.keep(data, &self.shared.spare);

@@ -71,12 +71,7 @@ impl Session {
         request: Request,
         header_bytes: usize,
     ) -> Result<Option<Need>, Gone> {
-        let Work::Write {
-            offset,
-            length,
-            durable,
-        } = request.work
-        else {
+        let Work::Write { offset, length, durable } = request.work else {
             return Ok(None);
         };
         let whole = length as usize;
@@ -117,15 +112,9 @@ impl Session {
             }
             let payload = self.inbox.take(header_bytes, end);
             let ticket = request.ticket;
-            let work = Work::Write {
-                offset,
-                length,
-                durable,
-            };
+            let work = Work::Write { offset, length, durable };
             let request = Request { ticket, work };
-            return self
-                .defer(request, Some(payload), Vec::new())
-                .map(|()| None);
+            return self.defer(request, Some(payload), Vec::new()).map(|()| None);
         }
         let write = || self.disk.write(offset, payload);
         let result = self.slowness.write(self.turn_ns, write);
@@ -204,20 +193,10 @@ impl Session {
             self.taking = Some(taking);
             return Ok(None);
         }
-        let Taking {
-            ticket,
-            durable,
-            error,
-            bytes,
-            ..
-        } = taking;
+        let Taking { ticket, durable, error, bytes, .. } = taking;
         match error {
             None if durable => {
-                let work = Work::Write {
-                    offset: ticket.offset,
-                    length: bytes,
-                    durable,
-                };
+                let work = Work::Write { offset: ticket.offset, length: bytes, durable };
                 self.defer(Request { ticket, work }, None, Vec::new())?;
             }
             None => self.wrote(ticket, bytes, Ok(()))?,

@@ -76,10 +76,7 @@ impl Replies {
     ) -> usize {
         let at = match self {
             Replies::Simple => {
-                let reply = SimpleReply {
-                    error: ErrorCode::NONE,
-                    cookie: ticket.cookie,
-                };
+                let reply = SimpleReply { error: ErrorCode::NONE, cookie: ticket.cookie };
                 head[..SimpleReply::BYTES].copy_from_slice(&reply.to_bytes());
                 return SimpleReply::BYTES;
             }
@@ -180,21 +177,10 @@ impl Replies {
     fn chunk(self, ticket: Ticket, kind: ChunkKind, length: u64, last: bool, out: &mut Vec<u8>) {
         let (flags, cookie) = (flags(last), ticket.cookie);
         match self {
-            Replies::Extended => ExtendedChunk {
-                flags,
-                kind,
-                cookie,
-                offset: ticket.offset,
-                length,
+            Replies::Extended => {
+                ExtendedChunk { flags, kind, cookie, offset: ticket.offset, length }.encode(out)
             }
-            .encode(out),
-            _ => Chunk {
-                flags,
-                kind,
-                cookie,
-                length: length as u32,
-            }
-            .encode(out),
+            _ => Chunk { flags, kind, cookie, length: length as u32 }.encode(out),
         }
     }
 }
@@ -234,10 +220,7 @@ pub(super) fn allocation(extents: &[disk::Extent], length: u64, most: usize) -> 
         match told.last_mut() {
             Some(last) if last.flags == flags.0 => last.length += now,
             _ if is_full => break,
-            _ => told.push(Extent {
-                length: now,
-                flags: flags.0,
-            }),
+            _ => told.push(Extent { length: now, flags: flags.0 }),
         }
         left -= now;
     }

@@ -32,11 +32,7 @@ fn rules(replies: Replies) -> Rules {
     Rules {
         size_bytes: SIZE,
         flags,
-        block_sizes: BlockSizes {
-            min_bytes: 1,
-            preferred_bytes: 4096,
-            max_bytes: 1 << 16,
-        },
+        block_sizes: BlockSizes { min_bytes: 1, preferred_bytes: 4096, max_bytes: 1 << 16 },
         replies,
         allocation: (replies != Replies::Simple).then_some(1),
     }
@@ -45,24 +41,12 @@ fn rules(replies: Replies) -> Rules {
 fn ask(rules: &Rules, command: Command, flags: CommandFlags, offset: u64, length: u64) -> Parsed {
     let cookie = 0xc00c1e;
     let bytes = match rules.replies {
-        Replies::Extended => ExtendedRequest {
-            flags,
-            command,
-            cookie,
-            offset,
-            length,
+        Replies::Extended => {
+            ExtendedRequest { flags, command, cookie, offset, length }.to_bytes().to_vec()
         }
-        .to_bytes()
-        .to_vec(),
-        _ => CompactRequest {
-            flags,
-            command,
-            cookie,
-            offset,
-            length: length as u32,
-        }
-        .to_bytes()
-        .to_vec(),
+        _ => CompactRequest { flags, command, cookie, offset, length: length as u32 }
+            .to_bytes()
+            .to_vec(),
     };
     for end in 0..bytes.len() {
         assert_eq!(rules.parse(&bytes[..end]), Parsed::Need(bytes.len()));
@@ -72,11 +56,7 @@ fn ask(rules: &Rules, command: Command, flags: CommandFlags, offset: u64, length
 
 fn refused(parsed: Parsed) -> (ErrorCode, u64) {
     match parsed {
-        Parsed::Refuse {
-            refusal,
-            skip_bytes,
-            ..
-        } => (refusal.error, skip_bytes),
+        Parsed::Refuse { refusal, skip_bytes, .. } => (refusal.error, skip_bytes),
         other => panic!("{other:?} is no refusal"),
     }
 }
@@ -95,41 +75,21 @@ const ALL: [Replies; 3] = [Replies::Simple, Replies::Structured, Replies::Extend
 fn requests_within_the_rules_are_done() {
     for replies in ALL {
         let rules = rules(replies);
-        let last = Work::Read {
-            offset: SIZE - 512,
-            length: 512,
-            whole: false,
-        };
-        assert_eq!(
-            work(ask(&rules, Command::Read, PLAIN, SIZE - 512, 512)),
-            last
-        );
-        let durable = Work::Write {
-            offset: 0,
-            length: 1,
-            durable: true,
-        };
+        let last = Work::Read { offset: SIZE - 512, length: 512, whole: false };
+        assert_eq!(work(ask(&rules, Command::Read, PLAIN, SIZE - 512, 512)), last);
+        let durable = Work::Write { offset: 0, length: 1, durable: true };
         let fua = CommandFlags::FUA;
         assert_eq!(work(ask(&rules, Command::Write, fua, 0, 1)), durable);
         assert_eq!(work(ask(&rules, Command::Flush, PLAIN, 0, 0)), Work::Flush);
         let zero = Work::Zero {
             offset: 0,
             length: SIZE,
-            how: Zeroing {
-                may_punch: false,
-                only_if_fast: true,
-            },
+            how: Zeroing { may_punch: false, only_if_fast: true },
             durable: false,
         };
         let flags = CommandFlags::NO_HOLE.with(CommandFlags::FAST_ZERO);
-        assert_eq!(
-            work(ask(&rules, Command::WriteZeroes, flags, 0, SIZE)),
-            zero
-        );
-        assert_eq!(
-            ask(&rules, Command::Disconnect, PLAIN, 0, 0),
-            Parsed::Disconnect
-        );
+        assert_eq!(work(ask(&rules, Command::WriteZeroes, flags, 0, SIZE)), zero);
+        assert_eq!(ask(&rules, Command::Disconnect, PLAIN, 0, 0), Parsed::Disconnect);
     }
 }
 
@@ -167,12 +127,7 @@ fn lengths_that_overflow_are_refused_or_end_the_connection() {
     for replies in ALL {
         let rules = rules(replies);
         for length in [0, 0xffff_u64 + 2, 1 << 31, u64::from(u32::MAX)] {
-            for command in [
-                Command::Read,
-                Command::Trim,
-                Command::Cache,
-                Command::WriteZeroes,
-            ] {
+            for command in [Command::Read, Command::Trim, Command::Cache, Command::WriteZeroes] {
                 if command != Command::Read && length == 0xffff + 2 {
                     continue;
                 }
@@ -228,10 +183,7 @@ fn unknown_flags_and_commands_are_invalid() {
             (Command::Write, CommandFlags::FAST_ZERO),
             (Command::Trim, CommandFlags::REQ_ONE),
         ] {
-            assert_eq!(
-                refused(ask(&rules, command, flag, 0, 512)).0,
-                ErrorCode::INVALID
-            );
+            assert_eq!(refused(ask(&rules, command, flag, 0, 512)).0, ErrorCode::INVALID);
         }
     }
     let simple = rules(Replies::Simple);
@@ -242,23 +194,12 @@ fn unknown_flags_and_commands_are_invalid() {
 #[test]
 fn an_export_that_is_only_read_is_not_changed() {
     for replies in ALL {
-        let abilities = Abilities {
-            is_read_only: true,
-            ..writable()
-        };
-        let rules = Rules {
-            flags: flags_of(abilities),
-            ..rules(replies)
-        };
-        for (command, skip) in [
-            (Command::Write, 512),
-            (Command::Trim, 0),
-            (Command::WriteZeroes, 0),
-        ] {
-            assert_eq!(
-                refused(ask(&rules, command, PLAIN, 0, 512)),
-                (ErrorCode::PERMISSION, skip)
-            );
+        let abilities = Abilities { is_read_only: true, ..writable() };
+        let rules = Rules { flags: flags_of(abilities), ..rules(replies) };
+        for (command, skip) in
+            [(Command::Write, 512), (Command::Trim, 0), (Command::WriteZeroes, 0)]
+        {
+            assert_eq!(refused(ask(&rules, command, PLAIN, 0, 512)), (ErrorCode::PERMISSION, skip));
         }
         work(ask(&rules, Command::Read, PLAIN, 0, 512));
     }
@@ -282,30 +223,17 @@ fn a_payload_where_none_belongs_is_thrown_away() {
     let rules = rules(Replies::Extended);
     for command in [Command::Read, Command::Flush, Command::Other(99)] {
         let flags = CommandFlags::PAYLOAD_LEN;
-        assert_eq!(
-            refused(ask(&rules, command, flags, 0, 4096)),
-            (ErrorCode::INVALID, 4096)
-        );
+        assert_eq!(refused(ask(&rules, command, flags, 0, 4096)), (ErrorCode::INVALID, 4096));
     }
     // Compact headers do not have the flag, so nothing follows.
-    let rules = Rules {
-        replies: Replies::Structured,
-        ..rules
-    };
+    let rules = Rules { replies: Replies::Structured, ..rules };
     let flags = CommandFlags::PAYLOAD_LEN;
-    assert_eq!(
-        refused(ask(&rules, Command::Read, flags, 0, 4096)),
-        (ErrorCode::INVALID, 0)
-    );
+    assert_eq!(refused(ask(&rules, Command::Read, flags, 0, 4096)), (ErrorCode::INVALID, 0));
 }
 
 fn filtered(rules: &Rules, contexts: &[u32]) -> (Parsed, usize) {
     let mut payload = Vec::new();
-    StatusFilter {
-        length: SIZE,
-        contexts: contexts.to_vec(),
-    }
-    .encode(&mut payload);
+    StatusFilter { length: SIZE, contexts: contexts.to_vec() }.encode(&mut payload);
     let mut bytes = Vec::new();
     ExtendedRequest {
         flags: CommandFlags::PAYLOAD_LEN,
@@ -323,12 +251,7 @@ fn filtered(rules: &Rules, contexts: &[u32]) -> (Parsed, usize) {
 fn a_block_status_may_name_its_contexts() {
     let rules = rules(Replies::Extended);
     let (parsed, length) = filtered(&rules, &[1]);
-    let whole = Work::Extents {
-        offset: 0,
-        length: SIZE,
-        only_one: false,
-        context: 1,
-    };
+    let whole = Work::Extents { offset: 0, length: SIZE, only_one: false, context: 1 };
     assert!(
         matches!(parsed, Parsed::Request { request, header_bytes }
             if request.work == whole && header_bytes == length),
@@ -346,10 +269,7 @@ fn a_block_status_may_name_its_contexts() {
 fn the_longest_list_of_extents_is_whole() {
     let kinds = [disk::Extent::data(4096), disk::Extent::hole(4096)];
     let extents: Vec<_> = (0..MAX_EXTENTS + 7).map(|at| kinds[at % 2]).collect();
-    let ticket = Ticket {
-        cookie: 1,
-        offset: 0,
-    };
+    let ticket = Ticket { cookie: 1, offset: 0 };
     for (replies, head) in [(Replies::Structured, 20), (Replies::Extended, 32)] {
         for length in [4096 * MAX_EXTENTS as u64, u64::MAX] {
             let mut out = Vec::new();
@@ -371,19 +291,10 @@ fn the_longest_list_of_extents_is_whole() {
 fn extents_never_go_beyond_the_question() {
     let hole = disk::Extent::hole;
     let told = allocation(&[hole(1 << 40), hole(1 << 40)], u64::from(u32::MAX), 1);
-    assert_eq!(
-        told,
-        [Extent {
-            length: u64::from(u32::MAX),
-            flags: 3
-        }]
-    );
+    assert_eq!(told, [Extent { length: u64::from(u32::MAX), flags: 3 }]);
     // One extent of almost 4 GiB is one extent in 32 bits, too.
     let mut out = Vec::new();
-    let ticket = Ticket {
-        cookie: 1,
-        offset: 0,
-    };
+    let ticket = Ticket { cookie: 1, offset: 0 };
     let question = (u64::from(u32::MAX), true);
     Replies::Structured.extents(ticket, 1, question, &[hole(1 << 40)], &mut out);
     assert_eq!(out.len(), Chunk::BYTES + 4 + 8);
@@ -396,10 +307,7 @@ fn extents_never_go_beyond_the_question() {
 
 #[test]
 fn an_error_of_the_longest_text_is_whole() {
-    let ticket = Ticket {
-        cookie: 1,
-        offset: 7,
-    };
+    let ticket = Ticket { cookie: 1, offset: 7 };
     for words in ["", &"ä".repeat(3000)] {
         for (replies, head) in [(Replies::Structured, 20), (Replies::Extended, 32)] {
             let mut out = Vec::new();
@@ -422,10 +330,7 @@ fn an_error_of_the_longest_text_is_whole() {
 
 #[test]
 fn heads_of_data_are_as_long_as_they_say() {
-    let ticket = Ticket {
-        cookie: 5,
-        offset: 4096,
-    };
+    let ticket = Ticket { cookie: 5, offset: 4096 };
     for replies in ALL {
         let mut head = [0; Replies::MAX_DATA_HEAD_BYTES];
         let length = replies.data_head(ticket, 4096, 512, true, &mut head);

@@ -71,14 +71,8 @@ fn word(rng: &mut Rng) -> Vec<u8> {
 
 /// Lines with a time, a host, a program, a message and numbers.
 fn log(rng: &mut Rng) -> Vec<u8> {
-    const PROGRAMS: [&str; 6] = [
-        "kernel",
-        "systemd[1]",
-        "sshd[812]",
-        "cron[420]",
-        "NetworkManager[511]",
-        "dhcpcd[377]",
-    ];
+    const PROGRAMS: [&str; 6] =
+        ["kernel", "systemd[1]", "sshd[812]", "cron[420]", "NetworkManager[511]", "dhcpcd[377]"];
     const MESSAGES: [&str; 6] = [
         "Started session of user pi, number",
         "link becomes ready after",
@@ -109,10 +103,8 @@ fn log(rng: &mut Rng) -> Vec<u8> {
 /// Records of a database: a counter, a time, a kind, a measurement, a name, and room that is not used.
 fn records(rng: &mut Rng) -> Vec<u8> {
     let mut out = Vec::new();
-    let (mut number, mut time) = (
-        rng.below(1 << 20) as u32,
-        1_700_000_000_000 + rng.below(1 << 36),
-    );
+    let (mut number, mut time) =
+        (rng.below(1 << 20) as u32, 1_700_000_000_000 + rng.below(1 << 36));
     while out.len() < EXTENT_BYTES {
         number += 1;
         time += rng.below(5_000);
@@ -131,9 +123,8 @@ fn records(rng: &mut Rng) -> Vec<u8> {
 fn instructions(rng: &mut Rng) -> Vec<u8> {
     let mut out: Vec<u8> = Vec::new();
     let mut operations = Rng::from_seed(32);
-    let operations: Vec<u32> = (0..256)
-        .map(|_| operations.next_u64() as u32 & 0xffe0_0000)
-        .collect();
+    let operations: Vec<u32> =
+        (0..256).map(|_| operations.next_u64() as u32 & 0xffe0_0000).collect();
     while out.len() < EXTENT_BYTES {
         // Sequences come back, as calls and loops do.
         if out.len() > 4096 && rng.below(8) == 0 {
@@ -145,11 +136,7 @@ fn instructions(rng: &mut Rng) -> Vec<u8> {
         }
         let operation = operations[rank(rng, 256)];
         let registers = (rank(rng, 32) | rank(rng, 32) << 5 | rank(rng, 16) << 10) as u32;
-        let immediate = if rng.below(3) == 0 {
-            (rng.below(64) as u32) << 15
-        } else {
-            0
-        };
+        let immediate = if rng.below(3) == 0 { (rng.below(64) as u32) << 15 } else { 0 };
         out.extend((operation | registers | immediate).to_le_bytes());
     }
     out

@@ -48,35 +48,25 @@ pub struct Data {
 impl Data {
     /// The same everywhere.
     pub fn corpus() -> Data {
-        Data {
-            source: Source::Corpus,
-            pieces: corpus::corpus().into_iter().enumerate().collect(),
-        }
+        Data { source: Source::Corpus, pieces: corpus::corpus().into_iter().enumerate().collect() }
     }
 
     /// Pieces of files below a directory, on its own filesystem, without what a move leaves out (a swap file is no file of the
     /// user's): at most 8 MiB are read, for at most a few seconds, nothing is kept and nothing is written. Nothing where there
     /// are too few.
     pub fn files(directory: &Path, left_out: &NotCopied) -> Option<Data> {
-        let windows = sample(directory, left_out, BOUNDS, SEED)
-            .into_iter()
-            .enumerate();
+        let windows = sample(directory, left_out, BOUNDS, SEED).into_iter().enumerate();
         let pieces: Vec<(usize, Vec<u8>)> = windows
             .flat_map(|(window, pieces)| pieces.into_iter().map(move |piece| (window, piece)))
             .collect();
         (pieces.len() >= MIN_PIECES).then(|| Data {
-            source: Source::Files {
-                directory: directory.display().to_string(),
-            },
+            source: Source::Files { directory: directory.display().to_string() },
             pieces,
         })
     }
 
     fn bytes(&self) -> u64 {
-        self.pieces
-            .iter()
-            .map(|(_, piece)| piece.len() as u64)
-            .sum()
+        self.pieces.iter().map(|(_, piece)| piece.len() as u64).sum()
     }
 
     /// The pieces as they are compressed, dealt to parts: piece after piece for what was drawn by chance, and so that all
@@ -136,13 +126,7 @@ pub fn compression(
                     Source::Files { .. } => "your files",
                 };
                 says(&format!("{method} on {of}, {}", words(*cut)));
-                rows.extend(measure(
-                    plan,
-                    *method,
-                    *cut,
-                    &parts,
-                    data.source == Source::Corpus,
-                ));
+                rows.extend(measure(plan, *method, *cut, &parts, data.source == Source::Corpus));
             }
         }
         samples.push(Sample {
@@ -180,11 +164,7 @@ fn measure(
     Some(Row {
         method,
         cut,
-        ratio: if is_all {
-            exact_ratio(pieces)
-        } else {
-            ratio(&stored.observations())
-        }?,
+        ratio: if is_all { exact_ratio(pieces) } else { ratio(&stored.observations()) }?,
         left_share: stored.left as f64 / pieces.len() as f64,
         one,
         all,
@@ -330,13 +310,9 @@ fn rate(
         Some((timed, waited_ns as f64 / elapsed_ns as f64))
     };
     let seen: Vec<(Vec<(u64, f64)>, f64)> = std::thread::scope(|scope| {
-        let threads: Vec<_> = (0..threads as usize)
-            .map(|thread| scope.spawn(move || alone(thread)))
-            .collect();
-        threads
-            .into_iter()
-            .map(|thread| thread.join().ok().flatten())
-            .collect::<Option<_>>()
+        let threads: Vec<_> =
+            (0..threads as usize).map(|thread| scope.spawn(move || alone(thread))).collect();
+        threads.into_iter().map(|thread| thread.join().ok().flatten()).collect::<Option<_>>()
     })?;
     let (timed, waited): (Vec<_>, Vec<f64>) = seen.into_iter().unzip();
     let rounds = timed.iter().map(Vec::len).min()? / parts * parts;
@@ -390,10 +366,7 @@ mod tests {
     fn plan(threads: u32) -> CompressionPlan {
         CompressionPlan {
             methods: vec![
-                (
-                    Cut::Extents,
-                    vec![Method::Zstd(1), Method::Zlib(1), Method::Lz4],
-                ),
+                (Cut::Extents, vec![Method::Zstd(1), Method::Zlib(1), Method::Lz4]),
                 (Cut::Pages { bytes: 4096 }, vec![Method::Lz4]),
             ],
             threads,
@@ -403,12 +376,7 @@ mod tests {
 
     fn known() -> Data {
         // Half of the pieces become one sector of 32, half stay.
-        let words: Vec<u8> = b"narrow pipe "
-            .iter()
-            .copied()
-            .cycle()
-            .take(EXTENT_BYTES)
-            .collect();
+        let words: Vec<u8> = b"narrow pipe ".iter().copied().cycle().take(EXTENT_BYTES).collect();
         let mut rng = Rng::from_seed(1);
         let pieces = (0..32).map(|number| {
             if number / 8 % 2 == 0 {
@@ -419,9 +387,7 @@ mod tests {
             noise
         });
         Data {
-            source: Source::Files {
-                directory: "/".into(),
-            },
+            source: Source::Files { directory: "/".into() },
             pieces: pieces.enumerate().collect(),
         }
     }
@@ -429,12 +395,8 @@ mod tests {
     #[test]
     fn known_content_has_the_known_ratio() {
         for threads in [1, 3] {
-            let samples = compression(
-                &plan(threads),
-                &[known()],
-                &mut |_| {},
-                &AtomicBool::new(false),
-            );
+            let samples =
+                compression(&plan(threads), &[known()], &mut |_| {}, &AtomicBool::new(false));
             let rows = &samples[0].rows;
             assert_eq!((rows.len(), samples[0].pieces), (4, 32));
             for row in &rows[..3] {
@@ -469,10 +431,7 @@ mod tests {
         }
         let pairs = ratio(pairs);
         assert!((pairs.value - apart.value).abs() < 1e-9);
-        assert!(
-            pairs.high > 1.2 * apart.high - 0.2 * apart.value,
-            "{pairs:?} {apart:?}"
-        );
+        assert!(pairs.high > 1.2 * apart.high - 0.2 * apart.value, "{pairs:?} {apart:?}");
     }
 
     #[test]

@@ -127,11 +127,7 @@ impl Turns {
         };
         let mut turns = Turns {
             socket,
-            work: if work == Work::Digest {
-                work
-            } else {
-                Work::Encrypt
-            },
+            work: if work == Work::Digest { work } else { Work::Encrypt },
             nonce: vec![0; nonce_bytes],
             from: plain,
             to: done,
@@ -197,8 +193,7 @@ fn enciphered(algorithm: Algorithm, plain: &[u8]) -> Option<Vec<u8>> {
     };
     let key = LessSafeKey::new(UnboundKey::new(authenticated, key).ok()?);
     let nonce = Nonce::assume_unique_for_key([0; 12]);
-    key.seal_in_place_append_tag(nonce, Aad::empty(), &mut data)
-        .ok()?;
+    key.seal_in_place_append_tag(nonce, Aad::empty(), &mut data).ok()?;
     Some(data)
 }
 
@@ -206,9 +201,7 @@ fn enciphered(algorithm: Algorithm, plain: &[u8]) -> Option<Vec<u8>> {
 fn sum(algorithm: Algorithm, message: &[u8]) -> Option<Vec<u8>> {
     Some(match algorithm {
         Algorithm::Sha256 => digest::digest(&digest::SHA256, message).as_ref().to_vec(),
-        Algorithm::Xxh64 => twox_hash::XxHash64::oneshot(0, message)
-            .to_le_bytes()
-            .to_vec(),
+        Algorithm::Xxh64 => twox_hash::XxHash64::oneshot(0, message).to_le_bytes().to_vec(),
         Algorithm::Crc32c => crc32c::crc32c(message).to_le_bytes().to_vec(),
         _ => return None,
     })

@@ -30,11 +30,7 @@ impl Socket {
     pub(super) fn open(kind: Kind, name: &str, key: &[u8]) -> Result<Socket> {
         // SAFETY: no memory is handed over.
         let algorithm = unsafe {
-            owned(libc::socket(
-                libc::AF_ALG,
-                libc::SOCK_SEQPACKET | libc::SOCK_CLOEXEC,
-                0,
-            ))?
+            owned(libc::socket(libc::AF_ALG, libc::SOCK_SEQPACKET | libc::SOCK_CLOEXEC, 0))?
         };
         // SAFETY: zeros are a valid address, whose family and names follow.
         let mut address: libc::sockaddr_alg = unsafe { std::mem::zeroed() };
@@ -70,10 +66,7 @@ impl Socket {
                 libc::SOCK_CLOEXEC,
             ))?
         };
-        Ok(Socket {
-            operation,
-            _algorithm: algorithm,
-        })
+        Ok(Socket { operation, _algorithm: algorithm })
     }
 
     /// Enciphers or deciphers `from` into `to`, which has just the length of the answer.
@@ -99,10 +92,7 @@ impl Socket {
         rest[..nonce.len()].copy_from_slice(nonce);
         let items = [
             (libc::ALG_SET_OP, &direction.to_ne_bytes()[..]),
-            (
-                libc::ALG_SET_IV,
-                &counted_nonce[..size_of::<u32>() + nonce.len()],
-            ),
+            (libc::ALG_SET_IV, &counted_nonce[..size_of::<u32>() + nonce.len()]),
         ];
         self.send(from, &mut control, &items)?;
         self.receive(to)
@@ -119,10 +109,8 @@ impl Socket {
 
     /// Sends a message with what goes along.
     fn send(&self, data: &[u8], control: &mut [u64], items: &[(libc::c_int, &[u8])]) -> Result<()> {
-        let mut part = libc::iovec {
-            iov_base: data.as_ptr().cast_mut().cast(),
-            iov_len: data.len(),
-        };
+        let mut part =
+            libc::iovec { iov_base: data.as_ptr().cast_mut().cast(), iov_len: data.len() };
         // SAFETY: zeros are a message without anything.
         let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
         message.msg_iov = &raw mut part;

@@ -34,52 +34,22 @@ pub fn kernels() -> Vec<Kernel> {
     {
         use std::arch::is_x86_feature_detected as has;
         if has!("avx512f") {
-            kernels.push(Kernel {
-                name: "AVX-512",
-                rows: 24,
-                columns: 8,
-                subtract: x86::avx512,
-            });
+            kernels.push(Kernel { name: "AVX-512", rows: 24, columns: 8, subtract: x86::avx512 });
         }
         if has!("avx2") && has!("fma") {
-            kernels.push(Kernel {
-                name: "AVX2 and FMA",
-                rows: 8,
-                columns: 6,
-                subtract: x86::fma,
-            });
+            kernels.push(Kernel { name: "AVX2 and FMA", rows: 8, columns: 6, subtract: x86::fma });
         }
         if has!("avx") {
-            kernels.push(Kernel {
-                name: "AVX",
-                rows: 8,
-                columns: 4,
-                subtract: x86::avx,
-            });
+            kernels.push(Kernel { name: "AVX", rows: 8, columns: 4, subtract: x86::avx });
         }
         // Each x86-64 has it.
-        kernels.push(Kernel {
-            name: "SSE2",
-            rows: 4,
-            columns: 4,
-            subtract: x86::sse2,
-        });
+        kernels.push(Kernel { name: "SSE2", rows: 4, columns: 4, subtract: x86::sse2 });
     }
     #[cfg(target_arch = "aarch64")]
     if std::arch::is_aarch64_feature_detected!("neon") {
-        kernels.push(Kernel {
-            name: "NEON",
-            rows: 8,
-            columns: 6,
-            subtract: arm::neon,
-        });
+        kernels.push(Kernel { name: "NEON", rows: 8, columns: 6, subtract: arm::neon });
     }
-    kernels.push(Kernel {
-        name: "scalar arithmetic",
-        rows: 2,
-        columns: 4,
-        subtract: scalar,
-    });
+    kernels.push(Kernel { name: "scalar arithmetic", rows: 2, columns: 4, subtract: scalar });
     kernels
 }
 

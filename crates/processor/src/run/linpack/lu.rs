@@ -39,11 +39,7 @@ impl System {
     /// Distance of columns in memory: whole vectors, and no multiple of what would map all columns to the same lines of a cache.
     fn stride(self) -> usize {
         let stride = self.n.next_multiple_of(8);
-        if stride % 256 == 0 {
-            stride + 8
-        } else {
-            stride
-        }
+        if stride % 256 == 0 { stride + 8 } else { stride }
     }
 
     /// Column `number`; the one after the last is the right side. Uniform in [-0.5, 0.5), as HPL has them.
@@ -66,18 +62,12 @@ pub struct Team {
 impl Team {
     /// Threads that the kernel moves.
     pub fn floating(threads: usize) -> Team {
-        Team {
-            threads: threads.max(1),
-            cpus: Vec::new(),
-        }
+        Team { threads: threads.max(1), cpus: Vec::new() }
     }
 
     /// A thread pinned to each of these CPUs; panels are factored on the first. One that floats where there are none.
     pub fn pinned(cpus: &[usize]) -> Team {
-        Team {
-            threads: cpus.len().max(1),
-            cpus: cpus.to_vec(),
-        }
+        Team { threads: cpus.len().max(1), cpus: cpus.to_vec() }
     }
 
     /// Where its threads stay; empty when they float.
@@ -114,12 +104,7 @@ impl Matrix {
         let mut values = Vec::new();
         values.try_reserve_exact(length).map_err(|_| none())?;
         values.resize(length, 0.0);
-        Ok(Matrix {
-            system,
-            stride,
-            kernel: kernels()[0],
-            values,
-        })
+        Ok(Matrix { system, stride, kernel: kernels()[0], values })
     }
 
     /// Makes the system anew.
@@ -146,10 +131,7 @@ impl Matrix {
         disturb: &dyn Fn(usize, &mut [f64]),
         cancel: &AtomicBool,
     ) -> Option<Vec<f64>> {
-        let shape = Shape {
-            n: self.system.n,
-            stride: self.stride,
-        };
+        let shape = Shape { n: self.system.n, stride: self.stride };
         let _pinned = team.pin(0);
         let block = block.clamp(1, shape.n.max(1));
         self.eliminate(shape, block, team, disturb, cancel)?;
@@ -177,19 +159,12 @@ impl Matrix {
             }
             let width = pivots.len();
             let (done, rest) = self.values.split_at_mut((top + width) * stride);
-            let step = Step {
-                shape,
-                panel: &done[top * stride..],
-                left: &left,
-                pivots: &pivots,
-                top,
-            };
+            let step =
+                Step { shape, panel: &done[top * stride..], left: &left, pivots: &pivots, top };
             let mut next_pivots = vec![0; block.min(n - top - width)];
             let (next, others) = rest.split_at_mut(next_pivots.len() * stride);
             let strips = Mutex::new(others.chunks_mut(STRIP * stride));
-            let helpers = team
-                .threads
-                .min(others_strips(n - top - width, next_pivots.len()));
+            let helpers = team.threads.min(others_strips(n - top - width, next_pivots.len()));
             let kernel = self.kernel;
             std::thread::scope(|scope| {
                 for number in 1..helpers {
@@ -249,22 +224,13 @@ pub fn norms(system: System, x: &[f64]) -> Norms {
             *sum += value.abs();
         }
     }
-    Norms {
-        residual: largest(&residual),
-        matrix: largest(&sums),
-        solution: largest(x),
-        right_side,
-    }
+    Norms { residual: largest(&residual), matrix: largest(&sums), solution: largest(x), right_side }
 }
 
 /// The largest magnitude; not a number if one of them is none.
 fn largest(values: &[f64]) -> f64 {
     let larger = |most: f64, value: &f64| {
-        if value.is_nan() || value.abs() > most {
-            value.abs()
-        } else {
-            most
-        }
+        if value.is_nan() || value.abs() > most { value.abs() } else { most }
     };
     values.iter().fold(0.0, larger)
 }
@@ -313,8 +279,7 @@ impl Step<'_> {
         let Shape { n, stride } = self.shape;
         let width = self.pivots.len();
         exchange(strip, stride, self.top, self.pivots);
-        self.shape
-            .solve_triangle(self.panel, strip, self.top, width, worker);
+        self.shape.solve_triangle(self.panel, strip, self.top, width, worker);
         let update = Update {
             target: strip,
             stride,
@@ -345,10 +310,7 @@ impl Shape {
         worker: &mut Multiplier,
     ) {
         self.factor(panel, top, pivots, worker);
-        let from = Columns {
-            values: panel,
-            stride: self.stride,
-        };
+        let from = Columns { values: panel, stride: self.stride };
         worker.pack(left, from, &(top + pivots.len()..self.n), pivots.len());
     }
 
@@ -391,9 +353,8 @@ impl Shape {
             }
             for other in right.chunks_mut(self.stride) {
                 let factor = other[diagonal];
-                for (value, multiplier) in other[diagonal + 1..self.n]
-                    .iter_mut()
-                    .zip(&column[diagonal + 1..])
+                for (value, multiplier) in
+                    other[diagonal + 1..self.n].iter_mut().zip(&column[diagonal + 1..])
                 {
                     *value -= factor * multiplier;
                 }
@@ -425,13 +386,7 @@ impl Shape {
         let half = width / 2;
         self.solve_triangle(panel, strip, top, half, worker);
         self.subtract(panel, strip, top, half, top + half..top + width, worker);
-        self.solve_triangle(
-            &panel[half * self.stride..],
-            strip,
-            top + half,
-            width - half,
-            worker,
-        );
+        self.solve_triangle(&panel[half * self.stride..], strip, top + half, width - half, worker);
     }
 
     /// In all columns of `strip`: from `rows` subtracts those rows of the first `width` columns of `panel`, times the rows
@@ -445,16 +400,8 @@ impl Shape {
         rows: std::ops::Range<usize>,
         worker: &mut Multiplier,
     ) {
-        let from = Columns {
-            values: panel,
-            stride: self.stride,
-        };
-        let update = Update {
-            target: strip,
-            stride: self.stride,
-            above: top..top + width,
-            rows,
-        };
+        let from = Columns { values: panel, stride: self.stride };
+        let update = Update { target: strip, stride: self.stride, above: top..top + width, rows };
         worker.subtract(from, update);
     }
 }
@@ -484,9 +431,7 @@ mod tests {
         let mut matrix = Matrix::reserve(system).expect("memory");
         matrix.kernel = kernel;
         matrix.fill(team.threads);
-        let x = matrix
-            .solve(block, team, disturb, &CALM)
-            .expect("nobody cancels");
+        let x = matrix.solve(block, team, disturb, &CALM).expect("nobody cancels");
         (norms(system, &x).scaled(n as u32), fingerprint(&x))
     }
 
@@ -510,9 +455,7 @@ mod tests {
         for (at, value) in [(0, 2.0), (1, 4.0), (8, 1.0), (9, 3.0), (16, 3.0), (17, 7.0)] {
             matrix.values[at] = value;
         }
-        let x = matrix
-            .solve(1, &Team::floating(1), &|_, _| {}, &CALM)
-            .expect("nobody cancels");
+        let x = matrix.solve(1, &Team::floating(1), &|_, _| {}, &CALM).expect("nobody cancels");
         assert_eq!(x, [1.0, 1.0]);
     }
 

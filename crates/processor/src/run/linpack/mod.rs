@@ -68,8 +68,7 @@ pub fn linpack(
     };
     let largest = linpack::size_for_bytes(plan.max_bytes);
     let fits = |seconds: f64, rate: f64| {
-        plan.n
-            .unwrap_or_else(|| linpack::size_for_seconds(seconds, rate).min(largest))
+        plan.n.unwrap_or_else(|| linpack::size_for_seconds(seconds, rate).min(largest))
     };
     let solves = (plan.blocks.len() * ROUNDS).max(1) as f64;
     let sweep_n = linpack::size_for_seconds(plan.seconds * SHARES.0 / solves, rate)
@@ -79,10 +78,7 @@ pub fn linpack(
     let Some(&block) = blocks.first() else {
         return Ok(None);
     };
-    let rate = sweep
-        .iter()
-        .map(|swept| swept.flops_per_second.value)
-        .fold(rate, f64::max);
+    let rate = sweep.iter().map(|swept| swept.flops_per_second.value).fold(rate, f64::max);
     let one_rate = rate / f64::from(plan.threads);
     let one_n = fits(plan.seconds * SHARES.1 / TIMES as f64, one_rate);
     let mut singles = Vec::new();
@@ -139,10 +135,7 @@ impl LinpackRun<'_> {
     }
 
     fn reserve(&self, n: u32) -> std::io::Result<Matrix> {
-        Matrix::reserve(System {
-            n: n as usize,
-            seed: self.plan.seed,
-        })
+        Matrix::reserve(System { n: n as usize, seed: self.plan.seed })
     }
 
     /// All cores, a panel on the fastest; pinned if that many CPUs are known.
@@ -198,10 +191,7 @@ impl LinpackRun<'_> {
     }
 
     fn once(&self, matrix: &mut Matrix, n: u32, block: u32, cores: &Cores) -> Option<Solved> {
-        let system = System {
-            n: n as usize,
-            seed: self.plan.seed,
-        };
+        let system = System { n: n as usize, seed: self.plan.seed };
         matrix.fill(self.plan.threads as usize);
         // This thread works as long as any other.
         let account = Account::of_this_thread();
@@ -223,13 +213,8 @@ impl LinpackRun<'_> {
 
     /// All blocks in turn on all cores, and the best of them first.
     fn sweep(&self, n: u32, says: &mut dyn FnMut(&str)) -> std::io::Result<(Vec<Swept>, Vec<u32>)> {
-        let blocks: Vec<u32> = self
-            .plan
-            .blocks
-            .iter()
-            .copied()
-            .filter(|block| *block <= n)
-            .collect();
+        let blocks: Vec<u32> =
+            self.plan.blocks.iter().copied().filter(|block| *block <= n).collect();
         if let ([block], true) = (&blocks[..], self.plan.blocks.len() == 1) {
             return Ok((Vec::new(), vec![*block]));
         }
@@ -237,9 +222,7 @@ impl LinpackRun<'_> {
         let mut timed: Vec<Vec<(u64, f64)>> = vec![Vec::new(); blocks.len()];
         for round in 1..=ROUNDS {
             for (block, timed) in blocks.iter().zip(&mut timed) {
-                says(&format!(
-                    "{n} unknowns in blocks of {block}, round {round} of {ROUNDS}"
-                ));
+                says(&format!("{n} unknowns in blocks of {block}, round {round} of {ROUNDS}"));
                 match self.once(&mut matrix, n, *block, &cores) {
                     Some(solved) => timed.push((linpack::operations(n) as u64, solved.seconds)),
                     None => return Ok((Vec::new(), Vec::new())),
@@ -247,11 +230,7 @@ impl LinpackRun<'_> {
             }
         }
         let swept = blocks.iter().zip(&timed).filter_map(|(block, timed)| {
-            Some(Swept {
-                block: *block,
-                n,
-                flops_per_second: passes::rate(timed)?,
-            })
+            Some(Swept { block: *block, n, flops_per_second: passes::rate(timed)? })
         });
         let sweep: Vec<Swept> = swept.collect();
         let best = best_blocks(&sweep);
@@ -274,10 +253,7 @@ impl LinpackRun<'_> {
             solved.extend(self.once(&mut matrix, n, block.min(n), cores));
         }
         let rated = Rated::of(&solved);
-        Ok(rated.map(|rated| Rated {
-            core: cores.kind.clone(),
-            ..rated
-        }))
+        Ok(rated.map(|rated| Rated { core: cores.kind.clone(), ..rated }))
     }
 
     /// The same system until the time is over.
@@ -306,12 +282,7 @@ impl LinpackRun<'_> {
             solved.push((elapsed_s(), one));
         }
         let elapsed_s = elapsed_s();
-        Ok(Stability::of(
-            &solved,
-            wanted_s,
-            elapsed_s,
-            elapsed_s < wanted_s,
-        ))
+        Ok(Stability::of(&solved, wanted_s, elapsed_s, elapsed_s < wanted_s))
     }
 }
 
@@ -338,11 +309,7 @@ mod tests {
         let found = found.expect("a result");
         assert_eq!(found.sweep.len(), 2);
         assert!(found.all.is_right() && found.all.n == 200 && found.all.threads == 2);
-        assert!(
-            found
-                .one
-                .is_some_and(|one| one.is_right() && one.threads == 1)
-        );
+        assert!(found.one.is_some_and(|one| one.is_right() && one.threads == 1));
         let stability = found.stability.expect("it was asked for");
         assert!(stability.all.is_right() && !stability.is_interrupted);
         assert!(stability.all.times >= 1);
@@ -351,10 +318,7 @@ mod tests {
     #[test]
     fn a_core_of_each_kind_is_measured_and_named_and_all_kinds_solve_together() {
         let cpus = rubus_host::affinity::allowed();
-        let kind = |name: &str| CoreKind {
-            name: name.into(),
-            cpus: cpus.clone(),
-        };
+        let kind = |name: &str| CoreKind { name: name.into(), cpus: cpus.clone() };
         let plan = LinpackPlan {
             kinds: vec![kind("Cortex-A76"), kind("Cortex-A55")],
             threads: 2,
@@ -365,17 +329,10 @@ mod tests {
         let found = found.expect("a result");
         let names: Vec<_> = found.on_one_core().map(|one| one.core.as_deref()).collect();
         assert_eq!(names, [Some("Cortex-A76"), Some("Cortex-A55")]);
-        assert!(
-            found
-                .on_one_core()
-                .all(|one| one.threads == 1 && one.is_right())
-        );
+        assert!(found.on_one_core().all(|one| one.threads == 1 && one.is_right()));
         assert_eq!((found.all.threads, found.all.core.as_ref()), (2, None));
         // Where all are alike, the one core has no name.
-        let plan = LinpackPlan {
-            kinds: vec![kind("Cortex-A72")],
-            ..plan
-        };
+        let plan = LinpackPlan { kinds: vec![kind("Cortex-A72")], ..plan };
         let found = linpack(&plan, &mut |_| {}, &AtomicBool::new(false)).expect("memory");
         let one = found.expect("a result").one.expect("one core");
         assert_eq!(one.core, None);
@@ -383,10 +340,7 @@ mod tests {
 
     #[test]
     fn threads_have_the_fastest_cpus_and_a_single_one_the_last_of_its_kind() {
-        let kind = |name: &str, cpus: [usize; 2]| CoreKind {
-            name: name.into(),
-            cpus: cpus.into(),
-        };
+        let kind = |name: &str, cpus: [usize; 2]| CoreKind { name: name.into(), cpus: cpus.into() };
         let mut plan = LinpackPlan {
             kinds: vec![kind("big", [4, 5]), kind("little", [0, 1])],
             threads: 3,
@@ -394,10 +348,7 @@ mod tests {
         };
         let cancel = AtomicBool::new(false);
         let cpus = |plan: &LinpackPlan| {
-            let course = LinpackRun {
-                plan,
-                cancel: &cancel,
-            };
+            let course = LinpackRun { plan, cancel: &cancel };
             let singles = course.singles().into_iter();
             let singles: Vec<_> = singles.map(|cores| cores.team.cpus().to_vec()).collect();
             (course.all().team.cpus().to_vec(), singles)

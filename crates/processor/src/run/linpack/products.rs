@@ -90,8 +90,7 @@ impl Left {
     /// Where a sliver's steps begin.
     fn sliver(&self, kernel: Kernel, steps: &Range<usize>, number: usize) -> &[f64] {
         let padded = self.rows.next_multiple_of(kernel.rows);
-        self.values
-            .from(padded * steps.start + number * kernel.rows * steps.len())
+        self.values.from(padded * steps.start + number * kernel.rows * steps.len())
     }
 }
 
@@ -112,9 +111,7 @@ impl Right {
                 let places = sliver[number..].iter_mut().step_by(kernel.columns);
                 if first + number < columns {
                     let column = from.part(first + number, rows);
-                    places
-                        .zip(column)
-                        .for_each(|(place, value)| *place = *value);
+                    places.zip(column).for_each(|(place, value)| *place = *value);
                 } else {
                     places.for_each(|place| *place = 0.0);
                 }
@@ -146,11 +143,7 @@ pub struct Update<'a> {
 impl Multiplier {
     /// One that has no memory yet.
     pub fn new(kernel: Kernel) -> Self {
-        Multiplier {
-            kernel,
-            left: Left::default(),
-            right: Right::default(),
-        }
+        Multiplier { kernel, left: Left::default(), right: Right::default() }
     }
 
     /// Packs rows of a left factor, for products with many right ones.
@@ -168,12 +161,7 @@ impl Multiplier {
 
     /// Subtracts a product whose left factor is packed already.
     pub fn subtract_packed(&mut self, left: &Left, update: Update<'_>) {
-        let Update {
-            target,
-            stride,
-            above,
-            rows,
-        } = update;
+        let Update { target, stride, above, rows } = update;
         assert!(above.end <= rows.start && rows.end <= stride && target.len() % stride == 0);
         assert!(left.rows == rows.len() && left.depth == above.len());
         if rows.is_empty() {
@@ -182,10 +170,7 @@ impl Multiplier {
         let columns = target.len() / stride;
         for steps in chunks(left.depth) {
             let own = above.start + steps.start..above.start + steps.end;
-            let source = Columns {
-                values: &*target,
-                stride,
-            };
+            let source = Columns { values: &*target, stride };
             self.right.pack(self.kernel, source, &own, columns);
             let tiles = Tiles {
                 kernel: self.kernel,
@@ -265,9 +250,8 @@ impl Tiles<'_> {
                 kernel.rows,
             );
         }
-        for (column, differences) in tile
-            .chunks_mut(self.stride)
-            .zip(whole.chunks_exact(kernel.rows).take(columns))
+        for (column, differences) in
+            tile.chunks_mut(self.stride).zip(whole.chunks_exact(kernel.rows).take(columns))
         {
             for (value, difference) in column[..rows].iter_mut().zip(differences) {
                 *value += difference;
@@ -278,9 +262,7 @@ impl Tiles<'_> {
 
 /// The stretches in which a depth is worked on.
 fn chunks(depth: usize) -> impl Iterator<Item = Range<usize>> {
-    (0..depth)
-        .step_by(DEPTH)
-        .map(move |first| first..depth.min(first + DEPTH))
+    (0..depth).step_by(DEPTH).map(move |first| first..depth.min(first + DEPTH))
 }
 
 #[cfg(test)]
@@ -319,24 +301,13 @@ mod tests {
     fn each_kernel_gives_what_a_naive_product_gives() {
         let sizes = [1, 2, 3, 5, 8, 13, 23, 24, 25, 49];
         for kernel in kernels() {
-            for (rows, columns) in sizes
-                .iter()
-                .flat_map(|r| sizes.iter().map(move |c| (*r, *c)))
-            {
+            for (rows, columns) in sizes.iter().flat_map(|r| sizes.iter().map(move |c| (*r, *c))) {
                 for depth in [1, 2, 7, DEPTH, DEPTH + 1, 2 * DEPTH + 3] {
                     let (left, mut target, stride) = drawn(rows, depth, columns);
                     let own = depth + 1..depth + 1 + rows;
                     let expected = naive(&left, &target, stride, depth, own.clone());
-                    let from = Columns {
-                        values: &left,
-                        stride,
-                    };
-                    let update = Update {
-                        target: &mut target,
-                        stride,
-                        above: 0..depth,
-                        rows: own,
-                    };
+                    let from = Columns { values: &left, stride };
+                    let update = Update { target: &mut target, stride, above: 0..depth, rows: own };
                     Multiplier::new(kernel).subtract(from, update);
                     for (at, (value, expected)) in target.iter().zip(&expected).enumerate() {
                         // Also what is beside the rows: there, nothing may change.
@@ -360,10 +331,7 @@ mod tests {
                 let (left, target, stride) = drawn(rows, depth, columns);
                 let product = |multiplier: &mut Multiplier| {
                     let mut target = target.clone();
-                    let from = Columns {
-                        values: &left,
-                        stride,
-                    };
+                    let from = Columns { values: &left, stride };
                     let update = Update {
                         target: &mut target,
                         stride,
@@ -386,17 +354,9 @@ mod tests {
             // The last row of A and the last column of B: each in a tile of its own that is not whole.
             left[stride + depth + rows] = f64::INFINITY;
             target[(columns - 1) * stride + 1] = f64::NAN;
-            let from = Columns {
-                values: &left,
-                stride,
-            };
+            let from = Columns { values: &left, stride };
             let own = depth + 1..depth + 1 + rows;
-            let update = Update {
-                target: &mut target,
-                stride,
-                above: 0..depth,
-                rows: own.clone(),
-            };
+            let update = Update { target: &mut target, stride, above: 0..depth, rows: own.clone() };
             Multiplier::new(kernel).subtract(from, update);
             for (number, column) in target.chunks(stride).enumerate() {
                 for row in own.clone() {

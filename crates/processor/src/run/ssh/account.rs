@@ -57,10 +57,7 @@ impl Account {
     /// What was spent since an earlier account; nothing when the root is in neither.
     pub(super) fn since(&self, before: &Account) -> Option<Spent> {
         let mut spent = Spent::default();
-        let (root, _) = self
-            .0
-            .iter()
-            .find(|(_, process)| !self.0.contains_key(&process.parent))?;
+        let (root, _) = self.0.iter().find(|(_, process)| !self.0.contains_key(&process.parent))?;
         for (id, process) in &self.0 {
             let earlier = before.0.get(id);
             let earlier = earlier.map_or((0, 0), |process| (process.cpu_ns, process.waited_ns));
@@ -112,12 +109,7 @@ mod tests {
     use super::*;
 
     fn process(parent: u32, name: &str, cpu_ns: u64) -> Process {
-        Process {
-            parent,
-            name: name.into(),
-            cpu_ns,
-            waited_ns: cpu_ns / 10,
-        }
+        Process { parent, name: name.into(), cpu_ns, waited_ns: cpu_ns / 10 }
     }
 
     #[test]
@@ -125,10 +117,7 @@ mod tests {
         let text = "42 (sshd: a) b (x) S 7 42 42 0 -1 0 0 0 0 0 3 2 0 0 20 0 1 0 9 0 0";
         let found = parse(text).expect("a process");
         assert_eq!((found.parent, found.name.as_str()), (7, "sshd: a) b (x"));
-        assert_eq!(
-            found.cpu_ns,
-            5 * 1_000_000_000 / rustix::param::clock_ticks_per_second()
-        );
+        assert_eq!(found.cpu_ns, 5 * 1_000_000_000 / rustix::param::clock_ticks_per_second());
         assert_eq!(parse("42 (x"), None);
     }
 

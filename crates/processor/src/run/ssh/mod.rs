@@ -85,9 +85,7 @@ pub fn ssh(
     match (found.rows.is_empty(), failed.first()) {
         (true, Some((_, why))) => Err(format!("ssh from this machine to itself: {why}")),
         _ => {
-            let named = failed
-                .iter()
-                .map(|(cipher, why)| format!("{cipher}: {why}"));
+            let named = failed.iter().map(|(cipher, why)| format!("{cipher}: {why}"));
             Ok((found, named.collect()))
         }
     }
@@ -167,10 +165,9 @@ fn one(
             Ok(Some(row))
         }
         (Err(Trouble::Closed) | Ok(_), _) => Err(words()),
-        (Err(Trouble::Silent), _) => Err(format!(
-            "nothing moved for {} s",
-            PATIENCE_NS / 1_000_000_000
-        )),
+        (Err(Trouble::Silent), _) => {
+            Err(format!("nothing moved for {} s", PATIENCE_NS / 1_000_000_000))
+        }
         (Err(Trouble::Io(error)), _) => Err(error.to_string()),
     }
 }
@@ -267,14 +264,8 @@ impl Line {
             if now_ns() - begun > PATIENCE_NS {
                 return Err(Trouble::Silent);
             }
-            let moment = rustix::time::Timespec {
-                tv_sec: 0,
-                tv_nsec: 100_000_000,
-            };
-            let _ = poll(
-                &mut [PollFd::new(&way.as_fd(), PollFlags::OUT)],
-                Some(&moment),
-            );
+            let moment = rustix::time::Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
+            let _ = poll(&mut [PollFd::new(&way.as_fd(), PollFlags::OUT)], Some(&moment));
         }
     }
 

@@ -29,11 +29,7 @@ impl<'a> Start<'a> {
     /// # Errors
     /// In the server's words, when it would not.
     pub(super) fn new(programs: &'a Programs, files: &'a Files) -> Result<Start<'a>, String> {
-        let mut start = Start {
-            programs,
-            files,
-            missing: None,
-        };
+        let mut start = Start { programs, files, missing: None };
         let first = start.ask_server()?;
         if !first.status.success() {
             let complaint = String::from_utf8_lossy(&first.stderr).into_owned();
@@ -49,9 +45,8 @@ impl<'a> Start<'a> {
     pub(super) fn client_settings(&self) -> Result<String, String> {
         let mut command = self.client();
         command.args(["-G", HOST]);
-        let output = command
-            .output()
-            .map_err(|error| self.cannot_start(&self.programs.ssh, &error))?;
+        let output =
+            command.output().map_err(|error| self.cannot_start(&self.programs.ssh, &error))?;
         Ok(String::from_utf8_lossy(&output.stdout).into_owned())
     }
 
@@ -78,13 +73,9 @@ impl<'a> Start<'a> {
     /// A connection that swallows what is sent: ssh, the way into it, and what both ends complain about.
     pub(super) fn connection(&self, cipher: &str) -> Result<(Child, OwnedFd, Complaints), String> {
         let io = |error: std::io::Error| format!("there is no way into ssh: {error}");
-        let (ours, theirs) = socketpair(
-            AddressFamily::UNIX,
-            SocketType::STREAM,
-            SocketFlags::CLOEXEC,
-            None,
-        )
-        .map_err(|error| io(error.into()))?;
+        let (ours, theirs) =
+            socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)
+                .map_err(|error| io(error.into()))?;
         let complaints = memfd_create("complaints", MemfdFlags::CLOEXEC);
         let complaints = File::from(complaints.map_err(|error| io(error.into()))?);
         let server = format!(
@@ -97,19 +88,14 @@ impl<'a> Start<'a> {
         command
             .args(["-T", "-c", cipher, "-l", &self.programs.user, "-o", &server])
             .args(["-o", &format!("IdentityFile={}", self.files.key.path())])
-            .args([
-                "-o",
-                &format!("UserKnownHostsFile={}", self.files.known.path()),
-            ])
+            .args(["-o", &format!("UserKnownHostsFile={}", self.files.known.path())])
             .args(OPTIONS)
             .args([HOST, "cat > /dev/null"])
             .stdin(Stdio::from(theirs))
             .stdout(Stdio::null())
             .stderr(complaints.try_clone().map_err(io)?);
         self.with_directory(&mut command)?;
-        let ssh = command
-            .spawn()
-            .map_err(|error| self.cannot_start(&self.programs.ssh, &error))?;
+        let ssh = command.spawn().map_err(|error| self.cannot_start(&self.programs.ssh, &error))?;
         Ok((ssh, ours, Complaints(complaints)))
     }
 
@@ -122,9 +108,7 @@ impl<'a> Start<'a> {
             .env("PATH", PATH)
             .stdin(Stdio::null());
         self.with_directory(&mut command)?;
-        command
-            .output()
-            .map_err(|error| self.cannot_start(&self.programs.sshd, &error))
+        command.output().map_err(|error| self.cannot_start(&self.programs.sshd, &error))
     }
 
     fn client(&self) -> Command {

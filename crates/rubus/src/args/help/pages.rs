@@ -14,25 +14,15 @@ type Statuses = &'static [(u8, &'static str)];
 const MISTAKE: (u8, &str) = (2, "wrong arguments, or the machine did not allow it");
 const GUARDED: (u8, &str) = (3, "refused, because data could be lost");
 const PLAIN: Statuses = &[(0, "done"), MISTAKE];
-const MEASURED: Statuses = &[
-    (0, "measured"),
-    (1, "cut short, failed, or data came back wrong"),
-    MISTAKE,
-    GUARDED,
-];
+const MEASURED: Statuses =
+    &[(0, "measured"), (1, "cut short, failed, or data came back wrong"), MISTAKE, GUARDED];
 const CHANGED: Statuses = &[
     (0, "done, or nothing to do"),
-    (
-        1,
-        "nothing was changed: a check failed, or you did not agree",
-    ),
+    (1, "nothing was changed: a check failed, or you did not agree"),
     MISTAKE,
     GUARDED,
     (4, "a step failed, and everything was undone"),
-    (
-        5,
-        "a step failed, and undoing failed too: see `rubus status`",
-    ),
+    (5, "a step failed, and undoing failed too: see `rubus status`"),
 ];
 
 /// All pages, in the order of the commands.
@@ -48,18 +38,9 @@ pub const PAGES: &[Page] = &[
             (5, "a change failed and could not be undone"),
         ],
         examples: &[
-            (
-                "rubus",
-                "Measure the disk under the current directory: what limits it?",
-            ),
-            (
-                "rubus survey",
-                "Look at the machine, and list settings worth changing.",
-            ),
-            (
-                "rubus advise --for desktop",
-                "Say which disk or setting would help, and how much.",
-            ),
+            ("rubus", "Measure the disk under the current directory: what limits it?"),
+            ("rubus survey", "Look at the machine, and list settings worth changing."),
+            ("rubus advise --for desktop", "Say which disk or setting would help, and how much."),
             (
                 "rubus plan desktop device=/dev/sda",
                 "Show how the system would move to that disk. Changes nothing.",
@@ -89,10 +70,7 @@ pub const PAGES: &[Page] = &[
                 "rubus survey --save board.tar",
                 "Save what was read, without serial numbers, for another machine.",
             ),
-            (
-                "rubus --machine board.tar survey",
-                "Show the machine that was saved.",
-            ),
+            ("rubus --machine board.tar survey", "Show the machine that was saved."),
         ],
     },
     Page {
@@ -111,14 +89,8 @@ pub const PAGES: &[Page] = &[
                 "rubus bench /dev/sda --i-will-lose-everything-on SERIAL",
                 "Measure reads and writes; everything on the device is lost.",
             ),
-            (
-                "rubus bench . --suite queue-depth",
-                "Find how many requests in flight are worth it.",
-            ),
-            (
-                "rubus bench /mnt/a /mnt/b --together",
-                "Find out whether two disks share a pipe.",
-            ),
+            ("rubus bench . --suite queue-depth", "Find how many requests in flight are worth it."),
+            ("rubus bench /mnt/a /mnt/b --together", "Find out whether two disks share a pipe."),
             (
                 "rubus bench /home/pi --on pi@raspberrypi",
                 "Measure a directory of another machine, over ssh.",
@@ -127,11 +99,7 @@ pub const PAGES: &[Page] = &[
     },
     Page {
         name: "rubus-bench-cpu",
-        statuses: &[
-            (0, "measured"),
-            (1, "cut short, or a result was wrong or changed"),
-            MISTAKE,
-        ],
+        statuses: &[(0, "measured"), (1, "cut short, or a result was wrong or changed"), MISTAKE],
         examples: &[
             (
                 "rubus bench cpu ciphers",
@@ -160,10 +128,7 @@ pub const PAGES: &[Page] = &[
             GUARDED,
         ],
         examples: &[
-            (
-                "rubus enough etcd /var/lib",
-                "Say whether etcd can keep its data below /var/lib.",
-            ),
+            ("rubus enough etcd /var/lib", "Say whether etcd can keep its data below /var/lib."),
             (
                 "rubus enough etcd /mnt/ssd --time 10m --json",
                 "Look longer, for rarer stalls, and print the result as JSON.",
@@ -183,10 +148,7 @@ pub const PAGES: &[Page] = &[
         name: "rubus-compare",
         statuses: &[
             (0, "compared"),
-            (
-                1,
-                "slower than the baseline (only with --fail-on-regression)",
-            ),
+            (1, "slower than the baseline (only with --fail-on-regression)"),
             MISTAKE,
         ],
         examples: &[
@@ -237,23 +199,13 @@ pub const PAGES: &[Page] = &[
     },
     Page {
         name: "rubus-history-delete",
-        statuses: &[
-            (0, "deleted"),
-            (1, "you did not agree, and nothing was deleted"),
-            MISTAKE,
-        ],
-        examples: &[(
-            "rubus history delete 3 4",
-            "Delete two runs, after a question.",
-        )],
+        statuses: &[(0, "deleted"), (1, "you did not agree, and nothing was deleted"), MISTAKE],
+        examples: &[("rubus history delete 3 4", "Delete two runs, after a question.")],
     },
     Page {
         name: "rubus-history-export",
         statuses: PLAIN,
-        examples: &[(
-            "rubus history export --with-serials > backup.jsonl",
-            "Back up all runs.",
-        )],
+        examples: &[("rubus history export --with-serials > backup.jsonl", "Back up all runs.")],
     },
     Page {
         name: "rubus-history-import",
@@ -263,10 +215,7 @@ pub const PAGES: &[Page] = &[
     Page {
         name: "rubus-share",
         statuses: PLAIN,
-        examples: &[(
-            "rubus share last my-card.json",
-            "Write the last run to a file to publish.",
-        )],
+        examples: &[("rubus share last my-card.json", "Write the last run to a file to publish.")],
     },
     Page {
         name: "rubus-gallery",
@@ -307,11 +256,7 @@ pub const PAGES: &[Page] = &[
     },
     Page {
         name: "rubus-detach",
-        statuses: &[
-            (0, "detached"),
-            MISTAKE,
-            (3, "refused: the device is in use"),
-        ],
+        statuses: &[(0, "detached"), MISTAKE, (3, "refused: the device is in use")],
         examples: &[(
             "sudo rubus detach /dev/nbd0",
             "Write cached data, then detach. Unmount the device first.",
@@ -347,10 +292,7 @@ pub const PAGES: &[Page] = &[
     Page {
         name: "rubus-nbd-list",
         statuses: PLAIN,
-        examples: &[(
-            "rubus nbd list nbd://192.168.1.5",
-            "List the exports of a server.",
-        )],
+        examples: &[("rubus nbd list nbd://192.168.1.5", "List the exports of a server.")],
     },
     Page {
         name: "rubus-nbd-copy",
@@ -368,10 +310,7 @@ pub const PAGES: &[Page] = &[
     Page {
         name: "rubus-nbd-clones-list",
         statuses: &[(0, "all are usable"), (1, "a clone is not usable"), MISTAKE],
-        examples: &[(
-            "rubus nbd clones list clones/",
-            "Show what each client wrote.",
-        )],
+        examples: &[("rubus nbd clones list clones/", "Show what each client wrote.")],
     },
     Page {
         name: "rubus-nbd-clones-reset",
@@ -402,10 +341,7 @@ pub const PAGES: &[Page] = &[
         statuses: PLAIN,
         examples: &[
             ("rubus recipes", "List the recipes."),
-            (
-                "rubus recipes desktop",
-                "Explain one: what it changes, its options.",
-            ),
+            ("rubus recipes desktop", "Explain one: what it changes, its options."),
         ],
     },
     Page {
@@ -437,10 +373,7 @@ pub const PAGES: &[Page] = &[
     Page {
         name: "rubus-undo",
         statuses: CHANGED,
-        examples: &[(
-            "sudo rubus undo",
-            "Show what would be undone, ask, and undo it.",
-        )],
+        examples: &[("sudo rubus undo", "Show what would be undone, ask, and undo it.")],
     },
     Page {
         name: "rubus-resume",
@@ -468,10 +401,7 @@ pub const PAGES: &[Page] = &[
             (0, "everything holds"),
             (1, "something does not hold, or holds only after a restart"),
             MISTAKE,
-            (
-                4,
-                "the trial start failed, and the old system is running again",
-            ),
+            (4, "the trial start failed, and the old system is running again"),
         ],
         examples: &[
             ("sudo rubus verify", "Check the last change."),
@@ -484,10 +414,7 @@ pub const PAGES: &[Page] = &[
     Page {
         name: "rubus-compression",
         statuses: PLAIN,
-        examples: &[(
-            "sudo rubus compression /home",
-            "Show what compression saves below /home.",
-        )],
+        examples: &[("sudo rubus compression /home", "Show what compression saves below /home.")],
     },
     Page {
         name: "rubus-zswap",
@@ -496,11 +423,7 @@ pub const PAGES: &[Page] = &[
     },
     Page {
         name: "rubus-advise",
-        statuses: &[
-            (0, "answered"),
-            (1, "a measurement failed (only with --measure)"),
-            MISTAKE,
-        ],
+        statuses: &[(0, "answered"), (1, "a measurement failed (only with --measure)"), MISTAKE],
         examples: &[
             (
                 "rubus advise --for server --with nvme",
@@ -543,10 +466,7 @@ pub const PAGES: &[Page] = &[
     Page {
         name: "rubus-cluster-boards",
         statuses: PLAIN,
-        examples: &[(
-            "rubus cluster boards",
-            "List the kinds of boards, with their limits.",
-        )],
+        examples: &[("rubus cluster boards", "List the kinds of boards, with their limits.")],
     },
     Page {
         name: "rubus-watch",
@@ -563,18 +483,9 @@ pub const PAGES: &[Page] = &[
         name: "rubus-writers",
         statuses: PLAIN,
         examples: &[
-            (
-                "sudo rubus writers",
-                "Watch for a minute and say which programs wrote to the disks.",
-            ),
-            (
-                "sudo rubus watch --interval 30 --record day.rec",
-                "Record a day; Ctrl-C ends it.",
-            ),
-            (
-                "rubus writers day.rec",
-                "Say who wrote in that time, and what that makes in a year.",
-            ),
+            ("sudo rubus writers", "Watch for a minute and say which programs wrote to the disks."),
+            ("sudo rubus watch --interval 30 --record day.rec", "Record a day; Ctrl-C ends it."),
+            ("rubus writers day.rec", "Say who wrote in that time, and what that makes in a year."),
         ],
     },
     Page {
@@ -588,9 +499,6 @@ pub const PAGES: &[Page] = &[
     Page {
         name: "rubus-manual",
         statuses: PLAIN,
-        examples: &[(
-            "rubus manual | man -l -",
-            "Read the manual page without installing it.",
-        )],
+        examples: &[("rubus manual | man -l -", "Read the manual page without installing it.")],
     },
 ];

@@ -21,10 +21,8 @@ fn a_history_of_the_first_schema_is_brought_up_with_everything_in_it() {
     old.execute_batch(VERSION_1).unwrap();
     drop(old);
     let mut history = History::open(&path).unwrap();
-    let version: i64 = history
-        .connection
-        .query_row("PRAGMA user_version", [], |row| row.get(0))
-        .unwrap();
+    let version: i64 =
+        history.connection.query_row("PRAGMA user_version", [], |row| row.get(0)).unwrap();
     assert_eq!(version, 2);
     let lines = history.list(10, 0).unwrap();
     // Run 1 began later than run 2.
@@ -39,25 +37,15 @@ fn a_history_of_the_first_schema_is_brought_up_with_everything_in_it() {
     history.label(RunId(2), Some("old")).unwrap();
     drop(history);
     let again = History::open(&path).unwrap();
-    assert_eq!(
-        again.get(RunId(2)).unwrap().summary.label.as_deref(),
-        Some("old")
-    );
+    assert_eq!(again.get(RunId(2)).unwrap().summary.label.as_deref(), Some("old"));
 }
 
 #[test]
 fn the_run_measured_last_is_first_whatever_its_number() {
     let (_directory, path) = scratch();
     let mut history = History::open(&path).unwrap();
-    for started in [
-        "2026-03-01T00:00:00Z",
-        "2026-05-01T00:00:00Z",
-        "2026-04-01T00:00:00Z",
-    ] {
-        let run = Run {
-            started: started.into(),
-            ..run(1)
-        };
+    for started in ["2026-03-01T00:00:00Z", "2026-05-01T00:00:00Z", "2026-04-01T00:00:00Z"] {
+        let run = Run { started: started.into(), ..run(1) };
         history.add(&run, "").unwrap();
     }
     let ids: Vec<i64> = history.list(9, 0).unwrap().iter().map(|l| l.id.0).collect();
@@ -80,60 +68,14 @@ fn filters_find_by_part_and_in_any_case() {
     };
     let some = |text: &str| Some(text.to_string());
     let all = Filter::default();
-    assert_eq!(
-        found(Filter {
-            suite: some("full"),
-            ..all.clone()
-        }),
-        [3]
-    );
-    assert_eq!(
-        found(Filter {
-            target: some("sc64g"),
-            ..all.clone()
-        }),
-        [1, 3]
-    );
-    assert_eq!(
-        found(Filter {
-            target: some("/mnt/<b>"),
-            ..all.clone()
-        }),
-        [2]
-    );
-    assert_eq!(
-        found(Filter {
-            board: some("PI 3"),
-            ..all.clone()
-        }),
-        [1, 3]
-    );
-    assert_eq!(
-        found(Filter {
-            label: some("before"),
-            ..all.clone()
-        }),
-        [3]
-    );
-    assert_eq!(
-        found(Filter {
-            label: some("befor"),
-            ..all.clone()
-        }),
-        [] as [i64; 0]
-    );
-    assert_eq!(
-        found(Filter {
-            since: some("2026-11"),
-            ..all.clone()
-        }),
-        [2, 1]
-    );
-    let both = Filter {
-        target: some("mmcblk0"),
-        since: some("2026-02-01"),
-        ..all
-    };
+    assert_eq!(found(Filter { suite: some("full"), ..all.clone() }), [3]);
+    assert_eq!(found(Filter { target: some("sc64g"), ..all.clone() }), [1, 3]);
+    assert_eq!(found(Filter { target: some("/mnt/<b>"), ..all.clone() }), [2]);
+    assert_eq!(found(Filter { board: some("PI 3"), ..all.clone() }), [1, 3]);
+    assert_eq!(found(Filter { label: some("before"), ..all.clone() }), [3]);
+    assert_eq!(found(Filter { label: some("befor"), ..all.clone() }), [] as [i64; 0]);
+    assert_eq!(found(Filter { since: some("2026-11"), ..all.clone() }), [2, 1]);
+    let both = Filter { target: some("mmcblk0"), since: some("2026-02-01"), ..all };
     assert_eq!(found(both), [1]);
 }
 
@@ -142,14 +84,9 @@ fn labels_come_and_go() {
     let (_directory, path) = scratch();
     filled(&path, 2);
     let mut history = History::open(&path).unwrap();
-    history
-        .label(RunId(1), Some("before; the \"old\" cable"))
-        .unwrap();
+    history.label(RunId(1), Some("before; the \"old\" cable")).unwrap();
     let label = |history: &History| history.get(RunId(1)).unwrap().summary.label;
-    assert_eq!(
-        label(&history).as_deref(),
-        Some("before; the \"old\" cable")
-    );
+    assert_eq!(label(&history).as_deref(), Some("before; the \"old\" cable"));
     history.label(RunId(1), None).unwrap();
     assert_eq!(label(&history), None);
     let error = history.label(RunId(5), Some("x")).unwrap_err();
@@ -165,10 +102,8 @@ fn all_are_deleted_or_none_and_no_number_is_given_again() {
     assert!(matches!(error, StoreError::NoSuchRun { id: RunId(9), .. }));
     assert_eq!(history.count().unwrap(), 4);
     history.delete(&[RunId(2), RunId(4)]).unwrap();
-    let records: i64 = history
-        .connection
-        .query_row("SELECT count(*) FROM record", [], |row| row.get(0))
-        .unwrap();
+    let records: i64 =
+        history.connection.query_row("SELECT count(*) FROM record", [], |row| row.get(0)).unwrap();
     assert_eq!((history.count().unwrap(), records), (2, 2));
     assert_eq!(history.add(&run(7), "").unwrap(), RunId(5));
 }
@@ -199,10 +134,7 @@ fn what_is_exported_is_imported_once() {
     assert_eq!(from.import(&mut lines.as_slice()).unwrap().known, 3);
     assert_eq!(to.count().unwrap(), 4);
     for (there, here) in [(1, 2), (2, 3), (3, 4)] {
-        let (a, b) = (
-            from.get(RunId(there)).unwrap(),
-            to.get(RunId(here)).unwrap(),
-        );
+        let (a, b) = (from.get(RunId(there)).unwrap(), to.get(RunId(here)).unwrap());
         assert_eq!(a.run, b.run);
         assert_eq!(a.summary.label, b.summary.label);
         assert_eq!(a.summary.headline, b.summary.headline);
@@ -236,13 +168,8 @@ fn chosen_runs_are_exported_and_a_missing_one_is_named() {
     let history = History::open(&path).unwrap();
     let lines = exported(&history, Some(&[RunId(3)]));
     let value: serde_json::Value = serde_json::from_slice(&lines).unwrap();
-    assert_eq!(
-        (value["id"].as_i64(), value["run"]["seed"].as_u64()),
-        (Some(3), Some(3))
-    );
-    let error = history
-        .export(Some(&[RunId(8)]), None, &mut Vec::new())
-        .unwrap_err();
+    assert_eq!((value["id"].as_i64(), value["run"]["seed"].as_u64()), (Some(3), Some(3)));
+    let error = history.export(Some(&[RunId(8)]), None, &mut Vec::new()).unwrap_err();
     assert!(matches!(error, StoreError::NoSuchRun { id: RunId(8), .. }));
 }
 
@@ -267,10 +194,7 @@ fn what_a_newer_version_wrote_into_a_record_survives_both_ways() {
     value["of_the_future"] = serde_json::json!([1, 2.5]);
     history.import(&mut value.to_string().as_bytes()).unwrap();
     let lines = String::from_utf8(exported(&history, None)).unwrap();
-    assert!(
-        lines.contains("\"of_the_future\":[1,2.5]"),
-        "it was dropped"
-    );
+    assert!(lines.contains("\"of_the_future\":[1,2.5]"), "it was dropped");
 }
 
 #[test]
@@ -281,16 +205,11 @@ fn an_import_of_something_else_says_what_and_where() {
     let text = format!("{good}\n{{\"name\": \"x\"}}\n");
     let error = history.import(&mut text.as_bytes()).unwrap_err();
     let words = error.to_string();
-    assert!(
-        words.contains("value 2") && words.contains("1 runs before it"),
-        "{words}"
-    );
+    assert!(words.contains("value 2") && words.contains("1 runs before it"), "{words}");
     assert_eq!(history.count().unwrap(), 1);
     let error = history.import(&mut "eggs\nmilk".as_bytes()).unwrap_err();
     assert!(error.to_string().contains("value 1"), "{error}");
-    let error = history
-        .import(&mut "{\"rubus_history\": 7, \"run\": {}}".as_bytes())
-        .unwrap_err();
+    let error = history.import(&mut "{\"rubus_history\": 7, \"run\": {}}".as_bytes()).unwrap_err();
     assert!(error.to_string().contains("newer rubus"), "{error}");
 }
 
@@ -316,10 +235,7 @@ fn an_import_is_one_transaction_unless_it_holds_up_others() {
     let (_directory, path) = scratch();
     let mut source = History::open(&path).unwrap();
     for seed in 0..30 {
-        let run = Run {
-            started: format!("2026-03-01T00:00:{seed:02}Z"),
-            ..run(seed)
-        };
+        let run = Run { started: format!("2026-03-01T00:00:{seed:02}Z"), ..run(seed) };
         source.add(&run, "").unwrap();
     }
     let mut exported = Vec::new();
@@ -327,11 +243,7 @@ fn an_import_is_one_transaction_unless_it_holds_up_others() {
     for (max_held, is_split) in [(Duration::MAX, false), (Duration::ZERO, true)] {
         let (_directory, path) = scratch();
         let mut history = History::open(&path).unwrap();
-        let watched = Watched {
-            input: &exported,
-            path: &path,
-            max_seen: 0,
-        };
+        let watched = Watched { input: &exported, path: &path, max_seen: 0 };
         let mut input = std::io::BufReader::with_capacity(32 << 10, watched);
         let done = history.import_within(&mut input, max_held).unwrap();
         assert_eq!(done.added.len(), 30);

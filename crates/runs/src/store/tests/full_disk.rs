@@ -22,18 +22,10 @@ impl TinyFilesystem {
     fn mount(at: &Path, bytes: u32) -> Option<Self> {
         std::fs::create_dir(at).unwrap();
         let status = Command::new("mount")
-            .args([
-                "-t",
-                "tmpfs",
-                "-o",
-                &format!("size={bytes}"),
-                "rubus-store-test",
-            ])
+            .args(["-t", "tmpfs", "-o", &format!("size={bytes}"), "rubus-store-test"])
             .arg(at)
             .status();
-        status
-            .is_ok_and(|s| s.success())
-            .then(|| TinyFilesystem(at.into()))
+        status.is_ok_and(|s| s.success()).then(|| TinyFilesystem(at.into()))
     }
 }
 
@@ -108,8 +100,5 @@ fn root_a_full_disk_can_still_be_read() {
     };
     assert!(matches!(error, StoreError::Full { .. }), "{error:?}");
     let words = error.to_string();
-    assert!(
-        !words.contains("this run"),
-        "who reads adds no run: {words}"
-    );
+    assert!(!words.contains("this run"), "who reads adds no run: {words}");
 }

@@ -10,16 +10,10 @@ const NAMES: [&str; 3] = ["throughput", "latency_p50_ns", "latency_p99_ns"];
 
 /// The comparison, with a line of column names.
 pub fn csv(comparison: &Comparison) -> String {
-    let mut columns: Vec<String> = [
-        "title",
-        "baseline",
-        "baseline_job",
-        "subject",
-        "subject_job",
-        "throughput_unit",
-    ]
-    .map(String::from)
-    .to_vec();
+    let mut columns: Vec<String> =
+        ["title", "baseline", "baseline_job", "subject", "subject_job", "throughput_unit"]
+            .map(String::from)
+            .to_vec();
     for name in NAMES {
         columns.push(format!("baseline_{name}"));
         columns.push(format!("subject_{name}"));
@@ -29,11 +23,7 @@ pub fn csv(comparison: &Comparison) -> String {
     }
     let mut text = line(&columns);
     for place in 1..comparison.subjects.len() {
-        for row in comparison
-            .rows
-            .iter()
-            .filter(|row| row.jobs[place].is_some())
-        {
+        for row in comparison.rows.iter().filter(|row| row.jobs[place].is_some()) {
             let job = |place: usize| row.jobs[place].clone().unwrap_or_default();
             let mut cells = vec![
                 row.title.clone(),

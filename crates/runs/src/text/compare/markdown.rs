@@ -54,11 +54,9 @@ fn table(comparison: &Comparison, place: usize, quantity: &super::Quantity) -> S
     for row_of in &comparison.rows {
         let measure = (quantity.of)(row_of);
         let figure = |place: usize| measure.figures.get(place).copied().flatten();
-        let (Some(ours), Some(theirs), Some(ratio_of)) = (
-            figure(0),
-            figure(place),
-            measure.ratios.get(place).copied().flatten(),
-        ) else {
+        let (Some(ours), Some(theirs), Some(ratio_of)) =
+            (figure(0), figure(place), measure.ratios.get(place).copied().flatten())
+        else {
             continue;
         };
         rows.push_str(&row(&[

@@ -44,16 +44,8 @@ pub const QUANTITIES: [Quantity; 3] = [
             Unit::TimesMemory => format!("{value:.2} ×"),
         },
     },
-    Quantity {
-        title: "Median latency",
-        of: |row| &row.p50_ns,
-        words: |_, ns| nanoseconds(ns),
-    },
-    Quantity {
-        title: "99 % latency",
-        of: |row| &row.p99_ns,
-        words: |_, ns| nanoseconds(ns),
-    },
+    Quantity { title: "Median latency", of: |row| &row.p50_ns, words: |_, ns| nanoseconds(ns) },
+    Quantity { title: "99 % latency", of: |row| &row.p99_ns, words: |_, ns| nanoseconds(ns) },
 ];
 
 fn nanoseconds(ns: f64) -> String {
@@ -98,18 +90,12 @@ pub fn interval(figure: &Figure) -> String {
 /// "run 7 is faster in 3 of 10 jobs and slower in 1; no evidence of a difference in the other 6."
 pub fn headline(comparison: &Comparison, place: usize) -> String {
     let name = &comparison.subjects[place].name;
-    let of_this: Vec<Word> = comparison
-        .rows
-        .iter()
-        .filter_map(|row| Some(row.throughput.ratios[place]?.word))
-        .collect();
+    let of_this: Vec<Word> =
+        comparison.rows.iter().filter_map(|row| Some(row.throughput.ratios[place]?.word)).collect();
     let count = |wanted: Word| of_this.iter().filter(|word| **word == wanted).count();
     let jobs = match of_this.len() {
         0 => {
-            return format!(
-                "{name} and {} have no job in common.",
-                comparison.subjects[0].name
-            );
+            return format!("{name} and {} have no job in common.", comparison.subjects[0].name);
         }
         1 => "1 job".to_string(),
         n => format!("{n} jobs"),
@@ -169,10 +155,7 @@ pub fn legend(comparison: &Comparison) -> String {
             .flat_map(|row| QUANTITIES.iter().flat_map(|q| &(q.of)(row).ratios))
             .flatten()
     };
-    let mut text = format!(
-        "Ratio: to {}, with its 95 % interval.",
-        comparison.subjects[0].name
-    );
+    let mut text = format!("Ratio: to {}, with its 95 % interval.", comparison.subjects[0].name);
     if comparison.interleaved {
         text.push_str(" Measured in turns: the ratio of neighbouring rounds.");
     } else if ratios_of_disks(comparison) {
@@ -198,11 +181,7 @@ pub fn legend(comparison: &Comparison) -> String {
         text.push_str(&format!(
             " Words are corrected for {} comparisons at once{}.",
             comparison.judged,
-            if alone {
-                ", so an interval that just leaves 1 out is not enough"
-            } else {
-                ""
-            }
+            if alone { ", so an interval that just leaves 1 out is not enough" } else { "" }
         ));
     }
     if ratios().any(|ratio| ratio.word == Word::NotJudged) {
@@ -235,13 +214,7 @@ pub fn references(style: Style) -> String {
         let figures: Vec<String> = reference
             .figures
             .iter()
-            .map(|f| {
-                format!(
-                    "{} {}",
-                    f.job,
-                    rate_si(f.bytes_per_second).replace(' ', "\u{a0}")
-                )
-            })
+            .map(|f| format!("{} {}", f.job, rate_si(f.bytes_per_second).replace(' ', "\u{a0}")))
             .collect();
         lines.extend(hang("  ", &(figures.join(", ") + "."), COLUMNS));
         if !reference.note.is_empty() {
@@ -251,10 +224,7 @@ pub fn references(style: Style) -> String {
     }
     lines.push(style.paint(Tone::Strong, "Other published figures, for reading"));
     for aside in &ASIDES {
-        let line = format!(
-            "{}: {}: {}\u{a0}{}",
-            aside.board, aside.what, aside.value, aside.unit
-        );
+        let line = format!("{}: {}: {}\u{a0}{}", aside.board, aside.what, aside.value, aside.unit);
         lines.extend(
             wrap(&line, COLUMNS - 2)
                 .iter()

@@ -3,9 +3,7 @@
 use crate::compare::{Comparison, Figure};
 
 /// Ends that read well.
-const ENDS: [f64; 11] = [
-    1.1, 1.25, 1.5, 2.0, 3.0, 5.0, 10.0, 20.0, 50.0, 200.0, 1000.0,
-];
+const ENDS: [f64; 11] = [1.1, 1.25, 1.5, 2.0, 3.0, 5.0, 10.0, 20.0, 50.0, 200.0, 1000.0];
 
 /// From 1/end to end.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -35,9 +33,7 @@ impl Scale {
             }
         }
         let end = ENDS.into_iter().find(|end| *end >= most);
-        Scale {
-            end: end.unwrap_or(ENDS[ENDS.len() - 1]),
-        }
+        Scale { end: end.unwrap_or(ENDS[ENDS.len() - 1]) }
     }
 
     /// The upper end; the lower one is 1 over it.
@@ -67,16 +63,8 @@ impl Scale {
             for cell in &mut cells[from..=to] {
                 *cell = '─';
             }
-            cells[from] = if self.cuts(interval.low) {
-                '◂'
-            } else {
-                '├'
-            };
-            cells[to] = if self.cuts(interval.high) {
-                '▸'
-            } else {
-                '┤'
-            };
+            cells[from] = if self.cuts(interval.low) { '◂' } else { '├' };
+            cells[to] = if self.cuts(interval.high) { '▸' } else { '┤' };
         }
         let middle = columns / 2;
         if matches!(cells[middle], ' ' | '─') {
@@ -107,10 +95,7 @@ mod tests {
     #[test]
     fn one_is_in_the_middle_and_halves_are_as_far_as_doubles() {
         let scale = Scale { end: 2.0 };
-        assert_eq!(
-            (scale.at(1.0), scale.at(2.0), scale.at(0.5)),
-            (0.5, 1.0, 0.0)
-        );
+        assert_eq!((scale.at(1.0), scale.at(2.0), scale.at(0.5)), (0.5, 1.0, 0.0));
         assert!((scale.at(2.0_f64.sqrt()) - 0.75).abs() < 1e-12);
         assert!(scale.cuts(2.1) && scale.cuts(0.4) && !scale.cuts(2.0));
     }
@@ -120,19 +105,12 @@ mod tests {
         let scale = Scale { end: 2.0 };
         let figure = |value, low, high| Figure {
             value,
-            interval: Some(Interval {
-                low,
-                high,
-                rough: false,
-            }),
+            interval: Some(Interval { low, high, rough: false }),
         };
         assert_eq!(scale.labels(21), "1/2       1         2");
         assert_eq!(scale.line(&Figure::bare(1.0), 21), "          ●");
         assert_eq!(scale.line(&Figure::bare(2.0), 21), "          │         ●");
-        assert_eq!(
-            scale.line(&figure(1.2, 0.9, 9.0), 21),
-            "        ├─┼──●──────▸"
-        );
+        assert_eq!(scale.line(&figure(1.2, 0.9, 9.0), 21), "        ├─┼──●──────▸");
         assert_eq!(scale.line(&figure(0.5, 0.0, 0.8), 21), "●──────┤  │");
     }
 }

@@ -36,26 +36,18 @@ fn a_run_against_published_figures() {
 #[test]
 fn a_run_against_itself() {
     let run = fixture::slow_sd_card_run();
-    let same = compare(&[
-        Subject::of_run("run 3", &run),
-        Subject::of_run("run 3", &run),
-    ]);
+    let same = compare(&[Subject::of_run("run 3", &run), Subject::of_run("run 3", &run)]);
     let text = render(&same, Style::PLAIN, 80);
     assert!(text.contains("are the same, as far as known"), "{text}");
-    assert!(
-        !text.contains("faster") && !text.contains("slower"),
-        "{text}"
-    );
+    assert!(!text.contains("faster") && !text.contains("slower"), "{text}");
 }
 
 #[test]
 fn two_machines() {
     let machine = fixture::slow_sd_card_run().machine;
     let other = fixture::failed_run().machine;
-    let comparison = compare(&[
-        Subject::of_machine("desk", &machine),
-        Subject::of_machine("attic", &other),
-    ]);
+    let comparison =
+        compare(&[Subject::of_machine("desk", &machine), Subject::of_machine("attic", &other)]);
     insta::assert_snapshot!(render(&comparison, Style::PLAIN, 80));
 }
 
@@ -99,12 +91,7 @@ fn two_processors() -> Comparison {
         Algorithm::ChaCha20Poly1305,
         Algorithm::Adiantum,
     ];
-    let sums = [
-        Algorithm::Sha256,
-        Algorithm::Xxh3,
-        Algorithm::Xxh64,
-        Algorithm::Crc32c,
-    ];
+    let sums = [Algorithm::Sha256, Algorithm::Xxh3, Algorithm::Xxh64, Algorithm::Crc32c];
     for place in [Place::Program, Place::Kernel] {
         for (algorithms, work) in [
             (&enciphering[..], Work::Encrypt),
@@ -131,13 +118,11 @@ fn two_processors() -> Comparison {
             methods.map(move |method| (cut, method))
         });
         sample.rows = all
-            .map(
-                |(cut, method)| rubus_vocabulary::processor::compression::Row {
-                    cut,
-                    method,
-                    ..example.clone()
-                },
-            )
+            .map(|(cut, method)| rubus_vocabulary::processor::compression::Row {
+                cut,
+                method,
+                ..example.clone()
+            })
             .collect();
     }
     compare(&[

@@ -42,11 +42,7 @@ fn heading(text: &str, style: Style) -> String {
 fn subjects(comparison: &Comparison, style: Style) -> Vec<String> {
     let mut lines = Vec::new();
     for place in 0..comparison.subjects.len() {
-        let role = if place == 0 {
-            "baseline  "
-        } else {
-            "against   "
-        };
+        let role = if place == 0 { "baseline  " } else { "against   " };
         let line = bind_units(&clean(&subject_line(comparison, place)));
         let mut wrapped = hang(role, &line, COLUMNS);
         if let Some(first) = wrapped.first_mut() {
@@ -74,20 +70,13 @@ fn differences(comparison: &Comparison, style: Style, terminal: usize) -> Vec<St
         return vec!["Board, device, settings and versions are the same, as far as known.".into()];
     }
     let mut columns = vec![("", Align::Left)];
-    columns.extend(
-        comparison
-            .subjects
-            .iter()
-            .map(|subject| (subject.name.as_str(), Align::Left)),
-    );
+    columns.extend(comparison.subjects.iter().map(|subject| (subject.name.as_str(), Align::Left)));
     let names = comparison.differences.iter().map(|d| width(&d.what));
     let first = names.max().unwrap_or(0).min(30);
     let room = terminal - 2 - first - 2 * comparison.subjects.len();
     let each = (room / comparison.subjects.len()).max(8);
-    let columns: Vec<(String, Align)> = columns
-        .into_iter()
-        .map(|(name, align)| (shorten(&clean(name), each), align))
-        .collect();
+    let columns: Vec<(String, Align)> =
+        columns.into_iter().map(|(name, align)| (shorten(&clean(name), each), align)).collect();
     let borrowed: Vec<(&str, Align)> = columns.iter().map(|(n, a)| (n.as_str(), *a)).collect();
     let mut table = Table::new(&borrowed).indented(2);
     let most = if has_rows { DIFFERENCES } else { usize::MAX };
@@ -111,10 +100,9 @@ fn differences(comparison: &Comparison, style: Style, terminal: usize) -> Vec<St
 /// Doubts of some come first, those of all after them.
 fn doubts(comparison: &Comparison, style: Style) -> Vec<String> {
     let mut lines = Vec::new();
-    for (of_all, title) in [
-        (false, "What disturbed only some of them"),
-        (true, "What disturbed all of them"),
-    ] {
+    for (of_all, title) in
+        [(false, "What disturbed only some of them"), (true, "What disturbed all of them")]
+    {
         // Of what all have, one is enough to be told; the page has the others.
         let mut told: Vec<&str> = Vec::new();
         for doubt in comparison.doubts.iter().filter(|d| d.is_of_all == of_all) {

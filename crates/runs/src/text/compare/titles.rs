@@ -58,19 +58,14 @@ pub fn lay_out(titles: &[String], columns: usize) -> Vec<Line> {
 fn row(index: usize, title: &str, columns: usize, indent: usize) -> Vec<Line> {
     let shown = " ".repeat(indent) + title;
     if width(&shown) <= columns {
-        return vec![Line::Row {
-            index,
-            title: shown,
-        }];
+        return vec![Line::Row { index, title: shown }];
     }
     let title = String::new();
     vec![Line::Heading(shown), Line::Row { index, title }]
 }
 
 fn beginning(title: &str) -> &str {
-    title
-        .split_once(COMMA)
-        .map_or(title, |(beginning, _)| beginning)
+    title.split_once(COMMA).map_or(title, |(beginning, _)| beginning)
 }
 
 fn end(title: &str) -> Option<&str> {
@@ -105,10 +100,8 @@ mod tests {
 
     #[test]
     fn titles_that_fit_stand_as_they_are() {
-        let plain: Vec<String> = (0..)
-            .zip(TITLES)
-            .map(|(i, title)| format!("{title}|{i}"))
-            .collect();
+        let plain: Vec<String> =
+            (0..).zip(TITLES).map(|(i, title)| format!("{title}|{i}")).collect();
         assert_eq!(seen(&TITLES, 24), plain);
     }
 

@@ -89,10 +89,7 @@ fn row(run: &Run, result: &JobResult) -> Vec<String> {
         text(target.filesystem.as_deref()),
         run.place(),
         target.region_bytes.to_string(),
-        result
-            .content
-            .clone()
-            .unwrap_or_else(|| target.content.clone()),
+        result.content.clone().unwrap_or_else(|| target.content.clone()),
         run.suite.clone(),
         run.seed.to_string(),
         result.job.clone(),
@@ -152,10 +149,7 @@ pub(crate) fn number(value: f64) -> String {
     match value.is_finite() {
         // Six digits are more than any measurement has, and fewer than a reader fears.
         true if value.abs() >= 1000.0 => format!("{value:.1}"),
-        true => format!("{value:.6}")
-            .trim_end_matches('0')
-            .trim_end_matches('.')
-            .to_string(),
+        true => format!("{value:.6}").trim_end_matches('0').trim_end_matches('.').to_string(),
         false => String::new(),
     }
 }
@@ -191,10 +185,7 @@ mod tests {
     #[test]
     fn separators_quotes_and_line_ends_are_quoted() {
         let cells = ["a,b", "say \"x\"", "plain", "two\nlines", ""].map(String::from);
-        assert_eq!(
-            line(&cells),
-            "\"a,b\",\"say \"\"x\"\"\",plain,\"two\nlines\",\r\n"
-        );
+        assert_eq!(line(&cells), "\"a,b\",\"say \"\"x\"\"\",plain,\"two\nlines\",\r\n");
     }
 
     #[test]

@@ -19,10 +19,8 @@ pub(super) fn lines(run: &Run, style: Style) -> Vec<String> {
         .filter_map(|result| Some((result, columns(result.series.as_ref()?))))
         .filter(|(_, columns)| !columns.is_empty())
         .collect();
-    let most = curves
-        .iter()
-        .flat_map(|(_, columns)| columns)
-        .fold(0.0_f64, |most, &rate| most.max(rate));
+    let most =
+        curves.iter().flat_map(|(_, columns)| columns).fold(0.0_f64, |most, &rate| most.max(rate));
     if most <= 0.0 {
         return Vec::new();
     }

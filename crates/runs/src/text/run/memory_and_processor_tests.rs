@@ -33,9 +33,7 @@ fn a_whole_machine_whose_kernel_has_no_groups() {
     for found in &mut pressure.carries {
         found.within = Some(1.4);
         found.beyond = None;
-        found.because = Some(End::Unsafe {
-            why: "the machine did not answer for 5.5 s".into(),
-        });
+        found.because = Some(End::Unsafe { why: "the machine did not answer for 5.5 s".into() });
     }
     pressure.rungs[1].phases.clear();
     pressure.rungs[1].ended_by = pressure.carries[0].because.clone();

@@ -54,10 +54,7 @@ pub fn render(run: &Run, verdict: &Verdict, style: Style) -> String {
     parts.push(job_file(run, style));
     parts.push(found(run, style));
     parts.push(match is_of_course(run) {
-        true => paragraph(
-            &format!("{} were written.", bytes_iec(run.bytes_written)),
-            "",
-        ),
+        true => paragraph(&format!("{} were written.", bytes_iec(run.bytes_written)), ""),
         false => paragraph(&verdict.certainty, ""),
     });
     joined(parts)
@@ -70,10 +67,7 @@ fn is_of_course(run: &Run) -> bool {
 }
 
 /// So many findings of the rules stand in the text of a run.
-const FOUND: Shown = Shown::First {
-    count: 3,
-    others: "on the page and in the JSON",
-};
+const FOUND: Shown = Shown::First { count: 3, others: "on the page and in the JSON" };
 
 /// The findings of a checkup, which come after its own sentences.
 fn more(run: &Run, style: Style) -> String {
@@ -102,12 +96,7 @@ fn nodes(run: &Run, style: Style) -> Vec<String> {
 
 /// What the rules found.
 fn found(run: &Run, style: Style) -> Vec<String> {
-    rules::lines(
-        &run.rule_findings(),
-        FOUND,
-        rubus_draw::layout::COLUMNS,
-        style,
-    )
+    rules::lines(&run.rule_findings(), FOUND, rubus_draw::layout::COLUMNS, style)
 }
 
 /// What comes after a text that is whole.
@@ -181,13 +170,9 @@ mod tests {
             .into_iter()
             .filter(|finding| matches!(finding, Finding::Rule(_)))
             .collect();
-        for mut run in [
-            fixture::queue_depth_run(),
-            fixture::memory_run(),
-            fixture::processor_run(),
-        ] {
-            run.findings
-                .retain(|finding| !matches!(finding, Finding::Rule(_)));
+        for mut run in [fixture::queue_depth_run(), fixture::memory_run(), fixture::processor_run()]
+        {
+            run.findings.retain(|finding| !matches!(finding, Finding::Rule(_)));
             assert!(!shown(&run).contains("Findings:"), "{}", run.suite);
             run.findings.extend(found.clone());
             let all = shown(&run);

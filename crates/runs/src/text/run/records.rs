@@ -26,10 +26,7 @@ pub(super) fn tables(run: &Run, style: Style) -> Vec<Vec<String>> {
     let (in_mb, legend) = in_mb(&rows);
     let mut first = vec![heading("MB/s (10^6 bytes per second)", style)];
     first.extend(in_mb.lines(style));
-    let mut second = vec![heading(
-        "The same in kB/s as iozone prints it (1024 bytes)",
-        style,
-    )];
+    let mut second = vec![heading("The same in kB/s as iozone prints it (1024 bytes)", style)];
     second.extend(as_iozone(run, &rows).lines(style));
     let legend = legend.after(
         "±: the widest of the row, to the farther end of the 95 % interval. One operation at a time, a fresh file for \
@@ -48,14 +45,7 @@ fn result<'a>(run: &'a Run, operation: &str, size: u32) -> Option<&'a JobResult>
 }
 
 fn columns<'a>(first: &[(&'a str, Align)], last: &[(&'a str, Align)]) -> Vec<(&'a str, Align)> {
-    const TITLES: [&str; 6] = [
-        "write",
-        "rewrite",
-        "read",
-        "reread",
-        "rnd read",
-        "rnd write",
-    ];
+    const TITLES: [&str; 6] = ["write", "rewrite", "read", "reread", "rnd read", "rnd write"];
     let operations = TITLES.map(|title| (title, Align::Right));
     [first, &operations, last].concat()
 }
@@ -90,10 +80,7 @@ fn in_mb(rows: &[Row<'_>]) -> (Table, Legend) {
 }
 
 fn as_iozone(run: &Run, rows: &[Row<'_>]) -> Table {
-    let mut table = Table::new(&columns(
-        &[("kB", Align::Right), ("reclen", Align::Right)],
-        &[],
-    ));
+    let mut table = Table::new(&columns(&[("kB", Align::Right), ("reclen", Align::Right)], &[]));
     for (size, results) in rows {
         let mut cells = vec![
             Cell::from((run.target.region_bytes / 1024).to_string()),

@@ -22,10 +22,7 @@ pub(super) fn depths(run: &Run, style: Style) -> Vec<Vec<String>> {
     let mut sweeps: Vec<Vec<&JobResult>> = Vec::new();
     for result in &run.results {
         let kind = |r: &JobResult| (r.direction, r.pattern, r.block_bytes);
-        match sweeps
-            .iter_mut()
-            .find(|sweep| kind(sweep[0]) == kind(result))
-        {
+        match sweeps.iter_mut().find(|sweep| kind(sweep[0]) == kind(result)) {
             Some(sweep) => sweep.push(result),
             None => sweeps.push(vec![result]),
         }
@@ -98,11 +95,7 @@ fn nearest(sweep: &[&JobResult], knee: &Knee) -> Option<u32> {
 fn bar(share: f64) -> String {
     let halves = (share.clamp(0.0, 1.0) * (2 * BAR_COLUMNS) as f64).round() as usize;
     let halves = halves.max(1);
-    format!(
-        "{}{}",
-        "█".repeat(halves / 2),
-        if halves % 2 == 1 { "▌" } else { "" }
-    )
+    format!("{}{}", "█".repeat(halves / 2), if halves % 2 == 1 { "▌" } else { "" })
 }
 
 /// One table for all sweeps of sizes, the ways side by side.
@@ -120,11 +113,7 @@ pub(super) fn sizes(run: &Run, style: Style) -> Vec<Vec<String>> {
     sizes.dedup();
     let mut columns = vec![("block", Align::Right)];
     for (name, _) in &ways {
-        columns.extend([
-            (name.as_str(), Align::Right),
-            ("±", Align::Right),
-            ("", Align::Left),
-        ]);
+        columns.extend([(name.as_str(), Align::Right), ("±", Align::Right), ("", Align::Left)]);
     }
     let mut table = Table::new(&columns);
     let mut legend = Legend::default();
@@ -171,8 +160,5 @@ fn way(run: &Run, result: &JobResult) -> String {
 }
 
 fn faint(lines: &[String], style: Style) -> Vec<String> {
-    lines
-        .iter()
-        .map(|line| style.paint(Tone::Faint, line))
-        .collect()
+    lines.iter().map(|line| style.paint(Tone::Faint, line)).collect()
 }

@@ -71,10 +71,7 @@ pub(super) fn tables(run: &Run, style: Style) -> Vec<Vec<String>> {
 fn result<'a>(run: &'a Run, found: &SharedPipe, way: &str, target: &str) -> Option<&'a JobResult> {
     let name = format!("{}-{way}", found.job);
     let on_target = |result: &&JobResult| result.on.as_deref() == Some(target);
-    run.results
-        .iter()
-        .filter(on_target)
-        .find(|result| result.job == name)
+    run.results.iter().filter(on_target).find(|result| result.job == name)
 }
 
 fn distinct(mut flags: Vec<char>) -> String {

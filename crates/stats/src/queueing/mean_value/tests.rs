@@ -45,14 +45,8 @@ fn equal_stations_are_a_balanced_network() {
 #[test]
 fn a_station_behind_a_delay_is_the_machine_repairman() {
     for (servers, machines) in [(1, 1), (1, 12), (3, 12), (3, 2), (16, 40), (8, 256)] {
-        let station = Station {
-            seconds: 0.005,
-            servers: f64::from(servers),
-        };
-        near(
-            last(0.011, &[station], machines),
-            repaired(0.011, 0.005, servers, machines),
-        );
+        let station = Station { seconds: 0.005, servers: f64::from(servers) };
+        near(last(0.011, &[station], machines), repaired(0.011, 0.005, servers, machines));
     }
 }
 
@@ -70,10 +64,7 @@ fn two_unequal_stations_are_a_queue_with_little_room() {
 
 #[test]
 fn a_station_for_all_is_a_delay() {
-    let wide = Station {
-        seconds: 0.03,
-        servers: 64.0,
-    };
+    let wide = Station { seconds: 0.03, servers: 64.0 };
     let path = [Station::one(0.002), Station::one(0.001)];
     let with_it = [path[0], wide, path[1]];
     for depth in [1, 9, 64] {
@@ -87,28 +78,15 @@ fn a_station_for_all_is_a_delay() {
 fn many_servers_and_a_deep_queue_keep_their_digits() {
     // Here the recursion by shares of idle servers would be off by more than it says.
     let path = [
-        Station {
-            seconds: 0.005,
-            servers: 16.0,
-        },
-        Station {
-            seconds: 0.002,
-            servers: 8.0,
-        },
+        Station { seconds: 0.005, servers: 16.0 },
+        Station { seconds: 0.002, servers: 8.0 },
         Station::one(0.0001),
     ];
     let found = rates(0.0, &path, 300);
-    assert!(
-        found
-            .windows(2)
-            .all(|pair| pair[0] <= pair[1] * (1.0 + 1e-12))
-    );
+    assert!(found.windows(2).all(|pair| pair[0] <= pair[1] * (1.0 + 1e-12)));
     let full = 16.0 / 0.005;
     let deepest = found[299];
-    assert!(
-        deepest <= full * (1.0 + 1e-12) && deepest > full * 0.999_999,
-        "{deepest}"
-    );
+    assert!(deepest <= full * (1.0 + 1e-12) && deepest > full * 0.999_999, "{deepest}");
 }
 
 #[test]

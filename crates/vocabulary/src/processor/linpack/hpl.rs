@@ -109,11 +109,7 @@ fn judged(timed: Outcome, line: &str) -> Option<Outcome> {
     let mut words = said.split_whitespace();
     let residual: f64 = words.next()?.parse().ok()?;
     Some(Outcome {
-        residual: if residual.is_nan() {
-            f64::INFINITY
-        } else {
-            residual
-        },
+        residual: if residual.is_nan() { f64::INFINITY } else { residual },
         is_passed: words.next_back()? == "PASSED",
         ..timed
     })
@@ -156,14 +152,8 @@ WR00L2L2       10000   240     1     1
             (first.flops_per_second, first.residual, first.is_passed),
             (1.38e12, 0.002_015_2, true)
         );
-        assert_eq!(
-            (outcomes[1].residual, outcomes[1].is_passed),
-            (2104.7913, false)
-        );
-        assert_eq!(
-            (outcomes[2].residual, outcomes[2].is_passed),
-            (f64::INFINITY, false)
-        );
+        assert_eq!((outcomes[1].residual, outcomes[1].is_passed), (2104.7913, false));
+        assert_eq!((outcomes[2].residual, outcomes[2].is_passed), (f64::INFINITY, false));
         assert_eq!(parse(""), []);
         assert_eq!(parse("WR00L2L2 1 1 99999999 99999999 1 1\n"), []);
     }

@@ -12,10 +12,7 @@ fn a_kernel_that_starts_without_an_initial_ram_filesystem_gets_one() {
     seen.insert("/boot/firmware".into(), files);
     let plan = plan_of(&machine, &facts, &[]);
     assert_eq!(obstacles(&plan), Vec::<String>::new());
-    assert_eq!(
-        written(&plan, "config.txt"),
-        "arm_64bit=1\nauto_initramfs=1\n"
-    );
+    assert_eq!(written(&plan, "config.txt"), "arm_64bit=1\nauto_initramfs=1\n");
     assert_eq!(written(&plan, "config.txt.before-rubus"), "arm_64bit=1\n");
     let made = plan.steps.iter().find_map(|step| match &step.action {
         Action::BuildInitramfs { path, kept, .. } => Some((path.clone(), kept.clone())),
@@ -42,10 +39,7 @@ fn a_pi_5_with_another_kernel_is_told_which_initial_ram_filesystem_to_load() {
     assert_eq!(written(&plan, "config.txt.before-rubus"), config);
     // Where it was off, turning it on would lead there.
     let seen = &mut facts.seen;
-    seen.insert(
-        "/boot/firmware/config.txt".into(),
-        text("kernel=kernel8.img\n"),
-    );
+    seen.insert("/boot/firmware/config.txt".into(), text("kernel=kernel8.img\n"));
     let plan = plan_of(&machine, &facts, &[("trial", "no")]);
     assert_eq!(
         written(&plan, "config.txt"),
@@ -62,10 +56,7 @@ fn what_debian_writes_the_command_line_from_names_the_new_root() {
     let seen = &mut facts.seen;
     let hook = "/etc/kernel/postinst.d/z50-raspi-firmware";
     // The package of Raspberry Pi OS only copies kernels.
-    seen.insert(
-        hook.into(),
-        text("#!/bin/sh\ncp \"$kernel\" /boot/firmware/\n"),
-    );
+    seen.insert(hook.into(), text("#!/bin/sh\ncp \"$kernel\" /boot/firmware/\n"));
     let settings = "/etc/default/raspi-firmware";
     let old = "#ROOTPART=/dev/mmcblk0p2\nROOTPART=LABEL=RASPIROOT\n#KERNEL=\"auto\"\n";
     seen.insert(settings.into(), text(old));
@@ -77,9 +68,7 @@ fn what_debian_writes_the_command_line_from_names_the_new_root() {
     let plan = plan_of(&machine, &facts, &[("compress", "zstd:1")]);
     assert_eq!(obstacles(&plan), Vec::<String>::new());
     let line = written(&plan, "cmdline.txt");
-    let root = line
-        .split_whitespace()
-        .find(|word| word.starts_with("root=PARTUUID="));
+    let root = line.split_whitespace().find(|word| word.starts_with("root=PARTUUID="));
     let root = root.expect("a root").trim_start_matches("root=");
     let with = |root: &str| {
         TextFile::public(format!(
@@ -87,19 +76,13 @@ fn what_debian_writes_the_command_line_from_names_the_new_root() {
         ))
     };
     let old = with("PARTUUID=1f3c5a77-02 rootfstype=ext4");
-    let new = with(&format!(
-        "{root} rootfstype=btrfs rootflags=subvol=@,compress=zstd:1"
-    ));
+    let new = with(&format!("{root} rootfstype=btrfs rootflags=subvol=@,compress=zstd:1"));
     let step = |id: &str| &plan.steps[of(&plan, id).expect("such a step")].action;
     let on_new_root = |id: &str| match step(id) {
-        Action::On {
-            action, is_undone, ..
-        } => match &**action {
-            Action::WriteFile { was, becomes, .. } => (
-                *is_undone,
-                was.clone().expect("it is there"),
-                becomes.clone(),
-            ),
+        Action::On { action, is_undone, .. } => match &**action {
+            Action::WriteFile { was, becomes, .. } => {
+                (*is_undone, was.clone().expect("it is there"), becomes.clone())
+            }
             other => panic!("{other:?}"),
         },
         other => panic!("{other:?}"),
@@ -120,10 +103,7 @@ fn what_debian_writes_the_command_line_from_names_the_new_root() {
 fn what_is_kept_has_no_name_that_debian_sweeps_away() {
     use super::super::super::moving::steps::kept_as;
     let kept = |name: &str| kept_as(&Path::new("/boot/firmware").join(name), "before-rubus");
-    assert_eq!(
-        kept("initramfs8"),
-        Path::new("/boot/firmware/initramfs8.before-rubus")
-    );
+    assert_eq!(kept("initramfs8"), Path::new("/boot/firmware/initramfs8.before-rubus"));
     assert_eq!(
         kept("initrd.img-6.12.1-arm64"),
         Path::new("/boot/firmware/before-rubus.initrd.img-6.12.1-arm64")

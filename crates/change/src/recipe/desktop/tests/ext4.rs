@@ -53,15 +53,8 @@ fn nothing_of_btrfs_is_left_in_the_plan() {
         Look::Mounted { kind, options, .. } => Some((*kind, options.clone())),
         _ => None,
     });
-    assert_eq!(
-        mounted,
-        Some((FilesystemKind::Ext4, vec!["noatime".into()]))
-    );
-    assert!(
-        !looks
-            .clone()
-            .any(|look| matches!(look, Look::Compressed { .. }))
-    );
+    assert_eq!(mounted, Some((FilesystemKind::Ext4, vec!["noatime".into()])));
+    assert!(!looks.clone().any(|look| matches!(look, Look::Compressed { .. })));
 }
 
 #[test]
@@ -101,10 +94,7 @@ fn flags_of_a_root_on_btrfs_do_not_follow_it() {
         _ => None,
     });
     let modules = modules.expect("one is made");
-    assert!(
-        modules.iter().any(|module| module == "btrfs"),
-        "{modules:?}"
-    );
+    assert!(modules.iter().any(|module| module == "btrfs"), "{modules:?}");
 }
 
 #[test]
@@ -183,16 +173,10 @@ fn made_once_it_is_not_made_again_and_another_filesystem_is_another_wish() {
     root.device = Some("sda1".into());
     root.source = "/dev/sda1".into();
     let again = plan_of(&machine, &facts, &[EXT4]);
-    assert!(
-        again.is_empty() && again.obstacles().count() == 0,
-        "{again:?}"
-    );
+    assert!(again.is_empty() && again.obstacles().count() == 0, "{again:?}");
     assert!(!again.notes[0].contains("compression"), "{:?}", again.notes);
     // A btrfs on the disk that the system runs from: not there.
     let other = plan_of(&machine, &facts, &[]);
     let found = obstacles(&other).join("\n");
-    assert!(
-        found.contains("the running system does not use it"),
-        "{found}"
-    );
+    assert!(found.contains("the running system does not use it"), "{found}");
 }

@@ -24,11 +24,7 @@ fn every_initial_ram_filesystem_waits_for_the_new_disk_and_then_starts_the_card(
         let mut built = 0;
         for step in &plan.steps {
             match &step.action {
-                Action::On {
-                    volume,
-                    action,
-                    is_undone,
-                } => {
+                Action::On { volume, action, is_undone } => {
                     if let Action::WriteFile { path, becomes, .. } = &**action {
                         if path.ends_with(SCRIPT) {
                             assert_eq!(becomes.mode, 0o755);
@@ -45,10 +41,7 @@ fn every_initial_ram_filesystem_waits_for_the_new_disk_and_then_starts_the_card(
         }
         assert_eq!(
             roots,
-            [
-                ("the new root (/dev/sda1)", false),
-                ("the current root (/dev/mmcblk0p2)", true)
-            ]
+            [("the new root (/dev/sda1)", false), ("the current root (/dev/mmcblk0p2)", true)]
         );
         assert!(built > 0);
         let risk = plan.risks.iter().find(|risk| risk.contains("two devices"));
@@ -110,10 +103,7 @@ fn run(plan: &Plan, root: &str, nodes: &[&str]) -> (String, std::path::PathBuf, 
     let home = tempfile::tempdir().expect("a directory");
     let place = home.path().display().to_string();
     let mut script = written(plan, SCRIPT);
-    assert!(
-        !script.contains('@') || script.contains("subvol=@"),
-        "{script}"
-    );
+    assert!(!script.contains('@') || script.contains("subvol=@"), "{script}");
     for path in ["/dev/disk/", "/dev/kmsg", "/run/", "/conf/"] {
         script = script.replace(path, &format!("{place}{path}"));
     }
@@ -155,10 +145,7 @@ fn the_script_takes_the_card_only_when_the_new_disk_is_away_and_the_card_is_ther
     }
 
     let (said, param, home) = run(&plan, &root, &[card]);
-    assert!(
-        said.starts_with("rubus: this start is from the card: the disk "),
-        "{said}"
-    );
+    assert!(said.starts_with("rubus: this start is from the card: the disk "), "{said}");
     assert_eq!(
         std::fs::read_to_string(param).expect("it says what the root is"),
         "ROOT='PARTUUID=1f3c5a77-02'\nROOTFSTYPE='ext4'\nFSTYPE='ext4'\nROOTFLAGS=''\n"
@@ -170,10 +157,7 @@ fn the_script_takes_the_card_only_when_the_new_disk_is_away_and_the_card_is_ther
     assert!(!started.is_of(&usual(&[("table", "gpt")])));
     assert!(started.why.ends_with("did not answer within 5 s"), "{mark}");
     let told = read("run/motd.d/rubus");
-    assert!(
-        told.starts_with("This board started from the card, because the disk "),
-        "{told}"
-    );
+    assert!(told.starts_with("This board started from the card, because the disk "), "{told}");
 }
 
 /// The command line has the options of the new btrfs then, which an old one would not mount with.
@@ -194,10 +178,7 @@ fn the_old_root_is_mounted_as_it_was() {
     let path = "/boot/firmware/cmdline.txt";
     facts.seen.insert(path.into(), text(&line));
     let script = written(&plan_of(&machine, &facts, &[]), SCRIPT);
-    assert!(
-        script.contains("ROOTFLAGS='-o subvol=@,compress=zstd:1'\""),
-        "{script}"
-    );
+    assert!(script.contains("ROOTFLAGS='-o subvol=@,compress=zstd:1'\""), "{script}");
 }
 
 /// A disk says of itself what it likes.
@@ -206,9 +187,7 @@ fn the_names_of_disks_are_no_words_of_a_shell() {
     let machine = machine();
     let mut facts = facts(&machine);
     let disk = facts.disks.get_mut(Path::new("/dev/sda"));
-    let disk = disk
-        .and_then(|disk| disk.as_mut().ok())
-        .expect("there is one");
+    let disk = disk.and_then(|disk| disk.as_mut().ok()).expect("there is one");
     disk.model = Some("A'\"$(reboot)`reboot`\\ disk".into());
     disk.serial = Some("';reboot;'".into());
     disk.confirmation = "';reboot;'".into();
@@ -228,20 +207,10 @@ fn the_boot_partition_can_be_mounted_with_a_kernel_of_the_new_root() {
         ("fs/fat", &["fat.ko.xz", "vfat.ko.xz"][..]),
         ("fs/nls", &["nls_ascii.ko.xz", "nls_cp437.ko.xz"]),
     ] {
-        facts
-            .seen
-            .insert(Path::new(&modules).join(directory), names(files));
+        facts.seen.insert(Path::new(&modules).join(directory), names(files));
     }
-    let listed = |wait| {
-        written(
-            &plan_of(&machine, &facts, &[("wait", wait)]),
-            "initramfs-tools/modules",
-        )
-    };
-    assert!(
-        listed("30").ends_with("uas\nvfat\nnls_cp437\nnls_ascii\n"),
-        "{}",
-        listed("30")
-    );
+    let listed =
+        |wait| written(&plan_of(&machine, &facts, &[("wait", wait)]), "initramfs-tools/modules");
+    assert!(listed("30").ends_with("uas\nvfat\nnls_cp437\nnls_ascii\n"), "{}", listed("30"));
     assert!(listed("no").ends_with("uas\n"));
 }

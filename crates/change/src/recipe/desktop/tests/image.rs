@@ -23,10 +23,7 @@ fn listing(modules: &[&str]) -> Listing {
         mode: 0o100_644,
         size_bytes: 1,
     };
-    Listing {
-        members: modules.iter().map(member).collect(),
-        ..Listing::default()
-    }
+    Listing { members: modules.iter().map(member).collect(), ..Listing::default() }
 }
 
 fn image(modules: &[&str]) -> ImageFacts {
@@ -63,17 +60,12 @@ fn plan_where(image: ImageFacts, wishes: &[(&str, &str)], spoil: &dyn Fn(&mut Fa
     facts.compression.clear();
     facts.image = Some(image);
     // Another board than the one of the fixture names another kernel; it is not there.
-    facts.seen.insert(
-        "/boot/firmware/config.txt".into(),
-        text("arm_64bit=1\nauto_initramfs=1\n"),
-    );
+    facts.seen.insert("/boot/firmware/config.txt".into(), text("arm_64bit=1\nauto_initramfs=1\n"));
     spoil(&mut facts);
     let mut all = Wishes::from([("swap".to_string(), "file".to_string())]);
     let wished = wishes.iter();
     all.extend(wished.map(|(name, value)| (name.to_string(), value.to_string())));
-    RECIPE
-        .plan(&machine, &facts, &all, "2026-11-21T01:02:03Z")
-        .expect("the wishes make sense")
+    RECIPE.plan(&machine, &facts, &all, "2026-11-21T01:02:03Z").expect("the wishes make sense")
 }
 
 #[test]
@@ -100,10 +92,7 @@ fn nothing_outside_the_new_image_is_touched() {
         }
     }
     let ids: Vec<&str> = plan.steps.iter().map(|step| step.id.as_str()).collect();
-    assert!(
-        ids.ends_with(&["prove-boot", "keep-journal", "fill-boot"]),
-        "{ids:?}"
-    );
+    assert!(ids.ends_with(&["prove-boot", "keep-journal", "fill-boot"]), "{ids:?}");
 }
 
 #[test]
@@ -116,10 +105,7 @@ fn the_new_image_has_names_of_its_own_for_everything() {
     assert_eq!(roles, [PartitionRole::Boot, PartitionRole::Linux]);
     assert_eq!(plan.image_bytes(), Some(disk.size_bytes));
     // 6.4 GB with 15 % to spare, what btrfs wants, 1 GiB of swap, 1 GiB more, and around it.
-    assert_eq!(
-        disk.size_bytes,
-        (9 * GIB + 704 * (1 << 20)) / (64 << 20) * (64 << 20)
-    );
+    assert_eq!(disk.size_bytes, (9 * GIB + 704 * (1 << 20)) / (64 << 20) * (64 << 20));
     let texts: Vec<&str> = plan
         .steps
         .iter()
@@ -131,25 +117,13 @@ fn the_new_image_has_names_of_its_own_for_everything() {
             _ => None,
         })
         .collect();
-    assert!(
-        texts.iter().all(|text| !text.contains("1f3c5a77")),
-        "{texts:?}"
-    );
-    let boot = format!(
-        "PARTUUID={}  /boot/firmware  vfat",
-        table.partitions[0].partuuid
-    );
+    assert!(texts.iter().all(|text| !text.contains("1f3c5a77")), "{texts:?}");
+    let boot = format!("PARTUUID={}  /boot/firmware  vfat", table.partitions[0].partuuid);
     assert!(texts.iter().any(|text| text.contains(&boot)), "{texts:?}");
-    let root = format!(
-        "root=PARTUUID={} rootfstype=btrfs",
-        table.partitions[1].partuuid
-    );
+    let root = format!("root=PARTUUID={} rootfstype=btrfs", table.partitions[1].partuuid);
     assert!(texts.iter().any(|text| text.contains(&root)), "{texts:?}");
     assert!(texts.iter().any(|text| text.contains("RESUME=none")));
-    let cmdline = texts
-        .iter()
-        .find(|text| text.contains("root="))
-        .expect("there is one");
+    let cmdline = texts.iter().find(|text| text.contains("root=")).expect("there is one");
     assert!(!cmdline.contains("resize"), "{cmdline}");
 }
 
@@ -157,10 +131,7 @@ fn the_new_image_has_names_of_its_own_for_everything() {
 fn without_btrfs_inside_the_images_own_programs_have_to_run() {
     let refused = obstacles(&plan_with(image(&["uas"]), &[]));
     assert_eq!(refused.len(), 1, "{refused:?}");
-    assert!(
-        refused[0].contains("initramfs8 lacks btrfs, usb-storage"),
-        "{refused:?}"
-    );
+    assert!(refused[0].contains("initramfs8 lacks btrfs, usb-storage"), "{refused:?}");
     assert!(refused[0].contains("qemu-user-static"), "{refused:?}");
     let mut facts = image(&["uas"]);
     facts.runs_here = Ok(());
@@ -179,10 +150,7 @@ fn without_btrfs_inside_the_images_own_programs_have_to_run() {
 fn each_obstacle_is_said() {
     let words = |image: ImageFacts, wishes: &[(&str, &str)]| {
         let plan = plan_with(image, wishes);
-        assert!(
-            plan.steps.is_empty(),
-            "a plan with an obstacle has no steps"
-        );
+        assert!(plan.steps.is_empty(), "a plan with an obstacle has no steps");
         obstacles(&plan).join("\n")
     };
     assert!(words(image(&WHOLE), &[("device", "/dev/sda")]).contains("not device"));
@@ -193,10 +161,7 @@ fn each_obstacle_is_said() {
     let mut bare = image(&WHOLE);
     bare.missing = vec!["mcopy".into(), "mkfs.btrfs".into()];
     let said = words(bare, &[]);
-    assert!(
-        said.contains("mtools") && said.contains("btrfs-progs"),
-        "{said}"
-    );
+    assert!(said.contains("mtools") && said.contains("btrfs-progs"), "{said}");
     let mut large = image(&WHOLE);
     large.boot_bytes = 500 << 20;
     assert!(words(large, &[]).contains("its boot partition has room"));
@@ -214,11 +179,8 @@ fn the_size_of_an_image_is_none_of_a_machines() {
 #[test]
 fn a_root_that_is_btrfs_already_stays() {
     let mut machine = image_machine();
-    let root: &mut Mount = machine
-        .mounts
-        .iter_mut()
-        .find(|mount| mount.point == "/")
-        .expect("the fixture has it");
+    let root: &mut Mount =
+        machine.mounts.iter_mut().find(|mount| mount.point == "/").expect("the fixture has it");
     root.filesystem = "btrfs".into();
     let mut facts = facts(&machine);
     facts.image = Some(image(&WHOLE));
@@ -252,28 +214,19 @@ fn settings_that_wait_for_the_first_start_are_not_lost() {
             ),
             "{found:?}"
         );
-        assert!(
-            found[0].contains("start the image once on a board"),
-            "{found:?}"
-        );
+        assert!(found[0].contains("start the image once on a board"), "{found:?}");
         assert!(refused.steps.is_empty(), "{:?}", refused.steps);
     }
     // What starts them stays on the command line, or there are none.
-    for (settings, word) in [
-        ("custom.toml", "quiet"),
-        ("custom.toml", "resize"),
-        ("overlays", FIRST_BOOT),
-    ] {
+    for (settings, word) in
+        [("custom.toml", "quiet"), ("custom.toml", "resize"), ("overlays", FIRST_BOOT)]
+    {
         let found = obstacles(&plan(settings, word));
         assert_eq!(found, Vec::<String>::new(), "{settings} {word}");
     }
     let told = plan("overlays", FIRST_BOOT);
     let mut notes = told.notes.iter();
-    assert!(
-        notes.any(|note| note.contains(FIRST_BOOT)),
-        "{:?}",
-        told.notes
-    );
+    assert!(notes.any(|note| note.contains(FIRST_BOOT)), "{:?}", told.notes);
 }
 
 /// The plan for an image with this `config.txt` and these kernels, and `config.txt` as it will be.
@@ -285,10 +238,8 @@ fn with_config(config: &'static str, kernels: &[&str]) -> (Plan, Option<String>)
     }
     let plan = plan_where(facts, &[], &|facts| {
         let seen = &mut facts.seen;
-        let initramfs: Vec<String> = kernels
-            .iter()
-            .map(|kernel| crate::boot::config_txt::initramfs_of(kernel))
-            .collect();
+        let initramfs: Vec<String> =
+            kernels.iter().map(|kernel| crate::boot::config_txt::initramfs_of(kernel)).collect();
         let mut files = vec!["config.txt", "cmdline.txt"];
         files.extend(kernels);
         files.extend(initramfs.iter().map(String::as_str));
@@ -315,10 +266,7 @@ fn a_pi_5_that_starts_an_image_loads_the_initial_ram_filesystem_of_its_kernel() 
     let both = ["kernel8.img", "kernel_2712.img"];
     for (config, kernels) in [
         ("auto_initramfs=1\nkernel=kernel8.img\n", &both[..]),
-        (
-            "auto_initramfs=1\n[pi5]\nkernel=kernel8.img\n[all]\n",
-            &both,
-        ),
+        ("auto_initramfs=1\n[pi5]\nkernel=kernel8.img\n[all]\n", &both),
         // The same follows where its own kernel is not there.
         ("auto_initramfs=1\narm_64bit=1\n", &both[..1]),
     ] {
@@ -354,10 +302,7 @@ fn a_pi_5_with_several_kernels_cannot_be_told_and_there_is_no_image() {
     ] {
         let (plan, _) = with_config(config, &["kernel8.img", "kernel_2712.img"]);
         let said = obstacles(&plan).join("\n");
-        assert!(
-            said.contains("each Raspberry Pi 5 loads the same kernel"),
-            "{config}: {said}"
-        );
+        assert!(said.contains("each Raspberry Pi 5 loads the same kernel"), "{config}: {said}");
         assert!(plan.steps.is_empty(), "{config}");
     }
 }

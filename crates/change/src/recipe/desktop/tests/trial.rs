@@ -31,10 +31,7 @@ fn a_board_that_knows_trials_makes_one_before_the_step_that_decides() {
             "trial-cmdline-goes"
         ]
     );
-    let Action::InstallInitramfs {
-        from, path, kept, ..
-    } = &after[0].action
-    else {
+    let Action::InstallInitramfs { from, path, kept, .. } = &after[0].action else {
         panic!("{:?}", after[0]);
     };
     assert_eq!(from, Path::new("/boot/firmware/initramfs-rubus"));
@@ -59,21 +56,15 @@ fn an_update_before_the_next_start_makes_an_initial_ram_filesystem_that_starts_t
         let place = |end: &str| {
             let mut steps = plan.steps.iter();
             steps.position(|step| match &step.action {
-                Action::On {
-                    volume,
-                    action,
-                    is_undone,
-                } => {
+                Action::On { volume, action, is_undone } => {
                     let is_there = action.path().is_some_and(|path| path.ends_with(end));
                     is_there && *is_undone && volume.title.contains("current root")
                 }
                 _ => false,
             })
         };
-        let built = plan
-            .steps
-            .iter()
-            .position(|step| matches!(step.action, Action::BuildInitramfs { .. }));
+        let built =
+            plan.steps.iter().position(|step| matches!(step.action, Action::BuildInitramfs { .. }));
         for end in ["initramfs-tools/modules", "conf.d/rubus-desktop.conf"] {
             let place = place(end);
             assert!(place.is_some() && place < built, "{end}: {place:?}");
@@ -106,18 +97,9 @@ fn a_trial_changes_nothing_of_a_start_without_an_initial_ram_filesystem() {
     let place = |id: &str| plan.steps.iter().position(|step| step.id == id);
     let begin = plan.trial.as_ref().map(|trial| trial.before_step);
     assert!(begin.is_some());
-    let order = [
-        "install-initramfs",
-        "config-txt",
-        "copy-boot",
-        "prove-boot-again",
-        "cmdline-txt",
-    ];
+    let order = ["install-initramfs", "config-txt", "copy-boot", "prove-boot-again", "cmdline-txt"];
     let places: Vec<_> = order.map(place).to_vec();
-    assert!(
-        places[0] >= begin && places.is_sorted(),
-        "{begin:?} {places:?}"
-    );
+    assert!(places[0] >= begin && places.is_sorted(), "{begin:?} {places:?}");
     assert_eq!(
         written(&plan, "tryboot.txt"),
         "arm_64bit=1\ncmdline=cmdline-rubus.txt\ninitramfs initramfs-rubus followkernel\nauto_initramfs=0\n"
@@ -131,10 +113,7 @@ fn a_trial_with_several_kernels_shares_their_initial_ram_filesystems() {
     let mut facts = facts(&machine);
     with_trials(&mut facts);
     let seen = &mut facts.seen;
-    seen.insert(
-        "/boot/firmware/config.txt".into(),
-        text("auto_initramfs=1\n"),
-    );
+    seen.insert("/boot/firmware/config.txt".into(), text("auto_initramfs=1\n"));
     let files = names(&[
         "config.txt",
         "cmdline.txt",
@@ -147,10 +126,7 @@ fn a_trial_with_several_kernels_shares_their_initial_ram_filesystems() {
     let plan = plan_of(&machine, &facts, &[]);
     assert_eq!(obstacles(&plan), Vec::<String>::new());
     assert!(plan.trial.is_some());
-    assert_eq!(
-        written(&plan, "tryboot.txt"),
-        "auto_initramfs=1\ncmdline=cmdline-rubus.txt\n"
-    );
+    assert_eq!(written(&plan, "tryboot.txt"), "auto_initramfs=1\ncmdline=cmdline-rubus.txt\n");
     assert!(
         plan.notes
             .iter()
@@ -175,17 +151,9 @@ fn what_speaks_against_a_trial_is_told() {
     assert!(plan.risks.iter().any(|risk| risk.contains("trial=no")));
 
     for (path, text_of, word) in [
-        (
-            "/boot/firmware/config.txt",
-            "arm_64bit=1\nauto_initramfs=1\nos_prefix=\n",
-            "os_prefix",
-        ),
+        ("/boot/firmware/config.txt", "arm_64bit=1\nauto_initramfs=1\nos_prefix=\n", "os_prefix"),
         ("/boot/firmware/tryboot.txt", "", "tryboot.txt already"),
-        (
-            "/boot/firmware/autoboot.txt",
-            "[all]\n",
-            "autoboot.txt already",
-        ),
+        ("/boot/firmware/autoboot.txt", "[all]\n", "autoboot.txt already"),
     ] {
         let mut facts = facts(&machine);
         with_trials(&mut facts);
@@ -198,9 +166,6 @@ fn what_speaks_against_a_trial_is_told() {
         assert!(asked(&facts, "auto").trial.is_none(), "{word}");
         let plan = asked(&facts, "yes");
         let found = obstacles(&plan);
-        assert!(
-            found.iter().any(|found| found.contains(word)),
-            "{word}: {found:?}"
-        );
+        assert!(found.iter().any(|found| found.contains(word)), "{word}: {found:?}");
     }
 }

@@ -23,9 +23,7 @@ fn a_map_that_has_lost_pages_or_halves_of_them_is_damage() {
                 let at = Layout::of(SIZE, Kind::Map).page_at(0, slot);
                 let mut before = [0; 4096];
                 rig.medium.read_at(at, &mut before).unwrap();
-                rig.medium
-                    .write_at(at, &mut [IoSlice::new(&[0; 4096])])
-                    .unwrap();
+                rig.medium.write_at(at, &mut [IoSlice::new(&[0; 4096])]).unwrap();
                 let opened = rig.open().map(|_| ());
                 if before == [0; 4096] {
                     opened.unwrap();
