@@ -61,6 +61,17 @@ impl DiskCounters {
     }
 }
 
+/// No device has so many requests at a time.
+const MAX_IN_FLIGHT: u64 = i32::MAX as u64;
+
+/// A number; 0 for one below.
+fn counted(word: &[u8]) -> Option<u64> {
+    match word.strip_prefix(b"-") {
+        Some(digits) => number(digits).map(|_| 0),
+        None => number(word),
+    }
+}
+
 /// The devices in the kernel's order: the name as it stands there, and a way to the counters. A line that is not one of
 /// at least 14 fields with numbers is left out: the last one may be cut off.
 pub fn parse_diskstats(text: &[u8]) -> impl Iterator<Item = (&str, DiskCounters)> {
@@ -70,7 +81,7 @@ pub fn parse_diskstats(text: &[u8]) -> impl Iterator<Item = (&str, DiskCounters)
         let mut fields = [0_u64; 17];
         let mut count = 0;
         for (field, word) in fields.iter_mut().zip(words) {
-            *field = number(word)?;
+            *field = counted(word)?;
             count += 1;
         }
         let counters = DiskCounters {
@@ -81,7 +92,8 @@ pub fn parse_diskstats(text: &[u8]) -> impl Iterator<Item = (&str, DiskCounters)
             writes: fields[4],
             written_sectors: fields[6],
             write_ms: fields[7],
-            in_flight: fields[8],
+            // Some kernels count it once too often down: -1, which may stand there without its sign.
+            in_flight: if fields[8] > MAX_IN_FLIGHT { 0 } else { fields[8] },
             busy_ms: fields[9],
             in_flight_ms: fields[10],
             discards: fields[11],

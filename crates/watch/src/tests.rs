@@ -215,6 +215,16 @@ fn a_shared_bus_carries_disks_and_links() {
 }
 
 #[test]
+fn a_disk_whose_requests_in_flight_went_below_zero_is_kept() {
+    for in_flight in ["-1", "4294967295", "18446744073709551615"] {
+        let line = format!("   8  0 sda 5 0 40 3 7 0 56 2 {in_flight} 4 5\n");
+        let found: Vec<_> = parse_diskstats(line.as_bytes()).collect();
+        let counters: Vec<_> = found.iter().map(|(_, one)| (one.writes, one.in_flight)).collect();
+        assert_eq!(counters, [(7, 0)], "{in_flight}");
+    }
+}
+
+#[test]
 fn lines_of_old_and_new_kernels_are_read() {
     let text = b" 179       0 mmcblk0 10 1 100 5 20 2 200 9 3 40 50\n   7 0 loop0 1 0 8 0\n 259 0 \
         nvme0n1 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 99\n 8 0 sda 1 2 x 4 5 6 7 8 9 10 11\n 8 16 sd";

@@ -100,6 +100,14 @@ pub fn of_machine(machine: &Machine) -> Vec<RuleFinding> {
     found
 }
 
+/// What rules found, with what was found elsewhere: sorted by weight.
+#[must_use]
+pub fn with(mut found: Vec<RuleFinding>, beside: &[RuleFinding]) -> Vec<RuleFinding> {
+    found.extend(beside.iter().cloned());
+    found.sort_by_key(|finding| finding.weight);
+    found
+}
+
 /// What the rules find in a run and on its machine: sorted by weight; of one weight what was measured and what is about its
 /// target come first.
 pub fn of_run(run: &Run) -> Vec<RuleFinding> {

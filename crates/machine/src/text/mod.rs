@@ -8,6 +8,7 @@ use crate::rules;
 use rubus_vocabulary::machine::{
     Clock, Hop, HopKind, Link, Machine, Mount, Origin, Pressure, Setting,
 };
+use rubus_vocabulary::rule_finding::RuleFinding;
 use rubus_vocabulary::units::{bit_rate, bytes_iec, bytes_si, percent, rate_si};
 
 use crate::rules_text::{Shown, lines as found_lines};
@@ -27,6 +28,11 @@ const FOUND: Shown = Shown::First { count: 5, others: "rubus survey --verbose" }
 
 /// The text of a survey, ending in a line feed; `all` findings or the weightiest.
 pub fn render(machine: &Machine, all: bool, style: Style) -> String {
+    render_with(machine, &[], all, style)
+}
+
+/// The text of a survey with findings from elsewhere beside those of the rules.
+pub fn render_with(machine: &Machine, beside: &[RuleFinding], all: bool, style: Style) -> String {
     let mut text = title(machine, style);
     let sections = [
         board(machine),
@@ -43,7 +49,7 @@ pub fn render(machine: &Machine, all: bool, style: Style) -> String {
     for section in [shared_buses(machine), mounts(machine), network(machine), kernel(machine)] {
         text.push_str(&section.render(style));
     }
-    let found = rules::of_machine(machine);
+    let found = rules::with(rules::of_machine(machine), beside);
     let shown = if all { Shown::All } else { FOUND };
     let found = found_lines(&found.iter().collect::<Vec<_>>(), shown, COLUMNS, style);
     if !found.is_empty() {

@@ -8,6 +8,8 @@ use rubus_host::recorder::Recorder;
 use rubus_machine::rules;
 use rubus_vocabulary::finding::Finding;
 use rubus_vocabulary::machine::Machine;
+use rubus_vocabulary::rule_finding::RuleFinding;
+use rubus_watch::{probe, wear};
 
 use crate::args::{General, Survey};
 use crate::documents::{RuleDocument, SurveyDocument};
@@ -39,10 +41,14 @@ pub fn run(general: &General, survey: &Survey) -> anyhow::Result<Exit> {
     if general.records {
         record::send(&Record::Machine(Box::new(machine)));
     } else if survey.json.wanted {
-        places::say(&(serde_json::to_string_pretty(&document(&machine))? + "\n"))?;
+        let worn = worn(&world, &machine);
+        let document = document_with(&machine, &worn);
+        places::say(&(serde_json::to_string_pretty(&document)? + "\n"))?;
     } else if !(general.quiet && survey.save.is_some()) {
         let style = Terminal::of(general).style();
-        places::say(&rubus_machine::text::render(&machine, survey.verbose, style))?;
+        let worn = worn(&world, &machine);
+        let text = rubus_machine::text::render_with(&machine, &worn, survey.verbose, style);
+        places::say(&text)?;
         for words in fallen_back::of_machine(&recorder) {
             places::say(&format!("\n{words}\n"))?;
         }
@@ -52,8 +58,19 @@ pub fn run(general: &General, survey: &Survey) -> anyhow::Result<Exit> {
 
 /// The machine as one JSON object, with what the rules find on it beside its fields.
 pub fn document(machine: &Machine) -> SurveyDocument<'_> {
-    let found = rules::of_machine(machine).into_iter().map(Finding::Rule);
-    SurveyDocument { machine, findings: found.collect() }
+    document_with(machine, &[])
+}
+
+/// [`document`] with findings from elsewhere.
+fn document_with<'a>(machine: &'a Machine, beside: &[RuleFinding]) -> SurveyDocument<'a> {
+    let found = rules::with(rules::of_machine(machine), beside);
+    SurveyDocument { machine, findings: found.into_iter().map(Finding::Rule).collect() }
+}
+
+/// What the disks themselves say of failing and of being worn out. It is not recorded: smartctl's answer has their serial
+/// numbers.
+fn worn(world: &World, machine: &Machine) -> Vec<RuleFinding> {
+    wear::findings(&probe::wear::read(world.files(), machine))
 }
 
 /// Columns of the list of rules, as of a survey.

@@ -29,15 +29,14 @@ fn of_devices(files: &dyn Files, devices: &[Device<'_>]) -> Vec<Wear> {
     disks
         .filter_map(|(disk, _)| {
             let starts_with = |start: &&str| disk.starts_with(start);
-            let mut wear = match disk {
+            let wear = match disk {
                 _ if starts_with(&"mmcblk") => of_card(files, disk),
                 _ if ["sd", "nvme"].iter().any(starts_with) => of_disk(files, disk),
                 _ => return None,
             };
             let is_on_it = |(name, parent): &&Device<'_>| name == disk || *parent == Some(disk);
             let names = devices.iter().filter(is_on_it).map(|(name, _)| *name);
-            wear.filesystems_written_bytes = filesystems_written_bytes(files, names);
-            Some(wear)
+            Some(wear.with_filesystems(filesystems_written_bytes(files, names)))
         })
         .collect()
 }

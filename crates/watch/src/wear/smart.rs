@@ -1,381 +1,229 @@
 //! What smartctl says of a disk's wear, from its JSON.
 //!
 //! NVMe: the SMART / Health Information log (NVM Express Base Specification, log page 02h): Percentage Used, Data Units
-//! Written (in thousands of 512 bytes), Critical Warning. ATA: the Device Statistics log (ACS-4, 9.5: Percentage Used
-//! Endurance Indicator, Logical Sectors Written); disks without it have attributes of their makers, which smartctl names
-//! from its database.
+//! Written (in thousands of 512 bytes), Critical Warning, Available Spare and its threshold. ATA: the Device Statistics log
+//! (ACS-4, 9.5: Percentage Used Endurance Indicator, Logical Sectors Written), and attributes of the disks' makers, which
+//! smartctl names from its database. SAS: the Solid State Media log page (SBC-4: percentage used endurance indicator).
 
-use serde::Deserialize;
+mod attributes;
+mod lenient;
+#[cfg(test)]
+mod tests;
+mod written;
 
-use super::{Source, Trouble, Used, Warning, Wear};
+use serde_json::Value;
+
+use self::attributes::{Attribute, Reading};
+use self::lenient::{count, items, number, object, truth};
+use self::written::Written;
+use super::{Source, ToldUsed, Trouble, Used, Warning, Wear};
 
 /// How smartctl is asked; the disk's node comes last. One that sleeps is left asleep.
 pub const ARGUMENTS: [&str; 4] = ["--json=c", "--nocheck=standby", "--all", "--log=devstat"];
 
-/// NVMe's unit of data: a thousand of 512 bytes.
-const DATA_UNIT_BYTES: u64 = 512_000;
-/// NVMe and ATA stop counting there.
-const MAX_PERCENT: f64 = 255.0;
-/// Attributes whose value falls from 100 as the flash wears, by the names that smartctl gives them.
-const LIFE_LEFT: [&str; 7] = [
-    "Wear_Leveling_Count",
-    "Media_Wearout_Indicator",
-    "SSD_Life_Left",
-    "Percent_Lifetime_Remain",
-    "Perc_Rated_Life_Remain",
-    "Remaining_Lifetime_Perc",
-    "Percent_Life_Remaining",
-];
-/// Attributes that count what was written, with the bytes of one.
-const WRITTEN: [(&str, u64); 5] = [
-    ("Total_LBAs_Written", 512),
-    ("Host_Writes_32MiB", 32 << 20),
-    ("Host_Writes_GiB", 1 << 30),
-    ("Lifetime_Writes_GiB", 1 << 30),
-    ("Total_Writes_GiB", 1 << 30),
-];
 /// NVMe's critical warnings by their bits. Bit 1 is of the temperature, which wears nothing.
-const NVME_WARNINGS: [(u32, Warning); 4] = [
+const NVME_WARNINGS: [(u32, Warning); 5] = [
     (0, Warning::SpareNearlyUsedUp),
     (2, Warning::Unreliable),
     (3, Warning::ReadOnly),
     (4, Warning::UnsafeCache),
+    (5, Warning::ReadOnly),
 ];
+/// The bit of smartctl's exit status that says that the disk is failing (smartctl(8), bit 3).
+const EXIT_FAILING: u64 = 1 << 3;
+/// Turns per minute that disks have (ACS-4, 7.12.7.45: a rate is from 0x0401 to 0xFFFE; 0 and 1 are not reported and none).
+const TURNS: std::ops::RangeInclusive<f64> = 1025.0..=65_534.0;
+/// The statistic of ATA's standard.
+const ENDURANCE: &str = "Percentage Used Endurance Indicator";
+/// A disk that was written over this often is well used; one that was not is nearly new.
+const CAPACITIES_OF_A_USED_DISK: f64 = 100.0;
+const CAPACITIES_OF_A_NEW_DISK: f64 = 20.0;
 
 /// What it says of a disk; none where it says nothing of wear and health, as of a disk that is no flash and is well.
-pub fn parse(disk: &str, json: &str) -> Wear {
+pub fn parse(disk: &str, answer: &str) -> Wear {
     let wear = |trouble| Wear { disk: disk.to_string(), trouble, ..Wear::default() };
-    let told: Told = match serde_json::from_str(json) {
-        Ok(told) => told,
-        Err(error) => return wear(Some(Trouble::Other(format!("its answer: {error}")))),
+    let answer = match object(answer) {
+        Ok(answer) => answer,
+        Err(error) => return wear(Some(not_json(answer, &error))),
     };
-    let mut wear = wear(told.trouble());
-    if let Some(log) = &told.nvme_smart_health_information_log {
-        wear.source = Some(Source::Nvme);
-        wear.used = log.percentage_used.map(used);
-        wear.written_bytes =
-            log.data_units_written.map(|units| units.saturating_mul(DATA_UNIT_BYTES));
-        let bits = log.critical_warning.unwrap_or(0);
-        let raised = NVME_WARNINGS.iter().filter(|(bit, _)| bits >> bit & 1 == 1);
-        wear.warnings.extend(raised.map(|(_, warning)| *warning));
-    } else if !told.ata_smart_attributes.table.is_empty()
-        || !told.ata_device_statistics.pages.is_empty()
-    {
-        wear.source = Some(Source::Ata);
-        // A disk that turns does not wear by writing.
-        let turns = told.rotation_rate.is_some_and(|rate| rate > 0);
-        wear.used = told.ata_used().filter(|_| !turns);
-        wear.written_bytes = told.ata_written_bytes();
+    let mut wear = wear(trouble(&answer));
+    // A disk that turns does not wear by writing.
+    wear.is_turning = number(&answer["rotation_rate"]).is_some_and(|rate| TURNS.contains(&rate));
+    let log = &answer["nvme_smart_health_information_log"];
+    let attributes = attributes::read(&answer);
+    let has_statistics = !items(&answer["ata_device_statistics"]["pages"]).is_empty();
+    if log.is_object() {
+        of_nvme(&mut wear, log);
+    } else if !attributes.is_empty() || has_statistics {
+        of_ata(&mut wear, &answer, &attributes);
+    } else if is_scsi(&answer) {
+        of_scsi(&mut wear, &answer);
     }
     // An NVMe disk's status is that some critical warning is raised, and it may be its temperature alone.
-    if told.smart_status.passed == Some(false) && wear.source != Some(Source::Nvme) {
+    let is_nvme_warning =
+        wear.source == Some(Source::Nvme) && count(&log["critical_warning"]).is_some();
+    if is_failing(&answer) && !is_nvme_warning {
         wear.warnings.push(Warning::Failing);
     }
     wear.warnings.sort_unstable();
+    wear.warnings.dedup();
     if wear.source.is_some() {
         wear.trouble = None;
     }
     wear
 }
 
-fn used(percent: f64) -> Used {
-    match percent >= MAX_PERCENT {
-        true => Used { min_percent: MAX_PERCENT, max_percent: None },
-        false => Used::about(percent),
-    }
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct Told {
-    smartctl: Program,
-    smart_status: Status,
-    rotation_rate: Option<u32>,
-    logical_block_size: Option<u64>,
-    endurance_used: Endurance,
-    nvme_smart_health_information_log: Option<NvmeLog>,
-    ata_smart_attributes: Attributes,
-    ata_device_statistics: Statistics,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct Program {
-    messages: Vec<Message>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct Message {
-    string: String,
-    severity: String,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct Status {
-    passed: Option<bool>,
-}
-
-/// What newer programs (from 7.5 on) make of the makers' values themselves.
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct Endurance {
-    current_percent: Option<f64>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct NvmeLog {
-    critical_warning: Option<u32>,
-    percentage_used: Option<f64>,
-    data_units_written: Option<u64>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct Attributes {
-    table: Vec<Attribute>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct Attribute {
-    name: String,
-    value: Option<f64>,
-    raw: Raw,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct Raw {
-    value: u64,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct Statistics {
-    pages: Vec<Page>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct Page {
-    table: Vec<Statistic>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct Statistic {
-    name: String,
-    value: Option<u64>,
-    flags: Flags,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct Flags {
-    valid: Option<bool>,
-}
-
-impl Told {
-    fn trouble(&self) -> Option<Trouble> {
-        let messages = &self.smartctl.messages;
-        let sleeps = |message: &&Message| {
-            message.string.contains("STANDBY") || message.string.contains("SLEEP")
-        };
-        if messages.iter().any(|message| sleeps(&message)) {
-            return Some(Trouble::Asleep);
+fn is_failing(answer: &Value) -> bool {
+    match truth(&answer["smart_status"]["passed"]) {
+        Some(has_passed) => !has_passed,
+        None => {
+            count(&answer["smartctl"]["exit_status"]).is_some_and(|bits| bits & EXIT_FAILING != 0)
         }
-        let error = messages.iter().find(|message| message.severity == "error")?;
-        let words = error.string.trim().to_string();
-        Some(match words.contains("Permission denied") {
-            true => Trouble::NotRoot,
-            false => Trouble::Other(words),
-        })
-    }
-
-    fn statistic(&self, name: &str) -> Option<u64> {
-        let mut all = self.ata_device_statistics.pages.iter().flat_map(|page| &page.table);
-        let found = all.find(|one| one.name == name && one.flags.valid != Some(false))?;
-        found.value
-    }
-
-    fn ata_used(&self) -> Option<Used> {
-        let whole = self
-            .endurance_used
-            .current_percent
-            .or_else(|| Some(self.statistic("Percentage Used Endurance Indicator")? as f64));
-        if let Some(percent) = whole {
-            return Some(used(percent));
-        }
-        let attributes = self.ata_smart_attributes.table.iter();
-        let mut left = attributes.filter(|one| LIFE_LEFT.contains(&one.name.as_str()));
-        let left = left.find_map(|one| one.value.filter(|left| (1.0..=100.0).contains(left)))?;
-        // Such a value stops at 1.
-        Some(match left <= 1.0 {
-            true => Used { min_percent: 98.0, max_percent: None },
-            false => Used::about(100.0 - left),
-        })
-    }
-
-    fn ata_written_bytes(&self) -> Option<u64> {
-        let sector_bytes = self.logical_block_size.unwrap_or(512);
-        if let Some(sectors) = self.statistic("Logical Sectors Written") {
-            return Some(sectors.saturating_mul(sector_bytes));
-        }
-        let counted = |(name, bytes): &(&str, u64)| {
-            let attribute = self.ata_smart_attributes.table.iter().find(|one| one.name == *name)?;
-            Some(attribute.raw.value.saturating_mul(*bytes))
-        };
-        WRITTEN.iter().find_map(counted)
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use serde_json::{Value, json};
-
-    use super::*;
-
-    fn told(json: &Value) -> Wear {
-        parse("sda", &json.to_string())
-    }
-
-    fn nvme(percentage_used: u32, critical_warning: u32) -> Value {
-        json!({
-            "smartctl": {"version": [7, 3], "exit_status": 0},
-            "smart_status": {"passed": critical_warning == 0, "nvme": {"value": critical_warning}},
-            "nvme_smart_health_information_log": {
-                "critical_warning": critical_warning,
-                "temperature": 32,
-                "available_spare": 100,
-                "available_spare_threshold": 10,
-                "percentage_used": percentage_used,
-                "data_units_read": 4_000_000,
-                "data_units_written": 2_000_000,
-            },
-        })
-    }
-
-    fn attribute(id: u32, name: &str, value: u32, raw: u64) -> Value {
-        json!({"id": id, "name": name, "value": value, "worst": value, "thresh": 0, "raw": {"value": raw, "string": "x"}})
-    }
-
-    fn ata(attributes: &[Value], rotation_rate: u32) -> Value {
-        json!({
-            "smartctl": {"exit_status": 0},
-            "rotation_rate": rotation_rate,
-            "logical_block_size": 512,
-            "smart_status": {"passed": true},
-            "ata_smart_attributes": {"revision": 1, "table": attributes},
-        })
-    }
-
-    fn statistics(rows: &[(&str, u64, bool)]) -> Value {
-        let rows: Vec<Value> = rows
-            .iter()
-            .map(|(name, value, valid)| json!({"offset": 8, "name": name, "size": 1, "value": value, "flags": {"valid": valid}}))
-            .collect();
-        json!({"pages": [{"number": 1, "table": []}, {"number": 7, "table": rows}]})
-    }
-
-    #[test]
-    fn an_nvme_disk_tells_percents_units_and_warnings() {
-        let wear = told(&nvme(3, 0));
-        assert_eq!(wear.source, Some(Source::Nvme));
-        assert_eq!(wear.used, Some(Used::about(3.0)));
-        assert_eq!(wear.written_bytes, Some(1_024_000_000_000));
-        assert_eq!((wear.warnings, wear.trouble), (vec![], None));
-        let full = told(&nvme(255, 0b1_1101)).warnings;
-        let all = [
-            Warning::ReadOnly,
-            Warning::Unreliable,
-            Warning::SpareNearlyUsedUp,
-            Warning::UnsafeCache,
-        ];
-        assert_eq!(full, all);
-        // It is too warm, which wears nothing.
-        assert_eq!(told(&nvme(3, 0b10)).warnings, []);
-    }
-
-    #[test]
-    fn percents_go_beyond_a_hundred_and_stop_at_255() {
-        let used = |percent| told(&nvme(percent, 0)).used.unwrap();
-        assert_eq!(used(0).min_percent, 0.0);
-        assert!(!used(100).is_over() && used(101).is_over());
-        assert_eq!(used(255).max_percent, None);
-    }
-
-    #[test]
-    fn an_ata_disk_tells_by_statistics_first_and_by_its_maker_s_attributes_else() {
-        let attributes = [
-            attribute(177, "Wear_Leveling_Count", 95, 61),
-            attribute(241, "Total_LBAs_Written", 99, 1_000_000),
-        ];
-        let mut json = ata(&attributes, 0);
-        let wear = told(&json);
-        assert_eq!(wear.source, Some(Source::Ata));
-        assert_eq!(wear.used, Some(Used::about(5.0)));
-        assert_eq!(wear.written_bytes, Some(512_000_000));
-        json["ata_device_statistics"] = statistics(&[
-            ("Percentage Used Endurance Indicator", 7, true),
-            ("Logical Sectors Written", 3_000_000, true),
-        ]);
-        let wear = told(&json);
-        assert_eq!(wear.used, Some(Used::about(7.0)));
-        assert_eq!(wear.written_bytes, Some(1_536_000_000));
-        json["endurance_used"] = json!({"current_percent": 8});
-        assert_eq!(told(&json).used, Some(Used::about(8.0)));
-    }
-
-    #[test]
-    fn what_a_disk_calls_not_valid_is_not_taken() {
-        let mut json = ata(&[attribute(231, "SSD_Life_Left", 80, 80)], 0);
-        json["ata_device_statistics"] =
-            statistics(&[("Percentage Used Endurance Indicator", 0, false)]);
-        assert_eq!(told(&json).used, Some(Used::about(20.0)));
-        // 0 and values above 100 are of another meaning than life left.
-        for value in [0, 200] {
-            let json = ata(&[attribute(177, "Wear_Leveling_Count", value, 0)], 0);
-            assert_eq!(told(&json).used, None, "{value}");
+/// Why an answer is no JSON.
+fn not_json(answer: &str, error: &serde_json::Error) -> Trouble {
+    let version = answer.split_once("smartctl ").map(|(_, behind)| behind);
+    let version = version.and_then(|behind| behind.split_whitespace().next());
+    let major = |version: &str| version.split('.').next().and_then(|major| major.parse().ok());
+    match version.and_then(|version| Some((version, major(version)?))) {
+        Some((version, ..7)) => Trouble::OldSmartctl(version.to_string()),
+        Some((version, 7_u32..)) => {
+            Trouble::Other(format!("smartctl {version} did not answer in JSON"))
         }
-        let json = ata(&[attribute(177, "Wear_Leveling_Count", 1, 0)], 0);
-        assert_eq!(told(&json).used.unwrap().max_percent, None);
+        None => Trouble::Other(format!("its answer: {error}")),
     }
+}
 
-    #[test]
-    fn each_way_to_count_what_was_written_has_its_unit() {
-        let written = |name| told(&ata(&[attribute(241, name, 100, 3)], 0)).written_bytes;
-        assert_eq!(written("Host_Writes_32MiB"), Some(96 << 20));
-        assert_eq!(written("Host_Writes_GiB"), Some(3 << 30));
-        assert_eq!(written("Lifetime_Writes_GiB"), Some(3 << 30));
-        assert_eq!(written("Power_On_Hours"), None);
+fn trouble(answer: &Value) -> Option<Trouble> {
+    let messages = items(&answer["smartctl"]["messages"]);
+    let text = |message: &Value| message["string"].as_str().unwrap_or_default().trim().to_string();
+    let sleeps = |words: &String| words.contains("STANDBY") || words.contains("SLEEP");
+    if messages.iter().copied().map(text).any(|words| sleeps(&words)) {
+        return Some(Trouble::Asleep);
     }
+    let words = text(messages.iter().find(|message| message["severity"] == "error")?);
+    Some(if words.contains("Permission denied") { Trouble::NotRoot } else { Trouble::Other(words) })
+}
 
-    #[test]
-    fn a_disk_that_turns_does_not_wear_but_may_fail() {
-        let mut json = ata(&[attribute(177, "Wear_Leveling_Count", 95, 61)], 5400);
-        assert_eq!(told(&json).used, None);
-        json["smart_status"]["passed"] = json!(false);
-        assert_eq!(told(&json).warnings, [Warning::Failing]);
+fn of_nvme(wear: &mut Wear, log: &Value) {
+    wear.source = Some(Source::Nvme);
+    wear.used = share(&log["percentage_used"]);
+    wear.set_written(written::of_nvme(log));
+    let bits = count(&log["critical_warning"]).unwrap_or(0);
+    let raised = NVME_WARNINGS.iter().filter(|(bit, _)| bits >> bit & 1 == 1);
+    wear.warnings.extend(raised.map(|(_, warning)| *warning));
+    warn_of_spare(wear, &log["available_spare"], &log["available_spare_threshold"]);
+}
+
+fn of_scsi(wear: &mut Wear, answer: &Value) {
+    wear.source = Some(Source::Scsi);
+    let told = [
+        &answer["endurance_used"]["current_percent"],
+        &answer["scsi_percentage_used_endurance_indicator"],
+    ];
+    let used = told.into_iter().find_map(share);
+    wear.used = used.filter(|_| !wear.is_turning);
+    wear.set_written(written::of_scsi(answer));
+    let spare = &answer["spare_available"];
+    warn_of_spare(wear, &spare["current_percent"], &spare["threshold_percent"]);
+}
+
+fn is_scsi(answer: &Value) -> bool {
+    let is_told = |field: &str| !answer[field].is_null();
+    is_told("scsi_percentage_used_endurance_indicator")
+        || is_told("endurance_used")
+        || (answer["device"]["protocol"] == "SCSI" && is_told("smart_status"))
+}
+
+fn warn_of_spare(wear: &mut Wear, spare: &Value, threshold: &Value) {
+    let below = number(spare).zip(number(threshold)).is_some_and(|(spare, least)| spare < least);
+    if below {
+        wear.warnings.push(Warning::SpareNearlyUsedUp);
     }
+}
 
-    #[test]
-    fn why_it_could_not_ask_is_told() {
-        let message = |string: &str| {
-            let messages = json!([{"string": string, "severity": "error"}]);
-            told(&json!({"smartctl": {"exit_status": 2, "messages": messages}})).trouble
-        };
-        assert_eq!(
-            message("Smartctl open device: /dev/sda failed: Permission denied"),
-            Some(Trouble::NotRoot)
-        );
-        let words = "/dev/sda: Unknown USB bridge [0x152d:0x0583 (0x209)]";
-        assert_eq!(message(words), Some(Trouble::Other(words.into())));
-        assert_eq!(message("Device is in STANDBY mode, exit(2)"), Some(Trouble::Asleep));
-        assert_eq!(told(&json!({"smartctl": {}})).trouble, None);
-        let broken = parse("sda", "smartctl 6.6").trouble;
-        assert!(matches!(broken, Some(Trouble::Other(_))));
+fn share(value: &Value) -> Option<Used> {
+    number(value).filter(|percent| *percent >= 0.0).map(Used::of_percent)
+}
+
+fn of_ata(wear: &mut Wear, answer: &Value, attributes: &[Attribute]) {
+    wear.source = Some(Source::Ata);
+    let is_temperature = |one: &&Attribute| one.name.to_ascii_lowercase().contains("temp");
+    let failing = attributes.iter().filter(|one| one.is_failing && !is_temperature(one));
+    wear.failing_attributes = failing.map(|one| one.name.clone()).collect();
+    if !wear.failing_attributes.is_empty() {
+        wear.warnings.push(Warning::AtThreshold);
+    }
+    if !wear.is_turning {
+        wear.told_used = told_used(answer, attributes);
+        wear.used = wear.told_used.iter().map(|told| told.used).reduce(Used::worse);
+    }
+    let sectors = statistic(answer, "Logical Sectors Written").and_then(count);
+    wear.set_written(written::of_ata(answer, sectors, attributes, wear.used));
+}
+
+/// All that a disk says of its wear, in the order in which it says it.
+fn told_used(answer: &Value, attributes: &[Attribute]) -> Vec<ToldUsed> {
+    let told = |name: &str, used| ToldUsed { name: name.to_string(), used };
+    let endurance = share(&answer["endurance_used"]["current_percent"]);
+    let standard = statistic(answer, ENDURANCE).and_then(share);
+    let mut all: Vec<ToldUsed> = Vec::new();
+    all.extend(endurance.map(|used| told("endurance_used", used)));
+    all.extend(standard.map(|used| told(ENDURANCE, used)));
+    let mut doubtful: Vec<(&str, f64)> = Vec::new();
+    for attribute in attributes {
+        match attribute.reading() {
+            Some(Reading::Used(used)) => all.push(told(&attribute.name, used)),
+            Some(Reading::Either(share)) => doubtful.push((&attribute.name, share)),
+            None => {}
+        }
+    }
+    let worst = all.iter().map(|told| told.used).reduce(Used::worse);
+    let capacities = capacities_written(answer, attributes);
+    for (name, share) in doubtful {
+        let used = direction(share, worst, capacities);
+        all.extend(used.map(|percent| told(name, Used::of_percent(percent))));
+    }
+    all
+}
+
+/// What a share that is used or left is taken for: what is nearer to what else the disk says, else what fits the bytes that
+/// it was given. None where neither is known.
+fn direction(share: f64, worst: Option<Used>, capacities: Option<f64>) -> Option<f64> {
+    let (less, more) = (share.min(100.0 - share), share.max(100.0 - share));
+    if let Some(worst) = worst {
+        let distance = |percent: f64| (percent - worst.min_percent).abs();
+        return Some(if distance(more) < distance(less) { more } else { less });
+    }
+    match capacities? {
+        CAPACITIES_OF_A_USED_DISK.. => Some(more),
+        ..CAPACITIES_OF_A_NEW_DISK => Some(less),
+        _ => None,
+    }
+}
+
+/// How often a disk was written over.
+fn capacities_written(answer: &Value, attributes: &[Attribute]) -> Option<f64> {
+    let sectors = statistic(answer, "Logical Sectors Written").and_then(count);
+    let written = written::of_ata(answer, sectors, attributes, None).bytes?;
+    let capacity = number(&answer["user_capacity"]["bytes"]).filter(|bytes| *bytes > 0.0)?;
+    Some(written as f64 / capacity)
+}
+
+/// The value of one of ATA's statistics that the disk calls valid.
+fn statistic<'a>(answer: &'a Value, name: &str) -> Option<&'a Value> {
+    let pages = items(&answer["ata_device_statistics"]["pages"]).into_iter();
+    let mut rows = pages.flat_map(|page| items(&page["table"]));
+    let is_valid = |row: &Value| truth(&row["flags"]["valid"]) != Some(false);
+    let row = rows.find(|row| row["name"] == name && is_valid(row))?;
+    Some(&row["value"])
+}
+
+impl Wear {
+    fn set_written(&mut self, written: Written) {
+        self.written_bytes = written.bytes;
+        self.is_written_counter_implausible = written.is_implausible;
     }
 }

@@ -8,16 +8,24 @@ use super::{Trouble, Used, Warning, Wear, YearsLeft};
 /// More years than these are not told apart: nobody knows what else a disk dies of by then.
 const MAX_YEARS: f64 = 100.0;
 const YEAR_MONTHS: f64 = 12.0;
+/// An interval that begins with months and is wider than this says nothing, unless all of it is within a month.
+const MAX_FACTOR: f64 = 10.0;
 
 /// What is said of one disk; `years` if its rate of writes is known.
 pub fn lines(wear: &Wear, years: Years) -> Vec<String> {
-    let mut lines = paragraph(&sentence(wear, years), "");
+    let is_at_end = wear.used.is_some_and(Used::is_at_end);
+    let mut lines = paragraph(&sentence(wear, years), if is_at_end { DANGER } else { "" });
     for warning in &wear.warnings {
-        let words = format!("{} warns: {}", wear.disk, of_warning(*warning));
-        lines.extend(paragraph(&words, "! "));
+        let sign = if *warning == Warning::SpareLow { "! " } else { DANGER };
+        let says = of_warnings(wear, &[*warning]).join("");
+        let words = format!("{} {says}. {}", wear.disk, what_to_do(*warning));
+        lines.extend(paragraph(&words, sign));
     }
     lines
 }
+
+/// What stands before a sentence that its reader has to act on at once.
+const DANGER: &str = "! danger: ";
 
 /// What is known of the time that a disk has left.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -34,11 +42,13 @@ fn sentence(wear: &Wear, years: Years) -> String {
         let written = wear.written_bytes.map_or(String::new(), |bytes| {
             format!("; {} were written to it so far", bytes_si(bytes))
         });
-        let then = match used.is_over() {
-            true => " Make a backup, and replace it before it fails.".into(),
-            false => of_years(wear, years),
+        let then = if used.is_at_end() {
+            " Make a backup, and replace it before it fails.".into()
+        } else {
+            of_years(wear, years)
         };
-        return format!("{disk} has used {}{written}.{then}", of_used(used));
+        let doubts = of_disagreement(wear) + of_counter(wear);
+        return format!("{disk} has used {}{written}.{doubts}{then}", of_used(used));
     }
     let written = wear.filesystems_written_bytes.map_or(String::new(), |bytes| {
         format!(
@@ -47,14 +57,18 @@ fn sentence(wear: &Wear, years: Years) -> String {
         )
     });
     let why = match &wear.trouble {
-        _ if wear.source.is_some() => return String::new(),
+        _ if wear.source.is_some() && wear.is_turning => return String::new(),
+        _ if wear.source.is_some() => return silent(wear, &written),
         None if disk.starts_with("mmcblk") => {
-            return format!("{disk} does not say how worn it is; few cards do.{written}");
+            return format!("{disk} does not tell how worn it is; few cards do.{written}");
         }
-        None => return format!("{disk} does not say how worn it is.{written}"),
+        None => return format!("{disk} does not tell how worn it is.{written}"),
         Some(Trouble::NoSmartctl) => {
             "smartctl asks that, and is not installed: `sudo apt install smartmontools`.".into()
         }
+        Some(Trouble::OldSmartctl(version)) => format!(
+            "smartctl {version} is too old, since only 7.0 and later have `--json`. Upgrade smartmontools."
+        ),
         Some(Trouble::NotRoot) => "only root may ask it.".into(),
         Some(Trouble::Asleep) => "it sleeps, and was not woken.".into(),
         Some(Trouble::Other(words)) => format!("smartctl could not ask it ({words})."),
@@ -62,14 +76,48 @@ fn sentence(wear: &Wear, years: Years) -> String {
     format!("How worn {disk} is, is not known: {why}{written}")
 }
 
-fn of_used(used: Used) -> String {
-    let share = match used.max_percent {
+/// A disk that answered, but says nothing of its wear that can be relied on.
+fn silent(wear: &Wear, filesystems: &str) -> String {
+    let counted = match wear.written_bytes {
+        Some(bytes) => format!("; {} were written to it so far", bytes_si(bytes)),
+        None => String::new(),
+    };
+    let counter = of_counter(wear);
+    format!("{} does not tell how worn it is{counted}.{counter}{filesystems}", wear.disk)
+}
+
+fn of_disagreement(wear: &Wear) -> String {
+    wear.disagreement().map_or(String::new(), |(best, worst)| {
+        format!(
+            " Its values contradict each other: {} says {}, {} says {}; the worse one counts.",
+            worst.name,
+            of_share(worst.used),
+            best.name,
+            of_share(best.used)
+        )
+    })
+}
+
+fn of_counter(wear: &Wear) -> &'static str {
+    if wear.is_written_counter_implausible {
+        " Its counter of written bytes cannot be right, and is left out."
+    } else {
+        ""
+    }
+}
+
+pub(super) fn of_used(used: Used) -> String {
+    if used.is_over() {
+        format!("up the life that it was made for ({})", of_share(used))
+    } else {
+        format!("{} of the life that it was made for", of_share(used))
+    }
+}
+
+fn of_share(used: Used) -> String {
+    match used.max_percent {
         Some(max) => format!("{:.0} to {max:.0} %", used.min_percent),
         None => format!("{:.0} % or more", used.min_percent),
-    };
-    match used.is_over() {
-        true => format!("up the life that it was made for ({share})"),
-        false => format!("{share} of the life that it was made for"),
     }
 }
 
@@ -87,7 +135,12 @@ fn of_years(wear: &Wear, years: Years) -> String {
         None => ", if its filesystems were made on it and not copied there as an image",
     };
     let max = left.max_years.filter(|max| *max <= MAX_YEARS);
+    let is_too_wide = left.min_years < 1.0
+        && max.is_none_or(|max| max > left.min_years * MAX_FACTOR && max >= 1.0 / YEAR_MONTHS);
     let time = match max {
+        _ if is_too_wide => {
+            return " How long it lasts at this rate cannot be told from that.".into();
+        }
         _ if left.min_years > MAX_YEARS => format!("more than {MAX_YEARS:.0} more years"),
         None => format!("at least {}", span(left.min_years, f64::floor)),
         Some(max) if max < 1.0 => format!(
@@ -115,27 +168,39 @@ fn number(years: f64, round: fn(f64) -> f64) -> String {
     }
 }
 
-fn of_warning(warning: Warning) -> &'static str {
+/// What a disk says of itself, a clause for each warning.
+pub(super) fn of_warnings(wear: &Wear, warnings: &[Warning]) -> Vec<String> {
+    let clause = |warning: &Warning| match warning {
+        Warning::Failing => "expects to fail soon".to_string(),
+        Warning::AtThreshold => {
+            let names = wear.failing_attributes.join(", ");
+            format!("has values at their maker's threshold ({names})")
+        }
+        Warning::ReadOnly => "cannot be written any more".into(),
+        Warning::Unreliable => "has become unreliable".into(),
+        Warning::SpareNearlyUsedUp => "has used up nearly all of its spare blocks".into(),
+        Warning::SpareLow => "has used up most of its spare blocks".into(),
+        Warning::UnsafeCache => "loses what is in its cache with the power".into(),
+    };
+    warnings.iter().map(clause).collect()
+}
+
+fn what_to_do(warning: Warning) -> &'static str {
     match warning {
-        Warning::Failing => "it expects to fail soon. Make a backup now, and replace it.",
-        Warning::ReadOnly => "it cannot be written any more. Copy what is on it, and replace it.",
-        Warning::Unreliable => "it has become unreliable. Make a backup now, and replace it.",
-        Warning::SpareNearlyUsedUp => {
-            "nearly all of its spare blocks are used up. Make a backup now, and replace it."
-        }
-        Warning::SpareLow => {
-            "most of its spare blocks are used up. Keep a backup, and plan to replace it."
-        }
-        Warning::UnsafeCache => {
-            "what it keeps in its memory is lost when the power is. Use it for nothing that matters."
-        }
+        Warning::Failing
+        | Warning::AtThreshold
+        | Warning::Unreliable
+        | Warning::SpareNearlyUsedUp => "Make a backup now, and replace it.",
+        Warning::ReadOnly => "Copy what is on it, and replace it.",
+        Warning::SpareLow => "Keep a backup, and plan to replace it.",
+        Warning::UnsafeCache => "Use it for nothing that matters.",
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::wear::Source;
+    use crate::wear::{Source, ToldUsed};
 
     fn wear(used: Option<(f64, Option<f64>)>) -> Wear {
         Wear {
@@ -145,6 +210,11 @@ mod tests {
             written_bytes: Some(12_300_000_000_000),
             ..Wear::default()
         }
+    }
+
+    fn told(name: &str, percent: f64) -> ToldUsed {
+        let used = Used { min_percent: percent, max_percent: Some(percent + 2.0) };
+        ToldUsed { name: name.into(), used }
     }
 
     fn left(min_years: f64, max_years: Option<f64>) -> Years {
@@ -206,6 +276,21 @@ mod tests {
                         Warning::UnsafeCache,
                     ],
                     ..wear(None)
+                },
+                Years::NoRate,
+            ),
+            (&wear(None), left(1.0, None)),
+            (&Wear { is_turning: true, ..wear(None) }, Years::NoRate),
+            (&three, left(0.02, Some(1.43))),
+            (&card(Some(Trouble::OldSmartctl("6.6".into()))), Years::NoRate),
+            (
+                &Wear {
+                    told_used: vec![told("Wear_Leveling_Count", 0.0), told("SSD_Life_Left", 39.0)],
+                    written_bytes: None,
+                    is_written_counter_implausible: true,
+                    warnings: vec![Warning::AtThreshold],
+                    failing_attributes: vec!["SSD_Life_Left".into()],
+                    ..wear(Some((39.0, Some(41.0))))
                 },
                 Years::NoRate,
             ),

@@ -29,7 +29,7 @@ pub struct YearsLeft {
 /// That falls with `u`, so the bounds of the wear give those of the bytes, and with the bounds of the rate those of the time.
 /// None where the disk says neither, or is worn out already.
 pub fn years_left(wear: &Wear, bytes_per_day: Estimate) -> Option<YearsLeft> {
-    let used = wear.used.filter(|used| !used.is_over())?;
+    let used = wear.used.filter(|used| !used.is_at_end())?;
     let (min_bytes, max_bytes) = match (wear.written_bytes, wear.filesystems_written_bytes) {
         (Some(written), _) => (written, Some(written)),
         (None, Some(written)) => (written, None),

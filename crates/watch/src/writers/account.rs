@@ -13,7 +13,7 @@ use crate::counters::advance;
 use crate::diskstats::{DiskCounters, SECTOR_BYTES};
 use crate::recording::Header;
 use crate::sample::Sample;
-use crate::wear::years_left;
+use crate::wear::{findings, years_left};
 
 /// What passes on to other devices, or is memory.
 const NOT_A_DISK: [&str; 5] = ["loop", "dm-", "md", "zram", "ram"];
@@ -174,6 +174,7 @@ impl Account {
             seconds: self.total.seconds,
             slept_seconds: self.total.slept_seconds,
             disks: self.disks(),
+            disks_seen: self.total.disks.len(),
             disks_written_bytes,
             programs_written_bytes,
             swap_written_bytes,
@@ -181,6 +182,7 @@ impl Account {
             added_bytes: signed(disks_written_bytes) + waiting_bytes - given,
             per_day: self.per_day(Hour::disks_written_bytes),
             wear: self.wear(),
+            findings: findings(&self.header.wear),
             units: self.units(),
             hidden: self.hidden,
             hours: self.hours.iter().map(told).collect(),

@@ -11,6 +11,7 @@ pub mod text;
 use serde::Serialize;
 
 use rubus_vocabulary::estimate::Estimate;
+use rubus_vocabulary::rule_finding::RuleFinding;
 
 use crate::wear::{Wear, YearsLeft};
 
@@ -36,6 +37,8 @@ pub struct Report {
     /// Disks that wrote something, the one that wrote most first. Devices that pass on to others (loop, device mapper, md)
     /// and memory (zram) are left out.
     pub disks: Vec<DiskWritten>,
+    /// How many disks the kernel lists, also those that wrote nothing; with none, what reached a disk is not known.
+    pub disks_seen: usize,
     /// Bytes that these disks wrote.
     pub disks_written_bytes: u64,
     /// Bytes that programs had written, without what was deleted before and without the kernel's threads.
@@ -52,6 +55,9 @@ pub struct Report {
     pub per_day: Option<Estimate>,
     /// How worn the disks were at the beginning, as they say themselves, and how long they last.
     pub wear: Vec<DiskWear>,
+    /// What follows from that at once: disks that fail or are worn out; dangers first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub findings: Vec<RuleFinding>,
     /// By unit, the one that wrote most first. The kernel's threads are the unit "kernel"; "" is outside all units.
     pub units: Vec<UnitWritten>,
     /// Most processes at one time that only root may look at.

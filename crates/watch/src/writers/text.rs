@@ -54,6 +54,10 @@ fn title(report: &Report, style: Style) -> Vec<String> {
 }
 
 fn disks(report: &Report, style: Style) -> Vec<String> {
+    if report.disks_seen == 0 {
+        let words = "The kernel lists no disk here (/proc/diskstats is empty), so what reached a disk is not known.";
+        return paragraph(words, "");
+    }
     if report.disks.is_empty() {
         return vec!["No disk wrote anything.".into()];
     }
@@ -186,6 +190,9 @@ fn by_disk(report: &Report, style: Style) -> Vec<String> {
 /// How what programs gave and what disks wrote go together.
 fn balance(report: &Report) -> Vec<String> {
     let mut words = format!("Programs had {} written", bytes_si(report.programs_written_bytes));
+    if report.disks_seen == 0 {
+        return paragraph(&(words + "."), "");
+    }
     let cancelled: u64 = report.units.iter().map(|unit| unit.cancelled_bytes).sum();
     if cancelled > 0 {
         words += &format!(" (without {} deleted before they reached a disk)", bytes_si(cancelled));
@@ -196,7 +203,10 @@ fn balance(report: &Report) -> Vec<String> {
     }
     words += &format!("; the disks wrote {}.", bytes_si(report.disks_written_bytes));
     let difference = report.added_bytes.unsigned_abs();
-    let share = percent(difference as f64 / report.disks_written_bytes.max(1) as f64);
+    let share = match report.disks_written_bytes {
+        0 => String::new(),
+        written => format!(" ({})", percent(difference as f64 / written as f64)),
+    };
     words += &match report.added_bytes {
         ..0 => format!(
             " {} did not reach these disks: compressed, overwritten in memory, or on other \
@@ -205,7 +215,7 @@ fn balance(report: &Report) -> Vec<String> {
         ),
         0 => String::new(),
         1.. => format!(
-            " {} of that ({share}) are what filesystems add: journal, metadata, whole blocks, copies.",
+            " {} of that{share} are what filesystems add: journal, metadata, whole blocks, copies.",
             bytes_si(difference)
         ),
     };
@@ -316,6 +326,7 @@ mod tests {
                 writes: 91_000,
                 flushes: 14_400,
             }],
+            disks_seen: 1,
             disks_written_bytes: 1_620_000_000,
             programs_written_bytes: 1_180_000_000,
             swap_written_bytes: Some(40_000_000),
@@ -331,6 +342,7 @@ mod tests {
                 per_day: Some(Estimate::new(1.62e9, 1.31e9, 1.99e9)),
                 years_left: None,
             }],
+            findings: Vec::new(),
             units: vec![
                 unit(
                     "home-assistant.service",
@@ -410,6 +422,27 @@ mod tests {
             ..a_day()
         };
         insta::assert_snapshot!(render(&report, Style::default()));
+    }
+
+    #[test]
+    fn without_a_list_of_disks_nothing_is_said_of_them() {
+        let report = Report {
+            disks: Vec::new(),
+            disks_seen: 0,
+            disks_written_bytes: 0,
+            added_bytes: 819_200,
+            per_day: None,
+            hours: Vec::new(),
+            wear: Vec::new(),
+            ..a_day()
+        };
+        let text = render(&report, Style::default());
+        assert!(text.contains("The kernel lists no disk"), "{text}");
+        assert!(text.contains("Programs had 1.18 GB written.\n"), "{text}");
+        let idle = render(&Report { disks_seen: 1, ..report }, Style::default());
+        assert!(idle.contains("No disk wrote anything."), "{idle}");
+        let balance = idle.split("Programs had").nth(1).unwrap_or_default();
+        assert!(!balance.contains('%'), "{idle}");
     }
 
     #[test]

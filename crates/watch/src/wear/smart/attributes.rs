@@ -1,0 +1,335 @@
+//! What the attributes of an ATA disk's maker say of its wear.
+//!
+//! No standard defines them. smartctl names them from its database (smartmontools, drivedb.h), by which this table goes;
+//! where models or firmwares of one name differ, the source of the exception stands beside it.
+
+use serde_json::Value;
+
+use super::lenient::{count, items, number};
+use crate::wear::{MAX_PERCENT, Used};
+
+/// What an attribute's value and raw value mean.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Meaning {
+    /// The value falls from 100; the raw value counts erase cycles.
+    Cycles,
+    /// The value is the share left; the raw value is the same, or the share used, or 0. A value that stays at 100 beside a raw
+    /// value of 1 to 99 is not kept up to date, and the raw value is the share left.
+    Left,
+    /// The value is the share left, the raw value the share used, which goes on beyond 100.
+    LeftOfUsed,
+    /// The raw value is the share used; the value is the same or what is left of 100.
+    Used,
+    /// The value counts down on some models and up on others.
+    EitherWay,
+}
+
+/// Names without case and punctuation, with what they mean and the families that the database has them for.
+const TABLE: [(&str, Meaning); 24] = [
+    // Samsung (177), Crucial and Micron m4 and C300, SK hynix, STEC (173). The database's default for 177, so that Silicon
+    // Motion disks have it too, whose value stays at 100.
+    ("wearlevelingcount", Meaning::Cycles),
+    // Intel (233, down). WD and SanDisk (230): up in zbx-smartctl#148, down in smartmontools#642. The database's default for
+    // 233, so that unknown disks have it, too; SK hynix SC311 counts up there (QDiskInfo#69).
+    ("mediawearoutindicator", Meaning::EitherWay),
+    // Phison and Kingston (stays at 100 on KC400), SandForce (raw value 0), Silicon Motion, Maxio, SK hynix, Seagate.
+    ("ssdlifeleft", Meaning::Left),
+    ("ssdlifeleftperc", Meaning::Left), // Seagate Nytro XF1230
+    ("lifetimeleft", Meaning::Left),    // Apacer
+    ("liferemainingpercent", Meaning::Left), // Swissbit X-7x
+    ("ssdremaininglifeperc", Meaning::Left), // Swissbit X-7x
+    ("remaininglife", Meaning::Left),   // Swissbit X-8x, Innodisk
+    ("pctliferemaining", Meaning::Left), // ATP
+    ("percentliferemaining", Meaning::Left), // Intel for Dell
+    ("percratedliferemain", Meaning::Left), // Swissbit, SMART Modular
+    ("lifetimeremaining", Meaning::Left), // StorFly, SanDisk Cloudspeed, Marvell based SanDisk
+    ("driveliferemaining", Meaning::Left), // SanDisk Cloudspeed, CS1K
+    // Silicon Motion (stays at 100 on TS32GMTS400), Innodisk, Indilinx, OCZ.
+    ("remaininglifetimeperc", Meaning::Left),
+    // Crucial and Micron: value = max(100 - raw, 0), raw = share used. ATP, SSSTC, SK hynix, Xmore: raw = share left.
+    ("percentlifetimeremain", Meaning::LeftOfUsed),
+    // Crucial and Micron m4 and C400, SMART Modular: value = 100 - raw.
+    ("percratedlifeused", Meaning::Used),
+    ("percentlifetimeused", Meaning::Used), // Crucial and Micron C300, ATP
+    ("percentlifeused", Meaning::Used),     // SanDisk Cloudspeed, XITC
+    ("drivelifeused", Meaning::Used),       // SanDisk CS1K
+    // In the databases of other programs, for disks of the same makers.
+    ("ssdliferemaining", Meaning::Left),
+    ("percentlifetimeleft", Meaning::Left),
+    ("remaininglifepercent", Meaning::Left),
+    ("lifetimeused", Meaning::Used),
+    ("percentageused", Meaning::Used),
+];
+
+/// A flash of any kind is far from 1 % of its erase cycles after so many: a value of 100 beside more is not kept up to date.
+const MAX_CYCLES_OF_A_NEW_DISK: u64 = 50;
+/// A share left that small beside a value of 100 may as well be a share used.
+const MAX_DOUBTFUL_LEFT: u64 = 10;
+
+/// What an attribute says.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Reading {
+    /// A share.
+    Used(Used),
+    /// This share is either used or left.
+    Either(f64),
+}
+
+/// An attribute, as far as it is of the kind that it should be.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Attribute {
+    pub id: Option<u64>,
+    pub name: String,
+    pub value: Option<f64>,
+    pub raw: Option<u64>,
+    /// It is at or below its maker's threshold.
+    pub is_failing: bool,
+    /// Whether smartctl's database has the disk; else the name is a default, and the disk may mean something else.
+    pub is_in_database: bool,
+}
+
+/// All attributes of an answer.
+pub fn read(answer: &Value) -> Vec<Attribute> {
+    let is_in_database = answer["in_smartctl_database"] != Value::Bool(false);
+    let rows = items(&answer["ata_smart_attributes"]["table"]).into_iter();
+    let attribute = |row: &Value| Attribute {
+        id: count(&row["id"]),
+        name: row["name"].as_str().unwrap_or_default().to_string(),
+        value: number(&row["value"]),
+        raw: raw(&row["raw"]),
+        is_failing: row["when_failed"].as_str().is_some_and(is_now),
+        is_in_database,
+    };
+    rows.map(attribute).collect()
+}
+
+fn raw(raw: &Value) -> Option<u64> {
+    count(&raw["value"]).or_else(|| count(raw)).or_else(|| {
+        let text = raw["string"].as_str().or(raw.as_str())?;
+        text.split_whitespace().next()?.parse().ok()
+    })
+}
+
+fn is_now(words: &str) -> bool {
+    words.eq_ignore_ascii_case("now") || words.eq_ignore_ascii_case("FAILING_NOW")
+}
+
+impl Attribute {
+    /// What it says of the wear; None if it is not about that, or says nothing that can be relied on.
+    pub fn reading(&self) -> Option<Reading> {
+        let name = plain(&self.name);
+        let (_, meaning) = TABLE.iter().find(|(known, _)| *known == name)?;
+        match meaning {
+            Meaning::Cycles => self.cycles(),
+            Meaning::Left => self.left(false),
+            Meaning::LeftOfUsed => self.left(true),
+            Meaning::Used => self.used(),
+            Meaning::EitherWay => self.either_way(),
+        }
+    }
+
+    fn cycles(&self) -> Option<Reading> {
+        let value = self.value?;
+        if value == 0.0 && self.is_failing {
+            return Some(used_up());
+        }
+        if value == 100.0 && self.raw.is_none_or(|raw| raw > MAX_CYCLES_OF_A_NEW_DISK) {
+            return None;
+        }
+        (1.0..=100.0).contains(&value).then(|| left(value))
+    }
+
+    fn left(&self, is_raw_used: bool) -> Option<Reading> {
+        let value = self.value.filter(|value| (0.0..=100.0).contains(value))?;
+        let raw = self.raw.unwrap_or(0);
+        let share = raw as f64;
+        if raw == 0 || share == value {
+            return Some(left(value));
+        }
+        let tolerance = if is_raw_used { 1.0 } else { 0.0 };
+        if ((100.0 - share).max(0.0) - value).abs() <= tolerance {
+            return Some(used(share.max(100.0 - value)));
+        }
+        let is_share = raw < 100;
+        Some(if is_share && value == 100.0 && raw <= MAX_DOUBTFUL_LEFT {
+            Reading::Either(share)
+        } else if is_share && (value == 100.0 || value == 0.0) {
+            left(share)
+        } else {
+            left(value)
+        })
+    }
+
+    fn used(&self) -> Option<Reading> {
+        match self.raw {
+            Some(raw) if raw as f64 <= MAX_PERCENT => Some(used(raw as f64)),
+            _ => self.value.filter(|value| (1.0..100.0).contains(value)).map(Reading::Either),
+        }
+    }
+
+    fn either_way(&self) -> Option<Reading> {
+        let value = self.value.filter(|value| (0.0..=100.0).contains(value))?;
+        let is_of_wd = self.id == Some(230);
+        if is_of_wd && let Some(share) = self.raw.and_then(packed_share) {
+            return Some(used(share));
+        }
+        let is_moving = (1.0..100.0).contains(&value);
+        match self.raw {
+            Some(0) if !is_of_wd && value > 0.0 => Some(left(value)),
+            Some(raw) if raw > 0 && (100.0 - raw as f64) == value => Some(used(raw as f64)),
+            Some(raw) if raw as f64 != value && !is_of_wd && self.is_in_database && is_moving => {
+                Some(left(value))
+            }
+            _ if self.is_in_database => is_moving.then_some(Reading::Either(value)),
+            _ => None,
+        }
+    }
+}
+
+/// WD and SanDisk (230): three numbers of 16 bits, the first the same as the last, in hundredths above the lowest byte
+/// (CrystalDiskInfo takes the second byte for the percentage; smartmontools#457 formats them as raw16).
+fn packed_share(raw: u64) -> Option<f64> {
+    let word = |at: u32| raw >> (16 * at) & 0xffff;
+    let is_packed = raw > 0xffff && word(0) == word(2);
+    is_packed.then(|| (word(0) >> 8) as f64)
+}
+
+fn left(percent: f64) -> Reading {
+    Reading::Used(match percent {
+        0.0 => return used_up(),
+        // Such a value stops at 1.
+        ..=1.0 => Used { min_percent: 98.0, max_percent: None },
+        _ => Used::about(100.0 - percent),
+    })
+}
+
+fn used(percent: f64) -> Reading {
+    Reading::Used(Used::of_percent(percent))
+}
+
+fn used_up() -> Reading {
+    Reading::Used(Used { min_percent: 100.0, max_percent: None })
+}
+
+fn plain(name: &str) -> String {
+    let letters = name.chars().filter(char::is_ascii_alphanumeric);
+    letters.map(|letter| letter.to_ascii_lowercase()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told(id: u64, name: &str, value: f64, raw: u64) -> Option<Reading> {
+        let attribute = Attribute {
+            id: Some(id),
+            name: name.into(),
+            value: Some(value),
+            raw: Some(raw),
+            is_failing: false,
+            is_in_database: true,
+        };
+        attribute.reading()
+    }
+
+    /// The shares used that an attribute allows.
+    fn shares(id: u64, name: &str, value: f64, raw: u64) -> Option<(f64, Option<f64>)> {
+        told(id, name, value, raw).map(|reading| match reading {
+            Reading::Used(used) => (used.min_percent, used.max_percent),
+            Reading::Either(share) => (share.min(100.0 - share), Some(share.max(100.0 - share))),
+        })
+    }
+
+    #[test]
+    fn each_name_of_the_database_tells_the_share() {
+        let left = [
+            "SSD_Life_Left",
+            "Lifetime_Left",
+            "Life_Remaining_Percent",
+            "Remaining_Life",
+            "PCT_Life_Remaining",
+            "Lifetime_Remaining%",
+            "DriveLife_Remaining%",
+            "Drive_Life_Remaining%",
+            "SSD_Remaining_Life_Perc",
+            "SSD_Life_Left_Perc",
+            "Perc_Rated_Life_Remain",
+            "Percent_Life_Remaining",
+            "Percent_Lifetime_Remain",
+            "Remaining_Lifetime_Perc",
+        ];
+        for name in left {
+            assert_eq!(shares(231, name, 64.0, 64), Some((35.0, Some(37.0))), "{name}");
+            assert_eq!(shares(231, name, 64.0, 36), Some((35.0, Some(37.0))), "{name}");
+            assert_eq!(shares(231, name, 64.0, 0), Some((35.0, Some(37.0))), "{name}");
+            assert_eq!(shares(231, name, 0.0, 0), Some((100.0, None)), "{name}");
+        }
+        let used = [
+            "Perc_Rated_Life_Used",
+            "Percent_Lifetime_Used",
+            "Percent_Life_Used",
+            "Drive_Life_Used%",
+            "DriveLife_Used%",
+        ];
+        for name in used {
+            assert_eq!(shares(202, name, 43.0, 57), Some((56.0, Some(58.0))), "{name}");
+            assert_eq!(shares(202, name, 57.0, 57), Some((56.0, Some(58.0))), "{name}");
+            assert_eq!(shares(202, name, 100.0, 57), Some((56.0, Some(58.0))), "{name}");
+        }
+    }
+
+    #[test]
+    fn a_value_that_stays_at_100_gives_way_to_the_raw_value() {
+        assert_eq!(shares(231, "SSD_Life_Left", 100.0, 74), Some((25.0, Some(27.0))));
+        assert_eq!(shares(169, "Remaining_Lifetime_Perc", 100.0, 96), Some((3.0, Some(5.0))));
+        // A new SandForce, whose raw value is always 0, and a new Seagate, whose raw value is packed.
+        assert_eq!(shares(231, "SSD_Life_Left", 100.0, 0), Some((0.0, Some(1.0))));
+        assert_eq!(shares(231, "SSD_Life_Left", 93.0, 0x64_5d00), Some((6.0, Some(8.0))));
+        // 3 % left or 3 % used.
+        assert_eq!(told(231, "SSD_Life_Left", 100.0, 3), Some(Reading::Either(3.0)));
+    }
+
+    #[test]
+    fn erase_cycles_beside_a_value_of_100_are_of_a_new_disk_only_while_they_are_few() {
+        assert_eq!(shares(177, "Wear_Leveling_Count", 100.0, 3), Some((0.0, Some(1.0))));
+        assert_eq!(told(177, "Wear_Leveling_Count", 100.0, 401), None);
+        assert_eq!(shares(177, "Wear_Leveling_Count", 96.0, 61), Some((3.0, Some(5.0))));
+        assert_eq!(shares(177, "Wear_Leveling_Count", 1.0, 2981), Some((98.0, None)));
+        for odd in [0.0, 200.0, 255.0] {
+            assert_eq!(told(177, "Wear_Leveling_Count", odd, 10), None, "{odd}");
+        }
+    }
+
+    #[test]
+    fn crucial_s_raw_value_goes_on_beyond_100() {
+        assert_eq!(shares(202, "Percent_Lifetime_Remain", 0.0, 106), Some((105.0, Some(107.0))));
+        assert_eq!(shares(202, "Percent_Lifetime_Remain", 1.0, 99), Some((98.0, Some(100.0))));
+        assert_eq!(shares(202, "Percent_Lifetime_Remain", 100.0, 1), Some((0.0, Some(2.0))));
+    }
+
+    #[test]
+    fn a_wd_tells_by_its_packed_raw_value_whichever_way_its_value_counts() {
+        let told = |value, raw| shares(230, "Media_Wearout_Indicator", value, raw);
+        assert_eq!(told(1.0, 1_108_103_201_026), Some((0.0, Some(2.0))));
+        assert_eq!(told(99.0, 1_108_103_201_026), Some((0.0, Some(2.0))));
+        assert_eq!(told(100.0, 0x2f24_2314_2f24), Some((46.0, Some(48.0))));
+        assert_eq!(told(7.0, 7), Some((7.0, Some(93.0))), "used or left");
+        assert_eq!(told(100.0, 100), None);
+    }
+
+    #[test]
+    fn intel_s_indicator_counts_down_and_an_unknown_disk_s_tells_nothing() {
+        let told = |value, raw| shares(233, "Media_Wearout_Indicator", value, raw);
+        assert_eq!(told(97.0, 0), Some((2.0, Some(4.0))));
+        assert_eq!(told(1.0, 0), Some((98.0, None)));
+        assert_eq!(told(100.0, 840_007), None);
+        let unknown = Attribute {
+            id: Some(233),
+            name: "Media_Wearout_Indicator".into(),
+            value: Some(42.0),
+            raw: Some(840_007),
+            ..Attribute::default()
+        };
+        assert_eq!(unknown.reading(), None);
+    }
+}

@@ -1,0 +1,368 @@
+//! Answers of smartctl, and what is taken from them.
+
+use serde_json::{Value, json};
+
+use super::*;
+
+fn told(json: &Value) -> Wear {
+    parse("sda", &json.to_string())
+}
+
+fn nvme(percentage_used: u32, critical_warning: u32) -> Value {
+    json!({
+        "smartctl": {"version": [7, 3], "exit_status": 0},
+        "smart_status": {"passed": critical_warning == 0, "nvme": {"value": critical_warning}},
+        "nvme_smart_health_information_log": {
+            "critical_warning": critical_warning,
+            "temperature": 32,
+            "available_spare": 100,
+            "available_spare_threshold": 10,
+            "percentage_used": percentage_used,
+            "data_units_read": 4_000_000,
+            "data_units_written": 2_000_000,
+        },
+    })
+}
+
+fn attribute(id: u32, name: &str, value: u32, raw: u64) -> Value {
+    json!({"id": id, "name": name, "value": value, "worst": value, "thresh": 0, "raw": {"value": raw, "string": "x"}})
+}
+
+fn ata(attributes: &[Value], rotation_rate: u32) -> Value {
+    json!({
+        "smartctl": {"exit_status": 0},
+        "rotation_rate": rotation_rate,
+        "logical_block_size": 512,
+        "smart_status": {"passed": true},
+        "ata_smart_attributes": {"revision": 1, "table": attributes},
+    })
+}
+
+fn statistics(rows: &[(&str, u64, bool)]) -> Value {
+    let rows: Vec<Value> = rows
+        .iter()
+        .map(|(name, value, valid)| json!({"offset": 8, "name": name, "size": 1, "value": value, "flags": {"valid": valid}}))
+        .collect();
+    json!({"pages": [{"number": 1, "table": []}, {"number": 7, "table": rows}]})
+}
+
+#[test]
+fn an_nvme_disk_tells_percents_units_and_warnings() {
+    let wear = told(&nvme(3, 0));
+    assert_eq!(wear.source, Some(Source::Nvme));
+    assert_eq!(wear.used, Some(Used::about(3.0)));
+    assert_eq!(wear.written_bytes, Some(1_024_000_000_000));
+    assert_eq!((wear.warnings, wear.trouble), (vec![], None));
+    let full = told(&nvme(255, 0b1_1101)).warnings;
+    let all =
+        [Warning::ReadOnly, Warning::Unreliable, Warning::SpareNearlyUsedUp, Warning::UnsafeCache];
+    assert_eq!(full, all);
+    // It is too warm, which wears nothing.
+    assert_eq!(told(&nvme(3, 0b10)).warnings, []);
+}
+
+#[test]
+fn percents_go_beyond_a_hundred_and_stop_at_255() {
+    let used = |percent| told(&nvme(percent, 0)).used.unwrap();
+    assert_eq!(used(0).min_percent, 0.0);
+    assert!(!used(99).is_over() && used(100).is_over() && used(101).is_over());
+    assert_eq!(used(255).max_percent, None);
+}
+
+#[test]
+fn an_ata_disk_tells_by_statistics_first_and_by_its_maker_s_attributes_else() {
+    let attributes = [
+        attribute(177, "Wear_Leveling_Count", 95, 61),
+        attribute(241, "Total_LBAs_Written", 99, 1_000_000),
+    ];
+    let mut json = ata(&attributes, 0);
+    let wear = told(&json);
+    assert_eq!(wear.source, Some(Source::Ata));
+    assert_eq!(wear.used, Some(Used::about(5.0)));
+    assert_eq!(wear.written_bytes, Some(512_000_000));
+    json["ata_device_statistics"] = statistics(&[
+        ("Percentage Used Endurance Indicator", 7, true),
+        ("Logical Sectors Written", 3_000_000, true),
+    ]);
+    let wear = told(&json);
+    assert_eq!(wear.used, Some(Used::about(7.0)));
+    assert_eq!(wear.told_used.len(), 2);
+    assert_eq!(wear.written_bytes, Some(1_536_000_000));
+    json["endurance_used"] = json!({"current_percent": 8});
+    assert_eq!(told(&json).used, Some(Used::about(8.0)));
+}
+
+#[test]
+fn what_a_disk_calls_not_valid_is_not_taken() {
+    let mut json = ata(&[attribute(231, "SSD_Life_Left", 80, 80)], 0);
+    json["ata_device_statistics"] =
+        statistics(&[("Percentage Used Endurance Indicator", 0, false)]);
+    assert_eq!(told(&json).used, Some(Used::about(20.0)));
+}
+
+#[test]
+fn each_way_to_count_what_was_written_has_its_unit() {
+    let written = |name| told(&ata(&[attribute(241, name, 100, 3)], 0)).written_bytes;
+    assert_eq!(written("Host_Writes_32MiB"), Some(96 << 20));
+    assert_eq!(written("Host_Writes_GiB"), Some(3 << 30));
+    assert_eq!(written("Lifetime_Writes_GiB"), Some(3 << 30));
+    assert_eq!(written("Power_On_Hours"), None);
+}
+
+#[test]
+fn a_disk_that_turns_does_not_wear_but_may_fail() {
+    let mut json = ata(&[attribute(177, "Wear_Leveling_Count", 95, 61)], 5400);
+    assert_eq!(told(&json).used, None);
+    json["smart_status"]["passed"] = json!(false);
+    assert_eq!(told(&json).warnings, [Warning::Failing]);
+}
+
+#[test]
+fn why_it_could_not_ask_is_told() {
+    let message = |string: &str| {
+        let messages = json!([{"string": string, "severity": "error"}]);
+        told(&json!({"smartctl": {"exit_status": 2, "messages": messages}})).trouble
+    };
+    assert_eq!(
+        message("Smartctl open device: /dev/sda failed: Permission denied"),
+        Some(Trouble::NotRoot)
+    );
+    let words = "/dev/sda: Unknown USB bridge [0x152d:0x0583 (0x209)]";
+    assert_eq!(message(words), Some(Trouble::Other(words.into())));
+    assert_eq!(message("Device is in STANDBY mode, exit(2)"), Some(Trouble::Asleep));
+    assert_eq!(told(&json!({"smartctl": {}})).trouble, None);
+    let old = "smartctl 6.6 2017-11-05 r4594 [armv7l-linux-4.19.66-v7+] (local build)\n\n\
+               =======> UNRECOGNIZED OPTION: json=c\n\nUse smartctl -h to get a usage summary\n";
+    assert_eq!(parse("sda", old).trouble, Some(Trouble::OldSmartctl("6.6".into())));
+    for broken in ["", "{\"a\"", "smartctl 7.4 2023-08-01 r5530", "smartctl"] {
+        assert!(matches!(parse("sda", broken).trouble, Some(Trouble::Other(_))), "{broken}");
+    }
+}
+
+/// An answer of a disk with so many hours and bytes.
+fn disk(attributes: &[Value], hours: u64, bytes: u64) -> Value {
+    let mut json = ata(attributes, 0);
+    json["power_on_time"] = json!({"hours": hours});
+    json["user_capacity"] = json!({"bytes": bytes});
+    json
+}
+
+fn about(wear: &Wear) -> Option<(f64, Option<f64>)> {
+    wear.used.map(|used| (used.min_percent, used.max_percent))
+}
+
+#[test]
+fn the_worse_of_contradicting_attributes_counts() {
+    let two = ata(
+        &[attribute(177, "Wear_Leveling_Count", 99, 20), attribute(231, "SSD_Life_Left", 60, 60)],
+        0,
+    );
+    let wear = told(&two);
+    assert_eq!(about(&wear), Some((39.0, Some(41.0))));
+    let (best, worst) = wear.disagreement().unwrap();
+    assert_eq!((best.name.as_str(), worst.name.as_str()), ("Wear_Leveling_Count", "SSD_Life_Left"));
+    let alike = ata(
+        &[attribute(177, "Wear_Leveling_Count", 96, 20), attribute(231, "SSD_Life_Left", 95, 95)],
+        0,
+    );
+    assert_eq!(told(&alike).disagreement(), None);
+}
+
+#[test]
+fn an_indicator_without_direction_goes_by_what_else_the_disk_says() {
+    let hynix = |cycles: u32| {
+        let attributes = [
+            attribute(177, "Wear_Leveling_Count", cycles, 20),
+            attribute(233, "Media_Wearout_Indicator", 3, 3),
+        ];
+        about(&told(&ata(&attributes, 0)))
+    };
+    assert_eq!(hynix(98), Some((2.0, Some(4.0))));
+    assert_eq!(hynix(4), Some((96.0, Some(98.0))));
+    let alone = |gib: u64| {
+        let attributes = [
+            attribute(230, "Media_Wearout_Indicator", 2, 2),
+            attribute(241, "Host_Writes_GiB", 100, gib),
+        ];
+        about(&told(&disk(&attributes, 9000, 1 << 39)))
+    };
+    assert_eq!(alone(1800), Some((1.0, Some(3.0))));
+    assert_eq!(alone(180_000), Some((97.0, Some(99.0))));
+    assert_eq!(alone(18_000), None);
+}
+
+#[test]
+fn a_used_up_disk_says_so() {
+    let phison = disk(
+        &[
+            attribute(169, "Remaining_Lifetime_Perc", 0, 0),
+            attribute(231, "SSD_Life_Left", 0, 0),
+            attribute(241, "Lifetime_Writes_GiB", 100, 60_000),
+        ],
+        20_000,
+        240_057_409_536,
+    );
+    assert!(told(&phison).used.unwrap().is_over());
+    let mut crucial = attribute(202, "Percent_Lifetime_Remain", 0, 106);
+    crucial["when_failed"] = json!("now");
+    let wear = told(&ata(&[crucial], 0));
+    assert_eq!(about(&wear), Some((105.0, Some(107.0))));
+    assert_eq!(wear.warnings, [Warning::AtThreshold]);
+    assert_eq!(wear.failing_attributes, ["Percent_Lifetime_Remain"]);
+    // Too warm now, which wears nothing.
+    let mut warm = attribute(190, "Airflow_Temperature_Cel", 40, 60);
+    warm["when_failed"] = json!("now");
+    assert_eq!(told(&ata(&[warm], 7200)).warnings, []);
+}
+
+#[test]
+fn the_unit_of_a_counter_is_in_its_name_or_has_to_fit_the_disk() {
+    let written = |attributes: &[Value], hours| {
+        let wear = told(&disk(attributes, hours, 240_057_409_536));
+        (wear.written_bytes, wear.is_written_counter_implausible)
+    };
+    let intel = [
+        attribute(225, "Host_Writes_32MiB", 100, 129_493),
+        attribute(241, "Total_LBAs_Written", 100, 129_493),
+    ];
+    assert_eq!(written(&intel, 20_000), (Some(129_493 << 25), false));
+    // 631 MB in 20,000 hours: the unit is not a sector.
+    let toshiba = [attribute(241, "Total_LBAs_Written", 100, 1_232_421)];
+    assert_eq!(written(&toshiba, 20_000), (None, true));
+    assert_eq!(written(&toshiba, 10), (Some(1_232_421 * 512), false));
+    let swissbit = [
+        attribute(231, "Life_Remaining_Percent", 64, 64),
+        attribute(241, "Total_LBAs_Written", 100, 1000),
+    ];
+    assert_eq!(written(&swissbit, 10), (None, true));
+    let wrapped = [attribute(241, "Host_Writes_GiB", 100, 0xffff_ffff_ffff)];
+    assert_eq!(written(&wrapped, 20_000), (None, true));
+    let flash = [attribute(233, "Flash_Writes_GiB", 100, 840_007)];
+    assert_eq!(written(&flash, 20_000), (None, false));
+}
+
+#[test]
+fn filesystems_that_wrote_more_than_the_disk_s_counter_has_refute_it() {
+    let wear = || Wear { written_bytes: Some(66_300_000), ..Wear::default() };
+    let refuted = wear().with_filesystems(Some(4_100_000_000_000));
+    assert_eq!((refuted.written_bytes, refuted.is_written_counter_implausible), (None, true));
+    let kept = wear().with_filesystems(Some(70_000_000));
+    assert_eq!(
+        (kept.written_bytes, kept.is_written_counter_implausible),
+        (Some(66_300_000), false)
+    );
+}
+
+#[test]
+fn a_disk_that_smartctl_does_not_know_is_not_guessed_at() {
+    let attributes = [
+        attribute(231, "Unknown_SSD_Attribute", 100, 74),
+        attribute(233, "Media_Wearout_Indicator", 100, 840_007),
+        attribute(241, "Total_LBAs_Written", 100, 391_741),
+    ];
+    let mut json = disk(&attributes, 20_000, 1_024_209_543_168);
+    json["in_smartctl_database"] = json!(false);
+    let wear = told(&json);
+    assert_eq!((wear.used, wear.written_bytes, wear.source), (None, None, Some(Source::Ata)));
+}
+
+#[test]
+fn a_sas_disk_tells_its_endurance_and_its_spares() {
+    let json = json!({
+        "device": {"protocol": "SCSI"},
+        "rotation_rate": 0,
+        "smart_status": {"passed": true},
+        "scsi_percentage_used_endurance_indicator": 12,
+        "scsi_error_counter_log": {"write": {"gigabytes_processed": "41234.5"}},
+        "spare_available": {"current_percent": 3, "threshold_percent": 10},
+    });
+    let wear = told(&json);
+    assert_eq!((wear.source, about(&wear)), (Some(Source::Scsi), Some((11.0, Some(13.0)))));
+    assert_eq!(wear.written_bytes, Some(41_234_500_000_000));
+    assert_eq!(wear.warnings, [Warning::SpareNearlyUsedUp]);
+    let worn = json!({"device": {"protocol": "SCSI"}, "endurance_used": {"current_percent": 100}});
+    assert!(told(&worn).used.unwrap().is_over());
+    let platters = json!({"device": {"protocol": "SCSI"}, "rotation_rate": 7200, "smart_status": {"passed": false}});
+    assert_eq!(told(&platters).warnings, [Warning::Failing]);
+}
+
+#[test]
+fn nvme_spares_below_their_threshold_warn_whatever_the_bits_say() {
+    let mut json = nvme(3, 0);
+    json["nvme_smart_health_information_log"]["available_spare"] = json!(3);
+    assert_eq!(told(&json).warnings, [Warning::SpareNearlyUsedUp]);
+}
+
+/// Puts each odd value in the place of each field in turn: what the other fields say stays.
+#[test]
+fn one_odd_field_never_loses_the_rest() {
+    let odd = [
+        json!(null),
+        json!(-1),
+        json!(1.5e19),
+        json!(1e300),
+        json!("text"),
+        json!(""),
+        json!([]),
+        json!([[null]]),
+        json!({}),
+        json!({"value": null}),
+        json!(true),
+        json!(u64::MAX),
+        json!(0.5),
+    ];
+    let mut sata = disk(
+        &[attribute(5, "Reallocated_Sector_Ct", 100, 0), attribute(231, "SSD_Life_Left", 80, 80)],
+        20_000,
+        1 << 40,
+    );
+    sata["ata_device_statistics"] = statistics(&[(ENDURANCE, 20, true)]);
+    for (whole, min_percent) in [(nvme(20, 0), 19.0), (sata, 19.0)] {
+        let mut paths = Vec::new();
+        leaves(&whole, String::new(), &mut paths);
+        assert!(paths.len() > 8, "{paths:?}");
+        for path in &paths {
+            for value in &odd {
+                let mut json = whole.clone();
+                *json.pointer_mut(path).unwrap() = value.clone();
+                let wear = told(&json);
+                assert!(wear.source.is_some() && wear.trouble.is_none(), "{path} {value}");
+                let is_wear = ["used", "flags", "name", "value", "raw", "log", "table", "pages"];
+                let is_own = is_wear.iter().any(|word| path.contains(word));
+                let min = wear.used.map(|used| used.min_percent);
+                assert!(is_own || min == Some(min_percent), "{path} {value} {min:?}");
+            }
+        }
+    }
+    // Numbers that JSON does not have.
+    let text = nvme(20, 0).to_string().replace("2000000", "1e999");
+    assert_eq!(parse("sda", &text).used, Some(Used::about(20.0)));
+}
+
+fn leaves(value: &Value, path: String, all: &mut Vec<String>) {
+    match value {
+        Value::Object(fields) => {
+            fields.iter().for_each(|(name, field)| leaves(field, format!("{path}/{name}"), all));
+        }
+        Value::Array(rows) => {
+            (0..)
+                .zip(rows)
+                .for_each(|(at, row): (usize, _)| leaves(row, format!("{path}/{at}"), all));
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => all.push(path),
+    }
+}
+
+#[test]
+fn lists_in_another_form_are_read() {
+    let json = json!({
+        "rotation_rate": "0",
+        "ata_smart_attributes": {"table": {"231": {"id": 231, "name": "SSD_Life_Left", "value": "80", "raw": "80"}}},
+    });
+    assert_eq!(told(&json).used, Some(Used::about(20.0)));
+    let nulls = json!({
+        "ata_smart_attributes": {"table": [null, attribute(231, "SSD_Life_Left", 80, 80)]},
+        "ata_device_statistics": {"pages": [null, {"table": [null]}]},
+    });
+    assert_eq!(told(&nulls).used, Some(Used::about(20.0)));
+}

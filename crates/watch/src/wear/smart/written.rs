@@ -1,0 +1,129 @@
+//! How much a disk was given to write, by its own counter, and whether that can be.
+//!
+//! The unit of a counter is in its name, or it is a name that several firmwares use with another unit: `Total_LBAs_Written`
+//! counted 32 MiB on Intel S3520 and Toshiba HK4R, and GiB on Phison.
+
+use serde_json::Value;
+
+use super::attributes::Attribute;
+use super::lenient::{count, number};
+use crate::wear::Used;
+
+/// NVMe's unit of data: a thousand of 512 bytes.
+const DATA_UNIT_BYTES: u64 = 512_000;
+/// Names with their unit in bytes, from smartmontools, drivedb.h. What went to the flash (NAND, Flash, SLC, TLC) is not what
+/// the disk was given.
+const NAMED_UNITS: [(&str, u64); 9] = [
+    ("Host_Writes_32MiB", 32 << 20),
+    ("Host_Writes_MiB", 1 << 20),
+    ("Host_Writes_GiB", 1 << 30),
+    ("Lifetime_Writes_GiB", 1 << 30),
+    ("Total_Writes_GiB", 1 << 30),
+    ("Total_Writes_GB", 1_000_000_000),
+    ("Lifetime_Wts_Frm_Hst_GB", 1_000_000_000),
+    ("Device_Sectors_Written", 512),
+    ("Sectors_Written_to_SSD", 512),
+];
+/// Names of counters of sectors that some firmwares count in another unit with.
+const SECTORS: [&str; 3] = ["Total_LBAs_Written", "Total_Host_LBA_Written", "Write_Sectors_Tot_Ct"];
+/// A counter beside which another one has its exponent: Swissbit X-7x.
+const EXPONENT: &str = "Host_LBA_Write_Exp";
+/// No disk writes faster for its whole life.
+const MAX_BYTES_PER_HOUR: f64 = 16e9 * 3600.0;
+/// A disk in use is given more.
+const MIN_BYTES_PER_HOUR: f64 = 1e6;
+/// From so many hours on that can be told.
+const MIN_HOURS: f64 = 100.0;
+/// No flash is worn out by being written fewer times over.
+const MIN_LIFE_IN_CAPACITIES: f64 = 5.0;
+/// From so large a share on, in percent, that can be told.
+const MIN_USED_PERCENT: f64 = 2.0;
+
+/// What a disk says of what it was given.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Written {
+    pub bytes: Option<u64>,
+    /// It counts, but the number cannot be true.
+    pub is_implausible: bool,
+}
+
+/// A counter's bytes, and whether its unit is only assumed.
+struct Counter {
+    bytes: u64,
+    is_unit_assumed: bool,
+}
+
+/// By an ATA disk's statistics, else by its maker's attributes; the first that can be true.
+pub fn of_ata(
+    answer: &Value,
+    sectors: Option<u64>,
+    attributes: &[Attribute],
+    used: Option<Used>,
+) -> Written {
+    let sector_bytes = count(&answer["logical_block_size"]).filter(|bytes| *bytes > 0);
+    let known = |count: u64, unit: u64| {
+        Some(Counter { bytes: count.checked_mul(unit)?, is_unit_assumed: false })
+    };
+    let mut counters: Vec<Option<Counter>> = Vec::new();
+    counters.extend(sectors.map(|sectors| known(sectors, sector_bytes.unwrap_or(512))));
+    let raw_of =
+        |name: &str| attributes.iter().filter(|one| one.name == name).find_map(|one| one.raw);
+    let named = NAMED_UNITS.iter().filter_map(|(name, unit)| Some(known(raw_of(name)?, *unit)));
+    counters.extend(named);
+    if raw_of(EXPONENT).is_none() {
+        let assumed = SECTORS.iter().filter_map(|name| raw_of(name));
+        counters.extend(assumed.map(|sectors| {
+            Some(Counter { bytes: sectors.checked_mul(512)?, is_unit_assumed: true })
+        }));
+    }
+    let is_plausible = |counter: &Counter| counter.is_plausible(answer, attributes, used);
+    let is_counted = !counters.is_empty();
+    let bytes = counters.into_iter().flatten().find(is_plausible).map(|counter| counter.bytes);
+    Written { bytes, is_implausible: is_counted && bytes.is_none() }
+}
+
+/// By an NVMe disk's log.
+pub fn of_nvme(log: &Value) -> Written {
+    let units = &log["data_units_written"];
+    let bytes = count(units).and_then(|units| units.checked_mul(DATA_UNIT_BYTES));
+    let hours = number(&log["power_on_hours"]);
+    let bytes = bytes.filter(|bytes| is_possible(*bytes, hours));
+    Written { bytes, is_implausible: bytes.is_none() && !units.is_null() }
+}
+
+/// By a SAS disk's log: gigabytes, as text.
+pub fn of_scsi(answer: &Value) -> Written {
+    let gigabytes = number(&answer["scsi_error_counter_log"]["write"]["gigabytes_processed"]);
+    let bytes = gigabytes.filter(|gigabytes| (0.0..1e10).contains(gigabytes));
+    Written { bytes: bytes.map(|gigabytes| (gigabytes * 1e9) as u64), is_implausible: false }
+}
+
+impl Counter {
+    fn is_plausible(&self, answer: &Value, attributes: &[Attribute], used: Option<Used>) -> bool {
+        let hours = number(&answer["power_on_time"]["hours"]).or_else(|| hours(attributes));
+        if !is_possible(self.bytes, hours) {
+            return false;
+        }
+        if !self.is_unit_assumed {
+            return true;
+        }
+        let bytes = self.bytes as f64;
+        let is_too_little_for_its_hours =
+            hours.is_some_and(|hours| hours >= MIN_HOURS && bytes < hours * MIN_BYTES_PER_HOUR);
+        let capacity = number(&answer["user_capacity"]["bytes"]).unwrap_or(0.0);
+        let share = used.map_or(0.0, |used| used.min_percent);
+        let is_too_little_for_its_wear =
+            share >= MIN_USED_PERCENT && bytes < capacity * share / 100.0 * MIN_LIFE_IN_CAPACITIES;
+        !is_too_little_for_its_hours && !is_too_little_for_its_wear
+    }
+}
+
+fn hours(attributes: &[Attribute]) -> Option<f64> {
+    let hours = attributes.iter().find(|one| one.name == "Power_On_Hours")?.raw?;
+    // Some firmwares have minutes or milliseconds above these bits.
+    Some((hours & 0xffff_ffff) as f64)
+}
+
+fn is_possible(bytes: u64, hours: Option<f64>) -> bool {
+    hours.is_none_or(|hours| bytes as f64 <= (hours.max(0.0) + 1.0) * MAX_BYTES_PER_HOUR)
+}
