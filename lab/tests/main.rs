@@ -12,6 +12,7 @@ mod ceph_spec;
 mod cpu;
 mod crunch;
 mod fleet;
+mod fleet_inventories;
 mod fleet_twice;
 mod journal_to_memory_unit;
 mod logs_to_memory_unit;

@@ -7,6 +7,14 @@ use super::{Board, Inventory, Reach, check_places, words};
 
 type Variables = BTreeMap<String, String>;
 
+/// The group of the hosts that are in no other one.
+const UNGROUPED: &str = "ungrouped";
+
+/// Groups in groups: no inventory needs more, and Ansible itself ends at about as many.
+const MAX_NESTING: usize = 1000;
+/// The priority of a group that sets none.
+const DEFAULT_PRIORITY: i64 = 1;
+
 /// An inventory as it was listed.
 #[derive(Debug, Default)]
 pub struct Listed {
@@ -23,7 +31,11 @@ struct Group {
     hosts: BTreeSet<String>,
     children: BTreeSet<String>,
     variables: Variables,
+    priority: Option<i64>,
 }
+
+/// What is known of a group from where it stands: how far from `all`, and which groups contain it.
+type Standing = BTreeMap<String, (usize, Vec<String>)>;
 
 impl Listed {
     pub fn group(&mut self, group: &str) {
@@ -36,18 +48,21 @@ impl Listed {
         group.children.insert(child.into());
     }
 
-    /// A host of a group. It may be in several groups, but only once in each.
-    pub fn host(&mut self, group: &str, host: &str) -> Result<(), String> {
+    /// A host of a group, with the port of its pattern, which counts where the host is listed first. It may be in several groups,
+    /// but only once in each.
+    pub fn host(&mut self, group: &str, host: &str, port: Option<&str>) -> Result<(), String> {
         if !self.host_variables.contains_key(host) {
             self.hosts.push(host.into());
-            self.host_variables.insert(host.into(), Variables::new());
+            let port = port.map(|port| ("ansible_port".to_string(), port.to_string()));
+            self.host_variables.insert(host.into(), port.into_iter().collect());
         }
         let members = &mut self.groups.entry(group.into()).or_default().hosts;
-        match members.insert(host.into()) {
-            true => Ok(()),
-            false => Err(format!(
+        if members.insert(host.into()) {
+            Ok(())
+        } else {
+            Err(format!(
                 "{host} is listed twice in the group {group}\nRemove one of the two {host}"
-            )),
+            ))
         }
     }
 
@@ -56,17 +71,33 @@ impl Listed {
         variables.insert(key.into(), value.into());
     }
 
-    pub fn set_of_group(&mut self, group: &str, key: &str, value: &str) {
-        let group = self.groups.entry(group.into()).or_default();
-        group.variables.insert(key.into(), value.into());
+    /// A variable of a group; its priority is none.
+    pub fn set_of_group(&mut self, group: &str, key: &str, value: &str) -> Result<(), String> {
+        let of_group = self.groups.entry(group.into()).or_default();
+        if key == "ansible_group_priority" {
+            let priority = value.trim().parse();
+            of_group.priority = Some(priority.map_err(|_| {
+                format!("ansible_group_priority of {group} is '{value}', which is no whole number")
+            })?);
+        } else {
+            of_group.variables.insert(key.into(), value.into());
+        }
+        Ok(())
     }
 
     /// The hosts that ssh reaches.
     pub fn boards(mut self) -> Result<Inventory, String> {
-        let parents = self.parents();
+        let standing = self.standing()?;
+        let mut direct: BTreeMap<String, Vec<String>> = BTreeMap::new();
+        for (name, group) in &self.groups {
+            for host in &group.hosts {
+                direct.entry(host.clone()).or_default().push(name.clone());
+            }
+        }
         let mut boards = Vec::new();
         for host in std::mem::take(&mut self.hosts) {
-            let above = self.groups_of(&host, &parents)?;
+            let of_host = direct.remove(&host).unwrap_or_default();
+            let above = self.groups_of(&of_host, &standing);
             let mut variables = Variables::new();
             for group in ["all"].into_iter().chain(above.iter().map(String::as_str)) {
                 let of_group = self.groups.get(group).map(|group| &group.variables);
@@ -76,47 +107,96 @@ impl Listed {
             let Some(reach) = self.reach(&host, &variables)? else {
                 continue;
             };
-            boards.push(Board::reached(&host, &reach, above)?);
+            let named = above.into_iter().filter(|group| group != UNGROUPED).collect();
+            boards.push(Board::reached(&host, &reach, named)?);
         }
         check_places(&boards)?;
         self.notes.dedup();
+        if boards.is_empty() && !self.notes.is_empty() {
+            return Err(format!("it lists no board that ssh reaches: {}", self.notes.join("; ")));
+        }
         Ok(Inventory { boards, notes: self.notes })
     }
 
-    fn parents(&self) -> BTreeMap<String, Vec<String>> {
-        let mut parents: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    /// How far from `all` each group is by its longest way, and which groups it is in.
+    fn standing(&self) -> Result<Standing, String> {
+        let mut parents: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
         for (name, group) in &self.groups {
-            for child in &group.children {
-                parents.entry(child.clone()).or_default().push(name.clone());
+            for child in group.children.iter().filter(|child| *child != "all") {
+                parents.entry(child).or_default().push(name);
             }
         }
-        parents
+        let mut standing = Standing::new();
+        // The groups whose parents are all known come next; those of a circle never do.
+        let mut missing: BTreeMap<&str, usize> = BTreeMap::new();
+        let mut ready: Vec<&str> = Vec::new();
+        for name in self.groups.keys() {
+            let count = parents.get(name.as_str()).map_or(0, Vec::len);
+            missing.insert(name, count);
+            if count == 0 {
+                ready.push(name);
+            }
+        }
+        while let Some(name) = ready.pop() {
+            let of_group = parents.get(name).map(Vec::as_slice).unwrap_or_default();
+            let known = of_group.iter().filter_map(|parent| standing.get(*parent));
+            // A group without parents is a child of `all`.
+            let depth = known
+                .map(|(depth, _)| *depth)
+                .max()
+                .map_or(usize::from(name != "all"), |max| max + 1);
+            if depth > MAX_NESTING {
+                return Err(format!("the group {name} is nested more than {MAX_NESTING} deep"));
+            }
+            let of_group = of_group.iter().map(|parent| (*parent).to_string()).collect();
+            standing.insert(name.into(), (depth, of_group));
+            for child in self.groups.get(name).into_iter().flat_map(|group| &group.children) {
+                if let Some(count) = missing.get_mut(child.as_str()) {
+                    *count = count.saturating_sub(1);
+                    if *count == 0 {
+                        ready.push(child);
+                    }
+                }
+            }
+        }
+        match self.groups.keys().find(|name| !standing.contains_key(*name)) {
+            Some(circle) => {
+                Err(format!("the group {circle} contains itself, or is in one that does"))
+            }
+            None => Ok(standing),
+        }
     }
 
-    /// The groups of a host, the outermost first, then by name: what a later one says counts, as
-    /// with Ansible.
-    fn groups_of(
-        &self,
-        host: &str,
-        parents: &BTreeMap<String, Vec<String>>,
-    ) -> Result<Vec<String>, String> {
-        let mut depths: BTreeMap<String, usize> = BTreeMap::new();
-        let direct = self.groups.iter().filter(|(_, group)| group.hosts.contains(host));
-        for (name, _) in direct {
-            let mut path = Vec::new();
-            depth(name, parents, &mut path, &mut depths)?;
+    /// The groups of a host that is listed in some: the outermost first, then by priority, then by name. What a later one says
+    /// counts, as with Ansible. One that is in no other group is `ungrouped`.
+    fn groups_of(&self, direct: &[String], standing: &Standing) -> Vec<String> {
+        let mut above: BTreeSet<&str> = BTreeSet::new();
+        let mut todo: Vec<&str> = direct.iter().map(String::as_str).collect();
+        while let Some(name) = todo.pop() {
+            if is_of_users(name) && above.insert(name) {
+                let (_, parents) = &standing[name];
+                todo.extend(parents.iter().map(String::as_str));
+            }
         }
-        let mut groups: Vec<(usize, String)> =
-            depths.into_iter().map(|(name, depth)| (depth, name)).collect();
-        groups.sort();
-        let names = groups.into_iter().map(|(_, name)| name);
-        Ok(names.filter(|name| name != "all" && name != "ungrouped").collect())
+        if above.is_empty() {
+            return vec![UNGROUPED.into()];
+        }
+        let order = |name: &&str| {
+            let priority = self.groups.get(*name).and_then(|group| group.priority);
+            let depth = standing.get(*name).map_or(0, |(depth, _)| *depth);
+            (depth, priority.unwrap_or(DEFAULT_PRIORITY), (*name).to_string())
+        };
+        let mut names: Vec<&str> = above.into_iter().collect();
+        names.sort_by_key(order);
+        names.into_iter().map(str::to_string).collect()
     }
 
     /// How ssh reaches a host; none where something else does.
     fn reach(&mut self, host: &str, variables: &Variables) -> Result<Option<Reach>, String> {
         let get = |names: &[&str]| -> Result<Option<String>, String> {
-            let found = names.iter().find_map(|name| Some((*name, variables.get(*name)?)));
+            // What is set to nothing is not set.
+            let set = |name: &&str| variables.get(*name).filter(|value| !value.is_empty());
+            let found = names.iter().find_map(|name| Some((*name, set(name)?)));
             match found {
                 Some((name, value)) if value.contains("{{") => Err(format!(
                     "{name} of {host} is a template, which only Ansible can evaluate\nWrite the \
@@ -132,21 +212,27 @@ impl Listed {
             self.notes.push(format!("{host} is left out: its connection is {connection}, not ssh"));
             return Ok(None);
         }
-        let port = get(&["ansible_port", "ansible_ssh_port"])?;
+        let port = get(&["ansible_ssh_port", "ansible_port"])?;
         let port = port.map(|text| {
-            let port = text.parse::<u16>().ok().filter(|port| *port > 0);
+            let number = match text.strip_prefix("0x") {
+                Some(digits) => u16::from_str_radix(digits, 16).ok(),
+                None => text.trim().parse().ok(),
+            };
+            let port = number.filter(|port| *port > 0);
             port.ok_or_else(|| format!("ansible_port of {host} is '{text}', which is no port"))
         });
         let mut reach = Reach {
-            host: get(&["ansible_host", "ansible_ssh_host"])?,
-            user: get(&["ansible_user", "ansible_ssh_user"])?,
+            // Where both are set, Ansible takes the name with `ssh`.
+            host: get(&["ansible_ssh_host", "ansible_host"])?,
+            user: get(&["ansible_ssh_user", "ansible_user"])?,
             port: port.transpose()?,
             identity: get(&["ansible_ssh_private_key_file", "ansible_private_key_file"])?,
             settings: Vec::new(),
         };
         for name in ["ansible_ssh_common_args", "ansible_ssh_extra_args"] {
             let given = get(&[name])?.unwrap_or_default();
-            let given = words::split(&given).map_err(|why| format!("{name} of {host}: {why}"))?;
+            let given =
+                words::split_arguments(&given).map_err(|why| format!("{name} of {host}: {why}"))?;
             let (settings, others) = options(given);
             reach.settings.extend(settings);
             if !others.is_empty() {
@@ -160,27 +246,9 @@ impl Listed {
     }
 }
 
-/// The longest way from a group without parents, for it and all groups above it.
-fn depth(
-    group: &str,
-    parents: &BTreeMap<String, Vec<String>>,
-    path: &mut Vec<String>,
-    known: &mut BTreeMap<String, usize>,
-) -> Result<usize, String> {
-    if let Some(depth) = known.get(group) {
-        return Ok(*depth);
-    }
-    if path.iter().any(|above| above == group) {
-        return Err(format!("the group {group} contains itself"));
-    }
-    path.push(group.into());
-    let mut deepest = 0;
-    for parent in parents.get(group).into_iter().flatten() {
-        deepest = deepest.max(1 + depth(parent, parents, path, known)?);
-    }
-    path.pop();
-    known.insert(group.into(), deepest);
-    Ok(deepest)
+/// Whether a group is one that people make: `all` and `ungrouped` are Ansible's own.
+fn is_of_users(group: &str) -> bool {
+    group != "all" && group != UNGROUPED
 }
 
 /// `-o` and `-J` of ssh's arguments as settings, and the others.

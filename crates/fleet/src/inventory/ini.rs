@@ -1,6 +1,7 @@
 //! Ansible's inventory in INI form.
 
 use super::ansible::Listed;
+use super::range::with_port;
 use super::{expand, words};
 
 /// What the lines of a section are.
@@ -62,44 +63,23 @@ fn hosts(listed: &mut Listed, group: &str, line: &str) -> Result<(), String> {
         return Ok(());
     };
     let (pattern, port) = with_port(pattern);
+    if pattern.ends_with(':') {
+        return Err(format!("'{pattern}' ends in a colon, which stands before a port"));
+    }
     for name in expand(pattern)? {
-        listed.host(group, &name)?;
-        if let Some(port) = port {
-            listed.set_of_host(&name, "ansible_port", port);
-        }
+        listed.host(group, &name, port)?;
         for setting in settings {
             let (key, value) = setting.split_once('=').ok_or_else(|| {
                 format!("'{setting}' behind the host {pattern} is not of the form KEY=VALUE")
             })?;
-            listed.set_of_host(&name, key, value);
+            listed.set_of_host(&name, key, &words::value(value));
         }
     }
     Ok(())
-}
-
-/// `pi:2222`; the colons of a range are in brackets, and an IPv6 address has several.
-fn with_port(pattern: &str) -> (&str, Option<&str>) {
-    match pattern.rsplit_once(':') {
-        Some((host, port))
-            if !port.is_empty()
-                && port.bytes().all(|b| b.is_ascii_digit())
-                && (host.ends_with(']') || !host.contains(':') || host.contains('[')) =>
-        {
-            (host, Some(port))
-        }
-        _ => (pattern, None),
-    }
 }
 
 fn variable(listed: &mut Listed, group: &str, line: &str) -> Result<(), String> {
     let (key, value) =
         line.split_once('=').ok_or_else(|| format!("'{line}' is not of the form KEY=VALUE"))?;
-    let value = value.trim();
-    let plain = words::split(value)?;
-    let value = match &plain[..] {
-        [only] => only.as_str(),
-        _ => value,
-    };
-    listed.set_of_group(group, key.trim(), value);
-    Ok(())
+    listed.set_of_group(group, key.trim(), &words::value(value))
 }

@@ -140,6 +140,14 @@ impl Named {
 /// line's.
 pub fn read(file: &str, text: &str) -> Result<Inventory, String> {
     let of_file = |error: String| format!("cannot read the inventory {file}: {error}");
+    // Editors of Windows put a mark before the first letter.
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    if text.trim_start().starts_with("$ANSIBLE_VAULT") {
+        return Err(of_file(format!(
+            "it is encrypted with Ansible Vault, which Rubus does not open\nDecrypt it to a file \
+             first: ansible-vault decrypt --output hosts.yml {file}"
+        )));
+    }
     if text.starts_with("#!") {
         return Err(of_file(format!(
             "it is a program, which Rubus does not run\nWrite its hosts to a file first: \

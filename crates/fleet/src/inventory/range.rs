@@ -1,6 +1,34 @@
 //! Ranges in names, as Ansible writes them: `pi[01:20]`, `rack-[a:d]-[1:9:2]`.
 
+use std::net::Ipv6Addr;
+
 use super::MAX_BOARDS;
+
+/// A pattern and its port, as in `pi:2222` or `[2001:db8::1]:2222`, without the brackets of an address; the colons of a range
+/// are in brackets, and an address of IPv6 has several.
+pub fn with_port(pattern: &str) -> (&str, Option<&str>) {
+    let is_port = |port: &str| !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit());
+    let (name, port) = match pattern.rsplit_once(':') {
+        Some((name, port))
+            if is_port(port) && (name.ends_with(']') || !outside_brackets(name).contains(':')) =>
+        {
+            (name, Some(port))
+        }
+        _ => (pattern, None),
+    };
+    let address = name.strip_prefix('[').and_then(|name| name.strip_suffix(']'));
+    let address = address.filter(|address| address.parse::<Ipv6Addr>().is_ok());
+    (address.unwrap_or(name), port)
+}
+
+fn outside_brackets(name: &str) -> String {
+    let parts = name.split('[').enumerate();
+    let outside = parts.map(|(at, part)| match at {
+        0 => part,
+        _ => part.split_once(']').map_or(part, |(_, behind)| behind),
+    });
+    outside.collect()
+}
 
 /// All names that a pattern means; a name without a range is itself. Brackets around anything else,
 /// such as an IPv6 address, stay.
@@ -43,6 +71,8 @@ fn members(inside: &str) -> Result<Option<Vec<String>>, String> {
         [first, last, step] => (first, last, step),
         _ => return Ok(None),
     };
+    // An omitted beginning is 0.
+    let first = if first.is_empty() { "0" } else { first };
     let Ok(step @ 1..) = step.parse::<usize>() else {
         return Ok(None);
     };
@@ -58,13 +88,22 @@ fn members(inside: &str) -> Result<Option<Vec<String>>, String> {
             return Err(format!("the range [{inside}] is more than {MAX_BOARDS} boards"));
         }
         // A leading zero says that all have as many digits.
-        let width = if first.starts_with('0') { first.len() } else { 0 };
+        let is_filled = first.starts_with('0') && first.len() > 1;
+        if is_filled && first.len() != last.len() {
+            return Err(format!(
+                "the range [{inside}] has {first} and {last} of different lengths"
+            ));
+        }
+        let width = if is_filled { first.len() } else { 0 };
         let all = (from..=to).step_by(step);
         return Ok(Some(all.map(|number| format!("{number:0width$}")).collect()));
     }
-    let letter = |text: &str| match text.as_bytes() {
-        [letter] if letter.is_ascii_alphabetic() => Some(*letter),
-        _ => None,
+    // Lower case comes before upper case, as in Python's string.ascii_letters.
+    let letters: Vec<char> = ('a'..='z').chain('A'..='Z').collect();
+    let letter = |text: &str| {
+        let mut of_text = text.chars();
+        let only = of_text.next().filter(|_| of_text.as_str().is_empty())?;
+        letters.iter().position(|letter| *letter == only)
     };
     let Some((from, to)) = letter(first).zip(letter(last)) else {
         return Ok(None);
@@ -73,7 +112,7 @@ fn members(inside: &str) -> Result<Option<Vec<String>>, String> {
         return Err(backwards());
     }
     let all = (from..=to).step_by(step);
-    Ok(Some(all.map(|letter| char::from(letter).to_string()).collect()))
+    Ok(Some(all.map(|at| letters[at].to_string()).collect()))
 }
 
 #[cfg(test)]
@@ -87,14 +126,33 @@ mod tests {
         assert_eq!(all("pi[08:11]"), "pi08 pi09 pi10 pi11");
         assert_eq!(all("pi[8:10].lan"), "pi8.lan pi9.lan pi10.lan");
         assert_eq!(all("r[a:b]n[1:5:2]"), "ran1 ran3 ran5 rbn1 rbn3 rbn5");
+        assert_eq!(all("pi[:3]"), "pi0 pi1 pi2 pi3");
+        assert_eq!(all("k[x:B]"), "kx ky kz kA kB");
         assert_eq!(all("pi@[fe80::1]"), "pi@[fe80::1]");
         assert_eq!(all("pi["), "pi[");
         assert_eq!(all("pi[é:ü]"), "pi[é:ü]");
     }
 
     #[test]
+    fn a_port_stands_behind_the_last_colon_outside_of_brackets() {
+        for (pattern, name, port) in [
+            ("pi:22", "pi", Some("22")),
+            ("pi[1:3]:2222", "pi[1:3]", Some("2222")),
+            ("pi[1:3]-x:2222", "pi[1:3]-x", Some("2222")),
+            ("[2001:db8::1]:2222", "2001:db8::1", Some("2222")),
+            ("[2001:db8::1]", "2001:db8::1", None),
+            ("2001:db8::5", "2001:db8::5", None),
+            ("pi[1:3]", "pi[1:3]", None),
+            ("pi:ssh", "pi:ssh", None),
+            ("pi:", "pi:", None),
+        ] {
+            assert_eq!(with_port(pattern), (name, port), "{pattern}");
+        }
+    }
+
+    #[test]
     fn a_slip_is_no_million_of_boards() {
-        for wrong in ["pi[20:1]", "pi[z:a]", "pi[1:99999999]", "a[1:200]b[1:200]"] {
+        for wrong in ["pi[20:1]", "pi[z:a]", "pi[08:100]", "pi[1:99999999]", "a[1:200]b[1:200]"] {
             assert!(expand(wrong).is_err(), "{wrong}");
         }
     }

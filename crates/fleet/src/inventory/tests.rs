@@ -200,6 +200,52 @@ fn an_alias_of_aliases_does_not_fill_the_memory() {
 }
 
 #[test]
+fn a_variable_with_ssh_in_its_name_counts_before_the_other() {
+    let text = "[web]\nh1 ansible_ssh_user=root ansible_ssh_port=2200 ansible_ssh_host=10.0.0.1\n\
+                [web:vars]\nansible_user=pi\nansible_port=22\nansible_host=x\n";
+    assert_eq!(boards("hosts", text), ["h1 = root@10.0.0.1 Port=2200 in web"]);
+}
+
+#[test]
+fn priority_counts_among_groups_of_one_depth_and_ungrouped_has_variables() {
+    let text = "loner\n[a]\nh1\n[b]\nh1\n[a:vars]\nansible_user=a\nansible_group_priority=10\n\
+                [b:vars]\nansible_user=b\n[ungrouped:vars]\nansible_user=u\n";
+    assert_eq!(boards("hosts", text), ["loner = u@loner", "h1 = a@h1 in b a"]);
+    let word = text.replace("=10", "=high");
+    assert!(error("hosts", &word).contains("no whole number"));
+}
+
+#[test]
+fn a_group_below_all_is_no_deeper_than_others() {
+    let text = "all:\n  children:\n    a:\n      hosts: {h1: }\n      vars: {ansible_user: a}\n\
+                b:\n  hosts: {h1: }\n  vars: {ansible_user: b}\n";
+    assert_eq!(boards("hosts.yml", text), ["h1 = b@h1 in a b"]);
+}
+
+#[test]
+fn marks_of_editors_vaults_and_lists_of_ansible_are_known() {
+    assert_eq!(boards("hosts", "\u{feff}[web]\r\nh1\r\n"), ["h1 = h1 in web"]);
+    let vault = error("hosts", "$ANSIBLE_VAULT;1.1;AES256\n62663838\n");
+    assert!(vault.contains("encrypted with Ansible Vault"), "{vault}");
+    let list = r#"{"_meta": {"hostvars": {"h1": {"ansible_host": "10.0.0.1", "ansible_port": 22}}},
+        "all": {"children": ["ungrouped", "web"]}, "web": {"hosts": ["h1"], "vars": {"ansible_user": "pi"}}}"#;
+    assert_eq!(boards("hosts.json", list), ["h1 = pi@10.0.0.1 Port=22 in web"]);
+    let local = error("hosts", "h1 ansible_connection=local\n");
+    assert!(local.contains("h1 is left out: its connection is local"), "{local}");
+}
+
+#[test]
+fn twenty_thousand_groups_in_each_other_end_with_words() {
+    let chain: String = (0..20_000).map(|n| format!("[g{n}:children]\ng{}\n", n + 1)).collect();
+    let deep = error("hosts", &format!("{chain}[g20000]\nh1\n"));
+    assert!(deep.contains("nested more than 1000 deep"), "{deep}");
+    let circle = error("hosts", &format!("{chain}[g20000:children]\ng7\n[g3]\nh1\n"));
+    assert!(circle.contains("contains itself"), "{circle}");
+    let wide: String = (0..20_000).map(|n| format!("[g{n}]\nh{}\n", n % 9_000)).collect();
+    assert_eq!(read("hosts", &wide).unwrap().boards.len(), 9_000);
+}
+
+#[test]
 fn on_takes_names_ranges_and_files() {
     let names = |typed: &str| match Named::parse(typed).unwrap() {
         Named::Boards(boards) => boards.into_iter().map(|board| board.name).collect(),

@@ -1,24 +1,29 @@
 //! Ansible's inventory in YAML form (JSON is YAML too).
 
+mod list;
+
 use std::collections::BTreeMap;
 
 use saphyr_parser::{Event, Parser, ScalarStyle, Tag};
 
 use super::ansible::Listed;
 use super::expand;
+use super::range::with_port;
 
 /// Nodes of a file, those that aliases repeat included.
 const MAX_NODES: usize = 1_000_000;
 /// Groups in groups.
 const MAX_DEPTH: usize = 64;
 
-/// A value. Lists are of no use to an inventory's addresses, and what a tag such as `!vault` marks
-/// cannot be read.
+/// A value. What a tag such as `!vault` marks cannot be read.
 #[derive(Clone, Debug, PartialEq)]
 enum Node {
     Null,
     Text(String),
+    /// A word that YAML 1.1 takes for a truth value: "yes".
+    Truth(bool, String),
     Map(Vec<(String, Node)>),
+    List(Vec<Node>),
     Other,
 }
 
@@ -38,6 +43,11 @@ pub fn read(text: &str) -> Result<Listed, String> {
              its hosts to a file first: ansible-inventory -i FILE --list --yaml --output hosts.yml"
                 .into(),
         );
+    }
+    let get = |name: &str| groups.iter().find(|(key, _)| key == name).map(|(_, node)| node);
+    if let Some(Node::Map(meta)) = get("_meta") {
+        list::add(&mut listed, meta, &groups)?;
+        return Ok(listed);
     }
     for (name, group) in &groups {
         add(&mut listed, name, group)?;
@@ -63,8 +73,8 @@ fn add(listed: &mut Listed, name: &str, group: &Node) -> Result<(), String> {
             }
             ("vars", Node::Map(variables)) => {
                 for (key, value) in variables {
-                    if let Node::Text(value) = value {
-                        listed.set_of_group(name, key, value);
+                    if let Some(value) = value.text() {
+                        listed.set_of_group(name, key, value)?;
                     }
                 }
             }
@@ -74,6 +84,7 @@ fn add(listed: &mut Listed, name: &str, group: &Node) -> Result<(), String> {
                     add(listed, child, group)?;
                 }
             }
+            ("children", Node::Text(child)) => listed.child(name, child),
             ("hosts" | "vars" | "children", _) => {
                 return Err(format!("{part} of the group {name} is no mapping"));
             }
@@ -88,14 +99,15 @@ fn add(listed: &mut Listed, name: &str, group: &Node) -> Result<(), String> {
 
 fn add_hosts(listed: &mut Listed, group: &str, hosts: &[(String, Node)]) -> Result<(), String> {
     for (pattern, variables) in hosts {
+        let (pattern, port) = with_port(pattern);
         for host in expand(pattern)? {
-            listed.host(group, &host)?;
+            listed.host(group, &host, port)?;
             let variables = match variables {
                 Node::Map(variables) => &variables[..],
                 _ => &[],
             };
             for (key, value) in variables {
-                if let Node::Text(value) = value {
+                if let Some(value) = value.text() {
                     listed.set_of_host(&host, key, value);
                 }
             }
@@ -115,6 +127,7 @@ enum Open {
     },
     List {
         anchor: usize,
+        items: Vec<Node>,
     },
 }
 
@@ -149,6 +162,11 @@ impl Loader {
                 let node = match () {
                     () if !is_readable(tag.as_deref()) => Node::Other,
                     () if is_null => Node::Null,
+                    () if style == ScalarStyle::Plain
+                        && let Some(truth) = truth(&text) =>
+                    {
+                        Node::Truth(truth, text.into_owned())
+                    }
                     () => Node::Text(text.into_owned()),
                 };
                 self.put(anchor, node)
@@ -160,13 +178,13 @@ impl Loader {
             Event::MappingStart(anchor, _) => {
                 self.begin(Open::Map { anchor, entries: Vec::new(), merged: Vec::new(), key: None })
             }
-            Event::SequenceStart(anchor, _) => self.begin(Open::List { anchor }),
+            Event::SequenceStart(anchor, _) => self.begin(Open::List { anchor, items: Vec::new() }),
             Event::MappingEnd | Event::SequenceEnd => match self.open.pop() {
                 Some(Open::Map { anchor, mut entries, merged, .. }) => {
                     merge(&mut entries, merged);
                     self.put(anchor, Node::Map(entries))
                 }
-                Some(Open::List { anchor }) => self.put(anchor, Node::Other),
+                Some(Open::List { anchor, items }) => self.put(anchor, Node::List(items)),
                 None => Ok(None),
             },
             _ => Ok(None),
@@ -192,16 +210,21 @@ impl Loader {
         }
         match self.open.last_mut() {
             None => return Ok(Some(node)),
-            Some(Open::List { .. }) => {}
+            Some(Open::List { items, .. }) => items.push(node),
             Some(Open::Map { entries, merged, key, .. }) => match key.take() {
-                None => *key = Some(key_of(node)?),
+                None => {
+                    let next = key_of(node)?;
+                    if next != "<<" && entries.iter().any(|(known, _)| *known == next) {
+                        return Err(format!(
+                            "{next} is listed twice\nRemove one of the two {next}"
+                        ));
+                    }
+                    *key = Some(next);
+                }
                 Some(key) if key == "<<" => {
                     if let Node::Map(more) = node {
                         merge(merged, more);
                     }
-                }
-                Some(key) if entries.iter().any(|(known, _)| *known == key) => {
-                    return Err(format!("{key} is listed twice\nRemove one of the two {key}"));
                 }
                 Some(key) => entries.push((key, node)),
             },
@@ -210,17 +233,50 @@ impl Loader {
     }
 }
 
+/// What YAML 1.1 takes a plain word for (yaml.org/type/bool.html, without the letters y and n, as PyYAML has it).
+fn truth(word: &str) -> Option<bool> {
+    let is_cased = |known: &str| {
+        let is_first_upper = word.as_bytes()[0].is_ascii_uppercase();
+        let rest = &word[1..];
+        word.eq_ignore_ascii_case(known)
+            && (rest.bytes().all(|byte| byte.is_ascii_lowercase())
+                || (is_first_upper && rest.bytes().all(|byte| byte.is_ascii_uppercase())))
+    };
+    if !matches!(word.len(), 2..=5) || !word.is_ascii() {
+        return None;
+    }
+    let is_any = |known: &[&str]| known.iter().any(|known| is_cased(known));
+    if is_any(&["yes", "true", "on"]) {
+        Some(true)
+    } else {
+        is_any(&["no", "false", "off"]).then_some(false)
+    }
+}
+
+impl Node {
+    /// A value as Ansible fills it in: a truth value as Python writes it.
+    fn text(&self) -> Option<&str> {
+        match self {
+            Node::Text(text) => Some(text),
+            Node::Truth(true, _) => Some("True"),
+            Node::Truth(false, _) => Some("False"),
+            Node::Null | Node::Map(_) | Node::List(_) | Node::Other => None,
+        }
+    }
+}
+
 /// Values that belong to a node, itself included.
 fn size(node: &Node) -> usize {
     match node {
         Node::Map(entries) => 1 + entries.iter().map(|(_, node)| size(node)).sum::<usize>(),
-        _ => 1,
+        Node::List(items) => 1 + items.iter().map(size).sum::<usize>(),
+        Node::Null | Node::Text(_) | Node::Truth(..) | Node::Other => 1,
     }
 }
 
 fn key_of(node: Node) -> Result<String, String> {
     match node {
-        Node::Text(key) => Ok(key),
+        Node::Text(key) | Node::Truth(_, key) => Ok(key),
         _ => Err("a key that is no text".into()),
     }
 }

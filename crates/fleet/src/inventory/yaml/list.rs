@@ -1,0 +1,69 @@
+//! What `ansible-inventory --list` prints: groups with lists of hosts and children, and the variables of each host, those of
+//! its groups included, in `_meta`.
+
+use super::super::ansible::Listed;
+use super::Node;
+
+pub fn add(
+    listed: &mut Listed,
+    meta: &[(String, Node)],
+    groups: &[(String, Node)],
+) -> Result<(), String> {
+    for (name, group) in groups.iter().filter(|(name, _)| name != "_meta") {
+        add_group(listed, name, group)?;
+    }
+    let Some((_, Node::Map(hosts))) = meta.iter().find(|(key, _)| key == "hostvars") else {
+        return Ok(());
+    };
+    for (host, variables) in hosts {
+        if let Node::Map(variables) = variables {
+            for (key, value) in variables {
+                if let Some(value) = value.text() {
+                    listed.set_of_host(host, key, value);
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+fn add_group(listed: &mut Listed, name: &str, group: &Node) -> Result<(), String> {
+    listed.group(name);
+    // The short form of a dynamic inventory is the list of its hosts.
+    if let Node::List(hosts) = group {
+        return add_hosts(listed, name, hosts);
+    }
+    let Node::Map(parts) = group else {
+        return Ok(());
+    };
+    for (part, value) in parts {
+        match (part.as_str(), value) {
+            ("hosts", Node::List(hosts)) => add_hosts(listed, name, hosts)?,
+            ("children", Node::List(children)) => {
+                for child in texts(children) {
+                    listed.child(name, child);
+                }
+            }
+            ("vars", Node::Map(variables)) => {
+                for (key, value) in variables {
+                    if let Some(value) = value.text() {
+                        listed.set_of_group(name, key, value)?;
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+fn add_hosts(listed: &mut Listed, group: &str, hosts: &[Node]) -> Result<(), String> {
+    texts(hosts).try_for_each(|host| listed.host(group, host, None))
+}
+
+fn texts(nodes: &[Node]) -> impl Iterator<Item = &str> {
+    nodes.iter().filter_map(|node| match node {
+        Node::Text(text) => Some(text.as_str()),
+        Node::Null | Node::Truth(..) | Node::Map(_) | Node::List(_) | Node::Other => None,
+    })
+}
