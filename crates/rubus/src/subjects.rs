@@ -9,6 +9,7 @@ use rubus_fleet::compare::Document;
 use rubus_host::capture::Captured;
 use rubus_runs::compare::{Subject, fio};
 use rubus_runs::history::RunId;
+use rubus_runs::json_text;
 use rubus_runs::store::{Filter, History};
 use rubus_vocabulary::machine::{Machine, Origin};
 use rubus_vocabulary::result::Run;
@@ -158,7 +159,7 @@ fn of_path(name: &str, path: &Path) -> anyhow::Result<Vec<Thing>> {
     }
     let bytes = std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
     match std::str::from_utf8(&bytes) {
-        Ok(text) if text.contains(['{', '[']) => of_json(name, text),
+        Ok(text) if text.contains(['{', '[']) || fio::is_other_output(text) => of_json(name, text),
         Ok("") => {
             bail!("{name} is empty; a run's JSON comes from `rubus bench TARGET --json FILE`")
         }
@@ -196,19 +197,16 @@ pub fn runs_of_json(name: &str, text: &str) -> anyhow::Result<Vec<(Option<String
     Ok(runs)
 }
 
-/// The values in a text of JSON: one, a list, or one after the other.
+/// The documents in a text of JSON, whatever else is around them.
 fn values_of(name: &str, text: &str) -> anyhow::Result<Vec<Value>> {
-    // fio prints warnings before its JSON.
-    let start = text.find(['{', '[']).unwrap_or(0);
-    let mut values = Vec::new();
-    for value in serde_json::Deserializer::from_str(&text[start..]).into_iter::<Value>() {
-        let value = value.with_context(|| {
-            format!("{name} is not JSON, so it is no run of rubus and no result of fio")
-        })?;
-        match value {
-            Value::Array(list) => values.extend(list),
-            value => values.push(value),
-        }
+    let values = json_text::documents(text).with_context(|| {
+        format!("{name} is not JSON, so it is no run of rubus and no result of fio")
+    })?;
+    if values.is_empty() && fio::is_other_output(text) {
+        bail!(
+            "{name} is fio's output for people or for awk, which cannot be read back\n\
+             Let fio write JSON: fio --output-format=json --output=FILE JOBFILE"
+        );
     }
     Ok(values)
 }
@@ -225,8 +223,12 @@ fn of_json(name: &str, text: &str) -> anyhow::Result<Vec<Thing>> {
         };
         found.push(of_value(name, value)?);
     }
-    if found.is_empty() {
-        bail!("{name} holds an empty list: there is nothing to compare");
+    match (found.is_empty(), text.trim_start().starts_with('[')) {
+        (false, _) => {}
+        (true, true) => bail!("{name} holds an empty list: there is nothing to compare"),
+        (true, false) => {
+            bail!("{name} is not JSON, so it is no run of rubus and no result of fio")
+        }
     }
     Ok(found)
 }

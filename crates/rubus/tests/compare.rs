@@ -137,6 +137,7 @@ fn what_cannot_be_compared_is_said_with_status_2() {
     let write =
         |name: &str, text: &str| std::fs::write(home.path().join(name), text).expect("a file");
     write("list.txt", "eggs\nmilk\n");
+    write("normal.out", "m: (g=0): rw=randread, bs=(R) 4096B-4096B, ioengine=psync\nfio-3.33\n");
     write("empty", "");
     write("torn.json", "{\"results\": [");
     write("other.json", "{\"name\": \"x\", \"version\": 2}");
@@ -146,6 +147,7 @@ fn what_cannot_be_compared_is_said_with_status_2() {
     let cases = [
         ("absent.json", "neither a run in the history nor a file"),
         ("list.txt", "neither the JSON of rubus or fio nor a captured machine"),
+        ("normal.out", "fio --output-format=json"),
         ("empty", "empty is empty"),
         ("torn.json", "torn.json is not JSON"),
         ("other.json", "an object with the fields name, version"),
@@ -169,7 +171,10 @@ fn fios_own_json_is_read_warnings_and_all() {
     let home = home();
     let run = run(1.0);
     let fio = rubus_fio::json::render(&[&run]);
-    let text = format!("fio: this platform does not support process shared mutexes\n{fio}");
+    let text = format!(
+        "fio: this platform does not support process shared mutexes\n\
+         Jobs: 2 (f=2): [R(2)][50.0%][eta 00m:13s]\n{fio}\nrun: (groupid=0, jobs=1): err= 0\n"
+    );
     std::fs::write(home.path().join("fio.json"), text).expect("a file");
     file(home.path(), "a.json", 1.0);
     let (status, text, errors) = answer(home.path(), &["compare", "fio.json", "a.json"]);

@@ -5,6 +5,7 @@
 pub mod compare;
 pub mod gallery;
 pub mod history;
+pub mod json_text;
 pub mod redact;
 pub mod reference;
 pub mod store;

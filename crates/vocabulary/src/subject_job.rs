@@ -12,6 +12,9 @@ use crate::spec::{Direction, Operation, Pattern};
 pub struct SubjectJob {
     /// Its name there.
     pub name: String,
+    /// The section of a job file that it comes from, where there is one: copies and jobs of one
+    /// name have names of their own, but one section.
+    pub section: Option<String>,
     /// What it does, in words.
     pub title: String,
     /// Read or write.
@@ -26,6 +29,8 @@ pub struct SubjectJob {
     pub copies: u32,
     /// Whether each operation is a commit.
     pub commit: bool,
+    /// When what is written is made durable, where the source says it; absent for reads.
+    pub sync: Option<WriteSync>,
     /// How the target was opened.
     pub access: Option<Access>,
     /// What was written, where the source says it for this job.
@@ -37,6 +42,8 @@ pub struct SubjectJob {
     pub is_shared: bool,
     /// What an operation was.
     pub operation: Operation,
+    /// Whether the figures are of one direction, of both together, or of discards.
+    pub scope: Scope,
     /// Throughput, in the unit that `unit` says.
     pub throughput: Figure,
     /// What the throughput counts.
@@ -49,11 +56,66 @@ pub struct SubjectJob {
     pub doubts: Vec<SubjectDoubt>,
 }
 
+/// When writes are made durable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum WriteSync {
+    /// Not while the job runs.
+    Never,
+    /// A flush after so many writes.
+    Flush {
+        /// At least 1.
+        writes: u32,
+        /// `fsync` instead of `fdatasync`.
+        metadata_too: bool,
+    },
+    /// The file is opened so that each write returns when it is durable.
+    Open {
+        /// `O_SYNC` instead of `O_DSYNC`.
+        metadata_too: bool,
+    },
+}
+
+impl WriteSync {
+    /// Whether each write is durable before the next.
+    pub fn is_each(self) -> bool {
+        match self {
+            WriteSync::Never => false,
+            WriteSync::Flush { writes, .. } => writes == 1,
+            WriteSync::Open { .. } => true,
+        }
+    }
+
+    /// Whether the metadata is made durable as well.
+    pub fn metadata_too(self) -> bool {
+        match self {
+            WriteSync::Never => false,
+            WriteSync::Flush { metadata_too, .. } | WriteSync::Open { metadata_too } => {
+                metadata_too
+            }
+        }
+    }
+}
+
+/// What the figures of a job count.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Scope {
+    /// Reads or writes, as the direction says.
+    #[default]
+    OneDirection,
+    /// Reads and writes together.
+    BothDirections,
+    /// Discarded blocks.
+    Discards,
+}
+
 impl SubjectJob {
     /// One that is matched by its name alone, since it reads and writes no device.
     pub fn computed(title: String, throughput: Figure, unit: Unit) -> SubjectJob {
         SubjectJob {
             name: title.to_lowercase().replace(' ', "-"),
+            section: None,
             title,
             direction: Direction::Read,
             pattern: Pattern::Sequential,
@@ -61,11 +123,13 @@ impl SubjectJob {
             queue_depth: None,
             copies: 1,
             commit: false,
+            sync: None,
             access: None,
             content: None,
             on: None,
             is_shared: false,
             operation: Operation::Compute,
+            scope: Scope::OneDirection,
             throughput,
             unit,
             p50_ns: None,

@@ -5,6 +5,7 @@
 //! silently: an option is done, or has no effect on what is measured here and is noted, or is a
 //! problem that names file, line, section and option. Facts about the format are from fio's manual.
 
+pub mod asked;
 pub mod lower;
 pub mod options;
 pub mod plan;
@@ -16,6 +17,7 @@ pub mod value;
 #[cfg(test)]
 mod tests;
 
+pub use asked::Asked;
 pub use lower::{FileFacts, Lowered};
 pub use plan::{Note, NoteKind, Plan, WantedFile};
 pub use problem::{At, JobFileError, Problem};

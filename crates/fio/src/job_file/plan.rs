@@ -346,12 +346,7 @@ impl Reader {
 
     /// What options mean together.
     fn together(&mut self, section: &Section, settings: &mut Settings) {
-        let one_at_a_time = match settings.submission {
-            Submission::Synchronous => true,
-            Submission::WhenDirect => settings.is_buffered,
-            Submission::Asynchronous => false,
-        };
-        if one_at_a_time && settings.depth > 1 {
+        if settings.is_one_at_a_time() && settings.depth > 1 {
             if let Some(setting) = last(section, "iodepth") {
                 let engine = &settings.engine;
                 let why = match settings.submission {

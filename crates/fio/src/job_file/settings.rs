@@ -162,6 +162,35 @@ impl Default for Settings {
     }
 }
 
+impl Settings {
+    /// Operations in flight: 1 of an engine that works one at a time.
+    pub(super) fn effective_depth(&self) -> u32 {
+        if self.is_one_at_a_time() { 1 } else { self.depth }
+    }
+
+    pub(super) fn is_one_at_a_time(&self) -> bool {
+        match self.submission {
+            Submission::Synchronous => true,
+            Submission::WhenDirect => self.is_buffered,
+            Submission::Asynchronous => false,
+        }
+    }
+
+    /// Bytes of each operation of one direction; absent where they differ.
+    pub(super) fn fixed_block(&self, side: usize) -> Option<u32> {
+        if self.block_split[side].is_some() {
+            return None;
+        }
+        match self.block_range[side] {
+            Some((low, high)) => (low == high).then_some(low),
+            None => Some(self.block[side].unwrap_or(DEFAULT_BLOCK)),
+        }
+    }
+}
+
+/// fio's block size, where a job says none.
+pub(super) const DEFAULT_BLOCK: u32 = 4096;
+
 /// The most of anything that is counted: jobs, files, operations in flight.
 const MAX: u32 = 65_536;
 

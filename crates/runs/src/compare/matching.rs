@@ -2,6 +2,7 @@
 
 use super::subject::SubjectJob;
 use rubus_vocabulary::spec::{Operation, Pattern};
+use rubus_vocabulary::subject_job::WriteSync;
 
 /// From this block size on, a published figure of a sequential job may stand against another size.
 const LARGE: u32 = 256 << 10;
@@ -31,7 +32,10 @@ pub(super) fn counterparts(ours: &[SubjectJob], theirs: &[SubjectJob]) -> Vec<Op
 
 /// How alike two jobs are; nothing when they must not be compared.
 fn likeness(a: &SubjectJob, b: &SubjectJob) -> Option<u32> {
-    let same_name = a.name == b.name;
+    let same_name = a.name == b.name || (a.section.is_some() && a.section == b.section);
+    if a.scope != b.scope {
+        return None;
+    }
     if a.operation != b.operation || a.unit != b.unit {
         return None;
     }
@@ -58,10 +62,22 @@ fn likeness(a: &SubjectJob, b: &SubjectJob) -> Option<u32> {
     };
     // What is done differently is compared only where it is meant to be the same job.
     let like = |alike: Option<u32>| alike.or(same_name.then_some(0));
+    score += 8 * like(alike_syncs(a.sync, b.sync))?;
     score += 4 * like(known_alike(a.access, b.access))?;
     score += 2 * like(known_alike(a.content.as_ref(), b.content.as_ref()))?;
     score += 2 * known_alike(a.on.as_ref(), b.on.as_ref()).unwrap_or(0);
-    Some(score + if same_name { 40 } else { 0 })
+    Some(score + if same_name { 60 } else { 0 } + u32::from(a.name == b.name))
+}
+
+/// As [`known_alike`]; commits are also alike when they make the same data durable by another call.
+fn alike_syncs(a: Option<WriteSync>, b: Option<WriteSync>) -> Option<u32> {
+    if let (Some(a), Some(b)) = (a, b) {
+        let commits = a.is_each() && b.is_each();
+        if a != b && commits && a.metadata_too() == b.metadata_too() {
+            return Some(1);
+        }
+    }
+    known_alike(a, b)
 }
 
 /// 2 for equals, 1 where at least one is not known, nothing for different ones.

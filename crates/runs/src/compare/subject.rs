@@ -4,6 +4,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::{facts, latency};
+use rubus_fio::job_file::Asked;
 use rubus_measure::pipes::Picture;
 use rubus_vocabulary::doubt::Doubt;
 use rubus_vocabulary::figure::{Figure, Named, Unit};
@@ -11,7 +12,8 @@ use rubus_vocabulary::job_names;
 use rubus_vocabulary::machine::Machine;
 use rubus_vocabulary::paired::PairedJob;
 use rubus_vocabulary::result::{Against, Figures, JobResult, Run};
-pub use rubus_vocabulary::subject_job::{SubjectDoubt, SubjectJob};
+use rubus_vocabulary::spec::Direction;
+pub use rubus_vocabulary::subject_job::{Scope, SubjectDoubt, SubjectJob, WriteSync};
 use rubus_vocabulary::title::job_title;
 
 /// One thing that is compared.
@@ -131,6 +133,26 @@ fn is_shared(run: &Run, result: &JobResult) -> bool {
     is_bystander || others.any(is_half)
 }
 
+/// The section of a job file that a result is of, and what it asked for.
+fn of_job_file(run: &Run, result: &JobResult) -> Option<(String, Asked)> {
+    let file = run.job_file.as_ref()?;
+    let job = file.jobs.iter().find(|job| job.name == result.job)?;
+    let options = file.global_options.iter().chain(&job.options);
+    let asked = Asked::of(options.map(|(name, value)| (name.as_str(), value.as_str())));
+    Some((job.section.clone(), asked))
+}
+
+fn sync(result: &JobResult, asked: Option<&Asked>) -> Option<WriteSync> {
+    match (result.direction, asked) {
+        (Direction::Read, _) => None,
+        (Direction::Write, Some(asked)) => Some(asked.sync),
+        (Direction::Write, None) => Some(match result.commit {
+            true => WriteSync::Flush { writes: 1, metadata_too: false },
+            false => WriteSync::Never,
+        }),
+    }
+}
+
 fn job(run: &Run, result: &JobResult) -> SubjectJob {
     // How precise a figure is, its interval says.
     let disturbs = |doubt: &&Doubt| !matches!(doubt, Doubt::NotPrecise { .. });
@@ -140,20 +162,25 @@ fn job(run: &Run, result: &JobResult) -> SubjectJob {
         false => Unit::BytesPerSecond,
         true => Unit::OperationsPerSecond,
     };
+    let of_file = of_job_file(run, result);
+    let sync = sync(result, of_file.as_ref().map(|(_, asked)| asked));
     SubjectJob {
         name: result.job.clone(),
+        section: of_file.map(|(section, _)| section),
         title: job_title(result),
         direction: result.direction,
         pattern: result.pattern,
         block_bytes: Some(result.block_bytes),
         queue_depth: Some(result.queue_depth),
         copies: result.copies.unwrap_or(1).max(1),
-        commit: result.commit,
+        commit: result.commit || sync.is_some_and(WriteSync::is_each),
+        sync,
         access: Some(result.access.unwrap_or(run.target.access)),
         content: result.content.clone(),
         on: result.on.clone(),
         is_shared: is_shared(run, result),
         operation: result.operation,
+        scope: Scope::OneDirection,
         throughput: match unit {
             Unit::BytesPerSecond => Figure::of(result.bytes_per_second),
             Unit::OperationsPerSecond | Unit::TimesMemory => Figure::of(result.iops),

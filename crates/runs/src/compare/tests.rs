@@ -155,8 +155,9 @@ fn fios_json_is_compared_with_a_run_of_ours() {
       "fio version": "fio-3.36", "global options": {"direct": "1", "size": "64m"},
       "jobs": [
         {"jobname": "r", "error": 0, "job options": {"rw": "randread", "bs": "4k", "iodepth": "1"},
-         "read": {"io_bytes": 40960000, "total_ios": 10000, "bw_bytes": 8192000, "iops": 2000.0,
-                  "iops_mean": 2000.0, "iops_stddev": 100.0, "iops_samples": 9,
+         "read": {"io_bytes": 163840000, "total_ios": 40000, "bw_bytes": 8192000, "iops": 2000.0,
+                  "runtime": 20000,
+                  "iops_mean": 2000.0, "iops_stddev": 100.0, "iops_samples": 40,
                   "clat_ns": {"percentile": {"50.000000": 480000, "99.000000": 900000}}},
          "write": {"io_bytes": 0, "total_ios": 0}},
         {"jobname": "m", "error": 0, "job options": {"rw": "randrw", "bs": "4k", "iodepth": "1"},
@@ -175,8 +176,8 @@ fn fios_json_is_compared_with_a_run_of_ours() {
     let read = &fio.jobs[0];
     assert_eq!((read.block_bytes, read.queue_depth), (Some(4096), Some(1)));
     let interval = read.throughput.interval.expect("a rough one");
-    // 2.306 · 5 % / 3 = 3.84 %.
-    assert!(interval.rough && (interval.low / 8_192_000.0 - 0.9616).abs() < 1e-3);
+    // Ten times two seconds: 2.262 · 5 % / √10 = 3.58 %.
+    assert!(interval.rough && (interval.low / 8_192_000.0 - 0.9642).abs() < 1e-3);
     assert!(fio.jobs[3].commit && fio.jobs[3].p50_ns.is_none());
 
     let run = Subject::of_run("run 1", &fixture::slow_sd_card_run());
@@ -185,6 +186,69 @@ fn fios_json_is_compared_with_a_run_of_ours() {
     assert_eq!(matched, [Some(job_names::RANDOM_READ.into()), Some(job_names::COMMIT.into())]);
     let ratio = comparison.rows[0].throughput.ratios[1].expect("a ratio");
     assert!(ratio.figure.interval.expect("joined").rough);
+}
+
+/// A run of a job file against fio's result of the same file: the names say which job is which,
+/// whatever other pairs do the same.
+#[test]
+fn jobs_of_one_job_file_are_paired_by_their_sections() {
+    let options = [
+        ("fdatasync", "fdatasync"),
+        ("fsync", "fsync"),
+        ("sync", "sync"),
+        ("eighth", "fsync"),
+        ("plain", "description"),
+    ];
+    let value = |name: &str| if name == "eighth" { "8" } else { "1" };
+    let entries: Vec<serde_json::Value> = options
+        .iter()
+        .map(|(name, option)| {
+            serde_json::json!({"jobname": name,
+                "job options": {"rw": "write", "bs": "4k", *option: value(name)},
+                "write": {"io_bytes": 409_600, "io_kbytes": 400, "total_ios": 100,
+                    "bw_bytes": 81_920, "runtime": 5000}})
+        })
+        .collect();
+    let fio = serde_json::json!({"fio version": "fio-3.33", "jobs": entries});
+    let fio = fio::subject("fio.json", &fio).expect("fio's");
+    let mut run = fixture::slow_sd_card_run();
+    let model = run.results.iter().find(|r| r.commit).expect("commits").clone();
+    run.results = options
+        .iter()
+        .rev()
+        .map(|(name, option)| rubus_vocabulary::result::JobResult {
+            job: format!("{name} (2)"),
+            commit: *option == "sync",
+            access: Some(Access::Buffered),
+            ..model.clone()
+        })
+        .collect();
+    run.job_file = Some(rubus_vocabulary::result::JobFile {
+        global_options: [("rw", "write"), ("bs", "4k")].map(|(a, b)| (a.into(), b.into())).into(),
+        jobs: options
+            .iter()
+            .map(|(name, option)| rubus_vocabulary::result::JobFileJob {
+                name: format!("{name} (2)"),
+                section: (*name).into(),
+                options: [(option.to_string(), value(name).to_string())].into(),
+                ..Default::default()
+            })
+            .collect(),
+        ..Default::default()
+    });
+    let run = Subject::of_run("run 1", &run);
+    for subjects in [[fio.clone(), run.clone()], [run, fio]] {
+        let comparison = compare(&subjects);
+        assert!(comparison.alone.is_empty(), "{:?}", comparison.alone);
+        assert_eq!(comparison.rows.len(), options.len());
+        for row in &comparison.rows {
+            let name = |place: usize| {
+                let name = row.jobs[place].as_deref().expect("a job");
+                name.trim_end_matches(" (2)").to_string()
+            };
+            assert_eq!(name(0), name(1));
+        }
+    }
 }
 
 #[test]

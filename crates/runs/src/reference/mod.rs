@@ -9,6 +9,7 @@ use crate::compare::{Figure, Named, Source, Subject, SubjectJob, Unit};
 use rubus_vocabulary::machine::{HopKind, Machine};
 use rubus_vocabulary::result::Access;
 use rubus_vocabulary::spec::{Direction, Operation, Pattern};
+use rubus_vocabulary::subject_job::Scope;
 use rubus_vocabulary::units::block;
 
 pub use rubus_vocabulary::published::figures::{ASIDES, REFERENCES};
@@ -82,6 +83,7 @@ fn job(figure: &Published) -> SubjectJob {
         _ => format!("{size}{order} {verb}"),
     };
     SubjectJob {
+        section: None,
         name: figure.job.into(),
         title,
         direction: figure.direction,
@@ -90,11 +92,13 @@ fn job(figure: &Published) -> SubjectJob {
         queue_depth: figure.queue_depth,
         copies: 1,
         commit: false,
+        sync: None,
         access: Some(Access::Direct),
         content: None,
         on: None,
         is_shared: false,
         operation: Operation::Block,
+        scope: Scope::OneDirection,
         throughput: Figure::bare(figure.bytes_per_second),
         unit: Unit::BytesPerSecond,
         p50_ns: None,

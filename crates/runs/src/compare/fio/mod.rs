@@ -1,0 +1,321 @@
+//! fio's JSON (`--output-format=json` and `json+`) as a subject.
+//!
+//! Fields after "Interpreting the output" and "JSON output" of fio's manual: options as text, and
+//! figures in the units of the version that wrote them (`part`).
+
+mod group;
+mod part;
+mod spread;
+
+use serde_json::Value;
+
+use self::group::{Group, group};
+use self::part::{Part, Units};
+use super::subject::{Scope, Source, Subject, SubjectDoubt, SubjectJob, WriteSync};
+use rubus_fio::job_file::Asked;
+use rubus_vocabulary::figure::{Figure, Named, Unit};
+use rubus_vocabulary::result::Access;
+use rubus_vocabulary::spec::{Direction, Operation, Pattern};
+use rubus_vocabulary::units::block;
+use rubus_vocabulary::units::{bytes_iec, parse_size};
+
+/// Whether the JSON is fio's.
+pub fn is_fio(value: &Value) -> bool {
+    value.get("fio version").is_some() && (value.get("jobs").is_some() || has_client_stats(value))
+}
+
+fn has_client_stats(value: &Value) -> bool {
+    value.get("client_stats").is_some()
+}
+
+/// Whether a text without JSON is what fio prints by default or as lines of fields
+/// (`--output-format=normal` or `terse`).
+pub fn is_other_output(text: &str) -> bool {
+    let is_terse = |line: &str| {
+        let mut fields = line.split(';');
+        let version = fields.next().and_then(|field| field.parse::<u32>().ok());
+        version.is_some() && fields.next().is_some_and(|field| field.starts_with("fio-"))
+    };
+    let is_normal = |line: &str| {
+        line.contains(": (groupid=") || (line.contains(": (g=") && line.contains(" rw="))
+    };
+    text.lines().any(|line| is_terse(line) || is_normal(line))
+}
+
+/// The jobs of one of fio's JSON objects; a job that reads and writes gives two.
+///
+/// fio publishes no interval. Where it gives the deviation between its samples, a rough one is made
+/// of it (`spread`); where it does not, a doubt of the job says why there is none.
+///
+/// # Errors
+/// A sentence that says what is missing.
+pub fn subject(name: &str, value: &Value) -> Result<Subject, String> {
+    let list = match value.get("jobs").or_else(|| value.get("client_stats")) {
+        Some(Value::Array(list)) => list,
+        _ => return Err("it is fio's JSON, but has no list of jobs".into()),
+    };
+    let global = value.get("global options").unwrap_or(&Value::Null);
+    let version = value["fio version"].as_str().unwrap_or("fio");
+    // The line that sums up all clients would count everything twice.
+    let entries = list.iter().filter(|entry| entry["jobname"].as_str() != Some("All clients"));
+    let like = |one: &Value| {
+        let of = |entry: &Value| ["jobname", "groupid", "hostname"].map(|key| entry[key].clone());
+        list.iter().filter(|other| of(other) == of(one)).count()
+    };
+    let jobs: Vec<SubjectJob> = entries
+        .flat_map(|entry| Entry::of(entry, global, Units::of(version), like(entry)).jobs())
+        .collect();
+    if jobs.is_empty() {
+        return Err("it is fio's JSON, but none of its jobs read or wrote anything".into());
+    }
+    let first = list.first().unwrap_or(&Value::Null);
+    let option = |key| option(first, global, key);
+    Ok(Subject {
+        name: name.into(),
+        source: Source::Fio,
+        when: None,
+        facts: vec![
+            named("target", option("filename").or_else(|| option("directory"))),
+            named("region", option("size").map(size)),
+            named("engine", option("ioengine")),
+            named("version", Some(version.into())),
+        ],
+        note: Some(note(&jobs).into()),
+        jobs,
+        doubts: Vec::new(),
+        against: None,
+        picture: None,
+        is_of_guest: false,
+    })
+}
+
+fn note(jobs: &[SubjectJob]) -> &'static str {
+    match jobs.iter().any(|job| job.throughput.interval.is_some()) {
+        true => {
+            "fio gives no intervals; those here are rough, from the deviation between its samples"
+        }
+        false => "fio gives no intervals, and its samples do not tell any",
+    }
+}
+
+/// A size in our words, or as it is.
+fn size(text: String) -> String {
+    parse_size(&text).map_or(text, bytes_iec)
+}
+
+fn named(name: &str, value: Option<String>) -> Named {
+    Named { name: name.into(), value }
+}
+
+/// An option of the job, or of all jobs.
+fn option(job: &Value, global: &Value, key: &str) -> Option<String> {
+    let found = job.get("job options").and_then(|options| options.get(key));
+    found.or_else(|| global.get(key)).map(text)
+}
+
+fn text(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    }
+}
+
+/// What an entry's options ask for; nothing where the result keeps no options.
+fn asked(entry: &Value, global: &Value) -> Option<Asked> {
+    let own = entry.get("job options").and_then(Value::as_object);
+    let pairs: Vec<(&str, String)> = [global.as_object(), own]
+        .into_iter()
+        .flatten()
+        .flatten()
+        .map(|(name, value)| (name.as_str(), text(value)))
+        .collect();
+    let is_told = !pairs.is_empty();
+    is_told.then(|| Asked::of(pairs.iter().map(|(name, value)| (*name, value.as_str()))))
+}
+
+/// One of fio's results: of a job, or of a group of jobs.
+struct Entry<'a> {
+    value: &'a Value,
+    asked: Option<Asked>,
+    group: Group,
+    /// What did anything, and what it is of.
+    parts: Vec<(Scope, Direction, Part<'a>)>,
+}
+
+impl<'a> Entry<'a> {
+    fn of(value: &'a Value, global: &Value, units: Units, like_it: usize) -> Entry<'a> {
+        let asked = asked(value, global);
+        let part = |key: &str| Part::of(&value[key], units);
+        let one_way = |direction, key| Some((Scope::OneDirection, direction, part(key)?));
+        let halves = [
+            one_way(Direction::Read, "read"),
+            one_way(Direction::Write, "write"),
+            part("trim").map(|part| (Scope::Discards, Direction::Write, part)),
+        ];
+        let mut parts: Vec<_> = halves.into_iter().flatten().collect();
+        // One result for all directions stands under "mixed", or in some versions under "read".
+        let together = match (&parts[..], &asked) {
+            ([], _) => part("mixed"),
+            ([(_, Direction::Read, part)], Some(asked)) if asked.is_unified => Some(*part),
+            _ => None,
+        };
+        if let Some(part) = together {
+            let (scope, direction) = asked.as_ref().map_or(BOTH, unified);
+            parts = vec![(scope, direction, part)];
+        }
+        let figures: Vec<Part<'_>> = parts.iter().map(|(_, _, part)| *part).collect();
+        let group = group(value, &figures, asked.as_ref(), like_it);
+        Entry { value, asked, group, parts }
+    }
+
+    fn jobs(&self) -> Vec<SubjectJob> {
+        let parts = self.parts.iter();
+        parts.map(|(scope, direction, part)| self.job(*scope, *direction, part)).collect()
+    }
+
+    fn job(&self, scope: Scope, direction: Direction, part: &Part<'_>) -> SubjectJob {
+        let asked = self.asked.as_ref();
+        let is_of_several = self.group.is_of_several_sections;
+        // The options are those of the first section and say nothing of the others.
+        let of_all = asked.filter(|_| !is_of_several);
+        let pattern = match asked.is_some_and(|asked| asked.is_random) {
+            true => Pattern::Random,
+            false => Pattern::Sequential,
+        };
+        let stated = of_all.and_then(|asked| asked.block_bytes[side(direction)]);
+        let block_bytes = stated.or(part.mean_block());
+        let sync = match (direction, scope) {
+            (Direction::Write, Scope::OneDirection) => of_all.map(|asked| asked.sync),
+            _ => None,
+        };
+        let commit = sync.is_some_and(WriteSync::is_each);
+        let name = self.value["jobname"].as_str().unwrap_or("job").to_string();
+        let depth = of_all.map(|asked| asked.depth);
+        let copies = self.group.copies;
+        let (throughput, unknown) = spread::rate(part, copies);
+        let mut doubts: Vec<SubjectDoubt> = unknown
+            .map(|why| SubjectDoubt { kind: why.kind().into(), what: why.what().into() })
+            .into_iter()
+            .collect();
+        doubts.extend(self.failure());
+        let words = Words { scope, direction, pattern, block_bytes, sync };
+        SubjectJob {
+            title: words.title(depth, copies, is_of_several),
+            section: Some(name.clone()),
+            name,
+            direction,
+            pattern,
+            block_bytes,
+            queue_depth: depth,
+            copies,
+            commit,
+            sync,
+            access: of_all.map(|asked| match asked.is_buffered {
+                true => Access::Buffered,
+                false => Access::Direct,
+            }),
+            content: None,
+            on: None,
+            is_shared: self.parts.len() > 1 || is_of_several,
+            operation: Operation::Block,
+            scope,
+            throughput,
+            unit: Unit::BytesPerSecond,
+            p50_ns: percentile(part, "50.000000", sync, 2),
+            p99_ns: percentile(part, "99.000000", sync, 100),
+            doubts,
+        }
+    }
+
+    fn failure(&self) -> Option<SubjectDoubt> {
+        let error = self.value["error"].as_i64().filter(|error| *error != 0)?;
+        Some(SubjectDoubt {
+            kind: "target_failed".into(),
+            what: format!("fio ended this job with error {error}"),
+        })
+    }
+}
+
+/// Scope and direction of a result of all directions, as far as nothing else is known.
+const BOTH: (Scope, Direction) = (Scope::BothDirections, Direction::Read);
+
+/// What a result of all directions is of when the job has one only.
+fn unified(asked: &Asked) -> (Scope, Direction) {
+    match (asked.reads, asked.writes, asked.discards) {
+        (true, false, false) => (Scope::OneDirection, Direction::Read),
+        (false, true, false) => (Scope::OneDirection, Direction::Write),
+        (false, false, true) => (Scope::Discards, Direction::Write),
+        _ => BOTH,
+    }
+}
+
+fn side(direction: Direction) -> usize {
+    match direction {
+        Direction::Read => 0,
+        Direction::Write => 1,
+    }
+}
+
+/// A percentile of the latency. fio times a flush apart from the writes before it, so a percentile that
+/// would hold a flush is not the latency of what was done: with a flush after up to `writes` writes.
+fn percentile(part: &Part<'_>, key: &str, sync: Option<WriteSync>, most: u32) -> Option<Figure> {
+    let holds_flush = matches!(sync, Some(WriteSync::Flush { writes, .. }) if writes <= most);
+    part.percentile(key).filter(|_| !holds_flush).map(Figure::bare)
+}
+
+/// What a job does, for its title.
+struct Words {
+    scope: Scope,
+    direction: Direction,
+    pattern: Pattern,
+    block_bytes: Option<u32>,
+    sync: Option<WriteSync>,
+}
+
+impl Words {
+    fn title(&self, depth: Option<u32>, copies: u32, is_of_several: bool) -> String {
+        let size = self.block_bytes.map_or(String::new(), |bytes| block(bytes) + " ");
+        let what = self.what();
+        let depth = match depth {
+            Some(depth) if depth > 1 => format!(" ×{depth}"),
+            _ => String::new(),
+        };
+        let copies = match (copies, is_of_several) {
+            (copies, true) => format!(", {copies} jobs of several sections"),
+            (1, false) => String::new(),
+            (copies, false) => format!(", {copies} copies"),
+        };
+        format!("{size}{what}{depth}{copies}")
+    }
+
+    fn what(&self) -> String {
+        let call = |metadata_too| if metadata_too { "fsync" } else { "fdatasync" };
+        let flushes = match self.sync {
+            None | Some(WriteSync::Never) => String::new(),
+            // What a commit is everywhere in this program.
+            Some(WriteSync::Flush { writes: 1, metadata_too: false }) => return "commits".into(),
+            Some(WriteSync::Flush { writes: 1, metadata_too: true }) => {
+                return "commits (fsync)".into();
+            }
+            Some(WriteSync::Open { metadata_too: true }) => return "commits (sync)".into(),
+            Some(WriteSync::Open { metadata_too: false }) => return "commits (dsync)".into(),
+            Some(WriteSync::Flush { writes, metadata_too }) => {
+                format!(", {} after each {writes}", call(metadata_too))
+            }
+        };
+        let order = match self.pattern {
+            Pattern::Sequential => "sequential",
+            Pattern::Random => "random",
+        };
+        let operations = match (self.scope, self.direction) {
+            (Scope::OneDirection, Direction::Read) => "reads",
+            (Scope::OneDirection, Direction::Write) => "writes",
+            (Scope::BothDirections, _) => "reads and writes",
+            (Scope::Discards, _) => "discards",
+        };
+        format!("{order} {operations}{flushes}")
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,186 @@
+//! The figures of one direction of one of fio's jobs, in bytes, operations and nanoseconds whatever the
+//! version that wrote them.
+//!
+//! | from | what is different |
+//! |---|---|
+//! | fio 1 and 2 | `io_bytes` counts KiB, latencies are microseconds in `clat` and `lat` |
+//! | fio 2.1 | no `total_ios`: operations are `iops` × `runtime` |
+//! | fio 3 | `io_bytes` counts bytes, latencies are nanoseconds in `clat_ns` and `lat_ns` |
+//!
+//! fio 2.99 wrote fio 3's format; `io_kbytes` came with it.
+
+use serde_json::Value;
+
+/// The unit of fio's figures.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Units {
+    /// KiB and microseconds.
+    Kibibytes,
+    /// Bytes and nanoseconds.
+    Bytes,
+}
+
+impl Units {
+    /// By the version of the program, `fio-2.2.10`; a version that is not told counts as new.
+    pub(super) fn of(version: &str) -> Units {
+        let number = version.strip_prefix("fio-").or(version.strip_prefix("fio "));
+        let mut parts = number.unwrap_or(version).split(['.', '-']);
+        let mut next = || parts.next().and_then(|part| part.parse::<u32>().ok());
+        match (next(), next()) {
+            (Some(0 | 1), _) => Units::Kibibytes,
+            (Some(2), minor) if minor < Some(99) => Units::Kibibytes,
+            _ => Units::Bytes,
+        }
+    }
+}
+
+/// One direction of one job.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Part<'a> {
+    value: &'a Value,
+    units: Units,
+}
+
+impl<'a> Part<'a> {
+    /// Of the object under `read`, `write`, `trim` or `mixed`; nothing where it did nothing.
+    pub(super) fn of(value: &'a Value, units: Units) -> Option<Part<'a>> {
+        let units = match value.get("io_kbytes") {
+            Some(_) => Units::Bytes,
+            None => units,
+        };
+        let part = Part { value, units };
+        (part.operations() > 0.0 || part.bytes() > 0.0).then_some(part)
+    }
+
+    fn number(&self, key: &str) -> Option<f64> {
+        self.value[key].as_f64().filter(|number| number.is_finite())
+    }
+
+    pub(super) fn bytes(&self) -> f64 {
+        let amount = self.number("io_bytes").unwrap_or(0.0);
+        match self.units {
+            Units::Kibibytes => amount * 1024.0,
+            Units::Bytes => amount,
+        }
+    }
+
+    /// How long it ran.
+    pub(super) fn seconds(&self) -> f64 {
+        self.number("runtime").unwrap_or(0.0) / 1e3
+    }
+
+    pub(super) fn operations(&self) -> f64 {
+        self.number("total_ios").unwrap_or_else(|| self.per_second() * self.seconds())
+    }
+
+    pub(super) fn per_second(&self) -> f64 {
+        self.number("iops").unwrap_or(0.0)
+    }
+
+    pub(super) fn bytes_per_second(&self) -> f64 {
+        let kib = self.number("bw").map(|kib| kib * 1024.0);
+        self.number("bw_bytes").or(kib).unwrap_or(0.0)
+    }
+
+    /// Bytes per operation, on average. An average of estimates is rounded to what a block can be.
+    pub(super) fn mean_block(&self) -> Option<u32> {
+        const SECTOR: f64 = 512.0;
+        let operations = self.operations();
+        let exact = self.number("total_ios").is_some() && self.units == Units::Bytes;
+        let mean = match exact {
+            true => self.bytes() / operations,
+            false => {
+                let mean = match self.number("total_ios") {
+                    Some(_) => self.bytes() / operations,
+                    None => self.bytes_per_second() / self.per_second(),
+                };
+                let sectors = (mean / SECTOR).round() * SECTOR;
+                if (sectors / mean - 1.0).abs() < 0.01 { sectors } else { mean }
+            }
+        };
+        let is_block = mean.is_finite() && (1.0..=f64::from(u32::MAX)).contains(&mean);
+        is_block.then(|| mean.round() as u32)
+    }
+
+    /// Seconds from the issue of an operation to its completion, on average.
+    pub(super) fn mean_latency_s(&self) -> Option<f64> {
+        let (key, factor) = self.latency("lat");
+        self.value[key]["mean"].as_f64().map(|mean| mean * factor / 1e9)
+    }
+
+    /// A percentile of the completion latency in nanoseconds.
+    pub(super) fn percentile(&self, percent: &str) -> Option<f64> {
+        let of = |kind: &str| {
+            let (key, factor) = self.latency(kind);
+            Some(self.value[key]["percentile"][percent].as_f64()? * factor)
+        };
+        of("clat").or_else(|| of("lat")).filter(|ns| *ns > 0.0)
+    }
+
+    /// Name of a latency and how many nanoseconds its unit has.
+    fn latency(&self, kind: &str) -> (String, f64) {
+        match self.units {
+            Units::Kibibytes => (kind.into(), 1e3),
+            Units::Bytes => (format!("{kind}_ns"), 1.0),
+        }
+    }
+
+    /// Mean, deviation and count of fio's samples of operations or of bandwidth (`iops`, `bw`).
+    pub(super) fn samples(&self, kind: &str) -> Option<Samples> {
+        let deviation = match kind {
+            "bw" => "bw_dev",
+            _ => "iops_stddev",
+        };
+        Some(Samples {
+            mean: self.number(&format!("{kind}_mean"))?,
+            deviation: self.number(deviation)?,
+            // fio 2 does not say how many there were.
+            count: self.number(&format!("{kind}_samples")),
+        })
+    }
+}
+
+/// What fio says of its samples of a rate, two per second and copy by default.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Samples {
+    /// Of a group: the sum of its copies' means.
+    pub(super) mean: f64,
+    /// Of a group: that of one copy.
+    pub(super) deviation: f64,
+    /// Of a group: of all copies.
+    pub(super) count: Option<f64>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn units_go_by_the_version() {
+        let old = ["fio-1.59", "fio-2.1.4", "fio-2.2.10", "fio 2.0.8", "fio-2.21-89-gb034"];
+        for version in old {
+            assert_eq!(Units::of(version), Units::Kibibytes, "{version}");
+        }
+        for version in ["fio-2.99", "fio-3.0", "fio-3.33", "fio-3.42-18-g0a1b2c3", "fio"] {
+            assert_eq!(Units::of(version), Units::Bytes, "{version}");
+        }
+    }
+
+    #[test]
+    fn figures_of_fio_2_are_kibibytes_and_microseconds() {
+        let value = json!({"io_bytes": 37_500_272, "bw": 62_499, "iops": 15_624.7,
+            "runtime": 600_008, "total_ios": 9_374_944, "lat": {"mean": 8182.26},
+            "clat": {"percentile": {"50.000000": 8160}}});
+        let part = Part::of(&value, Units::Kibibytes).expect("it worked");
+        assert_eq!(part.mean_block(), Some(4096));
+        assert_eq!(part.percentile("50.000000"), Some(8_160_000.0));
+        assert_eq!(part.mean_latency_s(), Some(8.18226e-3));
+        assert_eq!(part.bytes_per_second(), 62_499.0 * 1024.0);
+        let value = json!({"io_bytes": 36_244, "bw": 1269, "iops": 317, "runtime": 28_551});
+        let part = Part::of(&value, Units::Kibibytes).expect("it worked");
+        assert_eq!((part.mean_block(), part.operations().round()), (Some(4096), 9051.0));
+        let idle = json!({"io_bytes": 0, "bw": 0, "iops": 0, "runtime": 0});
+        assert!(Part::of(&idle, Units::Kibibytes).is_none());
+    }
+}

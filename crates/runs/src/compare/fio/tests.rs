@@ -1,0 +1,152 @@
+//! fio's results of several versions and settings, as subjects.
+
+use serde_json::{Value, json};
+
+use super::*;
+
+fn side(operations: u64, runtime_ms: u64) -> Value {
+    let seconds = runtime_ms as f64 / 1e3;
+    json!({"io_bytes": operations * 4096, "io_kbytes": operations * 4, "total_ios": operations,
+        "runtime": runtime_ms, "iops": operations as f64 / seconds,
+        "bw_bytes": operations as f64 * 4096.0 / seconds})
+}
+
+fn jobs(global: Value, entries: Value) -> Vec<SubjectJob> {
+    let value = json!({"fio version": "fio-3.33", "global options": global, "jobs": entries});
+    subject("x.json", &value).expect("fio's").jobs
+}
+
+fn only(options: Value, sides: Value) -> SubjectJob {
+    let mut entry = json!({"jobname": "a", "error": 0, "job options": options});
+    for (key, value) in sides.as_object().expect("an object") {
+        entry[key] = value.clone();
+    }
+    let mut jobs = jobs(json!({}), json!([entry]));
+    assert_eq!(jobs.len(), 1, "{jobs:?}");
+    jobs.remove(0)
+}
+
+#[test]
+fn every_way_to_make_writes_durable_is_told_apart() {
+    let write = |name: &str, value: &str| {
+        only(json!({"rw": "write", name: value}), json!({"write": side(1000, 2000)}))
+    };
+    assert!(
+        write("fsync", "1").commit && write("sync", "dsync").commit && write("sync", "1").commit
+    );
+    assert!(!write("fsync", "8").commit && !write("end_fsync", "1").commit);
+    assert_eq!(write("sync", "1").sync, Some(WriteSync::Open { metadata_too: true }));
+    let eighth = WriteSync::Flush { writes: 8, metadata_too: false };
+    assert_eq!(write("fdatasync", "8").sync, Some(eighth));
+}
+
+#[test]
+fn switches_that_are_off_do_not_count_as_set() {
+    let entry = json!({"jobname": "a", "read": side(1000, 2000), "job_runtime": 2000});
+    let global = json!({"group_reporting": "0", "numjobs": "2", "buffered": "0"});
+    let jobs = jobs(global, json!([entry, entry]));
+    assert_eq!((jobs[0].copies, jobs[0].access), (1, Some(Access::Direct)));
+    let grouped = only(
+        json!({"group_reporting": "", "numjobs": "2", "direct": "1", "buffered": "1"}),
+        json!({"read": side(1000, 2000), "job_runtime": 4000}),
+    );
+    assert_eq!(grouped.copies, 2);
+    // fio leaves a flag without a value out of its result; the copies are not there one by one.
+    let flag =
+        only(json!({"numjobs": "8"}), json!({"read": side(1000, 2000), "job_runtime": 16_000}));
+    assert_eq!(flag.copies, 8);
+}
+
+#[test]
+fn engines_that_work_one_at_a_time_have_a_depth_of_one() {
+    let depth = |engine: &str, direct: &str| {
+        let options = json!({"ioengine": engine, "iodepth": "16", "direct": direct});
+        only(options, json!({"read": side(1000, 2000)})).queue_depth
+    };
+    assert_eq!((depth("psync", "1"), depth("libaio", "0")), (Some(1), Some(1)));
+    assert_eq!((depth("libaio", "1"), depth("rbd", "0")), (Some(16), Some(16)));
+}
+
+#[test]
+fn a_group_of_several_sections_is_not_its_first_section() {
+    let mut read = side(40_000, 10_000);
+    read["lat_ns"] = json!({"mean": 1e6});
+    let group = |options: Value, runtime: u64| {
+        only(options, json!({"read": read.clone(), "job_runtime": runtime}))
+    };
+    let options = json!({"group_reporting": "1", "rw": "randread", "bs": "16k"});
+    let job = group(options.clone(), 40_000);
+    assert_eq!((job.copies, job.is_shared, job.block_bytes), (4, true, Some(4096)));
+    assert_eq!(job.title, "4 KiB random reads, 4 jobs of several sections");
+    // Four copies of one section are no several sections.
+    let copies = json!({"group_reporting": "1", "rw": "randread", "numjobs": "4"});
+    let job = group(copies, 40_000);
+    assert_eq!((job.copies, job.is_shared), (4, false));
+    // The time alone does not make it several: nothing more was in flight.
+    read["lat_ns"] = json!({"mean": 2e5});
+    let job = only(options, json!({"read": read, "job_runtime": 40_000}));
+    assert_eq!((job.copies, job.is_shared), (1, false));
+}
+
+#[test]
+fn what_reads_back_its_writes_is_one_job() {
+    let options = json!({"group_reporting": "1", "rw": "write", "verify": "crc32c"});
+    let mut write = side(5000, 5000);
+    write["lat_ns"] = json!({"mean": 1e6});
+    let entry = json!({"jobname": "v", "job options": options, "write": write.clone(),
+        "read": write, "job_runtime": 10_000});
+    let jobs = jobs(json!({}), json!([entry]));
+    assert_eq!((jobs.len(), jobs[0].copies), (2, 1));
+}
+
+#[test]
+fn reads_and_writes_in_one_result_are_both_whatever_their_key() {
+    let options = json!({"rw": "randrw", "unified_rw_reporting": "1"});
+    let mixed = only(options.clone(), json!({"mixed": side(1000, 2000)}));
+    let under_read = only(options, json!({"read": side(1000, 2000)}));
+    for job in [&mixed, &under_read] {
+        assert_eq!(job.scope, Scope::BothDirections);
+        assert_eq!(job.title, "4 KiB random reads and writes");
+    }
+    let options = json!({"rw": "write", "unified_rw_reporting": "mixed"});
+    let written = only(options, json!({"read": side(1000, 2000)}));
+    assert_eq!((written.scope, written.direction), (Scope::OneDirection, Direction::Write));
+    // Of both reports the halves count, which other programs have as well.
+    let options = json!({"rw": "randrw", "unified_rw_reporting": "both"});
+    let entry = json!({"jobname": "a", "job options": options, "read": side(1000, 2000),
+        "write": side(1000, 2000), "mixed": side(2000, 2000)});
+    let halves = jobs(json!({}), json!([entry]));
+    assert_eq!((halves.len(), halves[0].scope), (2, Scope::OneDirection));
+}
+
+#[test]
+fn discards_are_jobs_of_their_own_kind() {
+    let job = only(json!({"rw": "randtrim"}), json!({"trim": side(1000, 2000)}));
+    assert_eq!((job.scope, job.title.as_str()), (Scope::Discards, "4 KiB random discards"));
+}
+
+#[test]
+fn results_of_fio_2_are_read_in_their_units() {
+    let value = json!({"fio version": "fio-2.2.10", "jobs": [{"jobname": "test",
+        "read": {"io_bytes": 0, "bw": 0, "iops": 0.0, "runtime": 0, "total_ios": 0},
+        "write": {"io_bytes": 37_500_272, "bw": 62_499, "iops": 15_624.7, "runtime": 600_008,
+            "total_ios": 9_374_944, "clat": {"percentile": {"50.000000": 8160}}}}]});
+    let jobs = subject("x.json", &value).expect("fio's").jobs;
+    assert_eq!(jobs[0].title, "4 KiB sequential writes");
+    assert_eq!(jobs[0].p50_ns.map(|figure| figure.value), Some(8_160_000.0));
+    // Its result does not say the depth, how it was opened, or how sure it is.
+    assert_eq!((jobs[0].queue_depth, jobs[0].access), (None, None));
+    assert_eq!(jobs[0].doubts[0].kind, "no_samples");
+    let value = json!({"fio version": "fio-2.1.4", "jobs": [{"jobname": "r", "read":
+        {"io_bytes": 36_244, "bw": 1269, "iops": 317, "runtime": 28_551}}]});
+    let jobs = subject("x.json", &value).expect("fio's").jobs;
+    assert_eq!(jobs[0].title, "4 KiB sequential reads");
+}
+
+#[test]
+fn other_output_of_fio_is_known_as_such() {
+    assert!(is_other_output("m: (g=0): rw=randread, bs=(R) 4096B-4096B, ioengine=psync\n"));
+    assert!(is_other_output("m: (groupid=0, jobs=1): err= 0: pid=7\n"));
+    assert!(is_other_output("3;fio-3.33;m;0;0;4096;51150\n"));
+    assert!(!is_other_output("eggs\nmilk\n"));
+}
