@@ -1,6 +1,6 @@
 //! Recipes become plans, and plans become changes that can be undone.
 //!
-//! [`recipe`] makes a [`plan`] of facts and wishes; [`boot`] proves that the board will start with it. From an approved plan to a changed
+//! [`recipe`] makes a [`plan`] of facts and wishes; `rubus_boot` proves that the board will start with it. From an approved plan to a changed
 //! machine: the guard that stands before everything that
 //! overwrites a device, and the engine that takes a plan step by step, with a journal.
 //!
@@ -10,7 +10,6 @@
 #![forbid(unsafe_code)]
 
 pub mod apply;
-pub mod boot;
 pub mod disk;
 pub mod fallen_back;
 pub mod fixture;

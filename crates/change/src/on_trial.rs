@@ -3,9 +3,9 @@
 use std::path::Path;
 
 use crate::apply::{BOOT_ID, Change, Ending};
-use crate::boot::tryboot;
 use crate::plan::promise::{Look, Promise};
 use crate::plan::verify::{Answer, PromiseState};
+use rubus_boot::tryboot;
 use rubus_host::{Files, Live};
 
 /// Where a change is that has a trial.

@@ -4,7 +4,6 @@
 #![deny(clippy::disallowed_methods)]
 
 pub mod ceiling;
-pub mod fstab;
 pub mod in_use;
 pub mod not_copied;
 pub mod operations;
@@ -19,5 +18,4 @@ pub mod signature;
 pub mod superblock;
 pub mod text;
 pub mod usb_ids;
-pub mod volume;
 pub mod wish;

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 const FLOORS: [&[&str]; 9] = [
     &["stats"],
     &["vocabulary"],
-    &["host", "draw"],
+    &["host", "draw", "boot"],
     &["machine"],
     &["measure", "fio", "processor", "memory", "copy", "nbd", "remote"],
     &["runs"],

@@ -11,6 +11,7 @@
 pub mod access;
 pub mod application_class;
 pub mod basis;
+pub mod check;
 pub mod checksum;
 pub mod cluster_facts;
 pub mod compression_speed;

@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use crate::boot::cmdline_txt::{is_command_line, taken_back};
 use crate::plan::journal::{Receipt, Record, StepState, Way};
 use crate::plan::{Action, TextFile, knob_says};
+use rubus_boot::cmdline_txt::{is_command_line, taken_back};
 use rubus_host::{Files, ReadError};
 
 use super::{Change, StepRunner};

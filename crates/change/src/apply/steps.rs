@@ -3,11 +3,11 @@
 
 use std::path::Path;
 
-use crate::boot::cmdline_txt::{is_command_line, taken_back};
 use crate::plan::diff::{Line, lines};
 use crate::plan::journal::Receipt;
 use crate::plan::volume::{FilesystemKind, Volume};
 use crate::plan::{Action, Plan, TextFile, knob_says};
+use rubus_boot::cmdline_txt::{is_command_line, taken_back};
 use rubus_host::hands::{self, parent_of};
 use rubus_host::{Files, Hands, ReadError};
 

@@ -16,6 +16,7 @@ pub mod volume;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use rubus_vocabulary::check::Check;
 use serde::{Deserialize, Serialize};
 
 use promise::Promise;
@@ -110,23 +111,6 @@ pub struct Effort {
     /// Where the time comes from; empty where nothing was measured for it.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub source: String,
-}
-
-/// Something that must hold before a plan may be applied.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Check {
-    /// What must hold ("the kernel has zswap").
-    pub what: String,
-    /// What was found, with where.
-    pub found: String,
-    /// Whether it holds, or whether nothing speaks against it where that is not known.
-    pub is_met: bool,
-    /// True where what it asks could not be found out.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub is_unknown: bool,
-    /// What to do where it does not.
-    pub remedy: Option<String>,
 }
 
 /// One step of a plan.
@@ -338,7 +322,7 @@ pub enum Action {
     },
     /// It is proven that the board will start with another root once the last texts of this plan are in the boot
     /// partition: what the firmware may load, the command line, the volumes and the table of mounts are looked at together
-    /// (see [`crate::boot::proof`]). Nothing is changed; what is not proven stops the plan. Undoing does nothing.
+    /// (see [`rubus_boot::proof`]). Nothing is changed; what is not proven stops the plan. Undoing does nothing.
     ProveBoot {
         /// The root that will be started.
         root: Volume,

@@ -6,7 +6,7 @@ use std::path::Path;
 use super::{Draft, LookAt, OptionSpec, Recipe, Situation, Wishes, mounting::FSTAB};
 use crate::plan::promise::{Look, Promise};
 use crate::plan::volume::FilesystemKind;
-use rubus_machine::fstab::Fstab;
+use rubus_boot::fstab::Fstab;
 use rubus_vocabulary::machine::{Machine, Mount};
 
 pub(super) static RECIPE: Recipe = Recipe {

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use super::{Draft, Found, Situation};
 use crate::plan::volume::{DiskIdentity, Place, partition_path};
-use rubus_machine::volume::NamedVolume;
+use rubus_boot::volume::NamedVolume;
 use rubus_vocabulary::machine::{BlockDevice, BlockKind, Machine};
 use rubus_vocabulary::units::bytes_si;
 

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use crate::boot::initramfs::Listing;
 use crate::plan::volume::DiskIdentity;
+use rubus_boot::initramfs::Listing;
 
 /// An image, and the one that is to be made from it.
 #[derive(Clone, Debug, PartialEq)]

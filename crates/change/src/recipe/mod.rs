@@ -51,8 +51,9 @@ pub use user::{Fault, UserRecipe};
 
 use crate::plan::promise::Promise;
 use crate::plan::volume::DiskIdentity;
-use crate::plan::{Action, Check, Effort, FORMAT, Gain, Plan, Step, TextFile, Trial};
+use crate::plan::{Action, Effort, FORMAT, Gain, Plan, Step, TextFile, Trial};
 use crate::unseen::Unseen;
+use rubus_vocabulary::check::Check;
 use rubus_vocabulary::machine::Machine;
 
 /// All recipes, by name.

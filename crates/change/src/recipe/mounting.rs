@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use super::{Draft, Sight, Situation};
 use crate::plan::{Action, Step};
-use rubus_machine::fstab::{Entry, Fstab};
+use rubus_boot::fstab::{Entry, Fstab};
 
 pub(super) const FSTAB: &str = "/etc/fstab";
 

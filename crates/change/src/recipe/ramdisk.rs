@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::mounting::{self, MountRequest};
 use super::{Answer, Draft, LookAt, OptionSpec, Recipe, Situation, Wishes, programs};
-use rubus_machine::fstab::Fstab;
+use rubus_boot::fstab::Fstab;
 use rubus_vocabulary::machine::{Machine, Mount};
 use rubus_vocabulary::units::{bytes_iec, parse_size, percent};
 

@@ -14,7 +14,7 @@ use super::{Draft, LookAt, OptionSpec, Recipe, Situation, Wishes, disks, program
 use crate::plan::promise::{Look, Promise};
 use crate::plan::{Action, Gain};
 use old::Old;
-use rubus_machine::fstab::{Entry, Fstab};
+use rubus_boot::fstab::{Entry, Fstab};
 use rubus_vocabulary::machine::Machine;
 use rubus_vocabulary::units::{bytes_iec, iops, parse_size};
 use target::{New, To};

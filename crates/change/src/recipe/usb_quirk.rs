@@ -9,9 +9,9 @@ use super::moving::current::{self, Start};
 use super::moving::raspi_firmware;
 use super::moving::steps::{id_of, keep_command_lines, kept_ending, write};
 use super::{Draft, LookAt, OptionSpec, Recipe, Situation, Wishes, disks};
-use crate::boot::cmdline_txt::CmdlineTxt;
 use crate::plan::promise::{Look, Promise};
 use crate::plan::{RESCUE, TextFile};
+use rubus_boot::cmdline_txt::CmdlineTxt;
 use rubus_vocabulary::machine::{BlockDevice, Hop, Machine};
 
 pub(super) static RECIPE: Recipe = Recipe {

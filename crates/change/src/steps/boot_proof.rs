@@ -4,17 +4,18 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use crate::boot::config_txt::{BootPath, ConfigTxt, Reader};
-use crate::boot::model::Model;
-use crate::boot::modules::Modules;
-use crate::boot::proof::{BootPartition, Facts, Images, Kernel, prove, prove_images, way_to};
-use crate::boot::{cmdline_txt::CmdlineTxt, initramfs, kernel_file, tryboot};
 use crate::plan::journal::Receipt;
 use crate::plan::volume::Volume;
-use crate::plan::{Action, Check, Plan, Trial};
+use crate::plan::{Action, Plan, Trial};
+use rubus_boot::config_txt::{BootPath, ConfigTxt, Reader};
+use rubus_boot::fstab::Fstab;
+use rubus_boot::model::Model;
+use rubus_boot::modules::Modules;
+use rubus_boot::proof::{BootPartition, Facts, Images, Kernel, prove, prove_images, way_to};
+use rubus_boot::volume::{Name, NamedVolume};
+use rubus_boot::{cmdline_txt::CmdlineTxt, initramfs, kernel_file, tryboot};
 use rubus_host::{Files, Hands};
-use rubus_machine::fstab::Fstab;
-use rubus_machine::volume::{Name, NamedVolume};
+use rubus_vocabulary::check::Check;
 use rubus_vocabulary::revision;
 
 use crate::apply::{Progress, Site, StepError};

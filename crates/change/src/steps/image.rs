@@ -8,14 +8,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use crate::boot::initramfs::{self, Listing};
+use rubus_boot::fstab::Fstab;
+use rubus_boot::initramfs::{self, Listing};
 use rubus_host::hands::parent_of;
 use rubus_host::inside::Inside;
 use rubus_host::live_hands::{LiveHands, make_directories};
 use rubus_host::loop_device::{LoopDevice, Part};
 use rubus_host::new_file::size_of_file;
 use rubus_host::{Files, Hands, Live, clock, mounting};
-use rubus_machine::fstab::Fstab;
 use rubus_machine::signature::{self, END_BYTES, PartitionEntry, Window};
 use rubus_machine::superblock::{self, Superblock};
 

@@ -7,13 +7,13 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use crate::boot::initramfs::{self, Listing};
-use crate::boot::modules::{Known, Modules};
 use crate::plan::Action;
 use crate::plan::commands::{INITRAMFS, commands_with};
 use crate::plan::journal::Receipt;
 use crate::plan::verify::{Answer, PromiseState};
 use crate::plan::volume::{Place, Volume};
+use rubus_boot::initramfs::{self, Listing};
+use rubus_boot::modules::{Known, Modules};
 use rubus_host::hands::{parent_of, remove_leftover};
 use rubus_host::{Files, Hands, ReadError, mounting};
 use rubus_vocabulary::units::bytes_iec;

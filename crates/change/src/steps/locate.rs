@@ -7,11 +7,11 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::plan::volume::{DiskIdentity, FilesystemKind, Place, Volume};
+use rubus_boot::volume::NamedVolume;
 use rubus_host::blockdev::OpenDevice;
 use rubus_host::{Files, clock};
 use rubus_machine::signature::{self, END_BYTES, Kind, Signature, Window};
 use rubus_machine::superblock;
-use rubus_machine::volume::NamedVolume;
 use rubus_vocabulary::machine::BlockKind;
 use rubus_vocabulary::units::bytes_si;
 

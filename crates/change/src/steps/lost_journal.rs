@@ -2,14 +2,14 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::boot::cmdline_txt::CmdlineTxt;
 use crate::plan::volume::{FilesystemKind, Volume};
 use crate::plan::{Action, Plan};
+use rubus_boot::cmdline_txt::CmdlineTxt;
+use rubus_boot::volume::{Name, NamedVolume};
 use rubus_host::hands::below;
 use rubus_host::live_hands::make_directories;
 use rubus_host::{Files, Hands, Live};
 use rubus_machine::parse::mountinfo::{self, MountLine};
-use rubus_machine::volume::{Name, NamedVolume};
 
 use crate::apply::{Change, ChangeStore, StepError};
 

@@ -3,7 +3,8 @@
 //! Format: proc_pid_mountinfo(5), Linux man-pages:
 //! `36 35 98:0 /mnt1 /mnt2 rw,noatime master:1 - ext3 /dev/root rw,errors=continue`
 
-use super::{major_minor, unescape_octal};
+use super::major_minor;
+use rubus_vocabulary::mount_entry::unescape_octal;
 
 /// One line of `mountinfo`.
 #[derive(Clone, Debug, PartialEq, Eq)]

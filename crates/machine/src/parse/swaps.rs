@@ -1,6 +1,6 @@
 //! `/proc/swaps`: the active swap areas. Format: proc_swaps(5), Linux man-pages.
 
-use super::unescape_octal;
+use rubus_vocabulary::mount_entry::unescape_octal;
 
 /// One active swap area.
 #[derive(Clone, Debug, PartialEq, Eq)]

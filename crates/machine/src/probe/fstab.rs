@@ -1,7 +1,7 @@
 //! What `/etc/fstab` has mounted at each start.
 
-use crate::fstab::{Entry, Fstab};
-use crate::volume::Name;
+use rubus_boot::fstab::{Entry, Fstab};
+use rubus_boot::volume::Name;
 use rubus_host::Files;
 use rubus_vocabulary::fact::Fact;
 

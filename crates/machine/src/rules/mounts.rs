@@ -3,9 +3,9 @@
 use super::Look::Facts;
 use super::disks::link_of;
 use super::{Rule, Seen, Weight, is_card};
-use crate::fstab::Entry;
-use crate::volume::Name;
-use crate::volume::NamedVolume;
+use rubus_boot::fstab::Entry;
+use rubus_boot::volume::Name;
+use rubus_boot::volume::NamedVolume;
 use rubus_vocabulary::machine::{BlockDevice, BlockKind, Machine, Mount};
 use rubus_vocabulary::units::{bytes_si, percent, rate_si};
 

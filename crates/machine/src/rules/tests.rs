@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::*;
-use crate::fstab::Entry;
+use rubus_boot::fstab::Entry;
 use rubus_vocabulary::fact::Fact;
 use rubus_vocabulary::fixture::{pi3_with_usb_ssd, unreadable_machine};
 use rubus_vocabulary::machine::{

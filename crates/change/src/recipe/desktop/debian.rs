@@ -11,8 +11,8 @@ use super::super::edits::with_assignment;
 use super::super::moving::raspi_firmware;
 use super::super::{Sight, Situation};
 use super::scene::Scene;
-use crate::boot::cmdline_txt::CmdlineTxt;
 use crate::plan::{Action, TextFile};
+use rubus_boot::cmdline_txt::CmdlineTxt;
 
 /// Settings of the hooks, which are a shell's.
 pub(super) const SETTINGS: &str = "/etc/default/raspi-firmware";

@@ -10,9 +10,9 @@ use super::super::{Draft, Situation};
 use super::current::{self, Start};
 use super::layout::NewDisk;
 use super::options::Choice;
-use crate::boot::cmdline_txt::CmdlineTxt;
 use crate::plan::volume::{DiskIdentity, Place};
 use crate::plan::{Action, Plan};
+use rubus_boot::cmdline_txt::CmdlineTxt;
 use rubus_vocabulary::machine::BlockDevice;
 
 /// Where the script is on a root; initramfs-tools takes it from there.

@@ -5,10 +5,10 @@ use std::path::Path;
 use super::super::disks::volumes;
 use super::layout::{NewDisk, SWAP_POINT, SWAP_SUBVOLUME};
 use super::memory::SWAP_PRIORITY;
-use crate::boot::cmdline_txt::{CmdlineError, CmdlineTxt};
-use rubus_machine::fstab::{Entry, Fstab};
+use rubus_boot::cmdline_txt::{CmdlineError, CmdlineTxt};
+use rubus_boot::fstab::{Entry, Fstab};
+use rubus_boot::volume::Name;
 use rubus_machine::in_use::is_on;
-use rubus_machine::volume::Name;
 use rubus_vocabulary::machine::Machine;
 
 /// The new system's `/etc/fstab`: root and swap are new, all other lines stay byte for byte.
@@ -58,7 +58,7 @@ pub(super) fn image_fstab(old: &str, new: &NewDisk, machine: &Machine, boot: &Pa
 /// Swap in a file of the old root, or on a disk that the system started from.
 fn is_old_swap(
     entry: &Entry,
-    known: &[rubus_machine::volume::NamedVolume],
+    known: &[rubus_boot::volume::NamedVolume],
     machine: &Machine,
     old_disks: &[&str],
 ) -> bool {

@@ -13,7 +13,7 @@ use super::super::testing::without as without_program;
 use super::super::{DiskSpeed, Facts, Seen, Sight, TreeSize, surveyed_disk};
 use super::*;
 use crate::plan::{Action, Plan, TextFile};
-use rubus_machine::fstab::Fstab;
+use rubus_boot::fstab::Fstab;
 use rubus_vocabulary::compression_speed::CompressionSpeed;
 use rubus_vocabulary::fact::Fact;
 use rubus_vocabulary::fixture;
@@ -168,7 +168,7 @@ fn usual(wishes: &[(&str, &str)]) -> Plan {
 
 /// The example's boot partition as of a board whose firmware says that it knows trials.
 fn with_trials(facts: &mut Facts) {
-    let node = crate::boot::tryboot::BOOTLOADER_NODE;
+    let node = rubus_boot::tryboot::BOOTLOADER_NODE;
     let told = names(&["boot-mode", "partition", "tryboot"]);
     facts.seen.insert(node.into(), told);
 }

@@ -12,10 +12,10 @@ use super::current::{self, Start};
 use super::kernels::Kernel;
 use super::options::{Choice, TrialWish};
 use super::scene::Scene;
-use crate::boot::cmdline_txt::CmdlineTxt;
-use crate::boot::model::Model;
-use crate::boot::tryboot::{self, Ability};
 use crate::plan::{Action, TextFile, Trial};
+use rubus_boot::cmdline_txt::CmdlineTxt;
+use rubus_boot::model::Model;
+use rubus_boot::tryboot::{self, Ability};
 use rubus_vocabulary::machine::Machine;
 
 /// The command line of the trial.

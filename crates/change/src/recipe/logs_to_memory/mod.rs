@@ -15,7 +15,7 @@ use super::{Draft, LookAt, OptionSpec, Recipe, Situation, Wishes, journal_to_mem
 use super::{mounting::FSTAB, programs};
 use crate::plan::Action;
 use crate::plan::promise::{Look, Promise};
-use rubus_machine::fstab::Fstab;
+use rubus_boot::fstab::Fstab;
 use rubus_vocabulary::machine::{Machine, Mount};
 use rubus_vocabulary::units::{bytes_iec, parse_size};
 

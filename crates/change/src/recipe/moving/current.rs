@@ -4,13 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use super::super::{Found, Sight, Situation};
-use crate::boot::cmdline_txt::CmdlineTxt;
-use crate::boot::config_txt::{BootPath, ConfigTxt, Reader};
-use crate::boot::model::{Kernels, Model};
 use crate::plan::TextFile;
 use crate::plan::volume::{FilesystemKind, Volume};
+use rubus_boot::cmdline_txt::CmdlineTxt;
+use rubus_boot::config_txt::{BootPath, ConfigTxt, Reader};
+use rubus_boot::model::{Kernels, Model};
+use rubus_boot::volume::{Name, NamedVolume};
 use rubus_machine::not_copied::swap_file_bytes;
-use rubus_machine::volume::{Name, NamedVolume};
 use rubus_vocabulary::machine::{BlockDevice, Machine, Mount};
 
 /// Where boot partitions are mounted: today, and by older systems.

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use super::super::{Sight, Situation};
 use super::current::Start;
-use crate::boot::config_txt::initramfs_of;
+use rubus_boot::config_txt::initramfs_of;
 use rubus_vocabulary::machine::{BlockDevice, HopKind};
 
 /// Where the modules of all installed kernels are.

@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 use super::super::{Draft, Situation};
 use super::current::Start;
 use super::kernels::Kernel;
-use crate::boot::config_txt::ConfigTxt;
 use crate::plan::volume::Volume;
 use crate::plan::{Action, Pass, Step, TextFile};
+use rubus_boot::config_txt::ConfigTxt;
 use rubus_machine::not_copied::NotCopied;
 
 /// Modules that every initial RAM filesystem gets.

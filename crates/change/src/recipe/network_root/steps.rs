@@ -13,12 +13,12 @@ use super::current::FSTAB;
 use super::kernels::modules_for;
 use super::scene::Scene;
 use super::{HELPER, IP_WORD, LABEL, ROOT_WORD, WAIT_WORD, initramfs_files};
-use crate::boot::cmdline_txt::{CmdlineError, CmdlineTxt};
 use crate::plan::volume::{FilesystemKind, NewFilesystem, Place, Volume};
 use crate::plan::{Action, Pass, Step, TextFile};
-use rubus_machine::fstab::{Entry, Fstab};
+use rubus_boot::cmdline_txt::{CmdlineError, CmdlineTxt};
+use rubus_boot::fstab::{Entry, Fstab};
+use rubus_boot::volume::Name;
 use rubus_machine::not_copied::NotCopied;
-use rubus_machine::volume::Name;
 
 const HOOK: &str = "/etc/initramfs-tools/hooks/rubus-network-root";
 const SCRIPT: &str = "/etc/initramfs-tools/scripts/local-top/rubus-network-root";

@@ -6,9 +6,9 @@ use super::super::mounting::FSTAB;
 use super::super::{Draft, Situation, disks, swap_managers};
 use super::target::New;
 use crate::plan::Step;
-use rubus_machine::fstab::{Entry, Fstab};
-use rubus_machine::volume::Name;
-use rubus_machine::volume::NamedVolume;
+use rubus_boot::fstab::{Entry, Fstab};
+use rubus_boot::volume::Name;
+use rubus_boot::volume::NamedVolume;
 use rubus_vocabulary::machine::{BlockKind, Machine, SwapArea, SwapManager};
 use rubus_vocabulary::units::bytes_iec;
 

@@ -1,7 +1,7 @@
 //! New initial RAM filesystems: what is asked of them, and how they take the place of the old ones.
 
-use crate::boot::initramfs::Member;
 use crate::plan::volume::FilesystemKind;
+use rubus_boot::initramfs::Member;
 use rubus_host::fake::FakeFiles;
 use rubus_host::rehearsal::Rehearsal;
 

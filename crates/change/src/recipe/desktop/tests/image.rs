@@ -1,9 +1,9 @@
 //! Plans for an image instead of a machine that runs.
 
 use super::*;
-use crate::boot::initramfs::{Listing, Member};
 use crate::plan::volume::{DiskIdentity, PartitionRole};
 use crate::recipe::ImageFacts;
+use rubus_boot::initramfs::{Listing, Member};
 use rubus_vocabulary::machine::Mount;
 
 const GIB: u64 = 1 << 30;
@@ -233,13 +233,13 @@ fn settings_that_wait_for_the_first_start_are_not_lost() {
 fn with_config(config: &'static str, kernels: &[&str]) -> (Plan, Option<String>) {
     let mut facts = image(&WHOLE);
     for kernel in kernels {
-        let name = crate::boot::config_txt::initramfs_of(kernel);
+        let name = rubus_boot::config_txt::initramfs_of(kernel);
         facts.initramfs.insert(name, Ok(listing(&WHOLE)));
     }
     let plan = plan_where(facts, &[], &|facts| {
         let seen = &mut facts.seen;
         let initramfs: Vec<String> =
-            kernels.iter().map(|kernel| crate::boot::config_txt::initramfs_of(kernel)).collect();
+            kernels.iter().map(|kernel| rubus_boot::config_txt::initramfs_of(kernel)).collect();
         let mut files = vec!["config.txt", "cmdline.txt"];
         files.extend(kernels);
         files.extend(initramfs.iter().map(String::as_str));

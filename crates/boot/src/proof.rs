@@ -15,8 +15,8 @@ use super::config_txt::{BootPath, ConfigTxt, Reader};
 use super::initramfs::Listing;
 use super::model::Model;
 use super::modules::Modules;
-use crate::plan::Check;
-use rubus_machine::volume::NamedVolume;
+use crate::volume::NamedVolume;
+use rubus_vocabulary::check::Check;
 
 /// What the proof is made from: everything as it will be at the next start.
 #[derive(Clone, Debug)]

@@ -6,7 +6,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use rubus_change::boot::initramfs;
+use rubus_boot::initramfs;
 use tempfile::TempDir;
 
 const RELEASE: &str = "6.12.107+deb13-arm64";

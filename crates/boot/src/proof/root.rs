@@ -3,9 +3,9 @@
 use super::super::cmdline_txt::CmdlineTxt;
 use super::super::config_txt::BootPath;
 use super::{Facts, check};
-use crate::plan::Check;
-use rubus_machine::fstab::{Fstab, is_same_filesystem};
-use rubus_machine::volume::{Name, NamedVolume};
+use crate::fstab::{Fstab, is_same_filesystem};
+use crate::volume::{Name, NamedVolume};
+use rubus_vocabulary::check::Check;
 
 type Outcome = Result<String, (String, String)>;
 

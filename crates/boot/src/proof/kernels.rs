@@ -5,8 +5,8 @@ use super::super::config_txt::BootPath;
 use super::super::initramfs::Listing;
 use super::super::modules::Known;
 use super::{Facts, Kernel, check, condition};
-use crate::plan::Check;
-use rubus_machine::volume::Name;
+use crate::volume::Name;
+use rubus_vocabulary::check::Check;
 use rubus_vocabulary::units::bytes_iec;
 
 pub(super) fn look(facts: &Facts<'_>, path: &BootPath, checks: &mut Vec<Check>) {

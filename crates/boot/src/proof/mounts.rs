@@ -1,9 +1,9 @@
 //! The table of mounts of the root that will be started.
 
 use super::{Facts, check};
-use crate::plan::Check;
-use rubus_machine::fstab::{Fstab, Hazard};
-use rubus_machine::volume::Name;
+use crate::fstab::{Fstab, Hazard};
+use crate::volume::Name;
+use rubus_vocabulary::check::Check;
 
 /// Where systems keep what the firmware reads: Raspberry Pi OS since 2023, and before.
 const BOOT_PLACES: [&str; 2] = ["/boot/firmware", "/boot"];

@@ -3,12 +3,16 @@
 //!
 //! Each file format is one file here. Texts are kept as they are: an edit changes the words it is about
 //! and nothing else, byte for byte, comments and line ends included. Nothing here reads a file.
+#![forbid(unsafe_code)]
+#![deny(clippy::disallowed_methods)]
 
 pub mod cmdline_txt;
 pub mod config_txt;
+pub mod fstab;
 pub mod initramfs;
 pub mod kernel_file;
 pub mod model;
 pub mod modules;
 pub mod proof;
 pub mod tryboot;
+pub mod volume;

@@ -7,7 +7,7 @@ pub use rubus_vocabulary::mount_entry::Entry;
 use std::ops::Range;
 
 use super::volume::{Name, NamedVolume};
-use crate::parse::unescape_octal;
+use rubus_vocabulary::mount_entry::unescape_octal;
 
 /// The text of `/etc/fstab`, which can be asked and edited.
 #[derive(Clone, Debug, PartialEq, Eq)]
