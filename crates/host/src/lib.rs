@@ -49,6 +49,7 @@ pub mod programs;
 pub mod recorder;
 pub mod rehearsal;
 pub mod schedstat;
+pub mod shareable;
 pub mod signals;
 pub mod ssh;
 pub mod starting;

@@ -8,6 +8,7 @@ pub mod history;
 pub mod json_text;
 pub mod redact;
 pub mod reference;
+pub mod share;
 pub mod store;
 pub mod text;
 pub mod together;

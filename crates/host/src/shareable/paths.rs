@@ -1,0 +1,411 @@
+//! Names that the kernel gives, paths, and what is mounted.
+
+use super::identities;
+use super::pseudonyms::{Kind, Pseudonyms};
+use super::words::{is_public_piece, is_word};
+
+/// Prefixes of the kernel's names for block devices that are followed by letters, and by a partition's number.
+const LETTERED: [&str; 5] = ["sd", "vd", "hd", "xvd", "ubd"];
+/// Those that are followed by a number.
+const NUMBERED: [&str; 16] = [
+    "mmcblk", "nvme", "loop", "dm-", "md", "zram", "nbd", "ram", "sr", "fd", "rbd", "nullb",
+    "pmem", "bcache", "mtdblock", "ublkb",
+];
+/// Kernel and udev names of network interfaces, before their number or slot.
+const INTERFACES: [&str; 17] = [
+    "eth", "wlan", "end", "usb", "br", "bond", "team", "wwan", "docker", "wg", "tun", "tap", "ib",
+    "ifb", "dummy", "virbr", "can",
+];
+
+/// Whether a text is a name that the kernel or udev gives to a block device or network interface of any machine.
+pub fn is_kernel_name(text: &str) -> bool {
+    is_device(text) || is_interface(text)
+}
+
+/// "mmcblk0p2", "sda1", "nvme0n1p3", "md127", "dm-0".
+pub fn is_device(text: &str) -> bool {
+    let lettered = LETTERED.iter().any(|prefix| {
+        text.strip_prefix(prefix).is_some_and(|rest| {
+            let letters = rest.trim_end_matches(|c: char| c.is_ascii_digit());
+            let digits = rest.len() - letters.len();
+            (1..=3).contains(&letters.len())
+                && digits <= 3
+                && letters.bytes().all(|b| b.is_ascii_lowercase())
+        })
+    });
+    let numbered = || {
+        NUMBERED.iter().any(|prefix| {
+            text.strip_prefix(prefix).is_some_and(|rest| {
+                rest.starts_with(|c: char| c.is_ascii_digit())
+                    && rest.split(['n', 'p']).all(is_short_number)
+            })
+        })
+    };
+    lettered || numbered() || is_mmc_area(text)
+}
+
+fn is_short_number(text: &str) -> bool {
+    (1..=4).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_digit())
+}
+
+/// "mmcblk0boot0", "mmcblk0rpmb".
+fn is_mmc_area(text: &str) -> bool {
+    let Some(rest) = text.strip_prefix("mmcblk") else {
+        return false;
+    };
+    ["boot0", "boot1", "rpmb", "gp0", "gp1", "gp2", "gp3"]
+        .iter()
+        .any(|area| rest.strip_suffix(area).is_some_and(is_short_number))
+}
+
+/// "eth0", "wlan0", "enp1s0", "end0", "eth0.100". Names that hold a hardware address ("enx…") are none.
+pub fn is_interface(text: &str) -> bool {
+    let (name, vlan) = text.split_once('.').unwrap_or((text, "0"));
+    let numbered =
+        || INTERFACES.iter().any(|prefix| name.strip_prefix(prefix).is_some_and(is_short_number));
+    is_short_number(vlan) && (name == "lo" || numbered() || is_slot_name(name))
+}
+
+/// systemd's names by slot: "eno1", "ens3", "enp1s0f0", "wlp2s0", "enP4p65s0", "enu1u2".
+fn is_slot_name(name: &str) -> bool {
+    let Some(rest) = ["en", "wl", "ww", "ib"].iter().find_map(|kind| name.strip_prefix(kind))
+    else {
+        return false;
+    };
+    let slots = rest.split(|c: char| c.is_ascii_digit()).filter(|part| !part.is_empty());
+    let numbers = rest.split(|c: char| !c.is_ascii_digit()).filter(|part| !part.is_empty());
+    rest.starts_with(['o', 's', 'p', 'P', 'u'])
+        && rest.ends_with(|c: char| c.is_ascii_digit())
+        && slots
+            .clone()
+            .all(|part| ["o", "s", "p", "P", "u", "f", "d", "n", "np", "i", "c"].contains(&part))
+        && numbers.clone().all(is_short_number)
+}
+
+/// A block device or what else sits on a bus, or its pseudonym where its name was chosen.
+pub fn device(text: &str, names: &mut Pseudonyms) -> String {
+    if is_kernel_name(text) { text.to_string() } else { names.name(Kind::Device, text) }
+}
+
+/// A network interface, or its pseudonym where its name was chosen or holds a hardware address.
+pub fn interface(text: &str, names: &mut Pseudonyms) -> String {
+    if is_interface(text) { text.to_string() } else { names.name(Kind::Interface, text) }
+}
+
+/// Whether a text is what the kernel calls a device of a bus: "1-1.3", "0000:01:00.0", "152d:0578", "usb1", "mmc0",
+/// "fe340000.mmc", "1-1.3:1.0".
+pub fn is_bus_id(text: &str) -> bool {
+    let parts = text.split([':', '-', '.', ',', '@', '_']);
+    let is_part = |part: &str| {
+        let letters = part.trim_end_matches(|c: char| c.is_ascii_digit());
+        let is_hex = part.len() <= 8 && part.bytes().all(|b| b.is_ascii_hexdigit());
+        is_hex || letters.is_empty() || is_word(letters) && part.len() - letters.len() <= 4
+    };
+    let count = text.split([':', '-', '.']).count();
+    !text.is_empty()
+        && text.len() <= 40
+        && count <= 6
+        && parts.into_iter().all(is_part)
+        && !holds_hex(text)
+}
+
+/// Twelve or more hexadecimal digits, however they are separated, that are not an address of a device tree or PCI.
+fn holds_hex(text: &str) -> bool {
+    let groups: Vec<&str> = text.split([':', '-']).collect();
+    groups.len() >= 5 && groups.iter().all(|group| group.bytes().all(|b| b.is_ascii_hexdigit()))
+}
+
+/// A bus id, or its pseudonym.
+pub fn bus(text: &str, names: &mut Pseudonyms) -> String {
+    if is_bus_id(text) { text.to_string() } else { names.name(Kind::Device, text) }
+}
+
+/// Directories below which there is one for each user.
+const HOMES: [&str; 5] = ["home", "media", "users", "Users", "mail"];
+
+/// A path in which each component that is not public has a pseudonym; what follows a directory of users always has one, but
+/// for the user of every Raspberry Pi.
+pub fn path(text: &str, names: &mut Pseudonyms) -> String {
+    let decoded = percent_decoded(text);
+    let mut parts: Vec<String> = Vec::new();
+    let mut before = String::new();
+    for part in decoded.split('/') {
+        let is_user = HOMES.contains(&before.as_str()) && !["pi", ""].contains(&part);
+        parts.push(match part {
+            "" | "." | ".." | "pi" => part.to_string(),
+            part if !is_user && is_public_component(part) && !names.reveals(part) => {
+                part.to_string()
+            }
+            part => names.name(Kind::Name, part),
+        });
+        // A doubled slash separates nothing.
+        if !part.is_empty() {
+            before = part.to_string();
+        }
+    }
+    parts.join("/")
+}
+
+/// Whether a component of a path is a kernel's name or made of public words, with dots, dashes and underscores.
+pub fn is_public_component(part: &str) -> bool {
+    let is_bus = || part.bytes().any(|b| b.is_ascii_digit()) && is_bus_id(part);
+    let pieces = || {
+        part.split(|c: char| !c.is_alphanumeric()).filter(|p| !p.is_empty()).all(is_public_piece)
+    };
+    !identities::is_address(part)
+        && part.len() <= 64
+        && (is_kernel_name(part) || is_bus() || pieces())
+}
+
+/// The text with `%2F` and the like as they are meant, so that an encoded path is seen as one.
+fn percent_decoded(text: &str) -> String {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((first, behind)) = rest.split_first() {
+        let code = (*first == b'%')
+            .then(|| behind.get(..2).and_then(|hex| std::str::from_utf8(hex).ok()))
+            .flatten()
+            .and_then(|hex| u8::from_str_radix(hex, 16).ok());
+        match code {
+            Some(byte) => {
+                bytes.push(byte);
+                rest = &behind[2..];
+            }
+            None => {
+                bytes.push(*first);
+                rest = behind;
+            }
+        }
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+/// What is mounted or holds swap, as mountinfo, fstab and `root=` name it: a device by any of its names, a filesystem without
+/// one, or something on a server.
+pub fn volume(text: &str, names: &mut Pseudonyms) -> String {
+    if let Some((key, value)) = text.split_once('=') {
+        return match key {
+            "UUID" | "PARTUUID" => format!("{key}={}", partition_identity(value, names)),
+            "LABEL" | "PARTLABEL" => format!("{key}={}", label(value, names)),
+            "ID" => format!("{key}={}", names.name(Kind::Uuid, value)),
+            "ZFS" => format!("{key}={}", names.name(Kind::Volume, value)),
+            _ => names.name(Kind::Volume, text),
+        };
+    }
+    if let Some(share) = text.strip_prefix("//") {
+        let (server, share) = share.split_once('/').unwrap_or((share, ""));
+        let server = names.name(Kind::Server, server);
+        return format!("//{server}/{}", names.name(Kind::Volume, share));
+    }
+    if let Some(node) = text.strip_prefix("/dev/") {
+        return format!("/dev/{}", device_node(node, names));
+    }
+    if text.starts_with('/') {
+        return path(text, names);
+    }
+    if text.contains("://") {
+        return target(text, names);
+    }
+    if is_word(text) || is_device(text) {
+        return text.to_string();
+    }
+    match text.rsplit_once(":/").map(|(server, below)| (server, format!("/{below}"))) {
+        Some((server, below)) => {
+            let server = names.name(Kind::Server, server);
+            format!("{server}:{}", path(&below, names))
+        }
+        None => match text.split_once(':') {
+            Some((server, below)) => {
+                let below =
+                    if below.is_empty() { String::new() } else { names.name(Kind::Volume, below) };
+                format!("{}:{below}", names.name(Kind::Server, server))
+            }
+            None => names.name(Kind::Volume, text),
+        },
+    }
+}
+
+/// A filesystem's or partition's identity. The number of an MBR partition ("4f2a9c1d-02") stays.
+fn partition_identity(text: &str, names: &mut Pseudonyms) -> String {
+    match text.rsplit_once('-') {
+        Some((disk, number)) if disk.len() <= 8 && number.len() == 2 => {
+            format!("{}-{number}", names.name(Kind::Uuid, disk))
+        }
+        _ => names.name(Kind::Uuid, text),
+    }
+}
+
+/// A label that distributions give, or the pseudonym of one that was chosen.
+pub fn label(text: &str, names: &mut Pseudonyms) -> String {
+    if super::words::is_phrase(text) { text.to_string() } else { names.name(Kind::Label, text) }
+}
+
+/// The identity of a filesystem or partition.
+pub fn uuid(text: &str, names: &mut Pseudonyms) -> String {
+    partition_identity(text, names)
+}
+
+fn device_node(node: &str, names: &mut Pseudonyms) -> String {
+    if is_device(node)
+        || ["root", "shm", "pts", "mqueue", "hugepages", "fuse", "null", "zero", "vcio"]
+            .contains(&node)
+    {
+        return node.to_string();
+    }
+    match node.split('/').collect::<Vec<_>>().as_slice() {
+        ["disk", by, name] if by.starts_with("by-") && is_public_component(by) => {
+            let kind = if by.ends_with("label") { Kind::Label } else { Kind::Uuid };
+            let name = if is_device(name) { (*name).to_string() } else { names.name(kind, name) };
+            format!("disk/{by}/{name}")
+        }
+        ["mapper", name] => format!("mapper/{}", names.name(Kind::Volume, name)),
+        [] => String::new(),
+        parts => {
+            parts.iter().map(|part| names.name(Kind::Volume, part)).collect::<Vec<_>>().join("/")
+        }
+    }
+}
+
+/// What a user names to measure or to connect to: a path, a device, or an address of a network disk or a server.
+pub fn target(text: &str, names: &mut Pseudonyms) -> String {
+    let Some((scheme, rest)) = text.split_once("://") else {
+        return if text.starts_with('/') || is_word(text) || is_device(text) {
+            if text.starts_with("/dev/") { volume(text, names) } else { path(text, names) }
+        } else if text.contains('@') || text.contains(':') {
+            volume(text, names)
+        } else {
+            path(text, names)
+        };
+    };
+    let scheme = scheme.to_lowercase();
+    if ![
+        "nbd",
+        "nbds",
+        "nbd+unix",
+        "nbds+unix",
+        "ssh",
+        "http",
+        "https",
+        "rbd",
+        "rados",
+        "nfs",
+        "smb",
+    ]
+    .contains(&scheme.as_str())
+    {
+        return names.name(Kind::Server, text);
+    }
+    let (server, below) = rest.split_once('/').unwrap_or((rest, ""));
+    let (below, query) = below.split_once('?').unwrap_or((below, ""));
+    names.remember(query);
+    let server = if server.is_empty() { String::new() } else { names.name(Kind::Server, server) };
+    if below.is_empty() {
+        return format!("{scheme}://{server}");
+    }
+    let below = if is_word(below) { below.to_string() } else { names.name(Kind::Volume, below) };
+    format!("{scheme}://{server}/{below}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_kernels_names_are_known_and_chosen_ones_are_not() {
+        for name in [
+            "sda",
+            "sdab12",
+            "mmcblk0p2",
+            "mmcblk0boot1",
+            "nvme0n1p3",
+            "dm-0",
+            "md127",
+            "loop0",
+            "vda1",
+            "eth0",
+            "enp1s0f0",
+            "end0",
+            "wlan0",
+            "wlp2s0",
+            "eth0.10",
+            "enP4p65s0",
+            "lo",
+            "zram0",
+            "nbd0p1",
+            "enu1u2",
+        ] {
+            assert!(is_kernel_name(name), "{name}");
+        }
+        for name in [
+            "enxb827eb112233",
+            "wlx001122aabbcc",
+            "wg-alice",
+            "md_alice",
+            "sdalice",
+            "veth1a2b3c",
+            "enalice0",
+            "eth12345",
+        ] {
+            assert!(!is_kernel_name(name), "{name}");
+        }
+        for id in [
+            "1-1.3",
+            "0000:01:00.0",
+            "152d:0578",
+            "usb1",
+            "mmc0",
+            "fe340000.mmc",
+            "soc",
+            "1-1.3:1.0",
+            "virtio1",
+        ] {
+            assert!(is_bus_id(id), "{id}");
+        }
+        for id in ["naa.5002538e40abcdef", "b8:27:eb:3a:2b:1c", "alice", "S4EVNX0R123456"] {
+            assert!(!is_bus_id(id), "{id}");
+        }
+    }
+
+    #[test]
+    fn paths_keep_what_every_machine_has() {
+        let mut names = Pseudonyms::default();
+        for same in [
+            "/boot/firmware",
+            "/home/pi",
+            "/var/lib/docker",
+            "/",
+            "/sys/block/mmcblk0/queue/nr_requests",
+            "/dev/shm",
+        ] {
+            assert_eq!(path(same, &mut names), same);
+        }
+        assert_eq!(path("/home/alice/bench", &mut names), "/home/name-1/bench");
+        assert_eq!(path("/home//alice/x1y2z3", &mut names), "/home//name-1/name-2");
+        assert_eq!(path("%2Fhome%2Falice%2Fdata", &mut names), "/home/name-1/data");
+        assert_eq!(path("/media/backup/disk", &mut names), "/media/name-3/disk");
+        assert_eq!(
+            path("/sys/class/net/enxb827eb112233/speed", &mut names),
+            "/sys/class/net/name-4/speed"
+        );
+    }
+
+    #[test]
+    fn volumes_are_the_same_thing_in_each_of_their_names() {
+        let mut names = Pseudonyms::default();
+        let mut of = |text: &str| volume(text, &mut names);
+        assert_eq!(of("PARTUUID=4f2a9c1d-02"), "PARTUUID=uuid-1-02");
+        assert_eq!(of("/dev/disk/by-partuuid/4F2A9C1D"), "/dev/disk/by-partuuid/uuid-1");
+        assert_eq!(of("/dev/mmcblk0p2"), "/dev/mmcblk0p2");
+        assert_eq!(of("/dev/mapper/alicebox--vg-root"), "/dev/mapper/volume-1");
+        assert_eq!(of("//nas/music"), "//server-1/volume-2");
+        assert_eq!(of("nas:/export/x"), "server-1:/export/x");
+        assert_eq!(of("[fd00:aaaa::1]:/x"), "server-2:/x");
+        assert_eq!(of("bob@nas2:"), "server-3:");
+        assert_eq!(of("tank/alice"), "volume-3");
+        assert_eq!(of("tmpfs"), "tmpfs");
+        assert_eq!(
+            target("NBDS://u@host.lan:10809/disk?tls=/home/x", &mut names),
+            "nbds://server-4/disk"
+        );
+    }
+}

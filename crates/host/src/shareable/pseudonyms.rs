@@ -1,0 +1,144 @@
+//! Pseudonyms that are counted within one document.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::identities;
+
+/// What a pseudonym stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Kind {
+    /// A serial number.
+    Serial,
+    /// A UUID, a partition's identity, a world-wide name.
+    Uuid,
+    /// A label that was given to a filesystem or a partition.
+    Label,
+    /// A machine that serves something.
+    Server,
+    /// A machine that was measured, or that takes part.
+    Host,
+    /// A volume, pool, export, share or image.
+    Volume,
+    /// A network interface with a name of its own.
+    Interface,
+    /// A block device with a name of its own.
+    Device,
+    /// A directory or file.
+    Name,
+    /// A job of a job file.
+    Job,
+    /// A program.
+    Program,
+}
+
+impl Kind {
+    fn word(self) -> &'static str {
+        match self {
+            Kind::Serial => "serial",
+            Kind::Uuid => "uuid",
+            Kind::Label => "label",
+            Kind::Server => "server",
+            Kind::Host => "host",
+            Kind::Volume => "volume",
+            Kind::Interface => "link",
+            Kind::Device => "device",
+            Kind::Name => "name",
+            Kind::Job => "job",
+            Kind::Program => "program",
+        }
+    }
+}
+
+/// The pseudonyms of one document, in the order in which they were first needed, and what they stand for.
+#[derive(Debug, Default)]
+pub struct Pseudonyms {
+    names: BTreeMap<(Kind, String), u32>,
+    counts: BTreeMap<Kind, u32>,
+    /// Private texts, of which none may appear inside a text that is let through.
+    private: BTreeSet<String>,
+    /// How many texts were left out.
+    pub left_out: u64,
+}
+
+/// A private text that is shorter is too common to look for inside others.
+const MIN_PRIVATE_CHARS: usize = 4;
+
+impl Pseudonyms {
+    /// The pseudonym for a text: the same for the same text, whatever its case and separators. A pseudonym itself stays, so
+    /// that a document which is made shareable twice does not change.
+    pub fn name(&mut self, kind: Kind, text: &str) -> String {
+        if is_pseudonym(kind, text) {
+            return text.to_string();
+        }
+        self.remember(text);
+        let next = self.counts.get(&kind).copied().unwrap_or(0) + 1;
+        let number = *self.names.entry((kind, bare(text))).or_insert(next);
+        if number == next {
+            self.counts.insert(kind, next);
+        }
+        format!("{}-{number}", kind.word())
+    }
+
+    /// Notes that a text is private, without a pseudonym for it.
+    pub fn remember(&mut self, text: &str) {
+        let is_whole = identities::is_address(text).then_some(text);
+        for part in is_whole
+            .into_iter()
+            .chain(text.split(|c: char| c.is_whitespace() || "/,;=@%:&?'\"".contains(c)))
+        {
+            let part = bare(part);
+            let is_word = super::words::is_word(&part) || super::paths::is_kernel_name(&part);
+            let digits = part.chars().filter(char::is_ascii_digit).count();
+            let is_number = digits == part.len() && digits < 8;
+            if part.chars().count() >= MIN_PRIVATE_CHARS && !is_word && !is_number {
+                self.private.insert(part);
+            }
+        }
+    }
+
+    /// Whether a private text stands somewhere in this one, in whatever spelling of its case and separators.
+    pub fn reveals(&self, text: &str) -> bool {
+        let text = bare(text);
+        self.private.iter().any(|private| text.contains(private.as_str()))
+    }
+
+    /// How many pseudonyms were given.
+    pub fn count(&self) -> usize {
+        self.names.len()
+    }
+}
+
+/// A text as it is compared: small letters and digits alone.
+fn bare(text: &str) -> String {
+    text.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect()
+}
+
+fn is_pseudonym(kind: Kind, text: &str) -> bool {
+    let number = text.strip_prefix(kind.word()).and_then(|rest| rest.strip_prefix('-'));
+    number.is_some_and(|n| !n.is_empty() && n.len() < 5 && n.bytes().all(|b| b.is_ascii_digit()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_thing_has_one_pseudonym_however_it_is_spelt() {
+        let mut names = Pseudonyms::default();
+        assert_eq!(names.name(Kind::Uuid, "5DF9-E225"), "uuid-1");
+        assert_eq!(names.name(Kind::Uuid, "5df9e225"), "uuid-1");
+        assert_eq!(names.name(Kind::Uuid, "5df9-e226"), "uuid-2");
+        assert_eq!(names.name(Kind::Server, "5df9-e226"), "server-1");
+        assert_eq!(names.name(Kind::Server, "server-1"), "server-1", "a pseudonym stays");
+    }
+
+    #[test]
+    fn a_private_text_is_seen_inside_others_and_an_ordinary_word_is_none() {
+        let mut names = Pseudonyms::default();
+        names.remember("S4EV-NX0R123456");
+        names.remember("backup");
+        assert!(names.reveals("ACME s4evnx0r123456 disk"));
+        assert!(names.reveals("acme-S4:EV:NX:0R:12:34:56"));
+        assert!(!names.reveals("a backup disk"));
+    }
+}

@@ -1,0 +1,104 @@
+//! The words that a text for others may be made of: those of the program's own texts and of the kernel, in `words.txt`.
+
+use std::collections::BTreeSet;
+use std::sync::OnceLock;
+
+use super::identities;
+use super::pseudonyms::Pseudonyms;
+
+fn words() -> &'static BTreeSet<&'static str> {
+    static WORDS: OnceLock<BTreeSet<&'static str>> = OnceLock::new();
+    WORDS.get_or_init(|| include_str!("words.txt").lines().collect())
+}
+
+/// Whether it is one of the public words, whatever its case.
+pub fn is_word(text: &str) -> bool {
+    words().contains(text.to_lowercase().as_str())
+}
+
+/// What stands for a word that is not public.
+const GAP: &str = "…";
+
+/// A sentence in which each word that is not public is left out. Names of block devices and network interfaces that the
+/// kernel gives, numbers with units, and the texts of `public` stay.
+pub fn phrase(text: &str, public: &BTreeSet<String>, names: &Pseudonyms) -> String {
+    let mut kept: Vec<&str> = Vec::new();
+    for word in text.split(' ') {
+        let is_kept = is_public_token(word) || public.contains(trimmed(word));
+        if is_kept && !names.reveals(word) {
+            kept.push(word);
+        } else if kept.last() != Some(&GAP) {
+            kept.push(GAP);
+        }
+    }
+    kept.join(" ")
+}
+
+/// Whether a text is made of public words alone.
+pub fn is_phrase(text: &str) -> bool {
+    text.split(' ').all(is_public_token)
+}
+
+fn trimmed(word: &str) -> &str {
+    word.trim_matches(|c: char| !c.is_alphanumeric())
+}
+
+/// Whether a word with its punctuation tells nothing about the machine's owner.
+fn is_public_token(word: &str) -> bool {
+    if identities::is_address(word) {
+        return false;
+    }
+    let core = trimmed(word);
+    if core.is_empty() || super::paths::is_kernel_name(core) {
+        return true;
+    }
+    pieces(core).all(is_public_piece)
+}
+
+/// The parts of a word between its punctuation, numbers apart from letters.
+fn pieces(word: &str) -> impl Iterator<Item = &str> {
+    word.split(|c: char| !c.is_alphanumeric()).filter(|piece| !piece.is_empty())
+}
+
+/// A word, a number of up to seven digits, or letters and a number together that are a word ("ext4") or a number with a
+/// unit or a mark ("16k", "64KiB", "x4").
+pub(super) fn is_public_piece(piece: &str) -> bool {
+    if is_word(piece) || piece.chars().count() == 1 {
+        return true;
+    }
+    if piece.bytes().all(|b| b.is_ascii_digit()) {
+        return piece.len() <= 7;
+    }
+    let letters = piece.trim_matches(|c: char| c.is_ascii_digit());
+    let digits = piece.len() - letters.len();
+    let is_mark = letters.chars().count() == 1 || is_word(letters);
+    is_mark && digits > 0 && digits <= 6 && letters.chars().all(char::is_alphabetic)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_numbers_and_devices_stay_and_names_go() {
+        let (public, names) = (BTreeSet::from(["SC64G".to_string()]), Pseudonyms::default());
+        let kept = |text: &str| phrase(text, &public, &names);
+        for same in [
+            "SC64G: 4 KiB random reads, ±12 % (7.2 min to 8.8 min)",
+            "mmcblk0p2 stood still for 3.5 s; btrfs, ext4, zstd:3",
+            "USB 3, 5 Gbit/s",
+        ] {
+            assert_eq!(kept(same), same);
+        }
+        assert_eq!(kept("ssh: connect to host errhost port 22"), "ssh: connect to host … port 22");
+        assert_eq!(kept("at 10.1.2.3 or fd00::7, b8:27:eb:3a:2b:1c"), "at … or …");
+        assert_eq!(kept("a1b2c3d4 and 10000000a1b2c3d4"), "… and …");
+        assert_eq!(kept("alice.b@example.org"), "…");
+    }
+
+    #[test]
+    fn the_list_is_sorted_and_small_letters() {
+        let list: Vec<&str> = include_str!("words.txt").lines().collect();
+        assert!(list.is_sorted() && list.iter().all(|word| **word == word.to_lowercase()));
+    }
+}

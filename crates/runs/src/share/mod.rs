@@ -1,0 +1,72 @@
+//! Records that others may see: each field passes by a rule of its own, and what has no rule is dropped.
+//!
+//! `run.rules` and `comparison.rules` have a line for every field; a test holds them against the records' schemas, so that a
+//! new field is dropped until it has one. What each rule lets through is in [`rule`]. Serial numbers, UUIDs, servers, users
+//! and directories become pseudonyms that are counted within one record (`serial-1`); free texts of others are left out.
+//! A label that was given to a run stays, since its owner wrote it for others to read.
+
+mod rule;
+mod table;
+mod walk;
+
+use rubus_host::shareable::Pseudonyms;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+pub use table::{Rule, Table};
+pub use walk::Counts;
+
+/// The tables of rules, by the record that each is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Record {
+    /// A [run](rubus_vocabulary::result::Run).
+    Run,
+    /// A [comparison](crate::compare::Comparison).
+    Comparison,
+}
+
+impl Record {
+    /// The rules.
+    pub fn table(self) -> &'static Table {
+        match self {
+            Record::Run => table::run(),
+            Record::Comparison => table::comparison(),
+        }
+    }
+}
+
+/// What can be made fit for others to see.
+pub trait Shareable: Serialize + DeserializeOwned {
+    /// Which record it is.
+    const RECORD: Record;
+}
+
+impl Shareable for rubus_vocabulary::result::Run {
+    const RECORD: Record = Record::Run;
+}
+
+impl Shareable for crate::compare::Comparison {
+    const RECORD: Record = Record::Comparison;
+}
+
+/// A record with nothing that identifies its machine or owner.
+///
+/// # Errors
+/// When the record cannot become JSON and back, which its own tests rule out.
+pub fn shared<T: Shareable>(record: &T) -> Result<T, serde_json::Error> {
+    let mut value = serde_json::to_value(record)?;
+    share(&mut value, T::RECORD);
+    serde_json::from_value(value)
+}
+
+/// The same with the JSON of a record. Fields that this version does not know are dropped.
+pub fn share(value: &mut Value, record: Record) -> Counts {
+    // What is private is known after a first pass; the second leaves it out of the texts that hold it, too.
+    let mut names = Pseudonyms::default();
+    walk::walk(&mut value.clone(), record.table(), &mut names);
+    walk::walk(value, record.table(), &mut names)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,260 @@
+//! What each form of a text lets through.
+
+use std::collections::BTreeSet;
+
+use rubus_host::shareable::words::{is_phrase, is_word, phrase};
+use rubus_host::shareable::{Kind, LEFT_OUT, Pseudonyms, command_line, identities, options, paths};
+
+use super::table::TextRule;
+
+/// What the rules of one record share.
+pub(super) struct Context<'a> {
+    pub names: &'a mut Pseudonyms,
+    /// Names of products, which texts may repeat.
+    pub public: &'a BTreeSet<String>,
+}
+
+/// The text as others may see it; nothing where it is to go.
+pub(super) fn text(rule: TextRule, text: &str, context: Context<'_>) -> Option<String> {
+    let Context { names, public } = context;
+    if text == LEFT_OUT || text.is_empty() {
+        return Some(text.to_string());
+    }
+    let kept = match rule {
+        TextRule::Digits => only(text, |c| c.is_ascii_digit() || "-:/., ".contains(c), 40)
+            .filter(|text| !identities::is_address(text)),
+        TextRule::Time => only(text, |c| c.is_ascii_digit() || "-:.+TZ".contains(c), 40),
+        TextRule::Release => Some(release(text)),
+        TextRule::Phrase | TextRule::Content => Some(phrase(text, public, names)),
+        TextRule::Reason => Some(reason(text, public, names)),
+        TextRule::Model => is_model(text, names).then(|| text.to_string()),
+        TextRule::Compatible => only(text, |c| c.is_ascii_alphanumeric() || ",.-_".contains(c), 64)
+            .filter(|text| !names.reveals(text)),
+        TextRule::Firmware => firmware(text, public, names),
+        TextRule::Openssh => Some(openssh(text)),
+        TextRule::Tls => text.starts_with("TLS 1.").then(|| phrase(text, public, names)),
+        TextRule::Setting => options::is_words(text).then(|| text.to_string()),
+        TextRule::Source => Some(source(text, public, names)),
+        TextRule::Device => Some(paths::device(text, names)),
+        TextRule::Interface => Some(paths::interface(text, names)),
+        TextRule::Bus => Some(paths::bus(text, names)),
+        TextRule::Serial => Some(names.name(Kind::Serial, text.trim_start_matches("0x"))),
+        TextRule::Uuid => Some(paths::uuid(text, names)),
+        TextRule::Label => Some(paths::label(text, names)),
+        TextRule::Path => Some(paths::path(text, names)),
+        TextRule::Target => Some(paths::target(text, names)),
+        TextRule::Volume => Some(paths::volume(text, names)),
+        TextRule::Server => Some(names.name(Kind::Server, text)),
+        TextRule::Host => Some(names.name(Kind::Host, text)),
+        TextRule::Pool => Some(pool(text, names)),
+        TextRule::Program => Some(program(text, names)),
+        TextRule::Job => Some(job(text, names)),
+        TextRule::Title => {
+            Some(if is_phrase(text) { text.to_string() } else { names.name(Kind::Job, text) })
+        }
+        TextRule::Suite => Some(if options::is_words(text) {
+            text.to_string()
+        } else {
+            names.name(Kind::Job, text)
+        }),
+        TextRule::MountOptions => return mount_options(text, names),
+        TextRule::JobOptions => None,
+        TextRule::SwapSettings => options::setting_line(text, names),
+        TextRule::CommandLine => Some(command_line::shareable(text, names)),
+    };
+    // Fields of these forms are not optional, and a reader must see that there was something.
+    match (kept, rule) {
+        (None, TextRule::SwapSettings | TextRule::Compatible) => None,
+        (None, _) => {
+            names.remember(text);
+            Some(LEFT_OUT.into())
+        }
+        (kept, _) => kept,
+    }
+}
+
+fn only(text: &str, is_allowed: impl Fn(char) -> bool, longest: usize) -> Option<String> {
+    (text.len() <= longest && text.chars().all(is_allowed)).then(|| text.to_string())
+}
+
+/// Options of a mount come one by one, or together as fstab has them.
+fn mount_options(text: &str, names: &mut Pseudonyms) -> Option<String> {
+    if text.contains(',') {
+        Some(options::mount_options(text, names))
+    } else {
+        options::mount_option(text, names)
+    }
+}
+
+/// A version: numbers and the words that distributions add. A word of one's own kernel is left out.
+fn release(text: &str) -> String {
+    let mut said = String::new();
+    for piece in text.split_inclusive(['.', '-', '+', '_', '~']) {
+        let core = piece.trim_end_matches(['.', '-', '+', '_', '~']);
+        let is_kept = core.is_empty() || options::is_words(core);
+        said.push_str(if is_kept { core } else { "…" });
+        said.push_str(&piece[core.len()..]);
+    }
+    said
+}
+
+/// Letters, digits and the punctuation of product names, with nothing private in it and no address.
+pub(super) fn is_model(text: &str, names: &Pseudonyms) -> bool {
+    let is_allowed = |c: char| c.is_ascii_alphanumeric() || " ._-+()/&,:#*×'™®".contains(c);
+    let is_private = |word: &str| {
+        let is_hex = word.len() >= 8 && word.bytes().all(|b| b.is_ascii_hexdigit());
+        identities::is_address(word) || is_hex && word.bytes().any(|b| b.is_ascii_digit())
+    };
+    text.len() <= 80
+        && text.chars().all(is_allowed)
+        && !text.split(' ').any(is_private)
+        && !names.reveals(text)
+}
+
+/// The words of an error that are public: what a system call or a server answered, without the names in it.
+fn reason(text: &str, public: &BTreeSet<String>, names: &Pseudonyms) -> String {
+    let spaced = text.replace(['\n', '\t'], " ");
+    phrase(&spaced, public, names)
+}
+
+/// Words, a date, and the 40 digits of the sources' commit.
+fn firmware(text: &str, public: &BTreeSet<String>, names: &Pseudonyms) -> Option<String> {
+    let is_commit = |word: &str| word.len() == 40 && word.bytes().all(|b| b.is_ascii_hexdigit());
+    let words = text.split(' ').map(|word| match is_commit(word) {
+        true => word.to_string(),
+        false => phrase(word, public, names),
+    });
+    Some(words.collect::<Vec<_>>().join(" "))
+}
+
+/// "OpenSSH_9.2p1", without what distributions and owners add.
+fn openssh(text: &str) -> String {
+    let word = text.split([' ', ',']).next().unwrap_or_default();
+    let version = word.strip_prefix("OpenSSH_").unwrap_or_default();
+    let digits: String =
+        version.chars().take_while(|c| c.is_ascii_digit() || ".p".contains(*c)).collect();
+    if digits.is_empty() { LEFT_OUT.into() } else { format!("OpenSSH_{digits}") }
+}
+
+/// A path of the kernel's, or words.
+fn source(text: &str, public: &BTreeSet<String>, names: &mut Pseudonyms) -> String {
+    let words = text.split(' ').map(|word| {
+        let (core, end) = word.split_at(word.trim_end_matches([',', ':', ')']).len());
+        if core.starts_with('/') {
+            format!("{}{end}", system_path(core, names))
+        } else {
+            phrase(word, public, names)
+        }
+    });
+    words.collect::<Vec<_>>().join(" ")
+}
+
+fn system_path(text: &str, names: &mut Pseudonyms) -> String {
+    if text.starts_with("/dev/") { paths::volume(text, names) } else { paths::path(text, names) }
+}
+
+/// "rbd/image": pool and image.
+fn pool(text: &str, names: &mut Pseudonyms) -> String {
+    let parts = text.split('/').map(|part| match is_word(part) {
+        true => part.to_string(),
+        false => names.name(Kind::Volume, part),
+    });
+    parts.collect::<Vec<_>>().join("/")
+}
+
+const SERVERS: [&str; 8] = [
+    "nbdkit",
+    "qemu-nbd",
+    "nbd-server",
+    "qemu-storage-daemon",
+    "rubus",
+    "ceph-osd",
+    "nfsd",
+    "smbd",
+];
+
+fn program(text: &str, names: &mut Pseudonyms) -> String {
+    if SERVERS.contains(&text) { text.to_string() } else { names.name(Kind::Program, text) }
+}
+
+/// A job of a suite is named by public words; one of a job file by its owner.
+fn job(text: &str, names: &mut Pseudonyms) -> String {
+    if options::is_words(text) { text.to_string() } else { names.name(Kind::Job, text) }
+}
+
+/// Options of job files whose values are numbers or words, in fio's names.
+const JOB_OPTIONS: &[&str] = &[
+    "rw",
+    "readwrite",
+    "bs",
+    "blocksize",
+    "bssplit",
+    "bsrange",
+    "size",
+    "io_size",
+    "filesize",
+    "offset",
+    "offset_increment",
+    "offset_align",
+    "iodepth",
+    "numjobs",
+    "runtime",
+    "time_based",
+    "ramp_time",
+    "direct",
+    "buffered",
+    "sync",
+    "fsync",
+    "fdatasync",
+    "end_fsync",
+    "fsync_on_close",
+    "ioengine",
+    "rate",
+    "rate_iops",
+    "rate_min",
+    "rate_process",
+    "thinktime",
+    "thinktime_blocks",
+    "rwmixread",
+    "rwmixwrite",
+    "random_distribution",
+    "randrepeat",
+    "norandommap",
+    "randseed",
+    "group_reporting",
+    "new_group",
+    "stonewall",
+    "wait_for_previous",
+    "startdelay",
+    "loops",
+    "nrfiles",
+    "file_service_type",
+    "invalidate",
+    "fallocate",
+    "thread",
+    "refill_buffers",
+    "scramble_buffers",
+    "buffer_compress_percentage",
+    "verify",
+    "do_verify",
+    "zonesize",
+    "zoneskip",
+    "zonerange",
+    "percentage_random",
+    "latency_target",
+    "hipri",
+    "exitall",
+];
+/// Options whose values are paths or devices.
+const JOB_PATHS: [&str; 2] = ["directory", "filename"];
+
+/// The value of an option of a job file as others may see it; nothing where the option or its value is not known.
+pub(super) fn job_option(name: &str, value: &str, context: Context<'_>) -> Option<String> {
+    if JOB_PATHS.contains(&name) {
+        let files = value.split(':').map(|file| paths::target(file, context.names));
+        return Some(files.collect::<Vec<_>>().join(":"));
+    }
+    let is_kept = JOB_OPTIONS.contains(&name)
+        && (value.is_empty() || options::is_words(value) || options::is_number(value));
+    is_kept.then(|| value.to_string())
+}

@@ -1,0 +1,69 @@
+use super::*;
+use rubus_vocabulary::fact::Fact;
+use rubus_vocabulary::fixture;
+use rubus_vocabulary::result::Run;
+
+#[test]
+fn an_ordinary_run_keeps_all_that_was_measured_and_every_sentence() {
+    let run = fixture::slow_sd_card_run();
+    let said = shared(&run).unwrap();
+    assert_eq!(said.machine.board.model, run.machine.board.model);
+    insta::assert_snapshot!(differences_of(&run, &said));
+    assert_eq!(differences_of(&said, &shared(&said).unwrap()), "", "a second time changes nothing");
+}
+
+fn differences_of(a: &Run, b: &Run) -> String {
+    let mut differing = Vec::new();
+    let [a, b] = [a, b].map(|run| serde_json::to_value(run).unwrap());
+    differences(&a, &b, "", &mut differing);
+    differing.join("\n")
+}
+
+/// Each place in which two values differ, with both.
+fn differences(a: &Value, b: &Value, at: &str, out: &mut Vec<String>) {
+    match (a, b) {
+        (Value::Object(x), Value::Object(y)) => {
+            for (field, one) in x {
+                differences(
+                    one,
+                    y.get(field).unwrap_or(&Value::Null),
+                    &format!("{at}.{field}"),
+                    out,
+                );
+            }
+        }
+        (Value::Array(x), Value::Array(y)) if x.len() == y.len() => {
+            for (number, (one, other)) in x.iter().zip(y).enumerate() {
+                differences(one, other, &format!("{at}[{number}]"), out);
+            }
+        }
+        _ if a != b => out.push(format!("{at}: {a} -> {b}")),
+        _ => {}
+    }
+}
+
+#[test]
+fn one_thing_has_one_pseudonym_in_all_fields() {
+    let mut run = fixture::slow_sd_card_run();
+    let known = |text: &str| Fact::known(text.to_string(), "/proc/cmdline");
+    run.machine.system.command_line =
+        known("root=PARTUUID=4f2a9c1d-02 rootwait wifi.password=tr0ub4dor");
+    run.machine.block_devices[1].identity.partuuid = Some("4f2a9c1d-02".into());
+    run.target.path = "/home/alice/bench".into();
+    let said = shared(&run).unwrap();
+    let line = said.machine.system.command_line.text().unwrap();
+    assert_eq!(line, "root=PARTUUID=uuid-1-02 rootwait …");
+    assert_eq!(said.machine.block_devices[1].identity.partuuid.as_deref(), Some("uuid-1-02"));
+    assert_eq!(said.target.path, "/home/name-2/bench");
+}
+
+#[test]
+fn a_field_without_a_rule_is_dropped_with_all_below_it() {
+    let mut value = serde_json::to_value(fixture::slow_sd_card_run()).unwrap();
+    value["of_a_newer_version"] = serde_json::json!({"host": "attic", "count": 3});
+    value["machine"]["owner"] = "alice".into();
+    let counts = share(&mut value, Record::Run);
+    assert!(value.get("of_a_newer_version").is_none() && value["machine"].get("owner").is_none());
+    assert!(counts.dropped >= 3 && counts.facts > 500);
+    assert!(serde_json::from_value::<Run>(value).is_ok());
+}
