@@ -29,6 +29,8 @@ mod record;
 mod remote;
 #[cfg(test)]
 mod schemas;
+#[cfg(test)]
+mod share_rules;
 mod shown;
 mod signals;
 mod subjects;

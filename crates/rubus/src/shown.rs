@@ -1,26 +1,19 @@
 //! What others may see of a record.
 
 use anyhow::Context;
-use rubus_host::capture::salt;
-use rubus_host::live::Live;
 use rubus_measure::verdict::{Verdict, verdict};
-use rubus_runs::redact::redacted;
+use rubus_runs::share::{Shareable, shared};
 use rubus_vocabulary::result::Run;
-use serde::Serialize;
-use serde::de::DeserializeOwned;
 
 /// The record as it is shown to others: without what identifies the machine and its owner, unless that is asked for.
 ///
 /// # Errors
 /// When it cannot be written as JSON.
-pub fn shown<T>(record: &T, with_serials: bool) -> anyhow::Result<T>
-where
-    T: Clone + Serialize + DeserializeOwned,
-{
-    match with_serials {
-        true => Ok(record.clone()),
-        false => redacted(record, &salt(&Live)).context("cannot replace serial numbers and names"),
+pub fn shown<T: Shareable + Clone>(record: &T, with_serials: bool) -> anyhow::Result<T> {
+    if with_serials {
+        return Ok(record.clone());
     }
+    shared(record).context("cannot leave out serial numbers and names")
 }
 
 /// The same of a run, with its verdict.

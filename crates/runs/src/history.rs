@@ -5,8 +5,6 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::redact::place;
-
 use rubus_measure::findings::job::COMMIT_LOGGER;
 use rubus_vocabulary::job_names;
 use rubus_vocabulary::result::{JobResult, Outcome, Run};
@@ -161,7 +159,7 @@ impl RunSummary {
 }
 
 /// Whether two records are of the same measurement, wherever they were kept and whichever version
-/// wrote them: the same moment, target, program and numbers. One of them may be [redacted](crate::redact).
+/// wrote them: the same moment, seed, program and numbers. One of them may be [for others](crate::share), without its target's name.
 pub fn is_same_measurement(a: &Run, b: &Run) -> bool {
     let figures = |run: &Run| -> Vec<(String, u64, u64)> {
         let figure = |r: &JobResult| (r.job.clone(), r.operations, r.iops.value.to_bits());
@@ -171,7 +169,6 @@ pub fn is_same_measurement(a: &Run, b: &Run) -> bool {
         && a.rubus_version == b.rubus_version
         && a.suite == b.suite
         && a.seed == b.seed
-        && place(&a.target.path) == place(&b.target.path)
         && a.elapsed_s.to_bits() == b.elapsed_s.to_bits()
         && a.bytes_written == b.bytes_written
         && a.machine.board.model == b.machine.board.model

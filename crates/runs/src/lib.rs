@@ -6,7 +6,6 @@ pub mod compare;
 pub mod gallery;
 pub mod history;
 pub mod json_text;
-pub mod redact;
 pub mod reference;
 pub mod share;
 pub mod store;

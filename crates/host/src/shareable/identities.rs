@@ -1,13 +1,20 @@
 //! What addresses look like, so that no word that is one passes for a number or a time.
 
-/// Whether a word is, or holds, an Internet or hardware address, a UUID, or a name with an `@`.
-pub fn is_address(word: &str) -> bool {
+/// Whether a text is, or holds, an Internet or hardware address, a UUID, a name with an `@`, or a number so long that it may be
+/// a serial number.
+pub fn is_address(text: &str) -> bool {
+    text.contains('@')
+        || text.split(|c: char| !c.is_ascii_digit()).any(|digits| digits.len() > MAX_DIGITS)
+        || text.split(|c: char| c.is_whitespace() || ",=;()'\"<>|".contains(c)).any(is_address_word)
+}
+
+/// A number with more digits may be a serial number; sizes in bytes are not kept as texts.
+const MAX_DIGITS: usize = 8;
+
+fn is_address_word(word: &str) -> bool {
     let word = word.trim_matches(|c: char| !c.is_alphanumeric() && c != ':' && c != '[');
     let head = word.split(['/', '%', ']']).next().unwrap_or(word).trim_start_matches('[');
-    word.contains('@')
-        || head.parse::<std::net::IpAddr>().is_ok()
-        || is_dotted_quad(head)
-        || has_hex_groups(word)
+    head.parse::<std::net::IpAddr>().is_ok() || is_dotted_quad(head) || has_hex_groups(word)
 }
 
 /// Four numbers with dots between them, also with leading zeros and a port behind them.
@@ -26,7 +33,8 @@ fn has_hex_groups(word: &str) -> bool {
     };
     let hex = groups.iter().filter(|group| is_hex(group)).count();
     let has_letter = word.bytes().any(|b| b.is_ascii_hexdigit() && b.is_ascii_alphabetic());
-    (hex >= 5 || hex >= 3 && has_letter) && hex == groups.len()
+    let digits = word.bytes().filter(u8::is_ascii_hexdigit).count();
+    (hex >= 5 && digits >= 10 || hex >= 3 && has_letter && digits >= 6) && hex == groups.len()
 }
 
 #[cfg(test)]
@@ -48,6 +56,9 @@ mod tests {
             "pi@attic",
             "(192.168.1.1)",
             "192.168.1.0/24",
+            "addr=10.9.8.7",
+            "a 10.1.2.3",
+            "123456789012",
         ] {
             assert!(is_address(address), "{address}");
         }

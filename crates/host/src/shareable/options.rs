@@ -198,7 +198,9 @@ pub fn is_number(text: &str) -> bool {
     let digits = text.trim_start_matches(['-', '+']);
     let unit = digits.trim_start_matches(|c: char| c.is_ascii_digit() || c == '.');
     let count = digits.len() - unit.len();
-    (1..=20).contains(&count)
+    // A longer number may be a serial number, unless it is a size in whole pages.
+    let is_size = || digits[..count].parse::<u64>().is_ok_and(|bytes| bytes % 4096 == 0);
+    (1..=8).contains(&count) | (count > 8 && is_size())
         && digits.chars().filter(|c| *c == '.').count() <= 1
         && (unit.is_empty()
             || unit == "%"
@@ -223,6 +225,10 @@ pub fn setting_line(text: &str, names: &mut Pseudonyms) -> Option<String> {
         return None;
     }
     let plain = value.trim_matches(['"', '\'']);
+    if super::identities::is_address(plain) {
+        names.remember(value);
+        return None;
+    }
     let kept = if plain.starts_with('/') {
         paths::volume(plain, names)
     } else if plain.is_empty() || is_number(plain) || is_words(plain) || is_formula(plain) {

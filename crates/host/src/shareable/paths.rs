@@ -103,6 +103,7 @@ pub fn is_bus_id(text: &str) -> bool {
     };
     let count = text.split([':', '-', '.']).count();
     !text.is_empty()
+        && !identities::is_address(text)
         && text.len() <= 40
         && count <= 6
         && parts.into_iter().all(is_part)

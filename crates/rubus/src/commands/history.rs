@@ -4,8 +4,6 @@ use std::io::{BufReader, BufWriter, IsTerminal, Write};
 use std::path::Path;
 
 use anyhow::{Context, bail};
-use rubus_host::capture::salt;
-use rubus_host::live::Live;
 use rubus_measure::verdict::verdict;
 use rubus_runs::history::RunId;
 use rubus_runs::store::{Filter, History};
@@ -187,8 +185,7 @@ fn export_some(general: &General, export: &HistoryExport) -> anyhow::Result<Exit
     }
     let chosen = (!ids.is_empty()).then_some(ids.as_slice());
     let mut out = BufWriter::new(std::io::stdout().lock());
-    let salt = (!export.with_serials).then(|| salt(&Live));
-    let count = store.export(chosen, salt.as_deref(), &mut out)?;
+    let count = store.export(chosen, !export.with_serials, &mut out)?;
     out.flush().context("the export cannot be written")?;
     if !general.quiet && !std::io::stdout().is_terminal() {
         eprintln!("exported: {}", runs(count));

@@ -3,8 +3,6 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
-use rubus_host::capture::salt;
-use rubus_host::live::Live;
 use rubus_vocabulary::result::Run;
 use rubus_vocabulary::units::bytes_iec;
 
@@ -18,7 +16,7 @@ pub fn run(general: &General, args: &Share) -> anyhow::Result<Exit> {
     let history = open_history()?;
     let id = run_id(&history, &args.run)?;
     let mut bytes = Vec::new();
-    history.export(Some(&[id]), Some(&salt(&Live)), &mut bytes)?;
+    history.export(Some(&[id]), true, &mut bytes)?;
     let text = String::from_utf8(bytes).context("the run is not UTF-8")?;
     let file = match &args.file {
         Some(file) => file.clone(),

@@ -9,7 +9,7 @@ use rubus_fleet::inventory::Board;
 use rubus_fleet::settings;
 use rubus_fleet::text::{self, Advised, Surveyed};
 use rubus_runs::compare::facts;
-use rubus_runs::redact;
+use rubus_runs::share::shared_reason;
 use rubus_vocabulary::figure::Named;
 use rubus_vocabulary::machine::{BlockKind, Machine};
 use rubus_vocabulary::result::{Figures, Run};
@@ -136,10 +136,7 @@ impl Fleet<'_> {
             .iter()
             .map(|end| {
                 let failure = end.failure.as_ref()?;
-                Some(match with_serials {
-                    true => failure.clone(),
-                    false => redact::place(failure),
-                })
+                Some(if with_serials { failure.clone() } else { shared_reason(failure) })
             })
             .collect();
         let boards: Vec<text::Board<'_>> = self

@@ -9,11 +9,14 @@ mod rule;
 mod table;
 mod walk;
 
+use std::collections::BTreeSet;
+
 use rubus_host::shareable::Pseudonyms;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+pub use rubus_host::shareable::LEFT_OUT;
 pub use table::{Rule, Table};
 pub use walk::Counts;
 
@@ -68,5 +71,12 @@ pub fn share(value: &mut Value, record: Record) -> Counts {
     walk::walk(value, record.table(), &mut names)
 }
 
+/// The words of an error that others may see: names, addresses and paths of one's own are left out.
+pub fn shared_reason(text: &str) -> String {
+    rule::reason(text, &BTreeSet::new(), &Pseudonyms::default())
+}
+
+#[cfg(test)]
+mod secrets_tests;
 #[cfg(test)]
 mod tests;

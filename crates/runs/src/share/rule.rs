@@ -22,9 +22,10 @@ pub(super) fn text(rule: TextRule, text: &str, context: Context<'_>) -> Option<S
     }
     let kept = match rule {
         TextRule::Digits => only(text, |c| c.is_ascii_digit() || "-:/., ".contains(c), 40)
-            .filter(|text| !identities::is_address(text)),
-        TextRule::Time => only(text, |c| c.is_ascii_digit() || "-:.+TZ".contains(c), 40),
-        TextRule::Release => Some(release(text)),
+            .filter(|text| !identities::is_address(text) && !names.reveals(text)),
+        TextRule::Time => only(text, |c| c.is_ascii_digit() || "-:.+TZ".contains(c), 40)
+            .filter(|text| text.contains('T') && !identities::is_address(text)),
+        TextRule::Release => (!identities::is_address(text)).then(|| release(text)),
         TextRule::Phrase | TextRule::Content => Some(phrase(text, public, names)),
         TextRule::Reason => Some(reason(text, public, names)),
         TextRule::Model => is_model(text, names).then(|| text.to_string()),
@@ -112,7 +113,7 @@ pub(super) fn is_model(text: &str, names: &Pseudonyms) -> bool {
 }
 
 /// The words of an error that are public: what a system call or a server answered, without the names in it.
-fn reason(text: &str, public: &BTreeSet<String>, names: &Pseudonyms) -> String {
+pub(super) fn reason(text: &str, public: &BTreeSet<String>, names: &Pseudonyms) -> String {
     let spaced = text.replace(['\n', '\t'], " ");
     phrase(&spaced, public, names)
 }
@@ -250,7 +251,7 @@ const JOB_PATHS: [&str; 2] = ["directory", "filename"];
 
 /// The value of an option of a job file as others may see it; nothing where the option or its value is not known.
 pub(super) fn job_option(name: &str, value: &str, context: Context<'_>) -> Option<String> {
-    if JOB_PATHS.contains(&name) {
+    if JOB_PATHS.contains(&name) && !identities::is_address(value) {
         let files = value.split(':').map(|file| paths::target(file, context.names));
         return Some(files.collect::<Vec<_>>().join(":"));
     }

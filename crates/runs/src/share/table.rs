@@ -127,6 +127,14 @@ const TEXTS: &[(&str, TextRule)] = &[
     ("command_line", TextRule::CommandLine),
 ];
 
+impl TextRule {
+    /// All forms.
+    #[cfg(test)]
+    pub(super) fn all() -> Vec<TextRule> {
+        TEXTS.iter().map(|(_, rule)| *rule).collect()
+    }
+}
+
 /// The rules of one record.
 #[derive(Debug)]
 pub struct Table {

@@ -54,7 +54,7 @@ fn one_thing_has_one_pseudonym_in_all_fields() {
     let line = said.machine.system.command_line.text().unwrap();
     assert_eq!(line, "root=PARTUUID=uuid-1-02 rootwait …");
     assert_eq!(said.machine.block_devices[1].identity.partuuid.as_deref(), Some("uuid-1-02"));
-    assert_eq!(said.target.path, "/home/name-2/bench");
+    assert_eq!(said.target.path, "/home/name-1/bench");
 }
 
 #[test]

@@ -10,7 +10,7 @@ use std::io::{Read, Write};
 use std::time::{Duration, Instant};
 
 use crate::history::{RunId, is_same_measurement};
-use crate::redact::redact;
+use crate::share::{self, LEFT_OUT, Record};
 use rubus_measure::verdict::verdict;
 use rubus_vocabulary::result::Run;
 use rusqlite::{OptionalExtension, Transaction, TransactionBehavior};
@@ -42,15 +42,15 @@ struct Incoming {
 }
 
 impl History {
-    /// Writes the runs, or all of them in the order of their numbers, one per line. Gives how many. With a salt they are
-    /// [redacted](crate::redact).
+    /// Writes the runs, or all of them in the order of their numbers, one per line. Gives how many.
+    /// With `is_shareable` they are [made fit for others](crate::share).
     ///
     /// # Errors
     /// When a run does not exist, the history cannot be read, or the output cannot be written.
     pub fn export(
         &self,
         ids: Option<&[RunId]>,
-        salt: Option<&[u8]>,
+        is_shareable: bool,
         out: &mut dyn Write,
     ) -> Result<u64, StoreError> {
         let all;
@@ -67,11 +67,10 @@ impl History {
                 return Err(self.no_such_run(*id)?);
             };
             let not_written = |reason: String| StoreError::NotWritten { reason };
-            let line = match salt {
-                Some(salt) => {
-                    redacted_line(&line, salt).map_err(|error| not_written(error.to_string()))?
-                }
-                None => line,
+            let line = if is_shareable {
+                shareable_line(&line).map_err(|error| not_written(error.to_string()))?
+            } else {
+                line
             };
             out.write_all(line.as_bytes()).map_err(|error| not_written(error.to_string()))?;
             written += 1;
@@ -150,11 +149,20 @@ impl History {
     }
 }
 
-/// Fields of newer versions are redacted, too.
-fn redacted_line(line: &str, salt: &[u8]) -> serde_json::Result<String> {
+/// The line with a record, and a headline made of it, that others may see. The label stays: it was written for others.
+fn shareable_line(line: &str) -> serde_json::Result<String> {
     let mut value: Value = serde_json::from_str(line)?;
-    redact(&mut value, salt);
-    Ok(format!("{value}\n"))
+    share::share(&mut value["run"], Record::Run);
+    let run = serde_json::from_value::<Run>(value["run"].clone());
+    let headline = run.map_or_else(|_| LEFT_OUT.to_string(), |run| verdict(&run).headline);
+    let line = json!({
+        "rubus_history": FORM,
+        "id": value["id"],
+        "label": value["label"],
+        "headline": headline,
+        "run": value["run"],
+    });
+    Ok(format!("{line}\n"))
 }
 
 /// Runs on their way in: many in one transaction, since each costs a flush of the disk.

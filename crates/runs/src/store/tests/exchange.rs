@@ -110,7 +110,7 @@ fn all_are_deleted_or_none_and_no_number_is_given_again() {
 
 fn exported(history: &History, ids: Option<&[RunId]>) -> Vec<u8> {
     let mut out = Vec::new();
-    history.export(ids, None, &mut out).unwrap();
+    history.export(ids, false, &mut out).unwrap();
     out
 }
 
@@ -169,7 +169,7 @@ fn chosen_runs_are_exported_and_a_missing_one_is_named() {
     let lines = exported(&history, Some(&[RunId(3)]));
     let value: serde_json::Value = serde_json::from_slice(&lines).unwrap();
     assert_eq!((value["id"].as_i64(), value["run"]["seed"].as_u64()), (Some(3), Some(3)));
-    let error = history.export(Some(&[RunId(8)]), None, &mut Vec::new()).unwrap_err();
+    let error = history.export(Some(&[RunId(8)]), false, &mut Vec::new()).unwrap_err();
     assert!(matches!(error, StoreError::NoSuchRun { id: RunId(8), .. }));
 }
 
@@ -239,7 +239,7 @@ fn an_import_is_one_transaction_unless_it_holds_up_others() {
         source.add(&run, "").unwrap();
     }
     let mut exported = Vec::new();
-    source.export(None, None, &mut exported).unwrap();
+    source.export(None, false, &mut exported).unwrap();
     for (max_held, is_split) in [(Duration::MAX, false), (Duration::ZERO, true)] {
         let (_directory, path) = scratch();
         let mut history = History::open(&path).unwrap();
