@@ -7,6 +7,8 @@
 
 pub mod command_line;
 pub mod identities;
+pub mod kernel_names;
+pub mod list;
 pub mod options;
 pub mod paths;
 pub mod pseudonyms;

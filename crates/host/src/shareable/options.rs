@@ -1,8 +1,9 @@
 //! Options of mounts, and settings of files that are lists of `name=value`.
 
+use super::list::is_word;
 use super::paths;
 use super::pseudonyms::Pseudonyms;
-use super::words::{is_public_piece, is_word};
+use super::words::is_public_piece;
 
 /// What the value of an option may be.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -210,7 +211,7 @@ pub fn is_number(text: &str) -> bool {
 
 /// Public words and short numbers with separators between them.
 pub fn is_words(text: &str) -> bool {
-    let is_piece = |piece: &str| is_public_piece(piece) || super::paths::is_device(piece);
+    let is_piece = |piece: &str| is_public_piece(piece) || super::kernel_names::is_device(piece);
     text.len() <= 80
         && text.split([':', '.', '-', '_', ',', '/', ' ']).filter(|p| !p.is_empty()).all(is_piece)
         && !super::identities::is_address(text)

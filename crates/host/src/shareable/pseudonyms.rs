@@ -3,6 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::identities;
+use super::kernel_names::is_kernel_name;
+use super::list::is_word;
 
 /// What a pseudonym stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -87,7 +89,7 @@ impl Pseudonyms {
             .chain(text.split(|c: char| c.is_whitespace() || "/,;=@%:&?'\"".contains(c)))
         {
             let part = bare(part);
-            let is_word = super::words::is_word(&part) || super::paths::is_kernel_name(&part);
+            let is_word = is_word(&part) || is_kernel_name(&part);
             let digits = part.chars().filter(char::is_ascii_digit).count();
             let is_number = digits == part.len() && digits < 8;
             if part.chars().count() >= MIN_PRIVATE_CHARS && !is_word && !is_number {

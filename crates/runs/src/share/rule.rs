@@ -2,7 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use rubus_host::shareable::words::{is_phrase, is_word, phrase};
+use rubus_host::shareable::list::is_word;
+use rubus_host::shareable::words::{is_phrase, phrase};
 use rubus_host::shareable::{Kind, LEFT_OUT, Pseudonyms, command_line, identities, options, paths};
 
 use super::table::TextRule;

@@ -1,3 +1,5 @@
+//! Ordinary runs keep what was measured.
+
 use super::*;
 use rubus_vocabulary::fact::Fact;
 use rubus_vocabulary::fixture;
@@ -66,4 +68,29 @@ fn a_field_without_a_rule_is_dropped_with_all_below_it() {
     assert!(value.get("of_a_newer_version").is_none() && value["machine"].get("owner").is_none());
     assert!(counts.dropped >= 3 && counts.facts > 500);
     assert!(serde_json::from_value::<Run>(value).is_ok());
+}
+
+#[test]
+fn a_run_of_a_job_file_stays_readable_without_its_owners_words() {
+    let mut run = fixture::slow_sd_card_run();
+    let options = [
+        ("bs", "4k"),
+        ("description", "for alice"),
+        ("filename", "/home/alice/x"),
+        ("rate", "1m,2m"),
+    ];
+    run.job_file = Some(rubus_vocabulary::result::JobFile {
+        path: "/home/alice/disk.fio".into(),
+        global_options: options.map(|(name, value)| (name.to_string(), value.to_string())).into(),
+        jobs: Vec::new(),
+        notes: vec!["iodepth is 1 here".into()],
+        ignored: vec!["include ~alice/x".into()],
+    });
+    let said = shared(&run).unwrap().job_file.unwrap();
+    let expected = [("bs", "4k"), ("filename", "/home/name-1/name-2"), ("rate", "1m,2m")];
+    assert_eq!(
+        said.global_options,
+        expected.map(|(name, value)| (name.to_string(), value.to_string())).into()
+    );
+    assert!(said.ignored.is_empty() && said.path.starts_with("/home/name-1/"), "{said:?}");
 }

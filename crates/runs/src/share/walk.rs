@@ -103,7 +103,11 @@ impl Walker<'_> {
             Rule::Fact(inner) => self.fact(value, inner),
             Rule::Drop => {
                 self.forget(value);
-                return false;
+                // A list may not be absent; it can be empty.
+                let Value::Array(list) = value else {
+                    return false;
+                };
+                list.clear();
             }
             Rule::Text(TextRule::JobOptions) => self.job_options(value),
             Rule::Number | Rule::Words(_) | Rule::Text(_) => return self.scalar(value, rule),
