@@ -41,6 +41,7 @@ pub mod net;
 pub mod netlink;
 pub mod new_file;
 pub mod openers;
+pub mod output_file;
 pub mod own_files;
 pub mod own_names;
 pub mod polled_file;

@@ -4,6 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, anyhow};
+use rubus_host::output_file::write_output;
 use rubus_host::own_files;
 
 /// `$XDG_DATA_HOME/rubus`, or `~/.local/share/rubus`; made if it does not exist.
@@ -93,17 +94,12 @@ pub fn must_be_writable(path: &Path) -> anyhow::Result<()> {
     own_files::must_be_writable(path).map_err(anyhow::Error::msg)
 }
 
-/// Writes a whole file so that a reader never sees half of it: to a new name beside it, then
-/// renamed over it. `-` is standard output.
+/// Writes a whole file so that a reader never sees half of it; one that is there is replaced. `-` is standard output.
 pub fn write_whole(path: &Path, text: &str) -> anyhow::Result<()> {
     if path == Path::new("-") {
         return say(text);
     }
-    let mut name = path.file_name().context("the output file has no name")?.to_os_string();
-    name.push(format!(".{}.new", std::process::id()));
-    let new = path.with_file_name(name);
-    let written = std::fs::write(&new, text).and_then(|()| std::fs::rename(&new, path));
-    written.inspect_err(|_| drop(std::fs::remove_file(&new))).with_context(|| {
+    write_output(path, text.as_bytes()).with_context(|| {
         format!("cannot write {}; is the directory there and writable?", path.display())
     })
 }

@@ -17,7 +17,6 @@ mod bundle;
 mod manifest;
 mod open;
 mod passwords;
-mod pseudonyms;
 mod redact;
 mod save;
 mod secrets;
@@ -26,7 +25,6 @@ mod shapes;
 use std::path::PathBuf;
 
 pub use open::Captured;
-pub use pseudonyms::{Identifiers, Replacer, salt};
 pub use save::{Identities, Saved, save};
 
 /// What may be in a capture at most. A real one has under a thousand files and one megabyte.

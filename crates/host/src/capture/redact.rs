@@ -150,12 +150,8 @@ impl Redactor {
         self.lossless(path, Place::of_path(path))
     }
 
-    pub(crate) fn text(&self, text: &str) -> String {
+    fn text(&self, text: &str) -> String {
         self.lossless(text, Place::Anywhere)
-    }
-
-    pub(crate) fn identifier(&self, text: &str) -> String {
-        self.lossless(text, Place::Serials)
     }
 
     fn lossless(&self, text: &str, place: Place) -> String {

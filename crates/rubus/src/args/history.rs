@@ -98,9 +98,8 @@ pub struct HistoryDelete {
 
 /// Write runs as lines of JSON to standard output.
 ///
-/// Serial numbers, UUIDs and hardware addresses become pseudonyms, names of users and servers and
-/// addresses become plain words, and most of the kernel command line is left out. For a backup, keep
-/// them with --with-serials.
+/// Only what a rule lets through is written, as with `rubus share`: serial numbers, addresses, names of
+/// users and servers are left out. For a backup, keep them with --with-serials.
 #[derive(Debug, ClapArgs)]
 pub struct HistoryExport {
     /// The runs [default: all]

@@ -8,9 +8,9 @@ use super::Json;
 
 /// Write a run to a file that can be published: without serial numbers, addresses and names.
 ///
-/// The file has the run as JSON. Serial numbers, UUIDs and hardware addresses are replaced by
-/// pseudonyms, names of users and servers and addresses by plain words, and most of the kernel
-/// command line is left out. The label, models and sizes stay: read the file before you publish it.
+/// A value is in the file only if a rule lets its field through: numbers, words from closed lists,
+/// models, sizes. Serial numbers, UUIDs, servers and paths of your own become counted pseudonyms
+/// (server-1); other texts are left out. The label stays. `rubus share last -` shows the file first.
 /// `rubus compare` and `rubus gallery` read it, `rubus history import` adds it to a history.
 #[derive(Debug, ClapArgs)]
 pub struct Share {

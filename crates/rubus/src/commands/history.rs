@@ -185,10 +185,10 @@ fn export_some(general: &General, export: &HistoryExport) -> anyhow::Result<Exit
     }
     let chosen = (!ids.is_empty()).then_some(ids.as_slice());
     let mut out = BufWriter::new(std::io::stdout().lock());
-    let count = store.export(chosen, !export.with_serials, &mut out)?;
+    let exported = store.export(chosen, !export.with_serials, &mut out)?;
     out.flush().context("the export cannot be written")?;
     if !general.quiet && !std::io::stdout().is_terminal() {
-        eprintln!("exported: {}", runs(count));
+        eprintln!("exported: {}", runs(exported.runs));
     }
     Ok(Exit::Fine)
 }

@@ -16,7 +16,7 @@ pub fn run(general: &General, args: &Share) -> anyhow::Result<Exit> {
     let history = open_history()?;
     let id = run_id(&history, &args.run)?;
     let mut bytes = Vec::new();
-    history.export(Some(&[id]), true, &mut bytes)?;
+    let counts = history.export(Some(&[id]), true, &mut bytes)?.counts;
     let text = String::from_utf8(bytes).context("the run is not UTF-8")?;
     let file = match &args.file {
         Some(file) => file.clone(),
@@ -26,19 +26,25 @@ pub fn run(general: &General, args: &Share) -> anyhow::Result<Exit> {
         places::say(&text)?;
         return Ok(Exit::Fine);
     }
-    if file.exists() {
+    // A name that was given may be used again; one of the program's own is not anybody's wish to lose a file.
+    if args.file.is_none() && file.exists() {
         bail!(
-            "{} exists already, and nothing is overwritten; give another name: rubus share {} FILE",
+            "{} exists already; name the file to replace it: rubus share {} {}",
             file.display(),
-            args.run
+            args.run,
+            file.display()
         );
     }
     places::write_whole(&file, &text)?;
     if !general.quiet {
         eprintln!(
-            "wrote run {id} to {} ({}), without serial numbers, addresses and names; read it before you publish it",
+            "wrote run {id} to {} ({}): {} values as they are, {} replaced, {} left out; no text of yours but its \
+             label",
             file.display(),
-            bytes_iec(text.len() as u64)
+            bytes_iec(text.len() as u64),
+            counts.facts,
+            counts.replaced,
+            counts.dropped
         );
     }
     Ok(Exit::Fine)

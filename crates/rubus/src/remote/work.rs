@@ -220,7 +220,9 @@ fn fetch_capture(
     path: &std::path::Path,
 ) -> anyhow::Result<()> {
     let cannot = || format!("cannot save the capture of {}", connection.name);
-    let file = File::create(path).with_context(|| format!("cannot write {}", path.display()))?;
+    // What is there stays, and a link is not followed.
+    let file =
+        File::create_new(path).with_context(|| format!("cannot write {}", path.display()))?;
     let there = format!("{}/{CAPTURE}", connection.directory());
     // With sudo it belongs to root.
     let mut words: Vec<&str> = program.words.iter().map(String::as_str).collect();

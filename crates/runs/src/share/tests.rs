@@ -87,7 +87,7 @@ fn a_run_of_a_job_file_stays_readable_without_its_owners_words() {
         ignored: vec!["include ~alice/x".into()],
     });
     let said = shared(&run).unwrap().job_file.unwrap();
-    let expected = [("bs", "4k"), ("filename", "/home/name-1/name-2"), ("rate", "1m,2m")];
+    let expected = [("bs", "4k"), ("filename", "/home/name-1/x"), ("rate", "1m,2m")];
     assert_eq!(
         said.global_options,
         expected.map(|(name, value)| (name.to_string(), value.to_string())).into()

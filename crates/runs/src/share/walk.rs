@@ -19,6 +19,15 @@ pub struct Counts {
     pub dropped: u64,
 }
 
+impl Counts {
+    /// Adds those of another record.
+    pub fn add(&mut self, other: Counts) {
+        self.facts += other.facts;
+        self.replaced += other.replaced;
+        self.dropped += other.dropped;
+    }
+}
+
 /// Makes a record shareable in place.
 pub(super) fn walk(value: &mut Value, table: &Table, names: &mut Pseudonyms) -> Counts {
     let mut public = BTreeSet::new();

@@ -10,7 +10,7 @@ use std::io::{Read, Write};
 use std::time::{Duration, Instant};
 
 use crate::history::{RunId, is_same_measurement};
-use crate::share::{self, LEFT_OUT, Record};
+use crate::share::{self, Counts, LEFT_OUT, Record};
 use rubus_measure::verdict::verdict;
 use rubus_vocabulary::result::Run;
 use rusqlite::{OptionalExtension, Transaction, TransactionBehavior};
@@ -23,6 +23,15 @@ use crate::store::history::{History, insert};
 const FORM: u64 = 1;
 /// How long others may be kept from adding a run of theirs; they wait for longer than that.
 const MAX_HELD: Duration = Duration::from_secs(2);
+
+/// What an export wrote.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Exported {
+    /// How many runs.
+    pub runs: u64,
+    /// What of them others may see; all zero where nothing was left out.
+    pub counts: Counts,
+}
 
 /// What an import did.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -52,7 +61,7 @@ impl History {
         ids: Option<&[RunId]>,
         is_shareable: bool,
         out: &mut dyn Write,
-    ) -> Result<u64, StoreError> {
+    ) -> Result<Exported, StoreError> {
         let all;
         let ids = match ids {
             Some(ids) => ids,
@@ -61,21 +70,24 @@ impl History {
                 &all
             }
         };
-        let mut written = 0;
+        let mut exported = Exported::default();
         for id in ids {
             let Some(line) = self.export_line(*id).map_err(|error| self.explain(error))? else {
                 return Err(self.no_such_run(*id)?);
             };
             let not_written = |reason: String| StoreError::NotWritten { reason };
             let line = if is_shareable {
-                shareable_line(&line).map_err(|error| not_written(error.to_string()))?
+                let (line, counts) =
+                    shareable_line(&line).map_err(|error| not_written(error.to_string()))?;
+                exported.counts.add(counts);
+                line
             } else {
                 line
             };
             out.write_all(line.as_bytes()).map_err(|error| not_written(error.to_string()))?;
-            written += 1;
+            exported.runs += 1;
         }
-        Ok(written)
+        Ok(exported)
     }
 
     fn ids(&self) -> rusqlite::Result<Vec<RunId>> {
@@ -150,9 +162,9 @@ impl History {
 }
 
 /// The line with a record, and a headline made of it, that others may see. The label stays: it was written for others.
-fn shareable_line(line: &str) -> serde_json::Result<String> {
+fn shareable_line(line: &str) -> serde_json::Result<(String, Counts)> {
     let mut value: Value = serde_json::from_str(line)?;
-    share::share(&mut value["run"], Record::Run);
+    let counts = share::share(&mut value["run"], Record::Run);
     let run = serde_json::from_value::<Run>(value["run"].clone());
     let headline = run.map_or_else(|_| LEFT_OUT.to_string(), |run| verdict(&run).headline);
     let line = json!({
@@ -162,7 +174,7 @@ fn shareable_line(line: &str) -> serde_json::Result<String> {
         "headline": headline,
         "run": value["run"],
     });
-    Ok(format!("{line}\n"))
+    Ok((format!("{line}\n"), counts))
 }
 
 /// Runs on their way in: many in one transaction, since each costs a flush of the disk.

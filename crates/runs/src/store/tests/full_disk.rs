@@ -92,7 +92,7 @@ fn root_a_full_disk_can_still_be_read() {
     assert_eq!(history.list(10, 0).unwrap().len(), 1);
     assert_eq!(history.get(id).unwrap().run.seed, 1);
     let mut out = Vec::new();
-    assert_eq!(history.export(None, false, &mut out).unwrap(), 1);
+    assert_eq!(history.export(None, false, &mut out).unwrap().runs, 1);
     let error = loop {
         if let Err(error) = history.add(&run(2), "") {
             break error;

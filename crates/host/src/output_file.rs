@@ -1,0 +1,155 @@
+//! Files that a user asked for: written whole, and never through what others have put into the directory.
+
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io::{self, Write};
+use std::path::Path;
+
+use ring::rand::{SecureRandom, SystemRandom};
+use rustix::fd::OwnedFd;
+use rustix::fs::{AtFlags, FileType, Mode, OFlags};
+
+use crate::new_file::directory_of;
+
+/// How often another name is tried where one is taken.
+const ATTEMPTS: u32 = 8;
+
+/// Writes a file so that no reader sees a part of it: under a name that cannot be guessed, in the directory as it was opened
+/// once, then renamed. A file that is there is replaced and keeps its permissions; a symbolic link is replaced, not followed.
+/// Terminals, pipes and other devices are written to.
+///
+/// # Errors
+/// When the directory or the file cannot be opened, written, made durable or named; what was begun is removed.
+pub fn write_output(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let name = path.file_name().ok_or_else(|| io::Error::other("the output file has no name"))?;
+    let directory = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let directory = rustix::fs::open(directory_of(path), directory, Mode::empty())?;
+    let mode = match existing(&directory, name, path)? {
+        Existing::Stream => {
+            let flags = OFlags::WRONLY | OFlags::NOCTTY | OFlags::CLOEXEC;
+            let stream = rustix::fs::open(path, flags, Mode::empty())?;
+            return File::from(stream).write_all(bytes);
+        }
+        Existing::File(mode) => Some(mode),
+        Existing::None => None,
+    };
+    let (new_name, file) = create(&directory)?;
+    let written = fill(file, bytes, mode)
+        .and_then(|()| Ok(rustix::fs::renameat(&directory, &new_name, &directory, name)?));
+    written.inspect_err(|_| {
+        // Nothing more can be done where it cannot be removed.
+        let _ = rustix::fs::unlinkat(&directory, &new_name, AtFlags::empty());
+    })
+}
+
+/// What has the name of an output.
+enum Existing {
+    /// A regular file, with its permissions.
+    File(Mode),
+    /// What takes bytes and has no contents: a device, a pipe.
+    Stream,
+    /// Nothing, or a link, which is replaced.
+    None,
+}
+
+fn existing(directory: &OwnedFd, name: &OsStr, path: &Path) -> io::Result<Existing> {
+    let found = match rustix::fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW) {
+        Ok(found) => found,
+        Err(rustix::io::Errno::NOENT) => return Ok(Existing::None),
+        Err(errno) => return Err(errno.into()),
+    };
+    Ok(match FileType::from_raw_mode(found.st_mode) {
+        FileType::RegularFile => Existing::File(Mode::from_raw_mode(found.st_mode & 0o777)),
+        FileType::Directory => return Err(rustix::io::Errno::ISDIR.into()),
+        // /dev/stdout is a link of the system's own, to what this program has open.
+        FileType::Symlink if is_of_the_system(path) => Existing::Stream,
+        FileType::Symlink => Existing::None,
+        FileType::BlockDevice => return Err(io::Error::other("it is a block device")),
+        FileType::CharacterDevice | FileType::Fifo | FileType::Socket | FileType::Unknown => {
+            Existing::Stream
+        }
+    })
+}
+
+fn is_of_the_system(path: &Path) -> bool {
+    let parent = path.parent().unwrap_or(Path::new(""));
+    parent == Path::new("/dev")
+        || parent.starts_with("/dev/fd")
+        || parent.starts_with("/proc/self/fd")
+}
+
+fn create(directory: &OwnedFd) -> io::Result<(String, OwnedFd)> {
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let mode = Mode::from_raw_mode(0o666);
+    let mut last = rustix::io::Errno::EXIST;
+    for _ in 0..ATTEMPTS {
+        let mut random = [0_u8; 12];
+        SystemRandom::new().fill(&mut random).map_err(|_| io::Error::other("no random numbers"))?;
+        let digits: String = random.iter().map(|byte| format!("{byte:02x}")).collect();
+        let name = format!(".rubus-{digits}.new");
+        match rustix::fs::openat(directory, &name, flags, mode) {
+            Ok(file) => return Ok((name, file)),
+            Err(rustix::io::Errno::EXIST) => {}
+            Err(errno) => {
+                last = errno;
+                break;
+            }
+        }
+    }
+    Err(last.into())
+}
+
+fn fill(file: OwnedFd, bytes: &[u8], mode: Option<Mode>) -> io::Result<()> {
+    if let Some(mode) = mode {
+        rustix::fs::fchmod(&file, mode)?;
+    }
+    let mut file = File::from(file);
+    file.write_all(bytes)?;
+    file.sync_data()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
+    use super::*;
+
+    #[test]
+    fn a_file_is_replaced_whole_with_its_permissions_and_nothing_else_is_left() {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("page.html");
+        write_output(&path, b"one").unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o640)).unwrap();
+        write_output(&path, b"two").unwrap();
+        assert_eq!(std::fs::read(&path).unwrap(), b"two");
+        assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o640);
+        assert_eq!(std::fs::read_dir(place.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn a_planted_link_is_replaced_and_what_it_leads_to_stays() {
+        let place = tempfile::tempdir().unwrap();
+        let secret = place.path().join("secret");
+        std::fs::write(&secret, "kept").unwrap();
+        let path = place.path().join("page.html");
+        symlink(&secret, &path).unwrap();
+        // Names that an attacker could guess.
+        for pid in [std::process::id(), 1] {
+            symlink(&secret, place.path().join(format!("page.html.{pid}.new"))).unwrap();
+        }
+        write_output(&path, b"page").unwrap();
+        assert_eq!(std::fs::read(&secret).unwrap(), b"kept");
+        assert!(std::fs::symlink_metadata(&path).unwrap().is_file());
+    }
+
+    #[test]
+    fn devices_are_written_to_and_directories_are_not() {
+        write_output(Path::new("/dev/null"), b"gone").unwrap();
+        use std::os::unix::fs::FileTypeExt;
+        assert!(std::fs::metadata("/dev/null").unwrap().file_type().is_char_device());
+        let place = tempfile::tempdir().unwrap();
+        assert!(write_output(place.path(), b"x").is_err());
+        assert!(write_output(&place.path().join("none/x"), b"x").is_err());
+        assert_eq!(std::fs::read_dir(place.path()).unwrap().count(), 0);
+    }
+}
