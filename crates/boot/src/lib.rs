@@ -11,6 +11,7 @@ pub mod config_txt;
 pub mod fstab;
 pub mod initramfs;
 pub mod kernel_file;
+pub mod medium;
 pub mod model;
 pub mod modules;
 pub mod proof;

@@ -1,5 +1,6 @@
 //! Which disks the running system uses.
 
+use rubus_boot::medium::starts_from;
 use rubus_vocabulary::machine::{BlockDevice, BlockKind, Machine};
 
 /// Whether a device is the disk, or a part of it, or stands on it.
@@ -7,7 +8,8 @@ pub fn is_on(machine: &Machine, device: &str, disk: &str) -> bool {
     machine.disks_below(device).iter().any(|below| below.name == disk)
 }
 
-/// What of the running system is on a disk, one clause each: mounts and active swap areas.
+/// What of the running system is on a disk, one clause each: mounts, active swap areas, and what the board starts
+/// from, mounted or not.
 pub fn uses(machine: &Machine, disk: &str) -> Vec<String> {
     let mounts = machine.mounts.iter().filter(|mount| {
         let device = mount.device.as_deref();
@@ -19,6 +21,9 @@ pub fn uses(machine: &Machine, disk: &str) -> Vec<String> {
         device.is_some_and(|device| is_on(machine, device, disk))
     });
     used.extend(areas.map(|area| format!("the swap {} is on it", area.path)));
+    if used.is_empty() {
+        used.extend(starts_from(machine, disk));
+    }
     used
 }
 

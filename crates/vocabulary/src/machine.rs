@@ -97,6 +97,35 @@ pub struct Board {
     pub firmware: Fact<String>,
     /// Board serial number (a pseudonym in a capture).
     pub serial: Fact<String>,
+    /// How the firmware of a Raspberry Pi started the running system, as it tells the kernel.
+    #[serde(default = "bootloader_not_read")]
+    pub bootloader: Fact<Bootloader>,
+}
+
+/// For machines that were read before there was this fact.
+fn bootloader_not_read() -> Fact<Bootloader> {
+    Fact::unknown("not looked at when this machine was read", Bootloader::SOURCE)
+}
+
+/// What the firmware of a Raspberry Pi says of the current start in the device tree; each number is absent where this
+/// firmware does not say it. Source: Raspberry Pi documentation, "config.txt", `/proc/device-tree/chosen/bootloader`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Bootloader {
+    /// What it started from, by the numbers of `BOOT_ORDER`: 1 an SD card or eMMC, 2 the network, 3 another machine over
+    /// USB (rpiboot), 4 and 5 USB, 6 NVMe, 7 HTTP.
+    pub boot_mode: Option<u32>,
+    /// Number of the partition that it read; 0 for the first that it can start from.
+    pub partition: Option<u32>,
+    /// Whether it is a trial after `reboot '0 tryboot'`: not 0.
+    pub tryboot: Option<u32>,
+    /// When the bootloader was built, seconds since 1970, UTC.
+    pub built_unix_s: Option<u32>,
+}
+
+impl Bootloader {
+    /// Where it is read.
+    pub const SOURCE: &'static str = "/proc/device-tree/chosen/bootloader";
 }
 
 /// A Raspberry Pi's revision code, decoded.

@@ -1,6 +1,7 @@
 //! Several spare disks as one: which of them, why these, and in what chunks.
 
 use crate::advice::{Basis, Subject};
+use rubus_boot::medium::starts_from;
 use rubus_machine::purpose::What;
 use rubus_vocabulary::units::rate_si;
 
@@ -83,9 +84,12 @@ fn subject(advice: String, command: Option<Vec<String>>) -> Subject {
     Subject { name: "raid".into(), advice, command, obstacles: Vec::new() }
 }
 
-/// The disks of this machine that are not the system's, the fastest first.
+/// The disks of this machine that are not the system's and that it does not start from, the fastest first.
 fn spares<'p>(question: &Question<'_>, places: &'p [Place]) -> Vec<Spare<'p>> {
-    let is_disk = |name: &str| place::disks(question.machine).any(|disk| disk.name == name);
+    let is_disk = |name: &str| {
+        let is_known = place::disks(question.machine).any(|disk| disk.name == name);
+        is_known && starts_from(question.machine, name).is_none()
+    };
     let spare = |place: &'p Place| match &place.is {
         Is::Disk(member) if place.is_here && !place.is_now && is_disk(&place.name) => Some(Spare {
             member,

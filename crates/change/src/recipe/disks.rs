@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use super::{Draft, Found, Situation};
 use crate::plan::volume::{DiskIdentity, Place, partition_path};
+use rubus_boot::medium::starts_from;
 use rubus_boot::volume::NamedVolume;
 use rubus_vocabulary::machine::{BlockDevice, BlockKind, Machine};
 use rubus_vocabulary::units::bytes_si;
@@ -99,6 +100,9 @@ fn uses(machine: &Machine, path: &Path) -> Vec<String> {
         if !part.holders.is_empty() {
             uses.push(format!("/dev/{} is a part of {}", part.name, part.holders.join(", ")));
         }
+    }
+    if uses.is_empty() {
+        uses.extend(starts_from(machine, disk));
     }
     uses
 }

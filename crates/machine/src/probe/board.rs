@@ -4,7 +4,7 @@ use std::path::Path;
 
 use rubus_host::{Files, ReadError};
 use rubus_vocabulary::fact::Fact;
-use rubus_vocabulary::machine::{Board, Revision};
+use rubus_vocabulary::machine::{Board, Bootloader, Revision};
 use rubus_vocabulary::revision;
 
 use crate::probe::cpuinfo::CpuInfo;
@@ -24,7 +24,24 @@ pub(crate) fn board(files: &dyn Files, cpuinfo: &CpuInfo) -> Board {
         soc: soc(&compatible),
         firmware: if is_pi { pi_firmware(files) } else { pc_firmware(files) },
         serial: serial(files, cpuinfo),
+        bootloader: if is_pi { bootloader(files) } else { not_a_pi(&compatible) },
         compatible,
+    }
+}
+
+/// How the firmware started this system. Boards before the Raspberry Pi 4 and old bootloaders say nothing of it.
+fn bootloader(files: &dyn Files) -> Fact<Bootloader> {
+    let number = |name: &str| device_tree::cell(files, &format!("chosen/bootloader/{name}"));
+    let mode = number("boot-mode");
+    let bootloader = Bootloader {
+        boot_mode: mode.get(),
+        partition: number("partition").get(),
+        tryboot: number("tryboot").get(),
+        built_unix_s: number("build-timestamp").get(),
+    };
+    match bootloader == Bootloader::default() {
+        true => Fact::unknown(mode.reason().unwrap_or("it says nothing"), Bootloader::SOURCE),
+        false => Fact::known(bootloader, Bootloader::SOURCE),
     }
 }
 
@@ -229,6 +246,22 @@ mod tests {
         assert_eq!(revision.board_type, "4B");
         assert_eq!(revision.memory_mib, Some(4096));
         assert_eq!(board.revision.source(), "/proc/device-tree/system/linux,revision");
+    }
+
+    #[test]
+    fn the_firmware_tells_from_what_it_started() {
+        assert_eq!(read(&pi4()).bootloader.reason(), Some("no such file"));
+        let node = Bootloader::SOURCE;
+        let files = pi4()
+            .file(&format!("{node}/boot-mode"), 6_u32.to_be_bytes())
+            .file(&format!("{node}/partition"), 2_u32.to_be_bytes());
+        let told = read(&files).bootloader.get().expect("it is told");
+        assert_eq!(
+            told,
+            Bootloader { boot_mode: Some(6), partition: Some(2), ..Bootloader::default() }
+        );
+        let pc = FakeFiles::new().file(&format!("{node}/boot-mode"), 1_u32.to_be_bytes());
+        assert_eq!(read(&pc).bootloader.reason(), Some("not a Raspberry Pi"));
     }
 
     #[test]

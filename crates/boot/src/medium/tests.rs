@@ -1,0 +1,120 @@
+//! Which disk a board starts from, with the firmware's word and without.
+
+use rubus_vocabulary::fact::Fact;
+use rubus_vocabulary::fixture::pi3_with_usb_ssd;
+
+use super::*;
+
+/// The card has a boot partition and an old root; the running root is on the USB disk.
+fn root_on_usb() -> Machine {
+    let mut machine = pi3_with_usb_ssd();
+    for mount in &mut machine.mounts {
+        if mount.point == "/" {
+            mount.device = Some("sda1".into());
+        }
+    }
+    machine
+}
+
+fn told(machine: &mut Machine, boot_mode: u32, partition: u32) {
+    let bootloader = Bootloader {
+        boot_mode: Some(boot_mode),
+        partition: Some(partition),
+        ..Bootloader::default()
+    };
+    machine.board.bootloader = Fact::known(bootloader, Bootloader::SOURCE);
+}
+
+fn unmount_boot(machine: &mut Machine) {
+    machine.mounts.retain(|mount| !BOOT_POINTS.contains(&mount.point.as_str()));
+}
+
+#[test]
+fn the_firmware_names_a_card_that_is_not_mounted() {
+    let mut machine = root_on_usb();
+    unmount_boot(&mut machine);
+    told(&mut machine, 1, 1);
+    let medium = start_medium(&machine);
+    assert_eq!(medium.disks, ["mmcblk0"]);
+    assert_eq!(medium.partition.as_deref(), Some("mmcblk0p1"));
+    assert_eq!(medium.certainty, Certainty::Certain);
+    assert_eq!(
+        starts_from(&machine, "mmcblk0").as_deref(),
+        Some(
+            "the board starts from it (/proc/device-tree/chosen/bootloader/boot-mode is 1: the SD card or eMMC)"
+        )
+    );
+    assert_eq!(starts_from(&machine, "sda"), None);
+}
+
+#[test]
+fn partition_zero_is_the_first_with_fat() {
+    let mut machine = root_on_usb();
+    told(&mut machine, 1, 0);
+    assert_eq!(start_medium(&machine).partition.as_deref(), Some("mmcblk0p1"));
+}
+
+#[test]
+fn another_mounted_partition_is_told_from_the_one_that_is_read() {
+    let mut machine = root_on_usb();
+    told(&mut machine, 1, 1);
+    assert_eq!(other_partition_mounted(&machine), None);
+    for mount in &mut machine.mounts {
+        if BOOT_POINTS.contains(&mount.point.as_str()) {
+            mount.device = Some("sda1".into());
+        }
+    }
+    let (read, mounted, _) = other_partition_mounted(&machine).expect("they differ");
+    assert_eq!((read.as_str(), mounted.as_str()), ("mmcblk0p1", "sda1"));
+}
+
+#[test]
+fn a_start_from_a_second_system_is_told_from_the_first() {
+    let mut machine = root_on_usb();
+    assert_eq!(not_the_first_partition(&machine), None);
+    told(&mut machine, 1, 2);
+    let differ = not_the_first_partition(&machine);
+    assert_eq!(differ, Some(("mmcblk0p2".into(), "mmcblk0p1".into())));
+}
+
+#[test]
+fn a_board_that_says_nothing_starts_from_what_is_mounted_or_from_its_card() {
+    let mut machine = root_on_usb();
+    let medium = start_medium(&machine);
+    assert_eq!((medium.disks, medium.certainty), (vec!["mmcblk0".into()], Certainty::Likely));
+    unmount_boot(&mut machine);
+    assert_eq!(start_medium(&machine).certainty, Certainty::NotKnown);
+    assert!(starts_from(&machine, "mmcblk0").is_some());
+}
+
+#[test]
+fn a_medium_that_was_taken_out_protects_no_other_disk() {
+    let mut machine = root_on_usb();
+    unmount_boot(&mut machine);
+    told(&mut machine, 6, 1);
+    let medium = start_medium(&machine);
+    assert_eq!(medium.certainty, Certainty::NotKnown);
+    assert_eq!(other_partition_mounted(&machine), None);
+}
+
+#[test]
+fn a_start_over_the_network_needs_no_disk() {
+    let mut machine = root_on_usb();
+    told(&mut machine, 2, 0);
+    let medium = start_medium(&machine);
+    assert!(medium.disks.is_empty());
+    assert_eq!(starts_from(&machine, "mmcblk0"), None);
+}
+
+#[test]
+fn boards_with_u_boot_may_need_any_card() {
+    let mut machine = root_on_usb();
+    unmount_boot(&mut machine);
+    machine.board.revision = Fact::unknown("not a Raspberry Pi", "");
+    machine.board.compatible =
+        Fact::known(vec!["pine64,rock64".into(), "rockchip,rk3328".into()], "");
+    assert!(starts_from(&machine, "mmcblk0").is_some_and(|why| why.contains("U-Boot")));
+    // A PC has no device tree: its firmware is on its own chip.
+    machine.board.compatible = Fact::unknown("no such file", "");
+    assert_eq!(starts_from(&machine, "mmcblk0"), None);
+}
