@@ -379,7 +379,8 @@ pub(super) fn already(situation: &Situation<'_>, choice: &Choice) -> Option<(Str
             format!("{note}{compression}"),
         ));
     }
-    let start = Start::of(situation).ok()?;
+    // Without it another program wrote the command line, and the disk is not what this change would make of it.
+    let start = Start::of(situation).ok().filter(Start::has_kept_command_line)?;
     let known = disks::volumes(machine);
     let roots = start.roots(&known);
     let next = roots.iter().find(|volume| {

@@ -14,6 +14,7 @@ use super::options::{Choice, TrialWish};
 use super::scene::Scene;
 use crate::plan::{Action, TextFile, Trial};
 use rubus_boot::cmdline_txt::CmdlineTxt;
+use rubus_boot::medium::not_the_first_partition;
 use rubus_boot::model::Model;
 use rubus_boot::tryboot::{self, Ability};
 use rubus_vocabulary::machine::Machine;
@@ -61,7 +62,7 @@ pub(super) fn is_made(
         return false;
     }
     let ability = ability(situation, start);
-    let obstacle = obstacle(start);
+    let obstacle = obstacle(start).or_else(|| starts_elsewhere(situation, start));
     if choice.trial == TrialWish::Auto {
         let why_not = match (ability, obstacle) {
             (Ability::Yes, None) => {
@@ -112,6 +113,16 @@ fn ability(situation: &Situation<'_>, start: &Start<'_>) -> Ability {
     };
     let model = Model::of(&situation.machine.board);
     tryboot::ability(&model, told, &start.config.text)
+}
+
+/// A trial reads the partition that the firmware takes by itself, which need not be the one of this start.
+fn starts_elsewhere(situation: &Situation<'_>, start: &Start<'_>) -> Option<String> {
+    let (mounted, first) = not_the_first_partition(situation.machine)?;
+    Some(format!(
+        "{} is /dev/{mounted}, and `reboot '{}'` reads /dev/{first} or what autoboot.txt there names",
+        start.point.display(),
+        tryboot::REBOOT_ARGUMENT
+    ))
 }
 
 /// What in the boot partition is in the way, as a sentence without its full stop.

@@ -81,6 +81,15 @@ pub(in crate::recipe) fn system<'a>(
              replaces. Install the system afresh on the other disk",
         );
     }
+    if let Some(found) = start.as_ref().ok().and_then(|start| start.other_root(situation)) {
+        draft.check(
+            "the next start is from the running root",
+            false,
+            found,
+            "put root= of the running system into that line, or restart first, so that the system that is copied is the \
+             one that starts",
+        );
+    }
     start.ok().filter(|_| is_on_disk)
 }
 

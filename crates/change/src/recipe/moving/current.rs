@@ -3,11 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
+use super::super::disks::volumes;
 use super::super::{Found, Sight, Situation};
 use crate::plan::TextFile;
 use crate::plan::volume::{FilesystemKind, Volume};
 use rubus_boot::cmdline_txt::CmdlineTxt;
 use rubus_boot::config_txt::{BootPath, ConfigTxt, Reader};
+use rubus_boot::medium::other_partition_mounted;
 use rubus_boot::model::{Kernels, Model};
 use rubus_boot::volume::{Name, NamedVolume};
 use rubus_machine::not_copied::swap_file_bytes;
@@ -15,6 +17,8 @@ use rubus_vocabulary::machine::{BlockDevice, Machine, Mount};
 
 /// Where boot partitions are mounted: today, and by older systems.
 const BOOT_POINTS: [&str; 2] = ["/boot/firmware", "/boot"];
+/// What is kept of a file in the boot partition.
+pub(in crate::recipe) const KEPT: &str = "before-rubus";
 /// The table of mounts.
 pub(in crate::recipe) const FSTAB: &str = "/etc/fstab";
 const FAT: [&str; 2] = ["vfat", "msdos"];
@@ -107,6 +111,9 @@ impl<'a> Start<'a> {
     pub(in crate::recipe) fn of(situation: &Situation<'a>) -> Result<Start<'a>, Found> {
         let machine = situation.machine;
         let point = boot_point(machine);
+        if let Some(found) = other_partition(situation) {
+            return Err(found.into());
+        }
         let config_path = point.join("config.txt");
         let Some(config) = situation.facts.seen.get(&config_path).and_then(text) else {
             return Err(situation.presence(&config_path));
@@ -166,6 +173,42 @@ impl<'a> Start<'a> {
         is_file(&self.names, name)
     }
 
+    /// Why the usual start does not lead to the root that runs, as a sentence without its full stop; nothing where it does,
+    /// or what `root=` names cannot be told. An image has no running root.
+    pub(in crate::recipe) fn other_root(&self, situation: &Situation<'_>) -> Option<String> {
+        if self.is_for_any {
+            return None;
+        }
+        let running = root(situation.machine)?;
+        let device = situation.machine.device(running.device.as_deref()?)?;
+        let known = volumes(situation.machine);
+        let own = known.iter().find(|volume| volume.path == format!("/dev/{}", device.name))?;
+        let usual = self.paths.iter().filter(|path| path.only_if.is_empty());
+        let mut names = usual.map(|path| path.cmdline.as_str());
+        names.find_map(|name| {
+            let line = CmdlineTxt::parse(self.cmdlines.get(name)?.text.as_str());
+            let Some(named) = line.get("root") else {
+                return Some(format!(
+                    "{name} has no root= in its first line, which is all that the firmware passes on; the running root is {}",
+                    own.path
+                ));
+            };
+            let found = other_volume(&Name::parse(named), own, &known)?;
+            Some(format!("root={named} in {name} is {found}, and the running root is {}", own.path))
+        })
+    }
+
+    /// Whether an earlier change by Rubus kept the command line that it replaced.
+    pub(in crate::recipe) fn has_kept_command_line(&self) -> bool {
+        let kept = |name: &&str| {
+            let name = name.to_ascii_lowercase();
+            self.cmdlines
+                .keys()
+                .any(|line| name.starts_with(&format!("{}.{KEPT}", line.to_ascii_lowercase())))
+        };
+        self.names.iter().any(kept)
+    }
+
     /// The volumes that `root=` of the command lines names.
     pub(in crate::recipe) fn roots<'v>(&self, volumes: &'v [NamedVolume]) -> Vec<&'v NamedVolume> {
         let lines = self.cmdlines.values();
@@ -175,6 +218,48 @@ impl<'a> Start<'a> {
         });
         names.flat_map(|name| name.resolve(volumes)).collect()
     }
+}
+
+/// The firmware reads another partition than the one that is mounted in its place.
+fn other_partition(situation: &Situation<'_>) -> Option<String> {
+    if situation.facts.image.is_some() {
+        return None;
+    }
+    let (read, mounted, why) = other_partition_mounted(situation.machine)?;
+    Some(format!(
+        "the firmware reads /dev/{read} ({why}), but /dev/{mounted} is mounted at {}; mount /dev/{read} there, or the next \
+         start would know nothing of what is changed",
+        boot_point(situation.machine).display()
+    ))
+}
+
+/// What a name means where that is not the volume `own`; nothing where it may be.
+fn other_volume(name: &Name, own: &NamedVolume, known: &[NamedVolume]) -> Option<String> {
+    let found = name.resolve(known);
+    // Several disks of one btrfs have one UUID.
+    let is_own = |volume: &&NamedVolume| {
+        let is_same_btrfs = own.filesystem.as_deref() == Some("btrfs") && volume.uuid == own.uuid;
+        volume.path == own.path || (is_same_btrfs && own.uuid.is_some())
+    };
+    if found.iter().any(is_own) {
+        return None;
+    }
+    if let [other, ..] = found.as_slice() {
+        return Some(other.path.clone());
+    }
+    // An identifier that the survey did not see of the running root may well be its own.
+    let is_seen = match name {
+        Name::PartUuid(_) => own.partuuid.is_some(),
+        Name::Uuid(_) => own.uuid.is_some(),
+        Name::Label(_) => own.label.is_some(),
+        Name::PartLabel(_) => own.partlabel.is_some(),
+        Name::Path(path) => name.is_known_to_kernel() && path != "/dev/root",
+        Name::Other(_) => true,
+    };
+    is_seen.then(|| match name.is_volume() {
+        true => "no volume of this machine".into(),
+        false => "no volume".into(),
+    })
 }
 
 fn is_file(names: &BTreeSet<&str>, name: &str) -> bool {

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::super::{Draft, Situation};
-use super::current::Start;
+use super::current::{KEPT, Start};
 use super::kernels::Kernel;
 use crate::plan::volume::Volume;
 use crate::plan::{Action, Pass, Step, TextFile};
@@ -12,8 +12,6 @@ use rubus_machine::not_copied::NotCopied;
 
 /// Modules that every initial RAM filesystem gets.
 pub(in crate::recipe) const INITRAMFS_MODULES: &str = "/etc/initramfs-tools/modules";
-/// What is kept of a file in the boot partition.
-const KEPT: &str = "before-rubus";
 
 pub(in crate::recipe) fn push(draft: &mut Draft, id: &str, why: &str, action: Action) {
     draft.steps.push(Step { id: id.into(), why: why.into(), action });

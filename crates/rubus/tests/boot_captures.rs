@@ -1,0 +1,209 @@
+//! Plans on boards whose start is not what their mounts suggest: each a captured board with a few files changed, after
+//! reports of real ones.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use tempfile::TempDir;
+
+const CAPTURE: &str = "../../captures/pi4b-usb3-ssd";
+const MOUNTS: &str = "proc/self/mountinfo";
+const CMDLINE: &str = "boot/firmware/cmdline.txt";
+const CONFIG: &str = "boot/firmware/config.txt";
+const BOOTLOADER: &str = "proc/device-tree/chosen/bootloader";
+const CARD_ROOT: &str = "e6c1a9f4-02";
+const SSD: &str = "4f1c2a3b-7d6e-4f5a-8b9c-0d1e2f3a4b5c";
+
+/// A copy of a captured board that can be changed.
+struct Board {
+    home: TempDir,
+}
+
+struct Answer {
+    status: Option<i32>,
+    text: String,
+}
+
+impl Board {
+    /// A Raspberry Pi 4 with its system on the card; the SSD `sda` and the stick `sdb` are free.
+    fn on_card() -> Board {
+        let board = Board { home: tempfile::tempdir().expect("a directory") };
+        let from = Path::new(env!("CARGO_MANIFEST_DIR")).join(CAPTURE);
+        copy(&from, &board.home.path().join("capture"));
+        let manifest = board.home.path().join("capture/manifest.json");
+        let text = fs::read_to_string(&manifest).expect("a manifest");
+        let mut value: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+        // It lists the lengths of the files, which change here.
+        value.as_object_mut().expect("an object").remove("files");
+        fs::write(&manifest, value.to_string()).expect("it can be written");
+        board.unmounted("/srv/data")
+    }
+
+    /// The card starts it, and its command line leads to the root on the SSD. The device tree says so.
+    fn card_starts_the_ssd() -> Board {
+        let board = Board::on_card();
+        let mounts = board.read(MOUNTS).replace("179:2 / / ", "8:1 / / ");
+        let board = board.with(MOUNTS, mounts.replace("/dev/mmcblk0p2", "/dev/sda1"));
+        let line = board.read(CMDLINE).replace(CARD_ROOT, SSD);
+        board.with(CMDLINE, line).started(1, 1)
+    }
+
+    fn started(self, boot_mode: u32, partition: u32) -> Board {
+        self.with(&format!("{BOOTLOADER}/boot-mode"), boot_mode.to_be_bytes())
+            .with(&format!("{BOOTLOADER}/partition"), partition.to_be_bytes())
+            .with(&format!("{BOOTLOADER}/tryboot"), 0_u32.to_be_bytes())
+    }
+
+    fn file(&self, path: &str) -> PathBuf {
+        self.home.path().join("capture/files").join(path)
+    }
+
+    fn read(&self, path: &str) -> String {
+        fs::read_to_string(self.file(path)).expect("a file of the capture")
+    }
+
+    fn with(self, path: &str, content: impl AsRef<[u8]>) -> Board {
+        let file = self.file(path);
+        fs::create_dir_all(file.parent().expect("a directory")).expect("it can be made");
+        fs::write(file, content).expect("it can be written");
+        self
+    }
+
+    fn unmounted(self, point: &str) -> Board {
+        let mounts = self.read(MOUNTS);
+        let kept = mounts.lines().filter(|line| line.split(' ').nth(4) != Some(point));
+        let kept: Vec<&str> = kept.collect();
+        let kept = format!("{}\n", kept.join("\n"));
+        self.with(MOUNTS, kept)
+    }
+
+    fn run(&self, arguments: &[&str]) -> Answer {
+        let output = Command::new(env!("CARGO_BIN_EXE_rubus"))
+            .args(arguments)
+            .arg("--machine")
+            .arg(self.home.path().join("capture"))
+            .env("XDG_DATA_HOME", self.home.path().join("data"))
+            .env("COLUMNS", "200")
+            .output()
+            .expect("it runs");
+        let text = [output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).into());
+        Answer { status: output.status.code(), text: text.concat() }
+    }
+
+    /// The lines of a plan that fail.
+    fn failures(&self, arguments: &[&str]) -> Vec<String> {
+        let answer = self.run(arguments);
+        let lines = answer.text.lines().map(str::trim);
+        let failures: Vec<String> =
+            lines.filter(|line| line.starts_with("FAIL")).map(str::to_string).collect();
+        assert_eq!(answer.status == Some(1), !failures.is_empty(), "{}", answer.text);
+        failures
+    }
+}
+
+fn copy(from: &Path, to: &Path) {
+    fs::create_dir_all(to).expect("a directory");
+    for entry in fs::read_dir(from).expect("a directory of the capture") {
+        let entry = entry.expect("an entry");
+        let (path, target) = (entry.path(), to.join(entry.file_name()));
+        let kind = entry.file_type().expect("a kind");
+        if kind.is_symlink() {
+            let link = fs::read_link(&path).expect("a link");
+            std::os::unix::fs::symlink(link, target).expect("a link");
+        } else if kind.is_dir() {
+            copy(&path, &target);
+        } else {
+            fs::copy(&path, target).expect("a copy");
+        }
+    }
+}
+
+/// Plans that would give the card a new content.
+const ON_THE_CARD: [&[&str]; 3] = [
+    &["plan", "format", "device=/dev/mmcblk0", "at=/mnt/data"],
+    &["plan", "swap", "to=disk:/dev/mmcblk0"],
+    &["plan", "raid0", "devices=/dev/mmcblk0,/dev/sdb", "at=/mnt/fast"],
+];
+
+#[test]
+fn the_card_that_the_board_starts_from_is_in_use_though_it_is_not_mounted() {
+    let board = Board::card_starts_the_ssd().unmounted("/boot/firmware");
+    for plan in ON_THE_CARD {
+        let failures = board.failures(plan);
+        let is_told = |line: &String| line.contains("the board starts from it");
+        assert!(failures.iter().any(is_told), "{plan:?}: {failures:#?}");
+    }
+    let advice = board.run(&["advise", "--for", "desktop"]);
+    assert!(!advice.text.contains("raid0 devices"), "{}", advice.text);
+}
+
+#[test]
+fn a_board_without_the_firmwares_word_keeps_its_card_where_nothing_else_can_start_it() {
+    let board = Board::card_starts_the_ssd().unmounted("/boot/firmware");
+    fs::remove_dir_all(board.file(BOOTLOADER)).expect("it was there");
+    for plan in ON_THE_CARD {
+        assert!(!board.failures(plan).is_empty(), "{plan:?}");
+    }
+}
+
+#[test]
+fn a_card_that_the_board_does_not_start_from_is_free() {
+    // The firmware read a USB disk, whose boot partition is the mounted one.
+    let board = Board::card_starts_the_ssd().unmounted("/boot/firmware");
+    let udev = board.read("run/udev/data/b8:1").replace("ext4", "vfat");
+    let board = board.with("run/udev/data/b8:1", udev).started(4, 1);
+    let told = board.run(ON_THE_CARD[0]).text;
+    assert!(!told.contains("starts from it") && !told.contains("may start from it"), "{told}");
+}
+
+#[test]
+fn a_mounted_copy_of_the_boot_partition_is_not_taken_for_the_one_that_is_read() {
+    let board = Board::card_starts_the_ssd();
+    let mounts = board.read(MOUNTS).replace("179:1 / /boot/firmware", "8:17 / /boot/firmware");
+    let board = board.with(MOUNTS, mounts.replace("/dev/mmcblk0p1", "/dev/sdb1"));
+    for plan in [["plan", "desktop", "device=/dev/sdb"], ["plan", "usb-quirk", "device=/dev/sda"]] {
+        let failures = board.failures(&plan).join("\n");
+        assert!(failures.contains("the firmware reads /dev/mmcblk0p1"), "{plan:?}: {failures}");
+    }
+}
+
+#[test]
+fn the_root_of_the_next_start_has_to_be_the_one_that_runs() {
+    let line = Board::on_card().read(CMDLINE);
+    let with_another = line.replace(CARD_ROOT, SSD);
+    for (text, says) in [
+        (with_another.clone(), "is /dev/sda1, and the running root is /dev/mmcblk0p2"),
+        (line.replace(CARD_ROOT, "deadbeef-02"), "is no volume of this machine"),
+        (String::new(), "has no root= in its first line"),
+        (format!("\n{line}"), "has no root= in its first line"),
+        (format!("# old: {with_another}\n{line}"), "and the running root is"),
+    ] {
+        let board = Board::on_card().with(CMDLINE, &text);
+        for filesystem in ["filesystem=btrfs", "filesystem=ext4"] {
+            let failures = board.failures(&["plan", "desktop", "device=/dev/sda", filesystem]);
+            assert!(failures.join("\n").contains(says), "{text:?}: {failures:#?}");
+        }
+    }
+    for root in ["/dev/mmcblk0p2", "UUID=66141b37-4ab5-4c34-9e5c-0f6ae6bd9fd8"] {
+        let text = line.replace(&format!("PARTUUID={CARD_ROOT}"), root);
+        let board = Board::on_card().with(CMDLINE, &text);
+        let failures = board.failures(&["plan", "desktop", "device=/dev/sda"]);
+        assert_eq!(failures, Vec::<String>::new(), "{root}");
+    }
+}
+
+#[test]
+fn a_trial_is_not_offered_where_it_would_start_another_system() {
+    let board = Board::on_card().started(1, 1);
+    let tried = board.run(&["plan", "desktop", "device=/dev/sda"]);
+    assert!(tried.text.contains("the new system can first be started on trial"), "{}", tried.text);
+    // The first partition is for the choice between two systems; this one is the second.
+    let mounts = board.read(MOUNTS).replace("179:1 / /boot/firmware", "179:2 / /boot/firmware");
+    let mounts = mounts.replace("179:2 / / ", "8:17 / / ").replace("/dev/mmcblk0p2", "/dev/sdb1");
+    let mounts = mounts.replace("vfat /dev/mmcblk0p1", "vfat /dev/mmcblk0p2");
+    let udev = board.read("run/udev/data/b179:2").replace("ext4", "vfat");
+    let board = board.with(MOUNTS, mounts).with("run/udev/data/b179:2", udev).started(1, 2);
+    let told = board.run(&["plan", "desktop", "device=/dev/sda", "trial=yes"]).text;
+    assert!(told.contains("reads /dev/mmcblk0p1"), "{told}");
+}
