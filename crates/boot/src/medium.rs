@@ -76,6 +76,15 @@ impl Mode {
     }
 }
 
+/// How the kernel names the disks that a `boot-mode` means, where their names tell them from others.
+pub fn name_prefix(boot_mode: u32) -> Option<&'static str> {
+    match Mode::of(boot_mode)? {
+        Mode::Card => Some("mmcblk"),
+        Mode::Nvme => Some("nvme"),
+        Mode::Usb | Mode::NoDisk(_) => None,
+    }
+}
+
 /// From where the running system was started.
 pub fn start_medium(machine: &Machine) -> Medium {
     let told = machine.board.bootloader.get().unwrap_or_default();

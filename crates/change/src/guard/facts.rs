@@ -188,6 +188,11 @@ pub enum UseKind {
         /// The file.
         path: String,
     },
+    /// The firmware of this board reads it at each start, mounted or not.
+    StartsBoard {
+        /// The firmware's word for it: "/proc/device-tree/chosen/bootloader/boot-mode is 1".
+        says: String,
+    },
     /// A program has it open.
     Open {
         /// Process id.

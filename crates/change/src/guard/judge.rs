@@ -322,6 +322,10 @@ fn reason(device: &DeviceFacts, used: &Use) -> Reason {
             format!("Its backing file {path} is active swap."),
             format!("Switch it off with `swapoff {}`.", quoted(path)),
         ),
+        UseKind::StartsBoard { says } => (
+            format!("This board starts from {name} ({says})."),
+            "Name another device; to have this one written all the same, put it into another machine.".into(),
+        ),
         UseKind::Open { pid, program, .. } if is_udev(program) => (
             format!("udev still examines {} (process {pid}).", name.trim_end_matches(',')),
             "Try again in a moment.".into(),

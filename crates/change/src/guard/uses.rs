@@ -6,11 +6,13 @@
 
 use std::path::Path;
 
+use rubus_boot::medium;
 use rubus_host::blockdev::{DeviceNumber, LoopBacking};
 use rubus_host::openers::Opener;
 use rubus_host::{Files, ReadError};
 use rubus_machine::parse::mountinfo::{self, MountLine};
 use rubus_machine::parse::swaps;
+use rubus_vocabulary::machine::Bootloader;
 
 use super::exporters;
 use super::facts::{DeviceFacts, Relation, Use, UseKind};
@@ -56,7 +58,38 @@ pub(super) fn find(sys: &Sys<'_>, target: &Node, loops: &[LoopFact]) -> Found {
     }
     search.backing_is_swap(&tables);
     search.exports();
+    search.found.uses.extend(starts_board(sys, target));
     search.found
+}
+
+/// Whether the firmware said that it started from the target. Only where one disk can be meant: of several USB disks it does
+/// not say which. A card without a table started nothing: it was put in since.
+fn starts_board(sys: &Sys<'_>, target: &Node) -> Option<Use> {
+    let number = |name: &str| {
+        let path = Path::new(Bootloader::SOURCE).join(name);
+        let bytes = sys.files.read_prefix(&path, 4).ok()?;
+        Some(u32::from_be_bytes(bytes.try_into().ok()?))
+    };
+    let mode = number("boot-mode")?;
+    let disk = target.parent_name().unwrap_or_else(|| target.name.clone());
+    let prefix = medium::name_prefix(mode)?;
+    if !disk.starts_with(prefix) {
+        return None;
+    }
+    let is_read = match target.parent_name() {
+        None => !sys.partitions(target).ok()?.is_empty(),
+        Some(_) => {
+            let own = sys.files.text(&target.directory.join("partition")).ok()?;
+            let own = own.trim().parse().ok();
+            // 0 is the first that the firmware can start from.
+            own.is_some() && own == number("partition").map(|number| number.max(1))
+        }
+    };
+    is_read.then(|| Use {
+        device: target.name.clone(),
+        relation: Relation::Itself,
+        kind: UseKind::StartsBoard { says: format!("{}/boot-mode is {mode}", Bootloader::SOURCE) },
+    })
 }
 
 pub(super) fn own_loop<'a>(node: &Node, loops: &'a [LoopFact]) -> Option<&'a LoopFact> {
@@ -504,8 +537,12 @@ fn whole_text(files: &dyn Files, path: &Path) -> Result<String, ReadError> {
 /// Adds that the kernel refused a claim, with the mounts of other namespaces that explain it when
 /// nothing else was found.
 pub(super) fn add_claim(files: &dyn Files, facts: &mut DeviceFacts) {
-    let explained =
-        |found: &Use| !matches!(found.kind, UseKind::Loop { .. } | UseKind::SameBacking { .. });
+    let explained = |found: &Use| {
+        !matches!(
+            found.kind,
+            UseKind::Loop { .. } | UseKind::SameBacking { .. } | UseKind::StartsBoard { .. }
+        )
+    };
     if facts.uses.iter().any(explained) {
         return;
     }

@@ -400,3 +400,28 @@ fn the_process_behind_a_network_device_is_no_user_of_it() {
     assert_eq!(pids.len(), 1);
     assert!(matches!(pids[0], UseKind::Open { pid: 900, .. }), "{pids:?}");
 }
+
+#[test]
+fn the_card_that_the_board_starts_from_is_used_without_a_mount() {
+    let told = |files: FakeFiles, mode: u32, read: u32| {
+        let node = Path::new(Bootloader::SOURCE);
+        let files = files.file("/proc/self/mountinfo", "26 1 8:1 / / rw - ext4 /dev/sda1 rw\n");
+        let files = partition(disk(files, "sda", "8:0"), "sda", 1, "8:1");
+        files
+            .file(node.join("boot-mode"), mode.to_be_bytes())
+            .file(node.join("partition"), read.to_be_bytes())
+    };
+    let uses = |files: &FakeFiles, name: &str| {
+        let sys = Sys::new(files);
+        let node = sys.by_name(name).expect("it is there");
+        let found = find(&sys, &node, &[]);
+        let starts = |used: &&Use| matches!(used.kind, UseKind::StartsBoard { .. });
+        found.uses.iter().filter(starts).count()
+    };
+    let card = told(machine(), 1, 1);
+    for (name, count) in [("mmcblk0", 1), ("mmcblk0p1", 1), ("mmcblk0p2", 0), ("sda", 0)] {
+        assert_eq!(uses(&card, name), count, "{name}");
+    }
+    assert_eq!(uses(&told(machine(), 4, 1), "mmcblk0"), 0);
+    assert_eq!(uses(&told(machine(), 1, 0), "mmcblk0p1"), 1);
+}
