@@ -121,6 +121,38 @@ impl ConfigTxt {
             .collect()
     }
 
+    /// What this file names beside itself, in any of its sections: files that it includes, command lines, and the
+    /// directories (with a slash at their end) from which kernels are loaded. Paths in the boot partition.
+    pub fn companions(&self) -> BTreeSet<String> {
+        let settings = self.text.lines().filter_map(|line| match line_of(line) {
+            Line::Setting(name, value) if !value.is_empty() => Some((name, value)),
+            _ => None,
+        });
+        let settings: Vec<(&str, &str)> = settings.collect();
+        let of = |name: &str| {
+            let values = settings.iter().filter(|(setting, _)| *setting == name);
+            let values: Vec<&str> = values.map(|(_, value)| *value).collect();
+            values
+        };
+        let mut prefixes = vec![""];
+        prefixes.extend(of("os_prefix"));
+        if !of("upstream_kernel").is_empty() {
+            prefixes.push("upstream/");
+        }
+        let mut lines = vec!["cmdline.txt"];
+        lines.extend(of("cmdline"));
+        let kernels = of("kernel");
+        let mut named: BTreeSet<String> = self.includes().into_iter().map(str::to_string).collect();
+        for prefix in prefixes {
+            named.extend(lines.iter().map(|line| prefixed(prefix, line)));
+            let files = kernels.iter().map(|kernel| prefixed(prefix, kernel));
+            let files = files.chain(std::iter::once(prefixed(prefix, "kernel")));
+            let directory = |path: String| path.rfind('/').map(|at| path[..=at].to_string());
+            named.extend(files.filter_map(directory));
+        }
+        named
+    }
+
     /// Numbers of the lines, from 1, that say what is loaded and of which an older firmware reads only the
     /// beginning.
     pub fn long_lines(&self) -> Vec<usize> {

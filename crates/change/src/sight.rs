@@ -1,17 +1,21 @@
 //! What a recipe looks at, besides the surveyed machine: whether a path is there, and the text of a
 //! small file.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use crate::plan::TextFile;
 use crate::recipe::{Seen, Sight};
 use crate::unseen::Unseen;
+use rubus_boot::config_txt::ConfigTxt;
 use rubus_host::{Files, ReadError};
 
 /// A file larger than this is not one that a plan edits.
 const MAX_BYTES: usize = 256 << 10;
 /// A directory with more names than this is not one that a plan looks through.
 const MAX_NAMES: usize = 4096;
+/// The firmware's settings and what they include: so many files are read at most.
+const MAX_FOLLOWED: usize = 32;
 /// The mode of a file that a capture keeps without it.
 const USUAL_MODE: u32 = 0o644;
 
@@ -19,6 +23,12 @@ const USUAL_MODE: u32 = 0o644;
 /// path leads to is looked at where it is there, and not told of where it is not.
 pub fn look(files: &dyn Files, paths: &[PathBuf]) -> Seen {
     let mut seen = Seen::new();
+    see(files, paths, &mut seen);
+    follow(files, &mut seen);
+    seen
+}
+
+fn see(files: &dyn Files, paths: &[PathBuf], seen: &mut Seen) {
     for path in paths {
         let is_pattern = path.components().any(|part| part.as_os_str() == "*");
         for found in spread(files, path) {
@@ -28,7 +38,36 @@ pub fn look(files: &dyn Files, paths: &[PathBuf]) -> Seen {
             }
         }
     }
-    seen
+}
+
+/// The firmware's settings name further files and directories, and files that they include may do so as well.
+fn follow(files: &dyn Files, seen: &mut Seen) {
+    let is_config = |path: &&PathBuf| path.ends_with("config.txt");
+    let configs: Vec<PathBuf> = seen.keys().filter(is_config).cloned().collect();
+    for config in configs {
+        let Some(boot) = config.parent().map(Path::to_path_buf) else { continue };
+        let mut todo = vec![config.clone()];
+        let mut known = BTreeSet::from([config]);
+        for _ in 0..MAX_FOLLOWED {
+            let Some(path) = todo.pop() else { break };
+            let (Some(Sight::Text(file)) | Some(Sight::OtherText { lossy: file, .. })) =
+                seen.get(&path)
+            else {
+                continue;
+            };
+            let named = ConfigTxt::parse(file.text.as_str());
+            let included: Vec<PathBuf> =
+                named.includes().into_iter().map(|name| boot.join(name)).collect();
+            let mut paths: Vec<PathBuf> = named
+                .companions()
+                .into_iter()
+                .map(|name| boot.join(name.trim_end_matches('/')))
+                .collect();
+            paths.retain(|path| !seen.contains_key(path));
+            see(files, &paths, seen);
+            todo.extend(included.into_iter().filter(|path| known.insert(path.clone())));
+        }
+    }
 }
 
 /// The paths that one with `*` in it stands for.
@@ -62,7 +101,7 @@ fn sight(files: &dyn Files, path: &Path) -> Sight {
             Ok(text) => {
                 Sight::Text(TextFile { text, mode: files.mode(path).unwrap_or(USUAL_MODE) })
             }
-            Err(_) => Sight::Something,
+            Err(error) => other_text(error.as_bytes(), files.mode(path).unwrap_or(USUAL_MODE)),
         },
         Err(ReadError::Absent) => match files.link(path) {
             Ok(target) => Sight::Dangling(target),
@@ -70,6 +109,17 @@ fn sight(files: &dyn Files, path: &Path) -> Sight {
         },
         Err(error) => Sight::Hidden(Unseen::from(&error)),
     }
+}
+
+/// A text in another encoding has no zeros; a program has.
+fn other_text(bytes: &[u8], mode: u32) -> Sight {
+    if bytes.contains(&0) {
+        return Sight::Something;
+    }
+    let is_wrong = |line: &[u8]| std::str::from_utf8(line).is_err();
+    let line = bytes.split(|byte| *byte == b'\n').position(is_wrong).map_or(1, |at| at + 1);
+    let text = String::from_utf8_lossy(bytes).into_owned();
+    Sight::OtherText { lossy: TextFile { text, mode }, line }
 }
 
 #[cfg(test)]
@@ -93,6 +143,33 @@ mod tests {
         assert_eq!(*at("/big"), Sight::Something);
         assert_eq!(*at("/none"), Sight::Absent);
         assert!(matches!(at("/secret"), Sight::Hidden(Unseen::Denied(_))));
+    }
+
+    #[test]
+    fn what_the_firmwares_settings_name_is_looked_at() {
+        let files = FakeFiles::new()
+            .file("/boot/firmware/config.txt", "include mine.txt\n")
+            .file("/boot/firmware/mine.txt", [b'#', 0xe9, b'\n'].as_slice())
+            .file("/boot/firmware/cmdline.txt", "root=/dev/sda2\n");
+        let seen = look(&files, &["/boot/firmware/config.txt".into()]);
+        let Some(Sight::OtherText { lossy, line: 1 }) =
+            seen.get(Path::new("/boot/firmware/mine.txt"))
+        else {
+            panic!("{seen:?}");
+        };
+        assert_eq!(lossy.text, "#\u{fffd}\n");
+        assert!(seen.contains_key(Path::new("/boot/firmware/cmdline.txt")));
+    }
+
+    #[test]
+    fn files_that_include_each_other_end() {
+        let files = FakeFiles::new()
+            .file("/boot/config.txt", "include a.txt\n")
+            .file("/boot/a.txt", "include a.txt\ninclude config.txt\nos_prefix=old/\n")
+            .file("/boot/old/cmdline.txt", "root=/dev/sda2\n");
+        let seen = look(&files, &["/boot/config.txt".into()]);
+        assert_eq!(seen[Path::new("/boot/old")], Sight::Directory(vec!["cmdline.txt".to_string()]));
+        assert!(matches!(seen[Path::new("/boot/old/cmdline.txt")], Sight::Text(_)));
     }
 
     #[test]

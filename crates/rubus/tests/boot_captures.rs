@@ -87,16 +87,16 @@ impl Board {
             .env("COLUMNS", "200")
             .output()
             .expect("it runs");
-        let text = [output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).into());
-        Answer { status: output.status.code(), text: text.concat() }
+        let text = [output.stdout, output.stderr].concat();
+        Answer { status: output.status.code(), text: String::from_utf8_lossy(&text).into_owned() }
     }
 
-    /// The lines of a plan that fail.
+    /// What fails in a plan, each with what follows it, line breaks taken out.
     fn failures(&self, arguments: &[&str]) -> Vec<String> {
         let answer = self.run(arguments);
-        let lines = answer.text.lines().map(str::trim);
-        let failures: Vec<String> =
-            lines.filter(|line| line.starts_with("FAIL")).map(str::to_string).collect();
+        let words: Vec<&str> = answer.text.split_whitespace().collect();
+        let text = words.join(" ");
+        let failures: Vec<String> = text.split("FAIL ").skip(1).map(str::to_string).collect();
         assert_eq!(answer.status == Some(1), !failures.is_empty(), "{}", answer.text);
         failures
     }
@@ -206,4 +206,78 @@ fn a_trial_is_not_offered_where_it_would_start_another_system() {
     let board = board.with(MOUNTS, mounts).with("run/udev/data/b179:2", udev).started(1, 2);
     let told = board.run(&["plan", "desktop", "device=/dev/sda", "trial=yes"]).text;
     assert!(told.contains("reads /dev/mmcblk0p1"), "{told}");
+}
+
+#[test]
+fn usb_quirk_changes_the_command_line_that_the_firmware_reads() {
+    let board = Board::on_card();
+    let line = board.read(CMDLINE);
+    let config = format!("{}os_prefix=current/\n", board.read(CONFIG));
+    let board = board
+        .with(CONFIG, config)
+        .with("boot/firmware/current/kernel8.img", "")
+        .with("boot/firmware/current/initramfs8", "")
+        .with("boot/firmware/current/cmdline.txt", line);
+    let plan = board.run(&["plan", "usb-quirk", "device=/dev/sda"]);
+    assert_eq!(plan.status, Some(0), "{}", plan.text);
+    assert!(plan.text.contains("/boot/firmware/current/cmdline.txt"), "{}", plan.text);
+    assert!(!plan.text.contains("/boot/firmware/cmdline.txt"), "{}", plan.text);
+    // A move would have to follow each update of the kernel there.
+    let failures = board.failures(&["plan", "desktop", "device=/dev/sda"]).join("\n");
+    assert!(failures.contains("/boot/firmware/current"), "{failures}");
+}
+
+#[test]
+fn files_that_config_txt_names_are_read() {
+    let board = Board::on_card();
+    let line = board.read(CMDLINE);
+    let config = format!("{}include mine.txt\ncmdline=own.txt\n", board.read(CONFIG));
+    let board = board
+        .with(CONFIG, config)
+        // In Latin-1, which does not matter where it is only read.
+        .with("boot/firmware/mine.txt", b"# caf\xe9\narm_freq=2000\ninclude more.txt\n")
+        .with("boot/firmware/more.txt", "gpu_mem=64\n")
+        .with("boot/firmware/own.txt", line);
+    let plan = board.run(&["plan", "desktop", "device=/dev/sda"]);
+    assert_eq!(plan.status, Some(0), "{}", plan.text);
+    assert!(plan.text.contains("/boot/firmware/own.txt"), "{}", plan.text);
+    let missing = board.with("boot/firmware/mine.txt", "include none.txt\n");
+    let failures = missing.failures(&["plan", "desktop", "device=/dev/sda"]).join("\n");
+    assert!(failures.contains("none.txt"), "{failures}");
+}
+
+#[test]
+fn a_file_that_is_not_utf_8_is_told_as_such() {
+    let config = [Board::on_card().read(CONFIG).as_bytes(), b"# caf\xe9\n"].concat();
+    let failures =
+        Board::on_card().with(CONFIG, config).failures(&["plan", "desktop", "device=/dev/sda"]);
+    assert!(failures.join("\n").contains("config.txt is not UTF-8 (line 21)"), "{failures:#?}");
+}
+
+#[test]
+fn firmware_that_may_not_know_auto_initramfs_is_given_the_files_name() {
+    let board = Board::on_card();
+    let config = board.read(CONFIG).replace("auto_initramfs=1\n", "");
+    let plan = board.with(CONFIG, config.as_str()).run(&["plan", "desktop", "device=/dev/sda"]);
+    assert_eq!(plan.status, Some(0), "{}", plan.text);
+    assert!(plan.text.contains("initramfs initramfs8 followkernel"), "{}", plan.text);
+    assert!(!plan.text.contains("+auto_initramfs=1"), "{}", plan.text);
+    // With a choice of kernels no single line would do, and a system of 2021 has a firmware of that time.
+    let old = Board::on_card()
+        .with(CONFIG, config.replace("arm_64bit=1\n", ""))
+        .with("boot/firmware/kernel7l.img", "")
+        .with("etc/os-release", "PRETTY_NAME=\"Raspbian GNU/Linux 10 (buster)\"\nID=raspbian\n");
+    assert!(!old.failures(&["plan", "desktop", "device=/dev/sda"]).is_empty());
+}
+
+#[test]
+fn a_disk_with_its_own_boot_partition_does_not_wait_for_the_card() {
+    let wishes =
+        ["plan", "desktop", "device=/dev/sda", "boot-copy=yes", "direct-boot=yes", "--json"];
+    let plan = Board::on_card().run(&wishes);
+    assert_eq!(plan.status, Some(0), "{}", plan.text);
+    let plan: serde_json::Value = serde_json::from_str(&plan.text).expect("JSON");
+    let text = plan.to_string();
+    let line = "/boot/firmware  vfat    defaults,nofail,x-systemd.device-timeout=10s";
+    assert!(text.contains(line), "{text}");
 }

@@ -57,6 +57,27 @@ fn get(text: &str, name: &str, code: u32) -> Option<String> {
 }
 
 #[test]
+fn what_else_has_to_be_read_is_named_whatever_the_section() {
+    let config = ConfigTxt::parse(
+        "include mine.txt\n[pi5]\nos_prefix=current/\n[cm4]\ncmdline=other.txt\nkernel=deep/Image\n",
+    );
+    let named: Vec<String> = config.companions().into_iter().collect();
+    assert_eq!(
+        named,
+        [
+            "cmdline.txt",
+            "current/",
+            "current/cmdline.txt",
+            "current/deep/",
+            "current/other.txt",
+            "deep/",
+            "mine.txt",
+            "other.txt",
+        ]
+    );
+}
+
+#[test]
 fn last_value_of_the_boards_own_sections_wins() {
     let text =
         "kernel=a\n[pi4]\nkernel=b\n[pi3]\n kernel = c \n[pi3+]\nkernel=d\n[all]\n#kernel=e\n";

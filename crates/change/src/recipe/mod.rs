@@ -238,6 +238,13 @@ pub enum Sight {
     Directory(Vec<String>),
     /// A symbolic link that points to nothing, with its target as written.
     Dangling(PathBuf),
+    /// A small text that is not UTF-8: to be read, with a sign in place of what is not, and not to be edited.
+    OtherText {
+        /// The text, with U+FFFD in place of other bytes.
+        lossy: TextFile,
+        /// The first line that is not UTF-8, from 1.
+        line: usize,
+    },
     /// Something else: a program, a file too large or too strange to be edited.
     Something,
     /// It could not be looked at.
@@ -392,7 +399,9 @@ impl Situation<'_> {
     fn presence(&self, path: &Path) -> Found {
         let shown = path.display();
         let words = match self.facts.seen.get(path) {
-            Some(Sight::Text(_) | Sight::Directory(_) | Sight::Something) => {
+            Some(
+                Sight::Text(_) | Sight::Directory(_) | Sight::OtherText { .. } | Sight::Something,
+            ) => {
                 format!("{shown} is there")
             }
             Some(Sight::Absent) => format!("there is no {shown}"),

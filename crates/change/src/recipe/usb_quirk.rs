@@ -310,9 +310,11 @@ fn told(situation: &Situation<'_>, chip: &str, start: &Start<'_>, draft: &mut Dr
          `rubus survey` for undervoltage first."
             .into(),
     );
+    let usual = start.paths.iter().find(|path| path.only_if.is_empty());
+    let name = usual.map_or("cmdline.txt", |path| path.cmdline.as_str());
     draft.notes.push(format!(
-        "{RESCUE} put the card into any PC and, on its FAT partition ({} here), delete cmdline.txt and rename cmdline.txt.{} to \
-         cmdline.txt.",
+        "{RESCUE} put the card into any PC and, on its FAT partition ({} here), delete {name} and rename {name}.{} to \
+         {name}.",
         start.point.display(),
         kept_ending(start)
     ));

@@ -31,6 +31,9 @@ pub(super) fn fstab(old: &str, new: &NewDisk, machine: &Machine) -> String {
         let options = format!("nofail,pri={SWAP_PRIORITY}");
         table.set(&Entry::new(&format!("UUID={}", swap.uuid), "none", "swap", &options));
     }
+    if new.layout.boot.is_some() {
+        without_the_card(&mut table);
+    }
     if new.swap_volume.is_some() {
         let options = format!("subvol={SWAP_SUBVOLUME},noatime,nofail");
         table.set(&Entry::new(&source, SWAP_POINT, "btrfs", &options));
@@ -42,13 +45,27 @@ pub(super) fn fstab(old: &str, new: &NewDisk, machine: &Machine) -> String {
     table.text().to_string()
 }
 
+/// A disk with a boot partition of its own starts without the card; the line of the card's must not end that start in the
+/// emergency shell (systemd.mount(5): without `nofail` a missing disk fails local-fs.target).
+fn without_the_card(table: &mut Fstab) {
+    for point in ["/boot/firmware", "/boot"] {
+        let Some(mut entry) = table.at(point) else { continue };
+        let is_optional = ["nofail", "noauto"].iter().any(|option| entry.has_option(option));
+        if entry.filesystem == "vfat" && !is_optional {
+            entry.options = format!("{},nofail,x-systemd.device-timeout=10s", entry.options);
+            table.set(&entry);
+        }
+    }
+}
+
 /// The same for an image: its boot partition is a new one too.
 pub(super) fn image_fstab(old: &str, new: &NewDisk, machine: &Machine, boot: &Path) -> String {
     let mut table = Fstab::parse(fstab(old, new, machine));
     if let Some(partition) = &new.layout.boot {
         let point = boot.display().to_string();
         let source = format!("PARTUUID={}", partition.partuuid);
-        let options = table.at(&point).map(|entry| entry.options);
+        // The only boot partition that an image has is on the new disk.
+        let options = Fstab::parse(old).at(&point).map(|entry| entry.options);
         let options = options.unwrap_or_else(|| "defaults".into());
         table.set(&Entry::new(&source, &point, "vfat", &options).checked_in(2));
     }

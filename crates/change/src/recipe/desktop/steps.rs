@@ -458,6 +458,22 @@ fn boot_copy(scene: &Scene<'_>, draft: &mut Draft) {
             pass: Pass::First,
         },
     );
+    boot_copy_note(scene, draft);
+}
+
+/// What the copy is not: a kernel that is installed goes to one boot partition only.
+fn boot_copy_note(scene: &Scene<'_>, draft: &mut Draft) {
+    let Some(partition) = &scene.new.layout.boot else { return };
+    if scene.start.is_for_any {
+        return;
+    }
+    let point = scene.start.point.display();
+    draft.notes.push(format!(
+        "The copy of the boot partition starts the new system without the card. Kernels that are installed later go to the \
+         partition that is mounted at {point}, the card's, and not to the copy: before you take the card out for good, name \
+         the copy in /etc/fstab of the new system (PARTUUID={} {point} vfat defaults 0 2) and restart without the card.",
+        partition.partuuid
+    ));
 }
 
 /// The copy's command line follows that of the card.

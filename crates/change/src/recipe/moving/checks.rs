@@ -96,12 +96,18 @@ pub(in crate::recipe) fn system<'a>(
 /// Ubuntu keeps whole sets of boot files below `current`, `new` and `old`, and switches between them with its own trial.
 fn switched_by_others(start: &Start<'_>) -> Option<String> {
     let is_set = start.has_prefix && start.has("current");
-    is_set.then(|| {
-        format!(
+    if is_set {
+        return Some(format!(
             "config.txt loads a set of files below {} (os_prefix), which flash-kernel replaces as a whole",
             start.point.join("current").display()
-        )
-    })
+        ));
+    }
+    let below = start.paths.iter().filter_map(|path| path.cmdline.rsplit_once('/'));
+    let (directory, _) = below.into_iter().next()?;
+    Some(format!(
+        "config.txt loads the files below {} (os_prefix), which updates of the kernel do not reach",
+        start.point.join(directory).display()
+    ))
 }
 
 /// A root on a device mapper or an array is not moved: the copy of an encrypted one would lie there in plain text, and the

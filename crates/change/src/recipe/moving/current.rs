@@ -116,7 +116,7 @@ impl<'a> Start<'a> {
         }
         let config_path = point.join("config.txt");
         let Some(config) = situation.facts.seen.get(&config_path).and_then(text) else {
-            return Err(situation.presence(&config_path));
+            return Err(unread(situation, &config_path));
         };
         let names: BTreeSet<&str> = match situation.facts.seen.get(&point) {
             Some(Sight::Directory(names)) => names.iter().map(String::as_str).collect(),
@@ -124,18 +124,12 @@ impl<'a> Start<'a> {
         };
         let parsed = ConfigTxt::parse(config.text.as_str());
         let mut includes = BTreeMap::new();
-        for name in parsed.includes() {
-            let Some(file) = situation.facts.seen.get(&point.join(name)).and_then(text) else {
-                let includes = format!(", which {} includes", config_path.display());
-                return Err(situation.presence(&point.join(name)).followed_by(&includes));
-            };
-            includes.insert(name.to_string(), file.text.clone());
-        }
+        included(situation, &point, &config_path, &parsed, &mut includes)?;
         let model = Model::of(&machine.board);
         let reader = Reader { model: &model, serial: None, tryboot: false, includes: &includes };
         let settings = parsed.settings(&reader);
         let has_prefix = settings.iter().any(|setting| setting.name == "os_prefix");
-        let exists = |name: &str| is_file(&names, name);
+        let exists = |name: &str| is_there(situation, &point, &names, name);
         let paths = match situation.facts.image {
             None => parsed.boot_paths(&reader, &exists),
             Some(_) => parsed.boot_paths_anywhere(&includes, &exists),
@@ -161,7 +155,7 @@ impl<'a> Start<'a> {
         for path in &paths {
             let file = point.join(&path.cmdline);
             let Some(text) = situation.facts.seen.get(&file).and_then(text) else {
-                return Err(situation.presence(&file));
+                return Err(unread(situation, &file));
             };
             cmdlines.insert(path.cmdline.clone(), text);
         }
@@ -264,6 +258,61 @@ fn other_volume(name: &Name, own: &NamedVolume, known: &[NamedVolume]) -> Option
 
 fn is_file(names: &BTreeSet<&str>, name: &str) -> bool {
     names.iter().any(|known| known.eq_ignore_ascii_case(name))
+}
+
+/// Whether a file is in the boot partition; below the top only as far as it was looked at.
+fn is_there(situation: &Situation<'_>, point: &Path, names: &BTreeSet<&str>, name: &str) -> bool {
+    let Some((directory, file)) = name.rsplit_once('/') else {
+        return is_file(names, name);
+    };
+    match situation.facts.seen.get(&point.join(directory)) {
+        Some(Sight::Directory(names)) => names.iter().any(|known| known.eq_ignore_ascii_case(file)),
+        _ => false,
+    }
+}
+
+/// The texts that the settings include, and those that these include. They are read and never edited, so that their
+/// encoding does not matter.
+///
+/// # Errors
+/// Which cannot be read.
+fn included(
+    situation: &Situation<'_>,
+    point: &Path,
+    by: &Path,
+    config: &ConfigTxt,
+    texts: &mut BTreeMap<String, String>,
+) -> Result<(), Found> {
+    for name in config.includes() {
+        if texts.contains_key(name) {
+            continue;
+        }
+        let path = point.join(name);
+        let (Some(Sight::Text(file)) | Some(Sight::OtherText { lossy: file, .. })) =
+            situation.facts.seen.get(&path)
+        else {
+            let includes = format!(", which {} includes", by.display());
+            return Err(situation.presence(&path).followed_by(&includes));
+        };
+        texts.insert(name.to_string(), file.text.clone());
+        included(situation, point, &path, &ConfigTxt::parse(file.text.as_str()), texts)?;
+    }
+    Ok(())
+}
+
+/// Why a text that a plan may edit cannot be read.
+fn unread(situation: &Situation<'_>, path: &Path) -> Found {
+    let shown = path.display();
+    match situation.facts.seen.get(path) {
+        Some(Sight::OtherText { line, .. }) => format!(
+            "{shown} is not UTF-8 (line {line}): write the sign there without its accent, or save the file as UTF-8"
+        )
+        .into(),
+        Some(Sight::Something) => {
+            format!("{shown} is no text in UTF-8, or too large for one; save it as UTF-8").into()
+        }
+        _ => situation.presence(path),
+    }
 }
 
 fn text(sight: &Sight) -> Option<&TextFile> {

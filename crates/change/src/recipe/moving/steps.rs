@@ -145,6 +145,20 @@ pub(in crate::recipe) fn config(
     if text == start.config.text {
         return;
     }
+    let is_automatic = kernels.len() > 1 || start.is_for_any;
+    let os = situation.machine.system.os.text();
+    if is_automatic && !kernels.iter().all(|kernel| kernel.is_loaded) && !is_of_2023(os) {
+        draft.check(
+            "the firmware loads an initial RAM filesystem with each kernel",
+            false,
+            format!(
+                "{} kernels may be started, and the firmware of {} may be from before auto_initramfs=1 (2023)",
+                kernels.len(),
+                os.unwrap_or("this system")
+            ),
+            "name one kernel in config.txt (kernel=), or install a system of 2023 or later",
+        );
+    }
     let path = start.point.join("config.txt");
     let why = "The current file, to be renamed back on any PC.";
     write(situation, draft, "keep-config-txt", why, &kept(start, &path), start.config.clone());
@@ -157,6 +171,17 @@ pub(in crate::recipe) fn config(
     write(situation, draft, "config-txt", why, &path, TextFile { text, mode: start.config.mode });
 }
 
+/// Whether a system is as new as the firmware's `auto_initramfs` (raspberrypi/documentation#3090, with Debian 12).
+fn is_of_2023(os: Option<&str>) -> bool {
+    const FIRST: [(&str, u32); 2] = [("GNU/Linux ", 12), ("Ubuntu ", 24)];
+    let Some(os) = os else { return false };
+    FIRST.iter().any(|(name, first)| {
+        let rest = os.split_once(name).map_or("", |(_, rest)| rest);
+        let digits: String = rest.chars().take_while(char::is_ascii_digit).collect();
+        digits.parse::<u32>().is_ok_and(|version| version >= *first)
+    })
+}
+
 /// Why `config.txt` names the initial RAM filesystem of a kernel.
 pub(in crate::recipe) const WHY_NAMED: &str = "With auto_initramfs=1 some bootloaders of the Raspberry Pi 5 load the \
      initial RAM filesystem of another kernel than the one that kernel= names; a line of its own names the right one.";
@@ -165,7 +190,14 @@ pub(in crate::recipe) const WHY_NAMED: &str = "With auto_initramfs=1 some bootlo
 pub(in crate::recipe) fn config_text(start: &Start<'_>, kernels: &[Kernel]) -> String {
     let mut text = ConfigTxt::parse(start.config.text.as_str());
     if !kernels.iter().all(|kernel| kernel.is_loaded) {
-        text.set("auto_initramfs", "1");
+        match kernels {
+            // Which firmware was the first to know auto_initramfs (2023) is not known, and an older one ignores it; all
+            // know a line that names the file.
+            [kernel] if !start.is_for_any => {
+                text.set("initramfs", &format!("{} followkernel", kernel.initramfs));
+            }
+            _ => text.set("auto_initramfs", "1"),
+        }
     }
     let mistaken = kernels.iter().find(|kernel| kernel.is_mistaken);
     match (mistaken, kernels) {

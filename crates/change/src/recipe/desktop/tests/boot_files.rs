@@ -12,7 +12,7 @@ fn a_kernel_that_starts_without_an_initial_ram_filesystem_gets_one() {
     seen.insert("/boot/firmware".into(), files);
     let plan = plan_of(&machine, &facts, &[]);
     assert_eq!(obstacles(&plan), Vec::<String>::new());
-    assert_eq!(written(&plan, "config.txt"), "arm_64bit=1\nauto_initramfs=1\n");
+    assert_eq!(written(&plan, "config.txt"), "arm_64bit=1\ninitramfs initramfs8 followkernel\n");
     assert_eq!(written(&plan, "config.txt.before-rubus"), "arm_64bit=1\n");
     let made = plan.steps.iter().find_map(|step| match &step.action {
         Action::BuildInitramfs { path, kept, .. } => Some((path.clone(), kept.clone())),
@@ -43,7 +43,7 @@ fn a_pi_5_with_another_kernel_is_told_which_initial_ram_filesystem_to_load() {
     let plan = plan_of(&machine, &facts, &[("trial", "no")]);
     assert_eq!(
         written(&plan, "config.txt"),
-        "kernel=kernel8.img\nauto_initramfs=0\ninitramfs initramfs8 followkernel\n"
+        "kernel=kernel8.img\ninitramfs initramfs8 followkernel\nauto_initramfs=0\n"
     );
 }
 
