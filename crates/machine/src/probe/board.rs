@@ -253,14 +253,14 @@ mod tests {
         assert_eq!(read(&pi4()).bootloader.reason(), Some("no such file"));
         let node = Bootloader::SOURCE;
         let files = pi4()
-            .file(&format!("{node}/boot-mode"), 6_u32.to_be_bytes())
-            .file(&format!("{node}/partition"), 2_u32.to_be_bytes());
+            .file(format!("{node}/boot-mode"), 6_u32.to_be_bytes())
+            .file(format!("{node}/partition"), 2_u32.to_be_bytes());
         let told = read(&files).bootloader.get().expect("it is told");
         assert_eq!(
             told,
             Bootloader { boot_mode: Some(6), partition: Some(2), ..Bootloader::default() }
         );
-        let pc = FakeFiles::new().file(&format!("{node}/boot-mode"), 1_u32.to_be_bytes());
+        let pc = FakeFiles::new().file(format!("{node}/boot-mode"), 1_u32.to_be_bytes());
         assert_eq!(read(&pc).bootloader.reason(), Some("not a Raspberry Pi"));
     }
 

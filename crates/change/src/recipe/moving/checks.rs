@@ -102,8 +102,8 @@ fn switched_by_others(start: &Start<'_>) -> Option<String> {
             start.point.join("current").display()
         ));
     }
-    let below = start.paths.iter().filter_map(|path| path.cmdline.rsplit_once('/'));
-    let (directory, _) = below.into_iter().next()?;
+    let mut below = start.paths.iter().filter_map(|path| path.cmdline.rsplit_once('/'));
+    let (directory, _) = below.next()?;
     Some(format!(
         "config.txt loads the files below {} (os_prefix), which updates of the kernel do not reach",
         start.point.join(directory).display()
