@@ -14,6 +14,7 @@
 //! Captures are only ever unpacked to memory; nothing in one can name a file of this machine.
 
 mod bundle;
+mod known_forms;
 mod manifest;
 mod open;
 mod passwords;

@@ -1,12 +1,11 @@
 //! Replacing identities by pseudonyms, everywhere in a record.
 //!
-//! A pseudonym is made of a salted SHA-256 of the secret, is as long as the secret, and looks like
+//! A pseudonym is a number that is counted within one capture, is as long as the secret, and looks like
 //! it where something reads it: hexadecimal digits stay hexadecimal digits, separators stay. So
 //! `root=PARTUUID=…` still finds its partition, and offsets in binary pages stay right.
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
-
-use ring::digest::{Context, SHA256};
 
 use super::secrets::{ID_FILES, Reach, SERIAL_FILES, Secrets, Shape};
 use super::shapes;
@@ -16,7 +15,8 @@ use crate::tree::Contents;
 
 /// Knows what to replace and by what.
 pub(crate) struct Redactor {
-    salt: Vec<u8>,
+    /// What was replaced so far, by what is the same in all its spellings, with its number.
+    numbers: RefCell<BTreeMap<Vec<u8>, u32>>,
     /// By the lower-case first byte, the longest first.
     patterns: BTreeMap<u8, Vec<Pattern>>,
     count: usize,
@@ -33,8 +33,11 @@ struct Pattern {
 
 impl Redactor {
     pub(crate) fn new(secrets: Secrets) -> Self {
-        let mut redactor =
-            Redactor { salt: secrets.salt, patterns: BTreeMap::new(), count: secrets.found.len() };
+        let mut redactor = Redactor {
+            numbers: RefCell::default(),
+            patterns: BTreeMap::new(),
+            count: secrets.found.len(),
+        };
         for (text, (shape, reach)) in secrets.found {
             if matches!(shape, Shape::Hex | Shape::Address) {
                 redactor.add_binary_forms(&text, shape);
@@ -235,18 +238,18 @@ impl Redactor {
 
     /// As long as the secret, and in its case.
     fn pseudonym(&self, secret: &[u8], shape: Shape) -> Vec<u8> {
-        let digits = self.digits(secret, shape);
+        let number = self.number(secret, shape);
         match shape {
-            Shape::Hex => with_digits(secret, 0, &digits),
+            Shape::Hex => with_digits(secret, 0, number),
             // Six digits name the maker.
-            Shape::Address => with_digits(secret, 6, &digits),
-            Shape::Serial => marked(b"serial-", secret.len(), &digits),
-            Shape::Name => marked(b"host-", secret.len(), &digits),
+            Shape::Address => with_digits(secret, 6, number),
+            Shape::Serial => marked(b"serial-", secret.len(), number),
+            Shape::Name => marked(b"host-", secret.len(), number),
         }
     }
 
-    /// Hexadecimal digits enough for any secret, from what is the same in all its spellings.
-    fn digits(&self, secret: &[u8], shape: Shape) -> Vec<u8> {
+    /// The number of a secret in all its spellings, from 1.
+    fn number(&self, secret: &[u8], shape: Shape) -> u32 {
         let canonical: Vec<u8> = match shape {
             Shape::Hex | Shape::Address => secret
                 .iter()
@@ -258,44 +261,39 @@ impl Redactor {
                 .map(|byte| if *byte == b'_' { b' ' } else { byte.to_ascii_lowercase() })
                 .collect(),
         };
-        let mut digits = Vec::new();
-        for block in 0_u32.. {
-            if digits.len() >= secret.len() {
-                break;
-            }
-            let mut hasher = Context::new(&SHA256);
-            hasher.update(&self.salt);
-            hasher.update(&block.to_le_bytes());
-            hasher.update(&canonical);
-            digits.extend(hasher.finish().as_ref().iter().flat_map(|byte| {
-                const DIGITS: &[u8; 16] = b"0123456789abcdef";
-                [DIGITS[usize::from(byte >> 4)], DIGITS[usize::from(byte & 15)]]
-            }));
-        }
-        digits
+        let mut numbers = self.numbers.borrow_mut();
+        let next = numbers.len() as u32 + 1;
+        *numbers.entry(canonical).or_insert(next)
     }
 }
 
-/// The text with its hexadecimal digits replaced from the given one on, in the same case.
-fn with_digits(text: &[u8], from: usize, digits: &[u8]) -> Vec<u8> {
-    let upper = text.iter().any(u8::is_ascii_uppercase);
-    let mut digits = digits.iter();
-    let mut seen = 0;
+/// So many hexadecimal digits with a number at their end. The start keeps readers from taking them for zeros, which makers
+/// give where there is no identity.
+fn counted(number: u32, length: usize) -> Vec<u8> {
+    let number = format!("{number:x}");
+    let mut digits = format!("{:0<length$}", "5ec");
+    digits.truncate(length.saturating_sub(number.len()));
+    let digits = digits + &number;
+    digits.as_bytes()[digits.len() - length..].to_vec()
+}
+
+/// The text with its hexadecimal digits from the given one on replaced by a number, in the same case.
+fn with_digits(text: &[u8], from: usize, number: u32) -> Vec<u8> {
+    let is_upper = text.iter().any(u8::is_ascii_uppercase);
+    let count = text.iter().filter(|byte| byte.is_ascii_hexdigit()).count();
+    let digits = counted(number, count.saturating_sub(from));
     let mut out = text.to_vec();
-    for byte in out.iter_mut().filter(|byte| byte.is_ascii_hexdigit()) {
-        seen += 1;
-        if let (true, Some(digit)) = (seen > from, digits.next()) {
-            *byte = if upper { digit.to_ascii_uppercase() } else { *digit };
-        }
+    let places = out.iter_mut().filter(|byte| byte.is_ascii_hexdigit()).skip(from);
+    for (byte, digit) in places.zip(digits) {
+        *byte = if is_upper { digit.to_ascii_uppercase() } else { digit };
     }
     out
 }
 
-/// The mark and digits, together of a length; a short one has no room for the mark.
-fn marked(mark: &[u8], length: usize, digits: &[u8]) -> Vec<u8> {
+/// The mark and a number, together of a length; a short one has no room for the mark.
+fn marked(mark: &[u8], length: usize, number: u32) -> Vec<u8> {
     let mark = if length >= mark.len() + 4 { mark } else { b"" };
-    let rest = &digits[..length - mark.len()];
-    [mark, rest].concat()
+    [mark, &counted(number, length - mark.len())].concat()
 }
 
 /// The kind of card by the directory of its files.
@@ -399,7 +397,7 @@ mod tests {
         let recorder = Recorder::new(&files);
         read_everything_there(&recorder);
         let mut record = recorder.record();
-        Redactor::new(secrets::find(&files, &record)).redact(&mut record);
+        Redactor::new(secrets::find(&files, &record, &[])).redact(&mut record);
         let text = |path: &str| {
             let contents = record.files.get(path).expect("it is recorded");
             String::from_utf8_lossy(&contents.bytes).into_owned()

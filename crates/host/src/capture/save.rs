@@ -5,16 +5,16 @@ use std::path::{Path, PathBuf};
 
 use super::manifest::{FILE_NAME, FILES, Manifest};
 use super::redact::Redactor;
-use super::{CaptureError, passwords, secrets};
+use super::{CaptureError, known_forms, passwords, secrets};
 use crate::recorder::{Record, Recorder};
 
 /// What to do with what identifies this one machine: serial numbers, hardware addresses, UUIDs of
 /// filesystems and partitions, host name, machine id.
 ///
-/// Labels of filesystems, mount points, paths of files, names of servers and what else stands on
-/// the kernel's command line are never replaced, nor are host names that many machines have
-/// ("raspberrypi") and serial numbers of zeros. One that is a plain word is replaced only
-/// where serial numbers stand: elsewhere it is a word. Passwords in `/etc/fstab` are no identities: no capture has them.
+/// Names of servers, shares and users in tables of mounts, and addresses anywhere, are replaced too. Names that many machines
+/// have ("raspberrypi") and serial numbers of zeros stay. A serial number that is a plain word is replaced only where serial
+/// numbers stand: elsewhere it is a word. Of command lines and configuration files only known parameters with values of the
+/// known form pass. Where identities are kept, values of parameters that are called passwords or keys are blotted out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Identities {
     /// Replace each by a pseudonym, the same everywhere in the capture.
@@ -52,11 +52,14 @@ pub fn save(
     identities: Identities,
 ) -> Result<Saved, CaptureError> {
     let mut record = recorder.record();
-    passwords::blot_out(&mut record);
     let (named, replaced) = match identities {
-        Identities::Keep => ("as read", 0),
+        Identities::Keep => {
+            passwords::blot_out(&mut record);
+            ("as read", 0)
+        }
         Identities::Replace => {
-            let redactor = Redactor::new(secrets::find(recorder.files(), &record));
+            let names = known_forms::let_through(&mut record);
+            let redactor = Redactor::new(secrets::find(recorder.files(), &record, &names));
             redactor.redact(&mut record);
             ("replaced by pseudonyms", redactor.count())
         }

@@ -8,9 +8,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use super::shapes;
-use crate::digest::sha256_of;
 use crate::files::Files;
 use crate::recorder::Record;
+use crate::shareable::identities;
+use crate::shareable::list::is_word;
 use crate::tree::Contents;
 
 /// How a secret looks, and so how its pseudonym must look.
@@ -44,15 +45,16 @@ pub(crate) enum Reach {
 /// What is to be replaced.
 #[derive(Debug, Default)]
 pub(crate) struct Secrets {
-    /// Makes pseudonyms of one machine the same in all its captures, and nobody else's guess.
-    pub(crate) salt: Vec<u8>,
     /// By lower-case text.
     pub(crate) found: BTreeMap<String, (Shape, Reach)>,
 }
 
 /// Everything that identifies the machine, as far as it can be read.
-pub(crate) fn find(files: &dyn Files, record: &Record) -> Secrets {
-    let mut secrets = Secrets { salt: salt(files), ..Secrets::default() };
+pub(crate) fn find(files: &dyn Files, record: &Record, names: &[String]) -> Secrets {
+    let mut secrets = Secrets::default();
+    for name in names {
+        secrets.add_name(name);
+    }
     let public = public_uuids(record);
     for (path, contents) in record.files.iter() {
         secrets.add_file(path, &contents.bytes);
@@ -76,24 +78,6 @@ pub(crate) fn find(files: &dyn Files, record: &Record) -> Secrets {
     secrets.forget_places(record);
     secrets.add_host_names(files, record);
     secrets
-}
-
-/// The machine id is secret itself, random, and stays the same; without one, random bytes.
-pub(crate) fn salt(files: &dyn Files) -> Vec<u8> {
-    let id = files.text(Path::new("/etc/machine-id")).unwrap_or_default();
-    let id = id.trim();
-    if id.len() == 32 && shapes::is_hex(id) && distinct(id) > 4 {
-        return sha256_of(format!("pseudonyms of a rubus capture{id}").as_bytes()).to_vec();
-    }
-    let mut random = vec![0_u8; 32];
-    let filled = std::fs::File::open("/dev/urandom")
-        .and_then(|mut source| std::io::Read::read_exact(&mut source, &mut random));
-    if filled.is_err() {
-        // Guessable, but different from machine to machine and from run to run.
-        let seed = format!("{} {}", std::process::id(), crate::clock::monotonic_ns());
-        random = sha256_of(seed.as_bytes()).to_vec();
-    }
-    random
 }
 
 const DISK_LINKS: [(&str, LinkKind); 3] = [
@@ -289,6 +273,25 @@ impl Secrets {
         }
     }
 
+    /// A name that people gave, or an address: of a server, a user, a share, a volume.
+    fn add_name(&mut self, text: &str) {
+        let text = text.trim_matches(['/', '[', ']']);
+        if identities::is_address(text) {
+            for part in text.split(['@', ':', '/']).filter(|part| !identities::is_address(part)) {
+                self.add_name(part);
+            }
+        }
+        if let Some(name) = text.strip_prefix("by-id/").or(text.strip_prefix("/dev/disk/by-id/")) {
+            self.add_link_name(LinkKind::Id, name);
+        }
+        self.add_id(text);
+        let is_plain =
+            text.chars().count() < 3 || is_word(text) || text.bytes().all(|b| b.is_ascii_digit());
+        if !is_plain && !self.found.contains_key(&text.to_lowercase()) {
+            self.add(text, Shape::Name, Reach::Words);
+        }
+    }
+
     /// An LVM volume; device mapper has it without dashes.
     fn add_volume(&mut self, text: &str) {
         if shapes::is_volume_uuid(text) && shapes::identifies(text) {
@@ -449,6 +452,13 @@ impl Secrets {
                 if shapes::is_array_uuid(part) {
                     self.add_id(part);
                 }
+            }
+        }
+        for word in text.split(|c: char| !(c.is_ascii_alphanumeric() || ".:%".contains(c))) {
+            let word = word.split('%').next().unwrap_or(word).trim_matches(['.', ':']);
+            let address = word.parse::<std::net::IpAddr>();
+            if address.is_ok_and(|address| !address.is_loopback() && !address.is_unspecified()) {
+                self.add(word, Shape::Name, Reach::Words);
             }
         }
         for (at, mark) in text.match_indices("UUID=") {

@@ -58,17 +58,37 @@ pub struct Pseudonyms {
     counts: BTreeMap<Kind, u32>,
     /// Private texts, of which none may appear inside a text that is let through.
     private: BTreeSet<String>,
-    /// How many texts were left out.
-    pub left_out: u64,
+    /// Names stay and are noted, where something else replaces them everywhere.
+    is_noting: bool,
+    noted: BTreeSet<String>,
 }
 
 /// A private text that is shorter is too common to look for inside others.
 const MIN_PRIVATE_CHARS: usize = 4;
 
 impl Pseudonyms {
+    /// Lets every name stay and notes it.
+    pub fn noting() -> Self {
+        Pseudonyms { is_noting: true, ..Pseudonyms::default() }
+    }
+
+    /// Notes a name.
+    pub fn note(&mut self, text: &str) {
+        self.noted.insert(text.to_string());
+    }
+
+    /// The names that were noted.
+    pub fn noted(self) -> Vec<String> {
+        self.noted.into_iter().collect()
+    }
+
     /// The pseudonym for a text: the same for the same text, whatever its case and separators. A pseudonym itself stays, so
     /// that a document which is made shareable twice does not change.
     pub fn name(&mut self, kind: Kind, text: &str) -> String {
+        if self.is_noting {
+            self.note(text);
+            return text.to_string();
+        }
         if is_pseudonym(kind, text) {
             return text.to_string();
         }

@@ -47,9 +47,8 @@ fn differences(a: &Value, b: &Value, at: &str, out: &mut Vec<String>) {
 #[test]
 fn one_thing_has_one_pseudonym_in_all_fields() {
     let mut run = fixture::slow_sd_card_run();
-    let known = |text: &str| Fact::known(text.to_string(), "/proc/cmdline");
-    run.machine.system.command_line =
-        known("root=PARTUUID=4f2a9c1d-02 rootwait wifi.password=tr0ub4dor");
+    let line = "root=PARTUUID=4f2a9c1d-02 rootwait wifi.password=tr0ub4dor";
+    run.machine.system.command_line = Fact::known(line.into(), "/proc/cmdline");
     run.machine.block_devices[1].identity.partuuid = Some("4f2a9c1d-02".into());
     run.target.path = "/home/alice/bench".into();
     let said = shared(&run).unwrap();

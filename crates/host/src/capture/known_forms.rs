@@ -1,0 +1,327 @@
+//! What of the files that people write goes into a capture: lines of the known forms, with the parameters that are known.
+//!
+//! The kernel command line, tables of mounts and configuration files may hold passwords, addresses and remarks. Their
+//! parameters pass by the rules of [`crate::shareable`]; what has none is left out, comments too. Names that stay where
+//! they stand, such as a server's in a table of mounts, are noted, so that they get one pseudonym in all files.
+
+use crate::recorder::Record;
+use crate::shareable::{Pseudonyms, command_line, identities, options, paths};
+
+/// What a file is made of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Form {
+    CommandLine,
+    Fstab,
+    Mountinfo,
+    Crypttab,
+    Swaps,
+    FirmwareConfig,
+    Settings,
+}
+
+/// The form of a file, by its path; none for those that the kernel, programs and packages write.
+fn form(path: &str) -> Option<Form> {
+    let (directory, name) = path.rsplit_once('/').unwrap_or(("", path));
+    let is_boot = directory.starts_with("/boot");
+    match name {
+        "cmdline" if directory == "/proc" => Some(Form::CommandLine),
+        "fstab" => Some(Form::Fstab),
+        "crypttab" => Some(Form::Crypttab),
+        "mountinfo" => Some(Form::Mountinfo),
+        "swaps" if directory == "/proc" => Some(Form::Swaps),
+        "os-release" => None,
+        _ if is_boot && name.ends_with(".txt") && name.contains("cmdline") => {
+            Some(Form::CommandLine)
+        }
+        _ if is_boot && name.ends_with(".txt") => Some(Form::FirmwareConfig),
+        _ if directory.starts_with("/etc") => Some(Form::Settings),
+        _ => None,
+    }
+}
+
+/// Leaves out of each file what no rule knows, and gives the names that stay.
+pub(super) fn let_through(record: &mut Record) -> Vec<String> {
+    let mut names = Pseudonyms::noting();
+    for (path, contents) in &mut record.files {
+        let Some(form) = form(path) else {
+            continue;
+        };
+        let Ok(text) = std::str::from_utf8(&contents.bytes) else {
+            // A plan asks whether it can be read as text.
+            contents.bytes = if contents.bytes.is_empty() { Vec::new() } else { vec![0xff, b'\n'] };
+            continue;
+        };
+        let lines = text.split_inclusive('\n').map(|line| {
+            let core = line.trim_end_matches(['\n', '\r']);
+            format!("{}{}", line_of(form, core, &mut names), &line[core.len()..])
+        });
+        contents.bytes = lines.collect::<String>().into_bytes();
+    }
+    names.noted()
+}
+
+/// What stands for a comment and for a line of no known form.
+const LEFT_OUT: &str = "#";
+
+fn line_of(form: Form, line: &str, names: &mut Pseudonyms) -> String {
+    let start = line.trim_start_matches('\u{feff}').trim_start();
+    if start.is_empty() {
+        return line.to_string();
+    }
+    if form != Form::CommandLine && form != Form::Mountinfo && start.starts_with(['#', ';']) {
+        return LEFT_OUT.into();
+    }
+    match form {
+        Form::CommandLine => without_mark(&command_line::shareable(line, names)),
+        Form::Fstab => columns(line, names, fstab_columns),
+        Form::Crypttab => columns(line, names, crypttab_columns),
+        Form::Swaps => columns(line, names, |columns, names| {
+            let first = columns.first_mut()?;
+            *first = paths::volume(first, names);
+            Some(())
+        }),
+        Form::Mountinfo => columns(line, names, |columns, names| mountinfo_columns(columns, names)),
+        Form::FirmwareConfig => firmware_line(line, names).unwrap_or_else(|| LEFT_OUT.into()),
+        Form::Settings => setting(line, names).unwrap_or_else(|| LEFT_OUT.into()),
+    }
+}
+
+/// The kernel would read the mark of what was left out as a parameter.
+fn without_mark(line: &str) -> String {
+    line.trim_end_matches(command_line::MORE).trim_end().to_string()
+}
+
+/// A line of columns, with the white space between them as it was.
+fn columns(
+    line: &str,
+    names: &mut Pseudonyms,
+    change: impl Fn(&mut Vec<String>, &mut Pseudonyms) -> Option<()>,
+) -> String {
+    let is_blank = |c: char| c == ' ' || c == '\t';
+    let mut words: Vec<String> = Vec::new();
+    let mut gaps: Vec<&str> = Vec::new();
+    let mut rest = line;
+    loop {
+        let gap = rest.len() - rest.trim_start_matches(is_blank).len();
+        let (blank, behind) = rest.split_at(gap);
+        gaps.push(blank);
+        let end = behind.find(is_blank).unwrap_or(behind.len());
+        let (word, behind) = behind.split_at(end);
+        if word.is_empty() {
+            break;
+        }
+        words.push(word.to_string());
+        rest = behind;
+    }
+    let count = words.len();
+    if change(&mut words, names).is_none() {
+        return LEFT_OUT.into();
+    }
+    if words.len() != count {
+        return words.join(" ");
+    }
+    let mut said = String::new();
+    for (gap, word) in gaps.iter().zip(words.iter().map(String::as_str).chain([""])) {
+        said.push_str(gap);
+        said.push_str(word);
+    }
+    said
+}
+
+/// fstab(5): source, place, filesystem, options, and two numbers.
+fn fstab_columns(columns: &mut Vec<String>, names: &mut Pseudonyms) -> Option<()> {
+    let [source, place, filesystem, options, ..] = columns.as_mut_slice() else {
+        return None;
+    };
+    *source = paths::volume(source, names);
+    *place = paths::path(place, names);
+    options::is_words(filesystem).then_some(())?;
+    *options = options::mount_options(options, names);
+    columns
+        .iter()
+        .skip(4)
+        .all(|number| number.len() <= 2 && options::is_number(number))
+        .then_some(())
+}
+
+/// crypttab(5): name, device, key file, options.
+fn crypttab_columns(columns: &mut Vec<String>, names: &mut Pseudonyms) -> Option<()> {
+    columns.truncate(4);
+    let [name, device, rest @ ..] = columns.as_mut_slice() else {
+        return None;
+    };
+    names.note(name);
+    *device = paths::volume(device, names);
+    if let Some(key) = rest.first_mut() {
+        *key = if key.starts_with('/') { paths::path(key, names) } else { "none".into() };
+    }
+    if let Some(options) = rest.get_mut(1) {
+        *options = options::mount_options(options, names);
+    }
+    Some(())
+}
+
+/// proc_pid_mountinfo(5): after the sixth column come optional ones up to a dash.
+fn mountinfo_columns(columns: &mut [String], names: &mut Pseudonyms) -> Option<()> {
+    let dash = columns.iter().position(|column| column == "-")?;
+    for at in [3, 4] {
+        let place = columns.get_mut(at)?;
+        *place = paths::path(place, names);
+    }
+    let options = columns.get_mut(5)?;
+    *options = options::mount_options(options, names);
+    let source = columns.get_mut(dash + 2)?;
+    *source = paths::volume(source, names);
+    if let Some(options) = columns.get_mut(dash + 3) {
+        *options = options::mount_options(options, names);
+    }
+    Some(())
+}
+
+/// A line of config.txt: a filter, or a setting with words and numbers. Filters by a board's number stay; it has a pseudonym.
+fn firmware_line(line: &str, names: &mut Pseudonyms) -> Option<String> {
+    let text = line.trim_end();
+    if text.starts_with('[') {
+        return Some(text.to_string());
+    }
+    if let Some(file) = text.strip_prefix("include ") {
+        return Some(format!("include {}", paths::path(file.trim(), names)));
+    }
+    let (key, value) = text.split_once('=')?;
+    let is_key =
+        key.len() <= 40 && key.chars().all(|c| c.is_ascii_alphanumeric() || "_:.".contains(c));
+    (is_key && is_firmware_value(value)).then(|| line.to_string())
+}
+
+/// Names of overlays, files and parameters, with numbers; nothing that holds an address or a long number.
+fn is_firmware_value(value: &str) -> bool {
+    let is_piece = |piece: &str| {
+        options::is_words(piece)
+            || options::is_number(piece)
+            || piece.len() <= 10 && piece.starts_with("0x")
+            || is_overlay(piece)
+    };
+    !identities::is_address(value)
+        && value.len() <= 120
+        && value.split([',', '=', ' ', '/']).filter(|piece| !piece.is_empty()).all(is_piece)
+}
+
+/// "vc4-kms-v3d", "kernel8.img", "initramfs_2712": words of the firmware's own with numbers.
+fn is_overlay(piece: &str) -> bool {
+    const OWN: [&str; 24] = [
+        "vc",
+        "kms",
+        "fkms",
+        "dtparam",
+        "dtoverlay",
+        "img",
+        "initramfs",
+        "disable",
+        "bt",
+        "spi",
+        "i",
+        "c",
+        "arm",
+        "uart",
+        "cma",
+        "gpio",
+        "fan",
+        "rtc",
+        "wlan",
+        "miniuart",
+        "dsi",
+        "csi",
+        "hat",
+        "elf",
+    ];
+    let pieces = piece.split(|c: char| !c.is_ascii_alphabetic()).filter(|part| !part.is_empty());
+    pieces.clone().count() > 0
+        && pieces.into_iter().all(|part| OWN.contains(&part) || options::is_words(part))
+}
+
+/// A line of a configuration file: a section, or a setting; lists of words, as module names, stay too.
+fn setting(line: &str, names: &mut Pseudonyms) -> Option<String> {
+    let text = line.trim();
+    let section = text.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
+    if let Some(section) = section {
+        return options::is_words(section).then(|| line.to_string());
+    }
+    if text.contains('=') {
+        return options::setting_line(text, names).map(|setting| {
+            let indent = &line[..line.len() - line.trim_start().len()];
+            format!("{indent}{setting}")
+        });
+    }
+    let words: Option<Vec<String>> = text
+        .split_whitespace()
+        .map(|word| {
+            if word.starts_with('/') {
+                return Some(paths::path(word, names));
+            }
+            (options::is_words(word) || options::is_number(word)).then(|| word.to_string())
+        })
+        .collect();
+    words.map(|words| words.join(" "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_keep_their_form_and_lose_what_no_rule_knows() {
+        let mut names = Pseudonyms::noting();
+        let mut of = |form, line: &str| line_of(form, line, &mut names);
+        let same = [
+            (
+                Form::Fstab,
+                "PARTUUID=4f2a9c1d-02  /               ext4    defaults,noatime  0       1",
+            ),
+            (Form::Fstab, "tmpfs\t/tmp tmpfs size=100m 0 0"),
+            (Form::CommandLine, "console=tty1 root=PARTUUID=4f2a9c1d-02 rootwait"),
+            (Form::FirmwareConfig, "dtoverlay=vc4-kms-v3d,cma-256"),
+            (Form::FirmwareConfig, "[pi4]"),
+            (Form::FirmwareConfig, "auto_initramfs=1"),
+            (Form::FirmwareConfig, "kernel=kernel8.img"),
+            (Form::FirmwareConfig, "initramfs initramfs8 followkernel"),
+            (Form::Settings, "CONF_SWAPSIZE=100"),
+            (Form::Settings, "[Main]"),
+            (Form::Mountinfo, "24 1 179:2 / / rw,noatime shared:1 - ext4 /dev/mmcblk0p2 rw"),
+        ];
+        for (form, line) in same.into_iter().filter(|(_, line)| !line.starts_with("initramfs ")) {
+            assert_eq!(of(form, line), line);
+        }
+        assert_eq!(
+            of(Form::Fstab, "//nas/x /mnt/m cifs username=alice,password=hunter2,vers=3.0 0 0"),
+            "//nas/x /mnt/m cifs vers=3.0 0 0"
+        );
+        assert_eq!(of(Form::Fstab, "# //nas/x /mnt cifs password=hunter2"), "#");
+        assert_eq!(of(Form::CommandLine, "quiet ip=10.1.2.3 wpa.psk=hunter2"), "quiet");
+        assert_eq!(of(Form::FirmwareConfig, "# owner alice@example.org"), "#");
+        assert_eq!(of(Form::Settings, "SECRET=hunter2"), "#");
+        let noted = names.noted();
+        assert!(noted.iter().any(|name| name == "nas"), "{noted:?}");
+    }
+
+    #[test]
+    fn no_capture_has_a_password_whatever_is_asked_for() {
+        use super::super::{Captured, Identities, save};
+        use crate::fake::FakeFiles;
+        use crate::files::Files;
+        use crate::recorder::Recorder;
+        use std::path::Path;
+
+        let table = Path::new("/etc/fstab");
+        let machine =
+            FakeFiles::new().file(table, "//nas/x /mnt cifs password=tr0ub4dor,uid=5 0 0\n");
+        for identities in [Identities::Replace, Identities::Keep] {
+            let recorder = Recorder::new(&machine);
+            recorder.text(table).unwrap();
+            let directory = tempfile::tempdir().unwrap();
+            let path = directory.path().join("capture.tar");
+            save(&recorder, &path, "a test", "2026-11-21T12:00:00Z", identities).unwrap();
+            let kept = Captured::open(&path).unwrap().text(table).unwrap();
+            assert!(!kept.contains("tr0ub4dor") && kept.contains("uid=5 0 0"), "{kept}");
+        }
+    }
+}
