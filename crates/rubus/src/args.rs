@@ -10,6 +10,7 @@ use rubus_remote::meter;
 
 mod advise;
 mod attach;
+pub mod before;
 mod compare;
 mod copy;
 mod cpu;
@@ -87,42 +88,21 @@ impl Args {
         self
     }
 
-    /// The way to other machines, whether it stands before the command or behind it.
+    /// The way to other machines.
     ///
     /// # Errors
-    /// When it stands in both places, or before a command that is about this machine.
+    /// When it contradicts another option, or leads nowhere.
     pub fn remote(&self) -> Result<Option<&Remote>, String> {
         self.must_use_ssh()?;
-        let before = Some(&self.remote).filter(|remote| !remote.on.is_empty());
-        let behind = match &self.command {
-            None => return Ok(before),
-            Some(Command::Bench(bench)) if bench.of.is_some() => {
-                let name = bench.of.as_ref().map_or("", BenchOf::name);
-                return match before {
-                    None => Ok(None),
-                    Some(_) => Err(format!(
-                        "bench {name} measures this machine: run it there, with `ssh HOST rubus bench {name}`"
-                    )),
-                };
-            }
-            Some(Command::Checkup(checkup)) => &checkup.remote,
-            Some(Command::Bench(bench)) => &bench.remote,
-            Some(Command::Survey(survey)) => &survey.remote,
-            Some(Command::Advise(advise)) => &advise.remote,
-            Some(_) if before.is_some() => {
-                return Err(
-                    "--on makes another machine measure or survey itself, and this command does neither; \
-                     the runs of other machines are in this machine's history"
-                        .into(),
-                );
-            }
-            Some(_) => return Ok(None),
+        let remote = match &self.command {
+            None => Some(&self.remote),
+            Some(Command::Checkup(checkup)) => Some(&checkup.remote),
+            Some(Command::Bench(bench)) if bench.of.is_none() => Some(&bench.remote),
+            Some(Command::Survey(survey)) => Some(&survey.remote),
+            Some(Command::Advise(advise)) => Some(&advise.remote),
+            Some(_) => None,
         };
-        let behind = Some(behind).filter(|remote| !remote.on.is_empty());
-        if before.is_some() && behind.is_some() {
-            return Err("give --on before the command or behind it, but not both".into());
-        }
-        let remote = before.or(behind);
+        let remote = remote.filter(|remote| !remote.on.is_empty());
         if let (Some(machine), Some(_)) = (&self.general.machine, remote) {
             return Err(format!(
                 "--on is another machine and --machine {} a captured one: give one of them",
@@ -359,15 +339,6 @@ pub struct Survey {
 pub enum BenchOf {
     Cpu(Box<BenchCpu>),
     Memory(Box<BenchMemory>),
-}
-
-impl BenchOf {
-    fn name(&self) -> &'static str {
-        match self {
-            BenchOf::Cpu(_) => "cpu",
-            BenchOf::Memory(_) => "memory",
-        }
-    }
 }
 
 /// Measure targets with a suite of jobs.

@@ -40,7 +40,7 @@ mod watchdog;
 mod world;
 
 use args::{Args, Command};
-use clap::{ArgMatches, FromArgMatches};
+use clap::ArgMatches;
 use exit::Exit;
 
 fn main() -> std::process::ExitCode {
@@ -50,9 +50,7 @@ fn main() -> std::process::ExitCode {
         print!("{text}");
         return Exit::Fine.code();
     }
-    let matches = args::help::command().try_get_matches();
-    let parsed = matches.and_then(|matches| Ok((Args::from_arg_matches(&matches)?, matches)));
-    let (args, matches) = match parsed {
+    let (args, matches) = match args::before::parse(std::env::args_os().collect()) {
         Ok(parsed) => parsed,
         Err(error) => return exit::of_usage(&error),
     };

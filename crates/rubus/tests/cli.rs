@@ -343,6 +343,22 @@ fn a_limit_of_the_size_of_files_is_told() {
 }
 
 #[test]
+fn json_before_the_command_is_json_behind_it() {
+    let home = home();
+    let printed = |words: &[&str]| {
+        let answer = rubus(home.path()).args(words).output().expect("it runs");
+        text(&answer.stdout)
+    };
+    for words in ["survey --machine=captures/pi4b-usb3-ssd", "suites", "recipes", "history"] {
+        let words: Vec<&str> = words.split(' ').collect();
+        let verb = words[0];
+        let before = printed(&[&["--json"], &words[..]].concat());
+        assert_eq!(before, printed(&[&words[..], &["--json"]].concat()), "{verb}");
+        serde_json::from_str::<serde_json::Value>(&before).expect(verb);
+    }
+}
+
+#[test]
 fn the_sensors_for_home_assistant_name_what_a_survey_has() {
     let sensors = std::fs::read_to_string(workspace().join("contrib/home-assistant.yaml"))
         .expect("the sensors");

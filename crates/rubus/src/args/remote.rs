@@ -9,9 +9,12 @@ use rubus_host::ssh::Options;
 /// Machines that work at the same time, unless the user says otherwise.
 const AT_ONCE: &str = "16";
 
+/// What these options stand below in the help.
+pub const HEADING: &str = "On another machine";
+
 /// The way to another machine.
 #[derive(Clone, Debug, Default, ClapArgs)]
-#[command(next_help_heading = "On another machine")]
+#[command(next_help_heading = HEADING)]
 pub struct Remote {
     /// Measure on this machine, over ssh; on several (a list, a range as `pi[01:20]`, or
     /// repeatable), or on those of a fleet file or an Ansible inventory: @FILE or @FILE:GROUP

@@ -232,7 +232,7 @@ fn text(word: &OsStr) -> anyhow::Result<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::FromArgMatches;
+    use crate::args::before;
 
     /// Options that mean the same over there.
     const PASSED_ON: [&str; 22] = [
@@ -261,10 +261,8 @@ mod tests {
     ];
 
     fn task(words: &[&str]) -> anyhow::Result<Task> {
-        let mut all = vec!["rubus"];
-        all.extend(words);
-        let matches = Args::command().try_get_matches_from(all)?;
-        let args = Args::from_arg_matches(&matches)?;
+        let all = ["rubus"].iter().chain(words).map(Into::into).collect();
+        let (args, matches) = before::parse(all)?;
         let machines = args.remote().unwrap().map_or(0, |way| {
             let boards = way.on.iter().map(|named| match named {
                 rubus_fleet::inventory::Named::Boards(boards) => boards.len(),
@@ -356,11 +354,13 @@ mod tests {
 
     #[test]
     fn commands_about_this_machine_are_refused() {
-        for typed in [&["--on", "pi", "history"][..], &["--on", "pi", "bench", "x", "--on", "pa"]] {
-            let all = [&["rubus"], typed].concat();
-            let matches = Args::command().try_get_matches_from(all).unwrap();
-            assert!(Args::from_arg_matches(&matches).unwrap().remote().is_err());
-        }
+        assert!(task(&["--on", "pi", "history"]).is_err());
+        assert!(task(&["--on", "pi", "bench", "cpu"]).is_err());
+    }
+
+    #[test]
+    fn machines_before_the_command_and_behind_it_are_all_meant() {
+        assert_eq!(words(&["--on", "pi", "bench", "x", "--on", "pa"]), "bench --records -- x");
     }
 
     #[test]
