@@ -65,8 +65,9 @@ advisories() {
   cargo deny --locked check advisories
 }
 
-release=target/release/rubus
-load=target/release/examples/nbd_load
+# What packages have.
+release=target/dist/rubus
+load=target/dist/examples/nbd_load
 
 campaign() {
   local name=$1
@@ -112,7 +113,7 @@ fuzz() {
 }
 
 release_programs() {
-  cargo build --release --locked -p rubus && cargo build --release --locked -p rubus-nbd --example nbd_load
+  cargo build --profile dist --locked -p rubus && cargo build --profile dist --locked -p rubus-nbd --example nbd_load
 }
 
 bench() {
