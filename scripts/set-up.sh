@@ -132,7 +132,7 @@ run_apt() {
 need_space() {
   local available
   available=$(df --output=avail -B 1000000000 "$1" | tail -n 1)
-  [ "$available" -ge "$2" ] || stop "$1 has $((available)) GB of free space, and $3 take $2 GB" "Make room, then run it again."
+  [ "$available" -ge "$2" ] || stop "$1 has $available GB of free space, and $3 take $2 GB" "Make room, then run it again."
 }
 
 # --- compilers, the test runner, and what validates JSON
@@ -142,7 +142,9 @@ install_toolchains() {
   command -v rustup >/dev/null || return 0
   { cargo fmt --version && cargo clippy --version; } >/dev/null 2>&1 || rustup component add rustfmt clippy || return
   rustup target add x86_64-unknown-linux-musl aarch64-unknown-linux-musl || return
-  rustup "+$oldest" target list --installed 2>/dev/null | grep -qx armv7-unknown-linux-gnueabihf ||
+  # Asked of one that is not there, rustup may install it with everything.
+  { rustup toolchain list | grep "^$oldest-" &&
+    rustup "+$oldest" target list --installed | grep -x armv7-unknown-linux-gnueabihf; } ||
     rustup toolchain install "$oldest" --profile minimal --no-self-update --target armv7-unknown-linux-gnueabihf
 }
 
@@ -167,12 +169,14 @@ install_tools() {
 
 # Toolchains need none of the packages, so both come at once; the test runner needs Python.
 install_everything() {
-  local toolchains
-  [ -d target/debug ] || need_space . $(($([ -n "$set_up" ] && echo 2 || echo 8))) "the builds"
+  local room_gb=8
+  [ -z "$set_up" ] || room_gb=2
+  [ -d target/debug ] || need_space . "$room_gb" "the builds"
   install_toolchains >"$work/toolchains.log" 2>&1 &
   toolchains=$!
   install_packages
-  wait "$toolchains" || stop "rustup could not install what the tests need: $(tail -n 1 "$work/toolchains.log")" \
+  wait "$toolchains" && toolchains='' ||
+    stop "rustup could not install what the tests need: $(tail -n 1 "$work/toolchains.log")" \
     "Check the network, then run it again. Its whole output: $work/toolchains.log"
   install_tools >"$work/compilers.log" 2>&1 || stop "pip could not install what the tests need: $(tail -n 1 "$work/compilers.log")" \
     "Check the network, then run it again. Its whole output: $work/compilers.log"
