@@ -34,6 +34,9 @@ const ARCHIVE: &str = "root.tar";
 const NETWORK: [&str; 3] =
     ["/etc/resolv.conf", "/etc/ssl/certs/ca-certificates.crt", "/etc/pip.conf"];
 
+/// The oldest compiler that has to accept the code, which the tests install.
+pub const OLDEST: &str = concat!(env!("CARGO_PKG_RUST_VERSION"), ".0");
+
 /// Where the user keeps the checkout.
 pub const CHECKOUT: &str = "rubus";
 
@@ -55,6 +58,7 @@ for toolchain in "$active" "$2"-*; do
     tar -C "$toolchain" --exclude=./share/doc -cf - . | tar -C "$1/.rustup/toolchains/$toolchain" -xf -
 done
 printf 'version = "12"\nprofile = "minimal"\ndefault_toolchain = "%s"\n' "$active" >"$1/.rustup/settings.toml"
+echo 'PATH="$HOME/.cargo/bin:$PATH"' >>"$1/.profile"
 "#;
 
 /// Shell lines that copy the source tree in the directory `$1`, as it is now, into the directory `$2`, with its last commit.

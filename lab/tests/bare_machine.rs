@@ -1,7 +1,7 @@
 //! `scripts/test --set-up` on a bare machine: README's line typed as it stands, by a user with sudo, where there is neither
 //! Python nor a compiler beside rustup's; and what it says where something is missing.
 
-use rubus_lab::bare_debian::{BareDebian, CHECKOUT, TOOLS, USER};
+use rubus_lab::bare_debian::{BareDebian, CHECKOUT, OLDEST, TOOLS, USER};
 use rubus_lab::cache::{Cache, workspace_root};
 use rubus_lab::devices::needs::Need;
 
@@ -9,7 +9,6 @@ use crate::common::can_run;
 use crate::common::packages::all;
 
 const TEST: &str = "bare_machine";
-const OLDEST: &str = concat!(env!("CARGO_PKG_RUST_VERSION"), ".0");
 
 #[test]
 fn the_tests_can_be_set_up_on_debian_12() {
@@ -58,7 +57,7 @@ fn the_tests_can_be_set_up(suite: &str) {
     machine.succeeds("sudo apt-get remove -qq -y jq && sudo apt-get clean");
     machine.refuses(&set_up, &["apt-get install failed", "Check the network"]);
     machine.refuses(
-        &format!("export PATH=~/.cargo/bin:$PATH; {}", set_up.replace("sudo -E ", "")),
+        &set_up.replace("sudo -E ", ""),
         &["only root can install the packages that the tests drive: jq", "sudo -E scripts/test"],
     );
     machine.refuses(
