@@ -43,11 +43,6 @@ campaigns() {
   for target in both_ends client_flight client_handshake client_inquiry copy_journal server_handshake server_transmission; do
     campaign "fuzzing $target" 9 fuzz "$target"
   done
-  # README's two commands, on what a newcomer has.
-  for target in bookworm trixie; do
-    campaign "README's commands on a bare $target" 90 "$lab" bare "$target" -- 'sudo apt-get install -qq -y gcc libc6-dev &&
-      cargo run --release && sudo -E scripts/test'
-  done
   campaign 'security advisories' 1 advisories
   campaign 'the model against measurements' 30 "$lab" model --write MODEL.md
   campaign 'release programs' 15 release_programs
