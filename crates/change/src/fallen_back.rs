@@ -56,6 +56,7 @@ mod tests {
     use crate::fixture::{long_plan::big_plan, plans::small_plan};
     use crate::plan::volume::Place;
     use crate::plan::{Action, Plan};
+    use crate::steps::Format;
     use rubus_host::Hands;
     use rubus_host::rehearsal::Rehearsal;
 
@@ -72,7 +73,7 @@ mod tests {
     fn root_of(plan: &Plan) -> String {
         let mut actions = plan.steps.iter().map(|step| &step.action);
         let found = actions.find_map(|action| match action {
-            Action::Format { place: Place::Partition { partuuid, .. }, .. } => {
+            Action::Format(Format { place: Place::Partition { partuuid, .. }, .. }) => {
                 Some(partuuid.clone())
             }
             _ => None,

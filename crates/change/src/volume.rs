@@ -187,6 +187,14 @@ impl Place {
         }
     }
 
+    /// The same disks, to say anew what is on them.
+    pub fn disks_mut(&mut self) -> Vec<&mut DiskIdentity> {
+        match self {
+            Place::Disk { disk } | Place::Partition { disk, .. } => vec![disk],
+            Place::Array { members, .. } => members.iter_mut().flat_map(Place::disks_mut).collect(),
+        }
+    }
+
     /// What it is to people, by the names of when the plan was made.
     pub fn title(&self) -> String {
         match self {

@@ -5,6 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use rubus_change::plan::promise::{Look, Promise};
 use rubus_change::plan::volume::{PartitionTable, TableKind};
 use rubus_change::plan::{Action, Plan, Step, When};
+use rubus_change::steps::{
+    AttachDisk, FillBoot, Format, InstallInitramfs, KeepJournal, MakeDirectory, MakeImage, On,
+    ProveBoot, ReadUnits, RestartService, StartServer,
+};
 use serde_json::Value;
 
 const DOCUMENT: &str = include_str!("../../../docs/plan-json.md");
@@ -94,11 +98,11 @@ impl Fields {
 fn further_steps(plan: &Plan) -> Vec<Step> {
     let actions = plan.steps.iter().map(|step| &step.action);
     let place = actions.clone().find_map(|action| match action {
-        Action::Format { place, .. } => Some(place.clone()),
+        Action::Format(Format { place, .. }) => Some(place.clone()),
         _ => None,
     });
     let root = actions.clone().find_map(|action| match action {
-        Action::KeepJournal { on } => Some(on.clone()),
+        Action::KeepJournal(KeepJournal { on }) => Some(on.clone()),
         _ => None,
     });
     let place = place.expect("the example makes a filesystem");
@@ -106,7 +110,7 @@ fn further_steps(plan: &Plan) -> Vec<Step> {
     let root = root.expect("the example keeps its journal on another root");
     let boot = "/boot/firmware".into();
     let further = [
-        Action::InstallInitramfs {
+        Action::InstallInitramfs(InstallInitramfs {
             root: root.clone(),
             release: "6.12.47+rpt-rpi-v8".into(),
             from: "/boot/firmware/initramfs-rubus".into(),
@@ -114,28 +118,31 @@ fn further_steps(plan: &Plan) -> Vec<Step> {
             kept: Some("/boot/firmware/initramfs8.before-rubus".into()),
             modules: vec!["btrfs".into()],
             files: vec!["/usr/bin/btrfs".into()],
-        },
-        Action::On {
+        }),
+        Action::On(On {
             volume: root.clone(),
-            action: Box::new(Action::MakeDirectory { path: "/swap".into() }),
+            action: Box::new(Action::MakeDirectory(MakeDirectory { path: "/swap".into() })),
             is_undone: true,
-        },
-        Action::ProveBoot { root, boot },
-        Action::FillBoot { place },
-        Action::AttachDisk {
+        }),
+        Action::ProveBoot(ProveBoot { root, boot }),
+        Action::FillBoot(FillBoot { place }),
+        Action::AttachDisk(AttachDisk {
             address: "nbd://192.168.1.2/disk".into(),
             device: "/dev/nbd0".into(),
             arguments: vec!["nbd://192.168.1.2/disk".into(), "/dev/nbd0".into()],
-        },
-        Action::MakeImage { path: "/srv/disk.img".into(), size_bytes: 1 << 30 },
-        Action::ReadUnits,
-        Action::RestartService { unit: "systemd-journald.service".into(), when: When::Applied },
-        Action::StartServer {
+        }),
+        Action::MakeImage(MakeImage { path: "/srv/disk.img".into(), size_bytes: 1 << 30 }),
+        Action::ReadUnits(ReadUnits {}),
+        Action::RestartService(RestartService {
+            unit: "systemd-journald.service".into(),
+            when: When::Applied,
+        }),
+        Action::StartServer(StartServer {
             unit: "rubus-serve-disk".into(),
             socket: "/run/rubus-serve-disk.socket".into(),
             question: vec!["info".into(), "nbd://127.0.0.1/disk".into()],
             gives_away: disks,
-        },
+        }),
     ];
     let step =
         |action| Step { id: "further".into(), why: "It belongs to the format.".into(), action };

@@ -6,11 +6,11 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
-use rubus_change::apply::{Change, Event, GivenAway, Progress};
+use rubus_change::apply::{Change, Event, GivenAway, Progress, find_made};
 use rubus_change::guard;
+use rubus_change::plan::Plan;
 use rubus_change::plan::journal::{StepState, Way};
-use rubus_change::plan::volume::{DiskIdentity, Place};
-use rubus_change::plan::{Action, Plan};
+use rubus_change::plan::volume::DiskIdentity;
 use rubus_change::recipe::{self, Facts, LookAt, Node, NodeKind, TreeSize};
 use rubus_change::steps;
 use rubus_change::unseen::Unseen;
@@ -163,7 +163,7 @@ pub fn confirm_again(
     given: &[String],
     files: &dyn Files,
 ) -> anyhow::Result<Vec<GivenAway>> {
-    steps::find_made(change, files).map_err(|why| stands(change, &why))?;
+    find_made(change, files).map_err(|why| stands(change, &why))?;
     let mut confirmed: Vec<GivenAway> = Vec::new();
     for disk in disks_still_lost(change) {
         let now = find(disk, files).map_err(|why| stands(change, &why))?;
@@ -174,7 +174,7 @@ pub fn confirm_again(
         if confirmed.iter().any(|known| known.disk == disk.path) {
             continue;
         }
-        let is_given = steps::is_given_away(&change.plan, &change.consents(), disk, files);
+        let is_given = steps::is_given_away(&change.plan.steps, &change.consents(), disk, files);
         let is_blank = guard::may_lose(&device).is_none();
         let boot = steps::boot_id(files);
         let is_new_boot = boot.is_some() && disk.boot_id.is_some() && boot != disk.boot_id;
@@ -270,29 +270,11 @@ pub fn refresh_contents(plan: &mut Plan, files: &dyn Files) {
 
 fn refresh_with(plan: &mut Plan, look: &dyn Fn(&DiskIdentity) -> Option<Vec<String>>) {
     for step in &mut plan.steps {
-        for disk in disks_of(&mut step.action) {
+        for disk in step.action.disks_lost_mut() {
             if let Some(contents) = look(disk) {
                 disk.contents = contents;
             }
         }
-    }
-}
-
-/// The disks whose contents an action destroys or gives away.
-fn disks_of(action: &mut Action) -> Vec<&mut DiskIdentity> {
-    match action {
-        Action::Partition { disk, .. } => vec![disk],
-        Action::Format { place, .. } => disks_under(place),
-        Action::MakeArray { members, .. } => members.iter_mut().flat_map(disks_under).collect(),
-        Action::StartServer { gives_away, .. } => gives_away.iter_mut().collect(),
-        _ => Vec::new(),
-    }
-}
-
-fn disks_under(place: &mut Place) -> Vec<&mut DiskIdentity> {
-    match place {
-        Place::Disk { disk } | Place::Partition { disk, .. } => vec![disk],
-        Place::Array { members, .. } => members.iter_mut().flat_map(disks_under).collect(),
     }
 }
 

@@ -3,12 +3,12 @@
 
 use rubus_host::Files;
 
-use crate::apply::Change;
 use crate::plan::Action;
 use crate::plan::journal::{StepState, Way};
-use crate::plan::volume::{NewFilesystem, Place};
+use crate::steps::{device_of, disk_now};
+use crate::volume::{NewFilesystem, Place};
 
-use super::locate;
+use super::Change;
 
 /// Looks for every filesystem, swap area and array that steps of an interrupted change made. A change that goes back
 /// needs none of them.
@@ -22,8 +22,8 @@ pub fn find_made(change: &Change, files: &dyn Files) -> Result<(), String> {
     }
     let steps = change.plan.steps.iter().zip(&change.state.steps);
     for (step, state) in steps {
-        if let (Action::Format { place, filesystem }, StepState::Done) = (&step.action, state) {
-            find(place, filesystem, files)?;
+        if let (Action::Format(step), StepState::Done) = (&step.action, state) {
+            find(&step.place, &step.filesystem, files)?;
         }
     }
     Ok(())
@@ -34,12 +34,12 @@ fn find(place: &Place, made: &NewFilesystem, files: &dyn Files) -> Result<(), St
     match place {
         Place::Array { .. } => {
             for disk in place.disks() {
-                locate::disk_now(files, disk)?;
+                disk_now(files, disk)?;
             }
             Ok(())
         }
         Place::Disk { .. } | Place::Partition { .. } => {
-            let found = locate::device_of(files, made.kind, &made.uuid);
+            let found = device_of(files, made.kind, &made.uuid);
             found.map(drop).map_err(|why| {
                 format!(
                     "what was made on {} before the interruption is not there: {why}",

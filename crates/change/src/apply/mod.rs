@@ -3,14 +3,14 @@
 //! [`Change`] is one plan with its journal, in a directory of its own; [`go`] takes it to the end of its way.
 //! Whatever moment the program or the machine stops at, opening the change again and calling
 //! [`go`] finishes the way. The journal is written before and after every step and is durable each
-//! time; what a step does is in `steps`.
+//! time; what a step does is in [`crate::steps`].
 
+mod engine;
+mod made;
 mod stack;
 mod state;
-mod step_runner;
 #[cfg(test)]
 mod step_runner_tests;
-mod steps;
 mod store;
 #[cfg(test)]
 mod tests;
@@ -21,11 +21,13 @@ use std::path::{Path, PathBuf};
 
 use crate::plan::journal::{self, JournalError, Next, Record, State, Way};
 use crate::plan::{Action, Plan};
-use rubus_host::{Hands, ReadError, WriteError};
+use crate::steps::temporary_name;
+use rubus_host::{Hands, WriteError};
 
+pub use crate::steps::{GivenAway, NoStepRunner, Progress, Site, StepError, StepRunner};
+pub use made::find_made;
 pub use stack::{lying_on, obstacles};
-pub use state::{differences, not_done};
-pub use step_runner::{GivenAway, NoStepRunner, Progress, Site, StepRunner};
+pub use state::{differences, initramfs_answers, not_done};
 pub use store::{ChangeStore, ChangeStoreError};
 
 /// A plan whose application has begun, with how far it has come.
@@ -80,63 +82,6 @@ pub enum ChangeError {
     /// The journal is not this plan's.
     #[error(transparent)]
     Damaged(#[from] JournalError),
-}
-
-/// Why a step could not be done or undone.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum StepError {
-    /// Somebody else has changed it since the plan was made.
-    #[error(
-        "{path} was changed by something else since the plan was made; put it right by hand, or make a new plan"
-    )]
-    Changed { path: String },
-    /// Somebody else has changed it since the change was applied.
-    #[error(
-        "{path} is neither as this change left it nor as it was before ({how}); put it right by hand, then go on"
-    )]
-    NotOurs {
-        path: String,
-        /// What differs, and what is expected.
-        how: String,
-    },
-    /// It cannot be read.
-    #[error("cannot read {path}: {reason}")]
-    Unreadable {
-        path: String,
-        /// Why.
-        reason: ReadError,
-    },
-    /// It cannot be changed.
-    #[error(transparent)]
-    Unwritable(#[from] WriteError),
-    /// It was written and reads back as something else.
-    #[error("{path} was written as {wanted} and reads back as {live}; look at the kernel log")]
-    NotAsWritten {
-        path: String,
-        /// What was written.
-        wanted: String,
-        /// What is there.
-        live: String,
-    },
-    /// A work on disks, filesystems or memory failed.
-    #[error("cannot {tried}: {reason}")]
-    Work {
-        /// As a verb with its object ("mount the new root").
-        tried: String,
-        /// Why, with advice where there is some.
-        reason: String,
-    },
-    /// The kernel took the value and did not act on it.
-    #[error(
-        "the kernel took {wanted} for {path} and still says {live}: it does not know this value"
-    )]
-    Ignored {
-        path: String,
-        /// What was set.
-        wanted: String,
-        /// What it says.
-        live: String,
-    },
 }
 
 /// What is told while a change goes on.
@@ -229,7 +174,7 @@ fn boot_id(hands: &dyn Hands) -> Option<String> {
 }
 
 fn tell_others(change: &Change, hands: &mut dyn Hands, context: &mut ApplyContext<'_>) {
-    if let Err(error) = steps::tell_others(change, hands, context) {
+    if let Err(error) = engine::tell_others(change, hands, context) {
         let words = format!("{error}; there the change looks unfinished until `rubus resume`");
         (context.tell)(Event::Remark { words: &words });
     }
@@ -238,7 +183,7 @@ fn tell_others(change: &Change, hands: &mut dyn Hands, context: &mut ApplyContex
 /// Tells the other roots before anything is done. One that is not there cannot start either; what else fails is said when they
 /// are told of the end.
 fn tell_before(change: &Change, hands: &mut dyn Hands, context: &mut ApplyContext<'_>) {
-    let _ = steps::tell_others(change, hands, context);
+    let _ = engine::tell_others(change, hands, context);
     // The steps mount what they need.
     let _ = context.step_runner.unmount_all(&change.name);
 }
@@ -326,7 +271,7 @@ fn do_step(
     let title = action.title();
     change.announce(step, &title, context);
     change.write(hands, Record::Begun { step })?;
-    match steps::apply(change, step, &action, hands, context) {
+    match engine::apply(change, step, &action, hands, context) {
         Ok(receipt) => change.write(hands, Record::Done { step, receipt }),
         Err(error) => {
             if matches!(error, StepError::Changed { .. }) {
@@ -351,7 +296,7 @@ fn undo_step(
     let title = action.undo_title();
     change.announce(step, &title, context);
     change.write(hands, Record::Begun { step })?;
-    let receipt = steps::undo(change, step, &action, hands, context).map_err(|reason| {
+    let receipt = engine::undo(change, step, &action, hands, context).map_err(|reason| {
         ChangeError::UndoFailed { step, of: change.plan.steps.len(), title, reason }
     })?;
     change.write(hands, Record::Done { step, receipt })
@@ -366,22 +311,21 @@ fn settle_knobs(
     context: &mut ApplyContext<'_>,
 ) -> Result<(), String> {
     let knobs = change.plan.steps.iter().enumerate();
-    let knobs = knobs.filter(|(_, step)| matches!(step.action, Action::SetKnob { .. }));
+    let knobs = knobs.filter(|(_, step)| matches!(step.action, Action::SetKnob(_)));
     let knobs: Vec<(usize, &Action)> = knobs.map(|(i, step)| (i, &step.action)).collect();
     if change.state.way == Way::Undo {
         for (number, action) in knobs {
             // Each was undone and read back before; what a boot has brought since is as good.
-            let _ = steps::undo(change, number, action, hands, context);
+            let _ = engine::undo(change, number, action, hands, context);
         }
         return Ok(());
     }
     for (number, action) in &knobs {
-        let set = steps::apply(change, *number, action, hands, context);
+        let set = engine::apply(change, *number, action, hands, context);
         set.map_err(|error| error.to_string())?;
     }
     let files = hands.files();
-    let step_runner = &*context.step_runner;
-    let lost = knobs.iter().find_map(|(_, action)| state::difference(action, files, step_runner));
+    let lost = knobs.iter().find_map(|(_, action)| action.behaviour().difference(files));
     lost.map_or(Ok(()), Err)
 }
 
@@ -466,7 +410,7 @@ impl Change {
 
     /// The name under which a step prepares a file beside its place.
     fn temporary(&self, step: usize) -> String {
-        step_runner::temporary_name(&self.name, step)
+        temporary_name(&self.name, step)
     }
 
     /// Why it went back by itself; nothing where a user wanted it, or it went forwards.

@@ -2,23 +2,17 @@
 //! and later changes that lie on it.
 
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use crate::plan::Action;
 use crate::plan::journal::{StepState, Way};
-use crate::plan::volume::FilesystemKind;
+use crate::steps::{Action, Step};
 use rubus_host::Files;
 
-use super::{Change, StepRunner, steps};
+use super::Change;
 
 /// What cannot be undone of a change as things are, and what to do, in the order in which it would be met. Only looks.
 /// `earlier` are the changes before it.
-pub fn obstacles(
-    change: &Change,
-    earlier: &[Change],
-    files: &dyn Files,
-    step_runner: &dyn StepRunner,
-) -> Vec<String> {
+pub fn obstacles(change: &Change, earlier: &[Change], files: &dyn Files) -> Vec<String> {
     let steps = change.plan.steps.iter().zip(&change.state.steps);
     let mut seen: BTreeSet<&PathBuf> = BTreeSet::new();
     let mut found = Vec::new();
@@ -31,10 +25,7 @@ pub fn obstacles(
             continue;
         }
         found.extend(kept_by_another(change, &step.action, earlier));
-        let own = steps::obstacle(&step.action, files).map(|error| error.to_string());
-        found.extend(
-            own.or_else(|| step_runner.obstacle(&step.action, change.directory(), number, files)),
-        );
+        found.extend(step.action.behaviour().obstacle(change.directory(), number, files));
     }
     found
 }
@@ -56,12 +47,7 @@ fn kept_by_another(change: &Change, action: &Action, earlier: &[Change]) -> Opti
 }
 
 fn kept_of(action: &Action) -> Option<&PathBuf> {
-    match action {
-        Action::BuildInitramfs { kept, .. } | Action::InstallInitramfs { kept, .. } => {
-            kept.as_ref()
-        }
-        _ => None,
-    }
+    action.behaviour().touches().kept
 }
 
 /// The later changes that lie on a change and are not undone, newest first: the order in which they have to be undone
@@ -86,8 +72,7 @@ impl Change {
 
     /// Whether it changes what an earlier change has changed or made, so that it has to be undone first.
     pub fn lies_on(&self, earlier: &Change) -> bool {
-        let moves_root =
-            |step: &crate::plan::Step| matches!(step.action, Action::KeepJournal { .. });
+        let moves_root = |step: &Step| step.action.behaviour().touches().moves_root;
         // What was changed on a new root is not seen from the old one any more.
         if earlier.plan.steps.iter().any(moves_root) {
             return true;
@@ -105,40 +90,11 @@ fn places(change: &Change) -> Vec<PathBuf> {
 }
 
 fn of_action(action: &Action) -> Vec<PathBuf> {
-    let mut places: Vec<PathBuf> = action.path().into_iter().cloned().collect();
-    let disks = action.disks_lost();
-    places.extend(disks.into_iter().map(|disk| disk.path.clone()));
-    match action {
-        // The new root has the files of the earlier change too.
-        Action::On { volume, action, .. } if volume.kind != FilesystemKind::Vfat => {
-            places.extend(action.path().cloned());
-        }
-        Action::Format { filesystem, .. } => places.push(by_uuid(&filesystem.uuid)),
-        Action::MakeArray { name, .. } => places.push(Path::new("/dev/md").join(name)),
-        Action::SwapOn { what, .. } | Action::SwapOff { what, .. } => places.push(named(what)),
-        Action::Mount { what, at, .. } => {
-            places.push(at.clone());
-            // Every tmpfs is one of its own.
-            if what.starts_with("UUID=") || what.starts_with('/') {
-                places.push(named(what));
-            }
-        }
-        Action::AttachDisk { device, .. } => places.push(device.clone()),
-        Action::StartServer { unit, .. } => places.push(Path::new("/unit").join(unit)),
-        _ => {}
-    }
+    let touched = action.behaviour().touches();
+    let mut places: Vec<PathBuf> = touched.path.into_iter().cloned().collect();
+    places.extend(touched.disks_lost.into_iter().map(|disk| disk.path.clone()));
+    places.extend(touched.others);
     places
-}
-
-fn by_uuid(uuid: &str) -> PathBuf {
-    Path::new("/dev/disk/by-uuid").join(uuid)
-}
-
-fn named(what: &str) -> PathBuf {
-    match what.strip_prefix("UUID=") {
-        Some(uuid) => by_uuid(uuid),
-        None => what.into(),
-    }
 }
 
 #[cfg(test)]

@@ -2,14 +2,18 @@
 
 use crate::fixture::plans::small_plan;
 use crate::plan::journal::Receipt;
-use crate::plan::volume::{FilesystemKind, NewFilesystem, Place, Volume};
 use crate::plan::{Plan, Step, TextFile};
+use crate::steps::{BuildInitramfs, Format, KeepJournal, On, WriteFile};
+use crate::volume::{FilesystemKind, NewFilesystem, Place, Volume};
 use rubus_host::Hands;
 use rubus_host::rehearsal::Rehearsal;
 
 use super::super::{
-    ASKED_FOR, ApplyContext, ChangeStore, Ending, Event, NoStepRunner, Site, StepError, go, turn,
+    ASKED_FOR, ApplyContext, ChangeStore, Ending, Event, NoStepRunner, Site, StepError, StepRunner,
+    go, turn,
 };
+use std::path::Path;
+
 use super::*;
 
 const STORE: &str = "/var/lib/rubus/changes";
@@ -36,11 +40,11 @@ fn writing(recipe: &str, path: &str, was: &str, becomes: &str) -> Plan {
         steps: vec![Step {
             id: "write".into(),
             why: String::new(),
-            action: Action::WriteFile {
+            action: Action::WriteFile(WriteFile {
                 path: path.into(),
                 was: Some(text(was)),
                 becomes: text(becomes),
-            },
+            }),
         }],
         ..small_plan()
     }
@@ -82,7 +86,7 @@ fn on(number: usize, machine: &Rehearsal) -> Vec<String> {
 fn in_the_way(machine: &Rehearsal) -> Vec<String> {
     let all = all(machine);
     let (last, earlier) = all.split_last().unwrap();
-    obstacles(last, earlier, machine, &NoStepRunner)
+    obstacles(last, earlier, machine)
 }
 
 fn text(machine: &Rehearsal, path: &str) -> String {
@@ -142,7 +146,7 @@ fn everything_after_a_move_of_the_root_lies_on_it() {
         mount_options: String::new(),
         title: "the new root".into(),
     };
-    moved.steps[0].action = Action::KeepJournal { on };
+    moved.steps[0].action = Action::KeepJournal(KeepJournal { on });
     let mut all = all(&machine);
     all[0].plan = moved;
     assert!(all[1].lies_on(&all[0]));
@@ -155,7 +159,7 @@ fn a_move_that_changes_a_file_again_on_the_new_root_lies_on_the_change_that_made
     apply(writing("desktop", "/etc/two.conf", "a", "b"), &mut machine);
     let mut all = all(&machine);
     assert!(!all[1].lies_on(&all[0]));
-    all[1].plan.steps[0].action = Action::On {
+    all[1].plan.steps[0].action = Action::On(On {
         volume: Volume {
             kind: FilesystemKind::Btrfs,
             uuid: "u".into(),
@@ -164,7 +168,7 @@ fn a_move_that_changes_a_file_again_on_the_new_root_lies_on_the_change_that_made
         },
         action: Box::new(all[0].plan.steps[0].action.clone()),
         is_undone: false,
-    };
+    });
     assert!(all[1].lies_on(&all[0]));
 }
 
@@ -196,7 +200,7 @@ fn a_command_line_that_was_written_anew_with_the_words_of_the_change_is_as_plann
     apply(writing("desktop", CMDLINE, OLD_LINE, NEW_LINE), &mut machine);
     let different = |machine: &Rehearsal| {
         let changes = all(machine);
-        super::super::differences(&changes[0], &[], machine.files(), &NoStepRunner)
+        super::super::differences(&changes[0], &[], machine.files())
     };
     assert_eq!(different(&machine), [""; 0]);
     let anew = " console=tty0 root=PARTUUID=b-01 rootfstype=btrfs rootflags=subvol=@ rw cma=64M rootwait \n";
@@ -251,7 +255,7 @@ fn an_original_that_two_changes_of_an_older_version_share_is_not_put_back_for_th
     let mut machine = machine();
     apply(writing("desktop", "/etc/one.conf", "a", "b"), &mut machine);
     apply(writing("desktop", "/etc/two.conf", "a", "b"), &mut machine);
-    let build = Action::BuildInitramfs {
+    let build = Action::BuildInitramfs(BuildInitramfs {
         root: Volume {
             kind: FilesystemKind::Btrfs,
             uuid: "u".into(),
@@ -263,20 +267,20 @@ fn an_original_that_two_changes_of_an_older_version_share_is_not_put_back_for_th
         kept: Some("/boot/firmware/initramfs8.before-rubus".into()),
         modules: Vec::new(),
         files: Vec::new(),
-    };
+    });
     let mut all = all(&machine);
     for change in &mut all {
         change.plan.steps[0].action = build.clone();
     }
     let (last, earlier) = all.split_last().unwrap();
-    let found = obstacles(last, earlier, &machine, &NoStepRunner).join("; ");
+    let found = obstacles(last, earlier, &machine).join("; ");
     assert!(found.contains("is what 0001-desktop has kept"), "{found}");
-    assert!(obstacles(&all[0], &[], &machine, &NoStepRunner).is_empty());
+    assert!(obstacles(&all[0], &[], &machine).is_empty());
 }
 
 /// What is said of a filesystem that is made; nothing else is asked of this machine.
 fn made(action: &Action) -> Receipt {
-    assert!(matches!(action, Action::Format { .. }), "{action:?}");
+    assert!(matches!(action, Action::Format(_)), "{action:?}");
     Receipt { planned: "made".into(), live: "made".into() }
 }
 
@@ -302,10 +306,6 @@ impl StepRunner for WithCopy {
         Ok(made(action))
     }
 
-    fn difference(&self, _: &Action, _: &dyn Files) -> Option<String> {
-        None
-    }
-
     fn mount(&mut self, _: &Volume, _: &Site<'_>) -> Result<PathBuf, StepError> {
         let why =
             StepError::Work { tried: "mount it".into(), reason: "there is no such disk".into() };
@@ -327,7 +327,7 @@ fn a_copy_of_the_boot_partition_starts_the_old_root_again_and_one_that_is_gone_i
 fn a_new_root_of_this_plan_is_changed_back_and_one_that_is_gone_is_told() {
     let mut plan = writing_to(FilesystemKind::Btrfs);
     let disk = crate::fixture::long_plan::big_plan().disks_lost()[0].clone();
-    let made = Action::Format {
+    let made = Action::Format(Format {
         place: Place::Disk { disk },
         filesystem: NewFilesystem {
             kind: FilesystemKind::Btrfs,
@@ -336,7 +336,7 @@ fn a_new_root_of_this_plan_is_changed_back_and_one_that_is_gone_is_told() {
             subvolumes: Vec::new(),
             mount_options: String::new(),
         },
-    };
+    });
     let mut step = plan.steps[0].clone();
     (step.id, step.action) = ("make".into(), made);
     plan.steps.insert(0, step);
@@ -352,7 +352,7 @@ fn writing_to(kind: FilesystemKind) -> Plan {
     };
     let mut plan = writing("desktop", "/cmdline.txt", OLD_LINE, NEW_LINE);
     plan.steps[0].action =
-        Action::On { volume, action: Box::new(plan.steps[0].action.clone()), is_undone: true };
+        Action::On(On { volume, action: Box::new(plan.steps[0].action.clone()), is_undone: true });
     plan
 }
 

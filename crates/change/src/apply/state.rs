@@ -1,34 +1,27 @@
 //! Whether what was applied still holds. Only looks.
 
-use std::path::Path;
-
 use crate::plan::journal::{Receipt, Record, StepState, Way};
-use crate::plan::{Action, TextFile, knob_says};
-use rubus_boot::cmdline_txt::{is_command_line, taken_back};
-use rubus_host::{Files, ReadError};
+use crate::plan::verify::{Answer, PromiseState};
+use crate::steps::{Action, ImageState, image_state};
+use rubus_host::Files;
 
-use super::{Change, StepRunner};
+use super::Change;
 
 /// What is not as a change left it that is applied or on trial, in words; nothing for any other change. What one of the
 /// `later` changes has changed again is that one's business.
-pub fn differences(
-    change: &Change,
-    later: &[Change],
-    files: &dyn Files,
-    step_runner: &dyn StepRunner,
-) -> Vec<String> {
+pub fn differences(change: &Change, later: &[Change], files: &dyn Files) -> Vec<String> {
     let is_at_rest = change.state.is_finished || change.state.is_on_trial();
     if !is_at_rest || change.state.way != Way::Apply {
         return Vec::new();
     }
     let steps = change.steps_in_force(later).into_iter();
-    steps.filter_map(|(_, action)| difference(action, files, step_runner)).collect()
+    steps.filter_map(|(_, action)| action.behaviour().difference(files)).collect()
 }
 
 /// What is not as planned among the steps that the journal does not know as done, in words; nothing for a change
 /// that is not on its way forwards. Empty for an unfinished change means that all of it is done, only not
 /// written down: a copy of a journal on another root was made before the last steps.
-pub fn not_done(change: &Change, files: &dyn Files, step_runner: &dyn StepRunner) -> Vec<String> {
+pub fn not_done(change: &Change, files: &dyn Files) -> Vec<String> {
     if change.state.is_finished || change.state.is_on_trial() || change.state.way != Way::Apply {
         return Vec::new();
     }
@@ -38,14 +31,14 @@ pub fn not_done(change: &Change, files: &dyn Files, step_runner: &dyn StepRunner
         .filter(|(number, _)| !change.state.waits_for_trial(*number))
         .map(|(_, step)| step)
         .filter(|(_, state)| **state != StepState::Done)
-        .filter_map(|(step, _)| match step.action {
-            // Nothing that can be looked at afterwards says that these are whole.
-            Action::Partition { .. }
-            | Action::Format { .. }
-            | Action::MakeArray { .. }
-            | Action::CopyTree { .. }
-            | Action::On { .. } => Some(step.action.title()),
-            _ => difference(&step.action, files, step_runner),
+        .filter_map(|(step, _)| {
+            let behaviour = step.action.behaviour();
+            // Nothing that can be looked at afterwards says that some are whole.
+            if behaviour.shows_completion() {
+                behaviour.difference(files)
+            } else {
+                Some(step.action.title())
+            }
         })
         .collect()
 }
@@ -76,10 +69,7 @@ impl Change {
         let path = self.plan.steps[number].action.path();
         let later = self.plan.steps.iter().zip(&self.state.steps).skip(number + 1);
         let mut done = later.filter(|(_, state)| **state == StepState::Done);
-        let takes = |action: &Action| match action {
-            Action::InstallInitramfs { from, .. } => Some(from) == path,
-            _ => false,
-        };
+        let takes = |action: &Action| action.behaviour().touches().takes == path;
         path.is_some() && done.any(|(step, _)| step.action.path() == path || takes(&step.action))
     }
 
@@ -95,78 +85,17 @@ impl Change {
     }
 }
 
-/// What is not as an action left it, in words.
-pub(super) fn difference(
-    action: &Action,
-    files: &dyn Files,
-    step_runner: &dyn StepRunner,
-) -> Option<String> {
-    match action {
-        Action::MakeDirectory { path } => {
-            (!files.exists(path)).then(|| format!("{} is gone", path.display()))
-        }
-        Action::RemoveFile { path, .. } => {
-            files.exists(path).then(|| format!("{} is there again", path.display()))
-        }
-        Action::WriteFile { path, was: Some(was), becomes } if is_command_line(path) => {
-            command_line_difference(path, was, becomes, files)
-        }
-        Action::WriteFile { path, becomes, .. } => file_difference(path, becomes, files),
-        Action::SetKnob { path, becomes, .. } => {
-            let shown = path.display();
-            match files.text(path) {
-                Ok(live) if knob_says(&live, becomes) => None,
-                Ok(live) => Some(format!("{shown} is {live} instead of {becomes}")),
-                Err(error) => Some(missing(path, &error)),
-            }
-        }
-        Action::SetLink { path, becomes, .. } => {
-            let live = files.link(path).ok();
-            (live != *becomes).then(|| format!("the link {} was changed", path.display()))
-        }
-        // What is on another filesystem is that one's business once it is in use.
-        Action::On { .. } | Action::KeepJournal { .. } | Action::FillBoot { .. } => None,
-        _ => step_runner.difference(action, files),
-    }
-}
-
-/// Whoever writes a command line anew or adds words to it, as Debian's raspi-firmware does with each update, has changed
-/// nothing of a change whose words are all there.
-fn command_line_difference(
-    path: &Path,
-    was: &TextFile,
-    becomes: &TextFile,
-    files: &dyn Files,
-) -> Option<String> {
-    let difference = file_difference(path, becomes, files)?;
-    let live = read(files, path).ok()?;
-    // Making the change on what is there changes nothing.
-    let made = taken_back(&becomes.text, &was.text, &live.text);
-    (made.as_ref() != Ok(&live.text)).then_some(difference)
-}
-
-fn file_difference(path: &Path, becomes: &TextFile, files: &dyn Files) -> Option<String> {
-    let shown = path.display();
-    match read(files, path) {
-        Ok(live) if live == *becomes => None,
-        Ok(live) if live.text == becomes.text && !files.keeps_modes(path) => None,
-        Ok(live) if live.text == becomes.text => {
-            Some(format!("{shown} has mode {:o} instead of {:o}", live.mode, becomes.mode))
-        }
-        Ok(_) => Some(format!("{shown} was changed")),
-        Err(error) => Some(missing(path, &error)),
-    }
-}
-
-fn missing(path: &Path, error: &ReadError) -> String {
-    match error {
-        ReadError::Absent => format!("{} is gone", path.display()),
-        error => format!("{} cannot be read: {error}", path.display()),
-    }
-}
-
-fn read(files: &dyn Files, path: &Path) -> Result<TextFile, ReadError> {
-    const MAX_BYTES: usize = 1 << 20;
-    let bytes = files.read_prefix(path, MAX_BYTES)?;
-    Ok(TextFile { text: String::from_utf8_lossy(&bytes).into_owned(), mode: files.mode(path)? })
+/// What became of the initial RAM filesystems that a change has put in place, where nothing later has taken theirs.
+pub fn initramfs_answers(change: &Change, later: &[Change], files: &dyn Files) -> Vec<Answer> {
+    let steps = change.steps_in_force(later).into_iter();
+    let all = steps.filter_map(|(number, action)| {
+        let (path, state) = image_state(action, change.receipt_of(number), files)?;
+        let (standing, found) = match state {
+            ImageState::Starts(found) => (PromiseState::Holds, found),
+            ImageState::Broken(found) => (PromiseState::Broken, found),
+            ImageState::Unknown(found) => (PromiseState::Unknown, found),
+        };
+        Some(Answer { what: format!("{} starts the root", path.display()), standing, found })
+    });
+    all.collect()
 }

@@ -1,16 +1,16 @@
 //! The change engine with works that consist of several operations, on a made-up machine with a second disk: whenever
 //! the power goes, and whichever way one goes on, it ends in the old state or the new one, and what starts is whole.
 
+use crate::steps::{CopyTree, Format, KeepJournal, On, PartitionDisk, SwapOff, WriteFile};
 use std::path::PathBuf;
 
 use crate::fixture::plans::small_plan;
 use crate::plan::journal::{Next, Receipt, Way};
-use crate::plan::volume::{
+use crate::plan::{Pass, Plan, Step, TextFile};
+use crate::volume::{
     DiskIdentity, FilesystemKind, NewFilesystem, Partition, PartitionRole, PartitionTable, Place,
     TableKind, Volume,
 };
-use crate::plan::{Pass, Plan, Step, TextFile};
-use rubus_host::Files;
 use rubus_host::rehearsal::Rehearsal;
 use rubus_vocabulary::stats::Rng;
 
@@ -77,11 +77,11 @@ impl StepRunner for FakeStepRunner {
         hands: &mut dyn Hands,
     ) -> Result<Receipt, StepError> {
         match action {
-            Action::Partition { .. } => {
+            Action::Partition(_) => {
                 Self::clear(DISK, hands)?;
                 Self::put("/disk/table", "table", hands)?;
             }
-            Action::Format { .. } => {
+            Action::Format(_) => {
                 Self::needs("/disk/table", hands)?;
                 if hands.files().exists(Path::new(ROOT)) {
                     Self::clear(ROOT, hands)?;
@@ -91,7 +91,7 @@ impl StepRunner for FakeStepRunner {
                 hands.sync_directory(Path::new(DISK))?;
                 Self::put("/disk/root/super", "super", hands)?;
             }
-            Action::CopyTree { .. } => {
+            Action::CopyTree(_) => {
                 Self::needs("/disk/root/super", hands)?;
                 for path in SOURCE {
                     let text = hands.files().text(Path::new(path)).unwrap();
@@ -99,8 +99,8 @@ impl StepRunner for FakeStepRunner {
                     Self::put(&format!("{ROOT}/{name}"), &text, hands)?;
                 }
             }
-            Action::SwapOff { .. } => hands.set_knob(Path::new("/proc/made-up"), "off")?,
-            Action::KeepJournal { .. } => {
+            Action::SwapOff(_) => hands.set_knob(Path::new("/proc/made-up"), "off")?,
+            Action::KeepJournal(_) => {
                 Self::needs("/disk/root/c", hands)?;
                 let journal = hands.files().text(&site.directory.join("journal")).unwrap();
                 Self::put("/disk/root/journal", &journal, hands)?;
@@ -116,14 +116,10 @@ impl StepRunner for FakeStepRunner {
         _: &mut Site<'_>,
         hands: &mut dyn Hands,
     ) -> Result<Receipt, StepError> {
-        if let Action::SwapOff { .. } = action {
+        if let Action::SwapOff(_) = action {
             hands.set_knob(Path::new("/proc/made-up"), "on")?;
         }
         Ok(told("left"))
-    }
-
-    fn difference(&self, _: &Action, _: &dyn Files) -> Option<String> {
-        None
     }
 
     fn mount(&mut self, volume: &Volume, _: &Site<'_>) -> Result<PathBuf, StepError> {
@@ -168,23 +164,25 @@ fn plan() -> Plan {
         mount_options: String::new(),
         title: "the new root".into(),
     };
-    let copy = |pass| Action::CopyTree {
-        from: "/source".into(),
-        to: volume.clone(),
-        without_contents_of: Vec::new(),
-        without: Vec::new(),
-        pass,
+    let copy = |pass| {
+        Action::CopyTree(CopyTree {
+            from: "/source".into(),
+            to: volume.clone(),
+            without_contents_of: Vec::new(),
+            without: Vec::new(),
+            pass,
+        })
     };
     let text = |text: &str| TextFile { text: text.into(), mode: 0o644 };
     let actions = [
-        Action::Partition {
+        Action::Partition(PartitionDisk {
             disk: disk.clone(),
             table: PartitionTable {
                 kind: TableKind::Mbr { disk_id: 1 },
                 partitions: vec![partition],
             },
-        },
-        Action::Format {
+        }),
+        Action::Format(Format {
             place: Place::Partition { disk, number: 1, partuuid: "00000001-01".into() },
             filesystem: NewFilesystem {
                 kind: FilesystemKind::Btrfs,
@@ -193,34 +191,34 @@ fn plan() -> Plan {
                 subvolumes: Vec::new(),
                 mount_options: String::new(),
             },
-        },
+        }),
         copy(Pass::First),
-        Action::On {
+        Action::On(On {
             volume: volume.clone(),
-            action: Box::new(Action::WriteFile {
+            action: Box::new(Action::WriteFile(WriteFile {
                 path: "/fstab".into(),
                 was: None,
                 becomes: text("new fstab"),
-            }),
+            })),
             is_undone: false,
-        },
+        }),
         copy(Pass::Again),
-        Action::On {
+        Action::On(On {
             volume: Volume { uuid: OLD.into(), ..volume.clone() },
-            action: Box::new(Action::WriteFile {
+            action: Box::new(Action::WriteFile(WriteFile {
                 path: "/modules".into(),
                 was: Some(text("old modules")),
                 becomes: text("new modules"),
-            }),
+            })),
             is_undone: true,
-        },
-        Action::SwapOff { what: "/swap".into(), priority: None },
-        Action::KeepJournal { on: volume },
-        Action::WriteFile {
+        }),
+        Action::SwapOff(SwapOff { what: "/swap".into(), priority: None }),
+        Action::KeepJournal(KeepJournal { on: volume }),
+        Action::WriteFile(WriteFile {
             path: CMDLINE.into(),
             was: Some(text("root=old")),
             becomes: text("root=new"),
-        },
+        }),
     ];
     let steps = actions.into_iter().enumerate().map(|(number, action)| Step {
         id: format!("step-{number}"),

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use crate::fixture::plans::small_plan;
 use crate::plan::journal::{Next, Way};
 use crate::plan::{Action, Plan, TextFile};
+use crate::steps::WriteFile;
 use rubus_host::Files;
 use rubus_host::rehearsal::Rehearsal;
 use rubus_vocabulary::stats::Rng;
@@ -150,16 +151,16 @@ fn a_filesystem_without_permission_bits_is_no_obstacle() {
     let path = std::path::PathBuf::from("/boot/firmware/cmdline.txt");
     let mut plan = small_plan();
     plan.steps.truncate(1);
-    plan.steps[0].action = crate::plan::Action::WriteFile {
+    plan.steps[0].action = crate::plan::Action::WriteFile(WriteFile {
         path: path.clone(),
         was: Some(TextFile::public("root=old\n")),
         becomes: TextFile::public("root=new\n"),
-    };
+    });
     let mut machine = machine().file("/boot/firmware/cmdline.txt", "root=old\n", 0o600);
     let mut change = store().begin(plan, Vec::new(), "now", &mut machine).unwrap();
     let ended = with_context(|context| go(&mut change, &mut machine, context));
     assert_eq!(ended, Ok(Ending::Applied));
-    assert_eq!(differences(&change, &[], &machine, &NoStepRunner), Vec::<String>::new());
+    assert_eq!(differences(&change, &[], &machine), Vec::<String>::new());
     let ended = go_on(&mut machine, Some(Way::Undo));
     assert_eq!(ended, Ok(Some(Ending::Undone)));
     assert_eq!(machine.text(&path), Ok("root=old".to_string()));
@@ -172,16 +173,16 @@ fn card_plan() -> Plan {
     let mut plan = small_plan();
     plan.steps.truncate(2);
     let place = |name: &str| PathBuf::from(CARD).join(name);
-    plan.steps[0].action = Action::WriteFile {
+    plan.steps[0].action = Action::WriteFile(WriteFile {
         path: place("tryboot.txt"),
         was: None,
         becomes: TextFile::public("cmdline=new.txt\n"),
-    };
-    plan.steps[1].action = Action::WriteFile {
+    });
+    plan.steps[1].action = Action::WriteFile(WriteFile {
         path: place("cmdline.txt"),
         was: Some(TextFile::public("root=old\n")),
         becomes: TextFile::public("root=new\n"),
-    };
+    });
     plan
 }
 

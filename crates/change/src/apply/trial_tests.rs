@@ -2,8 +2,9 @@
 
 use crate::fixture::plans::small_plan;
 use crate::plan::journal::{Receipt, Way};
-use crate::plan::volume::Volume;
 use crate::plan::{Plan, Step, Trial};
+use crate::steps::{RemoveFile, WriteFile};
+use crate::volume::Volume;
 use rubus_host::Files;
 use rubus_host::hands::replace;
 use rubus_host::rehearsal::Rehearsal;
@@ -21,11 +22,11 @@ fn plan() -> Plan {
     plan.steps.truncate(4);
     // What was for the trial only goes afterwards.
     let made = plan.steps[1].action.clone();
-    if let Action::WriteFile { path, becomes: was, .. } = made {
+    if let Action::WriteFile(WriteFile { path, becomes: was, .. }) = made {
         plan.steps.push(Step {
             id: "goes-again".into(),
             why: "It was for the trial only.".into(),
-            action: Action::RemoveFile { path, was },
+            action: Action::RemoveFile(RemoveFile { path, was }),
         });
     }
     plan.trial = Some(Trial { before_step: 3, start: "sudo reboot '0 tryboot'".into() });
@@ -63,10 +64,6 @@ impl StepRunner for TwoRoots {
         hands: &mut dyn Hands,
     ) -> Result<Receipt, StepError> {
         NoStepRunner.undo(action, site, hands)
-    }
-
-    fn difference(&self, _: &Action, _: &dyn Files) -> Option<String> {
-        None
     }
 
     fn mount(&mut self, volume: &Volume, site: &Site<'_>) -> Result<PathBuf, StepError> {
@@ -148,7 +145,7 @@ fn it_waits_for_its_trial_and_goes_on_only_when_that_was_passed() {
     assert!(change.state.is_on_trial());
     assert!(!change.started_since(Some("first boot")));
     assert!(change.started_since(Some("another boot")));
-    assert_eq!(not_done(&change, &machine, &NoStepRunner), Vec::<String>::new());
+    assert_eq!(not_done(&change, &machine), Vec::<String>::new());
     let events = machine.events();
     assert_eq!(go_on(&mut machine, Wish::Resume), Ok(Some(Ending::OnTrial)));
     assert_eq!(machine.events(), events, "resuming does not pass a trial");
@@ -157,7 +154,7 @@ fn it_waits_for_its_trial_and_goes_on_only_when_that_was_passed() {
     assert!(is_switched(&machine));
     let change = last(&machine).unwrap();
     assert!(change.state.is_finished);
-    assert_eq!(differences(&change, &[], &machine, &NoStepRunner), Vec::<String>::new());
+    assert_eq!(differences(&change, &[], &machine), Vec::<String>::new());
     // What the trial has started is in force.
     assert!(change.started_since(Some("another boot")));
     assert_eq!(go_on(&mut machine, Wish::Undo), Ok(Some(Ending::Undone)));
@@ -177,7 +174,7 @@ fn it_is_undone_while_it_waits() {
 fn what_differs_while_it_waits_is_told() {
     let machine = after(&[Wish::Apply]);
     let change = last(&machine).unwrap();
-    let differing = |files: &Rehearsal| differences(&change, &[], files, &NoStepRunner);
+    let differing = |files: &Rehearsal| differences(&change, &[], files);
     assert_eq!(differing(&machine), Vec::<String>::new());
     assert_eq!(
         differing(&self::machine()),

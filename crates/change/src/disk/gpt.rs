@@ -3,7 +3,7 @@
 use super::extent::{Extent, TableError};
 use super::guid::Guid;
 use super::mbr;
-use crate::plan::volume::{Partition, PartitionRole};
+use crate::volume::{Partition, PartitionRole};
 use rubus_machine::signature::crc32;
 
 const ENTRIES: u32 = 128;

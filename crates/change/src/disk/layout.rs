@@ -2,7 +2,7 @@
 
 use super::guid::Guid;
 use super::table::{self, TableError, mbr_partuuid};
-use crate::plan::volume::{Partition, PartitionRole, PartitionTable, TableKind};
+use crate::volume::{Partition, PartitionRole, PartitionTable, TableKind};
 use rubus_vocabulary::units::bytes_iec;
 
 const MIB: u64 = 1 << 20;

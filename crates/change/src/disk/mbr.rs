@@ -1,7 +1,7 @@
 //! Building the table of the IBM PC: one sector with four entries.
 
 use super::extent::{Extent, TableError};
-use crate::plan::volume::{Partition, PartitionRole};
+use crate::volume::{Partition, PartitionRole};
 
 /// The whole first logical block, without boot code. The table counts in logical blocks.
 pub(super) fn extents(

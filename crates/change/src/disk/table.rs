@@ -3,7 +3,7 @@
 pub use super::extent::{Extent, TableError};
 use super::guid::Guid;
 use super::{gpt, mbr};
-use crate::plan::volume::{Partition, PartitionTable, TableKind};
+use crate::volume::{Partition, PartitionTable, TableKind};
 use rubus_machine::signature::{self, Table, Window};
 
 /// What has to be written so that a disk has this table, in this order, with a flush after each: a cut

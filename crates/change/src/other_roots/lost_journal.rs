@@ -2,19 +2,19 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::plan::volume::{FilesystemKind, Volume};
-use crate::plan::{Action, Plan};
+use crate::apply::{Change, ChangeStore};
+use crate::plan::Plan;
+use crate::steps::{
+    Action, LiveStepRunner, MOUNTS, PLACES, StepError, WriteFile, copied_names, node_of, put_copy,
+    roots_of, running_root, volumes,
+};
+use crate::volume::{FilesystemKind, Volume};
 use rubus_boot::cmdline_txt::CmdlineTxt;
 use rubus_boot::volume::{Name, NamedVolume};
 use rubus_host::hands::below;
 use rubus_host::live_hands::make_directories;
 use rubus_host::{Files, Hands, Live};
 use rubus_machine::parse::mountinfo::{self, MountLine};
-
-use crate::apply::{Change, ChangeStore, StepError};
-
-use super::journal_copy::{copied_names, put, roots_of};
-use super::{LiveStepRunner, failed, locate, mounts};
 
 const BOOT_POINTS: [&str; 2] = ["/boot/firmware", "/boot"];
 /// How the name of a command line begins that a move of the root has kept.
@@ -103,7 +103,9 @@ fn is_of_this_system(
         return Err(format!("{name} did not move the root that runs"));
     }
     let kept = change.plan.steps.iter().find_map(|step| match &step.action {
-        Action::WriteFile { path, becomes, .. } if *path == traces.kept => Some(&becomes.text),
+        Action::WriteFile(WriteFile { path, becomes, .. }) if *path == traces.kept => {
+            Some(&becomes.text)
+        }
         _ => None,
     });
     let shown = traces.kept.display();
@@ -117,7 +119,7 @@ fn is_of_this_system(
 /// The root that a plan moves the system to.
 fn moved_to(plan: &Plan) -> Option<&Volume> {
     plan.steps.iter().find_map(|step| match &step.action {
-        Action::KeepJournal { on } => Some(on),
+        Action::KeepJournal(step) => Some(&step.on),
         _ => None,
     })
 }
@@ -176,8 +178,8 @@ impl LiveStepRunner {
         hands: &mut dyn Hands,
     ) -> Result<Search, StepError> {
         let mut search = Search::default();
-        let here = mounts::running_root(hands.files());
-        let (here, volumes) = match (here, locate::volumes(hands.files())) {
+        let here = running_root(hands.files());
+        let (here, volumes) = match (here, volumes(hands.files())) {
             (Ok(here), Ok(volumes)) => (here, volumes),
             (Err(why), _) | (_, Err(why)) => {
                 search.why_not.push(why);
@@ -217,7 +219,7 @@ impl LiveStepRunner {
                 break;
             }
         }
-        self.unmount_everything(&Path::new(mounts::PLACES).join(PLACE))?;
+        self.unmount_everything(&Path::new(PLACES).join(PLACE))?;
         Ok(search)
     }
 
@@ -229,10 +231,10 @@ impl LiveStepRunner {
         subvolume: Option<&str>,
     ) -> Result<PathBuf, StepError> {
         let live = Live::new();
-        let text = live.text(Path::new(mounts::MOUNTS)).unwrap_or_default();
+        let text = live.text(Path::new(MOUNTS)).unwrap_or_default();
         let (lines, _) = mountinfo::parse(&text);
         let node_of = |line: &MountLine| {
-            let node = mounts::node_of(line.device, &live);
+            let node = node_of(line.device, &live);
             node.unwrap_or_else(|| line.source.clone()).into()
         };
         match mounted_at(node, subvolume, &lines, &node_of) {
@@ -281,8 +283,11 @@ fn take_over(change: &Change, to: &Path, hands: &mut dyn Hands) -> Result<(), St
     for name in copied_names(change.directory(), hands.files()) {
         let from = change.directory().join(&name);
         let bytes = hands.files().read_prefix(&from, MAX_BYTES);
-        let bytes = bytes.map_err(|why| failed(format!("read {}", from.display()), why))?;
-        put(&to.join(&name), &bytes, hands)?;
+        let bytes = bytes.map_err(|why| StepError::Work {
+            tried: format!("read {}", from.display()),
+            reason: why.to_string(),
+        })?;
+        put_copy(&to.join(&name), &bytes, hands)?;
     }
     let parent = to.parent().unwrap_or(to);
     hands.sync_directory(parent)?;

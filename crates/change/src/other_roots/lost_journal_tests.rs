@@ -3,6 +3,7 @@
 use crate::fixture::{long_plan::big_plan, plans::small_plan};
 use crate::plan::journal::Way;
 use crate::plan::{Step, TextFile};
+use crate::steps::WriteFile;
 use rubus_host::fake::FakeFiles;
 use rubus_host::rehearsal::Rehearsal;
 
@@ -30,11 +31,11 @@ fn moving(kept: &str) -> Plan {
     plan.steps.push(Step {
         id: "keep".into(),
         why: "The way back.".into(),
-        action: Action::WriteFile {
+        action: Action::WriteFile(WriteFile {
             path: KEPT_PATH.into(),
             was: None,
             becomes: TextFile::public(kept),
-        },
+        }),
     });
     plan
 }

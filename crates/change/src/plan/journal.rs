@@ -9,6 +9,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use super::Plan;
+pub use crate::steps::Receipt;
 
 /// Which way a plan is gone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -88,24 +89,6 @@ pub enum Record {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         boot: Option<String>,
     },
-}
-
-/// What a step was to give and what it gave.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Receipt {
-    pub planned: String,
-    /// As read back.
-    pub live: String,
-}
-
-/// What a step replaced, and by what: beside the journal, for files that are too large for the plan.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Replaced {
-    /// SHA-256 of the original; absent where there was no file.
-    pub was: Option<String>,
-    /// SHA-256 of each file that the step made: an interrupted step makes another one.
-    pub made: Vec<String>,
 }
 
 /// Where one step is.

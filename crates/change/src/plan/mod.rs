@@ -5,22 +5,21 @@
 //! (the former contents, the former values) is in the plan itself, so that a plan on stable storage is enough to
 //! go back. How far an application has come is the [`journal`]'s.
 
-pub mod commands;
-pub mod diff;
 pub mod journal;
 pub mod promise;
-mod title;
 pub mod verify;
-pub mod volume;
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 
 use rubus_vocabulary::check::Check;
 use serde::{Deserialize, Serialize};
 
 use promise::Promise;
-use volume::{DiskIdentity, NewFilesystem, PartitionTable, Place, Volume};
+
+use crate::steps::make_an_image;
+pub use crate::steps::{Action, Pass, Step, TextFile, When, commands, diff, knob_says};
+pub use crate::volume;
+use volume::DiskIdentity;
 
 /// The version of the format that this program writes and reads.
 pub const FORMAT: u32 = 1;
@@ -113,343 +112,6 @@ pub struct Effort {
     pub source: String,
 }
 
-/// One step of a plan.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Step {
-    /// Short unique name within the plan, `kebab-case`.
-    pub id: String,
-    /// Why it is done, as a sentence.
-    pub why: String,
-    /// What is done.
-    pub action: Action,
-}
-
-/// What a step does. Every action can be recognised as done or not done from the machine alone,
-/// so that an interrupted one is finished and never done twice.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(tag = "do", rename_all = "snake_case")]
-pub enum Action {
-    /// A directory is made; its parent exists. Undoing removes it if nothing else is in it.
-    MakeDirectory {
-        /// Absolute path.
-        path: PathBuf,
-    },
-    /// A text file gets new contents, or is made.
-    WriteFile {
-        /// Absolute path.
-        path: PathBuf,
-        /// What it holds now; absent when it does not exist.
-        was: Option<TextFile>,
-        /// What it will hold.
-        becomes: TextFile,
-    },
-    /// A text file is removed.
-    RemoveFile {
-        /// Absolute path.
-        path: PathBuf,
-        /// What it holds now.
-        was: TextFile,
-    },
-    /// A setting of the running kernel, in `/sys` or `/proc/sys`.
-    SetKnob {
-        /// Absolute path.
-        path: PathBuf,
-        /// Its value now.
-        was: String,
-        /// Its new value.
-        becomes: String,
-    },
-    /// A symbolic link is made or turned to another place, which is how systemd's units are switched on, off
-    /// and masked.
-    SetLink {
-        /// Absolute path of the link.
-        path: PathBuf,
-        /// Where it points now; absent when there is none.
-        was: Option<PathBuf>,
-        /// Where it will point; absent: it is removed.
-        becomes: Option<PathBuf>,
-    },
-    /// One of the actions on files, on a filesystem that is mounted for it and unmounted again. Its paths begin
-    /// at the top of that filesystem.
-    On {
-        /// The filesystem.
-        volume: Volume,
-        /// The action on it.
-        action: Box<Action>,
-        /// Whether undoing takes it back. A filesystem that this plan made is only left behind.
-        #[serde(default, skip_serializing_if = "is_false")]
-        is_undone: bool,
-    },
-    /// A partition table is written to a disk: everything on it is lost. Undoing leaves the disk as it is.
-    Partition { disk: DiskIdentity, table: PartitionTable },
-    /// Disks become one array with mdadm. Undoing stops it and takes the members' superblocks away.
-    MakeArray {
-        /// Name below `/dev/md/`.
-        name: String,
-        /// Its UUID, four groups of eight hexadecimal digits with colons, as mdadm writes it.
-        uuid: String,
-        /// The level; only 0 is made.
-        level: u32,
-        chunk_bytes: u64,
-        /// The members, in order.
-        members: Vec<Place>,
-    },
-    /// A filesystem or swap area is made. Undoing leaves it as it is.
-    Format {
-        /// Where.
-        place: Place,
-        /// What.
-        filesystem: NewFilesystem,
-    },
-    /// The tree of the running root is copied. Undoing leaves the copy as it is.
-    CopyTree {
-        /// The root that is copied, without what is mounted below it.
-        from: PathBuf,
-        /// The filesystem that becomes the copy.
-        to: Volume,
-        /// Absolute paths in the source whose contents are left out; the directory itself is copied.
-        without_contents_of: Vec<PathBuf>,
-        /// Absolute paths in the source that are left out.
-        without: Vec<PathBuf>,
-        /// Which time this is.
-        pass: Pass,
-    },
-    /// An initial RAM filesystem for another root is made on this machine, looked into, and put in the place of
-    /// the one that is started now, which is kept. Undoing puts the kept one back.
-    BuildInitramfs {
-        /// The root that it is for; its `initramfs-tools` configuration counts.
-        root: Volume,
-        /// The kernel's release ("6.12.47+rpt-rpi-v8").
-        release: String,
-        /// The file that the firmware reads ("/boot/firmware/initramfs8").
-        path: PathBuf,
-        /// Where the current one is kept; absent when there is none now.
-        kept: Option<PathBuf>,
-        /// Modules that must be inside, or built into the kernel.
-        modules: Vec<String>,
-        /// Files that must be inside, by their absolute paths there.
-        #[serde(default, skip_serializing_if = "Vec::is_empty")]
-        files: Vec<PathBuf>,
-    },
-    /// An initial RAM filesystem that was made under a name of its own takes the place of the one that is started now,
-    /// which is kept. One that was made there meanwhile for a newer kernel, and that holds what the root needs, stays.
-    /// Undoing puts the kept one back.
-    InstallInitramfs {
-        /// The root that it is for.
-        root: Volume,
-        /// The kernel's release that it was made for.
-        release: String,
-        /// Its current name ("/boot/firmware/initramfs-rubus").
-        from: PathBuf,
-        /// The file that the firmware reads ("/boot/firmware/initramfs8").
-        path: PathBuf,
-        /// Where the current one is kept; absent when there is none now.
-        kept: Option<PathBuf>,
-        /// Modules that must be inside, or built into the kernel.
-        modules: Vec<String>,
-        /// Files that must be inside, by their absolute paths there.
-        #[serde(default, skip_serializing_if = "Vec::is_empty")]
-        files: Vec<PathBuf>,
-    },
-    /// A swap file is made, with what btrfs wants where it lies on that. Undoing removes it.
-    MakeSwapFile {
-        /// Absolute path.
-        path: PathBuf,
-        /// Its size in bytes, a multiple of 4096.
-        size_bytes: u64,
-    },
-    /// Swap is used from now on. Undoing stops that.
-    SwapOn {
-        /// `UUID=…`, or the absolute path of a file or device.
-        what: String,
-        /// Priority, -1 to 32767; absent: the kernel chooses.
-        priority: Option<i32>,
-    },
-    /// Swap is not used from now on. Undoing uses it again.
-    SwapOff {
-        /// Absolute path of the file or device.
-        what: String,
-        /// Its priority now.
-        priority: Option<i32>,
-    },
-    /// A filesystem is mounted. Undoing unmounts it.
-    Mount {
-        /// What: `UUID=…`, a device, or `tmpfs`.
-        what: String,
-        /// Where; the directory exists.
-        at: PathBuf,
-        /// Its type.
-        kind: String,
-        options: String,
-    },
-    /// An NBD export becomes a block device of the kernel, with a watcher. Undoing detaches it.
-    AttachDisk {
-        /// The export, such as `nbd://192.168.1.2/disk`.
-        address: String,
-        /// The device, such as `/dev/nbd0`.
-        device: PathBuf,
-        /// What stands behind `rubus attach`, address and device first.
-        arguments: Vec<String>,
-    },
-    /// A disk image full of zeros is made; it takes room as it is written. Undoing leaves it: somebody may have written to it.
-    MakeImage {
-        /// Absolute path; its directory exists.
-        path: PathBuf,
-        size_bytes: u64,
-    },
-    /// systemd reads all units anew. Undoing does so too: as the first step of a plan it lets systemd forget the units that
-    /// undoing the others has removed.
-    ReadUnits,
-    /// A service of systemd starts again and reads its settings. Undoing goes through the steps from the last to the first, so
-    /// a plan has this step twice: before the files with the settings, for the undo, and behind them.
-    RestartService {
-        /// Its unit: "systemd-journald.service".
-        unit: String,
-        when: When,
-    },
-    /// A server of disk images is started by its socket unit and asked what it has. Undoing stops both units.
-    StartServer {
-        /// The name of both units without their endings: "rubus-serve-disk".
-        unit: String,
-        /// The socket unit's Unix socket, which is there as long as it listens.
-        socket: PathBuf,
-        /// What stands behind `rubus nbd` to ask the server, so that it has to start and to open what it serves.
-        question: Vec<String>,
-        /// The disks that its clients may overwrite.
-        gives_away: Vec<DiskIdentity>,
-    },
-    /// It is proven that the board will start with another root once the last texts of this plan are in the boot
-    /// partition: what the firmware may load, the command line, the volumes and the table of mounts are looked at together
-    /// (see [`rubus_boot::proof`]). Nothing is changed; what is not proven stops the plan. Undoing does nothing.
-    ProveBoot {
-        /// The root that will be started.
-        root: Volume,
-        /// Where the boot partition is mounted.
-        boot: PathBuf,
-    },
-    /// The plan and its journal are put on another root as well, so that the change can be looked at, finished and
-    /// undone from there too. Undoing leaves them.
-    KeepJournal {
-        /// The other root.
-        on: Volume,
-    },
-    /// Only for an image that is being made: the files of its boot partition, which were prepared in a directory, are
-    /// put on its FAT filesystem and compared with what was prepared. Undoing leaves them.
-    FillBoot {
-        /// The partition with the FAT filesystem.
-        place: Place,
-    },
-}
-
-/// Which time a tree is copied.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(rename_all = "snake_case")]
-pub enum Pass {
-    /// The first time, while the machine is at work: files may change and vanish meanwhile.
-    First,
-    /// Once more, what has changed since, with nothing let pass; then source and copy are compared.
-    Again,
-}
-
-/// On which way through a plan a step does something.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(rename_all = "snake_case")]
-pub enum When {
-    /// Only when the plan is applied.
-    Applied,
-    /// Only when it is undone.
-    Undone,
-}
-
-#[allow(clippy::trivially_copy_pass_by_ref)] // serde calls it so.
-fn is_false(value: &bool) -> bool {
-    !value
-}
-
-/// A small text file.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct TextFile {
-    /// Its contents.
-    pub text: String,
-    /// Its permission bits.
-    pub mode: u32,
-}
-
-impl TextFile {
-    /// A file that everybody may read and root may write.
-    pub fn public(text: impl Into<String>) -> Self {
-        TextFile { text: text.into(), mode: 0o644 }
-    }
-}
-
-impl Action {
-    /// The file, directory or knob of the running system that is changed; nothing for an action on something else.
-    pub fn path(&self) -> Option<&PathBuf> {
-        match self {
-            Action::MakeDirectory { path }
-            | Action::WriteFile { path, .. }
-            | Action::RemoveFile { path, .. }
-            | Action::SetKnob { path, .. }
-            | Action::SetLink { path, .. }
-            | Action::MakeSwapFile { path, .. }
-            | Action::MakeImage { path, .. }
-            | Action::BuildInitramfs { path, .. }
-            | Action::InstallInitramfs { path, .. } => Some(path),
-            _ => None,
-        }
-    }
-
-    /// The disks on which everything is lost.
-    pub fn disks_lost(&self) -> Vec<&DiskIdentity> {
-        match self {
-            Action::Partition { disk, .. } => vec![disk],
-            Action::Format { place, .. } => place.disks(),
-            Action::MakeArray { members, .. } => members.iter().flat_map(Place::disks).collect(),
-            Action::StartServer { gives_away, .. } => gives_away.iter().collect(),
-            _ => Vec::new(),
-        }
-    }
-
-    /// What it does, in one line.
-    pub fn title(&self) -> String {
-        title::forwards(self)
-    }
-
-    /// How it is made sure that it was done, as a sentence without its full stop.
-    pub fn proof_title(&self) -> String {
-        title::proof(self)
-    }
-
-    /// What undoing it does, in one line.
-    pub fn undo_title(&self) -> String {
-        title::back(self)
-    }
-}
-
-/// Whether a kernel's answer says what was asked for. Switches answer Y and N to 1 and 0; lists show
-/// the choice in brackets (`lzo [zstd]`); numbers may come back without leading zeros.
-pub fn knob_says(live: &str, wanted: &str) -> bool {
-    let (live, wanted) = (live.trim(), wanted.trim());
-    let chosen = live
-        .split_whitespace()
-        .find_map(|word| word.strip_prefix('[')?.strip_suffix(']'))
-        .unwrap_or(live);
-    let switch = |text: &str| match text {
-        "Y" | "y" | "1" => Some(true),
-        "N" | "n" | "0" => Some(false),
-        _ => None,
-    };
-    let numbers = chosen.parse::<i64>().ok().zip(wanted.parse::<i64>().ok());
-    chosen == wanted
-        || numbers.is_some_and(|(live, wanted)| live == wanted)
-        || switch(chosen).is_some() && switch(chosen) == switch(wanted)
-}
-
 impl Plan {
     /// The checks that do not hold.
     pub fn obstacles(&self) -> impl Iterator<Item = &Check> {
@@ -472,15 +134,14 @@ impl Plan {
 
     /// Whether it makes an image and changes no machine: there is nothing to undo then.
     pub fn is_of_an_image(&self) -> bool {
-        let mut actions = self.steps.iter().map(|step| &step.action);
-        actions.any(|action| matches!(action, Action::FillBoot { .. }))
+        make_an_image(&self.steps)
     }
 
     /// How large the image becomes that it makes, bytes.
     pub fn image_bytes(&self) -> Option<u64> {
         let mut actions = self.steps.iter().map(|step| &step.action);
         let found = actions.find_map(|action| match action {
-            Action::Partition { disk, .. } => Some(disk.size_bytes),
+            Action::Partition(step) => Some(step.disk.size_bytes),
             _ => None,
         });
         found.filter(|_| self.is_of_an_image())
@@ -495,25 +156,6 @@ impl Plan {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_kernel_answers_in_its_own_words() {
-        for (live, wanted) in [
-            ("Y\n", "1"),
-            ("N", "0"),
-            ("20", "20"),
-            ("lzo [zstd] lz4", "zstd"),
-            ("007", "7"),
-            ("zsmalloc", "zsmalloc"),
-        ] {
-            assert!(knob_says(live, wanted), "{live} for {wanted}");
-        }
-        for (live, wanted) in
-            [("N", "1"), ("lzo [zstd]", "lzo"), ("lzo", "zstd"), ("20", "2"), ("", "Y")]
-        {
-            assert!(!knob_says(live, wanted), "{live} for {wanted}");
-        }
-    }
 
     #[test]
     fn a_plan_survives_being_saved() {

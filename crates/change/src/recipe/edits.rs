@@ -9,6 +9,7 @@ use super::units::UNITS;
 use super::{Seen, Sight};
 use crate::plan::volume::Volume;
 use crate::plan::{Action, Step, TextFile};
+use crate::steps::{MakeDirectory, On, SetLink, WriteFile};
 
 /// Edits that are being collected. What would change nothing is left out.
 #[derive(Debug)]
@@ -53,14 +54,14 @@ impl<'a> Edits<'a> {
                     false => id.into(),
                 },
                 why: why.into(),
-                action: Action::MakeDirectory { path: path.into() },
+                action: Action::MakeDirectory(MakeDirectory { path: path.into() }),
             });
         }
     }
 
     fn is_made(&self, path: &Path) -> bool {
         let mut actions = self.steps.iter().map(|step| &step.action);
-        actions.any(|action| matches!(action, Action::MakeDirectory { path: made } if made == path))
+        actions.any(|action| matches!(action, Action::MakeDirectory(MakeDirectory { path: made }) if made == path))
     }
 
     /// A file with this text, whatever was there; with its directory where that is missing.
@@ -84,7 +85,7 @@ impl<'a> Edits<'a> {
         self.steps.push(Step {
             id: id.into(),
             why: why.into(),
-            action: Action::WriteFile { path: path.into(), was, becomes },
+            action: Action::WriteFile(WriteFile { path: path.into(), was, becomes }),
         });
     }
 
@@ -106,7 +107,7 @@ impl<'a> Edits<'a> {
         self.steps.push(Step {
             id: id.into(),
             why: why.into(),
-            action: Action::SetLink { path, was, becomes: Some("/dev/null".into()) },
+            action: Action::SetLink(SetLink { path, was, becomes: Some("/dev/null".into()) }),
         });
     }
 }
@@ -116,11 +117,11 @@ pub(super) fn on(volume: &Volume, steps: Vec<Step>) -> Vec<Step> {
     let wrapped = steps.into_iter().map(|step| Step {
         id: format!("{}-there", step.id),
         why: step.why,
-        action: Action::On {
+        action: Action::On(On {
             volume: volume.clone(),
             action: Box::new(step.action),
             is_undone: false,
-        },
+        }),
     });
     wrapped.collect()
 }
@@ -211,15 +212,15 @@ mod tests {
         };
         assert_eq!(
             masked(Sight::Absent),
-            Some(Action::SetLink {
+            Some(Action::SetLink(SetLink {
                 path: path.clone(),
                 was: None,
                 becomes: Some("/dev/null".into()),
-            })
+            }))
         );
         assert_eq!(masked(Sight::Text(TextFile::public(""))), None);
         let own = masked(Sight::Text(TextFile::public("[Unit]\n")));
-        let Some(Action::WriteFile { was, becomes, .. }) = own else {
+        let Some(Action::WriteFile(WriteFile { was, becomes, .. })) = own else {
             panic!("{own:?}");
         };
         assert_eq!(was.map(|file| file.text), Some("[Unit]\n".into()));

@@ -7,6 +7,7 @@ use super::{Draft, LookAt, OptionSpec, Recipe, Situation, Wishes, disks, identif
 use crate::plan::Action;
 use crate::plan::promise::{Look, Promise};
 use crate::plan::volume::{FilesystemKind, NewFilesystem, PartitionRole, Place};
+use crate::steps::{Format, PartitionDisk};
 use rubus_vocabulary::machine::{BlockDevice, Machine};
 
 pub(super) static RECIPE: Recipe = Recipe {
@@ -177,7 +178,7 @@ fn place(
     draft.step(
         "partition",
         "A partition table says what is on the disk, so that it does not look empty.",
-        Action::Partition { disk, table },
+        Action::Partition(PartitionDisk { disk, table }),
     );
     Some(place)
 }
@@ -220,7 +221,7 @@ pub(super) fn make(
             FilesystemKind::Swap => "The kernel swaps only to an area that is marked as one.",
             _ => "Files need one; by its identifier it is found under whatever name the disk has.",
         },
-        Action::Format { place, filesystem: new },
+        Action::Format(Format { place, filesystem: new }),
     );
     let Some(at) = at else {
         return;

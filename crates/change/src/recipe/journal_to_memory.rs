@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 
 use super::{Answer, Draft, LookAt, OptionSpec, Recipe, Sight, Situation, Wishes, programs, units};
 use crate::plan::{Action, When};
+use crate::steps::RestartService;
 use rubus_vocabulary::machine::{Machine, Origin};
 use rubus_vocabulary::units::{bytes_iec, parse_size};
 
@@ -86,7 +87,7 @@ fn draw_up(situation: &Situation<'_>, draft: &mut Draft) {
 }
 
 fn steps(text: String, situation: &Situation<'_>, draft: &mut Draft) {
-    let restart = |when| Action::RestartService { unit: SERVICE.into(), when };
+    let restart = |when| Action::RestartService(RestartService { unit: SERVICE.into(), when });
     draft.step(
         "restarted-after-undo",
         "Undoing ends with this step: journald reads its settings again when the file below is gone.",

@@ -52,6 +52,7 @@ pub use user::{Fault, UserRecipe};
 use crate::plan::promise::Promise;
 use crate::plan::volume::DiskIdentity;
 use crate::plan::{Action, Effort, FORMAT, Gain, Plan, Step, TextFile, Trial};
+use crate::steps::SetKnob;
 use crate::unseen::Unseen;
 use rubus_vocabulary::check::Check;
 use rubus_vocabulary::machine::Machine;
@@ -555,7 +556,11 @@ impl Draft {
         self.steps.push(Step {
             id: id.into(),
             why: why.into(),
-            action: Action::SetKnob { path: path.into(), was: was.into(), becomes: becomes.into() },
+            action: Action::SetKnob(SetKnob {
+                path: path.into(),
+                was: was.into(),
+                becomes: becomes.into(),
+            }),
         });
     }
 }

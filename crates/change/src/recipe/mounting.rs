@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use super::{Draft, Sight, Situation};
 use crate::plan::{Action, Step};
+use crate::steps::{Mount, WriteFile};
 use rubus_boot::fstab::{Entry, Fstab};
 
 pub(super) const FSTAB: &str = "/etc/fstab";
@@ -141,7 +142,9 @@ pub(super) fn put(
     draft.directory("place", "A filesystem is mounted at a directory.", wanted.at, situation);
     // Another step of this plan may have written it already; it is written once.
     let written = draft.steps.iter_mut().find_map(|step| match &mut step.action {
-        Action::WriteFile { path, becomes, .. } if path == Path::new(FSTAB) => Some(becomes),
+        Action::WriteFile(WriteFile { path, becomes, .. }) if path == Path::new(FSTAB) => {
+            Some(becomes)
+        }
         _ => None,
     });
     let now_text =
@@ -178,12 +181,12 @@ pub(super) fn now(
         draft.step(
             "mounted",
             why,
-            Action::Mount {
+            Action::Mount(Mount {
                 what: wanted.what.into(),
                 at: wanted.at.into(),
                 kind: wanted.kind.into(),
                 options: live_options(wanted.options),
-            },
+            }),
         );
     }
 }

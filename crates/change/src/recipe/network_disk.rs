@@ -6,6 +6,7 @@ use super::mounting::{self, MountRequest};
 use super::{Draft, LookAt, OptionSpec, Recipe, Situation, Wishes, programs, units};
 use crate::plan::Action;
 use crate::plan::promise::{Look, Promise};
+use crate::steps::AttachDisk;
 use rubus_vocabulary::machine::Machine;
 use rubus_vocabulary::network_address;
 
@@ -159,11 +160,11 @@ fn draw_up(situation: &Situation<'_>, draft: &mut Draft) {
         draft.step(
             "attach",
             "It is there at once, without a boot. A watcher stays and connects again when the server was restarted.",
-            Action::AttachDisk {
+            Action::AttachDisk(AttachDisk {
                 address: address.into(),
                 device: node.into(),
                 arguments,
-            },
+            }),
         );
     }
     let options = format!(

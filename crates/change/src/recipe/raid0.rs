@@ -11,6 +11,7 @@ use super::{
 use crate::plan::Action;
 use crate::plan::promise::{Look, Promise};
 use crate::plan::volume::{DiskIdentity, FilesystemKind, PartitionRole, Place};
+use crate::steps::{MakeArray, PartitionDisk};
 use rubus_vocabulary::machine::Machine;
 use rubus_vocabulary::units::{bytes_si, parse_size};
 
@@ -202,7 +203,7 @@ fn members(nodes: &[&str], situation: &Situation<'_>, draft: &mut Draft) -> Opti
         draft.step(
             &format!("partition-{}", disks::name(&disk.path.display().to_string())),
             "A partition of its kind says that the disk belongs to an array, so that it does not look empty.",
-            Action::Partition { disk, table },
+            Action::Partition(PartitionDisk { disk, table }),
         );
     }
     Some(places)
@@ -216,13 +217,13 @@ fn array(members: Vec<Place>, situation: &Situation<'_>, draft: &mut Draft) {
     draft.step(
         "array",
         "What is written goes to the disks in turns, chunk by chunk, so that all of them work at the same time.",
-        Action::MakeArray {
+        Action::MakeArray(MakeArray {
             name: name.into(),
             uuid: uuid.clone(),
             level: 0,
             chunk_bytes: chunk_bytes.unwrap_or(64 << 10),
             members: members.clone(),
-        },
+        }),
     );
     let path = Path::new(CONFIGURATION);
     let was = situation.text(path);

@@ -13,6 +13,7 @@ use super::mounting::{self, FSTAB};
 use super::{Draft, LookAt, OptionSpec, Recipe, Situation, Wishes, disks, programs, swap_managers};
 use crate::plan::promise::{Look, Promise};
 use crate::plan::{Action, Gain};
+use crate::steps::{SwapOff, SwapOn};
 use old::Old;
 use rubus_boot::fstab::{Entry, Fstab};
 use rubus_vocabulary::machine::Machine;
@@ -132,10 +133,10 @@ fn draw_up(situation: &Situation<'_>, draft: &mut Draft) {
             draft.step(
                 "new-on",
                 "It is in use before the old one is given up: what is swapped out has a place all the time.",
-                Action::SwapOn {
+                Action::SwapOn(SwapOn {
                     what: what.clone(),
                     priority: new.priority,
-                },
+                }),
             );
         }
     }
@@ -146,10 +147,10 @@ fn draw_up(situation: &Situation<'_>, draft: &mut Draft) {
             draft.step(
                 &format!("old-off-{}", slug(&area.path)),
                 "What is in it moves to memory or to the new swap; then nothing is written there any more.",
-                Action::SwapOff {
+                Action::SwapOff(SwapOff {
                     what: area.path.clone(),
                     priority: (area.priority >= 0).then_some(area.priority),
-                },
+                }),
             );
         }
     }

@@ -153,6 +153,7 @@ mod tests {
     use super::*;
     use crate::plan::{Action, TextFile};
     use crate::recipe::Sight;
+    use crate::steps::WriteFile;
     use rubus_vocabulary::fact::Fact;
 
     fn manager(name: &str, settings: &[&str], source: &str) -> SwapManager {
@@ -167,7 +168,7 @@ mod tests {
     fn shown(steps: &[Step]) -> String {
         let lines = steps.iter().map(|step| {
             let text = match &step.action {
-                Action::WriteFile { becomes, .. } => becomes.text.clone(),
+                Action::WriteFile(WriteFile { becomes, .. }) => becomes.text.clone(),
                 _ => String::new(),
             };
             format!("{}: {}\n{text}", step.id, step.action.title())

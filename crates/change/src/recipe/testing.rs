@@ -7,6 +7,7 @@ use crate::plan::commands::commands;
 use crate::plan::diff::{Line, with_context};
 use crate::plan::volume::DiskIdentity;
 use crate::plan::{Action, Plan, TextFile};
+use crate::steps::{MakeDirectory, SetKnob, SetLink, WriteFile};
 use rubus_vocabulary::machine::Machine;
 
 /// A text file.
@@ -84,10 +85,12 @@ pub(super) fn after(facts: &Facts, plan: &Plan) -> Facts {
     let mut facts = facts.clone();
     for step in &plan.steps {
         let (path, sight) = match &step.action {
-            Action::MakeDirectory { path } => (path, Sight::Directory(Vec::new())),
-            Action::WriteFile { path, becomes, .. } => (path, Sight::Text(becomes.clone())),
-            Action::SetKnob { path, becomes, .. } => (path, text(becomes)),
-            Action::SetLink { path, .. } => (path, text("")),
+            Action::MakeDirectory(MakeDirectory { path }) => (path, Sight::Directory(Vec::new())),
+            Action::WriteFile(WriteFile { path, becomes, .. }) => {
+                (path, Sight::Text(becomes.clone()))
+            }
+            Action::SetKnob(SetKnob { path, becomes, .. }) => (path, text(becomes)),
+            Action::SetLink(SetLink { path, .. }) => (path, text("")),
             _ => continue,
         };
         facts.seen.insert(path.clone(), sight);
@@ -125,7 +128,7 @@ pub(super) fn shown(plan: &Plan) -> String {
         for command in commands(&step.action) {
             let _ = writeln!(out, "  $ {command}");
         }
-        if let Action::WriteFile { was, becomes, .. } = &step.action {
+        if let Action::WriteFile(WriteFile { was, becomes, .. }) = &step.action {
             let old = was.as_ref().map_or("", |file| file.text.as_str());
             for line in with_context(old, &becomes.text, 1) {
                 let _ = match line {

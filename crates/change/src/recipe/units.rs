@@ -4,12 +4,12 @@ use std::path::{Path, PathBuf};
 
 use super::{Answer, Draft, Sight, Situation};
 use crate::plan::Action;
+pub use crate::steps::SYSTEMD_RUNS;
+use crate::steps::SetLink;
 use rubus_vocabulary::machine::Origin;
 
 /// Where an administrator's units are.
 pub(super) const UNITS: &str = "/etc/systemd/system";
-/// Is there while systemd is the machine's first process; see sd_booted(3).
-pub const SYSTEMD_RUNS: &str = "/run/systemd/system";
 
 /// The directories that a unit needs.
 pub(super) fn directories() -> [PathBuf; 2] {
@@ -75,7 +75,7 @@ pub(super) fn enable(
     draft.step(
         "enabled",
         why,
-        Action::SetLink { path: link(unit, target), was, becomes: Some(path(unit)) },
+        Action::SetLink(SetLink { path: link(unit, target), was, becomes: Some(path(unit)) }),
     );
 }
 

@@ -2,30 +2,121 @@
 
 use std::path::Path;
 
-use crate::plan::Action;
-use crate::plan::commands::{commands_with, undo_commands_with};
-use crate::plan::journal::Receipt;
-use crate::plan::volume::Place;
+use serde::{Deserialize, Serialize};
+
+use crate::guard::Released;
+use crate::volume::{DiskIdentity, Place};
 use rubus_host::{Files, Hands};
 use rubus_machine::signature::{END_BYTES, Kind};
 
-use crate::apply::{Site, StepError};
-use crate::guard::Released;
-
 use super::claim::{around, claim};
-use super::{LiveStepRunner, failed, locate, mounts, receipt, with_names};
+use super::commands::{Command, Names, command, with_names};
+use super::{
+    Behaviour, Detail, LiveStepRunner, MachineStep, Receipt, Site, StepError, Touches, failed,
+    locate, mounts, receipt,
+};
 
-impl LiveStepRunner {
-    pub(super) fn make_array(
-        &mut self,
-        action: &Action,
-        uuid: &str,
-        members: &[Place],
+/// Disks become one array with mdadm. Undoing stops it and takes the members' superblocks away.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(inline))]
+pub struct MakeArray {
+    /// Name below `/dev/md/`.
+    pub name: String,
+    /// Its UUID, four groups of eight hexadecimal digits with colons, as mdadm writes it.
+    pub uuid: String,
+    /// The level; only 0 is made.
+    pub level: u32,
+    pub chunk_bytes: u64,
+    /// The members, in order.
+    pub members: Vec<Place>,
+}
+
+impl MakeArray {
+    fn place(&self) -> Place {
+        Place::Array { uuid: self.uuid.clone(), members: self.members.clone() }
+    }
+}
+
+impl Behaviour for MakeArray {
+    fn title(&self) -> String {
+        let members: Vec<String> = self.members.iter().map(Place::title).collect();
+        format!("make the RAID-{} array {} of {}", self.level, self.name, members.join(" and "))
+    }
+
+    fn proof_title(&self) -> String {
+        let count = self.members.len();
+        format!("the kernel runs the array with {count} of {count} members")
+    }
+
+    fn undo_title(&self) -> String {
+        format!("stop the array {} and take its marks from the members", self.name)
+    }
+
+    fn commands(&self, names: Names<'_>) -> Vec<Command> {
+        let mut arguments = vec![
+            "--create".into(),
+            format!("/dev/md/{}", self.name),
+            "--run".into(),
+            "--metadata=1.2".into(),
+            format!("--level={}", self.level),
+            format!("--chunk={}K", self.chunk_bytes / 1024),
+            format!("--uuid={}", self.uuid),
+            format!("--name={}", self.name),
+            // The name holds whatever the machine is called when it starts.
+            "--homehost=any".into(),
+            format!("--raid-devices={}", self.members.len()),
+        ];
+        arguments.extend(self.members.iter().map(|member| (names.node)(member)));
+        vec![Command { program: "mdadm", arguments }]
+    }
+
+    fn undo_commands(&self, names: Names<'_>) -> Vec<Command> {
+        let stop = command("mdadm", &["--stop", &format!("/dev/md/{}", self.name)]);
+        let members = self.members.iter();
+        let clear =
+            members.map(|member| command("mdadm", &["--zero-superblock", &(names.node)(member)]));
+        std::iter::once(stop).chain(clear).collect()
+    }
+
+    fn details(&self) -> Vec<Detail<'_>> {
+        Vec::new()
+    }
+
+    fn touches(&self) -> Touches<'_> {
+        Touches {
+            disks_lost: self.members.iter().flat_map(Place::disks).collect(),
+            others: vec![Path::new("/dev/md").join(&self.name)],
+            ..Touches::default()
+        }
+    }
+
+    fn disks_lost_mut(&mut self) -> Vec<&mut DiskIdentity> {
+        self.members.iter_mut().flat_map(Place::disks_mut).collect()
+    }
+
+    fn difference(&self, _: &dyn Files) -> Option<String> {
+        None
+    }
+
+    fn shows_completion(&self) -> bool {
+        false
+    }
+
+    fn obstacle(&self, _: &Path, _: usize, _: &dyn Files) -> Option<String> {
+        None
+    }
+}
+
+impl MachineStep for MakeArray {
+    fn apply(
+        &self,
+        runner: &mut LiveStepRunner,
         site: &mut Site<'_>,
         hands: &mut dyn Hands,
     ) -> Result<Receipt, StepError> {
-        let tried = action.title();
-        let array = Place::Array { uuid: uuid.into(), members: members.to_vec() };
+        let tried = self.title();
+        let MakeArray { uuid, members, .. } = self;
+        let array = self.place();
         let planned = format!("array {uuid} of {} members", members.len());
         let done = || receipt(planned.clone(), planned.clone());
         if is_made(&array, uuid, hands.files()) {
@@ -53,10 +144,10 @@ impl LiveStepRunner {
             known.map_or_else(|| place.title(), |(_, device)| device.node().display().to_string())
         };
         let mounted = |uuid: &str| Path::new(mounts::PLACES).join(uuid);
-        let commands = with_names(&node, &mounted, |names| commands_with(action, names));
+        let commands = with_names(&node, &mounted, |names| self.commands(names));
         let devices: Vec<Released> = claimed.into_iter().map(|(_, device)| device).collect();
         for command in &commands {
-            around(&devices, &tried, || self.run_all(std::slice::from_ref(command)))?;
+            around(&devices, &tried, || runner.run_all(std::slice::from_ref(command)))?;
         }
         match is_made(&array, uuid, hands.files()) {
             true => Ok(done()),
@@ -64,31 +155,26 @@ impl LiveStepRunner {
         }
     }
 
-    pub(super) fn undo_array(
-        &mut self,
-        action: &Action,
-        members: &[Place],
-        site: &Site<'_>,
+    fn undo(
+        &self,
+        runner: &mut LiveStepRunner,
+        site: &mut Site<'_>,
         hands: &mut dyn Hands,
     ) -> Result<Receipt, StepError> {
-        self.unmount_everything(&Path::new(mounts::PLACES).join(site.change))?;
-        let Action::MakeArray { uuid, .. } = action else {
-            return Err(failed(action.title(), "it is no array"));
-        };
-        let commands = named(hands.files(), |names| undo_commands_with(action, names));
-        let array = Place::Array { uuid: uuid.clone(), members: members.to_vec() };
-        for command in commands {
+        runner.unmount_everything(&Path::new(mounts::PLACES).join(site.change))?;
+        let array = self.place();
+        for command in named(hands.files(), |names| self.undo_commands(names)) {
             let is_stop = command.arguments.iter().any(|argument| argument == "--stop");
             if is_stop {
                 // By its node: the name below /dev/md is made by udev, which may not be here.
                 if let Ok(node) = locate::node_of(hands.files(), &array) {
-                    self.run("mdadm", &["--stop", &node.display().to_string()])?;
+                    runner.run("mdadm", &["--stop", &node.display().to_string()])?;
                 }
                 continue;
             }
             let is_marked = command.arguments.last().is_some_and(|node| is_member(Path::new(node)));
             if is_marked {
-                self.run_all(std::slice::from_ref(&command))?;
+                runner.run_all(std::slice::from_ref(&command))?;
             }
         }
         Ok(receipt("no array", "no array"))
@@ -96,7 +182,7 @@ impl LiveStepRunner {
 }
 
 /// Commands with the current nodes.
-fn named<T>(files: &dyn Files, act: impl FnOnce(crate::plan::commands::Names<'_>) -> T) -> T {
+fn named<T>(files: &dyn Files, act: impl FnOnce(Names<'_>) -> T) -> T {
     let node = |place: &Place| {
         let node = locate::node_of(files, place).map(|node| node.display().to_string());
         // A place that is not there has no node, and the command says so when it is run.

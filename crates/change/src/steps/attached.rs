@@ -2,62 +2,114 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::plan::Action;
-use crate::plan::commands::{commands, undo_commands_with};
-use crate::plan::journal::Receipt;
-use crate::plan::volume::Place;
-use rubus_host::Files;
+use serde::{Deserialize, Serialize};
 
-use crate::apply::StepError;
+use crate::volume::DiskIdentity;
+use rubus_host::{Files, Hands};
 
-use super::{LiveStepRunner, failed, receipt, with_names};
+use super::commands::{Command, Names, command, for_people, undo_for_people};
+use super::{
+    Behaviour, Detail, LiveStepRunner, MachineStep, Receipt, Site, StepError, Touches, failed,
+    receipt,
+};
 
-impl LiveStepRunner {
-    pub(super) fn attach_disk(
-        &mut self,
-        action: &Action,
-        address: &str,
-        device: &Path,
-        files: &dyn Files,
-    ) -> Result<Receipt, StepError> {
-        let planned = format!("{} is {address}", device.display());
-        if !is_attached(address, device, files) {
-            self.run_all(&commands(action))?;
+/// An NBD export becomes a block device of the kernel, with a watcher. Undoing detaches it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(inline))]
+pub struct AttachDisk {
+    /// The export, such as `nbd://192.168.1.2/disk`.
+    pub address: String,
+    /// The device, such as `/dev/nbd0`.
+    pub device: PathBuf,
+    /// What stands behind `rubus attach`, address and device first.
+    pub arguments: Vec<String>,
+}
+
+impl Behaviour for AttachDisk {
+    fn title(&self) -> String {
+        format!("attach {} as {}", self.address, self.device.display())
+    }
+
+    fn proof_title(&self) -> String {
+        "the kernel's driver says to what it is attached".into()
+    }
+
+    fn undo_title(&self) -> String {
+        format!("detach {}", self.device.display())
+    }
+
+    fn commands(&self, _: Names<'_>) -> Vec<Command> {
+        let arguments: Vec<&str> = self.arguments.iter().map(String::as_str).collect();
+        vec![command("rubus", &[&["attach"][..], &arguments].concat())]
+    }
+
+    fn undo_commands(&self, _: Names<'_>) -> Vec<Command> {
+        vec![command("rubus", &["detach", &self.device.display().to_string()])]
+    }
+
+    fn details(&self) -> Vec<Detail<'_>> {
+        Vec::new()
+    }
+
+    fn touches(&self) -> Touches<'_> {
+        Touches { others: vec![self.device.clone()], ..Touches::default() }
+    }
+
+    fn disks_lost_mut(&mut self) -> Vec<&mut DiskIdentity> {
+        Vec::new()
+    }
+
+    fn difference(&self, files: &dyn Files) -> Option<String> {
+        let device = self.device.display();
+        match attached_to(&self.device, files) {
+            Some(live) if live == backend_of(&self.address) => None,
+            Some(live) => Some(format!("{device} is attached to {live}")),
+            None => Some(format!("{device} is not attached")),
         }
-        match attached_to(device, files) {
-            Some(live) if live == backend_of(address) => Ok(receipt(planned.clone(), planned)),
+    }
+
+    fn shows_completion(&self) -> bool {
+        true
+    }
+
+    fn obstacle(&self, _: &Path, _: usize, _: &dyn Files) -> Option<String> {
+        None
+    }
+}
+
+impl MachineStep for AttachDisk {
+    fn apply(
+        &self,
+        runner: &mut LiveStepRunner,
+        _: &mut Site<'_>,
+        hands: &mut dyn Hands,
+    ) -> Result<Receipt, StepError> {
+        let files = hands.files();
+        let planned = format!("{} is {}", self.device.display(), self.address);
+        if !is_attached(&self.address, &self.device, files) {
+            runner.run_all(&for_people(self))?;
+        }
+        match attached_to(&self.device, files) {
+            Some(live) if live == backend_of(&self.address) => {
+                Ok(receipt(planned.clone(), planned))
+            }
             live => Err(failed(
-                action.title(),
+                self.title(),
                 format!("the kernel's driver says {live:?}; look at its log (`dmesg`)"),
             )),
         }
     }
 
-    pub(super) fn detach_disk(
-        &mut self,
-        action: &Action,
-        address: &str,
-        device: &Path,
-        files: &dyn Files,
+    fn undo(
+        &self,
+        runner: &mut LiveStepRunner,
+        _: &mut Site<'_>,
+        hands: &mut dyn Hands,
     ) -> Result<Receipt, StepError> {
-        if is_attached(address, device, files) {
-            let node = |place: &Place| place.title();
-            let mounted = |_: &str| PathBuf::new();
-            let commands = with_names(&node, &mounted, |names| undo_commands_with(action, names));
-            self.run_all(&commands)?;
+        if is_attached(&self.address, &self.device, hands.files()) {
+            runner.run_all(&undo_for_people(self))?;
         }
         Ok(receipt("not attached", "not attached"))
-    }
-}
-
-/// What is not as attaching left it.
-pub(super) fn difference(address: &str, device: &Path, files: &dyn Files) -> Option<String> {
-    let live = attached_to(device, files);
-    let device = device.display();
-    match live {
-        Some(live) if live == backend_of(address) => None,
-        Some(live) => Some(format!("{device} is attached to {live}")),
-        None => Some(format!("{device} is not attached")),
     }
 }
 

@@ -4,16 +4,20 @@
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
-use crate::plan::journal::Receipt;
-use crate::plan::volume::Place;
+use serde::{Deserialize, Serialize};
+
+use crate::guard::Released;
+use crate::volume::{DiskIdentity, Place};
 use rubus_host::hands::parent_of;
 use rubus_host::{Files, Hands, Live, programs};
 
-use crate::apply::{Progress, Site, StepError};
-use crate::guard::Released;
-
 use super::claim::{around, claim};
-use super::{LiveStepRunner, failed, locate, receipt};
+use super::commands::{Command, Names};
+use super::runner::missing_program;
+use super::{
+    Behaviour, Detail, LiveStepRunner, MachineStep, Progress, Receipt, Site, StepError, Touches,
+    failed, left, locate, receipt,
+};
 
 /// More than any file on a boot partition has.
 const MAX_BYTES: usize = 512 << 20;
@@ -26,26 +30,80 @@ pub(super) fn take_out(from: &str, to: &str, stop: &AtomicBool) -> Result<(), St
     let arguments = ["-s", "-m", "-n", "-Q", "-i", from, "::", to];
     let run = programs::run("mcopy", &arguments, stop);
     run.map(drop).map_err(|error| match error {
-        programs::RunError::Missing { program } => super::missing_program(&program),
+        programs::RunError::Missing { program } => missing_program(&program),
         error => error.to_string(),
     })
 }
 
-impl LiveStepRunner {
-    /// Puts the prepared boot files on the new FAT filesystem.
-    pub(super) fn fill_boot(
-        &mut self,
-        place: &Place,
+/// Only for an image that is being made: the files of its boot partition, which were prepared in a directory, are
+/// put on its FAT filesystem and compared with what was prepared. Undoing leaves them.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(inline))]
+pub struct FillBoot {
+    /// The partition with the FAT filesystem.
+    pub place: Place,
+}
+
+impl Behaviour for FillBoot {
+    fn title(&self) -> String {
+        format!("put the boot files on {}", self.place.title())
+    }
+
+    fn proof_title(&self) -> String {
+        "every file is read back and compared".into()
+    }
+
+    fn undo_title(&self) -> String {
+        format!("not needed: they stay on {}", self.place.title())
+    }
+
+    fn commands(&self, _: Names<'_>) -> Vec<Command> {
+        Vec::new()
+    }
+
+    fn undo_commands(&self, _: Names<'_>) -> Vec<Command> {
+        Vec::new()
+    }
+
+    fn details(&self) -> Vec<Detail<'_>> {
+        Vec::new()
+    }
+
+    fn touches(&self) -> Touches<'_> {
+        Touches::default()
+    }
+
+    fn disks_lost_mut(&mut self) -> Vec<&mut DiskIdentity> {
+        Vec::new()
+    }
+
+    fn difference(&self, _: &dyn Files) -> Option<String> {
+        None
+    }
+
+    fn shows_completion(&self) -> bool {
+        true
+    }
+
+    fn obstacle(&self, _: &Path, _: usize, _: &dyn Files) -> Option<String> {
+        None
+    }
+}
+
+impl MachineStep for FillBoot {
+    fn apply(
+        &self,
+        runner: &mut LiveStepRunner,
         site: &mut Site<'_>,
         hands: &mut dyn Hands,
     ) -> Result<Receipt, StepError> {
-        let tried = format!("put the boot files on {}", place.title());
+        let tried = format!("put the boot files on {}", self.place.title());
         let cannot = |why: String| failed(&tried, why);
-        let Some(image) = self.image.clone() else {
+        let Some(image) = runner.image.clone() else {
             return Err(cannot("this is done only while an image is made".into()));
         };
-        let node = locate::node_of(hands.files(), place).map_err(cannot)?;
-        let disk = place.disks().first().copied();
+        let node = locate::node_of(hands.files(), &self.place).map_err(cannot)?;
+        let disk = self.place.disks().first().copied();
         let disk = disk.ok_or_else(|| cannot("the plan names no disk for it".into()))?;
         let given = Released::of(claim(&tried, disk, &node, site, hands)?, &node);
         let names = Live.list(&image.boot).map_err(|why| cannot(why.to_string()))?;
@@ -55,7 +113,7 @@ impl LiveStepRunner {
         let mut arguments = vec!["-s", "-m", "-Q", "-i", node.as_str()];
         arguments.extend(files.iter().map(String::as_str));
         arguments.push("::");
-        around(&[given], &tried, || self.run("mcopy", &arguments))?;
+        around(&[given], &tried, || runner.run("mcopy", &arguments))?;
         rubus_host::filling::sync_file(Path::new(&node))?;
         (site.tell)(Progress { words: "reading them back".into(), share: None, left_s: None });
         let again = parent_of(&image.boot).join("boot-again");
@@ -63,10 +121,19 @@ impl LiveStepRunner {
         let stop = AtomicBool::new(false);
         take_out(&node, &again.display().to_string(), &stop).map_err(cannot)?;
         let same = compare(&image.boot, &again, &Live);
-        self.run("rm", &["-r", "--", &again.display().to_string()])?;
+        runner.run("rm", &["-r", "--", &again.display().to_string()])?;
         let count = same.map_err(cannot)?;
         let words = format!("{count} files");
         Ok(receipt(words.clone(), words))
+    }
+
+    fn undo(
+        &self,
+        _: &mut LiveStepRunner,
+        _: &mut Site<'_>,
+        _: &mut dyn Hands,
+    ) -> Result<Receipt, StepError> {
+        Ok(left())
     }
 }
 

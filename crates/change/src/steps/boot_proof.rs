@@ -4,9 +4,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use crate::plan::journal::Receipt;
-use crate::plan::volume::Volume;
-use crate::plan::{Action, Plan, Trial};
+use serde::{Deserialize, Serialize};
+
+use crate::volume::{DiskIdentity, Volume};
 use rubus_boot::config_txt::{BootPath, ConfigTxt, Reader};
 use rubus_boot::fstab::Fstab;
 use rubus_boot::model::Model;
@@ -18,24 +18,86 @@ use rubus_host::{Files, Hands};
 use rubus_vocabulary::check::Check;
 use rubus_vocabulary::revision;
 
-use crate::apply::{Progress, Site, StepError};
-
-use super::{LiveStepRunner, failed, locate, mounts, receipt};
+use super::commands::{Command, Names};
+use super::{
+    Action, Behaviour, BuildInitramfs, Detail, InstallInitramfs, LiveStepRunner, MachineStep,
+    Progress, Receipt, Site, Step, StepError, Touches, WriteFile, failed, left, locate, mounts,
+    receipt,
+};
 
 /// More than any kernel or initial RAM filesystem takes.
 const MAX_BYTES: usize = 512 << 20;
 const MAX_TEXT_BYTES: usize = 16 << 20;
 
-impl LiveStepRunner {
-    pub(super) fn prove_boot(
-        &mut self,
-        root: &Volume,
-        boot: &Path,
+/// It is proven that the board will start with another root once the last texts of this plan are in the boot
+/// partition: what the firmware may load, the command line, the volumes and the table of mounts are looked at together
+/// (see [`rubus_boot::proof`]). Nothing is changed; what is not proven stops the plan. Undoing does nothing.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(inline))]
+pub struct ProveBoot {
+    /// The root that will be started.
+    pub root: Volume,
+    /// Where the boot partition is mounted.
+    pub boot: PathBuf,
+}
+
+impl Behaviour for ProveBoot {
+    fn title(&self) -> String {
+        format!("prove that the board will start {}", self.root.title)
+    }
+
+    fn proof_title(&self) -> String {
+        "kernels, initial RAM filesystems, command line, volumes and fstab are read and must agree"
+            .into()
+    }
+
+    fn undo_title(&self) -> String {
+        "not needed: it only looks".into()
+    }
+
+    fn commands(&self, _: Names<'_>) -> Vec<Command> {
+        Vec::new()
+    }
+
+    fn undo_commands(&self, _: Names<'_>) -> Vec<Command> {
+        Vec::new()
+    }
+
+    fn details(&self) -> Vec<Detail<'_>> {
+        Vec::new()
+    }
+
+    fn touches(&self) -> Touches<'_> {
+        Touches::default()
+    }
+
+    fn disks_lost_mut(&mut self) -> Vec<&mut DiskIdentity> {
+        Vec::new()
+    }
+
+    fn difference(&self, _: &dyn Files) -> Option<String> {
+        None
+    }
+
+    fn shows_completion(&self) -> bool {
+        true
+    }
+
+    fn obstacle(&self, _: &Path, _: usize, _: &dyn Files) -> Option<String> {
+        None
+    }
+}
+
+impl MachineStep for ProveBoot {
+    fn apply(
+        &self,
+        runner: &mut LiveStepRunner,
         site: &mut Site<'_>,
         hands: &mut dyn Hands,
     ) -> Result<Receipt, StepError> {
+        let ProveBoot { root, boot } = self;
         let tried = format!("prove that the board will start {}", root.title);
-        let top = self.mount_volume(root, site.change)?;
+        let top = runner.mount_volume(root, site.change)?;
         (site.tell)(Progress {
             words: "reading kernels and initial RAM filesystems".into(),
             share: None,
@@ -43,7 +105,7 @@ impl LiveStepRunner {
         });
         let files = hands.files();
         let mut volumes = locate::volumes(files).map_err(|why| failed(&tried, why))?;
-        let firmware_volume = match &self.image {
+        let firmware_volume = match &runner.image {
             None => mounts::node_at(boot, files),
             Some(image) => {
                 // The disks of this machine are not the board's.
@@ -55,16 +117,17 @@ impl LiveStepRunner {
         };
         let scene = Scene {
             files,
-            boot: self.image.as_ref().map_or(boot, |image| &image.boot),
+            boot: runner.image.as_ref().map_or(boot, |image| &image.boot),
             top: &top,
-            plan: site.plan,
+            steps: site.steps,
+            before_trial: site.before_trial,
             step: site.step,
             volumes,
             firmware_volume,
             filesystem: root.kind.name(),
-            is_image: self.image.is_some(),
+            is_image: runner.image.is_some(),
         };
-        let checks = match self.image {
+        let checks = match runner.image {
             None => scene.all_checks(&model(files)),
             Some(_) => scene.checks_on_every_board(),
         };
@@ -77,6 +140,15 @@ impl LiveStepRunner {
             )),
             false => Err(failed(tried, unmet.join("; "))),
         }
+    }
+
+    fn undo(
+        &self,
+        _: &mut LiveStepRunner,
+        _: &mut Site<'_>,
+        _: &mut dyn Hands,
+    ) -> Result<Receipt, StepError> {
+        Ok(left())
     }
 }
 
@@ -92,7 +164,9 @@ struct Scene<'a> {
     boot: &'a Path,
     /// Where the new root is mounted.
     top: &'a Path,
-    plan: &'a Plan,
+    steps: &'a [Step],
+    /// Number of the first step that waits for the trial, where the plan has one.
+    before_trial: Option<usize>,
     /// Number of the step that proves, from 0.
     step: usize,
     volumes: Vec<NamedVolume>,
@@ -125,8 +199,7 @@ impl Scene<'_> {
             checks.extend(more);
         };
         // What only the trial reads is gone once it has come up.
-        let is_ahead = |trial: &Trial| self.step < trial.before_step;
-        if self.plan.trial.as_ref().is_some_and(is_ahead) {
+        if self.before_trial.is_some_and(|first| self.step < first) {
             add("on trial", self.checks(model, Start::Trial));
         }
         if !self.is_image {
@@ -216,9 +289,11 @@ impl Scene<'_> {
     /// under another one.
     fn image_of(&self, name: &str) -> PathBuf {
         let path = self.boot.join(name);
-        let mut actions = self.plan.steps.iter().map(|step| &step.action);
+        let mut actions = self.steps.iter().map(|step| &step.action);
         let from = actions.find_map(|action| match action {
-            Action::InstallInitramfs { from, path: to, .. } if *to == path => Some(from.clone()),
+            Action::InstallInitramfs(InstallInitramfs { from, path: to, .. }) if *to == path => {
+                Some(from.clone())
+            }
             _ => None,
         });
         from.filter(|from| self.files.exists(from)).unwrap_or(path)
@@ -226,9 +301,9 @@ impl Scene<'_> {
 
     /// The texts that the plan puts into the boot partition, as they will be.
     fn coming(&self) -> BTreeMap<String, String> {
-        let steps = self.plan.steps.iter();
+        let steps = self.steps.iter();
         let texts = steps.filter_map(|step| match &step.action {
-            Action::WriteFile { path, becomes, .. } => {
+            Action::WriteFile(WriteFile { path, becomes, .. }) => {
                 let name = path.strip_prefix(self.boot).ok()?.to_str()?;
                 Some((name.to_string(), becomes.text.clone()))
             }
@@ -239,11 +314,11 @@ impl Scene<'_> {
 
     /// The modules that the plan wants in any initial RAM filesystem.
     fn drivers(&self) -> Vec<String> {
-        let steps = self.plan.steps.iter();
+        let steps = self.steps.iter();
         let modules = steps.filter_map(|step| match &step.action {
-            Action::BuildInitramfs { modules, .. } => Some(modules),
-            Action::On { action, .. } => match &**action {
-                Action::BuildInitramfs { modules, .. } => Some(modules),
+            Action::BuildInitramfs(BuildInitramfs { modules, .. }) => Some(modules),
+            Action::On(on) => match &*on.action {
+                Action::BuildInitramfs(BuildInitramfs { modules, .. }) => Some(modules),
                 _ => None,
             },
             _ => None,

@@ -3,16 +3,15 @@
 
 use std::path::Path;
 
-use crate::plan::Plan;
-use crate::plan::volume::DiskIdentity;
+use crate::volume::DiskIdentity;
+use rubus_host::Hands;
 use rubus_host::blockdev::ClaimedDevice;
-use rubus_host::{Files, Hands};
 
-use crate::apply::{GivenAway, Site, StepError};
 use crate::guard::{self, Confirmation, Consent, Released};
 
+use super::consent::is_given_away;
 use super::copied::DISK_LOST;
-use super::{consent, failed, locate};
+use super::{Site, StepError, failed};
 
 /// Claims `node`, which is `disk` or stands on it, for overwriting.
 ///
@@ -39,7 +38,7 @@ pub(super) fn claim(
     let words = Consent::new(&expected.text);
     let claimed = guard::claim(hands.files(), node, Some(&words));
     let claimed = claimed.map_err(|refusal| failed(tried, refusal))?;
-    let is_given = is_given_away(site.plan, site.consents, disk, hands.files());
+    let is_given = is_given_away(site.steps, site.consents, disk, hands.files());
     match is_given.map_err(|why| failed(tried, why))? {
         true => Ok(claimed),
         false => Err(failed(tried, ask_again(disk, &expected))),
@@ -75,23 +74,6 @@ fn lost_meanwhile(error: StepError) -> StepError {
         }
         other => other,
     }
-}
-
-/// Whether the user has given away what is on a disk of a plan now, or it is of the plan's own making.
-///
-/// # Errors
-/// A text for people when the disk is not there or cannot be read.
-pub fn is_given_away(
-    plan: &Plan,
-    consents: &[GivenAway],
-    disk: &DiskIdentity,
-    files: &dyn Files,
-) -> Result<bool, String> {
-    let now = locate::disk_now(files, disk)?;
-    let boot = locate::boot_id(files);
-    let evidence = consent::evidence(plan, disk, &now, boot.as_deref())?;
-    let given = consents.iter().rfind(|given| given.disk == disk.path);
-    Ok(consent::covers(given, disk, &evidence))
 }
 
 fn ask_again(disk: &DiskIdentity, expected: &Confirmation) -> String {

@@ -7,8 +7,9 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use super::volume::{FilesystemKind, NewFilesystem, Place, Volume};
-use super::{Action, When};
+use crate::volume::{Place, Volume};
+
+use super::{Action, Behaviour};
 
 /// A program with its arguments.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,84 +34,26 @@ pub struct Names<'a> {
 
 /// The commands of an action for people: nodes by what does not change.
 pub fn commands(action: &Action) -> Vec<Command> {
-    let node = lasting_name;
-    let mounted = |uuid: &str| Path::new("/run/rubus").join(uuid);
-    commands_with(action, Names { node: &node, mounted: &mounted })
+    for_people(action.behaviour())
 }
 
-/// The commands of an action, in the order in which they are run.
-pub fn commands_with(action: &Action, names: Names<'_>) -> Vec<Command> {
-    match action {
-        Action::MakeArray { name, uuid, level, chunk_bytes, members } => {
-            let mut arguments = vec![
-                "--create".into(),
-                format!("/dev/md/{name}"),
-                "--run".into(),
-                "--metadata=1.2".into(),
-                format!("--level={level}"),
-                format!("--chunk={}K", chunk_bytes / 1024),
-                format!("--uuid={uuid}"),
-                format!("--name={name}"),
-                // The name holds whatever the machine is called when it starts.
-                "--homehost=any".into(),
-                format!("--raid-devices={}", members.len()),
-            ];
-            arguments.extend(members.iter().map(|member| (names.node)(member)));
-            vec![Command { program: "mdadm", arguments }]
-        }
-        Action::Format { place, filesystem } => format(&(names.node)(place), filesystem, names),
-        Action::BuildInitramfs { root, release, .. } => {
-            let top = (names.mounted)(&root.uuid).display().to_string();
-            vec![command("chroot", &[&top, "mkinitramfs", "-o", INITRAMFS, release])]
-        }
-        Action::MakeSwapFile { path, .. } => {
-            vec![command("mkswap", &[&path.display().to_string()])]
-        }
-        Action::SwapOn { what, priority } => vec![swap_on(what, *priority)],
-        Action::SwapOff { what, .. } => vec![command("swapoff", &[what])],
-        Action::Mount { what, at, kind, options } => vec![mount(kind, options, what, at)],
-        Action::AttachDisk { arguments, .. } => {
-            let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
-            vec![command("rubus", &[&["attach"][..], &arguments].concat())]
-        }
-        Action::ReadUnits => vec![read_units()],
-        Action::RestartService { unit, when: When::Applied } => restart(unit),
-        Action::StartServer { unit, question, .. } => {
-            let question: Vec<&str> = question.iter().map(String::as_str).collect();
-            vec![
-                read_units(),
-                command("systemctl", &["start", &format!("{unit}.socket")]),
-                command("rubus", &[&["nbd"][..], &question].concat()),
-            ]
-        }
-        _ => Vec::new(),
-    }
+/// The commands of a step for people.
+pub(super) fn for_people(step: &dyn Behaviour) -> Vec<Command> {
+    with_names(&lasting_name, &lasting_mount, |names| step.commands(names))
 }
 
-/// The commands that undo an action.
-pub fn undo_commands_with(action: &Action, names: Names<'_>) -> Vec<Command> {
-    match action {
-        Action::MakeArray { name, members, .. } => {
-            let stop = command("mdadm", &["--stop", &format!("/dev/md/{name}")]);
-            let clear = members
-                .iter()
-                .map(|member| command("mdadm", &["--zero-superblock", &(names.node)(member)]));
-            std::iter::once(stop).chain(clear).collect()
-        }
-        Action::SwapOn { what, .. } => vec![command("swapoff", &[what])],
-        Action::SwapOff { what, priority } => vec![swap_on(what, *priority)],
-        Action::Mount { at, .. } => vec![command("umount", &[&at.display().to_string()])],
-        Action::AttachDisk { device, .. } => {
-            vec![command("rubus", &["detach", &device.display().to_string()])]
-        }
-        Action::ReadUnits => vec![read_units()],
-        Action::RestartService { unit, when: When::Undone } => restart(unit),
-        Action::StartServer { unit, .. } => vec![command(
-            "systemctl",
-            &["stop", &format!("{unit}.socket"), &format!("{unit}.service")],
-        )],
-        _ => Vec::new(),
-    }
+/// The commands that undo a step, for people.
+pub(super) fn undo_for_people(step: &dyn Behaviour) -> Vec<Command> {
+    with_names(&lasting_name, &lasting_mount, |names| step.undo_commands(names))
+}
+
+/// Names for the commands of a step on one place and one mounted filesystem.
+pub(super) fn with_names<T>(
+    node: &dyn Fn(&Place) -> String,
+    mounted: &dyn Fn(&str) -> PathBuf,
+    act: impl FnOnce(Names<'_>) -> T,
+) -> T {
+    act(Names { node, mounted })
 }
 
 /// How a volume is mounted at a place.
@@ -118,67 +61,7 @@ pub fn mount_volume(volume: &Volume, node: &str, at: &Path) -> Command {
     mount(volume.kind.name(), &volume.mount_options, node, at)
 }
 
-fn format(node: &str, new: &NewFilesystem, names: Names<'_>) -> Vec<Command> {
-    let label = |option: &str| match new.label.is_empty() {
-        true => Vec::new(),
-        false => vec![option.to_string(), new.label.clone()],
-    };
-    let mut arguments: Vec<String> = Vec::new();
-    let program = match new.kind {
-        FilesystemKind::Btrfs => {
-            // Old versions take the page size of this machine, and a filesystem with sectors of 16 KiB
-            // cannot be mounted on most others.
-            // Metadata twice: a bad block among them would cost the whole filesystem, and they are few.
-            let fixed = ["-f", "-q", "--sectorsize", "4096", "--csum", "crc32c"];
-            arguments.extend(fixed.map(String::from));
-            let fixed = ["-d", "single", "-m", "dup", "-U", &new.uuid];
-            arguments.extend(fixed.map(String::from));
-            arguments.extend(label("-L"));
-            "mkfs.btrfs"
-        }
-        FilesystemKind::Ext4 => {
-            arguments.extend(["-F", "-q", "-b", "4096", "-U", &new.uuid].map(String::from));
-            arguments.extend(label("-L"));
-            "mkfs.ext4"
-        }
-        FilesystemKind::F2fs => {
-            arguments.extend(["-f", "-q", "-U", &new.uuid].map(String::from));
-            arguments.extend(label("-l"));
-            "mkfs.f2fs"
-        }
-        FilesystemKind::Vfat => {
-            let identifier = new.uuid.replace('-', "");
-            arguments.extend(["-F", "32", "-i", &identifier].map(String::from));
-            arguments.extend(label("-n"));
-            "mkfs.vfat"
-        }
-        FilesystemKind::Swap => {
-            arguments.extend(["-U", &new.uuid].map(String::from));
-            arguments.extend(label("-L"));
-            "mkswap"
-        }
-    };
-    arguments.push(node.into());
-    let make = Command { program, arguments };
-    std::iter::once(make).chain(subvolumes(node, new, names)).collect()
-}
-
-/// The subvolumes of a new btrfs, made on its mounted top.
-fn subvolumes(node: &str, new: &NewFilesystem, names: Names<'_>) -> Vec<Command> {
-    if new.subvolumes.is_empty() {
-        return Vec::new();
-    }
-    let top = (names.mounted)(&new.uuid);
-    let mut commands = vec![mount(new.kind.name(), &new.mount_options, node, &top)];
-    for subvolume in &new.subvolumes {
-        let path = top.join(subvolume).display().to_string();
-        commands.push(command("btrfs", &["subvolume", "create", &path]));
-    }
-    commands.push(command("umount", &[&top.display().to_string()]));
-    commands
-}
-
-fn mount(kind: &str, options: &str, what: &str, at: &Path) -> Command {
+pub(super) fn mount(kind: &str, options: &str, what: &str, at: &Path) -> Command {
     let at = at.display().to_string();
     match options {
         "" => command("mount", &["-t", kind, what, &at]),
@@ -186,27 +69,25 @@ fn mount(kind: &str, options: &str, what: &str, at: &Path) -> Command {
     }
 }
 
-fn swap_on(what: &str, priority: Option<i32>) -> Command {
-    match priority {
-        // A negative priority cannot be asked for; the kernel gives those itself.
-        Some(priority) if priority >= 0 => {
-            command("swapon", &["--priority", &priority.to_string(), what])
-        }
-        _ => command("swapon", &[what]),
+pub(super) fn command(program: &'static str, arguments: &[&str]) -> Command {
+    Command { program, arguments: arguments.iter().map(|text| (*text).into()).collect() }
+}
+
+/// A filesystem by its UUID, as a path.
+pub(super) fn by_uuid(uuid: &str) -> PathBuf {
+    Path::new("/dev/disk/by-uuid").join(uuid)
+}
+
+/// What is named as `UUID=…` or by a path, as a path.
+pub(super) fn named(what: &str) -> PathBuf {
+    match what.strip_prefix("UUID=") {
+        Some(uuid) => by_uuid(uuid),
+        None => what.into(),
     }
 }
 
-/// The second fails where the service ended at once: its start counts as done before.
-fn restart(unit: &str) -> Vec<Command> {
-    vec![command("systemctl", &["restart", unit]), command("systemctl", &["is-active", unit])]
-}
-
-fn read_units() -> Command {
-    command("systemctl", &["daemon-reload"])
-}
-
-fn command(program: &'static str, arguments: &[&str]) -> Command {
-    Command { program, arguments: arguments.iter().map(|text| (*text).into()).collect() }
+fn lasting_mount(uuid: &str) -> PathBuf {
+    Path::new("/run/rubus").join(uuid)
 }
 
 /// The name of a place that stays when names of nodes move; of a whole disk the node, which is looked at again.
@@ -242,6 +123,7 @@ fn quoted(word: &str) -> String {
 mod tests {
     use super::*;
     use crate::fixture::long_plan::big_plan;
+    use crate::volume::FilesystemKind;
 
     #[test]
     fn the_commands_of_every_action() {
@@ -268,8 +150,8 @@ mod tests {
         let format = plan
             .steps
             .iter()
-            .find(|step| matches!(&step.action, Action::Format { filesystem, .. } if filesystem.kind == FilesystemKind::Btrfs));
-        let lines = commands_with(&format.expect("it is in the plan").action, names);
+            .find(|step| matches!(&step.action, Action::Format(step) if step.filesystem.kind == FilesystemKind::Btrfs));
+        let lines = format.expect("it is in the plan").action.behaviour().commands(names);
         let lines: Vec<String> = lines.iter().map(Command::to_string).collect();
         assert!(lines[0].ends_with(" /dev/loop7p2"), "{lines:?}");
         assert!(lines.iter().any(|line| line == "btrfs subvolume create /run/mine/@"));

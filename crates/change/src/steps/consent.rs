@@ -8,15 +8,16 @@
 use std::path::Path;
 
 use crate::disk::table;
-use crate::plan::volume::{DiskIdentity, Partition, PartitionTable};
-use crate::plan::{Action, Plan};
+use crate::volume::{DiskIdentity, Partition, PartitionTable};
+use rubus_host::Files;
 use rubus_host::blockdev::OpenDevice;
 use rubus_host::digest;
 use rubus_machine::signature::{self, END_BYTES, Kind, Signature, Window, all_zero};
 use rubus_vocabulary::machine::BlockKind;
 
-use crate::apply::GivenAway;
 use crate::guard::{self, Disk};
+
+use super::{Action, GivenAway, Step, locate};
 
 /// No table that a person made has more.
 const MAX_PARTITIONS: usize = 128;
@@ -34,6 +35,23 @@ pub(super) struct Evidence {
     pub ends: String,
     /// Whether everything on it was made by this change.
     pub is_own: bool,
+}
+
+/// Whether the user has given away what is on a disk of a plan now, or it is of the plan's own making.
+///
+/// # Errors
+/// A text for people when the disk is not there or cannot be read.
+pub fn is_given_away(
+    steps: &[Step],
+    consents: &[GivenAway],
+    disk: &DiskIdentity,
+    files: &dyn Files,
+) -> Result<bool, String> {
+    let now = locate::disk_now(files, disk)?;
+    let boot = locate::boot_id(files);
+    let evidence = evidence(steps, disk, &now, boot.as_deref())?;
+    let given = consents.iter().rfind(|given| given.disk == disk.path);
+    Ok(covers(given, disk, &evidence))
 }
 
 /// Whether what is on a disk may be lost without asking again. `given` is what the user confirmed.
@@ -99,7 +117,7 @@ fn ends(device: &OpenDevice, start: u64, size: u64) -> Result<(Vec<u8>, Vec<u8>)
 /// # Errors
 /// A text for people when it cannot be read.
 pub(super) fn evidence(
-    plan: &Plan,
+    steps: &[Step],
     meant: &DiskIdentity,
     now: &Disk,
     boot: Option<&str>,
@@ -118,7 +136,7 @@ pub(super) fn evidence(
         is_same_disk: is_same_disk(meant, now, boot),
         boot: boot.map(str::to_string),
         ends: fingerprint_of(&device)?,
-        is_own: is_own(plan, meant, &window, &on_partition),
+        is_own: is_own(steps, meant, &window, &on_partition),
     })
 }
 
@@ -126,17 +144,17 @@ pub(super) fn evidence(
 /// as far as a power cut let it be written, and nothing foreign is on its partitions. Without one: the disk has
 /// the filesystem, and nothing else.
 fn is_own(
-    plan: &Plan,
+    steps: &[Step],
     disk: &DiskIdentity,
     window: &Window<'_>,
     on_partition: &dyn Fn(&Partition) -> Option<Vec<Signature>>,
 ) -> bool {
-    let made = identifiers(plan);
+    let made = identifiers(steps);
     let is_made = |found: &Signature| {
         let uuid = found.uuid.as_deref().map(plain);
         uuid.is_some_and(|uuid| made.contains(&uuid))
     };
-    let Some(table) = table_of(plan, disk) else {
+    let Some(table) = table_of(steps, disk) else {
         let found = signature::sniff(window);
         return !found.is_empty() && found.iter().all(is_made);
     };
@@ -153,19 +171,18 @@ fn is_own(
 }
 
 /// The table that a plan writes to a disk.
-fn table_of<'a>(plan: &'a Plan, meant: &DiskIdentity) -> Option<&'a PartitionTable> {
-    plan.steps.iter().find_map(|step| match &step.action {
-        Action::Partition { disk, table } if disk.path == meant.path => Some(table),
+fn table_of<'a>(steps: &'a [Step], meant: &DiskIdentity) -> Option<&'a PartitionTable> {
+    steps.iter().find_map(|step| match &step.action {
+        Action::Partition(step) if step.disk.path == meant.path => Some(&step.table),
         _ => None,
     })
 }
 
 /// The identifiers of all filesystems, swap areas and arrays that a plan makes.
-fn identifiers(plan: &Plan) -> Vec<String> {
-    let steps = plan.steps.iter();
-    let made = steps.filter_map(|step| match &step.action {
-        Action::Format { filesystem, .. } => Some(plain(&filesystem.uuid)),
-        Action::MakeArray { uuid, .. } => Some(plain(uuid)),
+fn identifiers(steps: &[Step]) -> Vec<String> {
+    let made = steps.iter().filter_map(|step| match &step.action {
+        Action::Format(step) => Some(plain(&step.filesystem.uuid)),
+        Action::MakeArray(step) => Some(plain(&step.uuid)),
         _ => None,
     });
     made.collect()

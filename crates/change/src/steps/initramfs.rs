@@ -7,21 +7,21 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use crate::plan::Action;
-use crate::plan::commands::{INITRAMFS, commands_with};
-use crate::plan::journal::Receipt;
-use crate::plan::verify::{Answer, PromiseState};
-use crate::plan::volume::{Place, Volume};
+use serde::{Deserialize, Serialize};
+
+use crate::volume::{DiskIdentity, Place, Volume};
 use rubus_boot::initramfs::{self, Listing};
 use rubus_boot::modules::{Known, Modules};
 use rubus_host::hands::{parent_of, remove_leftover};
 use rubus_host::{Files, Hands, ReadError, mounting};
 use rubus_vocabulary::units::bytes_iec;
 
-use crate::apply::{Change, Progress, Site, StepError};
-
+use super::commands::{Command, INITRAMFS, Names, command, with_names};
 use super::copied::{Onto, if_full};
-use super::{LiveStepRunner, failed, kept, receipt, with_names};
+use super::{
+    Action, Behaviour, Detail, LiveStepRunner, MachineStep, Progress, Receipt, Site, StepError,
+    Touches, failed, kept, receipt,
+};
 
 /// More than any initial RAM filesystem takes.
 const MAX_BYTES: usize = 512 << 20;
@@ -46,28 +46,108 @@ pub(super) struct ImageRequest<'a> {
     pub files: &'a [PathBuf],
 }
 
-impl<'a> ImageRequest<'a> {
-    /// What an action makes or puts in place; nothing for other actions.
-    pub fn of(action: &'a Action) -> Option<ImageRequest<'a>> {
-        let (Action::BuildInitramfs { root, release, path, kept, modules, files }
-        | Action::InstallInitramfs { root, release, path, kept, modules, files, .. }) = action
-        else {
-            return None;
-        };
-        Some(ImageRequest { root, release, path, kept: kept.as_deref(), modules, files })
+/// An initial RAM filesystem for another root is made on this machine, looked into, and put in the place of
+/// the one that is started now, which is kept. Undoing puts the kept one back.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(inline))]
+pub struct BuildInitramfs {
+    /// The root that it is for; its `initramfs-tools` configuration counts.
+    pub root: Volume,
+    /// The kernel's release ("6.12.47+rpt-rpi-v8").
+    pub release: String,
+    /// The file that the firmware reads ("/boot/firmware/initramfs8").
+    pub path: PathBuf,
+    /// Where the current one is kept; absent when there is none now.
+    pub kept: Option<PathBuf>,
+    /// Modules that must be inside, or built into the kernel.
+    pub modules: Vec<String>,
+    /// Files that must be inside, by their absolute paths there.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub files: Vec<PathBuf>,
+}
+
+impl BuildInitramfs {
+    fn request(&self) -> ImageRequest<'_> {
+        ImageRequest {
+            root: &self.root,
+            release: &self.release,
+            path: &self.path,
+            kept: self.kept.as_deref(),
+            modules: &self.modules,
+            files: &self.files,
+        }
     }
 }
 
-impl LiveStepRunner {
-    pub(super) fn build_initramfs(
-        &mut self,
-        action: &Action,
-        wanted: &ImageRequest<'_>,
+impl Behaviour for BuildInitramfs {
+    fn title(&self) -> String {
+        format!(
+            "make a new initial RAM filesystem for {}, as {}",
+            self.release,
+            self.path.display()
+        )
+    }
+
+    fn proof_title(&self) -> String {
+        proof_of(&self.modules)
+    }
+
+    fn undo_title(&self) -> String {
+        match &self.kept {
+            Some(kept) => format!("put {} back as {}", kept.display(), self.path.display()),
+            None => format!("remove {}", self.path.display()),
+        }
+    }
+
+    fn commands(&self, names: Names<'_>) -> Vec<Command> {
+        let top = (names.mounted)(&self.root.uuid).display().to_string();
+        vec![command("chroot", &[&top, "mkinitramfs", "-o", INITRAMFS, &self.release])]
+    }
+
+    fn undo_commands(&self, _: Names<'_>) -> Vec<Command> {
+        Vec::new()
+    }
+
+    fn details(&self) -> Vec<Detail<'_>> {
+        self.kept.iter().map(|kept| Detail::Kept(kept)).collect()
+    }
+
+    fn touches(&self) -> Touches<'_> {
+        Touches { kept: self.kept.as_ref(), ..Touches::path(&self.path) }
+    }
+
+    fn disks_lost_mut(&mut self) -> Vec<&mut DiskIdentity> {
+        Vec::new()
+    }
+
+    fn difference(&self, files: &dyn Files) -> Option<String> {
+        (!files.exists(&self.path)).then(|| format!("{} is gone", self.path.display()))
+    }
+
+    fn shows_completion(&self) -> bool {
+        true
+    }
+
+    fn obstacle(&self, directory: &Path, step: usize, files: &dyn Files) -> Option<String> {
+        kept::obstacle(&self.path, self.kept.as_deref(), directory, step, files)
+    }
+}
+
+impl MachineStep for BuildInitramfs {
+    fn apply(
+        &self,
+        runner: &mut LiveStepRunner,
         site: &mut Site<'_>,
         hands: &mut dyn Hands,
     ) -> Result<Receipt, StepError> {
+        let kept = self.kept.as_deref().map(|kept| site.place(kept));
+        let wanted = &ImageRequest {
+            path: &site.place(&self.path),
+            kept: kept.as_deref(),
+            ..self.request()
+        };
         let tried = format!("make {}", wanted.path.display());
-        let top = self.mount_volume(wanted.root, site.change)?;
+        let top = runner.mount_volume(wanted.root, site.change)?;
         let outside = top.join(INITRAMFS.trim_start_matches('/'));
         if hands.files().exists(&outside) {
             hands.remove(&outside)?;
@@ -78,13 +158,13 @@ impl LiveStepRunner {
             left_s: None,
         });
         for place in ["proc", "sys", "dev", "run"] {
-            self.bind_into(&Path::new("/").join(place), &top.join(place))?;
+            runner.bind_into(&Path::new("/").join(place), &top.join(place))?;
         }
-        let node = |place: &Place| place.title();
         let mounted = |_: &str| top.clone();
-        let commands = with_names(&node, &mounted, |names| commands_with(action, names));
-        let made = self.run_all(&commands);
-        made.map_err(|error| in_a_full_root(error, self.onto()))?;
+        let node = |place: &Place| place.title();
+        let commands = with_names(&node, &mounted, |names| self.commands(names));
+        let made = runner.run_all(&commands);
+        made.map_err(|error| in_a_full_root(error, runner.onto()))?;
         // Hooks write files of their own there, as mdadm's its configuration, and no program that runs there makes them durable. The
         // firmware may be pointed at this root before it is unmounted.
         mounting::sync_filesystem(&top)?;
@@ -98,17 +178,140 @@ impl LiveStepRunner {
         Ok(built(&bytes, &found))
     }
 
-    /// Puts one that was built under another name in its place.
-    pub(super) fn install_initramfs(
-        &mut self,
-        wanted: &ImageRequest<'_>,
-        from: &Path,
+    fn undo(
+        &self,
+        _: &mut LiveStepRunner,
         site: &mut Site<'_>,
         hands: &mut dyn Hands,
     ) -> Result<Receipt, StepError> {
-        let top = self.mount_volume(wanted.root, site.change)?;
-        install(wanted, from, &top, site, hands)
+        let kept = self.kept.as_deref().map(|kept| site.place(kept));
+        kept::put_back(&site.place(&self.path), kept.as_deref(), site, hands)
     }
+}
+
+/// An initial RAM filesystem that was made under a name of its own takes the place of the one that is started now,
+/// which is kept. One that was made there meanwhile for a newer kernel, and that holds what the root needs, stays.
+/// Undoing puts the kept one back.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(inline))]
+pub struct InstallInitramfs {
+    /// The root that it is for.
+    pub root: Volume,
+    /// The kernel's release that it was made for.
+    pub release: String,
+    /// Its current name ("/boot/firmware/initramfs-rubus").
+    pub from: PathBuf,
+    /// The file that the firmware reads ("/boot/firmware/initramfs8").
+    pub path: PathBuf,
+    /// Where the current one is kept; absent when there is none now.
+    pub kept: Option<PathBuf>,
+    /// Modules that must be inside, or built into the kernel.
+    pub modules: Vec<String>,
+    /// Files that must be inside, by their absolute paths there.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub files: Vec<PathBuf>,
+}
+
+impl InstallInitramfs {
+    fn request(&self) -> ImageRequest<'_> {
+        ImageRequest {
+            root: &self.root,
+            release: &self.release,
+            path: &self.path,
+            kept: self.kept.as_deref(),
+            modules: &self.modules,
+            files: &self.files,
+        }
+    }
+}
+
+impl Behaviour for InstallInitramfs {
+    fn title(&self) -> String {
+        format!(
+            "put the initial RAM filesystem {} in place, as {}",
+            self.from.display(),
+            self.path.display()
+        )
+    }
+
+    fn proof_title(&self) -> String {
+        proof_of(&self.modules)
+    }
+
+    fn undo_title(&self) -> String {
+        match &self.kept {
+            Some(kept) => format!("put {} back as {}", kept.display(), self.path.display()),
+            None => format!("remove {}", self.path.display()),
+        }
+    }
+
+    fn commands(&self, _: Names<'_>) -> Vec<Command> {
+        Vec::new()
+    }
+
+    fn undo_commands(&self, _: Names<'_>) -> Vec<Command> {
+        Vec::new()
+    }
+
+    fn details(&self) -> Vec<Detail<'_>> {
+        self.kept.iter().map(|kept| Detail::Kept(kept)).collect()
+    }
+
+    fn touches(&self) -> Touches<'_> {
+        Touches { kept: self.kept.as_ref(), takes: Some(&self.from), ..Touches::path(&self.path) }
+    }
+
+    fn disks_lost_mut(&mut self) -> Vec<&mut DiskIdentity> {
+        Vec::new()
+    }
+
+    fn difference(&self, files: &dyn Files) -> Option<String> {
+        if !files.exists(&self.path) {
+            return Some(format!("{} is gone", self.path.display()));
+        }
+        files.exists(&self.from).then(|| format!("{} is not in place yet", self.from.display()))
+    }
+
+    fn shows_completion(&self) -> bool {
+        true
+    }
+
+    fn obstacle(&self, directory: &Path, step: usize, files: &dyn Files) -> Option<String> {
+        kept::obstacle(&self.path, self.kept.as_deref(), directory, step, files)
+    }
+}
+
+/// What is installed is in the running system's boot partition, wherever the step acts.
+impl MachineStep for InstallInitramfs {
+    fn apply(
+        &self,
+        runner: &mut LiveStepRunner,
+        site: &mut Site<'_>,
+        hands: &mut dyn Hands,
+    ) -> Result<Receipt, StepError> {
+        let wanted = &self.request();
+        let top = runner.mount_volume(wanted.root, site.change)?;
+        install(wanted, &self.from, &top, site, hands)
+    }
+
+    fn undo(
+        &self,
+        _: &mut LiveStepRunner,
+        site: &mut Site<'_>,
+        hands: &mut dyn Hands,
+    ) -> Result<Receipt, StepError> {
+        kept::put_back(&self.path, self.kept.as_deref(), site, hands)
+    }
+}
+
+fn proof_of(modules: &[String]) -> String {
+    if modules.is_empty() {
+        return "it is unpacked and looked into".into();
+    }
+    format!(
+        "it is unpacked and looked into; these modules must be in it or in the kernel: {}",
+        modules.join(", ")
+    )
 }
 
 fn built(bytes: &[u8], found: &str) -> Receipt {
@@ -117,7 +320,7 @@ fn built(bytes: &[u8], found: &str) -> Receipt {
     receipt(planned.clone(), planned)
 }
 
-/// As [`LiveStepRunner::install_initramfs`], with the root that it is for mounted at `top`.
+/// Puts one that was built under another name in its place, with the root that it is for mounted at `top`.
 fn install(
     wanted: &ImageRequest<'_>,
     from: &Path,
@@ -186,32 +389,46 @@ fn prove_any(
     }
 }
 
-/// What became of the initial RAM filesystems that a change has put in place, where nothing later has taken theirs.
-pub fn initramfs_answers(change: &Change, later: &[Change], files: &dyn Files) -> Vec<Answer> {
-    let steps = change.steps_in_force(later).into_iter();
-    let all = steps.filter_map(|(number, action)| {
-        let wanted = ImageRequest::of(action)?;
-        Some(look_again(&wanted, change.receipt_of(number), files))
-    });
-    all.collect()
+/// What became of an initial RAM filesystem that a step has put in place.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ImageState {
+    /// It starts the root; how that is known.
+    Starts(String),
+    /// It does not, or is gone; why.
+    Broken(String),
+    /// It cannot be read; why.
+    Unknown(String),
+}
+
+/// Which file an action has put in place for the firmware, and what became of it; nothing for an action that puts none there.
+pub(crate) fn image_state(
+    action: &Action,
+    receipt: Option<&Receipt>,
+    files: &dyn Files,
+) -> Option<(PathBuf, ImageState)> {
+    let wanted = match action {
+        Action::BuildInitramfs(step) => step.request(),
+        Action::InstallInitramfs(step) => step.request(),
+        _ => return None,
+    };
+    Some((wanted.path.into(), look_again(&wanted, receipt, files)))
 }
 
 /// Looks whether it is the one that was built and, where it is another, whether that holds what the root needs.
-fn look_again(wanted: &ImageRequest<'_>, receipt: Option<&Receipt>, files: &dyn Files) -> Answer {
+fn look_again(
+    wanted: &ImageRequest<'_>,
+    receipt: Option<&Receipt>,
+    files: &dyn Files,
+) -> ImageState {
     let shown = wanted.path.display();
-    let answer = |standing, found: String| Answer {
-        what: format!("{shown} starts the root"),
-        standing,
-        found,
-    };
     let bytes = match files.read_prefix(wanted.path, MAX_BYTES) {
         Ok(bytes) => bytes,
-        Err(ReadError::Absent) => return answer(PromiseState::Broken, format!("{shown} is gone")),
-        Err(error) => return answer(PromiseState::Unknown, error.to_string()),
+        Err(ReadError::Absent) => return ImageState::Broken(format!("{shown} is gone")),
+        Err(error) => return ImageState::Unknown(error.to_string()),
     };
     let built = receipt.and_then(|receipt| receipt.live.rsplit_once(DIGEST));
     if built.is_some_and(|(_, built)| built == kept::sum(&bytes)) {
-        return answer(PromiseState::Holds, "it is the one that was proven".into());
+        return ImageState::Starts("it is the one that was proven".into());
     }
     let since = match built {
         Some(_) => "something else has rebuilt it since",
@@ -220,17 +437,16 @@ fn look_again(wanted: &ImageRequest<'_>, receipt: Option<&Receipt>, files: &dyn 
     let inside = match initramfs::list(&bytes[..]) {
         Ok(inside) => inside,
         Err(why) => {
-            return answer(PromiseState::Broken, format!("{since}, and it is no whole one: {why}"));
+            return ImageState::Broken(format!("{since}, and it is no whole one: {why}"));
         }
     };
     match prove_any(wanted, &inside, Path::new("/"), files) {
         Ok((release, found)) => {
-            answer(PromiseState::Holds, format!("{since}, for {release}, and it has {found}"))
+            ImageState::Starts(format!("{since}, for {release}, and it has {found}"))
         }
-        Err(why) => answer(
-            PromiseState::Broken,
-            format!("{since}, and {why}; then say `sudo update-initramfs -u -k all`"),
-        ),
+        Err(why) => ImageState::Broken(format!(
+            "{since}, and {why}; then say `sudo update-initramfs -u -k all`"
+        )),
     }
 }
 

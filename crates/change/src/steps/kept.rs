@@ -6,14 +6,11 @@
 
 use std::path::Path;
 
-use crate::plan::journal::{Receipt, Replaced};
 use rubus_host::hands::{parent_of, remove_leftover, replace};
 use rubus_host::{Files, Hands, ReadError, digest};
 use rubus_vocabulary::units::bytes_iec;
 
-use crate::apply::{Site, StepError};
-
-use super::{failed, keep_note, receipt};
+use super::{Receipt, Replaced, Site, StepError, failed, keep_note, make_an_image, receipt};
 
 /// Larger than any initial RAM filesystem.
 const MAX_BYTES: usize = 512 << 20;
@@ -93,7 +90,7 @@ fn first_note(
         (Some(kept), Some(_)) => Err(changed(kept)),
         (Some(_), None) if live.is_none() => Err(changed(path)),
         // The image of before is the way back of a new one.
-        (None, _) if live.is_some() && !site.plan.is_of_an_image() => Err(changed(path)),
+        (None, _) if live.is_some() && !make_an_image(site.steps) => Err(changed(path)),
         _ => Ok(Replaced { was: live, made: Vec::new() }),
     }
 }

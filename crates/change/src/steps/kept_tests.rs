@@ -1,5 +1,6 @@
 //! Files that steps replace: what is kept of them, and over what it is put back.
 
+use crate::steps::FillBoot;
 use rubus_host::rehearsal::Rehearsal;
 
 use super::*;
@@ -21,10 +22,12 @@ fn with_site<T>(change: &str, is_begun_again: bool, act: impl FnOnce(&mut Site<'
     act(&mut Site {
         change,
         directory: &Path::new("/var/lib/rubus/changes").join(change),
-        plan: &crate::fixture::plans::small_plan(),
+        steps: &crate::fixture::plans::small_plan().steps,
+        before_trial: None,
         step: 9,
         is_begun_again,
         consents: &[],
+        top: "/".into(),
         tell: &mut |_| {},
     })
 }
@@ -227,10 +230,12 @@ fn in_an_image_nothing_is_kept_and_on_a_machine_what_was_not_there_is_not_replac
         let site = &Site {
             change: FIRST,
             directory: Path::new("/var/lib/rubus/changes/0001-desktop"),
-            plan,
+            steps: &plan.steps,
+            before_trial: None,
             step: 9,
             is_begun_again: false,
             consents: &[],
+            top: "/".into(),
             tell: &mut |_| {},
         };
         replace_keeping(Path::new(PATH), None, b"new", site, machine)
@@ -238,7 +243,7 @@ fn in_an_image_nothing_is_kept_and_on_a_machine_what_was_not_there_is_not_replac
     let mut plan = crate::fixture::plans::small_plan();
     let refused = replace(&plan, &mut machine());
     assert!(matches!(refused, Err(StepError::Changed { .. })), "{refused:?}");
-    plan.steps[0].action = crate::plan::Action::FillBoot {
+    plan.steps[0].action = crate::plan::Action::FillBoot(FillBoot {
         place: crate::plan::volume::Place::Disk {
             disk: crate::plan::volume::DiskIdentity {
                 path: "/dev/loop0".into(),
@@ -252,7 +257,7 @@ fn in_an_image_nothing_is_kept_and_on_a_machine_what_was_not_there_is_not_replac
                 confirmation: String::new(),
             },
         },
-    };
+    });
     assert!(plan.is_of_an_image());
     let mut machine = machine();
     replace(&plan, &mut machine).unwrap();

@@ -6,8 +6,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crate::plan::volume::{DiskIdentity, FilesystemKind, Place, Volume};
-use rubus_boot::volume::NamedVolume;
+use crate::volume::{DiskIdentity, FilesystemKind, Place, Volume};
 use rubus_host::blockdev::OpenDevice;
 use rubus_host::{Files, clock};
 use rubus_machine::signature::{self, END_BYTES, Kind, Signature, Window};
@@ -17,6 +16,7 @@ use rubus_vocabulary::units::bytes_si;
 
 use crate::guard::{self, Disk};
 use crate::unseen::Unseen;
+use rubus_boot::volume::NamedVolume;
 
 const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
 /// How often, and how far apart, a partition is looked for that must be there.
@@ -138,7 +138,7 @@ fn traits(model: &Option<String>, serial: &Option<String>, size_bytes: u64) -> S
 ///
 /// # Errors
 /// Like [`find_disk`].
-pub(super) fn disk_now(files: &dyn Files, meant: &DiskIdentity) -> Result<Disk, String> {
+pub(crate) fn disk_now(files: &dyn Files, meant: &DiskIdentity) -> Result<Disk, String> {
     let disks = guard::disks(files)?;
     find_disk(meant, &disks, boot_id(files).as_deref())
 }
@@ -247,7 +247,7 @@ pub(super) fn holds(path: &Path, kind: FilesystemKind, uuid: &str) -> Result<boo
 ///
 /// # Errors
 /// A text for people: there is none, or more than one, which would be a copy of it.
-pub(super) fn device_of(
+pub(crate) fn device_of(
     files: &dyn Files,
     kind: FilesystemKind,
     uuid: &str,
@@ -295,7 +295,7 @@ pub(super) fn device_of(
 ///
 /// # Errors
 /// A text for people when the kernel's list of disks cannot be read.
-pub(super) fn volumes(files: &dyn Files) -> Result<Vec<NamedVolume>, String> {
+pub(crate) fn volumes(files: &dyn Files) -> Result<Vec<NamedVolume>, String> {
     let mut volumes = Vec::new();
     for disk in guard::disks(files)? {
         let is_memory = matches!(disk.kind, BlockKind::Ram | BlockKind::Zram | BlockKind::Rom);

@@ -1,308 +1,213 @@
-//! The live steps: partitions, filesystems, copies, initial RAM filesystems, arrays and swap, on this machine.
+//! What a step of a plan can be: one file for each kind, with its data and everything that it does.
 //!
-//! Each work looks first what is there, since it may have been interrupted at any moment, does what is
-//! missing through `rubus_host`, and looks afterwards. Disks are found by identity and claimed through the guard before
-//! anything is written to them; whatever is mounted for a change is mounted where only this process sees it.
-//! The commands are those that `crate::plan::commands` shows before anything is done.
+//! [`Action`] lists the kinds, one line each. A kind says what it is, which programs it runs, what it touches and what differs
+//! afterwards ([`Behaviour`]). It is done and undone on files alone ([`FileStep`]), or on disks, filesystems, memory and services of
+//! this machine ([`MachineStep`]). Each looks first what is there, since it may have been interrupted at any moment, does what is
+//! missing, and reads it back. Every method is required: a kind without an undo does not compile (see [`Behaviour`]).
+//!
+//! To add a kind: its file, its line in [`Action`], and its fields in `docs/plan-json.md`.
 
 mod array;
 mod attached;
+mod behaviour;
 mod boot_files;
 mod boot_proof;
 mod claim;
+pub mod commands;
 mod consent;
 mod copied;
+pub mod diff;
+mod directory;
+mod error;
 mod format;
 pub mod image;
 mod initramfs;
 mod journal_copy;
 mod kept;
+mod knob;
 mod last_pass;
+mod link;
 mod locate;
-pub mod lost_journal;
-mod made;
 mod mounts;
+mod new_image;
+mod note;
+mod on;
 mod partition;
 mod processor;
-mod served;
+mod receipt;
+mod runner;
+mod server;
+mod site;
 mod swap;
+mod text_file;
 mod tree;
+mod units;
 
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use serde::{Deserialize, Serialize};
 
-use crate::plan::commands::{Command, Names, commands, undo_commands_with};
-use crate::plan::journal::Receipt;
-use crate::plan::volume::{FilesystemKind, Place, Volume};
-use crate::plan::{Action, When};
-use rubus_host::hands::replace;
-use rubus_host::{Files, Hands, Live, programs};
+use crate::volume::DiskIdentity;
 
-pub use claim::is_given_away;
-pub use consent::fingerprint;
-pub use initramfs::initramfs_answers;
+pub use array::MakeArray;
+pub use attached::AttachDisk;
+pub use behaviour::{Behaviour, Detail, FileSite, FileStep, MachineStep, Touches};
+pub use boot_files::FillBoot;
+pub use boot_proof::ProveBoot;
+pub use consent::{fingerprint, is_given_away};
+pub use directory::MakeDirectory;
+pub use error::StepError;
+pub use format::Format;
+pub use initramfs::{BuildInitramfs, ImageState, InstallInitramfs};
+pub use journal_copy::KeepJournal;
+pub use knob::{SetKnob, knob_says};
+pub use link::SetLink;
 pub use locate::{boot_id, find_disk, identity};
-pub use lost_journal::{Search, Traces, lost_journal};
-pub use made::find_made;
+pub use mounts::{Mount, is_running_root};
+pub use new_image::MakeImage;
+pub use on::On;
+pub use partition::PartitionDisk;
+pub use receipt::{Receipt, Replaced};
+pub use runner::LiveStepRunner;
+pub use server::StartServer;
+pub use site::{GivenAway, NoStepRunner, Progress, Site, StepRunner};
+pub use swap::{MakeSwapFile, SwapOff, SwapOn};
+pub use text_file::{RemoveFile, TextFile, WriteFile};
+pub use tree::{CopyTree, Pass};
+pub use units::{ReadUnits, RestartService, SYSTEMD_RUNS, When};
 
-use crate::apply::{Site, StepError, StepRunner};
+pub(crate) use initramfs::image_state;
+pub(crate) use journal_copy::{copied_names, put_copy, roots_of};
+pub(crate) use locate::{device_of, disk_now, volumes};
+pub(crate) use mounts::{MOUNTS, PLACES, node_of, running_root};
+pub(crate) use site::temporary_name;
 
-/// Runs steps on this machine.
-#[derive(Debug, Default)]
-pub struct LiveStepRunner {
-    /// Raised when everything is to stop.
-    stop: Arc<AtomicBool>,
-    /// What is mounted for the change, in order.
-    mounted: Vec<mounts::Mounted>,
-    /// Where the steps act on an image and not on this machine.
-    image: Option<image::ImageSite>,
-    /// Every program that was run, as it would be typed into a shell.
-    pub log: Vec<String>,
+use error::failed;
+use note::{keep_note, note};
+use receipt::{left, receipt};
+
+/// One step of a plan.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Step {
+    /// Short unique name within the plan, `kebab-case`.
+    pub id: String,
+    /// Why it is done, as a sentence.
+    pub why: String,
+    /// What is done.
+    pub action: Action,
 }
 
-impl LiveStepRunner {
-    /// A runner that stops in the middle of a long step once `stop` is raised; the step has failed then.
-    pub fn new(stop: Arc<AtomicBool>) -> Self {
-        LiveStepRunner { stop, ..LiveStepRunner::default() }
-    }
+/// What an action acts on, and so who does it.
+#[derive(Clone, Copy)]
+pub enum Reach<'a> {
+    /// Files, directories, links and settings of the kernel: the engine alone does it.
+    Files(&'a dyn FileStep),
+    /// Disks, filesystems, memory and services: a [`StepRunner`] does it.
+    Machine(&'a dyn MachineStep),
+    /// Another filesystem, which is mounted for it.
+    Elsewhere(&'a On),
+}
 
-    /// Runs a program that changes something.
-    fn run(&mut self, program: &str, arguments: &[&str]) -> Result<String, StepError> {
-        let line = programs::shell_line(program, arguments);
-        self.log.push(line.clone());
-        programs::run(program, arguments, &self.stop).map_err(|error| match error {
-            programs::RunError::Missing { program } => {
-                failed(format!("run `{line}`"), missing_program(&program))
-            }
-            error => failed(format!("run {program}"), error),
-        })
-    }
-
-    /// Runs the commands of a plan, with what nodes and mounts are called now, and gives what the last one says.
-    fn run_all(&mut self, commands: &[Command]) -> Result<String, StepError> {
-        let mut said = String::new();
-        for command in commands {
-            let arguments: Vec<&str> = command.arguments.iter().map(String::as_str).collect();
-            said = self.run(command.program, &arguments)?;
+macro_rules! actions {
+    ($($kind:ident($step:ident): $reach:ident,)*) => {
+        /// What a step does. Every action can be recognised as done or not done from the machine alone,
+        /// so that an interrupted one is finished and never done twice.
+        #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+        #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+        #[serde(tag = "do", rename_all = "snake_case")]
+        pub enum Action {
+            $($kind($step),)*
         }
-        Ok(said)
-    }
-}
 
-/// Whether the machine runs from this root. A root that cannot be told is none.
-pub fn is_running_root(root: &Volume, files: &dyn Files) -> bool {
-    mounts::running_root(files).is_ok_and(|here| here.uuid == root.uuid)
-}
+        impl Action {
+            /// What it acts on, with what does it.
+            pub fn reach(&self) -> Reach<'_> {
+                match self {
+                    $(Action::$kind(step) => Reach::$reach(step),)*
+                }
+            }
 
-/// The package that brings a program, where Debian has one.
-fn missing_program(program: &str) -> String {
-    let package = match program {
-        "mkfs.btrfs" | "btrfs" => "btrfs-progs",
-        "mkfs.ext4" | "chattr" => "e2fsprogs",
-        "mkfs.vfat" => "dosfstools",
-        "mcopy" => "mtools",
-        "mkswap" | "fallocate" => "util-linux",
-        "mkinitramfs" | "lsinitramfs" => "initramfs-tools",
-        other => other,
+            /// All that its kind says of it.
+            pub fn behaviour(&self) -> &dyn Behaviour {
+                match self {
+                    $(Action::$kind(step) => step,)*
+                }
+            }
+
+            fn behaviour_mut(&mut self) -> &mut dyn Behaviour {
+                match self {
+                    $(Action::$kind(step) => step,)*
+                }
+            }
+        }
+
+        $(impl From<$step> for Action {
+            fn from(step: $step) -> Action {
+                Action::$kind(step)
+            }
+        })*
     };
-    format!("{program} is not installed (`apt install {package}`)")
 }
 
-/// A work that failed.
-fn failed(tried: impl Into<String>, reason: impl std::fmt::Display) -> StepError {
-    StepError::Work { tried: tried.into(), reason: reason.to_string() }
+actions! {
+    MakeDirectory(MakeDirectory): Files,
+    WriteFile(WriteFile): Files,
+    RemoveFile(RemoveFile): Files,
+    SetKnob(SetKnob): Files,
+    SetLink(SetLink): Files,
+    On(On): Elsewhere,
+    Partition(PartitionDisk): Machine,
+    MakeArray(MakeArray): Machine,
+    Format(Format): Machine,
+    CopyTree(CopyTree): Machine,
+    BuildInitramfs(BuildInitramfs): Machine,
+    InstallInitramfs(InstallInitramfs): Machine,
+    MakeSwapFile(MakeSwapFile): Machine,
+    SwapOn(SwapOn): Machine,
+    SwapOff(SwapOff): Machine,
+    Mount(Mount): Machine,
+    AttachDisk(AttachDisk): Machine,
+    MakeImage(MakeImage): Machine,
+    ReadUnits(ReadUnits): Machine,
+    RestartService(RestartService): Machine,
+    StartServer(StartServer): Machine,
+    ProveBoot(ProveBoot): Machine,
+    KeepJournal(KeepJournal): Machine,
+    FillBoot(FillBoot): Machine,
 }
 
-/// What was planned, and what was found afterwards.
-fn receipt(planned: impl Into<String>, live: impl Into<String>) -> Receipt {
-    Receipt { planned: planned.into(), live: live.into() }
+impl Action {
+    /// What it does, in one line.
+    pub fn title(&self) -> String {
+        self.behaviour().title()
+    }
+
+    /// How it is made sure that it was done, as a sentence without its full stop.
+    pub fn proof_title(&self) -> String {
+        self.behaviour().proof_title()
+    }
+
+    /// What undoing it does, in one line.
+    pub fn undo_title(&self) -> String {
+        self.behaviour().undo_title()
+    }
+
+    /// The file, directory or knob of the running system that is changed; nothing for an action on something else.
+    pub fn path(&self) -> Option<&std::path::PathBuf> {
+        self.behaviour().touches().path
+    }
+
+    /// The disks on which everything is lost.
+    pub fn disks_lost(&self) -> Vec<&DiskIdentity> {
+        self.behaviour().touches().disks_lost
+    }
+
+    /// The same disks, to say anew what is on them.
+    pub fn disks_lost_mut(&mut self) -> Vec<&mut DiskIdentity> {
+        self.behaviour_mut().disks_lost_mut()
+    }
 }
 
-/// The receipt of what stays as it is.
-fn left() -> Receipt {
-    receipt("left as it is", "left as it is")
-}
-
-/// Names for the commands of an action on one place and one mounted filesystem.
-fn with_names<T>(
-    node: &dyn Fn(&Place) -> String,
-    mounted: &dyn Fn(&str) -> PathBuf,
-    act: impl FnOnce(Names<'_>) -> T,
-) -> T {
-    act(Names { node, mounted })
-}
-
-/// A file that a work keeps in the directory of its change: that it has begun something that must be known after
-/// a power cut. It is durable when this returns.
-fn keep_note(
-    site: &Site<'_>,
-    name: &str,
-    text: &str,
-    hands: &mut dyn Hands,
-) -> Result<(), StepError> {
-    let path = site.directory.join(name);
-    if hands.files().text(&path).as_deref() == Ok(text) {
-        return Ok(());
-    }
-    let fresh = site.directory.join(format!("{name}.new"));
-    replace(&path, &fresh, text.as_bytes(), 0o600, hands)?;
-    Ok(())
-}
-
-/// What such a file says; nothing where there is none.
-fn note(site: &Site<'_>, name: &str, hands: &dyn Hands) -> Option<String> {
-    hands.files().text(&site.directory.join(name)).ok()
-}
-
-impl StepRunner for LiveStepRunner {
-    fn apply(
-        &mut self,
-        action: &Action,
-        site: &mut Site<'_>,
-        hands: &mut dyn Hands,
-    ) -> Result<Receipt, StepError> {
-        if let Some(wanted) = initramfs::ImageRequest::of(action) {
-            return match action {
-                Action::InstallInitramfs { from, .. } => {
-                    self.install_initramfs(&wanted, from, site, hands)
-                }
-                _ => self.build_initramfs(action, &wanted, site, hands),
-            };
-        }
-        match action {
-            Action::Partition { disk, table } => self.partition(disk, table, site, hands),
-            Action::Format { place, filesystem } => {
-                self.format(action, place, filesystem, site, hands)
-            }
-            Action::MakeArray { uuid, members, .. } => {
-                self.make_array(action, uuid, members, site, hands)
-            }
-            Action::CopyTree { from, to, without_contents_of, without, pass } => {
-                let leave_out = tree::LeaveOut { contents_of: without_contents_of, whole: without };
-                self.copy_tree(from, to, &leave_out, *pass, site, hands)
-            }
-            Action::MakeSwapFile { path, size_bytes } => {
-                self.make_swap_file(path, *size_bytes, site, hands)
-            }
-            Action::SwapOn { what, priority } => {
-                self.where_all_see(|| swap::on(what, *priority, &Live::new()))
-            }
-            Action::SwapOff { what, .. } => self.where_all_see(|| swap::off(what, &Live::new())),
-            Action::Mount { what, at, kind, options } => {
-                self.mount_for_all(what, at, kind, options, hands.files())
-            }
-            Action::AttachDisk { address, device, .. } => {
-                self.attach_disk(action, address, device, hands.files())
-            }
-            Action::MakeImage { path, size_bytes } => served::make_image(path, *size_bytes),
-            Action::ReadUnits => self.read_units(action, hands.files()),
-            Action::RestartService { when, .. } => match when {
-                When::Applied => self.restart(&commands(action), hands.files()),
-                When::Undone => Ok(left()),
-            },
-            Action::StartServer { unit, .. } => self.start_server(action, unit, hands.files()),
-            Action::ProveBoot { root, boot } => self.prove_boot(root, boot, site, hands),
-            Action::KeepJournal { on } => self.keep_journal(on, site, hands),
-            Action::FillBoot { place } => self.fill_boot(place, site, hands),
-            other => Err(failed(other.title(), "it is no work on disks or memory")),
-        }
-    }
-
-    fn undo(
-        &mut self,
-        action: &Action,
-        site: &mut Site<'_>,
-        hands: &mut dyn Hands,
-    ) -> Result<Receipt, StepError> {
-        // Whoever wanted everything to stop wants this all the more.
-        self.stop = Arc::default();
-        match action {
-            Action::MakeArray { members, .. } => self.undo_array(action, members, site, hands),
-            Action::BuildInitramfs { path, kept, .. }
-            | Action::InstallInitramfs { path, kept, .. } => {
-                kept::put_back(path, kept.as_deref(), site, hands)
-            }
-            Action::MakeSwapFile { path, .. } => self.remove_swap_file(path, site, hands),
-            Action::SwapOn { what, .. } => self.where_all_see(|| swap::off(what, &Live::new())),
-            Action::SwapOff { what, priority } => {
-                self.where_all_see(|| swap::on_again(what, *priority, &Live::new()))
-            }
-            Action::Mount { at, kind, .. } => self.unmount_for_all(at, kind),
-            Action::AttachDisk { address, device, .. } => {
-                self.detach_disk(action, address, device, hands.files())
-            }
-            Action::ReadUnits => self.read_units(action, hands.files()),
-            Action::RestartService { .. } => {
-                let (node, mounted) = (|place: &Place| place.title(), |_: &str| PathBuf::new());
-                let commands =
-                    with_names(&node, &mounted, |names| undo_commands_with(action, names));
-                match commands.is_empty() {
-                    true => Ok(left()),
-                    false => self.restart(&commands, hands.files()),
-                }
-            }
-            Action::StartServer { unit, socket, .. } => {
-                self.stop_server(action, unit, socket, hands.files())
-            }
-            // What is on the other disk stays; nothing starts from it any more.
-            _ => Ok(left()),
-        }
-    }
-
-    fn difference(&self, action: &Action, files: &dyn Files) -> Option<String> {
-        match action {
-            Action::MakeSwapFile { path, .. }
-            | Action::MakeImage { path, .. }
-            | Action::BuildInitramfs { path, .. } => {
-                (!files.exists(path)).then(|| format!("{} is gone", path.display()))
-            }
-            Action::InstallInitramfs { from, path, .. } => match files.exists(path) {
-                true => {
-                    (files.exists(from)).then(|| format!("{} is not in place yet", from.display()))
-                }
-                false => Some(format!("{} is gone", path.display())),
-            },
-            Action::SwapOn { what, priority } => swap::difference(what, *priority, files),
-            Action::SwapOff { what, .. } => swap::is_used_again(what, files),
-            Action::Mount { at, kind, .. } => mounts::difference(at, kind, files),
-            Action::AttachDisk { address, device, .. } => {
-                attached::difference(address, device, files)
-            }
-            Action::StartServer { unit, socket, .. } => served::difference(unit, socket, files),
-            _ => None,
-        }
-    }
-
-    fn obstacle(
-        &self,
-        action: &Action,
-        directory: &Path,
-        step: usize,
-        files: &dyn Files,
-    ) -> Option<String> {
-        match action {
-            Action::BuildInitramfs { path, kept, .. }
-            | Action::InstallInitramfs { path, kept, .. } => {
-                kept::obstacle(path, kept.as_deref(), directory, step, files)
-            }
-            _ => None,
-        }
-    }
-
-    fn mount(&mut self, volume: &Volume, site: &Site<'_>) -> Result<PathBuf, StepError> {
-        if let (Some(image), FilesystemKind::Vfat) = (&self.image, volume.kind) {
-            // The boot files of an image are prepared in a directory, and put there at the end.
-            return Ok(image.boot.clone());
-        }
-        self.mount_volume(volume, site.change)
-    }
-
-    fn unmount_all(&mut self, change: &str) -> Result<(), StepError> {
-        self.unmount_everything(Path::new(mounts::PLACES).join(change).as_path())
-    }
-
-    fn tell_others(&mut self, site: &Site<'_>, hands: &mut dyn Hands) -> Result<(), StepError> {
-        self.tell_other_roots(site, hands)
-    }
+/// Whether steps make an image and change no machine: there is nothing to undo then.
+pub fn make_an_image(steps: &[Step]) -> bool {
+    steps.iter().any(|step| matches!(step.action, Action::FillBoot(_)))
 }

@@ -2,21 +2,24 @@
 
 use std::path::{Path, PathBuf};
 
+use serde::{Deserialize, Serialize};
+
 use crate::disk::guid::Guid;
-use crate::plan::journal::Receipt;
-use crate::plan::volume::{FilesystemKind, Volume};
+use crate::volume::{DiskIdentity, FilesystemKind, Volume};
 use rubus_host::live_hands::{LiveHands, make_directories};
 use rubus_host::{Files, Hands, Live, mounting};
 use rubus_machine::parse::mountinfo::{self, MountLine};
 
-use crate::apply::StepError;
-
-use super::{LiveStepRunner, failed, locate, receipt};
+use super::commands::{Command, Names, command, mount, named};
+use super::{
+    Behaviour, Detail, LiveStepRunner, MachineStep, Receipt, Site, StepError, Touches, failed,
+    locate, receipt,
+};
 
 /// Where the filesystems of changes are mounted, by the name of the change.
-pub(super) const PLACES: &str = "/run/rubus";
+pub(crate) const PLACES: &str = "/run/rubus";
 
-pub(super) const MOUNTS: &str = "/proc/self/mountinfo";
+pub(crate) const MOUNTS: &str = "/proc/self/mountinfo";
 /// Of the thread that looks, which may be on a visit elsewhere.
 const OWN_MOUNTS: &str = "/proc/thread-self/mountinfo";
 
@@ -31,9 +34,99 @@ pub(super) struct Mounted {
     is_own_directory: bool,
 }
 
+/// A filesystem is mounted. Undoing unmounts it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(inline))]
+pub struct Mount {
+    /// What: `UUID=…`, a device, or `tmpfs`.
+    pub what: String,
+    /// Where; the directory exists.
+    pub at: PathBuf,
+    /// Its type.
+    pub kind: String,
+    pub options: String,
+}
+
+impl Behaviour for Mount {
+    fn title(&self) -> String {
+        format!("mount {} at {}", self.what, self.at.display())
+    }
+
+    fn proof_title(&self) -> String {
+        "the kernel lists it in /proc/self/mountinfo".into()
+    }
+
+    fn undo_title(&self) -> String {
+        format!("unmount {}", self.at.display())
+    }
+
+    fn commands(&self, _: Names<'_>) -> Vec<Command> {
+        vec![mount(&self.kind, &self.options, &self.what, &self.at)]
+    }
+
+    fn undo_commands(&self, _: Names<'_>) -> Vec<Command> {
+        vec![command("umount", &[&self.at.display().to_string()])]
+    }
+
+    fn details(&self) -> Vec<Detail<'_>> {
+        Vec::new()
+    }
+
+    fn touches(&self) -> Touches<'_> {
+        let mut others = vec![self.at.clone()];
+        // Every tmpfs is one of its own.
+        if self.what.starts_with("UUID=") || self.what.starts_with('/') {
+            others.push(named(&self.what));
+        }
+        Touches { others, fills: Some(&self.at), ..Touches::default() }
+    }
+
+    fn disks_lost_mut(&mut self) -> Vec<&mut DiskIdentity> {
+        Vec::new()
+    }
+
+    fn difference(&self, files: &dyn Files) -> Option<String> {
+        let (at, kind) = (self.at.display(), &self.kind);
+        match mount_at(&self.at, files) {
+            Some(line) if line.filesystem == *kind => None,
+            Some(line) => Some(format!("{} is mounted at {at} instead of {kind}", line.filesystem)),
+            None => Some(format!("nothing is mounted at {at}")),
+        }
+    }
+
+    fn shows_completion(&self) -> bool {
+        true
+    }
+
+    fn obstacle(&self, _: &Path, _: usize, _: &dyn Files) -> Option<String> {
+        None
+    }
+}
+
+impl MachineStep for Mount {
+    fn apply(
+        &self,
+        runner: &mut LiveStepRunner,
+        _: &mut Site<'_>,
+        hands: &mut dyn Hands,
+    ) -> Result<Receipt, StepError> {
+        let Mount { what, at, kind, options } = self;
+        runner.mount_for_all(what, at, kind, options, hands.files())
+    }
+
+    fn undo(
+        &self,
+        runner: &mut LiveStepRunner,
+        _: &mut Site<'_>,
+        _: &mut dyn Hands,
+    ) -> Result<Receipt, StepError> {
+        runner.unmount_for_all(&self.at, &self.kind)
+    }
+}
+
 impl LiveStepRunner {
     /// Mounts a volume, found by its UUID, and sees to it that its compression is in force.
-    pub(super) fn mount_volume(
+    pub(crate) fn mount_volume(
         &mut self,
         volume: &Volume,
         change: &str,
@@ -122,7 +215,7 @@ impl LiveStepRunner {
     }
 
     /// Unmounts what is mounted for the change, the last first, with everything on it durable.
-    pub(super) fn unmount_everything(&mut self, place: &Path) -> Result<(), StepError> {
+    pub(crate) fn unmount_everything(&mut self, place: &Path) -> Result<(), StepError> {
         while let Some(last) = self.mounted.last().cloned() {
             if last.is_own_directory {
                 mounting::sync_filesystem(&last.at)?;
@@ -139,7 +232,7 @@ impl LiveStepRunner {
     }
 
     /// Mounts a filesystem where everybody sees it.
-    pub(super) fn mount_for_all(
+    fn mount_for_all(
         &mut self,
         what: &str,
         at: &Path,
@@ -183,7 +276,7 @@ impl LiveStepRunner {
     }
 
     /// Undoes [`LiveStepRunner::mount_for_all`].
-    pub(super) fn unmount_for_all(&mut self, at: &Path, kind: &str) -> Result<Receipt, StepError> {
+    fn unmount_for_all(&mut self, at: &Path, kind: &str) -> Result<Receipt, StepError> {
         let there = self.mount_for_all_at(at)?;
         if there.is_some_and(|line| line.filesystem == kind) {
             self.where_all_see(|| Ok(mounting::unmount(at)?))?;
@@ -230,14 +323,14 @@ pub(super) fn node_at(at: &Path, files: &dyn Files) -> Option<String> {
 
 /// The node of a device by its major and minor number; a filesystem of several devices has numbers of its own, which
 /// no device has.
-pub(super) fn node_of((major, minor): (u32, u32), files: &dyn Files) -> Option<String> {
+pub(crate) fn node_of((major, minor): (u32, u32), files: &dyn Files) -> Option<String> {
     let link = PathBuf::from(format!("/sys/dev/block/{major}:{minor}"));
     let real = files.real_path(&link).ok()?;
     Some(format!("/dev/{}", real.file_name()?.to_str()?))
 }
 
 /// The root that the machine runs from now, as something that can be mounted again.
-pub(super) fn running_root(files: &dyn Files) -> Result<Volume, String> {
+pub(crate) fn running_root(files: &dyn Files) -> Result<Volume, String> {
     let line = mount_at(Path::new("/"), files).ok_or("what is mounted at / cannot be seen")?;
     let kind = FilesystemKind::of_root(&line.filesystem);
     let kind = kind.ok_or_else(|| {
@@ -265,15 +358,9 @@ pub(super) fn running_root(files: &dyn Files) -> Result<Volume, String> {
     })
 }
 
-/// What is not as a mount for everybody left it.
-pub(super) fn difference(at: &Path, kind: &str, files: &dyn Files) -> Option<String> {
-    match mount_at(at, files) {
-        Some(line) if line.filesystem == kind => None,
-        Some(line) => {
-            Some(format!("{} is mounted at {} instead of {kind}", line.filesystem, at.display()))
-        }
-        None => Some(format!("nothing is mounted at {}", at.display())),
-    }
+/// Whether the machine runs from this root. A root that cannot be told is none.
+pub fn is_running_root(root: &Volume, files: &dyn Files) -> bool {
+    running_root(files).is_ok_and(|here| here.uuid == root.uuid)
 }
 
 #[cfg(test)]

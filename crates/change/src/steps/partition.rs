@@ -3,27 +3,93 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 use crate::disk::table;
-use crate::plan::journal::Receipt;
-use crate::plan::volume::{DiskIdentity, Partition, PartitionTable};
+use crate::volume::{self, DiskIdentity, PartitionTable, TableKind};
 use rubus_host::block_writing::KernelPartition;
 use rubus_host::blockdev::ClaimedDevice;
 use rubus_host::{Files, Hands, clock};
 use rubus_machine::signature::{END_BYTES, Window};
 
-use crate::apply::{Site, StepError};
-
 use super::claim::claim;
-use super::{LiveStepRunner, failed, locate, receipt};
+use super::commands::{Command, Names};
+use super::{
+    Behaviour, Detail, LiveStepRunner, MachineStep, Receipt, Site, StepError, Touches, failed,
+    left, locate, receipt,
+};
 
-impl LiveStepRunner {
-    pub(super) fn partition(
-        &mut self,
-        disk: &DiskIdentity,
-        table: &PartitionTable,
+/// A partition table is written to a disk: everything on it is lost. Undoing leaves the disk as it is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(inline))]
+pub struct PartitionDisk {
+    pub disk: DiskIdentity,
+    pub table: PartitionTable,
+}
+
+impl Behaviour for PartitionDisk {
+    fn title(&self) -> String {
+        let kind = match self.table.kind {
+            TableKind::Mbr { .. } => "MBR",
+            TableKind::Gpt { .. } => "GPT",
+        };
+        let count = self.table.partitions.len();
+        let plural = if count == 1 { "" } else { "s" };
+        format!(
+            "write a new partition table to {} ({kind}, {count} partition{plural})",
+            self.disk.path.display()
+        )
+    }
+
+    fn proof_title(&self) -> String {
+        "the table is read back, and the kernel has every partition where it should be".into()
+    }
+
+    fn undo_title(&self) -> String {
+        format!("not possible: what was on {} is lost", self.disk.path.display())
+    }
+
+    fn commands(&self, _: Names<'_>) -> Vec<Command> {
+        Vec::new()
+    }
+
+    fn undo_commands(&self, _: Names<'_>) -> Vec<Command> {
+        Vec::new()
+    }
+
+    fn details(&self) -> Vec<Detail<'_>> {
+        vec![Detail::Table { disk: &self.disk.path, table: &self.table }]
+    }
+
+    fn touches(&self) -> Touches<'_> {
+        Touches { disks_lost: vec![&self.disk], ..Touches::default() }
+    }
+
+    fn disks_lost_mut(&mut self) -> Vec<&mut DiskIdentity> {
+        vec![&mut self.disk]
+    }
+
+    fn difference(&self, _: &dyn Files) -> Option<String> {
+        None
+    }
+
+    fn shows_completion(&self) -> bool {
+        false
+    }
+
+    fn obstacle(&self, _: &Path, _: usize, _: &dyn Files) -> Option<String> {
+        None
+    }
+}
+
+impl MachineStep for PartitionDisk {
+    fn apply(
+        &self,
+        runner: &mut LiveStepRunner,
         site: &mut Site<'_>,
         hands: &mut dyn Hands,
     ) -> Result<Receipt, StepError> {
+        let PartitionDisk { disk, table } = self;
         let tried = format!("write a partition table to {}", disk.path.display());
         let cannot = |reason: String| failed(&tried, reason);
         let now = locate::disk_now(hands.files(), disk).map_err(cannot)?;
@@ -36,11 +102,22 @@ impl LiveStepRunner {
         wait_for_nodes(&now.path, table, hands.files()).map_err(cannot)?;
         let live = read_back(&device, table).map_err(cannot)?;
         drop(device);
-        self.wait_for_udev();
+        runner.wait_for_udev();
         wait_for_nodes(&now.path, table, hands.files()).map_err(cannot)?;
         Ok(receipt(words(table), live))
     }
 
+    fn undo(
+        &self,
+        _: &mut LiveStepRunner,
+        _: &mut Site<'_>,
+        _: &mut dyn Hands,
+    ) -> Result<Receipt, StepError> {
+        Ok(left())
+    }
+}
+
+impl LiveStepRunner {
     /// When a disk that was written to is closed, udev lets the kernel read its table once more, and for that moment
     /// it has no partitions. Whoever wants to use one waits until that is over.
     fn wait_for_udev(&mut self) {
@@ -79,7 +156,7 @@ fn write(device: &ClaimedDevice, wanted: &PartitionTable) -> Result<(), String> 
 }
 
 /// The first and the last MiB of a partition.
-fn ends(partition: &Partition) -> [(u64, u64); 2] {
+fn ends(partition: &volume::Partition) -> [(u64, u64); 2] {
     let end = partition.size_bytes.min(END_BYTES as u64);
     let last = partition.start_bytes + partition.size_bytes - end;
     [(partition.start_bytes, end), (last, end)]
@@ -155,7 +232,7 @@ fn wait_for_nodes(disk: &Path, wanted: &PartitionTable, files: &dyn Files) -> Re
     const BETWEEN: Duration = Duration::from_millis(100);
     for _ in 0..LOOKS {
         let all_there = wanted.partitions.iter().all(|partition| {
-            let node = crate::plan::volume::partition_path(disk, partition.number);
+            let node = volume::partition_path(disk, partition.number);
             files.exists(Path::new(&node))
         });
         if all_there && is_known(disk, wanted, files) {

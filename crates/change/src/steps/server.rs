@@ -1,106 +1,124 @@
-//! Servers of disk images: the image that is made, systemd's units, and the server that is started and asked; and other
-//! services that are restarted.
+//! Servers of disk images, started by their socket units and asked.
 
 use std::path::{Path, PathBuf};
 
-use crate::plan::Action;
-use crate::plan::commands::{Command, commands, undo_commands_with};
-use crate::plan::journal::Receipt;
-use crate::plan::volume::Place;
-use crate::recipe::SYSTEMD_RUNS;
-use rubus_host::Files;
-use rubus_host::new_file::{NewFile, size_of_file};
-use rubus_vocabulary::units::bytes_iec;
+use serde::{Deserialize, Serialize};
 
-use crate::apply::StepError;
+use crate::volume::DiskIdentity;
+use rubus_host::{Files, Hands};
 
-use super::{LiveStepRunner, failed, receipt, with_names};
+use super::commands::{Command, Names, command, for_people, undo_for_people};
+use super::units::{SYSTEMD_RUNS, read_units};
+use super::{
+    Behaviour, Detail, LiveStepRunner, MachineStep, Receipt, Site, StepError, Touches, failed,
+    receipt,
+};
 
-/// Makes an image that is all hole. One of that size that is there already was made before an interruption.
-pub(super) fn make_image(path: &Path, size_bytes: u64) -> Result<Receipt, StepError> {
-    let tried = || format!("make the disk image {}", path.display());
-    let words = |bytes| format!("a file of {}", bytes_iec(bytes));
-    let made = match size_of_file(path) {
-        Ok(bytes) => bytes,
-        Err(_) => {
-            let cannot = |error| failed(tried(), error);
-            let Some(mut file) = NewFile::begin(path).map_err(cannot)? else {
-                return Err(failed(tried(), "another program makes it just now"));
-            };
-            file.resize(size_bytes).map_err(cannot)?;
-            file.finish().map_err(cannot)?;
-            size_of_file(path).map_err(cannot)?
+/// A server of disk images is started by its socket unit and asked what it has. Undoing stops both units.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(inline))]
+pub struct StartServer {
+    /// The name of both units without their endings: "rubus-serve-disk".
+    pub unit: String,
+    /// The socket unit's Unix socket, which is there as long as it listens.
+    pub socket: PathBuf,
+    /// What stands behind `rubus nbd` to ask the server, so that it has to start and to open what it serves.
+    pub question: Vec<String>,
+    /// The disks that its clients may overwrite.
+    pub gives_away: Vec<DiskIdentity>,
+}
+
+impl Behaviour for StartServer {
+    fn title(&self) -> String {
+        format!("start {}.socket, and the server behind it with a question", self.unit)
+    }
+
+    fn proof_title(&self) -> String {
+        "the server answers with what it serves".into()
+    }
+
+    fn undo_title(&self) -> String {
+        format!("stop {unit}.socket and {unit}.service", unit = self.unit)
+    }
+
+    fn commands(&self, _: Names<'_>) -> Vec<Command> {
+        let question: Vec<&str> = self.question.iter().map(String::as_str).collect();
+        vec![
+            read_units(),
+            command("systemctl", &["start", &format!("{}.socket", self.unit)]),
+            command("rubus", &[&["nbd"][..], &question].concat()),
+        ]
+    }
+
+    fn undo_commands(&self, _: Names<'_>) -> Vec<Command> {
+        let unit = &self.unit;
+        vec![command("systemctl", &["stop", &format!("{unit}.socket"), &format!("{unit}.service")])]
+    }
+
+    fn details(&self) -> Vec<Detail<'_>> {
+        Vec::new()
+    }
+
+    fn touches(&self) -> Touches<'_> {
+        Touches {
+            disks_lost: self.gives_away.iter().collect(),
+            others: vec![Path::new("/unit").join(&self.unit)],
+            ..Touches::default()
         }
-    };
-    match made == size_bytes {
-        true => Ok(receipt(words(size_bytes), words(made))),
-        false => Err(failed(
-            tried(),
-            format!("it is there with {made} bytes, and {size_bytes} are planned"),
-        )),
+    }
+
+    fn disks_lost_mut(&mut self) -> Vec<&mut DiskIdentity> {
+        self.gives_away.iter_mut().collect()
+    }
+
+    fn difference(&self, files: &dyn Files) -> Option<String> {
+        let unit = &self.unit;
+        (!files.exists(&self.socket))
+            .then(|| format!("{unit}.socket does not listen (systemctl status {unit}.socket)"))
+    }
+
+    fn shows_completion(&self) -> bool {
+        true
+    }
+
+    fn obstacle(&self, _: &Path, _: usize, _: &dyn Files) -> Option<String> {
+        None
     }
 }
 
-impl LiveStepRunner {
-    /// A machine without systemd has nobody who keeps units in mind.
-    pub(super) fn read_units(
-        &mut self,
-        action: &Action,
-        files: &dyn Files,
+impl MachineStep for StartServer {
+    fn apply(
+        &self,
+        runner: &mut LiveStepRunner,
+        _: &mut Site<'_>,
+        hands: &mut dyn Hands,
     ) -> Result<Receipt, StepError> {
-        if !files.exists(Path::new(SYSTEMD_RUNS)) {
-            return Ok(receipt("read at the next start", "no systemd runs"));
-        }
-        self.run_all(&commands(action))?;
-        Ok(receipt("the units are read", "the units are read"))
-    }
-
-    /// A service reads its settings at its next start anyway, where no systemd runs.
-    pub(super) fn restart(
-        &mut self,
-        commands: &[Command],
-        files: &dyn Files,
-    ) -> Result<Receipt, StepError> {
-        if !files.exists(Path::new(SYSTEMD_RUNS)) {
-            return Ok(receipt("restarted at the next start", "no systemd runs"));
-        }
-        self.run_all(commands)?;
-        Ok(receipt("it is active", "it is active"))
-    }
-
-    pub(super) fn start_server(
-        &mut self,
-        action: &Action,
-        unit: &str,
-        files: &dyn Files,
-    ) -> Result<Receipt, StepError> {
-        match self.run_all(&commands(action)) {
+        match runner.run_all(&for_people(self)) {
             Ok(_) => Ok(receipt("the server answers", "the server answers")),
-            Err(error) => {
-                Err(failed(action.title(), format!("{error}{}", last_words(unit, files))))
-            }
+            Err(error) => Err(failed(
+                self.title(),
+                format!("{error}{}", last_words(&self.unit, hands.files())),
+            )),
         }
     }
 
-    pub(super) fn stop_server(
-        &mut self,
-        action: &Action,
-        unit: &str,
-        socket: &Path,
-        files: &dyn Files,
+    fn undo(
+        &self,
+        runner: &mut LiveStepRunner,
+        _: &mut Site<'_>,
+        hands: &mut dyn Hands,
     ) -> Result<Receipt, StepError> {
+        let StartServer { unit, socket, .. } = self;
+        let files = hands.files();
         if files.exists(Path::new(SYSTEMD_RUNS)) {
-            let node = |place: &Place| place.title();
-            let mounted = |_: &str| PathBuf::new();
-            let commands = with_names(&node, &mounted, |names| undo_commands_with(action, names));
-            let stopped = self.run_all(&commands);
+            let stopped = runner.run_all(&undo_for_people(self));
             // Units that systemd never knew need no stopping.
             if files.exists(socket) {
                 stopped?;
             }
             // Nor does it keep in mind that one has failed, where one has.
             let (sockets, service) = (format!("{unit}.socket"), format!("{unit}.service"));
-            let _ = self.run("systemctl", &["reset-failed", &sockets, &service]);
+            let _ = runner.run("systemctl", &["reset-failed", &sockets, &service]);
         }
         match files.exists(socket) {
             false => Ok(receipt("not served", "not served")),
@@ -110,12 +128,6 @@ impl LiveStepRunner {
             )),
         }
     }
-}
-
-/// What is not as starting left it.
-pub(super) fn difference(unit: &str, socket: &Path, files: &dyn Files) -> Option<String> {
-    (!files.exists(socket))
-        .then(|| format!("{unit}.socket does not listen (systemctl status {unit}.socket)"))
 }
 
 /// What the server said last, for a sentence.
@@ -130,25 +142,5 @@ fn last_words(unit: &str, files: &dyn Files) -> String {
     match lines.join("; ") {
         none if none.is_empty() => format!("; look with `journalctl -u {service}`"),
         lines => format!("; {service} said last: {lines}"),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_image_is_made_once_and_none_is_replaced() {
-        let directory = tempfile::tempdir().expect("a directory");
-        let path = directory.path().join("disk.img");
-        for _ in 0..2 {
-            let made = make_image(&path, 5 << 20).expect("it is made");
-            assert_eq!(made.planned, "a file of 5.00 MiB");
-            assert_eq!(made.live, made.planned);
-        }
-        let error = make_image(&path, 6 << 20).expect_err("it is another one");
-        let words = error.to_string();
-        assert!(words.contains("it is there with 5242880 bytes"), "{words}");
-        assert_eq!(size_of_file(&path).expect("it stays"), 5 << 20);
     }
 }

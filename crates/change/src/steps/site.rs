@@ -1,17 +1,13 @@
-//! Steps that are more than a file or a knob: partitions, filesystems, copies, initial RAM filesystems, swap.
-//!
-//! The engine knows of each only what [`StepRunner`] says. The live ones are in [`crate::steps`]; tests use
-//! made-up ones.
+//! Where a step acts, and who runs those that are more than a file or a knob: [`super::LiveStepRunner`] on this machine, made-up
+//! ones in tests.
 
 use std::path::{Path, PathBuf};
 
-use crate::plan::journal::Receipt;
-use crate::plan::volume::Volume;
-use crate::plan::{Action, Plan};
-use rubus_host::hands::parent_of;
-use rubus_host::{Files, Hands};
+use crate::volume::Volume;
+use rubus_host::Hands;
+use rubus_host::hands::{below, parent_of};
 
-use super::StepError;
+use super::{Action, Receipt, Step, StepError};
 
 /// A disk whose contents the user gave away.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,28 +28,42 @@ pub struct Site<'a> {
     pub change: &'a str,
     /// The directory in which the change keeps its plan and journal. A work may keep files of its own there.
     pub directory: &'a std::path::Path,
-    /// The plan that the step is of.
-    pub plan: &'a Plan,
+    /// All steps of the plan.
+    pub steps: &'a [Step],
+    /// Number of the first step that waits for the trial, where the plan has one.
+    pub before_trial: Option<usize>,
     /// Number of the step, from 0.
     pub step: usize,
     /// Whether it was begun before, in an attempt that was interrupted.
     pub is_begun_again: bool,
     /// The disks that the user gave away; of two confirmations for one disk the later counts.
     pub consents: &'a [GivenAway],
+    /// The directory at which the step's own paths begin: that of another filesystem for a step on one.
+    pub top: PathBuf,
     /// Told how far a long step has come.
     pub tell: &'a mut dyn FnMut(Progress),
 }
 
 impl Site<'_> {
+    /// A path of the step, seen from here.
+    pub fn place(&self, path: &Path) -> PathBuf {
+        below(&self.top, path)
+    }
+
+    /// The name under which the step prepares a file beside its place.
+    pub fn temporary(&self) -> String {
+        temporary_name(self.change, self.step)
+    }
+
     /// The name under which the step makes what then takes this path by a rename: in the same directory,
     /// and nobody else's.
     pub fn fresh_name(&self, path: &Path) -> PathBuf {
-        parent_of(path).join(temporary_name(self.change, self.step))
+        parent_of(path).join(self.temporary())
     }
 }
 
 /// The last part of [`Site::fresh_name`].
-pub(super) fn temporary_name(change: &str, step: usize) -> String {
+pub(crate) fn temporary_name(change: &str, step: usize) -> String {
     format!(".rubus-{change}-{step}.new")
 }
 
@@ -68,7 +78,7 @@ pub struct Progress {
     pub left_s: Option<f64>,
 }
 
-/// Runs the steps that act on disks, filesystems and memory.
+/// Runs the steps that act on disks, filesystems, memory and services ([`super::MachineStep`]).
 ///
 /// Each may be interrupted by a power cut at any moment and is then begun again, or undone; both have to
 /// work from whatever is there. Nothing that was there before a step is lost by undoing it, except what the user
@@ -95,15 +105,6 @@ pub trait StepRunner {
         site: &mut Site<'_>,
         hands: &mut dyn Hands,
     ) -> Result<Receipt, StepError>;
-
-    /// What is not as such an action left it, in words. Only looks.
-    fn difference(&self, action: &Action, files: &dyn Files) -> Option<String>;
-
-    /// Why such an action cannot be undone as things are, and what to do; nothing where it can. Only looks. `directory` is
-    /// that of the change, `step` the number of the step.
-    fn obstacle(&self, _: &Action, _: &Path, _: usize, _: &dyn Files) -> Option<String> {
-        None
-    }
 
     /// Mounts a filesystem at a place of the change's own, and says where its top is. Already mounted
     /// there by an earlier call it stays so.
@@ -149,10 +150,6 @@ impl StepRunner for NoStepRunner {
         _: &mut dyn Hands,
     ) -> Result<Receipt, StepError> {
         Err(refuse(action))
-    }
-
-    fn difference(&self, _: &Action, _: &dyn Files) -> Option<String> {
-        None
     }
 
     fn mount(&mut self, volume: &Volume, _: &Site<'_>) -> Result<PathBuf, StepError> {

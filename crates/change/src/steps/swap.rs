@@ -2,26 +2,307 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::plan::journal::Receipt;
-use crate::plan::volume::FilesystemKind;
+use serde::{Deserialize, Serialize};
+
+use crate::volume::{DiskIdentity, FilesystemKind};
 use rubus_host::hands::{parent_of, remove_leftover};
 use rubus_host::{Files, Hands, Live, filling, mounting};
 use rubus_machine::parse::mountinfo;
 use rubus_machine::parse::swaps::{self, SwapLine};
 use rubus_vocabulary::units::bytes_iec;
 
-use crate::apply::{Progress, Site, StepError};
-
-use super::{LiveStepRunner, failed, keep_note, locate, note, receipt};
+use super::commands::{Command, Names, command, named};
+use super::{
+    Behaviour, Detail, LiveStepRunner, MachineStep, Progress, Receipt, Site, StepError, Touches,
+    failed, keep_note, locate, note, receipt,
+};
 
 const SWAPS: &str = "/proc/swaps";
 
+/// A swap file is made, with what btrfs wants where it lies on that. Undoing removes it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(inline))]
+pub struct MakeSwapFile {
+    /// Absolute path.
+    pub path: PathBuf,
+    /// Its size in bytes, a multiple of 4096.
+    pub size_bytes: u64,
+}
+
+impl Behaviour for MakeSwapFile {
+    fn title(&self) -> String {
+        format!("make the swap file {} of {}", self.path.display(), bytes_iec(self.size_bytes))
+    }
+
+    fn proof_title(&self) -> String {
+        "its size and its mark are read back".into()
+    }
+
+    fn undo_title(&self) -> String {
+        format!("remove {}", self.path.display())
+    }
+
+    fn commands(&self, _: Names<'_>) -> Vec<Command> {
+        vec![command("mkswap", &[&self.path.display().to_string()])]
+    }
+
+    fn undo_commands(&self, _: Names<'_>) -> Vec<Command> {
+        Vec::new()
+    }
+
+    fn details(&self) -> Vec<Detail<'_>> {
+        Vec::new()
+    }
+
+    fn touches(&self) -> Touches<'_> {
+        Touches::filling(&self.path)
+    }
+
+    fn disks_lost_mut(&mut self) -> Vec<&mut DiskIdentity> {
+        Vec::new()
+    }
+
+    fn difference(&self, files: &dyn Files) -> Option<String> {
+        (!files.exists(&self.path)).then(|| format!("{} is gone", self.path.display()))
+    }
+
+    fn shows_completion(&self) -> bool {
+        true
+    }
+
+    fn obstacle(&self, _: &Path, _: usize, _: &dyn Files) -> Option<String> {
+        None
+    }
+}
+
+/// Every block of it is allotted, written where holes would count as such, and none of it shared or compressed on btrfs.
+impl MachineStep for MakeSwapFile {
+    fn apply(
+        &self,
+        runner: &mut LiveStepRunner,
+        site: &mut Site<'_>,
+        hands: &mut dyn Hands,
+    ) -> Result<Receipt, StepError> {
+        let path = &site.place(&self.path);
+        let tried = format!("make the swap file {}", path.display());
+        let mark = mark_of(path);
+        let is_ours = note(site, &mark, hands).is_some();
+        let planned = format!("a swap file of {}", bytes_iec(self.size_bytes));
+        if hands.files().exists(path) {
+            // It got its name when it was whole.
+            return match is_ours {
+                true => Ok(receipt(planned.clone(), planned)),
+                false => Err(StepError::Changed { path: path.display().to_string() }),
+            };
+        }
+        let directory = parent_of(path);
+        let space = hands.files().space(&directory);
+        let free = space.map_err(|why| failed(&tried, why))?.available_bytes;
+        if free < self.size_bytes {
+            return Err(failed(
+                tried,
+                format!("{} has only {} free", directory.display(), bytes_iec(free)),
+            ));
+        }
+        let fresh = site.fresh_name(path);
+        remove_leftover(&fresh, hands)?;
+        hands.write_new(&fresh, b"", 0o600, None)?;
+        let made = runner.fill(&fresh, self.size_bytes, site, hands.files());
+        if let Err(error) = made {
+            // It has no name that anybody uses; the failure of making it is what counts.
+            let _ = hands.remove(&fresh);
+            return Err(error);
+        }
+        keep_note(site, &mark, "made by this change", hands)?;
+        hands.rename(&fresh, path)?;
+        hands.sync_directory(&directory)?;
+        Ok(receipt(planned.clone(), planned))
+    }
+
+    fn undo(
+        &self,
+        runner: &mut LiveStepRunner,
+        site: &mut Site<'_>,
+        hands: &mut dyn Hands,
+    ) -> Result<Receipt, StepError> {
+        let path = &site.place(&self.path);
+        let directory = parent_of(path);
+        let fresh = site.fresh_name(path);
+        remove_leftover(&fresh, hands)?;
+        let is_ours = note(site, &mark_of(path), hands).is_some();
+        if is_ours && hands.files().exists(path) {
+            runner.where_all_see(|| off(&path.display().to_string(), &Live::new()))?;
+            hands.remove(path)?;
+            hands.sync_directory(&directory)?;
+        }
+        Ok(receipt("absent", "absent"))
+    }
+}
+
+/// Swap is used from now on. Undoing stops that.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(inline))]
+pub struct SwapOn {
+    /// `UUID=…`, or the absolute path of a file or device.
+    pub what: String,
+    /// Priority, -1 to 32767; absent: the kernel chooses.
+    pub priority: Option<i32>,
+}
+
+impl Behaviour for SwapOn {
+    fn title(&self) -> String {
+        format!("use the swap {}", self.what)
+    }
+
+    fn proof_title(&self) -> String {
+        "the kernel lists it in /proc/swaps".into()
+    }
+
+    fn undo_title(&self) -> String {
+        format!("stop using the swap {}", self.what)
+    }
+
+    fn commands(&self, _: Names<'_>) -> Vec<Command> {
+        vec![swap_on(&self.what, self.priority)]
+    }
+
+    fn undo_commands(&self, _: Names<'_>) -> Vec<Command> {
+        vec![command("swapoff", &[&self.what])]
+    }
+
+    fn details(&self) -> Vec<Detail<'_>> {
+        Vec::new()
+    }
+
+    fn touches(&self) -> Touches<'_> {
+        Touches { others: vec![named(&self.what)], ..Touches::default() }
+    }
+
+    fn disks_lost_mut(&mut self) -> Vec<&mut DiskIdentity> {
+        Vec::new()
+    }
+
+    fn difference(&self, files: &dyn Files) -> Option<String> {
+        difference(&self.what, self.priority, files)
+    }
+
+    fn shows_completion(&self) -> bool {
+        true
+    }
+
+    fn obstacle(&self, _: &Path, _: usize, _: &dyn Files) -> Option<String> {
+        None
+    }
+}
+
+impl MachineStep for SwapOn {
+    fn apply(
+        &self,
+        runner: &mut LiveStepRunner,
+        _: &mut Site<'_>,
+        _: &mut dyn Hands,
+    ) -> Result<Receipt, StepError> {
+        runner.where_all_see(|| on(&self.what, self.priority, &Live::new()))
+    }
+
+    fn undo(
+        &self,
+        runner: &mut LiveStepRunner,
+        _: &mut Site<'_>,
+        _: &mut dyn Hands,
+    ) -> Result<Receipt, StepError> {
+        runner.where_all_see(|| off(&self.what, &Live::new()))
+    }
+}
+
+/// Swap is not used from now on. Undoing uses it again.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(inline))]
+pub struct SwapOff {
+    /// Absolute path of the file or device.
+    pub what: String,
+    /// Its priority now.
+    pub priority: Option<i32>,
+}
+
+impl Behaviour for SwapOff {
+    fn title(&self) -> String {
+        format!("stop using the swap {}", self.what)
+    }
+
+    fn proof_title(&self) -> String {
+        "the kernel does not list it in /proc/swaps any more".into()
+    }
+
+    fn undo_title(&self) -> String {
+        format!("use the swap {} again", self.what)
+    }
+
+    fn commands(&self, _: Names<'_>) -> Vec<Command> {
+        vec![command("swapoff", &[&self.what])]
+    }
+
+    fn undo_commands(&self, _: Names<'_>) -> Vec<Command> {
+        vec![swap_on(&self.what, self.priority)]
+    }
+
+    fn details(&self) -> Vec<Detail<'_>> {
+        Vec::new()
+    }
+
+    fn touches(&self) -> Touches<'_> {
+        Touches { others: vec![named(&self.what)], ..Touches::default() }
+    }
+
+    fn disks_lost_mut(&mut self) -> Vec<&mut DiskIdentity> {
+        Vec::new()
+    }
+
+    fn difference(&self, files: &dyn Files) -> Option<String> {
+        is_used_again(&self.what, files)
+    }
+
+    fn shows_completion(&self) -> bool {
+        true
+    }
+
+    fn obstacle(&self, _: &Path, _: usize, _: &dyn Files) -> Option<String> {
+        None
+    }
+}
+
+impl MachineStep for SwapOff {
+    fn apply(
+        &self,
+        runner: &mut LiveStepRunner,
+        _: &mut Site<'_>,
+        _: &mut dyn Hands,
+    ) -> Result<Receipt, StepError> {
+        runner.where_all_see(|| off(&self.what, &Live::new()))
+    }
+
+    fn undo(
+        &self,
+        runner: &mut LiveStepRunner,
+        _: &mut Site<'_>,
+        _: &mut dyn Hands,
+    ) -> Result<Receipt, StepError> {
+        runner.where_all_see(|| on_again(&self.what, self.priority, &Live::new()))
+    }
+}
+
+fn swap_on(what: &str, priority: Option<i32>) -> Command {
+    match priority {
+        // A negative priority cannot be asked for; the kernel gives those itself.
+        Some(priority) if priority >= 0 => {
+            command("swapon", &["--priority", &priority.to_string(), what])
+        }
+        _ => command("swapon", &[what]),
+    }
+}
+
 /// Uses swap from now on, and sees to it that the priority is the wished one.
-pub(super) fn on(
-    what: &str,
-    priority: Option<i32>,
-    files: &dyn Files,
-) -> Result<Receipt, StepError> {
+fn on(what: &str, priority: Option<i32>, files: &dyn Files) -> Result<Receipt, StepError> {
     let path = resolve(what, files).map_err(|why| failed(format!("use the swap {what}"), why))?;
     let asked = priority.filter(|priority| *priority >= 0);
     let is_right = |area: &SwapLine| asked.is_none_or(|priority| area.priority == priority);
@@ -53,11 +334,7 @@ fn words(priority: Option<i32>) -> String {
 }
 
 /// Uses swap again that a step has stopped using. What is not there on this root needs nothing.
-pub(super) fn on_again(
-    what: &str,
-    priority: Option<i32>,
-    files: &dyn Files,
-) -> Result<Receipt, StepError> {
+fn on_again(what: &str, priority: Option<i32>, files: &dyn Files) -> Result<Receipt, StepError> {
     let is_here = resolve(what, files).is_ok_and(|path| files.exists(&path));
     match is_here {
         true => on(what, priority, files),
@@ -66,7 +343,7 @@ pub(super) fn on_again(
 }
 
 /// Uses swap no more.
-pub(super) fn off(what: &str, files: &dyn Files) -> Result<Receipt, StepError> {
+fn off(what: &str, files: &dyn Files) -> Result<Receipt, StepError> {
     let unused = || Ok(receipt("not in use", "not in use"));
     // What cannot be found is not in use.
     let Ok(path) = resolve(what, files) else {
@@ -85,7 +362,7 @@ pub(super) fn off(what: &str, files: &dyn Files) -> Result<Receipt, StepError> {
 }
 
 /// What is not as using swap left it.
-pub(super) fn difference(what: &str, priority: Option<i32>, files: &dyn Files) -> Option<String> {
+fn difference(what: &str, priority: Option<i32>, files: &dyn Files) -> Option<String> {
     let Some(area) = resolve(what, files).ok().and_then(|path| area(&path, files)) else {
         return Some(format!("the swap {what} is not in use"));
     };
@@ -95,7 +372,7 @@ pub(super) fn difference(what: &str, priority: Option<i32>, files: &dyn Files) -
 }
 
 /// What is not as the end of using swap left it.
-pub(super) fn is_used_again(what: &str, files: &dyn Files) -> Option<String> {
+fn is_used_again(what: &str, files: &dyn Files) -> Option<String> {
     let path = resolve(what, files).ok()?;
     area(&path, files).map(|_| format!("the swap {what} is in use again"))
 }
@@ -118,69 +395,6 @@ fn area(path: &Path, files: &dyn Files) -> Option<SwapLine> {
 }
 
 impl LiveStepRunner {
-    /// Makes a swap file: every block allotted, written where holes would count as such, and none of it shared
-    /// or compressed on btrfs.
-    pub(super) fn make_swap_file(
-        &mut self,
-        path: &Path,
-        size_bytes: u64,
-        site: &mut Site<'_>,
-        hands: &mut dyn Hands,
-    ) -> Result<Receipt, StepError> {
-        let tried = format!("make the swap file {}", path.display());
-        let mark = mark_of(path);
-        let is_ours = note(site, &mark, hands).is_some();
-        let planned = format!("a swap file of {}", bytes_iec(size_bytes));
-        if hands.files().exists(path) {
-            // It got its name when it was whole.
-            return match is_ours {
-                true => Ok(receipt(planned.clone(), planned)),
-                false => Err(StepError::Changed { path: path.display().to_string() }),
-            };
-        }
-        let directory = parent_of(path);
-        let space = hands.files().space(&directory);
-        let free = space.map_err(|why| failed(&tried, why))?.available_bytes;
-        if free < size_bytes {
-            return Err(failed(
-                tried,
-                format!("{} has only {} free", directory.display(), bytes_iec(free)),
-            ));
-        }
-        let fresh = site.fresh_name(path);
-        remove_leftover(&fresh, hands)?;
-        hands.write_new(&fresh, b"", 0o600, None)?;
-        let made = self.fill(&fresh, size_bytes, site, hands.files());
-        if let Err(error) = made {
-            // It has no name that anybody uses; the failure of making it is what counts.
-            let _ = hands.remove(&fresh);
-            return Err(error);
-        }
-        keep_note(site, &mark, "made by this change", hands)?;
-        hands.rename(&fresh, path)?;
-        hands.sync_directory(&directory)?;
-        Ok(receipt(planned.clone(), planned))
-    }
-
-    /// Removes a swap file that this change made.
-    pub(super) fn remove_swap_file(
-        &mut self,
-        path: &Path,
-        site: &Site<'_>,
-        hands: &mut dyn Hands,
-    ) -> Result<Receipt, StepError> {
-        let directory = parent_of(path);
-        let fresh = site.fresh_name(path);
-        remove_leftover(&fresh, hands)?;
-        let is_ours = note(site, &mark_of(path), hands).is_some();
-        if is_ours && hands.files().exists(path) {
-            self.where_all_see(|| off(&path.display().to_string(), &Live::new()))?;
-            hands.remove(path)?;
-            hands.sync_directory(&directory)?;
-        }
-        Ok(receipt("absent", "absent"))
-    }
-
     fn fill(
         &mut self,
         fresh: &Path,

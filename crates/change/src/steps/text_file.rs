@@ -1,232 +1,179 @@
-//! One step, done or undone. Each looks first whether it is already where it should be, so that it
-//! can be begun again after any interruption, and reads back afterwards what it did.
+//! A small text file that is made, changed or removed.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use crate::plan::diff::{Line, lines};
-use crate::plan::journal::Receipt;
-use crate::plan::volume::{FilesystemKind, Volume};
-use crate::plan::{Action, Plan, TextFile, knob_says};
+use serde::{Deserialize, Serialize};
+
+use crate::volume::DiskIdentity;
 use rubus_boot::cmdline_txt::{is_command_line, taken_back};
 use rubus_host::hands::{self, parent_of};
 use rubus_host::{Files, Hands, ReadError};
 
-use super::{ApplyContext, Change, Event, Progress, Site, StepError, StepRunner};
+use super::commands::{Command, Names};
+use super::diff::{Line, lines};
+use super::{Behaviour, Detail, FileSite, FileStep, Receipt, StepError, Touches};
 
-/// Does a step of a change.
-///
-/// # Errors
-/// [`StepError`]; the step is then undone by [`undo`] like any other.
-pub(super) fn apply(
-    change: &Change,
-    step: usize,
-    action: &Action,
-    hands: &mut dyn Hands,
-    context: &mut ApplyContext<'_>,
-) -> Result<Receipt, StepError> {
-    if let Some(done) = apply_to_file(action, Path::new("/"), &change.temporary(step), hands) {
-        return done;
-    }
-    with_site(change, step, context, |step_runner, site| match action {
-        Action::On { volume, action, .. } => {
-            let top = step_runner.mount(volume, site)?;
-            let done = apply_to_file(action, &top, &change.temporary(step), hands);
-            done.unwrap_or_else(|| step_runner.apply(&below(action, &top), site, hands))
-        }
-        action => step_runner.apply(action, site, hands),
-    })
+/// A text file gets new contents, or is made.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(inline))]
+pub struct WriteFile {
+    /// Absolute path.
+    pub path: PathBuf,
+    /// What it holds now; absent when it does not exist.
+    pub was: Option<TextFile>,
+    /// What it will hold.
+    pub becomes: TextFile,
 }
 
-/// Undoes a step that was done, half done, or only announced.
-///
-/// # Errors
-/// [`StepError`]; nothing is lost then.
-pub(super) fn undo(
-    change: &Change,
-    step: usize,
-    action: &Action,
-    hands: &mut dyn Hands,
-    context: &mut ApplyContext<'_>,
-) -> Result<Receipt, StepError> {
-    let temporary = change.temporary(step);
-    if let Some(done) = undo_on_file(action, Path::new("/"), &temporary, hands) {
-        return done;
+/// A text file is removed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(inline))]
+pub struct RemoveFile {
+    /// Absolute path.
+    pub path: PathBuf,
+    /// What it holds now.
+    pub was: TextFile,
+}
+
+/// A small text file.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct TextFile {
+    /// Its contents.
+    pub text: String,
+    /// Its permission bits.
+    pub mode: u32,
+}
+
+impl TextFile {
+    /// A file that everybody may read and root may write.
+    pub fn public(text: impl Into<String>) -> Self {
+        TextFile { text: text.into(), mode: 0o644 }
     }
-    if let Action::On { volume, action, is_undone: true } = action {
-        let back = with_site(change, step, context, |step_runner, site| {
-            let top = step_runner.mount(volume, site)?;
-            let done = undo_on_file(action, &top, &temporary, hands);
-            done.unwrap_or_else(|| step_runner.undo(&below(action, &top), site, hands))
-        });
-        return match (back, volume.kind) {
-            (Err(error), FilesystemKind::Vfat) => Ok(boot_copy_left(volume, &error, context)),
-            (Err(error), _) if is_made_by(&change.plan, volume) => {
-                Ok(new_root_left(volume, &error, context))
+}
+
+impl Behaviour for WriteFile {
+    fn title(&self) -> String {
+        let verb = if self.was.is_none() { "make" } else { "change" };
+        format!("{verb} {}", self.path.display())
+    }
+
+    fn proof_title(&self) -> String {
+        "the file is read back and compared".into()
+    }
+
+    fn undo_title(&self) -> String {
+        match self.was {
+            None => format!("remove {}", self.path.display()),
+            Some(_) => format!("put {} back as it was", self.path.display()),
+        }
+    }
+
+    fn commands(&self, _: Names<'_>) -> Vec<Command> {
+        Vec::new()
+    }
+
+    fn undo_commands(&self, _: Names<'_>) -> Vec<Command> {
+        Vec::new()
+    }
+
+    fn details(&self) -> Vec<Detail<'_>> {
+        vec![Detail::Text { was: self.was.as_ref(), becomes: Some(&self.becomes) }]
+    }
+
+    fn touches(&self) -> Touches<'_> {
+        Touches::filling(&self.path)
+    }
+
+    fn disks_lost_mut(&mut self) -> Vec<&mut DiskIdentity> {
+        Vec::new()
+    }
+
+    fn difference(&self, files: &dyn Files) -> Option<String> {
+        match &self.was {
+            Some(was) if is_command_line(&self.path) => {
+                command_line_difference(&self.path, was, &self.becomes, files)
             }
-            (back, _) => back,
-        };
-    }
-    if let Action::On { .. } = action {
-        // The filesystem is one that this plan made: it stays as it is, and is not used any more.
-        return Ok(left());
-    }
-    with_site(change, step, context, |step_runner, site| step_runner.undo(action, site, hands))
-}
-
-fn left() -> Receipt {
-    Receipt { planned: "left as it is".into(), live: "left as it is".into() }
-}
-
-/// A copy of the boot partition that cannot be changed back, since its disk is not there: no reason to stop, but it has to
-/// be known.
-fn boot_copy_left(volume: &Volume, error: &StepError, context: &mut ApplyContext<'_>) -> Receipt {
-    let words = format!(
-        "{} may still start the new root ({error}); before a board with that disk is started again, give its command line the \
-         contents of the one on the card, or take the disk off",
-        volume.title
-    );
-    (context.tell)(Event::Remark { words: &words });
-    left()
-}
-
-/// Whether a filesystem is one that a plan makes.
-fn is_made_by(plan: &Plan, volume: &Volume) -> bool {
-    plan.steps.iter().any(|step| {
-        matches!(&step.action, Action::Format { filesystem, .. } if filesystem.uuid == volume.uuid)
-    })
-}
-
-/// A new root that cannot be changed back, since its disk is not there: nothing starts it any more.
-fn new_root_left(volume: &Volume, error: &StepError, context: &mut ApplyContext<'_>) -> Receipt {
-    let words = format!(
-        "{} still names itself as the root ({error}); should it be started again, an update there would make that last",
-        volume.title
-    );
-    (context.tell)(Event::Remark { words: &words });
-    left()
-}
-
-/// Tells whoever has a copy of the journal how far the change has come.
-///
-/// # Errors
-/// [`StepError`] when somebody cannot be told.
-pub(super) fn tell_others(
-    change: &Change,
-    hands: &mut dyn Hands,
-    context: &mut ApplyContext<'_>,
-) -> Result<(), StepError> {
-    let last = change.plan.steps.len().saturating_sub(1);
-    with_site(change, last, context, |step_runner, site| step_runner.tell_others(site, hands))
-}
-
-/// A work on a filesystem that is mounted elsewhere, with its path as it is from here.
-fn below(action: &Action, top: &Path) -> Action {
-    let place = |path: &Path| hands::below(top, path);
-    match action {
-        Action::MakeSwapFile { path, size_bytes } => {
-            Action::MakeSwapFile { path: place(path), size_bytes: *size_bytes }
+            _ => file_difference(&self.path, &self.becomes, files),
         }
-        Action::BuildInitramfs { root, release, path, kept, modules, files } => {
-            Action::BuildInitramfs {
-                root: root.clone(),
-                release: release.clone(),
-                path: place(path),
-                kept: kept.as_deref().map(place),
-                modules: modules.clone(),
-                files: files.clone(),
-            }
-        }
-        // What is installed is in the running system's boot partition.
-        other => other.clone(),
+    }
+
+    fn shows_completion(&self) -> bool {
+        true
+    }
+
+    fn obstacle(&self, _: &Path, _: usize, files: &dyn Files) -> Option<String> {
+        way_back(&self.path, Some(&self.becomes), self.was.as_ref(), files)
+            .err()
+            .map(|error| error.to_string())
     }
 }
 
-fn with_site<T>(
-    change: &Change,
-    step: usize,
-    context: &mut ApplyContext<'_>,
-    act: impl FnOnce(&mut dyn StepRunner, &mut Site<'_>) -> T,
-) -> T {
-    let consents = change.consents();
-    let tell = &mut *context.tell;
-    let mut tell = |progress: Progress| {
-        tell(Event::Progress { step, progress: &progress });
-    };
-    let mut site = Site {
-        change: &change.name,
-        directory: change.directory(),
-        plan: &change.plan,
-        step,
-        is_begun_again: change.was_begun_before(step),
-        consents: &consents,
-        tell: &mut tell,
-    };
-    act(&mut *context.step_runner, &mut site)
+impl FileStep for WriteFile {
+    fn apply(&self, site: &FileSite<'_>, hands: &mut dyn Hands) -> Result<Receipt, StepError> {
+        let path = site.place(&self.path);
+        put(&path, self.was.as_ref(), Some(&self.becomes), site.temporary, hands)
+    }
+
+    fn undo(&self, site: &FileSite<'_>, hands: &mut dyn Hands) -> Result<Receipt, StepError> {
+        let path = site.place(&self.path);
+        put_text_back(&path, Some(&self.becomes), self.was.as_ref(), site.temporary, hands)
+    }
 }
 
-/// Does an action on files and knobs, whose paths begin at `top`; nothing for other actions. `temporary`
-/// is the name of a file beside its place that no one else uses.
-fn apply_to_file(
-    action: &Action,
-    top: &Path,
-    temporary: &str,
-    hands: &mut dyn Hands,
-) -> Option<Result<Receipt, StepError>> {
-    let place = |path: &Path| hands::below(top, path);
-    Some(match action {
-        Action::MakeDirectory { path } => make_directory(&place(path), hands),
-        Action::WriteFile { path, was, becomes } => {
-            put(&place(path), was.as_ref(), Some(becomes), temporary, hands)
-        }
-        Action::RemoveFile { path, was } => put(&place(path), Some(was), None, temporary, hands),
-        Action::SetKnob { path, becomes, .. } => set_knob(path, becomes, hands),
-        Action::SetLink { path, was, becomes } => {
-            set_link(&place(path), was.as_deref(), becomes.as_deref(), temporary, hands)
-        }
-        _ => return None,
-    })
+impl Behaviour for RemoveFile {
+    fn title(&self) -> String {
+        format!("remove {}", self.path.display())
+    }
+
+    fn proof_title(&self) -> String {
+        "nothing of that name is there".into()
+    }
+
+    fn undo_title(&self) -> String {
+        format!("make {} again", self.path.display())
+    }
+
+    fn commands(&self, _: Names<'_>) -> Vec<Command> {
+        Vec::new()
+    }
+
+    fn undo_commands(&self, _: Names<'_>) -> Vec<Command> {
+        Vec::new()
+    }
+
+    fn details(&self) -> Vec<Detail<'_>> {
+        vec![Detail::Text { was: Some(&self.was), becomes: None }]
+    }
+
+    fn touches(&self) -> Touches<'_> {
+        Touches::path(&self.path)
+    }
+
+    fn disks_lost_mut(&mut self) -> Vec<&mut DiskIdentity> {
+        Vec::new()
+    }
+
+    fn difference(&self, files: &dyn Files) -> Option<String> {
+        files.exists(&self.path).then(|| format!("{} is there again", self.path.display()))
+    }
+
+    fn shows_completion(&self) -> bool {
+        true
+    }
+
+    fn obstacle(&self, _: &Path, _: usize, files: &dyn Files) -> Option<String> {
+        way_back(&self.path, None, Some(&self.was), files).err().map(|error| error.to_string())
+    }
 }
 
-fn undo_on_file(
-    action: &Action,
-    top: &Path,
-    temporary: &str,
-    hands: &mut dyn Hands,
-) -> Option<Result<Receipt, StepError>> {
-    let place = |path: &Path| hands::below(top, path);
-    Some(match action {
-        Action::MakeDirectory { path } => remove_directory(&place(path), hands),
-        Action::WriteFile { path, was, becomes } => {
-            put_text_back(&place(path), Some(becomes), was.as_ref(), temporary, hands)
-        }
-        Action::RemoveFile { path, was } => {
-            put_text_back(&place(path), None, Some(was), temporary, hands)
-        }
-        Action::SetKnob { path, was, .. } => set_knob(path, was, hands),
-        Action::SetLink { path, was, becomes } => {
-            set_link(&place(path), becomes.as_deref(), was.as_deref(), temporary, hands)
-        }
-        _ => return None,
-    })
-}
+impl FileStep for RemoveFile {
+    fn apply(&self, site: &FileSite<'_>, hands: &mut dyn Hands) -> Result<Receipt, StepError> {
+        put(&site.place(&self.path), Some(&self.was), None, site.temporary, hands)
+    }
 
-/// Why an action on files cannot be undone as things are; nothing where it can, and for other actions. Only looks.
-pub(super) fn obstacle(action: &Action, files: &dyn Files) -> Option<StepError> {
-    let of = |path: &Path, from: Option<&TextFile>, to: Option<&TextFile>| {
-        way_back(path, from, to, files).err()
-    };
-    match action {
-        Action::WriteFile { path, was, becomes } => of(path, Some(becomes), was.as_ref()),
-        Action::RemoveFile { path, was } => of(path, None, Some(was)),
-        Action::SetLink { path, was, becomes } => {
-            let live = files.link(path).ok();
-            let is_known = live == *was || live == *becomes;
-            (!is_known).then(|| StepError::NotOurs {
-                path: path.display().to_string(),
-                how: "the link leads elsewhere".into(),
-            })
-        }
-        _ => None,
+    fn undo(&self, site: &FileSite<'_>, hands: &mut dyn Hands) -> Result<Receipt, StepError> {
+        put_text_back(&site.place(&self.path), None, Some(&self.was), site.temporary, hands)
     }
 }
 
@@ -301,55 +248,6 @@ fn how_it_differs(ours: Option<&TextFile>, now: Option<&TextFile>, keeps_modes: 
         words += &format!(" and {} more lines", changed.len() - MAX_LINES);
     }
     words
-}
-
-/// Brings a link from one target to another, or from or to nothing.
-fn set_link(
-    path: &Path,
-    from: Option<&Path>,
-    to: Option<&Path>,
-    temporary: &str,
-    hands: &mut dyn Hands,
-) -> Result<Receipt, StepError> {
-    let directory = parent_of(path);
-    let temporary = directory.join(temporary);
-    if hands.files().link(&temporary).is_ok() {
-        hands.remove(&temporary)?;
-    }
-    let live = |hands: &dyn Hands| match hands.files().link(path) {
-        Ok(target) => Ok(Some(target)),
-        Err(ReadError::Absent) => Ok(None),
-        Err(reason) => Err(StepError::Unreadable { path: path.display().to_string(), reason }),
-    };
-    let now = live(hands)?;
-    if now.as_deref() != to {
-        if now.as_deref() != from {
-            return Err(StepError::Changed { path: path.display().to_string() });
-        }
-        match to {
-            None => hands.remove(path)?,
-            Some(target) => {
-                hands.make_link(&temporary, target)?;
-                hands.rename(&temporary, path)?;
-            }
-        }
-    }
-    if hands.files().exists(&directory) {
-        hands.sync_directory(&directory)?;
-    }
-    let words = |target: Option<&Path>| match target {
-        Some(target) => format!("a link to {}", target.display()),
-        None => "absent".into(),
-    };
-    let (planned, live) = (words(to), words(live(hands)?.as_deref()));
-    if planned != live {
-        return Err(StepError::NotAsWritten {
-            path: path.display().to_string(),
-            wanted: planned,
-            live,
-        });
-    }
-    Ok(Receipt { planned, live })
 }
 
 /// Brings a path from one text to another, or from or to nothing. What is neither is somebody
@@ -427,53 +325,43 @@ fn describe(file: Option<&TextFile>) -> String {
     }
 }
 
-fn make_directory(path: &Path, hands: &mut dyn Hands) -> Result<Receipt, StepError> {
-    if !hands.files().exists(path) {
-        hands.make_directory(path)?;
-    }
-    hands.sync_directory(&parent_of(path))?;
-    Ok(there())
+/// Whoever writes a command line anew or adds words to it, as Debian's raspi-firmware does with each update, has changed
+/// nothing of a change whose words are all there.
+fn command_line_difference(
+    path: &Path,
+    was: &TextFile,
+    becomes: &TextFile,
+    files: &dyn Files,
+) -> Option<String> {
+    let difference = file_difference(path, becomes, files)?;
+    let live = live(path, files).ok()?;
+    // Making the change on what is there changes nothing.
+    let made = taken_back(&becomes.text, &was.text, &live.text);
+    (made.as_ref() != Ok(&live.text)).then_some(difference)
 }
 
-/// A directory in which somebody has put something stays.
-fn remove_directory(path: &Path, hands: &mut dyn Hands) -> Result<Receipt, StepError> {
-    let is_empty = hands.files().list(path).map(|names| names.is_empty());
-    if is_empty == Ok(true) {
-        hands.remove_directory(path)?;
+fn file_difference(path: &Path, becomes: &TextFile, files: &dyn Files) -> Option<String> {
+    let shown = path.display();
+    match live(path, files) {
+        Ok(live) if live == *becomes => None,
+        Ok(live) if live.text == becomes.text && !files.keeps_modes(path) => None,
+        Ok(live) if live.text == becomes.text => {
+            Some(format!("{shown} has mode {:o} instead of {:o}", live.mode, becomes.mode))
+        }
+        Ok(_) => Some(format!("{shown} was changed")),
+        Err(error) => Some(missing(path, &error)),
     }
-    let parent = parent_of(path);
-    if hands.files().exists(&parent) {
-        hands.sync_directory(&parent)?;
-    }
-    Ok(match hands.files().exists(path) {
-        true => there(),
-        false => Receipt { planned: "absent".into(), live: "absent".into() },
-    })
 }
 
-fn there() -> Receipt {
-    Receipt { planned: "a directory".into(), live: "a directory".into() }
+pub(super) fn missing(path: &Path, error: &ReadError) -> String {
+    match error {
+        ReadError::Absent => format!("{} is gone", path.display()),
+        error => format!("{} cannot be read: {error}", path.display()),
+    }
 }
 
-fn set_knob(path: &Path, wanted: &str, hands: &mut dyn Hands) -> Result<Receipt, StepError> {
-    let mut live = knob(path, hands)?;
-    if !knob_says(&live, wanted) {
-        hands.set_knob(path, wanted)?;
-        live = knob(path, hands)?;
-    }
-    if !knob_says(&live, wanted) {
-        return Err(StepError::Ignored {
-            path: path.display().to_string(),
-            wanted: wanted.into(),
-            live,
-        });
-    }
-    Ok(Receipt { planned: wanted.into(), live })
-}
-
-fn knob(path: &Path, hands: &dyn Hands) -> Result<String, StepError> {
-    hands
-        .files()
-        .text(path)
-        .map_err(|reason| StepError::Unreadable { path: path.display().to_string(), reason })
+fn live(path: &Path, files: &dyn Files) -> Result<TextFile, ReadError> {
+    const MAX_BYTES: usize = 1 << 20;
+    let bytes = files.read_prefix(path, MAX_BYTES)?;
+    Ok(TextFile { text: String::from_utf8_lossy(&bytes).into_owned(), mode: files.mode(path)? })
 }

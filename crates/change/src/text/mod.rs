@@ -422,8 +422,8 @@ mod tests {
     fn names_of_disks_cannot_move_the_cursor() {
         let mut plan = big_plan();
         for step in &mut plan.steps {
-            if let crate::plan::Action::Partition { disk, .. } = &mut step.action {
-                disk.model = Some("\x1b[2JSafe\u{202e}disk".into());
+            if let crate::plan::Action::Partition(step) = &mut step.action {
+                step.disk.model = Some("\x1b[2JSafe\u{202e}disk".into());
             }
         }
         let text = render(&plan, Style::PLAIN);

@@ -1,11 +1,12 @@
 //! The steps of a plan as text: reason, exact change, exact commands, proof, undoing.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use crate::plan::commands::commands;
-use crate::plan::diff::{Line, with_context};
-use crate::plan::volume::{PartitionRole, PartitionTable, partition_path};
-use crate::plan::{Action, Plan, Step, TextFile};
+use crate::plan::Plan;
+use crate::steps::commands::commands;
+use crate::steps::diff::{Line, with_context};
+use crate::steps::{Action, Detail, Step, TextFile};
+use crate::volume::{PartitionRole, PartitionTable, partition_path};
 use rubus_vocabulary::units::bytes_iec;
 
 use super::COLUMNS;
@@ -35,31 +36,14 @@ pub(super) fn steps(plan: &Plan, style: Style) -> Vec<String> {
 
 /// The step that a new directory is for: the first one after it with something in it.
 fn filled_by(steps: &[Step], number: usize) -> Option<usize> {
-    let directory = made_directory(&steps[number].action)?;
-    let is_inside = |step: &Step| place(&step.action).is_some_and(|at| at.starts_with(directory));
+    let directory = steps[number].action.behaviour().touches().makes_directory?;
+    let is_inside = |step: &Step| {
+        let filled = step.action.behaviour().touches().fills;
+        filled.is_some_and(|at| at.starts_with(directory))
+    };
     let after = steps.iter().enumerate().skip(number + 1);
     let mut inside = after.filter(|(_, step)| is_inside(step));
     inside.next().map(|(number, _)| number)
-}
-
-fn made_directory(action: &Action) -> Option<&Path> {
-    match action {
-        Action::MakeDirectory { path } => Some(path),
-        Action::On { action, .. } => made_directory(action),
-        _ => None,
-    }
-}
-
-/// Where an action puts something.
-fn place(action: &Action) -> Option<&Path> {
-    match action {
-        Action::WriteFile { path, .. }
-        | Action::SetLink { path, .. }
-        | Action::MakeSwapFile { path, .. }
-        | Action::Mount { at: path, .. } => Some(path),
-        Action::On { action, .. } => place(action),
-        _ => None,
-    }
 }
 
 /// A directory in one sentence: its reason, proof and undoing are those of the step that fills it.
@@ -74,8 +58,9 @@ fn one(number: usize, step: &Step, style: Style) -> Vec<String> {
     let title = hang(&first, &clean(&step.action.title()), COLUMNS);
     let mut lines = painted(title, Tone::Strong, style);
     lines.extend(hang(INDENT, &clean(&step.why), COLUMNS));
-    lines.extend(details(&step.action));
-    lines.extend(change(&step.action, style));
+    for detail in step.action.behaviour().details() {
+        lines.extend(shown(detail, style));
+    }
     lines.extend(runs(&step.action));
     let faint = |words: String| painted(hang(INDENT, &clean(&words), COLUMNS), Tone::Faint, style);
     lines.extend(faint(format!("Proof: {}.", step.action.proof_title())));
@@ -83,32 +68,22 @@ fn one(number: usize, step: &Step, style: Style) -> Vec<String> {
     lines
 }
 
-/// What belongs to an action besides its title, its change and its commands.
-fn details(action: &Action) -> Vec<String> {
-    match action {
-        Action::Partition { disk, table } => partitions(&disk.path, table),
-        Action::CopyTree { without_contents_of, without, .. } => {
-            let names = |paths: &[std::path::PathBuf]| {
-                let names: Vec<String> =
-                    paths.iter().map(|path| path.display().to_string()).collect();
-                names.join(", ")
-            };
-            let mut lines = Vec::new();
-            for (words, paths) in [("Left empty: ", without_contents_of), ("Left out: ", without)] {
-                if !paths.is_empty() {
-                    let text = format!("{words}{}", names(paths));
-                    lines.extend(hang(INDENT, &clean(&text), COLUMNS));
-                }
-            }
-            lines
-        }
-        Action::BuildInitramfs { kept: Some(kept), .. }
-        | Action::InstallInitramfs { kept: Some(kept), .. } => {
-            let text = format!("The current one is kept as {}.", kept.display());
-            hang(INDENT, &clean(&text), COLUMNS)
-        }
-        _ => Vec::new(),
+/// What belongs to an action besides its title and its commands.
+fn shown(detail: Detail<'_>, style: Style) -> Vec<String> {
+    let sentence = |text: &str| hang(INDENT, &clean(text), COLUMNS);
+    match detail {
+        Detail::Table { disk, table } => partitions(disk, table),
+        Detail::LeftEmpty(paths) | Detail::LeftOut(paths) if paths.is_empty() => Vec::new(),
+        Detail::LeftEmpty(paths) => sentence(&format!("Left empty: {}", names(paths))),
+        Detail::LeftOut(paths) => sentence(&format!("Left out: {}", names(paths))),
+        Detail::Kept(kept) => sentence(&format!("The current one is kept as {}.", kept.display())),
+        Detail::Text { was, becomes } => change(was, becomes, style),
     }
+}
+
+fn names(paths: &[PathBuf]) -> String {
+    let names: Vec<String> = paths.iter().map(|path| path.display().to_string()).collect();
+    names.join(", ")
 }
 
 fn partitions(disk: &Path, table: &PartitionTable) -> Vec<String> {
@@ -132,14 +107,9 @@ fn partitions(disk: &Path, table: &PartitionTable) -> Vec<String> {
 }
 
 /// The exact change of a file.
-fn change(action: &Action, style: Style) -> Vec<String> {
+fn change(was: Option<&TextFile>, becomes: Option<&TextFile>, style: Style) -> Vec<String> {
     let text = |file: Option<&TextFile>| file.map_or(String::new(), |file| file.text.clone());
-    let (old, new) = match action {
-        Action::WriteFile { was, becomes, .. } => (text(was.as_ref()), text(Some(becomes))),
-        Action::RemoveFile { was, .. } => (text(Some(was)), String::new()),
-        Action::On { action, .. } => return change(action, style),
-        _ => return Vec::new(),
-    };
+    let (old, new) = (text(was), text(becomes));
     let lines = with_context(&old, &new, AROUND);
     let lines = lines.into_iter().map(|line| {
         let (mark, tone, text) = match line {
@@ -152,15 +122,12 @@ fn change(action: &Action, style: Style) -> Vec<String> {
         style.paint(tone, &format!("{INDENT}{mark} {}", clean(text)))
     });
     let mut lines: Vec<String> = lines.collect();
-    lines.extend(modes(action));
+    lines.extend(becomes.and_then(|becomes| modes(was, becomes)));
     lines
 }
 
 /// A change of the permission bits, or those of a new file that not everybody may read.
-fn modes(action: &Action) -> Option<String> {
-    let Action::WriteFile { was, becomes, .. } = action else {
-        return None;
-    };
+fn modes(was: Option<&TextFile>, becomes: &TextFile) -> Option<String> {
     match was {
         Some(was) if was.mode != becomes.mode => {
             Some(format!("{INDENT}  permissions {:o}, were {:o}", becomes.mode, was.mode))

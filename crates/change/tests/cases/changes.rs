@@ -8,6 +8,7 @@ use rubus_change::fixture::plans::small_plan;
 use rubus_change::guard::{self, Released};
 use rubus_change::plan::volume::{DiskIdentity, FilesystemKind, NewFilesystem, Place};
 use rubus_change::plan::{Action, Plan, Step as PlanStep};
+use rubus_change::steps::Format;
 use rubus_change::steps::{self, LiveStepRunner};
 use rubus_host::Live;
 use rubus_host::live_hands::LiveHands;
@@ -161,7 +162,7 @@ fn given(disk: &DiskIdentity, device: &str) -> Step<GivenAway> {
 
 /// The step of a change that makes an ext4 on a whole disk.
 fn format(disk: &DiskIdentity, consents: &[GivenAway]) -> Step<()> {
-    let action = Action::Format {
+    let action = Action::Format(Format {
         place: Place::Disk { disk: disk.clone() },
         filesystem: NewFilesystem {
             kind: FilesystemKind::Ext4,
@@ -170,7 +171,7 @@ fn format(disk: &DiskIdentity, consents: &[GivenAway]) -> Step<()> {
             subvolumes: Vec::new(),
             mount_options: String::new(),
         },
-    };
+    });
     let plan = Plan {
         steps: vec![PlanStep {
             id: "format".into(),
@@ -182,10 +183,12 @@ fn format(disk: &DiskIdentity, consents: &[GivenAway]) -> Step<()> {
     let mut site = Site {
         change: "0001-guard-case",
         directory: Path::new("/nonexistent"),
-        plan: &plan,
+        steps: &plan.steps,
+        before_trial: None,
         step: 0,
         is_begun_again: false,
         consents,
+        top: "/".into(),
         tell: &mut |_| {},
     };
     settle();

@@ -147,9 +147,7 @@ pub fn undo(general: &General, arguments: &Undo) -> anyhow::Result<Exit> {
     );
     // What stands in the middle of going back goes on, and is stopped where something is in the way.
     let in_the_way = match change.state.way {
-        Way::Apply => {
-            obstacles(&change, &changes[..place], &Live::new(), &LiveStepRunner::default())
-        }
+        Way::Apply => obstacles(&change, &changes[..place], &Live::new()),
         Way::Undo => Vec::new(),
     };
     if !in_the_way.is_empty() {
@@ -176,7 +174,7 @@ pub fn undo(general: &General, arguments: &Undo) -> anyhow::Result<Exit> {
 /// The root that a plan moves the system to.
 fn moved_to(plan: &Plan) -> Option<&Volume> {
     plan.steps.iter().find_map(|step| match &step.action {
-        Action::KeepJournal { on } => Some(on),
+        Action::KeepJournal(step) => Some(&step.on),
         _ => None,
     })
 }
@@ -224,7 +222,7 @@ pub(super) fn all_known() -> anyhow::Result<(Vec<Change>, Option<Lost>)> {
     let mut step_runner = LiveStepRunner::default();
     for i in 0..changes.len() {
         let is_certain = changes[i].state.is_finished
-            && differences(&changes[i], &changes[i + 1..], &live, &step_runner).is_empty();
+            && differences(&changes[i], &changes[i + 1..], &live).is_empty();
         if is_certain {
             continue;
         }

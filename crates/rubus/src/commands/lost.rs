@@ -1,7 +1,8 @@
 //! A change whose journal is lost on the root that runs: what the boot partition and the other root say of it.
 
 use rubus_change::apply::Change;
-use rubus_change::steps::{LiveStepRunner, Search, Traces, lost_journal};
+use rubus_change::other_roots::{Search, Traces, lost_journal};
+use rubus_change::steps::LiveStepRunner;
 use rubus_draw::text::capitalized;
 use rubus_host::Live;
 use rubus_host::live_hands::LiveHands;

@@ -3,13 +3,12 @@
 
 use std::path::Path;
 
-use rubus_change::apply::{BOOT_ID, Change, differences, not_done};
+use rubus_change::apply::{BOOT_ID, Change, differences, initramfs_answers, not_done};
 use rubus_change::fallen_back;
 use rubus_change::on_trial::{self, Stage};
 use rubus_change::plan::journal::{StepState, Way};
 use rubus_change::plan::promise::{Look, Promise};
 use rubus_change::plan::verify::{Answer, PromiseState, verify};
-use rubus_change::steps::{LiveStepRunner, initramfs_answers};
 use rubus_change::text::{ChangeLine, StepLine, receipts, status as status_text};
 use rubus_host::{Files, Live};
 use rubus_vocabulary::machine::Machine;
@@ -153,7 +152,7 @@ fn line(change: &Change, later: &[Change], machine: Option<&Machine>, live: &Liv
         remarks.push("Part of it takes effect only after a restart.".into());
     }
     Line {
-        differences: differences(change, later, live, &LiveStepRunner::default()),
+        differences: differences(change, later, live),
         broken: broken.collect(),
         remarks,
         waits_for_start,
@@ -170,7 +169,7 @@ fn is_ahead_of_journal(change: &Change, live: &Live) -> bool {
         && !state.is_on_trial()
         && state.way == Way::Apply
         && is_under_way
-        && not_done(change, live, &LiveStepRunner::default()).is_empty()
+        && not_done(change, live).is_empty()
 }
 
 /// What has to be known of a change that stands in the middle, or was turned back.

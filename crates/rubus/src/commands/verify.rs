@@ -5,12 +5,11 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::Context;
-use rubus_change::apply::{BOOT_ID, Change, Ending};
+use rubus_change::apply::{BOOT_ID, Change, Ending, initramfs_answers};
 use rubus_change::on_trial::{self, Stage};
 use rubus_change::plan::journal::Way;
 use rubus_change::plan::promise::{Look, Promise};
 use rubus_change::plan::verify::{Answer, Found, PromiseState, Unheard, verify, zswap_words};
-use rubus_change::steps::initramfs_answers;
 use rubus_change::text::{Verified, verified};
 use rubus_host::net::NetError;
 use rubus_host::{Files, Live, clock};

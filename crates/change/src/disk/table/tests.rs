@@ -1,7 +1,7 @@
 //! What is built is read back by the reader that the guard uses.
 
 use super::*;
-use crate::plan::volume::PartitionRole;
+use crate::volume::PartitionRole;
 
 const MIB: u64 = 1 << 20;
 

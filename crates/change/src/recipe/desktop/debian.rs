@@ -12,6 +12,7 @@ use super::super::moving::raspi_firmware;
 use super::super::{Sight, Situation};
 use super::scene::Scene;
 use crate::plan::{Action, TextFile};
+use crate::steps::{On, WriteFile};
 use rubus_boot::cmdline_txt::CmdlineTxt;
 
 /// Settings of the hooks, which are a shell's.
@@ -60,13 +61,13 @@ pub(super) fn switch(situation: &Situation<'_>, scene: &Scene<'_>) -> Option<Act
         let text = settings(situation, scene, named)?;
         Some(TextFile { text, mode })
     };
-    Some(Action::On {
+    Some(Action::On(On {
         volume: scene.new.root_volume.clone(),
-        action: Box::new(Action::WriteFile {
+        action: Box::new(Action::WriteFile(WriteFile {
             path: SETTINGS.into(),
             was: Some(file(Named::Old)?),
             becomes: file(Named::New)?,
-        }),
+        })),
         is_undone: true,
-    })
+    }))
 }

@@ -12,6 +12,7 @@ use super::layout::NewDisk;
 use super::options::Choice;
 use crate::plan::volume::{DiskIdentity, Place};
 use crate::plan::{Action, Plan};
+use crate::steps::Format;
 use rubus_boot::cmdline_txt::CmdlineTxt;
 use rubus_vocabulary::machine::BlockDevice;
 
@@ -172,7 +173,7 @@ impl StartedFromOld {
     /// Whether the disk that did not answer has the root which this plan made.
     pub fn is_of(&self, plan: &Plan) -> bool {
         plan.steps.iter().any(|step| {
-            matches!(&step.action, Action::Format { place: Place::Partition { partuuid, .. }, .. }
+            matches!(&step.action, Action::Format(Format { place: Place::Partition { partuuid, .. }, .. })
                 if *partuuid == self.partuuid)
         })
     }

@@ -24,6 +24,7 @@ use super::steps;
 use super::{gains, memory};
 use crate::plan::volume::Volume;
 use crate::plan::{Action, Effort, Pass, Step, TextFile};
+use crate::steps::{BuildInitramfs, FillBoot, KeepJournal, ProveBoot, WriteFile};
 use rubus_vocabulary::units::{bytes_iec, rate_si};
 
 const MIB: u64 = 1 << 20;
@@ -384,7 +385,7 @@ fn draw(
     let files = steps::files(situation, choice, scene, &zswap, &sysctls);
     let changed: Vec<PathBuf> = files
         .iter()
-        .filter(|step| !matches!(step.action, Action::MakeDirectory { .. }))
+        .filter(|step| !matches!(step.action, Action::MakeDirectory(_)))
         .filter_map(|step| step.action.path().cloned())
         .collect();
     let mut left_out = NotCopied::of(situation.machine);
@@ -437,20 +438,22 @@ fn boot_files(
         add(
             format!("initramfs-{}", id_of(&kernel.file)),
             steps::why_initramfs(scene),
-            Action::BuildInitramfs {
+            Action::BuildInitramfs(BuildInitramfs {
                 root: scene.new.root_volume.clone(),
                 release: kernel.release.clone(),
                 path: Path::new("/").join(&kernel.initramfs),
                 kept: None,
                 modules: steps::modules(situation, scene, &kernel.release),
                 files: Vec::new(),
-            },
+            }),
         );
     }
-    let write = |name: &str, was: &TextFile, text: String| Action::WriteFile {
-        path: Path::new("/").join(name),
-        was: Some(was.clone()),
-        becomes: TextFile { text, mode: was.mode },
+    let write = |name: &str, was: &TextFile, text: String| {
+        Action::WriteFile(WriteFile {
+            path: Path::new("/").join(name),
+            was: Some(was.clone()),
+            becomes: TextFile { text, mode: was.mode },
+        })
     };
     let config = config_text(&scene.start, &scene.kernels);
     if config != scene.start.config.text {
@@ -474,20 +477,23 @@ fn last(scene: &Scene<'_>, draft: &mut Draft) {
         "prove-boot",
         "Before the boot partition is filled, everything that the firmware of any board may load from it is looked at. If \
          anything does not fit, there will be no image.",
-        Action::ProveBoot { root: scene.new.root_volume.clone(), boot: scene.start.point.clone() },
+        Action::ProveBoot(ProveBoot {
+            root: scene.new.root_volume.clone(),
+            boot: scene.start.point.clone(),
+        }),
     );
     push(
         draft,
         "keep-journal",
         "So that `rubus verify` on the board knows what was promised.",
-        Action::KeepJournal { on: scene.new.root_volume.clone() },
+        Action::KeepJournal(KeepJournal { on: scene.new.root_volume.clone() }),
     );
     if let Some(partition) = &scene.new.layout.boot {
         push(
             draft,
             "fill-boot",
             "The files of the boot partition, as they were proven, are put there with mcopy; without them nothing starts.",
-            Action::FillBoot { place: scene.new.place(partition) },
+            Action::FillBoot(FillBoot { place: scene.new.place(partition) }),
         );
     }
 }

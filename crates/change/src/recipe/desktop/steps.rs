@@ -18,6 +18,9 @@ use super::scene::Scene;
 use super::{debian, fallback, gains, memory, root, trial};
 use crate::plan::volume::{NewFilesystem, Partition};
 use crate::plan::{Action, Pass, Step, TextFile};
+use crate::steps::{
+    CopyTree, Format, KeepJournal, MakeSwapFile, On, PartitionDisk, ProveBoot, WriteFile,
+};
 use rubus_machine::not_copied::NotCopied;
 
 const INITRAMFS_POLICY: &str = "/etc/initramfs-tools/conf.d/rubus-desktop.conf";
@@ -80,14 +83,17 @@ pub(super) fn disk(scene: &Scene<'_>, draft: &mut Draft) {
         draft,
         "partition",
         "The new root and its swap get partitions of their own, aligned to what flash erases at once.",
-        Action::Partition { disk: new.disk.clone(), table: new.layout.table.clone() },
+        Action::Partition(PartitionDisk {
+            disk: new.disk.clone(),
+            table: new.layout.table.clone(),
+        }),
     );
     let mut format = |id: &str, why: &str, partition: &Partition, filesystem: &NewFilesystem| {
         push(
             draft,
             id,
             why,
-            Action::Format { place: new.place(partition), filesystem: filesystem.clone() },
+            Action::Format(Format { place: new.place(partition), filesystem: filesystem.clone() }),
         );
     };
     format("make-root", new.filesystem.why(), &new.layout.root, &new.root);
@@ -136,11 +142,14 @@ pub(super) fn swap_file(scene: &Scene<'_>, draft: &mut Draft) {
         draft,
         "swap-file",
         why,
-        Action::On {
+        Action::On(On {
             volume: new.swap_volume.as_ref().unwrap_or(&new.root_volume).clone(),
-            action: Box::new(Action::MakeSwapFile { path: SWAP_FILE.into(), size_bytes }),
+            action: Box::new(Action::MakeSwapFile(MakeSwapFile {
+                path: SWAP_FILE.into(),
+                size_bytes,
+            })),
             is_undone: false,
-        },
+        }),
     );
 }
 
@@ -279,11 +288,11 @@ fn on_root_of_now(situation: &Situation<'_>, steps: Vec<Step>) -> Vec<Step> {
         id: format!("{}-here", step.id),
         why: step.why,
         action: match &volume {
-            Some(volume) => Action::On {
+            Some(volume) => Action::On(On {
                 volume: volume.clone(),
                 action: Box::new(step.action),
                 is_undone: true,
-            },
+            }),
             None => step.action,
         },
     });
@@ -357,7 +366,7 @@ fn start(situation: &Situation<'_>, scene: &Scene<'_>, draft: &mut Draft) {
         draft,
         "keep-journal",
         "So that the change can be verified and undone from the new system.",
-        Action::KeepJournal { on: scene.new.root_volume.clone() },
+        Action::KeepJournal(KeepJournal { on: scene.new.root_volume.clone() }),
     );
     prove(
         "prove-boot",
@@ -389,8 +398,10 @@ fn start(situation: &Situation<'_>, scene: &Scene<'_>, draft: &mut Draft) {
 }
 
 fn prove(id: &str, why: &str, scene: &Scene<'_>, draft: &mut Draft) {
-    let action =
-        Action::ProveBoot { root: scene.new.root_volume.clone(), boot: scene.start.point.clone() };
+    let action = Action::ProveBoot(ProveBoot {
+        root: scene.new.root_volume.clone(),
+        boot: scene.start.point.clone(),
+    });
     push(draft, id, why, action);
 }
 
@@ -450,13 +461,13 @@ fn boot_copy(scene: &Scene<'_>, draft: &mut Draft) {
         draft,
         "copy-boot",
         "The same files as on the card, with the new initial RAM filesystems. Its command line still names the old root.",
-        Action::CopyTree {
+        Action::CopyTree(CopyTree {
             from: scene.start.point.clone(),
             to: volume.clone(),
             without_contents_of: Vec::new(),
             without: trials,
             pass: Pass::First,
-        },
+        }),
     );
     boot_copy_note(scene, draft);
 }
@@ -489,15 +500,15 @@ fn boot_copy_switch(scene: &Scene<'_>, draft: &mut Draft) {
             draft,
             &format!("boot-copy-{}", id_of(name)),
             "The copy starts the new root too, now that the card does. Undoing has it start the old one again.",
-            Action::On {
+            Action::On(On {
                 volume: volume.clone(),
-                action: Box::new(Action::WriteFile {
+                action: Box::new(Action::WriteFile(WriteFile {
                     path: Path::new("/").join(name),
                     was: Some((*file).clone()),
                     becomes: TextFile { text: text.clone(), mode: file.mode },
-                }),
+                })),
                 is_undone: true,
-            },
+            }),
         );
     }
 }

@@ -13,6 +13,7 @@ use super::super::testing::without as without_program;
 use super::super::{DiskSpeed, Facts, Seen, Sight, TreeSize, surveyed_disk};
 use super::*;
 use crate::plan::{Action, Plan, TextFile};
+use crate::steps::{CopyTree, Format, On, PartitionDisk, WriteFile};
 use rubus_boot::fstab::Fstab;
 use rubus_vocabulary::compression_speed::CompressionSpeed;
 use rubus_vocabulary::fact::Fact;
@@ -184,11 +185,11 @@ fn obstacles(plan: &Plan) -> Vec<String> {
 /// What steps of a kind write, by path.
 fn written(plan: &Plan, end: &str) -> String {
     let mut actions = plan.steps.iter().map(|step| match &step.action {
-        Action::On { action, .. } => action,
+        Action::On(On { action, .. }) => action,
         action => action,
     });
     let found = actions.find_map(|action| match action {
-        Action::WriteFile { path, becomes, .. } if path.ends_with(end) => {
+        Action::WriteFile(WriteFile { path, becomes, .. }) if path.ends_with(end) => {
             Some(becomes.text.clone())
         }
         _ => None,
@@ -251,15 +252,15 @@ fn a_copy_of_the_boot_partition_starts_the_old_root_until_the_card_starts_the_ne
             steps.position(|step| is(&step.action)).expect("such a step")
         };
         let copied = place(&|action| {
-            matches!(action, Action::CopyTree { from, without, .. }
+            matches!(action, Action::CopyTree(CopyTree { from, without, .. })
                 if from == Path::new("/boot/firmware")
                     && !without.iter().any(|path| path.ends_with("cmdline.txt")))
         });
         let card =
             place(&|action| action.path() == Some(&PathBuf::from("/boot/firmware/cmdline.txt")));
         let copy = place(&|action| match action {
-            Action::On { action, .. } => {
-                matches!(&**action, Action::WriteFile { path, was: Some(was), .. }
+            Action::On(On { action, .. }) => {
+                matches!(&**action, Action::WriteFile(WriteFile { path, was: Some(was), .. })
                     if path == Path::new("/cmdline.txt") && was.text == CMDLINE)
             }
             _ => false,
@@ -277,12 +278,14 @@ fn a_copy_of_the_boot_partition_starts_the_old_root_until_the_card_starts_the_ne
 fn the_last_step_alone_decides_and_keeps_every_other_word() {
     let plan = usual(&[("compress", "zstd:1")]);
     let last = plan.steps.last().expect("there are steps");
-    let Action::WriteFile { path, becomes, .. } = &last.action else {
+    let Action::WriteFile(WriteFile { path, becomes, .. }) = &last.action else {
         panic!("{last:?}");
     };
     assert_eq!(path, Path::new("/boot/firmware/cmdline.txt"));
     let root = plan.steps.iter().find_map(|step| match &step.action {
-        Action::Partition { table, .. } => Some(table.partitions[0].partuuid.clone()),
+        Action::Partition(PartitionDisk { table, .. }) => {
+            Some(table.partitions[0].partuuid.clone())
+        }
         _ => None,
     });
     let root = root.expect("a partition");
@@ -294,7 +297,7 @@ fn the_last_step_alone_decides_and_keeps_every_other_word() {
         )
     );
     let kept = plan.steps.iter().any(|step| {
-        matches!(&step.action, Action::WriteFile { path, becomes, .. }
+        matches!(&step.action, Action::WriteFile(WriteFile { path, becomes, .. })
             if path.ends_with("cmdline.txt.before-rubus") && becomes.text == CMDLINE)
     });
     assert!(kept);
@@ -310,7 +313,7 @@ fn files_on_fat_have_the_mode_of_their_neighbours() {
     facts.seen.insert(path.into(), fat(CMDLINE));
     let plan = plan_of(&machine, &facts, &[]);
     for step in &plan.steps {
-        if let Action::WriteFile { becomes, .. } = &step.action {
+        if let Action::WriteFile(WriteFile { becomes, .. }) = &step.action {
             assert_eq!(becomes.mode, 0o755, "{}", step.id);
         }
     }
@@ -320,13 +323,13 @@ fn files_on_fat_have_the_mode_of_their_neighbours() {
 fn what_was_changed_for_the_new_root_is_not_copied_over() {
     let plan = usual(&[]);
     let again = plan.steps.iter().find_map(|step| match &step.action {
-        Action::CopyTree { pass: crate::plan::Pass::Again, without, .. } => Some(without),
+        Action::CopyTree(CopyTree { pass: crate::plan::Pass::Again, without, .. }) => Some(without),
         _ => None,
     });
     let again = again.expect("a second pass");
     for step in &plan.steps {
-        if let Action::On { action, .. } = &step.action {
-            let is_directory = matches!(**action, Action::MakeDirectory { .. });
+        if let Action::On(On { action, .. }) = &step.action {
+            let is_directory = matches!(**action, Action::MakeDirectory(_));
             let path = action.path().expect("a file");
             assert!(is_directory || again.contains(path), "{path:?} in {again:?}");
         }
@@ -348,7 +351,7 @@ fn the_swap_file_is_neither_copied_nor_counted() {
     let facts = facts(&machine);
     let plan = plan_of(&machine, &facts, &[]);
     let copied = plan.steps.iter().find_map(|step| match &step.action {
-        Action::CopyTree { without, without_contents_of, .. } => {
+        Action::CopyTree(CopyTree { without, without_contents_of, .. }) => {
             Some((without.clone(), without_contents_of.clone()))
         }
         _ => None,
@@ -537,10 +540,10 @@ fn identifiers_are_new() {
     let facts = facts(&machine);
     let ids = |plan: &Plan| -> Vec<String> {
         let of = |action: &Action| match action {
-            Action::Partition { table, .. } => {
+            Action::Partition(PartitionDisk { table, .. }) => {
                 table.partitions.iter().map(|part| part.partuuid.clone()).collect()
             }
-            Action::Format { filesystem, .. } => vec![filesystem.uuid.clone()],
+            Action::Format(Format { filesystem, .. }) => vec![filesystem.uuid.clone()],
             _ => Vec::new(),
         };
         plan.steps.iter().flat_map(|step| of(&step.action)).collect()

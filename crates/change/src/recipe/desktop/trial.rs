@@ -13,6 +13,7 @@ use super::kernels::Kernel;
 use super::options::{Choice, TrialWish};
 use super::scene::Scene;
 use crate::plan::{Action, TextFile, Trial};
+use crate::steps::RemoveFile;
 use rubus_boot::cmdline_txt::CmdlineTxt;
 use rubus_boot::medium::not_the_first_partition;
 use rubus_boot::model::Model;
@@ -195,7 +196,7 @@ pub(super) fn end(scene: &Scene<'_>, config: &str, draft: &mut Draft) {
             draft,
             id,
             "It was for the trial only.",
-            Action::RemoveFile { path: scene.start.point.join(name), was },
+            Action::RemoveFile(RemoveFile { path: scene.start.point.join(name), was }),
         );
     };
     remove(draft, "trial-config-goes", tryboot::FILE, settings(scene, config));

@@ -4,6 +4,7 @@ use super::*;
 use crate::plan::Plan;
 use crate::plan::commands::commands;
 use crate::recipe::testing::{after, facts, obstacles, plan, shown, text, without};
+use crate::steps::RestartService;
 use rubus_vocabulary::fact::Fact;
 use rubus_vocabulary::fixture;
 
@@ -60,7 +61,7 @@ fn journald_starts_again_after_the_file_whichever_way() {
         .iter()
         .enumerate()
         .filter_map(|(place, step)| match &step.action {
-            Action::RestartService { when, .. } => Some((place, *when)),
+            Action::RestartService(RestartService { when, .. }) => Some((place, *when)),
             _ => None,
         })
         .collect();

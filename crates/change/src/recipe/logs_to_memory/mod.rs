@@ -15,6 +15,7 @@ use super::{Draft, LookAt, OptionSpec, Recipe, Situation, Wishes, journal_to_mem
 use super::{mounting::FSTAB, programs};
 use crate::plan::Action;
 use crate::plan::promise::{Look, Promise};
+use crate::steps::ReadUnits;
 use rubus_boot::fstab::Fstab;
 use rubus_vocabulary::machine::{Machine, Mount};
 use rubus_vocabulary::units::{bytes_iec, parse_size};
@@ -151,7 +152,7 @@ fn steps(size: u64, journal: u64, situation: &Situation<'_>, draft: &mut Draft) 
         draft.step(
             "units-read",
             "Undoing ends with this step. What runs goes on until the system stops, and then saves the logs for the last time.",
-            Action::ReadUnits,
+            Action::ReadUnits(ReadUnits {}),
         );
         draft.needs_boot = true;
     }

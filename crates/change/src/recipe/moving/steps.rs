@@ -7,6 +7,7 @@ use super::current::{KEPT, Start};
 use super::kernels::Kernel;
 use crate::plan::volume::Volume;
 use crate::plan::{Action, Pass, Step, TextFile};
+use crate::steps::{BuildInitramfs, CopyTree, InstallInitramfs, WriteFile};
 use rubus_boot::config_txt::ConfigTxt;
 use rubus_machine::not_copied::NotCopied;
 
@@ -19,13 +20,13 @@ pub(in crate::recipe) fn push(draft: &mut Draft, id: &str, why: &str, action: Ac
 
 /// The root is copied, without what is left out.
 pub(in crate::recipe) fn tree(to: &Volume, pass: Pass, left_out: &NotCopied) -> Action {
-    Action::CopyTree {
+    Action::CopyTree(CopyTree {
         from: "/".into(),
         to: to.clone(),
         without_contents_of: left_out.contents_of.clone(),
         without: left_out.paths.clone(),
         pass,
-    }
+    })
 }
 
 /// The list of modules with these in it too.
@@ -83,14 +84,14 @@ pub(in crate::recipe) fn initramfs(wanted: &Initramfs<'_>, draft: &mut Draft) {
             draft,
             &id,
             wanted.why,
-            Action::BuildInitramfs {
+            Action::BuildInitramfs(BuildInitramfs {
                 root: wanted.root.clone(),
                 release: kernel.release.clone(),
                 path,
                 kept,
                 modules: (wanted.modules)(&kernel.release),
                 files: wanted.files.to_vec(),
-            },
+            }),
         );
     }
 }
@@ -103,7 +104,7 @@ pub(in crate::recipe) fn install(wanted: &Initramfs<'_>, from: &str, why: &str, 
             draft,
             "install-initramfs",
             why,
-            Action::InstallInitramfs {
+            Action::InstallInitramfs(InstallInitramfs {
                 root: wanted.root.clone(),
                 release: kernel.release.clone(),
                 from: wanted.start.point.join(from),
@@ -111,7 +112,7 @@ pub(in crate::recipe) fn install(wanted: &Initramfs<'_>, from: &str, why: &str, 
                 path,
                 modules: (wanted.modules)(&kernel.release),
                 files: wanted.files.to_vec(),
-            },
+            }),
         );
     }
 }
@@ -229,7 +230,7 @@ pub(in crate::recipe) fn write(
     if was.as_ref() == Some(&becomes) {
         return;
     }
-    push(draft, id, why, Action::WriteFile { path: path.into(), was, becomes });
+    push(draft, id, why, Action::WriteFile(WriteFile { path: path.into(), was, becomes }));
 }
 
 pub(in crate::recipe) fn id_of(name: &str) -> String {
@@ -269,6 +270,6 @@ pub(in crate::recipe) fn kept_ending(start: &Start<'_>) -> String {
 
 /// The files, directories and links that steps change.
 pub(in crate::recipe) fn paths_of(steps: &[Step]) -> Vec<PathBuf> {
-    let paths = steps.iter().filter(|step| !matches!(step.action, Action::MakeDirectory { .. }));
+    let paths = steps.iter().filter(|step| !matches!(step.action, Action::MakeDirectory(_)));
     paths.filter_map(|step| step.action.path().cloned()).collect()
 }

@@ -15,6 +15,7 @@ use super::scene::Scene;
 use super::{HELPER, IP_WORD, LABEL, ROOT_WORD, WAIT_WORD, initramfs_files};
 use crate::plan::volume::{FilesystemKind, NewFilesystem, Place, Volume};
 use crate::plan::{Action, Pass, Step, TextFile};
+use crate::steps::{Format, KeepJournal, ProveBoot};
 use rubus_boot::cmdline_txt::{CmdlineError, CmdlineTxt};
 use rubus_boot::fstab::{Entry, Fstab};
 use rubus_boot::volume::Name;
@@ -49,7 +50,7 @@ pub(super) fn draw(situation: &Situation<'_>, scene: &Scene<'_>, draft: &mut Dra
         draft,
         "make-root",
         "The export gets a filesystem; its identifier is what a start looks for, so that no other disk is taken for it.",
-        Action::Format { place: Place::Disk { disk: scene.disk.clone() }, filesystem: new },
+        Action::Format(Format { place: Place::Disk { disk: scene.disk.clone() }, filesystem: new }),
     );
     let files = files(situation, scene, &root);
     let changed = paths_of(&files);
@@ -226,14 +227,14 @@ fn start(situation: &Situation<'_>, scene: &Scene<'_>, root: &Volume, draft: &mu
         draft,
         "keep-journal",
         "So that the change can be verified and undone from the new system.",
-        Action::KeepJournal { on: root.clone() },
+        Action::KeepJournal(KeepJournal { on: root.clone() }),
     );
     push(
         draft,
         "prove-boot",
         "Before the command line is changed, everything that the firmware may load is looked at as it will be then: the board \
          has to come up from the card whatever the network does. If anything does not fit, all is undone.",
-        Action::ProveBoot { root: card(scene), boot: scene.start.point.clone() },
+        Action::ProveBoot(ProveBoot { root: card(scene), boot: scene.start.point.clone() }),
     );
     for (name, file, text) in &scene.cmdlines {
         write(

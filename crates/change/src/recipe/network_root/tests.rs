@@ -4,6 +4,7 @@ use super::*;
 use crate::plan::{Action, Plan};
 use crate::recipe::testing::{disk, facts as testing_facts, obstacles, plan, shown, text};
 use crate::recipe::{Facts, Sight, TreeSize};
+use crate::steps::{BuildInitramfs, On, WriteFile};
 use rubus_vocabulary::fixture;
 use rubus_vocabulary::machine::Machine;
 
@@ -63,11 +64,11 @@ fn drawn(given: &[(&str, Sight)], wished: &[(&str, &str)]) -> Plan {
 /// What the plan puts into the file whose name ends so, on either root.
 fn written(plan: &Plan, end: &str) -> String {
     let mut actions = plan.steps.iter().map(|step| match &step.action {
-        Action::On { action, .. } => action,
+        Action::On(On { action, .. }) => action,
         action => action,
     });
     let found = actions.find_map(|action| match action {
-        Action::WriteFile { path, becomes, .. } if path.ends_with(end) => {
+        Action::WriteFile(WriteFile { path, becomes, .. }) if path.ends_with(end) => {
             Some(becomes.text.clone())
         }
         _ => None,
@@ -87,7 +88,7 @@ fn the_last_step_alone_decides_and_the_card_stays_the_root_that_the_kernel_is_to
     let plan =
         drawn(&[], &[("ip", "192.168.1.50::192.168.1.1:255.255.255.0::eth0:off"), ("wait", "60")]);
     let last = plan.steps.last().expect("there are steps");
-    let Action::WriteFile { path, becomes, .. } = &last.action else {
+    let Action::WriteFile(WriteFile { path, becomes, .. }) = &last.action else {
         panic!("{last:?}");
     };
     assert_eq!(path, Path::new("/boot/firmware/cmdline.txt"));
@@ -99,8 +100,8 @@ fn the_last_step_alone_decides_and_the_card_stays_the_root_that_the_kernel_is_to
     );
     for step in &plan.steps[..plan.steps.len() - 1] {
         let is_new = match &step.action {
-            Action::WriteFile { was, .. } => was.is_none(),
-            Action::BuildInitramfs { kept, .. } => kept.is_some(),
+            Action::WriteFile(WriteFile { was, .. }) => was.is_none(),
+            Action::BuildInitramfs(BuildInitramfs { kept, .. }) => kept.is_some(),
             _ => true,
         };
         assert!(is_new, "{} changes what a start reads", step.id);

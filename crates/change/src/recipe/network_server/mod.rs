@@ -15,6 +15,7 @@ use super::{
 };
 use crate::plan::Action;
 use crate::plan::promise::{Look, Promise};
+use crate::steps::{MakeImage, ReadUnits, StartServer};
 use export::Export;
 use rubus_nbd::callers::{NBD_PORT, Network, listen_address};
 use rubus_vocabulary::machine::Machine;
@@ -257,7 +258,7 @@ fn put(server: &Server<'_>, situation: &Situation<'_>, draft: &mut Draft) {
         draft.step(
             "units-read",
             "Undoing ends with this step, and systemd forgets the units that are gone by then.",
-            Action::ReadUnits,
+            Action::ReadUnits(ReadUnits {}),
         );
     }
     let [(socket, socket_text), (service, service_text)] = texts;
@@ -286,12 +287,12 @@ fn put(server: &Server<'_>, situation: &Situation<'_>, draft: &mut Draft) {
     draft.step(
         "started",
         "It is served at once, and the answer proves that the server can do its work with the rights that it has.",
-        Action::StartServer {
+        Action::StartServer(StartServer {
             unit,
             socket: own,
             question: server.question(),
             gives_away: export.gives_away.iter().cloned().collect(),
-        },
+        }),
     );
 }
 
@@ -312,7 +313,7 @@ fn make_places(server: &Server<'_>, situation: &Situation<'_>, draft: &mut Draft
     draft.step(
         "image",
         "It is made once, here, and not by the server: where its disk is missing at some boot, no other one takes its place.",
-        Action::MakeImage { path, size_bytes },
+        Action::MakeImage(MakeImage { path, size_bytes }),
     );
 }
 

@@ -4,6 +4,7 @@ use super::*;
 use crate::plan::Plan;
 use crate::recipe::testing::{after, disk, facts, obstacles, plan, shown, wishes};
 use crate::recipe::{Facts, Node};
+use crate::steps::{StartServer, WriteFile};
 use crate::unseen::Unseen;
 use rubus_vocabulary::fixture;
 
@@ -61,7 +62,7 @@ fn drawn(wished: &[(&str, &str)], nodes: &[(&str, Result<Option<Node>, Unseen>)]
 
 fn written(plan: &Plan, ending: &str) -> String {
     let texts = plan.steps.iter().filter_map(|step| match &step.action {
-        Action::WriteFile { path, becomes, .. } => Some((path, &becomes.text)),
+        Action::WriteFile(WriteFile { path, becomes, .. }) => Some((path, &becomes.text)),
         _ => None,
     });
     let mut texts = texts.filter(|(path, _)| path.display().to_string().ends_with(ending));
@@ -78,7 +79,7 @@ fn with_files<'a>(user: u32, files: &[&'a str]) -> Vec<(&'a str, Result<Option<N
 /// The question after the start, and the address by which the promise is looked at.
 fn questions(plan: &Plan) -> (String, &str) {
     let started = plan.steps.last().map(|step| &step.action);
-    let (Some(Action::StartServer { question, .. }), Look::Served { address, .. }) =
+    let (Some(Action::StartServer(StartServer { question, .. })), Look::Served { address, .. }) =
         (started, &plan.promises[0].look)
     else {
         panic!("{started:?}");

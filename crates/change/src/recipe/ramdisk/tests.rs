@@ -4,6 +4,7 @@ use super::*;
 use crate::plan::Action;
 use crate::recipe::Sight;
 use crate::recipe::testing::{after, facts, obstacles, plan, shown, text};
+use crate::steps::WriteFile;
 use crate::unseen::Unseen;
 use rubus_vocabulary::fixture;
 
@@ -112,7 +113,7 @@ fn wishes_that_make_no_sense_are_refused() {
 fn a_place_with_a_blank_is_written_as_fstab_wants_it() {
     let plan = drawn(&[("at", "/mnt/my ram")], &[]);
     let table = plan.steps.iter().find_map(|step| match &step.action {
-        Action::WriteFile { becomes, .. } => Some(becomes.text.clone()),
+        Action::WriteFile(WriteFile { becomes, .. }) => Some(becomes.text.clone()),
         _ => None,
     });
     assert!(table.unwrap().contains(r"/mnt/my\040ram"));

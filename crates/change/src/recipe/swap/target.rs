@@ -7,6 +7,7 @@ use crate::plan::volume::{
     DiskIdentity, FilesystemKind, NewFilesystem, PartitionRole, Place, partition_path,
 };
 use crate::plan::{Action, Step, TextFile};
+use crate::steps::{Format, MakeSwapFile, PartitionDisk, WriteFile};
 use rubus_vocabulary::machine::{BlockDevice, BlockKind, Machine, Mount};
 use rubus_vocabulary::units::{bytes_iec, bytes_si, parse_size};
 
@@ -230,7 +231,7 @@ fn whole_disk(
     let steps = vec![Step {
         id: "partition".into(),
         why: "A partition says what it is for, so that the disk does not look empty.".into(),
-        action: Action::Partition { disk, table },
+        action: Action::Partition(PartitionDisk { disk, table }),
     }];
     Some(fresh(place, path, part.size_bytes, steps, situation))
 }
@@ -254,7 +255,7 @@ fn fresh(
     steps.push(Step {
         id: "area".into(),
         why: "The kernel swaps only to an area that is marked as one; by its UUID it is found under any name.".into(),
-        action: Action::Format { place, filesystem },
+        action: Action::Format(Format { place, filesystem }),
     });
     New {
         what: Some(format!("UUID={uuid}")),
@@ -329,7 +330,7 @@ fn file(path: &str, situation: &Situation<'_>, draft: &mut Draft) -> Option<New>
     new.steps.push(Step {
         id: "file".into(),
         why: "The kernel swaps only to a file whose every block has its place on the disk.".into(),
-        action: Action::MakeSwapFile { path: path.into(), size_bytes },
+        action: Action::MakeSwapFile(MakeSwapFile { path: path.into(), size_bytes }),
     });
     Some(new)
 }
@@ -486,7 +487,7 @@ fn zram(situation: &Situation<'_>, draft: &mut Draft) -> Option<New> {
         new.steps.push(Step {
             id: "zram".into(),
             why: format!("{manager} reads here at each boot what it makes."),
-            action: Action::WriteFile { path: path.into(), was, becomes },
+            action: Action::WriteFile(WriteFile { path: path.into(), was, becomes }),
         });
     }
     draft.notes.push(

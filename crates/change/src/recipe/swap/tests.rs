@@ -5,6 +5,7 @@ use crate::plan::Plan;
 use crate::plan::volume::DiskIdentity;
 use crate::recipe::testing::{after, disk, facts, obstacles, plan, shown, text, wishes};
 use crate::recipe::{DiskSpeed, Facts, Sight};
+use crate::steps::{Format, SwapOff, SwapOn};
 use rubus_vocabulary::fact::Fact;
 use rubus_vocabulary::fixture;
 use rubus_vocabulary::machine::{BlockKind, Setting, SwapArea, SwapManager};
@@ -183,7 +184,7 @@ fn applied(before: &Machine, plan: &Plan) -> Machine {
     let mut machine = before.clone();
     for step in &plan.steps {
         match &step.action {
-            Action::Format { filesystem, .. } => {
+            Action::Format(Format { filesystem, .. }) => {
                 let mut part = before.device("sda1").cloned().expect("in the fixture");
                 part.name = "sdb1".into();
                 part.parent = Some("sdb".into());
@@ -191,14 +192,14 @@ fn applied(before: &Machine, plan: &Plan) -> Machine {
                 part.identity.uuid = Some(filesystem.uuid.clone());
                 machine.block_devices.push(part);
             }
-            Action::SwapOn { what, .. } => {
+            Action::SwapOn(SwapOn { what, .. }) => {
                 let (path, kind) = match what.starts_with('/') {
                     true => (what.as_str(), "file"),
                     false => ("/dev/sdb1", "partition"),
                 };
                 machine.swap.areas.push(area(path, kind, disks::name(path), 0));
             }
-            Action::SwapOff { what, .. } => {
+            Action::SwapOff(SwapOff { what, .. }) => {
                 machine.swap.areas.retain(|area| area.path != *what);
             }
             _ => {}

@@ -3,6 +3,7 @@
 use super::super::testing::{after, facts, obstacles, plan, shown, text};
 use super::super::{Facts, Sight};
 use super::*;
+use crate::steps::WriteFile;
 use rubus_vocabulary::fact::Fact;
 use rubus_vocabulary::fixture;
 use rubus_vocabulary::machine::HopKind;
@@ -76,7 +77,9 @@ fn on_debian_the_next_update_keeps_it() {
     facts.seen.insert(DEBIAN_WORDS.into(), text("cma=128M\n"));
     let plan = plan(&RECIPE, &machine, &facts, &DEVICE);
     let words = plan.steps.iter().find_map(|step| match &step.action {
-        crate::plan::Action::WriteFile { path, becomes, .. } if path == Path::new(DEBIAN_WORDS) => {
+        crate::plan::Action::WriteFile(WriteFile { path, becomes, .. })
+            if path == Path::new(DEBIAN_WORDS) =>
+        {
             Some(becomes.text.clone())
         }
         _ => None,

@@ -14,6 +14,7 @@ use crate::recipe::units::UNITS;
 use crate::recipe::{
     Answer, Draft, Facts, LookAt, Sight, Situation, Wishes, disks, format, mounting, programs,
 };
+use crate::steps::{MakeSwapFile, RemoveFile, SetLink, SwapOff, SwapOn, WriteFile};
 use rubus_vocabulary::machine::Machine;
 use rubus_vocabulary::units::parse_size;
 
@@ -251,7 +252,7 @@ fn step(
         Work::RemoveFile { path } => {
             let path = path_of(path)?;
             if let Some(was) = situation.file(&path).cloned() {
-                draft.step(&id, &why, Action::RemoveFile { path, was });
+                draft.step(&id, &why, Action::RemoveFile(RemoveFile { path, was }));
             }
         }
         Work::MakeDirectory { path } => draft.directory(&id, &why, &path_of(path)?, situation),
@@ -320,21 +321,21 @@ fn swap_or_mount(
             if !is_there && !is_used {
                 draft.effort.written_bytes += size_bytes;
                 let path = path.into();
-                draft.step(id, why, Action::MakeSwapFile { path, size_bytes });
+                draft.step(id, why, Action::MakeSwapFile(MakeSwapFile { path, size_bytes }));
             }
         }
         Work::SwapOn { what, priority } => {
             let what = chosen.fill(what);
             let priority = priority_of(priority)?;
             if !areas.iter().any(|area| area.path == what) {
-                draft.step(id, why, Action::SwapOn { what, priority });
+                draft.step(id, why, Action::SwapOn(SwapOn { what, priority }));
             }
         }
         Work::SwapOff { what } => {
             let what = chosen.fill(what);
             if let Some(area) = areas.iter().find(|area| area.path == what) {
                 let priority = (area.priority >= 0).then_some(area.priority);
-                draft.step(id, why, Action::SwapOff { what, priority });
+                draft.step(id, why, Action::SwapOff(SwapOff { what, priority }));
             }
         }
         Work::Mount { what, at, kind, options, at_boot } => {
@@ -403,7 +404,7 @@ fn new_filesystem(
     format::draw(&own, draft);
     for step in draft.steps.iter_mut().skip(before) {
         step.id = format!("{id}-{}", step.id);
-        if matches!(step.action, Action::Format { .. }) {
+        if matches!(step.action, Action::Format(_)) {
             step.why = why.into();
         }
     }
@@ -422,7 +423,7 @@ impl Texts {
     fn now(&self, path: &Path, situation: &Situation<'_>, draft: &Draft) -> String {
         let written = self.0.get(path).and_then(|index| draft.steps.get(*index));
         match written.map(|step| &step.action) {
-            Some(Action::WriteFile { becomes, .. }) => becomes.text.clone(),
+            Some(Action::WriteFile(WriteFile { becomes, .. })) => becomes.text.clone(),
             _ => situation.text(path).to_string(),
         }
     }
@@ -450,7 +451,7 @@ fn write(
     }
     if let Some(index) = texts.0.get(path) {
         // A later step about the same file: the file is written once, with both.
-        if let Some(Action::WriteFile { becomes, .. }) =
+        if let Some(Action::WriteFile(WriteFile { becomes, .. })) =
             draft.steps.get_mut(*index).map(|step| &mut step.action)
         {
             becomes.text = text;
@@ -469,7 +470,7 @@ fn write(
     draft.directory(&format!("{id}-directory"), why_directory, directory, situation);
     texts.0.insert(path.into(), draft.steps.len());
     let path = path.into();
-    draft.step(id, why, Action::WriteFile { path, was, becomes });
+    draft.step(id, why, Action::WriteFile(WriteFile { path, was, becomes }));
 }
 
 fn link(
@@ -497,7 +498,7 @@ fn link(
     };
     let becomes = Some(PathBuf::from(to));
     if was != becomes {
-        draft.step(id, why, Action::SetLink { path, was, becomes });
+        draft.step(id, why, Action::SetLink(SetLink { path, was, becomes }));
     }
     Ok(())
 }

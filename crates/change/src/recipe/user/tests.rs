@@ -4,6 +4,7 @@ use super::*;
 use crate::plan::Action;
 use crate::recipe::testing::{after, obstacles, shown, text, wishes};
 use crate::recipe::{Seen, Sight};
+use crate::steps::{Format, WriteFile};
 use crate::unseen::Unseen;
 use rubus_vocabulary::fixture;
 
@@ -148,7 +149,7 @@ fn two_lines_of_one_file_are_one_step() {
     let [only] = &plan.steps[..] else {
         panic!("{:?}", plan.steps);
     };
-    let Action::WriteFile { becomes, .. } = &only.action else {
+    let Action::WriteFile(WriteFile { becomes, .. }) = &only.action else {
         panic!("{only:?}");
     };
     assert_eq!(becomes.text, "a=1\nb=1\n");
@@ -339,7 +340,7 @@ fn a_filesystem_is_made_as_by_the_recipe_format() {
         .steps
         .iter()
         .filter_map(|step| match &step.action {
-            Action::Format { filesystem, .. } => {
+            Action::Format(Format { filesystem, .. }) => {
                 Some((filesystem.uuid.as_str(), step.why.as_str()))
             }
             _ => None,
@@ -348,7 +349,9 @@ fn a_filesystem_is_made_as_by_the_recipe_format() {
     assert_eq!([made[0].1, made[1].1], ["Data has a disk of its own.", "The copies have one too."]);
     assert_ne!(made[0].0, made[1].0, "two filesystems with one identifier");
     let fstab = plan.steps.iter().find_map(|step| match &step.action {
-        Action::WriteFile { path, becomes, .. } if path.ends_with("fstab") => Some(&becomes.text),
+        Action::WriteFile(WriteFile { path, becomes, .. }) if path.ends_with("fstab") => {
+            Some(&becomes.text)
+        }
         _ => None,
     });
     let fstab = fstab.expect("it is written once, with both");

@@ -3,6 +3,7 @@
 use super::*;
 use crate::plan::{Action, Plan, TextFile};
 use crate::recipe::{Facts, Seen, Sight, Wishes};
+use crate::steps::WriteFile;
 use rubus_vocabulary::fact::Fact;
 use rubus_vocabulary::fixture;
 use rubus_vocabulary::machine::Setting;
@@ -79,7 +80,7 @@ fn what_is_wished_is_set_now_and_at_each_boot() {
             "set /proc/sys/vm/page-cluster from 3 to 0",
         ]
     );
-    let Action::WriteFile { becomes, .. } = &plan.steps[0].action else {
+    let Action::WriteFile(WriteFile { becomes, .. }) = &plan.steps[0].action else {
         panic!("the first step writes a file");
     };
     insta::assert_snapshot!(becomes.text, @r"
@@ -104,7 +105,7 @@ fn a_machine_that_is_as_wished_needs_nothing() {
     let first = plan(&machine(&USUAL), &seen(), &[]);
     let mut seen = seen();
     for step in &first.steps {
-        if let Action::WriteFile { path, becomes, .. } = &step.action {
+        if let Action::WriteFile(WriteFile { path, becomes, .. }) = &step.action {
             seen.insert(path.clone(), Sight::Text(becomes.clone()));
         }
     }

@@ -1,10 +1,13 @@
 //! A made-up board: what is read from it is what is proven.
 
+use crate::steps::{BuildInitramfs, InstallInitramfs, WriteFile};
 use std::collections::BTreeMap;
 
-use crate::plan::volume::{FilesystemKind, Volume};
 use crate::plan::{Step, TextFile};
+use crate::volume::{FilesystemKind, Volume};
 use rubus_host::fake::FakeFiles;
+
+use crate::plan::Plan;
 
 use super::*;
 
@@ -57,7 +60,7 @@ fn plan() -> Plan {
     plan.steps = vec![
         step(
             "initramfs",
-            Action::BuildInitramfs {
+            Action::BuildInitramfs(BuildInitramfs {
                 root: Volume {
                     kind: FilesystemKind::Btrfs,
                     uuid: "12".into(),
@@ -69,17 +72,17 @@ fn plan() -> Plan {
                 kept: None,
                 modules: vec!["uas".into(), "usb-storage".into()],
                 files: Vec::new(),
-            },
+            }),
         ),
         step(
             "cmdline-txt",
-            Action::WriteFile {
+            Action::WriteFile(WriteFile {
                 path: "/boot/firmware/cmdline.txt".into(),
                 was: None,
                 becomes: TextFile::public(
                     "root=PARTUUID=0badcafe-01 rootfstype=btrfs rootflags=subvol=@\n",
                 ),
-            },
+            }),
         ),
     ];
     plan
@@ -103,7 +106,8 @@ fn unmet_at(files: &FakeFiles, plan: &Plan, step: usize) -> BTreeMap<String, Str
         files,
         boot: Path::new("/boot/firmware"),
         top: Path::new("/top"),
-        plan,
+        steps: &plan.steps,
+        before_trial: plan.trial.as_ref().map(|trial| trial.before_step),
         step,
         volumes: vec![
             volume("/dev/mmcblk0p1", "8a676486-01", "vfat"),
@@ -150,17 +154,17 @@ fn a_driver_that_the_plan_wants_is_asked_for() {
 fn the_trial_is_proven_as_well_as_the_start_after_it() {
     let mut plan = plan();
     let switch = plan.steps.pop().expect("the last step is the switch");
-    let Action::WriteFile { becomes, .. } = &switch.action else {
+    let Action::WriteFile(WriteFile { becomes, .. }) = &switch.action else {
         panic!("{switch:?}");
     };
     let write = |name: &str, text: &str| Step {
         id: name.into(),
         why: "Because.".into(),
-        action: Action::WriteFile {
+        action: Action::WriteFile(WriteFile {
             path: Path::new("/boot/firmware").join(name),
             was: None,
             becomes: TextFile::public(text),
-        },
+        }),
     };
     let config = "arm_64bit=1\nauto_initramfs=1\n";
     let settings = tryboot::text(config, "trial.txt", None);
@@ -214,12 +218,13 @@ fn the_old_root_must_start_with_what_will_be_in_the_boot_partition() {
 #[test]
 fn an_initial_ram_filesystem_that_waits_is_proven_in_its_place() {
     let mut plan = plan();
-    let Action::BuildInitramfs { root, release, path, modules, .. } = plan.steps[0].action.clone()
+    let Action::BuildInitramfs(BuildInitramfs { root, release, path, modules, .. }) =
+        plan.steps[0].action.clone()
     else {
         panic!("the first step builds it");
     };
     let from = PathBuf::from("/boot/firmware/initramfs-rubus");
-    let install = Action::InstallInitramfs {
+    let install = Action::InstallInitramfs(InstallInitramfs {
         root,
         release,
         from: from.clone(),
@@ -227,7 +232,7 @@ fn an_initial_ram_filesystem_that_waits_is_proven_in_its_place() {
         kept: None,
         modules,
         files: Vec::new(),
-    };
+    });
     let step = Step { id: "install".into(), why: "Because.".into(), action: install };
     plan.steps.insert(1, step);
     let old = || board(&["ext4"]);

@@ -1,10 +1,13 @@
 //! Which disks a resumed change may overwrite without asking again.
 
+use crate::steps::{Format, PartitionDisk};
 use std::path::PathBuf;
 
 use crate::fixture::plans::small_plan;
 use crate::plan::Step;
-use crate::plan::volume::{FilesystemKind, NewFilesystem, PartitionRole, Place, TableKind};
+use crate::volume::{FilesystemKind, NewFilesystem, PartitionRole, Place, TableKind};
+
+use crate::plan::Plan;
 
 use super::*;
 
@@ -142,7 +145,10 @@ fn divided() -> Plan {
         partuuid: table().partitions[0].partuuid.clone(),
     };
     let table = table();
-    plan(vec![Action::Partition { disk, table }, Action::Format { place, filesystem }])
+    plan(vec![
+        Action::Partition(PartitionDisk { disk, table }),
+        Action::Format(Format { place, filesystem }),
+    ])
 }
 
 /// The whole disk after the first `sectors` of the table were written to it, of a disk that was blank.
@@ -163,7 +169,7 @@ fn cut_after(sectors: usize) -> Vec<u8> {
 fn is_own_disk(plan: &Plan, disk: &[u8], on: &[Signature]) -> bool {
     let end = END_BYTES;
     let window = Window::new(DISK_BYTES, &disk[..end], &disk[disk.len() - end..]);
-    is_own(plan, &stick(), &window, &|_| Some(on.to_vec()))
+    is_own(&plan.steps, &stick(), &window, &|_| Some(on.to_vec()))
 }
 
 fn filesystem(uuid: &str) -> Signature {
@@ -195,7 +201,7 @@ fn what_somebody_put_on_the_partition_since_is_not_this_changes_own() {
     assert!(is_own_disk(&divided(), &disk, &[filesystem(OURS)]));
     assert!(!is_own_disk(&divided(), &disk, &[filesystem(FOREIGN)]));
     let window = Window::new(DISK_BYTES, &disk[..END_BYTES], &disk[disk.len() - END_BYTES..]);
-    assert!(!is_own(&divided(), &stick(), &window, &|_| None), "it cannot be read");
+    assert!(!is_own(&divided().steps, &stick(), &window, &|_| None), "it cannot be read");
 }
 
 #[test]
@@ -203,7 +209,7 @@ fn a_disk_without_a_table_is_its_own_by_its_filesystem() {
     let place = Place::Disk { disk: stick() };
     let made = |uuid| {
         let (place, filesystem) = (place.clone(), ext4(uuid));
-        plan(vec![Action::Format { place, filesystem }])
+        plan(vec![Action::Format(Format { place, filesystem })])
     };
     let mut disk = vec![0; DISK_BYTES as usize];
     assert!(!is_own_disk(&made(OURS), &disk, &[]));

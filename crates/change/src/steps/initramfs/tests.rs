@@ -1,6 +1,6 @@
 //! New initial RAM filesystems: what is asked of them, and how they take the place of the old ones.
 
-use crate::plan::volume::FilesystemKind;
+use crate::volume::FilesystemKind;
 use rubus_boot::initramfs::Member;
 use rubus_host::fake::FakeFiles;
 use rubus_host::rehearsal::Rehearsal;
@@ -133,10 +133,12 @@ fn with_site<T>(is_begun_again: bool, act: impl FnOnce(&mut Site<'_>) -> T) -> T
     act(&mut Site {
         change: "0001-desktop",
         directory: Path::new("/var/lib/rubus/changes/0001-desktop"),
-        plan: &crate::fixture::plans::small_plan(),
+        steps: &crate::fixture::plans::small_plan().steps,
+        before_trial: None,
         step: 9,
         is_begun_again,
         consents: &[],
+        top: "/".into(),
         tell: &mut |_| {},
     })
 }
@@ -219,23 +221,19 @@ fn one_that_something_else_has_made_anew_is_looked_into() {
     let receipt = put_in_place(&mut machine).unwrap();
     let look =
         |machine: &Rehearsal| with_wanted(|wanted| look_again(wanted, Some(&receipt), machine));
-    let answer = look(&machine);
-    assert_eq!(answer.standing, PromiseState::Holds);
-    assert_eq!(answer.found, "it is the one that was proven");
+    let proven = ImageState::Starts("it is the one that was proven".into());
+    assert_eq!(look(&machine), proven);
     let mut remade = |bytes: String| {
         machine.remove(Path::new(PATH)).unwrap();
         machine.write_new(Path::new(PATH), bytes.as_bytes(), 0o644, None).unwrap();
         look(&machine)
     };
-    let answer = remade(image(NEWER, &["btrfs", "ext4"]));
-    assert_eq!(answer.standing, PromiseState::Holds);
-    assert_eq!(
-        answer.found,
-        "something else has rebuilt it since, for 6.12.9+rpt-rpi-v8, and it has btrfs"
-    );
-    let answer = remade(image(RELEASE, &["ext4"]));
-    assert_eq!(answer.standing, PromiseState::Broken);
-    assert!(answer.found.contains("it lacks btrfs of 6.12.1"), "{}", answer.found);
-    assert!(answer.found.contains("update-initramfs"), "{}", answer.found);
-    assert_eq!(remade("torn".into()).standing, PromiseState::Broken);
+    let newer = "something else has rebuilt it since, for 6.12.9+rpt-rpi-v8, and it has btrfs";
+    assert_eq!(remade(image(NEWER, &["btrfs", "ext4"])), ImageState::Starts(newer.into()));
+    let ImageState::Broken(found) = remade(image(RELEASE, &["ext4"])) else {
+        panic!("it lacks btrfs");
+    };
+    assert!(found.contains("it lacks btrfs of 6.12.1"), "{found}");
+    assert!(found.contains("update-initramfs"), "{found}");
+    assert!(matches!(remade("torn".into()), ImageState::Broken(_)));
 }

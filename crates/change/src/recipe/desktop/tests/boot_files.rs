@@ -1,6 +1,7 @@
 //! What is asked of the boot partition's files, and under which names they are kept.
 
 use super::*;
+use crate::steps::{BuildInitramfs, On, WriteFile};
 
 #[test]
 fn a_kernel_that_starts_without_an_initial_ram_filesystem_gets_one() {
@@ -15,7 +16,9 @@ fn a_kernel_that_starts_without_an_initial_ram_filesystem_gets_one() {
     assert_eq!(written(&plan, "config.txt"), "arm_64bit=1\ninitramfs initramfs8 followkernel\n");
     assert_eq!(written(&plan, "config.txt.before-rubus"), "arm_64bit=1\n");
     let made = plan.steps.iter().find_map(|step| match &step.action {
-        Action::BuildInitramfs { path, kept, .. } => Some((path.clone(), kept.clone())),
+        Action::BuildInitramfs(BuildInitramfs { path, kept, .. }) => {
+            Some((path.clone(), kept.clone()))
+        }
         _ => None,
     });
     assert_eq!(made, Some(("/boot/firmware/initramfs8".into(), None)));
@@ -79,8 +82,8 @@ fn what_debian_writes_the_command_line_from_names_the_new_root() {
     let new = with(&format!("{root} rootfstype=btrfs rootflags=subvol=@,compress=zstd:1"));
     let step = |id: &str| &plan.steps[of(&plan, id).expect("such a step")].action;
     let on_new_root = |id: &str| match step(id) {
-        Action::On { action, is_undone, .. } => match &**action {
-            Action::WriteFile { was, becomes, .. } => {
+        Action::On(On { action, is_undone, .. }) => match &**action {
+            Action::WriteFile(WriteFile { was, becomes, .. }) => {
                 (*is_undone, was.clone().expect("it is there"), becomes.clone())
             }
             other => panic!("{other:?}"),
@@ -125,7 +128,7 @@ fn what_an_earlier_change_has_kept_stays_its_own() {
     let plan = plan_of(&machine, &facts, &[]);
     assert_eq!(obstacles(&plan), Vec::<String>::new());
     let kept = plan.steps.iter().find_map(|step| match &step.action {
-        Action::BuildInitramfs { kept, .. } => kept.clone(),
+        Action::BuildInitramfs(BuildInitramfs { kept, .. }) => kept.clone(),
         _ => None,
     });
     let wanted = "/boot/firmware/initramfs8.before-rubus-2";

@@ -3,6 +3,7 @@
 use super::*;
 use crate::plan::promise::Look;
 use crate::plan::volume::FilesystemKind;
+use crate::steps::{BuildInitramfs, Format};
 
 const EXT4: (&str, &str) = ("filesystem", "ext4");
 
@@ -42,7 +43,9 @@ fn nothing_of_btrfs_is_left_in_the_plan() {
         )
     );
     let formats = plan.steps.iter().find_map(|step| match &step.action {
-        Action::Format { filesystem, .. } if step.id == "make-root" => Some(filesystem.clone()),
+        Action::Format(Format { filesystem, .. }) if step.id == "make-root" => {
+            Some(filesystem.clone())
+        }
         _ => None,
     });
     let root = formats.expect("the root is made");
@@ -90,7 +93,7 @@ fn flags_of_a_root_on_btrfs_do_not_follow_it() {
     assert!(!new.contains("rootflags"), "{new}");
     // Both roots are started with one initial RAM filesystem: the old one needs btrfs.
     let modules = plan.steps.iter().find_map(|step| match &step.action {
-        Action::BuildInitramfs { modules, .. } => Some(modules.clone()),
+        Action::BuildInitramfs(BuildInitramfs { modules, .. }) => Some(modules.clone()),
         _ => None,
     });
     let modules = modules.expect("one is made");

@@ -3,13 +3,16 @@
 use super::super::fallback::StartedFromOld;
 use super::super::options::wait;
 use super::*;
+use crate::steps::{BuildInitramfs, InstallInitramfs, On, PartitionDisk, WriteFile};
 
 const SCRIPT: &str = "local-top/rubus-desktop";
 
 /// The partition of the new root.
 fn new_root(plan: &Plan) -> String {
     let found = plan.steps.iter().find_map(|step| match &step.action {
-        Action::Partition { table, .. } => Some(table.partitions[0].partuuid.clone()),
+        Action::Partition(PartitionDisk { table, .. }) => {
+            Some(table.partitions[0].partuuid.clone())
+        }
         _ => None,
     });
     found.expect("a partition")
@@ -24,15 +27,16 @@ fn every_initial_ram_filesystem_waits_for_the_new_disk_and_then_starts_the_card(
         let mut built = 0;
         for step in &plan.steps {
             match &step.action {
-                Action::On { volume, action, is_undone } => {
-                    if let Action::WriteFile { path, becomes, .. } = &**action {
+                Action::On(On { volume, action, is_undone }) => {
+                    if let Action::WriteFile(WriteFile { path, becomes, .. }) = &**action {
                         if path.ends_with(SCRIPT) {
                             assert_eq!(becomes.mode, 0o755);
                             roots.push((&volume.title, *is_undone));
                         }
                     }
                 }
-                Action::BuildInitramfs { files, .. } | Action::InstallInitramfs { files, .. } => {
+                Action::BuildInitramfs(BuildInitramfs { files, .. })
+                | Action::InstallInitramfs(InstallInitramfs { files, .. }) => {
                     assert_eq!(files, &[Path::new("/scripts").join(SCRIPT)]);
                     built += 1;
                 }

@@ -3,6 +3,7 @@
 use super::*;
 use crate::plan::volume::{DiskIdentity, PartitionRole};
 use crate::recipe::ImageFacts;
+use crate::steps::{BuildInitramfs, On, PartitionDisk, WriteFile};
 use rubus_boot::initramfs::{Listing, Member};
 use rubus_vocabulary::machine::Mount;
 
@@ -78,13 +79,13 @@ fn nothing_outside_the_new_image_is_touched() {
         // Paths of bare actions would be those of the machine that makes the image.
         let is_inside = matches!(
             step.action,
-            Action::On { .. }
-                | Action::Partition { .. }
-                | Action::Format { .. }
-                | Action::CopyTree { .. }
-                | Action::ProveBoot { .. }
-                | Action::KeepJournal { .. }
-                | Action::FillBoot { .. }
+            Action::On(_)
+                | Action::Partition(_)
+                | Action::Format(_)
+                | Action::CopyTree(_)
+                | Action::ProveBoot(_)
+                | Action::KeepJournal(_)
+                | Action::FillBoot(_)
         );
         assert!(is_inside, "{}: {:?}", step.id, step.action);
         for disk in step.action.disks_lost() {
@@ -98,7 +99,7 @@ fn nothing_outside_the_new_image_is_touched() {
 #[test]
 fn the_new_image_has_names_of_its_own_for_everything() {
     let plan = plan_with(image(&WHOLE), &[]);
-    let Action::Partition { table, disk } = &plan.steps[0].action else {
+    let Action::Partition(PartitionDisk { table, disk }) = &plan.steps[0].action else {
         panic!("{:?}", plan.steps[0]);
     };
     let roles: Vec<PartitionRole> = table.partitions.iter().map(|one| one.role).collect();
@@ -110,8 +111,8 @@ fn the_new_image_has_names_of_its_own_for_everything() {
         .steps
         .iter()
         .filter_map(|step| match &step.action {
-            Action::On { action, .. } => match &**action {
-                Action::WriteFile { becomes, .. } => Some(becomes.text.as_str()),
+            Action::On(On { action, .. }) => match &**action {
+                Action::WriteFile(WriteFile { becomes, .. }) => Some(becomes.text.as_str()),
                 _ => None,
             },
             _ => None,
@@ -137,8 +138,8 @@ fn without_btrfs_inside_the_images_own_programs_have_to_run() {
     facts.runs_here = Ok(());
     let plan = plan_with(facts, &[]);
     let built = plan.steps.iter().any(|step| match &step.action {
-        Action::On { action, .. } => {
-            matches!(&**action, Action::BuildInitramfs { path, kept: None, .. }
+        Action::On(On { action, .. }) => {
+            matches!(&**action, Action::BuildInitramfs(BuildInitramfs { path, kept: None, .. })
             if path == Path::new("/initramfs8"))
         }
         _ => false,
@@ -247,8 +248,10 @@ fn with_config(config: &'static str, kernels: &[&str]) -> (Plan, Option<String>)
         seen.insert("/boot/firmware/config.txt".into(), text(config));
     });
     let written = plan.steps.iter().find_map(|step| match &step.action {
-        Action::On { action, .. } => match &**action {
-            Action::WriteFile { path, becomes, .. } if path == Path::new("/config.txt") => {
+        Action::On(On { action, .. }) => match &**action {
+            Action::WriteFile(WriteFile { path, becomes, .. })
+                if path == Path::new("/config.txt") =>
+            {
                 Some(becomes.text.clone())
             }
             _ => None,

@@ -1,6 +1,7 @@
 //! Which starts read what while the new root is on trial.
 
 use super::*;
+use crate::steps::{InstallInitramfs, On};
 
 #[test]
 fn a_board_that_knows_trials_makes_one_before_the_step_that_decides() {
@@ -31,7 +32,8 @@ fn a_board_that_knows_trials_makes_one_before_the_step_that_decides() {
             "trial-cmdline-goes"
         ]
     );
-    let Action::InstallInitramfs { from, path, kept, .. } = &after[0].action else {
+    let Action::InstallInitramfs(InstallInitramfs { from, path, kept, .. }) = &after[0].action
+    else {
         panic!("{:?}", after[0]);
     };
     assert_eq!(from, Path::new("/boot/firmware/initramfs-rubus"));
@@ -56,7 +58,7 @@ fn an_update_before_the_next_start_makes_an_initial_ram_filesystem_that_starts_t
         let place = |end: &str| {
             let mut steps = plan.steps.iter();
             steps.position(|step| match &step.action {
-                Action::On { volume, action, is_undone } => {
+                Action::On(On { volume, action, is_undone }) => {
                     let is_there = action.path().is_some_and(|path| path.ends_with(end));
                     is_there && *is_undone && volume.title.contains("current root")
                 }
@@ -64,7 +66,7 @@ fn an_update_before_the_next_start_makes_an_initial_ram_filesystem_that_starts_t
             })
         };
         let built =
-            plan.steps.iter().position(|step| matches!(step.action, Action::BuildInitramfs { .. }));
+            plan.steps.iter().position(|step| matches!(step.action, Action::BuildInitramfs(_)));
         for end in ["initramfs-tools/modules", "conf.d/rubus-desktop.conf"] {
             let place = place(end);
             assert!(place.is_some() && place < built, "{end}: {place:?}");
