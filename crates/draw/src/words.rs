@@ -192,7 +192,7 @@ pub fn throttling(t: &Throttling, since_boot: bool) -> String {
 pub fn moment(rfc3339: &str) -> String {
     match (rfc3339.get(..10), rfc3339.get(11..16), rfc3339.ends_with('Z')) {
         (Some(day), Some(time), true) => format!("{day} {time} UTC"),
-        _ => rfc3339.to_string(),
+        _ => crate::text::clean(rfc3339),
     }
 }
 

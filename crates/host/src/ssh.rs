@@ -15,11 +15,18 @@ use std::os::unix::fs::DirBuilderExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
 
-/// The longest line that is taken from the other end; a run is some hundred kilobytes.
-const LONGEST_LINE_BYTES: u64 = 256 << 20;
+/// The longest line that is taken from the other end; a run is some hundred kilobytes. What is longer comes in pieces.
+const LONGEST_LINE_BYTES: u64 = 16 << 20;
+/// While so much waits to be taken, the other end's standard output is not read on, and its standard error is thrown away: a
+/// machine that sends without end costs no more memory.
+const MAX_WAITING_BYTES: usize = 16 << 20;
+/// Begins a record on standard output (RFC 7464), which is no text.
+const RECORD_SEPARATOR: char = '\u{1e}';
 /// `sun_path` has 108 bytes; ssh adds 18 to the name while it makes the socket.
 const LONGEST_SOCKET_PATH: usize = 108 - 18 - 1;
 /// How long an ssh that was asked to end may take before it is killed.
@@ -162,16 +169,17 @@ impl Ssh {
         ssh.stdin(stdin).stdout(stdout).stderr(Stdio::piped());
         let mut child = spawn_deaf(ssh)?;
         let (sender, lines) = channel();
+        let queue = Arc::new(Queue::default());
         let mut readers = 0;
         if let Some(stdout) = child.stdout.take() {
-            read_lines(stdout, sender.clone(), Said::Out)?;
+            read_lines(stdout, sender.clone(), Arc::clone(&queue), Stream::Out)?;
             readers += 1;
         }
         if let Some(stderr) = child.stderr.take() {
-            read_lines(stderr, sender, Said::Err)?;
+            read_lines(stderr, sender, Arc::clone(&queue), Stream::Err)?;
             readers += 1;
         }
-        Ok(Session { stdin: child.stdin.take(), child, lines, readers })
+        Ok(Session { stdin: child.stdin.take(), child, lines, queue, readers })
     }
 
     /// The settings that hold for this machine after all of the user's configuration (`ssh -G`). An ssh
@@ -332,8 +340,34 @@ pub struct Session {
     child: Child,
     stdin: Option<ChildStdin>,
     lines: Receiver<Option<Said>>,
+    queue: Arc<Queue>,
     /// Pipes that are still open.
     readers: usize,
+}
+
+/// What is between the threads that read and who takes the lines.
+#[derive(Debug, Default)]
+struct Queue {
+    waiting_bytes: AtomicUsize,
+    /// Nobody takes lines any more: what comes is thrown away, so that the other end can come to its end.
+    is_closed: AtomicBool,
+}
+
+impl Queue {
+    fn is_full(&self) -> bool {
+        self.waiting_bytes.load(Ordering::Relaxed) > MAX_WAITING_BYTES
+    }
+
+    fn is_closed(&self) -> bool {
+        self.is_closed.load(Ordering::Relaxed)
+    }
+}
+
+/// Where a line comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stream {
+    Out,
+    Err,
 }
 
 impl Session {
@@ -343,7 +377,13 @@ impl Session {
         while self.readers > 0 {
             let left = deadline.saturating_duration_since(Instant::now());
             match self.lines.recv_timeout(left) {
-                Ok(Some(said)) => return said,
+                Ok(Some(said)) => {
+                    let (Said::Out(line) | Said::Err(line)) = &said else {
+                        return said;
+                    };
+                    self.queue.waiting_bytes.fetch_sub(line.len(), Ordering::Relaxed);
+                    return said;
+                }
                 Ok(None) => self.readers -= 1,
                 Err(RecvTimeoutError::Timeout) => return Said::Nothing,
                 Err(RecvTimeoutError::Disconnected) => self.readers = 0,
@@ -372,6 +412,7 @@ impl Session {
     /// Hangs up and waits for its end; what takes longer than that is ended here.
     pub fn finish(mut self, limit: Duration) -> Option<ExitStatus> {
         self.hang_up();
+        self.queue.is_closed.store(true, Ordering::Relaxed);
         let deadline = Instant::now() + limit;
         loop {
             match self.child.try_wait() {
@@ -388,17 +429,32 @@ impl Session {
 impl Drop for Session {
     fn drop(&mut self) {
         self.stdin = None;
+        self.queue.is_closed.store(true, Ordering::Relaxed);
         if matches!(self.child.try_wait(), Ok(None)) {
             end(&mut self.child);
         }
     }
 }
 
+/// A line without its end and without anything that a terminal obeys: control characters become replacement characters. The
+/// separator of records stays on standard output.
+fn harmless(line: &str, stream: Stream) -> String {
+    let line = line.strip_suffix('\n').unwrap_or(line);
+    let line = line.strip_suffix('\r').unwrap_or(line);
+    let is_kept = |letter: char| {
+        !letter.is_control()
+            || letter == '\t'
+            || (stream == Stream::Out && letter == RECORD_SEPARATOR)
+    };
+    line.chars().map(|letter| if is_kept(letter) { letter } else { '\u{fffd}' }).collect()
+}
+
 /// Sends a pipe's lines until it closes, then [`None`].
 fn read_lines(
     source: impl std::io::Read + Send + 'static,
     sender: Sender<Option<Said>>,
-    wrap: fn(String) -> Said,
+    queue: Arc<Queue>,
+    stream: Stream,
 ) -> Result<(), SshError> {
     let read = move || {
         let mut source = BufReader::new(source);
@@ -409,9 +465,22 @@ fn read_lines(
             if limited.is_err() || line.is_empty() {
                 break;
             }
-            let text = String::from_utf8_lossy(&line);
-            let text = text.strip_suffix('\n').unwrap_or(&text);
-            if sender.send(Some(wrap(text.into()))).is_err() {
+            if queue.is_closed() {
+                continue;
+            }
+            if stream == Stream::Err && queue.is_full() {
+                continue;
+            }
+            while queue.is_full() && !queue.is_closed() {
+                std::thread::sleep(Duration::from_millis(2));
+            }
+            let text = harmless(&String::from_utf8_lossy(&line), stream);
+            queue.waiting_bytes.fetch_add(text.len(), Ordering::Relaxed);
+            let said = match stream {
+                Stream::Out => Said::Out(text),
+                Stream::Err => Said::Err(text),
+            };
+            if sender.send(Some(said)).is_err() {
                 break;
             }
         }

@@ -178,6 +178,10 @@ impl Timing {
         let (_, words) = message.split_once(": new ")?;
         let (words, _) = words.split_once(" card")?;
         let has = |word: &str| words.split(' ').any(|found| found == word);
+        // "new SDHC card on SPI": one line, at a clock that is not told.
+        if message.contains(" card on SPI") || words.contains("UHS-II") {
+            return None;
+        }
         let is_emmc = has("MMC");
         Some(match words {
             _ if has("SDIO") => return None,
@@ -191,7 +195,9 @@ impl Timing {
             _ if has("DDR") && is_emmc => Timing::MmcDdr52,
             _ if words.contains("high speed") && is_emmc => Timing::MmcHighSpeed,
             _ if words.contains("high speed") => Timing::SdHighSpeed,
-            _ => Timing::Legacy,
+            // Without a word for its mode it is in its first one; other words are of a mode that is not known here.
+            _ if words.split(' ').all(is_kind_of_card) => Timing::Legacy,
+            _ => return None,
         })
     }
 
@@ -245,6 +251,11 @@ impl Timing {
         };
         clock_hz.saturating_mul(u64::from(width)).saturating_mul(per_clock)
     }
+}
+
+/// Whether a word of the kernel's message about a new card says what kind of card it is.
+fn is_kind_of_card(word: &str) -> bool {
+    ["SD", "SDSC", "SDHC", "SDXC", "SDUC", "SDcombo", "SDIO", "MMC", "eMMC"].contains(&word)
 }
 
 /// The state of an MMC host: the readable part of `/sys/kernel/debug/mmcN/ios`.
@@ -368,6 +379,10 @@ mod tests {
             ("mmc0: new high speed SDIO card at address 0001", None),
             ("mmc1: new high speed SDHC card at address 0001", None),
             ("mmc0: error -110 whilst initialising SD card", None),
+            ("mmc0: new UHS-II SDXC card at address 0001", None),
+            ("mmc0: new SDHC card on SPI", None),
+            ("mmc0: new hyper speed SDXC card at address 0001", None),
+            ("mmc0: new SDXC card at address 0001", Some(Timing::Legacy)),
         ];
         for (line, expected) in cases {
             assert_eq!(Timing::from_kernel_log(line, "mmc0"), expected, "{line}");

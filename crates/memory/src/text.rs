@@ -10,6 +10,7 @@ use rubus_vocabulary::units::{bytes_iec, duration_ns, percent, rate_si};
 use rubus_draw::layout::{board, heading, joined, paragraph};
 use rubus_draw::style::{Style, Tone};
 use rubus_draw::table::{Align, Cell, Table};
+use rubus_draw::text::clean;
 use rubus_draw::words::{half_width, moment, span};
 
 /// The run in a line, for the history.
@@ -47,7 +48,7 @@ pub fn render(run: &Run, memory: &Memory, style: Style) -> String {
 fn title(run: &Run, style: Style) -> Vec<String> {
     let first = format!(
         "rubus {} · memory · {} · {}",
-        run.rubus_version,
+        clean(&run.rubus_version),
         moment(&run.started),
         span(run.elapsed_s)
     );

@@ -51,6 +51,10 @@ impl Useless {
     }
 }
 
+/// Of what is no answer, so many lines of so many letters are kept.
+const MAX_NOISE_LINES: usize = 50;
+const MAX_NOISE_LETTERS: usize = 500;
+
 /// Collects the keeper's answer line by line.
 #[derive(Debug, Default)]
 pub struct KeeperAnswer {
@@ -66,7 +70,13 @@ impl KeeperAnswer {
             match line {
                 script::BEGIN => self.place = Some(Place::default()),
                 "" => {}
-                other => self.noise.push(other.to_string()),
+                other => {
+                    // The last words say most of what went wrong.
+                    if self.noise.len() == MAX_NOISE_LINES {
+                        self.noise.remove(0);
+                    }
+                    self.noise.push(other.chars().take(MAX_NOISE_LETTERS).collect());
+                }
             }
             return None;
         };
@@ -181,6 +191,17 @@ mod tests {
         };
         assert_eq!(place, Some(expected));
         assert_eq!(answer.noise(), ["Welcome!", "machine=vax"]);
+    }
+
+    #[test]
+    fn of_noise_without_end_the_last_words_are_kept() {
+        let mut answer = KeeperAnswer::default();
+        for number in 0..100_000 {
+            answer.line(&format!("{number}{}", "x".repeat(600)));
+        }
+        assert_eq!(answer.noise().len(), 50);
+        assert!(answer.noise()[49].starts_with("99999x"));
+        assert!(answer.noise().iter().all(|line| line.len() == 500));
     }
 
     #[test]

@@ -40,7 +40,7 @@ pub fn send(record: &Record) {
 ///
 /// # Errors
 /// When it cannot be understood.
-pub fn parse(line: &str) -> Option<Result<Record, serde_json::Error>> {
+pub fn parse(line: &str) -> Option<Result<Record, String>> {
     let (_, json) = line.rsplit_once(SEPARATOR)?;
-    Some(serde_json::from_str(json))
+    Some(rubus_vocabulary::checked_json::from_str(json))
 }

@@ -5,12 +5,14 @@ use std::io::Read;
 use std::path::Path;
 
 use anyhow::{Context, anyhow, bail};
-use rubus_fleet::compare::Document;
+use rubus_draw::text::clean;
+use rubus_fleet::compare::{BoardRuns, Document};
 use rubus_host::capture::Captured;
 use rubus_runs::compare::{Subject, fio};
 use rubus_runs::history::RunId;
 use rubus_runs::json_text;
 use rubus_runs::store::{Filter, History};
+use rubus_vocabulary::checked_json;
 use rubus_vocabulary::machine::{Machine, Origin};
 use rubus_vocabulary::result::Run;
 use serde_json::Value;
@@ -188,11 +190,17 @@ fn of_capture(name: &str, path: &Path) -> anyhow::Result<Vec<Thing>> {
 /// When it is no JSON, or something in it that should be a run does not read as one.
 pub fn runs_of_json(name: &str, text: &str) -> anyhow::Result<Vec<(Option<String>, Run)>> {
     let mut runs = Vec::new();
-    for value in values_of(name, text)? {
+    let values = values_of(name, text)?;
+    let is_only = values.len() == 1;
+    for (at, value) in values.into_iter().enumerate() {
         let label = value.get("label").and_then(Value::as_str);
         let label = label.map(str::to_string);
-        let found = single(of_value(name.to_string(), value)?)?;
-        runs.extend(found.run.map(|run| (label, run)));
+        let of_one = if is_only { name.to_string() } else { format!("{name}#{}", at + 1) };
+        match of_value(of_one, value).and_then(single) {
+            Ok(found) => runs.extend(found.run.map(|run| (label, run))),
+            Err(error) if is_only => return Err(error),
+            Err(error) => eprintln!("rubus: left out: {}", clean(&format!("{error:#}"))),
+        }
     }
     Ok(runs)
 }
@@ -236,11 +244,35 @@ fn of_json(name: &str, text: &str) -> anyhow::Result<Vec<Thing>> {
 fn of_value(name: String, value: Value) -> anyhow::Result<Thing> {
     let has = |key: &str| value.get(key).is_some();
     if has("boards") && has("differences") {
-        let fleet = serde_json::from_value(value)
-            .with_context(|| format!("{name} looks like a fleet, but does not read as one"))?;
+        let fleet = fleet_without_bad_boards(&name, value)?;
         return Ok(Thing::Fleet(name, fleet));
     }
     Ok(Thing::Single(Box::new(of_single(name, value)?)))
+}
+
+/// A fleet of the boards that read as such; the others are named and left out.
+fn fleet_without_bad_boards(name: &str, mut value: Value) -> anyhow::Result<Document> {
+    if let Some(boards) = value["boards"].as_array_mut() {
+        let all = std::mem::take(boards);
+        for board in all {
+            match checked_json::from_value::<BoardRuns>(board.clone()) {
+                Ok(_) => boards.push(board),
+                Err(why) => {
+                    let of_board = board["name"].as_str().unwrap_or("without a name");
+                    eprintln!(
+                        "rubus: left out: {name}, board {}: {}",
+                        clean(of_board),
+                        clean(&why)
+                    );
+                }
+            }
+        }
+        if boards.is_empty() {
+            bail!("{name} has no board that can be read");
+        }
+    }
+    checked_json::from_value(value)
+        .map_err(|why| anyhow!("{name} looks like a fleet, but does not read as one: {why}"))
 }
 
 fn of_single(name: String, mut value: Value) -> anyhow::Result<Found> {
@@ -251,16 +283,18 @@ fn of_single(name: String, mut value: Value) -> anyhow::Result<Found> {
         let subject = fio::subject(&name, &value).map_err(|error| anyhow!("{name}: {error}"))?;
         return Ok(Found { subject, run: None });
     } else if has("schema") && has("board") {
-        let machine: Machine = serde_json::from_value(value)
-            .with_context(|| format!("{name} looks like a survey, but does not read as one"))?;
+        let machine: Machine = checked_json::from_value(value).map_err(|why| {
+            anyhow!("{name} looks like a survey, but does not read as one: {why}")
+        })?;
         return Ok(Found { subject: Subject::of_machine(&name, &machine), run: None });
     } else if (has("subjects") || has("fleets")) && has("rows") {
         bail!("{name} is already a comparison; give the runs that it was made of");
     } else if !has("results") {
         bail!("{name} is JSON, but neither a run of rubus nor fio's: {}", keys(&value));
     }
-    let run: Run = serde_json::from_value(value)
-        .with_context(|| format!("{name} looks like a run of rubus, but does not read as one"))?;
+    let run: Run = checked_json::from_value(value).map_err(|why| {
+        anyhow!("{name} looks like a run of rubus, but does not read as one: {why}")
+    })?;
     Ok(of_run(name, run))
 }
 

@@ -36,7 +36,7 @@ pub struct Latency {
 }
 
 /// How the latencies are distributed: the counts of a logarithmic histogram, empty bins left out.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LatencyBins {
     /// Upper end of each bin, in nanoseconds, ascending. The lower end is that of the bin before or, where bins were left
@@ -44,6 +44,31 @@ pub struct LatencyBins {
     pub up_to_ns: Vec<u64>,
     /// Operations in each bin.
     pub operations: Vec<u64>,
+}
+
+/// Bins as they stand in a text of somebody else.
+#[derive(Deserialize)]
+struct ToldBins {
+    up_to_ns: Vec<u64>,
+    operations: Vec<u64>,
+}
+
+impl<'de> Deserialize<'de> for LatencyBins {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<LatencyBins, D::Error> {
+        let ToldBins { up_to_ns, operations } = ToldBins::deserialize(deserializer)?;
+        let (ends, counts) = (up_to_ns.len(), operations.len());
+        let all = operations.iter().try_fold(0_u64, |sum, count| sum.checked_add(*count));
+        let wrong = if ends != counts {
+            format!("{ends} ends of bins and {counts} counts")
+        } else if !up_to_ns.is_sorted() {
+            "the ends of the bins do not ascend".into()
+        } else if all.is_none() {
+            "more operations than can be counted".into()
+        } else {
+            return Ok(LatencyBins { up_to_ns, operations });
+        };
+        Err(serde::de::Error::custom(wrong))
+    }
 }
 
 /// log2 of the buckets per power of two.

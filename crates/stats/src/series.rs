@@ -10,9 +10,19 @@ use serde::{Deserialize, Serialize};
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Series {
     /// Length of a bin in seconds.
+    #[serde(deserialize_with = "length_of_a_bin")]
     pub bin_s: f64,
     /// Bytes moved in each bin, warm-up excluded.
     pub bytes: Vec<u64>,
+}
+
+fn length_of_a_bin<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
+    let bin_s = f64::deserialize(deserializer)?;
+    if (1e-9..=1e9).contains(&bin_s) {
+        Ok(bin_s)
+    } else {
+        Err(serde::de::Error::custom(format!("a bin of {bin_s} s")))
+    }
 }
 
 /// Length of a bin in nanoseconds: 100 ms.

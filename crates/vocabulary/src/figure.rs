@@ -27,7 +27,7 @@ pub enum Unit {
 }
 
 /// A number as its source gives it.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Figure {
     /// The number.
@@ -49,6 +49,24 @@ pub struct Interval {
     /// Made of another tool's deviation between samples, which takes neighbouring samples for
     /// independent.
     pub rough: bool,
+}
+
+/// A figure as it stands in a text of somebody else.
+#[derive(Deserialize)]
+struct ToldFigure {
+    value: f64,
+    interval: Option<Interval>,
+}
+
+impl<'de> Deserialize<'de> for Figure {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Figure, D::Error> {
+        let ToldFigure { value, interval } = ToldFigure::deserialize(deserializer)?;
+        if let Some(interval) = interval {
+            Estimate::checked(value, interval.low, interval.high)
+                .map_err(serde::de::Error::custom)?;
+        }
+        Ok(Figure { value, interval })
+    }
 }
 
 impl Figure {

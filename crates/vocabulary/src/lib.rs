@@ -12,6 +12,7 @@ pub mod access;
 pub mod application_class;
 pub mod basis;
 pub mod check;
+pub mod checked_json;
 pub mod checksum;
 pub mod cluster_facts;
 pub mod compression_speed;

@@ -58,32 +58,64 @@ fn model(files: &dyn Files, cpuinfo: &CpuInfo) -> Fact<String> {
     ])
 }
 
-/// Vendor and product from DMI. Boards that were never named say so in many words.
+/// Vendor and product from DMI; where the product was never named, vendor and name of the board.
 fn pc_model(files: &dyn Files) -> Fact<String> {
-    const PLACEHOLDERS: [&str; 5] = [
-        "to be filled by o.e.m.",
-        "default string",
-        "system manufacturer",
-        "system product name",
-        "not specified",
-    ];
-    let part = |name: &str| {
-        filled_text(files, &format!("{DMI}/{name}")).and_then(|text| {
-            if PLACEHOLDERS.contains(&text.to_lowercase().as_str()) {
-                Err(format!("it says '{text}'"))
-            } else {
-                Ok(text)
-            }
-        })
-    };
-    let source = format!("{DMI}/sys_vendor, {DMI}/product_name");
-    match (part("sys_vendor"), part("product_name")) {
-        (Fact::Known { value: vendor, .. }, Fact::Known { value: product, .. }) => {
-            Fact::known(format!("{vendor} {product}"), source)
-        }
-        (known @ Fact::Known { .. }, _) | (_, known @ Fact::Known { .. }) => known,
-        (unknown, _) => unknown,
+    first_known(&[
+        &|| dmi(files, "product_name").map(|product| named(files, "sys_vendor", product)),
+        &|| dmi(files, "board_name").map(|board| named(files, "board_vendor", board)),
+        &|| dmi(files, "sys_vendor"),
+    ])
+}
+
+fn named(files: &dyn Files, vendor: &str, name: String) -> String {
+    match dmi(files, vendor).text() {
+        Some(vendor) => format!("{vendor} {name}"),
+        None => name,
     }
+}
+
+/// A text of DMI. Boards that were never named say so in many words.
+fn dmi(files: &dyn Files, name: &str) -> Fact<String> {
+    filled_text(files, &format!("{DMI}/{name}")).and_then(not_a_placeholder)
+}
+
+/// What makers leave where a name or number should be.
+const PLACEHOLDERS: [&str; 22] = [
+    "asset tag",
+    "base board product name",
+    "chassis serial number",
+    "default",
+    "default string",
+    "empty",
+    "invalid",
+    "n/a",
+    "na",
+    "none",
+    "not applicable",
+    "not available",
+    "not specified",
+    "null",
+    "o.e.m.",
+    "oem",
+    "system manufacturer",
+    "system name",
+    "system product name",
+    "system serial number",
+    "undefined",
+    "unknown",
+];
+
+fn not_a_placeholder(text: String) -> Result<String, String> {
+    let lower = text.trim().to_lowercase();
+    let letters: Vec<char> = lower.chars().filter(|letter| letter.is_alphanumeric()).collect();
+    // "0000000", "xxxxxxxx", "...": one sign again and again.
+    let is_one_sign = letters.len() != 1 && letters.iter().all(|letter| *letter == letters[0]);
+    let is_counted = ["0123456789", "1234567890"].iter().any(|digits| digits.starts_with(&lower));
+    let is_placeholder = PLACEHOLDERS.contains(&lower.as_str())
+        || lower.starts_with("to be filled")
+        || is_one_sign
+        || (is_counted && lower.len() > 4);
+    if is_placeholder { Err(format!("it says '{text}'")) } else { Ok(text) }
 }
 
 fn revision(files: &dyn Files, cpuinfo: &CpuInfo) -> Fact<Revision> {
@@ -99,20 +131,31 @@ fn revision(files: &dyn Files, cpuinfo: &CpuInfo) -> Fact<Revision> {
     })
 }
 
-/// The last and least specific entry names the chip: `brcm,bcm2711`.
+/// The chip: `brcm,bcm2711`. Boards come first, the chip then; the family of the chip, or a platform, may follow.
 fn soc(compatible: &Fact<Vec<String>>) -> Fact<String> {
     compatible.clone().and_then(|list| {
-        let (_, chip) =
-            list.last().and_then(|entry| entry.split_once(',')).ok_or("the list names no chip")?;
+        let parts = |entry: &String| {
+            entry.split_once(',').map(|(vendor, name)| (vendor.to_string(), name.to_string()))
+        };
+        let last = list.last().and_then(parts).filter(|(vendor, _)| vendor != "linux");
+        let (vendor, last) = last.ok_or("the list names no chip")?;
+        let before = list.iter().rev().skip(1).take(usize::from(list.len() > 2)).find_map(parts);
+        let is_chip = |(of, name): &(String, String)| {
+            *of == vendor
+                && name.chars().all(|letter| letter.is_ascii_alphanumeric())
+                && name.contains(|letter: char| letter.is_ascii_digit())
+        };
+        let chip = before.filter(is_chip).map_or(last, |(_, name)| name);
         Ok(chip.to_uppercase())
     })
 }
 
 fn serial(files: &dyn Files, cpuinfo: &CpuInfo) -> Fact<String> {
     first_known(&[
-        &|| device_tree::string(files, "serial-number"),
-        &|| cpuinfo.first("Serial"),
-        &|| filled_text(files, &format!("{DMI}/product_serial")),
+        &|| device_tree::string(files, "serial-number").and_then(not_a_placeholder),
+        &|| cpuinfo.first("Serial").and_then(not_a_placeholder),
+        &|| dmi(files, "product_serial"),
+        &|| dmi(files, "board_serial"),
     ])
 }
 
@@ -331,6 +374,52 @@ mod tests {
         assert!(board.serial.reason().unwrap().contains("root may read it"));
         let files = files.file("/sys/class/dmi/id/sys_vendor", "To be filled by O.E.M.\n");
         assert_eq!(read(&files).model.text(), Some("20XW"));
+    }
+
+    #[test]
+    fn the_board_s_name_stands_in_for_a_product_without_one() {
+        let model = |texts: &[(&str, &str)]| {
+            let mut files = FakeFiles::new();
+            for (name, text) in texts {
+                files = files.file(format!("{DMI}/{name}"), format!("{text}\n"));
+            }
+            board(&files, &cpuinfo::read(&files)).model.text().map(str::to_string)
+        };
+        let asus = [
+            ("sys_vendor", "ASUS"),
+            ("product_name", "System Product Name"),
+            ("board_vendor", "ASUSTeK COMPUTER INC."),
+            ("board_name", "PRIME N100I-D D4"),
+        ];
+        assert_eq!(model(&asus).as_deref(), Some("ASUSTeK COMPUTER INC. PRIME N100I-D D4"));
+        let oem = "To Be Filled By O.E.M. To Be Filled By O.E.M.";
+        assert_eq!(model(&[("sys_vendor", "O.E.M."), ("product_name", oem)]), None);
+        assert_eq!(model(&[("sys_vendor", "OEM"), ("product_name", "OEM")]), None);
+        assert_eq!(model(&[("product_name", "0000000")]), None);
+        let mini = [("sys_vendor", "AZW"), ("product_name", "MINI S")];
+        assert_eq!(model(&mini).as_deref(), Some("AZW MINI S"));
+    }
+
+    #[test]
+    fn the_chip_is_told_from_boards_before_it_and_families_behind_it() {
+        for (list, chip) in [
+            (&["raspberrypi,4-model-b", "brcm,bcm2711"][..], "BCM2711"),
+            (&["hardkernel,odroid-n2-plus", "amlogic,s922x", "amlogic,g12b"], "S922X"),
+            (&["hardkernel,odroid-xu4", "samsung,exynos5800", "samsung,exynos5"], "EXYNOS5800"),
+            (&["apple,j274", "apple,t8103", "apple,arm-platform"], "T8103"),
+            (
+                &["nvidia,p3768-0000+p3767-0005-super", "nvidia,p3767-0005", "nvidia,tegra234"],
+                "TEGRA234",
+            ),
+            (&["ti,am335x-bone-black", "ti,am335x-bone", "ti,am33xx"], "AM33XX"),
+            (&["fsl,imx8mm-evk", "fsl,imx8mm"], "IMX8MM"),
+            (&["spacemit,k1-x"], "K1-X"),
+        ] {
+            let list = list.iter().map(|entry| (*entry).to_string()).collect();
+            assert_eq!(soc(&Fact::known(list, "x")).text(), Some(chip), "{chip}");
+        }
+        let virt = Fact::known(vec!["linux,dummy-virt".to_string()], "x");
+        assert_eq!(soc(&virt).reason(), Some("the list names no chip"));
     }
 
     #[test]

@@ -97,6 +97,9 @@ fn device_of_mount(files: &dyn Files, mount: &MountLine) -> Fact<String> {
 
 fn zswap(files: &dyn Files) -> Zswap {
     let enabled = match files.list(Path::new(ZSWAP_PARAMETERS)) {
+        Err(ReadError::Absent) if !files.exists(Path::new("/sys/module")) => {
+            Fact::unknown("there is no /sys here", ZSWAP_PARAMETERS)
+        }
         Err(ReadError::Absent) => Fact::unknown("this kernel has no zswap", ZSWAP_PARAMETERS),
         _ => read::flag(files, &format!("{ZSWAP_PARAMETERS}/enabled")),
     };
@@ -219,7 +222,9 @@ mod tests {
         assert_eq!(zswap.parameters[0].name, "compressor");
         assert_eq!(zswap.parameters[0].value.text(), Some("zstd"));
         assert!(zswap.counters_unknown.unwrap().contains("root"));
-        let without = swap(&FakeFiles::new()).zswap;
+        let container = swap(&FakeFiles::new()).zswap;
+        assert_eq!(container.enabled.reason(), Some("there is no /sys here"));
+        let without = swap(&FakeFiles::new().dir("/sys/module")).zswap;
         assert_eq!(without.enabled.reason(), Some("this kernel has no zswap"));
         let with_counters = files.file(format!("{ZSWAP_COUNTERS}/stored_pages"), "17\n");
         // Denied stays denied though something below is known.

@@ -48,7 +48,7 @@ pub fn render(run: &Run, verdict: &Verdict, style: Style) -> String {
 
 /// What was measured, on what, when: three faint lines.
 pub fn title(run: &Run, style: Style) -> Vec<String> {
-    let before = format!("rubus {} · ", run.rubus_version);
+    let before = format!("rubus {} · ", clean(&run.rubus_version));
     let after = format!(" · {} · {}", words::moment(&run.started), words::span(run.elapsed_s));
     let room = COLUMNS.saturating_sub(width(&before) + width(&after));
     let path = shorten(&clean(&run.place()), room);

@@ -19,7 +19,7 @@ use rubus_vocabulary::units::rate_si;
 use rubus_draw::layout::{board, heading, joined, paragraph};
 use rubus_draw::style::{Style, Tone};
 use rubus_draw::table::Cell;
-use rubus_draw::text::capitalized;
+use rubus_draw::text::{capitalized, clean};
 use rubus_draw::words::{half_width, moment, span};
 
 /// The run in a line, for the history.
@@ -62,7 +62,7 @@ pub fn render(run: &Run, processor: &ProcessorRun, style: Style) -> String {
 fn title(run: &Run, processor: &ProcessorRun, style: Style) -> Vec<String> {
     let mut lines = vec![format!(
         "rubus {} · processor · {} · {}",
-        run.rubus_version,
+        clean(&run.rubus_version),
         moment(&run.started),
         span(run.elapsed_s)
     )];

@@ -7,6 +7,7 @@ use super::{mark, rate_cells};
 use rubus_draw::layout::{heading, paragraph};
 use rubus_draw::style::{Style, Tone};
 use rubus_draw::table::{Align, Cell, Table};
+use rubus_draw::text::clean;
 
 /// An end that uses more of a core than this has none to spare.
 const BUSY: f64 = 0.9;
@@ -34,7 +35,7 @@ pub(super) fn part(ssh: &Ssh, style: Style) -> Vec<String> {
         }
         table.row(cells);
     }
-    let title = format!("ssh from this machine to itself ({})", ssh.version);
+    let title = format!("ssh from this machine to itself ({})", clean(&ssh.version));
     let mut lines = vec![heading(&title, style)];
     lines.extend(table.lines(style));
     lines.extend(paragraph(&legend(ssh), "  "));

@@ -1,8 +1,10 @@
 //! `rubus gallery`: many shared runs in one table.
 
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
+use rubus_draw::text::clean;
 use rubus_runs::gallery::entries;
 use rubus_vocabulary::result::Run;
 
@@ -11,6 +13,9 @@ use crate::exit::Exit;
 use crate::places;
 use crate::subjects;
 use crate::world::Terminal;
+
+/// A file with runs is not larger: one of a checkup has some 50 KiB.
+const MAX_FILE_BYTES: u64 = 16 << 20;
 
 /// Reads the runs and shows them.
 pub fn run(general: &General, args: &Gallery) -> anyhow::Result<Exit> {
@@ -21,13 +26,10 @@ pub fn run(general: &General, args: &Gallery) -> anyhow::Result<Exit> {
     for path in &args.paths {
         if path.is_dir() {
             for file in files_in(path)? {
-                match runs_in(&file) {
-                    Ok(found) => runs.extend(found),
-                    Err(error) => eprintln!("rubus: left out: {error:#}"),
-                }
+                add(&mut runs, &file);
             }
         } else {
-            runs.extend(runs_in(path)?);
+            add(&mut runs, path);
         }
     }
     let entries = entries(&runs);
@@ -53,6 +55,14 @@ pub fn run(general: &General, args: &Gallery) -> anyhow::Result<Exit> {
     Ok(Exit::Fine)
 }
 
+/// Adds the runs in a file; one that cannot be read is named and left out.
+fn add(runs: &mut Vec<(Option<String>, Run)>, path: &Path) {
+    match runs_in(path) {
+        Ok(found) => runs.extend(found),
+        Err(error) => eprintln!("rubus: left out: {}", clean(&format!("{error:#}"))),
+    }
+}
+
 /// The files of a directory whose name ends in `.json` or `.jsonl`, by name.
 fn files_in(directory: &Path) -> anyhow::Result<Vec<PathBuf>> {
     let cannot_read = || format!("cannot read {}", directory.display());
@@ -68,9 +78,22 @@ fn files_in(directory: &Path) -> anyhow::Result<Vec<PathBuf>> {
     Ok(files)
 }
 
+/// Reads a file that is not too large: as JSON it takes some ten times its size in memory.
+fn read_at_most(path: &Path) -> anyhow::Result<String> {
+    let mut text = String::new();
+    std::fs::File::open(path)?.take(MAX_FILE_BYTES + 1).read_to_string(&mut text)?;
+    if text.len() as u64 > MAX_FILE_BYTES {
+        bail!(
+            "it has more than {} MiB; `rubus share` writes files of some KiB",
+            MAX_FILE_BYTES >> 20
+        );
+    }
+    Ok(text)
+}
+
 /// The runs in a file, with their labels.
 fn runs_in(path: &Path) -> anyhow::Result<Vec<(Option<String>, Run)>> {
     let name = path.display().to_string();
-    let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {name}"))?;
+    let text = read_at_most(path).with_context(|| format!("cannot read {name}"))?;
     subjects::runs_of_json(&name, &text)
 }

@@ -30,6 +30,10 @@ const ECHO_LIMIT: Duration = Duration::from_secs(5);
 const ANSWER_LIMIT: Duration = Duration::from_secs(60);
 /// How long a machine of a fleet may take for a copy or the like.
 const COMPLETION_LIMIT: Duration = Duration::from_secs(600);
+/// What a machine may say before its answer: a greeting, a motto of the day, ssh's complaints.
+const MAX_SAID_BYTES: usize = 256 << 10;
+/// What a command that copies or asks may say.
+const MAX_COMPLETED_BYTES: usize = 16 << 20;
 /// Room beside the program itself.
 const SPARE_BYTES: u64 = 1 << 20;
 
@@ -169,6 +173,13 @@ impl Connection {
                 Said::Nothing => {}
                 Said::End => break,
             }
+            if out.len() + err.len() > MAX_COMPLETED_BYTES {
+                bail!(
+                    "{} sent more than {} instead of an answer",
+                    self.name,
+                    bytes_iec(MAX_COMPLETED_BYTES as u64)
+                );
+            }
             if self.is_cancelled() {
                 bail!("{}: interrupted before anything was measured", self.name);
             }
@@ -182,8 +193,11 @@ impl Connection {
 
     /// What ssh says of the connection while something runs.
     pub fn complaints(&mut self) -> Vec<String> {
+        const MAX_LINES: usize = 20;
         let mut lines = Vec::new();
-        while let Said::Err(line) | Said::Out(line) = self.keeper.next(Duration::ZERO) {
+        while lines.len() < MAX_LINES
+            && let Said::Err(line) | Said::Out(line) = self.keeper.next(Duration::ZERO)
+        {
             lines.push(line);
         }
         lines
@@ -214,11 +228,16 @@ impl Connection {
             let since = Instant::now();
             session.say(&sent).ok()?;
             loop {
-                match session.next(ECHO_LIMIT.saturating_sub(since.elapsed())) {
+                // Where lines come without end, none of them is waited for.
+                let left = ECHO_LIMIT.checked_sub(since.elapsed())?;
+                match session.next(left.min(MOMENT)) {
                     Said::Out(line) if line == sent => break,
-                    Said::End | Said::Nothing => return None,
+                    Said::End => return None,
                     // A greeting.
-                    Said::Out(_) | Said::Err(_) => {}
+                    Said::Nothing | Said::Out(_) | Said::Err(_) => {}
+                }
+                if self.is_cancelled() {
+                    return None;
                 }
             }
             // The first one also waits for the start of the command.
@@ -248,10 +267,20 @@ fn wait_for_place(
     let mut answer = KeeperAnswer::default();
     let (mut said, mut shown) = (Vec::new(), 0);
     let mut last = Instant::now();
+    // Who says something on standard output has let us in, and waits for no password.
+    let (mut let_in, mut said_bytes) = (None, 0);
     loop {
         let next = keeper.next(MOMENT);
-        if next != Said::Nothing {
+        if let Said::Out(line) | Said::Err(line) = &next {
             last = Instant::now();
+            said_bytes += line.len() + 1;
+        }
+        if matches!(next, Said::Out(_)) {
+            let_in.get_or_insert(last);
+        }
+        if let Some(why) = limit_passed(questions, begun, let_in, said_bytes) {
+            said.push(why);
+            return Ok(Err(Instead { ssh: said, shell: answer.noise().to_vec() }));
         }
         match next {
             Said::Out(line) => {
@@ -262,13 +291,6 @@ fn wait_for_place(
             }
             // ssh ends its own lines with CR LF.
             Said::Err(line) => said.push(line.trim_end().into()),
-            Said::Nothing
-                if questions == Questions::Forbidden && begun.elapsed() > ANSWER_LIMIT =>
-            {
-                let limit = ANSWER_LIMIT.as_secs();
-                said.push(format!("no answer within {limit} s"));
-                return Ok(Err(Instead { ssh: said, shell: answer.noise().to_vec() }));
-            }
             Said::Nothing if last.elapsed() >= PAUSE => {
                 said[shown..].iter().for_each(|line| screen.note(number, line));
                 shown = said.len();
@@ -284,10 +306,30 @@ fn wait_for_place(
     }
 }
 
+/// Which limit of the way to an answer is passed.
+fn limit_passed(
+    questions: Questions,
+    begun: Instant,
+    let_in: Option<Instant>,
+    said_bytes: usize,
+) -> Option<String> {
+    let since = match questions {
+        Questions::Forbidden => Some(begun),
+        Questions::Allowed => let_in,
+    };
+    if said_bytes > MAX_SAID_BYTES {
+        Some(format!("it said more than {} and gave no answer", bytes_iec(MAX_SAID_BYTES as u64)))
+    } else {
+        let is_over = since.is_some_and(|since| since.elapsed() > ANSWER_LIMIT);
+        is_over.then(|| format!("no answer within {} s", ANSWER_LIMIT.as_secs()))
+    }
+}
+
 /// The words for a machine that gave no answer.
 fn unreachable(board: &Board, remote: &Remote, status: Option<i32>, said: &Instead) -> NotReached {
     let name = &board.name;
-    let mut lines: Vec<&str> = said.ssh.iter().map(String::as_str).collect();
+    // The last words of each say why.
+    let mut lines: Vec<&str> = last_words(&said.ssh);
     lines.retain(|line| !line.trim().is_empty());
     let is_asking = |line: &&str| {
         let questions = ["Permission denied", "Host key verification failed"];
@@ -310,7 +352,7 @@ fn unreachable(board: &Board, remote: &Remote, status: Option<i32>, said: &Inste
             wants_an_answer,
         };
     }
-    lines.extend(said.shell.iter().map(String::as_str));
+    lines.extend(last_words(&said.shell));
     NotReached {
         words: format!(
             "{name} lets us in, but did not run a POSIX shell for us:\n  {}\nIt needs an account whose \
@@ -321,6 +363,12 @@ fn unreachable(board: &Board, remote: &Remote, status: Option<i32>, said: &Inste
         reason: "its login shell runs no commands".into(),
         wants_an_answer: false,
     }
+}
+
+fn last_words(lines: &[String]) -> Vec<&str> {
+    const MAX_LINES: usize = 20;
+    let first = lines.len().saturating_sub(MAX_LINES);
+    lines[first..].iter().map(String::as_str).collect()
 }
 
 fn try_command(board: &Board, remote: &Remote) -> String {

@@ -8,6 +8,7 @@ use rubus_host::ssh::{Said, Session};
 use rubus_machine::parse::stat::{self, CpuTimes};
 use rubus_remote::script::{self, ABANDONED};
 use rubus_vocabulary::result::{RemoteFacts, Run};
+use rubus_vocabulary::units::bytes_iec;
 
 use super::Told;
 use super::connection::{Connection, MOMENT};
@@ -22,6 +23,12 @@ const STOPPING: Duration = Duration::from_secs(60);
 
 /// A machine of a fleet that says nothing for so long is given up: its disk may answer never more.
 const SILENCE: Duration = Duration::from_secs(600);
+
+/// What a machine may send in all, and what of it may be something else than records.
+const MAX_SENT_BYTES: u64 = 1 << 30;
+const MAX_NOISE_BYTES: u64 = 1 << 20;
+/// A target has at most so many results, and an answer this many beside.
+const MAX_RESULTS: usize = 16;
 
 /// Does the task on a connected machine and clears up.
 ///
@@ -67,6 +74,9 @@ fn in_order(
         tell,
         task,
         results: 0,
+        records: 0,
+        sent_bytes: 0,
+        noise_bytes: 0,
         cpus: cpus(),
         begun: Instant::now(),
     }
@@ -86,6 +96,11 @@ struct Follow<'a> {
     task: &'a Task,
     /// How many came.
     results: usize,
+    /// How many records came, results included.
+    records: u64,
+    /// Bytes that came, and those of them that were no records.
+    sent_bytes: u64,
+    noise_bytes: u64,
     /// The processors here when the last result came, or at the start.
     cpus: Vec<CpuTimes>,
     begun: Instant,
@@ -98,9 +113,8 @@ impl Follow<'_> {
         let mut stopping: Option<Instant> = None;
         loop {
             let said = session.next(MOMENT);
-            if said != Said::Nothing {
-                last_word = Instant::now();
-            } else if self.screen.is_of_fleet() && last_word.elapsed() > SILENCE {
+            let before = self.records;
+            if self.screen.is_of_fleet() && last_word.elapsed() > SILENCE {
                 let _ = session.say(STOP);
                 bail!(
                     "{} said nothing for {} s, and was given up; it ends by itself when the \
@@ -109,12 +123,16 @@ impl Follow<'_> {
                     SILENCE.as_secs()
                 );
             }
+            self.count(&said)?;
             match said {
                 Said::Out(line) => self.take(&line)?,
                 Said::Err(line) if line.trim().is_empty() => {}
                 Said::Err(line) => self.screen.from(self.connection.number, &line),
                 Said::Nothing => {}
                 Said::End => break,
+            }
+            if self.records > before {
+                last_word = Instant::now();
             }
             if last_beat.elapsed() >= BEAT {
                 // Whether it is still read is seen at its end.
@@ -124,6 +142,9 @@ impl Follow<'_> {
             if stopping.is_none() && self.connection.is_cancelled() {
                 let _ = session.say(STOP);
                 stopping = Some(Instant::now());
+                if self.records == 0 {
+                    bail!("{}: interrupted before anything was measured", self.connection.name);
+                }
             }
             if stopping.is_some_and(|since| since.elapsed() > STOPPING) {
                 bail!(
@@ -137,10 +158,38 @@ impl Follow<'_> {
         self.judge(status.and_then(|status| status.code()))
     }
 
+    /// Counts what came.
+    ///
+    /// # Errors
+    /// When it is more than any measurement has to say.
+    fn count(&mut self, said: &Said) -> anyhow::Result<()> {
+        let (Said::Out(line) | Said::Err(line)) = said else {
+            return Ok(());
+        };
+        let bytes = line.len() as u64 + 1;
+        self.sent_bytes += bytes;
+        let name = &self.connection.name;
+        if matches!(said, Said::Err(_)) {
+            self.noise_bytes += bytes;
+        }
+        if self.noise_bytes > MAX_NOISE_BYTES || self.sent_bytes > MAX_SENT_BYTES {
+            bail!("{name} sent {} and does not end, and was given up", bytes_iec(self.sent_bytes));
+        }
+        if self.results > self.task.targets.saturating_mul(MAX_RESULTS) + MAX_RESULTS {
+            bail!("{name} sent {} results, more than were asked for", self.results);
+        }
+        Ok(())
+    }
+
     fn take(&mut self, line: &str) -> anyhow::Result<()> {
         let number = self.connection.number;
         let name = &self.connection.name;
-        match record::parse(line) {
+        let record = record::parse(line);
+        match &record {
+            Some(_) => self.records += 1,
+            None => self.noise_bytes += line.len() as u64 + 1,
+        }
+        match record {
             // A login script, or a motto of the day.
             None => {}
             Some(Err(error)) => bail!("{name} sent something that this rubus cannot read: {error}"),

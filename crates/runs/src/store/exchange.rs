@@ -276,7 +276,7 @@ fn one(mut value: Value) -> Result<Incoming, String> {
         fields.remove("verdict");
     }
     let json = record.to_string();
-    let run: Run = serde_json::from_value(record).map_err(|error| error.to_string())?;
+    let run: Run = rubus_vocabulary::checked_json::from_value(record)?;
     let headline = headline.unwrap_or_else(|| verdict(&run).headline);
     Ok(Incoming { run, json, headline, label })
 }

@@ -315,13 +315,13 @@ impl History {
         let Some((summary, json)): Option<(RunSummary, String)> = found else {
             return Err(self.no_such_run(id)?);
         };
-        match serde_json::from_str(&json) {
+        match rubus_vocabulary::checked_json::from_str(&json) {
             Ok(run) => Ok(StoredRun { summary, run }),
             Err(error) => Err(StoreError::UnreadableRun {
                 path: self.path.clone(),
                 id,
                 rubus_version: summary.rubus_version,
-                reason: error.to_string(),
+                reason: error,
             }),
         }
     }
