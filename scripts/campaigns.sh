@@ -43,6 +43,9 @@ campaigns() {
   for target in both_ends client_flight client_handshake client_inquiry copy_journal server_handshake server_transmission; do
     campaign "fuzzing $target" 9 fuzz "$target"
   done
+  for target in run gallery fleet survey journal inventory smart; do
+    campaign "fuzzing what strangers give as $target" 10 fuzz "stranger_$target" 262144
+  done
   campaign 'security advisories' 1 advisories
   campaign 'the model against measurements' 30 "$lab" model --write MODEL.md
   campaign 'release programs' 15 release_programs
@@ -109,7 +112,7 @@ kernel_kills() {
 
 fuzz() {
   command -v cargo-fuzz >/dev/null || cargo install --locked --root "$tools" cargo-fuzz
-  (cd fuzz && cargo +nightly fuzz run -s none "$1" -- -max_len=4096 -max_total_time=515)
+  (cd fuzz && cargo +nightly fuzz run -s none "$1" -- -max_len="${2:-4096}" -max_total_time=515)
 }
 
 release_programs() {

@@ -29,6 +29,11 @@ pub enum TargetName {
 /// The schemes of NBD addresses.
 const NBD_SCHEMES: [&str; 4] = ["nbd://", "nbds://", "nbd+unix://", "nbds+unix://"];
 
+/// What Ceph's own programs go by, too; ours are started without the environment.
+fn ceph_conf() -> Option<String> {
+    std::env::var("CEPH_CONF").ok()
+}
+
 impl TargetName {
     /// Reads what was typed.
     ///
@@ -49,10 +54,16 @@ impl TargetName {
             return Ok(TargetName::Ram(bytes));
         }
         if text.starts_with(RBD_SCHEME) {
-            return ImageName::parse(text).map(TargetName::Rbd);
+            return ImageName::parse(text).map(|mut name| {
+                name.client = name.client.or_conf(ceph_conf());
+                TargetName::Rbd(name)
+            });
         }
         if text.starts_with(RADOS_SCHEME) {
-            return PoolName::parse(text).map(TargetName::Rados);
+            return PoolName::parse(text).map(|mut name| {
+                name.client = name.client.or_conf(ceph_conf());
+                TargetName::Rados(name)
+            });
         }
         let begins_with = |scheme: &str| {
             let start = text.get(..scheme.len());

@@ -23,6 +23,13 @@ impl Client {
         Some(client)
     }
 
+    /// The same with the configuration that the environment names (`CEPH_CONF`), unless the name says another.
+    #[must_use]
+    pub fn or_conf(mut self, of_environment: Option<String>) -> Client {
+        self.conf = self.conf.or(of_environment.filter(|file| !file.is_empty()));
+        self
+    }
+
     /// The options that Ceph's own programs take for it.
     pub fn options(&self) -> Vec<String> {
         self.each(|name, value| format!("--{name}={value}"))

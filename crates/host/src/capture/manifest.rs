@@ -1,6 +1,6 @@
 //! The manifest of a capture: its JSON form, and how a record becomes one and back.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
@@ -163,10 +163,11 @@ impl Manifest {
         links: BTreeMap<String, String>,
     ) -> Result<Record, String> {
         self.check_files(&files)?;
+        let beginnings: BTreeSet<String> = self.beginnings.into_iter().collect();
         let files = files
             .into_iter()
             .map(|(path, bytes)| {
-                let whole = !self.beginnings.contains(&path);
+                let whole = !beginnings.contains(&path);
                 (path, Contents { bytes, whole })
             })
             .collect();

@@ -383,7 +383,7 @@ mod tests {
             for (name, text) in texts {
                 files = files.file(format!("{DMI}/{name}"), format!("{text}\n"));
             }
-            board(&files, &cpuinfo::read(&files)).model.text().map(str::to_string)
+            read(&files).model.text().map(str::to_string)
         };
         let asus = [
             ("sys_vendor", "ASUS"),
