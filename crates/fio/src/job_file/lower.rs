@@ -8,7 +8,7 @@ use rubus_vocabulary::spec::{
 
 use super::plan::{Note, NoteKind, Plan, PlannedJob};
 use super::problem::{JobFileError, Problem};
-use super::settings::{Settings, Submission};
+use super::settings::{DEFAULT_BLOCK, Settings, Submission};
 
 /// A job without a runtime may take as long as it needs: four weeks.
 const NO_END_S: f64 = 28.0 * 86_400.0;
@@ -230,10 +230,9 @@ impl Lowering<'_> {
         let sizes = planned.files.iter().flatten().map(|&file| self.facts[file].size_bytes);
         let existing = sizes.flatten().min();
         let parts = u64::from(settings.files);
-        let given = settings.size.map(|size| match existing {
-            Some(bytes) => size.of(bytes.saturating_mul(files)),
-            None => size.of(0),
-        });
+        // How long each file is: as it says, else as it is.
+        let whole = settings.file_size.map(|bytes| bytes.saturating_mul(parts)).or(existing);
+        let given = settings.size.map(|size| size.of(whole.unwrap_or(0).saturating_mul(files)));
         let given = given.filter(|&bytes| bytes > 0);
         let offset_bytes = settings.offset.of(existing.unwrap_or(0));
         let step_bytes = settings.offset_increment.of(existing.unwrap_or(0));
@@ -242,21 +241,20 @@ impl Lowering<'_> {
             true => step_bytes.saturating_mul(u64::from(settings.copies - 1)),
             false => 0,
         };
-        let per_file = match (settings.file_size, given, existing) {
-            (Some(bytes), _, _) => bytes.saturating_mul(parts),
-            (None, Some(bytes), _) => bytes / files,
-            (None, None, Some(bytes)) => {
-                bytes.saturating_sub(offset_bytes).saturating_sub(steps_bytes)
-            }
-            (None, None, None) => {
+        let before_bytes = offset_bytes.saturating_add(steps_bytes);
+        let left_of = |bytes: u64| bytes.saturating_sub(before_bytes);
+        let per_file = match (given, whole, settings.file_size) {
+            (Some(bytes), Some(whole), Some(_)) => (bytes / files).min(left_of(whole)),
+            (Some(bytes), _, _) => bytes / files,
+            (None, Some(whole), _) => left_of(whole),
+            (None, None, _) => {
                 return Err((
                     "it says neither size= nor filesize=, and its file does not exist yet".into(),
                     "add size=, or name a file or device that exists",
                 ));
             }
         };
-        let span_bytes =
-            self.fitted(planned, per_file, offset_bytes.saturating_add(steps_bytes), existing);
+        let span_bytes = self.fitted(planned, per_file, before_bytes, existing);
         if span_bytes < u64::from(longest_block(settings)) {
             return Err((
                 format!("its region of {span_bytes} bytes holds no block"),
@@ -265,16 +263,18 @@ impl Lowering<'_> {
         }
         let region_bytes = span_bytes.saturating_mul(files);
         let once = match settings.io_size {
-            Some(amount) => amount.of(region_bytes),
-            // With a size of its own for each file, size= says how much is moved.
-            None if settings.file_size.is_some() => given.unwrap_or(region_bytes),
+            Some(amount) => rounded_up(amount.of(region_bytes), settings),
+            None if settings.is_random && settings.no_random_map => {
+                rounded_up(region_bytes, settings)
+            }
             None => region_bytes,
         };
         Ok(Extent {
             offset_bytes,
             span_bytes,
             step_bytes: if shared { step_bytes } else { 0 },
-            amount_bytes: with_stride(once, settings).saturating_mul(u64::from(settings.loops)),
+            amount_bytes: with_stride(once, span_bytes, settings)
+                .saturating_mul(u64::from(settings.loops)),
             files,
         })
     }
@@ -404,16 +404,33 @@ fn steady_step(numbers: &[Vec<u32>]) -> Option<u32> {
     (even && (alone || step == 0)).then_some(step)
 }
 
-/// What is left of an amount when bytes are left out after each operation: the region is passed
-/// through once all the same.
-fn with_stride(bytes: u64, settings: &Settings) -> u64 {
-    let block = i128::from(settings.block[usize::from(!settings.reads)].unwrap_or(4096));
-    let way = (block + i128::from(settings.stride_bytes)).unsigned_abs();
-    if settings.stride_bytes == 0 || way <= block.unsigned_abs() {
+/// An amount that does not end with a block: fio begins a block as long as anything is left.
+fn rounded_up(bytes: u64, settings: &Settings) -> u64 {
+    match settings.fixed_block(usize::from(!settings.reads)) {
+        Some(block) => bytes.div_ceil(u64::from(block)).saturating_mul(u64::from(block)),
+        None => bytes,
+    }
+}
+
+/// What is moved of an amount when bytes are left out after each operation. As in fio, a job that comes
+/// to the very end of its region, or to a rest that holds no block, ends; one that would go beyond
+/// begins again, until all is moved.
+fn with_stride(bytes: u64, span_bytes: u64, settings: &Settings) -> u64 {
+    let block = u64::from(settings.block[usize::from(!settings.reads)].unwrap_or(DEFAULT_BLOCK));
+    let (Ok(stride), true) = (u64::try_from(settings.stride_bytes), span_bytes >= block) else {
+        return bytes;
+    };
+    if stride == 0 {
         return bytes;
     }
-    let operations = u128::from(bytes) / way;
-    u64::try_from(operations.max(1) * block.unsigned_abs()).unwrap_or(bytes)
+    let way = block.saturating_add(stride);
+    let operations = (span_bytes - block) / way + 1;
+    let end = (operations - 1) * way + block;
+    let next = operations.saturating_mul(way);
+    match end == span_bytes || next < span_bytes {
+        true => bytes.min(operations * block),
+        false => bytes,
+    }
 }
 
 /// Sizes of reads and of writes: all that are not simply [`block_bytes`] are said.

@@ -445,15 +445,20 @@ impl Reader {
     }
 }
 
-/// The settings that hold: of each option the last one, in the order of the file.
+/// The settings that hold: of each option the last one, in the order of the file, and every
+/// `filename`, since each adds files.
 fn in_force(section: &Section) -> Vec<&Setting> {
     let main = |setting: &Setting| match options::find(&setting.name) {
         Some(option) => option.name.to_string(),
         None => setting.name.clone(),
     };
     let mut seen = BTreeSet::new();
-    let mut settings: Vec<&Setting> =
-        section.settings.iter().rev().filter(|setting| seen.insert(main(setting))).collect();
+    let mut settings: Vec<&Setting> = section
+        .settings
+        .iter()
+        .rev()
+        .filter(|setting| seen.insert(main(setting)) || setting.name == "filename")
+        .collect();
     settings.reverse();
     settings
 }

@@ -220,7 +220,12 @@ impl Settings {
             "name" => self.name = some_text(text)?,
             "description" => self.description = some_text(text)?,
             "wait_for" => self.wait_for = some_text(text)?,
-            "filename" => self.filename = some_text(text)?,
+            // Each filename= adds files, one in [global] as well.
+            "filename" => {
+                let more = some_text(text)?.unwrap_or_default();
+                let all = self.filename.take().map(|before| format!("{before}:{more}"));
+                self.filename = Some(all.unwrap_or(more));
+            }
             "directory" => self.directory = some_text(text)?,
             "filename_format" => self.filename_format = some_text(text)?.unwrap_or_default(),
             "exit_what" => return exit_what(text),

@@ -113,6 +113,40 @@ fn a_region_without_a_size_is_the_file() {
 }
 
 #[test]
+fn every_filename_adds_a_file() {
+    for text in ["[w]\nfilename=f1\nfilename=f2\n", "[global]\nfilename=f1\n[w]\nfilename=f2\n"] {
+        let lowered = lowered(&format!("{text}rw=write\nsize=4m\n"), None);
+        let names: Vec<&str> = lowered.needs.iter().map(|need| need.name.as_str()).collect();
+        assert_eq!(names, ["f1", "f2"], "{text}");
+        assert_eq!(shape(&lowered.suite.jobs[0]).span_bytes, Some(2 * MIB));
+    }
+}
+
+/// What fio 3.33 moves, in KiB.
+#[test]
+fn sizes_mean_what_they_mean_in_fio() {
+    let cases = [
+        ("rw=read\nsize=50%\nfilesize=4m", None, 2048),
+        ("rw=read\nfilesize=2m\nsize=4m", None, 2048),
+        ("rw=read\nfilesize=1m\noffset=256k", None, 768),
+        ("rw=read\nfilesize=1m\nsize=512k\noffset=256k", None, 512),
+        ("rw=read:16k\nbs=16k\nsize=4m", None, 4096),
+        ("rw=write:16k\nbs=8k\nsize=512k", None, 176),
+        ("rw=write:4k\nbs=8k\nsize=500k", None, 336),
+        ("rw=write:8k\nbs=16k\nsize=56k", None, 32),
+        ("rw=write:16k\nbs=16k\nsize=512k\nio_size=256k", None, 256),
+        ("rw=read\nbs=64k\nfilename=f\nsize=1m\nio_size=100k", Some(4), 128),
+        ("rw=read\nbs=64k\nfilename=f\nsize=100%%\noffset=25%\nio_size=50%", Some(4), 1536),
+        ("rw=randwrite\nbs=16k\nsize=100k\nnorandommap", None, 112),
+    ];
+    for (text, existing_mib, kib) in cases {
+        let lowered = lowered(&format!("[a]\n{text}\n"), existing_mib.map(|mib: u64| mib * MIB));
+        let moved = lowered.suite.jobs[0].stop.max_bytes;
+        assert_eq!(moved, kib << 10, "{text}");
+    }
+}
+
+#[test]
 fn a_file_that_is_too_small_is_noted() {
     let lowered = lowered("[a]\nfilename=f\nsize=1g\n", Some(64 * MIB));
     assert_eq!(lowered.suite.jobs[0].stop.max_bytes, 64 * MIB);
@@ -158,7 +192,8 @@ fn time_and_rounds() {
     assert_eq!((job.stop.max_bytes, shape(&job).time_based), (MIB / 2, false));
     assert_eq!(shape(&job).max_operations, Some(10));
     let job = lowered_job("[a]\nrw=write:12k\nsize=1m\n");
-    assert_eq!((job.stop.max_bytes, shape(&job).stride_bytes), (MIB / 4, 12_288));
+    // It comes to the end of its region with a stride, and begins again until all is moved.
+    assert_eq!((job.stop.max_bytes, shape(&job).stride_bytes), (MIB, 12_288));
     let job = lowered_job("[a]\nrw=read:-8k\nsize=1m\n");
     assert_eq!(job.stop.max_bytes, MIB);
 }

@@ -111,7 +111,8 @@ impl Reader<'_> {
         if name.is_empty() {
             return self.problem(at, "a section without a name".into(), "write it as [name]");
         }
-        self.in_global = name == "global";
+        // fio compares the beginning only: [global-defaults] holds for all jobs as well.
+        self.in_global = name.starts_with("global");
         if !self.in_global {
             self.sections.push(Section { name: name.into(), at, settings: self.global.clone() });
         }
@@ -268,6 +269,13 @@ mod tests {
                 ("filename_format", Some("$jobname.$jobnum"))
             ]
         );
+    }
+
+    #[test]
+    fn a_section_is_global_by_the_beginning_of_its_name() {
+        let sections = read("[global-defaults]\nrw=write\n[a]\n").unwrap();
+        assert_eq!(sections.len(), 1);
+        assert_eq!(settings(&sections[0]), [("rw", Some("write"))]);
     }
 
     #[test]

@@ -175,8 +175,9 @@ impl Expression<'_> {
 
 /// An amount: a number, or a percentage such as `30%`.
 pub fn amount(text: &str, base: KbBase) -> Result<Amount, String> {
-    if let Some(digits) = text.trim().strip_suffix('%') {
-        let percent = float(digits)?;
+    if text.trim().ends_with('%') {
+        // Scripts that are templates double the sign, and fio takes it.
+        let percent = float(text.trim().trim_end_matches('%'))?;
         return match (0.0..=100.0).contains(&percent) {
             true => Ok(Amount::Percent(percent)),
             false => Err(format!("'{text}' is not from 0 % to 100 %")),
@@ -361,6 +362,7 @@ mod tests {
     #[test]
     fn an_amount_may_be_a_share() {
         assert_eq!(amount("30%", KB), Ok(Amount::Percent(30.0)));
+        assert_eq!(amount("100%%", KB), Ok(Amount::Percent(100.0)));
         assert_eq!(Amount::Percent(50.0).of(1 << 30), 1 << 29);
         assert!(amount("130%", KB).is_err());
         assert!(amount("8z", KB).is_err());
