@@ -13,7 +13,7 @@ use rubus_host::{Files, Hands, Live, programs};
 
 use super::claim::{around, claim};
 use super::commands::{Command, Names};
-use super::runner::missing_program;
+use super::error::missing_program;
 use super::{
     Behaviour, Detail, LiveStepRunner, MachineStep, Progress, Receipt, Site, StepError, Touches,
     failed, left, locate, receipt,

@@ -63,3 +63,17 @@ pub enum StepError {
 pub(super) fn failed(tried: impl Into<String>, reason: impl std::fmt::Display) -> StepError {
     StepError::Work { tried: tried.into(), reason: reason.to_string() }
 }
+
+/// The package that brings a program, where Debian has one.
+pub(super) fn missing_program(program: &str) -> String {
+    let package = match program {
+        "mkfs.btrfs" | "btrfs" => "btrfs-progs",
+        "mkfs.ext4" | "chattr" => "e2fsprogs",
+        "mkfs.vfat" => "dosfstools",
+        "mcopy" => "mtools",
+        "mkswap" | "fallocate" => "util-linux",
+        "mkinitramfs" | "lsinitramfs" => "initramfs-tools",
+        other => other,
+    };
+    format!("{program} is not installed (`apt install {package}`)")
+}

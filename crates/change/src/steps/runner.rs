@@ -11,6 +11,7 @@ use crate::volume::{FilesystemKind, Volume};
 use rubus_host::{Hands, programs};
 
 use super::commands::Command;
+use super::error::missing_program;
 use super::image::ImageSite;
 use super::mounts::{Mounted, PLACES};
 use super::{Action, Reach, Receipt, Site, StepError, StepRunner, failed};
@@ -55,20 +56,6 @@ impl LiveStepRunner {
         }
         Ok(said)
     }
-}
-
-/// The package that brings a program, where Debian has one.
-pub(super) fn missing_program(program: &str) -> String {
-    let package = match program {
-        "mkfs.btrfs" | "btrfs" => "btrfs-progs",
-        "mkfs.ext4" | "chattr" => "e2fsprogs",
-        "mkfs.vfat" => "dosfstools",
-        "mcopy" => "mtools",
-        "mkswap" | "fallocate" => "util-linux",
-        "mkinitramfs" | "lsinitramfs" => "initramfs-tools",
-        other => other,
-    };
-    format!("{program} is not installed (`apt install {package}`)")
 }
 
 impl StepRunner for LiveStepRunner {
