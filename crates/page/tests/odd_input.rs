@@ -80,7 +80,7 @@ fn all_places(value: &Value, path: String, places: &mut Vec<String>) {
 fn odd_values_in_runs_are_refused_or_shown() {
     for run in fixtures() {
         let document = serde_json::to_value(&run).expect("JSON");
-        let tried = each_odd(&document, |bytes| strangers::run(bytes));
+        let tried = each_odd(&document, strangers::run);
         assert!(tried > 100, "{tried}");
     }
 }
@@ -98,7 +98,7 @@ fn odd_values_in_galleries_fleets_and_surveys_are_refused_or_shown() {
         let boards = [board("a", &run), board("b", &odd), board("c", &run)];
         strangers::fleet(json!({"command": "bench", "boards": boards}).to_string().as_bytes());
     });
-    each_odd(&run["machine"], |bytes| strangers::survey(bytes));
+    each_odd(&run["machine"], strangers::survey);
 }
 
 #[test]

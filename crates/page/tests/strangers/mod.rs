@@ -16,8 +16,11 @@ use rubus_vocabulary::machine::Machine;
 use rubus_vocabulary::result::Run;
 use rubus_watch::wear;
 
+/// What reads the bytes of strangers.
+type Reader = fn(&[u8]);
+
 /// All of them, with the names of their corpora.
-pub const ALL: [(&str, fn(&[u8])); 7] = [
+pub const ALL: [(&str, Reader); 7] = [
     ("run", run),
     ("gallery", gallery),
     ("fleet", fleet),
