@@ -433,6 +433,19 @@ pub fn wait_for_ends(
     Ok(fds[1..].iter().map(is_over).collect())
 }
 
+/// Which of the sockets have ended: the other end has closed, or the connection broke. It does not wait.
+///
+/// # Errors
+/// When the system does not say.
+pub fn ended(sockets: &[&Stream]) -> io::Result<Vec<bool>> {
+    let ended = PollFlags::RDHUP | PollFlags::HUP | PollFlags::ERR;
+    let watched =
+        sockets.iter().map(|socket| PollFd::from_borrowed_fd(socket.as_fd(), PollFlags::RDHUP));
+    let mut fds: Vec<PollFd<'_>> = watched.collect();
+    poll(&mut fds, Some(&Timespec { tv_sec: 0, tv_nsec: 0 }))?;
+    Ok(fds.iter().map(|fd| fd.revents().intersects(ended)).collect())
+}
+
 impl AsFd for Stream {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.fd.as_fd()

@@ -28,6 +28,7 @@ use origin::{max_of_one, origin};
 pub use settings::{Opened, Settings, Store};
 
 use super::line::{IDLE, PATIENCE};
+use super::orphans::AllConnections;
 use super::session::{Gone, Left, Served, Session, SharedState};
 use super::shares::Shares;
 use super::tally::{Counts, Tally};
@@ -72,6 +73,8 @@ pub struct Server {
     returned: Mutex<Vec<Busy>>,
     /// Connections that others may replace.
     fences: Arc<Fences>,
+    /// Connections to each disk that is written.
+    connections: AllConnections,
     bell: Bell,
     log: Log,
 }
@@ -147,6 +150,7 @@ impl Server {
             gone: Mutex::default(),
             returned: Mutex::default(),
             fences: Arc::default(),
+            connections: AllConnections::default(),
             bell: Bell::new()?,
             log: Box::new(log),
         }))
@@ -276,7 +280,9 @@ impl Server {
             tally: Arc::clone(&tally),
         });
         let shared = Arc::clone(&self.shared);
-        let served = Served { disk, sync, pool, hold };
+        let is_written = !disk.abilities().is_read_only;
+        let member = is_written.then(|| self.connections.enter(&disk, line.stream()));
+        let served = Served { disk, sync, pool, hold, member };
         let session = Session::new(line, agreed.rules, served, begun, shared, tally);
         lock(&self.clients).insert(client.number, Arc::clone(&client));
         (self.log)(&Event::Came(&client));

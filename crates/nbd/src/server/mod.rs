@@ -13,6 +13,7 @@ pub mod handshake;
 pub mod ledger;
 mod line;
 pub mod listener;
+mod orphans;
 pub mod overlay;
 pub mod place;
 mod pool;

@@ -15,6 +15,7 @@ use rubus_host::clock::monotonic_ns;
 use rubus_host::listening::{Bell, Came, first_of};
 
 use super::disk::{Disk, Extent};
+use super::orphans::{Abandoned, Connection, Writing, written_by};
 pub(super) use super::thread_pool::lock;
 use super::thread_pool::{Kind, ThreadPool};
 use super::transmission::{Request, Work};
@@ -31,6 +32,8 @@ const STACK_BYTES: usize = 256 << 10;
 /// What is to be done.
 pub(super) struct Job {
     pub disk: Arc<dyn Disk>,
+    /// Where it comes from, if others may write to the disk.
+    pub connection: Option<Arc<Connection>>,
     pub request: Request,
     /// What is to be written; a write without has been written, and is to be made durable.
     pub payload: Option<Vec<u8>>,
@@ -219,11 +222,24 @@ fn serve(thread_pool: &ThreadPool<Arc<RequestQueue>>, queue: Arc<RequestQueue>, 
 
 /// Does it, whatever it takes.
 fn run(job: Job) -> Done {
-    let Job { disk, request, payload, mut memory, begun_ns } = job;
+    let Job { disk, connection, request, payload, mut memory, begun_ns } = job;
+    let begun = connection.as_ref().zip(written_by(&request.work));
+    let begun = begun.map(|(connection, range)| connection.begin(range)).transpose();
+    let writing = match begun {
+        Ok(writing) => writing,
+        Err(Abandoned) => {
+            let result = Err(io::ErrorKind::ConnectionAborted.into());
+            return Done { request, result, begun_ns };
+        }
+    };
     let made_durable = |durable: bool, done: io::Result<()>| match durable {
         true => done.and_then(|()| disk.flush()),
         false => done,
     };
+    if let Some(writing) = writing.as_ref().filter(|writing| writing.is_overtaken()) {
+        let result = run_parts(&*disk, &request.work, payload.as_deref(), writing);
+        return Done { request, result: result.map(|()| Outcome::Nothing), begun_ns };
+    }
     let result = match request.work {
         Work::Read { offset, .. } => disk.read(offset, &mut memory).map(|()| Outcome::Data(memory)),
         Work::Write { offset, durable, .. } => match payload {
@@ -248,6 +264,43 @@ fn run(job: Job) -> Done {
         Work::Nothing => Ok(Outcome::Nothing),
     };
     Done { request, result, begun_ns }
+}
+
+/// Does what others have not done later.
+#[cold]
+pub(super) fn run_parts(
+    disk: &dyn Disk,
+    work: &Work,
+    payload: Option<&[u8]>,
+    writing: &Writing<'_>,
+) -> io::Result<()> {
+    let mut is_durable = false;
+    for part in writing.parts() {
+        let length = part.end - part.start;
+        match *work {
+            Work::Write { offset, durable, .. } => {
+                is_durable = durable;
+                if let Some(payload) = payload {
+                    let from = (part.start - offset) as usize;
+                    disk.write(part.start, &payload[from..from + length as usize])?;
+                }
+            }
+            Work::Trim { durable, .. } => {
+                is_durable = durable;
+                disk.trim(part.start, length)?;
+            }
+            Work::Zero { how, durable, .. } => {
+                is_durable = durable;
+                disk.zero(part.start, length, how)?;
+            }
+            Work::Read { .. }
+            | Work::Flush
+            | Work::Prefetch { .. }
+            | Work::Extents { .. }
+            | Work::Nothing => {}
+        }
+    }
+    if is_durable { disk.flush() } else { Ok(()) }
 }
 
 /// Memory that all connections share.

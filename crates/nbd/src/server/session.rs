@@ -11,6 +11,7 @@
 //! limit for each client and one for all, at which nothing more is received; and a client that does
 //! not read its answers is not read either, and is given up after a minute.
 
+mod leaving;
 mod reading;
 mod receiving;
 mod writing;
@@ -28,6 +29,7 @@ use self::writing::Taking;
 use super::disk::{Disk, code_of};
 use super::fence::Hold;
 use super::line::{Inbox, Line, Outbox, PATIENCE, UNCOUNTED_BYTES};
+use super::orphans::Member;
 use super::pool::{Budget, Done, Job, Outcome, Pool, RequestQueue, now_ns};
 use super::shares::{Account, Shares};
 use super::slowness::Slowness;
@@ -66,6 +68,8 @@ pub(super) struct Served {
     pub pool: Arc<Pool>,
     /// Of a client that says which connection it is.
     pub hold: Option<Hold>,
+    /// Of a disk that is written.
+    pub member: Option<Member>,
 }
 
 /// Why a client is gone.
@@ -155,6 +159,8 @@ pub(super) struct Session {
     starving_ns: Option<u64>,
     /// Given up when nothing of it is under way any more.
     hold: Option<Hold>,
+    /// Among the connections to a disk that is written.
+    member: Option<Member>,
 }
 
 /// What a turn needs to go on.
@@ -165,6 +171,8 @@ enum Need {
     Room,
     /// Memory that other clients have.
     Memory,
+    /// The end of requests whose clients are gone.
+    Orphans(Work),
     /// Nothing: it ends.
     End,
 }
@@ -188,9 +196,9 @@ impl Need {
     }
 
     fn wanted(&self) -> Option<ClientInput> {
-        match *self {
-            Need::Client(wanted) => Some(wanted),
-            Need::Room | Need::Memory | Need::End => None,
+        match self {
+            Need::Client(wanted) => Some(*wanted),
+            Need::Room | Need::Memory | Need::Orphans(_) | Need::End => None,
         }
     }
 }
@@ -205,7 +213,7 @@ impl Session {
         shared: Arc<SharedState>,
         tally: Arc<Tally>,
     ) -> Session {
-        let Served { disk, sync, pool, hold } = served;
+        let Served { disk, sync, pool, hold, member } = served;
         Session {
             tells_holes: rules.replies != Replies::Simple && disk.abilities().knows_extents,
             account: shared.shares.open(Arc::clone(line.stream())),
@@ -240,6 +248,7 @@ impl Session {
             hole_hunt: HoleHunt::default(),
             held_bytes: 0,
             hold,
+            member,
         }
     }
 
@@ -287,6 +296,9 @@ impl Session {
         if self.is_replaced() {
             self.abandon();
         }
+        if let Some(member) = self.member.as_ref().filter(|_| !self.stops()) {
+            member.broke();
+        }
         while let (Some(queue), true) = (&self.queue, self.in_flight > 0) {
             queue.collect(&mut self.done);
             self.in_flight -= self.done.len().min(self.in_flight);
@@ -307,6 +319,11 @@ impl Session {
     #[inline]
     fn is_replaced(&self) -> bool {
         self.hold.as_ref().is_some_and(Hold::is_over)
+    }
+
+    #[inline]
+    fn stops(&self) -> bool {
+        self.shared.stops.load(Ordering::Relaxed)
     }
 
     /// Forgets what has not begun, and whose answers nobody will get.
@@ -389,6 +406,9 @@ impl Session {
     #[inline]
     fn answer(&mut self) -> Result<Need, Gone> {
         loop {
+            if self.member.as_ref().is_some_and(Member::is_asked) {
+                self.say_how_it_ends();
+            }
             if self.ends.is_some() {
                 return Ok(Need::End);
             }
@@ -437,10 +457,15 @@ impl Session {
     /// request is still in the inbox.
     #[inline]
     fn begin(&mut self, mut request: Request, header_bytes: usize) -> Result<Option<Need>, Gone> {
-        if self.shared.stops.load(Ordering::Relaxed) {
+        if self.stops() {
             // No answer: a client asks again over its next connection, but takes an error for one of the disk, the kernel's even ESHUTDOWN.
             self.ends = Some(Gone::Stopped);
             return Ok(None);
+        }
+        if let Some(member) = &mut self.member {
+            if member.has_to_wait(&request.work, self.turn_ns) {
+                return Ok(Some(Need::Orphans(request.work)));
+            }
         }
         self.inbox.is_frugal = false;
         if self.sync {
@@ -540,8 +565,14 @@ impl Session {
             Some(queue) => queue,
             None => self.queue.insert(RequestQueue::new().map_err(Gone::Broken)?),
         };
-        let job =
-            Job { disk: Arc::clone(&self.disk), request, payload, memory, begun_ns: self.turn_ns };
+        let job = Job {
+            disk: Arc::clone(&self.disk),
+            connection: self.member.as_ref().map(|member| Arc::clone(member.connection())),
+            request,
+            payload,
+            memory,
+            begun_ns: self.turn_ns,
+        };
         self.pool.submit(queue, job).map_err(Gone::Broken)?;
         self.in_flight += 1;
         Ok(())
@@ -613,7 +644,7 @@ impl Session {
             self.abandon();
         }
         self.ends = Some(match () {
-            () if self.shared.stops.load(Ordering::Relaxed) => Gone::Stopped,
+            () if self.stops() => Gone::Stopped,
             () if self.is_in_a_request() => Gone::Cut,
             () => Gone::Closed,
         });

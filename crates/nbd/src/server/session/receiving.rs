@@ -12,6 +12,14 @@ impl Session {
     /// Waits for what is needed; false when there is nothing to do for a while.
     #[inline]
     pub(super) fn receive(&mut self, need: Need) -> Result<bool, Gone> {
+        if let Need::Orphans(work) = &need {
+            if let Some(member) = &mut self.member {
+                member.wait(work);
+            }
+            self.turn_ns = now_ns();
+            self.rate.reset();
+            return Ok(true);
+        }
         if self.in_flight > 0 {
             return self.receive_or_collect(need);
         }
@@ -27,6 +35,8 @@ impl Session {
                 self.starve();
                 return Ok(true);
             }
+            // They were waited for above.
+            Need::Orphans(_) => return Ok(true),
         };
         let got = self.take_in_counted(wanted);
         self.turn_ns = now_ns();

@@ -6,8 +6,10 @@ use std::io;
 
 use rubus_host::conduit::Conduit;
 
+use super::super::disk::Disk;
 use super::super::line::Line;
-use super::super::pool::now_ns;
+use super::super::orphans::{Abandoned, Member, Writing};
+use super::super::pool::{now_ns, run_parts};
 use super::super::transmission::{Request, Ticket, Work};
 use super::{ClientInput, Gone, Need, PIECE_BYTES, Session, UNCOPIED_BYTES};
 
@@ -116,8 +118,10 @@ impl Session {
             let request = Request { ticket, work };
             return self.defer(request, Some(payload), Vec::new()).map(|()| None);
         }
-        let write = || self.disk.write(offset, payload);
+        let writing = begin(&self.member, offset, whole)?;
+        let write = || write_under(&*self.disk, &writing, offset, payload);
         let result = self.slowness.write(self.turn_ns, write);
+        drop(writing);
         self.inbox.used(end);
         self.wrote(request.ticket, length, result)?;
         Ok(None)
@@ -172,7 +176,7 @@ impl Session {
             }
         };
         if taking.error.is_none() {
-            taking.error = self.write_piece(taking.offset, &piece).err();
+            taking.error = self.write_piece(taking.offset, &piece)?.err();
         }
         let bytes = match piece {
             Piece::Received(bytes) => {
@@ -229,19 +233,27 @@ impl Session {
         }
     }
 
-    fn write_piece(&mut self, offset: u64, piece: &Piece) -> io::Result<()> {
-        match (piece, &mut self.conduit) {
+    fn write_piece(&mut self, offset: u64, piece: &Piece) -> Result<io::Result<()>, Gone> {
+        let (Piece::Received(bytes) | Piece::Held { bytes, .. }) = piece;
+        let writing = begin(&self.member, offset, *bytes)?;
+        Ok(match (piece, &mut self.conduit) {
             (Piece::Received(bytes), _) => {
                 let payload = &self.inbox.bytes()[..*bytes];
-                let write = || self.disk.write(offset, payload);
+                let write = || write_under(&*self.disk, &writing, offset, payload);
                 self.slowness.write(self.turn_ns, write)
+            }
+            (Piece::Held { bytes, .. }, Some(conduit))
+                if writing.as_ref().is_some_and(Writing::is_overtaken) =>
+            {
+                let taken = conduit.take(*bytes);
+                taken.and_then(|payload| write_under(&*self.disk, &writing, offset, &payload))
             }
             (Piece::Held { bytes, .. }, Some(conduit)) if *bytes > 0 => {
                 let write = || self.disk.write_from(conduit, offset, *bytes);
                 self.slowness.write(self.turn_ns, write)
             }
             (Piece::Held { .. }, _) => Ok(()),
-        }
+        })
     }
 
     /// Has the inbox take the beginning of a block that the conduit still holds. False when it is lost,
@@ -277,6 +289,30 @@ impl Session {
             Err(error) => self.failed(ticket, &error),
         }
     }
+}
+
+/// Writes what no other connection has written later.
+#[inline]
+fn write_under(
+    disk: &dyn Disk,
+    writing: &Option<Writing<'_>>,
+    offset: u64,
+    payload: &[u8],
+) -> io::Result<()> {
+    match writing {
+        Some(writing) if writing.is_overtaken() => {
+            let work = Work::Write { offset, length: payload.len() as u32, durable: false };
+            run_parts(disk, &work, Some(payload), writing)
+        }
+        _ => disk.write(offset, payload),
+    }
+}
+
+/// Lets the other connections to the disk know of a write, until what this gives is dropped.
+#[inline]
+fn begin(member: &Option<Member>, offset: u64, bytes: usize) -> Result<Option<Writing<'_>>, Gone> {
+    let begun = member.as_ref().map(|member| member.begin(offset..offset + bytes as u64));
+    begun.transpose().map_err(|Abandoned| Gone::Closed)
 }
 
 #[cfg(test)]
