@@ -6,6 +6,7 @@
 //! digest of every section ([`grid`]); at the end the destination is read back and compared with them.
 
 mod error;
+mod export;
 pub mod grid;
 pub mod journal;
 mod rescue;
@@ -13,23 +14,22 @@ mod work;
 mod worker;
 mod zeros;
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, channel};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use rubus_host::clock::monotonic_ns;
 use rubus_host::image::Image;
 
-use crate::client::{Client, Due, Offer, lost, refused};
-use crate::identity::Identity;
 use crate::server::file_disk::FileDisk;
 use crate::transport::Transport;
-use crate::wire::{Command, CommandFlags, ErrorCode, TransmissionFlags};
+use crate::wire::TransmissionFlags;
 pub use error::CopyError;
+pub use export::{Dial, Export};
 use grid::{Grid, Ledger};
 use work::{Job, Knowledge};
-use worker::{CHECKPOINT_NS, Side, Target, Wired, Worker};
+use worker::{CHECKPOINT_NS, Side, Target, Worker};
 pub use zeros::is_all_zero;
 
 /// How often the caller is told how far it is.
@@ -44,104 +44,6 @@ pub trait Keeper: Sync {
     /// # Errors
     /// When that cannot be written down.
     fn keep(&self, sections: &[(usize, u64)]) -> Result<(), CopyError>;
-}
-
-/// How an export is connected to again.
-pub type Dial<T> = Box<dyn Fn() -> Result<(Client<T>, Offer), String> + Send + Sync>;
-
-/// An export, with the connections to it that are not in use.
-pub struct Export<T> {
-    /// Its address, for people.
-    pub name: String,
-    /// What was agreed on.
-    pub offer: Offer,
-    idle: Mutex<Vec<Client<T>>>,
-    dial: Dial<T>,
-}
-
-impl<T: Transport> Export<T> {
-    /// An export to which there is a connection.
-    pub fn new(name: String, first: Client<T>, offer: Offer, dial: Dial<T>) -> Self {
-        Export { name, offer, idle: Mutex::new(vec![first]), dial }
-    }
-
-    /// Whether something can be done with it.
-    pub fn can(&self, flag: TransmissionFlags) -> bool {
-        self.offer.flags.has(flag)
-    }
-
-    fn take(&self) -> Result<Wired<T>, CopyError> {
-        let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
-        let client = match idle {
-            Some(client) => client,
-            None => {
-                let dialled = (self.dial)();
-                let (client, offer) = dialled.map_err(CopyError::Trouble)?;
-                self.is_still(&offer)?;
-                client
-            }
-        };
-        Ok(Wired::new(client, &self.name))
-    }
-
-    fn is_still(&self, offer: &Offer) -> Result<(), CopyError> {
-        let disk = |offer: &Offer| {
-            let identity = offer.description.as_deref().and_then(Identity::parse);
-            (offer.size_bytes, identity.map(|i| (i.export, i.generation)))
-        };
-        let is_same = disk(offer) == disk(&self.offer)
-            && offer.replies() == self.offer.replies()
-            && offer.allocation == self.offer.allocation;
-        match is_same {
-            true => Ok(()),
-            false => Err(CopyError::Trouble(format!(
-                "{} is another disk on another connection; its server was changed meanwhile: look at it, and start again",
-                self.name
-            ))),
-        }
-    }
-
-    fn give_back(&self, client: Client<T>) {
-        if client.in_flight() == 0 {
-            let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
-            idle.push(client);
-        }
-    }
-
-    /// Everything that was answered is on stable storage.
-    fn flush(&self) -> Result<(), CopyError> {
-        if !self.can(TransmissionFlags::SEND_FLUSH) {
-            return Ok(());
-        }
-        let mut client = self.take()?.client;
-        let flush = Due {
-            slot: 0,
-            command: Command::Flush,
-            flags: CommandFlags::NONE,
-            offset: 0,
-            length: 0,
-            memory_at: 0,
-        };
-        let mut answers = Vec::new();
-        let name = &self.name;
-        client
-            .exchange(&[flush], &mut [], &mut answers)
-            .map_err(|error| CopyError::Trouble(format!("{name}: {}", lost(&error))))?;
-        if let Some(answer) = answers.iter().find(|a| a.error != ErrorCode::NONE) {
-            let why = refused(answer, client.words());
-            return Err(CopyError::NotDurable(format!(
-                "{name} cannot make durable what was written: {why}"
-            )));
-        }
-        self.give_back(client);
-        Ok(())
-    }
-
-    /// Says goodbye on all connections.
-    pub fn end(&self) {
-        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
-        idle.iter_mut().for_each(Client::disconnect);
-    }
 }
 
 /// One end of a copy.
@@ -178,7 +80,7 @@ impl<T: Transport> End<T> {
             End::Image { .. } => (u64::MAX, 1),
             End::Export(export) => {
                 let blocks = export.offer.blocks();
-                (u64::from(blocks.max_bytes), blocks.min_bytes)
+                (u64::from(blocks.max_bytes), export.min_block_bytes())
             }
         }
     }
@@ -206,6 +108,14 @@ impl<T: Transport> End<T> {
         Ok(match self {
             End::Image { image, name } => Side::File(image, name),
             End::Export(export) => Side::Wire(Box::new(export.take()?)),
+        })
+    }
+
+    /// For one more worker; nothing when the server takes no further connection.
+    fn another_side(&self) -> Result<Option<Side<'_, T>>, CopyError> {
+        Ok(match self {
+            End::Image { image, name } => Some(Side::File(image, name)),
+            End::Export(export) => export.take_another()?.map(|wired| Side::Wire(Box::new(wired))),
         })
     }
 
@@ -253,7 +163,7 @@ impl<T: Transport> End<T> {
                 is_zero,
                 can_zero: export.can(TransmissionFlags::SEND_WRITE_ZEROES),
                 tells: export.offer.allocation.is_some(),
-                unit_bytes: export.offer.blocks().min_bytes,
+                unit_bytes: export.min_block_bytes(),
             },
         }
     }
@@ -436,6 +346,9 @@ pub fn recheck<T: Transport>(
     Ok(before - ledger.done_bytes())
 }
 
+/// What a worker has of both ends.
+type Sides<'a, T> = (Side<'a, T>, Side<'a, T>);
+
 /// One pass over all bytes, with or without a destination.
 struct Pass<'a, T> {
     source: &'a End<T>,
@@ -470,12 +383,16 @@ impl<T: Transport> Pass<'_, T> {
         let job = &job;
         let (began_ns, before_bytes) = (monotonic_ns(), ledger.done_bytes());
         let mut is_cancelled = false;
+        let mut first = Some(self.first_sides()?);
+        let used = AtomicUsize::new(0);
+        let used = &used;
         std::thread::scope(|scope| {
             let (sender, ended) = channel();
             for number in 0..workers {
                 let sender = sender.clone();
+                let sides = first.take();
                 scope.spawn(move || {
-                    self.work(job, about, depth, number == 0);
+                    self.work(job, about, depth, (number == 0, sides), used);
                     // Who listens waits for all of them.
                     let _ = sender.send(());
                 });
@@ -505,7 +422,7 @@ impl<T: Transport> Pass<'_, T> {
         match job.take_trouble() {
             Some(why) => Err(why),
             None if is_cancelled => Err(CopyError::Interrupted),
-            None => Ok(workers),
+            None => Ok(used.load(Ordering::Relaxed)),
         }
     }
 
@@ -527,11 +444,25 @@ impl<T: Transport> Pass<'_, T> {
         job.fail(why);
     }
 
-    fn work(&self, job: &Job<'_>, about: Target, depth: usize, is_first: bool) {
-        let mut worker = match self.worker(job, about, depth, is_first) {
-            Ok(worker) => worker,
-            Err(why) => return self.failed(job, why),
+    fn work(
+        &self,
+        job: &Job<'_>,
+        about: Target,
+        depth: usize,
+        (is_first, sides): (bool, Option<Sides<'_, T>>),
+        used: &AtomicUsize,
+    ) {
+        let sides = match sides {
+            Some(sides) => sides,
+            None => match self.more_sides() {
+                Ok(Some(sides)) => sides,
+                // The others do all of it.
+                Ok(None) => return,
+                Err(why) => return self.failed(job, why),
+            },
         };
+        used.fetch_add(1, Ordering::Relaxed);
+        let mut worker = self.worker(job, sides, about, depth, is_first);
         if let Err(why) = worker.run() {
             // Told before its connections are closed: a server that then ends for all (nbdkit 1.32 does, with requests in flight)
             // would give the other workers another reason, and theirs might count.
@@ -544,23 +475,44 @@ impl<T: Transport> Pass<'_, T> {
         }
     }
 
-    fn worker<'w>(
-        &'w self,
-        job: &'w Job<'w>,
-        about: Target,
-        depth: usize,
-        is_first: bool,
-    ) -> Result<Worker<'w, T>, CopyError> {
+    fn first_sides(&self) -> Result<Sides<'_, T>, CopyError> {
         let source = self.source.side()?;
         let target = match self.target {
             None => Side::Nowhere,
             Some(end) => end.side()?,
         };
+        Ok((source, target))
+    }
+
+    fn more_sides(&self) -> Result<Option<Sides<'_, T>>, CopyError> {
+        let Some(source) = self.source.another_side()? else {
+            return Ok(None);
+        };
+        let target = match self.target {
+            None => Some(Side::Nowhere),
+            Some(end) => end.another_side()?,
+        };
+        match target {
+            Some(target) => Ok(Some((source, target))),
+            None => {
+                self.source.give_back(source);
+                Ok(None)
+            }
+        }
+    }
+
+    fn worker<'w>(
+        &'w self,
+        job: &'w Job<'w>,
+        sides: Sides<'w, T>,
+        about: Target,
+        depth: usize,
+        is_first: bool,
+    ) -> Worker<'w, T> {
         // What was flushed on one connection is so on all; a file is flushed by who waits.
         let is_export = matches!(self.target, Some(End::Export(_)));
         let keeper = self.keeper.filter(|_| is_first && is_export);
-        let sides = (source, target);
-        Ok(Worker::new(job, sides, about, depth, keeper))
+        Worker::new(job, sides, about, depth, keeper)
     }
 
     fn checkpoint(&self, ledger: &Ledger) -> Result<(), CopyError> {

@@ -1,0 +1,136 @@
+//! An export that is copied from or to, and the connections to it.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use super::CopyError;
+use super::worker::Wired;
+use crate::client::{Client, Due, Offer, lost, refused};
+use crate::identity::Identity;
+use crate::transport::Transport;
+use crate::wire::{Command, CommandFlags, ErrorCode, TransmissionFlags};
+
+/// How an export is connected to again.
+pub type Dial<T> = Box<dyn Fn() -> Result<(Client<T>, Offer), String> + Send + Sync>;
+
+/// An export, with the connections to it that are not in use.
+pub struct Export<T> {
+    /// Its address, for people.
+    pub name: String,
+    /// What was agreed on.
+    pub offer: Offer,
+    idle: Mutex<Vec<Client<T>>>,
+    dial: Dial<T>,
+    /// The server has refused one more connection.
+    is_full: AtomicBool,
+}
+
+impl<T: Transport> Export<T> {
+    /// An export to which there is a connection.
+    pub fn new(name: String, first: Client<T>, offer: Offer, dial: Dial<T>) -> Self {
+        Export { name, offer, idle: Mutex::new(vec![first]), dial, is_full: AtomicBool::new(false) }
+    }
+
+    /// Requests are multiples of this. A server that names no sizes takes any, as the protocol recommends.
+    pub(super) fn min_block_bytes(&self) -> u32 {
+        self.offer.block_sizes.map_or(1, |sizes| sizes.min_bytes)
+    }
+
+    /// Whether something can be done with it.
+    pub fn can(&self, flag: TransmissionFlags) -> bool {
+        self.offer.flags.has(flag)
+    }
+
+    pub(super) fn take(&self) -> Result<Wired<T>, CopyError> {
+        match self.take_idle() {
+            Some(idle) => Ok(idle),
+            None => self.connect((self.dial)().map_err(CopyError::Trouble)?),
+        }
+    }
+
+    /// One more connection, if the server takes it; many have a limit.
+    pub(super) fn take_another(&self) -> Result<Option<Wired<T>>, CopyError> {
+        if let Some(idle) = self.take_idle() {
+            return Ok(Some(idle));
+        }
+        if self.is_full.load(Ordering::Relaxed) {
+            return Ok(None);
+        }
+        match (self.dial)() {
+            Ok(dialled) => self.connect(dialled).map(Some),
+            Err(_) => {
+                self.is_full.store(true, Ordering::Relaxed);
+                Ok(None)
+            }
+        }
+    }
+
+    fn take_idle(&self) -> Option<Wired<T>> {
+        let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        idle.map(|client| Wired::new(client, &self.name))
+    }
+
+    fn connect(&self, (client, offer): (Client<T>, Offer)) -> Result<Wired<T>, CopyError> {
+        self.is_still(&offer)?;
+        Ok(Wired::new(client, &self.name))
+    }
+
+    fn is_still(&self, offer: &Offer) -> Result<(), CopyError> {
+        let disk = |offer: &Offer| {
+            let identity = offer.description.as_deref().and_then(Identity::parse);
+            (offer.size_bytes, identity.map(|i| (i.export, i.generation)))
+        };
+        let is_same = disk(offer) == disk(&self.offer)
+            && offer.replies() == self.offer.replies()
+            && offer.allocation == self.offer.allocation;
+        match is_same {
+            true => Ok(()),
+            false => Err(CopyError::Trouble(format!(
+                "{} is another disk on another connection; its server was changed meanwhile: look at it, and start again",
+                self.name
+            ))),
+        }
+    }
+
+    pub(super) fn give_back(&self, client: Client<T>) {
+        if client.in_flight() == 0 {
+            let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+            idle.push(client);
+        }
+    }
+
+    /// Everything that was answered is on stable storage.
+    pub(super) fn flush(&self) -> Result<(), CopyError> {
+        if !self.can(TransmissionFlags::SEND_FLUSH) {
+            return Ok(());
+        }
+        let mut client = self.take()?.client;
+        let flush = Due {
+            slot: 0,
+            command: Command::Flush,
+            flags: CommandFlags::NONE,
+            offset: 0,
+            length: 0,
+            memory_at: 0,
+        };
+        let mut answers = Vec::new();
+        let name = &self.name;
+        client
+            .exchange(&[flush], &mut [], &mut answers)
+            .map_err(|error| CopyError::Trouble(format!("{name}: {}", lost(&error))))?;
+        if let Some(answer) = answers.iter().find(|a| a.error != ErrorCode::NONE) {
+            let why = refused(answer, client.words());
+            return Err(CopyError::NotDurable(format!(
+                "{name} cannot make durable what was written: {why}"
+            )));
+        }
+        self.give_back(client);
+        Ok(())
+    }
+
+    /// Says goodbye on all connections.
+    pub fn end(&self) {
+        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        idle.iter_mut().for_each(Client::disconnect);
+    }
+}
