@@ -187,7 +187,10 @@ fn tcp(authority: &str) -> Result<Server, UriError> {
             let is_address = address.parse::<std::net::Ipv6Addr>().is_ok();
             // RFC 6874 writes the zone behind %25; people write it behind %.
             let zone = zone.strip_prefix("25").unwrap_or(zone);
-            if !is_address || zone.contains(|c: char| !c.is_ascii_alphanumeric() && c != '-') {
+            if !is_address
+                || zone
+                    .contains(|c: char| !c.is_ascii_alphanumeric() && !matches!(c, '-' | '.' | '_'))
+            {
                 return Err(bad_host());
             }
             let host = match zone {
@@ -328,6 +331,11 @@ mod tests {
         assert_eq!(parse("NBD://pi:1/e"), Ok(tcp_uri("pi", 1, "e")));
         assert_eq!(parse("nbd://[::1]"), Ok(tcp_uri("::1", 10809, "")));
         assert_eq!(parse("nbd://[fe80::1]:7/x"), Ok(tcp_uri("fe80::1", 7, "x")));
+        for zone in ["eth0.100", "br_lan", "wlan-0"] {
+            let host = format!("fe80::1%{zone}");
+            let uri = tcp_uri(&host, 10809, "");
+            assert_eq!(parse(&format!("nbd://[fe80::1%25{zone}]")), Ok(uri));
+        }
         assert_eq!(parse("nbd://[fe80::1%25eth0]"), Ok(tcp_uri("fe80::1%eth0", 10809, "")));
         assert_eq!(parse("nbd://[fe80::1%eth0]").unwrap().to_string(), "nbd://[fe80::1%25eth0]/");
         for (bad, error) in [

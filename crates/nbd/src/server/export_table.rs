@@ -20,6 +20,14 @@ pub trait Source: Send + Sync {
     /// Which disk it is, as clients are told; none when nobody knows that before it is open.
     fn identity(&self) -> Option<Identity>;
 
+    /// Whether it can be opened, as far as is known without opening it.
+    ///
+    /// # Errors
+    /// Why not, in words for clients.
+    fn admits(&self) -> Result<(), String> {
+        Ok(())
+    }
+
     /// Opens it for a client.
     ///
     /// # Errors
@@ -50,8 +58,12 @@ impl Source for OneDisk {
         Some(Identity { boot: self.disk.lost_writes().unwrap_or(identity.boot), ..identity })
     }
 
+    fn admits(&self) -> Result<(), String> {
+        self.disk.admits().map_err(|error| error.to_string())
+    }
+
     fn open(&self, _: &Caller) -> Result<Opened, String> {
-        self.disk.admits().map_err(|error| error.to_string())?;
+        self.admits()?;
         Ok(Opened { disk: Arc::clone(&self.disk), sync: self.sync })
     }
 }
@@ -91,7 +103,7 @@ impl ExportTable {
 impl Exports for ExportTable {
     fn list(&self) -> Vec<(String, String)> {
         let each = self.all.iter();
-        each.map(|offered| (offered.name.clone(), offered.words.clone())).collect()
+        each.map(|offered| (offered.name.clone(), describe(&offered.words, None))).collect()
     }
 
     fn find(&self, name: &str) -> Result<Export, NoExport> {
@@ -104,6 +116,8 @@ impl Exports for ExportTable {
                 },
             });
         };
+        let admitted = offered.source.admits();
+        admitted.map_err(|words| NoExport { why: Refusal::Policy, words })?;
         Ok(Export {
             name: offered.name.clone(),
             size_bytes: offered.source.size_bytes(),
@@ -168,6 +182,30 @@ mod tests {
         let verdict = crate::identity::judge(&before, &now, true);
         assert_eq!(verdict, crate::identity::Verdict::SameButUnflushedLost);
         assert_eq!(source.identity(), Some(now), "it changes once");
+    }
+
+    #[test]
+    #[allow(clippy::disallowed_methods)]
+    fn a_client_that_asks_for_a_replaced_image_is_told_why_it_does_not_get_it() {
+        use crate::server::file_disk::FileDisk;
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("image");
+        std::fs::write(&path, [1; 4096]).unwrap();
+        let image = rubus_host::image::Image::open(&path, false).unwrap();
+        let disk = Arc::new(FileDisk::new(Arc::new(image)));
+        let table = ExportTable::new(vec![Offered {
+            name: "image".into(),
+            words: "ä".repeat(4000),
+            source: Box::new(OneDisk { disk, identity: None, sync: false }),
+        }]);
+        assert!(table.find("image").is_ok());
+        assert!(table.list()[0].1.len() <= MAX_STRING_BYTES);
+        std::fs::write(directory.path().join("new"), [2; 4096]).unwrap();
+        std::fs::rename(directory.path().join("new"), &path).unwrap();
+        let refused = table.find("image").unwrap_err();
+        assert_eq!(refused.why, Refusal::Policy);
+        assert!(refused.words.contains("deleted"), "{}", refused.words);
+        assert_eq!(table.list().len(), 1, "it is still listed");
     }
 
     #[test]

@@ -87,8 +87,11 @@ impl FileDisk {
         }
     }
 
-    /// From here on no flush succeeds.
+    /// From here on no flush succeeds, unless nothing was ever written.
     pub(super) fn lose(&self, error: &io::Error) {
+        if !self.image.is_writable() {
+            return;
+        }
         let loss = self.loss.get_or_init(|| Loss { epoch: new_epoch(), why: error.to_string() });
         if let Some(ledger) = &self.ledger {
             ledger.lost(loss.epoch);
@@ -97,6 +100,9 @@ impl FileDisk {
 
     /// Does what makes writes durable.
     fn sync(&self, sync: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
+        if !self.image.is_writable() {
+            return Ok(());
+        }
         self.check()?;
         self.check_file()?;
         sync().inspect_err(|error| self.lose(error))?;
@@ -372,5 +378,10 @@ mod tests {
         assert!(disk.abilities().is_read_only);
         disk.flush().unwrap();
         assert!(disk.write(0, &[1]).is_err());
+        // Also when it was replaced: nothing was written that could be lost.
+        std::fs::remove_file(&path).unwrap();
+        assert!(disk.admits().is_err());
+        disk.flush().unwrap();
+        assert_eq!(disk.lost_writes(), None);
     }
 }

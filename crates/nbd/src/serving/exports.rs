@@ -21,6 +21,7 @@ use crate::images;
 use crate::server::disk::Disk;
 use crate::server::export_table::{Offered, OneDisk};
 use crate::server::file_disk::FileDisk;
+use crate::wire::MAX_STRING_BYTES;
 
 /// What the user named, and what holds for all of it that does not say otherwise.
 #[derive(Clone, Debug, Default)]
@@ -127,6 +128,13 @@ pub fn wishes(request: &ServeRequest) -> anyhow::Result<Wishes> {
         wishes.exports.len()
     );
     let mut names: Vec<_> = wishes.exports.iter().map(name_of).collect();
+    for name in &names {
+        fits("the name of an export", name)?;
+    }
+    let descriptions = wishes.exports.iter().filter_map(|wanted| wanted.description.as_ref());
+    for description in descriptions {
+        fits("a description", description)?;
+    }
     names.sort();
     if let Some(twice) = names.windows(2).find(|pair| pair[0] == pair[1]) {
         anyhow::bail!(
@@ -208,6 +216,20 @@ fn directory(path: &Path, request: &ServeRequest, wishes: &mut Wishes) -> anyhow
         read_only: request.read_only || image.extension().is_some_and(|ending| ending == "iso"),
         ..of_request(image, request)
     }));
+    Ok(())
+}
+
+/// Whether the protocol has room for a text.
+fn fits(what: &str, text: &str) -> anyhow::Result<()> {
+    anyhow::ensure!(
+        text.len() <= MAX_STRING_BYTES,
+        "{what} has {} bytes, and NBD allows {MAX_STRING_BYTES}; give a shorter one",
+        text.len()
+    );
+    anyhow::ensure!(
+        !text.contains('\0'),
+        "{what} contains a NUL character, which NBD does not allow; give another one"
+    );
     Ok(())
 }
 
@@ -505,6 +527,27 @@ mod tests {
         }
         let error = of(&directory, false).unwrap_err().to_string();
         assert!(error.contains("nothing to serve") && error.contains("empty.img"));
+    }
+
+    #[test]
+    fn names_and_descriptions_fit_the_protocol() {
+        let request = |name: &str, description: &str| {
+            wishes(&ServeRequest {
+                paths: vec!["/disk.img".into()],
+                name: Some(name.into()),
+                description: Some(description.into()),
+                ..ServeRequest::default()
+            })
+        };
+        let longest = "n".repeat(MAX_STRING_BYTES);
+        let too_long = "n".repeat(MAX_STRING_BYTES + 1);
+        assert!(request(&longest, &longest).is_ok());
+        for (name, description) in
+            [(&*too_long, "d"), ("n", &too_long), ("a\0b", "d"), ("n", "a\0b")]
+        {
+            let error = request(name, description).err().map(|error| error.to_string());
+            assert!(error.is_some_and(|error| error.contains("NBD")), "{name:?} {description:?}");
+        }
     }
 
     #[test]
