@@ -268,7 +268,9 @@ fn fleet_without_bad_boards(name: &str, mut value: Value) -> anyhow::Result<Docu
             }
         }
         if boards.is_empty() {
-            bail!("{name} has no board that can be read");
+            bail!(
+                "{name} looks like a fleet, but does not read as one: no board of it can be read"
+            );
         }
     }
     checked_json::from_value(value)

@@ -58,19 +58,27 @@ fn model(files: &dyn Files, cpuinfo: &CpuInfo) -> Fact<String> {
     ])
 }
 
-/// Vendor and product from DMI; where the product was never named, vendor and name of the board.
+/// Vendor and product from DMI. A product that was never named is called by its board.
 fn pc_model(files: &dyn Files) -> Fact<String> {
-    first_known(&[
-        &|| dmi(files, "product_name").map(|product| named(files, "sys_vendor", product)),
-        &|| dmi(files, "board_name").map(|board| named(files, "board_vendor", board)),
-        &|| dmi(files, "sys_vendor"),
-    ])
+    for (vendor, name) in [("sys_vendor", "product_name"), ("board_vendor", "board_name")] {
+        match (dmi(files, vendor), dmi(files, name)) {
+            (Fact::Known { value: vendor_name, .. }, Fact::Known { value: product, .. }) => {
+                let source = format!("{DMI}/{vendor}, {DMI}/{name}");
+                return Fact::known(format!("{vendor_name} {product}"), source);
+            }
+            (Fact::Unknown { .. }, product @ Fact::Known { .. }) => return product,
+            (Fact::Known { .. } | Fact::Unknown { .. }, Fact::Unknown { .. }) => {}
+        }
+    }
+    dmi(files, "sys_vendor")
 }
 
-fn named(files: &dyn Files, vendor: &str, name: String) -> String {
-    match dmi(files, vendor).text() {
-        Some(vendor) => format!("{vendor} {name}"),
-        None => name,
+/// The machine's serial number from DMI, or that of its board.
+fn pc_serial(files: &dyn Files) -> Fact<String> {
+    let of_machine = dmi(files, "product_serial");
+    match (of_machine, dmi(files, "board_serial")) {
+        (Fact::Unknown { .. }, of_board @ Fact::Known { .. }) => of_board,
+        (of_machine, _) => of_machine,
     }
 }
 
@@ -154,8 +162,7 @@ fn serial(files: &dyn Files, cpuinfo: &CpuInfo) -> Fact<String> {
     first_known(&[
         &|| device_tree::string(files, "serial-number").and_then(not_a_placeholder),
         &|| cpuinfo.first("Serial").and_then(not_a_placeholder),
-        &|| dmi(files, "product_serial"),
-        &|| dmi(files, "board_serial"),
+        &|| pc_serial(files),
     ])
 }
 
