@@ -8,6 +8,7 @@
 
 pub mod cmdline_txt;
 pub mod config_txt;
+pub mod crypttab;
 pub mod fstab;
 pub mod initramfs;
 pub mod kernel_file;

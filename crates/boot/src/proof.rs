@@ -7,6 +7,7 @@
 
 mod kernels;
 mod mounts;
+pub use mounts::{WAITED_FOR, WAITS_FOR_LITTLE};
 mod root;
 
 use std::collections::BTreeMap;
@@ -35,6 +36,8 @@ pub struct Facts<'a> {
     pub images: &'a Images,
     /// All volumes that will be there at the next start, and no others.
     pub volumes: &'a [NamedVolume],
+    /// Whether that is so. Of an image, nothing is known of the other disks that a board has.
+    pub are_all_volumes: bool,
     /// The path of the volume that the firmware reads, as in `volumes`.
     pub firmware_volume: Option<&'a str>,
     /// `/etc/fstab` of the root that will be started.
@@ -97,6 +100,20 @@ pub struct Kernel {
 pub fn prove(facts: &Facts<'_>) -> Vec<Check> {
     let paths = paths(facts);
     let mut checks = images_of(facts, &paths);
+    checks.extend(texts_of(facts, &paths));
+    checks
+}
+
+/// Looks only at what texts and volumes say: command lines, the root that they name, the table of mounts. All of it is known
+/// before anything is written.
+pub fn prove_texts(facts: &Facts<'_>) -> Vec<Check> {
+    let mut checks = vec![settings_are_whole(&ConfigTxt::parse(facts.config_txt))];
+    checks.extend(texts_of(facts, &paths(facts)));
+    checks
+}
+
+fn texts_of(facts: &Facts<'_>, paths: &[BootPath]) -> Vec<Check> {
+    let mut checks = Vec::new();
     let mut lines: Vec<&str> = paths.iter().map(|path| path.cmdline.as_str()).collect();
     lines.sort_unstable();
     lines.dedup();

@@ -156,6 +156,9 @@ pub struct Revision {
 pub struct System {
     /// "Debian GNU/Linux 13 (trixie)".
     pub os: Fact<String>,
+    /// `ID` and then the words of `ID_LIKE` in os-release(5): "raspbian", "debian". Empty where it says none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub os_ids: Vec<String>,
     /// "6.12.47+rpt-rpi-v8".
     pub kernel_release: Fact<String>,
     /// "aarch64", "armv7l", "x86_64".
@@ -467,6 +470,12 @@ pub struct Identity {
     pub uuid: Option<String>,
     /// Partition UUID.
     pub partuuid: Option<String>,
+    /// Name of the partition, in a GPT.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub partlabel: Option<String>,
+    /// Further paths that udev makes for it ("/dev/disk/by-id/…", "/dev/disk/by-path/…", "/dev/mapper/…").
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub links: Vec<String>,
 }
 
 /// What kind of a hop it is.

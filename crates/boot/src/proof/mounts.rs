@@ -1,9 +1,14 @@
 //! The table of mounts of the root that will be started.
 
 use super::{Facts, check};
-use crate::fstab::{Fstab, Hazard};
+use crate::fstab::{Entry, Fstab, Hazard};
 use crate::volume::Name;
 use rubus_vocabulary::check::Check;
+
+/// What the start of a usual system waits for.
+pub const WAITS_FOR_LITTLE: &str = "nothing but root and boot files";
+/// The check that says what a start waits for.
+pub const WAITED_FOR: &str = "what the start waits for is there";
 
 /// Where systems keep what the firmware reads: Raspberry Pi OS since 2023, and before.
 const BOOT_PLACES: [&str; 2] = ["/boot/firmware", "/boot"];
@@ -13,14 +18,24 @@ pub(super) fn look(facts: &Facts<'_>, checks: &mut Vec<Check>) {
     let mut essential = vec!["/"];
     essential.extend(BOOT_PLACES);
     let hazards = fstab.hazards(facts.volumes, &essential);
+    // The board may have a disk that is not known here.
+    let is_elsewhere = |entry: &Entry| {
+        let place = entry.target.trim_end_matches('/');
+        !facts.are_all_volumes && !place.is_empty() && !BOOT_PLACES.contains(&place)
+    };
     let (waits, wrong): (Vec<&Hazard>, Vec<&Hazard>) =
-        hazards.iter().partition(|hazard| matches!(hazard, Hazard::NotOptional(_)));
+        hazards.iter().partition(|hazard| match hazard {
+            Hazard::NotOptional(_) => true,
+            // Swap is started beside the rest: a start waits for it, and goes on without.
+            Hazard::NotThere(entry) => entry.is_swap() || is_elsewhere(entry),
+            Hazard::Ambiguous(..) | Hazard::OtherFilesystem(..) | Hazard::Twice(_) => false,
+        });
     checks.push(judge(
         "every line of fstab means one volume that holds what it says",
         &wrong,
         "correct the line, or add nofail where the board may start without it",
     ));
-    checks.push(check("what the start waits for is there", Ok(waited_for(&waits))));
+    checks.push(check(WAITED_FOR, Ok(waited_for(&waits))));
     checks.push(check(
         "the boot files are mounted from where the firmware reads them",
         boot_files(facts, &fstab),
@@ -29,19 +44,33 @@ pub(super) fn look(facts: &Facts<'_>, checks: &mut Vec<Check>) {
 
 /// Lines that a missing disk would make a hazard of. They were so before, and the disks are there now.
 fn waited_for(hazards: &[&Hazard]) -> String {
-    let lines: Vec<String> = hazards
+    let (swaps, mounts): (Vec<&Hazard>, Vec<&Hazard>) = hazards
         .iter()
-        .map(|hazard| match hazard {
+        .partition(|hazard| matches!(hazard, Hazard::NotThere(entry) if entry.is_swap()));
+    let lines = |hazards: &[&Hazard]| {
+        let lines = hazards.iter().map(|hazard| match hazard {
             Hazard::NotOptional(entry) => format!("{} at {}", entry.source, entry.target),
+            Hazard::NotThere(entry) if entry.is_swap() => entry.source.clone(),
+            Hazard::NotThere(entry) => {
+                format!("{} at {}, on another disk of the board", entry.source, entry.target)
+            }
             other => other.sentence(),
-        })
-        .collect();
-    match lines.is_empty() {
-        true => "nothing but root and boot files".into(),
-        false => format!(
+        });
+        lines.collect::<Vec<_>>().join(", ")
+    };
+    let mut sentences = Vec::new();
+    if !mounts.is_empty() {
+        sentences.push(format!(
             "{}; without nofail in its line of fstab a missing disk ends in the emergency shell",
-            lines.join(", ")
-        ),
+            lines(&mounts)
+        ));
+    }
+    if !swaps.is_empty() {
+        sentences.push(format!("swap that is not there costs each start 90 s: {}", lines(&swaps)));
+    }
+    match sentences.is_empty() {
+        true => WAITS_FOR_LITTLE.into(),
+        false => sentences.join("; "),
     }
 }
 

@@ -88,6 +88,7 @@ impl Board {
             partition: &self.partition,
             images: &self.images,
             volumes: &self.volumes,
+            are_all_volumes: true,
             firmware_volume: Some("/dev/mmcblk0p1"),
             fstab: &self.fstab,
             root_modules: &self.root_modules,

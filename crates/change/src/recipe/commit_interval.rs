@@ -6,6 +6,7 @@ use std::path::Path;
 use super::{Draft, LookAt, OptionSpec, Recipe, Situation, Wishes, mounting::FSTAB};
 use crate::plan::promise::{Look, Promise};
 use crate::plan::volume::FilesystemKind;
+use rubus_boot::cmdline_txt::CmdlineTxt;
 use rubus_boot::fstab::Fstab;
 use rubus_vocabulary::machine::{Machine, Mount};
 
@@ -31,6 +32,9 @@ pub(super) static RECIPE: Recipe = Recipe {
 const MIN_SECONDS: u32 = 5;
 /// btrfs warns of more; what is lost in that time nobody expects to lose.
 const MAX_SECONDS: u32 = 300;
+
+/// How often btrfs commits by itself.
+const BTRFS_S: u32 = 30;
 
 fn seconds(value: &str) -> Result<u32, String> {
     match value.parse() {
@@ -73,6 +77,13 @@ fn draw_up(situation: &Situation<'_>, draft: &mut Draft) {
         return;
     };
     let option = format!("commit={wanted}");
+    let is_longer = |now: &Interval| now.seconds > wanted.parse().unwrap_or(0);
+    if let Some(now) = interval(root, &entry.options, situation).filter(is_longer) {
+        return draft.notes.push(format!(
+            "The root commits every {} s already ({}), which is longer than {wanted} s: it stays as it is.",
+            now.seconds, now.source
+        ));
+    }
     promise(root, kind, &option, situation, draft);
     let options = with_commit(&entry.options, &option);
     if entry.options == options {
@@ -91,6 +102,35 @@ fn draw_up(situation: &Situation<'_>, draft: &mut Draft) {
     );
     draft.needs_boot = true;
     words(root, wanted, draft);
+}
+
+/// How often the root commits, and what says so.
+struct Interval {
+    seconds: u32,
+    source: &'static str,
+}
+
+/// The interval that holds after the next start if nothing is changed: the table's word, else what the kernel was told
+/// before, which a remount without the option keeps, else the filesystem's own.
+fn interval(root: &Mount, options: &str, situation: &Situation<'_>) -> Option<Interval> {
+    let found = |options: &str, source| {
+        let seconds = options.split(',').rev().find_map(|o| o.strip_prefix("commit="));
+        // 0 is the filesystem's own.
+        let seconds = seconds?.trim_matches('"').parse().ok().filter(|seconds| *seconds > 0)?;
+        Some(Interval { seconds, source })
+    };
+    let line = situation.machine.system.command_line.text().unwrap_or_default();
+    let line = CmdlineTxt::parse(line);
+    let flags = line.get("rootflags").unwrap_or_default();
+    let from_kernel = [
+        found(&root.options.join(","), "as it is mounted now"),
+        found(flags, "rootflags= on the kernel's command line"),
+    ];
+    let longest = from_kernel.into_iter().flatten().max_by_key(|interval| interval.seconds);
+    found(options, "its line of /etc/fstab").or(longest).or(match root.filesystem.as_str() {
+        "btrfs" => Some(Interval { seconds: BTRFS_S, source: "btrfs by itself" }),
+        _ => None,
+    })
 }
 
 /// The kind of a root that has such a setting; f2fs has none.
@@ -139,7 +179,7 @@ fn words(root: &Mount, wanted: &str, draft: &mut Draft) {
          stays whole."
     ));
     let by_itself = match root.filesystem.as_str() {
-        "btrfs" => 30,
+        "btrfs" => BTRFS_S,
         _ => 5,
     };
     draft.notes.push(format!(

@@ -152,12 +152,13 @@ pub(super) fn volumes(machine: &Machine) -> Vec<NamedVolume> {
         partuuid: device.identity.partuuid.clone(),
         uuid: device.identity.uuid.clone(),
         label: device.identity.label.clone(),
+        partlabel: device.identity.partlabel.clone(),
+        links: device.identity.links.clone(),
         filesystem: device
             .content
             .text()
             .map(str::to_string)
             .or_else(|| mounted_as(&device.name).map(|mount| mount.filesystem.clone())),
-        ..NamedVolume::default()
     });
     volumes.collect()
 }

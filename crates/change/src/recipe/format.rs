@@ -3,11 +3,14 @@
 use std::path::Path;
 
 use super::mounting::{self, MountRequest};
-use super::{Draft, LookAt, OptionSpec, Recipe, Situation, Wishes, disks, identifiers, programs};
+use super::{
+    Draft, LookAt, OptionSpec, Recipe, Situation, Wishes, disks, identifiers, programs, tables,
+};
 use crate::plan::Action;
 use crate::plan::promise::{Look, Promise};
 use crate::plan::volume::{FilesystemKind, NewFilesystem, PartitionRole, Place};
 use crate::steps::{Format, PartitionDisk};
+use rubus_boot::fstab::Entry;
 use rubus_vocabulary::machine::{BlockDevice, Machine};
 
 pub(super) static RECIPE: Recipe = Recipe {
@@ -82,6 +85,7 @@ pub(super) fn label(value: &str) -> Result<(), String> {
 fn look_at(machine: &Machine, wishes: &Wishes) -> LookAt {
     let mut paths = wishes.get("at").map_or(Vec::new(), |at| mounting::look_at(at));
     paths.extend(programs::paths(PROGRAMS));
+    paths.extend(tables::paths().map(Into::into));
     let disks = wishes.get("device").map(|node| disks::whole(machine, node));
     LookAt { disks: disks.into_iter().collect(), ..LookAt::paths(paths) }
 }
@@ -153,6 +157,10 @@ fn place(
 ) -> Option<Place> {
     let whole = disks::whole(situation.machine, node);
     let disk = disks::take(&whole, situation, draft)?;
+    // The line of the mount point is replaced.
+    let at = situation.option("at");
+    let is_replaced = |entry: &Entry| !entry.is_swap() && Some(entry.target.as_str()) == at;
+    tables::check(&device.name, &is_replaced, situation, draft);
     draft.risks.push(format!("What is on {node} now is lost."));
     if device.parent.is_some() {
         return disks::existing_partition(node, &whole, device, &disk, draft);

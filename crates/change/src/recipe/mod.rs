@@ -7,6 +7,7 @@
 mod commit_interval;
 mod desktop;
 mod disks;
+mod distribution;
 mod edits;
 mod format;
 mod guide;
@@ -26,6 +27,7 @@ mod speeds;
 mod surveyed;
 mod swap;
 mod swap_managers;
+mod tables;
 #[cfg(test)]
 mod testing;
 #[cfg(test)]

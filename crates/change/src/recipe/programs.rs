@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{Answer, Draft, Sight, Situation};
+use super::{Answer, Draft, Sight, Situation, distribution};
 use crate::plan::commands::commands;
 use rubus_vocabulary::machine::Origin;
 
@@ -89,7 +89,7 @@ pub(super) fn check_one(program: &str, situation: &Situation<'_>, draft: &mut Dr
         (None, None) => Answer::Fails,
     };
     let remedy = match package(program) {
-        Some(package) => format!("apt install {package}"),
+        Some(package) => distribution::install(situation.machine, &[package]),
         None => format!("install the package of your system that has {program}"),
     };
     let what = format!("the program {program} is there");

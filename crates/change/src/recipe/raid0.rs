@@ -6,12 +6,13 @@ use std::path::{Path, PathBuf};
 
 use super::{
     Answer, Draft, LookAt, OptionSpec, Recipe, Situation, Wishes, disks, format, identifiers,
-    mounting, programs,
+    mounting, programs, tables,
 };
 use crate::plan::Action;
 use crate::plan::promise::{Look, Promise};
 use crate::plan::volume::{DiskIdentity, FilesystemKind, PartitionRole, Place};
 use crate::steps::{MakeArray, PartitionDisk};
+use rubus_boot::fstab::Entry;
 use rubus_vocabulary::machine::Machine;
 use rubus_vocabulary::units::{bytes_si, parse_size};
 
@@ -91,6 +92,7 @@ fn chunk(value: &str) -> Result<u64, String> {
 fn look_at(_: &Machine, wishes: &Wishes) -> LookAt {
     let mut paths: Vec<PathBuf> = vec![MDSTAT.into(), CONFIGURATION.into(), "/etc/mdadm".into()];
     paths.extend(wishes.get("at").map_or(Vec::new(), |at| mounting::look_at(at)));
+    paths.extend(tables::paths().map(PathBuf::from));
     paths.extend(programs::paths(["mdadm", "mkfs.ext4", "mkfs.btrfs", "mount"]));
     let named = wishes.get("devices").map(String::as_str).unwrap_or_default();
     let named = named.split(',').filter(|node| !node.is_empty());
@@ -167,6 +169,9 @@ fn members(nodes: &[&str], situation: &Situation<'_>, draft: &mut Draft) -> Opti
             continue;
         }
         found.extend(disks::take(Path::new(node), situation, draft));
+        let at = situation.option("at");
+        let is_replaced = |entry: &Entry| !entry.is_swap() && Some(entry.target.as_str()) == at;
+        tables::check(&device.name, &is_replaced, situation, draft);
     }
     if found.len() < nodes.len() {
         return None;

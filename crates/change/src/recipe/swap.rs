@@ -10,7 +10,9 @@ mod tests;
 use std::path::{Path, PathBuf};
 
 use super::mounting::{self, FSTAB};
-use super::{Draft, LookAt, OptionSpec, Recipe, Situation, Wishes, disks, programs, swap_managers};
+use super::{
+    Draft, LookAt, OptionSpec, Recipe, Situation, Wishes, disks, programs, swap_managers, tables,
+};
 use crate::plan::promise::{Look, Promise};
 use crate::plan::{Action, Gain};
 use crate::steps::{SwapOff, SwapOn};
@@ -97,7 +99,7 @@ fn keep(value: &str) -> Result<(), String> {
 }
 
 fn look_at(machine: &Machine, wishes: &Wishes) -> LookAt {
-    let fixed = [FSTAB, SYSCTL, "/etc/sysctl.d", SWAPPINESS, PAGE_CLUSTER];
+    let fixed = [FSTAB, tables::CRYPTTAB, SYSCTL, "/etc/sysctl.d", SWAPPINESS, PAGE_CLUSTER];
     let mut paths = fixed.map(PathBuf::from).to_vec();
     paths.extend(swap_managers::paths());
     paths.extend(programs::paths(["mkswap", "swapon", "swapoff"]));

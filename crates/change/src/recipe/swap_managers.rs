@@ -12,25 +12,54 @@ use crate::plan::Step;
 use rubus_vocabulary::machine::SwapManager;
 
 const DPHYS: &str = "/etc/dphys-swapfile";
-/// Drop-ins are read in the order of their names and the last one wins; this name is behind any usual one.
-const RPI_SWAP: &str = "/etc/rpi/swap.conf.d/zz-rubus.conf";
-const ZRAM_GENERATOR: &str = "/etc/systemd/zram-generator.conf.d/zz-rubus.conf";
+const RPI_SWAP: &str = "/etc/rpi/swap.conf.d";
+const ZRAM_GENERATOR: &str = "/etc/systemd/zram-generator.conf.d";
+/// How many letters the name of a drop-in may begin with.
+const MAX_LETTERS: usize = 8;
 /// Services that switch swap on.
 const SERVICES: [&str; 2] = ["dphys-swapfile.service", "zramswap.service"];
 
 /// What [`switch_off`] wants to have been looked at.
 pub(super) fn paths() -> Vec<PathBuf> {
-    let files = [DPHYS, RPI_SWAP, ZRAM_GENERATOR].map(PathBuf::from);
-    let mut paths: Vec<PathBuf> = files.to_vec();
-    for file in files {
+    let mut paths: Vec<PathBuf> = vec![DPHYS.into()];
+    for directory in [RPI_SWAP, ZRAM_GENERATOR].map(Path::new) {
+        paths.extend([directory.join("*"), directory.join(file_name(2))]);
         // With the directories above, which may be missing.
-        paths.extend(file.ancestors().skip(1).take(2).map(PathBuf::from));
+        paths.extend(directory.ancestors().take(2).map(PathBuf::from));
     }
     paths.extend(SERVICES.map(|unit| Path::new(UNITS).join(unit)));
     paths.retain(|path| path != Path::new("/") && path != Path::new("/etc"));
     paths.sort();
     paths.dedup();
     paths
+}
+
+/// Where rpi-swap is told.
+pub(super) fn rpi_swap_file(managers: &[SwapManager]) -> PathBuf {
+    last_drop_in(RPI_SWAP, managers.iter().find(|manager| manager.name == "rpi-swap"))
+}
+
+/// Where zram-generator is told.
+pub(super) fn zram_generator_file(managers: &[SwapManager]) -> PathBuf {
+    last_drop_in(ZRAM_GENERATOR, managers.iter().find(|manager| manager.name == "zram-generator"))
+}
+
+/// Drop-ins of all directories are read in the order of their names, and the last one wins: a name behind those that there
+/// are.
+fn last_drop_in(directory: &str, manager: Option<&SwapManager>) -> PathBuf {
+    let files = manager.map_or("", |manager| manager.settings.source()).split(", ");
+    let drop_ins = files.filter_map(|file| {
+        let (above, name) = file.rsplit_once('/')?;
+        above.ends_with(".conf.d").then_some(name)
+    });
+    let last = drop_ins.max().unwrap_or_default();
+    let mut names = (2..=MAX_LETTERS).map(file_name);
+    let name = names.find(|name| name.as_str() >= last);
+    Path::new(directory).join(name.unwrap_or_else(|| format!("{last}-rubus.conf")))
+}
+
+fn file_name(letters: usize) -> String {
+    format!("{}-rubus.conf", "z".repeat(letters))
 }
 
 /// Steps after which none of these managers makes swap at the next boot. What is in use now stays in use.
@@ -68,7 +97,7 @@ pub(super) fn memory_only<'m>(
             "rpi-swap" => edits.write(
                 "rpi-swap-memory",
                 "rpi-swap makes the swap of Raspberry Pi OS at each boot; this tells it to make compressed memory, and no file.",
-                Path::new(RPI_SWAP),
+                &last_drop_in(RPI_SWAP, Some(manager)),
                 "# Made by rubus: compressed memory, and no swap file.\n[Main]\nMechanism=zram\n".into(),
             ),
             _ => {}
@@ -102,7 +131,7 @@ fn rpi_swap(manager: &SwapManager, edits: &mut Edits<'_>) {
     edits.write(
         "rpi-swap-off",
         "rpi-swap makes the swap of Raspberry Pi OS at each boot; this tells it to make none.",
-        Path::new(RPI_SWAP),
+        &last_drop_in(RPI_SWAP, Some(manager)),
         "# Made by rubus: the swap of this machine is made by a recipe.\n[Main]\nMechanism=none\n"
             .into(),
     );
@@ -124,7 +153,7 @@ fn zram_generator(manager: &SwapManager, edits: &mut Edits<'_>) {
     edits.write(
         "zram-generator-off",
         "zram-generator makes compressed swap in memory at each boot; a size of 0 tells it to make none.",
-        Path::new(ZRAM_GENERATOR),
+        &last_drop_in(ZRAM_GENERATOR, Some(manager)),
         text,
     );
 }
@@ -208,6 +237,23 @@ mod tests {
         assert!(steps.ends_with("[Main]\nMechanism=zram\n"), "{steps}");
         let off = manager("rpi-swap", &["[Main] Mechanism = none"], "/etc/rpi/swap.conf");
         assert_eq!(shown(&memory_only(&[off], &seen)), "");
+    }
+
+    #[test]
+    fn a_drop_in_is_named_behind_those_that_there_are() {
+        for (source, name) in [
+            ("/etc/rpi/swap.conf", "zz-rubus.conf"),
+            ("/etc/rpi/swap.conf, /etc/rpi/swap.conf.d/20-mine.conf", "zz-rubus.conf"),
+            ("/etc/rpi/swap.conf, /etc/rpi/swap.conf.d/zz-rubus.conf", "zz-rubus.conf"),
+            ("/run/rpi/swap.conf.d/zzz-local.conf", "zzz-rubus.conf"),
+            ("/etc/rpi/swap.conf.d/zzzz-rubus.conf", "zzzz-rubus.conf"),
+            ("/etc/rpi/swap.conf.d/~last.conf", "~last.conf-rubus.conf"),
+        ] {
+            let managers = [manager("rpi-swap", &[], source)];
+            let expected = Path::new(RPI_SWAP).join(name);
+            assert_eq!(rpi_swap_file(&managers), expected, "{source}");
+        }
+        assert_eq!(zram_generator_file(&[]), Path::new(ZRAM_GENERATOR).join("zz-rubus.conf"));
     }
 
     #[test]

@@ -5,6 +5,7 @@
 
 use std::path::{Path, PathBuf};
 
+use super::moving;
 use super::moving::current::{self, Start};
 use super::moving::raspi_firmware;
 use super::moving::steps::{id_of, keep_command_lines, kept_ending, write};
@@ -69,12 +70,15 @@ fn draw_up(situation: &Situation<'_>, draft: &mut Draft) {
     let Some(start) = start(situation, draft) else {
         return;
     };
+    if let Some(boot) = current::boot(situation.machine) {
+        moving::checks::writable(situation, boot, draft);
+    }
     let lines: Vec<(&String, &TextFile, CmdlineTxt)> = start
         .cmdlines
         .iter()
         .filter_map(|(name, file)| Some((name, *file, with_quirk(&file.text, &chip)?)))
         .collect();
-    if !fits(situation, &lines, draft) {
+    if !fits(situation, &lines, draft) || !is_read(&start, draft) {
         return;
     }
     promise(&chip, draft);
@@ -251,6 +255,36 @@ fn fits(
     too_long.is_none()
 }
 
+/// The firmware hands on the first line alone: words that are put there are lost to a kernel that finds its root in another.
+fn is_read(start: &Start<'_>, draft: &mut Draft) -> bool {
+    let mut wrong: Vec<String> = Vec::new();
+    for (name, file) in &start.cmdlines {
+        let line = CmdlineTxt::parse(file.text.as_str());
+        let first = line.line();
+        let is_elsewhere = |line: &str| CmdlineTxt::parse(line).get("root").is_some();
+        let begins = match (first.is_empty(), first.starts_with('#')) {
+            (true, _) => "an empty line",
+            (_, true) => "a comment, which the kernel reads as words",
+            _ if line.get("root").is_none() && line.ignored_lines().any(is_elsewhere) => {
+                "a line without root="
+            }
+            _ => continue,
+        };
+        wrong.push(format!("{name} begins with {begins}"));
+    }
+    let names: Vec<&str> = start.cmdlines.keys().map(String::as_str).collect();
+    draft.check(
+        "the line that the firmware reads is the kernel's command line",
+        wrong.is_empty(),
+        match wrong.is_empty() {
+            true => format!("the first line of {}", names.join(", ")),
+            false => wrong.join(", "),
+        },
+        "write all words into the first line, and nothing before it: the firmware hands no other to the kernel",
+    );
+    wrong.is_empty()
+}
+
 /// Debian's own images: without it the next update of a kernel takes the quirk away.
 fn for_debian(situation: &Situation<'_>, chip: &str, draft: &mut Draft) {
     if !raspi_firmware::rewrites_command_line(situation) {
@@ -313,8 +347,9 @@ fn told(situation: &Situation<'_>, chip: &str, start: &Start<'_>, draft: &mut Dr
     let usual = start.paths.iter().find(|path| path.only_if.is_empty());
     let name = usual.map_or("cmdline.txt", |path| path.cmdline.as_str());
     draft.notes.push(format!(
-        "{RESCUE} put the card into any PC and, on its FAT partition ({} here), delete {name} and rename {name}.{} to \
+        "{RESCUE} {} and, on its FAT partition ({} here), delete {name} and rename {name}.{} to \
          {name}.",
+        current::way_to_boot_files(machine),
         start.point.display(),
         kept_ending(start)
     ));

@@ -261,6 +261,7 @@ impl Scene<'_> {
             partition: &partition,
             images: &images,
             volumes: &self.linked(&paths, &partition, &fstab),
+            are_all_volumes: !self.is_image,
             firmware_volume: self.firmware_volume.as_deref(),
             fstab: &fstab,
             root_modules: &modules,

@@ -256,5 +256,7 @@ pub(crate) fn identity(udev: &Udev, name: &str, links: &DiskLinks) -> Identity {
         label: label.or_else(|| linked(&links.labels)),
         uuid: known("ID_FS_UUID").or_else(|| linked(&links.uuids)),
         partuuid: known("ID_PART_ENTRY_UUID").or_else(|| linked(&links.partuuids)),
+        partlabel: udev.get("ID_PART_ENTRY_NAME").map(unescape),
+        links: udev.links(),
     }
 }

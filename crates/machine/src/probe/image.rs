@@ -113,6 +113,7 @@ fn part(part: &Part, path: &str) -> BlockDevice {
         label: part.label.clone(),
         uuid: part.uuid.clone(),
         partuuid: part.partuuid.clone(),
+        ..Identity::default()
     };
     found
 }

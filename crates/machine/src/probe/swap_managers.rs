@@ -113,7 +113,7 @@ fn settings(files: &dyn Files, manager: &Manager, paths: &[String]) -> Fact<Vec<
             Fact::Known { value, .. } => value,
             Fact::Unknown { unknown, source } => return Fact::Unknown { unknown, source },
         };
-        for (name, value) in assignments(&text) {
+        for (name, value) in assignments(&text, !manager.is_systemd_style) {
             match merged.iter_mut().find(|(known, _)| *known == name) {
                 Some((_, old)) => *old = value,
                 None => merged.push((name, value)),
@@ -129,7 +129,7 @@ fn settings(files: &dyn Files, manager: &Manager, paths: &[String]) -> Fact<Vec<
 }
 
 /// Assignments of a shell or INI file; comments, blank lines and quotes left out.
-fn assignments(text: &str) -> Vec<(String, String)> {
+fn assignments(text: &str, is_shell: bool) -> Vec<(String, String)> {
     let mut section = String::new();
     let mut found = Vec::new();
     for line in text.lines().map(str::trim) {
@@ -139,11 +139,34 @@ fn assignments(text: &str) -> Vec<(String, String)> {
         if let Some(name) = line.strip_prefix('[').and_then(|l| l.strip_suffix(']')) {
             section = format!("[{name}] ");
         } else if let Some((name, value)) = line.split_once('=') {
-            let value = value.trim().trim_matches(['"', '\'']);
-            found.push((format!("{section}{}", name.trim()), value.to_string()));
+            let (name, value) = match is_shell {
+                true => (exported(name), shell_word(value)),
+                false => (name.trim(), value.trim().trim_matches(['"', '\'']).to_string()),
+            };
+            found.push((format!("{section}{name}"), value));
         }
     }
     found
+}
+
+fn exported(name: &str) -> &str {
+    let name = name.trim();
+    name.strip_prefix("export ").map_or(name, str::trim)
+}
+
+/// The first word as a shell reads it: quotes are taken off, and what follows a blank is a comment or another command.
+fn shell_word(text: &str) -> String {
+    let mut word = String::new();
+    let mut quote = None;
+    for c in text.trim_end().chars() {
+        match (c, quote) {
+            ('"' | '\'', None) => quote = Some(c),
+            (c, Some(open)) if c == open => quote = None,
+            (c, None) if c.is_whitespace() || c == ';' => break,
+            (c, _) => word.push(c),
+        }
+    }
+    word
 }
 
 #[cfg(test)]
@@ -196,6 +219,21 @@ mod tests {
     }
 
     #[test]
+    fn a_comment_behind_a_value_is_none_of_it() {
+        let text = "CONF_SWAPFILE=/media/usb/swap # on the stick\n  export CONF_SWAPSIZE=1024\t# MB\n\
+                    A=\"/a b\" # c\nB=x#y\nC='it'\\n";
+        let found = assignments(text, true);
+        let shown: Vec<String> =
+            found.iter().map(|(name, value)| format!("{name}={value}")).collect();
+        assert_eq!(
+            shown[..4],
+            ["CONF_SWAPFILE=/media/usb/swap", "CONF_SWAPSIZE=1024", "A=/a b", "B=x#y"]
+        );
+        // systemd knows no comment behind a value.
+        assert_eq!(assignments("a=b # c\n", false), [("a".to_string(), "b # c".to_string())]);
+    }
+
+    #[test]
     fn installed_without_configuration_and_unreadable_are_different() {
         let installed = FakeFiles::new().file("/usr/sbin/zramswap", "");
         assert_eq!(one(&installed).settings.value().unwrap().len(), 0);
@@ -207,7 +245,8 @@ mod tests {
     proptest::proptest! {
         #[test]
         fn no_text_makes_it_panic(text in "[ -~\\n]{0,200}") {
-            assignments(&text);
+            assignments(&text, true);
+            assignments(&text, false);
         }
     }
 }

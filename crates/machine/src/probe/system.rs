@@ -20,6 +20,7 @@ const AT_PAGESZ: u64 = 6;
 pub(crate) fn system(files: &dyn Files, cpuinfo: &CpuInfo) -> System {
     System {
         os: os(files),
+        os_ids: os_ids(files),
         kernel_release: filled_text(files, "/proc/sys/kernel/osrelease"),
         kernel_arch: kernel_arch(files),
         user_space_bits: user_space_bits(files),
@@ -40,6 +41,22 @@ fn os(files: &dyn Files) -> Fact<String> {
         })
     };
     first_known(&[&|| named("/etc/os-release"), &|| named("/usr/lib/os-release")])
+}
+
+/// What the system is and what it is made from.
+fn os_ids(files: &dyn Files) -> Vec<String> {
+    let mut texts = ["/etc/os-release", "/usr/lib/os-release"]
+        .iter()
+        .filter_map(|path| read::text(files, path).value().cloned());
+    let text = texts.next().unwrap_or_default();
+    let words = |name: &str| -> Vec<String> {
+        let mut lines = text.lines().filter_map(|line| line.strip_prefix(name)?.strip_prefix('='));
+        let value = lines.next().unwrap_or_default().trim().trim_matches(['"', '\'']);
+        value.split_whitespace().map(str::to_string).collect()
+    };
+    let mut ids = words("ID");
+    ids.extend(words("ID_LIKE"));
+    ids
 }
 
 /// The kernel's own word (since Linux 6.1), else that of `uname`.

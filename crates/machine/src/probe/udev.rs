@@ -1,6 +1,7 @@
 //! The udev database: what udev found out as root and leaves for everybody to read.
 //!
-//! One file for each block device, `/run/udev/data/bMAJOR:MINOR`, with lines `E:NAME=value`.
+//! One file for each block device, `/run/udev/data/bMAJOR:MINOR`, with lines `E:NAME=value`,
+//! and `S:LINK` for each link below `/dev`.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -13,14 +14,29 @@ use rubus_vocabulary::fact::Fact;
 pub(crate) struct Udev {
     path: String,
     properties: Result<BTreeMap<String, String>, ReadError>,
+    links: Vec<String>,
 }
+
+/// Links that repeat what the properties say.
+const REPEATED: [&str; 4] = [
+    "/dev/disk/by-label/",
+    "/dev/disk/by-partlabel/",
+    "/dev/disk/by-partuuid/",
+    "/dev/disk/by-uuid/",
+];
 
 impl Udev {
     /// Reads the entry of a block device by its number ("179:2").
     pub(crate) fn read(files: &dyn Files, major_minor: &str) -> Udev {
         let path = format!("/run/udev/data/b{major_minor}");
-        let properties = files.text(Path::new(&path)).map(|text| parse(&text));
-        Udev { path, properties }
+        let text = files.text(Path::new(&path));
+        let links = text.as_deref().map(links).unwrap_or_default();
+        Udev { path, properties: text.map(|text| parse(&text)), links }
+    }
+
+    /// Paths below `/dev` that lead to the device, without those that repeat a label or an identifier.
+    pub(crate) fn links(&self) -> Vec<String> {
+        self.links.clone()
     }
 
     /// Whether udev has an entry for the device at all.
@@ -49,6 +65,14 @@ fn parse(text: &str) -> BTreeMap<String, String> {
         .filter_map(|line| line.strip_prefix("E:")?.split_once('='))
         .map(|(name, value)| (name.to_string(), value.to_string()))
         .collect()
+}
+
+fn links(text: &str) -> Vec<String> {
+    let links = text.lines().filter_map(|line| line.strip_prefix("S:"));
+    let mut links: Vec<String> = links.map(|link| format!("/dev/{link}")).collect();
+    links.retain(|link| !REPEATED.iter().any(|directory| link.starts_with(directory)));
+    links.sort();
+    links
 }
 
 /// Undoes udev's escapes in names that it makes files of: `\x20` is a space. What is not such an
@@ -96,6 +120,17 @@ mod tests {
         let none = Udev::read(&files, "8:2");
         assert!(!none.is_there());
         assert_eq!(none.fact("X").reason(), Some("no such file"));
+    }
+
+    #[test]
+    fn links_are_paths_without_those_that_repeat_an_identifier() {
+        let files = FakeFiles::new().file(
+            "/run/udev/data/b8:1",
+            "S:disk/by-uuid/a\nS:mapper/data\nS:disk/by-id/usb-x-part1\nE:ID_FS_TYPE=ext4\n",
+        );
+        let links = Udev::read(&files, "8:1").links();
+        assert_eq!(links, ["/dev/disk/by-id/usb-x-part1", "/dev/mapper/data"]);
+        assert!(Udev::read(&files, "8:2").links().is_empty());
     }
 
     #[test]

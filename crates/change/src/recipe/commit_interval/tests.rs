@@ -4,6 +4,7 @@ use super::*;
 use crate::plan::Plan;
 use crate::recipe::Sight;
 use crate::recipe::testing::{after, facts, obstacles, plan, shown, text, wishes};
+use rubus_vocabulary::fact::Fact;
 use rubus_vocabulary::fixture;
 
 const TABLE: &str = "proc            /proc           proc    defaults          0       0\n\
@@ -50,6 +51,43 @@ fn made_once_it_is_not_made_again_and_another_time_is() {
     let longer = plan(&RECIPE, &machine, &later, &[("seconds", "120")]);
     let said = shown(&longer);
     assert!(said.contains("defaults,noatime,commit=120"), "{said}");
+}
+
+/// What the root commits at already, by whichever setting, is never made shorter.
+#[test]
+fn a_longer_interval_stays() {
+    let options = |options: &str| TABLE.replace("defaults,noatime", options);
+    let mut remounted = fixture::pi3_with_usb_ssd();
+    for mount in remounted.mounts.iter_mut().filter(|mount| mount.point == "/") {
+        mount.options = vec!["rw".into(), "commit=600".into()];
+    }
+    let mut told = fixture::pi3_with_usb_ssd();
+    told.system.command_line =
+        Fact::known("root=/dev/mmcblk0p2 rootflags=noatime,commit=300 quiet".into(), "test");
+    let mut btrfs = fixture::pi3_with_usb_ssd();
+    for mount in btrfs.mounts.iter_mut().filter(|mount| mount.point == "/") {
+        mount.filesystem = "btrfs".into();
+    }
+    let usual = fixture::pi3_with_usb_ssd();
+    for (machine, table, seconds, stays) in [
+        (&usual, options("noatime,commit=120,errors=remount-ro"), "60", true),
+        (&usual, options("commit=5,commit=90"), "60", true),
+        (&usual, options("commit=0"), "60", false),
+        (&usual, options("commit=30"), "60", false),
+        (&remounted, options("defaults"), "60", true),
+        (&remounted, options("defaults,commit=5"), "60", false),
+        (&told, options("defaults"), "60", true),
+        (&told, options("defaults"), "300", false),
+        (&btrfs, options("defaults"), "20", true),
+        (&btrfs, options("defaults"), "60", false),
+    ] {
+        let wished = [("seconds", seconds)];
+        let plan = drawn_on(machine, &wished, &[(FSTAB, text(&table))]);
+        assert_eq!(obstacles(&plan), [""; 0], "{table}");
+        assert_eq!(plan.is_empty(), stays, "{table} {seconds}");
+        let said = plan.notes.iter().any(|note| note.contains("stays as it is"));
+        assert_eq!(said, stays, "{table} {seconds}");
+    }
 }
 
 #[test]

@@ -3,8 +3,11 @@
 use std::path::{Path, PathBuf};
 
 use super::super::moving::checks::{self as moving, setting};
+use super::super::moving::foreseen::{self, NextStart};
+use super::super::moving::steps::config_text;
 use super::super::programs::paths as program_paths;
-use super::super::{Draft, Found, Situation, disks, zswap};
+use super::super::tables::{self, About};
+use super::super::{Draft, Found, Situation, disks, distribution, zswap};
 use super::compression::{Chosen, choose};
 use super::current::{self, FSTAB, Start, disk_name, old_disks, used_bytes};
 use super::fallback::Fallback;
@@ -15,6 +18,7 @@ use super::scene::Scene;
 use super::{gains, memory, root, trial};
 use crate::plan::TextFile;
 use crate::plan::volume::DiskIdentity;
+use rubus_boot::fstab::Fstab;
 use rubus_machine::in_use::{free_disks, is_on, uses};
 use rubus_vocabulary::machine::Machine;
 use rubus_vocabulary::units::{bytes_iec, bytes_si};
@@ -22,6 +26,7 @@ use rubus_vocabulary::units::{bytes_iec, bytes_si};
 /// What to look at for the checks.
 pub(super) fn paths() -> Vec<PathBuf> {
     let mut paths = moving::paths();
+    paths.extend(tables::paths().map(PathBuf::from));
     paths.extend(program_paths(all_programs().map(|(program, _)| program)));
     paths
 }
@@ -71,13 +76,16 @@ pub(super) fn look<'a>(
     );
     compressed_swap(situation, choice, draft);
     let (start, disk, kernels, fstab) = (start?, disk?, kernels?, fstab?);
-    lines(fstab, machine, disk, draft);
+    tables::check(disk_name(&disk.path), &|_| false, situation, draft);
     let device = machine.device(disk_name(&disk.path))?;
     let link = gains::link(situation, Some(device));
     suited(situation, choice, draft);
     let chosen = choose(choice, &link, situation);
     let new = divided(situation, choice, disk, &chosen, draft)?;
     let (cmdlines, removed) = command_lines(situation, &start, &new, &chosen, draft)?;
+    let table = root::fstab(&fstab.text, &new, machine);
+    let config_txt = config_text(&start, &kernels);
+    next_start(situation, &start, &config_txt, &cmdlines, &table.text, &new, draft);
     let is_tried = trial::is_made(situation, choice, &start, draft);
     let fallback = Fallback::of(situation, choice, &start, &old_disks, draft);
     Some(Scene {
@@ -88,7 +96,7 @@ pub(super) fn look<'a>(
         device,
         old_disks,
         kernels,
-        fstab,
+        table,
         chosen,
         link,
         new,
@@ -216,8 +224,18 @@ fn tools(situation: &Situation<'_>, choice: &Choice, draft: &mut Draft) {
             true => all.join(", "),
             false => format!("there is no {}", names.join(", no ")),
         },
-        &format!("sudo apt install {}", packages.join(" ")),
+        &missing_programs(situation.machine, &packages),
     );
+}
+
+/// Only Debian and what is made from it has initramfs-tools.
+fn missing_programs(machine: &Machine, packages: &[&str]) -> String {
+    match packages.contains(&"initramfs-tools") && !distribution::is_debian(machine) {
+        true => "this recipe makes initial RAM filesystems with Debian's initramfs-tools, which this system does not have. \
+                 Install the system afresh on the other disk"
+            .into(),
+        false => distribution::install(machine, packages),
+    }
 }
 
 /// What was asked for has to be something that the filesystem can.
@@ -267,18 +285,34 @@ pub(super) fn compressed_swap(situation: &Situation<'_>, choice: &Choice, draft:
     );
 }
 
-/// The new system must not wait for what the disk holds now.
-fn lines(fstab: &TextFile, machine: &Machine, disk: &DiskIdentity, draft: &mut Draft) {
-    let about = root::lines_about(&fstab.text, machine, disk_name(&disk.path));
-    draft.check(
-        "/etc/fstab does not mention that disk",
-        about.is_empty(),
-        match about.is_empty() {
-            true => "no line is about it".into(),
-            false => about.join(", "),
-        },
-        "take these lines out of /etc/fstab: what they name will be gone, and the start would wait for it",
-    );
+/// What the final proof will ask is asked now, before the disk is erased.
+fn next_start(
+    situation: &Situation<'_>,
+    start: &Start<'_>,
+    config_txt: &str,
+    cmdlines: &[(String, &TextFile, String)],
+    fstab: &str,
+    new: &NewDisk,
+    draft: &mut Draft,
+) {
+    let disk = disk_name(&new.disk.path);
+    // These lines have a check of their own.
+    let about = About::new(disk, situation);
+    let mut table = Fstab::parse(fstab);
+    table.remove(|entry| about.is_about(entry));
+    let mut volumes = foreseen::staying(situation, Some(disk));
+    volumes.extend(new.volumes());
+    let boot = current::boot(situation.machine).and_then(|boot| boot.device.as_ref());
+    let boot = boot.map(|device| format!("/dev/{device}"));
+    let next = NextStart {
+        start,
+        config_txt,
+        cmdlines,
+        fstab: table.text(),
+        volumes: &volumes,
+        firmware_volume: boot.as_deref(),
+    };
+    foreseen::check(&next, situation, draft);
 }
 
 /// Whether everything fits, and the disk divided.

@@ -1,5 +1,8 @@
 //! What the change gives, takes, risks and promises.
 
+use std::cmp::Ordering;
+use std::path::Path;
+
 use super::super::moving::current::bus_bytes_per_second;
 use super::super::moving::steps::kept_ending;
 use super::super::moving::time;
@@ -19,6 +22,8 @@ use rubus_vocabulary::units::{bytes_iec, rate_si};
 
 /// Filesystems that a mount needs no options for.
 const MOUNTABLE: [&str; 6] = ["btrfs", "exfat", "ext4", "f2fs", "vfat", "xfs"];
+/// Mounts of the running system alone.
+const RUNTIME: [&str; 4] = ["/run", "/media", "/proc", "/sys"];
 /// Assumed where neither a measurement nor a bus says anything: a disk at USB 2.
 const ASSUMED_BYTES_PER_SECOND: f64 = 30e6;
 /// What may be written to a disk that is only there to start from, per second: nothing but a rare timestamp.
@@ -271,6 +276,12 @@ pub(super) fn risks(situation: &Situation<'_>, scene: &Scene<'_>, draft: &mut Dr
          A kernel that is installed there replaces the one that both start with, and the old system then lacks its modules."
             .into(),
     );
+    if let Some(root) = scene.start.counted_root(situation.machine) {
+        draft.risks.push(format!(
+            "The current command line names the old root as {root}, which the kernel may give to {disk} when both are plugged \
+             in: before you go back, name it by its PARTUUID, or unplug {disk}."
+        ));
+    }
     draft.risks.push(
         "Programs that write all the time (databases, containers) are copied while they run; stop them before, or their \
          copies may be torn."
@@ -283,6 +294,57 @@ pub(super) fn risks(situation: &Situation<'_>, scene: &Scene<'_>, draft: &mut Dr
             "The supply voltage was too low since the last boot, and a USB disk needs more: use a stronger power supply first."
                 .into(),
         );
+    }
+}
+
+/// What stays on the disks of before: they go on being mounted from there.
+pub(super) fn stays(situation: &Situation<'_>, old_disks: &[&BlockDevice], draft: &mut Draft) {
+    let machine = situation.machine;
+    let boot = current::boot(machine).map(|boot| boot.point.as_str());
+    for disk in old_disks {
+        let on_it = machine.mounts.iter().filter(|mount| {
+            let device = mount.device.as_deref();
+            mount.point != "/"
+                && Some(mount.point.as_str()) != boot
+                && !RUNTIME.iter().any(|place| Path::new(&mount.point).starts_with(place))
+                && device.is_some_and(|device| is_on(machine, device, &disk.name))
+        });
+        let mut points: Vec<&str> = on_it.map(|mount| mount.point.as_str()).collect();
+        points.sort_unstable();
+        points.dedup();
+        if !points.is_empty() {
+            draft.notes.push(format!(
+                "{} {} on {}: only the root is copied, and the new system mounts {} from there. Programs that write there go \
+                 on writing to it. To move it too, copy its files to the new root afterwards and take its line out of \
+                 /etc/fstab.",
+                points.join(", "),
+                if points.len() == 1 { "stays" } else { "stay" },
+                disk.name,
+                if points.len() == 1 { "it" } else { "them" },
+            ));
+        }
+    }
+}
+
+/// Swap in memory that stays before the new one, made by a program that is not known here.
+pub(super) fn foreign_zram(situation: &Situation<'_>, draft: &mut Draft) {
+    let swap = &situation.machine.swap;
+    let is_known = |name: &str| matches!(name, "zram-generator" | "zram-tools" | "rpi-swap");
+    if swap.managers.iter().any(|manager| is_known(&manager.name)) {
+        return;
+    }
+    for area in swap.areas.iter().filter(|area| area.path.starts_with("/dev/zram")) {
+        let order = match area.priority.cmp(&SWAP_PRIORITY) {
+            Ordering::Greater => "it is used before the new swap",
+            Ordering::Equal => "it and the new swap are used in turns",
+            Ordering::Less => "it is used after the new swap",
+        };
+        draft.notes.push(format!(
+            "{} (priority {}) is swap in memory that a program makes which is not known here, and which goes on making it: {order} \
+             (priority {SWAP_PRIORITY}). With zswap before the new swap it compresses what is compressed already: switch that \
+             program off, or take swap=none.",
+            area.path, area.priority
+        ));
     }
 }
 
@@ -320,8 +382,9 @@ pub(super) fn notes(
             .into(),
     );
     draft.notes.push(format!(
-        "{RESCUE} put the card into any PC, delete cmdline.txt on its FAT partition ({} here) and \
+        "{RESCUE} {}, delete cmdline.txt on its FAT partition ({} here) and \
          rename cmdline.txt.{} to cmdline.txt. The old system then starts as before.",
+        current::way_to_boot_files(situation.machine),
         start.point.display(),
         kept_ending(start)
     ));

@@ -3,26 +3,30 @@
 //! What decides is what the image says. The new one has its own boot partition and identifiers, so that a disk with
 //! it and the card of before can be in one board. The image of before is only read; it is the way back.
 
+use rubus_boot::fstab::{Fstab, Hazard};
+use rubus_boot::volume::Name;
 use rubus_machine::not_copied::NotCopied;
 use std::path::{Path, PathBuf};
 
 use super::super::edits::on;
+use super::super::moving::foreseen::{self, NextStart};
 use super::super::moving::{
     self,
     steps::{WHY_NAMED, config_text, id_of, push, tree},
+    table,
 };
-use super::super::{Draft, ImageFacts, Situation};
+use super::super::{Draft, ImageFacts, Situation, disks};
 use super::checks;
 use super::compression::choose;
 use super::current::{self, FSTAB, Start, used_bytes};
 use super::filesystem::RootFilesystem;
-use super::kernels::Kernel;
+use super::kernels::{Kernel, modules_for_any};
 use super::layout::{NewDisk, new_disk};
 use super::options::{Choice, SwapKind};
 use super::scene::Scene;
 use super::steps;
-use super::{gains, memory};
-use crate::plan::volume::Volume;
+use super::{gains, memory, root};
+use crate::plan::volume::{Volume, partition_path};
 use crate::plan::{Action, Effort, Pass, Step, TextFile};
 use crate::steps::{BuildInitramfs, FillBoot, KeepJournal, ProveBoot, WriteFile};
 use rubus_vocabulary::units::{bytes_iec, rate_si};
@@ -72,7 +76,8 @@ pub(super) fn draw_up(
         RootFilesystem::F2fs => "an f2fs",
     };
     draft.title = Some(format!(
-        "Make an image whose root is {root}, with zswap and swap, from the image of a card."
+        "Make an image whose root is {root}{}, from the image of a card.",
+        with_swap(&choice)
     ));
     wishes(situation, draft);
     let Some(scene) = look(situation, &choice, image, draft) else {
@@ -80,6 +85,14 @@ pub(super) fn draw_up(
     };
     if draft.checks.iter().all(|check| check.is_met) {
         draw(situation, &choice, image, &scene, draft);
+    }
+}
+
+/// The part of a title that says what the new system swaps to.
+pub(super) fn with_swap(choice: &Choice) -> &'static str {
+    match choice.swap {
+        SwapKind::None => "",
+        SwapKind::Partition | SwapKind::File => ", with zswap and swap",
     }
 }
 
@@ -134,12 +147,16 @@ fn look<'a>(
     let new = divided(situation, choice, image, chosen.method.as_deref(), draft)?;
     let (cmdlines, removed) = checks::command_lines(situation, &start, &new, &chosen, draft)?;
     let device = current::disks(machine, root).into_iter().next()?;
+    let table = root::image_fstab(&fstab.text, &new, machine, &start.point);
+    let config_txt = config_of(situation, image, &start, &kernels, new.filesystem);
+    next_start(situation, &start, &config_txt, &cmdlines, &table.text, &new, draft);
+    left_behind(situation, &table.text, draft);
     let scene = Scene {
         start,
         device,
         old_disks: Vec::new(),
         kernels,
-        fstab,
+        table,
         chosen,
         link,
         new,
@@ -153,6 +170,78 @@ fn look<'a>(
     initramfs(situation, image, &scene, draft);
     first_start(&scene, draft);
     Some(scene)
+}
+
+/// What the final proof will ask is asked now, before the image is made.
+fn next_start(
+    situation: &Situation<'_>,
+    start: &Start<'_>,
+    config_txt: &str,
+    cmdlines: &[(String, &TextFile, String)],
+    fstab: &str,
+    new: &NewDisk,
+    draft: &mut Draft,
+) {
+    let boot = new.layout.boot.as_ref();
+    let boot = boot.map(|boot| partition_path(&new.disk.path, boot.number));
+    let next = NextStart {
+        start,
+        config_txt,
+        cmdlines,
+        fstab,
+        volumes: &new.volumes(),
+        firmware_volume: boot.as_deref(),
+    };
+    foreseen::check(&next, situation, draft);
+    let table = Fstab::parse(fstab);
+    let hazards = table.hazards(next.volumes, &["/"]);
+    let elsewhere = hazards.iter().filter_map(|hazard| match hazard {
+        // A swap that is missing only costs time.
+        Hazard::NotThere(entry) if !entry.is_swap() => {
+            Some(format!("{} at {}", entry.source, entry.target))
+        }
+        _ => None,
+    });
+    let elsewhere: Vec<String> = elsewhere.collect();
+    if !elsewhere.is_empty() {
+        draft.risks.push(format!(
+            "/etc/fstab of the image names other disks of the board: {}. A board that lacks one of them ends in the emergency \
+             shell; with nofail in its line it starts without.",
+            elsewhere.join(", ")
+        ));
+    }
+}
+
+/// Partitions of the image that are neither its root nor its boot partition are not in the new one.
+fn left_behind(situation: &Situation<'_>, fstab: &str, draft: &mut Draft) {
+    let volumes = disks::volumes(situation.machine);
+    let entries = Fstab::parse(fstab).entries().into_iter();
+    let behind = entries.filter(|entry| !Name::of(entry).resolve(&volumes).is_empty());
+    let behind: Vec<String> =
+        behind.map(|entry| format!("{} at {}", entry.source, entry.target)).collect();
+    if !behind.is_empty() {
+        draft.check(
+            "/etc/fstab needs no other partition of the image",
+            false,
+            behind.join(", "),
+            "this recipe takes root and boot partition alone; move these files to the root, and take the lines out",
+        );
+    }
+}
+
+/// `config.txt` as it will be. A kernel that has everything built in, and has no initial RAM filesystem now, gets none.
+fn config_of(
+    situation: &Situation<'_>,
+    image: &ImageFacts,
+    start: &Start<'_>,
+    kernels: &[Kernel],
+    filesystem: RootFilesystem,
+) -> String {
+    let with_one = kernels.iter().filter(|kernel| {
+        kernel.has_initramfs || !lacks(situation, image, filesystem, kernel).is_empty()
+    });
+    let with_one: Vec<Kernel> = with_one.cloned().collect();
+    config_text(start, &with_one)
 }
 
 /// Where a Raspberry Pi 5 has to be told which initial RAM filesystem to load, there must be one alone.
@@ -207,7 +296,7 @@ fn programs(image: &ImageFacts, choice: &Choice, draft: &mut Draft) {
             true => all.join(", "),
             false => format!("there is no {}", missing.join(", no ")),
         },
-        &format!("sudo apt install {}", packages.join(" ")),
+        &format!("install {} here; on Debian: sudo apt install {0}", packages.join(" ")),
     );
 }
 
@@ -243,7 +332,7 @@ fn initramfs(situation: &Situation<'_>, image: &ImageFacts, scene: &Scene<'_>, d
         .kernels
         .iter()
         .filter_map(|kernel| {
-            let lacks = lacks(situation, image, scene, kernel);
+            let lacks = lacks(situation, image, scene.new.filesystem, kernel);
             (!lacks.is_empty()).then(|| format!("{} lacks {}", kernel.initramfs, lacks.join(", ")))
         })
         .collect();
@@ -277,10 +366,10 @@ fn initramfs(situation: &Situation<'_>, image: &ImageFacts, scene: &Scene<'_>, d
 fn lacks(
     situation: &Situation<'_>,
     image: &ImageFacts,
-    scene: &Scene<'_>,
+    filesystem: RootFilesystem,
     kernel: &Kernel,
 ) -> Vec<String> {
-    let modules = steps::modules(situation, scene, &kernel.release);
+    let modules = modules_for_any(situation, &kernel.release, filesystem.name());
     let mut names = image.initramfs.iter();
     let found = names.find(|(name, _)| name.eq_ignore_ascii_case(&kernel.initramfs));
     match found {
@@ -388,7 +477,7 @@ fn draw(
         .filter(|step| !matches!(step.action, Action::MakeDirectory(_)))
         .filter_map(|step| step.action.path().cloned())
         .collect();
-    let mut left_out = NotCopied::of(situation.machine);
+    let mut left_out = table::left_out(situation);
     left_out.contents_of.push(OLD_CHANGES.into());
     copy(scene, Pass::First, &left_out, draft);
     draft.steps.extend(on(&scene.new.root_volume, files));
@@ -432,8 +521,10 @@ fn boot_files(
 ) {
     let mut steps: Vec<Step> = Vec::new();
     let mut add = |id: String, why: String, action: Action| steps.push(Step { id, why, action });
-    let needing =
-        scene.kernels.iter().filter(|kernel| !lacks(situation, image, scene, kernel).is_empty());
+    let needing = scene
+        .kernels
+        .iter()
+        .filter(|kernel| !lacks(situation, image, scene.new.filesystem, kernel).is_empty());
     for kernel in needing {
         add(
             format!("initramfs-{}", id_of(&kernel.file)),
@@ -455,7 +546,7 @@ fn boot_files(
             becomes: TextFile { text, mode: was.mode },
         })
     };
-    let config = config_text(&scene.start, &scene.kernels);
+    let config = config_of(situation, image, &scene.start, &scene.kernels, scene.new.filesystem);
     if config != scene.start.config.text {
         let why = match scene.kernels.iter().any(|kernel| kernel.is_mistaken) {
             true => WHY_NAMED,

@@ -11,6 +11,7 @@ use crate::plan::volume::{
     DiskIdentity, FilesystemKind, NewFilesystem, Partition, PartitionRole, Place, Volume,
     partition_path,
 };
+use rubus_boot::volume::NamedVolume;
 use rubus_vocabulary::machine::Machine;
 
 const MIB: u64 = 1 << 20;
@@ -53,6 +54,25 @@ impl NewDisk {
             Some(_) => format!("{SWAP_POINT}{SWAP_FILE}"),
             None => SWAP_FILE.to_string(),
         })
+    }
+
+    /// What a start finds on it.
+    pub(super) fn volumes(&self) -> Vec<NamedVolume> {
+        let parts = [
+            (Some(&self.layout.root), Some(&self.root)),
+            (self.layout.swap.as_ref(), self.swap.as_ref()),
+            (self.layout.boot.as_ref(), self.boot.as_ref()),
+        ];
+        let made = parts.into_iter().filter_map(|(partition, made)| partition.zip(made));
+        made.map(|(partition, made)| NamedVolume {
+            path: partition_path(&self.disk.path, partition.number),
+            partuuid: Some(partition.partuuid.clone()),
+            uuid: Some(made.uuid.clone()),
+            label: Some(made.label.clone()),
+            filesystem: Some(made.kind.name().into()),
+            ..NamedVolume::default()
+        })
+        .collect()
     }
 
     pub(super) fn place(&self, partition: &Partition) -> Place {

@@ -26,8 +26,9 @@ use std::path::{Path, PathBuf};
 use super::moving::{current, kernels};
 use super::{Draft, LookAt, Recipe, Situation, Wishes};
 pub use fallback::StartedFromOld;
+use filesystem::RootFilesystem;
 pub use image::image_programs;
-use options::Choice;
+use options::{Choice, SwapKind};
 use rubus_vocabulary::machine::Machine;
 
 pub(super) static RECIPE: Recipe = Recipe {
@@ -63,14 +64,26 @@ fn look_at(machine: &Machine, wishes: &Wishes) -> LookAt {
     look_at
 }
 
+/// What this plan does, where the recipe's own title says more or less.
+fn title(situation: &Situation<'_>, choice: &Choice) -> Option<String> {
+    let has_card = current::starts_from_card(situation.machine);
+    let has_swap = choice.swap != SwapKind::None;
+    if choice.filesystem.is_btrfs() && has_card && has_swap {
+        return None;
+    }
+    let root = match choice.filesystem {
+        RootFilesystem::Btrfs => "a compressed btrfs",
+        RootFilesystem::Ext4 => "an ext4",
+        RootFilesystem::F2fs => "an f2fs",
+    };
+    let swap = if has_swap { ", with zswap and swap there" } else { "" };
+    let starter = if has_card { "the SD card" } else { "the disk of before" };
+    Some(format!("Move the system to {root} on a faster disk{swap}; {starter} only starts it."))
+}
+
 fn draw_up(situation: &Situation<'_>, draft: &mut Draft) {
     let choice = Choice::of(situation);
-    if !choice.filesystem.is_btrfs() {
-        draft.title = Some(format!(
-            "Move the system to an {} on a faster disk, with zswap and swap there; the SD card only starts it.",
-            choice.filesystem.name()
-        ));
-    }
+    draft.title = title(situation, &choice);
     if let Some(image) = &situation.facts.image {
         return image::draw_up(situation, choice, image, draft);
     }

@@ -3,16 +3,31 @@
 use std::path::Path;
 
 use super::super::disks::volumes;
+use super::super::moving::table::{Renamed, swap_files_on_root, with_lasting_names};
 use super::layout::{NewDisk, SWAP_POINT, SWAP_SUBVOLUME};
 use super::memory::SWAP_PRIORITY;
 use rubus_boot::cmdline_txt::{CmdlineError, CmdlineTxt};
 use rubus_boot::fstab::{Entry, Fstab};
-use rubus_boot::volume::Name;
+use rubus_boot::volume::{Name, NamedVolume};
 use rubus_machine::in_use::is_on;
 use rubus_vocabulary::machine::Machine;
 
-/// The new system's `/etc/fstab`: root and swap are new, all other lines stay byte for byte.
-pub(super) fn fstab(old: &str, new: &NewDisk, machine: &Machine) -> String {
+/// The new system's `/etc/fstab`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct NewTable {
+    pub(super) text: String,
+    /// Names that may have meant another disk.
+    pub(super) renamed: Vec<Renamed>,
+}
+
+/// The new system's `/etc/fstab`: root and swap are new, names that do not last are replaced, all else stays byte for byte.
+pub(super) fn fstab(old: &str, new: &NewDisk, machine: &Machine) -> NewTable {
+    let mut table = with_new_root(old, new, machine);
+    let renamed = with_lasting_names(&mut table, machine);
+    NewTable { text: table.text().to_string(), renamed }
+}
+
+fn with_new_root(old: &str, new: &NewDisk, machine: &Machine) -> Fstab {
     let mut table = Fstab::parse(old);
     let known = volumes(machine);
     let old_disks: Vec<&str> = super::current::root(machine)
@@ -21,7 +36,11 @@ pub(super) fn fstab(old: &str, new: &NewDisk, machine: &Machine) -> String {
         .flat_map(|mount| super::current::disks(machine, mount))
         .map(|disk| disk.name.as_str())
         .collect();
-    table.remove(|entry| is_old_swap(entry, &known, machine, &old_disks));
+    let files = swap_files_on_root(&table, machine);
+    table.remove(|entry| {
+        entry.is_swap()
+            && (files.contains(&entry.source) || is_on_disks(entry, &known, machine, &old_disks))
+    });
     let source = format!("PARTUUID={}", new.layout.root.partuuid);
     let options = &new.root_volume.mount_options;
     let root = Entry::new(&source, "/", new.filesystem.name(), options);
@@ -42,7 +61,7 @@ pub(super) fn fstab(old: &str, new: &NewDisk, machine: &Machine) -> String {
         let options = format!("nofail,pri={SWAP_PRIORITY}");
         table.set(&Entry::new(&file, "none", "swap", &options));
     }
-    table.text().to_string()
+    table
 }
 
 /// A disk with a boot partition of its own starts without the card; the line of the card's must not end that start in the
@@ -59,8 +78,8 @@ fn without_the_card(table: &mut Fstab) {
 }
 
 /// The same for an image: its boot partition is a new one too.
-pub(super) fn image_fstab(old: &str, new: &NewDisk, machine: &Machine, boot: &Path) -> String {
-    let mut table = Fstab::parse(fstab(old, new, machine));
+pub(super) fn image_fstab(old: &str, new: &NewDisk, machine: &Machine, boot: &Path) -> NewTable {
+    let mut table = with_new_root(old, new, machine);
     if let Some(partition) = &new.layout.boot {
         let point = boot.display().to_string();
         let source = format!("PARTUUID={}", partition.partuuid);
@@ -69,42 +88,15 @@ pub(super) fn image_fstab(old: &str, new: &NewDisk, machine: &Machine, boot: &Pa
         let options = options.unwrap_or_else(|| "defaults".into());
         table.set(&Entry::new(&source, &point, "vfat", &options).checked_in(2));
     }
-    table.text().to_string()
+    NewTable { text: table.text().to_string(), renamed: Vec::new() }
 }
 
-/// Swap in a file of the old root, or on a disk that the system started from.
-fn is_old_swap(
-    entry: &Entry,
-    known: &[rubus_boot::volume::NamedVolume],
-    machine: &Machine,
-    old_disks: &[&str],
-) -> bool {
-    if !entry.is_swap() {
-        return false;
-    }
-    let name = Name::of(entry);
-    if let Name::Other(path) = &name {
-        return path.starts_with('/');
-    }
-    let mut found = name.resolve(known).into_iter();
-    found.any(|volume| {
+/// Whether a line names something on one of these disks.
+fn is_on_disks(entry: &Entry, known: &[NamedVolume], machine: &Machine, disks: &[&str]) -> bool {
+    Name::of(entry).resolve(known).into_iter().any(|volume| {
         let device = volume.path.strip_prefix("/dev/").unwrap_or_default();
-        old_disks.iter().any(|disk| is_on(machine, device, disk))
+        disks.iter().any(|disk| is_on(machine, device, disk))
     })
-}
-
-/// The lines of a table that name a volume on this disk, which will be gone.
-pub(super) fn lines_about(table: &str, machine: &Machine, disk: &str) -> Vec<String> {
-    let known = volumes(machine);
-    let entries = Fstab::parse(table).entries().into_iter();
-    let about = entries.filter(|entry| {
-        let found = Name::of(entry).resolve(&known);
-        found.iter().any(|volume| {
-            let device = volume.path.strip_prefix("/dev/").unwrap_or_default();
-            is_on(machine, device, disk)
-        })
-    });
-    about.map(|entry| format!("{} at {}", entry.source, entry.target)).collect()
 }
 
 /// A kernel's command line for the new root; every other word stays. With the words of a first start that were

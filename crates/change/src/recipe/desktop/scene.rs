@@ -5,6 +5,7 @@ use super::current::Start;
 use super::fallback::Fallback;
 use super::kernels::Kernel;
 use super::layout::NewDisk;
+use super::root::NewTable;
 use crate::plan::TextFile;
 use rubus_vocabulary::machine::BlockDevice;
 
@@ -14,7 +15,8 @@ pub(super) struct Scene<'a> {
     pub(super) device: &'a BlockDevice,
     pub(super) old_disks: Vec<&'a BlockDevice>,
     pub(super) kernels: Vec<Kernel>,
-    pub(super) fstab: &'a TextFile,
+    /// The new system's table of mounts.
+    pub(super) table: NewTable,
     pub(super) chosen: Chosen,
     pub(super) link: Link,
     pub(super) new: NewDisk,

@@ -8,6 +8,7 @@ use super::super::moving::steps::{
     INITRAMFS_MODULES, Initramfs, config, config_text, id_of, initramfs, install,
     keep_command_lines, paths_of, push, tree, with_modules, write,
 };
+use super::super::moving::table;
 use super::super::{Draft, Situation, swap_managers, zswap};
 use super::current::{self, FSTAB};
 use super::debian::Named;
@@ -15,7 +16,7 @@ use super::kernels::{Has, has, modules_for, modules_for_any};
 use super::layout::{SWAP_FILE, SWAP_POINT};
 use super::options::{Choice, SwapKind};
 use super::scene::Scene;
-use super::{debian, fallback, gains, memory, root, trial};
+use super::{debian, fallback, gains, memory, trial};
 use crate::plan::volume::{NewFilesystem, Partition};
 use crate::plan::{Action, Pass, Step, TextFile};
 use crate::steps::{
@@ -49,7 +50,7 @@ pub(super) fn draw(
     draft.notes.extend(others);
     let files = files(situation, choice, scene, &zswap, &sysctls);
     let changed = paths_of(&files);
-    let left_out = NotCopied::of(situation.machine);
+    let left_out = table::left_out(situation);
     copy(scene, Pass::First, &left_out, draft);
     draft.steps.extend(on(&scene.new.root_volume, files));
     swap_file(scene, draft);
@@ -71,6 +72,10 @@ pub(super) fn draw(
     );
     gains::risks(situation, scene, draft);
     gains::notes(situation, &scene.new, &scene.chosen, &scene.start, draft);
+    gains::stays(situation, &scene.old_disks, draft);
+    if choice.swap != SwapKind::None {
+        gains::foreign_zram(situation, draft);
+    }
     if choice.direct_boot {
         gains::direct_boot(situation, draft);
     }
@@ -164,17 +169,16 @@ pub(super) fn files(
     let seen = &situation.facts.seen;
     let machine = situation.machine;
     let mut edits = Edits::new(seen);
-    let (why, table) = match situation.facts.image {
-        None => (
-            "The new system mounts the new root by its PARTUUID, uses its own swap, and still mounts the card's boot partition.",
-            root::fstab(&scene.fstab.text, &scene.new, machine),
-        ),
-        Some(_) => (
-            "The new system mounts the new root and the new boot partition by their PARTUUIDs, and uses its own swap.",
-            root::image_fstab(&scene.fstab.text, &scene.new, machine, &scene.start.point),
-        ),
+    let why = match situation.facts.image {
+        None => {
+            "The new system mounts the new root by its PARTUUID, uses its own swap, and still mounts the boot partition of before."
+        }
+        Some(_) => {
+            "The new system mounts the new root and the new boot partition by their PARTUUIDs, and uses its own swap."
+        }
     };
-    edits.write("fstab", why, Path::new(FSTAB), table);
+    let why = format!("{why}{}", table::renamed_words(&scene.table.renamed));
+    edits.write("fstab", &why, Path::new(FSTAB), scene.table.text.clone());
     if scene.new.swap_volume.is_some() {
         let why = "The subvolume with the swap file is mounted here.";
         edits.directory("swap-directory", why, Path::new(SWAP_POINT));

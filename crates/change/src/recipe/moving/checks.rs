@@ -2,10 +2,10 @@
 
 use std::path::PathBuf;
 
-use super::super::{Draft, Sight, Situation};
+use super::super::{Draft, Sight, Situation, distribution};
 use super::current::{self, Start};
 use super::kernels::{Has, Kernel, has, kernels};
-use rubus_vocabulary::machine::{BlockKind, Machine, Setting};
+use rubus_vocabulary::machine::{BlockKind, Machine, Mount, Setting};
 use rubus_vocabulary::units::bytes_iec;
 
 const MIB: u64 = 1 << 20;
@@ -41,8 +41,10 @@ pub(in crate::recipe) fn system<'a>(
             Some(root) => format!("/ is {} on {}", root.filesystem, root.source),
             None => "it is unknown what is mounted at /".into(),
         },
-        "with an overlay switch that off (raspi-config: Performance Options, Overlay File System); a root over the network \
-         is not copied",
+        &format!(
+            "with an overlay switch that off{}; a root over the network is not copied",
+            distribution::raspi_config(machine, "Performance Options, Overlay File System")
+        ),
     );
     stacked(machine, draft);
     let boot = current::boot(machine);
@@ -53,9 +55,17 @@ pub(in crate::recipe) fn system<'a>(
             Some(boot) => format!("{} is {} on {}", boot.point, boot.filesystem, boot.source),
             None => "no FAT filesystem is mounted at /boot/firmware or /boot".into(),
         },
-        "mount it (mount /boot/firmware); the recipe is for boards that start from config.txt and cmdline.txt",
+        match distribution::is_debian(machine) {
+            true => {
+                "mount it (mount /boot/firmware); the recipe is for boards that start from config.txt and cmdline.txt"
+            }
+            false => {
+                "this recipe knows systems that mount the FAT partition with config.txt and cmdline.txt there; this one is set \
+                 up in another way"
+            }
+        },
     );
-    boot?;
+    writable(situation, boot?, draft);
     let start = Start::of(situation);
     let found = match &start {
         Ok(start) => {
@@ -91,6 +101,31 @@ pub(in crate::recipe) fn system<'a>(
         );
     }
     start.ok().filter(|_| is_on_disk)
+}
+
+/// The boot partition can be written to.
+pub(in crate::recipe) fn writable(situation: &Situation<'_>, boot: &Mount, draft: &mut Draft) {
+    let device = boot.device.as_deref().and_then(|name| situation.machine.device(name));
+    let is_locked = device.and_then(|device| device.read_only.get()) == Some(true);
+    let is_read_only = boot.options.iter().any(|option| option == "ro");
+    let point = &boot.point;
+    draft.check(
+        "the boot partition can be written to",
+        !is_locked && !is_read_only,
+        match (is_locked, is_read_only) {
+            (true, _) => format!("{} refuses writes", boot.source),
+            (_, true) => format!("{point} is mounted read-only"),
+            _ => format!("{point} is mounted read-write"),
+        },
+        &match is_locked {
+            true => "look at the card's lock switch; a card that has locked itself is worn out".to_string(),
+            false => format!(
+                "sudo mount -o remount,rw {point}; where /etc/fstab says ro for it, take that out too, or updates cannot \
+                 write kernels there{}",
+                distribution::raspi_config(situation.machine, "Performance Options, Overlay File System")
+            ),
+        },
+    );
 }
 
 /// Ubuntu keeps whole sets of boot files below `current`, `new` and `old`, and switches between them with its own trial.
@@ -215,7 +250,8 @@ pub(in crate::recipe) fn boot(
                 "the kernels that can be started are known",
                 false,
                 format!("not known: {what}"),
-                "name them in config.txt (kernel=, initramfs), with their modules in /lib/modules",
+                "name them in config.txt (kernel=, initramfs), with their modules in /lib/modules; where rpi-update was used, \
+                 take the packages' kernel again, or remove from /lib/modules what is not started",
             );
             return None;
         }
@@ -238,7 +274,7 @@ pub(in crate::recipe) fn boot(
         &format!("every kernel that can be started has {module}"),
         kernels.iter().all(is_in),
         words.join(", "),
-        needed.remedy,
+        &distribution::kernel(machine, needed.remedy),
     );
     let blank: Vec<&str> = kernels
         .iter()

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::super::disks::volumes;
 use super::super::{Found, Sight, Situation};
+use super::table::is_counted;
 use crate::plan::TextFile;
 use crate::plan::volume::{FilesystemKind, Volume};
 use rubus_boot::cmdline_txt::CmdlineTxt;
@@ -72,6 +73,9 @@ const BOOT_TEXTS: [&str; 9] = [
     "nobtcmd.txt",
 ];
 
+/// A boot partition in a file, for `boot_ramdisk=1`.
+const BOOT_IMAGE: &str = "boot.img";
+
 /// What to look at in the boot partition.
 pub(in crate::recipe) fn boot_paths(point: &Path) -> Vec<PathBuf> {
     let texts = BOOT_TEXTS.map(|name| point.join(name));
@@ -128,6 +132,17 @@ impl<'a> Start<'a> {
         let model = Model::of(&machine.board);
         let reader = Reader { model: &model, serial: None, tryboot: false, includes: &includes };
         let settings = parsed.settings(&reader);
+        let says = |name: &str, value: &str| {
+            settings.iter().rfind(|setting| setting.name == name).is_some_and(|s| s.value == value)
+        };
+        if says("boot_ramdisk", "1") && is_file(&names, BOOT_IMAGE) {
+            return Err(format!(
+                "{} says boot_ramdisk=1: the firmware reads what is inside {}, and nothing else here",
+                config_path.display(),
+                point.join(BOOT_IMAGE).display()
+            )
+            .into());
+        }
         let has_prefix = settings.iter().any(|setting| setting.name == "os_prefix");
         let exists = |name: &str| is_there(situation, &point, &names, name);
         let paths = match situation.facts.image {
@@ -201,6 +216,15 @@ impl<'a> Start<'a> {
                 .any(|line| name.starts_with(&format!("{}.{KEPT}", line.to_ascii_lowercase())))
         };
         self.names.iter().any(kept)
+    }
+
+    /// The root of a command line that is named as the kernel counts disks, on a disk of the kind that is added.
+    pub(in crate::recipe) fn counted_root(&self, machine: &Machine) -> Option<String> {
+        let lines = self.cmdlines.values();
+        let mut roots = lines.filter_map(|file| {
+            CmdlineTxt::parse(file.text.as_str()).get("root").map(str::to_string)
+        });
+        roots.find(|root| root.starts_with("/dev/sd") && is_counted(&Name::parse(root), machine))
     }
 
     /// The volumes that `root=` of the command lines names.
@@ -332,6 +356,34 @@ pub(in crate::recipe) fn old_disks(machine: &Machine) -> Vec<&BlockDevice> {
         }
     }
     found
+}
+
+/// How the boot partition comes before another computer, for a board that does not start: "put the card into any PC".
+pub(in crate::recipe) fn way_to_boot_files(machine: &Machine) -> String {
+    let disk = boot(machine).and_then(|mount| disks(machine, mount).into_iter().next());
+    let mmc = disk.and_then(|disk| disk.mmc.as_ref());
+    match disk {
+        // An image is written to a card.
+        None => "put the card into any PC".into(),
+        Some(disk) if disk.name.starts_with("mmcblk") => {
+            match mmc.and_then(|mmc| mmc.kind.text()) {
+                Some("MMC") => {
+                    "start the board from another medium, where its soldered flash is a disk".into()
+                }
+                _ => "put the card into any PC".into(),
+            }
+        }
+        Some(disk) => {
+            let model = disk.model.text().map_or(String::new(), |model| format!(", {model}"));
+            format!("connect the disk that it starts from ({}{model}) to any PC", disk.name)
+        }
+    }
+}
+
+/// Whether the board starts from an SD card, as far as is known.
+pub(in crate::recipe) fn starts_from_card(machine: &Machine) -> bool {
+    let disk = boot(machine).and_then(|mount| disks(machine, mount).into_iter().next());
+    disk.is_none_or(|disk| disk.name.starts_with("mmcblk"))
 }
 
 /// The kernel's name of a disk by its path; a link is followed only through what the survey knows.

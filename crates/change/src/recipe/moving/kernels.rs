@@ -95,6 +95,14 @@ pub(in crate::recipe) fn kernels(
                 start.point.join(&path.kernel).display()
             ));
         };
+        if let Some(running) =
+            running.filter(|running| is_other_naming(&path.kernel, running, &release))
+        {
+            return Err(format!(
+                "which kernel {} is: {running} runs, as rpi-update installs it, and {release} is the newest of a package",
+                start.point.join(&path.kernel).display()
+            ));
+        }
         let (initramfs, is_loaded) = match &path.initramfs[..] {
             [one] => (one.clone(), true),
             [] => (initramfs_of(&path.kernel), false),
@@ -219,10 +227,7 @@ fn release_of(file: &str, releases: &[String], running: Option<&str>) -> Option<
     }
     let endings = FLAVOURS.iter().find(|(known, _)| *known == name);
     for ending in endings.map_or(&[][..], |(_, endings)| endings) {
-        // The oldest naming ends with a plus alone, which the others do too.
-        let is_it = |release: &&String| {
-            release.ends_with(ending) && (*ending != "+" || !release.contains("-v"))
-        };
+        let is_it = |release: &&String| is_named(release, ending);
         let newest = releases.iter().filter(is_it).max_by_key(|r| version_key(r));
         if let Some(newest) = newest {
             return Some(newest.clone());
@@ -234,6 +239,23 @@ fn release_of(file: &str, releases: &[String], running: Option<&str>) -> Option<
     }
 }
 
+/// Whether the running kernel and this release are of one flavour, but by different makers: the file may be either.
+fn is_other_naming(file: &str, running: &str, release: &str) -> bool {
+    let name = file.rsplit('/').next().unwrap_or(file);
+    let endings = FLAVOURS.iter().find(|(known, _)| *known == name);
+    let endings = endings.map_or(&[][..], |(_, endings)| endings);
+    let naming = |release: &str| {
+        let mut all = endings.iter();
+        all.position(|ending| is_named(release, ending))
+    };
+    matches!((naming(running), naming(release)), (Some(one), Some(other)) if one != other)
+}
+
+/// Whether a release has this ending. The oldest ends with a plus alone, which others do too.
+fn is_named(release: &str, ending: &str) -> bool {
+    release.ends_with(ending) && (ending != "+" || !release.contains("-v"))
+}
+
 /// The numbers of a release in order: 6.12.62 comes after 6.12.9.
 fn version_key(release: &str) -> Vec<u64> {
     let numbers = release.split(|c: char| !c.is_ascii_digit());
@@ -243,6 +265,21 @@ fn version_key(release: &str) -> Vec<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_kernel_of_another_maker_may_be_in_the_place_of_a_packages() {
+        for (file, running, release, is_other) in [
+            ("kernel8.img", "6.12.50-v8+", "6.12.47+rpt-rpi-v8", true),
+            ("kernel8.img", "6.12.40+rpt-rpi-v8", "6.12.47+rpt-rpi-v8", false),
+            ("kernel8.img", "6.12.50-v8+", "6.12.50-v8+", false),
+            ("kernel_2712.img", "6.12.50-v8-16k+", "6.12.47+rpt-rpi-2712", true),
+            // Another board's file.
+            ("kernel_2712.img", "6.12.50-v8+", "6.12.47+rpt-rpi-2712", false),
+            ("vmlinuz", "6.1", "6.12", false),
+        ] {
+            assert_eq!(is_other_naming(file, running, release), is_other, "{file} {running}");
+        }
+    }
 
     #[test]
     fn a_file_is_the_newest_release_of_its_flavour() {

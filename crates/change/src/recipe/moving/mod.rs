@@ -6,9 +6,11 @@
 
 pub(super) mod checks;
 pub(super) mod current;
+pub(super) mod foreseen;
 pub(super) mod kernels;
 pub(super) mod raspi_firmware;
 pub(super) mod steps;
+pub(super) mod table;
 pub(super) mod time;
 
 use rubus_vocabulary::machine::Machine;

@@ -4,7 +4,10 @@ use std::net::Ipv4Addr;
 use std::path::PathBuf;
 
 use super::super::moving::checks::{self as moving, Needed};
-use super::super::{Draft, Situation, disks, network_disk, programs};
+use super::super::moving::foreseen::{self, NextStart};
+use super::super::moving::kernels::Kernel;
+use super::super::moving::steps::config_text;
+use super::super::{Draft, Situation, disks, distribution, network_disk, programs, tables};
 use super::current::{self, FSTAB, Start, used_bytes};
 use super::scene::Scene;
 use super::steps::cmdline;
@@ -29,6 +32,7 @@ const EXT4_OWN: f64 = 0.03;
 /// What to look at for these checks.
 pub(super) fn paths(name: &str) -> Vec<PathBuf> {
     let mut paths = vec![network_disk::backend(name), record(name), IPCONFIG.into()];
+    paths.extend(tables::paths().map(PathBuf::from));
     paths.extend(programs::INSTALLED.map(PathBuf::from));
     paths.extend(programs::paths(["mkinitramfs", "mkfs.ext4"]));
     paths
@@ -58,7 +62,10 @@ pub(super) fn look<'a>(
         "the initial RAM filesystem can set the network up",
         situation.is_there(IPCONFIG.as_ref()),
         ipconfig,
-        "sudo apt install initramfs-tools klibc-utils",
+        &match distribution::is_debian(machine) {
+            true => distribution::install(machine, &["initramfs-tools", "klibc-utils"]),
+            false => "this recipe makes initial RAM filesystems with Debian's initramfs-tools, which this system does not have".into(),
+        },
     );
     let fstab = situation.file(FSTAB.as_ref());
     draft.check(
@@ -68,10 +75,12 @@ pub(super) fn look<'a>(
         "this system is set up in another way; the recipe needs /etc/fstab",
     );
     let (start, address, disk, kernels) = (start?, address?, disk?, kernels?);
+    tables::check(current::disk_name(&disk.path), &|_| false, situation, draft);
     fits(situation, &disk, draft);
     let card = current::root(machine)?;
     let card_uuid = card_uuid(situation, card, draft)?;
     let cmdlines = command_lines(situation, &start, &address, draft)?;
+    next_start(situation, &start, &kernels, &cmdlines, &disk, draft);
     Some(Scene {
         is_identified: is_identified(situation, node),
         card_disks: current::old_disks(machine),
@@ -200,6 +209,28 @@ fn card_uuid<'a>(situation: &Situation<'a>, card: &Mount, draft: &mut Draft) -> 
         "run it as root, on a system whose root is ext4 or btrfs",
     );
     uuid.filter(|_| is_known)
+}
+
+/// What the final proof will ask of the start from the card is asked now, before the export is formatted.
+fn next_start(
+    situation: &Situation<'_>,
+    start: &Start<'_>,
+    kernels: &[Kernel],
+    cmdlines: &[(String, &TextFile, String)],
+    disk: &DiskIdentity,
+    draft: &mut Draft,
+) {
+    let boot = current::boot(situation.machine).and_then(|boot| boot.device.as_ref());
+    let boot = boot.map(|device| format!("/dev/{device}"));
+    let next = NextStart {
+        start,
+        config_txt: &config_text(start, kernels),
+        cmdlines,
+        fstab: situation.text(FSTAB.as_ref()),
+        volumes: &foreseen::staying(situation, Some(current::disk_name(&disk.path))),
+        firmware_volume: boot.as_deref(),
+    };
+    foreseen::check(&next, situation, draft);
 }
 
 type CommandLines<'a> = Vec<(String, &'a TextFile, String)>;

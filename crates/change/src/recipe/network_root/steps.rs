@@ -8,6 +8,7 @@ use super::super::moving::steps::{
     INITRAMFS_MODULES, Initramfs, config, id_of, initramfs, keep_command_lines, paths_of, push,
     tree, with_modules, write,
 };
+use super::super::moving::table;
 use super::super::{Draft, Situation, identifiers, swap_managers};
 use super::current::FSTAB;
 use super::kernels::modules_for;
@@ -18,8 +19,7 @@ use crate::plan::{Action, Pass, Step, TextFile};
 use crate::steps::{Format, KeepJournal, ProveBoot};
 use rubus_boot::cmdline_txt::{CmdlineError, CmdlineTxt};
 use rubus_boot::fstab::{Entry, Fstab};
-use rubus_boot::volume::Name;
-use rubus_machine::not_copied::NotCopied;
+use rubus_vocabulary::machine::Machine;
 
 const HOOK: &str = "/etc/initramfs-tools/hooks/rubus-network-root";
 const SCRIPT: &str = "/etc/initramfs-tools/scripts/local-top/rubus-network-root";
@@ -54,7 +54,7 @@ pub(super) fn draw(situation: &Situation<'_>, scene: &Scene<'_>, draft: &mut Dra
     );
     let files = files(situation, scene, &root);
     let changed = paths_of(&files);
-    let left_out = NotCopied::of(situation.machine);
+    let left_out = table::left_out(situation);
     push(
         draft,
         "copy",
@@ -117,7 +117,7 @@ fn files(situation: &Situation<'_>, scene: &Scene<'_>, root: &Volume) -> Vec<Ste
         "fstab",
         "The new system's root is the network disk, and no swap file lies on it. All other lines stay.",
         Path::new(FSTAB),
-        fstab(&scene.fstab.text, root),
+        fstab(&scene.fstab.text, root, situation.machine),
     );
     edits.write_program(
         "hook",
@@ -152,11 +152,10 @@ fn files(situation: &Situation<'_>, scene: &Scene<'_>, root: &Volume) -> Vec<Ste
     steps
 }
 
-fn fstab(old: &str, root: &Volume) -> String {
+fn fstab(old: &str, root: &Volume, machine: &Machine) -> String {
     let mut table = Fstab::parse(old);
-    table.remove(|entry| {
-        entry.is_swap() && matches!(Name::of(entry), Name::Other(path) if path.starts_with('/'))
-    });
+    let files = table::swap_files_on_root(&table, machine);
+    table.remove(|entry| entry.is_swap() && files.contains(&entry.source));
     let source = format!("UUID={}", root.uuid);
     table.set(&Entry::new(&source, "/", KIND.name(), TABLE_OPTIONS).checked_in(1));
     table.text().to_string()

@@ -2,19 +2,20 @@
 
 use std::path::Path;
 
-use super::super::{Draft, Sight, Situation, disks, identifiers, mounting, programs};
+use super::super::{
+    Draft, Sight, Situation, disks, distribution, identifiers, mounting, programs, swap_managers,
+    tables,
+};
 use crate::plan::volume::{
     DiskIdentity, FilesystemKind, NewFilesystem, PartitionRole, Place, partition_path,
 };
 use crate::plan::{Action, Step, TextFile};
 use crate::steps::{Format, MakeSwapFile, PartitionDisk, WriteFile};
+use rubus_boot::fstab::Entry;
 use rubus_vocabulary::machine::{BlockDevice, BlockKind, Machine, Mount};
 use rubus_vocabulary::units::{bytes_iec, bytes_si, parse_size};
 
 const MIB: u64 = 1 << 20;
-/// Where zram-generator is told.
-const ZRAM_GENERATOR: &str = "/etc/systemd/zram-generator.conf.d/zz-rubus.conf";
-const RPI_SWAP: &str = "/etc/rpi/swap.conf.d/zz-rubus.conf";
 /// Filesystems on which the kernel takes a swap file.
 const CAPABLE: [&str; 6] = ["ext4", "ext3", "ext2", "xfs", "f2fs", "btrfs"];
 /// On a filesystem with a swap file this share stays free, but not less than this much and not more than that.
@@ -134,6 +135,7 @@ fn device(node: &str, situation: &Situation<'_>, draft: &mut Draft) -> Option<Ne
         Some(area) => existing(area, draft),
         None if device.parent.is_some() => {
             let identity = disks::take(&whole, situation, draft)?;
+            tables::check(&device.name, &Entry::is_swap, situation, draft);
             let content = device.content.text().unwrap_or("unknown contents");
             let lost = format!("What is on {node} now ({content}) is lost.");
             draft.risks.push(lost);
@@ -142,6 +144,7 @@ fn device(node: &str, situation: &Situation<'_>, draft: &mut Draft) -> Option<Ne
         }
         None => {
             let identity = disks::take(&whole, situation, draft)?;
+            tables::check(&device.name, &|_| false, situation, draft);
             whole_disk(identity, device, situation, draft)?
         }
     };
@@ -437,7 +440,7 @@ fn zram(situation: &Situation<'_>, draft: &mut Draft) -> Option<New> {
         "a program makes the zram swap at each boot",
         manager.is_some(),
         manager.map_or("none".into(), str::to_string),
-        "apt install systemd-zram-generator",
+        &distribution::install(machine, &["systemd-zram-generator"]),
     );
     let manager = manager?;
     let on_now = machine.swap.areas.iter().find(|area| disks::name(&area.path).starts_with("zram"));
@@ -467,17 +470,17 @@ fn zram(situation: &Situation<'_>, draft: &mut Draft) -> Option<New> {
     let mib = size_bytes / MIB;
     let (path, text) = match manager {
         "rpi-swap" => (
-            RPI_SWAP,
+            swap_managers::rpi_swap_file(&machine.swap.managers),
             format!(
                 "# Made by rubus (swap).\n[Main]\nMechanism=zram\n\n[Zram]\nFixedSizeMiB={mib}\n"
             ),
         ),
         _ => (
-            ZRAM_GENERATOR,
+            swap_managers::zram_generator_file(&machine.swap.managers),
             format!("# Made by rubus (swap).\n[zram0]\nzram-size = {mib}\nswap-priority = 100\n"),
         ),
     };
-    let path = Path::new(path);
+    let path = path.as_path();
     let was = situation.file(path).cloned();
     let becomes = TextFile::public(text);
     if was.as_ref() != Some(&becomes) {

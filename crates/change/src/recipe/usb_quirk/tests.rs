@@ -57,6 +57,27 @@ fn other_bridges_and_other_flags_stay() {
     }
 }
 
+/// The firmware hands on the first line alone, and a kernel without root= in it does not start.
+#[test]
+fn a_quirk_is_only_put_into_the_line_with_the_root() {
+    for (text, words) in [
+        (format!("\n{CMDLINE}"), "begins with an empty line"),
+        (format!("# old: root=/dev/sda2\n{CMDLINE}"), "begins with a comment"),
+        (format!("console=tty1\n{CMDLINE}"), "begins with a line without root="),
+    ] {
+        let machine = machine();
+        let plan = plan(&RECIPE, &machine, &facts_of(&machine, &text), &DEVICE);
+        assert!(obstacles(&plan).join("\n").contains(words), "{text:?}: {:?}", obstacles(&plan));
+        assert!(plan.is_empty(), "{text:?}");
+    }
+    // What stands behind it is not read, and a system may find its root by other words.
+    for text in [format!("{CMDLINE}usb-storage.quirks=0bc2:ab28:u\n"), "disk=LABEL=x\n".into()] {
+        let machine = machine();
+        let plan = plan(&RECIPE, &machine, &facts_of(&machine, &text), &DEVICE);
+        assert_eq!(obstacles(&plan), [""; 0], "{text:?}");
+    }
+}
+
 #[test]
 fn made_once_it_is_not_made_again() {
     let machine = machine();

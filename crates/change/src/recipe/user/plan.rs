@@ -12,7 +12,8 @@ use crate::plan::{Action, FORMAT, Plan, TextFile};
 use crate::recipe::edits::{Edits, with_assignment};
 use crate::recipe::units::UNITS;
 use crate::recipe::{
-    Answer, Draft, Facts, LookAt, Sight, Situation, Wishes, disks, format, mounting, programs,
+    Answer, Draft, Facts, LookAt, Sight, Situation, Wishes, disks, distribution, format, mounting,
+    programs,
 };
 use crate::steps::{MakeSwapFile, RemoveFile, SetLink, SwapOff, SwapOn, WriteFile};
 use rubus_vocabulary::machine::Machine;
@@ -143,8 +144,9 @@ fn check(entry: &Entry<Need>, chosen: &Chosen, situation: &Situation<'_>, draft:
             if let Some(check) = draft.checks.last_mut() {
                 check.what = own(check.what.clone());
                 if !check.is_met {
-                    let package =
-                        package.as_ref().map(|name| format!("apt install {}", chosen.fill(name)));
+                    let package = package.as_ref().map(|name| {
+                        distribution::install(situation.machine, &[chosen.fill(name).as_str()])
+                    });
                     let usual = package.or(check.remedy.clone());
                     check.remedy = Some(remedy(usual.unwrap_or_default()));
                 }

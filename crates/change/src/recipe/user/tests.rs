@@ -216,7 +216,7 @@ fn checks_look_where_they_say() {
         [
             "the kernel has none: neither loaded, nor in the lists of its modules -> install a kernel that has the module none",
             "/etc/none is there: there is no /etc/none -> make it",
-            "the program none is there: not in /usr/sbin, /usr/bin, /sbin, /bin -> apt install some",
+            "the program none is there: not in /usr/sbin, /usr/bin, /sbin, /bin -> sudo apt install some",
         ]
     );
 }

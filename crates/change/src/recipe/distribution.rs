@@ -1,0 +1,146 @@
+//! Remedies in the words of the system that they are for: how it installs packages, and which tools of its own it has.
+
+use rubus_vocabulary::machine::Machine;
+
+/// Systems that install packages in the same way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Family {
+    Debian,
+    Arch,
+    Fedora,
+    Alpine,
+    Suse,
+    /// Another one, or one that does not say what it is.
+    Other,
+}
+
+/// Words of `ID` and `ID_LIKE` in os-release(5).
+const FAMILIES: [(&str, Family); 14] = [
+    ("debian", Family::Debian),
+    ("raspbian", Family::Debian),
+    ("ubuntu", Family::Debian),
+    ("kali", Family::Debian),
+    ("devuan", Family::Debian),
+    ("arch", Family::Arch),
+    ("archarm", Family::Arch),
+    ("manjaro", Family::Arch),
+    ("fedora", Family::Fedora),
+    ("rhel", Family::Fedora),
+    ("centos", Family::Fedora),
+    ("alpine", Family::Alpine),
+    ("suse", Family::Suse),
+    ("opensuse", Family::Suse),
+];
+/// Names for people of systems that are Debian or made from it, where a machine says no more.
+const DEBIAN_NAMES: [&str; 6] =
+    ["Debian", "Raspbian", "Raspberry Pi OS", "Ubuntu", "Kali", "DietPi"];
+
+fn family(machine: &Machine) -> Family {
+    let system = &machine.system;
+    if system.os_ids.is_empty() {
+        let name = system.os.text().unwrap_or_default();
+        return match DEBIAN_NAMES.iter().any(|known| name.contains(known)) {
+            true => Family::Debian,
+            false => Family::Other,
+        };
+    }
+    let mut families = system
+        .os_ids
+        .iter()
+        .filter_map(|id| FAMILIES.iter().find(|(known, _)| known == id).map(|(_, family)| *family));
+    families.next().unwrap_or(Family::Other)
+}
+
+/// Whether the system is Debian or made from it.
+pub(super) fn is_debian(machine: &Machine) -> bool {
+    family(machine) == Family::Debian
+}
+
+/// How to install packages, which are given by their Debian names.
+pub(super) fn install(machine: &Machine, packages: &[&str]) -> String {
+    let family = family(machine);
+    let names: Vec<&str> = packages.iter().map(|package| name_in(family, package)).collect();
+    let names = names.join(" ");
+    match family {
+        Family::Debian => format!("sudo apt install {names}"),
+        Family::Arch => format!("sudo pacman -S {names}"),
+        Family::Fedora => format!("sudo dnf install {names}"),
+        Family::Alpine => format!("sudo apk add {names}"),
+        Family::Suse => format!("sudo zypper install {names}"),
+        Family::Other => format!("install what brings them; Debian's packages are {names}"),
+    }
+}
+
+fn name_in(family: Family, package: &str) -> &str {
+    match (family, package) {
+        (Family::Suse, "btrfs-progs") => "btrfsprogs",
+        (Family::Debian | Family::Other, name) => name,
+        (_, "mount") => "util-linux",
+        (_, "systemd-zram-generator") => "zram-generator",
+        (_, name) => name,
+    }
+}
+
+/// Where raspi-config has the setting, in brackets; nothing on systems that do not have it.
+pub(super) fn raspi_config(machine: &Machine, setting: &str) -> String {
+    let is_raspberry_pi = machine.board.revision.value().is_some();
+    match is_raspberry_pi && is_debian(machine) {
+        true => format!(" (where there is raspi-config: {setting})"),
+        false => String::new(),
+    }
+}
+
+/// What gets a kernel with the parts that are missing.
+pub(super) fn kernel(machine: &Machine, remedy: &str) -> String {
+    match is_debian(machine) {
+        true => remedy.to_string(),
+        // The command is Raspberry Pi OS's.
+        false => remedy.replace(" (sudo apt install linux-image-rpi-v8)", ""),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rubus_vocabulary::fact::Fact;
+    use rubus_vocabulary::fixture;
+
+    fn of(ids: &[&str]) -> Machine {
+        let mut machine = fixture::pi3_with_usb_ssd();
+        machine.system.os_ids = ids.iter().map(|id| id.to_string()).collect();
+        machine
+    }
+
+    #[test]
+    fn every_family_installs_with_its_own_program() {
+        for (ids, words) in [
+            (&["raspbian", "debian"][..], "sudo apt install btrfs-progs dosfstools"),
+            (&["linuxmint", "ubuntu", "debian"], "sudo apt install btrfs-progs dosfstools"),
+            (&["archarm", "arch"], "sudo pacman -S btrfs-progs dosfstools"),
+            (&["rocky", "rhel", "centos", "fedora"], "sudo dnf install btrfs-progs dosfstools"),
+            (&["alpine"], "sudo apk add btrfs-progs dosfstools"),
+            (
+                &["opensuse-tumbleweed", "opensuse", "suse"],
+                "sudo zypper install btrfsprogs dosfstools",
+            ),
+            (&["nixos"], "install what brings them; Debian's packages are btrfs-progs dosfstools"),
+        ] {
+            assert_eq!(install(&of(ids), &["btrfs-progs", "dosfstools"]), words, "{ids:?}");
+        }
+    }
+
+    #[test]
+    fn raspi_config_is_named_where_it_may_be() {
+        assert!(!raspi_config(&of(&["debian"]), "Performance").is_empty());
+        assert_eq!(raspi_config(&of(&["alpine"]), "Performance"), "");
+    }
+
+    #[test]
+    fn a_machine_that_says_no_identifier_is_known_by_its_name() {
+        let mut machine = of(&[]);
+        machine.system.os = Fact::known("Raspbian GNU/Linux 11 (bullseye)".into(), "test");
+        assert!(is_debian(&machine));
+        machine.system.os = Fact::known("LibreELEC 12".into(), "test");
+        assert!(!is_debian(&machine));
+    }
+}
