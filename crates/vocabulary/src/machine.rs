@@ -51,7 +51,7 @@ pub struct Machine {
 
 /// For machines that were read before there was this fact.
 fn fstab_not_read() -> Fact<Vec<Entry>> {
-    Fact::unknown("not looked at when this machine was read", "/etc/fstab")
+    Fact::unknown(NOT_LOOKED_AT, "/etc/fstab")
 }
 
 /// Where the facts come from.
@@ -98,13 +98,21 @@ pub struct Board {
     /// Board serial number (a pseudonym in a capture).
     pub serial: Fact<String>,
     /// How the firmware of a Raspberry Pi started the running system, as it tells the kernel.
-    #[serde(default = "bootloader_not_read")]
+    #[serde(default = "bootloader_not_read", skip_serializing_if = "is_not_read")]
     pub bootloader: Fact<Bootloader>,
 }
 
 /// For machines that were read before there was this fact.
 fn bootloader_not_read() -> Fact<Bootloader> {
-    Fact::unknown("not looked at when this machine was read", Bootloader::SOURCE)
+    Fact::unknown(NOT_LOOKED_AT, Bootloader::SOURCE)
+}
+
+/// Why a fact is unknown that the version which read the machine did not have.
+const NOT_LOOKED_AT: &str = "not looked at when this machine was read";
+
+/// A record of an older version is written as it was.
+fn is_not_read(fact: &Fact<Bootloader>) -> bool {
+    fact.reason() == Some(NOT_LOOKED_AT)
 }
 
 /// What the firmware of a Raspberry Pi says of the current start in the device tree; each number is absent where this

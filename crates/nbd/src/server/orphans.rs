@@ -21,7 +21,7 @@ use std::time::Duration;
 use rubus_host::net::{self, Stream};
 
 use super::disk::Disk;
-use super::pool::lock;
+use super::thread_pool::lock;
 use super::transmission::Work;
 
 /// How often a busy connection looks whether others have ended.
