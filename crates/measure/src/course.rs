@@ -1,6 +1,6 @@
 //! Jobs that count from their first byte on: their stopping rule, and the end at a cliff.
 
-use crate::findings::cliff;
+use rubus_stats::cliff;
 use rubus_vocabulary::doubt::Doubt;
 use rubus_vocabulary::result::JobResult;
 use rubus_vocabulary::spec::{Direction, Durability, Job};

@@ -4,7 +4,7 @@
 //! second, second, first), so that a steady drift cancels over two rounds. What the rounds say together
 //! is decided in `rubus_runs::compare`.
 
-use crate::merge::merge;
+use rubus_vocabulary::merge::merge;
 use rubus_vocabulary::paired::{PairedJob, Round};
 use rubus_vocabulary::result::JobResult;
 use rubus_vocabulary::spec::{Direction, Job, StopSpec, Suite};

@@ -4,7 +4,7 @@
 
 use std::sync::atomic::AtomicBool;
 
-use crate::findings::cliff;
+use rubus_stats::cliff;
 use rubus_vocabulary::doubt::Doubt;
 use rubus_vocabulary::result::JobResult;
 use rubus_vocabulary::spec::{Direction, Ends, Job, Suite};

@@ -2,10 +2,11 @@
 
 use std::sync::atomic::AtomicBool;
 
-use crate::findings::{cliff, job as name};
+use rubus_stats::cliff;
 use rubus_vocabulary::finding::Finding;
 use rubus_vocabulary::result::{JobResult, Outcome};
 use rubus_vocabulary::spec::Suite;
+use rubus_vocabulary::suite_jobs as name;
 
 use crate::event::Event;
 use crate::region::Region;
@@ -185,7 +186,7 @@ fn a_long_write_ends_below_its_cliff_and_a_rest_gives_some_of_it_back() {
     assert!(simulated.bytes_written < plan_writes(&suite, true) / 10);
     let mut run = rubus_vocabulary::fixture::failed_run();
     run.results = simulated.results;
-    let findings = crate::findings::of(&run);
+    let findings = rubus_verdict::findings::of(&run);
     let [Finding::Cliff(cliff)] = &findings[..] else {
         panic!("{findings:?}");
     };
@@ -203,7 +204,7 @@ fn what_has_not_fallen_is_not_written_again() {
     assert!(simulated.events.iter().any(|event| event.contains("nothing to recover from")));
     let mut run = rubus_vocabulary::fixture::failed_run();
     run.results = simulated.results;
-    let findings = crate::findings::of(&run);
+    let findings = rubus_verdict::findings::of(&run);
     let [Finding::Cliff(cliff)] = &findings[..] else {
         panic!("{findings:?}");
     };

@@ -3,7 +3,7 @@
 
 use std::path::PathBuf;
 
-use rubus_measure::verdict::verdict;
+use rubus_verdict::verdict::verdict;
 use rubus_vocabulary::fixture;
 
 fn main() -> std::io::Result<()> {

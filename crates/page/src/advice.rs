@@ -5,7 +5,7 @@ use maud::{Markup, html};
 use rubus_advise::advice::picture::of_candidate;
 use rubus_advise::advice::{ALIKE, Advice, Basis, Candidate, Curve, LEGEND, WORTH_A_CHANGE};
 use rubus_machine::purpose::{Purpose, What};
-use rubus_measure::pipes::{Picture, WidthScale};
+use rubus_verdict::pipes::{Picture, WidthScale};
 use rubus_vocabulary::units::{iops, percent, rate_si};
 
 use super::charts::{self, PipeScale};

@@ -12,7 +12,7 @@ use super::jobs::{folded, section};
 use super::plot::{Labels, Look, Plot, Shape, key, key_of_marks, sureness};
 use super::{glued, unless_on_top};
 use rubus_draw::words;
-use rubus_measure::text::findings::sentence;
+use rubus_verdict::text::findings::sentence;
 
 /// From so many sizes on, results that differ only in their block size are a sweep.
 const A_SWEEP: usize = 4;

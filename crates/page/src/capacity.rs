@@ -8,7 +8,7 @@ use rubus_vocabulary::units::{bytes_iec, bytes_si, percent};
 use super::jobs::section;
 use super::plot::n;
 use super::{glued, unless_on_top};
-use rubus_measure::text::findings::sentence;
+use rubus_verdict::text::findings::sentence;
 
 /// A part of the map: its name, its class in the style sheet, its bytes.
 struct Part {

@@ -11,7 +11,7 @@ use super::glued;
 use super::jobs::section;
 use super::latency::labels;
 use rubus_draw::words;
-use rubus_measure::text::findings::value;
+use rubus_verdict::text::findings::value;
 
 /// Ratios to the threshold that the axis holds at least.
 const RATIOS: [f64; 2] = [0.5, 2.0];

@@ -2,8 +2,8 @@
 //! the figures.
 
 use maud::{Markup, html};
-use rubus_measure::pipes::{Picture, WidthScale};
 use rubus_runs::compare::{Alone, Comparison, Figure, Measure};
+use rubus_verdict::pipes::{Picture, WidthScale};
 
 use super::data::embed_json;
 use super::prose::coded;

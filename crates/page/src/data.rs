@@ -1,7 +1,7 @@
 //! The run itself inside its page, so that a page can be read back and compared.
 
 use maud::{Markup, PreEscaped, html};
-use rubus_measure::verdict::Verdict;
+use rubus_verdict::verdict::Verdict;
 use rubus_vocabulary::result::{JobResult, Run, Series};
 use serde::Serialize;
 use serde_json::Value;
@@ -67,7 +67,7 @@ fn coarsen(result: &mut JobResult) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rubus_measure::verdict::verdict;
+    use rubus_verdict::verdict::verdict;
     use rubus_vocabulary::fixture;
 
     fn json_in(page: &str) -> &str {

@@ -2,7 +2,7 @@
 //! second against depth.
 
 use maud::{Markup, html};
-use rubus_measure::findings::knee::fitted_iops;
+use rubus_verdict::findings::knee::fitted_iops;
 use rubus_vocabulary::estimate::Estimate;
 use rubus_vocabulary::finding::{Finding, Knee};
 use rubus_vocabulary::result::{JobResult, Run};
@@ -13,7 +13,7 @@ use super::jobs::{folded, numbers, section};
 use super::plot::{Labels, Look, Plot, Shape, key, key_of_marks, sureness};
 use super::{contents, unless_on_top};
 use rubus_draw::words;
-use rubus_measure::text::findings::{depth as said, range, sentence};
+use rubus_verdict::text::findings::{depth as said, range, sentence};
 
 /// From so many depths on, results that differ only in their depth are a sweep.
 const A_SWEEP: usize = 4;

@@ -39,7 +39,7 @@ mod together;
 mod verdict;
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
-use rubus_measure::verdict::Verdict;
+use rubus_verdict::verdict::Verdict;
 use rubus_vocabulary::doubt::Doubt;
 use rubus_vocabulary::result::{JobResult, Outcome, Run};
 use rubus_vocabulary::units::{bytes_iec, percent};
@@ -47,8 +47,8 @@ use rubus_vocabulary::units::{bytes_iec, percent};
 use prose::coded;
 use reservation::joined;
 use rubus_draw::words;
-use rubus_measure::text::findings::sentences;
 use rubus_runs::text::run::is_checkup;
+use rubus_verdict::text::findings::sentences;
 
 const STYLE: &str = include_str!("style.css");
 

@@ -4,11 +4,11 @@
 //! a phone and is read aloud.
 
 use maud::{Markup, html};
-use rubus_measure::pipes::{Picture, Stage, WidthScale};
+use rubus_verdict::pipes::{Picture, Stage, WidthScale};
 
 use super::glued;
 use super::plot::n;
-use rubus_measure::text::picture::capacity;
+use rubus_verdict::text::picture::capacity;
 
 /// Units of the drawing: so high, and each stage so wide.
 const HEIGHT: f64 = 100.0;

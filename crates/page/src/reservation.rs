@@ -1,9 +1,9 @@
 //! What a headline must not hide: how uncertain it is, said in the same paragraph.
 
 use rubus_advise::advice::{Advice, Basis, Candidate};
-use rubus_measure::verdict::Verdict;
 use rubus_runs::compare::Comparison;
 use rubus_runs::text::run::is_checkup;
+use rubus_verdict::verdict::Verdict;
 use rubus_vocabulary::doubt::Doubt;
 use rubus_vocabulary::finding::Finding;
 use rubus_vocabulary::result::{JobResult, Outcome, Run};
@@ -163,8 +163,8 @@ fn some(all: &[String], between: &str, last: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rubus_measure::verdict::verdict;
     use rubus_runs::compare::{Subject, compare};
+    use rubus_verdict::verdict::verdict;
     use rubus_vocabulary::estimate::Estimate;
     use rubus_vocabulary::{fixture, job_names};
 

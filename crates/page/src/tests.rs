@@ -1,6 +1,6 @@
 //! The page as a whole: complete, well-formed, self-contained, and safe against its own contents.
 
-use rubus_measure::verdict::verdict;
+use rubus_verdict::verdict::verdict;
 use rubus_vocabulary::fixture;
 
 use super::*;
@@ -141,7 +141,7 @@ fn check_links(page: &str) {
 fn pages() -> Vec<String> {
     let mut pages: Vec<String> = runs().iter().map(page).collect();
     pages.extend(advices());
-    pages.push(page(&rubus_measure::fixture::slow_sd_card_run_with_rules()));
+    pages.push(page(&rubus_verdict::fixture::slow_sd_card_run_with_rules()));
     pages
 }
 
@@ -197,7 +197,7 @@ fn a_headline_carries_its_reservation() {
 
 #[test]
 fn what_stands_in_backquotes_is_shown_as_code() {
-    let mut run = rubus_measure::fixture::slow_sd_card_run_with_rules();
+    let mut run = rubus_verdict::fixture::slow_sd_card_run_with_rules();
     run.doubts.push(rubus_vocabulary::doubt::Doubt::LoopThroughCache { device: "loop0".into() });
     let mut advice = rubus_advise::fixture::advice();
     let words = "Run `rubus survey` first.";
@@ -331,7 +331,7 @@ fn poisoned(value: serde_json::Value, poison: &str) -> serde_json::Value {
 
 #[test]
 fn the_page_of_a_slow_card_as_text() {
-    insta::assert_snapshot!(as_text(&page(&rubus_measure::fixture::slow_sd_card_run_with_rules())));
+    insta::assert_snapshot!(as_text(&page(&rubus_verdict::fixture::slow_sd_card_run_with_rules())));
 }
 
 #[test]

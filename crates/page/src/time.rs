@@ -13,7 +13,7 @@ use super::plot::{Labels, Plot};
 use super::{glued, unless_on_top};
 use rubus_draw::text::capitalized;
 use rubus_draw::words;
-use rubus_measure::text::findings::sentence;
+use rubus_verdict::text::findings::sentence;
 
 /// At most this many points per curve; more would not be seen.
 const POINTS: usize = 300;

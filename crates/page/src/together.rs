@@ -13,7 +13,7 @@ use super::latency::labels;
 use super::plot::n;
 use super::{contents, glued, unless_on_top};
 use rubus_draw::words;
-use rubus_measure::text::findings::sentence;
+use rubus_verdict::text::findings::sentence;
 
 /// The section; nothing where no targets were measured together.
 pub fn draw(run: &Run) -> Markup {

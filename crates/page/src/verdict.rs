@@ -1,8 +1,8 @@
 //! What the verdict says: good for what, the pipes, how it behaves, what disturbed it.
 
 use maud::{Markup, html};
-use rubus_measure::pipes::{Picture, WidthScale};
-use rubus_measure::verdict::{Disturbance, Grade, Pipe, PipeKind, Verdict};
+use rubus_verdict::pipes::{Picture, WidthScale};
+use rubus_verdict::verdict::{Disturbance, Grade, Pipe, PipeKind, Verdict};
 use rubus_vocabulary::result::{JobResult, Outcome, Run};
 use rubus_vocabulary::units::{iops, rate_si};
 
@@ -13,8 +13,8 @@ use super::picture;
 use super::prose::coded;
 use rubus_draw::text::capitalized;
 use rubus_draw::words;
-use rubus_measure::text::checkup::wanted;
-use rubus_measure::text::disturbances;
+use rubus_verdict::text::checkup::wanted;
+use rubus_verdict::text::disturbances;
 
 pub fn good_for(verdict: &Verdict) -> Markup {
     if verdict.good_for.iter().all(|s| s.grade == Grade::Unknown) {

@@ -5,9 +5,9 @@ use std::sync::atomic::AtomicBool;
 
 use anyhow::Context;
 use rubus_host::clock;
-use rubus_measure::verdict::{Verdict, doubt_the_impossible, verdict};
 use rubus_measure::{BenchError, Queueing, Session, SessionOutcome, Target, WatchPaths, suites};
 use rubus_runs::store::History;
+use rubus_verdict::verdict::{Verdict, doubt_the_impossible, verdict};
 use rubus_vocabulary::doubt::Doubt;
 use rubus_vocabulary::machine::{Machine, Power};
 use rubus_vocabulary::result::{Against, Figures, Run, TargetFacts};
@@ -379,8 +379,8 @@ fn judged(
     }
     run.doubts.extend(power_doubts(&run.machine.power, &world.survey().power));
     doubt_the_impossible(&mut run);
-    run.findings.extend(rubus_measure::findings::of(&run));
-    rubus_measure::findings::add_rules(&mut run);
+    run.findings.extend(rubus_verdict::findings::of(&run));
+    rubus_verdict::findings::add_rules(&mut run);
     Measured { ended_by: outcome.ended_by, ..Measured::of(run) }
 }
 
@@ -468,7 +468,7 @@ fn add_to_history(measured: &Measured, label: Option<&str>) -> anyhow::Result<i6
     let found = match &measured.run.figures {
         Figures::Memory(memory) => Some(rubus_memory::text::headline(memory)),
         Figures::Processor(processor) => Some(rubus_processor::text::headline(processor)),
-        Figures::Disk => rubus_measure::text::findings::headline(&measured.run),
+        Figures::Disk => rubus_verdict::text::findings::headline(&measured.run),
     };
     let headline = match rubus_runs::text::run::is_checkup(&measured.run) {
         false => found.as_ref().unwrap_or(&measured.verdict.headline),

@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
-use rubus_measure::verdict::Verdict;
+use rubus_verdict::verdict::Verdict;
 use rubus_vocabulary::finding::Finding;
 use rubus_vocabulary::result::{Figures, Run};
 

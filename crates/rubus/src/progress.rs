@@ -3,8 +3,8 @@
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use rubus_measure::text::progress;
 use rubus_measure::{Event, Observer};
+use rubus_verdict::text::progress;
 use rubus_vocabulary::spec::Job;
 
 use crate::record::{self, Record};

@@ -5,7 +5,7 @@
 
 use std::io::Write;
 
-use rubus_measure::text::progress::Progress;
+use rubus_verdict::text::progress::Progress;
 use rubus_vocabulary::machine::Machine;
 use rubus_vocabulary::result::Run;
 use serde::{Deserialize, Serialize};

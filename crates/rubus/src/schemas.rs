@@ -330,7 +330,7 @@ fn fleet() -> Value {
         survey: None,
         advice: None,
     };
-    let judged = rubus_measure::verdict::verdict(&runs[0]);
+    let judged = rubus_verdict::verdict::verdict(&runs[0]);
     let measured = FleetBoard {
         runs: vec![RunDocument { run: &runs[0], verdict: Some(&judged) }],
         history: vec![Some(7)],
@@ -439,9 +439,9 @@ fn what_no_command_prints_without_root_is_as_its_schema_says() {
     let compression = value(&|| serde_json::to_value(&compression));
     all.push(("a compression".into(), "compression", compression));
     let run = fixture::slow_sd_card_run();
-    let etcd = rubus_measure::enough::by_name("etcd").expect("it is listed");
-    let seen = rubus_measure::enough::Evidence::of(&run.results[0]);
-    let enough = EnoughDocument { judgement: rubus_measure::enough::judge(etcd, &seen), run: &run };
+    let etcd = rubus_verdict::enough::by_name("etcd").expect("it is listed");
+    let seen = rubus_verdict::enough::Evidence::of(&run.results[0]);
+    let enough = EnoughDocument { judgement: rubus_verdict::enough::judge(etcd, &seen), run: &run };
     let enough = value(&|| serde_json::to_value(&enough));
     all.push(("an answer".into(), "enough", enough));
     validator::must_be_valid(&all);

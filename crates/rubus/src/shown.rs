@@ -1,8 +1,8 @@
 //! What others may see of a record.
 
 use anyhow::Context;
-use rubus_measure::verdict::{Verdict, verdict};
 use rubus_runs::share::{Shareable, shared};
+use rubus_verdict::verdict::{Verdict, verdict};
 use rubus_vocabulary::result::Run;
 
 /// The record as it is shown to others: without what identifies the machine and its owner, unless that is asked for.

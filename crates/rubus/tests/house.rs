@@ -13,7 +13,7 @@ const FLOORS: [&[&str]; 9] = [
     &["vocabulary"],
     &["host", "draw", "boot"],
     &["machine"],
-    &["measure", "fio", "processor", "memory", "copy", "nbd", "remote"],
+    &["verdict", "measure", "fio", "processor", "memory", "copy", "nbd", "remote"],
     &["runs"],
     &["watch", "change"],
     &["advise", "cluster", "fleet"],
@@ -74,6 +74,22 @@ fn rooms_use_only_what_is_below_them() {
         }
     }
     assert!(seen > 30, "the manifests were not read");
+}
+
+#[test]
+fn the_page_has_the_floors_of_this_file() {
+    let page = fs::read_to_string(workspace().join("ARCHITECTURE.md")).expect("the page");
+    let cells = |row: &str| -> Vec<String> {
+        row.split('|').map(|cell| cell.trim().trim_matches('`').to_string()).collect()
+    };
+    let rows = page.lines().filter(|line| line.starts_with("| ")).map(cells);
+    let printed: Vec<(usize, String)> =
+        rows.filter_map(|row| Some((row.get(1)?.parse().ok()?, row.get(2)?.clone()))).collect();
+    let rooms = |(floor, rooms): (usize, &&[&str])| -> Vec<(usize, String)> {
+        rooms.iter().map(|room| (floor, (*room).to_string())).collect()
+    };
+    let held: Vec<(usize, String)> = FLOORS.iter().enumerate().rev().flat_map(rooms).collect();
+    assert_eq!(printed, held, "the table of floors in ARCHITECTURE.md");
 }
 
 #[test]

@@ -5,10 +5,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use rubus_measure::findings::job::COMMIT_LOGGER;
 use rubus_vocabulary::job_names;
 use rubus_vocabulary::result::{JobResult, Outcome, Run};
 use rubus_vocabulary::spec::{Direction, Pattern};
+use rubus_vocabulary::suite_jobs::COMMIT_LOGGER;
 
 /// Number of a run in the history, from 1 upwards; a number is never given twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -205,7 +205,7 @@ mod tests {
         assert_eq!(figures.random_read_iops, Some(6.59e6 / 4096.0));
         assert_eq!(figures.commits_per_second, Some(94.2e3 / 4096.0));
         run.results.retain(|result| result.commit);
-        run.results[0].job = rubus_measure::findings::job::COMMIT_LOGGER.into();
+        run.results[0].job = rubus_vocabulary::suite_jobs::COMMIT_LOGGER.into();
         assert_eq!(KeyFigures::of(&run).commits_per_second, None);
     }
 

@@ -6,9 +6,9 @@
 
 #![deny(clippy::disallowed_methods)]
 
-use rubus_measure::merge::merge;
 use rubus_vocabulary::estimate::Estimate;
 use rubus_vocabulary::finding::SharedPipe;
+use rubus_vocabulary::merge::merge;
 use rubus_vocabulary::paired::{PairedJob, Round};
 use rubus_vocabulary::result::JobResult;
 use rubus_vocabulary::spec::{Direction, Ends, Job, Pattern, Shape, StopSpec};

@@ -121,7 +121,7 @@ fn unusual_run() -> Run {
 #[test]
 fn every_field_of_every_finding_is_documented() {
     let mut real = BTreeSet::new();
-    let mut findings = rubus_measure::fixture::every_finding();
+    let mut findings = rubus_verdict::fixture::every_finding();
     let knee = findings.iter().find_map(|finding| match finding {
         Finding::Knee(knee) => Some(knee.clone()),
         _ => None,

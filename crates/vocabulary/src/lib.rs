@@ -28,6 +28,7 @@ pub mod job_names;
 pub mod left_out;
 pub mod machine;
 pub mod memory;
+pub mod merge;
 pub mod mount_entry;
 pub mod network_address;
 pub mod paired;
@@ -42,6 +43,7 @@ pub mod spec;
 pub mod spelling;
 pub mod spread;
 pub mod subject_job;
+pub mod suite_jobs;
 pub mod title;
 pub mod units;
 

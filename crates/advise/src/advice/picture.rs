@@ -1,8 +1,8 @@
 //! The pipe picture of a candidate of an advice: the resources in its way, in the order in which its work passes them.
 
 use super::{Basis, Candidate, Demand, Pipe, StageKind};
-use rubus_measure::pipes::{Picture, Stage};
-use rubus_measure::verdict::PipeKind;
+use rubus_verdict::pipes::{Picture, Stage};
+use rubus_verdict::verdict::PipeKind;
 
 /// Where a resource stands, from who asks on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -84,7 +84,7 @@ fn name(place: Place, pipe: &Pipe) -> String {
 mod tests {
     use super::*;
     use crate::fixture::advice;
-    use rubus_measure::pipes::WidthScale;
+    use rubus_verdict::pipes::WidthScale;
 
     fn picture(name: &str) -> Picture {
         let advice = advice();

@@ -5,8 +5,8 @@
 //! (4.16.2.4), writing in units of 4 MiB over 1 GB (4.16.1). The card's state before is not the
 //! specification's, so the answer is how the card behaves here.
 
-use crate::findings::job as name;
 use rubus_vocabulary::spec::{Content, Direction, Job, Pattern, StopSpec, Suite};
+use rubus_vocabulary::suite_jobs as name;
 
 use super::{GIB, KIB, MIB, Room, limits};
 use crate::error::BenchError;

@@ -1,9 +1,9 @@
 //! How long until a small write is safe: commits back to back, and the lone ones of a logger.
 
-use crate::findings::job as name;
 use rubus_vocabulary::spec::{
     Content, Direction, Durability, Job, Limit, Pattern, Shape, StopSpec, Suite,
 };
+use rubus_vocabulary::suite_jobs as name;
 
 use super::{KIB, MIB, Room, limits};
 use crate::error::BenchError;

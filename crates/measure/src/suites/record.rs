@@ -1,8 +1,8 @@
 //! The table that iozone prints: three record sizes, six operations, a fresh file for each size,
 //! flushes included.
 
-use crate::findings::job as name;
 use rubus_vocabulary::spec::{Content, Direction, Job, Pattern, StopSpec, Suite};
+use rubus_vocabulary::suite_jobs as name;
 
 use super::{MIB, Room, limits};
 use crate::error::BenchError;

@@ -1,8 +1,8 @@
 //! One file written and read like `dd` does it: through the page cache, in order, with the final
 //! flush counted, once with data that does not compress and once with zeros.
 
-use crate::findings::job as name;
 use rubus_vocabulary::spec::{Content, Direction, Job, Pattern, StopSpec, Suite};
+use rubus_vocabulary::suite_jobs as name;
 
 use super::{KIB, MIB, Room, limits};
 use crate::error::BenchError;

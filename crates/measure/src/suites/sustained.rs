@@ -1,8 +1,8 @@
 //! Writing on and on: how long does the write cache last, what comes after it, what does a rest
 //! give back?
 
-use crate::findings::job as name;
 use rubus_vocabulary::spec::{Content, Direction, Job, Pattern, StopSpec, Suite};
+use rubus_vocabulary::suite_jobs as name;
 
 use super::{GIB, KIB, MIB, Room, limits};
 use crate::error::BenchError;

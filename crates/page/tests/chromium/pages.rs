@@ -6,8 +6,8 @@ use rubus_cluster::wishes::Wishes;
 use rubus_fleet::figures::{self, OfBoard};
 use rubus_fleet::settings;
 use rubus_fleet::text::Board;
-use rubus_measure::verdict::verdict;
 use rubus_runs::compare::{Subject, compare, facts};
+use rubus_verdict::verdict::verdict;
 use rubus_vocabulary::estimate::Estimate;
 use rubus_vocabulary::finding::Finding;
 use rubus_vocabulary::fixture;
@@ -17,7 +17,7 @@ use rubus_vocabulary::result::{Outcome, Run, Stall, StallCause};
 pub fn all() -> Vec<(String, String)> {
     let mut runs: Vec<(String, Run)> =
         fixture::suite_runs().into_iter().map(|run| (run.suite.clone(), run)).collect();
-    runs.push(("checkup".into(), rubus_measure::fixture::slow_sd_card_run_with_rules()));
+    runs.push(("checkup".into(), rubus_verdict::fixture::slow_sd_card_run_with_rules()));
     runs.push(("failed".into(), fixture::failed_run()));
     runs.push(("every-finding".into(), every_finding()));
     runs.push(("uncertain".into(), uncertain()));
@@ -141,7 +141,7 @@ fn every_finding() -> Run {
     for other in fixture::suite_runs().into_iter().skip(1) {
         run.results.extend(other.results);
     }
-    run.findings = rubus_measure::fixture::every_finding();
+    run.findings = rubus_verdict::fixture::every_finding();
     run
 }
 

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args as ClapArgs;
 use clap::builder::PossibleValuesParser;
-use rubus_measure::enough::{SECONDS, names};
+use rubus_verdict::enough::{SECONDS, names};
 
 use super::{Json, seconds_within};
 

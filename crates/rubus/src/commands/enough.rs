@@ -3,9 +3,10 @@
 use std::sync::atomic::AtomicBool;
 
 use anyhow::Context;
-use rubus_measure::enough::text::{announcement, render};
-use rubus_measure::enough::{Evidence, JUDGED, Measurement, by_name, judge};
+use rubus_measure::suites::plan_writes;
 use rubus_measure::{BenchError, Queueing, Target};
+use rubus_verdict::enough::text::{announcement, render};
+use rubus_verdict::enough::{Evidence, JUDGED, Measurement, by_name, judge};
 use rubus_vocabulary::doubt::Doubt;
 use rubus_vocabulary::result::JobResult;
 
@@ -29,7 +30,8 @@ pub fn run(general: &General, arguments: &Enough) -> anyhow::Result<Exit> {
     let place = target.path.display().to_string();
     let measurement = workload.measurement(arguments.time);
     if !general.quiet {
-        let words = announcement(workload, &place, &measurement, arguments.time);
+        let most_bytes = plan_writes(&measurement.suite, false);
+        let words = announcement(workload, &place, most_bytes, arguments.time);
         eprintln!("{}", in_columns(&words));
     }
     let measured = measured(general, target, &measurement, &cancel)?;

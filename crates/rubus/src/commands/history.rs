@@ -4,9 +4,9 @@ use std::io::{BufReader, BufWriter, IsTerminal, Write};
 use std::path::Path;
 
 use anyhow::{Context, bail};
-use rubus_measure::verdict::verdict;
 use rubus_runs::history::RunId;
 use rubus_runs::store::{Filter, History};
+use rubus_verdict::verdict::verdict;
 
 use crate::args::{
     General, History as HistoryArgs, HistoryAction, HistoryDelete, HistoryExport, HistoryImport,

@@ -15,7 +15,7 @@ pub fn run(general: &General, suites: &Suites) -> anyhow::Result<Exit> {
         places::say(&(serde_json::to_string_pretty(&listed)? + "\n"))?;
     } else {
         let style = Terminal::of(general).style();
-        places::say(&rubus_measure::text::suites::render(&listed, style))?;
+        places::say(&rubus_verdict::text::suites::render(&listed, style))?;
     }
     Ok(Exit::Fine)
 }

@@ -1,10 +1,10 @@
 //! `rubus bench A B --together`: several targets alone and all at once, to find the pipe that they share.
 
 use anyhow::Context;
-use rubus_measure::findings::add_rules;
 use rubus_measure::suites;
-use rubus_measure::verdict::verdict;
 use rubus_runs::together;
+use rubus_verdict::findings::add_rules;
+use rubus_verdict::verdict::verdict;
 use rubus_vocabulary::finding::Finding;
 use rubus_vocabulary::machine::Machine;
 use rubus_vocabulary::spec::{FileNeed, FileStart, Suite};

@@ -1,6 +1,6 @@
 //! Where the results of other machines go.
 
-use rubus_measure::verdict::verdict;
+use rubus_verdict::verdict::verdict;
 use rubus_vocabulary::machine::Machine;
 use rubus_vocabulary::result::Run;
 

@@ -5,7 +5,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
-use rubus_measure::text::progress::{self, Progress};
+use rubus_verdict::text::progress::{self, Progress};
 
 use crate::progress::terminal_columns;
 use crate::world::Terminal;

@@ -65,7 +65,7 @@ fn runs() -> Vec<Run> {
     runs.extend(fixture::runs_in_turns());
     let mut all_doubts = fixture::slow_sd_card_run();
     all_doubts.doubts = fixture::every_doubt();
-    all_doubts.findings = rubus_measure::fixture::every_finding();
+    all_doubts.findings = rubus_verdict::fixture::every_finding();
     runs.push(all_doubts);
     // The history keeps one run of a moment.
     for (number, run) in runs.iter_mut().enumerate() {

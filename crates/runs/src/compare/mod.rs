@@ -19,7 +19,7 @@ pub mod turns;
 
 use serde::{Deserialize, Serialize};
 
-use rubus_measure::pipes::Picture;
+use rubus_verdict::pipes::Picture;
 
 pub use judge::Word;
 pub use rubus_vocabulary::figure::{Figure, Interval, Named, Unit};

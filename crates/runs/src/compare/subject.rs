@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{facts, latency};
 use rubus_fio::job_file::Asked;
-use rubus_measure::pipes::Picture;
+use rubus_verdict::pipes::Picture;
 use rubus_vocabulary::doubt::Doubt;
 use rubus_vocabulary::figure::{Figure, Named, Unit};
 use rubus_vocabulary::job_names;

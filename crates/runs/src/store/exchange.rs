@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use crate::history::{RunId, is_same_measurement};
 use crate::share::{self, Counts, LEFT_OUT, Record};
-use rubus_measure::verdict::verdict;
+use rubus_verdict::verdict::verdict;
 use rubus_vocabulary::result::Run;
 use rusqlite::{OptionalExtension, Transaction, TransactionBehavior};
 use serde_json::{Value, json};

@@ -8,7 +8,7 @@ use rubus_draw::layout::joined;
 use rubus_draw::style::{Style, Tone};
 use rubus_draw::table::{Align, Cell, Table};
 use rubus_draw::text::{bind_units, clean, hang, pad_right, shorten, width};
-use rubus_measure::text::picture;
+use rubus_verdict::text::picture;
 
 /// No line of running text is wider, and no table is made for a narrower terminal.
 const COLUMNS: usize = 80;

@@ -6,7 +6,7 @@ use rubus_vocabulary::result::Run;
 use rubus_draw::style::{Style, Tone};
 use rubus_draw::table::{Align, Cell, Table};
 use rubus_draw::words::half_width;
-use rubus_measure::text::findings::value;
+use rubus_verdict::text::findings::value;
 
 /// A row per threshold that says something; the answer stands in the first row of its class.
 pub(super) fn table(run: &Run, style: Style) -> Vec<String> {

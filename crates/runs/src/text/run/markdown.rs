@@ -1,12 +1,12 @@
 //! A run as markdown, to be pasted into a forum or an issue: board, device, figures with their
 //! intervals, doubts.
 
-use rubus_measure::verdict::Verdict;
+use rubus_verdict::verdict::Verdict;
 use rubus_vocabulary::result::{JobResult, Outcome, Run};
 use rubus_vocabulary::units::{bytes_iec, duration_ns, iops, rate_si};
 
 use rubus_draw::words;
-use rubus_measure::text::disturbances;
+use rubus_verdict::text::disturbances;
 
 /// The run, ending in a line feed.
 pub fn render(run: &Run, verdict: &Verdict) -> String {
@@ -144,7 +144,7 @@ pub(crate) fn escape(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rubus_measure::verdict::verdict;
+    use rubus_verdict::verdict::verdict;
     use rubus_vocabulary::fixture;
 
     #[test]

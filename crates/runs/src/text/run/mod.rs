@@ -13,7 +13,7 @@ mod records;
 mod sweeps;
 mod together;
 
-use rubus_measure::verdict::Verdict;
+use rubus_verdict::verdict::Verdict;
 use rubus_vocabulary::finding::Finding;
 use rubus_vocabulary::result::Run;
 use rubus_vocabulary::units::bytes_iec;
@@ -23,8 +23,8 @@ use rubus_draw::layout::{heading, joined, paragraph};
 use rubus_draw::network;
 use rubus_draw::style::{Style, Tone};
 use rubus_machine::rules_text::{self as rules, Shown};
-use rubus_measure::text::checkup::{self, disturbances, job_file, jobs, title};
-use rubus_measure::text::findings::sentences;
+use rubus_verdict::text::checkup::{self, disturbances, job_file, jobs, title};
+use rubus_verdict::text::findings::sentences;
 
 /// The suites that answer the checkup's questions.
 const CHECKUPS: [&str; 2] = ["quick", "full"];
@@ -145,9 +145,9 @@ mod memory_and_processor_tests;
 mod tests {
     use super::*;
     use rubus_draw::text::width;
-    use rubus_measure::findings::job;
-    use rubus_measure::verdict::verdict;
+    use rubus_verdict::verdict::verdict;
     use rubus_vocabulary::fixture;
+    use rubus_vocabulary::suite_jobs as job;
 
     fn shown(run: &Run) -> String {
         render(run, &verdict(run), Style::PLAIN)
@@ -155,7 +155,7 @@ mod tests {
 
     #[test]
     fn a_checkup_with_what_to_change() {
-        let run = rubus_measure::fixture::slow_sd_card_run_with_rules();
+        let run = rubus_verdict::fixture::slow_sd_card_run_with_rules();
         let all = shown(&run);
         let start = all.find("Findings:").expect("it has findings");
         insta::assert_snapshot!(&all[start..]);
@@ -164,7 +164,7 @@ mod tests {
     /// Other benches say what the rules found too, in as few lines.
     #[test]
     fn every_bench_says_what_the_rules_found() {
-        let with_rules = rubus_measure::fixture::slow_sd_card_run_with_rules();
+        let with_rules = rubus_verdict::fixture::slow_sd_card_run_with_rules();
         let found: Vec<Finding> = with_rules
             .findings
             .into_iter()
@@ -233,7 +233,7 @@ mod tests {
     fn classes() {
         let mut run = fixture::slow_sd_card_run();
         run.suite = "class".into();
-        run.findings = rubus_measure::fixture::every_finding()
+        run.findings = rubus_verdict::fixture::every_finding()
             .into_iter()
             .filter(|finding| matches!(finding, Finding::SpeedClass(_)))
             .collect();
@@ -261,7 +261,7 @@ mod tests {
         let names = [job::STREAM_ZEROS, job::STREAM_WRITE, job::STREAM_READ];
         let mut run = renamed("stream", &names);
         run.results.iter_mut().for_each(|r| r.passes = Some(3));
-        run.findings = rubus_measure::findings::of(&run);
+        run.findings = rubus_verdict::findings::of(&run);
         insta::assert_snapshot!(shown(&run));
     }
 
@@ -284,7 +284,7 @@ mod tests {
     #[test]
     fn no_line_is_wider_than_a_terminal() {
         for mut run in fixture::suite_runs() {
-            run.findings.extend(rubus_measure::fixture::every_finding());
+            run.findings.extend(rubus_verdict::fixture::every_finding());
             for line in shown(&run).lines() {
                 assert!(width(line) <= rubus_draw::layout::COLUMNS, "{line}");
             }

@@ -1,13 +1,13 @@
 //! Tables of suites whose jobs differ in what their titles do not say: streams and commits.
 
-use rubus_measure::findings::job;
 use rubus_vocabulary::result::{JobResult, Run};
+use rubus_vocabulary::suite_jobs as job;
 use rubus_vocabulary::units::{duration_ns, iops, rate_si};
 
 use rubus_draw::style::{Style, Tone};
 use rubus_draw::table::{Align, Cell, Table};
 use rubus_draw::words::half_width;
-use rubus_measure::text::checkup::Legend;
+use rubus_verdict::text::checkup::Legend;
 
 /// Streams: the rate of whole passes, with how many there were.
 pub(super) fn streams(run: &Run, style: Style) -> Vec<Vec<String>> {

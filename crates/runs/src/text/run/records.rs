@@ -1,13 +1,13 @@
 //! The table of records as iozone prints it: a row per record size, a column per operation.
 
-use rubus_measure::findings::job::RECORD_OPERATIONS;
 use rubus_vocabulary::result::{JobResult, Run};
+use rubus_vocabulary::suite_jobs::RECORD_OPERATIONS;
 
 use rubus_draw::layout::heading;
 use rubus_draw::style::{Style, Tone};
 use rubus_draw::table::{Align, Cell, Table};
 use rubus_draw::words::{block, half_width};
-use rubus_measure::text::checkup::Legend;
+use rubus_verdict::text::checkup::Legend;
 
 /// What iozone calls a kB.
 const IOZONE_KB: f64 = 1024.0;

@@ -9,8 +9,8 @@ use rubus_draw::layout::heading;
 use rubus_draw::style::{Style, Tone};
 use rubus_draw::table::{Align, Cell, Table};
 use rubus_draw::words::{block, half_width};
-use rubus_measure::text::checkup::Legend;
-use rubus_measure::text::findings::what;
+use rubus_verdict::text::checkup::Legend;
+use rubus_verdict::text::findings::what;
 
 /// Columns of the longest bar.
 const BAR_COLUMNS: usize = 24;

@@ -10,7 +10,7 @@ use rubus_draw::style::{Style, Tone};
 use rubus_draw::table::{Align, Cell, Table};
 use rubus_draw::text::shorten;
 use rubus_draw::words::half_width;
-use rubus_measure::text::checkup::Legend;
+use rubus_verdict::text::checkup::Legend;
 
 /// Columns of a target's name; the end of a path says more than its start.
 const NAME_COLUMNS: usize = 16;
@@ -57,7 +57,7 @@ pub(super) fn tables(run: &Run, style: Style) -> Vec<Vec<String>> {
         }
     }
     if table.is_empty() {
-        return vec![rubus_measure::text::checkup::jobs(run, style)];
+        return vec![rubus_verdict::text::checkup::jobs(run, style)];
     }
     let mut lines = vec![heading("Alone and all together", style)];
     lines.extend(table.lines(style));

@@ -2,13 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use rubus_vocabulary::doubt::Doubt;
-use rubus_vocabulary::estimate::Estimate;
-use rubus_vocabulary::result::{
-    BothEnds, CpuShares, JobResult, Latency, LatencyBins, Outcome, Series, Stall,
-};
-use rubus_vocabulary::stats::interval::{mean, variance};
-use rubus_vocabulary::stats::quantile::student_t_95;
+use crate::doubt::Doubt;
+use crate::estimate::Estimate;
+use crate::result::{BothEnds, CpuShares, JobResult, Latency, LatencyBins, Outcome, Series, Stall};
+use rubus_stats::interval::{mean, variance};
+use rubus_stats::quantile::student_t_95;
 
 /// The turns of one job, in the order in which they ran, as one result; nothing without any.
 ///
@@ -178,8 +176,8 @@ fn doubts(turns: &[JobResult]) -> Vec<Doubt> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rubus_vocabulary::fixture;
-    use rubus_vocabulary::job_names;
+    use crate::fixture;
+    use crate::job_names;
 
     /// Turns of the random reads with these rates.
     fn turns(rates: &[f64]) -> Vec<JobResult> {
@@ -225,7 +223,7 @@ mod tests {
         all[2].stalls.push(Stall {
             start_s: 0.5,
             length_ms: 200.0,
-            cause: rubus_vocabulary::result::StallCause::Device,
+            cause: crate::result::StallCause::Device,
         });
         for (turn, p50) in all.iter_mut().zip([500, 900, 600]) {
             turn.latency_ns.p50 = Some(p50);

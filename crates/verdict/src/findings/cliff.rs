@@ -2,9 +2,9 @@
 
 pub use rubus_stats::cliff::{Fall, fall};
 
-use super::job;
 use rubus_vocabulary::finding::{Cliff, Finding, Recovery};
 use rubus_vocabulary::result::{JobResult, Run};
+use rubus_vocabulary::suite_jobs as job;
 
 /// The cliff of a run that wrote on and on, and what a rest gave back.
 pub(super) fn of(run: &Run) -> Option<Finding> {

@@ -13,7 +13,7 @@ use crate::scheduler::Scheduler;
 use crate::sim::{Device, Hiccups, SimRig, Unrest};
 use crate::target::Opened;
 
-use super::{Answer, Evidence, JUDGED, USUAL_S, Workload, by_name, judge};
+use rubus_verdict::enough::{Answer, Evidence, JUDGED, USUAL_S, Workload, by_name, judge};
 
 /// Each device is measured so often, with other chances each time.
 const TIMES: u64 = 4;

@@ -9,27 +9,20 @@ use rubus_draw::text::{bind_units, hang, pad_right};
 use rubus_draw::words::{span, stall_cause};
 
 use super::judge::limit;
-use crate::suites::plan_writes;
-
-use super::{Answer, Judgement, Measurement, Workload};
+use super::{Answer, Judgement, Workload};
 
 /// No line is wider.
 const COLUMNS: usize = 80;
 /// Width of the column with names.
 const NAMES: usize = 10;
 
-/// What is going to be written, and for how long.
-pub fn announcement(
-    workload: &Workload,
-    place: &str,
-    measurement: &Measurement,
-    seconds: f64,
-) -> String {
+/// What is going to be written, `most_bytes` of it, and for how long.
+pub fn announcement(workload: &Workload, place: &str, most_bytes: u64, seconds: f64) -> String {
     format!(
         "Writing under {place} for {} as {} does: at most {}, to nameless files that are gone at the end.",
         span(seconds),
         workload.title,
-        bytes_iec(plan_writes(&measurement.suite, false))
+        bytes_iec(most_bytes)
     )
 }
 
@@ -171,7 +164,9 @@ mod tests {
             ("camera-recorder", "134 MiB"),
         ] {
             let workload = by_name(name).expect("it is listed");
-            let words = announcement(workload, "/x", &workload.measurement(60.0), 60.0);
+            let suite = workload.measurement(60.0).suite;
+            let most_bytes = rubus_measure::suites::plan_writes(&suite, false);
+            let words = announcement(workload, "/x", most_bytes, 60.0);
             assert!(words.contains(&format!("at most {bytes}, ")), "{words}");
         }
     }

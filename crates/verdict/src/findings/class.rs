@@ -7,11 +7,11 @@
 //! UHS 1 and 3 ask for the same number of MB/s under similar conditions. The state of the card before
 //! is the specification's only in a laboratory, so the answer is how it behaves here.
 
-use super::job;
 use rubus_vocabulary::application_class::{A1, A2, ApplicationClass, Met, all, met};
 use rubus_vocabulary::estimate::Estimate;
 use rubus_vocabulary::finding::{Finding, SpeedClass, Threshold};
 use rubus_vocabulary::result::{JobResult, Run, StallCause};
+use rubus_vocabulary::suite_jobs as job;
 
 /// The classes for writing in order, with their bytes per second. C10 and V10 ask for what U1 does.
 const SPEED_CLASSES: [(&str, f64); 7] = [

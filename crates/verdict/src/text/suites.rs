@@ -65,7 +65,7 @@ fn round(seconds: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::suites::{Cost, Endurance, LISTED, Listed, Room, by_name, names};
+    use rubus_measure::suites::{Cost, Endurance, LISTED, Listed, Room, by_name, names};
 
     const DOCUMENT: &str = include_str!("../../../../docs/suites.md");
 

@@ -4,8 +4,6 @@
 //! what was measured, `text` words it. `docs/fast-enough.md` says where the limits come from.
 
 pub mod judge;
-#[cfg(test)]
-mod sim_tests;
 pub mod text;
 mod workloads;
 

@@ -1,6 +1,6 @@
 //! Names of the jobs by which findings and tables find their figures (`docs/suites.md`, "Adding a suite").
 
-use rubus_vocabulary::units::block;
+use crate::units::block;
 
 /// Writing on and on.
 pub const SUSTAINED: &str = "sustained";

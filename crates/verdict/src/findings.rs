@@ -4,7 +4,6 @@ pub mod bend;
 pub mod class;
 pub mod cliff;
 pub mod compression;
-pub mod job;
 pub mod knee;
 
 use rubus_machine::rules;
