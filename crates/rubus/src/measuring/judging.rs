@@ -1,0 +1,120 @@
+//! A session's outcome as a run, with what it means.
+
+use rubus_measure::{BenchError, SessionOutcome};
+use rubus_verdict::verdict::{Verdict, doubt_the_impossible, verdict};
+use rubus_vocabulary::doubt::Doubt;
+use rubus_vocabulary::machine::{Machine, Power};
+use rubus_vocabulary::result::{Figures, Run, TargetFacts};
+use rubus_vocabulary::spec::Suite;
+
+use crate::target::Known;
+use crate::world::World;
+
+/// A run with what it means and how it ended.
+pub struct Measured {
+    /// What was measured.
+    pub run: Run,
+    /// What it means.
+    pub verdict: Verdict,
+    /// Why the session ended early, if it did.
+    pub ended_by: Option<BenchError>,
+    /// Jobs that could not be run on this target, with the reason.
+    pub left_out: Vec<String>,
+}
+
+impl Measured {
+    /// A run that went to its end, and left nothing out that it does not say itself.
+    pub fn of(run: Run) -> Measured {
+        Measured { verdict: verdict(&run), run, ended_by: None, left_out: Vec::new() }
+    }
+}
+
+/// A session's outcome as a run, with what it means. It began at a moment of [`crate::rbd::now_s`].
+pub(super) fn judged(
+    target: Known,
+    suite: &Suite,
+    world: &World,
+    machine: Machine,
+    (started, began_s): (String, f64),
+    outcome: SessionOutcome,
+) -> Measured {
+    let mut run = Run {
+        rubus_version: env!("CARGO_PKG_VERSION").into(),
+        target: TargetFacts {
+            named: target.named,
+            path: target.path.display().to_string(),
+            filesystem: target.filesystem.or(outcome.target.filesystem),
+            device: target.device,
+            link: target.link,
+            ..outcome.target
+        },
+        machine,
+        suite: suite.name.clone(),
+        seed: suite.seed,
+        started,
+        elapsed_s: outcome.elapsed_s,
+        bytes_written: outcome.bytes_written,
+        calibration: outcome.calibration,
+        results: outcome.results,
+        doubts: outcome.doubts,
+        findings: outcome.findings,
+        on: None,
+        job_file: None,
+        against: None,
+        figures: Figures::Disk,
+    };
+    if let Some(cluster) = &target.cluster {
+        cluster.tell(&mut run, began_s);
+    }
+    run.doubts.extend(power_doubts(&run.machine.power, &world.survey().power));
+    doubt_the_impossible(&mut run);
+    run.findings.extend(rubus_verdict::findings::of(&run));
+    rubus_verdict::findings::add_rules(&mut run);
+    Measured { ended_by: outcome.ended_by, ..Measured::of(run) }
+}
+
+/// What the firmware's sticky bits say happened between two looks, for boards on which the watcher
+/// has no file to watch.
+pub fn power_doubts(before: &Power, after: &Power) -> Vec<Doubt> {
+    let (Some(before), Some(after)) = (before.throttling.get(), after.throttling.get()) else {
+        return Vec::new();
+    };
+    let mut doubts = Vec::new();
+    if after.undervoltage_now || (after.undervoltage_seen && !before.undervoltage_seen) {
+        doubts.push(Doubt::Undervoltage);
+    }
+    let held_down = [
+        (after.capped_now || (after.capped_seen && !before.capped_seen), "frequency capped"),
+        (after.throttled_now || (after.throttled_seen && !before.throttled_seen), "throttled"),
+        (
+            after.soft_limit_now || (after.soft_limit_seen && !before.soft_limit_seen),
+            "soft temperature limit",
+        ),
+    ];
+    let what: Vec<&str> =
+        held_down.iter().filter(|(happened, _)| *happened).map(|(_, what)| *what).collect();
+    if !what.is_empty() {
+        doubts.push(Doubt::Throttled { what: what.join(", ") });
+    }
+    doubts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rubus_vocabulary::fact::Fact;
+    use rubus_vocabulary::machine::Throttling;
+
+    #[test]
+    fn only_what_is_new_or_now_is_held_against_a_run() {
+        let power = |word| Power {
+            temperatures: Vec::new(),
+            throttling: Fact::known(Throttling::decode(word), "test"),
+            undervoltage_alarm: Fact::unknown("none", "test"),
+        };
+        assert_eq!(power_doubts(&power(0x50000), &power(0x50000)), []);
+        assert_eq!(power_doubts(&power(0), &power(0x10000)), [Doubt::Undervoltage]);
+        let throttled = Doubt::Throttled { what: "frequency capped, throttled".into() };
+        assert_eq!(power_doubts(&power(0x40000), &power(0x60004)), [throttled]);
+    }
+}
