@@ -7,6 +7,7 @@ use super::{Access, End, Pressure, Rung, SetUpKind};
 /// How much a memory carries with one access: sizes of the working set over the memory.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(try_from = "ToldCarries")]
 pub struct Carries {
     /// Which pages were touched.
     pub access: Access,
@@ -16,6 +17,34 @@ pub struct Carries {
     pub beyond: Option<f64>,
     /// Why that one, or the search, ended otherwise than by slow touches.
     pub because: Option<End>,
+}
+
+/// The same from outside, before it is known to be in order.
+#[derive(Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+struct ToldCarries {
+    access: Access,
+    within: Option<f64>,
+    beyond: Option<f64>,
+    because: Option<End>,
+}
+
+impl TryFrom<ToldCarries> for Carries {
+    type Error = String;
+
+    fn try_from(told: ToldCarries) -> Result<Carries, String> {
+        let ToldCarries { access, within, beyond, because } = told;
+        let ends = [within, beyond];
+        if !ends.iter().flatten().all(|times| (0.0..1e6).contains(times)) {
+            return Err(format!("memory is not carried {within:?} to {beyond:?} times"));
+        }
+        if let (Some(within), Some(beyond)) = (within, beyond)
+            && within >= beyond
+        {
+            return Err(format!("{within} times is carried, but already {beyond} times is not"));
+        }
+        Ok(Carries { access, within, beyond, because })
+    }
 }
 
 /// What rungs in any order say.
