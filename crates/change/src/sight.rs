@@ -14,7 +14,7 @@ use rubus_host::{Files, ReadError};
 const MAX_BYTES: usize = 256 << 10;
 /// A directory with more names than this is not one that a plan looks through.
 const MAX_NAMES: usize = 4096;
-/// The firmware's settings and what they include: so many files are read at most.
+/// The firmware's settings and what they include: the largest number of files that are read.
 const MAX_FOLLOWED: usize = 32;
 /// The mode of a file that a capture keeps without it.
 const USUAL_MODE: u32 = 0o644;

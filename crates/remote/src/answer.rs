@@ -51,7 +51,7 @@ impl Useless {
     }
 }
 
-/// Of what is no answer, so many lines of so many letters are kept.
+/// Of what is no answer, a bounded number of lines and characters is kept.
 const MAX_NOISE_LINES: usize = 50;
 const MAX_NOISE_LETTERS: usize = 500;
 

@@ -21,7 +21,7 @@ pub struct Estimate {
 /// No quantity that is measured is larger, in whatever unit; products of several such numbers are still numbers.
 const MAX_MAGNITUDE: f64 = 1e30;
 
-/// An estimate as it stands in a text of somebody else, which may say anything.
+/// An estimate as a text from outside has it, before it is checked.
 #[derive(Deserialize)]
 struct Told {
     value: f64,

@@ -46,7 +46,7 @@ pub struct LatencyBins {
     pub operations: Vec<u64>,
 }
 
-/// Bins as they stand in a text of somebody else.
+/// Bins as a text from outside has them, before they are checked.
 #[derive(Deserialize)]
 struct ToldBins {
     up_to_ns: Vec<u64>,

@@ -51,7 +51,7 @@ pub struct Interval {
     pub rough: bool,
 }
 
-/// A figure as it stands in a text of somebody else.
+/// A figure as a text from outside has it, before it is checked.
 #[derive(Deserialize)]
 struct ToldFigure {
     value: f64,

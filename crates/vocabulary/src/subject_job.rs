@@ -62,7 +62,7 @@ pub struct SubjectJob {
 pub enum WriteSync {
     /// Not while the job runs.
     Never,
-    /// A flush after so many writes.
+    /// A flush after this number of writes.
     Flush {
         /// At least 1.
         writes: u32,

@@ -40,7 +40,7 @@ impl Slow {
         self.changed.notify_all();
     }
 
-    /// Waits until so many writes wait.
+    /// Waits until this number of writes wait.
     pub fn await_waiting(&self, count: usize) {
         let state = self.state.lock().unwrap();
         let few = |state: &mut State| state.waiting < count;
@@ -167,7 +167,7 @@ impl Run {
     }
 }
 
-/// Sends so many writes of one byte to the same block, and waits for nothing.
+/// Sends `count` writes of one byte to the same block, and waits for no reply.
 pub fn send_writes(client: &mut Client<Stream>, count: u32, byte: u8, flags: CommandFlags) {
     for slot in 0..count {
         let due = Due {

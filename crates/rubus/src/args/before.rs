@@ -185,7 +185,7 @@ mod tests {
     use super::*;
     use crate::args::help::page;
 
-    /// A command that does something itself, with a line that it takes.
+    /// A command that does something itself, with an example of its arguments.
     struct Leaf {
         command: Command,
         path: Vec<String>,
@@ -226,7 +226,7 @@ mod tests {
         parse_as(program.clone(), words).map(|(args, _)| format!("{args:?}"))
     }
 
-    /// An option with a value that it takes.
+    /// An option with an example of its value.
     fn typed(option: &Arg) -> Vec<String> {
         let long = format!("--{}", option.get_long().expect("options have long names"));
         let value = match option.get_id().as_str() {

@@ -27,7 +27,7 @@ const SILENCE: Duration = Duration::from_secs(600);
 /// What a machine may send in all, and what of it may be something else than records.
 const MAX_SENT_BYTES: u64 = 1 << 30;
 const MAX_NOISE_BYTES: u64 = 1 << 20;
-/// A target has at most so many results, and an answer this many beside.
+/// Results of one target, and further lines of an answer, at most.
 const MAX_RESULTS: usize = 16;
 
 /// Does the task on a connected machine and clears up.

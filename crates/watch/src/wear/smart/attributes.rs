@@ -61,7 +61,7 @@ const TABLE: [(&str, Meaning); 24] = [
     ("percentageused", Meaning::Used),
 ];
 
-/// A flash of any kind is far from 1 % of its erase cycles after so many: a value of 100 beside more is not kept up to date.
+/// A disk that wrote its capacity this often has used more than 1 % of its erase cycles: a value of 100 beside more is not kept up to date.
 const MAX_CYCLES_OF_A_NEW_DISK: u64 = 50;
 /// A share left that small beside a value of 100 may as well be a share used.
 const MAX_DOUBTFUL_LEFT: u64 = 10;

@@ -139,7 +139,7 @@ fn why_it_could_not_ask_is_told() {
     }
 }
 
-/// An answer of a disk with so many hours and bytes.
+/// An answer of a disk with these hours and bytes.
 fn disk(attributes: &[Value], hours: u64, bytes: u64) -> Value {
     let mut json = ata(attributes, 0);
     json["power_on_time"] = json!({"hours": hours});

@@ -32,7 +32,7 @@ const EXPONENT: &str = "Host_LBA_Write_Exp";
 const MAX_BYTES_PER_HOUR: f64 = 16e9 * 3600.0;
 /// A disk in use is given more.
 const MIN_BYTES_PER_HOUR: f64 = 1e6;
-/// From so many hours on that can be told.
+/// From this number of hours on, that is certain.
 const MIN_HOURS: f64 = 100.0;
 /// No flash is worn out by being written fewer times over.
 const MIN_LIFE_IN_CAPACITIES: f64 = 5.0;
