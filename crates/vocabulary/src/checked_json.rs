@@ -7,7 +7,7 @@ use serde_json::Value;
 /// Reads a text.
 ///
 /// # Errors
-/// In words, with the field: "results[3].iops: the value 5 is outside of its interval, 9 to 7".
+/// In words, with the field: `results[3].iops: the value 5 is outside of its interval, 9 to 7`.
 pub fn from_str<T: DeserializeOwned>(text: &str) -> Result<T, String> {
     from_value(serde_json::from_str(text).map_err(|error| error.to_string())?)
 }

@@ -1,7 +1,7 @@
 //! Records that others may see: each field passes by a rule of its own, and what has no rule is dropped.
 //!
 //! `run.rules` and `comparison.rules` have a line for every field; a test holds them against the records' schemas, so that a
-//! new field is dropped until it has one. What each rule lets through is in [`rule`]. Serial numbers, UUIDs, servers, users
+//! new field is dropped until it has one. What each form of text lets through is in `rule.rs`. Serial numbers, UUIDs, servers, users
 //! and directories become pseudonyms that are counted within one record (`serial-1`); free texts of others are left out.
 //! A label that was given to a run stays, since its owner wrote it for others to read.
 
