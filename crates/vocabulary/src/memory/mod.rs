@@ -340,7 +340,7 @@ impl Phase {
 
     /// Whether more than one touch in [`TOUCHES_PER_SLOW`] was slow.
     pub fn is_beyond(&self) -> bool {
-        self.slow * TOUCHES_PER_SLOW > self.touches
+        self.slow.saturating_mul(TOUCHES_PER_SLOW) > self.touches
     }
 }
 
