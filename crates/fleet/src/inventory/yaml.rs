@@ -159,15 +159,15 @@ impl Loader {
         match event {
             Event::Scalar(text, style, anchor, tag) => {
                 let is_null = style == ScalarStyle::Plain && ["", "~", "null"].contains(&&*text);
-                let node = match () {
-                    () if !is_readable(tag.as_deref()) => Node::Other,
-                    () if is_null => Node::Null,
-                    () if style == ScalarStyle::Plain
-                        && let Some(truth) = truth(&text) =>
-                    {
-                        Node::Truth(truth, text.into_owned())
-                    }
-                    () => Node::Text(text.into_owned()),
+                let is_plain = style == ScalarStyle::Plain;
+                let node = if !is_readable(tag.as_deref()) {
+                    Node::Other
+                } else if is_null {
+                    Node::Null
+                } else if let Some(truth) = truth(&text).filter(|_| is_plain) {
+                    Node::Truth(truth, text.into_owned())
+                } else {
+                    Node::Text(text.into_owned())
                 };
                 self.put(anchor, node)
             }
