@@ -187,7 +187,7 @@ impl Place {
         }
     }
 
-    /// The same disks, to say anew what is on them.
+    /// The same disks, to refresh what is known to be on them.
     pub fn disks_mut(&mut self) -> Vec<&mut DiskIdentity> {
         match self {
             Place::Disk { disk } | Place::Partition { disk, .. } => vec![disk],

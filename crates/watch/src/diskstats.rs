@@ -61,7 +61,7 @@ impl DiskCounters {
     }
 }
 
-/// No device has so many requests at a time.
+/// No device has this many requests in flight.
 const MAX_IN_FLIGHT: u64 = i32::MAX as u64;
 
 /// A number; 0 for one below.

@@ -31,7 +31,7 @@ impl LiveStepRunner {
     }
 
     /// The change as the journal on another root tells it, where that goes on where this one ends. Other roots are only
-    /// read; one that cannot be mounted (by another user than root, or since somebody uses it) has nothing to tell.
+    /// read; one that cannot be mounted (without root, or because it is in use) has nothing to tell.
     pub fn as_told_elsewhere(&mut self, change: &Change, hands: &dyn Hands) -> Option<Change> {
         // A change that goes on at this moment has its own mounts under its name.
         let place = format!("{}-look", change.name);

@@ -95,7 +95,7 @@ pub trait Behaviour {
     /// What it changes or makes.
     fn touches(&self) -> Touches<'_>;
 
-    /// The disks of [`Touches::disks_lost`], to say anew what is on them.
+    /// The disks of [`Touches::disks_lost`], to refresh what is known to be on them.
     fn disks_lost_mut(&mut self) -> Vec<&mut DiskIdentity>;
 
     /// What is not as it left it, in words. Only looks.
@@ -176,7 +176,7 @@ pub struct Touches<'a> {
     pub others: Vec<PathBuf>,
     /// Where the original of what it replaces is kept.
     pub kept: Option<&'a PathBuf>,
-    /// The file that it takes from where an earlier step made it.
+    /// The file that it copies, where an earlier step made it.
     pub takes: Option<&'a PathBuf>,
     /// The directory that it makes.
     pub makes_directory: Option<&'a Path>,

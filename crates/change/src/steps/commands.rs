@@ -1,7 +1,7 @@
 //! The programs that an action runs, with their exact arguments.
 //!
 //! The same list is shown before anything is done and is what is run then. Disks and filesystems have names here
-//! that do not move (a PARTUUID, a UUID); whoever runs a command looks up what they are called at that moment and
+//! that do not move (a PARTUUID, a UUID); the caller that runs a command looks up their names at that moment and
 //! passes it in [`Names`]. An action that runs no program (a file, a knob, the copy) has no commands.
 
 use std::fmt;

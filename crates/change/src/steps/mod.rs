@@ -201,7 +201,7 @@ impl Action {
         self.behaviour().touches().disks_lost
     }
 
-    /// The same disks, to say anew what is on them.
+    /// The same disks, to refresh what is known to be on them.
     pub fn disks_lost_mut(&mut self) -> Vec<&mut DiskIdentity> {
         self.behaviour_mut().disks_lost_mut()
     }

@@ -15,7 +15,7 @@ use super::{
     left, receipt,
 };
 
-/// A disk image full of zeros is made; it takes room as it is written. Undoing leaves it: somebody may have written to it.
+/// A disk image full of zeros is made; it takes room as it is written. Undoing leaves it: it may have been written to since.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(inline))]
 pub struct MakeImage {

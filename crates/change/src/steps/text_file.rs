@@ -250,8 +250,8 @@ fn how_it_differs(ours: Option<&TextFile>, now: Option<&TextFile>, keeps_modes: 
     words
 }
 
-/// Brings a path from one text to another, or from or to nothing. What is neither is somebody
-/// else's work and stays.
+/// Brings a path from one text to another, or from or to nothing. What is neither was written by
+/// another program and stays.
 fn put(
     path: &Path,
     from: Option<&TextFile>,
@@ -325,7 +325,7 @@ fn describe(file: Option<&TextFile>) -> String {
     }
 }
 
-/// Whoever writes a command line anew or adds words to it, as Debian's raspi-firmware does with each update, has changed
+/// A program that rewrites a command line or adds words to it, as Debian's raspi-firmware does with each update, has changed
 /// nothing of a change whose words are all there.
 fn command_line_difference(
     path: &Path,

@@ -27,7 +27,7 @@ pub enum When {
     Undone,
 }
 
-/// systemd reads all units anew. Undoing does so too: as the first step of a plan it lets systemd forget the units that
+/// systemd reloads all units. Undoing does so too: as the first step of a plan it lets systemd forget the units that
 /// undoing the others has removed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(inline))]

@@ -123,11 +123,6 @@ impl Pseudonyms {
         let text = bare(text);
         self.private.iter().any(|private| text.contains(private.as_str()))
     }
-
-    /// How many pseudonyms were given.
-    pub fn count(&self) -> usize {
-        self.names.len()
-    }
 }
 
 /// A text as it is compared: small letters and digits alone.

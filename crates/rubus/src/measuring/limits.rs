@@ -7,7 +7,7 @@ use rubus_vocabulary::units::bytes_iec;
 
 use crate::target::Resolved;
 
-/// However fine the wanted precision, a job takes at most so many times its usual time.
+/// However fine the wanted precision, a job takes at most this many times its usual time.
 const MAX_LONGER: f64 = 25.0;
 
 /// What the user wants of a suite in place of its own limits.
