@@ -16,7 +16,7 @@ const MAX_BINS: usize = 1200;
 pub fn embed(run: &Run, verdict: &Verdict) -> Markup {
     let mut run = run.clone();
     run.results.iter_mut().for_each(coarsen);
-    let Ok(mut value) = serde_json::to_value(&run) else {
+    let Ok(mut value) = run.to_json() else {
         return html! {};
     };
     if let Ok(verdict) = serde_json::to_value(verdict) {

@@ -1,6 +1,6 @@
 //! What others may see of a record.
 
-use anyhow::Context;
+use anyhow::anyhow;
 use rubus_runs::share::{Shareable, shared};
 use rubus_verdict::verdict::{Verdict, verdict};
 use rubus_vocabulary::result::Run;
@@ -13,7 +13,7 @@ pub fn shown<T: Shareable + Clone>(record: &T, with_serials: bool) -> anyhow::Re
     if with_serials {
         return Ok(record.clone());
     }
-    shared(record).context("cannot leave out serial numbers and names")
+    shared(record).map_err(|why| anyhow!("cannot leave out serial numbers and names: {why}"))
 }
 
 /// The same of a run, with its verdict.

@@ -294,7 +294,7 @@ fn of_single(name: String, mut value: Value) -> anyhow::Result<Found> {
     } else if !has("results") {
         bail!("{name} is JSON, but neither a run of rubus nor fio's: {}", keys(&value));
     }
-    let run: Run = checked_json::from_value(value).map_err(|why| {
+    let run = Run::of_json(value).map_err(|why| {
         anyhow!("{name} looks like a run of rubus, but does not read as one: {why}")
     })?;
     Ok(of_run(name, run))

@@ -4,6 +4,7 @@
 //! only ever added; a reader must ignore those that it does not know.
 
 mod figures;
+mod json;
 
 use std::collections::BTreeMap;
 

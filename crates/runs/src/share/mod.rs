@@ -12,8 +12,6 @@ mod walk;
 use std::collections::BTreeSet;
 
 use rubus_host::shareable::Pseudonyms;
-use serde::Serialize;
-use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 pub use rubus_host::shareable::LEFT_OUT;
@@ -40,27 +38,55 @@ impl Record {
 }
 
 /// What can be made fit for others to see.
-pub trait Shareable: Serialize + DeserializeOwned {
+pub trait Shareable: Sized {
     /// Which record it is.
     const RECORD: Record;
+
+    /// Its JSON.
+    ///
+    /// # Errors
+    /// When it cannot become JSON, which its own tests rule out.
+    fn json(&self) -> serde_json::Result<Value>;
+
+    /// It again.
+    ///
+    /// # Errors
+    /// When the JSON is not that of one.
+    fn of_json(json: Value) -> Result<Self, String>;
 }
 
 impl Shareable for rubus_vocabulary::result::Run {
     const RECORD: Record = Record::Run;
+
+    fn json(&self) -> serde_json::Result<Value> {
+        self.to_json()
+    }
+
+    fn of_json(json: Value) -> Result<Self, String> {
+        Self::of_json(json)
+    }
 }
 
 impl Shareable for crate::compare::Comparison {
     const RECORD: Record = Record::Comparison;
+
+    fn json(&self) -> serde_json::Result<Value> {
+        serde_json::to_value(self)
+    }
+
+    fn of_json(json: Value) -> Result<Self, String> {
+        serde_json::from_value(json).map_err(|error| error.to_string())
+    }
 }
 
 /// A record with nothing that identifies its machine or owner.
 ///
 /// # Errors
 /// When the record cannot become JSON and back, which its own tests rule out.
-pub fn shared<T: Shareable>(record: &T) -> Result<T, serde_json::Error> {
-    let mut value = serde_json::to_value(record)?;
+pub fn shared<T: Shareable>(record: &T) -> Result<T, String> {
+    let mut value = record.json().map_err(|error| error.to_string())?;
     share(&mut value, T::RECORD);
-    serde_json::from_value(value)
+    T::of_json(value)
 }
 
 /// The same with the JSON of a record. Fields that this version does not know are dropped.

@@ -165,7 +165,7 @@ impl History {
 fn shareable_line(line: &str) -> serde_json::Result<(String, Counts)> {
     let mut value: Value = serde_json::from_str(line)?;
     let counts = share::share(&mut value["run"], Record::Run);
-    let run = serde_json::from_value::<Run>(value["run"].clone());
+    let run = Run::of_json(value["run"].clone());
     let headline = run.map_or_else(|_| LEFT_OUT.to_string(), |run| verdict(&run).headline);
     let line = json!({
         "rubus_history": FORM,
@@ -244,7 +244,7 @@ fn is_known(transaction: &Transaction<'_>, run: &Run) -> rusqlite::Result<bool> 
     while let Some(row) = rows.next()? {
         let record: String = row.get(0)?;
         // A record that this version cannot read is not the one that it has just read.
-        let same = serde_json::from_str::<Run>(&record)
+        let same = Run::of_json_text(&record)
             .is_ok_and(|known| is_same_measurement(&known, run));
         if same {
             return Ok(true);
@@ -276,7 +276,7 @@ fn one(mut value: Value) -> Result<Incoming, String> {
         fields.remove("verdict");
     }
     let json = record.to_string();
-    let run: Run = rubus_vocabulary::checked_json::from_value(record)?;
+    let run = Run::of_json(record)?;
     let headline = headline.unwrap_or_else(|| verdict(&run).headline);
     Ok(Incoming { run, json, headline, label })
 }

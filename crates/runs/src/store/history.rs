@@ -117,7 +117,8 @@ impl History {
         verdict_headline: &str,
         label: Option<&str>,
     ) -> Result<RunId, StoreError> {
-        let json = serde_json::to_string(run)
+        let json = run
+            .to_json_text()
             .map_err(|error| StoreError::NotJson { reason: error.to_string() })?;
         self.in_one(|transaction| insert(transaction, run, verdict_headline, label, &json))
     }
@@ -315,7 +316,7 @@ impl History {
         let Some((summary, json)): Option<(RunSummary, String)> = found else {
             return Err(self.no_such_run(id)?);
         };
-        match rubus_vocabulary::checked_json::from_str(&json) {
+        match Run::of_json_text(&json) {
             Ok(run) => Ok(StoredRun { summary, run }),
             Err(error) => Err(StoreError::UnreadableRun {
                 path: self.path.clone(),
