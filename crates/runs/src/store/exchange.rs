@@ -244,8 +244,7 @@ fn is_known(transaction: &Transaction<'_>, run: &Run) -> rusqlite::Result<bool> 
     while let Some(row) = rows.next()? {
         let record: String = row.get(0)?;
         // A record that this version cannot read is not the one that it has just read.
-        let same = Run::of_json_text(&record)
-            .is_ok_and(|known| is_same_measurement(&known, run));
+        let same = Run::of_json_text(&record).is_ok_and(|known| is_same_measurement(&known, run));
         if same {
             return Ok(true);
         }
