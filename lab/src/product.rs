@@ -102,19 +102,10 @@ fn build(board: Board) -> Result<PathBuf> {
     let target = board.rust_target();
     tools::run(
         cargo()
-            .args([
-                "zigbuild",
-                "--profile",
-                "boards",
-                "--locked",
-                "-p",
-                "rubus",
-                "--target",
-                target,
-            ])
+            .args(["zigbuild", "--release", "--locked", "-p", "rubus", "--target", target])
             .current_dir(workspace_root()),
     )?;
-    Ok(target_directory().join(target).join("boards/rubus"))
+    Ok(target_directory().join(target).join("release/rubus"))
 }
 
 /// A `rubus` for this machine: a release build made now.
