@@ -6,7 +6,7 @@
 # The device is the kernel's null_blk: it holds no data, and a timer's interrupt ends each request after 10 µs or 100 µs
 # (irqmode 2), so requests wait, are reaped in small groups, and the processor sleeps or does other things meanwhile, as with an
 # NVMe drive. Where the kernel has no null_blk it is a loop device over an image in memory, whose requests a kernel thread ends.
-# ONE_JOB is `cargo build --profile boards -p rubus-measure --example one-job`. IO_URING is
+# ONE_JOB is `cargo build --release -p rubus-measure --example one-job`. IO_URING is
 # t/io_uring from fio's sources (`./configure && make t/io_uring`); it keeps no latencies, so it is the floor. FIO runs with
 # registered memory and files, batches, and without its latency histograms where it can do without. One at a time there are two
 # ways: all three make a call for each (pread, t/io_uring preadv2), or all three use a ring.

@@ -32,7 +32,7 @@ fn build() -> PathBuf {
         .status()
         .expect("cargo starts");
     assert!(status.success(), "the build failed");
-    target.join("boards/rubus")
+    target.join("release/rubus")
 }
 
 /// A home of its own for the program: its history, pages and sockets go there and nowhere else.
