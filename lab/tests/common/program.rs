@@ -26,7 +26,7 @@ fn build() -> PathBuf {
     let own = std::env::current_exe().expect("a test knows its own file");
     let target = own.ancestors().nth(3).expect("a test lies in a target directory");
     let status = rubus_lab::product::cargo()
-        .args(["build", "--profile", "boards", "--package", "rubus", "--target-dir"])
+        .args(["build", "--release", "--package", "rubus", "--target-dir"])
         .arg(target)
         .current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/.."))
         .status()
