@@ -14,6 +14,7 @@ pub mod disk;
 pub mod fallen_back;
 pub mod fixture;
 pub mod guard;
+pub mod losses;
 pub mod on_trial;
 pub mod other_roots;
 pub mod plan;

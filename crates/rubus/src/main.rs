@@ -36,6 +36,7 @@ mod signals;
 mod subjects;
 mod target;
 mod target_name;
+mod teller;
 mod watchdog;
 mod world;
 

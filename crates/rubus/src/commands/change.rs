@@ -8,6 +8,7 @@ use rubus_change::apply::{
     ASKED_FOR, ApplyContext, Change, ChangeError, ChangeStore, Ending, differences,
 };
 use rubus_change::apply::{commit, give_away, go, lying_on, obstacles, turn};
+use rubus_change::losses::{questions, questions_again, refresh_contents};
 use rubus_change::on_trial;
 use rubus_change::plan::journal::Way;
 use rubus_change::plan::volume::Volume;
@@ -21,11 +22,12 @@ use rubus_host::{Live, clock};
 use super::lost::{self, Lost, Taken};
 use super::plans::{agreed, find, show};
 use crate::args::{Apply, General, PlanArgs, Recipes, Resume, Undo};
-use crate::changing::{Teller, confirm_again, confirm_losses, facts, refresh_contents};
+use crate::changing::{confirm_losses, facts};
 use crate::documents::{OptionDocument, RecipeDocument};
 use crate::exit::Exit;
 use crate::places::{self, say};
 use crate::signals;
+use crate::teller::Teller;
 use crate::world::{Terminal, World};
 
 /// Lists the recipes, or explains one.
@@ -122,7 +124,8 @@ pub fn apply(general: &General, arguments: &Apply) -> anyhow::Result<Exit> {
             half.name
         );
     }
-    let losses = confirm_losses(&plan, &arguments.i_will_lose_everything_on, &Live::new())?;
+    let losses =
+        confirm_losses(questions(&plan, &Live::new()), &arguments.i_will_lose_everything_on)?;
     if !agreed(arguments.yes, "Apply these steps?")? {
         return Ok(Exit::AnswerIsNo);
     }
@@ -264,7 +267,7 @@ pub fn resume(general: &General, arguments: &Resume) -> anyhow::Result<Exit> {
             is_any = true;
             let hands = &mut LiveHands::new();
             let given = &arguments.i_will_lose_everything_on;
-            for given in confirm_again(&change, given, &Live::new())? {
+            for given in confirm_losses(questions_again(&change, &Live::new()), given)? {
                 give_away(&mut change, given, hands)?;
             }
             exit = finish(general, &mut change, hands)?;

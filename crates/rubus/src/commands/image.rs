@@ -24,10 +24,11 @@ use rubus_vocabulary::units::bytes_iec;
 
 use super::plans::{agreed, find, show};
 use crate::args::{Apply, General, PlanArgs};
-use crate::changing::{Teller, random};
+use crate::changing::random;
 use crate::exit::{Exit, Refused};
 use crate::places::say;
 use crate::signals;
+use crate::teller::Teller;
 use crate::world::Terminal;
 
 /// Shows what a recipe would make of an image.
