@@ -7,6 +7,7 @@ use rubus_vocabulary::result::{CpuShares, Stall, StallCause};
 use rubus_vocabulary::spec::Direction;
 use rubus_vocabulary::stats::Histogram;
 use rubus_vocabulary::stats::stalls::{self, Episode};
+use rubus_vocabulary::throttling::{PowerEvents, Throttling};
 
 use crate::mailbox::SlowSpan;
 use crate::sample::Sample;
@@ -20,15 +21,6 @@ const OTHERS_SHARE: f64 = 0.10;
 const OTHERS_BYTES: u64 = 1 << 20;
 /// Share of a stall that its cause must explain.
 const EXPLAINED: f64 = 0.5;
-
-/// The firmware's bits for what is the case now, and the ones that remember it since boot.
-mod bit {
-    pub(super) const UNDERVOLTAGE: u32 = 1;
-    pub(super) const CAPPED: u32 = 1 << 1;
-    pub(super) const THROTTLED: u32 = 1 << 2;
-    pub(super) const SOFT_LIMIT: u32 = 1 << 3;
-    pub(super) const REMEMBERED: u32 = 16;
-}
 
 /// What a job moved and cost, as far as it is needed here.
 #[derive(Clone, Copy, Debug)]
@@ -86,40 +78,20 @@ pub(crate) fn power_doubts(samples: &[Sample]) -> Vec<Doubt> {
     let (Some(first), Some(last)) = (samples.first(), samples.last()) else {
         return Vec::new();
     };
-    let now = samples.iter().filter_map(|s| s.throttled).fold(0, |all, bits| all | bits);
-    let remembered = match (first.throttled, last.throttled) {
-        (Some(before), Some(after)) => (after & !before) >> bit::REMEMBERED,
-        _ => 0,
-    };
-    let bits = (now | remembered) & 0xf;
-    let low_voltage = samples.iter().any(|sample| sample.undervoltage == Some(true));
-    let mut doubts = Vec::new();
-    if bits & bit::UNDERVOLTAGE != 0 || low_voltage {
-        doubts.push(Doubt::Undervoltage);
-    }
-    let mut what = Vec::new();
-    for (mask, words) in [
-        (bit::THROTTLED, "throttled"),
-        (bit::CAPPED, "frequency capped"),
-        (bit::SOFT_LIMIT, "soft temperature limit"),
-    ] {
-        if bits & mask != 0 {
-            what.push(words.to_string());
-        }
-    }
-    let events = last.throttle_events.zip(first.throttle_events);
-    match events.map(|(after, before)| after.saturating_sub(before)) {
-        Some(count) if count > 0 => what.push(format!("{count} throttling events")),
-        _ => {}
-    }
+    let words = samples.iter().filter_map(|sample| sample.throttled.map(Throttling::decode));
+    let before = first.throttled.map(Throttling::decode);
+    // Without a first word, what a later one remembers may be old.
+    let events = words.map(|word| word.events_since(before.unwrap_or(word)));
+    let mut events = events.fold(PowerEvents::default(), PowerEvents::or);
+    events.undervoltage |= samples.iter().any(|sample| sample.undervoltage == Some(true));
+    let counts = last.throttle_events.zip(first.throttle_events);
+    let count = counts.map_or(0, |(after, before)| after.saturating_sub(before));
+    let counted = (count > 0).then(|| format!("{count} throttling events"));
     let hottest = samples.iter().filter_map(|sample| sample.hottest_millidegrees).max();
-    if let (false, Some(millidegrees)) = (what.is_empty(), hottest) {
-        what.push(format!("{} °C", millidegrees / 1000));
-    }
-    if !what.is_empty() {
-        doubts.push(Doubt::Throttled { what: what.join(", ") });
-    }
-    doubts
+    let is_held_down = events.is_clock_held_down() || counted.is_some();
+    let hottest = hottest.filter(|_| is_held_down);
+    let hottest = hottest.map(|millidegrees| format!("{} °C", millidegrees / 1000));
+    events.doubts(counted.into_iter().chain(hottest))
 }
 
 /// Bytes that others moved on the device between two samples; absent where nobody counts.

@@ -72,7 +72,7 @@ impl<'a> PartsRun<'a> {
 
     /// What the firmware says happened to the supply meanwhile.
     pub fn power_doubts(&self) -> Vec<Doubt> {
-        power_doubts(&self.machine.power, &self.world.survey().power)
+        power_doubts(&self.machine.power, &self.world.power())
     }
 
     /// Keeps the run and shows it; `complete` adds what only one kind of figures has.

@@ -5,7 +5,7 @@ use rubus_host::capture::Captured;
 use rubus_host::clock;
 use rubus_host::files::Files;
 use rubus_host::live::Live;
-use rubus_vocabulary::machine::{Machine, Origin};
+use rubus_vocabulary::machine::{Machine, Origin, Power};
 use rubus_watch::live::terminal;
 
 use crate::args::{General, When};
@@ -46,6 +46,11 @@ impl World {
     /// Its facts, read now.
     pub fn survey(&self) -> Machine {
         self.survey_through(self.files())
+    }
+
+    /// Its heat, throttling and supply voltage, read now.
+    pub fn power(&self) -> Power {
+        rubus_machine::probe::power(self.files())
     }
 
     /// Its facts, read through something that watches the reading (a recorder).

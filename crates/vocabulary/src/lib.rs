@@ -44,6 +44,7 @@ pub mod spelling;
 pub mod spread;
 pub mod subject_job;
 pub mod suite_jobs;
+pub mod throttling;
 pub mod title;
 pub mod units;
 

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::fact::Fact;
 use crate::mount_entry::Entry;
+pub use crate::throttling::Throttling;
 
 /// Everything that is known about one machine at one moment.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -232,48 +233,6 @@ pub struct Temperature {
     pub zone: String,
     /// In thousandths of a degree Celsius.
     pub millicelsius: Fact<i64>,
-}
-
-/// The firmware's throttling word (`get_throttled`): bits 0–3 now, bits 16–19 since boot.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Throttling {
-    /// The word as read.
-    pub word: u32,
-    /// Bit 0: the supply voltage is too low now.
-    pub undervoltage_now: bool,
-    /// Bit 1: the clock is capped now.
-    pub capped_now: bool,
-    /// Bit 2: the clock is throttled now.
-    pub throttled_now: bool,
-    /// Bit 3: the soft temperature limit is active now.
-    pub soft_limit_now: bool,
-    /// Bit 16: the supply voltage was too low since boot.
-    pub undervoltage_seen: bool,
-    /// Bit 17: the clock was capped since boot.
-    pub capped_seen: bool,
-    /// Bit 18: the clock was throttled since boot.
-    pub throttled_seen: bool,
-    /// Bit 19: the soft temperature limit was active since boot.
-    pub soft_limit_seen: bool,
-}
-
-impl Throttling {
-    /// Decodes the word. Other bits are kept in `word` and ignored.
-    pub fn decode(word: u32) -> Self {
-        let bit = |n: u32| word & (1 << n) != 0;
-        Throttling {
-            word,
-            undervoltage_now: bit(0),
-            capped_now: bit(1),
-            throttled_now: bit(2),
-            soft_limit_now: bit(3),
-            undervoltage_seen: bit(16),
-            capped_seen: bit(17),
-            throttled_seen: bit(18),
-            soft_limit_seen: bit(19),
-        }
-    }
 }
 
 /// Memory and its pressure.

@@ -1,5 +1,6 @@
 //! `/proc/meminfo`, `/proc/vmstat`, `/proc/pressure/*` and `mm_stat` of zram.
 
+use rubus_machine::parse::meminfo;
 use serde::{Deserialize, Serialize};
 
 use super::numbers::{lines, number, words};
@@ -36,29 +37,20 @@ pub struct Memory {
 /// Reads `/proc/meminfo`; none if it does not even say how much there is.
 pub fn parse_meminfo(text: &[u8]) -> Option<Memory> {
     let mut memory = Memory::default();
-    for line in lines(text) {
-        let Some(colon) = line.iter().position(|&byte| byte == b':') else {
-            continue;
-        };
-        let (name, value) = (&line[..colon], words(&line[colon + 1..]).next());
-        let Some(kib) = value.and_then(number) else {
-            continue;
-        };
-        // The unit is always kB and means KiB.
-        let bytes = kib.saturating_mul(1024);
+    for (name, bytes) in meminfo::sizes(text) {
         match name {
-            b"MemTotal" => memory.total_bytes = bytes,
-            b"MemFree" => memory.free_bytes = bytes,
-            b"MemAvailable" => memory.available_bytes = Some(bytes),
-            b"Buffers" | b"Cached" => {
+            "MemTotal" => memory.total_bytes = bytes,
+            "MemFree" => memory.free_bytes = bytes,
+            "MemAvailable" => memory.available_bytes = Some(bytes),
+            "Buffers" | "Cached" => {
                 memory.cached_bytes = memory.cached_bytes.saturating_add(bytes);
             }
-            b"Dirty" => memory.dirty_bytes = bytes,
-            b"Writeback" => memory.writeback_bytes = bytes,
-            b"SwapTotal" => memory.swap_bytes = bytes,
-            b"SwapFree" => memory.swap_free_bytes = bytes,
-            b"Zswap" => memory.zswap_bytes = Some(bytes),
-            b"Zswapped" => memory.zswapped_bytes = Some(bytes),
+            "Dirty" => memory.dirty_bytes = bytes,
+            "Writeback" => memory.writeback_bytes = bytes,
+            "SwapTotal" => memory.swap_bytes = bytes,
+            "SwapFree" => memory.swap_free_bytes = bytes,
+            "Zswap" => memory.zswap_bytes = Some(bytes),
+            "Zswapped" => memory.zswapped_bytes = Some(bytes),
             _ => {}
         }
     }

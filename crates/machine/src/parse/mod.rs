@@ -4,6 +4,7 @@
 //! parsed in that room.
 
 pub mod btrfs;
+pub mod meminfo;
 pub mod mountinfo;
 pub mod route;
 pub mod stat;

@@ -4,6 +4,7 @@ use rubus_host::Files;
 use rubus_vocabulary::fact::Fact;
 use rubus_vocabulary::machine::{Memory, Pressure};
 
+use crate::parse::meminfo;
 use crate::probe::read;
 
 const MEMINFO: &str = "/proc/meminfo";
@@ -23,17 +24,13 @@ pub(crate) fn memory(files: &dyn Files) -> Memory {
     }
 }
 
-/// The sum of some lines in bytes; the file counts in KiB and calls them kB.
+/// The sum of some lines in bytes.
 pub fn sum_of_lines(meminfo: &Fact<String>, names: &[&str]) -> Fact<u64> {
     meminfo.clone().and_then(|text| {
         let mut sum: u64 = 0;
         for name in names {
-            let kib = text
-                .lines()
-                .find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))
-                .and_then(|rest| rest.trim().strip_suffix("kB"))
-                .ok_or_else(|| format!("it has no line '{name}'"))?;
-            sum = sum.saturating_add(read::parse_number::<u64>(kib)?.saturating_mul(1024));
+            let bytes = meminfo::size(&text, name);
+            sum = sum.saturating_add(bytes.ok_or_else(|| format!("it has no line '{name}'"))?);
         }
         Ok(sum)
     })

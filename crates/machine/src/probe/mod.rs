@@ -35,6 +35,7 @@ use rubus_host::Files;
 use rubus_vocabulary::machine::{Machine, Origin};
 
 use crate::probe::cpuinfo::CpuInfo;
+pub use crate::probe::power::power;
 
 /// Reads everything that is known about a machine. Never fails: what cannot be read is unknown.
 ///

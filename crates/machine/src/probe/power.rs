@@ -15,7 +15,8 @@ const FIRMWARE_DRIVER: &str = "/sys/bus/platform/drivers/raspberrypi-firmware";
 /// Mailbox tag "get throttled".
 const GET_THROTTLED: u32 = 0x0003_0046;
 
-pub(crate) fn power(files: &dyn Files) -> Power {
+/// Heat, throttling and supply voltage alone, as a survey has them.
+pub fn power(files: &dyn Files) -> Power {
     let is_pi = device_tree::is_raspberry_pi(files);
     Power {
         temperatures: temperatures(files),

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use rubus_host::own_files;
+use rubus_machine::parse::meminfo;
 use rubus_vocabulary::memory::Counters;
 
 const VMSTAT: &str = "/proc/vmstat";
@@ -64,14 +65,9 @@ fn zswap_refused() -> Option<u64> {
 
 /// Memory that zswap's pool takes, and pages in it.
 pub fn zswap_pool() -> Option<(u64, u64)> {
-    let meminfo = own_files::text(Path::new("/proc/meminfo")).ok()?;
-    let kib = |name: &str| -> Option<u64> {
-        let mut lines = meminfo.lines();
-        let rest = lines.find_map(|line| line.strip_prefix(name))?;
-        rest.split_whitespace().next()?.parse().ok()
-    };
-    match (kib("Zswap:"), kib("Zswapped:")) {
-        (Some(pool), Some(stored)) => Some((pool * 1024, stored * 1024)),
+    let text = own_files::text(Path::new("/proc/meminfo")).ok()?;
+    match (meminfo::size(&text, "Zswap"), meminfo::size(&text, "Zswapped")) {
+        (Some(pool), Some(stored)) => Some((pool, stored)),
         // Before Linux 5.19 only root is told.
         _ => {
             let page = rustix::param::page_size() as u64;
@@ -89,11 +85,6 @@ pub fn zram_pool(name: &str) -> Option<(u64, u64)> {
 
 /// What programs can have without swapping, and free swap, in bytes.
 pub fn available() -> Option<(u64, u64)> {
-    let meminfo = own_files::text(Path::new("/proc/meminfo")).ok()?;
-    let kib = |name: &str| -> Option<u64> {
-        let mut lines = meminfo.lines();
-        let rest = lines.find_map(|line| line.strip_prefix(name))?;
-        rest.split_whitespace().next()?.parse().ok()
-    };
-    Some((kib("MemAvailable:")? * 1024, kib("SwapFree:")? * 1024))
+    let text = own_files::text(Path::new("/proc/meminfo")).ok()?;
+    Some((meminfo::size(&text, "MemAvailable")?, meminfo::size(&text, "SwapFree")?))
 }

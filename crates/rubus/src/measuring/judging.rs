@@ -66,55 +66,17 @@ pub(super) fn judged(
     if let Some(cluster) = &target.cluster {
         cluster.tell(&mut run, began_s);
     }
-    run.doubts.extend(power_doubts(&run.machine.power, &world.survey().power));
+    run.doubts.extend(power_doubts(&run.machine.power, &world.power()));
     doubt_the_impossible(&mut run);
     run.findings.extend(rubus_verdict::findings::of(&run));
     rubus_verdict::findings::add_rules(&mut run);
     Measured { ended_by: outcome.ended_by, ..Measured::of(run) }
 }
 
-/// What the firmware's sticky bits say happened between two looks, for boards on which the watcher
-/// has no file to watch.
+/// What the firmware remembers of the time between two looks, for boards on which the watcher has no file to watch.
 pub fn power_doubts(before: &Power, after: &Power) -> Vec<Doubt> {
-    let (Some(before), Some(after)) = (before.throttling.get(), after.throttling.get()) else {
-        return Vec::new();
-    };
-    let mut doubts = Vec::new();
-    if after.undervoltage_now || (after.undervoltage_seen && !before.undervoltage_seen) {
-        doubts.push(Doubt::Undervoltage);
-    }
-    let held_down = [
-        (after.capped_now || (after.capped_seen && !before.capped_seen), "frequency capped"),
-        (after.throttled_now || (after.throttled_seen && !before.throttled_seen), "throttled"),
-        (
-            after.soft_limit_now || (after.soft_limit_seen && !before.soft_limit_seen),
-            "soft temperature limit",
-        ),
-    ];
-    let what: Vec<&str> =
-        held_down.iter().filter(|(happened, _)| *happened).map(|(_, what)| *what).collect();
-    if !what.is_empty() {
-        doubts.push(Doubt::Throttled { what: what.join(", ") });
-    }
-    doubts
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use rubus_vocabulary::fact::Fact;
-    use rubus_vocabulary::machine::Throttling;
-
-    #[test]
-    fn only_what_is_new_or_now_is_held_against_a_run() {
-        let power = |word| Power {
-            temperatures: Vec::new(),
-            throttling: Fact::known(Throttling::decode(word), "test"),
-            undervoltage_alarm: Fact::unknown("none", "test"),
-        };
-        assert_eq!(power_doubts(&power(0x50000), &power(0x50000)), []);
-        assert_eq!(power_doubts(&power(0), &power(0x10000)), [Doubt::Undervoltage]);
-        let throttled = Doubt::Throttled { what: "frequency capped, throttled".into() };
-        assert_eq!(power_doubts(&power(0x40000), &power(0x60004)), [throttled]);
+    match (before.throttling.get(), after.throttling.get()) {
+        (Some(before), Some(after)) => after.events_since(before).doubts([]),
+        _ => Vec::new(),
     }
 }
