@@ -26,6 +26,18 @@ pub fn char_width(c: char) -> usize {
     c.width().unwrap_or(1)
 }
 
+/// Names in a sentence: "A1, U1 and V30".
+pub fn listed<T: AsRef<str>>(names: &[T]) -> String {
+    match names {
+        [] => String::new(),
+        [only] => only.as_ref().to_string(),
+        [most @ .., last] => {
+            let most: Vec<&str> = most.iter().map(AsRef::as_ref).collect();
+            format!("{} and {}", most.join(", "), last.as_ref())
+        }
+    }
+}
+
 /// The text with its first letter as a capital: the beginning of a sentence.
 pub fn capitalized(text: &str) -> String {
     let mut letters = text.chars();

@@ -9,6 +9,7 @@ use rubus_vocabulary::finding::Finding;
 use rubus_vocabulary::result::{JobResult, Outcome, Run};
 use rubus_vocabulary::subject_job::SubjectDoubt;
 
+use rubus_draw::text::listed;
 use rubus_draw::words;
 
 /// Kinds of doubt, as in the JSON of a run, that may have changed a rate. The others limit something
@@ -46,7 +47,7 @@ pub fn of_run(run: &Run, verdict: &Verdict) -> Option<String> {
         false => disturbances(run, &run.results.iter().collect::<Vec<_>>()),
     };
     let uncertain = (!reasons.is_empty() && !run.results.is_empty())
-        .then(|| format!("Uncertain: {}.", some(&reasons, "; ", "; ")));
+        .then(|| format!("Uncertain: {}.", some(&reasons).join("; ")));
     joined([cut_short, uncertain])
 }
 
@@ -138,26 +139,16 @@ pub fn joined<const N: usize>(sentences: [Option<String>; N]) -> Option<String> 
 
 /// "a, b and c", of many "a, b, c and 2 more".
 fn list(names: &[&str]) -> String {
-    let names: Vec<String> = names.iter().map(|name| name.to_string()).collect();
-    some(&names, ", ", " and ")
+    listed(&some(names))
 }
 
-fn some(all: &[String], between: &str, last: &str) -> String {
+/// The first few, and how many more there are.
+fn some<T: AsRef<str>>(all: &[T]) -> Vec<String> {
     // One more is named rather than counted.
-    let named = match all.len() > MAX_NAMED + 1 {
-        true => MAX_NAMED,
-        false => all.len(),
-    };
-    let mut parts = all[..named].to_vec();
-    if named < all.len() {
-        parts.push(format!("{} more", all.len() - named));
-    }
-    match parts.split_last() {
-        Some((end, before)) if !before.is_empty() => {
-            format!("{}{last}{end}", before.join(between))
-        }
-        _ => parts.concat(),
-    }
+    let is_long = all.len() > MAX_NAMED + 1;
+    let named = if is_long { MAX_NAMED } else { all.len() };
+    let rest = is_long.then(|| format!("{} more", all.len() - named));
+    all[..named].iter().map(|name| name.as_ref().to_string()).chain(rest).collect()
 }
 
 #[cfg(test)]

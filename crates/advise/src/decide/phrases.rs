@@ -1,5 +1,7 @@
 //! Words for times, factors and lists, and what is said of what to do.
 
+use rubus_draw::text::listed;
+
 pub(super) struct ToDo {
     pub command: Option<Vec<String>>,
     pub sentence: Option<String>,
@@ -14,7 +16,6 @@ impl ToDo {
 /// A time without a letter that is not ASCII: "85 ms", "1.4 s".
 pub(super) fn seconds(time_s: f64) -> String {
     match time_s {
-        s if s >= 99.5 => format!("{s:.0} s"),
         s if s >= 9.95 => format!("{s:.0} s"),
         s if s >= 0.095 => format!("{s:.1} s"),
         s if s >= 0.00995 => format!("{:.0} ms", s * 1e3),
@@ -33,10 +34,5 @@ pub(super) fn times(factor: f64) -> String {
 
 /// "a", "a and b", "a, b and c".
 pub(super) fn list<'a>(words: impl Iterator<Item = &'a str>) -> String {
-    let words: Vec<&str> = words.collect();
-    match &words[..] {
-        [] => String::new(),
-        [only] => (*only).into(),
-        [first @ .., last] => format!("{} and {last}", first.join(", ")),
-    }
+    listed(&words.collect::<Vec<_>>())
 }

@@ -23,6 +23,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Mutex, PoisonError};
 
 use clap::ArgMatches;
+use rubus_draw::text::listed;
 use rubus_fleet::inventory::Board;
 use rubus_vocabulary::machine::Machine;
 use rubus_vocabulary::result::Run;
@@ -166,11 +167,10 @@ fn warn_of_twins(boots: &Boots, names: &[&str], screen: &Screen) {
     for twins in boots.values().filter(|twins| twins.len() > 1) {
         let mut twins = twins.clone();
         twins.sort_unstable();
-        let mut twins: Vec<&str> = twins.iter().map(|number| names[*number]).collect();
-        let last = twins.pop().unwrap_or_default();
+        let twins: Vec<&str> = twins.iter().map(|number| names[*number]).collect();
         screen.say(&format!(
-            "rubus: {} and {last} are the same machine, so their measurements disturb each other",
-            twins.join(", ")
+            "rubus: {} are the same machine, so their measurements disturb each other",
+            listed(&twins)
         ));
     }
 }

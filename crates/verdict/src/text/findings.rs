@@ -10,6 +10,7 @@ use rubus_vocabulary::result::Run;
 use rubus_vocabulary::spec::{Direction, Pattern};
 use rubus_vocabulary::units::{bytes_iec, bytes_si, duration_ns, iops, percent, rate_si};
 
+use rubus_draw::text::listed;
 use rubus_draw::words::{block, plus_minus};
 
 /// A curve that misses a point by more than this is said to fit badly.
@@ -288,20 +289,20 @@ fn class_sentences(classes: &[&SpeedClass]) -> Vec<String> {
         classes.iter().filter(|class| cannot_be(class)).map(|class| class.class.as_str()).collect();
     let mut sentences = Vec::new();
     if !met.is_empty() {
-        sentences.push(format!("Behaves like {} here.", list(&met)));
+        sentences.push(format!("Behaves like {} here.", listed(&met)));
     } else if open.is_empty() && classes.len() > 1 {
         sentences.push("Behaves like no class here.".to_string());
     }
     if !open.is_empty() {
         sentences.push(format!(
             "Undecided: {}. The interval contains a threshold; measure again with --precision 2%.",
-            list(&open)
+            listed(&open)
         ));
     }
     if !undecidable.is_empty() {
         sentences.push(format!(
             "Undecidable here: {}. It asks for queued commands, and many requests in flight gave no more than one.",
-            list(&undecidable)
+            listed(&undecidable)
         ));
     }
     for class in classes.iter().filter(|class| class.is_met == Some(false)) {
@@ -330,15 +331,6 @@ pub fn value(threshold: &Threshold, value: f64) -> String {
     match threshold.unit.as_str() {
         "bytes per second" => rate_si(value),
         _ => format!("{} /s", iops(value)),
-    }
-}
-
-/// "A1, U1 and V30".
-fn list(names: &[&str]) -> String {
-    match names {
-        [] => String::new(),
-        [only] => (*only).to_string(),
-        [most @ .., last] => format!("{} and {last}", most.join(", ")),
     }
 }
 
@@ -415,7 +407,7 @@ fn capacity(found: &Capacity) -> String {
         .map(|(bytes, how)| format!("{} came back {how}", bytes_si(*bytes)))
         .collect();
     let kinds: Vec<&str> = kinds.iter().map(String::as_str).collect();
-    format!("{real}Of {tested} that were tried, {}. Keep no data on it.", list(&kinds))
+    format!("{real}Of {tested} that were tried, {}. Keep no data on it.", listed(&kinds))
 }
 
 fn shared_pipe(found: &SharedPipe) -> String {
@@ -432,10 +424,10 @@ fn shared_pipe(found: &SharedPipe) -> String {
                 Some(suspect) => format!(": {suspect}"),
                 None => String::new(),
             };
-            format!("{} share a pipe{suspect}; {share}.", list(&names))
+            format!("{} share a pipe{suspect}; {share}.", listed(&names))
         }
-        Some(false) => format!("{} do not disturb one another; {share}.", list(&names)),
-        None => format!("It is open whether {} share a pipe; {share}.", list(&names)),
+        Some(false) => format!("{} do not disturb one another; {share}.", listed(&names)),
+        None => format!("It is open whether {} share a pipe; {share}.", listed(&names)),
     }
 }
 
