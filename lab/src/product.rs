@@ -1,50 +1,34 @@
 //! The product's binaries for a board, and what tests say when something is missing.
 
-use std::io::{Write, stderr};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result, bail};
+use rubus_fixtures::skipped;
 
 use crate::board::Board;
 use crate::cache::{Cache, workspace_root};
 use crate::session::missing_tools;
 use crate::tools;
 
-/// Whether a test that cannot run is a failure: `RUBUS_REQUIRE_ALL=1`.
-#[must_use]
-pub fn all_required() -> bool {
-    std::env::var("RUBUS_REQUIRE_ALL").is_ok_and(|value| value == "1")
-}
-
-/// Says on standard error, past the test runner's capture, that a test is skipped and why.
-///
-/// # Panics
-/// When [`all_required`]: then a skip is a failure.
-pub fn skip(test: &str, reason: &str) {
-    assert!(!all_required(), "{test} cannot run, and RUBUS_REQUIRE_ALL=1: {reason}");
-    // Nothing can be done when standard error is closed.
-    let _ = writeln!(stderr(), "\nSKIPPED {test}: {reason}\n");
-}
-
-/// Whether a test can boot a board here. When not, says so as [`skip`] does.
+/// Whether a test can boot a board here. When not, says so as [`skipped`] does.
 #[must_use]
 pub fn can_boot(test: &str, board: Board) -> bool {
     let absent = missing_tools(&Cache::of_this_machine(), board);
     if absent.is_empty() {
         return true;
     }
-    skip(test, &tools::remedy(&absent));
+    skipped(test, &tools::remedy(&absent));
     false
 }
 
-/// The `rubus` that a test pushes into a board. When there is none, says so as [`skip`] does.
+/// The `rubus` that a test pushes into a board. When there is none, says so as [`skipped`] does.
 #[must_use]
 pub fn rubus_or_skip(test: &str, board: Board) -> Option<PathBuf> {
     match rubus_for(board) {
         Ok(path) => Some(path),
         Err(error) => {
-            skip(test, &format!("{error:#}"));
+            skipped(test, &format!("{error:#}"));
             None
         }
     }

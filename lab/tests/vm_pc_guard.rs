@@ -4,9 +4,10 @@
 
 use std::time::Duration;
 
+use rubus_fixtures::skipped;
 use rubus_lab::board::Board;
 use rubus_lab::cache::Cache;
-use rubus_lab::product::{can_boot, example_for, skip};
+use rubus_lab::product::{can_boot, example_for};
 use rubus_lab::session::{Options, Session};
 
 const TEST: &str = "vm_pc_guard";
@@ -29,7 +30,7 @@ fn run(arguments: &str, at_least: usize) {
     }
     let cases = match example_for(Board::Pc, "guard_cases") {
         Ok(path) => path,
-        Err(error) => return skip(TEST, &format!("{error:#}")),
+        Err(error) => return skipped(TEST, &format!("{error:#}")),
     };
     let options = Options { push: vec![cases], ..Options::default() };
     let mut board = Session::boot(&Cache::of_this_machine(), Board::Pc, &options).unwrap();

@@ -7,12 +7,13 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::Duration;
 
+use rubus_fixtures::skipped;
 use rubus_lab::board::Board;
 use rubus_lab::cache::Cache;
 use rubus_lab::devices::needs::Need;
 use rubus_lab::devices::{FilesystemKind, SmallFilesystem};
 use rubus_lab::kit::Kit;
-use rubus_lab::product::{can_boot, rubus_or_skip, skip};
+use rubus_lab::product::{can_boot, rubus_or_skip};
 use rubus_lab::session::{Options, Session};
 
 const TEST: &str = "vm_pc_image";
@@ -74,7 +75,7 @@ fn a_new_image_starts_the_board_from_btrfs() {
 fn rubus_or_nothing() -> Option<PathBuf> {
     let missing: Vec<String> = NEEDS.into_iter().filter_map(Need::missing).collect();
     if !missing.is_empty() {
-        skip(TEST, &missing.join(", "));
+        skipped(TEST, &missing.join(", "));
         return None;
     }
     can_boot(TEST, Board::Pc).then(|| rubus_or_skip(TEST, Board::Pc)).flatten()

@@ -9,6 +9,7 @@ use std::process::{Command, Stdio};
 
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
+use rubus_fixtures::skipped;
 use rubus_machine::signature::{self, END_BYTES, Kind, Signature, Table, Window};
 use tempfile::TempDir;
 
@@ -91,14 +92,6 @@ fn tool(name: &str) -> Option<PathBuf> {
         .find(|path| path.exists())
 }
 
-/// Says past the test harness, which hides the output of tests that pass, that something was not
-/// tested; where everything is required that is a failure.
-fn skipped(why: &str) {
-    let _ = writeln!(std::io::stderr(), "SKIPPED, so not proven: {why}");
-    let must_all = std::env::var_os("RUBUS_REQUIRE_ALL").is_some_and(|value| value == "1");
-    assert!(!must_all, "RUBUS_REQUIRE_ALL=1: {why}");
-}
-
 fn blank(directory: &TempDir, bytes: u64) -> PathBuf {
     let path = directory.path().join("image");
     let _ = fs::remove_file(&path);
@@ -137,7 +130,7 @@ const MADE: &[(&str, &[&str], u64)] = &[
 #[test]
 fn images_of_the_real_tools_are_told_as_blkid_tells_them() {
     if tool("blkid").is_none() {
-        return skipped("blkid is not installed");
+        return skipped("superblocks", "blkid is not installed");
     }
     let directory = tempfile::tempdir().unwrap();
     let mut compared = 0;
@@ -167,14 +160,17 @@ fn images_of_the_real_tools_are_told_as_blkid_tells_them() {
         compared += 1;
     }
     if compared < 15 {
-        skipped("fewer than 15 kinds of images could be made: e2fsprogs, btrfs-progs, dosfstools?");
+        skipped(
+            "superblocks",
+            "fewer than 15 kinds of images could be made: e2fsprogs, btrfs-progs, dosfstools?",
+        );
     }
 }
 
 #[test]
 fn partition_tables_of_sfdisk_are_told_as_blkid_tells_them() {
     let (Some(sfdisk), true) = (tool("sfdisk"), tool("blkid").is_some()) else {
-        return skipped("sfdisk or blkid is not installed");
+        return skipped("superblocks", "sfdisk or blkid is not installed");
     };
     let directory = tempfile::tempdir().unwrap();
     for script in [
@@ -423,7 +419,7 @@ fn md_0(uuid: [u8; 16], size: u64, big: bool) -> Pieces {
 #[test]
 fn crafted_superblocks_are_told_as_blkid_tells_them() {
     if tool("blkid").is_none() {
-        return skipped("blkid is not installed");
+        return skipped("superblocks", "blkid is not installed");
     }
     let directory = tempfile::tempdir().unwrap();
     for (name, craft) in CRAFTED {
@@ -458,7 +454,7 @@ fn crafted_superblocks_are_told_as_blkid_tells_them() {
 #[test]
 fn noise_is_nothing_to_both() {
     if tool("blkid").is_none() {
-        return skipped("blkid is not installed");
+        return skipped("superblocks", "blkid is not installed");
     }
     let directory = tempfile::tempdir().unwrap();
     let image = blank(&directory, 4 * MIB);

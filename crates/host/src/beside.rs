@@ -251,6 +251,8 @@ fn spawn(command: &mut Command, program: &str) -> Result<(Child, String), RunErr
 
 #[cfg(test)]
 mod tests {
+    use rubus_fixtures::skipped;
+
     use super::*;
 
     const SOON: Duration = Duration::from_secs(20);
@@ -269,7 +271,7 @@ mod tests {
     #[test]
     fn a_program_in_python_answers_at_once() {
         let Some(python) = crate::programs::find("python3") else {
-            return;
+            return skipped("a program in Python", "python3 is not installed");
         };
         let never = AtomicBool::new(false);
         let script = "while True: print(input())";

@@ -7,6 +7,7 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::Duration;
 
+use rubus_fixtures::skipped;
 use rubus_vocabulary::spec::{Content, Direction, Durability, Pattern};
 
 use crate::probe::{Verdict, try_polled, try_ring};
@@ -62,7 +63,7 @@ fn has_ring() -> bool {
 fn engines() -> Vec<Engine> {
     let has_ring = has_ring();
     if !has_ring {
-        eprintln!("skipped for the ring: no io_uring here");
+        skipped("the ring", "the kernel offers no io_uring");
     }
     let usable = |engine: &Engine| has_ring || !matches!(engine, Engine::Ring { .. });
     ENGINES.into_iter().filter(usable).collect()
@@ -108,8 +109,7 @@ fn every_engine_keeps_to_its_budget_and_region() {
 #[test]
 fn lanes_share_depth_and_budget_and_their_accounts_are_joined() {
     if !has_ring() {
-        eprintln!("skipped: no io_uring here");
-        return;
+        return skipped("the ring", "the kernel offers no io_uring");
     }
     // Of 8 in flight and 1003 operations, three lanes have 3, 3 and 2, and 335, 334 and 334.
     let file = tempfile::tempfile().expect("a file");
@@ -143,8 +143,7 @@ fn there_are_no_more_lanes_than_operations_in_flight() {
 #[test]
 fn each_lane_has_places_of_its_own() {
     if !has_ring() {
-        eprintln!("skipped: no io_uring here");
-        return;
+        return skipped("the ring", "the kernel offers no io_uring");
     }
     // Lanes that drew the same numbers would write the same blocks three times over.
     let mut file = tempfile::tempfile().expect("a file");
@@ -161,8 +160,7 @@ fn each_lane_has_places_of_its_own() {
 #[test]
 fn what_cannot_be_polled_is_a_failure_in_words() {
     if !has_ring() {
-        eprintln!("skipped: no io_uring here");
-        return;
+        return skipped("the ring", "the kernel offers no io_uring");
     }
     // Through the page cache nothing can be.
     let file = tempfile::tempfile().expect("a file");
@@ -245,8 +243,7 @@ fn writes_through_the_cache_are_waited_for() {
 #[test]
 fn a_good_ring_passes_the_trial_and_leaves_no_more_than_it_says() {
     if !has_ring() {
-        eprintln!("skipped: no io_uring here");
-        return;
+        return skipped("the ring", "the kernel offers no io_uring");
     }
     let mut file = tempfile::tempfile().expect("a file");
     file.set_len(REGION).expect("a size");
@@ -263,8 +260,7 @@ fn a_good_ring_passes_the_trial_and_leaves_no_more_than_it_says() {
 #[test]
 fn reads_in_the_trial_write_nothing() {
     if !has_ring() {
-        eprintln!("skipped: no io_uring here");
-        return;
+        return skipped("the ring", "the kernel offers no io_uring");
     }
     let mut file = tempfile::tempfile().expect("a file");
     file.set_len(REGION).expect("a size");

@@ -3,6 +3,8 @@
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use rubus_fixtures::skipped;
+
 /// The example beside this test; cargo builds the examples of a package for its tests.
 fn example() -> std::path::PathBuf {
     let test = std::env::current_exe().expect("this test is a file");
@@ -16,8 +18,7 @@ fn a_killed_session_leaves_no_file() {
     let program = example();
     if !program.exists() {
         // Only this test was asked for, without the examples.
-        eprintln!("skipped: {} was not built", program.display());
-        return;
+        return skipped("a killed session", &format!("{} was not built", program.display()));
     }
     let mut session = Command::new(program)
         .arg(here.path())

@@ -5,6 +5,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
+use rubus_fixtures::skipped;
 use rubus_measure::suites::{self, plan_writes};
 use rubus_measure::{
     BenchError, Event, Queueing, Session, SessionOutcome, Target, WatchPaths, run,
@@ -196,8 +197,7 @@ fn a_file_that_is_one_hole_is_refused() {
 #[test]
 fn a_filesystem_in_memory_is_labelled_as_one() {
     let Ok(here) = tempfile::tempdir_in("/dev/shm") else {
-        eprintln!("skipped: no tmpfs at /dev/shm");
-        return;
+        return skipped("a filesystem in memory", "there is no tmpfs at /dev/shm");
     };
     let (outcome, _) = measure(directory(here.path()), &small_suite(), Queueing::USUAL);
     let outcome = outcome.expect("it can be measured");

@@ -20,6 +20,9 @@ const FLOORS: [&[&str]; 9] = [
     &["page"],
 ];
 
+/// On no floor: only tests may use it, so nothing of it is in a product.
+const ONLY_FOR_TESTS: &str = "fixtures";
+
 /// Where unsafe code may be: what reaches the kernel, and what measures.
 const MAY_BE_UNSAFE: [&str; 4] = ["host", "measure", "processor", "memory"];
 
@@ -56,12 +59,17 @@ fn rooms_use_only_what_is_below_them() {
     for room in fs::read_dir(workspace().join("crates")).expect("the rooms") {
         let room = room.expect("a room").path();
         let name = room.file_name().expect("a name").to_string_lossy().into_owned();
+        if name == ONLY_FOR_TESTS {
+            continue;
+        }
+        let text = fs::read_to_string(room.join("Cargo.toml")).expect("a room has a manifest");
+        let dependencies = text.split("[dev-dependencies]").next().unwrap_or_default();
+        let has_fixtures = dependencies.contains(&format!("rubus-{ONLY_FOR_TESTS}"));
+        assert!(!has_fixtures, "{name} is a product, and may not use what tests share");
         if name == "rubus" {
             continue;
         }
         let own = floor(&name).unwrap_or_else(|| panic!("{name} is on no floor"));
-        let text = fs::read_to_string(room.join("Cargo.toml")).expect("a room has a manifest");
-        let dependencies = text.split("[dev-dependencies]").next().unwrap_or_default();
         for line in dependencies.lines() {
             let Some(used) =
                 line.strip_prefix("rubus-").and_then(|l| l.split([' ', '.', '=']).next())

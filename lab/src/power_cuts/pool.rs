@@ -57,7 +57,7 @@ mod tests {
     #[test]
     fn files_share_their_blocks_there_wherever_it_is() {
         if !rustix::process::geteuid().is_root() {
-            return crate::product::skip("power_cuts::pool", "only root can mount");
+            return rubus_fixtures::skipped("power_cuts::pool", "only root can mount");
         }
         let directory = tempfile::tempdir().unwrap();
         let pool = of(directory.path()).unwrap();

@@ -26,6 +26,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use rubus_fixtures::skipped;
 use rubus_lab::devices::needs::{Need, first_missing};
 
 /// Lets the tests of one file run one after the other, whatever `--test-threads` says: what runs
@@ -42,9 +43,7 @@ pub fn can_run(test: &str, needs: &[Need]) -> bool {
     let Some(reason) = first_missing(needs) else {
         return true;
     };
-    let required = std::env::var("RUBUS_REQUIRE_ALL").is_ok_and(|value| value == "1");
-    assert!(!required, "{test} cannot run: {reason} (RUBUS_REQUIRE_ALL=1 forbids skipping)");
-    eprintln!("SKIPPED: {test}: {reason}");
+    skipped(test, &reason);
     false
 }
 

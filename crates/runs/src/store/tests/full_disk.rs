@@ -1,5 +1,7 @@
 //! A disk without room loses nothing that was promised.
 
+use rubus_fixtures::skipped;
+
 use super::*;
 
 /// A tiny filesystem of our own, unmounted at the end whatever happens.
@@ -9,12 +11,12 @@ impl TinyFilesystem {
     /// Mounts one, or says why that cannot be tried here.
     fn mount_or_say(at: &Path, bytes: u32) -> Option<Self> {
         if !am_root() {
-            eprintln!("skipped: needs root to mount a small filesystem");
+            skipped("a full disk", "only root can mount a small filesystem");
             return None;
         }
         let mounted = Self::mount(at, bytes);
         if mounted.is_none() {
-            eprintln!("skipped: this system does not let root mount a tmpfs");
+            skipped("a full disk", "this system does not let root mount a tmpfs");
         }
         mounted
     }
