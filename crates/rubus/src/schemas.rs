@@ -2,6 +2,7 @@
 //!
 //! `UPDATE_SCHEMAS=1 cargo test -p rubus schemas` writes them again. Only tests have this file.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
 
@@ -30,9 +31,10 @@ use rubus_vocabulary::result::Run;
 use rubus_vocabulary::spec::SuiteSummary;
 use rubus_watch::{Header, Sample};
 use schemars::generate::SchemaSettings;
-use schemars::{JsonSchema, Schema};
-use serde_json::{Map, Value, json};
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+use serde_json::{Value, json};
 
+use self::shape::Shared;
 use crate::commands::survey::document;
 use crate::documents::{
     ChangeStatus, CompressionAt, CompressionDocument, CompressionSeen, CopyDocument,
@@ -40,6 +42,7 @@ use crate::documents::{
     SurveyDocument, VerifiedChange, VerifyDocument, WatchDocument, ZswapCounters, ZswapDocument,
 };
 
+mod shape;
 #[path = "../tests/schemas/validator.rs"]
 pub mod validator;
 
@@ -61,8 +64,10 @@ enum RecordingLine {
     Sample(Box<Sample>),
 }
 
-/// Each schema: its name, what prints such documents, and itself.
-fn all() -> Vec<(&'static str, &'static str, Value)> {
+/// A schema: its name, what prints such documents, and how it is made.
+type Printed = (&'static str, &'static str, fn(&mut SchemaGenerator) -> Schema);
+
+fn all() -> Vec<Printed> {
     vec![
         of::<OneOrList<RunDocument>>(
             "run",
@@ -109,123 +114,37 @@ fn all() -> Vec<(&'static str, &'static str, Value)> {
 }
 
 /// The schema of what a type prints.
-fn of<T: JsonSchema>(
-    name: &'static str,
-    printed_by: &'static str,
-) -> (&'static str, &'static str, Value) {
-    let generator = SchemaSettings::draft2020_12().for_serialize().into_generator();
-    let schema: Schema = generator.into_root_schema_for::<T>();
-    let mut schema = Value::from(schema);
-    let definitions = schema.get("$defs").cloned().unwrap_or(json!({}));
-    close(&mut schema, &definitions);
-    schema["title"] = json!(format!("Rubus: {name}"));
-    schema["$comment"] = json!(format!("Printed by: {printed_by}"));
-    (name, printed_by, schema)
+fn of<T: JsonSchema>(name: &'static str, printed_by: &'static str) -> Printed {
+    (name, printed_by, |generator| generator.subschema_for::<T>())
 }
 
-/// Keywords whose value is a schema for a part of the value.
-const OF_PART: [&str; 2] = ["items", "additionalProperties"];
-/// Keywords whose value is a list of schemas for the value itself.
-const OF_SAME: [&str; 3] = ["allOf", "anyOf", "oneOf"];
-
-/// Allows no field that the type does not have, so that a new one without a schema fails the tests. `schemars` does so only
-/// for types that refuse unknown fields when they are read.
-fn close(schema: &mut Value, definitions: &Value) {
-    let Some(object) = schema.as_object_mut() else {
-        return;
-    };
-    // The formats of numbers are not of the standard; what is printed has every field, so none has a default.
-    object.remove("format");
-    object.remove("default");
-    if let Some(Value::String(words)) = object.get_mut("description") {
-        *words = plain(words);
-    }
-    for keyword in ["properties", "$defs"] {
-        let parts = object.get_mut(keyword).and_then(Value::as_object_mut);
-        for part in parts.into_iter().flat_map(Map::values_mut) {
-            close(part, definitions);
-        }
-    }
-    for keyword in OF_PART {
-        if let Some(part) = object.get_mut(keyword) {
-            close(part, definitions);
-        }
-    }
-    let prefix = object.get_mut("prefixItems").and_then(Value::as_array_mut);
-    for part in prefix.into_iter().flatten() {
-        close(part, definitions);
-    }
-    if !object.contains_key("properties") {
-        for keyword in OF_SAME {
-            let list = object.get_mut(keyword).and_then(Value::as_array_mut);
-            for part in list.into_iter().flatten() {
-                close(part, definitions);
-            }
-        }
-        return;
-    }
-    // Fields of another type stand beside these: both have to be open, and what neither has is refused here.
-    let is_merged = OF_SAME.iter().any(|keyword| object.contains_key(*keyword));
-    if !is_merged && !object.contains_key("$ref") {
-        object.entry("additionalProperties").or_insert(json!(false));
-        return;
-    }
-    if let Some(name) = object.remove("$ref") {
-        let definition = definition(&name, definitions);
-        let same = object.entry("allOf").or_insert(json!([]));
-        same.as_array_mut().expect("a list").push(definition);
-    }
-    for keyword in OF_SAME {
-        let list = object.get_mut(keyword).and_then(Value::as_array_mut);
-        for part in list.into_iter().flatten() {
-            open(part, definitions);
-        }
-    }
-    object.insert("unevaluatedProperties".into(), json!(false));
+/// The root of each document's schema, and the types that they have.
+fn roots() -> (Vec<(&'static str, &'static str, Value)>, Shared) {
+    let mut generator = SchemaSettings::draft2020_12().for_serialize().into_generator();
+    let roots = all().into_iter().map(|(name, printed_by, schema)| {
+        let schema = Value::from(schema(&mut generator));
+        (name, printed_by, schema)
+    });
+    let roots: Vec<_> = roots.collect();
+    let definitions = generator.take_definitions(true);
+    let shared = Shared::new(definitions, roots.iter().map(|(_, _, schema)| schema));
+    (roots, shared)
 }
 
-/// Closes what is in the fields, and leaves the fields themselves open.
-fn open(schema: &mut Value, definitions: &Value) {
-    if let Some(name) = schema.get("$ref") {
-        *schema = definition(name, definitions);
-    }
-    close(schema, definitions);
-    let object = schema.as_object_mut().expect("an object");
-    for keyword in ["additionalProperties", "unevaluatedProperties"] {
-        if object.get(keyword) == Some(&json!(false)) {
-            object.remove(keyword);
-        }
-    }
-    for keyword in OF_SAME {
-        let list = object.get_mut(keyword).and_then(Value::as_array_mut);
-        for part in list.into_iter().flatten() {
-            open(part, definitions);
-        }
-    }
-}
-
-/// A doc comment without its line breaks and with bare names for its links, of which the last part is the field's name.
-fn plain(comment: &str) -> String {
-    let paragraphs = comment.split("\n\n");
-    let paragraphs: Vec<String> = paragraphs.map(|text| text.replace('\n', " ")).collect();
-    let mut words = String::new();
-    let mut rest = &*paragraphs.join("\n\n");
-    while let Some((before, after)) = rest.split_once("[`") {
-        let Some((link, after)) = after.split_once("`]") else {
-            break;
-        };
-        let name = link.rsplit("::").next().unwrap_or(link);
-        words += &format!("{before}`{name}`");
-        rest = after;
-    }
-    words + rest
-}
-
-fn definition(name: &Value, definitions: &Value) -> Value {
-    let name = name.as_str().expect("a text").rsplit('/').next();
-    let found = &definitions[name.expect("a name")];
-    assert!(found.is_object(), "no definition {name:?}");
-    found.clone()
+/// Each file in `docs/schemas` by its name.
+fn files() -> BTreeMap<String, Value> {
+    let (roots, shared) = roots();
+    let mut files: BTreeMap<String, Value> = roots
+        .into_iter()
+        .map(|(name, printed_by, schema)| {
+            let mut schema = shared.document(schema);
+            schema["title"] = json!(format!("Rubus: {name}"));
+            schema["$comment"] = json!(format!("Printed by: {printed_by}"));
+            (format!("{name}.schema.json"), schema)
+        })
+        .collect();
+    files.insert(shape::SHARED_FILE.into(), shared.file());
+    files
 }
 
 fn directory() -> PathBuf {
@@ -236,8 +155,7 @@ fn directory() -> PathBuf {
 fn the_schemas_in_the_documentation_are_those_of_the_types() {
     let update = std::env::var_os("UPDATE_SCHEMAS").is_some_and(|value| value != "0");
     let mut expected: Vec<String> = Vec::new();
-    for (name, _, schema) in all() {
-        let file = format!("{name}.schema.json");
+    for (file, schema) in files() {
         let text = serde_json::to_string_pretty(&schema).expect("JSON") + "\n";
         let path = directory().join(&file);
         if update {
@@ -258,6 +176,18 @@ fn the_schemas_in_the_documentation_are_those_of_the_types() {
     names.sort();
     expected.sort();
     assert_eq!(names, expected, "a schema that nothing prints");
+}
+
+#[test]
+fn two_types_of_one_name_have_two_names_in_the_schemas() {
+    // A number behind a name would move with the order of the documents.
+    let (_, shared) = roots();
+    let is_numbered = |name: &&str| {
+        let bare = name.trim_end_matches(|c: char| c.is_ascii_digit());
+        bare.len() < name.len() && shared.type_names().any(|other| other == bare)
+    };
+    let numbered: Vec<_> = shared.type_names().filter(is_numbered).collect();
+    assert!(numbered.is_empty(), "give these types a name with #[schemars(rename)]: {numbered:?}");
 }
 
 #[test]
