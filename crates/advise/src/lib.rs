@@ -17,6 +17,7 @@ pub mod advice;
 mod cost;
 pub mod decide;
 mod demand;
+#[cfg(any(test, feature = "fixture"))]
 pub mod fixture;
 mod path;
 pub mod predict;

@@ -12,6 +12,7 @@
 pub mod apply;
 pub mod disk;
 pub mod fallen_back;
+#[cfg(any(test, feature = "fixture"))]
 pub mod fixture;
 pub mod guard;
 pub mod losses;

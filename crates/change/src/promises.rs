@@ -141,7 +141,7 @@ mod tests {
     use crate::fixture::long_plan::big_plan;
     use rubus_host::fake::FakeFiles;
     use rubus_host::files::Space;
-    use rubus_vocabulary::fixture::pi3_with_usb_ssd;
+    use rubus_fixtures::pi3_with_usb_ssd;
 
     use super::*;
 

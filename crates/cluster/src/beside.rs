@@ -149,7 +149,7 @@ fn one_board(alone: &Measured, work: Work) -> Option<Estimate> {
 
 #[cfg(test)]
 mod tests {
-    use rubus_vocabulary::fixture;
+    use rubus_fixtures as fixture;
 
     use super::*;
     use crate::ceilings::ceilings;

@@ -182,7 +182,7 @@ impl Measured {
 
 #[cfg(test)]
 mod tests {
-    use rubus_vocabulary::fixture;
+    use rubus_fixtures as fixture;
 
     use super::*;
 

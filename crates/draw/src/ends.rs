@@ -69,7 +69,7 @@ pub fn legend(results: &[JobResult]) -> Option<[String; 2]> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rubus_vocabulary::fixture;
+    use rubus_fixtures as fixture;
 
     #[test]
     fn both_ends_of_a_network_disk() {

@@ -106,7 +106,7 @@ mod tests {
 
     #[test]
     fn a_network_disk_says_where_it_is_and_what_it_offers() {
-        let run = rubus_vocabulary::fixture::network_run();
+        let run = rubus_fixtures::network_run();
         let facts = run.target.network.as_ref().expect("it is one");
         insta::assert_snapshot!(measured(&run.target), @"the network disk nbds://attic.example/card?tls-certificates=/etc/pki/nbd");
         insta::assert_snapshot!(network(facts), @"31.9 GB at 192.0.2.7:10809, encrypted (TLS 1.3, ChaCha20-Poly1305), a read of 512 B takes 1.48 ms there and back");
@@ -120,7 +120,7 @@ mod tests {
 
     #[test]
     fn a_cluster_says_what_it_is_and_what_happened_to_it() {
-        let facts = rubus_vocabulary::fixture::troubled_cluster();
+        let facts = rubus_fixtures::troubled_cluster();
         insta::assert_snapshot!(cluster(&facts), @"Ceph 18.2.7 reef, erasure code 2+1, 4 of 4 OSDs up at the start");
         insta::assert_snapshot!(happened(&facts).join("\n"), @r"
         osd.1 was down (it was silent: it hangs, or its machine or network is gone) from 33.1 s to 61.0 s

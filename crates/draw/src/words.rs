@@ -236,7 +236,7 @@ pub fn fact<T>(fact: &Fact<T>, words: impl FnOnce(&T) -> String) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rubus_vocabulary::fixture;
+    use rubus_fixtures as fixture;
 
     #[test]
     fn every_title_fits_its_column() {

@@ -273,7 +273,7 @@ pub fn outliers(table: &Table, names: &[&str]) -> Outliers {
 pub(crate) mod tests {
     use super::*;
     use rubus_vocabulary::fact::Fact;
-    use rubus_vocabulary::fixture;
+    use rubus_fixtures as fixture;
 
     /// A run like the fixture's, slower by a factor.
     pub fn run(slower: f64) -> Run {

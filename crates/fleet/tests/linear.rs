@@ -10,7 +10,7 @@ use rubus_fleet::figures::{self, OfBoard};
 use rubus_fleet::{compare_text, inventory, settings, text};
 use rubus_runs::compare::facts;
 use rubus_vocabulary::fact::Fact;
-use rubus_vocabulary::fixture;
+use rubus_fixtures as fixture;
 use rubus_vocabulary::result::Run;
 
 struct Counting;

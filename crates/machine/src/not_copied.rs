@@ -84,7 +84,7 @@ fn swap_files(machine: &Machine) -> Vec<PathBuf> {
 mod tests {
     use super::*;
     use rubus_vocabulary::fact::Fact;
-    use rubus_vocabulary::fixture;
+    use rubus_fixtures as fixture;
 
     fn file(path: &str) -> SwapArea {
         SwapArea {

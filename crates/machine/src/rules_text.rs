@@ -148,7 +148,7 @@ fn described(rule: &Rule, columns: usize, has_sources: bool, style: Style) -> Ve
 mod tests {
     use super::*;
     use rubus_draw::text::width;
-    use rubus_vocabulary::fixture;
+    use rubus_fixtures as fixture;
 
     fn found() -> Vec<RuleFinding> {
         rules::of_run(&fixture::slow_sd_card_run())

@@ -184,7 +184,7 @@ fn a_long_write_ends_below_its_cliff_and_a_rest_gives_some_of_it_back() {
     // 600 MB at 50 MB/s, then not much longer than it takes to know the rate below.
     assert!((25.0..40.0).contains(&first.elapsed_s), "{}", first.elapsed_s);
     assert!(simulated.bytes_written < plan_writes(&suite, true) / 10);
-    let mut run = rubus_vocabulary::fixture::failed_run();
+    let mut run = rubus_fixtures::failed_run();
     run.results = simulated.results;
     let findings = rubus_verdict::findings::of(&run);
     let [Finding::Cliff(cliff)] = &findings[..] else {
@@ -202,7 +202,7 @@ fn what_has_not_fallen_is_not_written_again() {
     let (_, simulated) = simulate(card(), "sustained", Some(2 << 30));
     assert_eq!(simulated.results.len(), 1);
     assert!(simulated.events.iter().any(|event| event.contains("nothing to recover from")));
-    let mut run = rubus_vocabulary::fixture::failed_run();
+    let mut run = rubus_fixtures::failed_run();
     run.results = simulated.results;
     let findings = rubus_verdict::findings::of(&run);
     let [Finding::Cliff(cliff)] = &findings[..] else {

@@ -79,7 +79,7 @@ fn is_numbered(name: &str, kind: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rubus_vocabulary::fixture;
+    use rubus_fixtures as fixture;
     use rubus_vocabulary::machine::{BlockDevice, Mount};
 
     const MOUNTS: &str = "\

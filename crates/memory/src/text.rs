@@ -2,7 +2,6 @@
 
 #![deny(clippy::disallowed_methods)]
 
-use rubus_vocabulary::memory::cliff::{best, expected, mean_at_limit};
 use rubus_vocabulary::memory::{Access, Carries, End, Memory, Pressure, Rung, SetUpKind, Work};
 use rubus_vocabulary::result::Run;
 use rubus_vocabulary::units::{bytes_iec, duration_ns, percent, rate_si};
@@ -12,6 +11,8 @@ use rubus_draw::style::{Style, Tone};
 use rubus_draw::table::{Align, Cell, Table};
 use rubus_draw::text::clean;
 use rubus_draw::words::{half_width, moment, span};
+
+use crate::cliff::{best, expected, mean_at_limit};
 
 /// The run in a line, for the history.
 pub fn headline(memory: &Memory) -> String {
@@ -413,7 +414,7 @@ mod tests {
 
     #[test]
     fn a_line_for_the_history_and_one_for_each_figure() {
-        let run = rubus_vocabulary::fixture::memory_run();
+        let run = rubus_fixtures::memory_run();
         let memory = run.memory().expect("there is one");
         insta::assert_snapshot!(format!("{}\n\n{}", headline(memory), csv(&[&run])));
     }

@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 
 use rubus_verdict::verdict::verdict;
-use rubus_vocabulary::fixture;
+use rubus_fixtures as fixture;
 
 fn main() -> std::io::Result<()> {
     let directory = PathBuf::from(std::env::args().nth(1).unwrap_or_else(|| "pages".into()));

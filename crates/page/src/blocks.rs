@@ -240,7 +240,7 @@ fn table(sweeps: &[Sweep]) -> Markup {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rubus_vocabulary::fixture;
+    use rubus_fixtures as fixture;
 
     #[test]
     fn curves_are_told_apart_by_symbol_and_line() {

@@ -95,7 +95,7 @@ fn share_words(share: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rubus_vocabulary::fixture;
+    use rubus_fixtures as fixture;
 
     #[test]
     fn the_parts_are_all_of_it() {

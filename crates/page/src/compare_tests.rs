@@ -1,7 +1,7 @@
 //! The page of a comparison.
 
 use rubus_runs::compare::{Comparison, Subject, compare};
-use rubus_vocabulary::fixture;
+use rubus_fixtures as fixture;
 
 fn two_runs() -> Comparison {
     compare(&[

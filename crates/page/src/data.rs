@@ -68,7 +68,7 @@ fn coarsen(result: &mut JobResult) {
 mod tests {
     use super::*;
     use rubus_verdict::verdict::verdict;
-    use rubus_vocabulary::fixture;
+    use rubus_fixtures as fixture;
 
     fn json_in(page: &str) -> &str {
         let start = page.find('>').expect("the tag ends") + 1;

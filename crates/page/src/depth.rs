@@ -332,7 +332,7 @@ fn table(sweep: &Sweep, title: &str) -> Markup {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rubus_vocabulary::fixture;
+    use rubus_fixtures as fixture;
 
     #[test]
     fn a_sweep_is_found_with_and_without_its_knee() {

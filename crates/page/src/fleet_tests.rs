@@ -4,7 +4,7 @@ use rubus_fleet::figures::{self, OfBoard};
 use rubus_fleet::settings;
 use rubus_fleet::text::Board;
 use rubus_vocabulary::fact::Fact;
-use rubus_vocabulary::fixture;
+use rubus_fixtures as fixture;
 use rubus_vocabulary::result::Run;
 
 use super::fleet::{Fleet, render};

@@ -105,7 +105,7 @@ fn figure(entries: &[Entry], quantity: Quantity) -> Markup {
 mod tests {
     use super::*;
     use rubus_runs::gallery::entries;
-    use rubus_vocabulary::fixture;
+    use rubus_fixtures as fixture;
 
     #[test]
     fn every_figure_of_every_run_is_there_with_its_interval() {

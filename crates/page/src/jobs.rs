@@ -90,7 +90,7 @@ pub fn folded(summary: &str, content: Markup) -> Markup {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rubus_vocabulary::fixture;
+    use rubus_fixtures as fixture;
     use std::collections::BTreeSet;
 
     #[test]

@@ -112,7 +112,7 @@ fn shade(rate: f64, least: f64, most: f64) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rubus_vocabulary::fixture;
+    use rubus_fixtures as fixture;
 
     #[test]
     fn every_result_of_the_suite_has_its_cell() {

@@ -157,7 +157,8 @@ mod tests {
     use rubus_runs::compare::{Subject, compare};
     use rubus_verdict::verdict::verdict;
     use rubus_vocabulary::estimate::Estimate;
-    use rubus_vocabulary::{fixture, job_names};
+    use rubus_fixtures as fixture;
+    use rubus_vocabulary::job_names;
 
     fn reservation(run: &Run) -> String {
         of_run(run, &verdict(run)).unwrap_or_default()

@@ -318,7 +318,7 @@ fn time_of(series: &Series, bytes: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rubus_vocabulary::fixture;
+    use rubus_fixtures as fixture;
 
     #[test]
     fn a_long_series_is_thinned_without_losing_bytes() {

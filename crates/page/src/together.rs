@@ -167,7 +167,7 @@ fn bars(pipe: &SharedPipe, targets: &str) -> Markup {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rubus_vocabulary::fixture;
+    use rubus_fixtures as fixture;
 
     #[test]
     fn the_sum_has_the_sum_of_the_ends() {

@@ -3,7 +3,7 @@
 
 mod strangers;
 
-use rubus_vocabulary::fixture::{job_file, memory, network, processor, runs, sweeps};
+use rubus_fixtures::{job_file, memory, network, processor, runs, sweeps};
 use rubus_vocabulary::result::Run;
 use serde_json::{Value, json};
 

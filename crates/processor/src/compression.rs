@@ -328,7 +328,7 @@ mod tests {
 
     #[test]
     fn what_the_processor_was_measured_to_do_is_what_is_used() {
-        let run = rubus_vocabulary::fixture::processor_run();
+        let run = rubus_fixtures::processor_run();
         let part =
             run.processor().and_then(|part| part.compression.clone()).expect("it was measured");
         let rows = &part.samples[0].rows;

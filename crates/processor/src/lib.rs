@@ -3,6 +3,7 @@
 pub mod compression;
 pub mod compression_text;
 pub mod files;
+pub mod offer;
 pub mod published;
 pub mod run;
 pub mod suite;

@@ -100,7 +100,7 @@ mod tests {
 
     #[test]
     fn only_what_was_measured_on_as_many_bits_stands_beside_it() {
-        let run = rubus_vocabulary::fixture::processor_run();
+        let run = rubus_fixtures::processor_run();
         let mut processor = run.processor().expect("there is one").clone();
         let found = beside(&processor, "Raspberry Pi 3B+");
         let what: Vec<&str> = found.iter().map(|beside| beside.what).collect();

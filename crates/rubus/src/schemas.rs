@@ -25,7 +25,7 @@ use rubus_runs::gallery::Entry;
 use rubus_runs::history::RunSummary;
 use rubus_vocabulary::fact::Fact;
 use rubus_vocabulary::figure::Named;
-use rubus_vocabulary::fixture;
+use rubus_fixtures as fixture;
 use rubus_vocabulary::published::Reference;
 use rubus_vocabulary::result::Run;
 use rubus_vocabulary::spec::SuiteSummary;

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use assert_cmd::Command;
-use rubus_vocabulary::fixture;
+use rubus_fixtures as fixture;
 use rubus_vocabulary::result::Run;
 
 fn rubus(home: &Path) -> Command {

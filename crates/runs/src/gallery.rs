@@ -175,7 +175,7 @@ pub fn fastest_first(entries: &mut [Entry], quantity: Quantity) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rubus_vocabulary::fixture;
+    use rubus_fixtures as fixture;
 
     fn faster(seed: u64, factor: f64) -> Run {
         let mut run = fixture::slow_sd_card_run();

@@ -178,7 +178,7 @@ pub fn is_same_measurement(a: &Run, b: &Run) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rubus_vocabulary::fixture;
+    use rubus_fixtures as fixture;
 
     #[test]
     fn the_summary_has_the_figures_of_the_quick_suite_at_depth_1() {

@@ -178,7 +178,7 @@ fn shared_pipe(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rubus_vocabulary::fixture;
+    use rubus_fixtures as fixture;
 
     fn targets() -> Vec<String> {
         vec!["/a".into(), "/b".into()]

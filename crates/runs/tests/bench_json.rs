@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use rubus_vocabulary::doubt::Doubt;
 use rubus_vocabulary::finding::{Finding, Knee};
-use rubus_vocabulary::fixture;
+use rubus_fixtures as fixture;
 use rubus_vocabulary::result::{Access, Ended, Figures, JobResult, LatencyIntervals, Run};
 use rubus_vocabulary::spec::Operation;
 use serde_json::Value;

@@ -139,7 +139,7 @@ impl WidthScale {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rubus_vocabulary::fixture::{network_run, slow_sd_card_run};
+    use rubus_fixtures::{network_run, slow_sd_card_run};
     use rubus_vocabulary::result::NetworkLink;
 
     #[test]

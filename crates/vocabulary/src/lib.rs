@@ -21,8 +21,6 @@ pub mod escapes;
 pub mod fact;
 pub mod figure;
 pub mod finding;
-#[doc(hidden)]
-pub mod fixture;
 pub mod heat;
 pub mod job_names;
 pub mod left_out;

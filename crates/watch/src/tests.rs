@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use super::*;
 use rubus_machine::parse::stat::CpuTimes;
 use rubus_runs::history::{RunId, RunSummary};
-use rubus_vocabulary::fixture;
+use rubus_fixtures as fixture;
 
 const SECOND_NS: u64 = 1_000_000_000;
 

@@ -284,7 +284,7 @@ fn cpu_per_operation(run: &Run) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rubus_vocabulary::fixture;
+    use rubus_fixtures as fixture;
 
     #[test]
     fn a_run_on_the_card_is_what_is_known_of_the_card() {

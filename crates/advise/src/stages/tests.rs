@@ -112,7 +112,7 @@ fn swap_in_tiers_is_what_its_shares_are() {
 
 #[test]
 fn a_cipher_without_instructions_is_narrower_than_a_usb_3_disk_and_adiantum_less_so() {
-    let machine = rubus_vocabulary::fixture::pi3_with_usb_ssd();
+    let machine = rubus_fixtures::pi3_with_usb_ssd();
     let known = crate::advice::Known::default();
     let aes = cipher::aes(&machine, &known).expect("the example tells its processor");
     // Of four cores.

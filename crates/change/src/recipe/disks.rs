@@ -188,7 +188,7 @@ pub(super) fn existing_partition(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rubus_vocabulary::fixture;
+    use rubus_fixtures as fixture;
 
     #[test]
     fn every_use_is_found() {

@@ -103,7 +103,7 @@ pub(super) fn kernel(machine: &Machine, remedy: &str) -> String {
 mod tests {
     use super::*;
     use rubus_vocabulary::fact::Fact;
-    use rubus_vocabulary::fixture;
+    use rubus_fixtures as fixture;
 
     fn of(ids: &[&str]) -> Machine {
         let mut machine = fixture::pi3_with_usb_ssd();

@@ -143,7 +143,7 @@ fn is_same(now: &BlockDevice, then: &BlockDevice) -> bool {
 mod tests {
     use super::*;
     use rubus_vocabulary::fact::Fact;
-    use rubus_vocabulary::fixture;
+    use rubus_fixtures as fixture;
 
     #[test]
     fn disks_measured_at_once_are_known_again() {

@@ -63,7 +63,7 @@ fn contents(machine: &Machine, disk: &BlockDevice) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rubus_vocabulary::fixture;
+    use rubus_fixtures as fixture;
 
     #[test]
     fn a_disk_is_what_the_survey_saw() {

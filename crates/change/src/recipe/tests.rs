@@ -2,7 +2,7 @@
 
 use super::{ALL, Facts, ImageFacts, Situation, Wishes, image_programs, testing::disk};
 use rubus_vocabulary::fact::Fact;
-use rubus_vocabulary::fixture;
+use rubus_fixtures as fixture;
 
 const DOCUMENT: &str = include_str!("../../../../docs/commands.md");
 

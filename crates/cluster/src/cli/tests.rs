@@ -27,10 +27,10 @@ impl Outside for Outer {
 
     fn run(&self, name: &str) -> Result<Run> {
         match name {
-            "last" => Ok(rubus_vocabulary::fixture::slow_sd_card_run()),
+            "last" => Ok(rubus_fixtures::slow_sd_card_run()),
             "rbd" => {
-                let mut run = rubus_vocabulary::fixture::slow_sd_card_run();
-                run.target.cluster = Some(rubus_vocabulary::fixture::troubled_cluster());
+                let mut run = rubus_fixtures::slow_sd_card_run();
+                run.target.cluster = Some(rubus_fixtures::troubled_cluster());
                 run.target.named = "rbd:rbd/disk".into();
                 Ok(run)
             }

@@ -59,7 +59,7 @@ fn fast_ec_is_only_switched_on_where_it_was_asked_for() {
 #[test]
 fn the_scheduler_gets_a_capacity_only_from_a_measurement() {
     let design = design("3x", "20.2.5", 4);
-    let run = rubus_vocabulary::fixture::slow_sd_card_run();
+    let run = rubus_fixtures::slow_sd_card_run();
     let measured = Measured::of(&run, "last").unwrap();
     let text = |measured: Option<&Measured>| {
         files(&design, measured, &Deployment::default()).unwrap()[0].text.clone()

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use rubus_vocabulary::fixture;
+use rubus_fixtures as fixture;
 
 use super::*;
 

@@ -299,7 +299,7 @@ fn swap_line(area: &SwapArea) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rubus_vocabulary::fixture;
+    use rubus_fixtures as fixture;
 
     /// Two disks in an array that carries a volume; the array is drawn once.
     #[test]

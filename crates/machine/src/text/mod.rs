@@ -449,7 +449,7 @@ fn kernel(machine: &Machine) -> Section {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rubus_vocabulary::fixture;
+    use rubus_fixtures as fixture;
 
     #[test]
     fn a_raspberry_pi_3() {

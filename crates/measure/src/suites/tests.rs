@@ -18,7 +18,7 @@ fn quick_never_plans_more_than_a_gibibyte_or_a_tenth() {
 #[test]
 fn only_a_disk_that_is_made_for_writing_is_written_to_more() {
     use rubus_vocabulary::fact::Fact;
-    let machine = rubus_vocabulary::fixture::pi3_with_usb_ssd();
+    let machine = rubus_fixtures::pi3_with_usb_ssd();
     let disk = |name: &str| machine.device(name).expect("in the example").clone();
     assert_eq!(Endurance::of(&disk("mmcblk0")), Endurance::Low);
     let known = |value: bool| Fact::known(value, "a test");

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use rubus_host::memory_group::MemoryGroup;
 use rubus_host::{clock, own_files};
 use rubus_vocabulary::machine::Machine;
-use rubus_vocabulary::memory::search::{Ask, Search};
+use super::search::{Ask, Search};
 use rubus_vocabulary::memory::{Access, End, Group, Phase, Pressure, Rung, SetUpKind};
 
 use super::counters;

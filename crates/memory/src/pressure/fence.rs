@@ -9,7 +9,7 @@ use rubus_host::WriteError;
 use rubus_host::memory_group::MemoryGroup;
 use rubus_host::{clock, own_files};
 use rubus_vocabulary::memory::End;
-use rubus_vocabulary::memory::bounds::{Allowance, Bounds, Seen};
+use super::bounds::{Allowance, Bounds, Seen};
 
 use super::counters;
 use super::set_up::Made;

@@ -4,12 +4,13 @@
 
 #![deny(clippy::disallowed_methods)]
 
+mod bounds;
 mod counters;
 mod course;
 mod fence;
 pub mod keeper;
 pub mod load_process;
-
+mod search;
 mod set_up;
 pub mod suite;
 

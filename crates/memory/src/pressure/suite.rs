@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use anyhow::{Context, anyhow, bail, ensure};
 use rubus_host::own_files;
 use rubus_vocabulary::machine::Machine;
-use rubus_vocabulary::memory::bounds;
+use super::bounds;
 use rubus_vocabulary::memory::{LeftOut, Part, Pressure, SetUpKind};
 use rubus_vocabulary::units::bytes_iec;
 

@@ -10,7 +10,7 @@ use rubus_runs::compare::{Subject, compare, facts};
 use rubus_verdict::verdict::verdict;
 use rubus_vocabulary::estimate::Estimate;
 use rubus_vocabulary::finding::Finding;
-use rubus_vocabulary::fixture;
+use rubus_fixtures as fixture;
 use rubus_vocabulary::result::{Outcome, Run, Stall, StallCause};
 
 /// A name and the page.

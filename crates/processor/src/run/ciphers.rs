@@ -8,8 +8,8 @@ use ring::aead::{AES_256_GCM, Aad, CHACHA20_POLY1305, LessSafeKey, Nonce, Unboun
 use ring::digest;
 use rubus_vocabulary::estimate::Estimate;
 use rubus_vocabulary::processor::ciphers::{Algorithm, Place, Row, Work};
-use rubus_vocabulary::processor::implementation::Offer;
 
+use crate::offer::Offer;
 use super::timed::rates;
 use super::xts::Xts;
 

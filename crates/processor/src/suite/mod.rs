@@ -4,6 +4,7 @@
 
 mod arithmetic;
 mod openssl;
+mod openssl_speed;
 mod own_ssh;
 
 use std::path::PathBuf;
@@ -12,8 +13,9 @@ use std::sync::atomic::AtomicBool;
 use rubus_vocabulary::heat::Heat;
 use rubus_vocabulary::machine::Machine;
 use rubus_vocabulary::processor::compression::{Cut, Method};
-use rubus_vocabulary::processor::implementation::Offer;
 use rubus_vocabulary::processor::{Ciphers, LeftOut, Part, ProcessorRun};
+
+use crate::offer::Offer;
 
 /// What every part needs.
 pub struct CpuSuite<'a> {

@@ -5,11 +5,12 @@ use std::sync::atomic::Ordering;
 use rubus_host::programs;
 use rubus_vocabulary::estimate::Estimate;
 use rubus_vocabulary::processor::ciphers::{Algorithm, Work};
-use rubus_vocabulary::processor::implementation::Offer;
-use rubus_vocabulary::processor::peers::{ASKED, Peer, of_openssl, parse_speed, parse_version};
+use rubus_vocabulary::processor::peers::{ASKED, Peer};
 use rubus_vocabulary::processor::{LeftOut, Part, ProcessorRun};
 
 use super::CpuSuite;
+use super::openssl_speed::{of_openssl, parse_speed, parse_version};
+use crate::offer::Offer;
 use crate::run::one_core;
 
 /// Measures each algorithm here, there, and here again, so that a drift of the machine does not look like a difference.

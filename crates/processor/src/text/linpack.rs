@@ -238,7 +238,7 @@ mod tests {
 
     #[test]
     fn each_kind_of_core_has_a_row_with_its_name() {
-        let run = rubus_vocabulary::fixture::processor_run();
+        let run = rubus_fixtures::processor_run();
         let fixture = run.processor().and_then(|found| found.linpack.clone());
         let mut linpack = fixture.expect("the fixture has one");
         let rows = |linpack: &Linpack| {

@@ -204,7 +204,7 @@ mod tests {
 
     #[test]
     fn a_line_for_the_history_and_one_for_each_figure() {
-        let run = rubus_vocabulary::fixture::processor_run();
+        let run = rubus_fixtures::processor_run();
         let processor = run.processor().expect("there is one");
         insta::assert_snapshot!(format!("{}\n\n{}", headline(processor), csv(&[&run])));
     }

@@ -148,7 +148,7 @@ fn bench(
 
 #[cfg(test)]
 mod tests {
-    use rubus_vocabulary::fixture;
+    use rubus_fixtures as fixture;
 
     use super::*;
 

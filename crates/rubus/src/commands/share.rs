@@ -79,7 +79,7 @@ fn in_a_name(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rubus_vocabulary::fixture;
+    use rubus_fixtures as fixture;
 
     #[test]
     fn the_name_says_board_disk_and_day() {

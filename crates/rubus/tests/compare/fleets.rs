@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use rubus_vocabulary::fixture;
+use rubus_fixtures as fixture;
 use serde_json::{Value, json};
 
 use super::{answer, file, home};

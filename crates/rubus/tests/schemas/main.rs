@@ -7,7 +7,7 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 
 use assert_cmd::Command;
-use rubus_vocabulary::fixture;
+use rubus_fixtures as fixture;
 use rubus_vocabulary::result::Run;
 use serde_json::{Value, json};
 use validator::{Document, must_be_invalid, must_be_valid};

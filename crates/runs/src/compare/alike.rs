@@ -107,7 +107,7 @@ fn is_cached(result: &JobResult, run: &Run) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rubus_vocabulary::fixture;
+    use rubus_fixtures as fixture;
 
     fn named(run: &Run) -> Vec<&str> {
         run.results.iter().map(|result| result.job.as_str()).collect()

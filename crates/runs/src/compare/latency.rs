@@ -48,7 +48,7 @@ fn figure(recorded_ns: u64, interval: Option<Estimate>) -> Option<Figure> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rubus_vocabulary::fixture;
+    use rubus_fixtures as fixture;
     use rubus_vocabulary::job_names;
 
     #[test]

@@ -82,7 +82,7 @@ mod tests {
         let mut turn = 0;
         let mut run = |factor: f64, started: &str| {
             turn += 1;
-            let mut run = rubus_vocabulary::fixture::processor_run();
+            let mut run = rubus_fixtures::processor_run();
             run.started = started.into();
             let Figures::Processor(processor) = &mut run.figures else {
                 panic!("it is of a processor");

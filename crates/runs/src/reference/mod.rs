@@ -125,7 +125,7 @@ fn kind_of(machine: &Machine, device: &str) -> Option<DeviceKind> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rubus_vocabulary::fixture;
+    use rubus_fixtures as fixture;
 
     #[test]
     fn names_are_unique_and_figures_plausible() {

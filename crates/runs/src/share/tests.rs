@@ -2,7 +2,7 @@
 
 use super::*;
 use rubus_vocabulary::fact::Fact;
-use rubus_vocabulary::fixture;
+use rubus_fixtures as fixture;
 use rubus_vocabulary::result::Run;
 
 #[test]

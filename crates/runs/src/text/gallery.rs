@@ -61,7 +61,7 @@ mod tests {
     use super::*;
     use crate::gallery::entries;
     use rubus_vocabulary::fact::Fact;
-    use rubus_vocabulary::fixture;
+    use rubus_fixtures as fixture;
     use rubus_vocabulary::result::Run;
 
     #[test]

@@ -149,7 +149,7 @@ fn legend(runs: &[RunSummary]) -> String {
 mod tests {
     use super::*;
     use crate::history::RunId;
-    use rubus_vocabulary::fixture;
+    use rubus_fixtures as fixture;
 
     fn runs() -> Vec<RunSummary> {
         vec![

@@ -137,7 +137,7 @@ fn name(run: &Run) -> String {
 mod tests {
     use super::*;
     use rubus_vocabulary::estimate::Estimate;
-    use rubus_vocabulary::fixture;
+    use rubus_fixtures as fixture;
 
     fn of(destination: &str, slower: f64) -> Run {
         let mut run = fixture::remote_run();

@@ -173,7 +173,7 @@ fn judged(class: &str, thresholds: Vec<Threshold>) -> SpeedClass {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rubus_vocabulary::fixture;
+    use rubus_fixtures as fixture;
     use rubus_vocabulary::result::{Latency, Series, Stall};
 
     /// A run of the suite `class` with these figures: read and write IOPS one at a time and queued, and

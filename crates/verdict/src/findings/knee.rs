@@ -84,7 +84,7 @@ mod tests {
 
     #[test]
     fn a_ceiling_that_the_processor_sets_is_marked() {
-        let mut run = rubus_vocabulary::fixture::queue_depth_run();
+        let mut run = rubus_fixtures::queue_depth_run();
         let marks = |run: &Run| -> Vec<bool> {
             let knees = of(run).into_iter().map(|finding| match finding {
                 Finding::Knee(knee) => knee.is_cpu_bound,
@@ -103,7 +103,7 @@ mod tests {
 
     #[test]
     fn a_ceiling_that_was_polled_for_is_marked() {
-        let mut run = rubus_vocabulary::fixture::queue_depth_run();
+        let mut run = rubus_fixtures::queue_depth_run();
         let marks = |run: &Run| -> Vec<bool> {
             let knees = of(run).into_iter().map(|finding| match finding {
                 Finding::Knee(knee) => knee.is_polled,
@@ -119,7 +119,7 @@ mod tests {
     #[test]
     fn more_lanes_are_proposed_where_there_are_cores_for_them() {
         let lanes = |engine: &str, lanes: Option<u32>, cores: u32| {
-            let mut run = rubus_vocabulary::fixture::queue_depth_run();
+            let mut run = rubus_fixtures::queue_depth_run();
             run.machine.cpu.cores = rubus_vocabulary::fact::Fact::known(cores, "a test");
             let result = &mut run.results[8];
             result.engine = engine.into();
@@ -139,7 +139,7 @@ mod tests {
 
     #[test]
     fn the_curve_of_a_knee_goes_through_its_points() {
-        let mut run = rubus_vocabulary::fixture::queue_depth_run();
+        let mut run = rubus_fixtures::queue_depth_run();
         for finding in of(&run).into_iter().take(1) {
             let Finding::Knee(knee) = finding else {
                 panic!("a sweep of depths has a knee");

@@ -413,7 +413,7 @@ mod tests {
     use super::*;
     use crate::verdict::verdict;
     use rubus_vocabulary::fact::Fact;
-    use rubus_vocabulary::fixture;
+    use rubus_fixtures as fixture;
     use rubus_vocabulary::machine::Throttling;
 
     #[test]

@@ -45,7 +45,7 @@ pub fn grade(grade: Grade) -> (&'static str, Tone) {
 
 #[cfg(test)]
 mod tests {
-    use rubus_vocabulary::fixture;
+    use rubus_fixtures as fixture;
 
     use super::*;
 

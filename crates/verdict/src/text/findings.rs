@@ -434,7 +434,7 @@ fn shared_pipe(found: &SharedPipe) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rubus_vocabulary::fixture;
+    use rubus_fixtures as fixture;
 
     #[test]
     fn every_finding_has_its_sentence() {

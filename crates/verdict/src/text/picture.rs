@@ -141,7 +141,7 @@ fn meaning(pictures: &[&Picture], scale: WidthScale, marks: &Marks) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rubus_vocabulary::fixture::slow_sd_card_run;
+    use rubus_fixtures::slow_sd_card_run;
 
     fn picture() -> Picture {
         Picture::of(&slow_sd_card_run()).expect("something was measured")

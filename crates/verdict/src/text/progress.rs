@@ -175,7 +175,7 @@ mod tests {
 
     #[test]
     fn a_finished_job_leaves_a_line() {
-        let mut result = rubus_vocabulary::fixture::slow_sd_card_run().results.remove(0);
+        let mut result = rubus_fixtures::slow_sd_card_run().results.remove(0);
         assert_eq!(done(6, 10, &result), "[6/10] 1 MiB sequential reads      22.6 MB/s ±1.0 %");
         result.outcome = Outcome::Inconclusive;
         assert!(done(6, 10, &result).ends_with("did not settle"));

@@ -103,7 +103,7 @@ fn noise_apart(run: &Run, widest: f64) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rubus_vocabulary::fixture;
+    use rubus_fixtures as fixture;
     use rubus_vocabulary::result::JobResult;
 
     #[test]

@@ -214,7 +214,7 @@ mod tests {
     use super::sentences::class_in_words;
     use super::*;
     use rubus_vocabulary::fact::Fact;
-    use rubus_vocabulary::fixture;
+    use rubus_fixtures as fixture;
     use rubus_vocabulary::job_names;
     use rubus_vocabulary::result::JobResult;
 

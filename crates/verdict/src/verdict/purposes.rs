@@ -146,7 +146,7 @@ fn storage_node(run: &Run) -> Suitability {
 
 #[cfg(test)]
 mod tests {
-    use rubus_vocabulary::fixture;
+    use rubus_fixtures as fixture;
 
     use super::*;
 

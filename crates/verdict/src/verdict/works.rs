@@ -32,7 +32,7 @@ fn time_for(work: &Work, pipes: &[Pipe]) -> Option<WorkTime> {
 #[cfg(test)]
 mod tests {
     use crate::verdict::verdict;
-    use rubus_vocabulary::fixture::slow_sd_card_run;
+    use rubus_fixtures::slow_sd_card_run;
     use rubus_vocabulary::job_names;
 
     #[test]

@@ -5,9 +5,7 @@
 //! `subject` makes them comparable; `group`, `ground` and `bounds` say where it may be measured, and how far that may
 //! go.
 
-pub mod bounds;
-pub mod cliff;
-pub mod search;
+mod carries;
 mod subject;
 
 use serde::{Deserialize, Serialize};
@@ -15,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use crate::estimate::Estimate;
 use rubus_stats::histogram::Latency;
 
-pub use cliff::Carries;
+pub use carries::Carries;
 
 /// Name of the suite in runs of this kind.
 pub const SUITE: &str = "memory";

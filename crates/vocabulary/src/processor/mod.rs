@@ -9,7 +9,6 @@ pub mod arm_cores;
 pub mod ciphers;
 pub mod compression;
 pub mod implementation;
-pub mod kernel;
 pub mod linpack;
 pub mod peers;
 pub mod ssh;

@@ -119,39 +119,3 @@ pub(super) fn both(title: &str, rates: &Rates, unit: Unit) -> Vec<SubjectJob> {
     });
     jobs.collect()
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::fixture;
-
-    #[test]
-    fn each_kind_of_core_is_compared_by_its_name() {
-        let run = fixture::processor_run();
-        let processor = run.processor().expect("it is of a processor");
-        let mut linpack = processor.linpack.clone().expect("it is in the fixture");
-        let titles = |linpack: &Linpack| -> Vec<String> {
-            let jobs = of_linpack(linpack).into_iter();
-            jobs.map(|job| job.title).collect()
-        };
-        let alike = ["linpack, one core", "linpack, all cores"];
-        assert_eq!(titles(&linpack), alike);
-        let mut little = linpack.all.clone();
-        little.core = Some("Cortex-A55".into());
-        linpack.other_kinds.push(little);
-        // The fastest core keeps its title, and its history.
-        let kinds = ["linpack, one core", "linpack, one Cortex-A55", alike[1]];
-        assert_eq!(titles(&linpack), kinds);
-        // The fixture's stability test has a wrong result of its own.
-        linpack.stability = None;
-        let run_of = |linpack: &Linpack| ProcessorRun {
-            compression: None,
-            linpack: Some(linpack.clone()),
-            ..processor.clone()
-        };
-        let right = run_of(&linpack);
-        linpack.other_kinds[0].different = 1;
-        let wrong = run_of(&linpack);
-        assert!(right.is_right() && !wrong.is_right());
-    }
-}

@@ -3,7 +3,7 @@
 use super::*;
 use rubus_machine::parse::btrfs::{MethodShare, Share};
 use rubus_vocabulary::fact::Fact;
-use rubus_vocabulary::fixture::pi3_with_usb_ssd;
+use rubus_fixtures::pi3_with_usb_ssd;
 
 const UUID: &str = "0b5c7e0e-4a46-4c1b-9a63-0d8c1e5b7a11";
 
@@ -278,7 +278,7 @@ fn a_server_has_to_list_what_was_promised() {
 /// Two USB disks change their names at a start.
 #[test]
 fn a_disk_that_has_got_another_name_is_found_by_its_partition() {
-    let mut machine = rubus_vocabulary::fixture::pi3_with_usb_ssd();
+    let mut machine = rubus_fixtures::pi3_with_usb_ssd();
     for device in &mut machine.block_devices {
         if device.name == "mmcblk0p1" {
             device.identity.partuuid = Some("8a676486-01".into());
@@ -301,7 +301,7 @@ fn a_disk_that_has_got_another_name_is_found_by_its_partition() {
 
 #[test]
 fn a_bridge_is_served_by_the_driver_that_was_promised_or_is_not_there() {
-    let mut machine = rubus_vocabulary::fixture::pi3_with_usb_ssd();
+    let mut machine = rubus_fixtures::pi3_with_usb_ssd();
     let mut hops = machine.block_devices.iter_mut().flat_map(|disk| &mut disk.path);
     let bridge = hops.find(|hop| hop.kind == rubus_vocabulary::machine::HopKind::UsbDevice);
     bridge.expect("the fixture has one").chip = Some("152d:0578".into());

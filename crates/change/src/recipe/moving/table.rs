@@ -112,7 +112,7 @@ fn is_on_root(path: &str, table: &Fstab, machine: &Machine) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rubus_vocabulary::fixture;
+    use rubus_fixtures as fixture;
 
     fn machine() -> Machine {
         let mut machine = fixture::pi3_with_usb_ssd();

@@ -229,7 +229,7 @@ mod tests {
     }
 
     fn of(facts: &Facts, kernels: usize) -> Effort {
-        let machine = rubus_vocabulary::fixture::pi3_with_usb_ssd();
+        let machine = rubus_fixtures::pi3_with_usb_ssd();
         let options = Wishes::new();
         let situation = Situation { machine: &machine, facts, options: &options };
         let moved = Move {

@@ -3,7 +3,7 @@
 use super::*;
 use crate::recipe::Sight;
 use crate::recipe::testing::{after, facts, obstacles, plan, shown, text};
-use rubus_vocabulary::fixture;
+use rubus_fixtures as fixture;
 
 const USUAL: [(&str, &str); 2] =
     [("address", "nbd://192.168.1.2/disk%20one"), ("at", "/mnt/network")];

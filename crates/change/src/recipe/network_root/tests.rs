@@ -5,7 +5,7 @@ use crate::plan::{Action, Plan};
 use crate::recipe::testing::{disk, facts as testing_facts, obstacles, plan, shown, text};
 use crate::recipe::{Facts, Sight, TreeSize};
 use crate::steps::{BuildInitramfs, On, WriteFile};
-use rubus_vocabulary::fixture;
+use rubus_fixtures as fixture;
 use rubus_vocabulary::machine::Machine;
 
 const RELEASE: &str = "6.12.47+rpt-rpi-v8";

@@ -6,7 +6,7 @@ use crate::recipe::testing::{after, disk, facts, obstacles, plan, shown, wishes}
 use crate::recipe::{Facts, Node};
 use crate::steps::{StartServer, WriteFile};
 use crate::unseen::Unseen;
-use rubus_vocabulary::fixture;
+use rubus_fixtures as fixture;
 
 const NETWORK: [(&str, &str); 2] = [("listen", "192.168.1.5"), ("allow", "192.168.1.0/24")];
 const DEVICE: &str = "/dev/disk/by-id/usb-SanDisk_Ultra_Fit_4C5300-0:0";

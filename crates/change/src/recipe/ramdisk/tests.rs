@@ -6,7 +6,7 @@ use crate::recipe::Sight;
 use crate::recipe::testing::{after, facts, obstacles, plan, shown, text};
 use crate::steps::WriteFile;
 use crate::unseen::Unseen;
-use rubus_vocabulary::fixture;
+use rubus_fixtures as fixture;
 
 const USUAL: [(&str, &str); 2] = [("at", "/mnt/ram"), ("size", "200M")];
 const TABLE: &str = "proc  /proc  proc  defaults  0  0\n";

@@ -4,7 +4,7 @@ use super::super::{Draft, Facts, Seen, Sight, Wishes};
 use super::*;
 use crate::plan::TextFile;
 use rubus_vocabulary::fact::Fact;
-use rubus_vocabulary::fixture;
+use rubus_fixtures as fixture;
 
 /// The check's words for a table of mounts and one of ciphers, where the disk is to be erased.
 fn found(machine: &Machine, fstab: &str, crypttab: &str) -> String {

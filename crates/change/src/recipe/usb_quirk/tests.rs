@@ -5,7 +5,7 @@ use super::super::{Facts, Sight};
 use super::*;
 use crate::steps::WriteFile;
 use rubus_vocabulary::fact::Fact;
-use rubus_vocabulary::fixture;
+use rubus_fixtures as fixture;
 use rubus_vocabulary::machine::HopKind;
 
 const CMDLINE: &str = "console=tty1 root=PARTUUID=1f3c5a77-02 rootfstype=ext4 rootwait quiet\n";

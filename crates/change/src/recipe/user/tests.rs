@@ -6,7 +6,7 @@ use crate::recipe::testing::{after, obstacles, shown, text, wishes};
 use crate::recipe::{Seen, Sight};
 use crate::steps::{Format, WriteFile};
 use crate::unseen::Unseen;
-use rubus_vocabulary::fixture;
+use rubus_fixtures as fixture;
 
 const DOCUMENT: &str = include_str!("../../../../../docs/recipes.md");
 

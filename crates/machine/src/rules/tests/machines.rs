@@ -127,7 +127,7 @@ fn zram_and_zswap_are_not_recommended_together() {
 
 #[test]
 fn a_measurement_does_not_recommend_itself() {
-    let mut run = rubus_vocabulary::fixture::slow_sd_card_run();
+    let mut run = rubus_fixtures::slow_sd_card_run();
     let promises = |m: &mut Machine| {
         let mmc = device(m, "mmcblk0").mmc.as_mut().expect("a card");
         mmc.promises =

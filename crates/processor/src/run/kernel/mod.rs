@@ -1,5 +1,6 @@
 //! Ciphers and checksums in the kernel: each message is sent there, and what comes of it is read back.
 
+mod listed;
 mod socket;
 
 use std::io::ErrorKind;
@@ -9,11 +10,12 @@ use aes::{Aes128, Aes256};
 use ring::aead::{AES_256_GCM, Aad, CHACHA20_POLY1305, LessSafeKey, Nonce, UnboundKey};
 use ring::digest;
 use rubus_vocabulary::processor::ciphers::{Algorithm, Place, Row, Work};
-use rubus_vocabulary::processor::implementation::{Implementation, of_driver};
-use rubus_vocabulary::processor::kernel::{Kind, Refusal, driver, left_out, name};
+use rubus_vocabulary::processor::implementation::Implementation;
 use rubus_vocabulary::spec::Content;
 
 use self::socket::Socket;
+use crate::offer::of_driver;
+use self::listed::{Kind, Refusal, driver, left_out, name};
 use super::ciphers::{KEY, LARGE, RECORD, SECTOR, TAG_BYTES};
 use super::timed::{self, rates};
 use super::xts::Xts;

@@ -5,7 +5,8 @@
 use std::io::{Error, Result};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
-use rubus_vocabulary::processor::kernel::Kind;
+use super::listed::Kind;
+
 
 /// In include/uapi/linux/if_alg.h.
 const DECRYPT: u32 = 0;

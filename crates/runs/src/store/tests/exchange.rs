@@ -2,7 +2,7 @@
 
 use super::{filled, run, scratch};
 use crate::history::RunId;
-use rubus_vocabulary::fixture;
+use rubus_fixtures as fixture;
 use rubus_vocabulary::result::{Figures, Run};
 use rusqlite::Connection;
 

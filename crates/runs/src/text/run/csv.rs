@@ -169,7 +169,7 @@ pub(crate) fn line(cells: &[String]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rubus_vocabulary::fixture;
+    use rubus_fixtures as fixture;
 
     #[test]
     fn every_row_has_every_column() {

@@ -145,7 +145,7 @@ pub(crate) fn escape(text: &str) -> String {
 mod tests {
     use super::*;
     use rubus_verdict::verdict::verdict;
-    use rubus_vocabulary::fixture;
+    use rubus_fixtures as fixture;
 
     #[test]
     fn a_run_to_paste() {

@@ -8,7 +8,7 @@ use rubus_draw::text::width;
 
 #[test]
 fn a_board_with_zswap_and_without() {
-    let run = rubus_vocabulary::fixture::memory_run();
+    let run = rubus_fixtures::memory_run();
     let shown = render(&run, &rubus_verdict::verdict::verdict(&run), Style::PLAIN);
     for line in shown.lines() {
         assert!(width(line) <= rubus_draw::layout::COLUMNS, "{line}");
@@ -18,7 +18,7 @@ fn a_board_with_zswap_and_without() {
 
 #[test]
 fn a_whole_machine_whose_kernel_has_no_groups() {
-    let mut run = rubus_vocabulary::fixture::memory_run();
+    let mut run = rubus_fixtures::memory_run();
     let rubus_vocabulary::result::Figures::Memory(memory) = &mut run.figures else {
         panic!("it is of memory");
     };
@@ -46,7 +46,7 @@ fn a_whole_machine_whose_kernel_has_no_groups() {
 
 #[test]
 fn a_board_of_four_cores() {
-    let run = rubus_vocabulary::fixture::processor_run();
+    let run = rubus_fixtures::processor_run();
     let shown = render(&run, &rubus_verdict::verdict::verdict(&run), Style::PLAIN);
     for line in shown.lines() {
         assert!(width(line) <= rubus_draw::layout::COLUMNS, "{line}");

@@ -146,7 +146,7 @@ mod tests {
     use super::*;
     use rubus_draw::text::width;
     use rubus_verdict::verdict::verdict;
-    use rubus_vocabulary::fixture;
+    use rubus_fixtures as fixture;
     use rubus_vocabulary::suite_jobs as job;
 
     fn shown(run: &Run) -> String {

@@ -98,7 +98,7 @@ fn look_again(run: &Run) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rubus_vocabulary::fixture;
+    use rubus_fixtures as fixture;
     use rubus_vocabulary::result::TargetKind;
 
     #[test]

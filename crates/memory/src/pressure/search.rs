@@ -4,8 +4,9 @@
 //! possible; then each answer is narrowed by halving, each time with a fresh program: one that shrank would find its
 //! pages where the larger one had put them. Pure: it says what to measure next and is told what came out.
 
-use super::{Access, End, Rung};
-use crate::memory::cliff::{self, Carries};
+use rubus_vocabulary::memory::{Access, Carries, End, Rung};
+
+use crate::cliff;
 
 /// Where the search begins.
 const FIRST: f64 = 0.8;
@@ -99,8 +100,8 @@ impl Search {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::memory::Phase;
-    use crate::memory::{Counters, TOUCHES_PER_SLOW};
+    use rubus_vocabulary::memory::Phase;
+    use rubus_vocabulary::memory::{Counters, TOUCHES_PER_SLOW};
 
     /// A machine whose touches are slow from so many times its memory on, and that has none beyond `all`.
     fn rung(ask: Ask, uniform: f64, zipf: f64, all: f64) -> Rung {

@@ -3,7 +3,7 @@
 //! Sources: Documentation/crypto/userspace-if.rst and architecture.rst of the kernel (names, kinds, `/proc/crypto`),
 //! crypto/af_alg.c (which error says what).
 
-use super::algorithm::Algorithm;
+use rubus_vocabulary::processor::algorithm::Algorithm;
 
 /// The kinds that the kernel offers through sockets of their own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,9 +4,9 @@
 //! while it runs. Between the program that takes memory and everybody else stand: a reserve that is never asked for; the
 //! kernel's own choice of whom it ends first (the program asks to be that); and these bounds, which end it before.
 
-use super::End;
-use crate::machine::Machine;
-use crate::units::bytes_iec;
+use rubus_vocabulary::machine::Machine;
+use rubus_vocabulary::memory::End;
+use rubus_vocabulary::units::bytes_iec;
 
 /// Memory that others keep, at least: sshd, a shell, this program, and page tables of what is taken.
 const MIN_RESERVE: u64 = 48 << 20;
@@ -153,9 +153,10 @@ impl Bounds {
 
 #[cfg(test)]
 mod tests {
+    use rubus_fixtures as fixture;
+    use rubus_vocabulary::fact::Fact;
+
     use super::*;
-    use crate::fact::Fact;
-    use crate::fixture;
 
     const MIB: u64 = 1 << 20;
 

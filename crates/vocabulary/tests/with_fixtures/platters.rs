@@ -1,0 +1,27 @@
+//! Which disks spin.
+
+use rubus_fixtures as fixture;
+use rubus_vocabulary::fact::Fact;
+use rubus_vocabulary::platters::has_platters;
+
+#[test]
+fn a_bridges_word_alone_does_not_make_an_ssd_spin() {
+    let machine = fixture::pi3_with_usb_ssd();
+    let mut disk = machine.device("sda").expect("the SSD").clone();
+    let mut of = |model: &str, rotational: bool| {
+        disk.model = Fact::known(model.into(), "test");
+        disk.rotational = Fact::known(rotational, "test");
+        has_platters(&disk)
+    };
+    assert_eq!(of("Generic Disk", true), None);
+    assert_eq!(of("Generic Disk", false), Some(false));
+    assert_eq!(of("Samsung SSD 850", true), Some(false));
+    assert_eq!(of("WDC WDS500G2B0A", true), Some(false));
+    assert_eq!(of("WDC WD10SPZX", true), Some(true));
+    assert_eq!(of("ST1000LM035", true), Some(true));
+    assert_eq!(of("STORE N GO", true), None);
+    disk.path.clear();
+    disk.model = Fact::known("anything".into(), "test");
+    disk.rotational = Fact::known(true, "test");
+    assert_eq!(has_platters(&disk), Some(true), "no bridge is in the way");
+}
