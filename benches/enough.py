@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""`rubus enough` beside the real programs, on disks of known slowness. Prints the tables of docs/fast-enough.md.
+"""`rubus enough` beside the real programs, on disks of known slowness. Prints the tables of docs/how-to/fast-enough.md.
 
 Each disk is an image in memory behind benches/slow_disk.py, nbdfuse and a loop device, with an ext4 on it. On each,
 the real program works for a while and `rubus enough` does, in alternating order, never at the same time; the stalls begin
-anew for each. From the waits of the program follows what the answer should be, by the limits of docs/fast-enough.md: no, if one
+anew for each. From the waits of the program follows what the answer should be, by the limits of docs/how-to/fast-enough.md: no, if one
 wait was too long or the 99th percentile is beyond the edge; yes, but, if it is beyond the good limit or 1 wait in 1000 is
 beyond the edge; else yes. For a camera recorder it is no if a picture was lost. Where Rubus is undecided it measures again for
 longer, as its answer advises, and that answer counts. A disk without slowness is beside each: if

@@ -1,6 +1,6 @@
 """The real programs of `benches/enough.py`: each prepares its files, works for a while and tells how long its storage made it wait.
 
-`run` returns a dict: `waits_s`, the waits that docs/fast-enough.md has limits for, and `more`, a few words for the table.
+`run` returns a dict: `waits_s`, the waits that docs/how-to/fast-enough.md has limits for, and `more`, a few words for the table.
 """
 
 import array

@@ -11,7 +11,7 @@ With --card all of it runs again on a device that the kernel holds to what a slo
 `rubus bench` measures that device first. How much longer each work takes there than on the device that nothing holds is put
 beside what its counts and the measured rates say.
 
-Requests fall into the five kinds of the verdict (docs/verdict.md). A commit is a call that makes a file durable (fsync, fdatasync);
+Requests fall into the five kinds of the verdict (docs/explanation/verdict.md). A commit is a call that makes a file durable (fsync, fdatasync);
 small writes for which such a call waits belong to it. Of the others, a request of at most 64 KiB that does not go on where one of
 the last 64 of its direction ended is random, whatever its size, and any other is sequential.
 """

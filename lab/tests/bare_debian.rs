@@ -1,4 +1,4 @@
-//! The install lines of README.md and docs/install.md, typed as they stand on bare roots of Debian, against an apt repository
+//! The install lines of README.md and docs/how-to/install.md, typed as they stand on bare roots of Debian, against an apt repository
 //! behind HTTP.
 
 use std::path::Path;
@@ -60,7 +60,8 @@ fn the_install_lines_work(suite: &str) {
     assert_eq!(installed(&root), VERSION);
     assert_eq!(must(&root, "rubus history --json"), history);
 
-    let said = must(&root, &lines("docs/install.md", "## Remove it").replace("purge", "purge -y"));
+    let said =
+        must(&root, &lines("docs/how-to/install.md", "## Remove it").replace("purge", "purge -y"));
     assert!(said.contains("/home/pi/.local/share/rubus: history"), "{said}");
     assert!(!root.path("usr/bin/rubus").exists());
     assert!(root.path("home/pi/.local/share/rubus/history.db").exists());
@@ -83,9 +84,9 @@ fn readme_installs_a_package(root: &BareDebian, web: &Web) {
     assert!(root.path("home/pi/.local/share/rubus/history.db").exists());
 }
 
-/// The lines of docs/install.md that add the repository and install from it.
+/// The lines of docs/how-to/install.md that add the repository and install from it.
 fn lines_of_the_repository(web: &Web) -> String {
-    let typed = lines("docs/install.md", "## With apt");
+    let typed = lines("docs/how-to/install.md", "## With apt");
     let (typed, _) = typed.split_once("Types: deb").expect("the contents of rubus.sources");
     assert!(typed.contains("https://HOST/rubus/rubus.sources"), "{typed}");
     answered(&typed.replace("https://HOST/rubus", &format!("{}/apt", web.url)))

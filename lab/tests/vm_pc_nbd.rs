@@ -232,7 +232,7 @@ fn another_disk_is_refused_and_a_recipe_attaches_at_each_boot() {
 /// then, and `rubus attach` tries again.
 const ATTACHING: [&str; 3] =
     ["nbd0: detected capacity change from 0", "nbd0: p1", "nbd: nbd0 already in use"];
-/// What it says of one that is detached, as `docs/nbd-attach.md` has it.
+/// What it says of one that is detached, as `docs/how-to/nbd-attach.md` has it.
 const DETACHING: [&str; 3] =
     ["NBD_DISCONNECT", "Disconnected due to user request.", "shutting down sockets"];
 

@@ -49,7 +49,7 @@ watch_one "top -d 1"
 watch_one "iostat -x 1"
 "#;
 
-/// A recording as `docs/writers.md` begins it, among programs that write and end. Prints as above, with the bytes of the recording.
+/// A recording as `docs/how-to/writers.md` begins it, among programs that write and end. Prints as above, with the bytes of the recording.
 const RECORD: &str = r#"
 (while :; do date >>/root/work; sync /root/work; sleep 5; done) >/dev/null 2>&1 &
 rubus watch --interval 30 --record /root/day.rec >/dev/null &

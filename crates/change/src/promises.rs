@@ -139,9 +139,9 @@ mod tests {
     use std::cell::Cell;
 
     use crate::fixture::long_plan::big_plan;
+    use rubus_fixtures::pi3_with_usb_ssd;
     use rubus_host::fake::FakeFiles;
     use rubus_host::files::Space;
-    use rubus_fixtures::pi3_with_usb_ssd;
 
     use super::*;
 

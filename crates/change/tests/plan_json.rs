@@ -1,4 +1,4 @@
-//! `docs/plan-json.md` and a plan's own JSON name the same fields: none undocumented, none invented.
+//! `docs/reference/plan-json.md` and a plan's own JSON name the same fields: none undocumented, none invented.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,7 +11,7 @@ use rubus_change::steps::{
 };
 use serde_json::Value;
 
-const DOCUMENT: &str = include_str!("../../../docs/plan-json.md");
+const DOCUMENT: &str = include_str!("../../../docs/reference/plan-json.md");
 
 /// The names in backquotes that open the rows of the table under a heading.
 fn documented(heading: &str) -> BTreeSet<String> {

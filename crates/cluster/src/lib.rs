@@ -4,7 +4,7 @@
 //! The engine is Ceph; nothing here stores data. Everything is arithmetic over a [`design::Design`], or reads what
 //! Ceph's own tools print ([`watch`]), so nothing here touches the machine: what has to be read comes through
 //! [`cli::Outside`].
-//! The formulas, their sources and what is assumed are in `docs/cluster.md`.
+//! The formulas, their sources and what is assumed are in `docs/how-to/cluster.md`.
 #![forbid(unsafe_code)]
 #![deny(clippy::disallowed_methods)]
 

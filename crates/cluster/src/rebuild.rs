@@ -22,7 +22,7 @@ pub const HANG_S: f64 = 20.0;
 const RECOVERY_SHARE: Estimate = Estimate { value: 0.5, low: 0.4, high: 0.7 };
 
 /// Share of its port that the backfill of one placement group keeps busy: objects are read, sent and acknowledged in small batches, and
-/// between two groups both OSDs negotiate. Measured on Ceph 18.2 (docs/cluster.md).
+/// between two groups both OSDs negotiate. Measured on Ceph 18.2 (docs/how-to/cluster.md).
 const STREAM_SHARE: Estimate = Estimate { value: 0.7, low: 0.5, high: 1.0 };
 
 /// Seconds between the backfills of two placement groups: both ends reserve, and the monitors publish a map. Measured as above.

@@ -24,7 +24,7 @@ const COLUMNS: usize = 88;
 
 /// What marks and ranges mean.
 pub const LEGEND: &str = "~ assumed, not measured or published; [a to b] is a 95 % interval, or for ~ the plausible range. \
-                          Formulas: docs/cluster.md.";
+                          Formulas: docs/how-to/cluster.md.";
 /// What the columns of the ceilings mean.
 pub fn ceilings_note(in_flight: u32) -> String {
     format!(
@@ -564,6 +564,8 @@ pub fn boards(boards: &[Board], style: Style) -> String {
     }
     let mut lines = table.lines(style);
     lines.push(String::new());
-    lines.push("~ assumed. Memory: what the kernel reports. Sources: docs/cluster.md.".into());
+    lines.push(
+        "~ assumed. Memory: what the kernel reports. Sources: docs/how-to/cluster.md.".into(),
+    );
     lines.join("\n") + "\n"
 }

@@ -1,4 +1,4 @@
-//! Prints the table of fio's options for `docs/fio.md`.
+//! Prints the table of fio's options for `docs/how-to/fio.md`.
 
 use rubus_fio::job_file::options;
 

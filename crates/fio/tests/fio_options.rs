@@ -1,10 +1,10 @@
-//! `docs/fio.md` says of every option what the program does with it.
+//! `docs/how-to/fio.md` says of every option what the program does with it.
 
 use std::collections::BTreeSet;
 
 use rubus_fio::job_file::options;
 
-const DOCUMENT: &str = include_str!("../../../docs/fio.md");
+const DOCUMENT: &str = include_str!("../../../docs/how-to/fio.md");
 
 #[test]
 fn the_document_has_every_option_as_it_is() {

@@ -272,8 +272,8 @@ pub fn outliers(table: &Table, names: &[&str]) -> Outliers {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use rubus_vocabulary::fact::Fact;
     use rubus_fixtures as fixture;
+    use rubus_vocabulary::fact::Fact;
 
     /// A run like the fixture's, slower by a factor.
     pub fn run(slower: f64) -> Run {

@@ -5,12 +5,12 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use rubus_draw::Style;
+use rubus_fixtures as fixture;
 use rubus_fleet::compare::{BoardRuns, Document, Fleet, compare};
 use rubus_fleet::figures::{self, OfBoard};
 use rubus_fleet::{compare_text, inventory, settings, text};
 use rubus_runs::compare::facts;
 use rubus_vocabulary::fact::Fact;
-use rubus_fixtures as fixture;
 use rubus_vocabulary::result::Run;
 
 struct Counting;

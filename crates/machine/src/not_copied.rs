@@ -83,8 +83,8 @@ fn swap_files(machine: &Machine) -> Vec<PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rubus_vocabulary::fact::Fact;
     use rubus_fixtures as fixture;
+    use rubus_vocabulary::fact::Fact;
 
     fn file(path: &str) -> SwapArea {
         SwapArea {

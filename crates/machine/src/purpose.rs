@@ -1,8 +1,8 @@
 //! What a machine is for, as work: how many operations of each kind one second of it needs.
 //!
-//! The demands are those by which a verdict judges a device (`docs/verdict.md`): for a desktop a sixtieth of the reference work, ten
+//! The demands are those by which a verdict judges a device (`docs/explanation/verdict.md`): for a desktop a sixtieth of the reference work, ten
 //! commits for a logger, two thousand pages in and out for swap; a storage node's, in their proportion, are as much as its network
-//! port carries in a second. The small server's are a choice, and documented as one (`docs/advise.md`).
+//! port carries in a second. The small server's are a choice, and documented as one (`docs/explanation/advise.md`).
 
 use serde::{Deserialize, Serialize};
 

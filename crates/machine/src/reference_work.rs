@@ -1,6 +1,6 @@
 //! The reference work: six pieces of real work, with what each asks of its disk.
 //!
-//! The counts are block requests that the kernel traced (`benches/loads.py`; docs/verdict.md has the table and how a request is
+//! The counts are block requests that the kernel traced (`benches/loads.py`; docs/explanation/verdict.md has the table and how a request is
 //! counted). A verdict holds a disk against all six, once each.
 
 use crate::operations::What;

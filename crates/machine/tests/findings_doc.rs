@@ -1,8 +1,8 @@
-//! `docs/findings.md` names every rule, with its weight and when it speaks, and no other.
+//! `docs/reference/findings.md` names every rule, with its weight and when it speaks, and no other.
 
 use rubus_machine::rules;
 
-const DOCUMENT: &str = include_str!("../../../docs/findings.md");
+const DOCUMENT: &str = include_str!("../../../docs/reference/findings.md");
 
 #[test]
 fn every_rule_has_its_row_and_every_row_its_rule() {

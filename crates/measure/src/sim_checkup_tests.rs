@@ -1,5 +1,5 @@
 //! The checkup in virtual time, on devices like cards, a USB SSD and an NVMe whose rates are known: how many of its ten figures
-//! are within ±20 % when its time is over, and how often their intervals hold the truth. `docs/statistics.md` has the table.
+//! are within ±20 % when its time is over, and how often their intervals hold the truth. `docs/explanation/statistics.md` has the table.
 //!
 //! - *Steady* ones are like loop devices with a limit: their speed drifts by 2 %, and they never stop.
 //! - *Restless* ones have what makes real ones hard to measure: their speed drifts by 8 % with a correlation of a second, and
@@ -271,8 +271,8 @@ fn sim_a_checkup_settles_most_figures_of_a_steady_device_in_its_time() {
 #[test]
 #[ignore = "takes minutes"]
 fn sim_the_tables_of_checkups_are_those_of_the_documentation() {
-    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/statistics.md");
-    let page = std::fs::read_to_string(page).expect("docs/statistics.md");
+    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/explanation/statistics.md");
+    let page = std::fs::read_to_string(page).expect("docs/explanation/statistics.md");
     for temper in [Temper::Steady, Temper::Restless] {
         let mut rows = String::new();
         for kind in &KINDS {
@@ -285,6 +285,9 @@ fn sim_the_tables_of_checkups_are_those_of_the_documentation() {
             println!("{}: below and above the truth {:?}", kind.name, tally.missed);
             rows += &tally.row(kind.name);
         }
-        assert!(page.contains(&rows), "docs/statistics.md does not have these rows:\n{rows}");
+        assert!(
+            page.contains(&rows),
+            "docs/explanation/statistics.md does not have these rows:\n{rows}"
+        );
     }
 }

@@ -160,7 +160,8 @@ mod tests {
             let mut one = pressure(SetUpKind::Zram, 0, None, None);
             one.set_up.title = title.into();
             one.carries[0].within = Some(times);
-            let latency_ns = rubus_vocabulary::result::Latency { mean: Some(mean), ..Default::default() };
+            let latency_ns =
+                rubus_vocabulary::result::Latency { mean: Some(mean), ..Default::default() };
             one.rungs.push(Rung {
                 overcommit: times,
                 working_set_bytes: 0,

@@ -1,4 +1,4 @@
-//! What is printed as JSON of servers, exports and clones. `docs/json.md` names the schema of each.
+//! What is printed as JSON of servers, exports and clones. `docs/reference/json.md` names the schema of each.
 
 use std::collections::BTreeMap;
 

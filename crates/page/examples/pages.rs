@@ -3,8 +3,8 @@
 
 use std::path::PathBuf;
 
-use rubus_verdict::verdict::verdict;
 use rubus_fixtures as fixture;
+use rubus_verdict::verdict::verdict;
 
 fn main() -> std::io::Result<()> {
     let directory = PathBuf::from(std::env::args().nth(1).unwrap_or_else(|| "pages".into()));

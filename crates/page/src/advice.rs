@@ -177,7 +177,7 @@ fn candidates(advice: &Advice) -> Markup {
     )
 }
 
-/// By what they are ranked, as docs/advise.md has it at length.
+/// By what they are ranked, as docs/explanation/advise.md has it at length.
 fn order(purpose: Purpose) -> String {
     format!(
         "The best stands first: what is surely faster, its range of times {} below the other's; of those that are alike what \

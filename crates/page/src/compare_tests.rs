@@ -1,7 +1,7 @@
 //! The page of a comparison.
 
-use rubus_runs::compare::{Comparison, Subject, compare};
 use rubus_fixtures as fixture;
+use rubus_runs::compare::{Comparison, Subject, compare};
 
 fn two_runs() -> Comparison {
     compare(&[

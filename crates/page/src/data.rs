@@ -67,8 +67,8 @@ fn coarsen(result: &mut JobResult) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rubus_verdict::verdict::verdict;
     use rubus_fixtures as fixture;
+    use rubus_verdict::verdict::verdict;
 
     fn json_in(page: &str) -> &str {
         let start = page.find('>').expect("the tag ends") + 1;

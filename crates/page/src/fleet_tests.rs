@@ -1,10 +1,10 @@
 //! The page of a fleet.
 
+use rubus_fixtures as fixture;
 use rubus_fleet::figures::{self, OfBoard};
 use rubus_fleet::settings;
 use rubus_fleet::text::Board;
 use rubus_vocabulary::fact::Fact;
-use rubus_fixtures as fixture;
 use rubus_vocabulary::result::Run;
 
 use super::fleet::{Fleet, render};

@@ -104,8 +104,8 @@ fn figure(entries: &[Entry], quantity: Quantity) -> Markup {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rubus_runs::gallery::entries;
     use rubus_fixtures as fixture;
+    use rubus_runs::gallery::entries;
 
     #[test]
     fn every_figure_of_every_run_is_there_with_its_interval() {

@@ -154,10 +154,10 @@ fn some<T: AsRef<str>>(all: &[T]) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rubus_fixtures as fixture;
     use rubus_runs::compare::{Subject, compare};
     use rubus_verdict::verdict::verdict;
     use rubus_vocabulary::estimate::Estimate;
-    use rubus_fixtures as fixture;
     use rubus_vocabulary::job_names;
 
     fn reservation(run: &Run) -> String {

@@ -1,7 +1,7 @@
 //! The page as a whole: complete, well-formed, self-contained, and safe against its own contents.
 
-use rubus_verdict::verdict::verdict;
 use rubus_fixtures as fixture;
+use rubus_verdict::verdict::verdict;
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! What the verbs print as JSON where it is more than one value of another room. `docs/json.md` names the schema of each.
+//! What the verbs print as JSON where it is more than one value of another room. `docs/reference/json.md` names the schema of each.
 
 use std::collections::BTreeMap;
 

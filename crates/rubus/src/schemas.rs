@@ -1,4 +1,4 @@
-//! A JSON Schema for every JSON document that the program prints: `docs/schemas` holds them, made from the types.
+//! A JSON Schema for every JSON document that the program prints: `docs/reference/schemas` holds them, made from the types.
 //!
 //! `UPDATE_SCHEMAS=1 cargo test -p rubus schemas` writes them again. Only tests have this file.
 
@@ -12,6 +12,7 @@ use rubus_change::fixture::long_plan::big_plan;
 use rubus_change::fixture::plans::small_plan;
 use rubus_change::plan::verify::{Answer, PromiseState};
 use rubus_change::plan::{Plan, journal};
+use rubus_fixtures as fixture;
 use rubus_fleet::compare::FleetComparison;
 use rubus_fleet::figures::{self, OfBoard};
 use rubus_fleet::settings;
@@ -25,7 +26,6 @@ use rubus_runs::gallery::Entry;
 use rubus_runs::history::RunSummary;
 use rubus_vocabulary::fact::Fact;
 use rubus_vocabulary::figure::Named;
-use rubus_fixtures as fixture;
 use rubus_vocabulary::published::Reference;
 use rubus_vocabulary::result::Run;
 use rubus_vocabulary::spec::SuiteSummary;
@@ -131,7 +131,7 @@ fn roots() -> (Vec<(&'static str, &'static str, Value)>, Shared) {
     (roots, shared)
 }
 
-/// Each file in `docs/schemas` by its name.
+/// Each file in `docs/reference/schemas` by its name.
 fn files() -> BTreeMap<String, Value> {
     let (roots, shared) = roots();
     let mut files: BTreeMap<String, Value> = roots
@@ -148,7 +148,7 @@ fn files() -> BTreeMap<String, Value> {
 }
 
 fn directory() -> PathBuf {
-    PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/schemas"))
+    PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference/schemas"))
 }
 
 #[test]
@@ -165,7 +165,7 @@ fn the_schemas_in_the_documentation_are_those_of_the_types() {
         let is_current = fs::read_to_string(&path).is_ok_and(|found| found == text);
         assert!(
             is_current,
-            "docs/schemas/{file} is not what the types say; see the changes with \
+            "docs/reference/schemas/{file} is not what the types say; see the changes with \
              UPDATE_SCHEMAS=1 cargo test -p rubus schemas"
         );
         expected.push(file);
@@ -192,11 +192,11 @@ fn two_types_of_one_name_have_two_names_in_the_schemas() {
 
 #[test]
 fn the_documentation_names_every_schema_and_what_prints_it() {
-    let page = fs::read_to_string(directory().join("../json.md")).expect("docs/json.md");
+    let page = fs::read_to_string(directory().join("../json.md")).expect("docs/reference/json.md");
     for (name, printed_by, _) in all() {
         let link = format!("[{name}](schemas/{name}.schema.json)");
         let row = page.lines().find(|line| line.contains(&link));
-        let row = row.unwrap_or_else(|| panic!("docs/json.md does not have {link}"));
+        let row = row.unwrap_or_else(|| panic!("docs/reference/json.md does not have {link}"));
         for command in printed_by.split(", ") {
             let command =
                 command.trim_start_matches("a line of ").trim_start_matches("a change's ");

@@ -1,16 +1,16 @@
-//! `docs/bench-json.md` and the program's own JSON name the same fields: none undocumented, none
+//! `docs/reference/bench-json.md` and the program's own JSON name the same fields: none undocumented, none
 //! invented.
 
 use std::collections::BTreeSet;
 
+use rubus_fixtures as fixture;
 use rubus_vocabulary::doubt::Doubt;
 use rubus_vocabulary::finding::{Finding, Knee};
-use rubus_fixtures as fixture;
 use rubus_vocabulary::result::{Access, Ended, Figures, JobResult, LatencyIntervals, Run};
 use rubus_vocabulary::spec::Operation;
 use serde_json::Value;
 
-const DOCUMENT: &str = include_str!("../../../docs/bench-json.md");
+const DOCUMENT: &str = include_str!("../../../docs/reference/bench-json.md");
 
 /// The names in backquotes that open the rows of the tables between two headings.
 fn documented(from: &str, to: &str) -> BTreeSet<String> {

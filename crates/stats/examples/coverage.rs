@@ -1,7 +1,7 @@
-//! Writes the tables of `docs/statistics.md`: how often the intervals of the stopping rule hold the
+//! Writes the tables of `docs/explanation/statistics.md`: how often the intervals of the stopping rule hold the
 //! truth, and what that costs.
 //!
-//! `cargo run --release -p rubus-stats --example coverage -- docs/statistics.md`, or without a file
+//! `cargo run --release -p rubus-stats --example coverage -- docs/explanation/statistics.md`, or without a file
 //! to print them.
 
 #[path = "../tests/simulate/mod.rs"]

@@ -1,6 +1,6 @@
-//! Writes the tables of `docs/statistics.md` about findings: how often their intervals hold the truth.
+//! Writes the tables of `docs/explanation/statistics.md` about findings: how often their intervals hold the truth.
 //!
-//! `cargo run --release -p rubus-stats --example findings -- docs/statistics.md`, or without a file to
+//! `cargo run --release -p rubus-stats --example findings -- docs/explanation/statistics.md`, or without a file to
 //! print them.
 
 #[path = "../tests/simulate_findings/mod.rs"]

@@ -1,5 +1,5 @@
 //! Writes the table of compared latencies into the document named on the command line:
-//! `cargo run --release -p rubus-stats --example latency -- docs/statistics.md`.
+//! `cargo run --release -p rubus-stats --example latency -- docs/explanation/statistics.md`.
 
 #[path = "../tests/simulate_latency/mod.rs"]
 mod simulate_latency;

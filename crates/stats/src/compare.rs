@@ -58,7 +58,7 @@ pub fn ratio(a: Estimate, b: Estimate) -> Option<Estimate> {
 pub const BETWEEN_RUNS: f64 = 0.10;
 
 /// The same for runs in a virtual machine, whose disks have caches and other guests behind them that change between runs. Chosen from
-/// ten runs each of three devices of one (docs/statistics.md), so that in at least 95 of 100 comparisons of equals no figure is called
+/// ten runs each of three devices of one (docs/explanation/statistics.md), so that in at least 95 of 100 comparisons of equals no figure is called
 /// faster or slower.
 pub const BETWEEN_RUNS_OF_GUESTS: f64 = 0.50;
 

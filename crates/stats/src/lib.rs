@@ -6,7 +6,7 @@
 //! comparisons are judged afterwards from the same bins.
 //!
 //! Nothing here does I/O, reads a clock or draws a random number without a seed. What the rule
-//! does, why, and how often its intervals hold the truth is written in `docs/statistics.md`.
+//! does, why, and how often its intervals hold the truth is written in `docs/explanation/statistics.md`.
 #![warn(missing_docs)]
 #![forbid(unsafe_code)]
 #![deny(clippy::disallowed_methods)]

@@ -4,7 +4,7 @@
 //! happen to miss the stalls look precise first. So precision must hold in three checks in a row,
 //! after a minimum time and number of bytes, and once a stall was seen not before eight of them
 //! were. What the rule then reports also bounds the stalls that it may have missed. How often the
-//! intervals hold the truth is simulated in `tests/simulated_coverage.rs`; `docs/statistics.md` has the
+//! intervals hold the truth is simulated in `tests/simulated_coverage.rs`; `docs/explanation/statistics.md` has the
 //! table.
 
 use serde::{Deserialize, Serialize};

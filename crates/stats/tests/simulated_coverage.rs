@@ -1,6 +1,6 @@
 //! The intervals that the stopping rule reports hold the truth: on simulated devices whose true
 //! rate is known, with both presets, counting every interval that is reported, the inconclusive
-//! ones included. `docs/statistics.md` shows the same numbers with more trials.
+//! ones included. `docs/explanation/statistics.md` shows the same numbers with more trials.
 
 mod simulate;
 
@@ -11,7 +11,7 @@ const TRIALS: usize = 1000;
 /// The numbers of a device's row in a table of the document: share that holds the truth, mean
 /// seconds, median half width.
 fn documented(name: &str, table: usize) -> [f64; 3] {
-    let text = include_str!("../../../docs/statistics.md");
+    let text = include_str!("../../../docs/explanation/statistics.md");
     let rows: Vec<&str> =
         text.lines().filter(|line| line.starts_with(&format!("| {name} |"))).collect();
     assert_eq!(rows.len(), 2, "{name} has one row in each of the two tables");

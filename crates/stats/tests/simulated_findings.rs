@@ -1,5 +1,5 @@
 //! The intervals of findings hold the truth on simulated queues, sweeps and sustained writes, and
-//! cliffs that are not there are not found. `docs/statistics.md` shows the same numbers with more
+//! cliffs that are not there are not found. `docs/explanation/statistics.md` shows the same numbers with more
 //! trials.
 
 mod simulate_findings;
@@ -10,7 +10,7 @@ const TRIALS: usize = 200;
 
 /// The number in a column (from 0) of a row of the document's tables, as a share.
 fn documented(name: &str, column: usize) -> f64 {
-    let text = include_str!("../../../docs/statistics.md");
+    let text = include_str!("../../../docs/explanation/statistics.md");
     let row = text.lines().find(|line| line.starts_with(&format!("| {name} |")));
     let row = row.unwrap_or_else(|| panic!("{name} has no row"));
     let cell = row.split('|').nth(column + 1).expect("the column is there");

@@ -65,7 +65,7 @@ fn scaling_value_and_bounds_alike_does_not_hold_it() {
 
 #[test]
 fn flushes_that_vary_more_than_assumed_are_a_limit() {
-    // As `docs/statistics.md` says.
+    // As `docs/explanation/statistics.md` says.
     let (reported, _) = coverage(2.0, 1);
     assert!((0.65..0.73).contains(&reported), "{reported}");
 }

@@ -9,6 +9,7 @@
 pub mod enough;
 pub mod findings;
 #[doc(hidden)]
+#[cfg(any(test, feature = "fixture"))]
 pub mod fixture;
 pub mod pipes;
 pub mod text;

@@ -11,7 +11,7 @@ pub enum Basis {
     Measured,
     /// Published for its kind, with a source, or what a bus or link is known to carry.
     Published,
-    /// Neither: `docs/advise.md` says from what it was assumed.
+    /// Neither: `docs/explanation/advise.md` says from what it was assumed.
     Assumed,
 }
 
@@ -26,4 +26,4 @@ impl Basis {
 }
 
 /// What the mark means.
-pub const LEGEND: &str = "~ assumed, not measured or published (docs/advise.md)";
+pub const LEGEND: &str = "~ assumed, not measured or published (docs/explanation/advise.md)";

@@ -1,5 +1,5 @@
 //! Names of the quick suite's jobs, by which a verdict finds its figures and a text its titles. What else
-//! reads them is in `docs/suites.md`, "Adding a suite".
+//! reads them is in `docs/reference/suites.md`, "Adding a suite".
 
 /// Sequential write, 1 MiB.
 pub const SEQUENTIAL_WRITE: &str = "sequential-write";

@@ -1,6 +1,6 @@
 //! What was measured: the one object that a run leaves behind.
 //!
-//! Its JSON form is documented in `docs/bench-json.md` and checked against it by a test. Fields are
+//! Its JSON form is documented in `docs/reference/bench-json.md` and checked against it by a test. Fields are
 //! only ever added; a reader must ignore those that it does not know.
 
 mod figures;

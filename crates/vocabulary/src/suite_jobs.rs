@@ -1,4 +1,4 @@
-//! Names of the jobs by which findings and tables find their figures (`docs/suites.md`, "Adding a suite").
+//! Names of the jobs by which findings and tables find their figures (`docs/reference/suites.md`, "Adding a suite").
 
 use crate::units::block;
 

@@ -3,9 +3,9 @@
 use proptest::prelude::*;
 
 use super::*;
+use rubus_fixtures as fixture;
 use rubus_machine::parse::stat::CpuTimes;
 use rubus_runs::history::{RunId, RunSummary};
-use rubus_fixtures as fixture;
 
 const SECOND_NS: u64 = 1_000_000_000;
 

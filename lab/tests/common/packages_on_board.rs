@@ -100,7 +100,7 @@ impl<'a> Web<'a> {
     }
 }
 
-/// The network, what the disks lack, and the repository as docs/install.md adds it.
+/// The network, what the disks lack, and the repository as docs/how-to/install.md adds it.
 fn prepare(board: &mut Session, web: &Web<'_>) {
     let script = format!(
         "set -e

@@ -2,12 +2,12 @@
 
 use crate::advice::{ALIKE, Advice, Basis, Candidate, Known, MeasuredDisk, WORTH_A_CHANGE, Wish};
 use rubus_draw::style::Style;
+use rubus_fixtures as fixture;
 use rubus_machine::purpose::{Purpose, What};
 use rubus_machine::rules;
 use rubus_runs::history::RunId;
 use rubus_vocabulary::estimate::Estimate;
 use rubus_vocabulary::fact::Fact;
-use rubus_fixtures as fixture;
 use rubus_vocabulary::job_names;
 use rubus_vocabulary::machine::Machine;
 

@@ -1,7 +1,7 @@
 //! Which disk a board starts from, with the firmware's word and without.
 
-use rubus_vocabulary::fact::Fact;
 use rubus_fixtures::pi3_with_usb_ssd;
+use rubus_vocabulary::fact::Fact;
 
 use super::*;
 

@@ -102,8 +102,8 @@ pub(super) fn kernel(machine: &Machine, remedy: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rubus_vocabulary::fact::Fact;
     use rubus_fixtures as fixture;
+    use rubus_vocabulary::fact::Fact;
 
     fn of(ids: &[&str]) -> Machine {
         let mut machine = fixture::pi3_with_usb_ssd();

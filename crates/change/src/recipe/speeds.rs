@@ -142,8 +142,8 @@ fn is_same(now: &BlockDevice, then: &BlockDevice) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rubus_vocabulary::fact::Fact;
     use rubus_fixtures as fixture;
+    use rubus_vocabulary::fact::Fact;
 
     #[test]
     fn disks_measured_at_once_are_known_again() {

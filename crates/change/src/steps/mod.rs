@@ -5,7 +5,7 @@
 //! this machine ([`MachineStep`]). Each looks first what is there, since it may have been interrupted at any moment, does what is
 //! missing, and reads it back. Every method is required: a kind without an undo does not compile (see [`Behaviour`]).
 //!
-//! To add a kind: its file, its line in [`Action`], and its fields in `docs/plan-json.md`.
+//! To add a kind: its file, its line in [`Action`], and its fields in `docs/reference/plan-json.md`.
 
 mod array;
 mod attached;

@@ -402,9 +402,9 @@ fn full_bus(run: &Run) -> Vec<Seen> {
 mod tests {
     use super::*;
     use crate::rules::{all, of_run};
+    use rubus_fixtures::{capacity_run, slow_sd_card_run};
     use rubus_vocabulary::estimate::Estimate;
     use rubus_vocabulary::fact::Fact;
-    use rubus_fixtures::{capacity_run, slow_sd_card_run};
     use rubus_vocabulary::machine::{HopKind, Throttling};
 
     type Change = fn(&mut Run);

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use super::*;
 use rubus_boot::fstab::Entry;
-use rubus_vocabulary::fact::Fact;
 use rubus_fixtures::{pi3_with_usb_ssd, unreadable_machine};
+use rubus_vocabulary::fact::Fact;
 use rubus_vocabulary::machine::{
     HopKind, Mount, SdStatus, Setting, SwapArea, SwapManager, Throttling,
 };

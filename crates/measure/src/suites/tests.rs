@@ -159,7 +159,7 @@ fn a_misspelt_name_is_no_suite() {
 
 #[test]
 fn every_suite_has_its_section_in_the_document() {
-    let document = include_str!("../../../../docs/suites.md");
+    let document = include_str!("../../../../docs/reference/suites.md");
     for listed in LISTED {
         let heading = format!("\n## {}\n", listed.name);
         assert!(document.contains(&heading), "{} has no section", listed.name);
@@ -168,7 +168,7 @@ fn every_suite_has_its_section_in_the_document() {
 
 /// The names in backquotes that open the rows of the table about jobs.
 fn jobs_in_the_document() -> Vec<&'static str> {
-    let document = include_str!("../../../../docs/suites.md");
+    let document = include_str!("../../../../docs/reference/suites.md");
     let section = document.split("\n## Adding a suite\n").nth(1);
     let rows = section.expect("the section is there").lines();
     let cells = rows.filter_map(|row| row.strip_prefix("| `")?.split(" | ").next());
@@ -191,7 +191,7 @@ fn the_document_says_what_the_names_of_jobs_set_off() {
         for name in jobs(suite).into_iter().flat_map(with_beside).flatten() {
             assert!(
                 documented.contains(&name.as_str()),
-                "docs/suites.md, \"Adding a suite\", has no row of the job {name} of {suite}"
+                "docs/reference/suites.md, \"Adding a suite\", has no row of the job {name} of {suite}"
             );
         }
     }

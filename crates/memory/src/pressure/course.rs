@@ -4,10 +4,10 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use super::search::{Ask, Search};
 use rubus_host::memory_group::MemoryGroup;
 use rubus_host::{clock, own_files};
 use rubus_vocabulary::machine::Machine;
-use super::search::{Ask, Search};
 use rubus_vocabulary::memory::{Access, End, Group, Phase, Pressure, Rung, SetUpKind};
 
 use super::counters;

@@ -4,12 +4,12 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use super::bounds::{Allowance, Bounds, Seen};
 use anyhow::Context;
 use rubus_host::WriteError;
 use rubus_host::memory_group::MemoryGroup;
 use rubus_host::{clock, own_files};
 use rubus_vocabulary::memory::End;
-use super::bounds::{Allowance, Bounds, Seen};
 
 use super::counters;
 use super::set_up::Made;

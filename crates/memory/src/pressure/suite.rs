@@ -3,10 +3,10 @@
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use super::bounds;
 use anyhow::{Context, anyhow, bail, ensure};
 use rubus_host::own_files;
 use rubus_vocabulary::machine::Machine;
-use super::bounds;
 use rubus_vocabulary::memory::{LeftOut, Part, Pressure, SetUpKind};
 use rubus_vocabulary::units::bytes_iec;
 

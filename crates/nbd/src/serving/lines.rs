@@ -1,4 +1,4 @@
-//! What a server prints as JSON lines: events on standard error, its status to readers. `docs/json.md` names the schemas.
+//! What a server prints as JSON lines: events on standard error, its status to readers. `docs/reference/json.md` names the schemas.
 
 use serde::Serialize;
 

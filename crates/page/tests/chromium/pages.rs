@@ -3,6 +3,7 @@
 use rubus_cluster::compare::compare as compare_clusters;
 use rubus_cluster::report::Report;
 use rubus_cluster::wishes::Wishes;
+use rubus_fixtures as fixture;
 use rubus_fleet::figures::{self, OfBoard};
 use rubus_fleet::settings;
 use rubus_fleet::text::Board;
@@ -10,7 +11,6 @@ use rubus_runs::compare::{Subject, compare, facts};
 use rubus_verdict::verdict::verdict;
 use rubus_vocabulary::estimate::Estimate;
 use rubus_vocabulary::finding::Finding;
-use rubus_fixtures as fixture;
 use rubus_vocabulary::result::{Outcome, Run, Stall, StallCause};
 
 /// A name and the page.

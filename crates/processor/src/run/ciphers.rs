@@ -9,9 +9,9 @@ use ring::digest;
 use rubus_vocabulary::estimate::Estimate;
 use rubus_vocabulary::processor::ciphers::{Algorithm, Place, Row, Work};
 
-use crate::offer::Offer;
 use super::timed::rates;
 use super::xts::Xts;
+use crate::offer::Offer;
 
 /// A message as `cryptsetup benchmark` takes them.
 pub(super) const LARGE: u32 = 64 << 10;

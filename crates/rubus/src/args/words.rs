@@ -26,7 +26,8 @@ const PARAPHRASES: [&str; 16] = [
 ];
 
 /// Pages that quote a paraphrase: of the program's output, its options or its tables.
-const QUOTING_PAGES: [&str; 3] = ["docs/findings.md", "docs/nbd-copy.md", "docs/nbd-serve.md"];
+const QUOTING_PAGES: [&str; 3] =
+    ["docs/reference/findings.md", "docs/how-to/nbd-copy.md", "docs/how-to/nbd-serve.md"];
 
 /// The paraphrases in a text.
 fn paraphrases(text: &str) -> Vec<&'static str> {

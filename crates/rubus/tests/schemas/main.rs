@@ -1,4 +1,4 @@
-//! What the program prints is as the JSON Schemas in `docs/schemas` say, and what is not is refused.
+//! What the program prints is as the JSON Schemas in `docs/reference/schemas` say, and what is not is refused.
 
 mod validator;
 

@@ -1,4 +1,4 @@
-//! Validates documents against `docs/schemas` with Python's jsonschema, a validator that knows nothing of this program.
+//! Validates documents against `docs/reference/schemas` with Python's jsonschema, a validator that knows nothing of this program.
 //!
 //! `scripts/test` installs it in `target/tools`. Where it is missing, validation is skipped, and said so; with
 //! `RUBUS_REQUIRE_ALL=1` that is a failure.
@@ -21,7 +21,7 @@ fn workspace() -> PathBuf {
 
 /// A file of the documentation's schemas.
 fn file(name: &str) -> String {
-    let path = workspace().join(format!("docs/schemas/{name}.schema.json"));
+    let path = workspace().join(format!("docs/reference/schemas/{name}.schema.json"));
     fs::read_to_string(&path).unwrap_or_else(|_| panic!("no {}", path.display()))
 }
 

@@ -1,7 +1,7 @@
 //! Comparison: two or more runs side by side, job by job, with what differs around them.
 //!
 //! The first subject is the baseline; every ratio is "the other over the baseline". How the
-//! intervals and words are made is written in `docs/statistics.md`. Everything here is a pure
+//! intervals and words are made is written in `docs/explanation/statistics.md`. Everything here is a pure
 //! function of its arguments; drawing is in `text`.
 
 #![deny(clippy::disallowed_methods)]

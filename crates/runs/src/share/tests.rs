@@ -1,8 +1,8 @@
 //! Ordinary runs keep what was measured.
 
 use super::*;
-use rubus_vocabulary::fact::Fact;
 use rubus_fixtures as fixture;
+use rubus_vocabulary::fact::Fact;
 use rubus_vocabulary::result::Run;
 
 #[test]

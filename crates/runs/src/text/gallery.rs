@@ -60,8 +60,8 @@ fn figure(quantity: Quantity, shown: Shown) -> String {
 mod tests {
     use super::*;
     use crate::gallery::entries;
-    use rubus_vocabulary::fact::Fact;
     use rubus_fixtures as fixture;
+    use rubus_vocabulary::fact::Fact;
     use rubus_vocabulary::result::Run;
 
     #[test]

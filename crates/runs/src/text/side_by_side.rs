@@ -136,8 +136,8 @@ fn name(run: &Run) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rubus_vocabulary::estimate::Estimate;
     use rubus_fixtures as fixture;
+    use rubus_vocabulary::estimate::Estimate;
 
     fn of(destination: &str, slower: f64) -> Run {
         let mut run = fixture::remote_run();

@@ -1,6 +1,6 @@
 //! Simulated devices whose true rate is known, measured by the stopping rule as shipped.
 //!
-//! Shared by the coverage test and by the example that writes the table of `docs/statistics.md`.
+//! Shared by the coverage test and by the example that writes the table of `docs/explanation/statistics.md`.
 
 use rubus_stats::estimate::Estimate;
 use rubus_stats::stop::{Caveat, Outcome, StopSpec};
@@ -341,7 +341,7 @@ pub const DEVICES: &[Device] = &[
     held("20 IOPS, random", slow(20.0, 1.0)),
 ];
 
-/// The head of a table in `docs/statistics.md`.
+/// The head of a table in `docs/explanation/statistics.md`.
 #[allow(dead_code)]
 pub const TABLE_HEAD: &str = "\
 | simulated device | holds the truth | too high | too low | mean time | half width: median \
@@ -349,7 +349,7 @@ pub const TABLE_HEAD: &str = "\
 |---|---:|---:|---:|---:|---:|---:|---:|---:|---:|
 ";
 
-/// A row of a table in `docs/statistics.md`.
+/// A row of a table in `docs/explanation/statistics.md`.
 #[allow(dead_code)]
 pub fn table_row(device: &Device, summary: &Summary) -> String {
     let percent = |share: f64| format!("{:.1} %", share * 100.0);

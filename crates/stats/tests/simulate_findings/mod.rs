@@ -1,6 +1,6 @@
 //! Simulated sweeps and sustained writes whose truth is known, judged by the findings as shipped.
 //!
-//! Shared by the test and by the example that writes the tables of `docs/statistics.md`.
+//! Shared by the test and by the example that writes the tables of `docs/explanation/statistics.md`.
 
 use rubus_stats::Rng;
 use rubus_stats::bend::{self, Size};

@@ -1,6 +1,6 @@
 //! Simulated devices whose level wanders and whose latencies have tails, measured as shipped and compared with themselves.
 //!
-//! Shared by the test and by the example that writes the table of `docs/statistics.md`.
+//! Shared by the test and by the example that writes the table of `docs/explanation/statistics.md`.
 
 use rubus_stats::batches::Batches;
 use rubus_stats::compare::{BETWEEN_RUNS, between_runs, ratio};

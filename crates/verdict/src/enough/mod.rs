@@ -1,7 +1,7 @@
 //! Is the storage fast enough for a program? The program's own pattern of commits, measured, and an answer from their tail.
 //!
 //! Each program is a [`Workload`] in a file of `workloads`: how it writes, and the limits that it sets. `judge` answers from
-//! what was measured, `text` words it. `docs/fast-enough.md` says where the limits come from.
+//! what was measured, `text` words it. `docs/how-to/fast-enough.md` says where the limits come from.
 
 pub mod judge;
 pub mod text;

@@ -382,7 +382,7 @@ pub fn job_file(run: &Run, style: Style) -> Vec<String> {
         count => format!("{count} options are"),
     };
     let text = format!(
-        "{notes} handled differently or without effect here: see job_file.notes in the JSON, or docs/fio.md."
+        "{notes} handled differently or without effect here: see job_file.notes in the JSON, or docs/how-to/fio.md."
     );
     lines.extend(paragraph(&text, if lines.is_empty() { "" } else { "  " }));
     lines
@@ -412,8 +412,8 @@ fn rank(run: &Run, disturbance: &Disturbance) -> u8 {
 mod tests {
     use super::*;
     use crate::verdict::verdict;
-    use rubus_vocabulary::fact::Fact;
     use rubus_fixtures as fixture;
+    use rubus_vocabulary::fact::Fact;
     use rubus_vocabulary::machine::Throttling;
 
     #[test]

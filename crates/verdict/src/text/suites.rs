@@ -67,7 +67,7 @@ mod tests {
     use super::*;
     use rubus_measure::suites::{Cost, Endurance, LISTED, Listed, Room, by_name, names};
 
-    const DOCUMENT: &str = include_str!("../../../../docs/suites.md");
+    const DOCUMENT: &str = include_str!("../../../../docs/reference/suites.md");
 
     /// What a suite writes to a disk that is made for writing, where that is more than to a card.
     fn writes_to_durable(suite: &SuiteSummary) -> Option<String> {
@@ -104,10 +104,14 @@ mod tests {
         let expected: Vec<String> = suites.map(|suite| row(&suite)).collect();
         let missing: Vec<&str> =
             expected.iter().map(String::as_str).filter(|row| !rows.contains(row)).collect();
-        assert!(missing.is_empty(), "docs/suites.md lacks these rows:\n{}", missing.join("\n"));
+        assert!(
+            missing.is_empty(),
+            "docs/reference/suites.md lacks these rows:\n{}",
+            missing.join("\n")
+        );
         let listed = rows.iter().map(|row| row.split('`').nth(1));
         let listed: Vec<&str> = listed.flatten().collect();
-        assert_eq!(listed, names(), "the rows of docs/suites.md");
+        assert_eq!(listed, names(), "the rows of docs/reference/suites.md");
     }
 
     #[test]

@@ -213,8 +213,8 @@ mod tests {
     use super::purposes::logging;
     use super::sentences::class_in_words;
     use super::*;
-    use rubus_vocabulary::fact::Fact;
     use rubus_fixtures as fixture;
+    use rubus_vocabulary::fact::Fact;
     use rubus_vocabulary::job_names;
     use rubus_vocabulary::result::JobResult;
 

@@ -1,4 +1,4 @@
-//! What a device is good for, with the thresholds of `docs/verdict.md`.
+//! What a device is good for, with the thresholds of `docs/explanation/verdict.md`.
 
 use super::pipes::disk;
 use super::{Grade, Suitability};

@@ -225,13 +225,13 @@ mod tests {
 
     #[test]
     fn the_document_has_a_row_for_every_core() {
-        let text = include_str!("../../../../docs/advise.md");
+        let text = include_str!("../../../../docs/explanation/advise.md");
         for core in &ARM_CORES {
             let row = format!(
                 "| {} | ×{} | ×{} | {} |",
                 core.name, core.compression, core.operation, core.source
             );
-            assert!(text.contains(&row), "no row in docs/advise.md: {row}");
+            assert!(text.contains(&row), "no row in docs/explanation/advise.md: {row}");
         }
     }
 }

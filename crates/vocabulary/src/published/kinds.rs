@@ -3,7 +3,7 @@
 //!
 //! Each figure has the range in which others of its kind were seen, and that range is wide: two devices with the same
 //! words on their boxes differ by as much. Where nobody publishes a figure (commits), it is an assumption and marked as one;
-//! `docs/advise.md` lists them.
+//! `docs/explanation/advise.md` lists them.
 
 use serde::{Deserialize, Serialize};
 
@@ -326,7 +326,7 @@ mod tests {
 
     #[test]
     fn every_assumption_is_in_the_documentation() {
-        let text = include_str!("../../../../docs/advise.md");
+        let text = include_str!("../../../../docs/explanation/advise.md");
         for class in &CLASSES {
             let start = format!("| `{}` |", class.id);
             let row = text.lines().find(|line| line.starts_with(&start));

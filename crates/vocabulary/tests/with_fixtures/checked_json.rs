@@ -15,8 +15,7 @@ fn an_inverted_interval_is_an_error_that_names_its_field() {
         assert!(error.starts_with("results[0].bytes_per_second: the value "), "{error}");
         assert!(error.contains("outside of its interval"), "{error}");
     }
-    let texts: Vec<String> =
-        from_str(r#"["a\u001b[2Jb", "c\n\td", "e\u202ef"]"#).expect("texts");
+    let texts: Vec<String> = from_str(r#"["a\u001b[2Jb", "c\n\td", "e\u202ef"]"#).expect("texts");
     assert_eq!(texts, ["a\u{fffd}[2Jb", "c\n\td", "e\u{fffd}f"]);
     assert!(from_str::<Run>("{").is_err() && from_str::<u32>("1 2").is_err());
 }

@@ -1,8 +1,8 @@
 //! A run of a processor compared job by job.
 
 use rubus_fixtures as fixture;
-use rubus_vocabulary::processor::linpack::Linpack;
 use rubus_vocabulary::processor::ProcessorRun;
+use rubus_vocabulary::processor::linpack::Linpack;
 
 #[test]
 fn each_kind_of_core_is_compared_by_its_name() {

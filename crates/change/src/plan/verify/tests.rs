@@ -1,9 +1,9 @@
 //! Promises on a made-up machine: kept, broken, not yet due, and not to be seen.
 
 use super::*;
+use rubus_fixtures::pi3_with_usb_ssd;
 use rubus_machine::parse::btrfs::{MethodShare, Share};
 use rubus_vocabulary::fact::Fact;
-use rubus_fixtures::pi3_with_usb_ssd;
 
 const UUID: &str = "0b5c7e0e-4a46-4c1b-9a63-0d8c1e5b7a11";
 

@@ -4,8 +4,8 @@ use super::*;
 use crate::plan::Plan;
 use crate::recipe::Sight;
 use crate::recipe::testing::{after, facts, obstacles, plan, shown, text, wishes};
-use rubus_vocabulary::fact::Fact;
 use rubus_fixtures as fixture;
+use rubus_vocabulary::fact::Fact;
 
 const TABLE: &str = "proc            /proc           proc    defaults          0       0\n\
                      PARTUUID=4c4f4c4f-02  /               ext4    defaults,noatime  0       1\n";

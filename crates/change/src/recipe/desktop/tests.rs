@@ -16,9 +16,9 @@ use super::*;
 use crate::plan::{Action, Plan, TextFile};
 use crate::steps::{CopyTree, Format, On, PartitionDisk, WriteFile};
 use rubus_boot::fstab::Fstab;
+use rubus_fixtures as fixture;
 use rubus_vocabulary::compression_speed::CompressionSpeed;
 use rubus_vocabulary::fact::Fact;
-use rubus_fixtures as fixture;
 use rubus_vocabulary::machine::{Setting, Throttling};
 
 const RELEASE: &str = "6.12.47+rpt-rpi-v8";

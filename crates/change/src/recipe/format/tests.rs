@@ -5,8 +5,8 @@ use crate::plan::Plan;
 use crate::recipe::testing::{disk, facts, obstacles, plan, shown, text, wishes};
 use crate::recipe::{Facts, Sight};
 use crate::unseen::Unseen;
-use rubus_vocabulary::fact::Fact;
 use rubus_fixtures as fixture;
+use rubus_vocabulary::fact::Fact;
 use rubus_vocabulary::machine::Mount;
 
 /// A Pi 3 with a second stick, and one partition on it.

@@ -5,8 +5,8 @@ use crate::plan::Plan;
 use crate::plan::commands::commands;
 use crate::recipe::testing::{after, facts, obstacles, plan, shown, text, without};
 use crate::steps::RestartService;
-use rubus_vocabulary::fact::Fact;
 use rubus_fixtures as fixture;
+use rubus_vocabulary::fact::Fact;
 
 const SYSTEMD: (&str, Sight) = ("/run/systemd/system", Sight::Directory(Vec::new()));
 const SIZE: [(&str, &str); 1] = [("size", "32M")];

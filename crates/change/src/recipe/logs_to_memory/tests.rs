@@ -4,8 +4,8 @@ use super::*;
 use crate::plan::Plan;
 use crate::recipe::testing::{after, facts, obstacles, plan, shown, text};
 use crate::recipe::{Facts, Sight};
-use rubus_vocabulary::fact::Fact;
 use rubus_fixtures as fixture;
+use rubus_vocabulary::fact::Fact;
 use rubus_vocabulary::machine::Origin;
 
 const SYSTEMD: (&str, Sight) = ("/run/systemd/system", Sight::Directory(Vec::new()));

@@ -4,8 +4,8 @@ use super::*;
 use crate::plan::Plan;
 use crate::recipe::testing::{disk, facts, obstacles, plan, shown, text, wishes};
 use crate::recipe::{DiskSpeed, Facts, TogetherSpeed};
-use rubus_vocabulary::fact::Fact;
 use rubus_fixtures as fixture;
+use rubus_vocabulary::fact::Fact;
 use rubus_vocabulary::machine::{BlockKind, HopKind, Mount, Setting};
 
 const USUAL: [(&str, &str); 2] = [("devices", "/dev/sdb,/dev/sdc"), ("at", "/mnt/fast")];

@@ -6,8 +6,8 @@ use crate::plan::volume::DiskIdentity;
 use crate::recipe::testing::{after, disk, facts, obstacles, plan, shown, text, wishes};
 use crate::recipe::{DiskSpeed, Facts, Sight};
 use crate::steps::{Format, SwapOff, SwapOn};
-use rubus_vocabulary::fact::Fact;
 use rubus_fixtures as fixture;
+use rubus_vocabulary::fact::Fact;
 use rubus_vocabulary::machine::{BlockKind, Setting, SwapArea, SwapManager};
 
 const TABLE: &str = "proc            /proc           proc    defaults          0       0\n\

@@ -3,8 +3,8 @@
 use super::super::{Draft, Facts, Seen, Sight, Wishes};
 use super::*;
 use crate::plan::TextFile;
-use rubus_vocabulary::fact::Fact;
 use rubus_fixtures as fixture;
+use rubus_vocabulary::fact::Fact;
 
 /// The check's words for a table of mounts and one of ciphers, where the disk is to be erased.
 fn found(machine: &Machine, fstab: &str, crypttab: &str) -> String {

@@ -4,8 +4,8 @@ use super::super::testing::{after, facts, obstacles, plan, shown, text};
 use super::super::{Facts, Sight};
 use super::*;
 use crate::steps::WriteFile;
-use rubus_vocabulary::fact::Fact;
 use rubus_fixtures as fixture;
+use rubus_vocabulary::fact::Fact;
 use rubus_vocabulary::machine::HopKind;
 
 const CMDLINE: &str = "console=tty1 root=PARTUUID=1f3c5a77-02 rootfstype=ext4 rootwait quiet\n";

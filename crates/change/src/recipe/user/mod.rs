@@ -1,5 +1,5 @@
 //! A user's own recipe, from a TOML file: the same steps and checks as those of the built-in ones, with options that
-//! stand in the texts as `{{name}}`. The format is described in `docs/recipes.md`.
+//! stand in the texts as `{{name}}`. The format is described in `docs/how-to/recipes.md`.
 
 mod choice;
 mod entries;

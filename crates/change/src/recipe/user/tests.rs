@@ -8,7 +8,7 @@ use crate::steps::{Format, WriteFile};
 use crate::unseen::Unseen;
 use rubus_fixtures as fixture;
 
-const DOCUMENT: &str = include_str!("../../../../../docs/recipes.md");
+const DOCUMENT: &str = include_str!("../../../../../docs/how-to/recipes.md");
 
 /// The example in the document.
 fn example() -> UserRecipe {

@@ -4,8 +4,8 @@ use super::*;
 use crate::plan::{Action, Plan, TextFile};
 use crate::recipe::{Facts, Seen, Sight, Wishes};
 use crate::steps::WriteFile;
-use rubus_vocabulary::fact::Fact;
 use rubus_fixtures as fixture;
+use rubus_vocabulary::fact::Fact;
 use rubus_vocabulary::machine::Setting;
 
 fn knob(text: &str) -> Sight {

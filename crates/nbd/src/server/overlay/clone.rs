@@ -124,7 +124,7 @@ impl<S: Store> CloneDisk<S> {
         Ok(())
     }
 
-    /// Data first, then the map that says so; see `docs/nbd-clones.md`.
+    /// Data first, then the map that says so; see `docs/how-to/nbd-clones.md`.
     fn flush_now(&self) -> io::Result<()> {
         let Some(present) = &self.present else {
             return self.store.sync();

@@ -13,12 +13,12 @@ use rubus_vocabulary::processor::ciphers::{Algorithm, Place, Row, Work};
 use rubus_vocabulary::processor::implementation::Implementation;
 use rubus_vocabulary::spec::Content;
 
-use self::socket::Socket;
-use crate::offer::of_driver;
 use self::listed::{Kind, Refusal, driver, left_out, name};
+use self::socket::Socket;
 use super::ciphers::{KEY, LARGE, RECORD, SECTOR, TAG_BYTES};
 use super::timed::{self, rates};
 use super::xts::Xts;
+use crate::offer::of_driver;
 use rubus_host::buffers::Buffers;
 
 /// What is measured, in this order.

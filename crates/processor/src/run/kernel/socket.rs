@@ -7,7 +7,6 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
 use super::listed::Kind;
 
-
 /// In include/uapi/linux/if_alg.h.
 const DECRYPT: u32 = 0;
 const ENCRYPT: u32 = 1;

@@ -144,8 +144,8 @@ pub(crate) fn escape(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rubus_verdict::verdict::verdict;
     use rubus_fixtures as fixture;
+    use rubus_verdict::verdict::verdict;
 
     #[test]
     fn a_run_to_paste() {

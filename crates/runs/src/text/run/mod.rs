@@ -145,8 +145,8 @@ mod memory_and_processor_tests;
 mod tests {
     use super::*;
     use rubus_draw::text::width;
-    use rubus_verdict::verdict::verdict;
     use rubus_fixtures as fixture;
+    use rubus_verdict::verdict::verdict;
     use rubus_vocabulary::suite_jobs as job;
 
     fn shown(run: &Run) -> String {
