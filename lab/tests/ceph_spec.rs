@@ -13,7 +13,7 @@ use rubus_cluster::spec::{Deployment, files, placement_groups};
 use rubus_cluster::wishes::Wishes;
 use rubus_lab::cache::Cache;
 use rubus_lab::ceph::{Cluster, Settings};
-use rubus_vocabulary::estimate::Estimate;
+use rubus_stats::estimate::Estimate;
 
 use crate::common::cluster::NEEDS;
 use crate::common::{can_run, report};

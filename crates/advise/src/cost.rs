@@ -1,6 +1,6 @@
 //! What an operation costs a stage, by its size.
 
-use rubus_vocabulary::estimate::Estimate;
+use rubus_stats::estimate::Estimate;
 use serde::{Deserialize, Serialize};
 
 /// Seconds that an operation takes, as a function of its bytes.

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use rubus_vocabulary::estimate::Estimate;
-use rubus_vocabulary::queueing::mean_value::Station;
+use rubus_stats::estimate::Estimate;
+use rubus_stats::queueing::mean_value::Station;
 
 use crate::path::{Kind, Step, Stripe, Tier};
 

@@ -6,7 +6,7 @@ use crate::advice::{
     Rated, StageKind, Subject, Swapping, Unknown,
 };
 use rubus_machine::purpose::{Purpose, Visit, What};
-use rubus_vocabulary::estimate::Estimate;
+use rubus_stats::estimate::Estimate;
 
 /// Rates one at a time: bytes read and written in order, random reads and writes, commits, each per second.
 struct Rates([f64; 5]);

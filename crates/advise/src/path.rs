@@ -1,7 +1,7 @@
 //! A storage path as steps, from the program that asks down to the device.
 
 pub use crate::advice::StageKind as Kind;
-use rubus_vocabulary::estimate::Estimate;
+use rubus_stats::estimate::Estimate;
 use serde::{Deserialize, Serialize};
 
 use crate::cost::{Cost, inverse};

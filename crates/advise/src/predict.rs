@@ -1,9 +1,9 @@
 //! What a path gives at a queue depth, and which pipe of it is the narrowest.
 
-use rubus_vocabulary::estimate::Estimate;
-use rubus_vocabulary::interval::carry;
-pub use rubus_vocabulary::queueing::Bend;
-use rubus_vocabulary::queueing::mean_value::Station;
+use rubus_stats::estimate::Estimate;
+use rubus_stats::propagation::carry;
+pub use rubus_stats::queueing::Bend;
+use rubus_stats::queueing::mean_value::Station;
 use serde::{Deserialize, Serialize};
 
 use crate::demand::{self, Demand, Demands};

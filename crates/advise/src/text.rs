@@ -5,7 +5,7 @@
 use crate::advice::{Advice, Basis, Candidate, Curve, LEGEND, PaysUpTo, Unknown};
 use rubus_machine::purpose::Purpose;
 use rubus_remote::quote::quote;
-use rubus_vocabulary::estimate::Estimate;
+use rubus_stats::estimate::Estimate;
 use rubus_vocabulary::units::{iops, percent, rate_si};
 
 use rubus_draw::style::{Style, Tone};

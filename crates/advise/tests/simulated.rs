@@ -4,7 +4,7 @@
 use std::collections::VecDeque;
 
 use rubus_advise::{Bend, Cost, Kind, Operation, Prediction, Resource, Stage, Step, predict};
-use rubus_vocabulary::estimate::Estimate;
+use rubus_stats::estimate::Estimate;
 
 /// Seconds that nobody queues for, and stations by seconds and servers; an operation comes by all of them in this order.
 struct Path {

@@ -1,6 +1,6 @@
 //! What a running cluster gave, beside what is expected of its design and what one board alone gave.
 
-use rubus_vocabulary::estimate::Estimate;
+use rubus_stats::estimate::Estimate;
 use rubus_vocabulary::job_names;
 use rubus_vocabulary::result::{JobResult, Outcome, Run, TargetKind};
 use rubus_vocabulary::spec::{Direction, Pattern};

@@ -2,7 +2,7 @@
 
 use rubus_machine::ceiling;
 use rubus_vocabulary::basis::Basis;
-use rubus_vocabulary::estimate::Estimate;
+use rubus_stats::estimate::Estimate;
 use serde::Serialize;
 
 /// How a board reaches its disks.

@@ -1,6 +1,6 @@
 //! How much fits: raw, after full ratios, after losing the largest failure domain, after padding.
 
-use rubus_vocabulary::estimate::Estimate;
+use rubus_stats::estimate::Estimate;
 use serde::Serialize;
 
 use crate::design::Design;

@@ -6,7 +6,7 @@
 
 use crate::range::carry;
 use rubus_machine::ceiling;
-use rubus_vocabulary::estimate::Estimate;
+use rubus_stats::estimate::Estimate;
 use serde::Serialize;
 
 use crate::boards::DiskBus;
@@ -477,7 +477,7 @@ const LONE_READS_WORTH: f64 = 4.0;
 mod tests {
     use super::*;
     use crate::wishes::Wishes;
-    use rubus_vocabulary::stats::Rng;
+    use rubus_stats::Rng;
 
     fn design(layout: &str, board: &str, nodes: u32) -> Design {
         let wishes = Wishes {

@@ -4,7 +4,7 @@ use rubus_draw::Style;
 use rubus_draw::style::Tone;
 use rubus_draw::table::{Align, Cell, Table};
 use rubus_draw::text::{bind_units, hang};
-use rubus_vocabulary::estimate::Estimate;
+use rubus_stats::estimate::Estimate;
 use rubus_vocabulary::units::{bytes_si, iops, rate_si};
 use serde::{Serialize, Serializer};
 

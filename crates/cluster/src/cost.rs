@@ -2,7 +2,7 @@
 
 use crate::range::carry;
 use rubus_vocabulary::basis::Basis;
-use rubus_vocabulary::estimate::Estimate;
+use rubus_stats::estimate::Estimate;
 use serde::Serialize;
 
 use crate::capacity::Capacity;

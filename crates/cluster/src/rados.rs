@@ -8,7 +8,7 @@ pub mod output;
 pub mod owner;
 
 use rubus_vocabulary::spec::{Direction, Pattern};
-use rubus_vocabulary::stats::stop::StopSpec;
+use rubus_stats::stop::StopSpec;
 
 pub use course::{Around, Course};
 

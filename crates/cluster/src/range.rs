@@ -1,10 +1,10 @@
 //! Ranges carried through a calculation of positive numbers, in logarithms.
 //!
 //! What is assumed here spans factors, not percents: a consumer SSD flushes 150 to 3000 times a second. The linear law of
-//! `rubus_vocabulary::interval` would carry such a range below zero. So each input is set to its ends one at a time, and the changes of the
+//! `rubus_stats::propagation` would carry such a range below zero. So each input is set to its ends one at a time, and the changes of the
 //! outcome's logarithm are added in squares (JCGM 100:2008, section 5.1.2, applied to the logarithm).
 
-use rubus_vocabulary::estimate::Estimate;
+use rubus_stats::estimate::Estimate;
 
 /// The outcome of `calculate` with its range; 0 where the outcome is 0. `calculate` asks for each estimate that it uses, always in the
 /// same order. Estimates that are the same number move together.

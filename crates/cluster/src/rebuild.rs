@@ -1,7 +1,7 @@
 //! How long it takes to be whole again after a loss, what clients feel, and the risk meanwhile.
 
 use crate::range::carry;
-use rubus_vocabulary::estimate::Estimate;
+use rubus_stats::estimate::Estimate;
 use serde::Serialize;
 
 use crate::capacity::Capacity;
@@ -222,7 +222,7 @@ mod tests {
     /// Each OSD sends one placement group at a time to another by chance, takes one at a time, and keeps its place in the queue there.
     #[test]
     fn osds_that_wait_for_one_another_work_as_often_as_the_formula_says() {
-        use rubus_vocabulary::stats::Rng;
+        use rubus_stats::Rng;
         for osds in [4_usize, 11, 40] {
             let mut chance = Rng::stream(3, osds as u64);
             let mut queues = vec![std::collections::VecDeque::new(); osds];

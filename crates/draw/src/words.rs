@@ -1,6 +1,6 @@
 //! The plain words and short figures that all texts and pages share.
 
-use rubus_vocabulary::estimate::Estimate;
+use rubus_stats::estimate::Estimate;
 use rubus_vocabulary::fact::Fact;
 use rubus_vocabulary::machine::Throttling;
 use rubus_vocabulary::result::{

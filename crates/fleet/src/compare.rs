@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 
 use rubus_runs::compare::{Comparison, Difference, Subject, Word, compare as compare_runs};
 use rubus_runs::history::doubt_count;
-use rubus_vocabulary::estimate::Estimate;
+use rubus_stats::estimate::Estimate;
 use rubus_vocabulary::figure::Unit;
 use rubus_vocabulary::result::{JobResult, Outcome, Run};
 use serde::{Deserialize, Serialize};

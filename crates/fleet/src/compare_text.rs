@@ -7,7 +7,7 @@ use rubus_draw::text::{bind_units, clean, hang, shorten, width, wrap};
 use rubus_draw::words::moment;
 use rubus_runs::compare::Word;
 use rubus_runs::text::compare as words;
-use rubus_vocabulary::estimate::Estimate;
+use rubus_stats::estimate::Estimate;
 use rubus_vocabulary::units::counted;
 
 use crate::changes::Change;

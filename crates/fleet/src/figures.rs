@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use rubus_draw::words;
 use rubus_runs::gallery::{Quantity, Shown};
 use rubus_runs::history::{doubt_count, key_results};
-use rubus_vocabulary::estimate::Estimate;
+use rubus_stats::estimate::Estimate;
 use rubus_vocabulary::figure::Unit;
 use rubus_vocabulary::result::{JobResult, Outcome, Run};
 use serde::Serialize;

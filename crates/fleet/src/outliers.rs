@@ -7,7 +7,7 @@
 //! that. A board is named only if the interval of its ratio, widened for the number of comparisons
 //! (Bonferroni), excludes 1: among boards that are alike, at most one fleet in twenty names one.
 
-use rubus_vocabulary::estimate::Estimate;
+use rubus_stats::estimate::Estimate;
 
 use crate::spread::{Z_95, allowance, around_median, median, quantile};
 

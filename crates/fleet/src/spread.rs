@@ -1,8 +1,8 @@
 //! How far boards that are alike lie apart: robust estimates, on logarithms, and how wide an
 //! interval has to be.
 
-use rubus_vocabulary::stats::compare::BETWEEN_RUNS;
-use rubus_vocabulary::stats::quantile::student_t;
+use rubus_stats::compare::BETWEEN_RUNS;
+use rubus_stats::quantile::student_t;
 
 /// Normal quantile of a two-sided 95 % interval.
 pub(crate) const Z_95: f64 = 1.959_964;
@@ -69,7 +69,7 @@ pub(crate) fn median(mut values: Vec<f64>) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rubus_vocabulary::stats::rng::Rng;
+    use rubus_stats::rng::Rng;
 
     #[test]
     fn both_spreads_estimate_the_standard_deviation() {

@@ -4,7 +4,7 @@ use rubus_machine::parse::stat::CpuTimes;
 use rubus_vocabulary::doubt::Doubt;
 use rubus_vocabulary::result::{Stall, StallCause};
 use rubus_vocabulary::spec::Direction;
-use rubus_vocabulary::stats::Histogram;
+use rubus_stats::Histogram;
 
 use crate::attribution::{
     Effort, SlowMoments, cpu_doubts, cpu_shares, power_doubts, stalls, stopped_doubt,

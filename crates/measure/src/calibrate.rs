@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use rubus_vocabulary::result::Calibration;
 use rubus_vocabulary::spec::{Content, Direction};
-use rubus_vocabulary::stats::Rng;
+use rubus_stats::Rng;
 use rustix::fs::{Mode, OFlags, open};
 
 use crate::engine::positional::{self, Read, Write};

@@ -1,6 +1,6 @@
 //! What a session tells while it runs.
 
-use rubus_vocabulary::estimate::Estimate;
+use rubus_stats::estimate::Estimate;
 use rubus_vocabulary::result::JobResult;
 use rubus_vocabulary::spec::Job;
 

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use rubus_vocabulary::stats::{Batches, Histogram};
+use rubus_stats::{Batches, Histogram};
 
 /// Length of the slices in which operations are counted: 5 ms. Short enough for a series out of a
 /// job whose write budget lasts a tenth of a second; twenty of them make a bin of the statistics.

@@ -13,7 +13,7 @@
 //! another place, the distance of the two is a multiple of the real size.
 
 use rubus_vocabulary::finding::Capacity;
-use rubus_vocabulary::stats::Rng;
+use rubus_stats::Rng;
 
 /// Size of a stamped block, in bytes.
 pub const BLOCK_BYTES: usize = 4096;

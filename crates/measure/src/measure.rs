@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use rubus_vocabulary::spec::{Direction, Durability, Ends};
-use rubus_vocabulary::stats::Decision;
+use rubus_stats::Decision;
 
 use crate::completions::Completions;
 use crate::course::is_commit;

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use rubus_machine::parse::stat::CpuTimes;
 use rubus_vocabulary::spec::{Direction, FileStart};
-use rubus_vocabulary::stats::Rng;
+use rubus_stats::Rng;
 
 use crate::completions::Completions;
 use crate::mailbox::{Mailbox, WorkerEnd};

@@ -1,7 +1,7 @@
 //! The slow moments of a job, kept in bounded memory: the longest as they are, of the others only
 //! how many there were of which length.
 
-use rubus_vocabulary::stats::Histogram;
+use rubus_stats::Histogram;
 
 use crate::mailbox::SlowSpan;
 

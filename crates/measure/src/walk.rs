@@ -7,7 +7,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use rubus_vocabulary::stats::Rng;
+use rubus_stats::Rng;
 
 /// A way through a region. Offsets are in bytes from the start of the target.
 pub(crate) trait Walk {

@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use rubus_vocabulary::stats::{Batches, Histogram};
+use rubus_stats::{Batches, Histogram};
 
 use crate::mailbox::SLICES_PER_BIN;
 use crate::mailbox::{Mailbox, SLICE_NS, Slice, SlowSpan, WorkerEnd, WorkerReport};

@@ -4,7 +4,7 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
 use rubus_vocabulary::spec::{Content, Pattern};
-use rubus_vocabulary::stats::{Batches, Histogram, Rng};
+use rubus_stats::{Batches, Histogram, Rng};
 use std::os::fd::AsFd;
 
 use crate::completions::Completions;

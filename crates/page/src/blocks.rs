@@ -1,7 +1,7 @@
 //! Block-size sweeps: bytes per second against the size of an operation, with the bend.
 
 use maud::{Markup, html};
-use rubus_vocabulary::estimate::Estimate;
+use rubus_stats::estimate::Estimate;
 use rubus_vocabulary::finding::{Bend, Finding};
 use rubus_vocabulary::result::{Access, JobResult, Run};
 use rubus_vocabulary::spec::Direction;

@@ -2,7 +2,7 @@
 //! in HTML where it keeps its size and can be selected and read aloud.
 
 use maud::{Markup, html};
-use rubus_vocabulary::estimate::Estimate;
+use rubus_stats::estimate::Estimate;
 
 use super::axis::Axis;
 use super::plot::n;

@@ -1,7 +1,7 @@
 //! Speed classes: each threshold in the middle of its drawing, what was measured beside it.
 
 use maud::{Markup, html};
-use rubus_vocabulary::estimate::Estimate;
+use rubus_stats::estimate::Estimate;
 use rubus_vocabulary::finding::{Finding, SpeedClass, Threshold};
 use rubus_vocabulary::result::Run;
 

@@ -1,7 +1,7 @@
 //! Rates of jobs as bars or points with their intervals, those that are compared on one scale.
 
 use maud::{Markup, html};
-use rubus_vocabulary::estimate::Estimate;
+use rubus_stats::estimate::Estimate;
 use rubus_vocabulary::result::{JobResult, Outcome};
 use rubus_vocabulary::units::{iops, rate_si};
 

@@ -2,7 +2,7 @@
 
 use maud::{Markup, html};
 use rubus_runs::gallery::Shown;
-use rubus_vocabulary::estimate::Estimate;
+use rubus_stats::estimate::Estimate;
 use rubus_vocabulary::units::{iops, rate_si};
 
 use super::axis::{Axis, short_count, short_rate};

@@ -157,7 +157,7 @@ mod tests {
     use rubus_fixtures as fixture;
     use rubus_runs::compare::{Subject, compare};
     use rubus_verdict::verdict::verdict;
-    use rubus_vocabulary::estimate::Estimate;
+    use rubus_stats::estimate::Estimate;
     use rubus_vocabulary::job_names;
 
     fn reservation(run: &Run) -> String {

@@ -1,7 +1,7 @@
 //! Several targets alone and all at once: the pipe that they share, as a picture and as bars.
 
 use maud::{Markup, html};
-use rubus_vocabulary::estimate::Estimate;
+use rubus_stats::estimate::Estimate;
 use rubus_vocabulary::finding::{Finding, SharedPipe};
 use rubus_vocabulary::result::Run;
 use rubus_vocabulary::units::rate_si;

@@ -9,11 +9,11 @@
 
 use rubus_machine::purpose::{Purpose, What};
 use rubus_vocabulary::compression_speed::CompressionSpeed;
-use rubus_vocabulary::estimate::Estimate;
-use rubus_vocabulary::interval::carry;
+use rubus_stats::estimate::Estimate;
+use rubus_stats::propagation::carry;
 use rubus_vocabulary::processor::compression::{EXTENT_BYTES, Row, on_disk};
-use rubus_vocabulary::queueing::Bend;
-use rubus_vocabulary::queueing::mean_value::Station;
+use rubus_stats::queueing::Bend;
+use rubus_stats::queueing::mean_value::Station;
 
 /// Extents under way: what is written back or read ahead at once.
 const IN_FLIGHT: u32 = 8;

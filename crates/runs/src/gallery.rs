@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::history::{doubt_count, is_same_measurement, key_results};
 use rubus_draw::words;
-use rubus_vocabulary::estimate::Estimate;
+use rubus_stats::estimate::Estimate;
 use rubus_vocabulary::result::{JobResult, Outcome, Run, TargetKind};
 
 /// What the runs of a gallery are compared by.

@@ -6,7 +6,7 @@
 
 #![deny(clippy::disallowed_methods)]
 
-use rubus_vocabulary::estimate::Estimate;
+use rubus_stats::estimate::Estimate;
 use rubus_vocabulary::finding::SharedPipe;
 use rubus_vocabulary::merge::merge;
 use rubus_vocabulary::paired::{PairedJob, Round};

@@ -4,7 +4,7 @@ use crate::findings::add_rules;
 use rubus_fixtures::{
     block_size_run, capacity_run, queue_depth_run, slow_sd_card_run, sustained_run, together_run,
 };
-use rubus_vocabulary::estimate::Estimate;
+use rubus_stats::estimate::Estimate;
 use rubus_vocabulary::finding::*;
 use rubus_vocabulary::result::Run;
 use rubus_vocabulary::suite_jobs as job;

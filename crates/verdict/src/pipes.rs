@@ -11,7 +11,7 @@ use crate::verdict::{NARROW_ABOVE_S, Pipe, PipeKind, verdict};
 use rubus_machine::ceiling;
 use rubus_machine::purpose::What;
 use rubus_machine::reference_work::amount_of_all;
-use rubus_vocabulary::estimate::Estimate;
+use rubus_stats::estimate::Estimate;
 use rubus_vocabulary::result::Run;
 
 /// A picture of a run.

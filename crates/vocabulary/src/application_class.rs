@@ -7,7 +7,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::estimate::Estimate;
+use rubus_stats::estimate::Estimate;
 
 /// One application performance class.
 #[derive(Clone, Copy, Debug, PartialEq)]

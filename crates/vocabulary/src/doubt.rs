@@ -15,7 +15,7 @@ pub enum Doubt {
     NotPrecise {
         /// Reached half-width as a share of the value; infinite (in JSON `null`) when there was too
         /// little to make an interval of.
-        #[serde(deserialize_with = "crate::estimate::null_is_infinite")]
+        #[serde(deserialize_with = "rubus_stats::estimate::null_is_infinite")]
         #[cfg_attr(feature = "schema", schemars(with = "Option<f64>"))]
         reached: f64,
         /// Wanted half-width.
@@ -75,7 +75,7 @@ pub enum Doubt {
     Drift {
         /// Rate in the last third over rate in the first third; infinite (in JSON `null`) when
         /// nothing moved in the first.
-        #[serde(deserialize_with = "crate::estimate::null_is_infinite")]
+        #[serde(deserialize_with = "rubus_stats::estimate::null_is_infinite")]
         #[cfg_attr(feature = "schema", schemars(with = "Option<f64>"))]
         ratio: f64,
     },

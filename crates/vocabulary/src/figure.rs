@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::estimate::Estimate;
+use rubus_stats::estimate::Estimate;
 
 /// A fact by its name.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -43,7 +43,7 @@ pub struct Interval {
     /// Lower end.
     pub low: f64,
     /// Upper end; infinite (in JSON `null`) where it is not bounded.
-    #[serde(deserialize_with = "crate::estimate::null_is_infinite")]
+    #[serde(deserialize_with = "rubus_stats::estimate::null_is_infinite")]
     #[cfg_attr(feature = "schema", schemars(with = "Option<f64>"))]
     pub high: f64,
     /// Made of another tool's deviation between samples, which takes neighbouring samples for

@@ -45,7 +45,3 @@ pub mod suite_jobs;
 pub mod throttling;
 pub mod title;
 pub mod units;
-
-// The ground floor, at the names that it has here.
-pub use rubus_stats as stats;
-pub use rubus_stats::{estimate, propagation as interval, queueing};

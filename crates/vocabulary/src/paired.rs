@@ -6,9 +6,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::estimate::Estimate;
-use crate::stats::interval::{mean, variance};
-use crate::stats::quantile::{student_t_95, student_upper_tail};
+use rubus_stats::estimate::Estimate;
+use rubus_stats::interval::{mean, variance};
+use rubus_stats::quantile::{student_t_95, student_upper_tail};
 
 /// The rounds of one job.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -130,7 +130,7 @@ fn of_logs(logs: &[f64], floor: f64) -> Option<Paired> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stats::Rng;
+    use rubus_stats::Rng;
 
     fn job(rounds: impl IntoIterator<Item = [f64; 2]>) -> PairedJob {
         PairedJob {

@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::cluster_facts::ClusterFacts;
 use crate::doubt::Doubt;
-use crate::estimate::Estimate;
+use rubus_stats::estimate::Estimate;
 use crate::finding::Finding;
 use crate::machine::Machine;
 use crate::memory::Memory;

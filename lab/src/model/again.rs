@@ -92,7 +92,7 @@ fn sections(tables: &str) -> Vec<(&str, &str)> {
 mod tests {
     use super::*;
     use crate::model::case::{Case, Forecast, Kind, Purpose, Unit};
-    use rubus_vocabulary::estimate::Estimate;
+    use rubus_stats::estimate::Estimate;
 
     fn forecast(subject: Subject, predicted: f64) -> Forecast {
         Forecast {

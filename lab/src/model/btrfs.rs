@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use rubus_advise::{Kind as Pipe, Operation, Step};
-use rubus_vocabulary::estimate::Estimate;
+use rubus_stats::estimate::Estimate;
 
 use super::Subject;
 use super::case::{Forecast, Kind, Unit, Whole, share_of_second};

@@ -3,7 +3,7 @@
 use std::time::SystemTime;
 
 use rubus_advise::{Operation, Prediction, Step, predict};
-use rubus_vocabulary::estimate::Estimate;
+use rubus_stats::estimate::Estimate;
 use serde::{Deserialize, Serialize};
 
 use super::Subject;

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 use rubus_advise::Kind as Pipe;
-use rubus_vocabulary::estimate::Estimate;
+use rubus_stats::estimate::Estimate;
 use tempfile::TempDir;
 
 use super::Subject;

@@ -5,7 +5,7 @@ use std::io::Read;
 
 use anyhow::{Context, Result};
 use rubus_advise::{Kind as Pipe, Step};
-use rubus_vocabulary::estimate::Estimate;
+use rubus_stats::estimate::Estimate;
 use serde_json::Value;
 
 use super::Subject;

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, ensure};
 use rubus_advise::{Bend, Cost, Kind as Pipe, Operation, Resource, Stage, Step};
-use rubus_vocabulary::estimate::Estimate;
+use rubus_stats::estimate::Estimate;
 
 use super::Subject;
 use super::case::{Forecast, Kind, Unit, Whole};

@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use rubus_advise::{Cost, Kind as Pipe, Resource, Stage, Step, Tier};
-use rubus_vocabulary::estimate::Estimate;
+use rubus_stats::estimate::Estimate;
 
 use super::Subject;
 use super::case::Whole;

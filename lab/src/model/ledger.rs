@@ -148,7 +148,7 @@ mod tests {
     use crate::model::Subject;
     use crate::model::case::{Kind, Purpose, Unit};
     use crate::model::rig::Measured;
-    use rubus_vocabulary::estimate::Estimate;
+    use rubus_stats::estimate::Estimate;
 
     fn forecast(name: &str) -> Forecast {
         Forecast {

@@ -128,7 +128,7 @@ fn reads(
 mod tests {
     use super::*;
     use rubus_advise::predict;
-    use rubus_vocabulary::estimate::Estimate;
+    use rubus_stats::estimate::Estimate;
 
     fn measured(iops: [f64; 3]) -> Vec<Measured> {
         let of = |(block_bytes, iops)| Measured {

@@ -2,7 +2,7 @@
 
 use anyhow::{Context, Result};
 use rubus_advise::{Bend, Kind as Pipe, Operation, Step};
-use rubus_vocabulary::estimate::Estimate;
+use rubus_stats::estimate::Estimate;
 
 use super::Subject;
 use super::case::{Forecast, Kind, Purpose, Unit, Whole};

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use anyhow::Result;
 use rubus_advise::seeds::{self, SeedCase};
-use rubus_vocabulary::estimate::Estimate;
+use rubus_stats::estimate::Estimate;
 
 use super::case::{Case, Purpose, Unit};
 use super::marks::{CHOSEN, DISTURBED, title};

@@ -1,7 +1,7 @@
 //! Steps of a path from what was measured.
 
 use rubus_advise::{Bend, Cost, Kind, Operation, Resource, Stage, Step};
-use rubus_vocabulary::estimate::Estimate;
+use rubus_stats::estimate::Estimate;
 
 use super::rig::Measured;
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use rubus_advise::{Cost, Kind as Pipe, Resource, Stage, Step, Stripe};
-use rubus_vocabulary::estimate::Estimate;
+use rubus_stats::estimate::Estimate;
 
 use super::Subject;
 use super::case::{Forecast, Kind, Unit, Whole};

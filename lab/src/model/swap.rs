@@ -5,7 +5,7 @@ use std::time::SystemTime;
 
 use anyhow::{Context, Result, bail};
 use rubus_advise::{Cost, Kind as Pipe, Resource, Stage, Step, Tier};
-use rubus_vocabulary::estimate::Estimate;
+use rubus_stats::estimate::Estimate;
 use serde_json::Value;
 
 use super::Subject;

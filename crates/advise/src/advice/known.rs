@@ -6,7 +6,7 @@ use super::{Bases, Basis, Figures};
 use rubus_change::recipe::{TogetherSpeed, measured_together, runs_of_disks};
 use rubus_runs::history::RunId;
 use rubus_vocabulary::compression_speed::CompressionSpeed;
-use rubus_vocabulary::estimate::Estimate;
+use rubus_stats::estimate::Estimate;
 use rubus_vocabulary::job_names;
 use rubus_vocabulary::machine::Machine;
 use rubus_vocabulary::memory;

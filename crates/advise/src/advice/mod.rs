@@ -8,7 +8,7 @@ pub mod picture;
 
 use serde::{Deserialize, Serialize};
 
-use rubus_vocabulary::estimate::Estimate;
+use rubus_stats::estimate::Estimate;
 use rubus_vocabulary::published::kinds::{DeviceClass, Severity};
 use rubus_vocabulary::units::iops;
 

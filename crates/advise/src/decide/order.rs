@@ -9,7 +9,7 @@ use std::cmp::Ordering;
 
 use crate::advice::{ALIKE, Candidate, WORTH_A_CHANGE};
 use rubus_machine::purpose::Purpose;
-use rubus_vocabulary::estimate::Estimate;
+use rubus_stats::estimate::Estimate;
 
 /// Whether one takes less time even where it is slow and the other fast, and by more than is worth a word.
 fn is_surely_faster(one: &Estimate, other: &Estimate) -> bool {

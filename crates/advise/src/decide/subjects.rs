@@ -3,7 +3,7 @@
 use crate::advice::{ALIKE, Basis, Candidate, Curve, CurvePoint, PaysUpTo, Rated, Subject};
 use rubus_machine::purpose::{Purpose, Visit, What};
 use rubus_processor::compression::{Link, Method, Mix, Way, cheapest_first};
-use rubus_vocabulary::estimate::Estimate;
+use rubus_stats::estimate::Estimate;
 use rubus_vocabulary::machine::BlockDevice;
 use rubus_vocabulary::processor::compression::Cut;
 use rubus_vocabulary::units::rate_si;

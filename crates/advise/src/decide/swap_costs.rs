@@ -1,7 +1,7 @@
 //! What a page costs on its way into compressed memory, and zswap before a disk of given figures.
 
 use crate::advice::{Basis, Figures, Swapping};
-use rubus_vocabulary::estimate::Estimate;
+use rubus_stats::estimate::Estimate;
 use rubus_vocabulary::machine::Machine;
 use rubus_vocabulary::processor::compression::{Cut, Row};
 

@@ -5,7 +5,7 @@
 
 use crate::advice::{Bases, Basis, Candidate, Demand, Figures, Swapping};
 use rubus_machine::purpose::What;
-use rubus_vocabulary::estimate::Estimate;
+use rubus_stats::estimate::Estimate;
 use rubus_vocabulary::machine::Machine;
 use rubus_vocabulary::memory::SetUpKind;
 use rubus_vocabulary::units::bytes_iec;

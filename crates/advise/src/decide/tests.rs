@@ -6,7 +6,7 @@ use rubus_fixtures as fixture;
 use rubus_machine::purpose::{Purpose, What};
 use rubus_machine::rules;
 use rubus_runs::history::RunId;
-use rubus_vocabulary::estimate::Estimate;
+use rubus_stats::estimate::Estimate;
 use rubus_vocabulary::fact::Fact;
 use rubus_vocabulary::job_names;
 use rubus_vocabulary::machine::Machine;

@@ -2,7 +2,7 @@
 
 use crate::advice::{Bases, Basis, Candidate, Demand, Figures, Pipe, WORTH_SAYING};
 use rubus_machine::purpose::{Purpose, Visit, What};
-use rubus_vocabulary::estimate::Estimate;
+use rubus_stats::estimate::Estimate;
 use rubus_vocabulary::machine::Machine;
 use rubus_vocabulary::processor::arm_cores;
 

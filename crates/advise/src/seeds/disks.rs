@@ -1,6 +1,6 @@
 //! Disks and cards: a size between two that were published, and the same card on another bus.
 
-use rubus_vocabulary::estimate::Estimate;
+use rubus_stats::estimate::Estimate;
 
 use super::{SeedCase, exact, operation, published, rate, reference};
 use crate::cost::Cost;

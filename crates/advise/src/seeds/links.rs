@@ -1,6 +1,6 @@
 //! Links: a network port's ceiling, a network disk beside a card, sticks on one hub, and a bridge with one queue.
 
-use rubus_vocabulary::estimate::Estimate;
+use rubus_stats::estimate::Estimate;
 
 use super::{SeedCase, exact, operation, published, rate, reference};
 use crate::path::{Kind, Resource, Stage, Step, Stripe};

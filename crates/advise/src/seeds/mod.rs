@@ -9,7 +9,7 @@ mod processor;
 
 use rubus_runs::reference;
 
-use rubus_vocabulary::estimate::Estimate;
+use rubus_stats::estimate::Estimate;
 use rubus_vocabulary::published::{Reference, figures::ASIDES};
 use serde::Serialize;
 

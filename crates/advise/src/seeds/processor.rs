@@ -1,6 +1,6 @@
 //! What the processor does on the way: compression of zeros, and ciphers through ssh.
 
-use rubus_vocabulary::estimate::Estimate;
+use rubus_stats::estimate::Estimate;
 
 use super::{SeedCase, aside, exact, operation, published, rate};
 use crate::path::{Kind, Resource, Step};

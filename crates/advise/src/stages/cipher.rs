@@ -1,7 +1,7 @@
 //! Encryption on the way to a disk (LUKS).
 
 use crate::advice::{Basis, Known};
-use rubus_vocabulary::estimate::Estimate;
+use rubus_stats::estimate::Estimate;
 use rubus_vocabulary::machine::Machine;
 use rubus_vocabulary::processor::arm_cores;
 use rubus_vocabulary::processor::ciphers::{Algorithm, Place, Work};

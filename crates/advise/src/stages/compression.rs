@@ -1,7 +1,7 @@
 //! Compression on the way to a disk: what is expected of a processor that nobody measured.
 
 use rubus_processor::compression::{Method, cheapest_first};
-use rubus_vocabulary::estimate::Estimate;
+use rubus_stats::estimate::Estimate;
 use rubus_vocabulary::processor::arm_cores;
 
 /// What is expected of a processor that nobody measured, by its model's name; wide on purpose. Data of a root

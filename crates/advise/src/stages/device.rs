@@ -2,7 +2,7 @@
 
 use crate::advice::Figures;
 use rubus_machine::purpose::What;
-use rubus_vocabulary::estimate::Estimate;
+use rubus_stats::estimate::Estimate;
 
 use crate::cost::Cost;
 use crate::path::{Kind, Resource, Stage, Step};

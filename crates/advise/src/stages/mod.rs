@@ -10,7 +10,7 @@ pub mod network;
 pub mod raid;
 pub mod swap;
 
-use rubus_vocabulary::estimate::Estimate;
+use rubus_stats::estimate::Estimate;
 
 use crate::cost::Cost;
 use crate::path::{Kind, Resource, Stage, Step};

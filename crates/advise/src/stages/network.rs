@@ -2,7 +2,7 @@
 
 use rubus_machine::ceiling;
 use rubus_machine::purpose::What;
-use rubus_vocabulary::estimate::Estimate;
+use rubus_stats::estimate::Estimate;
 
 use super::{bus, usable};
 use crate::cost::Cost;

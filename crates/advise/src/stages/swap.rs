@@ -6,7 +6,7 @@
 
 use crate::advice::{Figures, Swapping};
 use rubus_machine::purpose::What;
-use rubus_vocabulary::estimate::Estimate;
+use rubus_stats::estimate::Estimate;
 
 use super::device;
 use crate::cost::Cost;

@@ -2,7 +2,7 @@
 
 use crate::advice::Figures;
 use rubus_machine::purpose::What;
-use rubus_vocabulary::estimate::Estimate;
+use rubus_stats::estimate::Estimate;
 use rubus_vocabulary::published::kinds::DeviceClass;
 
 use super::network::Link;

@@ -12,7 +12,7 @@ use crate::volume::{
     TableKind, Volume,
 };
 use rubus_host::rehearsal::Rehearsal;
-use rubus_vocabulary::stats::Rng;
+use rubus_stats::Rng;
 
 use super::*;
 

@@ -9,7 +9,7 @@ use crate::plan::{Action, Plan, TextFile};
 use crate::steps::WriteFile;
 use rubus_host::Files;
 use rubus_host::rehearsal::Rehearsal;
-use rubus_vocabulary::stats::Rng;
+use rubus_stats::Rng;
 
 use super::*;
 

@@ -8,7 +8,7 @@ use crate::volume::Volume;
 use rubus_host::Files;
 use rubus_host::hands::replace;
 use rubus_host::rehearsal::Rehearsal;
-use rubus_vocabulary::stats::Rng;
+use rubus_stats::Rng;
 
 use super::*;
 

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use super::{DiskSpeed, TogetherSpeed};
 use rubus_runs::history::{KeyFigures, RunId};
-use rubus_vocabulary::estimate::Estimate;
+use rubus_stats::estimate::Estimate;
 use rubus_vocabulary::finding::Finding;
 use rubus_vocabulary::machine::{BlockDevice, Machine, Mount};
 use rubus_vocabulary::result::Run;

@@ -1,6 +1,6 @@
 //! One direction of a job: what fio prints under `read` and `write`.
 
-use rubus_vocabulary::estimate::Estimate;
+use rubus_stats::estimate::Estimate;
 use rubus_vocabulary::result::JobResult;
 use serde_json::{Value, json};
 

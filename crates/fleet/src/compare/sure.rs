@@ -11,8 +11,8 @@
 //! Both families of intervals are widened for their number (Bonferroni), each at half of
 //! [`WRONG_FLEETS`]: if nothing changed, at most one comparison in twenty says that something did.
 
-use rubus_vocabulary::estimate::Estimate;
-use rubus_vocabulary::stats::quantile::{student_t, student_t_95};
+use rubus_stats::estimate::Estimate;
+use rubus_stats::quantile::{student_t, student_t_95};
 
 use crate::outliers::{MIN_BOARDS, WRONG_FLEETS};
 use crate::spread::{Z_95, allowance, around_median, median, of_closest_half, quantile};

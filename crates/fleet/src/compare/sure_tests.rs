@@ -2,9 +2,9 @@
 //! those that did are.
 
 use super::*;
-use rubus_vocabulary::stats::compare::{BETWEEN_RUNS, between_runs, ratio};
-use rubus_vocabulary::stats::quantile::student_t_95;
-use rubus_vocabulary::stats::rng::Rng;
+use rubus_stats::compare::{BETWEEN_RUNS, between_runs, ratio};
+use rubus_stats::quantile::student_t_95;
+use rubus_stats::rng::Rng;
 
 /// Figures of each board.
 const FIGURES: usize = 5;

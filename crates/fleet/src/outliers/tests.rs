@@ -1,7 +1,7 @@
 //! Simulated fleets: how often boards that are alike are named, and whether slow ones are.
 
 use super::*;
-use rubus_vocabulary::stats::rng::Rng;
+use rubus_stats::rng::Rng;
 
 /// Figures of each board.
 const FIGURES: usize = 5;

@@ -403,7 +403,7 @@ mod tests {
     use super::*;
     use crate::rules::{all, of_run};
     use rubus_fixtures::{capacity_run, slow_sd_card_run};
-    use rubus_vocabulary::estimate::Estimate;
+    use rubus_stats::estimate::Estimate;
     use rubus_vocabulary::fact::Fact;
     use rubus_vocabulary::machine::{HopKind, Throttling};
 

@@ -7,7 +7,7 @@ use rubus_vocabulary::spec::{
     Direction, Distribution, Durability, FileOrder, FlushEvery, Job, Limit, Pattern, Shape, Sizes,
     Think, Zone,
 };
-use rubus_vocabulary::stats::Rng;
+use rubus_stats::Rng;
 
 /// Reads, then writes: the order of all pairs in a [`Plan`].
 pub(crate) const READS: usize = 0;

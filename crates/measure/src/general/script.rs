@@ -6,7 +6,7 @@
 
 use rubus_vocabulary::spec::FileOrder;
 use rubus_vocabulary::spread::{Permutation, Spread};
-use rubus_vocabulary::stats::Rng;
+use rubus_stats::Rng;
 
 use super::plan::{Plan, READS, WRITES};
 

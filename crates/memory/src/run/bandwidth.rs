@@ -5,7 +5,7 @@ use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use rubus_vocabulary::memory::{Bandwidth, Work};
-use rubus_vocabulary::stats::passes;
+use rubus_stats::passes;
 
 use super::region::Region;
 use rubus_host::ticks::now_ns;
@@ -123,7 +123,7 @@ fn sum(buffer: &[u8]) -> u64 {
 }
 
 /// The rate of all threads together: rounds of passes that ran at the same time are one observation.
-fn of_all(timed: &[Vec<(u64, f64)>]) -> Option<rubus_vocabulary::estimate::Estimate> {
+fn of_all(timed: &[Vec<(u64, f64)>]) -> Option<rubus_stats::estimate::Estimate> {
     let rounds = timed.iter().map(Vec::len).min()?;
     let round = |number: usize| {
         let rate: f64 = timed.iter().map(|passes| passes[number].0 as f64 / passes[number].1).sum();

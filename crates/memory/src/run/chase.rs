@@ -4,7 +4,7 @@ use std::hint::black_box;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use rubus_vocabulary::memory::Chase;
-use rubus_vocabulary::stats::{Rng, passes};
+use rubus_stats::{Rng, passes};
 
 use super::region::Region;
 use rubus_host::ticks::now_ns;
@@ -52,7 +52,7 @@ fn lay(bytes: &mut [u8], seed: u64) {
     }
 }
 
-fn walk(bytes: &[u8]) -> Option<rubus_vocabulary::estimate::Estimate> {
+fn walk(bytes: &[u8]) -> Option<rubus_stats::estimate::Estimate> {
     let lines = (bytes.len() / LINE) as u64;
     // Once through all, so that what fits into a cache is there.
     let mut at = steps(bytes, 0, lines);
@@ -72,7 +72,7 @@ fn walk(bytes: &[u8]) -> Option<rubus_vocabulary::estimate::Estimate> {
     black_box(at);
     let rate = passes::rate(&timed)?;
     let ns = |loads_per_second: f64| 1e9 / loads_per_second;
-    Some(rubus_vocabulary::estimate::Estimate::new(ns(rate.value), ns(rate.high), ns(rate.low)))
+    Some(rubus_stats::estimate::Estimate::new(ns(rate.value), ns(rate.high), ns(rate.low)))
 }
 
 /// Follows so many lines; gives where it came to.

@@ -5,7 +5,7 @@
 
 use rubus_vocabulary::memory::{Access, Counters, Phase};
 use rubus_vocabulary::spec::Distribution;
-use rubus_vocabulary::stats::{Histogram, Rng};
+use rubus_stats::{Histogram, Rng};
 
 use super::region::Region;
 use rubus_host::ticks::now_ns;

@@ -3,7 +3,7 @@
 use maud::{Markup, html};
 use rubus_cluster::compare::{self, Comparison, Figures, Row};
 use rubus_cluster::text;
-use rubus_vocabulary::estimate::Estimate;
+use rubus_stats::estimate::Estimate;
 use rubus_vocabulary::units::{bytes_si, iops, rate_si};
 
 use crate::axis::{Axis, short_count, short_rate};

@@ -210,7 +210,7 @@ impl Drop for Inflate {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rubus_vocabulary::stats::Rng;
+    use rubus_stats::Rng;
 
     #[test]
     fn what_goes_in_comes_out_whatever_it_is() {

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use aes::{Aes128, Aes256};
 use ring::aead::{AES_256_GCM, Aad, CHACHA20_POLY1305, LessSafeKey, Nonce, UnboundKey};
 use ring::digest;
-use rubus_vocabulary::estimate::Estimate;
+use rubus_stats::estimate::Estimate;
 use rubus_vocabulary::processor::ciphers::{Algorithm, Place, Row, Work};
 
 use super::timed::rates;

@@ -4,7 +4,7 @@ use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use rubus_vocabulary::processor::{Rate, Rates, starved};
-use rubus_vocabulary::stats::passes;
+use rubus_stats::passes;
 
 use rubus_host::schedstat::Account;
 use rubus_host::ticks::now_ns;

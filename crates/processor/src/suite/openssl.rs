@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering;
 
 use rubus_host::programs;
-use rubus_vocabulary::estimate::Estimate;
+use rubus_stats::estimate::Estimate;
 use rubus_vocabulary::processor::ciphers::{Algorithm, Work};
 use rubus_vocabulary::processor::peers::{ASKED, Peer};
 use rubus_vocabulary::processor::{LeftOut, Part, ProcessorRun};

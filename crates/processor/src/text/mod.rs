@@ -11,7 +11,7 @@ mod published;
 mod ssh;
 
 use rubus_vocabulary::doubt::Doubt;
-use rubus_vocabulary::estimate::Estimate;
+use rubus_stats::estimate::Estimate;
 use rubus_vocabulary::processor::{ProcessorRun, Rate};
 use rubus_vocabulary::result::Run;
 use rubus_vocabulary::units::rate_si;

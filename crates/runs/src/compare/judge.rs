@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use super::{Measure, Ratio, Row};
-use rubus_vocabulary::estimate::Estimate;
-use rubus_vocabulary::stats::quantile::{student_t_95, student_upper_tail};
+use rubus_stats::estimate::Estimate;
+use rubus_stats::quantile::{student_t_95, student_upper_tail};
 
 /// What a ratio says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -90,7 +90,7 @@ fn ratios(row: &mut Row) -> impl Iterator<Item = (&mut Ratio, bool)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rubus_vocabulary::stats::Rng;
+    use rubus_stats::Rng;
 
     #[test]
     fn the_chance_is_below_5_percent_when_the_interval_leaves_1_out() {
@@ -152,9 +152,9 @@ mod tests {
             let ratios: Vec<Estimate> = (0..10)
                 .map(|_| {
                     let batches: Vec<f64> = (0..10).map(|_| 0.1 * rng.normal()).collect();
-                    let mean = rubus_vocabulary::stats::interval::mean(&batches);
+                    let mean = rubus_stats::interval::mean(&batches);
                     let error =
-                        (rubus_vocabulary::stats::interval::variance(&batches) / 10.0).sqrt();
+                        (rubus_stats::interval::variance(&batches) / 10.0).sqrt();
                     let half = student_t_95(9.0) * error;
                     Estimate::new(mean.exp(), (mean - half).exp(), (mean + half).exp())
                 })

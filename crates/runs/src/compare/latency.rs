@@ -4,7 +4,7 @@
 //! `batches` in the crate `rubus-stats`). A run that was recorded without them has none: neither its rate nor the distribution of all its
 //! operations says how sure a quantile is.
 
-use rubus_vocabulary::estimate::Estimate;
+use rubus_stats::estimate::Estimate;
 use rubus_vocabulary::figure::{Figure, Interval};
 use rubus_vocabulary::result::{JobResult, LatencyIntervals};
 

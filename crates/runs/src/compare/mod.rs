@@ -26,7 +26,7 @@ pub use rubus_vocabulary::figure::{Figure, Interval, Named, Unit};
 pub use rubus_vocabulary::paired::{PairedJob, Round};
 pub use subject::{Source, Subject, SubjectJob};
 
-use rubus_vocabulary::stats::compare::{BETWEEN_RUNS, BETWEEN_RUNS_OF_GUESTS, between_runs, ratio};
+use rubus_stats::compare::{BETWEEN_RUNS, BETWEEN_RUNS_OF_GUESTS, between_runs, ratio};
 use rubus_vocabulary::units::bytes_iec;
 
 /// Several subjects side by side.

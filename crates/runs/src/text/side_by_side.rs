@@ -137,7 +137,7 @@ fn name(run: &Run) -> String {
 mod tests {
     use super::*;
     use rubus_fixtures as fixture;
-    use rubus_vocabulary::estimate::Estimate;
+    use rubus_stats::estimate::Estimate;
 
     fn of(destination: &str, slower: f64) -> Run {
         let mut run = fixture::remote_run();

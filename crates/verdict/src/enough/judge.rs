@@ -4,11 +4,11 @@
 //! percentile decides, as far as it lies on one side of a limit; else nothing is decided.
 
 use rubus_vocabulary::doubt::Doubt;
-use rubus_vocabulary::estimate::Estimate;
+use rubus_stats::estimate::Estimate;
 use rubus_vocabulary::result::{
     Access, JobResult, LatencyBins, LatencyIntervals, Stall, StallCause,
 };
-use rubus_vocabulary::stats::histogram::P99_OPERATIONS;
+use rubus_stats::histogram::P99_OPERATIONS;
 use rubus_vocabulary::units::{counted, duration_ns};
 use serde::Serialize;
 

@@ -1,7 +1,7 @@
 //! The answer as text.
 
 use rubus_vocabulary::doubt::Doubt;
-use rubus_vocabulary::stats::stalls::rarer_than_s;
+use rubus_stats::stalls::rarer_than_s;
 use rubus_vocabulary::units::{bytes_iec, duration_ns};
 
 use rubus_draw::style::{Style, Tone};
@@ -108,7 +108,7 @@ fn rows(workload: &Workload, judgement: &Judgement) -> Vec<(&'static str, String
 
 #[cfg(test)]
 mod tests {
-    use rubus_vocabulary::estimate::Estimate;
+    use rubus_stats::estimate::Estimate;
     use rubus_vocabulary::result::{LatencyBins, Stall, StallCause};
 
     use super::*;

@@ -2,7 +2,7 @@
 
 use rubus_vocabulary::finding::{Compression, Finding};
 use rubus_vocabulary::result::Run;
-use rubus_vocabulary::stats::compare::ratio;
+use rubus_stats::compare::ratio;
 use rubus_vocabulary::suite_jobs as job;
 
 /// The ratio of the two, of a run that wrote both.

@@ -2,7 +2,7 @@
 
 mod special;
 
-use rubus_vocabulary::estimate::Estimate;
+use rubus_stats::estimate::Estimate;
 use rubus_vocabulary::finding::{
     Bend, Capacity, Cliff, Compression, Finding, Knee, Recovery, SharedPipe, SpeedClass, Threshold,
 };

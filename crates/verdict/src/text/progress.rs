@@ -1,7 +1,7 @@
 //! The line that lives while something is measured: pure formatting of simple values. Who
 //! redraws it, and when, is decided on the roof.
 
-use rubus_vocabulary::estimate::Estimate;
+use rubus_stats::estimate::Estimate;
 use rubus_vocabulary::result::{JobResult, Outcome};
 use rubus_vocabulary::units::{bytes_iec, iops, rate_si};
 use serde::{Deserialize, Serialize};

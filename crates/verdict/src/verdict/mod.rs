@@ -16,7 +16,7 @@ mod works;
 use serde::{Deserialize, Serialize};
 
 use rubus_vocabulary::doubt::Doubt;
-use rubus_vocabulary::estimate::Estimate;
+use rubus_stats::estimate::Estimate;
 use rubus_vocabulary::platters::has_platters;
 use rubus_vocabulary::result::{Run, TargetKind};
 

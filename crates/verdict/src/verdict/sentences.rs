@@ -6,7 +6,7 @@ use rubus_draw::text::capitalized;
 use rubus_draw::words::{between, roughly};
 use rubus_vocabulary::application_class::{A1, A2, ApplicationClass, Met};
 use rubus_vocabulary::doubt::Doubt;
-use rubus_vocabulary::estimate::Estimate;
+use rubus_stats::estimate::Estimate;
 use rubus_vocabulary::job_names;
 use rubus_vocabulary::machine::{BlockDevice, BlockKind, HopKind};
 use rubus_vocabulary::result::{JobResult, Outcome, Run, StallCause};

@@ -1,7 +1,7 @@
 //! How long each piece of the reference work keeps the disk busy, and with what.
 
 use rubus_machine::reference_work::{WORKS, Work};
-use rubus_vocabulary::estimate::Estimate;
+use rubus_stats::estimate::Estimate;
 
 use super::pipes::KINDS;
 use super::{Pipe, WorkTime};

@@ -6,7 +6,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::estimate::Estimate;
+use rubus_stats::estimate::Estimate;
 use crate::rule_finding::RuleFinding;
 use crate::spec::{Direction, Pattern};
 

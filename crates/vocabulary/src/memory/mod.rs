@@ -10,7 +10,7 @@ mod subject;
 
 use serde::{Deserialize, Serialize};
 
-use crate::estimate::Estimate;
+use rubus_stats::estimate::Estimate;
 use rubus_stats::histogram::Latency;
 
 pub use carries::Carries;

@@ -17,7 +17,7 @@ impl Memory {
         }
         for point in &self.chase {
             let size = crate::units::bytes_iec(point.working_set_bytes);
-            let per_second = crate::estimate::Estimate::new(
+            let per_second = rubus_stats::estimate::Estimate::new(
                 1e9 / point.ns.value,
                 1e9 / point.ns.high,
                 1e9 / point.ns.low,
@@ -71,7 +71,7 @@ fn of_pressure(pressure: &Pressure) -> Vec<SubjectJob> {
     for found in &pressure.carries {
         if let Some(within) = found.within {
             let figure = match found.beyond {
-                Some(beyond) => Figure::of(crate::estimate::Estimate::new(within, within, beyond)),
+                Some(beyond) => Figure::of(rubus_stats::estimate::Estimate::new(within, within, beyond)),
                 None => Figure::bare(within),
             };
             let title = format!("{name}: carries, {}", found.access.name());

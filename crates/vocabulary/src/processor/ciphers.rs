@@ -146,7 +146,7 @@ impl Ciphers {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::estimate::Estimate;
+    use rubus_stats::estimate::Estimate;
     use crate::processor::Rate;
     use crate::processor::implementation::Uses;
 

@@ -9,8 +9,8 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 
 use crate::doubt::Doubt;
-use crate::estimate::Estimate;
-use crate::stats::quantile::student_t_95;
+use rubus_stats::estimate::Estimate;
+use rubus_stats::quantile::student_t_95;
 
 /// btrfs compresses at most so much at once (`BTRFS_MAX_UNCOMPRESSED`).
 pub const EXTENT_BYTES: usize = 128 << 10;
@@ -326,7 +326,7 @@ pub struct Speed {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stats::Rng;
+    use rubus_stats::Rng;
 
     #[test]
     fn names_are_read_back_and_nonsense_is_not() {

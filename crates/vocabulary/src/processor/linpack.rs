@@ -12,11 +12,11 @@ use serde::{Deserialize, Serialize};
 use super::starved;
 use super::watched::{self, Watched};
 use crate::doubt::Doubt;
-use crate::estimate::Estimate;
+use rubus_stats::estimate::Estimate;
 use crate::heat::Heat;
 use crate::published::figures::ASIDES;
 use crate::published::{Aside, board_likeness};
-use crate::stats::passes;
+use rubus_stats::passes;
 
 /// A scaled residual from here on is a failure.
 pub const THRESHOLD: f64 = 16.0;
@@ -171,7 +171,7 @@ pub struct Rated {
     /// Operations per second.
     pub flops_per_second: Estimate,
     /// The worst scaled residual; infinite (in JSON `null`) where a result is not made of numbers.
-    #[serde(deserialize_with = "crate::estimate::null_is_infinite")]
+    #[serde(deserialize_with = "rubus_stats::estimate::null_is_infinite")]
     #[cfg_attr(feature = "schema", schemars(with = "Option<f64>"))]
     pub residual: f64,
     /// Times that the residual was too large.

@@ -18,7 +18,7 @@ pub mod watched;
 use serde::{Deserialize, Serialize};
 
 use crate::doubt::Doubt;
-use crate::estimate::Estimate;
+use rubus_stats::estimate::Estimate;
 
 pub use ciphers::Ciphers;
 pub use compression::Compression;

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::algorithm::Algorithm;
 use super::implementation::Uses;
-use crate::estimate::Estimate;
+use rubus_stats::estimate::Estimate;
 
 /// One figure of another program, and ours from right before and after it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

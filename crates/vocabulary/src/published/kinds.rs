@@ -8,7 +8,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::basis::Basis;
-use crate::estimate::Estimate;
+use rubus_stats::estimate::Estimate;
 
 /// A usual value, and the least and the most that was seen.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]

@@ -16,7 +16,7 @@
 mod permutation;
 
 use crate::spec::{Distribution, Zone};
-use crate::stats::Rng;
+use rubus_stats::Rng;
 
 pub use permutation::Permutation;
 

@@ -7,7 +7,7 @@
 //! is a bijection of the range. At most three numbers in four lie outside, so it takes four turns
 //! on average at worst. This is an order that looks random, not a cipher.
 
-use crate::stats::Rng;
+use rubus_stats::Rng;
 
 /// Rounds of the network; four are enough to look random in every bit.
 const ROUNDS: usize = 4;

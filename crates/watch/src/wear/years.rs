@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use rubus_vocabulary::estimate::Estimate;
+use rubus_stats::estimate::Estimate;
 
 use super::Wear;
 

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use rubus_vocabulary::estimate::Estimate;
-use rubus_vocabulary::stats::interval::mean_interval;
+use rubus_stats::estimate::Estimate;
+use rubus_stats::interval::mean_interval;
 
 use super::{
     DiskWear, DiskWritten, HourWritten, KERNEL, MostWritten, ProgramWritten, Report,

@@ -10,7 +10,7 @@ pub mod text;
 
 use serde::Serialize;
 
-use rubus_vocabulary::estimate::Estimate;
+use rubus_stats::estimate::Estimate;
 use rubus_vocabulary::rule_finding::RuleFinding;
 
 use crate::wear::{Wear, YearsLeft};

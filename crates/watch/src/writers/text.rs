@@ -282,7 +282,7 @@ mod tests {
     use super::*;
     use crate::wear::Wear;
     use crate::writers::{DiskWritten, HourWritten, MostWritten, UnitDiskWritten};
-    use rubus_vocabulary::estimate::Estimate;
+    use rubus_stats::estimate::Estimate;
 
     fn program(program: &str, written_bytes: u64, place: &str) -> ProgramWritten {
         ProgramWritten {

@@ -7,7 +7,7 @@ use super::filesystem::RootFilesystem;
 use super::options::{Choice, Compress};
 use rubus_machine::purpose::Purpose;
 use rubus_processor::compression::{self, Method, Mix, Way, cheapest_first};
-use rubus_vocabulary::estimate::Estimate;
+use rubus_stats::estimate::Estimate;
 use rubus_vocabulary::units::rate_si;
 
 /// Share of the space that is expected to be taken where nothing was measured.

@@ -4,7 +4,7 @@
 //! mixture.
 
 use rubus_vocabulary::processor::compression::EXTENT_BYTES;
-use rubus_vocabulary::stats::Rng;
+use rubus_stats::Rng;
 
 /// Pieces of one part.
 pub const PART: usize = 8;

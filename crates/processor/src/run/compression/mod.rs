@@ -8,12 +8,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use rubus_machine::not_copied::NotCopied;
-use rubus_vocabulary::estimate::Estimate;
+use rubus_stats::estimate::Estimate;
 use rubus_vocabulary::processor::compression::{
     Cut, EXTENT_BYTES, Method, Row, Sample, Source, Speed, exact_ratio, ratio,
 };
 use rubus_vocabulary::processor::starved;
-use rubus_vocabulary::stats::passes;
+use rubus_stats::passes;
 
 use crate::files::codec::{Codec, max_compressed};
 use crate::files::sample::{Bounds, sample};
@@ -361,7 +361,7 @@ fn together(timed: &[Vec<(u64, f64)>], rounds: usize, parts: usize) -> Option<Es
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rubus_vocabulary::stats::Rng;
+    use rubus_stats::Rng;
 
     fn plan(threads: u32) -> CompressionPlan {
         CompressionPlan {

@@ -14,7 +14,7 @@ use std::sync::{Mutex, PoisonError};
 
 use rubus_host::affinity::Pinned;
 use rubus_vocabulary::processor::linpack::Norms;
-use rubus_vocabulary::stats::Rng;
+use rubus_stats::Rng;
 
 use super::kernels::{Kernel, kernels};
 use super::products::{Columns, Left, Multiplier, Update};

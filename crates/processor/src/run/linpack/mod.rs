@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use rubus_vocabulary::processor::linpack::{
     self, Linpack, Rated, Solved, Stability, Swept, best_blocks,
 };
-use rubus_vocabulary::stats::passes;
+use rubus_stats::passes;
 
 use rubus_host::schedstat::Account;
 use rubus_host::ticks::now_ns;

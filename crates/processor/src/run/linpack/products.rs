@@ -269,7 +269,7 @@ fn chunks(depth: usize) -> impl Iterator<Item = Range<usize>> {
 mod tests {
     use super::super::kernels::kernels;
     use super::*;
-    use rubus_vocabulary::stats::Rng;
+    use rubus_stats::Rng;
 
     /// Both factors and the target of a product, drawn from a seed: `rows` × `depth` and `depth` × `columns`.
     fn drawn(rows: usize, depth: usize, columns: usize) -> (Vec<f64>, Vec<f64>, usize) {

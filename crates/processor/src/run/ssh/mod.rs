@@ -18,7 +18,7 @@ use ring::rand::{SecureRandom, SystemRandom};
 use ring::signature::{Ed25519KeyPair, KeyPair};
 use rubus_vocabulary::processor::ssh::{self, End, Row, Ssh, key};
 use rubus_vocabulary::processor::{Rate, starved};
-use rubus_vocabulary::stats::passes;
+use rubus_stats::passes;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::net::{SendFlags, send};
 

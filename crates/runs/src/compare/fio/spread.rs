@@ -11,7 +11,7 @@
 //!   slow down together, so the deviation of their sum is that of one copy times their number.
 
 use rubus_vocabulary::figure::{Figure, Interval};
-use rubus_vocabulary::stats::quantile::student_t_95;
+use rubus_stats::quantile::student_t_95;
 
 use super::part::{Part, Samples};
 

@@ -5,7 +5,7 @@ use crate::compare::{Subject, compare};
 use crate::reference;
 use rubus_draw::text::width;
 use rubus_fixtures as fixture;
-use rubus_vocabulary::estimate::Estimate;
+use rubus_stats::estimate::Estimate;
 use rubus_vocabulary::result::Figures;
 
 fn two_runs() -> Comparison {

@@ -1,7 +1,7 @@
 //! Runs as CSV (RFC 4180): one row per job, units in the names of the columns, what is not known
 //! left empty.
 
-use rubus_vocabulary::estimate::Estimate;
+use rubus_stats::estimate::Estimate;
 use rubus_vocabulary::result::{Access, JobResult, Outcome, Run};
 use rubus_vocabulary::spec::{Direction, Pattern};
 

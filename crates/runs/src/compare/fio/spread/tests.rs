@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::super::part::Units;
 use super::*;
-use rubus_vocabulary::stats::Rng;
+use rubus_stats::Rng;
 
 fn part(value: &Value) -> Part<'_> {
     Part::of(value, Units::Bytes).expect("it worked")
