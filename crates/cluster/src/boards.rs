@@ -1,8 +1,8 @@
 //! What boards are like: memory, processor, network port, way to the disk, power, price.
 
 use rubus_machine::ceiling;
-use rubus_vocabulary::basis::Basis;
 use rubus_stats::estimate::Estimate;
+use rubus_vocabulary::basis::Basis;
 use serde::Serialize;
 
 /// How a board reaches its disks.

@@ -1,5 +1,7 @@
 //! `rubus cluster`: arguments and verbs. What has to be read or written goes through [`Outside`].
 
+mod pages;
+
 use std::path::{Path, PathBuf};
 
 use anyhow::{Result, anyhow};
@@ -17,6 +19,8 @@ use crate::report::Report;
 use crate::spec::{self, Clients, Deployer, Deployment, Host};
 use crate::text;
 use crate::wishes::Wishes;
+
+pub use pages::PAGES;
 
 /// What the verbs need of the machine.
 pub trait Outside {

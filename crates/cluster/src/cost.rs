@@ -1,8 +1,8 @@
 //! What it costs: the shopping list, what it forgot, power over the years, per usable TB.
 
 use crate::range::carry;
-use rubus_vocabulary::basis::Basis;
 use rubus_stats::estimate::Estimate;
+use rubus_vocabulary::basis::Basis;
 use serde::Serialize;
 
 use crate::capacity::Capacity;

@@ -1,7 +1,7 @@
 //! What disks give: rates and operations, as measured by Rubus or assumed for their kind.
 
-use rubus_vocabulary::basis::Basis;
 use rubus_stats::estimate::Estimate;
+use rubus_vocabulary::basis::Basis;
 use serde::{Deserialize, Serialize};
 
 /// What kind of disk.

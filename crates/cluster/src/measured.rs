@@ -1,7 +1,7 @@
 //! What a run of Rubus says of a board and its disk, in place of what is assumed of their kind.
 
-use rubus_vocabulary::basis::Basis;
 use rubus_stats::estimate::Estimate;
+use rubus_vocabulary::basis::Basis;
 use rubus_vocabulary::result::{JobResult, Outcome, Run};
 use rubus_vocabulary::spec::{Direction, Pattern};
 use serde::Serialize;

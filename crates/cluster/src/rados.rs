@@ -7,8 +7,8 @@ mod course;
 pub mod output;
 pub mod owner;
 
-use rubus_vocabulary::spec::{Direction, Pattern};
 use rubus_stats::stop::StopSpec;
+use rubus_vocabulary::spec::{Direction, Pattern};
 
 pub use course::{Around, Course};
 

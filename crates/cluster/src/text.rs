@@ -4,8 +4,8 @@ use rubus_draw::Style;
 use rubus_draw::style::Tone;
 use rubus_draw::table::{Align, Cell, Table};
 use rubus_draw::text::{bind_units, hang};
-use rubus_vocabulary::basis::Basis;
 use rubus_stats::estimate::Estimate;
+use rubus_vocabulary::basis::Basis;
 use rubus_vocabulary::units::{bit_rate, bytes_iec, bytes_si, counted, iops, rate_si};
 
 use crate::beside::{Beside, Job};

@@ -5,8 +5,8 @@
 use std::ffi::c_void;
 use std::ptr::NonNull;
 
-use rubus_vocabulary::spec::Content;
 use rubus_stats::Rng;
+use rubus_vocabulary::spec::Content;
 use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, munmap};
 
 /// Each so many bytes of a written block get a number of their own, so that no two written blocks

@@ -2,11 +2,11 @@
 //! blame for a stall. Pure functions of what was seen.
 
 use rubus_machine::parse::stat;
+use rubus_stats::Histogram;
+use rubus_stats::stalls::{self, Episode};
 use rubus_vocabulary::doubt::Doubt;
 use rubus_vocabulary::result::{CpuShares, Stall, StallCause};
 use rubus_vocabulary::spec::Direction;
-use rubus_stats::Histogram;
-use rubus_stats::stalls::{self, Episode};
 use rubus_vocabulary::throttling::{PowerEvents, Throttling};
 
 use crate::mailbox::SlowSpan;

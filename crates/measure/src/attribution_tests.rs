@@ -1,10 +1,10 @@
 //! Who is to blame, on made-up samples.
 
 use rubus_machine::parse::stat::CpuTimes;
+use rubus_stats::Histogram;
 use rubus_vocabulary::doubt::Doubt;
 use rubus_vocabulary::result::{Stall, StallCause};
 use rubus_vocabulary::spec::Direction;
-use rubus_stats::Histogram;
 
 use crate::attribution::{
     Effort, SlowMoments, cpu_doubts, cpu_shares, power_doubts, stalls, stopped_doubt,

@@ -7,9 +7,9 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 use std::sync::Arc;
 
+use rubus_stats::Rng;
 use rubus_vocabulary::result::Calibration;
 use rubus_vocabulary::spec::{Content, Direction};
-use rubus_stats::Rng;
 use rustix::fs::{Mode, OFlags, open};
 
 use crate::engine::positional::{self, Read, Write};

@@ -6,8 +6,8 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use rubus_vocabulary::result::LatencyIntervals;
 use rubus_stats::{Batches, Bin, Histogram};
+use rubus_vocabulary::result::LatencyIntervals;
 
 use crate::mailbox::{Mailbox, SLICE_NS, SLICES_PER_BIN, Slice, SlowSpan, WorkerEnd, WorkerReport};
 use crate::slow::SlowSpans;

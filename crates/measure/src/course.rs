@@ -1,10 +1,10 @@
 //! Jobs that count from their first byte on: their stopping rule, and the end at a cliff.
 
+use rubus_stats::StopRule;
 use rubus_stats::cliff;
 use rubus_vocabulary::doubt::Doubt;
 use rubus_vocabulary::result::JobResult;
 use rubus_vocabulary::spec::{Direction, Durability, Job};
-use rubus_stats::StopRule;
 
 /// A series is searched for a cliff every so many bins: every two seconds.
 const BINS_PER_LOOK: usize = 20;

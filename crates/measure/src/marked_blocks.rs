@@ -12,8 +12,8 @@
 //! of a card reader holds. Then all is read back. Where a block of the run holds the stamp of
 //! another place, the distance of the two is a multiple of the real size.
 
-use rubus_vocabulary::finding::Capacity;
 use rubus_stats::Rng;
+use rubus_vocabulary::finding::Capacity;
 
 /// Size of a stamped block, in bytes.
 pub const BLOCK_BYTES: usize = 4096;

@@ -6,8 +6,8 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use rubus_vocabulary::spec::{Direction, Durability, Ends};
 use rubus_stats::Decision;
+use rubus_vocabulary::spec::{Direction, Durability, Ends};
 
 use crate::completions::Completions;
 use crate::course::is_commit;

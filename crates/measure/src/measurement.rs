@@ -1,7 +1,7 @@
 //! What a job and those beside it gave, where the job stands in its suite, and why a session cannot go on.
 
-use rubus_vocabulary::result::JobResult;
 use rubus_stats::Histogram;
+use rubus_vocabulary::result::JobResult;
 
 use crate::error::BenchError;
 

@@ -1,11 +1,11 @@
 //! What a job gave: results from the accounts, with what the watcher saw.
 
-use rubus_vocabulary::doubt::Doubt;
+use rubus_stats::Histogram;
 use rubus_stats::estimate::Estimate;
+use rubus_stats::stop::Caveat;
+use rubus_vocabulary::doubt::Doubt;
 use rubus_vocabulary::result::{Access, JobResult, Outcome, Stall};
 use rubus_vocabulary::spec::{Content, Direction, Job};
-use rubus_stats::Histogram;
-use rubus_stats::stop::Caveat;
 use rubus_vocabulary::title::shaped_title;
 
 use crate::attribution::{self, Effort, SlowMoments};

@@ -1,10 +1,10 @@
 //! One result out of several passes of a job.
 
-use rubus_vocabulary::doubt::Doubt;
 use rubus_stats::estimate::Estimate;
+use rubus_stats::{Histogram, passes};
+use rubus_vocabulary::doubt::Doubt;
 use rubus_vocabulary::result::{BothEnds, CpuShares, JobResult, Outcome, Series};
 use rubus_vocabulary::spec::Job;
-use rubus_stats::{Histogram, passes};
 
 use crate::measurement::Measurement;
 

@@ -6,12 +6,12 @@
 use std::cell::Cell;
 use std::time::Duration;
 
-use rubus_vocabulary::doubt::Doubt;
 use rubus_stats::estimate::Estimate;
-use rubus_vocabulary::result::{Access, Outcome};
-use rubus_vocabulary::spec::{Direction, Job, StopSpec};
 use rubus_stats::stop::Caveat;
 use rubus_stats::{Decision, Measured, StopRule};
+use rubus_vocabulary::doubt::Doubt;
+use rubus_vocabulary::result::{Access, Outcome};
+use rubus_vocabulary::spec::{Direction, Job, StopSpec};
 
 use crate::completions::Completions;
 use crate::course;

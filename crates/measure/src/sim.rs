@@ -12,8 +12,8 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use rubus_machine::parse::stat::CpuTimes;
-use rubus_vocabulary::spec::{Direction, FileStart};
 use rubus_stats::Rng;
+use rubus_vocabulary::spec::{Direction, FileStart};
 
 use crate::completions::Completions;
 use crate::mailbox::{Mailbox, WorkerEnd};

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
+use rubus_stats::Rng;
 use rubus_vocabulary::doubt::Doubt;
 use rubus_vocabulary::result::{Access, TargetKind};
 use rubus_vocabulary::spec::{Content, Direction, Durability, Job, Pattern, Shape, Verify};
-use rubus_stats::Rng;
 
 use crate::course;
 use crate::general::{Checks, Copy, General, Plan, unit_of};

@@ -3,8 +3,8 @@
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
-use rubus_vocabulary::spec::{Content, Pattern};
 use rubus_stats::{Batches, Histogram, Rng};
+use rubus_vocabulary::spec::{Content, Pattern};
 use std::os::fd::AsFd;
 
 use crate::completions::Completions;

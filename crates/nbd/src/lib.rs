@@ -17,6 +17,7 @@
 pub mod attach;
 pub mod callers;
 pub mod certificates;
+pub mod cli;
 pub mod client;
 pub mod clones_text;
 pub mod connect;

@@ -2,8 +2,8 @@
 //! second against depth.
 
 use maud::{Markup, html};
-use rubus_verdict::findings::knee::fitted_iops;
 use rubus_stats::estimate::Estimate;
+use rubus_verdict::findings::knee::fitted_iops;
 use rubus_vocabulary::finding::{Finding, Knee};
 use rubus_vocabulary::result::{JobResult, Run};
 use rubus_vocabulary::units::{duration_ns, iops, rate_si};

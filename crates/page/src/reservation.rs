@@ -156,8 +156,8 @@ mod tests {
     use super::*;
     use rubus_fixtures as fixture;
     use rubus_runs::compare::{Subject, compare};
-    use rubus_verdict::verdict::verdict;
     use rubus_stats::estimate::Estimate;
+    use rubus_verdict::verdict::verdict;
     use rubus_vocabulary::job_names;
 
     fn reservation(run: &Run) -> String {

@@ -15,8 +15,7 @@ fn interrupted() -> Run {
     run.results.truncate(1);
     run.results[0].series = None;
     run.results[0].latency_ns = Default::default();
-    run.results[0].bytes_per_second =
-        rubus_stats::estimate::Estimate::new(0.0, 0.0, f64::INFINITY);
+    run.results[0].bytes_per_second = rubus_stats::estimate::Estimate::new(0.0, 0.0, f64::INFINITY);
     run.results[0].iops = run.results[0].bytes_per_second;
     run.results[0].operations = 0;
     run.results[0].outcome = Outcome::Inconclusive;

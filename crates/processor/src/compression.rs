@@ -8,12 +8,12 @@
 #![deny(clippy::disallowed_methods)]
 
 use rubus_machine::purpose::{Purpose, What};
-use rubus_vocabulary::compression_speed::CompressionSpeed;
 use rubus_stats::estimate::Estimate;
 use rubus_stats::propagation::carry;
-use rubus_vocabulary::processor::compression::{EXTENT_BYTES, Row, on_disk};
 use rubus_stats::queueing::Bend;
 use rubus_stats::queueing::mean_value::Station;
+use rubus_vocabulary::compression_speed::CompressionSpeed;
+use rubus_vocabulary::processor::compression::{EXTENT_BYTES, Row, on_disk};
 
 /// Extents under way: what is written back or read ahead at once.
 const IN_FLIGHT: u32 = 8;

@@ -6,6 +6,7 @@ use clap::builder::{OsStringValueParser, TypedValueParser};
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use rubus_fleet::inventory::Named;
+use rubus_nbd::cli::Nbd;
 use rubus_remote::meter;
 
 mod advise;
@@ -22,7 +23,6 @@ mod history;
 mod lanes;
 mod looking;
 mod memory;
-mod nbd;
 #[cfg(test)]
 mod options_page;
 mod remote;
@@ -45,7 +45,6 @@ pub use history::{
 pub use lanes::Lanes;
 pub use looking::{Compression, Zswap};
 pub use memory::BenchMemory;
-pub use nbd::{Nbd, NbdClones, NbdCommand, NbdCopy, NbdInfo, NbdList};
 pub use remote::Remote;
 pub use serve::{Encryption, Serve};
 pub use share::{Gallery, Share};

@@ -45,3 +45,4 @@ pub mod suite_jobs;
 pub mod throttling;
 pub mod title;
 pub mod units;
+pub mod verb;

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use crate::doubt::Doubt;
-use rubus_stats::estimate::Estimate;
 use crate::result::{BothEnds, CpuShares, JobResult, Latency, LatencyBins, Outcome, Series, Stall};
+use rubus_stats::estimate::Estimate;
 use rubus_stats::interval::{mean, variance};
 use rubus_stats::quantile::student_t_95;
 

@@ -18,7 +18,6 @@ use serde::{Deserialize, Serialize};
 
 use crate::cluster_facts::ClusterFacts;
 use crate::doubt::Doubt;
-use rubus_stats::estimate::Estimate;
 use crate::finding::Finding;
 use crate::machine::Machine;
 use crate::memory::Memory;
@@ -26,6 +25,7 @@ use crate::paired::PairedJob;
 use crate::processor::ProcessorRun;
 use crate::rule_finding::RuleFinding;
 use crate::spec::{Direction, Operation, Pattern};
+use rubus_stats::estimate::Estimate;
 
 /// One run of a suite on one target.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -1,10 +1,10 @@
 //! The course of a job: its rows become bins of a second, and these a result.
 
+use rubus_stats::series::Bin;
+use rubus_stats::stop::{Decision, StopRule};
 use rubus_vocabulary::doubt::Doubt;
 use rubus_vocabulary::result::{CpuShares, JobResult, Latency, Outcome, Stall, StallCause};
 use rubus_vocabulary::spec::Operation;
-use rubus_stats::series::Bin;
-use rubus_stats::stop::{Decision, StopRule};
 
 use super::output::{Row, Summary};
 use super::{IN_FLIGHT, OBJECT_BYTES, ObjectJob};

@@ -3,11 +3,11 @@
 //! Everything that depends on the target (its size) or on defaults is settled here, so that the script
 //! only draws numbers.
 
+use rubus_stats::Rng;
 use rubus_vocabulary::spec::{
     Direction, Distribution, Durability, FileOrder, FlushEvery, Job, Limit, Pattern, Shape, Sizes,
     Think, Zone,
 };
-use rubus_stats::Rng;
 
 /// Reads, then writes: the order of all pairs in a [`Plan`].
 pub(crate) const READS: usize = 0;

@@ -4,9 +4,9 @@
 //! target is and however many operations are in flight. Only the times depend on the clock, which
 //! comes as an argument. Each kind of choice has a stream of random numbers of its own.
 
+use rubus_stats::Rng;
 use rubus_vocabulary::spec::FileOrder;
 use rubus_vocabulary::spread::{Permutation, Spread};
-use rubus_stats::Rng;
 
 use super::plan::{Plan, READS, WRITES};
 

@@ -4,10 +4,10 @@ use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use rubus_stats::Rng;
 use rubus_vocabulary::doubt::Doubt;
 use rubus_vocabulary::result::{Access, JobResult, TargetFacts, TargetKind};
 use rubus_vocabulary::spec::{Direction, Job, Operation, Pattern, Suite};
-use rubus_stats::Rng;
 use rustix::fs::{Mode, OFlags, open};
 
 use crate::error::{BenchError, advice};

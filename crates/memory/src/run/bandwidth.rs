@@ -4,8 +4,8 @@ use std::hint::black_box;
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use rubus_vocabulary::memory::{Bandwidth, Work};
 use rubus_stats::passes;
+use rubus_vocabulary::memory::{Bandwidth, Work};
 
 use super::region::Region;
 use rubus_host::ticks::now_ns;

@@ -3,8 +3,8 @@
 use std::hint::black_box;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use rubus_vocabulary::memory::Chase;
 use rubus_stats::{Rng, passes};
+use rubus_vocabulary::memory::Chase;
 
 use super::region::Region;
 use rubus_host::ticks::now_ns;

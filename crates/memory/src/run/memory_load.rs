@@ -3,9 +3,9 @@
 //! Its pages compress to a share that is known exactly: so many bytes of each are random, the rest is zeros. No two are
 //! alike, and none holds one value only, which the kernel would keep without storing it.
 
+use rubus_stats::{Histogram, Rng};
 use rubus_vocabulary::memory::{Access, Counters, Phase};
 use rubus_vocabulary::spec::Distribution;
-use rubus_stats::{Histogram, Rng};
 
 use super::region::Region;
 use rubus_host::ticks::now_ns;

@@ -8,8 +8,8 @@ use rubus_fleet::figures::{self, OfBoard};
 use rubus_fleet::settings;
 use rubus_fleet::text::Board;
 use rubus_runs::compare::{Subject, compare, facts};
-use rubus_verdict::verdict::verdict;
 use rubus_stats::estimate::Estimate;
+use rubus_verdict::verdict::verdict;
 use rubus_vocabulary::finding::Finding;
 use rubus_vocabulary::result::{Outcome, Run, Stall, StallCause};
 

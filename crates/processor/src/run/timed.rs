@@ -3,8 +3,8 @@
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use rubus_vocabulary::processor::{Rate, Rates, starved};
 use rubus_stats::passes;
+use rubus_vocabulary::processor::{Rate, Rates, starved};
 
 use rubus_host::schedstat::Account;
 use rubus_host::ticks::now_ns;

@@ -10,8 +10,8 @@ mod linpack;
 mod published;
 mod ssh;
 
-use rubus_vocabulary::doubt::Doubt;
 use rubus_stats::estimate::Estimate;
+use rubus_vocabulary::doubt::Doubt;
 use rubus_vocabulary::processor::{ProcessorRun, Rate};
 use rubus_vocabulary::result::Run;
 use rubus_vocabulary::units::rate_si;

@@ -241,7 +241,7 @@ fn every_command_in_the_documentation_is_one() {
 
 #[test]
 fn every_example_in_the_help_is_a_command() {
-    let examples = help::PAGES.iter().flat_map(|page| page.examples);
+    let examples = help::pages().flat_map(|page| page.examples);
     let faults: Vec<_> = examples
         .filter_map(|(line, _)| {
             let shown = Shown {

@@ -6,7 +6,7 @@ use clap::builder::Resettable;
 use clap::{Command, CommandFactory};
 
 use super::Args;
-pub use pages::{PAGES, Page};
+use rubus_vocabulary::verb::Page;
 
 /// Details stand above the options, so that a reader sees them in `-h` and `--help` alike.
 const TEMPLATE: &str =
@@ -17,9 +17,14 @@ pub fn command() -> Command {
     complete(Args::command(), "rubus")
 }
 
+/// The pages of all commands: the roof's own, and each room's.
+pub fn pages() -> impl Iterator<Item = &'static Page> {
+    [pages::PAGES, rubus_nbd::cli::PAGES, rubus_cluster::cli::PAGES].into_iter().flatten()
+}
+
 /// The page of a command, by the name of its manual page.
 pub fn page(name: &str) -> Option<&'static Page> {
-    PAGES.iter().find(|page| page.name == name)
+    pages().find(|page| page.name == name)
 }
 
 fn complete(command: Command, name: &str) -> Command {
@@ -88,7 +93,7 @@ mod tests {
             let page = page(leaf).unwrap_or_else(|| panic!("{leaf} has no examples"));
             assert!(!page.examples.is_empty() && !page.statuses.is_empty(), "{leaf}");
         }
-        for page in PAGES {
+        for page in pages() {
             assert!(leaves.iter().any(|leaf| leaf == page.name), "{}", page.name);
         }
     }

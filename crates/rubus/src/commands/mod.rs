@@ -28,7 +28,6 @@ pub mod memory;
 pub mod nbd;
 mod nbd_clones;
 pub mod nbd_copy;
-mod nbd_info;
 mod plans;
 pub mod serve;
 pub mod share;

@@ -1,7 +1,10 @@
 //! `rubus nbd`: which of its verbs.
 
-use crate::args::{General, Nbd, NbdCommand};
+use rubus_nbd::cli::{Nbd, NbdCommand};
+
+use crate::args::General;
 use crate::exit::Exit;
+use crate::places::say;
 
 /// Does what was asked for.
 pub fn run(general: &General, nbd: &Nbd) -> anyhow::Result<Exit> {
@@ -10,9 +13,10 @@ pub fn run(general: &General, nbd: &Nbd) -> anyhow::Result<Exit> {
         "nbd is about servers and files that are there now; leave --machine out"
     );
     match &nbd.command {
-        NbdCommand::Info(info) => super::nbd_info::info(info),
-        NbdCommand::List(list) => super::nbd_info::list(list),
-        NbdCommand::Copy(copy) => super::nbd_copy::run(general, copy),
-        NbdCommand::Clones(clones) => super::nbd_clones::run(general, clones),
+        NbdCommand::Info(info) => say(&info.answer()?)?,
+        NbdCommand::List(list) => say(&list.answer()?)?,
+        NbdCommand::Copy(copy) => return super::nbd_copy::run(general, copy),
+        NbdCommand::Clones(clones) => return super::nbd_clones::run(general, clones),
     }
+    Ok(Exit::Fine)
 }

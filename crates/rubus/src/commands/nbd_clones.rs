@@ -4,13 +4,14 @@ use std::io;
 use std::path::Path;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use rubus_nbd::cli::NbdClones;
 use rubus_nbd::clones_text::{as_text, document};
 use rubus_nbd::documents::NbdClonesDocument;
 use rubus_nbd::server::overlay::{
     ClientName, CloneState, FleetError, Listed, list, merge, reset, throw_away,
 };
 
-use crate::args::{General, NbdClones};
+use crate::args::General;
 use crate::exit::{Exit, Refused};
 use crate::places::say;
 use crate::world::Terminal;
@@ -18,7 +19,7 @@ use crate::world::Terminal;
 /// Does what was asked for.
 pub fn run(general: &General, clones: &NbdClones) -> anyhow::Result<Exit> {
     let told = match clones {
-        NbdClones::List { directory, json } => return show(directory, json.wanted),
+        NbdClones::List { directory, json } => return show(directory, *json),
         NbdClones::Reset { directory, name, golden } => {
             let generation = reset(directory, name, golden.as_deref()).map_err(in_words)?;
             format!("{name} is the golden image again, generation {generation}\n")

@@ -2,13 +2,14 @@
 
 use rubus_cluster::watch::image::ImageName;
 use rubus_cluster::watch::pool_name::PoolName;
+use rubus_nbd::cli::NbdCopy;
 use rubus_nbd::copying::destination::{self, CopyRequest, Destination};
 use rubus_nbd::copying::run::DiskCopying;
 use rubus_nbd::copying::source::{self, Source};
 use rubus_nbd::disk_copy::{DiskCopy, DiskCopyProgress};
 use rubus_nbd::text::{line, receipt};
 
-use crate::args::{General, NbdCopy};
+use crate::args::General;
 use crate::exit::Exit;
 use crate::guarding::LiveGuard;
 use crate::places::say;
@@ -41,7 +42,7 @@ pub fn run(general: &General, arguments: &NbdCopy) -> anyhow::Result<Exit> {
         return Ok(Exit::AnswerIsNo);
     };
     let done = DiskCopy { source: from.to_string(), destination: to.to_string(), ..done };
-    if arguments.json.wanted {
+    if arguments.json {
         say(&(serde_json::to_string_pretty(&done)? + "\n"))?;
     } else if !general.quiet || !done.is_good() {
         say(&receipt(&done, terminal.style()))?;

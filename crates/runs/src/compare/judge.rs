@@ -153,8 +153,7 @@ mod tests {
                 .map(|_| {
                     let batches: Vec<f64> = (0..10).map(|_| 0.1 * rng.normal()).collect();
                     let mean = rubus_stats::interval::mean(&batches);
-                    let error =
-                        (rubus_stats::interval::variance(&batches) / 10.0).sqrt();
+                    let error = (rubus_stats::interval::variance(&batches) / 10.0).sqrt();
                     let half = student_t_95(9.0) * error;
                     Estimate::new(mean.exp(), (mean - half).exp(), (mean + half).exp())
                 })

@@ -4,8 +4,8 @@
 use super::*;
 use crate::reference;
 use rubus_fixtures as fixture;
-use rubus_vocabulary::doubt::Doubt;
 use rubus_stats::estimate::Estimate;
+use rubus_vocabulary::doubt::Doubt;
 use rubus_vocabulary::fact::Fact;
 use rubus_vocabulary::job_names;
 use rubus_vocabulary::result::{Access, Run};

@@ -1,9 +1,9 @@
 //! Two programs that measured the same on one machine in turns, each several times: as two subjects of a comparison.
 
 use super::{Figure, Subject, SubjectJob};
+use rubus_stats::passes;
 use rubus_vocabulary::paired::{PairedJob, Round};
 use rubus_vocabulary::result::{Against, Run};
-use rubus_stats::passes;
 
 /// Both as subjects, the baseline first, from the runs of each round. Only what every run has is a job; its figure is that
 /// of all rounds, with Student's t. Absent without a round.
@@ -72,9 +72,9 @@ fn together(subjects: &[Subject]) -> Option<Subject> {
 mod tests {
     use super::*;
     use crate::compare::{Word, compare};
+    use rubus_stats::Rng;
     use rubus_vocabulary::doubt::Doubt;
     use rubus_vocabulary::result::Figures;
-    use rubus_stats::Rng;
 
     /// The machine drifts by a fifth from the first turn to the last, and each turn differs by 1 %.
     fn rounds(times: f64) -> Vec<[Run; 2]> {

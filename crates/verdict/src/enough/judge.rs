@@ -3,12 +3,12 @@
 //! In this order: a wait beyond the workload's limit is a no, whatever the percentiles; then the 95 % interval of the 99th
 //! percentile decides, as far as it lies on one side of a limit; else nothing is decided.
 
-use rubus_vocabulary::doubt::Doubt;
 use rubus_stats::estimate::Estimate;
+use rubus_stats::histogram::P99_OPERATIONS;
+use rubus_vocabulary::doubt::Doubt;
 use rubus_vocabulary::result::{
     Access, JobResult, LatencyBins, LatencyIntervals, Stall, StallCause,
 };
-use rubus_stats::histogram::P99_OPERATIONS;
 use rubus_vocabulary::units::{counted, duration_ns};
 use serde::Serialize;
 

@@ -1,7 +1,7 @@
 //! The answer as text.
 
-use rubus_vocabulary::doubt::Doubt;
 use rubus_stats::stalls::rarer_than_s;
+use rubus_vocabulary::doubt::Doubt;
 use rubus_vocabulary::units::{bytes_iec, duration_ns};
 
 use rubus_draw::style::{Style, Tone};

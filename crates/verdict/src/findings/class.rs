@@ -7,8 +7,8 @@
 //! UHS 1 and 3 ask for the same number of MB/s under similar conditions. The state of the card before
 //! is the specification's only in a laboratory, so the answer is how it behaves here.
 
-use rubus_vocabulary::application_class::{A1, A2, ApplicationClass, Met, all, met};
 use rubus_stats::estimate::Estimate;
+use rubus_vocabulary::application_class::{A1, A2, ApplicationClass, Met, all, met};
 use rubus_vocabulary::finding::{Finding, SpeedClass, Threshold};
 use rubus_vocabulary::result::{JobResult, Run, StallCause};
 use rubus_vocabulary::suite_jobs as job;

@@ -1,8 +1,8 @@
 //! Zeros against data that does not compress: whether a filesystem on the way compresses.
 
+use rubus_stats::compare::ratio;
 use rubus_vocabulary::finding::{Compression, Finding};
 use rubus_vocabulary::result::Run;
-use rubus_stats::compare::ratio;
 use rubus_vocabulary::suite_jobs as job;
 
 /// The ratio of the two, of a run that wrote both.

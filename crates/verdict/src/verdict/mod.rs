@@ -15,8 +15,8 @@ mod works;
 
 use serde::{Deserialize, Serialize};
 
-use rubus_vocabulary::doubt::Doubt;
 use rubus_stats::estimate::Estimate;
+use rubus_vocabulary::doubt::Doubt;
 use rubus_vocabulary::platters::has_platters;
 use rubus_vocabulary::result::{Run, TargetKind};
 

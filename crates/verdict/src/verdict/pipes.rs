@@ -3,8 +3,8 @@
 use super::{Pipe, PipeKind};
 use rubus_machine::purpose::What;
 use rubus_machine::reference_work::amount_of_all;
-use rubus_vocabulary::doubt::Doubt;
 use rubus_stats::estimate::Estimate;
+use rubus_vocabulary::doubt::Doubt;
 use rubus_vocabulary::job_names;
 use rubus_vocabulary::machine::{BlockDevice, Hop, HopKind};
 use rubus_vocabulary::result::{JobResult, Outcome, Run};

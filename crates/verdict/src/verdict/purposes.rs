@@ -2,8 +2,8 @@
 
 use super::pipes::disk;
 use super::{Grade, Suitability};
-use rubus_vocabulary::application_class::{A1, Met, met};
 use rubus_stats::estimate::Estimate;
+use rubus_vocabulary::application_class::{A1, Met, met};
 use rubus_vocabulary::job_names;
 use rubus_vocabulary::result::{JobResult, Run};
 use rubus_vocabulary::units::{duration_ns, iops, rate_si};

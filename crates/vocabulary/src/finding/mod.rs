@@ -6,9 +6,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use rubus_stats::estimate::Estimate;
 use crate::rule_finding::RuleFinding;
 use crate::spec::{Direction, Pattern};
+use rubus_stats::estimate::Estimate;
 
 /// Something that the results of a run say together.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

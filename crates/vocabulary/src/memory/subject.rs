@@ -71,7 +71,9 @@ fn of_pressure(pressure: &Pressure) -> Vec<SubjectJob> {
     for found in &pressure.carries {
         if let Some(within) = found.within {
             let figure = match found.beyond {
-                Some(beyond) => Figure::of(rubus_stats::estimate::Estimate::new(within, within, beyond)),
+                Some(beyond) => {
+                    Figure::of(rubus_stats::estimate::Estimate::new(within, within, beyond))
+                }
                 None => Figure::bare(within),
             };
             let title = format!("{name}: carries, {}", found.access.name());

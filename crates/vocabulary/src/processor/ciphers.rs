@@ -146,9 +146,9 @@ impl Ciphers {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rubus_stats::estimate::Estimate;
     use crate::processor::Rate;
     use crate::processor::implementation::Uses;
+    use rubus_stats::estimate::Estimate;
 
     fn row(algorithm: Algorithm, block_bytes: u32, per_second: f64) -> Row {
         let rate = Rate {

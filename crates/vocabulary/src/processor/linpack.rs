@@ -12,10 +12,10 @@ use serde::{Deserialize, Serialize};
 use super::starved;
 use super::watched::{self, Watched};
 use crate::doubt::Doubt;
-use rubus_stats::estimate::Estimate;
 use crate::heat::Heat;
 use crate::published::figures::ASIDES;
 use crate::published::{Aside, board_likeness};
+use rubus_stats::estimate::Estimate;
 use rubus_stats::passes;
 
 /// A scaled residual from here on is a failure.

@@ -1,8 +1,8 @@
 //! Turns of a job become one result.
 
 use rubus_fixtures as fixture;
-use rubus_vocabulary::doubt::Doubt;
 use rubus_stats::estimate::Estimate;
+use rubus_vocabulary::doubt::Doubt;
 use rubus_vocabulary::job_names;
 use rubus_vocabulary::merge::merge;
 use rubus_vocabulary::result::{JobResult, Outcome, Stall};

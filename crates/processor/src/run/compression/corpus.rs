@@ -3,8 +3,8 @@
 //! It is made from whole numbers alone, so that it has the same bytes in every version on every architecture. Its parts all have the same
 //! mixture.
 
-use rubus_vocabulary::processor::compression::EXTENT_BYTES;
 use rubus_stats::Rng;
+use rubus_vocabulary::processor::compression::EXTENT_BYTES;
 
 /// Pieces of one part.
 pub const PART: usize = 8;

@@ -9,11 +9,11 @@ use std::time::Duration;
 
 use rubus_machine::not_copied::NotCopied;
 use rubus_stats::estimate::Estimate;
+use rubus_stats::passes;
 use rubus_vocabulary::processor::compression::{
     Cut, EXTENT_BYTES, Method, Row, Sample, Source, Speed, exact_ratio, ratio,
 };
 use rubus_vocabulary::processor::starved;
-use rubus_stats::passes;
 
 use crate::files::codec::{Codec, max_compressed};
 use crate::files::sample::{Bounds, sample};

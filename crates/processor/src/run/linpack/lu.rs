@@ -13,8 +13,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use rubus_host::affinity::Pinned;
-use rubus_vocabulary::processor::linpack::Norms;
 use rubus_stats::Rng;
+use rubus_vocabulary::processor::linpack::Norms;
 
 use super::kernels::{Kernel, kernels};
 use super::products::{Columns, Left, Multiplier, Update};

@@ -6,10 +6,10 @@ mod products;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use rubus_stats::passes;
 use rubus_vocabulary::processor::linpack::{
     self, Linpack, Rated, Solved, Stability, Swept, best_blocks,
 };
-use rubus_stats::passes;
 
 use rubus_host::schedstat::Account;
 use rubus_host::ticks::now_ns;

@@ -16,9 +16,9 @@ use std::time::Duration;
 
 use ring::rand::{SecureRandom, SystemRandom};
 use ring::signature::{Ed25519KeyPair, KeyPair};
+use rubus_stats::passes;
 use rubus_vocabulary::processor::ssh::{self, End, Row, Ssh, key};
 use rubus_vocabulary::processor::{Rate, starved};
-use rubus_stats::passes;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::net::{SendFlags, send};
 

@@ -1,19 +1,7 @@
-//! The page of each command: its exit status and its examples.
+//! The pages of the commands that are the roof's own; each room has those of its commands.
 
-/// What the definitions of one command do not know.
-pub struct Page {
-    /// Name of the manual page.
-    pub name: &'static str,
-    pub statuses: &'static [(u8, &'static str)],
-    /// Command lines with what they do.
-    pub examples: &'static [(&'static str, &'static str)],
-}
+use rubus_vocabulary::verb::{GUARDED, MISTAKE, PLAIN, Page, Statuses};
 
-type Statuses = &'static [(u8, &'static str)];
-
-const MISTAKE: (u8, &str) = (2, "wrong arguments, or the machine did not allow it");
-const GUARDED: (u8, &str) = (3, "refused, because data could be lost");
-const PLAIN: Statuses = &[(0, "done"), MISTAKE];
 const MEASURED: Statuses =
     &[(0, "measured"), (1, "cut short, failed, or data came back wrong"), MISTAKE, GUARDED];
 const CHANGED: Statuses = &[
@@ -25,7 +13,7 @@ const CHANGED: Statuses = &[
     (5, "a step failed, and undoing failed too: see `rubus status`"),
 ];
 
-/// All pages, in the order of the commands.
+/// In the order of the commands.
 pub const PAGES: &[Page] = &[
     Page {
         name: "rubus",
@@ -282,61 +270,6 @@ pub const PAGES: &[Page] = &[
         ],
     },
     Page {
-        name: "rubus-nbd-info",
-        statuses: PLAIN,
-        examples: &[(
-            "rubus nbd info nbd://192.168.1.5/disk",
-            "Show size, block sizes and features of an export.",
-        )],
-    },
-    Page {
-        name: "rubus-nbd-list",
-        statuses: PLAIN,
-        examples: &[("rubus nbd list nbd://192.168.1.5", "List the exports of a server.")],
-    },
-    Page {
-        name: "rubus-nbd-copy",
-        statuses: &[
-            (0, "complete"),
-            (1, "cut short, or parts of SRC could not be read"),
-            MISTAKE,
-            GUARDED,
-        ],
-        examples: &[(
-            "rubus nbd copy nbd://192.168.1.5/disk disk.img",
-            "Copy a network disk to a file. Repeat the command to resume.",
-        )],
-    },
-    Page {
-        name: "rubus-nbd-clones-list",
-        statuses: &[(0, "all are usable"), (1, "a clone is not usable"), MISTAKE],
-        examples: &[("rubus nbd clones list clones/", "Show what each client wrote.")],
-    },
-    Page {
-        name: "rubus-nbd-clones-reset",
-        statuses: PLAIN,
-        examples: &[(
-            "rubus nbd clones reset clones/ board7",
-            "Give board7 the golden image again. What it wrote is lost.",
-        )],
-    },
-    Page {
-        name: "rubus-nbd-clones-remove",
-        statuses: PLAIN,
-        examples: &[(
-            "rubus nbd clones remove clones/ board7",
-            "Remove the clone of board7. What it wrote is lost.",
-        )],
-    },
-    Page {
-        name: "rubus-nbd-clones-merge",
-        statuses: PLAIN,
-        examples: &[(
-            "rubus nbd clones merge clones/ board7 --to board7.img",
-            "Write the disk that board7 sees to a new image.",
-        )],
-    },
-    Page {
         name: "rubus-recipes",
         statuses: PLAIN,
         examples: &[
@@ -434,39 +367,6 @@ pub const PAGES: &[Page] = &[
                 "Measure what is unknown first: better advice, some minutes.",
             ),
         ],
-    },
-    Page {
-        name: "rubus-cluster-size",
-        statuses: &[
-            (0, "answered"),
-            (1, "the boards have too little memory"),
-            (2, "an impossible layout, or wrong arguments"),
-        ],
-        examples: &[(
-            "rubus cluster size --nodes 4 --board pi5-8gb --disk 1TB",
-            "Say what four boards would hold, carry and survive.",
-        )],
-    },
-    Page {
-        name: "rubus-cluster-compare",
-        statuses: PLAIN,
-        examples: &[(
-            "rubus cluster compare --nodes 4 --board pi5-8gb --disk 1TB",
-            "Compare copies with erasure coding, and with a single server.",
-        )],
-    },
-    Page {
-        name: "rubus-cluster-spec",
-        statuses: PLAIN,
-        examples: &[(
-            "rubus cluster spec --nodes 4 --board pi5-8gb --disk 1TB",
-            "Print the files that deploy it. Deploys nothing.",
-        )],
-    },
-    Page {
-        name: "rubus-cluster-boards",
-        statuses: PLAIN,
-        examples: &[("rubus cluster boards", "List the kinds of boards, with their limits.")],
     },
     Page {
         name: "rubus-watch",

@@ -10,8 +10,8 @@
 //! - Of a group fio gives the sum of the means and the deviation of one copy. Copies on one device
 //!   slow down together, so the deviation of their sum is that of one copy times their number.
 
-use rubus_vocabulary::figure::{Figure, Interval};
 use rubus_stats::quantile::student_t_95;
+use rubus_vocabulary::figure::{Figure, Interval};
 
 use super::part::{Part, Samples};
 

@@ -9,8 +9,8 @@ mod text;
 mod titles;
 
 use crate::compare::{Comparison, Figure, Measure, Row, Source, Unit, Word};
-use rubus_vocabulary::published::figures::{ASIDES, REFERENCES};
 use rubus_stats::compare::BETWEEN_RUNS;
+use rubus_vocabulary::published::figures::{ASIDES, REFERENCES};
 use rubus_vocabulary::units::{duration_ns, iops, rate_si};
 
 use rubus_draw::style::{Style, Tone};

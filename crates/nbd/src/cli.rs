@@ -1,16 +1,20 @@
-//! Arguments of `rubus nbd`.
+//! `rubus nbd`: arguments, exit statuses and examples, and what queries answer.
+
+mod pages;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{Args as ClapArgs, Subcommand};
-use rubus_nbd::server::overlay::ClientName;
+use clap::{Args, Subcommand};
 
-use super::Json;
+use crate::info::{Exports, Info};
+use crate::server::overlay::ClientName;
+
+pub use pages::PAGES;
 
 /// Query NBD servers, copy exports, manage clones.
-#[derive(Debug, ClapArgs)]
+#[derive(Debug, Args)]
 pub struct Nbd {
     #[command(subcommand)]
     pub command: NbdCommand,
@@ -32,7 +36,7 @@ pub enum NbdCommand {
 /// Skips zeros; a file stays sparse. At the end everything is flushed and read back. A file gets
 /// its name only when it is complete; until then it is DST.partial, with a journal beside it, and
 /// the same command resumes it.
-#[derive(Debug, ClapArgs)]
+#[derive(Debug, Args)]
 pub struct NbdCopy {
     /// What to copy: nbd://server/disk, a file or a block device
     #[arg(value_name = "SRC", value_hint = clap::ValueHint::AnyPath)]
@@ -71,8 +75,9 @@ pub struct NbdCopy {
     /// minutes to write back cached data
     #[arg(long, value_name = "SECONDS", default_value = "600", value_parser = clap::value_parser!(u32).range(1..=86_400))]
     pub patience: u32,
-    #[command(flatten)]
-    pub json: Json,
+    /// Print the result as JSON
+    #[arg(long)]
+    pub json: bool,
 }
 
 impl NbdCopy {
@@ -85,23 +90,55 @@ impl NbdCopy {
 /// Show everything a server offers for an export.
 ///
 /// Only queries: reads nothing from the export and writes nothing to it.
-#[derive(Debug, ClapArgs)]
+#[derive(Debug, Args)]
 pub struct NbdInfo {
     /// The export, such as nbd://server/disk or nbd+unix:///disk?socket=FILE
     #[arg(value_name = "ADDRESS")]
     pub address: String,
-    #[command(flatten)]
-    pub json: Json,
+    /// Print the result as JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+impl NbdInfo {
+    /// Asks the server; the answer is text or JSON.
+    ///
+    /// # Errors
+    /// When the server cannot be asked, or has no such export.
+    pub fn answer(&self) -> anyhow::Result<String> {
+        let info = Info::of(&self.address)?;
+        if self.json {
+            Ok(serde_json::to_string_pretty(&info.document())? + "\n")
+        } else {
+            Ok(info.text())
+        }
+    }
 }
 
 /// List the exports of a server with their sizes and descriptions.
-#[derive(Debug, ClapArgs)]
+#[derive(Debug, Args)]
 pub struct NbdList {
     /// The server, such as nbd://server
     #[arg(value_name = "ADDRESS")]
     pub address: String,
-    #[command(flatten)]
-    pub json: Json,
+    /// Print the result as JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+impl NbdList {
+    /// Asks the server; the answer is text or JSON.
+    ///
+    /// # Errors
+    /// When the server cannot be asked.
+    pub fn answer(&self) -> anyhow::Result<String> {
+        let exports = Exports::of(&self.address)?;
+        if self.json {
+            Ok(serde_json::to_string_pretty(&exports.document())? + "\n")
+        } else {
+            Ok(exports.text())
+        }
+    }
 }
 
 /// Manage the clones of a golden image.
@@ -114,8 +151,9 @@ pub enum NbdClones {
         /// Where the clones are
         #[arg(value_name = "DIR", value_hint = clap::ValueHint::DirPath)]
         directory: PathBuf,
-        #[command(flatten)]
-        json: Json,
+        /// Print the result as JSON
+        #[arg(long)]
+        json: bool,
     },
     /// Reset a clone to the current golden image; its client's writes are lost
     Reset {
