@@ -164,7 +164,6 @@ pub struct Volume {
 /// Where a filesystem or an array is made.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[cfg_attr(feature = "schema", schemars(rename = "VolumePlace"))]
 #[serde(tag = "on", rename_all = "snake_case")]
 pub enum Place {
     /// The whole disk, without partitions.

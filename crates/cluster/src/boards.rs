@@ -44,7 +44,6 @@ impl DiskBus {
 
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[cfg_attr(feature = "schema", schemars(rename = "ClusterBoard"))]
 pub struct Board {
     /// Its name on the command line.
     pub kind: String,

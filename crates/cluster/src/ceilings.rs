@@ -16,7 +16,6 @@ use crate::layout::{ALLOCATION_BYTES, Layout};
 /// A kind of work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[cfg_attr(feature = "schema", schemars(rename = "ClusterWork"))]
 #[serde(rename_all = "kebab-case")]
 pub enum Work {
     /// 4 MiB writes.
@@ -120,7 +119,6 @@ impl Resource {
 /// What one pipe lets through.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[cfg_attr(feature = "schema", schemars(rename = "ClusterPipe"))]
 pub struct Pipe {
     /// Which.
     pub resource: Resource,

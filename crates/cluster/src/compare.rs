@@ -36,7 +36,6 @@ pub struct Comparison {
 /// A variant.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[cfg_attr(feature = "schema", schemars(rename = "VariantRow"))]
 pub struct Row {
     /// The heading below which it stands.
     pub group: String,
@@ -73,7 +72,6 @@ fn as_field<S: Serializer>(
 /// What a variant gives.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[cfg_attr(feature = "schema", schemars(rename = "VariantFigures"))]
 pub struct Figures {
     /// Bytes of users that fit safely.
     pub usable_bytes: Estimate,

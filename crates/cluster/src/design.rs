@@ -12,7 +12,6 @@ use crate::release::Release;
 /// Boards that are alike.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[cfg_attr(feature = "schema", schemars(rename = "BoardGroup"))]
 pub struct Group {
     /// How many.
     pub count: u32,

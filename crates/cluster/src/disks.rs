@@ -53,7 +53,6 @@ impl Media {
 /// What a disk gives where it is attached.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[cfg_attr(feature = "schema", schemars(rename = "DiskFigures"))]
 pub struct Figures {
     /// Sequential read, bytes per second.
     pub read_bytes_per_second: Estimate,

@@ -97,7 +97,6 @@ pub struct FleetLine {
 /// A run of a board and its counterpart.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[cfg_attr(feature = "schema", schemars(rename = "FleetRow"))]
 pub struct Row {
     /// By name.
     pub board: String,

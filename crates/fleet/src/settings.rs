@@ -14,7 +14,6 @@ const OF_EACH: [&str; 2] = [OF_EACH_RUN, "target"];
 /// A fact that is not the same on all boards.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[cfg_attr(feature = "schema", schemars(rename = "SettingDifference"))]
 pub struct Difference {
     /// "board", "kernel", "vm.dirty_ratio".
     pub what: String,

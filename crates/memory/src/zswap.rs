@@ -77,7 +77,6 @@ pub enum ZswapState {
 /// What zswap holds and did, and whether it helps.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[cfg_attr(feature = "schema", schemars(rename = "ZswapReport"))]
 pub struct Report {
     /// Whether it helps.
     pub standing: ZswapState,

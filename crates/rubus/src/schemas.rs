@@ -118,8 +118,8 @@ fn of<T: JsonSchema>(name: &'static str, printed_by: &'static str) -> Printed {
     (name, printed_by, |generator| generator.subschema_for::<T>())
 }
 
-/// The root of each document's schema, and the types that they have.
-fn roots() -> (Vec<(&'static str, &'static str, Value)>, Shared) {
+/// The text of each file in `docs/reference/schemas` by its name.
+fn files() -> BTreeMap<String, Value> {
     let mut generator = SchemaSettings::draft2020_12().for_serialize().into_generator();
     let roots = all().into_iter().map(|(name, printed_by, schema)| {
         let schema = Value::from(schema(&mut generator));
@@ -128,12 +128,6 @@ fn roots() -> (Vec<(&'static str, &'static str, Value)>, Shared) {
     let roots: Vec<_> = roots.collect();
     let definitions = generator.take_definitions(true);
     let shared = Shared::new(definitions, roots.iter().map(|(_, _, schema)| schema));
-    (roots, shared)
-}
-
-/// Each file in `docs/reference/schemas` by its name.
-fn files() -> BTreeMap<String, Value> {
-    let (roots, shared) = roots();
     let mut files: BTreeMap<String, Value> = roots
         .into_iter()
         .map(|(name, printed_by, schema)| {
@@ -176,18 +170,6 @@ fn the_schemas_in_the_documentation_are_those_of_the_types() {
     names.sort();
     expected.sort();
     assert_eq!(names, expected, "a schema that nothing prints");
-}
-
-#[test]
-fn two_types_of_one_name_have_two_names_in_the_schemas() {
-    // A number behind a name would move with the order of the documents.
-    let (_, shared) = roots();
-    let is_numbered = |name: &&str| {
-        let bare = name.trim_end_matches(|c: char| c.is_ascii_digit());
-        bare.len() < name.len() && shared.type_names().any(|other| other == bare)
-    };
-    let numbered: Vec<_> = shared.type_names().filter(is_numbered).collect();
-    assert!(numbered.is_empty(), "give these types a name with #[schemars(rename)]: {numbered:?}");
 }
 
 #[test]

@@ -71,7 +71,6 @@ pub struct Shown {
 /// One run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[cfg_attr(feature = "schema", schemars(rename = "GalleryEntry"))]
 pub struct Entry {
     /// What its owner calls it.
     pub label: Option<String>,

@@ -33,7 +33,6 @@ pub struct Zone {
 /// A clock of cores that share one.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[cfg_attr(feature = "schema", schemars(rename = "CoreClock"))]
 pub struct Clock {
     /// "0-3".
     pub cores: String,

@@ -5,7 +5,6 @@ use serde::{Deserialize, Serialize};
 /// Something that was not measured.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[cfg_attr(feature = "schema", schemars(rename = "LeftOut_{Part}"))]
 pub struct LeftOut<Part> {
     /// What it belongs to.
     pub part: Part,

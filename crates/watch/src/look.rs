@@ -20,7 +20,6 @@ const MIN_SLEEP_S: f64 = 0.1;
 /// A machine between two moments. What cannot be said is absent, never zero.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[cfg_attr(feature = "schema", schemars(rename = "WatchLook"))]
 pub struct Look {
     /// The date of the second moment, RFC 3339, UTC.
     pub at: String,

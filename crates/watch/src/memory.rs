@@ -8,7 +8,6 @@ use super::numbers::{lines, number, words};
 /// Memory at one moment (proc_meminfo(5)); what this kernel does not tell is absent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[cfg_attr(feature = "schema", schemars(rename = "MemorySample"))]
 pub struct Memory {
     /// What the kernel manages.
     pub total_bytes: u64,
@@ -114,7 +113,6 @@ pub fn parse_vmstat(text: &[u8]) -> Option<Events> {
 /// For how long tasks stood still for want of a resource since the start, in microseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[cfg_attr(feature = "schema", schemars(rename = "PressureStall"))]
 pub struct Stall {
     /// At least one task did.
     pub some_us: u64,
@@ -126,7 +124,6 @@ pub struct Stall {
 /// Pressure stall information; absent where the kernel does not have it, or has it switched off.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[cfg_attr(feature = "schema", schemars(rename = "PressureSample"))]
 pub struct Pressure {
     /// For the processor.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -151,7 +148,6 @@ pub fn parse_pressure(text: &[u8]) -> Option<Stall> {
 /// What a zram device holds.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[cfg_attr(feature = "schema", schemars(rename = "ZramSample"))]
 pub struct Zram {
     /// "zram0".
     pub name: String,

@@ -10,7 +10,6 @@ use rubus_vocabulary::machine::{BlockKind, Machine};
 /// Where a capacity comes from.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[cfg_attr(feature = "schema", schemars(rename = "CapacityBasis"))]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Basis {
     /// Measured on this machine.
@@ -30,7 +29,6 @@ pub enum Basis {
 /// Something with a capacity, and what goes through it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[cfg_attr(feature = "schema", schemars(rename = "WatchPipe"))]
 pub struct Pipe {
     /// For people: "mmcblk0", "USB 2 hub".
     pub name: String,

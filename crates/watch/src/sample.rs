@@ -13,7 +13,6 @@ pub use rubus_vocabulary::heat::{Clock, Heat, Zone};
 /// Everything that is read once in every interval. What could not be read is absent.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[cfg_attr(feature = "schema", schemars(rename = "WatchSample"))]
 pub struct Sample {
     /// The date, RFC 3339, UTC.
     pub at: String,
@@ -57,7 +56,6 @@ pub struct Sample {
 /// zswap's counters since the start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[cfg_attr(feature = "schema", schemars(rename = "ZswapSample"))]
 pub struct Zswap {
     /// Memory that the pool takes.
     pub pool_bytes: u64,

@@ -175,7 +175,6 @@ pub enum StageKind {
 /// A resource on the way.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[cfg_attr(feature = "schema", schemars(rename = "AdvicePipe"))]
 pub struct Pipe {
     /// What it is called.
     pub name: String,
@@ -261,7 +260,6 @@ pub struct CurvePoint {
 /// A method of compression with a rate.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[cfg_attr(feature = "schema", schemars(rename = "RatedMethod"))]
 pub struct Rated {
     /// "none", "zstd:1".
     pub method: String,

@@ -15,7 +15,6 @@ const DIRECTORY: &str = "/run/rubus/attached";
 /// An attached device.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[cfg_attr(feature = "schema", schemars(rename = "AttachRecord"))]
 pub struct Record {
     /// `/dev/nbd0`.
     pub device: String,

@@ -14,40 +14,27 @@ const OWN: &str = "#/$defs/";
 pub struct Shared {
     /// Each type by its name, closed.
     definitions: Map<String, Value>,
-    types: Types,
+    /// As they were, for merging.
+    open: Value,
     /// Those that more than one document refers to.
     names: BTreeSet<String>,
-}
-
-/// The types as they are derived, for merging.
-struct Types {
-    derived: Value,
-    /// Those whose fields stand among others' in several types, and nowhere else: they stay open, so that they can be referred to.
-    merged: BTreeSet<String>,
 }
 
 impl Shared {
     /// Of the types of all documents, whose schemas are `roots`.
     pub fn new<'a>(
-        mut definitions: Map<String, Value>,
+        definitions: Map<String, Value>,
         roots: impl Iterator<Item = &'a Value>,
     ) -> Self {
-        let mut roots: Vec<Value> = roots.cloned().collect();
-        let mut uses = Uses::default();
-        definitions.values().chain(&roots).for_each(|schema| uses.count(schema));
-        let types = Types { derived: Value::from(definitions.clone()), merged: uses.only_merged() };
-        for (name, definition) in &mut definitions {
-            match types.merged.contains(name) {
-                true => open(definition, &types),
-                false => close(definition, &types),
-            }
-        }
-        drop_twins(&mut definitions);
-        let mut shared = Shared { definitions, types, names: BTreeSet::new() };
+        let open = Value::from(definitions.clone());
+        let mut definitions = definitions;
+        definitions.values_mut().for_each(|definition| close(definition, &open));
+        let mut shared = Shared { definitions, open, names: BTreeSet::new() };
         let mut counts: BTreeMap<String, usize> = BTreeMap::new();
-        for root in &mut roots {
-            close(root, &shared.types);
-            for name in shared.below(root) {
+        for root in roots {
+            let mut root = root.clone();
+            close(&mut root, &shared.open);
+            for name in shared.below(&root) {
                 *counts.entry(name).or_default() += 1;
             }
         }
@@ -70,7 +57,7 @@ impl Shared {
 
     /// A document's schema with the types that only it has.
     pub fn document(&self, mut root: Value) -> Value {
-        close(&mut root, &self.types);
+        close(&mut root, &self.open);
         let mut own = self.below(&root);
         own.retain(|name| !self.names.contains(name));
         // A document that is a type of its own needs no name for it.
@@ -110,11 +97,6 @@ impl Shared {
         }
     }
 
-    /// The names of all types.
-    pub fn type_names(&self) -> impl Iterator<Item = &str> {
-        self.definitions.keys().map(String::as_str)
-    }
-
     /// The file of the shared types.
     pub fn file(&self) -> Value {
         let shared = self.names.iter().map(|name| (name.clone(), self.definitions[name].clone()));
@@ -131,90 +113,13 @@ impl Shared {
 fn references(schema: &Value) -> Vec<String> {
     match schema {
         Value::Object(object) => {
-            own_name(schema).into_iter().chain(object.values().flat_map(references)).collect()
+            let own = object.get("$ref").and_then(Value::as_str);
+            let own = own.map(|path| path.trim_start_matches(OWN).to_string());
+            own.into_iter().chain(object.values().flat_map(references)).collect()
         }
         Value::Array(list) => list.iter().flat_map(references).collect(),
         _ => Vec::new(),
     }
-}
-
-/// Lets only the first of types that are alike without their formats, such as numbers of several widths, be referred to by types.
-fn drop_twins(definitions: &mut Map<String, Value>) {
-    let mut firsts: Vec<(&String, &Value)> = Vec::new();
-    let mut twins: BTreeMap<String, String> = BTreeMap::new();
-    for (name, definition) in &*definitions {
-        match firsts.iter().find(|(_, first)| *first == definition) {
-            Some((first, _)) => drop(twins.insert(name.clone(), (*first).clone())),
-            None => firsts.push((name, definition)),
-        }
-    }
-    definitions.values_mut().for_each(|definition| rename(definition, &twins));
-}
-
-fn rename(schema: &mut Value, twins: &BTreeMap<String, String>) {
-    match schema {
-        Value::Object(object) => {
-            if let Some(Value::String(path)) = object.get_mut("$ref")
-                && let Some(first) = twins.get(path.trim_start_matches(OWN))
-            {
-                *path = format!("{OWN}{first}");
-            }
-            object.values_mut().for_each(|value| rename(value, twins));
-        }
-        Value::Array(list) => list.iter_mut().for_each(|value| rename(value, twins)),
-        _ => {}
-    }
-}
-
-/// How often types are referred to, by their names.
-#[derive(Default)]
-struct Uses {
-    alone: BTreeSet<String>,
-    among_others: BTreeMap<String, usize>,
-}
-
-impl Uses {
-    fn count(&mut self, schema: &Value) {
-        let Some(object) = schema.as_object() else {
-            schema.as_array().into_iter().flatten().for_each(|part| self.count(part));
-            return;
-        };
-        let is_merging = object.contains_key("properties");
-        if let Some(name) = own_name(schema) {
-            self.add(name, is_merging);
-        }
-        for (keyword, value) in object {
-            if is_merging && OF_SAME.contains(&keyword.as_str()) {
-                for part in value.as_array().into_iter().flatten() {
-                    match own_name(part) {
-                        Some(name) => self.add(name, true),
-                        None => self.count(part),
-                    }
-                }
-            } else {
-                self.count(value);
-            }
-        }
-    }
-
-    fn add(&mut self, name: String, is_merging: bool) {
-        if is_merging {
-            *self.among_others.entry(name).or_default() += 1;
-        } else {
-            self.alone.insert(name);
-        }
-    }
-
-    fn only_merged(self) -> BTreeSet<String> {
-        let several = self.among_others.into_iter().filter(|(_, count)| *count > 1);
-        several.map(|(name, _)| name).filter(|name| !self.alone.contains(name)).collect()
-    }
-}
-
-/// The type that a schema refers to.
-fn own_name(schema: &Value) -> Option<String> {
-    let path = schema.get("$ref")?.as_str()?;
-    Some(path.trim_start_matches(OWN).to_string())
 }
 
 /// Keywords whose value is a schema for a part of the value.
@@ -224,7 +129,7 @@ const OF_SAME: [&str; 3] = ["allOf", "anyOf", "oneOf"];
 
 /// Allows no field that the type does not have, so that a new one without a schema fails the tests. `schemars` does so only
 /// for types that refuse unknown fields when they are read.
-fn close(schema: &mut Value, types: &Types) {
+pub fn close(schema: &mut Value, definitions: &Value) {
     let Some(object) = schema.as_object_mut() else {
         return;
     };
@@ -237,23 +142,23 @@ fn close(schema: &mut Value, types: &Types) {
     for keyword in ["properties", "$defs"] {
         let parts = object.get_mut(keyword).and_then(Value::as_object_mut);
         for part in parts.into_iter().flat_map(Map::values_mut) {
-            close(part, types);
+            close(part, definitions);
         }
     }
     for keyword in OF_PART {
         if let Some(part) = object.get_mut(keyword) {
-            close(part, types);
+            close(part, definitions);
         }
     }
     let prefix = object.get_mut("prefixItems").and_then(Value::as_array_mut);
     for part in prefix.into_iter().flatten() {
-        close(part, types);
+        close(part, definitions);
     }
     if !object.contains_key("properties") {
         for keyword in OF_SAME {
             let list = object.get_mut(keyword).and_then(Value::as_array_mut);
             for part in list.into_iter().flatten() {
-                close(part, types);
+                close(part, definitions);
             }
         }
         return;
@@ -265,28 +170,25 @@ fn close(schema: &mut Value, types: &Types) {
         return;
     }
     if let Some(name) = object.remove("$ref") {
+        let definition = definition(&name, definitions);
         let same = object.entry("allOf").or_insert(json!([]));
-        same.as_array_mut().expect("a list").push(json!({ "$ref": name }));
+        same.as_array_mut().expect("a list").push(definition);
     }
     for keyword in OF_SAME {
         let list = object.get_mut(keyword).and_then(Value::as_array_mut);
         for part in list.into_iter().flatten() {
-            open(part, types);
+            open(part, definitions);
         }
     }
     object.insert("unevaluatedProperties".into(), json!(false));
 }
 
 /// Closes what is in the fields, and leaves the fields themselves open.
-fn open(schema: &mut Value, types: &Types) {
-    if let Some(name) = own_name(schema) {
-        if types.merged.contains(&name) {
-            return;
-        }
-        *schema = types.derived[&name].clone();
-        assert!(schema.is_object(), "no definition {name:?}");
+fn open(schema: &mut Value, definitions: &Value) {
+    if let Some(name) = schema.get("$ref") {
+        *schema = definition(name, definitions);
     }
-    close(schema, types);
+    close(schema, definitions);
     let object = schema.as_object_mut().expect("an object");
     for keyword in ["additionalProperties", "unevaluatedProperties"] {
         if object.get(keyword) == Some(&json!(false)) {
@@ -296,7 +198,7 @@ fn open(schema: &mut Value, types: &Types) {
     for keyword in OF_SAME {
         let list = object.get_mut(keyword).and_then(Value::as_array_mut);
         for part in list.into_iter().flatten() {
-            open(part, types);
+            open(part, definitions);
         }
     }
 }
@@ -316,4 +218,11 @@ fn plain(comment: &str) -> String {
         rest = after;
     }
     words + rest
+}
+
+fn definition(name: &Value, definitions: &Value) -> Value {
+    let name = name.as_str().expect("a text").rsplit('/').next();
+    let found = &definitions[name.expect("a name")];
+    assert!(found.is_object(), "no definition {name:?}");
+    found.clone()
 }

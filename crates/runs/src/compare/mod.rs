@@ -100,7 +100,6 @@ pub struct DoubtOfSome {
 /// A job that the baseline and at least one other have.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[cfg_attr(feature = "schema", schemars(rename = "ComparisonRow"))]
 pub struct Row {
     /// What it does, in words.
     pub title: String,

@@ -44,7 +44,6 @@ pub struct Subject {
 /// Where figures come from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[cfg_attr(feature = "schema", schemars(rename = "FigureSource"))]
 #[serde(rename_all = "lowercase")]
 pub enum Source {
     /// A run of this program.

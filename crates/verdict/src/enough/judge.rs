@@ -26,7 +26,6 @@ const FEW: u64 = 10;
 /// The answer in a word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[cfg_attr(feature = "schema", schemars(rename = "EnoughAnswer"))]
 #[serde(rename_all = "snake_case")]
 pub enum Answer {
     /// It is fast enough.

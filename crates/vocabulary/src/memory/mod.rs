@@ -25,7 +25,6 @@ pub const TOUCHES_PER_SLOW: u64 = 100;
 /// What was measured of a machine's memory.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[cfg_attr(feature = "schema", schemars(rename = "MeasuredMemory"))]
 pub struct Memory {
     /// Cores that the program may use.
     pub cores: u32,
@@ -127,7 +126,6 @@ pub struct Chase {
 /// Which pages are touched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[cfg_attr(feature = "schema", schemars(rename = "PageAccess"))]
 #[serde(rename_all = "lowercase")]
 pub enum Access {
     /// Each as often as any other: the worst case, since nothing can be guessed.
@@ -217,7 +215,6 @@ pub struct Group {
 /// What happened under one set-up.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[cfg_attr(feature = "schema", schemars(rename = "SetUpPressure"))]
 pub struct Pressure {
     /// The set-up.
     pub set_up: SetUp,

@@ -39,7 +39,6 @@ pub struct Row {
 /// What is done with a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[cfg_attr(feature = "schema", schemars(rename = "CipherWork"))]
 #[serde(rename_all = "snake_case")]
 pub enum Work {
     /// It is enciphered.

@@ -290,7 +290,6 @@ pub struct Sample {
 /// One method on one kind of pieces.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[cfg_attr(feature = "schema", schemars(rename = "CompressionRow"))]
 pub struct Row {
     /// The method.
     pub method: Method,

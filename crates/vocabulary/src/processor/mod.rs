@@ -83,7 +83,6 @@ pub type LeftOut = crate::left_out::LeftOut<Part>;
 /// The parts of the bench.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[cfg_attr(feature = "schema", schemars(rename = "ProcessorPart"))]
 #[serde(rename_all = "lowercase")]
 pub enum Part {
     /// Ciphers and checksums, in this program and in the kernel.

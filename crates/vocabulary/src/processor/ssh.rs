@@ -19,7 +19,6 @@ pub struct Ssh {
 /// One cipher.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[cfg_attr(feature = "schema", schemars(rename = "SshRow"))]
 pub struct Row {
     /// As ssh calls it.
     pub cipher: String,
@@ -38,7 +37,6 @@ pub struct Row {
 /// Processor time of one end.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[cfg_attr(feature = "schema", schemars(rename = "SshEnd"))]
 pub struct End {
     /// Cores that it kept busy.
     pub cores: f64,

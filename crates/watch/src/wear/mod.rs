@@ -63,7 +63,6 @@ pub struct Wear {
 /// Who says how worn a disk is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[cfg_attr(feature = "schema", schemars(rename = "WearSource"))]
 #[serde(rename_all = "kebab-case")]
 pub enum Source {
     /// An eMMC's registers, which the kernel has in sysfs.

@@ -23,7 +23,6 @@ pub const KERNEL: &str = "kernel";
 /// Who wrote how much between two moments.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[cfg_attr(feature = "schema", schemars(rename = "WritersReport"))]
 pub struct Report {
     /// The machine, for people: board and kernel.
     pub machine: String,

@@ -9,7 +9,6 @@ use super::THRESHOLD;
 /// One system that HPL solved.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[cfg_attr(feature = "schema", schemars(rename = "HplOutcome"))]
 pub struct Outcome {
     /// Unknowns.
     pub n: u32,
