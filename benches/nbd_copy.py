@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
-"""`rubus nbd copy` beside nbdcopy: in turns, on the same images, over a Unix socket; medians and their ratio.
+"""`rubus nbd copy` beside nbdcopy: in turns, on the same images, over a Unix socket; medians and the median of the ratios of pairs.
 
-The image is in /dev/shm, half of it noise and half of it holes in pieces of 16 MiB. Both programs flush at the end; `rubus` neither
-reads back nor, where nbdcopy cannot either, goes on after an interruption (the journal of a file is kept, as always). One line more
-is `rubus` as it is used: with reading back.
+The image is noise in pieces of 16 MiB: in every second one (`half`, the default), all (`full`), or one in 32 (`sparse`), and holes
+between. It is in `--place` (/dev/shm); what is copied to files goes to `--to` (the same place). Both programs flush at the end;
+`rubus` neither reads back nor, where nbdcopy cannot either, goes on after an interruption (the journal of a file is kept, as always).
+One line more is `rubus` as it is used: with reading back.
 
 Needs nbdkit, libnbd-bin and a release build: cargo build --release
-Usage: benches/nbd_copy.py RUBUS [--rounds=N] [--size=MIB]
+Usage: benches/nbd_copy.py RUBUS [--rounds=N] [--size=MIB] [--shape=half|full|sparse] [--place=DIR] [--to=DIR] [--only=WORDS] [--without=verified]
 """
 
 import os
@@ -23,12 +24,15 @@ MIB = 1 << 20
 PIECE = 16 * MIB
 
 
-def make_image(path, size):
+STEPS = {"half": 2, "full": 1, "sparse": 32}
+
+
+def make_image(path, size, step):
     with open(path, "wb") as file:
         file.truncate(size)
-        for at in range(0, size, 2 * PIECE):
+        for at in range(0, size, step * PIECE):
             file.seek(at)
-            file.write(os.urandom(PIECE))
+            file.write(os.urandom(min(PIECE, size - at)))
 
 
 def empty(path, size):
@@ -57,11 +61,13 @@ def main():
     options = dict(part[2:].split("=") for part in sys.argv[1:] if part.startswith("--"))
     rubus = [part for part in sys.argv[1:] if not part.startswith("--")][0]
     rounds, size = int(options.get("rounds", 5)), int(options.get("size", 1024)) * MIB
-    place = tempfile.mkdtemp(prefix="rubus-copy-", dir="/dev/shm")
-    image, sink, out = (f"{place}/{name}" for name in ("disk.img", "sink.img", "out.img"))
+    subject = options.get("only", "")
+    place = tempfile.mkdtemp(prefix="rubus-copy-", dir=options.get("place", "/dev/shm"))
+    files = tempfile.mkdtemp(prefix="rubus-copy-", dir=options.get("to", options.get("place", "/dev/shm")))
+    image, sink, out = f"{place}/disk.img", f"{place}/sink.img", f"{files}/out.img"
     servers = []
     try:
-        make_image(image, size)
+        make_image(image, size, STEPS[options.get("shape", "half")])
         empty(sink, size)
         uri = {}
         for name, program in (("rubus serve", rubus), ("nbdkit", "nbdkit")):
@@ -77,7 +83,7 @@ def main():
                 uri[name, role] = f"nbd+unix:///{'disk' if program == rubus else ''}?socket={socket}"
                 # Two servers of one image: the second only reads.
                 servers.append(serve(command, socket))
-        print(f"{'':34} {'rubus':>9} {'nbdcopy':>9}   ratio    CPU s rubus / nbdcopy    with reading back")
+        print(f"{'':34} {'rubus':>9} {'nbdcopy':>9}   ratio (range)        CPU s rubus / nbdcopy    with reading back")
         for name in ("rubus serve", "nbdkit"):
             source, target = uri[name, "from"], uri[name, "to"]
             lost = f"--i-will-lose-everything-on={target}"
@@ -86,9 +92,8 @@ def main():
                 (f"a file to {name}", [image, target, lost], [image, target]),
                 (f"{name} to {name}", [source, target, lost], [source, target]),
             ):
-                if ours[0] == image:
-                    # The file is locked by the server that reads it, and readers go together.
-                    pass
+                if subject not in words:
+                    continue
                 times = {"rubus": [], "nbdcopy": [], "verified": []}
                 for _ in range(rounds):
                     order = ["rubus", "nbdcopy", "verified"]
@@ -101,12 +106,17 @@ def main():
                             command = ["nbdcopy", "--flush", *theirs]
                         else:
                             command = [rubus, "nbd", "copy", "--quiet", *ours] + (["--no-verify"] if who == "rubus" else [])
+                        if who in options.get("without", "").split(","):
+                            times[who].append((float("nan"), float("nan")))
+                            continue
                         times[who].append(run(command))
                 wall = {who: statistics.median(t for t, _ in each) for who, each in times.items()}
                 cpu = {who: statistics.median(c for _, c in each) for who, each in times.items()}
                 rate = {who: size / MIB / seconds for who, seconds in wall.items()}
+                ratios = [theirs[0] / ours[0] for ours, theirs in zip(times["rubus"], times["nbdcopy"])]
                 print(
-                    f"{words:34} {rate['rubus']:6.0f} MB {rate['nbdcopy']:6.0f} MB   {wall['nbdcopy'] / wall['rubus']:5.2f}"
+                    f"{words:34} {rate['rubus']:6.0f} MB {rate['nbdcopy']:6.0f} MB   {statistics.median(ratios):5.2f}"
+                    f" ({min(ratios):.2f}-{max(ratios):.2f})"
                     f"    {cpu['rubus']:6.2f} / {cpu['nbdcopy']:6.2f}             {rate['verified']:6.0f} MB",
                     flush=True,
                 )
@@ -115,6 +125,7 @@ def main():
             server.terminate()
             server.wait()
         shutil.rmtree(place)
+        shutil.rmtree(files)
 
 
 main()

@@ -20,6 +20,7 @@ use rustix::io::{Errno, ReadWriteFlags};
 use self::descriptions::Descriptions;
 use crate::blockdev::{BlockReader, ClaimedDevice};
 use crate::conduit::{self, Conduit};
+use crate::syncs;
 
 /// Why an image cannot be opened.
 #[derive(Debug, thiserror::Error)]
@@ -348,8 +349,7 @@ impl Image {
         if !self.is_writable {
             return Ok(());
         }
-        let sync = |fd: BorrowedFd<'_>| rustix::fs::fdatasync(fd);
-        Ok(self.descriptions.with(self.fd.as_fd(), sync)?)
+        Ok(self.descriptions.with(self.fd.as_fd(), syncs::data)?)
     }
 
     /// The same with everything that is known of the file, such as its labels.
@@ -357,8 +357,7 @@ impl Image {
     /// # Errors
     /// As there.
     pub fn sync_whole(&self) -> io::Result<()> {
-        let sync = |fd: BorrowedFd<'_>| rustix::fs::fsync(fd);
-        Ok(self.descriptions.with(self.fd.as_fd(), sync)?)
+        Ok(self.descriptions.with(self.fd.as_fd(), syncs::whole)?)
     }
 
     /// Gives space back, where that can be done; the bytes are then zeros, or what they were.

@@ -2,13 +2,14 @@
 //! journal beside it.
 
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
 
 use crate::new_file::directory_of;
+use crate::syncs;
 
 /// Makes a file of so many bytes, all of them zeros that take no room, or gives the one that is there its size.
 ///
@@ -44,7 +45,7 @@ pub fn remove(path: &Path) -> io::Result<()> {
 fn sync_directory(of: &Path) -> io::Result<()> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let directory = rustix::fs::open(directory_of(of), flags, Mode::empty())?;
-    Ok(rustix::fs::fsync(&directory)?)
+    Ok(syncs::whole(directory.as_fd())?)
 }
 
 /// A file to whose end lines are added, each durable before the call comes back. Two programs cannot have it at
@@ -89,13 +90,22 @@ impl Appended {
         Ok(Some((Appended { path, file }, bytes)))
     }
 
-    /// Cuts off what is behind `length` and writes `text` there, durably.
+    /// Cuts off what is behind `length`, where the next text goes. Durable with that.
     ///
     /// # Errors
     /// The system's.
-    pub fn begin_at(&self, length: u64, text: &[u8]) -> io::Result<()> {
+    pub fn cut(&self, length: u64) -> io::Result<()> {
         rustix::fs::ftruncate(&self.file, length)?;
         rustix::fs::seek(&self.file, rustix::fs::SeekFrom::Start(length))?;
+        Ok(())
+    }
+
+    /// Writes `text` in place of all that was there, durably, and the file's name too.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn begin(&self, text: &[u8]) -> io::Result<()> {
+        self.cut(0)?;
         self.append(text)?;
         sync_directory(&self.path)
     }
@@ -112,7 +122,7 @@ impl Appended {
                 Err(errno) => return Err(errno.into()),
             }
         }
-        Ok(rustix::fs::fdatasync(&self.file)?)
+        Ok(syncs::data(self.file.as_fd())?)
     }
 
     /// Where it is.
@@ -140,12 +150,14 @@ mod tests {
         let (file, bytes) = Appended::open(&path, 100).unwrap().unwrap();
         assert!(bytes.is_empty());
         assert!(Appended::open(&path, 100).unwrap().is_none(), "it is in use");
-        file.begin_at(0, b"head\n").unwrap();
+        let before = syncs::of_this_thread();
+        file.begin(b"head\n").unwrap();
+        assert_eq!(syncs::of_this_thread() - before, 2, "the file and its name");
         file.append(b"one\ntw").unwrap();
         drop(file);
         let (file, bytes) = Appended::open(&path, 100).unwrap().unwrap();
         assert_eq!(bytes, b"head\none\ntw");
-        file.begin_at(9, b"").unwrap();
+        file.cut(9).unwrap();
         file.append(b"two\n").unwrap();
         assert_eq!(std::fs::read(&path).unwrap(), b"head\none\ntwo\n");
         drop(file);

@@ -55,6 +55,7 @@ pub mod signals;
 pub mod ssh;
 pub mod starting;
 pub mod staying;
+pub mod syncs;
 pub mod ticks;
 mod tree;
 

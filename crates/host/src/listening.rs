@@ -51,6 +51,12 @@ pub enum ListenError {
         /// The path.
         place: String,
     },
+    /// This machine has no such network interface.
+    #[error("cannot listen on interface {interface}: it does not exist; `ip link` lists them")]
+    NoInterface {
+        /// Its name.
+        interface: String,
+    },
     /// Anything else.
     #[error("cannot listen on {place}: {error}")]
     Other {
@@ -87,6 +93,8 @@ pub struct Listener {
     fd: OwnedFd,
     place: String,
     address: Option<SocketAddr>,
+    /// That of a link-local address.
+    interface: Option<String>,
     /// Path, device and inode of a socket that we made.
     made: Option<(PathBuf, u64, u64)>,
 }
@@ -97,6 +105,21 @@ impl Listener {
     /// # Errors
     /// In words.
     pub fn tcp(address: SocketAddr) -> Result<Listener, ListenError> {
+        Listener::bound(address, None)
+    }
+
+    /// Listens on a link-local address of this interface, which is named or numbered.
+    ///
+    /// # Errors
+    /// In words.
+    pub fn tcp_on(mut address: SocketAddr, interface: &str) -> Result<Listener, ListenError> {
+        if let SocketAddr::V6(address) = &mut address {
+            address.set_scope_id(number_of(interface)?);
+        }
+        Listener::bound(address, Some(interface))
+    }
+
+    fn bound(address: SocketAddr, interface: Option<&str>) -> Result<Listener, ListenError> {
         let wrong = |errno| ListenError::of(address.to_string(), errno);
         let family = match address {
             SocketAddr::V4(_) => AddressFamily::INET,
@@ -113,7 +136,9 @@ impl Listener {
         rustix::net::bind(&fd, &address).map_err(wrong)?;
         rustix::net::listen(&fd, BACKLOG).map_err(wrong)?;
         let bound = tcp_address(&fd).unwrap_or(address);
-        Ok(Listener { fd, place: bound.to_string(), address: Some(bound), made: None })
+        let interface = interface.map(String::from);
+        let place = bound.to_string();
+        Ok(Listener { fd, place, address: Some(bound), interface, made: None })
     }
 
     /// Listens on a Unix socket at that path. One that was left behind by a program that is gone is
@@ -137,7 +162,8 @@ impl Listener {
         }
         rustix::net::listen(&fd, BACKLOG).map_err(wrong)?;
         let (device, inode) = which(&rustix::fs::lstat(path).map_err(wrong)?);
-        Ok(Listener { fd, place, address: None, made: Some((path.to_path_buf(), device, inode)) })
+        let made = Some((path.to_path_buf(), device, inode));
+        Ok(Listener { fd, place, address: None, interface: None, made })
     }
 
     /// Takes a listening socket that this program was started with, by its number; see
@@ -160,7 +186,7 @@ impl Listener {
             Some(address) => address.to_string(),
             None => unix_path(&fd).unwrap_or_else(|| format!("descriptor {number}")),
         };
-        Ok(Listener { fd, place, address, made: None })
+        Ok(Listener { fd, place, address, interface: None, made: None })
     }
 
     /// Where it listens, as an address or a path.
@@ -171,6 +197,15 @@ impl Listener {
     /// Where it listens, when that is a TCP address.
     pub fn address(&self) -> Option<SocketAddr> {
         self.address
+    }
+
+    /// Name or number of the interface of a link-local address.
+    pub fn interface(&self) -> Option<String> {
+        let number = match self.address {
+            Some(SocketAddr::V6(address)) if address.scope_id() != 0 => Some(address.scope_id()),
+            _ => None,
+        };
+        self.interface.clone().or(number.map(|number| number.to_string()))
     }
 
     /// Takes the next connection, if there is one. Small messages are sent at once, and a peer that
@@ -229,6 +264,17 @@ impl Drop for Listener {
     fn drop(&mut self) {
         self.remove();
     }
+}
+
+fn number_of(interface: &str) -> Result<u32, ListenError> {
+    let flags = SocketFlags::CLOEXEC;
+    let socket = rustix::net::socket_with(AddressFamily::INET6, SocketType::DGRAM, flags, None);
+    let socket =
+        socket.map_err(|errno| ListenError::of(format!("interface {interface}"), errno))?;
+    let found = rustix::net::netdevice::name_to_index(&socket, interface);
+    found.or_else(|_| {
+        interface.parse().map_err(|_| ListenError::NoInterface { interface: interface.into() })
+    })
 }
 
 /// Lets this program have as many connections as the machine allows a user, and not only as many as

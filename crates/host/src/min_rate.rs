@@ -8,30 +8,42 @@ const WINDOW: Duration = Duration::from_secs(60);
 const BYTES_PER_S: u64 = 4 << 10;
 
 /// Watches one piece of work of the other end. Times are those of the clock that never jumps.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 pub struct MinRate {
+    window: Duration,
     since_ns: Option<u64>,
     bytes: u64,
 }
 
+impl Default for MinRate {
+    fn default() -> MinRate {
+        MinRate::over(WINDOW)
+    }
+}
+
 impl MinRate {
-    /// So many bytes went, perhaps none. Whether they were too few over the last minute.
+    /// Watches over another time than a minute.
+    pub fn over(window: Duration) -> MinRate {
+        MinRate { window, since_ns: None, bytes: 0 }
+    }
+
+    /// Counts bytes that came, perhaps none. True if they were too few over a window that ends now.
     pub fn is_too_slow(&mut self, bytes: usize, now_ns: u64) -> bool {
         let since_ns = *self.since_ns.get_or_insert(now_ns);
         self.bytes += bytes as u64;
         let lasted = Duration::from_nanos(now_ns.saturating_sub(since_ns));
-        if lasted < WINDOW {
+        if lasted < self.window {
             return false;
         }
-        let is_too_slow = self.bytes < BYTES_PER_S.saturating_mul(lasted.as_secs());
-        *self = MinRate { since_ns: Some(now_ns), bytes: 0 };
+        let is_too_slow = (self.bytes as f64) < BYTES_PER_S as f64 * lasted.as_secs_f64();
+        (self.since_ns, self.bytes) = (Some(now_ns), 0);
         is_too_slow
     }
 
     /// The piece of work is done, or the other end is not to blame for what it takes.
     #[inline]
     pub fn reset(&mut self) {
-        *self = MinRate::default();
+        (self.since_ns, self.bytes) = (None, 0);
     }
 }
 
@@ -58,6 +70,10 @@ mod tests {
         assert_eq!(ends(&mut rate, 1), Some(120));
         rate.reset();
         assert!(!rate.is_too_slow(0, 500 * SECOND_NS));
+        let mut short = MinRate::over(Duration::from_millis(300));
+        assert!(!short.is_too_slow(0, 0));
+        assert!(short.is_too_slow(1228, SECOND_NS * 3 / 10));
+        assert!(!short.is_too_slow(1229, SECOND_NS * 6 / 10));
         assert!(!rate.is_too_slow(0, 559 * SECOND_NS));
     }
 }

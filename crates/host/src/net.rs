@@ -48,6 +48,14 @@ pub enum NetError {
         /// How long it was waited for.
         seconds: u64,
     },
+    /// A link-local address could be of any link.
+    #[error(
+        "cannot connect to {place}: a link-local address needs the interface behind it, such as [fe80::1%eth0]"
+    )]
+    NoInterface {
+        /// The address.
+        place: String,
+    },
     /// There is no such socket.
     #[error("there is no socket {place}; is the server running?")]
     NoSocket {
@@ -481,8 +489,18 @@ fn no_address(host: &str, error: io::Error) -> NetError {
     NetError::Name { host: host.into(), error }
 }
 
+fn is_of_any_link(address: &SocketAddr) -> bool {
+    match address {
+        SocketAddr::V4(_) => false,
+        SocketAddr::V6(v6) => v6.ip().is_unicast_link_local() && v6.scope_id() == 0,
+    }
+}
+
 fn one_tcp(address: SocketAddr, most: Duration) -> Result<Stream, NetError> {
     let place = address.to_string();
+    if is_of_any_link(&address) {
+        return Err(NetError::NoInterface { place });
+    }
     let start_ns = clock::monotonic_ns();
     let connected = TcpStream::connect_timeout(&address, most).and_then(|stream| {
         let connect_ns = clock::monotonic_ns() - start_ns;

@@ -1,7 +1,7 @@
 //! Where a server listens, and who may connect to it: addresses and networks as they are written.
 
 use std::fmt;
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, SocketAddr, SocketAddrV6};
 use std::str::FromStr;
 
 /// The port of NBD, registered with IANA.
@@ -12,17 +12,78 @@ pub const NBD_PORT: u16 = 10809;
 /// # Errors
 /// A sentence that says what is right.
 pub fn listen_address(text: &str) -> Result<SocketAddr, String> {
-    if let Ok(address) = text.parse() {
-        return Ok(address);
+    let read = text.parse().map_err(|error: ListenAddressError| error.to_string())?;
+    let ListenAddress { address, zone } = read;
+    match zone {
+        None => Ok(address),
+        Some(zone) => Err(format!("an interface (%{zone}) cannot be named here; leave it out")),
     }
-    let bare = text.strip_prefix('[').and_then(|inner| inner.strip_suffix(']')).unwrap_or(text);
-    match bare.parse::<IpAddr>() {
-        Ok(address) => Ok(SocketAddr::new(address, NBD_PORT)),
-        Err(_) => Err(
-            "write an address of this machine, such as 192.168.1.5:10809, or 0.0.0.0 for all of them"
-                .into(),
-        ),
+}
+
+/// Where to listen: an address of this machine. A link-local one (`fe80::1%eth0`) has the interface that it belongs to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ListenAddress {
+    pub address: SocketAddr,
+    /// Name or number of an interface.
+    pub zone: Option<String>,
+}
+
+/// Why a text is no [`ListenAddress`].
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ListenAddressError {
+    #[error(
+        "write an address of this machine, such as 192.168.1.5:10809, 0.0.0.0 for all of IPv4 or [::] for all of IPv6"
+    )]
+    Address,
+    #[error(
+        "a link-local address belongs to an interface; name it behind the address, such as {0}%eth0"
+    )]
+    NoZone(IpAddr),
+}
+
+impl FromStr for ListenAddress {
+    type Err = ListenAddressError;
+
+    fn from_str(text: &str) -> Result<ListenAddress, ListenAddressError> {
+        let (text, zone) = match text.split_once('%') {
+            None => (text.to_string(), None),
+            Some((address, rest)) => {
+                let (zone, port) = rest.split_at(rest.find(']').unwrap_or(rest.len()));
+                if !is_interface(zone) {
+                    return Err(ListenAddressError::Address);
+                }
+                (format!("{address}{port}"), Some(zone.to_string()))
+            }
+        };
+        let bare = text.strip_prefix('[').and_then(|inner| inner.strip_suffix(']'));
+        let bare = bare.unwrap_or(&text).parse::<IpAddr>();
+        let address = bare.map(|ip| SocketAddr::new(ip, NBD_PORT)).or_else(|_| text.parse());
+        let address = address.map_err(|_| ListenAddressError::Address)?;
+        match (address, &zone) {
+            (SocketAddr::V4(_), Some(_)) => Err(ListenAddressError::Address),
+            (SocketAddr::V6(v6), None) if is_of_a_link(&v6) => {
+                Err(ListenAddressError::NoZone(address.ip()))
+            }
+            _ => Ok(ListenAddress { address, zone }),
+        }
     }
+}
+
+impl From<SocketAddr> for ListenAddress {
+    fn from(address: SocketAddr) -> ListenAddress {
+        ListenAddress { address, zone: None }
+    }
+}
+
+fn is_of_a_link(address: &SocketAddrV6) -> bool {
+    address.ip().is_unicast_link_local() && address.scope_id() == 0
+}
+
+/// Whether an interface can have this name.
+pub(crate) fn is_interface(name: &str) -> bool {
+    let is_part = |byte: u8| byte.is_ascii_graphic() && !b"/%:[]".contains(&byte);
+    // The kernel has no longer ones.
+    (1..16).contains(&name.len()) && name.bytes().all(is_part)
 }
 
 /// A network, or one address: "192.168.1.0/24", "2001:db8::/32", "10.0.0.7".
@@ -147,8 +208,35 @@ mod tests {
         ] {
             assert_eq!(listen_address(text).unwrap().to_string(), address);
         }
-        for wrong in ["", "pi", "192.168.1.5:", "192.168.1:4", "1.2.3.4:70000"] {
+        for wrong in ["", "pi", "192.168.1.5:", "192.168.1:4", "1.2.3.4:70000", "fe80::1%eth0"] {
             assert!(listen_address(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn an_address_of_a_link_has_its_interface() {
+        for (text, address, zone) in [
+            ("fe80::1%eth0", "[fe80::1]:10809", "eth0"),
+            ("[fe80::1%eth0.100]", "[fe80::1]:10809", "eth0.100"),
+            ("[fe80::1%br-lan_2]:9", "[fe80::1]:9", "br-lan_2"),
+            ("fe80::1%2", "[fe80::1]:10809", "2"),
+            ("[ff02::1%wlan0]", "[ff02::1]:10809", "wlan0"),
+        ] {
+            let read: ListenAddress = text.parse().unwrap();
+            let parts = (read.address.to_string(), read.zone.as_deref());
+            assert_eq!(parts, (address.into(), Some(zone)));
+        }
+        for (wrong, error) in [
+            ("fe80::1", ListenAddressError::NoZone("fe80::1".parse().unwrap())),
+            ("[fe80::1]:9", ListenAddressError::NoZone("fe80::1".parse().unwrap())),
+            ("fe80::1%", ListenAddressError::Address),
+            ("[fe80::1%]:9", ListenAddressError::Address),
+            ("fe80::1%eth0/1", ListenAddressError::Address),
+            ("fe80::1%an-interface-too-long", ListenAddressError::Address),
+            ("192.168.1.5%eth0", ListenAddressError::Address),
+            ("%eth0", ListenAddressError::Address),
+        ] {
+            assert_eq!(wrong.parse::<ListenAddress>(), Err(error), "{wrong}");
         }
     }
 

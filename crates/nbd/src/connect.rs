@@ -169,7 +169,8 @@ fn encrypt(line: Connection, endpoint: &Endpoint) -> Result<Connection, ClientEr
     };
     let host = match (&endpoint.uri.tls_options.hostname, &endpoint.uri.server) {
         (Some(name), _) => name,
-        (None, Server::Tcp { host, .. }) => host,
+        // Certificates know no interfaces.
+        (None, Server::Tcp { host, .. }) => host.split('%').next().unwrap_or(host),
         (None, Server::Unix(_)) => "localhost",
     };
     let tls = Tls::start(stream, settings, host, PATIENCE)?;

@@ -57,3 +57,37 @@ pub struct NotClaimed {
     /// What would have to be given to `--i-will-lose-everything-on`, where that alone is missing.
     pub expected: Option<String>,
 }
+
+#[cfg(test)]
+pub(crate) mod testing {
+    use super::*;
+
+    /// Lets files through, and knows no devices.
+    pub(crate) struct OnlyFiles;
+
+    impl Guard for OnlyFiles {
+        fn file_unused(&self, _: &Path) -> Result<(), String> {
+            Ok(())
+        }
+
+        fn read_only(&self, _: &Path) -> Result<BlockReader, String> {
+            Err("no device".into())
+        }
+
+        fn claim(&self, _: &Path, _: &[String]) -> Result<ClaimedDevice, NotClaimed> {
+            Err(NotClaimed { refusal: "no device".into(), expected: None })
+        }
+
+        fn is_in_use(&self, _: &Path) -> bool {
+            false
+        }
+
+        fn unused(&self, _: &Path) -> Result<Box<dyn Unused>, String> {
+            Err("no device".into())
+        }
+
+        fn carries_nothing(&self, _: &Path) -> Result<(), String> {
+            Ok(())
+        }
+    }
+}

@@ -14,7 +14,7 @@ use rustls::{
     ClientConfig, ClientConnection, Connection, RootCertStore, ServerConfig, ServerConnection,
 };
 
-use crate::client::{ClientError, wants_certificate};
+use crate::client::{ClientError, Limit, wants_certificate};
 use crate::peer::PeerCertificate;
 use crate::transport::{Awaited, Transport};
 
@@ -200,6 +200,7 @@ impl<T: Transport> Tls<T> {
         let connection = ClientConnection::new(Arc::clone(&settings.0), server)
             .map_err(|error| ClientError::Tls(error.to_string()))?;
         let mut tls = Tls { inner, connection: Connection::Client(connection), patience: None };
+        let limit = Limit::of(most);
         while tls.connection.is_handshaking() {
             tls.flush()?;
             match tls.take_in() {
@@ -207,9 +208,7 @@ impl<T: Transport> Tls<T> {
                 Ok(_) => {}
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                     let or_room = tls.connection.wants_write();
-                    if !tls.inner.wait(or_room, Some(most))? {
-                        return Err(ClientError::Silent(most.as_secs()));
-                    }
+                    limit.wait(&mut tls.inner, or_room)?;
                 }
                 Err(error) => return Err(refusal(&error, name)),
             }

@@ -9,7 +9,8 @@ use std::path::PathBuf;
 
 use rubus_vocabulary::escapes::escaped;
 
-use crate::wire::DEFAULT_PORT;
+use crate::callers::is_interface;
+use crate::wire::{DEFAULT_PORT, fits_a_string};
 
 /// Where an export is and how it is reached.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -93,6 +94,11 @@ pub enum UriError {
         "'{0}' is not written as an address has to be: after % come two hexadecimal digits, and the whole is UTF-8"
     )]
     Escape(String),
+    /// NBD has no such name.
+    #[error(
+        "the export's name has {0} bytes or a NUL character; NBD allows 4096 bytes without one"
+    )]
+    Name(usize),
     #[error("'#' begins a part that such an address does not have; write %23 for the character")]
     Fragment,
 }
@@ -132,7 +138,11 @@ impl Uri {
         if let (false, Some(parameter)) = (tls, parameters.about_tls) {
             return Err(UriError::OutOfPlace(parameter));
         }
-        Ok(Uri { tls, server, export: text_of(path)?, tls_options: parameters.tls })
+        let export = text_of(path)?;
+        if !fits_a_string(&export) {
+            return Err(UriError::Name(export.len()));
+        }
+        Ok(Uri { tls, server, export, tls_options: parameters.tls })
     }
 }
 
@@ -144,9 +154,12 @@ impl std::fmt::Display for Uri {
         f.write_str(if self.tls { "nbds" } else { "nbd" })?;
         match &self.server {
             Server::Tcp { host, port } => {
-                let host = match host.contains(':') {
-                    true => format!("[{}]", host.replace('%', "%25")),
-                    false => escaped(host.as_bytes(), ""),
+                let host = match (host.contains(':'), host.split_once('%')) {
+                    (true, None) => format!("[{host}]"),
+                    (true, Some((address, zone))) => {
+                        format!("[{address}%25{}]", escaped(zone.as_bytes(), ""))
+                    }
+                    (false, _) => escaped(host.as_bytes(), ""),
                 };
                 write!(f, "://{host}")?;
                 if *port != DEFAULT_PORT {
@@ -183,21 +196,7 @@ fn tcp(authority: &str) -> Result<Server, UriError> {
     let (host, port) = match place.strip_prefix('[') {
         Some(rest) => {
             let (host, port) = rest.split_once(']').ok_or_else(bad_host)?;
-            let (address, zone) = host.split_once('%').unwrap_or((host, ""));
-            let is_address = address.parse::<std::net::Ipv6Addr>().is_ok();
-            // RFC 6874 writes the zone behind %25; people write it behind %.
-            let zone = zone.strip_prefix("25").unwrap_or(zone);
-            if !is_address
-                || zone
-                    .contains(|c: char| !c.is_ascii_alphanumeric() && !matches!(c, '-' | '.' | '_'))
-            {
-                return Err(bad_host());
-            }
-            let host = match zone {
-                "" => address.to_string(),
-                zone => format!("{address}%{zone}"),
-            };
-            (host, port)
+            (ipv6_host(host).ok_or_else(bad_host)?, port)
         }
         None if place.matches(':').count() > 1 => return Err(bad_host()),
         None => {
@@ -209,8 +208,8 @@ fn tcp(authority: &str) -> Result<Server, UriError> {
     if host.is_empty() {
         return Err(UriError::NoHost);
     }
-    let is_name = |c: char| c.is_alphanumeric() || matches!(c, '-' | '.' | '_' | ':' | '%');
-    if !host.chars().all(is_name) {
+    let is_name = |c: char| c.is_alphanumeric() || matches!(c, '-' | '.' | '_');
+    if !place.starts_with('[') && !host.chars().all(is_name) {
         return Err(bad_host());
     }
     let port = match port {
@@ -224,6 +223,21 @@ fn tcp(authority: &str) -> Result<Server, UriError> {
         }
     };
     Ok(Server::Tcp { host, port })
+}
+
+/// What is between the brackets, with its zone as people write it: RFC 6874 has `%25` and escapes there.
+fn ipv6_host(text: &str) -> Option<String> {
+    let (address, zone) = match text.split_once('%') {
+        None => (text, None),
+        Some((address, zone)) => (address, Some(zone)),
+    };
+    address.parse::<std::net::Ipv6Addr>().ok()?;
+    let Some(zone) = zone else {
+        return Some(address.into());
+    };
+    let zone = zone.strip_prefix("25").filter(|rest| !rest.is_empty()).unwrap_or(zone);
+    let zone = text_of(zone).ok().filter(|zone| is_interface(zone))?;
+    Some(format!("{address}%{zone}"))
 }
 
 /// What stands behind the question mark.
@@ -331,12 +345,15 @@ mod tests {
         assert_eq!(parse("NBD://pi:1/e"), Ok(tcp_uri("pi", 1, "e")));
         assert_eq!(parse("nbd://[::1]"), Ok(tcp_uri("::1", 10809, "")));
         assert_eq!(parse("nbd://[fe80::1]:7/x"), Ok(tcp_uri("fe80::1", 7, "x")));
-        for zone in ["eth0.100", "br_lan", "wlan-0"] {
+        for zone in ["eth0.100", "br_lan", "wlan-0", "25", "2", "0"] {
             let host = format!("fe80::1%{zone}");
             let uri = tcp_uri(&host, 10809, "");
             assert_eq!(parse(&format!("nbd://[fe80::1%25{zone}]")), Ok(uri));
         }
         assert_eq!(parse("nbd://[fe80::1%25eth0]"), Ok(tcp_uri("fe80::1%eth0", 10809, "")));
+        let escaped = parse("nbd://[fe80::1%25a%7Eb%40c]").unwrap();
+        assert_eq!(escaped, tcp_uri("fe80::1%a~b@c", 10809, ""));
+        assert_eq!(Uri::parse(&escaped.to_string()), Ok(escaped));
         assert_eq!(parse("nbd://[fe80::1%eth0]").unwrap().to_string(), "nbd://[fe80::1%25eth0]/");
         for (bad, error) in [
             ("nbd://", UriError::NoHost),
@@ -346,6 +363,10 @@ mod tests {
             ("nbd://fe80::1:2/e", UriError::Host("fe80::1:2".into())),
             ("nbd://[::1/e", UriError::Host("[::1".into())),
             ("nbd://[pi]/e", UriError::Host("[pi]".into())),
+            // A zone that is left out would be another address.
+            ("nbd://[fe80::1%]/e", UriError::Host("[fe80::1%]".into())),
+            ("nbd://[fe80::1%25%2Fx]", UriError::Host("[fe80::1%25%2Fx]".into())),
+            ("nbd://[::1%25sixteen-letters-]", UriError::Host("[::1%25sixteen-letters-]".into())),
             ("nbd://pi:0/e", UriError::Port("0".into())),
             ("nbd://pi:65536/e", UriError::Port("65536".into())),
             ("nbd://pi:+1/e", UriError::Port("+1".into())),
@@ -374,9 +395,17 @@ mod tests {
             ("nbd://pi/%zz", UriError::Escape("%zz".into())),
             ("nbd://pi/%ff", UriError::Escape("%ff".into())),
             ("nbd://pi/a#b", UriError::Fragment),
+            ("nbd://pi/a%00b", UriError::Name(3)),
         ] {
             assert_eq!(parse(bad), Err(error), "{bad}");
         }
+    }
+
+    #[test]
+    fn a_name_is_as_long_as_the_protocol_allows() {
+        let longest = "n".repeat(crate::wire::MAX_STRING_BYTES);
+        assert_eq!(parse(&format!("nbd://pi/{longest}")).unwrap().export, longest);
+        assert_eq!(parse(&format!("nbd://pi/{longest}n")), Err(UriError::Name(4097)));
     }
 
     #[test]
@@ -395,7 +424,11 @@ mod tests {
     }
 
     fn uri() -> impl Strategy<Value = Uri> {
-        let host = prop_oneof!["[a-z0-9.-]{1,20}", Just("::1".to_string()), Just("fe80::2".into())];
+        let host = prop_oneof![
+            "[a-z0-9.-]{1,20}",
+            Just("::1".to_string()),
+            "fe80::2%[a-z0-9._~@-]{1,15}",
+        ];
         let tcp = (host, 1_u16..).prop_map(|(host, port)| Server::Tcp { host, port });
         let unix = "[^\u{0}]{1,20}".prop_map(|path| Server::Unix(path.into()));
         let tls_options = (proptest::option::of("[a-z.]{1,10}"), proptest::option::of("/.{0,10}"))
@@ -403,7 +436,7 @@ mod tests {
                 hostname,
                 certificates: certificates.map(PathBuf::from),
             });
-        (any::<bool>(), prop_oneof![tcp, unix], ".{0,30}", tls_options).prop_map(
+        (any::<bool>(), prop_oneof![tcp, unix], "[^\u{0}]{0,30}", tls_options).prop_map(
             |(tls, server, export, tls_options)| Uri {
                 tls,
                 server,

@@ -1,13 +1,17 @@
 //! Connections that end while the disk is slow: nothing of theirs is done after what other connections write later.
 
+#[path = "orphans/clones.rs"]
+mod clones;
+#[path = "orphans/encrypted.rs"]
+mod encrypted;
 #[path = "common/slow.rs"]
 mod slow;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use rubus_host::net::Stream;
 use rubus_nbd::client::{Client, Due};
+use rubus_nbd::transport::Transport;
 use rubus_nbd::wire::{Command, CommandFlags, ErrorCode};
 
 use slow::{BLOCK, Run, SLOW, send_writes, write};
@@ -19,7 +23,7 @@ fn due(slot: u32, command: Command, block: u64) -> Due {
 }
 
 /// Sends a request to each of these blocks, with this byte if it is a write, and waits for nothing.
-fn send(client: &mut Client<Stream>, command: Command, blocks: &[u64], byte: u8) {
+fn send<T: Transport>(client: &mut Client<T>, command: Command, blocks: &[u64], byte: u8) {
     for (slot, block) in blocks.iter().enumerate() {
         client.queue(&due(slot as u32, command, *block), BLOCK).expect("it is fine");
     }
@@ -27,7 +31,7 @@ fn send(client: &mut Client<Stream>, command: Command, blocks: &[u64], byte: u8)
 }
 
 /// Does a request; says in `is_done` when it is answered.
-fn exchange(client: &mut Client<Stream>, due: Due, byte: u8, is_done: &AtomicBool) {
+fn exchange<T: Transport>(client: &mut Client<T>, due: Due, byte: u8, is_done: &AtomicBool) {
     let mut answers = Vec::new();
     client.exchange(&[due], &mut vec![byte; BLOCK], &mut answers).expect("it is served");
     assert_eq!(answers[0].error, ErrorCode::NONE);
@@ -35,7 +39,7 @@ fn exchange(client: &mut Client<Stream>, due: Due, byte: u8, is_done: &AtomicBoo
 }
 
 /// Has a client do something, which has to wait until the disk is let go.
-fn waits(run: &Run, client: &mut Client<Stream>, due: Due, byte: u8) {
+fn waits<T: Transport + Send>(run: &Run, client: &mut Client<T>, due: Due, byte: u8) {
     let is_done = AtomicBool::new(false);
     std::thread::scope(|scope| {
         scope.spawn(|| exchange(client, due, byte, &is_done));

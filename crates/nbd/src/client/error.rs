@@ -20,6 +20,9 @@ pub enum HandshakeError {
     /// The server never came to the point.
     #[error("the server breaks the protocol: its answer has no end")]
     Endless,
+    /// The server never came to the point in time.
+    #[error("the handshake exceeded its limit of {0} s; the server or the network is too slow")]
+    TooSlow(u64),
     /// The server said yes and not how large the export is.
     #[error("the server breaks the protocol: it agrees and does not say how large the export is")]
     NoSize,

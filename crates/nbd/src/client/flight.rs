@@ -149,6 +149,8 @@ pub struct Flight {
     told: Vec<(u32, Vec<Extent>)>,
     /// What the server said last about an error.
     words: String,
+    /// Bytes of what was asked for that have come so far.
+    asked_bytes: u64,
 }
 
 impl Flight {
@@ -163,7 +165,13 @@ impl Flight {
             incoming_extents: None,
             told: Vec::new(),
             words: String::new(),
+            asked_bytes: 0,
         }
+    }
+
+    /// Bytes of what was asked for that have come so far: data, holes and extents, without headers and words.
+    pub fn asked_bytes(&self) -> u64 {
+        self.asked_bytes
     }
 
     /// What the block status told that was in flight in this slot, from its offset on. There is at
@@ -294,6 +302,7 @@ impl Flight {
         };
         incoming.at += bytes;
         incoming.left = incoming.left.saturating_sub(bytes);
+        self.asked_bytes += bytes as u64;
         if incoming.left > 0 {
             return Ok(());
         }
@@ -458,6 +467,7 @@ impl Flight {
                 pending.hole_bytes += hole_bytes;
                 let hole = memory.get_mut(at..at + hole_bytes as usize);
                 hole.ok_or(FlightError::BadRequest)?.fill(0);
+                self.asked_bytes += u64::from(hole_bytes);
             }
             kind if kind.is_error() => {
                 let (error, words) = read_error_body(kind, body)?;
@@ -563,6 +573,7 @@ impl Flight {
                 // What is beyond can be asked for again.
                 Some(extents) if incoming.is_ours && extents.len() < MAX_EXTENTS => {
                     extents.push(extent);
+                    self.asked_bytes += each as u64;
                 }
                 _ => {}
             }

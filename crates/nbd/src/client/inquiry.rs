@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use super::{ClientError, HandshakeError, Style, read_all, send_all};
+use super::{ClientError, HandshakeError, Limit, Style, read_all, send_all};
 use crate::transport::Transport;
 use crate::wire::{
     BlockSizes, ClientFlags, ContextRequest, Greeting, HandshakeFlags, Info, InfoRequest,
@@ -56,9 +56,10 @@ impl<T: Transport> Inquiry<T> {
     /// # Errors
     /// When there is no NBD server.
     pub fn begin(mut transport: T, most: Duration) -> Result<Self, ClientError> {
-        let mut greeting = read_all(&mut transport, Greeting::MARK_BYTES, most)?;
+        let limit = Limit::of(most);
+        let mut greeting = read_all(&mut transport, Greeting::MARK_BYTES, &limit)?;
         let length = Greeting::length(&greeting).map_err(|_| HandshakeError::NotNbd)?;
-        let rest = read_all(&mut transport, length - greeting.len(), most)?;
+        let rest = read_all(&mut transport, length - greeting.len(), &limit)?;
         greeting.extend_from_slice(&rest);
         let decoded = Greeting::decode(&greeting).map_err(HandshakeError::from)?;
         let (style, old) = match decoded {
@@ -72,7 +73,7 @@ impl<T: Transport> Inquiry<T> {
                     ours = ours.with(ClientFlags::NO_ZEROES);
                 }
                 ours.encode(&mut out);
-                send_all(&mut transport, &out, most)?;
+                send_all(&mut transport, &out, &limit)?;
                 (Style::Fixed, None)
             }
             Greeting::Newstyle(_) => (Style::Newstyle, None),
@@ -205,7 +206,7 @@ impl<T: Transport> Inquiry<T> {
             let mut out = Vec::new();
             OptionRequest::Abort.encode(&mut out);
             // Whether it arrives does not matter.
-            let _ = send_all(&mut self.transport, &out, self.most);
+            let _ = send_all(&mut self.transport, &out, &Limit::of(self.most));
         }
     }
 
@@ -216,15 +217,16 @@ impl<T: Transport> Inquiry<T> {
     ) -> Result<(Vec<OptionReply>, OptionReply), ClientError> {
         let mut out = Vec::new();
         request.encode(&mut out);
-        send_all(&mut self.transport, &out, self.most)?;
+        let limit = Limit::of(self.most);
+        send_all(&mut self.transport, &out, &limit)?;
         let (mut replies, mut taken_bytes) = (Vec::new(), 0);
         for _ in 0..MAX_REPLIES {
-            let head = read_all(&mut self.transport, OPTION_REPLY_HEADER_BYTES, self.most)?;
+            let head = read_all(&mut self.transport, OPTION_REPLY_HEADER_BYTES, &limit)?;
             let header = OptionReplyHeader::decode(&head).map_err(HandshakeError::from)?;
             if header.option != request.number() {
                 return Err(HandshakeError::Unasked(header.option).into());
             }
-            let data = read_all(&mut self.transport, header.length as usize, self.most)?;
+            let data = read_all(&mut self.transport, header.length as usize, &limit)?;
             let reply = OptionReply::decode(header.kind, &data).map_err(HandshakeError::from)?;
             match reply {
                 OptionReply::Ack | OptionReply::Refused { .. } => return Ok((replies, reply)),

@@ -15,6 +15,9 @@ pub use flight::{Answer, Due, Flight, FlightError, Header, MAX_SLOTS, Replies};
 pub use handshake::{Extras, Handshake, Offer, Step, Style, Wish};
 pub use inquiry::{Inquiry, Learnt, Listing, MAX_LISTED};
 
+use rubus_host::clock::monotonic_ns;
+use rubus_host::min_rate::MinRate;
+
 use crate::transport::{Awaited, Transport};
 use crate::wire::{Command, CommandFlags, ExtendedRequest, Extent, Request};
 
@@ -79,11 +82,12 @@ pub fn agree_with<T: Transport>(
 ) -> Result<(T, Offer), ClientError> {
     let mut handshake = Handshake::with(wish, extras)?;
     let mut encrypt = Some(encrypt);
+    let limit = Limit::of(most);
     loop {
-        send_all(&mut transport, &handshake.to_send(), most)?;
+        send_all(&mut transport, &handshake.to_send(), &limit)?;
         match handshake.step() {
             Step::Read(bytes) => {
-                let bytes = read_all(&mut transport, bytes, most)?;
+                let bytes = read_all(&mut transport, bytes, &limit)?;
                 handshake.received(&bytes)?;
             }
             Step::StartTls => {
@@ -101,20 +105,52 @@ pub fn agree_with<T: Transport>(
     }
 }
 
+/// A whole handshake, or all answers to a question, may take this many times as long as one answer.
+const ANSWERS: u32 = 12;
+
+/// How long a server may take in a handshake: for each answer, and for all together.
+pub(crate) struct Limit {
+    most: Duration,
+    end_ns: u64,
+}
+
+impl Limit {
+    /// From now on, with `most` for each answer.
+    pub(crate) fn of(most: Duration) -> Limit {
+        Limit { most, end_ns: monotonic_ns() + (most * ANSWERS).as_nanos() as u64 }
+    }
+
+    /// Waits for the server.
+    ///
+    /// # Errors
+    /// When it takes too long.
+    pub(crate) fn wait(
+        &self,
+        transport: &mut impl Transport,
+        or_room: bool,
+    ) -> Result<(), ClientError> {
+        if monotonic_ns() >= self.end_ns {
+            return Err(HandshakeError::TooSlow((self.most * ANSWERS).as_secs()).into());
+        }
+        match transport.wait(or_room, Some(self.most))? {
+            true => Ok(()),
+            false => Err(ClientError::Silent(self.most.as_secs())),
+        }
+    }
+}
+
 fn send_all(
     transport: &mut impl Transport,
     mut bytes: &[u8],
-    most: Duration,
+    limit: &Limit,
 ) -> Result<(), ClientError> {
     while !bytes.is_empty() {
         match transport.send(&[IoSlice::new(bytes)]) {
             Ok(sent) => bytes = bytes.get(sent..).unwrap_or_default(),
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                if !transport.wait(true, Some(most))? {
-                    return Err(ClientError::Silent(most.as_secs()));
-                }
+                limit.wait(transport, true)?;
             }
-            Err(error) => return Err(broken(error, " in the handshake", most)),
+            Err(error) => return Err(broken(error, " in the handshake", limit.most)),
         }
     }
     Ok(())
@@ -123,7 +159,7 @@ fn send_all(
 fn read_all(
     transport: &mut impl Transport,
     bytes: usize,
-    most: Duration,
+    limit: &Limit,
 ) -> Result<Vec<u8>, ClientError> {
     let mut memory = vec![0; bytes];
     let mut got = 0;
@@ -136,11 +172,9 @@ fn read_all(
             }
             Ok(received) => got += received,
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                if !transport.wait(false, Some(most))? {
-                    return Err(ClientError::Silent(most.as_secs()));
-                }
+                limit.wait(transport, false)?;
             }
-            Err(error) => return Err(broken(error, " in the handshake", most)),
+            Err(error) => return Err(broken(error, " in the handshake", limit.most)),
         }
     }
     Ok(memory)
@@ -184,6 +218,8 @@ pub struct Client<T> {
     stage: Box<[u8]>,
     staged: usize,
     patience: Patience,
+    /// How fast an answer comes that has begun.
+    rate: MinRate,
 }
 
 /// How long a client waits in vain before it gives up.
@@ -224,6 +260,7 @@ impl<T: Transport> Client<T> {
             stage: vec![0; STAGE_BYTES].into_boxed_slice(),
             staged: 0,
             patience: Patience::OF_A_DISK,
+            rate: MinRate::over(Patience::OF_A_DISK.server),
         };
         client.set_patience(Patience::OF_A_DISK);
         client
@@ -233,6 +270,7 @@ impl<T: Transport> Client<T> {
     /// The kernel is told by whoever made the connection.
     pub fn set_patience(&mut self, patience: Patience) {
         self.patience = patience;
+        self.rate = MinRate::over(patience.server);
         // A socket that is broken says so when it is used.
         let _ = self.transport.set_patience(Some(patience.server));
     }
@@ -440,6 +478,7 @@ impl<T: Transport> Client<T> {
         answers: &mut Vec<Answer>,
         wait: bool,
     ) -> Result<bool, ClientError> {
+        let (before, asked) = (answers.len(), self.flight.asked_bytes());
         let direct = self.flight.wanted().unwrap_or(0..0);
         let direct_bytes = direct.len();
         let stage = &mut self.stage[self.staged..];
@@ -463,7 +502,16 @@ impl<T: Transport> Client<T> {
         let used = self.flight.receive(&self.stage[..end], memory, answers)?;
         self.stage.copy_within(used..end, 0);
         self.staged = end - used;
-        Ok(true)
+        if answers.len() > before {
+            self.rate.reset();
+            return Ok(true);
+        }
+        // Headers and words without end are no answer.
+        let came = (self.flight.asked_bytes() - asked) as usize;
+        match self.rate.is_too_slow(came, monotonic_ns()) {
+            true => Err(ClientError::Silent(self.patience.server.as_secs())),
+            false => Ok(true),
+        }
     }
 
     /// Says goodbye, so that the server does not report a lost client.

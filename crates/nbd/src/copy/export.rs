@@ -1,7 +1,9 @@
 //! An export that is copied from or to, and the connections to it.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use super::CopyError;
 use super::worker::Wired;
@@ -11,7 +13,10 @@ use crate::transport::Transport;
 use crate::wire::{Command, CommandFlags, ErrorCode, TransmissionFlags};
 
 /// How an export is connected to again.
-pub type Dial<T> = Box<dyn Fn() -> Result<(Client<T>, Offer), String> + Send + Sync>;
+pub type Dial<T> = Arc<dyn Fn() -> Result<(Client<T>, Offer), String> + Send + Sync>;
+
+/// How often one who waits for a connection looks whether there is still something to do with it.
+const LOOK: Duration = Duration::from_millis(20);
 
 /// An export, with the connections to it that are not in use.
 pub struct Export<T> {
@@ -25,7 +30,7 @@ pub struct Export<T> {
     is_full: AtomicBool,
 }
 
-impl<T: Transport> Export<T> {
+impl<T: Transport + 'static> Export<T> {
     /// An export to which there is a connection.
     pub fn new(name: String, first: Client<T>, offer: Offer, dial: Dial<T>) -> Self {
         Export { name, offer, idle: Mutex::new(vec![first]), dial, is_full: AtomicBool::new(false) }
@@ -48,19 +53,31 @@ impl<T: Transport> Export<T> {
         }
     }
 
-    /// One more connection, if the server takes it; many have a limit.
-    pub(super) fn take_another(&self) -> Result<Option<Wired<T>>, CopyError> {
+    /// One more connection, if the server takes it before there is nothing left to do; many have a limit, and have one
+    /// too many wait.
+    pub(super) fn take_another(
+        &self,
+        is_over: &dyn Fn() -> bool,
+    ) -> Result<Option<Wired<T>>, CopyError> {
         if let Some(idle) = self.take_idle() {
             return Ok(Some(idle));
         }
         if self.is_full.load(Ordering::Relaxed) {
             return Ok(None);
         }
-        match (self.dial)() {
-            Ok(dialled) => self.connect(dialled).map(Some),
-            Err(_) => {
-                self.is_full.store(true, Ordering::Relaxed);
-                Ok(None)
+        let (sender, dialled) = channel();
+        let dial = Arc::clone(&self.dial);
+        // Without a receiver, it ends by itself.
+        std::thread::spawn(move || drop(sender.send(dial())));
+        loop {
+            match dialled.recv_timeout(LOOK) {
+                Ok(Ok(dialled)) => return self.connect(dialled).map(Some),
+                Err(RecvTimeoutError::Timeout) if is_over() => return Ok(None),
+                Err(RecvTimeoutError::Timeout) => {}
+                Ok(Err(_)) | Err(RecvTimeoutError::Disconnected) => {
+                    self.is_full.store(true, Ordering::Relaxed);
+                    return Ok(None);
+                }
             }
         }
     }

@@ -9,6 +9,7 @@ use rubus_vocabulary::checksum::crc32c;
 use super::grid::Grid;
 
 const MARK: &str = "rubus nbd copy 1";
+const HEAD_LINES: usize = 4;
 /// Longer lines are none.
 const MAX_LINE_BYTES: usize = 8 << 10;
 
@@ -43,13 +44,16 @@ pub enum NotAJournal {
     /// Its head is damaged.
     #[error("its head is damaged")]
     Damaged,
+    /// Its head ends early: nothing of a copy was recorded when writing it was interrupted.
+    #[error("its head is not complete")]
+    Unfinished,
 }
 
 impl Head {
     /// The head as it stands in the journal.
     pub fn encode(&self) -> String {
         let grid = &self.grid;
-        let lines = [
+        let lines: [String; HEAD_LINES] = [
             MARK.to_string(),
             format!("source {}", self.source.escape_default()),
             format!("target {}", self.target.escape_default()),
@@ -118,7 +122,10 @@ pub fn record(section: usize, digest: u64) -> String {
 /// When it is none.
 pub fn parse(bytes: &[u8]) -> Result<Journal, NotAJournal> {
     let mut lines = Lines { bytes, used: 0 };
-    let head = Head::decode(&mut lines)?;
+    let head = Head::decode(&mut lines).map_err(|why| match ends_early(bytes, lines.used) {
+        true => NotAJournal::Unfinished,
+        false => why,
+    })?;
     let mut done = Vec::new();
     let mut length = lines.used;
     while let Some(line) = lines.next() {
@@ -129,6 +136,17 @@ pub fn parse(bytes: &[u8]) -> Result<Journal, NotAJournal> {
         length = lines.used;
     }
     Ok(Journal { head, done, length })
+}
+
+/// Whether the text ends within a head, of which the lines up to `whole` are right. A power cut may have left zeros for
+/// what was not written.
+fn ends_early(bytes: &[u8], whole: usize) -> bool {
+    let written = bytes.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
+    let (text, first) = (&bytes[..written], sealed(MARK));
+    let begins_as_one = text.starts_with(first.as_bytes()) || first.as_bytes().starts_with(text);
+    let lines = text.iter().filter(|byte| **byte == b'\n').count();
+    let is_cut = text.get(whole..).is_none_or(|rest| !rest.contains(&b'\n'));
+    !text.is_empty() && begins_as_one && is_cut && lines < HEAD_LINES
 }
 
 fn section_of(line: &str, grid: &Grid) -> Option<(usize, u64)> {
@@ -203,7 +221,12 @@ mod tests {
         for end in 0..text.len() {
             let cut = parse(&text.as_bytes()[..end]);
             match cut {
-                Err(_) => assert!(end < start),
+                Err(why) => {
+                    assert!(end < start);
+                    let expected =
+                        if end == 0 { NotAJournal::Other } else { NotAJournal::Unfinished };
+                    assert_eq!(why, expected, "{end}");
+                }
                 Ok(cut) => {
                     assert!(cut.done.len() < 3 && whole.done.starts_with(&cut.done));
                     assert!(cut.length <= end);
@@ -213,6 +236,12 @@ mod tests {
         // What a disk leaves of blocks that were never written.
         let zeros = [text.as_bytes(), &[0; 600]].concat();
         assert_eq!(parse(&zeros).unwrap().done.len(), 3);
+        let zeros = [&text.as_bytes()[..start - 1], &[0; 600]].concat();
+        assert_eq!(parse(&zeros), Err(NotAJournal::Unfinished));
+        // A line of the head that is wrong and not the last is no interruption.
+        let mut damaged = text.into_bytes();
+        damaged[start - 30] ^= 1;
+        assert_eq!(parse(&damaged), Err(NotAJournal::Damaged));
     }
 
     #[test]
@@ -224,6 +253,7 @@ mod tests {
         let other = Head { grid: Grid::new(101 << 20, 256 << 10), ..head() };
         assert_eq!(read.is_of(&other).unwrap_err().0, "cut");
         assert_eq!(parse(b""), Err(NotAJournal::Other));
+        assert_eq!(parse(&[0; 4096]), Err(NotAJournal::Other));
         assert_eq!(parse(b"PNG"), Err(NotAJournal::Other));
     }
 

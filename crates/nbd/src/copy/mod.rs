@@ -39,6 +39,9 @@ const MAX_DIFFERENT: usize = 100;
 
 /// Who keeps the journal.
 pub trait Keeper: Sync {
+    /// Whether something is recorded. Until then a copy that ends well needs no record.
+    fn has_begun(&self) -> bool;
+
     /// These sections are on stable storage at the destination, and have these digests.
     ///
     /// # Errors
@@ -58,7 +61,7 @@ pub enum End<T> {
     Export(Export<T>),
 }
 
-impl<T: Transport> End<T> {
+impl<T: Transport + 'static> End<T> {
     /// Its name, for people.
     pub fn name(&self) -> &str {
         match self {
@@ -112,10 +115,13 @@ impl<T: Transport> End<T> {
     }
 
     /// For one more worker; nothing when the server takes no further connection.
-    fn another_side(&self) -> Result<Option<Side<'_, T>>, CopyError> {
+    fn another_side(&self, job: &Job<'_>) -> Result<Option<Side<'_, T>>, CopyError> {
         Ok(match self {
             End::Image { image, name } => Some(Side::File(image, name)),
-            End::Export(export) => export.take_another()?.map(|wired| Side::Wire(Box::new(wired))),
+            End::Export(export) => {
+                let wired = export.take_another(&|| job.is_over())?;
+                wired.map(|wired| Side::Wire(Box::new(wired)))
+            }
         })
     }
 
@@ -188,7 +194,7 @@ pub struct Options {
 ///
 /// # Errors
 /// When the source does not fit.
-pub fn cut<T: Transport>(
+pub fn cut<T: Transport + 'static>(
     source: &End<T>,
     target: &End<T>,
     request_bytes: u64,
@@ -234,11 +240,12 @@ pub struct Progress {
 }
 
 /// Copies what the ledger says is left, and flushes; gives how many connections were used to each end. What
-/// was flushed is told to the keeper, also when the copy fails.
+/// was flushed is told to the keeper, also when the copy fails; if it ends well and the keeper has recorded nothing so
+/// far, it stays in the ledger.
 ///
 /// # Errors
 /// [`CopyError`].
-pub fn copy<T: Transport>(
+pub fn copy<T: Transport + 'static>(
     source: &End<T>,
     target: &End<T>,
     (grid, ledger): (Grid, &Ledger),
@@ -267,19 +274,29 @@ pub fn copy<T: Transport>(
     if pass.was_lost.load(Ordering::Relaxed) {
         return copied;
     }
-    let finished = ledger.take_finished();
-    let kept = target.flush().and_then(|()| match keeper {
-        Some(keeper) => keeper.keep(&finished),
-        None => Ok(()),
-    });
+    let keeper = keeper.filter(|keeper| copied.is_err() || keeper.has_begun());
+    let kept = match keeper {
+        Some(keeper) => flush_and_keep(target, keeper, &ledger.take_finished()),
+        None => target.flush(),
+    };
     copied.and_then(|connections| kept.map(|()| connections))
+}
+
+/// Makes durable what was written, and has the sections recorded that were done before that.
+fn flush_and_keep<T: Transport + 'static>(
+    target: &End<T>,
+    keeper: &dyn Keeper,
+    finished: &[(usize, u64)],
+) -> Result<(), CopyError> {
+    target.flush()?;
+    keeper.keep(finished)
 }
 
 /// Reads the destination back; gives the places that are not what was copied: from where, to where.
 ///
 /// # Errors
 /// [`CopyError`].
-pub fn compare<T: Transport>(
+pub fn compare<T: Transport + 'static>(
     target: &End<T>,
     (grid, ledger): (Grid, &Ledger),
     options: &Options,
@@ -315,7 +332,7 @@ pub fn compare<T: Transport>(
 ///
 /// # Errors
 /// [`CopyError`].
-pub fn recheck<T: Transport>(
+pub fn recheck<T: Transport + 'static>(
     source: &End<T>,
     (grid, ledger): (Grid, &Ledger),
     options: &Options,
@@ -360,7 +377,7 @@ struct Pass<'a, T> {
     was_lost: AtomicBool,
 }
 
-impl<T: Transport> Pass<'_, T> {
+impl<T: Transport + 'static> Pass<'_, T> {
     fn run(
         &self,
         ledger: &Ledger,
@@ -410,12 +427,12 @@ impl<T: Transport> Pass<'_, T> {
                     job.stop();
                 }
                 tell(self.progress(ledger, (began_ns, before_bytes)));
-                let now_ns = monotonic_ns();
-                if now_ns - checkpoint_ns >= CHECKPOINT_NS {
-                    checkpoint_ns = now_ns;
+                if monotonic_ns() - checkpoint_ns >= CHECKPOINT_NS {
                     if let Err(why) = self.checkpoint(ledger) {
                         self.failed(job, why);
                     }
+                    // A flush that takes long is not followed by the next one at once.
+                    checkpoint_ns = monotonic_ns();
                 }
             }
         });
@@ -454,7 +471,7 @@ impl<T: Transport> Pass<'_, T> {
     ) {
         let sides = match sides {
             Some(sides) => sides,
-            None => match self.more_sides() {
+            None => match self.more_sides(job) {
                 Ok(Some(sides)) => sides,
                 // The others do all of it.
                 Ok(None) => return,
@@ -484,13 +501,13 @@ impl<T: Transport> Pass<'_, T> {
         Ok((source, target))
     }
 
-    fn more_sides(&self) -> Result<Option<Sides<'_, T>>, CopyError> {
-        let Some(source) = self.source.another_side()? else {
+    fn more_sides(&self, job: &Job<'_>) -> Result<Option<Sides<'_, T>>, CopyError> {
+        let Some(source) = self.source.another_side(job)? else {
             return Ok(None);
         };
         let target = match self.target {
             None => Some(Side::Nowhere),
-            Some(end) => end.another_side()?,
+            Some(end) => end.another_side(job)?,
         };
         match target {
             Some(target) => Ok(Some((source, target))),
@@ -516,12 +533,13 @@ impl<T: Transport> Pass<'_, T> {
     }
 
     fn checkpoint(&self, ledger: &Ledger) -> Result<(), CopyError> {
-        let (Some(keeper), Some(target @ End::Image { .. })) = (self.keeper, self.target) else {
-            return Ok(());
-        };
-        let finished = ledger.take_finished();
-        target.flush()?;
-        keeper.keep(&finished)
+        match (self.keeper, self.target) {
+            (Some(keeper), Some(target @ End::Image { .. })) => match &ledger.take_finished()[..] {
+                [] => Ok(()),
+                finished => flush_and_keep(target, keeper, finished),
+            },
+            _ => Ok(()),
+        }
     }
 }
 

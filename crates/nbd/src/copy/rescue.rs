@@ -16,7 +16,7 @@ const MIN_OF_EXPORT: u64 = 512;
 const MIN_OF_FILE: u64 = 4096;
 
 /// Copies the pieces that were set aside. What cannot be read of them becomes zeros, and is in the ledger.
-pub(super) fn rescue<T: Transport>(
+pub(super) fn rescue<T: Transport + 'static>(
     source: &End<T>,
     target: &End<T>,
     (grid, ledger): (Grid, &Ledger),
@@ -86,7 +86,7 @@ fn parts_that_fail(
 }
 
 /// Reads, if the disk gives it.
-fn read<T: Transport>(
+fn read<T: Transport + 'static>(
     side: &mut Side<'_, T>,
     from: u64,
     memory: &mut [u8],
@@ -107,7 +107,7 @@ fn read<T: Transport>(
     }
 }
 
-fn write<T: Transport>(
+fn write<T: Transport + 'static>(
     side: &mut Side<'_, T>,
     from: u64,
     memory: &mut [u8],

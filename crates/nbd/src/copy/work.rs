@@ -112,6 +112,14 @@ impl<'a> Job<'a> {
         self.stop();
     }
 
+    /// Whether nothing is left to be begun.
+    pub(super) fn is_over(&self) -> bool {
+        let queue = self.queue();
+        let has_more =
+            queue.is_asking || !queue.runs.is_empty() || queue.known_to < self.grid.size_bytes;
+        self.stop.load(Ordering::Relaxed) || !has_more
+    }
+
     /// Why it was stopped, if something went wrong.
     pub(super) fn take_trouble(&self) -> Option<CopyError> {
         let mut trouble = self.trouble.lock().unwrap_or_else(PoisonError::into_inner);

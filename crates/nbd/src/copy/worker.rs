@@ -547,6 +547,7 @@ impl<'a, T: Transport> Worker<'a, T> {
             }
             Doing::Flush(sections) => {
                 self.is_flushing = false;
+                self.checkpoint_ns = monotonic_ns();
                 return self.keeper.map_or(Ok(()), |keeper| keeper.keep(&sections));
             }
             Doing::Ask { slot } => {
@@ -584,7 +585,6 @@ impl<'a, T: Transport> Worker<'a, T> {
         if self.keeper.is_none() || self.is_flushing || !is_time {
             return Ok(());
         }
-        self.checkpoint_ns = now_ns;
         // What was answered before the flush is sent is what it makes durable.
         let sections = self.job.ledger.take_finished();
         if sections.is_empty() {

@@ -166,10 +166,12 @@ fn file(
     let mut journal = Kept::open(journal, arguments.anew)?;
     let cannot = || format!("cannot make {}", partial.display());
     // Without its file a journal is about nothing, and without its journal a file.
-    if !partial.exists() {
-        journal.earlier = None;
-    } else if journal.earlier.is_none() {
-        drop(locked(&partial)?);
+    let is_there = partial.exists();
+    if !is_there || journal.earlier.is_none() {
+        if is_there {
+            drop(locked(&partial)?);
+        }
+        journal.forget().with_context(cannot)?;
         kept_file::remove(&partial).with_context(cannot)?;
     }
     kept_file::make(&partial, bytes).with_context(cannot)?;

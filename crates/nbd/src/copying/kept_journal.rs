@@ -1,13 +1,14 @@
 //! The journal of a copy in its file.
 
 use std::path::Path;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use anyhow::Context;
 use rubus_host::kept_file::Appended;
 use rubus_vocabulary::refused::Refused;
 
 use crate::copy::grid::Ledger;
-use crate::copy::journal::{Head, Journal, parse, record};
+use crate::copy::journal::{Head, Journal, NotAJournal, parse, record};
 use crate::copy::{CopyError, Keeper};
 
 /// No journal is longer: it has a line for each section, and a section twice only if its copy was begun anew.
@@ -18,6 +19,18 @@ pub struct Kept {
     file: Appended,
     /// What an earlier run has left.
     pub earlier: Option<Journal>,
+    /// The head, until it is written with the first sections: a copy that ends before that writes no journal.
+    pending: Mutex<Option<String>>,
+    is_empty: bool,
+}
+
+/// When the head of a journal is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WhenBegun {
+    /// Before anything is copied: it says that what is at the destination is this copy's, and may be overwritten.
+    AtOnce,
+    /// With the first sections that are recorded. A destination without a journal is made again.
+    WithSections,
 }
 
 impl Kept {
@@ -37,25 +50,49 @@ impl Kept {
         };
         let earlier = match bytes.is_empty() {
             true => None,
-            false => Some(parse(&bytes).with_context(|| {
-                format!(
-                    "cannot resume with {place}; choose another file with --journal, or remove it to start over"
-                )
-            })?),
+            false => match parse(&bytes) {
+                Err(NotAJournal::Unfinished) => None,
+                parsed => Some(parsed.with_context(|| {
+                    format!(
+                        "cannot resume with {place}; choose another file with --journal, or remove it to start over"
+                    )
+                })?),
+            },
         };
-        Ok(Kept { file, earlier: earlier.filter(|_| !anew) })
+        Ok(Kept {
+            file,
+            earlier: earlier.filter(|_| !anew),
+            pending: Mutex::default(),
+            is_empty: bytes.is_empty(),
+        })
+    }
+
+    /// Forgets the earlier run, durably, before the file is made again that its records are about.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn forget(&mut self) -> std::io::Result<()> {
+        self.earlier = None;
+        if !self.is_empty {
+            self.file.begin(b"")?;
+            self.is_empty = true;
+        }
+        Ok(())
     }
 
     /// Goes on where the earlier run ended, or begins.
     ///
     /// # Errors
     /// When the earlier run copied something else, or the journal cannot be written.
-    pub fn begin(&self, head: &Head, ledger: &Ledger) -> anyhow::Result<()> {
+    pub fn begin(&self, head: &Head, ledger: &Ledger, when: WhenBegun) -> anyhow::Result<()> {
         let place = self.file.path().display();
         let cannot = || format!("cannot write the journal {place}");
         let Some(earlier) = &self.earlier else {
             let head = head.encode();
-            self.file.begin_at(0, head.as_bytes()).with_context(cannot)?;
+            match when {
+                WhenBegun::AtOnce => self.file.begin(head.as_bytes()).with_context(cannot)?,
+                WhenBegun::WithSections => *self.pending() = Some(head),
+            }
             return Ok(());
         };
         if let Err((what, was, is)) = earlier.head.is_of(head) {
@@ -64,12 +101,15 @@ impl Kept {
                  it was: {was}\n  it is:  {is}\n  to start over, give --restart"
             );
         }
-        let length = earlier.length as u64;
-        self.file.begin_at(length, b"").with_context(cannot)?;
+        self.file.cut(earlier.length as u64).with_context(cannot)?;
         for (section, digest) in &earlier.done {
             ledger.is_done_already(*section, *digest);
         }
         Ok(())
+    }
+
+    fn pending(&self) -> MutexGuard<'_, Option<String>> {
+        self.pending.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Removes it: the copy is whole.
@@ -80,13 +120,25 @@ impl Kept {
 }
 
 impl Keeper for Kept {
+    fn has_begun(&self) -> bool {
+        self.pending().is_none()
+    }
+
     fn keep(&self, sections: &[(usize, u64)]) -> Result<(), CopyError> {
         if sections.is_empty() {
             return Ok(());
         }
         let lines = sections.iter().map(|(number, digest)| record(*number, *digest));
-        let text: String = lines.collect();
-        self.file.append(text.as_bytes()).map_err(|error| {
+        let lines: String = lines.collect();
+        let mut pending = self.pending();
+        let written = match &*pending {
+            Some(head) => self.file.begin((head.clone() + &lines).as_bytes()),
+            None => self.file.append(lines.as_bytes()),
+        };
+        if written.is_ok() {
+            *pending = None;
+        }
+        written.map_err(|error| {
             CopyError::Trouble(format!(
                 "cannot write the journal {}: {error}; make room there, then give the same command again: it goes on",
                 self.file.path().display()

@@ -35,7 +35,7 @@ pub fn export(address: &str, patience: Duration) -> anyhow::Result<Export<Connec
     let dial = move || {
         connect().map_err(|error| format!("cannot connect to {again} once more: {error:#}"))
     };
-    Ok(Export::new(name, client, offer, Box::new(dial)))
+    Ok(Export::new(name, client, offer, Arc::new(dial)))
 }
 
 /// What tells an export from everything else that could be served there. A server that says who it is may be

@@ -2,12 +2,12 @@
 
 use std::sync::atomic::AtomicBool;
 
-use anyhow::Context;
 use rubus_host::clock::monotonic_ns;
 use rubus_host::kept_file;
 use rubus_vocabulary::units::{bytes_iec, percent};
 
 use super::destination::{CopyRequest, Destination};
+use super::kept_journal::WhenBegun;
 use super::source::Source;
 use crate::copy::grid::{Grid, Ledger};
 use crate::copy::journal::Head;
@@ -42,7 +42,11 @@ impl DiskCopying {
         let ledger = Ledger::new(grid);
         if let Some(journal) = &destination.journal {
             let head = Head { source: source.mark.clone(), target: destination.mark.clone(), grid };
-            journal.begin(&head, &ledger)?;
+            let when = match destination.names {
+                Some(_) => WhenBegun::WithSections,
+                None => WhenBegun::AtOnce,
+            };
+            journal.begin(&head, &ledger, when)?;
         }
         Ok(DiskCopying {
             options: Options {
@@ -69,7 +73,11 @@ impl DiskCopying {
         cancel: &AtomicBool,
         tell: &dyn Fn(&DiskCopyProgress),
     ) -> Result<DiskCopy, CopyError> {
-        let work = Work {
+        self.work(cancel, tell).run(self.verify)
+    }
+
+    fn work<'a>(&'a self, cancel: &'a AtomicBool, tell: &'a dyn Fn(&DiskCopyProgress)) -> Work<'a> {
+        Work {
             source: &self.source,
             destination: &self.destination,
             grid: self.grid,
@@ -77,8 +85,7 @@ impl DiskCopying {
             options: &self.options,
             cancel,
             tell,
-        };
-        work.run(self.verify)
+        }
     }
 
     /// Gives a file its name and removes the journal. Nothing when it was interrupted, which is said on standard error.
@@ -87,7 +94,7 @@ impl DiskCopying {
     /// In words, with how far it came.
     pub fn end(self, outcome: Result<DiskCopy, CopyError>) -> anyhow::Result<Option<DiskCopy>> {
         match outcome {
-            Ok(done) => finish(done, self.destination).map(Some),
+            Ok(done) => finish(done, &self.ledger, self.destination).map(Some),
             Err(error) => not_done(error, &self.ledger, &self.destination).map(|()| None),
         }
     }
@@ -133,11 +140,7 @@ impl Work<'_> {
         };
         if verify {
             let began_ns = monotonic_ns();
-            if let End::Image { image, .. } = target {
-                // Where that cannot be done, memory is read.
-                let _ = image.forget();
-            }
-            done.different = compare(target, book, self.options, self.cancel, &mut tell)?;
+            done.different = self.read_back(&mut tell)?;
             done.verify_s = Some(since_s(began_ns));
         }
         if written_at != self.source.written_at() {
@@ -153,6 +156,21 @@ impl Work<'_> {
             }
         }
         Ok(done)
+    }
+
+    /// The places of the destination that are not what was copied. If that does not end, another run can begin with it.
+    fn read_back(&self, tell: &mut dyn FnMut(Progress)) -> Result<Vec<(u64, u64)>, CopyError> {
+        let target = &self.destination.end;
+        if let End::Image { image, .. } = target {
+            // Where that cannot be done, memory is read.
+            let _ = image.forget();
+        }
+        let book = (self.grid, self.ledger);
+        let compared = compare(target, book, self.options, self.cancel, tell);
+        if compared.is_err() {
+            keep_the_rest(self.ledger, self.destination)?;
+        }
+        compared
     }
 
     /// Whether the source is still what the earlier run has copied; what is not is copied again. Gives what has to
@@ -196,21 +214,37 @@ fn since_s(began_ns: u64) -> f64 {
     (monotonic_ns() - began_ns) as f64 / 1e9
 }
 
+/// Records what is on stable storage and was not recorded, since it seemed not to be needed.
+fn keep_the_rest(ledger: &Ledger, destination: &Destination) -> Result<(), CopyError> {
+    match &destination.journal {
+        Some(journal) if destination.end.can_flush() => journal.keep(&ledger.take_finished()),
+        _ => Ok(()),
+    }
+}
+
 /// Gives a file its name, unless it is not what it should be.
-fn finish(mut done: DiskCopy, destination: Destination) -> anyhow::Result<DiskCopy> {
-    let Destination { journal, names, .. } = destination;
-    if let Some((partial, path)) = &names {
+fn finish(
+    mut done: DiskCopy,
+    ledger: &Ledger,
+    destination: Destination,
+) -> anyhow::Result<DiskCopy> {
+    if let Some((partial, path)) = &destination.names {
         match done.different.is_empty() {
-            true => kept_file::publish(partial, path).with_context(|| {
-                format!("cannot rename {} to {}", partial.display(), path.display())
-            })?,
+            true => {
+                if let Err(error) = kept_file::publish(partial, path) {
+                    keep_the_rest(ledger, &destination)?;
+                    let (from, to) = (partial.display(), path.display());
+                    return Err(anyhow::Error::from(error)
+                        .context(format!("cannot rename {from} to {to}")));
+                }
+            }
             false => done.remarks.push(format!(
                 "{} was left for you to look at; look at the memory, the cable and the disk of this machine",
                 partial.display()
             )),
         }
     }
-    if let Some(journal) = journal {
+    if let Some(journal) = destination.journal {
         journal.end();
     }
     Ok(done)
@@ -235,5 +269,78 @@ fn not_done(error: CopyError, ledger: &Ledger, destination: &Destination) -> any
             "{why}\n  --skip-unreadable copies all the rest, and then what can be read there\n  {so_far}"
         )),
         error => Err(anyhow::anyhow!("{error}\n  {so_far}")),
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::disallowed_methods)] // Files of its own.
+mod tests {
+    use std::path::Path;
+    use std::time::Duration;
+
+    use super::*;
+    use crate::copy::journal;
+    use crate::copying::{destination, source};
+    use crate::guard::testing::OnlyFiles;
+
+    const SIZE: usize = 9 << 20;
+
+    fn copying(from: &Path, to: &Path) -> DiskCopying {
+        let request = CopyRequest {
+            overwrite: false,
+            losses: Vec::new(),
+            journal: None,
+            anew: false,
+            skip_unreadable: false,
+            verify: true,
+            connections: 2,
+            depth: 4,
+            patience: Duration::from_secs(60),
+        };
+        let source = source::of_path(from, &OnlyFiles).unwrap();
+        let target = destination::of_path(to, SIZE as u64, &request, &OnlyFiles).unwrap();
+        DiskCopying::begin(source, target, &request).unwrap()
+    }
+
+    #[test]
+    fn what_was_copied_is_recorded_when_reading_it_back_does_not_end_well() {
+        let directory = tempfile::tempdir().unwrap();
+        let (from, to) = (directory.path().join("from"), directory.path().join("to"));
+        std::fs::write(&from, vec![7; SIZE]).unwrap();
+        let first = copying(&from, &to);
+        let (cancel, tell) = (AtomicBool::new(false), |_: &DiskCopyProgress| {});
+        first.work(&cancel, &tell).run(false).unwrap();
+        let kept = directory.path().join("to.partial.journal");
+        assert_eq!(std::fs::read(&kept).unwrap(), b"", "a copy that ends well needs none");
+
+        let partial = directory.path().join("to.partial");
+        let file = std::fs::OpenOptions::new().write(true).open(&partial).unwrap();
+        file.set_len(SIZE as u64 - 5).unwrap();
+        let failed = first.work(&cancel, &tell).read_back(&mut |_| {});
+        assert!(matches!(failed, Err(CopyError::Trouble(_))), "{failed:?}");
+        file.set_len(SIZE as u64).unwrap();
+        drop(first);
+        let done = journal::parse(&std::fs::read(&kept).unwrap()).unwrap().done;
+        assert_eq!(done.len(), SIZE.div_ceil(4 << 20));
+
+        // The same command begins with reading back, and finds what the accident has left.
+        let again = copying(&from, &to);
+        let outcome = again.run(&cancel, &tell).unwrap();
+        assert_eq!(outcome.resumed_bytes, SIZE as u64);
+        assert_eq!(outcome.different, [(8 << 20, SIZE as u64)]);
+    }
+
+    #[test]
+    fn what_was_copied_is_recorded_when_it_cannot_get_its_name() {
+        let directory = tempfile::tempdir().unwrap();
+        let (from, to) = (directory.path().join("from"), directory.path().join("to"));
+        std::fs::write(&from, vec![7; SIZE]).unwrap();
+        let first = copying(&from, &to);
+        let outcome = first.run(&AtomicBool::new(false), &|_| {});
+        std::fs::create_dir(&to).unwrap();
+        let error = first.end(outcome).unwrap_err();
+        assert!(format!("{error:#}").contains("cannot rename"), "{error:#}");
+        let kept = std::fs::read(directory.path().join("to.partial.journal")).unwrap();
+        assert_eq!(journal::parse(&kept).unwrap().done.len(), SIZE.div_ceil(4 << 20));
     }
 }

@@ -8,7 +8,7 @@ use super::disk::{Abilities, Disk};
 use super::handshake::{Export, Exports, NoExport};
 use super::listener::{Opened, Store};
 use crate::identity::Identity;
-use crate::wire::{BlockSizes, DEFAULT_MAX_BLOCK_BYTES, MAX_STRING_BYTES, Refusal};
+use crate::wire::{BlockSizes, DEFAULT_MAX_BLOCK_BYTES, MAX_STRING_BYTES, Refusal, cut_to};
 
 /// What is behind a name.
 pub trait Source: Send + Sync {
@@ -145,11 +145,7 @@ impl Store for ExportTable {
 pub(super) fn describe(words: &str, identity: Option<Identity>) -> String {
     let end = identity.map(|identity| identity.to_string());
     let end = end.unwrap_or_default();
-    let mut most = (MAX_STRING_BYTES - end.len() - 1).min(words.len());
-    while !words.is_char_boundary(most) {
-        most -= 1;
-    }
-    match (&words[..most], end.as_str()) {
+    match (cut_to(words, MAX_STRING_BYTES - end.len() - 1), end.as_str()) {
         (words, "") => words.into(),
         ("", end) => end.into(),
         (words, end) => format!("{words} {end}"),

@@ -1,7 +1,6 @@
 //! What `rubus serve` is to serve: images, directories of them, block devices, a file that lists them.
 
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -15,12 +14,13 @@ use rubus_vocabulary::units::{bytes_iec, parse_size};
 use serde::Deserialize;
 
 use super::image_identity::{self, Known};
-use crate::callers::{Network, listen_address};
+use crate::callers::{ListenAddress, Network};
 use crate::guard::Guard;
 use crate::images;
 use crate::server::disk::Disk;
 use crate::server::export_table::{Offered, OneDisk};
 use crate::server::file_disk::FileDisk;
+use crate::server::overlay::MAX_CLIENT_NAME_BYTES;
 use crate::wire::MAX_STRING_BYTES;
 
 /// What the user named, and what holds for all of it that does not say otherwise.
@@ -34,7 +34,7 @@ pub struct ServeRequest {
     pub preallocate: bool,
     pub read_only: bool,
     pub sync: bool,
-    pub listen: Vec<SocketAddr>,
+    pub listen: Vec<ListenAddress>,
     pub unix: Vec<PathBuf>,
     pub allow: Vec<Network>,
 }
@@ -57,7 +57,7 @@ pub struct ExportRequest {
 #[derive(Debug, Default)]
 pub struct Wishes {
     pub exports: Vec<ExportRequest>,
-    pub listen: Vec<SocketAddr>,
+    pub listen: Vec<ListenAddress>,
     pub unix: Vec<PathBuf>,
     pub allow: Vec<Network>,
 }
@@ -169,8 +169,7 @@ fn list(path: &Path, request: &ServeRequest, wishes: &mut Wishes) -> anyhow::Res
         toml::from_str(&text).with_context(|| format!("{place} is no list of exports"))?;
     let here = path.parent().unwrap_or(Path::new("."));
     for text in &listed.listen {
-        let listen =
-            listen_address(text).map_err(|why| anyhow::anyhow!("{place}: '{text}': {why}"))?;
+        let listen = text.parse().with_context(|| format!("{place}: '{text}'"))?;
         wishes.listen.push(listen);
     }
     for text in &listed.allow {
@@ -216,6 +215,21 @@ fn directory(path: &Path, request: &ServeRequest, wishes: &mut Wishes) -> anyhow
         read_only: request.read_only || image.extension().is_some_and(|ending| ending == "iso"),
         ..of_request(image, request)
     }));
+    Ok(())
+}
+
+/// Whether the protocol has room for the names of an export's clones.
+///
+/// # Errors
+/// In words.
+pub fn clones_fit(name: &str) -> anyhow::Result<()> {
+    let most = MAX_STRING_BYTES - "/".len() - MAX_CLIENT_NAME_BYTES;
+    anyhow::ensure!(
+        name.len() <= most,
+        "the name of an export of clones has {} bytes, and NBD allows {most}, since clients ask for NAME/CLIENT; \
+         give a shorter one",
+        name.len()
+    );
     Ok(())
 }
 
@@ -283,6 +297,9 @@ fn open(
     let place = wanted.path.display().to_string();
     let cannot = || format!("cannot serve {place}");
     let mut told = String::new();
+    if wanted.found_in.is_none() {
+        has_one_writer(wanted, before)?;
+    }
     let kind = match wanted.found_in {
         None => Pinned::new(&wanted.path).map(|node| node.kind()).ok(),
         Some(_) => None,
@@ -345,7 +362,8 @@ fn found(wanted: &ExportRequest, guard: &dyn Guard, before: &[Ready]) -> anyhow:
     let place = wanted.path.display();
     let image = file(wanted, guard).map_err(|error| match same_file(wanted, before) {
         Some(other) => LeftOut(format!(
-            "{place} is left out: it is the same file as that of export '{other}', and would have two writers"
+            "{place} is left out: it is the same file as that of export '{}', and would have two writers",
+            other.offered.name
         ))
         .into(),
         None => error,
@@ -357,10 +375,26 @@ fn found(wanted: &ExportRequest, guard: &dyn Guard, before: &[Ready]) -> anyhow:
 }
 
 /// The export that is open already and has the file of this one under another name.
-fn same_file<'a>(wanted: &ExportRequest, before: &'a [Ready]) -> Option<&'a str> {
+fn same_file<'a>(wanted: &ExportRequest, before: &'a [Ready]) -> Option<&'a Ready> {
     let inode = Some(own_files::inode(&wanted.path).ok()?);
-    let other = before.iter().find(|ready| ready.inode == inode)?;
-    Some(&other.offered.name)
+    before.iter().find(|ready| ready.inode == inode)
+}
+
+/// Refuses what is served already, unless both are only read.
+fn has_one_writer(wanted: &ExportRequest, before: &[Ready]) -> anyhow::Result<()> {
+    let Some(other) = same_file(wanted, before) else {
+        return Ok(());
+    };
+    if wanted.read_only && other.read_only {
+        return Ok(());
+    }
+    Err(Refused(format!(
+        "cannot serve {} twice: export '{}' has the same image, and two writers would destroy what is on it\n  \
+         name it once, or serve it with --read-only",
+        wanted.path.display(),
+        other.offered.name
+    ))
+    .into())
 }
 
 fn file(wanted: &ExportRequest, guard: &dyn Guard) -> anyhow::Result<Image> {
@@ -393,13 +427,21 @@ fn file(wanted: &ExportRequest, guard: &dyn Guard) -> anyhow::Result<Image> {
         ImageError::NotAFile => anyhow::anyhow!(
             "{place} is no image: it must be a regular file, a directory or a block device"
         ),
-        ImageError::Other(error) if error.kind() == std::io::ErrorKind::PermissionDenied => {
-            anyhow::anyhow!("{place}: {error}; give --read-only if it is not to be written")
+        ImageError::Other(error) if !wanted.read_only && may_be_read(&error) => {
+            anyhow::anyhow!(
+                "cannot open {place} for writing: {error}; give --read-only if it is not to be written"
+            )
         }
         ImageError::Other(error) => {
             anyhow::Error::from(error).context(format!("cannot open {place}"))
         }
     })
+}
+
+/// Whether it is writing alone that is not allowed, as far as an error can tell.
+fn may_be_read(error: &std::io::Error) -> bool {
+    use std::io::ErrorKind::{PermissionDenied, ReadOnlyFilesystem};
+    [PermissionDenied, ReadOnlyFilesystem].contains(&error.kind())
 }
 
 /// Makes a new image, and says how.
@@ -451,40 +493,9 @@ fn device(wanted: &ExportRequest, losses: &[String], guard: &dyn Guard) -> anyho
 mod tests {
     use std::os::unix::fs::symlink;
 
-    use rubus_host::blockdev::{BlockReader, ClaimedDevice};
-
-    use crate::guard::{NotClaimed, Unused};
+    use crate::guard::testing::OnlyFiles;
 
     use super::*;
-
-    /// Lets files through, and knows no devices.
-    struct OnlyFiles;
-
-    impl Guard for OnlyFiles {
-        fn file_unused(&self, _: &Path) -> Result<(), String> {
-            Ok(())
-        }
-
-        fn read_only(&self, _: &Path) -> Result<BlockReader, String> {
-            Err("no device".into())
-        }
-
-        fn claim(&self, _: &Path, _: &[String]) -> Result<ClaimedDevice, NotClaimed> {
-            Err(NotClaimed { refusal: "no device".into(), expected: None })
-        }
-
-        fn is_in_use(&self, _: &Path) -> bool {
-            false
-        }
-
-        fn unused(&self, _: &Path) -> Result<Box<dyn Unused>, String> {
-            Err("no device".into())
-        }
-
-        fn carries_nothing(&self, _: &Path) -> Result<(), String> {
-            Ok(())
-        }
-    }
 
     /// What is served of a directory, and what is left out.
     fn of(directory: &Path, read_only: bool) -> anyhow::Result<(Vec<String>, Vec<String>)> {
@@ -548,6 +559,36 @@ mod tests {
             let error = request(name, description).err().map(|error| error.to_string());
             assert!(error.is_some_and(|error| error.contains("NBD")), "{name:?} {description:?}");
         }
+    }
+
+    #[test]
+    fn one_image_has_one_writer_or_only_readers() {
+        let place = tempfile::tempdir().unwrap();
+        let (image, link) = (place.path().join("a.img"), place.path().join("b.img"));
+        std::fs::write(&image, [7; 512]).unwrap();
+        std::fs::hard_link(&image, &link).unwrap();
+        let both = |read_only: [bool; 2]| {
+            let one = |(path, read_only): (&PathBuf, bool)| ExportRequest {
+                path: path.clone(),
+                read_only,
+                ..ExportRequest::default()
+            };
+            let wanted: Vec<_> = [&image, &link].into_iter().zip(read_only).map(one).collect();
+            open_all(&wanted, &[], &OnlyFiles).map(|(ready, _)| ready.len())
+        };
+        for read_only in [[false, false], [true, false], [false, true]] {
+            let error = both(read_only).unwrap_err();
+            assert!(error.downcast_ref::<Refused>().is_some());
+            assert!(error.to_string().contains("export 'a' has the same image"), "{error}");
+        }
+        assert_eq!(both([true, true]).unwrap(), 2);
+    }
+
+    #[test]
+    fn clones_have_names_that_fit_the_protocol() {
+        let longest = "n".repeat(MAX_STRING_BYTES - 1 - MAX_CLIENT_NAME_BYTES);
+        assert!(clones_fit(&longest).is_ok());
+        assert!(clones_fit(&(longest + "n")).is_err());
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Serving disk images over the network, from opening them to the last flush.
 
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::{Ipv4Addr, SocketAddr};
 use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -13,6 +13,7 @@ use super::exports::{self, Ready, Wishes};
 use super::image_identity;
 use super::log::Log;
 use super::status;
+use crate::callers::ListenAddress;
 use crate::certificates::{AUTHORITY, SERVER, SERVER_KEY};
 use crate::connect::PemFile;
 use crate::guard::Guard;
@@ -22,6 +23,7 @@ use crate::server::handshake::TlsPolicy;
 use crate::server::listener::{Event, Server, Settings};
 use crate::server::overlay::{CloneExports, Fleet, GoldenFile, Lasting};
 use crate::tls::TlsServerSettings;
+use crate::uri::{Server as UriServer, TlsOptions, Uri};
 use crate::wire::DEFAULT_PORT;
 
 /// Calls back when the user, or the system, wants the server to end.
@@ -128,7 +130,9 @@ pub fn serve(
         "ended, and NOT everything that was written is on stable storage: {}",
         failed.join("; ")
     );
-    log.say("ended; everything is on stable storage");
+    if ended.is_ok() {
+        log.say("ended; everything is on stable storage");
+    }
     ended
 }
 
@@ -165,6 +169,7 @@ fn serve_clones(
     let fleet = Fleet::new(directory, golden, lasting, clones.max)
         .with_context(|| format!("cannot use the directory {}", directory.display()))?;
     let name = exports::name_of(wanted);
+    exports::clones_fit(&name)?;
     let fate = match lasting {
         Lasting::Kept => format!("kept in {}", directory.display()),
         Lasting::ThrownAway => "discarded when this server ends".into(),
@@ -206,7 +211,9 @@ fn serve_clones(
         false => serve_listeners(&server, options, log, on_end),
     };
     exports.close().context("ended, and NOT everything that was written is on stable storage")?;
-    log.say("ended; everything is on stable storage");
+    if ended.is_ok() {
+        log.say("ended; everything is on stable storage");
+    }
     ended
 }
 
@@ -296,10 +303,13 @@ fn listeners(options: &ServeOptions) -> anyhow::Result<Vec<Listener>> {
     }
     let mut addresses = wishes.listen.clone();
     if listeners.is_empty() && wishes.unix.is_empty() && addresses.is_empty() {
-        addresses.push((Ipv4Addr::LOCALHOST, DEFAULT_PORT).into());
+        addresses.push(SocketAddr::from((Ipv4Addr::LOCALHOST, DEFAULT_PORT)).into());
     }
-    for address in addresses {
-        listeners.push(Listener::tcp(address)?);
+    for ListenAddress { address, zone } in addresses {
+        listeners.push(match zone {
+            None => Listener::tcp(address)?,
+            Some(zone) => Listener::tcp_on(address, &zone)?,
+        });
     }
     for path in &wishes.unix {
         listeners.push(Listener::unix(path)?);
@@ -317,24 +327,23 @@ fn about(ready: &Ready) -> String {
 
 /// The address of an export here, as clients write it, without its name.
 fn address_of(listener: &Listener, tls: TlsPolicy) -> String {
-    let scheme = match tls {
-        TlsPolicy::Off | TlsPolicy::Allow => "nbd",
-        TlsPolicy::Require => "nbds",
+    let server = match listener.address() {
+        None => UriServer::Unix(listener.place().into()),
+        Some(address) => UriServer::Tcp {
+            host: match listener.interface() {
+                None => address.ip().to_string(),
+                Some(interface) => format!("{}%{interface}", address.ip()),
+            },
+            port: address.port(),
+        },
     };
-    match listener.address() {
-        Some(address) if address.port() == DEFAULT_PORT => {
-            format!("{scheme}://{}/", host(address.ip()))
-        }
-        Some(address) => format!("{scheme}://{}:{}/", host(address.ip()), address.port()),
-        None => format!("{scheme}+unix:///?socket={}", listener.place()),
-    }
-}
-
-fn host(address: IpAddr) -> String {
-    match address {
-        IpAddr::V4(address) => address.to_string(),
-        IpAddr::V6(address) => format!("[{address}]"),
-    }
+    let uri = Uri {
+        tls: tls == TlsPolicy::Require,
+        server,
+        export: String::new(),
+        tls_options: TlsOptions::default(),
+    };
+    uri.to_string()
 }
 
 /// Says what it means to listen where others can connect.
@@ -361,9 +370,10 @@ fn warn_of_the_public(listeners: &[Listener], options: &ServeOptions, log: &Log)
         true => "read",
         false => "read and overwrite",
     };
-    let advice = match wishes.allow.is_empty() {
-        true => "; --allow says who may connect, --read-only forbids writing",
-        false => "",
+    let advice = match (wishes.allow.is_empty(), what) {
+        (true, "read") => "; --allow says who may connect",
+        (true, _) => "; --allow says who may connect, --read-only forbids writing",
+        (false, _) => "",
     };
     if required {
         log.say(&format!(

@@ -1,6 +1,6 @@
 //! Messages after the handshake: requests, and their replies simple and structured.
 
-use super::{ChunkFlags, CommandFlags, MAX_STRING_BYTES, Malformed, Reader};
+use super::{ChunkFlags, CommandFlags, MAX_STRING_BYTES, Malformed, Reader, cut_to};
 
 const REQUEST_MAGIC: u32 = 0x2560_9513;
 pub(super) const SIMPLE_REPLY_MAGIC: u32 = 0x6744_6698;
@@ -274,13 +274,10 @@ pub fn read_hole_body(bytes: &[u8]) -> Result<(u64, u32), Malformed> {
 /// Appends the body of a [`ChunkKind::Error`], or of a [`ChunkKind::ErrorAt`] when there is an
 /// offset. A text beyond the protocol's limit is cut.
 pub fn write_error_body(error: ErrorCode, text: &str, offset: Option<u64>, out: &mut Vec<u8>) {
-    let mut end = text.len().min(MAX_STRING_BYTES);
-    while !text.is_char_boundary(end) {
-        end -= 1;
-    }
+    let text = cut_to(text, MAX_STRING_BYTES);
     out.extend_from_slice(&error.0.to_be_bytes());
-    out.extend_from_slice(&(end as u16).to_be_bytes());
-    out.extend_from_slice(&text.as_bytes()[..end]);
+    out.extend_from_slice(&(text.len() as u16).to_be_bytes());
+    out.extend_from_slice(text.as_bytes());
     if let Some(offset) = offset {
         out.extend_from_slice(&offset.to_be_bytes());
     }

@@ -52,6 +52,15 @@ pub const MAX_EXTENTS: usize = 64 << 10;
 /// The context of BLOCK_STATUS that says what takes space and what reads as zeros.
 pub const BASE_ALLOCATION: &str = "base:allocation";
 
+/// The beginning of a text, in whole characters.
+pub(crate) fn cut_to(text: &str, max_bytes: usize) -> &str {
+    let mut end = max_bytes.min(text.len());
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    &text[..end]
+}
+
 /// A message that breaks the rules of the protocol.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Malformed {

@@ -1,7 +1,7 @@
 //! Options, with which both ends come to terms, and the replies to them.
 
 use super::{
-    Claim, FENCE, Info, MAX_OPTION_BYTES, MAX_STRING_BYTES, Malformed, OPTION_MAGIC, Reader,
+    Claim, FENCE, Info, MAX_OPTION_BYTES, MAX_STRING_BYTES, Malformed, OPTION_MAGIC, Reader, cut_to,
 };
 
 const OPTION_REPLY_MAGIC: u64 = 0x0003_e889_0455_65a9;
@@ -298,7 +298,7 @@ impl OptionReply {
                 OptionReply::CONTEXT
             }
             OptionReply::Refused { why, text } => {
-                data.extend_from_slice(text.as_bytes());
+                data.extend_from_slice(cut_to(text, MAX_STRING_BYTES).as_bytes());
                 why.number()
             }
             OptionReply::Other { kind, data: other } => {

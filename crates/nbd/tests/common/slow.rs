@@ -12,7 +12,8 @@ use rubus_host::net::Stream;
 use rubus_nbd::client::{Client, Due, Extras, Offer, Wish, agree_with};
 use rubus_nbd::server::disk::{Abilities, Disk, Extent, Zeroing};
 use rubus_nbd::server::export_table::{ExportTable, Offered, OneDisk};
-use rubus_nbd::server::listener::{Server, Settings};
+use rubus_nbd::server::listener::{Server, Settings, Store};
+use rubus_nbd::transport::Transport;
 use rubus_nbd::wire::{Claim, Command, CommandFlags, ErrorCode};
 
 pub const PATIENCE: Duration = Duration::from_secs(30);
@@ -114,14 +115,18 @@ pub struct Run {
     pub server: Arc<Server>,
     thread: Option<std::thread::JoinHandle<io::Result<()>>>,
     pub directory: tempfile::TempDir,
+    pub settings: Settings,
 }
 
 pub type Connected = Result<(Client<Stream>, Offer), String>;
 
 impl Run {
     pub fn new() -> Run {
-        let directory = tempfile::tempdir().expect("a directory");
-        let listener = Listener::unix(&directory.path().join("socket")).expect("a socket");
+        Run::with(Settings::default())
+    }
+
+    /// One whose server has these settings.
+    pub fn with(settings: Settings) -> Run {
         let disk = Arc::new(Slow::default());
         let exports = ExportTable::new(vec![Offered {
             name: "disk".into(),
@@ -132,18 +137,33 @@ impl Run {
                 sync: false,
             }),
         }]);
-        let server = Server::new(Arc::new(exports), Settings::default(), |_| {}).expect("a server");
+        Run::of(Arc::new(exports), disk, settings)
+    }
+
+    /// One that serves this, whose writes go through a slow disk.
+    pub fn of(store: Arc<dyn Store>, disk: Arc<Slow>, settings: Settings) -> Run {
+        let directory = tempfile::tempdir().expect("a directory");
+        let listener = Listener::unix(&directory.path().join("socket")).expect("a socket");
+        let server = Server::new(store, settings.clone(), |_| {}).expect("a server");
         let runs = Arc::clone(&server);
         let thread = std::thread::spawn(move || runs.run(vec![listener]));
-        Run { disk, server, thread: Some(thread), directory }
+        Run { disk, server, thread: Some(thread), directory, settings }
     }
 
     /// Connects in a thread.
     pub fn connecting(&self, fence: Option<Claim>) -> std::thread::JoinHandle<Connected> {
+        self.connecting_to("disk", fence)
+    }
+
+    fn connecting_to(
+        &self,
+        export: &'static str,
+        fence: Option<Claim>,
+    ) -> std::thread::JoinHandle<Connected> {
         let path = self.directory.path().join("socket");
         std::thread::spawn(move || {
             let socket = UnixStream::connect(path).expect("it listens");
-            let wish = Wish { export: "disk".into(), tls: false, structured_replies: false };
+            let wish = Wish { export: export.into(), tls: false, structured_replies: false };
             let extras = Extras { fence, ..Extras::default() };
             let stream = Stream::connected(socket.into(), "socket".into());
             let (stream, offer) = agree_with(stream, wish, extras, PATIENCE, Ok)
@@ -158,6 +178,10 @@ impl Run {
         client
     }
 
+    pub fn connect_to(&self, export: &'static str) -> Client<Stream> {
+        self.connecting_to(export, None).join().unwrap().expect("they agree").0
+    }
+
     pub fn end(mut self) -> Vec<u8> {
         self.disk.let_go();
         self.server.stop();
@@ -168,7 +192,12 @@ impl Run {
 }
 
 /// Sends `count` writes of one byte to the same block, and waits for no reply.
-pub fn send_writes(client: &mut Client<Stream>, count: u32, byte: u8, flags: CommandFlags) {
+pub fn send_writes<T: Transport>(
+    client: &mut Client<T>,
+    count: u32,
+    byte: u8,
+    flags: CommandFlags,
+) {
     for slot in 0..count {
         let due = Due {
             slot,
@@ -185,12 +214,12 @@ pub fn send_writes(client: &mut Client<Stream>, count: u32, byte: u8, flags: Com
 }
 
 /// Writes the first block and waits for the answer.
-pub fn write(client: &mut Client<Stream>, byte: u8) {
+pub fn write<T: Transport>(client: &mut Client<T>, byte: u8) {
     write_block(client, 0, byte);
 }
 
 /// Writes a block and waits for the answer.
-pub fn write_block(client: &mut Client<Stream>, block: u64, byte: u8) {
+pub fn write_block<T: Transport>(client: &mut Client<T>, block: u64, byte: u8) {
     let due = Due {
         slot: 0,
         command: Command::Write,

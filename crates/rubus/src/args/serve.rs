@@ -1,10 +1,9 @@
 //! Arguments of `rubus serve`.
 
-use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::{Args as ClapArgs, ValueEnum};
-use rubus_nbd::callers::{Network, listen_address};
+use rubus_nbd::callers::{ListenAddress, Network};
 
 /// Serve disk images over the network, as NBD exports.
 ///
@@ -32,10 +31,10 @@ pub struct Serve {
     /// Description of the export, shown to clients
     #[arg(long, value_name = "TEXT")]
     pub description: Option<String>,
-    /// Listen on this address, such as 0.0.0.0:10809, `[::]:10809` or 192.168.1.5 (repeatable)
-    /// [default: 127.0.0.1:10809, unless --unix]
-    #[arg(long, value_name = "ADDRESS[:PORT]", value_parser = listen_address)]
-    pub listen: Vec<SocketAddr>,
+    /// Listen on this address, such as 192.168.1.5:10809, 0.0.0.0 (all of IPv4), `[::]` (all of
+    /// IPv6) or fe80::1%eth0 (repeatable) [default: 127.0.0.1:10809, unless --unix]
+    #[arg(long, value_name = "ADDRESS[:PORT]")]
+    pub listen: Vec<ListenAddress>,
     /// Listen on a Unix socket at this path (repeatable)
     #[arg(long, value_name = "FILE")]
     pub unix: Vec<PathBuf>,

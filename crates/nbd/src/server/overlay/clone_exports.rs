@@ -12,7 +12,7 @@ use crate::server::disk::Disk;
 use crate::server::export_table::{BLOCK_SIZES, describe};
 use crate::server::handshake::{Export, Exports, NoExport};
 use crate::server::listener::{Opened, Store};
-use crate::wire::Refusal;
+use crate::wire::{MAX_STRING_BYTES, Refusal, cut_to};
 
 /// So many clones stay open between a client's question and its choice. One more, and the oldest is closed, unless it
 /// has a client.
@@ -95,13 +95,11 @@ impl CloneExports {
 
 impl Exports for CloneExports {
     fn list(&self) -> Vec<(String, String)> {
-        let words = format!(
-            "{}{}a clone for each client: ask for {}/NAME",
-            self.words,
-            if self.words.is_empty() { "" } else { "; " },
-            self.name
-        );
-        vec![(self.name.clone(), words)]
+        let how = format!("a clone for each client: ask for {}/NAME", self.name);
+        let separator = if self.words.is_empty() { "" } else { "; " };
+        let room = MAX_STRING_BYTES.saturating_sub(separator.len() + how.len());
+        let words = format!("{}{separator}{how}", cut_to(&self.words, room));
+        vec![(self.name.clone(), cut_to(&words, MAX_STRING_BYTES).into())]
     }
 
     fn find(&self, name: &str) -> Result<Export, NoExport> {
@@ -196,6 +194,19 @@ mod tests {
         }
         assert_eq!(exports.find("rooted").unwrap_err().why, Refusal::Unknown);
         assert_eq!(exports.find("root/../x").unwrap_err().why, Refusal::Invalid);
+    }
+
+    #[test]
+    fn a_long_description_leaves_room_for_how_to_ask() {
+        let directory = tempfile::tempdir().unwrap();
+        let mut exports = exports(directory.path(), Lasting::Kept);
+        exports.words = "ä".repeat(4000);
+        let [(name, words)] = &exports.list()[..] else { panic!("one export") };
+        assert_eq!(name, "root");
+        assert!(words.len() <= MAX_STRING_BYTES);
+        assert!(words.starts_with("ää"));
+        assert!(words.ends_with("; a clone for each client: ask for root/NAME"));
+        assert!(exports.find("root/a").unwrap().description.len() <= MAX_STRING_BYTES);
     }
 
     #[test]

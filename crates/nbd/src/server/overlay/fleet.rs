@@ -22,7 +22,8 @@ use crate::server::pool::lock;
 
 /// What a clone's file ends with.
 pub const ENDING: &str = ".clone";
-const MAX_NAME_BYTES: usize = 64;
+/// The name of a client is no longer.
+pub const MAX_CLIENT_NAME_BYTES: usize = 64;
 
 /// Whether clones outlive the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,14 +47,14 @@ impl ClientName {
     pub fn asked(name: &str) -> Result<Self, String> {
         let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b".-_".contains(&byte);
         let first = name.bytes().next();
-        if name.len() <= MAX_NAME_BYTES
+        if name.len() <= MAX_CLIENT_NAME_BYTES
             && name.bytes().all(is_plain)
             && first.is_some_and(|byte| byte.is_ascii_alphanumeric())
         {
             return Ok(ClientName(name.into()));
         }
         Err(format!(
-            "a client's name has 1 to {MAX_NAME_BYTES} letters, digits, dots, dashes and underscores, and begins with a \
+            "a client's name has 1 to {MAX_CLIENT_NAME_BYTES} letters, digits, dots, dashes and underscores, and begins with a \
              letter or a digit; a board's serial number is a good one"
         ))
     }

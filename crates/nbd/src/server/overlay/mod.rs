@@ -24,7 +24,7 @@ mod tests;
 
 pub use clone::CloneDisk;
 pub use clone_exports::CloneExports;
-pub use fleet::{ClientName, Fleet, FleetError, Lasting, OpenClone};
+pub use fleet::{ClientName, Fleet, FleetError, Lasting, MAX_CLIENT_NAME_BYTES, OpenClone};
 pub use format::{BLOCK_BYTES, GoldenId, Kind};
 pub use golden::GoldenFile;
 pub use maintain::{CloneState, Listed, list, merge, reset, throw_away};
