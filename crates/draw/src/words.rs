@@ -4,7 +4,7 @@ use rubus_stats::estimate::Estimate;
 use rubus_vocabulary::fact::Fact;
 use rubus_vocabulary::machine::Throttling;
 use rubus_vocabulary::result::{
-    Access, CpuShares, JobResult, Outcome, RemoteFacts, Run, StallCause, TargetKind,
+    Access, Accesses, CpuShares, JobResult, Outcome, RemoteFacts, Run, StallCause, TargetKind,
 };
 pub use rubus_vocabulary::title::{job_title, spec_title};
 pub use rubus_vocabulary::units::block;
@@ -145,11 +145,12 @@ pub fn stall_cause(cause: StallCause) -> &'static str {
     }
 }
 
-/// How the target was opened.
-pub fn access(access: Access) -> &'static str {
-    match access {
-        Access::Direct => "direct I/O (no page cache)",
-        Access::Buffered => "through the page cache",
+/// How the jobs of a run reached the target.
+pub fn accesses(run: &Run) -> &'static str {
+    match run.accesses() {
+        Accesses::All(Access::Direct) => "direct I/O (no page cache)",
+        Accesses::All(Access::Buffered) => "through the page cache",
+        Accesses::Both => "some jobs with direct I/O, some through the page cache",
     }
 }
 
@@ -272,6 +273,18 @@ mod tests {
         run.results[0].polled = true;
         let both = queues(&run).expect("there is more to tell");
         assert_eq!(both, format!("{told}; completions polled in 1 of 18 jobs"));
+    }
+
+    #[test]
+    fn a_run_is_headed_by_what_its_jobs_did() {
+        let mut run = fixture::slow_sd_card_run();
+        assert_eq!(accesses(&run), "direct I/O (no page cache)");
+        run.results[0].access = Some(Access::Buffered);
+        assert_eq!(accesses(&run), "some jobs with direct I/O, some through the page cache");
+        run.results.iter_mut().for_each(|result| result.access = Some(Access::Buffered));
+        assert_eq!(accesses(&run), "through the page cache");
+        run.results.clear();
+        assert_eq!(accesses(&run), "direct I/O (no page cache)");
     }
 
     #[test]

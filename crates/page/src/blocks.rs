@@ -84,7 +84,7 @@ pub fn sweeps(run: &Run) -> Vec<Sweep<'_>> {
             None => others.push(Sweep {
                 results: vec![result],
                 bend: None,
-                is_direct: result.access.unwrap_or(run.target.access) == Access::Direct,
+                is_direct: run.access_of(result) == Access::Direct,
             }),
         }
     }

@@ -223,7 +223,7 @@ pub fn repeat(run: &Run) -> Markup {
                 @if run.target.region_bytes > 0 {
                     ", " (bytes_iec(run.target.region_bytes)) " of " (run.target.content) " data"
                 }
-                ", " (words::access(run.target.access)) "."
+                ", " (words::accesses(run)) "."
             }
             @if let Some(own) = &run.calibration {
                 p class="note" {
@@ -273,6 +273,15 @@ fn shell_word(word: &str) -> String {
 mod tests {
     use super::*;
     use rubus_fixtures as fixture;
+    use rubus_vocabulary::result::Access;
+
+    #[test]
+    fn buffered_jobs_are_said_to_be_buffered() {
+        let mut run = fixture::slow_sd_card_run();
+        run.results.iter_mut().for_each(|result| result.access = Some(Access::Buffered));
+        let page = repeat(&run).into_string();
+        assert!(page.contains("through the page cache") && !page.contains("direct I/O"), "{page}");
+    }
 
     #[test]
     fn the_command_quotes_what_a_shell_would_take_apart() {

@@ -12,3 +12,12 @@ pub enum Access {
     /// Through the page cache, because the filesystem refuses anything else.
     Buffered,
 }
+
+/// How the jobs of a run reached its target.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Accesses {
+    /// All in one way.
+    All(Access),
+    /// Some with direct I/O, some through the page cache.
+    Both,
+}

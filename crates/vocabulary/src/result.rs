@@ -9,7 +9,7 @@ mod json;
 use std::collections::BTreeMap;
 
 pub use self::figures::Figures;
-pub use crate::access::Access;
+pub use crate::access::{Access, Accesses};
 pub use rubus_stats::batches::LatencyIntervals;
 pub use rubus_stats::histogram::{Latency, LatencyBins};
 pub use rubus_stats::measured::{Ended, Outcome};
@@ -559,6 +559,18 @@ impl Run {
         let lanes = (result.engine == "ring").then(|| result.lanes.unwrap_or(1))?;
         let cores = self.machine.cpu.cores.get();
         cores.is_none_or(|cores| cores > lanes).then_some(lanes)
+    }
+
+    /// How its jobs reached the target.
+    pub fn accesses(&self) -> Accesses {
+        let mut all = self.results.iter().map(|result| self.access_of(result));
+        let first = all.next().unwrap_or(self.target.access);
+        if all.all(|access| access == first) { Accesses::All(first) } else { Accesses::Both }
+    }
+
+    /// How a job of this run reached the target.
+    pub fn access_of(&self, result: &JobResult) -> Access {
+        result.access.unwrap_or(self.target.access)
     }
 
     /// The figures of memory, of a run that is of it.

@@ -14,7 +14,7 @@ mod tests;
 use std::collections::BTreeMap;
 
 use rubus_vocabulary::doubt::Doubt;
-use rubus_vocabulary::result::{JobFileJob, JobResult, Run};
+use rubus_vocabulary::result::{Access, JobFileJob, JobResult, Run};
 use rubus_vocabulary::spec::{Direction, Pattern};
 use serde_json::{Value, json};
 
@@ -194,7 +194,7 @@ fn options(run: &Run, job: &FioJob<'_>) -> Value {
         "numjobs": result.copies.unwrap_or(1).to_string(),
         "size": run.target.region_bytes.to_string(),
         "filename": run.target.path,
-        "direct": if run.target.access == rubus_vocabulary::result::Access::Direct { "1" } else { "0" },
+        "direct": if run.access_of(result) == Access::Direct { "1" } else { "0" },
     });
     if result.commit {
         options["fdatasync"] = json!("1");

@@ -93,7 +93,7 @@ fn of_the_place(before: &Run, after: &Run) -> Vec<String> {
 /// Whether a result is one of memory: it went through the page cache, or the filesystem did so in secret.
 fn is_cached(result: &JobResult, run: &Run) -> bool {
     let mut doubts = run.doubts.iter().chain(&result.doubts);
-    result.access.unwrap_or(run.target.access) == Access::Buffered
+    run.access_of(result) == Access::Buffered
         || doubts.any(|doubt| {
             matches!(
                 doubt,

@@ -2,7 +2,7 @@
 
 use rubus_vocabulary::figure::Named;
 use rubus_vocabulary::machine::{BlockDevice, BlockKind, Machine, Setting};
-use rubus_vocabulary::result::{Access, Figures, Run};
+use rubus_vocabulary::result::{Access, Accesses, Figures, Run};
 use rubus_vocabulary::units::{bytes_iec, bytes_si};
 
 /// Of a run: what it was measured on and with, then the machine's settings.
@@ -32,9 +32,10 @@ pub fn of_run(run: &Run) -> Vec<Named> {
     let mut engines: Vec<&str> = run.results.iter().map(|r| r.engine.as_str()).collect();
     engines.sort_unstable();
     engines.dedup();
-    let access = match target.access {
-        Access::Direct => "past the page cache",
-        Access::Buffered => "through the page cache",
+    let access = match run.accesses() {
+        Accesses::All(Access::Direct) => "past the page cache",
+        Accesses::All(Access::Buffered) => "through the page cache",
+        Accesses::Both => "some jobs past the page cache, some through it",
     };
     let mut facts = board(machine);
     facts.extend([

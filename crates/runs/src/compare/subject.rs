@@ -175,7 +175,7 @@ fn job(run: &Run, result: &JobResult) -> SubjectJob {
         copies: result.copies.unwrap_or(1).max(1),
         commit: result.commit || sync.is_some_and(WriteSync::is_each),
         sync,
-        access: Some(result.access.unwrap_or(run.target.access)),
+        access: Some(run.access_of(result)),
         content: result.content.clone(),
         on: result.on.clone(),
         is_shared: is_shared(run, result),

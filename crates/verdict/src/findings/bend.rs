@@ -39,7 +39,7 @@ fn finding(run: &Run, mut sweep: Vec<&JobResult>) -> Option<Finding> {
         .map(|result| Size { block_bytes: result.block_bytes, iops: result.iops })
         .collect();
     let fit = fit(&sizes)?;
-    let access = sweep[0].access.unwrap_or(run.target.access);
+    let access = run.access_of(sweep[0]);
     Some(Finding::Bend(Bend {
         direction: sweep[0].direction,
         jobs: sweep.iter().map(|result| result.job.clone()).collect(),

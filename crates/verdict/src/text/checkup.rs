@@ -54,7 +54,7 @@ pub fn title(run: &Run, style: Style) -> Vec<String> {
     let path = shorten(&clean(&run.place()), room);
     let device = match &run.target.network {
         Some(facts) => format!("the network disk, {}", network::network(facts)),
-        None => format!("{}, {}", device(run), words::access(run.target.access)),
+        None => format!("{}, {}", device(run), words::accesses(run)),
     };
     let mut lines = vec![format!("{before}{path}{after}")];
     lines.extend(paragraph(&board(run), ""));
@@ -415,6 +415,7 @@ mod tests {
     use rubus_fixtures as fixture;
     use rubus_vocabulary::fact::Fact;
     use rubus_vocabulary::machine::Throttling;
+    use rubus_vocabulary::result::Access;
 
     #[test]
     fn a_slow_and_disturbed_card() {
@@ -422,6 +423,15 @@ mod tests {
         let text = render(&run, &verdict(&run), Style::PLAIN);
         insta::assert_snapshot!(text);
         assert!(text.lines().count() <= 58, "{} lines", text.lines().count());
+    }
+
+    #[test]
+    fn buffered_jobs_are_said_to_be_buffered() {
+        let mut run = fixture::slow_sd_card_run();
+        run.results.iter_mut().for_each(|result| result.access = Some(Access::Buffered));
+        let heading = title(&run, Style::PLAIN).join(" ");
+        assert!(heading.contains("through the page cache"), "{heading}");
+        assert!(!heading.contains("direct I/O"), "{heading}");
     }
 
     #[test]

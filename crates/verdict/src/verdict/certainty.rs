@@ -2,7 +2,7 @@
 
 use super::Disturbance;
 use rubus_vocabulary::doubt::Doubt;
-use rubus_vocabulary::result::{Access, Outcome, Run};
+use rubus_vocabulary::result::{Access, Accesses, Outcome, Run};
 use rubus_vocabulary::title::job_title;
 use rubus_vocabulary::units::{bytes_iec, percent};
 
@@ -81,7 +81,7 @@ pub(super) fn certainty(run: &Run) -> String {
             percent(noise)
         ));
     }
-    if run.target.access == Access::Buffered {
+    if run.accesses() == Accesses::All(Access::Buffered) {
         sentence.push_str(" They include the page cache.");
     }
     if run.bytes_written > 0 {

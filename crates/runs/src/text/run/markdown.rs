@@ -68,7 +68,7 @@ fn facts(run: &Run) -> Vec<(&'static str, String)> {
             "{}, {} region, {}, {} content, rubus {}, {}",
             run.suite,
             bytes_iec(target.region_bytes),
-            words::access(target.access),
+            words::accesses(run),
             target.content,
             run.rubus_version,
             words::moment(&run.started)
@@ -146,11 +146,20 @@ mod tests {
     use super::*;
     use rubus_fixtures as fixture;
     use rubus_verdict::verdict::verdict;
+    use rubus_vocabulary::result::Access;
 
     #[test]
     fn a_run_to_paste() {
         let run = fixture::slow_sd_card_run();
         insta::assert_snapshot!(render(&run, &verdict(&run)));
+    }
+
+    #[test]
+    fn buffered_jobs_are_said_to_be_buffered() {
+        let mut run = fixture::slow_sd_card_run();
+        run.results.iter_mut().for_each(|result| result.access = Some(Access::Buffered));
+        let text = render(&run, &verdict(&run));
+        assert!(text.contains("through the page cache") && !text.contains("direct I/O"), "{text}");
     }
 
     #[test]

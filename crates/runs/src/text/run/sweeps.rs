@@ -152,7 +152,7 @@ fn way(run: &Run, result: &JobResult) -> String {
         Direction::Read => "reads",
         Direction::Write => "writes",
     };
-    match (result.commit, result.access.unwrap_or(run.target.access)) {
+    match (result.commit, run.access_of(result)) {
         (true, _) => "commits".into(),
         (false, Access::Direct) => format!("direct {verbs}"),
         (false, Access::Buffered) => format!("cached {verbs}"),
