@@ -248,9 +248,20 @@ impl Part {
         (iops, bytes_per_second)
     }
 
+    /// What the job gave, and how long the warm-up was.
+    pub(crate) fn judge(&self, task: &Task<'_>, completions: &Completions) -> (Measured, u64) {
+        let (measured, warm_up_ns) = self.judge_series(task, completions);
+        let lasted_ns = completions.last_ns().unwrap_or(0).saturating_sub(completions.origin_ns);
+        // Operations that outlasted the job's time are all that was done.
+        if measured.operations == 0 && completions.operations() > 0 && lasted_ns > warm_up_ns {
+            return (self.whole(task, completions), 0);
+        }
+        (measured, warm_up_ns)
+    }
+
     /// What the series says, and how long the warm-up was. A job whose budget was spent before there
     /// were enough bins of a tenth of a second is judged by shorter ones.
-    pub(crate) fn judge(&self, task: &Task<'_>, completions: &Completions) -> (Measured, u64) {
+    fn judge_series(&self, task: &Task<'_>, completions: &Completions) -> (Measured, u64) {
         const ENOUGH_BINS: usize = 30;
         let rule_warm_ns = (self.rule.warm_up_bins() * SLICES_PER_BIN) as u64 * SLICE_NS;
         if self.bins_fed >= ENOUGH_BINS || self.decision == Decision::Converged {

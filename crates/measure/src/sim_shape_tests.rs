@@ -169,6 +169,27 @@ fn sim_one_entry_per_second_is_no_row_of_stalls() {
     assert!(near(p50_ns as f64, 4e6 + 1e9 / 700.0, 0.1), "{p50_ns}");
 }
 
+/// Five seconds per read: the one that is done ends after the last whole bin of a job of one read, and
+/// after the end of a job of two seconds.
+#[test]
+fn sim_an_operation_that_was_done_has_a_rate() {
+    let slow = || Device::of_iops(0.2, 0.2);
+    let mut of_one = timed(Direction::Read, Pattern::Random, 60.0, Shape::default());
+    let shape = Shape { max_operations: Some(1), ..Shape::default() };
+    of_one.shape = Some(Box::new(shape));
+    let of_two_seconds = timed(Direction::Read, Pattern::Random, 2.0, Shape::default());
+    for job in [of_one, of_two_seconds] {
+        let simulated = simulate(slow(), vec![job]);
+        let result = simulated.only();
+        assert_eq!(result.operations, 1);
+        assert!(near(result.iops.value, 0.2, 0.1), "{:?}", result.iops);
+        let bytes_per_operation = result.bytes_per_second.value / result.iops.value;
+        assert!(near(bytes_per_operation, 4096.0, 1e-9));
+        assert_eq!((result.iops.low, result.iops.high), (0.0, f64::INFINITY));
+        assert_eq!(result.outcome, Outcome::Inconclusive);
+    }
+}
+
 #[test]
 fn sim_a_pause_of_a_minute_is_not_a_device_that_hangs() {
     let shape = Shape {

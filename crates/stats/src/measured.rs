@@ -110,16 +110,20 @@ pub struct Measured {
 
 impl Measured {
     /// Counts what came after the last whole bin: `operations` that moved `bytes` in `seconds`. The
-    /// rates become those of everything that was measured, with intervals as wide as before.
+    /// rates become those of everything that was measured, with intervals as wide as before; without
+    /// an upper bound where all of it came there.
     pub fn include_tail(&mut self, operations: u64, bytes: u64, seconds: f64) {
         self.measured_s += seconds.max(0.0);
         self.operations += operations;
         self.bytes += bytes;
         let moved = |estimate: Estimate, amount: u64| {
             let rate = amount as f64 / self.measured_s;
-            match estimate.value > 0.0 && rate.is_finite() {
-                true => estimate.scaled(rate / estimate.value),
-                false => estimate,
+            if amount == 0 || !rate.is_finite() {
+                estimate
+            } else if estimate.value > 0.0 {
+                estimate.scaled(rate / estimate.value)
+            } else {
+                Estimate::new(rate, 0.0, f64::INFINITY)
             }
         };
         self.iops = moved(self.iops, self.operations);
@@ -227,6 +231,21 @@ mod tests {
         let before = nothing.iops;
         nothing.allow_for_slow_changes();
         assert_eq!(nothing.iops, before);
+    }
+
+    #[test]
+    fn what_came_only_after_the_last_whole_bin_has_a_rate_without_a_bound() {
+        let mut measured = after(0, 0);
+        let before_s = measured.measured_s;
+        measured.include_tail(2, 8192, 0.05);
+        let expected = 2.0 / (before_s + 0.05);
+        assert!((measured.iops.value - expected).abs() < 1e-9, "{:?}", measured.iops);
+        assert_eq!((measured.iops.low, measured.iops.high), (0.0, f64::INFINITY));
+        assert!((measured.bytes_per_second.value - 4096.0 * expected).abs() < 1e-6);
+        assert_eq!(measured.outcome, Outcome::Inconclusive);
+        let mut nothing = after(0, 0);
+        nothing.include_tail(0, 0, 0.05);
+        assert_eq!(nothing.iops.value, 0.0);
     }
 
     #[test]
