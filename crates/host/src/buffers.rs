@@ -63,9 +63,17 @@ impl Buffers {
 
     fn fill(&mut self, content: Content, seed: u64) {
         let mut random = Rng::from_seed(seed);
+        let block_bytes = self.block_bytes;
         let bytes = self.all_mut();
         match content {
             Content::Zeros => {}
+            Content::Pattern(pattern) => {
+                let pattern = pattern.bytes();
+                for block in bytes.chunks_mut(block_bytes) {
+                    let again = pattern.iter().cycle();
+                    block.iter_mut().zip(again).for_each(|(byte, value)| *byte = *value);
+                }
+            }
             Content::Incompressible => random.fill(bytes),
             Content::Compressible(percent) => {
                 // Of each 4 KiB that many percent are random and the rest repeats one byte: small

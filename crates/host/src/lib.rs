@@ -51,6 +51,7 @@ pub mod recorder;
 pub mod rehearsal;
 pub mod schedstat;
 pub mod shareable;
+pub mod shared_mapping;
 pub mod signals;
 pub mod ssh;
 pub mod starting;

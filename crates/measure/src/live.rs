@@ -114,6 +114,9 @@ impl Rig for LiveRig {
     }
 
     fn choose_engine(&mut self, work: &Work, trial: u32) -> Choice {
+        if work.is_mapped {
+            return Choice { engine: Engine::Mapped, doubt: None, bytes_written: 0 };
+        }
         let polled = self.queueing.polled && work.may_be_polled();
         let is_lone = work.queue_depth == 1 && !polled;
         let positional =

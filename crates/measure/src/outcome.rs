@@ -266,5 +266,10 @@ pub(crate) fn content_name(content: Content) -> String {
         Content::Incompressible => "incompressible".into(),
         Content::Compressible(percent) => format!("compressible to about {percent} %"),
         Content::Zeros => "zeros".into(),
+        Content::Pattern(pattern) => {
+            let digits: Vec<String> =
+                pattern.bytes().iter().map(|byte| format!("{byte:02x}")).collect();
+            format!("the pattern 0x{}", digits.concat())
+        }
     }
 }

@@ -149,6 +149,7 @@ impl Scheduler<'_> {
         let start = copies.first().map(|copy| copy.plan.start);
         work.trial_from = start.filter(|_| may_try);
         work.one_at_a_time = shape.one_at_a_time;
+        work.is_mapped = shape.is_mapped;
         work.general = Some(Arc::new(General { copies, has_ramp: shape.ramp_s.is_some() }));
         Ok(())
     }
@@ -323,6 +324,7 @@ impl Scheduler<'_> {
             settles: opened.access == Access::Buffered && opened.kind != TargetKind::Ram,
             is_buffered: opened.access == Access::Buffered,
             one_at_a_time: false,
+            is_mapped: false,
             trial_from: Some(0),
             content: self.content_for(number),
             seed: self.suite.seed,

@@ -24,6 +24,8 @@ pub(crate) enum Engine {
     },
     /// One thread per operation in flight.
     Threads,
+    /// One copy at a time from or to a mapping of the file, in one thread.
+    Mapped,
     /// A connection of our own to a network disk, one thread for each.
     Wire,
 }
@@ -35,6 +37,7 @@ impl Engine {
             Engine::Positional => "positional",
             Engine::Ring { .. } => "ring",
             Engine::Threads => "threads",
+            Engine::Mapped => "mmap",
             Engine::Wire => "nbd",
         }
     }
@@ -69,6 +72,8 @@ pub(crate) struct Work {
     pub(crate) is_buffered: bool,
     /// Threads are wanted, whatever else would suit.
     pub(crate) one_at_a_time: bool,
+    /// Files are mapped, whatever else would suit.
+    pub(crate) is_mapped: bool,
     /// Where trying out io_uring may write; nowhere if absent.
     pub(crate) trial_from: Option<u64>,
     /// What is written.
@@ -95,7 +100,7 @@ impl Work {
             return general.copies.len() as u32 * self.workers_per_copy();
         }
         match self.engine {
-            Engine::Positional => 1,
+            Engine::Positional | Engine::Mapped => 1,
             // No worker without an operation of its own.
             Engine::Ring { lanes, .. } => self.at_most_one_each(lanes),
             Engine::Threads => u64::from(self.queue_depth).min(self.max_operations) as u32,
@@ -108,7 +113,7 @@ impl Work {
     /// How many workers each copy of a shaped job is shared by.
     pub(crate) fn workers_per_copy(&self) -> u32 {
         match self.engine {
-            Engine::Positional | Engine::Ring { .. } | Engine::Wire => 1,
+            Engine::Positional | Engine::Mapped | Engine::Ring { .. } | Engine::Wire => 1,
             Engine::Threads => self.queue_depth,
         }
     }

@@ -4,7 +4,7 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
 use rubus_stats::{Batches, Histogram, Rng};
-use rubus_vocabulary::spec::{Content, Pattern};
+use rubus_vocabulary::spec::Pattern;
 use std::os::fd::AsFd;
 
 use crate::completions::Completions;
@@ -349,10 +349,13 @@ impl Duty {
     fn run(self) {
         match (&self.work.general, self.work.engine) {
             (Some(_), Engine::Ring { .. }) => self.run_general_queue(),
-            (Some(_), Engine::Positional | Engine::Threads) => self.run_general_blocking(),
+            (Some(_), Engine::Positional | Engine::Threads | Engine::Mapped) => {
+                self.run_general_blocking();
+            }
             (None, Engine::Ring { .. }) => self.run_ring(),
             (_, Engine::Wire) => self.run_wire(),
-            (None, Engine::Positional | Engine::Threads) => self.run_positional(),
+            // Only shaped jobs ask for mapped files.
+            (None, Engine::Positional | Engine::Threads | Engine::Mapped) => self.run_positional(),
         }
     }
 
@@ -416,8 +419,13 @@ impl Duty {
             Ok(buffers) => buffers,
             Err(error) => return self.start.fail(no_memory(bytes, &error)),
         };
+        let maps = match (work.engine == Engine::Mapped).then(|| copy.mapped()).transpose() {
+            Ok(maps) => maps,
+            Err(error) => return self.start.fail(error),
+        };
         let hands = general::Hands {
             files: &copy.files,
+            maps,
             buffers,
             content: work.content,
             stamps: self.seed(),
@@ -527,11 +535,8 @@ impl Duty {
             let read = Read { fd, block: memory };
             return positional::run(read, block_bytes, walk, tally);
         }
-        let write = Write {
-            fd,
-            block: memory,
-            stamps: (work.content != Content::Zeros).then(|| self.seed()),
-        };
+        let write =
+            Write { fd, block: memory, stamps: work.content.differs().then(|| self.seed()) };
         if work.is_commit() {
             positional::run(Commit(write), block_bytes, walk, tally)
         } else if work.settles {

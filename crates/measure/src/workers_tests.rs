@@ -40,6 +40,7 @@ fn work(file: &File, engine: Engine) -> Work {
         warm_up_operations: u64::MAX,
         is_buffered: true,
         one_at_a_time: false,
+        is_mapped: false,
         trial_from: Some(0),
         delay_ns: 0,
         general: None,

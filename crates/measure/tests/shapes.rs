@@ -332,6 +332,58 @@ fn what_was_written_is_read_back_and_checked() {
     }
 }
 
+fn mapped(name: &str, direction: Direction, shape: Shape) -> Job {
+    let shape = Shape { is_mapped: true, visits_once: true, ..shape };
+    let mut job = verifying(name, direction, 1, shape);
+    job.through_cache = true;
+    job.durability = Durability::Never;
+    job
+}
+
+#[test]
+fn a_mapped_file_is_read_and_written_as_memory() {
+    let file = filled_file();
+    let flushed = FlushEvery { writes: 64, metadata_too: true };
+    let mut commit = mapped("commit", Direction::Write, Shape::default());
+    commit.durability = Durability::EachInPlace;
+    let suite = suite(vec![
+        mapped("write", Direction::Write, Shape { flush_every: Some(flushed), ..Shape::default() }),
+        mapped("read", Direction::Read, Shape::default()),
+        commit,
+    ]);
+    let outcome = on_file(file.path(), &suite, |_| {});
+    assert_eq!(outcome.ended_by, None);
+    for result in &outcome.results {
+        assert_eq!((result.engine.as_str(), result.operations), ("mmap", 2048), "{}", result.job);
+        let access = result.access.unwrap_or(outcome.target.access);
+        assert_eq!(access, Access::Buffered, "{}", result.job);
+    }
+    assert_eq!(outcome.results.len(), 5, "two are read back");
+    let contents = fs::read(file.path()).expect("the file");
+    assert!(contents.chunks(4096).all(|block| block != [0x5a; 4096]), "every block is written");
+}
+
+/// As a disk that fails: the kernel cannot provide the page, which ends a program that is not prepared.
+#[test]
+fn a_page_that_cannot_be_read_is_a_failed_operation() {
+    let file = filled_file();
+    let unchecked = |name: &str| {
+        let mut job = mapped(name, Direction::Read, Shape::default());
+        if let Some(shape) = &mut job.shape {
+            shape.verify = None;
+        }
+        job
+    };
+    let suite = suite(vec![unchecked("first"), unchecked("second")]);
+    let outcome = on_file(file.path(), &suite, |ended| {
+        if ended == "first" {
+            file.as_file().set_len(MIB).expect("a shorter file");
+        }
+    });
+    let error = outcome.ended_by.expect("the pages are gone").to_string();
+    assert!(error.contains("read") && error.contains("Input/output error"), "{error}");
+}
+
 #[test]
 fn a_block_that_was_changed_is_found_with_its_place() {
     for (depth, engine) in [(1, "positional"), (16, "ring")] {

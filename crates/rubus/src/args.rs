@@ -18,6 +18,7 @@ mod cpu;
 #[cfg(test)]
 mod documented;
 mod enough;
+pub mod fio_options;
 pub mod help;
 mod history;
 mod lanes;
@@ -362,10 +363,15 @@ pub struct Bench {
     /// Measure each target alone and all at once, and find the pipe they share
     #[arg(long, conflicts_with_all = ["fio_job", "precision"])]
     pub together: bool,
-    /// Run the jobs of a fio job file, on TARGET or else on the files and devices it names
+    /// Run the jobs of a fio job file (`-`: standard input), on TARGET or else on the files and
+    /// devices it names
     #[arg(long, value_name = "FILE", conflicts_with_all =
-        ["suite", "read_only", "size", "budget", "precision", "content", "full", "drop_caches", "against"])]
+        ["suite", "read_only", "budget", "precision", "content", "full", "drop_caches", "against"])]
     pub fio_job: Option<PathBuf>,
+    /// Set an option for all jobs that do not set it themselves, such as runtime=10; fio's own
+    /// form (--runtime=10) works as well
+    #[arg(long, requires = "fio_job", value_name = "NAME=VALUE", value_parser = fio_option)]
+    pub fio_option: Vec<(String, String)>,
     /// Run a job file without its unsupported options, and list them in the result
     #[arg(long, requires = "fio_job")]
     pub ignore_unsupported: bool,
@@ -449,6 +455,13 @@ fn precision(text: &str) -> Result<f64, String> {
     match text.trim_end_matches('%').trim().parse::<f64>() {
         Ok(percent) if (0.1..=50.0).contains(&percent) => Ok(percent / 100.0),
         _ => Err("write a percentage from 0.1 to 50, such as 5%".into()),
+    }
+}
+
+fn fio_option(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((name, value)) if !name.is_empty() => Ok((name.into(), value.into())),
+        _ => Err("write it as NAME=VALUE".into()),
     }
 }
 

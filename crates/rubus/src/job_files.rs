@@ -87,6 +87,12 @@ fn spot(wanted: &WantedFile, target: Option<&TargetName>) -> Spot {
     let name = Path::new(&wanted.name);
     let directory = directory.unwrap_or_else(|| PathBuf::from("."));
     if !wanted.is_named {
+        // What an earlier run has made under this name is read; it is never written over.
+        let made = directory.join(&wanted.name);
+        if wanted.is_formatted && !wanted.is_written && made.exists() {
+            let real = std::fs::canonicalize(&made).unwrap_or(made);
+            return Spot::There(TargetName::Path(real));
+        }
         return Spot::Nameless { directory, name: wanted.name.clone() };
     }
     let path = match (target, name.file_name()) {

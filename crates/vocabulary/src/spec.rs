@@ -272,6 +272,9 @@ pub struct Shape {
     /// Keep the queue full with threads or with one operation at a time, whatever the engine would
     /// choose.
     pub one_at_a_time: bool,
+    /// Operations copy from and to a shared mapping of the file instead of calling the kernel, one at a
+    /// time; a flush is `msync`.
+    pub is_mapped: bool,
 }
 
 /// In which order several files are visited.
@@ -402,6 +405,43 @@ pub enum Content {
     Compressible(u8),
     /// All zeros.
     Zeros,
+    /// These bytes again and again, in every block from its beginning.
+    Pattern(BytePattern),
+}
+
+impl Content {
+    /// Whether every block differs from every other one.
+    pub fn differs(self) -> bool {
+        match self {
+            Content::Incompressible | Content::Compressible(_) => true,
+            Content::Zeros | Content::Pattern(_) => false,
+        }
+    }
+}
+
+/// A few bytes that are written again and again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BytePattern {
+    bytes: [u8; BytePattern::MAX],
+    length: u8,
+}
+
+impl BytePattern {
+    /// The longest, in bytes.
+    pub const MAX: usize = 16;
+
+    /// Of 1 to [`BytePattern::MAX`] bytes.
+    pub fn new(bytes: &[u8]) -> Option<BytePattern> {
+        let length = u8::try_from(bytes.len()).ok()?;
+        let mut all = [0; BytePattern::MAX];
+        all.get_mut(..bytes.len()).filter(|part| !part.is_empty())?.copy_from_slice(bytes);
+        Some(BytePattern { bytes: all, length })
+    }
+
+    /// Its bytes.
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes[..usize::from(self.length).clamp(1, BytePattern::MAX)]
+    }
 }
 
 /// A named list of jobs with everything needed to repeat them.

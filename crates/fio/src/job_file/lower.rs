@@ -35,6 +35,9 @@ pub struct Lowered {
     pub needs: Vec<FileNeed>,
     /// What goes into the run, so that its reader knows what was asked for.
     pub job_file: JobFile,
+    /// Jobs ask for other places each time, and the file names no seed: the caller gives
+    /// [`Suite::seed`] a new one.
+    pub wants_fresh_seed: bool,
     /// Bytes that all jobs together write at most; absent where a job writes for a time and not an
     /// amount.
     pub max_written_bytes: Option<u64>,
@@ -69,11 +72,7 @@ impl Plan {
             return Err(JobFileError { problems: lowering.problems });
         }
         stages.sort_by_key(|(stage, _)| *stage);
-        let jobs = stages.into_iter().filter_map(|(stage, jobs)| {
-            let members = self.jobs.iter().filter(|job| job.stage == stage);
-            let ends_with_any = members.clone().any(|job| job.settings.exit_all);
-            group(jobs, ends_with_any)
-        });
+        let jobs = stages.into_iter().filter_map(|(_, jobs)| group(jobs, self.ends_with_any()));
         let jobs: Vec<Job> = jobs.collect();
         let suite = Suite {
             name: "job-file".into(),
@@ -86,6 +85,8 @@ impl Plan {
         Ok(Lowered {
             max_written_bytes: max_written(&suite),
             most_s: max_seconds(&suite),
+            wants_fresh_seed: self.jobs.iter().any(|job| job.settings.has_fresh_seed)
+                && self.jobs.iter().all(|job| job.settings.seed.is_none()),
             suite,
             needs: lowering.needs,
             job_file: JobFile {
@@ -96,6 +97,14 @@ impl Plan {
                 ignored: told(&lowering.notes, true),
             },
         })
+    }
+}
+
+impl Plan {
+    /// Whether the first job of a stage to end ends the others. As in fio, one job that asks for it asks for
+    /// all.
+    fn ends_with_any(&self) -> bool {
+        self.jobs.iter().any(|job| job.settings.exit_all)
     }
 }
 
@@ -193,7 +202,9 @@ impl Lowering<'_> {
         self.note_service_time(planned);
         let copies = planned.settings.copies;
         let step = steady_step(&numbers);
-        let together = planned.settings.group_reporting && copies > 1;
+        // When one copy ends, so do the others: each has to be a job of its own.
+        let ends_alone = !self.plan.ends_with_any();
+        let together = planned.settings.group_reporting && copies > 1 && ends_alone;
         if let (true, Some(step)) = (together, step) {
             self.list(planned, planned.name.clone());
             let mut job = lowered(planned, &planned.name, &extent, &numbers[0], 0);
@@ -255,26 +266,45 @@ impl Lowering<'_> {
             }
         };
         let span_bytes = self.fitted(planned, per_file, before_bytes, existing);
+        let left = existing.map(|bytes| bytes.saturating_sub(before_bytes));
+        let with_last = with_last_block(span_bytes, left, settings);
+        let span_bytes = with_last.unwrap_or(span_bytes);
         if span_bytes < u64::from(longest_block(settings)) {
             return Err((
                 format!("its region of {span_bytes} bytes holds no block"),
                 "make it larger, or lower the block size",
             ));
         }
-        let region_bytes = span_bytes.saturating_mul(files);
+        let region_bytes = per_file.min(span_bytes).saturating_mul(files);
+        // A share of io_size is one of the files' size where that is said.
+        let whole_bytes = match settings.file_size {
+            Some(bytes) => bytes.saturating_mul(parts).saturating_mul(files),
+            None => region_bytes,
+        };
         let once = match settings.io_size {
-            Some(amount) => rounded_up(amount.of(region_bytes), settings),
-            None if settings.is_random && settings.no_random_map => {
+            Some(amount) => rounded_up(amount.of(whole_bytes), settings),
+            None if settings.is_random && !settings.visits_once() => {
                 rounded_up(region_bytes, settings)
             }
-            None => region_bytes,
+            None if with_last.is_some() => region_bytes,
+            // As many blocks as each file holds.
+            None => match one_block(settings) {
+                Some(block) => span_bytes / block * block * files,
+                None => region_bytes,
+            },
+        };
+        let is_to_the_end = existing.is_none_or(|bytes| before_bytes == 0 && span_bytes >= bytes);
+        let amount_bytes = with_stride(once, span_bytes, files, is_to_the_end, settings)
+            .saturating_mul(u64::from(settings.loops));
+        let amount_bytes = match with_last {
+            Some(_) => rounded_up(amount_bytes, settings),
+            None => amount_bytes,
         };
         Ok(Extent {
             offset_bytes,
             span_bytes,
             step_bytes: if shared { step_bytes } else { 0 },
-            amount_bytes: with_stride(once, span_bytes, settings)
-                .saturating_mul(u64::from(settings.loops)),
+            amount_bytes,
             files,
         })
     }
@@ -412,10 +442,41 @@ fn rounded_up(bytes: u64, settings: &Settings) -> u64 {
     }
 }
 
+/// The region with its last block, where that goes beyond the region: fio begins a block of a sequential job as long
+/// as anything is left, if the file holds it or grows. `left` is what an existing file holds from the
+/// start of the region on; it does not grow here.
+fn with_last_block(span_bytes: u64, left: Option<u64>, settings: &Settings) -> Option<u64> {
+    let block = one_block(settings)?;
+    let is_plain = !settings.is_random && settings.stride_bytes == 0 && settings.files == 1;
+    let whole = span_bytes.div_ceil(block).saturating_mul(block);
+    let has_room = match left {
+        Some(left) => whole <= left,
+        None => settings.writes && !settings.reads && settings.loops == 1,
+    };
+    (is_plain && settings.io_size.is_none() && has_room).then_some(whole)
+}
+
+/// The size of all operations, where they have one.
+fn one_block(settings: &Settings) -> Option<u64> {
+    let [read, write] = [0, 1].map(|side| settings.fixed_block(side));
+    let block = match (settings.reads, settings.writes) {
+        (true, true) => read.filter(|_| read == write),
+        (true, false) => read,
+        (false, _) => write,
+    };
+    block.map(u64::from)
+}
+
 /// What is moved of an amount when bytes are left out after each operation. As in fio, a job that comes
-/// to the very end of its region, or to a rest that holds no block, ends; one that would go beyond
-/// begins again, until all is moved.
-fn with_stride(bytes: u64, span_bytes: u64, settings: &Settings) -> u64 {
+/// to the very end of its region, or to a rest that holds no block, ends; one that would go beyond the
+/// end of its file begins again, until all is moved.
+fn with_stride(
+    bytes: u64,
+    span_bytes: u64,
+    files: u64,
+    is_to_the_end: bool,
+    settings: &Settings,
+) -> u64 {
     let block = u64::from(settings.block[usize::from(!settings.reads)].unwrap_or(DEFAULT_BLOCK));
     let (Ok(stride), true) = (u64::try_from(settings.stride_bytes), span_bytes >= block) else {
         return bytes;
@@ -427,10 +488,8 @@ fn with_stride(bytes: u64, span_bytes: u64, settings: &Settings) -> u64 {
     let operations = (span_bytes - block) / way + 1;
     let end = (operations - 1) * way + block;
     let next = operations.saturating_mul(way);
-    match end == span_bytes || next < span_bytes {
-        true => bytes.min(operations * block),
-        false => bytes,
-    }
+    let ends = !is_to_the_end || end == span_bytes || next < span_bytes;
+    if ends { bytes.min((operations * block).saturating_mul(files)) } else { bytes }
 }
 
 /// Sizes of reads and of writes: all that are not simply [`block_bytes`] are said.
@@ -516,6 +575,9 @@ fn lowered(planned: &PlannedJob, name: &str, extent: &Extent, files: &[u32], cop
 }
 
 fn content(settings: &Settings) -> Option<Content> {
+    if let Some(pattern) = settings.pattern {
+        return Some(Content::Pattern(pattern));
+    }
     match (settings.zeros, settings.compress_percent) {
         (true, _) | (_, Some(100)) => Some(Content::Zeros),
         // What fio compresses away, we keep: 30 % compressible is 70 % of the size.
@@ -530,8 +592,6 @@ fn shape(settings: &Settings, extent: &Extent, block_bytes: u32) -> Shape {
         bytes_per_second: settings.rate[side].filter(|&rate| rate > 0).map(|rate| rate as f64),
         iops: settings.rate_iops[side].filter(|&rate| rate > 0).map(|rate| rate as f64),
     };
-    let spread = settings.zones.is_empty()
-        && settings.distribution == rubus_vocabulary::spec::Distribution::Uniform;
     Shape {
         read_percent: (settings.reads && settings.writes).then_some(settings.read_percent),
         random_percent: match settings.is_random {
@@ -541,7 +601,7 @@ fn shape(settings: &Settings, extent: &Extent, block_bytes: u32) -> Shape {
         sizes: sizes(settings, block_bytes),
         unaligned: settings.unaligned,
         distribution: settings.distribution,
-        visits_once: settings.is_random && !settings.no_random_map && spread,
+        visits_once: settings.is_random && settings.visits_once(),
         span_bytes: Some(extent.span_bytes),
         offset_bytes: extent.offset_bytes,
         limits: [limit(0), limit(1)],
@@ -568,6 +628,7 @@ fn shape(settings: &Settings, extent: &Extent, block_bytes: u32) -> Shape {
         time_based: settings.time_based
             || extent.amount_bytes > covering.saturating_mul(extent.files),
         one_at_a_time: settings.submission == Submission::Synchronous,
+        is_mapped: settings.is_mapped(),
         ..Shape::default()
     }
 }

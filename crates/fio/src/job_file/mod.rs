@@ -21,4 +21,4 @@ pub use asked::Asked;
 pub use lower::{FileFacts, Lowered};
 pub use plan::{Note, NoteKind, Plan, WantedFile};
 pub use problem::{At, JobFileError, Problem};
-pub use text::Surroundings;
+pub use text::{Included, Surroundings};

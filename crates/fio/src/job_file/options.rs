@@ -90,11 +90,11 @@ const DONE: &str = "\
 name: the name of the job in results
 description: stored with the result
 wait_for: the job begins after the other job's stage
-filename: a list separated by colons; a missing file becomes a nameless one
+filename: a list separated by colons, each line adds to it; a missing file becomes a nameless one
 directory: where files are; of a list, each copy takes the next
-filename_format: says which copies share a file
+filename_format: says which copies share a file; files of that name that exist are read
 rw readwrite: read, write, randread, randwrite, rw, randrw, with an offset or a count after a colon; no trims
-ioengine: synchronous ones work one at a time, libaio, io_uring and posixaio become io_uring or threads; others are not done
+ioengine: synchronous ones and mmap work one at a time, libaio, io_uring and posixaio become io_uring or threads; others are not done
 iodepth: as in fio; synchronous engines have 1
 size: bytes or percent
 io_size io_limit: bytes or percent
@@ -108,6 +108,7 @@ bsrange blocksize_range: for reads and writes
 bssplit: for reads and writes
 bs_unaligned blocksize_unaligned: as in fio
 randseed: the seed of the whole run
+randrepeat allrandrepeat: 0 takes a new seed for the whole run, which is kept with the result; --seed gives one
 norandommap: as in fio
 random_distribution: random, zipf, pareto, normal, zoned in percent; no zoned_abs, no sequence
 percentage_random: for reads and writes
@@ -144,6 +145,7 @@ new_group: a new group in fio's JSON
 group_reporting: copies are one result
 sync: sync and dsync: each write is followed by fdatasync, both are one operation
 zero_buffers: as in fio
+buffer_pattern: one number or text of at most 16 bytes; no file, no several parts
 buffer_compress_percentage: as in fio
 kb_base: 1024 or 1000
 ";
@@ -156,7 +158,6 @@ iodepth_batch_complete_min iodepth_batch_complete: operations are reaped as soon
 iodepth_batch_complete_max: operations are reaped as soon as they complete
 iodepth_low: the queue is kept full
 io_submit_mode: the thread that submits also completes; rates are kept either way
-randrepeat allrandrepeat: the run has one seed, which is kept with the result; --seed gives another
 softrandommap: the map of visited blocks always fits
 random_generator: the generator is fixed
 openfiles: all files are open at all times
@@ -325,7 +326,6 @@ cgroup: would move the job into a control group
 cgroup_weight: would weigh the control group of the job
 verify_pattern: would write and check a pattern
 verify_pattern_interval: would write and check a pattern
-buffer_pattern: would write a pattern
 cmdprio_percentage: would give a part of the operations a higher priority
 cmdprio_bssplit: would give operations priorities by their sizes
 prio: would set the I/O priority of the job

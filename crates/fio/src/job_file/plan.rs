@@ -64,6 +64,8 @@ pub struct WantedFile {
     pub directory: Option<String>,
     /// Whether `filename` says it: only then it may be a file or a device that exists.
     pub is_named: bool,
+    /// Whether `filename_format` says it: one that exists may be read.
+    pub is_formatted: bool,
     /// Whether a job writes to it.
     pub is_written: bool,
     /// Whether a job reads from it.
@@ -219,6 +221,7 @@ impl Plan {
                     name,
                     directory: directory.clone(),
                     is_named: settings.filename.is_some(),
+                    is_formatted: settings.filename.is_none() && settings.has_format,
                     is_written: settings.writes,
                     is_read: settings.reads,
                     at: section.at.clone(),
@@ -275,6 +278,10 @@ impl Reader {
             };
             let value = setting.value.as_deref();
             let taken = match option.support {
+                // What it means there is said where both are known.
+                Support::Done(_) if option.name == "sync" && engine == Some("mmap") => {
+                    settings.take(option.name, value, base).map(|_| Taken::Done)
+                }
                 Support::Done(_) => settings.take(option.name, value, base),
                 Support::NoEffect(why) => {
                     self.note(NoteKind::NoEffect, setting, why.into());
@@ -361,6 +368,9 @@ impl Reader {
             }
             settings.depth = 1;
         }
+        if settings.is_mapped() {
+            self.of_mapped_memory(section, settings);
+        }
         if settings.keeps_cache && settings.is_buffered {
             if let Some(setting) = last(section, "invalidate") {
                 let what = "would leave in the page cache what is there";
@@ -373,6 +383,26 @@ impl Reader {
                 self.note(NoteKind::Otherwise, setting, how.into());
             }
             settings.time_based = false;
+        }
+    }
+
+    /// What options mean where files are mapped into memory, which is the page cache.
+    fn of_mapped_memory(&mut self, section: &Section, settings: &mut Settings) {
+        if let Some(setting) = last(section, "sync").filter(|_| settings.each_durable) {
+            let why = "the kernel writes mapped memory back when it likes, in fio as well";
+            self.note(NoteKind::NoEffect, setting, why.into());
+            settings.each_durable = false;
+        }
+        if settings.is_buffered {
+            return;
+        }
+        settings.is_buffered = true;
+        settings.each_durable = settings.writes;
+        let given = ["direct", "buffered"].into_iter().find_map(|name| last(section, name));
+        let given = given.filter(|_| settings.writes);
+        if let Some(setting) = given {
+            let how = "mapped memory is the page cache; each write is followed by msync, as in fio";
+            self.note(NoteKind::Otherwise, setting, how.into());
         }
     }
 

@@ -1,6 +1,8 @@
 //! The options of one job, read one by one: what each asks for, or why it cannot be done.
 
-use rubus_vocabulary::spec::{Distribution, FileOrder, FlushEvery, Sizes, Verify, Zone};
+use rubus_vocabulary::spec::{
+    BytePattern, Distribution, FileOrder, FlushEvery, Sizes, Verify, Zone,
+};
 
 use super::value::{self, Amount, KbBase, int, per_direction, small, switch, time_us};
 
@@ -56,6 +58,7 @@ pub(super) struct Settings {
     pub(super) filename: Option<String>,
     pub(super) directory: Option<String>,
     pub(super) filename_format: String,
+    pub(super) has_format: bool,
     pub(super) files: u32,
     pub(super) file_order: FileOrder,
     pub(super) operations_per_file: u32,
@@ -88,9 +91,12 @@ pub(super) struct Settings {
     pub(super) random_percent: [Option<u8>; 2],
     pub(super) no_random_map: bool,
     pub(super) seed: Option<u64>,
+    /// Another sequence of places each time.
+    pub(super) has_fresh_seed: bool,
     pub(super) verify: Option<Verify>,
     pub(super) reads_back: bool,
     pub(super) zeros: bool,
+    pub(super) pattern: Option<BytePattern>,
     pub(super) compress_percent: Option<u8>,
 }
 
@@ -122,6 +128,7 @@ impl Default for Settings {
             filename: None,
             directory: None,
             filename_format: "$jobname.$jobnum.$filenum".into(),
+            has_format: false,
             files: 1,
             file_order: FileOrder::RoundRobin,
             operations_per_file: 1,
@@ -154,9 +161,11 @@ impl Default for Settings {
             random_percent: [None; 2],
             no_random_map: false,
             seed: None,
+            has_fresh_seed: false,
             verify: None,
             reads_back: true,
             zeros: false,
+            pattern: None,
             compress_percent: None,
         }
     }
@@ -174,6 +183,16 @@ impl Settings {
             Submission::WhenDirect => self.is_buffered,
             Submission::Asynchronous => false,
         }
+    }
+
+    /// Whether random operations visit every block once before any is visited again.
+    pub(super) fn visits_once(&self) -> bool {
+        let is_even = self.zones.is_empty() && self.distribution == Distribution::Uniform;
+        is_even && !self.no_random_map
+    }
+
+    pub(super) fn is_mapped(&self) -> bool {
+        self.engine == "mmap"
     }
 
     /// Bytes of each operation of one direction; absent where they differ.
@@ -227,7 +246,10 @@ impl Settings {
                 self.filename = Some(all.unwrap_or(more));
             }
             "directory" => self.directory = some_text(text)?,
-            "filename_format" => self.filename_format = some_text(text)?.unwrap_or_default(),
+            "filename_format" => {
+                self.filename_format = some_text(text)?.unwrap_or_default();
+                self.has_format = true;
+            }
             "exit_what" => return exit_what(text),
             "exitall" => self.exit_all = switch(value)?,
             "stonewall" => self.stonewall = switch(value)?,
@@ -237,6 +259,16 @@ impl Settings {
             "verify" => return self.take_verify(text),
             "do_verify" => self.reads_back = switch(value)?,
             "zero_buffers" => self.zeros = switch(value)?,
+            "buffer_pattern" => match value::pattern(text)? {
+                Some(pattern) => self.pattern = Some(pattern),
+                None => {
+                    let what = format!(
+                        "would write a pattern of several parts, of a file, or of more than {} bytes",
+                        BytePattern::MAX
+                    );
+                    return Ok(Taken::NotDone(what));
+                }
+            },
             "buffer_compress_percentage" => {
                 self.compress_percent = Some(small(text, base, 100)? as u8);
             }
@@ -324,6 +356,7 @@ impl Settings {
             }
             "norandommap" => self.no_random_map = switch(value)?,
             "randseed" => self.seed = Some(int(text, base)?),
+            "randrepeat" => self.has_fresh_seed = !switch(value)?,
             // A test walks through the list of options that are done.
             _ => return Err("this option is listed as done and is not".into()),
         }
@@ -369,16 +402,14 @@ impl Settings {
     fn take_engine(&mut self, text: &str) -> Result<Taken, String> {
         let known = |submission| (submission, Taken::Done);
         let (submission, taken) = match text {
-            "sync" | "psync" | "vsync" | "pvsync" | "pvsync2" => known(Submission::Synchronous),
+            "sync" | "psync" | "vsync" | "pvsync" | "pvsync2" | "mmap" => {
+                known(Submission::Synchronous)
+            }
             "libaio" => known(Submission::WhenDirect),
             "io_uring" => known(Submission::Asynchronous),
             "posixaio" | "solarisaio" | "windowsaio" => {
                 let how = "io_uring or threads keep the queue full instead";
                 (Submission::Asynchronous, Taken::Otherwise(how.into()))
-            }
-            "mmap" => {
-                let what = "would read and write through mapped memory";
-                (Submission::Synchronous, Taken::NotDone(what.into()))
             }
             "splice" => {
                 let what = "would move pages with splice";
@@ -639,7 +670,8 @@ mod tests {
     fn engines_are_mapped_or_named() {
         let (settings, answer) = taken("ioengine", "libaio");
         assert_eq!((settings.submission, answer), (Submission::WhenDirect, Ok(Taken::Done)));
-        assert!(matches!(taken("ioengine", "mmap").1, Ok(Taken::NotDone(_))));
+        assert_eq!(taken("ioengine", "mmap").1, Ok(Taken::Done));
+        assert!(matches!(taken("ioengine", "splice").1, Ok(Taken::NotDone(_))));
         assert!(matches!(taken("ioengine", "rbd").1, Ok(Taken::CannotRun(_))));
     }
 }

@@ -11,7 +11,8 @@ fn surroundings() -> Surroundings<'static> {
     Surroundings {
         variables: &|name| (name == "BS").then(|| "4k".to_string()),
         keywords: [("pagesize".to_string(), "4096".to_string())].into(),
-        include: &|_| Err("there are no files in a test".into()),
+        include: &|_, _| Err("there are no files in a test".into()),
+        given: &[],
     }
 }
 
@@ -238,9 +239,9 @@ fn what_differs_is_noted_once() {
 
 #[test]
 fn everything_unsupported_is_named_at_once() {
-    let text = "[global]\nsize=1m\nioengine=mmap\n[a]\ncpus_allowed=0\nrw=randtrim\niodepht=4\nbs=4x\n[b]\ninvalidate=0\nwait_for=z\n";
+    let text = "[global]\nsize=1m\nioengine=splice\n[a]\ncpus_allowed=0\nrw=randtrim\niodepht=4\nbs=4x\n[b]\ninvalidate=0\nwait_for=z\n";
     insta::assert_snapshot!(problems(text), @r"
-    x.fio:3: [global] ioengine=mmap: not supported: it would read and write through mapped memory; remove it, or add --ignore-unsupported to run without it
+    x.fio:3: [global] ioengine=splice: not supported: it would move pages with splice; remove it, or add --ignore-unsupported to run without it
     x.fio:5: [a] cpus_allowed=0: not supported: it would bind the job to processors; remove it, or add --ignore-unsupported to run without it
     x.fio:6: [a] rw=randtrim: not supported: it would discard blocks, which rubus never does in a measurement; remove it, or add --ignore-unsupported to run without it
     x.fio:7: [a] iodepht=4: no option of fio that is known here; did you mean iodepth?
@@ -259,17 +260,77 @@ fn everything_unsupported_is_named_at_once() {
 
 #[test]
 fn what_is_ignored_on_request_is_listed() {
-    let text = "[global]\nsize=1m\nioengine=mmap\n[a]\nnew_in_fio_9=1\n[t]\nrw=trim\n";
+    let text = "[global]\nsize=1m\nioengine=splice\n[a]\nnew_in_fio_9=1\n[t]\nrw=trim\n";
     let plan = Plan::read("x.fio", text, &surroundings(), true).unwrap();
     let lowered = plan.lower(&facts(&plan, None)).unwrap();
     insta::assert_snapshot!(lowered.job_file.ignored.join("\n"), @r"
-    x.fio:3: ioengine=mmap: would read and write through mapped memory
+    x.fio:3: ioengine=splice: would move pages with splice
     x.fio:5: new_in_fio_9=1: no option of fio that is known here
     x.fio:7: rw=trim: [t] is left out: would discard blocks, which rubus never does in a measurement
     ");
     assert_eq!(lowered.suite.jobs.len(), 1);
     let error = Plan::read("x.fio", "[a]\nioengine=rbd\n", &surroundings(), true).unwrap_err();
     insta::assert_snapshot!(error, @"x.fio: no job of the file can be run here; [a] is left out: would use fio's engine 'rbd', which is not here");
+}
+
+/// What fio moves of an existing file of 1 MiB.
+#[test]
+fn a_stride_ends_with_a_region_that_is_a_part_of_its_file() {
+    let moved = |text: &str| {
+        let text = format!("[a]\nfilename=f\n{text}");
+        lowered(&text, Some(MIB)).suite.jobs[0].stop.max_bytes
+    };
+    assert_eq!(moved("rw=read:16k\nbs=4k\nsize=256k\n"), 13 * 4096);
+    assert_eq!(moved("rw=read:64k\nbs=16k\nsize=128k\n"), 2 * 16384);
+    assert_eq!(moved("rw=read:64k\nbs=16k\nsize=1m\n"), MIB);
+    assert_eq!(moved("rw=read:64k\nbs=16k\noffset=128k\nsize=256k\n"), 4 * 16384);
+    // A share of io_size is one of filesize, else of the region.
+    assert_eq!(moved("rw=read\nfilesize=512k\nsize=256k\nio_size=50%\n"), 256 << 10);
+    assert_eq!(moved("rw=read\nsize=256k\nio_size=50%\n"), 128 << 10);
+}
+
+/// What fio moves of 100 KiB in blocks of 8 KiB.
+#[test]
+fn the_last_block_of_a_sequential_job_may_go_beyond_its_region() {
+    let blocks = |text: &str, size_bytes: Option<u64>| {
+        let text = format!("[a]\nfilename=f\nsize=100k\nbs=8k\n{text}");
+        lowered(&text, size_bytes).suite.jobs[0].stop.max_bytes / 8192
+    };
+    let there = Some(MIB);
+    assert_eq!([blocks("rw=write\n", there), blocks("rw=read\n", there)], [13, 13]);
+    assert_eq!(
+        [blocks("rw=write\nloops=2\n", there), blocks("rw=read\noffset=4k\n", there)],
+        [25, 13]
+    );
+    assert_eq!([blocks("rw=write\n", None), blocks("rw=read\n", None)], [13, 12]);
+    assert_eq!([blocks("rw=write\nloops=2\n", None), blocks("rw=randwrite\n", there)], [24, 12]);
+    // A file that ends there has no further block.
+    assert_eq!(blocks("rw=read\n", Some(100 << 10)), 12);
+}
+
+#[test]
+fn one_job_that_ends_all_ends_all() {
+    let text = "[global]\nsize=1m\n[a]\nnumjobs=3\ngroup_reporting\n[b]\nstonewall\nexitall\n";
+    let jobs = lowered(text, None).suite.jobs;
+    assert!(jobs.iter().all(|job| job.ends == Ends::WithAny));
+    assert_eq!(jobs[0].beside.len(), 2, "each copy may end the others");
+}
+
+#[test]
+fn mapped_memory_is_the_page_cache() {
+    let text = "[global]\nioengine=mmap\nsize=1m\nrw=write\nstonewall\n[plain]\n[direct]\ndirect=1\n\
+                [sync]\nsync=1\n[reads]\nrw=read\ndirect=1\n";
+    let lowered = lowered(text, None);
+    let jobs = &lowered.suite.jobs;
+    assert!(jobs.iter().all(|job| job.through_cache && job.queue_depth == 1));
+    assert!(jobs.iter().all(|job| job.shape.as_ref().is_some_and(|shape| shape.is_mapped)));
+    let durabilities: Vec<Durability> = jobs.iter().map(|job| job.durability).collect();
+    let (never, each) = (Durability::Never, Durability::EachInPlace);
+    assert_eq!(durabilities, [never, each, never, never]);
+    insta::assert_snapshot!(lowered.job_file.notes.join("\n"), @r"
+    x.fio:8: direct=1: mapped memory is the page cache; each write is followed by msync, as in fio
+    x.fio:10: sync=1: the kernel writes mapped memory back when it likes, in fio as well
+    ");
 }
 
 #[test]

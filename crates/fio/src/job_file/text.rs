@@ -18,10 +18,21 @@ pub struct Surroundings<'a> {
     pub variables: &'a dyn Fn(&str) -> Option<String>,
     /// `pagesize`, `mb_memory` and `ncpus`, for `$pagesize` and so on.
     pub keywords: BTreeMap<String, String>,
-    /// The text of a file that is included, by the name that the job file gives it.
+    /// The text of a file that is included, and how it is called in messages and as the place of
+    /// further includes: by the file that includes it and the name that this one gives it.
     ///
     /// The error says in words why it cannot be read.
-    pub include: &'a dyn Fn(&str) -> Result<String, String>,
+    pub include: &'a dyn Fn(&str, &str) -> Result<Included, String>,
+    /// Settings that hold for every job unless the file says otherwise, as options on fio's command line
+    /// do: names and values.
+    pub given: &'a [(String, String)],
+}
+
+/// A file that a job file includes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Included {
+    pub path: String,
+    pub text: String,
 }
 
 /// One option as it stands in the file.
@@ -65,6 +76,13 @@ pub fn sections(
         in_global: false,
         problems: Vec::new(),
     };
+    let command_line: Arc<str> = Arc::from("command line");
+    reader.global.extend(surroundings.given.iter().map(|(name, value)| Setting {
+        name: name.to_ascii_lowercase(),
+        value: Some(value.clone()),
+        at: At { file: Arc::clone(&command_line), line: 0 },
+        is_global: true,
+    }));
     reader.read(&Arc::from(file), text, 0);
     match reader.problems.is_empty() {
         true => Ok(reader.sections),
@@ -92,7 +110,7 @@ impl Reader<'_> {
             if line.starts_with('[') {
                 self.header(line, at, depth);
             } else if let Some(name) = included(line) {
-                self.include(name, at, depth);
+                self.include(file, name, at, depth);
             } else {
                 self.setting(line, at);
             }
@@ -118,13 +136,13 @@ impl Reader<'_> {
         }
     }
 
-    fn include(&mut self, name: &str, at: At, depth: u32) {
+    fn include(&mut self, from: &str, name: &str, at: At, depth: u32) {
         if depth >= DEEPEST_INCLUDE {
             let what = format!("'{name}' is included more than {DEEPEST_INCLUDE} files deep");
             return self.problem(at, what, "look for a file that includes itself");
         }
-        match (self.surroundings.include)(name) {
-            Ok(text) => self.read(&Arc::from(name), &text, depth + 1),
+        match (self.surroundings.include)(from, name) {
+            Ok(found) => self.read(&Arc::from(found.path), &found.text, depth + 1),
             Err(error) => {
                 let what = format!("cannot read the included file '{name}': {error}");
                 self.problem(at, what, "correct its path or make it readable");
@@ -225,16 +243,22 @@ mod tests {
 
     fn read(text: &str) -> Result<Vec<Section>, JobFileError> {
         let variables = |name: &str| (name == "SIZE").then(|| "4m".to_string());
-        let include = |name: &str| match name {
-            "more.fio" => Ok("bs=8k\n".to_string()),
-            "loop.fio" => Ok("include loop.fio\n".to_string()),
-            _ => Err("no such file".to_string()),
+        let include = |from: &str, name: &str| {
+            let text = match (from, name) {
+                (_, "more.fio") => "bs=8k\n",
+                (_, "sub/outer.fio") => "include inner.fio\n",
+                ("sub/outer.fio", "inner.fio") => "bs=16k\n",
+                (_, "loop.fio") => "include loop.fio\n",
+                _ => return Err("no such file".to_string()),
+            };
+            Ok(Included { path: name.into(), text: text.into() })
         };
         let keywords = [("pagesize", "4096"), ("ncpus", "4")];
         let surroundings = Surroundings {
             variables: &variables,
             keywords: keywords.map(|(n, v)| (n.into(), v.into())).into(),
             include: &include,
+            given: &[],
         };
         sections("x.fio", text, &surroundings)
     }
@@ -269,6 +293,12 @@ mod tests {
                 ("filename_format", Some("$jobname.$jobnum"))
             ]
         );
+    }
+
+    #[test]
+    fn an_include_is_looked_up_from_the_file_that_names_it() {
+        let sections = read("[a]\ninclude sub/outer.fio\n").unwrap();
+        assert_eq!(settings(&sections[0]), [("bs", Some("16k"))]);
     }
 
     #[test]

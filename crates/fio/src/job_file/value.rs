@@ -2,7 +2,7 @@
 //!
 //! After "Parameter types" and "Units" of fio's manual.
 
-use rubus_vocabulary::spec::Sizes;
+use rubus_vocabulary::spec::{BytePattern, Sizes};
 
 /// What `k` means: 1024 (fio's default) or 1000; `ki` is the other one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -291,6 +291,39 @@ pub fn split(text: &str, base: KbBase) -> Result<Sizes, String> {
     Ok(Sizes::Split(sizes.filter(|(_, share)| *share > 0).collect()))
 }
 
+/// A pattern of bytes: `0xdeadbeef` in the order of its digits, `"text"`, or a decimal number with its
+/// lowest byte first. Nothing for a pattern of fio's that is not done here.
+///
+/// # Errors
+/// In words, when it is none.
+pub fn pattern(text: &str) -> Result<Option<BytePattern>, String> {
+    let text = text.trim();
+    let bad = || format!("invalid pattern '{text}'; write it like 0xdeadbeef, \"text\" or 255");
+    if let Some(digits) = text.strip_prefix("0x").or(text.strip_prefix("0X")) {
+        let digits = if digits.len() % 2 == 1 { format!("0{digits}") } else { digits.to_string() };
+        if digits.is_empty() || !digits.bytes().all(|digit| digit.is_ascii_hexdigit()) {
+            return if digits.contains(['"', '\'', '-', '+']) { Ok(None) } else { Err(bad()) };
+        }
+        let pairs = (0..digits.len()).step_by(2).map(|at| &digits[at..at + 2]);
+        let bytes: Vec<u8> = pairs.filter_map(|pair| u8::from_str_radix(pair, 16).ok()).collect();
+        return Ok(BytePattern::new(&bytes));
+    }
+    if let Some(quoted) = text.strip_prefix('"') {
+        return match quoted.split_once('"') {
+            Some(("", _)) | None => Err(bad()),
+            Some((inner, "")) => Ok(BytePattern::new(inner.as_bytes())),
+            Some(_) => Ok(None),
+        };
+    }
+    if text.starts_with('\'') || text.starts_with('-') {
+        return Ok(None);
+    }
+    let number: u64 = text.parse().map_err(|_| bad())?;
+    let bytes = number.to_le_bytes();
+    let length = bytes.iter().rposition(|byte| *byte != 0).map_or(1, |last| last + 1);
+    Ok(BytePattern::new(&bytes[..length]))
+}
+
 /// A size of operations: from 1 byte to 1 GiB.
 pub fn block(text: &str, base: KbBase) -> Result<u32, String> {
     match small(text, base, 1 << 30) {
@@ -357,6 +390,19 @@ mod tests {
         assert!(sizes("4k/50").is_err());
         assert!(sizes("4k/90:8k/20").is_err());
         assert!(sizes("0/100").is_err());
+    }
+
+    #[test]
+    fn patterns_are_bytes() {
+        let bytes = |text| pattern(text).unwrap().map(|pattern| pattern.bytes().to_vec());
+        assert_eq!(bytes("0xdeadbeef"), Some(vec![0xde, 0xad, 0xbe, 0xef]));
+        assert_eq!(bytes("0xabc"), Some(vec![0x0a, 0xbc]));
+        assert_eq!(bytes("\"abcd\""), Some(b"abcd".to_vec()));
+        assert_eq!((bytes("0"), bytes("258")), (Some(vec![0]), Some(vec![2, 1])));
+        for not_done in ["'file'", "-12", "\"a\"0x12", "\"more than sixteen bytes\""] {
+            assert_eq!(bytes(not_done), None, "{not_done}");
+        }
+        assert!(pattern("").is_err() && pattern("0xzz").is_err() && pattern("abc").is_err());
     }
 
     #[test]

@@ -232,6 +232,7 @@ impl CapacitySession<'_> {
             warm_up_operations: 0,
             is_buffered: opened.access == Access::Buffered,
             one_at_a_time: false,
+            is_mapped: false,
             trial_from: None,
             delay_ns: 0,
             general: None,

@@ -54,7 +54,7 @@ impl<'a> Queue<'a> {
             issued_ns: vec![0; depth as usize],
             block_bytes,
             is_write,
-            stamps: (content != Content::Zeros).then_some(seed),
+            stamps: content.differs().then_some(seed),
             in_flight: 0,
             _file: file,
         })

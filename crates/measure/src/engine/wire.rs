@@ -3,8 +3,6 @@
 //! One exchange sends what is due and waits for the next completion; one reading of the clock ends the
 //! operations that were completed and begins those that take their places, as with io_uring.
 
-use rubus_vocabulary::spec::Content;
-
 use crate::mailbox::WorkerEnd;
 use crate::remote::{Completion, Connections, Request, RequestKind, Wire};
 use crate::walk::Walk;
@@ -69,7 +67,7 @@ impl<'a> Line<'a> {
                 (true, true) => RequestKind::DurableWrite,
             },
             flushes: work.is_commit() && !at_once,
-            stamps: (work.is_write() && content != Content::Zeros).then_some(seed),
+            stamps: (work.is_write() && content.differs()).then_some(seed),
             in_flight: 0,
             hole_bytes: 0,
         })

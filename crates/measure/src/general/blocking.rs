@@ -17,6 +17,7 @@ use crate::error::io_failure;
 use crate::mailbox::WorkerEnd;
 use crate::page_cache::settle;
 use rubus_host::buffers::{Buffers, stamp};
+use rubus_host::shared_mapping::SharedMapping;
 use rubus_host::ticks::now_ns;
 
 /// A sleeping worker looks up this often, to see whether it shall end and to close its slices.
@@ -29,6 +30,8 @@ pub(super) const BREATH: Duration = Duration::from_micros(50);
 pub(crate) struct Hands<'a> {
     /// The files, in the numbering of the script.
     pub(crate) files: &'a [Arc<OwnedFd>],
+    /// The same files as shared memory, where that is how they are read and written.
+    pub(crate) maps: Option<Vec<SharedMapping>>,
     /// A block to read into or to write from, or first one and then the other, each as long as the
     /// longest operation.
     pub(crate) buffers: Buffers,
@@ -113,7 +116,7 @@ impl Hands<'_> {
         let wanted = operation.bytes as usize;
         let moved = match operation.is_write {
             true => self.write(fd, operation),
-            false => pread(fd, &mut self.buffers.block_mut(READ_BLOCK)[..wanted], operation.offset),
+            false => self.read(fd, operation),
         };
         if moved != Ok(wanted) {
             return Err(io_failure(verb(operation), wanted, operation.offset, moved));
@@ -126,7 +129,7 @@ impl Hands<'_> {
                     }
                 }
             }
-            flush_all(self.files, flush, operation)?;
+            self.flush(flush, operation)?;
         }
         let ended_ns = now_ns();
         ledger.done(operation, began_ns, ended_ns);
@@ -144,7 +147,7 @@ impl Hands<'_> {
             return;
         }
         let block = &mut self.buffers.block_mut(self.write_block)[..operation.bytes as usize];
-        if self.content != Content::Zeros {
+        if self.content.differs() {
             stamp(block, &mut self.stamps);
         }
         if let Some(checks) = self.checks {
@@ -152,18 +155,48 @@ impl Hands<'_> {
         }
     }
 
+    fn read(&mut self, fd: BorrowedFd<'_>, operation: &Operation) -> Result<usize, Errno> {
+        let block = &mut self.buffers.block_mut(READ_BLOCK)[..operation.bytes as usize];
+        match &self.maps {
+            None => pread(fd, block, operation.offset),
+            Some(maps) => {
+                maps[operation.file as usize].read(operation.offset, block)?;
+                Ok(block.len())
+            }
+        }
+    }
+
     fn write(&mut self, fd: BorrowedFd<'_>, operation: &Operation) -> Result<usize, Errno> {
         let block = &self.buffers.block_mut(self.write_block)[..operation.bytes as usize];
+        if let Some(maps) = &self.maps {
+            maps[operation.file as usize].write(operation.offset, block)?;
+            return Ok(block.len());
+        }
         let written = pwrite(fd, block, operation.offset)?;
         if self.settles {
             settle(fd, operation.offset, written as u64)?;
         }
         Ok(written)
     }
+
+    fn flush(&self, flush: Flush, operation: &Operation) -> Result<(), String> {
+        let Some(maps) = &self.maps else {
+            return flush_all(self.files, flush, operation);
+        };
+        let done = match flush.alone {
+            true => maps.iter().try_for_each(SharedMapping::flush_all),
+            false => {
+                let mapping = &maps[operation.file as usize];
+                mapping.flush(operation.offset, u64::from(operation.bytes))
+            }
+        };
+        done.map_err(|errno| flush_failure(operation, errno))
+    }
 }
 
 /// Which block of the buffers is read into.
 const READ_BLOCK: usize = 0;
+
 pub(super) fn verb(operation: &Operation) -> &'static str {
     if operation.is_write { "write" } else { "read" }
 }
@@ -181,11 +214,13 @@ pub(super) fn flush_all(
             true => fsync(file),
             false => fdatasync(file),
         };
-        answer.map_err(|errno| {
-            let error = std::io::Error::from(errno);
-            let (offset, advice) = (operation.offset, advice(errno));
-            format!("the flush after a write at byte {offset} failed: {error}{advice}")
-        })?;
+        answer.map_err(|errno| flush_failure(operation, errno))?;
     }
     Ok(())
+}
+
+fn flush_failure(operation: &Operation, errno: Errno) -> String {
+    let error = std::io::Error::from(errno);
+    let (offset, advice) = (operation.offset, advice(errno));
+    format!("the flush after a write at byte {offset} failed: {error}{advice}")
 }

@@ -51,6 +51,8 @@ pub(crate) struct Plan {
     pub(crate) limits: [Limit; 2],
     /// Limited operations come at random times.
     pub(crate) poisson: bool,
+    /// What is written will be read back by the same choices, so that none may depend on the time.
+    pub(crate) is_replayed: bool,
     /// Pauses.
     pub(crate) think: Option<Think>,
     /// Flushes between writes.
@@ -247,6 +249,7 @@ impl Plan {
             appends: job.durability == Durability::EachAppend,
             limits: shape.limits,
             poisson: shape.poisson,
+            is_replayed: shape.verify.is_some(),
             think: shape.think,
             flush_every: shape.flush_every,
             commits: job.durability.is_each(),
@@ -282,6 +285,7 @@ impl Plan {
             appends: false,
             limits: [Limit::default(); 2],
             poisson: false,
+            is_replayed: false,
             think: None,
             flush_every: None,
             commits: false,

@@ -175,7 +175,7 @@ impl Queue<'_> {
         if operation.is_write {
             let index = self.write_blocks + slot;
             let block = &mut self.buffers.block_mut(index)[..operation.bytes as usize];
-            if self.content != Content::Zeros {
+            if self.content.differs() {
                 stamp(block, &mut self.stamps);
             }
             if let Some(checks) = self.checks {

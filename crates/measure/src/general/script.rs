@@ -5,7 +5,7 @@
 //! comes as an argument. Each kind of choice has a stream of random numbers of its own.
 
 use rubus_stats::Rng;
-use rubus_vocabulary::spec::FileOrder;
+use rubus_vocabulary::spec::{FileOrder, Limit};
 use rubus_vocabulary::spread::{Permutation, Spread};
 
 use super::plan::{Plan, READS, WRITES};
@@ -188,7 +188,7 @@ impl Script {
             return Step::Drain;
         }
         self.flush_under_way = false;
-        let Some((side, part, bytes)) = self.choose() else {
+        let Some((side, part, bytes)) = self.choose(now_ns) else {
             return Step::Over;
         };
         if let (true, Some(think)) = (self.pause_due, self.plan.think) {
@@ -222,14 +222,17 @@ impl Script {
     }
 
     /// Direction, part and length of the next operation; nothing when the budget is spent.
-    fn choose(&mut self) -> Option<(usize, usize, u32)> {
+    fn choose(&mut self, now_ns: u64) -> Option<(usize, usize, u32)> {
         if self.number >= self.plan.max_operations {
             return None;
         }
         let side = match self.plan.read_percent {
             0 => WRITES,
             100 => READS,
-            percent => usize::from(self.kinds.below(100) >= u64::from(percent)),
+            percent => {
+                let drawn = usize::from(self.kinds.below(100) >= u64::from(percent));
+                self.due_side(drawn, now_ns)
+            }
         };
         let bytes = self.plan.lengths[side].draw(&mut self.lengths);
         let room = self.plan.max_bytes.saturating_sub(self.bytes);
@@ -240,6 +243,29 @@ impl Script {
             None => return None,
         };
         Some((side, self.choose_part(), bytes))
+    }
+
+    /// The direction of the next operation of a mix with rates, as in fio: the drawn one if it is due, else
+    /// the other if that is due, else the one that is due sooner. So the rates say how many of each there
+    /// are as far as the target keeps up, and the share of the reads beyond.
+    fn due_side(&self, drawn: usize, now_ns: u64) -> usize {
+        if self.plan.is_replayed || !self.plan.limits.iter().any(Limit::is_any) {
+            return drawn;
+        }
+        let other = WRITES - drawn;
+        let (due_ns, other_ns) = (self.next_due_ns(drawn), self.next_due_ns(other));
+        let is_drawn = due_ns <= now_ns as f64 || due_ns <= other_ns;
+        if is_drawn { drawn } else { other }
+    }
+
+    /// When the next operation of this direction is due by its limits, in nanoseconds.
+    fn next_due_ns(&self, side: usize) -> f64 {
+        let (limit, pace) = (self.plan.limits[side], self.paces[side]);
+        if self.plan.poisson {
+            return pace.poisson_ns;
+        }
+        let by_operations_s = seconds_of(pace.operations as f64, limit.iops);
+        by_operations_s.max(seconds_of(pace.bytes as f64, limit.bytes_per_second)) * 1e9
     }
 
     fn choose_part(&mut self) -> usize {
@@ -329,35 +355,33 @@ impl Script {
     }
 
     fn following_offset(&self, side: usize, part: usize, bytes: u32) -> u64 {
-        let (span, length) = (self.plan.part_bytes, u64::from(bytes));
+        let span = self.plan.part_bytes;
         let least = u64::from(self.plan.lengths[side].least());
         let is_backward = self.plan.stride < -i64::from(bytes);
-        let last = (span / length).saturating_sub(1) * length;
-        let begin = if is_backward { last } else { 0 };
-        match self.parts[part].follow[side] {
+        // As in fio: the first operation is at the start, and one before the start is as far before the end
+        // as it goes back from where the last one ended.
+        let again = match is_backward {
+            true => span.saturating_sub(self.plan.stride.unsigned_abs()),
+            false => 0,
+        };
+        let part = &self.parts[part];
+        match part.follow[side] {
             Some(next) if next.saturating_add(least) <= span => next,
-            Some(_) | None => begin,
+            None if part.bytes == 0 => 0,
+            Some(_) | None => again,
         }
     }
 
     /// When the next operation of this direction is due by its limits, of which the stricter holds.
     fn due_ns(&mut self, side: usize, bytes: u32) -> u64 {
+        let due_ns = self.next_due_ns(side);
         let limit = self.plan.limits[side];
         let pace = &mut self.paces[side];
-        let seconds_of = |amount: f64, rate: Option<f64>| match rate {
-            Some(rate) if rate > 0.0 => amount / rate,
-            _ => 0.0,
-        };
-        let due_ns = if self.plan.poisson {
-            let due_ns = pace.poisson_ns;
+        if self.plan.poisson {
             let mean_s = seconds_of(1.0, limit.iops)
                 .max(seconds_of(f64::from(bytes), limit.bytes_per_second));
             pace.poisson_ns += self.times.exponential() * mean_s * 1e9;
-            due_ns
-        } else {
-            let by_operations_s = seconds_of(pace.operations as f64, limit.iops);
-            by_operations_s.max(seconds_of(pace.bytes as f64, limit.bytes_per_second)) * 1e9
-        };
+        }
         pace.operations += 1;
         pace.bytes += u64::from(bytes);
         due_ns as u64
@@ -388,6 +412,13 @@ impl Script {
                 self.pause_due = true;
             }
         }
+    }
+}
+
+fn seconds_of(amount: f64, rate: Option<f64>) -> f64 {
+    match rate {
+        Some(rate) if rate > 0.0 => amount / rate,
+        _ => 0.0,
     }
 }
 

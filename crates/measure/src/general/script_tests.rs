@@ -213,6 +213,49 @@ fn a_limit_spaces_operations_evenly_and_a_stricter_one_wins() {
 }
 
 #[test]
+fn each_direction_of_a_mix_keeps_its_own_rate() {
+    let limit = |iops| Limit { iops: Some(iops), bytes_per_second: None };
+    for poisson in [false, true] {
+        let shape = endless(Shape {
+            read_percent: Some(80),
+            limits: [limit(100.0), limit(400.0)],
+            poisson,
+            ..Shape::default()
+        });
+        let operations = operations(script_of(&job(Pattern::Random, shape), 1, MIB), 5000);
+        let reads = operations.iter().filter(|operation| !operation.is_write).count() as f64;
+        assert!((reads - 1000.0).abs() < 150.0, "{reads} of 5000 read");
+        let last_s = operations[4999].due_ns as f64 / 1e9;
+        assert!((last_s - 10.0).abs() < 1.0, "{last_s} s for 5000 at 500 a second");
+    }
+}
+
+/// A target that does an operation in `service_ns`, one at a time.
+fn reads_and_writes(shape: Shape, service_ns: u64, seconds: u64) -> [usize; 2] {
+    let mut script = script_of(&job(Pattern::Random, endless(shape)), 1, MIB);
+    let mut counts = [0; 2];
+    let mut now_ns = 0;
+    while now_ns < seconds * SECOND_NS {
+        let Step::Do(operation) = script.next(now_ns, 0) else { panic!("it has no end") };
+        counts[usize::from(operation.is_write)] += 1;
+        now_ns = now_ns.max(operation.due_ns) + service_ns;
+    }
+    counts
+}
+
+#[test]
+fn a_rate_beyond_the_target_leaves_a_mix_its_shares() {
+    let limit = |iops| Limit { iops: Some(iops), bytes_per_second: None };
+    let mix = |limits| Shape { read_percent: Some(90), limits, ..Shape::default() };
+    // 1000 a second are done, and 100,000 of each are allowed.
+    let [reads, writes] = reads_and_writes(mix([limit(1e5); 2]), 1_000_000, 10);
+    assert!((reads as f64 - 9000.0).abs() < tolerance(10_000, 0.9), "{reads}, {writes}");
+    // A direction without a rate of its own takes all that the other leaves.
+    let [reads, writes] = reads_and_writes(mix([limit(100.0), Limit::default()]), 1_000_000, 10);
+    assert!((990..=1010).contains(&reads) && writes > 8900, "{reads}, {writes}");
+}
+
+#[test]
 fn random_arrivals_keep_the_mean_rate() {
     let shape = endless(Shape {
         limits: [Limit::default(), Limit { iops: Some(100.0), bytes_per_second: None }],
@@ -296,7 +339,8 @@ fn strides_leave_out_and_go_back() {
         operations.iter().map(|o| o.offset / 4096).collect::<Vec<_>>()
     };
     assert_eq!(places(4096), [0, 2, 4, 0, 2, 4, 0]);
-    assert_eq!(places(-8192), [5, 4, 3, 2, 1, 0, 5]);
+    // As fio does: the first at the start, then from the end back.
+    assert_eq!(places(-8192), [0, 4, 3, 2, 1, 0, 4]);
 }
 
 #[test]

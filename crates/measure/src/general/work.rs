@@ -1,7 +1,10 @@
 //! The work of a shaped job: its copies with their plans and files.
 
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
+
+use rubus_host::shared_mapping::{SharedMapping, TouchOrder};
+use rubus_vocabulary::units::bytes_iec;
 
 use super::checks::Checks;
 use super::plan::{Lengths, Plan, READS, WRITES};
@@ -42,6 +45,24 @@ impl Copy {
             Some(_) => side == READS,
             None => self.plan.has(side),
         }
+    }
+
+    /// Its files as shared memory, as far as its operations reach.
+    ///
+    /// # Errors
+    /// In words, when one cannot be mapped.
+    pub(crate) fn mapped(&self) -> Result<Vec<SharedMapping>, String> {
+        let order = match self.plan.random_percent {
+            [0, 0] => TouchOrder::Sequential,
+            _ => TouchOrder::Random,
+        };
+        let bytes = self.plan.end();
+        let mapping =
+            |file: &Arc<OwnedFd>| SharedMapping::new(file.as_fd(), bytes, self.has(WRITES), order);
+        self.files.iter().map(mapping).collect::<Result<_, _>>().map_err(|errno| {
+            let error = std::io::Error::from(errno);
+            format!("cannot map {} of a file into memory: {error}", bytes_iec(bytes))
+        })
     }
 
     /// Its script, at the beginning.

@@ -451,6 +451,7 @@ impl TreeSession<'_> {
             warm_up_operations: phase.warm_up_files,
             is_buffered: true,
             one_at_a_time: false,
+            is_mapped: false,
             trial_from: None,
             delay_ns: 0,
             general: None,

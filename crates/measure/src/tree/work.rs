@@ -144,7 +144,7 @@ impl Hand<'_> {
         name: &Name,
         durable: bool,
     ) -> Result<(), Errno> {
-        if self.phase.content != Content::Zeros {
+        if self.phase.content.differs() {
             stamp(self.memory, &mut self.stamps);
         }
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;

@@ -10,7 +10,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use clap::error::ErrorKind;
 use clap::{Arg, ArgAction, ArgMatches, Command, FromArgMatches};
 
-use super::{Args, help, remote};
+use super::{Args, fio_options, help, remote};
 
 /// Reads a command line that begins with the program's name.
 ///
@@ -19,6 +19,10 @@ use super::{Args, help, remote};
 pub fn parse(words: Vec<OsString>) -> Result<(Args, ArgMatches), clap::Error> {
     let mut program = help::command();
     program.build();
+    let words = fio_options::spelled_out(words, |name| {
+        let bench = program.find_subcommand("bench");
+        bench.is_some_and(|bench| with_long(bench, name.as_bytes()).is_some())
+    });
     parse_as(program, words)
 }
 

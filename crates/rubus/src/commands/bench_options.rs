@@ -134,7 +134,7 @@ fn queueing_fits(bench: &Bench, target: &Resolved, suite: &Suite) -> anyhow::Res
 }
 
 /// A number that no other run is likely to have.
-fn random_seed() -> u32 {
+pub fn random_seed() -> u32 {
     use std::hash::{BuildHasher, RandomState};
     RandomState::new().hash_one(std::process::id()) as u32
 }

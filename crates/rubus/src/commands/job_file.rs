@@ -1,11 +1,11 @@
 //! `rubus bench --fio-job FILE`: the jobs of a job file in fio's format.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 
 use anyhow::Context;
-use rubus_fio::job_file::{JobFileError, Lowered, NoteKind, Plan, Surroundings};
+use rubus_fio::job_file::{Included, JobFileError, Lowered, NoteKind, Plan, Surroundings};
 use rubus_vocabulary::machine::Machine;
 use rubus_vocabulary::units::bytes_iec;
 
@@ -38,7 +38,7 @@ pub fn run(general: &General, bench: &Bench, path: &Path) -> anyhow::Result<Exit
     let cancel = signals::cancel_flag()?;
     let world = World::of(general)?;
     let machine = world.survey();
-    let plan = read(path, bench.ignore_unsupported, &machine)?;
+    let plan = read(path, bench, &machine)?;
     let allowance =
         Allowance { may_lose: bench.i_will_lose_everything_on.clone(), ..Allowance::default() };
     // Every place is checked before the first is touched.
@@ -50,8 +50,12 @@ pub fn run(general: &General, bench: &Bench, path: &Path) -> anyhow::Result<Exit
     for target in targets {
         let placed = job_files::place(&plan, target, &machine, world.files(), &allowance)?;
         let mut lowered = plan.lower(&placed.facts).map_err(|error| told(path, &error))?;
-        if let Some(seed) = bench.seed {
-            lowered.suite.seed = seed;
+        match (bench.seed, lowered.wants_fresh_seed) {
+            (Some(seed), _) => lowered.suite.seed = seed,
+            (None, true) => {
+                lowered.suite.seed = u64::from(super::bench_options::random_seed());
+            }
+            (None, false) => {}
         }
         placed.must_have_room(&lowered)?;
         ready.push((placed, lowered));
@@ -103,19 +107,41 @@ pub fn run(general: &General, bench: &Bench, path: &Path) -> anyhow::Result<Exit
     }
 }
 
-fn read(path: &Path, ignores_unsupported: bool, machine: &Machine) -> anyhow::Result<Plan> {
-    let text = std::fs::read_to_string(path)
-        .with_context(|| format!("cannot read the job file {}", path.display()))?;
-    let beside = path.parent().unwrap_or(Path::new(""));
-    let include =
-        |name: &str| std::fs::read_to_string(beside.join(name)).map_err(|error| error.to_string());
+fn read(path: &Path, bench: &Bench, machine: &Machine) -> anyhow::Result<Plan> {
+    let is_standard_input = path.as_os_str() == "-";
+    let text = match is_standard_input {
+        true => std::io::read_to_string(std::io::stdin()),
+        false => std::fs::read_to_string(path),
+    };
+    let text = text.with_context(|| format!("cannot read the job file {}", named(path)))?;
+    let name = named(path);
+    let include = |from: &str, wanted: &str| included(from, wanted);
+    let mut given = bench.fio_option.clone();
+    given.extend(bench.size.map(|bytes| ("size".to_string(), bytes.to_string())));
     let surroundings = Surroundings {
         variables: &|name| std::env::var(name).ok(),
         keywords: keywords(machine),
         include: &include,
+        given: &given,
     };
-    let name = path.display().to_string();
-    Plan::read(&name, &text, &surroundings, ignores_unsupported).map_err(|error| told(path, &error))
+    Plan::read(&name, &text, &surroundings, bench.ignore_unsupported)
+        .map_err(|error| told(path, &error))
+}
+
+/// How a job file is called in messages.
+fn named(path: &Path) -> String {
+    match path.as_os_str() == "-" {
+        true => "standard input".into(),
+        false => path.display().to_string(),
+    }
+}
+
+/// A file that another one includes: beside that one, else below the current directory, as in fio.
+fn included(from: &str, wanted: &str) -> Result<Included, String> {
+    let beside = Path::new(from).parent().unwrap_or(Path::new("")).join(wanted);
+    let path = if beside.exists() { beside } else { PathBuf::from(wanted) };
+    let text = std::fs::read_to_string(&path).map_err(|error| error.to_string())?;
+    Ok(Included { path: path.display().to_string(), text })
 }
 
 /// What `$pagesize`, `$mb_memory` and `$ncpus` stand for here.
@@ -135,14 +161,14 @@ fn keywords(machine: &Machine) -> BTreeMap<String, String> {
 fn told(path: &Path, error: &JobFileError) -> anyhow::Error {
     let lines: Vec<String> =
         error.problems.iter().map(|problem| format!("\n  {problem}")).collect();
-    anyhow::anyhow!("cannot run {}:{}", path.display(), lines.concat())
+    anyhow::anyhow!("cannot run {}:{}", named(path), lines.concat())
 }
 
 /// Says what is going to be written before anything is.
 fn announced(path: &Path, placed: &Placed, lowered: &Lowered) -> String {
     let mut parts = vec![format!(
         "Running {} ({} in {}).",
-        path.display(),
+        named(path),
         counted(lowered.job_file.jobs.len(), "job"),
         counted(lowered.suite.jobs.len(), "stage"),
     )];

@@ -72,7 +72,14 @@ impl Task {
     pub fn of(args: &Args, matches: &ArgMatches, machines: usize) -> anyhow::Result<Task> {
         let targets = match &args.command {
             None | Some(Command::Checkup(_)) => 1,
-            Some(Command::Bench(bench)) => results_of(bench),
+            Some(Command::Bench(bench)) => {
+                anyhow::ensure!(
+                    bench.fio_job.as_deref() != Some(Path::new("-")),
+                    "--fio-job - reads the standard input, which the other machine does not have; write \
+                     the job file and name it"
+                );
+                results_of(bench)
+            }
             Some(Command::Survey(survey)) => {
                 anyhow::ensure!(
                     !survey.rules,
@@ -235,13 +242,14 @@ mod tests {
     use crate::args::before;
 
     /// Options that mean the same over there.
-    const PASSED_ON: [&str; 22] = [
+    const PASSED_ON: [&str; 23] = [
         "against",
         "against-i-will-lose-everything-on",
         "budget",
         "connections",
         "content",
         "drop-caches",
+        "fio-option",
         "full",
         "hipri",
         "i-will-lose-everything-on",
@@ -315,6 +323,13 @@ mod tests {
             task.words("/tmp/rubus.x").join("|"),
             format!("bench|--records|--fio-job=/tmp/rubus.x/{there}")
         );
+    }
+
+    #[test]
+    fn a_job_file_from_standard_input_cannot_be_copied() {
+        let words = ["bench", "--fio-job", "-", "--on", "pi"];
+        let error = task(&words).unwrap_err().to_string();
+        assert!(error.contains("standard input"), "{error}");
     }
 
     #[test]
