@@ -12,6 +12,8 @@ mod ceph_objects;
 mod ceph_spec;
 mod cpu;
 mod crunch;
+mod fio_differential;
+mod fio_intervals;
 mod fleet;
 mod fleet_inventories;
 mod fleet_twice;
