@@ -17,7 +17,7 @@ use rubus_lab::devices::{Limits, ThrottledLoop};
 use rubus_stats::Rng;
 
 const RUNS: usize = 100;
-/// Of a hundred intervals so many hold the truth, with 95 % as what is promised.
+/// How many of a hundred intervals must hold the truth, of which 95 are promised.
 const MIN_HELD: usize = 93;
 /// Runs beside each other, on devices of their own.
 const AT_ONCE: usize = 10;

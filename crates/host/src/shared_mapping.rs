@@ -22,7 +22,7 @@ pub struct SharedMapping {
     start: NonNull<u8>,
     bytes: usize,
     is_writable: bool,
-    /// Pages that could not be had are empty ones now: nothing of it is the file's for certain.
+    /// Pages that the kernel could not provide are empty ones now, so nothing read from it is certain.
     has_failed: Cell<bool>,
 }
 
@@ -43,7 +43,7 @@ impl SharedMapping {
     /// shall be written.
     ///
     /// # Errors
-    /// The system's error, when the file cannot be mapped or there are not so many addresses.
+    /// The system's error, when the file cannot be mapped or the address space is too small.
     pub fn new(
         file: BorrowedFd<'_>,
         bytes: u64,
@@ -78,7 +78,7 @@ impl SharedMapping {
     /// on.
     pub fn read(&self, offset: u64, into: &mut [u8]) -> Result<(), Errno> {
         let source = self.at(offset, into.len())?;
-        // SAFETY: both are valid for so many bytes, and the buffer is no part of the mapping.
+        // SAFETY: both are valid for that length, and the buffer is no part of the mapping.
         self.guarded(source, into.len(), || unsafe {
             std::ptr::copy_nonoverlapping(source, into.as_mut_ptr(), into.len());
         })
@@ -93,7 +93,7 @@ impl SharedMapping {
             return Err(Errno::BADF);
         }
         let target = self.at(offset, from.len())?;
-        // SAFETY: both are valid for so many bytes, and the buffer is no part of the mapping.
+        // SAFETY: both are valid for that length, and the buffer is no part of the mapping.
         self.guarded(target, from.len(), || unsafe {
             std::ptr::copy_nonoverlapping(from.as_ptr(), target, from.len());
         })
@@ -211,7 +211,7 @@ extern "C" fn on_bus_error(signal: c_int, info: *mut libc::siginfo_t, _: *mut c_
     }
 }
 
-/// Puts an empty page in the place of one that cannot be had.
+/// Puts an empty page in the place of one that the kernel cannot provide.
 ///
 /// # Safety
 /// Nothing else may live at this page.

@@ -192,7 +192,9 @@ impl Doubt {
             }
             Doubt::NotPrecise { .. } => "too few samples for any interval".into(),
             Doubt::ThroughPageCache { filesystem } => {
-                format!("{filesystem} refuses or ignores direct I/O, so this went through the page cache")
+                format!(
+                    "{filesystem} refuses or ignores direct I/O, so this went through the page cache"
+                )
             }
             Doubt::DirectIsBuffered { filesystem } => {
                 format!("direct I/O goes through the page cache here: {filesystem}")
