@@ -84,9 +84,10 @@ fn rows(advice: &Advice) -> Vec<&Candidate> {
 fn first_cell(candidate: &Candidate) -> Cell {
     let mark = if candidate.is_now { "* " } else { "  " };
     // What it is says less than its name where both do not fit.
-    let words = match candidate.what.contains(&candidate.name) || candidate.name == "nbd" {
-        true => candidate.what.clone(),
-        false => format!("{}: {}", candidate.name, candidate.what),
+    let words = if candidate.what.contains(&candidate.name) || candidate.name == "nbd" {
+        candidate.what.clone()
+    } else {
+        format!("{}: {}", candidate.name, candidate.what)
     };
     let tone = if candidate.is_now { Tone::Strong } else { Tone::Plain };
     Cell::toned(&format!("{mark}{}", cut(&words, NAME_COLUMNS)), tone)
@@ -94,9 +95,10 @@ fn first_cell(candidate: &Candidate) -> Cell {
 
 /// As [`shorten`], in ASCII; what was cut is two dots, since `~` has its meaning.
 fn cut(text: &str, columns: usize) -> String {
-    match text.chars().count() > columns {
-        true => text.chars().take(columns - 2).collect::<String>().trim_end().to_string() + "..",
-        false => text.to_string(),
+    if text.chars().count() > columns {
+        text.chars().take(columns - 2).collect::<String>().trim_end().to_string() + ".."
+    } else {
+        text.to_string()
     }
 }
 
@@ -179,10 +181,7 @@ fn seconds(time_s: f64) -> String {
 
 fn mega(rate: f64) -> String {
     let mega = rate / 1e6;
-    match mega >= 9.95 {
-        true => format!("{mega:.0}"),
-        false => format!("{mega:.1}"),
-    }
+    if mega >= 9.95 { format!("{mega:.0}") } else { format!("{mega:.1}") }
 }
 
 fn count(rate: &Estimate) -> String {
@@ -267,10 +266,7 @@ fn measure_first(advice: &Advice) -> Option<String> {
 /// The command that settles it, as it is typed.
 pub fn measurement(unknown: &Unknown) -> Option<String> {
     let words = typed(unknown.measurement.as_deref()?);
-    Some(match unknown.needs_root {
-        true => format!("sudo {words}"),
-        false => words,
-    })
+    Some(if unknown.needs_root { format!("sudo {words}") } else { words })
 }
 
 fn to_do(advice: &Advice, style: Style) -> Vec<String> {
@@ -431,14 +427,8 @@ fn drawn_curve(curve: &Curve, style: Style) -> Vec<String> {
     for point in &curve.points {
         let mut cells = vec![Cell::from(rate_si(point.link_bytes_per_second))];
         cells.extend(point.writes.iter().map(|rated| {
-            let tone = match rated.method == point.best {
-                true => Tone::Good,
-                false => Tone::Plain,
-            };
-            let mark = match rated.method == "none" {
-                true => "",
-                false => curve.basis.mark(),
-            };
+            let tone = if rated.method == point.best { Tone::Good } else { Tone::Plain };
+            let mark = if rated.method == "none" { "" } else { curve.basis.mark() };
             let rate = mega(rated.bytes_per_second.value);
             Cell::toned(&format!("{mark}{rate}"), tone)
         }));

@@ -119,10 +119,8 @@ impl Known {
         known.compression = known.compression.take().or(sample);
         if is_new {
             let when = when(id, run);
-            known.source = match known.source.is_empty() {
-                true => when,
-                false => format!("{}; {when}", known.source),
-            };
+            known.source =
+                if known.source.is_empty() { when } else { format!("{}; {when}", known.source) };
         }
     }
 }
@@ -199,9 +197,10 @@ impl MeasuredDisk {
         }
         if is_new {
             let when = when(id, run);
-            match self.source.is_empty() {
-                true => self.source = when,
-                false => self.source = format!("{}; {when}", self.source),
+            if self.source.is_empty() {
+                self.source = when
+            } else {
+                self.source = format!("{}; {when}", self.source)
             }
         }
     }

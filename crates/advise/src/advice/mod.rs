@@ -347,10 +347,7 @@ impl Candidate {
             demand.is_some_and(|demand| demand.seconds.value >= self.time_s.value * WORTH_SAYING)
         };
         let large: Vec<What> = assumed.iter().copied().filter(is_large).collect();
-        match large.is_empty() {
-            true => assumed,
-            false => large,
-        }
+        if large.is_empty() { assumed } else { large }
     }
 
     fn by_basis(&self, purpose: Purpose, is_it: impl Fn(Basis) -> bool) -> Vec<What> {

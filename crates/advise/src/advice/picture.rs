@@ -49,9 +49,10 @@ pub fn of_candidate(candidate: &Candidate) -> Option<Picture> {
 }
 /// What one of the model's operations is, in the unit of the demand's rate: bytes of those in order, else 1.
 fn each_operation(demand: &Demand, narrowest: &Pipe) -> f64 {
-    match demand.what.is_in_order() {
-        true => demand.per_second.value / (narrowest.capacity_iops.value * narrowest.utilisation),
-        false => 1.0,
+    if demand.what.is_in_order() {
+        demand.per_second.value / (narrowest.capacity_iops.value * narrowest.utilisation)
+    } else {
+        1.0
     }
 }
 

@@ -108,10 +108,7 @@ struct OnBoard {
 
 fn on_board(machine: &Machine, class: &'static DeviceClass) -> OnBoard {
     let as_it_is = |buses| OnBoard { class, buses, why: None };
-    let usb_ssd = match lacks_usb_3(machine) {
-        true => by_id("usb2-ssd"),
-        false => by_id("usb3-ssd"),
-    };
+    let usb_ssd = if lacks_usb_3(machine) { by_id("usb2-ssd") } else { by_id("usb3-ssd") };
     match class.id {
         "usb2-ssd" => as_it_is(usb(machine, false)),
         "usb3-ssd" | "usb3-ssd-storage" if lacks_usb_3(machine) => {
@@ -178,13 +175,13 @@ fn usb(machine: &Machine, is_usb_3: bool) -> Vec<(String, f64)> {
         let rates = buses.iter().map(|(_, usable)| *usable);
         rates.fold(f64::INFINITY, f64::min)
     };
-    let widest = seen.reduce(|a, b| match narrowest(&b) > narrowest(&a) {
-        true => b,
-        false => a,
-    });
-    widest.unwrap_or_else(|| match is_usb_3 {
-        true => vec![("the USB 3 bus".into(), USB_3_BYTES)],
-        false => vec![("the USB 2 bus".into(), USB_2_BYTES)],
+    let widest = seen.reduce(|a, b| if narrowest(&b) > narrowest(&a) { b } else { a });
+    widest.unwrap_or_else(|| {
+        if is_usb_3 {
+            vec![("the USB 3 bus".into(), USB_3_BYTES)]
+        } else {
+            vec![("the USB 2 bus".into(), USB_2_BYTES)]
+        }
     })
 }
 

@@ -57,10 +57,7 @@ pub(super) fn port(question: &Question<'_>) -> Option<Port> {
     let is_known = tells(link) || is_radio(link);
     (question.purpose == Purpose::StorageNode && is_known).then(|| Port {
         link: modelled(link),
-        basis: match tells(link) {
-            true => Basis::Published,
-            false => Basis::Assumed,
-        },
+        basis: if tells(link) { Basis::Published } else { Basis::Assumed },
     })
 }
 

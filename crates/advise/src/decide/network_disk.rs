@@ -28,9 +28,10 @@ pub(super) fn disk(question: &Question<'_>, address: &str) -> Result<Place, Stri
             );
         }
     };
-    let mut risks = vec![Risk::failure(match is_socket {
-        true => "It hangs while the server is away.",
-        false => "It hangs while the server or the cable is away.",
+    let mut risks = vec![Risk::failure(if is_socket {
+        "It hangs while the server is away."
+    } else {
+        "It hangs while the server or the cable is away."
     })];
     if link.is_some_and(is_radio) {
         risks.push(Risk::failure("A radio link loses its connection; do not put a root on it."));

@@ -70,8 +70,9 @@ fn compare(a: &Candidate, b: &Candidate, standing: impl Fn(&Candidate) -> u8) ->
 }
 
 fn is_worth_a_change(now: &Candidate, to: &Candidate) -> bool {
-    match now.tier == to.tier {
-        true => now.time_s.high > to.time_s.high * WORTH_A_CHANGE,
-        false => now.time_s.value > to.time_s.value * WORTH_A_CHANGE,
+    if now.tier == to.tier {
+        now.time_s.high > to.time_s.high * WORTH_A_CHANGE
+    } else {
+        now.time_s.value > to.time_s.value * WORTH_A_CHANGE
     }
 }

@@ -26,10 +26,7 @@ pub(super) fn seconds(time_s: f64) -> String {
 
 /// A factor: "2.4 times", "40 times".
 pub(super) fn times(factor: f64) -> String {
-    match factor >= 9.95 {
-        true => format!("{factor:.0} times"),
-        false => format!("{factor:.1} times"),
-    }
+    if factor >= 9.95 { format!("{factor:.0} times") } else { format!("{factor:.1} times") }
 }
 
 /// "a", "a and b", "a, b and c".

@@ -30,14 +30,15 @@ pub(super) fn unknown(
         unknown.push(Unknown {
             of: Some(candidate.name.clone()),
             needs_root: matches!(&measurement[..], [_, _, at, ..] if at.starts_with("/dev/")),
-            what: match is_swap {
-                true => format!("speed of {name}"),
-                false => format!(
+            what: if is_swap {
+                format!("speed of {name}")
+            } else {
+                format!(
                     "{name}, {} to {}{}",
                     seconds(candidate.time_s.low),
                     seconds(candidate.time_s.high),
                     what_is_left(question.purpose, candidate)
-                ),
+                )
             },
             measurement: Some(measurement),
         });
@@ -72,13 +73,14 @@ fn is_open(question: &Question<'_>, place: &Place) -> bool {
 fn what_is_left(purpose: Purpose, candidate: &Candidate) -> String {
     let seen = candidate.measured(purpose, true);
     let left = candidate.measured(purpose, false);
-    match seen.is_empty() {
-        true => String::new(),
-        false => format!(
+    if seen.is_empty() {
+        String::new()
+    } else {
+        format!(
             "; measured: {}; not: {}",
             list(seen.iter().map(|what| what.words())),
             list(left.iter().map(|what| what.words()))
-        ),
+        )
     }
 }
 

@@ -152,10 +152,7 @@ fn compression(question: &Question<'_>, best: Option<&Candidate>) -> Option<Subj
     // On a new root, ext4 is the other choice.
     let is_new_root =
         !best.is_now && matches!(question.purpose, Purpose::Desktop | Purpose::Server);
-    let without = match is_new_root {
-        true => " With `filesystem=ext4`, none of it.",
-        false => "",
-    };
+    let without = if is_new_root { " With `filesystem=ext4`, none of it." } else { "" };
     let advice = match mix.best(&speeds.methods, &link) {
         Some(method) => format!(
             "{} on {}: writes {} instead of {} MB/s, reads {} instead of {}, if data shrinks to {mark}{:.0} %; {}{how}.{without}",
@@ -219,39 +216,31 @@ fn cipher_subject(question: &Question<'_>, best: Option<&Candidate>) -> Option<S
         let mark = cipher.basis.mark();
         format!("{mark}{}", rate_si(cipher.bytes_per_second.value))
     };
-    let advice = match aes.bytes_per_second.low > needed {
-        true => format!(
+    let advice = if aes.bytes_per_second.low > needed {
+        format!(
             "LUKS with AES carries {} ({}), more than {name} gives: it costs little.",
             rate(&aes),
             aes.source,
-        ),
-        false => {
-            let other = cipher::adiantum(&aes, question.known);
-            let kernel = &question.machine.kernel_config;
-            let has = kernel.iter().any(|setting| {
-                setting.name == "CRYPTO_ADIANTUM" && matches!(setting.value.text(), Some("y" | "m"))
-            });
-            let known = match has || other.basis == Basis::Measured {
-                true => "",
-                false => " if the kernel has it",
-            };
-            let why = match aes.has_instructions {
-                true => "",
-                false => "No AES instructions: ",
-            };
-            let is_better = other.bytes_per_second.value > aes.bytes_per_second.value * 1.1;
-            let instead = match is_better {
-                true => format!("; Adiantum {}{known}", rate(&other)),
-                false => String::new(),
-            };
-            format!(
-                "{why}LUKS carries {} ({}) of the {}{} of {name}{instead}.",
-                rate(&aes),
-                aes.source,
-                basis.mark(),
-                rate_si(needed),
-            )
-        }
+        )
+    } else {
+        let other = cipher::adiantum(&aes, question.known);
+        let kernel = &question.machine.kernel_config;
+        let has = kernel.iter().any(|setting| {
+            setting.name == "CRYPTO_ADIANTUM" && matches!(setting.value.text(), Some("y" | "m"))
+        });
+        let known =
+            if has || other.basis == Basis::Measured { "" } else { " if the kernel has it" };
+        let why = if aes.has_instructions { "" } else { "No AES instructions: " };
+        let is_better = other.bytes_per_second.value > aes.bytes_per_second.value * 1.1;
+        let instead =
+            if is_better { format!("; Adiantum {}{known}", rate(&other)) } else { String::new() };
+        format!(
+            "{why}LUKS carries {} ({}) of the {}{} of {name}{instead}.",
+            rate(&aes),
+            aes.source,
+            basis.mark(),
+            rate_si(needed),
+        )
     };
     subject("cipher", advice, None)
 }
@@ -259,9 +248,10 @@ fn cipher_subject(question: &Question<'_>, best: Option<&Candidate>) -> Option<S
 fn network(question: &Question<'_>, candidates: &[Candidate]) -> Option<Subject> {
     let net = candidates.iter().find(|candidate| candidate.is_network())?;
     let now = candidates.iter().find(|candidate| candidate.is_now)?;
-    let verdict = match net.time_s.value < now.time_s.value {
-        true => format!("Faster than {}", now.name),
-        false => format!("Slower than {}", now.name),
+    let verdict = if net.time_s.value < now.time_s.value {
+        format!("Faster than {}", now.name)
+    } else {
+        format!("Slower than {}", now.name)
     };
     let if_so = match (net.basis.time_s, net.basis.sequential_read) {
         (Basis::Assumed, Basis::Assumed) => " if link, round trip and server are as assumed",
@@ -270,9 +260,10 @@ fn network(question: &Question<'_>, candidates: &[Candidate]) -> Option<Subject>
     };
     let parts = question.purpose.visits();
     let against = |visit: &Visit| {
-        let deep = match visit.depth > 1 && !visit.what.is_in_order() {
-            true => format!(" with {} in flight", visit.depth),
-            false => String::new(),
+        let deep = if visit.depth > 1 && !visit.what.is_in_order() {
+            format!(" with {} in flight", visit.depth)
+        } else {
+            String::new()
         };
         format!(
             "{} {} against {}{deep}",
@@ -385,10 +376,7 @@ fn swap(question: &Question<'_>, places: &[Place]) -> Option<Subject> {
             time(best),
             now.name,
             time(now),
-            match is_one_step {
-                true => ".",
-                false => "; how: rubus advise --for swap",
-            }
+            if is_one_step { "." } else { "; how: rubus advise --for swap" }
         ),
         to_do.command.filter(|_| is_one_step),
     )

@@ -171,23 +171,19 @@ fn now(machine: &Machine, base: &SetUp, root: &Place, disks: &[&Place]) -> SwapP
         .iter()
         .find(|setting| setting.name == "max_pool_percent")
         .and_then(|setting| setting.value.text()?.parse::<f64>().ok());
-    let pool_share = match is_zswap {
-        true => percent.unwrap_or(20.0) / 100.0,
-        false => 0.0,
-    };
+    let pool_share = if is_zswap { percent.unwrap_or(20.0) / 100.0 } else { 0.0 };
     SwapPlace {
-        name: match is_zswap {
-            true => format!("zswap+{}", disk.name),
-            false => format!("swap on {}", disk.name),
+        name: if is_zswap {
+            format!("zswap+{}", disk.name)
+        } else {
+            format!("swap on {}", disk.name)
         },
-        what: match is_zswap {
-            true => format!("zswap before a swap on {}", disk.what),
-            false => format!("swap on {} without zswap", disk.what),
+        what: if is_zswap {
+            format!("zswap before a swap on {}", disk.what)
+        } else {
+            format!("swap on {} without zswap", disk.what)
         },
-        kind: match is_zswap {
-            true => SetUpKind::Zswap,
-            false => SetUpKind::Disk,
-        },
+        kind: if is_zswap { SetUpKind::Zswap } else { SetUpKind::Disk },
         set_up: SetUp { pool_share, ..base.clone() },
         disk: (*disk).clone(),
         is_now: true,
@@ -223,16 +219,10 @@ fn candidate(question: &Question<'_>, option: &SwapPlace) -> Candidate {
         carries: measured(question, option).unwrap_or(option.set_up.carries()),
     };
     let basis = bases(question, option);
-    let narrow = match read.iops.value < write.iops.value {
-        true => &read,
-        false => &write,
-    };
+    let narrow = if read.iops.value < write.iops.value { &read } else { &write };
     let pipes = weigh::pipes(narrow);
     let busy = option.set_up.page_s.scaled(4000.0 / f64::from(option.set_up.cores));
-    let busy = match option.set_up.pool_share > 0.0 {
-        true => busy,
-        false => Estimate::new(0.02, 0.0, 0.1),
-    };
+    let busy = if option.set_up.pool_share > 0.0 { busy } else { Estimate::new(0.02, 0.0, 0.1) };
     (figures.random_read, figures.random_write) = (read.iops, write.iops);
     (figures.random_read_deep, figures.random_write_deep) = (read_deep.iops, write_deep.iops);
     Candidate {
@@ -273,15 +263,13 @@ fn measured(question: &Question<'_>, option: &SwapPlace) -> Option<Estimate> {
 /// Pages meet the processor, whose speed is that of its kind, and the disk as far as they do not fit.
 fn bases(question: &Question<'_>, option: &SwapPlace) -> Bases {
     let set_up = &option.set_up;
-    let memory = match set_up.pool_share > 0.0 {
-        true => page_s(question).map_or(Basis::Assumed, |(_, basis)| basis),
-        false => Basis::Measured,
+    let memory = if set_up.pool_share > 0.0 {
+        page_s(question).map_or(Basis::Assumed, |(_, basis)| basis)
+    } else {
+        Basis::Measured
     };
     let is_all_in_memory = set_up.pool_share > 0.0 && set_up.hits(TIMES).value >= 1.0;
-    let met = |disk: Basis| match is_all_in_memory {
-        true => memory,
-        false => memory.max(disk),
-    };
+    let met = |disk: Basis| if is_all_in_memory { memory } else { memory.max(disk) };
     let disk = option.disk.bases;
     let (read, write) = (met(disk.random_read), met(disk.random_write));
     Bases {

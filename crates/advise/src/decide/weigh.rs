@@ -63,9 +63,10 @@ fn predicted(path: &[Step], what: What, depth: u32) -> Prediction {
         bytes: what.bytes(),
         depth,
         // In order there is always more under way than one; what overlaps does so by the read-ahead's design.
-        bend: match what.is_in_order() {
-            true => Bend::Known(Estimate::new(0.1, 0.0, 0.4)),
-            false => Bend::Stations,
+        bend: if what.is_in_order() {
+            Bend::Known(Estimate::new(0.1, 0.0, 0.4))
+        } else {
+            Bend::Stations
         },
     };
     predict(path, &operation)
@@ -103,9 +104,10 @@ pub(super) fn candidate(question: &Question<'_>, place: &Place) -> Candidate {
     let risks = risks(question.purpose, place);
     let is_port_assumed = port.is_some_and(|port| port.basis == Basis::Assumed);
     let basis = Bases {
-        time_s: match is_port_assumed {
-            true => Basis::Assumed,
-            false => time_basis(&place.bases, &visits, &demands, time_s.value),
+        time_s: if is_port_assumed {
+            Basis::Assumed
+        } else {
+            time_basis(&place.bases, &visits, &demands, time_s.value)
         },
         carries: swap_costs::ratio_basis(question),
         beyond_s: place.bases.random_read,
@@ -141,10 +143,7 @@ fn time_basis(bases: &Bases, visits: &[Visit], demands: &[Demand], time_s: f64) 
     let assumed = visits.iter().zip(demands);
     let assumed = assumed.filter(|(visit, _)| of(visit) == Basis::Assumed);
     let assumed_s: f64 = assumed.map(|(_, demand)| demand.seconds.value).sum();
-    match assumed_s >= time_s * WORTH_SAYING {
-        true => Basis::Assumed,
-        false => Basis::Published,
-    }
+    if assumed_s >= time_s * WORTH_SAYING { Basis::Assumed } else { Basis::Published }
 }
 
 /// Data can be put beside what is there; a system cannot.
@@ -157,10 +156,7 @@ fn risks(purpose: Purpose, place: &Place) -> Vec<Risk> {
 
 /// What a part of the work takes.
 pub(super) fn demand(visit: &Visit, prediction: &Prediction) -> Demand {
-    let rate = match visit.what.is_in_order() {
-        true => prediction.bytes_per_second,
-        false => prediction.iops,
-    };
+    let rate = if visit.what.is_in_order() { prediction.bytes_per_second } else { prediction.iops };
     // An interval that reaches down to nothing says that nothing is known, not that it takes for ever.
     let over = |seen: f64| visit.count / seen.max(rate.value / 50.0).max(f64::MIN_POSITIVE);
     Demand {

@@ -81,10 +81,8 @@ fn what_it_gives(
     let overlap = (!is_sure).then(|| "the ranges overlap".to_string());
     let doubts: Vec<String> = alone.into_iter().chain(overlap).collect();
     if best.measured(purpose, true).is_empty() && is_owned(best) {
-        let doubts = match doubts.is_empty() {
-            true => String::new(),
-            false => format!("; {}", doubts.join(", and ")),
-        };
+        let doubts =
+            if doubts.is_empty() { String::new() } else { format!("; {}", doubts.join(", and ")) };
         return format!(
             "{} was not measured; others like it need {range} for {work}, the current {} {}{doubts}.",
             named(best),
@@ -92,9 +90,10 @@ fn what_it_gives(
             time(now)
         );
     }
-    let but = match doubts.is_empty() {
-        true => String::new(),
-        false => format!(", but {}: measure before you decide", doubts.join(", and ")),
+    let but = if doubts.is_empty() {
+        String::new()
+    } else {
+        format!(", but {}: measure before you decide", doubts.join(", and "))
     };
     format!(
         "{} would need {range} for {work}; the current {} needs {}: {} as fast{but}.",
@@ -169,17 +168,19 @@ fn on_assumptions(purpose: Purpose, candidate: &Candidate) -> Option<String> {
         _ if assumed.is_empty() => "what the network carries".into(),
         _ => list(assumed.iter().map(|what| what.words())),
     };
-    Some(match candidate.assumed_share(purpose) > 1.0 - WORTH_SAYING {
-        true => format!("on assumed figures alone ({what})"),
-        false => format!("partly on assumed figures ({what})"),
+    Some(if candidate.assumed_share(purpose) > 1.0 - WORTH_SAYING {
+        format!("on assumed figures alone ({what})")
+    } else {
+        format!("partly on assumed figures ({what})")
     })
 }
 
 /// "sda, SSD on USB 3 X".
 fn named(candidate: &Candidate) -> String {
-    match candidate.what.starts_with(&candidate.name) || candidate.name == "nbd" {
-        true => candidate.what.clone(),
-        false => format!("{} ({})", candidate.name, candidate.what),
+    if candidate.what.starts_with(&candidate.name) || candidate.name == "nbd" {
+        candidate.what.clone()
+    } else {
+        format!("{} ({})", candidate.name, candidate.what)
     }
 }
 
@@ -190,9 +191,10 @@ pub(super) fn rate(candidate: &Candidate, what: What) -> String {
     };
     let rate = demand.per_second.value;
     let mark = candidate.basis.of(what, demand.in_flight).mark();
-    match what.is_in_order() {
-        true => format!("{mark}{}", rate_si(rate)),
-        false => format!("{mark}{}/s", iops(rate).replace(' ', "")),
+    if what.is_in_order() {
+        format!("{mark}{}", rate_si(rate))
+    } else {
+        format!("{mark}{}/s", iops(rate).replace(' ', ""))
     }
 }
 
@@ -237,10 +239,7 @@ fn what_is_next(best: &Candidate, after: bool) -> Option<String> {
             (false, false) => None,
         }
     });
-    let first = match after {
-        true => "After that the",
-        false => "The",
-    };
+    let first = if after { "After that the" } else { "The" };
     Some(format!(
         "{first} narrowest pipe is {} at {} ({:.0} % of the time){}.",
         pipe.name,
@@ -325,9 +324,10 @@ fn of_place(question: &Question<'_>, place: &Place) -> ToDo {
         ),
         _ if !place.is_here => ToDo::nothing(&format!(
             "When it is plugged in: {} (the NAME that `rubus survey` shows).",
-            match is_system {
-                true => "rubus plan desktop device=/dev/NAME",
-                false => "rubus plan format device=/dev/NAME at=/srv/data",
+            if is_system {
+                "rubus plan desktop device=/dev/NAME"
+            } else {
+                "rubus plan format device=/dev/NAME at=/srv/data"
             }
         )),
         _ => match (&place.directory, is_system) {

@@ -40,9 +40,10 @@ pub fn aes(machine: &Machine, known: &Known) -> Option<Cipher> {
         });
     }
     if has_instructions {
-        let one = match arm_cores::is_small(model) {
-            true => Estimate::new(0.5e9, 0.25e9, 0.9e9),
-            false => Estimate::new(1.2e9, 0.5e9, 4e9),
+        let one = if arm_cores::is_small(model) {
+            Estimate::new(0.5e9, 0.25e9, 0.9e9)
+        } else {
+            Estimate::new(1.2e9, 0.5e9, 4e9)
         };
         return Some(Cipher {
             name,
@@ -91,10 +92,7 @@ pub fn adiantum(aes: &Cipher, known: &Known) -> Cipher {
             source,
         };
     }
-    let (value, low, high) = match aes.has_instructions {
-        true => (0.5, 0.2, 1.0),
-        false => (3.5, 2.0, 5.5),
-    };
+    let (value, low, high) = if aes.has_instructions { (0.5, 0.2, 1.0) } else { (3.5, 2.0, 5.5) };
     let rate = aes.bytes_per_second;
     Cipher {
         name,
@@ -118,9 +116,6 @@ fn measured(known: &Known, algorithm: Algorithm) -> Option<(Estimate, String)> {
         Some(rate.per_second)
     };
     let (encrypt, decrypt) = (rate(Work::Encrypt)?, rate(Work::Decrypt)?);
-    let slower = match encrypt.value < decrypt.value {
-        true => encrypt,
-        false => decrypt,
-    };
+    let slower = if encrypt.value < decrypt.value { encrypt } else { decrypt };
     (slower.low > 0.0).then(|| (slower, processor.source.clone()))
 }

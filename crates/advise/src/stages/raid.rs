@@ -21,10 +21,11 @@ pub fn steps(members: &[Member], chunk_bytes: u32, what: What, depth: u32) -> Ve
     // Each member has its part of what is in flight.
     let each = (depth / members.len().max(1) as u32).max(1);
     let below = |member: &Member| {
-        let mut below = match what.is_in_order() {
+        let mut below = if what.is_in_order() {
             // A member gets a part of each operation, and its cost is known by the byte.
-            true => vec![in_order(member, what)],
-            false => device::steps(&member.name, &member.figures, what, each),
+            vec![in_order(member, what)]
+        } else {
+            device::steps(&member.name, &member.figures, what, each)
         };
         let buses = member.buses.iter().map(|(name, usable)| bus(name, *usable));
         below.extend(buses);

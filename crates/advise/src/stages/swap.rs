@@ -43,9 +43,8 @@ impl SetUp {
     /// Share of the swapped pages of a working set of `times` the memory that is found compressed in memory.
     pub fn hits(&self, times: f64) -> Estimate {
         let swapped = (times - (1.0 - self.pool_share)).max(0.0);
-        let share = |ratio: f64| match swapped > 0.0 {
-            true => (self.pool_share * ratio / swapped).min(1.0),
-            false => 1.0,
+        let share = |ratio: f64| {
+            if swapped > 0.0 { (self.pool_share * ratio / swapped).min(1.0) } else { 1.0 }
         };
         Estimate::new(share(self.ratio.value), share(self.ratio.low), share(self.ratio.high))
     }

@@ -137,10 +137,7 @@ fn candidates() -> impl Strategy<Value = Vec<Candidate>> {
     prop::collection::vec(one_of_it, 1..8).prop_map(|all| {
         let each = all.into_iter().enumerate();
         let each = each.map(|(number, ((value, below, above), euros, risk, is_net))| {
-            let name = match is_net {
-                true => format!("nbd://{number}"),
-                false => format!("disk{number}"),
-            };
+            let name = if is_net { format!("nbd://{number}") } else { format!("disk{number}") };
             Candidate {
                 worst_risk: risk,
                 ..one(&name, (value, value / below, value * above), euros * 20)
