@@ -168,9 +168,10 @@ pub fn run(cluster: &Cluster, outside: &dyn Outside) -> Result<Ended> {
         Verb::Spec(spec) => self::describe(spec, outside),
         Verb::Boards(list) => {
             let all = boards::known();
-            match list.json {
-                true => json(outside, &all)?,
-                false => outside.say(&text::boards(&all, outside.style()))?,
+            if list.json {
+                json(outside, &all)?
+            } else {
+                outside.say(&text::boards(&all, outside.style()))?
             }
             Ok(Ended::Fine)
         }
@@ -190,10 +191,7 @@ fn size(size: &Size, outside: &dyn Outside) -> Result<Ended> {
         (None, true) => json(outside, &report)?,
         (None, false) => outside.say(&text::render(&report, outside.style()))?,
     }
-    Ok(match report.fits() {
-        true => Ended::Fine,
-        false => Ended::AnswerIsNo,
-    })
+    Ok(if report.fits() { Ended::Fine } else { Ended::AnswerIsNo })
 }
 
 fn compare(compare: &Compare, outside: &dyn Outside) -> Result<Ended> {

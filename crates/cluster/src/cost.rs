@@ -95,10 +95,7 @@ pub fn cost(design: &Design, capacity: &Capacity) -> Cost {
         forgotten,
         watts,
         energy,
-        energy_basis: match prices.is_energy_given {
-            true => Basis::Published,
-            false => Basis::Assumed,
-        },
+        energy_basis: if prices.is_energy_given { Basis::Published } else { Basis::Assumed },
         failures,
         total,
         total_per_usable_tb: carry(|pick| pick(&total) / pick(&usable_tb)),

@@ -105,10 +105,8 @@ pub fn rebuild(design: &Design, capacity: &Capacity) -> Rebuild {
             on_disk.min(stream).min(left * port / k)
         }
     });
-    let side_by_side = match capacity.heals {
-        true => (n - 1.0) * at_work((n - 1.0) * disks, n - 1.0),
-        false => 1.0,
-    };
+    let side_by_side =
+        if capacity.heals { (n - 1.0) * at_work((n - 1.0) * disks, n - 1.0) } else { 1.0 };
     let groups = GROUPS_PER_OSD * disks;
     let restore_h = carry(|pick| {
         let between_s = groups * pick(&BETWEEN_GROUPS_S) / side_by_side;
@@ -178,11 +176,12 @@ fn felt(design: &Design, capacity: &Capacity) -> Vec<String> {
             "Until then every read of a missing chunk reads {k} others and decodes them."
         ));
     }
-    felt.push(match capacity.heals {
-        true => "While Ceph restores, clients keep about half of each disk (mClock profile balanced). Nothing keeps a share of the \
+    felt.push(if capacity.heals {
+        "While Ceph restores, clients keep about half of each disk (mClock profile balanced). Nothing keeps a share of the \
                  ports for them: where the network binds, they share it with recovery."
-            .to_string(),
-        false => "After the replacement, clients keep about half of each disk while its chunks are restored.".to_string(),
+            .to_string()
+    } else {
+        "After the replacement, clients keep about half of each disk while its chunks are restored.".to_string()
     });
     felt
 }

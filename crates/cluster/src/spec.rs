@@ -241,9 +241,10 @@ impl<'d> Plan<'d> {
                 managers -= u32::from(has_manager);
                 let named = deployment.hosts.get(at).cloned();
                 at += 1;
-                let own = match has_monitor || has_manager {
-                    true => memory.target_bytes,
-                    false => memory.target_without_monitor_bytes,
+                let own = if has_monitor || has_manager {
+                    memory.target_bytes
+                } else {
+                    memory.target_without_monitor_bytes
                 };
                 hosts.push(Placed {
                     host: named
@@ -376,9 +377,10 @@ impl<'d> Plan<'d> {
 
     /// The setting without which daemons crashed on arm64 (rook#14502, gperftools#1644).
     fn container_arguments(&self) -> &'static str {
-        match self.design.has_arm() {
-            true => "extra_container_args:\n  - \"--env=TCMALLOC_STACKTRACE_METHOD=generic_fp\"\n",
-            false => "",
+        if self.design.has_arm() {
+            "extra_container_args:\n  - \"--env=TCMALLOC_STACKTRACE_METHOD=generic_fp\"\n"
+        } else {
+            ""
         }
     }
 
@@ -609,12 +611,13 @@ fn monitors(boards: u32) -> u32 {
 fn devices(group: &Group, named: &[String]) -> Result<Vec<String>, String> {
     let wanted = group.disks as usize;
     if !named.is_empty() {
-        return match named.len() == wanted {
-            true => Ok(named.to_vec()),
-            false => Err(format!(
+        return if named.len() == wanted {
+            Ok(named.to_vec())
+        } else {
+            Err(format!(
                 "{} devices are named, and each board has {wanted} disks: name each with --device",
                 named.len()
-            )),
+            ))
         };
     }
     let usual = |i: usize| match (group.board.bus, group.disk.media) {

@@ -197,11 +197,10 @@ pub fn capacities(report: &Report) -> Vec<(&'static str, f64, String)> {
 }
 
 fn safe_words(capacity: &Capacity) -> String {
-    match capacity.is_limited_by_loss {
-        true => {
-            format!("{BACKFILLFULL:.2} of what is left after losing a domain: it must fit there")
-        }
-        false => format!("{NEARFULL:.2} of raw, where Ceph begins to warn (nearfull)"),
+    if capacity.is_limited_by_loss {
+        format!("{BACKFILLFULL:.2} of what is left after losing a domain: it must fit there")
+    } else {
+        format!("{NEARFULL:.2} of raw, where Ceph begins to warn (nearfull)")
     }
 }
 
@@ -320,9 +319,12 @@ fn beside(page: &mut Page, report: &Report, found: &Beside) {
 /// Each job of a run: its name, operations in flight, expected, measured, what one board gave.
 pub fn besides(found: &Beside) -> Vec<[String; 5]> {
     let row = |job: &Job| {
-        let draw = |bytes: f64| match job.work.is_large() {
-            true => format!("{:.1}", bytes / 1e6),
-            false => iops(bytes / job.work.bytes()),
+        let draw = |bytes: f64| {
+            if job.work.is_large() {
+                format!("{:.1}", bytes / 1e6)
+            } else {
+                iops(bytes / job.work.bytes())
+            }
         };
         let unit = if job.work.is_large() { "MB/s" } else { "IOPS" };
         let apart = if job.is_apart() { " *" } else { "" };
@@ -341,10 +343,7 @@ pub fn besides(found: &Beside) -> Vec<[String; 5]> {
 /// What its marks mean, and what to know of the run.
 pub fn besides_note(report: &Report, found: &Beside) -> Vec<String> {
     let osds = report.design.osds();
-    let count = match found.osds == osds {
-        true => String::new(),
-        false => format!(", not the {osds} above"),
-    };
+    let count = if found.osds == osds { String::new() } else { format!(", not the {osds} above") };
     let mut said = vec![
         format!(
             "Measured was a cluster of {}{count}, its pool with {}.",
@@ -366,17 +365,17 @@ pub fn besides_note(report: &Report, found: &Beside) -> Vec<String> {
 /// `~` where a disk's figures are not measured.
 pub fn mark(design: &Design) -> &'static str {
     let mut figures = design.groups.iter().map(|group| &group.disk.figures);
-    match figures.all(|figures| figures.basis == Basis::Measured) {
-        true => "",
-        false => "~",
-    }
+    if figures.all(|figures| figures.basis == Basis::Measured) { "" } else { "~" }
 }
 
 /// The range without the unit that stands beside it already.
 pub fn range(ceiling: &Ceiling) -> String {
-    let draw = |operations: f64| match ceiling.work.is_large() {
-        true => format!("{:.0}", operations * ceiling.work.bytes() / 1e6),
-        false => iops(operations),
+    let draw = |operations: f64| {
+        if ceiling.work.is_large() {
+            format!("{:.0}", operations * ceiling.work.bytes() / 1e6)
+        } else {
+            iops(operations)
+        }
     };
     let unit = if ceiling.work.is_large() { " MB/s" } else { "" };
     format!("[{} to {}{unit}]", draw(ceiling.iops.low), draw(ceiling.iops.high))
@@ -384,9 +383,10 @@ pub fn range(ceiling: &Ceiling) -> String {
 
 /// Operations per second as bytes per second where they are large.
 pub fn amount(ceiling: &Ceiling, operations: f64) -> String {
-    match ceiling.work.is_large() {
-        true => rate_si(operations * ceiling.work.bytes()),
-        false => format!("{} IOPS", iops(operations)),
+    if ceiling.work.is_large() {
+        rate_si(operations * ceiling.work.bytes())
+    } else {
+        format!("{} IOPS", iops(operations))
     }
 }
 
@@ -449,9 +449,10 @@ fn rebuild(page: &mut Page, report: &Report) {
 /// What it takes to be whole again, and the risk meanwhile.
 pub fn rebuilds(report: &Report) -> Vec<String> {
     let rebuild = &report.rebuild;
-    let (wait, mark) = match report.capacity.heals {
-        true => ("the out delay", ""),
-        false => ("until the replacement is there", "~"),
+    let (wait, mark) = if report.capacity.heals {
+        ("the out delay", "")
+    } else {
+        ("until the replacement is there", "~")
     };
     let mut said = vec![
         format!(

@@ -143,10 +143,7 @@ impl Course {
             cpu_ns_per_io: around.tool_cpu_s * 1e9 / (self.rule.operations() as f64).max(1.0),
             both_ends: None,
             stalls: stalls.collect(),
-            outcome: match around.is_interrupted {
-                true => Outcome::Inconclusive,
-                false => measured.outcome,
-            },
+            outcome: if around.is_interrupted { Outcome::Inconclusive } else { measured.outcome },
             ended: measured.ended.filter(|_| !around.is_interrupted),
             doubts,
             series: Some(measured.series),

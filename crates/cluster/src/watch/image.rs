@@ -126,10 +126,7 @@ pub fn pool(printed: &str, name: &str) -> Result<Pool, String> {
     let names = || {
         let names = pools.iter().filter_map(|pool| pool["pool_name"].as_str());
         let names: Vec<&str> = names.filter(|name| !name.starts_with('.')).collect();
-        match names.is_empty() {
-            true => "none".into(),
-            false => names.join(", "),
-        }
+        if names.is_empty() { "none".into() } else { names.join(", ") }
     };
     let pool = pools
         .iter()
