@@ -108,9 +108,10 @@ pub fn roughly(seconds: f64) -> String {
 
 /// An interval of times: "11 min to 17 min"; "11 min or longer" where the longest time is not known.
 pub fn between(low_s: f64, high_s: f64) -> String {
-    match high_s.is_finite() {
-        true => format!("{} to {}", roughly(low_s), roughly(high_s)),
-        false => format!("{} or longer", roughly(low_s)),
+    if high_s.is_finite() {
+        format!("{} to {}", roughly(low_s), roughly(high_s))
+    } else {
+        format!("{} or longer", roughly(low_s))
     }
 }
 
@@ -218,9 +219,10 @@ pub fn disk(run: &Run) -> String {
         let model = disk.model.text().map(|model| model.trim().to_string());
         let about: Vec<String> =
             [model, disk.size_bytes.get().map(bytes_si)].into_iter().flatten().collect();
-        match about.is_empty() {
-            true => disk.name.clone(),
-            false => format!("{} ({})", disk.name, about.join(", ")),
+        if about.is_empty() {
+            disk.name.clone()
+        } else {
+            format!("{} ({})", disk.name, about.join(", "))
         }
     });
     each.collect::<Vec<_>>().join(" + ")
