@@ -74,9 +74,10 @@ pub(crate) enum Choice {
 impl Choice {
     pub(crate) fn of<'a>(runs: impl Iterator<Item = &'a Run> + Clone) -> Choice {
         let mut all = runs.clone();
-        match all.any(|run| key_results(run).iter().any(Option::is_some)) {
-            true => Choice::Usual,
-            false => Choice::Jobs(first_jobs(runs)),
+        if all.any(|run| key_results(run).iter().any(Option::is_some)) {
+            Choice::Usual
+        } else {
+            Choice::Jobs(first_jobs(runs))
         }
     }
 
@@ -129,10 +130,7 @@ fn usual_columns() -> Vec<Column> {
     let column = |(quantity, heading): (Quantity, &str)| Column {
         heading: heading.into(),
         title: quantity.title().into(),
-        unit: match quantity.is_in_bytes() {
-            true => Unit::BytesPerSecond,
-            false => Unit::OperationsPerSecond,
-        },
+        unit: if quantity.is_in_bytes() { Unit::BytesPerSecond } else { Unit::OperationsPerSecond },
     };
     Quantity::ALL.into_iter().zip(SHORT).map(column).collect()
 }
@@ -148,9 +146,10 @@ fn first_jobs<'a>(runs: impl Iterator<Item = &'a Run>) -> Vec<(String, Column)> 
             let column = Column {
                 heading: format!("job {}", jobs.len() + 1),
                 title: words::job_title(result),
-                unit: match result.block_bytes <= SMALL_BLOCK_BYTES {
-                    true => Unit::OperationsPerSecond,
-                    false => Unit::BytesPerSecond,
+                unit: if result.block_bytes <= SMALL_BLOCK_BYTES {
+                    Unit::OperationsPerSecond
+                } else {
+                    Unit::BytesPerSecond
                 },
             };
             jobs.push((result.job.clone(), column));

@@ -108,9 +108,10 @@ fn value_words(value: &Value, is_usual: bool) -> String {
         Some(value) => shorten(&clean(value), MAX_VALUE),
         None => "not known".into(),
     };
-    match is_usual && value.boards.len() > 1 {
-        true => format!("{words} ({} boards)", value.boards.len()),
-        false => format!("{words} ({})", names(&value.boards)),
+    if is_usual && value.boards.len() > 1 {
+        format!("{words} ({} boards)", value.boards.len())
+    } else {
+        format!("{words} ({})", names(&value.boards))
     }
 }
 
@@ -199,22 +200,18 @@ fn figure(shown: Shown, unit: Unit) -> String {
         Unit::BytesPerSecond => rate_si(shown.rate.value).replace(" MB/s", ""),
         _ => iops(shown.rate.value),
     };
-    match shown.is_settled {
-        true => value,
-        false => format!("~{value}"),
-    }
+    if shown.is_settled { value } else { format!("~{value}") }
 }
 
 fn legend(table: &figures::Table, style: Style) -> Vec<String> {
     let is_usual = table.columns.iter().all(|column| !column.heading.starts_with("job "));
-    let mut words = match is_usual {
-        true => "read, write: sequential, MB/s. 4k rd, 4k wr: random, one in flight, per second. \
+    let mut words = if is_usual {
+        "read, write: sequential, MB/s. 4k rd, 4k wr: random, one in flight, per second. \
              commit: per second."
-            .to_string(),
-        false => {
-            let each = table.columns.iter().map(|one| format!("{}: {}.", one.heading, one.title));
-            format!("MB/s or per second. {}", each.collect::<Vec<_>>().join(" "))
-        }
+            .to_string()
+    } else {
+        let each = table.columns.iter().map(|one| format!("{}: {}.", one.heading, one.title));
+        format!("MB/s or per second. {}", each.collect::<Vec<_>>().join(" "))
     };
     words += " ~: did not settle. –: not measured. !: disturbed. run: number in the history \
      (`rubus history show N`).";

@@ -268,10 +268,8 @@ fn options(words: Vec<String>) -> (Vec<String>, Vec<String>) {
                 continue;
             }
         };
-        let value = match value.is_empty() {
-            true => words.next().unwrap_or_default(),
-            false => value.to_string(),
-        };
+        let value =
+            if value.is_empty() { words.next().unwrap_or_default() } else { value.to_string() };
         settings.push(format!("{name}{value}"));
     }
     (settings, others)

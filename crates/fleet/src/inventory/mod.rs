@@ -119,11 +119,10 @@ impl Named {
     /// When ssh would not take it for a machine, or the range is none.
     pub fn parse(typed: &str) -> Result<Named, String> {
         if let Some(file) = typed.strip_prefix('@') {
-            return match file.is_empty() {
-                true => {
-                    Err("write a fleet file or an inventory after the @, such as @hosts.yml".into())
-                }
-                false => Ok(Named::File(file.into())),
+            return if file.is_empty() {
+                Err("write a fleet file or an inventory after the @, such as @hosts.yml".into())
+            } else {
+                Ok(Named::File(file.into()))
             };
         }
         let names = expand(typed)?;
@@ -207,9 +206,10 @@ pub fn group(boards: &[Board], wanted: &str) -> Result<Vec<Board>, String> {
         boards.iter().flat_map(|board| board.groups.iter().map(String::as_str)).collect();
     known.sort_unstable();
     known.dedup();
-    Err(match known.is_empty() {
-        true => format!("no group {wanted}: the file has no groups"),
-        false => format!("no board is in the group {wanted}: its groups are {}", known.join(", ")),
+    Err(if known.is_empty() {
+        format!("no group {wanted}: the file has no groups")
+    } else {
+        format!("no board is in the group {wanted}: its groups are {}", known.join(", "))
     })
 }
 
