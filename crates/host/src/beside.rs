@@ -57,10 +57,7 @@ impl Server {
             let _ = complaint.take(64 << 10).read_to_end(&mut said);
         }
         let words = programs::last_words(&said);
-        Some(match words.is_empty() {
-            true => format!("it ended without a word ({status})"),
-            false => words,
-        })
+        Some(if words.is_empty() { format!("it ended without a word ({status})") } else { words })
     }
 }
 
@@ -192,10 +189,7 @@ impl Lines {
             return Ok(None);
         }
         let words = programs::last_words(self.complaint.so_far());
-        Err(match words.is_empty() {
-            true => format!("it ended without a word ({status})"),
-            false => words,
-        })
+        Err(if words.is_empty() { format!("it ended without a word ({status})") } else { words })
     }
 
     /// Processor seconds that it has used so far; absent when it has ended.
@@ -229,9 +223,10 @@ fn end_with_this_thread(command: &mut Command) {
                 return Err(std::io::Error::last_os_error());
             }
             // Killed before that took effect: nobody would ask any more.
-            match u32::try_from(libc::getppid()) == Ok(parent) {
-                true => Ok(()),
-                false => Err(std::io::ErrorKind::Interrupted.into()),
+            if u32::try_from(libc::getppid()) == Ok(parent) {
+                Ok(())
+            } else {
+                Err(std::io::ErrorKind::Interrupted.into())
             }
         });
     }

@@ -182,10 +182,7 @@ impl Trees {
         from: (u64, u32, u64),
         to: (u64, u32, u64),
     ) -> Result<(&[u8], usize), SearchError> {
-        let room = match from.0 == to.0 {
-            true => SMALL_ROOM_BYTES,
-            false => ROOM_BYTES,
-        };
+        let room = if from.0 == to.0 { SMALL_ROOM_BYTES } else { ROOM_BYTES };
         let count = match self.search(tree, from, to, room) {
             // An item is larger than the room.
             Err(Errno::OVERFLOW) => self.search(tree, from, to, ROOM_BYTES),

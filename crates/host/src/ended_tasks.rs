@@ -162,10 +162,7 @@ fn task(numbers: &[u8]) -> Option<EndedTask> {
     Some(EndedTask {
         task,
         // Older kernels do not say it: then a thread is a process that nobody has seen.
-        process: match version >= HAS_PROCESS {
-            true => u32_at(PROCESS_AT)?,
-            false => task,
-        },
+        process: if version >= HAS_PROCESS { u32_at(PROCESS_AT)? } else { task },
         parent: u32_at(PARENT_AT)?,
         name: String::from_utf8_lossy(name).into_owned(),
         read_bytes: u64_at(READ_AT)?,

@@ -81,10 +81,7 @@ pub trait Files {
     /// # Errors
     /// [`ReadError`] when it does not exist or may not be reached; a capture does not keep them.
     fn mode(&self, path: &Path) -> Result<u32, ReadError> {
-        match self.exists(path) {
-            true => Err(ReadError::NotCaptured),
-            false => Err(ReadError::Absent),
-        }
+        if self.exists(path) { Err(ReadError::NotCaptured) } else { Err(ReadError::Absent) }
     }
 
     /// Whether the filesystem of a path keeps permission bits. FAT and its kin answer for all
@@ -98,10 +95,7 @@ pub trait Files {
     /// # Errors
     /// [`ReadError`] when nothing is there, or something that is no link; a capture does not keep them.
     fn link(&self, path: &Path) -> Result<PathBuf, ReadError> {
-        match self.exists(path) {
-            true => Err(ReadError::NotCaptured),
-            false => Err(ReadError::Absent),
-        }
+        if self.exists(path) { Err(ReadError::NotCaptured) } else { Err(ReadError::Absent) }
     }
 
     /// Asks the Raspberry Pi firmware for one property of one word through `/dev/vcio`, by its tag

@@ -378,10 +378,7 @@ mod tests {
     fn a_refusal_has_its_number_and_the_kernels_words() {
         let request = connect();
         for capped in [false, true] {
-            let copied = match capped {
-                true => &request[..HEADER_BYTES],
-                false => &request[..],
-            };
+            let copied = if capped { &request[..HEADER_BYTES] } else { &request[..] };
             let flags = HAS_WORDS | if capped { IS_CAPPED } else { 0 };
             let mut bytes = Vec::new();
             bytes.extend_from_slice(&0_u32.to_ne_bytes());

@@ -115,18 +115,16 @@ impl Image {
         if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
             return Err(ImageError::NotAFile);
         }
-        let lock = match writable {
-            true => FlockOperation::NonBlockingLockExclusive,
-            false => FlockOperation::NonBlockingLockShared,
+        let lock = if writable {
+            FlockOperation::NonBlockingLockExclusive
+        } else {
+            FlockOperation::NonBlockingLockShared
         };
         // Some network filesystems have no locks, which is no reason not to serve from them.
         if rustix::fs::flock(&fd, lock) == Err(Errno::WOULDBLOCK) {
             return Err(ImageError::Locked);
         }
-        let backing = match is_in_memory(fd.as_fd()) {
-            true => Backing::FileInMemory,
-            false => Backing::File,
-        };
+        let backing = if is_in_memory(fd.as_fd()) { Backing::FileInMemory } else { Backing::File };
         let mut image = Image::new(fd, stat.st_size as u64, writable, backing);
         image.was_named = stat.st_nlink > 0;
         Ok(image)
@@ -193,9 +191,10 @@ impl Image {
                 stat.stx_size, self.size_bytes
             )));
         }
-        match stat.stx_nlink == 0 && self.was_named {
-            true => Err(io::Error::other("the image was deleted or replaced")),
-            false => Ok(()),
+        if stat.stx_nlink == 0 && self.was_named {
+            Err(io::Error::other("the image was deleted or replaced"))
+        } else {
+            Ok(())
         }
     }
 
@@ -475,9 +474,10 @@ impl Image {
             Err(Errno::NXIO) => {
                 // Behind the end of a file that became shorter there are no zeros.
                 let stat = rustix::fs::fstat(&self.fd)?;
-                return match (stat.st_size as u64) < end {
-                    true => Err(io::ErrorKind::UnexpectedEof.into()),
-                    false => Ok(None),
+                return if (stat.st_size as u64) < end {
+                    Err(io::ErrorKind::UnexpectedEof.into())
+                } else {
+                    Ok(None)
                 };
             }
             // The filesystem does not tell.
@@ -582,9 +582,10 @@ impl Image {
     pub fn mark(&self, with_device: bool) -> io::Result<String> {
         let wanted = StatxFlags::BASIC_STATS | StatxFlags::BTIME;
         let stat = rustix::fs::statx(&self.fd, "", rustix::fs::AtFlags::EMPTY_PATH, wanted)?;
-        let device = match with_device {
-            true => format!("{}:{}:", stat.stx_dev_major, stat.stx_dev_minor),
-            false => String::new(),
+        let device = if with_device {
+            format!("{}:{}:", stat.stx_dev_major, stat.stx_dev_minor)
+        } else {
+            String::new()
         };
         let birth = stat.stx_btime;
         Ok(format!("{device}{}:{}.{}", stat.stx_ino, birth.tv_sec, birth.tv_nsec))
@@ -598,10 +599,7 @@ impl AsFd for Image {
 }
 
 fn open_flags(writable: bool) -> OFlags {
-    let mode = match writable {
-        true => OFlags::RDWR,
-        false => OFlags::RDONLY,
-    };
+    let mode = if writable { OFlags::RDWR } else { OFlags::RDONLY };
     // NONBLOCK: a pipe of that name would be waited for.
     mode | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY
 }

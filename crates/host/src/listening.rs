@@ -426,10 +426,7 @@ impl Poller {
 }
 
 fn wanted(or_room: bool) -> epoll::EventFlags {
-    match or_room {
-        true => epoll::EventFlags::IN | epoll::EventFlags::OUT,
-        false => epoll::EventFlags::IN,
-    }
+    if or_room { epoll::EventFlags::IN | epoll::EventFlags::OUT } else { epoll::EventFlags::IN }
 }
 
 fn timespec(time: Duration) -> Timespec {

@@ -102,24 +102,23 @@ impl Hands for LiveHands {
     }
 
     fn rename(&mut self, from: &Path, to: &Path) -> Result<(), WriteError> {
-        let renamed = match self.eyes.keeps_modes(&parent_of(to)) {
-            true => rustix::fs::rename(from, to),
-            false => fat::rename(from, to),
+        let renamed = if self.eyes.keeps_modes(&parent_of(to)) {
+            rustix::fs::rename(from, to)
+        } else {
+            fat::rename(from, to)
         };
         renamed.map_err(|errno| WriteError::of("replace", to, errno))
     }
 
     fn twin(&self, path: &Path) -> Option<Twin> {
-        match self.eyes.keeps_modes(&parent_of(path)) {
-            true => None,
-            false => fat::twin(path),
-        }
+        if self.eyes.keeps_modes(&parent_of(path)) { None } else { fat::twin(path) }
     }
 
     fn remove(&mut self, path: &Path) -> Result<(), WriteError> {
-        let removed = match self.eyes.keeps_modes(&parent_of(path)) {
-            true => rustix::fs::unlink(path),
-            false => fat::remove(path),
+        let removed = if self.eyes.keeps_modes(&parent_of(path)) {
+            rustix::fs::unlink(path)
+        } else {
+            fat::remove(path)
         };
         removed.map_err(|errno| WriteError::of("remove", path, errno))
     }

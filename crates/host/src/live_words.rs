@@ -194,9 +194,10 @@ fn count_in(found: &Stat) -> Option<usize> {
 
 fn path_of(name: &str) -> io::Result<PathBuf> {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
-    match !name.is_empty() && name.bytes().all(is_plain) {
-        true => Ok(PathBuf::from(DIRECTORY).join(name)),
-        false => Err(io::ErrorKind::InvalidInput.into()),
+    if !name.is_empty() && name.bytes().all(is_plain) {
+        Ok(PathBuf::from(DIRECTORY).join(name))
+    } else {
+        Err(io::ErrorKind::InvalidInput.into())
     }
 }
 

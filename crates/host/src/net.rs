@@ -166,10 +166,7 @@ impl Stream {
     /// `WouldBlock` when nothing is there now; others when the connection is broken.
     #[inline]
     pub fn receive(&self, parts: &mut [IoSliceMut<'_>], wait: bool) -> io::Result<usize> {
-        let flags = match wait {
-            true => RecvFlags::empty(),
-            false => RecvFlags::DONTWAIT,
-        };
+        let flags = if wait { RecvFlags::empty() } else { RecvFlags::DONTWAIT };
         loop {
             let mut nothing = RecvAncillaryBuffer::default();
             match recvmsg(&self.fd, parts, &mut nothing, flags) {
@@ -237,10 +234,7 @@ impl Stream {
     /// As there.
     #[inline]
     pub fn receive_into(&self, memory: &mut [u8], wait: bool) -> io::Result<usize> {
-        let flags = match wait {
-            true => RecvFlags::empty(),
-            false => RecvFlags::DONTWAIT,
-        };
+        let flags = if wait { RecvFlags::empty() } else { RecvFlags::DONTWAIT };
         loop {
             match rustix::net::recv(&self.fd, &mut *memory, flags) {
                 Err(Errno::INTR) => {}
@@ -349,10 +343,7 @@ impl Stream {
             },
             None => true,
         };
-        match is_local {
-            true => Ok(None),
-            false => self.acknowledged_ago().map(Some),
-        }
+        if is_local { Ok(None) } else { self.acknowledged_ago().map(Some) }
     }
 
     /// `tcpi_last_ack_recv` of `TCP_INFO`.
@@ -377,9 +368,10 @@ impl Stream {
         let Some(&milliseconds) = info[..length as usize].last_chunk::<4>() else {
             return Err(io::ErrorKind::Unsupported.into());
         };
-        match length as usize == info.len() {
-            true => Ok(Duration::from_millis(u32::from_ne_bytes(milliseconds).into())),
-            false => Err(io::ErrorKind::Unsupported.into()),
+        if length as usize == info.len() {
+            Ok(Duration::from_millis(u32::from_ne_bytes(milliseconds).into()))
+        } else {
+            Err(io::ErrorKind::Unsupported.into())
         }
     }
 
@@ -401,10 +393,7 @@ impl Stream {
 /// # Errors
 /// The system's.
 pub fn wait_for_any(sockets: &[(BorrowedFd<'_>, bool)], most: Duration) -> io::Result<bool> {
-    let wanted = |or_room| match or_room {
-        true => PollFlags::IN | PollFlags::OUT,
-        false => PollFlags::IN,
-    };
+    let wanted = |or_room| if or_room { PollFlags::IN | PollFlags::OUT } else { PollFlags::IN };
     let fds = sockets.iter();
     let fds = fds.map(|(socket, or_room)| PollFd::from_borrowed_fd(*socket, wanted(*or_room)));
     let mut fds: Vec<PollFd<'_>> = fds.collect();
@@ -467,10 +456,7 @@ impl AsFd for Stream {
 pub fn addresses(host: &str, port: u16) -> Result<Vec<SocketAddr>, NetError> {
     let found = (host, port).to_socket_addrs();
     let found: Vec<SocketAddr> = found.map_err(|error| no_address(host, error))?.collect();
-    match found.is_empty() {
-        true => Err(no_address(host, io::ErrorKind::NotFound.into())),
-        false => Ok(found),
-    }
+    if found.is_empty() { Err(no_address(host, io::ErrorKind::NotFound.into())) } else { Ok(found) }
 }
 
 /// The address of this machine from which it would speak to that one; nothing is sent.

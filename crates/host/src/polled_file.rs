@@ -176,9 +176,10 @@ impl Processes {
                 continue;
             }
             let of_the_parent = parents.as_ref().and_then(|open| target_of(open, descriptor));
-            match of_the_parent.is_some_and(|other| other == target) {
-                true => inherited.push(target),
-                false => files.push(target),
+            if of_the_parent.is_some_and(|other| other == target) {
+                inherited.push(target)
+            } else {
+                files.push(target)
             }
         }
         files.append(&mut inherited);

@@ -165,9 +165,12 @@ pub fn this_one_again(arguments: &[&str]) -> std::io::Result<Child> {
 /// A command as a shell would have to be given it.
 pub fn shell_line(program: &str, arguments: &[&str]) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+:@%,=^".contains(c);
-    let quoted = |word: &&str| match !word.is_empty() && word.chars().all(plain) {
-        true => (*word).to_string(),
-        false => format!("'{}'", word.replace('\'', r"'\''")),
+    let quoted = |word: &&str| {
+        if !word.is_empty() && word.chars().all(plain) {
+            (*word).to_string()
+        } else {
+            format!("'{}'", word.replace('\'', r"'\''"))
+        }
     };
     let mut words = vec![program.to_string()];
     words.extend(arguments.iter().map(quoted));

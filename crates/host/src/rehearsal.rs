@@ -330,9 +330,10 @@ impl Files for Rehearsal {
     }
 
     fn real_path(&self, path: &Path) -> Result<PathBuf, ReadError> {
-        match self.node(path).is_some() || self.knobs.contains_key(path) {
-            true => Ok(path.to_path_buf()),
-            false => Err(ReadError::Absent),
+        if self.node(path).is_some() || self.knobs.contains_key(path) {
+            Ok(path.to_path_buf())
+        } else {
+            Err(ReadError::Absent)
         }
     }
 
@@ -363,9 +364,10 @@ impl Files for Rehearsal {
             return Err(ReadError::Absent);
         };
         let inode = &self.inodes[inode];
-        match inode.mode == LINK {
-            true => Ok(PathBuf::from(String::from_utf8_lossy(&inode.bytes).into_owned())),
-            false => Err(ReadError::Other("no link".into())),
+        if inode.mode == LINK {
+            Ok(PathBuf::from(String::from_utf8_lossy(&inode.bytes).into_owned()))
+        } else {
+            Err(ReadError::Other("no link".into()))
         }
     }
 

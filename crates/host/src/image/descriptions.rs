@@ -25,10 +25,8 @@ impl Descriptions {
         let path = format!("/proc/self/fd/{}", fd.as_raw_fd());
         let flags = OFlags::RDWR | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
         let open = || rustix::fs::open(&path, flags, Mode::empty());
-        let all = match is_writable {
-            true => (0..DESCRIPTIONS).map(|_| open()).collect(),
-            false => Ok(Vec::new()),
-        };
+        let all =
+            if is_writable { (0..DESCRIPTIONS).map(|_| open()).collect() } else { Ok(Vec::new()) };
         let all: Vec<OwnedFd> = all.unwrap_or_default();
         Descriptions {
             are_missing: all.is_empty(),
