@@ -189,10 +189,7 @@ fn two_digits(count: f64) -> f64 {
 }
 
 fn counted_bytes(bytes: f64) -> String {
-    match bytes < 1e6 {
-        true => format!("{} kB", bytes / 1e3),
-        false => format!("{} MB", bytes / 1e6),
-    }
+    if bytes < 1e6 { format!("{} kB", bytes / 1e3) } else { format!("{} MB", bytes / 1e6) }
 }
 
 #[cfg(test)]
@@ -207,9 +204,10 @@ mod tests {
         {
             let unit = purpose.unit_through("port", port);
             for visit in purpose.visits_through(port) {
-                let said = match visit.what.is_in_order() {
-                    true => format!("{} ", counted_bytes(visit.count)),
-                    false => format!("{} ", visit.count),
+                let said = if visit.what.is_in_order() {
+                    format!("{} ", counted_bytes(visit.count))
+                } else {
+                    format!("{} ", visit.count)
                 };
                 assert!(unit.replace(',', " ").contains(&said), "{said}: {unit}");
                 let depth = format!("with {} in flight", visit.depth);
@@ -226,9 +224,12 @@ mod tests {
     fn a_storage_nodes_second_is_what_its_port_carries_in_one() {
         for port in [1.5e6, 11_768_531.0, 35e6, gigabit(), 1e9] {
             let visits = Purpose::StorageNode.visits_through(port);
-            let bytes = |visit: &Visit| match visit.what.is_in_order() {
-                true => visit.count,
-                false => visit.count * visit.what.bytes() as f64,
+            let bytes = |visit: &Visit| {
+                if visit.what.is_in_order() {
+                    visit.count
+                } else {
+                    visit.count * visit.what.bytes() as f64
+                }
             };
             let carried: f64 = visits.iter().map(bytes).sum();
             assert!((carried / port - 1.0).abs() < 0.05, "{carried} {port}");

@@ -39,9 +39,10 @@ impl Wish {
             let is_sound = names.len() >= 2
                 && names.iter().all(|name| !name.is_empty())
                 && (1..names.len()).all(|i| !names[..i].contains(&names[i]));
-            return match is_sound {
-                true => Ok(Wish::Stripe(names)),
-                false => Err("write the disks of a raid0 like raid0:sda,sdb".into()),
+            return if is_sound {
+                Ok(Wish::Stripe(names))
+            } else {
+                Err("write the disks of a raid0 like raid0:sda,sdb".into())
             };
         }
         match DeviceClass::by_id(text) {

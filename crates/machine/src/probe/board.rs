@@ -39,9 +39,10 @@ fn bootloader(files: &dyn Files) -> Fact<Bootloader> {
         tryboot: number("tryboot").get(),
         built_unix_s: number("build-timestamp").get(),
     };
-    match bootloader == Bootloader::default() {
-        true => Fact::unknown(mode.reason().unwrap_or("it says nothing"), Bootloader::SOURCE),
-        false => Fact::known(bootloader, Bootloader::SOURCE),
+    if bootloader == Bootloader::default() {
+        Fact::unknown(mode.reason().unwrap_or("it says nothing"), Bootloader::SOURCE)
+    } else {
+        Fact::known(bootloader, Bootloader::SOURCE)
     }
 }
 

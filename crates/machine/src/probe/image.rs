@@ -63,9 +63,10 @@ pub fn survey_image(files: &dyn Files, now_rfc3339: &str, parts: &ImageParts) ->
     machine.swap.zswap.parameters = zswap(files);
     machine.kernel_config = vec![Setting {
         name: "ZSWAP".into(),
-        value: match machine.swap.zswap.parameters.is_empty() {
-            true => Fact::unknown("no configuration of every kernel says so", BOOT),
-            false => Fact::known("y".into(), BOOT),
+        value: if machine.swap.zswap.parameters.is_empty() {
+            Fact::unknown("no configuration of every kernel says so", BOOT)
+        } else {
+            Fact::known("y".into(), BOOT)
         },
     }];
     machine

@@ -139,9 +139,10 @@ fn assignments(text: &str, is_shell: bool) -> Vec<(String, String)> {
         if let Some(name) = line.strip_prefix('[').and_then(|l| l.strip_suffix(']')) {
             section = format!("[{name}] ");
         } else if let Some((name, value)) = line.split_once('=') {
-            let (name, value) = match is_shell {
-                true => (exported(name), shell_word(value)),
-                false => (name.trim(), value.trim().trim_matches(['"', '\'']).to_string()),
+            let (name, value) = if is_shell {
+                (exported(name), shell_word(value))
+            } else {
+                (name.trim(), value.trim().trim_matches(['"', '\'']).to_string())
             };
             found.push((format!("{section}{name}"), value));
         }

@@ -293,9 +293,10 @@ fn stalled(run: &Run) -> Vec<Seen> {
         consequence: format!(
             "Up to {} in which everything that needs the disk waits. {}",
             duration_ns((longest * 1e6) as u64),
-            match is_remote {
-                false => "Cards and sticks do that while they make room for new data.",
-                true => "The disk behind the server, the server itself or the network between may do that.",
+            if is_remote {
+                "The disk behind the server, the server itself or the network between may do that."
+            } else {
+                "Cards and sticks do that while they make room for new data."
             }
         ),
         fix: match is_remote {

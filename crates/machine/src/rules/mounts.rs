@@ -137,10 +137,11 @@ fn nearly_full(machine: &Machine) -> Vec<Seen> {
                 } else {
                     "Files are scattered, flash gets slower the fuller it is, and an update may stop in the middle.".into()
                 },
-                fix: match mount.compression.is_some() {
-                    true => "Make room: old packages (apt clean), logs (journalctl --vacuum-size=100M), snapshots \
-                    that are not needed.".into(),
-                    false => "Make room: old packages (apt clean), logs (journalctl --vacuum-size=100M); compression gives about a third of a system's size back.".into(),
+                fix: if mount.compression.is_some() {
+                    "Make room: old packages (apt clean), logs (journalctl --vacuum-size=100M), snapshots \
+                    that are not needed.".into()
+                } else {
+                    "Make room: old packages (apt clean), logs (journalctl --vacuum-size=100M); compression gives about a third of a system's size back.".into()
                 },
                 command: Some(format!("rubus compression {}", mount.point)).filter(|_| mount.filesystem == "btrfs"),
             })
@@ -212,13 +213,15 @@ fn gone(machine: &Machine) -> Vec<Seen> {
             about: mount.point.clone(),
             evidence: format!("{name}, which is mounted there, is gone"),
             read_from: "/proc/self/mountinfo, /sys/class/block".into(),
-            consequence: match is_root {
-                true => "The system runs without its disk: what is not in memory cannot be read, nothing can be written, and what was not written yet is lost.".into(),
-                false => "What is not in memory cannot be read, nothing can be written there, and what was not written yet is lost.".into(),
+            consequence: if is_root {
+                "The system runs without its disk: what is not in memory cannot be read, nothing can be written, and what was not written yet is lost.".into()
+            } else {
+                "What is not in memory cannot be read, nothing can be written there, and what was not written yet is lost.".into()
             },
-            fix: match is_root {
-                true => "Plug the disk in firmly and start the machine again; plugging it in alone does not help. If it happens again: another port, another cable, a stronger power supply.".into(),
-                false => format!("Plug it in firmly, then umount {0} and mount it again. If it happens again: another port, another cable, a stronger power supply.", mount.point),
+            fix: if is_root {
+                "Plug the disk in firmly and start the machine again; plugging it in alone does not help. If it happens again: another port, another cable, a stronger power supply.".into()
+            } else {
+                format!("Plug it in firmly, then umount {0} and mount it again. If it happens again: another port, another cable, a stronger power supply.", mount.point)
             },
             command: None,
         })
@@ -444,13 +447,14 @@ fn unannounced(line: &Entry, device: &str, machine: &Machine) -> Seen {
              network goes first: what is not written yet is lost, and unmounting hangs."
         }
     };
-    let fix = match is_mounted_first(line) {
-        true => "Add _netdev to the options of that line, and systemd-networkd keeps the address. `rubus plan network-root` writes the line so.".into(),
-        false => format!(
+    let fix = if is_mounted_first(line) {
+        "Add _netdev to the options of that line, and systemd-networkd keeps the address. `rubus plan network-root` writes the line so.".into()
+    } else {
+        format!(
             "Add _netdev and nofail to the options of that line; `rubus plan network-disk address=nbd://SERVER/NAME at={}` writes it, with a \
              service that attaches the disk.",
             line.target
-        ),
+        )
     };
     Seen {
         about: line.target.clone(),

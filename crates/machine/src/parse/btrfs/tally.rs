@@ -135,10 +135,7 @@ impl fmt::Display for Compression {
         if original == 0 {
             return write!(f, "there are no files yet");
         }
-        let part = match self.is_whole {
-            false => "of the part that was looked through, ",
-            true => "",
-        };
+        let part = if self.is_whole { "" } else { "of the part that was looked through, " };
         write!(
             f,
             "{part}{} of files take {} ({})",
@@ -149,15 +146,16 @@ impl fmt::Display for Compression {
         for (i, method) in self.methods.iter().enumerate() {
             let of_all = method.share.original_bytes as f64 / original as f64;
             write!(f, "{}", if i == 0 { ": " } else { ", " })?;
-            match method.method == METHODS[0] {
-                true => write!(f, "{} of the bytes as they are", percent(of_all))?,
-                false => write!(
+            if method.method == METHODS[0] {
+                write!(f, "{} of the bytes as they are", percent(of_all))?
+            } else {
+                write!(
                     f,
                     "{} of the bytes with {} at {}",
                     percent(of_all),
                     method.method,
                     percent(method.share.ratio())
-                )?,
+                )?
             }
         }
         Ok(())
