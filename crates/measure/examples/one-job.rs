@@ -70,19 +70,17 @@ impl Wanted {
         let path = self.path.clone();
         let may_overwrite = self.direction == Direction::Write;
         let is_device = path.metadata()?.file_type().is_block_device();
-        let flags = match may_overwrite {
-            true => OFlags::DIRECT | OFlags::EXCL,
-            false => OFlags::DIRECT,
-        };
+        let flags = if may_overwrite { OFlags::DIRECT | OFlags::EXCL } else { OFlags::DIRECT };
         let mut file = File::options()
             .read(true)
             .write(may_overwrite)
             .custom_flags(if is_device { flags.bits() as i32 } else { 0 })
             .open(&path)?;
         let size_bytes = file.seek(SeekFrom::End(0))?;
-        let target = match is_device {
-            true => Target::Device { fd: file.into(), path, size_bytes, may_overwrite },
-            false => Target::File { path, may_overwrite },
+        let target = if is_device {
+            Target::Device { fd: file.into(), path, size_bytes, may_overwrite }
+        } else {
+            Target::File { path, may_overwrite }
         };
         Ok((target, size_bytes))
     }

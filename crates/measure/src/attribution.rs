@@ -64,10 +64,7 @@ pub(crate) fn cpu_doubts(shares: &CpuShares, waited: Option<f64>, used: f64) -> 
 /// of them together all `cores`. `shares` is what each used of one core. Lanes are the limit only when each of
 /// them fills its core: as long as one has time left, it waits for the device.
 pub(crate) fn used_share(shares: &[f64], cores: usize, lanes: u32) -> f64 {
-    let pick: fn(f64, f64) -> f64 = match lanes > 1 {
-        true => f64::min,
-        false => f64::max,
-    };
+    let pick: fn(f64, f64) -> f64 = if lanes > 1 { f64::min } else { f64::max };
     let alone = shares.iter().copied().reduce(pick);
     let together: f64 = shares.iter().sum();
     alone.unwrap_or(0.0).max(together / cores.max(1) as f64)

@@ -79,10 +79,7 @@ impl Completions {
             let mut news = mailbox.news();
             worker.pending.extend(news.slices.drain(..));
             for span in news.slow.drain(..) {
-                match is_single && span.is_gap {
-                    true => self.gaps.push(span),
-                    false => self.slow.push(span),
-                }
+                if is_single && span.is_gap { self.gaps.push(span) } else { self.slow.push(span) }
             }
             if let Some(report) = news.report.take() {
                 worker.report = Some(report);

@@ -25,10 +25,7 @@ pub(crate) fn is_in_passes(job: &Job) -> bool {
 /// The stopping rule of a job whose bins are `bin_s` seconds long.
 pub(crate) fn rule(job: &Job, bin_s: f64) -> StopRule {
     let rule = StopRule::new(job.stop, bin_s);
-    match counts_from_the_start(job) {
-        true => rule.with_ramp_s(0.0),
-        false => rule,
-    }
+    if counts_from_the_start(job) { rule.with_ramp_s(0.0) } else { rule }
 }
 
 /// Whether the job is to end at a cliff and has, so that the rate below it is known. Looks only when

@@ -189,9 +189,10 @@ pub(crate) fn run_jobs(
 /// # Errors
 /// That he has.
 pub(crate) fn must_go_on(cancel: &AtomicBool, job: &Job) -> Result<(), BenchError> {
-    match cancel.load(Ordering::Relaxed) {
-        false => Ok(()),
-        true => Err(BenchError::Interrupted { job: job.name.clone() }),
+    if cancel.load(Ordering::Relaxed) {
+        Err(BenchError::Interrupted { job: job.name.clone() })
+    } else {
+        Ok(())
     }
 }
 

@@ -81,10 +81,7 @@ pub fn run_in_turns(
     let start_ns = now_ns();
     let cancel = sessions[0].cancel;
     let reads_only = sessions.iter().any(|session| !session.target.may_write());
-    let suite = match reads_only {
-        true => only_reads(sessions[0].suite),
-        false => sessions[0].suite.clone(),
-    };
+    let suite = if reads_only { only_reads(sessions[0].suite) } else { sessions[0].suite.clone() };
     let calibration = calibration(observer);
     let mut frames = Vec::new();
     let mut rigs: Vec<Box<dyn Rig>> = Vec::new();

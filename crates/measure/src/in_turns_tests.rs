@@ -30,13 +30,12 @@ fn simulate(
     let stop = Arc::clone(cancel);
     let baseline = SimRig::new(first);
     let other = baseline.beside(second);
-    let baseline = match cancel.load(Ordering::Relaxed) {
+    let baseline = if cancel.load(Ordering::Relaxed) {
         // Set from the start: stopped in the middle.
-        true => {
-            cancel.store(false, Ordering::Relaxed);
-            baseline.at(30_000_000_000, move || stop.store(true, Ordering::Relaxed))
-        }
-        false => baseline,
+        cancel.store(false, Ordering::Relaxed);
+        baseline.at(30_000_000_000, move || stop.store(true, Ordering::Relaxed))
+    } else {
+        baseline
     };
     let mut rigs = [baseline, other];
     let mut events = Vec::new();

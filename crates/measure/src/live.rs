@@ -162,10 +162,8 @@ impl Rig for LiveRig {
     fn set_direct(&mut self, work: &Work, on: bool) -> Result<(), String> {
         let flags = fcntl_getfl(&work.file);
         let set = flags.and_then(|flags| {
-            let wanted = match on {
-                true => flags.union(OFlags::DIRECT),
-                false => flags.difference(OFlags::DIRECT),
-            };
+            let wanted =
+                if on { flags.union(OFlags::DIRECT) } else { flags.difference(OFlags::DIRECT) };
             fcntl_setfl(&work.file, wanted)
         });
         set.map_err(|errno| {
@@ -188,10 +186,7 @@ impl Rig for LiveRig {
     }
 
     fn reopen(&mut self, file: &OwnedFd, may_write: bool) -> Option<OwnedFd> {
-        let way = match may_write {
-            true => OFlags::RDWR,
-            false => OFlags::RDONLY,
-        };
+        let way = if may_write { OFlags::RDWR } else { OFlags::RDONLY };
         // The kernel's link to the open file leads there even if it has no name.
         let link = format!("/proc/self/fd/{}", file.as_raw_fd());
         open(link.as_str(), way | OFlags::CLOEXEC, Mode::empty()).ok()

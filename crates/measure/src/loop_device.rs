@@ -18,10 +18,7 @@ pub(crate) fn through_cache(sysfs: &Path, device: &str) -> Option<String> {
 fn find(sysfs: &Path, device: &str, layers: u32) -> Option<String> {
     // The link leads to …/block/DISK or …/block/DISK/PARTITION.
     let place = std::fs::canonicalize(sysfs.join("class/block").join(device)).ok()?;
-    let disk = match place.join("partition").exists() {
-        true => place.parent()?.to_path_buf(),
-        false => place,
-    };
+    let disk = if place.join("partition").exists() { place.parent()?.to_path_buf() } else { place };
     if let Ok(dio) = std::fs::read_to_string(disk.join("loop/dio")) {
         let name = disk.file_name()?.to_string_lossy().into_owned();
         return (dio.trim() == "0").then_some(name);

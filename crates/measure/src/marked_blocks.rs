@@ -305,9 +305,10 @@ mod tests {
             let singles = (0..sample.singles()).map(|i| sample.single_offset(i, seed));
             let singles: Vec<u64> = singles.collect();
             let mut memory = HashMap::new();
-            let place = |offset: u64| match drops {
-                true => (offset < real).then_some(offset),
-                false => Some(offset % real),
+            let place = |offset: u64| if drops {
+                (offset < real).then_some(offset)
+            } else {
+                Some(offset % real)
             };
             let fine = |offset: u64| offset / BLOCK * BLOCK;
             let mut written = Vec::new();

@@ -113,14 +113,15 @@ fn result(
     let elapsed_ns = machine.last.at_ns.saturating_sub(machine.first.at_ns).max(1);
     let mut doubts = task.doubts.clone();
     doubts.extend(measured.caveats.drain(..).map(Doubt::from));
-    let used = match task.work.is_polled() {
+    let used = if task.work.is_polled() {
         // Polling fills a core whether or not that is the limit.
-        true => 0.0,
-        false => attribution::used_share(
+        0.0
+    } else {
+        attribution::used_share(
             &used_shares(completions, elapsed_ns),
             cpu.per_core_busy.len(),
             task.work.lanes(),
-        ),
+        )
     };
     let waited = waited_share(completions);
     doubts.extend(attribution::cpu_doubts(&cpu, waited, used));

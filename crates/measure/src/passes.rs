@@ -166,10 +166,7 @@ fn result(
         cpu_ns_per_io: cpu_ns.sum::<f64>() / operations.max(1) as f64,
         both_ends: BothEnds::sum(results.iter().filter_map(|(_, r)| r.both_ends.clone())),
         stalls: shifted.collect(),
-        outcome: match failed {
-            true => Outcome::Inconclusive,
-            false => Outcome::of_width(reached, wanted),
-        },
+        outcome: if failed { Outcome::Inconclusive } else { Outcome::of_width(reached, wanted) },
         ended: None,
         doubts,
         series: None,

@@ -77,10 +77,7 @@ fn without_poll_queues(sysfs: &Path, opened: &Opened, device: Option<&str>) -> O
 fn disk_of(link: &Path) -> Option<PathBuf> {
     // The link leads to …/block/DISK or …/block/DISK/PARTITION.
     let place = std::fs::canonicalize(link).ok()?;
-    match place.join("partition").exists() {
-        true => Some(place.parent()?.to_path_buf()),
-        false => Some(place),
-    }
+    if place.join("partition").exists() { Some(place.parent()?.to_path_buf()) } else { Some(place) }
 }
 
 /// What to say of a disk whose queue cannot be polled.

@@ -43,10 +43,8 @@ pub(crate) struct Way {
 impl Region {
     /// The only file of a session, with a region of that size.
     pub(crate) fn single(opened: Opened, wanted_bytes: u64) -> Self {
-        let filled_bytes = match opened.is_own_file() {
-            true => 0,
-            false => opened.size_bytes.min(wanted_bytes),
-        };
+        let filled_bytes =
+            if opened.is_own_file() { 0 } else { opened.size_bytes.min(wanted_bytes) };
         Region {
             opened,
             wanted_bytes,

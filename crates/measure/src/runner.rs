@@ -136,9 +136,10 @@ impl<'a> Runner<'a> {
         }
         let moved = self.moved_bytes(Direction::Read) + self.moved_bytes(Direction::Write);
         let suffices = self.task.work.general.is_none() || moved >= self.task.job.stop.min_bytes;
-        match suffices && self.parts.iter().all(decided(Decision::Converged)) {
-            true => Decision::Converged,
-            false => Decision::Continue,
+        if suffices && self.parts.iter().all(decided(Decision::Converged)) {
+            Decision::Converged
+        } else {
+            Decision::Continue
         }
     }
 
@@ -227,9 +228,10 @@ impl Task<'_> {
         }
         // A job whose least time is its longest is not to end for its precision either.
         let is_timed = self.job.stop.min_seconds >= self.job.stop.max_seconds;
-        match is_timed || shape.is_some_and(|shape| shape.time_based) {
-            true => rule.for_its_whole_time(),
-            false => rule,
+        if is_timed || shape.is_some_and(|shape| shape.time_based) {
+            rule.for_its_whole_time()
+        } else {
+            rule
         }
     }
 }

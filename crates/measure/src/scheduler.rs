@@ -174,10 +174,7 @@ impl<'a> Scheduler<'a> {
         // What is written needs nothing to be there, unless the file was made smaller because the
         // target is slow.
         let allocates = job.fresh && only_writes(job);
-        match fills_region || allocates {
-            true => region.wanted_bytes,
-            false => region.region_bytes(),
-        }
+        if fills_region || allocates { region.wanted_bytes } else { region.region_bytes() }
     }
 
     /// Leaves the target alone for as long as the job wants before it begins.
@@ -354,9 +351,10 @@ impl Jobs for Scheduler<'_> {
         if let Some(reason) = self.why_not(&job, fills_region) {
             return Ok(Err(reason));
         }
-        let mut measured = match course::is_in_passes(&job) {
-            true => self.run_passes(&job, index, fills_region, observer)?,
-            false => self.run_job(&job, index, fills_region, observer)?,
+        let mut measured = if course::is_in_passes(&job) {
+            self.run_passes(&job, index, fills_region, observer)?
+        } else {
+            self.run_job(&job, index, fills_region, observer)?
         };
         if let Ok(measurement) = &mut measured {
             self.account(&job, fills_region, measurement);

@@ -36,9 +36,10 @@ pub fn run(
     let start_ns = now_ns();
     let targets = std::iter::once(&session.target).chain(&session.more_files);
     let may_write: Vec<bool> = targets.map(Target::may_write).collect();
-    let suite = match harms(session.suite, &may_write) {
-        false => session.suite.clone(),
-        true => only_reads(session.suite),
+    let suite = if harms(session.suite, &may_write) {
+        only_reads(session.suite)
+    } else {
+        session.suite.clone()
     };
     let opened = Opened::new(session.target)?;
     check_room(&opened, &suite, session.needs.first())?;

@@ -444,10 +444,7 @@ impl SimRunning {
 impl Running for SimRunning {
     fn poll(&mut self, most: Duration) -> bool {
         let now_ns = self.clock_ns.get();
-        let most = match self.is_alone() {
-            true => most,
-            false => most.min(TOGETHER),
-        };
+        let most = if self.is_alone() { most } else { most.min(TOGETHER) };
         let until_ns = now_ns + most.as_nanos() as u64;
         let mut reached_ns = now_ns;
         while self.tally.is_some() {

@@ -123,13 +123,11 @@ impl Kind {
         let bytes = f64::from(result.block_bytes);
         let is_write = result.direction == Direction::Write;
         let (byte_ns, base_ns) = self.costs(usize::from(is_write));
-        let commit_ns = match result.commit {
-            true => self.commit_ms * 1e6,
-            false => 0.0,
-        };
-        let hiccup_ns = match is_write && temper == Temper::Restless {
-            true => bytes / self.hiccups.every_bytes * self.hiccups.length_ns,
-            false => 0.0,
+        let commit_ns = if result.commit { self.commit_ms * 1e6 } else { 0.0 };
+        let hiccup_ns = if is_write && temper == Temper::Restless {
+            bytes / self.hiccups.every_bytes * self.hiccups.length_ns
+        } else {
+            0.0
         };
         (base_ns + byte_ns * bytes + commit_ns + hiccup_ns) / 1e9
     }
@@ -233,10 +231,7 @@ impl Tally {
             .filter(|(_, narrow)| 2 * **narrow < self.checkups)
             .map(|(job, _)| job.as_str())
             .collect();
-        let wide = match wide.is_empty() {
-            true => "–".to_string(),
-            false => wide.join(", "),
-        };
+        let wide = if wide.is_empty() { "–".to_string() } else { wide.join(", ") };
         format!(
             "| {name} | {:.1} of {:.0} | {:.1} % | {:.1} % | {:.0} s | {:.1} GiB | {wide} |\n",
             self.narrow(),

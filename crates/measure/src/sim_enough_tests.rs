@@ -109,9 +109,10 @@ fn seen(workload: &Workload, device: Device, seconds: f64, seed: u64) -> Evidenc
     let region = |need| {
         let mut opened = Opened::pretended(None);
         // As the file that commits are appended to; what is not flushed goes past the cache.
-        opened.access = match measurement.suite.jobs[0].durability.is_each() {
-            true => Access::Buffered,
-            false => Access::Direct,
+        opened.access = if measurement.suite.jobs[0].durability.is_each() {
+            Access::Buffered
+        } else {
+            Access::Direct
         };
         Region::of_several(opened, need)
     };

@@ -252,10 +252,7 @@ fn thin(samples: &mut Vec<Sample>) {
 fn overslept_ns(slept_ns: u64, delayed_ns: u64) -> u64 {
     let wanted = NAP.as_nanos() as u64;
     let over = slept_ns.saturating_sub(wanted).saturating_sub(delayed_ns);
-    match over >= MIN_STOP_NS {
-        true => over,
-        false => 0,
-    }
+    if over >= MIN_STOP_NS { over } else { 0 }
 }
 
 fn watch(shared: &Shared, paths: &WatchPaths) {

@@ -44,10 +44,8 @@ pub(crate) fn run(
     observer: &mut dyn Observer,
 ) -> Result<SessionOutcome, BenchError> {
     let start_ns = now_ns();
-    let suite = match session.target.may_write() {
-        true => session.suite.clone(),
-        false => only_reads(session.suite),
-    };
+    let suite =
+        if session.target.may_write() { session.suite.clone() } else { only_reads(session.suite) };
     let path = session.target.path().display().to_string();
     let opened = Opened::new(session.target)?;
     if matches!(opened.kind, TargetKind::Ram | TargetKind::Network) {
@@ -67,10 +65,11 @@ pub(crate) fn run(
     let kind = opened.kind;
     let (frame, watcher) = Frame::begin(start_ns, facts, watch, observer);
     let live = LiveRig::new(watcher, kind, Queueing::THREADS);
-    let reserve_bytes = match opened.is_own_file() {
+    let reserve_bytes = if opened.is_own_file() {
         // Half of the margin may go to others before it is enough.
-        true => margin(announced_bytes) / 2,
-        false => 0,
+        margin(announced_bytes) / 2
+    } else {
+        0
     };
     let files = Arc::new(Files::new(opened));
     let mut capacity_session = CapacitySession {
@@ -87,9 +86,10 @@ pub(crate) fn run(
     let checked = capacity_session.ledger.checked();
     let scatters = |job: &Job| job.pattern == Pattern::Random;
     let is_sample = suite.jobs.iter().any(scatters);
-    let findings = match checked.is_empty() {
-        true => Vec::new(),
-        false => vec![Finding::Capacity(checked.finding(announced_bytes, is_sample))],
+    let findings = if checked.is_empty() {
+        Vec::new()
+    } else {
+        vec![Finding::Capacity(checked.finding(announced_bytes, is_sample))]
     };
     let done = Done {
         bytes_written: capacity_session.written_bytes(),

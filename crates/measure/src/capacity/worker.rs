@@ -71,9 +71,10 @@ impl Task {
             warm_up_ns: 500_000_000,
             warm_up_operations: left / 10,
         });
-        let end = match self.writes {
-            true => self.write_all(memory.first_mut(), &mut tally),
-            false => self.read_all(memory.first_mut(), &mut tally),
+        let end = if self.writes {
+            self.write_all(memory.first_mut(), &mut tally)
+        } else {
+            self.read_all(memory.first_mut(), &mut tally)
         };
         tally.finish(end);
     }

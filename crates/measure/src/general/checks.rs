@@ -127,13 +127,14 @@ impl Checks {
         }
         let is_ours = self.writers.is_empty() || self.writers.contains(&seed);
         let is_last = !self.is_exact || by == operation.number;
-        match is_ours && is_last {
-            true => Ok(()),
-            false => Err(format!(
+        if is_ours && is_last {
+            Ok(())
+        } else {
+            Err(format!(
                 "expected what operation {} wrote, found an older or other writing (operation {by} of \
                  the job with the seed {seed:#x}): the last one got lost",
                 operation.number
-            )),
+            ))
         }
     }
 

@@ -186,10 +186,7 @@ impl Queue<'_> {
     }
 
     fn enqueue(&mut self, slot: usize, operation: &Operation) {
-        let index = match operation.is_write {
-            true => self.write_blocks + slot,
-            false => slot,
-        };
+        let index = if operation.is_write { self.write_blocks + slot } else { slot };
         let order = Order {
             is_write: operation.is_write,
             file: operation.file,

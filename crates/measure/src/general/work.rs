@@ -89,10 +89,7 @@ impl General {
             None => copy.plan.expected_operations(side),
         };
         let expected: f64 = self.copies.iter().map(expected).sum();
-        match self.has_ramp {
-            true => u64::MAX,
-            false => (expected / PART / f64::from(workers.max(1))) as u64,
-        }
+        if self.has_ramp { u64::MAX } else { (expected / PART / f64::from(workers.max(1))) as u64 }
     }
 
     /// Whether the job waits of its own will.

@@ -124,9 +124,6 @@ impl Scheduler<'_> {
                 return Err(target_failed(job, error));
             }
         }
-        match interrupted {
-            true => Err(BenchError::Interrupted { job: job.name.clone() }),
-            false => Ok(()),
-        }
+        if interrupted { Err(BenchError::Interrupted { job: job.name.clone() }) } else { Ok(()) }
     }
 }

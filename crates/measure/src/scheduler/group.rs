@@ -135,9 +135,10 @@ impl Scheduler<'_> {
 
     /// The file that the commits of a job are appended to, where it needs one of its own.
     fn commit_file(&self, job: &Job) -> Result<Option<CommitFile>, String> {
-        match is_commit(job) && job.durability == Durability::EachAppend {
-            true => self.regions[0].opened.commit_file(),
-            false => Ok(None),
+        if is_commit(job) && job.durability == Durability::EachAppend {
+            self.regions[0].opened.commit_file()
+        } else {
+            Ok(None)
         }
     }
 

@@ -24,10 +24,8 @@ pub fn margin(free_bytes: u64) -> u64 {
 
 /// A sample where the target is large enough for one and not all of it is wanted, else everything.
 pub(super) fn suite(room: &Room) -> Result<Suite, BenchError> {
-    let (region_bytes, sample) = match room.is_free_space {
-        true => (free_space(room)?, None),
-        false => whole_or_sample(room),
-    };
+    let (region_bytes, sample) =
+        if room.is_free_space { (free_space(room)?, None) } else { whole_or_sample(room) };
     let jobs = match &sample {
         None => everything(region_bytes),
         Some(sample) => sampled(sample),

@@ -99,10 +99,7 @@ impl Endurance {
         let is_small = disk.mmc.is_some() || disk.removable.get() != Some(false);
         let is_hidden = disk.path.is_empty() || is_on(HopKind::Virtio);
         let is_known = is_on(HopKind::Nvme) || has_platters(disk).is_some();
-        match !is_small && !is_hidden && is_known {
-            true => Endurance::High,
-            false => Endurance::Low,
-        }
+        if !is_small && !is_hidden && is_known { Endurance::High } else { Endurance::Low }
     }
 }
 
@@ -360,14 +357,8 @@ fn limits(
     max_bytes: u64,
     times: u64,
 ) -> Result<Limits, BenchError> {
-    let file = match room.is_free_space {
-        true => room.bytes / SHARE_OF_FREE,
-        false => room.bytes,
-    };
-    let spare = match room.is_free_space {
-        true => room.bytes / 2,
-        false => u64::MAX,
-    };
+    let file = if room.is_free_space { room.bytes / SHARE_OF_FREE } else { room.bytes };
+    let spare = if room.is_free_space { room.bytes / 2 } else { u64::MAX };
     let own = room.budget_bytes.unwrap_or(max_bytes.min(spare));
     let region_bytes = match room.region_bytes {
         Some(bytes) => bytes,

@@ -37,18 +37,12 @@ const MAX_BYSTANDER_S: f64 = 14.0;
 /// # Errors
 /// [`BenchError::NoSpace`] when there is too little room for a meaningful region.
 pub(super) fn suite(room: &Room) -> Result<Suite, BenchError> {
-    let tenth = match room.is_free_space {
-        true => room.bytes / SHARE_OF_FREE,
-        false => u64::MAX,
-    };
+    let tenth = if room.is_free_space { room.bytes / SHARE_OF_FREE } else { u64::MAX };
     let budget = room
         .budget_bytes
         .unwrap_or(max_written(room.endurance).min(tenth))
         .max(room.region_bytes.unwrap_or(0));
-    let own = match room.is_free_space {
-        true => budget,
-        false => room.bytes,
-    };
+    let own = if room.is_free_space { budget } else { room.bytes };
     let region_bytes = match room.region_bytes {
         Some(wanted) => wanted,
         None => WANTED_REGION.min(own).min(budget / 4) / MIB * MIB,

@@ -21,10 +21,7 @@ pub(super) fn suite(room: &Room) -> Result<Suite, BenchError> {
     let mut room = room.clone();
     let most = room.budget_bytes.unwrap_or(MAX_WRITTEN);
     if room.region_bytes.is_none() {
-        let half = match room.is_free_space {
-            true => room.bytes / 2,
-            false => room.bytes,
-        };
+        let half = if room.is_free_space { room.bytes / 2 } else { room.bytes };
         // Too little for any file is told by the limits below.
         room.region_bytes =
             Some(half.min(most / 2) / MIB * MIB).filter(|region| *region >= 8 * MIB);

@@ -281,10 +281,8 @@ impl TreeSession<'_> {
             0 | 1 => {
                 let mut doubts = self.make_cold(job, observer);
                 doubts.extend(self.memory_doubt());
-                let group = match makes_files(job) {
-                    true => Some(self.new_group(self.files_of(job))),
-                    false => None,
-                };
+                let group =
+                    if makes_files(job) { Some(self.new_group(self.files_of(job))) } else { None };
                 self.one(job, index, group.as_ref(), doubts, observer)
             }
             _ => self.passes(job, index, observer)?,
@@ -305,15 +303,14 @@ impl TreeSession<'_> {
         let begun_ns = now_ns();
         let mut passes: Vec<Pass> = Vec::new();
         let mut doubts: Vec<Doubt> = self.memory_doubt().into_iter().collect();
-        let ready: Vec<Arc<Group>> = match makes_files(job) {
-            true => Vec::new(),
-            false => std::mem::take(&mut self.groups),
-        };
+        let ready: Vec<Arc<Group>> =
+            if makes_files(job) { Vec::new() } else { std::mem::take(&mut self.groups) };
         let mut ready = ready.into_iter();
         while passes.len() < job.passes as usize {
-            let group = match makes_files(job) {
-                true => Some(self.new_group(self.files_of(job))),
-                false => ready.next(),
+            let group = if makes_files(job) {
+                Some(self.new_group(self.files_of(job)))
+            } else {
+                ready.next()
             };
             let Some(group) = group else { break };
             let pass_ns = now_ns();
@@ -423,10 +420,7 @@ impl TreeSession<'_> {
             workers: job.queue_depth.max(1),
             max_files,
             warm_up_ns: if whole_pass { u64::MAX } else { WARM_UP_NS },
-            warm_up_files: match whole_pass {
-                true => u64::MAX,
-                false => max_files / WARM_UP_PART,
-            },
+            warm_up_files: if whole_pass { u64::MAX } else { max_files / WARM_UP_PART },
         }
     }
 
