@@ -58,10 +58,7 @@ pub fn place(
         return Ok(Place {
             version: 1,
             // Root may make groups anywhere; what it was given may not have room for more.
-            parent: match is_root {
-                true => top,
-                false => top.join(own.unwrap_or_default()),
-            },
+            parent: if is_root { top } else { top.join(own.unwrap_or_default()) },
             is_own: false,
         });
     }
@@ -77,9 +74,10 @@ pub fn place(
     // What was given to this process alone has its limits, which are to hold for the measurement, too. Root may go
     // elsewhere where it shares its group with a shell.
     let stays = !is_root || (!own.is_empty() && is_alone(&within));
-    Ok(match stays {
-        true => Place { version: 2, parent: within, is_own: true },
-        false => Place { version: 2, parent: top, is_own: own.is_empty() },
+    Ok(if stays {
+        Place { version: 2, parent: within, is_own: true }
+    } else {
+        Place { version: 2, parent: top, is_own: own.is_empty() }
     })
 }
 

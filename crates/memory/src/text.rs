@@ -60,9 +60,10 @@ fn title(run: &Run, style: Style) -> Vec<String> {
 
 /// How a set-up is called.
 fn name(pressure: &Pressure) -> String {
-    match pressure.set_up.is_temporary {
-        true => pressure.set_up.kind.name().to_string(),
-        false => format!("own swap ({})", pressure.set_up.kind.name()),
+    if pressure.set_up.is_temporary {
+        pressure.set_up.kind.name().to_string()
+    } else {
+        format!("own swap ({})", pressure.set_up.kind.name())
     }
 }
 
@@ -303,10 +304,7 @@ fn said(pressure: &Pressure) -> Vec<String> {
     for remark in &pressure.remarks {
         text.push(format!("{}.", capital(remark)));
     }
-    match text.is_empty() {
-        true => Vec::new(),
-        false => paragraph(&text.join(" "), "  "),
-    }
+    if text.is_empty() { Vec::new() } else { paragraph(&text.join(" "), "  ") }
 }
 
 fn legend(memory: &Memory) -> Vec<String> {

@@ -367,12 +367,11 @@ fn weigh(reading: &Reading, sums: &Sums) -> (ZswapState, Option<String>) {
     // Where only an upper end is known, a share above the bound is no finding.
     let is_exact = sums.taken_in.is_some();
     if is_exact && refused > 0.5 {
-        let advice = match is_poor {
-            true => {
-                "most of what is swapped does not compress (pictures, video, encrypted or compressed data): plain \
+        let advice = if is_poor {
+            "most of what is swapped does not compress (pictures, video, encrypted or compressed data): plain \
                      swap on a fast disk serves it as well"
-            }
-            false => full,
+        } else {
+            full
         };
         return (ZswapState::DoesNotHelp, Some(advice.into()));
     }

@@ -102,17 +102,17 @@ impl Bounds {
 
     /// What must be the end of it, if anything.
     pub fn judge(&mut self, seen: &Seen) -> Option<End> {
-        let left = seen.available_bytes.map(|available| match self.has_swap {
-            // Half of the reserve stays even when everything can be swapped: what is free of swap in memory (zram)
-            // takes memory, too.
-            true => available.saturating_add(seen.free_swap_bytes.unwrap_or(0)),
-            false => available,
+        let left = seen.available_bytes.map(|available| {
+            if self.has_swap {
+                // Half of the reserve stays even when everything can be swapped: what is free of swap in memory (zram)
+                // takes memory, too.
+                available.saturating_add(seen.free_swap_bytes.unwrap_or(0))
+            } else {
+                available
+            }
         });
         if left.is_none_or(|left| left < self.reserve_bytes / 2) {
-            return Some(match self.has_swap {
-                true => End::SwapFull,
-                false => End::OutOfMemory,
-            });
+            return Some(if self.has_swap { End::SwapFull } else { End::OutOfMemory });
         }
         if seen.late_s > MAX_LATE_S {
             return Some(End::Unsafe {
@@ -141,9 +141,10 @@ impl Bounds {
         let elapsed_s = seen.at_s - begun_s;
         if elapsed_s >= WINDOW_S {
             let waited_s = waited_us.saturating_sub(before_us) as f64 / 1e6;
-            self.stalled_since_s = match waited_s >= STALLED * elapsed_s {
-                true => self.stalled_since_s.or(Some(begun_s)),
-                false => None,
+            self.stalled_since_s = if waited_s >= STALLED * elapsed_s {
+                self.stalled_since_s.or(Some(begun_s))
+            } else {
+                None
             };
             self.window = Some((seen.at_s, waited_us));
         }

@@ -177,10 +177,7 @@ fn search(
     let mut remarks = made.remarks.clone();
     remarks.extend(watch.fence.remarks());
     if most < course.most && search.carries().iter().any(|found| found.beyond.is_none()) {
-        let whose = match watch.fence.has_limit() {
-            true => "the group's",
-            false => "that",
-        };
+        let whose = if watch.fence.has_limit() { "the group's" } else { "that" };
         remarks.push(format!("the swap holds no more than {most:.2} times {whose} memory needs"));
     }
     Ok(Pressure {
@@ -339,9 +336,10 @@ impl<'a> Watch<'a> {
         rung.grown_s = begun.elapsed().as_secs_f64();
         let now = pools_now(&self.made.pools);
         rung.stored_bytes = now.1.saturating_sub(self.pool_before.1);
-        rung.pool_bytes = match self.kernel_counts_pool {
-            true => self.fence.zswap_bytes(),
-            false => now.0.saturating_sub(self.pool_before.0),
+        rung.pool_bytes = if self.kernel_counts_pool {
+            self.fence.zswap_bytes()
+        } else {
+            now.0.saturating_sub(self.pool_before.0)
         };
         // Small pools are mostly rounding.
         if rung.pool_bytes > self.fullest_pool.max(self.course.memory_bytes / 50) {

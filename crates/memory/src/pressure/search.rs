@@ -124,9 +124,10 @@ mod tests {
             grown_s: 0.1,
             pool_bytes: 0,
             stored_bytes: 0,
-            phases: match is_over {
-                true => Vec::new(),
-                false => vec![phase(Access::Uniform, uniform), phase(Access::Zipf, zipf)],
+            phases: if is_over {
+                Vec::new()
+            } else {
+                vec![phase(Access::Uniform, uniform), phase(Access::Zipf, zipf)]
             },
             ended_by: is_over.then_some(End::OutOfMemory),
         }

@@ -279,9 +279,10 @@ pub fn scale_pool(made: &mut Made, group_bytes: u64, machine: &Machine, keeper: 
     let limit = memory / 100 * whole;
     let in_use = counters::zswap_pool().unwrap_or_default().0;
     let knob = Path::new(ZSWAP).join("max_pool_percent");
-    let outcome = match in_use * 2 > limit {
-        true => Err(anyhow::anyhow!("other programs have {} in it", bytes_iec(in_use))),
-        false => set(&knob, &whole.to_string(), keeper),
+    let outcome = if in_use * 2 > limit {
+        Err(anyhow::anyhow!("other programs have {} in it", bytes_iec(in_use)))
+    } else {
+        set(&knob, &whole.to_string(), keeper)
     };
     let share = match outcome {
         Ok(()) => limit as f64 / group_bytes as f64,

@@ -142,11 +142,10 @@ impl MemoryLoad {
         // SAFETY: the eight bytes lie within the page, which is borrowed exclusively, at a multiple of eight. Volatile,
         // so that the touch happens here and is not left out.
         unsafe {
-            match is_write {
-                true => place.write_volatile(number),
-                false => {
-                    std::hint::black_box(place.read_volatile());
-                }
+            if is_write {
+                place.write_volatile(number)
+            } else {
+                std::hint::black_box(place.read_volatile());
             }
         }
         (is_write, now_ns() - before)
