@@ -104,9 +104,10 @@ fn most_of_the_time(purpose: Purpose, candidate: &Candidate) -> String {
         return String::new();
     };
     let mark = candidate.basis.of(most.what, most.in_flight).mark();
-    let rate = match most.what.is_in_order() {
-        true => rate_si(most.per_second.value),
-        false => format!("{} /s", iops(most.per_second.value)),
+    let rate = if most.what.is_in_order() {
+        rate_si(most.per_second.value)
+    } else {
+        format!("{} /s", iops(most.per_second.value))
     };
     let flight = match (most.what.is_in_order(), most.in_flight) {
         (true, _) => String::new(),

@@ -195,9 +195,10 @@ fn is_slow(found: &Outliers, row: usize, column: usize) -> Option<bool> {
 }
 
 fn badge(is_slow: bool) -> Markup {
-    match is_slow {
-        true => html! { " " span class="badge" { "slow" } },
-        false => html! { " " span class="badge hint" { "fast" } },
+    if is_slow {
+        html! { " " span class="badge" { "slow" } }
+    } else {
+        html! { " " span class="badge hint" { "fast" } }
     }
 }
 

@@ -88,10 +88,7 @@ fn figure(entries: &[Entry], quantity: Quantity) -> Markup {
             is_slow: false,
         })
     });
-    let in_flight = match quantity.is_in_bytes() {
-        true => "",
-        false => "One operation in flight. ",
-    };
+    let in_flight = if quantity.is_in_bytes() { "" } else { "One operation in flight. " };
     ranked::section(&ranked::Ranking {
         title: quantity.title(),
         is_in_bytes: quantity.is_in_bytes(),

@@ -103,32 +103,32 @@ fn shell(title: &str, version: &str, header: Markup, main: Markup, data: Markup)
 /// HTML has no words for control characters, and whoever reads the page in a terminal would obey them.
 fn without_controls(page: String) -> String {
     let is_one = |c: char| c.is_control() && !matches!(c, '\n' | '\t');
-    match page.contains(is_one) {
-        true => page.replace(is_one, "\u{fffd}"),
-        false => page,
-    }
+    if page.contains(is_one) { page.replace(is_one, "\u{fffd}") } else { page }
 }
 
 /// What the page calls the run.
 fn title_of(run: &Run) -> String {
-    match is_checkup(run) {
-        true => format!("Checkup of {}", run.place()),
-        false => format!("{} of {}", run.suite, run.place()),
+    if is_checkup(run) {
+        format!("Checkup of {}", run.place())
+    } else {
+        format!("{} of {}", run.suite, run.place())
     }
 }
 
 fn header(run: &Run, verdict: &Verdict, title: &str) -> Markup {
-    let said = match is_checkup(run) || run.results.is_empty() {
-        true => vec![verdict.headline.clone()],
-        false => first_of_all(run),
+    let said = if is_checkup(run) || run.results.is_empty() {
+        vec![verdict.headline.clone()]
+    } else {
+        first_of_all(run)
     };
     let reservation = reservation::of_run(run, verdict);
     // Of nothing, the headline has said all.
     let certainty = (!run.results.is_empty()).then(|| verdict.certainty.clone());
     let is_unsettled = |result: &JobResult| result.outcome == Outcome::Inconclusive;
-    let (reservation, certainty) = match run.results.iter().any(is_unsettled) {
-        true => (joined([reservation, certainty]), None),
-        false => (reservation, certainty),
+    let (reservation, certainty) = if run.results.iter().any(is_unsettled) {
+        (joined([reservation, certainty]), None)
+    } else {
+        (reservation, certainty)
     };
     html! {
         h1 { (title) }
@@ -196,9 +196,10 @@ fn shortened(text: &str) -> String {
             end = at + 1;
         }
     }
-    match end == 0 || text.len() <= HEADLINE_LETTERS {
-        true => text.to_string(),
-        false => text[..end].to_string(),
+    if end == 0 || text.len() <= HEADLINE_LETTERS {
+        text.to_string()
+    } else {
+        text[..end].to_string()
     }
 }
 

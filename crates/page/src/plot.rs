@@ -261,10 +261,7 @@ impl Labels {
     ) -> Markup {
         let width = text.chars().count() as f64 * 7.0;
         let (at, base) = (plot.x.at(x) * Self::SIZE.0, (1.0 - plot.y.at(y)) * Self::SIZE.1 + dy);
-        let left = match plot.turns(x, text) {
-            true => at - dx - width,
-            false => at + dx,
-        };
+        let left = if plot.turns(x, text) { at - dx - width } else { at + dx };
         let wanted = [left, base - 11.0, left + width, base + 1.0];
         let covers = |other: &[f64; 4]| {
             wanted[0] < other[2]

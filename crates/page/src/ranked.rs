@@ -39,9 +39,10 @@ pub(super) fn section(ranking: &Ranking<'_>) -> Markup {
     }
     let id = contents::anchor(ranking.title);
     let axis = axis(ranking);
-    let scale = match ranking.is_in_bytes {
-        true => "From zero; the whisker is the 95 % interval.",
-        false => "The scale is logarithmic; the line is the 95 % interval.",
+    let scale = if ranking.is_in_bytes {
+        "From zero; the whisker is the 95 % interval."
+    } else {
+        "The scale is logarithmic; the line is the 95 % interval."
     };
     html! {
         section aria-labelledby=(id) {
@@ -66,10 +67,7 @@ pub(super) fn section(ranking: &Ranking<'_>) -> Markup {
 }
 
 fn unit(ranking: &Ranking<'_>) -> &'static str {
-    match ranking.is_in_bytes {
-        true => "rate",
-        false => "per second",
-    }
+    if ranking.is_in_bytes { "rate" } else { "per second" }
 }
 
 fn axis(ranking: &Ranking<'_>) -> Axis {
@@ -85,9 +83,10 @@ fn axis(ranking: &Ranking<'_>) -> Axis {
 
 fn row(bar: &Bar, ranking: &Ranking<'_>, axis: &Axis) -> Markup {
     let rate = bar.shown.rate;
-    let (chart, value) = match ranking.is_in_bytes {
-        true => (charts::bar_on(&rate, axis), rate_si(rate.value)),
-        false => (charts::dot(&rate, axis), iops(rate.value)),
+    let (chart, value) = if ranking.is_in_bytes {
+        (charts::bar_on(&rate, axis), rate_si(rate.value))
+    } else {
+        (charts::dot(&rate, axis), iops(rate.value))
     };
     let unsettled = (!bar.shown.is_settled).then_some("unsettled");
     let classes = [unsettled, bar.is_slow.then_some("narrow")];

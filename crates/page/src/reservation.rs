@@ -42,9 +42,10 @@ pub fn of_run(run: &Run, verdict: &Verdict) -> Option<String> {
     let cut_short = failed
         .filter(|_| is_checkup(run) || run.results.is_empty())
         .map(|doubt| format!("Cut short: {}.", doubt.what()));
-    let reasons = match is_checkup(run) {
-        true => reasons_of_checkup(run, verdict),
-        false => disturbances(run, &run.results.iter().collect::<Vec<_>>()),
+    let reasons = if is_checkup(run) {
+        reasons_of_checkup(run, verdict)
+    } else {
+        disturbances(run, &run.results.iter().collect::<Vec<_>>())
     };
     let uncertain = (!reasons.is_empty() && !run.results.is_empty())
         .then(|| format!("Uncertain: {}.", some(&reasons).join("; ")));

@@ -238,10 +238,8 @@ const TOLD: usize = 3;
 /// Disturbances of one kind, with their remedy once.
 fn disturbance_item(run: &Run, group: &[&Disturbance]) -> Markup {
     // One more is told rather than folded.
-    let (told, more) = match group.len() > TOLD + 1 {
-        true => group.split_at(TOLD),
-        false => (group, &[] as &[&Disturbance]),
-    };
+    let (told, more) =
+        if group.len() > TOLD + 1 { group.split_at(TOLD) } else { (group, &[] as &[&Disturbance]) };
     html! {
         li {
             @for disturbance in told { (what_happened(run, disturbance)) }

@@ -138,24 +138,23 @@ fn ceilings_of(ceilings: &[&Ceiling], design: &Design) -> Markup {
     let mark = text::mark(design);
     let expected = format!("with {}", design.in_flight);
     let is_large = ceilings.first().is_some_and(|ceiling| ceiling.work.is_large());
-    let drawn = |ceiling: &Ceiling| match is_large {
-        true => ceiling.bytes_per_second,
-        false => ceiling.iops,
-    };
+    let drawn = |ceiling: &Ceiling| if is_large { ceiling.bytes_per_second } else { ceiling.iops };
     let estimates = ceilings.iter().map(|ceiling| drawn(ceiling));
-    let axis = match is_large {
-        true => Axis::linear("", estimates.map(|of| of.high).fold(1.0, f64::max), |rate| {
+    let axis = if is_large {
+        Axis::linear("", estimates.map(|of| of.high).fold(1.0, f64::max), |rate| {
             // The column beside it has the whole unit; a phone has no room for it here.
             short_rate(rate).replace("/s", "")
-        }),
-        false => Axis::log("", estimates.flat_map(|of| [of.low, of.value, of.high]), |value| {
+        })
+    } else {
+        Axis::log("", estimates.flat_map(|of| [of.low, of.value, of.high]), |value| {
             format!("{}/s", short_count(value))
         })
-        .unwrap_or_else(|| Axis::linear("", 1.0, short_count)),
+        .unwrap_or_else(|| Axis::linear("", 1.0, short_count))
     };
-    let caption = match is_large {
-        true => "Operations of 4 MiB, one client",
-        false => "Operations of 4 KiB, one client (logarithmic)",
+    let caption = if is_large {
+        "Operations of 4 MiB, one client"
+    } else {
+        "Operations of 4 KiB, one client (logarithmic)"
     };
     html! {
         div class="scroll" role="region" aria-label=(caption) tabindex="0" {
