@@ -155,10 +155,7 @@ impl Method {
         }
         for _ in 0..60 {
             let middle = (low * high).sqrt();
-            match pays(middle) {
-                true => low = middle,
-                false => high = middle,
-            }
+            if pays(middle) { low = middle } else { high = middle }
         }
         Some(low)
     }

@@ -139,10 +139,7 @@ fn read(places: &[Vec<(&Path, u64)>], bounds: Bounds) -> Vec<Vec<Vec<u8>>> {
     let begun_ns = clock::now_ns();
     let mut windows = Vec::new();
     for places in places {
-        let most = match windows.len() < bounds.min_windows {
-            true => bounds.read_min,
-            false => bounds.read,
-        };
+        let most = if windows.len() < bounds.min_windows { bounds.read_min } else { bounds.read };
         if is_over(begun_ns, most) {
             break;
         }

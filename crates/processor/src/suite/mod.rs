@@ -90,9 +90,10 @@ fn ciphers(suite: &CpuSuite<'_>, processor: &mut ProcessorRun) -> Ciphers {
     processor.left_out.extend(refused);
     Ciphers {
         rows,
-        peers: match suite.options.alone {
-            true => Vec::new(),
-            false => openssl::peers(suite, &offer, processor),
+        peers: if suite.options.alone {
+            Vec::new()
+        } else {
+            openssl::peers(suite, &offer, processor)
         },
     }
 }

@@ -109,9 +109,10 @@ fn table(rows: &[&Row], processor: &ProcessorRun, style: Style) -> Vec<String> {
         let compress = row.one.compress_bytes_per_second;
         let expand = row.one.expand_bytes_per_second;
         let mut cells = vec![
-            match is_disturbed(row) {
-                true => Cell::toned(&format!("{} !", row.method), Tone::Bad),
-                false => Cell::from(row.method.to_string()),
+            if is_disturbed(row) {
+                Cell::toned(&format!("{} !", row.method), Tone::Bad)
+            } else {
+                Cell::from(row.method.to_string())
             },
             format!("{:.2}", row.ratio.value).into(),
             ratio_width,
@@ -142,10 +143,7 @@ fn said(rows: &[&Row], sample: &Sample, cut: Cut) -> String {
     let shares = || rows.iter().map(|row| row.left_share);
     let least = percent(shares().fold(1.0, f64::min));
     let most = percent(shares().fold(0.0, f64::max));
-    let share = match least == most {
-        true => least,
-        false => format!("{least} to {most}"),
-    };
+    let share = if least == most { least } else { format!("{least} to {most}") };
     match cut {
         Cut::Extents => format!(
             "{} in {} pieces of at most 128 KiB. {share} of them stay as they are, since compressing would not save a block of \

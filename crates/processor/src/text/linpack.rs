@@ -75,10 +75,7 @@ fn solved(linpack: &Linpack, style: Style) -> Vec<String> {
         ("residual", Right),
         ("", Left),
     ];
-    let passed = |is_passed: bool| match is_passed {
-        true => Tone::Good,
-        false => Tone::Bad,
-    };
+    let passed = |is_passed: bool| if is_passed { Tone::Good } else { Tone::Bad };
     let mut table = Table::new(&columns).indented(2);
     for rated in linpack.on_one_core().chain([&linpack.all]) {
         let cores = match (rated.threads, &rated.core) {

@@ -31,10 +31,7 @@ pub fn headline(processor: &ProcessorRun) -> String {
         processor.linpack.as_ref().map(linpack::headline),
     ];
     let parts: Vec<String> = parts.into_iter().flatten().collect();
-    match parts.is_empty() {
-        true => "processor: nothing was measured".into(),
-        false => parts.join("; "),
-    }
+    if parts.is_empty() { "processor: nothing was measured".into() } else { parts.join("; ") }
 }
 
 /// The text, ending in a line feed.
@@ -151,20 +148,18 @@ pub(crate) fn rate_cells(rate: Option<&Rate>) -> [Cell; 2] {
 /// The width of an interval, with a mark if something disturbed the figure.
 fn width_cell(figure: &Estimate, doubts: &[Doubt]) -> Cell {
     let width = half_width(figure);
-    match doubts.is_empty() {
-        true => width.into(),
-        false => Cell::toned(&format!("{width} !"), Tone::Bad),
-    }
+    if doubts.is_empty() { width.into() } else { Cell::toned(&format!("{width} !"), Tone::Bad) }
 }
 
 /// What the mark behind a figure means, if any has one.
 fn mark(is_disturbed: bool) -> Vec<String> {
-    match is_disturbed {
-        true => paragraph(
+    if is_disturbed {
+        paragraph(
             "!: other programs took the processor meanwhile, so this is less than it can do.",
             "  ",
-        ),
-        false => Vec::new(),
+        )
+    } else {
+        Vec::new()
     }
 }
 

@@ -29,10 +29,7 @@ pub(super) fn part(run: &Run, processor: &ProcessorRun, style: Style) -> Vec<Str
             format!("{:.1} ×", row.ours / row.published).into(),
         ]);
     }
-    let other = match is_same {
-        true => "",
-        false => ", which is another board",
-    };
+    let other = if is_same { "" } else { ", which is another board" };
     let title = format!("Beside a {board} with {} bits{other}", processor.pointer_bits);
     let mut lines = vec![heading(&title, style)];
     lines.extend(table.lines(style));

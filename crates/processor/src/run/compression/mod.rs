@@ -226,9 +226,10 @@ impl<'a> Stored<'a> {
             let sums = by_window.entry(*window).or_insert((0.0, 0.0));
             *sums = (sums.0 + original, sums.1 + kept);
         }
-        match by_window.len() >= MIN_PIECES {
-            true => by_window.into_values().collect(),
-            false => self.pieces.clone(),
+        if by_window.len() >= MIN_PIECES {
+            by_window.into_values().collect()
+        } else {
+            self.pieces.clone()
         }
     }
 }

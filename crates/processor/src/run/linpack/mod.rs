@@ -144,9 +144,10 @@ impl LinpackRun<'_> {
         let cpus = self.plan.kinds.iter().flat_map(|kind| &kind.cpus);
         let cpus: Vec<usize> = cpus.copied().take(threads as usize).collect();
         Cores {
-            team: match cpus.len() == threads as usize {
-                true => Team::pinned(&cpus),
-                false => Team::floating(threads as usize),
+            team: if cpus.len() == threads as usize {
+                Team::pinned(&cpus)
+            } else {
+                Team::floating(threads as usize)
             },
             threads,
             words: match threads {
@@ -169,9 +170,10 @@ impl LinpackRun<'_> {
             },
             kind: (kinds.len() > 1).then(|| kind.name.clone()),
         };
-        match kinds.is_empty() {
-            true => vec![of_kind(&CoreKind::default())],
-            false => kinds.iter().map(of_kind).collect(),
+        if kinds.is_empty() {
+            vec![of_kind(&CoreKind::default())]
+        } else {
+            kinds.iter().map(of_kind).collect()
         }
     }
 

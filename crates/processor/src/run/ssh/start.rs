@@ -53,9 +53,10 @@ impl<'a> Start<'a> {
     /// What the server offers.
     pub(super) fn server_settings(&self) -> Result<String, String> {
         let output = self.ask_server()?;
-        match output.status.success() {
-            true => Ok(String::from_utf8_lossy(&output.stdout).into_owned()),
-            false => Err(refusal(&String::from_utf8_lossy(&output.stderr))),
+        if output.status.success() {
+            Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+        } else {
+            Err(refusal(&String::from_utf8_lossy(&output.stderr)))
         }
     }
 
