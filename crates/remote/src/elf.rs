@@ -171,26 +171,17 @@ impl<'a> Reader<'a> {
 
     fn half(&self, at: usize) -> Option<u16> {
         let bytes = self.array(at)?;
-        Some(match self.big_endian {
-            true => u16::from_be_bytes(bytes),
-            false => u16::from_le_bytes(bytes),
-        })
+        Some(if self.big_endian { u16::from_be_bytes(bytes) } else { u16::from_le_bytes(bytes) })
     }
 
     fn word(&self, at: usize) -> Option<u32> {
         let bytes = self.array(at)?;
-        Some(match self.big_endian {
-            true => u32::from_be_bytes(bytes),
-            false => u32::from_le_bytes(bytes),
-        })
+        Some(if self.big_endian { u32::from_be_bytes(bytes) } else { u32::from_le_bytes(bytes) })
     }
 
     fn long(&self, at: usize) -> Option<u64> {
         let bytes = self.array(at)?;
-        Some(match self.big_endian {
-            true => u64::from_be_bytes(bytes),
-            false => u64::from_le_bytes(bytes),
-        })
+        Some(if self.big_endian { u64::from_be_bytes(bytes) } else { u64::from_le_bytes(bytes) })
     }
 }
 
@@ -208,9 +199,10 @@ mod tests {
             if bytes.len() < at + size {
                 bytes.resize(at + size, 0);
             }
-            let all = match big_endian {
-                true => value.to_be_bytes()[8 - size..].to_vec(),
-                false => value.to_le_bytes()[..size].to_vec(),
+            let all = if big_endian {
+                value.to_be_bytes()[8 - size..].to_vec()
+            } else {
+                value.to_le_bytes()[..size].to_vec()
             };
             bytes[at..at + size].copy_from_slice(&all);
         };

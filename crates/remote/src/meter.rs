@@ -62,9 +62,10 @@ impl Metered {
         }
         // ssh takes either; as an address only newer ones do.
         let is_plain = !host.contains(':');
-        let destination = match is_plain {
-            true => Destination::parse(host)?,
-            false => Destination::parse(&format!("{SCHEME}{host}"))?,
+        let destination = if is_plain {
+            Destination::parse(host)?
+        } else {
+            Destination::parse(&format!("{SCHEME}{host}"))?
         };
         let is_name = |c: char| c.is_ascii_alphanumeric() || "._+-:@".contains(c);
         if !program.chars().all(is_name) {
