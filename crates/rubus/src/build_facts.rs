@@ -52,10 +52,7 @@ fn has_no_interpreter(auxv: &[u8]) -> bool {
 
 fn text(build: &Build, is_static: bool) -> String {
     const NOT_RECORDED: &str = "not recorded (scripts/package records it)";
-    let linking = match is_static {
-        true => "static",
-        false => "dynamic",
-    };
+    let linking = if is_static { "static" } else { "dynamic" };
     format!(
         "rubus {version}\n\
          commit:       {commit}\n\

@@ -120,9 +120,10 @@ fn resolved(
     allowance: &Allowance,
 ) -> anyhow::Result<Resolved> {
     // What is only read needs no consent, and a consent for something else is none of its business.
-    let allowance = match is_written {
-        true => allowance.clone(),
-        false => Allowance { read_only: true, may_lose: Vec::new(), ..allowance.clone() },
+    let allowance = if is_written {
+        allowance.clone()
+    } else {
+        Allowance { read_only: true, may_lose: Vec::new(), ..allowance.clone() }
     };
     let name = match spot {
         Spot::There(name) => name,
@@ -239,13 +240,14 @@ impl Placed {
             if resolved.target.is_own_file() {
                 continue;
             }
-            sentences.push(match resolved.target.may_write() {
-                true => format!(
+            sentences.push(if resolved.target.may_write() {
+                format!(
                     "On {}: the first {}; WHAT IS THERE IS LOST.",
                     resolved.path.display(),
                     bytes_iec(need.region_bytes)
-                ),
-                false => format!("From {}: nothing is written there.", resolved.path.display()),
+                )
+            } else {
+                format!("From {}: nothing is written there.", resolved.path.display())
             });
         }
         sentences

@@ -51,9 +51,10 @@ impl Drop for Line {
 
 /// Where a line lives: on standard error, if that is a terminal.
 fn target(terminal: Terminal) -> ProgressDrawTarget {
-    match terminal.live {
-        true => ProgressDrawTarget::stderr_with_hz(10),
-        false => ProgressDrawTarget::hidden(),
+    if terminal.live {
+        ProgressDrawTarget::stderr_with_hz(10)
+    } else {
+        ProgressDrawTarget::hidden()
     }
 }
 
@@ -185,9 +186,10 @@ fn count(of: usize) -> u32 {
 
 /// A line of words on standard error, if there is a terminal to live on.
 pub fn bar(terminal: Terminal) -> ProgressBar {
-    let target = match terminal.live {
-        true => ProgressDrawTarget::stderr_with_hz(5),
-        false => ProgressDrawTarget::hidden(),
+    let target = if terminal.live {
+        ProgressDrawTarget::stderr_with_hz(5)
+    } else {
+        ProgressDrawTarget::hidden()
     };
     let bar = ProgressBar::with_draw_target(None, target);
     // A template that is a constant without fields; were it wrong, the usual one would do.

@@ -33,9 +33,10 @@ pub fn harmless(message: &str) -> String {
 /// A message in lines that fit the terminal, where there is one.
 pub fn in_columns(message: &str) -> String {
     let is_plain = !message.chars().any(char::is_control);
-    match is_plain && std::io::stderr().is_terminal() {
-        true => wrap(message, usize::from(terminal_columns())).join("\n"),
-        false => message.to_owned(),
+    if is_plain && std::io::stderr().is_terminal() {
+        wrap(message, usize::from(terminal_columns())).join("\n")
+    } else {
+        message.to_owned()
     }
 }
 
@@ -64,10 +65,9 @@ fn escaped(message: &str, names: &[String]) -> String {
 }
 
 fn in_one_line(part: &str) -> String {
-    let each = part.chars().map(|c| match c.is_control() {
-        true => c.escape_default().to_string(),
-        false => c.to_string(),
-    });
+    let each = part
+        .chars()
+        .map(|c| if c.is_control() { c.escape_default().to_string() } else { c.to_string() });
     each.collect()
 }
 

@@ -225,10 +225,7 @@ fn of_json(name: &str, text: &str) -> anyhow::Result<Vec<Thing>> {
     let many = values.len() > 1;
     let mut found = Vec::new();
     for (i, value) in values.into_iter().enumerate() {
-        let name = match many {
-            true => format!("{name}#{}", i + 1),
-            false => name.to_string(),
-        };
+        let name = if many { format!("{name}#{}", i + 1) } else { name.to_string() };
         found.push(of_value(name, value)?);
     }
     match (found.is_empty(), text.trim_start().starts_with('[')) {
@@ -305,9 +302,10 @@ fn keys(value: &Value) -> String {
     match value {
         Value::Object(fields) => {
             let names: Vec<&str> = fields.keys().take(5).map(String::as_str).collect();
-            match names.is_empty() {
-                true => "an empty object".into(),
-                false => format!("an object with the fields {}", names.join(", ")),
+            if names.is_empty() {
+                "an empty object".into()
+            } else {
+                format!("an object with the fields {}", names.join(", "))
             }
         }
         Value::String(_) => "a text".into(),

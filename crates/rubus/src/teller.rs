@@ -61,9 +61,10 @@ impl Teller {
 
     /// What is said of a change that went back: how all is now, and why, where that was not told when it happened.
     pub fn went_back(&self, why: &str, now: &str) -> String {
-        match self.has_said_why {
-            true => format!("rubus: {now}"),
-            false => format!("rubus: {why}\nrubus: {now}"),
+        if self.has_said_why {
+            format!("rubus: {now}")
+        } else {
+            format!("rubus: {why}\nrubus: {now}")
         }
     }
 

@@ -89,10 +89,7 @@ impl BenchCpu {
 
     /// Block sizes to try.
     pub fn wanted_blocks(&self) -> Vec<u32> {
-        match self.blocks.is_empty() {
-            true => BLOCKS.to_vec(),
-            false => self.blocks.clone(),
-        }
+        if self.blocks.is_empty() { BLOCKS.to_vec() } else { self.blocks.clone() }
     }
 
     /// The parts in the order of measuring, each once.

@@ -35,9 +35,10 @@ fn add(command: &Command, name: &str, text: &mut String) {
     });
     // `--help` is the longer form where that says more.
     let is_long = shown.get_arguments().any(says_more_at_length);
-    let help = match is_long {
-        true => shown.render_long_help().to_string(),
-        false => shown.render_help().to_string(),
+    let help = if is_long {
+        shown.render_long_help().to_string()
+    } else {
+        shown.render_help().to_string()
     };
     let lines: Vec<&str> = help.lines().map(str::trim_end).collect();
     write!(text, "\n## {name}\n\n```text\n{}\n```\n", lines.join("\n").trim_end()).expect("text");

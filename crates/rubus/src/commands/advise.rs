@@ -49,10 +49,7 @@ pub fn run(general: &General, arguments: &Advise) -> anyhow::Result<Exit> {
         try_commands(&World::of(general)?, &machine, &mut advice)?;
     }
     show(general, arguments, &advice)?;
-    Ok(match all_measured {
-        true => Exit::Fine,
-        false => Exit::AnswerIsNo,
-    })
+    Ok(if all_measured { Exit::Fine } else { Exit::AnswerIsNo })
 }
 
 /// Brings advice to its places.
@@ -189,10 +186,7 @@ fn measure(advice: &Advice, is_quiet: bool) -> anyhow::Result<bool> {
         let mut command = Command::new(&program);
         command.args(arguments).stdin(Stdio::null());
         // What is said of the measurement is not the advice.
-        command.stdout(match is_quiet {
-            true => Stdio::null(),
-            false => std::io::stderr().into(),
-        });
+        command.stdout(if is_quiet { Stdio::null() } else { std::io::stderr().into() });
         let status = command.status().with_context(|| format!("cannot run {}", typed(words)))?;
         if !status.success() {
             eprintln!("rubus: {} did not succeed; the advice continues without it", typed(words));

@@ -63,10 +63,7 @@ pub fn run(general: &General, args: &BenchCpu, other: &Path) -> anyhow::Result<E
         other.display()
     );
     show(general, args, &comparison)?;
-    match cancel.load(Ordering::Relaxed) {
-        true => Ok(Exit::AnswerIsNo),
-        false => Ok(Exit::Fine),
-    }
+    if cancel.load(Ordering::Relaxed) { Ok(Exit::AnswerIsNo) } else { Ok(Exit::Fine) }
 }
 
 /// "rubus-armv7 (32 bits, arm)".
@@ -162,10 +159,7 @@ fn ask(program: &Path, arguments: &[String], cancel: &AtomicBool) -> anyhow::Res
     let said = programs::run_file(&program, &arguments, cancel);
     let is_foreign = matches!(&said, Err(RunError::Unable { .. }));
     let said = said.map_err(anyhow::Error::from);
-    match is_foreign {
-        true => said.with_context(|| why_not(&program)),
-        false => said,
-    }
+    if is_foreign { said.with_context(|| why_not(&program)) } else { said }
 }
 
 /// Why a program that is there and may be run cannot be run.

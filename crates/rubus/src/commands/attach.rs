@@ -41,9 +41,10 @@ pub fn run(general: &General, arguments: &Attach) -> anyhow::Result<Exit> {
         say(&format!("{device} is {address} already, and watched.\n"))?;
         return Ok(Exit::Fine);
     }
-    match arguments.foreground || arguments.watcher {
-        true => be_the_watcher(general, arguments, address, &uri),
-        false => start_a_watcher(arguments),
+    if arguments.foreground || arguments.watcher {
+        be_the_watcher(general, arguments, address, &uri)
+    } else {
+        start_a_watcher(arguments)
     }
 }
 

@@ -120,8 +120,5 @@ fn regressions(comparison: &Comparison, percent: f64) -> Exit {
             comparison.subjects[0].name
         );
     }
-    match found.is_empty() {
-        true => Exit::Fine,
-        false => Exit::AnswerIsNo,
-    }
+    if found.is_empty() { Exit::Fine } else { Exit::AnswerIsNo }
 }

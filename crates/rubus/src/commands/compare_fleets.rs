@@ -143,8 +143,5 @@ fn regressions(comparison: &FleetComparison, percent: f64) -> Exit {
             comparison.fleets[0].name
         );
     }
-    match found.is_empty() {
-        true => Exit::Fine,
-        false => Exit::AnswerIsNo,
-    }
+    if found.is_empty() { Exit::Fine } else { Exit::AnswerIsNo }
 }

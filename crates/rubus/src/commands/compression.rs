@@ -16,9 +16,10 @@ pub fn run(general: &General, arguments: &Compression) -> anyhow::Result<Exit> {
         "compression looks at files of this machine; leave --machine out"
     );
     let terminal = Terminal::of(general);
-    let target = match terminal.live {
-        true => ProgressDrawTarget::stderr_with_hz(5),
-        false => ProgressDrawTarget::hidden(),
+    let target = if terminal.live {
+        ProgressDrawTarget::stderr_with_hz(5)
+    } else {
+        ProgressDrawTarget::hidden()
     };
     let bar = ProgressBar::with_draw_target(None, target);
     let mut tell = |counts: Counts| {

@@ -56,19 +56,13 @@ pub fn run(general: &General, arguments: &Copy) -> anyhow::Result<Exit> {
         }
     }
     let is_same = compared.is_none_or(|compared| compared.is_same());
-    Ok(match receipt.is_complete() && is_same {
-        true => Exit::Fine,
-        false => Exit::AnswerIsNo,
-    })
+    Ok(if receipt.is_complete() && is_same { Exit::Fine } else { Exit::AnswerIsNo })
 }
 
 fn excludes(arguments: &Copy) -> anyhow::Result<Paths> {
     let paths: Vec<&[u8]> = arguments.exclude.iter().map(|path| path.as_bytes()).collect();
     let named = Paths::new(&paths).map_err(|why| anyhow::anyhow!("--exclude {why}"))?;
-    Ok(match arguments.system {
-        true => named.and(Paths::of_a_running_system()),
-        false => named,
-    })
+    Ok(if arguments.system { named.and(Paths::of_a_running_system()) } else { named })
 }
 
 fn verify(

@@ -47,10 +47,7 @@ pub fn run(general: &General, arguments: &Enough) -> anyhow::Result<Exit> {
         let style = terminal.style();
         say(&render(workload, &place, &judgement, &doubts, style))?;
     }
-    Ok(match answer.is_yes() {
-        true => Exit::Fine,
-        false => Exit::AnswerIsNo,
-    })
+    Ok(if answer.is_yes() { Exit::Fine } else { Exit::AnswerIsNo })
 }
 
 /// The directory, which must be one: nothing that exists is written to.

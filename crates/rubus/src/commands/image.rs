@@ -112,13 +112,14 @@ pub fn apply(
 fn no_room(directory: &Path, size_bytes: Option<u64>) -> String {
     const ALMOST_NONE_BYTES: u64 = 64 << 20;
     let space = Live::new().space(directory);
-    match space.is_ok_and(|space| space.available_bytes < ALMOST_NONE_BYTES) {
-        true => format!(
+    if space.is_ok_and(|space| space.available_bytes < ALMOST_NONE_BYTES) {
+        format!(
             "; {} is full, and the image takes up to {} there: make room, or name another place with --to",
             directory.display(),
             bytes_iec(size_bytes.unwrap_or(0))
-        ),
-        false => String::new(),
+        )
+    } else {
+        String::new()
     }
 }
 

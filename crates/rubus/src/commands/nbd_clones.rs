@@ -54,9 +54,10 @@ fn copy_out(
     golden: Option<&Path>,
     to: &Path,
 ) -> anyhow::Result<()> {
-    let target = match Terminal::of(general).live {
-        true => ProgressDrawTarget::stderr_with_hz(5),
-        false => ProgressDrawTarget::hidden(),
+    let target = if Terminal::of(general).live {
+        ProgressDrawTarget::stderr_with_hz(5)
+    } else {
+        ProgressDrawTarget::hidden()
     };
     let bar = ProgressBar::with_draw_target(None, target);
     // A template that is a constant; were it wrong, the usual one would do.
@@ -80,10 +81,7 @@ fn show(directory: &Path, json: bool) -> anyhow::Result<Exit> {
         say(&clones.iter().map(as_text).collect::<String>())?;
     }
     let is_usable = |clone: &Listed| !matches!(clone.state, CloneState::Unusable(_));
-    Ok(match clones.iter().all(is_usable) {
-        true => Exit::Fine,
-        false => Exit::AnswerIsNo,
-    })
+    Ok(if clones.iter().all(is_usable) { Exit::Fine } else { Exit::AnswerIsNo })
 }
 
 fn not_listed(directory: &Path, error: io::Error) -> anyhow::Error {

@@ -47,10 +47,7 @@ pub fn run(general: &General, arguments: &NbdCopy) -> anyhow::Result<Exit> {
     } else if !general.quiet || !done.is_good() {
         say(&receipt(&done, terminal.style()))?;
     }
-    Ok(match done.is_good() {
-        true => Exit::Fine,
-        false => Exit::AnswerIsNo,
-    })
+    Ok(if done.is_good() { Exit::Fine } else { Exit::AnswerIsNo })
 }
 
 fn request(arguments: &NbdCopy) -> CopyRequest {

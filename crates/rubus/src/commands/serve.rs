@@ -57,10 +57,7 @@ fn options(arguments: &Serve) -> anyhow::Result<ServeOptions> {
         losses: arguments.i_will_lose_everything_on.clone(),
         clones: clones.map(|directory| Clones {
             directory: directory.clone(),
-            lasting: match arguments.temporary {
-                true => Lasting::ThrownAway,
-                false => Lasting::Kept,
-            },
+            lasting: if arguments.temporary { Lasting::ThrownAway } else { Lasting::Kept },
             max: arguments.max_clones as usize,
             shared_certificate: arguments.shared_certificate,
         }),

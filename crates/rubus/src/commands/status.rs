@@ -26,10 +26,7 @@ pub fn run(general: &General, arguments: &Status) -> anyhow::Result<Exit> {
     must_be_live(general, "status")?;
     let live = Live::new();
     let (mut changes, lost) = all_known()?;
-    let machine = match changes.is_empty() {
-        true => None,
-        false => Some(World::of(general)?.survey()),
-    };
+    let machine = if changes.is_empty() { None } else { Some(World::of(general)?.survey()) };
     let mut lines: Vec<Line> = changes
         .iter()
         .enumerate()
@@ -82,10 +79,7 @@ pub fn run(general: &General, arguments: &Status) -> anyhow::Result<Exit> {
     let is_fine = |line: &ChangeLine<'_>| {
         line.is_finished && line.differences.is_empty() && line.broken.is_empty()
     };
-    Ok(match lost.is_none() && shown.iter().all(is_fine) {
-        true => Exit::Fine,
-        false => Exit::AnswerIsNo,
-    })
+    Ok(if lost.is_none() && shown.iter().all(is_fine) { Exit::Fine } else { Exit::AnswerIsNo })
 }
 
 /// What was found about a change.
@@ -215,15 +209,16 @@ fn still_to_do(change: &Change) -> Vec<String> {
     });
     let mut words: Vec<String> = interrupted.collect();
     if let (Some((first, _)), Some((last, _))) = (untouched.first(), untouched.last()) {
-        words.push(match first == last {
-            true => format!("Not started: step {} of {of}: {}.", first + 1, title(*first)),
-            false => format!(
+        words.push(if first == last {
+            format!("Not started: step {} of {of}: {}.", first + 1, title(*first))
+        } else {
+            format!(
                 "Not started: steps {} to {} of {of}, from \"{}\" to \"{}\".",
                 first + 1,
                 last + 1,
                 title(*first),
                 title(*last)
-            ),
+            )
         });
     }
     words

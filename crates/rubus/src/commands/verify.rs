@@ -181,9 +181,10 @@ fn unheard(error: &anyhow::Error) -> Unheard {
         of_the_system.is_some_and(|error| error.kind() == io::ErrorKind::PermissionDenied)
     });
     let words = format!("{error:#}");
-    match is_denied && !rustix::process::geteuid().is_root() {
-        true => Unheard::Forbidden(words),
-        false => Unheard::Silent(words),
+    if is_denied && !rustix::process::geteuid().is_root() {
+        Unheard::Forbidden(words)
+    } else {
+        Unheard::Silent(words)
     }
 }
 
@@ -205,9 +206,10 @@ fn answer(
         Look::Knob { path, .. } => path.starts_with("/sys/module/zswap"),
         _ => false,
     };
-    let besides = match promises.iter().any(is_zswap) {
-        true => zswap_words(machine).map(|words| ("zswap".to_string(), words)),
-        false => None,
+    let besides = if promises.iter().any(is_zswap) {
+        zswap_words(machine).map(|words| ("zswap".to_string(), words))
+    } else {
+        None
     };
     let compression = promises.iter().filter_map(|promise| match &promise.look {
         Look::Compressed { at, .. } => Some((at.clone(), found.compression.get(at)?.clone())),

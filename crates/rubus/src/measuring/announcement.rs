@@ -90,9 +90,10 @@ fn announce_stamps(suite: &Suite, target: &Resolved) -> String {
             bytes_iec(left)
         );
     }
-    let how = match writes < suite.region_bytes {
-        true => format!("writes a sample of {} all over its", bytes_iec(writes)),
-        false => "writes all of its".into(),
+    let how = if writes < suite.region_bytes {
+        format!("writes a sample of {} all over its", bytes_iec(writes))
+    } else {
+        "writes all of its".into()
     };
     format!(
         "Testing the capacity of {place}: {how} {} and reads it back; WHAT IS THERE IS LOST. ({again})",

@@ -50,9 +50,10 @@ fn add_to_history(measured: &Measured, label: Option<&str>) -> anyhow::Result<i6
         Figures::Processor(processor) => Some(rubus_processor::text::headline(processor)),
         Figures::Disk => rubus_verdict::text::findings::headline(&measured.run),
     };
-    let headline = match rubus_runs::text::run::is_checkup(&measured.run) {
-        false => found.as_ref().unwrap_or(&measured.verdict.headline),
-        true => &measured.verdict.headline,
+    let headline = if rubus_runs::text::run::is_checkup(&measured.run) {
+        &measured.verdict.headline
+    } else {
+        found.as_ref().unwrap_or(&measured.verdict.headline)
     };
     Ok(history.add_labelled(&measured.run, headline, label)?.0)
 }

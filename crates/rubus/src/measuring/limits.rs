@@ -74,10 +74,7 @@ fn fits(size: u64, target: &Resolved, is_free_space: bool) -> anyhow::Result<()>
         "--size does not go with {}, which says how much memory to use",
         target.named
     );
-    let most = match is_free_space {
-        true => target.room_bytes / 10 * 9,
-        false => target.room_bytes,
-    };
+    let most = if is_free_space { target.room_bytes / 10 * 9 } else { target.room_bytes };
     anyhow::ensure!(
         (1 << 20..=most).contains(&size),
         "--size {} does not fit {}: give something from 1 MiB to {}",

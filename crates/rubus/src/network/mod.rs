@@ -37,10 +37,7 @@ impl Export {
     pub fn open(address: &str, connections: u32) -> anyhow::Result<Export> {
         let uri = Uri::parse(address)?;
         let trouble = || format!("cannot measure on {address}");
-        let tls = match uri.tls {
-            true => Some(trust(&uri.tls_options).with_context(trouble)?),
-            false => None,
-        };
+        let tls = if uri.tls { Some(trust(&uri.tls_options).with_context(trouble)?) } else { None };
         let place = Endpoint { uri, tls };
         let (mut client, offer) = connect(&place).with_context(trouble)?;
         let can = |flag| offer.flags.has(flag);

@@ -156,11 +156,12 @@ impl Meter for OverSsh {
         let Some(program) = &self.metered.program else {
             return Ok(reading.machine_ns());
         };
-        match earlier.is_some_and(|earlier| reading.has_lost(&earlier)) {
-            true => Err(format!(
+        if earlier.is_some_and(|earlier| reading.has_lost(&earlier)) {
+            Err(format!(
                 "a process of {program} on {destination} ended, and what it had spent is lost"
-            )),
-            false => Ok(reading.program_ns()),
+            ))
+        } else {
+            Ok(reading.program_ns())
         }
     }
 

@@ -25,12 +25,11 @@ const MAX_BYTES: usize = 4 << 20;
 /// # Errors
 /// In words, when it is no such place or nothing answers there.
 pub fn meter_at(place: &str, ssh: &Options, cancel: &AtomicBool) -> anyhow::Result<Arc<dyn Meter>> {
-    Ok(match place.starts_with(meter::SCHEME) {
-        true => {
-            let metered = Metered::parse(place).map_err(anyhow::Error::msg)?;
-            Arc::new(OverSsh::connect(metered, ssh, cancel)?)
-        }
-        false => Arc::new(ServerStatus::new(place)?),
+    Ok(if place.starts_with(meter::SCHEME) {
+        let metered = Metered::parse(place).map_err(anyhow::Error::msg)?;
+        Arc::new(OverSsh::connect(metered, ssh, cancel)?)
+    } else {
+        Arc::new(ServerStatus::new(place)?)
     })
 }
 

@@ -156,9 +156,10 @@ fn wait_for(server: &mut Server, socket: &Path) -> anyhow::Result<()> {
 /// That the server has ended, if it has: what it complained of, with what to do where that is known.
 fn ended(server: &mut Server) -> Option<String> {
     let words = server.last_words()?;
-    let hint = match words.contains("Unknown protocol 'rbd'") {
-        true => "; its driver for RBD is missing (on Debian: apt install qemu-block-extra)",
-        false => "",
+    let hint = if words.contains("Unknown protocol 'rbd'") {
+        "; its driver for RBD is missing (on Debian: apt install qemu-block-extra)"
+    } else {
+        ""
     };
     Some(format!("{SERVER} ended: {words}{hint}"))
 }

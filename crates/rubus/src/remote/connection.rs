@@ -339,10 +339,7 @@ fn unreachable(board: &Board, remote: &Remote, status: Option<i32>, said: &Inste
     let last = lines.iter().rev().map(|line| line.trim()).next();
     // ssh itself ends with 255; anything else is the status of what it ran.
     if status == Some(255) || status.is_none() {
-        let why = match lines.is_empty() {
-            true => "it said nothing".to_string(),
-            false => lines.join("\n  "),
-        };
+        let why = if lines.is_empty() { "it said nothing".to_string() } else { lines.join("\n  ") };
         return NotReached {
             words: format!(
                 "cannot reach {name} with ssh:\n  {why}\nWhen `{}` works, this works too.",

@@ -169,9 +169,6 @@ impl Completed {
             Some(255) | None => "the connection was lost".into(),
             Some(status) => format!("exit status {status}"),
         };
-        match said.is_empty() {
-            true => status,
-            false => format!("{said} ({status})"),
-        }
+        if said.is_empty() { status } else { format!("{said} ({status})") }
     }
 }

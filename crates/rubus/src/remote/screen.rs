@@ -51,9 +51,10 @@ impl Count {
 impl Screen {
     /// For these machines.
     pub fn new(terminal: Terminal, quiet: bool, machines: &[&str], is_fleet: bool) -> Self {
-        let target = match terminal.live {
-            true => ProgressDrawTarget::stderr_with_hz(10),
-            false => ProgressDrawTarget::hidden(),
+        let target = if terminal.live {
+            ProgressDrawTarget::stderr_with_hz(10)
+        } else {
+            ProgressDrawTarget::hidden()
         };
         let widths = machines.iter().map(|name| name.chars().count());
         let width = widths.max().unwrap_or(0) + 1;

@@ -140,9 +140,10 @@ impl Task {
     fn add_words(&mut self, name: &str, given: &ArgMatches, is_bare: bool) -> anyhow::Result<()> {
         let mut command = Args::command();
         command.build();
-        let known = match is_bare {
-            true => &command,
-            false => command.find_subcommand(name).context("a known command")?,
+        let known = if is_bare {
+            &command
+        } else {
+            command.find_subcommand(name).context("a known command")?
         };
         let mut places = Vec::new();
         for argument in known.get_arguments() {

@@ -235,10 +235,8 @@ impl Follow<'_> {
             Some(status @ 0..=5) => Ok(status as u8),
             Some(255) | None => {
                 let said = self.connection.complaints();
-                let said = match said.is_empty() {
-                    true => String::new(),
-                    false => format!(" ({})", said.join("; ")),
-                };
+                let said =
+                    if said.is_empty() { String::new() } else { format!(" ({})", said.join("; ")) };
                 let kept = match self.results {
                     0 => "nothing was kept".to_string(),
                     _ => format!("{} of {} results came", self.results, self.task.targets),
