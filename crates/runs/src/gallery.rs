@@ -51,10 +51,7 @@ impl Quantity {
     }
 
     fn of(self, result: &JobResult) -> Estimate {
-        match self.is_in_bytes() {
-            true => result.bytes_per_second,
-            false => result.iops,
-        }
+        if self.is_in_bytes() { result.bytes_per_second } else { result.iops }
     }
 }
 
@@ -135,10 +132,7 @@ impl Entry {
 fn board(run: &Run) -> String {
     let model = run.machine.board.model.text();
     let named = model.or(run.machine.cpu.model.text()).unwrap_or_default().trim();
-    match named.is_empty() {
-        true => "unknown board".into(),
-        false => named.into(),
-    }
+    if named.is_empty() { "unknown board".into() } else { named.into() }
 }
 
 fn disk(run: &Run) -> String {

@@ -193,10 +193,7 @@ mod tests {
             jobs.iter().flat_map(|job| std::iter::once(job).chain(&job.beside)).enumerate()
         {
             let target = usize::from(job.name.ends_with("/1"));
-            let rate = match job.name.contains("/alone/") {
-                true => rates[target],
-                false => together[target],
-            };
+            let rate = if job.name.contains("/alone/") { rates[target] } else { together[target] };
             // A little apart from one another, as measurements are.
             let rate = rate * (1.0 + 0.002 * (i % 3) as f64);
             let mut result = example.clone();

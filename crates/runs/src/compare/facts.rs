@@ -67,10 +67,8 @@ fn lanes(run: &Run) -> Option<String> {
 
 /// Whether completions were polled for or came by interrupt.
 fn completions(run: &Run) -> Option<String> {
-    let words = match run.results.iter().any(|result| result.polled) {
-        true => "polled",
-        false => "by interrupt",
-    };
+    let words =
+        if run.results.iter().any(|result| result.polled) { "polled" } else { "by interrupt" };
     (!run.results.is_empty()).then(|| words.into())
 }
 
@@ -148,9 +146,10 @@ fn device_words(disk: &BlockDevice) -> String {
     let model = disk.model.text().map(|model| model.trim().to_string());
     let size = disk.size_bytes.get().map(bytes_si);
     let about: Vec<String> = [model, size].into_iter().flatten().collect();
-    match about.is_empty() {
-        true => disk.name.clone(),
-        false => format!("{} ({})", disk.name, about.join(", ")),
+    if about.is_empty() {
+        disk.name.clone()
+    } else {
+        format!("{} ({})", disk.name, about.join(", "))
     }
 }
 

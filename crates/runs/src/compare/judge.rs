@@ -33,9 +33,10 @@ const FREEDOM: f64 = 9.0;
 pub(super) fn chance(ratio: Estimate) -> f64 {
     let distance = ratio.value.ln();
     // Towards 1, since that is the side which decides.
-    let reach = match distance >= 0.0 {
-        true => (ratio.value / ratio.low.max(0.0)).ln(),
-        false => (ratio.high / ratio.value).ln(),
+    let reach = if distance >= 0.0 {
+        (ratio.value / ratio.low.max(0.0)).ln()
+    } else {
+        (ratio.high / ratio.value).ln()
     };
     if distance == 0.0 || reach.is_infinite() || reach.is_nan() {
         return 1.0;

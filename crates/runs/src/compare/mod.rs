@@ -153,9 +153,10 @@ pub struct Alone {
 /// Compares the first subject with each of the others. With fewer than two subjects nothing is
 /// compared. Where two were measured in turns, the ratios are those of the rounds.
 pub fn compare(subjects: &[Subject]) -> Comparison {
-    let between = match subjects.iter().any(|subject| subject.is_of_guest) {
-        true => BETWEEN_RUNS_OF_GUESTS,
-        false => BETWEEN_RUNS,
+    let between = if subjects.iter().any(|subject| subject.is_of_guest) {
+        BETWEEN_RUNS_OF_GUESTS
+    } else {
+        BETWEEN_RUNS
     };
     let (mut rows, alone) = match subjects.split_first() {
         Some((baseline, others)) => rows(baseline, others, between),
@@ -213,9 +214,10 @@ impl Comparison {
                     let Some(interval) = ratio.figure.interval else {
                         continue;
                     };
-                    let beyond = match more_is_faster {
-                        true => interval.high < 1.0 - tolerance,
-                        false => interval.low > 1.0 + tolerance,
+                    let beyond = if more_is_faster {
+                        interval.high < 1.0 - tolerance
+                    } else {
+                        interval.low > 1.0 + tolerance
                     };
                     if ratio.word == Word::Slower && beyond {
                         found.push(Regression {

@@ -146,9 +146,10 @@ fn sync(result: &JobResult, asked: Option<&Asked>) -> Option<WriteSync> {
     match (result.direction, asked) {
         (Direction::Read, _) => None,
         (Direction::Write, Some(asked)) => Some(asked.sync),
-        (Direction::Write, None) => Some(match result.commit {
-            true => WriteSync::Flush { writes: 1, metadata_too: false },
-            false => WriteSync::Never,
+        (Direction::Write, None) => Some(if result.commit {
+            WriteSync::Flush { writes: 1, metadata_too: false }
+        } else {
+            WriteSync::Never
         }),
     }
 }
@@ -158,9 +159,10 @@ fn job(run: &Run, result: &JobResult) -> SubjectJob {
     let disturbs = |doubt: &&Doubt| !matches!(doubt, Doubt::NotPrecise { .. });
     let doubts = result.doubts.iter().filter(disturbs);
     let measured = result.operations > 0;
-    let unit = match result.operation.is_of_file() {
-        false => Unit::BytesPerSecond,
-        true => Unit::OperationsPerSecond,
+    let unit = if result.operation.is_of_file() {
+        Unit::OperationsPerSecond
+    } else {
+        Unit::BytesPerSecond
     };
     let of_file = of_job_file(run, result);
     let sync = sync(result, of_file.as_ref().map(|(_, asked)| asked));

@@ -207,10 +207,7 @@ impl Adding<'_> {
                 None => self.pending.known += 1,
             }
         }
-        match begun.elapsed() >= self.max_held {
-            true => self.commit(),
-            false => Ok(()),
-        }
+        if begun.elapsed() >= self.max_held { self.commit() } else { Ok(()) }
     }
 
     fn commit(&mut self) -> Result<(), StoreError> {

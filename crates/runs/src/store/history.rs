@@ -373,9 +373,10 @@ impl Filter {
                 wanted.push(format!("{before}{}{after}", texts.len() + 2));
             }
         }
-        let condition = match wanted.is_empty() {
-            true => String::new(),
-            false => format!("WHERE {} ", wanted.join(" AND ")),
+        let condition = if wanted.is_empty() {
+            String::new()
+        } else {
+            format!("WHERE {} ", wanted.join(" AND "))
         };
         let sql = format!(
             "SELECT * FROM run {condition}ORDER BY started DESC, id DESC LIMIT ?1 OFFSET ?2"

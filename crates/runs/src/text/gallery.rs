@@ -46,14 +46,12 @@ pub fn render(entries: &[Entry], style: Style) -> String {
 }
 
 fn figure(quantity: Quantity, shown: Shown) -> String {
-    let value = match quantity.is_in_bytes() {
-        true => super::history::megabytes(shown.rate.value),
-        false => iops(shown.rate.value),
+    let value = if quantity.is_in_bytes() {
+        super::history::megabytes(shown.rate.value)
+    } else {
+        iops(shown.rate.value)
     };
-    match shown.is_settled {
-        true => value,
-        false => format!("~{value}"),
-    }
+    if shown.is_settled { value } else { format!("~{value}") }
 }
 
 #[cfg(test)]

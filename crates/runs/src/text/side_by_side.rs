@@ -116,10 +116,7 @@ fn figure(result: Option<&JobResult>) -> (String, Tone) {
         (rate_si(result.bytes_per_second.value), &result.bytes_per_second)
     };
     let unsettled = result.outcome == Outcome::Inconclusive;
-    let (mark, tone) = match unsettled {
-        true => (" ?", Tone::Faint),
-        false => ("", Tone::Plain),
-    };
+    let (mark, tone) = if unsettled { (" ?", Tone::Faint) } else { ("", Tone::Plain) };
     (format!("{value} {}{mark}", words::plus_minus(estimate)), tone)
 }
 

@@ -45,15 +45,13 @@ fn jobs_by_time(entry: &Value, parts: &[Part<'_>], asked: Option<&Asked>) -> u32
     let all_s = entry["job_runtime"].as_f64().unwrap_or(0.0) / 1e3;
     let times = parts.iter().map(Part::seconds);
     // What verifies first writes and then reads; the halves of a mix run at the same time.
-    let one_s = match asked.is_some_and(|asked| asked.verifies) {
-        true => times.sum(),
-        false => times.fold(0.0, f64::max),
+    let one_s = if asked.is_some_and(|asked| asked.verifies) {
+        times.sum()
+    } else {
+        times.fold(0.0, f64::max)
     };
     let jobs = all_s / one_s;
-    match jobs.is_finite() && one_s >= MIN_S {
-        true => (jobs.round() as u32).max(1),
-        false => 1,
-    }
+    if jobs.is_finite() && one_s >= MIN_S { (jobs.round() as u32).max(1) } else { 1 }
 }
 
 /// Times are whole milliseconds: shorter ones do not tell how many jobs there were.

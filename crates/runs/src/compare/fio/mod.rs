@@ -90,11 +90,10 @@ pub fn subject(name: &str, value: &Value) -> Result<Subject, String> {
 }
 
 fn note(jobs: &[SubjectJob]) -> &'static str {
-    match jobs.iter().any(|job| job.throughput.interval.is_some()) {
-        true => {
-            "fio gives no intervals; those here are rough, from the deviation between its samples"
-        }
-        false => "fio gives no intervals, and its samples do not tell any",
+    if jobs.iter().any(|job| job.throughput.interval.is_some()) {
+        "fio gives no intervals; those here are rough, from the deviation between its samples"
+    } else {
+        "fio gives no intervals, and its samples do not tell any"
     }
 }
 
@@ -178,9 +177,10 @@ impl<'a> Entry<'a> {
         let is_of_several = self.group.is_of_several_sections;
         // The options are those of the first section and say nothing of the others.
         let of_all = asked.filter(|_| !is_of_several);
-        let pattern = match asked.is_some_and(|asked| asked.is_random) {
-            true => Pattern::Random,
-            false => Pattern::Sequential,
+        let pattern = if asked.is_some_and(|asked| asked.is_random) {
+            Pattern::Random
+        } else {
+            Pattern::Sequential
         };
         let stated = of_all.and_then(|asked| asked.block_bytes[side(direction)]);
         let block_bytes = stated.or(part.mean_block());
@@ -210,10 +210,8 @@ impl<'a> Entry<'a> {
             copies,
             commit,
             sync,
-            access: of_all.map(|asked| match asked.is_buffered {
-                true => Access::Buffered,
-                false => Access::Direct,
-            }),
+            access: of_all
+                .map(|asked| if asked.is_buffered { Access::Buffered } else { Access::Direct }),
             content: None,
             on: None,
             is_shared: self.parts.len() > 1 || is_of_several,

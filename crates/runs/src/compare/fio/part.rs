@@ -87,16 +87,15 @@ impl<'a> Part<'a> {
         const SECTOR: f64 = 512.0;
         let operations = self.operations();
         let exact = self.number("total_ios").is_some() && self.units == Units::Bytes;
-        let mean = match exact {
-            true => self.bytes() / operations,
-            false => {
-                let mean = match self.number("total_ios") {
-                    Some(_) => self.bytes() / operations,
-                    None => self.bytes_per_second() / self.per_second(),
-                };
-                let sectors = (mean / SECTOR).round() * SECTOR;
-                if (sectors / mean - 1.0).abs() < 0.01 { sectors } else { mean }
-            }
+        let mean = if exact {
+            self.bytes() / operations
+        } else {
+            let mean = match self.number("total_ios") {
+                Some(_) => self.bytes() / operations,
+                None => self.bytes_per_second() / self.per_second(),
+            };
+            let sectors = (mean / SECTOR).round() * SECTOR;
+            if (sectors / mean - 1.0).abs() < 0.01 { sectors } else { mean }
         };
         let is_block = mean.is_finite() && (1.0..=f64::from(u32::MAX)).contains(&mean);
         is_block.then(|| mean.round() as u32)

@@ -28,9 +28,10 @@ pub fn markdown(comparison: &Comparison) -> String {
     }
     for doubt in &comparison.doubts {
         let name = &comparison.subjects[doubt.subject].name;
-        let jobs = match doubt.jobs.is_empty() {
-            true => String::new(),
-            false => format!(" ({})", doubt.jobs.join(", ")),
+        let jobs = if doubt.jobs.is_empty() {
+            String::new()
+        } else {
+            format!(" ({})", doubt.jobs.join(", "))
         };
         let only = if doubt.is_of_all { "" } else { " only" };
         let line = escape(&format!("{name}{only}: {}{jobs}", doubt.what));

@@ -162,9 +162,10 @@ pub fn legend(comparison: &Comparison) -> String {
         text.push_str(&format!(
             " It allows for {:.0} % that may differ between runs{}; rounds in turns (--against) need no allowance.",
             comparison.between_runs * 100.0,
-            match comparison.between_runs > BETWEEN_RUNS {
-                true => " of a virtual machine",
-                false => "",
+            if comparison.between_runs > BETWEEN_RUNS {
+                " of a virtual machine"
+            } else {
+                ""
             }
         ));
     }

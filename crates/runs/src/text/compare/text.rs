@@ -291,10 +291,7 @@ fn alone(comparison: &Comparison, style: Style) -> Vec<String> {
 
 /// "a, b, c, d and 3 more"; with semicolons where a title has a comma of its own.
 fn some_of(titles: &[&str]) -> String {
-    let between = match titles.iter().any(|title| title.contains(',')) {
-        true => "; ",
-        false => ", ",
-    };
+    let between = if titles.iter().any(|title| title.contains(',')) { "; " } else { ", " };
     if titles.len() <= NAMED + 1 {
         return titles.join(between);
     }
@@ -314,9 +311,10 @@ fn remarks(comparison: &Comparison, style: Style) -> Vec<String> {
     }
     let mut lines = Vec::new();
     for (remark, titles) in said {
-        let of = match titles.len() == comparison.rows.len() {
-            true => "all jobs".to_string(),
-            false => some_of(&titles),
+        let of = if titles.len() == comparison.rows.len() {
+            "all jobs".to_string()
+        } else {
+            some_of(&titles)
         };
         let text = bind_units(&clean(&format!("{remark}: {of}")));
         lines.extend(hang("  ", &text, COLUMNS));

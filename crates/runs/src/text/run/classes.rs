@@ -61,9 +61,6 @@ fn told(class: &SpeedClass) -> impl Iterator<Item = &Threshold> {
 
 /// What was measured, in colour where it is surely too little.
 fn measured(threshold: &Threshold) -> Cell {
-    let tone = match threshold.measured.high < threshold.least {
-        true => Tone::Bad,
-        false => Tone::Plain,
-    };
+    let tone = if threshold.measured.high < threshold.least { Tone::Bad } else { Tone::Plain };
     Cell::toned(&value(threshold, threshold.measured.value), tone)
 }

@@ -158,9 +158,12 @@ pub(crate) fn number(value: f64) -> String {
 pub(crate) fn line(cells: &[String]) -> String {
     let quoted: Vec<String> = cells
         .iter()
-        .map(|cell| match cell.contains(['"', ',', '\r', '\n']) {
-            true => format!("\"{}\"", cell.replace('"', "\"\"")),
-            false => cell.clone(),
+        .map(|cell| {
+            if cell.contains(['"', ',', '\r', '\n']) {
+                format!("\"{}\"", cell.replace('"', "\"\""))
+            } else {
+                cell.clone()
+            }
         })
         .collect();
     quoted.join(",") + "\r\n"

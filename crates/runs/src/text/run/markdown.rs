@@ -36,10 +36,8 @@ pub fn render(run: &Run, verdict: &Verdict) -> String {
             .flat_map(|disturbance| &disturbance.jobs)
             .map(|job| words::job_title_by_name(run, job))
             .collect();
-        let during = match jobs.is_empty() {
-            true => String::new(),
-            false => format!(" ({})", jobs.join(", ")),
-        };
+        let during =
+            if jobs.is_empty() { String::new() } else { format!(" ({})", jobs.join(", ")) };
         text.push_str(&format!("- {}{}\n", escape(&first.what), escape(&during)));
     }
     text
@@ -84,9 +82,10 @@ fn results(run: &Run) -> String {
     );
     for result in &run.results {
         let rate = &result.bytes_per_second;
-        let range = match rate.high.is_finite() {
-            true => format!("{} to {}", rate_si(rate.low), rate_si(rate.high)),
-            false => format!("above {}", rate_si(rate.low)),
+        let range = if rate.high.is_finite() {
+            format!("{} to {}", rate_si(rate.low), rate_si(rate.high))
+        } else {
+            format!("above {}", rate_si(rate.low))
         };
         let latency = |ns: Option<u64>| ns.map_or("–".into(), duration_ns);
         let cells = [

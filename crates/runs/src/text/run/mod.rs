@@ -53,9 +53,10 @@ pub fn render(run: &Run, verdict: &Verdict, style: Style) -> String {
     parts.push(disturbances(run, verdict, style));
     parts.push(job_file(run, style));
     parts.push(found(run, style));
-    parts.push(match is_of_course(run) {
-        true => paragraph(&format!("{} were written.", bytes_iec(run.bytes_written)), ""),
-        false => paragraph(&verdict.certainty, ""),
+    parts.push(if is_of_course(run) {
+        paragraph(&format!("{} were written.", bytes_iec(run.bytes_written)), "")
+    } else {
+        paragraph(&verdict.certainty, "")
     });
     joined(parts)
 }
