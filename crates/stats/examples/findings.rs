@@ -92,9 +92,10 @@ fn cliffs() -> String {
         .to_string();
     for (name, course) in &COURSES {
         let got = simulate::cliffs(course, TRIALS);
-        let (coverage, worst) = match course.levels[0] > course.levels[1] {
-            true => (percent(got.coverage), format!("±{}", percent(got.worst))),
-            false => ("–".into(), "–".into()),
+        let (coverage, worst) = if course.levels[0] > course.levels[1] {
+            (percent(got.coverage), format!("±{}", percent(got.worst)))
+        } else {
+            ("–".into(), "–".into())
         };
         text += &format!("| {name} | {} | {coverage} | {worst} |\n", percent(got.found));
     }

@@ -206,9 +206,10 @@ impl Batches {
 
     /// The batches without one that was cut short.
     fn whole(&self) -> &[Vec<(u16, u64)>] {
-        match self.open < self.factor {
-            true => &self.batches[..self.batches.len().saturating_sub(1)],
-            false => &self.batches[..],
+        if self.open < self.factor {
+            &self.batches[..self.batches.len().saturating_sub(1)]
+        } else {
+            &self.batches[..]
         }
     }
 
@@ -233,10 +234,8 @@ impl Batches {
         let beyond = ((1.0 - share) * total).round() as u64;
         let (fewest, most) = poisson_bounds(beyond);
         let tail = |bound: f64| (bound - beyond as f64).abs() / total;
-        let least = |poisson: f64| match beyond < 100 {
-            true => independent.max(poisson),
-            false => independent,
-        };
+        let least =
+            |poisson: f64| if beyond < 100 { independent.max(poisson) } else { independent };
         (
             (reach_below * per_share).max(least(tail(most))),
             (reach_above * per_share).max(least(tail(fewest))),
@@ -253,10 +252,7 @@ fn cluster_bound(whole: &[Vec<(u16, u64)>], value: f64) -> f64 {
     let slower: Vec<f64> = whole.iter().map(slower).collect();
     let seen: f64 = slower.iter().sum();
     let mean = seen / slower.len() as f64;
-    let cluster = match mean > 0.0 {
-        true => (variance(&slower) / mean).max(1.0),
-        false => 1.0,
-    };
+    let cluster = if mean > 0.0 { (variance(&slower) / mean).max(1.0) } else { 1.0 };
     let clusters = seen / cluster;
     cluster * (poisson_bounds(clusters.round() as u64).1 - clusters)
 }
@@ -297,10 +293,7 @@ fn half_widths(series: &[f64]) -> (f64, f64) {
         let n = coarse.len() as f64;
         let values = (n / correlation_time(&coarse)).max(1.4);
         let error = (variance(&coarse) / (values - 1.0)).sqrt();
-        let long = match values < 6.0 {
-            true => student_t_95(3.0) * error,
-            false => 0.0,
-        };
+        let long = if values < 6.0 { student_t_95(3.0) * error } else { 0.0 };
         below = below.max(interval.below.max(long) / factor as f64);
         above = above.max(interval.above.max(long) / factor as f64);
         factor *= 2;

@@ -89,10 +89,8 @@ fn bent(alone_s: f64, max_s: f64, depth: f64, softness: f64) -> f64 {
 fn by_stations(alone_s: f64, stations: &[Station], depth: u32, chance: f64) -> f64 {
     let served_s: f64 = stations.iter().map(|station| station.seconds).sum();
     let delay_s = (alone_s - served_s).max(0.0);
-    let rates = match depth <= MANY {
-        true => mean_value::rates(delay_s, stations, depth),
-        false => Vec::new(),
-    };
+    let rates =
+        if depth <= MANY { mean_value::rates(delay_s, stations, depth) } else { Vec::new() };
     // What the sum of all is too long for a lone operation.
     let beside_s = (delay_s + served_s - alone_s).max(0.0);
     let bounds = mean_value::bounds(delay_s, stations, depth);
@@ -103,9 +101,10 @@ fn by_stations(alone_s: f64, stations: &[Station], depth: u32, chance: f64) -> f
         return min_s;
     };
     let expected_s = above(f64::from(depth) / rate);
-    match chance <= 1.0 {
-        true => min_s + chance.max(0.0) * (expected_s - min_s),
-        false => expected_s + (chance - 1.0) * (above(bounds.max_s) - expected_s).max(0.0),
+    if chance <= 1.0 {
+        min_s + chance.max(0.0) * (expected_s - min_s)
+    } else {
+        expected_s + (chance - 1.0) * (above(bounds.max_s) - expected_s).max(0.0)
     }
 }
 

@@ -156,10 +156,7 @@ impl Record {
             bins: Cow::Owned(bins),
             bin_s: self.bin_s * self.factor as f64,
             has_many_stalls: self.has_many_stalls,
-            stalls: match self.has_many_stalls {
-                true => Vec::new(),
-                false => stalls,
-            },
+            stalls: if self.has_many_stalls { Vec::new() } else { stalls },
         }
     }
 

@@ -319,16 +319,18 @@ impl StopRule {
 }
 
 fn iops(view: &View<'_>) -> Estimate {
-    match view.has_many_stalls {
-        true => view.window().iops_of_the_series(),
-        false => view.window().iops(&view.stalls),
+    if view.has_many_stalls {
+        view.window().iops_of_the_series()
+    } else {
+        view.window().iops(&view.stalls)
     }
 }
 
 fn bytes_per_second(view: &View<'_>) -> Estimate {
-    match view.has_many_stalls {
-        true => view.window().bytes_per_second_of_the_series(),
-        false => view.window().bytes_per_second(&view.stalls),
+    if view.has_many_stalls {
+        view.window().bytes_per_second_of_the_series()
+    } else {
+        view.window().bytes_per_second(&view.stalls)
     }
 }
 

@@ -153,13 +153,12 @@ impl Window<'_> {
     /// How far the interval of the operations per second reaches by their noise alone, as a share of the rate: what neither
     /// allows for stalls, seen or not, nor for changes that are too slow to be seen. None where nothing can be said.
     pub fn noise(&self, stalls: &[Episode]) -> Option<f64> {
-        let reach = match stalls.is_empty() {
-            true => self.iops_of_the_series().largest_deviation(),
-            false => {
-                let counts = self.outside(&self.operation_counts(), stalls);
-                let noise = interval::mean_interval(&counts);
-                noise.below.max(noise.above) / noise.mean
-            }
+        let reach = if stalls.is_empty() {
+            self.iops_of_the_series().largest_deviation()
+        } else {
+            let counts = self.outside(&self.operation_counts(), stalls);
+            let noise = interval::mean_interval(&counts);
+            noise.below.max(noise.above) / noise.mean
         };
         reach.is_finite().then_some(reach)
     }

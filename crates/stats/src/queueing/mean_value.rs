@@ -66,11 +66,11 @@ pub fn rates(delay_s: f64, stations: &[Station], depth: u32) -> Vec<f64> {
         return Vec::new();
     }
     let mut many = many.iter();
-    let first = match delay_s > 0.0 || !single.is_empty() {
-        true => one_at_a_time(delay_s, &single, depth),
-        false => many
-            .next()
-            .map_or(Vec::new(), |station| (1..=depth as usize).map(|n| station.rate(n)).collect()),
+    let first = if delay_s > 0.0 || !single.is_empty() {
+        one_at_a_time(delay_s, &single, depth)
+    } else {
+        many.next()
+            .map_or(Vec::new(), |station| (1..=depth as usize).map(|n| station.rate(n)).collect())
     };
     many.fold(first, |rates, station| with(&rates, station))
 }
@@ -127,10 +127,8 @@ pub fn bounds(delay_s: f64, stations: &[Station], depth: u32) -> Bounds {
     let alone_s = delay_s + stations.iter().map(|one| one.seconds).sum::<f64>();
     let beside_s = alone_s - work_s;
     // Of those in flight so many are in the delay that they are not in the way.
-    let in_the_way = match work_s > 0.0 {
-        true => (depth - 1.0) / (1.0 + beside_s / (depth * work_s)),
-        false => 0.0,
-    };
+    let in_the_way =
+        if work_s > 0.0 { (depth - 1.0) / (1.0 + beside_s / (depth * work_s)) } else { 0.0 };
     Bounds { min_s: alone_s.max(depth * max_s), max_s: alone_s + in_the_way * max_s }
 }
 

@@ -89,10 +89,7 @@ pub fn run(device: Device, seconds: f64, rng: &mut Rng) -> Batches {
 
 /// 1.5 % on average, in bursts: lognormal with a deviation of a half.
 fn tail_chance(device: Device, busy: f64) -> f64 {
-    match device.has_tail {
-        true => 0.015 * (0.5 * busy - 0.125).exp(),
-        false => 0.0,
-    }
+    if device.has_tail { 0.015 * (0.5 * busy - 0.125).exp() } else { 0.0 }
 }
 
 /// What came out for one quantile of a device.
