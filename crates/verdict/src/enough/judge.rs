@@ -404,13 +404,10 @@ fn within(workload: &Workload, p99: &Estimate) -> String {
 
 /// " (2.9 to 3.6 ms at 95 % confidence)".
 fn interval(estimate: &Estimate) -> String {
-    match estimate.high.is_finite() {
-        true => format!(
-            " ({} to {} at 95 % confidence)",
-            duration(estimate.low),
-            duration(estimate.high)
-        ),
-        false => format!(" (at least {} at 95 % confidence)", duration(estimate.low)),
+    if estimate.high.is_finite() {
+        format!(" ({} to {} at 95 % confidence)", duration(estimate.low), duration(estimate.high))
+    } else {
+        format!(" (at least {} at 95 % confidence)", duration(estimate.low))
     }
 }
 

@@ -68,9 +68,10 @@ fn rows(workload: &Workload, judgement: &Judgement) -> Vec<(&'static str, String
         rows.push(("median", ms(median_ms)));
     }
     if let Some(p99) = judgement.p99_ms {
-        let up_to = match p99.high.is_finite() {
-            true => format!("{} to {}", ms(p99.low), ms(p99.high)),
-            false => format!("at least {}", ms(p99.low)),
+        let up_to = if p99.high.is_finite() {
+            format!("{} to {}", ms(p99.low), ms(p99.high))
+        } else {
+            format!("at least {}", ms(p99.low))
         };
         rows.push(("99 %", format!("{} or less (95 % interval: {up_to})", ms(p99.value))));
     }

@@ -85,9 +85,10 @@ pub fn depth(value: f64) -> String {
 
 /// "5.6 to 6.4".
 pub fn range(estimate: &Estimate, words: impl Fn(f64) -> String) -> String {
-    match estimate.high.is_finite() {
-        true => format!("{} to {}", words(estimate.low), words(estimate.high)),
-        false => format!("{} or more", words(estimate.low)),
+    if estimate.high.is_finite() {
+        format!("{} to {}", words(estimate.low), words(estimate.high))
+    } else {
+        format!("{} or more", words(estimate.low))
     }
 }
 
@@ -165,9 +166,10 @@ fn processor(knee: &Knee) -> String {
     if !knee.is_cpu_bound {
         return String::new();
     }
-    let whose = match knee.is_reached {
-        true => "the ceiling is the processor's, and the device may do more",
-        false => "the device may do more",
+    let whose = if knee.is_reached {
+        "the ceiling is the processor's, and the device may do more"
+    } else {
+        "the device may do more"
     };
     let (busy, more) = (busy(knee), more_lanes(knee));
     format!(" At the deepest queues {busy}: {whose}.{more}")
@@ -202,9 +204,10 @@ fn enough(knee: &Knee) -> String {
 }
 
 fn bend(bend: &Bend) -> String {
-    let way = match bend.is_direct {
-        true => "past the page cache",
-        false => "through the page cache, each made durable",
+    let way = if bend.is_direct {
+        "past the page cache"
+    } else {
+        "through the page cache, each made durable"
     };
     let size = |bytes: f64| bytes_iec(bytes as u64);
     let mut text = format!(

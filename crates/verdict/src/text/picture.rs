@@ -34,10 +34,7 @@ struct Marks {
 impl Letters {
     /// Those that the reader's terminal has.
     fn of(style: Style) -> Letters {
-        match style.ascii {
-            true => Letters::Ascii,
-            false => Letters::Unicode,
-        }
+        if style.ascii { Letters::Ascii } else { Letters::Unicode }
     }
 
     fn marks(self) -> Marks {
@@ -96,14 +93,12 @@ fn line(stage: &Stage, scale: WidthScale, marks: &Marks, style: Style) -> String
 
 /// "22.6 MB/s", "83.3 /s"; "about 23 MB/s" where it was not measured.
 pub fn capacity(stage: &Stage) -> String {
-    let value = match stage.is_in_bytes {
-        true => rate_si(stage.capacity.value),
-        false => format!("{} /s", iops(stage.capacity.value)),
+    let value = if stage.is_in_bytes {
+        rate_si(stage.capacity.value)
+    } else {
+        format!("{} /s", iops(stage.capacity.value))
     };
-    match stage.is_measured {
-        true => value,
-        false => format!("about {value}"),
-    }
+    if stage.is_measured { value } else { format!("about {value}") }
 }
 
 /// So many columns for a share: odd and at least one, so that it keeps to the middle.
@@ -131,9 +126,10 @@ fn drawing(stage: &Stage, scale: WidthScale, marks: &Marks) -> Vec<char> {
 
 fn meaning(pictures: &[&Picture], scale: WidthScale, marks: &Marks) -> String {
     let mut stages = pictures.iter().flat_map(|picture| &picture.stages);
-    let cut = match stages.any(|stage| scale.cuts(stage.width)) {
-        true => format!("; {}{} wider than drawn", marks.cut[0], marks.cut[1]),
-        false => String::new(),
+    let cut = if stages.any(|stage| scale.cuts(stage.width)) {
+        format!("; {}{} wider than drawn", marks.cut[0], marks.cut[1])
+    } else {
+        String::new()
     };
     format!("  Width: what it lets through; {} just enough{cut}.", marks.wanted)
 }

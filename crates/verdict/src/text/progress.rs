@@ -106,9 +106,10 @@ pub fn done(job_number: u32, jobs: u32, result: &JobResult) -> String {
         Outcome::Inconclusive => "  did not settle",
         Outcome::Converged | Outcome::Capped => "",
     };
-    let rate = match result.operation.is_of_file() {
-        true => files(result.iops.value),
-        false => rate_si(result.bytes_per_second.value),
+    let rate = if result.operation.is_of_file() {
+        files(result.iops.value)
+    } else {
+        rate_si(result.bytes_per_second.value)
     };
     let head = format!("[{job_number}/{jobs}] {}", clean(&job_title_of(result)));
     format!("{}  {rate} {}{verdict}", pad_right(&head, 33), plus_minus(&result.iops))

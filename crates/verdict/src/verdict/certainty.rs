@@ -58,9 +58,10 @@ pub(super) fn certainty(run: &Run) -> String {
             1 => "1 figure holds".to_string(),
             count => format!("{count} figures hold"),
         };
-        let within = match widest.is_finite() {
-            true => format!("within ±{} or better (95 % confidence)", percent(widest)),
-            false => "within the interval given (95 % confidence)".into(),
+        let within = if widest.is_finite() {
+            format!("within ±{} or better (95 % confidence)", percent(widest))
+        } else {
+            "within the interval given (95 % confidence)".into()
         };
         format!("Only {hold} {within}; the other {out} of {all} did not settle")
     } else if widest.is_finite() {

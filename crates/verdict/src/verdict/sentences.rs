@@ -46,9 +46,10 @@ fn headline_of_all(run: &Run, pipes: &[Pipe]) -> String {
     };
     let figures = format!("{rate}, {}", pipe.note);
     let operations = || pipes.iter().filter(|pipe| pipe.demand_s.is_some());
-    let work = match operations().count() == KINDS.len() {
-        true => "The reference work",
-        false => "What was measured of the reference work",
+    let work = if operations().count() == KINDS.len() {
+        "The reference work"
+    } else {
+        "What was measured of the reference work"
     };
     let total_s: f64 = operations().filter_map(|pipe| pipe.demand_s).sum();
     let (low_s, high_s) = operations()
@@ -57,13 +58,14 @@ fn headline_of_all(run: &Run, pipes: &[Pipe]) -> String {
     let keeps_busy =
         format!("{work} keeps it busy for up to {} ({})", roughly(total_s), between(low_s, high_s));
     let rivals = rivals(pipe, pipes);
-    let which = match rivals.is_empty() {
-        true => format!("{}: {figures}.", pipe.name),
-        false => format!(
+    let which = if rivals.is_empty() {
+        format!("{}: {figures}.", pipe.name)
+    } else {
+        format!(
             "{}: {figures}. Within the intervals it may as well be {}.",
             pipe.name,
             either(&rivals)
-        ),
+        )
     };
     if high_s <= NARROW_ABOVE_S {
         return format!("No pipe is narrow on {device}. {keeps_busy}. The tightest is {which}");
@@ -74,17 +76,18 @@ fn headline_of_all(run: &Run, pipes: &[Pipe]) -> String {
         );
     }
     let share = roughly(pipe.demand_s.unwrap_or(0.0));
-    match rivals.is_empty() {
-        true => format!(
+    if rivals.is_empty() {
+        format!(
             "The narrowest pipe is {} on {device}: {figures}. {keeps_busy}, {share} of it in this pipe.",
             pipe.name
-        ),
-        false => format!(
+        )
+    } else {
+        format!(
             "The narrowest pipe on {device} is {} or {}: the intervals do not tell which. {}: {figures}. {keeps_busy}.",
             pipe.name,
             either(&rivals),
             capitalized(&pipe.name)
-        ),
+        )
     }
 }
 
@@ -221,12 +224,10 @@ fn queueing_sentence(run: &Run) -> Vec<String> {
     if many.iops.low > one.iops.high * 1.5 {
         return vec![format!(
             "It works on several requests at once: 32 in flight give {gain:.1} times the random reads of one.{}",
-            match many.is_cpu_bound() {
-                true => format!(
-                    " A core was busy then: the device may do more.{}",
-                    more_lanes(run, many)
-                ),
-                false => String::new(),
+            if many.is_cpu_bound() {
+                format!(" A core was busy then: the device may do more.{}", more_lanes(run, many))
+            } else {
+                String::new()
             }
         )];
     }

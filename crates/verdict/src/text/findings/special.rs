@@ -38,10 +38,7 @@ fn small_files(run: &Run) -> Option<String> {
     }
     let size = block(first.block_bytes.max(1));
     let last = parts.pop()?;
-    let text = match parts.is_empty() {
-        true => last,
-        false => format!("{}, {last}", parts.join(", ")),
-    };
+    let text = if parts.is_empty() { last } else { format!("{}, {last}", parts.join(", ")) };
     Some(format!("Of a thousand files of {size}, {text}."))
 }
 
@@ -84,10 +81,7 @@ fn look_again(run: &Run) -> Option<String> {
         return None;
     }
     let scattered = |result: &JobResult| result.pattern == Pattern::Random;
-    let whole = match run.results.iter().any(scattered) {
-        true => "",
-        false => " --full",
-    };
+    let whole = if run.results.iter().any(scattered) { "" } else { " --full" };
     Some(format!(
         "To be sure that no cache answered, unplug it, plug it in again and read once more: rubus bench {} --suite \
          capacity{whole} --read-only --seed {} (and --size or --budget as before)",
