@@ -234,10 +234,10 @@ impl Doubt {
                 "measured within {} of {}: {}",
                 bytes_iec(*bytes),
                 bytes_si(*disk_bytes),
-                match has_platters {
-                    true => "the heads hardly moved, and over the whole disk they seek farther",
-                    false =>
-                        "it may be faster than the whole device (a map in the controller's memory, an SLC cache)",
+                if *has_platters {
+                    "the heads hardly moved, and over the whole disk they seek farther"
+                } else {
+                    "it may be faster than the whole device (a map in the controller's memory, an SLC cache)"
                 }
             ),
             Doubt::FewOperations { operations } => {

@@ -14,15 +14,20 @@ pub fn check(value: &str) -> Result<(), String> {
     let is_sound = value.chars().all(is_plain) && value.len() <= 500;
     let (server, socket) = (value.strip_prefix("nbd://"), value.strip_prefix("nbd+unix://"));
     match (server, socket) {
-        (Some(server), _) if is_sound && !server.is_empty() => match server.starts_with(['/', '?'])
-        {
-            true => Err("no host in the address; write it like nbd://192.168.1.2/disk".into()),
-            false => Ok(()),
-        },
-        (_, Some(socket)) if is_sound => match socket.contains("socket=") {
-            true => Ok(()),
-            false => Err("which socket? Write it like nbd+unix:///disk?socket=/path".into()),
-        },
+        (Some(server), _) if is_sound && !server.is_empty() => {
+            if server.starts_with(['/', '?']) {
+                Err("no host in the address; write it like nbd://192.168.1.2/disk".into())
+            } else {
+                Ok(())
+            }
+        }
+        (_, Some(socket)) if is_sound => {
+            if socket.contains("socket=") {
+                Ok(())
+            } else {
+                Err("which socket? Write it like nbd+unix:///disk?socket=/path".into())
+            }
+        }
         _ => Err("write an address such as nbd://192.168.1.2/disk".into()),
     }
 }

@@ -120,9 +120,10 @@ fn of_logs(logs: &[f64], floor: f64) -> Option<Paired> {
             (middle - half_width).exp().min(value),
             (middle + half_width).exp().max(value),
         ),
-        chance: match error > 0.0 {
-            true => 2.0 * student_upper_tail(middle.abs() / error, freedom),
-            false => f64::from(u8::from(middle == 0.0)),
+        chance: if error > 0.0 {
+            2.0 * student_upper_tail(middle.abs() / error, freedom)
+        } else {
+            f64::from(u8::from(middle == 0.0))
         },
     })
 }

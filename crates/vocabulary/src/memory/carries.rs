@@ -83,10 +83,7 @@ impl Pressure {
         let by_speed = times * memory_bytes as f64;
         let by_room = memory_bytes.saturating_add(self.set_up.swap_bytes) as f64;
         // What was made for the measurement would be made as large as is wanted.
-        let least = match self.set_up.is_temporary {
-            true => by_speed,
-            false => by_speed.min(by_room),
-        };
+        let least = if self.set_up.is_temporary { by_speed } else { by_speed.min(by_room) };
         Some(least as u64)
     }
 }

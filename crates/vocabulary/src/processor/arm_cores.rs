@@ -152,9 +152,12 @@ fn kinds(model: &str) -> Vec<Option<&'static ArmCore>> {
     let kind = |name: &str| {
         // "ARMv7 Processor rev 4 (v7l)", "ARM1176JZF-S".
         let first = name.split_whitespace().next().unwrap_or_default();
-        let is_it = |core: &&ArmCore| match core.name.starts_with("ARM") {
-            true => first.starts_with(core.name),
-            false => first == core.name,
+        let is_it = |core: &&ArmCore| {
+            if core.name.starts_with("ARM") {
+                first.starts_with(core.name)
+            } else {
+                first == core.name
+            }
         };
         match ARM_CORES.iter().find(is_it) {
             Some(core) => Some(Some(core)),

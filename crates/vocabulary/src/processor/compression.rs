@@ -185,10 +185,11 @@ pub struct Kept {
 /// Bytes that a piece takes on a btrfs: compressed in whole sectors where that saves at least one, else as it is.
 pub fn on_disk(original: usize, compressed: usize) -> usize {
     let compressed = compressed.next_multiple_of(SECTOR_BYTES);
-    match compressed + SECTOR_BYTES <= original {
-        true => compressed,
+    if compressed + SECTOR_BYTES <= original {
+        compressed
+    } else {
         // The end of a small file lies in the tree itself and is not rounded.
-        false => original,
+        original
     }
 }
 

@@ -140,10 +140,7 @@ const STARVED: f64 = 0.05;
 
 /// The doubt about a figure whose workers had to wait for a processor for that share of the time.
 pub fn starved(share: f64) -> Vec<Doubt> {
-    match share >= STARVED {
-        true => vec![Doubt::CpuStarved { share: share.min(1.0) }],
-        false => Vec::new(),
-    }
+    if share >= STARVED { vec![Doubt::CpuStarved { share: share.min(1.0) }] } else { Vec::new() }
 }
 
 impl Rates {
