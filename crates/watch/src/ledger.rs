@@ -209,10 +209,7 @@ impl Ledger {
             let is_taken = self.take(traffic, &ancestors, moved);
             let nearest = ancestors.first().copied().unwrap_or(INIT);
             let one = Moved { pid, traffic, ended: Some((tasks.name, nearest)) };
-            match is_taken {
-                true => counted.push(one),
-                false => self.owed.push(one),
-            }
+            if is_taken { counted.push(one) } else { self.owed.push(one) }
         }
         counted
     }

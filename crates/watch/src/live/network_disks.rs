@@ -83,9 +83,10 @@ fn attached(record: Record) -> Attached {
         alive: record.alive,
         connections: record.connections,
         replaced: record.replaced,
-        trouble: match watched {
-            true => record.trouble,
-            false => Some("no watcher: it will not survive a restart of the server".into()),
+        trouble: if watched {
+            record.trouble
+        } else {
+            Some("no watcher: it will not survive a restart of the server".into())
         },
     }
 }

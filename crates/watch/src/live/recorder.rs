@@ -20,9 +20,10 @@ impl Recorder {
     /// # Errors
     /// When there is something already, or it cannot be written.
     pub fn begin(path: &Path, header: &Header) -> anyhow::Result<Recorder> {
-        let file: Box<dyn Write> = match path == Path::new("-") {
-            true => Box::new(std::io::stdout()),
-            false => match own_files::create_new(path, 0o666) {
+        let file: Box<dyn Write> = if path == Path::new("-") {
+            Box::new(std::io::stdout())
+        } else {
+            match own_files::create_new(path, 0o666) {
                 Ok(file) => Box::new(file),
                 Err(error) if error.kind() == ErrorKind::AlreadyExists => anyhow::bail!(
                     "{} exists already, and a recording goes into a file of its own; give another name, or remove it",
@@ -32,7 +33,7 @@ impl Recorder {
                     return Err(error)
                         .with_context(|| format!("cannot make the recording {}", path.display()));
                 }
-            },
+            }
         };
         let mut recorder = Recorder { path: path.into(), file };
         recorder.write(&header_line(header))?;

@@ -320,10 +320,8 @@ pub fn play(
         if !taken.tell(&screen.update(&view, width, height)) {
             break;
         }
-        let left = match player.is_paused {
-            true => NOTICE,
-            false => due.saturating_duration_since(clock::now()),
-        };
+        let left =
+            if player.is_paused { NOTICE } else { due.saturating_duration_since(clock::now()) };
         match taken.wait(left) {
             Woken::Keys(keys) => {
                 // It was read; now the place in the recording is of more interest.

@@ -99,10 +99,8 @@ fn clock(look: &Look) -> Option<String> {
     let mut now: Vec<u64> = all.iter().map(|clock| mhz(clock.hz)).collect();
     now.sort_unstable();
     let (lowest, highest) = (now.first()?, now.last()?);
-    let now = match lowest == highest {
-        true => format!("{highest}"),
-        false => format!("{lowest} to {highest}"),
-    };
+    let now =
+        if lowest == highest { format!("{highest}") } else { format!("{lowest} to {highest}") };
     Some(match most {
         Some(most) => format!("{now} of {} MHz", mhz(most)),
         None => format!("{now} MHz"),

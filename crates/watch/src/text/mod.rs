@@ -174,9 +174,10 @@ fn footer(view: &View<'_>, width: usize) -> Row {
             (state, format!("q quit  {pause}  p programs"))
         }
         Mode::Replay { at, of, speed, is_paused } => {
-            let state = match is_paused {
-                true => format!("sample {at} of {of}, paused"),
-                false => format!("sample {at} of {of}, {speed}× as fast"),
+            let state = if is_paused {
+                format!("sample {at} of {of}, paused")
+            } else {
+                format!("sample {at} of {of}, {speed}× as fast")
             };
             let pause = if is_paused { "space go on" } else { "space pause" };
             (state, format!("q quit  {pause}  ←→ step  +- speed"))

@@ -65,9 +65,10 @@ pub(super) fn links(look: &Look, columns: usize) -> Section {
             (Tone::Plain, words)
         })
         .collect();
-    match pieces.is_empty() {
-        true => Section::default(),
-        false => Section::of(8, vec![items("network", pieces, columns)]),
+    if pieces.is_empty() {
+        Section::default()
+    } else {
+        Section::of(8, vec![items("network", pieces, columns)])
     }
 }
 

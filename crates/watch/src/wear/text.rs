@@ -155,16 +155,18 @@ fn of_years(wear: &Wear, years: Years) -> String {
 
 /// "4.5 more years" or "7 more months", rounded to the safe side.
 fn span(years: f64, round: fn(f64) -> f64) -> String {
-    match years < 1.0 {
-        true => format!("{} more months", round(years * YEAR_MONTHS)),
-        false => format!("{} more years", number(years, round)),
+    if years < 1.0 {
+        format!("{} more months", round(years * YEAR_MONTHS))
+    } else {
+        format!("{} more years", number(years, round))
     }
 }
 
 fn number(years: f64, round: fn(f64) -> f64) -> String {
-    match years < 10.0 {
-        true => format!("{:.1}", round(years * 10.0) / 10.0),
-        false => format!("{:.0}", round(years)),
+    if years < 10.0 {
+        format!("{:.1}", round(years * 10.0) / 10.0)
+    } else {
+        format!("{:.0}", round(years))
     }
 }
 

@@ -221,10 +221,7 @@ fn balance(report: &Report) -> Vec<String> {
     };
     let waiting = report.waiting_bytes.unsigned_abs();
     if waiting > report.disks_written_bytes / 100 {
-        let which = match report.waiting_bytes < 0 {
-            true => "less",
-            false => "more",
-        };
+        let which = if report.waiting_bytes < 0 { "less" } else { "more" };
         words += &format!(
             " {} {which} waited in memory at the end than at the beginning.",
             bytes_si(waiting)
