@@ -258,10 +258,8 @@ pub fn usb_device(board: Board, number: usize, usb: &UsbDrive, one_plug: bool) -
         "serial": usb.serial, "rerror": "report", "werror": "report"});
     if one_plug || usb.has_uas {
         device["driver"] = json!("scsi-hd");
-        device["bus"] = match usb.has_uas {
-            true => json!(format!("bridge{number}.0")),
-            false => json!("plug.0"),
-        };
+        device["bus"] =
+            if usb.has_uas { json!(format!("bridge{number}.0")) } else { json!("plug.0") };
         device["lun"] = json!(if usb.has_uas { 0 } else { number });
         device["removable"] = json!(false);
     } else {

@@ -72,10 +72,7 @@ pub struct Switches {
 /// When no disk has a boot partition, or a file that the settings name is not in it or empty.
 pub fn read(board: Board, media: &Media<'_>, switches: Switches, directory: &Path) -> Result<Boot> {
     let (partition, boot_mode) = boot_partition(media, switches)?;
-    let settings_file = match switches.tryboot {
-        true => "tryboot.txt",
-        false => "config.txt",
-    };
+    let settings_file = if switches.tryboot { "tryboot.txt" } else { "config.txt" };
     let config = partition.text(settings_file, directory)?;
     let settings = parse(&config, board.name());
     let kernel = settings.kernel.as_deref().unwrap_or(board.kernel_file());

@@ -57,10 +57,7 @@ pub fn tests_in(xml: &str) -> Result<Vec<Ran>> {
                 name: format!("{} {}", text("classname")?, text("name")?),
                 seconds: text("time")?.parse().context("a time that is no number")?,
                 passed,
-                why: match passed {
-                    true => Vec::new(),
-                    false => ends_of_what_it_said(said.clone()),
-                },
+                why: if passed { Vec::new() } else { ends_of_what_it_said(said.clone()) },
                 skipped: said
                     .filter(|line| line.starts_with("SKIPPED"))
                     .map(str::to_owned)
@@ -78,14 +75,15 @@ fn ends_of_what_it_said<'a>(said: impl Iterator<Item = &'a str>) -> Vec<String> 
     let from_the_panic = from_the_panic.take_while(|line| !line.ends_with("tack backtrace:"));
     let lines: Vec<&str> = from_the_panic.filter(|line| !line.is_empty()).collect();
     let cut = |line: &&str| line.chars().take(WIDTH).collect();
-    match lines.len() > 2 * LINES {
-        true => lines[..LINES]
+    if lines.len() > 2 * LINES {
+        lines[..LINES]
             .iter()
             .chain(&["[…]"])
             .chain(&lines[lines.len() - LINES..])
             .map(cut)
-            .collect(),
-        false => lines.iter().map(cut).collect(),
+            .collect()
+    } else {
+        lines.iter().map(cut).collect()
     }
 }
 
@@ -145,9 +143,8 @@ pub fn markdown(sections: &[Section], mut tests: Vec<Ran>) -> String {
     for test in tests.iter().take(SLOWEST) {
         page += &format!("| `{}` | {:.1} |\n", test.name, test.seconds);
     }
-    let list = |heading: &str, lines: Vec<String>| match lines.is_empty() {
-        true => String::new(),
-        false => format!("\n{heading}:\n\n{}", lines.concat()),
+    let list = |heading: &str, lines: Vec<String>| {
+        if lines.is_empty() { String::new() } else { format!("\n{heading}:\n\n{}", lines.concat()) }
     };
     let skipped = tests.iter().flat_map(|test| {
         let line = |why: &String| format!("- `{}`: {why}\n", test.name);

@@ -193,10 +193,8 @@ fn thin_out(tree: &Path) -> Result<()> {
         let Ok(found) = path.symlink_metadata() else {
             continue;
         };
-        let removed = match found.is_dir() {
-            true => fs::remove_dir_all(&path),
-            false => fs::remove_file(&path),
-        };
+        let removed =
+            if found.is_dir() { fs::remove_dir_all(&path) } else { fs::remove_file(&path) };
         removed.with_context(|| format!("could not remove {path:?}"))?;
     }
     let release = kernel_release(tree)?;

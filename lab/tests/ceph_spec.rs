@@ -290,9 +290,10 @@ fn of(cluster: &Cluster, boards: u32, layout: &str) {
                 .unwrap_or_else(|why| panic!("{boards} OSDs: {command}: {why:#}"));
         }
     }
-    let spreads = match is_small {
-        true => with_its_pools(cluster, &design),
-        false => (by_its_rule(cluster, &design), None),
+    let spreads = if is_small {
+        with_its_pools(cluster, &design)
+    } else {
+        (by_its_rule(cluster, &design), None)
     };
     let ((spread, seconds), balanced) = spreads;
     report(&format!(

@@ -45,10 +45,7 @@ fn a_fleet_at_two_times_names_the_board_that_became_slower_and_has_a_page() {
         .collect();
     assert_eq!(words.len(), 3, "{answer}");
     for (board, figure) in &words {
-        let (word, truth) = match board == "pi03" {
-            true => ("slower", 0.25),
-            false => ("no_evidence", 1.0),
-        };
+        let (word, truth) = if board == "pi03" { ("slower", 0.25) } else { ("no_evidence", 1.0) };
         assert_eq!(figure["word"], word, "{board}: {figure}");
         // An unbounded interval is null.
         let bound = |end: &str| figure["ratio"][end].as_f64().unwrap_or(f64::INFINITY);

@@ -227,9 +227,10 @@ fn a_server_that_dies_ends_the_run_and_ctrl_c_does_too() {
             rustix::process::kill_process(pid, rustix::process::Signal::INT).expect("it is there");
         }
         let answer = Answer::of(program.wait_with_output().expect("it ends"));
-        let words = match is_killed {
-            true => ["the server closed the connection", "is the server still running?"],
-            false => ["stopped during", "sequential-read"],
+        let words = if is_killed {
+            ["the server closed the connection", "is the server still running?"]
+        } else {
+            ["stopped during", "sequential-read"]
         };
         says(&answer, 1, &words);
     }

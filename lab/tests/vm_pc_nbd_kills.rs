@@ -513,10 +513,8 @@ impl Rig {
     fn read(&mut self) -> Found {
         let text = self.board_must("echo 3 >/proc/sys/vm/drop_caches; perl /run/kills/reader.pl");
         let block_lines = (BLOCK_BYTES / LINE_BYTES) as u64;
-        let lines = |place: &str| match place.starts_with("raw") {
-            true => block_lines,
-            false => 3 * block_lines,
-        };
+        let lines =
+            |place: &str| if place.starts_with("raw") { block_lines } else { 3 * block_lines };
         found(&text, lines).unwrap()
     }
 

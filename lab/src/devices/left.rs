@@ -53,10 +53,8 @@ pub fn remove() -> Vec<String> {
     paths.sort();
     paths.dedup();
     for path in paths.iter().filter(|path| is_ours(path)) {
-        let removed = match path.is_dir() {
-            true => std::fs::remove_dir_all(path),
-            false => std::fs::remove_file(path),
-        };
+        let removed =
+            if path.is_dir() { std::fs::remove_dir_all(path) } else { std::fs::remove_file(path) };
         tell(&mut told, &path.display().to_string(), removed.map_err(Into::into));
     }
     told

@@ -46,10 +46,7 @@ impl NbdServer {
         let port = free_port(host)?;
         let mut command = programs::nbdkit();
         command.args(["--ipaddr", host, "--port", &port.to_string()]).args(arguments);
-        let shown = match host.contains(':') {
-            true => format!("[{host}]"),
-            false => host.into(),
-        };
+        let shown = if host.contains(':') { format!("[{host}]") } else { host.into() };
         let directory = mark::directory()?;
         let address = format!("nbd://{shown}:{port}/");
         Self::start(directory, command, address, Listening::Port(host.into(), port))

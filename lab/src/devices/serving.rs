@@ -37,9 +37,10 @@ impl Listening {
                 })
             }
             Listening::Port(host, port) => {
-                let table = match host.contains(':') {
-                    true => "/proc/thread-self/net/tcp6",
-                    false => "/proc/thread-self/net/tcp",
+                let table = if host.contains(':') {
+                    "/proc/thread-self/net/tcp6"
+                } else {
+                    "/proc/thread-self/net/tcp"
                 };
                 let wanted = format!(":{port:04X}");
                 any_line(table, |columns| {

@@ -70,10 +70,7 @@ fn still_true(fact: String, again: &[String]) -> Option<String> {
         .iter()
         .find_map(|begin| fact.strip_prefix(begin))
         .and_then(|fact| fact.split([' ', ',']).next());
-    match of_one.is_some_and(is_again) {
-        true => None,
-        false => Some(fact),
-    }
+    if of_one.is_some_and(is_again) { None } else { Some(fact) }
 }
 
 /// Titles and texts, each text from its title on.

@@ -98,10 +98,7 @@ pub(super) fn file(rw: &str, zeros: u32, bytes: u64) -> Job {
 
 /// Where either the processors or the disk have far less to do, what the other did alone is what is predicted.
 fn kind(path: &[Step], operation: &Operation) -> Kind {
-    match share_of_second(path, operation) < AS_NARROW {
-        true => Kind::Identity,
-        false => Kind::Composition,
-    }
+    if share_of_second(path, operation) < AS_NARROW { Kind::Identity } else { Kind::Composition }
 }
 
 /// The processors' work on the data as they are, and what is left of them on the device.

@@ -169,11 +169,10 @@ impl Images {
         if is_slow {
             arguments.push("--filter=delay");
         }
-        match is_luks {
-            true => {
-                arguments.extend(["--filter=luks", "file", &self.luks, "passphrase=rubus"]);
-            }
-            false => arguments.extend(["file", &self.plain]),
+        if is_luks {
+            arguments.extend(["--filter=luks", "file", &self.luks, "passphrase=rubus"]);
+        } else {
+            arguments.extend(["file", &self.plain])
         }
         if is_slow {
             arguments.push(&delay);

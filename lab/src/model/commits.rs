@@ -162,10 +162,7 @@ impl<'a> Counted<'a> {
 /// What a case is worth. The number of writes that a lone writer's commit is holds what is predicted. Several share writes, and how
 /// many depends on the device's speed, which is another one where they are counted; unless there is but one write, which is not shared.
 fn kind(writers: u32, each: f64) -> Kind {
-    match writers > 1 && each > 1.1 {
-        true => Kind::Composition,
-        false => Kind::Identity,
-    }
+    if writers > 1 && each > 1.1 { Kind::Composition } else { Kind::Identity }
 }
 
 /// Writes for each commit, from a few and from many of them. What making their files costs is in both, and so in neither.

@@ -95,10 +95,7 @@ impl Judgement {
                 if (a.subject, &a.group) != (b.subject, &b.group) {
                     continue;
                 }
-                let (slow, fast) = match a.measured < b.measured {
-                    true => (a, b),
-                    false => (b, a),
-                };
+                let (slow, fast) = if a.measured < b.measured { (a, b) } else { (b, a) };
                 let ratio = fast.measured / slow.measured;
                 if ratio <= 1.0 + DIFFERS_BY {
                     continue;

@@ -89,10 +89,7 @@ impl<S> SetUp<S> {
             Unit::Iops,
             (path, operation(bytes, depth)),
         );
-        match (self.looked_at)(bytes, depth) {
-            true => forecast.chosen(),
-            false => forecast,
-        }
+        if (self.looked_at)(bytes, depth) { forecast.chosen() } else { forecast }
     }
 }
 
@@ -170,10 +167,8 @@ impl StackBoard {
         std::fs::write(&stack, STACK_TEXT).context("could not write the board's script")?;
         let counts_instructions = options.counts_instructions;
         // For timers of less than a tick. In real time a board with them now and then stood still.
-        let kernel_words = match counts_instructions {
-            true => "highres=on nohz=on".into(),
-            false => String::new(),
-        };
+        let kernel_words =
+            if counts_instructions { "highres=on nohz=on".into() } else { String::new() };
         let options =
             Options { push: vec![stack, rig.program_for_a_board()?], kernel_words, ..options };
         let mut session = Session::boot(&Cache::of_this_machine(), Board::Pc, &options)?;
@@ -234,10 +229,7 @@ impl StackBoard {
             })
             .collect();
         let text = job_file(&jobs);
-        let lose = match target.writes {
-            true => "--i-will-lose-everything-on=$stacked",
-            false => "",
-        };
+        let lose = if target.writes { "--i-will-lose-everything-on=$stacked" } else { "" };
         let script = script(&format!(
             "set -e\n{}\ncat >/run/jobs.fio <<'END'\n{text}\nEND\nsync\n\
              rubus bench $stacked --fio-job /run/jobs.fio {lose} --quiet --no-history --no-html --json -\ntake_apart >&2",
@@ -251,9 +243,10 @@ impl StackBoard {
                     .with_context(|| format!("{:?} gave no JSON: {text}", target.make))?;
                 results_of(&run, &jobs)
             };
-            found = match self.counts_instructions {
-                true => rig.fastest(1, once)?,
-                false => rig.undisturbed(once)?,
+            found = if self.counts_instructions {
+                rig.fastest(1, once)?
+            } else {
+                rig.undisturbed(once)?
             };
             for one in &mut found {
                 one.again += again;

@@ -132,9 +132,10 @@ fn verdict(judged: &Judgement) -> String {
 
 pub(super) fn percent(share: f64) -> String {
     let percent = share * 100.0;
-    match (percent - percent.round()).abs() < 0.05 {
-        true => format!("{percent:.0} %"),
-        false => format!("{percent:.1} %"),
+    if (percent - percent.round()).abs() < 0.05 {
+        format!("{percent:.0} %")
+    } else {
+        format!("{percent:.1} %")
     }
 }
 

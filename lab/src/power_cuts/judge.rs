@@ -193,10 +193,7 @@ impl Known {
             let left = differences(&self.plain.card, &found.card).into_iter();
             wrong.extend(left.map(|one| format!("nothing to end, but {one}")));
         }
-        let mut ended = match is_over {
-            true => "nothing to end".to_owned(),
-            false => "not here".to_owned(),
-        };
+        let mut ended = if is_over { "nothing to end".to_owned() } else { "not here".to_owned() };
         if let Some(end) = found.end.as_ref().filter(|end| end.needs_a_board()) {
             // Every file is the old one or the new one all the same. What came after a trial is taken back first, and needs no board.
             "not here: it stopped".clone_into(&mut ended);
@@ -204,10 +201,8 @@ impl Known {
             wrong.extend(strange(&[&self.plain.card, &new.card], &end.card));
         } else if let Some(end) = &found.end {
             // An undoing that is resumed is undone.
-            let goal = match end.changes.iter().all(Change::is_undone) {
-                true => &self.plain,
-                false => &self.applied,
-            };
+            let goal =
+                if end.changes.iter().all(Change::is_undone) { &self.plain } else { &self.applied };
             ended = match end.command {
                 Ended::Undo => "rubus undo".to_owned(),
                 Ended::Resume => "rubus resume".to_owned(),
@@ -272,9 +267,10 @@ pub(super) fn look(
     let place = cache.work_directory()?;
     let start = start(kit, false, &place.path().join("start"));
     let start = start.map_err(|error| format!("{error:#}"));
-    let mut trial = match known.trial().is_some() {
-        true => Some(trial::found(kit, &place.path().join("trial"))),
-        false => None,
+    let mut trial = if known.trial().is_some() {
+        Some(trial::found(kit, &place.path().join("trial")))
+    } else {
+        None
     };
     let (boot_start, root_start) = firmware::partition_starts(&kit.sd())?;
     let fsck = check_boot(&kit.sd(), boot_start, root_start - boot_start)?;
@@ -363,10 +359,7 @@ fn dress(boot: &Path, plain: &Manifest) -> Result<()> {
         let path = entry?.path();
         if path.is_file() {
             let name = path.file_name().unwrap_or_default().to_string_lossy();
-            let mode = match plain.contains_key(&format!("{BOOT}/{name}")) {
-                true => 0o755,
-                false => 0o644,
-            };
+            let mode = if plain.contains_key(&format!("{BOOT}/{name}")) { 0o755 } else { 0o644 };
             fs::set_permissions(&path, fs::Permissions::from_mode(mode))?;
         }
     }

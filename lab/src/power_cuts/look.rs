@@ -104,10 +104,7 @@ impl Lab<'_> {
         if self.campaign.export.is_some() {
             own_network()?;
         }
-        let _server = match cut.is_served {
-            true => self.serve(&cut.kit)?,
-            false => None,
-        };
+        let _server = if cut.is_served { self.serve(&cut.kit)? } else { None };
         let mut board = self.boot(&cut.kit)?;
         row.booted = root(&mut board)?;
         if let (true, false) = (self.campaign.export.is_some(), cut.is_served) {
@@ -147,10 +144,7 @@ impl Lab<'_> {
         }
         board.switch_off()?;
         let is_old = last.iter().all(Change::is_undone);
-        let next_root = match is_old {
-            true => None,
-            false => Some(self.boot_again(cut, &all, row)?),
-        };
+        let next_root = if is_old { None } else { Some(self.boot_again(cut, &all, row)?) };
         let found = reference.home.manifest(&cut.kit)?;
         let differences = outside::differences(&reference.plain, &found, &[STATE_DIRECTORY]);
         let Some(root) = next_root else {
@@ -226,9 +220,10 @@ pub(super) fn root(board: &mut Session) -> Result<String> {
     if board.drives.card_in_reader {
         let card = board.device_of(READER_SERIAL)?;
         let number = source.trim_start_matches(|c: char| !c.is_ascii_digit());
-        source = match source.starts_with(&card) {
-            true => format!("{CARD}{number}"),
-            false => format!("/dev/disk{number}"),
+        source = if source.starts_with(&card) {
+            format!("{CARD}{number}")
+        } else {
+            format!("/dev/disk{number}")
         };
     }
     Ok(format!("{source} {}", root.kind))

@@ -344,9 +344,10 @@ fn judged(
         for fate in [Fate::Lost, Fate::Torn, Fate::Reordered] {
             let mut random = Random::of(seed + number as u64);
             let (kit, writes) = caches.card_cut_at(images, cut, fate, &mut random)?;
-            let when = match cut == end {
-                true => "after its end".to_owned(),
-                false => format!("before flush {}", number + window.flushes + 1),
+            let when = if cut == end {
+                "after its end".to_owned()
+            } else {
+                format!("before flush {}", number + window.flushes + 1)
             };
             let words = format!("{when}, {writes} unflushed writes {}", fate.word());
             lefts.push((kit, words, (cut == end).then_some(Way::Apply)));

@@ -98,10 +98,7 @@ fn root_at(cache: &Cache, disk: &Path, start: u64) -> Result<OtherRoot> {
 /// The root in a filesystem that is mounted here. On btrfs it is a subvolume, which is a filesystem of its own to whoever lists files.
 fn top_of(filesystem: &Path) -> PathBuf {
     let subvolume = filesystem.join(SUBVOLUME);
-    match subvolume.is_dir() {
-        true => subvolume,
-        false => filesystem.to_owned(),
-    }
+    if subvolume.is_dir() { subvolume } else { filesystem.to_owned() }
 }
 
 /// The journal of the last change on a mounted root; nothing where there is none.

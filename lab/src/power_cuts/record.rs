@@ -207,14 +207,13 @@ pub fn record(cache: &Cache, campaign: &Campaign, directory: &Path) -> Result<Re
     let reference = lab.prepare(&plain)?;
     let start = plain.copy_to(&place(directory, Way::Apply))?;
     let (applied, _, apply) = lab.record(Way::Apply, &start, directory)?;
-    let verify = match trial::is_in(&reference.home.manifest(&applied)?) {
-        true => {
-            let start = applied.copy_to(&place(directory, Way::Verify))?;
-            let (kept, root, run) = lab.record(Way::Verify, &start, directory)?;
-            kept.copy_to(&directory.join(KEPT))?;
-            Some(Kept { root, run })
-        }
-        false => None,
+    let verify = if trial::is_in(&reference.home.manifest(&applied)?) {
+        let start = applied.copy_to(&place(directory, Way::Verify))?;
+        let (kept, root, run) = lab.record(Way::Verify, &start, directory)?;
+        kept.copy_to(&directory.join(KEPT))?;
+        Some(Kept { root, run })
+    } else {
+        None
     };
     let start = applied.copy_to(&place(directory, Way::Undo))?;
     let (_, root, undo) = lab.record(Way::Undo, &start, directory)?;

@@ -252,10 +252,8 @@ impl Replay<'_> {
             _ => &self.known,
         };
         let is_needed_again = draw.board_each > 0 || campaign.keep_failures.is_some();
-        let copy = match is_needed_again {
-            true => Some(left.kit.temporary_copy(&self.images)?),
-            false => None,
-        };
+        let copy =
+            if is_needed_again { Some(left.kit.temporary_copy(&self.images)?) } else { None };
         let kit = copy.as_ref().unwrap_or(&left.kit);
         let found = judge::look(&self.images, kit, &campaign.rubus, end, known)?;
         drop(copy);
@@ -348,9 +346,10 @@ fn is_behind(cut: &[usize], entries: &[usize]) -> bool {
 
 /// How a cut is ended here: each so many-th with `resume`; none when 0.
 fn end_of(number: usize, resume_each: usize) -> Ended {
-    match resume_each > 0 && number % resume_each == resume_each - 1 {
-        true => Ended::Resume,
-        false => Ended::Undo,
+    if resume_each > 0 && number % resume_each == resume_each - 1 {
+        Ended::Resume
+    } else {
+        Ended::Undo
     }
 }
 
@@ -366,9 +365,10 @@ fn cuts(marks: &[Mark], count: usize, random: &mut Random) -> Vec<(Moment, Vec<u
     let mut drawn: Vec<(usize, Vec<usize>)> = (0..count)
         .map(|number| {
             // One in each interval as long as there are enough cuts, the rest anywhere.
-            let place = match number / pairs.len() < count / pairs.len() {
-                true => number % pairs.len(),
-                false => random.number(pairs.len() as u64) as usize,
+            let place = if number / pairs.len() < count / pairs.len() {
+                number % pairs.len()
+            } else {
+                random.number(pairs.len() as u64) as usize
             };
             let [from, to] = pairs[place];
             (place, super::caches::moment(&from.entries, &to.entries, random))
@@ -385,10 +385,7 @@ fn cuts(marks: &[Mark], count: usize, random: &mut Random) -> Vec<(Moment, Vec<u
 
 /// Where a cut was.
 pub(super) fn words(mark: &Mark, is_at_end: bool) -> String {
-    let when = match is_at_end {
-        true => "after",
-        false => "before the end of",
-    };
+    let when = if is_at_end { "after" } else { "before the end of" };
     let what = match (&*mark.record, &*mark.call) {
         ("", "") => "programs and threads",
         ("", call) => call,

@@ -34,16 +34,14 @@ impl Row {
     /// When it was, and what was lost.
     fn cut(&self) -> String {
         let moment = self.moment.words();
-        match self.unflushed.is_empty() {
-            true => moment,
-            false => format!("{moment}; {}", self.unflushed),
-        }
+        if self.unflushed.is_empty() { moment } else { format!("{moment}; {}", self.unflushed) }
     }
 
     fn verdict(&self) -> String {
-        match self.wrong.is_empty() {
-            true => "good".to_owned(),
-            false => format!("BAD: {}", self.wrong.join("; ")),
+        if self.wrong.is_empty() {
+            "good".to_owned()
+        } else {
+            format!("BAD: {}", self.wrong.join("; "))
         }
     }
 }

@@ -91,10 +91,7 @@ impl FoundTrial {
 
     /// What is wrong with it; nothing may be, once the trial is promised.
     pub(super) fn wrong(&self, whole: &Trial, is_promised: bool) -> Vec<String> {
-        match is_promised {
-            true => self.missing(whole),
-            false => Vec::new(),
-        }
+        if is_promised { self.missing(whole) } else { Vec::new() }
     }
 
     /// For the row of a cut, behind the root that the usual start has.
