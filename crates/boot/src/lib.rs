@@ -6,9 +6,12 @@
 #![forbid(unsafe_code)]
 #![deny(clippy::disallowed_methods)]
 
+pub mod autoboot;
+pub mod chain;
 pub mod cmdline_txt;
 pub mod config_txt;
 pub mod crypttab;
+pub mod eeprom;
 pub mod fstab;
 pub mod initramfs;
 pub mod kernel_file;

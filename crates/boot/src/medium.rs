@@ -36,7 +36,8 @@ pub struct Medium {
 
 /// What the numbers of `BOOT_ORDER` and `boot-mode` are. Source: Raspberry Pi documentation, "BOOT_ORDER".
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Mode {
+pub enum Mode {
+    /// An SD card or eMMC.
     Card,
     Usb,
     Nvme,
@@ -45,7 +46,8 @@ enum Mode {
 }
 
 impl Mode {
-    fn of(number: u32) -> Option<Mode> {
+    /// By its number.
+    pub fn of(number: u32) -> Option<Mode> {
         match number {
             0 | 1 => Some(Mode::Card),
             2 => Some(Mode::NoDisk("the network")),
@@ -57,7 +59,8 @@ impl Mode {
         }
     }
 
-    fn words(self) -> &'static str {
+    /// For a sentence: "a USB disk".
+    pub fn words(self) -> &'static str {
         match self {
             Mode::Card => "the SD card or eMMC",
             Mode::Usb => "a USB disk",
@@ -66,7 +69,8 @@ impl Mode {
         }
     }
 
-    fn holds(self, disk: &BlockDevice) -> bool {
+    /// Whether a disk is of that kind.
+    pub fn holds(self, disk: &BlockDevice) -> bool {
         match self {
             Mode::Card => is_card(disk),
             Mode::Usb => disk.path.iter().any(|hop| hop.kind == HopKind::UsbDevice),

@@ -122,6 +122,34 @@ impl Model {
         all
     }
 
+    /// The model by the filter of `config.txt` that means it alone ("pi4", "cm4"), and its full name.
+    pub fn of_filter(filter: &str) -> Option<(Model, String)> {
+        let is_it = |short: &str| {
+            let known = TYPES.iter().find(|(name, ..)| *name == short);
+            known.and_then(|(_, filters, _)| filters.last()) == Some(&filter)
+        };
+        let (_, short, processor) = COMPATIBLE.iter().find(|(_, short, _)| is_it(short))?;
+        let name = if short.starts_with("CM") {
+            format!("Raspberry Pi Compute Module {}", &short[2..])
+        } else {
+            format!("Raspberry Pi {short}")
+        };
+        Some((Model::of_type(short, processor), name))
+    }
+
+    /// The names that [`Model::of_filter`] knows, the oldest board first.
+    pub fn filter_names() -> Vec<&'static str> {
+        let mut names: Vec<&'static str> = Vec::new();
+        for (_, short, _) in COMPATIBLE {
+            let known = TYPES.iter().find(|(name, ..)| *name == short);
+            let last = known.and_then(|(_, filters, _)| filters.last());
+            if let Some(name) = last.filter(|name| !names.contains(name)) {
+                names.push(name);
+            }
+        }
+        names
+    }
+
     fn of_type(short: &str, processor: &str) -> Model {
         let kernels = match processor {
             "BCM2835" => Kernels::Armv6,

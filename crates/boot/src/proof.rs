@@ -73,6 +73,11 @@ impl BootPartition {
         self.files.get(&folded(path)).copied()
     }
 
+    /// The paths of all files, in small letters.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.files.keys().map(String::as_str)
+    }
+
     /// The text of a file.
     pub fn text(&self, path: &str) -> Option<&str> {
         self.texts.get(&folded(path)).map(String::as_str)

@@ -1,0 +1,310 @@
+//! How a machine starts, link by link: from its firmware to the mounts of the running system.
+//!
+//! Each link says what was found, where, and how sure that is; the chain ends at the first that does not hold. The order
+//! is that of a start. Pure: the facts may be those of a running machine, of a capture, or of the files of a card.
+
+mod encoding;
+mod firmware;
+mod kernel;
+mod link;
+mod mounts;
+mod naming;
+mod root;
+mod settings;
+mod width;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use rubus_vocabulary::machine::Bootloader;
+
+use crate::autoboot;
+use crate::config_txt::{BootPath, ConfigTxt, Reader};
+use crate::eeprom::Eeprom;
+use crate::medium::{Certainty, Medium, Mode};
+use crate::model::Model;
+use crate::proof::{BootPartition, Images};
+use crate::tryboot;
+use crate::volume::NamedVolume;
+
+pub use encoding::Encoding;
+pub use link::{Link, Note, Stage, Stop, Subject};
+pub use naming::{named_root, opened_from};
+
+/// What a chain is made from.
+#[derive(Clone, Debug)]
+pub struct ChainFacts {
+    /// The board.
+    pub model: Model,
+    /// Its name, as people write it.
+    pub board: String,
+    /// Its serial number, where it is known.
+    pub serial: Option<u64>,
+    /// Another loader than the firmware of a Raspberry Pi, where one starts the machine ("UEFI").
+    pub other_loader: Option<String>,
+    /// What the firmware says of the running start; absent for a card that is looked at elsewhere.
+    pub bootloader: Option<Bootloader>,
+    /// The program in the EEPROM, on boards that have one.
+    pub eeprom: Eeprom,
+    /// From where it starts.
+    pub medium: Medium,
+    /// What kind of medium that is, where it is known.
+    pub mode: Option<Mode>,
+    /// How the medium is divided, where that was looked at.
+    pub table: Option<DiskTable>,
+    /// The files of the boot partition, and its small texts.
+    pub partition: BootPartition,
+    /// Whether the list of its files is whole, so that what is not in it is not there.
+    pub is_whole: bool,
+    /// Why the boot partition could not be read, where it could not.
+    pub unread: Option<String>,
+    /// Texts of the boot partition that are not UTF-8, by name.
+    pub encodings: BTreeMap<String, Encoding>,
+    /// What kernels and initial RAM filesystems hold, as far as they were looked into.
+    pub images: Images,
+    /// The volumes that are there at the start.
+    pub volumes: Vec<NamedVolume>,
+    /// Whether there are no others. Of a card, nothing is known of the other disks of a board.
+    pub are_all_volumes: bool,
+    /// The partition that is mounted where the boot partition belongs, by its path; absent where none is.
+    pub mounted_boot: Option<String>,
+    /// The files of the root.
+    pub root: RootFiles,
+    /// The system that runs, on a running machine.
+    pub running: Option<Running>,
+}
+
+/// How a disk is divided.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DiskTable {
+    pub kind: TableKind,
+    pub partitions: Vec<TablePartition>,
+}
+
+/// Which table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TableKind {
+    Mbr,
+    Gpt,
+}
+
+/// A partition of the medium.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TablePartition {
+    /// From 1.
+    pub number: u32,
+    /// `0x0c` in an MBR, a GUID in a GPT.
+    pub type_id: String,
+    /// Its filesystem, where one is recognised.
+    pub filesystem: Option<String>,
+}
+
+/// What is known of the files of the root.
+#[derive(Clone, Debug, Default)]
+pub struct RootFiles {
+    /// Why they could not be read, where they could not.
+    pub unread: Option<String>,
+    /// `/etc/fstab`.
+    pub fstab: Option<String>,
+    /// `/etc/crypttab`.
+    pub crypttab: Option<String>,
+    /// The kernel releases that have modules there; absent where the directory could not be read.
+    pub releases: Option<BTreeSet<String>>,
+    /// The subvolumes of a btrfs, by their paths without a slash in front.
+    pub subvolumes: Option<BTreeSet<String>>,
+    /// The first program by its path, and whether it is there.
+    pub init: Option<(String, bool)>,
+    /// Bits of the programs: 32 or 64.
+    pub program_bits: Option<u32>,
+    /// Whether the first program is systemd.
+    pub is_systemd: Option<bool>,
+}
+
+/// The system that runs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Running {
+    /// The path of the volume that is mounted at `/`, as in the volumes; absent where it is none of them.
+    pub root: Option<String>,
+    /// The kernel's release.
+    pub release: Option<String>,
+}
+
+/// What the whole comes to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    Starts,
+    StopsAt(Stage),
+    /// What comes behind this stage does not follow from what is known.
+    NotCertainAfter(Stage),
+}
+
+/// How a machine starts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StartChain {
+    links: Vec<Link>,
+}
+
+type Look = fn(&ChainFacts, &BootPath) -> Link;
+/// The links behind the settings, in their order.
+const LATER: [Look; 6] = [
+    kernel::kernel,
+    kernel::initramfs,
+    settings::command_line,
+    root::root,
+    root::init,
+    mounts::mounts,
+];
+
+impl StartChain {
+    /// Follows a start as far as it leads.
+    pub fn of(facts: &ChainFacts) -> StartChain {
+        let mut chain = StartChain { links: Vec::new() };
+        for look in [firmware::firmware, firmware::medium, firmware::partition] {
+            if !chain.push(look(facts)) {
+                return chain;
+            }
+        }
+        let paths = paths(facts);
+        if !chain.push(settings::settings(facts, &paths)) {
+            return chain;
+        }
+        // Of several ways only the board knows which: where all lead to the same end, that does not matter.
+        let tails: Vec<StartChain> =
+            paths.iter().map(|path| StartChain::tail(facts, path)).collect();
+        let Some(first) = tails.first() else { return chain };
+        if tails.iter().any(|tail| tail.outcome() != first.outcome()) {
+            if let Some(settings) = chain.links.last_mut() {
+                settings.certainty = Certainty::NotKnown;
+            }
+        }
+        chain.links.extend(first.links.iter().cloned());
+        chain
+    }
+
+    fn tail(facts: &ChainFacts, path: &BootPath) -> StartChain {
+        let mut tail = StartChain { links: Vec::new() };
+        for look in LATER {
+            if !tail.push(look(facts, path)) {
+                break;
+            }
+        }
+        tail
+    }
+
+    /// The links in their order.
+    pub fn links(&self) -> &[Link] {
+        &self.links
+    }
+
+    /// What the whole comes to: the first link that does not hold or is not known decides.
+    pub fn outcome(&self) -> Outcome {
+        match self.deciding() {
+            Some(link) if link.certainty == Certainty::NotKnown => {
+                Outcome::NotCertainAfter(link.stage.before())
+            }
+            Some(link) if link.stop.is_some() => Outcome::StopsAt(link.stage),
+            Some(link) => Outcome::NotCertainAfter(link.stage),
+            None => Outcome::Starts,
+        }
+    }
+
+    /// The link that decides: the first that stops the start or is not known, or the last of a chain that ends before the
+    /// mounts.
+    pub fn deciding(&self) -> Option<&Link> {
+        let mut links = self.links.iter();
+        let decides = |link: &&Link| link.stop.is_some() || link.certainty == Certainty::NotKnown;
+        let last = self.links.last().filter(|link| link.stage < Stage::Mounts);
+        links.find(decides).or(last)
+    }
+
+    /// How sure the outcome is: as its least sure link up to the one that decides.
+    pub fn certainty(&self) -> Certainty {
+        if let Outcome::NotCertainAfter(_) = self.outcome() {
+            return Certainty::NotKnown;
+        }
+        let end = self.deciding().map_or(Stage::Mounts, |link| link.stage);
+        let links = self.links.iter().filter(|link| link.stage <= end);
+        links.map(|link| link.certainty).min().unwrap_or(Certainty::NotKnown)
+    }
+
+    /// The first link that is likely and not certain: why the whole is no more than likely.
+    pub fn likely(&self) -> Option<&Link> {
+        self.links.iter().find(|link| link.certainty == Certainty::Likely)
+    }
+
+    /// What does not end the start and matters, in the order of the links.
+    pub fn notes(&self) -> impl Iterator<Item = (&Link, &Note)> {
+        self.links.iter().flat_map(|link| link.notes.iter().map(move |note| (link, note)))
+    }
+
+    /// Appends a link; whether the start can be followed behind it.
+    fn push(&mut self, link: Link) -> bool {
+        let goes_on = link.stop.is_none() && !link.is_last;
+        self.links.push(link);
+        goes_on
+    }
+}
+
+/// Whether the running start is a trial.
+fn is_trial(facts: &ChainFacts) -> bool {
+    facts.bootloader.and_then(|told| told.tryboot).is_some_and(|value| value != 0)
+}
+
+/// What the firmware reads as its settings.
+fn config_name(facts: &ChainFacts) -> &'static str {
+    let has_slots = |text: &str| autoboot::read(text, true).tryboot_a_b;
+    let is_slot = facts.partition.text(autoboot::FILE).is_some_and(has_slots);
+    let has_own = facts.partition.text(tryboot::FILE).is_some();
+    if is_trial(facts) && has_own && !is_slot { tryboot::FILE } else { "config.txt" }
+}
+
+/// What the firmware may load, the usual case first.
+pub fn paths(facts: &ChainFacts) -> Vec<BootPath> {
+    let text = facts.partition.text(config_name(facts)).unwrap_or_default();
+    let config = ConfigTxt::parse(text);
+    let mut includes = BTreeMap::new();
+    collect_includes(&config, &facts.partition, &mut includes);
+    let reader = Reader {
+        model: &facts.model,
+        serial: facts.serial,
+        tryboot: is_trial(facts),
+        includes: &includes,
+    };
+    let paths = config.boot_paths(&reader, &|path| facts.partition.size_bytes(path).is_some());
+    with_running_kernel(facts, paths)
+}
+
+/// Of several kernels that are there, the one that runs is the one that is loaded.
+fn with_running_kernel(facts: &ChainFacts, mut paths: Vec<BootPath>) -> Vec<BootPath> {
+    let release = facts.running.as_ref().and_then(|running| running.release.as_deref());
+    let Some(release) = release else { return paths };
+    let is_it = |path: &BootPath| match facts.images.kernels.get(&path.kernel) {
+        Some(kernel) if kernel.release.is_some() => kernel.release.as_deref() == Some(release),
+        Some(_) | None => width::is_release_of(&path.kernel, release),
+    };
+    let usual: Vec<&BootPath> = paths.iter().filter(|path| path.only_if.is_empty()).collect();
+    let running: Vec<BootPath> =
+        usual.iter().filter(|path| is_it(path)).copied().cloned().collect();
+    if let ([one], true) = (running.as_slice(), usual.len() > 1) {
+        paths.retain(|path| !path.only_if.is_empty());
+        paths.insert(0, one.clone());
+    }
+    paths
+}
+
+/// The included texts; files that include each other end where each is known.
+fn collect_includes(
+    config: &ConfigTxt,
+    partition: &BootPartition,
+    includes: &mut BTreeMap<String, String>,
+) {
+    for name in config.includes() {
+        let Some(text) = partition.text(name).filter(|_| !includes.contains_key(name)) else {
+            continue;
+        };
+        includes.insert(name.to_string(), text.to_string());
+        collect_includes(&ConfigTxt::parse(text), partition, includes);
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,261 @@
+//! The board, the medium that it starts from, and the partition that its firmware reads.
+
+use super::link::{Link, Stage, Subject};
+use super::{ChainFacts, DiskTable, TableKind, TablePartition, is_trial};
+use crate::autoboot;
+use crate::eeprom::Ability;
+use crate::medium::{Certainty, Mode};
+use crate::model::Kernels;
+use rubus_vocabulary::machine::Bootloader;
+
+const RELEASE_NOTES: &str = "raspberrypi/rpi-eeprom, release notes";
+const UPDATE: &str = "sudo rpi-eeprom-update -a";
+/// The firmware's own program on boards without one in an EEPROM, and on the Raspberry Pi 4. Source: Raspberry Pi
+/// documentation, "The boot folder".
+const START: [&str; 4] = ["start.elf", "start_x.elf", "start_cd.elf", "start_db.elf"];
+const START_4: [&str; 4] = ["start4.elf", "start4x.elf", "start4cd.elf", "start4db.elf"];
+const FIXUP: [&str; 4] = ["fixup.dat", "fixup_x.dat", "fixup_cd.dat", "fixup_db.dat"];
+const FIXUP_4: [&str; 4] = ["fixup4.dat", "fixup4x.dat", "fixup4cd.dat", "fixup4db.dat"];
+/// Types of an MBR entry that are FAT; 0xef since the bootloader of 2020-05-26.
+const FAT_TYPES: [&str; 7] = ["0x01", "0x04", "0x06", "0x0b", "0x0c", "0x0e", "0xef"];
+const COPY_FIRMWARE: &str = "copy the firmware's files there (package raspi-firmware)";
+
+pub(super) fn firmware(facts: &ChainFacts) -> Link {
+    let link = Link::new(Stage::Firmware, facts.board.as_str(), "revision code, device tree");
+    if let Some(loader) = &facts.other_loader {
+        return link
+            .not_known(format!("{loader} starts this machine, which is not understood"))
+            .last();
+    }
+    if facts.model.kernels == Kernels::Named {
+        let found =
+            "no Raspberry Pi that is known; U-Boot, UEFI and other loaders are not understood";
+        return link.not_known(found).last();
+    }
+    let eeprom = match (has_eeprom(facts.model.kernels), facts.eeprom.date()) {
+        (true, Some(date)) => format!(", bootloader of {date}"),
+        (true, None) => ", date of its bootloader not known".into(),
+        (false, _) => String::new(),
+    };
+    Link { found: format!("{}{eeprom}", facts.board), ..link }
+}
+
+pub(super) fn has_eeprom(kernels: Kernels) -> bool {
+    matches!(kernels, Kernels::Armv8Or7l | Kernels::Bcm2712)
+}
+
+pub(super) fn medium(facts: &ChainFacts) -> Link {
+    let disks = facts.medium.disks.join(" or ");
+    let found = if disks.is_empty() {
+        facts.medium.why.clone()
+    } else {
+        format!("{disks}: {}", facts.medium.why)
+    };
+    let told = facts.bootloader.and_then(|told| told.boot_mode);
+    let is_contradicted = facts.medium.certainty == Certainty::NotKnown && told.is_some();
+    let found = match told.filter(|_| is_contradicted) {
+        Some(mode) => format!("{found}, but boot-mode is {mode}, and no such disk is here"),
+        None => found,
+    };
+    let link = Link::new(Stage::Medium, found, source(facts)).with(facts.medium.certainty);
+    let Some(mode) = facts.mode else { return link };
+    if let Mode::NoDisk(what) = mode {
+        return link.not_known(format!("{what}, which is not understood")).last();
+    }
+    match too_old(facts, mode) {
+        Some((since, date)) => link.from(RELEASE_NOTES, Some(since)).stopped(
+            format!("the bootloader of {date} cannot start from {}", mode.words()),
+            format!("update the bootloader to one of {since} or later: {UPDATE}"),
+        ),
+        None => in_boot_order(facts, mode, link),
+    }
+}
+
+/// What says from where the board starts.
+fn source(facts: &ChainFacts) -> &'static str {
+    let says = facts.bootloader.is_some_and(|told| told.boot_mode.is_some());
+    match (says, &facts.running) {
+        (true, _) => Bootloader::SOURCE,
+        (false, Some(_)) => "/proc/self/mountinfo",
+        (false, None) => "the table of the medium",
+    }
+}
+
+/// Since when a bootloader can start from a medium, and the date of the one here, which cannot.
+fn too_old(facts: &ChainFacts, mode: Mode) -> Option<(&'static str, String)> {
+    let ability = match mode {
+        Mode::Usb => Ability::StartFromUsb,
+        Mode::Nvme => Ability::StartFromNvme,
+        Mode::Card | Mode::NoDisk(_) => return None,
+    };
+    let since = ability.since(facts.model.kernels)?;
+    let can = facts.eeprom.can(ability, facts.model.kernels)?;
+    if can { None } else { Some((since, facts.eeprom.date()?)) }
+}
+
+/// A medium that `BOOT_ORDER` does not name is not looked at.
+fn in_boot_order(facts: &ChainFacts, mode: Mode, link: Link) -> Link {
+    let order = facts.eeprom.boot_order().filter(|_| has_eeprom(facts.model.kernels));
+    let Some(order) = order.filter(|order| !order.modes().contains(&mode)) else { return link };
+    link.from("settings of the bootloader", None).stopped(
+        format!("BOOT_ORDER={} does not name {}", order.text(), mode.words()),
+        format!(
+            "write BOOT_ORDER={} with `sudo rpi-eeprom-config --edit`",
+            order.with_first(mode).text()
+        ),
+    )
+}
+
+pub(super) fn partition(facts: &ChainFacts) -> Link {
+    let name = facts.medium.partition.as_deref().unwrap_or("the first FAT partition");
+    let link = Link::new(Stage::Partition, name, source(facts));
+    if let Some(table) = &facts.table {
+        let link = by_table(facts, table, link.clone());
+        if link.stop.is_some() {
+            return link;
+        }
+    }
+    if let Some(why) = &facts.unread {
+        return by_mount(facts, link).not_known(why.as_str()).last();
+    }
+    let link = by_autoboot(facts, link);
+    if link.is_last {
+        return link;
+    }
+    if let Some(file) = firmware_file_missing(facts) {
+        return link.stopped(
+            format!("it holds no {file}, without which this board does not take it"),
+            COPY_FIRMWARE,
+        );
+    }
+    let link = match fixup_missing(facts) {
+        None => link,
+        Some(file) => link.with(Certainty::Likely).noted(
+            format!("there is no {file}, and the firmware does not know all memory"),
+            COPY_FIRMWARE,
+        ),
+    };
+    by_mount(facts, link)
+}
+
+/// `autoboot.txt` names another partition, in the first that the firmware can start from.
+fn by_autoboot(facts: &ChainFacts, link: Link) -> Link {
+    let Some(text) = facts.partition.text(autoboot::FILE) else { return link };
+    let Some(number) = autoboot::read(text, is_trial(facts)).boot_partition else { return link };
+    let own = facts.medium.partition.as_deref().and_then(number_of);
+    if own == Some(number) {
+        return link;
+    }
+    let found = format!("{} names partition {number}, which was not read", autoboot::FILE);
+    link.from(autoboot::FILE, None).not_known(found).last()
+}
+
+/// The number at the end of a partition's name.
+fn number_of(name: &str) -> Option<u32> {
+    let start = name.rfind(|c: char| !c.is_ascii_digit()).map_or(0, |at| at + 1);
+    name.get(start..)?.parse().ok()
+}
+
+/// Whether the firmware finds a boot partition by the table of the medium.
+fn by_table(facts: &ChainFacts, table: &DiskTable, link: Link) -> Link {
+    let is_fat = |part: &&TablePartition| part.filesystem.as_deref() == Some("vfat");
+    let fat: Vec<&TablePartition> = table.partitions.iter().filter(is_fat).collect();
+    let link = link.from("the table of the medium", None);
+    if fat.is_empty() {
+        return link.stopped(
+            "there is no FAT partition on it, and the firmware reads no other filesystem",
+            "write the image of an operating system to it, or make its first partition FAT32",
+        );
+    }
+    match table.kind {
+        TableKind::Gpt => by_gpt(facts, link),
+        TableKind::Mbr => by_type(&fat, link),
+    }
+}
+
+fn by_type(fat: &[&TablePartition], link: Link) -> Link {
+    let is_right = |part: &&TablePartition| FAT_TYPES.contains(&part.type_id.as_str());
+    let has_right = fat.iter().any(is_right);
+    let Some(wrong) = fat.first().filter(|_| !has_right) else { return link };
+    let number = wrong.number;
+    link.with(Certainty::Likely).stopped(
+        format!("partition {number} is FAT, but its type in the table is {}", wrong.type_id),
+        format!("set its type to 0x0c: sudo sfdisk --part-type DISK {number} c"),
+    )
+}
+
+fn by_gpt(facts: &ChainFacts, link: Link) -> Link {
+    let kernels = facts.model.kernels;
+    if !has_eeprom(kernels) {
+        return link.with(Certainty::Likely).stopped(
+            "it has a GPT, and the boot ROM of this board looks for an MBR",
+            "divide it with an MBR (sfdisk, label: dos), or write the image again",
+        );
+    }
+    match facts.eeprom.can(Ability::ReadGpt, kernels) {
+        Some(false) => {
+            let date = facts.eeprom.date().unwrap_or_default();
+            link.from(RELEASE_NOTES, Ability::ReadGpt.since(kernels)).stopped(
+                format!("it has a GPT, which the bootloader of {date} does not read"),
+                format!("update the bootloader: {UPDATE}"),
+            )
+        }
+        Some(true) | None => link,
+    }
+}
+
+/// A file that has to be in the partition before the board takes it. A Raspberry Pi 5 has its firmware in its EEPROM.
+fn firmware_file_missing(facts: &ChainFacts) -> Option<&'static str> {
+    if !facts.is_whole {
+        return None;
+    }
+    let without = |names: &[&'static str]| {
+        let has_any = names.iter().any(|name| is_filled(facts, name));
+        if has_any { None } else { names.first().copied() }
+    };
+    match facts.model.kernels {
+        Kernels::Armv6 | Kernels::Armv7 | Kernels::Armv7Or8 => {
+            without(&["bootcode.bin"]).or_else(|| without(&START))
+        }
+        Kernels::Armv8Or7l => without(&START_4),
+        Kernels::Bcm2712 => {
+            let has_settings = facts.partition.size_bytes("config.txt").is_some();
+            if has_settings { None } else { Some("config.txt") }
+        }
+        Kernels::Named => None,
+    }
+}
+
+fn is_filled(facts: &ChainFacts, name: &str) -> bool {
+    facts.partition.size_bytes(name).is_some_and(|bytes| bytes > 0)
+}
+
+fn fixup_missing(facts: &ChainFacts) -> Option<&'static str> {
+    let files = match facts.model.kernels {
+        Kernels::Armv6 | Kernels::Armv7 | Kernels::Armv7Or8 => FIXUP,
+        Kernels::Armv8Or7l => FIXUP_4,
+        Kernels::Bcm2712 | Kernels::Named => return None,
+    };
+    let has_any = files.iter().any(|name| is_filled(facts, name));
+    (facts.is_whole && !has_any).then_some(files[0])
+}
+
+/// Whether updates reach what the firmware reads.
+fn by_mount(facts: &ChainFacts, link: Link) -> Link {
+    let (Some(_), Some(read)) = (&facts.running, &facts.medium.partition) else { return link };
+    let path = format!("/dev/{read}");
+    let remedy = format!("mount {path} at /boot/firmware in /etc/fstab");
+    match &facts.mounted_boot {
+        Some(mounted) if *mounted != path => link.noted_of(
+            Subject::OtherPartitionMounted,
+            format!("{mounted} is mounted in its place: kernel updates do not reach {path}"),
+            remedy,
+        ),
+        None => link.noted_of(
+            Subject::UpdatesDoNotReach,
+            format!("{path} is not mounted: kernel updates do not reach it"),
+            remedy,
+        ),
+        Some(_) => link,
+    }
+}

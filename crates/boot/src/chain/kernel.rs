@@ -1,0 +1,296 @@
+//! The kernel with its modules, and the initial RAM filesystem with what it can find.
+
+use super::ChainFacts;
+use super::link::{Link, Stage, Subject};
+use super::naming::{RootKind, root_filesystem, root_kind, root_name};
+use super::width::is_32_bit;
+use crate::cmdline_txt::CmdlineTxt;
+use crate::config_txt::BootPath;
+use crate::initramfs::Listing;
+use crate::medium::Certainty;
+use crate::model::Kernels;
+use crate::modules::{Known, Modules};
+
+const REMAKE: &str = "make it again: sudo update-initramfs -u -k all";
+
+pub(super) fn kernel(facts: &ChainFacts, path: &BootPath) -> Link {
+    let link = Link::new(Stage::Kernel, path.kernel.as_str(), "config.txt");
+    match facts.partition.size_bytes(&path.kernel) {
+        None if path.kernel.contains('#') => {
+            let found =
+                format!("kernel={}: what a # behind a value means is not known", path.kernel);
+            return link.not_known(found).last();
+        }
+        None => {
+            return link.stopped(
+                format!("{} is not in the boot partition", path.kernel),
+                "install the kernel again, or correct kernel= in config.txt",
+            );
+        }
+        Some(0) if facts.is_whole => {
+            return link.stopped(format!("{} is empty", path.kernel), "install the kernel again");
+        }
+        Some(_) => {}
+    }
+    if let Some(loader) = loader(&path.kernel) {
+        let found = format!("{}: {loader}, whose settings are not understood", path.kernel);
+        return link.not_known(found).last();
+    }
+    let has_no_64_bit = matches!(facts.model.kernels, Kernels::Armv6 | Kernels::Armv7);
+    if has_no_64_bit && is_32_bit(facts, path) == Some(false) {
+        return link.stopped(
+            format!("{} is a 64-bit kernel, and this board has no 64-bit mode", path.kernel),
+            "name a 32-bit kernel in config.txt, or take arm_64bit= out",
+        );
+    }
+    let link = with_tree(facts, path, link);
+    if link.stop.is_some() { link } else { with_release(facts, path, link) }
+}
+
+/// A program that loads the kernel in its turn.
+fn loader(kernel: &str) -> Option<&'static str> {
+    let name = kernel.to_ascii_lowercase();
+    if name.contains("u-boot") || name.contains("uboot") {
+        return Some("U-Boot");
+    }
+    let is_efi = [".efi", "_efi.fd", "_efi.img"].iter().any(|end| name.ends_with(end));
+    is_efi.then_some("UEFI")
+}
+
+/// Without its device tree a board of 2019 or later does not get to a kernel that works.
+fn with_tree(facts: &ChainFacts, path: &BootPath, link: Link) -> Link {
+    if !facts.is_whole {
+        return link;
+    }
+    if let Some(tree) = &path.device_tree {
+        if facts.partition.size_bytes(tree).is_some() {
+            return link;
+        }
+        return link.stopped(
+            format!("the device tree {tree} is not in the boot partition"),
+            "put it there, or take device_tree= out of config.txt",
+        );
+    }
+    let prefix = match facts.model.kernels {
+        Kernels::Armv8Or7l => "bcm2711",
+        Kernels::Bcm2712 => "bcm2712",
+        Kernels::Armv6 | Kernels::Armv7 | Kernels::Armv7Or8 | Kernels::Named => return link,
+    };
+    let is_tree = |name: &str| {
+        let file = name.rsplit('/').next().unwrap_or_default();
+        file.starts_with(prefix) && file.ends_with(".dtb")
+    };
+    let has_tree = facts.partition.names().any(is_tree);
+    if has_tree {
+        return link;
+    }
+    link.with(Certainty::Likely).stopped(
+        format!("there is no device tree for this board ({prefix}-*.dtb): the system is older than the board, or damaged"),
+        "write a newer image, or copy the device trees there (package raspi-firmware)",
+    )
+}
+
+/// Which release the kernel is, and whether the root has its modules.
+fn with_release(facts: &ChainFacts, path: &BootPath, link: Link) -> Link {
+    let release = facts.images.kernels.get(&path.kernel).and_then(|one| one.release.clone());
+    let Some(release) = release else { return link };
+    let found = format!("{}: {release}", path.kernel);
+    let link = Link { found, source: "config.txt, the kernel's file".into(), ..link };
+    let Some(releases) = facts.root.releases.as_ref().filter(|all| !all.contains(&release)) else {
+        return link;
+    };
+    let others: Vec<&str> = releases.iter().map(String::as_str).collect();
+    let there = if others.is_empty() { "none".into() } else { others.join(", ") };
+    let running = facts.running.as_ref().and_then(|running| running.release.as_deref());
+    let what = format!("the root has no modules for {release} (there: {there})");
+    let remedy = format!("install the modules of {release}, or a kernel that has modules there");
+    let link = link.noted_of(Subject::NoModules, what.as_str(), remedy.as_str());
+    if running == Some(&release) {
+        return link;
+    }
+    // What is in the kernel carries some boards to a login without network. FAT often is not in it, and then fstab ends
+    // the start.
+    link.with(Certainty::Likely).stopped(what, remedy)
+}
+
+pub(super) fn initramfs(facts: &ChainFacts, path: &BootPath) -> Link {
+    let source = if path.is_auto_initramfs { "config.txt, auto_initramfs" } else { "config.txt" };
+    let link = Link::new(Stage::Initramfs, path.initramfs.join(", "), source);
+    if path.initramfs.is_empty() {
+        return alone(facts, path, Link { found: "none".into(), ..link });
+    }
+    let is_gone = |name: &&String| match facts.partition.size_bytes(name) {
+        None => true,
+        Some(bytes) => bytes == 0 && facts.is_whole,
+    };
+    if let Some(file) = path.initramfs.iter().find(is_gone) {
+        let found =
+            format!("{file} is not there, or empty; the firmware starts the kernel without");
+        return alone(facts, path, Link { found, ..link });
+    }
+    inside(facts, path, by_age(facts, path, link))
+}
+
+/// `auto_initramfs` came with Raspberry Pi OS 12 in 2023; which firmware was the first is not known.
+fn by_age(facts: &ChainFacts, path: &BootPath, link: Link) -> Link {
+    let is_known = facts.running.is_some() || facts.model.kernels == Kernels::Bcm2712;
+    if !path.is_auto_initramfs || is_known {
+        return link;
+    }
+    let source = link.source.clone();
+    link.with(Certainty::Likely).from(source, Some("2023"))
+}
+
+/// Without an initial RAM filesystem, the kernel has to find and mount the root.
+fn alone(facts: &ChainFacts, path: &BootPath, link: Link) -> Link {
+    let Some(name) = root_name(facts, path) else { return link };
+    // Source: Linux, block/early-lookup.c.
+    if name.is_volume() && !name.is_known_to_kernel() {
+        return link.stopped(
+            format!("without an initramfs the kernel cannot find root={name}"),
+            "name the root by its PARTUUID, or have config.txt load an initramfs",
+        );
+    }
+    let Some(filesystem) = root_filesystem(facts, &name) else { return link };
+    let kernel = facts.images.kernels.get(&path.kernel);
+    let modules = kernel.map(|kernel| &kernel.modules).filter(|modules| !modules.is_empty());
+    match modules.map(|modules| modules.find(&filesystem)) {
+        Some(Known::BuiltIn) => without_waiting(facts, path, link),
+        Some(Known::Files(_) | Known::No) => link.stopped(
+            format!("{filesystem} is no part of the kernel, and no initramfs brings it"),
+            format!("have config.txt load an initramfs with {filesystem}"),
+        ),
+        None if facts.running.is_some() => without_waiting(facts, path, link),
+        // Kernels that come without an initramfs have it.
+        None if filesystem == "ext4" => without_waiting(facts, path, link).with(Certainty::Likely),
+        None => {
+            let found = format!("{}; whether the kernel has {filesystem} is not known", link.found);
+            link.not_known(found)
+        }
+    }
+}
+
+/// Cards and USB disks appear after the kernel has looked for its root.
+fn without_waiting(facts: &ChainFacts, path: &BootPath, link: Link) -> Link {
+    let line = CmdlineTxt::parse(facts.partition.text(&path.cmdline).unwrap_or_default());
+    if line.has("rootwait") || line.has("rootdelay") {
+        return link;
+    }
+    link.with(Certainty::Likely).stopped(
+        "without rootwait the kernel does not wait for its root, and disks appear late",
+        format!("add rootwait to the first line of {}", path.cmdline),
+    )
+}
+
+/// What the initial RAM filesystem holds, against what the root needs.
+fn inside(facts: &ChainFacts, path: &BootPath, link: Link) -> Link {
+    let mut listings: Vec<&Listing> = Vec::new();
+    for name in &path.initramfs {
+        match facts.images.initramfs.get(name) {
+            Some(Ok(listing)) => listings.push(listing),
+            Some(Err(why)) => return damaged(facts, path, name, why, link),
+            // Not looked into, as in a capture.
+            None if facts.running.is_some() => return link,
+            None => return link.with(Certainty::Likely),
+        }
+    }
+    let releases: Vec<&str> = listings.iter().flat_map(|listing| listing.releases()).collect();
+    let found = if releases.is_empty() {
+        format!("{}, without modules", link.found)
+    } else {
+        format!("{}: modules of {}", link.found, releases.join(", "))
+    };
+    let link = hook(facts, path, &listings, Link { found, ..link });
+    if link.stop.is_some() {
+        return link;
+    }
+    for_this_kernel(facts, path, &listings, &releases, link)
+}
+
+/// A damaged image is as none, or a part of one: the kernel keeps what it could unpack.
+fn damaged(facts: &ChainFacts, path: &BootPath, name: &str, why: &str, link: Link) -> Link {
+    let what = format!("{name} cannot be unpacked: {why}");
+    let link = alone(facts, path, link.noted(what.as_str(), REMAKE));
+    if link.stop.is_some() {
+        return Link { stop: None, ..link }.with(Certainty::Likely).stopped(what, REMAKE);
+    }
+    link.not_known(what)
+}
+
+/// A root that has to be opened first needs the program for it.
+fn hook(facts: &ChainFacts, path: &BootPath, listings: &[&Listing], link: Link) -> Link {
+    const PLACES: [&str; 4] = ["sbin", "usr/sbin", "bin", "usr/bin"];
+    let holds = |path: &str| listings.iter().any(|listing| listing.has(path));
+    let has = |program: &str| PLACES.iter().any(|place| holds(&format!("{place}/{program}")));
+    let opens = has("cryptsetup") || holds("usr/lib/systemd/systemd-cryptsetup");
+    match root_kind(facts, path) {
+        RootKind::Encrypted(_) if !opens => link.stopped(
+            "the root is encrypted (LUKS), and the initramfs has no cryptsetup to open it",
+            "install cryptsetup-initramfs, then sudo update-initramfs -u -k all",
+        ),
+        RootKind::Lvm if !has("lvm") => link.stopped(
+            "the root is a logical volume, and the initramfs has no lvm to find it",
+            "install lvm2, then sudo update-initramfs -u -k all",
+        ),
+        RootKind::Encrypted(_) | RootKind::Lvm | RootKind::Plain | RootKind::Elsewhere => link,
+    }
+}
+
+/// Modules of another release are of no use to a kernel.
+fn for_this_kernel(
+    facts: &ChainFacts,
+    path: &BootPath,
+    listings: &[&Listing],
+    releases: &[&str],
+    link: Link,
+) -> Link {
+    let Some(kernel) = facts.images.kernels.get(&path.kernel) else {
+        return link.with(Certainty::Likely);
+    };
+    let Some(release) = kernel.release.as_deref() else { return link.with(Certainty::Likely) };
+    let filesystem = root_name(facts, path).and_then(|name| root_filesystem(facts, &name));
+    let Some(filesystem) = filesystem else { return link };
+    let modules = &kernel.modules;
+    if modules.find(&filesystem) == Known::BuiltIn {
+        let is_other = !releases.is_empty() && !releases.contains(&release);
+        return if is_other { link.noted(two_releases(release, releases), REMAKE) } else { link };
+    }
+    if releases.contains(&release) {
+        return module_inside(modules, release, &filesystem, listings, link);
+    }
+    let certainty = if modules.is_empty() { Certainty::Likely } else { Certainty::Certain };
+    link.with(certainty).stopped(two_releases(release, releases), REMAKE)
+}
+
+fn two_releases(kernel: &str, inside: &[&str]) -> String {
+    if inside.is_empty() {
+        return format!("the kernel is {kernel}, and the initramfs has no modules");
+    }
+    format!("the kernel is {kernel}, and the initramfs has modules of {}", inside.join(", "))
+}
+
+fn module_inside(
+    modules: &Modules,
+    release: &str,
+    filesystem: &str,
+    listings: &[&Listing],
+    link: Link,
+) -> Link {
+    let is_inside = |name: &str| listings.iter().any(|one| one.module(release, name).is_some());
+    match modules.find(filesystem) {
+        Known::BuiltIn => link,
+        Known::Files(files) => match files.iter().find(|file| !is_inside(file)) {
+            None => link,
+            Some(file) => link.stopped(
+                format!("the root is {filesystem}, and its module {file} is not in the initramfs"),
+                format!("write {filesystem} into /etc/initramfs-tools/modules, then sudo update-initramfs -u"),
+            ),
+        },
+        Known::No if is_inside(filesystem) => link,
+        Known::No if modules.is_empty() => link.with(Certainty::Likely),
+        Known::No => link.stopped(
+            format!("the kernel {release} has no {filesystem}, which is the root's filesystem"),
+            "use a kernel that has it",
+        ),
+    }
+}

@@ -1,0 +1,116 @@
+//! The table of mounts: which of its lines end a start.
+
+use super::ChainFacts;
+use super::link::{Link, Stage};
+use crate::config_txt::BootPath;
+use crate::crypttab::Crypttab;
+use crate::fstab::{Entry, Fstab, Hazard};
+use crate::medium::Certainty;
+use crate::volume::{Name, NamedVolume};
+
+/// Where systems keep what the firmware reads, and the root: places that no start can do without.
+const ESSENTIAL: [&str; 3] = ["/", "/boot/firmware", "/boot"];
+const SOURCE: &str = "/etc/fstab";
+const REMEDY: &str = "correct the line, or add nofail to its options";
+
+pub(super) fn mounts(facts: &ChainFacts, _: &BootPath) -> Link {
+    let link = Link::new(Stage::Mounts, "no fstab", SOURCE);
+    let Some(fstab) = &facts.root.fstab else {
+        // Systems without a table have none to end in.
+        let is_known = facts.root.init.is_some();
+        return if is_known { link } else { link.not_known("the table of mounts was not read") };
+    };
+    let table = Fstab::parse(fstab.as_str());
+    let lines = table.entries().len();
+    let link = Link { found: format!("{lines} lines of fstab"), ..link };
+    let volumes = with_opened(facts);
+    let hazards = table.hazards(&volumes, &ESSENTIAL);
+    hazards.iter().fold(link, |link, hazard| judge(facts, hazard, link))
+}
+
+/// The volumes, with those that crypttab opens of them.
+fn with_opened(facts: &ChainFacts) -> Vec<NamedVolume> {
+    let mut volumes = facts.volumes.clone();
+    let table = facts.root.crypttab.as_deref().unwrap_or_default();
+    for entry in Crypttab::parse(table).entries() {
+        let is_there = !entry.volume().resolve(&facts.volumes).is_empty();
+        let path = entry.path();
+        let is_known = volumes.iter().any(|one| one.path == path || one.links.contains(&path));
+        if is_there && !is_known {
+            volumes.push(NamedVolume { path, ..NamedVolume::default() });
+        }
+    }
+    volumes
+}
+
+fn judge(facts: &ChainFacts, hazard: &Hazard, link: Link) -> Link {
+    let sentence = hazard.sentence();
+    match hazard {
+        Hazard::NotThere(entry) if entry.is_swap() => {
+            link.noted(format!("{sentence}; each start waits 90 s for it"), REMEDY)
+        }
+        Hazard::NotThere(entry) | Hazard::OtherFilesystem(entry, _) => {
+            if entry.is_swap() || !ends_a_start(facts, entry) {
+                return link.noted(sentence, REMEDY);
+            }
+            let is_gone = matches!(hazard, Hazard::NotThere(_));
+            if is_gone {
+                gone(facts, entry, sentence, link)
+            } else {
+                emergency(facts, entry, &sentence, link)
+            }
+        }
+        Hazard::Ambiguous(..) => link.with(Certainty::Likely).noted(sentence, REMEDY),
+        Hazard::NotOptional(_) | Hazard::Twice(_) => link.noted(sentence, REMEDY),
+    }
+}
+
+fn gone(facts: &ChainFacts, entry: &Entry, sentence: String, link: Link) -> Link {
+    if is_put_together(facts, entry) {
+        let found = format!("{} for {} is put together at the start", entry.source, entry.target);
+        return link.not_known(found);
+    }
+    // The root is mounted already; its line only mounts it once more.
+    if entry.target == "/" {
+        return link.with(Certainty::Likely).noted(sentence, "correct the line of /");
+    }
+    // A disk of the board that is not here.
+    if !facts.are_all_volumes && !ESSENTIAL.contains(&entry.target.as_str()) {
+        let what = format!("{sentence}: without that disk the start ends in the emergency shell");
+        return link.with(Certainty::Likely).noted(what, REMEDY);
+    }
+    emergency(facts, entry, &sentence, link)
+}
+
+/// Source: systemd.mount(5): a required unit that fails takes local-fs.target with it.
+fn emergency(facts: &ChainFacts, entry: &Entry, sentence: &str, link: Link) -> Link {
+    if link.stop.is_some() {
+        return link;
+    }
+    let names_labels = matches!(Name::of(entry), Name::Label(_) | Name::PartLabel(_));
+    let is_unsure = facts.running.is_some() && names_labels;
+    let certainty = if is_unsure { Certainty::Likely } else { Certainty::Certain };
+    link.with(certainty)
+        .stopped(format!("{sentence}: the start ends in the emergency shell"), REMEDY)
+}
+
+/// Source: systemd-fstab-generator(8). Other first programs go on without.
+fn ends_a_start(facts: &ChainFacts, entry: &Entry) -> bool {
+    const SPARED: [&str; 4] = ["nofail", "noauto", "_netdev", "x-systemd.automount"];
+    let is_spared = SPARED.iter().any(|option| entry.has_option(option));
+    !is_spared && facts.root.is_systemd != Some(false)
+}
+
+/// Arrays, logical volumes and the like come from members that were not looked into.
+fn is_put_together(facts: &ChainFacts, entry: &Entry) -> bool {
+    let has = |kind: &str| facts.volumes.iter().any(|one| one.filesystem.as_deref() == Some(kind));
+    let Name::Path(path) = Name::of(entry) else {
+        return has("crypto_LUKS") || has("LVM2_member") || has("linux_raid_member");
+    };
+    let rest = path.trim_start_matches("/dev/");
+    let is_mapped = rest.starts_with("mapper/");
+    let is_group = rest.contains('/') && !rest.starts_with("disk/");
+    (is_mapped && has("crypto_LUKS"))
+        || (is_group && has("LVM2_member"))
+        || (rest.starts_with("md") && has("linux_raid_member"))
+}

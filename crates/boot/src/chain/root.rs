@@ -1,0 +1,217 @@
+//! The root that the command line names, and the first program on it.
+
+use super::ChainFacts;
+use super::link::{Link, Stage, Subject};
+use super::naming::{RootKind, root_kind};
+use super::width::{is_32_bit, is_release_of};
+use crate::cmdline_txt::CmdlineTxt;
+use crate::config_txt::BootPath;
+use crate::fstab::is_same_filesystem;
+use crate::medium::Certainty;
+use crate::volume::{Name, NamedVolume};
+
+pub(super) fn root(facts: &ChainFacts, path: &BootPath) -> Link {
+    let text = facts.partition.text(&path.cmdline).unwrap_or_default();
+    let line = CmdlineTxt::parse(text);
+    let named = line.get("root").unwrap_or_default();
+    let name = Name::parse(named);
+    let link = Link::new(Stage::Root, format!("root={named}"), path.cmdline.as_str());
+    let found = name.resolve(&facts.volumes);
+    match (root_kind(facts, path), found.as_slice()) {
+        (RootKind::Elsewhere, _) => {
+            link.not_known(format!("root={named} is no disk of this board")).last()
+        }
+        (RootKind::Encrypted(source), _) => encrypted(facts, named, source, link),
+        (RootKind::Lvm, []) => link
+            .not_known(format!("root={named} is a logical volume, which is not looked into"))
+            .last(),
+        (RootKind::Plain, []) => not_there(facts, &name, path, link),
+        (RootKind::Lvm | RootKind::Plain, [one]) => {
+            with_running(facts, one, mountable(facts, &line, one, link))
+        }
+        (RootKind::Lvm | RootKind::Plain, several) => one_of(named, several, link),
+    }
+}
+
+fn one_of(named: &str, several: &[&NamedVolume], link: Link) -> Link {
+    // Several disks of one btrfs have one UUID.
+    let is_btrfs = several.iter().all(|one| one.filesystem.as_deref() == Some("btrfs"));
+    let are_members =
+        is_btrfs && several.windows(2).all(|pair| pair[0].partuuid != pair[1].partuuid);
+    if are_members {
+        return link.with(Certainty::Likely);
+    }
+    let paths: Vec<&str> = several.iter().map(|volume| volume.path.as_str()).collect();
+    link.not_known(format!("{named} may be any of {}", paths.join(", "))).noted(
+        format!("{} have the same identifier", paths.join(" and ")),
+        "take one of the disks off, or give it new identifiers (sfdisk --disk-id, tune2fs -U random)",
+    )
+}
+
+fn encrypted(facts: &ChainFacts, named: &str, source: Option<String>, link: Link) -> Link {
+    let from = source.map_or(String::new(), |source| format!(", opened from {source}"));
+    if facts.running.is_some() {
+        return Link { found: format!("root={named}{from}"), ..link };
+    }
+    link.not_known(format!("root={named}{from}; what is inside is not known")).last()
+}
+
+fn not_there(facts: &ChainFacts, name: &Name, path: &BootPath, link: Link) -> Link {
+    let source = path.cmdline.as_str();
+    // The running root may well have a name that was not seen.
+    let own = facts.running.as_ref().map(|running| is_seen(facts, name, running.root.as_deref()));
+    if own == Some(false) {
+        return link.with(Certainty::Likely);
+    }
+    let (certainty, place) = if facts.are_all_volumes {
+        (Certainty::Certain, "there is")
+    } else {
+        // Another disk of the board may have it.
+        (Certainty::Likely, "this disk has")
+    };
+    link.with(certainty).stopped(
+        format!("{source} names {name}; {place} {}", others(name, &facts.volumes)),
+        format!("correct root= in {source} on the boot partition"),
+    )
+}
+
+/// Whether the running root would show this kind of name if it had it.
+fn is_seen(facts: &ChainFacts, name: &Name, running: Option<&str>) -> bool {
+    let own = running.and_then(|path| facts.volumes.iter().find(|one| one.path == path));
+    let Some(own) = own else { return false };
+    match name {
+        Name::PartUuid(_) => own.partuuid.is_some(),
+        Name::Uuid(_) => own.uuid.is_some(),
+        Name::Label(_) => own.label.is_some(),
+        Name::PartLabel(_) => own.partlabel.is_some(),
+        Name::Path(path) => name.is_known_to_kernel() && path != "/dev/root",
+        Name::Other(_) => true,
+    }
+}
+
+/// What could have been meant: identifiers of the same kind.
+fn others(name: &Name, volumes: &[NamedVolume]) -> String {
+    const NO_ROOTS: [&str; 5] = ["vfat", "swap", "crypto_LUKS", "LVM2_member", "linux_raid_member"];
+    let may_be_root = |volume: &&NamedVolume| {
+        volume.filesystem.as_deref().is_some_and(|kind| !NO_ROOTS.contains(&kind))
+    };
+    let roots = volumes.iter().filter(may_be_root);
+    let same_kind = roots.filter_map(|volume| match name {
+        Name::PartUuid(_) => volume.partuuid.clone(),
+        Name::PartLabel(_) => volume.partlabel.clone(),
+        Name::Uuid(_) => volume.uuid.clone(),
+        Name::Label(_) => volume.label.clone(),
+        Name::Path(_) | Name::Other(_) => Some(volume.path.clone()),
+    });
+    let same_kind: Vec<String> = same_kind.collect();
+    if same_kind.is_empty() { "no root".into() } else { same_kind.join(", ") }
+}
+
+fn with_running(facts: &ChainFacts, volume: &NamedVolume, link: Link) -> Link {
+    let Some(running) = &facts.running else { return link };
+    match running.root.as_deref() {
+        Some(root) if root != volume.path => link.noted_of(
+            Subject::OtherRoot,
+            format!("root= names {}, and the running root is {root}", volume.path),
+            "correct root= in the command line, or restart if the other root is meant",
+        ),
+        Some(_) | None => link,
+    }
+}
+
+fn mountable(facts: &ChainFacts, line: &CmdlineTxt, volume: &NamedVolume, link: Link) -> Link {
+    let named = line.get("root").unwrap_or_default();
+    let source = link.source.clone();
+    let link = Link { found: format!("{} ({named})", volume.path), ..link };
+    let link = counted(facts, named, link);
+    let Some(holds) = volume.filesystem.as_deref() else {
+        return link.not_known(format!("nothing is recognised on {}", volume.path));
+    };
+    let wrong = line.get("rootfstype").filter(|wanted| !is_same_filesystem(wanted, holds));
+    if let Some(wanted) = wrong {
+        return link.stopped(
+            format!("rootfstype={wanted}, but {} holds {holds}", volume.path),
+            format!("write rootfstype={holds} into {source}"),
+        );
+    }
+    if holds == "btrfs" { subvolume(facts, line, &source, link) } else { link }
+}
+
+/// Names that the kernel counts move when another disk is plugged in.
+fn counted(facts: &ChainFacts, named: &str, link: Link) -> Link {
+    let name = Name::parse(named);
+    if name.is_lasting() {
+        return link;
+    }
+    let link = if facts.are_all_volumes { link } else { link.with(Certainty::Likely) };
+    if named.starts_with("/dev/sd") {
+        let what = format!("{named} may be another disk at the next start");
+        return link.noted(what, "name the root by its PARTUUID");
+    }
+    link
+}
+
+/// A subvolume of a btrfs that is not there ends the start.
+fn subvolume(facts: &ChainFacts, line: &CmdlineTxt, source: &str, link: Link) -> Link {
+    let flags = line.get("rootflags").unwrap_or_default();
+    let mut options = flags.split(',').rev();
+    let named = options.find_map(|option| option.strip_prefix("subvol="));
+    let named = named.map(|name| name.trim_matches('/')).filter(|name| !name.is_empty());
+    let Some(named) = named else { return link };
+    let Some(there) = &facts.root.subvolumes else { return link.with(Certainty::Likely) };
+    if there.contains(named) {
+        return link;
+    }
+    if facts.running.is_some() {
+        // Only the mounted ones are seen.
+        return link.with(Certainty::Likely);
+    }
+    let names: Vec<&str> = there.iter().map(String::as_str).collect();
+    let there = if names.is_empty() { "none".into() } else { names.join(", ") };
+    link.stopped(
+        format!("rootflags=subvol={named}, and there is no such subvolume (there: {there})"),
+        format!("correct rootflags= in {source}"),
+    )
+}
+
+pub(super) fn init(facts: &ChainFacts, path: &BootPath) -> Link {
+    let link = Link::new(Stage::Init, "the first program", "files of the root");
+    if let Some(why) = &facts.root.unread {
+        return link.not_known(why.as_str()).last();
+    }
+    let link = match &facts.root.init {
+        Some((program, true)) => Link { found: program.clone(), ..link },
+        Some((program, false)) => {
+            return link.stopped(
+                format!("there is no {program} in the root"),
+                "the root is empty or damaged: write the system again, or name another root",
+            );
+        }
+        None => link,
+    };
+    let running = facts.running.as_ref().and_then(|running| running.release.as_deref());
+    if running.is_some_and(|release| is_release_of(&path.kernel, release)) {
+        // The programs run on it.
+        return link;
+    }
+    match (facts.root.program_bits, is_32_bit(facts, path)) {
+        (Some(64), Some(true)) => link.stopped(
+            format!("the programs are 64-bit, and {} is a 32-bit kernel", path.kernel),
+            "load a 64-bit kernel: arm_64bit=1 in config.txt",
+        ),
+        // Source: Raspberry Pi documentation, "kernel": kernel_2712.img has pages of 16 KiB.
+        (Some(32), Some(false)) if has_large_pages(facts, path) => {
+            link.with(Certainty::Likely).stopped(
+                format!("{} has pages of 16 KiB, and the programs are 32-bit", path.kernel),
+                "write kernel=kernel8.img into config.txt, whose pages are 4 KiB",
+            )
+        }
+        _ => link,
+    }
+}
+
+fn has_large_pages(facts: &ChainFacts, path: &BootPath) -> bool {
+    let release = facts.images.kernels.get(&path.kernel).and_then(|one| one.release.as_deref());
+    let says_so = |release: &str| release.ends_with("2712") || release.contains("16k");
+    release.map_or(path.kernel.ends_with("kernel_2712.img"), says_so)
+}

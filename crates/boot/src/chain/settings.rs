@@ -1,0 +1,171 @@
+//! The settings that the firmware reads, and the command line that it hands to the kernel.
+
+use super::encoding::Encoding;
+use super::link::{Link, Stage};
+use super::width::is_32_bit;
+use super::{ChainFacts, config_name};
+use crate::cmdline_txt::CmdlineTxt;
+use crate::config_txt::{BootPath, ConfigTxt, MAX_LINE_CHARACTERS};
+use crate::medium::Certainty;
+use crate::model::Kernels;
+
+/// A larger file has stopped a Raspberry Pi 5. Source: raspberrypi/firmware, issue 1848.
+const MAX_PI5_BYTES: u64 = 16 << 10;
+/// A boot partition in a file.
+const BOOT_IMAGE: &str = "boot.img";
+
+pub(super) fn settings(facts: &ChainFacts, paths: &[BootPath]) -> Link {
+    let source = config_name(facts);
+    let link = Link::new(Stage::Settings, words(paths), source);
+    let Some(text) = facts.partition.text(source) else {
+        return without(facts, source, link);
+    };
+    let link = match facts.encodings.get(source) {
+        Some(encoding) => encoded(link, source, *encoding),
+        None => link,
+    };
+    if link.stop.is_some() {
+        return link;
+    }
+    if is_boot_ramdisk(facts, text) {
+        let found = format!("boot_ramdisk=1: the firmware reads what is inside {BOOT_IMAGE}");
+        return link.not_known(found).last();
+    }
+    if let Some(line) = ConfigTxt::parse(text).long_lines().first() {
+        let found = format!(
+            "line {line} is longer than {MAX_LINE_CHARACTERS} characters; older firmware does not read it whole"
+        );
+        return link.not_known(found);
+    }
+    let bytes = facts.partition.size_bytes(source).unwrap_or_default();
+    if facts.model.kernels == Kernels::Bcm2712 && bytes > MAX_PI5_BYTES {
+        return link
+            .not_known(format!("{source} has {bytes} bytes; so large a one has stopped boards"));
+    }
+    if paths.is_empty() {
+        return link.stopped(
+            format!("{source} names no kernel for this board"),
+            format!("put kernel= with the name of the kernel's file into {source}"),
+        );
+    }
+    link
+}
+
+fn without(facts: &ChainFacts, source: &str, link: Link) -> Link {
+    if !facts.is_whole {
+        return link.not_known(format!("{source} was not read")).last();
+    }
+    let found = format!("there is no {source}; {}", link.found);
+    Link { found, ..link }
+}
+
+fn encoded(link: Link, source: &str, encoding: Encoding) -> Link {
+    let remedy = format!("save {source} as UTF-8");
+    match encoding {
+        Encoding::Utf16 => link.stopped(format!("{source} {}", encoding.words()), remedy),
+        Encoding::Utf8WithMark | Encoding::NotUtf8 { .. } | Encoding::TooLarge => link.noted(
+            format!("{source} {}; the firmware reads it byte by byte", encoding.words()),
+            remedy,
+        ),
+    }
+}
+
+fn is_boot_ramdisk(facts: &ChainFacts, text: &str) -> bool {
+    let says = text.lines().any(|line| line.trim() == "boot_ramdisk=1");
+    says && facts.partition.size_bytes(BOOT_IMAGE).is_some()
+}
+
+fn words(paths: &[BootPath]) -> String {
+    let Some(first) = paths.first() else { return "no kernel".into() };
+    let usual = format!("{} with {}", first.kernel, first.cmdline);
+    match paths.len() {
+        1 => usual,
+        2 => format!("{usual}, or one other way that only the board knows"),
+        several => format!("{usual}, or {} other ways that only the board knows", several - 1),
+    }
+}
+
+pub(super) fn command_line(facts: &ChainFacts, path: &BootPath) -> Link {
+    let source = path.cmdline.as_str();
+    let link = Link::new(Stage::CommandLine, "no root=", source);
+    let Some(text) = facts.partition.text(source) else {
+        return no_command_line(facts, source, link);
+    };
+    let line = CmdlineTxt::parse(text);
+    let root = line.get("root");
+    let found = root.map_or(link.found.clone(), |root| format!("root={root}"));
+    let link = Link { found, ..link };
+    let link = match facts.encodings.get(source) {
+        Some(encoding) => line_encoded(link, source, *encoding),
+        None => link,
+    };
+    let link = match line.ignored_lines().next() {
+        Some(lost) => {
+            let lost: String = lost.trim().chars().take(40).collect();
+            let what =
+                format!("what is behind the first line of {source} is not passed on: {lost}");
+            link.noted(what, "put all words into the first line")
+        }
+        None => link,
+    };
+    if link.stop.is_some() {
+        return link;
+    }
+    let link = too_long(facts, path, &line, link);
+    if root.is_some() || link.stop.is_some() {
+        return link;
+    }
+    if has_root_of_its_own(&line) {
+        let found = "no root=; the initramfs of this system finds its root by words of its own";
+        return link.not_known(found).last();
+    }
+    link.stopped("the first line, which alone is passed on, has no root=", name_the_root(source))
+}
+
+fn name_the_root(source: &str) -> String {
+    format!("put root= with the PARTUUID of the root into the first line of {source}")
+}
+
+/// LibreELEC (`disk=`), Alpine (`modules=`, `alpine_dev=`), Home Assistant OS (`systemd.machine_id=`).
+fn has_root_of_its_own(line: &CmdlineTxt) -> bool {
+    const WORDS: [&str; 5] = ["disk", "alpine_dev", "modules", "nfsroot", "systemd.machine_id"];
+    WORDS.iter().any(|name| line.has(name))
+}
+
+/// A capture may lack what was not looked at; the usual file at the top always is.
+fn no_command_line(facts: &ChainFacts, source: &str, link: Link) -> Link {
+    let is_known = facts.is_whole || !source.contains('/');
+    if is_known {
+        let why = format!("there is no {source}, and the kernel is told no root");
+        link.stopped(why, name_the_root(source))
+    } else {
+        link.not_known(format!("{source} was not read"))
+    }
+}
+
+fn line_encoded(link: Link, source: &str, encoding: Encoding) -> Link {
+    let remedy = format!("save {source} as UTF-8");
+    let what = format!("{source} {}", encoding.words());
+    match encoding {
+        Encoding::Utf16 | Encoding::TooLarge => link.stopped(what, remedy),
+        Encoding::Utf8WithMark => {
+            link.noted(format!("{what}, which spoils its first word"), remedy)
+        }
+        Encoding::NotUtf8 { .. } => link.noted(what, remedy),
+    }
+}
+
+/// The kernel cuts the line; whether the root is behind the cut decides.
+fn too_long(facts: &ChainFacts, path: &BootPath, line: &CmdlineTxt, link: Link) -> Link {
+    let is_narrow = is_32_bit(facts, path) == Some(true);
+    let Err(error) = line.fits(is_narrow) else { return link };
+    let kept: String = line.line().chars().take(CmdlineTxt::room(is_narrow)).collect();
+    let has_root = CmdlineTxt::parse(kept).get("root").is_some();
+    let link = link.with(Certainty::Likely);
+    let remedy = "take out words that are not needed";
+    if has_root {
+        link.noted(error.to_string(), remedy)
+    } else {
+        link.stopped(format!("{error}, and root= is behind them"), remedy)
+    }
+}

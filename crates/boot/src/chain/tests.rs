@@ -1,0 +1,184 @@
+//! Starts that lead to a running system, and where others end.
+
+use super::*;
+use rubus_vocabulary::revision;
+
+const CONFIG: &str = "arm_64bit=1\ninitramfs initramfs8 followkernel\n";
+const CMDLINE: &str = "console=tty1 root=PARTUUID=1a2b-02 rootfstype=ext4 rootwait\n";
+const FSTAB: &str =
+    "PARTUUID=1a2b-01 /boot/firmware vfat defaults 0 2\nPARTUUID=1a2b-02 / ext4 noatime 0 1\n";
+
+fn volume(path: &str, partuuid: &str, filesystem: &str) -> NamedVolume {
+    NamedVolume {
+        path: path.into(),
+        partuuid: Some(partuuid.into()),
+        filesystem: Some(filesystem.into()),
+        ..NamedVolume::default()
+    }
+}
+
+/// A Raspberry Pi 4 with its system on a card.
+fn board() -> ChainFacts {
+    let mut partition = BootPartition::default();
+    for name in ["start4.elf", "kernel8.img", "initramfs8"] {
+        partition.add(name, 1000);
+    }
+    partition.put("config.txt", CONFIG);
+    partition.put("cmdline.txt", CMDLINE);
+    partition.add("fixup4.dat", 7000);
+    partition.add("bcm2711-rpi-4-b.dtb", 50_000);
+    ChainFacts {
+        model: Model::of_revision(&revision::decode(0xc03114)),
+        board: "Raspberry Pi 4 Model B".into(),
+        serial: None,
+        other_loader: None,
+        bootloader: None,
+        eeprom: Eeprom::default(),
+        medium: Medium {
+            disks: vec!["mmcblk0".into()],
+            partition: Some("mmcblk0p1".into()),
+            certainty: Certainty::Certain,
+            why: "boot-mode is 1".into(),
+        },
+        mode: Some(Mode::Card),
+        table: None,
+        partition,
+        is_whole: true,
+        unread: None,
+        encodings: BTreeMap::new(),
+        images: Images::default(),
+        volumes: vec![
+            volume("/dev/mmcblk0p1", "1a2b-01", "vfat"),
+            volume("/dev/mmcblk0p2", "1a2b-02", "ext4"),
+        ],
+        are_all_volumes: true,
+        mounted_boot: None,
+        root: RootFiles { fstab: Some(FSTAB.into()), ..RootFiles::default() },
+        running: None,
+    }
+}
+
+fn outcome(facts: &ChainFacts) -> Outcome {
+    StartChain::of(facts).outcome()
+}
+
+fn why(facts: &ChainFacts) -> String {
+    let chain = StartChain::of(facts);
+    let stop = chain.deciding().and_then(|link| link.stop.clone());
+    stop.expect("it stops").why
+}
+
+#[test]
+fn a_sound_card_starts() {
+    let chain = StartChain::of(&board());
+    assert_eq!(chain.outcome(), Outcome::Starts);
+    let stages: Vec<Stage> = chain.links().iter().map(|link| link.stage).collect();
+    assert!(stages.is_sorted() && stages.len() == 10, "{stages:?}");
+}
+
+#[test]
+fn a_clone_that_kept_the_old_name_stops_at_its_root() {
+    let mut board = board();
+    board.volumes[1].partuuid = Some("3c4d-02".into());
+    assert_eq!(outcome(&board), Outcome::StopsAt(Stage::Root));
+    assert_eq!(why(&board), "cmdline.txt names PARTUUID=1a2b-02; there is 3c4d-02");
+}
+
+#[test]
+fn two_disks_with_one_identifier_are_not_certain() {
+    let mut board = board();
+    board.volumes.push(volume("/dev/sda2", "1a2b-02", "ext4"));
+    assert_eq!(outcome(&board), Outcome::NotCertainAfter(Stage::CommandLine));
+}
+
+#[test]
+fn a_line_before_the_words_takes_the_root_away() {
+    for text in [format!("\n{CMDLINE}"), format!("# mine\n{CMDLINE}"), String::new()] {
+        let mut board = board();
+        board.partition.put("cmdline.txt", &text);
+        assert_eq!(outcome(&board), Outcome::StopsAt(Stage::CommandLine), "{text:?}");
+    }
+}
+
+#[test]
+fn a_kernel_that_is_not_there_stops_the_firmware() {
+    let mut board = board();
+    board.partition.put("config.txt", "kernel=vmlinuz\n");
+    assert_eq!(outcome(&board), Outcome::StopsAt(Stage::Kernel));
+    board.partition.put("config.txt", "kernel=u-boot.bin\n");
+    board.partition.add("u-boot.bin", 1000);
+    assert_eq!(outcome(&board), Outcome::NotCertainAfter(Stage::Settings));
+}
+
+#[test]
+fn without_an_initramfs_the_kernel_must_know_the_root() {
+    let mut board = board();
+    board.partition.put("config.txt", "arm_64bit=1\n");
+    assert_eq!(outcome(&board), Outcome::Starts);
+    board.partition.put("cmdline.txt", "root=UUID=77 rootwait\n");
+    assert_eq!(outcome(&board), Outcome::StopsAt(Stage::Initramfs));
+}
+
+#[test]
+fn the_firmwares_program_has_to_be_on_the_card_of_a_pi_4_and_not_of_a_pi_5() {
+    let mut board = board();
+    let mut partition = BootPartition::default();
+    for name in ["kernel8.img", "kernel_2712.img", "initramfs8", "bcm2712-rpi-5-b.dtb"] {
+        partition.add(name, 1000);
+    }
+    partition.put("config.txt", CONFIG);
+    partition.put("cmdline.txt", CMDLINE);
+    board.partition = partition;
+    assert_eq!(outcome(&board), Outcome::StopsAt(Stage::Partition));
+    // A capture lists a few of the files alone.
+    board.is_whole = false;
+    assert_eq!(outcome(&board), Outcome::Starts);
+    board.is_whole = true;
+    board.model = Model::of_revision(&revision::decode(0xa04171));
+    assert_eq!(outcome(&board), Outcome::Starts);
+}
+
+#[test]
+fn a_line_of_fstab_for_a_disk_that_is_gone_ends_in_the_emergency_shell() {
+    let mut board = board();
+    board
+        .root
+        .fstab
+        .get_or_insert_default()
+        .push_str("UUID=gone /media/backup ext4 defaults 0 2\n");
+    assert_eq!(outcome(&board), Outcome::StopsAt(Stage::Mounts));
+    board.root.fstab =
+        board.root.fstab.map(|text| text.replace("backup ext4 defaults", "backup ext4 nofail"));
+    assert_eq!(outcome(&board), Outcome::Starts);
+}
+
+#[test]
+fn what_only_the_board_knows_is_not_certain() {
+    let mut board = board();
+    board.partition.put("config.txt", &format!("{CONFIG}[gpio4=1]\ncmdline=other.txt\n"));
+    assert_eq!(outcome(&board), Outcome::NotCertainAfter(Stage::Partition));
+    board.partition.put("config.txt", &format!("{CONFIG}[pi5]\ncmdline=other.txt\n"));
+    assert_eq!(outcome(&board), Outcome::Starts);
+    board.model = Model::other();
+    assert_eq!(outcome(&board), Outcome::NotCertainAfter(Stage::Firmware));
+}
+
+#[test]
+fn settings_of_included_files_count() {
+    let mut board = board();
+    board.partition.put("config.txt", "include mine.txt\n");
+    board.partition.put("mine.txt", "include config.txt\narm_64bit=1\ncmdline=own.txt\n");
+    assert_eq!(outcome(&board), Outcome::StopsAt(Stage::CommandLine));
+    board.partition.put("own.txt", CMDLINE);
+    assert_eq!(outcome(&board), Outcome::Starts);
+}
+
+proptest::proptest! {
+    #[test]
+    fn no_text_makes_it_panic(config in "[a-z=\\[\\]#\n./0-9 ]{0,80}", line in "\\PC{0,60}") {
+        let mut board = board();
+        board.partition.put("config.txt", &config);
+        board.partition.put("cmdline.txt", &line);
+        outcome(&board);
+    }
+}

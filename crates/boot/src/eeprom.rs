@@ -1,0 +1,185 @@
+//! The bootloader in the EEPROM of a Raspberry Pi 4 or 5: its settings, and what it can do by its date.
+//!
+//! Source: raspberrypi/rpi-eeprom, `firmware-2711/release-notes.md` and `firmware-2712/release-notes.md`; settings:
+//! Raspberry Pi documentation, "Raspberry Pi bootloader configuration".
+
+use crate::medium::Mode;
+use crate::model::Kernels;
+
+/// What is known of the bootloader.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Eeprom {
+    /// When it was built, seconds since 1970, UTC.
+    pub built_unix_s: Option<u64>,
+    /// Its settings, as `vcgencmd bootloader_config` prints them.
+    pub settings: Option<String>,
+}
+
+/// Something that bootloaders learned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ability {
+    StartFromUsb,
+    StartFromNvme,
+    ReadGpt,
+    /// Looks into the next partitions where the first is none to start from.
+    WalkPartitions,
+}
+
+/// `BOOT_ORDER` where the settings do not have it: the card, then USB, then from the start again.
+const USUAL_ORDER: u32 = 0xf41;
+
+impl Eeprom {
+    /// Whether it can do something; absent where its date is not known.
+    pub fn can(&self, ability: Ability, kernels: Kernels) -> Option<bool> {
+        let Some(since) = ability.since(kernels) else { return Some(true) };
+        self.built_unix_s.map(|built| built >= unix_s(since))
+    }
+
+    /// The day it was built, "2025-02-12".
+    pub fn date(&self) -> Option<String> {
+        self.built_unix_s.map(day)
+    }
+
+    /// A setting; of several lines the last counts. Sections (`[all]`, `[pi4]`) are passed over.
+    pub fn get(&self, name: &str) -> Option<&str> {
+        let lines = self.settings.as_deref()?.lines();
+        let settings = lines.filter_map(|line| line.trim().split_once('='));
+        settings.filter(|(own, _)| own.trim() == name).map(|(_, value)| value.trim()).last()
+    }
+
+    /// What is tried, in that order; absent where the settings are not known.
+    pub fn boot_order(&self) -> Option<BootOrder> {
+        self.settings.as_ref()?;
+        let text = self.get("BOOT_ORDER").filter(|text| !text.is_empty());
+        Some(BootOrder(match text {
+            None => USUAL_ORDER,
+            Some(text) => {
+                let digits = text.trim_start_matches("0x").trim_start_matches("0X");
+                u32::from_str_radix(digits, 16).ok()?
+            }
+        }))
+    }
+}
+
+/// `BOOT_ORDER`: digits that are read from the right.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BootOrder(u32);
+
+impl BootOrder {
+    /// The media in the order of the tries, until the board stops or begins again.
+    pub fn modes(self) -> Vec<Mode> {
+        let mut modes = Vec::new();
+        let mut rest = self.0;
+        while rest != 0 {
+            match rest & 0xf {
+                0xe | 0xf => break,
+                digit => modes.extend(Mode::of(digit)),
+            }
+            rest >>= 4;
+        }
+        modes
+    }
+
+    /// As it is written: "0xf41".
+    pub fn text(self) -> String {
+        format!("{:#x}", self.0)
+    }
+
+    /// The same with one more medium, tried before all others.
+    #[must_use]
+    pub fn with_first(self, mode: Mode) -> BootOrder {
+        let digit = match mode {
+            Mode::Card => 1,
+            Mode::Usb => 4,
+            Mode::Nvme => 6,
+            Mode::NoDisk(_) => 2,
+        };
+        BootOrder((self.0 << 4) | digit)
+    }
+}
+
+impl Ability {
+    /// Since when a bootloader of these boards has it, as a day; absent where each has it.
+    pub fn since(self, kernels: Kernels) -> Option<&'static str> {
+        let is_pi4 = kernels == Kernels::Armv8Or7l;
+        match self {
+            Ability::StartFromUsb | Ability::ReadGpt if is_pi4 => Some("2020-09-03"),
+            Ability::StartFromNvme if is_pi4 => Some("2021-07-06"),
+            // On demand (PARTITION_WALK=1) it is half a year older.
+            Ability::WalkPartitions => Some("2025-08-13"),
+            Ability::StartFromUsb | Ability::ReadGpt | Ability::StartFromNvme => None,
+        }
+    }
+}
+
+/// Midnight of a day, seconds since 1970; 0 where the text is no day.
+pub fn unix_s(day: &str) -> u64 {
+    let mut numbers = day.split('-').map(|part| part.parse::<i64>().unwrap_or_default());
+    let (Some(year), Some(month), Some(day)) = (numbers.next(), numbers.next(), numbers.next())
+    else {
+        return 0;
+    };
+    // Howard Hinnant, "chrono-Compatible Low-Level Date Algorithms", days_from_civil.
+    let year = if month <= 2 { year - 1 } else { year };
+    let era = year.div_euclid(400);
+    let of_era = year - era * 400;
+    let of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
+    let days = era * 146_097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719_468;
+    u64::try_from(days * 86_400).unwrap_or_default()
+}
+
+/// The day of a moment; civil_from_days of the same source.
+pub fn day(unix_s: u64) -> String {
+    let days = (unix_s / 86_400) as i64 + 719_468;
+    let era = days.div_euclid(146_097);
+    let of_era = days - era * 146_097;
+    let year = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
+    let of_year = of_era - (365 * year + year / 4 - year / 100);
+    let month = (5 * of_year + 2) / 153;
+    let day = of_year - (153 * month + 2) / 5 + 1;
+    let month = if month < 10 { month + 3 } else { month - 9 };
+    let year = year + era * 400 + i64::from(month <= 2);
+    format!("{year:04}-{month:02}-{day:02}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn with(settings: &str) -> Eeprom {
+        Eeprom { built_unix_s: None, settings: Some(settings.into()) }
+    }
+
+    #[test]
+    fn the_order_is_read_from_the_right() {
+        let modes = |settings: &str| with(settings).boot_order().map(BootOrder::modes);
+        let nvme_first = Some(vec![Mode::Nvme, Mode::Card, Mode::Usb]);
+        assert_eq!(modes("[all]\nBOOT_ORDER=0xf416\n"), nvme_first);
+        assert_eq!(modes("BOOT_UART=1\n"), Some(vec![Mode::Card, Mode::Usb]));
+        assert_eq!(modes("BOOT_ORDER=0x4e1"), Some(vec![Mode::Card]));
+        assert_eq!(modes("BOOT_ORDER=usb"), None);
+        assert_eq!(Eeprom::default().boot_order(), None);
+        let order = with("BOOT_ORDER=0xf41").boot_order().expect("it is there");
+        assert_eq!(order.with_first(Mode::Nvme).text(), "0xf416");
+    }
+
+    #[test]
+    fn what_it_can_do_follows_from_its_date() {
+        let of = |date: &str| Eeprom { built_unix_s: Some(unix_s(date)), settings: None };
+        let pi4 = Kernels::Armv8Or7l;
+        assert_eq!(of("2020-04-16").can(Ability::StartFromUsb, pi4), Some(false));
+        assert_eq!(of("2020-09-03").can(Ability::StartFromUsb, pi4), Some(true));
+        assert_eq!(of("2021-04-29").can(Ability::StartFromNvme, pi4), Some(false));
+        assert_eq!(of("2023-09-13").can(Ability::StartFromNvme, Kernels::Bcm2712), Some(true));
+        assert_eq!(of("2025-06-09").can(Ability::WalkPartitions, Kernels::Bcm2712), Some(false));
+        assert_eq!(Eeprom::default().can(Ability::WalkPartitions, pi4), None);
+    }
+
+    #[test]
+    fn days_are_those_of_the_calendar() {
+        for date in ["1970-01-01", "2000-02-29", "2020-09-03", "2024-12-31", "2025-08-13"] {
+            assert_eq!(day(unix_s(date)), date);
+        }
+        assert_eq!(unix_s("2025-08-13"), 1_755_043_200);
+    }
+}
