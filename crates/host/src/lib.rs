@@ -17,6 +17,7 @@ pub mod clone_file;
 pub mod conduit;
 pub mod copy_io;
 pub mod digest;
+pub mod disk_bytes;
 pub mod ended_tasks;
 pub mod fake;
 mod fat;

@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 #![deny(clippy::disallowed_methods)]
 
+pub mod card;
 pub mod ceiling;
 pub mod in_use;
 pub mod not_copied;
@@ -15,6 +16,7 @@ pub mod rules;
 pub mod rules_text;
 pub mod sd;
 pub mod signature;
+pub mod start;
 pub mod superblock;
 pub mod text;
 pub mod usb_ids;

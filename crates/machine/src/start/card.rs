@@ -1,0 +1,221 @@
+//! The start of a card or image that is put into a board.
+
+use std::path::Path;
+
+use rubus_boot::autoboot;
+use rubus_boot::chain::{
+    ChainFacts, DiskTable, Outcome, RootFiles, StartChain, TableKind, TablePartition, named_root,
+    opened_from, paths,
+};
+use rubus_boot::eeprom::Eeprom;
+use rubus_boot::medium::{Certainty, Medium};
+use rubus_boot::model::Model;
+use rubus_boot::proof::{BootPartition, Images};
+use rubus_boot::volume::NamedVolume;
+use rubus_host::{Files, ReadError};
+
+use super::Start;
+use super::boot_files::BootFiles;
+use super::ladder::rung;
+use super::root_files::{init_of, modules_into, root_files, unread};
+use crate::card::Card;
+use crate::signature::Table;
+
+/// The boards that a card is followed in where none is named, the newest first.
+const BOARDS: [&str; 7] = ["pi5", "pi4", "pi3", "pi02", "pi2", "pi0", "pi1"];
+/// What a disk is called while it is no board's yet.
+const PARTITION: &str = "partition ";
+
+/// A disk by its partitions.
+pub struct CardParts<'a> {
+    /// Its path.
+    pub name: String,
+    pub kind: TableKind,
+    pub parts: Vec<CardPart<'a>>,
+}
+
+/// A partition, and its files.
+pub struct CardPart<'a> {
+    /// From 1.
+    pub number: u32,
+    /// `0x0c` in an MBR, a GUID in a GPT.
+    pub type_id: String,
+    /// Its names; the path is [`CardPart::path_of`].
+    pub volume: NamedVolume,
+    /// Its files, or why they cannot be read.
+    pub files: Result<Box<dyn Files + 'a>, ReadError>,
+}
+
+impl CardPart<'_> {
+    /// What a partition is called, and the paths that it may have in a board.
+    pub fn volume(number: u32) -> NamedVolume {
+        let disks = ["mmcblk0p", "sda", "nvme0n1p"];
+        NamedVolume {
+            path: format!("{PARTITION}{number}"),
+            links: disks.iter().map(|disk| format!("/dev/{disk}{number}")).collect(),
+            ..NamedVolume::default()
+        }
+    }
+}
+
+impl<'a> CardParts<'a> {
+    /// Of a disk or an image that is open.
+    ///
+    /// # Errors
+    /// A sentence when it has no partition table, or is not whole.
+    pub fn of(name: &str, card: &Card<'a>) -> Result<CardParts<'a>, String> {
+        let Some(table) = &card.table else {
+            return Err(format!(
+                "{name} has no partition table, so it is no image of a card (a packed one, such as .img.xz, is unpacked \
+                 first: `xz -dk` or `unzip`)"
+            ));
+        };
+        if let Some(cut) = card.partitions.iter().find(|part| part.is_cut) {
+            return Err(format!(
+                "{name} ends before its partition {} does: it is not whole; copy or download it again",
+                cut.entry.number
+            ));
+        }
+        let parts = card.partitions.iter().map(|part| {
+            let found = part.filesystem.as_ref();
+            CardPart {
+                number: part.entry.number,
+                type_id: part.entry.type_id.clone(),
+                volume: NamedVolume {
+                    partuuid: part.entry.partuuid.clone(),
+                    partlabel: part.entry.name.clone(),
+                    uuid: found.and_then(|one| one.uuid.clone()),
+                    label: found.and_then(|one| one.label.clone()),
+                    filesystem: found.map(|one| one.kind.clone()),
+                    ..CardPart::volume(part.entry.number)
+                },
+                files: card.files(part),
+            }
+        });
+        let kind = match table.kind {
+            Table::Mbr => TableKind::Mbr,
+            Table::Gpt | Table::ProtectiveMbr => TableKind::Gpt,
+        };
+        Ok(CardParts { name: name.into(), kind, parts: parts.collect() })
+    }
+
+    fn table(&self) -> DiskTable {
+        let parts = self.parts.iter().map(|part| TablePartition {
+            number: part.number,
+            type_id: part.type_id.clone(),
+            filesystem: part.volume.filesystem.clone(),
+        });
+        DiskTable { kind: self.kind, partitions: parts.collect() }
+    }
+
+    fn fat(&self) -> impl Iterator<Item = &CardPart<'a>> {
+        self.parts.iter().filter(|part| part.volume.filesystem.as_deref() == Some("vfat"))
+    }
+
+    /// The partition that firmware reads: the first FAT one, or the one that `autoboot.txt` names there.
+    fn boot(&self) -> Option<&CardPart<'a>> {
+        let first = self.fat().next()?;
+        let text = |files: &dyn Files| files.text(Path::new("/autoboot.txt")).ok();
+        let named = first.files.as_ref().ok().and_then(|files| text(&**files));
+        let number = named.and_then(|text| autoboot::read(&text, false).boot_partition);
+        let named = number.and_then(|number| self.fat().find(|part| part.number == number));
+        named.or(Some(first))
+    }
+
+    fn at(&self, path: &str) -> Option<&CardPart<'a>> {
+        self.parts.iter().find(|part| part.volume.path == path)
+    }
+}
+
+/// Follows the start of a card in a board, or in each kind of board.
+pub fn of_card(parts: &CardParts<'_>, board: Option<&str>) -> Start {
+    let boards: Vec<&str> = board.map_or(BOARDS.to_vec(), |board| vec![board]);
+    let known = boards.into_iter().filter_map(|name| Some((name, Model::of_filter(name)?)));
+    let mut facts = facts(parts);
+    let boot = parts.boot();
+    let mut starts: Vec<(&str, ChainFacts, StartChain)> = Vec::new();
+    for (name, (model, words)) in known {
+        facts.model = model;
+        facts.board = words;
+        if let Some(boot) = boot {
+            boot_into(boot, &mut facts);
+        }
+        root_into(parts, &mut facts);
+        starts.push((name, facts.clone(), StartChain::of(&facts)));
+    }
+    let chosen = chosen(&starts);
+    let rungs = starts.iter().enumerate();
+    let rungs = rungs.map(|(at, (name, _, chain))| rung(name, at == chosen, chain)).collect();
+    let (_, facts, chain) = starts.swap_remove(chosen);
+    Start { of: parts.name.clone(), facts, chain, rungs }
+}
+
+/// The newest board in which the card starts, else the newest in which it comes furthest.
+fn chosen(starts: &[(&str, ChainFacts, StartChain)]) -> usize {
+    let length = |at: &usize| {
+        let chain = &starts[*at].2;
+        let does_start = chain.outcome() == Outcome::Starts;
+        (does_start, chain.links().len(), std::cmp::Reverse(*at))
+    };
+    (0..starts.len()).max_by_key(length).unwrap_or_default()
+}
+
+fn facts(parts: &CardParts<'_>) -> ChainFacts {
+    let boot = parts.boot().map(|part| part.volume.path.clone());
+    ChainFacts {
+        model: Model::other(),
+        board: String::new(),
+        serial: None,
+        other_loader: None,
+        bootloader: None,
+        eeprom: Eeprom::default(),
+        medium: Medium {
+            disks: vec![parts.name.clone()],
+            partition: boot,
+            certainty: Certainty::Certain,
+            why: "the disk that was named".into(),
+        },
+        mode: None,
+        table: Some(parts.table()),
+        partition: BootPartition::default(),
+        is_whole: true,
+        unread: None,
+        encodings: Default::default(),
+        images: Images::default(),
+        volumes: parts.parts.iter().map(|part| part.volume.clone()).collect(),
+        are_all_volumes: false,
+        mounted_boot: None,
+        root: RootFiles::default(),
+        running: None,
+    }
+}
+
+fn boot_into(boot: &CardPart<'_>, facts: &mut ChainFacts) {
+    let read = boot.files.as_ref().map_err(ReadError::clone);
+    let opened = read.and_then(|files| BootFiles::at(&**files, Path::new("/")));
+    match opened {
+        Ok(mut boot) => {
+            boot.texts_into(facts);
+            boot.images_into(facts);
+        }
+        Err(why) => facts.unread = Some(format!("{} cannot be read: {why}", boot.volume.path)),
+    }
+}
+
+fn root_into(parts: &CardParts<'_>, facts: &mut ChainFacts) {
+    facts.root = RootFiles::default();
+    let Some(path) = paths(facts).into_iter().next() else { return };
+    if opened_from(facts, &path).is_some() {
+        return;
+    }
+    let named = named_root(facts, &path).map(|volume| volume.path.clone());
+    let Some(part) = named.and_then(|named| parts.at(&named)) else { return };
+    match &part.files {
+        Ok(files) => {
+            let init = init_of(facts, &path);
+            facts.root = root_files(&**files, true, init.as_deref());
+            modules_into(&**files, facts);
+        }
+        Err(why) => facts.root = unread(format!("{}: {why}", part.volume.path)),
+    }
+}

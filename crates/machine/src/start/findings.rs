@@ -1,0 +1,62 @@
+//! What a followed start adds to the findings of a survey: what needs the files of the boot partition.
+
+use rubus_boot::chain::{Outcome, Stage, Subject};
+use rubus_boot::medium::Certainty;
+use rubus_vocabulary::rule_finding::{RuleFinding, Weight};
+
+use super::Start;
+
+/// What of a start endangers the next one, in the order of the links. What the firmware reads and what is mounted are rules of
+/// the facts alone and stand there.
+pub fn findings(start: &Start) -> Vec<RuleFinding> {
+    let mut found = Vec::new();
+    for (link, note) in start.chain.notes() {
+        let rule = match note.subject {
+            Subject::OtherRoot => "next-root-is-another",
+            Subject::NoModules => "kernel-without-modules",
+            Subject::OtherPartitionMounted | Subject::UpdatesDoNotReach | Subject::Other => {
+                continue;
+            }
+        };
+        found.push(RuleFinding {
+            rule: rule.into(),
+            weight: Weight::Danger,
+            about: link.stage.to_string(),
+            evidence: note.what.clone(),
+            read_from: link.source.clone(),
+            consequence: match note.subject {
+                Subject::NoModules => "Drivers that are no part of the kernel are missing: no network, and perhaps no login.",
+                _ => "The next start leads to another system than the one that runs now.",
+            }
+            .into(),
+            fix: format!("{}.", note.remedy),
+            command: None,
+            source: "Raspberry Pi documentation, boot flow; Linux, init/main.c".into(),
+        });
+    }
+    found.extend(next_start(start));
+    found
+}
+
+/// The next start would stop, and nothing of the above says so.
+fn next_start(start: &Start) -> Option<RuleFinding> {
+    let Outcome::StopsAt(stage) = start.chain.outcome() else { return None };
+    let is_certain = start.chain.certainty() == Certainty::Certain;
+    let link = start.chain.deciding()?;
+    let stop = link.stop.as_ref()?;
+    let is_told = link.notes.iter().any(|note| note.what == stop.why);
+    if !is_certain || is_told || stage < Stage::Settings {
+        return None;
+    }
+    Some(RuleFinding {
+        rule: "next-start-stops".into(),
+        weight: Weight::Danger,
+        about: stage.to_string(),
+        evidence: stop.why.clone(),
+        read_from: link.source.clone(),
+        consequence: "The machine does not come up after the next restart.".into(),
+        fix: format!("{}.", stop.remedy),
+        command: None,
+        source: "Raspberry Pi documentation, boot flow; Linux, init/main.c".into(),
+    })
+}

@@ -1,0 +1,33 @@
+//! How a machine starts, read from its files: the facts that [`rubus_boot::chain`] follows, what comes of them, and its text.
+//!
+//! The facts are those of this machine, of a captured one, or of a card or image that is looked at elsewhere.
+
+mod boot_files;
+mod card;
+pub mod findings;
+mod ladder;
+mod machine;
+mod report;
+mod root_files;
+pub mod text;
+
+pub use card::{CardPart, CardParts, of_card};
+pub use ladder::{Reached, Rung};
+pub use machine::of_machine;
+pub use report::{LinkReport, NoteReport, StartReport};
+
+use rubus_boot::chain::{ChainFacts, StartChain};
+
+/// A start that was followed.
+#[derive(Clone, Debug)]
+pub struct Start {
+    /// What was looked at: "this machine", the path of an image.
+    pub of: String,
+    pub facts: ChainFacts,
+    pub chain: StartChain,
+    /// Each medium that the board may look at, or each board that a card may be put into.
+    pub rungs: Vec<Rung>,
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,147 @@
+//! What `rubus boot --json` prints.
+
+use rubus_boot::chain::{Link, Note, Outcome, Stage, Stop};
+use rubus_boot::medium::Certainty;
+use serde::Serialize;
+
+use super::ladder::{Reached, Rung};
+use super::{Start, text};
+
+/// How a machine, or a card in a board, starts.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct StartReport {
+    /// What was looked at: "this machine", or a path.
+    pub of: String,
+    /// The board that it was followed for.
+    pub board: String,
+    /// `starts`, `stops-at` or `not-certain-after`.
+    pub outcome: &'static str,
+    /// The stage that the outcome names: `firmware`, `medium`, `partition`, `settings`, `kernel`, `initramfs`,
+    /// `command-line`, `root`, `init`, `mounts`; null: it starts.
+    pub stage: Option<&'static str>,
+    /// `certain`, `likely` or `not-known`.
+    pub certainty: &'static str,
+    /// The same as a sentence, the first line of the text.
+    pub sentence: String,
+    /// What to change; null where nothing stops the start.
+    pub change: Option<String>,
+    /// The links in their order, to the last that could be followed.
+    pub links: Vec<LinkReport>,
+    /// Each medium that the board may look at, in the order of its tries where that is known; of a card or image, each
+    /// board that it may be put into, where none was named.
+    pub ladder: Vec<RungReport>,
+}
+
+/// A link.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct LinkReport {
+    /// Its stage.
+    pub stage: &'static str,
+    /// What was found.
+    pub found: String,
+    /// Where it was read, or the rule that it follows from.
+    pub source: String,
+    /// Since when firmware follows that rule; null: always, or not known.
+    pub rule_since: Option<&'static str>,
+    /// `certain`, `likely` or `not-known`.
+    pub certainty: &'static str,
+    /// Why the start ends here; null: it does not.
+    pub stop: Option<NoteReport>,
+    /// What does not end the start and matters.
+    pub notes: Vec<NoteReport>,
+}
+
+/// Something to know, and what to change.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct NoteReport {
+    pub why: String,
+    pub change: String,
+}
+
+/// A medium or board of the ladder.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct RungReport {
+    /// The kernel's name of the disk, or the name of the board.
+    pub name: String,
+    /// Whether `links` are those of this one.
+    pub is_followed: bool,
+    /// `starts`, `stops` or `not-certain`.
+    pub outcome: &'static str,
+    /// The last stage that it reached.
+    pub reached: &'static str,
+    /// `certain`, `likely` or `not-known`.
+    pub certainty: &'static str,
+    /// One reason.
+    pub reason: String,
+}
+
+impl StartReport {
+    /// Of a start that was followed.
+    pub fn of(start: &Start) -> StartReport {
+        let (outcome, stage) = match start.chain.outcome() {
+            Outcome::Starts => ("starts", None),
+            Outcome::StopsAt(stage) => ("stops-at", Some(stage.name())),
+            Outcome::NotCertainAfter(stage) => ("not-certain-after", Some(stage.name())),
+        };
+        let stop = start.chain.deciding().and_then(|link| link.stop.as_ref());
+        StartReport {
+            of: start.of.clone(),
+            board: start.facts.board.clone(),
+            outcome,
+            stage,
+            certainty: certainty(start.chain.certainty()),
+            sentence: text::first_line(start),
+            change: stop.map(|stop| stop.remedy.clone()),
+            links: start.chain.links().iter().map(LinkReport::of).collect(),
+            ladder: start.rungs.iter().map(RungReport::of).collect(),
+        }
+    }
+}
+
+impl LinkReport {
+    fn of(link: &Link) -> LinkReport {
+        let of_stop =
+            |stop: &Stop| NoteReport { why: stop.why.clone(), change: stop.remedy.clone() };
+        let of_note =
+            |note: &Note| NoteReport { why: note.what.clone(), change: note.remedy.clone() };
+        LinkReport {
+            stage: link.stage.name(),
+            found: link.found.clone(),
+            source: link.source.clone(),
+            rule_since: link.since,
+            certainty: certainty(link.certainty),
+            stop: link.stop.as_ref().map(of_stop),
+            notes: link.notes.iter().map(of_note).collect(),
+        }
+    }
+}
+
+impl RungReport {
+    fn of(rung: &Rung) -> RungReport {
+        let (outcome, reached) = match rung.reached {
+            Reached::Starts => ("starts", Stage::Mounts),
+            Reached::StopsBehind(stage) => ("stops", stage),
+            Reached::NotCertainBehind(stage) => ("not-certain", stage),
+        };
+        RungReport {
+            name: rung.name.clone(),
+            is_followed: rung.is_followed,
+            outcome,
+            reached: reached.name(),
+            certainty: certainty(rung.certainty),
+            reason: rung.reason.clone(),
+        }
+    }
+}
+
+fn certainty(certainty: Certainty) -> &'static str {
+    match certainty {
+        Certainty::Certain => "certain",
+        Certainty::Likely => "likely",
+        Certainty::NotKnown => "not-known",
+    }
+}

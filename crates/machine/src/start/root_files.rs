@@ -1,0 +1,98 @@
+//! The files of a root that decide whether a start reaches a login.
+
+use std::path::Path;
+
+use rubus_boot::chain::{ChainFacts, RootFiles};
+use rubus_boot::cmdline_txt::CmdlineTxt;
+use rubus_boot::config_txt::BootPath;
+use rubus_boot::modules::Modules;
+use rubus_host::Files;
+
+/// What the kernel starts where `init=` names none, before it gives up and starts a shell. Source: Linux, init/main.c.
+const INITS: [&str; 3] = ["/sbin/init", "/etc/init", "/bin/init"];
+const MODULES: [&str; 2] = ["/lib/modules", "/usr/lib/modules"];
+/// The largest list of modules that is read.
+const MAX_LIST_BYTES: usize = 16 << 20;
+const MAX_TABLE_BYTES: usize = 1 << 20;
+
+/// Reads the root that `files` shows. Where it is `whole`, what is not there does not exist.
+pub(super) fn root_files(files: &dyn Files, is_whole: bool, init: Option<&str>) -> RootFiles {
+    let table = |path: &str| match files.read_prefix(Path::new(path), MAX_TABLE_BYTES) {
+        Ok(bytes) => Some(String::from_utf8_lossy(&bytes).into_owned()),
+        Err(_) => None,
+    };
+    let releases = MODULES.iter().find_map(|place| files.list(Path::new(place)).ok());
+    RootFiles {
+        unread: None,
+        fstab: table("/etc/fstab"),
+        crypttab: table("/etc/crypttab"),
+        releases: releases.map(|names| names.into_iter().collect()),
+        subvolumes: None,
+        init: is_whole.then(|| first_program(files, init)),
+        program_bits: program_bits(files),
+        is_systemd: is_systemd(files, is_whole),
+    }
+}
+
+fn first_program(files: &dyn Files, init: Option<&str>) -> (String, bool) {
+    let named = init.filter(|path| path.starts_with('/'));
+    let all: Vec<&str> = named.map_or(INITS.to_vec(), |named| vec![named]);
+    let found = all.iter().find(|path| files.exists(Path::new(path)));
+    match found {
+        Some(path) => ((*path).to_string(), true),
+        None => (all[0].to_string(), false),
+    }
+}
+
+/// 32 or 64, from the header of a program. Source: elf(5), `EI_CLASS`.
+fn program_bits(files: &dyn Files) -> Option<u32> {
+    let programs = ["/sbin/init", "/bin/sh", "/usr/bin/env"];
+    let class = |path: &&str| {
+        let head = files.read_prefix(Path::new(path), 5).ok()?;
+        (head.starts_with(b"\x7fELF")).then(|| head.get(4).copied())?
+    };
+    match programs.iter().find_map(class)? {
+        1 => Some(32),
+        2 => Some(64),
+        _ => None,
+    }
+}
+
+fn is_systemd(files: &dyn Files, is_whole: bool) -> Option<bool> {
+    let places = ["/lib/systemd/systemd", "/usr/lib/systemd/systemd"];
+    let is_there = places.iter().any(|path| files.exists(Path::new(path)));
+    let is_other =
+        files.exists(Path::new("/sbin/openrc")) || files.exists(Path::new("/etc/inittab"));
+    match (is_there, is_other) {
+        (true, _) => Some(true),
+        (false, true) => Some(false),
+        (false, false) => is_whole.then_some(false),
+    }
+}
+
+/// Gives each kernel the lists of its modules.
+pub(super) fn modules_into(files: &dyn Files, facts: &mut ChainFacts) {
+    for kernel in facts.images.kernels.values_mut() {
+        let Some(release) = &kernel.release else { continue };
+        let list = |name: &str| {
+            let texts = MODULES.iter().filter_map(|place| {
+                let path = Path::new(place).join(release).join(name);
+                files.read_prefix(&path, MAX_LIST_BYTES).ok()
+            });
+            let bytes = texts.into_iter().next().unwrap_or_default();
+            String::from_utf8_lossy(&bytes).into_owned()
+        };
+        kernel.modules = Modules::parse(&list("modules.dep"), &list("modules.builtin"));
+    }
+}
+
+/// What `init=` of a way to start says.
+pub(super) fn init_of(facts: &ChainFacts, path: &BootPath) -> Option<String> {
+    let line = CmdlineTxt::parse(facts.partition.text(&path.cmdline)?);
+    line.get("init").map(str::to_string)
+}
+
+/// Why a root was not read, for a sentence.
+pub(super) fn unread(why: impl Into<String>) -> RootFiles {
+    RootFiles { unread: Some(why.into()), ..RootFiles::default() }
+}

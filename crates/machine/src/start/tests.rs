@@ -1,0 +1,152 @@
+//! Starts of captured machines, each with one thing changed, and of cards that a generator made.
+
+mod cards;
+mod machines;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use rubus_boot::chain::Outcome;
+use rubus_draw::Style;
+use rubus_host::capture::Captured;
+use rubus_host::files::Space;
+use rubus_host::{Files, ReadError};
+use rubus_vocabulary::machine::{BlockDevice, Machine, Mount, Origin};
+
+use super::*;
+
+const CONFIG: &str = "/boot/firmware/config.txt";
+const CMDLINE: &str = "/boot/firmware/cmdline.txt";
+const FSTAB: &str = "/etc/fstab";
+const LINE: &str = "console=serial0,115200 console=tty1 root=PARTUUID=e6c1a9f4-02 rootfstype=ext4 fsck.repair=yes rootwait quiet";
+const SETTINGS: &str = "dtparam=audio=on\nauto_initramfs=1\narm_64bit=1\n";
+const TABLE: &str = "proc /proc proc defaults 0 0\nPARTUUID=e6c1a9f4-01 /boot/firmware vfat defaults 0 2\nPARTUUID=e6c1a9f4-02 / ext4 defaults,noatime 0 1\n";
+
+/// A captured machine with some of its files and facts changed.
+struct Case {
+    captured: Captured,
+    machine: Machine,
+    /// Files that are other, or gone.
+    changed: BTreeMap<PathBuf, Option<Vec<u8>>>,
+}
+
+impl Case {
+    /// A Raspberry Pi 4 with its system on a card, and an SSD.
+    fn new() -> Case {
+        let place = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../captures/pi4b-usb3-ssd");
+        let captured = Captured::open(&place).expect("the capture");
+        let origin = Origin::Capture { path: "a capture".into(), label: String::new() };
+        let machine = crate::probe::survey(&captured, captured.recorded_at(), origin);
+        let mut case = Case { captured, machine, changed: BTreeMap::new() };
+        case.machine.mounts.retain(|mount| mount.point != "/srv/data");
+        case
+    }
+
+    fn write(&mut self, path: &str, text: impl AsRef<[u8]>) {
+        self.changed.insert(path.into(), Some(text.as_ref().to_vec()));
+    }
+
+    fn remove(&mut self, path: &str) {
+        self.changed.insert(path.into(), None);
+    }
+
+    fn device(&mut self, name: &str) -> &mut BlockDevice {
+        let mut devices = self.machine.block_devices.iter_mut();
+        devices.find(|device| device.name == name).expect("a device of the capture")
+    }
+
+    fn mount(&mut self, point: &str) -> &mut Mount {
+        let mut mounts = self.machine.mounts.iter_mut();
+        mounts.find(|mount| mount.point == point).expect("a mount of the capture")
+    }
+
+    fn start(&self) -> Start {
+        of_machine(self, &self.machine)
+    }
+
+    fn outcome(&self) -> Outcome {
+        self.start().chain.outcome()
+    }
+}
+
+impl Files for Case {
+    fn read_prefix(&self, path: &Path, limit: usize) -> Result<Vec<u8>, ReadError> {
+        match self.changed.get(path) {
+            Some(Some(bytes)) => Ok(bytes[..bytes.len().min(limit)].to_vec()),
+            Some(None) => Err(ReadError::Absent),
+            None => self.captured.read_prefix(path, limit),
+        }
+    }
+
+    fn list(&self, path: &Path) -> Result<Vec<String>, ReadError> {
+        let mut names = self.captured.list(path).unwrap_or_default();
+        names.retain(|name| self.changed.get(&path.join(name)) != Some(&None));
+        for changed in self.changed.iter().filter(|(_, bytes)| bytes.is_some()) {
+            let Ok(rest) = changed.0.strip_prefix(path) else { continue };
+            let Some(first) = rest.components().next() else { continue };
+            let name = first.as_os_str().to_string_lossy().into_owned();
+            if !names.contains(&name) {
+                names.push(name);
+            }
+        }
+        if names.is_empty() { Err(ReadError::Absent) } else { Ok(names) }
+    }
+
+    fn real_path(&self, path: &Path) -> Result<PathBuf, ReadError> {
+        match self.changed.get(path) {
+            Some(Some(_)) => Ok(path.into()),
+            Some(None) => Err(ReadError::Absent),
+            None => self.captured.real_path(path),
+        }
+    }
+
+    fn space(&self, path: &Path) -> Result<Space, ReadError> {
+        self.captured.space(path)
+    }
+
+    fn ask(&self, program: &str, arguments: &[&str]) -> Result<String, ReadError> {
+        let call = Path::new("/asked").join(program).join(arguments.join(" "));
+        match self.changed.get(&call) {
+            Some(Some(bytes)) => Ok(String::from_utf8_lossy(bytes).into_owned()),
+            Some(None) => Err(ReadError::Absent),
+            None => self.captured.ask(program, arguments),
+        }
+    }
+
+    fn firmware_word(&self, tag: u32) -> Result<u32, ReadError> {
+        self.captured.firmware_word(tag)
+    }
+}
+
+#[test]
+fn the_text_has_one_sentence_what_to_change_the_links_and_the_ladder() {
+    let mut case = Case::new();
+    insta::assert_snapshot!("starts", text::render(&case.start(), false, Style::PLAIN));
+    case.write(FSTAB, format!("{TABLE}UUID=3d343a73 /media/backup ext4 defaults 0 2\n"));
+    case.write(CMDLINE, format!("{LINE}\nusb-storage.quirks=152d:0578:u\n"));
+    insta::assert_snapshot!("stops", text::render(&case.start(), false, Style::PLAIN));
+    insta::assert_snapshot!("stops_verbose", text::render(&case.start(), true, Style::PLAIN));
+}
+
+#[test]
+fn no_text_is_longer_or_wider_than_a_terminal() {
+    for (name, change) in machines::CASES {
+        let mut case = Case::new();
+        change(&mut case);
+        let text = text::render(&case.start(), false, Style::PLAIN);
+        let widest = text.lines().map(rubus_draw::text::width).max().unwrap_or_default();
+        assert!(text.lines().count() <= 24 && widest <= 80, "{name}:\n{text}");
+    }
+}
+
+#[test]
+fn the_survey_hears_of_the_next_start() {
+    let rules = |case: &Case| -> Vec<String> {
+        findings::findings(&case.start()).into_iter().map(|finding| finding.rule).collect()
+    };
+    let mut case = Case::new();
+    assert!(rules(&case).is_empty());
+    let other = LINE.replace("e6c1a9f4-02", "4f1c2a3b-7d6e-4f5a-8b9c-0d1e2f3a4b5c");
+    case.write(CMDLINE, other);
+    assert_eq!(rules(&case), ["next-root-is-another"]);
+}

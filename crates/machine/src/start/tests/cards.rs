@@ -1,0 +1,388 @@
+//! Cards that a generator made: each is a sound card with one file or entry changed, and the generator knows what that does.
+
+use proptest::prelude::*;
+use rubus_boot::chain::{Outcome, Stage, TableKind};
+use rubus_boot::medium::Certainty;
+use rubus_boot::volume::NamedVolume;
+use rubus_host::fake::FakeFiles;
+
+use super::super::{CardPart, CardParts, of_card};
+
+const RELEASE: &str = "6.12.47+rpt-rpi-v8";
+const OTHER_RELEASE: &str = "6.6.31+rpt-rpi-v8";
+
+/// A card before it is one: its files by name.
+#[derive(Clone, Debug)]
+struct Card {
+    board: &'static str,
+    type_id: &'static str,
+    boot: Vec<(String, Vec<u8>)>,
+    root: Vec<(String, Vec<u8>)>,
+    /// Whether the kernel has ext4 in it.
+    is_built_in: bool,
+    has_initramfs: bool,
+    /// What `root=` says.
+    named: &'static str,
+}
+
+impl Card {
+    fn new(
+        board: &'static str,
+        is_built_in: bool,
+        has_initramfs: bool,
+        named: &'static str,
+    ) -> Card {
+        let mut card = Card {
+            board,
+            type_id: "0x0c",
+            boot: Vec::new(),
+            root: Vec::new(),
+            is_built_in,
+            has_initramfs,
+            named,
+        };
+        let initramfs = if has_initramfs { "initramfs initramfs8 followkernel\n" } else { "" };
+        card.put("config.txt", format!("arm_64bit=1\nkernel=kernel8.img\n{initramfs}"));
+        card.put("cmdline.txt", format!("console=tty1 root={named} rootfstype=ext4 rootwait\n"));
+        card.put("kernel8.img", kernel(RELEASE));
+        card.put("initramfs8", initramfs_of(RELEASE));
+        for name in ["bootcode.bin", "start.elf", "fixup.dat", "start4.elf", "fixup4.dat"] {
+            card.put(name, "firmware");
+        }
+        for name in ["bcm2711-rpi-4-b.dtb", "bcm2712-rpi-5-b.dtb"] {
+            card.put(name, "tree");
+        }
+        let ext4 = "kernel/fs/ext4/ext4.ko";
+        let (built_in, dep) =
+            if is_built_in { (ext4, "") } else { ("", "kernel/fs/ext4/ext4.ko:\n") };
+        let modules = format!("/lib/modules/{RELEASE}");
+        card.install(&format!("{modules}/modules.builtin"), format!("{built_in}\nkernel/x/y.ko\n"));
+        card.install(&format!("{modules}/modules.dep"), format!("{dep}kernel/z.ko:\n"));
+        card.install("/sbin/init", b"\x7fELF\x02");
+        card.install("/lib/systemd/systemd", b"\x7fELF\x02");
+        card.install(
+            "/etc/fstab",
+            "PARTUUID=1a2b3c4d-01 /boot/firmware vfat defaults 0 2\nPARTUUID=1a2b3c4d-02 / ext4 noatime 0 1\n",
+        );
+        card
+    }
+
+    fn put(&mut self, name: &str, bytes: impl AsRef<[u8]>) {
+        self.boot.retain(|(own, _)| own != name);
+        self.boot.push((name.into(), bytes.as_ref().to_vec()));
+    }
+
+    fn install(&mut self, path: &str, bytes: impl AsRef<[u8]>) {
+        self.root.retain(|(own, _)| own != path);
+        self.root.push((path.into(), bytes.as_ref().to_vec()));
+    }
+
+    fn drop_boot(&mut self, name: &str) {
+        self.boot.retain(|(own, _)| own != name);
+    }
+
+    fn text(&self, name: &str) -> String {
+        let found = self.boot.iter().find(|(own, _)| own == name).expect("a file of the card");
+        String::from_utf8(found.1.clone()).expect("a text")
+    }
+
+    fn edit(&mut self, name: &str, edit: impl Fn(&str) -> String) {
+        let text = edit(&self.text(name));
+        self.put(name, text);
+    }
+
+    fn files(list: &[(String, Vec<u8>)]) -> FakeFiles {
+        let files = list.iter();
+        files.fold(FakeFiles::new(), |files, (path, bytes)| {
+            files.file(format!("/{}", path.trim_start_matches('/')), bytes)
+        })
+    }
+
+    fn parts(&self) -> CardParts<'static> {
+        let part = |number: u32, type_id: &str, kind: &str, list: &[(String, Vec<u8>)]| CardPart {
+            number,
+            type_id: type_id.into(),
+            volume: NamedVolume {
+                partuuid: Some(format!("1a2b3c4d-{number:02x}")),
+                uuid: Some(format!("uuid-{number}")),
+                label: Some(format!("label{number}")),
+                filesystem: Some(kind.into()),
+                ..CardPart::volume(number)
+            },
+            files: Ok(Box::new(Card::files(list))),
+        };
+        CardParts {
+            name: "card.img".into(),
+            kind: TableKind::Mbr,
+            parts: vec![
+                part(1, self.type_id, "vfat", &self.boot),
+                part(2, "0x83", "ext4", &self.root),
+            ],
+        }
+    }
+
+    /// Whether the kernel gets to its root without an initial RAM filesystem.
+    fn starts_alone(&self) -> bool {
+        self.is_built_in && self.named.starts_with("PARTUUID")
+    }
+}
+
+fn kernel(release: &str) -> Vec<u8> {
+    let mut bytes = vec![b'A'; 2000];
+    bytes.extend(format!("Linux version {release} (builder@host) #1 SMP\n").bytes());
+    bytes.resize(4000, b'B');
+    bytes
+}
+
+/// An archive with one module. Source: Linux, Documentation/driver-api/early-userspace/buffer-format.rst.
+fn initramfs_of(release: &str) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    let module = format!("lib/modules/{release}/kernel/fs/ext4/ext4.ko");
+    for (name, mode, contents) in
+        [(module.as_str(), 0o100_644, "module\0\0"), ("TRAILER!!!", 0, "")]
+    {
+        let (size, name_bytes) = (contents.len(), name.len() + 1);
+        bytes.extend(
+            format!("07070100000001{mode:08x}{:08x}{:08x}00000001{:08x}{size:08x}{:08x}{:08x}{:08x}{:08x}{name_bytes:08x}{:08x}", 0, 0, 0, 0, 0, 0, 0, 0).bytes(),
+        );
+        bytes.extend(name.bytes());
+        bytes.push(0);
+        bytes.resize(bytes.len().next_multiple_of(4), 0);
+        bytes.extend(contents.bytes());
+        bytes.resize(bytes.len().next_multiple_of(4), 0);
+    }
+    bytes
+}
+
+/// What the generator knows of a change.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Truth {
+    Starts,
+    StopsAt(Stage),
+}
+
+use Truth::{Starts, StopsAt};
+
+type Mutation = fn(&mut Card) -> Truth;
+
+fn if_alone(card: &Card, otherwise: Truth) -> Truth {
+    if card.starts_alone() { Starts } else { otherwise }
+}
+
+const MUTATIONS: [(&str, Mutation); 33] = [
+    ("nothing", |_| Starts),
+    ("a comment in config.txt", |c| {
+        c.edit("config.txt", |text| format!("# kernel=none.img\n{text}"));
+        Starts
+    }),
+    ("Latin-1 in config.txt", |c| {
+        let text = c.text("config.txt");
+        c.put("config.txt", [b"# caf\xe9\n", text.as_bytes()].concat());
+        Starts
+    }),
+    ("config.txt with CRLF", |c| {
+        c.edit("config.txt", |text| text.replace('\n', "\r\n"));
+        Starts
+    }),
+    ("cmdline.txt with CRLF", |c| {
+        c.edit("cmdline.txt", |text| text.replace('\n', "\r\n"));
+        Starts
+    }),
+    ("no line feed at the end", |c| {
+        c.edit("cmdline.txt", |text| text.trim_end().to_string());
+        Starts
+    }),
+    ("a first root that does not count", |c| {
+        c.edit("cmdline.txt", |text| format!("root=/dev/sdz9 {text}"));
+        Starts
+    }),
+    ("a kernel for another board", |c| {
+        c.edit("config.txt", |text| format!("{text}[pi2]\nkernel=none.img\n[all]\n"));
+        Starts
+    }),
+    ("a kernel for no board", |c| {
+        c.edit("config.txt", |text| format!("{text}[none]\nkernel=none.img\n[all]\n"));
+        Starts
+    }),
+    ("a missing disk with nofail", |c| {
+        c.install(
+            "/etc/fstab",
+            "UUID=none /media ext4 nofail 0 2\nPARTUUID=1a2b3c4d-02 / ext4 noatime 0 1\n",
+        );
+        Starts
+    }),
+    ("the root by another name", |c| {
+        c.edit("cmdline.txt", |text| {
+            text.replace(&format!("root={}", "PARTUUID=1a2b3c4d-02"), "root=PARTUUID=1A2B3C4D-02")
+        });
+        Starts
+    }),
+    ("a clone's old identifier", |c| {
+        let named = c.named;
+        c.edit("cmdline.txt", |text| text.replace(named, "PARTUUID=99999999-02"));
+        StopsAt(Stage::Root)
+    }),
+    ("a root partition that is not there", |c| {
+        let named = c.named;
+        c.edit("cmdline.txt", |text| text.replace(named, "PARTUUID=1a2b3c4d-07"));
+        StopsAt(Stage::Root)
+    }),
+    ("another root filesystem", |c| {
+        c.edit("cmdline.txt", |text| text.replace("rootfstype=ext4", "rootfstype=btrfs"));
+        StopsAt(Stage::Root)
+    }),
+    ("an empty first line", |c| {
+        c.edit("cmdline.txt", |text| format!("\n{text}"));
+        StopsAt(Stage::CommandLine)
+    }),
+    ("no root=", |c| {
+        c.edit("cmdline.txt", |text| text.replace("root=", "toor="));
+        StopsAt(Stage::CommandLine)
+    }),
+    ("no cmdline.txt", |c| {
+        c.drop_boot("cmdline.txt");
+        StopsAt(Stage::CommandLine)
+    }),
+    ("an empty cmdline.txt", |c| {
+        c.put("cmdline.txt", "");
+        StopsAt(Stage::CommandLine)
+    }),
+    ("cmdline.txt in UTF-16", |c| {
+        c.put("cmdline.txt", b"\xff\xfer\0o\0o\0t\0");
+        StopsAt(Stage::CommandLine)
+    }),
+    ("a line of another name that is not there", |c| {
+        c.edit("config.txt", |text| format!("{text}cmdline=mine.txt\n"));
+        StopsAt(Stage::CommandLine)
+    }),
+    ("no kernel", |c| {
+        c.drop_boot("kernel8.img");
+        StopsAt(Stage::Kernel)
+    }),
+    ("an empty kernel", |c| {
+        c.put("kernel8.img", "");
+        StopsAt(Stage::Kernel)
+    }),
+    ("a kernel's name that is wrong", |c| {
+        c.edit("config.txt", |text| text.replace("kernel8.img", "kernel9.img"));
+        StopsAt(Stage::Kernel)
+    }),
+    ("a kernel for this board that is not there", |c| {
+        let board = c.board;
+        c.edit("config.txt", |text| format!("{text}[{board}]\nkernel=none.img\n"));
+        StopsAt(Stage::Kernel)
+    }),
+    ("no device trees", |c| {
+        c.boot.retain(|(name, _)| !name.ends_with(".dtb"));
+        if c.board == "pi3" { Starts } else { StopsAt(Stage::Kernel) }
+    }),
+    ("a kernel without its modules", |c| {
+        c.put("kernel8.img", kernel(OTHER_RELEASE));
+        StopsAt(Stage::Kernel)
+    }),
+    ("an initramfs of another kernel", |c| {
+        c.put("initramfs8", initramfs_of(OTHER_RELEASE));
+        if c.has_initramfs && !c.is_built_in { StopsAt(Stage::Initramfs) } else { Starts }
+    }),
+    ("no initramfs", |c| {
+        c.drop_boot("initramfs8");
+        if_alone(c, StopsAt(Stage::Initramfs))
+    }),
+    ("no rootwait", |c| {
+        c.edit("cmdline.txt", |text| text.replace(" rootwait", ""));
+        if c.has_initramfs { Starts } else { StopsAt(Stage::Initramfs) }
+    }),
+    ("no firmware", |c| {
+        c.boot.retain(|(name, _)| !name.ends_with(".elf"));
+        if c.board == "pi5" { Starts } else { StopsAt(Stage::Partition) }
+    }),
+    ("a wrong type in the table", |c| {
+        c.type_id = "0x83";
+        StopsAt(Stage::Partition)
+    }),
+    ("no first program", |c| {
+        c.root.retain(|(path, _)| path != "/sbin/init");
+        StopsAt(Stage::Init)
+    }),
+    ("a boot partition that fstab does not find", |c| {
+        c.install("/etc/fstab", "PARTUUID=99999999-01 /boot/firmware vfat defaults 0 2\n");
+        StopsAt(Stage::Mounts)
+    }),
+];
+
+fn any_card() -> impl Strategy<Value = Card> {
+    let named =
+        prop_oneof![Just("PARTUUID=1a2b3c4d-02"), Just("UUID=uuid-2"), Just("LABEL=label2")];
+    let board = prop_oneof![Just("pi3"), Just("pi4"), Just("pi5")];
+    (board, any::<bool>(), any::<bool>(), named).prop_map(|(board, is_built_in, has, named)| {
+        // A sound card has an initial RAM filesystem where it needs one.
+        let needs = !is_built_in || !named.starts_with("PARTUUID");
+        Card::new(board, is_built_in, has || needs, named)
+    })
+}
+
+fn answer(card: &Card) -> (Outcome, Certainty) {
+    let start = of_card(&card.parts(), Some(card.board));
+    (start.chain.outcome(), start.chain.certainty())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(250))]
+
+    #[test]
+    fn the_answer_for_a_changed_card_is_the_generators(mut card in any_card(), at in 0..MUTATIONS.len()) {
+        let (name, mutate) = MUTATIONS[at];
+        let truth = mutate(&mut card);
+        let (outcome, certainty) = answer(&card);
+        let expected = match truth {
+            Starts => Outcome::Starts,
+            StopsAt(stage) => Outcome::StopsAt(stage),
+        };
+        prop_assert_eq!(outcome, expected, "{} on {} ({:?})", name, card.board, certainty);
+    }
+
+    #[test]
+    fn no_bytes_in_a_file_make_it_panic(mut card in any_card(), at in 0..9_usize, bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+        let name = card.boot[at].0.clone();
+        card.put(&name, bytes);
+        answer(&card);
+    }
+}
+
+#[test]
+fn each_mutation_is_right_on_each_board() {
+    for board in ["pi3", "pi4", "pi5"] {
+        for (name, mutate) in MUTATIONS {
+            let mut card = Card::new(board, false, true, "PARTUUID=1a2b3c4d-02");
+            let truth = mutate(&mut card);
+            let (outcome, _) = answer(&card);
+            let is_right = match truth {
+                Starts => outcome == Outcome::Starts,
+                StopsAt(stage) => outcome == Outcome::StopsAt(stage),
+            };
+            assert!(is_right, "{name} on {board}: {outcome:?}, not {truth:?}");
+        }
+    }
+}
+
+#[test]
+fn a_card_without_a_named_board_is_followed_in_each() {
+    let mut card = Card::new("pi4", false, true, "PARTUUID=1a2b3c4d-02");
+    card.boot.retain(|(name, _)| !name.starts_with("bcm2712"));
+    let start = of_card(&card.parts(), None);
+    assert_eq!(start.chain.outcome(), Outcome::Starts);
+    let followed = start.rungs.iter().find(|rung| rung.is_followed).map(|rung| rung.name.as_str());
+    assert_eq!(followed, Some("pi4"));
+    assert_eq!(start.rungs.len(), 7);
+}
+
+#[test]
+fn pages_of_16_kib_and_programs_of_32_bits_do_not_go_together() {
+    let mut card = Card::new("pi5", false, true, "PARTUUID=1a2b3c4d-02");
+    card.edit("config.txt", |text| text.replace("kernel8.img", "kernel_2712.img"));
+    card.put("kernel_2712.img", kernel("6.12.47+rpt-rpi-2712"));
+    card.install("/lib/modules/6.12.47+rpt-rpi-2712/modules.builtin", "kernel/fs/ext4/ext4.ko\n");
+    assert_eq!(answer(&card).0, Outcome::Starts);
+    card.install("/sbin/init", b"\x7fELF\x01");
+    assert_eq!(answer(&card).0, Outcome::StopsAt(Stage::Init));
+}
