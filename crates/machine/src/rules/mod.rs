@@ -5,6 +5,7 @@
 //! evidence and where that was read, what follows from it in numbers, and what to do. They stand beside the other findings of a
 //! run as [`Finding::Rule`](rubus_vocabulary::finding::Finding::Rule).
 
+mod boot;
 mod cards;
 mod disks;
 mod kernel;
@@ -76,6 +77,7 @@ pub fn all() -> impl Iterator<Item = &'static Rule> {
     [
         power::RULES,
         usb::RULES,
+        boot::RULES,
         cards::RULES,
         disks::RULES,
         swap::RULES,

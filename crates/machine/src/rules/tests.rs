@@ -7,7 +7,7 @@ use rubus_boot::fstab::Entry;
 use rubus_fixtures::{pi3_with_usb_ssd, unreadable_machine};
 use rubus_vocabulary::fact::Fact;
 use rubus_vocabulary::machine::{
-    HopKind, Mount, SdStatus, Setting, SwapArea, SwapManager, Throttling,
+    Bootloader, HopKind, Mount, SdStatus, Setting, SwapArea, SwapManager, Throttling,
 };
 
 mod machines;
@@ -52,6 +52,12 @@ fn mount<'a>(machine: &'a mut Machine, point: &str) -> &'a mut Mount {
 
 fn throttled(machine: &mut Machine, word: u32) {
     machine.power.throttling = is(Throttling::decode(word));
+}
+
+/// The firmware says that it started from the first partition of the card.
+fn started_from_the_card(machine: &mut Machine) {
+    let told = Bootloader { boot_mode: Some(1), partition: Some(1), ..Bootloader::default() };
+    machine.board.bootloader = is(told);
 }
 
 fn swap_on(machine: &mut Machine, path: &str, device: &str, priority: i32) {
@@ -147,6 +153,31 @@ const CASES: &[(&str, Change, Change)] = &[
         },
     ),
     ("disks-share-usb2", |m| array(m, 1 << 36), AS_IT_IS),
+    (
+        "other-boot-partition-mounted",
+        |m| {
+            started_from_the_card(m);
+            mount(m, "/boot/firmware").device = Some("sda1".into());
+        },
+        started_from_the_card,
+    ),
+    (
+        "boot-partition-not-mounted",
+        |m| {
+            started_from_the_card(m);
+            m.mounts.retain(|mount| mount.point != "/boot/firmware");
+        },
+        started_from_the_card,
+    ),
+    (
+        "disks-with-one-identifier",
+        |m| {
+            for name in ["mmcblk0p2", "sda1"] {
+                device(m, name).identity.partuuid = Some("1f3c5a77-02".into());
+            }
+        },
+        AS_IT_IS,
+    ),
     ("card-bus-slower-than-card", AS_IT_IS, |m| {
         device(m, "mmcblk0").mmc.as_mut().unwrap().timing = text("UHS-I SDR104");
     }),
