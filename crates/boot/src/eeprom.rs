@@ -44,7 +44,7 @@ impl Eeprom {
     pub fn get(&self, name: &str) -> Option<&str> {
         let lines = self.settings.as_deref()?.lines();
         let settings = lines.filter_map(|line| line.trim().split_once('='));
-        settings.filter(|(own, _)| own.trim() == name).map(|(_, value)| value.trim()).last()
+        settings.filter(|(own, _)| own.trim() == name).map(|(_, value)| value.trim()).next_back()
     }
 
     /// What is tried, in that order; absent where the settings are not known.

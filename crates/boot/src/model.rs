@@ -129,10 +129,9 @@ impl Model {
             known.and_then(|(_, filters, _)| filters.last()) == Some(&filter)
         };
         let (_, short, processor) = COMPATIBLE.iter().find(|(_, short, _)| is_it(short))?;
-        let name = if short.starts_with("CM") {
-            format!("Raspberry Pi Compute Module {}", &short[2..])
-        } else {
-            format!("Raspberry Pi {short}")
+        let name = match short.strip_prefix("CM") {
+            Some(number) => format!("Raspberry Pi Compute Module {number}"),
+            None => format!("Raspberry Pi {short}"),
         };
         Some((Model::of_type(short, processor), name))
     }

@@ -15,15 +15,14 @@ pub(super) enum Found<T> {
     Link(String),
 }
 
+/// Finds a name in a directory.
+pub(super) type Look<'a, T> = &'a dyn Fn(&T, &str) -> Result<Found<T>, ReadError>;
+
 /// Walks a path from the root. `look` finds a name in a directory.
 ///
 /// # Errors
 /// As `look`, or when links lead in a circle.
-pub(super) fn walk<T: Clone>(
-    root: T,
-    path: &Path,
-    look: &dyn Fn(&T, &str) -> Result<Found<T>, ReadError>,
-) -> Result<T, ReadError> {
+pub(super) fn walk<T: Clone>(root: T, path: &Path, look: Look<'_, T>) -> Result<T, ReadError> {
     let mut todo = parts(path);
     let mut above: Vec<T> = vec![root];
     let mut links = 0;
