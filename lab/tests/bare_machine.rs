@@ -78,8 +78,8 @@ time.sleep(20)";
 /// The line of README.md that runs the tests.
 fn readmes_line() -> String {
     let text = std::fs::read_to_string(workspace_root().join("README.md")).unwrap();
-    let lines = text.lines().filter_map(|line| line.strip_prefix("    "));
-    let line = lines.filter(|line| line.ends_with("scripts/test")).next_back();
+    let mut lines = text.lines().filter_map(|line| line.strip_prefix("    "));
+    let line = lines.rfind(|line| line.ends_with("scripts/test"));
     line.expect("README.md says how the tests are run").to_owned()
 }
 

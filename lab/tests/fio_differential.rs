@@ -304,7 +304,10 @@ fn said(output: &Output) -> String {
     lines.join(" | ")
 }
 
-fn jobs(result: &Path) -> Result<BTreeMap<(String, usize), [(u64, u64); 2]>, String> {
+/// By name and number of a job, the operations and bytes of each direction.
+type Jobs = BTreeMap<(String, usize), [(u64, u64); 2]>;
+
+fn jobs(result: &Path) -> Result<Jobs, String> {
     let text = std::fs::read_to_string(result).map_err(|error| error.to_string())?;
     let text = text.get(text.find("{\n").unwrap_or(0)..).unwrap_or_default();
     // Messages may follow it.
