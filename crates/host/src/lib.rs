@@ -55,6 +55,7 @@ pub mod shareable;
 pub mod shared_mapping;
 pub mod signals;
 pub mod ssh;
+pub mod standard_error;
 pub mod starting;
 pub mod staying;
 pub mod syncs;

@@ -48,8 +48,10 @@ fn main() -> std::process::ExitCode {
     signals::die_quietly_on_a_closed_pipe();
     signals::survive_large_files();
     if let Some(text) = build_facts::asked_for(std::env::args_os().skip(1)) {
-        print!("{text}");
-        return Exit::Fine.code();
+        return match places::say(&text) {
+            Ok(()) => Exit::Fine.code(),
+            Err(error) => exit::of_error(&error),
+        };
     }
     let (args, matches) = match args::before::parse(std::env::args_os().collect()) {
         Ok(parsed) => parsed,

@@ -1,5 +1,6 @@
 //! What is said on standard error. In this program `eprintln!` and `eprint!` are these, not the standard library's: every
-//! message passes one place where what a terminal would obey is taken out, and line breaks in names are written as `\n`.
+//! message passes one place where what a terminal would obey is taken out, line breaks in names are written as `\n`, and a
+//! standard error that is closed or full loses the message and ends nothing.
 
 use std::io::IsTerminal;
 use std::path::Path;
@@ -10,13 +11,13 @@ use crate::progress::terminal_columns;
 
 macro_rules! eprintln {
     ($($words:tt)*) => {
-        ::std::eprintln!("{}", $crate::said::harmless(&::std::format!($($words)*)))
+        ::rubus_host::standard_error::write_line(&$crate::said::harmless(&::std::format!($($words)*)))
     };
 }
 
 macro_rules! eprint {
     ($($words:tt)*) => {
-        ::std::eprint!("{}", $crate::said::harmless(&::std::format!($($words)*)))
+        ::rubus_host::standard_error::write(&$crate::said::harmless(&::std::format!($($words)*)))
     };
 }
 

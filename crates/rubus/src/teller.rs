@@ -1,9 +1,7 @@
 //! How a change goes on, told on standard error.
 
-use std::io::Write;
-
 use rubus_change::apply::{Event, Progress};
-use rubus_host::clock;
+use rubus_host::{clock, standard_error};
 
 use crate::world::Terminal;
 
@@ -71,7 +69,7 @@ impl Teller {
     /// Ends the line of the progress.
     pub fn close(&mut self) {
         if self.is_line_open {
-            std::eprint!("\r\x1b[K");
+            standard_error::write("\r\x1b[K");
             self.is_line_open = false;
         }
     }
@@ -94,9 +92,8 @@ impl Teller {
         if self.is_live {
             // Longer than the terminal is wide it would leave its first rows behind.
             let cut: String = words.chars().take(78).collect();
-            std::eprint!("\r\x1b[K      {}", rubus_draw::text::clean(&cut));
             // A progress that cannot be shown is no reason to stop.
-            let _ = std::io::stderr().flush();
+            standard_error::write(&format!("\r\x1b[K      {}", rubus_draw::text::clean(&cut)));
             self.is_line_open = true;
         } else {
             eprintln!("      {words}");

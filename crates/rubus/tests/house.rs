@@ -193,3 +193,36 @@ fn no_markers_are_left_behind() {
         }
     }
 }
+
+/// The standard library's macros panic where nobody reads: a change would end in its middle. In the program itself `eprintln!`
+/// and `eprint!` are its own.
+#[test]
+fn nothing_is_printed_in_a_way_that_panics() {
+    let is_its_own = |path: &Path| path.starts_with(workspace().join("crates/rubus/src"));
+    let is_product = |path: &Path| {
+        let text = path.to_string_lossy();
+        text.contains("/crates/") && text.contains("/src/") && !text.contains("test")
+    };
+    let mut seen = 0;
+    for (path, text) in sources().into_iter().filter(|(path, _)| is_product(path)) {
+        let own = text.split("#[cfg(test)]\nmod tests").next().unwrap_or_default();
+        for (number, line) in own.lines().enumerate() {
+            let code = line.split("//").next().unwrap_or_default();
+            let calls = ["println!(", "print!(", "dbg!("];
+            let Some(place) = calls.iter().filter_map(|call| code.find(call)).min() else {
+                continue;
+            };
+            seen += 1;
+            let before = &code[..place];
+            let is_of_std = before.ends_with("std::e") || !before.ends_with('e');
+            assert!(
+                is_its_own(&path) && !is_of_std,
+                "{}:{}: it panics where standard output or error cannot be written; use `places::say`, or \
+                 `rubus_host::standard_error`: {line}",
+                path.display(),
+                number + 1
+            );
+        }
+    }
+    assert!(seen > 30, "the program's own messages were not found");
+}

@@ -13,7 +13,7 @@ use anyhow::{Context, ensure};
 use rubus_host::WriteError;
 use rubus_host::memory_group::MemoryGroup;
 use rubus_host::mounting::swap_off;
-use rubus_host::{clock, own_files};
+use rubus_host::{clock, own_files, standard_error};
 use serde::{Deserialize, Serialize};
 
 /// The hidden argument that makes this program a keeper.
@@ -195,7 +195,8 @@ pub fn serve() -> bool {
     let mut is_clean = true;
     for deed in deeds.iter().rev() {
         if let Err(error) = deed.undo() {
-            eprintln!("rubus: taking away what was made for measuring: {error:#}");
+            let words = format!("rubus: taking away what was made for measuring: {error:#}");
+            standard_error::write_line(&words);
             is_clean = false;
         }
     }

@@ -9,7 +9,7 @@ use anyhow::Context;
 use rubus_host::clock::{monotonic_ns, now_rfc3339, sleep};
 use rubus_host::live_hands::LiveHands;
 use rubus_host::staying::{self, KeptDirectory, KernelLog, is_there};
-use rubus_host::{Hands, own_files, programs};
+use rubus_host::{Hands, own_files, programs, standard_error};
 use rubus_vocabulary::refused::Refused;
 use rubus_vocabulary::units::bytes_si;
 
@@ -261,7 +261,7 @@ fn watch(made: Made, to_terminal: bool, stop: &Arc<AtomicBool>) -> End {
         };
         log.line(number, &format!("rubus: {text}"));
         if to_terminal {
-            eprintln!("rubus: {text}");
+            standard_error::write_line(&format!("rubus: {text}"));
         }
     };
     let index = device.index;

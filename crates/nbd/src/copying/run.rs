@@ -3,7 +3,7 @@
 use std::sync::atomic::AtomicBool;
 
 use rubus_host::clock::monotonic_ns;
-use rubus_host::kept_file;
+use rubus_host::{kept_file, standard_error};
 use rubus_vocabulary::units::{bytes_iec, percent};
 
 use super::destination::{CopyRequest, Destination};
@@ -262,7 +262,7 @@ fn not_done(error: CopyError, ledger: &Ledger, destination: &Destination) -> any
         format!("{} of {} ({share}) were done; {goes_on}", bytes_iec(done), bytes_iec(all));
     match error {
         CopyError::Interrupted => {
-            eprintln!("rubus: the copy was interrupted: {so_far}");
+            standard_error::write_line(&format!("rubus: the copy was interrupted: {so_far}"));
             Ok(())
         }
         CopyError::Unreadable(why) => Err(anyhow::anyhow!(

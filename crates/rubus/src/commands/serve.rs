@@ -12,6 +12,7 @@ use rubus_nbd::serving::run::{Clones, Encryption, Ended, ServeOptions, serve};
 use crate::args::{Encryption as Wanted, General, Serve};
 use crate::exit::Exit;
 use crate::guarding::LiveGuard;
+use crate::places::say;
 use crate::signals;
 
 /// Descriptor of the first socket that a program is started with; see `sd_listen_fds(3)`.
@@ -25,7 +26,10 @@ pub fn run(general: &General, arguments: &Serve) -> anyhow::Result<Exit> {
     );
     if let Some(directory) = &arguments.make_certificates {
         let (known_as, clients) = (&arguments.known_as, &arguments.client);
-        certificate_files::make(directory, known_as, clients, &mut |line| println!("{line}"))?;
+        certificate_files::make(directory, known_as, clients, &mut |line| {
+            // The files are there whether or not this is read.
+            let _ = say(&format!("{line}\n"));
+        })?;
         return Ok(Exit::Fine);
     }
     let options = options(arguments)?;
