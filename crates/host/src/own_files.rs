@@ -7,6 +7,9 @@ use std::io;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
+use rustix::fs::{FlockOperation, Mode, OFlags};
+use rustix::io::Errno;
+
 /// Opens a file for reading.
 ///
 /// # Errors
@@ -45,6 +48,14 @@ pub fn must_be_writable(path: &Path) -> Result<(), String> {
         return Err(format!("cannot write {}: it is a directory", path.display()));
     }
     Ok(())
+}
+
+/// Whether another program holds a lock on a file, as servers of images do. No where that cannot be asked.
+pub fn is_locked(path: &Path) -> bool {
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
+    rustix::fs::open(path, flags, Mode::empty()).is_ok_and(|file| {
+        rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) == Err(Errno::WOULDBLOCK)
+    })
 }
 
 /// A whole file, however long it is.

@@ -1,18 +1,20 @@
-//! Regular files that stand for a device: the backing of a loop device, an active swap file. What changes them changes a
-//! filesystem or memory that is in use.
+//! Regular files that stand for a device: the backing of a loop device, an active swap file, an image that a server or a virtual
+//! machine has open. What changes them changes a filesystem or memory that is in use. A file is what its numbers say: its names
+//! may be many.
 
 use std::path::{Path, PathBuf};
 
-use rubus_host::Files;
 use rubus_host::blockdev::{DeviceNumber, LoopBacking, NodeKind, Pinned};
+use rubus_host::openers::{self, Opener};
+use rubus_host::{Files, own_files};
 use rubus_machine::parse::swaps;
 
 use super::exporters;
 use super::facts::{TargetFacts, UseKind};
-use super::judge::{Reason, Verdict, quoted};
+use super::judge::{self, Reason, Verdict, quoted};
 use super::refusal::Refusal;
 use super::sysfs::Sys;
-use super::uses::LoopFact;
+use super::uses::{self, LoopFact};
 
 /// A loop device, what it stands on, and where it is mounted.
 #[derive(Clone, Debug)]
@@ -29,7 +31,8 @@ struct FileNumbers {
     inode: u64,
 }
 
-/// Allows a regular file to be overwritten unless the kernel uses it: as the backing of a loop device or as swap. Whether
+/// Allows a regular file to be overwritten unless it is in use: by the kernel as the backing of a loop device or as swap, by a
+/// program that has it open for writing or serves it, or that has locked it. Whether
 /// its contents may be lost is not asked here. What is no regular file is allowed: the device guard has its say on devices.
 ///
 /// # Errors
@@ -54,7 +57,19 @@ pub fn file_unused(files: &dyn Files, path: &Path) -> Result<(), Refusal> {
     // Only those over this very file are asked who uses them.
     let on_it = all.into_iter().filter(|on_it| is_over(on_it.backing, numbers));
     let loops: Vec<LoopOver> = on_it.map(over).collect();
-    reasons.extend(judge(numbers, &loops, &swap_files(files, &mut unreadable)));
+    reasons.extend(judge_kernel(numbers, &loops, &swap_files(files, &mut unreadable)));
+    let openers = openers::file_openers(numbers.on_device, numbers.inode);
+    let users = openers.iter().filter(|opener| is_user(opener));
+    let users: Vec<Reason> = users.map(open_in).collect();
+    // Not every user sees who has it open.
+    let is_ours = openers.iter().any(|opener| opener.pid == std::process::id());
+    if users.is_empty() && !is_ours && own_files::is_locked(path) {
+        reasons.push(Reason::lasting(
+            "Another program has it open and locked.".into(),
+            "Stop that program first; `sudo fuser -v` names it.".into(),
+        ));
+    }
+    reasons.extend(users);
     let exported = exporters::all(files).into_iter().filter(|exported| {
         Pinned::new(&exported.path)
             .is_ok_and(|own| (own.on_device(), own.inode()) == (numbers.on_device, numbers.inode))
@@ -78,6 +93,17 @@ pub fn file_unused(files: &dyn Files, path: &Path) -> Result<(), Refusal> {
     Err(Refusal::new(&TargetFacts::Named { asked }, Verdict::Refused(reasons)))
 }
 
+/// Whether a process writes to the file, or serves it to others. This program asks before it opens a file.
+fn is_user(opener: &Opener) -> bool {
+    let is_own = opener.pid == std::process::id();
+    !is_own && (opener.writes || uses::serves(&opener.name))
+}
+
+fn open_in(opener: &Opener) -> Reason {
+    let (what, next) = judge::opened("It", opener.pid, &opener.name, opener.writes);
+    Reason::lasting(what, next)
+}
+
 fn is_over(backing: Option<LoopBacking>, file: FileNumbers) -> bool {
     backing.is_some_and(|backing| {
         backing.block.is_none()
@@ -85,8 +111,12 @@ fn is_over(backing: Option<LoopBacking>, file: FileNumbers) -> bool {
     })
 }
 
-/// Every reason against overwriting a file.
-fn judge(file: FileNumbers, loops: &[LoopOver], swaps: &[(PathBuf, FileNumbers)]) -> Vec<Reason> {
+/// Every reason of the kernel against overwriting a file.
+fn judge_kernel(
+    file: FileNumbers,
+    loops: &[LoopOver],
+    swaps: &[(PathBuf, FileNumbers)],
+) -> Vec<Reason> {
     let loops = loops.iter().filter(|on_it| is_over(on_it.backing, file));
     let of_loop = |on_it: &LoopOver| {
         let detach = format!("`losetup -d /dev/{}`", on_it.name);
@@ -175,14 +205,14 @@ mod tests {
 
     #[test]
     fn the_backing_file_of_a_loop_device_is_in_use() {
-        let [mounted] = &judge(file(7), &[over(7, &["/mnt/my data"])], &[])[..] else {
+        let [mounted] = &judge_kernel(file(7), &[over(7, &["/mnt/my data"])], &[])[..] else {
             panic!("one reason");
         };
         assert!(mounted.what.contains("/dev/loop3, which is mounted at /mnt/my data"));
         assert!(mounted.next.contains("`umount '/mnt/my data'`"), "{}", mounted.next);
-        let idle = judge(file(7), &[over(7, &[])], &[]);
+        let idle = judge_kernel(file(7), &[over(7, &[])], &[]);
         assert!(idle[0].next.contains("losetup -d /dev/loop3"));
-        assert_eq!(judge(file(8), &[over(7, &["/mnt"])], &[]), []);
+        assert_eq!(judge_kernel(file(8), &[over(7, &["/mnt"])], &[]), []);
     }
 
     #[test]
@@ -190,14 +220,14 @@ mod tests {
         let mut on_block = over(7, &[]);
         on_block.backing =
             on_block.backing.map(|backing| LoopBacking { block: Some(DISK), ..backing });
-        assert_eq!(judge(file(7), &[on_block], &[]), []);
+        assert_eq!(judge_kernel(file(7), &[on_block], &[]), []);
     }
 
     #[test]
     fn an_active_swap_file_is_in_use_whatever_its_name() {
         let swaps = [(PathBuf::from("/var/swap"), file(9))];
-        let reasons = judge(file(9), &[], &swaps);
+        let reasons = judge_kernel(file(9), &[], &swaps);
         assert!(reasons[0].next.contains("swapoff /var/swap"));
-        assert_eq!(judge(file(10), &[], &swaps), []);
+        assert_eq!(judge_kernel(file(10), &[], &swaps), []);
     }
 }

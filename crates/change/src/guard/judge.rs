@@ -361,7 +361,7 @@ fn is_udev(program: &str) -> bool {
     UDEV.contains(&program)
 }
 
-fn opened(name: &str, pid: u32, program: &str, writes: bool) -> (String, String) {
+pub(super) fn opened(name: &str, pid: u32, program: &str, writes: bool) -> (String, String) {
     let how = if writes { "which may write to it" } else { "which serves it to others" };
     (
         format!("{name} is open in process {pid} ({program}), {how}."),

@@ -289,9 +289,9 @@ impl Search<'_> {
         let Some(own) = self.own_loop else {
             return;
         };
-        let path = undeleted(&own.backing_path);
-        if tables.swaps.iter().any(|area| area.path == path) {
-            let path = path.to_string();
+        let files = tables.swaps.iter().filter(|area| area.device.is_none());
+        for area in files.filter(|area| own.is_over(&area.path)) {
+            let path = area.path.clone();
             self.add(&own.name, Relation::Itself, UseKind::BackingIsSwap { path });
         }
     }
@@ -307,12 +307,7 @@ impl Search<'_> {
                 self.add(&name, relation, kind);
                 continue;
             }
-            // A file has many names.
-            let numbers = super::backing_by_path(&path);
-            let is_backing = |own: &LoopFact| {
-                undeleted(&own.backing_path) == path || numbers.is_some() && own.backing == numbers
-            };
-            if let Some(own) = self.own_loop.filter(|own| is_backing(own)) {
+            if let Some(own) = self.own_loop.filter(|own| own.is_over(&path)) {
                 self.add(&own.name, Relation::Itself, kind);
             }
         }
@@ -358,6 +353,12 @@ impl Search<'_> {
 }
 
 impl LoopFact {
+    /// Whether it stands on the file of this name, by whichever of its names it was attached.
+    fn is_over(&self, path: &str) -> bool {
+        let numbers = super::backing_by_path(path);
+        undeleted(&self.backing_path) == path || numbers.is_some() && self.backing == numbers
+    }
+
     fn stands_on_block(&self, number: DeviceNumber, name: &str) -> bool {
         match self.backing {
             Some(backing) => backing.block == Some(number),
@@ -593,11 +594,9 @@ pub(super) fn add_openers(
     openers: &[Opener],
     claimed_by_us: bool,
 ) {
-    /// Servers and virtual machines: what they read, somebody else relies on.
-    const EXPORTERS: [&str; 6] = ["nbd", "qemu", "tgtd", "targetcli", "cloud-hyper", "ublk"];
     for opener in openers {
         let is_own = opener.pid == std::process::id();
-        let exports = EXPORTERS.iter().any(|name| opener.name.starts_with(name));
+        let exports = serves(&opener.name);
         let is_ours = is_own && (claimed_by_us || !opener.writes);
         if is_ours || !(opener.writes || exports) {
             continue;
@@ -619,6 +618,12 @@ pub(super) fn add_openers(
             },
         });
     }
+}
+
+/// Whether a program of this name is a server or a virtual machine: what it reads, others rely on.
+pub(super) fn serves(program: &str) -> bool {
+    const SERVERS: [&str; 6] = ["nbd", "qemu", "tgtd", "targetcli", "cloud-hyper", "ublk"];
+    SERVERS.iter().any(|name| program.starts_with(name))
 }
 
 /// Adds the programs that have the file under a loop device open for writing: a server of that image, or a virtual

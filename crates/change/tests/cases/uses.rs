@@ -31,6 +31,10 @@ pub const CASES: &[Case] = &[
     ("the file under an idle loop device", Power::Loop, file_of_idle),
     ("an active swap file", Power::Loop, file_is_swap),
     ("a loop device over a file that another process writes to", Power::Loop, backing_written),
+    ("a loop device over a hard link of an active swap file", Power::Loop, hard_link_of_swap),
+    ("a file that another process writes to", Power::Loop, file_written),
+    ("a file that is served read-only", Power::Loop, file_served),
+    ("a file that another process has locked", Power::Loop, file_locked),
     (
         "a loop device over a file that another process writes to through a mapping alone",
         Power::Loop,
@@ -292,6 +296,49 @@ fn file_is_swap(fixtures: &mut Fixtures) -> Step<String> {
     let file = filled_file(&point, "swap", 8)?;
     fixtures.swap_on(&file)?;
     file_refused(Path::new(&file), "It is active swap")
+}
+
+fn hard_link_of_swap(fixtures: &mut Fixtures) -> Step<String> {
+    let device = fixtures.blank(64)?;
+    fixtures.ext4(&device, "data")?;
+    let point = fixtures.mount(&device, "point")?;
+    let file = filled_file(&point, "swap", 8)?;
+    let other_name = point.join("other-name");
+    fs::hard_link(&file, &other_name).map_err(fail)?;
+    fixtures.swap_on(&file)?;
+    file_refused(&other_name, "It is active swap")?;
+    let over = fixtures.attach(&other_name, &[])?;
+    fixtures.refused(&over, None, &["is active swap"])
+}
+
+/// Each of its names, while the process runs.
+fn file_in_use(fixtures: &mut Fixtures, script: &str, reason: &str) -> Step<String> {
+    let image = fixtures.image("used.img", 8 << 20)?;
+    let other_name = fixtures.path("used-too.img");
+    fs::hard_link(&image, &other_name).map_err(fail)?;
+    let script = script.replace("IMAGE", &image.display().to_string());
+    fixtures.start("bash", &["-c", &script], "ready\n")?;
+    file_refused(&image, reason)?;
+    file_refused(&other_name, reason)
+}
+
+fn file_written(fixtures: &mut Fixtures) -> Step<String> {
+    file_in_use(fixtures, "exec 3<>IMAGE; echo ready; read line", "which may write to it")
+}
+
+fn file_served(fixtures: &mut Fixtures) -> Step<String> {
+    let named = "exec 3<IMAGE; echo -n nbd-serves >/proc/$$/comm; echo ready; read line";
+    file_in_use(fixtures, named, "which serves it to others")
+}
+
+fn file_locked(fixtures: &mut Fixtures) -> Step<String> {
+    let image = fixtures.image("locked.img", 8 << 20)?;
+    let script = format!("exec 3<{}; flock -s 3; echo ready; read line", image.display());
+    fixtures.start("bash", &["-c", &script], "ready\n")?;
+    match rubus_host::own_files::is_locked(&image) {
+        true => Ok("another program's lock is seen".into()),
+        false => Err(Stop::Fail("the lock was not seen".into())),
+    }
 }
 
 fn backing_written(fixtures: &mut Fixtures) -> Step<String> {
