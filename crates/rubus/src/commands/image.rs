@@ -7,8 +7,8 @@ use anyhow::Context;
 use rubus_change::apply::{
     ApplyContext, Change, ChangeError, ChangeStore, Ending, Event, StepRunner, go,
 };
-use rubus_change::plan::Plan;
 use rubus_change::plan::volume::DiskIdentity;
+use rubus_change::plan::{Action, Plan, Step};
 use rubus_change::recipe::{self, Facts, ImageFacts, Recipe, TreeSize, Wishes};
 use rubus_change::steps::LiveStepRunner;
 use rubus_change::steps::image::{ImageSite, OpenImage, Partition};
@@ -71,7 +71,7 @@ pub fn apply(
         eprintln!("rubus: nothing was made, since a check failed");
         return Ok(Exit::AnswerIsNo);
     }
-    if !agreed(arguments.yes, "Make this image?")? {
+    if !agreed(arguments.yes, question(&plan))? {
         return Ok(Exit::AnswerIsNo);
     }
     let size = plan.image_bytes();
@@ -106,6 +106,19 @@ pub fn apply(
         file.display()
     ))?;
     Ok(Exit::Fine)
+}
+
+/// What the user agrees to: that the image's own programs run here is more than making a file.
+fn question(plan: &Plan) -> &'static str {
+    let runs_programs = |step: &Step| match &step.action {
+        Action::BuildInitramfs(_) => true,
+        Action::On(on) => matches!(*on.action, Action::BuildInitramfs(_)),
+        _ => false,
+    };
+    match plan.steps.iter().any(runs_programs) {
+        true => "This runs programs of the image as root on this machine. Make this image?",
+        false => "Make this image?",
+    }
 }
 
 /// Advice where the filesystem of the new image is full; to be asked while that is still there.

@@ -43,6 +43,9 @@ const SWAP_BYTES: u64 = GIB;
 const INITRAMFS_BYTES: u64 = 2 * 40 * MIB;
 /// How many bytes of a boot partition of 512 MiB are for files.
 const BOOT_ROOM_BYTES: u64 = 500 * MIB;
+/// Where an initial RAM filesystem is made: nothing keeps the image's programs from this machine.
+const RUNS_PROGRAMS: &str = "Programs of the image (mkinitramfs and all its hooks) run as root on this machine, with its /dev, \
+                             /proc, /sys, /run and network. Make it only from an image that you trust like a program.";
 /// What rubus changed on the old system is not the new one's to undo.
 const OLD_CHANGES: &str = "/var/lib/rubus/changes";
 /// What a copy may read and write per second on a machine that makes images.
@@ -526,6 +529,9 @@ fn boot_files(
         .iter()
         .filter(|kernel| !lacks(situation, image, scene.new.filesystem, kernel).is_empty());
     for kernel in needing {
+        if !draft.risks.iter().any(|risk| risk == RUNS_PROGRAMS) {
+            draft.risks.push(RUNS_PROGRAMS.into());
+        }
         add(
             format!("initramfs-{}", id_of(&kernel.file)),
             steps::why_initramfs(scene),

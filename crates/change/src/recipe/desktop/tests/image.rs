@@ -145,6 +145,11 @@ fn without_btrfs_inside_the_images_own_programs_have_to_run() {
         _ => false,
     });
     assert!(built, "{:?}", plan.steps);
+    let warns =
+        |plan: &Plan| plan.risks.iter().any(|risk| risk.contains("run as root on this machine"));
+    assert!(warns(&plan), "{:?}", plan.risks);
+    let nothing_runs = plan_with(image(&WHOLE), &[]);
+    assert!(!nothing_runs.is_empty() && !warns(&nothing_runs), "{:?}", nothing_runs.risks);
 }
 
 #[test]
