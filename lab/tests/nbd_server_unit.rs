@@ -145,7 +145,7 @@ fn what_the_recipe_serves_starts_with_the_rights_that_it_has() {
         "cannot ask nbd+unix:///secret?socket=/run/rubus-serve-secret.socket: the server wants TLS",
         "the server wants a certificate of this client",
         "the server answers, and has secret",
-        "everything is as it was before",
+        "is as it was before",
         "0004-network-server is undone",
     ] {
         assert!(output.contains(words), "'{words}' is not in:\n{output}");

@@ -151,7 +151,9 @@ pub fn replace(
 /// # Errors
 /// As [`Hands::remove`], and when another file would lose its contents by that.
 pub fn remove_leftover(fresh: &Path, hands: &mut dyn Hands) -> Result<(), WriteError> {
-    if !hands.files().exists(fresh) {
+    // A link that leads nowhere is in the way, too.
+    let is_there = hands.files().exists(fresh) || hands.files().link(fresh).is_ok();
+    if !is_there {
         return Ok(());
     }
     match hands.twin(fresh) {

@@ -18,6 +18,10 @@ pub(super) fn apply(
     hands: &mut dyn Hands,
     context: &mut ApplyContext<'_>,
 ) -> Result<Receipt, StepError> {
+    if change.places.moved(action, hands.files()).is_some() {
+        let path = action.path().map(|path| path.display().to_string());
+        return Err(StepError::Changed { path: path.unwrap_or_default() });
+    }
     match action.reach() {
         Reach::Files(file) => file.apply(&here(&change.temporary(step)), hands),
         Reach::Machine(_) => {
@@ -40,6 +44,9 @@ pub(super) fn undo(
     hands: &mut dyn Hands,
     context: &mut ApplyContext<'_>,
 ) -> Result<Receipt, StepError> {
+    if let Some(how) = change.places.moved(action, hands.files()) {
+        return Err(not_followed(action, how));
+    }
     match action.reach() {
         Reach::Files(file) => file.undo(&here(&change.temporary(step)), hands),
         Reach::Machine(_) => {
@@ -55,6 +62,12 @@ pub(super) fn undo(
             Ok(receipt)
         }
     }
+}
+
+/// A directory that was replaced by a link since: what it leads to is not this change's.
+pub(super) fn not_followed(action: &Action, how: String) -> StepError {
+    let path = action.path().map(|path| path.display().to_string());
+    StepError::NotOurs { path: path.unwrap_or_default(), how }
 }
 
 /// Tells every other root that has a copy of the journal how far the change has come.

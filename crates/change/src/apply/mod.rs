@@ -7,6 +7,7 @@
 
 mod engine;
 mod made;
+mod places;
 mod stack;
 mod state;
 #[cfg(test)]
@@ -16,12 +17,14 @@ mod store;
 mod tests;
 #[cfg(test)]
 mod trial_tests;
+mod unrecorded;
 
 use std::path::{Path, PathBuf};
 
 use crate::plan::journal::{self, JournalError, Next, Record, State, Way};
 use crate::plan::{Action, Plan};
 use crate::steps::temporary_name;
+use places::Places;
 use rubus_host::{Hands, WriteError};
 
 pub use crate::steps::{GivenAway, NoStepRunner, Progress, Site, StepError, StepRunner};
@@ -29,6 +32,7 @@ pub use made::find_made;
 pub use stack::{lying_on, obstacles};
 pub use state::{differences, initramfs_answers, not_done};
 pub use store::{ChangeStore, ChangeStoreError};
+pub use unrecorded::{Left, is_journal_behind, left, unrecorded};
 
 /// A plan whose application has begun, with how far it has come.
 #[derive(Clone, Debug)]
@@ -43,6 +47,10 @@ pub struct Change {
     directory: PathBuf,
     journal: PathBuf,
     journal_bytes: u64,
+    /// Where the directories of its files were when it began.
+    places: Places,
+    /// Whether this program has begun it, so that its journal is whole.
+    is_fresh: bool,
 }
 
 /// How going on ended.
@@ -242,7 +250,7 @@ pub fn turn(
 }
 
 /// Writes down that a change that was on the other way is on this one now. Another root may have done any of the steps that waited
-/// for a trial, and may be gone before it told of them, so going back has to look at each.
+/// for a trial, and may be gone before it told of them, and a journal may have lost its end, so going back has to look at each.
 fn turn_round(
     change: &mut Change,
     way: Way,
@@ -251,14 +259,40 @@ fn turn_round(
     context: &mut ApplyContext<'_>,
 ) -> Result<(), ChangeError> {
     if way == Way::Undo {
-        for step in change.state.not_done_after_trial() {
-            if !change.was_refused(step) {
-                change.write(hands, Record::Begun { step })?;
-            }
+        let after_trial = change.state.not_done_after_trial().into_iter();
+        let mut steps: Vec<usize> = after_trial.filter(|step| !change.was_refused(*step)).collect();
+        let unrecorded = unrecorded(change, hands.files());
+        let words = unrecorded_words(change, &unrecorded);
+        if let Some(words) = words.filter(|_| is_journal_behind(change, hands.files())) {
+            (context.tell)(Event::Remark { words: &words });
+        }
+        steps.extend(unrecorded);
+        steps.sort_unstable();
+        steps.dedup();
+        for step in steps {
+            change.write(hands, Record::Begun { step })?;
         }
     }
     let turned = Record::Turned { way, why: why.into(), at: (context.now)() };
     change.write(hands, turned)
+}
+
+/// What is said of steps that are undone although the journal does not know them.
+fn unrecorded_words(change: &Change, steps: &[usize]) -> Option<String> {
+    let numbers: Vec<String> = steps.iter().map(|step| (step + 1).to_string()).collect();
+    let (first, last) = (steps.first()?, steps.last()?);
+    let of = change.plan.steps.len();
+    let which = match (steps.len(), last - first + 1) {
+        (1, _) => format!("step {} of {of} is", first + 1),
+        (count, span) if count == span => {
+            format!("steps {} to {} of {of} are", first + 1, last + 1)
+        }
+        _ => format!("steps {} of {of} are", numbers.join(", ")),
+    };
+    Some(format!(
+        "the journal of {} ends early: {which} or may be in place although it does not say so; going back looks there too",
+        change.name
+    ))
 }
 
 fn do_step(
@@ -311,7 +345,9 @@ fn settle_knobs(
     context: &mut ApplyContext<'_>,
 ) -> Result<(), String> {
     let knobs = change.plan.steps.iter().enumerate();
-    let knobs = knobs.filter(|(_, step)| matches!(step.action, Action::SetKnob(_)));
+    let knobs = knobs.filter(|(number, step)| {
+        matches!(step.action, Action::SetKnob(_)) && change.was_begun(*number)
+    });
     let knobs: Vec<(usize, &Action)> = knobs.map(|(i, step)| (i, &step.action)).collect();
     if change.state.way == Way::Undo {
         for (number, action) in knobs {

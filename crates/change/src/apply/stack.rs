@@ -8,20 +8,26 @@ use crate::plan::journal::{StepState, Way};
 use crate::steps::{Action, Step};
 use rubus_host::Files;
 
-use super::Change;
+use super::engine::not_followed;
+use super::{Change, unrecorded};
 
 /// What cannot be undone of a change as things are, and what to do, in the order in which it would be met. Only looks.
 /// `earlier` are the changes before it.
 pub fn obstacles(change: &Change, earlier: &[Change], files: &dyn Files) -> Vec<String> {
     let steps = change.plan.steps.iter().zip(&change.state.steps);
+    let unrecorded = unrecorded(change, files);
     let mut seen: BTreeSet<&PathBuf> = BTreeSet::new();
     let mut found = Vec::new();
     for (number, (step, state)) in steps.enumerate().rev() {
-        if *state == StepState::NotDone {
+        if *state == StepState::NotDone && !unrecorded.contains(&number) {
             continue;
         }
         // What a later step has changed again is judged there.
         if !step.action.path().is_none_or(|path| seen.insert(path)) {
+            continue;
+        }
+        if let Some(how) = change.places.moved(&step.action, files) {
+            found.push(not_followed(&step.action, how).to_string());
             continue;
         }
         found.extend(kept_by_another(change, &step.action, earlier));

@@ -10,6 +10,7 @@ use crate::plan::{FORMAT, Plan};
 use rubus_host::live_hands::make_directories;
 use rubus_host::{Files, Hands, ReadError, WriteError};
 
+use super::places::{PLACES, Places};
 use super::{ASKED_FOR, Change, GivenAway};
 
 const PLAN: &str = "plan.json";
@@ -98,6 +99,8 @@ impl ChangeStore {
         hands.sync_directory(&self.directory)?;
         let text = json_of(&plan);
         hands.write_new(&directory.join(PLAN), text.as_bytes(), 0o644, None)?;
+        let places = Places::of(&plan, hands.files());
+        hands.write_new(&directory.join(PLACES), places.text().as_bytes(), 0o644, None)?;
         let first = Record::Turned { way: Way::Apply, why: ASKED_FOR.into(), at: now.into() };
         let confirmed = consents.into_iter().map(record_of);
         let records: Vec<Record> = std::iter::once(first).chain(confirmed).collect();
@@ -116,6 +119,8 @@ impl ChangeStore {
             directory,
             journal,
             journal_bytes: lines.len() as u64,
+            places,
+            is_fresh: true,
         })
     }
 
@@ -144,9 +149,11 @@ impl ChangeStore {
             plan,
             records,
             state,
-            directory,
             journal,
             journal_bytes: whole_bytes(&text) as u64,
+            places: places_in(&directory, files),
+            directory,
+            is_fresh: false,
         }))
     }
 
@@ -171,6 +178,13 @@ fn read(path: &Path, files: &dyn Files) -> Result<String, ChangeStoreError> {
     const MAX_BYTES: usize = 64 << 20;
     let bytes = files.read_prefix(path, MAX_BYTES).map_err(|reason| unreadable(path, &reason))?;
     Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+/// Where its directories were; unknown for a change of an earlier version, or of another root.
+fn places_in(directory: &Path, files: &dyn Files) -> Places {
+    files
+        .text(&directory.join(PLACES))
+        .map_or_else(|_| Places::default(), |text| Places::parse(&text))
 }
 
 fn json_of(plan: &Plan) -> String {

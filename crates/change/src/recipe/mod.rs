@@ -29,7 +29,7 @@ mod swap;
 mod swap_managers;
 mod tables;
 #[cfg(test)]
-mod testing;
+pub(crate) mod testing;
 #[cfg(test)]
 mod tests;
 mod units;

@@ -282,4 +282,4 @@ fn words(nodes: &[&str], at: &str, situation: &Situation<'_>, draft: &mut Draft)
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

@@ -176,3 +176,13 @@ pub(super) fn disk(path: &str, serial: &str) -> DiskIdentity {
         confirmation: serial.into(),
     }
 }
+
+/// Plans of recipes that need more than a captured board shows.
+pub(crate) fn further_plans() -> Vec<Plan> {
+    let all = [
+        super::desktop::tests::usual_plans(),
+        super::network_root::tests::usual_plans(),
+        super::raid0::tests::usual_plans(),
+    ];
+    all.into_iter().flatten().collect()
+}

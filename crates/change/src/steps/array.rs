@@ -9,11 +9,12 @@ use crate::volume::{DiskIdentity, Place};
 use rubus_host::{Files, Hands};
 use rubus_machine::signature::{END_BYTES, Kind};
 
+use super::behaviour::lost_on;
 use super::claim::{around, claim};
 use super::commands::{Command, Names, command, with_names};
 use super::{
-    Behaviour, Detail, LiveStepRunner, MachineStep, Receipt, Site, StepError, Touches, failed,
-    locate, mounts, receipt,
+    Behaviour, Detail, LiveStepRunner, MachineStep, Receipt, Site, StepError, Touches, Trace,
+    TraceSite, failed, locate, mounts, receipt,
 };
 
 /// Disks become one array with mdadm. Undoing stops it and takes the members' superblocks away.
@@ -86,6 +87,7 @@ impl Behaviour for MakeArray {
         Touches {
             disks_lost: self.members.iter().flat_map(Place::disks).collect(),
             others: vec![Path::new("/dev/md").join(&self.name)],
+            leaves: Some(lost_on(&self.place().disks())),
             ..Touches::default()
         }
     }
@@ -104,6 +106,13 @@ impl Behaviour for MakeArray {
 
     fn obstacle(&self, _: &Path, _: usize, _: &dyn Files) -> Option<String> {
         None
+    }
+
+    fn trace(&self, _: &TraceSite<'_>, files: &dyn Files) -> Trace {
+        match is_made(&self.place(), &self.uuid, files) {
+            true => Trace::Made,
+            false => Trace::Unseen,
+        }
     }
 }
 

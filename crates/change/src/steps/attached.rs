@@ -9,8 +9,8 @@ use rubus_host::{Files, Hands};
 
 use super::commands::{Command, Names, command, for_people, undo_for_people};
 use super::{
-    Behaviour, Detail, LiveStepRunner, MachineStep, Receipt, Site, StepError, Touches, failed,
-    receipt,
+    Behaviour, Detail, LiveStepRunner, MachineStep, Receipt, Site, StepError, Touches, Trace,
+    TraceSite, failed, receipt,
 };
 
 /// An NBD export becomes a block device of the kernel, with a watcher. Undoing detaches it.
@@ -74,6 +74,10 @@ impl Behaviour for AttachDisk {
 
     fn obstacle(&self, _: &Path, _: usize, _: &dyn Files) -> Option<String> {
         None
+    }
+
+    fn trace(&self, _: &TraceSite<'_>, files: &dyn Files) -> Trace {
+        Trace::made(is_attached(&self.address, &self.device, files))
     }
 }
 

@@ -7,7 +7,7 @@ use rubus_host::hands::below;
 use rubus_host::{Files, Hands};
 
 use super::commands::{Command, Names};
-use super::{LiveStepRunner, Receipt, Site, StepError, TextFile};
+use super::{LiveStepRunner, Receipt, Site, StepError, TextFile, Trace, TraceSite};
 
 /// What a kind of step says of itself. Nothing here changes the machine.
 ///
@@ -18,6 +18,7 @@ use super::{LiveStepRunner, Receipt, Site, StepError, TextFile};
 /// # use rubus_change::plan::journal::Receipt;
 /// # use rubus_change::steps::commands::{Command, Names};
 /// # use rubus_change::steps::{Behaviour, Detail, FileSite, FileStep, StepError, Touches};
+/// # use rubus_change::steps::{Trace, TraceSite};
 /// # use rubus_change::volume::DiskIdentity;
 /// # use rubus_host::{Files, Hands};
 /// # struct Nothing;
@@ -33,6 +34,7 @@ use super::{LiveStepRunner, Receipt, Site, StepError, TextFile};
 /// #     fn difference(&self, _: &dyn Files) -> Option<String> { None }
 /// #     fn shows_completion(&self) -> bool { true }
 /// #     fn obstacle(&self, _: &Path, _: usize, _: &dyn Files) -> Option<String> { None }
+/// #     fn trace(&self, _: &TraceSite<'_>, _: &dyn Files) -> Trace { Trace::Unseen }
 /// # }
 /// impl FileStep for Nothing {
 ///     fn apply(&self, _: &FileSite<'_>, _: &mut dyn Hands) -> Result<Receipt, StepError> {
@@ -48,6 +50,7 @@ use super::{LiveStepRunner, Receipt, Site, StepError, TextFile};
 /// # use rubus_change::plan::journal::Receipt;
 /// # use rubus_change::steps::commands::{Command, Names};
 /// # use rubus_change::steps::{Behaviour, Detail, FileSite, FileStep, StepError, Touches};
+/// # use rubus_change::steps::{Trace, TraceSite};
 /// # use rubus_change::volume::DiskIdentity;
 /// # use rubus_host::{Files, Hands};
 /// # struct Nothing;
@@ -63,6 +66,7 @@ use super::{LiveStepRunner, Receipt, Site, StepError, TextFile};
 /// #     fn difference(&self, _: &dyn Files) -> Option<String> { None }
 /// #     fn shows_completion(&self) -> bool { true }
 /// #     fn obstacle(&self, _: &Path, _: usize, _: &dyn Files) -> Option<String> { None }
+/// #     fn trace(&self, _: &TraceSite<'_>, _: &dyn Files) -> Trace { Trace::Unseen }
 /// # }
 /// impl FileStep for Nothing {
 ///     fn apply(&self, _: &FileSite<'_>, _: &mut dyn Hands) -> Result<Receipt, StepError> {
@@ -107,6 +111,9 @@ pub trait Behaviour {
     /// Why it cannot be undone as things are, and what to do; nothing where it can. Only looks. `directory` is that of the change,
     /// `step` the number of the step.
     fn obstacle(&self, directory: &Path, step: usize, files: &dyn Files) -> Option<String>;
+
+    /// What the machine shows of it, whatever the journal says. Only looks.
+    fn trace(&self, site: &TraceSite<'_>, files: &dyn Files) -> Trace;
 }
 
 /// A kind that acts on files, directories, links and settings of the kernel.
@@ -184,6 +191,8 @@ pub struct Touches<'a> {
     pub fills: Option<&'a Path>,
     /// Whether the machine runs from another root afterwards.
     pub moves_root: bool,
+    /// What undoing it does not bring back, as a sentence without its full stop.
+    pub leaves: Option<String>,
 }
 
 impl<'a> Touches<'a> {
@@ -196,6 +205,12 @@ impl<'a> Touches<'a> {
     pub fn filling(path: &'a PathBuf) -> Self {
         Touches { fills: Some(path), ..Touches::path(path) }
     }
+}
+
+/// What [`Touches::leaves`] says of disks whose contents are gone.
+pub(super) fn lost_on(disks: &[&DiskIdentity]) -> String {
+    let paths: Vec<String> = disks.iter().map(|disk| disk.path.display().to_string()).collect();
+    format!("what was on {} is lost", paths.join(" and "))
 }
 
 /// Something that is shown of a step.

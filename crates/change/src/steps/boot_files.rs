@@ -16,7 +16,7 @@ use super::commands::{Command, Names};
 use super::error::missing_program;
 use super::{
     Behaviour, Detail, LiveStepRunner, MachineStep, Progress, Receipt, Site, StepError, Touches,
-    failed, left, locate, receipt,
+    Trace, TraceSite, failed, left, locate, receipt,
 };
 
 /// More than any file on a boot partition has.
@@ -87,6 +87,10 @@ impl Behaviour for FillBoot {
 
     fn obstacle(&self, _: &Path, _: usize, _: &dyn Files) -> Option<String> {
         None
+    }
+
+    fn trace(&self, _: &TraceSite<'_>, _: &dyn Files) -> Trace {
+        Trace::Unseen
     }
 }
 

@@ -21,8 +21,8 @@ use rubus_vocabulary::revision;
 use super::commands::{Command, Names};
 use super::{
     Action, Behaviour, BuildInitramfs, Detail, InstallInitramfs, LiveStepRunner, MachineStep,
-    Progress, Receipt, Site, Step, StepError, Touches, WriteFile, failed, left, locate, mounts,
-    receipt,
+    Progress, Receipt, Site, Step, StepError, Touches, Trace, TraceSite, WriteFile, failed, left,
+    locate, mounts, receipt,
 };
 
 /// More than any kernel or initial RAM filesystem takes.
@@ -85,6 +85,10 @@ impl Behaviour for ProveBoot {
 
     fn obstacle(&self, _: &Path, _: usize, _: &dyn Files) -> Option<String> {
         None
+    }
+
+    fn trace(&self, _: &TraceSite<'_>, _: &dyn Files) -> Trace {
+        Trace::Unseen
     }
 }
 

@@ -6,10 +6,12 @@ use serde::{Deserialize, Serialize};
 
 use crate::volume::DiskIdentity;
 use rubus_host::hands::parent_of;
-use rubus_host::{Files, Hands};
+use rubus_host::{Files, Hands, ReadError};
 
 use super::commands::{Command, Names};
-use super::{Behaviour, Detail, FileSite, FileStep, Receipt, StepError, Touches, receipt};
+use super::{
+    Behaviour, Detail, FileSite, FileStep, Receipt, StepError, Touches, Trace, TraceSite, receipt,
+};
 
 /// A directory is made; its parent exists. Undoing removes it if nothing else is in it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -62,6 +64,17 @@ impl Behaviour for MakeDirectory {
 
     fn obstacle(&self, _: &Path, _: usize, _: &dyn Files) -> Option<String> {
         None
+    }
+
+    fn trace(&self, _: &TraceSite<'_>, files: &dyn Files) -> Trace {
+        if files.link(&self.path).is_ok() {
+            return Trace::Foreign("a symbolic link is in its place".into());
+        }
+        match files.list(&self.path) {
+            Ok(_) => Trace::Made,
+            Err(ReadError::Absent) => Trace::Untouched,
+            Err(_) => Trace::Foreign("something else is in its place".into()),
+        }
     }
 }
 

@@ -10,12 +10,13 @@ use rubus_host::blockdev::ClaimedDevice;
 use rubus_host::{Files, Hands};
 use rubus_machine::signature::END_BYTES;
 
+use super::behaviour::lost_on;
 use super::claim::{around, claim};
 use super::commands::{Command, Names, by_uuid, command, mount, with_names};
 use super::mounts::PLACES;
 use super::{
-    Behaviour, Detail, LiveStepRunner, MachineStep, Receipt, Site, StepError, Touches, failed,
-    left, locate, receipt,
+    Behaviour, Detail, LiveStepRunner, MachineStep, Receipt, Site, StepError, Touches, Trace,
+    TraceSite, failed, left, locate, receipt,
 };
 
 /// A filesystem or swap area is made. Undoing leaves it as it is.
@@ -60,6 +61,7 @@ impl Behaviour for Format {
     fn touches(&self) -> Touches<'_> {
         Touches {
             disks_lost: self.place.disks(),
+            leaves: Some(lost_on(&self.place.disks())),
             others: vec![by_uuid(&self.filesystem.uuid)],
             ..Touches::default()
         }
@@ -79,6 +81,14 @@ impl Behaviour for Format {
 
     fn obstacle(&self, _: &Path, _: usize, _: &dyn Files) -> Option<String> {
         None
+    }
+
+    fn trace(&self, _: &TraceSite<'_>, files: &dyn Files) -> Trace {
+        // A disk that is not there now may have been made all the same.
+        match locate::device_of(files, self.filesystem.kind, &self.filesystem.uuid) {
+            Ok(_) => Trace::Made,
+            Err(_) => Trace::Unseen,
+        }
     }
 }
 

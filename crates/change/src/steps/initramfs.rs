@@ -20,7 +20,7 @@ use super::commands::{Command, INITRAMFS, Names, command, with_names};
 use super::copied::{Onto, if_full};
 use super::{
     Action, Behaviour, Detail, LiveStepRunner, MachineStep, Progress, Receipt, Site, StepError,
-    Touches, failed, kept, receipt,
+    Touches, Trace, TraceSite, failed, kept, receipt,
 };
 
 /// More than any initial RAM filesystem takes.
@@ -130,6 +130,10 @@ impl Behaviour for BuildInitramfs {
 
     fn obstacle(&self, directory: &Path, step: usize, files: &dyn Files) -> Option<String> {
         kept::obstacle(&self.path, self.kept.as_deref(), directory, step, files)
+    }
+
+    fn trace(&self, site: &TraceSite<'_>, files: &dyn Files) -> Trace {
+        kept::trace(&self.path, self.kept.as_deref(), site, files)
     }
 }
 
@@ -278,6 +282,10 @@ impl Behaviour for InstallInitramfs {
 
     fn obstacle(&self, directory: &Path, step: usize, files: &dyn Files) -> Option<String> {
         kept::obstacle(&self.path, self.kept.as_deref(), directory, step, files)
+    }
+
+    fn trace(&self, site: &TraceSite<'_>, files: &dyn Files) -> Trace {
+        kept::trace(&self.path, self.kept.as_deref(), site, files)
     }
 }
 

@@ -12,7 +12,7 @@ use rubus_host::{Files, Hands};
 use super::commands::{Command, Names};
 use super::{
     Action, Behaviour, Detail, LiveStepRunner, MachineStep, Receipt, Site, StepError, Touches,
-    failed, keep_note, left, mounts, receipt,
+    Trace, TraceSite, failed, keep_note, left, mounts, receipt,
 };
 
 /// The file that says which roots have a copy.
@@ -78,6 +78,10 @@ impl Behaviour for KeepJournal {
 
     fn obstacle(&self, _: &Path, _: usize, _: &dyn Files) -> Option<String> {
         None
+    }
+
+    fn trace(&self, _: &TraceSite<'_>, _: &dyn Files) -> Trace {
+        Trace::Unseen
     }
 }
 

@@ -10,7 +10,9 @@ use rubus_host::hands::{parent_of, remove_leftover, replace};
 use rubus_host::{Files, Hands, ReadError, digest};
 use rubus_vocabulary::units::bytes_iec;
 
-use super::{Receipt, Replaced, Site, StepError, failed, keep_note, make_an_image, receipt};
+use super::{
+    Receipt, Replaced, Site, StepError, Trace, TraceSite, failed, keep_note, make_an_image, receipt,
+};
 
 /// Larger than any initial RAM filesystem.
 const MAX_BYTES: usize = 512 << 20;
@@ -211,6 +213,30 @@ pub(super) fn obstacle(
         Ok(WayBack::Stop(why)) => Some(format!("{}: {why}", path.display())),
         Ok(_) => None,
         Err(error) => Some(error.to_string()),
+    }
+}
+
+/// What is there of a step that replaces a file: without its note it has touched nothing.
+pub(super) fn trace(
+    path: &Path,
+    kept: Option<&Path>,
+    site: &TraceSite<'_>,
+    files: &dyn Files,
+) -> Trace {
+    if site.has_leftover(path, files) {
+        return Trace::Made;
+    }
+    let Some(note) = read_note(site.directory, site.step, files) else {
+        return Trace::Untouched;
+    };
+    match judge(path, kept, Some(&note), files) {
+        Ok(WayBack::InPlace) => Trace::made(kept.is_some_and(|kept| {
+            sum_of(kept, files).is_ok_and(|sum| sum.is_some() && sum == note.was)
+        })),
+        Ok(WayBack::Restore | WayBack::Remove) => Trace::Made,
+        Ok(WayBack::Leave) => Trace::Foreign("something else has made it since".into()),
+        Ok(WayBack::Stop(why)) => Trace::Foreign(why),
+        Err(error) => Trace::Foreign(error.to_string()),
     }
 }
 

@@ -5,11 +5,11 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use crate::volume::DiskIdentity;
-use rubus_host::{Files, Hands};
+use rubus_host::{Files, Hands, ReadError};
 
 use super::commands::{Command, Names};
 use super::text_file::missing;
-use super::{Behaviour, Detail, FileSite, FileStep, Receipt, StepError, Touches};
+use super::{Behaviour, Detail, FileSite, FileStep, Receipt, StepError, Touches, Trace, TraceSite};
 
 /// A setting of the running kernel, in `/sys` or `/proc/sys`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -72,6 +72,17 @@ impl Behaviour for SetKnob {
 
     fn obstacle(&self, _: &Path, _: usize, _: &dyn Files) -> Option<String> {
         None
+    }
+
+    fn trace(&self, _: &TraceSite<'_>, files: &dyn Files) -> Trace {
+        match files.text(&self.path) {
+            Ok(live) if knob_says(&live, &self.was) => Trace::Untouched,
+            Ok(live) if knob_says(&live, &self.becomes) => Trace::Made,
+            Ok(live) => Trace::Foreign(format!("it is {live}")),
+            // A setting of a module that is not loaded is not in force.
+            Err(ReadError::Absent) => Trace::Untouched,
+            Err(why) => Trace::Foreign(format!("it cannot be read: {why}")),
+        }
     }
 }
 

@@ -9,7 +9,7 @@ use rubus_host::hands::parent_of;
 use rubus_host::{Files, Hands, ReadError};
 
 use super::commands::{Command, Names};
-use super::{Behaviour, Detail, FileSite, FileStep, Receipt, StepError, Touches};
+use super::{Behaviour, Detail, FileSite, FileStep, Receipt, StepError, Touches, Trace, TraceSite};
 
 /// A symbolic link is made or turned to another place, which is how systemd's units are switched on, off
 /// and masked.
@@ -83,6 +83,18 @@ impl Behaviour for SetLink {
         };
         (!is_known).then(|| error.to_string())
     }
+
+    fn trace(&self, site: &TraceSite<'_>, files: &dyn Files) -> Trace {
+        if site.has_leftover(&self.path, files) {
+            return Trace::Made;
+        }
+        match live(&self.path, files) {
+            Ok(live) if live == self.was => Trace::Untouched,
+            Ok(live) if live == self.becomes => Trace::Made,
+            Ok(_) => Trace::Foreign("the link leads elsewhere".into()),
+            Err(_) => Trace::Foreign("something else is in its place".into()),
+        }
+    }
 }
 
 impl FileStep for SetLink {
@@ -110,10 +122,9 @@ fn set(
     if hands.files().link(&temporary).is_ok() {
         hands.remove(&temporary)?;
     }
-    let live = |hands: &dyn Hands| match hands.files().link(path) {
-        Ok(target) => Ok(Some(target)),
-        Err(ReadError::Absent) => Ok(None),
-        Err(reason) => Err(StepError::Unreadable { path: path.display().to_string(), reason }),
+    let live = |hands: &dyn Hands| {
+        live(path, hands.files())
+            .map_err(|reason| StepError::Unreadable { path: path.display().to_string(), reason })
     };
     let now = live(hands)?;
     if now.as_deref() != to {
@@ -144,4 +155,13 @@ fn set(
         });
     }
     Ok(Receipt { planned, live })
+}
+
+/// Where the link leads; nothing where nothing has this name.
+fn live(path: &Path, files: &dyn Files) -> Result<Option<PathBuf>, ReadError> {
+    match files.link(path) {
+        Ok(target) => Ok(Some(target)),
+        Err(ReadError::Absent) => Ok(None),
+        Err(reason) => Err(reason),
+    }
 }

@@ -35,11 +35,14 @@ mod on;
 mod partition;
 mod processor;
 mod receipt;
+#[cfg(test)]
+pub(crate) mod rehearsed;
 mod runner;
 mod server;
 mod site;
 mod swap;
 mod text_file;
+mod trace;
 mod tree;
 mod units;
 
@@ -71,6 +74,7 @@ pub use server::StartServer;
 pub use site::{GivenAway, NoStepRunner, Progress, Site, StepRunner};
 pub use swap::{MakeSwapFile, SwapOff, SwapOn};
 pub use text_file::{RemoveFile, TextFile, WriteFile};
+pub use trace::{Trace, TraceSite};
 pub use tree::{CopyTree, Pass};
 pub use units::{ReadUnits, RestartService, SYSTEMD_RUNS, When};
 

@@ -12,8 +12,8 @@ use rubus_machine::parse::mountinfo::{self, MountLine};
 
 use super::commands::{Command, Names, command, mount, named};
 use super::{
-    Behaviour, Detail, LiveStepRunner, MachineStep, Receipt, Site, StepError, Touches, failed,
-    locate, receipt,
+    Behaviour, Detail, LiveStepRunner, MachineStep, Receipt, Site, StepError, Touches, Trace,
+    TraceSite, failed, locate, receipt,
 };
 
 /// Where the filesystems of changes are mounted, by the name of the change.
@@ -100,6 +100,11 @@ impl Behaviour for Mount {
 
     fn obstacle(&self, _: &Path, _: usize, _: &dyn Files) -> Option<String> {
         None
+    }
+
+    fn trace(&self, _: &TraceSite<'_>, files: &dyn Files) -> Trace {
+        let there = mount_at(&self.at, files);
+        Trace::made(there.is_some_and(|line| line.filesystem == self.kind))
     }
 }
 

@@ -11,8 +11,8 @@ use rubus_vocabulary::units::bytes_iec;
 
 use super::commands::{Command, Names};
 use super::{
-    Behaviour, Detail, LiveStepRunner, MachineStep, Receipt, Site, StepError, Touches, failed,
-    left, receipt,
+    Behaviour, Detail, LiveStepRunner, MachineStep, Receipt, Site, StepError, Touches, Trace,
+    TraceSite, failed, left, receipt,
 };
 
 /// A disk image full of zeros is made; it takes room as it is written. Undoing leaves it: it may have been written to since.
@@ -50,7 +50,10 @@ impl Behaviour for MakeImage {
     }
 
     fn touches(&self) -> Touches<'_> {
-        Touches::path(&self.path)
+        Touches {
+            leaves: Some(format!("{} stays, with what is on it", self.path.display())),
+            ..Touches::path(&self.path)
+        }
     }
 
     fn disks_lost_mut(&mut self) -> Vec<&mut DiskIdentity> {
@@ -67,6 +70,10 @@ impl Behaviour for MakeImage {
 
     fn obstacle(&self, _: &Path, _: usize, _: &dyn Files) -> Option<String> {
         None
+    }
+
+    fn trace(&self, _: &TraceSite<'_>, files: &dyn Files) -> Trace {
+        Trace::made(files.exists(&self.path))
     }
 }
 

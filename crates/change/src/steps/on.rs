@@ -10,7 +10,7 @@ use rubus_host::{Files, Hands};
 use super::commands::{Command, Names};
 use super::{
     Action, Behaviour, Detail, FileSite, Reach, Receipt, Site, Step, StepError, StepRunner,
-    Touches, failed, left,
+    Touches, Trace, TraceSite, failed, left,
 };
 
 /// One of the actions on files, on a filesystem that is mounted for it and unmounted again. Its paths begin
@@ -89,6 +89,10 @@ impl Behaviour for On {
 
     fn obstacle(&self, _: &Path, _: usize, _: &dyn Files) -> Option<String> {
         None
+    }
+
+    fn trace(&self, _: &TraceSite<'_>, _: &dyn Files) -> Trace {
+        Trace::Unseen
     }
 }
 

@@ -12,11 +12,12 @@ use rubus_host::blockdev::ClaimedDevice;
 use rubus_host::{Files, Hands, clock};
 use rubus_machine::signature::{END_BYTES, Window};
 
+use super::behaviour::lost_on;
 use super::claim::claim;
 use super::commands::{Command, Names};
 use super::{
-    Behaviour, Detail, LiveStepRunner, MachineStep, Receipt, Site, StepError, Touches, failed,
-    left, locate, receipt,
+    Behaviour, Detail, LiveStepRunner, MachineStep, Receipt, Site, StepError, Touches, Trace,
+    TraceSite, failed, left, locate, receipt,
 };
 
 /// A partition table is written to a disk: everything on it is lost. Undoing leaves the disk as it is.
@@ -62,7 +63,11 @@ impl Behaviour for PartitionDisk {
     }
 
     fn touches(&self) -> Touches<'_> {
-        Touches { disks_lost: vec![&self.disk], ..Touches::default() }
+        Touches {
+            disks_lost: vec![&self.disk],
+            leaves: Some(lost_on(&[&self.disk])),
+            ..Touches::default()
+        }
     }
 
     fn disks_lost_mut(&mut self) -> Vec<&mut DiskIdentity> {
@@ -79,6 +84,10 @@ impl Behaviour for PartitionDisk {
 
     fn obstacle(&self, _: &Path, _: usize, _: &dyn Files) -> Option<String> {
         None
+    }
+
+    fn trace(&self, _: &TraceSite<'_>, _: &dyn Files) -> Trace {
+        Trace::Unseen
     }
 }
 

@@ -10,8 +10,8 @@ use rubus_host::{Files, Hands};
 use super::commands::{Command, Names, command, for_people, undo_for_people};
 use super::units::{SYSTEMD_RUNS, read_units};
 use super::{
-    Behaviour, Detail, LiveStepRunner, MachineStep, Receipt, Site, StepError, Touches, failed,
-    receipt,
+    Behaviour, Detail, LiveStepRunner, MachineStep, Receipt, Site, StepError, Touches, Trace,
+    TraceSite, failed, receipt,
 };
 
 /// A server of disk images is started by its socket unit and asked what it has. Undoing stops both units.
@@ -63,6 +63,11 @@ impl Behaviour for StartServer {
         Touches {
             disks_lost: self.gives_away.iter().collect(),
             others: vec![Path::new("/unit").join(&self.unit)],
+            leaves: (!self.gives_away.is_empty()).then(|| {
+                let disks: Vec<String> =
+                    self.gives_away.iter().map(|disk| disk.path.display().to_string()).collect();
+                format!("clients may have written to {}", disks.join(" and "))
+            }),
             ..Touches::default()
         }
     }
@@ -83,6 +88,10 @@ impl Behaviour for StartServer {
 
     fn obstacle(&self, _: &Path, _: usize, _: &dyn Files) -> Option<String> {
         None
+    }
+
+    fn trace(&self, _: &TraceSite<'_>, files: &dyn Files) -> Trace {
+        Trace::made(files.exists(&self.socket))
     }
 }
 

@@ -12,9 +12,10 @@ use rubus_machine::parse::swaps::{self, SwapLine};
 use rubus_vocabulary::units::bytes_iec;
 
 use super::commands::{Command, Names, command, named};
+use super::trace::is_there;
 use super::{
     Behaviour, Detail, LiveStepRunner, MachineStep, Progress, Receipt, Site, StepError, Touches,
-    failed, keep_note, locate, note, receipt,
+    Trace, TraceSite, failed, keep_note, locate, note, receipt,
 };
 
 const SWAPS: &str = "/proc/swaps";
@@ -73,6 +74,12 @@ impl Behaviour for MakeSwapFile {
     fn obstacle(&self, _: &Path, _: usize, _: &dyn Files) -> Option<String> {
         None
     }
+
+    fn trace(&self, site: &TraceSite<'_>, files: &dyn Files) -> Trace {
+        let is_ours = files.exists(&site.directory.join(mark_of(&self.path)));
+        let is_begun = site.has_leftover(&self.path, files);
+        Trace::made(is_begun || is_ours && files.exists(&self.path))
+    }
 }
 
 /// Every block of it is allotted, written where holes would count as such, and none of it shared or compressed on btrfs.
@@ -88,7 +95,7 @@ impl MachineStep for MakeSwapFile {
         let mark = mark_of(path);
         let is_ours = note(site, &mark, hands).is_some();
         let planned = format!("a swap file of {}", bytes_iec(self.size_bytes));
-        if hands.files().exists(path) {
+        if is_there(path, hands.files()) {
             // It got its name when it was whole.
             return match is_ours {
                 true => Ok(receipt(planned.clone(), planned)),
@@ -193,6 +200,16 @@ impl Behaviour for SwapOn {
     fn obstacle(&self, _: &Path, _: usize, _: &dyn Files) -> Option<String> {
         None
     }
+
+    fn trace(&self, _: &TraceSite<'_>, files: &dyn Files) -> Trace {
+        if files.text(Path::new(SWAPS)).is_err() {
+            return Trace::Unseen;
+        }
+        match resolve(&self.what, files) {
+            Ok(path) => Trace::made(area(&path, files).is_some()),
+            Err(_) => Trace::Unseen,
+        }
+    }
 }
 
 impl MachineStep for SwapOn {
@@ -268,6 +285,15 @@ impl Behaviour for SwapOff {
 
     fn obstacle(&self, _: &Path, _: usize, _: &dyn Files) -> Option<String> {
         None
+    }
+
+    fn trace(&self, _: &TraceSite<'_>, files: &dyn Files) -> Trace {
+        if files.text(Path::new(SWAPS)).is_err() {
+            return Trace::Unseen;
+        }
+        // What is not on this root was not in use on it either.
+        let here = resolve(&self.what, files).ok().filter(|path| files.exists(path));
+        Trace::made(here.is_some_and(|path| area(&path, files).is_none()))
     }
 }
 
@@ -424,7 +450,7 @@ impl LiveStepRunner {
     }
 }
 
-fn mark_of(path: &Path) -> String {
+pub(super) fn mark_of(path: &Path) -> String {
     format!("made{}", path.display().to_string().replace(['/', '.'], "_"))
 }
 

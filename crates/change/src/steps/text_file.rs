@@ -11,7 +11,8 @@ use rubus_host::{Files, Hands, ReadError};
 
 use super::commands::{Command, Names};
 use super::diff::{Line, lines};
-use super::{Behaviour, Detail, FileSite, FileStep, Receipt, StepError, Touches};
+use super::trace::is_there;
+use super::{Behaviour, Detail, FileSite, FileStep, Receipt, StepError, Touches, Trace, TraceSite};
 
 /// A text file gets new contents, or is made.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -107,6 +108,10 @@ impl Behaviour for WriteFile {
             .err()
             .map(|error| error.to_string())
     }
+
+    fn trace(&self, site: &TraceSite<'_>, files: &dyn Files) -> Trace {
+        trace(&self.path, Some(&self.becomes), self.was.as_ref(), site, files)
+    }
 }
 
 impl FileStep for WriteFile {
@@ -155,7 +160,7 @@ impl Behaviour for RemoveFile {
     }
 
     fn difference(&self, files: &dyn Files) -> Option<String> {
-        files.exists(&self.path).then(|| format!("{} is there again", self.path.display()))
+        is_there(&self.path, files).then(|| format!("{} is there again", self.path.display()))
     }
 
     fn shows_completion(&self) -> bool {
@@ -164,6 +169,10 @@ impl Behaviour for RemoveFile {
 
     fn obstacle(&self, _: &Path, _: usize, files: &dyn Files) -> Option<String> {
         way_back(&self.path, None, Some(&self.was), files).err().map(|error| error.to_string())
+    }
+
+    fn trace(&self, site: &TraceSite<'_>, files: &dyn Files) -> Trace {
+        trace(&self.path, None, Some(&self.was), site, files)
     }
 }
 
@@ -192,6 +201,31 @@ fn put_text_back(
         receipt.planned.clone_from(&receipt.live);
     }
     Ok(receipt)
+}
+
+/// What the machine shows of a text's change.
+fn trace(
+    path: &Path,
+    ours: Option<&TextFile>,
+    was: Option<&TextFile>,
+    site: &TraceSite<'_>,
+    files: &dyn Files,
+) -> Trace {
+    if site.has_leftover(path, files) {
+        return Trace::Made;
+    }
+    let keeps_modes = files.keeps_modes(&parent_of(path));
+    let is_as_before = |now: &Option<TextFile>| is_same(now.as_ref(), was, keeps_modes);
+    if read(path, files).is_ok_and(|now| is_as_before(&now)) {
+        return Trace::Untouched;
+    }
+    match way_back(path, ours, was, files) {
+        // A command line with nothing of this change in it.
+        Ok((from, to)) if from == to => Trace::Untouched,
+        Ok(_) => Trace::Made,
+        Err(StepError::NotOurs { how, .. }) => Trace::Foreign(how),
+        Err(error) => Trace::Foreign(error.to_string()),
+    }
 }
 
 type FromTo = (Option<TextFile>, Option<TextFile>);
@@ -263,7 +297,10 @@ fn put(
     let temporary = directory.join(temporary);
     hands::remove_leftover(&temporary, hands)?;
     let keeps_modes = hands.files().keeps_modes(&directory);
-    let now = read(path, hands.files())?;
+    let now = read(path, hands.files()).map_err(|error| match error {
+        StepError::NotOurs { path, .. } => StepError::Changed { path },
+        error => error,
+    })?;
     if !is_same(now.as_ref(), to, keeps_modes) {
         // On FAT a power cut, or `fsck.vfat -a` after one, may leave the name without contents: nobody's work is in it.
         let is_emptied = !keeps_modes && now.as_ref().is_some_and(|file| file.text.is_empty());
@@ -309,13 +346,26 @@ fn read(path: &Path, files: &dyn Files) -> Result<Option<TextFile>, StepError> {
     let unreadable = |reason| StepError::Unreadable { path: path.display().to_string(), reason };
     let bytes = match files.read_prefix(path, MAX_BYTES) {
         Ok(bytes) => bytes,
-        Err(ReadError::Absent) => return Ok(None),
+        Err(ReadError::Absent) => {
+            return match files.link(path) {
+                Ok(target) => Err(dangling(path, &target)),
+                Err(_) => Ok(None),
+            };
+        }
         Err(reason) => return Err(unreadable(reason)),
     };
     Ok(Some(TextFile {
         text: String::from_utf8_lossy(&bytes).into_owned(),
         mode: files.mode(path).map_err(unreadable)?,
     }))
+}
+
+/// A link that leads nowhere is something that another program has put there.
+fn dangling(path: &Path, target: &Path) -> StepError {
+    StepError::NotOurs {
+        path: path.display().to_string(),
+        how: format!("a symbolic link to {} is in its place", target.display()),
+    }
 }
 
 fn describe(file: Option<&TextFile>) -> String {

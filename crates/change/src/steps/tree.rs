@@ -18,7 +18,7 @@ use super::copied::{Onto, Told, in_a_change, losses, words};
 use super::last_pass::LastPass;
 use super::{
     Action, Behaviour, Detail, LiveStepRunner, MachineStep, Progress, Receipt, Site, Step,
-    StepError, Touches, failed, left, receipt,
+    StepError, Touches, Trace, TraceSite, failed, left, receipt,
 };
 
 /// Which time a tree is copied.
@@ -100,6 +100,10 @@ impl Behaviour for CopyTree {
 
     fn obstacle(&self, _: &Path, _: usize, _: &dyn Files) -> Option<String> {
         None
+    }
+
+    fn trace(&self, _: &TraceSite<'_>, _: &dyn Files) -> Trace {
+        Trace::Unseen
     }
 }
 

@@ -9,8 +9,8 @@ use rubus_host::{Files, Hands};
 
 use super::commands::{Command, Names, command, for_people, undo_for_people};
 use super::{
-    Behaviour, Detail, LiveStepRunner, MachineStep, Receipt, Site, StepError, Touches, left,
-    receipt,
+    Behaviour, Detail, LiveStepRunner, MachineStep, Receipt, Site, StepError, Touches, Trace,
+    TraceSite, left, receipt,
 };
 
 /// Is there while systemd is the machine's first process; see sd_booted(3).
@@ -76,6 +76,10 @@ impl Behaviour for ReadUnits {
 
     fn obstacle(&self, _: &Path, _: usize, _: &dyn Files) -> Option<String> {
         None
+    }
+
+    fn trace(&self, _: &TraceSite<'_>, _: &dyn Files) -> Trace {
+        Trace::Unseen
     }
 }
 
@@ -167,6 +171,10 @@ impl Behaviour for RestartService {
 
     fn obstacle(&self, _: &Path, _: usize, _: &dyn Files) -> Option<String> {
         None
+    }
+
+    fn trace(&self, _: &TraceSite<'_>, _: &dyn Files) -> Trace {
+        Trace::Unseen
     }
 }
 

@@ -2,6 +2,7 @@
 //! what it takes, every step, and what holds afterwards. The order is that of the questions.
 
 mod changes;
+mod left;
 mod steps;
 mod verify;
 
@@ -14,6 +15,7 @@ use rubus_draw::style::{Style, Tone};
 use rubus_draw::text::{bind_units, clean, hang, pad_right, width};
 
 pub use changes::{ChangeLine, StepLine, receipts, recipe, recipes, status};
+pub use left::{undone, went_back};
 pub use verify::{Verified, verified};
 
 pub(crate) const COLUMNS: usize = 80;

@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use rubus_change::apply::{
-    ASKED_FOR, ApplyContext, Change, ChangeError, ChangeStore, Ending, differences,
+    ASKED_FOR, ApplyContext, Change, ChangeError, ChangeStore, Ending, Left, differences,
 };
-use rubus_change::apply::{commit, give_away, go, lying_on, obstacles, turn};
+use rubus_change::apply::{commit, give_away, go, left, lying_on, obstacles, turn};
 use rubus_change::losses::{questions, questions_again, refresh_contents};
 use rubus_change::on_trial;
 use rubus_change::plan::journal::Way;
@@ -15,7 +15,7 @@ use rubus_change::plan::volume::Volume;
 use rubus_change::plan::{Action, Plan};
 use rubus_change::recipe::{self, Fault, UserRecipe, Wishes};
 use rubus_change::steps::{LiveStepRunner, is_running_root};
-use rubus_change::text::render;
+use rubus_change::text::{render, went_back};
 use rubus_host::live_hands::{LiveHands, Lock, lock, make_directories};
 use rubus_host::{Live, clock};
 
@@ -406,6 +406,8 @@ fn cannot_be_undone(name: &str, obstacles: &[String]) -> String {
 
 /// The store, for this program alone.
 fn open_store() -> anyhow::Result<(ChangeStore, Lock)> {
+    // The reader of a pipe may end; a change that has begun goes on.
+    signals::survive_closed_pipes();
     let directory: PathBuf = places::changes();
     let hands = &mut LiveHands::new();
     make_directories(hands, &directory)?;
@@ -451,18 +453,21 @@ fn finish(general: &General, change: &mut Change, hands: &mut LiveHands) -> anyh
             Ok(Exit::Fine)
         }
         Ok(Ending::Undone) => {
-            say(&undone(change, &Live::new()))?;
-            Ok(Exit::Fine)
+            let left = left(change, &Live::new());
+            say(&undone(change, &left, &Live::new()))?;
+            Ok(match left.found.is_empty() {
+                true => Exit::Fine,
+                false => Exit::AnswerIsNo,
+            })
         }
         Ok(Ending::RolledBack { why }) => {
-            let now = match change.plan.needs_boot {
-                true => {
-                    "everything is as it was before: the machine goes on, and starts, from its old root"
-                }
-                false => "everything is as it was before",
-            };
-            eprintln!("{}", teller.went_back(&why, now));
-            Ok(Exit::RolledBack)
+            let left = left(change, &Live::new());
+            let now = went_back(&left, change.plan.needs_boot);
+            eprintln!("{}", teller.went_back(&why, &now));
+            Ok(match left.found.is_empty() {
+                true => Exit::RolledBack,
+                false => Exit::RollBackFailed,
+            })
         }
         Err(error @ ChangeError::UndoFailed { .. }) => {
             eprintln!(
@@ -476,16 +481,16 @@ fn finish(general: &General, change: &mut Change, hands: &mut LiveHands) -> anyh
 }
 
 /// What is said in the end of going back.
-fn undone(change: &Change, live: &Live) -> String {
-    let name = &change.name;
-    match moved_to(&change.plan).filter(|root| is_running_root(root, live)) {
-        None => format!("{name} is undone: everything is as it was.\n"),
-        Some(root) => format!(
-            "{name} is undone: the next start is from the old root. This system still runs from {}: what is written now stays \
-             there. Restart: `sudo reboot`.\n",
+fn undone(change: &Change, left: &Left, live: &Live) -> String {
+    let running = moved_to(&change.plan).filter(|root| is_running_root(root, live));
+    let instead = running.map(|root| {
+        format!(
+            "the next start is from the old root. This system still runs from {}: what is written now stays there. Restart: \
+             `sudo reboot`.",
             root.title
-        ),
-    }
+        )
+    });
+    rubus_change::text::undone(&change.name, left, instead.as_deref())
 }
 
 /// A change is made to this machine and not to a recorded one; a plan can be made for both.

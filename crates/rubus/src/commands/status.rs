@@ -3,7 +3,9 @@
 
 use std::path::Path;
 
-use rubus_change::apply::{BOOT_ID, Change, differences, initramfs_answers, not_done};
+use rubus_change::apply::{
+    BOOT_ID, Change, differences, initramfs_answers, is_journal_behind, not_done, unrecorded,
+};
 use rubus_change::fallen_back;
 use rubus_change::on_trial::{self, Stage};
 use rubus_change::plan::journal::{StepState, Way};
@@ -158,7 +160,8 @@ fn line(change: &Change, later: &[Change], machine: Option<&Machine>, live: &Liv
 /// Whether every step that the journal does not know of is as planned.
 fn is_ahead_of_journal(change: &Change, live: &Live) -> bool {
     let state = &change.state;
-    let is_under_way = state.is_half_done() || change.records.len() > 1;
+    let is_under_way =
+        state.is_half_done() || change.records.len() > 1 || is_journal_behind(change, live);
     !state.is_finished
         && !state.is_on_trial()
         && state.way == Way::Apply
@@ -182,23 +185,29 @@ pub(super) fn remarks(change: &Change, live: &Live) -> Vec<String> {
     }
     if is_ahead_of_journal(change, live) {
         return vec![
-            "The journal was copied to this root before the last steps. All steps after that are in \
-             place; `rubus resume` records them."
+            "The journal ends early: it was copied to this root before the last steps, or has lost its end. All steps after \
+             that are in place; `rubus resume` records them."
                 .into(),
         ];
     }
-    still_to_do(change)
+    match is_journal_behind(change, live) {
+        true => still_to_do(change, &unrecorded(change, live)),
+        false => still_to_do(change, &[]),
+    }
 }
 
 /// What is left of a change that stands in the middle on its way forwards.
-fn still_to_do(change: &Change) -> Vec<String> {
+/// `unrecorded` are the steps that may be done without the journal's knowledge.
+fn still_to_do(change: &Change, unrecorded: &[usize]) -> Vec<String> {
     let states = change.state.steps.iter().enumerate();
     let left = states.filter(|(number, state)| {
         **state != StepState::Done && !change.state.waits_for_trial(*number)
     });
+    let (unknown, left): (Vec<_>, Vec<_>) = left
+        .partition(|(number, state)| **state == StepState::NotDone && unrecorded.contains(number));
     let of = change.plan.steps.len();
     let (doubtful, untouched): (Vec<_>, Vec<_>) =
-        left.partition(|(_, state)| **state == StepState::InDoubt);
+        left.into_iter().partition(|(_, state)| **state == StepState::InDoubt);
     let title = |number: usize| change.plan.steps[number].action.title();
     let interrupted = doubtful.into_iter().map(|(number, _)| {
         format!(
@@ -208,6 +217,15 @@ fn still_to_do(change: &Change) -> Vec<String> {
         )
     });
     let mut words: Vec<String> = interrupted.collect();
+    if let (Some((first, _)), Some((last, _))) = (unknown.first(), unknown.last()) {
+        words.push(format!(
+            "The journal ends early: {} of the steps {} to {} of {of} are or may be in place although it does not say so. \
+             `rubus resume` does what is missing, `rubus undo` reverts all.",
+            unknown.len(),
+            first + 1,
+            last + 1
+        ));
+    }
     if let (Some((first, _)), Some((last, _))) = (untouched.first(), untouched.last()) {
         words.push(if first == last {
             format!("Not started: step {} of {of}: {}.", first + 1, title(*first))

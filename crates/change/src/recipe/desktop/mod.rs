@@ -119,4 +119,4 @@ fn draw_up(situation: &Situation<'_>, draft: &mut Draft) {
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

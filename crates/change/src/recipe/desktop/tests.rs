@@ -168,6 +168,19 @@ fn usual(wishes: &[(&str, &str)]) -> Plan {
     plan_of(&machine, &facts(&machine), wishes)
 }
 
+/// For the tests of journals that end early.
+pub(in crate::recipe) fn usual_plans() -> Vec<Plan> {
+    let others = [&[][..], &[("boot-copy", "yes")], &[("swap", "file")]];
+    let mut plans: Vec<Plan> = others.iter().map(|wishes| usual(wishes)).collect();
+    let machine = machine();
+    let mut facts = facts(&machine);
+    with_trials(&mut facts);
+    plans.push(plan_of(&machine, &facts, &[]));
+    plans.iter().for_each(|plan| assert!(!plan.is_empty(), "{:?}", obstacles(plan)));
+    assert!(plans[3].trial.is_some());
+    plans
+}
+
 /// The example's boot partition as of a board whose firmware says that it knows trials.
 fn with_trials(facts: &mut Facts) {
     let node = rubus_boot::tryboot::BOOTLOADER_NODE;

@@ -137,4 +137,4 @@ fn initramfs_files() -> [PathBuf; 2] {
 const SCRIPT_INSIDE: &str = "/scripts/local-top/rubus-network-root";
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

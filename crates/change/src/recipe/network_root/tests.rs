@@ -61,6 +61,11 @@ fn drawn(given: &[(&str, Sight)], wished: &[(&str, &str)]) -> Plan {
     plan(&RECIPE, &machine, &facts(&machine, given), wished)
 }
 
+/// For the tests of journals that end early.
+pub(in crate::recipe) fn usual_plans() -> Vec<Plan> {
+    vec![drawn(&[], &[])]
+}
+
 /// What the plan puts into the file whose name ends so, on either root.
 fn written(plan: &Plan, end: &str) -> String {
     let mut actions = plan.steps.iter().map(|step| match &step.action {

@@ -65,6 +65,12 @@ fn drawn(machine: &Machine, facts: &Facts, wished: &[(&str, &str)]) -> Plan {
     plan(&RECIPE, machine, facts, wished)
 }
 
+/// For the tests of journals that end early.
+pub(in crate::recipe) fn usual_plans() -> Vec<Plan> {
+    let machine = machine();
+    vec![drawn(&machine, &looked(&machine, &USUAL), &USUAL)]
+}
+
 #[test]
 fn two_sticks_on_one_bus_are_warned_of() {
     let machine = machine();
