@@ -137,3 +137,108 @@ fn a_machine_without_changes_says_so() {
     assert!(output.status.success());
     assert!(text(&output.stdout).contains("Nothing was interrupted"));
 }
+
+/// A recipe of each kind of step on files, below a directory.
+fn own_recipe(top: &std::path::Path) -> String {
+    let link = format!("to = \"{}\"", top.join("b.conf").display());
+    let steps = [
+        ("make_directory", "e", ""),
+        ("write_file", "a.conf", "text = \"new a\\n\""),
+        ("set_line", "b.conf", "key = \"k\"\nvalue = \"2\""),
+        ("remove_file", "c.conf", ""),
+        ("set_link", "l", link.as_str()),
+        ("write_file", "e/new", "text = \"new\\n\""),
+    ];
+    let step = |(action, name, rest): &(&str, &str, &str)| {
+        let path = top.join(name);
+        let path = path.display();
+        format!("[[step]]\ndo = \"{action}\"\nwhy = \"A test.\"\npath = \"{path}\"\n{rest}\n")
+    };
+    let steps: Vec<String> = steps.iter().map(step).collect();
+    format!("name = \"own\"\ntitle = \"A test recipe.\"\n{}", steps.join(""))
+}
+
+/// Every name below a directory with its contents, or where it leads.
+fn all_below(top: &std::path::Path) -> Vec<String> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(top).expect("a directory") {
+        let path = entry.expect("an entry").path();
+        let contents = match std::fs::read_link(&path) {
+            Ok(target) => format!("-> {}", target.display()),
+            Err(_) if path.is_dir() => all_below(&path).join("; "),
+            Err(_) => std::fs::read_to_string(&path).expect("a text"),
+        };
+        found.push(format!("{}: {contents}", path.display()));
+    }
+    found.sort();
+    found
+}
+
+#[test]
+fn undo_of_a_journal_that_was_cut_leaves_everything_as_it_was_and_says_so() {
+    for (kept, is_whole_line) in [(0, true), (1, true), (6, true), (7, false), (9, true)] {
+        let directory = tempfile::tempdir().expect("a directory");
+        let (top, changes) = (directory.path().join("system"), directory.path().join("changes"));
+        std::fs::create_dir(&top).expect("a directory");
+        for (name, contents) in [("a.conf", "old a\n"), ("b.conf", "k=1\n"), ("c.conf", "c\n")] {
+            std::fs::write(top.join(name), contents).expect("a file");
+        }
+        let recipe = directory.path().join("own.toml");
+        std::fs::write(&recipe, own_recipe(&top)).expect("a file");
+        let before = all_below(&top);
+        let applied = rubus(&changes).arg("apply").arg(&recipe).arg("--yes").output();
+        let applied = applied.expect("it runs");
+        assert!(applied.status.success(), "{}", text(&applied.stderr));
+        assert_ne!(all_below(&top), before);
+
+        let journal = changes.join("0001-own/journal");
+        let whole = std::fs::read_to_string(&journal).expect("a journal");
+        let mut cut: String = whole.split_inclusive('\n').take(kept).collect();
+        if !is_whole_line {
+            cut.truncate(cut.len() - 5);
+        }
+        std::fs::write(&journal, cut).expect("it is cut");
+        let status = rubus(&changes).arg("status").output().expect("it runs");
+        assert!(
+            text(&status.stdout).contains("the journal on this root ends early"),
+            "{kept} lines"
+        );
+
+        let undone = rubus(&changes).args(["undo", "--yes"]).output().expect("it runs");
+        let (out, error) = (text(&undone.stdout), text(&undone.stderr));
+        assert_eq!(undone.status.code(), Some(0), "{kept} lines: {out}{error}");
+        assert!(error.contains("ends early"), "{kept} lines: {error}");
+        assert!(out.contains("everything is as it was"), "{kept} lines: {out}");
+        assert_eq!(all_below(&top), before, "{kept} lines");
+    }
+}
+
+#[test]
+fn a_standard_error_that_is_full_ends_no_change() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let (top, changes) = (directory.path().join("system"), directory.path().join("changes"));
+    std::fs::create_dir(&top).expect("a directory");
+    for (name, contents) in [("a.conf", "old a\n"), ("b.conf", "k=1\n"), ("c.conf", "c\n")] {
+        std::fs::write(top.join(name), contents).expect("a file");
+    }
+    let recipe = directory.path().join("own.toml");
+    std::fs::write(&recipe, own_recipe(&top)).expect("a file");
+    let before = all_below(&top);
+    let program = env!("CARGO_BIN_EXE_rubus");
+    for arguments in [format!("apply {} --yes", recipe.display()), "undo --yes".into()] {
+        for standard_error in [">/dev/full", ">&-"] {
+            let shell = std::process::Command::new("sh")
+                .args(["-c", &format!("{program} {arguments} >/dev/null 2{standard_error}")])
+                .env("RUBUS_CHANGES", &changes)
+                .status()
+                .expect("a shell");
+            let second = standard_error == ">&-";
+            // The second time there is nothing to do.
+            assert!(
+                matches!(shell.code(), Some(0)) || second && shell.code() != Some(101),
+                "{arguments} 2{standard_error}: {shell}"
+            );
+        }
+    }
+    assert_eq!(all_below(&top), before);
+}
