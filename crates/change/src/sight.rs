@@ -5,10 +5,11 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use crate::plan::TextFile;
-use crate::recipe::{Seen, Sight};
+use crate::recipe::{self, Recipe, Seen, Sight, Wishes};
 use crate::unseen::Unseen;
 use rubus_boot::config_txt::ConfigTxt;
 use rubus_host::{Files, ReadError};
+use rubus_vocabulary::machine::{BlockDevice, BlockKind, Machine};
 
 /// A file larger than this is not one that a plan edits.
 const MAX_BYTES: usize = 256 << 10;
@@ -26,6 +27,45 @@ pub fn look(files: &dyn Files, paths: &[PathBuf]) -> Seen {
     see(files, paths, &mut seen);
     follow(files, &mut seen);
     seen
+}
+
+/// Looks at all that the recipes look at with their usual wishes, so that a capture answers plans, too.
+pub fn look_for_plans(files: &dyn Files, machine: &Machine) {
+    for (recipe, wishes) in usual_wishes(machine) {
+        look(files, &(recipe.look_at)(machine, &wishes).paths);
+    }
+}
+
+/// Each recipe with the wishes that a machine's owner may have: none, and each of its disks.
+pub fn usual_wishes(machine: &Machine) -> Vec<(&'static Recipe, Wishes)> {
+    let is_disk = |device: &&BlockDevice| device.kind == BlockKind::Disk;
+    let disks = machine.block_devices.iter().filter(is_disk);
+    let disks: Vec<String> = disks.map(|disk| format!("/dev/{}", disk.name)).collect();
+    let mut all = Vec::new();
+    for recipe in recipe::ALL {
+        let has = |name: &str| recipe.options.iter().any(|option| option.name == name);
+        let mut base = Wishes::new();
+        if has("at") {
+            base.insert("at".into(), "/mnt/data".into());
+        }
+        all.push((recipe, Wishes::new()));
+        let mut with = |name: &str, value: String| {
+            let mut wishes = base.clone();
+            wishes.insert(name.into(), value);
+            all.push((recipe, wishes));
+        };
+        if has("device") {
+            disks.iter().for_each(|disk| with("device", disk.clone()));
+        } else if has("devices") {
+            disks.windows(2).for_each(|pair| with("devices", pair.join(",")));
+        } else if has("to") {
+            ["zram", "none"].iter().for_each(|to| with("to", (*to).into()));
+            disks.iter().for_each(|disk| with("to", format!("disk:{disk}")));
+        } else if has("at") {
+            all.push((recipe, base));
+        }
+    }
+    all
 }
 
 fn see(files: &dyn Files, paths: &[PathBuf], seen: &mut Seen) {

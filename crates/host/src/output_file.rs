@@ -3,7 +3,7 @@
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use ring::rand::{SecureRandom, SystemRandom};
 use rustix::fd::OwnedFd;
@@ -40,6 +40,24 @@ pub fn write_output(path: &Path, bytes: &[u8]) -> io::Result<()> {
         // Nothing more can be done where it cannot be removed.
         let _ = rustix::fs::unlinkat(&directory, &new_name, AtFlags::empty());
     })
+}
+
+/// The first of a file, what SQLite puts beside it, and its directory that is a symbolic link which another user made. Such
+/// a link may lead to a file that only this user may write; links of one's own and of root are followed.
+pub fn link_of_another(file: &Path) -> Option<PathBuf> {
+    use std::os::unix::fs::MetadataExt;
+    let own = rustix::process::geteuid().as_raw();
+    let name = file.file_name().unwrap_or_default();
+    let beside = ["", "-wal", "-shm", "-journal"].iter().map(|end| {
+        let mut name = name.to_os_string();
+        name.push(end);
+        file.with_file_name(name)
+    });
+    let is_of_another = |path: &PathBuf| {
+        let about = std::fs::symlink_metadata(path);
+        about.is_ok_and(|about| about.is_symlink() && ![own, 0].contains(&about.uid()))
+    };
+    beside.chain(file.parent().map(Path::to_path_buf)).find(is_of_another)
 }
 
 /// What has the name of an output.
@@ -140,6 +158,21 @@ mod tests {
         write_output(&path, b"page").unwrap();
         assert_eq!(std::fs::read(&secret).unwrap(), b"kept");
         assert!(std::fs::symlink_metadata(&path).unwrap().is_file());
+    }
+
+    #[test]
+    fn links_of_others_are_told_from_links_of_ones_own() {
+        let place = tempfile::tempdir().unwrap();
+        let file = place.path().join("x.db");
+        assert_eq!(link_of_another(&file), None);
+        let link = place.path().join("x.db-wal");
+        symlink("/nowhere", &link).unwrap();
+        assert_eq!(link_of_another(&file), None);
+        // Only root can give a link away.
+        if rustix::process::geteuid().is_root() {
+            std::os::unix::fs::lchown(&link, Some(65_534), None).unwrap();
+            assert_eq!(link_of_another(&file), Some(link));
+        }
     }
 
     #[test]

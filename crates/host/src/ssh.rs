@@ -129,7 +129,7 @@ impl Ssh {
     /// # Errors
     /// When ssh cannot be started; that the other end cannot be reached is seen on the session.
     pub fn open(&self, command: &str) -> Result<Session, SshError> {
-        self.session(&self.opening, command, Stdio::piped(), Stdio::piped())
+        self.session(&self.opening, command, Stdio::piped(), Output::Lines)
     }
 
     /// Runs a command at the other end, through the open connection.
@@ -137,7 +137,7 @@ impl Ssh {
     /// # Errors
     /// When ssh cannot be started.
     pub fn run(&self, command: &str) -> Result<Session, SshError> {
-        self.session(&[], command, Stdio::piped(), Stdio::piped())
+        self.session(&[], command, Stdio::piped(), Output::Lines)
     }
 
     /// The same, with a file as its standard input.
@@ -145,15 +145,16 @@ impl Ssh {
     /// # Errors
     /// When ssh cannot be started.
     pub fn run_from(&self, command: &str, file: File) -> Result<Session, SshError> {
-        self.session(&[], command, file.into(), Stdio::piped())
+        self.session(&[], command, file.into(), Output::Lines)
     }
 
-    /// The same, with its standard output into a file.
+    /// The same, with its standard output into a file, which gets at most `max_bytes`. What sends more is ended, and the
+    /// session says so.
     ///
     /// # Errors
     /// When ssh cannot be started.
-    pub fn run_into(&self, command: &str, file: File) -> Result<Session, SshError> {
-        self.session(&[], command, Stdio::null(), file.into())
+    pub fn run_into(&self, command: &str, file: File, max_bytes: u64) -> Result<Session, SshError> {
+        self.session(&[], command, Stdio::null(), Output::File { file, max_bytes })
     }
 
     fn session(
@@ -161,18 +162,25 @@ impl Ssh {
         more: &[OsString],
         command: &str,
         stdin: Stdio,
-        stdout: Stdio,
+        output: Output,
     ) -> Result<Session, SshError> {
         let mut ssh = Command::new("ssh");
         ssh.args(&self.arguments).args(more);
         ssh.arg("--").arg(&self.destination).arg(command);
-        ssh.stdin(stdin).stdout(stdout).stderr(Stdio::piped());
+        ssh.stdin(stdin).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = spawn_deaf(ssh)?;
         let (sender, lines) = channel();
         let queue = Arc::new(Queue::default());
         let mut readers = 0;
         if let Some(stdout) = child.stdout.take() {
-            read_lines(stdout, sender.clone(), Arc::clone(&queue), Stream::Out)?;
+            match output {
+                Output::Lines => {
+                    read_lines(stdout, sender.clone(), Arc::clone(&queue), Stream::Out)?
+                }
+                Output::File { file, max_bytes } => {
+                    keep(stdout, file, max_bytes, sender.clone())?;
+                }
+            }
             readers += 1;
         }
         if let Some(stderr) = child.stderr.take() {
@@ -449,6 +457,42 @@ fn harmless(line: &str, stream: Stream) -> String {
     line.chars().map(|letter| if is_kept(letter) { letter } else { '\u{fffd}' }).collect()
 }
 
+/// Where a session's standard output goes.
+enum Output {
+    /// To the one who waits for its lines.
+    Lines,
+    /// Into a file, up to a limit.
+    File { file: File, max_bytes: u64 },
+}
+
+/// Copies a pipe into a file until it closes, then sends [`None`]. What is longer than the limit is not read any more.
+fn keep(
+    source: impl std::io::Read + Send + 'static,
+    mut file: File,
+    max_bytes: u64,
+    sender: Sender<Option<Said>>,
+) -> Result<(), SshError> {
+    let copy = move || {
+        let mut source = source;
+        let mut limited = std::io::Read::take(&mut source, max_bytes);
+        let copied = std::io::copy(&mut limited, &mut file);
+        let trouble = match copied {
+            Ok(bytes) if bytes < max_bytes => None,
+            Ok(_) => Some(format!("it sent more than {max_bytes} bytes")),
+            Err(error) => Some(format!("what it sent cannot be written: {error}")),
+        };
+        // With the pipe closed, ssh ends.
+        drop(source);
+        // Whoever waited for it may be gone.
+        if let Some(trouble) = trouble {
+            let _ = sender.send(Some(Said::Err(trouble)));
+        }
+        let _ = sender.send(None);
+    };
+    let thread = std::thread::Builder::new().name("ssh".into());
+    thread.spawn(copy).map(drop).map_err(io("start a thread"))
+}
+
 /// Sends a pipe's lines until it closes, then [`None`].
 fn read_lines(
     source: impl std::io::Read + Send + 'static,
@@ -558,6 +602,21 @@ impl Drop for SocketDirectory {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_file_gets_no_more_than_its_limit() {
+        for (sent, expected, said) in [(10_u64, 10, 0), (100, 64, 1), (u64::MAX, 64, 1)] {
+            let place = tempfile::tempdir().unwrap();
+            let path = place.path().join("x");
+            let (sender, lines) = channel();
+            let source = std::io::Read::take(std::io::repeat(b'x'), sent);
+            keep(source, File::create_new(&path).unwrap(), 64, sender).unwrap();
+            let messages: Vec<Option<Said>> = lines.iter().collect();
+            assert_eq!(std::fs::metadata(&path).unwrap().len(), expected);
+            assert_eq!(messages.iter().flatten().count(), said);
+            assert!(messages.last().unwrap().is_none());
+        }
+    }
 
     #[test]
     fn a_socket_directory_is_private_and_goes_away() {

@@ -324,6 +324,9 @@ pub struct Survey {
     /// Keep serial numbers, addresses and host names in the capture
     #[arg(long, requires = "save")]
     pub with_serials: bool,
+    /// Show serial numbers of the board and its disks
+    #[arg(long)]
+    pub serials: bool,
     /// Show all findings, with where each fact was read and the reference behind it
     #[arg(long, short)]
     pub verbose: bool,

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use rubus_runs::compare::Comparison;
 use rubus_runs::share::{Record, Rule, Table};
+use rubus_vocabulary::machine::Machine;
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
 use serde_json::Value;
@@ -139,6 +140,7 @@ fn faults<T: JsonSchema>(record: Record) -> BTreeSet<String> {
 #[test]
 fn every_field_that_others_may_see_has_a_rule() {
     let mut all = faults::<RunDocument<'_>>(Record::Run);
+    all.extend(faults::<Machine>(Record::Machine));
     all.extend(faults::<Comparison>(Record::Comparison));
     let list: Vec<String> = all.into_iter().collect();
     assert!(

@@ -4,12 +4,11 @@
 //! parameters pass by the rules of [`crate::shareable`]; what has none is left out, comments too. Names that stay where
 //! they stand, such as a server's in a table of mounts, are noted, so that they get one pseudonym in all files.
 
-use crate::recorder::Record;
 use crate::shareable::{Pseudonyms, command_line, identities, options, paths};
 
-/// What a file is made of.
+/// What a file that people write is made of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Form {
+pub(super) enum Form {
     CommandLine,
     Fstab,
     Mountinfo,
@@ -19,51 +18,32 @@ enum Form {
     Settings,
 }
 
-/// The form of a file, by its path; none for those that the kernel, programs and packages write.
-fn form(path: &str) -> Option<Form> {
-    let (directory, name) = path.rsplit_once('/').unwrap_or(("", path));
-    let is_boot = directory.starts_with("/boot");
-    match name {
-        "cmdline" if directory == "/proc" => Some(Form::CommandLine),
-        "fstab" => Some(Form::Fstab),
-        "crypttab" => Some(Form::Crypttab),
-        "mountinfo" => Some(Form::Mountinfo),
-        "swaps" if directory == "/proc" => Some(Form::Swaps),
-        "os-release" => None,
-        _ if is_boot && name.ends_with(".txt") && name.contains("cmdline") => {
-            Some(Form::CommandLine)
-        }
-        _ if is_boot && name.ends_with(".txt") => Some(Form::FirmwareConfig),
-        _ if directory.starts_with("/etc") => Some(Form::Settings),
-        _ => None,
+/// A whole file of a form. A line that is not UTF-8 stays one, since a plan says which it is.
+pub(super) fn text_of(form: Form, bytes: &[u8], names: &mut Pseudonyms) -> Vec<u8> {
+    if bytes.contains(&0) {
+        return vec![NOT_UTF8, 0];
     }
+    let lines = bytes.split_inclusive(|byte| *byte == b'\n').map(|raw| {
+        let line = String::from_utf8_lossy(raw);
+        let core = line.trim_end_matches(['\n', '\r']);
+        let end = &line[core.len()..];
+        let mut said = line_of(form, core, names).into_bytes();
+        if std::str::from_utf8(raw).is_err() {
+            said.push(NOT_UTF8);
+        }
+        said.extend_from_slice(end.as_bytes());
+        said
+    });
+    lines.flatten().collect()
 }
 
-/// Leaves out of each file what no rule knows, and gives the names that stay.
-pub(super) fn let_through(record: &mut Record) -> Vec<String> {
-    let mut names = Pseudonyms::noting();
-    for (path, contents) in &mut record.files {
-        let Some(form) = form(path) else {
-            continue;
-        };
-        let Ok(text) = std::str::from_utf8(&contents.bytes) else {
-            // A plan asks whether it can be read as text.
-            contents.bytes = if contents.bytes.is_empty() { Vec::new() } else { vec![0xff, b'\n'] };
-            continue;
-        };
-        let lines = text.split_inclusive('\n').map(|line| {
-            let core = line.trim_end_matches(['\n', '\r']);
-            format!("{}{}", line_of(form, core, &mut names), &line[core.len()..])
-        });
-        contents.bytes = lines.collect::<String>().into_bytes();
-    }
-    names.noted()
-}
+/// A byte that no UTF-8 text has.
+const NOT_UTF8: u8 = 0xff;
 
 /// What stands for a comment and for a line of no known form.
 const LEFT_OUT: &str = "#";
 
-fn line_of(form: Form, line: &str, names: &mut Pseudonyms) -> String {
+pub(super) fn line_of(form: Form, line: &str, names: &mut Pseudonyms) -> String {
     let start = line.trim_start_matches('\u{feff}').trim_start();
     if start.is_empty() {
         return line.to_string();
@@ -72,7 +52,7 @@ fn line_of(form: Form, line: &str, names: &mut Pseudonyms) -> String {
         return LEFT_OUT.into();
     }
     match form {
-        Form::CommandLine => without_mark(&command_line::shareable(line, names)),
+        Form::CommandLine => command_line::in_place(line, names),
         Form::Fstab => columns(line, names, fstab_columns),
         Form::Crypttab => columns(line, names, crypttab_columns),
         Form::Swaps => columns(line, names, |columns, names| {
@@ -84,11 +64,6 @@ fn line_of(form: Form, line: &str, names: &mut Pseudonyms) -> String {
         Form::FirmwareConfig => firmware_line(line, names).unwrap_or_else(|| LEFT_OUT.into()),
         Form::Settings => setting(line, names).unwrap_or_else(|| LEFT_OUT.into()),
     }
-}
-
-/// The kernel would read the mark of what was left out as a parameter.
-fn without_mark(line: &str) -> String {
-    line.trim_end_matches(command_line::MORE).trim_end().to_string()
 }
 
 /// A line of columns, with the white space between them as it was.
@@ -178,19 +153,90 @@ fn mountinfo_columns(columns: &mut [String], names: &mut Pseudonyms) -> Option<(
     Some(())
 }
 
-/// A line of config.txt: a filter, or a setting with words and numbers. Filters by a board's number stay; it has a pseudonym.
+/// A line of config.txt, as the firmware reads it: a filter, a file that is included or loaded, or a setting with words and
+/// numbers. The board's number in a filter is noted, since it has a pseudonym elsewhere.
 fn firmware_line(line: &str, names: &mut Pseudonyms) -> Option<String> {
-    let text = line.trim_end();
-    if text.starts_with('[') {
-        return Some(text.to_string());
+    let text = line.trim();
+    let indent = &line[..line.len() - line.trim_start().len()];
+    if let Some(rest) = text.strip_prefix('[') {
+        let (filter, _) = rest.split_once(']')?;
+        return Some(format!("{indent}[{}]", firmware_filter(filter.trim(), names)));
     }
-    if let Some(file) = text.strip_prefix("include ") {
-        return Some(format!("include {}", paths::path(file.trim(), names)));
+    let word = text.split(char::is_whitespace).next().unwrap_or_default();
+    if word == "include" || word == "initramfs" {
+        let files = text[word.len()..].trim();
+        let files = if word == "include" {
+            paths::path(files, names)
+        } else {
+            pieces(files, |piece| file_to_load(piece, names))
+        };
+        return Some(format!("{indent}{word} {files}"));
     }
     let (key, value) = text.split_once('=')?;
-    let is_key =
-        key.len() <= 40 && key.chars().all(|c| c.is_ascii_alphanumeric() || "_:.".contains(c));
-    (is_key && is_firmware_value(value)).then(|| line.to_string())
+    let (key, value) = (key.trim(), value.trim());
+    if FILE_SETTINGS.contains(&key) {
+        let files = pieces(value, |piece| file_to_load(piece, names));
+        return Some(format!("{indent}{key}={files}"));
+    }
+    let is_key = key.len() <= 40 && key.split([':', '_', '.']).all(is_setting_name);
+    (is_key && is_firmware_value(value)).then(|| line.trim_end().to_string())
+}
+
+fn is_setting_name(part: &str) -> bool {
+    part.is_empty() || is_overlay(part) || part.bytes().all(|b| b.is_ascii_digit())
+}
+
+/// Settings whose values are files of the boot partition (Raspberry Pi documentation, "config.txt").
+const FILE_SETTINGS: [&str; 10] = [
+    "kernel",
+    "ramfsfile",
+    "initramfs",
+    "cmdline",
+    "device_tree",
+    "os_prefix",
+    "overlay_prefix",
+    "start_file",
+    "fixup_file",
+    "armstub",
+];
+
+/// A text with its white space and commas as they are, and each piece between them changed.
+fn pieces(text: &str, mut change: impl FnMut(&str) -> String) -> String {
+    let is_gap = |c: char| c.is_whitespace() || c == ',';
+    let each = text.split_inclusive(is_gap).map(|piece| {
+        let core = piece.trim_end_matches(is_gap);
+        if core.is_empty() { piece.to_string() } else { change(core) + &piece[core.len()..] }
+    });
+    each.collect()
+}
+
+/// A file, or where in memory it goes.
+fn file_to_load(piece: &str, names: &mut Pseudonyms) -> String {
+    let is_place = options::is_number(piece) || piece.len() <= 10 && piece.starts_with("0x");
+    if is_place || is_overlay(piece) { piece.to_string() } else { paths::path(piece, names) }
+}
+
+/// What stands between brackets. One that is not known applies to no board, and so does what stands for it.
+fn firmware_filter(filter: &str, names: &mut Pseudonyms) -> String {
+    const STANDS_FOR_UNKNOWN: &str = "left-out";
+    if let Some(serial) = filter.strip_prefix("0x") {
+        names.note(serial);
+        return filter.to_string();
+    }
+    let is_value = |value: &str| {
+        options::is_words(value)
+            || options::is_number(value)
+            || value.len() <= 6 && value.starts_with("0x")
+    };
+    match filter.split_once(['=', ':']) {
+        None if is_overlay(filter) => filter.to_string(),
+        None => STANDS_FOR_UNKNOWN.into(),
+        Some((key, value)) if is_overlay(key) && key != "EDID" && is_value(value) => {
+            filter.to_string()
+        }
+        Some((key, _)) if is_overlay(key) || key == "EDID" => format!("{key}={STANDS_FOR_UNKNOWN}"),
+        Some(_) => format!("other={STANDS_FOR_UNKNOWN}"),
+    }
 }
 
 /// Names of overlays, files and parameters, with numbers; nothing that holds an address or a long number.
@@ -284,11 +330,19 @@ mod tests {
             (Form::FirmwareConfig, "auto_initramfs=1"),
             (Form::FirmwareConfig, "kernel=kernel8.img"),
             (Form::FirmwareConfig, "initramfs initramfs8 followkernel"),
+            (Form::FirmwareConfig, "  initramfs initrd.img,more.img 0x00f00000"),
+            (Form::FirmwareConfig, "include mine.txt"),
+            (Form::FirmwareConfig, "[board-type=0x11]"),
+            (Form::FirmwareConfig, "[boot_partition=2]"),
+            (Form::FirmwareConfig, "[gpio4=1]"),
+            (Form::FirmwareConfig, "[0xa1b2c3d4]"),
+            (Form::FirmwareConfig, "os_prefix=old/"),
+            (Form::FirmwareConfig, "hdmi_group:0=1"),
             (Form::Settings, "CONF_SWAPSIZE=100"),
             (Form::Settings, "[Main]"),
             (Form::Mountinfo, "24 1 179:2 / / rw,noatime shared:1 - ext4 /dev/mmcblk0p2 rw"),
         ];
-        for (form, line) in same.into_iter().filter(|(_, line)| !line.starts_with("initramfs ")) {
+        for (form, line) in same {
             assert_eq!(of(form, line), line);
         }
         assert_eq!(
@@ -296,7 +350,13 @@ mod tests {
             "//nas/x /mnt/m cifs vers=3.0 0 0"
         );
         assert_eq!(of(Form::Fstab, "# //nas/x /mnt cifs password=hunter2"), "#");
-        assert_eq!(of(Form::CommandLine, "quiet ip=10.1.2.3 wpa.psk=hunter2"), "quiet");
+        assert_eq!(
+            of(Form::CommandLine, "quiet ip=10.1.2.3 wpa.psk=hunter2"),
+            "quiet left-outxxxxxxxx left-outxxxxxxxx"
+        );
+        assert_eq!(of(Form::FirmwareConfig, "[EDID=ALI-TV1]"), "[EDID=left-out]");
+        assert_eq!(of(Form::FirmwareConfig, "[alice]"), "[left-out]");
+        assert_eq!(of(Form::FirmwareConfig, "alice=1"), "#");
         assert_eq!(of(Form::FirmwareConfig, "# owner alice@example.org"), "#");
         assert_eq!(of(Form::Settings, "SECRET=hunter2"), "#");
         let noted = names.noted();

@@ -14,6 +14,8 @@
 //! Captures are only ever unpacked to memory; nothing in one can name a file of this machine.
 
 mod bundle;
+mod file_rules;
+mod kernel_forms;
 mod known_forms;
 mod manifest;
 mod open;
@@ -87,6 +89,8 @@ pub enum CaptureError {
     },
 }
 
+#[cfg(test)]
+mod planted_tests;
 #[cfg(test)]
 mod reading;
 #[cfg(test)]

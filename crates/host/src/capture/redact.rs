@@ -230,7 +230,10 @@ impl Redactor {
             same && match pattern.reach {
                 Reach::Everywhere => true,
                 Reach::Words => alone(),
-                Reach::IdentityPlaces => place != Place::Anywhere && alone(),
+                // Filters of config.txt are by the board's number.
+                Reach::IdentityPlaces => {
+                    (place != Place::Anywhere || bytes[..at].ends_with(b"[0x")) && alone()
+                }
                 Reach::SerialPlaces => place == Place::Serials && alone(),
             }
         })

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::manifest::{FILE_NAME, FILES, Manifest};
 use super::redact::Redactor;
-use super::{CaptureError, known_forms, passwords, secrets};
+use super::{CaptureError, file_rules, passwords, secrets};
 use crate::recorder::{Record, Recorder};
 
 /// What to do with what identifies this one machine: serial numbers, hardware addresses, UUIDs of
@@ -58,7 +58,7 @@ pub fn save(
             ("as read", 0)
         }
         Identities::Replace => {
-            let names = known_forms::let_through(&mut record);
+            let names = file_rules::let_through(&mut record);
             let redactor = Redactor::new(secrets::find(recorder.files(), &record, &names));
             redactor.redact(&mut record);
             ("replaced by pseudonyms", redactor.count())
@@ -133,7 +133,9 @@ fn write_into_empty(path: &Path, contents: &[(String, Vec<u8>)]) -> Result<(), C
         if let Some(parent) = file.parent() {
             std::fs::create_dir_all(parent).map_err(cannot_write(parent))?;
         }
-        std::fs::write(&file, bytes).map_err(cannot_write(&file))?;
+        // Never through what others put there meanwhile.
+        let new = std::fs::OpenOptions::new().write(true).create_new(true).open(&file);
+        new.and_then(|mut new| new.write_all(bytes)).map_err(cannot_write(&file))?;
     }
     Ok(())
 }

@@ -276,13 +276,24 @@ impl Secrets {
     /// A name that people gave, or an address: of a server, a user, a share, a volume.
     fn add_name(&mut self, text: &str) {
         let text = text.trim_matches(['/', '[', ']']);
+        if shapes::is_address(text) {
+            self.add_address(text);
+            return;
+        }
         if identities::is_address(text) {
             for part in text.split(['@', ':', '/']).filter(|part| !identities::is_address(part)) {
                 self.add_name(part);
             }
         }
         if let Some(name) = text.strip_prefix("by-id/").or(text.strip_prefix("/dev/disk/by-id/")) {
+            let known = self.found.len();
             self.add_link_name(LinkKind::Id, name);
+            let has_secret = |(secret, _): (&String, _)| name.to_lowercase().contains(secret);
+            if self.found.len() > known || self.found.iter().any(has_secret) {
+                return;
+            }
+            self.add_name(name);
+            return;
         }
         self.add_id(text);
         let is_plain =

@@ -41,6 +41,13 @@ pub(crate) fn pairs(digits: &str) -> Vec<&str> {
         .collect()
 }
 
+/// The hardware address in the name of a network interface: "enxb827eb123456".
+pub(crate) fn address_in_name(name: &str) -> Option<String> {
+    let digits = name.get(3..).filter(|digits| digits.len() == 12 && is_hex(digits))?;
+    let is_by_address = ["enx", "wlx", "wwx", "ibx", "slx"].contains(&&name[..3]);
+    is_by_address.then(|| pairs(digits).join(":"))
+}
+
 /// Whether a serial number tells one device from another: makers who give none write zeros or
 /// words, and emulators let people give names ("root").
 pub(crate) fn identifies(serial: &str) -> bool {

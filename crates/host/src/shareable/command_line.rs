@@ -50,6 +50,7 @@ const PARAMETERS: &[(&str, Value)] = {
         ("zram.", W),
         ("cgroup_", W),
         ("usb-storage.quirks", Q),
+        ("usb_storage.quirks", Q),
         ("usb-storage.", W),
         ("usbcore.quirks", Q),
         ("usbcore.", W),
@@ -84,6 +85,16 @@ const PARAMETERS: &[(&str, Value)] = {
         ("systemd.zram", W),
         ("systemd.swap", W),
         ("overlayroot", W),
+        ("boot", W),
+        ("net.ifnames", W),
+        ("noresume", W),
+        ("nosplash", W),
+        ("panic", W),
+        ("maxcpus", W),
+        ("mem", W),
+        ("systemd.run", P),
+        ("systemd.run_success_action", W),
+        ("systemd.unit", W),
     ]
 };
 
@@ -110,6 +121,54 @@ pub fn shareable(line: &str, names: &mut Pseudonyms) -> String {
         kept.push(MORE.into());
     }
     kept.join(" ")
+}
+
+/// What stands for a parameter that is left out where it stands. Its length is that of the parameter, rounded up, since a line
+/// may be too long for the kernel.
+const FILLER: &str = "left-out";
+
+/// A command line in which each parameter that is not known is replaced where it stands; white space and marks of comments
+/// stay, so that it reads as the original does.
+pub fn in_place(line: &str, names: &mut Pseudonyms) -> String {
+    const BYTE_ORDER_MARK: char = '\u{feff}';
+    let body = line.trim_start_matches(BYTE_ORDER_MARK);
+    let mut said = line[..line.len() - body.len()].to_string();
+    let mut rest = body;
+    for word in words(body) {
+        let at = rest.find(word.as_str()).unwrap_or(0);
+        said.push_str(&rest[..at]);
+        rest = &rest[at + word.len()..];
+        match parameter(&word, names) {
+            Some(word) => said.push_str(&word),
+            None if word.chars().all(|c| c == '#') => said.push_str(&word),
+            None if is_remote(&word) => said.push_str(&remote_root(&word)),
+            None => {
+                said.push_str(if word.starts_with('#') { "#" } else { "" });
+                said.push_str(&filler(word.len()));
+            }
+        }
+    }
+    said + rest
+}
+
+fn is_remote(word: &str) -> bool {
+    word.strip_prefix("root=").is_some_and(is_remote_root)
+}
+
+/// "root=nbd:left-out": that the root comes over the network, without from where.
+fn remote_root(word: &str) -> String {
+    let value = word.trim_start_matches("root=");
+    let scheme = value.split([':', '/', '@']).next().unwrap_or_default();
+    if is_words(scheme) && !scheme.is_empty() {
+        format!("root={scheme}:{FILLER}")
+    } else {
+        format!("root={FILLER}:")
+    }
+}
+
+fn filler(bytes: usize) -> String {
+    let length = bytes.div_ceil(FILLER.len()).max(1) * FILLER.len();
+    format!("{FILLER:x<length$}")
 }
 
 /// The words of the line; white space between quotes separates none (`next_arg` in the kernel's lib/cmdline.c).
@@ -150,10 +209,13 @@ fn parameter(word: &str, names: &mut Pseudonyms) -> Option<String> {
             (value.is_empty() || is_words(value) || is_number(value)).then(|| value.to_string())?
         }
         Value::Volume if is_remote_root(value) => return None,
+        Value::Volume if value == "/dev/nfs" => value.to_string(),
         Value::Volume => paths::volume(value, names),
         Value::Options => mount_options(value, names),
         Value::Path => paths::path(value, names),
-        Value::Quirks => value.split(',').all(is_quirk).then(|| value.to_string())?,
+        Value::Quirks => {
+            value.trim_matches('"').split(',').all(is_quirk).then(|| value.to_string())?
+        }
     };
     Some(format!("{name}={value}"))
 }
@@ -171,8 +233,10 @@ fn is_remote_root(value: &str) -> bool {
 fn is_quirk(text: &str) -> bool {
     let parts: Vec<&str> = text.split(':').collect();
     let is_id = |id: &str| (1..=4).contains(&id.len()) && id.bytes().all(|b| b.is_ascii_hexdigit());
-    matches!(parts.as_slice(), [vendor, product, flags]
-        if is_id(vendor) && is_id(product) && flags.len() <= 12 && flags.bytes().all(|b| b.is_ascii_lowercase()))
+    let is_flags =
+        |flags: &str| flags.len() <= 12 && flags.bytes().all(|b| b.is_ascii_alphabetic());
+    matches!(parts.as_slice(), [vendor, product, flags @ ..]
+        if is_id(vendor) && is_id(product) && flags.len() <= 1 && flags.iter().all(|f| is_flags(f)))
 }
 
 #[cfg(test)]

@@ -4,16 +4,28 @@
 /// a serial number.
 pub fn is_address(text: &str) -> bool {
     text.contains('@')
+        || has_escape(text)
         || text.split(|c: char| !c.is_ascii_digit()).any(|digits| digits.len() > MAX_DIGITS)
         || text.split(|c: char| c.is_whitespace() || ",=;()'\"<>|".contains(c)).any(is_address_word)
+}
+
+/// "%2F": what is written so could be anything.
+fn has_escape(text: &str) -> bool {
+    text.as_bytes().windows(3).any(|three| {
+        three[0] == b'%' && three[1].is_ascii_hexdigit() && three[2].is_ascii_hexdigit()
+    })
 }
 
 /// A number with more digits may be a serial number; sizes in bytes are not kept as texts.
 const MAX_DIGITS: usize = 8;
 
 fn is_address_word(word: &str) -> bool {
+    word.split('/').any(is_address_piece)
+}
+
+fn is_address_piece(word: &str) -> bool {
     let word = word.trim_matches(|c: char| !c.is_alphanumeric() && c != ':' && c != '[');
-    let head = word.split(['/', '%', ']']).next().unwrap_or(word).trim_start_matches('[');
+    let head = word.split(['%', ']']).next().unwrap_or(word).trim_start_matches('[');
     head.parse::<std::net::IpAddr>().is_ok() || is_dotted_quad(head) || has_hex_groups(word)
 }
 
@@ -58,12 +70,27 @@ mod tests {
             "192.168.1.0/24",
             "addr=10.9.8.7",
             "a 10.1.2.3",
+            "/home/10.1.2.3/x",
+            "/home/fd00::7/x",
+            "/x/B8-27-EB-3A-2B-1C",
+            "%2Fhome%2Falice",
+            "%71%7A",
             "123456789012",
         ] {
             assert!(is_address(address), "{address}");
         }
-        for plain in ["6.12.47", "zstd:3", "12:30", "179:2", "read/write", "UHS-I", "7.2", "1-1.3"]
-        {
+        for plain in [
+            "6.12.47",
+            "zstd:3",
+            "12:30",
+            "179:2",
+            "read/write",
+            "UHS-I",
+            "7.2",
+            "1-1.3",
+            "±12 %",
+            "50%",
+        ] {
             assert!(!is_address(plain), "{plain}");
         }
     }

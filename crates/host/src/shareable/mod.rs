@@ -11,6 +11,8 @@ pub mod kernel_names;
 pub mod list;
 pub mod options;
 pub mod paths;
+#[cfg(test)]
+pub(crate) mod planted;
 pub mod pseudonyms;
 pub mod words;
 

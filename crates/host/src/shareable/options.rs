@@ -67,6 +67,8 @@ const MOUNT_OPTIONS: &[(&str, Value)] = {
         ("x-systemd.before", P),
         ("x-gvfs-show", N),
         ("x-initrd.mount", N),
+        ("sw", N),
+        ("pri", D),
         ("shared", D),
         ("errors", W),
         ("data", W),

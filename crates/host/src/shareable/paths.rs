@@ -49,6 +49,8 @@ pub fn path(text: &str, names: &mut Pseudonyms) -> String {
 
 /// Whether a component of a path is a kernel's name or made of public words, with dots, dashes and underscores.
 pub fn is_public_component(part: &str) -> bool {
+    // Subvolumes are usually named so.
+    let part = part.strip_prefix('@').unwrap_or(part);
     let is_bus = || part.bytes().any(|b| b.is_ascii_digit()) && is_bus_id(part);
     let pieces = || {
         part.split(|c: char| !c.is_alphanumeric()).filter(|p| !p.is_empty()).all(is_public_piece)
@@ -156,7 +158,13 @@ fn device_node(node: &str, names: &mut Pseudonyms) -> String {
     match node.split('/').collect::<Vec<_>>().as_slice() {
         ["disk", by, name] if by.starts_with("by-") && is_public_component(by) => {
             let kind = if by.ends_with("label") { Kind::Label } else { Kind::Uuid };
-            let name = if is_device(name) { (*name).to_string() } else { names.name(kind, name) };
+            let name = if is_device(name) {
+                (*name).to_string()
+            } else if *by == "by-id" {
+                names.name_by_id(name)
+            } else {
+                names.name(kind, name)
+            };
             format!("disk/{by}/{name}")
         }
         ["mapper", name] => format!("mapper/{}", names.name(Kind::Volume, name)),

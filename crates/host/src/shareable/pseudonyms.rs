@@ -101,6 +101,15 @@ impl Pseudonyms {
         format!("{}-{number}", kind.word())
     }
 
+    /// The same for a name below `/dev/disk/by-id`; where names are noted, the serial number in it has a pseudonym alone.
+    pub fn name_by_id(&mut self, name: &str) -> String {
+        if self.is_noting {
+            self.note(&format!("by-id/{name}"));
+            return name.to_string();
+        }
+        self.name(Kind::Uuid, name)
+    }
+
     /// Notes that a text is private, without a pseudonym for it.
     pub fn remember(&mut self, text: &str) {
         let is_whole = identities::is_address(text).then_some(text);

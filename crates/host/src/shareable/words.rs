@@ -30,6 +30,17 @@ pub fn is_phrase(text: &str) -> bool {
     text.split(' ').all(is_public_token)
 }
 
+/// Whether a text may be the name of a product, of its maker or its version: letters, digits and the punctuation of such
+/// names, without an address or a long number in hexadecimal.
+pub fn is_product(text: &str) -> bool {
+    let is_allowed = |c: char| c.is_ascii_alphanumeric() || " ._-+()/&,:#!*×'™®".contains(c);
+    let is_private = |word: &str| {
+        let is_hex = word.len() >= 8 && word.bytes().all(|b| b.is_ascii_hexdigit());
+        identities::is_address(word) || is_hex && word.bytes().any(|b| b.is_ascii_digit())
+    };
+    text.len() <= 80 && text.chars().all(is_allowed) && !text.split(' ').any(is_private)
+}
+
 fn trimmed(word: &str) -> &str {
     word.trim_matches(|c: char| !c.is_alphanumeric())
 }

@@ -14,8 +14,8 @@ use rubus_draw::text::{bind_units, clean, hang, pad_right};
 const LABEL_COLUMNS: usize = 11;
 
 /// The section of the block devices.
-pub fn render(machine: &Machine, style: Style) -> String {
-    let mut tree = Tree { machine, style, text: String::new(), drawn: Vec::new() };
+pub fn render(machine: &Machine, shows_serials: bool, style: Style) -> String {
+    let mut tree = Tree { machine, shows_serials, style, text: String::new(), drawn: Vec::new() };
     let roots = machine
         .block_devices
         .iter()
@@ -37,6 +37,7 @@ pub fn render(machine: &Machine, style: Style) -> String {
 
 struct Tree<'a> {
     machine: &'a Machine,
+    shows_serials: bool,
     style: Style,
     text: String,
     drawn: Vec<String>,
@@ -109,7 +110,7 @@ impl Tree<'_> {
         } else {
             rows.push(("queue", queue(device, gaps)));
             let serial = gaps.take(&device.serial, "serial", String::clone);
-            rows.push(("serial", serial.unwrap_or_default()));
+            rows.push(("serial", serial.filter(|_| self.shows_serials).unwrap_or_default()));
         }
         if let Some(file) = &device.backing_file {
             rows.push(("file", file.clone()));
@@ -317,7 +318,7 @@ mod tests {
         array.kind = BlockKind::Md;
         array.below = vec!["sda1".into(), "sdb".into()];
         machine.block_devices.extend([second, array]);
-        let text = render(&machine, Style::PLAIN);
+        let text = render(&machine, true, Style::PLAIN);
         let branches: Vec<&str> =
             text.lines().filter(|line| line.contains("GB") || line.contains("see above")).collect();
         insta::assert_snapshot!(branches.join("\n"), @r"
@@ -334,6 +335,6 @@ mod tests {
         let mut machine = fixture::pi3_with_usb_ssd();
         machine.block_devices.truncate(1);
         machine.block_devices[0].below = vec!["mmcblk0".into()];
-        assert!(render(&machine, Style::PLAIN).contains("mmcblk0  see above"));
+        assert!(render(&machine, true, Style::PLAIN).contains("mmcblk0  see above"));
     }
 }

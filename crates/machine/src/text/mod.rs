@@ -26,16 +26,30 @@ const LABEL_COLUMNS: usize = 14;
 /// So many findings stand in a survey that was not asked for all.
 const FOUND: Shown = Shown::First { count: 5, others: "rubus survey --verbose" };
 
-/// The text of a survey, ending in a line feed; `all` findings or the weightiest.
-pub fn render(machine: &Machine, all: bool, style: Style) -> String {
-    render_with(machine, &[], all, style)
+/// How much of a machine is shown.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Extent {
+    /// All findings, not the weightiest alone.
+    pub all_findings: bool,
+    /// Serial numbers, too: they tell this machine from all others.
+    pub serials: bool,
+}
+
+/// The text of a survey, ending in a line feed.
+pub fn render(machine: &Machine, extent: Extent, style: Style) -> String {
+    render_with(machine, &[], extent, style)
 }
 
 /// The text of a survey with findings from elsewhere beside those of the rules.
-pub fn render_with(machine: &Machine, beside: &[RuleFinding], all: bool, style: Style) -> String {
+pub fn render_with(
+    machine: &Machine,
+    beside: &[RuleFinding],
+    extent: Extent,
+    style: Style,
+) -> String {
     let mut text = title(machine, style);
     let sections = [
-        board(machine),
+        board(machine, extent.serials),
         system(machine),
         processor(machine),
         power(machine),
@@ -45,12 +59,12 @@ pub fn render_with(machine: &Machine, beside: &[RuleFinding], all: bool, style: 
     for section in sections {
         text.push_str(&section.render(style));
     }
-    text.push_str(&devices::render(machine, style));
+    text.push_str(&devices::render(machine, extent.serials, style));
     for section in [shared_buses(machine), mounts(machine), network(machine), kernel(machine)] {
         text.push_str(&section.render(style));
     }
     let found = rules::with(rules::of_machine(machine), beside);
-    let shown = if all { Shown::All } else { FOUND };
+    let shown = if extent.all_findings { Shown::All } else { FOUND };
     let found = found_lines(&found.iter().collect::<Vec<_>>(), shown, COLUMNS, style);
     if !found.is_empty() {
         text.push('\n');
@@ -59,8 +73,16 @@ pub fn render_with(machine: &Machine, beside: &[RuleFinding], all: bool, style: 
         text.push_str(&line);
         text.push('\n');
     }
-    let source = "Where each fact was read: rubus survey --json";
-    text + "\n" + &style.paint(Tone::Faint, source) + "\n"
+    let mut hints = vec!["Where each fact was read: rubus survey --json"];
+    if !extent.serials {
+        hints.push("Serial numbers are not shown: rubus survey --serials");
+    }
+    text.push('\n');
+    for hint in hints {
+        text.push_str(&style.paint(Tone::Faint, hint));
+        text.push('\n');
+    }
+    text
 }
 
 /// A titled list of labelled values. A value may have several lines' worth of text; a label that is
@@ -135,7 +157,7 @@ fn title(machine: &Machine, style: Style) -> String {
     text
 }
 
-fn board(machine: &Machine) -> Section {
+fn board(machine: &Machine, shows_serials: bool) -> Section {
     let mut s = Section::new("Board");
     let board = &machine.board;
     let model = s.gaps.take(&board.model, "model", String::clone);
@@ -158,7 +180,7 @@ fn board(machine: &Machine) -> Section {
     let firmware = s.gaps.take(&board.firmware, "firmware", String::clone);
     s.row_if("firmware", firmware);
     let serial = s.gaps.take(&board.serial, "serial number", String::clone);
-    s.row_if("serial", serial);
+    s.row_if("serial", serial.filter(|_| shows_serials));
     s
 }
 
@@ -451,14 +473,34 @@ mod tests {
     use super::*;
     use rubus_fixtures as fixture;
 
+    const SERIALS: Extent = Extent { all_findings: false, serials: true };
+
+    #[test]
+    fn serial_numbers_are_shown_where_they_are_asked_for_alone() {
+        let machine = fixture::pi3_with_usb_ssd();
+        let serials: Vec<&str> = machine
+            .block_devices
+            .iter()
+            .map(|device| &device.serial)
+            .chain([&machine.board.serial])
+            .filter_map(|serial| serial.text())
+            .collect();
+        assert!(serials.len() >= 2, "{serials:?}");
+        let shown = |extent| render(&machine, extent, Style::PLAIN);
+        for serial in serials {
+            assert!(shown(SERIALS).contains(serial), "{serial}");
+            assert!(!shown(Extent::default()).contains(serial), "{serial}");
+        }
+    }
+
     #[test]
     fn a_raspberry_pi_3() {
-        insta::assert_snapshot!(render(&fixture::pi3_with_usb_ssd(), false, Style::PLAIN));
+        insta::assert_snapshot!(render(&fixture::pi3_with_usb_ssd(), SERIALS, Style::PLAIN));
     }
 
     #[test]
     fn a_machine_that_tells_nothing() {
-        insta::assert_snapshot!(render(&fixture::unreadable_machine(), false, Style::PLAIN));
+        insta::assert_snapshot!(render(&fixture::unreadable_machine(), SERIALS, Style::PLAIN));
     }
 
     #[test]
@@ -468,7 +510,7 @@ mod tests {
         machine.mounts[0].options = vec!["option=\x1b[2J".repeat(40)];
         machine.block_devices[0].model =
             rubus_vocabulary::fact::Fact::known("model\r".repeat(50), "hostile");
-        let text = render(&machine, false, Style::PLAIN);
+        let text = render(&machine, SERIALS, Style::PLAIN);
         for line in text.lines() {
             assert!(rubus_draw::text::width(line) <= COLUMNS, "{line}");
         }

@@ -12,6 +12,7 @@ use rubus_host::capture::Captured;
 use rubus_host::clock;
 use rubus_machine::not_copied::NotCopied;
 use rubus_runs::history::RunId;
+use rubus_runs::share::shared_reason;
 use rubus_vocabulary::check::Check;
 use rubus_vocabulary::compression_speed::CompressionSpeed;
 use rubus_vocabulary::machine::{Machine, Origin};
@@ -21,6 +22,7 @@ use crate::args::{Advise, General};
 use crate::changing;
 use crate::exit::Exit;
 use crate::places::{self, say};
+use crate::shown::shown;
 use crate::subjects;
 use crate::world::{Terminal, World, must_be_live};
 
@@ -29,7 +31,8 @@ pub fn run(general: &General, arguments: &Advise) -> anyhow::Result<Exit> {
     if let Some(page) = &arguments.html {
         places::must_be_writable(page)?;
     }
-    let (machine, runs) = subject(general, arguments)?;
+    let (mut machine, mut runs) = subject(general, arguments)?;
+    let mut compression = Vec::new();
     let mut advice = advice(&machine, &runs, Vec::new(), arguments)?;
     let mut all_measured = true;
     if arguments.measure {
@@ -39,25 +42,35 @@ pub fn run(general: &General, arguments: &Advise) -> anyhow::Result<Exit> {
                 "measuring how this processor compresses a sample of / (2 to 5 s, reads at most 24 MiB)"
             );
         }
-        let compression =
+        compression =
             rubus_processor::files::measure(Path::new("/"), &NotCopied::of(&machine)).speeds;
         all_measured = measure(&advice, general.quiet)?;
-        let (machine, runs) = subject(general, arguments)?;
-        advice = self::advice(&machine, &runs, compression, arguments)?;
+        (machine, runs) = subject(general, arguments)?;
+        advice = self::advice(&machine, &runs, compression.clone(), arguments)?;
     }
     if arguments.from.is_none() {
         try_commands(&World::of(general)?, &machine, &mut advice)?;
     }
-    show(general, arguments, &advice)?;
+    let mut page = None;
+    if arguments.html.is_some() {
+        let of_page = advice_for_others(&machine, &runs, compression, arguments)?;
+        page = Some(with_obstacles_of(&advice, of_page));
+    }
+    show(general, arguments, &advice, page.as_ref())?;
     Ok(if all_measured { Exit::Fine } else { Exit::AnswerIsNo })
 }
 
-/// Brings advice to its places.
+/// Brings advice to its places; to the page, the advice that others may see.
 ///
 /// # Errors
 /// When they cannot be written.
-pub fn show(general: &General, arguments: &Advise, advice: &Advice) -> anyhow::Result<()> {
-    if let Some(page) = &arguments.html {
+pub fn show(
+    general: &General,
+    arguments: &Advise,
+    advice: &Advice,
+    for_others: Option<&Advice>,
+) -> anyhow::Result<()> {
+    if let (Some(page), Some(advice)) = (&arguments.html, for_others) {
         let text = rubus_page::advice::render(advice, env!("CARGO_PKG_VERSION"));
         places::write_whole(page, &text)?;
     }
@@ -86,6 +99,32 @@ pub fn advice(
         with: &arguments.with,
     };
     advise(&question).map_err(anyhow::Error::msg)
+}
+
+/// The same for a page, which others may see: of the machine and its runs without what identifies them.
+///
+/// # Errors
+/// As for [`advice`].
+pub fn advice_for_others(
+    machine: &Machine,
+    runs: &[(RunId, Run)],
+    compression: Vec<CompressionSpeed>,
+    arguments: &Advise,
+) -> anyhow::Result<Advice> {
+    let machine = shown(machine, false)?;
+    let runs = runs.iter().map(|(id, run)| Ok((*id, shown(run, false)?)));
+    let runs: Vec<(RunId, Run)> = runs.collect::<anyhow::Result<_>>()?;
+    advice(&machine, &runs, compression, arguments)
+}
+
+/// Obstacles were found on the machine itself; of their words the public ones stay.
+fn with_obstacles_of(own: &Advice, mut for_others: Advice) -> Advice {
+    let public = |own: &[String]| own.iter().map(|text| shared_reason(text)).collect();
+    for_others.obstacles = public(&own.obstacles);
+    for (subject, own) in for_others.subjects.iter_mut().zip(&own.subjects) {
+        subject.obstacles = public(&own.obstacles);
+    }
+    for_others
 }
 
 /// Puts each command that the advice gives through `plan`, and adds what stands in its way.

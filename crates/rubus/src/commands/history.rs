@@ -4,6 +4,7 @@ use std::io::{BufReader, BufWriter, IsTerminal, Write};
 use std::path::Path;
 
 use anyhow::{Context, bail};
+use rubus_draw::text::clean;
 use rubus_runs::history::RunId;
 use rubus_runs::store::{Filter, History};
 use rubus_verdict::verdict::verdict;
@@ -212,7 +213,10 @@ fn import_all(general: &General, import: &HistoryImport) -> anyhow::Result<Exit>
         let added = runs(done.added.len() as u64);
         eprintln!("imported: {added}{numbers}; there already: {}", done.known);
     }
-    Ok(Exit::Fine)
+    for (number, reason) in &done.left_out {
+        eprintln!("left out value {number} of {}: {}", import.file.display(), clean(reason));
+    }
+    Ok(if done.left_out.is_empty() { Exit::Fine } else { Exit::AnswerIsNo })
 }
 
 fn runs(count: u64) -> String {

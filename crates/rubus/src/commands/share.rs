@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
+use rubus_runs::share::Counts;
 use rubus_vocabulary::result::Run;
 use rubus_vocabulary::units::bytes_iec;
 
@@ -22,8 +23,12 @@ pub fn run(general: &General, args: &Share) -> anyhow::Result<Exit> {
         Some(file) => file.clone(),
         None => default_name(&history.get(id)?.run),
     };
+    let label = history.get(id)?.summary.label;
     if file == Path::new("-") {
         places::say(&text)?;
+        if !general.quiet {
+            eprintln!("run {id}: {}", counted(counts, label.is_some()));
+        }
         return Ok(Exit::Fine);
     }
     // A name that was given may be used again; one of the program's own is not anybody's wish to lose a file.
@@ -38,16 +43,22 @@ pub fn run(general: &General, args: &Share) -> anyhow::Result<Exit> {
     places::write_whole(&file, &text)?;
     if !general.quiet {
         eprintln!(
-            "wrote run {id} to {} ({}): {} values as they are, {} replaced, {} left out; no text of yours but its \
-             label",
+            "wrote run {id} to {} ({}): {}",
             file.display(),
             bytes_iec(text.len() as u64),
-            counts.facts,
-            counts.replaced,
-            counts.dropped
+            counted(counts, label.is_some())
         );
     }
     Ok(Exit::Fine)
+}
+
+/// "812 facts, 14 replaced by pseudonyms, 3 left out, 1 free text (your label)".
+fn counted(counts: Counts, has_label: bool) -> String {
+    let free = if has_label { "1 free text (your label)" } else { "no free text" };
+    format!(
+        "{} facts, {} replaced by pseudonyms, {} left out, {free}",
+        counts.facts, counts.replaced, counts.dropped
+    )
 }
 
 /// `rubus-raspberry-pi-3-model-b-sc64g-2026-11-21.json`.

@@ -6,6 +6,7 @@ use rubus_change::fallen_back;
 use rubus_host::capture::{self, Identities};
 use rubus_host::recorder::Recorder;
 use rubus_machine::rules;
+use rubus_machine::text::Extent;
 use rubus_vocabulary::finding::Finding;
 use rubus_vocabulary::machine::Machine;
 use rubus_vocabulary::rule_finding::RuleFinding;
@@ -18,6 +19,13 @@ use crate::places;
 use crate::record::{self, Record};
 use crate::world::{Terminal, World};
 
+impl Survey {
+    /// How much of a machine is shown.
+    pub fn extent(&self) -> Extent {
+        Extent { all_findings: self.verbose, serials: self.serials }
+    }
+}
+
 /// Shows the machine.
 pub fn run(general: &General, survey: &Survey) -> anyhow::Result<Exit> {
     if survey.rules {
@@ -28,12 +36,7 @@ pub fn run(general: &General, survey: &Survey) -> anyhow::Result<Exit> {
     let machine = world.survey_through(&recorder);
     if let Some(path) = &survey.save {
         // So that a plan can be made on the capture too.
-        for recipe in rubus_change::recipe::ALL {
-            rubus_change::sight::look(
-                &recorder,
-                &(recipe.look_at)(&machine, &rubus_change::recipe::Wishes::new()).paths,
-            );
-        }
+        rubus_change::sight::look_for_plans(&recorder, &machine);
         // And so that zswap can be explained on it.
         rubus_memory::zswap_probe::zswap(&recorder, &machine);
         save(&recorder, path, survey, &machine.read_at)?;
@@ -47,7 +50,7 @@ pub fn run(general: &General, survey: &Survey) -> anyhow::Result<Exit> {
     } else if !(general.quiet && survey.save.is_some()) {
         let style = Terminal::of(general).style();
         let worn = worn(&world, &machine);
-        let text = rubus_machine::text::render_with(&machine, &worn, survey.verbose, style);
+        let text = rubus_machine::text::render_with(&machine, &worn, survey.extent(), style);
         places::say(&text)?;
         for words in fallen_back::of_machine(&recorder) {
             places::say(&format!("\n{words}\n"))?;

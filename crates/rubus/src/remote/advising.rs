@@ -11,7 +11,7 @@ use rubus_vocabulary::machine::Machine;
 use rubus_vocabulary::result::Run;
 
 use crate::args::Advise;
-use crate::commands::advise::advice;
+use crate::commands::advise::{advice, advice_for_others};
 use crate::places;
 
 /// Runs that are looked through, the newest first.
@@ -37,6 +37,22 @@ pub fn of_all(
         advice(machine, &runs, Vec::new(), arguments).map(Some)
     });
     all.collect()
+}
+
+/// The advice for the only machine, as a page may have it.
+///
+/// # Errors
+/// As for [`of_all`].
+pub fn for_others(
+    boards: &[Board],
+    machines: &[Option<Machine>],
+    arguments: &Advise,
+) -> anyhow::Result<Option<Advice>> {
+    let (Some(board), Some(Some(machine))) = (boards.first(), machines.first()) else {
+        return Ok(None);
+    };
+    let runs = measured(boards).remove(board.name.as_str()).unwrap_or_default();
+    advice_for_others(machine, &runs, Vec::new(), arguments).map(Some)
 }
 
 /// The newest runs of each machine, as if they had been measured on it.

@@ -192,7 +192,7 @@ impl Fleet<'_> {
         let pairs = self.boards.iter().zip(all).filter(|_| survey.verbose);
         for (board, machine) in pairs {
             let Some(machine) = machine else { continue };
-            let survey = rubus_machine::text::render(machine, true, style);
+            let survey = rubus_machine::text::render(machine, survey.extent(), style);
             places::say(&format!("\n=== {}\n{survey}", board.name))?;
         }
         Ok(Exit::Fine)

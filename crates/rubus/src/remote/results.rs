@@ -149,7 +149,11 @@ impl<'a> Results<'a> {
                 match (is_fleet, &advice[..]) {
                     (true, _) => fleet.advice(advise, &all, &advice)?,
                     (false, [Some(only)]) => {
-                        crate::commands::advise::show(self.general, advise, only)?
+                        let mut page = None;
+                        if advise.html.is_some() {
+                            page = advising::for_others(&self.machines.boards, &all, advise)?;
+                        }
+                        crate::commands::advise::show(self.general, advise, only, page.as_ref())?
                     }
                     (false, _) => {}
                 }
@@ -225,6 +229,6 @@ fn show_survey(
         return Ok(Exit::Fine);
     }
     let style = Terminal::of(general).style();
-    places::say(&rubus_machine::text::render(machine, survey.verbose, style))?;
+    places::say(&rubus_machine::text::render(machine, survey.extent(), style))?;
     Ok(Exit::Fine)
 }

@@ -11,7 +11,7 @@ use clap::{Arg, ArgMatches, CommandFactory};
 use crate::args::{Args, Bench, Command};
 
 /// Options that are followed here: where results go, and how the other machine is reached.
-const FOLLOWED_HERE: [&str; 21] = [
+const FOLLOWED_HERE: [&str; 22] = [
     "at-once",
     "binary",
     "color",
@@ -31,6 +31,7 @@ const FOLLOWED_HERE: [&str; 21] = [
     "rules",
     "save",
     "ssh-config",
+    "serials",
     "ssh-option",
     "verbose",
 ];

@@ -261,6 +261,9 @@ impl Follow<'_> {
 }
 
 /// Brings the capture back.
+/// The most that a capture of another machine may have: as much as one may have when it is read, with room for its headers.
+const MAX_CAPTURE_BYTES: u64 = 256 << 20;
+
 fn fetch_capture(
     connection: &Connection,
     program: &Program,
@@ -275,12 +278,14 @@ fn fetch_capture(
     let mut words: Vec<&str> = program.words.iter().map(String::as_str).collect();
     words.pop();
     words.extend(["cat", &there]);
-    let session = connection.ssh.run_into(&script::run("", &words), file)?;
-    let done = connection.complete(session)?;
-    if done.status != Some(0) {
-        return Err(anyhow::anyhow!(done.why())).with_context(cannot);
-    }
-    Ok(())
+    let command = script::run("", &words);
+    let session = connection.ssh.run_into(&command, file, MAX_CAPTURE_BYTES)?;
+    let done = connection.complete(session).and_then(|done| {
+        anyhow::ensure!(done.status == Some(0), "{}", done.why());
+        Ok(())
+    });
+    // A part of a capture is none; if it cannot be removed, the error is told anyway.
+    done.inspect_err(|_| drop(std::fs::remove_file(path))).with_context(cannot)
 }
 
 /// The processors here; empty where they cannot be read.

@@ -23,6 +23,8 @@ pub use walk::Counts;
 pub enum Record {
     /// A [run](rubus_vocabulary::result::Run).
     Run,
+    /// A [machine](rubus_vocabulary::machine::Machine) alone, by the same rules as within a run.
+    Machine,
     /// A [comparison](crate::compare::Comparison).
     Comparison,
 }
@@ -32,6 +34,7 @@ impl Record {
     pub fn table(self) -> &'static Table {
         match self {
             Record::Run => table::run(),
+            Record::Machine => table::machine(),
             Record::Comparison => table::comparison(),
         }
     }
@@ -64,6 +67,18 @@ impl Shareable for rubus_vocabulary::result::Run {
 
     fn of_json(json: Value) -> Result<Self, String> {
         Self::of_json(json)
+    }
+}
+
+impl Shareable for rubus_vocabulary::machine::Machine {
+    const RECORD: Record = Record::Machine;
+
+    fn json(&self) -> serde_json::Result<Value> {
+        serde_json::to_value(self)
+    }
+
+    fn of_json(json: Value) -> Result<Self, String> {
+        serde_json::from_value(json).map_err(|error| error.to_string())
     }
 }
 

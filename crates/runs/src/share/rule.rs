@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use rubus_host::shareable::list::is_word;
-use rubus_host::shareable::words::{is_phrase, phrase};
+use rubus_host::shareable::words::{is_phrase, is_product, phrase};
 use rubus_host::shareable::{Kind, LEFT_OUT, Pseudonyms, command_line, identities, options, paths};
 
 use super::table::TextRule;
@@ -100,17 +100,9 @@ fn release(text: &str) -> String {
     said
 }
 
-/// Letters, digits and the punctuation of product names, with nothing private in it and no address.
+/// The name of a product with nothing private in it.
 pub(super) fn is_model(text: &str, names: &Pseudonyms) -> bool {
-    let is_allowed = |c: char| c.is_ascii_alphanumeric() || " ._-+()/&,:#*×'™®".contains(c);
-    let is_private = |word: &str| {
-        let is_hex = word.len() >= 8 && word.bytes().all(|b| b.is_ascii_hexdigit());
-        identities::is_address(word) || is_hex && word.bytes().any(|b| b.is_ascii_digit())
-    };
-    text.len() <= 80
-        && text.chars().all(is_allowed)
-        && !text.split(' ').any(is_private)
-        && !names.reveals(text)
+    is_product(text) && !names.reveals(text)
 }
 
 /// The words of an error that are public: what a system call or a server answered, without the names in it.

@@ -205,6 +205,11 @@ pub(super) fn run() -> &'static Table {
     TABLE.get_or_init(|| Table::parse("Run", RUN))
 }
 
+pub(super) fn machine() -> &'static Table {
+    static TABLE: OnceLock<Table> = OnceLock::new();
+    TABLE.get_or_init(|| Table::parse("Machine", RUN))
+}
+
 pub(super) fn comparison() -> &'static Table {
     static TABLE: OnceLock<Table> = OnceLock::new();
     TABLE.get_or_init(|| Table::parse("Comparison", COMPARISON))

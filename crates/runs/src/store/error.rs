@@ -142,6 +142,18 @@ pub enum StoreError {
         /// What the serializer says.
         reason: String,
     },
+    /// Another user made a symbolic link that stands for the history or its directory.
+    #[error(
+        "the history {} is not opened: {} is a symbolic link that another user made. Remove it, or name another \
+         directory with XDG_DATA_HOME",
+        path.display(), link.display()
+    )]
+    LinkOfAnother {
+        /// The history.
+        path: PathBuf,
+        /// The link.
+        link: PathBuf,
+    },
     /// What was to be imported is no export of a history.
     #[error(
         "what is to be imported is no export of a history and no run of rubus (value {number}: {reason}). \

@@ -40,6 +40,8 @@ pub struct Imported {
     pub added: Vec<RunId>,
     /// How many were there already.
     pub known: u64,
+    /// The values that are no runs, or bad ones: which of the input, from 1, and why. The others were imported.
+    pub left_out: Vec<(u64, String)>,
 }
 
 /// A run on its way in.
@@ -120,11 +122,12 @@ impl History {
         }))
     }
 
-    /// Adds the runs of an export, or of the JSON of a bench, that are not there yet.
+    /// Adds the runs of an export, or of the JSON of a bench, that are not there yet. A value that is no run, or a bad one,
+    /// is left out and named.
     ///
     /// # Errors
-    /// When the input is something else, or the history cannot be written. Runs before the error may have
-    /// been added; importing the same again does not make them twice.
+    /// When the input is no JSON, has no run at all but other things, or the history cannot be written. Runs before the error
+    /// may have been added; importing the same again does not make them twice.
     pub fn import(&mut self, input: &mut dyn Read) -> Result<Imported, StoreError> {
         self.import_within(input, MAX_HELD)
     }
@@ -142,22 +145,35 @@ impl History {
             done: Imported::default(),
         };
         let values = serde_json::Deserializer::from_reader(input).into_iter::<Value>();
+        let mut left_out: Vec<(u64, String)> = Vec::new();
+        let mut is_cut = false;
         for (number, value) in (1_u64..).zip(values) {
-            let parsed = value.map_err(|error| error.to_string()).and_then(incoming);
-            match parsed {
-                Ok(runs) => adding.take_in(&runs)?,
-                Err(reason) => {
-                    adding.commit()?;
-                    return Err(StoreError::NotAnExport {
-                        number,
-                        reason,
-                        added: adding.done.added.len() as u64,
-                    });
+            let Ok(value) = value.map_err(|error| left_out.push((number, error.to_string())))
+            else {
+                is_cut = true;
+                break;
+            };
+            for parsed in incoming(value) {
+                match parsed {
+                    Ok(run) => adding.take_in(&run)?,
+                    Err(reason) => left_out.push((number, reason)),
                 }
             }
         }
         adding.commit()?;
-        Ok(adding.done)
+        let mut done = adding.done;
+        let has_runs = done.known > 0 || !done.added.is_empty();
+        match left_out.last() {
+            Some((number, reason)) if is_cut || !has_runs => Err(StoreError::NotAnExport {
+                number: *number,
+                reason: reason.clone(),
+                added: done.added.len() as u64,
+            }),
+            _ => {
+                done.left_out = left_out;
+                Ok(done)
+            }
+        }
     }
 }
 
@@ -189,7 +205,7 @@ struct Adding<'h> {
 }
 
 impl Adding<'_> {
-    fn take_in(&mut self, runs: &[Incoming]) -> Result<(), StoreError> {
+    fn take_in(&mut self, one: &Incoming) -> Result<(), StoreError> {
         if self.open.is_none() {
             let begun = Transaction::new_unchecked(
                 &self.history.connection,
@@ -201,11 +217,9 @@ impl Adding<'_> {
         let Some((transaction, begun)) = &self.open else {
             return Ok(());
         };
-        for one in runs {
-            match add_one(transaction, one).map_err(|error| self.history.explain(error))? {
-                Some(id) => self.pending.added.push(id),
-                None => self.pending.known += 1,
-            }
+        match add_one(transaction, one).map_err(|error| self.history.explain(error))? {
+            Some(id) => self.pending.added.push(id),
+            None => self.pending.known += 1,
         }
         if begun.elapsed() >= self.max_held { self.commit() } else { Ok(()) }
     }
@@ -250,10 +264,10 @@ fn is_known(transaction: &Transaction<'_>, run: &Run) -> rusqlite::Result<bool> 
 }
 
 /// The runs in one value of the input.
-fn incoming(value: Value) -> Result<Vec<Incoming>, String> {
+fn incoming(value: Value) -> Vec<Result<Incoming, String>> {
     match value {
         Value::Array(list) => list.into_iter().map(one).collect(),
-        value => one(value).map(|one| vec![one]),
+        value => vec![one(value)],
     }
 }
 

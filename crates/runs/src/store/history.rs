@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use crate::history::{KeyFigures, RunId, RunSummary};
+use rubus_host::output_file::link_of_another;
 use rubus_vocabulary::result::Run;
 use rusqlite::{
     Connection, ErrorCode, OpenFlags, OptionalExtension, Row, ToSql, Transaction,
@@ -49,6 +50,7 @@ impl History {
     /// As for [`open`](Self::open); also when it is older than this version.
     pub fn open_to_read(path: &Path) -> Result<History, StoreError> {
         let explain = |error| explain(path, BUSY_TIMEOUT_MS, error);
+        refuse_links_of_others(path)?;
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let (connection, kind) = Connection::open_with_flags(path, flags)
             .and_then(|connection| prepare(connection, BUSY_TIMEOUT_MS))
@@ -73,6 +75,7 @@ impl History {
         busy_timeout_ms: u32,
     ) -> Result<History, StoreError> {
         let explain = |error| explain(path, busy_timeout_ms, error);
+        refuse_links_of_others(path)?;
         let (mut connection, kind) = open_file(path, busy_timeout_ms)?;
         let read_only = connection.is_readonly("main").map_err(explain)?;
         match kind {
@@ -414,6 +417,14 @@ fn summary(row: &Row) -> rusqlite::Result<RunSummary> {
 }
 
 /// Opens the file and looks at what it is, without changing it.
+/// SQLite follows links, and root's history may be in a directory of another user (`sudo -E`).
+fn refuse_links_of_others(path: &Path) -> Result<(), StoreError> {
+    match link_of_another(path) {
+        Some(link) => Err(StoreError::LinkOfAnother { path: path.into(), link }),
+        None => Ok(()),
+    }
+}
+
 fn open_file(path: &Path, busy_timeout_ms: u32) -> Result<(Connection, Kind), StoreError> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
         | OpenFlags::SQLITE_OPEN_CREATE

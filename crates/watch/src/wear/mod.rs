@@ -88,6 +88,7 @@ pub struct ToldUsed {
 
 /// A share of the life that a disk was made for. A disk says it in whole percents or tenths, and not how it rounds.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(try_from = "ToldShare")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Used {
     /// It is at least so much, in percent; 100 and more is all that it was made for.
@@ -95,6 +96,30 @@ pub struct Used {
     /// And at most so much; absent where the disk stops counting.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_percent: Option<f64>,
+}
+
+/// [`Used`] as a recording has it.
+#[derive(Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+struct ToldShare {
+    min_percent: f64,
+    #[serde(default)]
+    max_percent: Option<f64>,
+}
+
+impl TryFrom<ToldShare> for Used {
+    type Error = String;
+
+    fn try_from(told: ToldShare) -> Result<Used, String> {
+        let ToldShare { min_percent, max_percent } = told;
+        let is_share = |percent: f64| percent.is_finite() && percent >= 0.0;
+        if !is_share(min_percent)
+            || max_percent.is_some_and(|max| !is_share(max) || max < min_percent)
+        {
+            return Err(format!("{min_percent} to {max_percent:?} is no share of a disk's life"));
+        }
+        Ok(Used { min_percent, max_percent })
+    }
 }
 
 impl Used {
@@ -191,4 +216,23 @@ pub enum Trouble {
     Asleep,
     /// Anything else, in the words of who was asked.
     Other(String),
+}
+
+#[cfg(test)]
+mod share_tests {
+    use super::*;
+
+    #[test]
+    fn a_share_of_a_recording_is_checked_where_it_is_read() {
+        let of = |text: &str| serde_json::from_str::<Used>(text);
+        let used = of(r#"{"min_percent": 98.0}"#).unwrap();
+        assert_eq!(used, Used { min_percent: 98.0, max_percent: None });
+        for bad in [
+            r#"{"min_percent": -1.0}"#,
+            r#"{"min_percent": 5.0, "max_percent": 4.0}"#,
+            r#"{"min_percent": 5.0, "max_percent": -4.0}"#,
+        ] {
+            assert!(of(bad).unwrap_err().to_string().contains("no share"), "{bad}");
+        }
+    }
 }

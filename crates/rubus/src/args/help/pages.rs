@@ -197,7 +197,7 @@ pub const PAGES: &[Page] = &[
     },
     Page {
         name: "rubus-history-import",
-        statuses: PLAIN,
+        statuses: &[(0, "imported"), (1, "a bad run was left out, the others imported"), MISTAKE],
         examples: &[("rubus history import backup.jsonl", "Restore a backup.")],
     },
     Page {

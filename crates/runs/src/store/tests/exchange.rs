@@ -198,15 +198,34 @@ fn what_a_newer_version_wrote_into_a_record_survives_both_ways() {
 }
 
 #[test]
+fn a_bad_run_is_named_and_left_out_and_the_others_are_imported() {
+    let (_directory, path) = scratch();
+    let mut history = History::open(&path).unwrap();
+    let good = |seed| {
+        let run = Run { started: format!("2026-03-01T00:00:{seed:02}Z"), ..run(seed) };
+        serde_json::to_value(run).unwrap()
+    };
+    let list = serde_json::json!([good(3), { "name": "y" }, good(4)]);
+    let text = format!("{}\n{{\"name\": \"x\"}}\n{}\n{list}\n", good(1), good(2));
+    let done = history.import(&mut text.as_bytes()).unwrap();
+    assert_eq!((done.added.len(), history.count().unwrap()), (4, 4));
+    let numbers: Vec<u64> = done.left_out.iter().map(|(number, _)| *number).collect();
+    assert_eq!(numbers, [2, 4]);
+    assert!(done.left_out[0].1.contains("missing field"), "{:?}", done.left_out);
+}
+
+#[test]
 fn an_import_of_something_else_says_what_and_where() {
     let (_directory, path) = scratch();
     let mut history = History::open(&path).unwrap();
     let good = serde_json::to_string(&run(1)).unwrap();
-    let text = format!("{good}\n{{\"name\": \"x\"}}\n");
+    let text = format!("{good}\n{{\"name\": \"x");
     let error = history.import(&mut text.as_bytes()).unwrap_err();
     let words = error.to_string();
     assert!(words.contains("value 2") && words.contains("1 runs before it"), "{words}");
     assert_eq!(history.count().unwrap(), 1);
+    let error = history.import(&mut "{\"name\": \"x\"}".as_bytes()).unwrap_err();
+    assert!(error.to_string().contains("value 1"), "{error}");
     let error = history.import(&mut "eggs\nmilk".as_bytes()).unwrap_err();
     assert!(error.to_string().contains("value 1"), "{error}");
     let error = history.import(&mut "{\"rubus_history\": 7, \"run\": {}}".as_bytes()).unwrap_err();

@@ -1,0 +1,361 @@
+//! What of each recorded file, name and answer goes into a capture: every file has a rule by its path, and one that has none
+//! keeps only that it is there.
+//!
+//! Names that stay where they stand, such as a server's in a table of mounts, are noted, so that they get one pseudonym in all
+//! files and paths.
+
+use std::collections::BTreeSet;
+
+use super::kernel_forms::{self, Words};
+use super::known_forms::{self, Form};
+use super::shapes;
+use crate::files::ReadError;
+use crate::recorder::Record;
+use crate::shareable::words::phrase;
+use crate::shareable::{LEFT_OUT, Pseudonyms, kernel_names, options, paths};
+
+/// What may pass of a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Rule {
+    /// The kernel's own words and numbers, which hold no names that people gave.
+    AsItIs,
+    /// Lines of a file that people write.
+    Lines(Form),
+    /// Words and numbers of the kernel, udev and packages.
+    Kernel(Words),
+    /// An identity, which has a pseudonym everywhere.
+    Identity,
+    /// A name that people gave.
+    Name,
+    /// A path, a device or an address.
+    Target,
+    /// That it is there.
+    Presence,
+}
+
+/// Files by their whole path; `*` stands for one component, `**` at the end for all below. The first that fits holds.
+const PATHS: &[(&str, Rule)] = &[
+    ("/proc/cmdline", Rule::Lines(Form::CommandLine)),
+    ("/proc/self/mountinfo", Rule::Lines(Form::Mountinfo)),
+    ("/proc/swaps", Rule::Lines(Form::Swaps)),
+    ("/proc/cpuinfo", Rule::Kernel(Words::Cpuinfo)),
+    ("/proc/meminfo", Rule::AsItIs),
+    ("/proc/vmstat", Rule::AsItIs),
+    ("/proc/stat", Rule::AsItIs),
+    ("/proc/filesystems", Rule::AsItIs),
+    ("/proc/pressure/*", Rule::AsItIs),
+    ("/proc/self/auxv", Rule::AsItIs),
+    ("/proc/self/smaps", Rule::Kernel(Words::Smaps)),
+    ("/proc/config.gz", Rule::Kernel(Words::PackedConfig)),
+    ("/proc/*/comm", Rule::Kernel(Words::Value)),
+    ("/proc/sys/kernel/hostname", Rule::Name),
+    ("/proc/sys/kernel/osrelease", Rule::Kernel(Words::Release)),
+    ("/proc/sys/**", Rule::Kernel(Words::Value)),
+    ("/proc/device-tree/serial-number", Rule::Identity),
+    ("/proc/device-tree/system/linux,serial", Rule::Identity),
+    ("/proc/device-tree/model", Rule::Kernel(Words::Product)),
+    ("/proc/device-tree/compatible", Rule::Kernel(Words::Product)),
+    ("/proc/device-tree/chosen/bootloader/version", Rule::Kernel(Words::Commit)),
+    ("/proc/device-tree/**", Rule::Kernel(Words::Cell)),
+    ("/etc/hostname", Rule::Name),
+    ("/etc/machine-id", Rule::Identity),
+    ("/etc/fstab", Rule::Lines(Form::Fstab)),
+    ("/etc/crypttab", Rule::Lines(Form::Crypttab)),
+    ("/etc/os-release", Rule::Kernel(Words::OsRelease)),
+    ("/usr/lib/os-release", Rule::Kernel(Words::OsRelease)),
+    ("/etc/**", Rule::Lines(Form::Settings)),
+    ("/lib/modules/*/modules.builtin", Rule::Kernel(Words::Modules)),
+    ("/lib/modules/*/modules.dep", Rule::Kernel(Words::Modules)),
+    ("/lib/modules/**", Rule::Presence),
+    ("/run/udev/data/*", Rule::Kernel(Words::Udev)),
+    ("/sys/kernel/debug/*/ios", Rule::AsItIs),
+    ("/sys/class/net/*/address", Rule::Identity),
+    ("/sys/**", Rule::Kernel(Words::Value)),
+];
+
+/// Files below /sys by the end of their path, before the rules above.
+const ATTRIBUTES: &[(&str, Rule)] = &[
+    ("queue/scheduler", Rule::AsItIs),
+    ("ssr", Rule::AsItIs),
+    ("csd", Rule::AsItIs),
+    ("cid", Rule::Identity),
+    ("serial", Rule::Identity),
+    ("serial_number", Rule::Identity),
+    ("product_serial", Rule::Identity),
+    ("board_serial", Rule::Identity),
+    ("chassis_serial", Rule::Identity),
+    ("vpd_pg80", Rule::Identity),
+    ("vpd_pg83", Rule::Presence),
+    ("wwid", Rule::Identity),
+    ("eui", Rule::Identity),
+    ("nguid", Rule::Identity),
+    ("uuid", Rule::Identity),
+    ("product_uuid", Rule::Identity),
+    ("unique_id", Rule::Identity),
+    ("address", Rule::Identity),
+    ("dm/name", Rule::Name),
+    ("model", Rule::Kernel(Words::Product)),
+    ("vendor", Rule::Kernel(Words::Product)),
+    ("product", Rule::Kernel(Words::Product)),
+    ("manufacturer", Rule::Kernel(Words::Product)),
+    ("name", Rule::Kernel(Words::Product)),
+    ("type", Rule::Kernel(Words::Product)),
+    ("firmware_rev", Rule::Kernel(Words::Product)),
+    ("compatible", Rule::Kernel(Words::Product)),
+    ("sys_vendor", Rule::Kernel(Words::Product)),
+    ("product_name", Rule::Kernel(Words::Product)),
+    ("bios_vendor", Rule::Kernel(Words::Product)),
+    ("bios_version", Rule::Kernel(Words::Product)),
+    ("loop/backing_file", Rule::Target),
+    ("backing_dev", Rule::Target),
+    ("backend", Rule::Target),
+    ("uevent", Rule::Kernel(Words::Uevent)),
+];
+
+/// Where packages and administrators put settings, beside /etc.
+const SETTINGS: [&str; 4] = ["/usr/lib/", "/usr/local/lib/", "/lib/", "/run/"];
+
+fn rule(path: &str) -> Rule {
+    if path.starts_with("/sys/")
+        && let Some((_, rule)) = ATTRIBUTES.iter().find(|(end, _)| ends_with(path, end))
+    {
+        return *rule;
+    }
+    if let Some((_, rule)) = PATHS.iter().find(|(pattern, _)| matches(path, pattern)) {
+        return *rule;
+    }
+    let (directory, name) = path.rsplit_once('/').unwrap_or(("", path));
+    let is_boot = directory.starts_with("/boot");
+    let is_setting = name.ends_with(".conf") && SETTINGS.iter().any(|at| path.starts_with(at));
+    if is_boot && name.contains("cmdline") {
+        Rule::Lines(Form::CommandLine)
+    } else if is_boot && name.starts_with("config-") {
+        Rule::Kernel(Words::Config)
+    } else if is_boot && name.ends_with(".txt") {
+        Rule::Lines(Form::FirmwareConfig)
+    } else if is_setting {
+        Rule::Lines(Form::Settings)
+    } else {
+        Rule::Presence
+    }
+}
+
+fn ends_with(path: &str, end: &str) -> bool {
+    path.strip_suffix(end).is_some_and(|before| before.ends_with('/'))
+}
+
+fn matches(path: &str, pattern: &str) -> bool {
+    if let Some(start) = pattern.strip_suffix("**") {
+        return path.starts_with(start);
+    }
+    let (parts, wanted) = (path.split('/'), pattern.split('/'));
+    parts.clone().count() == wanted.clone().count()
+        && parts.zip(wanted).all(|(part, wanted)| wanted == "*" || part == wanted)
+}
+
+/// Leaves out of a record what no rule knows, and gives the names that stay.
+pub(super) fn let_through(record: &mut Record) -> Vec<String> {
+    let mut names = Pseudonyms::noting();
+    // The paths of files are the program's own, or made of names that stand in lists and files.
+    for (path, contents) in &mut record.files {
+        let said = said_of(path, &contents.bytes, &mut names);
+        // A file of which less is left is whole.
+        contents.whole |= said.len() != contents.bytes.len();
+        contents.bytes = said;
+    }
+    for (directory, entries) in &record.directories {
+        let prefix = directory.trim_end_matches('/');
+        entries.iter().for_each(|entry| note_path(&format!("{prefix}/{entry}"), &mut names));
+    }
+    record.links.values().for_each(|target| note_path(target, &mut names));
+    record.spaces.keys().for_each(|path| note_path(path, &mut names));
+    record.errors.values_mut().for_each(shorten);
+    for (call, answer) in &mut record.programs {
+        match answer {
+            Ok(output) => *output = output_of(call, output),
+            Err(error) => shorten(error),
+        }
+    }
+    names.noted()
+}
+
+fn said_of(path: &str, bytes: &[u8], names: &mut Pseudonyms) -> Vec<u8> {
+    match rule(path) {
+        Rule::AsItIs => bytes.to_vec(),
+        Rule::Lines(form) => known_forms::text_of(form, bytes, names),
+        Rule::Kernel(words) => kernel_forms::said(words, bytes, names),
+        Rule::Identity => {
+            if ends_with(path, "dm/uuid") {
+                note_mapping(&String::from_utf8_lossy(bytes), names);
+            }
+            bytes.to_vec()
+        }
+        Rule::Name => {
+            names.note(String::from_utf8_lossy(bytes).trim());
+            bytes.to_vec()
+        }
+        Rule::Target => {
+            let text = String::from_utf8_lossy(bytes);
+            let core = text.trim_end();
+            (paths::target(core, names) + &text[core.len()..]).into_bytes()
+        }
+        Rule::Presence => presence(bytes),
+    }
+}
+
+/// Something that is a text where the file is one, and is none where it is none.
+fn presence(bytes: &[u8]) -> Vec<u8> {
+    if bytes.is_empty() {
+        Vec::new()
+    } else if std::str::from_utf8(bytes).is_ok_and(|text| !text.contains('\0')) {
+        b"#\n".to_vec()
+    } else {
+        vec![0xff, 0]
+    }
+}
+
+/// "CRYPT-LUKS2-UUID-name": the name at the end was given.
+fn note_mapping(text: &str, names: &mut Pseudonyms) {
+    let parts: Vec<&str> = text.trim().splitn(4, '-').collect();
+    if let ["CRYPT", _, _, name] = parts.as_slice() {
+        names.note(name);
+    }
+}
+
+/// Directories of which the system's packages give the names.
+const PACKAGED: [&str; 7] =
+    ["/usr/", "/bin/", "/sbin/", "/lib/", "/proc/", "/run/udev/", "/run/systemd/"];
+
+/// Notes the names in a path that people gave.
+fn note_path(path: &str, names: &mut Pseudonyms) {
+    let modules = path.strip_prefix("/lib/modules/").or(path.strip_prefix("/usr/lib/modules/"));
+    let is_packaged = PACKAGED.iter().any(|start| path.starts_with(start));
+    if let Some(below) = path.strip_prefix("/sys/") {
+        note_sysfs(below, names);
+    } else if let Some(below) = path.strip_prefix("/dev/") {
+        note_device(below, names);
+    } else if let Some(below) = modules {
+        kernel_forms::note_release(below.split('/').next().unwrap_or_default(), names);
+    } else if path.starts_with("/usr/local/") || !is_packaged {
+        paths::path(path, names);
+    }
+}
+
+/// Of names in sysfs, people give those of network interfaces and of some block devices.
+fn note_sysfs(below: &str, names: &mut Pseudonyms) {
+    let parts: Vec<&str> = below.split('/').collect();
+    for pair in parts.windows(2) {
+        match pair {
+            ["net", "bonding_masters"] => {}
+            ["net", name] => match shapes::address_in_name(name) {
+                // The rest of the name stays, and so does the maker.
+                Some(address) => names.note(&address),
+                None => drop(paths::interface(name, names)),
+            },
+            ["block", name] if !name.contains(':') => drop(paths::device(name, names)),
+            _ => {}
+        }
+    }
+}
+
+fn note_device(below: &str, names: &mut Pseudonyms) {
+    let is_known = |part: &str| kernel_names::is_kernel_name(part) || options::is_words(part);
+    match below.split('/').collect::<Vec<_>>().as_slice() {
+        ["disk", "by-label" | "by-partlabel", label, ..] => drop(paths::label(label, names)),
+        // What is in the other directories of links is known by its form.
+        ["disk" | "block", ..] | ["mapper", "control"] => {}
+        ["mapper", name, ..] => names.note(name),
+        parts => parts.iter().filter(|part| !is_known(part)).for_each(|part| names.note(part)),
+    }
+}
+
+/// Public words of what a program answered; of one that is not known, nothing.
+fn output_of(call: &[String], output: &str) -> String {
+    match call.first().map_or("", String::as_str) {
+        "vcgencmd" | "rpi-eeprom-update" | "journalctl" | "uname" => kernel_forms::lines(output),
+        _ => LEFT_OUT.into(),
+    }
+}
+
+fn shorten(error: &mut ReadError) {
+    let public =
+        |text: &str| phrase(&text.replace('\n', " "), &BTreeSet::new(), &Pseudonyms::default());
+    match error {
+        ReadError::Failed { complaint, output, .. } => {
+            *complaint = public(complaint);
+            *output = kernel_forms::lines(output);
+        }
+        ReadError::Other(text) => *text = public(text),
+        ReadError::Absent | ReadError::Denied | ReadError::NotCaptured => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_file_has_a_rule_by_its_path_and_an_unknown_one_keeps_nothing() {
+        for (path, expected) in [
+            ("/proc/cmdline", Rule::Lines(Form::CommandLine)),
+            ("/boot/firmware/cmdline.txt", Rule::Lines(Form::CommandLine)),
+            ("/boot/firmware/config.txt", Rule::Lines(Form::FirmwareConfig)),
+            ("/boot/config-6.12.47+rpt-rpi-v8", Rule::Kernel(Words::Config)),
+            ("/etc/default/zramswap", Rule::Lines(Form::Settings)),
+            ("/sys/devices/soc/usb1/1-1/serial", Rule::Identity),
+            ("/sys/block/sda/size", Rule::Kernel(Words::Value)),
+            ("/sys/block/loop0/loop/backing_file", Rule::Target),
+            ("/usr/sbin/mkswap", Rule::Presence),
+            ("/home/alice/.ssh/id_ed25519", Rule::Presence),
+            ("/dev/sda", Rule::Presence),
+            ("/var/lib/x", Rule::Presence),
+        ] {
+            assert_eq!(rule(path), expected, "{path}");
+        }
+        let mut names = Pseudonyms::noting();
+        assert_eq!(said_of("/home/alice/key", b"hunter2\n", &mut names), b"#\n");
+        assert_eq!(said_of("/boot/initramfs8", b"\x1f\x8b\0secret", &mut names), [0xff, 0]);
+        assert_eq!(said_of("/usr/bin/x", b"", &mut names), b"");
+    }
+
+    #[test]
+    fn names_that_people_gave_are_noted_in_paths() {
+        let mut names = Pseudonyms::noting();
+        for path in [
+            "/sys/class/net/enxb827eb112233/speed",
+            "/sys/devices/virtual/block/md_alice/size",
+            "/dev/mapper/alicebox--vg-root",
+            "/dev/disk/by-label/alicelabel",
+            "/home/alice2/swap",
+            "/etc/sysctl.d/99-alice3.conf",
+            "/lib/modules/6.1.0-alice4/modules.builtin",
+            "/sys/block/mmcblk0/queue/scheduler",
+            "/usr/lib/systemd/system-generators/zram-generator",
+        ] {
+            note_path(path, &mut names);
+        }
+        assert_eq!(
+            names.noted(),
+            [
+                "99-alice3.conf",
+                "alice2",
+                "alice4",
+                "alicebox--vg-root",
+                "alicelabel",
+                "b8:27:eb:11:22:33",
+                "md_alice"
+            ]
+        );
+    }
+
+    #[test]
+    fn programs_and_errors_keep_public_words() {
+        let call = |words: &[&str]| words.iter().map(ToString::to_string).collect::<Vec<String>>();
+        let log = "mmc0: new ultra high speed SDR104 SDXC card at address aaaa\n";
+        assert_eq!(output_of(&call(&["journalctl", "--dmesg"]), log), log);
+        assert_eq!(output_of(&call(&["mdadm", "--detail"]), "name=attic:0"), LEFT_OUT);
+        let mut error = ReadError::Other("/home/alice/x: input/output error".into());
+        shorten(&mut error);
+        assert!(!error.to_string().contains("alice") && error.to_string().contains("error"));
+    }
+}

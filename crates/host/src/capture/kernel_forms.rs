@@ -1,0 +1,396 @@
+//! What of the files that the kernel, udev and packages write goes into a capture: words and numbers of known forms.
+
+use std::collections::BTreeSet;
+use std::io::{Read, Write};
+
+use crate::shareable::kernel_names::is_device;
+use crate::shareable::words::{is_product, phrase};
+use crate::shareable::{LEFT_OUT, Pseudonyms, identities, options, paths};
+
+/// What such a file is made of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Words {
+    /// Public words and numbers.
+    Value,
+    /// The name of a product, of its maker or its version.
+    Product,
+    /// A version of the kernel.
+    Release,
+    /// The digits of a commit.
+    Commit,
+    /// A number of four or eight bytes, or public words.
+    Cell,
+    /// `name : value` of known names.
+    Cpuinfo,
+    /// Sizes of mappings.
+    Smaps,
+    /// A kernel's configuration.
+    Config,
+    /// The same, packed with gzip.
+    PackedConfig,
+    /// Modules' paths.
+    Modules,
+    /// The name and version of a distribution.
+    OsRelease,
+    /// The udev database.
+    Udev,
+    /// What the kernel tells udev.
+    Uevent,
+}
+
+/// The file as it goes into a capture.
+pub(super) fn said(words: Words, bytes: &[u8], names: &mut Pseudonyms) -> Vec<u8> {
+    let text = String::from_utf8_lossy(bytes);
+    let kept = |is_kept: fn(&str) -> bool| {
+        kept_lines(&text, |line| is_kept(line).then(|| line.to_string()))
+    };
+    let said = match words {
+        Words::PackedConfig => return packed_config(bytes),
+        Words::Cell if bytes.len() == 4 || bytes.len() == 8 => return bytes.to_vec(),
+        Words::Value | Words::Cell => whole(&text, text.split_whitespace().all(is_value)),
+        Words::Product => {
+            whole(&text, text.split(['\0', '\n']).all(|part| is_product(part.trim())))
+        }
+        Words::Commit => {
+            let digits = text.trim_matches(['\0', '\n']);
+            whole(&text, digits.len() <= 40 && digits.bytes().all(|b| b.is_ascii_hexdigit()))
+        }
+        Words::Release => {
+            note_release(text.trim(), names);
+            text.into_owned()
+        }
+        Words::Cpuinfo => kept(is_cpu_line),
+        Words::Smaps => kept_lines(&text, |line| Some(mapping(line))),
+        Words::Config => config(&text),
+        Words::Modules => kept(is_module_line),
+        Words::OsRelease => kept(is_release_line),
+        Words::Udev => {
+            kept_lines(&text, |line| is_udev_line(line, names).then(|| line.to_string()))
+        }
+        Words::Uevent => kept(is_uevent_line),
+    };
+    said.into_bytes()
+}
+
+/// The text where it may pass, else what says that it was left out.
+fn whole(text: &str, may_pass: bool) -> String {
+    if may_pass { text.to_string() } else { format!("{LEFT_OUT}\n") }
+}
+
+/// The lines of which something is kept.
+fn kept_lines(text: &str, mut keep: impl FnMut(&str) -> Option<String>) -> String {
+    let lines = text.split_inclusive('\n').filter_map(|line| {
+        let core = line.trim_end_matches('\n');
+        Some(keep(core)? + &line[core.len()..])
+    });
+    lines.collect()
+}
+
+/// A number of the kernel's, as sizes and counters are, a device's number, or a public word.
+fn is_value(token: &str) -> bool {
+    let core = token.trim_matches(|c: char| "[](){}<>,;:~\0".contains(c));
+    core.is_empty()
+        || core.split('\0').all(|part| is_kernel_number(part) || options::is_words(part))
+}
+
+/// Sizes and counters of 64 bits, short hexadecimal numbers, and lists of short ones ("179:2", "0-3").
+fn is_kernel_number(text: &str) -> bool {
+    let is_hex = |text: &str, most: usize| {
+        (1..=most).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_hexdigit())
+    };
+    let digits = text.trim_start_matches(['-', '+']);
+    if let Some(hex) = digits.strip_prefix("0x") {
+        return is_hex(hex, 8);
+    }
+    let is_decimal = !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit());
+    let is_list = || digits.split([':', '.', '-', ',', '/']).all(|part| is_hex(part, 4));
+    is_decimal && digits.len() <= 20
+        || digits.len() <= 16 && !identities::is_address(digits) && is_list()
+}
+
+/// Public words of each line of a program's answer.
+pub(super) fn lines(output: &str) -> String {
+    let each = output.split('\n').map(|line| {
+        let words = line.split(' ').map(|word| {
+            if is_answer(word) {
+                word.to_string()
+            } else {
+                phrase(word, &BTreeSet::new(), &Pseudonyms::default())
+            }
+        });
+        words.collect::<Vec<_>>().join(" ")
+    });
+    each.collect::<Vec<_>>().join("\n")
+}
+
+/// A commit, a card's address on its bus, a time in seconds between parentheses, and flags of the firmware.
+fn is_answer(word: &str) -> bool {
+    let is_hex =
+        |length: usize| word.len() == length && word.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let seconds = word.strip_prefix('(').and_then(|rest| rest.strip_suffix(')'));
+    let is_seconds =
+        seconds.is_some_and(|s| s.len() == 10 && s.bytes().all(|b| b.is_ascii_digit()));
+    let flags = word.strip_prefix("throttled=");
+    is_hex(40) || is_hex(4) || is_seconds || flags.is_some_and(is_kernel_number)
+}
+
+/// Notes what an owner added to the version of a kernel.
+pub(super) fn note_release(release: &str, names: &mut Pseudonyms) {
+    for piece in release.split(['.', '-', '+', '_', '~']) {
+        if !piece.is_empty() && !options::is_words(piece) {
+            names.note(piece);
+        }
+    }
+}
+
+/// Names of lines of /proc/cpuinfo. The serial number is among them, since it has a pseudonym.
+const CPU_LINES: &str = "processor|bogomips|features|cpu implementer|cpu architecture|cpu variant|cpu part|cpu revision|\
+     hardware|revision|serial|model|model name|vendor_id|cpu family|stepping|microcode|cpu mhz|cache size|physical id|\
+     siblings|core id|cpu cores|apicid|initial apicid|fpu|fpu_exception|cpuid level|wp|flags|vmx flags|bugs|clflush size|\
+     cache_alignment|address sizes|power management|tlb size|isa|hart|mmu|uarch";
+
+fn is_cpu_line(line: &str) -> bool {
+    let Some((name, _)) = line.split_once(':') else {
+        return line.trim().is_empty();
+    };
+    let name = name.trim().to_lowercase();
+    CPU_LINES.split('|').any(|known| known == name)
+}
+
+/// A line of smaps without the path of what is mapped.
+fn mapping(line: &str) -> String {
+    let words: Vec<&str> = line.split_whitespace().collect();
+    match words.first() {
+        Some(first) if first.ends_with(':') => line.to_string(),
+        _ => words.iter().take(5).copied().collect::<Vec<_>>().join(" "),
+    }
+}
+
+fn config(text: &str) -> String {
+    let known = |line: &str| if is_config_line(line) { line.to_string() } else { "#".into() };
+    kept_lines(text, |line| Some(known(line)))
+}
+
+/// `CONFIG_SWAP=y`, `# CONFIG_SWAP is not set`.
+fn is_config_line(line: &str) -> bool {
+    let is_name = |name: &str| {
+        let name = name.strip_prefix("CONFIG_");
+        name.is_some_and(|name| name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_'))
+    };
+    let unset = line.strip_prefix("# ").and_then(|rest| rest.strip_suffix(" is not set"));
+    if let Some(name) = unset {
+        return is_name(name);
+    }
+    let Some((name, value)) = line.split_once('=') else {
+        return line.is_empty();
+    };
+    let plain = value.trim_matches('"');
+    is_name(name) && (plain.is_empty() || options::is_words(plain) || is_kernel_number(plain))
+}
+
+/// The most that a kernel's configuration is unpacked to.
+const MAX_CONFIG_BYTES: u64 = 4 << 20;
+
+fn packed_config(bytes: &[u8]) -> Vec<u8> {
+    let mut text = String::new();
+    let unpacker = flate2::read::GzDecoder::new(bytes);
+    let unpacked = unpacker.take(MAX_CONFIG_BYTES).read_to_string(&mut text);
+    let mut packer = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
+    let packed = unpacked
+        .and_then(|_| packer.write_all(config(&text).as_bytes()))
+        .and_then(|()| packer.finish());
+    // One that cannot be read tells a survey nothing either.
+    packed.unwrap_or_default()
+}
+
+/// `kernel/fs/ext4/ext4.ko`, also with what it depends on.
+fn is_module_line(line: &str) -> bool {
+    let mut files = line.split([' ', ':']).filter(|path| !path.is_empty());
+    files.all(|path| path.starts_with("kernel/") && path.contains(".ko"))
+}
+
+fn is_release_line(line: &str) -> bool {
+    const KEYS: [&str; 11] = [
+        "NAME",
+        "ID",
+        "ID_LIKE",
+        "VERSION",
+        "VERSION_ID",
+        "VERSION_CODENAME",
+        "PRETTY_NAME",
+        "DEBIAN_VERSION_FULL",
+        "UBUNTU_CODENAME",
+        "VARIANT",
+        "VARIANT_ID",
+    ];
+    line.split_once('=').is_some_and(|(key, value)| {
+        KEYS.contains(&key) && is_product(value.trim_matches(['"', '\'']))
+    })
+}
+
+fn is_uevent_line(line: &str) -> bool {
+    const KEYS: &str = "MAJOR|MINOR|DEVNAME|DEVTYPE|DISKSEQ|PARTN|DRIVER|PCI_ID|PCI_CLASS|MODALIAS";
+    line.split_once('=').is_some_and(|(key, value)| {
+        KEYS.split('|').any(|known| known == key)
+            && !identities::is_address(value)
+            && value.len() <= 80
+    })
+}
+
+/// Properties of udev whose values are words and numbers.
+const UDEV_WORDS: &str = "ID_BUS|ID_TYPE|ID_PART_TABLE_TYPE|ID_FS_TYPE|ID_FS_USAGE|ID_FS_VERSION|ID_FS_BLOCKSIZE|\
+     ID_FS_LASTBLOCK|ID_FS_SIZE|ID_PART_ENTRY_SCHEME|ID_PART_ENTRY_NUMBER|ID_PART_ENTRY_OFFSET|ID_PART_ENTRY_SIZE|\
+     ID_PART_ENTRY_DISK|ID_USB_DRIVER|ID_USB_TYPE|MAJOR|MINOR|DEVNAME|DEVTYPE|ID_VENDOR_ID|ID_MODEL_ID|ID_USB_VENDOR_ID|\
+     ID_USB_MODEL_ID|SYSTEMD_READY|ID_ATA|DM_STATE|ID_ATA_ROTATION_RATE_RPM|ID_DRIVE_FLASH_SD|DISKSEQ";
+/// Those that are products.
+const UDEV_PRODUCTS: &str = "ID_MODEL|ID_VENDOR|ID_NAME|ID_USB_MODEL|ID_USB_VENDOR|ID_REVISION|ID_USB_REVISION|\
+     ID_VENDOR_FROM_DATABASE|ID_MODEL_FROM_DATABASE";
+/// Those that are identities, which have pseudonyms.
+const UDEV_IDENTITIES: &str = "ID_SERIAL|ID_SERIAL_SHORT|ID_USB_SERIAL|ID_USB_SERIAL_SHORT|ID_SCSI_SERIAL|SCSI_IDENT_SERIAL|\
+     ID_NVME_SERIAL|ID_FS_UUID|ID_FS_UUID_ENC|ID_FS_UUID_SUB|ID_PART_ENTRY_UUID|ID_PART_TABLE_UUID|ID_WWN|\
+     ID_WWN_WITH_EXTENSION|ID_WWN_VENDOR_EXTENSION|DM_UUID|ID_NET_NAME_MAC";
+/// Those that are names that people gave.
+const UDEV_NAMES: &str =
+    "ID_FS_LABEL|ID_FS_LABEL_ENC|ID_PART_ENTRY_NAME|DM_NAME|DM_VG_NAME|DM_LV_NAME|MD_NAME";
+
+fn is_udev_line(line: &str, names: &mut Pseudonyms) -> bool {
+    let Some((kind, rest)) = line.split_once(':') else {
+        return false;
+    };
+    match kind {
+        "E" => rest.split_once('=').is_some_and(|(key, value)| is_property(key, value, names)),
+        "S" => is_udev_link(rest, names),
+        "I" => rest.bytes().all(|b| b.is_ascii_digit()),
+        "G" | "Q" | "V" => options::is_words(rest),
+        _ => false,
+    }
+}
+
+fn is_property(key: &str, value: &str, names: &mut Pseudonyms) -> bool {
+    let is_of = |list: &str| list.split('|').any(|known| known == key);
+    if is_of(UDEV_NAMES) {
+        paths::label(value, names);
+        return true;
+    }
+    match key {
+        "ID_PATH" | "ID_PATH_TAG" => is_bus_path(value),
+        // Types of partitions are UUIDs that all machines have.
+        "ID_PART_ENTRY_TYPE" => value.len() <= 36 && is_hex_groups(value),
+        _ if is_of(UDEV_IDENTITIES) => true,
+        _ if is_of(UDEV_WORDS) => value.split(' ').all(is_value_or_node),
+        _ => is_of(UDEV_PRODUCTS) && is_product(&value.replace('_', " ")),
+    }
+}
+
+/// A link below /dev; names in it are noted.
+fn is_udev_link(link: &str, names: &mut Pseudonyms) -> bool {
+    let by = link.strip_prefix("disk/by-").and_then(|rest| rest.split_once('/'));
+    match by {
+        Some(("label" | "partlabel", label)) => {
+            paths::label(label, names);
+            true
+        }
+        Some(("id" | "uuid" | "partuuid" | "diskseq" | "partnum", _)) => true,
+        Some(("path", path)) => is_bus_path(path),
+        Some(_) => false,
+        None => {
+            names.note(link.rsplit('/').next().unwrap_or(link));
+            link.starts_with("mapper/") || link.starts_with("md/")
+        }
+    }
+}
+
+fn is_value_or_node(value: &str) -> bool {
+    is_value(value) || value.strip_prefix("/dev/").is_some_and(is_device)
+}
+
+fn is_hex_groups(value: &str) -> bool {
+    let mut groups = value.trim_start_matches("0x").split('-');
+    groups.all(|group| group.bytes().all(|b| b.is_ascii_hexdigit()))
+}
+
+/// "platform-fd500000.pcie-pci-0000:01:00.0-usb-0:1:1.0-scsi-0:0:0:0-part1"; links that name a partition by its label or
+/// UUID behind it are known elsewhere.
+fn is_bus_path(path: &str) -> bool {
+    let is_piece = |piece: &str| {
+        options::is_words(piece) || piece.len() <= 8 && piece.bytes().all(|b| b.is_ascii_hexdigit())
+    };
+    !path.contains("-part/")
+        && path.split(['-', '_']).all(|part| part.split(['.', ':']).all(is_piece))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(words: Words, text: &str) -> String {
+        String::from_utf8(said(words, text.as_bytes(), &mut Pseudonyms::noting())).unwrap()
+    }
+
+    #[test]
+    fn the_kernels_words_and_numbers_stay_and_all_else_goes() {
+        for same in [
+            "2199023255040\n",
+            "[none] mq-deadline kyber\n",
+            "179:2\n",
+            "152d\n",
+            "0x000003\n",
+            "0-3\n",
+            "-1\n",
+            "5.0 GT/s PCIe\n",
+            "write back\n",
+            "lzo-rle lzo lz4 [zstd]\n",
+            "50000\n",
+        ] {
+            assert_eq!(of(Words::Value, same), same);
+        }
+        for secret in [
+            "alice\n",
+            "b8:27:eb:12:34:56\n",
+            "10.1.2.3",
+            "iqn.2004-01.x:alice",
+            "0x5002538e40aabbcc",
+        ] {
+            assert_eq!(of(Words::Value, secret), "left out\n", "{secret}");
+        }
+        assert_eq!(of(Words::Product, "Cruzer Blade    \n"), "Cruzer Blade    \n");
+        assert_eq!(of(Words::Product, "brcm,bcm2711-emmc2\0"), "brcm,bcm2711-emmc2\0");
+        assert_eq!(of(Words::Product, "Alice's <disk>"), "left out\n");
+    }
+
+    #[test]
+    fn lines_of_known_names_stay() {
+        let text = "processor\t: 0\nModel\t: Raspberry Pi 5\nOwner\t: alice\n\n";
+        assert_eq!(of(Words::Cpuinfo, text), "processor\t: 0\nModel\t: Raspberry Pi 5\n\n");
+        let name = "ID=debian\nPRETTY_NAME=\"Debian GNU/Linux 12 (bookworm)\"\n";
+        assert_eq!(of(Words::OsRelease, &format!("{name}HOME_URL=\"x\"\n")), name);
+        let config = "CONFIG_SWAP=y\n# CONFIG_ZRAM is not set\nCONFIG_LOCALVERSION=\"-alice\"\n";
+        assert_eq!(of(Words::Config, config), "CONFIG_SWAP=y\n# CONFIG_ZRAM is not set\n#\n");
+        let mapped = "00010000-0002b000 r-xp 00000000 b3:02 1 /home/alice/rubus\n\
+                      KernelPageSize:        4 kB\n";
+        assert_eq!(of(Words::Smaps, mapped), mapped.replace(" /home/alice/rubus", ""));
+        let udev = "E:ID_FS_TYPE=ext4\nE:ID_OWNER=alice\nS:disk/by-id/ata-X_1\nG:systemd\n\
+                    E:ID_FS_LABEL=BACKUP\nE:ID_PATH=platform-fd500000.pcie-pci-0000:01:00.0\n";
+        assert_eq!(of(Words::Udev, udev), udev.replace("E:ID_OWNER=alice\n", ""));
+    }
+
+    #[test]
+    fn names_in_udevs_database_are_noted() {
+        let mut names = Pseudonyms::noting();
+        let text = "E:DM_NAME=alicebox-root\nE:ID_FS_LABEL=alicelabel\nS:mapper/alicebox-root\n";
+        said(Words::Udev, text.as_bytes(), &mut names);
+        note_release("6.1.0-alice", &mut names);
+        assert_eq!(names.noted(), ["alice", "alicebox-root", "alicelabel"]);
+    }
+
+    #[test]
+    fn a_packed_configuration_stays_packed() {
+        let mut packer = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
+        packer.write_all(b"CONFIG_SWAP=y\nCONFIG_DEFAULT_HOSTNAME=\"attic\"\n").unwrap();
+        let packed = packer.finish().unwrap();
+        let said = said(Words::PackedConfig, &packed, &mut Pseudonyms::noting());
+        let mut text = String::new();
+        flate2::read::GzDecoder::new(&said[..]).read_to_string(&mut text).unwrap();
+        assert_eq!(text, "CONFIG_SWAP=y\n#\n");
+    }
+}

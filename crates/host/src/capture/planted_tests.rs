@@ -1,0 +1,116 @@
+//! Secrets of every kind in every file, name and answer of a machine: none is left in a capture, in any spelling.
+
+use std::path::Path;
+
+use super::reading::read_everything_there;
+use super::*;
+use crate::fake::FakeFiles;
+use crate::files::{Files, ReadError};
+use crate::recorder::Recorder;
+use crate::shareable::planted::{Planted, Text, planted};
+
+/// A machine that has a text wherever people, servers or makers may put one.
+fn machine(text: &str) -> FakeFiles {
+    // A table's columns have no blanks.
+    let column = text.replace(' ', "\\040");
+    let name = text.replace('/', "_");
+    let mut files = FakeFiles::new()
+        .file("/proc/cmdline", format!("quiet {text} root=/dev/mmcblk0p2 x={text}\n"))
+        .file("/boot/firmware/cmdline.txt", format!("quiet {text}\n# {text}\n"))
+        .file(
+            "/boot/firmware/config.txt",
+            format!(
+                "# {text}\n[{text}]\n[EDID={text}]\nkernel={text}\ninitramfs {text} followkernel\n\
+                 include {text}\n{text}=1\ndtoverlay={text}\nos_prefix={text}/\n{text}\n"
+            ),
+        )
+        .file(
+            "/etc/fstab",
+            format!(
+                "{column} /mnt/data ext4 defaults 0 0\n/dev/sda1 /mnt/{column} cifs rw,{column} 0 0\n\
+                 # {text}\n{text}\n"
+            ),
+        )
+        .file("/etc/crypttab", format!("{column} {column} {column} luks,{column}\n# {text}\n"))
+        .file(
+            "/proc/self/mountinfo",
+            format!(
+                "24 1 179:2 / / rw shared:1 - ext4 /dev/mmcblk0p2 rw\n\
+                 70 24 0:50 /{column} /mnt/{column} rw,{column} shared:9 - cifs {column} rw,{column}\n"
+            ),
+        )
+        .file("/proc/swaps", format!("Filename Type Size Used Priority\n{column} file 1 0 -2\n"))
+        .file("/etc/default/zramswap", format!("{text}\nPERCENT={text}\n# {text}\n"))
+        .file("/etc/rpi/swap.conf", format!("[{text}]\nMechanism={text}\n"))
+        .file("/etc/unknown", text)
+        .file("/home/x/notes", text)
+        .file("/var/lib/secret", format!("{text}\0"))
+        .file("/dev/sda", format!("superblock {text}\0"))
+        .file("/boot/initramfs8", format!("\u{1f}{text}\0"))
+        .file("/usr/bin/own", format!("#!/bin/sh\n{text}\n"))
+        .file("/sys/block/sda/device/state", format!("{text}\n"))
+        .file("/sys/block/dm-0/dm/name", format!("{name}\n"))
+        .file("/sys/block/loop0/loop/backing_file", format!("{text}\n"))
+        .file("/sys/block/nbd0/backend", format!("{text}\n"))
+        .file("/sys/block/sda/sda1/uevent", format!("DEVNAME=sda1\nPARTNAME={text}\n"))
+        .file("/boot/config-6.1", format!("CONFIG_SWAP=y\nCONFIG_LOCALVERSION=\"{text}\"\n# {text}\n"))
+        .file("/proc/cpuinfo", format!("Hardware: x\nOwner: {text}\n"))
+        .file("/proc/77/comm", format!("{text}\n"))
+        .file("/proc/self/smaps", format!("1-2 r-xp 0 b3:02 1 /{text}\nSize: 4 kB\n"))
+        .file("/etc/os-release", format!("ID=debian\nHOME_URL=\"{text}\"\n"))
+        .file(
+            "/run/udev/data/b8:1",
+            format!(
+                "S:disk/by-label/{name}\nS:mapper/{name}\nE:ID_FS_LABEL={text}\nE:ID_PART_ENTRY_NAME={text}\n\
+                 E:DM_NAME={text}\nE:OWNER={text}\nE:ID_PATH={text}\nE:ID_FS_TYPE={text}\n"
+            ),
+        )
+        .file(format!("/etc/sysctl.d/{name}.conf"), "vm.swappiness = 1\n")
+        .link("/dev/disk/by-label/x", format!("/home/{name}"))
+        .dir(format!("/home/{name}"))
+        .program(&["journalctl", "--dmesg"], text)
+        .program(&["mdadm", "--detail"], text)
+        .failing_program(
+            &["blkid"],
+            ReadError::Failed { status: 2, complaint: text.into(), output: text.into() },
+        )
+        .space(format!("/media/{name}"), 10, 5)
+        .failing("/mnt/x", ReadError::Other(format!("{text} is gone")));
+    let is_interface = !text.contains(['/', ' ', ':', '=']) && text.len() <= 15;
+    if is_interface {
+        files = files.file(format!("/sys/class/net/{text}/speed"), "100\n");
+    }
+    files
+}
+
+fn capture_of(planted: &Planted) -> Text {
+    let machine = machine(&planted.text);
+    let recorder = Recorder::new(&machine);
+    read_everything_there(&recorder);
+    for call in [["journalctl", "--dmesg"], ["mdadm", "--detail"]] {
+        recorder.ask(call[0], &call[1..]).unwrap();
+    }
+    let _ = recorder.ask("blkid", &[]);
+    let name = planted.text.replace('/', "_");
+    recorder.space(&Path::new("/media").join(name)).unwrap();
+    let _ = recorder.text(Path::new("/mnt/x"));
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("capture.tar");
+    save(&recorder, &path, "for a test", "2026-11-21T00:58:12Z", Identities::Replace).unwrap();
+    let bytes = std::fs::read(path).unwrap();
+    Text::of(&String::from_utf8_lossy(&bytes))
+}
+
+#[test]
+fn no_secret_of_any_kind_is_left_in_a_capture() {
+    let mut leaks = Vec::new();
+    for one in planted() {
+        let text = capture_of(&one);
+        for secret in &one.secrets {
+            if let Some(spelling) = text.has(secret) {
+                leaks.push(format!("{secret} of {}: {:?}", one.text, text.around(&spelling)));
+            }
+        }
+    }
+    assert!(leaks.is_empty(), "{} are left:\n{}", leaks.len(), leaks.join("\n"));
+}

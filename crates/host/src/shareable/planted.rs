@@ -1,0 +1,309 @@
+//! Secrets of every kind that a machine may have, in the texts in which they stand, for tests that plant them.
+
+/// A text, and what in it must not leave the machine.
+#[derive(Clone, Debug)]
+pub(crate) struct Planted {
+    pub(crate) text: String,
+    pub(crate) secrets: Vec<String>,
+}
+
+/// What stands for a letter between braces: user, host, password, volume, label, hardware address, the same without
+/// separators, addresses of both versions, UUID, the same without separators, serial number, world-wide name, target, token.
+const PEOPLE: [[(&str, &str); 15]; 2] = [
+    [
+        ("{u}", "qzalice"),
+        ("{h}", "qzattic"),
+        ("{p}", "qzhunter2"),
+        ("{v}", "qzatticvg"),
+        ("{l}", "qzlabel"),
+        ("{m}", "b8:27:eb:3a:2b:1c"),
+        ("{n}", "b827eb3a2b1c"),
+        ("{4}", "10.11.12.13"),
+        ("{6}", "fd12:3456:789a::7"),
+        ("{i}", "0a1b2c3d-4e5f-6071-8293-a4b5c6d7e8f9"),
+        ("{j}", "0a1b2c3d4e5f60718293a4b5c6d7e8f9"),
+        ("{s}", "S4EVNX0R123456"),
+        ("{w}", "5002538e40aabbcc"),
+        ("{q}", "qztarget"),
+        ("{t}", "ghp_qzTOKEN0123456789abcdef"),
+    ],
+    [
+        ("{u}", "QZBOBQUUX"),
+        ("{h}", "qzpi4b.qzhome.example"),
+        ("{p}", "qztr0ub4dor&3"),
+        ("{v}", "QzTank"),
+        ("{l}", "QZUSBSTICK"),
+        ("{m}", "DC-A6-32-AA-BB-CC"),
+        ("{n}", "DCA632AABBCC"),
+        ("{4}", "192.168.178.42"),
+        // Made of a hardware address (EUI-64).
+        ("{6}", "2001:db8:77:1:dea6:32ff:feaa:bbcc"),
+        ("{i}", "C0FFEE00-1111-4222-8333-444455556666"),
+        ("{j}", "C0FFEE001111422283334444555566AA"),
+        ("{s}", "WD-WX12A3456789"),
+        ("{w}", "500A075E1234ABCD"),
+        ("{q}", "qzq77x"),
+        ("{t}", "eyJhbGciOiJIUzI1NiJ9.qzjwtbody.c2lnbmVk"),
+    ],
+];
+
+/// The texts, by kind.
+const TEXTS: &[&str] = &[
+    // Users and their directories.
+    "{u}",
+    "{u}@{h}",
+    "{u}@{h}:/srv/x",
+    "{u}@{h}:backup",
+    "/home/{u}/bench",
+    "/home//{u}/bench",
+    "/home/./{u}/x",
+    "%2Fhome%2F{u}",
+    "~{u}/x",
+    "/media/{u}/{l}",
+    "/run/media/{u}/x",
+    "/export/home/{u}/x",
+    "/mnt/users/{u}",
+    "/Users/{u}/x",
+    "/var/mail/{u}",
+    "/srv/nfs/{u}",
+    "file:///home/{u}/x",
+    "mailto:{u}@{h}",
+    "{u}@{h}.example.org",
+    // Machines and servers.
+    "{h}",
+    "{h}.local",
+    "http://{h}/",
+    "https://{u}:{p}@{h}/x",
+    "ftp://{u}:{p}@{h}/",
+    "ssh://{u}@{h}:22/",
+    "sftp://{u}@{h}/x",
+    "smb://{u}:{p}@{h}/{v}",
+    "nbd://{h}:10809/{v}",
+    "NBDS://{h}/disk",
+    "nbd+unix:///{v}?socket=%2Fhome%2F{u}%2Fs",
+    "nbds://{u}@{h}/{v}?tls-certificates=/home/{u}/tls",
+    "//{h}/{v}",
+    "{h}:/export/{u}",
+    "{h}:{v}",
+    "[{6}]:/x",
+    "{4}:/srv/{u}",
+    "{u}@.{v}=/",
+    "{u}@fsid.{v}=/",
+    "{4}:6789:/",
+    "{v}/{u}",
+    "s3#{v}",
+    "curlftpfs#{u}:{p}@{h}",
+    "sshfs#{u}@{h}:x",
+    "iqn.2004-01.com.example:{q}",
+    "iqn.2004-01.com.{h}:{q}",
+    "nqn.2014-08.org.nvmexpress:uuid:{i}",
+    "nqn.2019-08.org.{h}:{q}",
+    "CN={h}, O={u}",
+    // Messages.
+    "ssh: connect to host {h} port 22: No route to host",
+    "{u}@{h}: Permission denied (publickey)",
+    "Could not resolve hostname {h}: Name or service not known",
+    "access denied by server while mounting {h}:/x",
+    "cannot open /home/{u}/x: No such file",
+    "mount of //{h}/{v} failed",
+    "login of {u} from {4}",
+    // Addresses.
+    "{4}",
+    "{4}:2049",
+    "{4}/24",
+    "{6}",
+    "[{6}]:22",
+    "{6}%eth0",
+    "{6}/64",
+    "{m}",
+    "{n}",
+    "enx{n}",
+    "wlx{n}",
+    "wg-{u}",
+    "br-{h}",
+    // Identities of disks and what is on them.
+    "{i}",
+    "{j}",
+    "UUID={i}",
+    "PARTUUID={i}",
+    "LABEL={l}",
+    "PARTLABEL={l}",
+    "ID=ata-X_{s}",
+    "/dev/disk/by-id/ata-X_{s}",
+    "/dev/disk/by-id/usb-SanDisk_{s}-0:0",
+    "/dev/disk/by-id/wwn-0x{w}",
+    "/dev/disk/by-uuid/{i}",
+    "/dev/disk/by-label/{l}",
+    "/dev/disk/by-partlabel/{l}",
+    "naa.{w}",
+    "eui.{w}",
+    "0x{w}",
+    "{w}",
+    "{s}",
+    "/dev/mapper/{v}-root",
+    "/dev/{v}/root",
+    "/dev/mapper/luks-{i}",
+    "CRYPT-LUKS2-{j}-{u}",
+    "/dev/md/{h}:0",
+    "name={h}:0",
+    "ZFS={v}/ROOT",
+    "/dev/zvol/{v}/{u}",
+    // Options of mounts.
+    "password={p}",
+    "PASSWORD={p}",
+    "pass={p}",
+    "passwd={p}",
+    "password=\"{p}\"",
+    "\"password={p}\"",
+    "'password={p}'",
+    "pass\"word={p}\"",
+    "username={u},domain={h}",
+    "user={u}%{p}",
+    "credentials=/home/{u}/.smb",
+    "cred=/home/{u}/.smb",
+    "addr={4}",
+    "addr={6}",
+    "clientaddr={6}%wlan0",
+    "mon_addr={h}:6789",
+    "name={u}",
+    "secret={t}",
+    "secretfile=/home/{u}/s",
+    "passwd_file=/x,secret_access_key={t}",
+    "ssh_command=sshpass\\040-p\\040{p}\\040ssh",
+    "IdentityFile=/home/{u}/.ssh/id",
+    "fsname={h}:x,user_id=1000",
+    "upperdir=/home/{u}/up",
+    "x-systemd.requires=/home/{u}/m",
+    // Parameters of the kernel.
+    "ip={4}::10.11.12.1:255.255.255.0:{h}:eth0:off",
+    "wifi.password={p}",
+    "wpa.psk={p}",
+    "ssid={l}",
+    "smsc95xx.macaddr={m}",
+    "root=iscsi:{u}:{p}@{h}::::iqn.x:{q}",
+    "netroot=iscsi:{u}:{p}@{4}::3260::iqn.x:{q}",
+    "root=nbd:{h}:{v}",
+    "root=nfs:{h}:/x",
+    "root=//{h}/{v}",
+    "root=LABEL={l}",
+    "nfsroot={4}:/srv/{u},v3",
+    "cifsroot=//{h}/s,username={u},password={p}",
+    "x=\"a root={p} b\"",
+    "cryptdevice=UUID={i}:{v}",
+    "rd.luks.uuid={i}",
+    "rd.lvm.vg={v}",
+    "zfs={v}/ROOT",
+    "systemd.hostname={h}",
+    "hostname={h}",
+    "systemd.set_credential=x:{p}",
+    "systemd.run=/home/{u}/first",
+    "rootflags=addr={h},password={p}",
+    "ds=nocloud;s=http://{h}/",
+    "inst.sshpw={p}",
+    "nvme_core.hostnqn=nqn.{u}",
+    "ipv6={6}",
+    "init=/home/{u}/init",
+    // Settings, tokens and versions.
+    "CONF_SWAPFILE=/home/{u}/swap",
+    "writeback-device=/dev/{v}/swap",
+    "HOSTNAME={h}",
+    "SSID={l}",
+    "psk=\"{p}\"",
+    "{t}",
+    "Bearer {t}",
+    "token={t}",
+    "api_key={t}",
+    "AWS_SECRET_ACCESS_KEY={t}",
+    "6.1.0-{u}",
+    "OpenSSH_9.2p1 {u}",
+    "TLS 1.3, CN={h}",
+];
+
+/// Every text with the values of each of the people.
+pub(crate) fn planted() -> Vec<Planted> {
+    let of = |people: &[(&str, &str); 15], text: &str| {
+        let used = people.iter().filter(|(mark, _)| text.contains(mark));
+        let secrets = used.clone().map(|(_, value)| (*value).to_string()).collect();
+        let text = used.fold(text.to_string(), |text, (mark, value)| text.replace(mark, value));
+        Planted { text, secrets }
+    };
+    PEOPLE.iter().flat_map(|people| TEXTS.iter().map(move |text| of(people, text))).collect()
+}
+
+/// The secrets themselves.
+pub(crate) fn values() -> Vec<&'static str> {
+    PEOPLE.iter().flatten().map(|(_, value)| *value).collect()
+}
+
+/// A secret as a reader could still know it: as it is, without separators, backwards, as hexadecimal digits and in base64;
+/// all in small letters.
+pub(crate) fn spellings(secret: &str) -> Vec<String> {
+    let small = secret.to_lowercase();
+    let bare: String = small.chars().filter(|c| c.is_alphanumeric()).collect();
+    let backwards: String = small.chars().rev().collect();
+    let hex: String = small.bytes().map(|b| format!("{b:02x}")).collect();
+    let mut all = vec![small, backwards, hex, base64(secret).to_lowercase()];
+    // An address without its dots is a number like others.
+    if bare.chars().any(char::is_alphabetic) {
+        all.push(bare);
+    }
+    all
+}
+
+/// RFC 4648, without what fills it up.
+pub(crate) fn base64(text: &str) -> String {
+    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut said = String::new();
+    for three in text.as_bytes().chunks(3) {
+        let bits = (0..3)
+            .fold(0_usize, |bits, at| bits << 8 | usize::from(three.get(at).copied().unwrap_or(0)));
+        for digit in 0..=three.len() {
+            said.push(char::from(DIGITS[bits >> (18 - 6 * digit) & 63]));
+        }
+    }
+    said
+}
+
+/// A text in which secrets are looked for.
+pub(crate) struct Text {
+    small: String,
+    bare: String,
+}
+
+impl Text {
+    pub(crate) fn of(text: &str) -> Text {
+        let small = text.to_lowercase();
+        let bare = small.chars().filter(|c| c.is_alphanumeric()).collect();
+        Text { small, bare }
+    }
+
+    /// The spelling in which it has a secret.
+    pub(crate) fn has(&self, secret: &str) -> Option<String> {
+        let mut spellings = spellings(secret).into_iter();
+        spellings.find(|spelling| self.small.contains(spelling) || self.bare.contains(spelling))
+    }
+
+    /// What stands around it.
+    pub(crate) fn around(&self, spelling: &str) -> String {
+        let text = if self.small.contains(spelling) { &self.small } else { &self.bare };
+        let at = text.find(spelling).unwrap_or(0);
+        let from = text[..at].char_indices().rev().nth(60).map_or(0, |(from, _)| from);
+        text[from..].chars().take(140).collect()
+    }
+}
+
+#[test]
+fn there_are_hundreds_and_each_text_has_its_secrets() {
+    let all = planted();
+    assert!(all.len() >= 300, "{}", all.len());
+    for one in &all {
+        assert!(!one.text.contains('{') && !one.secrets.is_empty(), "{one:?}");
+        let text = Text::of(&one.text);
+        assert!(one.secrets.iter().all(|secret| text.has(secret).is_some()), "{one:?}");
+    }
+    assert_eq!(values().len(), 30);
+    assert_eq!(base64("qzalice"), "cXphbGljZQ");
+    let text = Text::of("x cXphbGljZQ y");
+    assert_eq!(text.has("qzalice").as_deref(), Some("cxphbgljzq"));
+    assert!(text.around("cxphbgljzq").starts_with("x "));
+}
