@@ -6,6 +6,7 @@
 pub mod card;
 pub mod ceiling;
 pub mod in_use;
+pub mod kernel_log;
 pub mod not_copied;
 pub mod operations;
 pub mod parse;

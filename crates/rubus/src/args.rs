@@ -327,6 +327,9 @@ pub struct Survey {
     /// Show serial numbers of the board and its disks
     #[arg(long)]
     pub serials: bool,
+    /// Judge the disks by this log instead of the running kernel's: what dmesg or journalctl -k printed, or kern.log
+    #[arg(long, value_name = "FILE", conflicts_with = "save")]
+    pub kernel_log: Option<PathBuf>,
     /// Show all findings, with where each fact was read and the reference behind it
     #[arg(long, short)]
     pub verbose: bool,

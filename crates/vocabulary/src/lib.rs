@@ -23,6 +23,7 @@ pub mod figure;
 pub mod finding;
 pub mod heat;
 pub mod job_names;
+pub mod kernel_log;
 pub mod left_out;
 pub mod machine;
 pub mod memory;

@@ -6,6 +6,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::fact::Fact;
+use crate::kernel_log::KernelTrouble;
 use crate::mount_entry::Entry;
 pub use crate::throttling::Throttling;
 
@@ -48,11 +49,19 @@ pub struct Machine {
     pub fstab: Fact<Vec<Entry>>,
     /// Network links, loopback left out.
     pub links: Vec<Link>,
+    /// What the kernel's log since the last start, and the counters of its filesystems, tell of trouble with storage.
+    #[serde(default = "kernel_log_not_read")]
+    pub kernel_log: Fact<Vec<KernelTrouble>>,
 }
 
 /// For machines that were read before there was this fact.
 fn fstab_not_read() -> Fact<Vec<Entry>> {
     Fact::unknown(NOT_LOOKED_AT, "/etc/fstab")
+}
+
+/// For machines that were read before there was this fact.
+fn kernel_log_not_read() -> Fact<Vec<KernelTrouble>> {
+    Fact::unknown(NOT_LOOKED_AT, "dmesg")
 }
 
 /// Where the facts come from.

@@ -16,6 +16,7 @@ mod hop;
 mod identity;
 pub mod image;
 mod kernel_config;
+mod kernel_log;
 mod links;
 pub mod memory;
 mod mmc;
@@ -62,6 +63,7 @@ pub fn survey(files: &dyn Files, now_rfc3339: &str, origin: Origin) -> Machine {
         fstab: fstab::fstab(files),
         block_devices,
         links,
+        kernel_log: kernel_log::kernel_log(files),
         system,
     }
 }

@@ -8,6 +8,7 @@
 mod boot;
 mod cards;
 mod disks;
+mod health;
 mod kernel;
 mod measured;
 mod mounts;
@@ -75,6 +76,7 @@ struct Seen {
 /// All rules, by subject.
 pub fn all() -> impl Iterator<Item = &'static Rule> {
     [
+        health::RULES,
         power::RULES,
         usb::RULES,
         boot::RULES,

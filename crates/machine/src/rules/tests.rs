@@ -6,6 +6,7 @@ use super::*;
 use rubus_boot::fstab::Entry;
 use rubus_fixtures::{pi3_with_usb_ssd, unreadable_machine};
 use rubus_vocabulary::fact::Fact;
+use rubus_vocabulary::kernel_log::{KernelTrouble, TroubleKind};
 use rubus_vocabulary::machine::{
     Bootloader, HopKind, Mount, SdStatus, Setting, SwapArea, SwapManager, Throttling,
 };
@@ -113,11 +114,53 @@ fn fstab(machine: &mut Machine, source: &str, target: &str, options: &str) {
     machine.fstab = is(lines);
 }
 
+/// A log with some trouble.
+fn log(machine: &mut Machine, troubles: &[(TroubleKind, &str)]) {
+    let each = troubles.iter().map(|(kind, part)| KernelTrouble {
+        kind: *kind,
+        part: part.to_string(),
+        times: 3,
+        first_s: Some(100.0),
+        last_s: Some(200.0),
+    });
+    machine.kernel_log = is(each.collect());
+}
+
 type Change = fn(&mut Machine);
 const AS_IT_IS: Change = |_| {};
 
 /// A rule, what makes the example one that it speaks of, and what makes it one that it does not.
 const CASES: &[(&str, Change, Change)] = &[
+    (
+        "disk-fails",
+        |m| log(m, &[(TroubleKind::Medium, "sda")]),
+        |m| log(m, &[(TroubleKind::UsbConnect, "sda")]),
+    ),
+    (
+        "supply-disturbs-disks",
+        |m| log(m, &[(TroubleKind::Undervoltage, ""), (TroubleKind::UasAbort, "sda")]),
+        |m| log(m, &[(TroubleKind::UasAbort, "sda")]),
+    ),
+    (
+        "uas-gives-up",
+        |m| log(m, &[(TroubleKind::UasAbort, "sda")]),
+        |m| log(m, &[(TroubleKind::UsbDisk, "sda")]),
+    ),
+    (
+        "connection-fails",
+        |m| log(m, &[(TroubleKind::UsbEnumeration, "sda")]),
+        |m| log(m, &[(TroubleKind::UsbEnumeration, "1-1.9")]),
+    ),
+    (
+        "disk-went-away",
+        |m| log(m, &[(TroubleKind::UsbDisconnect, "sda"), (TroubleKind::Io, "sda1")]),
+        |m| log(m, &[(TroubleKind::UsbDisconnect, "sda")]),
+    ),
+    (
+        "filesystem-has-errors",
+        |m| log(m, &[(TroubleKind::Filesystem, "mmcblk0p2")]),
+        |m| log(m, &[(TroubleKind::Filesystem, "mmcblk0p2"), (TroubleKind::Io, "mmcblk0p2")]),
+    ),
     ("undervoltage-now", |m| throttled(m, 0x1), AS_IT_IS),
     ("undervoltage-seen", AS_IT_IS, |m| throttled(m, 0)),
     ("throttled-now", |m| throttled(m, 0x4), AS_IT_IS),

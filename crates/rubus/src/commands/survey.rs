@@ -1,13 +1,18 @@
 //! `rubus survey`: reads the machine, shows it, and saves a capture on request.
 
+use std::fs::File;
+use std::io::Read;
 use std::path::Path;
 
+use anyhow::Context;
 use rubus_change::fallen_back;
 use rubus_host::capture::{self, Identities};
 use rubus_host::recorder::Recorder;
-use rubus_machine::rules;
 use rubus_machine::text::Extent;
+use rubus_machine::{kernel_log, rules};
+use rubus_vocabulary::fact::Fact;
 use rubus_vocabulary::finding::Finding;
+use rubus_vocabulary::kernel_log::KernelTrouble;
 use rubus_vocabulary::machine::Machine;
 use rubus_vocabulary::rule_finding::RuleFinding;
 use rubus_watch::{probe, wear};
@@ -19,12 +24,9 @@ use crate::places;
 use crate::record::{self, Record};
 use crate::world::{Terminal, World};
 
-impl Survey {
-    /// How much of a machine is shown.
-    pub fn extent(&self) -> Extent {
-        Extent { all_findings: self.verbose, serials: self.serials }
-    }
-}
+use rubus_machine::text::Extent;
+use rubus_machine::{kernel_log, rules};
+use rubus_vocabulary::fact::Fact;
 
 /// Shows the machine.
 pub fn run(general: &General, survey: &Survey) -> anyhow::Result<Exit> {
@@ -33,7 +35,10 @@ pub fn run(general: &General, survey: &Survey) -> anyhow::Result<Exit> {
     }
     let world = World::of(general)?;
     let recorder = Recorder::new(world.files());
-    let machine = world.survey_through(&recorder);
+    let mut machine = world.survey_through(&recorder);
+    if let Some(log) = &survey.kernel_log {
+        machine.kernel_log = given_log(log)?;
+    }
     if let Some(path) = &survey.save {
         // So that a plan can be made on the capture too.
         rubus_change::sight::look_for_plans(&recorder, &machine);
@@ -57,6 +62,25 @@ pub fn run(general: &General, survey: &Survey) -> anyhow::Result<Exit> {
         }
     }
     Ok(Exit::Fine)
+}
+
+/// What a log in a file tells of trouble.
+fn given_log(path: &Path) -> anyhow::Result<Fact<Vec<KernelTrouble>>> {
+    let shown = path.display();
+    let mut bytes = Vec::new();
+    File::open(path)
+        .and_then(|file| file.take(MAX_LOG_BYTES + 1).read_to_end(&mut bytes))
+        .with_context(|| format!("cannot read the kernel's log {shown}"))?;
+    anyhow::ensure!(
+        bytes.len() as u64 <= MAX_LOG_BYTES,
+        "the kernel's log {shown} is longer than 64 MiB; give a part of it: tail -n 100000 {shown} > part.log"
+    );
+    let log = String::from_utf8_lossy(&bytes);
+    anyhow::ensure!(
+        kernel_log::has_messages(&log),
+        "{shown} has no message of a kernel; dmesg, journalctl -k and /var/log/kern.log have"
+    );
+    Ok(Fact::known(kernel_log::troubles(&log), shown.to_string()))
 }
 
 /// The machine as one JSON object, with what the rules find on it beside its fields.

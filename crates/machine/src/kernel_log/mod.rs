@@ -1,0 +1,52 @@
+//! The kernel's log, as far as it is about storage: which trouble it tells of, and what that comes to.
+//!
+//! A log is taken as people have it: `dmesg` with any of its clocks, `journalctl -k`, `/var/log/kern.log`, `/dev/kmsg`. Lines that are
+//! not the kernel's, and messages that no [pattern](patterns) knows, are passed over.
+
+mod judge;
+mod line;
+mod patterns;
+mod usb_disks;
+
+use std::collections::BTreeMap;
+
+use rubus_vocabulary::kernel_log::{KernelTrouble, TroubleKind};
+
+pub use judge::{Cause, Health, judge};
+use line::Line;
+use usb_disks::UsbDisks;
+
+/// The trouble that a log tells of, by kind and part. USB ports that carry a disk have the disk's name, where the log tells it.
+pub fn troubles(log: &str) -> Vec<KernelTrouble> {
+    let lines: Vec<Line<'_>> = log.lines().filter_map(Line::of_kernel).collect();
+    let disks = UsbDisks::of(&lines);
+    let mut found: BTreeMap<(TroubleKind, String), KernelTrouble> = BTreeMap::new();
+    for line in &lines {
+        let Some((kind, part)) =
+            disks.port(line.message).or_else(|| patterns::trouble(line.message))
+        else {
+            continue;
+        };
+        let part = disks.disk_at(&part).map_or(part, str::to_string);
+        let trouble = found.entry((kind, part.clone())).or_insert(KernelTrouble {
+            kind,
+            part,
+            times: 0,
+            first_s: line.seconds,
+            last_s: line.seconds,
+        });
+        trouble.times = trouble.times.saturating_add(1);
+        trouble.last_s = line.seconds.or(trouble.last_s);
+    }
+    found.into_values().collect()
+}
+
+/// Whether a text is a kernel's log at all.
+pub fn has_messages(text: &str) -> bool {
+    text.lines()
+        .filter_map(Line::of_kernel)
+        .any(|line| line.is_stamped() || patterns::trouble(line.message).is_some())
+}
+
+#[cfg(test)]
+mod tests;

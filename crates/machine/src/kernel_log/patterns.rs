@@ -1,0 +1,357 @@
+//! The kernel's messages about trouble: a table. Each row has a message that it is for, and one that looks like it and is harmless.
+//!
+//! Source: the messages of Linux 3.x to 6.18 in `drivers/mmc`, `drivers/usb`, `drivers/ata`, `drivers/scsi`, `drivers/nvme`,
+//! `drivers/pci/pcie/aer.c`, `drivers/md`, `block`, `fs`, and of Raspberry Pi's `raspberrypi-hwmon` and `bcm2835-sdhost`.
+
+use rubus_vocabulary::kernel_log::TroubleKind;
+use rubus_vocabulary::kernel_log::TroubleKind::*;
+
+/// Where a message names the part.
+#[derive(Clone, Copy)]
+enum Place {
+    /// `mmc0: …`, `ata3.00: …`: the word before the first colon.
+    Head,
+    /// `…, dev sda, sector 5`.
+    Dev,
+    /// `sd 0:0:0:0: [sda] …`.
+    Brackets,
+    /// `(device sda1)`, `device sda1-8`.
+    Device,
+    /// `EXT4-fs (sda1): …`.
+    Parentheses,
+    /// `usb 1-1.4: …`, `usb-storage 1-1.4:1.0: …`, `usb 1-1-port4: …`.
+    UsbPort,
+    /// `pcieport 0000:00:00.0: …`.
+    PciFunction,
+    /// `md/raid1:md0: …`.
+    Array,
+    /// A host of cards by its address alone: `sdhost-bcm2835 3f202000.mmc: …`.
+    AnyCard,
+    /// The message is about the board.
+    Board,
+}
+
+struct Pattern {
+    kind: TroubleKind,
+    place: Place,
+    /// Each has to be in the message.
+    all: &'static [&'static str],
+    /// None may be.
+    none: &'static [&'static str],
+    /// A message that it is for.
+    #[cfg_attr(not(test), allow(dead_code))]
+    fires: (&'static str, &'static str),
+    /// One that must not be taken for it.
+    #[cfg_attr(not(test), allow(dead_code))]
+    quiet: &'static str,
+}
+
+/// The trouble that a message tells of, and the part as it names it.
+pub(super) fn trouble(message: &str) -> Option<(TroubleKind, String)> {
+    PATTERNS.iter().find_map(|pattern| pattern.part(message).map(|part| (pattern.kind, part)))
+}
+
+impl Pattern {
+    fn part(&self, message: &str) -> Option<String> {
+        let is_one = self.all.iter().all(|words| message.contains(words))
+            && !self.none.iter().any(|words| message.contains(words));
+        if !is_one {
+            return None;
+        }
+        part(self.place, message).filter(|part| !is_beside_the_point(part))
+    }
+}
+
+/// Not disks whose errors matter: empty drives, memory, images, and the parts of an eMMC that answer no ordinary read.
+fn is_beside_the_point(part: &str) -> bool {
+    let beside = ["fd", "sr", "loop", "zram", "ram"];
+    let is_numbered = |name: &&str| {
+        part.strip_prefix(*name).is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
+    };
+    beside.iter().any(|name| is_numbered(&name)) || part.contains("boot") || part.contains("rpmb")
+}
+
+fn part(place: Place, message: &str) -> Option<String> {
+    match place {
+        Place::Head => {
+            let head = message.split(':').next()?.rsplit(' ').next()?;
+            Some(head.split('.').next()?.to_string()).filter(|name| is_kernel_name(name))
+        }
+        Place::Dev => name_after(message, "dev ").or_else(|| name_after(message, "device ")),
+        Place::Brackets => name_after(message, "["),
+        Place::Device => name_after(message, "device ").or_else(|| name_after(message, "for ")),
+        Place::Parentheses => name_after(message, "("),
+        Place::UsbPort => usb_port(message),
+        Place::PciFunction => {
+            let mut words = message.split(' ');
+            words
+                .find(|word| word.matches(':').count() == 3)
+                .map(|word| word.trim_end_matches(':').to_string())
+        }
+        Place::Array => {
+            message.split(':').nth(1).map(str::to_string).filter(|name| is_kernel_name(name))
+        }
+        Place::AnyCard => Some("mmc".to_string()),
+        Place::Board => Some(String::new()),
+    }
+}
+
+/// The kernel's name of a device that follows these words.
+fn name_after(message: &str, words: &str) -> Option<String> {
+    let (_, rest) = message.split_once(words)?;
+    let rest = rest.strip_prefix("/dev/").unwrap_or(rest);
+    let end = rest.find(|letter: char| !letter.is_ascii_alphanumeric()).unwrap_or(rest.len());
+    // `dm-0` has its number after a hyphen; what comes after that of `sda1-8` is the journal's inode.
+    let number = rest.strip_prefix("dm-").map(|digits| {
+        3 + digits.find(|letter: char| !letter.is_ascii_digit()).unwrap_or(digits.len())
+    });
+    let name = &rest[..number.unwrap_or(end)];
+    (number.is_some() || is_kernel_name(name)).then(|| name.to_string())
+}
+
+fn is_kernel_name(name: &str) -> bool {
+    name.starts_with(|letter: char| letter.is_ascii_lowercase())
+        && name.len() <= 16
+        && name.bytes().all(|byte| byte.is_ascii_alphanumeric())
+}
+
+/// `1-1.4`, of a device, of an interface, or of a hub and the number of its port.
+fn usb_port(message: &str) -> Option<String> {
+    let mut words = message.split(' ');
+    let first = words.next()?;
+    if !["usb", "usb-storage", "uas", "hub"].contains(&first) {
+        return None;
+    }
+    let name = words.next()?;
+    let name = name.split(':').next()?;
+    let (device, port) = match name.split_once("-port") {
+        Some((device, port)) => (device, Some(port)),
+        None => (name, message.split_once(" on port ").map(|(_, rest)| rest)),
+    };
+    let port = port.map(|text| text.trim_end_matches(|c: char| !c.is_ascii_digit()));
+    let port = port.and_then(|text| text.split(|c: char| !c.is_ascii_digit()).next());
+    let path = match (device.strip_prefix("usb"), port) {
+        (Some(bus), Some(port)) => format!("{bus}-{port}"),
+        (None, Some(port)) if device.ends_with("-0") => {
+            format!("{}{port}", device.trim_end_matches('0'))
+        }
+        (None, Some(port)) => format!("{device}.{port}"),
+        (_, None) => device.to_string(),
+    };
+    let is_path = path.contains('-')
+        && path.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-' || byte == b'.');
+    is_path.then_some(path)
+}
+
+macro_rules! pattern {
+    ($kind:ident, $place:ident, $all:expr, none: $none:expr, fires: $part:literal in $fires:literal, quiet: $quiet:literal) => {
+        Pattern {
+            kind: $kind,
+            place: Place::$place,
+            all: &$all,
+            none: &$none,
+            fires: ($part, $fires),
+            quiet: $quiet,
+        }
+    };
+}
+
+#[rustfmt::skip]
+static PATTERNS: &[Pattern] = &[
+    // Supply.
+    pattern!(Undervoltage, Board, ["nder-voltage detected!"], none: [],
+        fires: "" in "Under-voltage detected! (0x00050005)", quiet: "Voltage normalised (0x00000000)"),
+    pattern!(Undervoltage, Board, ["ndervoltage detected!"], none: [],
+        fires: "" in "hwmon hwmon1: Undervoltage detected!", quiet: "hwmon hwmon1: Voltage normalised"),
+    pattern!(OverCurrent, UsbPort, ["over-current"], none: ["over-current protection", "no over-current"],
+        fires: "1-1.4" in "usb 1-1-port4: over-current condition", quiet: "hub 1-0:1.0: individual port over-current protection"),
+
+    // Cards.
+    pattern!(CardTransfer, Head, ["mmcblk", "error -", "transferring data"], none: [],
+        fires: "mmcblk0" in "mmcblk0: error -110 transferring data, sector 1870120, nr 8, cmd response 0x900, card status 0x80b00",
+        quiet: "mmcblk0: retrying using single block read"),
+    pattern!(CardTransfer, Head, ["mmcblk", "error -", " sending "], none: ["sending status command, retrying"],
+        fires: "mmcblk0" in "mmcblk0: error -110 sending stop command, original cmd response 0x900, card status 0x900",
+        quiet: "mmcblk0: error -110 sending status command, retrying"),
+    pattern!(CardTransfer, Head, ["mmcblk", "timed out sending"], none: [],
+        fires: "mmcblk0" in "mmcblk0: timed out sending r/w cmd command, card status 0x900", quiet: "mmcblk0: p1 p2"),
+    pattern!(CardTransfer, Head, ["mmcblk", "r/w command failed"], none: [],
+        fires: "mmcblk0" in "mmcblk0: r/w command failed, status = 0x80000900", quiet: "mmc0: new high speed SDHC card at address 0001"),
+    pattern!(CardTransfer, Head, ["mmcblk", "recovery failed"], none: [],
+        fires: "mmcblk0" in "mmcblk0: recovery failed!", quiet: "EXT4-fs (mmcblk0p2): recovery complete"),
+    pattern!(CardTransfer, Head, ["mmc", "Card stuck in"], none: [],
+        fires: "mmc0" in "mmc0: Card stuck in programming state! mmcblk0 card_busy_detect", quiet: "mmc0: new SD card at address 99d6"),
+    pattern!(CardTransfer, Head, ["mmc", "Timeout waiting for hardware interrupt"], none: [],
+        fires: "mmc0" in "mmc0: Timeout waiting for hardware interrupt - cmd12.",
+        quiet: "mmc1: Timeout waiting for hardware cmd interrupt."),
+    pattern!(CardTransfer, AnyCard, [".mmc: timeout waiting for hardware interrupt"], none: [],
+        fires: "mmc" in "sdhost-bcm2835 3f202000.mmc: timeout waiting for hardware interrupt.", quiet: "sdhost: log_buf @ bad13000 (fad13000)"),
+    pattern!(CardTransfer, Head, ["mmc", "still running"], none: [],
+        fires: "mmc0" in "mmc0: final write to SD card still running", quiet: "mmc0: SDHCI controller on fe340000.mmc"),
+    pattern!(CardTransfer, Head, ["mmc", "tried to", "reset card"], none: [],
+        fires: "mmc0" in "mmc0: tried to HW reset card, got error -110", quiet: "mmc0: host does not support reading read-only switch"),
+    pattern!(CardTransfer, Head, ["mmc", "cache flush error"], none: [],
+        fires: "mmc0" in "mmc0: cache flush error -110", quiet: "mmc0: Command Queue Engine enabled"),
+    pattern!(CardTransfer, Head, ["mmc", "running CQE recovery"], none: [],
+        fires: "mmc0" in "mmc0: running CQE recovery", quiet: "mmc0: CQHCI version 5.10"),
+    pattern!(CardTransfer, Head, ["mmc", "Card removed during transfer"], none: [],
+        fires: "mmc0" in "mmc0: Card removed during transfer!", quiet: "mmc0: card 0001 removed"),
+    pattern!(CardStart, Head, ["mmc", "whilst initialising SD card"], none: [],
+        fires: "mmc0" in "mmc0: error -110 whilst initialising SD card", quiet: "mmc1: error -110 whilst initialising SDIO card"),
+    pattern!(CardStart, Head, ["mmc", "whilst initialising MMC card"], none: [],
+        fires: "mmc0" in "mmc0: error -110 whilst initialising MMC card", quiet: "mmc1: queuing unknown CIS tuple 0x80 (2 bytes)"),
+    pattern!(CardStart, Head, ["mmc", "never left busy state"], none: [],
+        fires: "mmc0" in "mmc0: card never left busy state", quiet: "mmc0: cannot verify signal voltage switch"),
+    pattern!(CardReadOnly, Head, ["mmcblk", "mmc", " (ro)"], none: [],
+        fires: "mmcblk0" in "mmcblk0: mmc0:aaaa SL16G 14.8 GiB (ro)", quiet: "mmcblk0: mmc0:aaaa SL16G 14.8 GiB"),
+
+    // Disks of any kind.
+    pattern!(Medium, Dev, ["critical medium error"], none: [],
+        fires: "sda" in "blk_update_request: critical medium error, dev sda, sector 5 op 0x0:(READ) flags 0x0", quiet: "sd 0:0:0:0: [sda] Attached SCSI disk"),
+    pattern!(Io, Dev, ["critical target error", " op 0x"], none: ["(DISCARD)", "(WRITE_ZEROES)", "(WRITE_SAME)", "(FLUSH)"],
+        fires: "sda" in "critical target error, dev sda, sector 5 op 0x1:(WRITE) flags 0x800", quiet: "critical target error, dev sda, sector 5 op 0x3:(DISCARD) flags 0x800"),
+    pattern!(Io, Dev, ["I/O error, dev "], none: ["(DISCARD)", "(WRITE_ZEROES)", "(SECURE_ERASE)"],
+        fires: "sda" in "I/O error, dev sda, sector 8 op 0x0:(READ) flags 0x80700 phys_seg 1 prio class 2",
+        quiet: "blk_update_request: I/O error, dev fd0, sector 0 op 0x0:(READ) flags 0x0"),
+    pattern!(Io, Dev, ["Buffer I/O error on dev"], none: [],
+        fires: "sda1" in "Buffer I/O error on device sda1, logical block 4544114", quiet: "Buffer I/O error on dev sr0, logical block 0, async page read"),
+    pattern!(Medium, Brackets, ["Sense Key", "Medium Error"], none: [],
+        fires: "sda" in "sd 2:0:0:0: [sda] tag#0 Sense Key : Medium Error [current]", quiet: "sd 2:0:0:0: [sda] tag#0 Sense Key : Illegal Request [current]"),
+    pattern!(Hardware, Brackets, ["Sense Key", "Hardware Error"], none: [],
+        fires: "sda" in "sd 2:0:0:0: [sda] tag#0 Sense Key : Hardware Error [current]", quiet: "sd 2:0:0:0: [sda] tag#0 Sense Key : Unit Attention [current]"),
+
+    // SATA.
+    pattern!(Medium, Head, ["ata", "error: {", "UNC"], none: ["SError"],
+        fires: "ata3" in "ata3.00: error: { UNC }", quiet: "ata3.00: error: { ABRT }"),
+    pattern!(AtaLink, Head, ["ata", "error: {", "ICRC"], none: [],
+        fires: "ata3" in "ata3.00: error: { ICRC ABRT }", quiet: "ata3.00: status: { DRDY ERR }"),
+    pattern!(AtaLink, Head, ["ata", "interface fatal error"], none: [],
+        fires: "ata4" in "ata4.00: irq_stat 0x08000000, interface fatal error", quiet: "ata4.00: irq_stat 0x40000008"),
+    pattern!(AtaLink, Head, ["ata", "SError: {", "BadCRC"], none: [],
+        fires: "ata4" in "ata4: SError: { UnrecovData 10B8B BadCRC }", quiet: "ata4: SError: { PHYRdyChg CommWake DevExch }"),
+    pattern!(AtaLink, Head, ["ata", "limiting SATA link speed"], none: [],
+        fires: "ata4" in "ata4: limiting SATA link speed to 1.5 Gbps", quiet: "ata4: SATA link up 6.0 Gbps (SStatus 133 SControl 300)"),
+    pattern!(AtaLink, Head, ["ata", "COMRESET failed"], none: [],
+        fires: "ata4" in "ata4: COMRESET failed (errno=-16)", quiet: "ata4: SATA link down (SStatus 0 SControl 300)"),
+    pattern!(AtaTimeout, Head, ["ata", "exception Emask 0x0 ", "frozen"], none: [],
+        fires: "ata1" in "ata1.00: exception Emask 0x0 SAct 0x1 SErr 0x0 action 0x6 frozen", quiet: "ata1.00: exception Emask 0x0 SAct 0x1 SErr 0x0 action 0x0"),
+
+    // USB.
+    pattern!(UasAbort, Brackets, ["uas_eh_abort_handler"], none: [],
+        fires: "sda" in "sd 0:0:0:0: [sda] tag#5 uas_eh_abort_handler 0 uas-tag 3 inflight: CMD OUT", quiet: "scsi host0: uas"),
+    pattern!(UasAbort, Brackets, ["cmplt err -"], none: [],
+        fires: "sda" in "sd 0:0:0:0: [sda] tag#2 data cmplt err -75 uas-tag 1 inflight: CMD", quiet: "sd 0:0:0:0: [sda] tag#2 CDB: opcode=0x28 28 00 0a 8d f1 07 00 00 10 00"),
+    pattern!(UsbReset, UsbPort, ["usb ", ": reset ", "USB device number"], none: [],
+        fires: "2-1.4" in "usb 2-1.4: reset SuperSpeed USB device number 3 using xhci-hcd", quiet: "usb 2-1: SerialNumber: reset"),
+    pattern!(UsbEnumeration, UsbPort, ["device descriptor read/"], none: [],
+        fires: "1-1" in "usb 1-1: device descriptor read/64, error -71", quiet: "usb 1-1: New USB device found, idVendor=0424, idProduct=9514"),
+    pattern!(UsbEnumeration, UsbPort, ["device not accepting address"], none: [],
+        fires: "2-1.2" in "usb 2-1.2: device not accepting address 26, error -71", quiet: "usb 2-1.2: not running at top speed; connect to a high speed hub"),
+    pattern!(UsbEnumeration, UsbPort, ["not responding to setup address"], none: [],
+        fires: "2-1.2" in "usb 2-1.2: Device not responding to setup address.", quiet: "usb 2-1.2: Product: USB3.0 External HDD"),
+    pattern!(UsbEnumeration, UsbPort, ["unable to enumerate USB device"], none: [],
+        fires: "1-2" in "usb usb1-port2: unable to enumerate USB device", quiet: "hub 1-0:1.0: 2 ports detected"),
+    pattern!(UsbEnumeration, UsbPort, ["Maybe the USB cable is bad"], none: [],
+        fires: "1-2" in "usb usb1-port2: Cannot enable. Maybe the USB cable is bad?", quiet: "usb usb1-port2: peered to usb2-port1"),
+    pattern!(UsbEnumeration, UsbPort, ["can't set config"], none: [],
+        fires: "1-1" in "usb 1-1: can't set config #1, error -110", quiet: "usb 1-1: config 1 has an invalid interface number: 2 but max is 1"),
+    pattern!(UsbEnumeration, UsbPort, ["cannot reset (err"], none: [],
+        fires: "1-1.1" in "usb 1-1-port1: cannot reset (err = -71)", quiet: "usb 1-1: rejected 1 configuration due to insufficient available bus power"),
+    pattern!(UsbDisconnect, UsbPort, ["USB disconnect, "], none: [],
+        fires: "1-1.4" in "usb 1-1.4: USB disconnect, device number 5", quiet: "usbcore: deregistering interface driver usbhid"),
+    pattern!(UsbConnect, UsbPort, [": new ", "USB device number"], none: [],
+        fires: "1-1.4" in "usb 1-1.4: new high-speed USB device number 5 using dwc_otg", quiet: "usb 1-1.4: New USB device strings: Mfr=1, Product=2, SerialNumber=3"),
+    pattern!(UsbDisk, UsbPort, ["usb-storage ", "USB Mass Storage device detected"], none: [],
+        fires: "1-1.4" in "usb-storage 1-1.4:1.0: USB Mass Storage device detected", quiet: "usbcore: registered new interface driver usb-storage"),
+
+    // NVMe and PCI Express.
+    pattern!(NvmeTimeout, Head, ["nvme nvme", "QID", "timeout"], none: ["completion polled"],
+        fires: "nvme0" in "nvme nvme0: I/O 5 QID 1 timeout, aborting", quiet: "nvme nvme0: I/O 5 QID 1 timeout, completion polled"),
+    pattern!(NvmeGone, Head, ["nvme nvme", "controller is down"], none: [],
+        fires: "nvme0" in "nvme nvme0: controller is down; will reset: CSTS=0xffffffff, PCI_STATUS=0x10", quiet: "nvme nvme0: 4/0/0 default/read/poll queues"),
+    pattern!(NvmeGone, Head, ["nvme nvme", "Device not ready"], none: [],
+        fires: "nvme0" in "nvme nvme0: Device not ready; aborting reset, CSTS=0x1", quiet: "nvme nvme0: pci function 0000:01:00.0"),
+    pattern!(NvmeGone, Head, ["nvme nvme", "device after reset failure"], none: [],
+        fires: "nvme0" in "nvme nvme0: Disabling device after reset failure: -19", quiet: "nvme nvme0: allocated 32 MiB host memory buffer."),
+    pattern!(NvmeGone, Head, ["nvme nvme", "emoving after probe failure"], none: [],
+        fires: "nvme0" in "nvme nvme0: Removing after probe failure status: -19", quiet: "nvme nvme0: missing or invalid SUBNQN field."),
+    pattern!(PcieCorrected, PciFunction, ["PCIe Bus Error: severity=Correct"], none: [],
+        fires: "0000:01:00.0" in "nvme 0000:01:00.0: PCIe Bus Error: severity=Correctable, type=Physical Layer, (Receiver ID)",
+        quiet: "pcieport 0000:00:00.0: AER: enabled with IRQ 38"),
+    pattern!(PcieUncorrected, PciFunction, ["PCIe Bus Error: severity=Uncorrect"], none: [],
+        fires: "0000:00:00.0" in "pcieport 0000:00:00.0: PCIe Bus Error: severity=Uncorrectable (Fatal), type=Transaction Layer",
+        quiet: "pcieport 0000:00:00.0: PME: Signaling with IRQ 39"),
+
+    // Filesystems and arrays.
+    pattern!(FilesystemReadOnly, Parentheses, ["EXT4-fs (", "Remounting filesystem read-only"], none: [],
+        fires: "sda1" in "EXT4-fs (sda1): Remounting filesystem read-only", quiet: "EXT4-fs (sda1): re-mounted. Opts: (null)"),
+    pattern!(FilesystemReadOnly, Device, ["BTRFS", "forced readonly"], none: [],
+        fires: "sda2" in "BTRFS info (device sda2 state EA): forced readonly", quiet: "BTRFS info (device sda2): disk space caching is enabled"),
+    pattern!(FilesystemReadOnly, Parentheses, ["XFS (", "hutting down filesystem"], none: [],
+        fires: "sda1" in "XFS (sda1): log I/O error -5. Shutting down filesystem", quiet: "XFS (sda1): Ending clean mount"),
+    pattern!(Filesystem, Device, ["EXT4-fs error (device"], none: [],
+        fires: "sda1" in "EXT4-fs error (device sda1): ext4_find_entry:1438: inode #2: comm ls: reading directory lblock 0",
+        quiet: "EXT4-fs (sda1): mounted filesystem with ordered data mode"),
+    pattern!(Filesystem, Parentheses, ["EXT4-fs (", "error count"], none: [],
+        fires: "sda1" in "EXT4-fs (sda1): error count since last fsck: 6", quiet: "EXT4-fs (sda1): orphan cleanup on readonly fs"),
+    pattern!(Filesystem, Parentheses, ["EXT4-fs (", "mounting fs with errors"], none: [],
+        fires: "sda1" in "EXT4-fs (sda1): warning: mounting fs with errors, running e2fsck is recommended",
+        quiet: "EXT4-fs (sda1): warning: maximal mount count reached, running e2fsck is recommended"),
+    pattern!(Filesystem, Parentheses, ["EXT4-fs (", "I/O error while"], none: [],
+        fires: "mmcblk0p2" in "EXT4-fs (mmcblk0p2): I/O error while writing superblock", quiet: "EXT4-fs (mmcblk0p2): recovery complete"),
+    pattern!(Filesystem, Device, ["Aborting journal on device"], none: [],
+        fires: "sda1" in "Aborting journal on device sda1-8.", quiet: "EXT4-fs (sda1): write access will be enabled during recovery"),
+    pattern!(Filesystem, Device, ["JBD2: Error"], none: [],
+        fires: "sda1" in "JBD2: Error -5 detected when updating journal superblock for sda1-8.", quiet: "JBD2: journal checksum v3"),
+    pattern!(Filesystem, Parentheses, ["FAT-fs (", "error"], none: ["Some data may be corrupt"],
+        fires: "mmcblk0p1" in "FAT-fs (mmcblk0p1): error, fat_get_cluster: invalid cluster chain (i_pos 0)",
+        quiet: "FAT-fs (mmcblk0p1): Volume was not properly unmounted. Some data may be corrupt. Please run fsck."),
+    pattern!(Filesystem, Parentheses, ["XFS (", "metadata I/O error"], none: [],
+        fires: "sda1" in "XFS (sda1): metadata I/O error in \"xfs_buf_ioend\" at daddr 0x80 len 8 error 5", quiet: "XFS (sda1): Mounting V5 Filesystem"),
+    pattern!(Filesystem, Parentheses, ["XFS (", "orruption"], none: [],
+        fires: "sda1" in "XFS (sda1): Metadata corruption detected at xfs_agf_read_verify", quiet: "XFS (sda1): Unmounting Filesystem"),
+    pattern!(Checksum, Device, ["BTRFS", "csum failed"], none: [],
+        fires: "sda2" in "BTRFS warning (device sda2): csum failed root 5 ino 257 off 0 csum 0x8941f998 expected csum 0x98f94189 mirror 1",
+        quiet: "BTRFS info (device sda2): using crc32c (crc32c-generic) checksum algorithm"),
+    pattern!(Checksum, Device, ["BTRFS", "checksum verify failed"], none: [],
+        fires: "sda2" in "BTRFS warning (device sda2): checksum verify failed on logical 30408704 mirror 1 wanted 0x1 found 0x2",
+        quiet: "BTRFS info (device sda2): bdev /dev/sda2 errs: wr 0, rd 0, flush 0, corrupt 1, gen 0"),
+    pattern!(Filesystem, Device, ["BTRFS error (device"], none: [],
+        fires: "sda2" in "BTRFS error (device sda2): bdev /dev/sda2 errs: wr 0, rd 5, flush 0, corrupt 0, gen 0",
+        quiet: "BTRFS info (device sda2): the free space cache file (123) is invalid, skip it"),
+    pattern!(Filesystem, Device, ["BTRFS critical (device"], none: [],
+        fires: "sda2" in "BTRFS critical (device sda2): corrupt leaf: root=5 block=1 slot=2", quiet: "BTRFS warning (device sda2): 'recovery' is deprecated"),
+    pattern!(ArrayMember, Array, ["md/", "Disk failure on"], none: [],
+        fires: "md0" in "md/raid1:md0: Disk failure on sdb1, disabling device.", quiet: "md/raid1:md0: active with 2 out of 2 mirrors"),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_pattern_knows_its_message_and_not_the_harmless_one() {
+        for pattern in PATTERNS {
+            let (part, message) = pattern.fires;
+            assert_eq!(trouble(message), Some((pattern.kind, part.to_string())), "{message}");
+            let quiet = trouble(pattern.quiet);
+            assert!(quiet.is_none(), "{}: {quiet:?}", pattern.quiet);
+        }
+    }
+
+    #[test]
+    fn a_port_is_named_by_its_path_in_every_form() {
+        let forms = [
+            ("usb 1-1.4: x", "1-1.4"),
+            ("usb-storage 1-1.4:1.0: x", "1-1.4"),
+            ("usb 1-1-port4: x", "1-1.4"),
+            ("usb usb2-port1: x", "2-1"),
+            ("hub 1-1:1.0: over-current condition on port 3", "1-1.3"),
+            ("hub 2-0:1.0: over-current change on port 1", "2-1"),
+        ];
+        for (message, path) in forms {
+            assert_eq!(usb_port(message).as_deref(), Some(path), "{message}");
+        }
+        assert_eq!(usb_port("usb usb1: x"), None);
+    }
+}

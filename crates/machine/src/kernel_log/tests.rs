@@ -1,0 +1,168 @@
+//! Whole logs and what they come to. The logs are written after public reports, with figures of their own.
+
+use super::judge::Cause;
+use super::{judge, troubles};
+
+/// What a log comes to: the part, the cause, and whether it is failing.
+fn judged(log: &str) -> Vec<(String, Cause, bool)> {
+    let found = judge(&troubles(log));
+    found.into_iter().map(|health| (health.part, health.cause, health.is_failing)).collect()
+}
+
+fn one(part: &str, cause: Cause, is_failing: bool) -> Vec<(String, Cause, bool)> {
+    vec![(part.to_string(), cause, is_failing)]
+}
+
+#[test]
+fn a_card_that_fails_is_named() {
+    let log = "\
+[  353.007873] mmcblk0: error -110 transferring data, sector 1870120, nr 8, cmd response 0x900, card status 0x80b00
+[  353.009289] mmcblk0: retrying using single block read
+[  353.107873] blk_update_request: I/O error, dev mmcblk0, sector 1870120 op 0x0:(READ) flags 0x0 phys_seg 1 prio class 0
+[  353.207873] EXT4-fs error (device mmcblk0p2): __ext4_get_inode_loc:4801: inode #8278: block 32808: comm apt: unable to read itable block";
+    assert_eq!(judged(log), one("mmcblk0", Cause::Disk, true));
+    let read_only = "[    1.204211] mmcblk0: mmc0:aaaa SL16G 14.8 GiB (ro)";
+    assert_eq!(judged(read_only), one("mmcblk0", Cause::Disk, true));
+    let slow: String = (0..8)
+        .map(|n| {
+            let at = 192 + 10 * n;
+            format!(
+                "[  {at}.866128] mmc0: final write to SD card still running\n[  {at}.874301] mmc0: Timeout waiting for hardware interrupt - cmd12.\n"
+            )
+        })
+        .collect();
+    assert_eq!(judged(&slow), one("mmcblk0", Cause::Disk, false));
+    let gone: String = (0..5)
+        .map(|n| {
+            format!(
+                "2026-03-02 10:30:3{n} err kernel[]: [   6{n}.1] mmc0: card never left busy state\n"
+            )
+        })
+        .collect();
+    assert_eq!(judged(&gone), one("mmcblk0", Cause::Disk, false));
+}
+
+const SSD_FOUND: &str = "\
+[    2.100000] usb 2-1: new SuperSpeed Gen 1 USB device number 2 using xhci_hcd
+[    2.130000] usb 2-1: New USB device found, idVendor=152d, idProduct=0578, bcdDevice= 1.00
+[    2.140000] usb 2-1: SerialNumber: 0000AB1236AA
+[    2.150000] scsi host0: uas
+[    2.160000] scsi 0:0:0:0: Direct-Access     JMicron  Tech             0100 PQ: 0 ANSI: 6
+[    2.170000] sd 0:0:0:0: [sda] 468862128 512-byte logical blocks: (240 GB/224 GiB)
+[    2.180000] sd 0:0:0:0: [sda] Attached SCSI disk
+";
+
+#[test]
+fn a_usb_disk_with_trouble_has_its_likely_cause() {
+    let aborts = "\
+[ 6382.291188] sd 0:0:0:0: [sda] tag#5 uas_eh_abort_handler 0 uas-tag 3 inflight: CMD OUT
+[ 6382.291214] sd 0:0:0:0: [sda] tag#5 CDB: opcode=0x2a 2a 00 19 56 48 00 00 04 00 00
+[ 6382.315191] scsi host0: uas_eh_device_reset_handler start
+[ 6382.643282] usb 2-1: reset SuperSpeed USB device number 2 using xhci_hcd
+[ 6382.668578] scsi host0: uas_eh_device_reset_handler success";
+    assert_eq!(judged(&format!("{SSD_FOUND}{aborts}")), one("sda", Cause::Uas, false));
+    assert_eq!(judged(aborts), one("sda", Cause::Uas, false), "without how it was found");
+
+    let supply = format!("{SSD_FOUND}[ 6300.1] Under-voltage detected! (0x00050005)\n{aborts}");
+    assert_eq!(judged(&supply), one("sda", Cause::Supply, false));
+
+    let falls_off = "\
+[  900.1] usb 2-1: USB disconnect, device number 2
+[  900.2] blk_update_request: I/O error, dev sda, sector 123456 op 0x1:(WRITE) flags 0x800
+[  900.3] Buffer I/O error on dev sda1, logical block 15176, lost async page write
+[  900.4] EXT4-fs (sda1): Remounting filesystem read-only";
+    assert_eq!(judged(&format!("{SSD_FOUND}{falls_off}")), one("sda", Cause::WentAway, true));
+
+    let wobbles = "\
+[  900.1] usb 2-1: USB disconnect, device number 2
+[  901.2] usb 2-1: new SuperSpeed Gen 1 USB device number 3 using xhci_hcd
+[  901.3] scsi host0: uas
+[  901.4] sd 0:0:0:0: [sdb] Attached SCSI disk
+[  950.1] usb 2-1: USB disconnect, device number 3
+[  951.2] usb 2-1: new SuperSpeed Gen 1 USB device number 4 using xhci_hcd";
+    assert_eq!(judged(&format!("{SSD_FOUND}{wobbles}")), one("sda", Cause::Connection, false));
+
+    let cable = "\
+[  500.1] usb 2-1: reset SuperSpeed Gen 1 USB device number 2 using xhci_hcd
+[  505.1] usb 2-1: device descriptor read/8, error -110
+[  510.1] usb 2-1: device not accepting address 2, error -71
+[  511.1] sd 0:0:0:0: [sda] tag#0 FAILED Result: hostbyte=DID_ERROR driverbyte=DRIVER_OK cmd_age=30s
+[  511.2] I/O error, dev sda, sector 976773 op 0x0:(READ) flags 0x0 phys_seg 1 prio class 2";
+    assert_eq!(judged(&format!("{SSD_FOUND}{cable}")), one("sda", Cause::Connection, true));
+
+    let medium = "\
+[  600.1] sd 0:0:0:0: [sda] tag#0 Sense Key : Medium Error [current]
+[  600.2] sd 0:0:0:0: [sda] tag#0 Add. Sense: Unrecovered read error
+[  600.3] critical medium error, dev sda, sector 13578290 op 0x0:(READ) flags 0x0 phys_seg 1 prio class 2";
+    assert_eq!(judged(&format!("{SSD_FOUND}{cable}\n{medium}")), one("sda", Cause::Disk, true));
+}
+
+#[test]
+fn sata_nvme_and_filesystems_have_theirs() {
+    let medium = "\
+Feb 11 13:27:33 pc kernel: [ 3498.048486] ata3.00: exception Emask 0x0 SAct 0x1 SErr 0x0 action 0x0
+Feb 11 13:27:33 pc kernel: [ 3498.048512] ata3.00: failed command: READ FPDMA QUEUED
+Feb 11 13:27:33 pc kernel: [ 3498.048541] ata3.00: error: { UNC }";
+    assert_eq!(judged(medium), one("ata3", Cause::Disk, true));
+    let cable = "\
+[ 7395.936692] ata4.00: exception Emask 0x10 SAct 0xe000 SErr 0x280100 action 0x6 frozen
+[ 7395.936701] ata4.00: irq_stat 0x08000000, interface fatal error
+[ 7395.936703] ata4: SError: { UnrecovData 10B8B BadCRC }
+[ 7395.936719] ata4: hard resetting link";
+    assert_eq!(judged(cable), one("ata4", Cause::Connection, false));
+    let nvme = "\
+[ 1000.1] nvme nvme0: controller is down; will reset: CSTS=0xffffffff, PCI_STATUS=0x10
+[ 1000.2] nvme nvme0: Disabling device after reset failure: -19
+[ 1000.3] I/O error, dev nvme0n1, sector 8 op 0x0:(READ) flags 0x0 phys_seg 1 prio class 2";
+    assert_eq!(judged(nvme), one("nvme0", Cause::Connection, true));
+    let filesystem = "\
+[    5.1] EXT4-fs (mmcblk0p2): warning: mounting fs with errors, running e2fsck is recommended
+[  305.1] EXT4-fs (mmcblk0p2): error count since last fsck: 6";
+    assert_eq!(judged(filesystem), one("mmcblk0", Cause::Filesystem, false));
+    let supply = "[   33.271502] hwmon hwmon1: Undervoltage detected!\n[   37.3] hwmon hwmon1: Voltage normalised";
+    assert_eq!(judged(supply), one("", Cause::Supply, false));
+}
+
+#[test]
+fn logs_of_healthy_machines_alarm_nobody() {
+    let start = "\
+[    0.742000] mmc-bcm2835 3f300000.mmc: mmc_debug:0 mmc_debug2:0
+[    0.933043] mmc1: queuing unknown CIS tuple 0x80 (2 bytes)
+[    1.041434] mmc0: sdhost-bcm2835 loaded - DMA enabled (>1)
+[    1.050000] mmc0: host does not support reading read-only switch, assuming write-enable
+[    1.060000] mmc0: new high speed SDHC card at address aaaa
+[    1.070000] mmcblk0: mmc0:aaaa SL16G 14.8 GiB
+[    1.080000]  mmcblk0: p1 p2
+[    1.200000] EXT4-fs (mmcblk0p2): INFO: recovery required on readonly filesystem
+[    1.300000] EXT4-fs (mmcblk0p2): orphan cleanup on readonly fs
+[    1.400000] EXT4-fs (mmcblk0p2): recovery complete
+[    9.400000] FAT-fs (mmcblk0p1): Volume was not properly unmounted. Some data may be corrupt. Please run fsck.
+[    9.500000] blk_update_request: I/O error, dev fd0, sector 0 op 0x0:(READ) flags 0x0 phys_seg 1 prio class 0";
+    let keyboard = "\
+[  100.1] usb 1-1.3: USB disconnect, device number 5
+[  160.1] usb 1-1.3: new low-speed USB device number 6 using xhci_hcd
+[  170.1] usb 1-1.3: USB disconnect, device number 6
+[  180.1] usb 1-1.3: new low-speed USB device number 7 using xhci_hcd";
+    let unplugged = "[  900.1] sd 0:0:0:0: [sda] Synchronizing SCSI cache\n[  900.2] usb 2-1: USB disconnect, device number 2";
+    let once = "[    1.1] mmc0: error -84 whilst initialising SD card\n[    2.1] mmc0: new high speed SDHC card at address aaaa";
+    let reset_at_start = format!(
+        "{SSD_FOUND}[    2.9] usb 2-1: reset SuperSpeed Gen 1 USB device number 2 using xhci_hcd"
+    );
+    let no_trim = "[   50.1] critical target error, dev sda, sector 2048 op 0x3:(DISCARD) flags 0x800 phys_seg 1 prio class 0";
+    let corrected = "[    3.1] pcieport 0000:00:00.0: PCIe Bus Error: severity=Corrected, type=Physical Layer, (Receiver ID)";
+    let others = "Feb 11 13:27:33 pi backup[512]: Buffer I/O error on dev sda1, logical block 5 was the message";
+    let unplugged = format!("{SSD_FOUND}{unplugged}");
+    let logs: [&str; 8] =
+        [start, keyboard, &unplugged, once, &reset_at_start, no_trim, corrected, others];
+    for log in logs {
+        assert_eq!(judged(log), [], "{log}");
+    }
+}
+
+#[test]
+fn times_are_those_of_the_first_and_the_last_line() {
+    let log = "[   10.5] usb 1-1: device descriptor read/64, error -71\n[   20.5] usb 1-1: device descriptor read/64, error -71";
+    let found = troubles(log);
+    assert_eq!(found.len(), 1);
+    assert_eq!((found[0].times, found[0].first_s, found[0].last_s), (2, Some(10.5), Some(20.5)));
+}
