@@ -272,7 +272,9 @@ fn note_device(below: &str, names: &mut Pseudonyms) {
 /// Public words of what a program answered; of one that is not known, nothing.
 fn output_of(call: &[String], output: &str) -> String {
     match call.first().map_or("", String::as_str) {
-        "dmesg" | "vcgencmd" | "rpi-eeprom-update" | "journalctl" | "uname" => kernel_forms::lines(output),
+        "dmesg" | "vcgencmd" | "rpi-eeprom-update" | "journalctl" | "uname" => {
+            kernel_forms::lines(output)
+        }
         _ => LEFT_OUT.into(),
     }
 }

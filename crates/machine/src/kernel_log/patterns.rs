@@ -68,7 +68,7 @@ fn is_beside_the_point(part: &str) -> bool {
     let is_numbered = |name: &&str| {
         part.strip_prefix(*name).is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
     };
-    beside.iter().any(|name| is_numbered(&name)) || part.contains("boot") || part.contains("rpmb")
+    beside.iter().any(is_numbered) || part.contains("boot") || part.contains("rpmb")
 }
 
 fn part(place: Place, message: &str) -> Option<String> {

@@ -21,11 +21,9 @@ impl UsbDisks {
         let mut disks = Self::default();
         let mut newest_port = None;
         for line in lines {
-            match patterns::trouble(line.message) {
-                Some((TroubleKind::UsbConnect | TroubleKind::UsbDisk, port)) => {
-                    newest_port = Some(port)
-                }
-                Some(_) | None => {}
+            let found = patterns::trouble(line.message);
+            if let Some((TroubleKind::UsbConnect | TroubleKind::UsbDisk, port)) = found {
+                newest_port = Some(port);
             }
             if let Some((host, named)) = host_of_usb(line.message) {
                 if let Some(port) = named.map(str::to_string).or(newest_port.clone()) {

@@ -7,6 +7,7 @@ use rubus_draw::style::Style;
 use rubus_fleet::compare::{Document, Fleet, compare as compare_fleets};
 use rubus_fleet::compare_text;
 use rubus_fleet::inventory;
+use rubus_machine::text::Extent;
 use rubus_runs::compare::{Subject, compare};
 use rubus_runs::gallery::entries;
 use rubus_runs::text;
@@ -15,6 +16,9 @@ use rubus_vocabulary::checked_json::from_str;
 use rubus_vocabulary::machine::Machine;
 use rubus_vocabulary::result::Run;
 use rubus_watch::wear;
+
+/// Every part of a survey.
+const ALL_OF_IT: Extent = Extent { all_findings: true, serials: true };
 
 /// What reads the bytes of strangers.
 type Reader = fn(&[u8]);
@@ -63,7 +67,7 @@ pub fn shown(run: &Run) -> Vec<(&'static str, String)> {
         ("the text", text::run::render(run, &verdict, style)),
         ("the headline of a comparison", text::compare::headline(&comparison, 1)),
         ("the gallery", text::gallery::render(&of_gallery, style)),
-        ("the survey", rubus_machine::text::render(&run.machine, true, style)),
+        ("the survey", rubus_machine::text::render(&run.machine, ALL_OF_IT, style)),
     ]
 }
 
@@ -96,7 +100,7 @@ pub fn survey(bytes: &[u8]) {
         return;
     };
     if let Ok(machine) = from_str::<Machine>(text) {
-        let _ = rubus_machine::text::render(&machine, true, Style::PLAIN);
+        let _ = rubus_machine::text::render(&machine, ALL_OF_IT, Style::PLAIN);
     }
 }
 

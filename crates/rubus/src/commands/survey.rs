@@ -24,9 +24,15 @@ use crate::places;
 use crate::record::{self, Record};
 use crate::world::{Terminal, World};
 
-use rubus_machine::text::Extent;
-use rubus_machine::{kernel_log, rules};
-use rubus_vocabulary::fact::Fact;
+/// More than any kernel keeps; a file of years may be longer.
+const MAX_LOG_BYTES: u64 = 64 << 20;
+
+impl Survey {
+    /// How much of a machine is shown.
+    pub fn extent(&self) -> Extent {
+        Extent { all_findings: self.verbose, serials: self.serials }
+    }
+}
 
 /// Shows the machine.
 pub fn run(general: &General, survey: &Survey) -> anyhow::Result<Exit> {
