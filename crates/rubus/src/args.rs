@@ -12,6 +12,7 @@ use rubus_remote::meter;
 mod advise;
 mod attach;
 pub mod before;
+mod boot;
 mod compare;
 mod copy;
 mod cpu;
@@ -36,6 +37,7 @@ mod writers;
 
 pub use advise::Advise;
 pub use attach::{Attach, Detach};
+pub use boot::Boot;
 pub use compare::Compare;
 pub use copy::{Copy, HowMuch};
 pub use cpu::BenchCpu;
@@ -187,6 +189,7 @@ pub enum When {
 pub enum Command {
     Checkup(Checkup),
     Survey(Survey),
+    Boot(Boot),
     Bench(Box<Bench>),
     Enough(Enough),
     Suites(Suites),

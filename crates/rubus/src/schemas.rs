@@ -74,6 +74,7 @@ fn all() -> Vec<Printed> {
             "rubus bench --json FILE, rubus checkup --json, rubus history show --json",
         ),
         of::<OneOrList<SurveyDocument>>("survey", "rubus survey --json"),
+        of::<rubus_machine::start::StartReport>("boot", "rubus boot --json"),
         of::<Plan>("plan", "rubus plan RECIPE --json"),
         of::<Vec<ChangeStatus>>("status", "rubus status --json"),
         of::<VerifyDocument>("verify", "rubus verify --json"),

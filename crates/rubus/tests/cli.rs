@@ -50,6 +50,7 @@ fn help_fits_80_columns() {
         "",
         "checkup",
         "survey",
+        "boot",
         "bench",
         "compare",
         "history",

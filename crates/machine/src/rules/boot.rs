@@ -39,7 +39,7 @@ fn other_mounted(machine: &Machine) -> Vec<Seen> {
         read_from: format!("{}, /proc/self/mountinfo", Bootloader::SOURCE),
         consequence: "Updates do not reach what the firmware reads: one day an old kernel starts without its modules.".into(),
         fix: format!("Mount /dev/{read} at /boot/firmware in /etc/fstab."),
-        command: None,
+        command: Some("rubus boot".into()),
     }]
 }
 
@@ -61,7 +61,7 @@ fn not_mounted(machine: &Machine) -> Vec<Seen> {
         read_from: format!("{}, /proc/self/mountinfo", Bootloader::SOURCE),
         consequence: "Updates do not reach what the firmware reads: one day an old kernel starts without its modules.".into(),
         fix: format!("Mount /dev/{read} at /boot/firmware in /etc/fstab."),
-        command: None,
+        command: Some("rubus boot".into()),
     }]
 }
 

@@ -30,8 +30,8 @@ pub fn findings(start: &Start) -> Vec<RuleFinding> {
             }
             .into(),
             fix: format!("{}.", note.remedy),
-            command: None,
-            source: "Raspberry Pi documentation, boot flow; Linux, init/main.c".into(),
+            command: Some("rubus boot".into()),
+            source: "docs/how-to/boot.md".into(),
         });
     }
     found.extend(next_start(start));
@@ -56,7 +56,7 @@ fn next_start(start: &Start) -> Option<RuleFinding> {
         read_from: link.source.clone(),
         consequence: "The machine does not come up after the next restart.".into(),
         fix: format!("{}.", stop.remedy),
-        command: None,
-        source: "Raspberry Pi documentation, boot flow; Linux, init/main.c".into(),
+        command: Some("rubus boot".into()),
+        source: "docs/how-to/boot.md".into(),
     })
 }

@@ -8,6 +8,7 @@ pub mod before_after;
 pub mod bench;
 mod bench_objects;
 pub mod bench_options;
+pub mod boot;
 pub mod change;
 pub mod checkup;
 pub mod cluster;

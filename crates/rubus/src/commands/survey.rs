@@ -9,7 +9,7 @@ use rubus_change::fallen_back;
 use rubus_host::capture::{self, Identities};
 use rubus_host::recorder::Recorder;
 use rubus_machine::text::Extent;
-use rubus_machine::{kernel_log, rules};
+use rubus_machine::{kernel_log, rules, start};
 use rubus_vocabulary::fact::Fact;
 use rubus_vocabulary::finding::Finding;
 use rubus_vocabulary::kernel_log::KernelTrouble;
@@ -48,20 +48,21 @@ pub fn run(general: &General, survey: &Survey) -> anyhow::Result<Exit> {
     if let Some(path) = &survey.save {
         // So that a plan can be made on the capture too.
         rubus_change::sight::look_for_plans(&recorder, &machine);
-        // And so that zswap can be explained on it.
+        // And so that its start can be followed, and zswap explained, on it.
+        start::of_machine(&recorder, &machine);
         rubus_memory::zswap_probe::zswap(&recorder, &machine);
         save(&recorder, path, survey, &machine.read_at)?;
     }
     if general.records {
         record::send(&Record::Machine(Box::new(machine)));
     } else if survey.json.wanted {
-        let worn = worn(&world, &machine);
-        let document = document_with(&machine, &worn);
+        let beside = beside(&world, &machine);
+        let document = document_with(&machine, &beside);
         places::say(&(serde_json::to_string_pretty(&document)? + "\n"))?;
     } else if !(general.quiet && survey.save.is_some()) {
         let style = Terminal::of(general).style();
-        let worn = worn(&world, &machine);
-        let text = rubus_machine::text::render_with(&machine, &worn, survey.extent(), style);
+        let beside = beside(&world, &machine);
+        let text = rubus_machine::text::render_with(&machine, &beside, survey.extent(), style);
         places::say(&text)?;
         for words in fallen_back::of_machine(&recorder) {
             places::say(&format!("\n{words}\n"))?;
@@ -100,10 +101,13 @@ fn document_with<'a>(machine: &'a Machine, beside: &[RuleFinding]) -> SurveyDocu
     SurveyDocument { machine, findings: found.into_iter().map(Finding::Rule).collect() }
 }
 
-/// What the disks themselves say of failing and of being worn out. It is not recorded: smartctl's answer has their serial
+/// What needs more than the facts: what the disks themselves say of failing and of being worn out, and what the files of the
+/// boot partition say of the next start. It is not recorded: smartctl's answer has their serial
 /// numbers.
-fn worn(world: &World, machine: &Machine) -> Vec<RuleFinding> {
-    wear::findings(&probe::wear::read(world.files(), machine))
+fn beside(world: &World, machine: &Machine) -> Vec<RuleFinding> {
+    let mut found = wear::findings(&probe::wear::read(world.files(), machine));
+    found.extend(start::findings::findings(&start::of_machine(world.files(), machine)));
+    found
 }
 
 /// Columns of the list of rules, as of a survey.

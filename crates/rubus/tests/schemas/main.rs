@@ -116,6 +116,7 @@ fn what_is_said_of_captured_machines() {
         let machine = capture(name);
         let of = |schema, line: &str| printed(home, schema, &format!("{line} --machine {machine}"));
         all.push(of("survey", "survey --json"));
+        all.push(of("boot", "boot --json"));
         all.push(of("zswap", "zswap --json"));
         for purpose in PURPOSES {
             all.push(of("advise", &format!("advise --json --for {purpose}")));

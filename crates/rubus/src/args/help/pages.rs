@@ -62,6 +62,22 @@ pub const PAGES: &[Page] = &[
         ],
     },
     Page {
+        name: "rubus-boot",
+        statuses: &[
+            (0, "it starts, certainly or likely"),
+            (1, "it stops, or what follows is not certain"),
+            MISTAKE,
+        ],
+        examples: &[
+            ("rubus boot", "Say how this machine starts, link by link."),
+            (
+                "sudo rubus boot /dev/sdb --board pi4",
+                "Say where the card in the reader would stop in a Raspberry Pi 4.",
+            ),
+            ("rubus boot card.img", "Say in which boards an image starts."),
+        ],
+    },
+    Page {
         name: "rubus-bench",
         statuses: MEASURED,
         examples: &[
