@@ -50,7 +50,7 @@ pub struct Machine {
     /// Network links, loopback left out.
     pub links: Vec<Link>,
     /// What the kernel's log since the last start, and the counters of its filesystems, tell of trouble with storage.
-    #[serde(default = "kernel_log_not_read")]
+    #[serde(default = "kernel_log_not_read", skip_serializing_if = "is_not_read")]
     pub kernel_log: Fact<Vec<KernelTrouble>>,
 }
 
@@ -121,7 +121,7 @@ fn bootloader_not_read() -> Fact<Bootloader> {
 const NOT_LOOKED_AT: &str = "not looked at when this machine was read";
 
 /// A record of an older version is written as it was.
-fn is_not_read(fact: &Fact<Bootloader>) -> bool {
+fn is_not_read<T>(fact: &Fact<T>) -> bool {
     fact.reason() == Some(NOT_LOOKED_AT)
 }
 

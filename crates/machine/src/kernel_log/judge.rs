@@ -105,7 +105,7 @@ impl Counts<'_> {
         let all = self.troubles.iter().filter(|trouble| trouble.kind == kind);
         all.filter(|trouble| disk_of(&trouble.part).as_deref() == Some(disk))
             .map(|trouble| trouble.times)
-            .sum()
+            .fold(0, u64::saturating_add)
     }
 
     fn on_board(&self, kind: TroubleKind) -> u64 {
@@ -113,7 +113,7 @@ impl Counts<'_> {
             .iter()
             .filter(|trouble| trouble.kind == kind)
             .map(|trouble| trouble.times)
-            .sum()
+            .fold(0, u64::saturating_add)
     }
 }
 
@@ -157,7 +157,7 @@ fn of_disk(disk: &str, counts: &Counts<'_>) -> Option<Health> {
         Some(Health { part: disk.to_string(), cause, is_failing, evidence })
     };
     let has_lost = io > 0 || of(Filesystem) > 0 || of(FilesystemReadOnly) > 0;
-    if medium + hardware > 0 {
+    if medium > 0 || hardware > 0 {
         return health(Cause::Disk, true, &[Medium, Hardware, Io, Filesystem]);
     }
     let is_short_of_power = counts.on_board(Undervoltage) > 0;
@@ -193,7 +193,7 @@ fn of_disk(disk: &str, counts: &Counts<'_>) -> Option<Health> {
     if of(Checksum) > 0 {
         return health(Cause::Disk, true, &[Checksum, Filesystem]);
     }
-    if of(Filesystem) + of(FilesystemReadOnly) > 0 {
+    if of(Filesystem) > 0 || of(FilesystemReadOnly) > 0 {
         return health(
             Cause::Filesystem,
             of(FilesystemReadOnly) > 0,
@@ -233,7 +233,7 @@ fn of_card(
     if of(Checksum) > 0 {
         return health(Cause::Disk, true, KINDS);
     }
-    if of(Filesystem) + of(FilesystemReadOnly) > 0 {
+    if of(Filesystem) > 0 || of(FilesystemReadOnly) > 0 {
         let cause = if is_short_of_power { Cause::Supply } else { Cause::Filesystem };
         return health(cause, of(FilesystemReadOnly) > 0, KINDS);
     }

@@ -37,7 +37,7 @@ const FOLLOWED_HERE: [&str; 22] = [
 ];
 
 /// Options whose value is a file here that the other machine must have too.
-const FILES: [&str; 1] = ["fio-job"];
+const FILES: [&str; 2] = ["fio-job", "kernel-log"];
 
 /// The name of a capture at the other end.
 pub const CAPTURE: &str = "capture.tar";
