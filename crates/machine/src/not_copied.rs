@@ -59,7 +59,7 @@ pub fn swap_file_bytes(machine: &Machine) -> u64 {
     };
     let areas = machine.swap.areas.iter();
     let files = areas.filter(|area| area.kind == "file").filter(is_on_root);
-    files.map(|area| area.size_bytes).sum()
+    files.map(|area| area.size_bytes).fold(0, u64::saturating_add)
 }
 
 fn swap_files(machine: &Machine) -> Vec<PathBuf> {

@@ -12,8 +12,18 @@ pub struct Series {
     /// Length of a bin in seconds.
     #[serde(deserialize_with = "length_of_a_bin")]
     pub bin_s: f64,
-    /// Bytes moved in each bin, warm-up excluded.
+    /// Bytes moved in each bin, warm-up excluded. Together they fit into 64 bits.
+    #[serde(deserialize_with = "bytes_that_add_up")]
     pub bytes: Vec<u64>,
+}
+
+fn bytes_that_add_up<'de, D: serde::Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Vec<u64>, D::Error> {
+    let bytes = Vec::<u64>::deserialize(deserializer)?;
+    let sum = bytes.iter().try_fold(0_u64, |sum, bin| sum.checked_add(*bin));
+    sum.map(|_| bytes)
+        .ok_or_else(|| serde::de::Error::custom("its bins add up to more than 64 bits hold"))
 }
 
 fn length_of_a_bin<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {

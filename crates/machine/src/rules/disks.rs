@@ -239,7 +239,7 @@ fn array(machine: &Machine) -> Vec<Seen> {
                 .iter()
                 .filter_map(|name| machine.device(name)?.size_bytes.get())
                 .collect();
-            let all: u64 = members.iter().sum();
+            let all = members.iter().copied().fold(0, u64::saturating_add);
             // An array with redundancy is smaller than its members together by at least one of them.
             let smallest = members.iter().min().copied()?;
             (members.len() > 1 && one > all - smallest / 2).then(|| Seen {

@@ -26,7 +26,8 @@ pub(super) fn lines(run: &Run, style: Style) -> Vec<String> {
     }
     let mut lines = Vec::new();
     for (result, columns) in curves {
-        let bytes: u64 = result.series.iter().flat_map(|s| &s.bytes).sum();
+        let bytes =
+            result.series.iter().flat_map(|s| &s.bytes).copied().fold(0, u64::saturating_add);
         let about = format!(
             "{}: {} in {}, the highest column is {}",
             clean(&result.job),
