@@ -1,7 +1,7 @@
 //! The kernel's log, as far as it is about storage: which trouble it tells of, and what that comes to.
 //!
 //! A log is taken as people have it: `dmesg` with any of its clocks, `journalctl -k`, `/var/log/kern.log`, `/dev/kmsg`. Lines that are
-//! not the kernel's, and messages that no [pattern](patterns) knows, are passed over.
+//! not the kernel's, and messages that no pattern knows, are passed over.
 
 mod judge;
 mod line;

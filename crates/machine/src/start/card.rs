@@ -40,7 +40,7 @@ pub struct CardPart<'a> {
     pub number: u32,
     /// `0x0c` in an MBR, a GUID in a GPT.
     pub type_id: String,
-    /// Its names; the path is [`CardPart::path_of`].
+    /// The names under which it is found.
     pub volume: NamedVolume,
     /// Its files, or why they cannot be read.
     pub files: Result<Box<dyn Files + 'a>, ReadError>,
