@@ -122,6 +122,8 @@ fn the_reference_implementations_own_tests_pass() {
     let image = place.path().join("disk.img");
     let file = std::fs::File::create(&image).expect("an image");
     file.set_len(50 << 20).expect("its size");
+    // An image that a process has open for writing is not served.
+    drop(file);
     let (image, binary) = (image.display().to_string(), program::binary().display().to_string());
     let inetd = [
         "-N", "export1", "-I", "--", &binary, "serve", "--stdin", "--quiet", "--name", "export1",
@@ -244,6 +246,7 @@ fn libnbd_goes_through_every_option_and_command() {
     let fixed = std::fs::File::create(place.path().join("fixed.img")).expect("an image");
     std::os::unix::fs::FileExt::write_all_at(&fixed, b"f", 0).expect("a byte");
     fixed.set_len(1 << 20).expect("its size");
+    drop(fixed);
     let exports = "export.disk = { path = \"disk.img\", size = \"64MiB\" }\n\
         export.fixed = { path = \"fixed.img\", read-only = true }\n\
         export.huge = { path = \"huge.img\", size = \"16GiB\" }\n";

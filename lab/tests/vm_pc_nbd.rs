@@ -94,6 +94,8 @@ impl Server {
         let directory = tempfile::tempdir().unwrap();
         let image = std::fs::File::create(directory.path().join("image")).unwrap();
         image.set_len(256 << 20).unwrap();
+        // An image that a process has open for writing is not served.
+        drop(image);
         let port = free_port("127.0.0.1").unwrap();
         let command = program.command(directory.path(), port);
         let listening = Listening::Port("127.0.0.1".into(), port);

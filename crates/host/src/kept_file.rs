@@ -105,9 +105,20 @@ impl Appended {
     /// # Errors
     /// The system's.
     pub fn begin(&self, text: &[u8]) -> io::Result<()> {
-        self.cut(0)?;
+        // Cutting gives back what was reserved.
+        if rustix::fs::fstat(&self.file)?.st_size > 0 {
+            self.cut(0)?;
+        }
         self.append(text)?;
         sync_directory(&self.path)
+    }
+
+    /// Sets room aside for what is written into an empty file later, so that a disk which is full then still takes it. Where the
+    /// filesystem cannot, or has no room, nothing happens.
+    pub fn reserve(&self, bytes: u64) {
+        let keep = rustix::fs::FallocateFlags::KEEP_SIZE;
+        // Without the reserve, what is missed is a record of progress.
+        let _ = rustix::fs::fallocate(&self.file, keep, 0, bytes);
     }
 
     /// Adds `text` behind what was written last, durably.

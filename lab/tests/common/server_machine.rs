@@ -45,6 +45,8 @@ impl ServerMachine {
         let image = File::create(place.path().join("disk/image")).unwrap();
         image.set_len(IMAGE_BYTES).unwrap();
         image.sync_all().unwrap();
+        // An image that a process has open for writing is not served.
+        drop(image);
         let port = free_port("127.0.0.1").unwrap();
         ServerMachine { serving: serve(place.path(), port, is_sync), disk, place, boots: 1, port }
     }

@@ -91,7 +91,10 @@ impl Kept {
             let head = head.encode();
             match when {
                 WhenBegun::AtOnce => self.file.begin(head.as_bytes()).with_context(cannot)?,
-                WhenBegun::WithSections => *self.pending() = Some(head),
+                WhenBegun::WithSections => {
+                    self.file.reserve(RESERVED_BYTES);
+                    *self.pending() = Some(head);
+                }
             }
             return Ok(());
         };
@@ -118,6 +121,9 @@ impl Kept {
         let _ = self.file.remove();
     }
 }
+
+/// For the head and a few thousand sections.
+const RESERVED_BYTES: u64 = 64 << 10;
 
 impl Keeper for Kept {
     fn has_begun(&self) -> bool {
