@@ -140,7 +140,7 @@ fn what_the_recipe_serves_starts_with_the_rights_that_it_has() {
     for words in [
         "0001-network-server is applied",
         "the server answers, and has kitchen",
-        "two writers would destroy",
+        "if clients are only to read it, give --read-only",
         "cannot ask nbd://127.0.0.1:10815/secret: the server wants TLS",
         "cannot ask nbd+unix:///secret?socket=/run/rubus-serve-secret.socket: the server wants TLS",
         "the server wants a certificate of this client",
