@@ -15,6 +15,8 @@ use rustix::fs::{FileType, Mode, OFlags};
 use rustix::io::Errno;
 use rustix::ioctl;
 
+use crate::full_read::full_read;
+
 /// Major and minor number of a device. Shown as `8:1`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct DeviceNumber {
@@ -345,19 +347,11 @@ impl OpenDevice {
         const MEMORY_ALIGNMENT: usize = 64 * 1024;
         let mut room = vec![0_u8; length + MEMORY_ALIGNMENT];
         let start = room.as_ptr().align_offset(MEMORY_ALIGNMENT);
-        let mut done = 0;
-        while done < length {
-            let part = &mut room[start + done..start + length];
-            match rustix::io::pread(&self.fd, part, offset + done as u64) {
-                Ok(0) => break,
-                Ok(count) => done += count,
-                Err(Errno::INTR) => {}
-                Err(errno) => {
-                    let at = offset + done as u64;
-                    return Err(format!("cannot read at byte {at}: {}", words(errno)));
-                }
-            }
-        }
+        let part = &mut room[start..start + length];
+        let done = full_read(&self.fd, part, offset).map_err(|failed| {
+            let at = offset + failed.done as u64;
+            format!("cannot read at byte {at}: {}", words(failed.errno))
+        })?;
         room.truncate(start + done);
         room.drain(..start);
         Ok(room)

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{Advice, CWD, FallocateFlags, FileType, FlockOperation, Mode, OFlags, SeekFrom};
 use rustix::io::{Errno, ReadWriteFlags};
 
+use crate::full_read::full_read;
 use crate::new_file::directory_of;
 
 /// An open file; the lock on it, where there is one, goes with it.
@@ -173,18 +174,8 @@ impl CloneFile {
     /// # Errors
     /// The system's.
     pub fn read_at(&self, offset: u64, into: &mut [u8]) -> io::Result<()> {
-        let mut done = 0;
-        while done < into.len() {
-            match rustix::io::pread(&self.file, &mut into[done..], offset + done as u64) {
-                Ok(0) => {
-                    into[done..].fill(0);
-                    break;
-                }
-                Ok(count) => done += count,
-                Err(Errno::INTR) => {}
-                Err(errno) => return Err(errno.into()),
-            }
-        }
+        let done = full_read(&self.file, into, offset).map_err(|failed| failed.errno)?;
+        into[done..].fill(0);
         Ok(())
     }
 

@@ -7,6 +7,7 @@ use rustix::fs::{FileType, Mode, OFlags};
 use rustix::io::Errno;
 
 use crate::blockdev::Geometry;
+use crate::full_read::full_read;
 
 /// Why a disk or an image cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -85,18 +86,10 @@ impl DiskBytes {
     /// A sentence with the place.
     pub fn read(&self, offset: u64, length: usize) -> Result<Vec<u8>, String> {
         let mut bytes = vec![0; length];
-        let mut done = 0;
-        while done < length {
-            match rustix::io::pread(&self.fd, &mut bytes[done..], offset + done as u64) {
-                Ok(0) => break,
-                Ok(count) => done += count,
-                Err(Errno::INTR) => {}
-                Err(errno) => {
-                    let why = std::io::Error::from(errno);
-                    return Err(format!("cannot read at byte {}: {why}", offset + done as u64));
-                }
-            }
-        }
+        let done = full_read(&self.fd, &mut bytes, offset).map_err(|failed| {
+            let why = std::io::Error::from(failed.errno);
+            format!("cannot read at byte {}: {why}", offset + failed.done as u64)
+        })?;
         bytes.truncate(done);
         Ok(bytes)
     }

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
 
+use crate::full_read::full_read;
 use crate::new_file::directory_of;
 use crate::syncs;
 
@@ -76,15 +77,7 @@ impl Appended {
             return Err(io::ErrorKind::FileTooLarge.into());
         }
         let mut bytes = vec![0; size];
-        let mut got = 0;
-        while got < size {
-            match rustix::io::pread(&file, &mut bytes[got..], got as u64) {
-                Ok(0) => break,
-                Ok(count) => got += count,
-                Err(Errno::INTR) => {}
-                Err(errno) => return Err(errno.into()),
-            }
-        }
+        let got = full_read(&file, &mut bytes, 0).map_err(|failed| failed.errno)?;
         bytes.truncate(got);
         let path = path.to_path_buf();
         Ok(Some((Appended { path, file }, bytes)))

@@ -23,6 +23,7 @@ pub mod fake;
 mod fat;
 pub mod files;
 pub mod filling;
+mod full_read;
 pub mod generic_netlink;
 pub mod hands;
 pub mod image;

@@ -9,6 +9,7 @@ use rustix::io::Errno;
 
 use super::directory::{Directory, Meta, look, quietly};
 use super::failure::Failure;
+use crate::full_read::full_read;
 
 /// An open regular file.
 #[derive(Debug)]
@@ -64,16 +65,8 @@ impl File {
     /// # Errors
     /// When the device fails.
     pub fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<usize, Failure> {
-        let mut done = 0;
-        while done < buffer.len() {
-            match rustix::io::pread(&self.fd, &mut buffer[done..], offset + done as u64) {
-                Ok(0) => break,
-                Ok(bytes) => done += bytes,
-                Err(Errno::INTR) => {}
-                Err(errno) => return Err(Failure::of("read")(errno)),
-            }
-        }
-        Ok(done)
+        let failure = Failure::of("read");
+        full_read(&self.fd, buffer, offset).map_err(|failed| failure(failed.errno))
     }
 
     /// Writes all bytes at an offset.

@@ -12,6 +12,7 @@ use rustix::io::Errno;
 use super::data::File;
 use super::directory::Directory;
 use super::failure::Failure;
+use crate::full_read::full_read;
 
 /// Offsets, lengths and memory must be multiples of this.
 pub const DISK_ALIGNMENT: usize = 4096;
@@ -56,16 +57,12 @@ impl Disk {
     /// # Errors
     /// When the disk fails or ends before.
     pub fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<(), Failure> {
-        let mut done = 0;
-        while done < buffer.len() {
-            match rustix::io::pread(&self.fd, &mut buffer[done..], offset + done as u64) {
-                Ok(0) => return Err(Failure::of("read the disk")(Errno::INVAL)),
-                Ok(bytes) => done += bytes,
-                Err(Errno::INTR) => {}
-                Err(errno) => return Err(Failure::of("read the disk")(errno)),
-            }
+        let failure = Failure::of("read the disk");
+        match full_read(&self.fd, buffer, offset) {
+            Ok(done) if done < buffer.len() => Err(failure(Errno::INVAL)),
+            Ok(_) => Ok(()),
+            Err(failed) => Err(failure(failed.errno)),
         }
-        Ok(())
     }
 }
 
