@@ -32,7 +32,7 @@ pub use made::find_made;
 pub use stack::{lying_on, obstacles};
 pub use state::{differences, initramfs_answers, not_done};
 pub use store::{ChangeStore, ChangeStoreError};
-pub use unrecorded::{Left, is_journal_behind, left, unrecorded};
+pub use unrecorded::{Left, Unrecorded, left, unrecorded};
 
 /// A plan whose application has begun, with how far it has come.
 #[derive(Clone, Debug)]
@@ -262,11 +262,11 @@ fn turn_round(
         let after_trial = change.state.not_done_after_trial().into_iter();
         let mut steps: Vec<usize> = after_trial.filter(|step| !change.was_refused(*step)).collect();
         let unrecorded = unrecorded(change, hands.files());
-        let words = unrecorded_words(change, &unrecorded);
-        if let Some(words) = words.filter(|_| is_journal_behind(change, hands.files())) {
+        let words = unrecorded_words(change, &unrecorded.steps);
+        if let Some(words) = words.filter(|_| unrecorded.is_in_sight) {
             (context.tell)(Event::Remark { words: &words });
         }
-        steps.extend(unrecorded);
+        steps.extend(unrecorded.steps);
         steps.sort_unstable();
         steps.dedup();
         for step in steps {

@@ -15,7 +15,7 @@ use super::{Change, unrecorded};
 /// `earlier` are the changes before it.
 pub fn obstacles(change: &Change, earlier: &[Change], files: &dyn Files) -> Vec<String> {
     let steps = change.plan.steps.iter().zip(&change.state.steps);
-    let unrecorded = unrecorded(change, files);
+    let unrecorded = unrecorded(change, files).steps;
     let mut seen: BTreeSet<&PathBuf> = BTreeSet::new();
     let mut found = Vec::new();
     for (number, (step, state)) in steps.enumerate().rev() {

@@ -28,9 +28,17 @@ impl Left {
     }
 }
 
-/// The steps of an unfinished change that are or may be in place although its journal does not know them, by their numbers.
-/// Only looks.
-pub fn unrecorded(change: &Change, files: &dyn Files) -> Vec<usize> {
+/// The steps of an unfinished change that are or may be in place although its journal does not know them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Unrecorded {
+    /// Their numbers.
+    pub steps: Vec<usize>,
+    /// Whether the machine shows one of them: the journal ends early for certain.
+    pub is_in_sight: bool,
+}
+
+/// Looks at every step that the journal does not know as done.
+pub fn unrecorded(change: &Change, files: &dyn Files) -> Unrecorded {
     let state = &change.state;
     let traces = unrecorded_traces(change, files);
     // Steps are done in order, so one that is in place tells of all before it.
@@ -51,12 +59,10 @@ pub fn unrecorded(change: &Change, files: &dyn Files) -> Vec<usize> {
         Trace::Foreign(_) => last_made.is_some_and(|last| *step < last),
         Trace::Unseen => last_made.is_some_and(|last| *step < last) || may_be_made(*step),
     };
-    traces.into_iter().filter(is_suspect).map(|(step, _)| step).collect()
-}
-
-/// Whether the machine shows steps of an unfinished change that its journal does not know. Only looks.
-pub fn is_journal_behind(change: &Change, files: &dyn Files) -> bool {
-    unrecorded_traces(change, files).iter().any(|(_, trace)| *trace == Trace::Made)
+    Unrecorded {
+        is_in_sight: last_made.is_some(),
+        steps: traces.iter().filter(|trace| is_suspect(trace)).map(|(step, _)| *step).collect(),
+    }
 }
 
 /// What the machine shows of the steps that the journal does not know as done; nothing where it knows its end.
@@ -125,10 +131,9 @@ pub fn left(change: &Change, files: &dyn Files) -> Left {
                     name_of(action)
                 );
                 // Undoing has looked at it, and has left what is not this change's.
-                match change.was_begun(number) {
-                    true => left.announced.push(words),
-                    false => left.found.push(words),
-                }
+                let kind =
+                    if change.was_begun(number) { &mut left.announced } else { &mut left.found };
+                kind.push(words);
             }
         }
     }

@@ -24,10 +24,7 @@ pub enum Trace {
 impl Trace {
     /// A step whose effect is there or not.
     pub(super) fn made(is_made: bool) -> Trace {
-        match is_made {
-            true => Trace::Made,
-            false => Trace::Untouched,
-        }
+        if is_made { Trace::Made } else { Trace::Untouched }
     }
 }
 

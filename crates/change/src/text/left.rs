@@ -21,10 +21,8 @@ pub fn undone(name: &str, left: &Left, instead: Option<&str>) -> String {
 
 /// What is said of a change that failed and went back, after why it did.
 pub fn went_back(left: &Left, needs_boot: bool) -> String {
-    let start = match needs_boot {
-        true => ": the machine goes on, and starts, from its old root",
-        false => "",
-    };
+    let start =
+        if needs_boot { ": the machine goes on, and starts, from its old root" } else { "" };
     let mut lines = match (left.found.is_empty(), left.announced.is_empty()) {
         (true, true) => vec![format!("everything is as it was before{start}")],
         (true, false) => vec![format!("everything else is as it was before{start}")],

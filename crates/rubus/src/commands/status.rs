@@ -3,9 +3,7 @@
 
 use std::path::Path;
 
-use rubus_change::apply::{
-    BOOT_ID, Change, differences, initramfs_answers, is_journal_behind, not_done, unrecorded,
-};
+use rubus_change::apply::{BOOT_ID, Change, differences, initramfs_answers, not_done, unrecorded};
 use rubus_change::fallen_back;
 use rubus_change::on_trial::{self, Stage};
 use rubus_change::plan::journal::{StepState, Way};
@@ -161,7 +159,7 @@ fn line(change: &Change, later: &[Change], machine: Option<&Machine>, live: &Liv
 fn is_ahead_of_journal(change: &Change, live: &Live) -> bool {
     let state = &change.state;
     let is_under_way =
-        state.is_half_done() || change.records.len() > 1 || is_journal_behind(change, live);
+        state.is_half_done() || change.records.len() > 1 || unrecorded(change, live).is_in_sight;
     !state.is_finished
         && !state.is_on_trial()
         && state.way == Way::Apply
@@ -190,10 +188,8 @@ pub(super) fn remarks(change: &Change, live: &Live) -> Vec<String> {
                 .into(),
         ];
     }
-    match is_journal_behind(change, live) {
-        true => still_to_do(change, &unrecorded(change, live)),
-        false => still_to_do(change, &[]),
-    }
+    let unrecorded = unrecorded(change, live);
+    still_to_do(change, if unrecorded.is_in_sight { &unrecorded.steps } else { &[] })
 }
 
 /// What is left of a change that stands in the middle on its way forwards.
