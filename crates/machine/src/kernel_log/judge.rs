@@ -55,7 +55,8 @@ pub fn judge(troubles: &[KernelTrouble]) -> Vec<Health> {
     let counts = Counts { troubles };
     let disks: BTreeSet<String> =
         troubles.iter().filter_map(|trouble| disk_of(&trouble.part)).collect();
-    let mut found: Vec<Health> = disks.iter().filter_map(|disk| of_disk(disk, &counts)).collect();
+    let each = disks.iter().map(|name| Disk { name, counts: &counts });
+    let mut found: Vec<Health> = each.filter_map(|disk| of_disk(&disk)).collect();
     let blames_supply = found.iter().any(|health| health.cause == Cause::Supply);
     if !blames_supply {
         found.extend(of_board(&counts));
@@ -101,19 +102,53 @@ struct Counts<'a> {
 }
 
 impl Counts<'_> {
-    fn of(&self, disk: &str, kind: TroubleKind) -> u64 {
-        let all = self.troubles.iter().filter(|trouble| trouble.kind == kind);
-        all.filter(|trouble| disk_of(&trouble.part).as_deref() == Some(disk))
-            .map(|trouble| trouble.times)
-            .fold(0, u64::saturating_add)
+    fn sum(&self, is_meant: impl Fn(&KernelTrouble) -> bool) -> u64 {
+        let meant = self.troubles.iter().filter(|trouble| is_meant(trouble));
+        meant.map(|trouble| trouble.times).fold(0, u64::saturating_add)
     }
 
     fn on_board(&self, kind: TroubleKind) -> u64 {
-        self.troubles
-            .iter()
-            .filter(|trouble| trouble.kind == kind)
-            .map(|trouble| trouble.times)
-            .fold(0, u64::saturating_add)
+        self.sum(|trouble| trouble.kind == kind)
+    }
+
+    fn is_short_of_power(&self) -> bool {
+        self.on_board(Undervoltage) > 0
+    }
+}
+
+/// A disk and what the log has of it.
+struct Disk<'a> {
+    name: &'a str,
+    counts: &'a Counts<'a>,
+}
+
+impl Disk<'_> {
+    fn of(&self, kind: TroubleKind) -> u64 {
+        let is_its = |trouble: &KernelTrouble| disk_of(&trouble.part).as_deref() == Some(self.name);
+        self.counts.sum(|trouble| trouble.kind == kind && is_its(trouble))
+    }
+
+    fn has(&self, kind: TroubleKind) -> bool {
+        self.of(kind) > 0
+    }
+
+    fn has_lost(&self) -> bool {
+        self.has(Io) || self.has(Filesystem) || self.has(FilesystemReadOnly)
+    }
+
+    /// The supply where that was short, else what is given.
+    fn supply_or(&self, cause: Cause) -> Cause {
+        if self.counts.is_short_of_power() { Cause::Supply } else { cause }
+    }
+
+    fn health(&self, cause: Cause, is_failing: bool, kinds: &[TroubleKind]) -> Option<Health> {
+        let times = |kind: TroubleKind| match kind {
+            Undervoltage | OverCurrent => self.counts.on_board(kind),
+            _ => self.of(kind),
+        };
+        let evidence = kinds.iter().map(|kind| (*kind, times(*kind)));
+        let evidence = evidence.filter(|(_, times)| *times > 0).collect();
+        Some(Health { part: self.name.to_string(), cause, is_failing, evidence })
     }
 }
 
@@ -141,76 +176,49 @@ fn disk_of(part: &str) -> Option<String> {
     Some(part.to_string())
 }
 
-fn of_disk(disk: &str, counts: &Counts<'_>) -> Option<Health> {
-    let of = |kind| counts.of(disk, kind);
-    let [medium, hardware, io] = [Medium, Hardware, Io].map(of);
-    let health = |cause, is_failing, kinds: &[TroubleKind]| {
-        let evidence = kinds.iter().map(|kind| {
-            let times = if *kind == Undervoltage || *kind == OverCurrent {
-                counts.on_board(*kind)
-            } else {
-                of(*kind)
-            };
-            (*kind, times)
-        });
-        let evidence = evidence.filter(|(_, times)| *times > 0).collect();
-        Some(Health { part: disk.to_string(), cause, is_failing, evidence })
-    };
-    let has_lost = io > 0 || of(Filesystem) > 0 || of(FilesystemReadOnly) > 0;
-    if medium > 0 || hardware > 0 {
-        return health(Cause::Disk, true, &[Medium, Hardware, Io, Filesystem]);
+fn of_disk(disk: &Disk<'_>) -> Option<Health> {
+    if disk.has(Medium) || disk.has(Hardware) {
+        return disk.health(Cause::Disk, true, &[Medium, Hardware, Io, Filesystem]);
     }
-    let is_short_of_power = counts.on_board(Undervoltage) > 0;
-    if disk.starts_with("mmcblk") {
-        return of_card(disk, counts, is_short_of_power, has_lost, health);
+    if disk.name.starts_with("mmcblk") {
+        return of_card(disk);
     }
-    if let Some(found) = of_usb(disk, counts, is_short_of_power, has_lost, health) {
+    if let Some(found) = of_usb(disk) {
         return Some(found);
     }
-    if of(AtaLink) > 1 {
-        return health(Cause::Connection, has_lost, &[AtaLink, AtaTimeout, Io, Filesystem]);
+    if disk.of(AtaLink) > 1 {
+        let kinds = [AtaLink, AtaTimeout, Io, Filesystem];
+        return disk.health(Cause::Connection, disk.has_lost(), &kinds);
     }
-    if of(NvmeGone) > 0
-        || of(NvmeTimeout) > 1
-        || of(PcieUncorrected) > 0
-        || of(PcieCorrected) >= MANY_CORRECTED
+    if disk.has(NvmeGone)
+        || disk.of(NvmeTimeout) > 1
+        || disk.has(PcieUncorrected)
+        || disk.of(PcieCorrected) >= MANY_CORRECTED
     {
-        let cause = if is_short_of_power { Cause::Supply } else { Cause::Connection };
-        return health(
-            cause,
-            has_lost || of(NvmeGone) > 0,
+        return disk.health(
+            disk.supply_or(Cause::Connection),
+            disk.has_lost() || disk.has(NvmeGone),
             &[Undervoltage, NvmeGone, NvmeTimeout, PcieUncorrected, PcieCorrected, Io, Filesystem],
         );
     }
-    if of(AtaTimeout) > 1 || io > 0 || of(ArrayMember) > 0 {
-        let cause = if is_short_of_power { Cause::Supply } else { Cause::Disk };
-        return health(
-            cause,
-            has_lost || of(ArrayMember) > 0,
+    if disk.of(AtaTimeout) > 1 || disk.has(Io) || disk.has(ArrayMember) {
+        return disk.health(
+            disk.supply_or(Cause::Disk),
+            disk.has_lost() || disk.has(ArrayMember),
             &[Undervoltage, AtaTimeout, Io, ArrayMember, Filesystem],
         );
     }
-    if of(Checksum) > 0 {
-        return health(Cause::Disk, true, &[Checksum, Filesystem]);
+    if disk.has(Checksum) {
+        return disk.health(Cause::Disk, true, &[Checksum, Filesystem]);
     }
-    if of(Filesystem) > 0 || of(FilesystemReadOnly) > 0 {
-        return health(
-            Cause::Filesystem,
-            of(FilesystemReadOnly) > 0,
-            &[Filesystem, FilesystemReadOnly],
-        );
+    if disk.has(Filesystem) || disk.has(FilesystemReadOnly) {
+        let kinds = [Filesystem, FilesystemReadOnly];
+        return disk.health(Cause::Filesystem, disk.has(FilesystemReadOnly), &kinds);
     }
     None
 }
 
-fn of_card(
-    disk: &str,
-    counts: &Counts<'_>,
-    is_short_of_power: bool,
-    has_lost: bool,
-    health: impl Fn(Cause, bool, &[TroubleKind]) -> Option<Health>,
-) -> Option<Health> {
-    let of = |kind| counts.of(disk, kind);
+fn of_card(disk: &Disk<'_>) -> Option<Health> {
     const KINDS: &[TroubleKind] = &[
         Undervoltage,
         CardReadOnly,
@@ -221,32 +229,24 @@ fn of_card(
         Filesystem,
         Checksum,
     ];
-    if of(CardReadOnly) > 0 {
-        return health(Cause::Disk, true, KINDS);
+    if disk.has(CardReadOnly) {
+        return disk.health(Cause::Disk, true, KINDS);
     }
-    let is_weak = of(CardTransfer) >= MANY_TRANSFERS || of(CardStart) >= MANY_STARTS;
-    let has_failed = of(Io) > 0;
-    if has_failed || is_weak {
-        let cause = if is_short_of_power { Cause::Supply } else { Cause::Disk };
-        return health(cause, has_lost, KINDS);
+    let is_weak = disk.of(CardTransfer) >= MANY_TRANSFERS || disk.of(CardStart) >= MANY_STARTS;
+    if disk.has(Io) || is_weak {
+        return disk.health(disk.supply_or(Cause::Disk), disk.has_lost(), KINDS);
     }
-    if of(Checksum) > 0 {
-        return health(Cause::Disk, true, KINDS);
+    if disk.has(Checksum) {
+        return disk.health(Cause::Disk, true, KINDS);
     }
-    if of(Filesystem) > 0 || of(FilesystemReadOnly) > 0 {
-        let cause = if is_short_of_power { Cause::Supply } else { Cause::Filesystem };
-        return health(cause, of(FilesystemReadOnly) > 0, KINDS);
+    if disk.has(Filesystem) || disk.has(FilesystemReadOnly) {
+        let cause = disk.supply_or(Cause::Filesystem);
+        return disk.health(cause, disk.has(FilesystemReadOnly), KINDS);
     }
     None
 }
 
-fn of_usb(
-    disk: &str,
-    counts: &Counts<'_>,
-    is_short_of_power: bool,
-    has_lost: bool,
-    health: impl Fn(Cause, bool, &[TroubleKind]) -> Option<Health>,
-) -> Option<Health> {
+fn of_usb(disk: &Disk<'_>) -> Option<Health> {
     const KINDS: &[TroubleKind] = &[
         Undervoltage,
         OverCurrent,
@@ -258,33 +258,33 @@ fn of_usb(
         FilesystemReadOnly,
         Filesystem,
     ];
-    let of = |kind| counts.of(disk, kind);
-    let is_disk = disk.starts_with("sd") || of(UsbDisk) > 0;
+    let is_disk = disk.name.starts_with("sd") || disk.has(UsbDisk);
     if !is_disk {
         return None;
     }
+    let has_lost = disk.has_lost();
     // A disk that was unplugged in peace went away as often as it came, and nothing failed.
-    let fell_off = of(UsbDisconnect) > 0 && has_lost;
-    let comes_back = of(UsbDisconnect) > 1 && of(UsbConnect) > 1;
+    let fell_off = disk.has(UsbDisconnect) && has_lost;
+    let comes_back = disk.of(UsbDisconnect) > 1 && disk.of(UsbConnect) > 1;
     let is_unsteady = fell_off
         || comes_back
-        || of(UasAbort) > 0
-        || of(UsbReset) >= MANY_RESETS
-        || of(UsbEnumeration) >= MANY_ENUMERATIONS
-        || (of(UsbReset) > 0 && has_lost);
+        || disk.has(UasAbort)
+        || disk.of(UsbReset) >= MANY_RESETS
+        || disk.of(UsbEnumeration) >= MANY_ENUMERATIONS
+        || (disk.has(UsbReset) && has_lost);
     if !is_unsteady {
         return None;
     }
-    let cause = if is_short_of_power || counts.on_board(OverCurrent) > 0 {
+    let cause = if disk.counts.is_short_of_power() || disk.counts.on_board(OverCurrent) > 0 {
         Cause::Supply
-    } else if of(UasAbort) > 0 {
+    } else if disk.has(UasAbort) {
         Cause::Uas
-    } else if of(UsbEnumeration) > 0 || of(UsbReset) > 0 || comes_back {
+    } else if disk.has(UsbEnumeration) || disk.has(UsbReset) || comes_back {
         Cause::Connection
     } else {
         Cause::WentAway
     };
-    health(cause, has_lost, KINDS)
+    disk.health(cause, has_lost, KINDS)
 }
 
 fn of_board(counts: &Counts<'_>) -> Option<Health> {

@@ -18,13 +18,11 @@ use usb_disks::UsbDisks;
 
 /// The trouble that a log tells of, by kind and part. USB ports that carry a disk have the disk's name, where the log tells it.
 pub fn troubles(log: &str) -> Vec<KernelTrouble> {
-    let lines: Vec<Line<'_>> = log.lines().filter_map(Line::of_kernel).collect();
+    let lines: Vec<Told<'_>> = log.lines().filter_map(Line::of_kernel).map(Told::of).collect();
     let disks = UsbDisks::of(&lines);
     let mut found: BTreeMap<(TroubleKind, String), KernelTrouble> = BTreeMap::new();
-    for line in &lines {
-        let Some((kind, part)) =
-            disks.port(line.message).or_else(|| patterns::trouble(line.message))
-        else {
+    for Told { line, trouble } in lines {
+        let Some((kind, part)) = disks.port(line.message).or(trouble) else {
             continue;
         };
         let part = disks.disk_at(&part).map_or(part, str::to_string);
@@ -39,6 +37,19 @@ pub fn troubles(log: &str) -> Vec<KernelTrouble> {
         trouble.last_s = line.seconds.or(trouble.last_s);
     }
     found.into_values().collect()
+}
+
+/// A line, and what it tells of.
+struct Told<'a> {
+    line: Line<'a>,
+    trouble: Option<(TroubleKind, String)>,
+}
+
+impl<'a> Told<'a> {
+    fn of(line: Line<'a>) -> Self {
+        let trouble = patterns::trouble(line.message);
+        Told { line, trouble }
+    }
 }
 
 /// Whether a text is a kernel's log at all.

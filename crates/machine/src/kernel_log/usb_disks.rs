@@ -7,8 +7,7 @@ use std::collections::BTreeMap;
 
 use rubus_vocabulary::kernel_log::TroubleKind;
 
-use super::line::Line;
-use super::patterns;
+use super::Told;
 
 #[derive(Default)]
 pub(super) struct UsbDisks {
@@ -17,13 +16,12 @@ pub(super) struct UsbDisks {
 }
 
 impl UsbDisks {
-    pub fn of(lines: &[Line<'_>]) -> Self {
+    pub fn of(lines: &[Told<'_>]) -> Self {
         let mut disks = Self::default();
         let mut newest_port = None;
-        for line in lines {
-            let found = patterns::trouble(line.message);
-            if let Some((TroubleKind::UsbConnect | TroubleKind::UsbDisk, port)) = found {
-                newest_port = Some(port);
+        for Told { line, trouble } in lines {
+            if let Some((TroubleKind::UsbConnect | TroubleKind::UsbDisk, port)) = trouble {
+                newest_port = Some(port.clone());
             }
             if let Some((host, named)) = host_of_usb(line.message) {
                 if let Some(port) = named.map(str::to_string).or(newest_port.clone()) {

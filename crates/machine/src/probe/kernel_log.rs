@@ -15,7 +15,7 @@ pub(crate) fn kernel_log(files: &dyn Files) -> Fact<Vec<KernelTrouble>> {
     let log = match files.ask("dmesg", &[]) {
         Ok(log) => Ok(log),
         Err(ReadError::Failed { complaint, .. }) if complaint.contains("not permitted") => {
-            Err("permission denied; root may read it".to_string())
+            Err(ReadError::Denied.to_string())
         }
         Err(error) => Err(error.to_string()),
     };

@@ -1,6 +1,7 @@
 //! What the kernel's log says of the disks: which one fails, and whether it, its cable, its bridge or the supply is the cause.
 
 use super::Look::Facts;
+use super::power::BETTER_SUPPLY;
 use super::{Rule, Seen, Weight};
 use crate::kernel_log::{Cause, Health, judge};
 use rubus_vocabulary::kernel_log::TroubleKind;
@@ -162,7 +163,7 @@ fn advice(health: &Health, disk: &str) -> (&'static str, String, Option<String>)
         ),
         Cause::Supply => (
             "The supply sags under load, just when a disk is written: USB disks drop off the bus, cards lose writes, filesystems are damaged.",
-            "Use the board's own power supply with a short, thick cable; give USB disks a supply of their own (a powered hub).".into(),
+            BETTER_SUPPLY.into(),
             None,
         ),
         Cause::Uas => (

@@ -53,7 +53,7 @@ pub(super) static RULES: &[Rule] = &[
     },
 ];
 
-const BETTER_SUPPLY: &str = "Use the board's own power supply with a short, thick cable; give USB disks a supply of their own (a powered hub).";
+pub(super) const BETTER_SUPPLY: &str = "Use the board's own power supply with a short, thick cable; give USB disks a supply of their own (a powered hub).";
 
 fn undervoltage_now(machine: &Machine) -> Vec<Seen> {
     let throttling = &machine.power.throttling;

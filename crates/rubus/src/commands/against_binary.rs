@@ -139,7 +139,7 @@ fn is_of_this_version(program: &Path, cancel: &AtomicBool) -> anyhow::Result<()>
 /// One run of a program.
 fn measure(program: &Path, arguments: &[String], cancel: &AtomicBool) -> anyhow::Result<Run> {
     let said = ask(program, arguments, cancel)?;
-    let run: Run = serde_json::from_str(&said).with_context(|| {
+    let run = Run::of_json_text(&said).map_err(anyhow::Error::msg).with_context(|| {
         format!(
             "what {} printed is no result that this rubus can read: build both from the same source",
             program.display()

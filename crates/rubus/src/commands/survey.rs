@@ -8,6 +8,7 @@ use anyhow::Context;
 use rubus_change::fallen_back;
 use rubus_host::capture::{self, Identities};
 use rubus_host::recorder::Recorder;
+use rubus_machine::start::Start;
 use rubus_machine::text::Extent;
 use rubus_machine::{kernel_log, rules, start};
 use rubus_vocabulary::fact::Fact;
@@ -45,23 +46,24 @@ pub fn run(general: &General, survey: &Survey) -> anyhow::Result<Exit> {
     if let Some(log) = &survey.kernel_log {
         machine.kernel_log = given_log(log)?;
     }
+    let mut start = None;
     if let Some(path) = &survey.save {
         // So that a plan can be made on the capture too.
         rubus_change::sight::look_for_plans(&recorder, &machine);
         // And so that its start can be followed, and zswap explained, on it.
-        start::of_machine(&recorder, &machine);
+        start = Some(start::of_machine(&recorder, &machine));
         rubus_memory::zswap_probe::zswap(&recorder, &machine);
         save(&recorder, path, survey, &machine.read_at)?;
     }
     if general.records {
         record::send(&Record::Machine(Box::new(machine)));
     } else if survey.json.wanted {
-        let beside = beside(&world, &machine);
+        let beside = beside(&world, &machine, start);
         let document = document_with(&machine, &beside);
         places::say(&(serde_json::to_string_pretty(&document)? + "\n"))?;
     } else if !(general.quiet && survey.save.is_some()) {
         let style = Terminal::of(general).style();
-        let beside = beside(&world, &machine);
+        let beside = beside(&world, &machine, start);
         let text = rubus_machine::text::render_with(&machine, &beside, survey.extent(), style);
         places::say(&text)?;
         for words in fallen_back::of_machine(&recorder) {
@@ -102,11 +104,12 @@ fn document_with<'a>(machine: &'a Machine, beside: &[RuleFinding]) -> SurveyDocu
 }
 
 /// What needs more than the facts: what the disks themselves say of failing and of being worn out, and what the files of the
-/// boot partition say of the next start. It is not recorded: smartctl's answer has their serial
-/// numbers.
-fn beside(world: &World, machine: &Machine) -> Vec<RuleFinding> {
+/// boot partition say of the next start, where that was not followed yet. The disks' words are not recorded: smartctl's answer has
+/// their serial numbers.
+fn beside(world: &World, machine: &Machine, start: Option<Start>) -> Vec<RuleFinding> {
     let mut found = wear::findings(&probe::wear::read(world.files(), machine));
-    found.extend(start::findings::findings(&start::of_machine(world.files(), machine)));
+    let start = start.unwrap_or_else(|| start::of_machine(world.files(), machine));
+    found.extend(start::findings::findings(&start));
     found
 }
 
