@@ -52,10 +52,8 @@ impl SharedMapping {
     ) -> Result<Self, Errno> {
         install_handler()?;
         let bytes = usize::try_from(bytes).map_err(|_| Errno::NOMEM)?;
-        let protection = match is_writable {
-            true => ProtFlags::READ | ProtFlags::WRITE,
-            false => ProtFlags::READ,
-        };
+        let protection =
+            if is_writable { ProtFlags::READ | ProtFlags::WRITE } else { ProtFlags::READ };
         // SAFETY: a new mapping at an address of the kernel's choice disturbs nothing.
         let start =
             unsafe { mmap(std::ptr::null_mut(), bytes, protection, MapFlags::SHARED, file, 0)? };

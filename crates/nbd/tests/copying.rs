@@ -37,7 +37,7 @@ fn request() -> CopyRequest {
         overwrite: false,
         losses: Vec::new(),
         journal: None,
-        anew: false,
+        starts_over: false,
         skip_unreadable: false,
         verify: true,
         connections: 4,

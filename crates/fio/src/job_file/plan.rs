@@ -278,7 +278,7 @@ impl Reader {
             };
             let value = setting.value.as_deref();
             let taken = match option.support {
-                // What it means there is said where both are known.
+                // `of_mapped_memory` notes its effect, since the order of the two options is free.
                 Support::Done(_) if option.name == "sync" && engine == Some("mmap") => {
                     settings.take(option.name, value, base).map(|_| Taken::Done)
                 }

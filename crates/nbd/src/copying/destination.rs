@@ -31,7 +31,7 @@ pub struct CopyRequest {
     pub losses: Vec<String>,
     pub journal: Option<PathBuf>,
     /// Begin again, whatever the journal says.
-    pub anew: bool,
+    pub starts_over: bool,
     pub skip_unreadable: bool,
     /// Read back what was written.
     pub verify: bool,
@@ -77,7 +77,7 @@ pub fn of_path(
 
 fn kept(arguments: &CopyRequest) -> anyhow::Result<Option<Kept>> {
     let journal = arguments.journal.as_deref();
-    journal.map(|path| Kept::open(path, arguments.anew)).transpose()
+    journal.map(|path| Kept::open(path, arguments.starts_over)).transpose()
 }
 
 /// Opens an export for writing.
@@ -163,7 +163,7 @@ fn file(
     let partial = with_ending(&path, PARTIAL);
     let beside = with_ending(&partial, JOURNAL);
     let journal = arguments.journal.as_deref().unwrap_or(&beside);
-    let mut journal = Kept::open(journal, arguments.anew)?;
+    let mut journal = Kept::open(journal, arguments.starts_over)?;
     let cannot = || format!("cannot make {}", partial.display());
     // Without its file a journal is about nothing, and without its journal a file.
     let is_there = partial.exists();

@@ -11,7 +11,7 @@ use crate::copy::grid::Ledger;
 use crate::copy::journal::{Head, Journal, NotAJournal, parse, record};
 use crate::copy::{CopyError, Keeper};
 
-/// No journal is longer: it has a line for each section, and a section twice only if its copy was begun anew.
+/// No journal is longer: it has a line for each section, and a section twice only if its copy was started over.
 const MAX_BYTES: usize = 64 << 20;
 
 /// A journal that nobody else has.
@@ -38,7 +38,7 @@ impl Kept {
     ///
     /// # Errors
     /// When it is something else, or another copy uses it.
-    pub fn open(path: &Path, anew: bool) -> anyhow::Result<Kept> {
+    pub fn open(path: &Path, starts_over: bool) -> anyhow::Result<Kept> {
         let place = path.display();
         let opened = Appended::open(path, MAX_BYTES)
             .with_context(|| format!("cannot open the journal {place}"))?;
@@ -61,7 +61,7 @@ impl Kept {
         };
         Ok(Kept {
             file,
-            earlier: earlier.filter(|_| !anew),
+            earlier: earlier.filter(|_| !starts_over),
             pending: Mutex::default(),
             is_empty: bytes.is_empty(),
         })

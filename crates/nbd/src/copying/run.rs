@@ -290,7 +290,7 @@ mod tests {
             overwrite: false,
             losses: Vec::new(),
             journal: None,
-            anew: false,
+            starts_over: false,
             skip_unreadable: false,
             verify: true,
             connections: 2,

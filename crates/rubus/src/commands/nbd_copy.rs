@@ -55,7 +55,7 @@ fn request(arguments: &NbdCopy) -> CopyRequest {
         overwrite: arguments.overwrite,
         losses: arguments.i_will_lose_everything_on.clone(),
         journal: arguments.journal.clone(),
-        anew: arguments.restart,
+        starts_over: arguments.restart,
         skip_unreadable: arguments.skip_unreadable,
         verify: !arguments.no_verify,
         connections: usize::from(arguments.connections),

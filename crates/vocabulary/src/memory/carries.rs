@@ -53,7 +53,7 @@ impl Pressure {
         self.carries.iter().find(|found| found.access == access)
     }
 
-    /// How many times as long a touch takes on average with a working set of so many times the memory
+    /// Mean time of a touch over that in memory, for a working set of the given multiple of the memory
     /// as with the smallest one that was measured, if that one fits into memory.
     ///
     /// The limit of [`Carries`] is a time; a fast disk never reaches it, however much slower than
