@@ -46,6 +46,12 @@ pub fn now_rfc3339() -> String {
     format!("{:.3}", jiff::Timestamp::now())
 }
 
+/// The day of a time in seconds since 1970, UTC: `2026-11-21`; none beyond the year 9999.
+pub fn day_of(unix_s: i64) -> Option<String> {
+    let time = jiff::Timestamp::from_second(unix_s).ok()?;
+    Some(time.strftime("%Y-%m-%d").to_string())
+}
+
 /// Seconds since 1970 on the machine's clock, by which filesystems date what changes; it may be set at any moment.
 pub fn date_s() -> i64 {
     clock_gettime(ClockId::Realtime).tv_sec
@@ -72,6 +78,13 @@ mod tests {
         sleep(Duration::from_millis(2));
         assert!(monotonic_ns() - before >= 2_000_000);
         assert!(times_waited() > waited, "it slept");
+    }
+
+    #[test]
+    fn a_day_is_written_as_in_rfc_3339() {
+        assert_eq!(day_of(0).as_deref(), Some("1970-01-01"));
+        assert_eq!(day_of(1_772_323_200).as_deref(), Some("2026-03-01"));
+        assert_eq!(day_of(i64::MAX), None);
     }
 
     #[test]

@@ -17,6 +17,7 @@ use rubus_vocabulary::machine::Machine;
 use rubus_vocabulary::result::Run;
 use rubus_vocabulary::rule_finding::Weight;
 use rubus_watch::Look;
+use rubus_watch::health::DiskHealth;
 use serde::Serialize;
 
 /// A run, with the verdict beside its fields.
@@ -38,6 +39,8 @@ pub struct SurveyDocument<'a> {
     pub machine: &'a Machine,
     /// What the rules find.
     pub findings: Vec<Finding>,
+    /// The health of each disk, the worst first.
+    pub health: Vec<DiskHealth>,
 }
 
 /// What a command gave on several machines, or on those of a fleet file.
@@ -321,4 +324,6 @@ pub struct WatchDocument<'a> {
     pub machine: &'a str,
     /// What disks are, for people, by kernel name.
     pub disks: &'a [(String, String)],
+    /// The health of each disk, the worst first; empty in recordings of older programs.
+    pub health: &'a [DiskHealth],
 }

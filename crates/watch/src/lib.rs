@@ -9,6 +9,7 @@
 mod counters;
 mod diskstats;
 mod groups;
+pub mod health;
 mod ledger;
 pub mod live;
 mod look;

@@ -4,6 +4,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::health::DiskHealth;
 use super::pipes::Pipe;
 use super::sample::Sample;
 use super::wear::Wear;
@@ -36,6 +37,9 @@ pub struct Header {
     /// How worn the disks were when it began, as they say themselves. Empty in recordings of older programs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub wear: Vec<Wear>,
+    /// The health of the disks when it began. Empty in recordings of older programs.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub health: Vec<DiskHealth>,
 }
 
 /// Why a line is not a sample.

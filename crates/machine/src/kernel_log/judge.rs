@@ -5,6 +5,8 @@
 
 use std::collections::BTreeSet;
 
+use serde::{Deserialize, Serialize};
+
 use rubus_vocabulary::kernel_log::TroubleKind::*;
 use rubus_vocabulary::kernel_log::{KernelTrouble, TroubleKind};
 
@@ -16,11 +18,13 @@ const MANY_RESETS: u64 = 3;
 const MANY_ENUMERATIONS: u64 = 2;
 /// Repeated transfers of PCI Express; a few at the start of the link are common.
 const MANY_CORRECTED: u64 = 20;
-/// Times that a card did not come up. One or two are mended by a slower clock.
-const MANY_STARTS: u64 = 3;
+/// Times that a card did not come up. The kernel tries four clock rates in turn, and a card may need the slowest.
+const MANY_STARTS: u64 = 5;
 
 /// The likely cause.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
 pub enum Cause {
     /// The disk or card itself.
     Disk,

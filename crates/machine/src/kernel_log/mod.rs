@@ -5,8 +5,11 @@
 
 mod judge;
 mod line;
+mod on_machine;
 mod patterns;
+mod suspects;
 mod usb_disks;
+mod words;
 
 use std::collections::BTreeMap;
 
@@ -14,7 +17,10 @@ use rubus_vocabulary::kernel_log::{KernelTrouble, TroubleKind};
 
 pub use judge::{Cause, Health, judge};
 use line::Line;
+pub use on_machine::{of_log, of_machine};
+pub use suspects::{Suspect, suspects};
 use usb_disks::UsbDisks;
+pub use words::{Advice, BETTER_SUPPLY};
 
 /// The trouble that a log tells of, by kind and part. USB ports that carry a disk have the disk's name, where the log tells it.
 pub fn troubles(log: &str) -> Vec<KernelTrouble> {

@@ -2,6 +2,7 @@
 
 use super::Look::Facts;
 use super::{Rule, Seen, Weight};
+use crate::kernel_log::BETTER_SUPPLY;
 use rubus_vocabulary::machine::Machine;
 use rubus_vocabulary::units::percent;
 
@@ -52,8 +53,6 @@ pub(super) static RULES: &[Rule] = &[
         look: Facts(slow_governor),
     },
 ];
-
-pub(super) const BETTER_SUPPLY: &str = "Use the board's own power supply with a short, thick cable; give USB disks a supply of their own (a powered hub).";
 
 fn undervoltage_now(machine: &Machine) -> Vec<Seen> {
     let throttling = &machine.power.throttling;

@@ -114,8 +114,10 @@ fn fstab(machine: &mut Machine, source: &str, target: &str, options: &str) {
     machine.fstab = is(lines);
 }
 
-/// A log with some trouble.
+/// A log with some trouble, where the firmware saw no low voltage.
 fn log(machine: &mut Machine, troubles: &[(TroubleKind, &str)]) {
+    machine.power.throttling = is(Throttling::decode(0));
+    machine.power.undervoltage_alarm = is(false);
     let each = troubles.iter().map(|(kind, part)| KernelTrouble {
         kind: *kind,
         part: part.to_string(),

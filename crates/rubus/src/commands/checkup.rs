@@ -4,6 +4,8 @@ use std::path::Path;
 
 use rubus_change::fallen_back;
 use rubus_measure::Queueing;
+use rubus_watch::health;
+use rubus_watch::probe::health::told;
 
 use crate::args::{Checkup, General};
 use crate::exit::Exit;
@@ -32,6 +34,9 @@ pub fn run(general: &General, checkup: &Checkup) -> anyhow::Result<Exit> {
     if !general.quiet {
         for words in fallen_back::of_machine(world.files()) {
             eprintln!("{words}");
+        }
+        for words in health::warnings(&health::of_machine(&machine, &told(world.files(), vec![]))) {
+            eprintln!("{}", in_columns(&words));
         }
         eprintln!("{}", in_columns(&measuring::announce(&suite, &target)));
     }

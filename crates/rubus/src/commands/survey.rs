@@ -16,7 +16,9 @@ use rubus_vocabulary::finding::Finding;
 use rubus_vocabulary::kernel_log::KernelTrouble;
 use rubus_vocabulary::machine::Machine;
 use rubus_vocabulary::rule_finding::RuleFinding;
-use rubus_watch::{probe, wear};
+use rubus_watch::health::{self, DiskHealth, Told};
+use rubus_watch::probe::{self, health as health_probe};
+use rubus_watch::wear::{self, Wear};
 
 use crate::args::{General, Survey};
 use crate::documents::{RuleDocument, SurveyDocument};
@@ -48,6 +50,8 @@ pub fn run(general: &General, survey: &Survey) -> anyhow::Result<Exit> {
     }
     let mut start = None;
     if let Some(path) = &survey.save {
+        // The logs of earlier boots are judged on a capture, too.
+        health_probe::told(&recorder, Vec::new());
         // So that a plan can be made on the capture too.
         rubus_change::sight::look_for_plans(&recorder, &machine);
         // And so that its start can be followed, and zswap explained, on it.
@@ -58,14 +62,19 @@ pub fn run(general: &General, survey: &Survey) -> anyhow::Result<Exit> {
     if general.records {
         record::send(&Record::Machine(Box::new(machine)));
     } else if survey.json.wanted {
-        let beside = beside(&world, &machine, start);
-        let document = document_with(&machine, &beside);
+        let wear = probe::wear::read(world.files(), &machine);
+        let beside = beside(&world, &machine, start, &wear);
+        let health = health_of(&world, &machine, wear);
+        let document = document_with(&machine, &beside, health);
         places::say(&(serde_json::to_string_pretty(&document)? + "\n"))?;
     } else if !(general.quiet && survey.save.is_some()) {
         let style = Terminal::of(general).style();
-        let beside = beside(&world, &machine, start);
+        let wear = probe::wear::read(world.files(), &machine);
+        let beside = beside(&world, &machine, start, &wear);
+        let health = health_of(&world, &machine, wear);
         let text = rubus_machine::text::render_with(&machine, &beside, survey.extent(), style);
         places::say(&text)?;
+        places::say(&health::text::section(&health, style))?;
         for words in fallen_back::of_machine(&recorder) {
             places::say(&format!("\n{words}\n"))?;
         }
@@ -94,20 +103,34 @@ fn given_log(path: &Path) -> anyhow::Result<Fact<Vec<KernelTrouble>>> {
 
 /// The machine as one JSON object, with what the rules find on it beside its fields.
 pub fn document(machine: &Machine) -> SurveyDocument<'_> {
-    document_with(machine, &[])
+    document_with(machine, &[], health::of_machine(machine, &Told::default()))
+}
+
+fn health_of(world: &World, machine: &Machine, wear: Vec<Wear>) -> Vec<DiskHealth> {
+    health::of_machine(machine, &health_probe::told(world.files(), wear))
 }
 
 /// [`document`] with findings from elsewhere.
-fn document_with<'a>(machine: &'a Machine, beside: &[RuleFinding]) -> SurveyDocument<'a> {
+fn document_with<'a>(
+    machine: &'a Machine,
+    beside: &[RuleFinding],
+    health: Vec<DiskHealth>,
+) -> SurveyDocument<'a> {
     let found = rules::with(rules::of_machine(machine), beside);
-    SurveyDocument { machine, findings: found.into_iter().map(Finding::Rule).collect() }
+    let findings = found.into_iter().map(Finding::Rule).collect();
+    SurveyDocument { machine, findings, health }
 }
 
 /// What needs more than the facts: what the disks themselves say of failing and of being worn out, and what the files of the
 /// boot partition say of the next start, where that was not followed yet. The disks' words are not recorded: smartctl's answer has
 /// their serial numbers.
-fn beside(world: &World, machine: &Machine, start: Option<Start>) -> Vec<RuleFinding> {
-    let mut found = wear::findings(&probe::wear::read(world.files(), machine));
+fn beside(
+    world: &World,
+    machine: &Machine,
+    start: Option<Start>,
+    wear: &[Wear],
+) -> Vec<RuleFinding> {
+    let mut found = wear::findings(wear);
     let start = start.unwrap_or_else(|| start::of_machine(world.files(), machine));
     found.extend(start::findings::findings(&start));
     found

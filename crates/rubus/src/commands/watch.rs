@@ -9,7 +9,7 @@ use rubus_watch::live::recorder::Recorder;
 use rubus_watch::live::replay::Replay;
 use rubus_watch::live::terminal;
 use rubus_watch::live::view::{CUT, Export, Watcher, on_screen, play, unseen};
-use rubus_watch::probe::{Sampler, wear};
+use rubus_watch::probe::{Sampler, health, wear};
 use rubus_watch::text::{Letters, Mode, Trail, View};
 use rubus_watch::{Header, Look};
 
@@ -65,6 +65,10 @@ fn live(general: &General, watch: &Watch) -> anyhow::Result<Exit> {
     if watch.record.is_some() {
         header.wear = wear::read(world.files(), &machine);
     }
+    header.health = rubus_watch::health::of_machine(
+        &machine,
+        &health::told(world.files(), header.wear.clone()),
+    );
     let sampler = Sampler::new(world.files(), &machine);
     let disks = network_disks::Disks::new(watch.server_status.as_deref());
     let recorder = watch.record.as_deref();
@@ -101,7 +105,12 @@ fn once(general: &General, watch: &Watch, watcher: &mut Watcher<'_>) -> anyhow::
 
 fn print(general: &General, watch: &Watch, header: &Header, look: &Look) -> anyhow::Result<()> {
     if watch.json.wanted {
-        let value = WatchDocument { watch: look, machine: &header.machine, disks: &header.disks };
+        let value = WatchDocument {
+            watch: look,
+            machine: &header.machine,
+            disks: &header.disks,
+            health: &header.health,
+        };
         return say(&(serde_json::to_string_pretty(&value)? + "\n"));
     }
     let trail = Trail::default();

@@ -41,6 +41,7 @@ pub fn context(
             .collect(),
         pipes,
         wear: Vec::new(),
+        health: Vec::new(),
     };
     (header, trouble)
 }

@@ -3,6 +3,7 @@
 
 mod disks;
 mod groups;
+pub mod health;
 mod heat;
 mod heat_watch;
 mod memory;

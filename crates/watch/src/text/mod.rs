@@ -117,6 +117,7 @@ fn sections(view: &View<'_>, look: &Look, width: usize) -> Vec<Section> {
         others::pipes(look, width),
         others::links(look, width),
         others::nbd(look, width),
+        others::health(&view.header.health, width),
     ];
     if view.with_programs {
         all.push(others::programs(look, width));

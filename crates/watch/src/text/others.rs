@@ -1,5 +1,6 @@
 //! Pipes, network links, network disks and programs.
 
+use crate::health::DiskHealth;
 use crate::{Basis, Look, NbdServer, PipeUse};
 use rubus_vocabulary::units::{counted, iops, rate_si};
 
@@ -17,6 +18,20 @@ fn column<T>(
     cell: impl Fn(&T) -> (Tone, String),
 ) -> Column {
     Column { name, rank, is_left, cells: all.iter().map(cell).collect() }
+}
+
+/// Disks that their owner has to do something about.
+pub(super) fn health(health: &[DiskHealth], columns: usize) -> Section {
+    let bad = health.iter().filter(|one| one.needs_action());
+    let rows = bad.map(|one| {
+        let pieces = vec![
+            (Tone::Strong, clean(&one.disk)),
+            (one.word.tone(), clean(&one.sentence())),
+            (Tone::Plain, clean(one.fix.as_deref().unwrap_or_default())),
+        ];
+        items("health", pieces, columns)
+    });
+    Section::of(1, rows.collect())
 }
 
 /// How full pipes are whose capacity is known.

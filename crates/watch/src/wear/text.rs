@@ -106,7 +106,7 @@ fn of_counter(wear: &Wear) -> &'static str {
     }
 }
 
-pub(super) fn of_used(used: Used) -> String {
+pub(crate) fn of_used(used: Used) -> String {
     if used.is_over() {
         format!("up the life that it was made for ({})", of_share(used))
     } else {
@@ -171,7 +171,7 @@ fn number(years: f64, round: fn(f64) -> f64) -> String {
 }
 
 /// What a disk says of itself, a clause for each warning.
-pub(super) fn of_warnings(wear: &Wear, warnings: &[Warning]) -> Vec<String> {
+pub(crate) fn of_warnings(wear: &Wear, warnings: &[Warning]) -> Vec<String> {
     let clause = |warning: &Warning| match warning {
         Warning::Failing => "expects to fail soon".to_string(),
         Warning::AtThreshold => {

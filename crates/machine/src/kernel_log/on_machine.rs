@@ -1,0 +1,93 @@
+//! What the kernel's log comes to on a machine whose disks and supply are known.
+
+use rubus_vocabulary::kernel_log::{KernelTrouble, TroubleKind};
+use rubus_vocabulary::machine::{BlockKind, Machine};
+
+use super::judge::{Cause, Health, judge};
+
+/// What the log since the last start comes to.
+pub fn of_machine(machine: &Machine) -> Vec<Health> {
+    let troubles = machine.kernel_log.value().map(Vec::as_slice).unwrap_or_default();
+    of_log(machine, troubles)
+}
+
+/// What trouble in a log of this machine comes to, with the disks' own names where the log has a port or controller alone. The
+/// firmware sees low voltage that the kernel was too busy to log: it counts beside trouble with a disk.
+pub fn of_log(machine: &Machine, troubles: &[KernelTrouble]) -> Vec<Health> {
+    let mut found = judge(troubles);
+    if was_short_of_power(machine) && found.iter().any(|health| health.cause != Cause::Supply) {
+        let mut with_firmware = troubles.to_vec();
+        with_firmware.push(KernelTrouble {
+            kind: TroubleKind::Undervoltage,
+            part: String::new(),
+            times: 1,
+            first_s: None,
+            last_s: None,
+        });
+        // A supply that is alone to blame is told by the rules of the supply.
+        found = judge(&with_firmware).into_iter().filter(|one| !one.part.is_empty()).collect();
+    }
+    for health in &mut found {
+        health.part = name(machine, &health.part);
+    }
+    found
+}
+
+fn was_short_of_power(machine: &Machine) -> bool {
+    let power = &machine.power;
+    let is_told = power.throttling.value().is_some_and(|bits| bits.undervoltage_seen);
+    is_told || power.undervoltage_alarm.get() == Some(true)
+}
+
+/// The disk's name where the log has its port or controller alone.
+fn name(machine: &Machine, part: &str) -> String {
+    let is_of = |id: &str| {
+        id == part
+            || (part.starts_with("nvme")
+                && id.strip_prefix(part).is_some_and(|rest| rest.starts_with('n')))
+    };
+    let disk =
+        machine.block_devices.iter().filter(|device| device.kind == BlockKind::Disk).find(|disk| {
+            is_of(&disk.name) || disk.path.iter().rev().take(2).any(|hop| hop.id == part)
+        });
+    disk.map_or_else(|| part.to_string(), |disk| disk.name.clone())
+}
+
+#[cfg(test)]
+mod tests {
+    use rubus_vocabulary::fact::Fact;
+    use rubus_vocabulary::throttling::Throttling;
+
+    use super::*;
+
+    fn cause(word: u32, log: &str) -> Vec<(String, Cause)> {
+        let mut machine = rubus_fixtures::pi3_with_usb_ssd();
+        machine.power.throttling = Fact::known(Throttling::decode(word), "get_throttled");
+        machine.power.undervoltage_alarm = Fact::known(false, "hwmon");
+        let found = of_log(&machine, &crate::kernel_log::troubles(log));
+        found.into_iter().map(|health| (health.part, health.cause)).collect()
+    }
+
+    #[test]
+    fn low_voltage_that_only_the_firmware_saw_is_blamed_for_a_disk_that_went_away() {
+        let log = "\
+[  900.1] usb-storage 1-1.4:1.0: USB Mass Storage device detected
+[  900.2] scsi host0: usb-storage 1-1.4:1.0
+[  900.3] sd 0:0:0:0: [sda] Attached SCSI disk
+[  980.1] usb 1-1.4: USB disconnect, device number 5
+[  980.2] I/O error, dev sda, sector 4096 op 0x1:(WRITE) flags 0x800 phys_seg 1 prio class 2";
+        assert_eq!(cause(0x0, log), [("sda".to_string(), Cause::WentAway)]);
+        assert_eq!(cause(0x50000, log), [("sda".to_string(), Cause::Supply)]);
+        assert_eq!(cause(0x50000, "[    1.0] scsi host0: uas"), [], "of a healthy disk");
+    }
+
+    #[test]
+    fn a_controller_is_told_by_the_name_of_its_disk() {
+        let log = "\
+[    2.1] ata1.00: status: { DRDY ERR }
+[   20.1] mmc0: Card stuck in programming state! mmcblk0 card_busy_detect
+[   20.2] mmcblk0: error -110 transferring data, sector 8, nr 8, cmd response 0x900, card status 0x0
+[   20.3] I/O error, dev mmcblk0, sector 8 op 0x0:(READ) flags 0x0 phys_seg 1 prio class 2";
+        assert_eq!(cause(0x0, log), [("mmcblk0".to_string(), Cause::Disk)]);
+    }
+}

@@ -1,0 +1,138 @@
+//! What a log tells of a disk, and what to do about it, in words.
+
+use rubus_vocabulary::kernel_log::TroubleKind;
+use rubus_vocabulary::units::counted;
+
+use super::judge::{Cause, Health};
+
+/// What to do about a supply that sags.
+pub const BETTER_SUPPLY: &str = "Use the board's own power supply with a short, thick cable; give USB disks a supply of their own (a powered hub).";
+
+/// What follows from what a log tells, and what to do.
+pub struct Advice {
+    /// What follows from it.
+    pub consequence: &'static str,
+    /// What to do.
+    pub fix: String,
+    /// The command that does it, where this program has one.
+    pub command: Option<String>,
+}
+
+impl Cause {
+    /// "the disk itself", "the power supply".
+    pub fn words(self) -> &'static str {
+        match self {
+            Cause::Disk => "the disk itself",
+            Cause::Supply => "the power supply",
+            Cause::Uas => "UAS on its USB bridge",
+            Cause::Connection => "its cable, adapter or port",
+            Cause::WentAway => "it dropped off the bus",
+            Cause::Filesystem => "the filesystem, not the disk",
+        }
+    }
+}
+
+impl Health {
+    /// "3 resets of the USB device", the weightiest first.
+    pub fn evidence_words(&self) -> Vec<String> {
+        self.evidence.iter().map(|(kind, times)| words(*kind, *times)).collect()
+    }
+
+    /// What to do.
+    pub fn advice(&self) -> Advice {
+        let disk = &self.part;
+        let is_card = disk.starts_with("mmcblk");
+        let (consequence, fix, command) = match self.cause {
+        Cause::Disk if is_card => (
+            "Cards that begin to fail lose files or become read-only, often within days.",
+            "Copy your data now, then replace the card. Wipe its contacts first, if it is new.".into(),
+            None,
+        ),
+        Cause::Disk => (
+            "What was at these places is lost, and more may follow.",
+            format!("Copy your data now; then ask the disk what it knows of itself (`smartctl -a /dev/{disk}`), and replace it."),
+            None,
+        ),
+        Cause::Supply => (
+            "The supply sags under load, just when a disk is written: USB disks drop off the bus, cards lose writes, filesystems are damaged.",
+            BETTER_SUPPLY.into(),
+            None,
+        ),
+        Cause::Uas => (
+            "Each time, the disk stands still for half a minute; writes may fail.",
+            "Let the older driver usb-storage serve the bridge, which is slower: one command at a time. If that does not end it, it is the cable or the supply.".into(),
+            disk.starts_with("sd").then(|| format!("rubus plan usb-quirk device=/dev/{disk}")),
+        ),
+        Cause::Connection => (
+            "Transfers are repeated, which is slow, until one fails for good.",
+            "Seat the disk's cable or adapter again, try another cable and another port, and do without extensions. On PCI Express stay with the generation that the board is made for.".into(),
+            None,
+        ),
+        Cause::WentAway => (
+            "What was being written is lost; the filesystem may be damaged.",
+            "If it was not pulled out: a disk that drops off without a word mostly lacks power. Give it a supply of its own (a powered hub), then try another cable.".into(),
+            None,
+        ),
+        Cause::Filesystem => (
+            "Files may be damaged, mostly by a power cut. Errors spread as long as it is written to.",
+            "Copy what matters, then have it checked while it is not mounted (`fsck -f`; of the root at the next start with `fsck.mode=force` on the kernel's command line).".into(),
+            None,
+        ),
+        };
+        Advice { consequence, fix, command }
+    }
+}
+
+fn words(kind: TroubleKind, times: u64) -> String {
+    let (one, several) = match kind {
+        TroubleKind::CardTransfer => {
+            ("failed transfer of the card", "failed transfers of the card")
+        }
+        TroubleKind::CardStart => ("failed start of the card", "failed starts of the card"),
+        TroubleKind::CardReadOnly => return "that the card is read-only".into(),
+        TroubleKind::Io => ("failed read or write", "failed reads or writes"),
+        TroubleKind::Medium => (
+            "place that cannot be read or written",
+            "reports of places that cannot be read or written",
+        ),
+        TroubleKind::Hardware => {
+            ("report that the disk is broken", "reports that the disk is broken")
+        }
+        TroubleKind::AtaLink => {
+            ("transfer damaged on the SATA cable", "transfers damaged on the SATA cable")
+        }
+        TroubleKind::AtaTimeout => {
+            ("SATA command without an answer", "SATA commands without an answer")
+        }
+        TroubleKind::UasAbort => ("command that UAS gave up", "commands that UAS gave up"),
+        TroubleKind::UsbReset => ("reset of the USB device", "resets of the USB device"),
+        TroubleKind::UsbEnumeration => (
+            "address that the USB device did not take",
+            "addresses that the USB device did not take",
+        ),
+        TroubleKind::UsbDisconnect => ("disconnect from USB", "disconnects from USB"),
+        TroubleKind::UsbConnect => ("connect to USB", "connects to USB"),
+        TroubleKind::UsbDisk => ("disk found on USB", "disks found on USB"),
+        TroubleKind::OverCurrent => {
+            ("port with too much current", "reports of ports with too much current")
+        }
+        TroubleKind::Undervoltage => ("spell of low voltage", "spells of low voltage"),
+        TroubleKind::NvmeTimeout => {
+            ("NVMe command without an answer", "NVMe commands without an answer")
+        }
+        TroubleKind::NvmeGone => ("loss of the NVMe controller", "losses of the NVMe controller"),
+        TroubleKind::PcieCorrected => {
+            ("repeated transfer on PCI Express", "repeated transfers on PCI Express")
+        }
+        TroubleKind::PcieUncorrected => {
+            ("lost transfer on PCI Express", "lost transfers on PCI Express")
+        }
+        TroubleKind::Filesystem => ("filesystem error", "filesystem errors"),
+        TroubleKind::FilesystemReadOnly => {
+            ("filesystem that became read-only", "filesystems that became read-only")
+        }
+        TroubleKind::Checksum => ("wrong checksum", "wrong checksums"),
+        TroubleKind::ArrayMember => ("lost member of the array", "lost members of the array"),
+    };
+    counted(times, one, several)
+}

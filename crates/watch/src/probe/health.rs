@@ -1,0 +1,146 @@
+//! Reading what the health of disks is judged by, besides the facts of the machine.
+
+use std::path::Path;
+
+use rubus_host::Files;
+use rubus_host::clock::day_of;
+use rubus_machine::kernel_log::troubles;
+use rubus_vocabulary::kernel_log::KernelTrouble;
+use rubus_vocabulary::machine::Machine;
+
+use super::wear;
+use crate::health::{DiskHealth, ErrorCount, Told, of_machine};
+
+/// So many boots before this one are looked at.
+const MAX_BOOTS: usize = 3;
+/// So many lines of each, the last ones: trouble is what a boot ended with.
+const MAX_LINES: &str = "--lines=4000";
+const EXT4: &str = "/sys/fs/ext4";
+const BTRFS: &str = "/sys/fs/btrfs";
+
+/// The health of every disk of a machine.
+pub fn read(files: &dyn Files, machine: &Machine) -> Vec<DiskHealth> {
+    let wear = wear::read(files, machine);
+    of_machine(machine, &told(files, wear))
+}
+
+/// [`read`] with what the disks have said of their wear already.
+pub fn told(files: &dyn Files, wear: Vec<crate::wear::Wear>) -> Told {
+    let mut counts = of_ext4(files);
+    counts.extend(of_btrfs(files));
+    Told { wear, earlier_boots: earlier_boots(files), counts }
+}
+
+/// The trouble in the logs of earlier boots, where the journal keeps them.
+fn earlier_boots(files: &dyn Files) -> Vec<Vec<KernelTrouble>> {
+    let boots = (1..=MAX_BOOTS).map_while(|boot| {
+        let boot = format!("--boot=-{boot}");
+        let arguments = ["--dmesg", &boot, "--quiet", "--no-pager", "--output=cat", MAX_LINES];
+        files.ask("journalctl", &arguments).ok()
+    });
+    boots.map(|log| troubles(&log)).collect()
+}
+
+/// `errors_count` and `last_error_time` of each ext4 (Linux documentation, ABI/testing/sysfs-fs-ext4).
+fn of_ext4(files: &dyn Files) -> Vec<ErrorCount> {
+    let names = files.list(Path::new(EXT4)).unwrap_or_default();
+    let counts = names.into_iter().filter_map(|device| {
+        let times = number(files, &format!("{EXT4}/{device}/errors_count")).filter(|n| *n > 0)?;
+        let last = number(files, &format!("{EXT4}/{device}/last_error_time")).filter(|n| *n > 0);
+        let last_day = last.and_then(|seconds| day_of(i64::try_from(seconds).ok()?));
+        Some(ErrorCount { device, filesystem: "ext4", what: "errors".into(), times, last_day })
+    });
+    counts.collect()
+}
+
+/// `error_stats` of each btrfs on one device: over its life, until `btrfs device stats -z`. On several devices sysfs does not say
+/// which of them a number is of.
+fn of_btrfs(files: &dyn Files) -> Vec<ErrorCount> {
+    let list = |path: String| files.list(Path::new(&path)).unwrap_or_default();
+    let mut counts = Vec::new();
+    for filesystem in list(BTRFS.into()) {
+        let root = format!("{BTRFS}/{filesystem}");
+        let (devices, numbers) = (list(format!("{root}/devices")), list(format!("{root}/devinfo")));
+        let ([device], [number]) = (devices.as_slice(), numbers.as_slice()) else {
+            continue;
+        };
+        let stats = text(files, &format!("{root}/devinfo/{number}/error_stats"));
+        counts.extend(stats.lines().filter_map(|line| btrfs_count(device, line)));
+    }
+    counts
+}
+
+/// `write_errs 0`.
+fn btrfs_count(device: &str, line: &str) -> Option<ErrorCount> {
+    let (name, times) = line.split_once(' ')?;
+    let what = match name {
+        "write_errs" => "write errors",
+        "read_errs" => "read errors",
+        "flush_errs" => "flush errors",
+        "corruption_errs" => "wrong checksums",
+        "generation_errs" => "blocks of another generation",
+        _ => return None,
+    };
+    let times = times.trim().parse().ok().filter(|times| *times > 0)?;
+    let what = what.to_string();
+    Some(ErrorCount { device: device.into(), filesystem: "btrfs", what, times, last_day: None })
+}
+
+fn number(files: &dyn Files, path: &str) -> Option<u64> {
+    text(files, path).trim().parse().ok()
+}
+
+fn text(files: &dyn Files, path: &str) -> String {
+    const MAX_BYTES: usize = 1024;
+    let bytes = files.read_prefix(Path::new(path), MAX_BYTES).unwrap_or_default();
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use rubus_host::fake::FakeFiles;
+    use rubus_vocabulary::kernel_log::TroubleKind;
+
+    use super::*;
+
+    fn boot(number: &str) -> [&str; 7] {
+        ["journalctl", "--dmesg", number, "--quiet", "--no-pager", "--output=cat", MAX_LINES]
+    }
+
+    #[test]
+    fn logs_of_earlier_boots_and_the_counters_of_filesystems_are_read() {
+        let files = FakeFiles::new()
+            .program(
+                &boot("--boot=-1"),
+                "usb 1-1.4: new high-speed USB device number 5 using dwc_otg\n",
+            )
+            .program(
+                &boot("--boot=-2"),
+                "I/O error, dev sda, sector 8 op 0x0:(READ) flags 0x0 phys_seg 1 prio class 2\n",
+            )
+            .file("/sys/fs/ext4/sda1/errors_count", "3\n")
+            .file("/sys/fs/ext4/sda1/last_error_time", "1772323200\n")
+            .file("/sys/fs/ext4/sda2/errors_count", "0\n")
+            .file("/sys/fs/btrfs/6f2c/devices/sdb1/size", "1\n")
+            .file(
+                "/sys/fs/btrfs/6f2c/devinfo/1/error_stats",
+                "write_errs 0\nread_errs 2\nflush_errs 0\n",
+            );
+        let told = told(&files, Vec::new());
+        let kinds: Vec<Vec<TroubleKind>> = told
+            .earlier_boots
+            .iter()
+            .map(|boot| boot.iter().map(|trouble| trouble.kind).collect())
+            .collect();
+        assert_eq!(kinds, [vec![TroubleKind::UsbConnect], vec![TroubleKind::Io]]);
+        let counts: Vec<_> = told
+            .counts
+            .iter()
+            .map(|one| (one.device.as_str(), one.what.as_str(), one.times, one.last_day.as_deref()))
+            .collect();
+        assert_eq!(
+            counts,
+            [("sda1", "errors", 3, Some("2026-03-01")), ("sdb1", "read errors", 2, None)]
+        );
+    }
+}
