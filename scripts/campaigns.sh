@@ -46,6 +46,11 @@ campaigns() {
   for target in run gallery fleet survey journal inventory smart; do
     campaign "fuzzing what strangers give as $target" 10 fuzz "stranger_$target" 262144
   done
+  # README's two commands, on what a newcomer has.
+  for target in bookworm trixie; do
+    campaign "README's commands on a bare $target" 90 "$lab" bare "$target" -- 'sudo apt-get install -qq -y gcc libc6-dev &&
+      cargo run --release && sudo -E scripts/test'
+  done
   campaign 'security advisories' 1 advisories
   campaign 'the model against measurements' 30 "$lab" model --write MODEL.md
   campaign 'release programs' 15 release_programs

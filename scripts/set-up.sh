@@ -131,7 +131,7 @@ run_apt() {
 
 need_space() {
   local available
-  available=$(df --output=avail -B 1000000000 "$1" | tail -n 1)
+  available=$(($(df --output=avail -B 1000000 "$1" | tail -n 1) / 1000))
   [ "$available" -ge "$2" ] || stop "$1 has $available GB of free space, and $3 take $2 GB" "Make room, then run it again."
 }
 
@@ -171,7 +171,7 @@ install_tools() {
 install_everything() {
   local room_gb=8
   [ -z "$set_up" ] || room_gb=2
-  [ -d target/debug ] || need_space . "$room_gb" "the builds"
+  [ -d target/debug ] || need_space "$PWD" "$room_gb" "the builds"
   install_toolchains >"$work/toolchains.log" 2>&1 &
   toolchains=$!
   install_packages

@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 use clap::{Args, Parser, Subcommand};
 use cut_arguments::CutArguments;
+use rubus_lab::bare_debian::{self, BareDebian, OLDEST};
 use rubus_lab::board::{Board, Throttle};
 use rubus_lab::cache::Cache;
 use rubus_lab::ceph::{Cluster, Settings};
@@ -106,6 +107,17 @@ enum Command {
     },
     /// Remove what killed tests left behind: devices, mounts, control groups, files
     Clean,
+    /// Run a script in a checkout of this tree on a bare root of Debian (needs root)
+    ///
+    /// As an ordinary user with sudo, this machine's toolchain, and its devices. The
+    /// exit status is the script's.
+    Bare {
+        /// Debian's release, such as bookworm
+        suite: String,
+        /// The script
+        #[arg(last = true, required = true)]
+        script: String,
+    },
     /// Boot a board and record it with `rubus survey --save`
     Capture {
         /// Which board
@@ -379,11 +391,22 @@ fn perform(command: Command) -> Result<u8> {
             Ok(0)
         }
         Command::Clean => Ok(clean(&cache)),
+        Command::Bare { suite, script } => on_bare_debian(&cache, &suite, &script),
         Command::Capture { board, rubus, out } => {
             capture::record(&cache, board, &rubus, &out)?;
             Ok(0)
         }
     }
+}
+
+fn on_bare_debian(cache: &Cache, suite: &str, script: &str) -> Result<u8> {
+    let root = BareDebian::new(cache, suite)?;
+    root.add_network()?;
+    root.add_checkout()?;
+    root.add_toolchain(OLDEST)?;
+    let script = format!("cd {} && {script}", bare_debian::CHECKOUT);
+    let status = root.run_on_this_machine(bare_debian::USER, &script)?;
+    Ok(status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(LAB_FAILED))
 }
 
 /// Starts, uses or ends a cluster; the exit status of `run` is the command's.

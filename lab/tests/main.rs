@@ -5,6 +5,7 @@ mod common;
 
 mod advise;
 mod bare_debian;
+mod bare_machine;
 mod ceph;
 mod ceph_image;
 mod ceph_objects;
