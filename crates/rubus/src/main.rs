@@ -8,6 +8,7 @@
 #[macro_use]
 mod said;
 
+mod ageing;
 mod args;
 mod build_facts;
 mod changing;

@@ -2,6 +2,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod ageing;
 pub mod compare;
 pub mod gallery;
 pub mod history;

@@ -14,6 +14,7 @@
 pub mod batches;
 pub mod bend;
 pub mod bootstrap;
+pub mod change_point;
 pub mod cliff;
 pub mod compare;
 pub mod drift;

@@ -3,11 +3,14 @@
 use std::path::Path;
 
 use rubus_change::fallen_back;
+use rubus_draw::text::clean;
 use rubus_measure::Queueing;
 use rubus_watch::health;
 use rubus_watch::probe::health::told;
 
+use crate::ageing;
 use crate::args::{Checkup, General};
+use crate::commands::history::open_existing;
 use crate::exit::Exit;
 use crate::measuring;
 use crate::outputs::{self, Outputs, ResultOutputs};
@@ -45,7 +48,22 @@ pub fn run(general: &General, checkup: &Checkup) -> anyhow::Result<Exit> {
         measuring::measure(target, &suite, &world, machine, &cancel, queueing, terminal)?;
     let mut outputs = Outputs::new(general, wanted(checkup), 1);
     outputs.take(measured)?;
-    outputs.finish()
+    let exit = outputs.finish()?;
+    say_what_changed(general, checkup)?;
+    Ok(exit)
+}
+
+/// How the run compares with earlier ones of the same disk, where it was kept.
+fn say_what_changed(general: &General, checkup: &Checkup) -> anyhow::Result<()> {
+    if general.quiet || checkup.keeping.kept.no_history {
+        return Ok(());
+    }
+    if let Some(store) = open_existing()? {
+        for words in ageing::of_newest(&store)? {
+            eprintln!("{}", in_columns(&clean(&format!("compared with earlier runs, {words}"))));
+        }
+    }
+    Ok(())
 }
 
 /// Where the result goes besides the terminal.

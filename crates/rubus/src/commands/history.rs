@@ -9,12 +9,14 @@ use rubus_runs::history::RunId;
 use rubus_runs::store::{Filter, History};
 use rubus_verdict::verdict::verdict;
 
+use crate::ageing;
 use crate::args::{
     General, History as HistoryArgs, HistoryAction, HistoryDelete, HistoryExport, HistoryImport,
     HistoryLabel, HistoryShow,
 };
 use crate::exit::Exit;
 use crate::places;
+use crate::said::in_columns;
 use crate::shown::shown_run;
 use crate::subjects::run_id;
 use crate::world::Terminal;
@@ -55,6 +57,9 @@ fn list(general: &General, args: &HistoryArgs) -> anyhow::Result<Exit> {
         places::say(&format!("none of the {count} runs is like that\n"))?;
     } else {
         places::say(&rubus_runs::text::history::render(&runs, Terminal::of(general).style()))?;
+        for line in ageing::of_each_disk(&store, &runs)? {
+            places::say(&(in_columns(&clean(&line)) + "\n"))?;
+        }
     }
     Ok(Exit::Fine)
 }
@@ -227,7 +232,8 @@ fn runs(count: u64) -> String {
 }
 
 /// The history, if there is one; looking must not make an empty one.
-fn open_existing() -> anyhow::Result<Option<History>> {
+/// The history, where there is one.
+pub fn open_existing() -> anyhow::Result<Option<History>> {
     let path = places::history()?;
     if !path.exists() {
         return Ok(None);
