@@ -66,4 +66,6 @@ pub fn has_messages(text: &str) -> bool {
 }
 
 #[cfg(test)]
+mod cases;
+#[cfg(test)]
 mod tests;

@@ -4,7 +4,7 @@ use super::judge::Cause;
 use super::{judge, troubles};
 
 /// What a log comes to: the part, the cause, and whether it is failing.
-fn judged(log: &str) -> Vec<(String, Cause, bool)> {
+pub(super) fn judged(log: &str) -> Vec<(String, Cause, bool)> {
     let found = judge(&troubles(log));
     found.into_iter().map(|health| (health.part, health.cause, health.is_failing)).collect()
 }
