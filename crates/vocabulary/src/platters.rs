@@ -1,6 +1,6 @@
 //! Whether a disk has platters that turn.
 
-use crate::machine::{BlockDevice, HopKind};
+use crate::machine::{BlockDevice, BlockKind, HopKind};
 
 /// Beginnings and parts of the names that makers give to disks with platters.
 const NAMES: [&str; 11] = [
@@ -23,6 +23,9 @@ const SSD_NAMES: [&str; 2] = ["SSD", "WDC WDS"];
 /// say that it turns: that alone is not believed, only together with a name.
 pub fn has_platters(disk: &BlockDevice) -> Option<bool> {
     let model = disk.model.text().unwrap_or_default().trim();
+    if is_virtual(disk) {
+        return Some(false);
+    }
     if SSD_NAMES.iter().any(|name| model.contains(name)) {
         return Some(false);
     }
@@ -32,6 +35,20 @@ pub fn has_platters(disk: &BlockDevice) -> Option<bool> {
         (true, true) => is_named_so(model).then_some(true),
         (said, _) => Some(said),
     }
+}
+
+/// A disk made of a file or of memory has no heads, whatever the kernel's flag says: it is 1 by default.
+fn is_virtual(disk: &BlockDevice) -> bool {
+    let is_made = match disk.kind {
+        BlockKind::Loop | BlockKind::Zram | BlockKind::Ram | BlockKind::Nbd => true,
+        BlockKind::Disk
+        | BlockKind::Partition
+        | BlockKind::Md
+        | BlockKind::Dm
+        | BlockKind::Rom
+        | BlockKind::MmcArea => false,
+    };
+    is_made || disk.path.iter().any(|hop| hop.kind == HopKind::Virtio)
 }
 
 fn is_named_so(model: &str) -> bool {

@@ -2,6 +2,7 @@
 
 use rubus_fixtures as fixture;
 use rubus_vocabulary::fact::Fact;
+use rubus_vocabulary::machine::BlockKind;
 use rubus_vocabulary::platters::has_platters;
 
 #[test]
@@ -24,4 +25,18 @@ fn a_bridges_word_alone_does_not_make_an_ssd_spin() {
     disk.model = Fact::known("anything".into(), "test");
     disk.rotational = Fact::known(true, "test");
     assert_eq!(has_platters(&disk), Some(true), "no bridge is in the way");
+}
+
+#[test]
+fn a_disk_made_of_a_file_has_no_heads_whatever_its_flag_says() {
+    let machine = fixture::pi3_with_usb_ssd();
+    let mut disk = machine.device("sda").expect("the SSD").clone();
+    disk.path.clear();
+    disk.rotational = Fact::known(true, "test");
+    disk.model = Fact::unknown("no such file", "test");
+    assert_eq!(has_platters(&disk), Some(true));
+    for kind in [BlockKind::Loop, BlockKind::Nbd, BlockKind::Zram, BlockKind::Ram] {
+        disk.kind = kind;
+        assert_eq!(has_platters(&disk), Some(false), "{kind:?}");
+    }
 }
