@@ -9,8 +9,11 @@ use rubus_vocabulary::units::{bytes_si, counted, percent};
 
 use crate::history::{RunId, key_results};
 
-/// The key figures of a run in the order of [`key_results`]: their names, and which number of a result they are.
-const FIGURES: [(&str, fn(&JobResult) -> Estimate); 5] = [
+/// A key figure's name, and which number of a result it is.
+type Figure = (&'static str, fn(&JobResult) -> Estimate);
+
+/// The key figures of a run in the order of [`key_results`].
+const FIGURES: [Figure; 5] = [
     ("sequential reads", |result| result.bytes_per_second),
     ("sequential writes", |result| result.bytes_per_second),
     ("random reads", |result| result.iops),
