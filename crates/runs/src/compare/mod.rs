@@ -12,6 +12,7 @@ pub mod fio;
 mod judge;
 pub mod latency;
 mod matching;
+mod modes;
 pub mod subject;
 #[cfg(test)]
 mod tests;

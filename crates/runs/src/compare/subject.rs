@@ -3,6 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::modes::{self, Modes};
 use super::{facts, latency};
 use rubus_fio::job_file::Asked;
 use rubus_verdict::pipes::Picture;
@@ -15,6 +16,7 @@ use rubus_vocabulary::result::{Against, Figures, JobResult, Run};
 use rubus_vocabulary::spec::Direction;
 pub use rubus_vocabulary::subject_job::{Scope, SubjectDoubt, SubjectJob, WriteSync};
 use rubus_vocabulary::title::job_title;
+use rubus_vocabulary::units::{duration_ns, percent};
 
 /// One thing that is compared.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -157,7 +159,8 @@ fn sync(result: &JobResult, asked: Option<&Asked>) -> Option<WriteSync> {
 fn job(run: &Run, result: &JobResult) -> SubjectJob {
     // How precise a figure is, its interval says.
     let disturbs = |doubt: &&Doubt| !matches!(doubt, Doubt::NotPrecise { .. });
-    let doubts = result.doubts.iter().filter(disturbs);
+    let doubts = result.doubts.iter().filter(disturbs).map(SubjectDoubt::of);
+    let modes = result.latency_bins.as_ref().and_then(modes::of);
     let measured = result.operations > 0;
     let unit = if result.operation.is_of_file() {
         Unit::OperationsPerSecond
@@ -188,8 +191,21 @@ fn job(run: &Run, result: &JobResult) -> SubjectJob {
             Unit::OperationsPerSecond | Unit::TimesMemory => Figure::of(result.iops),
         },
         unit,
-        p50_ns: measured.then(|| latency::p50(result)).flatten(),
+        // A median that may be of either mode is no figure to compare.
+        p50_ns: (measured && modes.is_none()).then(|| latency::p50(result)).flatten(),
         p99_ns: measured.then(|| latency::p99(result)).flatten(),
-        doubts: doubts.map(SubjectDoubt::of).collect(),
+        doubts: doubts.chain(modes.map(of_modes)).collect(),
+    }
+}
+
+fn of_modes(modes: Modes) -> SubjectDoubt {
+    SubjectDoubt {
+        kind: "two_latency_modes".into(),
+        what: format!(
+            "latencies have two modes, {} ({}) and {}; their median is not compared",
+            duration_ns(modes.fast_ns),
+            percent(modes.fast_share),
+            duration_ns(modes.slow_ns)
+        ),
     }
 }
