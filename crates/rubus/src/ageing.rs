@@ -12,7 +12,9 @@ pub fn of_each_disk(store: &History, listed: &[RunSummary]) -> anyhow::Result<Ve
     let mut lines = Vec::new();
     let mut seen: Vec<String> = Vec::new();
     for summary in listed {
-        let newest = store.get(summary.id)?;
+        let Ok(newest) = store.get(summary.id) else {
+            continue;
+        };
         let Some(series) = series_of(&newest.run).filter(|series| !seen.contains(series)) else {
             continue;
         };
@@ -41,7 +43,10 @@ fn of_series(store: &History, newest: &StoredRun, series: &str) -> anyhow::Resul
     let filter = Filter { suite: Some(newest.run.suite.clone()), ..Filter::default() };
     let mut runs = Vec::new();
     for summary in store.list_of(&filter, MAX_RUNS, 0)? {
-        let stored = store.get(summary.id)?;
+        // A record that cannot be read is told where it is asked for, and is no reason to fail here.
+        let Ok(stored) = store.get(summary.id) else {
+            continue;
+        };
         if series_of(&stored.run).as_deref() == Some(series) {
             runs.push((summary.id, stored.run));
         }

@@ -49,21 +49,22 @@ pub fn run(general: &General, checkup: &Checkup) -> anyhow::Result<Exit> {
     let mut outputs = Outputs::new(general, wanted(checkup), 1);
     outputs.take(measured)?;
     let exit = outputs.finish()?;
-    say_what_changed(general, checkup)?;
+    say_what_changed(general, checkup);
     Ok(exit)
 }
 
-/// How the run compares with earlier ones of the same disk, where it was kept.
-fn say_what_changed(general: &General, checkup: &Checkup) -> anyhow::Result<()> {
+/// How the run compares with earlier ones of the same disk, where it was kept. A history that cannot be read was told when the run was
+/// to be kept, and makes no checkup fail.
+fn say_what_changed(general: &General, checkup: &Checkup) {
     if general.quiet || checkup.keeping.kept.no_history {
-        return Ok(());
+        return;
     }
-    if let Some(store) = open_existing()? {
-        for words in ageing::of_newest(&store)? {
-            eprintln!("{}", in_columns(&clean(&format!("compared with earlier runs, {words}"))));
-        }
+    let Ok(Some(store)) = open_existing() else {
+        return;
+    };
+    for words in ageing::of_newest(&store).unwrap_or_default() {
+        eprintln!("{}", in_columns(&clean(&format!("compared with earlier runs, {words}"))));
     }
-    Ok(())
 }
 
 /// Where the result goes besides the terminal.
