@@ -17,6 +17,7 @@ use rubus_vocabulary::spec::{FileNeed, Suite};
 
 use crate::progress::LiveLine;
 use crate::rbd;
+use crate::signals;
 use crate::target::{Known, Resolved};
 use crate::world::{Terminal, World};
 
@@ -41,6 +42,9 @@ impl From<Resolved> for Places {
         Places { target, more_files: Vec::new(), needs: Vec::new() }
     }
 }
+
+/// What is said when a session had to be cut off.
+const NOT_KEPT: &str = "nothing was kept of this measurement";
 
 /// Runs the suite and judges what came out.
 ///
@@ -68,7 +72,7 @@ pub fn measure(
         queueing,
     };
     let mut line = LiveLine::new(terminal);
-    let outcome = rubus_measure::run(session, &mut line)?;
+    let outcome = signals::within_grace(NOT_KEPT, || rubus_measure::run(session, &mut line))??;
     let left_out = line.take_left_out();
     drop(line);
     Ok(Measured { left_out, ..judged(known, suite, world, machine, (started, began_s), outcome) })
@@ -101,7 +105,8 @@ pub fn measure_in_turns(
     };
     let sessions = [session(baseline.0, &baseline.1), session(other.0, &other.1)];
     let mut line = LiveLine::new(terminal);
-    let turned = rubus_measure::run_in_turns(sessions, &mut line)?;
+    let turned =
+        signals::within_grace(NOT_KEPT, || rubus_measure::run_in_turns(sessions, &mut line))??;
     drop(line);
     let [first, second] = turned.outcomes;
     let judge = |known: Known, outcome: SessionOutcome| {

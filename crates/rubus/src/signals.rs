@@ -1,10 +1,11 @@
 //! Signals: Ctrl-C and friends end a measurement cleanly; a closed pipe ends the program quietly.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use anyhow::Context;
-use rubus_host::signals;
+use rubus_host::{signals, standard_error};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 /// A flag that Ctrl-C, `kill` and a lost terminal raise. The second signal ends the program at
@@ -17,6 +18,37 @@ pub fn cancel_flag() -> anyhow::Result<Arc<AtomicBool>> {
             .context("cannot install the handler for Ctrl-C")?;
     }
     Ok(flag)
+}
+
+/// How long work may take to end in order. A disk or a server that hangs does not let it.
+const GRACE: Duration = Duration::from_secs(5);
+
+/// Does work that looks at the [flag](cancel_flag). If it has not ended some seconds after the first signal, the program
+/// ends; so this is for work that may be cut off anywhere, and `left` says what the user has to know then.
+pub fn within_grace<T>(left: &'static str, work: impl FnOnce() -> T) -> anyhow::Result<T> {
+    let mut asked_for = signal_hook::iterator::Signals::new([SIGINT, SIGTERM, SIGHUP])
+        .context("cannot install the handler for Ctrl-C")?;
+    let (handle, is_over) = (asked_for.handle(), Arc::new(AtomicBool::new(false)));
+    let has_ended = Arc::clone(&is_over);
+    let wait = move || {
+        let Some(signal) = asked_for.forever().next() else {
+            return;
+        };
+        std::thread::sleep(GRACE);
+        if !has_ended.load(Ordering::Relaxed) {
+            standard_error::write_line(&format!(
+                "rubus: interrupted; a disk or a server did not answer within {} s: {left}",
+                GRACE.as_secs()
+            ));
+            std::process::exit(128 + signal);
+        }
+    };
+    let thread = std::thread::Builder::new().name("grace".into()).stack_size(256 << 10);
+    thread.spawn(wait).context("cannot begin a thread")?;
+    let worked = work();
+    is_over.store(true, Ordering::Relaxed);
+    handle.close();
+    Ok(worked)
 }
 
 /// A flag that the same signals raise, however often: for who decides himself whether to end.

@@ -33,7 +33,6 @@ pub fn run(general: &General, bench: &Bench, baseline: &TargetName) -> anyhow::R
     };
     outputs::check(&wanted(bench))?;
     let queueing = queueing(bench)?;
-    let cancel = signals::cancel_flag()?;
     let terminal = Terminal::of(general);
     let world = World::of(general)?;
     let machine = world.survey();
@@ -44,6 +43,8 @@ pub fn run(general: &General, bench: &Bench, baseline: &TargetName) -> anyhow::R
     let first = target::resolve(baseline, &machine, world.files(), &allowed)?;
     let second = target::resolve(name, &machine, world.files(), &allowance(bench))?;
     let targets = [first, second];
+    // Until here, nothing has to be ended in order: a server may be waited for.
+    let cancel = signals::cancel_flag()?;
     let suite = common_suite(bench, &targets)?;
     if !general.quiet {
         for target in &targets {

@@ -34,7 +34,6 @@ pub fn run(general: &General, bench: &Bench) -> anyhow::Result<Exit> {
     }
     outputs::check(&wanted(bench))?;
     let queueing = queueing(bench)?;
-    let cancel = signals::cancel_flag()?;
     let terminal = Terminal::of(general);
     let world = World::of(general)?;
     let machine = world.survey();
@@ -44,6 +43,8 @@ pub fn run(general: &General, bench: &Bench) -> anyhow::Result<Exit> {
     for name in &bench.targets {
         planned.push(plan(bench, name, &machine, &world)?);
     }
+    // Until here, nothing has to be ended in order: a server may be waited for.
+    let cancel = signals::cancel_flag()?;
     let targets = planned.iter_mut().map(|(target, _)| target);
     target::ask_server(bench, targets, &cancel)?;
     let clusters = planned.iter();

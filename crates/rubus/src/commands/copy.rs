@@ -16,6 +16,9 @@ use crate::progress::{bar, terminal_columns};
 use crate::signals;
 use crate::world::Terminal;
 
+/// What is said when a copy had to be cut off.
+const GOES_ON: &str = "the same command continues from its last checkpoint";
+
 /// Copies, and compares if that is wanted.
 pub fn run(general: &General, arguments: &Copy) -> anyhow::Result<Exit> {
     anyhow::ensure!(
@@ -39,9 +42,12 @@ pub fn run(general: &General, arguments: &Copy) -> anyhow::Result<Exit> {
         let columns = usize::from(terminal_columns()).saturating_sub(3);
         bar.set_message(line(&progress, columns));
     };
-    let copied = copy(&arguments.from, &arguments.to, &options, &mut tell);
+    let copied = signals::within_grace(GOES_ON, || {
+        copy(&arguments.from, &arguments.to, &options, &mut tell)
+    })?;
     let receipt = copied.inspect_err(|_| bar.finish_and_clear())?;
-    let compared = verify(arguments, excludes, &stop, &mut tell);
+    let compared =
+        signals::within_grace(GOES_ON, || verify(arguments, excludes, &stop, &mut tell))?;
     bar.finish_and_clear();
     let compared = compared?;
     if arguments.json.wanted {

@@ -35,7 +35,6 @@ pub fn run(general: &General, bench: &Bench, path: &Path) -> anyhow::Result<Exit
         path.display()
     );
     let queueing = super::bench_options::queueing(bench)?;
-    let cancel = signals::cancel_flag()?;
     let world = World::of(general)?;
     let machine = world.survey();
     let plan = read(path, bench, &machine)?;
@@ -60,6 +59,8 @@ pub fn run(general: &General, bench: &Bench, path: &Path) -> anyhow::Result<Exit
         placed.must_have_room(&lowered)?;
         ready.push((placed, lowered));
     }
+    // Until here, nothing has to be ended in order: a server may be waited for.
+    let cancel = signals::cancel_flag()?;
     let targets = ready.iter_mut().map(|(placed, _)| &mut placed.target);
     target::ask_server(bench, targets, &cancel)?;
     let clusters = ready.iter();

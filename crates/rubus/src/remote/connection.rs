@@ -23,6 +23,8 @@ pub const MOMENT: Duration = Duration::from_millis(100);
 const PAUSE: Duration = Duration::from_secs(1);
 /// How long the other end may take to clear up.
 const CLEARING: Duration = Duration::from_secs(15);
+/// The same after Ctrl-C: by itself, it clears up when the connection is closed.
+const CLEARING_CANCELLED: Duration = Duration::from_secs(2);
 /// How often the way is timed, and how long one time may take.
 const ECHOES: u32 = 6;
 const ECHO_LIMIT: Duration = Duration::from_secs(5);
@@ -187,7 +189,7 @@ impl Connection {
                 bail!("{} did not take a copy within {} s", self.name, limit.as_secs());
             }
         }
-        let status = session.finish(CLEARING).and_then(|status| status.code());
+        let status = session.finish(self.clearing()).and_then(|status| status.code());
         Ok(Completed { status, out, err })
     }
 
@@ -208,7 +210,8 @@ impl Connection {
     /// # Errors
     /// When it did not say so in time, with what may be left.
     pub fn close(self) -> anyhow::Result<()> {
-        let status = self.keeper.finish(CLEARING);
+        let limit = self.clearing();
+        let status = self.keeper.finish(limit);
         if status.is_some_and(|status| status.success()) {
             return Ok(());
         }
@@ -217,6 +220,10 @@ impl Connection {
             self.name,
             self.place.directory.as_deref().unwrap_or_default()
         )
+    }
+
+    fn clearing(&self) -> Duration {
+        if self.is_cancelled() { CLEARING_CANCELLED } else { CLEARING }
     }
 
     /// The least of a few times there and back through the connection that stands.

@@ -18,8 +18,8 @@ use super::task::{CAPTURE, Task};
 use crate::record::{self, Record};
 use crate::watchdog::{BEAT, STOP};
 
-/// How long a machine may take to stop when it is asked to; its slowest request has to come back.
-const STOPPING: Duration = Duration::from_secs(60);
+/// How long a machine may take to stop when it is asked to. Over there, what hangs is cut off after some seconds.
+const STOPPING: Duration = Duration::from_secs(10);
 
 /// A machine of a fleet that says nothing for so long is given up: its disk may answer never more.
 const SILENCE: Duration = Duration::from_secs(600);
