@@ -4,10 +4,10 @@
 
 use crate::advice::{Advice, Basis, Candidate, Curve, LEGEND, PaysUpTo, Unknown};
 use rubus_machine::purpose::Purpose;
-use rubus_remote::quote::quote;
 use rubus_stats::estimate::Estimate;
 use rubus_vocabulary::units::{iops, percent, rate_si};
 
+use rubus_draw::quote::typed;
 use rubus_draw::style::{Style, Tone};
 use rubus_draw::table::{Align, Cell, Table};
 use rubus_draw::text::{bind_units, clean, hang, shorten};
@@ -247,12 +247,6 @@ fn what_was_measured(advice: &Advice) -> String {
         true => "all measured here.".into(),
         false => format!("measured here: {}; all else is usual for its kind.", seen.join("; ")),
     }
-}
-
-/// The words of a command, as they can be typed.
-pub fn typed(words: &[String]) -> String {
-    let words: Vec<String> = words.iter().map(|word| quote(word)).collect();
-    words.join(" ")
 }
 
 /// The measurement of the best place, where it is one to move to and was not measured.

@@ -10,6 +10,8 @@
 pub mod ends;
 pub mod layout;
 pub mod network;
+pub mod next_step;
+pub mod quote;
 pub mod style;
 pub mod table;
 pub mod text;

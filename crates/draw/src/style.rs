@@ -1,12 +1,20 @@
 //! Colour on a terminal, or none. Colour never carries a meaning alone: the words say the same.
 
 /// How to draw for the reader's terminal.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Style {
     /// Whether to use colour and weight (ANSI escape sequences).
     pub colour: bool,
     /// Whether drawings are made of ASCII letters alone, for terminals that know no UTF-8.
     pub ascii: bool,
+    /// Columns that texts may take: 80, or those of a narrower terminal.
+    pub columns: usize,
+}
+
+impl Default for Style {
+    fn default() -> Style {
+        Style::PLAIN
+    }
 }
 
 /// What a piece of text is.
@@ -29,7 +37,7 @@ pub enum Tone {
 
 impl Style {
     /// No colour: for files, pipes and tests.
-    pub const PLAIN: Style = Style { colour: false, ascii: false };
+    pub const PLAIN: Style = Style { colour: false, ascii: false, columns: 80 };
 
     /// The text with its tone, where the style has colour.
     pub fn paint(self, tone: Tone, text: &str) -> String {

@@ -209,23 +209,24 @@ pub fn span(seconds: f64) -> String {
     }
 }
 
-/// The disks below what a run was measured on: "mmcblk0 (SC64G, 63.9 GB)"; empty where there is none.
-pub fn disk(run: &Run) -> String {
-    let Some(device) = run.target.device.as_deref() else {
+/// The device that a run measured: "mmcblk0 (SC64G, 63.9 GB)", "loop1 (268 MB, on vda)"; empty where there is none.
+pub fn measured_device(run: &Run) -> String {
+    let name = run.target.device.as_deref();
+    let Some(device) = name.and_then(|name| run.machine.measured_device(name)) else {
         return String::new();
     };
-    let disks = run.machine.disks_below(device);
-    let each = disks.iter().map(|disk| {
-        let model = disk.model.text().map(|model| model.trim().to_string());
-        let about: Vec<String> =
-            [model, disk.size_bytes.get().map(bytes_si)].into_iter().flatten().collect();
-        if about.is_empty() {
-            disk.name.clone()
-        } else {
-            format!("{} ({})", disk.name, about.join(", "))
-        }
-    });
-    each.collect::<Vec<_>>().join(" + ")
+    let model = device.model.text().map(|model| model.trim().to_string());
+    let size = device.size_bytes.get().map(bytes_si);
+    let below = run.machine.disks_below(&device.name).into_iter();
+    let below: Vec<&str> = below.map(|disk| disk.name.as_str()).collect();
+    let is_on_others = !device.below.is_empty() && !below.is_empty();
+    let on = is_on_others.then(|| format!("on {}", below.join(" + ")));
+    let about: Vec<String> = [model, size, on].into_iter().flatten().collect();
+    if about.is_empty() {
+        device.name.clone()
+    } else {
+        format!("{} ({})", device.name, about.join(", "))
+    }
 }
 
 /// A known fact through `words`, or why it is not known.

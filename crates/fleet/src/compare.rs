@@ -237,7 +237,7 @@ fn figure(
         after: figures::rate(after, unit),
         ratio: ratio.figure.estimate()?,
         word: Word::NotJudged,
-        is_settled: [before, after].iter().all(|result| result.outcome == Outcome::Converged),
+        is_settled: [before, after].iter().all(|result| result.outcome != Outcome::Inconclusive),
     })
 }
 

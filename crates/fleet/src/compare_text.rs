@@ -104,7 +104,7 @@ fn table(comparison: &FleetComparison, style: Style) -> Vec<String> {
     let each = comparison.columns.iter();
     let each = each.map(|one| format!("{}: {}", one.heading, in_sentence(&one.title)));
     let legend = format!(
-        "Ratios: after over before. *: surely faster or slower. ~: did not settle. –: not measured \
+        "Ratios: after over before. *: surely faster or slower. ?: did not settle. –: not measured \
          in both. !: disturbed. {}.",
         each.collect::<Vec<_>>().join("; ")
     );
@@ -121,7 +121,7 @@ fn cells(row: &Row) -> Vec<Cell> {
             cells.push(Cell::toned("–", Tone::Faint));
             continue;
         };
-        let vague = if figure.is_settled { "" } else { "~" };
+        let vague = if figure.is_settled { "" } else { "?" };
         // A blank keeps the digits below one another.
         let (mark, tone) = match figure.word {
             Word::Faster => ("*", Tone::Good),

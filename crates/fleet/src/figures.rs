@@ -106,7 +106,7 @@ pub fn table(runs: &[OfBoard<'_>]) -> Table {
         let cells = results.iter().zip(&columns).map(|(result, column)| {
             result.map(|result| Shown {
                 rate: rate(result, column.unit),
-                is_settled: result.outcome == Outcome::Converged,
+                is_settled: result.outcome != Outcome::Inconclusive,
             })
         });
         Row {

@@ -200,7 +200,7 @@ fn figure(shown: Shown, unit: Unit) -> String {
         Unit::BytesPerSecond => rate_si(shown.rate.value).replace(" MB/s", ""),
         _ => iops(shown.rate.value),
     };
-    if shown.is_settled { value } else { format!("~{value}") }
+    if shown.is_settled { value } else { format!("?{value}") }
 }
 
 fn legend(table: &figures::Table, style: Style) -> Vec<String> {
@@ -213,7 +213,7 @@ fn legend(table: &figures::Table, style: Style) -> Vec<String> {
         let each = table.columns.iter().map(|one| format!("{}: {}.", one.heading, one.title));
         format!("MB/s or per second. {}", each.collect::<Vec<_>>().join(" "))
     };
-    words += " ~: did not settle. –: not measured. !: disturbed. run: number in the history \
+    words += " ?: did not settle. –: not measured. !: disturbed. run: number in the history \
      (`rubus history show N`).";
     let lines = wrap(&words, COLUMNS);
     lines.iter().map(|line| style.paint(Tone::Faint, line)).collect()

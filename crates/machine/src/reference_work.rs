@@ -10,6 +10,8 @@ use crate::operations::What;
 pub struct Work {
     /// For people: "the first start of Chromium".
     pub name: &'static str,
+    /// The same as the subject of a short sentence: "starting Chromium".
+    pub doing: &'static str,
     /// Bytes read in order.
     pub read_bytes: f64,
     /// Bytes written in order.
@@ -26,6 +28,7 @@ pub struct Work {
 pub const WORKS: [Work; 6] = [
     Work {
         name: "start of a board with few services",
+        doing: "starting the board",
         read_bytes: 24e6,
         written_bytes: 0.06e6,
         small_reads: 233.0,
@@ -34,6 +37,7 @@ pub const WORKS: [Work; 6] = [
     },
     Work {
         name: "installing Chromium and a compiler",
+        doing: "installing software",
         read_bytes: 155e6,
         written_bytes: 1883e6,
         small_reads: 2834.0,
@@ -42,6 +46,7 @@ pub const WORKS: [Work; 6] = [
     },
     Work {
         name: "first start of Chromium",
+        doing: "starting Chromium",
         read_bytes: 402e6,
         written_bytes: 6.7e6,
         small_reads: 428.0,
@@ -50,6 +55,7 @@ pub const WORKS: [Work; 6] = [
     },
     Work {
         name: "second start of Chromium",
+        doing: "starting Chromium again",
         read_bytes: 400e6,
         written_bytes: 1.3e6,
         small_reads: 433.0,
@@ -58,6 +64,7 @@ pub const WORKS: [Work; 6] = [
     },
     Work {
         name: "300 records of an SQLite logger",
+        doing: "logging 300 records",
         read_bytes: 14e6,
         written_bytes: 16e6,
         small_reads: 91.0,
@@ -66,6 +73,7 @@ pub const WORKS: [Work; 6] = [
     },
     Work {
         name: "build of a small Debian package",
+        doing: "building a package",
         read_bytes: 86e6,
         written_bytes: 12e6,
         small_reads: 1242.0,

@@ -12,7 +12,8 @@ use super::charts::{self, PipeScale};
 use super::jobs::{folded, section};
 use super::prose::{coded, risk};
 use super::{data, glued, headlines, picture, reservation, shell};
-use rubus_advise::text::{PAYS, measurement, obstacles, typed};
+use rubus_advise::text::{PAYS, measurement, obstacles};
+use rubus_draw::quote::typed;
 use rubus_draw::words;
 
 /// The page. `version` is this program's.

@@ -141,7 +141,7 @@ fn boards(fleet: &Fleet<'_>) -> Markup {
             }
         }
         p class="note" {
-            "Run: number in the history of the machine that asked for it. ~: did not settle. –: not measured."
+            "Run: number in the history of the machine that asked for it. ?: did not settle. –: not measured."
         }
     };
     section("boards", "Boards", content)
@@ -211,7 +211,7 @@ fn figure_words(shown: Shown, unit: Unit) -> Markup {
         Unit::BytesPerSecond => rate_si(shown.rate.value),
         _ => format!("{} /s", iops(shown.rate.value)),
     };
-    html! { @if !shown.is_settled { "~" } (glued(&value)) }
+    html! { @if !shown.is_settled { "?" } (glued(&value)) }
 }
 
 fn outliers(found: &Outliers) -> Markup {

@@ -103,12 +103,14 @@ mod tests {
     use super::*;
     use rubus_fixtures as fixture;
     use rubus_runs::gallery::entries;
+    use rubus_vocabulary::result::Outcome;
 
     #[test]
     fn every_figure_of_every_run_is_there_with_its_interval() {
         let mut other = fixture::slow_sd_card_run();
         other.seed = 8;
         other.results.truncate(2);
+        other.results[1].outcome = Outcome::Inconclusive;
         let runs = [(None, fixture::slow_sd_card_run()), (Some("<b>cards & co</b>".into()), other)];
         let page = render(&entries(&runs), "0");
         for words in [

@@ -139,6 +139,7 @@ fn header(run: &Run, verdict: &Verdict, title: &str) -> Markup {
             " · wrote " (glued(&bytes_iec(run.bytes_written)))
         }
         (headlines(&said, reservation.as_deref(), certainty.as_deref()))
+        @if is_checkup(run) { (verdict::next_step(&verdict.next)) }
     }
 }
 

@@ -3,6 +3,7 @@
 use maud::{Markup, html};
 use rubus_verdict::pipes::{Picture, WidthScale};
 use rubus_verdict::verdict::{Disturbance, Grade, Pipe, PipeKind, Verdict};
+use rubus_vocabulary::next_step::NextStep;
 use rubus_vocabulary::result::{JobResult, Outcome, Run};
 use rubus_vocabulary::units::{iops, rate_si};
 
@@ -11,10 +12,25 @@ use super::glued;
 use super::jobs::{folded, section};
 use super::picture;
 use super::prose::coded;
+use rubus_draw::next_step;
+use rubus_draw::quote::typed;
 use rubus_draw::text::capitalized;
 use rubus_draw::words;
 use rubus_verdict::text::checkup::wanted;
 use rubus_verdict::text::disturbances;
+
+/// What to do next, right below the answer.
+pub fn next_step(step: &NextStep) -> Markup {
+    html! {
+        p class="why" {
+            b { (next_step::TITLE) }
+            @match &step.command {
+                Some(command) => { code { (typed(command)) } " (" (coded(&step.words)) ")" }
+                None => { (coded(&capitalized(&step.words))) }
+            }
+        }
+    }
+}
 
 pub fn good_for(verdict: &Verdict) -> Markup {
     if verdict.good_for.iter().all(|s| s.grade == Grade::Unknown) {

@@ -6,8 +6,9 @@ use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
 use proptest::prelude::*;
+use rubus_draw::quote::quote;
 use rubus_remote::answer::{KeeperAnswer, Place, Taken, Useless};
-use rubus_remote::{quote::quote, script};
+use rubus_remote::script;
 
 /// Shells that may be somebody's login shell, as commands to which a text is added.
 const SHELLS: [(&str, &[&str]); 5] = [

@@ -259,6 +259,9 @@ pub struct Keeping {
     /// Write no page
     #[arg(long, conflicts_with = "html")]
     pub no_html: bool,
+    /// Show every figure, disturbance and finding below the answer
+    #[arg(long, short)]
+    pub verbose: bool,
     /// Keep serial numbers, addresses, and names of users and servers in the page and the markdown
     #[arg(long)]
     pub with_serials: bool,
@@ -269,7 +272,13 @@ pub struct Keeping {
 impl Keeping {
     /// For a result that no page can show.
     pub fn without_page(kept: &Kept) -> Keeping {
-        Keeping { html: None, no_html: true, with_serials: false, kept: kept.clone() }
+        Keeping {
+            html: None,
+            no_html: true,
+            verbose: false,
+            with_serials: false,
+            kept: kept.clone(),
+        }
     }
 }
 

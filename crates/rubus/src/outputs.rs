@@ -4,6 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
+use rubus_verdict::text::checkup::Detail;
 use rubus_verdict::verdict::Verdict;
 use rubus_vocabulary::finding::Finding;
 use rubus_vocabulary::result::{Figures, Run};
@@ -138,7 +139,9 @@ impl<'a> Outputs<'a> {
         let kept = measuring::keep(&measured, &keeping);
         if self.has_text && !self.wanted.to_stdout() {
             let style = Terminal::of(self.general).style();
-            places::say(&rubus_runs::text::run::render(&measured.run, &measured.verdict, style))?;
+            let detail = if self.wanted.keeping.verbose { Detail::All } else { Detail::Answer };
+            let (run, verdict) = (&measured.run, &measured.verdict);
+            places::say(&rubus_runs::text::run::render(run, verdict, detail, style))?;
         }
         let is_quiet = self.general.quiet || self.is_collecting;
         if tell(is_quiet, &measured, &kept) != Exit::Fine {

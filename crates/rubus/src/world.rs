@@ -101,6 +101,15 @@ pub fn knows_utf8() -> bool {
     terminal::has_blocks(|name| Some(std::env::var_os(name)?.to_string_lossy().into_owned()))
 }
 
+/// Columns of texts on standard output. Longer lines than 80 are hard to read, and no table fits into fewer than 60.
+fn text_columns() -> usize {
+    const MOST: usize = 80;
+    const LEAST: usize = 60;
+    let size = rustix::termios::tcgetwinsize(std::io::stdout());
+    let columns = size.map_or(0, |size| usize::from(size.ws_col));
+    if columns == 0 { MOST } else { columns.clamp(LEAST, MOST) }
+}
+
 /// How to draw on standard output or standard error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Terminal {
@@ -110,6 +119,8 @@ pub struct Terminal {
     pub live: bool,
     /// Drawings of ASCII letters alone.
     pub ascii: bool,
+    /// Columns of texts on standard output: 80, or those of a narrower terminal.
+    pub columns: usize,
     /// No terminal at all, but another rubus that reads records from standard output.
     pub records: bool,
 }
@@ -130,6 +141,7 @@ impl Terminal {
         Terminal {
             colour,
             ascii: !knows_utf8(),
+            columns: text_columns(),
             live: live && !general.quiet && !general.records,
             records: general.records,
         }
@@ -137,6 +149,6 @@ impl Terminal {
 
     /// How texts on standard output are drawn.
     pub fn style(self) -> rubus_draw::Style {
-        rubus_draw::Style { colour: self.colour, ascii: self.ascii }
+        rubus_draw::Style { colour: self.colour, ascii: self.ascii, columns: self.columns }
     }
 }

@@ -98,7 +98,7 @@ impl Entry {
         let figures = std::array::from_fn(|at| {
             results[at].map(|result| Shown {
                 rate: Quantity::ALL[at].of(result),
-                is_settled: result.outcome == Outcome::Converged,
+                is_settled: result.outcome != Outcome::Inconclusive,
             })
         });
         if figures.iter().all(Option::is_none) {
@@ -136,7 +136,7 @@ fn board(run: &Run) -> String {
 }
 
 fn disk(run: &Run) -> String {
-    let known = words::disk(run);
+    let known = words::measured_device(run);
     match run.target.kind {
         _ if !known.is_empty() => known,
         TargetKind::Ram => "memory".into(),
@@ -197,7 +197,10 @@ mod tests {
 
     #[test]
     fn a_figure_that_did_not_settle_is_shown_and_marked() {
-        let entry = Entry::of(&fixture::slow_sd_card_run(), Some("mine")).unwrap();
+        let mut run = fixture::slow_sd_card_run();
+        let writes = run.results.iter_mut().find(|result| result.job == "random-write");
+        writes.unwrap().outcome = Outcome::Inconclusive;
+        let entry = Entry::of(&run, Some("mine")).unwrap();
         let write = entry.figure(Quantity::RandomWrite).unwrap();
         assert!(!write.is_settled && write.rate.low < write.rate.high);
         assert!(entry.figure(Quantity::SequentialRead).unwrap().is_settled);

@@ -138,7 +138,7 @@ impl RunSummary {
     /// The line of a run that was given the number `id`.
     pub fn of(id: RunId, run: &Run, headline: &str) -> Self {
         let device = run.target.device.as_deref();
-        let disk = device.and_then(|name| run.machine.disks_below(name).first().copied());
+        let disk = device.and_then(|name| run.machine.measured_device(name));
         RunSummary {
             id,
             started: run.started.clone(),

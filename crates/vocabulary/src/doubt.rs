@@ -183,6 +183,40 @@ impl Doubt {
         std::mem::discriminant(self) == std::mem::discriminant(other)
     }
 
+    /// Whether it may have changed a rate. The others limit something else: percentiles, what was watched, how much of the
+    /// disk was seen.
+    pub fn may_change_a_rate(&self) -> bool {
+        match self {
+            Doubt::ThroughPageCache { .. }
+            | Doubt::DirectIsBuffered { .. }
+            | Doubt::LoopThroughCache { .. }
+            | Doubt::CpuStarved { .. }
+            | Doubt::Stopped { .. }
+            | Doubt::CpuStolen { .. }
+            | Doubt::OtherTraffic { .. }
+            | Doubt::Throttled { .. }
+            | Doubt::Undervoltage
+            | Doubt::Drift { .. }
+            | Doubt::AboveCeiling { .. }
+            | Doubt::AboveLink { .. }
+            | Doubt::Holes { .. }
+            | Doubt::NoFlush
+            | Doubt::StillInMemory { .. }
+            | Doubt::ClusterTroubled { .. } => true,
+            Doubt::NotPrecise { .. }
+            | Doubt::CpuBound { .. }
+            | Doubt::SmallRegion { .. }
+            | Doubt::PartOfDisk { .. }
+            | Doubt::FewOperations { .. }
+            | Doubt::NoRing { .. }
+            | Doubt::LongFlush { .. }
+            | Doubt::Interrupted
+            | Doubt::TargetFailed { .. }
+            | Doubt::ServerSilent { .. }
+            | Doubt::NotWatched { .. } => false,
+        }
+    }
+
     /// What happened, as one sentence without a full stop.
     pub fn what(&self) -> String {
         use crate::units::{bit_rate, bytes_iec, bytes_si, percent, rate_si};

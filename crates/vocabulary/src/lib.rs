@@ -30,6 +30,7 @@ pub mod memory;
 pub mod merge;
 pub mod mount_entry;
 pub mod network_address;
+pub mod next_step;
 pub mod paired;
 pub mod platters;
 pub mod processor;

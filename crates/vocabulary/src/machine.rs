@@ -630,6 +630,19 @@ impl Machine {
         self.block_devices.iter().find(|device| device.name == name)
     }
 
+    /// What a run on this device measured: the device itself, or the disk of a partition. What lies below a loop device, an
+    /// array or an encrypted volume is another device.
+    pub fn measured_device(&self, name: &str) -> Option<&BlockDevice> {
+        let device = self.device(name)?;
+        let disk = device.parent.as_deref().and_then(|parent| self.device(parent));
+        Some(disk.unwrap_or(device))
+    }
+
+    /// The same where it is a physical disk or a network disk, so that nothing lies below it.
+    pub fn measured_disk(&self, name: &str) -> Option<&BlockDevice> {
+        self.measured_device(name).filter(|device| device.below.is_empty())
+    }
+
     /// The physical disks below a device: itself for a disk, the parent of a partition, every
     /// member of an array, followed down to the bottom. In the kernel's order, each once.
     pub fn disks_below<'a>(&'a self, name: &str) -> Vec<&'a BlockDevice> {

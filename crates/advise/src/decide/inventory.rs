@@ -1,8 +1,8 @@
 //! What there is and could be: places for data, with their figures and the buses in front of them.
 
 use crate::advice::{Bases, Basis, Figures, MeasuredDisk, Wish};
+use rubus_draw::quote::quote;
 use rubus_machine::purpose::Purpose;
-use rubus_remote::quote::quote;
 use rubus_vocabulary::machine::{BlockDevice, Hop, HopKind, Machine};
 use rubus_vocabulary::published::kinds::DeviceClass;
 

@@ -97,7 +97,14 @@ fn measurement(question: &Question<'_>, place: &Place) -> Option<Vec<String>> {
         return None;
     }
     let node = format!("/dev/{}", place.name);
-    let words: &[&str] = match (address, &place.directory) {
+    // On an encrypted volume or an array it would be that which is measured.
+    let is_of_disk = |directory: &&String| {
+        let mount = question.machine.mounts.iter().find(|mount| mount.point == **directory);
+        let device = mount.and_then(|mount| mount.device.as_deref());
+        let measured = device.and_then(|name| question.machine.measured_device(name));
+        measured.is_some_and(|device| device.name == place.name)
+    };
+    let words: &[&str] = match (address, place.directory.as_ref().filter(is_of_disk)) {
         (Some(address), _) => &["rubus", "bench", address],
         (None, Some(directory)) => &["rubus", "checkup", directory],
         // Without a mounted filesystem only reading needs no confirmation of a loss.

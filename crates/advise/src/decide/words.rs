@@ -20,7 +20,7 @@ pub(super) fn because(
     };
     let now = candidates.iter().find(|candidate| candidate.is_now);
     let mut sentences = vec![what_it_gives(question.purpose, best, now, candidates)];
-    let why = why(best, now, candidates);
+    let why = why(best, now);
     let after = why.is_some();
     sentences.extend(why);
     if question.purpose == Purpose::Swap {
@@ -199,8 +199,9 @@ pub(super) fn rate(candidate: &Candidate, what: What) -> String {
 }
 
 /// Where the difference is, if the other one is slower.
-fn why(best: &Candidate, now: Option<&Candidate>, all: &[Candidate]) -> Option<String> {
-    let other = now.filter(|now| now.name != best.name).or(all.get(1))?;
+fn why(best: &Candidate, now: Option<&Candidate>) -> Option<String> {
+    // What stays is compared with nothing: there is no "then".
+    let other = now.filter(|now| now.name != best.name)?;
     if other.time_s.value < best.time_s.value {
         return None;
     }

@@ -77,7 +77,7 @@ pub fn measured_together(machine: &Machine, runs: &[(RunId, Run)]) -> Vec<Togeth
     found
 }
 
-/// The only disk below a target that was named by its node or by a directory.
+/// The disk of a target that was named by its node or by a directory.
 fn disk_at<'m>(machine: &'m Machine, target: &str) -> Option<&'m BlockDevice> {
     let mounts = machine.mounts.iter();
     let mut mounts: Vec<&Mount> =
@@ -87,10 +87,7 @@ fn disk_at<'m>(machine: &'m Machine, target: &str) -> Option<&'m BlockDevice> {
         Some(name) => name,
         None => mounts.last()?.device.as_deref()?,
     };
-    match machine.disks_below(device)[..] {
-        [only] => Some(only),
-        _ => None,
-    }
+    machine.measured_disk(device)
 }
 
 /// What a disk is called now.
@@ -117,13 +114,10 @@ impl DiskSpeed {
     }
 }
 
-/// The only disk below what a run measured, on this machine.
+/// The disk that a run measured on this machine; none where it measured an array, a loop device or an encrypted volume.
 fn disk_of(run: &Run) -> Option<&BlockDevice> {
     let device = run.target.device.as_deref().filter(|_| run.on.is_none())?;
-    match run.machine.disks_below(device)[..] {
-        [only] => Some(only),
-        _ => None,
-    }
+    run.machine.measured_disk(device)
 }
 
 fn is_same(now: &BlockDevice, then: &BlockDevice) -> bool {

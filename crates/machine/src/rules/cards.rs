@@ -2,6 +2,7 @@
 
 use super::Look::Facts;
 use super::{Rule, Seen, Weight, disks, is_card};
+use rubus_draw::quote::typed;
 use rubus_vocabulary::machine::{BlockDevice, HopKind, Machine, Mmc};
 
 pub(super) static RULES: &[Rule] = &[
@@ -83,6 +84,21 @@ fn slow_bus(machine: &Machine) -> Vec<Seen> {
         .collect()
 }
 
+/// Where a disk is mounted, the root first.
+fn mounted_at<'m>(machine: &'m Machine, disk: &BlockDevice) -> Option<&'m str> {
+    let is_on_it = |mount: &&rubus_vocabulary::machine::Mount| {
+        let device = mount.device.as_deref().and_then(|name| machine.measured_disk(name));
+        let is_disk = device.is_some_and(|device| device.name == disk.name);
+        is_disk && !mount.point.starts_with("/boot")
+    };
+    machine
+        .mounts
+        .iter()
+        .filter(is_on_it)
+        .map(|mount| mount.point.as_str())
+        .min_by_key(|at| at.len())
+}
+
 fn a2_without_queueing(machine: &Machine) -> Vec<Seen> {
     cards(machine)
         .filter_map(|(disk, mmc)| {
@@ -93,7 +109,7 @@ fn a2_without_queueing(machine: &Machine) -> Vec<Seen> {
                 read_from: mmc.command_queueing.source().into(),
                 consequence: "A2 promises 4000 random reads and 2000 random writes per second with a command queue only; without one it need not be better than A1 (1500 and 500), and some are worse.".into(),
                 fix: "Only hosts with command queueing use it (Pi 5 with a recent kernel); elsewhere a good A1 card is as fast and cheaper.".into(),
-                command: Some("rubus bench /path/on/the/card --suite class".into()),
+                command: mounted_at(machine, disk).map(|at| typed(&["rubus", "bench", at, "--suite", "class"])),
             })
         })
         .collect()

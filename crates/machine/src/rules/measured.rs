@@ -2,12 +2,13 @@
 
 use super::Look::Figures;
 use super::{Rule, Seen, Weight, is_card, narrowest_hop};
+use rubus_draw::quote::typed;
 use rubus_vocabulary::application_class::A1;
 use rubus_vocabulary::doubt::Doubt;
 use rubus_vocabulary::finding::Finding;
 use rubus_vocabulary::job_names;
 use rubus_vocabulary::machine::{BlockDevice, SdStatus};
-use rubus_vocabulary::result::{JobResult, Outcome, Run, StallCause};
+use rubus_vocabulary::result::{JobResult, Outcome, Run, StallCause, TargetKind};
 use rubus_vocabulary::units::{bytes_si, duration_ns, iops, percent, rate_si};
 
 pub(super) static RULES: &[Rule] = &[
@@ -83,18 +84,21 @@ pub(super) static RULES: &[Rule] = &[
     },
 ];
 
-/// The one disk under the target.
+/// The disk that was measured; none where that was an array, a loop device or an encrypted volume.
 fn disk(run: &Run) -> Option<&BlockDevice> {
-    let disks = run.machine.disks_below(run.target.device.as_deref()?);
-    match disks[..] {
-        [only] => Some(only),
-        _ => None,
-    }
+    run.machine.measured_disk(run.target.device.as_deref()?)
 }
 
-/// The disk's name, or the target's where there is not just one.
+/// The name of the device that was measured, or the target's where the kernel shows none.
 fn about(run: &Run) -> String {
-    disk(run).map_or_else(|| run.target.path.clone(), |disk| disk.name.clone())
+    let device = run.target.device.as_deref().and_then(|name| run.machine.measured_device(name));
+    device.map_or_else(|| run.target.path.clone(), |device| device.name.clone())
+}
+
+/// A suite in the directory that was measured.
+fn command_on(run: &Run, suite: &str) -> Option<String> {
+    let is_directory = run.target.kind == TargetKind::Directory && run.on.is_none();
+    is_directory.then(|| typed(&["rubus", "bench", &run.target.path, "--suite", suite]))
 }
 
 /// A job that settled well enough to build on.
@@ -318,7 +322,8 @@ fn starved(run: &Run) -> Vec<Seen> {
     if beside.operations == 0 || beside.iops.high >= alone.iops.low * 0.1 {
         return Vec::new();
     }
-    let scheduler = disk(run).and_then(|disk| disk.scheduler.text());
+    let disk = disk(run);
+    let scheduler = disk.and_then(|disk| disk.scheduler.text());
     vec![Seen {
         about: about(run),
         evidence: format!(
@@ -332,11 +337,12 @@ fn starved(run: &Run) -> Vec<Seen> {
             "While something is copied or updated, a program that starts in 2 s takes {} or so.",
             duration_ns((2e9 / share.max(1e-4)) as u64)
         ),
-        fix: match scheduler {
-            Some("bfq") => "Copy with less at once (ionice -c3, rsync --bwlimit), and keep vm.dirty_bytes at two seconds of the disk.".into(),
-            _ => format!(
+        fix: match (disk, scheduler) {
+            // Without a scheduler of its own, as a loop device or an array, the disks below decide.
+            (None, _) | (Some(_), Some("bfq")) => "Copy with less at once (ionice -c3, rsync --bwlimit), and keep vm.dirty_bytes at two seconds of the disk.".into(),
+            (Some(disk), _) => format!(
                 "Try the scheduler bfq (echo bfq into /sys/block/{}/queue/scheduler) and vm.dirty_bytes of two seconds of the disk, and measure again.",
-                about(run)
+                disk.name
             ),
         },
         command: None,
@@ -370,7 +376,7 @@ fn no_gain(run: &Run) -> Vec<Seen> {
         read_from: "this run".into(),
         consequence: "The bridge takes one command at a time. An SSD that may queue does three to ten times as many: several programs then do not wait for each other.".into(),
         fix: "A bridge with UAS (JMS583, ASM2362, RTL9210), at a USB 3 port where the board has one.".into(),
-        command: Some("rubus bench /path/on/the/disk --suite queue-depth".into()),
+        command: command_on(run, "queue-depth"),
     }]
 }
 
@@ -402,11 +408,13 @@ fn full_bus(run: &Run) -> Vec<Seen> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::rules::tests::commands::gap;
     use crate::rules::{all, of_run};
     use rubus_fixtures::{capacity_run, slow_sd_card_run};
     use rubus_stats::estimate::Estimate;
     use rubus_vocabulary::fact::Fact;
-    use rubus_vocabulary::machine::{HopKind, Throttling};
+    use rubus_vocabulary::machine::{BlockKind, HopKind, Throttling};
+    use rubus_vocabulary::rule_finding::RuleFinding;
 
     type Change = fn(&mut Run);
     const AS_IT_IS: Change = |_| {};
@@ -475,7 +483,36 @@ mod tests {
     fn fires(rule: &str, change: Change) -> bool {
         let mut run = slow_sd_card_run();
         change(&mut run);
-        of_run(&run).iter().any(|finding| finding.rule == rule)
+        let found = of_run(&run);
+        for finding in &found {
+            assert_eq!(gap(finding), None, "{finding:?}");
+        }
+        found.iter().any(|finding| finding.rule == rule)
+    }
+
+    /// Its file is on the card; what the run says is of the loop device, whose scheduler and bus the card's are not.
+    fn on_a_loop_device(run: &mut Run) {
+        let card = run.target.device.replace("loop1".into());
+        let mut device = run.machine.block_devices[0].clone();
+        (device.name, device.kind, device.parent) = ("loop1".into(), BlockKind::Loop, None);
+        device.below = card.into_iter().collect();
+        device.path.clear();
+        device.mmc = None;
+        run.machine.block_devices.push(device);
+    }
+
+    #[test]
+    fn a_run_on_a_loop_device_says_nothing_of_the_disk_below() {
+        let mut run = slow_sd_card_run();
+        on_a_loop_device(&mut run);
+        let names: Vec<&str> =
+            all().filter(|rule| rule.needs_figures()).map(|rule| rule.name).collect();
+        let found = of_run(&run);
+        let found: Vec<&RuleFinding> =
+            found.iter().filter(|finding| names.contains(&finding.rule.as_str())).collect();
+        assert!(found.len() > 2, "{found:?}");
+        assert!(found.iter().all(|finding| finding.about == "loop1"), "{found:?}");
+        assert!(!found.iter().any(|finding| finding.fix.contains("bfq")), "{found:?}");
     }
 
     #[test]

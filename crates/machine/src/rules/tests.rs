@@ -11,6 +11,7 @@ use rubus_vocabulary::machine::{
     Bootloader, HopKind, Mount, SdStatus, Setting, SwapArea, SwapManager, Throttling,
 };
 
+pub(in crate::rules) mod commands;
 mod machines;
 
 fn is<T>(value: T) -> Fact<T> {
@@ -517,6 +518,7 @@ fn every_finding_has_all_its_parts() {
             ] {
                 assert!(!part.trim().is_empty(), "{finding:?}");
             }
+            assert_eq!(commands::gap(&finding), None, "{finding:?}");
             let sentence = finding.consequence.trim_end();
             assert!(sentence.ends_with('.'), "{rule}: {sentence}");
         }

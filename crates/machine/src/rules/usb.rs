@@ -91,9 +91,9 @@ fn fast_disk_in_slow_port(machine: &Machine) -> Vec<Seen> {
                 fix: if has_usb3_ports {
                     "Put it into one of the blue ports, with a cable that has all the wires of USB 3; push the plug in fully.".into()
                 } else {
-                    "This board has no USB 3 port: compress what is written (desktop recipe), or take a board with USB 3.".into()
+                    "This board has no USB 3 port: compress what is written (`rubus recipes desktop`), or take a board with USB 3.".into()
                 },
-                command: (!has_usb3_ports).then(|| format!("rubus plan desktop to=/dev/{}", disk.name)),
+                command: None,
             })
         })
         .collect()

@@ -11,6 +11,7 @@ use rubus_machine::text::Extent;
 use rubus_runs::compare::{Subject, compare};
 use rubus_runs::gallery::entries;
 use rubus_runs::text;
+use rubus_verdict::text::checkup::Detail;
 use rubus_verdict::verdict::verdict;
 use rubus_vocabulary::checked_json::from_str;
 use rubus_vocabulary::machine::Machine;
@@ -64,7 +65,7 @@ pub fn shown(run: &Run) -> Vec<(&'static str, String)> {
     let comparison = compare(&subjects);
     let of_gallery = entries(&[(None, run.clone())]);
     vec![
-        ("the text", text::run::render(run, &verdict, style)),
+        ("the text", text::run::render(run, &verdict, Detail::All, style)),
         ("the headline of a comparison", text::compare::headline(&comparison, 1)),
         ("the gallery", text::gallery::render(&of_gallery, style)),
         ("the survey", rubus_machine::text::render(&run.machine, ALL_OF_IT, style)),

@@ -6,6 +6,7 @@
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::Path;
 
 use clap::error::ErrorKind;
 use clap::{Arg, ArgAction, ArgMatches, Command, FromArgMatches};
@@ -23,7 +24,24 @@ pub fn parse(words: Vec<OsString>) -> Result<(Args, ArgMatches), clap::Error> {
         let bench = program.find_subcommand("bench");
         bench.is_some_and(|bench| with_long(bench, name.as_bytes()).is_some())
     });
+    let words = with_checkup(&program, words, |word| Path::new(word).is_dir());
     parse_as(program, words)
+}
+
+/// `rubus DIR` is `rubus checkup DIR`; a command's name is the command, whatever lies in the current directory.
+fn with_checkup(
+    program: &Command,
+    mut words: Vec<OsString>,
+    is_directory: impl Fn(&OsStr) -> bool,
+) -> Vec<OsString> {
+    let names_directory = |word: &OsString| {
+        let is_option = word.as_bytes().starts_with(b"-");
+        !is_option && program.find_subcommand(word).is_none() && is_directory(word)
+    };
+    if words.get(1).is_some_and(names_directory) {
+        words.insert(1, "checkup".into());
+    }
+    words
 }
 
 fn parse_as(program: Command, words: Vec<OsString>) -> Result<(Args, ArgMatches), clap::Error> {
@@ -240,6 +258,19 @@ mod tests {
             _ => "x",
         };
         vec![long, value.into()]
+    }
+
+    #[test]
+    fn a_directory_alone_is_a_checkup_of_it_and_a_command_stays_one() {
+        let program = help::command();
+        let read = |words: &[&str]| {
+            let words = words.iter().map(OsString::from).collect();
+            with_checkup(&program, words, |word| word == "/mnt/ssd" || word == "boot")
+        };
+        assert_eq!(read(&["rubus", "/mnt/ssd", "-q"]), ["rubus", "checkup", "/mnt/ssd", "-q"]);
+        assert_eq!(read(&["rubus", "boot"]), ["rubus", "boot"]);
+        assert_eq!(read(&["rubus", "hsitory"]), ["rubus", "hsitory"]);
+        assert_eq!(read(&["rubus"]), ["rubus"]);
     }
 
     #[test]

@@ -255,6 +255,68 @@ fn every_example_in_the_help_is_a_command() {
     assert!(faults.is_empty(), "{}", faults.join("\n"));
 }
 
+/// A command that the program prints, with a device for what is filled in behind a path, and without what stands for words. An
+/// option at its end is only mentioned.
+fn filled(text: &str) -> String {
+    let mut words = Vec::new();
+    for word in text.split_whitespace() {
+        match word.split_once('{') {
+            Some(("", _)) => {}
+            Some((before, _)) => words.push(format!("{before}nbd0")),
+            None => words.push(word.into()),
+        }
+    }
+    while words.last().is_some_and(|word| word.starts_with("--")) {
+        words.pop();
+    }
+    words.join(" ")
+}
+
+/// The commands in a source's literals: whole ones, and in a sentence those between backquotes.
+fn in_literals(source: &str) -> Vec<String> {
+    let source = source.split("#[cfg(test)]\nmod ").next().unwrap_or_default();
+    let parts = source.split("\\\n").enumerate();
+    let joined = parts.map(|(at, part)| if at == 0 { part } else { part.trim_start() });
+    let joined: Vec<&str> = joined.collect();
+    let program = Args::command();
+    let is_verb = |text: &str| {
+        let first = text.split_whitespace().next().unwrap_or_default();
+        program.find_subcommand(first).is_some() && !text.contains(',')
+    };
+    let mut found = Vec::new();
+    for line in joined.concat().lines().filter(|line| !line.trim_start().starts_with("//")) {
+        for literal in line.split('"').skip(1).step_by(2) {
+            // Other sentences may begin with the program's name.
+            let whole = literal.strip_prefix("rubus ").filter(|text| is_verb(text));
+            let spans = literal.split('`').skip(1).step_by(2).filter_map(typed);
+            found.extend(whole.into_iter().chain(spans).map(filled));
+        }
+    }
+    found
+}
+
+/// Every command that a finding, advice, a plan or a message tells to type.
+#[test]
+fn every_command_in_the_words_of_the_program_is_one() {
+    let mut faults = Vec::new();
+    let mut count = 0;
+    for (name, source) in sources() {
+        let is_test = name.contains("test") || name.contains("fixture");
+        if is_test || !name.contains("/src/") {
+            continue;
+        }
+        for text in in_literals(&source) {
+            count += 1;
+            let shown = Shown { place: name.clone(), text, is_whole: false };
+            if let Some(fault) = fault(&shown) {
+                faults.push(format!("{name}: rubus {}: {fault}", shown.text));
+            }
+        }
+    }
+    assert!(faults.is_empty(), "{}", faults.join("\n"));
+    assert!(count > 100, "{count} commands: the literals were not found");
+}
+
 #[test]
 fn a_wrong_command_in_a_document_is_found() {
     for wrong in [

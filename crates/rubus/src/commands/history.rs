@@ -7,6 +7,7 @@ use anyhow::{Context, bail};
 use rubus_draw::text::clean;
 use rubus_runs::history::RunId;
 use rubus_runs::store::{Filter, History};
+use rubus_verdict::text::checkup::Detail;
 use rubus_verdict::verdict::verdict;
 
 use crate::ageing;
@@ -112,7 +113,7 @@ fn show_one(general: &General, show: &HistoryShow, json: bool) -> anyhow::Result
         places::say(&(crate::outputs::run_json(&run, &verdict)? + "\n"))?;
     } else if !printed {
         let style = Terminal::of(general).style();
-        places::say(&rubus_runs::text::run::render(&run, &verdict, style))?;
+        places::say(&rubus_runs::text::run::render(&run, &verdict, Detail::All, style))?;
     }
     Ok(Exit::Fine)
 }

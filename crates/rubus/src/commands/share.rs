@@ -64,8 +64,8 @@ fn counted(counts: Counts, has_label: bool) -> String {
 /// `rubus-raspberry-pi-3-model-b-sc64g-2026-11-21.json`.
 fn default_name(run: &Run) -> PathBuf {
     let device = run.target.device.as_deref();
-    let disks = device.map(|name| run.machine.disks_below(name));
-    let model = disks.iter().flatten().find_map(|disk| disk.model.text());
+    let measured = device.and_then(|name| run.machine.measured_device(name));
+    let model = measured.and_then(|device| device.model.text());
     let day = run.started.split('T').next();
     let parts = [run.machine.board.model.text(), model.or(device), day];
     let words = parts.into_iter().flatten().map(in_a_name);

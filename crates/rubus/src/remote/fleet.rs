@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use rubus_advise::advice::Advice;
-use rubus_advise::text::typed;
+use rubus_draw::quote::typed;
 use rubus_fleet::figures::{self, OfBoard};
 use rubus_fleet::inventory::Board;
 use rubus_fleet::settings;

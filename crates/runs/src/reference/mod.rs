@@ -111,7 +111,7 @@ fn kind_of(machine: &Machine, device: &str) -> Option<DeviceKind> {
     if device.starts_with("nbd") {
         return Some(DeviceKind::Network);
     }
-    let disk = machine.disks_below(device).into_iter().next()?;
+    let disk = machine.measured_disk(device)?;
     if disk.mmc.is_some() {
         return Some(DeviceKind::Card);
     }

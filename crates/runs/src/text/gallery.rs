@@ -39,7 +39,7 @@ pub fn render(entries: &[Entry], style: Style) -> String {
     }
     let mut lines = table.lines(style);
     let legend = "read, write: sequential, MB/s. 4k rd, 4k wr: random, one in flight, per second. commit: per second. \
-                  ~: did not settle. –: not measured. !: disturbed. Intervals: --html FILE or --json.";
+                  ?: did not settle. –: not measured. !: disturbed. Intervals: --html FILE or --json.";
     let legend = hang("", legend, COLUMNS);
     lines.extend(legend.iter().map(|line| style.paint(Tone::Faint, line)));
     lines.join("\n") + "\n"
@@ -51,7 +51,7 @@ fn figure(quantity: Quantity, shown: Shown) -> String {
     } else {
         iops(shown.rate.value)
     };
-    if shown.is_settled { value } else { format!("~{value}") }
+    if shown.is_settled { value } else { format!("?{value}") }
 }
 
 #[cfg(test)]

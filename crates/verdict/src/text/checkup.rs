@@ -1,9 +1,9 @@
-//! The text of a checkup: one screen, at most 80 columns, the verdict on top.
+//! The text of a checkup: the answer on top, on one screen of 24 lines where nothing disturbed it.
 //!
 //! Somebody with a slow board must understand the sentences; an engineer must find the numbers.
 //! What does not fit here is on the page and in the JSON.
 
-use crate::verdict::{Disturbance, Grade, Pipe, PipeKind, Verdict, WorkTime};
+use crate::verdict::{Conclusion, Disturbance, Grade, Pipe, PipeKind, Verdict, WorkTime};
 use rubus_vocabulary::doubt::Doubt;
 use rubus_vocabulary::result::{JobResult, Outcome, Run};
 use rubus_vocabulary::units::{bytes_si, duration_ns, iops, rate_si};
@@ -12,6 +12,7 @@ use crate::text::disturbances;
 use rubus_draw::ends;
 use rubus_draw::layout::{COLUMNS, board, heading, joined, paragraph};
 use rubus_draw::network;
+use rubus_draw::next_step;
 use rubus_draw::style::{Style, Tone};
 use rubus_draw::table::{Align, Cell, Table};
 use rubus_draw::text::{bind_units, clean, hang, pad_left, pad_right, shorten, width};
@@ -30,20 +31,90 @@ const WANTED_COLUMNS: usize = 7;
 const TIME_COLUMNS: usize = 7;
 const RANGE_COLUMNS: usize = 18;
 
-/// The text of a checkup, ending in a line feed.
-pub fn render(run: &Run, verdict: &Verdict, style: Style) -> String {
-    let parts = [
-        title(run, style),
-        headline(verdict, style),
-        jobs(run, style),
-        ends::table(run, style),
-        pipes(verdict, style),
-        sentences(verdict, style),
-        good_for(verdict, style),
-        disturbances(run, verdict, style),
-        paragraph(&verdict.certainty, ""),
-    ];
+/// How much of a checkup is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Detail {
+    /// The answer, what to do, the grades and the figures behind them.
+    Answer,
+    /// Every figure.
+    All,
+}
+
+/// The text of a checkup, ending in a line feed: the answer, what to do, the grades, the figures, and reservations once.
+pub fn render(run: &Run, verdict: &Verdict, detail: Detail, style: Style) -> String {
+    let mut parts = match detail {
+        Detail::Answer => vec![heading_line(run, style)],
+        Detail::All => vec![title(run, style)],
+    };
+    let mut answer = headline(verdict, style);
+    answer.extend(next_step::lines(&verdict.next, style));
+    parts.push(answer);
+    parts.push(good_for(verdict, style));
+    match detail {
+        Detail::Answer if verdict.conclusion == Conclusion::Stopped => {
+            parts.push(jobs(run, style));
+        }
+        Detail::Answer => parts.push(figures(run, verdict, style)),
+        Detail::All => {
+            parts.push(jobs(run, style));
+            parts.push(ends::table(run, style));
+            parts.push(pipes(verdict, style));
+            parts.push(sentences(verdict, style));
+        }
+    }
+    parts.push(disturbances(run, verdict, detail, style));
+    parts.push(in_columns(&verdict.certainty, "", style));
     joined(parts)
+}
+
+/// A paragraph within the columns of the terminal.
+fn in_columns(text: &str, first: &str, style: Style) -> Vec<String> {
+    hang(first, &bind_units(&clean(text)), style.columns)
+}
+
+/// The place, the device and the day, in one faint line.
+fn heading_line(run: &Run, style: Style) -> Vec<String> {
+    let device = words::measured_device(run);
+    let day = words::moment(&run.started);
+    let place = clean(&run.place());
+    let parts = [place, device, day, words::span(run.elapsed_s)];
+    let parts: Vec<String> = parts.into_iter().filter(|part| !part.is_empty()).collect();
+    let lines = in_columns(&parts.join(" · "), "", style);
+    lines.iter().map(|line| style.paint(Tone::Faint, line)).collect()
+}
+
+/// The operations of the reference work: their rates, and how long each takes.
+fn figures(run: &Run, verdict: &Verdict, style: Style) -> Vec<String> {
+    use Align::{Left, Right};
+    let mut table =
+        Table::new(&[("", Left), ("rate", Right), ("±", Right), ("real work", Right), ("", Left)]);
+    let mut legend = Legend::of(run);
+    for pipe in &verdict.pipes {
+        let (Some(result), Some(demand)) = (pipe.job().and_then(|job| run.job(job)), pipe.demand_s)
+        else {
+            continue;
+        };
+        let arrow = if pipe.narrowest { "←" } else { "" };
+        let rate = match pipe.bytes_per_second {
+            Some(bytes) => rate_si(bytes.value),
+            None => format!("{} /s", iops(result.iops.value)),
+        };
+        let tone = if pipe.narrowest { Tone::Warn } else { Tone::Plain };
+        table.row(vec![
+            Cell::toned(&pipe.name, tone),
+            rate.into(),
+            words::half_width(&result.iops).into(),
+            words::roughly(demand).into(),
+            Cell::toned(&format!("{arrow}{}", legend.flags(result)), Tone::Warn),
+        ]);
+    }
+    if table.is_empty() {
+        return jobs(run, style);
+    }
+    let mut lines = table.lines(style);
+    let about = "±: to the farther end of the 95 % interval. Real work: a start, an installation, a browser.";
+    lines.extend(legend.after(about, style).iter().map(|line| style.paint(Tone::Faint, line)));
+    lines
 }
 
 /// What was measured, on what, when: three faint lines.
@@ -69,28 +140,18 @@ pub fn title(run: &Run, style: Style) -> Vec<String> {
 }
 
 fn headline(verdict: &Verdict, style: Style) -> Vec<String> {
-    paragraph(&verdict.headline, "")
-        .into_iter()
-        .map(|line| style.paint(Tone::Strong, &line))
-        .collect()
+    let reservation = verdict.reservation.iter();
+    let said: Vec<&str> =
+        std::iter::once(&verdict.headline).chain(reservation).map(String::as_str).collect();
+    let lines = in_columns(&said.join(" "), "", style);
+    lines.into_iter().map(|line| style.paint(Tone::Strong, &line)).collect()
 }
 
 /// "mmcblk0 (SC64G, 63.9 GB), ext4 on mmcblk0p2".
 fn device(run: &Run) -> String {
     let target = &run.target;
-    let mut parts = Vec::new();
-    if let Some(name) = target.device.as_deref() {
-        for disk in run.machine.disks_below(name) {
-            let size = disk.size_bytes.get().map(bytes_si);
-            let model = disk.model.text().map(|model| model.trim().to_string());
-            let about: Vec<String> = [model, size].into_iter().flatten().collect();
-            if about.is_empty() {
-                parts.push(disk.name.clone());
-            } else {
-                parts.push(format!("{} ({})", disk.name, about.join(", ")));
-            }
-        }
-    }
+    let measured = words::measured_device(run);
+    let mut parts: Vec<String> = (!measured.is_empty()).then_some(measured).into_iter().collect();
     match (&target.filesystem, &target.device) {
         (Some(filesystem), Some(device)) => parts.push(format!("{filesystem} on {device}")),
         (Some(filesystem), None) => parts.push(filesystem.clone()),
@@ -116,7 +177,7 @@ pub fn jobs(run: &Run, style: Style) -> Vec<String> {
         ("CPU", Right),
         ("", Left),
     ]);
-    let mut legend = Legend::default();
+    let mut legend = Legend::of(run);
     for result in &run.results {
         let unsettled = result.outcome == Outcome::Inconclusive;
         let tone = if unsettled { Tone::Faint } else { Tone::Plain };
@@ -134,7 +195,7 @@ pub fn jobs(run: &Run, style: Style) -> Vec<String> {
     }
     let mut lines = table.lines(style);
     lines.extend(responses(run));
-    lines.extend(legend.lines().into_iter().map(|line| style.paint(Tone::Faint, &line)));
+    lines.extend(legend.lines(style).into_iter().map(|line| style.paint(Tone::Faint, &line)));
     lines
 }
 
@@ -155,53 +216,63 @@ fn responses(run: &Run) -> Vec<String> {
     run.results.iter().filter_map(line).flatten().collect()
 }
 
-/// The flags behind a row and, below the table, what those that were used mean.
+/// The marks behind a row and, below the table, what those that were used mean.
 #[derive(Default)]
-pub struct Legend {
+pub struct Legend<'r> {
     used: Vec<char>,
+    /// What concerns every row stands once, and is no mark on each.
+    of_all: Vec<&'r Doubt>,
 }
 
-impl Legend {
-    const MEANINGS: [(char, &'static str); 4] = [
-        ('?', "? did not settle, do not rely on it"),
-        ('~', "~ imprecise"),
-        ('s', "s stalled"),
-        ('!', "! disturbed"),
-    ];
+impl<'r> Legend<'r> {
+    const MEANINGS: [(char, &'static str); 3] =
+        [('?', "? did not settle, do not rely on it"), ('s', "s stalled"), ('!', "! disturbed")];
 
-    /// The signs behind a result; the legend below a table names those that were given.
+    /// The marks of a run's table.
+    pub fn of(run: &'r Run) -> Legend<'r> {
+        let Some((first, others)) = run.results.split_first().filter(|(_, more)| !more.is_empty())
+        else {
+            return Legend::default();
+        };
+        let has =
+            |result: &JobResult, doubt: &Doubt| result.doubts.iter().any(|own| own.is_like(doubt));
+        let is_of_all = |doubt: &&Doubt| others.iter().all(|result| has(result, doubt));
+        Legend { used: Vec::new(), of_all: first.doubts.iter().filter(is_of_all).collect() }
+    }
+
+    /// The marks behind a result; the legend below a table names those that were given.
     pub fn flags(&mut self, result: &JobResult) -> String {
-        let disturbed = result.doubts.iter().any(|d| !matches!(d, Doubt::NotPrecise { .. }));
+        let is_own = |doubt: &&Doubt| !self.of_all.iter().any(|all| all.is_like(doubt));
+        let is_disturbed = result.doubts.iter().filter(is_own).any(Doubt::may_change_a_rate);
         let set = [
             ('?', result.outcome == Outcome::Inconclusive),
-            ('~', result.outcome == Outcome::Capped),
             ('s', !result.stalls.is_empty()),
-            ('!', disturbed),
+            ('!', is_disturbed),
         ];
         let flags: Vec<char> = set.iter().filter(|(_, set)| *set).map(|(flag, _)| *flag).collect();
         self.used.extend(&flags);
         flags.into_iter().collect()
     }
 
-    fn lines(&self) -> Vec<String> {
-        self.after(
-            "±: to the farther end of the 95 % interval. p50, p99: half and 99 % of the operations took no longer. ×32: 32 at once. CPU: whole machine.",
-        )
+    fn lines(&self, style: Style) -> Vec<String> {
+        let about = "±: to the farther end of the 95 % interval. p50, p99: half and 99 % of the operations took no longer. \
+                     ×32: 32 at once. CPU: whole machine.";
+        self.after(about, style)
     }
 
-    /// The flag that says how precise a result is, where there is no room for more.
+    /// The mark of a result that did not settle, where there is no room for more.
     pub fn precision(&mut self, result: &JobResult) -> &'static str {
-        let (flag, text) = match result.outcome {
-            Outcome::Converged => return "",
-            Outcome::Capped => ('~', "~"),
-            Outcome::Inconclusive => ('?', "?"),
-        };
-        self.used.push(flag);
-        text
+        match result.outcome {
+            Outcome::Converged | Outcome::Capped => "",
+            Outcome::Inconclusive => {
+                self.used.push('?');
+                "?"
+            }
+        }
     }
 
-    /// A text about a table with the meanings of the flags that were used in it.
-    pub fn after(&self, text: &str) -> Vec<String> {
+    /// A text about a table with the meanings of the marks that were used in it.
+    pub fn after(&self, text: &str, style: Style) -> Vec<String> {
         let used = Self::MEANINGS.iter().filter(|(flag, _)| self.used.contains(flag));
         let mut text = text.to_string();
         for (_, meaning) in used {
@@ -209,7 +280,7 @@ impl Legend {
             text.push_str(&meaning.replace(' ', "\u{a0}"));
             text.push('.');
         }
-        hang("", &bind_units(&text), COLUMNS)
+        hang("", &bind_units(&text), style.columns)
     }
 }
 
@@ -257,7 +328,7 @@ fn pieces(verdict: &Verdict) -> Option<String> {
     let other = works.iter().find(|work| work.mostly != longest.mostly);
     let words = |work: &WorkTime| {
         let time = words::roughly(work.busy_s.value);
-        format!("{} takes up to {time}, mostly {}", work.work, work.mostly)
+        format!("{} takes about {time}, mostly {}", work.work, work.mostly)
     };
     let parts: Vec<String> =
         [Some(longest), other].into_iter().flatten().map(|work| words(work)).collect();
@@ -307,16 +378,16 @@ fn good_for(verdict: &Verdict, style: Style) -> Vec<String> {
     if all_unknown {
         return Vec::new();
     }
-    let mut lines = vec![heading("Good for", style)];
+    let mut lines = Vec::new();
     let columns = verdict.good_for.iter().map(|s| width(&s.purpose)).max().unwrap_or(0);
     for suitability in &verdict.good_for {
         let (word, tone) = disturbances::grade(suitability.grade);
         let first = format!(
-            "  {}  {}  ",
+            "{}  {}  ",
             pad_right(&clean(&suitability.purpose), columns),
             pad_right(word, 7)
         );
-        let mut wrapped = paragraph(&suitability.reason, &first).into_iter();
+        let mut wrapped = in_columns(&suitability.reason, &first, style).into_iter();
         let line = wrapped.next().unwrap_or(first);
         lines.push(line.replacen(word, &style.paint(tone, word), 1));
         lines.extend(wrapped);
@@ -324,22 +395,29 @@ fn good_for(verdict: &Verdict, style: Style) -> Vec<String> {
     lines
 }
 
-/// What disturbed the run, grouped by kind, as a section of lines.
-pub fn disturbances(run: &Run, verdict: &Verdict, style: Style) -> Vec<String> {
+/// What disturbed the run, grouped by kind, the weightiest first, as a section of lines. What is in the answer, and to be done
+/// about it, is not said again.
+pub fn disturbances(run: &Run, verdict: &Verdict, detail: Detail, style: Style) -> Vec<String> {
     let mut groups = disturbances::disturbance_groups(run, verdict);
+    let is_said = |group: &Vec<&Disturbance>| {
+        let what = group.first().map(|first| first.what.as_str()).unwrap_or_default();
+        let answer = verdict.reservation.as_ref().unwrap_or(&verdict.headline);
+        answer.contains(what)
+    };
+    groups.retain(|group| detail == Detail::All || !is_said(group));
     groups.sort_by_key(|group| group.first().map(|first| rank(run, first)));
     let mut lines = Vec::new();
     let mut left_out = 0;
     for group in &groups {
-        let wrapped = paragraph(&disturbance_words(run, group), "  ");
-        if lines.len() + wrapped.len() <= DISTURBANCE_LINES {
+        let wrapped = in_columns(&disturbance_words(run, group), "  ", style);
+        if detail == Detail::All || lines.len() + wrapped.len() <= DISTURBANCE_LINES {
             lines.extend(wrapped);
         } else {
             left_out += 1;
         }
     }
     if left_out > 0 {
-        lines.push(format!("  and {left_out} more, on the page and in the JSON"));
+        lines.push(format!("  and {left_out} that change less: rubus history show last"));
     }
     if !lines.is_empty() {
         lines.insert(0, heading("What disturbed it", style));
@@ -388,10 +466,10 @@ pub fn job_file(run: &Run, style: Style) -> Vec<String> {
     lines
 }
 
-/// How far up a disturbance belongs, 0 first.
+/// How far up a disturbance belongs, 0 first: what cut the run short, what was not the disk, what may have changed a rate, the rest.
 fn rank(run: &Run, disturbance: &Disturbance) -> u8 {
     match disturbances::doubt_of(run, disturbance) {
-        Some(Doubt::TargetFailed { .. } | Doubt::Interrupted) => 0,
+        Some(Doubt::TargetFailed { .. } | Doubt::Interrupted | Doubt::Holes { .. }) => 0,
         Some(
             Doubt::AboveCeiling { .. }
             | Doubt::AboveLink { .. }
@@ -400,11 +478,11 @@ fn rank(run: &Run, disturbance: &Disturbance) -> u8 {
             | Doubt::DirectIsBuffered { .. }
             | Doubt::LoopThroughCache { .. },
         ) => 1,
+        Some(doubt) if doubt.may_change_a_rate() => 2,
         Some(
             Doubt::NotWatched { .. } | Doubt::ServerSilent { .. } | Doubt::FewOperations { .. },
         ) => 4,
-        Some(Doubt::LongFlush { .. } | Doubt::NoRing { .. }) => 3,
-        Some(_) | None => 2,
+        Some(_) | None => 3,
     }
 }
 
@@ -420,9 +498,9 @@ mod tests {
     #[test]
     fn a_slow_and_disturbed_card() {
         let run = fixture::slow_sd_card_run();
-        let text = render(&run, &verdict(&run), Style::PLAIN);
+        let text = render(&run, &verdict(&run), Detail::All, Style::PLAIN);
         insta::assert_snapshot!(text);
-        assert!(text.lines().count() <= 58, "{} lines", text.lines().count());
+        assert!(text.lines().count() <= 64, "{} lines", text.lines().count());
     }
 
     #[test]
@@ -434,8 +512,7 @@ mod tests {
         assert!(!heading.contains("direct I/O"), "{heading}");
     }
 
-    #[test]
-    fn a_quiet_run_on_one_screen() {
+    fn quiet_run() -> Run {
         let mut run = fixture::slow_sd_card_run();
         run.machine.power.throttling = Fact::known(Throttling::decode(0), "");
         run.doubts.clear();
@@ -444,15 +521,45 @@ mod tests {
             result.stalls.clear();
             result.outcome = Outcome::Converged;
         }
-        let text = render(&run, &verdict(&run), Style::PLAIN);
+        run
+    }
+
+    #[test]
+    fn a_quiet_run_in_full() {
+        let run = quiet_run();
+        let text = render(&run, &verdict(&run), Detail::All, Style::PLAIN);
         insta::assert_snapshot!(text);
         assert!(text.lines().count() <= 48, "{} lines", text.lines().count());
     }
 
     #[test]
+    fn a_clean_answer_fits_24_lines_of_80_columns_and_breaks_no_word_in_60() {
+        let run = quiet_run();
+        for columns in [60, 80, 120] {
+            let style = Style { columns, ..Style::PLAIN };
+            let text = render(&run, &verdict(&run), Detail::Answer, style);
+            insta::assert_snapshot!(format!("answer_{columns}"), text);
+            let widest = text.lines().map(width).max().unwrap_or(0);
+            assert!(widest <= columns, "{widest} in {columns}: {text}");
+            assert!(columns < 80 || text.lines().count() <= 24, "{text}");
+            let words: Vec<&str> = text.split_whitespace().collect();
+            let wide =
+                render(&run, &verdict(&run), Detail::Answer, Style { columns: 200, ..style });
+            assert!(words.iter().all(|word| wide.contains(word)), "{columns}");
+        }
+    }
+
+    #[test]
+    fn a_disturbed_answer_says_so_once_and_the_weightiest_first() {
+        let run = fixture::slow_sd_card_run();
+        let text = render(&run, &verdict(&run), Detail::Answer, Style::PLAIN);
+        insta::assert_snapshot!(text);
+    }
+
+    #[test]
     fn a_failed_run_says_what_failed() {
         let run = fixture::failed_run();
-        insta::assert_snapshot!(render(&run, &verdict(&run), Style::PLAIN));
+        insta::assert_snapshot!(render(&run, &verdict(&run), Detail::All, Style::PLAIN));
     }
 
     #[test]
@@ -462,7 +569,7 @@ mod tests {
         run.machine.board.model =
             Fact::known("Board\x1b[31m of a vendor with many words ".repeat(4), "");
         for run in [run, fixture::failed_run()] {
-            let text = render(&run, &verdict(&run), Style::PLAIN);
+            let text = render(&run, &verdict(&run), Detail::All, Style::PLAIN);
             for line in text.lines() {
                 assert!(width(line) <= COLUMNS, "{}: {line}", width(line));
             }

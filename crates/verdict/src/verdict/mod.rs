@@ -7,7 +7,9 @@
 //! pipe is the one with the largest demand. Demands are seconds: they add up and can be checked by
 //! hand.
 
+mod answer;
 mod certainty;
+mod device;
 mod pipes;
 mod purposes;
 mod sentences;
@@ -17,13 +19,14 @@ use serde::{Deserialize, Serialize};
 
 use rubus_stats::estimate::Estimate;
 use rubus_vocabulary::doubt::Doubt;
+use rubus_vocabulary::next_step::NextStep;
 use rubus_vocabulary::platters::has_platters;
 use rubus_vocabulary::result::{Run, TargetKind};
 
+use answer::Answer;
 use certainty::{certainty, disturbances};
 use pipes::{bus_pipes, lowest_ceiling, mark_narrowest, operation_pipes};
 use purposes::suitability;
-use sentences::headline;
 use works::works;
 
 /// A disk that does the reference work within so many seconds has no narrow pipe: our choice.
@@ -36,8 +39,15 @@ const IMPOSSIBLE: f64 = 1.25;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Verdict {
-    /// The narrowest pipe and why, in one or two sentences.
+    /// What kind of answer it is.
+    pub conclusion: Conclusion,
+    /// What holds the disk back, the figure that matters, and what it means for a piece of work: at most 25 words.
     pub headline: String,
+    /// What could turn the answer round; absent where nothing could.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reservation: Option<String>,
+    /// What to do next.
+    pub next: NextStep,
     /// Every stage with its capacity: first the path of buses, then the kinds of operation.
     pub pipes: Vec<Pipe>,
     /// How long each piece of the reference work keeps the device busy; empty unless everything that they ask for was measured.
@@ -53,17 +63,42 @@ pub struct Verdict {
     pub certainty: String,
 }
 
+/// What kind of answer a verdict is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub enum Conclusion {
+    /// One kind of operation holds the disk back.
+    HeldBack,
+    /// One probably does; the intervals, or what disturbed the run, leave room for another.
+    ProbablyHeldBack,
+    /// It does the reference work fast enough.
+    FastEnough,
+    /// It probably does.
+    ProbablyFastEnough,
+    /// Nothing settled, or what was read was not on the disk.
+    NoAnswer,
+    /// The run was stopped: figures, and no verdict.
+    Stopped,
+}
+
 /// How long a piece of the reference work keeps the device busy.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct WorkTime {
     /// For people: "first start of Chromium".
     pub work: String,
+    /// The same as the subject of a sentence: "starting Chromium".
+    #[serde(default)]
+    pub doing: String,
     /// Seconds, one operation after the other, which is an upper estimate: the processor works beside, and some commits have
     /// nothing to write; the upper end is unbounded where a rate is not known to be above 0.
     pub busy_s: Estimate,
     /// The name of the pipe that most of it is spent in.
     pub mostly: String,
+    /// Seconds in that pipe.
+    #[serde(default)]
+    pub mostly_s: f64,
 }
 
 /// One stage of the storage path, with its capacity.
@@ -196,11 +231,20 @@ fn doubt_a_small_part(run: &mut Run) {
 pub fn verdict(run: &Run) -> Verdict {
     let mut pipes = bus_pipes(run);
     pipes.extend(operation_pipes(run));
-    mark_narrowest(&mut pipes);
+    let is_stopped = run.doubts.contains(&Doubt::Interrupted);
+    if !is_stopped {
+        mark_narrowest(&mut pipes);
+    }
+    let works = if is_stopped { Vec::new() } else { works(&pipes) };
+    let good_for = if is_stopped { Vec::new() } else { suitability(run) };
+    let answer = Answer::of(run, &pipes, &works);
     Verdict {
-        headline: headline(run, &pipes),
-        works: works(&pipes),
-        good_for: suitability(run),
+        conclusion: answer.conclusion,
+        headline: answer.headline(run),
+        reservation: answer.reservation(),
+        next: answer.next(run, &good_for),
+        works,
+        good_for,
         disturbances: disturbances(run),
         certainty: certainty(run),
         sentences: sentences::all(run),
@@ -223,8 +267,8 @@ mod tests {
         let verdict = verdict(&fixture::slow_sd_card_run());
         assert_eq!(
             verdict.headline,
-            "The narrowest pipe is commits on the SD card mmcblk0 (SC64G): 23.0 per second, 43.5 ms each on \
-             average. The reference work keeps it busy for up to 19 min (18 min to 21 min), 15 min of it in this pipe."
+            "Commits hold the SD card mmcblk0 back: 23.0 per second. Installing software waits about 17 min for it, 14 min \
+             in commits."
         );
         let narrowest: Vec<&str> =
             verdict.pipes.iter().filter(|p| p.narrowest).map(|p| p.name.as_str()).collect();
@@ -242,16 +286,12 @@ mod tests {
             verdict(run).headline
         };
         let surely = headline(&mut run, Estimate::new(11.5e6, 11e6, 12e6));
-        assert!(surely.starts_with("The narrowest pipe is commits on"), "{surely}");
+        assert!(surely.starts_with("Commits hold "), "{surely}");
         let perhaps = headline(&mut run, Estimate::new(11.5e6, 2e6, 12e6));
-        assert!(
-            perhaps.contains(
-                " is commits or sequential writes: the intervals do not tell which. Commits: "
-            ),
-            "{perhaps}"
-        );
+        assert!(perhaps.starts_with("Commits, probably, hold "), "{perhaps}");
+        assert!(perhaps.ends_with(" Perhaps sequential writes instead."), "{perhaps}");
         let unknown = headline(&mut run, Estimate::new(11.5e6, 0.0, 12e6));
-        assert!(unknown.contains(" or longer)"), "{unknown}");
+        assert!(unknown.contains("How long installing software waits is not known."), "{unknown}");
     }
 
     #[test]
@@ -267,8 +307,8 @@ mod tests {
             verdict(&run).headline
         };
         // 21,000 commits at 1000 per second are 21 s, at 100 they are 210.
-        assert!(begins(999.0).starts_with("No pipe is narrow on"), "{}", begins(999.0));
-        assert!(begins(100.0).starts_with("Perhaps no pipe is narrow on"), "{}", begins(100.0));
+        assert!(begins(999.0).starts_with("Nothing holds "), "{}", begins(999.0));
+        assert!(begins(100.0).starts_with("Probably nothing holds "), "{}", begins(100.0));
     }
 
     #[test]
@@ -289,7 +329,8 @@ mod tests {
             result.bytes_per_second = Estimate::exact(100_000.0 * f64::from(result.block_bytes));
         }
         let verdict = verdict(&run);
-        assert!(verdict.headline.starts_with("No pipe is narrow"), "{}", verdict.headline);
+        assert!(verdict.headline.starts_with("Nothing holds "), "{}", verdict.headline);
+        assert_eq!(verdict.conclusion, Conclusion::FastEnough);
     }
 
     #[test]
@@ -432,7 +473,7 @@ mod tests {
             result.iops = Estimate::new(result.iops.value, 0.0, result.iops.value * 20.0);
         }
         let verdict = verdict(&run);
-        assert!(verdict.headline.contains("but it did not settle"), "{}", verdict.headline);
+        assert!(verdict.headline.starts_with("No answer: "), "{}", verdict.headline);
         let desktop = &verdict.good_for[1];
         assert_eq!(desktop.grade, Grade::Unknown);
         assert!(desktop.reason.starts_with("too uncertain: "), "{}", desktop.reason);

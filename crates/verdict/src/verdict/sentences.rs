@@ -1,14 +1,9 @@
-//! The headline and what else there is to say about a run.
+//! What else there is to say about a run than the answer.
 
-use super::pipes::{KINDS, disk, rivals};
-use super::{NARROW_ABOVE_S, Pipe};
-use rubus_draw::text::capitalized;
-use rubus_draw::words::{between, roughly};
+use super::pipes::disk;
 use rubus_stats::estimate::Estimate;
 use rubus_vocabulary::application_class::{A1, A2, ApplicationClass, Met};
-use rubus_vocabulary::doubt::Doubt;
 use rubus_vocabulary::job_names;
-use rubus_vocabulary::machine::{BlockDevice, BlockKind, HopKind};
 use rubus_vocabulary::result::{JobResult, Outcome, Run, StallCause};
 use rubus_vocabulary::units::{duration_ns, iops, rate_si};
 
@@ -24,124 +19,6 @@ pub(super) fn all(run: &Run) -> Vec<String> {
         read_only_sentence(run),
     ]
     .concat()
-}
-
-pub(super) fn headline(run: &Run, pipes: &[Pipe]) -> String {
-    let so_far = headline_of_all(run, pipes);
-    if run.doubts.contains(&Doubt::Interrupted) {
-        return format!("Stopped before the end; so far: {so_far}");
-    }
-    so_far
-}
-
-fn headline_of_all(run: &Run, pipes: &[Pipe]) -> String {
-    let device = device_in_words(run);
-    let Some(pipe) = pipes.iter().find(|pipe| pipe.narrowest) else {
-        return format!("Nothing could be measured on {device}.");
-    };
-    let rate = match (&pipe.bytes_per_second, &pipe.operations_per_second) {
-        (Some(bytes), _) => rate_si(bytes.value),
-        (_, Some(operations)) => format!("{} per second", iops(operations.value)),
-        _ => String::new(),
-    };
-    let figures = format!("{rate}, {}", pipe.note);
-    let operations = || pipes.iter().filter(|pipe| pipe.demand_s.is_some());
-    let work = if operations().count() == KINDS.len() {
-        "The reference work"
-    } else {
-        "What was measured of the reference work"
-    };
-    let total_s: f64 = operations().filter_map(|pipe| pipe.demand_s).sum();
-    let (low_s, high_s) = operations()
-        .filter_map(Pipe::demand_range)
-        .fold((0.0, 0.0), |(low, high), (short, long)| (low + short, high + long));
-    let keeps_busy =
-        format!("{work} keeps it busy for up to {} ({})", roughly(total_s), between(low_s, high_s));
-    let rivals = rivals(pipe, pipes);
-    let which = if rivals.is_empty() {
-        format!("{}: {figures}.", pipe.name)
-    } else {
-        format!(
-            "{}: {figures}. Within the intervals it may as well be {}.",
-            pipe.name,
-            either(&rivals)
-        )
-    };
-    if high_s <= NARROW_ABOVE_S {
-        return format!("No pipe is narrow on {device}. {keeps_busy}. The tightest is {which}");
-    }
-    if low_s <= NARROW_ABOVE_S {
-        return format!(
-            "Perhaps no pipe is narrow on {device}. {keeps_busy}. The tightest is {which}"
-        );
-    }
-    let share = roughly(pipe.demand_s.unwrap_or(0.0));
-    if rivals.is_empty() {
-        format!(
-            "The narrowest pipe is {} on {device}: {figures}. {keeps_busy}, {share} of it in this pipe.",
-            pipe.name
-        )
-    } else {
-        format!(
-            "The narrowest pipe on {device} is {} or {}: the intervals do not tell which. {}: {figures}. {keeps_busy}.",
-            pipe.name,
-            either(&rivals),
-            capitalized(&pipe.name)
-        )
-    }
-}
-
-/// "commits", "commits or sequential writes".
-fn either(pipes: &[&Pipe]) -> String {
-    let names: Vec<&str> = pipes.iter().map(|pipe| pipe.name.as_str()).collect();
-    names.join(" or ")
-}
-
-/// "the SD card mmcblk0", "the USB disk sda (Intel SSD 730)", "memory (tmpfs)".
-fn device_in_words(run: &Run) -> String {
-    let Some(device) = run.target.device.as_deref() else {
-        return match run.target.filesystem.as_deref() {
-            Some("tmpfs" | "ramfs") => "memory (tmpfs), which is not a disk".into(),
-            Some(filesystem) => format!("this {filesystem} filesystem"),
-            None => run.target.named.clone(),
-        };
-    };
-    // The device itself or, of a partition, its disk: what the user sees, not what lies below it.
-    let whole = run
-        .machine
-        .device(device)
-        .map(|d| d.parent.as_deref().and_then(|parent| run.machine.device(parent)).unwrap_or(d));
-    let Some(whole) = whole else {
-        return device.to_string();
-    };
-    let kind = kind_in_words(whole);
-    let model = whole.model.text().map(str::trim).filter(|model| !model.is_empty());
-    match (model, disk(run)) {
-        (Some(model), _) => format!("{kind} {} ({model})", whole.name),
-        (None, Some(below)) if below.name != whole.name => {
-            format!("{kind} {} (on {})", whole.name, below.name)
-        }
-        (None, _) => format!("{kind} {}", whole.name),
-    }
-}
-
-fn kind_in_words(device: &BlockDevice) -> &'static str {
-    match device.kind {
-        BlockKind::Disk => match device.path.last().map(|hop| hop.kind) {
-            _ if device.mmc.as_ref().and_then(|mmc| mmc.kind.text()) == Some("SD") => "the SD card",
-            _ if device.mmc.is_some() => "the eMMC",
-            Some(HopKind::UsbDevice | HopKind::UsbHub | HopKind::UsbController) => "the USB disk",
-            Some(HopKind::Nvme) => "the NVMe disk",
-            Some(HopKind::Virtio) => "the virtual disk",
-            _ => "the disk",
-        },
-        BlockKind::Loop => "the loop device",
-        BlockKind::Md => "the array",
-        BlockKind::Dm => "the mapped device",
-        BlockKind::Nbd => "the network disk",
-        BlockKind::Zram => "compressed memory",
-        _ => "the device",
-    }
 }
 
 fn class_sentences(run: &Run) -> Vec<String> {

@@ -26,7 +26,14 @@ fn time_for(work: &Work, pipes: &[Pipe]) -> Option<WorkTime> {
             longest = Some((pipe, time.value));
         }
     }
-    Some(WorkTime { work: work.name.into(), busy_s, mostly: longest?.0.name.clone() })
+    let (pipe, mostly_s) = longest?;
+    Some(WorkTime {
+        work: work.name.into(),
+        doing: work.doing.into(),
+        busy_s,
+        mostly: pipe.name.clone(),
+        mostly_s,
+    })
 }
 
 #[cfg(test)]

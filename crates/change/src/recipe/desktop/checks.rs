@@ -19,8 +19,9 @@ use super::{gains, memory, root, trial};
 use crate::plan::TextFile;
 use crate::plan::volume::DiskIdentity;
 use rubus_boot::fstab::Fstab;
+use rubus_draw::quote::quote;
 use rubus_machine::in_use::{free_disks, is_on, uses};
-use rubus_vocabulary::machine::Machine;
+use rubus_vocabulary::machine::{BlockDevice, Machine};
 use rubus_vocabulary::units::{bytes_iec, bytes_si};
 
 /// What to look at for the checks.
@@ -155,7 +156,7 @@ fn disk<'a>(
                 .into(),
             false => used_for.join(", "),
         },
-        &format!("name another disk, or take it out of use first; {}", others(machine, path)),
+        &taken_out_of_use(machine, path),
     );
     let marks: Vec<String> = [
         disk.serial
@@ -183,27 +184,68 @@ fn disk<'a>(
     Some(disk)
 }
 
-/// The disks that could be named.
+/// "`sudo umount /srv/data` first, if …; or another disk: …". Of what the system itself uses only another disk helps.
+fn taken_out_of_use(machine: &Machine, path: &Path) -> String {
+    let disk = disk_name(path);
+    let others = others(machine, path);
+    let points: Vec<&str> = machine
+        .mounts
+        .iter()
+        .filter(|mount| mount.device.as_deref().is_some_and(|device| is_on(machine, device, disk)))
+        .map(|mount| mount.point.as_str())
+        .collect();
+    let is_systems = |point: &&str| *point == "/" || point.starts_with("/boot");
+    if points.is_empty() || points.iter().any(is_systems) {
+        return format!("name another disk; {others}");
+    }
+    let points: Vec<String> = points.iter().map(|point| quote(point)).collect();
+    format!(
+        "`sudo umount {}` first (its contents are lost), or name another disk; {others}",
+        points.join(" ")
+    )
+}
+
+/// The disks that could be named: those that hold nothing. What is unused and holds data is named as that.
 pub(super) fn others(machine: &Machine, not: &Path) -> String {
     let disks = free_disks(machine);
     let disks = disks.filter(|device| Path::new("/dev").join(&device.name) != not);
-    let words: Vec<String> = disks
-        .map(|device| {
-            let size = device
-                .size_bytes
-                .get()
-                .map_or(String::new(), |size| format!(", {}", bytes_si(size)));
-            format!(
-                "device=/dev/{} ({}{size})",
-                device.name,
-                device.model.text().unwrap_or("no name")
-            )
-        })
-        .collect();
-    match words.is_empty() {
-        true => "this machine shows no other disk that is free: plug one in".into(),
-        false => format!("free here: {}", words.join("; ")),
+    let (empty, full): (Vec<_>, Vec<_>) = disks.partition(|disk| holds(machine, disk).is_empty());
+    let each = |disks: &[&BlockDevice], words: fn(&Machine, &BlockDevice) -> String| {
+        let all: Vec<String> = disks.iter().map(|disk| words(machine, disk)).collect();
+        all.join("; ")
+    };
+    match (empty.is_empty(), full.is_empty()) {
+        (true, true) => "this machine shows no other disk that is free: plug one in".into(),
+        (true, false) => {
+            format!("no other is empty ({})", each(&full, what_it_holds))
+        }
+        (false, _) => format!("empty here: {}", each(&empty, as_an_option)),
     }
+}
+
+/// "device=/dev/sda (SSD, 240 GB)".
+fn as_an_option(_: &Machine, disk: &BlockDevice) -> String {
+    let size = disk.size_bytes.get().map_or(String::new(), |size| format!(", {}", bytes_si(size)));
+    format!("device=/dev/{} ({}{size})", disk.name, disk.model.text().unwrap_or("no name"))
+}
+
+/// "sdb holds exfat "BACKUP"".
+fn what_it_holds(machine: &Machine, disk: &BlockDevice) -> String {
+    format!("{} holds {}", disk.name, holds(machine, disk).join(", "))
+}
+
+/// The filesystems, swap areas and members of a disk and its partitions, each with its label.
+fn holds(machine: &Machine, disk: &BlockDevice) -> Vec<String> {
+    let is_of_it = |device: &&BlockDevice| {
+        device.name == disk.name || device.parent.as_deref() == Some(&disk.name)
+    };
+    let named = |device: &BlockDevice| {
+        let content = device.content.text()?;
+        let is_table = content.starts_with("partition table");
+        let label = device.identity.label.as_ref().map(|label| format!(" \"{label}\""));
+        (!is_table).then(|| format!("{content}{}", label.unwrap_or_default()))
+    };
+    machine.block_devices.iter().filter(is_of_it).filter_map(named).collect()
 }
 
 fn tools(situation: &Situation<'_>, choice: &Choice, draft: &mut Draft) {

@@ -85,7 +85,7 @@ fn row(run: &Run, result: &JobResult) -> Vec<String> {
         run.rubus_version.clone(),
         text(run.machine.board.model.text()),
         text(run.machine.system.kernel_release.text()),
-        words::disk(run),
+        words::measured_device(run),
         text(target.filesystem.as_deref()),
         run.place(),
         target.region_bytes.to_string(),

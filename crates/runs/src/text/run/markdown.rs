@@ -57,7 +57,7 @@ fn facts(run: &Run) -> Vec<(&'static str, String)> {
     add("board", text(machine.board.model.text()));
     add("system", text(machine.system.os.text()));
     add("kernel", text(machine.system.kernel_release.text()));
-    add("device", Some(words::disk(run)));
+    add("device", Some(words::measured_device(run)));
     add("filesystem", target.filesystem.clone());
     add("target", Some(run.place()));
     add(

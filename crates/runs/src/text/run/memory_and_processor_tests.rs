@@ -5,11 +5,12 @@ use rubus_vocabulary::memory::End;
 use super::render;
 use rubus_draw::style::Style;
 use rubus_draw::text::width;
+use rubus_verdict::text::checkup::Detail;
 
 #[test]
 fn a_board_with_zswap_and_without() {
     let run = rubus_fixtures::memory_run();
-    let shown = render(&run, &rubus_verdict::verdict::verdict(&run), Style::PLAIN);
+    let shown = render(&run, &rubus_verdict::verdict::verdict(&run), Detail::All, Style::PLAIN);
     for line in shown.lines() {
         assert!(width(line) <= rubus_draw::layout::COLUMNS, "{line}");
     }
@@ -37,7 +38,7 @@ fn a_whole_machine_whose_kernel_has_no_groups() {
     }
     pressure.rungs[1].phases.clear();
     pressure.rungs[1].ended_by = pressure.carries[0].because.clone();
-    let shown = render(&run, &rubus_verdict::verdict::verdict(&run), Style::PLAIN);
+    let shown = render(&run, &rubus_verdict::verdict::verdict(&run), Detail::All, Style::PLAIN);
     for line in shown.lines() {
         assert!(width(line) <= rubus_draw::layout::COLUMNS, "{line}");
     }
@@ -47,7 +48,7 @@ fn a_whole_machine_whose_kernel_has_no_groups() {
 #[test]
 fn a_board_of_four_cores() {
     let run = rubus_fixtures::processor_run();
-    let shown = render(&run, &rubus_verdict::verdict::verdict(&run), Style::PLAIN);
+    let shown = render(&run, &rubus_verdict::verdict::verdict(&run), Detail::All, Style::PLAIN);
     for line in shown.lines() {
         assert!(width(line) <= rubus_draw::layout::COLUMNS, "{line}");
     }

@@ -16,6 +16,7 @@ mod together;
 use rubus_verdict::verdict::Verdict;
 use rubus_vocabulary::finding::Finding;
 use rubus_vocabulary::result::Run;
+use rubus_vocabulary::rule_finding::Weight;
 use rubus_vocabulary::units::bytes_iec;
 
 use rubus_draw::ends;
@@ -23,7 +24,7 @@ use rubus_draw::layout::{heading, joined, paragraph};
 use rubus_draw::network;
 use rubus_draw::style::{Style, Tone};
 use rubus_machine::rules_text::{self as rules, Shown};
-use rubus_verdict::text::checkup::{self, disturbances, job_file, jobs, title};
+use rubus_verdict::text::checkup::{self, Detail, disturbances, job_file, jobs, title};
 use rubus_verdict::text::findings::sentences;
 
 /// The suites that answer the checkup's questions.
@@ -35,7 +36,7 @@ pub fn is_checkup(run: &Run) -> bool {
 }
 
 /// The text of a run, ending in a line feed.
-pub fn render(run: &Run, verdict: &Verdict, style: Style) -> String {
+pub fn render(run: &Run, verdict: &Verdict, detail: Detail, style: Style) -> String {
     if let Some(memory) = run.memory() {
         return rubus_memory::text::render(run, memory, style) + &below(vec![found(run, style)]);
     }
@@ -44,13 +45,13 @@ pub fn render(run: &Run, verdict: &Verdict, style: Style) -> String {
             + &below(vec![found(run, style)]);
     }
     if is_checkup(run) {
-        return checkup::render(run, verdict, style) + &more(run, style);
+        return checkup::render(run, verdict, detail, style) + &more(run, detail, style);
     }
     let mut parts = vec![title(run, style), said(run, style)];
     parts.extend(tables(run, style));
     parts.push(ends::table(run, style));
     parts.push(nodes(run, style));
-    parts.push(disturbances(run, verdict, style));
+    parts.push(disturbances(run, verdict, detail, style));
     parts.push(job_file(run, style));
     parts.push(found(run, style));
     parts.push(if is_of_course(run) {
@@ -70,8 +71,11 @@ fn is_of_course(run: &Run) -> bool {
 /// So many findings of the rules stand in the text of a run.
 const FOUND: Shown = Shown::First { count: 3, others: "on the page and in the JSON" };
 
-/// The findings of a checkup, which come after its own sentences.
-fn more(run: &Run, style: Style) -> String {
+/// The findings of a checkup, which come after its own sentences. Beside the answer only what is dangerous, and how many more.
+fn more(run: &Run, detail: Detail, style: Style) -> String {
+    if detail == Detail::Answer {
+        return below(vec![nodes(run, style), dangers(run, style)]);
+    }
     let mut together = Vec::new();
     for sentence in sentences(run) {
         together.extend(paragraph(&sentence, "  "));
@@ -80,6 +84,20 @@ fn more(run: &Run, style: Style) -> String {
         together.insert(0, heading("What several figures say together", style));
     }
     below(vec![together, nodes(run, style), found(run, style)])
+}
+
+/// The dangers among the findings, and a line that counts the others.
+fn dangers(run: &Run, style: Style) -> Vec<String> {
+    let findings = run.rule_findings();
+    let (dangers, others): (Vec<_>, Vec<_>) =
+        findings.into_iter().partition(|found| found.weight == Weight::Danger);
+    let all = Shown::First { count: dangers.len(), others: "" };
+    let mut lines = rules::lines(&dangers, all, style.columns, style);
+    if !others.is_empty() {
+        let more = format!("Beside the answer {}: rubus history show last", rules::counts(&others));
+        lines.push(style.paint(Tone::Faint, &more));
+    }
+    lines
 }
 
 /// What the machines of a cluster spent.
@@ -151,7 +169,7 @@ mod tests {
     use rubus_vocabulary::suite_jobs as job;
 
     fn shown(run: &Run) -> String {
-        render(run, &verdict(run), Style::PLAIN)
+        render(run, &verdict(run), Detail::All, Style::PLAIN)
     }
 
     #[test]
@@ -275,7 +293,7 @@ mod tests {
     #[test]
     fn a_checkup_looks_like_one() {
         let mut run = fixture::slow_sd_card_run();
-        let usual = checkup::render(&run, &verdict(&run), Style::PLAIN);
+        let usual = checkup::render(&run, &verdict(&run), Detail::All, Style::PLAIN);
         assert_eq!(shown(&run), usual);
         run.findings = fixture::queue_depth_run().findings;
         assert!(shown(&run).starts_with(&usual));

@@ -20,7 +20,7 @@ pub(super) fn streams(run: &Run, style: Style) -> Vec<Vec<String>> {
         ("a pass", Right),
         ("", Left),
     ]);
-    let mut legend = Legend::default();
+    let mut legend = Legend::of(run);
     for result in &run.results {
         let what = match result.job.as_str() {
             job::STREAM_WRITE => "written: data that does not compress",
@@ -57,7 +57,7 @@ pub(super) fn commits(run: &Run, style: Style) -> Vec<Vec<String>> {
         ("longest", Right),
         ("", Left),
     ]);
-    let mut legend = Legend::default();
+    let mut legend = Legend::of(run);
     for result in &run.results {
         let latency = |ns: Option<u64>| Cell::from(ns.map_or("–".into(), duration_ns));
         // The rate of a logger is what it was told.
@@ -90,11 +90,11 @@ fn commit(result: &JobResult) -> &str {
     }
 }
 
-fn with_legend(table: &Table, legend: &Legend, about: &str, style: Style) -> Vec<Vec<String>> {
+fn with_legend(table: &Table, legend: &Legend<'_>, about: &str, style: Style) -> Vec<Vec<String>> {
     if table.is_empty() {
         return Vec::new();
     }
-    let lines = legend.after(about);
+    let lines = legend.after(about, style);
     let faint = lines.iter().map(|line| style.paint(Tone::Faint, line));
     vec![table.lines(style), faint.collect()]
 }

@@ -23,7 +23,7 @@ pub(super) fn tables(run: &Run, style: Style) -> Vec<Vec<String>> {
     if rows.is_empty() {
         return Vec::new();
     }
-    let (in_mb, legend) = in_mb(&rows);
+    let (in_mb, legend) = in_mb(run, &rows);
     let mut first = vec![heading("MB/s (10^6 bytes per second)", style)];
     first.extend(in_mb.lines(style));
     let mut second = vec![heading("The same in kB/s as iozone prints it (1024 bytes)", style)];
@@ -31,6 +31,7 @@ pub(super) fn tables(run: &Run, style: Style) -> Vec<Vec<String>> {
     let legend = legend.after(
         "±: the widest of the row, to the farther end of the 95 % interval. One operation at a time, a fresh file for \
          each record size, flushes included: iozone -e -I -a -i 0 -i 1 -i 2.",
+        style,
     );
     let faint = legend.iter().map(|line| style.paint(Tone::Faint, line));
     vec![first, second, faint.collect()]
@@ -52,12 +53,12 @@ fn columns<'a>(first: &[(&'a str, Align)], last: &[(&'a str, Align)]) -> Vec<(&'
 
 type Row<'a> = (u32, [Option<&'a JobResult>; 6]);
 
-fn in_mb(rows: &[Row<'_>]) -> (Table, Legend) {
+fn in_mb<'r>(run: &'r Run, rows: &[Row<'r>]) -> (Table, Legend<'r>) {
     let mut table = Table::new(&columns(
         &[("record", Align::Right)],
         &[("±", Align::Right), ("", Align::Left)],
     ));
-    let mut legend = Legend::default();
+    let mut legend = Legend::of(run);
     for (size, results) in rows {
         let mut cells = vec![Cell::from(block(*size))];
         cells.extend(results.iter().map(|result| figure(*result, 1e6)));

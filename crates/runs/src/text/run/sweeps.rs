@@ -18,7 +18,7 @@ const BAR_COLUMNS: usize = 24;
 /// One table for each sweep of depths.
 pub(super) fn depths(run: &Run, style: Style) -> Vec<Vec<String>> {
     let mut parts: Vec<Vec<String>> = Vec::new();
-    let mut legend = Legend::default();
+    let mut legend = Legend::of(run);
     let mut sweeps: Vec<Vec<&JobResult>> = Vec::new();
     for result in &run.results {
         let kind = |r: &JobResult| (r.direction, r.pattern, r.block_bytes);
@@ -39,6 +39,7 @@ pub(super) fn depths(run: &Run, style: Style) -> Vec<Vec<String>> {
             &legend.after(
                 "depth: operations in flight. ±: to the farther end of the 95 % interval. p50, p99: half and 99 % of \
                  the operations took no longer.",
+                style,
             ),
             style,
         ));
@@ -46,7 +47,7 @@ pub(super) fn depths(run: &Run, style: Style) -> Vec<Vec<String>> {
     parts
 }
 
-fn depth_table(run: &Run, sweep: &[&JobResult], legend: &mut Legend) -> Table {
+fn depth_table(run: &Run, sweep: &[&JobResult], legend: &mut Legend<'_>) -> Table {
     use Align::{Left, Right};
     let mut table = Table::new(&[
         ("depth", Right),
@@ -116,7 +117,7 @@ pub(super) fn sizes(run: &Run, style: Style) -> Vec<Vec<String>> {
         columns.extend([(name.as_str(), Align::Right), ("±", Align::Right), ("", Align::Left)]);
     }
     let mut table = Table::new(&columns);
-    let mut legend = Legend::default();
+    let mut legend = Legend::of(run);
     for size in sizes {
         let mut row = vec![Cell::from(block(size))];
         for (_, results) in &ways {
@@ -140,6 +141,7 @@ pub(super) fn sizes(run: &Run, style: Style) -> Vec<Vec<String>> {
             &legend.after(
                 "direct: past the page cache. commits: written through it, each made durable. ±: to the farther end of \
                  the 95 % interval.",
+                style,
             ),
             style,
         ),

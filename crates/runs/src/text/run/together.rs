@@ -27,7 +27,7 @@ pub(super) fn tables(run: &Run, style: Style) -> Vec<Vec<String>> {
         ("left", Align::Right),
         ("", Align::Left),
     ]);
-    let mut legend = Legend::default();
+    let mut legend = Legend::of(run);
     for finding in &run.findings {
         let Finding::SharedPipe(found) = finding else {
             continue;
@@ -63,6 +63,7 @@ pub(super) fn tables(run: &Run, style: Style) -> Vec<Vec<String>> {
     lines.extend(table.lines(style));
     let legend = legend.after(
         "±: to the farther end of the 95 % interval. left: what is left of the rate alone while all run.",
+        style,
     );
     lines.extend(legend.iter().map(|line| style.paint(Tone::Faint, line)));
     vec![lines]

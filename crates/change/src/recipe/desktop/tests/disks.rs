@@ -21,14 +21,20 @@ fn a_serial_number_that_two_disks_say_is_no_mark() {
 }
 
 #[test]
-fn a_plan_without_a_disk_names_those_that_are_free() {
-    let machine = machine();
-    let plan = RECIPE
-        .plan(&machine, &facts(&machine), &Wishes::new(), "now")
-        .expect("a plan with an obstacle");
-    assert_eq!(plan.steps, []);
-    let found = obstacles(&plan);
-    assert!(found[0].contains("device=/dev/sda"), "{found:?}");
+fn a_plan_without_a_disk_names_those_that_are_empty_and_what_the_others_hold() {
+    let mut machine = machine();
+    let obstacle = |machine: &Machine| {
+        let plan = RECIPE.plan(machine, &facts(machine), &Wishes::new(), "now");
+        let plan = plan.expect("a plan with an obstacle");
+        assert_eq!(plan.steps, []);
+        obstacles(&plan).remove(0)
+    };
+    let full = obstacle(&machine);
+    assert!(full.contains("sda holds btrfs \"data\""), "{full}");
+    assert!(!full.contains("device=/dev/sda"), "{full}");
+    machine.block_devices.retain(|device| device.parent.as_deref() != Some("sda"));
+    let empty = obstacle(&machine);
+    assert!(empty.contains("empty here: device=/dev/sda"), "{empty}");
 }
 
 #[test]

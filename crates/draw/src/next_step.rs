@@ -1,0 +1,48 @@
+//! The line that says what to do next, alike in all verbs.
+
+use rubus_vocabulary::next_step::NextStep;
+
+use crate::quote::typed;
+use crate::style::{Style, Tone};
+use crate::text::{bind_units, capitalized, clean, hang};
+
+/// What the line begins with.
+pub const TITLE: &str = "To do: ";
+
+/// "To do: rubus advise (it weighs every disk of this machine)".
+pub fn lines(step: &NextStep, style: Style) -> Vec<String> {
+    let Some(command) = &step.command else {
+        return hang(TITLE, &bind_units(&clean(&capitalized(&step.words))), style.columns);
+    };
+    let command = clean(&typed(command));
+    // A command is not broken in the middle.
+    let bound = command.replace(' ', "\u{a0}");
+    let words = format!("{bound} ({})", bind_units(&clean(&step.words)));
+    let mut lines = hang(TITLE, &words, style.columns);
+    if let Some(first) = lines.first_mut() {
+        *first = first.replacen(&command, &style.paint(Tone::Strong, &command), 1);
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_stays_in_one_line_and_its_reason_follows() {
+        let command = ["rubus", "checkup", "/mnt/my disk"];
+        let step = NextStep::command(&command, "stop other programs first, then measure again");
+        let narrow = Style { columns: 40, ..Style::PLAIN };
+        let lines = lines(&step, narrow);
+        assert_eq!(lines[0], "To do: rubus checkup '/mnt/my disk'");
+        assert!(lines[1..].join(" ").contains("(stop other programs first"), "{lines:?}");
+        assert!(lines.iter().all(|line| line.chars().count() <= 40), "{lines:?}");
+    }
+
+    #[test]
+    fn what_is_done_by_hand_is_a_sentence() {
+        let step = NextStep::by_hand("nothing: it is fast enough.");
+        assert_eq!(lines(&step, Style::PLAIN), ["To do: Nothing: it is fast enough."]);
+    }
+}
