@@ -19,8 +19,8 @@ use rubus_vocabulary::result::Run;
 
 use crate::directory_size::bytes_below;
 use crate::exit::Refused;
-use crate::places;
-use crate::world::World;
+use rubus_command::World;
+use rubus_command::places;
 
 /// What a recipe wants to know besides the surveyed machine. Of a captured machine only what was captured.
 ///

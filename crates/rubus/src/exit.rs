@@ -8,34 +8,12 @@ use clap::Parser;
 
 use crate::args::{Args, Command};
 
+pub use rubus_command::Exit;
 pub use rubus_vocabulary::refused::Refused;
 
-/// How the program ends when nothing went wrong with the program itself.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Exit {
-    /// Everything that was asked for was done.
-    Fine,
-    /// It was done, and the answer is no: a measurement was cut short or failed.
-    AnswerIsNo,
-    /// As another machine ended, whose words have been shown.
-    Status(u8),
-    /// A change failed in the middle and everything was put back.
-    RolledBack,
-    /// A change failed in the middle and could not be put back.
-    RollBackFailed,
-}
-
-impl Exit {
-    /// As the system wants it.
-    pub fn code(self) -> ExitCode {
-        match self {
-            Exit::Fine => ExitCode::from(0),
-            Exit::AnswerIsNo => ExitCode::from(1),
-            Exit::Status(status) => ExitCode::from(status),
-            Exit::RolledBack => ExitCode::from(4),
-            Exit::RollBackFailed => ExitCode::from(5),
-        }
-    }
+/// A status as the system wants it.
+pub fn code(exit: Exit) -> ExitCode {
+    ExitCode::from(exit.status())
 }
 
 /// Prints a usage error, help or version as clap does, and gives its status. Whoever left out the

@@ -23,7 +23,6 @@ mod measuring;
 mod network;
 mod outputs;
 mod parts;
-mod places;
 mod progress;
 mod rbd;
 mod record;
@@ -33,24 +32,23 @@ mod schemas;
 #[cfg(test)]
 mod share_rules;
 mod shown;
-mod signals;
 mod subjects;
 mod target;
 mod target_name;
 mod teller;
 mod watchdog;
-mod world;
 
 use args::{Args, Command};
 use clap::ArgMatches;
 use exit::Exit;
+use rubus_command::{places, signals};
 
 fn main() -> std::process::ExitCode {
     signals::die_quietly_on_a_closed_pipe();
     signals::survive_large_files();
     if let Some(text) = build_facts::asked_for(std::env::args_os().skip(1)) {
         return match places::say(&text) {
-            Ok(()) => Exit::Fine.code(),
+            Ok(()) => exit::code(Exit::Fine),
             Err(error) => exit::of_error(&error),
         };
     }
@@ -62,7 +60,7 @@ fn main() -> std::process::ExitCode {
         watchdog::hold();
     }
     let code = match run(args, &matches) {
-        Ok(exit) => exit.code(),
+        Ok(exit) => exit::code(exit),
         Err(error) => exit::of_error(&error),
     };
     watchdog::abandoned().unwrap_or(code)

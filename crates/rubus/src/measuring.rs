@@ -17,9 +17,9 @@ use rubus_vocabulary::spec::{FileNeed, Suite};
 
 use crate::progress::LiveLine;
 use crate::rbd;
-use crate::signals;
 use crate::target::{Known, Resolved};
-use crate::world::{Terminal, World};
+use rubus_command::signals;
+use rubus_command::{Terminal, World};
 
 pub use announcement::announce;
 use judging::judged;

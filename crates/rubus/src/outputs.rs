@@ -13,10 +13,10 @@ use crate::args::{General, Keeping};
 use crate::documents::RunDocument;
 use crate::exit::Exit;
 use crate::measuring::{self, Kept, Measured};
-use crate::places;
 use crate::record::{self, Record};
 use crate::shown::shown_run;
-use crate::world::Terminal;
+use rubus_command::Terminal;
+use rubus_command::places;
 
 /// Where the user wants the results besides the terminal.
 #[derive(Clone, Copy, Debug)]

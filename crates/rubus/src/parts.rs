@@ -17,9 +17,9 @@ use crate::args::{General, Keeping};
 use crate::exit::Exit;
 use crate::measuring::{Measured, power_doubts};
 use crate::outputs::{self, Outputs, ResultOutputs};
-use crate::progress::Line;
-use crate::signals;
-use crate::world::{self, Terminal, World};
+use rubus_command::progress::Line;
+use rubus_command::signals;
+use rubus_command::{Terminal, World, must_be_live};
 
 /// A measurement that has begun.
 pub struct PartsRun<'a> {
@@ -47,7 +47,7 @@ impl<'a> PartsRun<'a> {
         keeping: &'a Keeping,
         what: &str,
     ) -> anyhow::Result<Self> {
-        world::must_be_live(general, "a bench", what)?;
+        must_be_live(general, "a bench", what)?;
         let wanted = ResultOutputs { json, fio_json: None, keeping };
         outputs::check(&wanted)?;
         let cancel = signals::cancel_flag()?;

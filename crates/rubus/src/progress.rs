@@ -2,13 +2,14 @@
 
 use std::time::{Duration, Instant};
 
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{ProgressBar, ProgressStyle};
+use rubus_command::Terminal;
+use rubus_command::progress::{target, terminal_columns};
 use rubus_measure::{Event, Observer};
 use rubus_verdict::text::progress;
 use rubus_vocabulary::spec::Job;
 
 use crate::record::{self, Record};
-use crate::world::Terminal;
 
 /// Shows a session's events: a line that lives on a terminal, records for another rubus, nothing
 /// elsewhere.
@@ -23,39 +24,6 @@ pub struct LiveLine {
 enum Face {
     Terminal(ProgressBar),
     Records,
-}
-
-/// One thing that is measured now, on a terminal; gone when it is dropped.
-pub struct Line(ProgressBar);
-
-impl Line {
-    /// An empty one.
-    pub fn new(terminal: Terminal) -> Self {
-        let bar = ProgressBar::with_draw_target(None, target(terminal));
-        bar.set_style(ProgressStyle::default_spinner());
-        Line(bar)
-    }
-
-    /// Shows what is measured.
-    pub fn says(&self, what: &str) {
-        self.0.set_message(what.to_string());
-        self.0.tick();
-    }
-}
-
-impl Drop for Line {
-    fn drop(&mut self) {
-        self.0.finish_and_clear();
-    }
-}
-
-/// Where a line lives: on standard error, if that is a terminal.
-fn target(terminal: Terminal) -> ProgressDrawTarget {
-    if terminal.live {
-        ProgressDrawTarget::stderr_with_hz(10)
-    } else {
-        ProgressDrawTarget::hidden()
-    }
 }
 
 impl LiveLine {
@@ -182,29 +150,4 @@ fn number(index: usize) -> u32 {
 
 fn count(of: usize) -> u32 {
     u32::try_from(of).unwrap_or(u32::MAX)
-}
-
-/// A line of words on standard error, if there is a terminal to live on.
-pub fn bar(terminal: Terminal) -> ProgressBar {
-    let target = if terminal.live {
-        ProgressDrawTarget::stderr_with_hz(5)
-    } else {
-        ProgressDrawTarget::hidden()
-    };
-    let bar = ProgressBar::with_draw_target(None, target);
-    // A template that is a constant without fields; were it wrong, the usual one would do.
-    if let Ok(style) = ProgressStyle::with_template("{spinner} {msg}") {
-        bar.set_style(style);
-    }
-    bar.enable_steady_tick(Duration::from_millis(250));
-    bar
-}
-
-/// Width of the terminal on standard error.
-pub fn terminal_columns() -> u16 {
-    rustix::termios::tcgetwinsize(std::io::stderr())
-        .map(|size| size.ws_col)
-        .ok()
-        .filter(|columns| *columns > 0)
-        .unwrap_or(80)
 }

@@ -17,7 +17,7 @@ use rubus_vocabulary::machine::{Machine, Origin};
 use rubus_vocabulary::result::Run;
 use serde_json::Value;
 
-use crate::places;
+use rubus_command::places;
 
 /// What a name stands for, with the run behind it where there is one.
 pub struct Found {

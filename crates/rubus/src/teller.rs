@@ -3,7 +3,7 @@
 use rubus_change::apply::{Event, Progress};
 use rubus_host::{clock, standard_error};
 
-use crate::world::Terminal;
+use rubus_command::Terminal;
 
 /// Tells on standard error how a change goes on: a line for every step, and for long ones a line that is written
 /// again and again; without a terminal a new line every ten seconds.

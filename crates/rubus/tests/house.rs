@@ -8,11 +8,12 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The floors, from the ground up. A room may use those on lower floors; rooms on one floor do not know each other. Tests may use more.
-const FLOORS: [&[&str]; 9] = [
+const FLOORS: [&[&str]; 10] = [
     &["stats"],
     &["vocabulary"],
     &["host", "draw", "boot"],
     &["machine"],
+    &["command"],
     &["verdict", "measure", "fio", "processor", "memory", "copy", "nbd", "remote"],
     &["runs"],
     &["watch", "change"],
@@ -219,7 +220,7 @@ fn nothing_is_printed_in_a_way_that_panics() {
             assert!(
                 is_its_own(&path) && !is_of_std,
                 "{}:{}: it panics where standard output or error cannot be written; use `places::say`, or \
-                 `rubus_host::standard_error`: {line}",
+                 `rubus_command::message!`: {line}",
                 path.display(),
                 number + 1
             );

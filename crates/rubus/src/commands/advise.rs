@@ -22,10 +22,10 @@ use rubus_vocabulary::result::Run;
 use crate::args::{Advise, General};
 use crate::changing;
 use crate::exit::Exit;
-use crate::places::{self, say};
 use crate::shown::shown;
 use crate::subjects;
-use crate::world::{Terminal, World, must_be_live};
+use rubus_command::places::{self, say};
+use rubus_command::{Terminal, World, must_be_live};
 
 /// Weighs and says.
 pub fn run(general: &General, arguments: &Advise) -> anyhow::Result<Exit> {

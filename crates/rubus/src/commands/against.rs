@@ -13,13 +13,13 @@ use crate::args::{Bench, General, Keeping};
 use crate::exit::Exit;
 use crate::measuring;
 use crate::outputs::{self, Outputs, ResultOutputs};
-use crate::places;
-use crate::said::in_columns;
 use crate::shown::shown;
-use crate::signals;
 use crate::target::{self, Allowance, Resolved};
 use crate::target_name::TargetName;
-use crate::world::{Terminal, World};
+use rubus_command::messages::in_columns;
+use rubus_command::places;
+use rubus_command::signals;
+use rubus_command::{Terminal, World};
 
 /// Measures both, keeps both runs, and shows how they compare.
 pub fn run(general: &General, bench: &Bench, baseline: &TargetName) -> anyhow::Result<Exit> {

@@ -14,10 +14,10 @@ use rubus_watch::live::terminal;
 
 use crate::args::{BenchCpu, General};
 use crate::exit::Exit;
-use crate::places;
-use crate::progress::Line;
-use crate::signals;
-use crate::world::{self, Terminal};
+use rubus_command::places;
+use rubus_command::progress::Line;
+use rubus_command::signals;
+use rubus_command::{Terminal, must_be_live};
 
 /// In the order A B, B A, so that a steady drift of the machine cancels.
 const ROUNDS: usize = 6;
@@ -26,7 +26,7 @@ const SHARE: f64 = 0.25;
 
 /// Measures with both and shows how they compare.
 pub fn run(general: &General, args: &BenchCpu, other: &Path) -> anyhow::Result<Exit> {
-    world::must_be_live(general, "a bench", "a processor")?;
+    must_be_live(general, "a bench", "a processor")?;
     for path in [&args.json, &args.kept.csv, &args.kept.markdown].into_iter().flatten() {
         places::must_be_writable(path)?;
     }

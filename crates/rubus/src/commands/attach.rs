@@ -18,8 +18,8 @@ use rubus_nbd::uri::Uri;
 use crate::args::{Attach, Detach, General};
 use crate::exit::Exit;
 use crate::guarding::LiveGuard;
-use crate::places::say;
-use crate::signals;
+use rubus_command::places::say;
+use rubus_command::signals;
 
 /// The watcher's name among the processes; systemd spares what begins with `@` at shutdown.
 const WATCHER: &str = "@rubus-attach";

@@ -15,7 +15,7 @@ use rubus_vocabulary::result::Run;
 
 use crate::args::{Args, Command, General};
 use crate::exit::Exit;
-use crate::places;
+use rubus_command::places;
 
 /// How many runs are looked through for one from before the change.
 const MAX_RUNS: u32 = 1_000;

@@ -11,11 +11,11 @@ use crate::args::{Bench, General};
 use crate::exit::Exit;
 use crate::measuring;
 use crate::outputs::{self, Outputs};
-use crate::said::in_columns;
-use crate::signals;
 use crate::target::{self, Resolved};
 use crate::target_name::TargetName;
-use crate::world::{self, Terminal, World};
+use rubus_command::messages::in_columns;
+use rubus_command::signals;
+use rubus_command::{Terminal, World, must_be_live};
 
 /// Measures every target with the suite.
 pub fn run(general: &General, bench: &Bench) -> anyhow::Result<Exit> {
@@ -28,7 +28,7 @@ pub fn run(general: &General, bench: &Bench) -> anyhow::Result<Exit> {
     if bench.together {
         return super::together::run(general, bench);
     }
-    world::must_be_live(general, "a bench", "a disk")?;
+    must_be_live(general, "a bench", "a disk")?;
     if let Some(baseline) = &bench.against {
         return super::against::run(general, bench, baseline);
     }

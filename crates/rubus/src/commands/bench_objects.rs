@@ -13,9 +13,9 @@ use crate::exit::Exit;
 use crate::parts::PartsRun;
 use crate::rbd::now_s;
 use crate::rbd::objects::Objects;
-use crate::said::in_columns;
 use crate::target::ask_nodes;
 use crate::target_name::TargetName;
+use rubus_command::messages::in_columns;
 
 /// The pool that is to be measured, if it is one.
 ///

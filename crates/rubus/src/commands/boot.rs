@@ -10,8 +10,8 @@ use rubus_machine::start::{self, CardParts, Start, StartReport};
 
 use crate::args::{Boot, General};
 use crate::exit::Exit;
-use crate::places::say;
-use crate::world::{Terminal, World};
+use rubus_command::places::say;
+use rubus_command::{Terminal, World};
 
 /// Follows the start and shows it.
 pub fn run(general: &General, arguments: &Boot) -> anyhow::Result<Exit> {

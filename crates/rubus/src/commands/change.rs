@@ -25,10 +25,10 @@ use crate::args::{Apply, General, PlanArgs, Recipes, Resume, Undo};
 use crate::changing::{confirm_losses, facts};
 use crate::documents::{OptionDocument, RecipeDocument};
 use crate::exit::Exit;
-use crate::places::{self, say};
-use crate::signals;
 use crate::teller::Teller;
-use crate::world::{Terminal, World};
+use rubus_command::places::{self, say};
+use rubus_command::signals;
+use rubus_command::{Terminal, World};
 
 /// Lists the recipes, or explains one.
 pub fn recipes(general: &General, recipes: &Recipes) -> anyhow::Result<Exit> {

@@ -14,14 +14,14 @@ use crate::commands::history::open_existing;
 use crate::exit::Exit;
 use crate::measuring;
 use crate::outputs::{self, Outputs, ResultOutputs};
-use crate::said::in_columns;
-use crate::signals;
 use crate::target::{self, Allowance};
-use crate::world::{self, Terminal, World};
+use rubus_command::messages::in_columns;
+use rubus_command::signals;
+use rubus_command::{Terminal, World, must_be_live};
 
 /// Does a checkup of the disk under a directory.
 pub fn run(general: &General, checkup: &Checkup) -> anyhow::Result<Exit> {
-    world::must_be_live(general, "a checkup", "a disk")?;
+    must_be_live(general, "a checkup", "a disk")?;
     outputs::check(&wanted(checkup))?;
     let cancel = signals::cancel_flag()?;
     let terminal = Terminal::of(general);

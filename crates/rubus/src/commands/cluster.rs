@@ -11,9 +11,9 @@ use rubus_vocabulary::result::Run;
 
 use crate::args::General;
 use crate::exit::Exit;
-use crate::places;
 use crate::subjects;
-use crate::world::Terminal;
+use rubus_command::Terminal;
+use rubus_command::places;
 
 /// Files whose sizes are taken at most, so that a mistaken `/` ends.
 const MAX_FILES: usize = 5_000_000;

@@ -9,10 +9,10 @@ use rubus_watch::live::terminal;
 use super::compare_fleets;
 use crate::args::{Compare, General};
 use crate::exit::Exit;
-use crate::places;
 use crate::shown::shown;
 use crate::subjects::{self, Found, Thing};
-use crate::world::Terminal;
+use rubus_command::Terminal;
+use rubus_command::places;
 
 /// Compares and shows.
 pub fn run(general: &General, args: &Compare) -> anyhow::Result<Exit> {

@@ -8,9 +8,9 @@ use rubus_fleet::compare_text;
 
 use crate::args::{Compare, General};
 use crate::exit::Exit;
-use crate::places;
 use crate::subjects::Found;
-use crate::world::Terminal;
+use rubus_command::Terminal;
+use rubus_command::places;
 
 /// Reasons that an error names.
 const MAX_REASONS: usize = 3;

@@ -6,8 +6,8 @@ use rubus_machine::parse::btrfs::Counts;
 use crate::args::{Compression, General};
 use crate::documents::CompressionDocument;
 use crate::exit::Exit;
-use crate::places::say;
-use crate::world::Terminal;
+use rubus_command::Terminal;
+use rubus_command::places::say;
 
 /// Looks, and shows the table.
 pub fn run(general: &General, arguments: &Compression) -> anyhow::Result<Exit> {

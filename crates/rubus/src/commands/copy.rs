@@ -11,10 +11,10 @@ use rubus_copy::text::{comparison as comparison_text, line, receipt as receipt_t
 use crate::args::{Copy, General, HowMuch};
 use crate::documents::CopyDocument;
 use crate::exit::Exit;
-use crate::places::say;
-use crate::progress::{bar, terminal_columns};
-use crate::signals;
-use crate::world::Terminal;
+use rubus_command::Terminal;
+use rubus_command::places::say;
+use rubus_command::progress::{bar, terminal_columns};
+use rubus_command::signals;
 
 /// What is said when a copy had to be cut off.
 const GOES_ON: &str = "the same command continues from its last checkpoint";

@@ -14,15 +14,15 @@ use crate::args::{Enough, General};
 use crate::documents::EnoughDocument;
 use crate::exit::Exit;
 use crate::measuring::{self, Measured, Places};
-use crate::places::say;
-use crate::said::in_columns;
-use crate::signals;
 use crate::target::{self, Allowance, Resolved};
-use crate::world::{self, Terminal, World};
+use rubus_command::messages::in_columns;
+use rubus_command::places::say;
+use rubus_command::signals;
+use rubus_command::{Terminal, World, must_be_live};
 
 /// Measures as the program writes, and answers.
 pub fn run(general: &General, arguments: &Enough) -> anyhow::Result<Exit> {
-    world::must_be_live(general, "this measurement", "a disk")?;
+    must_be_live(general, "this measurement", "a disk")?;
     let workload = by_name(&arguments.program).context("no such program")?;
     let cancel = signals::cancel_flag()?;
     let terminal = Terminal::of(general);

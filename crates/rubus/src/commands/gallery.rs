@@ -10,9 +10,9 @@ use rubus_vocabulary::result::Run;
 
 use crate::args::{Gallery, General};
 use crate::exit::Exit;
-use crate::places;
 use crate::subjects;
-use crate::world::Terminal;
+use rubus_command::Terminal;
+use rubus_command::places;
 
 /// A file with runs is not larger: one of a checkup has some 50 KiB.
 const MAX_FILE_BYTES: u64 = 16 << 20;

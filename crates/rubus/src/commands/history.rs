@@ -16,11 +16,11 @@ use crate::args::{
     HistoryLabel, HistoryShow,
 };
 use crate::exit::Exit;
-use crate::places;
-use crate::said::in_columns;
 use crate::shown::shown_run;
 use crate::subjects::run_id;
-use crate::world::Terminal;
+use rubus_command::Terminal;
+use rubus_command::messages::in_columns;
+use rubus_command::places;
 
 /// Lists the runs, or does something with some.
 pub fn run(general: &General, history: &HistoryArgs) -> anyhow::Result<Exit> {

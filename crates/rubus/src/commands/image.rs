@@ -26,10 +26,10 @@ use super::plans::{agreed, find, show};
 use crate::args::{Apply, General, PlanArgs};
 use crate::changing::random;
 use crate::exit::{Exit, Refused};
-use crate::places::say;
-use crate::signals;
 use crate::teller::Teller;
-use crate::world::Terminal;
+use rubus_command::Terminal;
+use rubus_command::places::say;
+use rubus_command::signals;
 
 /// Shows what a recipe would make of an image.
 pub fn plan(general: &General, arguments: &PlanArgs, file: &Path) -> anyhow::Result<Exit> {

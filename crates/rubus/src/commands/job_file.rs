@@ -14,13 +14,13 @@ use crate::exit::Exit;
 use crate::job_files::{self, Placed};
 use crate::measuring;
 use crate::outputs::{self, Outputs};
-use crate::signals;
 use crate::target::{self, Allowance};
-use crate::world::{self, Terminal, World};
+use rubus_command::signals;
+use rubus_command::{Terminal, World, must_be_live};
 
 /// Runs the job file on each target, or where it says itself.
 pub fn run(general: &General, bench: &Bench, path: &Path) -> anyhow::Result<Exit> {
-    world::must_be_live(general, "a bench", "a disk")?;
+    must_be_live(general, "a bench", "a disk")?;
     let wanted = super::bench_options::wanted(bench);
     outputs::check(&wanted)?;
     anyhow::ensure!(

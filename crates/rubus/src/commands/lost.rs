@@ -7,7 +7,7 @@ use rubus_draw::text::capitalized;
 use rubus_host::Live;
 use rubus_host::live_hands::LiveHands;
 
-use crate::places;
+use rubus_command::places;
 
 /// Whether what is found is written to this root.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,7 +4,7 @@ use rubus_nbd::cli::{Nbd, NbdCommand};
 
 use crate::args::General;
 use crate::exit::Exit;
-use crate::places::say;
+use rubus_command::places::say;
 
 /// Does what was asked for.
 pub fn run(general: &General, nbd: &Nbd) -> anyhow::Result<Exit> {

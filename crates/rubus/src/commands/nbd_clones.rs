@@ -13,8 +13,8 @@ use rubus_nbd::server::overlay::{
 
 use crate::args::General;
 use crate::exit::{Exit, Refused};
-use crate::places::say;
-use crate::world::Terminal;
+use rubus_command::Terminal;
+use rubus_command::places::say;
 
 /// Does what was asked for.
 pub fn run(general: &General, clones: &NbdClones) -> anyhow::Result<Exit> {

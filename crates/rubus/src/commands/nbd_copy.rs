@@ -12,11 +12,11 @@ use rubus_nbd::text::{line, receipt};
 use crate::args::General;
 use crate::exit::Exit;
 use crate::guarding::LiveGuard;
-use crate::places::say;
-use crate::progress::{bar, terminal_columns};
-use crate::signals;
 use crate::target_name::TargetName;
-use crate::world::Terminal;
+use rubus_command::Terminal;
+use rubus_command::places::say;
+use rubus_command::progress::{bar, terminal_columns};
+use rubus_command::signals;
 
 /// What is said when a copy had to be cut off.
 const GOES_ON: &str = "the same command continues from its journal, if it has one";

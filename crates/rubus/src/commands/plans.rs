@@ -10,8 +10,8 @@ use rubus_change::text::render;
 use crate::args::{General, PlanArgs};
 use crate::exit::Exit;
 use crate::measuring::nearest;
-use crate::places::say;
-use crate::world::Terminal;
+use rubus_command::Terminal;
+use rubus_command::places::say;
 use rubus_host::programs::shell_line;
 
 /// The command that applies what was asked for.

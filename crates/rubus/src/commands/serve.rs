@@ -12,8 +12,8 @@ use rubus_nbd::serving::run::{Clones, Encryption, Ended, ServeOptions, serve};
 use crate::args::{Encryption as Wanted, General, Serve};
 use crate::exit::Exit;
 use crate::guarding::LiveGuard;
-use crate::places::say;
-use crate::signals;
+use rubus_command::places::say;
+use rubus_command::signals;
 
 /// Descriptor of the first socket that a program is started with; see `sd_listen_fds(3)`.
 const FIRST_SOCKET: i32 = 3;

@@ -9,8 +9,8 @@ use rubus_vocabulary::units::bytes_iec;
 
 use crate::args::{General, Share};
 use crate::exit::Exit;
-use crate::places;
 use crate::subjects::{open_history, run_id};
+use rubus_command::places;
 
 /// Writes the run.
 pub fn run(general: &General, args: &Share) -> anyhow::Result<Exit> {

@@ -18,8 +18,8 @@ use super::lost::Lost;
 use crate::args::{General, Status};
 use crate::documents::{ChangeStatus, StepStatus};
 use crate::exit::Exit;
-use crate::places::say;
-use crate::world::{Terminal, World};
+use rubus_command::places::say;
+use rubus_command::{Terminal, World};
 
 /// Shows what was applied, and whether it still is.
 pub fn run(general: &General, arguments: &Status) -> anyhow::Result<Exit> {

@@ -5,8 +5,8 @@ use rubus_vocabulary::spec::SuiteSummary;
 
 use crate::args::{General, Suites};
 use crate::exit::Exit;
-use crate::places;
-use crate::world::Terminal;
+use rubus_command::Terminal;
+use rubus_command::places;
 
 /// Lists the suites.
 pub fn run(general: &General, suites: &Suites) -> anyhow::Result<Exit> {

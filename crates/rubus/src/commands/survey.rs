@@ -23,9 +23,9 @@ use rubus_watch::wear::{self, Wear};
 use crate::args::{General, Survey};
 use crate::documents::{RuleDocument, SurveyDocument};
 use crate::exit::Exit;
-use crate::places;
 use crate::record::{self, Record};
-use crate::world::{Terminal, World};
+use rubus_command::places;
+use rubus_command::{Terminal, World};
 
 /// More than any kernel keeps; a file of years may be longer.
 const MAX_LOG_BYTES: u64 = 64 << 20;

@@ -15,13 +15,13 @@ use crate::commands::bench_options::{queueing, wanted};
 use crate::exit::Exit;
 use crate::measuring::{self, Measured, Places};
 use crate::outputs::{self, Outputs};
-use crate::signals;
 use crate::target::{self, Allowance, Resolved};
-use crate::world::{self, Terminal, World};
+use rubus_command::signals;
+use rubus_command::{Terminal, World, must_be_live};
 
 /// Measures all targets in turns and at once.
 pub fn run(general: &General, bench: &Bench) -> anyhow::Result<Exit> {
-    world::must_be_live(general, "a bench", "a disk")?;
+    must_be_live(general, "a bench", "a disk")?;
     outputs::check(&wanted(bench))?;
     anyhow::ensure!(
         bench.targets.len() > 1,

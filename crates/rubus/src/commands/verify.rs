@@ -23,8 +23,8 @@ use crate::documents::{
     CompressionAt, CompressionSeen, VerifiedChange, VerifyDocument, ZswapCounters,
 };
 use crate::exit::Exit;
-use crate::places::say;
-use crate::world::{Terminal, World};
+use rubus_command::places::say;
+use rubus_command::{Terminal, World};
 
 /// How long a disk is watched that should be quiet.
 const WATCH: Duration = Duration::from_secs(5);

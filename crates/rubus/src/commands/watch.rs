@@ -16,9 +16,9 @@ use rubus_watch::{Header, Look};
 use crate::args::{General, Watch};
 use crate::documents::WatchDocument;
 use crate::exit::Exit;
-use crate::places::{self, must_be_writable, say, write_whole};
-use crate::signals;
-use crate::world::{Terminal, World, can_draw, knows_utf8};
+use rubus_command::places::{self, must_be_writable, say, write_whole};
+use rubus_command::signals;
+use rubus_command::{Terminal, World, can_draw, knows_utf8};
 
 /// Watches, shows a recording, or looks once.
 pub fn run(general: &General, watch: &Watch) -> anyhow::Result<Exit> {

@@ -15,9 +15,9 @@ use rubus_watch::writers::{Account, Report};
 
 use crate::args::{General, Writers};
 use crate::exit::Exit;
-use crate::places::say;
-use crate::signals;
-use crate::world::{self, Terminal, World};
+use rubus_command::places::say;
+use rubus_command::signals;
+use rubus_command::{Terminal, World, must_be_live};
 
 /// Accounts, and prints the account.
 pub fn run(general: &General, arguments: &Writers) -> anyhow::Result<Exit> {
@@ -56,7 +56,7 @@ fn recorded(general: &General, path: &Path) -> anyhow::Result<Report> {
 }
 
 fn watched(general: &General, arguments: &Writers) -> anyhow::Result<Report> {
-    world::must_be_live(general, "writers", "programs")?;
+    must_be_live(general, "writers", "programs")?;
     let world = World::of(general)?;
     let machine = world.survey();
     let (mut header, _) = context(&machine, None, EVERY.as_secs_f64());

@@ -5,8 +5,8 @@ use rubus_memory::zswap::Report;
 use crate::args::{General, Zswap};
 use crate::documents::ZswapDocument;
 use crate::exit::Exit;
-use crate::places::say;
-use crate::world::{Terminal, World};
+use rubus_command::places::say;
+use rubus_command::{Terminal, World};
 
 /// Reads and explains.
 pub fn run(general: &General, arguments: &Zswap) -> anyhow::Result<Exit> {

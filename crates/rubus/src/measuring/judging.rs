@@ -8,7 +8,7 @@ use rubus_vocabulary::result::{Figures, Run, TargetFacts};
 use rubus_vocabulary::spec::Suite;
 
 use crate::target::Known;
-use crate::world::World;
+use rubus_command::World;
 
 /// A run with what it means and how it ended.
 pub struct Measured {

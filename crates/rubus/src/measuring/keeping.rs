@@ -8,8 +8,8 @@ use rubus_vocabulary::result::Figures;
 
 use super::Measured;
 use crate::args::Keeping;
-use crate::places;
 use crate::shown::shown_run;
+use rubus_command::places;
 
 /// Where a run was kept.
 #[derive(Debug, Default)]

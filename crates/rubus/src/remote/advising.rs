@@ -12,7 +12,7 @@ use rubus_vocabulary::result::Run;
 
 use crate::args::Advise;
 use crate::commands::advise::{advice, advice_for_others};
-use crate::places;
+use rubus_command::places;
 
 /// Runs that are looked through, the newest first.
 const MAX_RUNS: u32 = 5000;

@@ -21,9 +21,9 @@ use crate::commands::survey::document;
 use crate::documents::{FleetBoard, FleetDocument, RunDocument};
 use crate::exit::Exit;
 use crate::outputs::{ResultOutputs, Taken};
-use crate::places;
 use crate::shown::shown;
-use crate::world::Terminal;
+use rubus_command::Terminal;
+use rubus_command::places;
 
 /// How a machine ended.
 #[derive(Clone, Debug, Default)]

@@ -31,10 +31,10 @@ use rubus_vocabulary::result::Run;
 use crate::args::{Args, Command, Remote};
 use crate::exit::Exit;
 use crate::machines::Machines;
-use crate::signals;
-use crate::world::Terminal;
 use connection::{Common, Connection, NotReached, Questions};
 use results::Results;
+use rubus_command::Terminal;
+use rubus_command::signals;
 use screen::Screen;
 use task::Task;
 

@@ -14,8 +14,8 @@ use crate::exit::Exit;
 use crate::machines::Machines;
 use crate::measuring::Measured;
 use crate::outputs::{self, Outputs, ResultOutputs};
-use crate::places;
-use crate::world::Terminal;
+use rubus_command::Terminal;
+use rubus_command::places;
 
 /// So many runs fit beside one another, with all their jobs.
 const MAX_SIDE_BY_SIDE: usize = 4;

@@ -7,8 +7,8 @@ use std::time::Duration;
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use rubus_verdict::text::progress::{self, Progress};
 
-use crate::progress::terminal_columns;
-use crate::world::Terminal;
+use rubus_command::Terminal;
+use rubus_command::progress::terminal_columns;
 
 /// Standard error, shared by all machines.
 pub struct Screen {

@@ -208,7 +208,7 @@ impl Task {
              out the / at the end",
             path.display()
         );
-        crate::places::must_be_writable(path)?;
+        rubus_command::places::must_be_writable(path)?;
         self.capture = Some(path.clone());
         self.words.push(Word::File { option: "--save".into(), name: CAPTURE.into() });
         Ok(())

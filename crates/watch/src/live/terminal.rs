@@ -1,8 +1,7 @@
 //! The terminal taken over for a while: its second screen, keys as they are pressed, no cursor; and everything put back
 //! however the program ends, a panic included.
 
-use std::ffi::OsStr;
-use std::io::{IsTerminal, Read, Write};
+use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 use std::sync::{Mutex, Once, PoisonError};
 use std::time::Duration;
@@ -36,30 +35,6 @@ pub enum Woken {
     Time,
     /// Nobody is there any more.
     Gone,
-}
-
-/// Whether a screen can be drawn here, on a terminal that calls itself `term`; if not, why.
-pub fn can_draw(term: Option<&OsStr>) -> Result<(), &'static str> {
-    if !std::io::stdout().is_terminal() {
-        return Err("standard output is no terminal");
-    }
-    if !std::io::stdin().is_terminal() {
-        return Err("standard input is no terminal, so that no key could end it");
-    }
-    match term {
-        Some(term) if term != "dumb" && !term.is_empty() => Ok(()),
-        _ => Err("this terminal says of itself that it can only print lines (TERM)"),
-    }
-}
-
-/// Whether the terminal's letters are UTF-8, and it has the blocks of which bars are made. The console of the kernel and what
-/// calls itself dumb have few letters whatever the locale says.
-pub fn has_blocks(variable: impl Fn(&str) -> Option<String>) -> bool {
-    let mut set = ["LC_ALL", "LC_CTYPE", "LANG"].into_iter();
-    let locale = set.find_map(|name| variable(name).filter(|value| !value.is_empty()));
-    let locale = locale.unwrap_or_default().to_lowercase();
-    let is_utf8 = locale.contains("utf-8") || locale.contains("utf8");
-    is_utf8 && variable("TERM").is_none_or(|term| term != "linux" && term != "dumb")
 }
 
 /// Columns and rows; what everybody assumes where the terminal does not say.
@@ -166,30 +141,4 @@ fn give_back() {
     // was held.
     let _ = rustix::io::write(rustix::stdio::stdout(), GIVE_BACK);
     let _ = tcsetattr(std::io::stdin(), OptionalActions::Flush, &before);
-}
-
-#[cfg(test)]
-mod tests {
-    use super::has_blocks;
-
-    #[test]
-    fn letters_are_those_of_the_locale_and_the_terminal() {
-        let seen = |set: &[(&str, &str)]| {
-            has_blocks(|name| {
-                let found = set.iter().find(|(other, _)| *other == name);
-                found.map(|(_, value)| value.to_string())
-            })
-        };
-        assert!(seen(&[("LANG", "de_DE.UTF-8"), ("TERM", "xterm")]));
-        assert!(seen(&[("LC_ALL", ""), ("LANG", "C.utf8")]));
-        for poor in [
-            &[][..],
-            &[("LANG", "C")],
-            &[("LC_ALL", "C"), ("LANG", "de_DE.UTF-8")],
-            &[("LANG", "de_DE.UTF-8"), ("TERM", "dumb")],
-            &[("LANG", "de_DE.UTF-8"), ("TERM", "linux")],
-        ] {
-            assert!(!seen(poor), "{poor:?}");
-        }
-    }
 }

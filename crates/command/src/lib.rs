@@ -1,0 +1,21 @@
+//! What all verbs share, so that each can stand in its room: the options of every command, the exit status, messages on
+//! standard error, the terminal, the machine that is meant, and where the program keeps things.
+//!
+//! Like the roof, it reads the environment.
+#![forbid(unsafe_code)]
+
+// First: the macros below hold from here on.
+#[macro_use]
+pub mod messages;
+mod exit;
+mod options;
+pub mod places;
+pub mod progress;
+pub mod signals;
+mod terminal;
+mod world;
+
+pub use exit::Exit;
+pub use options::{General, Json, When};
+pub use terminal::{Terminal, can_draw, knows_utf8};
+pub use world::{World, must_be_live};
