@@ -24,7 +24,7 @@ use crate::medium::{Certainty, Medium, Mode};
 use crate::model::Model;
 use crate::proof::{BootPartition, Images};
 use crate::tryboot;
-use crate::volume::{Name, NamedVolume};
+use crate::volume::NamedVolume;
 
 pub use encoding::Encoding;
 pub use link::{Link, Note, Stage, Stop, Subject};
@@ -117,19 +117,6 @@ pub struct RootFiles {
     pub program_bits: Option<u32>,
     /// Whether the first program is systemd.
     pub is_systemd: Option<bool>,
-}
-
-impl ChainFacts {
-    /// Whether a name that is on no volume is on none: a link of udev's ("/dev/disk/by-id/…") says so only where links of its
-    /// directory were read.
-    fn are_links_seen(&self, name: &Name) -> bool {
-        let Name::Path(path) = name else { return true };
-        let Some((directory, _)) = path.rsplit_once('/') else { return true };
-        let is_beside =
-            |link: &String| link.rsplit_once('/').is_some_and(|(of, _)| of == directory);
-        !directory.starts_with("/dev/disk/")
-            || self.volumes.iter().any(|volume| volume.links.iter().any(is_beside))
-    }
 }
 
 /// The system that runs.

@@ -168,30 +168,6 @@ fn whatever_waits_for_a_server_ends_before_the_server_is_given_up() {
 }
 
 #[test]
-fn a_copy_ends_with_requests_in_flight_and_can_go_on() {
-    let copies: [&[&str]; 2] = [
-        &["nbd", "copy", "URI", "copy.img", "--patience", "3600"],
-        &[
-            "nbd",
-            "copy",
-            "disk.img",
-            "URI",
-            "--i-will-lose-everything-on=URI",
-            "--patience",
-            "3600",
-        ],
-    ];
-    for arguments in copies {
-        for answers in [0, 20] {
-            let output = interrupted(arguments, Hangs::AfterRequests(answers));
-            let words = String::from_utf8_lossy(&output.stderr);
-            assert_eq!(output.status.code(), Some(1), "{arguments:?}: {words}");
-            assert!(words.contains("the copy was interrupted: "), "{words}");
-        }
-    }
-}
-
-#[test]
 fn a_bench_ends_while_its_first_read_is_not_answered() {
     let output = interrupted(&["bench", "URI", "--read-only"], Hangs::AfterRequests(0));
     assert_eq!(output.status.signal(), Some(2), "{output:?}");

@@ -63,9 +63,6 @@ fn not_there(facts: &ChainFacts, name: &Name, path: &BootPath, link: Link) -> Li
     if own == Some(false) {
         return link.with(Certainty::Likely);
     }
-    if !facts.are_links_seen(name) {
-        return link.not_known(format!("{name}: links of this kind were not read")).last();
-    }
     let (certainty, place) = if facts.are_all_volumes {
         (Certainty::Certain, "there is")
     } else {
@@ -132,15 +129,10 @@ fn mountable(facts: &ChainFacts, line: &CmdlineTxt, volume: &NamedVolume, link: 
     };
     let wrong = line.get("rootfstype").filter(|wanted| !is_same_filesystem(wanted, holds));
     if let Some(wanted) = wrong {
-        let why = format!("rootfstype={wanted}, but {} holds {holds}", volume.path);
-        let remedy = format!("write rootfstype={holds} into {source}");
-        let running = facts.running.as_ref().and_then(|running| running.root.as_deref());
-        return if running == Some(volume.path.as_str()) {
-            // It was mounted: an initial RAM filesystem need not go by the word, or the line was changed since.
-            link.with(Certainty::Likely).noted(why, remedy)
-        } else {
-            link.stopped(why, remedy)
-        };
+        return link.stopped(
+            format!("rootfstype={wanted}, but {} holds {holds}", volume.path),
+            format!("write rootfstype={holds} into {source}"),
+        );
     }
     if holds == "btrfs" { subvolume(facts, line, &source, link) } else { link }
 }

@@ -153,35 +153,6 @@ fn a_line_of_fstab_for_a_disk_that_is_gone_ends_in_the_emergency_shell() {
 }
 
 #[test]
-fn a_link_of_a_kind_that_was_not_read_is_not_known_and_one_that_was_is_absent() {
-    let mut facts = board();
-    facts.root.fstab =
-        Some(format!("{FSTAB}/dev/disk/by-id/usb-Stick-part1 /srv ext4 defaults 0 2\n"));
-    facts.root.is_systemd = Some(true);
-    let chain = StartChain::of(&facts);
-    assert_eq!(chain.certainty(), Certainty::NotKnown);
-    assert!(chain.links().iter().all(|link| link.stop.is_none()));
-
-    facts.volumes[1].links = vec!["/dev/disk/by-id/mmc-Card-part2".into()];
-    assert_eq!(outcome(&facts), Outcome::StopsAt(Stage::Mounts));
-
-    let mut facts = board();
-    facts.partition.put("cmdline.txt", "root=/dev/disk/by-path/platform-part2 rootwait\n");
-    assert_eq!(outcome(&facts), Outcome::NotCertainAfter(Stage::CommandLine));
-}
-
-#[test]
-fn another_type_than_rootfstype_says_stops_a_card_and_not_the_system_that_runs_from_it() {
-    let mut facts = board();
-    facts.partition.put("cmdline.txt", "root=PARTUUID=1a2b-02 rootfstype=ext3 rootwait\n");
-    assert_eq!(outcome(&facts), Outcome::StopsAt(Stage::Root));
-    facts.running = Some(Running { root: Some("/dev/mmcblk0p2".into()), release: None });
-    let chain = StartChain::of(&facts);
-    assert_eq!(chain.outcome(), Outcome::Starts);
-    assert!(chain.notes().any(|(_, note)| note.what.contains("rootfstype=ext3")));
-}
-
-#[test]
 fn what_only_the_board_knows_is_not_certain() {
     let mut board = board();
     board.partition.put("config.txt", &format!("{CONFIG}[gpio4=1]\ncmdline=other.txt\n"));

@@ -34,8 +34,6 @@ pub use zeros::is_all_zero;
 
 /// How often the caller is told how far it is.
 const TELL: Duration = Duration::from_millis(200);
-/// After Ctrl-C, a server has so long to answer what is in flight.
-const LAST_ANSWERS_NS: u64 = 1_000_000_000;
 /// At most so many places that differ are told.
 const MAX_DIFFERENT: usize = 100;
 
@@ -264,7 +262,6 @@ pub fn copy<T: Transport + 'static>(
         options,
         keeper,
         was_lost: AtomicBool::new(false),
-        target_hangs: AtomicBool::new(false),
     };
     let copied = pass.run(ledger, cancel, tell).and_then(|connections| {
         let began_ns = monotonic_ns();
@@ -274,8 +271,7 @@ pub fn copy<T: Transport + 'static>(
         Ok(connections)
     });
     // A system tells of a lost write once; the next flush would succeed.
-    // A server that hangs would not answer a flush, either.
-    if pass.was_lost.load(Ordering::Relaxed) || pass.target_hangs.load(Ordering::Relaxed) {
+    if pass.was_lost.load(Ordering::Relaxed) {
         return copied;
     }
     let keeper = keeper.filter(|keeper| copied.is_err() || keeper.has_begun());
@@ -315,7 +311,6 @@ pub fn compare<T: Transport + 'static>(
         options,
         keeper: None,
         was_lost: AtomicBool::new(false),
-        target_hangs: AtomicBool::new(false),
     };
     pass.run(&found, cancel, tell)?;
     let differ = |number: &usize| found.digest(*number) != ledger.digest(*number);
@@ -357,7 +352,6 @@ pub fn recheck<T: Transport + 'static>(
         options,
         keeper: None,
         was_lost: AtomicBool::new(false),
-        target_hangs: AtomicBool::new(false),
     };
     pass.run(&found, cancel, tell)?;
     let before = ledger.done_bytes();
@@ -381,8 +375,6 @@ struct Pass<'a, T> {
     keeper: Option<&'a dyn Keeper>,
     /// A flush failed.
     was_lost: AtomicBool,
-    /// The destination had not answered when the copy was abandoned.
-    target_hangs: AtomicBool,
 }
 
 impl<T: Transport + 'static> Pass<'_, T> {
@@ -407,7 +399,7 @@ impl<T: Transport + 'static> Pass<'_, T> {
         job.skips = self.options.skips_unreadable && self.target.is_some();
         let job = &job;
         let (began_ns, before_bytes) = (monotonic_ns(), ledger.done_bytes());
-        let mut cancelled_ns = None;
+        let mut is_cancelled = false;
         let mut first = Some(self.first_sides()?);
         let used = AtomicUsize::new(0);
         let used = &used;
@@ -431,11 +423,8 @@ impl<T: Transport + 'static> Pass<'_, T> {
                     Err(RecvTimeoutError::Timeout) => {}
                 }
                 if cancel.load(Ordering::Relaxed) {
-                    let since_ns = *cancelled_ns.get_or_insert_with(monotonic_ns);
-                    match monotonic_ns() - since_ns < LAST_ANSWERS_NS {
-                        true => job.stop(),
-                        false => job.abandon(),
-                    }
+                    is_cancelled = true;
+                    job.stop();
                 }
                 tell(self.progress(ledger, (began_ns, before_bytes)));
                 if monotonic_ns() - checkpoint_ns >= CHECKPOINT_NS {
@@ -449,7 +438,7 @@ impl<T: Transport + 'static> Pass<'_, T> {
         });
         match job.take_trouble() {
             Some(why) => Err(why),
-            None if cancelled_ns.is_some() => Err(CopyError::Interrupted),
+            None if is_cancelled => Err(CopyError::Interrupted),
             None => Ok(used.load(Ordering::Relaxed)),
         }
     }
@@ -497,9 +486,6 @@ impl<T: Transport + 'static> Pass<'_, T> {
             return self.failed(job, why);
         }
         let (source, target) = (worker.source, worker.target);
-        if target.in_flight() > 0 {
-            self.target_hangs.store(true, Ordering::Relaxed);
-        }
         self.source.give_back(source);
         if let Some(end) = self.target {
             end.give_back(target);

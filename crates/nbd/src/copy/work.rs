@@ -53,8 +53,6 @@ pub(super) struct Job<'a> {
     ahead_bytes: u64,
     zeros_bytes: u64,
     stop: AtomicBool,
-    /// What is in flight is not waited for.
-    abandoned: AtomicBool,
     trouble: Mutex<Option<CopyError>>,
     queue: Mutex<Queue>,
     changed: Condvar,
@@ -85,7 +83,6 @@ impl<'a> Job<'a> {
             ahead_bytes,
             zeros_bytes: ZEROS_BYTES,
             stop: AtomicBool::new(false),
-            abandoned: AtomicBool::new(false),
             trouble: Mutex::default(),
             queue: Mutex::default(),
             changed: Condvar::new(),
@@ -105,17 +102,6 @@ impl<'a> Job<'a> {
     pub(super) fn stop(&self) {
         self.stop.store(true, Ordering::Relaxed);
         self.changed.notify_all();
-    }
-
-    /// [`Job::stop`], and the answers to what is in flight are not waited for.
-    pub(super) fn abandon(&self) {
-        self.abandoned.store(true, Ordering::Relaxed);
-        self.stop();
-    }
-
-    /// Whether it was [abandoned](Job::abandon).
-    pub(super) fn is_abandoned(&self) -> bool {
-        self.abandoned.load(Ordering::Relaxed)
     }
 
     /// [`Job::stop`] for a reason, of which the first counts.

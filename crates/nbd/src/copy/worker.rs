@@ -136,16 +136,6 @@ pub(super) enum Side<'a, T> {
     Wire(Box<Wired<T>>),
 }
 
-impl<T: Transport> Side<'_, T> {
-    /// Requests that have not been answered.
-    pub(super) fn in_flight(&self) -> usize {
-        match self {
-            Side::Wire(wired) => wired.client.in_flight(),
-            Side::Nowhere | Side::File(..) => 0,
-        }
-    }
-}
-
 /// What has to be known of a destination.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Target {
@@ -225,7 +215,7 @@ impl<'a, T: Transport> Worker<'a, T> {
         }
     }
 
-    /// Works until nothing is left to be done, the job was stopped and what is under way has ended, or it was abandoned.
+    /// Works until nothing is left to be done, or the job was stopped and what is under way has ended.
     pub(super) fn run(&mut self) -> Result<(), CopyError> {
         loop {
             let is_over = self.fill()?;
@@ -240,16 +230,17 @@ impl<'a, T: Transport> Worker<'a, T> {
             let from_source = self.turn_source()?;
             let from_target = self.turn_target()?;
             if !from_source && !from_target {
-                if self.job.is_abandoned() {
-                    return Ok(());
-                }
                 self.wait()?;
             }
         }
     }
 
     fn in_flight(&self) -> usize {
-        self.source.in_flight() + self.target.in_flight()
+        let of = |side: &Side<'_, T>| match side {
+            Side::Wire(wired) => wired.client.in_flight(),
+            _ => 0,
+        };
+        of(&self.source) + of(&self.target)
     }
 
     /// Begins what there is room for; true when there will be nothing more.

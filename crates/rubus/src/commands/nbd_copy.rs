@@ -18,9 +18,6 @@ use rubus_command::places::say;
 use rubus_command::progress::{bar, terminal_columns};
 use rubus_command::signals;
 
-/// What is said when a copy had to be cut off.
-const GOES_ON: &str = "the same command continues from its journal, if it has one";
-
 /// Copies, and reads back if that is wanted.
 pub fn run(general: &General, arguments: &NbdCopy) -> anyhow::Result<Exit> {
     // A file that may not be so large is an error like others.
@@ -39,7 +36,7 @@ pub fn run(general: &General, arguments: &NbdCopy) -> anyhow::Result<Exit> {
         let columns = usize::from(terminal_columns()).saturating_sub(3);
         bar.set_message(line(progress, columns));
     };
-    let outcome = signals::within_grace(GOES_ON, || copying.run(&cancel, &tell))?;
+    let outcome = copying.run(&cancel, &tell);
     bar.finish_and_clear();
     let Some(done) = copying.end(outcome)? else {
         return Ok(Exit::AnswerIsNo);

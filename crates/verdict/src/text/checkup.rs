@@ -54,7 +54,11 @@ pub fn render(run: &Run, verdict: &Verdict, detail: Detail, style: Style) -> Str
         Detail::Answer if verdict.conclusion == Conclusion::Stopped => {
             parts.push(jobs(run, style));
         }
-        Detail::Answer => parts.push(figures(run, verdict, style)),
+        Detail::Answer => {
+            parts.push(figures(run, verdict, style));
+            // What both ends of a network disk spent is there only where it was asked for.
+            parts.push(ends::table(run, style));
+        }
         Detail::All => {
             parts.push(jobs(run, style));
             parts.push(ends::table(run, style));
