@@ -39,7 +39,7 @@ pub struct Aged {
 pub enum What {
     /// A change over many runs; for a step and a spike the run where it is.
     Changed { change: Change, run: Option<RunId> },
-    /// The last run looks different, and so many more decide.
+    /// The last run looks different; more runs decide.
     LooksDifferent { ratio: f64 },
 }
 
@@ -219,7 +219,7 @@ mod tests {
 
     use super::*;
 
-    /// Runs whose random reads are so many times the fixture's.
+    /// Runs whose random reads are the fixture's, scaled by these factors.
     fn runs(factors: &[f64]) -> Vec<Run> {
         let scaled = |factor: &f64| {
             let mut run = fixture::slow_sd_card_run();

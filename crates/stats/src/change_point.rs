@@ -23,14 +23,14 @@ const SHUFFLES: u32 = 2000;
 /// Distance of two means in standard errors for a searched split, and for a given one.
 const MIN_DISTANCE: f64 = 6.5;
 const MIN_DISTANCE_OF_EVENT: f64 = 4.0;
-/// A change is so many times the scatter between single runs: noise that remembers the run before makes means of many runs look exact.
+/// Smallest change, in multiples of the scatter between single runs: noise that remembers the run before makes means of many runs look exact.
 const MIN_SCATTERS: f64 = 5.0;
 /// A slope in standard errors.
 const MIN_SLOPE: f64 = 8.0;
-/// A spike stands so many robust standard deviations from its neighbours, and so far in all.
+/// Smallest distance of a spike from its neighbours, in robust standard deviations and in all.
 const MIN_SPIKE: f64 = 8.0;
 const MIN_SPIKE_SIZE: f64 = 0.25;
-/// Two modes are so many of their own standard deviations apart, and change so often at least: a step changes once.
+/// Smallest distance of two modes in their own standard deviations, and fewest changes between them: a step changes once.
 const MIN_MODES_APART: f64 = 7.0;
 const MIN_CHANGES: usize = 3;
 /// Runs repeat themselves no better than this, whatever a few of them say.

@@ -6,7 +6,7 @@
 use super::judge::Cause::{self, *};
 use super::tests::judged;
 
-/// At least so many of the logs have to be named rightly.
+/// The smallest share of the logs whose cause must be named rightly.
 const MIN_RIGHT: f64 = 0.9;
 
 /// What it was, the log, the part, and the cause.
