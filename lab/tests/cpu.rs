@@ -57,7 +57,7 @@ fn ciphers_have_figures_on_one_core_and_on_all_and_go_to_the_history() {
     );
     assert_eq!(home.runs(), 1);
     let again = home.run(&["history", "show", "1"]);
-    assert!(again.stdout.contains("AES-XTS 512"), "{again}");
+    assert!(again.says("AES-XTS 512"), "{again}");
     let compared = home.run(&["compare", "1", "1"]);
     assert!(compared.stdout.contains("digest 16 KiB, program, one core\n  "), "{compared}");
 }
@@ -278,5 +278,5 @@ fn a_user_who_may_not_log_in_hears_why_and_another_is_measured() {
     }
     let answer = as_a_user_with("/bin/sh", &home);
     assert_eq!(answer.status, Some(0), "{answer}");
-    assert!(answer.stdout.contains("ssh from this machine to itself"), "{answer}");
+    assert!(answer.says("ssh from this machine to itself"), "{answer}");
 }

@@ -61,7 +61,7 @@ fn a_fleet_at_two_times_names_the_board_that_became_slower_and_has_a_page() {
     let answer = lab.home.run(&["compare", &before, &after, "--fail-on-regression"]);
     assert_eq!(answer.status, Some(1), "{answer}");
     assert!(answer.stderr.contains("regression: pi03"), "{answer}");
-    assert!(answer.stdout.contains("pi04: failed in"), "{answer}");
+    assert!(answer.says("pi04: failed in"), "{answer}");
 
     let page = std::fs::read_to_string(&page).expect("the page");
     for words in ["pi03:disk <span class=\"badge\">slow", "1 board failed.", "Permission denied"] {

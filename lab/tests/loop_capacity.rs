@@ -54,7 +54,7 @@ fn a_device_that_wraps_around_is_found_with_its_real_size() {
         assert_eq!(answer.status, Some(1), "{answer}");
         assert_eq!(finding(&run, "wraps_at_bytes"), real, "{answer}");
         assert_eq!(finding(&run, "corrupted_bytes"), 0, "{answer}");
-        assert!(answer.stdout.contains("Keep no data on it"), "{answer}");
+        assert!(answer.says("Keep no data on it"), "{answer}");
         if !more.is_empty() {
             // What was written last is what there is.
             assert_eq!(finding(&run, "good_bytes"), real, "{answer}");
@@ -141,7 +141,7 @@ fn a_directorys_free_space_is_filled_and_freed() {
     let answer = home.run(&["bench", &path, "--suite", "capacity"]);
     assert_eq!(answer.status, Some(0), "{answer}");
     assert!(answer.stderr.contains("stay free meanwhile"), "{answer}");
-    assert!(answer.stdout.contains("came back as they were written"), "{answer}");
+    assert!(answer.says("came back as they were written"), "{answer}");
     let left = filesystem.free_bytes().unwrap();
     assert!(free - left < MIB, "{free} free before, {left} after");
     // A directory cannot be looked at again, and without an allowance nothing is overwritten.

@@ -385,7 +385,7 @@ fn a_source_that_is_written_meanwhile_and_a_server_that_dies_are_told() {
     file.write_all_at(b"changed", 1000).expect("room");
     let answer = Answer::of(child.wait_with_output().expect("it ends"));
     assert_eq!(answer.status, Some(1), "{answer}");
-    assert!(answer.stdout.contains("written to while it was copied"), "{answer}");
+    assert!(answer.says("written to while it was copied"), "{answer}");
     drop(slow);
     let exported = empty(&home);
     let slow = slowly(&home, &exported);

@@ -107,7 +107,7 @@ fn several_machines_work_at_once_and_a_missing_one_costs_only_itself() {
         assert!(answer.stderr.contains(words), "{answer}");
     }
     assert!(answer.stderr.contains("attic and cellar are the same machine"), "{answer}");
-    assert!(answer.stdout.contains("Side by side"), "{answer}");
+    assert!(answer.says("Side by side"), "{answer}");
     let text = std::fs::read_to_string(&json).unwrap();
     let all: serde_json::Value = serde_json::from_str(&text).unwrap();
     let boards = all["boards"].as_array().unwrap();

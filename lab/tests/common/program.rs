@@ -114,6 +114,12 @@ impl Answer {
         }
     }
 
+    /// Whether standard output has these words, wherever its lines end.
+    pub fn says(&self, words: &str) -> bool {
+        let output: Vec<&str> = self.stdout.split_whitespace().collect();
+        output.join(" ").contains(words)
+    }
+
     /// Standard output as JSON.
     pub fn json(&self) -> Value {
         serde_json::from_str(&self.stdout)

@@ -49,6 +49,14 @@ impl Slow {
         assert!(!waited.timed_out(), "the writes do not come");
     }
 
+    /// Waits until this number of writes are done.
+    pub fn await_done(&self, count: usize) {
+        let state = self.state.lock().unwrap();
+        let few = |state: &mut State| state.done.len() < count;
+        let (_state, waited) = self.changed.wait_timeout_while(state, PATIENCE, few).unwrap();
+        assert!(!waited.timed_out(), "the writes are not done");
+    }
+
     pub fn done(&self) -> Vec<u8> {
         self.places().into_iter().map(|(_, byte)| byte).collect()
     }
@@ -86,6 +94,7 @@ impl Disk for Slow {
             state = self.changed.wait_while(state, |state| !state.is_free).unwrap();
         }
         state.done.push((offset / BLOCK as u64, from[0]));
+        self.changed.notify_all();
         Ok(())
     }
 
