@@ -159,19 +159,21 @@ pub fn stamp(block: &mut [u8], counter: &mut u64) {
         *head = counter.to_le_bytes();
     }
     if block.len() > STAMP_STRIDE {
-        stamp_rest(&mut block[STAMP_STRIDE..], counter);
+        *counter = stamp_rest(&mut block[STAMP_STRIDE..], *counter);
     }
 }
 
-/// The pages after the first; kept apart so that small blocks pay for one page only.
+/// The pages after the first; kept apart so that small blocks pay for one page only. Takes the last
+/// number and gives the new last one: by reference, it would be in memory in the hot loop.
 #[inline(never)]
-fn stamp_rest(rest: &mut [u8], counter: &mut u64) {
+fn stamp_rest(rest: &mut [u8], mut counter: u64) -> u64 {
     for page in rest.chunks_mut(STAMP_STRIDE) {
-        *counter = counter.wrapping_add(1);
+        counter = counter.wrapping_add(1);
         if let Some(head) = page.first_chunk_mut::<STAMP_BYTES>() {
             *head = counter.to_le_bytes();
         }
     }
+    counter
 }
 
 #[cfg(test)]

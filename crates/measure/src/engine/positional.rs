@@ -100,11 +100,13 @@ impl Operation for Commit<'_> {
 
 /// Repeats the operation along the walk until the tally says to end. Each must move `block_bytes`.
 pub(crate) fn run<O: Operation>(
-    mut operation: O,
+    operation: O,
     block_bytes: usize,
     mut walk: impl Walk,
     tally: &mut Tally,
 ) -> WorkerEnd {
+    // As a local value it is in registers; what an argument points to, a system call might change.
+    let mut operation = operation;
     loop {
         let offset = walk.next_offset();
         match operation.run(offset) {
