@@ -10,6 +10,7 @@ mod link;
 mod mounts;
 mod naming;
 mod root;
+mod running;
 mod settings;
 mod width;
 
@@ -24,7 +25,7 @@ use crate::medium::{Certainty, Medium, Mode};
 use crate::model::Model;
 use crate::proof::{BootPartition, Images};
 use crate::tryboot;
-use crate::volume::NamedVolume;
+use crate::volume::{Name, NamedVolume};
 
 pub use encoding::Encoding;
 pub use link::{Link, Note, Stage, Stop, Subject};
@@ -61,6 +62,8 @@ pub struct ChainFacts {
     pub encodings: BTreeMap<String, Encoding>,
     /// What kernels and initial RAM filesystems hold, as far as they were looked into.
     pub images: Images,
+    /// Files named as kernels that are programs which load one in their turn ("U-Boot"), by name.
+    pub loaders: BTreeMap<String, &'static str>,
     /// The volumes that are there at the start.
     pub volumes: Vec<NamedVolume>,
     /// Whether there are no others. Of a card, nothing is known of the other disks of a board.
@@ -119,13 +122,30 @@ pub struct RootFiles {
     pub is_systemd: Option<bool>,
 }
 
+impl ChainFacts {
+    /// Whether a name that is on no volume is on none: a link of udev's ("/dev/disk/by-id/…") says so only where links of its
+    /// directory were read.
+    fn are_links_seen(&self, name: &Name) -> bool {
+        let Name::Path(path) = name else { return true };
+        let Some((directory, _)) = path.rsplit_once('/') else { return true };
+        let is_beside =
+            |link: &String| link.rsplit_once('/').is_some_and(|(of, _)| of == directory);
+        !directory.starts_with("/dev/disk/")
+            || self.volumes.iter().any(|volume| volume.links.iter().any(is_beside))
+    }
+}
+
 /// The system that runs.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Running {
     /// The path of the volume that is mounted at `/`, as in the volumes; absent where it is none of them.
     pub root: Option<String>,
     /// The kernel's release.
     pub release: Option<String>,
+    /// The command line that it was given (`/proc/cmdline`).
+    pub command_line: Option<String>,
+    /// Whether the firmware gave it an initial RAM filesystem, where that is known.
+    pub had_initramfs: Option<bool>,
 }
 
 /// What the whole comes to.
@@ -275,12 +295,7 @@ pub fn paths(facts: &ChainFacts) -> Vec<BootPath> {
 
 /// Of several kernels that are there, the one that runs is the one that is loaded.
 fn with_running_kernel(facts: &ChainFacts, mut paths: Vec<BootPath>) -> Vec<BootPath> {
-    let release = facts.running.as_ref().and_then(|running| running.release.as_deref());
-    let Some(release) = release else { return paths };
-    let is_it = |path: &BootPath| match facts.images.kernels.get(&path.kernel) {
-        Some(kernel) if kernel.release.is_some() => kernel.release.as_deref() == Some(release),
-        Some(_) | None => width::is_release_of(&path.kernel, release),
-    };
+    let is_it = |path: &BootPath| running::is_this_kernel(facts, &path.kernel);
     let usual: Vec<&BootPath> = paths.iter().filter(|path| path.only_if.is_empty()).collect();
     let running: Vec<BootPath> =
         usual.iter().filter(|path| is_it(path)).copied().cloned().collect();

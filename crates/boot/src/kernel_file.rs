@@ -54,6 +54,29 @@ pub fn release(file: &[u8]) -> Option<String> {
     None
 }
 
+/// The program that loads a kernel in its turn, where a file named as a kernel is one ("U-Boot").
+///
+/// U-Boot and barebox have their names with a year in what they print first; images of UEFI firmware begin with a firmware
+/// volume. Source: UEFI Platform Initialization Specification, volume 3, `EFI_FIRMWARE_VOLUME_HEADER`.
+pub fn loader(file: &[u8]) -> Option<&'static str> {
+    if file.get(0x28..0x2C) == Some(b"_FVH") {
+        return Some("UEFI");
+    }
+    [("U-Boot", &b"U-Boot 20"[..]), ("barebox", b"barebox 20")]
+        .into_iter()
+        .find(|(_, banner)| has_year(file, banner))
+        .map(|(name, _)| name)
+}
+
+/// Whether a banner is there that ends in a year and a full stop: "U-Boot 2024.01".
+fn has_year(bytes: &[u8], banner: &[u8]) -> bool {
+    let windows = bytes.windows(banner.len() + 3);
+    let mut fitting = windows.filter(|window| window[0] == banner[0] && window.starts_with(banner));
+    fitting.any(|window| {
+        matches!(window[banner.len()..], [a, b, b'.'] if a.is_ascii_digit() && b.is_ascii_digit())
+    })
+}
+
 fn x86(head: &[u8]) -> Option<String> {
     if head.get(X86_MAGIC)? != b"HdrS" {
         return None;
@@ -164,6 +187,18 @@ mod tests {
         let text = b"6.12.107+deb13-amd64 (debian-kernel@lists.debian.org) #1";
         bytes[0x3200..0x3200 + text.len()].copy_from_slice(text);
         assert_eq!(release(&bytes).as_deref(), Some("6.12.107+deb13-amd64"));
+    }
+
+    #[test]
+    fn what_loads_a_kernel_in_its_turn_is_known_by_its_bytes() {
+        let with = |text: &str| [&[0x55; 5000][..], text.as_bytes(), &[0; 100]].concat();
+        assert_eq!(loader(&with("U-Boot 2024.01+dfsg-1 (Jan 08 2024)")), Some("U-Boot"));
+        assert_eq!(loader(&with("barebox 2023.08.0 #1")), Some("barebox"));
+        assert_eq!(loader(&with("Linux version 6.1.0 passed by U-Boot 20 times")), None);
+        let mut uefi = vec![0; 0x1000];
+        uefi[0x28..0x2C].copy_from_slice(b"_FVH");
+        assert_eq!(loader(&uefi), Some("UEFI"));
+        assert_eq!(loader(b"U-Boot 20"), None);
     }
 
     #[test]

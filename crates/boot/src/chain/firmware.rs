@@ -1,6 +1,7 @@
 //! The board, the medium that it starts from, and the partition that its firmware reads.
 
 use super::link::{Link, Stage, Subject};
+use super::running::is_from_here;
 use super::{ChainFacts, DiskTable, TableKind, TablePartition, is_trial};
 use crate::autoboot;
 use crate::eeprom::Ability;
@@ -62,13 +63,14 @@ pub(super) fn medium(facts: &ChainFacts) -> Link {
     if let Mode::NoDisk(what) = mode {
         return link.not_known(format!("{what}, which is not understood")).last();
     }
-    match too_old(facts, mode) {
+    let link = match too_old(facts, mode) {
         Some((since, date)) => link.from(RELEASE_NOTES, Some(since)).stopped(
             format!("the bootloader of {date} cannot start from {}", mode.words()),
             format!("update the bootloader to one of {since} or later: {UPDATE}"),
         ),
         None => in_boot_order(facts, mode, link),
-    }
+    };
+    link.unless_it_runs(is_from_here(facts))
 }
 
 /// What says from where the board starts.

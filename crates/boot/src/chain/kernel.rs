@@ -3,6 +3,7 @@
 use super::ChainFacts;
 use super::link::{Link, Stage, Subject};
 use super::naming::{RootKind, root_filesystem, root_kind, root_name};
+use super::running::{is_this_kernel, went_alone};
 use super::width::is_32_bit;
 use crate::cmdline_txt::CmdlineTxt;
 use crate::config_txt::BootPath;
@@ -21,37 +22,70 @@ pub(super) fn kernel(facts: &ChainFacts, path: &BootPath) -> Link {
                 format!("kernel={}: what a # behind a value means is not known", path.kernel);
             return link.not_known(found).last();
         }
-        None => {
-            return link.stopped(
-                format!("{} is not in the boot partition", path.kernel),
-                "install the kernel again, or correct kernel= in config.txt",
-            );
-        }
+        None => return missing(facts, path, link),
         Some(0) if facts.is_whole => {
             return link.stopped(format!("{} is empty", path.kernel), "install the kernel again");
         }
         Some(_) => {}
     }
-    if let Some(loader) = loader(&path.kernel) {
-        let found = format!("{}: {loader}, whose settings are not understood", path.kernel);
-        return link.not_known(found).last();
+    if let Some(loader) = loader(facts, &path.kernel) {
+        return handed_on(path, loader, link);
     }
     let has_no_64_bit = matches!(facts.model.kernels, Kernels::Armv6 | Kernels::Armv7);
     if has_no_64_bit && is_32_bit(facts, path) == Some(false) {
-        return link.stopped(
-            format!("{} is a 64-bit kernel, and this board has no 64-bit mode", path.kernel),
-            "name a 32-bit kernel in config.txt, or take arm_64bit= out",
-        );
+        return link
+            .stopped(
+                format!("{} is a 64-bit kernel, and this board has no 64-bit mode", path.kernel),
+                "name a 32-bit kernel in config.txt, or take arm_64bit= out",
+            )
+            .unless_it_runs(is_this_kernel(facts, &path.kernel));
     }
     let link = with_tree(facts, path, link);
     if link.stop.is_some() { link } else { with_release(facts, path, link) }
 }
 
-/// A program that loads the kernel in its turn.
-fn loader(kernel: &str) -> Option<&'static str> {
+/// A named kernel that is not in the list of files.
+fn missing(facts: &ChainFacts, path: &BootPath, link: Link) -> Link {
+    if let Some(loader) = loader(facts, &path.kernel).filter(|_| facts.running.is_some()) {
+        return handed_on(path, loader, link);
+    }
+    let why = format!("{} is not in the boot partition", path.kernel);
+    let remedy = "install the kernel again, or correct kernel= in config.txt";
+    if facts.is_whole || facts.running.is_none() {
+        return link.stopped(why, remedy);
+    }
+    // A capture lists what was looked at. Where the kernel that runs is there, the settings were changed since the start.
+    let mut others = facts.partition.names().filter(|name| !name.ends_with(".txt")).peekable();
+    if others.peek().is_none() {
+        let found = format!("{}: which kernels are there was not recorded", path.kernel);
+        return link.not_known(found).last();
+    }
+    let is_next = others.any(|name| is_this_kernel(facts, name));
+    let link = link.stopped(why, remedy).unless_it_runs(!is_next);
+    if link.stop.is_some() { link } else { link.last() }
+}
+
+/// What follows a program that loads the kernel in its turn.
+fn handed_on(path: &BootPath, loader: &str, link: Link) -> Link {
+    let found = format!("{}: {loader} starts the rest, and its settings are not read", path.kernel);
+    link.not_known(found).last()
+}
+
+/// A program that loads the kernel in its turn, by what it holds or by its name.
+fn loader(facts: &ChainFacts, kernel: &str) -> Option<&'static str> {
+    if let Some(loader) = facts.loaders.get(kernel) {
+        return Some(loader);
+    }
+    let is_kernel = facts.images.kernels.get(kernel).is_some_and(|one| one.release.is_some());
+    if is_kernel {
+        return None;
+    }
     let name = kernel.to_ascii_lowercase();
-    if name.contains("u-boot") || name.contains("uboot") {
+    if ["u-boot", "uboot", "u_boot"].iter().any(|word| name.contains(word)) {
         return Some("U-Boot");
+    }
+    if name.contains("barebox") {
+        return Some("barebox");
     }
     let is_efi = [".efi", "_efi.fd", "_efi.img"].iter().any(|end| name.ends_with(end));
     is_efi.then_some("UEFI")
@@ -143,6 +177,10 @@ fn by_age(facts: &ChainFacts, path: &BootPath, link: Link) -> Link {
 
 /// Without an initial RAM filesystem, the kernel has to find and mount the root.
 fn alone(facts: &ChainFacts, path: &BootPath, link: Link) -> Link {
+    without_help(facts, path, link).unless_it_runs(went_alone(facts, path))
+}
+
+fn without_help(facts: &ChainFacts, path: &BootPath, link: Link) -> Link {
     let Some(name) = root_name(facts, path) else { return link };
     // Source: Linux, block/early-lookup.c.
     if name.is_volume() && !name.is_known_to_kernel() {

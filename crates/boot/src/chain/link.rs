@@ -171,6 +171,15 @@ impl Link {
         self
     }
 
+    /// A stop that the running system contradicts is a reservation: it came up this way.
+    pub(super) fn unless_it_runs(mut self, does_run: bool) -> Link {
+        match self.stop.take_if(|_| does_run) {
+            Some(stop) => self
+                .not_known(format!("it runs, so something here is not understood: {}", stop.why)),
+            None => self,
+        }
+    }
+
     pub(super) fn noted(mut self, what: impl Into<String>, remedy: impl Into<String>) -> Link {
         let note = Note { subject: Subject::Other, what: what.into(), remedy: remedy.into() };
         self.notes.push(note);

@@ -70,6 +70,11 @@ fn gone(facts: &ChainFacts, entry: &Entry, sentence: String, link: Link) -> Link
         let found = format!("{} for {} is put together at the start", entry.source, entry.target);
         return link.not_known(found);
     }
+    if !facts.are_links_seen(&Name::of(entry)) {
+        let found =
+            format!("{} for {}: links of this kind were not read", entry.source, entry.target);
+        return link.not_known(found);
+    }
     // The root is mounted already; its line only mounts it once more.
     if entry.target == "/" {
         return link.with(Certainty::Likely).noted(sentence, "correct the line of /");

@@ -3,7 +3,8 @@
 use super::ChainFacts;
 use super::link::{Link, Stage, Subject};
 use super::naming::{RootKind, root_kind};
-use super::width::{is_32_bit, is_release_of};
+use super::running::{has_this_line, is_this_kernel};
+use super::width::is_32_bit;
 use crate::cmdline_txt::CmdlineTxt;
 use crate::config_txt::BootPath;
 use crate::fstab::is_same_filesystem;
@@ -25,9 +26,12 @@ pub(super) fn root(facts: &ChainFacts, path: &BootPath) -> Link {
         (RootKind::Lvm, []) => link
             .not_known(format!("root={named} is a logical volume, which is not looked into"))
             .last(),
-        (RootKind::Plain, []) => not_there(facts, &name, path, link),
+        (RootKind::Plain, []) => {
+            not_there(facts, &name, path, link).unless_it_runs(has_this_line(facts, path))
+        }
         (RootKind::Lvm | RootKind::Plain, [one]) => {
-            with_running(facts, one, mountable(facts, &line, one, link))
+            let link = mountable(facts, &line, one, link);
+            with_running(facts, one, link.unless_it_runs(has_this_line(facts, path)))
         }
         (RootKind::Lvm | RootKind::Plain, several) => one_of(named, several, link),
     }
@@ -62,6 +66,9 @@ fn not_there(facts: &ChainFacts, name: &Name, path: &BootPath, link: Link) -> Li
     let own = facts.running.as_ref().map(|running| is_seen(facts, name, running.root.as_deref()));
     if own == Some(false) {
         return link.with(Certainty::Likely);
+    }
+    if !facts.are_links_seen(name) {
+        return link.not_known(format!("{name}: links of this kind were not read")).last();
     }
     let (certainty, place) = if facts.are_all_volumes {
         (Certainty::Certain, "there is")
@@ -129,12 +136,30 @@ fn mountable(facts: &ChainFacts, line: &CmdlineTxt, volume: &NamedVolume, link: 
     };
     let wrong = line.get("rootfstype").filter(|wanted| !is_same_filesystem(wanted, holds));
     if let Some(wanted) = wrong {
-        return link.stopped(
-            format!("rootfstype={wanted}, but {} holds {holds}", volume.path),
-            format!("write rootfstype={holds} into {source}"),
-        );
+        return other_type(facts, wanted, holds, volume, link);
     }
     if holds == "btrfs" { subvolume(facts, line, &source, link) } else { link }
+}
+
+/// `rootfstype=` names another filesystem than the one that is there.
+fn other_type(
+    facts: &ChainFacts,
+    wanted: &str,
+    holds: &str,
+    volume: &NamedVolume,
+    link: Link,
+) -> Link {
+    const EXTENDED: [&str; 3] = ["ext2", "ext3", "ext4"];
+    let running = facts.running.as_ref().and_then(|running| running.root.as_deref());
+    let why = format!("rootfstype={wanted}, but {} holds {holds}", volume.path);
+    // One driver has the three, and takes an older name for a filesystem without features of the newer. Images of Kali say
+    // ext3. Source: Linux, fs/ext4/super.c.
+    let are_kin = EXTENDED.contains(&wanted) && EXTENDED.contains(&holds);
+    if are_kin && running == Some(volume.path.as_str()) {
+        return link.not_known(format!("{why}, which mounts only without newer features"));
+    }
+    let remedy = format!("write rootfstype={holds} into {}", link.source);
+    link.stopped(why, remedy)
 }
 
 /// Names that the kernel counts move when another disk is plugged in.
@@ -189,8 +214,7 @@ pub(super) fn init(facts: &ChainFacts, path: &BootPath) -> Link {
         }
         None => link,
     };
-    let running = facts.running.as_ref().and_then(|running| running.release.as_deref());
-    if running.is_some_and(|release| is_release_of(&path.kernel, release)) {
+    if is_this_kernel(facts, &path.kernel) {
         // The programs run on it.
         return link;
     }

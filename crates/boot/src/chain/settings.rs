@@ -2,6 +2,7 @@
 
 use super::encoding::Encoding;
 use super::link::{Link, Stage};
+use super::running::has_this_line;
 use super::width::is_32_bit;
 use super::{ChainFacts, config_name};
 use crate::cmdline_txt::CmdlineTxt;
@@ -120,6 +121,7 @@ pub(super) fn command_line(facts: &ChainFacts, path: &BootPath) -> Link {
         return link.not_known(found).last();
     }
     link.stopped("the first line, which alone is passed on, has no root=", name_the_root(source))
+        .unless_it_runs(has_this_line(facts, path))
 }
 
 fn name_the_root(source: &str) -> String {
@@ -167,5 +169,6 @@ fn too_long(facts: &ChainFacts, path: &BootPath, line: &CmdlineTxt, link: Link) 
         link.noted(error.to_string(), remedy)
     } else {
         link.stopped(format!("{error}, and root= is behind them"), remedy)
+            .unless_it_runs(has_this_line(facts, path))
     }
 }

@@ -47,6 +47,7 @@ fn board() -> ChainFacts {
         unread: None,
         encodings: BTreeMap::new(),
         images: Images::default(),
+        loaders: BTreeMap::new(),
         volumes: vec![
             volume("/dev/mmcblk0p1", "1a2b-01", "vfat"),
             volume("/dev/mmcblk0p2", "1a2b-02", "ext4"),
@@ -150,6 +151,57 @@ fn a_line_of_fstab_for_a_disk_that_is_gone_ends_in_the_emergency_shell() {
     board.root.fstab =
         board.root.fstab.map(|text| text.replace("backup ext4 defaults", "backup ext4 nofail"));
     assert_eq!(outcome(&board), Outcome::Starts);
+}
+
+#[test]
+fn a_link_of_a_kind_that_was_not_read_is_not_known_and_one_that_was_is_absent() {
+    let mut facts = board();
+    facts.root.fstab =
+        Some(format!("{FSTAB}/dev/disk/by-id/usb-Stick-part1 /srv ext4 defaults 0 2\n"));
+    facts.root.is_systemd = Some(true);
+    let chain = StartChain::of(&facts);
+    assert_eq!(chain.certainty(), Certainty::NotKnown);
+    assert!(chain.links().iter().all(|link| link.stop.is_none()));
+
+    facts.volumes[1].links = vec!["/dev/disk/by-id/mmc-Card-part2".into()];
+    assert_eq!(outcome(&facts), Outcome::StopsAt(Stage::Mounts));
+
+    let mut facts = board();
+    facts.partition.put("cmdline.txt", "root=/dev/disk/by-path/platform-part2 rootwait\n");
+    assert_eq!(outcome(&facts), Outcome::NotCertainAfter(Stage::CommandLine));
+}
+
+#[test]
+fn another_type_than_rootfstype_stops_a_card_and_is_a_reservation_of_the_system_that_was_told_so() {
+    const TOLD: &str = "root=PARTUUID=1a2b-02 rootfstype=btrfs rootwait";
+    let mut facts = board();
+    facts.partition.put("cmdline.txt", TOLD);
+    assert_eq!(outcome(&facts), Outcome::StopsAt(Stage::Root));
+    let running = Running { root: Some("/dev/mmcblk0p2".into()), ..Running::default() };
+    let told = |line: &str| Some(Running { command_line: Some(line.into()), ..running.clone() });
+    // The line was changed since the start: it is about the next one.
+    facts.running = told("bcm2708_fb.fbwidth=0 root=PARTUUID=1a2b-02 rootfstype=ext4 rootwait");
+    assert_eq!(outcome(&facts), Outcome::StopsAt(Stage::Root));
+    facts.running = told(&format!("bcm2708_fb.fbwidth=0 {TOLD}"));
+    assert_eq!(outcome(&facts), Outcome::NotCertainAfter(Stage::CommandLine));
+    let chain = StartChain::of(&facts);
+    let found = chain.deciding().map(|link| link.found.clone()).unwrap_or_default();
+    assert!(found.starts_with("it runs, so something here is not understood: "), "{found}");
+
+    facts.partition.put("cmdline.txt", "root=PARTUUID=1a2b-02 rootfstype=ext3 rootwait");
+    assert_eq!(outcome(&facts), Outcome::NotCertainAfter(Stage::CommandLine));
+}
+
+#[test]
+fn a_kernel_that_is_a_loader_by_its_bytes_hands_on() {
+    let mut facts = board();
+    facts.loaders.insert("kernel8.img".into(), "U-Boot");
+    assert_eq!(outcome(&facts), Outcome::NotCertainAfter(Stage::Settings));
+    // On a card, a loader that is not there is not loaded.
+    facts.partition.put("config.txt", "arm_64bit=1\nkernel=u-boot.bin\n");
+    assert_eq!(outcome(&facts), Outcome::StopsAt(Stage::Kernel));
+    facts.running = Some(Running::default());
+    assert_eq!(outcome(&facts), Outcome::NotCertainAfter(Stage::Settings));
 }
 
 #[test]

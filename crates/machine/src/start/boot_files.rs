@@ -108,11 +108,7 @@ impl<'a> BootFiles<'a> {
     /// Looks into the kernels and initial RAM filesystems that may be loaded.
     pub(super) fn images_into(&self, facts: &mut ChainFacts) {
         for path in paths(facts) {
-            if !facts.images.kernels.contains_key(&path.kernel) {
-                if let Some(kernel) = self.kernel(&path.kernel) {
-                    facts.images.kernels.insert(path.kernel.clone(), kernel);
-                }
-            }
+            self.kernel_into(&path.kernel, facts);
             for name in &path.initramfs {
                 if facts.images.initramfs.contains_key(name) {
                     continue;
@@ -125,9 +121,16 @@ impl<'a> BootFiles<'a> {
         }
     }
 
-    fn kernel(&self, name: &str) -> Option<Kernel> {
-        let bytes = self.files.read_prefix(&self.place(name), MAX_KERNEL_BYTES).ok()?;
-        let release = kernel_file::release(&bytes)?;
-        Some(Kernel { release: Some(release), ..Kernel::default() })
+    fn kernel_into(&self, name: &str, facts: &mut ChainFacts) {
+        if facts.images.kernels.contains_key(name) || facts.loaders.contains_key(name) {
+            return;
+        }
+        let Ok(bytes) = self.files.read_prefix(&self.place(name), MAX_KERNEL_BYTES) else { return };
+        if let Some(release) = kernel_file::release(&bytes) {
+            let kernel = Kernel { release: Some(release), ..Kernel::default() };
+            facts.images.kernels.insert(name.into(), kernel);
+        } else if let Some(loader) = kernel_file::loader(&bytes) {
+            facts.loaders.insert(name.into(), loader);
+        }
     }
 }

@@ -182,6 +182,7 @@ fn facts(parts: &CardParts<'_>) -> ChainFacts {
         unread: None,
         encodings: Default::default(),
         images: Images::default(),
+        loaders: Default::default(),
         volumes: parts.parts.iter().map(|part| part.volume.clone()).collect(),
         are_all_volumes: false,
         mounted_boot: None,

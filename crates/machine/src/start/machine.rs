@@ -56,6 +56,7 @@ fn facts(files: &dyn Files, machine: &Machine, is_whole: bool) -> ChainFacts {
         unread: None,
         encodings: Default::default(),
         images: Images::default(),
+        loaders: Default::default(),
         volumes: volumes(machine),
         are_all_volumes: true,
         mounted_boot: mounted_boot(machine, &medium),
@@ -63,10 +64,20 @@ fn facts(files: &dyn Files, machine: &Machine, is_whole: bool) -> ChainFacts {
         running: Some(Running {
             root: root_mount(machine).and_then(|mount| mount.device.clone()).map(node),
             release: machine.system.kernel_release.text().map(str::to_string),
+            command_line: machine.system.command_line.text().map(str::to_string),
+            had_initramfs: had_initramfs(files, is_whole),
         }),
         medium,
         model,
     }
+}
+
+/// Firmware hands the place of an initial RAM filesystem to the kernel. Source: Devicetree Specification and Linux,
+/// Documentation/devicetree/usage-model.rst, `chosen`.
+fn had_initramfs(files: &dyn Files, is_whole: bool) -> Option<bool> {
+    let chosen = Path::new("/proc/device-tree/chosen");
+    let was_given = files.exists(&chosen.join("linux,initrd-start"));
+    (was_given || is_whole && files.exists(chosen)).then_some(was_given)
 }
 
 fn node(name: String) -> String {

@@ -201,8 +201,11 @@ const STOPS: &[(&str, Change, Stage)] = &[
         Stage::Mounts,
     ),
     (
-        "a missing disk by its link",
-        |c| c.write(FSTAB, format!("{TABLE}/dev/disk/by-id/ata-X-part1 /srv ext4 defaults 0 2\n")),
+        "a missing disk by its link, and links were read",
+        |c| {
+            c.device("sda1").identity.links = vec!["/dev/disk/by-id/ata-Y-part1".into()];
+            c.write(FSTAB, format!("{TABLE}/dev/disk/by-id/ata-X-part1 /srv ext4 defaults 0 2\n"));
+        },
         Stage::Mounts,
     ),
     (
@@ -211,9 +214,8 @@ const STOPS: &[(&str, Change, Stage)] = &[
         Stage::Mounts,
     ),
     (
-        "BOOT_ORDER without the card",
+        "BOOT_ORDER without the card, and the firmware does not say from where it started",
         |c| {
-            firmware(c, 1, 1);
             c.write("/asked/vcgencmd/bootloader_config", "[all]\nBOOT_ORDER=0xf4\n");
         },
         Stage::Medium,
@@ -248,6 +250,78 @@ const NOT_CERTAIN: &[(&str, Change, Stage)] = &[
     (
         "a comment behind a value",
         |c| c.write(CONFIG, "kernel=kernel8.img # 64 bit\n"),
+        Stage::Settings,
+    ),
+    (
+        "a missing disk by a link of a kind that was not read",
+        |c| c.write(FSTAB, format!("{TABLE}/dev/disk/by-id/ata-X-part1 /srv ext4 defaults 0 2\n")),
+        Stage::Init,
+    ),
+    (
+        "BOOT_ORDER without the card that it started from",
+        |c| {
+            firmware(c, 1, 1);
+            c.write("/asked/vcgencmd/bootloader_config", "[all]\nBOOT_ORDER=0xf4\n");
+        },
+        Stage::Firmware,
+    ),
+    (
+        "ext3 for an ext4 that runs",
+        |c| c.write(CMDLINE, LINE.replace("rootfstype=ext4", "rootfstype=ext3")),
+        Stage::CommandLine,
+    ),
+    (
+        "another filesystem, and the kernel that runs was told the same",
+        |c| {
+            let line = LINE.replace("rootfstype=ext4", "rootfstype=f2fs");
+            c.write(CMDLINE, &line);
+            given(c, &line);
+        },
+        Stage::CommandLine,
+    ),
+    (
+        "a root that is nowhere, and the kernel that runs was told the same",
+        |c| {
+            let line = LINE.replace("e6c1a9f4-02", "deadbeef-02");
+            c.write(CMDLINE, &line);
+            given(c, &line);
+        },
+        Stage::CommandLine,
+    ),
+    (
+        "no root=, and the kernel that runs was told none",
+        |c| {
+            c.write(CMDLINE, "console=tty1 rootwait\n");
+            given(c, "console=tty1 rootwait");
+        },
+        Stage::Initramfs,
+    ),
+    (
+        "no initramfs and a root by UUID, and the kernel that runs was told the same",
+        |c| {
+            c.write(CONFIG, "arm_64bit=1\n");
+            root(c, "UUID=66141b37-4ab5-4c34-9e5c-0f6ae6bd9fd8");
+            given(c, "root=UUID=66141b37-4ab5-4c34-9e5c-0f6ae6bd9fd8");
+        },
+        Stage::Kernel,
+    ),
+    (
+        "Home Assistant OS",
+        |c| boot_at(c, "/mnt/boot", "arm_64bit=1\nkernel=u-boot.bin\n"),
+        Stage::Settings,
+    ),
+    ("Fedora", |c| boot_at(c, "/boot/efi", "[pi4]\nkernel=rpi4-u-boot.bin\n"), Stage::Settings),
+    (
+        "LibreELEC",
+        |c| boot_at(c, "/flash", "kernel=kernel.img\narm_64bit=1\ninclude distroconfig.txt\n"),
+        Stage::Settings,
+    ),
+    (
+        "a kernel that is not there, and none that is there is the one that runs",
+        |c| {
+            boot_at(c, "/boot", "kernel=zImage\n");
+            c.write("/boot/other.img", "x");
+        },
         Stage::Settings,
     ),
     (
@@ -317,6 +391,19 @@ const NOT_CERTAIN: &[(&str, Change, Stage)] = &[
         Stage::Firmware,
     ),
 ];
+
+/// What the kernel that runs was told, behind the words that firmware adds.
+fn given(case: &mut Case, line: &str) {
+    let told = format!("coherent_pool=1M {LINE} {line}");
+    case.machine.system.command_line = Fact::known(told, "/proc/cmdline");
+}
+
+/// Another system's boot partition at its own place, with the texts alone, as a capture has them.
+fn boot_at(case: &mut Case, point: &str, settings: &str) {
+    case.mount("/boot/firmware").point = point.into();
+    case.write(&format!("{point}/config.txt"), settings);
+    case.write(&format!("{point}/cmdline.txt"), "rootwait systemd.machine_id=f\n");
+}
 
 fn root(case: &mut Case, name: &str) {
     case.write(CMDLINE, LINE.replace("PARTUUID=e6c1a9f4-02", name));
