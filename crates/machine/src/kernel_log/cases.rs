@@ -1,7 +1,7 @@
 //! Logs of machines whose trouble found its cause, and logs of healthy machines with lines that look alarming.
 //!
 //! Each log is written by hand after what a public report told (forums and trackers of Raspberry Pi, Home Assistant OS, Armbian, DietPi,
-//! umbrel, Arch Linux, OpenWrt): the messages are the kernel's, the numbers, names and times are not those of the reports.
+//! umbrel, Arch Linux, OpenWrt, Gentoo, Bela): the messages are the kernel's, the numbers, names and times are not those of the reports.
 
 use super::judge::Cause::{self, *};
 use super::tests::judged;
@@ -88,6 +88,43 @@ const CASES: &[Case] = &[
     ("a power cut", "EXT4-fs (sda2): warning: mounting fs with errors, running e2fsck is recommended\nEXT4-fs (sda2): error count since last fsck: 12", "sda", Filesystem),
     ("bad bitmaps after a power cut", "EXT4-fs error (device mmcblk0p2): ext4_mb_generate_buddy:747: group 12, block bitmap and bg descriptor inconsistent", "mmcblk0", Filesystem),
     ("a member of an array", "md/raid1:md0: Disk failure on sdb1, disabling device.", "sdb", Disk),
+    ("a card in a reader of a Chromebook that took no writes any more",
+     "mmcblk1: retrying write for general error\nmmcblk1: card_busy_detect: error sending status cmd, status 0x80900\n\
+      VFS: Dirty inode writeback failed for block device mmcblk1p1 (err=-5).\nmmcblk1: retrying write for general error", "mmcblk1", Disk),
+    ("a card that was busy for ever under a newer kernel",
+     "mmc0: Card stuck being busy! __mmc_poll_for_busy\nmmc0: Card stuck being busy! __mmc_poll_for_busy\n\
+      I/O error, dev mmcblk0, sector 31 op 0x1:(WRITE) flags 0x800 phys_seg 1 prio class 2", "mmcblk0", Disk),
+    ("a root filesystem whose journal could not be read after a power cut",
+     "EXT4-fs (mmcblk0p2): INFO: recovery required on readonly filesystem\nJBD2: Invalid checksum recovering block 7 in log\n\
+      JBD2: recovery failed\nEXT4-fs (mmcblk0p2): error loading journal", "mmcblk0", Filesystem),
+    ("a USB stick on a Pi 3 B+ that came back with changed media",
+     "usb 1-1.1.2: reset high-speed USB device number 5 using dwc_otg\nsd 0:0:0:0: [sda] tag#0 Sense Key : 0x6 [current]\n\
+      print_req_error: I/O error, dev sda, sector 88\nusb 1-1.1.2: reset high-speed USB device number 5 using dwc_otg", "sda", Connection),
+    ("a large disk on a Pi 5 that a cable lost",
+     "[Sat Mar  2 10:00:50 2024] usb 2-1.3: cmd cmplt err -71\n[Sat Mar  2 10:01:21 2024] sd 4:0:0:0: [sdf] tag#1 uas_eh_abort_handler 0 uas-tag 1 inflight: CMD IN\n\
+      [Sat Mar  2 10:01:22 2024] sd 4:0:0:0: Device offlined - not ready after error recovery\n\
+      [Sat Mar  2 10:01:22 2024] I/O error, dev sdf, sector 44 op 0x0:(READ) flags 0x80700 phys_seg 1 prio class 2", "sdf", Uas),
+    ("a USB controller that died under load",
+     "xhci_hcd 0000:01:00.0: xHCI host controller not responding, assume dead\nxhci_hcd 0000:01:00.0: HC died; cleaning up\n\
+      usb 2-2: USB disconnect, device number 2\nprint_req_error: I/O error, dev sda, sector 66\n\
+      Buffer I/O error on dev sda, logical block 66, lost async page write", "sda", WentAway),
+    ("a bad sector on SATA whose port has no disk in the log",
+     "ata3.00: exception Emask 0x0 SAct 0x1 SErr 0x0 action 0x0\nata3.00: error: { UNC }\nsd 2:0:0:0: [sda]  Sense Key : Medium Error [current] [descriptor]\n\
+      end_request: I/O error, dev sda, sector 99", "sda", Disk),
+    ("a mirror that lost a disk with bad sectors",
+     "ata2.00: error: { UNC }\nI/O error, dev sdb, sector 12 op 0x0:(READ) flags 0x0 phys_seg 1 prio class 2\n\
+      md/raid1:md0: Disk failure on sdb1, disabling device.\nmd/raid1:md0: Operation continuing on 1 devices.", "sdb", Disk),
+    ("an NVMe disk that could not read a place",
+     "nvme0n1: I/O Cmd(0x2) @ LBA 4711, 8 blocks, I/O Error (sct 0x2 / sc 0x81) MORE DNR", "nvme0", Disk),
+    ("a port that a hub overloaded",
+     "usb usb2-port1: over-current condition\nusb 2-1: USB disconnect, device number 2\nI/O error, dev sda, sector 5 op 0x1:(WRITE) flags 0x800 phys_seg 1 prio class 2", "sda", Supply),
+    ("a bridge whose disk is broken",
+     "sd 0:0:0:0: [sda] tag#3 Sense Key : Hardware Error [current]\nsd 0:0:0:0: [sda] tag#3 Add. Sense: Internal target failure\n\
+      critical target error, dev sda, sector 3 op 0x1:(WRITE) flags 0x800 phys_seg 1 prio class 2", "sda", Disk),
+    ("an undersized supply of a Pi 4 with an SSD",
+     "hwmon hwmon1: Undervoltage detected!\nusb 2-1: USB disconnect, device number 2\nsd 0:0:0:0: [sda] Synchronize Cache(10) failed: Result: hostbyte=0x01 driverbyte=0x00", "", Supply),
+    ("btrfs that could not write a transaction out", "BTRFS: error (device sda2) in btrfs_commit_transaction:2271: errno=-5 IO failure (Error while writing out transaction)", "sda", Filesystem),
+    ("F2FS on a card after a power cut", "F2FS-fs (mmcblk0p2): access invalid blkaddr:4294967295", "mmcblk0", Filesystem),
     ("a disk that was pulled while it was written to",
      "[ 1.1] usb-storage 1-1.4:1.0: USB Mass Storage device detected\n[ 1.2] scsi host0: usb-storage 1-1.4:1.0\n[ 1.3] sd 0:0:0:0: [sda] Attached SCSI disk\n\
       [ 80.1] usb 1-1.4: USB disconnect, device number 5\n[ 80.2] Buffer I/O error on dev sda1, logical block 0, lost sync page write", "sda", WentAway),
@@ -131,6 +168,17 @@ const HEALTHY: &[&str] = &[
     "XFS (sda1): Starting recovery (logdev: internal)\nXFS (sda1): Ending recovery (logdev: internal)",
     "md: requested-resync of RAID array md0\nmd: md0: requested-resync done.",
     "I/O error, dev loop7, sector 0 op 0x0:(READ) flags 0x80700",
+    "mmc1: new high speed SDIO card at address 0001\nmmc1: timeout waiting for hardware interrupt.\nmmc1: timeout waiting for hardware interrupt.\nmmc1: timeout waiting for hardware interrupt.\nmmc1: timeout waiting for hardware interrupt.\nmmc1: timeout waiting for hardware interrupt.",
+    "ata5.00: ATAPI: DVD_RW, 2.18, max UDMA/33\nata5.00: qc timeout (cmd 0xa0)\nata5.00: exception Emask 0x0 SAct 0x0 SErr 0x0 action 0x6 frozen\nata5: soft resetting link",
+    "usb 5-1: device descriptor read/64, error -71\nusb 5-1: device descriptor read/64, error -71\nusb 5-1: device not accepting address 31, error -71\nhub 5-0:1.0: unable to enumerate USB device on port 1",
+    "sd 1:0:0:0: [sdb] Media removed, stopped polling\nsd 1:0:0:0: [sdb] tag#0 Sense Key : Not Ready [current]\nsd 1:0:0:0: [sdb] tag#0 Add. Sense: Medium not present",
+    "loop3: detected capacity change from 0 to 131072\nI/O error, dev loop3, sector 0 op 0x0:(READ) flags 0x80700\nSQUASHFS error: Failed to read block 0x0: -5",
+    "F2FS-fs (mmcblk0p2): Mismatch start address, segment0(0) cp_blkaddr(65536)\nF2FS-fs (mmcblk0p2): Can't find valid F2FS filesystem in 1th superblock",
+    "smsc95xx 1-1.1:1.0 eth0: Failed to read reg index 0x00000114: -110\nmmc1: Controller never released inhibit bit(s).",
+    "usb 2-1: Disable of device-initiated U1 failed.\nusb 2-1: Disable of device-initiated U2 failed.",
+    "sd 0:0:0:0: [sda] Synchronizing SCSI cache\nsd 0:0:0:0: [sda] Synchronize Cache(10) failed: Result: hostbyte=0x01 driverbyte=0x00",
+    "INFO: task jbd2/mmcblk0p2-:88 blocked for more than 120 seconds.\n\"echo 0 > /proc/sys/kernel/hung_task_timeout_secs\" disables this message.",
+    "EXT4-fs (mmcblk0p2): mounted filesystem without journal. Opts: (null)\nJBD2: Invalid checksum recovering data block 9 in log",
     "systemd-journald[160]: File /var/log/journal/x/system.journal corrupted or uncleanly shut down, renaming and replacing.",
 ];
 

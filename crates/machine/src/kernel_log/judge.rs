@@ -55,7 +55,7 @@ pub struct Health {
 
 /// What the trouble comes to, by part.
 pub fn judge(troubles: &[KernelTrouble]) -> Vec<Health> {
-    let troubles = &with_ports_of_the_only_disk(troubles);
+    let troubles = &with_sata_port_of_the_only_disk(with_ports_of_the_only_disk(troubles));
     let counts = Counts { troubles };
     let disks: BTreeSet<String> =
         troubles.iter().filter_map(|trouble| disk_of(&trouble.part)).collect();
@@ -99,6 +99,35 @@ fn with_ports_of_the_only_disk(troubles: &[KernelTrouble]) -> Vec<KernelTrouble>
         }
     }
     all
+}
+
+/// The SATA port of a disk is in no message that names the disk. Where one port has trouble and one disk fails, they are one.
+fn with_sata_port_of_the_only_disk(mut troubles: Vec<KernelTrouble>) -> Vec<KernelTrouble> {
+    let is_sata_port = |part: &str| {
+        let number = part.strip_prefix("ata");
+        number.is_some_and(|number| number.bytes().all(|byte| byte.is_ascii_digit()))
+    };
+    let ports: BTreeSet<String> = troubles
+        .iter()
+        .filter(|trouble| is_sata_port(&trouble.part))
+        .map(|trouble| trouble.part.clone())
+        .collect();
+    let failing: BTreeSet<String> = troubles
+        .iter()
+        .filter(|trouble| matches!(trouble.kind, Io | Medium | Hardware | ArrayMember))
+        .filter_map(|trouble| disk_of(&trouble.part).filter(|disk| disk.starts_with("sd")))
+        .collect();
+    let is_on_usb = troubles.iter().any(|trouble| {
+        matches!(trouble.kind, UsbDisk | UsbReset | UasAbort) && failing.contains(&trouble.part)
+    });
+    if let (1, Some(disk), 1, false) = (ports.len(), failing.first(), failing.len(), is_on_usb) {
+        for trouble in &mut troubles {
+            if is_sata_port(&trouble.part) {
+                trouble.part = disk.clone();
+            }
+        }
+    }
+    troubles
 }
 
 struct Counts<'a> {

@@ -11,7 +11,7 @@ mod suspects;
 mod usb_disks;
 mod words;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use rubus_vocabulary::kernel_log::{KernelTrouble, TroubleKind};
 
@@ -26,11 +26,16 @@ pub use words::{Advice, BETTER_SUPPLY};
 pub fn troubles(log: &str) -> Vec<KernelTrouble> {
     let lines: Vec<Told<'_>> = log.lines().filter_map(Line::of_kernel).map(Told::of).collect();
     let disks = UsbDisks::of(&lines);
+    let radios: BTreeSet<String> =
+        lines.iter().filter_map(|told| sdio_host(told.line.message)).collect();
     let mut found: BTreeMap<(TroubleKind, String), KernelTrouble> = BTreeMap::new();
     for Told { line, trouble } in lines {
         let Some((kind, part)) = disks.port(line.message).or(trouble) else {
             continue;
         };
+        if radios.contains(&part) {
+            continue;
+        }
         let part = disks.disk_at(&part).map_or(part, str::to_string);
         let trouble = found.entry((kind, part.clone())).or_insert(KernelTrouble {
             kind,
@@ -43,6 +48,17 @@ pub fn troubles(log: &str) -> Vec<KernelTrouble> {
         trouble.last_s = line.seconds.or(trouble.last_s);
     }
     found.into_values().collect()
+}
+
+/// The host that carries a radio instead of a card: `mmc1: new high speed SDIO card at address 0001`, `brcmfmac mmc1:0001:1: …`.
+fn sdio_host(message: &str) -> Option<String> {
+    let rest = if message.contains(" SDIO card at address ") {
+        message
+    } else {
+        message.strip_prefix("brcmfmac ")?
+    };
+    let host = rest.split(':').next()?;
+    host.starts_with("mmc").then(|| host.to_string())
 }
 
 /// A line, and what it tells of.

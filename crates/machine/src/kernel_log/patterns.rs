@@ -23,8 +23,8 @@ enum Place {
     UsbPort,
     /// `pcieport 0000:00:00.0: …`.
     PciFunction,
-    /// `md/raid1:md0: …`.
-    Array,
+    /// `md/raid1:md0: Disk failure on sdb1, …`.
+    Member,
     /// A host of cards by its address alone: `sdhost-bcm2835 3f202000.mmc: …`.
     AnyCard,
     /// The message is about the board.
@@ -88,9 +88,7 @@ fn part(place: Place, message: &str) -> Option<String> {
                 .find(|word| word.matches(':').count() == 3)
                 .map(|word| word.trim_end_matches(':').to_string())
         }
-        Place::Array => {
-            message.split(':').nth(1).map(str::to_string).filter(|name| is_kernel_name(name))
-        }
+        Place::Member => name_after(message, "failure on "),
         Place::AnyCard => Some("mmc".to_string()),
         Place::Board => Some(String::new()),
     }
@@ -181,7 +179,15 @@ static PATTERNS: &[Pattern] = &[
         fires: "mmcblk0" in "mmcblk0: recovery failed!", quiet: "EXT4-fs (mmcblk0p2): recovery complete"),
     pattern!(CardTransfer, Head, ["mmc", "Card stuck in"], none: [],
         fires: "mmc0" in "mmc0: Card stuck in programming state! mmcblk0 card_busy_detect", quiet: "mmc0: new SD card at address 99d6"),
-    pattern!(CardTransfer, Head, ["mmc", "Timeout waiting for hardware interrupt"], none: [],
+    pattern!(CardTransfer, Head, ["mmcblk", "retrying ", "for general error"], none: [],
+        fires: "mmcblk1" in "mmcblk1: retrying write for general error", quiet: "mmcblk0: retrying write because a reset was detected"),
+    pattern!(CardTransfer, Head, ["mmcblk", "error sending status cmd"], none: [],
+        fires: "mmcblk1" in "mmcblk1: card_busy_detect: error sending status cmd, status 0x80900", quiet: "mmcblk1: mmc1:aaaa SL32G 29.7 GiB"),
+    pattern!(CardTransfer, Head, ["mmc", "Card stuck being busy"], none: [],
+        fires: "mmc0" in "mmc0: Card stuck being busy! __mmc_poll_for_busy", quiet: "mmc0: new UHS-I speed SDR104 SDXC card at address 59b4"),
+    pattern!(CardTransfer, Head, ["mmc", "overclock due to errors"], none: [],
+        fires: "mmc0" in "mmc0: reducing overclock due to errors", quiet: "mmc0: overclock to 100000000Hz"),
+    pattern!(CardTransfer, Head, ["mmc", "imeout waiting for hardware interrupt"], none: [],
         fires: "mmc0" in "mmc0: Timeout waiting for hardware interrupt - cmd12.",
         quiet: "mmc1: Timeout waiting for hardware cmd interrupt."),
     pattern!(CardTransfer, AnyCard, [".mmc: timeout waiting for hardware interrupt"], none: [],
@@ -215,6 +221,8 @@ static PATTERNS: &[Pattern] = &[
         quiet: "blk_update_request: I/O error, dev fd0, sector 0 op 0x0:(READ) flags 0x0"),
     pattern!(Io, Dev, ["Buffer I/O error on dev"], none: [],
         fires: "sda1" in "Buffer I/O error on device sda1, logical block 4544114", quiet: "Buffer I/O error on dev sr0, logical block 0, async page read"),
+    pattern!(Io, Device, ["Dirty inode writeback failed for block device"], none: [],
+        fires: "mmcblk1p1" in "VFS: Dirty inode writeback failed for block device mmcblk1p1 (err=-5).", quiet: "VFS: Mounted root (ext4 filesystem) readonly on device 179:2."),
     pattern!(Medium, Brackets, ["Sense Key", "Medium Error"], none: [],
         fires: "sda" in "sd 2:0:0:0: [sda] tag#0 Sense Key : Medium Error [current]", quiet: "sd 2:0:0:0: [sda] tag#0 Sense Key : Illegal Request [current]"),
     pattern!(Hardware, Brackets, ["Sense Key", "Hardware Error"], none: [],
@@ -241,6 +249,8 @@ static PATTERNS: &[Pattern] = &[
         fires: "sda" in "sd 0:0:0:0: [sda] tag#5 uas_eh_abort_handler 0 uas-tag 3 inflight: CMD OUT", quiet: "scsi host0: uas"),
     pattern!(UasAbort, Brackets, ["cmplt err -"], none: [],
         fires: "sda" in "sd 0:0:0:0: [sda] tag#2 data cmplt err -75 uas-tag 1 inflight: CMD", quiet: "sd 0:0:0:0: [sda] tag#2 CDB: opcode=0x28 28 00 0a 8d f1 07 00 00 10 00"),
+    pattern!(UasAbort, UsbPort, ["usb ", "cmplt err -"], none: [],
+        fires: "2-1.3" in "usb 2-1.3: cmd cmplt err -71", quiet: "usb 2-1.3: Product: USB to SATA bridge"),
     pattern!(UsbReset, UsbPort, ["usb ", ": reset ", "USB device number"], none: [],
         fires: "2-1.4" in "usb 2-1.4: reset SuperSpeed USB device number 3 using xhci-hcd", quiet: "usb 2-1: SerialNumber: reset"),
     pattern!(UsbEnumeration, UsbPort, ["device descriptor read/"], none: [],
@@ -275,6 +285,12 @@ static PATTERNS: &[Pattern] = &[
         fires: "nvme0" in "nvme nvme0: Disabling device after reset failure: -19", quiet: "nvme nvme0: allocated 32 MiB host memory buffer."),
     pattern!(NvmeGone, Head, ["nvme nvme", "emoving after probe failure"], none: [],
         fires: "nvme0" in "nvme nvme0: Removing after probe failure status: -19", quiet: "nvme nvme0: missing or invalid SUBNQN field."),
+    // Of status code type 2, a fault in writing is 80h and a read that could not be mended 81h.
+    pattern!(Medium, Head, ["nvme", "I/O Error (sct 0x2 / sc 0x80)"], none: [],
+        fires: "nvme0n1" in "nvme0n1: I/O Cmd(0x1) @ LBA 4711, 8 blocks, I/O Error (sct 0x2 / sc 0x80) DNR", quiet: "nvme0n1: p1 p2"),
+    pattern!(Medium, Head, ["nvme", "I/O Error (sct 0x2 / sc 0x81)"], none: [],
+        fires: "nvme0n1" in "nvme0n1: I/O Cmd(0x2) @ LBA 4711, 8 blocks, I/O Error (sct 0x2 / sc 0x81) MORE DNR",
+        quiet: "nvme0n1: I/O Cmd(0x2) @ LBA 4711, 8 blocks, I/O Error (sct 0x0 / sc 0x2) DNR"),
     pattern!(PcieCorrected, PciFunction, ["PCIe Bus Error: severity=Correct"], none: [],
         fires: "0000:01:00.0" in "nvme 0000:01:00.0: PCIe Bus Error: severity=Correctable, type=Physical Layer, (Receiver ID)",
         quiet: "pcieport 0000:00:00.0: AER: enabled with IRQ 38"),
@@ -299,6 +315,21 @@ static PATTERNS: &[Pattern] = &[
         quiet: "EXT4-fs (sda1): warning: maximal mount count reached, running e2fsck is recommended"),
     pattern!(Filesystem, Parentheses, ["EXT4-fs (", "I/O error while"], none: [],
         fires: "mmcblk0p2" in "EXT4-fs (mmcblk0p2): I/O error while writing superblock", quiet: "EXT4-fs (mmcblk0p2): recovery complete"),
+    pattern!(Filesystem, Parentheses, ["EXT4-fs (", "error loading journal"], none: [],
+        fires: "mmcblk0p2" in "EXT4-fs (mmcblk0p2): error loading journal", quiet: "EXT4-fs (mmcblk0p2): mounted filesystem without journal"),
+    pattern!(Filesystem, Parentheses, ["EXT4-fs (", "group descriptors corrupted"], none: [],
+        fires: "sda1" in "EXT4-fs (sda1): group descriptors corrupted!", quiet: "EXT4-fs (sda1): bad geometry: block count 7 exceeds size of device (6 blocks)"),
+    pattern!(Filesystem, Parentheses, ["EXT4-fs (", "get root inode failed"], none: [],
+        fires: "sda1" in "EXT4-fs (sda1): get root inode failed", quiet: "EXT4-fs (sda1): couldn't mount as ext3 due to feature incompatibilities"),
+    pattern!(Io, Device, ["EXT4-fs warning (device", "I/O error "], none: [],
+        fires: "sda1" in "EXT4-fs warning (device sda1): ext4_end_bio:349: I/O error 10 writing to inode 131 starting block 9)",
+        quiet: "EXT4-fs warning (device sda1): ext4_multi_mount_protect:328: MMP interval 42 higher than expected, please wait."),
+    pattern!(Filesystem, Parentheses, ["F2FS-fs (", "nvalid blkaddr"], none: [],
+        fires: "mmcblk0p2" in "F2FS-fs (mmcblk0p2): access invalid blkaddr:4294967295",
+        quiet: "F2FS-fs (mmcblk0p2): Can't find valid F2FS filesystem in 1th superblock"),
+    pattern!(Filesystem, Parentheses, ["F2FS-fs (", "nconsistent node block"], none: [],
+        fires: "sda1" in "F2FS-fs (sda1): inconsistent node block, nid:7, node_footer[nid:0,ino:0,ofs:0,cpver:0,blkaddr:0]",
+        quiet: "F2FS-fs (sda1): Mounted with checkpoint version = 3b2c"),
     pattern!(Filesystem, Device, ["Aborting journal on device"], none: [],
         fires: "sda1" in "Aborting journal on device sda1-8.", quiet: "EXT4-fs (sda1): write access will be enabled during recovery"),
     pattern!(Filesystem, Device, ["JBD2: Error"], none: [],
@@ -319,10 +350,13 @@ static PATTERNS: &[Pattern] = &[
     pattern!(Filesystem, Device, ["BTRFS error (device"], none: [],
         fires: "sda2" in "BTRFS error (device sda2): bdev /dev/sda2 errs: wr 0, rd 5, flush 0, corrupt 0, gen 0",
         quiet: "BTRFS info (device sda2): the free space cache file (123) is invalid, skip it"),
+    pattern!(Filesystem, Device, ["BTRFS: error (device"], none: [],
+        fires: "sda2" in "BTRFS: error (device sda2) in btrfs_commit_transaction:2271: errno=-5 IO failure (Error while writing out transaction)",
+        quiet: "BTRFS: device fsid 6a7c devid 1 transid 12 /dev/sda2 scanned by mount (301)"),
     pattern!(Filesystem, Device, ["BTRFS critical (device"], none: [],
         fires: "sda2" in "BTRFS critical (device sda2): corrupt leaf: root=5 block=1 slot=2", quiet: "BTRFS warning (device sda2): 'recovery' is deprecated"),
-    pattern!(ArrayMember, Array, ["md/", "Disk failure on"], none: [],
-        fires: "md0" in "md/raid1:md0: Disk failure on sdb1, disabling device.", quiet: "md/raid1:md0: active with 2 out of 2 mirrors"),
+    pattern!(ArrayMember, Member, ["md/", "Disk failure on"], none: [],
+        fires: "sdb1" in "md/raid1:md0: Disk failure on sdb1, disabling device.", quiet: "md/raid1:md0: active with 2 out of 2 mirrors"),
 ];
 
 #[cfg(test)]

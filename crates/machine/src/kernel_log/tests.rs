@@ -166,3 +166,25 @@ fn times_are_those_of_the_first_and_the_last_line() {
     assert_eq!(found.len(), 1);
     assert_eq!((found[0].times, found[0].first_s, found[0].last_s), (2, Some(10.5), Some(20.5)));
 }
+
+#[test]
+fn a_sata_port_and_the_only_failing_disk_are_one_and_two_ports_are_not_guessed() {
+    let one_port = "ata3.00: error: { UNC }\nI/O error, dev sda, sector 9 op 0x0:(READ)";
+    assert_eq!(judged(one_port), one("sda", Cause::Disk, true));
+    let two_ports = format!("ata4.00: error: {{ UNC }}\n{one_port}");
+    let parts: Vec<String> = judged(&two_ports).into_iter().map(|(part, ..)| part).collect();
+    assert_eq!(parts, ["ata3", "ata4", "sda"]);
+    let on_usb = "ata3.00: error: { UNC }\nsd 6:0:0:0: [sda] tag#5 uas_eh_abort_handler 0 uas-tag 3 inflight: CMD OUT\n\
+                  I/O error, dev sda, sector 9 op 0x0:(READ)";
+    let parts: Vec<String> = judged(on_usb).into_iter().map(|(part, ..)| part).collect();
+    assert_eq!(parts, ["ata3", "sda"]);
+}
+
+#[test]
+fn no_advice_names_a_device_file_that_does_not_exist() {
+    let log = "ata3.00: error: { UNC }\nmd/raid1:md0: Disk failure on sdb1, disabling device.";
+    for health in judge(&troubles(log)) {
+        let fix = health.advice().fix;
+        assert!(!fix.contains("/dev/ata") && !fix.contains("/dev/md"), "{fix}");
+    }
+}

@@ -50,7 +50,7 @@ impl Health {
         ),
         Cause::Disk => (
             "What was at these places is lost, and more may follow.",
-            format!("Copy your data now; then ask the disk what it knows of itself (`smartctl -a /dev/{disk}`), and replace it."),
+            format!("Copy your data now; then ask the disk what it knows of itself (`smartctl -a {}`), and replace it.", node(disk)),
             None,
         ),
         Cause::Supply => (
@@ -81,6 +81,12 @@ impl Health {
         };
         Advice { consequence, fix, command }
     }
+}
+
+/// `/dev/sda`; a SATA port and an array have no disk's answer: the disk has to be found.
+fn node(part: &str) -> String {
+    let is_disk = ["sd", "hd", "vd", "nvme", "mmcblk"].iter().any(|name| part.starts_with(name));
+    if is_disk { format!("/dev/{part}") } else { "/dev/DISK".into() }
 }
 
 fn words(kind: TroubleKind, times: u64) -> String {
