@@ -7,6 +7,8 @@ pub struct Client {
     pub conf: Option<String>,
     /// The name of the user, without `client.`.
     pub user: Option<String>,
+    /// The environment named the configuration, not the address.
+    is_of_environment: bool,
 }
 
 impl Client {
@@ -26,8 +28,23 @@ impl Client {
     /// The same with the configuration that the environment names (`CEPH_CONF`), unless the name says another.
     #[must_use]
     pub fn or_conf(mut self, of_environment: Option<String>) -> Client {
-        self.conf = self.conf.or(of_environment.filter(|file| !file.is_empty()));
+        if self.conf.is_none() {
+            self.conf = of_environment.filter(|file| !file.is_empty());
+            self.is_of_environment = self.conf.is_some();
+        }
         self
+    }
+
+    /// The configuration that Ceph's own programs read, in words.
+    pub fn conf_in_words(&self) -> String {
+        match (&self.conf, self.is_of_environment) {
+            (Some(file), true) => format!("{file} (named by CEPH_CONF; :conf=FILE names another)"),
+            (Some(file), false) => file.clone(),
+            (None, _) => {
+                "/etc/ceph/ceph.conf or ~/.ceph/ceph.conf (:conf=FILE or CEPH_CONF names another)"
+                    .into()
+            }
+        }
     }
 
     /// The options that Ceph's own programs take for it.
@@ -54,4 +71,28 @@ impl Client {
 pub(super) fn is_name(part: &str) -> bool {
     let plain = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
     !part.is_empty() && part.chars().all(plain)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_address_comes_before_the_environment() {
+        let named = Client::parse(["conf=/a"].into_iter()).expect("options");
+        let of_address = named.or_conf(Some("/b".into()));
+        assert_eq!(of_address.options(), ["--conf=/a"]);
+        assert_eq!(of_address.conf_in_words(), "/a");
+        let of_environment = Client::default().or_conf(Some("/b".into()));
+        assert_eq!(of_environment.options(), ["--conf=/b"]);
+        assert_eq!(
+            of_environment.conf_in_words(),
+            "/b (named by CEPH_CONF; :conf=FILE names another)"
+        );
+        for nothing in [None, Some(String::new())] {
+            let client = Client::default().or_conf(nothing);
+            assert!(client.options().is_empty());
+            assert!(client.conf_in_words().starts_with("/etc/ceph/ceph.conf or "));
+        }
+    }
 }

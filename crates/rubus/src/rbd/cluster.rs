@@ -116,9 +116,10 @@ fn ceph(client: &Client, words: &[&str]) -> Result<String, String> {
             "the program `ceph` is not installed (on Debian: apt install ceph-common)".into()
         }
         _ => format!(
-            "the cluster does not answer `ceph {}`: {why}; look at the addresses in ceph.conf (:conf=FILE), the key of \
-             the user (:id=USER), and whether the monitors run",
-            words.join(" ")
+            "the cluster does not answer `ceph {}`: {why}; look at the addresses in {}, the key of the user \
+             (:id=USER), and whether the monitors run",
+            words.join(" "),
+            client.conf_in_words()
         ),
     })
 }
