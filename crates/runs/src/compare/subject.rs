@@ -69,7 +69,9 @@ impl Subject {
             jobs: match &run.figures {
                 Figures::Memory(memory) => memory.jobs(),
                 Figures::Processor(processor) => processor.jobs(),
-                Figures::Disk => run.results.iter().map(|result| job(run, result)).collect(),
+                Figures::Disk => {
+                    distinct(run.results.iter().map(|result| job(run, result)).collect())
+                }
             },
             doubts: run.doubts.iter().map(SubjectDoubt::of).collect(),
             note: None,
@@ -116,6 +118,26 @@ impl Subject {
         let found = self.facts.iter().find(|fact| fact.name == name)?;
         found.value.as_deref()
     }
+}
+
+/// The jobs of a job file with titles that differ: those that do the same have their names behind,
+/// and copies of one name their numbers.
+pub(super) fn distinct(mut jobs: Vec<SubjectJob>) -> Vec<SubjectJob> {
+    let keys: Vec<(String, String)> =
+        jobs.iter().map(|job| (job.title.clone(), job.name.clone())).collect();
+    for (index, job) in jobs.iter_mut().enumerate().filter(|(_, job)| job.section.is_some()) {
+        let (title, name) = &keys[index];
+        if keys.iter().filter(|(other, _)| other == title).count() == 1 {
+            continue;
+        }
+        let is_like = |other: &&(String, String)| *other == &keys[index];
+        let number = match keys.iter().filter(is_like).count() {
+            1 => String::new(),
+            _ => format!(" #{}", keys[..=index].iter().filter(is_like).count()),
+        };
+        job.title = format!("{title} ({name}{number})");
+    }
+    jobs
 }
 
 /// Whether a hypervisor or an emulator was seen.

@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use self::group::{Group, group};
 use self::part::{Part, Units};
-use super::subject::{Scope, Source, Subject, SubjectDoubt, SubjectJob, WriteSync};
+use super::subject::{Scope, Source, Subject, SubjectDoubt, SubjectJob, WriteSync, distinct};
 use rubus_fio::job_file::Asked;
 use rubus_vocabulary::figure::{Figure, Named, Unit};
 use rubus_vocabulary::result::Access;
@@ -62,9 +62,9 @@ pub fn subject(name: &str, value: &Value) -> Result<Subject, String> {
         let of = |entry: &Value| ["jobname", "groupid", "hostname"].map(|key| entry[key].clone());
         list.iter().filter(|other| of(other) == of(one)).count()
     };
-    let jobs: Vec<SubjectJob> = entries
-        .flat_map(|entry| Entry::of(entry, global, Units::of(version), like(entry)).jobs())
-        .collect();
+    let entries =
+        entries.map(|entry| Entry::of(entry, global, Units::of(version), like(entry)).jobs());
+    let jobs = distinct(entries.flatten().collect());
     if jobs.is_empty() {
         return Err("it is fio's JSON, but none of its jobs read or wrote anything".into());
     }

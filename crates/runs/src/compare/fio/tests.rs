@@ -58,6 +58,30 @@ fn switches_that_are_off_do_not_count_as_set() {
 }
 
 #[test]
+fn jobs_that_do_the_same_are_told_apart_by_their_names() {
+    let entry = |name: &str, side_of: &str| {
+        let options = json!({"rw": side_of, "bs": "4k"});
+        json!({"jobname": name, "job options": options, side_of: side(1000, 2000)})
+    };
+    let entries = json!([
+        entry("log", "write"),
+        entry("data", "write"),
+        entry("cold", "read"),
+        entry("log", "write")
+    ]);
+    let titles: Vec<String> = jobs(json!({}), entries).into_iter().map(|job| job.title).collect();
+    assert_eq!(
+        titles,
+        [
+            "4 KiB sequential writes (log #1)",
+            "4 KiB sequential writes (data)",
+            "4 KiB sequential reads",
+            "4 KiB sequential writes (log #2)"
+        ]
+    );
+}
+
+#[test]
 fn engines_that_work_one_at_a_time_have_a_depth_of_one() {
     let depth = |engine: &str, direct: &str| {
         let options = json!({"ioengine": engine, "iodepth": "16", "direct": direct});
