@@ -49,6 +49,16 @@ pub struct Section {
     pub has_rate: bool,
     pub is_timed: bool,
     pub copies: u64,
+    /// Its copies have one result.
+    pub is_reported_together: bool,
+    /// Blocks begin at less than their length, so that one more may fit.
+    pub has_rest_of_align: bool,
+    /// A block may be written several times.
+    may_write_twice: bool,
+    /// It is read back and checked, and fio reads of blocks that were written several times only the last.
+    pub reads_back_some: bool,
+    /// Its operations take turns among several files.
+    is_in_turns: bool,
 }
 
 struct Writer<'a> {
@@ -97,9 +107,13 @@ pub fn case(number: u64) -> Case {
             name = format!("named{index}");
             w.set("name", &name);
         }
+        let mut is_in_group_of_another = false;
         // Jobs beside each other would share what is observed.
         match sections.last() {
-            Some(before) if !has_exitall && w.chance(25) => w.set("wait_for", &before.name),
+            Some(before) if !has_exitall && w.chance(25) && !before.is_reported_together => {
+                w.set("wait_for", &before.name);
+                is_in_group_of_another = true;
+            }
             Some(_) => w.set("stonewall", 1),
             None => {}
         }
@@ -114,7 +128,8 @@ pub fn case(number: u64) -> Case {
             w.set("exit_what", what);
         }
         // fio calls further copies after their section.
-        sections.push(section(&mut w, name, !has_exitall && !is_renamed));
+        let may_have_copies = !has_exitall && !is_renamed;
+        sections.push(section(&mut w, name, may_have_copies, is_in_group_of_another));
     }
     let is_piped = included.is_none() && w.chance(10);
     Case { text: w.text, included, given, is_piped, sections, options: w.options }
@@ -134,7 +149,12 @@ fn global(w: &mut Writer<'_>) {
     }
 }
 
-fn section(w: &mut Writer<'_>, name: String, may_have_copies: bool) -> Section {
+fn section(
+    w: &mut Writer<'_>,
+    name: String,
+    may_have_copies: bool,
+    is_in_group_of_another: bool,
+) -> Section {
     let kinds = ["read", "write", "randread", "randwrite", "rw", "randrw"];
     let kind = w.one(&kinds);
     let (reads, writes) = match kind {
@@ -156,27 +176,34 @@ fn section(w: &mut Writer<'_>, name: String, may_have_copies: bool) -> Section {
         has_rate: false,
         is_timed: false,
         copies: 1,
+        is_reported_together: false,
+        has_rest_of_align: false,
+        reads_back_some: false,
+        is_in_turns: false,
+        may_write_twice: false,
     };
     let is_mix = reads && writes;
+    let unit = sizes(w, &mut section);
     let has_modifier = w.chance(15) && !is_mix;
     if has_modifier {
-        let modifier = match is_random {
-            true => w.one(&["2", "8"]),
-            false => w.one(&["4k", "16k", "64k", "-8k"]),
+        let modifier = match (is_random, section.longest) {
+            (true, _) => w.one(&["2", "8"]),
+            (false, ..=8192) => w.one(&["4k", "16k", "64k", "-8k"]),
+            // Backwards by less than a block, fio goes ahead.
+            (false, _) => w.one(&["4k", "16k", "64k"]),
         };
         w.set("rw", format!("{kind}:{modifier}"));
         section.is_determined &= !is_random;
     } else {
         w.set("rw", kind);
     }
-    let unit = sizes(w, &mut section);
     // fio's job ends where operations that follow one another come to the end of the file, and with
     // different sizes their number depends on chance.
     section.is_loose |= has_modifier && (is_random || !section.is_even);
     // fio's map of visited blocks has the smaller of two sizes, and operations overlap.
     section.is_loose |= is_random && section.has_two_sizes;
     let engine = engine(w, &mut section);
-    let is_named = place(w, &mut section, engine, may_have_copies);
+    let is_named = place(w, &mut section, engine, may_have_copies, is_in_group_of_another);
     section.is_timed = section.is_even && w.chance(3);
     if section.is_timed {
         timed(w, &mut section);
@@ -195,10 +222,11 @@ fn section(w: &mut Writer<'_>, name: String, may_have_copies: bool) -> Section {
         }
     }
     if writes {
-        durability(w, engine);
+        durability(w, &mut section, engine);
         content(w);
     }
-    let is_checkable = section.is_even && !section.is_timed && !has_modifier;
+    // fio's copies find what others of them have written.
+    let is_checkable = section.is_even && !section.is_timed && !has_modifier && section.copies == 1;
     if writes && !reads && is_checkable && w.chance(8) {
         checks(w, &mut section);
     }
@@ -271,7 +299,13 @@ fn engine(w: &mut Writer<'_>, section: &mut Section) -> &'static str {
 }
 
 /// Files; whether they are there before.
-fn place(w: &mut Writer<'_>, section: &mut Section, engine: &str, may_have_copies: bool) -> bool {
+fn place(
+    w: &mut Writer<'_>,
+    section: &mut Section,
+    engine: &str,
+    may_have_copies: bool,
+    is_in_group_of_another: bool,
+) -> bool {
     let is_named = (section.reads && section.writes) || w.chance(70);
     if is_named {
         let names = w.one(&["f1", "f2", "f1:f2"]);
@@ -282,10 +316,12 @@ fn place(w: &mut Writer<'_>, section: &mut Section, engine: &str, may_have_copie
         } else {
             w.set("filename", names);
         }
+        section.is_in_turns = names == "f1:f2";
         if names == "f1:f2" && w.chance(60) {
             let order = w.one(&["roundrobin", "sequential", "random"]);
             w.set("file_service_type", order);
             section.is_determined &= order != "random";
+            section.is_in_turns = order == "roundrobin";
         }
     } else {
         if w.chance(20) {
@@ -304,7 +340,8 @@ fn place(w: &mut Writer<'_>, section: &mut Section, engine: &str, may_have_copie
             let how = w.one(&["none", "native"]);
             w.set("fallocate", how);
         }
-        if section.writes && w.chance(10) && engine != "mmap" {
+        // With a block that no part holds, fio does none or one.
+        if section.writes && w.chance(10) && engine != "mmap" && section.longest < 65536 {
             w.set("overwrite", 1);
             section.is_traceable = false;
         }
@@ -312,8 +349,10 @@ fn place(w: &mut Writer<'_>, section: &mut Section, engine: &str, may_have_copie
     if may_have_copies && w.chance(25) {
         section.copies = w.one(&[2, 3]);
         w.set("numjobs", section.copies);
-        if w.chance(50) {
+        // fio's result of a group of which only some are reported together has entries without a name.
+        if w.chance(50) && !is_in_group_of_another {
             w.set("group_reporting", 1);
+            section.is_reported_together = true;
         }
     }
     is_named
@@ -333,13 +372,17 @@ fn amount(
         1 => {
             w.set("filesize", "512k");
             if w.chance(50) {
+                // An amount within the file.
+                section.is_determined &= !is_random;
                 let more = w.one(&["256k", "512k", "1m"]);
                 w.set("size", more);
             }
         }
         _ => w.set("size", size),
     }
-    if w.chance(12) {
+    let has_io_size = w.chance(12);
+    if has_io_size {
+        section.may_write_twice = true;
         let amount = w.one(&["64k", "128k", "50%", "1m"]);
         w.set("io_size", amount);
         section.is_determined &= !is_random;
@@ -358,10 +401,16 @@ fn amount(
     }
     if w.chance(8) && !has_modifier {
         w.set("loops", 2);
+        section.may_write_twice = true;
+        // A round of a mix ends with the first of its two kinds that comes to the end.
+        section.is_loose |= section.reads && section.writes && has_io_size;
     }
     if is_random && w.chance(10) && section.is_even {
         w.set("ba", unit);
         section.is_determined = false;
+        section.may_write_twice = true;
+        // Blocks that begin anywhere: one more may fit, by their sequence.
+        section.has_rest_of_align = section.longest > unit;
     }
 }
 
@@ -387,6 +436,7 @@ fn checks(w: &mut Writer<'_>, section: &mut Section) {
         w.set("do_verify", 0);
     }
     section.is_traceable = false;
+    section.reads_back_some = section.may_write_twice;
 }
 
 fn w_percent(size: &str) -> &'static str {
@@ -403,11 +453,14 @@ fn places(w: &mut Writer<'_>, section: &mut Section) {
         0 => {
             w.set("norandommap", 1);
             section.is_determined = false;
+            section.may_write_twice = true;
         }
-        1 => {
+        // Where the region holds no block, fio does some, beyond its end.
+        1 if section.longest < 65536 => {
             let how = w.one(&["zipf:1.2", "pareto:0.3", "normal:20", "zoned:60/10:30/20:10/70"]);
             w.set("random_distribution", how);
             section.is_determined = false;
+            section.may_write_twice = true;
             // fio's job ends at an operation that falls on a rest that holds none.
             section.is_loose = true;
         }
@@ -422,8 +475,11 @@ fn places(w: &mut Writer<'_>, section: &mut Section) {
     }
 }
 
-fn durability(w: &mut Writer<'_>, engine: &str) {
-    match w.random.below(8) {
+fn durability(w: &mut Writer<'_>, section: &mut Section, engine: &str) {
+    let kind = w.random.below(8);
+    // fio's flushes take their turns among the files like writes.
+    section.is_determined &= kind > 1 || !section.is_in_turns;
+    match kind {
         0 => w.set("fsync", 4),
         1 => w.set("fdatasync", 1),
         2 if engine != "mmap" => w.set("sync", "dsync"),
@@ -458,7 +514,10 @@ fn pace(w: &mut Writer<'_>, section: &mut Section) {
         }
         3 => {
             w.set("rate_iops", 20000);
-            w.set("rate_process", "poisson");
+            // fio divides by zero then.
+            if !(section.reads && section.writes) {
+                w.set("rate_process", "poisson");
+            }
         }
         4 => w.set("startdelay", "10ms"),
         5 => w.set("runtime", 60),

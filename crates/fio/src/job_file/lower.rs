@@ -9,6 +9,7 @@ use rubus_vocabulary::spec::{
 use super::plan::{Note, NoteKind, Plan, PlannedJob};
 use super::problem::{JobFileError, Problem};
 use super::settings::{DEFAULT_BLOCK, Settings, Submission};
+use super::value::Amount;
 
 /// A job without a runtime may take as long as it needs: four weeks.
 const NO_END_S: f64 = 28.0 * 86_400.0;
@@ -169,7 +170,8 @@ struct Lowering<'a> {
     problems: Vec<Problem>,
 }
 
-/// Where a job works and how much it moves, per copy.
+/// Where a copy of a job works and how much it moves.
+#[derive(Clone, Debug, PartialEq, Eq)]
 struct Extent {
     /// Where its region begins in each of its files.
     offset_bytes: u64,
@@ -186,8 +188,11 @@ struct Extent {
 impl Lowering<'_> {
     /// One job for all copies, or one for each where they are reported apart.
     fn jobs_of(&mut self, planned: &PlannedJob) -> Vec<Job> {
-        let extent = match self.extent(planned) {
-            Ok(extent) => extent,
+        let copies = planned.settings.copies;
+        let extents: Result<Vec<Extent>, _> =
+            (0..copies).map(|copy| self.extent(planned, copy)).collect();
+        let extents = match extents {
+            Ok(extents) => extents,
             Err((what, remedy)) => {
                 self.problem(planned, what, remedy);
                 return Vec::new();
@@ -198,16 +203,19 @@ impl Lowering<'_> {
             .iter()
             .map(|copy| copy.iter().map(|&file| self.facts[file].number).collect())
             .collect();
-        self.need(planned, &extent);
+        for (extent, copy) in extents.iter().zip(0..) {
+            self.need(planned, extent, copy);
+        }
         self.note_service_time(planned);
-        let copies = planned.settings.copies;
         let step = steady_step(&numbers);
         // When one copy ends, so do the others: each has to be a job of its own.
         let ends_alone = !self.plan.ends_with_any();
         let together = planned.settings.group_reporting && copies > 1 && ends_alone;
-        if let (true, Some(step)) = (together, step) {
+        // Up to the end of a file, later copies have less.
+        let are_alike = extents.windows(2).all(|pair| pair[0] == pair[1]);
+        if let (true, Some(step), [extent, ..]) = (together && are_alike, step, &extents[..]) {
             self.list(planned, planned.name.clone());
-            let mut job = lowered(planned, &planned.name, &extent, &numbers[0], 0);
+            let mut job = lowered(planned, &planned.name, extent, &numbers[0], 0);
             if let Some(shape) = &mut job.shape {
                 shape.copies = copies;
                 shape.file_step = step;
@@ -219,23 +227,25 @@ impl Lowering<'_> {
             }
             return vec![job];
         }
-        let apart = numbers.iter().zip(0u32..).map(|(files, copy)| {
-            let name = match copy {
-                0 => planned.name.clone(),
-                copy => format!("{} #{}", planned.name, copy + 1),
-            };
-            (name, files, copy)
-        });
+        let apart = numbers.iter().zip(&extents).zip(0u32..);
         apart
-            .map(|(name, files, copy)| {
+            .map(|((files, extent), copy)| {
+                let name = match copy {
+                    0 => planned.name.clone(),
+                    copy => format!("{} #{}", planned.name, copy + 1),
+                };
                 self.list(planned, name.clone());
-                lowered(planned, &name, &extent, files, copy)
+                lowered(planned, &name, extent, files, copy)
             })
             .collect()
     }
 
-    /// The extent of the job; the error is what is wrong and what to do.
-    fn extent(&mut self, planned: &PlannedJob) -> Result<Extent, (String, &'static str)> {
+    /// The extent of a copy of the job; the error is what is wrong and what to do.
+    fn extent(
+        &mut self,
+        planned: &PlannedJob,
+        copy: u32,
+    ) -> Result<Extent, (String, &'static str)> {
         let settings = &planned.settings;
         let files = planned.files.first().map_or(1, Vec::len).max(1) as u64;
         let sizes = planned.files.iter().flatten().map(|&file| self.facts[file].size_bytes);
@@ -245,16 +255,19 @@ impl Lowering<'_> {
         let whole = settings.file_size.map(|bytes| bytes.saturating_mul(parts)).or(existing);
         let given = settings.size.map(|size| size.of(whole.unwrap_or(0).saturating_mul(files)));
         let given = given.filter(|&bytes| bytes > 0);
+        let is_amount = matches!(settings.size, Some(Amount::Bytes(_)));
         let offset_bytes = settings.offset.of(existing.unwrap_or(0));
         let step_bytes = settings.offset_increment.of(existing.unwrap_or(0));
         let shared = shares_files(planned);
         let steps_bytes = match shared {
-            true => step_bytes.saturating_mul(u64::from(settings.copies - 1)),
+            true => step_bytes.saturating_mul(u64::from(copy)),
             false => 0,
         };
         let before_bytes = offset_bytes.saturating_add(steps_bytes);
         let left_of = |bytes: u64| bytes.saturating_sub(before_bytes);
         let per_file = match (given, whole, settings.file_size) {
+            // An amount in files that are longer, unless it is a part of their size.
+            (Some(_), Some(whole), Some(_)) if is_amount => left_of(whole),
             (Some(bytes), Some(whole), Some(_)) => (bytes / files).min(left_of(whole)),
             (Some(bytes), _, _) => bytes / files,
             (None, Some(whole), _) => left_of(whole),
@@ -281,12 +294,12 @@ impl Lowering<'_> {
             Some(bytes) => bytes.saturating_mul(parts).saturating_mul(files),
             None => region_bytes,
         };
-        let once = match settings.io_size {
-            Some(amount) => rounded_up(amount.of(whole_bytes), settings),
-            None if settings.is_random && !settings.visits_once() => {
+        let once = match with_last {
+            _ if settings.is_random && !settings.visits_once() => {
                 rounded_up(region_bytes, settings)
             }
-            None if with_last.is_some() => region_bytes,
+            Some(_) => region_bytes,
+            None if settings.stride_bytes != 0 => rounded_up(region_bytes, settings),
             // As many blocks as each file holds.
             None => match one_block(settings) {
                 Some(block) => span_bytes / block * block * files,
@@ -294,8 +307,23 @@ impl Lowering<'_> {
             },
         };
         let is_to_the_end = existing.is_none_or(|bytes| before_bytes == 0 && span_bytes >= bytes);
-        let amount_bytes = with_stride(once, span_bytes, files, is_to_the_end, settings)
-            .saturating_mul(u64::from(settings.loops));
+        // Each part ends by itself.
+        let (part_bytes, all_parts) = (span_bytes / parts, files.saturating_mul(parts));
+        let round_bytes = with_stride(once, part_bytes, all_parts, is_to_the_end, settings);
+        let round_bytes = match given.filter(|_| is_amount && settings.file_size.is_some()) {
+            Some(bytes) => round_bytes.min(rounded_up(bytes, settings)),
+            None => round_bytes,
+        };
+        let amount_bytes = match settings.io_size {
+            Some(amount) => {
+                let round_bytes = match with_last {
+                    Some(_) => rounded_up(round_bytes, settings),
+                    None => round_bytes,
+                };
+                in_rounds(amount.of(whole_bytes), round_bytes, settings)
+            }
+            None => round_bytes.saturating_mul(u64::from(settings.loops)),
+        };
         let amount_bytes = match with_last {
             Some(_) => rounded_up(amount_bytes, settings),
             None => amount_bytes,
@@ -323,14 +351,19 @@ impl Lowering<'_> {
         if wanted_bytes <= left_bytes {
             return wanted_bytes;
         }
-        self.notes.push(Note {
+        let note = Note {
             kind: NoteKind::Otherwise,
             at: planned.at.clone(),
             option: format!("[{}]", planned.section),
             text: format!(
                 "{wanted_bytes} bytes were asked for, but the file or device holds only {left_bytes} there"
             ),
-        });
+        };
+        // One copy for all: each may have another rest.
+        let is_of_it = |other: &Note| other.at == note.at && other.option == note.option;
+        if !self.notes.iter().any(is_of_it) {
+            self.notes.push(note);
+        }
         left_bytes
     }
 
@@ -351,19 +384,18 @@ impl Lowering<'_> {
     }
 
     /// Enters what the job's files must be before the first job.
-    fn need(&mut self, planned: &PlannedJob, extent: &Extent) {
+    fn need(&mut self, planned: &PlannedJob, extent: &Extent, copy: u32) {
         let settings = &planned.settings;
-        let copies = u64::from(settings.copies - 1);
         let end_bytes = extent
             .offset_bytes
-            .saturating_add(extent.step_bytes.saturating_mul(copies))
+            .saturating_add(extent.step_bytes.saturating_mul(u64::from(copy)))
             .saturating_add(extent.span_bytes);
         let start = match (settings.reads || settings.overwrite, settings.reserve) {
             (true, _) => FileStart::Filled,
             (false, true) => FileStart::Reserved,
             (false, false) => FileStart::Hollow,
         };
-        for &file in planned.files.iter().flatten() {
+        for &file in planned.files.get(copy as usize).into_iter().flatten() {
             let number = self.facts[file].number as usize;
             while self.needs.len() <= number {
                 self.needs.push(FileNeed {
@@ -443,17 +475,31 @@ fn rounded_up(bytes: u64, settings: &Settings) -> u64 {
 }
 
 /// The region with its last block, where that goes beyond the region: fio begins a block of a sequential job as long
-/// as anything is left, if the file holds it or grows. `left` is what an existing file holds from the
-/// start of the region on; it does not grow here.
+/// as anything is left, if the file holds it. `left` is what an existing file holds from the start of the
+/// region on; no file grows.
 fn with_last_block(span_bytes: u64, left: Option<u64>, settings: &Settings) -> Option<u64> {
     let block = one_block(settings)?;
-    let is_plain = !settings.is_random && settings.stride_bytes == 0 && settings.files == 1;
-    let whole = span_bytes.div_ceil(block).saturating_mul(block);
-    let has_room = match left {
-        Some(left) => whole <= left,
-        None => settings.writes && !settings.reads && settings.loops == 1,
-    };
-    (is_plain && settings.io_size.is_none() && has_room).then_some(whole)
+    let stride = u64::try_from(settings.stride_bytes).ok()?;
+    let way = block.saturating_add(stride);
+    let whole = (span_bytes.div_ceil(way).saturating_sub(1)).saturating_mul(way) + block;
+    let is_plain = !settings.is_random && settings.files == 1;
+    let goes_beyond = stride == 0 || whole > span_bytes;
+    (is_plain && goes_beyond && left.is_some_and(|left| whole <= left)).then_some(whole)
+}
+
+/// What a job moves whose amount is `io_size`, when once through its region is `round_bytes`. As in fio
+/// that is the amount for each of its `loops`, but no more than all rounds hold; and there are more
+/// rounds than `loops` until the amount itself is moved or less than a block of it is left.
+fn in_rounds(io_bytes: u64, round_bytes: u64, settings: &Settings) -> u64 {
+    let loops = u64::from(settings.loops);
+    let all_bytes = rounded_up(io_bytes.saturating_mul(loops), settings);
+    // Backwards there is no end of a round: the next one begins at the end of the file.
+    if settings.stride_bytes < 0 || round_bytes == 0 {
+        return all_bytes;
+    }
+    let without_rest = io_bytes.saturating_sub(u64::from(longest_block(settings)) - 1);
+    let rounds = without_rest.div_ceil(round_bytes).max(loops);
+    all_bytes.min(rounds.saturating_mul(round_bytes))
 }
 
 /// The size of all operations, where they have one.
@@ -621,7 +667,9 @@ fn shape(settings: &Settings, extent: &Extent, block_bytes: u32) -> Shape {
         run_length: settings.run_length,
         align_bytes: settings.block_align,
         zones: settings.zones.clone(),
-        max_operations: settings.max_operations,
+        max_operations: settings
+            .max_operations
+            .map(|count| count.saturating_mul(u64::from(settings.loops))),
         poisson: settings.poisson,
         ramp_s: Some(settings.ramp_us as f64 / 1e6),
         // More than one round of the region is going round it again.

@@ -104,6 +104,22 @@ fn copies_on_a_named_file_share_it_at_their_offsets() {
 }
 
 #[test]
+fn later_copies_have_less_of_the_rest_of_a_file() {
+    let text = "[a]\nfilename=/dev/x\nnumjobs=2\noffset_increment=10m\noffset=1m\nfilesize=31m\n";
+    for text in [text.to_string(), format!("{text}group_reporting\n")] {
+        let lowered = lowered(&text, Some(64 * MIB));
+        let first = &lowered.suite.jobs[0];
+        let jobs = std::iter::once(first).chain(&first.beside);
+        let regions = jobs.map(|job| {
+            (shape(job).offset_bytes / MIB, shape(job).span_bytes, job.stop.max_bytes / MIB)
+        });
+        let regions: Vec<_> = regions.collect();
+        assert_eq!(regions, [(1, Some(30 * MIB), 30), (11, Some(20 * MIB), 20)], "{text}");
+        assert_eq!(lowered.needs[0].region_bytes, 31 * MIB);
+    }
+}
+
+#[test]
 fn a_region_without_a_size_is_the_file() {
     let text = "[a]\nfilename=/dev/x\noffset=25%\n";
     let lowered = lowered(text, Some(64 * MIB));
@@ -197,6 +213,35 @@ fn time_and_rounds() {
     assert_eq!((job.stop.max_bytes, shape(&job).stride_bytes), (MIB, 12_288));
     let job = lowered_job("[a]\nrw=read:-8k\nsize=1m\n");
     assert_eq!(job.stop.max_bytes, MIB);
+}
+
+#[test]
+fn rounds_and_amounts_are_fios() {
+    let job = |text: &str| {
+        let text = format!("[a]\nfilename=/dev/sda\nbs=4k\nsize=128k\n{text}\n");
+        let lowered = lowered(&text, Some(MIB));
+        lowered.suite.jobs[0].clone()
+    };
+    let kib = |text: &str| job(text).stop.max_bytes / 1024;
+    // An amount counts for each round.
+    assert_eq!([kib("io_size=64k"), kib("io_size=64k\nloops=3")], [64, 192]);
+    // What is more than its round holds is moved once, in as many rounds as that takes.
+    assert_eq!([kib("io_size=300k"), kib("io_size=300k\nloops=2")], [300, 384]);
+    assert_eq!([kib("io_size=192k\nloops=3"), kib("io_size=1m\nloops=3")], [384, 1024]);
+    // No round begins for less than a block.
+    assert_eq!(kib("io_size=258k\nloops=2"), 256);
+    let random = "rw=randread\nbs=16k\nsize=100k\n";
+    let random = |text: &str| kib(&format!("{random}{text}")) / 16;
+    assert_eq!([random("io_size=100k"), random("io_size=300k")], [6, 18]);
+    let ahead = |text: &str| kib(&format!("bs=16k\nsize=100k\n{text}")) / 16;
+    assert_eq!([ahead("io_size=300k"), ahead("io_size=256k\nloops=2")], [19, 21]);
+    let strided = |text: &str| kib(&format!("rw=read:8k\n{text}")) / 4;
+    assert_eq!([strided("io_size=64k\nloops=2"), strided("io_size=300k\nloops=2")], [22, 77]);
+    let backwards = "rw=read:-8k\nio_size=256k\nloops=2";
+    assert_eq!(kib(backwards), 512);
+    // So does a number of operations.
+    assert_eq!(shape(&job("number_ios=5\nloops=3")).max_operations, Some(15));
+    assert_eq!(shape(&job("number_ios=5")).max_operations, Some(5));
 }
 
 #[test]
@@ -302,10 +347,63 @@ fn the_last_block_of_a_sequential_job_may_go_beyond_its_region() {
         [blocks("rw=write\nloops=2\n", there), blocks("rw=read\noffset=4k\n", there)],
         [25, 13]
     );
-    assert_eq!([blocks("rw=write\n", None), blocks("rw=read\n", None)], [13, 12]);
-    assert_eq!([blocks("rw=write\nloops=2\n", None), blocks("rw=randwrite\n", there)], [24, 12]);
+    assert_eq!(blocks("rw=randwrite\n", there), 12);
     // A file that ends there has no further block.
     assert_eq!(blocks("rw=read\n", Some(100 << 10)), 12);
+    assert_eq!([blocks("rw=write\n", None), blocks("rw=read\n", None)], [12, 12]);
+    assert_eq!(blocks("rw=write\nloops=2\n", None), 24);
+}
+
+/// What fio 3.33 does in 100 KiB: in a file of a megabyte, and in one of that size.
+#[test]
+fn strides_go_as_far_as_in_fio() {
+    let cases = [
+        (4, 4, 13, 13),
+        (4, 16, 5, 25),
+        (8, 4, 9, 8),
+        (8, 16, 5, 4),
+        (8, 64, 2, 13),
+        (16, 4, 5, 7),
+        (16, 16, 4, 3),
+        (16, 64, 2, 7),
+        (64, 4, 2, 1),
+        (64, 16, 2, 1),
+        (64, 64, 1, 2),
+        (4, -8, 25, 25),
+        (8, -8, 13, 13),
+    ];
+    for (block_kib, stride_kib, longer, own) in cases {
+        let text = format!("[a]\nfilename=f\nsize=100k\nbs={block_kib}k\nrw=write:{stride_kib}k\n");
+        let operations = |size_bytes: Option<u64>| {
+            lowered(&text, size_bytes).suite.jobs[0].stop.max_bytes / (block_kib << 10)
+        };
+        assert_eq!((operations(Some(MIB)), operations(None)), (longer, own), "{text}");
+    }
+}
+
+#[test]
+fn a_byte_order_mark_is_no_text() {
+    assert_eq!(lowered("\u{feff}[a]\nsize=1m\n", None).suite.jobs[0].stop.max_bytes, MIB);
+}
+
+#[test]
+fn a_range_as_a_block_size_is_told_what_to_write() {
+    let told = problems("[a]\nsize=1m\nbs=4k-64k\n");
+    assert!(told.contains("a range is written as bsrange=4k-64k"), "{told}");
+}
+
+#[test]
+fn a_stride_ends_in_each_of_several_files() {
+    let text = "[a]\nrw=write:16k\nbs=4k\nsize=256k\nnrfiles=4\n";
+    assert_eq!(lowered(text, None).suite.jobs[0].stop.max_bytes, 64 << 10);
+}
+
+#[test]
+fn a_size_with_a_filesize_is_an_amount() {
+    let text = "[a]\nfilename=f1:f2\nrw=randread\nfilesize=512k\nsize=256k\n";
+    let lowered = lowered(text, Some(MIB));
+    let job = &lowered.suite.jobs[0];
+    assert_eq!((shape(job).span_bytes, job.stop.max_bytes), (Some(512 << 10), 256 << 10));
 }
 
 #[test]

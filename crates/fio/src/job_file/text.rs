@@ -100,6 +100,8 @@ struct Reader<'a> {
 
 impl Reader<'_> {
     fn read(&mut self, file: &Arc<str>, text: &str, depth: u32) {
+        // An editor's byte-order mark is no text; fio itself stops at it.
+        let text = text.strip_prefix('\u{feff}').unwrap_or(text);
         for (index, raw) in text.lines().enumerate() {
             let at =
                 At { file: Arc::clone(file), line: u32::try_from(index + 1).unwrap_or(u32::MAX) };

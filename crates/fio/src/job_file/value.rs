@@ -328,6 +328,9 @@ pub fn pattern(text: &str) -> Result<Option<BytePattern>, String> {
 pub fn block(text: &str, base: KbBase) -> Result<u32, String> {
     match small(text, base, 1 << 30) {
         Ok(0) => Err("an operation has at least 1 byte".into()),
+        Err(_) if signed(text, base).is_ok_and(|bytes| bytes < 0) => {
+            Err(format!("'{text}' is negative; a range is written as bsrange=4k-64k"))
+        }
         answer => answer,
     }
 }
