@@ -111,7 +111,12 @@ fn compare(numbers: RangeInclusive<u64>) {
                     let case = case(number);
                     match differences(&case) {
                         Compared::Same => {}
-                        Compared::LeftOut => left_out.lock().expect("no panic").push(number),
+                        Compared::LeftOut(why) => {
+                            if total == 1 {
+                                report(&told(number, &case, std::slice::from_ref(&why)));
+                            }
+                            left_out.lock().expect("no panic").push((number, why));
+                        }
                         Compared::Different(differences) => {
                             report(&told(number, &case, &differences));
                             wrong.lock().expect("no panic").push(number);
@@ -123,7 +128,10 @@ fn compare(numbers: RangeInclusive<u64>) {
     });
     let wrong = wrong.into_inner().expect("no panic");
     let left_out = left_out.into_inner().expect("no panic");
-    let without = format!("fio hangs or crashes in {} of {total}: {left_out:?}", left_out.len());
+    let mut without = format!("fio hangs or crashes in {} of {total}", left_out.len());
+    for (number, why) in &left_out {
+        write!(without, "\n  {number}: {why}").expect("a text grows");
+    }
     report(&without);
     assert!(wrong.is_empty(), "{} of {total} differ: {wrong:?}", wrong.len());
     let max_left_out = (total * MAX_LEFT_OUT_PERCENT).div_ceil(100);
@@ -188,13 +196,13 @@ impl Done {
 enum Compared {
     Same,
     /// fio does not end or fails within itself, so that there is nothing to compare with.
-    LeftOut,
+    LeftOut(String),
     Different(Vec<String>),
 }
 
 fn differences(case: &Case) -> Compared {
     let by_fio = match run(case, Program::Fio) {
-        Err(error) if error.is_of_fio_itself() => return Compared::LeftOut,
+        Err(error) if error.is_of_fio_itself() => return Compared::LeftOut(error.to_string()),
         by_fio => by_fio,
     };
     let differences = match (by_fio, run(case, Program::Rubus)) {

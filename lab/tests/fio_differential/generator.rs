@@ -59,6 +59,8 @@ pub struct Section {
     pub reads_back_some: bool,
     /// Its operations take turns among several files.
     is_in_turns: bool,
+    /// A flush follows some writes.
+    flushes: bool,
 }
 
 struct Writer<'a> {
@@ -180,6 +182,7 @@ fn section(
         has_rest_of_align: false,
         reads_back_some: false,
         is_in_turns: false,
+        flushes: false,
         may_write_twice: false,
     };
     let is_mix = reads && writes;
@@ -478,7 +481,8 @@ fn places(w: &mut Writer<'_>, section: &mut Section) {
 fn durability(w: &mut Writer<'_>, section: &mut Section, engine: &str) {
     let kind = w.random.below(8);
     // fio's flushes take their turns among the files like writes.
-    section.is_determined &= kind > 1 || !section.is_in_turns;
+    section.flushes = kind <= 1;
+    section.is_determined &= !(section.flushes && section.is_in_turns);
     match kind {
         0 => w.set("fsync", 4),
         1 => w.set("fdatasync", 1),
@@ -514,8 +518,8 @@ fn pace(w: &mut Writer<'_>, section: &mut Section) {
         }
         3 => {
             w.set("rate_iops", 20000);
-            // fio divides by zero then.
-            if !(section.reads && section.writes) {
+            // fio divides by the rate of flushes, zero.
+            if !section.flushes {
                 w.set("rate_process", "poisson");
             }
         }
