@@ -281,8 +281,7 @@ fn config_name(facts: &ChainFacts) -> &'static str {
 pub fn paths(facts: &ChainFacts) -> Vec<BootPath> {
     let text = facts.partition.text(config_name(facts)).unwrap_or_default();
     let config = ConfigTxt::parse(text);
-    let mut includes = BTreeMap::new();
-    collect_includes(&config, &facts.partition, &mut includes);
+    let includes = config.included(&|name| facts.partition.text(name).map(str::to_string));
     let reader = Reader {
         model: &facts.model,
         serial: facts.serial,
@@ -304,21 +303,6 @@ fn with_running_kernel(facts: &ChainFacts, mut paths: Vec<BootPath>) -> Vec<Boot
         paths.insert(0, one.clone());
     }
     paths
-}
-
-/// The included texts; files that include each other end where each is known.
-fn collect_includes(
-    config: &ConfigTxt,
-    partition: &BootPartition,
-    includes: &mut BTreeMap<String, String>,
-) {
-    for name in config.includes() {
-        let Some(text) = partition.text(name).filter(|_| !includes.contains_key(name)) else {
-            continue;
-        };
-        includes.insert(name.to_string(), text.to_string());
-        collect_includes(&ConfigTxt::parse(text), partition, includes);
-    }
 }
 
 #[cfg(test)]

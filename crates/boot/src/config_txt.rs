@@ -15,6 +15,8 @@ use filter::{Answer, Filters};
 
 /// Longest line that every firmware reads whole, in characters.
 pub const MAX_LINE_CHARACTERS: usize = 98;
+/// The largest number of included files that are followed.
+const MAX_INCLUDED: usize = 32;
 /// Included files may include others; this many levels are followed.
 const MAX_LEVELS: usize = 4;
 /// The settings that say what is loaded.
@@ -121,6 +123,22 @@ impl ConfigTxt {
             .collect()
     }
 
+    /// The texts of all files that are included, and of those that these include, by name. One that is not there is passed
+    /// over, as the firmware does; files that include each other end where each is known.
+    pub fn included(&self, text_of: &dyn Fn(&str) -> Option<String>) -> BTreeMap<String, String> {
+        let mut found = BTreeMap::new();
+        let mut todo: Vec<String> = self.includes().into_iter().map(str::to_string).collect();
+        while let Some(name) = todo.pop() {
+            if found.contains_key(&name) || found.len() >= MAX_INCLUDED {
+                continue;
+            }
+            let Some(text) = text_of(&name) else { continue };
+            todo.extend(ConfigTxt::parse(text.as_str()).includes().into_iter().map(str::to_string));
+            found.insert(name, text);
+        }
+        found
+    }
+
     /// What this file names beside itself, in any of its sections: files that it includes, command lines, and the
     /// directories (with a slash at their end) from which kernels are loaded. Paths in the boot partition.
     pub fn companions(&self) -> BTreeSet<String> {
@@ -151,6 +169,22 @@ impl ConfigTxt {
             named.extend(files.filter_map(directory));
         }
         named
+    }
+
+    /// The files that are named as kernels in any section, with each prefix that is named; for the firmware's own choice, the
+    /// prefixes with "kernel" behind them stand.
+    pub fn kernels(&self) -> BTreeSet<String> {
+        let of = |wanted: &str| {
+            let values = self.text.lines().filter_map(|line| match line_of(line) {
+                Line::Setting(name, value) if name == wanted && !value.is_empty() => Some(value),
+                _ => None,
+            });
+            values.collect::<Vec<&str>>()
+        };
+        let prefixes = std::iter::once("").chain(of("os_prefix"));
+        let names = std::iter::once("kernel").chain(of("kernel"));
+        let names: Vec<&str> = names.collect();
+        prefixes.flat_map(|prefix| names.iter().map(move |name| prefixed(prefix, name))).collect()
     }
 
     /// Numbers of the lines, from 1, that say what is loaded and of which an older firmware reads only the

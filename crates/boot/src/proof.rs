@@ -138,7 +138,7 @@ pub fn prove_images(facts: &Facts<'_>) -> Vec<Check> {
 
 fn paths(facts: &Facts<'_>) -> Vec<BootPath> {
     let config = ConfigTxt::parse(facts.config_txt);
-    let includes = included(&config, facts.partition);
+    let includes = config.included(&|name| facts.partition.text(name).map(str::to_string));
     let reader = Reader {
         model: facts.model,
         serial: facts.serial,
@@ -195,24 +195,6 @@ pub fn way_to(filesystem: &str, transport: &str, between: &[&str]) -> Vec<Vec<St
     }
     let owned = |group: Vec<&str>| group.into_iter().map(str::to_string).collect();
     groups.into_iter().map(owned).collect()
-}
-
-fn included(config: &ConfigTxt, partition: &BootPartition) -> BTreeMap<String, String> {
-    let mut found = BTreeMap::new();
-    let mut names: Vec<String> = config.includes().into_iter().map(str::to_string).collect();
-    while let Some(name) = names.pop() {
-        if let Some(text) = partition.text(&name) {
-            if found.insert(name, text.to_string()).is_none() {
-                let more = ConfigTxt::parse(text);
-                names.extend(more.includes().into_iter().map(str::to_string));
-            }
-        }
-        // Files that include each other end here.
-        if found.len() > 32 {
-            break;
-        }
-    }
-    found
 }
 
 fn settings_are_whole(config: &ConfigTxt) -> Check {

@@ -1,13 +1,15 @@
 //! What a recipe looks at, besides the surveyed machine: whether a path is there, and the text of a
 //! small file.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use crate::plan::TextFile;
 use crate::recipe::{self, Recipe, Seen, Sight, Wishes};
 use crate::unseen::Unseen;
 use rubus_boot::config_txt::ConfigTxt;
+use rubus_boot::kernel_file;
+use rubus_boot::model::{Kernels, Model};
 use rubus_host::{Files, ReadError};
 use rubus_vocabulary::machine::{BlockDevice, BlockKind, Machine};
 
@@ -17,6 +19,8 @@ const MAX_BYTES: usize = 256 << 10;
 const MAX_NAMES: usize = 4096;
 /// The firmware's settings and what they include: the largest number of files that are read.
 const MAX_FOLLOWED: usize = 32;
+/// More than any kernel takes.
+const MAX_KERNEL_BYTES: usize = 128 << 20;
 /// The mode of a file that a capture keeps without it.
 const USUAL_MODE: u32 = 0o644;
 
@@ -90,11 +94,7 @@ fn follow(files: &dyn Files, seen: &mut Seen) {
         let mut known = BTreeSet::from([config]);
         for _ in 0..MAX_FOLLOWED {
             let Some(path) = todo.pop() else { break };
-            let (Some(Sight::Text(file)) | Some(Sight::OtherText { lossy: file, .. })) =
-                seen.get(&path)
-            else {
-                continue;
-            };
+            let Some(Sight::Text(file)) = seen.get(&path) else { continue };
             let named = ConfigTxt::parse(file.text.as_str());
             let included: Vec<PathBuf> =
                 named.includes().into_iter().map(|name| boot.join(name)).collect();
@@ -137,12 +137,7 @@ fn sight(files: &dyn Files, path: &Path) -> Sight {
     }
     match files.read_prefix(path, MAX_BYTES + 1) {
         Ok(bytes) if bytes.len() > MAX_BYTES => Sight::Something,
-        Ok(bytes) => match String::from_utf8(bytes) {
-            Ok(text) => {
-                Sight::Text(TextFile { text, mode: files.mode(path).unwrap_or(USUAL_MODE) })
-            }
-            Err(error) => other_text(error.as_bytes(), files.mode(path).unwrap_or(USUAL_MODE)),
-        },
+        Ok(bytes) => text(files, path, &bytes),
         Err(ReadError::Absent) => match files.link(path) {
             Ok(target) => Sight::Dangling(target),
             Err(_) => Sight::Absent,
@@ -151,15 +146,76 @@ fn sight(files: &dyn Files, path: &Path) -> Sight {
     }
 }
 
-/// A text in another encoding has no zeros; a program has.
-fn other_text(bytes: &[u8], mode: u32) -> Sight {
-    if bytes.contains(&0) {
+/// A text in another encoding has no zeros; a program has. Of texts by their name, the bytes of UTF-16 are kept.
+fn text(files: &dyn Files, path: &Path, bytes: &[u8]) -> Sight {
+    let is_utf_8 = std::str::from_utf8(bytes).is_ok();
+    let is_named_so = path.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("txt"));
+    if !is_utf_8 && !is_named_so && bytes.contains(&0) {
         return Sight::Something;
     }
-    let is_wrong = |line: &[u8]| std::str::from_utf8(line).is_err();
-    let line = bytes.split(|byte| *byte == b'\n').position(is_wrong).map_or(1, |at| at + 1);
-    let text = String::from_utf8_lossy(bytes).into_owned();
-    Sight::OtherText { lossy: TextFile { text, mode }, line }
+    let mode = files.mode(path).unwrap_or(USUAL_MODE);
+    TextFile::of_bytes(bytes, mode).map_or(Sight::Something, Sight::Text)
+}
+
+/// Which release each kernel is that the settings of a boot partition lead to, as its file says; one that does not say it is
+/// left out. Only where the modules of kernels were looked at, too.
+pub fn kernel_releases(
+    files: &dyn Files,
+    machine: &Machine,
+    seen: &Seen,
+) -> BTreeMap<PathBuf, String> {
+    let wants_kernels = seen.contains_key(Path::new("/lib/modules"));
+    let configs = seen.iter().filter(|(path, _)| wants_kernels && path.ends_with("config.txt"));
+    let mut found = BTreeMap::new();
+    for (config, sight) in configs {
+        let (Some(boot), Sight::Text(file)) = (config.parent(), sight) else { continue };
+        for name in kernel_names(machine, boot, &file.text, seen) {
+            let path = boot.join(&name);
+            let is_listed =
+                path.parent().and_then(|directory| seen.get(directory)).is_some_and(|sight| {
+                    match sight {
+                        Sight::Directory(names) => {
+                            let own =
+                                path.file_name().map(|name| name.to_string_lossy().into_owned());
+                            names.iter().any(|name| Some(name) == own.as_ref())
+                        }
+                        _ => false,
+                    }
+                });
+            if !is_listed {
+                continue;
+            }
+            let bytes = files.read_prefix(&path, MAX_KERNEL_BYTES).unwrap_or_default();
+            if let Some(release) = kernel_file::release(&bytes) {
+                found.insert(path, release);
+            }
+        }
+    }
+    found
+}
+
+/// The files that may be a kernel, by the settings, by what they include, and by the firmware's own choice on this board (of
+/// an image: on any).
+fn kernel_names(machine: &Machine, boot: &Path, settings: &str, seen: &Seen) -> BTreeSet<String> {
+    let config = ConfigTxt::parse(settings);
+    let text_of = |name: &str| match seen.get(&boot.join(name)) {
+        Some(Sight::Text(file)) => Some(file.text.clone()),
+        _ => None,
+    };
+    let included = config.included(&text_of);
+    let texts = std::iter::once(settings).chain(included.values().map(String::as_str));
+    let mut names: BTreeSet<String> =
+        texts.flat_map(|text| ConfigTxt::parse(text).kernels()).collect();
+    let own = Model::of(&machine.board);
+    let models = if own.kernels == Kernels::Named { Model::every() } else { vec![own] };
+    let usual = models.iter().flat_map(|model| model.kernels.names(None));
+    let prefixes: BTreeSet<String> =
+        names.iter().filter_map(|name| name.rfind('/').map(|at| name[..=at].to_string())).collect();
+    for kernel in usual {
+        names.insert((*kernel).to_string());
+        names.extend(prefixes.iter().map(|prefix| format!("{prefix}{kernel}")));
+    }
+    names
 }
 
 #[cfg(test)]
@@ -192,12 +248,11 @@ mod tests {
             .file("/boot/firmware/mine.txt", [b'#', 0xe9, b'\n'].as_slice())
             .file("/boot/firmware/cmdline.txt", "root=/dev/sda2\n");
         let seen = look(&files, &["/boot/firmware/config.txt".into()]);
-        let Some(Sight::OtherText { lossy, line: 1 }) =
-            seen.get(Path::new("/boot/firmware/mine.txt"))
-        else {
+        let Some(Sight::Text(file)) = seen.get(Path::new("/boot/firmware/mine.txt")) else {
             panic!("{seen:?}");
         };
-        assert_eq!(lossy.text, "#\u{fffd}\n");
+        assert_eq!(file.shown(), "#\u{fffd}\n");
+        assert_eq!(file.bytes(), [b'#', 0xe9, b'\n']);
         assert!(seen.contains_key(Path::new("/boot/firmware/cmdline.txt")));
     }
 

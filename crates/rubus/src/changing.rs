@@ -33,6 +33,7 @@ pub fn facts(world: &World, machine: &Machine, look_at: &LookAt) -> anyhow::Resu
         boot_id: steps::boot_id(files),
         ..Facts::default()
     };
+    facts.kernels = rubus_change::sight::kernel_releases(files, machine, &facts.seen);
     let World::Live(live) = world else {
         // Nobody can look at a captured disk again.
         let surveyed = |path: &PathBuf| (path.clone(), recipe::surveyed_disk(machine, path));

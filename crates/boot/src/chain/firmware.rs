@@ -130,6 +130,10 @@ pub(super) fn partition(facts: &ChainFacts) -> Link {
             COPY_FIRMWARE,
         );
     }
+    let link = by_age(facts, link);
+    if link.stop.is_some() {
+        return link;
+    }
     let link = match fixup_missing(facts) {
         None => link,
         Some(file) => link.with(Certainty::Likely).noted(
@@ -226,6 +230,38 @@ fn firmware_file_missing(facts: &ChainFacts) -> Option<&'static str> {
         }
         Kernels::Named => None,
     }
+}
+
+/// Boards that came with a device tree of their own, of which older firmware says "start4.elf: is not compatible".
+const YOUNGER: [(&str, &str); 3] = [
+    ("pi400", "bcm2711-rpi-400.dtb"),
+    ("cm4", "bcm2711-rpi-cm4.dtb"),
+    ("cm4s", "bcm2711-rpi-cm4s.dtb"),
+];
+
+/// Firmware older than its board does not start it. How old it is follows from the boards that came with it.
+fn by_age(facts: &ChainFacts, link: Link) -> Link {
+    let has = |tree: &str| facts.partition.size_bytes(tree).is_some();
+    let is_of_pi4 = facts.model.kernels == Kernels::Armv8Or7l && has("bcm2711-rpi-4-b.dtb");
+    if !facts.is_whole || facts.running.is_some() || !is_of_pi4 {
+        return link;
+    }
+    const NEWER: &str = "take start4.elf and fixup4.dat of a newer system (package raspi-firmware), or a newer image";
+    let own = YOUNGER.iter().find(|(filter, _)| facts.model.filters.contains(filter));
+    if let Some((_, tree)) = own.filter(|(_, tree)| !has(tree)) {
+        return link.with(Certainty::Likely).stopped(
+            format!("start4.elf is older than this board, whose {tree} is not there"),
+            NEWER,
+        );
+    }
+    let is_old = own.is_none() && !YOUNGER.iter().any(|(_, tree)| has(tree));
+    if !is_old {
+        return link;
+    }
+    link.with(Certainty::Likely).noted(
+        "the firmware is of before November 2020; boards of revision 1.4 and later say \"start4.elf: is not compatible\"",
+        NEWER,
+    )
 }
 
 fn is_filled(facts: &ChainFacts, name: &str) -> bool {

@@ -234,3 +234,17 @@ proptest::proptest! {
         outcome(&board);
     }
 }
+
+#[test]
+fn firmware_older_than_its_board_does_not_start_it() {
+    let mut facts = board();
+    let chain = StartChain::of(&facts);
+    assert_eq!(chain.outcome(), Outcome::Starts);
+    assert!(chain.notes().any(|(_, note)| note.what.contains("start4.elf: is not compatible")));
+    facts.model = Model::of_filter("pi400").expect("a board").0;
+    assert_eq!(outcome(&facts), Outcome::StopsAt(Stage::Partition));
+    facts.partition.add("bcm2711-rpi-400.dtb", 50_000);
+    let chain = StartChain::of(&facts);
+    assert_eq!(chain.outcome(), Outcome::Starts);
+    assert_eq!(chain.notes().count(), 0);
+}

@@ -5,7 +5,7 @@
 
 use std::path::Path;
 
-use super::units::UNITS;
+use super::units::{self, UNITS};
 use super::{Seen, Sight};
 use crate::plan::volume::Volume;
 use crate::plan::{Action, Step, TextFile};
@@ -86,6 +86,27 @@ impl<'a> Edits<'a> {
             id: id.into(),
             why: why.into(),
             action: Action::WriteFile(WriteFile { path: path.into(), was, becomes }),
+        });
+    }
+
+    /// A target wants a unit of this root: what `systemctl enable` does.
+    pub(super) fn enable(&mut self, id: &str, why: &str, unit: &str, target: &str) {
+        let path = units::link(unit, target);
+        let was = match self.seen.get(&path) {
+            Some(Sight::Text(_) | Sight::Something) => return,
+            Some(Sight::Dangling(target)) if *target == units::path(unit) => return,
+            Some(Sight::Dangling(target)) => Some(target.clone()),
+            _ => None,
+        };
+        self.directory(
+            &format!("{id}-directory"),
+            "The link below needs it.",
+            &units::wants(target),
+        );
+        self.steps.push(Step {
+            id: id.into(),
+            why: why.into(),
+            action: Action::SetLink(SetLink { path, was, becomes: Some(units::path(unit)) }),
         });
     }
 

@@ -137,6 +137,8 @@ impl LookAt {
 pub struct Facts {
     /// Files, knobs, links and directories.
     pub seen: Seen,
+    /// Releases of kernels in the boot partition, as their files say; one that does not say it is not there.
+    pub kernels: BTreeMap<PathBuf, String>,
     /// Disks, by the path that was asked for; or why one cannot be had.
     pub disks: BTreeMap<PathBuf, Result<DiskIdentity, Unseen>>,
     /// Sizes of trees.
@@ -235,19 +237,12 @@ pub type Seen = BTreeMap<PathBuf, Sight>;
 pub enum Sight {
     /// Nothing.
     Absent,
-    /// A small text file, or a knob of the kernel.
+    /// A small text file, or a knob of the kernel. Bytes that are not UTF-8 are kept.
     Text(TextFile),
     /// A directory, with the names in it.
     Directory(Vec<String>),
     /// A symbolic link that points to nothing, with its target as written.
     Dangling(PathBuf),
-    /// A small text that is not UTF-8: to be read, with a sign in place of what is not, and not to be edited.
-    OtherText {
-        /// The text, with U+FFFD in place of other bytes.
-        lossy: TextFile,
-        /// The first line that is not UTF-8, from 1.
-        line: usize,
-    },
     /// Something else: a program, a file too large or too strange to be edited.
     Something,
     /// It could not be looked at.
@@ -307,6 +302,7 @@ impl Recipe {
         let mut draft = Draft::default();
         let situation = Situation { machine, facts, options: &options };
         (self.draw_up)(&situation, &mut draft);
+        foreign_lines(&mut draft);
         Ok(Plan {
             format: FORMAT,
             recipe: self.name.into(),
@@ -351,6 +347,29 @@ impl Recipe {
             }
         }
         Ok(options)
+    }
+}
+
+/// A line that is not UTF-8 is kept, and never edited.
+fn foreign_lines(draft: &mut Draft) {
+    let edited = draft.steps.iter().find_map(|step| {
+        let action = match &step.action {
+            Action::On(on) => &on.action,
+            action => action,
+        };
+        let Action::WriteFile(write) = action else { return None };
+        let line = write.was.as_ref()?.edited_foreign_line(&write.becomes)?;
+        Some(format!("{} is not UTF-8 (line {line})", write.path.display()))
+    });
+    if let Some(found) = edited {
+        draft.steps.clear();
+        draft.trial = None;
+        draft.check(
+            "every line that changes is UTF-8",
+            false,
+            found,
+            "write the sign there without its accent, or save the file as UTF-8",
+        );
     }
 }
 
@@ -402,9 +421,7 @@ impl Situation<'_> {
     fn presence(&self, path: &Path) -> Found {
         let shown = path.display();
         let words = match self.facts.seen.get(path) {
-            Some(
-                Sight::Text(_) | Sight::Directory(_) | Sight::OtherText { .. } | Sight::Something,
-            ) => {
+            Some(Sight::Text(_) | Sight::Directory(_) | Sight::Something) => {
                 format!("{shown} is there")
             }
             Some(Sight::Absent) => format!("there is no {shown}"),

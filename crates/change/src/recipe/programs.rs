@@ -64,9 +64,8 @@ pub(super) fn check(situation: &Situation<'_>, draft: &mut Draft) {
 pub(super) fn check_one(program: &str, situation: &Situation<'_>, draft: &mut Draft) {
     let sights = paths([program]);
     let mut sights = sights.iter().map(|path| (path, situation.facts.seen.get(path)));
-    let there = sights.clone().find(|(_, sight)| {
-        matches!(sight, Some(Sight::Something | Sight::OtherText { .. } | Sight::Text(_)))
-    });
+    let there =
+        sights.clone().find(|(_, sight)| matches!(sight, Some(Sight::Something | Sight::Text(_))));
     let hidden = sights.find_map(|(path, sight)| match sight {
         Some(Sight::Hidden(why)) => Some((path, why)),
         _ => None,

@@ -29,11 +29,13 @@ pub(super) fn look_at(unit: &str, target: &str) -> Vec<PathBuf> {
     paths
 }
 
-fn wants(target: &str) -> PathBuf {
+/// The directory of the links of a target.
+pub(super) fn wants(target: &str) -> PathBuf {
     path(&format!("{target}.wants"))
 }
 
-fn link(unit: &str, target: &str) -> PathBuf {
+/// Where the link is by which a target wants a unit.
+pub(super) fn link(unit: &str, target: &str) -> PathBuf {
     wants(target).join(unit)
 }
 

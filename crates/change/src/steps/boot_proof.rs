@@ -345,16 +345,13 @@ impl Scene<'_> {
         Some(String::from_utf8_lossy(&bytes).into_owned())
     }
 
-    /// The files that the settings include, one level deep; what those include is not followed by every
-    /// firmware.
+    /// The files that the settings include.
     fn includes(
         &self,
         config_txt: &str,
         coming: &BTreeMap<String, String>,
     ) -> BTreeMap<String, String> {
-        let config = ConfigTxt::parse(config_txt);
-        let names = config.includes().into_iter();
-        names.filter_map(|name| Some((name.to_string(), self.boot_text(name, coming)?))).collect()
+        ConfigTxt::parse(config_txt).included(&|name| self.boot_text(name, coming))
     }
 
     /// Reads every kernel, device tree and initial RAM filesystem that may be loaded.

@@ -3,11 +3,12 @@
 //! The image is attached for reading alone. Its root is mounted, its boot files are taken out into memory, all where only
 //! this process sees it; so nothing stays attached or mounted however this process ends.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+use rubus_boot::config_txt::ConfigTxt;
 use rubus_boot::fstab::Fstab;
 use rubus_boot::initramfs::{self, Listing};
 use rubus_host::hands::parent_of;
@@ -102,12 +103,14 @@ impl OpenImage {
         rubus_host::filling::usage(&self.boot_top()).map_or(0, |used| used.bytes)
     }
 
-    /// What every file at the top of the boot partition holds that is named like an initial RAM filesystem in its
-    /// settings or by custom.
+    /// What every file of the boot partition holds that is named like an initial RAM filesystem in its settings or by custom: at
+    /// its top, and in the directories that the settings load from.
     pub fn initramfs(&self) -> BTreeMap<String, Result<Listing, String>> {
-        let names = Live.list(&self.boot_top()).unwrap_or_default();
         let texts = ["config.txt", "usercfg.txt", "distroconfig.txt"];
         let texts = texts.map(|name| Live.text(&self.boot_top().join(name)).unwrap_or_default());
+        let named = texts.iter().flat_map(|text| ConfigTxt::parse(text.as_str()).companions());
+        let mut directories: BTreeSet<String> = named.filter(|name| name.ends_with('/')).collect();
+        directories.insert(String::new());
         let is_meant = |name: &&String| {
             let lower = name.to_ascii_lowercase();
             lower.starts_with("init") || texts.iter().any(|text| text.contains(name.as_str()))
@@ -117,13 +120,17 @@ impl OpenImage {
             let endings = [".txt", ".dtb", ".elf", ".dat", ".bin"];
             endings.iter().any(|ending| lower.ends_with(ending)) || lower.starts_with("kernel")
         };
-        let names = names.iter().filter(|name| is_meant(name) && !is_other(name));
-        let listed = names.filter_map(|name| {
-            let bytes = Live.read_prefix(&self.boot_top().join(name), MAX_BYTES);
-            let listed = initramfs::list(&bytes.ok()?[..]);
-            Some((name.clone(), listed.map_err(|why| why.to_string())))
-        });
-        listed.collect()
+        let mut listed = BTreeMap::new();
+        for directory in directories {
+            let top = self.boot_top().join(&directory);
+            let names = Live.list(&top).unwrap_or_default();
+            for name in names.iter().filter(|name| is_meant(name) && !is_other(name)) {
+                let Ok(bytes) = Live.read_prefix(&top.join(name), MAX_BYTES) else { continue };
+                let inside = initramfs::list(&bytes[..]).map_err(|why| why.to_string());
+                listed.insert(format!("{directory}{name}"), inside);
+            }
+        }
+        listed
     }
 
     /// Whether programs of that system would run on this machine. None is run.

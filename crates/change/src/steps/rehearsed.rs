@@ -241,7 +241,7 @@ impl RehearsedStepRunner<'_> {
             }
             if let (Action::WriteFile(write), false) = (&*on.action, hands.files().exists(&path)) {
                 if let Some(was) = &write.was {
-                    hands.write_new(&path, was.text.as_bytes(), was.mode, None)?;
+                    hands.write_new(&path, &was.bytes(), was.mode, None)?;
                 }
             }
         }

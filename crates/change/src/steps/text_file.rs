@@ -40,7 +40,7 @@ pub struct RemoveFile {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TextFile {
-    /// Its contents.
+    /// Its contents. A byte that is not UTF-8 is the character of the same number above U+10FF00, which no text has.
     pub text: String,
     /// Its permission bits.
     pub mode: u32,
@@ -51,6 +51,69 @@ impl TextFile {
     pub fn public(text: impl Into<String>) -> Self {
         TextFile { text: text.into(), mode: 0o644 }
     }
+
+    /// From its bytes, whatever their encoding; nothing where they are no text that can be written back as it was.
+    pub fn of_bytes(bytes: &[u8], mode: u32) -> Option<Self> {
+        if let Ok(text) = std::str::from_utf8(bytes) {
+            return (!text.contains(is_foreign)).then(|| TextFile { text: text.into(), mode });
+        }
+        let mut text = String::with_capacity(bytes.len() + bytes.len() / 8);
+        for chunk in bytes.utf8_chunks() {
+            if chunk.valid().contains(is_foreign) {
+                return None;
+            }
+            text.push_str(chunk.valid());
+            let stand_in = |byte: &u8| char::from_u32(FOREIGN + u32::from(*byte));
+            text.extend(chunk.invalid().iter().filter_map(stand_in));
+        }
+        Some(TextFile { text, mode })
+    }
+
+    /// Its bytes, as they are in the file.
+    pub fn bytes(&self) -> Vec<u8> {
+        let mut bytes = Vec::with_capacity(self.text.len());
+        let mut buffer = [0; 4];
+        for character in self.text.chars() {
+            match u8::try_from(u32::from(character).wrapping_sub(FOREIGN)) {
+                Ok(byte) if is_foreign(character) => bytes.push(byte),
+                _ => bytes.extend_from_slice(character.encode_utf8(&mut buffer).as_bytes()),
+            }
+        }
+        bytes
+    }
+
+    /// Its text for people, with a sign in place of bytes that are not UTF-8.
+    pub fn shown(&self) -> String {
+        self.text.replace(is_foreign, "\u{fffd}")
+    }
+
+    /// Whether it is UTF-16, by the mark that it begins with.
+    pub fn is_utf_16(&self) -> bool {
+        let is_mark = |first: u32, second: u32| {
+            let mut characters = self.text.chars().map(u32::from);
+            characters.next() == Some(FOREIGN + first)
+                && characters.next() == Some(FOREIGN + second)
+        };
+        is_mark(0xFF, 0xFE) || is_mark(0xFE, 0xFF)
+    }
+
+    /// The first line that is not UTF-8 and that another text does not have as it is, from 1: it would be edited.
+    pub fn edited_foreign_line(&self, becomes: &TextFile) -> Option<usize> {
+        let mut lines = self.text.lines().enumerate();
+        lines
+            .find(|(_, line)| {
+                line.contains(is_foreign) && !becomes.text.lines().any(|kept| kept == *line)
+            })
+            .map(|(index, _)| index + 1)
+    }
+}
+
+/// What stands for the byte 0; those from 0x80 are used. The last of the private characters of Unicode.
+const FOREIGN: u32 = 0x10_FF00;
+
+/// Whether a character stands for a byte that is not UTF-8.
+fn is_foreign(character: char) -> bool {
+    u32::from(character) >= FOREIGN + 0x80
 }
 
 impl Behaviour for WriteFile {
@@ -311,7 +374,7 @@ fn put(
             None => hands.remove(path)?,
             Some(file) => {
                 let like = from.map(|_| path);
-                hands.write_new(&temporary, file.text.as_bytes(), file.mode, like)?;
+                hands.write_new(&temporary, &file.bytes(), file.mode, like)?;
                 hands.rename(&temporary, path)?;
             }
         }
@@ -354,10 +417,7 @@ fn read(path: &Path, files: &dyn Files) -> Result<Option<TextFile>, StepError> {
         }
         Err(reason) => return Err(unreadable(reason)),
     };
-    Ok(Some(TextFile {
-        text: String::from_utf8_lossy(&bytes).into_owned(),
-        mode: files.mode(path).map_err(unreadable)?,
-    }))
+    Ok(Some(text_of(&bytes, files.mode(path).map_err(unreadable)?)))
 }
 
 /// A link that leads nowhere is something that another program has put there.
@@ -371,7 +431,7 @@ fn dangling(path: &Path, target: &Path) -> StepError {
 fn describe(file: Option<&TextFile>) -> String {
     match file {
         None => "absent".into(),
-        Some(file) => format!("{} bytes, mode {:o}", file.text.len(), file.mode),
+        Some(file) => format!("{} bytes, mode {:o}", file.bytes().len(), file.mode),
     }
 }
 
@@ -413,5 +473,42 @@ pub(super) fn missing(path: &Path, error: &ReadError) -> String {
 fn live(path: &Path, files: &dyn Files) -> Result<TextFile, ReadError> {
     const MAX_BYTES: usize = 1 << 20;
     let bytes = files.read_prefix(path, MAX_BYTES)?;
-    Ok(TextFile { text: String::from_utf8_lossy(&bytes).into_owned(), mode: files.mode(path)? })
+    Ok(text_of(&bytes, files.mode(path)?))
+}
+
+/// What is there now, to be compared. A text that could not be written back is none that a plan knows.
+fn text_of(bytes: &[u8], mode: u32) -> TextFile {
+    TextFile::of_bytes(bytes, mode)
+        .unwrap_or_else(|| TextFile { text: String::from_utf8_lossy(bytes).into_owned(), mode })
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn a_line_in_another_encoding_is_kept_and_seen_where_it_is_edited() {
+        let was = TextFile::of_bytes(b"# caf\xe9\na=1\n", 0o644).expect("a text");
+        assert_eq!(was.shown(), "# caf\u{fffd}\na=1\n");
+        let kept = TextFile { text: was.text.replace("a=1", "a=2"), ..was.clone() };
+        assert_eq!(kept.bytes(), b"# caf\xe9\na=2\n");
+        assert_eq!(was.edited_foreign_line(&kept), None);
+        let edited = TextFile { text: was.text.replace("caf", "tea"), ..was.clone() };
+        assert_eq!(was.edited_foreign_line(&edited), Some(1));
+        assert!(!was.is_utf_16());
+        assert!(TextFile::of_bytes(b"\xff\xfea\0", 0o644).is_some_and(|file| file.is_utf_16()));
+        // Its own stand-ins could not be told from bytes.
+        assert_eq!(TextFile::of_bytes("\u{10ffe9}".as_bytes(), 0o644), None);
+    }
+
+    proptest! {
+        #[test]
+        fn bytes_come_back_as_they_were(bytes: Vec<u8>) {
+            if let Some(file) = TextFile::of_bytes(&bytes, 0o644) {
+                prop_assert_eq!(file.bytes(), bytes);
+            }
+        }
+    }
 }

@@ -108,7 +108,7 @@ fn partitions(disk: &Path, table: &PartitionTable) -> Vec<String> {
 
 /// The exact change of a file.
 fn change(was: Option<&TextFile>, becomes: Option<&TextFile>, style: Style) -> Vec<String> {
-    let text = |file: Option<&TextFile>| file.map_or(String::new(), |file| file.text.clone());
+    let text = |file: Option<&TextFile>| file.map_or(String::new(), TextFile::shown);
     let (old, new) = (text(was), text(becomes));
     let lines = with_context(&old, &new, AROUND);
     let lines = lines.into_iter().map(|line| {

@@ -188,6 +188,7 @@ impl<'a> Scene<'a> {
             image: Some(image_facts(image, out)),
             ..Facts::default()
         };
+        facts.kernels = rubus_change::sight::kernel_releases(&files, &machine, &facts.seen);
         if let Ok(used) = filling::usage(&image.root_top()) {
             let size = TreeSize { bytes: used.bytes, entries: used.entries };
             facts.trees.insert("/".into(), size);

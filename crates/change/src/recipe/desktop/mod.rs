@@ -6,6 +6,7 @@
 //! the board starts as before, and afterwards that file is one rename away from what it was. Where the firmware can start
 //! on trial, that step waits until the new system has come up once.
 
+mod boot_copy;
 mod checks;
 mod compression;
 mod debian;
@@ -54,6 +55,7 @@ fn look_at(machine: &Machine, wishes: &Wishes) -> LookAt {
     paths.extend(debian::paths());
     paths.extend(trial::paths(&boot));
     paths.extend(fallback::paths());
+    paths.extend(boot_copy::paths());
     let mut look_at = LookAt::paths(paths);
     look_at.trees.push("/".into());
     look_at.disks.extend(wishes.get("device").map(PathBuf::from));

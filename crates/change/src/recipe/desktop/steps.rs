@@ -16,7 +16,7 @@ use super::kernels::{Has, has, modules_for, modules_for_any};
 use super::layout::{SWAP_FILE, SWAP_POINT};
 use super::options::{Choice, SwapKind};
 use super::scene::Scene;
-use super::{debian, fallback, gains, memory, trial};
+use super::{boot_copy, debian, fallback, gains, memory, trial};
 use crate::plan::volume::{NewFilesystem, Partition};
 use crate::plan::{Action, Pass, Step, TextFile};
 use crate::steps::{
@@ -184,6 +184,7 @@ pub(super) fn files(
         edits.directory("swap-directory", why, Path::new(SWAP_POINT));
     }
     initramfs_files(situation, scene, &mut edits);
+    boot_copy::files(machine, scene, &mut edits);
     let (named, until) = match situation.facts.image {
         None => (Named::Old, ": the old one, until the switch"),
         Some(_) => (Named::New, ""),
@@ -361,7 +362,7 @@ fn start(situation: &Situation<'_>, scene: &Scene<'_>, draft: &mut Draft) {
     }
     keep_command_lines(situation, &scene.start, draft);
     if apart.is_none() {
-        boot_copy(scene, draft);
+        copy_boot(situation, scene, draft);
     }
     if scene.is_tried {
         trial::command_line(situation, scene, draft);
@@ -390,7 +391,7 @@ fn start(situation: &Situation<'_>, scene: &Scene<'_>, draft: &mut Draft) {
         let why = "The new system has come up with it: from now on every start reads it. The old root starts with it too.";
         install(&wanted, from, why, draft);
         config(situation, &scene.start, &scene.kernels, draft);
-        boot_copy(scene, draft);
+        copy_boot(situation, scene, draft);
         let why = "A kernel may have been updated since the first look. If anything does not fit, all is undone.";
         prove("prove-boot-again", why, scene, draft);
     }
@@ -453,7 +454,7 @@ fn switch(situation: &Situation<'_>, scene: &Scene<'_>, draft: &mut Draft) {
 
 /// The boot partition's copy on the new disk. Until the change is kept it starts the old root, as the card does: a board
 /// that looks at the new disk first must not start the new root untried.
-fn boot_copy(scene: &Scene<'_>, draft: &mut Draft) {
+fn copy_boot(situation: &Situation<'_>, scene: &Scene<'_>, draft: &mut Draft) {
     let Some(volume) = &scene.new.boot_volume else {
         return;
     };
@@ -473,22 +474,30 @@ fn boot_copy(scene: &Scene<'_>, draft: &mut Draft) {
             pass: Pass::First,
         }),
     );
-    boot_copy_note(scene, draft);
+    boot_copy_note(situation, scene, draft);
 }
 
-/// What the copy is not: a kernel that is installed goes to one boot partition only.
-fn boot_copy_note(scene: &Scene<'_>, draft: &mut Draft) {
+/// Which of the two boot partitions a kernel that is installed goes to.
+fn boot_copy_note(situation: &Situation<'_>, scene: &Scene<'_>, draft: &mut Draft) {
     let Some(partition) = &scene.new.layout.boot else { return };
     if scene.start.is_for_any {
         return;
     }
     let point = scene.start.point.display();
-    draft.notes.push(format!(
-        "The copy of the boot partition starts the new system without the card. Kernels that are installed later go to the \
-         partition that is mounted at {point}, the card's, and not to the copy: before you take the card out for good, name \
-         the copy in /etc/fstab of the new system (PARTUUID={} {point} vfat defaults 0 2) and restart without the card.",
-        partition.partuuid
-    ));
+    let starts = "The copy of the boot partition starts the new system without the card.";
+    draft.notes.push(match boot_copy::are_kept_alike(situation.machine, scene) {
+        true => format!(
+            "{starts} Kernels that are installed later go to the partition that is mounted at {point}, and hooks bring them to \
+             the other one; without the card the copy is mounted there. Kernels that are installed while the card is out reach \
+             it at the next start with it in: start from the new disk then."
+        ),
+        false => format!(
+            "{starts} Kernels that are installed later go to the partition that is mounted at {point}, the card's, and not to \
+             the copy: before you take the card out for good, name the copy in /etc/fstab of the new system (PARTUUID={} \
+             {point} vfat defaults 0 2) and restart without the card.",
+            partition.partuuid
+        ),
+    });
 }
 
 /// The copy's command line follows that of the card.

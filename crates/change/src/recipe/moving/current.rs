@@ -127,8 +127,8 @@ impl<'a> Start<'a> {
             _ => return Err(situation.presence(&point)),
         };
         let parsed = ConfigTxt::parse(config.text.as_str());
-        let mut includes = BTreeMap::new();
-        included(situation, &point, &config_path, &parsed, &mut includes)?;
+        let includes = included(situation, &point, &parsed);
+        readable(situation, &point, &config_path, &parsed, &includes)?;
         let model = Model::of(&machine.board);
         let reader = Reader { model: &model, serial: None, tryboot: false, includes: &includes };
         let settings = parsed.settings(&reader);
@@ -295,31 +295,34 @@ fn is_there(situation: &Situation<'_>, point: &Path, names: &BTreeSet<&str>, nam
     }
 }
 
-/// The texts that the settings include, and those that these include. They are read and never edited, so that their
-/// encoding does not matter.
-///
+/// The texts that the settings include, and those that these include.
+pub(in crate::recipe) fn included(
+    situation: &Situation<'_>,
+    point: &Path,
+    config: &ConfigTxt,
+) -> BTreeMap<String, String> {
+    config.included(&|name| situation.file(&point.join(name)).map(|file| file.text.clone()))
+}
+
 /// # Errors
-/// Which cannot be read.
-fn included(
+/// Which included file is there, and cannot be read. The firmware passes over one that is not there.
+fn readable(
     situation: &Situation<'_>,
     point: &Path,
     by: &Path,
     config: &ConfigTxt,
-    texts: &mut BTreeMap<String, String>,
+    texts: &BTreeMap<String, String>,
 ) -> Result<(), Found> {
-    for name in config.includes() {
-        if texts.contains_key(name) {
-            continue;
+    let inner =
+        texts.iter().map(|(name, text)| (point.join(name), ConfigTxt::parse(text.as_str())));
+    for (by, config) in std::iter::once((by.to_path_buf(), config.clone())).chain(inner) {
+        for name in config.includes().into_iter().filter(|name| !texts.contains_key(*name)) {
+            let path = point.join(name);
+            if situation.facts.seen.get(&path) != Some(&Sight::Absent) {
+                let includes = format!(", which {} includes", by.display());
+                return Err(situation.presence(&path).followed_by(&includes));
+            }
         }
-        let path = point.join(name);
-        let (Some(Sight::Text(file)) | Some(Sight::OtherText { lossy: file, .. })) =
-            situation.facts.seen.get(&path)
-        else {
-            let includes = format!(", which {} includes", by.display());
-            return Err(situation.presence(&path).followed_by(&includes));
-        };
-        texts.insert(name.to_string(), file.text.clone());
-        included(situation, point, &path, &ConfigTxt::parse(file.text.as_str()), texts)?;
     }
     Ok(())
 }
@@ -328,8 +331,8 @@ fn included(
 fn unread(situation: &Situation<'_>, path: &Path) -> Found {
     let shown = path.display();
     match situation.facts.seen.get(path) {
-        Some(Sight::OtherText { line, .. }) => format!(
-            "{shown} is not UTF-8 (line {line}): write the sign there without its accent, or save the file as UTF-8"
+        Some(Sight::Text(_)) => format!(
+            "{shown} is UTF-16 and not UTF-8: the firmware finds no word in it; save it as UTF-8"
         )
         .into(),
         Some(Sight::Something) => {
@@ -341,7 +344,7 @@ fn unread(situation: &Situation<'_>, path: &Path) -> Found {
 
 fn text(sight: &Sight) -> Option<&TextFile> {
     match sight {
-        Sight::Text(file) => Some(file),
+        Sight::Text(file) if !file.is_utf_16() => Some(file),
         _ => None,
     }
 }

@@ -1,7 +1,6 @@
 //! The questions of the final proof that can be answered before anything is written: what command lines, volumes and the
 //! table of mounts will say at the next start. The proof's own code answers them, so that a plan that must fail is none.
 
-use std::collections::BTreeMap;
 use std::path::Path;
 
 use super::super::{Draft, Situation, disks};
@@ -66,13 +65,14 @@ pub(in crate::recipe) fn check(next: &NextStart<'_>, situation: &Situation<'_>, 
 }
 
 fn questions(next: &NextStart<'_>, situation: &Situation<'_>) -> Vec<Check> {
-    let includes = includes(next, situation);
+    let config = ConfigTxt::parse(next.config_txt);
+    let includes = current::included(situation, &next.start.point, &config);
     let is_image = situation.facts.image.is_some();
     let models = match is_image {
         false => vec![Model::of(&situation.machine.board)],
         true => {
             let exists = |name: &str| next.start.has(name);
-            ConfigTxt::parse(next.config_txt).models_started(&includes, &exists)
+            config.models_started(&includes, &exists)
         }
     };
     let mut partition = BootPartition::default();
@@ -103,14 +103,6 @@ fn questions(next: &NextStart<'_>, situation: &Situation<'_>) -> Vec<Check> {
         })
     };
     models.iter().flat_map(prove).collect()
-}
-
-fn includes(next: &NextStart<'_>, situation: &Situation<'_>) -> BTreeMap<String, String> {
-    let config = ConfigTxt::parse(next.config_txt);
-    let names = config.includes().into_iter();
-    names
-        .map(|name| (name.to_string(), situation.text(&next.start.point.join(name)).to_string()))
-        .collect()
 }
 
 /// The volumes of a machine that stay when a disk gets a new content. Where one does not say its own name, as to a user who

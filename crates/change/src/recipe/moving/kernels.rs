@@ -89,20 +89,17 @@ pub(in crate::recipe) fn kernels(
     let running = situation.machine.system.kernel_release.text();
     let mut kernels: Vec<Kernel> = Vec::new();
     for path in &start.paths {
-        let Some(release) = release_of(&path.kernel, &releases, running) else {
-            return Err(format!(
-                "which of the kernels in {MODULES} is {}",
-                start.point.join(&path.kernel).display()
-            ));
+        let place = start.point.join(&path.kernel);
+        let release = match situation.facts.kernels.get(&place) {
+            Some(told) if releases.contains(told) => told.clone(),
+            Some(told) => {
+                return Err(format!(
+                    "the modules of {}: it is {told}, and {MODULES} has none of that",
+                    place.display()
+                ));
+            }
+            None => by_name(&place, &path.kernel, &releases, running)?,
         };
-        if let Some(running) =
-            running.filter(|running| is_other_naming(&path.kernel, running, &release))
-        {
-            return Err(format!(
-                "which kernel {} is: {running} runs, as rpi-update installs it, and {release} is the newest of a package",
-                start.point.join(&path.kernel).display()
-            ));
-        }
         let (initramfs, is_loaded) = match &path.initramfs[..] {
             [one] => (one.clone(), true),
             [] => (initramfs_of(&path.kernel), false),
@@ -134,6 +131,25 @@ pub(in crate::recipe) fn kernels(
         }
     }
     Ok(kernels)
+}
+
+/// The release of a kernel whose file was not read, as in a capture.
+fn by_name(
+    place: &Path,
+    file: &str,
+    releases: &[String],
+    running: Option<&str>,
+) -> Result<String, String> {
+    let Some(release) = release_of(file, releases, running) else {
+        return Err(format!("which of the kernels in {MODULES} is {}", place.display()));
+    };
+    match running.filter(|running| is_other_naming(file, running, &release)) {
+        None => Ok(release),
+        Some(running) => Err(format!(
+            "which kernel {} is: {running} runs, as rpi-update installs it, and {release} is the newest of a package",
+            place.display()
+        )),
+    }
 }
 
 /// Whether a kernel has a module.

@@ -205,7 +205,7 @@ fn has_module(module: &str, situation: &Situation<'_>) -> (Answer, String) {
                 }
             }
             // Too large for a sight, or not captured: modprobe says when the step needs it.
-            Some(Sight::Something | Sight::OtherText { .. } | Sight::Hidden(_)) => {
+            Some(Sight::Something | Sight::Hidden(_)) => {
                 let found = format!("not known: {} was not read", list.display());
                 return (Answer::Unknown, found);
             }

@@ -137,3 +137,56 @@ fn what_an_earlier_change_has_kept_stays_its_own() {
     let says = |note: &String| note.contains("rename cmdline.txt.before-rubus-2 to cmdline.txt");
     assert!(plan.notes.iter().any(says), "{:?}", plan.notes);
 }
+
+/// `rpi-update` puts a kernel of its own in the place of a package's.
+#[test]
+fn the_kernels_file_says_its_release_and_its_name_is_asked_only_where_it_does_not() {
+    let machine = machine();
+    let mut facts = facts(&machine);
+    let own = "6.12.50-v8+";
+    facts.seen.insert("/lib/modules".into(), names(&[RELEASE, own]));
+    let of_own: Vec<(PathBuf, Sight)> = facts
+        .seen
+        .iter()
+        .filter_map(|(path, sight)| {
+            let path = path.to_str()?.replace(RELEASE, own);
+            path.contains(own).then(|| (path.into(), sight.clone()))
+        })
+        .collect();
+    facts.seen.extend(of_own);
+    let kernel = PathBuf::from("/boot/firmware/kernel8.img");
+    let release = |facts: &Facts| {
+        let plan = plan_of(&machine, facts, &[]);
+        let built = plan.steps.iter().find_map(|step| match &step.action {
+            Action::BuildInitramfs(BuildInitramfs { release, .. }) => Some(release.clone()),
+            _ => None,
+        });
+        built.ok_or_else(|| obstacles(&plan).join("\n"))
+    };
+    assert_eq!(release(&facts).as_deref(), Ok(RELEASE));
+    facts.kernels.insert(kernel.clone(), own.into());
+    assert_eq!(release(&facts).as_deref(), Ok(own));
+    facts.kernels.insert(kernel, "6.6.1-mine".into());
+    let why = release(&facts).expect_err("it has no modules");
+    assert!(why.contains("it is 6.6.1-mine"), "{why}");
+}
+
+#[test]
+fn hooks_and_a_service_keep_the_copy_of_the_boot_partition_alike() {
+    let machine = machine();
+    let plan = plan_of(&machine, &facts(&machine), &[("boot-copy", "yes"), ("direct-boot", "yes")]);
+    assert_eq!(obstacles(&plan), Vec::<String>::new());
+    let script = written(&plan, "postinst.d/zz-rubus-boot-copy");
+    assert!(!script.contains('@'), "{script}");
+    assert!(script.contains("point='/boot/firmware'"), "{script}");
+    assert!(script.contains("first='/dev/disk/by-partuuid/1f3c5a77-01'"), "{script}");
+    for hook in ["postrm.d/zz-rubus-boot-copy", "post-update.d/zz-rubus-boot-copy"] {
+        assert!(written(&plan, hook).contains("exec /etc/kernel/postinst.d/"), "{hook}");
+    }
+    let unit = written(&plan, "rubus-boot-copy.service");
+    assert!(unit.contains("After=local-fs.target boot-firmware.mount\n"), "{unit}");
+    assert!(plan.steps.iter().any(|step| step.id == "boot-copy-enabled-there"));
+    // Without a copy there is nothing to keep alike.
+    let plan = plan_of(&machine, &facts(&machine), &[]);
+    assert!(!plan.steps.iter().any(|step| step.id.starts_with("boot-copy")));
+}

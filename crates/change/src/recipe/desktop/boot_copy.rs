@@ -1,0 +1,93 @@
+//! Two boot partitions that stay alike: that of the old disk, and its copy on the new one.
+//!
+//! Kernels are installed to the one that is mounted. A hook of the kernel's packages and one of the initial RAM filesystem's
+//! bring what they wrote to the other; at each start a service does so for what was installed while one of them was out, and
+//! mounts the copy where the old disk is out. Source: Debian Linux Kernel Handbook, "Kernel hooks"; initramfs-tools(7).
+
+use std::path::{Path, PathBuf};
+
+use super::super::edits::Edits;
+use super::super::units;
+use super::scene::Scene;
+use rubus_vocabulary::machine::Machine;
+
+use super::super::moving::current;
+
+/// Behind those of raspi-firmware and flash-kernel, which write to the boot partition.
+const KERNEL_HOOK: &str = "/etc/kernel/postinst.d/zz-rubus-boot-copy";
+const HOOKS: [(&str, &str); 2] = [
+    ("boot-copy-removal-hook", "/etc/kernel/postrm.d/zz-rubus-boot-copy"),
+    ("boot-copy-initramfs-hook", "/etc/initramfs/post-update.d/zz-rubus-boot-copy"),
+];
+const UNIT: &str = "rubus-boot-copy.service";
+const TARGET: &str = "multi-user.target";
+
+/// What to look at.
+pub(super) fn paths() -> Vec<PathBuf> {
+    let hooks = HOOKS.iter().map(|(_, hook)| *hook).chain([KERNEL_HOOK]);
+    let hooks = hooks.flat_map(|hook| Path::new(hook).ancestors().take(3).map(PathBuf::from));
+    hooks.chain(units::look_at(UNIT, TARGET)).collect()
+}
+
+/// The files on the new root that keep both alike; nothing where there is no copy, or the old one has no name that lasts.
+pub(super) fn files(machine: &Machine, scene: &Scene<'_>, edits: &mut Edits<'_>) {
+    let (Some(copy), Some(first)) = (copy(scene), first(machine)) else { return };
+    let point = scene.start.point.display().to_string();
+    let script = include_str!("boot-copy.sh")
+        .replace("@POINT@", &point)
+        .replace("@FIRST@", &first)
+        .replace("@COPY@", &copy);
+    edits.write_program(
+        "boot-copy-kernel-hook",
+        "Kernels that are installed later go to the boot partition that is mounted; this brings them to the other one, so that \
+         the board goes on starting with the old disk in and with it out.",
+        Path::new(KERNEL_HOOK),
+        script,
+    );
+    for (id, hook) in HOOKS {
+        edits.write_program(
+            id,
+            "The same when a kernel is removed or an initial RAM filesystem is rebuilt.",
+            Path::new(hook),
+            format!(
+                "#!/bin/sh\n# Made by rubus (desktop, boot-copy=yes).\nexec {KERNEL_HOOK} \"$@\"\n"
+            ),
+        );
+    }
+    let mount = format!("{}.mount", point.trim_start_matches('/').replace('/', "-"));
+    edits.write(
+        "boot-copy-service",
+        "At each start: where the old disk is out, the copy is mounted in its place, so that updates reach it; where it is back, \
+         it gets what it missed.",
+        &units::path(UNIT),
+        format!(
+            "# Made by rubus (desktop, boot-copy=yes).\n[Unit]\nDescription=Keep two boot partitions alike\n\
+             After=local-fs.target {mount}\n\n[Service]\nType=oneshot\nRemainAfterExit=yes\n\
+             ExecStart={KERNEL_HOOK} start\n\n[Install]\nWantedBy={TARGET}\n"
+        ),
+    );
+    edits.enable("boot-copy-enabled", "The service is started at each start.", UNIT, TARGET);
+}
+
+/// Whether both stay alike.
+pub(super) fn are_kept_alike(machine: &Machine, scene: &Scene<'_>) -> bool {
+    copy(scene).is_some() && first(machine).is_some()
+}
+
+/// The copy's node; an image's boot partition is the only one.
+fn copy(scene: &Scene<'_>) -> Option<String> {
+    let partition = scene.new.layout.boot.as_ref().filter(|_| !scene.start.is_for_any)?;
+    Some(format!("/dev/disk/by-partuuid/{}", partition.partuuid))
+}
+
+/// A node of the mounted boot partition that each start finds again.
+fn first(machine: &Machine) -> Option<String> {
+    let mount = current::boot(machine)?;
+    let identity = &machine.device(mount.device.as_deref()?)?.identity;
+    let by =
+        |kind: &str, id: &Option<String>| Some(format!("/dev/disk/by-{kind}/{}", id.as_ref()?));
+    let node = by("partuuid", &identity.partuuid).or_else(|| by("uuid", &identity.uuid))?;
+    // It stands between a shell's quotes.
+    let is_plain = node.chars().all(|c| c.is_ascii_alphanumeric() || "-/_".contains(c));
+    is_plain.then_some(node)
+}
