@@ -295,7 +295,7 @@ pub struct Survey {
     /// Keep serial numbers, addresses and host names in the capture
     #[arg(long, requires = "save")]
     pub with_serials: bool,
-    /// Show serial numbers of the board and its disks
+    /// Show serial numbers, identifiers, names, and the whole kernel command line
     #[arg(long)]
     pub serials: bool,
     /// Judge the disks by this log instead of the running kernel's: what dmesg or journalctl -k printed, or kern.log

@@ -75,7 +75,7 @@ pub fn render_with(
     }
     let mut hints = vec!["Where each fact was read: rubus survey --json"];
     if !extent.serials {
-        hints.push("Serial numbers are not shown: rubus survey --serials");
+        hints.push("With serial numbers, identifiers and all names: rubus survey --serials");
     }
     text.push('\n');
     for hint in hints {

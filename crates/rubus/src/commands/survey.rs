@@ -24,6 +24,7 @@ use crate::args::{General, Survey};
 use crate::documents::{RuleDocument, SurveyDocument};
 use crate::exit::Exit;
 use crate::record::{self, Record};
+use crate::shown::shown;
 use rubus_command::places;
 use rubus_command::{Terminal, World};
 
@@ -72,7 +73,8 @@ pub fn run(general: &General, survey: &Survey) -> anyhow::Result<Exit> {
         let wear = probe::wear::read(world.files(), &machine);
         let beside = beside(&world, &machine, start, &wear);
         let health = health_of(&world, &machine, wear);
-        let text = rubus_machine::text::render_with(&machine, &beside, survey.extent(), style);
+        let seen = seen(&machine, survey.serials)?;
+        let text = rubus_machine::text::render_with(&seen, &beside, survey.extent(), style);
         places::say(&text)?;
         places::say(&health::text::section(&health, style))?;
         for words in fallen_back::of_machine(&recorder) {
@@ -80,6 +82,18 @@ pub fn run(general: &General, survey: &Survey) -> anyhow::Result<Exit> {
         }
     }
     Ok(Exit::Fine)
+}
+
+/// The machine as the text has it: what stands on a terminal is pasted into forums. What the reader named stays, and so do the
+/// firmware's version and the bridges and drivers between a disk and the processor.
+fn seen(machine: &Machine, with_serials: bool) -> anyhow::Result<Machine> {
+    let mut seen = shown(machine, with_serials)?;
+    seen.origin = machine.origin.clone();
+    seen.board.firmware = machine.board.firmware.clone();
+    for (seen, device) in seen.block_devices.iter_mut().zip(&machine.block_devices) {
+        seen.path.clone_from(&device.path);
+    }
+    Ok(seen)
 }
 
 /// What a log in a file tells of trouble.
