@@ -68,7 +68,9 @@ proptest! {
             jumps += of_side.windows(2).filter(|pair| !follows(pair)).count();
         }
         let chance = f64::from(random) / 100.0;
-        prop_assert!((jumps as f64 - 4000.0 * chance).abs() <= tolerance(4000, chance) + 3.0);
+        // Two first operations follow none, and of 4000 random places one in 16,384 is the next by chance: more than six of
+        // those come once in ten million.
+        prop_assert!((jumps as f64 - 4000.0 * chance).abs() <= tolerance(4000, chance) + 2.0 + 6.0);
     }
 
     #[test]
