@@ -78,7 +78,7 @@ fn readme_installs_a_package(root: &BareDebian, web: &Web) {
     let download = format!("wget -q {}/packages/{}", web.url, web.package(VERSION));
     let said = must(root, &format!("{download}\n{typed}\nrubus survey"));
     assert!(said.lines().any(|line| line == ARCHITECTURE), "{said}");
-    for words in ["To do: ", "Board"] {
+    for words in ["To do: ", "Machine"] {
         assert!(said.contains(words), "no {words:?} in: {said}");
     }
     assert!(root.path("home/pi/.local/share/rubus/history.db").exists());

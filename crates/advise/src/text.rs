@@ -7,6 +7,7 @@ use rubus_machine::purpose::Purpose;
 use rubus_stats::estimate::Estimate;
 use rubus_vocabulary::units::{iops, percent, rate_si};
 
+use rubus_draw::next_step;
 use rubus_draw::quote::typed;
 use rubus_draw::style::{Style, Tone};
 use rubus_draw::table::{Align, Cell, Table};
@@ -19,35 +20,54 @@ const MAX_ROWS: usize = 8;
 /// Letters of the first column.
 const NAME_COLUMNS: usize = 26;
 
+/// What is shown on request alone.
+const MORE: &str = "Why, what else could be changed, and what is not known: rubus advise --verbose";
+
 /// What to draw besides the answer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Depth {
-    /// Where the time goes, which pipes are in the way, and the curve of compression.
+    /// Why, what else could be changed, and what is not known.
+    pub everything: bool,
+    /// All that, and where the time goes, which pipes are in the way, and the curve of compression.
     pub pipes: bool,
 }
 
 /// The whole text; ends in a line feed.
 pub fn render(advice: &Advice, depth: Depth, style: Style) -> String {
     let mut lines = vec![style.paint(Tone::Strong, &title(advice))];
-    lines.extend(paragraph(&format!("Time for {}.", advice.unit), style, Tone::Faint));
-    for (i, sentence) in advice.because.iter().enumerate() {
-        let tone = if i == 0 { Tone::Good } else { Tone::Plain };
-        lines.extend(paragraph(sentence, style, tone));
+    let (recommendation, why) = advice.because.split_at(advice.because.len().min(1));
+    for sentence in recommendation {
+        lines.extend(paragraph(sentence, style, Tone::Good));
+    }
+    lines.extend(to_do(advice, style));
+    let everything = depth.everything || depth.pipes;
+    if everything {
+        lines.push(String::new());
+        for sentence in why {
+            lines.extend(paragraph(sentence, style, Tone::Plain));
+        }
+        lines.extend(paragraph(&format!("Times are for {}.", advice.unit), style, Tone::Faint));
     }
     if !advice.candidates.is_empty() {
         lines.push(String::new());
         lines.extend(table(advice).lines(style));
-        lines.extend(legend(advice, style));
+        lines.extend(legend(advice, everything, style));
     }
-    lines.extend(to_do(advice, style));
     if depth.pipes {
         lines.extend(pipes(advice, style));
     }
-    lines.extend(subjects(advice, style));
+    if everything {
+        lines.extend(subjects(advice, style));
+    }
     if let (true, Some(curve)) = (depth.pipes, &advice.curve) {
         lines.extend(drawn_curve(curve, style));
     }
-    lines.extend(unknown(advice, style));
+    if everything {
+        lines.extend(unknown(advice, style));
+    } else {
+        lines.push(String::new());
+        lines.extend(paragraph(MORE, style, Tone::Faint));
+    }
     let lines: Vec<String> = lines.iter().map(|line| ascii(line)).collect();
     lines.join("\n") + "\n"
 }
@@ -69,8 +89,8 @@ fn table(advice: &Advice) -> Table {
     }
 }
 
-/// The rows that are drawn: the first ones, and always how it is now.
-fn rows(advice: &Advice) -> Vec<&Candidate> {
+/// The rows that are drawn, the fastest first: the best ones, and always how it is now.
+pub fn rows(advice: &Advice) -> Vec<&Candidate> {
     let mut rows: Vec<&Candidate> = advice.candidates.iter().take(MAX_ROWS).collect();
     if let Some(now) = advice.now() {
         if !rows.iter().any(|row| row.is_now) {
@@ -78,18 +98,31 @@ fn rows(advice: &Advice) -> Vec<&Candidate> {
             rows.push(now);
         }
     }
+    rows.sort_by(|a, b| a.time_s.value.total_cmp(&b.time_s.value));
     rows
 }
 
-fn first_cell(candidate: &Candidate) -> Cell {
-    let mark = if candidate.is_now { "* " } else { "  " };
+/// Whether a change to it is recommended.
+pub fn is_recommended(advice: &Advice, candidate: &Candidate) -> bool {
+    let best = advice.candidates.first();
+    best.is_some_and(|best| !best.is_now && best.name == candidate.name)
+}
+
+fn first_cell(advice: &Advice, candidate: &Candidate) -> Cell {
+    let is_best = is_recommended(advice, candidate);
+    let mark = match (candidate.is_now, is_best) {
+        (true, _) => "* ",
+        (false, true) => "> ",
+        (false, false) => "  ",
+    };
     // What it is says less than its name where both do not fit.
     let words = if candidate.what.contains(&candidate.name) || candidate.name == "nbd" {
         candidate.what.clone()
     } else {
         format!("{}: {}", candidate.name, candidate.what)
     };
-    let tone = if candidate.is_now { Tone::Strong } else { Tone::Plain };
+    let tone = if is_best { Tone::Good } else { Tone::Plain };
+    let tone = if candidate.is_now { Tone::Strong } else { tone };
     Cell::toned(&format!("{mark}{}", cut(&words, NAME_COLUMNS)), tone)
 }
 
@@ -131,7 +164,7 @@ fn candidate_table(
     let mut table = Table::new(&columns).close();
     for candidate in rows(advice) {
         let time = marked(candidate.basis.time_s, time(&candidate.time_s));
-        let mut cells = vec![first_cell(candidate), time];
+        let mut cells = vec![first_cell(advice, candidate), time];
         cells.extend(figures(candidate));
         cells.extend(is_priced.then(|| Cell::from(euros(candidate))));
         table.row(cells);
@@ -141,7 +174,7 @@ fn candidate_table(
 
 /// A figure with the mark of what is assumed.
 fn marked(basis: Basis, words: String) -> Cell {
-    Cell::from(format!("{}{words}", basis.mark()))
+    Cell::from(basis.figure(&words))
 }
 
 fn swap_table(advice: &Advice) -> Table {
@@ -204,20 +237,20 @@ fn euros(candidate: &Candidate) -> String {
     }
 }
 
-fn legend(advice: &Advice, style: Style) -> Vec<String> {
-    let mut words = vec![
-        match advice.purpose {
-            Purpose::Swap => {
-                "* now; carries: times the memory before it gets slow; beyond: a page then"
-            }
-            _ => "* now; read and write: MB/s in order; 4K: one at a time; commits per second",
+fn legend(advice: &Advice, everything: bool, style: Style) -> Vec<String> {
+    let (work, _) = advice.unit.split_once(':').unwrap_or((&advice.unit, ""));
+    let columns = match advice.purpose {
+        Purpose::Swap => "carries: times the memory before it gets slow; beyond: a page then",
+        Purpose::Desktop | Purpose::Server | Purpose::Logger | Purpose::StorageNode => {
+            "read, write: MB/s in order; 4K: one at a time; commits/s"
         }
-        .to_string(),
-    ];
+    };
+    let mut words = vec![format!("* now, > recommended; time: for {work}; {columns}")];
     let rows_of = rows(advice);
-    if rows_of.windows(2).any(|pair| pair[0].tier == pair[1].tier) {
-        words
-            .push("Where ranges of times overlap: the cheaper first, then the milder risk.".into());
+    if everything && rows_of.windows(2).any(|pair| pair[0].tier == pair[1].tier) {
+        let order =
+            "Where ranges of times overlap, the cheaper is recommended, then the milder risk.";
+        words.push(order.into());
     }
     words.push(format!("{LEGEND}; {}", what_was_measured(advice)));
     let all = rows(advice).len();
@@ -249,14 +282,6 @@ fn what_was_measured(advice: &Advice) -> String {
     }
 }
 
-/// The measurement of the best place, where it is one to move to and was not measured.
-fn measure_first(advice: &Advice) -> Option<String> {
-    let best = advice.candidates.first()?;
-    let is_new = !best.is_now && best.measured(advice.purpose, true).is_empty();
-    let mut its = advice.unknown.iter().filter(|unknown| unknown.of.as_ref() == Some(&best.name));
-    its.find_map(measurement).filter(|_| is_new)
-}
-
 /// The command that settles it, as it is typed.
 pub fn measurement(unknown: &Unknown) -> Option<String> {
     let words = typed(unknown.measurement.as_deref()?);
@@ -264,40 +289,25 @@ pub fn measurement(unknown: &Unknown) -> Option<String> {
 }
 
 fn to_do(advice: &Advice, style: Style) -> Vec<String> {
-    let mut lines = vec![String::new()];
-    let measuring = measure_first(advice);
-    if let Some(measuring) = &measuring {
-        let first = "To do:  measure it first: ";
-        let command = style.paint(Tone::Strong, &clean(measuring));
-        lines.push(format!("{first}{command}"));
-    }
-    if let Some(command) = &advice.command {
-        let first = match &measuring {
-            Some(_) => "        then: ",
-            None => "To do:  ",
-        };
-        lines.push(format!("{first}{}", style.paint(Tone::Strong, &clean(&typed(command)))));
-    }
-    if let Some(sentence) = advice.to_do.as_ref().filter(|sentence| !sentence.is_empty()) {
-        let first =
-            if advice.command.is_some() || measuring.is_some() { "        " } else { "To do:  " };
-        lines.extend(hang(first, &bind_units(&clean(sentence)), COLUMNS));
+    let mut lines = next_step::lines(&advice.next, Style { columns: COLUMNS, ..style });
+    // Of what stays there is no more to do than to measure it.
+    let changes = advice.candidates.first().is_some_and(|best| !best.is_now);
+    let besides = advice.to_do.as_ref().filter(|sentence| changes && !sentence.is_empty());
+    if let (Some(_), Some(sentence)) = (&advice.next.command, besides) {
+        lines.extend(hang("       ", &bind_units(&clean(sentence)), COLUMNS));
     }
     if let Some(words) = obstacles(&advice.obstacles) {
-        lines.extend(hang("Needs:  ", &bind_units(&clean(&words)), COLUMNS));
+        lines.extend(hang("Needs: ", &bind_units(&clean(&words)), COLUMNS));
     }
     let risks = advice.candidates.first().map_or(&[][..], |best| &best.risks);
     // What the sentence above says is not said twice.
     let is_said =
         |risk: &String| advice.to_do.as_ref().is_some_and(|said| said.contains(risk.as_str()));
     let risks: Vec<&str> = risks.iter().filter(|risk| !is_said(risk)).map(String::as_str).collect();
-    if !risks.is_empty() && !advice.candidates.first().is_some_and(|best| best.is_now) {
-        lines.extend(hang("Risk:   ", &bind_units(&clean(&risks.join(" "))), COLUMNS));
+    if !risks.is_empty() && changes {
+        lines.extend(hang("Risk:  ", &bind_units(&clean(&risks.join(" "))), COLUMNS));
     }
-    match lines.len() {
-        1 => Vec::new(),
-        _ => lines,
-    }
+    lines
 }
 
 /// What is in the way of a command: the first, and how many more.
@@ -360,12 +370,12 @@ fn pipes(advice: &Advice, style: Style) -> Vec<String> {
                 let visits = advice.purpose.visits();
                 let visit = visits.iter().find(|visit| visit.what == demand.what);
                 let basis = visit.map(|visit| candidate.basis.of(visit.what, visit.depth));
-                let mark = basis.map_or("", Basis::mark);
-                let deep = demand.deep().map(|deep| format!(" ({mark}{deep})"));
+                let basis = basis.unwrap_or(Basis::Published);
+                let deep = demand.deep().map(|deep| format!(" ({})", basis.figure(&deep)));
                 format!(
-                    "{} {mark}{}{}",
+                    "{} {}{}",
                     demand.what.words(),
-                    seconds(demand.seconds.value),
+                    basis.figure(&seconds(demand.seconds.value)),
                     deep.unwrap_or_default()
                 )
             })
@@ -383,11 +393,10 @@ fn pipes(advice: &Advice, style: Style) -> Vec<String> {
         );
         lines.push(style.paint(Tone::Strong, &shorten(&clean(&title), COLUMNS)));
         let words = format!(
-            "{}. Busy at what takes most: {}. Processor: {}{} of all cores. Figures: {}.",
+            "{}. Busy at what takes most: {}. Processor: {} of all cores. Figures: {}.",
             parts.join(", "),
             pipes.join(", "),
-            candidate.basis.cpu_share.mark(),
-            percent(candidate.cpu_share.value),
+            candidate.basis.cpu_share.figure(&percent(candidate.cpu_share.value)),
             candidate.source
         );
         lines.extend(hang("    ", &bind_units(&clean(&words)), COLUMNS));
@@ -422,9 +431,9 @@ fn drawn_curve(curve: &Curve, style: Style) -> Vec<String> {
         let mut cells = vec![Cell::from(rate_si(point.link_bytes_per_second))];
         cells.extend(point.writes.iter().map(|rated| {
             let tone = if rated.method == point.best { Tone::Good } else { Tone::Plain };
-            let mark = if rated.method == "none" { "" } else { curve.basis.mark() };
             let rate = mega(rated.bytes_per_second.value);
-            Cell::toned(&format!("{mark}{rate}"), tone)
+            let is_plain = rated.method == "none";
+            Cell::toned(&if is_plain { rate } else { curve.basis.figure(&rate) }, tone)
         }));
         cells.push(Cell::from(&point.best));
         table.row(cells);

@@ -1,10 +1,12 @@
 //! Layouts and boards side by side: `rubus cluster compare`.
 
-use rubus_draw::Style;
 use rubus_draw::style::Tone;
 use rubus_draw::table::{Align, Cell, Table};
 use rubus_draw::text::{bind_units, hang};
+use rubus_draw::{Style, next_step};
 use rubus_stats::estimate::Estimate;
+use rubus_vocabulary::basis::assumed;
+use rubus_vocabulary::next_step::NextStep;
 use rubus_vocabulary::units::{bytes_si, iops, rate_si};
 use serde::{Serialize, Serializer};
 
@@ -18,7 +20,7 @@ use crate::memory::Fit;
 use crate::range::carry;
 use crate::rebuild::{self, ANNUAL_FAILURES, YEAR_H};
 use crate::report::Report;
-use crate::text::boards_and_disks;
+use crate::text::{boards_and_disks, money};
 use crate::wishes::Wishes;
 
 /// All variants.
@@ -29,6 +31,8 @@ pub struct Comparison {
     pub schema: u32,
     /// What was asked for, in words.
     pub base: String,
+    /// What to do next.
+    pub next: NextStep,
     /// The rows, in the order in which they are shown.
     pub rows: Vec<Row>,
 }
@@ -131,7 +135,32 @@ pub fn compare(wishes: &Wishes, measured: Option<&Measured>) -> Result<Compariso
     rows.extend(other_boards(wishes, &base));
     rows.push(mirror_and_backup(&base));
     rows.push(garage(&base));
-    Ok(Comparison { schema: 1, base: boards_and_disks(&base), rows })
+    Ok(Comparison { schema: 1, base: boards_and_disks(&base), next: next(&rows), rows })
+}
+
+/// The cheapest that heals by itself and has the memory for it; else the cheapest.
+fn next(rows: &[Row]) -> NextStep {
+    let of_ceph = |row: &&Row| row.outcome.as_ref().is_ok_and(|found| found.memory.is_some());
+    let cheapest = |only: fn(&Figures) -> bool| {
+        let found = rows.iter().filter(of_ceph);
+        let found = found.filter_map(|row| Some((row, row.outcome.as_ref().ok()?)));
+        let per_tb = |figures: &Figures| figures.total_per_usable_tb.value;
+        found
+            .filter(|(_, figures)| only(figures))
+            .min_by(|a, b| per_tb(a.1).total_cmp(&per_tb(b.1)))
+    };
+    let heals = cheapest(|found| found.heals && found.memory == Some(Fit::Good));
+    NextStep::by_hand(&match (heals, cheapest(|_| true)) {
+        (Some((row, _)), _) => format!(
+            "size {} with rubus cluster size and the same options: the cheapest cluster that heals by itself",
+            row.name
+        ),
+        (None, Some((row, _))) => format!(
+            "take more boards, or boards with more memory: no cluster here both fits and heals by itself; {} is the cheapest",
+            row.name
+        ),
+        (None, None) => "take more boards: no cluster can be made of these".into(),
+    })
 }
 
 fn of_ceph(group: &str, wishes: Wishes, measured: Option<&Measured>) -> Row {
@@ -297,8 +326,8 @@ fn plain_capacity(design: &Design, bytes: f64, heals: bool) -> Capacity {
 pub fn share_of_years(probability: f64) -> String {
     match probability * 100.0 {
         p if p < 0.001 => "<0.001 %".into(),
-        p if p < 0.1 => format!("~{p:.3} %"),
-        p => format!("~{p:.1} %"),
+        p if p < 0.1 => assumed(&format!("{p:.3} %")),
+        p => assumed(&format!("{p:.1} %")),
     }
 }
 
@@ -373,15 +402,17 @@ pub fn render(comparison: &Comparison, style: Style) -> String {
             bytes_si(figures.usable_bytes.value as u64).into(),
             figures.survives.to_string().into(),
             if figures.heals { "yes" } else { "no" }.into(),
-            format!("~{}", rate_si(figures.write_bytes_per_second.value)).into(),
-            figures.small_write_iops.map_or("-".into(), |e| format!("~{}", iops(e.value))).into(),
+            assumed(&rate_si(figures.write_bytes_per_second.value)).into(),
+            figures.small_write_iops.map_or("-".into(), |e| assumed(&iops(e.value))).into(),
             memory,
             share_of_years(figures.loss_per_year.value).into(),
-            format!("~${:.0}", figures.total.value).into(),
-            format!("~${:.0}", figures.total_per_usable_tb.value).into(),
+            assumed(&money(figures.total.value)).into(),
+            assumed(&money(figures.total_per_usable_tb.value)).into(),
         ]);
     }
-    let mut lines = vec![style.paint(Tone::Strong, &comparison.base), String::new()];
+    let mut lines = vec![style.paint(Tone::Strong, &comparison.base)];
+    lines.extend(next_step::lines(&comparison.next, Style { columns: 88, ..style }));
+    lines.push(String::new());
     lines.extend(table.lines(style));
     lines.push(String::new());
     for (at, remark) in &remarks {

@@ -1,6 +1,6 @@
 //! Whether a board has the memory for its OSDs, and the `osd_memory_target` to set.
 
-use rubus_vocabulary::basis::Basis;
+use rubus_vocabulary::basis::{Basis, assumed};
 use rubus_vocabulary::units::bytes_iec;
 use serde::Serialize;
 
@@ -100,9 +100,9 @@ fn of_group(group: &Group) -> BoardMemory {
     };
     let words = match fit {
         Fit::TooSmall => format!(
-            "This board is too small, because {each} at the minimum of 896 MiB with 20 % spare and ~{} for the system take \
+            "This board is too small, because {each} at the minimum of 896 MiB with 20 % spare and {} for the system take \
              {}, and it has {}.",
-            bytes_iec(own),
+            assumed(&bytes_iec(own)),
             bytes_iec(needed(own)),
             bytes_iec(total)
         ),

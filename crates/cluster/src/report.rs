@@ -1,6 +1,7 @@
 //! Everything that is said of a design: the answer of `rubus cluster size`, as JSON too.
 
 use rubus_vocabulary::basis::Basis;
+use rubus_vocabulary::next_step::NextStep;
 use serde::Serialize;
 
 use crate::beside::Beside;
@@ -21,6 +22,8 @@ use crate::release::{FAST_EC, Release};
 pub struct Report {
     /// Version of this structure: 1. Fields are only added within a version.
     pub schema: u32,
+    /// What to do next.
+    pub next: NextStep,
     /// What was sized.
     pub design: Design,
     /// How much fits.
@@ -53,6 +56,7 @@ impl Report {
         let loss = loss::loss(&design, &capacity);
         Ok(Report {
             schema: 1,
+            next: next(&design, &memory),
             ceilings: ceilings::ceilings(&design),
             beside: None,
             rebuild: rebuild::rebuild(&design, &capacity),
@@ -67,9 +71,27 @@ impl Report {
 
     /// Whether the boards have the memory for it.
     pub fn fits(&self) -> bool {
-        self.memory.iter().any(|memory| memory.fit > Fit::OnlyWithoutMonitor)
-            && self.memory.iter().all(|memory| memory.fit != Fit::TooSmall)
+        fits(&self.memory)
     }
+}
+
+fn fits(memory: &[BoardMemory]) -> bool {
+    memory.iter().any(|memory| memory.fit > Fit::OnlyWithoutMonitor)
+        && memory.iter().all(|memory| memory.fit != Fit::TooSmall)
+}
+
+/// Memory that does not suffice first, then what was not measured.
+fn next(design: &Design, memory: &[BoardMemory]) -> NextStep {
+    if let Some(least) = memory.iter().min_by_key(|memory| memory.fit).filter(|_| !fits(memory)) {
+        let words = format!("take boards with more memory than {}: {}", least.board, least.words);
+        return NextStep::by_hand(words.trim_end_matches('.'));
+    }
+    if design.groups.iter().any(|group| group.disk.figures.basis == Basis::Assumed) {
+        let words =
+            "on one such board, in a directory on its disk; then size again with --node-from last";
+        return NextStep::command(&["rubus", "bench", "."], words);
+    }
+    NextStep::by_hand("describe it for what deploys it: rubus cluster spec with the same options")
 }
 
 fn reservations(design: &Design, loss: &Loss, memory: &[BoardMemory]) -> Vec<String> {

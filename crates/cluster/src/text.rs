@@ -1,11 +1,11 @@
 //! The answer for people.
 
-use rubus_draw::Style;
 use rubus_draw::style::Tone;
 use rubus_draw::table::{Align, Cell, Table};
 use rubus_draw::text::{bind_units, hang};
+use rubus_draw::{Style, next_step};
 use rubus_stats::estimate::Estimate;
-use rubus_vocabulary::basis::Basis;
+use rubus_vocabulary::basis::{Basis, assumed, two_digits};
 use rubus_vocabulary::units::{bit_rate, bytes_iec, bytes_si, counted, iops, rate_si};
 
 use crate::beside::{Beside, Job};
@@ -41,6 +41,7 @@ pub fn render(report: &Report, style: Style) -> String {
     for sentence in basis(&report.design) {
         page.say(&sentence);
     }
+    page.lines.extend(next_step::lines(&report.next, Style { columns: COLUMNS, ..style }));
     capacity(&mut page, report);
     memory(&mut page, report);
     ceilings(&mut page, report);
@@ -247,14 +248,13 @@ pub fn memories(report: &Report) -> Vec<String> {
     let of_one = |memory: &BoardMemory| {
         [
             format!(
-                "{}: {}{} for {}, a monitor (~{}), a manager (~{}) and the system (~{}).",
+                "{}: {} for {}, a monitor ({}), a manager ({}) and the system ({}).",
                 memory.board,
-                memory.basis.mark(),
-                bytes_iec(memory.memory_bytes),
+                memory.basis.figure(&bytes_iec(memory.memory_bytes)),
                 counted(memory.osds.into(), "OSD", "OSDs"),
-                bytes_iec(memory.monitor_bytes),
-                bytes_iec(memory.manager_bytes),
-                bytes_iec(memory.system_bytes),
+                assumed(&bytes_iec(memory.monitor_bytes)),
+                assumed(&bytes_iec(memory.manager_bytes)),
+                assumed(&bytes_iec(memory.system_bytes)),
             ),
             format!(
                 "osd_memory_target: {} beside monitor and manager, {} without. {}",
@@ -279,17 +279,17 @@ fn ceilings(page: &mut Page, report: &Report) {
         ("bound by", Align::Left),
         ("one alone", Align::Right),
     ]);
-    let mark = mark(&report.design);
+    let basis = figures_basis(&report.design);
     for ceiling in &report.ceilings {
-        let draw = |value: f64| amount(ceiling, value);
+        let draw = |value: f64| basis.figure(&amount(ceiling, value));
         let sure = if ceiling.is_sure { "" } else { "?" };
         table.row(vec![
             ceiling.work.name().into(),
-            format!("{mark}{}", draw(ceiling.iops.value)).into(),
-            range(ceiling).into(),
-            format!("{mark}{}", draw(ceiling.expected_iops.value)).into(),
+            draw(ceiling.iops.value).into(),
+            range(ceiling, basis).into(),
+            draw(ceiling.expected_iops.value).into(),
             format!("{}{sure}", ceiling.binds.name()).into(),
-            format!("~{:.1} ms", ceiling.latency_floor_s.value * 1e3).into(),
+            assumed(&format!("{:.1} ms", ceiling.latency_floor_s.value * 1e3)).into(),
         ]);
     }
     page.table(table);
@@ -362,14 +362,15 @@ pub fn besides_note(report: &Report, found: &Beside) -> Vec<String> {
     said
 }
 
-/// `~` where a disk's figures are not measured.
-pub fn mark(design: &Design) -> &'static str {
+/// How the figures of its disks are known: as the least known of them.
+pub fn figures_basis(design: &Design) -> Basis {
     let mut figures = design.groups.iter().map(|group| &group.disk.figures);
-    if figures.all(|figures| figures.basis == Basis::Measured) { "" } else { "~" }
+    let is_measured = figures.all(|figures| figures.basis == Basis::Measured);
+    if is_measured { Basis::Measured } else { Basis::Assumed }
 }
 
-/// The range without the unit that stands beside it already.
-pub fn range(ceiling: &Ceiling) -> String {
+/// The range without the unit that stands beside it already; with no more digits than its value has.
+pub fn range(ceiling: &Ceiling, basis: Basis) -> String {
     let draw = |operations: f64| {
         if ceiling.work.is_large() {
             format!("{:.0}", operations * ceiling.work.bytes() / 1e6)
@@ -378,7 +379,8 @@ pub fn range(ceiling: &Ceiling) -> String {
         }
     };
     let unit = if ceiling.work.is_large() { " MB/s" } else { "" };
-    format!("[{} to {}{unit}]", draw(ceiling.iops.low), draw(ceiling.iops.high))
+    let range = format!("[{} to {}{unit}]", draw(ceiling.iops.low), draw(ceiling.iops.high));
+    if basis == Basis::Assumed { two_digits(&range) } else { range }
 }
 
 /// Operations per second as bytes per second where they are large.
@@ -449,10 +451,10 @@ fn rebuild(page: &mut Page, report: &Report) {
 /// What it takes to be whole again, and the risk meanwhile.
 pub fn rebuilds(report: &Report) -> Vec<String> {
     let rebuild = &report.rebuild;
-    let (wait, mark) = if report.capacity.heals {
-        ("the out delay", "")
+    let (wait, basis) = if report.capacity.heals {
+        ("the out delay", Basis::Measured)
     } else {
-        ("until the replacement is there", "~")
+        ("until the replacement is there", Basis::Assumed)
     };
     let mut said = vec![
         format!(
@@ -461,26 +463,26 @@ pub fn rebuilds(report: &Report) -> Vec<String> {
             bytes_si(rebuild.read_bytes as u64)
         ),
         format!(
-            "Restoring ~{} at ~{}; before it {wait}, {mark}{}.",
-            with_range(rebuild.restore_h, hours),
-            rate_si(rebuild.bytes_per_second.value),
-            with_range(rebuild.wait_h, hours),
+            "Restoring {} at {}; before it {wait}, {}.",
+            assumed(&with_range(rebuild.restore_h, hours)),
+            assumed(&rate_si(rebuild.bytes_per_second.value)),
+            basis.figure(&with_range(rebuild.wait_h, hours)),
         ),
     ];
     said.extend(rebuild.felt.iter().cloned());
     said.push(format!(
-        "Loss of data in that time by further failures: ~{}.",
-        with_range(rebuild.loss_in_window, chance)
+        "Loss of data in that time by further failures: {}.",
+        assumed(&with_range(rebuild.loss_in_window, chance))
     ));
     if let Some(unreadable) = rebuild.unreadable_in_window {
         said.push(format!(
-            "An unreadable sector while nothing is spare (data-sheet error rate): ~{}. It costs one object.",
-            chance(unreadable)
+            "An unreadable sector while nothing is spare (data-sheet error rate): {}. It costs one object.",
+            assumed(&chance(unreadable))
         ));
     }
     said.push(format!(
-        "In a year, by independent failures alone: ~{}. Shared causes (power, firmware, a wrong command) come on top.",
-        with_range(rebuild.loss_per_year, chance)
+        "In a year, by independent failures alone: {}. Shared causes (power, firmware, a wrong command) come on top.",
+        assumed(&with_range(rebuild.loss_per_year, chance))
     ));
     said
 }
@@ -508,7 +510,7 @@ fn cost(page: &mut Page, cost: &Cost) {
 /// The bill, each line with name, how that is reckoned, and the sum: a shopping list with its total, and what it forgot.
 pub fn bill(cost: &Cost) -> (Vec<[String; 3]>, Vec<[String; 3]>) {
     let line = |item: &Item| {
-        let each = format!("{:.0} x {}{}", item.count, item.basis.mark(), money(item.each));
+        let each = format!("{:.0} x {}", item.count, item.basis.figure(&money(item.each)));
         [item.what.clone(), each, money(item.total())]
     };
     let mut listed: Vec<_> = cost.listed.iter().map(line).collect();
@@ -520,13 +522,13 @@ pub fn bill(cost: &Cost) -> (Vec<[String; 3]>, Vec<[String; 3]>) {
     let mut forgotten: Vec<_> = cost.forgotten.iter().map(line).collect();
     forgotten.push([
         "energy".into(),
-        format!("~{:.0} W", cost.watts.value),
-        format!("~{}", money(cost.energy.value)),
+        assumed(&format!("{:.0} W", cost.watts.value)),
+        assumed(&money(cost.energy.value)),
     ]);
     forgotten.push([
         "boards and disks that fail".into(),
         "~4 % a year".into(),
-        format!("~{}", money(cost.failures.value)),
+        assumed(&money(cost.failures.value)),
     ]);
     (listed, forgotten)
 }
@@ -534,10 +536,10 @@ pub fn bill(cost: &Cost) -> (Vec<[String; 3]>, Vec<[String; 3]>) {
 /// Everything over the years, and per usable TB.
 pub fn in_all(cost: &Cost) -> String {
     format!(
-        "In all ~{}; per usable TB ~{} and ~{:.1} W.",
-        with_range(cost.total, money),
-        with_range(cost.total_per_usable_tb, money),
-        cost.watts_per_usable_tb.value
+        "In all {}; per usable TB {} and {}.",
+        assumed(&with_range(cost.total, money)),
+        assumed(&with_range(cost.total_per_usable_tb, money)),
+        assumed(&format!("{:.1} W", cost.watts_per_usable_tb.value))
     )
 }
 
@@ -559,8 +561,8 @@ pub fn boards(boards: &[Board], style: Style) -> String {
             bytes_iec(board.memory_bytes).into(),
             bit_rate(board.link_bits as f64).into(),
             rate_si(board.bus.bytes_per_second()).into(),
-            format!("~{:.1} W", board.watts.value).into(),
-            format!("~{}", money(board.price)).into(),
+            assumed(&format!("{:.1} W", board.watts.value)).into(),
+            assumed(&money(board.price)).into(),
         ]);
     }
     let mut lines = table.lines(style);

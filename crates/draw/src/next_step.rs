@@ -25,6 +25,14 @@ pub fn lines(step: &NextStep, style: Style) -> Vec<String> {
     lines
 }
 
+/// The same in one line, for markdown.
+pub fn words(step: &NextStep) -> String {
+    match &step.command {
+        None => format!("{TITLE}{}", clean(&capitalized(&step.words))),
+        Some(command) => format!("{TITLE}{} ({})", clean(&typed(command)), clean(&step.words)),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

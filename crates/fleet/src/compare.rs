@@ -15,6 +15,7 @@ use rubus_runs::compare::{Comparison, Difference, Subject, Word, compare as comp
 use rubus_runs::history::doubt_count;
 use rubus_stats::estimate::Estimate;
 use rubus_vocabulary::figure::Unit;
+use rubus_vocabulary::next_step::NextStep;
 use rubus_vocabulary::result::{JobResult, Outcome, Run};
 use serde::{Deserialize, Serialize};
 
@@ -59,6 +60,8 @@ pub struct Fleet<'a> {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FleetComparison {
+    /// What to do next.
+    pub next: NextStep,
     /// Before and after.
     pub fleets: Vec<FleetLine>,
     /// Settings and parts that changed on boards that were measured twice.
@@ -180,7 +183,8 @@ pub fn compare(before: Fleet<'_>, after: Fleet<'_>) -> FleetComparison {
     let comparisons = widen(&mut rows, &paired.pairs);
     let changed: Vec<(&str, &[Difference])> =
         changed.iter().map(|(board, differences)| (*board, differences.as_slice())).collect();
-    FleetComparison {
+    let mut comparison = FleetComparison {
+        next: NextStep::default(),
         fleets: vec![FleetLine::of(before), FleetLine::of(after)],
         changes: changes::grouped(&changed),
         comparisons,
@@ -190,6 +194,42 @@ pub fn compare(before: Fleet<'_>, after: Fleet<'_>) -> FleetComparison {
         rows,
         overall,
         missing: paired.missing,
+    };
+    comparison.next = next(&comparison);
+    comparison
+}
+
+/// About the first board that surely became slower, else about the first that is missing.
+fn next(comparison: &FleetComparison) -> NextStep {
+    let is_slower = |row: &&Row| {
+        let mut figures = row.figures.iter().flatten();
+        figures.any(|figure| figure.word == Word::Slower)
+    };
+    let changed = |board: &str| {
+        let mut changes = comparison.changes.iter();
+        changes.find(|change| change.boards.iter().any(|one| one == board))
+    };
+    if let Some(row) = comparison.rows.iter().find(is_slower) {
+        let board = &row.board;
+        return match changed(board) {
+            Some(change) => NextStep::by_hand(&format!(
+                "look first at what changed on {board}: {} ({} before, {} after)",
+                change.what,
+                change.before.as_deref().unwrap_or("not known"),
+                change.after.as_deref().unwrap_or("not known")
+            )),
+            None => {
+                let words = "it became slower, and no setting is known to have changed";
+                NextStep::command(&["rubus", "survey", "--on", board], words)
+            }
+        };
+    }
+    match comparison.missing.first() {
+        Some(missing) => NextStep::by_hand(&format!(
+            "measure {} again, which is not compared: {}",
+            missing.board, missing.reason
+        )),
+        None => NextStep::by_hand("nothing: no board surely became slower"),
     }
 }
 

@@ -1,6 +1,7 @@
 //! Two measurements of a fleet as text: what changed, one table of ratios, who surely became slower
 //! or faster, and what is not compared. At most 80 columns wide.
 
+use rubus_draw::next_step;
 use rubus_draw::style::{Style, Tone};
 use rubus_draw::table::{Align, Cell, Table};
 use rubus_draw::text::{bind_units, clean, hang, shorten, width, wrap};
@@ -25,6 +26,7 @@ const MAX_EACH: usize = 4;
 pub fn render(comparison: &FleetComparison, style: Style) -> String {
     let parts = [
         heading(comparison, style),
+        next_step::lines(&comparison.next, Style { columns: COLUMNS, ..style }),
         changes(&comparison.changes, style),
         table(comparison, style),
         sure(comparison, style),

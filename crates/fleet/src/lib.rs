@@ -10,6 +10,7 @@ pub mod compare;
 pub mod compare_text;
 pub mod figures;
 pub mod inventory;
+pub mod next;
 pub mod outliers;
 pub mod settings;
 mod spread;

@@ -1,6 +1,6 @@
 //! What the rules found, as a list by weight, and the rules themselves.
 
-use crate::rules::{self, Rule, RuleFinding, Weight};
+use crate::rules::{self, Explained, Rule, RuleFinding, Weight};
 
 use rubus_draw::style::{Style, Tone};
 use rubus_draw::text::{bind_units, clean, hang, pad_right};
@@ -15,8 +15,10 @@ pub enum Shown {
         /// Where the others are ("rubus survey --verbose").
         others: &'static str,
     },
-    /// All, each with the place where it was read and the source of what is claimed.
+    /// All.
     All,
+    /// All, each with the place where it was read and the source of what is claimed.
+    WithSources,
 }
 
 /// Columns of the weight, with the gap behind it.
@@ -74,12 +76,10 @@ fn entry(finding: &RuleFinding, shown: Shown, columns: usize, style: Style) -> V
     if let Some(line) = said.first_mut() {
         *line = line.replacen(word, &style.paint(tone, word), 1);
     }
-    said.extend(hang(&format!("{below}→ "), &clean(&remedy(finding)), columns));
-    if shown == Shown::All {
-        let origin = format!(
-            "rule {}; read from {}; source: {}",
-            finding.rule, finding.read_from, finding.source
-        );
+    let remedy = format!("{} [{}]", remedy(finding), finding.rule);
+    said.extend(hang(&format!("{below}→ "), &clean(&remedy), columns));
+    if shown == Shown::WithSources {
+        let origin = format!("read from {}; source: {}", finding.read_from, finding.source);
         let origin = hang(&below, &clean(&origin), columns);
         said.extend(origin.iter().map(|line| style.paint(Tone::Faint, line)));
     }
@@ -98,6 +98,37 @@ fn remedy(finding: &RuleFinding) -> String {
         Some(command) => format!("{} `{command}`", finding.fix),
         None => finding.fix.clone(),
     }
+}
+
+/// A kind of finding: when it speaks, its source, how to disprove it, and what of it is found on this machine.
+pub fn explanation(
+    kind: &Explained,
+    here: &[RuleFinding],
+    columns: usize,
+    style: Style,
+) -> Vec<String> {
+    let clean = |text: &str| bind_units(&clean(text));
+    let mut lines =
+        vec![format!("{}: {}", style.paint(Tone::Strong, kind.code), kind.weight.word())];
+    for (label, words) in
+        [("when", kind.when), ("source", kind.source), ("disprove", kind.disproof)]
+    {
+        lines.extend(hang(&format!("  {}", pad_right(label, 10)), &clean(words), columns));
+    }
+    let here_label = format!("  {}", pad_right("here", 10));
+    if here.is_empty() {
+        let words = match kind.needs_figures {
+            true => "needs measured figures: `rubus checkup` has it where it holds",
+            false => "not found on this machine",
+        };
+        lines.extend(hang(&here_label, words, columns));
+    }
+    for (at, finding) in here.iter().enumerate() {
+        let first = if at == 0 { here_label.clone() } else { " ".repeat(12) };
+        lines.extend(hang(&first, &clean(&statement(finding)), columns));
+        lines.extend(hang(&format!("{}→ ", " ".repeat(12)), &clean(&remedy(finding)), columns));
+    }
+    lines
 }
 
 /// All rules with what would fire each, in lines of at most `columns`.
@@ -167,7 +198,7 @@ mod tests {
 
     #[test]
     fn all_with_their_sources() {
-        insta::assert_snapshot!(shown(Shown::All, 96));
+        insta::assert_snapshot!(shown(Shown::WithSources, 96));
     }
 
     #[test]
@@ -200,7 +231,7 @@ mod tests {
     fn a_hostile_name_moves_no_cursor() {
         let mut finding = found().remove(0);
         finding.about = "disk\x1b[2J\r".repeat(30);
-        let text = lines(&[&finding], Shown::All, 80, Style::PLAIN).join("\n");
+        let text = lines(&[&finding], Shown::WithSources, 80, Style::PLAIN).join("\n");
         assert!(!text.contains(['\x1b', '\r']));
         assert!(text.lines().all(|line| width(line) <= 80));
     }

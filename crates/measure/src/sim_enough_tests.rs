@@ -13,7 +13,9 @@ use crate::scheduler::Scheduler;
 use crate::sim::{Device, Hiccups, SimRig, Unrest};
 use crate::target::Opened;
 
-use rubus_verdict::enough::{Answer, Evidence, JUDGED, USUAL_S, Workload, by_name, judge};
+use rubus_verdict::enough::{
+    Answer, Evidence, JUDGED, Question, USUAL_S, Workload, by_name, judge,
+};
 
 /// Each device is measured so often, with other chances each time.
 const TIMES: u64 = 4;
@@ -137,7 +139,8 @@ fn wrong(workload: &str, devices: &[Truth]) -> Vec<String> {
     let mut wrong = Vec::new();
     for (truth, seed) in devices.iter().flat_map(|truth| (0..TIMES).map(move |n| (truth, n))) {
         let seen = seen(workload, truth.device(), USUAL_S, 1 + seed);
-        let found = judge(workload, &seen);
+        let question = Question { workload, place: "/", seconds: USUAL_S };
+        let found = judge(&question, &seen);
         if found.answer != truth.right {
             wrong.push(format!("{}: {}", truth.name, found.sentence));
         }

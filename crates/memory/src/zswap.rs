@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use rubus_vocabulary::fact::Fact;
 use rubus_vocabulary::machine::{SwapArea, Zswap};
+use rubus_vocabulary::next_step::NextStep;
 use rubus_vocabulary::units::{bytes_iec, percent};
 
 /// What the kernel says at one moment. Everything is counted since the start of the machine.
@@ -82,8 +83,8 @@ pub struct Report {
     pub standing: ZswapState,
     /// The same in a sentence or two, with the figures.
     pub verdict: String,
-    /// What to do about it, where there is something.
-    pub advice: Option<String>,
+    /// What to do next.
+    pub next: NextStep,
     /// Memory that the pool takes.
     pub pool_bytes: Option<u64>,
     /// Bytes of the pages in it, when expanded.
@@ -114,7 +115,7 @@ impl Report {
     /// Explains a reading.
     pub fn of(reading: &Reading) -> Report {
         let sums = Sums::of(reading);
-        let (standing, verdict, advice) = judge(reading, &sums);
+        let (standing, verdict, next) = judge(reading, &sums);
         let explain = |settings: &[rubus_vocabulary::machine::Setting]| {
             let one = |setting: &rubus_vocabulary::machine::Setting| Explained {
                 name: setting.name.clone(),
@@ -129,7 +130,7 @@ impl Report {
         Report {
             standing,
             verdict,
-            advice,
+            next,
             pool_bytes: sums.pool_bytes,
             stored_bytes: sums.stored_bytes,
             ratio: sums.ratio(),
@@ -193,6 +194,7 @@ struct Sums {
     pool_bytes: Option<u64>,
     stored_bytes: Option<u64>,
     limit_bytes: Option<u64>,
+    limit_percent: Option<u64>,
     taken_in: Option<u64>,
     /// Fewer than were taken in: those that are in the pool or went from it to the disk.
     at_least_taken_in: Option<u64>,
@@ -230,6 +232,7 @@ impl Sums {
             limit_bytes: limit
                 .zip(reading.memory_bytes.get())
                 .map(|(percent, memory)| memory / 100 * percent),
+            limit_percent: limit,
             taken_in: reading.stored_pages.get(),
             at_least_taken_in: in_pool
                 .zip(written_back)
@@ -281,24 +284,34 @@ const LITTLE_BYTES: u64 = 1 << 20;
 /// Pages that must have been needed again before a share of them says anything.
 const FEW_PAGES: u64 = 100;
 
-fn judge(reading: &Reading, sums: &Sums) -> (ZswapState, String, Option<String>) {
-    let turn_on = Some("`rubus plan zswap` turns it on; it needs swap on a disk".to_string());
+fn judge(reading: &Reading, sums: &Sums) -> (ZswapState, String, NextStep) {
+    let turn_on =
+        || NextStep::command(&["rubus", "plan", "zswap"], "to turn it on; it needs swap on a disk");
+    let as_root = || {
+        let words = "only root is told, with debugfs mounted on /sys/kernel/debug";
+        NextStep::command(&["sudo", "rubus", "zswap"], words)
+    };
     match reading.zswap.enabled.get() {
         None if reading.zswap.parameters.is_empty() => {
             let why = reading.zswap.enabled.reason().unwrap_or("it is not known");
             let is_absent = why.contains("no zswap");
-            let standing = if is_absent { ZswapState::Absent } else { ZswapState::Unknown };
-            return (standing, format!("Nothing can be said: {why}."), None);
+            let (standing, next) = if is_absent {
+                let words = "nothing here: this kernel was built without zswap";
+                (ZswapState::Absent, NextStep::by_hand(words))
+            } else {
+                (ZswapState::Unknown, as_root())
+            };
+            return (standing, format!("Nothing can be said: {why}."), next);
         }
         Some(false) if sums.stored_bytes.unwrap_or(0) == 0 => {
-            return (ZswapState::Off, "zswap is off.".into(), turn_on);
+            return (ZswapState::Off, "zswap is off.".into(), turn_on());
         }
         Some(false) => {
             let words = format!(
                 "zswap is off for new pages and still holds {}.",
                 bytes_iec(sums.stored_bytes.unwrap_or(0))
             );
-            return (ZswapState::Off, words, turn_on);
+            return (ZswapState::Off, words, turn_on());
         }
         _ => {}
     }
@@ -306,7 +319,7 @@ fn judge(reading: &Reading, sums: &Sums) -> (ZswapState, String, Option<String>)
         return (
             ZswapState::WithoutSwap,
             "zswap is on but has nothing to do: it stands before swap, and there is none.".into(),
-            Some("add swap on a disk: `rubus plan swap`".into()),
+            NextStep::command(&["rubus", "plan", "swap"], "to add swap on a disk"),
         );
     }
     match (sums.taken(), sums.refused) {
@@ -314,25 +327,25 @@ fn judge(reading: &Reading, sums: &Sums) -> (ZswapState, String, Option<String>)
             return (
                 ZswapState::Idle,
                 "Nothing has been swapped out since the start: the memory has sufficed.".into(),
-                None,
+                NextStep::by_hand("nothing: the memory suffices"),
             );
         }
         (None, _) => {
             return (
                 ZswapState::Unknown,
                 "This kernel tells only root what zswap does.".into(),
-                Some("run it as root, with debugfs mounted on /sys/kernel/debug".into()),
+                as_root(),
             );
         }
         _ => {}
     }
     if let Some(words) = full(reading, sums) {
-        let advice = "close programs now; then more swap (`rubus plan swap`), or more memory: without room the kernel ends \
-                      programs";
-        return (ZswapState::Full, words, Some(advice.into()));
+        let next = "close programs first; then more swap, or more memory: without room the kernel ends programs";
+        let next = NextStep::command(&["rubus", "plan", "swap"], next);
+        return (ZswapState::Full, words, next);
     }
-    let (standing, advice) = weigh(reading, sums);
-    (standing, in_words(sums, standing), advice)
+    let (standing, next) = weigh(reading, sums);
+    (standing, in_words(sums, standing), next)
 }
 
 /// Share from which an area or the pool counts as full.
@@ -350,50 +363,71 @@ fn full(reading: &Reading, sums: &Sums) -> Option<String> {
     Some(format!("The machine has run out of swap: it is {} full{pool}.", percent(swap)))
 }
 
-fn weigh(reading: &Reading, sums: &Sums) -> (ZswapState, Option<String>) {
+fn weigh(reading: &Reading, sums: &Sums) -> (ZswapState, NextStep) {
     let only_zram = reading.areas.iter().all(|area| {
         let device = area.device.text();
         device.is_some_and(|device| device.starts_with("zram"))
     });
     if only_zram {
-        let advice = "swap is in zram, which compresses too: turn one of them off";
-        return (ZswapState::DoesNotHelp, Some(advice.into()));
+        let next = "turn zram or zswap off: swap is in zram, which compresses too";
+        return (ZswapState::DoesNotHelp, NextStep::by_hand(next));
     }
     let refused = sums.refused_share().unwrap_or(0.0);
     let is_poor = sums.refused_poor.zip(sums.refused);
     let is_poor = is_poor.is_some_and(|(poor, all)| poor > all / 2);
-    let full = "the pool is too small for what is swapped: a larger max_pool_percent, fewer programs, or a faster disk \
-                for what goes on to it";
     // Where only an upper end is known, a share above the bound is no finding.
     let is_exact = sums.taken_in.is_some();
     if is_exact && refused > 0.5 {
-        let advice = if is_poor {
-            "most of what is swapped does not compress (pictures, video, encrypted or compressed data): plain \
-                     swap on a fast disk serves it as well"
+        let next = if is_poor {
+            NextStep::by_hand(
+                "use plain swap on a fast disk: most of what is swapped does not compress (pictures, video, encrypted \
+                 or compressed data)",
+            )
         } else {
-            full
+            larger_pool(sums)
         };
-        return (ZswapState::DoesNotHelp, Some(advice.into()));
+        return (ZswapState::DoesNotHelp, next);
     }
     if sums.ratio().is_some_and(|ratio| ratio < 1.1) && sums.stored_bytes > Some(16 << 20) {
-        let advice = "the pool takes nearly as much memory as it saves; plain swap on a fast disk serves this data as well";
-        return (ZswapState::DoesNotHelp, Some(advice.into()));
+        let next =
+            "use plain swap on a fast disk: the pool takes nearly as much memory as it saves";
+        return (ZswapState::DoesNotHelp, NextStep::by_hand(next));
     }
     let needed = sums.given_back.zip(sums.read);
     let needed = needed.map_or(0, |(given, read)| given.saturating_add(read));
     let hit = sums.hit_share().filter(|_| needed >= FEW_PAGES);
     if hit.is_some_and(|hit| hit < 0.5) {
-        let advice = match sums.pool_full {
-            Some(0) if is_poor => "most of what comes back from the disk did not compress",
-            Some(0) => "pages went to the disk before zswap was turned on, or past it",
-            _ => full,
+        let next = match sums.pool_full {
+            Some(0) if is_poor => {
+                NextStep::by_hand("nothing: most of what comes back from the disk did not compress")
+            }
+            Some(0) => NextStep::by_hand(
+                "nothing: pages went to the disk before zswap was turned on, or past it",
+            ),
+            _ => larger_pool(sums),
         };
-        return (ZswapState::HelpsLittle, Some(advice.into()));
+        return (ZswapState::HelpsLittle, next);
     }
     if is_exact && sums.written_back_share().is_some_and(|share| share > 0.5) {
-        return (ZswapState::HelpsLittle, Some(full.into()));
+        return (ZswapState::HelpsLittle, larger_pool(sums));
     }
-    (ZswapState::Helps, None)
+    (ZswapState::Helps, NextStep::by_hand("nothing: it keeps the disk from most of the work"))
+}
+
+/// The pool is too small for what is swapped: half as much again, as far as the recipe goes.
+fn larger_pool(sums: &Sums) -> NextStep {
+    const MAX_PERCENT: u64 = 50;
+    match sums.limit_percent {
+        Some(percent) if percent < MAX_PERCENT => {
+            let percent = (percent + percent.div_ceil(2)).min(MAX_PERCENT);
+            let option = format!("max-pool-percent={percent}");
+            let words = "the pool is too small for what is swapped; fewer programs or a faster disk help, too";
+            NextStep::command(&["rubus", "plan", "zswap", &option], words)
+        }
+        Some(_) | None => NextStep::by_hand(
+            "run fewer programs, or give swap a faster disk: max_pool_percent does not go further",
+        ),
+    }
 }
 
 fn in_words(sums: &Sums, standing: ZswapState) -> String {
@@ -562,7 +596,7 @@ mod tests {
         assert_eq!(Report::of(&today(900_000, 5_000, 100)).standing, ZswapState::Helps);
         let little = Report::of(&today(900_000, 100, 5_000));
         assert_eq!(little.standing, ZswapState::HelpsLittle);
-        assert!(little.advice.unwrap().contains("max_pool_percent"));
+        assert!(little.next.command.unwrap().join(" ").contains("max-pool-percent="));
         // Too few to say.
         assert_eq!(Report::of(&today(900_000, 1, 50)).standing, ZswapState::Helps);
     }
@@ -571,7 +605,7 @@ mod tests {
     fn pages_that_do_not_compress_are_not_helped() {
         let poor = Report::of(&today(1_000, 5_000, 100));
         assert_eq!(poor.standing, ZswapState::DoesNotHelp);
-        assert!(poor.advice.unwrap().contains("does not compress"));
+        assert!(poor.next.words.contains("does not compress"));
         let mut flat = today(900_000, 5_000, 100);
         flat.pool_bytes = known(299 << 20);
         assert_eq!(Report::of(&flat).standing, ZswapState::DoesNotHelp);

@@ -3,6 +3,7 @@
 use crate::zswap::{Explained, Report, ZswapState};
 use rubus_vocabulary::units::{bytes_iec, percent};
 
+use rubus_draw::next_step;
 use rubus_draw::style::{Style, Tone};
 use rubus_draw::table::{Align, Cell, Table};
 use rubus_draw::text::{bind_units, hang};
@@ -25,9 +26,7 @@ pub fn render(report: &Report, style: Style) -> String {
         .iter()
         .map(|line| style.paint(tone, line))
         .collect();
-    if let Some(advice) = &report.advice {
-        lines.extend(hang("To do: ", &bind_units(advice), COLUMNS));
-    }
+    lines.extend(next_step::lines(&report.next, style));
     let figures = figures(report);
     for (title, table) in [
         ("", figures),
@@ -97,6 +96,7 @@ fn explained(all: &[Explained]) -> Table {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rubus_vocabulary::next_step::NextStep;
 
     fn report() -> Report {
         let one = |name: &str, value: &str| Explained {
@@ -107,7 +107,7 @@ mod tests {
         Report {
             standing: ZswapState::Helps,
             verdict: "It helps: it holds 296 MiB in 110 MiB of memory.".into(),
-            advice: None,
+            next: NextStep::by_hand("nothing: it keeps the disk from most of the work"),
             pool_bytes: Some(115_769_344),
             stored_bytes: Some(310_038_528),
             ratio: Some(2.678),
@@ -136,7 +136,7 @@ mod tests {
         let off = Report {
             standing: ZswapState::Off,
             verdict: "zswap is off.".into(),
-            advice: Some("`rubus plan zswap` turns it on; it needs swap on a disk".into()),
+            next: NextStep::command(&["rubus", "plan", "zswap"], "to turn it on"),
             pool_bytes: None,
             stored_bytes: None,
             ratio: None,

@@ -11,8 +11,8 @@ use rubus_vocabulary::units::{iops, percent, rate_si};
 use super::charts::{self, PipeScale};
 use super::jobs::{folded, section};
 use super::prose::{coded, risk};
-use super::{data, glued, headlines, picture, reservation, shell};
-use rubus_advise::text::{PAYS, measurement, obstacles};
+use super::{data, glued, headlines, picture, reservation, shell, verdict};
+use rubus_advise::text::{PAYS, is_recommended, measurement, obstacles};
 use rubus_draw::quote::typed;
 use rubus_draw::words;
 
@@ -24,6 +24,7 @@ pub fn render(advice: &Advice, version: &str) -> String {
         h1 { (title) }
         @if let Some(from) = &advice.from { p class="what" { "from " (from) } }
         (headlines(headline, reservation::of_advice(advice).as_deref(), None))
+        (verdict::next_step(&advice.next))
         @for sentence in why { p class="why" { (coded(sentence)) } }
     };
     let main = html! {
@@ -45,12 +46,15 @@ fn to_do(advice: &Advice) -> Markup {
     for risk in risks {
         sentence = sentence.replace(risk.as_str(), "");
     }
-    let sentence = sentence.trim();
+    // Without a command it is the next step, below the answer.
+    let sentence = if advice.next.command.is_some() { sentence.trim() } else { "" };
+    if sentence.is_empty() && risks.is_empty() && advice.obstacles.is_empty() {
+        return html! {};
+    }
     section(
         "to-do",
-        "What to do",
+        "Before you do it",
         html! {
-            @if let Some(command) = &advice.command { p { code { (typed(command)) } } }
             @if let Some(before) = obstacles(&advice.obstacles) { p { "Needs: " (coded(&before)) } }
             @if !sentence.is_empty() { p { (coded(sentence)) } }
             @for sentence in risks { (risk(sentence)) }
@@ -104,7 +108,7 @@ fn most_of_the_time(purpose: Purpose, candidate: &Candidate) -> String {
     let Some(most) = candidate.largest() else {
         return String::new();
     };
-    let mark = candidate.basis.of(most.what, most.in_flight).mark();
+    let basis = candidate.basis.of(most.what, most.in_flight);
     let rate = if most.what.is_in_order() {
         rate_si(most.per_second.value)
     } else {
@@ -121,16 +125,15 @@ fn most_of_the_time(purpose: Purpose, candidate: &Candidate) -> String {
         format!("; each waits for its answer, so {} is busy {busy} of the time", pipe.name)
     });
     format!(
-        "Most of its time, {mark}{} of {}{}, goes to {}{flight}: {mark}{}{}.",
-        glued(&words::seconds(most.seconds.value)),
-        candidate.basis.time_s.mark(),
-        glued(&words::seconds(candidate.time_s.value)),
+        "Most of its time, {} of {}, goes to {}{flight}: {}{}.",
+        glued(&basis.figure(&words::seconds(most.seconds.value))),
+        glued(&candidate.basis.time_s.figure(&words::seconds(candidate.time_s.value))),
         match (purpose, most.what) {
             (Purpose::Swap, What::RandomRead) => "pages in",
             (Purpose::Swap, What::RandomWrite) => "pages out",
             (_, what) => what.words(),
         },
-        glued(&rate),
+        glued(&basis.figure(&rate)),
         waits.unwrap_or_default()
     )
 }
@@ -146,6 +149,9 @@ fn candidates(advice: &Advice) -> Markup {
     let capacities: Vec<f64> =
         advice.candidates.iter().map(|candidate| 1.0 / candidate.time_s.value.max(1e-6)).collect();
     let scale = PipeScale::of(&capacities, Some(1.0));
+    let mut by_time: Vec<(&Candidate, f64)> =
+        advice.candidates.iter().zip(capacities.iter().copied()).collect();
+    by_time.sort_by(|a, b| a.0.time_s.value.total_cmp(&b.0.time_s.value));
     section(
         "candidates",
         "What it could be",
@@ -168,8 +174,8 @@ fn candidates(advice: &Advice) -> Markup {
                         th scope="col" role="columnheader" class="n" { "costs" }
                     } }
                     tbody role="rowgroup" {
-                        @for (candidate, capacity) in advice.candidates.iter().zip(&capacities) {
-                            (row(advice.purpose, candidate, *capacity, scale))
+                        @for (candidate, capacity) in by_time {
+                            (row(advice, candidate, capacity, scale))
                         }
                     }
                 }
@@ -182,7 +188,7 @@ fn candidates(advice: &Advice) -> Markup {
 /// By what they are ranked, as docs/explanation/advise.md has it at length.
 fn order(purpose: Purpose) -> String {
     format!(
-        "The best stands first: what is surely faster, its range of times {} below the other's; of those that are alike what \
+        "The fastest stands first. Recommended is what is surely faster, its range of times {} below the other's; of those that are alike what \
          needs no other machine, then what costs less, then what risks less, then what has the shorter worst case. What there \
          is now comes before all that is not {WORTH_A_CHANGE} times as fast, and before all else where it takes less than {}, \
          which is enough.",
@@ -211,21 +217,22 @@ fn titles(purpose: Purpose) -> [&'static str; 4] {
     }
 }
 
-fn row(purpose: Purpose, candidate: &Candidate, capacity: f64, scale: PipeScale) -> Markup {
+fn row(advice: &Advice, candidate: &Candidate, capacity: f64, scale: PipeScale) -> Markup {
+    let purpose = advice.purpose;
     let figures = &candidate.figures;
     let basis = &candidate.basis;
-    let per_second = |basis: Basis, value: f64| format!("{}{} /s", basis.mark(), iops(value));
+    let per_second = |basis: Basis, value: f64| basis.figure(&format!("{} /s", iops(value)));
     let cells = match purpose {
         Purpose::Swap => [
             per_second(basis.random_read, figures.random_read.value),
             per_second(basis.random_write, figures.random_write.value),
             candidate.swap.map_or("?".into(), |swap| {
-                format!("{}{:.2} × memory", basis.carries.mark(), swap.carries.value)
+                basis.carries.figure(&format!("{:.2} × memory", swap.carries.value))
             }),
-            format!("{}{}", basis.cpu_share.mark(), percent(candidate.cpu_share.value)),
+            basis.cpu_share.figure(&percent(candidate.cpu_share.value)),
         ],
         _ => [
-            format!("{}{}", basis.sequential_read.mark(), rate_si(figures.sequential_read.value)),
+            basis.sequential_read.figure(&rate_si(figures.sequential_read.value)),
             per_second(basis.random_read, figures.random_read.value),
             per_second(basis.random_write, figures.random_write.value),
             per_second(basis.commits, figures.commits.value),
@@ -237,11 +244,12 @@ fn row(purpose: Purpose, candidate: &Candidate, capacity: f64, scale: PipeScale)
             th scope="row" role="rowheader" class="wrap" {
                 (candidate.name)
                 @if candidate.is_now { " " span class="badge" { "now" } }
+                @if is_recommended(advice, candidate) { " " span class="badge" { "recommended" } }
                 span class="remedy" { (candidate.what) }
                 @if let (Some(pipe), Some(most)) = (narrowest, candidate.largest()) {
                     span class="remedy" {
                         "narrowest: " (pipe.name) " at " (most.what.words())
-                        @if let Some(deep) = most.deep() { ", " (basis.of(most.what, most.in_flight).mark()) (deep) }
+                        @if let Some(deep) = most.deep() { ", " (basis.of(most.what, most.in_flight).figure(&deep)) }
                     }
                 }
             }
@@ -250,10 +258,12 @@ fn row(purpose: Purpose, candidate: &Candidate, capacity: f64, scale: PipeScale)
                 @if scale.cuts(capacity) { span class="note" { "wider than drawn" } }
             }
             td class="n rate" role="cell" data-label="takes" {
-                (basis.time_s.mark()) (glued(&words::seconds(candidate.time_s.value))) " "
+                (glued(&basis.time_s.figure(&words::seconds(candidate.time_s.value)))) " "
                 span class="remedy" {
-                    (glued(&words::seconds(candidate.time_s.low))) " "
-                    (glued(&format!("to {}", words::seconds(candidate.time_s.high))))
+                    @if candidate.time_s.is_known() {
+                        (glued(&words::seconds(candidate.time_s.low))) " "
+                        (glued(&format!("to {}", words::seconds(candidate.time_s.high))))
+                    } @else { "not known within a factor of 10" }
                 }
             }
             @for (title, cell) in titles(purpose).iter().zip(cells) {
@@ -261,7 +271,7 @@ fn row(purpose: Purpose, candidate: &Candidate, capacity: f64, scale: PipeScale)
             }
             td class="n" role="cell" data-label="costs" {
                 @if candidate.euros == (0, 0) { "–" }
-                @else { (glued(&format!("{}{} to {}", basis.euros.mark(), candidate.euros.0, candidate.euros.1))) " EUR" }
+                @else { (glued(&basis.euros.figure(&format!("{} to {}", candidate.euros.0, candidate.euros.1)))) " EUR" }
             }
         }
     }
@@ -315,8 +325,9 @@ fn compression(curve: &Curve) -> Markup {
                                 th scope="row" role="rowheader" { (glued(&rate_si(point.link_bytes_per_second))) }
                                 @for rated in &point.writes {
                                     td class="n" role="cell" {
-                                        @let mark = if rated.method == "none" { "" } else { curve.basis.mark() };
-                                        @let rate = format!("{mark}{}", glued(&rate_si(rated.bytes_per_second.value)));
+                                        @let rate = rate_si(rated.bytes_per_second.value);
+                                        @let rate = if rated.method == "none" { rate } else { curve.basis.figure(&rate) };
+                                        @let rate = glued(&rate);
                                         @if rated.method == point.best { b { (rate) } } @else { (rate) }
                                     }
                                 }
@@ -330,7 +341,7 @@ fn compression(curve: &Curve) -> Markup {
                                 @for pays in &curve.break_even {
                                     td class="n" role="cell" {
                                         @match of(pays) {
-                                            Some(link) => { (curve.basis.mark()) (glued(&rate_si(link))) }
+                                            Some(link) => { (glued(&curve.basis.figure(&rate_si(link)))) }
                                             None => { "–" }
                                         }
                                     }

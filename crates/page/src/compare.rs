@@ -7,7 +7,7 @@ use rubus_verdict::pipes::{Picture, WidthScale};
 
 use super::data::embed_json;
 use super::prose::coded;
-use super::{contents, headlines, picture, reservation, shell};
+use super::{contents, headlines, picture, reservation, shell, verdict};
 use rubus_draw::style::Tone;
 use rubus_runs::text::compare::{
     QUANTITIES, Quantity, Scale, headline, interval, legend, ratio, subject_line, word,
@@ -28,6 +28,7 @@ fn header(comparison: &Comparison, title: &str) -> Markup {
                 (headlines(&[headline(comparison, place)], reservation::of_comparison(comparison, place).as_deref(), None))
             }
         }
+        (verdict::next_step(&comparison.next))
     }
 }
 

@@ -9,7 +9,7 @@ const MIN_SECTIONS: usize = 5;
 pub const MAIN: &str = "content";
 
 /// Links to the sections of the main part, read from the part itself, so that none is missing.
-pub fn of(main: &Markup) -> Markup {
+fn of(main: &Markup) -> Markup {
     let sections = sections(&main.0);
     if sections.len() < MIN_SECTIONS {
         return html! {};
@@ -24,6 +24,17 @@ pub fn of(main: &Markup) -> Markup {
             }
         }
     }
+}
+
+/// The main part with its contents: behind the picture of the pipes, so that the answer, what it is good for and the picture come
+/// first; without such a picture, at the top.
+pub fn placed(main: &Markup) -> Markup {
+    const PICTURE: &str = "<section aria-labelledby=\"pipes\">";
+    const END: &str = "</section>";
+    let text = &main.0;
+    let behind = text.find(PICTURE).and_then(|at| Some(at + text[at..].find(END)? + END.len()));
+    let (first, rest) = text.split_at(behind.unwrap_or(0));
+    html! { (PreEscaped(first)) (of(main)) (PreEscaped(rest)) }
 }
 
 /// Anchor and title of each section. What users and machines wrote is escaped, so it has no tags.

@@ -7,16 +7,19 @@ use rubus_fleet::settings::Difference;
 use rubus_fleet::text::{self, Board};
 use rubus_runs::gallery::Shown;
 use rubus_vocabulary::figure::Unit;
+use rubus_vocabulary::next_step::NextStep;
 use rubus_vocabulary::units::{counted, iops, rate_si};
 use serde::Serialize;
 
 use super::jobs::section;
 use super::ranked::{self, Bar};
-use super::{contents, data, glued, headlines, shell};
+use super::{contents, data, glued, headlines, shell, verdict};
 
 /// What several boards gave.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Fleet<'a> {
+    /// What to do next.
+    pub next: &'a NextStep,
     /// "Bench", "Checkup".
     pub title: &'a str,
     /// In the order of the list; rows and outliers name them by their number.
@@ -39,6 +42,7 @@ fn header(fleet: &Fleet<'_>, title: &str) -> Markup {
     html! {
         h1 { (title) }
         (headlines(&[said.join(" ")], None, Some(&text::outliers_basis(fleet.outliers))))
+        (verdict::next_step(fleet.next))
     }
 }
 

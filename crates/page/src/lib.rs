@@ -87,8 +87,7 @@ fn shell(title: &str, version: &str, header: Markup, main: Markup, data: Markup)
             body {
                 a class="unseen skip" href={ "#" (contents::MAIN) } { "Skip to the results" }
                 header { (header) }
-                (contents::of(&main))
-                main id=(contents::MAIN) { (main) }
+                main id=(contents::MAIN) { (contents::placed(&main)) }
                 footer {
                     "MB is 10" sup { "6" } " bytes, MiB is 2" sup { "20" }
                     " bytes. Made by " (made_by) "; this page loads nothing and sends nothing."
@@ -125,7 +124,10 @@ fn header(run: &Run, verdict: &Verdict, title: &str) -> Markup {
     // Of nothing, the headline has said all.
     let certainty = (!run.results.is_empty()).then(|| verdict.certainty.clone());
     let is_unsettled = |result: &JobResult| result.outcome == Outcome::Inconclusive;
-    let (reservation, certainty) = if run.results.iter().any(is_unsettled) {
+    // Below the answer of a checkup stands what to do; how sure the figures are is among what it says of them.
+    let (reservation, certainty) = if is_checkup(run) {
+        (reservation, None)
+    } else if run.results.iter().any(is_unsettled) {
         (joined([reservation, certainty]), None)
     } else {
         (reservation, certainty)
@@ -223,7 +225,7 @@ fn body(run: &Run, verdict: &Verdict) -> Markup {
         @if checkup {
             (verdict::good_for(verdict))
             (verdict::pipes(run, verdict))
-            (verdict::sentences(&[verdict.sentences.clone(), answers(run)].concat()))
+            (verdict::sentences(&behaviour(run, verdict)))
             (found::draw(run))
         }
         @if !depths.is_empty() { (depth::draw(&depths)) }
@@ -242,6 +244,12 @@ fn body(run: &Run, verdict: &Verdict) -> Markup {
         @if !run.results.is_empty() { (facts::raw(&jobs)) }
         (facts::repeat(run))
     }
+}
+
+/// What else there is to say of a checkup, and how sure its figures are.
+fn behaviour(run: &Run, verdict: &Verdict) -> Vec<String> {
+    let certainty = (!run.results.is_empty()).then(|| verdict.certainty.clone());
+    verdict.sentences.iter().cloned().chain(answers(run)).chain(certainty).collect()
 }
 
 /// A finding beside its drawing, where the top of the page has only the beginning of it.

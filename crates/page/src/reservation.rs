@@ -95,13 +95,13 @@ pub fn of_advice(advice: &Advice) -> Option<String> {
         let known_so = compared.iter().filter(|one| one.basis.time_s == basis);
         known_so.map(|one| one.name.as_str()).collect()
     };
-    let sentence = |names: Vec<&str>, why: &str| {
-        (!names.is_empty()).then(|| format!("Not measured here: {} ({why}).", list(&names)))
+    let sentence = |names: Vec<&str>, how: &str| {
+        (!names.is_empty()).then(|| format!("The figures of {} are {how}.", list(&names)))
     };
     let overlap = now.is_some_and(|now| best.time_s.high >= now.time_s.low);
     joined([
-        sentence(with(Basis::Published), "published figures"),
-        sentence(with(Basis::Assumed), "assumed figures, marked ~"),
+        sentence(with(Basis::Published), "published ones"),
+        sentence(with(Basis::Assumed), "assumed, marked ~"),
         overlap.then(|| "The intervals overlap: the gain is uncertain.".to_string()),
     ])
 }
@@ -233,17 +233,14 @@ mod tests {
     #[test]
     fn advice_says_what_was_not_measured_and_whether_the_gain_is_certain() {
         let mut advice = rubus_advise::fixture::advice();
-        assert_eq!(
-            of_advice(&advice).as_deref(),
-            Some("Not measured here: sda (published figures).")
-        );
+        assert_eq!(of_advice(&advice).as_deref(), Some("The figures of sda are published ones."));
         advice.candidates[0].basis.time_s = Basis::Measured;
         assert_eq!(of_advice(&advice), None);
         advice.candidates[0].time_s = Estimate::new(1.6, 1.0, 9.0);
         let said = of_advice(&advice).expect("they overlap");
         assert_eq!(said, "The intervals overlap: the gain is uncertain.");
         let swap = of_advice(&rubus_advise::fixture::swap_advice()).expect("assumed");
-        assert!(swap.contains("assumed figures, marked ~"), "{swap}");
+        assert!(swap.contains("are assumed, marked ~"), "{swap}");
         advice.candidates.clear();
         assert_eq!(of_advice(&advice), None);
     }

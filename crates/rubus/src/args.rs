@@ -19,6 +19,7 @@ mod cpu;
 #[cfg(test)]
 mod documented;
 mod enough;
+mod explain;
 pub mod fio_options;
 pub mod help;
 mod history;
@@ -42,6 +43,7 @@ pub use compare::Compare;
 pub use copy::{Copy, HowMuch};
 pub use cpu::BenchCpu;
 pub use enough::Enough;
+pub use explain::Explain;
 pub use history::{
     History, HistoryAction, HistoryDelete, HistoryExport, HistoryImport, HistoryLabel, HistoryShow,
 };
@@ -148,6 +150,7 @@ impl Args {
 pub enum Command {
     Checkup(Checkup),
     Survey(Survey),
+    Explain(Explain),
     Boot(Boot),
     Bench(Box<Bench>),
     Enough(Enough),
@@ -301,7 +304,8 @@ pub struct Survey {
     /// Judge the disks by this log instead of the running kernel's: what dmesg or journalctl -k printed, or kern.log
     #[arg(long, value_name = "FILE", conflicts_with = "save")]
     pub kernel_log: Option<PathBuf>,
-    /// Show all findings, with where each fact was read and the reference behind it
+    /// Show everything that was read below the findings, and with these where each fact was read and the
+    /// reference behind it
     #[arg(long, short)]
     pub verbose: bool,
     /// List the rules behind findings and what triggers each; does not read the machine

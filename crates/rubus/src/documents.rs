@@ -14,8 +14,9 @@ use rubus_verdict::enough::Judgement;
 use rubus_verdict::verdict::Verdict;
 use rubus_vocabulary::finding::Finding;
 use rubus_vocabulary::machine::Machine;
+use rubus_vocabulary::next_step::NextStep;
 use rubus_vocabulary::result::Run;
-use rubus_vocabulary::rule_finding::Weight;
+use rubus_vocabulary::rule_finding::{RuleFinding, Weight};
 use rubus_watch::Look;
 use rubus_watch::health::DiskHealth;
 use serde::Serialize;
@@ -49,6 +50,8 @@ pub struct SurveyDocument<'a> {
 pub struct FleetDocument<'a> {
     /// `checkup`, `bench`, `survey` or `advise`.
     pub command: &'static str,
+    /// What to do next.
+    pub next: NextStep,
     /// The boards, in the order of the list.
     pub boards: Vec<FleetBoard<'a>>,
     /// Facts that are not the same on all boards that gave a result.
@@ -108,6 +111,26 @@ pub struct RuleDocument {
     pub needs_figures: bool,
     /// Where its claims come from.
     pub source: &'static str,
+}
+
+/// A kind of finding, explained.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct ExplainDocument {
+    /// What stands in brackets behind each such finding.
+    pub code: &'static str,
+    /// How much it matters.
+    pub weight: Weight,
+    /// When it speaks, in words.
+    pub when: &'static str,
+    /// Whether it needs measured figures; else a survey is enough.
+    pub needs_figures: bool,
+    /// Where its claims come from.
+    pub source: &'static str,
+    /// What would come out otherwise if it were wrong.
+    pub disproof: &'static str,
+    /// What of it is found on this machine.
+    pub here: Vec<RuleFinding>,
 }
 
 /// A recipe for a change.
@@ -209,6 +232,8 @@ impl<'a> StepStatus<'a> {
 pub struct VerifyDocument<'a> {
     /// Every promise holds, and no change is half undone.
     pub holds: bool,
+    /// What to do next.
+    pub next: NextStep,
     /// The changes.
     pub changes: Vec<VerifiedChange<'a>>,
     /// Changes in the middle of their way back, in words.
@@ -292,6 +317,16 @@ pub struct ZswapDocument {
     pub reading: Reading,
 }
 
+/// Who wrote to the disks.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct WritersDocument<'a> {
+    #[serde(flatten)]
+    pub report: &'a rubus_watch::writers::Report,
+    /// What to do next.
+    pub next: NextStep,
+}
+
 /// How files on btrfs are compressed.
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
@@ -318,6 +353,8 @@ pub struct CopyDocument<'a> {
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct WatchDocument<'a> {
+    /// What to do next.
+    pub next: NextStep,
     /// The rates between two moments.
     pub watch: &'a Look,
     /// The machine, for people: board and kernel.

@@ -76,6 +76,7 @@ fn run(args: Args, matches: &ArgMatches) -> anyhow::Result<Exit> {
         None => commands::checkup::run(&general, &args::Checkup::of_current_directory(args.json)),
         Some(Command::Checkup(checkup)) => commands::checkup::run(&general, &checkup),
         Some(Command::Survey(survey)) => commands::survey::run(&general, &survey),
+        Some(Command::Explain(explain)) => commands::explain::run(&general, &explain),
         Some(Command::Boot(boot)) => commands::boot::run(&general, &boot),
         Some(Command::Bench(bench)) => match &bench.of {
             Some(args::BenchOf::Cpu(cpu)) => commands::cpu::run(&general, cpu),

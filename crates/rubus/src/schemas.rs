@@ -26,6 +26,7 @@ use rubus_runs::gallery::Entry;
 use rubus_runs::history::RunSummary;
 use rubus_vocabulary::fact::Fact;
 use rubus_vocabulary::figure::Named;
+use rubus_vocabulary::next_step::NextStep;
 use rubus_vocabulary::published::Reference;
 use rubus_vocabulary::result::Run;
 use rubus_vocabulary::spec::SuiteSummary;
@@ -38,8 +39,9 @@ use self::shape::Shared;
 use crate::commands::survey::document;
 use crate::documents::{
     ChangeStatus, CompressionAt, CompressionDocument, CompressionSeen, CopyDocument,
-    EnoughDocument, FleetBoard, FleetDocument, RecipeDocument, RuleDocument, RunDocument,
-    SurveyDocument, VerifiedChange, VerifyDocument, WatchDocument, ZswapCounters, ZswapDocument,
+    EnoughDocument, ExplainDocument, FleetBoard, FleetDocument, RecipeDocument, RuleDocument,
+    RunDocument, SurveyDocument, VerifiedChange, VerifyDocument, WatchDocument, WritersDocument,
+    ZswapCounters, ZswapDocument,
 };
 
 mod shape;
@@ -96,10 +98,11 @@ fn all() -> Vec<Printed> {
         of::<Vec<Reference>>("references", "rubus compare --list-references --json"),
         of::<Vec<SuiteSummary>>("suites", "rubus suites --json"),
         of::<EnoughDocument>("enough", "rubus enough --json"),
+        of::<ExplainDocument>("explain", "rubus explain --json"),
         of::<Vec<RuleDocument>>("rules", "rubus survey --rules --json"),
         of::<Vec<RecipeDocument>>("recipes", "rubus recipes --json"),
         of::<WatchDocument>("watch", "rubus watch --once --json"),
-        of::<rubus_watch::writers::Report>("writers", "rubus writers --json"),
+        of::<WritersDocument>("writers", "rubus writers --json"),
         of::<RecordingLine>("recording", "a line of rubus watch --record FILE"),
         of::<ZswapDocument>("zswap", "rubus zswap --json"),
         of::<CompressionDocument>("compression", "rubus compression --json"),
@@ -267,6 +270,7 @@ fn fleet() -> Value {
     };
     let document = FleetDocument {
         command: "bench",
+        next: NextStep::command(&["rubus", "survey", "--on", "c"], "why"),
         boards: vec![measured, surveyed, failed],
         differences: &differences,
         outliers: Some(&outliers),
@@ -315,6 +319,7 @@ fn what_no_command_prints_without_root_is_as_its_schema_says() {
     let words = ["a remark".to_string()];
     let verified = VerifyDocument {
         holds: true,
+        next: NextStep::by_hand("nothing"),
         changes: vec![VerifiedChange {
             name: "swap-1",
             title: "Swap",
@@ -354,7 +359,9 @@ fn what_no_command_prints_without_root_is_as_its_schema_says() {
     let run = fixture::slow_sd_card_run();
     let etcd = rubus_verdict::enough::by_name("etcd").expect("it is listed");
     let seen = rubus_verdict::enough::Evidence::of(&run.results[0]);
-    let enough = EnoughDocument { judgement: rubus_verdict::enough::judge(etcd, &seen), run: &run };
+    let question = rubus_verdict::enough::Question { workload: etcd, place: "/", seconds: 60.0 };
+    let judgement = rubus_verdict::enough::judge(&question, &seen);
+    let enough = EnoughDocument { judgement, run: &run };
     let enough = value(&|| serde_json::to_value(&enough));
     all.push(("an answer".into(), "enough", enough));
     validator::must_be_valid(&all);

@@ -76,7 +76,7 @@ fn a_clone_that_kept_the_old_name_says_which_word_to_change() {
     assert_eq!(
         first,
         "stops at the root (likely): cmdline.txt names PARTUUID=1a2b3c4d-02; this disk has 3c4d5e6f-02. \
-         Change: correct root= in cmdline.txt on the boot partition."
+         To do: Correct root= in cmdline.txt on the boot partition"
     );
 }
 

@@ -38,18 +38,39 @@ fn rules(object: &Value) -> BTreeSet<String> {
 
 const CAPTURE: [&str; 3] = ["--machine", "captures/pi4b-usb3-ssd", "survey"];
 
+/// Findings come first and whole, each with the code that `explain` takes.
 #[test]
-fn a_survey_tells_the_weightiest_and_verbose_all() {
+fn a_survey_tells_all_with_their_codes_and_verbose_their_sources() {
     let home = tempfile::tempdir().expect("a temporary directory");
     let short = said(home.path(), &CAPTURE);
     let long = said(home.path(), &[&CAPTURE[..], &["--verbose"]].concat());
     let found = rules(&json(home.path(), &[&CAPTURE[..], &["--json"]].concat()));
     assert!(found.len() > 5, "{found:?}");
-    assert!(short.contains("more: rubus survey --verbose"), "{short}");
-    for rule in &found {
-        assert!(long.contains(&format!("rule {rule};")), "{rule} in {long}");
+    for text in [&short, &long] {
+        for rule in &found {
+            assert!(text.contains(&format!("[{rule}]")), "{rule} in {text}");
+        }
     }
-    insta::assert_snapshot!(long[long.find("Findings").expect("a title")..].to_string());
+    let (before, _) = short.split_once("\nMachine\n").expect("the machine");
+    assert!(before.contains("Findings: ") && !short.contains(" more: "), "{short}");
+    assert!(long.contains("source: ") && !short.contains("source: "), "{long}");
+    let findings = &long[long.find("Findings").expect("a title")..];
+    let (findings, _) = findings.split_once("\nHealth\n").expect("the health");
+    insta::assert_snapshot!(findings.to_string());
+}
+
+/// Of a finding of this machine, and of one that needs figures.
+#[test]
+fn a_code_is_explained_with_what_is_found_here() {
+    let home = tempfile::tempdir().expect("a temporary directory");
+    let explained = |code| said(home.path(), &["--machine", CAPTURE[1], "explain", code]);
+    insta::assert_snapshot!(
+        [explained("usb3-disk-at-usb2"), explained("slow-commits"), explained("half-duplex")]
+            .concat()
+    );
+    let refused = rubus(home.path()).args(["explain", "slow-comits"]).output().expect("it runs");
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("slow-commits"));
 }
 
 #[test]

@@ -45,7 +45,15 @@ pub fn null_is_infinite<'de, D: serde::Deserializer<'de>>(d: D) -> Result<f64, D
     Ok(Option::<f64>::deserialize(d)?.unwrap_or(f64::INFINITY))
 }
 
+/// An interval that spans more than this factor says nothing of the value.
+const MAX_SPAN: f64 = 10.0;
+
 impl Estimate {
+    /// Whether the interval says anything: it spans no more than a factor of ten.
+    pub fn is_known(&self) -> bool {
+        self.low > 0.0 && self.high.is_finite() && self.high <= MAX_SPAN * self.low
+    }
+
     /// An estimate from its three numbers.
     ///
     /// # Panics

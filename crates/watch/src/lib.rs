@@ -15,6 +15,7 @@ pub mod live;
 mod look;
 mod memory;
 mod net_dev;
+pub mod next;
 mod numbers;
 mod pipes;
 pub mod probe;

@@ -8,7 +8,9 @@ pub mod picture;
 
 use serde::{Deserialize, Serialize};
 
+use rubus_draw::quote::typed;
 use rubus_stats::estimate::Estimate;
+use rubus_vocabulary::next_step::NextStep;
 use rubus_vocabulary::published::kinds::{DeviceClass, Severity};
 use rubus_vocabulary::units::iops;
 
@@ -44,7 +46,10 @@ pub struct Advice {
     pub unit: String,
     /// What the machine could be, the best first.
     pub candidates: Vec<Candidate>,
-    /// Why the first one, in three sentences: what it gives, why, and what is narrow next.
+    /// What to do next: the measurement that comes first, the command, or what is done by hand.
+    #[serde(default)]
+    pub next: NextStep,
+    /// What is recommended, as a sentence; then what it gives, why, and what is narrow next.
     pub because: Vec<String>,
     /// The command that plans it, as words; absent where no recipe does it.
     pub command: Option<Vec<String>>,
@@ -302,10 +307,53 @@ impl Figures {
     }
 }
 
+/// Where the best one is the current place, and stays since others are alike: the one of them that is most likely to be faster.
+pub fn likely_faster(candidates: &[Candidate]) -> Option<&Candidate> {
+    let best = candidates.first().filter(|best| best.is_now)?;
+    let is_it = |other: &&Candidate| {
+        other.tier == best.tier && other.time_s.value * WORTH_A_CHANGE < best.time_s.value
+    };
+    let by_time = |a: &&Candidate, b: &&Candidate| a.time_s.value.total_cmp(&b.time_s.value);
+    candidates.iter().filter(is_it).min_by(by_time)
+}
+
 impl Advice {
     /// How the machine is now.
     pub fn now(&self) -> Option<&Candidate> {
         self.candidates.iter().find(|candidate| candidate.is_now)
+    }
+
+    /// The measurement of the best place, where it was not measured and is one to move to, or stays although another may be faster.
+    pub fn measure_first(&self) -> Option<&Unknown> {
+        let best = self.candidates.first()?;
+        let is_open = !best.is_now || likely_faster(&self.candidates).is_some();
+        let is_wanted = is_open && best.measured(self.purpose, true).is_empty();
+        let mut its = self.unknown.iter().filter(|one| one.of.as_ref() == Some(&best.name));
+        its.find(|one| one.measurement.is_some()).filter(|_| is_wanted)
+    }
+
+    /// What to do next.
+    pub fn next_step(&self) -> NextStep {
+        let then = self.command.as_ref().map(|command| typed(command));
+        if let Some(unknown) = self.measure_first() {
+            let words = match then {
+                Some(then) => format!("measure it first; then: {then}"),
+                None if self.candidates.first().is_some_and(|best| best.is_now) => {
+                    "measure it before you decide".into()
+                }
+                None => "measure it first".into(),
+            };
+            let root = unknown.needs_root.then(|| "sudo".to_string());
+            let measurement = unknown.measurement.iter().flatten().cloned();
+            let command = root.into_iter().chain(measurement).collect();
+            return NextStep { command: Some(command), words };
+        }
+        let words = match (&self.command, &self.to_do) {
+            (Some(_), _) => "it shows each step, and changes nothing",
+            (None, Some(sentence)) if !sentence.is_empty() => sentence.trim_end_matches('.'),
+            (None, _) => "nothing",
+        };
+        NextStep { command: self.command.clone(), words: words.into() }
     }
 
     /// The best of what is there.

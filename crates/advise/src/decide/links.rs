@@ -81,7 +81,7 @@ pub(super) fn unit(question: &Question<'_>) -> String {
             Some((bus, usable)) if *usable <= rate => format!(" behind {bus}"),
             _ => String::new(),
         };
-        let port = format!("{} ({}{}{behind})", link.name, basis.mark(), rate_si(rate));
+        let port = format!("{} ({}{behind})", link.name, basis.figure(&rate_si(rate)));
         return purpose.unit_through(&port, rate);
     }
     match best(question.machine).filter(|_| purpose == Purpose::StorageNode) {

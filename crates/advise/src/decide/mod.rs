@@ -23,6 +23,7 @@ mod words;
 use crate::advice::{Advice, FORMAT, Known, Wish};
 use rubus_machine::purpose::Purpose;
 use rubus_vocabulary::machine::{Machine, Origin};
+use rubus_vocabulary::next_step::NextStep;
 
 /// What is asked.
 #[derive(Clone, Copy, Debug)]
@@ -51,7 +52,8 @@ pub fn advise(question: &Question<'_>) -> Result<Advice, String> {
     }
     let to_do = words::to_do(question, &places, &candidates);
     let (subjects, curve) = subjects::all(question, &places, &candidates);
-    Ok(Advice {
+    let mut advice = Advice {
+        next: NextStep::default(),
         format: FORMAT,
         machine: board(question.machine),
         from: match &question.machine.origin {
@@ -68,7 +70,9 @@ pub fn advise(question: &Question<'_>) -> Result<Advice, String> {
         curve,
         unknown: questions::unknown(question, &places, &candidates),
         candidates,
-    })
+    };
+    advice.next = advice.next_step();
+    Ok(advice)
 }
 
 fn board(machine: &Machine) -> String {

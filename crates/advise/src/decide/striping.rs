@@ -44,11 +44,9 @@ pub(super) fn several_disks(question: &Question<'_>, places: &[Place]) -> Option
     let gain = best.bytes_per_second / alone.bytes_per_second;
     let names = names(&spares, &best.numbers);
     let rates = format!(
-        "{}{} instead of {}{}",
-        best.basis.mark(),
-        rate_si(best.bytes_per_second),
-        alone.basis.mark(),
-        rate_si(alone.bytes_per_second)
+        "{} instead of {}",
+        best.basis.figure(&rate_si(best.bytes_per_second)),
+        alone.basis.figure(&rate_si(alone.bytes_per_second))
     );
     let shared = shared_bus(&spares, &best);
     if gain <= WORTH_IT {
@@ -201,10 +199,9 @@ fn left_out(question: &Question<'_>, spares: &[Spare<'_>], best: &Set) -> String
         others.map(with).max_by(|a, b| a.1.bytes_per_second.total_cmp(&b.1.bytes_per_second));
     next.map_or(String::new(), |(number, set)| {
         format!(
-            "; with {} too it would be {}{}",
+            "; with {} too it would be {}",
             spares[number].member.name,
-            set.basis.mark(),
-            rate_si(set.bytes_per_second)
+            set.basis.figure(&rate_si(set.bytes_per_second))
         )
     })
 }

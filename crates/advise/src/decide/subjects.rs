@@ -142,9 +142,9 @@ fn compression(question: &Question<'_>, best: Option<&Candidate>) -> Option<Subj
         );
         return subject("compression", advice, None);
     }
-    let mark = speeds.basis.mark();
-    let mega = |rate: Estimate| format!("{mark}{:.0}", rate.value / 1e6);
-    let plain = |rate: Estimate, basis: Basis| format!("{}{:.0}", basis.mark(), rate.value / 1e6);
+    let basis = speeds.basis;
+    let plain = |rate: Estimate, basis: Basis| basis.figure(&format!("{:.0}", rate.value / 1e6));
+    let mega = |rate: Estimate| plain(rate, basis);
     let how = match speeds.basis {
         Basis::Measured => format!(" ({})", speeds.source),
         _ => String::new(),
@@ -155,15 +155,15 @@ fn compression(question: &Question<'_>, best: Option<&Candidate>) -> Option<Subj
     let without = if is_new_root { " With `filesystem=ext4`, none of it." } else { "" };
     let advice = match mix.best(&speeds.methods, &link) {
         Some(method) => format!(
-            "{} on {}: writes {} instead of {} MB/s, reads {} instead of {}, if data shrinks to {mark}{:.0} %; {}{how}.{without}",
+            "{} on {}: writes {} instead of {} MB/s, reads {} instead of {}, if data shrinks to {}; {}{how}.{without}",
             method.name,
             best.name,
             mega(method.through(link.write, Way::Write)),
             plain(link.write, best.basis.sequential_write),
             mega(method.through(link.read, Way::Read)),
             plain(link.read, best.basis.sequential_read),
-            100.0 / method.ratio.value,
-            up_to(question, method, mark)
+            basis.figure(&format!("{:.0} %", 100.0 / method.ratio.value)),
+            up_to(question, method, basis)
         ),
         None => {
             let cheapest = speeds.methods.first()?;
@@ -171,7 +171,7 @@ fn compression(question: &Question<'_>, best: Option<&Candidate>) -> Option<Subj
                 "None for speed on {}; it saves space and wear. {} {}{how}.",
                 best.name,
                 cheapest.name,
-                up_to(question, cheapest, mark)
+                up_to(question, cheapest, basis)
             )
         }
     };
@@ -186,11 +186,11 @@ fn narrower_port(question: &Question<'_>, best: &Candidate) -> Option<Port> {
 }
 
 /// "worth it on disks up to 400 MB/s writing, 1.0 GB/s reading, 560 MB/s mixed": what a disk carries, mixed as the purpose does.
-fn up_to(question: &Question<'_>, method: &Method, mark: &str) -> String {
+fn up_to(question: &Question<'_>, method: &Method, basis: Basis) -> String {
     let mix = Mix::of(question.purpose);
     let found = method.break_even(mix);
     let link = |rate: Option<f64>| match rate {
-        Some(rate) => format!("{mark}{}", rate_si(rate)),
+        Some(rate) => basis.figure(&rate_si(rate)),
         None => "no speed".into(),
     };
     format!(
@@ -212,10 +212,8 @@ fn cipher_subject(question: &Question<'_>, best: Option<&Candidate>) -> Option<S
             (read, best.basis.sequential_read, best.name.clone())
         }
     };
-    let rate = |cipher: &cipher::Cipher| {
-        let mark = cipher.basis.mark();
-        format!("{mark}{}", rate_si(cipher.bytes_per_second.value))
-    };
+    let rate =
+        |cipher: &cipher::Cipher| cipher.basis.figure(&rate_si(cipher.bytes_per_second.value));
     let advice = if aes.bytes_per_second.low > needed {
         format!(
             "LUKS with AES carries {} ({}), more than {name} gives: it costs little.",
@@ -235,11 +233,10 @@ fn cipher_subject(question: &Question<'_>, best: Option<&Candidate>) -> Option<S
         let instead =
             if is_better { format!("; Adiantum {}{known}", rate(&other)) } else { String::new() };
         format!(
-            "{why}LUKS carries {} ({}) of the {}{} of {name}{instead}.",
+            "{why}LUKS carries {} ({}) of the {} of {name}{instead}.",
             rate(&aes),
             aes.source,
-            basis.mark(),
-            rate_si(needed),
+            basis.figure(&rate_si(needed)),
         )
     };
     subject("cipher", advice, None)
@@ -309,15 +306,14 @@ fn port(question: &Question<'_>, places: &[Place], candidates: &[Candidate]) -> 
         None => {
             let own = best.figures.sequential_read.value;
             format!(
-                "{} reads {}{} in order, so the {} is the narrower one",
+                "{} reads {} in order, so the {} is the narrower one",
                 best.name,
-                best.basis.sequential_read.mark(),
-                rate_si(own),
+                best.basis.sequential_read.figure(&rate_si(own)),
                 if own > carries { "network" } else { "disk" }
             )
         }
     };
-    let advice = format!("{} carries {}{}; {seen}.", link.name, basis.mark(), rate_si(carries));
+    let advice = format!("{} carries {}; {seen}.", link.name, basis.figure(&rate_si(carries)));
     subject("network", advice, None)
 }
 

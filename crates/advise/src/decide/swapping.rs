@@ -362,12 +362,11 @@ pub(super) fn swappiness(
     Some(Swappiness {
         value: value.clamp(10.0, 200.0) as u32,
         why: format!(
-            "{}{value:.0}{}: a page from {} is back {}{} as fast as a file from {} (the kernel's rule 200 r / (1 + r)).",
-            basis.mark(),
+            "{}{}: a page from {} is back {} as fast as a file from {} (the kernel's rule 200 r / (1 + r)).",
+            basis.figure(&format!("{value:.0}")),
             now.map_or(String::new(), |now| format!(", now {now}")),
             best.name,
-            basis.mark(),
-            times(ratio),
+            basis.figure(&times(ratio)),
             files.name
         ),
     })
@@ -384,11 +383,10 @@ pub(super) fn why(question: &Question<'_>, places: &[Place], best: &Candidate) -
     match (best.name.as_str(), has_disk) {
         (name, _) if name.starts_with("zswap+") => Some(format!(
             "zram would be as fast while all fits, and end a program when it does not; behind zswap what is not needed goes to {}. \
-             A pool of {} % holds {TIMES} times the memory if pages shrink to {}{:.0} %.",
+             A pool of {} % holds {TIMES} times the memory if pages shrink to {}.",
             name.trim_start_matches("zswap+"),
             pool_percent(&base),
-            ratio_basis(question).mark(),
-            100.0 / base.ratio.value
+            ratio_basis(question).figure(&format!("{:.0} %", 100.0 / base.ratio.value))
         )),
         (name, None) if name.starts_with("zram") => Some(
             "There is no disk here to swap on: small writes stop cards and sticks and wear them out, so all stays in memory."

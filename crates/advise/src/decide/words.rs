@@ -1,7 +1,10 @@
 //! Why the best one is best, and what does it.
 
-use crate::advice::{ALIKE, Basis, Candidate, Demand, WORTH_A_CHANGE, WORTH_SAYING, is_network};
+use crate::advice::{ALIKE, Basis, Candidate, Demand, WORTH_SAYING, is_network, likely_faster};
 use rubus_machine::purpose::{Purpose, What};
+use rubus_stats::compare::ratio;
+use rubus_stats::estimate::Estimate;
+use rubus_vocabulary::basis::two_digits;
 use rubus_vocabulary::units::{iops, percent, rate_si};
 
 use super::Question;
@@ -9,7 +12,7 @@ use super::phrases::{ToDo, list, seconds, times};
 use super::place::{Is, Place};
 use super::swapping;
 
-/// Three sentences: what the best gives, why, and what is narrow after it.
+/// What is recommended; then what it gives, why, and what is narrow after it.
 pub(super) fn because(
     question: &Question<'_>,
     places: &[Place],
@@ -19,7 +22,11 @@ pub(super) fn because(
         return vec!["This machine shows no disk, and so there is nothing to advise on.".into()];
     };
     let now = candidates.iter().find(|candidate| candidate.is_now);
-    let mut sentences = vec![what_it_gives(question.purpose, best, now, candidates)];
+    let purpose = question.purpose;
+    let mut sentences = vec![
+        recommendation(purpose, best, now, candidates),
+        what_it_gives(purpose, best, now, candidates),
+    ];
     let why = why(best, now);
     let after = why.is_some();
     sentences.extend(why);
@@ -30,14 +37,99 @@ pub(super) fn because(
     sentences
 }
 
+/// "Move the system to sda (…): a desktop's work about 5.0 times faster (2.1 to 14 times), not measured here."
+fn recommendation(
+    purpose: Purpose,
+    best: &Candidate,
+    now: Option<&Candidate>,
+    all: &[Candidate],
+) -> String {
+    let named = named(best);
+    if best.is_now {
+        return match likely_faster(all) {
+            _ if best.is_enough(purpose) => {
+                format!("Keep {named}: it is enough for {}.", purpose.words())
+            }
+            Some(other) => {
+                format!("Keep {named}: nothing else is surely faster; {} may be.", short(other))
+            }
+            None => format!("Keep {named}: nothing that was weighed is worth a change."),
+        };
+    }
+    let change = change(purpose, best);
+    let is_measured = best.is_measured;
+    let is_unmeasured = best.measured(purpose, true).is_empty();
+    let Some(now) = now else {
+        let seen = if is_unmeasured { ", not measured here" } else { "" };
+        return format!("{change}: the best that was weighed{seen}.");
+    };
+    match ratio(now.time_s, best.time_s).filter(Estimate::is_known) {
+        Some(ratio) => {
+            let seen = match (is_measured, is_unmeasured) {
+                (true, _) => "",
+                (false, true) => ", not measured here",
+                (false, false) => ", measured here in part",
+            };
+            format!("{change}: {} {}{seen}.", work(purpose), faster(ratio))
+        }
+        None => {
+            let why = match (is_measured, is_unmeasured) {
+                (true, _) => "",
+                (false, true) => ", since it was not measured here",
+                (false, false) => ", since it was measured here only in part",
+            };
+            format!(
+                "{change}: probably faster for {}; how much is not known{why}.",
+                purpose.words()
+            )
+        }
+    }
+}
+
+/// What is to be changed, as an imperative.
+fn change(purpose: Purpose, best: &Candidate) -> String {
+    let disk = best.name.split('@').next().unwrap_or_default();
+    match (purpose, best.euros) {
+        _ if best.name.ends_with("@usb3") => format!("Put {disk} into a USB 3 port"),
+        _ if best.name.ends_with("@gen3") => format!("Run {disk} at PCIe 3"),
+        (_, (low, high)) if high > 0 => format!("Buy {} ({low} to {high} EUR)", best.what),
+        (Purpose::Swap, _) => format!("Swap with {}", named(best)),
+        (Purpose::Desktop | Purpose::Server, _) => format!("Move the system to {}", named(best)),
+        (Purpose::Logger | Purpose::StorageNode, _) => format!("Put the data on {}", named(best)),
+    }
+}
+
+fn work(purpose: Purpose) -> String {
+    match purpose {
+        Purpose::Swap => "swapping".into(),
+        _ => format!("{}'s work", purpose.words()),
+    }
+}
+
+/// "about 5.6 times faster (2.1 to 14 times)".
+fn faster(ratio: Estimate) -> String {
+    let sure = if ratio.low > 1.0 { "about" } else { "perhaps" };
+    let [value, low, high] =
+        [ratio.value, ratio.low, ratio.high].map(|times| two_digits(&format!("{times:.2}")));
+    format!("{sure} {value} times faster ({low} to {high} times)")
+}
+
+/// A time with its range; without one where that says nothing.
+fn time_range(candidate: &Candidate) -> String {
+    let Estimate { low, high, .. } = candidate.time_s;
+    match candidate.time_s.is_known() {
+        true => format!("{} ({} to {})", time(candidate), seconds(low), seconds(high)),
+        false => format!("{} (not known within a factor of 10)", time(candidate)),
+    }
+}
+
 fn what_it_gives(
     purpose: Purpose,
     best: &Candidate,
     now: Option<&Candidate>,
     all: &[Candidate],
 ) -> String {
-    let range =
-        format!("{} ({} to {})", time(best), seconds(best.time_s.low), seconds(best.time_s.high));
+    let range = time_range(best);
     let alone = on_assumptions(purpose, best);
     let work = match purpose {
         Purpose::Swap => "2000 pages in and out",
@@ -45,21 +137,18 @@ fn what_it_gives(
     };
     let Some(now) = now else {
         let alone = alone.map(|alone| format!(", {alone}")).unwrap_or_default();
-        return format!("{} takes {range} for {work}{alone}.", named(best));
+        return format!("{} takes {range} for {work}{alone}.", short(best));
     };
     if best.is_now && best.is_enough(purpose) {
         return what_is_enough(best, work, &range, alone.as_deref(), all);
     }
-    if let Some(other) = likely_faster(best, all) {
+    if let Some(other) = likely_faster(all) {
         let alone = alone.map(|alone| format!(", {alone}")).unwrap_or_default();
         return format!(
-            "{} stays at {range} for {work}{alone}. No other place is surely faster; {} may be, at {} ({} to {}): measure before \
-             you decide.",
-            named(best),
+            "{} takes {range} for {work}{alone}; {} would take {}: measure before you decide.",
+            short(best),
             short(other),
-            time(other),
-            seconds(other.time_s.low),
-            seconds(other.time_s.high)
+            time_range(other)
         );
     }
     if best.is_now {
@@ -72,8 +161,8 @@ fn what_it_gives(
         });
         let alone = alone.map(|alone| format!(", {alone}")).unwrap_or_default();
         return format!(
-            "{} is the best that was weighed: {range} for {work}{alone}{}.",
-            named(best),
+            "{} takes {range} for {work}{alone}{}.",
+            short(best),
             second.unwrap_or_default()
         );
     }
@@ -84,8 +173,8 @@ fn what_it_gives(
         let doubts =
             if doubts.is_empty() { String::new() } else { format!("; {}", doubts.join(", and ")) };
         return format!(
-            "{} was not measured; others like it need {range} for {work}, the current {} {}{doubts}.",
-            named(best),
+            "Others like {} need {range} for {work}, the current {} {}{doubts}.",
+            short(best),
             now.name,
             time(now)
         );
@@ -96,22 +185,11 @@ fn what_it_gives(
         format!(", but {}: measure before you decide", doubts.join(", and "))
     };
     format!(
-        "{} would need {range} for {work}; the current {} needs {}: {} as fast{but}.",
-        named(best),
+        "{} would need {range} for {work}; the current {} needs {}{but}.",
+        short(best),
         now.name,
-        time(now),
-        times(now.time_s.value / best.time_s.value)
+        time(now)
     )
-}
-
-/// Of what is alike the current place, which stays for that reason, the one that is most likely to be faster.
-fn likely_faster<'c>(best: &Candidate, all: &'c [Candidate]) -> Option<&'c Candidate> {
-    let is_it = |other: &&Candidate| {
-        let is_alike = best.is_now && other.tier == best.tier;
-        is_alike && other.time_s.value * WORTH_A_CHANGE < best.time_s.value
-    };
-    let by_time = |a: &&Candidate, b: &&Candidate| a.time_s.value.total_cmp(&b.time_s.value);
-    all.iter().filter(is_it).min_by(by_time)
 }
 
 /// Whether it is a disk of this machine, and so can be measured: not one to buy, and none over the network.
@@ -127,7 +205,7 @@ fn what_is_enough(
     alone: Option<&str>,
     all: &[Candidate],
 ) -> String {
-    let mark = now.basis.time_s.mark();
+    let basis = now.basis.time_s;
     let alone = alone.map(|alone| format!(", {alone}")).unwrap_or_default();
     let by_time = |a: &&Candidate, b: &&Candidate| a.time_s.value.total_cmp(&b.time_s.value);
     let fastest = all.iter().min_by(by_time);
@@ -136,10 +214,13 @@ fn what_is_enough(
         format!(" The fastest that was weighed, {}, takes {}.", short(fastest), time(fastest))
     });
     format!(
-        "{} does {work} in {range}, {mark}{} of the time and {} at most{alone}: nothing to change.{faster}",
-        named(now),
-        percent(now.time_s.value),
-        percent(now.time_s.high)
+        "{} does {work} in {range}, {} of the time and {} at most{alone}: nothing to change.{faster}",
+        short(now),
+        basis.figure(&percent(now.time_s.value)),
+        match basis {
+            Basis::Assumed => two_digits(&percent(now.time_s.high)),
+            Basis::Measured | Basis::Published => percent(now.time_s.high),
+        }
     )
 }
 
@@ -153,8 +234,7 @@ fn short(candidate: &Candidate) -> &str {
 
 /// A time with its mark: "~85 ms".
 pub(super) fn time(candidate: &Candidate) -> String {
-    let mark = candidate.basis.time_s.mark();
-    format!("{mark}{}", seconds(candidate.time_s.value))
+    candidate.basis.time_s.figure(&seconds(candidate.time_s.value))
 }
 
 /// What a time rests on that nobody knows: "on assumed figures alone (commits)".
@@ -190,11 +270,11 @@ pub(super) fn rate(candidate: &Candidate, what: What) -> String {
         return "unknown".into();
     };
     let rate = demand.per_second.value;
-    let mark = candidate.basis.of(what, demand.in_flight).mark();
+    let basis = candidate.basis.of(what, demand.in_flight);
     if what.is_in_order() {
-        format!("{mark}{}", rate_si(rate))
+        basis.figure(&rate_si(rate))
     } else {
-        format!("{mark}{}/s", iops(rate).replace(' ', ""))
+        basis.figure(&format!("{}/s", iops(rate).replace(' ', "")))
     }
 }
 
@@ -260,9 +340,9 @@ pub(super) fn to_do(question: &Question<'_>, places: &[Place], candidates: &[Can
     }
     if best.is_now {
         let is_enough = best.is_enough(question.purpose);
-        return ToDo::nothing(match likely_faster(best, candidates) {
+        return ToDo::nothing(match likely_faster(candidates) {
             _ if is_enough => "Nothing: what you have is enough.",
-            Some(_) => "Nothing until it is measured (below).",
+            Some(_) => "Nothing until it is measured.",
             None => "Nothing: the system is there already.",
         });
     }

@@ -4,7 +4,7 @@
 mod changes;
 mod left;
 mod steps;
-mod verify;
+pub mod verify;
 
 use crate::plan::promise::Promise;
 use crate::plan::volume::DiskIdentity;
@@ -16,7 +16,6 @@ use rubus_draw::text::{bind_units, clean, hang, pad_right, width};
 
 pub use changes::{ChangeLine, StepLine, receipts, recipe, recipes, status};
 pub use left::{undone, went_back};
-pub use verify::{Verified, verified};
 
 pub(crate) const COLUMNS: usize = 80;
 

@@ -5,6 +5,7 @@ use crate::plan::verify::{Answer, PromiseState};
 use super::{COLUMNS, marked};
 use rubus_draw::style::{Style, Tone};
 use rubus_draw::text::{bind_units, clean, hang};
+use rubus_vocabulary::next_step::NextStep;
 
 /// A change whose promises were looked at.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,6 +20,35 @@ pub struct Verified<'a> {
     pub answers: &'a [Answer],
     /// What else was seen, as a name and words.
     pub besides: &'a [(String, String)],
+}
+
+/// What to do next: what is broken comes before what cannot be seen, and that before what comes true later.
+pub fn next(changes: &[Verified<'_>], has_half_undone: bool) -> NextStep {
+    if has_half_undone {
+        let words = "a change is half undone, and nothing of it can be looked at before";
+        return NextStep::command(&["sudo", "rubus", "resume"], words);
+    }
+    let first = |wanted: PromiseState| {
+        let mut changes = changes.iter();
+        changes.find(|change| change.answers.iter().any(|answer| answer.standing == wanted))
+    };
+    if let Some(change) = first(PromiseState::Broken) {
+        let words = "which step is no longer as it was applied";
+        return NextStep::command(&["sudo", "rubus", "status", change.name], words);
+    }
+    let again = |change: &Verified<'_>, words| {
+        NextStep::command(&["sudo", "rubus", "verify", change.name], words)
+    };
+    if let Some(change) = first(PromiseState::Unknown) {
+        return again(change, "root sees what others may not");
+    }
+    if let Some(change) = first(PromiseState::AfterStart) {
+        return again(change, "restart the machine first");
+    }
+    NextStep::by_hand(match changes.is_empty() {
+        true => "nothing: no change is applied",
+        false => "nothing: everything holds that was promised",
+    })
 }
 
 /// The changes with their promises.

@@ -8,6 +8,8 @@
 mod boot;
 mod cards;
 mod disks;
+mod disproof;
+mod explained;
 mod health;
 mod kernel;
 mod measured;
@@ -17,6 +19,7 @@ mod power;
 mod swap;
 mod usb;
 
+pub use explained::{Explained, beside, explained};
 use rubus_vocabulary::machine::{BlockDevice, BlockKind, Hop, Machine};
 use rubus_vocabulary::result::Run;
 pub use rubus_vocabulary::rule_finding::{RuleFinding, Weight};

@@ -5,6 +5,7 @@ use rubus_boot::medium::Certainty;
 use rubus_vocabulary::rule_finding::{RuleFinding, Weight};
 
 use super::Start;
+use crate::rules;
 
 /// What of a start endangers the next one, in the order of the links. What the firmware reads and what is mounted are rules of
 /// the facts alone and stand there.
@@ -31,7 +32,7 @@ pub fn findings(start: &Start) -> Vec<RuleFinding> {
             .into(),
             fix: format!("{}.", note.remedy),
             command: Some("rubus boot".into()),
-            source: "docs/how-to/boot.md".into(),
+            source: rules::beside(rule).into(),
         });
     }
     found.extend(next_start(start));
@@ -57,6 +58,6 @@ fn next_start(start: &Start) -> Option<RuleFinding> {
         consequence: "The machine does not come up after the next restart.".into(),
         fix: format!("{}.", stop.remedy),
         command: Some("rubus boot".into()),
-        source: "docs/how-to/boot.md".into(),
+        source: rules::beside("next-start-stops").into(),
     })
 }

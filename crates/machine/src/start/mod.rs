@@ -14,7 +14,7 @@ pub mod text;
 pub use card::{CardPart, CardParts, of_card};
 pub use ladder::{Reached, Rung};
 pub use machine::of_machine;
-pub use report::{LinkReport, NoteReport, StartReport};
+pub use report::{LinkReport, NoteReport, StartReport, next};
 
 use rubus_boot::chain::{ChainFacts, StartChain};
 
@@ -27,6 +27,14 @@ pub struct Start {
     pub chain: StartChain,
     /// Each medium that the board may look at, or each board that a card may be put into.
     pub rungs: Vec<Rung>,
+}
+
+impl Start {
+    /// The disk or image that was looked at; none for a running or captured machine.
+    pub fn disk(&self) -> Option<&str> {
+        let is_machine = self.facts.running.is_some();
+        (!is_machine).then_some(&self.of)
+    }
 }
 
 #[cfg(test)]

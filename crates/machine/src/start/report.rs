@@ -2,6 +2,7 @@
 
 use rubus_boot::chain::{Link, Note, Outcome, Stage, Stop};
 use rubus_boot::medium::Certainty;
+use rubus_vocabulary::next_step::NextStep;
 use serde::Serialize;
 
 use super::ladder::{Reached, Rung};
@@ -24,8 +25,8 @@ pub struct StartReport {
     pub certainty: &'static str,
     /// The same as a sentence, the first line of the text.
     pub sentence: String,
-    /// What to change; null where nothing stops the start.
-    pub change: Option<String>,
+    /// What to do next.
+    pub next: NextStep,
     /// The links in their order, to the last that could be followed.
     pub links: Vec<LinkReport>,
     /// Each medium that the board may look at, in the order of its tries where that is known; of a card or image, each
@@ -79,6 +80,30 @@ pub struct RungReport {
     pub reason: String,
 }
 
+/// What to do next: what to change where the start stops, and how to see more where it is not certain.
+pub fn next(start: &Start) -> NextStep {
+    let stop = start.chain.deciding().and_then(|link| link.stop.as_ref());
+    match (stop, start.chain.outcome()) {
+        (Some(stop), _) => NextStep::by_hand(&stop.remedy),
+        (None, Outcome::Starts) => NextStep::by_hand("nothing: it starts"),
+        (None, _) if is_not_captured(start) => NextStep::command(
+            &["sudo", "rubus", "survey", "--save", "capture.tar"],
+            "on that machine: the capture lacks what its start rests on",
+        ),
+        (None, Outcome::StopsAt(_) | Outcome::NotCertainAfter(_)) => {
+            let mut command = vec!["sudo", "rubus", "boot", "--verbose"];
+            command.extend(start.disk());
+            NextStep::command(&command, "where each link was read, as far as root may read it")
+        }
+    }
+}
+
+/// Whether what decides is missing in a capture, which root can make whole.
+fn is_not_captured(start: &Start) -> bool {
+    let deciding = start.chain.deciding();
+    deciding.is_some_and(|link| link.found.contains("not in the capture"))
+}
+
 impl StartReport {
     /// Of a start that was followed.
     pub fn of(start: &Start) -> StartReport {
@@ -87,7 +112,6 @@ impl StartReport {
             Outcome::StopsAt(stage) => ("stops-at", Some(stage.name())),
             Outcome::NotCertainAfter(stage) => ("not-certain-after", Some(stage.name())),
         };
-        let stop = start.chain.deciding().and_then(|link| link.stop.as_ref());
         StartReport {
             of: start.of.clone(),
             board: start.facts.board.clone(),
@@ -95,7 +119,7 @@ impl StartReport {
             stage,
             certainty: certainty(start.chain.certainty()),
             sentence: text::first_line(start),
-            change: stop.map(|stop| stop.remedy.clone()),
+            next: next(start),
             links: start.chain.links().iter().map(LinkReport::of).collect(),
             ladder: start.rungs.iter().map(RungReport::of).collect(),
         }

@@ -2,6 +2,7 @@
 
 use rubus_boot::chain::{Link, Outcome, Stage};
 use rubus_boot::medium::Certainty;
+use rubus_draw::next_step;
 use rubus_draw::style::{Style, Tone};
 use rubus_draw::text::{bind_units, capitalized, clean, hang, pad_right, shorten, wrap};
 
@@ -65,10 +66,7 @@ fn head(start: &Start, style: Style) -> Vec<String> {
         .into_iter()
         .map(|line| style.paint(tone, &line))
         .collect();
-    let deciding = start.chain.deciding();
-    if let Some(stop) = deciding.and_then(|link| link.stop.as_ref()) {
-        lines.extend(hang("Change: ", &format!("{}.", clean(&stop.remedy)), COLUMNS));
-    }
+    lines.extend(next_step::lines(&super::next(start), style));
     lines
 }
 

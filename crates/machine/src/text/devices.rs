@@ -129,7 +129,7 @@ impl Tree<'_> {
 }
 
 /// "63.9 GB SD card SC64G, removable".
-fn headline(device: &BlockDevice, gaps: &mut Gaps) -> String {
+pub(super) fn headline(device: &BlockDevice, gaps: &mut Gaps) -> String {
     let size = gaps.take(&device.size_bytes, "size", |b| bytes_si(*b));
     let what = match device.kind {
         // A partition has no model; the disk's is one line up.

@@ -1,8 +1,9 @@
-//! The text of a survey: everything that is known about a machine, in an order in which one would
-//! ask, and shortly why the rest is not known. At most 80 columns.
+//! The text of a survey: what the rules found, then the machine in a few lines or with everything that is known about it, in an
+//! order in which one would ask, and shortly why the rest is not known. At most 80 columns.
 
 mod devices;
 mod gaps;
+mod short;
 
 use crate::rules;
 use rubus_vocabulary::machine::{
@@ -23,33 +24,66 @@ const COLUMNS: usize = 80;
 /// Where the values of a section begin.
 const LABEL_COLUMNS: usize = 14;
 
-/// So many findings stand in a survey that was not asked for all.
-const FOUND: Shown = Shown::First { count: 5, others: "rubus survey --verbose" };
-
 /// How much of a machine is shown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Extent {
-    /// All findings, not the weightiest alone.
-    pub all_findings: bool,
+    /// Everything that is known, and where findings come from; else the machine in a few lines.
+    pub everything: bool,
     /// Serial numbers, too: they tell this machine from all others.
     pub serials: bool,
 }
 
 /// The text of a survey, ending in a line feed.
 pub fn render(machine: &Machine, extent: Extent, style: Style) -> String {
-    render_with(machine, &[], extent, style)
+    render_with(machine, &[], "", extent, style)
 }
 
-/// The text of a survey with findings from elsewhere beside those of the rules.
+/// The text of a survey with findings from elsewhere beside those of the rules, and with what belongs between them and the machine.
 pub fn render_with(
     machine: &Machine,
     beside: &[RuleFinding],
+    between: &str,
     extent: Extent,
     style: Style,
 ) -> String {
     let mut text = title(machine, style);
+    text.push_str(&findings(machine, beside, extent, style));
+    text.push_str(between);
+    if extent.everything {
+        text.push_str(&everything(machine, extent.serials, style));
+    } else {
+        text.push_str(&short::render(machine, extent.serials, style));
+    }
+    let mut hints = vec![match extent.everything {
+        true => "Where each fact was read: rubus survey --json",
+        false => "Everything that was read, and what could not be: rubus survey --verbose",
+    }];
+    if !extent.serials {
+        hints.push("With serial numbers, identifiers and all names: rubus survey --serials");
+    }
+    text.push('\n');
+    for hint in hints {
+        text.push_str(&style.paint(Tone::Faint, hint));
+        text.push('\n');
+    }
+    text
+}
+
+fn findings(machine: &Machine, beside: &[RuleFinding], extent: Extent, style: Style) -> String {
+    let found = rules::with(rules::of_machine(machine), beside);
+    let shown = if extent.everything { Shown::WithSources } else { Shown::All };
+    let mut found = found_lines(&found.iter().collect::<Vec<_>>(), shown, COLUMNS, style);
+    if found.is_empty() {
+        found.push("Findings: none".into());
+    }
+    format!("\n{}\n", found.join("\n"))
+}
+
+/// Everything that is known about a machine.
+fn everything(machine: &Machine, shows_serials: bool, style: Style) -> String {
+    let mut text = String::new();
     let sections = [
-        board(machine, extent.serials),
+        board(machine, shows_serials),
         system(machine),
         processor(machine),
         power(machine),
@@ -59,28 +93,9 @@ pub fn render_with(
     for section in sections {
         text.push_str(&section.render(style));
     }
-    text.push_str(&devices::render(machine, extent.serials, style));
+    text.push_str(&devices::render(machine, shows_serials, style));
     for section in [shared_buses(machine), mounts(machine), network(machine), kernel(machine)] {
         text.push_str(&section.render(style));
-    }
-    let found = rules::with(rules::of_machine(machine), beside);
-    let shown = if extent.all_findings { Shown::All } else { FOUND };
-    let found = found_lines(&found.iter().collect::<Vec<_>>(), shown, COLUMNS, style);
-    if !found.is_empty() {
-        text.push('\n');
-    }
-    for line in found {
-        text.push_str(&line);
-        text.push('\n');
-    }
-    let mut hints = vec!["Where each fact was read: rubus survey --json"];
-    if !extent.serials {
-        hints.push("With serial numbers, identifiers and all names: rubus survey --serials");
-    }
-    text.push('\n');
-    for hint in hints {
-        text.push_str(&style.paint(Tone::Faint, hint));
-        text.push('\n');
     }
     text
 }
@@ -472,8 +487,9 @@ fn kernel(machine: &Machine) -> Section {
 mod tests {
     use super::*;
     use rubus_fixtures as fixture;
+    use rubus_vocabulary::machine::BlockDevice;
 
-    const SERIALS: Extent = Extent { all_findings: false, serials: true };
+    const SERIALS: Extent = Extent { everything: true, serials: true };
 
     #[test]
     fn serial_numbers_are_shown_where_they_are_asked_for_alone() {
@@ -490,12 +506,35 @@ mod tests {
         for serial in serials {
             assert!(shown(SERIALS).contains(serial), "{serial}");
             assert!(!shown(Extent::default()).contains(serial), "{serial}");
+            let everything = Extent { everything: true, serials: false };
+            assert!(!shown(everything).contains(serial), "{serial}");
         }
     }
 
     #[test]
     fn a_raspberry_pi_3() {
         insta::assert_snapshot!(render(&fixture::pi3_with_usb_ssd(), SERIALS, Style::PLAIN));
+    }
+
+    /// Findings first, all of them; then the machine in few lines, however many disks it has.
+    #[test]
+    fn a_survey_is_short_unless_everything_is_asked_for() {
+        let mut machine = fixture::pi3_with_usb_ssd();
+        let disk = machine.block_devices[0].clone();
+        for number in 0..30 {
+            let name = format!("sd{number}");
+            machine.block_devices.push(BlockDevice { name, ..disk.clone() });
+        }
+        let text = render_with(&machine, &[], "\nbetween\n", Extent::default(), Style::PLAIN);
+        let (found, rest) = text.split_once("\nbetween\n").expect("what belongs between");
+        assert!(found.contains("Findings: ") && !found.contains(" more: "), "{found}");
+        assert!(rest.lines().count() <= 40, "{rest}");
+        assert!(rest.contains("more\n") && rest.contains("rubus survey --verbose"), "{rest}");
+        insta::assert_snapshot!(render(
+            &fixture::pi3_with_usb_ssd(),
+            Extent::default(),
+            Style::PLAIN
+        ));
     }
 
     #[test]

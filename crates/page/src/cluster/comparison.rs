@@ -4,6 +4,7 @@ use maud::{Markup, html};
 use rubus_cluster::compare::{self, Comparison, Figures, Row};
 use rubus_cluster::text;
 use rubus_stats::estimate::Estimate;
+use rubus_vocabulary::basis::assumed;
 use rubus_vocabulary::units::{bytes_si, iops, rate_si};
 
 use crate::axis::{Axis, short_count, short_rate};
@@ -11,7 +12,7 @@ use crate::charts;
 use crate::jobs::section;
 use crate::latency::labels;
 use crate::prose::coded;
-use crate::{data, glued, headlines, shell};
+use crate::{data, glued, headlines, shell, verdict};
 
 /// The page. `version` is this program's.
 pub fn render(comparison: &Comparison, version: &str) -> String {
@@ -20,6 +21,7 @@ pub fn render(comparison: &Comparison, version: &str) -> String {
         h1 { (title) }
         p class="what" { (comparison.base) }
         (headlines(&headline(comparison), Some("Uncertain: most figures are assumed, see the ranges."), None))
+        (verdict::next_step(&comparison.next))
     };
     let main = html! {
         (outcomes(comparison))
@@ -43,8 +45,8 @@ fn headline(comparison: &Comparison) -> Vec<String> {
         })
     };
     let said = |(row, figures): (&Row, &Figures)| {
-        let per_tb = text::money(figures.total_per_usable_tb.value);
-        format!("{} (~{per_tb} per usable TB)", row.name)
+        let per_tb = assumed(&text::money(figures.total_per_usable_tb.value));
+        format!("{} ({per_tb} per usable TB)", row.name)
     };
     let Some(all) = cheapest(|_| true) else {
         return Vec::new();
@@ -150,9 +152,9 @@ impl Quantity {
     fn words(self, value: f64) -> String {
         match self {
             Quantity::Usable => bytes_si(value as u64),
-            Quantity::LargeWrites => format!("~{}", rate_si(value)),
-            Quantity::SmallWrites => format!("~{}", iops(value)),
-            Quantity::PerTerabyte => format!("~{}", text::money(value)),
+            Quantity::LargeWrites => assumed(&rate_si(value)),
+            Quantity::SmallWrites => assumed(&iops(value)),
+            Quantity::PerTerabyte => assumed(&text::money(value)),
         }
     }
 

@@ -6,6 +6,7 @@ use rubus_cluster::ceilings::{Ceiling, Work};
 use rubus_cluster::design::Design;
 use rubus_cluster::report::Report;
 use rubus_cluster::text;
+use rubus_vocabulary::basis::{Basis, assumed};
 use rubus_vocabulary::units::{bytes_iec, bytes_si};
 
 use crate::axis::{Axis, short_count, short_rate};
@@ -13,7 +14,7 @@ use crate::charts::{self, PipeScale};
 use crate::jobs::{numbers, section};
 use crate::latency::labels;
 use crate::prose::coded;
-use crate::{data, glued, headlines, shell};
+use crate::{data, glued, headlines, shell, verdict};
 
 /// The page. `version` is this program's.
 pub fn render(report: &Report, version: &str) -> String {
@@ -22,6 +23,7 @@ pub fn render(report: &Report, version: &str) -> String {
         h1 { (title) }
         p class="what" { (text::title(&report.design)) }
         (headlines(&headline(report), reservation(report), None))
+        (verdict::next_step(&report.next))
         @for sentence in text::basis(&report.design) { p class="why" { (coded(&sentence)) } }
     };
     let main = html! {
@@ -41,7 +43,7 @@ pub fn render(report: &Report, version: &str) -> String {
 
 /// What fits and what one client gets, in a sentence each.
 fn headline(report: &Report) -> Vec<String> {
-    let mark = text::mark(&report.design);
+    let basis = text::figures_basis(&report.design);
     let of = |work| report.ceilings.iter().find(|ceiling| ceiling.work == work);
     let mut said = vec![format!(
         "{} of {} are usable.",
@@ -51,8 +53,9 @@ fn headline(report: &Report) -> Vec<String> {
     if let (Some(large), Some(small)) = (of(Work::LargeWrite), of(Work::SmallWrite)) {
         let (large_rate, small_rate) =
             (text::amount(large, large.iops.value), text::amount(small, small.iops.value));
+        let (large_rate, small_rate) = (basis.figure(&large_rate), basis.figure(&small_rate));
         said.push(format!(
-            "Large writes reach {mark}{large_rate} at most ({} binds), small ones {mark}{small_rate} ({} binds).",
+            "Large writes reach {large_rate} at most ({} binds), small ones {small_rate} ({} binds).",
             large.binds.name(),
             small.binds.name(),
         ));
@@ -61,10 +64,10 @@ fn headline(report: &Report) -> Vec<String> {
 }
 
 fn reservation(report: &Report) -> Option<&'static str> {
-    match (report.fits(), text::mark(&report.design)) {
+    match (report.fits(), text::figures_basis(&report.design)) {
         (false, _) => Some("The boards have too little memory for it."),
-        (true, "") => None,
-        (true, _) => {
+        (true, Basis::Measured) => None,
+        (true, Basis::Published | Basis::Assumed) => {
             Some("Uncertain: the disks were not measured, and such disks differ by factors.")
         }
     }
@@ -135,7 +138,7 @@ fn ceilings(report: &Report) -> Markup {
 }
 
 fn ceilings_of(ceilings: &[&Ceiling], design: &Design) -> Markup {
-    let mark = text::mark(design);
+    let basis = text::figures_basis(design);
     let expected = format!("with {}", design.in_flight);
     let is_large = ceilings.first().is_some_and(|ceiling| ceiling.work.is_large());
     let drawn = |ceiling: &Ceiling| if is_large { ceiling.bytes_per_second } else { ceiling.iops };
@@ -177,15 +180,15 @@ fn ceilings_of(ceilings: &[&Ceiling], design: &Design) -> Markup {
                                 @if is_large { (charts::bar_on(&estimate, &axis)) } @else { (charts::dot(&estimate, &axis)) }
                             }
                             td class="n" role="cell" data-label="at most" {
-                                (mark) (glued(&text::amount(ceiling, ceiling.iops.value)))
-                                span class="remedy" { (glued(&text::range(ceiling))) }
+                                (glued(&basis.figure(&text::amount(ceiling, ceiling.iops.value))))
+                                span class="remedy" { (glued(&text::range(ceiling, basis))) }
                             }
                             td class="n" role="cell" data-label=(expected) {
-                                (mark) (glued(&text::amount(ceiling, ceiling.expected_iops.value)))
+                                (glued(&basis.figure(&text::amount(ceiling, ceiling.expected_iops.value))))
                             }
                             td class="said" role="cell" { (ceiling.binds.name()) @if !ceiling.is_sure { "?" } }
                             td class="n" role="cell" data-label="one alone" {
-                                (glued(&format!("~{:.1} ms", ceiling.latency_floor_s.value * 1e3)))
+                                (glued(&assumed(&format!("{:.1} ms", ceiling.latency_floor_s.value * 1e3))))
                             }
                         }
                     }

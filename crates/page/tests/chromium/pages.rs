@@ -11,6 +11,7 @@ use rubus_runs::compare::{Subject, compare, facts};
 use rubus_stats::estimate::Estimate;
 use rubus_verdict::verdict::verdict;
 use rubus_vocabulary::finding::Finding;
+use rubus_vocabulary::next_step::NextStep;
 use rubus_vocabulary::result::{Outcome, Run, Stall, StallCause};
 
 /// A name and the page.
@@ -105,7 +106,9 @@ fn fleet() -> String {
         measured().map(|(board, run)| OfBoard { board, number: Some(board as i64), run }).collect();
     let facts: Vec<_> = measured().map(|(board, run)| (names[board], facts::of_run(run))).collect();
     let table = figures::table(&rows);
+    let next = NextStep::command(&["rubus", "survey", "--on", "pi02"], "why it is slower");
     let fleet = rubus_page::fleet::Fleet {
+        next: &next,
         title: "Checkup",
         boards: &boards,
         differences: &settings::differences(&facts),

@@ -19,7 +19,7 @@ use rubus_vocabulary::result::Run;
 use rubus_watch::wear;
 
 /// Every part of a survey.
-const ALL_OF_IT: Extent = Extent { all_findings: true, serials: true };
+const ALL_OF_IT: Extent = Extent { everything: true, serials: true };
 
 /// What reads the bytes of strangers.
 type Reader = fn(&[u8]);

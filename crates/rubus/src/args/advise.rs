@@ -29,7 +29,10 @@ pub struct Advise {
     /// nbd://HOST/NAME, raid0:sda,sdb (repeatable)
     #[arg(long, value_name = "WHAT", value_parser = wish)]
     pub with: Vec<Wish>,
-    /// Also show where the time goes, which pipes limit it, and compression by link speed
+    /// Also show why, what else could be changed, and what is not known
+    #[arg(long, short)]
+    pub verbose: bool,
+    /// With all that, show where the time goes, which pipes limit it, and compression by link speed
     #[arg(long)]
     pub pipes: bool,
     /// First measure what is unknown: compression speed, and the measurements listed at the end of

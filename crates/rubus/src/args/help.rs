@@ -4,6 +4,7 @@ mod pages;
 
 use clap::builder::Resettable;
 use clap::{Command, CommandFactory};
+use rubus_draw::text::{hang, pad_right};
 
 use super::Args;
 use rubus_vocabulary::verb::Page;
@@ -12,9 +13,60 @@ use rubus_vocabulary::verb::Page;
 const TEMPLATE: &str =
     "{about-with-newline}\n{before-help}{usage-heading} {usage}\n\n{all-args}{after-help}";
 
+/// The commands by what they are for, in the order of docs/reference/commands.md.
+const GROUPS: [(&str, &[&str]); 5] = [
+    ("Look", &["survey", "explain", "boot", "watch", "writers", "zswap", "compression"]),
+    (
+        "Measure",
+        &["checkup", "bench", "enough", "suites", "compare", "history", "share", "gallery"],
+    ),
+    (
+        "Decide and change",
+        &["advise", "cluster", "recipes", "plan", "apply", "undo", "resume", "status", "verify"],
+    ),
+    ("Copy and share disks", &["copy", "serve", "nbd", "attach", "detach"]),
+    ("Help", &["help", "completions", "manual"]),
+];
+/// Columns of a command's name.
+const NAME_COLUMNS: usize = 13;
+/// No line is wider.
+const COLUMNS: usize = 80;
+
 /// The definitions of all commands with everything that their help says.
 pub fn command() -> Command {
-    complete(Args::command(), "rubus")
+    let mut program = complete(Args::command(), "rubus");
+    // Adds the command `help`.
+    program.build();
+    let template = format!(
+        "{{about-with-newline}}\n{{before-help}}{{usage-heading}} {{usage}}\n\n{}{{all-args}}{{after-help}}",
+        groups(&program)
+    );
+    // They stand in their groups instead of one list.
+    let names: Vec<String> =
+        program.get_subcommands().map(|below| below.get_name().to_owned()).collect();
+    let hidden = names
+        .iter()
+        .fold(program, |program, name| program.mut_subcommand(name, |below| below.hide(true)));
+    hidden.help_template(template)
+}
+
+/// Each group with its commands, one line each.
+fn groups(program: &Command) -> String {
+    let mut text = String::new();
+    for (title, names) in GROUPS {
+        text.push_str(&format!("{title}:\n"));
+        for name in names {
+            let about = program.find_subcommand(name).and_then(Command::get_about);
+            let about = about.map_or_else(
+                || "Explain a command and all its options".to_owned(),
+                |about| about.to_string().trim_end_matches('.').to_owned(),
+            );
+            let first = format!("  {}", pad_right(name, NAME_COLUMNS));
+            text.push_str(&(hang(&first, &about, COLUMNS).join("\n") + "\n"));
+        }
+        text.push('\n');
+    }
+    text
 }
 
 /// The pages of all commands: the roof's own, and each room's.
@@ -96,6 +148,32 @@ mod tests {
         for page in pages() {
             assert!(leaves.iter().any(|leaf| leaf == page.name), "{}", page.name);
         }
+    }
+
+    /// The groups are those of the reference, and have every command once.
+    #[test]
+    fn the_help_has_every_command_in_the_group_of_the_reference() {
+        let mut all: Vec<&str> = GROUPS.iter().flat_map(|(_, names)| *names).copied().collect();
+        all.retain(|name| *name != "help");
+        all.sort_unstable();
+        let command = Args::command();
+        let mut known: Vec<&str> = command.get_subcommands().map(Command::get_name).collect();
+        known.sort_unstable();
+        assert_eq!(all, known);
+        let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference/commands.md");
+        let text = std::fs::read_to_string(file).expect("the reference");
+        for (title, names) in &GROUPS[..4] {
+            let section = text.split(&format!("\n## {title}\n")).nth(1).expect(title);
+            let section = section.split("\n## ").next().unwrap_or_default();
+            let rows: Vec<&str> = section.lines().filter(|line| line.starts_with("| `")).collect();
+            for name in *names {
+                let is_it = |row: &&&str| row.contains(&format!("`rubus {name}"));
+                assert!(rows.iter().any(|row| is_it(&row)), "{title}: {name}");
+            }
+        }
+        let help = super::command().render_help().to_string();
+        assert!(help.contains("\nLook:\n  survey       Read the machine"), "{help}");
+        assert!(!help.contains("Commands:"), "{help}");
     }
 
     #[test]

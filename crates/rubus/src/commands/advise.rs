@@ -78,7 +78,7 @@ pub fn show(
     if arguments.json.wanted {
         return say(&(serde_json::to_string_pretty(advice)? + "\n"));
     }
-    let depth = Depth { pipes: arguments.pipes };
+    let depth = Depth { everything: arguments.verbose, pipes: arguments.pipes };
     say(&render(advice, depth, Terminal::of(general).style()))
 }
 

@@ -1,13 +1,126 @@
 //! `rubus completions`: a completion script, from the same definitions as the help.
 
-use clap::CommandFactory;
+use clap::builder::PossibleValuesParser;
+use clap::{Command, CommandFactory, ValueHint};
+use clap_complete::Shell;
+use rubus_change::recipe;
+use rubus_measure::suites;
 
 use crate::args::{Args, Completions};
 use crate::exit::Exit;
+use rubus_command::places::say;
 
 /// Prints the script for the shell.
 pub fn run(completions: &Completions) -> anyhow::Result<Exit> {
-    let mut command = Args::command();
-    clap_complete::generate(completions.shell, &mut command, "rubus", &mut std::io::stdout());
+    say(&script(completions.shell))?;
     Ok(Exit::Fine)
+}
+
+fn script(shell: Shell) -> String {
+    let mut script = Vec::new();
+    let mut command = completed(Args::command());
+    clap_complete::generate(shell, &mut command, "rubus", &mut script);
+    let mut script = without_hidden(&command, &String::from_utf8_lossy(&script));
+    if shell == Shell::Fish {
+        script.push_str(&values_for_fish(&command));
+    }
+    script
+}
+
+/// clap's script for fish knows the values of options, and not those that stand alone.
+fn values_for_fish(command: &Command) -> String {
+    let mut lines = String::new();
+    for verb in command.get_subcommands() {
+        for arg in verb.get_positionals() {
+            let values = arg.get_possible_values();
+            let values: Vec<&str> = values.iter().map(|value| value.get_name()).collect();
+            if !values.is_empty() {
+                let seen = format!("__fish_seen_subcommand_from {}", verb.get_name());
+                lines.push_str(&format!(
+                    "complete -c rubus -n \"{seen}\" -f -a \"{}\"\n",
+                    values.join(" ")
+                ));
+            }
+        }
+    }
+    lines
+}
+
+/// What answers another rubus is for no person; clap's scripts have it all the same: as a word in a line of bash, in a line of its own
+/// elsewhere.
+fn without_hidden(command: &Command, script: &str) -> String {
+    let hidden = command.get_arguments().filter(|arg| arg.is_hide_set());
+    let hidden: Vec<String> = hidden.filter_map(|arg| Some(arg.get_long()?.to_owned())).collect();
+    let mut lines = Vec::new();
+    for line in script.lines() {
+        let mut line = line.to_owned();
+        if line.trim_start().starts_with("opts=") {
+            for name in &hidden {
+                line = line.replace(&format!(" --{name} "), " ");
+            }
+        }
+        let is_hidden = |name: &String| {
+            [format!("'--{name}["), format!("-l {name} "), format!("'--{name}'")]
+                .iter()
+                .any(|option| line.contains(option))
+        };
+        if !hidden.iter().any(is_hidden) {
+            lines.push(line);
+        }
+    }
+    lines.join("\n") + "\n"
+}
+
+/// The definitions with the names that this program knows where the parser takes more than those: recipes of one's own, and runs by
+/// number.
+fn completed(command: Command) -> Command {
+    let recipes = || recipe::ALL.iter().map(|recipe| recipe.name);
+    let options = recipe::ALL.iter().flat_map(|recipe| recipe.options.iter());
+    // Few, and the program ends when they are printed.
+    let mut options: Vec<&str> =
+        options.map(|option| &*format!("{}=", option.name).leak()).collect();
+    options.sort_unstable();
+    options.dedup();
+    let runs = ["last", "last~1", "last~2"];
+    let named = |names: &[&'static str]| PossibleValuesParser::new(names.to_vec());
+    let recipe_names = || PossibleValuesParser::new(recipes());
+    command
+        .mut_subcommand("bench", |verb| {
+            verb.mut_arg("suite", |arg| arg.value_parser(named(&suites::names())))
+        })
+        .mut_subcommand("recipes", |verb| {
+            verb.mut_arg("name", |arg| arg.value_parser(recipe_names()))
+        })
+        .mut_subcommand("plan", |verb| with_recipes(verb, recipe_names(), &options))
+        .mut_subcommand("apply", |verb| with_recipes(verb, recipe_names(), &options))
+        .mut_subcommand("share", |verb| verb.mut_arg("run", |arg| arg.value_parser(named(&runs))))
+        .mut_subcommand("history", |verb| {
+            let of_run = |verb: Command| verb.mut_arg("run", |arg| arg.value_parser(named(&runs)));
+            verb.mut_subcommand("show", of_run)
+        })
+        .mut_subcommand("boot", |verb| {
+            verb.mut_arg("disk", |arg| arg.value_hint(ValueHint::FilePath))
+        })
+}
+
+fn with_recipes(verb: Command, recipes: PossibleValuesParser, options: &[&'static str]) -> Command {
+    let options = PossibleValuesParser::new(options.to_vec());
+    verb.mut_arg("recipe", |arg| arg.value_parser(recipes))
+        .mut_arg("wishes", |arg| arg.value_parser(options))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_shell_completes_suites_recipes_their_options_and_runs() {
+        for shell in [Shell::Bash, Shell::Zsh, Shell::Fish] {
+            let script = script(shell);
+            for wanted in ["small-files", "logs-to-memory", "max-pool-percent=", "last~1"] {
+                assert!(script.contains(wanted), "{shell}: {wanted}");
+            }
+            assert!(!script.contains("--records"), "{shell}");
+        }
+    }
 }

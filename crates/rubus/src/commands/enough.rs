@@ -6,7 +6,7 @@ use anyhow::Context;
 use rubus_measure::suites::plan_writes;
 use rubus_measure::{BenchError, Queueing, Target};
 use rubus_verdict::enough::text::{announcement, render};
-use rubus_verdict::enough::{Evidence, JUDGED, Measurement, by_name, judge};
+use rubus_verdict::enough::{Evidence, JUDGED, Measurement, Question, by_name, judge};
 use rubus_vocabulary::doubt::Doubt;
 use rubus_vocabulary::result::JobResult;
 
@@ -37,7 +37,8 @@ pub fn run(general: &General, arguments: &Enough) -> anyhow::Result<Exit> {
     let measured = measured(general, target, &measurement, &cancel)?;
     let (judged, is_cut_short) = judged(&measured)?;
     let evidence = judged.map_or_else(Evidence::default, Evidence::of);
-    let judgement = judge(workload, &Evidence { is_cut_short, ..evidence });
+    let question = Question { workload, place: &place, seconds: arguments.time };
+    let judgement = judge(&question, &Evidence { is_cut_short, ..evidence });
     let answer = judgement.answer;
     if arguments.json.wanted {
         let document = EnoughDocument { judgement, run: &measured.run };

@@ -19,6 +19,7 @@ pub mod compression;
 pub mod copy;
 pub mod cpu;
 pub mod enough;
+pub mod explain;
 pub mod gallery;
 pub mod history;
 pub mod image;

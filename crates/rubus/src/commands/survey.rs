@@ -34,7 +34,7 @@ const MAX_LOG_BYTES: u64 = 64 << 20;
 impl Survey {
     /// How much of a machine is shown.
     pub fn extent(&self) -> Extent {
-        Extent { all_findings: self.verbose, serials: self.serials }
+        Extent { everything: self.verbose, serials: self.serials }
     }
 }
 
@@ -74,9 +74,10 @@ pub fn run(general: &General, survey: &Survey) -> anyhow::Result<Exit> {
         let beside = beside(&world, &machine, start, &wear);
         let health = health_of(&world, &machine, wear);
         let seen = seen(&machine, survey.serials)?;
-        let text = rubus_machine::text::render_with(&seen, &beside, survey.extent(), style);
+        let health = health::text::section(&health, style);
+        let extent = survey.extent();
+        let text = rubus_machine::text::render_with(&seen, &beside, &health, extent, style);
         places::say(&text)?;
-        places::say(&health::text::section(&health, style))?;
         for words in fallen_back::of_machine(&recorder) {
             places::say(&format!("\n{words}\n"))?;
         }

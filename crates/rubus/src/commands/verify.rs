@@ -10,7 +10,9 @@ use rubus_change::on_trial::{self, Stage};
 use rubus_change::plan::journal::Way;
 use rubus_change::plan::promise::{Look, Promise};
 use rubus_change::plan::verify::{Answer, Found, PromiseState, Unheard, verify, zswap_words};
-use rubus_change::text::{Verified, verified};
+use rubus_change::text::verify as verify_text;
+use rubus_change::text::verify::Verified;
+use rubus_draw::next_step;
 use rubus_host::net::NetError;
 use rubus_host::{Files, Live, clock};
 use rubus_machine::parse::btrfs::Compression;
@@ -67,16 +69,19 @@ pub fn run(general: &General, arguments: &Verify) -> anyhow::Result<Exit> {
         looked.map(|looked| after_trial(general, looked, &live)).collect();
     let looked = looked?;
     let holds = half_undone.is_empty() && looked.iter().all(Looked::holds);
+    let shown: Vec<Verified<'_>> = looked.iter().map(Looked::shown).collect();
+    let next = verify_text::next(&shown, !half_undone.is_empty());
     if arguments.json.wanted {
         let changes: Vec<_> = looked.iter().map(|looked| document(looked, &machine)).collect();
-        let whole = VerifyDocument { holds, changes, half_undone: &half_undone };
+        let whole = VerifyDocument { holds, next, changes, half_undone: &half_undone };
         say(&(serde_json::to_string_pretty(&whole)? + "\n"))?;
     } else {
-        let shown: Vec<Verified<'_>> = looked.iter().map(Looked::shown).collect();
+        let style = Terminal::of(general).style();
         if half_undone.is_empty() || !shown.is_empty() {
-            say(&verified(&shown, Terminal::of(general).style()))?;
+            say(&verify_text::verified(&shown, style))?;
         }
         say(&half_undone.concat())?;
+        say(&(next_step::lines(&next, style).join("\n") + "\n"))?;
     }
     if let (true, Some(last)) = (arguments.measure, looked.last()) {
         let measured = super::before_after::after(general, &last.change)?;

@@ -3,6 +3,8 @@
 use std::path::Path;
 
 use anyhow::Context;
+use rubus_draw::next_step;
+use rubus_vocabulary::next_step::NextStep;
 use rubus_watch::live::context::context;
 use rubus_watch::live::network_disks;
 use rubus_watch::live::recorder::Recorder;
@@ -11,7 +13,7 @@ use rubus_watch::live::terminal;
 use rubus_watch::live::view::{CUT, Export, Watcher, on_screen, play, unseen};
 use rubus_watch::probe::{Sampler, health, wear};
 use rubus_watch::text::{Letters, Mode, Trail, View};
-use rubus_watch::{Header, Look};
+use rubus_watch::{Header, Look, next};
 
 use crate::args::{General, Watch};
 use crate::documents::WatchDocument;
@@ -88,7 +90,20 @@ fn live(general: &General, watch: &Watch) -> anyhow::Result<Exit> {
         Ok(()) if !to_stdout => on_screen(&mut watcher, letters(general), &is_asked)?,
         _ => unseen(&mut watcher, &is_asked)?,
     }
+    let file = watch.record.as_deref().filter(|_| !to_stdout);
+    if let (Some(file), false) = (file, general.quiet) {
+        let step = after_recording(&file.display().to_string());
+        eprintln!("{}", next_step::lines(&step, Terminal::of(general).style()).join("\n"));
+    }
     Ok(Exit::Fine)
+}
+
+/// What a finished recording is for.
+pub fn after_recording(file: &str) -> NextStep {
+    NextStep::command(
+        &["rubus", "writers", file],
+        "who wrote how much, and how long the disks last",
+    )
 }
 
 /// Two samples, and what they say.
@@ -104,8 +119,10 @@ fn once(general: &General, watch: &Watch, watcher: &mut Watcher<'_>) -> anyhow::
 }
 
 fn print(general: &General, watch: &Watch, header: &Header, look: &Look) -> anyhow::Result<()> {
+    let next = next::next(header, look);
     if watch.json.wanted {
         let value = WatchDocument {
+            next,
             watch: look,
             machine: &header.machine,
             disks: &header.disks,
@@ -125,7 +142,8 @@ fn print(general: &General, watch: &Watch, header: &Header, look: &Look) -> anyh
     let style = Terminal::of(general).style();
     let (columns, _) = terminal::size();
     // A file or a pipe is read with an editor, which knows UTF-8 if the locale says so.
-    say(&rubus_watch::text::lines(&view, columns.max(40), knows_utf8(), style))
+    let text = rubus_watch::text::lines(&view, columns.max(40), knows_utf8(), style);
+    say(&(text + "\n" + &next_step::lines(&next, style).join("\n") + "\n"))
 }
 
 fn letters(general: &General) -> Letters {

@@ -14,6 +14,7 @@ use rubus_watch::writers::text::render;
 use rubus_watch::writers::{Account, Report};
 
 use crate::args::{General, Writers};
+use crate::documents::WritersDocument;
 use crate::exit::Exit;
 use rubus_command::places::say;
 use rubus_command::signals;
@@ -26,7 +27,8 @@ pub fn run(general: &General, arguments: &Writers) -> anyhow::Result<Exit> {
         None => watched(general, arguments)?,
     };
     if arguments.json.wanted {
-        say(&(serde_json::to_string_pretty(&report)? + "\n"))?;
+        let document = WritersDocument { next: report.next(), report: &report };
+        say(&(serde_json::to_string_pretty(&document)? + "\n"))?;
     } else {
         say(&render(&report, Terminal::of(general).style()))?;
     }

@@ -4,14 +4,17 @@ use std::path::Path;
 
 use rubus_advise::advice::Advice;
 use rubus_draw::quote::typed;
+use rubus_draw::{Style, next_step};
 use rubus_fleet::figures::{self, OfBoard};
 use rubus_fleet::inventory::Board;
+use rubus_fleet::next::{Gave, next};
 use rubus_fleet::settings;
 use rubus_fleet::text::{self, Advised, Surveyed};
 use rubus_runs::compare::facts;
 use rubus_runs::share::shared_reason;
 use rubus_vocabulary::figure::Named;
 use rubus_vocabulary::machine::{BlockKind, Machine};
+use rubus_vocabulary::next_step::NextStep;
 use rubus_vocabulary::result::{Figures, Run};
 use rubus_vocabulary::units::bytes_iec;
 use serde::Serialize;
@@ -80,6 +83,8 @@ impl Fleet<'_> {
         let runs: Vec<OfBoard<'a>> = all.iter().map(of_board).collect();
         let names = self.names();
         let Sums { table, outliers, differences } = Sums::of(&runs, &names);
+        let boards = self.shown();
+        let next = next(&boards, &self.reached(), &Gave::Runs(&outliers));
         if let Some(path) = &wanted.keeping.html {
             self.page(path, command, wanted.keeping.with_serials, &runs)?;
         }
@@ -96,6 +101,7 @@ impl Fleet<'_> {
             }
             let document = FleetDocument {
                 command,
+                next: next.clone(),
                 boards,
                 differences: &differences,
                 outliers: Some(&outliers),
@@ -106,9 +112,9 @@ impl Fleet<'_> {
         if wanted.to_stdout() || is_page_said {
             return Ok(());
         }
-        let boards = self.shown();
         let style = Terminal::of(self.general).style();
         let text = text::heading(title(command), &boards, style)
+            + &to_do(&next, style)
             + &text::differences(&differences, style)
             + &text::figures(&table, &outliers, &boards, style)
             + &text::outliers(&outliers, style);
@@ -146,7 +152,9 @@ impl Fleet<'_> {
             .map(|(board, failure)| text::Board { name: &board.name, failure: failure.as_deref() })
             .collect();
         let sums = Sums::of(&runs, &self.names());
+        let next = next(&boards, &self.reached(), &Gave::Runs(&sums.outliers));
         let page = rubus_page::fleet::Fleet {
+            next: &next,
             title: title(command),
             boards: &boards,
             differences: &sums.differences,
@@ -167,6 +175,11 @@ impl Fleet<'_> {
     /// When they cannot be written.
     pub fn surveys(&self, survey: &Survey, all: &[Option<Machine>]) -> anyhow::Result<Exit> {
         let differences = settings::differences(&self.facts(all));
+        let known = all.iter().enumerate();
+        let rows = known.filter_map(|(board, machine)| Some(surveyed(board, machine.as_ref()?)));
+        let rows: Vec<Surveyed> = rows.collect();
+        let shown = self.shown();
+        let next = next(&shown, &self.reached(), &Gave::Surveys(&rows));
         if survey.json.wanted {
             let mut boards = self.documents();
             for (board, machine) in boards.iter_mut().zip(all) {
@@ -174,6 +187,7 @@ impl Fleet<'_> {
             }
             let document = FleetDocument {
                 command: "survey",
+                next,
                 boards,
                 differences: &differences,
                 outliers: None,
@@ -181,13 +195,11 @@ impl Fleet<'_> {
             write(Path::new("-"), &document)?;
             return Ok(Exit::Fine);
         }
-        let known = all.iter().enumerate();
-        let rows = known.filter_map(|(board, machine)| Some(surveyed(board, machine.as_ref()?)));
-        let boards = self.shown();
         let style = Terminal::of(self.general).style();
-        let text = text::heading("Survey", &boards, style)
+        let text = text::heading("Survey", &shown, style)
+            + &to_do(&next, style)
             + &text::differences(&differences, style)
-            + &text::surveys(&rows.collect::<Vec<_>>(), &boards, style);
+            + &text::surveys(&rows, &shown, style);
         places::say(&text)?;
         let pairs = self.boards.iter().zip(all).filter(|_| survey.verbose);
         for (board, machine) in pairs {
@@ -209,6 +221,11 @@ impl Fleet<'_> {
         all: &[Option<Advice>],
     ) -> anyhow::Result<()> {
         let differences = settings::differences(&self.facts(machines));
+        let known = all.iter().enumerate();
+        let rows = known.filter_map(|(board, advice)| advised(board, advice.as_ref()?));
+        let rows: Vec<Advised> = rows.collect();
+        let shown = self.shown();
+        let next = next(&shown, &self.reached(), &Gave::Advice(&rows));
         if advise.json.wanted {
             let mut boards = self.documents();
             for (board, advice) in boards.iter_mut().zip(all) {
@@ -216,21 +233,25 @@ impl Fleet<'_> {
             }
             let document = FleetDocument {
                 command: "advise",
+                next,
                 boards,
                 differences: &differences,
                 outliers: None,
             };
             return write(Path::new("-"), &document);
         }
-        let known = all.iter().enumerate();
-        let rows = known.filter_map(|(board, advice)| advised(board, advice.as_ref()?));
-        let boards = self.shown();
         let style = Terminal::of(self.general).style();
         let purpose = rubus_machine::purpose::Purpose::from(advise.purpose);
-        let text = text::heading("Advice", &boards, style)
+        let text = text::heading("Advice", &shown, style)
+            + &to_do(&next, style)
             + &text::differences(&differences, style)
-            + &text::advice(purpose.words(), &rows.collect::<Vec<_>>(), &boards, style);
+            + &text::advice(purpose.words(), &rows, &shown, style);
         places::say(&text)
+    }
+
+    /// How ssh reaches each board.
+    fn reached(&self) -> Vec<String> {
+        self.boards.iter().map(|board| board.destination.to_string()).collect()
     }
 
     fn names(&self) -> Vec<&str> {
@@ -270,6 +291,10 @@ impl Fleet<'_> {
             })
             .collect()
     }
+}
+
+fn to_do(step: &NextStep, style: Style) -> String {
+    next_step::lines(step, Style { columns: text::COLUMNS, ..style }).join("\n") + "\n"
 }
 
 fn write(path: &Path, document: &impl Serialize) -> anyhow::Result<()> {

@@ -46,6 +46,77 @@ fn printed(home: &Path, schema: &'static str, line: &str) -> Document {
     (format!("rubus {line}"), schema, value)
 }
 
+/// The schemas of the verbs that judge, with where their next step is.
+const JUDGES: [(&str, &str); 12] = [
+    ("advise", "/next"),
+    ("enough", "/next"),
+    ("writers", "/next"),
+    ("watch", "/next"),
+    ("zswap", "/report/next"),
+    ("compare", "/next"),
+    ("cluster-size", "/next"),
+    ("cluster-compare", "/next"),
+    ("fleet", "/next"),
+    ("fleet-compare", "/next"),
+    ("verify", "/next"),
+    ("boot", "/next"),
+];
+
+/// That each document of a verb that judges says what to do next, and that the program takes the command.
+fn must_say_what_to_do(home: &Path, all: &[Document]) {
+    for (name, schema, document) in all {
+        let Some((_, place)) = JUDGES.iter().find(|(judge, _)| judge == schema) else { continue };
+        let next = document.pointer(place).unwrap_or_else(|| panic!("{name}: no next step"));
+        let words = next["words"].as_str().expect("words");
+        assert!(!words.is_empty() && !words.ends_with('.'), "{name}: {words:?}");
+        let Some(command) = next["command"].as_array() else { continue };
+        let command: Vec<&str> = command.iter().map(|word| word.as_str().expect("text")).collect();
+        let arguments = match command.split_first() {
+            Some((&"sudo", rest)) if rest.first() == Some(&"rubus") => &rest[1..],
+            Some((&"rubus", rest)) => rest,
+            _ => panic!("{name}: {command:?}"),
+        };
+        // What stands before --help is parsed, and is refused where it is wrong.
+        let output = Command::cargo_bin("rubus")
+            .expect("the program is built")
+            .current_dir(home)
+            .args(arguments)
+            .arg("--help")
+            .output()
+            .expect("it runs");
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{name}: {}: {errors}", command.join(" "));
+    }
+}
+
+/// Each of them has it in every document, and the test above can fail.
+#[test]
+fn every_verb_that_judges_has_a_next_step() {
+    let home = tempfile::tempdir().expect("a temporary directory");
+    let read = |name: &str| -> Value {
+        let file = format!("{}/../../docs/reference/schemas/{name}", env!("CARGO_MANIFEST_DIR"));
+        let text = std::fs::read_to_string(&file).expect("a schema");
+        serde_json::from_str(&text).expect("JSON")
+    };
+    let types = read("types.schema.json");
+    for (name, _) in JUDGES {
+        let schema = read(&format!("{name}.schema.json"));
+        // The type of a whole document may be one that others use, too.
+        let shared = schema["$ref"].as_str().and_then(|link| link.rsplit('/').next());
+        let schema = shared.map_or(&schema, |shared| &types["$defs"][shared]);
+        assert!(schema.to_string().contains("/NextStep"), "{name} has no next step");
+    }
+    for wrong in [json!({}), json!({"next": {"words": "", "command": ["rubus", "survey"]}})] {
+        let document = ("wrong".to_string(), "boot", wrong);
+        let tried = std::panic::catch_unwind(|| must_say_what_to_do(home.path(), &[document]));
+        assert!(tried.is_err());
+    }
+    let wrong = json!({"next": {"words": "look", "command": ["rubus", "survey", "--deep"]}});
+    let document = ("wrong".to_string(), "boot", wrong);
+    let tried = std::panic::catch_unwind(|| must_say_what_to_do(home.path(), &[document]));
+    assert!(tried.is_err());
+}
+
 fn capture(name: &str) -> String {
     format!("{}/../../captures/{name}", env!("CARGO_MANIFEST_DIR"))
 }
@@ -102,6 +173,7 @@ fn runs_and_what_is_made_of_them() {
         printed(home, "suites", "suites --json"),
     ]);
     must_be_valid(&all);
+    must_say_what_to_do(home, &all);
 }
 
 #[test]
@@ -117,6 +189,7 @@ fn what_is_said_of_captured_machines() {
         let of = |schema, line: &str| printed(home, schema, &format!("{line} --machine {machine}"));
         all.push(of("survey", "survey --json"));
         all.push(of("boot", "boot --json"));
+        all.push(of("explain", "explain usb3-disk-at-usb2 --json"));
         all.push(of("zswap", "zswap --json"));
         for purpose in PURPOSES {
             all.push(of("advise", &format!("advise --json --for {purpose}")));
@@ -138,6 +211,7 @@ fn what_is_said_of_captured_machines() {
     let surveys = surveys.map(|(_, _, survey)| survey.clone()).collect();
     all.push(("several surveys".into(), "survey", surveys));
     must_be_valid(&all);
+    must_say_what_to_do(home, &all);
 }
 
 #[test]
@@ -145,7 +219,7 @@ fn what_is_said_of_clusters() {
     let home = tempfile::tempdir().expect("a temporary directory");
     let home = home.path();
     let size = "--nodes 4 --disk 1TB --ec 3+1 --node-price 100 --disk-price 100 --power-price 25";
-    must_be_valid(&[
+    let all = [
         printed(home, "cluster-size", &format!("cluster size {size} --json")),
         printed(
             home,
@@ -159,7 +233,9 @@ fn what_is_said_of_clusters() {
             "cluster spec --nodes 5 --board pi4-8gb --disk 1TB --ec 2+2 --fast-ec --json",
         ),
         printed(home, "cluster-boards", "cluster boards --json"),
-    ]);
+    ];
+    must_be_valid(&all);
+    must_say_what_to_do(home, &all);
 }
 
 #[test]
@@ -187,6 +263,7 @@ fn what_is_said_of_this_machine() {
         printed(home, "nbd-copy", "nbd copy disk.img other.img --json"),
     ]);
     must_be_valid(&all);
+    must_say_what_to_do(home, &all);
 }
 
 #[test]
@@ -197,7 +274,8 @@ fn what_is_said_of_storage_and_nothing_is_left_there() {
     std::fs::create_dir(home.join("storage")).expect("a directory");
     let answer = printed(home, "enough", "enough etcd storage --time 10s --json");
     assert!(answer.2["commits"].as_u64() > Some(0), "{}", answer.2);
-    must_be_valid(&[answer]);
+    must_be_valid(std::slice::from_ref(&answer));
+    must_say_what_to_do(home, &[answer]);
     let left = std::fs::read_dir(home.join("storage")).expect("the directory");
     assert_eq!(left.count(), 0);
 }

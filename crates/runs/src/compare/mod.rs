@@ -13,6 +13,7 @@ mod judge;
 pub mod latency;
 mod matching;
 mod modes;
+mod next;
 pub mod subject;
 #[cfg(test)]
 mod tests;
@@ -28,12 +29,16 @@ pub use rubus_vocabulary::paired::{PairedJob, Round};
 pub use subject::{Source, Subject, SubjectJob};
 
 use rubus_stats::compare::{BETWEEN_RUNS, BETWEEN_RUNS_OF_GUESTS, between_runs, ratio};
+use rubus_vocabulary::next_step::NextStep;
 use rubus_vocabulary::units::bytes_iec;
 
 /// Several subjects side by side.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Comparison {
+    /// What to do next.
+    #[serde(default)]
+    pub next: NextStep,
     /// What was compared; the first is the baseline.
     pub subjects: Vec<SubjectLine>,
     /// What differs around them, in the order of importance.
@@ -166,7 +171,8 @@ pub fn compare(subjects: &[Subject]) -> Comparison {
     let judged = judge::judge_all(&mut rows);
     let interleaved =
         subjects.iter().skip(1).any(|subject| !subject.rounds_against(&subjects[0]).is_empty());
-    Comparison {
+    let mut comparison = Comparison {
+        next: NextStep::default(),
         subjects: subjects.iter().map(SubjectLine::of).collect(),
         differences: differences(subjects),
         doubts: doubts_of_some(subjects),
@@ -175,7 +181,9 @@ pub fn compare(subjects: &[Subject]) -> Comparison {
         judged,
         interleaved,
         between_runs: between,
-    }
+    };
+    comparison.next = next::next(&comparison);
+    comparison
 }
 
 impl SubjectLine {

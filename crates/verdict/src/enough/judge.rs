@@ -5,16 +5,15 @@
 
 use rubus_stats::estimate::Estimate;
 use rubus_stats::histogram::P99_OPERATIONS;
-use rubus_vocabulary::doubt::Doubt;
-use rubus_vocabulary::result::{
-    Access, JobResult, LatencyBins, LatencyIntervals, Stall, StallCause,
-};
+use rubus_vocabulary::next_step::NextStep;
+use rubus_vocabulary::result::{Stall, StallCause};
 use rubus_vocabulary::units::{counted, duration_ns};
 use serde::Serialize;
 
 use rubus_draw::words::span;
 
-use super::{Limits, SECONDS, Workload};
+use super::evidence::Evidence;
+use super::{Limits, SECONDS, USUAL_S, Workload};
 
 /// Rarer than once in so many, commits beyond the edge are not worth a word.
 const RARE: u64 = 1000;
@@ -45,71 +44,27 @@ impl Answer {
     }
 }
 
-/// What was seen of the commits.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Evidence {
-    /// How many.
-    pub commits: u64,
-    /// In so many seconds.
+/// What was asked.
+#[derive(Clone, Copy, Debug)]
+pub struct Question<'a> {
+    /// The program.
+    pub workload: &'a Workload,
+    /// The directory, as it is typed.
+    pub place: &'a str,
+    /// How long it was to be measured, in seconds.
     pub seconds: f64,
-    /// Per second, with its interval.
-    pub per_second: Option<Estimate>,
-    /// The shortest, in nanoseconds.
-    pub shortest_ns: Option<u64>,
-    /// The median, in nanoseconds.
-    pub median_ns: Option<u64>,
-    /// The 99th percentile with its interval, in nanoseconds.
-    pub p99_ns: Option<Estimate>,
-    /// The longest, in nanoseconds.
-    pub longest_ns: u64,
-    /// How they are distributed.
-    pub bins: LatencyBins,
-    /// Times in which nothing was done.
-    pub stalls: Vec<Stall>,
-    /// The machine held the program up, so that slow commits may not be the storage's fault: how, and what to do.
-    pub held_up: Option<String>,
-    /// Writes that nothing flushed ended in memory: the storage itself was not seen.
-    pub is_cached: bool,
-    /// The measurement was stopped before its end.
-    pub is_cut_short: bool,
 }
 
-impl Evidence {
-    /// Of the commits of a job.
-    pub fn of(result: &JobResult) -> Evidence {
-        let latency = &result.latency_ns;
-        let intervals = result.latency_intervals;
-        Evidence {
-            commits: result.operations,
-            seconds: result.elapsed_s,
-            per_second: Some(result.iops),
-            shortest_ns: latency.min,
-            median_ns: latency.p50,
-            p99_ns: intervals.and_then(|found| p99(&found)),
-            longest_ns: latency.max.unwrap_or(0),
-            bins: result.latency_bins.clone().unwrap_or_default(),
-            stalls: result.stalls.clone(),
-            held_up: result.doubts.iter().find_map(held_up),
-            is_cached: !result.commit && is_cached(result),
-            is_cut_short: false,
-        }
-    }
-
-    /// Commits that surely took `ns` or longer.
-    fn at_least(&self, ns: u64) -> u64 {
-        let mut low_ns = 0;
-        let mut count = 0;
-        for (&up_to_ns, &operations) in self.bins.up_to_ns.iter().zip(&self.bins.operations) {
-            // Where bins were left out, a bin begins about a ninth below its end.
-            low_ns = low_ns.max(up_to_ns - up_to_ns / 9);
-            if low_ns >= ns {
-                count += operations;
-            }
-            low_ns = up_to_ns;
-        }
-        // The longest is known by itself.
-        count.max(u64::from(self.longest_ns >= ns)).min(self.commits)
-    }
+/// What an answer asks its reader to do.
+enum Follow {
+    /// The storage will do.
+    Nothing,
+    /// It will not, however it is measured.
+    Advise,
+    /// Measure again, for so many seconds; the words say what is to be different.
+    Again { seconds: f64, words: String },
+    /// What no command does.
+    ByHand(String),
 }
 
 /// Is it fast enough, and why.
@@ -122,6 +77,8 @@ pub struct Judgement {
     pub answer: Answer,
     /// The answer with its reason, as a sentence.
     pub sentence: String,
+    /// What to do next.
+    pub next: NextStep,
     /// Commits that were measured.
     pub commits: u64,
     /// Seconds of measuring.
@@ -146,36 +103,14 @@ pub struct Judgement {
     pub source: String,
 }
 
-/// The 99th percentile. Both of its upper ends hold at 97.5 %: the one of its interval, which may be none, and the latency that
-/// surely less than 1 % exceed.
-fn p99(found: &LatencyIntervals) -> Option<Estimate> {
-    let p99 = found.p99_ns?;
-    let at_most = found.p99_at_most_ns.unwrap_or(f64::INFINITY);
-    let high = p99.high.min(at_most).max(p99.value);
-    Some(Estimate::new(p99.value, p99.low, high))
-}
-
-/// Whether direct I/O was refused, or was none.
-fn is_cached(result: &JobResult) -> bool {
-    let is_it = |doubt: &Doubt| {
-        matches!(doubt, Doubt::ThroughPageCache { .. } | Doubt::DirectIsBuffered { .. })
-    };
-    result.access == Some(Access::Buffered) || result.doubts.iter().any(is_it)
-}
-
-fn held_up(doubt: &Doubt) -> Option<String> {
-    let is_it =
-        matches!(doubt, Doubt::CpuStarved { .. } | Doubt::CpuStolen { .. } | Doubt::Stopped { .. });
-    is_it.then(|| format!("{}: {}", doubt.what(), doubt.remedy()))
-}
-
 /// Whether what was seen is fast enough for the workload.
-pub fn judge(workload: &Workload, seen: &Evidence) -> Judgement {
+pub fn judge(question: &Question<'_>, seen: &Evidence) -> Judgement {
+    let workload = question.workload;
     let limits = &workload.limits;
     let stall_ms = ms(limits.stall_ns);
     let stalls = seen.stalls.iter();
     let stalls: Vec<Stall> = stalls.copied().filter(|stall| stall.length_ms >= stall_ms).collect();
-    let (answer, why) = decide(workload, seen, &stalls);
+    let (answer, why, follow) = decide(question, seen, &stalls);
     let sentence = match answer {
         Answer::Yes => format!("yes: {why}"),
         Answer::YesBut => format!("yes, but {why}"),
@@ -186,6 +121,7 @@ pub fn judge(workload: &Workload, seen: &Evidence) -> Judgement {
         workload: workload.name.into(),
         answer,
         sentence,
+        next: next(question, follow),
         commits: seen.commits,
         measured_s: seen.seconds,
         median_ms: seen.median_ns.map(ms),
@@ -202,45 +138,73 @@ pub fn judge(workload: &Workload, seen: &Evidence) -> Judgement {
     }
 }
 
-/// The answer and what follows it in the sentence.
-fn decide(workload: &Workload, seen: &Evidence, stalls: &[Stall]) -> (Answer, String) {
+/// What to do, as a command where one does it.
+fn next(question: &Question<'_>, follow: Follow) -> NextStep {
+    let Question { workload, place, .. } = question;
+    match follow {
+        Follow::Nothing => {
+            NextStep::by_hand(&format!("nothing: it is fast enough for {}", workload.title))
+        }
+        Follow::Advise => NextStep::command(
+            &["rubus", "advise", "--for", "server"],
+            "what another disk, port or setting would give",
+        ),
+        Follow::Again { seconds, words } => {
+            let time = match (seconds / 60.0).ceil() {
+                _ if seconds <= USUAL_S => None,
+                minutes => Some(format!("{minutes:.0}m")),
+            };
+            let time = time.iter().flat_map(|time| ["--time", time]);
+            let command = ["rubus", "enough", workload.name, place].into_iter().chain(time);
+            NextStep::command(&command.collect::<Vec<_>>(), &words)
+        }
+        Follow::ByHand(words) => NextStep::by_hand(&words),
+    }
+}
+
+/// The answer, what follows it in the sentence, and what to do.
+fn decide(question: &Question<'_>, seen: &Evidence, stalls: &[Stall]) -> (Answer, String, Follow) {
+    let workload = question.workload;
+    let again = |words: &str| Follow::Again { seconds: question.seconds, words: words.into() };
     if let Some(no) = stalled(workload, seen, stalls) {
-        return (Answer::No, no);
+        return (Answer::No, no, Follow::Advise);
     }
     if let Some(no) = slow(workload, seen) {
         return match &seen.held_up {
-            None => (Answer::No, no),
-            Some(held_up) => (Answer::Undecided, format!("{no}; but {held_up}")),
+            None => (Answer::No, no, Follow::Advise),
+            Some(held_up) => {
+                let words = format!("{no}; but {}", held_up.what());
+                (Answer::Undecided, words, again(held_up.remedy()))
+            }
         };
     }
-    if let Some(undecided) = disturbed(seen, stalls) {
-        return (Answer::Undecided, undecided);
+    if let Some((undecided, remedy)) = disturbed(stalls) {
+        return (Answer::Undecided, undecided, again(remedy));
     }
     if seen.is_cached {
-        let words = "this filesystem keeps writes in memory, even those of direct I/O, so the storage itself was not seen; \
-                     measure a directory of another filesystem on it";
-        return (Answer::Undecided, words.into());
+        let words = "this filesystem keeps writes in memory, even those of direct I/O, so the storage itself was not seen";
+        let follow = "measure a directory of another filesystem on it";
+        return (Answer::Undecided, words.into(), Follow::ByHand(follow.into()));
     }
     let limits = &workload.limits;
     let Some(p99) = seen.p99_ns else {
-        return (Answer::Undecided, too_few(seen));
+        let (words, follow) = too_few(question, seen);
+        return (Answer::Undecided, words, follow);
     };
     if p99.high > limits.edge_ns as f64 {
-        return (Answer::Undecided, too_wide(limits, seen, &p99));
+        let follow = longer(seen, 4.0 * seen.seconds);
+        return (Answer::Undecided, too_wide(limits, &p99), follow);
     }
     if seen.is_cut_short {
-        let words = format!(
-            "the measurement was stopped after {}; let it run to its end",
-            span(seen.seconds)
-        );
-        return (Answer::Undecided, words);
+        let words = format!("the measurement was stopped after {}", span(seen.seconds));
+        return (Answer::Undecided, words, again("let it run to its end"));
     }
     if p99.high > limits.good_ns as f64 {
-        return (Answer::YesBut, at_the_edge(workload, &p99));
+        return (Answer::YesBut, at_the_edge(workload, &p99), Follow::Nothing);
     }
     match rare_tail(limits, seen) {
-        Some(words) => (Answer::YesBut, words),
-        None => (Answer::Yes, within(workload, &p99)),
+        Some(words) => (Answer::YesBut, words, Follow::Nothing),
+        None => (Answer::Yes, within(workload, &p99), Follow::Nothing),
     }
 }
 
@@ -315,57 +279,61 @@ fn falls_behind(workload: &Workload, seen: &Evidence) -> Option<String> {
     })
 }
 
-/// A wait that was too long and not the storage's fault.
-fn disturbed(seen: &Evidence, stalls: &[Stall]) -> Option<String> {
+/// A wait that was too long and not the storage's fault, and what to do about it.
+fn disturbed(stalls: &[Stall]) -> Option<(String, &'static str)> {
     let stall = stalls.iter().max_by(|a, b| a.length_ms.total_cmp(&b.length_ms))?;
-    let because = match stall.cause {
-        StallCause::Device => "the storage stood still",
-        StallCause::CpuStarvation => "the processor was busy with other programs",
-        StallCause::Throttling => "the board was throttled or its voltage was low",
-        StallCause::OtherWriters => "other programs kept the storage busy",
-        StallCause::Stopped => "this program was stopped",
+    let (because, remedy) = match stall.cause {
+        StallCause::Device => ("the storage stood still", "to see whether it does so again"),
+        StallCause::CpuStarvation => {
+            ("the processor was busy with other programs", "stop other programs first")
+        }
+        StallCause::Throttling => (
+            "the board was throttled or its voltage was low",
+            "give it a better supply or cooling first",
+        ),
+        StallCause::OtherWriters => {
+            ("other programs kept the storage busy", "stop other programs first")
+        }
+        StallCause::Stopped => ("this program was stopped", "let it run to its end"),
     };
-    Some(format!(
-        "commits waited for {} because {because}; repeat the measurement of {} without that",
-        duration(stall.length_ms * 1e6),
-        span(seen.seconds)
-    ))
+    let waited = duration(stall.length_ms * 1e6);
+    Some((format!("commits waited for {waited} because {because}"), remedy))
 }
 
-fn too_few(seen: &Evidence) -> String {
+fn too_few(question: &Question<'_>, seen: &Evidence) -> (String, Follow) {
     if seen.commits == 0 {
-        return "no commit was finished while it was measured; measure again".into();
+        let follow =
+            Follow::Again { seconds: question.seconds, words: "stop other programs first".into() };
+        return ("no commit was finished while it was measured".into(), follow);
     }
     let commits = counted(seen.commits, "commit", "commits");
     let per_second = seen.commits as f64 / seen.seconds.max(1e-9);
     let needed_s = 1.5 * P99_OPERATIONS as f64 / per_second.max(1e-9);
-    format!(
-        "only {commits} in {}, too few for the 99th percentile; {}",
-        span(seen.seconds),
-        longer(seen, needed_s)
-    )
+    let words =
+        format!("only {commits} in {}, too few for the 99th percentile", span(seen.seconds));
+    (words, longer(seen, needed_s))
 }
 
-fn too_wide(limits: &Limits, seen: &Evidence, p99: &Estimate) -> String {
+fn too_wide(limits: &Limits, p99: &Estimate) -> String {
     format!(
-        "99 % of the commits take {} or less{}, and {} is the limit; {}",
+        "99 % of the commits take {} or less{}, and {} is the limit",
         duration(p99.value),
         interval(p99),
-        limit(limits.edge_ns),
-        longer(seen, 4.0 * seen.seconds)
+        limit(limits.edge_ns)
     )
 }
 
 /// What would decide it: more commits, as long as that is possible.
-fn longer(seen: &Evidence, seconds: f64) -> String {
+fn longer(seen: &Evidence, seconds: f64) -> Follow {
     let max_s = *SECONDS.end();
     if seen.seconds > 0.9 * max_s {
-        return "no longer measurement is possible, so do not rely on this storage".into();
+        let words = "do not rely on this storage: no longer measurement is possible";
+        return Follow::ByHand(words.into());
     }
     // Whole minutes read better.
     let minutes = (seconds.min(max_s) / 60.0).ceil().max(1.0);
     let minutes = minutes.max((seen.seconds / 60.0).floor() + 1.0);
-    format!("measure longer to decide: --time {minutes:.0}m")
+    Follow::Again { seconds: minutes * 60.0, words: "a longer measurement decides".into() }
 }
 
 fn at_the_edge(workload: &Workload, p99: &Estimate) -> String {
@@ -429,6 +397,9 @@ fn ms(ns: u64) -> f64 {
 
 #[cfg(test)]
 mod tests {
+    use rubus_vocabulary::doubt::Doubt;
+    use rubus_vocabulary::result::LatencyBins;
+
     use super::*;
     use crate::enough::by_name;
 
@@ -466,9 +437,33 @@ mod tests {
         Stall { start_s: 12.0, length_ms, cause }
     }
 
+    fn judged(seen: &Evidence) -> Judgement {
+        judge(&Question { workload: etcd(), place: "/srv/my data", seconds: 60.0 }, seen)
+    }
+
     fn answer(seen: &Evidence) -> (Answer, String) {
-        let found = judge(etcd(), seen);
+        let found = judged(seen);
         (found.answer, found.sentence)
+    }
+
+    /// The command that comes next, without what is always in it; else the words.
+    fn next(seen: &Evidence) -> String {
+        let next = judged(seen).next;
+        match next.command {
+            Some(command) => command.join(" ").replace("rubus enough etcd /srv/my data", "again"),
+            None => next.words,
+        }
+    }
+
+    #[test]
+    fn each_answer_ends_in_what_to_do() {
+        assert_eq!(next(&steady(2.0)), "nothing: it is fast enough for etcd");
+        assert_eq!(next(&steady(30.0)), "rubus advise --for server");
+        let cut = Evidence { is_cut_short: true, ..steady(2.0) };
+        assert_eq!(next(&cut), "again");
+        assert_eq!(judged(&cut).next.words, "let it run to its end");
+        let cached = Evidence { is_cached: true, ..steady(2.0) };
+        assert_eq!(next(&cached), "measure a directory of another filesystem on it");
     }
 
     #[test]
@@ -546,10 +541,11 @@ mod tests {
     #[test]
     fn slow_commits_of_a_busy_machine_decide_nothing() {
         let mut seen = steady(30.0);
-        seen.held_up = held_up(&Doubt::CpuStarved { share: 0.65 });
+        seen.held_up = Some(Doubt::CpuStarved { share: 0.65 });
         let (answer, words) = answer(&seen);
         assert_eq!(answer, Answer::Undecided);
         assert!(words.contains("but the test waited for a processor 65 %"), "{words}");
+        assert_eq!(next(&seen), "again");
         // What is fast on a busy machine is fast.
         let fast = Evidence { held_up: seen.held_up, ..steady(2.0) };
         assert_eq!(self::answer(&fast).0, Answer::Yes);
@@ -562,7 +558,8 @@ mod tests {
         let (answer, words) = answer(&seen);
         assert_eq!(answer, Answer::Undecided);
         // 450 commits take 270 s.
-        assert!(words.ends_with("measure longer to decide: --time 5m"), "{words}");
+        assert!(words.ends_with("too few for the 99th percentile"), "{words}");
+        assert_eq!(next(&seen), "again --time 5m");
         let (answer, words) = self::answer(&Evidence::default());
         assert_eq!(answer, Answer::Undecided);
         assert!(words.contains("no commit was finished"), "{words}");
@@ -585,9 +582,10 @@ mod tests {
         seen.p99_ns = Some(around(15.0, 3.0, 70.0));
         let (answer, words) = answer(&seen);
         assert_eq!(answer, Answer::Undecided);
-        assert!(words.ends_with("--time 4m"), "{words}");
+        assert!(words.ends_with("20 ms is the limit"), "{words}");
+        assert_eq!(next(&seen), "again --time 4m");
         seen.seconds = 3600.0;
-        assert!(self::answer(&seen).1.contains("do not rely on this storage"));
+        assert!(next(&seen).starts_with("do not rely on this storage"));
     }
 
     #[test]
@@ -608,23 +606,5 @@ mod tests {
         assert!(words.contains("keeps writes in memory"), "{words}");
         seen.p99_ns = steady(30.0).p99_ns;
         assert_eq!(self::answer(&seen).0, Answer::No);
-    }
-
-    #[test]
-    fn the_shorter_of_two_upper_ends_counts() {
-        let bounded = |high, at_most| {
-            let found = LatencyIntervals {
-                p50_ns: None,
-                p99_ns: Some(Estimate::new(2.4e6, 2.2e6, high)),
-                p99_at_most_ns: at_most,
-            };
-            p99(&found).expect("there is one").high
-        };
-        assert_eq!(bounded(f64::INFINITY, Some(2.8e6)), 2.8e6);
-        assert_eq!(bounded(40e6, Some(2.8e6)), 2.8e6);
-        assert_eq!(bounded(2.6e6, Some(2.8e6)), 2.6e6);
-        assert_eq!(bounded(f64::INFINITY, None), f64::INFINITY);
-        // Never below the figure itself.
-        assert_eq!(bounded(2.6e6, Some(2.3e6)), 2.4e6);
     }
 }

@@ -3,6 +3,7 @@
 //! Each program is a [`Workload`] in a file of `workloads`: how it writes, and the limits that it sets. `judge` answers from
 //! what was measured, `text` words it. `docs/how-to/fast-enough.md` says where the limits come from.
 
+pub mod evidence;
 pub mod judge;
 pub mod text;
 mod workloads;
@@ -11,7 +12,8 @@ use std::ops::RangeInclusive;
 
 use rubus_vocabulary::spec::{Content, FileNeed, Job, Suite};
 
-pub use judge::{Answer, Evidence, Judgement, judge};
+pub use evidence::Evidence;
+pub use judge::{Answer, Judgement, Question, judge};
 pub use workloads::{LISTED, by_name, names};
 
 /// How long a measurement takes unless the user says otherwise, in seconds.

@@ -4,6 +4,7 @@ use rubus_stats::stalls::rarer_than_s;
 use rubus_vocabulary::doubt::Doubt;
 use rubus_vocabulary::units::{bytes_iec, duration_ns};
 
+use rubus_draw::next_step;
 use rubus_draw::style::{Style, Tone};
 use rubus_draw::text::{bind_units, hang, pad_right};
 use rubus_draw::words::{span, stall_cause};
@@ -44,6 +45,7 @@ pub fn render(
     };
     let answer = hang("", &bind_units(&judgement.sentence), COLUMNS);
     lines.extend(answer.iter().map(|line| style.paint(tone, line)));
+    lines.extend(next_step::lines(&judgement.next, style));
     lines.push(String::new());
     for (name, words) in rows(workload, judgement) {
         let name = pad_right(&format!("  {name}"), NAMES + 2);
@@ -113,7 +115,7 @@ mod tests {
     use rubus_vocabulary::result::{LatencyBins, Stall, StallCause};
 
     use super::*;
-    use crate::enough::{Evidence, by_name, judge};
+    use crate::enough::{Evidence, Question, by_name, judge};
 
     fn evidence() -> Evidence {
         Evidence {
@@ -133,7 +135,8 @@ mod tests {
 
     fn rendered(seen: &Evidence, doubts: &[&Doubt]) -> String {
         let etcd = by_name("etcd").expect("it is listed");
-        render(etcd, "/var/lib", &judge(etcd, seen), doubts, Style::PLAIN)
+        let question = Question { workload: etcd, place: "/var/lib", seconds: 60.0 };
+        render(etcd, "/var/lib", &judge(&question, seen), doubts, Style::PLAIN)
     }
 
     #[test]

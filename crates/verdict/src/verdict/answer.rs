@@ -5,16 +5,12 @@ use super::pipes::rivals;
 use super::{Conclusion, Grade, NARROW_ABOVE_S, Pipe, PipeKind, Suitability, WorkTime};
 use rubus_draw::text::{capitalized, listed};
 use rubus_draw::words::roughly;
-use rubus_stats::estimate::Estimate;
 use rubus_vocabulary::doubt::Doubt;
 use rubus_vocabulary::next_step::NextStep;
 use rubus_vocabulary::result::{JobResult, Outcome, Run, TargetKind};
 use rubus_vocabulary::rule_finding::Weight;
 use rubus_vocabulary::spec::Direction;
 use rubus_vocabulary::units::{iops, rate_si};
-
-/// An interval wider than this factor says nothing of a time.
-const NOT_KNOWN: f64 = 10.0;
 
 /// From this share of what was read on, holes decide the rate.
 const MANY_HOLES: f64 = 0.1;
@@ -86,7 +82,7 @@ impl<'a> Answer<'a> {
             return String::new();
         };
         let doing = capitalized(&work.doing);
-        if !is_known(&work.busy_s) {
+        if !work.busy_s.is_known() {
             return format!(" How long {} waits is not known.", work.doing);
         }
         let time = roughly(work.busy_s.value);
@@ -243,10 +239,6 @@ fn rate(pipe: &Pipe) -> String {
     }
 }
 
-fn is_known(time: &Estimate) -> bool {
-    time.high.is_finite() && time.high <= NOT_KNOWN * time.low
-}
-
 /// The command that measures the same once more; none where it takes a confirmation, or is not about this machine.
 fn same_again(run: &Run) -> Option<Vec<String>> {
     let target = match run.target.kind {
@@ -296,6 +288,7 @@ mod tests {
     use super::super::verdict;
     use super::*;
     use rubus_fixtures as fixture;
+    use rubus_stats::estimate::Estimate;
 
     /// The rule for every answer, whatever holds the disk back.
     const MAX_WORDS: usize = 25;

@@ -1,5 +1,6 @@
 //! What a disk's own words say that its owner has to know at once: that it fails, or is worn out.
 
+use rubus_machine::rules::beside;
 use rubus_vocabulary::rule_finding::{RuleFinding, Weight};
 
 use super::text::{of_used, of_warnings};
@@ -48,8 +49,7 @@ fn of_disk(wear: &Wear) -> Vec<RuleFinding> {
             format!("has used {}", of_used(used)),
             "Its maker promises nothing any more: it may lose data, first while it is without power",
             "Make a backup, and replace it before it fails",
-            "NVM Express Base Specification, log page 02h: Percentage Used; JEDEC JESD84-B51: \
-             DEVICE_LIFE_TIME_EST; smartmontools, drivedb.h",
+            beside("disk-worn-out"),
         ));
     }
     if !warned.is_empty() {
@@ -59,7 +59,7 @@ fn of_disk(wear: &Wear) -> Vec<RuleFinding> {
             of_warnings(wear, &warned).join(", "),
             "It goes on until these are used up, and then writes no more",
             "Keep a backup, and plan to replace it",
-            "JEDEC JESD84-B51: PRE_EOL_INFO",
+            beside("disk-spare-low"),
         ));
     }
     found

@@ -4,6 +4,7 @@
 //! are what filesystems add (journal, metadata, whole blocks), swap, and what still is in memory or was deleted before.
 
 mod account;
+mod next;
 #[cfg(test)]
 mod sim_tests;
 pub mod text;

@@ -1,6 +1,7 @@
 //! The report as text.
 
 use rubus_draw::layout::{COLUMNS, heading, joined, paragraph};
+use rubus_draw::next_step;
 use rubus_draw::style::Style;
 use rubus_draw::table::{Align, Cell, Table};
 use rubus_draw::text::shorten;
@@ -32,6 +33,7 @@ pub fn render(report: &Report, style: Style) -> String {
         balance(report),
         hours(report, style),
         hidden(report),
+        next_step::lines(&report.next(), style),
     ])
 }
 
@@ -439,6 +441,7 @@ mod tests {
         let idle = render(&Report { disks_seen: 1, ..report }, Style::default());
         assert!(idle.contains("No disk wrote anything."), "{idle}");
         let balance = idle.split("Programs had").nth(1).unwrap_or_default();
+        let (balance, _) = balance.split_once("To do: ").expect("a next step");
         assert!(!balance.contains('%'), "{idle}");
     }
 

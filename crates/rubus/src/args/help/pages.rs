@@ -62,6 +62,14 @@ pub const PAGES: &[Page] = &[
         ],
     },
     Page {
+        name: "rubus-explain",
+        statuses: PLAIN,
+        examples: &[(
+            "rubus explain usb3-disk-at-usb2",
+            "Say when that finding speaks, why it is believed, and how to disprove it.",
+        )],
+    },
+    Page {
         name: "rubus-boot",
         statuses: &[
             (0, "it starts, certainly or likely"),

@@ -2,6 +2,8 @@
 
 use crate::compare::Comparison;
 
+use rubus_draw::next_step;
+
 use super::{QUANTITIES, headline, interval, legend, ratio, subject_line, word};
 use crate::text::run::markdown::{escape, row};
 
@@ -13,6 +15,7 @@ pub fn markdown(comparison: &Comparison) -> String {
         let line = escape(&subject_line(comparison, place));
         text.push_str(&format!("- {role}: {line}\n"));
     }
+    text.push_str(&format!("\n{}\n", escape(&next_step::words(&comparison.next))));
     if !comparison.differences.is_empty() {
         text.push_str("\nWhat differs:\n\n");
         let mut cells = vec![String::new()];

@@ -5,6 +5,7 @@ use crate::compare::{Alone, Comparison, DoubtOfSome, Row};
 use super::titles::{Line, lay_out};
 use super::{QUANTITIES, Quantity, Scale, headline, interval, legend, ratio, subject_line, word};
 use rubus_draw::layout::joined;
+use rubus_draw::next_step;
 use rubus_draw::style::{Style, Tone};
 use rubus_draw::table::{Align, Cell, Table};
 use rubus_draw::text::{bind_units, clean, hang, pad_right, shorten, width};
@@ -24,6 +25,8 @@ const DIFFERENCES: usize = 20;
 pub fn render(comparison: &Comparison, style: Style, columns: usize) -> String {
     let columns = columns.max(COLUMNS);
     let mut parts = vec![subjects(comparison, style)];
+    let step = next_step::lines(&comparison.next, Style { columns: COLUMNS, ..style });
+    parts.push(step);
     parts.push(differences(comparison, style, columns));
     parts.push(doubts(comparison, style));
     for place in 1..comparison.subjects.len() {

@@ -1,0 +1,103 @@
+//! A machine in a few lines: a line for each part, two for a disk.
+
+use rubus_draw::style::{Style, Tone};
+use rubus_draw::text::{bind_units, clean, hang, pad_right, shorten};
+use rubus_vocabulary::machine::{BlockDevice, BlockKind, Machine};
+use rubus_vocabulary::units::rate_si;
+
+use super::gaps::Gaps;
+use super::{COLUMNS, Section, board, devices, memory, network, power, processor, swap, system};
+
+/// Where values begin.
+const LABEL_COLUMNS: usize = 14;
+/// Letters of a value: one line.
+const VALUE_COLUMNS: usize = COLUMNS - LABEL_COLUMNS - 2;
+/// So many disks have lines of their own.
+const MAX_DISKS: usize = 8;
+/// So many links of a network, areas of swap or clocks.
+const MAX_ROWS: usize = 3;
+
+/// The lines, with an empty one and a title before them.
+pub(super) fn render(machine: &Machine, shows_serials: bool, style: Style) -> String {
+    let mut lines = vec![String::new(), style.paint(Tone::Strong, "Machine")];
+    let parts: [(Section, &str, &[&str]); 7] = [
+        (board(machine, shows_serials), "board", &["serial"]),
+        (system(machine), "system", &["distribution", "kernel"]),
+        (processor(machine), "processor", &["cores", "clock"]),
+        (power(machine), "power", &["temperature", "now"]),
+        (memory(machine), "memory", &["memory"]),
+        (swap(machine), "swap", &["area", "zswap"]),
+        (network(machine), "network", &[]),
+    ];
+    for (section, name, wanted) in parts {
+        lines.extend(part(&section, name, wanted));
+    }
+    lines.extend(disks(machine, shows_serials));
+    lines.join("\n") + "\n"
+}
+
+/// The wanted rows of a section, or all where none is named, each in one line.
+fn part(section: &Section, name: &str, wanted: &[&str]) -> Vec<String> {
+    let rows = section.rows.iter();
+    let rows = rows.filter(|(label, _)| wanted.is_empty() || wanted.contains(&label.as_str()));
+    let values = rows.take(MAX_ROWS).enumerate().map(|(at, (label, value))| {
+        let name = if at == 0 { name } else { "" };
+        // A link has its name in the label, and zswap is no area.
+        let is_named = wanted.is_empty() || label == "zswap";
+        let value = if is_named { format!("{label} {value}") } else { value.clone() };
+        line(name, &value)
+    });
+    values.collect()
+}
+
+fn line(name: &str, value: &str) -> String {
+    let value = shorten(&clean(value), VALUE_COLUMNS);
+    format!("  {}{value}", pad_right(name, LABEL_COLUMNS))
+}
+
+fn disks(machine: &Machine, shows_serials: bool) -> Vec<String> {
+    let is_disk = |device: &&BlockDevice| {
+        let is_virtual = matches!(device.kind, BlockKind::Loop | BlockKind::Ram | BlockKind::Zram);
+        device.parent.is_none() && !is_virtual
+    };
+    let disks: Vec<&BlockDevice> = machine.block_devices.iter().filter(is_disk).collect();
+    let shown = disks.iter().take(MAX_DISKS).enumerate();
+    let mut lines: Vec<String> = shown
+        .flat_map(|(at, disk)| {
+            let first =
+                format!("  {}", pad_right(if at == 0 { "disks" } else { "" }, LABEL_COLUMNS));
+            let words = bind_units(&clean(&of_disk(machine, disk, shows_serials)));
+            hang(&first, &shorten(&words, 2 * VALUE_COLUMNS - 8), COLUMNS)
+        })
+        .collect();
+    if disks.is_empty() {
+        lines.push(line("disks", "none"));
+    }
+    if let Some(more) = disks.len().checked_sub(MAX_DISKS).filter(|more| *more > 0) {
+        lines.push(line("", &format!("and {more} more")));
+    }
+    lines
+}
+
+/// "sda: 240 GB USB disk CT240BX500SSD1, at most 440 MB/s, /srv/data".
+fn of_disk(machine: &Machine, disk: &BlockDevice, shows_serials: bool) -> String {
+    let mut words = format!("{}: {}", disk.name, devices::headline(disk, &mut Gaps::default()));
+    let rates = disk.path.iter().filter_map(|hop| hop.usable_bytes_per_second.get());
+    if let Some(rate) = rates.reduce(f64::min) {
+        words.push_str(&format!(", at most {}", rate_si(rate)));
+    }
+    if let Some(serial) = disk.serial.text().filter(|_| shows_serials) {
+        words.push_str(&format!(", serial number {serial}"));
+    }
+    let mounts = machine.mounts.iter().filter(|mount| {
+        let device = mount.device.as_deref();
+        device.is_some_and(|name| machine.disks_below(name).iter().any(|one| one.name == disk.name))
+    });
+    let mut points: Vec<&str> = mounts.map(|mount| mount.point.as_str()).collect();
+    points.sort_unstable();
+    points.dedup();
+    if !points.is_empty() {
+        words.push_str(&format!(", mounted on {}", points.join(", ")));
+    }
+    words
+}

@@ -1,0 +1,68 @@
+//! What to do next about a comparison.
+
+use rubus_vocabulary::next_step::NextStep;
+
+use super::{Comparison, Word};
+
+/// The kind of a doubt that explains nothing: what was not looked at may have been calm.
+const NOT_WATCHED: &str = "not_watched";
+
+/// About the first subject that is slower than the baseline, else that nothing is to be done.
+pub(super) fn next(comparison: &Comparison) -> NextStep {
+    if comparison.rows.is_empty() {
+        return NextStep::by_hand(match comparison.differences.is_empty() {
+            true => "nothing: they are the same, as far as known",
+            false => "measure both with the same suite: they have no job in common",
+        });
+    }
+    let words = |wanted: Word| {
+        (1..comparison.subjects.len()).find(|place| {
+            let rows = comparison.rows.iter();
+            let measures = rows.flat_map(|row| [&row.throughput, &row.p50_ns, &row.p99_ns]);
+            let mut ratios = measures.filter_map(|measure| measure.ratios.get(*place)?.as_ref());
+            ratios.any(|ratio| ratio.word == wanted)
+        })
+    };
+    if let Some(place) = words(Word::Slower) {
+        return about_slower(comparison, place);
+    }
+    let baseline = &comparison.subjects[0].name;
+    NextStep::by_hand(&match (words(Word::Faster), words(Word::NoEvidence)) {
+        (Some(_), _) => format!("nothing: nothing became slower than {baseline}"),
+        (None, Some(_)) if comparison.interleaved => {
+            "nothing: no difference is larger than its interval".into()
+        }
+        (None, Some(_)) => {
+            "nothing: no difference shows; measuring in turns (--against) would show smaller ones"
+                .into()
+        }
+        (None, None) => "measure both with rubus: these figures have no intervals".into(),
+    })
+}
+
+/// What may explain it, the likeliest first: a disturbance, then a setting that differs.
+fn about_slower(comparison: &Comparison, place: usize) -> NextStep {
+    let mut doubts = comparison.doubts.iter();
+    let of_one = doubts.find(|doubt| {
+        let is_its = doubt.subject == 0 || doubt.subject == place;
+        is_its && !doubt.is_of_all && doubt.kind != NOT_WATCHED
+    });
+    if let Some(doubt) = of_one {
+        let name = &comparison.subjects[doubt.subject].name;
+        let words = format!("measure {name} again without what disturbed it ({})", doubt.what);
+        return NextStep::by_hand(&words);
+    }
+    let mut differences = comparison.differences.iter();
+    let known = differences.find_map(|difference| {
+        let value = |place: usize| difference.values.get(place)?.as_ref();
+        let (before, after) = (value(0)?, value(place)?);
+        (before != after).then(|| format!("{} ({before} against {after})", difference.what))
+    });
+    match known {
+        Some(known) => NextStep::by_hand(&format!("look first at what differs: {known}")),
+        None => {
+            let words = "nothing that is known differs: the findings say what slows a disk";
+            NextStep::command(&["rubus", "survey"], words)
+        }
+    }
+}
