@@ -48,7 +48,7 @@ campaigns() {
   done
   # README's two commands, on what a newcomer has.
   for target in bookworm trixie; do
-    campaign "README's commands on a bare $target" 90 "$lab" bare "$target" -- 'sudo apt-get install -qq -y gcc libc6-dev &&
+    campaign "README's commands on a bare $target" 90 "$lab" bare "$target" -- 'sudo apt-get update -qq && sudo apt-get install -qq -y git gcc libc6-dev &&
       cargo run --release && sudo -E scripts/test'
   done
   campaign 'security advisories' 1 advisories
