@@ -13,12 +13,12 @@ use rubus_draw::style::{Style, Tone};
 use rubus_draw::table::{Align, Cell, Table};
 use rubus_draw::text::{bind_units, clean, hang, shorten};
 
-/// No line is wider.
-const COLUMNS: usize = 80;
 /// More rows are no help; the JSON has all.
 const MAX_ROWS: usize = 8;
-/// Letters of the first column.
+/// Letters of the first column, where there is room for all.
 const NAME_COLUMNS: usize = 26;
+/// Columns of the widest table.
+const WIDEST: usize = 76;
 
 /// What is shown on request alone.
 const MORE: &str = "Why, what else could be changed, and what is not known: rubus advise --verbose";
@@ -34,7 +34,7 @@ pub struct Depth {
 
 /// The whole text; ends in a line feed.
 pub fn render(advice: &Advice, depth: Depth, style: Style) -> String {
-    let mut lines = vec![style.paint(Tone::Strong, &title(advice))];
+    let mut lines = vec![style.paint(Tone::Strong, &title(advice, style))];
     let (recommendation, why) = advice.because.split_at(advice.because.len().min(1));
     for sentence in recommendation {
         lines.extend(paragraph(sentence, style, Tone::Good));
@@ -50,7 +50,7 @@ pub fn render(advice: &Advice, depth: Depth, style: Style) -> String {
     }
     if !advice.candidates.is_empty() {
         lines.push(String::new());
-        lines.extend(table(advice).lines(style));
+        lines.extend(table(advice, style.columns).lines(style));
         lines.extend(legend(advice, everything, style));
     }
     if depth.pipes {
@@ -72,20 +72,20 @@ pub fn render(advice: &Advice, depth: Depth, style: Style) -> String {
     lines.join("\n") + "\n"
 }
 
-fn title(advice: &Advice) -> String {
+fn title(advice: &Advice, style: Style) -> String {
     let title = format!("{}, for {}", advice.machine, advice.purpose.words());
-    shorten(&clean(&title), COLUMNS)
+    shorten(&clean(&title), style.columns)
 }
 
 fn paragraph(text: &str, style: Style, tone: Tone) -> Vec<String> {
-    let lines = hang("", &bind_units(&clean(text)), COLUMNS);
+    let lines = hang("", &bind_units(&clean(text)), style.columns);
     lines.iter().map(|line| style.paint(tone, line)).collect()
 }
 
-fn table(advice: &Advice) -> Table {
+fn table(advice: &Advice, columns: usize) -> Table {
     match advice.purpose {
-        Purpose::Swap => swap_table(advice),
-        _ => place_table(advice),
+        Purpose::Swap => swap_table(advice, columns),
+        _ => place_table(advice, columns),
     }
 }
 
@@ -108,7 +108,7 @@ pub fn is_recommended(advice: &Advice, candidate: &Candidate) -> bool {
     best.is_some_and(|best| !best.is_now && best.name == candidate.name)
 }
 
-fn first_cell(advice: &Advice, candidate: &Candidate) -> Cell {
+fn first_cell(advice: &Advice, candidate: &Candidate, columns: usize) -> Cell {
     let is_best = is_recommended(advice, candidate);
     let mark = match (candidate.is_now, is_best) {
         (true, _) => "* ",
@@ -123,7 +123,10 @@ fn first_cell(advice: &Advice, candidate: &Candidate) -> Cell {
     };
     let tone = if is_best { Tone::Good } else { Tone::Plain };
     let tone = if candidate.is_now { Tone::Strong } else { tone };
-    Cell::toned(&format!("{mark}{}", cut(&words, NAME_COLUMNS)), tone)
+    Cell::toned(
+        &format!("{mark}{}", cut(&words, NAME_COLUMNS - WIDEST.saturating_sub(columns))),
+        tone,
+    )
 }
 
 /// As [`shorten`], in ASCII; what was cut is two dots, since `~` has its meaning.
@@ -135,9 +138,9 @@ fn cut(text: &str, columns: usize) -> String {
     }
 }
 
-fn place_table(advice: &Advice) -> Table {
+fn place_table(advice: &Advice, columns: usize) -> Table {
     let titles = ["read", "write", "4K r/s", "4K w/s", "commits"];
-    candidate_table(advice, "  place", &titles, |candidate| {
+    candidate_table((advice, columns), "  place", &titles, |candidate| {
         let (figures, basis) = (&candidate.figures, &candidate.basis);
         vec![
             marked(basis.sequential_read, mega(figures.sequential_read.value)),
@@ -151,7 +154,7 @@ fn place_table(advice: &Advice) -> Table {
 
 /// A row for each candidate: what it is, its time, figures of its own, and its price where any has one.
 fn candidate_table(
-    advice: &Advice,
+    (advice, width): (&Advice, usize),
     first: &str,
     titles: &[&str],
     figures: impl Fn(&Candidate) -> Vec<Cell>,
@@ -164,7 +167,7 @@ fn candidate_table(
     let mut table = Table::new(&columns).close();
     for candidate in rows(advice) {
         let time = marked(candidate.basis.time_s, time(&candidate.time_s));
-        let mut cells = vec![first_cell(advice, candidate), time];
+        let mut cells = vec![first_cell(advice, candidate, width), time];
         cells.extend(figures(candidate));
         cells.extend(is_priced.then(|| Cell::from(euros(candidate))));
         table.row(cells);
@@ -177,9 +180,9 @@ fn marked(basis: Basis, words: String) -> Cell {
     Cell::from(basis.figure(&words))
 }
 
-fn swap_table(advice: &Advice) -> Table {
+fn swap_table(advice: &Advice, columns: usize) -> Table {
     let titles = ["in/s", "out/s", "carries", "beyond"];
-    candidate_table(advice, "  set-up", &titles, |candidate| {
+    candidate_table((advice, columns), "  set-up", &titles, |candidate| {
         let (figures, basis) = (&candidate.figures, &candidate.basis);
         let swap = candidate.swap.as_ref();
         let carries = swap.map_or(Cell::from("?"), |swap| {
@@ -258,7 +261,8 @@ fn legend(advice: &Advice, everything: bool, style: Style) -> Vec<String> {
     if more > 0 {
         words.push(format!("{more} more in --json."));
     }
-    let words: Vec<String> = words.iter().flat_map(|words| hang("  ", words, COLUMNS)).collect();
+    let words: Vec<String> =
+        words.iter().flat_map(|words| hang("  ", words, style.columns)).collect();
     words.iter().map(|line| style.paint(Tone::Faint, line)).collect()
 }
 
@@ -289,15 +293,15 @@ pub fn measurement(unknown: &Unknown) -> Option<String> {
 }
 
 fn to_do(advice: &Advice, style: Style) -> Vec<String> {
-    let mut lines = next_step::lines(&advice.next, Style { columns: COLUMNS, ..style });
+    let mut lines = next_step::lines(&advice.next, style);
     // Of what stays there is no more to do than to measure it.
     let changes = advice.candidates.first().is_some_and(|best| !best.is_now);
     let besides = advice.to_do.as_ref().filter(|sentence| changes && !sentence.is_empty());
     if let (Some(_), Some(sentence)) = (&advice.next.command, besides) {
-        lines.extend(hang("       ", &bind_units(&clean(sentence)), COLUMNS));
+        lines.extend(hang("       ", &bind_units(&clean(sentence)), style.columns));
     }
     if let Some(words) = obstacles(&advice.obstacles) {
-        lines.extend(hang("Needs: ", &bind_units(&clean(&words)), COLUMNS));
+        lines.extend(hang("Needs: ", &bind_units(&clean(&words)), style.columns));
     }
     let risks = advice.candidates.first().map_or(&[][..], |best| &best.risks);
     // What the sentence above says is not said twice.
@@ -305,7 +309,7 @@ fn to_do(advice: &Advice, style: Style) -> Vec<String> {
         |risk: &String| advice.to_do.as_ref().is_some_and(|said| said.contains(risk.as_str()));
     let risks: Vec<&str> = risks.iter().filter(|risk| !is_said(risk)).map(String::as_str).collect();
     if !risks.is_empty() && changes {
-        lines.extend(hang("Risk:  ", &bind_units(&clean(&risks.join(" "))), COLUMNS));
+        lines.extend(hang("Risk:  ", &bind_units(&clean(&risks.join(" "))), style.columns));
     }
     lines
 }
@@ -335,7 +339,7 @@ fn subjects(advice: &Advice, style: Style) -> Vec<String> {
                 words.push_str(&format!(". Needs: {}", clean(&before)));
             }
         }
-        lines.extend(hang(&first, &bind_units(&words), COLUMNS));
+        lines.extend(hang(&first, &bind_units(&words), style.columns));
     }
     lines
 }
@@ -354,7 +358,7 @@ fn unknown(advice: &Advice, style: Style) -> Vec<String> {
             Some(command) => format!("{}: {command}", unknown.what),
             None => unknown.what.clone(),
         };
-        lines.extend(hang("  ", &bind_units(&clean(&words)), COLUMNS));
+        lines.extend(hang("  ", &bind_units(&clean(&words)), style.columns));
     }
     lines
 }
@@ -391,7 +395,7 @@ fn pipes(advice: &Advice, style: Style) -> Vec<String> {
             seconds(candidate.time_s.low),
             seconds(candidate.time_s.high)
         );
-        lines.push(style.paint(Tone::Strong, &shorten(&clean(&title), COLUMNS)));
+        lines.push(style.paint(Tone::Strong, &shorten(&clean(&title), style.columns)));
         let words = format!(
             "{}. Busy at what takes most: {}. Processor: {} of all cores. Figures: {}.",
             parts.join(", "),
@@ -399,7 +403,7 @@ fn pipes(advice: &Advice, style: Style) -> Vec<String> {
             candidate.basis.cpu_share.figure(&percent(candidate.cpu_share.value)),
             candidate.source
         );
-        lines.extend(hang("    ", &bind_units(&clean(&words)), COLUMNS));
+        lines.extend(hang("    ", &bind_units(&clean(&words)), style.columns));
     }
     lines
 }
@@ -448,7 +452,7 @@ fn drawn_curve(curve: &Curve, style: Style) -> Vec<String> {
         table.row(cells);
     }
     let title = format!("Compression by link, MB/s ({} cores; {})", curve.cores, curve.source);
-    let mut lines = vec![String::new(), style.paint(Tone::Strong, &cut(&title, COLUMNS))];
+    let mut lines = vec![String::new(), style.paint(Tone::Strong, &cut(&title, style.columns))];
     lines.extend(table.lines(style));
     let legend = format!("  MB/s are of writing; {BEST}");
     lines.push(style.paint(Tone::Faint, &legend));

@@ -17,5 +17,5 @@ mod world;
 
 pub use exit::Exit;
 pub use options::{General, Json, When};
-pub use terminal::{Terminal, can_draw, knows_utf8};
+pub use terminal::{Terminal, can_draw, knows_utf8, text_columns};
 pub use world::{World, must_be_live};

@@ -4,8 +4,11 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, anyhow};
+use rubus_draw::text::fit;
 use rubus_host::output_file::write_output;
 use rubus_host::own_files;
+
+use crate::terminal;
 
 /// `$XDG_DATA_HOME/rubus`, or `~/.local/share/rubus`; made if it does not exist.
 pub fn data_directory() -> anyhow::Result<PathBuf> {
@@ -79,6 +82,19 @@ fn data_home() -> anyhow::Result<PathBuf> {
 /// # Errors
 /// When it cannot be written, on a full disk for instance. (A closed pipe ends the program quietly.)
 pub fn say(text: &str) -> anyhow::Result<()> {
+    // A document is for programs, however it is shown.
+    let is_document = text.starts_with(['{', '[']);
+    match terminal::columns_of_output().filter(|_| !is_document) {
+        Some(columns) => say_as_it_is(&fit(text, columns)),
+        None => say_as_it_is(text),
+    }
+}
+
+/// The same for what has its own layout, such as a script.
+///
+/// # Errors
+/// As for [`say`].
+pub fn say_as_it_is(text: &str) -> anyhow::Result<()> {
     use std::io::Write;
     let mut out = std::io::stdout().lock();
     out.write_all(text.as_bytes())

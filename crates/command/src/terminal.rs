@@ -16,12 +16,16 @@ pub fn knows_utf8() -> bool {
 }
 
 /// Columns of texts on standard output. Longer lines than 80 are hard to read, and no table fits into fewer than 60.
-fn text_columns() -> usize {
+pub fn text_columns() -> usize {
     const MAX: usize = 80;
     const MIN: usize = 60;
-    let size = rustix::termios::tcgetwinsize(std::io::stdout());
-    let columns = size.map_or(0, |size| usize::from(size.ws_col));
-    if columns == 0 { MAX } else { columns.clamp(MIN, MAX) }
+    columns_of_output().map_or(MAX, |columns| columns.clamp(MIN, MAX))
+}
+
+/// Columns of the terminal on standard output; none where it is no terminal.
+pub fn columns_of_output() -> Option<usize> {
+    let size = rustix::termios::tcgetwinsize(std::io::stdout()).ok()?;
+    Some(usize::from(size.ws_col)).filter(|columns| *columns > 0)
 }
 
 /// How to draw on standard output or standard error.

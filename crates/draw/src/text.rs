@@ -140,6 +140,78 @@ pub fn hang(first: &str, text: &str, columns: usize) -> Vec<String> {
         .collect()
 }
 
+/// The text with no line wider than `columns`, where its words allow that: what was set for wider terminals. A line is broken at
+/// a space and goes on below its last column, or where the text of its first line begins. Sequences for colours take no columns.
+pub fn fit(text: &str, columns: usize) -> String {
+    let lines = text.split('\n').map(|line| match visible_width(line) <= columns {
+        true => line.to_string(),
+        false => broken(line, columns),
+    });
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+fn visible_width(line: &str) -> usize {
+    visible(line).map(|(_, c)| char_width(c)).sum()
+}
+
+/// The letters that show, with their places: without sequences for colours.
+fn visible(line: &str) -> impl Iterator<Item = (usize, char)> {
+    let mut is_sequence = false;
+    line.char_indices().filter(move |(_, c)| {
+        if *c == '\u{1b}' {
+            is_sequence = true;
+            return false;
+        }
+        let was_sequence = is_sequence;
+        is_sequence &= !c.is_ascii_alphabetic();
+        !was_sequence
+    })
+}
+
+fn broken(line: &str, columns: usize) -> String {
+    let indent = indent_below(line, columns);
+    let mut text = String::new();
+    let (mut start, mut used) = (0, 0);
+    // The last space that a line may end at, and the columns before what follows it.
+    let mut space: Option<(usize, usize)> = None;
+    let mut has_words = false;
+    for (at, c) in visible(line) {
+        if c == ' ' && has_words {
+            space = Some((at, used + 1));
+        }
+        used += char_width(c);
+        has_words |= c != ' ';
+        let Some((end, before)) = space.filter(|_| used > columns && c != ' ') else { continue };
+        text.push_str(line[start..end].trim_end_matches(' '));
+        text.push('\n');
+        text.push_str(&" ".repeat(indent));
+        start = end + 1;
+        used = indent + used - before;
+        space = None;
+    }
+    text.push_str(&line[start..]);
+    text
+}
+
+/// Where a line goes on: below the last column that leaves a third of it, else below its first word and two columns more.
+fn indent_below(line: &str, columns: usize) -> usize {
+    let (mut column, mut spaces, mut words_begin, mut last) = (0, 0, None, None);
+    for (_, c) in visible(line) {
+        if c == ' ' {
+            spaces += 1;
+        } else {
+            match words_begin {
+                None => words_begin = Some(column),
+                Some(_) if spaces >= 2 && column <= columns * 2 / 3 => last = Some(column),
+                Some(_) => {}
+            }
+            spaces = 0;
+        }
+        column += char_width(c);
+    }
+    last.unwrap_or_else(|| words_begin.unwrap_or_default() + 2).min(columns * 2 / 3)
+}
+
 /// Keeps every number and the unit after it on one line: the space between them becomes a no-break
 /// one, which [`wrap`] turns back.
 pub fn bind_units(text: &str) -> String {
@@ -203,5 +275,27 @@ mod tests {
     fn hanging_lines_stand_below_the_first() {
         assert_eq!(hang("- ", "one two three", 9), ["- one two", "  three"]);
         assert_eq!(hang("- ", "", 9), ["-"]);
+    }
+
+    #[test]
+    fn what_was_set_for_a_wider_terminal_fits_a_narrower_one() {
+        let wide =
+            "title\n  counter        90  once full, the pool takes pages again below this share";
+        let below = " ".repeat(21);
+        let narrow = format!(
+            "title\n  counter        90  once full, the pool\n{below}takes pages again\n{below}below this share"
+        );
+        assert_eq!(fit(wide, 40), narrow);
+        assert_eq!(fit(wide, 80), wide);
+        let sentence = "Move the system to a compressed btrfs on a faster disk";
+        assert_eq!(
+            fit(sentence, 30),
+            "Move the system to a\n  compressed btrfs on a faster\n  disk"
+        );
+        let painted = "\u{1b}[1mMove the system\u{1b}[0m to a disk";
+        assert_eq!(fit(painted, 20), "\u{1b}[1mMove the system\u{1b}[0m to a\n  disk");
+        // Nothing is lost, and no word is broken.
+        let long = format!("{} end", "x".repeat(50));
+        assert_eq!(fit(&long, 20), format!("{}\n  end", "x".repeat(50)));
     }
 }

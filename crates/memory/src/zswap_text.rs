@@ -8,9 +8,6 @@ use rubus_draw::style::{Style, Tone};
 use rubus_draw::table::{Align, Cell, Table};
 use rubus_draw::text::{bind_units, hang};
 
-/// No line is wider.
-const COLUMNS: usize = 80;
-
 /// The verdict, the figures, every parameter and counter with its meaning; ends in a line feed.
 pub fn render(report: &Report, style: Style) -> String {
     let tone = match report.standing {
@@ -22,7 +19,7 @@ pub fn render(report: &Report, style: Style) -> String {
             Tone::Strong
         }
     };
-    let mut lines: Vec<String> = hang("", &bind_units(&report.verdict), COLUMNS)
+    let mut lines: Vec<String> = hang("", &bind_units(&report.verdict), style.columns)
         .iter()
         .map(|line| style.paint(tone, line))
         .collect();
@@ -45,7 +42,7 @@ pub fn render(report: &Report, style: Style) -> String {
     if let (Some(why), false) = (&report.counters_unknown, report.standing == ZswapState::Absent) {
         lines.push(String::new());
         let words = format!("There are no counters: {why}.");
-        let words = hang("", &words, COLUMNS);
+        let words = hang("", &words, style.columns);
         lines.extend(words.iter().map(|line| style.paint(Tone::Faint, line)));
     }
     lines.join("\n") + "\n"

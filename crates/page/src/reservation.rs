@@ -6,11 +6,10 @@ use rubus_runs::text::run::is_checkup;
 use rubus_verdict::verdict::Verdict;
 use rubus_vocabulary::doubt::Doubt;
 use rubus_vocabulary::finding::Finding;
-use rubus_vocabulary::result::{JobResult, Outcome, Run};
+use rubus_vocabulary::result::{JobResult, Run};
 use rubus_vocabulary::subject_job::SubjectDoubt;
 
 use rubus_draw::text::listed;
-use rubus_draw::words;
 
 /// Kinds of doubt, as in the JSON of a run, that may have changed a rate. The others limit something
 /// else (percentiles, what was watched) and stay in their section.
@@ -35,35 +34,20 @@ const DISTURBING: [&str; 15] = [
 /// So many reasons or names fit a headline; the others are counted.
 const MAX_NAMED: usize = 3;
 
-/// The reservation of a run's headline.
+/// The reservation of a run's headline; of a checkup's, the verdict's own: what could turn the answer round.
 pub fn of_run(run: &Run, verdict: &Verdict) -> Option<String> {
     let failed = run.doubts.iter().find(|doubt| matches!(doubt, Doubt::TargetFailed { .. }));
     // Suites with a question of their own say so before their answers.
     let cut_short = failed
         .filter(|_| is_checkup(run) || run.results.is_empty())
         .map(|doubt| format!("Cut short: {}.", doubt.what()));
-    let reasons = if is_checkup(run) {
-        reasons_of_checkup(run, verdict)
-    } else {
-        disturbances(run, &run.results.iter().collect::<Vec<_>>())
-    };
+    if is_checkup(run) {
+        return joined([cut_short, verdict.reservation.clone()]);
+    }
+    let reasons = disturbances(run, &run.results.iter().collect::<Vec<_>>());
     let uncertain = (!reasons.is_empty() && !run.results.is_empty())
         .then(|| format!("Uncertain: {}.", some(&reasons).join("; ")));
     joined([cut_short, uncertain])
-}
-
-fn reasons_of_checkup(run: &Run, verdict: &Verdict) -> Vec<String> {
-    let Some(narrowest) = verdict.pipes.iter().find(|pipe| pipe.narrowest) else {
-        return Vec::new();
-    };
-    let result = narrowest.job().and_then(|job| run.job(job));
-    let mut reasons = Vec::new();
-    // Of what did not settle at all, the headline itself says so.
-    if let Some(result) = result.filter(|result| result.outcome == Outcome::Capped) {
-        reasons.push(format!("its rate is known only to {}", words::plus_minus(&result.iops)));
-    }
-    reasons.extend(disturbances(run, &result.into_iter().collect::<Vec<_>>()));
-    reasons
 }
 
 /// What may have changed the rates of these results, each once.
@@ -159,7 +143,7 @@ mod tests {
     use rubus_runs::compare::{Subject, compare};
     use rubus_stats::estimate::Estimate;
     use rubus_verdict::verdict::verdict;
-    use rubus_vocabulary::job_names;
+    use rubus_vocabulary::result::Outcome;
 
     fn reservation(run: &Run) -> String {
         of_run(run, &verdict(run)).unwrap_or_default()
@@ -180,29 +164,14 @@ mod tests {
         assert_eq!(reservation(&calm()), "");
     }
 
+    /// The same words as on a terminal.
     #[test]
-    fn a_wide_interval_and_what_disturbed_the_narrowest_are_said() {
-        let mut run = fixture::slow_sd_card_run();
-        let writes = run.job(job_names::RANDOM_WRITE).cloned();
-        let writes = writes.expect("it writes");
+    fn a_checkup_has_that_of_its_verdict() {
+        let mut run = calm();
         for result in &mut run.results {
-            // The narrowest.
-            if result.job == job_names::COMMIT {
-                result.outcome = writes.outcome;
-                result.doubts.clone_from(&writes.doubts);
-                result.iops = writes.iops.scaled(result.iops.value / writes.iops.value);
-            }
+            result.doubts = vec![Doubt::CpuStarved { share: 0.65 }];
         }
-        let said = reservation(&run);
-        assert!(
-            said.starts_with("Uncertain: its rate is known only to ±14 %; other programs moved"),
-            "{said}"
-        );
-        assert!(said.contains("the supply voltage was too low"), "{said}");
-        // Of another job.
-        assert!(!said.contains("clock"), "{said}");
-        // Could not be watched; nothing was seen.
-        assert!(!said.contains("not watched"), "{said}");
+        assert_eq!(reservation(&run), "But the test waited for a processor 65 % of the time.");
     }
 
     #[test]

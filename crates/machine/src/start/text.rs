@@ -9,7 +9,6 @@ use rubus_draw::text::{bind_units, capitalized, clean, hang, pad_right, shorten,
 use super::Start;
 use super::ladder::{Reached, Rung};
 
-const COLUMNS: usize = 80;
 /// Where the words of a link begin.
 const LABEL_COLUMNS: usize = 15;
 /// Lines of the whole, where not all is asked for.
@@ -23,9 +22,9 @@ pub fn render(start: &Start, all: bool, style: Style) -> String {
     for link in start.chain.links() {
         lines.extend(link_lines(link, all, style));
     }
-    let rungs = ladder_lines(start, all);
+    let rungs = ladder_lines(start, all, style.columns);
     let room = MAX_LINES.saturating_sub(lines.len() + rungs.len());
-    let notes = note_lines(start, all, room);
+    let notes = note_lines(start, all, room, style.columns);
     lines.extend(rungs);
     lines.extend(notes);
     let mut text = lines.join("\n");
@@ -62,7 +61,7 @@ fn head(start: &Start, style: Style) -> Vec<String> {
         Outcome::NotCertainAfter(_) => Tone::Warn,
     };
     let sentence = format!("{}.", clean(&first_line(start)));
-    let mut lines: Vec<String> = wrap(&bind_units(&sentence), COLUMNS)
+    let mut lines: Vec<String> = wrap(&bind_units(&sentence), style.columns)
         .into_iter()
         .map(|line| style.paint(tone, &line))
         .collect();
@@ -85,14 +84,14 @@ fn link_lines(link: &Link, all: bool, style: Style) -> Vec<String> {
     let first = format!("{}{}", mark(link.certainty, is_stop), pad_right(&label, LABEL_COLUMNS));
     let found = clean(&link.found);
     if !all {
-        let room = COLUMNS - 2 - LABEL_COLUMNS;
+        let room = style.columns - 2 - LABEL_COLUMNS;
         return vec![format!("{first}{}", shorten(&found, room))];
     }
-    let mut lines = hang(&first, &bind_units(&found), COLUMNS);
+    let mut lines = hang(&first, &bind_units(&found), style.columns);
     let since = link.since.map_or(String::new(), |date| format!(", since {date}"));
     let source = format!("from {}{since}", clean(&link.source));
     let indent = " ".repeat(2 + LABEL_COLUMNS);
-    let source = hang(&indent, &source, COLUMNS).into_iter();
+    let source = hang(&indent, &source, style.columns).into_iter();
     lines.extend(source.map(|line| style.paint(Tone::Faint, &line)));
     lines
 }
@@ -112,7 +111,7 @@ fn label(stage: Stage) -> &'static str {
     }
 }
 
-fn ladder_lines(start: &Start, all: bool) -> Vec<String> {
+fn ladder_lines(start: &Start, all: bool, columns: usize) -> Vec<String> {
     let is_alone = start.rungs.len() < 2;
     if is_alone {
         return Vec::new();
@@ -123,9 +122,9 @@ fn ladder_lines(start: &Start, all: bool) -> Vec<String> {
         let first = format!("  {} ", pad_right(&clean(&rung.name), longest + 1));
         let words = format!("{}: {}", reached(rung), clean(&rung.reason));
         if all {
-            lines.extend(hang(&first, &words, COLUMNS));
+            lines.extend(hang(&first, &words, columns));
         } else {
-            let room = COLUMNS - first.len();
+            let room = columns.saturating_sub(first.len());
             lines.push(format!("{first}{}", shorten(&words, room)));
         }
     }
@@ -141,7 +140,7 @@ fn reached(rung: &Rung) -> String {
 }
 
 /// What does not end the start; what already stands in the first line is not said twice.
-fn note_lines(start: &Start, all: bool, room: usize) -> Vec<String> {
+fn note_lines(start: &Start, all: bool, room: usize, columns: usize) -> Vec<String> {
     let said = first_line(start);
     let notes = start.chain.notes().filter(|(_, note)| !said.contains(&note.what));
     let notes: Vec<(&Link, String)> = notes
@@ -150,7 +149,7 @@ fn note_lines(start: &Start, all: bool, room: usize) -> Vec<String> {
     let shown = if all { notes.len() } else { notes.len().min(MAX_NOTES) };
     let mut lines = Vec::new();
     for (_, words) in notes.iter().take(shown) {
-        let more = hang("Note: ", &capitalized(&clean(words)), COLUMNS);
+        let more = hang("Note: ", &capitalized(&clean(words)), columns);
         if !all && lines.len() + more.len() + 2 > room {
             break;
         }

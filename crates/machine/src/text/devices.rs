@@ -6,7 +6,7 @@ use rubus_vocabulary::machine::{
 use rubus_vocabulary::units::{bit_rate, bytes_iec, bytes_si, rate_si};
 
 use super::gaps::Gaps;
-use super::{COLUMNS, join, mount_line};
+use super::{join, mount_line};
 use rubus_draw::style::{Style, Tone};
 use rubus_draw::text::{bind_units, clean, hang, pad_right};
 
@@ -76,7 +76,7 @@ impl Tree<'_> {
 
     fn line(&mut self, before: &str, name: &str, text: &str, tone: Tone) {
         let first = format!("{before}{}  ", clean(name));
-        for line in hang(&first, &bind_units(&clean(text)), COLUMNS) {
+        for line in hang(&first, &bind_units(&clean(text)), self.style.columns) {
             // Only the words are painted, not the branch before them.
             let (branch, words) = match line.strip_prefix(before) {
                 Some(words) => (before, words),
@@ -89,7 +89,7 @@ impl Tree<'_> {
     }
 
     fn detail(&mut self, before: &str, label: &str, value: &str, tone: Tone) {
-        let columns = COLUMNS.saturating_sub(rubus_draw::text::width(before) + 1);
+        let columns = self.style.columns.saturating_sub(rubus_draw::text::width(before) + 1);
         let first = pad_right(label, LABEL_COLUMNS);
         for line in hang(&first, &bind_units(&clean(value)), columns) {
             self.text.push_str(&format!("{before} {}\n", self.style.paint(tone, &line)));

@@ -1,5 +1,5 @@
 //! The text of a survey: what the rules found, then the machine in a few lines or with everything that is known about it, in an
-//! order in which one would ask, and shortly why the rest is not known. At most 80 columns.
+//! order in which one would ask, and shortly why the rest is not known.
 
 mod devices;
 mod gaps;
@@ -17,9 +17,6 @@ use gaps::Gaps;
 use rubus_draw::style::{Style, Tone};
 use rubus_draw::text::{bind_units, clean, hang, pad_right};
 use rubus_draw::words;
-
-/// No line is wider.
-const COLUMNS: usize = 80;
 
 /// Where the values of a section begin.
 const LABEL_COLUMNS: usize = 14;
@@ -63,8 +60,10 @@ pub fn render_with(
     }
     text.push('\n');
     for hint in hints {
-        text.push_str(&style.paint(Tone::Faint, hint));
-        text.push('\n');
+        for line in hang("", hint, style.columns) {
+            text.push_str(&style.paint(Tone::Faint, &line));
+            text.push('\n');
+        }
     }
     text
 }
@@ -72,7 +71,7 @@ pub fn render_with(
 fn findings(machine: &Machine, beside: &[RuleFinding], extent: Extent, style: Style) -> String {
     let found = rules::with(rules::of_machine(machine), beside);
     let shown = if extent.everything { Shown::WithSources } else { Shown::All };
-    let mut found = found_lines(&found.iter().collect::<Vec<_>>(), shown, COLUMNS, style);
+    let mut found = found_lines(&found.iter().collect::<Vec<_>>(), shown, style.columns, style);
     if found.is_empty() {
         found.push("Findings: none".into());
     }
@@ -135,7 +134,7 @@ impl Section {
         for (label, value) in &self.rows {
             let shown = if label == last_label { "" } else { label.as_str() };
             last_label = label;
-            for line in labelled(shown, value, "  ") {
+            for line in labelled(shown, value, style.columns) {
                 text.push_str(&if label == "not known" {
                     style.paint(Tone::Faint, &line)
                 } else {
@@ -149,9 +148,9 @@ impl Section {
 }
 
 /// A label and its value, wrapped below its own start.
-fn labelled(label: &str, value: &str, indent: &str) -> Vec<String> {
-    let first = format!("{indent}{}", pad_right(&clean(label), LABEL_COLUMNS));
-    hang(&first, &bind_units(&clean(value)), COLUMNS)
+fn labelled(label: &str, value: &str, columns: usize) -> Vec<String> {
+    let first = format!("  {}", pad_right(&clean(label), LABEL_COLUMNS));
+    hang(&first, &bind_units(&clean(value)), columns)
 }
 
 fn join(parts: impl IntoIterator<Item = Option<String>>) -> String {
@@ -165,7 +164,7 @@ fn title(machine: &Machine, style: Style) -> String {
         Origin::Capture { path, label } => format!("from the capture {path} ({label})"),
     };
     let mut text = format!("{}\n", style.paint(Tone::Strong, &clean(name)));
-    for line in hang("", &clean(&origin), COLUMNS) {
+    for line in hang("", &clean(&origin), style.columns) {
         text.push_str(&style.paint(Tone::Faint, &line));
         text.push('\n');
     }
@@ -551,7 +550,7 @@ mod tests {
             rubus_vocabulary::fact::Fact::known("model\r".repeat(50), "hostile");
         let text = render(&machine, SERIALS, Style::PLAIN);
         for line in text.lines() {
-            assert!(rubus_draw::text::width(line) <= COLUMNS, "{line}");
+            assert!(rubus_draw::text::width(line) <= Style::PLAIN.columns, "{line}");
         }
         assert!(!text.contains(['\x1b', '\r']));
     }

@@ -6,12 +6,10 @@ use rubus_vocabulary::machine::{BlockDevice, BlockKind, Machine};
 use rubus_vocabulary::units::rate_si;
 
 use super::gaps::Gaps;
-use super::{COLUMNS, Section, board, devices, memory, network, power, processor, swap, system};
+use super::{Section, board, devices, memory, network, power, processor, swap, system};
 
 /// Where values begin.
 const LABEL_COLUMNS: usize = 14;
-/// Letters of a value: one line.
-const VALUE_COLUMNS: usize = COLUMNS - LABEL_COLUMNS - 2;
 /// So many disks have lines of their own.
 const MAX_DISKS: usize = 8;
 /// So many links of a network, areas of swap or clocks.
@@ -30,14 +28,14 @@ pub(super) fn render(machine: &Machine, shows_serials: bool, style: Style) -> St
         (network(machine), "network", &[]),
     ];
     for (section, name, wanted) in parts {
-        lines.extend(part(&section, name, wanted));
+        lines.extend(part(&section, name, wanted, style.columns));
     }
-    lines.extend(disks(machine, shows_serials));
+    lines.extend(disks(machine, shows_serials, style.columns));
     lines.join("\n") + "\n"
 }
 
 /// The wanted rows of a section, or all where none is named, each in one line.
-fn part(section: &Section, name: &str, wanted: &[&str]) -> Vec<String> {
+fn part(section: &Section, name: &str, wanted: &[&str], columns: usize) -> Vec<String> {
     let rows = section.rows.iter();
     let rows = rows.filter(|(label, _)| wanted.is_empty() || wanted.contains(&label.as_str()));
     let values = rows.take(MAX_ROWS).enumerate().map(|(at, (label, value))| {
@@ -45,17 +43,22 @@ fn part(section: &Section, name: &str, wanted: &[&str]) -> Vec<String> {
         // A link has its name in the label, and zswap is no area.
         let is_named = wanted.is_empty() || label == "zswap";
         let value = if is_named { format!("{label} {value}") } else { value.clone() };
-        line(name, &value)
+        line(name, &value, columns)
     });
     values.collect()
 }
 
-fn line(name: &str, value: &str) -> String {
-    let value = shorten(&clean(value), VALUE_COLUMNS);
+fn line(name: &str, value: &str, columns: usize) -> String {
+    let value = shorten(&clean(value), value_columns(columns));
     format!("  {}{value}", pad_right(name, LABEL_COLUMNS))
 }
 
-fn disks(machine: &Machine, shows_serials: bool) -> Vec<String> {
+/// Letters of a value: one line.
+fn value_columns(columns: usize) -> usize {
+    columns - LABEL_COLUMNS - 2
+}
+
+fn disks(machine: &Machine, shows_serials: bool, columns: usize) -> Vec<String> {
     let is_disk = |device: &&BlockDevice| {
         let is_virtual = matches!(device.kind, BlockKind::Loop | BlockKind::Ram | BlockKind::Zram);
         device.parent.is_none() && !is_virtual
@@ -67,14 +70,14 @@ fn disks(machine: &Machine, shows_serials: bool) -> Vec<String> {
             let first =
                 format!("  {}", pad_right(if at == 0 { "disks" } else { "" }, LABEL_COLUMNS));
             let words = bind_units(&clean(&of_disk(machine, disk, shows_serials)));
-            hang(&first, &shorten(&words, 2 * VALUE_COLUMNS - 8), COLUMNS)
+            hang(&first, &shorten(&words, 2 * value_columns(columns) - 8), columns)
         })
         .collect();
     if disks.is_empty() {
-        lines.push(line("disks", "none"));
+        lines.push(line("disks", "none", columns));
     }
     if let Some(more) = disks.len().checked_sub(MAX_DISKS).filter(|more| *more > 0) {
-        lines.push(line("", &format!("and {more} more")));
+        lines.push(line("", &format!("and {more} more"), columns));
     }
     lines
 }

@@ -7,6 +7,7 @@ use clap::{Command, CommandFactory};
 use rubus_draw::text::{hang, pad_right};
 
 use super::Args;
+use rubus_command::text_columns;
 use rubus_vocabulary::verb::Page;
 
 /// Details stand above the options, so that a reader sees them in `-h` and `--help` alike.
@@ -29,8 +30,6 @@ const GROUPS: [(&str, &[&str]); 5] = [
 ];
 /// Columns of a command's name.
 const NAME_COLUMNS: usize = 13;
-/// No line is wider.
-const COLUMNS: usize = 80;
 
 /// The definitions of all commands with everything that their help says.
 pub fn command() -> Command {
@@ -62,7 +61,7 @@ fn groups(program: &Command) -> String {
                 |about| about.to_string().trim_end_matches('.').to_owned(),
             );
             let first = format!("  {}", pad_right(name, NAME_COLUMNS));
-            text.push_str(&(hang(&first, &about, COLUMNS).join("\n") + "\n"));
+            text.push_str(&(hang(&first, &about, text_columns()).join("\n") + "\n"));
         }
         text.push('\n');
     }

@@ -8,11 +8,11 @@ use rubus_measure::suites;
 
 use crate::args::{Args, Completions};
 use crate::exit::Exit;
-use rubus_command::places::say;
+use rubus_command::places::say_as_it_is;
 
 /// Prints the script for the shell.
 pub fn run(completions: &Completions) -> anyhow::Result<Exit> {
-    say(&script(completions.shell))?;
+    say_as_it_is(&script(completions.shell))?;
     Ok(Exit::Fine)
 }
 

@@ -11,9 +11,6 @@ use crate::exit::Exit;
 use rubus_command::places::say;
 use rubus_command::{Terminal, World};
 
-/// Columns of the text, as of a survey.
-const COLUMNS: usize = 80;
-
 /// Explains, and looks whether it is found here.
 pub fn run(general: &General, arguments: &Explain) -> anyhow::Result<Exit> {
     let mut kinds = rules::explained();
@@ -38,7 +35,7 @@ pub fn run(general: &General, arguments: &Explain) -> anyhow::Result<Exit> {
         say(&(serde_json::to_string_pretty(&document)? + "\n"))?;
     } else {
         let style = Terminal::of(general).style();
-        let lines = rules_text::explanation(&kind, &here, COLUMNS, style);
+        let lines = rules_text::explanation(&kind, &here, style.columns, style);
         say(&(lines.join("\n") + "\n"))?;
     }
     Ok(Exit::Fine)

@@ -5,7 +5,6 @@ use rubus_draw::text::{clean, hang, pad_right};
 
 use super::{DiskHealth, Word};
 
-const COLUMNS: usize = 80;
 /// Where the words begin, as in the survey's sections.
 const LABEL_COLUMNS: usize = 14;
 /// The first column of what belongs to a disk.
@@ -61,13 +60,13 @@ pub fn section(health: &[DiskHealth], style: Style) -> String {
 
 fn lines_of(health: &DiskHealth, style: Style) -> Vec<String> {
     let first = format!("  {}", pad_right(&clean(&health.disk), LABEL_COLUMNS));
-    let mut lines: Vec<String> = hang(&first, &clean(&health.sentence()), COLUMNS);
+    let mut lines: Vec<String> = hang(&first, &clean(&health.sentence()), style.columns);
     let word = health.word.words();
     if let Some(line) = lines.first_mut() {
         *line = line.replacen(word, &style.paint(health.word.tone(), word), 1);
     }
     let indent = " ".repeat(INDENT);
-    let mut say = |words: &str| lines.extend(hang(&indent, &clean(words), COLUMNS));
+    let mut say = |words: &str| lines.extend(hang(&indent, &clean(words), style.columns));
     match health.suspects.as_slice() {
         [] => {
             if let Some(fix) = &health.fix {

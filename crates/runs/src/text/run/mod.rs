@@ -94,7 +94,8 @@ fn dangers(run: &Run, style: Style) -> Vec<String> {
     let all = Shown::First { count: dangers.len(), others: "" };
     let mut lines = rules::lines(&dangers, all, style.columns, style);
     if !others.is_empty() {
-        let more = format!("Beside the answer {}: rubus history show last", rules::counts(&others));
+        let more =
+            format!("Also found: {} (to read: rubus history show last)", rules::counts(&others));
         lines.push(style.paint(Tone::Faint, &more));
     }
     lines

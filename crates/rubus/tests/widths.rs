@@ -1,0 +1,89 @@
+//! What the verbs print on terminals of three widths: no line is wider, so that the terminal breaks no word.
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+const CAPTURES: [&str; 3] = ["pi4b-usb3-ssd", "emulated-pi3", "pi5-nvme"];
+
+/// Verbs that need no more than a captured machine.
+const LINES: [&str; 25] = [
+    "advise",
+    "advise --for swap",
+    "advise --verbose",
+    "boot",
+    "boot --verbose",
+    "cluster compare --nodes 4 --disk 1TB",
+    "compare --list-references",
+    "explain usb3-disk-at-usb2",
+    "gallery --help",
+    "help",
+    "history",
+    "nbd --help",
+    "plan desktop device=/dev/sda",
+    "plan logs-to-memory",
+    "plan swap",
+    "plan zswap",
+    "recipes",
+    "recipes desktop",
+    "suites",
+    "survey",
+    "survey --rules",
+    "survey --serials",
+    "survey --verbose",
+    "zswap",
+    "--help",
+];
+
+/// What a line prints on a terminal of so many columns.
+fn on_terminal(home: &Path, columns: usize, line: &str) -> String {
+    let program = assert_cmd::cargo::cargo_bin("rubus");
+    let script = format!("stty cols {columns} rows 50; {} {line}", program.display());
+    let output = Command::new("script")
+        .args(["-q", "-c", &script, "/dev/null"])
+        .env("XDG_DATA_HOME", home)
+        .env("TERM", "xterm")
+        .env("NO_COLOR", "1")
+        .current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
+        .stdin(Stdio::null())
+        .output()
+        .expect("script (bsdutils) runs");
+    String::from_utf8_lossy(&output.stdout).replace('\r', "")
+}
+
+/// A path or a bar longer than a line has no place to be broken at.
+fn can_be_broken(line: &str, columns: usize) -> bool {
+    line.split_whitespace().all(|word| rubus_draw::text::width(word) < columns / 2)
+}
+
+#[test]
+fn no_verb_prints_wider_than_its_terminal() {
+    let home = tempfile::tempdir().expect("a temporary directory");
+    for columns in [60, 80, 120] {
+        for capture in CAPTURES {
+            for line in LINES {
+                let line = if line.starts_with('-') {
+                    line.to_string()
+                } else {
+                    format!("--machine captures/{capture} {line}")
+                };
+                let text = on_terminal(home.path(), columns, &line);
+                assert!(!text.trim().is_empty(), "{line}");
+                for printed in text.lines().filter(|printed| can_be_broken(printed, columns)) {
+                    let width = rubus_draw::text::width(printed);
+                    assert!(width <= columns, "{line}: {width} of {columns}: {printed}");
+                }
+            }
+        }
+    }
+}
+
+/// What is for programs keeps its lines.
+#[test]
+fn a_document_keeps_its_lines() {
+    let home = tempfile::tempdir().expect("a temporary directory");
+    let text = on_terminal(home.path(), 60, "--machine captures/pi5-nvme survey --json");
+    let value: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+    assert!(value["board"].is_object());
+    let whole = on_terminal(home.path(), 60, "completions bash");
+    assert!(whole.lines().any(|line| line.len() > 200), "a script is one");
+}
