@@ -9,6 +9,8 @@ use std::path::{Path, PathBuf};
 use super::super::edits::Edits;
 use super::super::units;
 use super::scene::Scene;
+use super::trial;
+use rubus_boot::cmdline_txt::CmdlineTxt;
 use rubus_vocabulary::machine::Machine;
 
 use super::super::moving::current;
@@ -29,14 +31,10 @@ pub(super) fn paths() -> Vec<PathBuf> {
     hooks.chain(units::look_at(UNIT, TARGET)).collect()
 }
 
-/// The files on the new root that keep both alike; nothing where there is no copy, or the old one has no name that lasts.
+/// The files on the new root that keep both alike; nothing where there is no copy, or where the script could not tell them apart.
 pub(super) fn files(machine: &Machine, scene: &Scene<'_>, edits: &mut Edits<'_>) {
-    let (Some(copy), Some(first)) = (copy(scene), first(machine)) else { return };
+    let Some(script) = script(machine, scene) else { return };
     let point = scene.start.point.display().to_string();
-    let script = include_str!("boot-copy.sh")
-        .replace("@POINT@", &point)
-        .replace("@FIRST@", &first)
-        .replace("@COPY@", &copy);
     edits.write_program(
         "boot-copy-kernel-hook",
         "Kernels that are installed later go to the boot partition that is mounted; this brings them to the other one, so that \
@@ -71,7 +69,31 @@ pub(super) fn files(machine: &Machine, scene: &Scene<'_>, edits: &mut Edits<'_>)
 
 /// Whether both stay alike.
 pub(super) fn are_kept_alike(machine: &Machine, scene: &Scene<'_>) -> bool {
-    copy(scene).is_some() && first(machine).is_some()
+    script(machine, scene).is_some()
+}
+
+/// The script with what it was made for: both partitions, and the root that they start.
+fn script(machine: &Machine, scene: &Scene<'_>) -> Option<String> {
+    let names: Vec<&str> = scene.cmdlines.iter().map(|(name, ..)| name.as_str()).collect();
+    let (_, _, line) = scene.cmdlines.first()?;
+    let root = CmdlineTxt::parse(line.as_str()).all("root").last()?.to_ascii_lowercase();
+    let trial = trial::NAMES.join(" ");
+    let values = [
+        ("@POINT@", scene.start.point.display().to_string()),
+        ("@FIRST@", first(machine)?),
+        ("@COPY@", copy(scene)?),
+        ("@ROOT@", format!("root={root}")),
+        ("@CMDLINES@", names.join(" ")),
+        ("@TRIAL@", trial),
+    ];
+    // They stand between a shell's quotes, the names of command lines as words.
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || " -/_.=".contains(c);
+    let are_plain = values.iter().all(|(_, value)| value.chars().all(is_plain));
+    if !are_plain || names.iter().any(|name| name.contains(' ')) {
+        return None;
+    }
+    let text = include_str!("boot-copy.sh").to_string();
+    Some(values.iter().fold(text, |text, (mark, value)| text.replace(mark, value)))
 }
 
 /// The copy's node; an image's boot partition is the only one.
@@ -86,8 +108,5 @@ fn first(machine: &Machine) -> Option<String> {
     let identity = &machine.device(mount.device.as_deref()?)?.identity;
     let by =
         |kind: &str, id: &Option<String>| Some(format!("/dev/disk/by-{kind}/{}", id.as_ref()?));
-    let node = by("partuuid", &identity.partuuid).or_else(|| by("uuid", &identity.uuid))?;
-    // It stands between a shell's quotes.
-    let is_plain = node.chars().all(|c| c.is_ascii_alphanumeric() || "-/_".contains(c));
-    is_plain.then_some(node)
+    by("partuuid", &identity.partuuid).or_else(|| by("uuid", &identity.uuid))
 }

@@ -1,5 +1,6 @@
 //! Plans for an example machine: whole, with every obstacle, and with other wishes.
 
+mod boot_copy;
 mod boot_files;
 mod disks;
 mod ext4;

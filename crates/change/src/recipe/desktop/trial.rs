@@ -29,6 +29,9 @@ const PANIC_S: &str = "30";
 /// What the firmware of a board with two systems reads first; a trial is another thing there.
 const TWO_SYSTEMS: &str = "autoboot.txt";
 
+/// The files that only the trial reads.
+pub(super) const NAMES: [&str; 3] = [tryboot::FILE, CMDLINE, INITRAMFS];
+
 /// What to look at, below the boot partition's mount point and elsewhere.
 pub(super) fn paths(point: &Path) -> Vec<PathBuf> {
     let mut paths = files(point).to_vec();
@@ -37,9 +40,9 @@ pub(super) fn paths(point: &Path) -> Vec<PathBuf> {
     paths
 }
 
-/// The files that only the trial reads.
+/// The same in the boot partition that is mounted there.
 pub(super) fn files(point: &Path) -> [PathBuf; 3] {
-    [tryboot::FILE, CMDLINE, INITRAMFS].map(|name| point.join(name))
+    NAMES.map(|name| point.join(name))
 }
 
 /// The name of the trial's own initial RAM filesystem, so that every usual start reads the current one. With several kernels
