@@ -7,10 +7,12 @@ use std::path::{Path, PathBuf};
 use crate::plan::TextFile;
 use crate::recipe::{self, Recipe, Seen, Sight, Wishes};
 use crate::unseen::Unseen;
+use rubus_boot::chain::{Outcome, Stage, Stop};
 use rubus_boot::config_txt::ConfigTxt;
 use rubus_boot::kernel_file;
 use rubus_boot::model::{Kernels, Model};
 use rubus_host::{Files, ReadError};
+use rubus_machine::start;
 use rubus_vocabulary::machine::{BlockDevice, BlockKind, Machine};
 
 /// A file larger than this is not one that a plan edits.
@@ -192,6 +194,23 @@ pub fn kernel_releases(
         }
     }
     found
+}
+
+/// Why the next start would stop on the way to its root, as `rubus boot` says: what a plan keeps as the way back has to start.
+/// Asked only for plans that look at the settings of a boot partition. From which medium a board starts may be a guess, and of
+/// the mounts a plan looks at its own.
+pub fn stop_of_next_start(files: &dyn Files, machine: &Machine, seen: &Seen) -> Option<Stop> {
+    let is_asked = seen.keys().any(|path| path.ends_with("config.txt"));
+    if !is_asked {
+        return None;
+    }
+    let chain = start::of_machine(files, machine).chain;
+    match chain.outcome() {
+        Outcome::StopsAt(stage) if (Stage::Settings..=Stage::Init).contains(&stage) => {
+            chain.deciding()?.stop.clone()
+        }
+        Outcome::StopsAt(_) | Outcome::Starts | Outcome::NotCertainAfter(_) => None,
+    }
 }
 
 /// The files that may be a kernel, by the settings, by what they include, and by the firmware's own choice on this board (of

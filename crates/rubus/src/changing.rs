@@ -34,6 +34,7 @@ pub fn facts(world: &World, machine: &Machine, look_at: &LookAt) -> anyhow::Resu
         ..Facts::default()
     };
     facts.kernels = rubus_change::sight::kernel_releases(files, machine, &facts.seen);
+    facts.stop = rubus_change::sight::stop_of_next_start(files, machine, &facts.seen);
     let World::Live(live) = world else {
         // Nobody can look at a captured disk again.
         let surveyed = |path: &PathBuf| (path.clone(), recipe::surveyed_disk(machine, path));

@@ -282,7 +282,7 @@ fn a_plan_and_boot_never_contradict_each_other() {
         let text = format!("{}{text}", board.read(path));
         board.with(path, text)
     };
-    let cases: [(&str, Change); 8] = [
+    let cases: [(&str, Change); 9] = [
         ("nothing is changed", |board| board),
         ("an empty line first", |board| {
             let text = format!("\n{}", board.read(CMDLINE));
@@ -291,6 +291,10 @@ fn a_plan_and_boot_never_contradict_each_other() {
         ("an empty command line", |board| board.with(CMDLINE, "")),
         ("a root that is nowhere", |board| {
             let text = board.read(CMDLINE).replace(CARD_ROOT, "deadbeef-02");
+            board.with(CMDLINE, text)
+        }),
+        ("another filesystem", |board| {
+            let text = board.read(CMDLINE).replace("rootfstype=ext4", "rootfstype=btrfs");
             board.with(CMDLINE, text)
         }),
         ("a kernel that is not there", |board| board.with(CONFIG, "kernel=vmlinuz\n")),
@@ -309,6 +313,7 @@ fn a_plan_and_boot_never_contradict_each_other() {
     for (name, path, text) in [
         ("an included file that is not there", CONFIG, "include local.txt\n"),
         ("a filter for another board", CONFIG, "[cm4]\nkernel=none.img\n"),
+        ("a filter for this board, and no such kernel", CONFIG, "[pi4]\nkernel=none.img\n"),
         ("a line of more than 98 characters", CONFIG, LONG),
         ("another command line", CONFIG, "cmdline=own.txt\n"),
         ("Latin-1", CONFIG, "# \u{e9}\n"),

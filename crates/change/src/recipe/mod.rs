@@ -37,6 +37,7 @@ mod usb_quirk;
 mod user;
 mod zswap;
 
+use rubus_boot::chain::Stop;
 use rubus_vocabulary::compression_speed::CompressionSpeed;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -139,6 +140,8 @@ pub struct Facts {
     pub seen: Seen,
     /// Releases of kernels in the boot partition, as their files say; one that does not say it is not there.
     pub kernels: BTreeMap<PathBuf, String>,
+    /// Why the next start would stop if nothing were changed; nothing where it would not, or where that is not known.
+    pub stop: Option<Stop>,
     /// Disks, by the path that was asked for; or why one cannot be had.
     pub disks: BTreeMap<PathBuf, Result<DiskIdentity, Unseen>>,
     /// Sizes of trees.

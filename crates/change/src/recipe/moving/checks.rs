@@ -91,7 +91,11 @@ pub(in crate::recipe) fn system<'a>(
              replaces. Install the system afresh on the other disk",
         );
     }
-    if let Some(found) = start.as_ref().ok().and_then(|start| start.other_root(situation)) {
+    let other_root = start.as_ref().ok().and_then(|start| start.other_root(situation));
+    if let (Ok(_), None, Some(stop)) = (&start, &other_root, &situation.facts.stop) {
+        draft.check("the board would start as it is now", false, stop.why.as_str(), &stop.remedy);
+    }
+    if let Some(found) = other_root {
         draft.check(
             "the next start is from the running root",
             false,
