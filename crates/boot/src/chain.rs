@@ -140,6 +140,8 @@ impl ChainFacts {
 pub struct Running {
     /// The path of the volume that is mounted at `/`, as in the volumes; absent where it is none of them.
     pub root: Option<String>,
+    /// Which of its subvolumes that is, where it is a btrfs ("/@").
+    pub subvolume: Option<String>,
     /// The kernel's release.
     pub release: Option<String>,
     /// The command line that it was given (`/proc/cmdline`).

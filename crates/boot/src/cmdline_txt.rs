@@ -97,6 +97,13 @@ impl CmdlineTxt {
             .collect()
     }
 
+    /// The subvolume that `rootflags=` names, without slashes around it.
+    pub fn subvolume(&self) -> Option<&str> {
+        let mut options = self.get("rootflags")?.split(',').rev();
+        let named = options.find_map(|option| option.strip_prefix("subvol="))?;
+        Some(named.trim_matches('/')).filter(|name| !name.is_empty())
+    }
+
     /// Whether there is a word of this name, with or without a value.
     pub fn has(&self, name: &str) -> bool {
         self.words().any(|word| same_name(word.name, name))

@@ -432,6 +432,8 @@ fn line_of(line: &str) -> Line<'_> {
         };
     }
     match line.split_once('=') {
+        // Source: Raspberry Pi documentation, "initramfs": it has no equals sign.
+        Some((name, _)) if name.trim() == "initramfs" => Line::Other,
         Some((name, value)) => Line::Setting(name.trim(), value.trim()),
         None => Line::Other,
     }

@@ -20,6 +20,8 @@ pub struct Fstab {
 pub enum Hazard {
     /// No volume has that name.
     NotThere(Entry),
+    /// A volume has it but for capital letters, and is not found by it; with the volume's own.
+    OtherCase(Entry, String),
     /// Several have.
     Ambiguous(Entry, Vec<String>),
     /// The volume holds another filesystem.
@@ -157,6 +159,10 @@ impl Hazard {
             Hazard::NotThere(entry) => {
                 format!("{} for {} is on no volume of this machine", entry.source, entry.target)
             }
+            Hazard::OtherCase(entry, own) => format!(
+                "{} for {} is not found: identifiers are compared letter by letter, and this one is {own}",
+                entry.source, entry.target
+            ),
             Hazard::Ambiguous(entry, paths) => {
                 format!("{} for {} may be any of {}", entry.source, entry.target, paths.join(", "))
             }
@@ -185,6 +191,9 @@ fn hazard_of(entry: &Entry, volumes: &[NamedVolume], essential: &[&str]) -> Opti
         [] => None,
         [_] if is_optional => None,
         [one] => {
+            if let Some(own) = name.in_other_case(one).filter(|_| !entry.is_swap()) {
+                return Some(Hazard::OtherCase(entry.clone(), own.into()));
+            }
             let holds = one.filesystem.as_deref().unwrap_or(&entry.filesystem);
             if entry.filesystem != "auto" && !is_same_filesystem(&entry.filesystem, holds) {
                 return Some(Hazard::OtherFilesystem(entry.clone(), holds.into()));

@@ -101,6 +101,17 @@ impl Name {
         }
     }
 
+    /// The volume's identifier, where this is it but for capital letters. The kernel finds that one; programs do not, as they
+    /// compare identifiers letter by letter. Source: mount(8); util-linux, `blkid --match-token`.
+    pub fn in_other_case<'a>(&self, volume: &'a NamedVolume) -> Option<&'a str> {
+        let (wanted, own) = match self {
+            Name::PartUuid(wanted) => (wanted, volume.partuuid.as_deref()?),
+            Name::Uuid(wanted) => (wanted, volume.uuid.as_deref()?),
+            Name::PartLabel(_) | Name::Label(_) | Name::Path(_) | Name::Other(_) => return None,
+        };
+        (own != wanted && own.eq_ignore_ascii_case(wanted)).then_some(own)
+    }
+
     /// The volumes that it may mean, in the order of the list.
     pub fn resolve<'a>(&self, volumes: &'a [NamedVolume]) -> Vec<&'a NamedVolume> {
         let same = |own: &Option<String>, wanted: &str| {
@@ -189,6 +200,21 @@ mod tests {
         }
         for text in ["PARTUUID=", "LABEL=Bootfs", "tmpfs", "server:/x", "/dev/sda"] {
             assert!(Name::parse(text).resolve(&volumes).is_empty(), "{text}");
+        }
+    }
+
+    #[test]
+    fn capital_letters_make_another_identifier_for_programs() {
+        let volume = volume("/dev/mmcblk0p1", "8a676486-01", "5DE4-665C", "bootfs");
+        for (text, own) in [
+            ("PARTUUID=8A676486-01", Some("8a676486-01")),
+            ("PARTUUID=8a676486-01", None),
+            ("PARTUUID=8A676486-02", None),
+            ("/dev/disk/by-uuid/5de4-665c", Some("5DE4-665C")),
+            ("UUID=5DE4-665C", None),
+            ("LABEL=BOOTFS", None),
+        ] {
+            assert_eq!(Name::parse(text).in_other_case(&volume), own, "{text}");
         }
     }
 

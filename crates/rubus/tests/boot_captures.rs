@@ -11,6 +11,7 @@ const CAPTURE: &str = "../../captures/pi4b-usb3-ssd";
 const MOUNTS: &str = "proc/self/mountinfo";
 const CMDLINE: &str = "boot/firmware/cmdline.txt";
 const CONFIG: &str = "boot/firmware/config.txt";
+const TABLE: &str = "etc/fstab";
 const BOOTLOADER: &str = "proc/device-tree/chosen/bootloader";
 const CARD_ROOT: &str = "e6c1a9f4-02";
 const SSD: &str = "4f1c2a3b-7d6e-4f5a-8b9c-0d1e2f3a4b5c";
@@ -272,12 +273,97 @@ fn bytes_that_are_not_utf_8_are_kept_and_refused_only_in_a_line_that_is_edited()
     assert!(failures.join("\n").contains("not UTF-8"), "{failures:#?}");
 }
 
+type Change = fn(Board) -> Board;
+
+/// Boards after public reports of moved roots and of clones that did not start.
+const MOVED: [(&str, Change); 13] = [
+    // rugix/rugix#107, util-linux/util-linux#1014
+    ("a PARTUUID in capital letters", |board| {
+        let text = board.read(CMDLINE).replace(CARD_ROOT, &CARD_ROOT.to_uppercase());
+        board.with(CMDLINE, text)
+    }),
+    ("a PARTUUID in capital letters, without an initramfs", |board| {
+        let text = board.read(CMDLINE).replace(CARD_ROOT, &CARD_ROOT.to_uppercase());
+        let config = board.read(CONFIG).replace("auto_initramfs=1\n", "");
+        board.with(CMDLINE, text).with(CONFIG, config)
+    }),
+    ("the boot partition by its UUID in small letters", |board| {
+        let text = board.read(TABLE).replace("PARTUUID=e6c1a9f4-01", "UUID=ec4e-d3e6");
+        board.with(TABLE, text)
+    }),
+    // geerlingguy/rpi-clone#31
+    ("another root in fstab", |board| {
+        let text = board.read(TABLE).replace(CARD_ROOT, "deadbeef-02");
+        board.with(TABLE, text)
+    }),
+    // billw2/rpi-clone#100
+    ("a label that two disks have", |board| {
+        let text = board.read(CMDLINE).replace(&format!("PARTUUID={CARD_ROOT}"), "LABEL=rootfs");
+        let udev = board.read("run/udev/data/b8:1").replace("=data", "=rootfs");
+        board.with(CMDLINE, text).with("run/udev/data/b8:1", udev)
+    }),
+    // MichaIng/DietPi#7315, keks24/raspberry-pi-luks#1
+    ("an encrypted root that is not there", |board| {
+        let root = "root=/dev/mapper/root cryptdevice=/dev/mmcblk0p2:root";
+        let text = board.read(CMDLINE).replace(&format!("root=PARTUUID={CARD_ROOT}"), root);
+        board.with(CMDLINE, text)
+    }),
+    ("a crypttab for a volume that is not encrypted", |board| {
+        let text =
+            board.read(CMDLINE).replace(&format!("PARTUUID={CARD_ROOT}"), "/dev/mapper/root");
+        board.with(CMDLINE, text).with("etc/crypttab", "root /dev/mmcblk0p2 none luks,initramfs\n")
+    }),
+    // Antynea/grub-btrfs#61
+    ("another subvolume than the one that runs", |board| {
+        let mounts = board.read(MOUNTS).replace("179:2 / / ", "179:2 /@snapshots/5/snapshot / ");
+        let mounts = mounts.replace("ext4 /dev/mmcblk0p2", "btrfs /dev/mmcblk0p2");
+        let text =
+            board.read(CMDLINE).replace("rootfstype=ext4", "rootfstype=btrfs rootflags=subvol=@");
+        let table = board.read(TABLE).replace("ext4    defaults", "btrfs   defaults");
+        let udev = board.read("run/udev/data/b179:2").replace("ext4", "btrfs");
+        board
+            .with(MOUNTS, mounts)
+            .with(CMDLINE, text)
+            .with(TABLE, table)
+            .with("run/udev/data/b179:2", udev)
+    }),
+    // raspberrypi/firmware#948
+    ("a command line in config.txt itself", |board| {
+        let line = format!("cmdline=root=PARTUUID={CARD_ROOT} rootfstype=ext4 rootwait\n");
+        let text = format!("{}{line}", board.read(CONFIG));
+        board.with(CONFIG, text)
+    }),
+    // raspberrypi/firmware#450
+    ("initramfs with an equals sign, and a root by UUID", |board| {
+        let text =
+            board.read(CONFIG).replace("auto_initramfs=1", "initramfs=initramfs8 followkernel");
+        root_by_uuid(board.with(CONFIG, text))
+    }),
+    ("auto_initramfs below a filter, and a root by UUID", |board| {
+        let text = board.read(CONFIG).replace("auto_initramfs=1\n", "");
+        root_by_uuid(board.with(CONFIG, text.replace("[cm4]\n", "[cm4]\nauto_initramfs=1\n")))
+    }),
+    ("32 bits wanted, and no such kernel", |board| {
+        let text = board.read(CONFIG).replace("arm_64bit=1", "arm_64bit=0");
+        board.with(CONFIG, text)
+    }),
+    // marcone/teslausb#350
+    ("words that a script added at each run, before root=", |board| {
+        let text = format!("{} {}", "fastboot noswap ro ".repeat(130), board.read(CMDLINE));
+        board.with(CMDLINE, text)
+    }),
+];
+
+fn root_by_uuid(board: Board) -> Board {
+    let uuid = "UUID=66141b37-4ab5-4c34-9e5c-0f6ae6bd9fd8";
+    let text = board.read(CMDLINE).replace(&format!("PARTUUID={CARD_ROOT}"), uuid);
+    board.with(CMDLINE, text)
+}
+
 /// What a plan knows of the start that it changes, and what `rubus boot` says of it, come from the same files.
 #[test]
 fn a_plan_and_boot_never_contradict_each_other() {
-    const TABLE: &str = "etc/fstab";
     const LONG: &str = "initramfs initramfs-1.img,initramfs-2.img,initramfs-3.img,initramfs-4.img,initramfs-5.img,initramfs-6.img\n";
-    type Change = fn(Board) -> Board;
     let append = |board: Board, path: &str, text: &str| {
         let text = format!("{}{text}", board.read(path));
         board.with(path, text)
@@ -308,8 +394,11 @@ fn a_plan_and_boot_never_contradict_each_other() {
             board.with(CMDLINE, text)
         }),
     ];
-    let mut boards: Vec<(&str, Board)> =
-        cases.into_iter().map(|(name, change)| (name, change(Board::on_card()))).collect();
+    let mut boards: Vec<(&str, Board)> = cases
+        .into_iter()
+        .chain(MOVED)
+        .map(|(name, change)| (name, change(Board::on_card())))
+        .collect();
     for (name, path, text) in [
         ("an included file that is not there", CONFIG, "include local.txt\n"),
         ("a filter for another board", CONFIG, "[cm4]\nkernel=none.img\n"),
@@ -319,6 +408,12 @@ fn a_plan_and_boot_never_contradict_each_other() {
         ("Latin-1", CONFIG, "# \u{e9}\n"),
         ("two lines", CMDLINE, "quiet\n"),
         ("a missing disk", TABLE, "UUID=3d343a73 /media/backup ext4 defaults 0 2\n"),
+        // MichaIng/DietPi#3511
+        (
+            "disks by the names that they once had",
+            TABLE,
+            "/dev/sdc2 /mnt/ssd ntfs-3g defaults 0 0\n",
+        ),
         ("a missing disk with nofail", TABLE, "UUID=3d343a73 /media/backup ext4 nofail 0 2\n"),
     ] {
         boards.push((name, append(Board::on_card(), path, text)));

@@ -153,16 +153,24 @@ pub(super) fn initramfs(facts: &ChainFacts, path: &BootPath) -> Link {
     if path.initramfs.is_empty() {
         return alone(facts, path, Link { found: "none".into(), ..link });
     }
-    let is_gone = |name: &&String| match facts.partition.size_bytes(name) {
-        None => true,
-        Some(bytes) => bytes == 0 && facts.is_whole,
-    };
-    if let Some(file) = path.initramfs.iter().find(is_gone) {
+    if let Some(file) = path.initramfs.iter().find(|name| is_gone(facts, name)) {
         let found =
             format!("{file} is not there, or empty; the firmware starts the kernel without");
         return alone(facts, path, Link { found, ..link });
     }
     inside(facts, path, by_age(facts, path, link))
+}
+
+/// Whether the firmware hands the kernel an initial RAM filesystem.
+pub(super) fn has_initramfs(facts: &ChainFacts, path: &BootPath) -> bool {
+    !path.initramfs.is_empty() && !path.initramfs.iter().any(|name| is_gone(facts, name))
+}
+
+fn is_gone(facts: &ChainFacts, name: &str) -> bool {
+    match facts.partition.size_bytes(name) {
+        None => true,
+        Some(bytes) => bytes == 0 && facts.is_whole,
+    }
 }
 
 /// `auto_initramfs` came with Raspberry Pi OS 12 in 2023; which firmware was the first is not known.
@@ -182,10 +190,13 @@ fn alone(facts: &ChainFacts, path: &BootPath, link: Link) -> Link {
 
 fn without_help(facts: &ChainFacts, path: &BootPath, link: Link) -> Link {
     let Some(name) = root_name(facts, path) else { return link };
-    // Source: Linux, block/early-lookup.c.
-    if name.is_volume() && !name.is_known_to_kernel() {
+    let line = CmdlineTxt::parse(facts.partition.text(&path.cmdline).unwrap_or_default());
+    let named = line.get("root").unwrap_or_default();
+    // Links are made by udev. Source: Linux, block/early-lookup.c.
+    let is_link = named.starts_with("/dev/disk/");
+    if is_link || name.is_volume() && !name.is_known_to_kernel() {
         return link.stopped(
-            format!("without an initramfs the kernel cannot find root={name}"),
+            format!("without an initramfs the kernel cannot find root={named}"),
             "name the root by its PARTUUID, or have config.txt load an initramfs",
         );
     }

@@ -49,15 +49,16 @@ fn judge(facts: &ChainFacts, hazard: &Hazard, link: Link) -> Link {
         Hazard::NotThere(entry) if entry.is_swap() => {
             link.noted(format!("{sentence}; each start waits 90 s for it"), REMEDY)
         }
-        Hazard::NotThere(entry) | Hazard::OtherFilesystem(entry, _) => {
+        Hazard::NotThere(entry)
+        | Hazard::OtherCase(entry, _)
+        | Hazard::OtherFilesystem(entry, _) => {
             if entry.is_swap() || !ends_a_start(facts, entry) {
                 return link.noted(sentence, REMEDY);
             }
-            let is_gone = matches!(hazard, Hazard::NotThere(_));
-            if is_gone {
-                gone(facts, entry, sentence, link)
-            } else {
-                emergency(facts, entry, &sentence, link)
+            match hazard {
+                Hazard::NotThere(_) => gone(facts, entry, sentence, link),
+                Hazard::OtherCase(..) if entry.target == "/" => root_line(link, &sentence),
+                _ => emergency(facts, entry, &sentence, link),
             }
         }
         Hazard::Ambiguous(..) => link.with(Certainty::Likely).noted(sentence, REMEDY),
@@ -75,9 +76,8 @@ fn gone(facts: &ChainFacts, entry: &Entry, sentence: String, link: Link) -> Link
             format!("{} for {}: links of this kind were not read", entry.source, entry.target);
         return link.not_known(found);
     }
-    // The root is mounted already; its line only mounts it once more.
     if entry.target == "/" {
-        return link.with(Certainty::Likely).noted(sentence, "correct the line of /");
+        return root_line(link, &sentence);
     }
     // A disk of the board that is not here.
     if !facts.are_all_volumes && !ESSENTIAL.contains(&entry.target.as_str()) {
@@ -85,6 +85,13 @@ fn gone(facts: &ChainFacts, entry: &Entry, sentence: String, link: Link) -> Link
         return link.with(Certainty::Likely).noted(what, REMEDY);
     }
     emergency(facts, entry, &sentence, link)
+}
+
+/// The root is mounted already, mostly read-only; its line only mounts it once more, for writing. Source:
+/// systemd-remount-fs.service(8).
+fn root_line(link: Link, sentence: &str) -> Link {
+    let what = format!("{sentence}: the root may stay read-only");
+    link.with(Certainty::Likely).noted(what, "correct the line of /")
 }
 
 /// Source: systemd.mount(5): a required unit that fails takes local-fs.target with it.

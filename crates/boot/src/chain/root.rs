@@ -1,6 +1,7 @@
 //! The root that the command line names, and the first program on it.
 
 use super::ChainFacts;
+use super::kernel::has_initramfs;
 use super::link::{Link, Stage, Subject};
 use super::naming::{RootKind, root_kind};
 use super::running::{has_this_line, is_this_kernel};
@@ -22,7 +23,9 @@ pub(super) fn root(facts: &ChainFacts, path: &BootPath) -> Link {
         (RootKind::Elsewhere, _) => {
             link.not_known(format!("root={named} is no disk of this board")).last()
         }
-        (RootKind::Encrypted(source), _) => encrypted(facts, named, source, link),
+        (RootKind::Encrypted(source), _) => {
+            encrypted(facts, named, source, link).unless_it_runs(has_this_line(facts, path))
+        }
         (RootKind::Lvm, []) => link
             .not_known(format!("root={named} is a logical volume, which is not looked into"))
             .last(),
@@ -30,7 +33,10 @@ pub(super) fn root(facts: &ChainFacts, path: &BootPath) -> Link {
             not_there(facts, &name, path, link).unless_it_runs(has_this_line(facts, path))
         }
         (RootKind::Lvm | RootKind::Plain, [one]) => {
-            let link = mountable(facts, &line, one, link);
+            let link = match name.in_other_case(one).filter(|_| has_initramfs(facts, path)) {
+                Some(own) => other_case(&name, own, link),
+                None => mountable(facts, &line, one, link),
+            };
             with_running(facts, one, link.unless_it_runs(has_this_line(facts, path)))
         }
         (RootKind::Lvm | RootKind::Plain, several) => one_of(named, several, link),
@@ -52,12 +58,39 @@ fn one_of(named: &str, several: &[&NamedVolume], link: Link) -> Link {
     )
 }
 
+/// Programs of the initial RAM filesystem look for the root; the kernel alone does not know capital letters.
+fn other_case(name: &Name, own: &str, link: Link) -> Link {
+    let source = link.source.clone();
+    link.with(Certainty::Likely).stopped(
+        format!("{source} names {name}, and the initramfs compares it letter by letter with {own}"),
+        format!("write {own} into {source}"),
+    )
+}
+
 fn encrypted(facts: &ChainFacts, named: &str, source: Option<String>, link: Link) -> Link {
+    if let Some(why) = nothing_to_open(facts, source.as_deref()) {
+        let remedy = format!("correct root= in {} on the boot partition", link.source);
+        return link.stopped(format!("root={named} is encrypted, {why}"), remedy);
+    }
     let from = source.map_or(String::new(), |source| format!(", opened from {source}"));
     if facts.running.is_some() {
         return Link { found: format!("root={named}{from}"), ..link };
     }
     link.not_known(format!("root={named}{from}; what is inside is not known")).last()
+}
+
+/// Why nothing can be opened for an encrypted root, where that is known.
+fn nothing_to_open(facts: &ChainFacts, source: Option<&str>) -> Option<String> {
+    let Some(source) = source else {
+        let kinds: Vec<&str> =
+            facts.volumes.iter().filter_map(|one| one.filesystem.as_deref()).collect();
+        let may_be_there =
+            !facts.are_all_volumes || kinds.is_empty() || kinds.contains(&"crypto_LUKS");
+        return (!may_be_there).then(|| "and no volume of this machine is".into());
+    };
+    let volume = facts.volumes.iter().find(|one| one.path == source)?;
+    let holds = volume.filesystem.as_deref().filter(|kind| *kind != "crypto_LUKS")?;
+    Some(format!("and {source}, which it is opened from, holds {holds}"))
 }
 
 fn not_there(facts: &ChainFacts, name: &Name, path: &BootPath, link: Link) -> Link {
@@ -138,7 +171,7 @@ fn mountable(facts: &ChainFacts, line: &CmdlineTxt, volume: &NamedVolume, link: 
     if let Some(wanted) = wrong {
         return other_type(facts, wanted, holds, volume, link);
     }
-    if holds == "btrfs" { subvolume(facts, line, &source, link) } else { link }
+    if holds == "btrfs" { subvolume(facts, line, &volume.path, &source, link) } else { link }
 }
 
 /// `rootfstype=` names another filesystem than the one that is there.
@@ -177,12 +210,29 @@ fn counted(facts: &ChainFacts, named: &str, link: Link) -> Link {
 }
 
 /// A subvolume of a btrfs that is not there ends the start.
-fn subvolume(facts: &ChainFacts, line: &CmdlineTxt, source: &str, link: Link) -> Link {
-    let flags = line.get("rootflags").unwrap_or_default();
-    let mut options = flags.split(',').rev();
-    let named = options.find_map(|option| option.strip_prefix("subvol="));
-    let named = named.map(|name| name.trim_matches('/')).filter(|name| !name.is_empty());
-    let Some(named) = named else { return link };
+fn subvolume(
+    facts: &ChainFacts,
+    line: &CmdlineTxt,
+    volume: &str,
+    source: &str,
+    link: Link,
+) -> Link {
+    let Some(named) = line.subvolume() else { return link };
+    let running = facts.running.as_ref().filter(|one| one.root.as_deref() == Some(volume));
+    let own = running.and_then(|running| running.subvolume.as_deref());
+    if let Some(own) = own.map(|own| own.trim_matches('/')).filter(|own| *own != named) {
+        let own = if own.is_empty() { "the top of it" } else { own };
+        return link
+            .not_known(format!(
+                "subvolume {named} is not the running root; its files were not read"
+            ))
+            .noted_of(
+                Subject::OtherRoot,
+                format!("rootflags= names the subvolume {named}, and the running root is {own}"),
+                "correct rootflags= in the command line, or restart if the other root is meant",
+            )
+            .last();
+    }
     let Some(there) = &facts.root.subvolumes else { return link.with(Certainty::Likely) };
     if there.contains(named) {
         return link;

@@ -248,3 +248,66 @@ fn firmware_older_than_its_board_does_not_start_it() {
     assert_eq!(chain.outcome(), Outcome::Starts);
     assert_eq!(chain.notes().count(), 0);
 }
+
+/// The kernel compares without regard to case, the programs of an initial RAM filesystem letter by letter.
+#[test]
+fn capital_letters_in_a_name_matter_to_an_initramfs_and_to_fstab() {
+    let mut facts = board();
+    facts.partition.put("cmdline.txt", &CMDLINE.replace("1a2b-02", "1A2B-02"));
+    assert_eq!(outcome(&facts), Outcome::StopsAt(Stage::Root));
+    assert!(why(&facts).contains("letter by letter with 1a2b-02"), "{}", why(&facts));
+    facts.partition.put("config.txt", "arm_64bit=1\n");
+    assert_eq!(outcome(&facts), Outcome::Starts);
+    let given =
+        Running { command_line: Some(CMDLINE.replace("1a2b", "1A2B")), ..Running::default() };
+    facts.partition.put("config.txt", CONFIG);
+    facts.running = Some(given);
+    assert_eq!(outcome(&facts), Outcome::NotCertainAfter(Stage::CommandLine));
+
+    let mut facts = board();
+    for (line, ends) in [
+        ("PARTUUID=1A2B-01 /boot/firmware vfat defaults 0 2\n", Outcome::StopsAt(Stage::Mounts)),
+        ("PARTUUID=1A2B-01 /boot/firmware vfat nofail 0 2\n", Outcome::Starts),
+        ("PARTUUID=1A2B-02 / ext4 noatime 0 1\n", Outcome::Starts),
+    ] {
+        facts.root.fstab = Some(line.into());
+        assert_eq!(outcome(&facts), ends, "{line}");
+    }
+    let chain = StartChain::of(&facts);
+    let note = chain.notes().last().expect("a note").1.what.clone();
+    assert!(note.ends_with("the root may stay read-only"), "{note}");
+}
+
+#[test]
+fn an_encrypted_root_needs_an_encrypted_volume() {
+    let mut facts = board();
+    let line = "root=/dev/mapper/root cryptdevice=/dev/mmcblk0p2:root rootwait";
+    facts.partition.put("cmdline.txt", line);
+    assert_eq!(why(&facts), "root=/dev/mapper/root is encrypted, and no volume of this machine is");
+    // Another disk of the board may be.
+    facts.are_all_volumes = false;
+    assert_eq!(outcome(&facts), Outcome::NotCertainAfter(Stage::CommandLine));
+    facts.root.crypttab = Some("root PARTUUID=1a2b-02 none luks,initramfs\n".into());
+    let holds = "and /dev/mmcblk0p2, which it is opened from, holds ext4";
+    assert_eq!(why(&facts), format!("root=/dev/mapper/root is encrypted, {holds}"));
+    facts.volumes[1].filesystem = Some("crypto_LUKS".into());
+    assert_eq!(outcome(&facts), Outcome::NotCertainAfter(Stage::CommandLine));
+}
+
+#[test]
+fn another_subvolume_than_the_running_one_is_another_root() {
+    let mut facts = board();
+    facts.volumes[1].filesystem = Some("btrfs".into());
+    facts.root.fstab = Some(FSTAB.replace("ext4", "btrfs"));
+    let line = CMDLINE.replace("rootfstype=ext4", "rootflags=noatime,subvol=@");
+    facts.partition.put("cmdline.txt", &line);
+    for (own, ends) in [
+        ("/@", Outcome::Starts),
+        ("/@snapshots/5/snapshot", Outcome::NotCertainAfter(Stage::CommandLine)),
+        ("/", Outcome::NotCertainAfter(Stage::CommandLine)),
+    ] {
+        let root = Some("/dev/mmcblk0p2".into());
+        facts.running = Some(Running { root, subvolume: Some(own.into()), ..Running::default() });
+        assert_eq!(outcome(&facts), ends, "{own}");
+    }
+}

@@ -254,3 +254,15 @@ proptest! {
         prop_assert!(after[before.len()..].iter().all(|line| line == "[all]"));
     }
 }
+
+/// Guides write it so; the firmware does not read it.
+#[test]
+fn initramfs_has_no_equals_sign() {
+    let files = ["kernel8.img", "initramfs8"];
+    let with = |line: &str| {
+        let found = paths(&format!("arm_64bit=1\n{line}\n"), 0xc0_3114, &files);
+        found[0].initramfs.clone()
+    };
+    assert_eq!(with("initramfs initramfs8 followkernel"), ["initramfs8"]);
+    assert!(with("initramfs=initramfs8 followkernel").is_empty());
+}

@@ -28,7 +28,10 @@ pub(super) fn look(facts: &Facts<'_>, checks: &mut Vec<Check>) {
             Hazard::NotOptional(_) => true,
             // Swap is started beside the rest: a start waits for it, and goes on without.
             Hazard::NotThere(entry) => entry.is_swap() || is_elsewhere(entry),
-            Hazard::Ambiguous(..) | Hazard::OtherFilesystem(..) | Hazard::Twice(_) => false,
+            Hazard::OtherCase(..)
+            | Hazard::Ambiguous(..)
+            | Hazard::OtherFilesystem(..)
+            | Hazard::Twice(_) => false,
         });
     checks.push(judge(
         "every line of fstab means one volume that holds what it says",

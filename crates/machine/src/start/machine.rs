@@ -63,6 +63,9 @@ fn facts(files: &dyn Files, machine: &Machine, is_whole: bool) -> ChainFacts {
         root: RootFiles::default(),
         running: Some(Running {
             root: root_mount(machine).and_then(|mount| mount.device.clone()).map(node),
+            subvolume: root_mount(machine)
+                .filter(|mount| mount.filesystem == "btrfs")
+                .map(|mount| mount.root.clone()),
             release: machine.system.kernel_release.text().map(str::to_string),
             command_line: machine.system.command_line.text().map(str::to_string),
             had_initramfs: had_initramfs(files, is_whole),

@@ -202,8 +202,16 @@ impl<'a> Start<'a> {
                     own.path
                 ));
             };
-            let found = other_volume(&Name::parse(named), own, &known)?;
-            Some(format!("root={named} in {name} is {found}, and the running root is {}", own.path))
+            if let Some(found) = other_volume(&Name::parse(named), own, &known) {
+                let running = &own.path;
+                return Some(format!("root={named} in {name} is {found}, and the running root is {running}"));
+            }
+            let is_btrfs = running.filesystem == "btrfs";
+            let other = line.subvolume().filter(|one| is_btrfs && *one != running.root.trim_matches('/'))?;
+            Some(format!(
+                "rootflags= in {name} names the subvolume {other}, and the running root is {}",
+                running.root
+            ))
         })
     }
 

@@ -169,7 +169,7 @@ fn if_alone(card: &Card, otherwise: Truth) -> Truth {
     if card.starts_alone() { Starts } else { otherwise }
 }
 
-const MUTATIONS: [(&str, Mutation); 33] = [
+const MUTATIONS: [(&str, Mutation); 34] = [
     ("nothing", |_| Starts),
     ("a comment in config.txt", |c| {
         c.edit("config.txt", |text| format!("# kernel=none.img\n{text}"));
@@ -211,11 +211,15 @@ const MUTATIONS: [(&str, Mutation); 33] = [
         );
         Starts
     }),
-    ("the root by another name", |c| {
-        c.edit("cmdline.txt", |text| {
-            text.replace(&format!("root={}", "PARTUUID=1a2b3c4d-02"), "root=PARTUUID=1A2B3C4D-02")
-        });
-        Starts
+    ("the root in capital letters", |c| {
+        let is_named_so = c.named == "PARTUUID=1a2b3c4d-02";
+        c.edit("cmdline.txt", |text| text.replace("PARTUUID=1a2b3c4d-02", "PARTUUID=1A2B3C4D-02"));
+        if is_named_so && c.has_initramfs { StopsAt(Stage::Root) } else { Starts }
+    }),
+    ("the root by a link of udev's", |c| {
+        let named = c.named;
+        c.edit("cmdline.txt", |text| text.replace(named, "/dev/disk/by-partuuid/1a2b3c4d-02"));
+        if c.has_initramfs { Starts } else { StopsAt(Stage::Initramfs) }
     }),
     ("a clone's old identifier", |c| {
         let named = c.named;
