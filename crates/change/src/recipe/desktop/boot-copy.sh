@@ -18,6 +18,9 @@ there=/run/rubus-boot-copy
 lists=/run/rubus-boot-copy.lists
 mark=rubus-boot-copy
 set -f
+# Names are bytes, whatever they mean.
+LC_ALL=C
+export LC_ALL
 
 say() { echo "rubus: boot partitions: $1" >&2; }
 

@@ -17,16 +17,23 @@ use super::super::moving::current;
 
 /// Behind those of raspi-firmware and flash-kernel, which write to the boot partition.
 const KERNEL_HOOK: &str = "/etc/kernel/postinst.d/zz-rubus-boot-copy";
-const HOOKS: [(&str, &str); 2] = [
-    ("boot-copy-removal-hook", "/etc/kernel/postrm.d/zz-rubus-boot-copy"),
-    ("boot-copy-initramfs-hook", "/etc/initramfs/post-update.d/zz-rubus-boot-copy"),
+const HOOKS: [(&str, &str, &str); 2] = [
+    ("boot-copy-removal-hook", "/etc/kernel/postrm.d/zz-rubus-boot-copy", ""),
+    (
+        "boot-copy-initramfs-hook",
+        "/etc/initramfs/post-update.d/zz-rubus-boot-copy",
+        // A package of a kernel builds it before its kernel is in the boot partition, and the two belong together. Source:
+        // dpkg(1), environment of maintainer scripts.
+        "# The hook of the kernel follows, and brings both.\n\
+         case $DPKG_MAINTSCRIPT_PACKAGE in linux-image-*) exit 0 ;; esac\n",
+    ),
 ];
 const UNIT: &str = "rubus-boot-copy.service";
 const TARGET: &str = "multi-user.target";
 
 /// What to look at.
 pub(super) fn paths() -> Vec<PathBuf> {
-    let hooks = HOOKS.iter().map(|(_, hook)| *hook).chain([KERNEL_HOOK]);
+    let hooks = HOOKS.iter().map(|(_, hook, _)| *hook).chain([KERNEL_HOOK]);
     let hooks = hooks.flat_map(|hook| Path::new(hook).ancestors().take(3).map(PathBuf::from));
     hooks.chain(units::look_at(UNIT, TARGET)).collect()
 }
@@ -42,13 +49,13 @@ pub(super) fn files(machine: &Machine, scene: &Scene<'_>, edits: &mut Edits<'_>)
         Path::new(KERNEL_HOOK),
         script,
     );
-    for (id, hook) in HOOKS {
+    for (id, hook, first) in HOOKS {
         edits.write_program(
             id,
             "The same when a kernel is removed or an initial RAM filesystem is rebuilt.",
             Path::new(hook),
             format!(
-                "#!/bin/sh\n# Made by rubus (desktop, boot-copy=yes).\nexec {KERNEL_HOOK} \"$@\"\n"
+                "#!/bin/sh\n# Made by rubus (desktop, boot-copy=yes).\n{first}exec {KERNEL_HOOK} \"$@\"\n"
             ),
         );
     }

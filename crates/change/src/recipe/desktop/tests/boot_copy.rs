@@ -1,6 +1,7 @@
 //! The script that keeps two boot partitions alike, run with directories in their places.
 
 use std::collections::BTreeMap;
+use std::os::unix::ffi::OsStrExt;
 use std::process::Output;
 
 use super::*;
@@ -204,6 +205,7 @@ fn usual_plan() -> Plan {
 }
 
 #[test]
+#[allow(clippy::disallowed_methods)] // As above.
 fn an_update_reaches_the_other_boot_partition() {
     let board = Board::new();
     board.install(FIRST, KERNEL_IS_NEW);
@@ -211,8 +213,11 @@ fn an_update_reaches_the_other_boot_partition() {
         FIRST,
         &[("new overlays/of  two\\ .dtbo", "new"), ("overlays/of a fan.dtbo", "new")],
     );
+    let latin_1 = std::ffi::OsStr::from_bytes(b"caf\xe9.txt");
+    std::fs::write(board.side(FIRST).join(latin_1), "new").expect("a file");
     assert_eq!(board.update(), "");
     assert_eq!(board.copy(), board.files(FIRST));
+    assert!(board.side(&board.copy).join(latin_1).exists());
     assert_eq!(board.copy()["rubus-boot-copy"], "1\n");
     // Nothing else checks a partition that is in no table of mounts.
     let copy = format!("{}/dev/disk/by-partuuid/{}", board.home.path().display(), board.copy);
@@ -461,6 +466,23 @@ fn a_power_cut_leaves_each_file_old_or_new_and_the_next_start_brings_the_rest() 
             assert_eq!(board.copy(), wanted, "{cuts}");
         }
         cuts += 1;
+    }
+}
+
+#[test]
+#[allow(clippy::disallowed_methods)] // As above.
+fn an_initramfs_that_a_kernels_package_builds_waits_for_its_kernel() {
+    let hook = written(&usual_plan(), "post-update.d/zz-rubus-boot-copy");
+    let hook = hook.replace("exec /etc/kernel/postinst.d/zz-rubus-boot-copy", "echo brought");
+    for (package, said) in [
+        ("linux-image-6.12.47+rpt-rpi-v8", ""),
+        ("initramfs-tools", "brought 6.12.47\n"),
+        ("", "brought 6.12.47\n"),
+    ] {
+        let mut shell = std::process::Command::new("sh");
+        shell.args(["-c", &hook, "hook", "6.12.47"]).env("DPKG_MAINTSCRIPT_PACKAGE", package);
+        let done = shell.output().expect("a shell");
+        assert_eq!(String::from_utf8_lossy(&done.stdout), said, "{package}");
     }
 }
 
