@@ -192,9 +192,10 @@ fn without_help(facts: &ChainFacts, path: &BootPath, link: Link) -> Link {
     let Some(name) = root_name(facts, path) else { return link };
     let line = CmdlineTxt::parse(facts.partition.text(&path.cmdline).unwrap_or_default());
     let named = line.get("root").unwrap_or_default();
-    // Links are made by udev. Source: Linux, block/early-lookup.c.
-    let is_link = named.starts_with("/dev/disk/");
-    if is_link || name.is_volume() && !name.is_known_to_kernel() {
+    // Links are made by udev; the kernel takes quotes off the ends of a value, and not off what it names. Source: Linux,
+    // block/early-lookup.c, lib/cmdline.c.
+    let is_for_programs = named.starts_with("/dev/disk/") || named.contains('"');
+    if is_for_programs || name.is_volume() && !name.is_known_to_kernel() {
         return link.stopped(
             format!("without an initramfs the kernel cannot find root={named}"),
             "name the root by its PARTUUID, or have config.txt load an initramfs",

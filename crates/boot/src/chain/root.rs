@@ -228,7 +228,9 @@ fn subvolume(
             ))
             .noted_of(
                 Subject::OtherRoot,
-                format!("rootflags= names the subvolume {named}, and the running root is {own}"),
+                format!(
+                    "the subvolume {named} is named by rootflags=, and the running root is {own}"
+                ),
                 "correct rootflags= in the command line, or restart if the other root is meant",
             )
             .last();

@@ -279,6 +279,19 @@ fn capital_letters_in_a_name_matter_to_an_initramfs_and_to_fstab() {
 }
 
 #[test]
+fn what_only_programs_understand_needs_an_initramfs() {
+    let mut facts = board();
+    for named in ["/dev/disk/by-partuuid/1a2b-02", "PARTUUID=\"1a2b-02\""] {
+        facts.partition.put("cmdline.txt", &CMDLINE.replace("PARTUUID=1a2b-02", named));
+        facts.partition.put("config.txt", CONFIG);
+        assert_eq!(outcome(&facts), Outcome::Starts, "{named}");
+        facts.partition.put("config.txt", "arm_64bit=1\n");
+        assert_eq!(outcome(&facts), Outcome::StopsAt(Stage::Initramfs), "{named}");
+        assert!(why(&facts).ends_with(&format!("root={named}")), "{}", why(&facts));
+    }
+}
+
+#[test]
 fn an_encrypted_root_needs_an_encrypted_volume() {
     let mut facts = board();
     let line = "root=/dev/mapper/root cryptdevice=/dev/mmcblk0p2:root rootwait";
