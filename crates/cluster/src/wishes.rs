@@ -300,7 +300,7 @@ impl GroupWishes {
         assumed: &mut Vec<String>,
     ) -> Result<Group, String> {
         if self.nodes == 0 {
-            return Err("how many boards? Give --nodes N".into());
+            return Err("how many boards? Give --nodes N, at least 1".into());
         }
         let Some(size) = &self.disk else {
             return Err("how large are the disks? Give --disk SIZE, such as 1TB".into());

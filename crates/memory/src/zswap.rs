@@ -284,9 +284,28 @@ const LITTLE_BYTES: u64 = 1 << 20;
 /// Pages that must have been needed again before a share of them says anything.
 const FEW_PAGES: u64 = 100;
 
+/// zswap stands before a swap on a disk: without one, that comes first.
+fn turn_on(reading: &Reading) -> NextStep {
+    if is_in_zram(reading) && !reading.areas.is_empty() {
+        return NextStep::by_hand("nothing: swap is in zram, which compresses too");
+    }
+    if reading.areas.is_empty() {
+        let words = "to add swap on a disk, which zswap needs; then: rubus plan zswap";
+        return NextStep::command(&["rubus", "plan", "swap"], words);
+    }
+    NextStep::command(&["rubus", "plan", "zswap"], "to turn it on")
+}
+
+/// Whether no swap is on a disk.
+fn is_in_zram(reading: &Reading) -> bool {
+    reading.areas.iter().all(|area| {
+        let device = area.device.text();
+        device.is_some_and(|device| device.starts_with("zram"))
+    })
+}
+
 fn judge(reading: &Reading, sums: &Sums) -> (ZswapState, String, NextStep) {
-    let turn_on =
-        || NextStep::command(&["rubus", "plan", "zswap"], "to turn it on; it needs swap on a disk");
+    let turn_on = || turn_on(reading);
     let as_root = || {
         let words = "only root is told, with debugfs mounted on /sys/kernel/debug";
         NextStep::command(&["sudo", "rubus", "zswap"], words)
@@ -364,11 +383,7 @@ fn full(reading: &Reading, sums: &Sums) -> Option<String> {
 }
 
 fn weigh(reading: &Reading, sums: &Sums) -> (ZswapState, NextStep) {
-    let only_zram = reading.areas.iter().all(|area| {
-        let device = area.device.text();
-        device.is_some_and(|device| device.starts_with("zram"))
-    });
-    if only_zram {
+    if is_in_zram(reading) {
         let next = "turn zram or zswap off: swap is in zram, which compresses too";
         return (ZswapState::DoesNotHelp, NextStep::by_hand(next));
     }

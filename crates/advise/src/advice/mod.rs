@@ -326,7 +326,9 @@ impl Advice {
     /// The measurement of the best place, where it was not measured and is one to move to, or stays although another may be faster.
     pub fn measure_first(&self) -> Option<&Unknown> {
         let best = self.candidates.first()?;
-        let is_open = !best.is_now || likely_faster(&self.candidates).is_some();
+        let stays = best.is_now
+            && (best.is_enough(self.purpose) || likely_faster(&self.candidates).is_none());
+        let is_open = !stays;
         let is_wanted = is_open && best.measured(self.purpose, true).is_empty();
         let mut its = self.unknown.iter().filter(|one| one.of.as_ref() == Some(&best.name));
         its.find(|one| one.measurement.is_some()).filter(|_| is_wanted)

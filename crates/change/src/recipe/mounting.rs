@@ -107,17 +107,17 @@ pub(super) fn check_place(at: &Path, situation: &Situation<'_>, draft: &mut Draf
         "unmount it first, or take another place",
     );
     let (is_free, found) = match situation.facts.seen.get(at) {
-        Some(Sight::Absent) => (true, format!("{shown} is not there yet")),
+        Some(Sight::Absent) => (Some(true), format!("{shown} is not there yet")),
         Some(Sight::Directory(names)) if names.is_empty() => {
-            (true, format!("{shown} is an empty directory"))
+            (Some(true), format!("{shown} is an empty directory"))
         }
-        Some(Sight::Directory(names)) => (false, format!("{shown} holds {}", list(names))),
-        Some(Sight::Hidden(why)) => (true, format!("{shown} was not looked at: {why}")),
-        _ => (false, format!("{shown} is not a directory")),
+        Some(Sight::Directory(names)) => (Some(false), format!("{shown} holds {}", list(names))),
+        Some(Sight::Hidden(why)) => (None, format!("{shown} was not looked at: {why}")),
+        _ => (Some(false), format!("{shown} is not a directory")),
     };
     draft.check(
         "nothing is hidden by it",
-        is_free || mounted.is_some(),
+        if mounted.is_some() { Some(true) } else { is_free },
         found,
         "move the files elsewhere, or take an empty directory",
     );

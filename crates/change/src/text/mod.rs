@@ -9,6 +9,8 @@ pub mod verify;
 use crate::plan::promise::Promise;
 use crate::plan::volume::DiskIdentity;
 use crate::plan::{Effort, Gain, Plan, Trial};
+use rubus_draw::next_step;
+use rubus_vocabulary::next_step::NextStep;
 use rubus_vocabulary::units::{bytes_si, counted};
 
 use rubus_draw::style::{Style, Tone};
@@ -34,6 +36,11 @@ pub fn render(plan: &Plan, style: Style) -> String {
         let checks = counted(failed as u64, "check", "checks");
         let last = format!("It cannot be applied: {checks} failed.");
         section(&mut lines, vec![style.paint(Tone::Bad, &last)]);
+        let remedy = plan.obstacles().find_map(|check| check.remedy.as_deref());
+        if let Some(remedy) = remedy {
+            let step = NextStep::by_hand(remedy);
+            lines.extend(next_step::lines(&step, style));
+        }
         return lines.join("\n") + "\n";
     }
     if plan.is_empty() {
@@ -379,7 +386,8 @@ mod tests {
         assert!(text.contains("→ use a kernel that has it"), "{text}");
         assert!(!text.contains("Steps"), "{text}");
         assert!(!text.contains("LOST"), "{text}");
-        assert!(text.ends_with("It cannot be applied: 1 check failed.\n"), "{text}");
+        let end = "It cannot be applied: 1 check failed.\nTo do: Use a kernel that has it\n";
+        assert!(text.ends_with(end), "{text}");
     }
 
     #[test]

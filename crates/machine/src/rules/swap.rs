@@ -288,7 +288,7 @@ fn swappiness(machine: &Machine) -> Vec<Seen> {
         about: "vm.swappiness".into(),
         evidence: format!("it is {swappiness}, and all swap is compressed memory"),
         read_from: source.into(),
-        consequence: "The kernel assumes that swap is slower than files. It drops cached pages of files first and reads them back from the card: milliseconds instead of tens of microseconds.".into(),
+        consequence: "The kernel assumes that swap is slower than files. It drops cached pages of files first and reads them back from the disk: milliseconds instead of tens of microseconds.".into(),
         fix: "vm.swappiness = 100 to 180.".into(),
         command: Some("rubus plan swap to=zram swappiness=150".into()),
     }]

@@ -12,10 +12,10 @@ use rubus_boot::volume::NamedVolume;
 use rubus_host::Files;
 use rubus_vocabulary::machine::{BlockDevice, Machine, Mount, Origin};
 
-use super::Start;
 use super::boot_files::BootFiles;
 use super::ladder::{self, mode_of};
 use super::root_files::{init_of, modules_into, root_files, unread};
+use super::{Start, THIS_MACHINE};
 
 const BOOT_POINTS: [&str; 2] = ["/boot/firmware", "/boot"];
 const FAT: [&str; 2] = ["vfat", "msdos"];
@@ -29,7 +29,7 @@ pub fn of_machine(files: &dyn Files, machine: &Machine) -> Start {
     let chain = StartChain::of(&facts);
     let rungs = ladder::of_machine(machine, &facts, &chain);
     let of = match &machine.origin {
-        Origin::Live => "this machine".to_string(),
+        Origin::Live => THIS_MACHINE.to_string(),
         Origin::Capture { path, .. } => path.clone(),
     };
     Start { of, facts, chain, rungs }

@@ -18,6 +18,9 @@ pub use report::{LinkReport, NoteReport, StartReport, next};
 
 use rubus_boot::chain::{ChainFacts, StartChain};
 
+/// What was looked at, where it is the running machine.
+const THIS_MACHINE: &str = "this machine";
+
 /// A start that was followed.
 #[derive(Clone, Debug)]
 pub struct Start {

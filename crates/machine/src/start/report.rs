@@ -6,7 +6,7 @@ use rubus_vocabulary::next_step::NextStep;
 use serde::Serialize;
 
 use super::ladder::{Reached, Rung};
-use super::{Start, text};
+use super::{Start, THIS_MACHINE, text};
 
 /// How a machine, or a card in a board, starts.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -89,6 +89,12 @@ pub fn next(start: &Start) -> NextStep {
         (None, _) if is_not_captured(start) => NextStep::command(
             &["sudo", "rubus", "survey", "--save", "capture.tar"],
             "on that machine: the capture lacks what its start rests on",
+        ),
+        (None, _) if start.disk().is_none() && start.of != THIS_MACHINE => {
+            NextStep::by_hand("look below, or with --verbose, where each link was read")
+        }
+        (None, Outcome::NotCertainAfter(Stage::Firmware)) => NextStep::by_hand(
+            "nothing: of a board whose start is not understood, nothing more can be said",
         ),
         (None, Outcome::StopsAt(_) | Outcome::NotCertainAfter(_)) => {
             let mut command = vec!["sudo", "rubus", "boot", "--verbose"];

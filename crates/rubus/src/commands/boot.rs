@@ -39,8 +39,8 @@ fn of_disk(path: &Path, board: Option<&str>) -> anyhow::Result<Start> {
     let shown = path.display().to_string();
     let opened = DiskBytes::open(path).map_err(|why| {
         let remedy = match why {
-            DiskBytesError::Denied => "\nRun it as root: sudo rubus boot",
-            _ => "",
+            DiskBytesError::Denied => format!("\nRun it as root: sudo rubus boot {shown}"),
+            _ => String::new(),
         };
         anyhow::anyhow!("cannot look at {shown}: {why}{remedy}")
     });

@@ -498,8 +498,8 @@ pub(super) fn must_be_live(general: &General, verb: &str) -> anyhow::Result<()> 
     match &general.machine {
         None => Ok(()),
         Some(path) => anyhow::bail!(
-            "{verb} needs the running machine, and {} is a captured one: leave out --machine; on a capture, only \
-             `rubus plan` works",
+            "{verb} needs the running machine, and {} is a captured one: leave out --machine; of changes, \
+             `rubus plan` alone works on a capture",
             path.display()
         ),
     }

@@ -41,6 +41,7 @@ pub fn run(general: &General, arguments: &Status) -> anyhow::Result<Exit> {
     if let Some(name) = &arguments.change {
         let place = changes.iter().position(|change| change.name == *name);
         let Some(place) = place else {
+            anyhow::ensure!(!changes.is_empty(), "there is no change '{name}': none is applied");
             let names: Vec<&str> = changes.iter().map(|change| change.name.as_str()).collect();
             anyhow::bail!("there is no change '{name}'; there are: {}", names.join(", "));
         };

@@ -33,8 +33,7 @@ pub(super) fn next(comparison: &Comparison) -> NextStep {
             "nothing: no difference is larger than its interval".into()
         }
         (None, Some(_)) => {
-            "nothing: no difference shows; measuring in turns (--against) would show smaller ones"
-                .into()
+            "to see smaller differences, measure in turns: rubus bench A --against B".into()
         }
         (None, None) => "measure both with rubus: these figures have no intervals".into(),
     })

@@ -77,7 +77,10 @@ fn p99(found: &LatencyIntervals) -> Option<Estimate> {
     let p99 = found.p99_ns?;
     let at_most = found.p99_at_most_ns.unwrap_or(f64::INFINITY);
     let high = p99.high.min(at_most).max(p99.value);
-    Some(Estimate::new(p99.value, p99.low, high))
+    // It is no lower than the median is.
+    let median = found.p50_ns.map_or(p99.low, |p50| p50.low);
+    let low = p99.low.max(median).min(p99.value);
+    Some(Estimate::new(p99.value, low, high))
 }
 
 /// Whether direct I/O was refused, or was none.
@@ -112,5 +115,15 @@ mod tests {
         assert_eq!(bounded(f64::INFINITY, None), f64::INFINITY);
         // Never below the figure itself.
         assert_eq!(bounded(2.6e6, Some(2.3e6)), 2.4e6);
+    }
+
+    #[test]
+    fn the_tail_is_not_below_the_median() {
+        let found = LatencyIntervals {
+            p50_ns: Some(Estimate::new(1.53e6, 1.4e6, 1.6e6)),
+            p99_ns: Some(Estimate::new(29.7e6, 0.178e6, 125e6)),
+            p99_at_most_ns: None,
+        };
+        assert_eq!(p99(&found).expect("there is one").low, 1.4e6);
     }
 }

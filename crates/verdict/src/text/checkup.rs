@@ -6,7 +6,7 @@
 use crate::verdict::{Conclusion, Disturbance, Grade, Pipe, PipeKind, Verdict, WorkTime};
 use rubus_vocabulary::doubt::Doubt;
 use rubus_vocabulary::result::{JobResult, Outcome, Run};
-use rubus_vocabulary::units::{bytes_si, duration_ns, iops, rate_si};
+use rubus_vocabulary::units::{bytes_si, counted, duration_ns, iops, rate_si};
 
 use crate::text::disturbances;
 use rubus_draw::ends;
@@ -438,6 +438,11 @@ fn disturbance_words(run: &Run, group: &[&Disturbance]) -> String {
     let during = match (jobs.next(), jobs.count()) {
         (None, _) => String::new(),
         (Some(job), 0) => format!(" ({})", words::job_title_by_name(run, job)),
+        // Each has a share of its own.
+        (Some(job), more) if group.len() > 1 => {
+            let more = counted(more as u64, "more job", "more jobs");
+            format!(" ({}; {more}, too)", words::job_title_by_name(run, job))
+        }
         (Some(job), 1) => format!(" ({} and 1 more job)", words::job_title_by_name(run, job)),
         (Some(job), more) => {
             format!(" ({} and {more} more jobs)", words::job_title_by_name(run, job))

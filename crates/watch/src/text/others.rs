@@ -155,7 +155,7 @@ pub(super) fn programs(look: &Look, columns: usize) -> Section {
     };
     let hidden = match programs.hidden {
         0 => String::new(),
-        hidden => format!("  {hidden} hidden from this user"),
+        hidden => format!("  {hidden} could not be read"),
     };
     let all = &programs.busiest;
     if all.is_empty() {

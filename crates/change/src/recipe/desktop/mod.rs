@@ -103,7 +103,7 @@ fn draw_up(situation: &Situation<'_>, draft: &mut Draft) {
             "the new disk is given",
             false,
             "there is no device=",
-            &checks::others(situation.machine, Path::new("")),
+            &format!("name an empty disk; {}", checks::others(situation.machine, Path::new(""))),
         );
         return;
     }

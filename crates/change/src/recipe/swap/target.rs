@@ -354,9 +354,9 @@ fn check_free(
     draft: &mut Draft,
 ) {
     let (is_free, found) = match situation.facts.seen.get(Path::new(path)) {
-        Some(Sight::Absent) => (true, format!("there is no {path} yet").into()),
-        Some(Sight::Hidden(why)) => (true, format!("{path} was not looked at: {why}").into()),
-        _ => (false, situation.presence(Path::new(path))),
+        Some(Sight::Absent) => (Some(true), format!("there is no {path} yet").into()),
+        Some(Sight::Hidden(why)) => (None, format!("{path} was not looked at: {why}").into()),
+        _ => (Some(false), situation.presence(Path::new(path))),
     };
     draft.check(
         "nothing is at its path",

@@ -77,7 +77,8 @@ pub fn ratio(value: f64) -> String {
 pub fn interval(figure: &Figure) -> String {
     match figure.interval {
         None => String::new(),
-        Some(interval) if interval.low <= 0.0 && interval.high.is_infinite() => "unknown".into(),
+        // Wider than a factor of ten to each side, it tells nothing.
+        Some(interval) if interval.low * 100.0 < interval.high => "unknown".into(),
         Some(interval) => format!(
             "{}{}–{}",
             if interval.rough { "≈" } else { "" },
