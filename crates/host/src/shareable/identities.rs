@@ -26,7 +26,42 @@ fn is_address_word(word: &str) -> bool {
 fn is_address_piece(word: &str) -> bool {
     let word = word.trim_matches(|c: char| !c.is_alphanumeric() && c != ':' && c != '[');
     let head = word.split(['%', ']']).next().unwrap_or(word).trim_start_matches('[');
-    head.parse::<std::net::IpAddr>().is_ok() || is_dotted_quad(head) || has_hex_groups(word)
+    head.parse::<std::net::IpAddr>().is_ok()
+        || is_dotted_quad(head)
+        || has_hex_groups(word)
+        || holds_address(word)
+}
+
+/// Whether an address stands in a word with marks or names beside it: "fd00::7:", "10.1.2.3#53", "fd00::7-fd00::9", "eth0:fd00::7".
+fn holds_address(word: &str) -> bool {
+    let is_of_address = |c: char| c.is_ascii_hexdigit() || ":.-".contains(c);
+    let mut at = 0;
+    for run in word.split(|c| !is_of_address(c)) {
+        let end = at + run.len();
+        let is_bounded = !word[..at].ends_with(char::is_alphanumeric)
+            && !word[end..].starts_with(char::is_alphanumeric);
+        let core = run.trim_matches([':', '.', '-']);
+        let parts = || run.split('-');
+        let quads = parts().filter(|part| is_dotted_quad(part)).count();
+        let is_version = quads == 1 && core.contains('-');
+        if parts().any(ends_in_ipv6)
+            || is_bounded && (has_hex_groups(core) || quads > 0 && !is_version)
+        {
+            return true;
+        }
+        at = end + word[end..].chars().next().map_or(0, char::len_utf8);
+    }
+    false
+}
+
+/// An address of version 6, perhaps behind a name and a colon, and before a colon.
+fn ends_in_ipv6(text: &str) -> bool {
+    let starts = std::iter::once(0).chain(text.match_indices(':').map(|(at, _)| at + 1));
+    let mut all = starts.flat_map(|at| [Some(&text[at..]), text[at..].strip_suffix(':')]).flatten();
+    all.any(|address| {
+        let has_digit = address.bytes().any(|b| b.is_ascii_digit());
+        has_digit && address.contains(':') && address.parse::<std::net::Ipv6Addr>().is_ok()
+    })
 }
 
 /// Four numbers with dots between them, also with leading zeros and a port behind them.
@@ -76,6 +111,16 @@ mod tests {
             "%2Fhome%2Falice",
             "%71%7A",
             "123456789012",
+            "fd00::7:",
+            "fd00::7#53",
+            "10.1.2.3#53",
+            "10.1.2.3-10.1.2.9",
+            "fd00::7-fd00::9",
+            "eth0:fd00::7:22",
+            "b8:27:0b:3a:2b:1c:",
+            "#b8:27:0b:3a:2b:1c#",
+            "b8:27:0b:3a:2b:1c_x",
+            "`fd00::7`",
         ] {
             assert!(is_address(address), "{address}");
         }
@@ -90,6 +135,12 @@ mod tests {
             "1-1.3",
             "±12 %",
             "50%",
+            "v1.2.3.4",
+            "1.2.3.4-5",
+            "platform-fd500000.pcie-pci-0000:01:00.0-usb-0:1.3:1.0-scsi-0:0:0:0",
+            "usb-0000:01:00.0-1.3",
+            "std::fd::x2",
+            "00:58:12",
         ] {
             assert!(!is_address(plain), "{plain}");
         }
