@@ -112,6 +112,21 @@ impl Name {
         (own != wanted && own.eq_ignore_ascii_case(wanted)).then_some(own)
     }
 
+    /// A name as people are shown it. Of what is on another machine only how it is reached: a user, a password and a server may
+    /// follow (dracut.cmdline(7): `iscsi:USER:PASSWORD@SERVER`), and nothing of it has to be compared with a disk.
+    pub fn shown(text: &str) -> String {
+        if Name::parse(text).is_volume() {
+            return text.to_string();
+        }
+        let of_server = text.strip_prefix("//").map(|_| "//…".to_string());
+        let of_scheme = || {
+            let (scheme, _) = text.split_once(':')?;
+            let is_scheme = scheme.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit());
+            Some(if is_scheme { format!("{scheme}:…") } else { "…".into() })
+        };
+        of_server.or_else(of_scheme).unwrap_or_else(|| text.to_string())
+    }
+
     /// The volumes that it may mean, in the order of the list.
     pub fn resolve<'a>(&self, volumes: &'a [NamedVolume]) -> Vec<&'a NamedVolume> {
         let same = |own: &Option<String>, wanted: &str| {
@@ -177,6 +192,22 @@ mod tests {
             uuid: some(uuid),
             label: some(label),
             ..NamedVolume::default()
+        }
+    }
+
+    #[test]
+    fn of_a_root_on_another_machine_only_its_kind_is_shown() {
+        for (text, expected) in [
+            ("iscsi:anna:secret@nas::::iqn.x:disk", "iscsi:…"),
+            ("nbd:nas:disk", "nbd:…"),
+            ("anna@nas:/x", "…"),
+            ("//nas/share", "//…"),
+            ("ZFS=tank/root", "ZFS=tank/root"),
+            ("PARTUUID=8a676486-02", "PARTUUID=8a676486-02"),
+            ("/dev/disk/by-uuid/5de4-665c", "/dev/disk/by-uuid/5de4-665c"),
+            ("", ""),
+        ] {
+            assert_eq!(Name::shown(text), expected);
         }
     }
 

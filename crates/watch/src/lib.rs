@@ -11,6 +11,7 @@ mod diskstats;
 mod groups;
 pub mod health;
 mod ledger;
+mod let_through;
 pub mod live;
 mod look;
 mod memory;
@@ -34,6 +35,7 @@ pub use counters::advance;
 pub use diskstats::{DiskCounters, parse_diskstats};
 pub use groups::UnitDisk;
 pub use ledger::{Ledger, Moved, busiest};
+pub use let_through::LetThrough;
 pub use look::{Look, PressureShares, SwapRates, ZswapLook};
 pub use memory::{
     Events, Memory, Pressure, Stall, Zram, parse_meminfo, parse_mm_stat, parse_pressure,

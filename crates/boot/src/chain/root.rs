@@ -15,8 +15,8 @@ use crate::volume::{Name, NamedVolume};
 pub(super) fn root(facts: &ChainFacts, path: &BootPath) -> Link {
     let text = facts.partition.text(&path.cmdline).unwrap_or_default();
     let line = CmdlineTxt::parse(text);
-    let named = line.get("root").unwrap_or_default();
-    let name = Name::parse(named);
+    let written = line.get("root").unwrap_or_default();
+    let (name, named) = (Name::parse(written), Name::shown(written));
     let link = Link::new(Stage::Root, format!("root={named}"), path.cmdline.as_str());
     let found = name.resolve(&facts.volumes);
     match (root_kind(facts, path), found.as_slice()) {
@@ -24,7 +24,7 @@ pub(super) fn root(facts: &ChainFacts, path: &BootPath) -> Link {
             link.not_known(format!("root={named} is no disk of this board")).last()
         }
         (RootKind::Encrypted(source), _) => {
-            encrypted(facts, named, source, link).unless_it_runs(has_this_line(facts, path))
+            encrypted(facts, &named, source, link).unless_it_runs(has_this_line(facts, path))
         }
         (RootKind::Lvm, []) => link
             .not_known(format!("root={named} is a logical volume, which is not looked into"))
@@ -39,7 +39,7 @@ pub(super) fn root(facts: &ChainFacts, path: &BootPath) -> Link {
             };
             with_running(facts, one, link.unless_it_runs(has_this_line(facts, path)))
         }
-        (RootKind::Lvm | RootKind::Plain, several) => one_of(named, several, link),
+        (RootKind::Lvm | RootKind::Plain, several) => one_of(&named, several, link),
     }
 }
 

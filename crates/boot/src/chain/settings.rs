@@ -9,6 +9,7 @@ use crate::cmdline_txt::CmdlineTxt;
 use crate::config_txt::{BootPath, ConfigTxt, MAX_LINE_CHARACTERS};
 use crate::medium::Certainty;
 use crate::model::Kernels;
+use crate::volume::Name;
 
 /// A larger file has stopped a Raspberry Pi 5. Source: raspberrypi/firmware, issue 1848.
 const MAX_PI5_BYTES: u64 = 16 << 10;
@@ -94,7 +95,7 @@ pub(super) fn command_line(facts: &ChainFacts, path: &BootPath) -> Link {
     };
     let line = CmdlineTxt::parse(text);
     let root = line.get("root");
-    let found = root.map_or(link.found.clone(), |root| format!("root={root}"));
+    let found = root.map_or(link.found.clone(), |root| format!("root={}", Name::shown(root)));
     let link = Link { found, ..link };
     let link = match facts.encodings.get(source) {
         Some(encoding) => line_encoded(link, source, *encoding),
@@ -102,7 +103,9 @@ pub(super) fn command_line(facts: &ChainFacts, path: &BootPath) -> Link {
     };
     let link = match line.ignored_lines().next() {
         Some(lost) => {
-            let lost: String = lost.trim().chars().take(40).collect();
+            // Its values may be passwords.
+            let names = lost.split_whitespace().map(|word| word.split('=').next().unwrap_or(word));
+            let lost: String = names.collect::<Vec<_>>().join(" ").chars().take(40).collect();
             let what =
                 format!("what is behind the first line of {source} is not passed on: {lost}");
             link.noted(what, "put all words into the first line")

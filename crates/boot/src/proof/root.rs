@@ -82,7 +82,7 @@ fn root_volume<'a>(
     };
     let name = Name::parse(root);
     if !name.is_volume() {
-        return Err((format!("root={root} is no volume"), remedy()));
+        return Err((format!("root={} is no volume", Name::shown(root)), remedy()));
     }
     let found = name.resolve(facts.volumes);
     match found.as_slice() {

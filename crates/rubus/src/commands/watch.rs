@@ -13,7 +13,7 @@ use rubus_watch::live::terminal;
 use rubus_watch::live::view::{CUT, Export, Watcher, on_screen, play, unseen};
 use rubus_watch::probe::{Sampler, health, wear};
 use rubus_watch::text::{Letters, Mode, Trail, View};
-use rubus_watch::{Header, Look, next};
+use rubus_watch::{Header, LetThrough, Look, next};
 
 use crate::args::{General, Watch};
 use crate::documents::WatchDocument;
@@ -131,9 +131,12 @@ fn print(general: &General, watch: &Watch, header: &Header, look: &Look) -> anyh
         return say(&(serde_json::to_string_pretty(&value)? + "\n"));
     }
     let trail = Trail::default();
+    // People paste text; JSON and the screen are for this machine's owner.
+    let mut rules = LetThrough::default();
+    let (header, look) = (rules.header(header.clone()), rules.look(look.clone()));
     let view = View {
-        header,
-        look: Some(look),
+        header: &header,
+        look: Some(&look),
         trail: &trail,
         mode: Mode::Once,
         with_programs: true,

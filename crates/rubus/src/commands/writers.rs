@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use rubus_draw::words::span;
+use rubus_watch::LetThrough;
 use rubus_watch::live::context::context;
 use rubus_watch::live::replay::Replay;
 use rubus_watch::live::view::CUT;
@@ -30,6 +31,8 @@ pub fn run(general: &General, arguments: &Writers) -> anyhow::Result<Exit> {
         let document = WritersDocument { next: report.next(), report: &report };
         say(&(serde_json::to_string_pretty(&document)? + "\n"))?;
     } else {
+        // People paste text; JSON is for this machine's owner.
+        let report = LetThrough::default().report(report);
         say(&render(&report, Terminal::of(general).style()))?;
     }
     Ok(Exit::Fine)

@@ -6,12 +6,13 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use rubus_host::own_files;
 
-use crate::{Header, Sample, header_line, sample_line};
+use crate::{Header, LetThrough, Sample, header_line, sample_line};
 
 /// A recording that is being made.
 pub struct Recorder {
     path: PathBuf,
     file: Box<dyn Write>,
+    rules: LetThrough,
 }
 
 impl Recorder {
@@ -35,17 +36,19 @@ impl Recorder {
                 }
             }
         };
-        let mut recorder = Recorder { path: path.into(), file };
-        recorder.write(&header_line(header))?;
+        let mut recorder = Recorder { path: path.into(), file, rules: LetThrough::default() };
+        let header = recorder.rules.header(header.clone());
+        recorder.write(&header_line(&header))?;
         Ok(recorder)
     }
 
-    /// Adds a sample.
+    /// Adds what others may see of a sample.
     ///
     /// # Errors
     /// When it cannot be written: the disk is full, for instance.
     pub fn add(&mut self, sample: &Sample) -> anyhow::Result<()> {
-        self.write(&sample_line(sample))
+        let sample = self.rules.sample(sample.clone());
+        self.write(&sample_line(&sample))
     }
 
     /// Where it goes, for people.

@@ -204,6 +204,7 @@ impl<'a> Start<'a> {
             };
             if let Some(found) = other_volume(&Name::parse(named), own, &known) {
                 let running = &own.path;
+                let named = Name::shown(named);
                 return Some(format!("root={named} in {name} is {found}, and the running root is {running}"));
             }
             let is_btrfs = running.filesystem == "btrfs";
