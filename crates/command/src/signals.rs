@@ -1,7 +1,7 @@
 //! Signals: Ctrl-C and friends end a measurement cleanly; a closed pipe ends the program quietly.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use anyhow::Context;
@@ -20,25 +20,55 @@ pub fn cancel_flag() -> anyhow::Result<Arc<AtomicBool>> {
     Ok(flag)
 }
 
-/// How long work may take to end in order. A disk or a server that hangs does not let it.
-const GRACE: Duration = Duration::from_secs(5);
+/// How long work may take to end in order, by the longest time in which its disk has done nothing: a card that stalled for eight
+/// seconds may do so again. One that hangs does not end at all.
+fn grace(longest_stall: Duration) -> Duration {
+    const LEAST: Duration = Duration::from_secs(5);
+    const MOST: Duration = Duration::from_secs(30);
+    longest_stall.saturating_mul(2).clamp(LEAST, MOST)
+}
 
-/// Does work that looks at the [flag](cancel_flag). If it has not ended some seconds after the first signal, the program
-/// ends; so this is for work that may be cut off anywhere, and `left` says what the user has to know then.
-pub fn within_grace<T>(left: &'static str, work: impl FnOnce() -> T) -> anyhow::Result<T> {
+/// The longest stall that work has seen so far.
+#[derive(Clone, Debug, Default)]
+pub struct LongestStall {
+    milliseconds: Arc<AtomicU64>,
+}
+
+impl LongestStall {
+    /// Nothing was done for so long.
+    pub fn saw(&self, stall: Duration) {
+        let milliseconds = u64::try_from(stall.as_millis()).unwrap_or(u64::MAX);
+        self.milliseconds.fetch_max(milliseconds, Ordering::Relaxed);
+    }
+
+    fn grace(&self) -> Duration {
+        grace(Duration::from_millis(self.milliseconds.load(Ordering::Relaxed)))
+    }
+}
+
+/// Does work that looks at the [flag](cancel_flag). If it has not ended some seconds after the first signal, twice the longest
+/// stall that it has seen, the program ends; so this is for work that may be cut off anywhere, and `left` says what the user has
+/// to know then.
+pub fn within_grace<T>(
+    left: &'static str,
+    stalls: &LongestStall,
+    work: impl FnOnce() -> T,
+) -> anyhow::Result<T> {
     let mut asked_for = signal_hook::iterator::Signals::new([SIGINT, SIGTERM, SIGHUP])
         .context("cannot install the handler for Ctrl-C")?;
     let (handle, is_over) = (asked_for.handle(), Arc::new(AtomicBool::new(false)));
-    let has_ended = Arc::clone(&is_over);
+    let (has_ended, stalls) = (Arc::clone(&is_over), stalls.clone());
     let wait = move || {
         let Some(signal) = asked_for.forever().next() else {
             return;
         };
-        std::thread::sleep(GRACE);
+        // What is seen from now on may be a disk that hangs.
+        let grace = stalls.grace();
+        std::thread::sleep(grace);
         if !has_ended.load(Ordering::Relaxed) {
             standard_error::write_line(&format!(
                 "rubus: interrupted; a disk or a server did not answer within {} s: {left}",
-                GRACE.as_secs()
+                grace.as_secs()
             ));
             std::process::exit(128 + signal);
         }
@@ -97,4 +127,20 @@ pub fn survive_large_files() {
 /// Lets `rubus … | head` end without an error message, as other tools do.
 pub fn die_quietly_on_a_closed_pipe() {
     signals::restore(libc::SIGPIPE);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn work_has_twice_its_longest_stall_to_end() {
+        for (stall, limit) in [(0, 5), (2, 5), (8, 16), (15, 30), (600, 30)] {
+            let stalls = LongestStall::default();
+            stalls.saw(Duration::from_secs(stall));
+            stalls.saw(Duration::from_millis(3));
+            assert_eq!(stalls.grace(), Duration::from_secs(limit), "{stall}");
+        }
+        assert_eq!(grace(Duration::MAX), Duration::from_secs(30));
+    }
 }

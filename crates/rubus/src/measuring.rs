@@ -72,7 +72,9 @@ pub fn measure(
         queueing,
     };
     let mut line = LiveLine::new(terminal);
-    let outcome = signals::within_grace(NOT_KEPT, || rubus_measure::run(session, &mut line))??;
+    let stalls = line.stalls();
+    let run = || rubus_measure::run(session, &mut line);
+    let outcome = signals::within_grace(NOT_KEPT, &stalls, run)??;
     let left_out = line.take_left_out();
     drop(line);
     Ok(Measured { left_out, ..judged(known, suite, world, machine, (started, began_s), outcome) })
@@ -105,8 +107,9 @@ pub fn measure_in_turns(
     };
     let sessions = [session(baseline.0, &baseline.1), session(other.0, &other.1)];
     let mut line = LiveLine::new(terminal);
-    let turned =
-        signals::within_grace(NOT_KEPT, || rubus_measure::run_in_turns(sessions, &mut line))??;
+    let stalls = line.stalls();
+    let run = || rubus_measure::run_in_turns(sessions, &mut line);
+    let turned = signals::within_grace(NOT_KEPT, &stalls, run)??;
     drop(line);
     let [first, second] = turned.outcomes;
     let judge = |known: Known, outcome: SessionOutcome| {

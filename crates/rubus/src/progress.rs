@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use indicatif::{ProgressBar, ProgressStyle};
 use rubus_command::Terminal;
 use rubus_command::progress::{target, terminal_columns};
+use rubus_command::signals::LongestStall;
 use rubus_measure::{Event, Observer};
 use rubus_verdict::text::progress;
 use rubus_vocabulary::spec::Job;
@@ -19,6 +20,9 @@ pub struct LiveLine {
     title: String,
     is_of_files: bool,
     left_out: Vec<String>,
+    /// When an operation completed last, as far as this was told.
+    moved: Instant,
+    stalls: LongestStall,
 }
 
 enum Face {
@@ -46,7 +50,14 @@ impl LiveLine {
             title: String::new(),
             is_of_files: false,
             left_out: Vec::new(),
+            moved: Instant::now(),
+            stalls: LongestStall::default(),
         }
+    }
+
+    /// The longest time in which nothing was done, as it is seen.
+    pub fn stalls(&self) -> LongestStall {
+        self.stalls.clone()
     }
 
     /// The jobs that could not be run, with the reasons.
@@ -99,7 +110,11 @@ impl LiveLine {
         });
     }
 
-    fn goes_on(&self, at: &rubus_measure::Progress<'_>) {
+    fn goes_on(&mut self, at: &rubus_measure::Progress<'_>) {
+        self.stalls.saw(self.moved.elapsed());
+        if at.iops_now > 0.0 {
+            self.moved = Instant::now();
+        }
         let phase = match at.phase {
             rubus_measure::Phase::WarmUp => progress::Phase::WarmUp,
             rubus_measure::Phase::Measuring => progress::Phase::Measuring,
@@ -129,11 +144,15 @@ impl Drop for LiveLine {
 
 impl Observer for LiveLine {
     fn event(&mut self, event: &Event<'_>) {
+        if !matches!(event, Event::Progress(_)) {
+            self.moved = Instant::now();
+        }
         match event {
             Event::Preparing { .. } => self.say(&self.plain(progress::Phase::Filling)),
             Event::JobStarted { index, of, job, .. } => self.started(*index, *of, job),
             Event::Progress(at) => self.goes_on(at),
             Event::JobFinished { index, of, result } => {
+                self.stalls.saw(Duration::from_nanos(result.latency_ns.max.unwrap_or(0)));
                 self.leave(progress::done(number(*index), count(*of), result));
             }
             Event::JobSkipped { job, reason, .. } => {

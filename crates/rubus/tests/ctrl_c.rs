@@ -109,20 +109,30 @@ fn wait_for(what: &str, mut is_so: impl FnMut() -> bool) {
     }
 }
 
-/// What the program says when it is interrupted once, while its server hangs.
-fn interrupted(arguments: &[&str], hangs: Hangs) -> Output {
-    let directory = tempfile::tempdir().expect("a directory");
-    let (socket, waiting) = (directory.path().join("s"), Arc::new(AtomicU32::new(0)));
-    serve(&socket, hangs, &waiting);
-    std::fs::write(directory.path().join("disk.img"), vec![5; 8 << 20]).expect("room");
-    let uri = format!("nbd+unix:///?socket={}", socket.display());
+/// The program, with the server's socket beside its files.
+fn start(place: &Path, arguments: &[&str]) -> Child {
+    if !place.join("disk.img").exists() {
+        std::fs::write(place.join("disk.img"), vec![5; 8 << 20]).expect("room");
+    }
+    let uri = format!("nbd+unix:///?socket={}", place.join("s").display());
     let mut command = Command::new(env!("CARGO_BIN_EXE_rubus"));
     for argument in arguments {
         command.arg(argument.replace("URI", &uri));
     }
-    command.current_dir(directory.path()).env("HOME", directory.path());
-    let mut child =
-        command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it starts");
+    command.current_dir(place).env("HOME", place);
+    command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it starts")
+}
+
+/// What the program says when it is interrupted once, while its server hangs.
+fn interrupted(arguments: &[&str], hangs: Hangs) -> Output {
+    let directory = tempfile::tempdir().expect("a directory");
+    interrupted_in(directory.path(), arguments, hangs)
+}
+
+fn interrupted_in(place: &Path, arguments: &[&str], hangs: Hangs) -> Output {
+    let waiting = Arc::new(AtomicU32::new(0));
+    serve(&place.join("s"), hangs, &waiting);
+    let mut child = start(place, arguments);
     wait_for("it did not come to where the server hangs", || {
         assert_eq!(child.try_wait().expect("a child"), None, "{arguments:?} ended by itself");
         waiting.load(Ordering::Relaxed) > 0
@@ -171,4 +181,55 @@ fn whatever_waits_for_a_server_ends_before_the_server_is_given_up() {
 fn a_bench_ends_while_its_first_read_is_not_answered() {
     let output = interrupted(&["bench", "URI", "--read-only"], Hangs::AfterRequests(0));
     assert_eq!(output.status.signal(), Some(2), "{output:?}");
+}
+
+/// Interrupted while requests are in flight, whose answers never come, a copy ends within its grace, and the same command goes on
+/// from its journal with a server that answers.
+#[test]
+fn a_copy_ends_while_its_requests_are_not_answered_and_goes_on_with_a_server_that_does() {
+    let to_a_file = ["nbd", "copy", "URI", "copy.img", "--patience", "3600"];
+    let to_an_export = [
+        "nbd",
+        "copy",
+        "disk.img",
+        "URI",
+        "--i-will-lose-everything-on=URI",
+        "--journal=journal",
+        "--patience=3600",
+    ];
+    for arguments in [&to_a_file[..], &to_an_export] {
+        for answers in [0, 20] {
+            let directory = tempfile::tempdir().expect("a directory");
+            let place = directory.path();
+            let output = interrupted_in(place, arguments, Hangs::AfterRequests(answers));
+            let said = String::from_utf8_lossy(&output.stderr);
+            assert_eq!(output.status.code(), Some(1), "{arguments:?} {output:?}");
+            assert!(said.contains("the same command continues"), "{said}");
+            std::fs::remove_file(place.join("s")).expect("a socket");
+            serve(&place.join("s"), Hangs::AfterRequests(u32::MAX), &Arc::default());
+            let more = [arguments, &["--no-verify"]].concat();
+            let output = start(place, &more).wait_with_output().expect("it ends");
+            assert!(output.status.success(), "{output:?}");
+            if arguments == to_a_file {
+                let copied = std::fs::read(place.join("copy.img")).expect("a file");
+                let is_all = copied.len() as u64 == SIZE_BYTES && copied.iter().all(|b| *b == 7);
+                assert!(is_all, "{answers}: not what the server has");
+            }
+        }
+    }
+}
+
+/// Without Ctrl-C, too, it does not wait for ever.
+#[test]
+fn a_copy_gives_a_silent_server_up_and_says_what_to_do() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let place = directory.path();
+    serve(&place.join("s"), Hangs::AfterRequests(20), &Arc::default());
+    let arguments = ["nbd", "copy", "URI", "copy.img", "--patience", "2"];
+    let output = start(place, &arguments).wait_with_output().expect("it ends");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    for part in ["nbd+unix:", "2 s", "--patience", "the same command continues"] {
+        assert!(said.contains(part), "{part}: {said}");
+    }
 }

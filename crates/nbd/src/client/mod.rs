@@ -403,6 +403,38 @@ impl<T: Transport> Client<T> {
         Ok(())
     }
 
+    /// As [`exchange`](Client::exchange); it is asked now and then whether to give the server up, which has been silent for so long.
+    ///
+    /// # Errors
+    /// Also [`ClientError::Silent`].
+    pub fn exchange_unless(
+        &mut self,
+        due: &[Due],
+        memory: &mut [u8],
+        answers: &mut Vec<Answer>,
+        is_given_up: &dyn Fn(Duration) -> bool,
+    ) -> Result<(), ClientError> {
+        const LOOK: Duration = Duration::from_millis(250);
+        for request in due {
+            self.queue(request, memory.len())?;
+        }
+        let (before, mut silent) = (answers.len(), Duration::ZERO);
+        while answers.len() == before && self.flight.in_flight() > 0 {
+            let all_sent = self.send(memory)?;
+            if self.receive(memory, answers, false)?
+                || self.transport.wait(!all_sent, Some(LOOK))?
+            {
+                silent = Duration::ZERO;
+                continue;
+            }
+            silent += LOOK;
+            if silent >= self.patience.server || is_given_up(silent) {
+                return Err(ClientError::Silent(silent.as_secs()));
+            }
+        }
+        Ok(())
+    }
+
     fn queue_header(&mut self, header: &[u8]) {
         if self.headers.len() > MAX_HEADER_BYTES {
             self.forget_sent();

@@ -1,5 +1,7 @@
 //! Why a copy ended early, in words that say what to do.
 
+use crate::client::{ClientError, lost};
+
 /// Why a copy ended early.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CopyError {
@@ -15,6 +17,15 @@ pub enum CopyError {
     /// It was asked to end.
     #[error("it was interrupted")]
     Interrupted,
+}
+
+/// A connection that was lost, and what was tried on it.
+pub(super) fn silent(doing: &str, name: &str, error: &ClientError) -> CopyError {
+    let advice = match error {
+        ClientError::Silent(_) => ", or wait longer with --patience",
+        _ => "",
+    };
+    CopyError::Trouble(format!("{doing} {name}: {}{advice}", lost(error)))
 }
 
 /// Whether a read failed because the disk does not give these bytes: as the kernel says it of a sector that cannot be

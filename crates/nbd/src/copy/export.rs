@@ -6,8 +6,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use super::CopyError;
+use super::error::silent;
+use super::work::is_given_up;
 use super::worker::Wired;
-use crate::client::{Client, Due, Offer, lost, refused};
+use crate::client::{Client, Due, Offer, refused};
 use crate::identity::Identity;
 use crate::transport::Transport;
 use crate::wire::{Command, CommandFlags, ErrorCode, TransmissionFlags};
@@ -117,7 +119,7 @@ impl<T: Transport + 'static> Export<T> {
     }
 
     /// Everything that was answered is on stable storage.
-    pub(super) fn flush(&self) -> Result<(), CopyError> {
+    pub(super) fn flush(&self, cancel: &AtomicBool) -> Result<(), CopyError> {
         if !self.can(TransmissionFlags::SEND_FLUSH) {
             return Ok(());
         }
@@ -132,9 +134,12 @@ impl<T: Transport + 'static> Export<T> {
         };
         let mut answers = Vec::new();
         let name = &self.name;
-        client
-            .exchange(&[flush], &mut [], &mut answers)
-            .map_err(|error| CopyError::Trouble(format!("{name}: {}", lost(&error))))?;
+        let given_up = |silent| is_given_up(cancel, silent);
+        let exchanged = client.exchange_unless(&[flush], &mut [], &mut answers, &given_up);
+        exchanged.map_err(|error| {
+            let is_wanted = cancel.load(Ordering::Relaxed);
+            if is_wanted { CopyError::Interrupted } else { silent("flushing", name, &error) }
+        })?;
         if let Some(answer) = answers.iter().find(|a| a.error != ErrorCode::NONE) {
             let why = refused(answer, client.words());
             return Err(CopyError::NotDurable(format!(

@@ -151,14 +151,14 @@ impl<T: Transport + 'static> End<T> {
     ///
     /// # Errors
     /// When it is not.
-    pub fn flush(&self) -> Result<(), CopyError> {
+    pub fn flush(&self, cancel: &AtomicBool) -> Result<(), CopyError> {
         match self {
             End::Image { image, name } => image.sync().map_err(|error| {
                 CopyError::NotDurable(format!(
                     "{name} cannot be made durable: {error}; look at the kernel's log (dmesg) and at the disk"
                 ))
             }),
-            End::Export(export) => export.flush(),
+            End::Export(export) => export.flush(cancel),
         }
     }
 
@@ -262,6 +262,8 @@ pub fn copy<T: Transport + 'static>(
         options,
         keeper,
         was_lost: AtomicBool::new(false),
+        target_hangs: AtomicBool::new(false),
+        was_left: AtomicBool::new(false),
     };
     let copied = pass.run(ledger, cancel, tell).and_then(|connections| {
         let began_ns = monotonic_ns();
@@ -271,13 +273,14 @@ pub fn copy<T: Transport + 'static>(
         Ok(connections)
     });
     // A system tells of a lost write once; the next flush would succeed.
-    if pass.was_lost.load(Ordering::Relaxed) {
+    // A server that hangs would not answer a flush, either.
+    if pass.was_lost.load(Ordering::Relaxed) || pass.target_hangs.load(Ordering::Relaxed) {
         return copied;
     }
     let keeper = keeper.filter(|keeper| copied.is_err() || keeper.has_begun());
     let kept = match keeper {
-        Some(keeper) => flush_and_keep(target, keeper, &ledger.take_finished()),
-        None => target.flush(),
+        Some(keeper) => flush_and_keep(target, keeper, &ledger.take_finished(), cancel),
+        None => target.flush(cancel),
     };
     copied.and_then(|connections| kept.map(|()| connections))
 }
@@ -287,8 +290,9 @@ fn flush_and_keep<T: Transport + 'static>(
     target: &End<T>,
     keeper: &dyn Keeper,
     finished: &[(usize, u64)],
+    cancel: &AtomicBool,
 ) -> Result<(), CopyError> {
-    target.flush()?;
+    target.flush(cancel)?;
     keeper.keep(finished)
 }
 
@@ -311,6 +315,8 @@ pub fn compare<T: Transport + 'static>(
         options,
         keeper: None,
         was_lost: AtomicBool::new(false),
+        target_hangs: AtomicBool::new(false),
+        was_left: AtomicBool::new(false),
     };
     pass.run(&found, cancel, tell)?;
     let differ = |number: &usize| found.digest(*number) != ledger.digest(*number);
@@ -352,6 +358,8 @@ pub fn recheck<T: Transport + 'static>(
         options,
         keeper: None,
         was_lost: AtomicBool::new(false),
+        target_hangs: AtomicBool::new(false),
+        was_left: AtomicBool::new(false),
     };
     pass.run(&found, cancel, tell)?;
     let before = ledger.done_bytes();
@@ -375,6 +383,10 @@ struct Pass<'a, T> {
     keeper: Option<&'a dyn Keeper>,
     /// A flush failed.
     was_lost: AtomicBool,
+    /// The destination hung when the copy was cancelled.
+    target_hangs: AtomicBool,
+    /// What was in flight on a connection was not waited for.
+    was_left: AtomicBool,
 }
 
 impl<T: Transport + 'static> Pass<'_, T> {
@@ -424,11 +436,11 @@ impl<T: Transport + 'static> Pass<'_, T> {
                 }
                 if cancel.load(Ordering::Relaxed) {
                     is_cancelled = true;
-                    job.stop();
+                    job.cancel();
                 }
                 tell(self.progress(ledger, (began_ns, before_bytes)));
                 if monotonic_ns() - checkpoint_ns >= CHECKPOINT_NS {
-                    if let Err(why) = self.checkpoint(ledger) {
+                    if let Err(why) = self.checkpoint(ledger, cancel) {
                         self.failed(job, why);
                     }
                     // A flush that takes long is not followed by the next one at once.
@@ -437,6 +449,10 @@ impl<T: Transport + 'static> Pass<'_, T> {
             }
         });
         match job.take_trouble() {
+            // Servers that lose a connection with requests in flight may close the others.
+            Some(_) if is_cancelled && self.was_left.load(Ordering::Relaxed) => {
+                Err(CopyError::Interrupted)
+            }
             Some(why) => Err(why),
             None if is_cancelled => Err(CopyError::Interrupted),
             None => Ok(used.load(Ordering::Relaxed)),
@@ -485,6 +501,13 @@ impl<T: Transport + 'static> Pass<'_, T> {
             // would give the other workers another reason, and theirs might count.
             return self.failed(job, why);
         }
+        if worker.target_hangs() {
+            self.target_hangs.store(true, Ordering::Relaxed);
+        }
+        if worker.is_left() {
+            self.was_left.store(true, Ordering::Relaxed);
+            return;
+        }
         let (source, target) = (worker.source, worker.target);
         self.source.give_back(source);
         if let Some(end) = self.target {
@@ -532,11 +555,11 @@ impl<T: Transport + 'static> Pass<'_, T> {
         Worker::new(job, sides, about, depth, keeper)
     }
 
-    fn checkpoint(&self, ledger: &Ledger) -> Result<(), CopyError> {
+    fn checkpoint(&self, ledger: &Ledger, cancel: &AtomicBool) -> Result<(), CopyError> {
         match (self.keeper, self.target) {
             (Some(keeper), Some(target @ End::Image { .. })) => match &ledger.take_finished()[..] {
                 [] => Ok(()),
-                finished => flush_and_keep(target, keeper, finished),
+                finished => flush_and_keep(target, keeper, finished, cancel),
             },
             _ => Ok(()),
         }

@@ -41,7 +41,7 @@ pub(super) fn rescue<T: Transport + 'static>(
                 return Err(CopyError::Interrupted);
             }
             let part = (part_from - from) as usize..(part_to - from) as usize;
-            let is_read = read(&mut from_side, part_from, &mut memory[part.clone()])?;
+            let is_read = read(&mut from_side, part_from, &mut memory[part.clone()], cancel)?;
             if !is_read {
                 memory[part].fill(0);
             }
@@ -51,7 +51,7 @@ pub(super) fn rescue<T: Transport + 'static>(
         for (from, to) in lost {
             ledger.is_unreadable(from, to);
         }
-        write(&mut to_side, from, memory)?;
+        write(&mut to_side, from, memory, cancel)?;
         let data_bytes = match is_zero(memory) {
             true => 0,
             false => memory.len() as u64,
@@ -90,6 +90,7 @@ fn read<T: Transport + 'static>(
     side: &mut Side<'_, T>,
     from: u64,
     memory: &mut [u8],
+    cancel: &AtomicBool,
 ) -> Result<bool, CopyError> {
     match side {
         Side::Nowhere => Ok(true),
@@ -98,7 +99,7 @@ fn read<T: Transport + 'static>(
             Err(error) if is_of_the_disk(&error) => Ok(false),
             Err(error) => Err(not_read(name, from, memory.len() as u64, &error)),
         },
-        Side::Wire(wired) => match wired.ask(Command::Read, from, memory)? {
+        Side::Wire(wired) => match wired.ask(Command::Read, from, memory, cancel)? {
             Some(answer) if answer.error != ErrorCode::IO => {
                 Err(wired.failed("reading", from, memory.len() as u64, &answer))
             }
@@ -111,6 +112,7 @@ fn write<T: Transport + 'static>(
     side: &mut Side<'_, T>,
     from: u64,
     memory: &mut [u8],
+    cancel: &AtomicBool,
 ) -> Result<(), CopyError> {
     let bytes = memory.len() as u64;
     match side {
@@ -119,7 +121,7 @@ fn write<T: Transport + 'static>(
             let written = image.write(from, memory);
             written.map_err(|error| not_written(name, "writing", from, bytes, &error))
         }
-        Side::Wire(wired) => match wired.ask(Command::Write, from, memory)? {
+        Side::Wire(wired) => match wired.ask(Command::Write, from, memory, cancel)? {
             None => Ok(()),
             Some(answer) => Err(wired.failed("writing", from, bytes, &answer)),
         },

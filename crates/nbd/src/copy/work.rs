@@ -1,7 +1,7 @@
 //! What is still to be done of a copy: the queue from which all workers take.
 
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -41,6 +41,39 @@ pub(super) enum Next {
     Over,
 }
 
+/// Whatever has been silent for longer when the copy is to end hangs.
+const MOST_NS: u64 = 30_000_000_000;
+
+/// Whether a single request, such as a flush, is not waited for any longer: the copy is to end, and its server hangs.
+pub(super) fn is_given_up(cancel: &AtomicBool, silent: Duration) -> bool {
+    cancel.load(Ordering::Relaxed) && silent.as_nanos() > u128::from(MOST_NS)
+}
+
+/// The longest time in which a server gave no answer to what it was asked, over all connections.
+#[derive(Debug, Default)]
+pub(super) struct Silence {
+    longest_ns: AtomicU64,
+}
+
+impl Silence {
+    /// It ended after this time.
+    pub(super) fn saw(&self, ns: u64) {
+        self.longest_ns.fetch_max(ns, Ordering::Relaxed);
+    }
+
+    /// Whether a server that has been silent for this time hangs, by all that was seen of it.
+    pub(super) fn is_hanging(&self, ns: u64) -> bool {
+        ns > hangs_after_ns(self.longest_ns.load(Ordering::Relaxed))
+    }
+}
+
+/// A server that was never silent for longer than this hangs after so long: a slow one is silent, too, and for longer when it is
+/// asked for more at a time.
+fn hangs_after_ns(longest_ns: u64) -> u64 {
+    const LEAST_NS: u64 = 3_000_000_000;
+    longest_ns.saturating_mul(2).clamp(LEAST_NS, MOST_NS)
+}
+
 /// One pass over all bytes.
 pub(super) struct Job<'a> {
     pub grid: Grid,
@@ -53,6 +86,10 @@ pub(super) struct Job<'a> {
     ahead_bytes: u64,
     zeros_bytes: u64,
     stop: AtomicBool,
+    cancelled: AtomicBool,
+    /// The longest that each end has been silent while it had something to answer.
+    pub of_source: Silence,
+    pub of_target: Silence,
     trouble: Mutex<Option<CopyError>>,
     queue: Mutex<Queue>,
     changed: Condvar,
@@ -83,6 +120,9 @@ impl<'a> Job<'a> {
             ahead_bytes,
             zeros_bytes: ZEROS_BYTES,
             stop: AtomicBool::new(false),
+            cancelled: AtomicBool::new(false),
+            of_source: Silence::default(),
+            of_target: Silence::default(),
             trouble: Mutex::default(),
             queue: Mutex::default(),
             changed: Condvar::new(),
@@ -102,6 +142,17 @@ impl<'a> Job<'a> {
     pub(super) fn stop(&self) {
         self.stop.store(true, Ordering::Relaxed);
         self.changed.notify_all();
+    }
+
+    /// [`Job::stop`] because the user wants it to end: an end that hangs is not waited for.
+    pub(super) fn cancel(&self) {
+        self.cancelled.store(true, Ordering::Relaxed);
+        self.stop();
+    }
+
+    /// Whether it was [cancelled](Job::cancel).
+    pub(super) fn is_cancelled(&self) -> bool {
+        self.cancelled.load(Ordering::Relaxed)
     }
 
     /// [`Job::stop`] for a reason, of which the first counts.
@@ -231,4 +282,27 @@ fn as_told(extent: &crate::server::disk::Extent) -> Extent {
         false => AllocationFlags::NONE.0,
     };
     Extent { length: extent.length, flags }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_single_request_is_given_up_when_the_copy_is_to_end_and_its_server_hangs() {
+        let cancel = AtomicBool::new(false);
+        assert!(!is_given_up(&cancel, Duration::from_secs(3000)), "a slow disk may take so long");
+        cancel.store(true, Ordering::Relaxed);
+        assert!(!is_given_up(&cancel, Duration::from_secs(30)));
+        assert!(is_given_up(&cancel, Duration::from_secs(31)));
+    }
+
+    #[test]
+    fn a_server_hangs_that_is_silent_for_twice_its_longest_time() {
+        let seconds = [(0, 3), (1, 3), (4, 8), (10, 20), (600, 30)];
+        for (longest, limit) in seconds {
+            assert_eq!(hangs_after_ns(longest * 1_000_000_000), limit * 1_000_000_000);
+        }
+        assert_eq!(hangs_after_ns(u64::MAX), 30_000_000_000);
+    }
 }

@@ -5,14 +5,15 @@
 //! an error reaches [`Worker::settle`].
 
 use std::ops::Range;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use rubus_host::clock::monotonic_ns;
 use rubus_host::image::Image;
 use rubus_host::net::wait_for_any;
 
-use super::error::{is_of_the_disk, not_read, not_written};
+use super::error::{is_of_the_disk, not_read, not_written, silent};
 use super::grid::{MAX_SET_ASIDE, digest, split};
-use super::work::{Job, Next};
+use super::work::{Job, Next, Silence, is_given_up};
 use super::{CopyError, Keeper};
 use crate::client::{Answer, Client, ClientError, Due, lost, refused};
 use crate::transport::Transport;
@@ -70,7 +71,7 @@ impl<T: Transport> Wired<T> {
     }
 
     /// Moves what can be moved; the answers are in `self.answers`. True when something came.
-    fn turn(&mut self, memory: &mut [u8]) -> Result<bool, CopyError> {
+    fn turn(&mut self, memory: &mut [u8], silence: &Silence) -> Result<bool, CopyError> {
         self.answers.clear();
         if self.client.in_flight() == 0 {
             return Ok(false);
@@ -79,7 +80,9 @@ impl<T: Transport> Wired<T> {
         let turn = turned.map_err(|error| self.lost(&error))?;
         self.all_sent = turn.all_sent;
         if turn.has_received {
-            self.heard_ns = monotonic_ns();
+            let now_ns = monotonic_ns();
+            silence.saw(now_ns.saturating_sub(self.heard_ns));
+            self.heard_ns = now_ns;
         }
         Ok(turn.has_received)
     }
@@ -90,6 +93,7 @@ impl<T: Transport> Wired<T> {
         command: Command,
         offset: u64,
         memory: &mut [u8],
+        cancel: &AtomicBool,
     ) -> Result<Option<Answer>, CopyError> {
         let due = Due {
             slot: 0,
@@ -100,8 +104,12 @@ impl<T: Transport> Wired<T> {
             memory_at: 0,
         };
         let mut answers = Vec::new();
-        let exchanged = self.client.exchange(&[due], memory, &mut answers);
-        exchanged.map_err(|error| self.lost(&error))?;
+        let given_up = |silent| is_given_up(cancel, silent);
+        let exchanged = self.client.exchange_unless(&[due], memory, &mut answers, &given_up);
+        exchanged.map_err(|error| {
+            let is_wanted = cancel.load(Ordering::Relaxed);
+            if is_wanted { CopyError::Interrupted } else { self.lost(&error) }
+        })?;
         let error = answers.into_iter().find(|a| a.error != ErrorCode::NONE);
         Ok(error)
     }
@@ -118,11 +126,16 @@ impl<T: Transport> Wired<T> {
         ))
     }
 
-    fn is_silent(&self, now_ns: u64) -> Option<CopyError> {
+    fn is_hanging(&self, silence: &Silence) -> bool {
+        let silent_ns = monotonic_ns().saturating_sub(self.heard_ns);
+        self.client.in_flight() > 0 && silence.is_hanging(silent_ns)
+    }
+
+    fn is_silent(&self, doing: &str, now_ns: u64) -> Option<CopyError> {
         let most = self.client.patience().server;
         let waited = u128::from(now_ns.saturating_sub(self.heard_ns));
         let is_silent = self.client.in_flight() > 0 && waited > most.as_nanos();
-        is_silent.then(|| self.lost(&ClientError::Silent(most.as_secs())))
+        is_silent.then(|| silent(doing, &self.name, &ClientError::Silent(most.as_secs())))
     }
 }
 
@@ -215,7 +228,8 @@ impl<'a, T: Transport> Worker<'a, T> {
         }
     }
 
-    /// Works until nothing is left to be done, or the job was stopped and what is under way has ended.
+    /// Works until nothing is left to be done, or the job was stopped and what is under way has ended, or an end hangs after the
+    /// job was cancelled.
     pub(super) fn run(&mut self) -> Result<(), CopyError> {
         loop {
             let is_over = self.fill()?;
@@ -230,9 +244,27 @@ impl<'a, T: Transport> Worker<'a, T> {
             let from_source = self.turn_source()?;
             let from_target = self.turn_target()?;
             if !from_source && !from_target {
+                if self.job.is_cancelled() && (self.source_hangs() || self.target_hangs()) {
+                    return Ok(());
+                }
                 self.wait()?;
             }
         }
+    }
+
+    /// Whether the source has not answered for longer than it ever took.
+    pub(super) fn source_hangs(&self) -> bool {
+        matches!(&self.source, Side::Wire(wired) if wired.is_hanging(&self.job.of_source))
+    }
+
+    /// The same of the destination.
+    pub(super) fn target_hangs(&self) -> bool {
+        matches!(&self.target, Side::Wire(wired) if wired.is_hanging(&self.job.of_target))
+    }
+
+    /// Whether requests are left unanswered.
+    pub(super) fn is_left(&self) -> bool {
+        self.in_flight() > 0
     }
 
     fn in_flight(&self) -> usize {
@@ -312,7 +344,7 @@ impl<'a, T: Transport> Worker<'a, T> {
         let Side::Wire(wired) = &mut self.source else {
             return Ok(false);
         };
-        let has_received = wired.turn(&mut self.memory)?;
+        let has_received = wired.turn(&mut self.memory, &self.job.of_source)?;
         let answers = std::mem::take(&mut wired.answers);
         for answer in &answers {
             self.came(answer)?;
@@ -505,7 +537,7 @@ impl<'a, T: Transport> Worker<'a, T> {
         let Side::Wire(wired) = &mut self.target else {
             return Ok(false);
         };
-        let has_received = wired.turn(&mut self.memory)?;
+        let has_received = wired.turn(&mut self.memory, &self.job.of_target)?;
         let answers = std::mem::take(&mut wired.answers);
         for answer in &answers {
             self.went(answer)?;
@@ -598,11 +630,12 @@ impl<'a, T: Transport> Worker<'a, T> {
     fn wait(&mut self) -> Result<(), CopyError> {
         let now_ns = monotonic_ns();
         let mut sockets = Vec::with_capacity(2);
-        for side in [&mut self.source, &mut self.target] {
+        for (side, doing) in [(&mut self.source, "reading from"), (&mut self.target, "writing to")]
+        {
             let Side::Wire(wired) = side else {
                 continue;
             };
-            if let Some(silent) = wired.is_silent(now_ns) {
+            if let Some(silent) = wired.is_silent(doing, now_ns) {
                 return Err(silent);
             }
             if wired.client.in_flight() == 0 {

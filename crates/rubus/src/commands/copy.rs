@@ -3,6 +3,7 @@
 use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::time::Instant;
 
 use rubus_copy::receipt::{Comparison, Contents, Progress};
 use rubus_copy::run::{CompareOptions, CopyError, CopyOptions, Paths, compare, copy};
@@ -14,7 +15,7 @@ use crate::exit::Exit;
 use rubus_command::Terminal;
 use rubus_command::places::say;
 use rubus_command::progress::{bar, terminal_columns};
-use rubus_command::signals;
+use rubus_command::signals::{self, LongestStall};
 
 /// What is said when a copy had to be cut off.
 const GOES_ON: &str = "the same command continues from its last checkpoint";
@@ -38,16 +39,23 @@ pub fn run(general: &General, arguments: &Copy) -> anyhow::Result<Exit> {
         ..CopyOptions::default()
     };
     let bar = bar(terminal);
+    let (stalls, mut last) = (LongestStall::default(), (Instant::now(), (0, 0)));
+    let seen = stalls.clone();
     let mut tell = |progress: Progress| {
+        let done = (progress.entries, progress.bytes);
+        seen.saw(last.0.elapsed());
+        if done != last.1 {
+            last = (Instant::now(), done);
+        }
         let columns = usize::from(terminal_columns()).saturating_sub(3);
         bar.set_message(line(&progress, columns));
     };
-    let copied = signals::within_grace(GOES_ON, || {
+    let copied = signals::within_grace(GOES_ON, &stalls, || {
         copy(&arguments.from, &arguments.to, &options, &mut tell)
     })?;
     let receipt = copied.inspect_err(|_| bar.finish_and_clear())?;
     let compared =
-        signals::within_grace(GOES_ON, || verify(arguments, excludes, &stop, &mut tell))?;
+        signals::within_grace(GOES_ON, &stalls, || verify(arguments, excludes, &stop, &mut tell))?;
     bar.finish_and_clear();
     let compared = compared?;
     if arguments.json.wanted {
