@@ -16,7 +16,7 @@ const ATTEMPTS: u32 = 8;
 
 /// Writes a file so that no reader sees a part of it: under a name that cannot be guessed, in the directory as it was opened
 /// once, then renamed. A file that is there is replaced and keeps its permissions; a symbolic link is replaced, not followed.
-/// Terminals, pipes and other devices are written to.
+/// Terminals, pipes and other devices are written to, but no pipe of another user, which is replaced, too: it might never be read.
 ///
 /// # Errors
 /// When the directory or the file cannot be opened, written, made durable or named; what was begun is removed.
@@ -25,11 +25,11 @@ pub fn write_output(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let directory = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let directory = rustix::fs::open(directory_of(path), directory, Mode::empty())?;
     let mode = match existing(&directory, name, path)? {
-        Existing::Stream => {
-            let flags = OFlags::WRONLY | OFlags::NOCTTY | OFlags::CLOEXEC;
-            let stream = rustix::fs::open(path, flags, Mode::empty())?;
+        Existing::SystemsLink => {
+            let stream = rustix::fs::open(path, STREAM, Mode::empty())?;
             return File::from(stream).write_all(bytes);
         }
+        Existing::Stream => return File::from(stream(&directory, name)?).write_all(bytes),
         Existing::File(mode) => Some(mode),
         Existing::None => None,
     };
@@ -66,6 +66,8 @@ enum Existing {
     File(Mode),
     /// What takes bytes and has no contents: a device, a pipe.
     Stream,
+    /// A link that the system made to what this program has open.
+    SystemsLink,
     /// Nothing, or a link, which is replaced.
     None,
 }
@@ -80,13 +82,32 @@ fn existing(directory: &OwnedFd, name: &OsStr, path: &Path) -> io::Result<Existi
         FileType::RegularFile => Existing::File(Mode::from_raw_mode(found.st_mode & 0o777)),
         FileType::Directory => return Err(rustix::io::Errno::ISDIR.into()),
         // /dev/stdout is a link of the system's own, to what this program has open.
-        FileType::Symlink if is_of_the_system(path) => Existing::Stream,
+        FileType::Symlink if is_of_the_system(path) => Existing::SystemsLink,
+        FileType::Fifo if is_of_another(found.st_uid) => Existing::None,
         FileType::Symlink => Existing::None,
         FileType::BlockDevice => return Err(io::Error::other("it is a block device")),
         FileType::CharacterDevice | FileType::Fifo | FileType::Socket | FileType::Unknown => {
             Existing::Stream
         }
     })
+}
+
+const STREAM: OFlags = OFlags::WRONLY.union(OFlags::NOCTTY).union(OFlags::CLOEXEC);
+
+/// Opens what has no contents. It may have become something else since it was looked at, such as a link to a file of root's.
+fn stream(directory: &OwnedFd, name: &OsStr) -> io::Result<OwnedFd> {
+    let opened = rustix::fs::openat(directory, name, STREAM | OFlags::NOFOLLOW, Mode::empty())?;
+    match FileType::from_raw_mode(rustix::fs::fstat(&opened)?.st_mode) {
+        FileType::RegularFile | FileType::BlockDevice => {
+            Err(io::Error::other("another program changed what has this name; try again"))
+        }
+        _ => Ok(opened),
+    }
+}
+
+/// Whether it is neither this user's nor root's.
+fn is_of_another(user: u32) -> bool {
+    ![rustix::process::geteuid().as_raw(), 0].contains(&user)
 }
 
 fn is_of_the_system(path: &Path) -> bool {
@@ -142,6 +163,40 @@ mod tests {
         assert_eq!(std::fs::read(&path).unwrap(), b"two");
         assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o640);
         assert_eq!(std::fs::read_dir(place.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn a_pipe_is_written_to_unless_another_user_planted_it() {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("page.html");
+        let mode = Mode::from_raw_mode(0o666);
+        rustix::fs::mknodat(rustix::fs::CWD, &path, FileType::Fifo, mode, 0).unwrap();
+        let reader = std::thread::spawn({
+            let path = path.clone();
+            move || std::fs::read(path).unwrap()
+        });
+        write_output(&path, b"one").unwrap();
+        assert_eq!(reader.join().unwrap(), b"one");
+        if rustix::process::geteuid().is_root() {
+            std::os::unix::fs::chown(&path, Some(65534), Some(65534)).unwrap();
+            write_output(&path, b"two").unwrap();
+            assert_eq!(std::fs::read(&path).unwrap(), b"two", "nobody reads that pipe");
+        }
+    }
+
+    /// Between the look and the opening, the owner of a directory may put a link in the place of a pipe.
+    #[test]
+    fn what_became_a_link_or_a_file_meanwhile_is_not_written_through() {
+        let place = tempfile::tempdir().unwrap();
+        let secret = place.path().join("secret");
+        std::fs::write(&secret, "kept").unwrap();
+        symlink(&secret, place.path().join("link")).unwrap();
+        std::fs::hard_link(&secret, place.path().join("name")).unwrap();
+        let directory = File::open(place.path()).unwrap().into();
+        for planted in ["link", "name"] {
+            assert!(stream(&directory, OsStr::new(planted)).is_err(), "{planted}");
+        }
+        assert_eq!(std::fs::read(&secret).unwrap(), b"kept");
     }
 
     #[test]

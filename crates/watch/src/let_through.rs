@@ -5,7 +5,7 @@
 use std::collections::BTreeSet;
 
 use rubus_host::shareable::words::{is_phrase, is_product, phrase};
-use rubus_host::shareable::{Kind, LEFT_OUT, Pseudonyms, kernel_names, paths};
+use rubus_host::shareable::{Kind, LEFT_OUT, Pseudonyms, identities, kernel_names, paths};
 use rubus_vocabulary::heat::{Heat, Zone};
 
 use crate::health::{DiskHealth, PossibleCause};
@@ -159,8 +159,11 @@ impl LetThrough {
         }
         for unit in &mut report.units {
             unit.unit = self.unit(&unit.unit);
-            for place in unit.programs.iter_mut().flat_map(|program| &mut program.places) {
-                *place = paths::path(place, &mut self.names);
+            for program in &mut unit.programs {
+                program.program = self.program(&program.program);
+                for place in &mut program.places {
+                    *place = paths::path(place, &mut self.names);
+                }
             }
             for disk in &mut unit.disks {
                 disk.disk = self.device(&disk.disk);
@@ -278,18 +281,26 @@ impl LetThrough {
             seconds,
             seen,
             hidden,
-            // Its fields are numbers but for the name.
-            busiest: busiest.into_iter().map(|program| ProgramIo { ..program }).collect(),
+            busiest: busiest
+                .into_iter()
+                .map(|program| ProgramIo { name: self.program(&program.name), ..program })
+                .collect(),
             writers: writers.map(|all| all.into_iter().map(|one| self.written(one)).collect()),
             unit_disks: unit_disks
                 .map(|all| all.into_iter().map(|one| self.unit_disk(one)).collect()),
         }
     }
 
+    /// The kernel names a thread for a server ("10.0.0.5-manager").
+    fn program(&mut self, name: &str) -> String {
+        let is_kept = !name.split('-').any(identities::is_address);
+        if is_kept { name.to_string() } else { self.names.name(Kind::Program, name) }
+    }
+
     fn written(&mut self, written: Written) -> Written {
         let Written { program, unit, written_bytes, cancelled_bytes, places } = written;
         Written {
-            program,
+            program: self.program(&program),
             unit: self.unit(&unit),
             written_bytes,
             cancelled_bytes,

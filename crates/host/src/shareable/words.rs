@@ -1,6 +1,7 @@
 //! Sentences for others: what words they may be made of.
 
 use std::collections::BTreeSet;
+use std::ops::Range;
 
 use super::identities;
 use super::kernel_names::is_kernel_name;
@@ -14,9 +15,11 @@ const GAP: &str = "…";
 /// kernel gives, numbers with units, and the texts of `public` stay.
 pub fn phrase(text: &str, public: &BTreeSet<String>, names: &Pseudonyms) -> String {
     let mut kept: Vec<&str> = Vec::new();
-    for word in text.split(' ') {
+    let spaced = spaced_identities(text);
+    for (number, word) in text.split(' ').enumerate() {
         let is_kept = is_public_token(word) || public.contains(trimmed(word));
-        if is_kept && !names.reveals(word) {
+        let is_identity = spaced.iter().any(|range| range.contains(&number));
+        if is_kept && !is_identity && !names.reveals(word) {
             kept.push(word);
         } else if kept.last() != Some(&GAP) {
             kept.push(GAP);
@@ -27,7 +30,30 @@ pub fn phrase(text: &str, public: &BTreeSet<String>, names: &Pseudonyms) -> Stri
 
 /// Whether a text is made of public words alone.
 pub fn is_phrase(text: &str) -> bool {
-    text.split(' ').all(is_public_token)
+    text.split(' ').all(is_public_token) && spaced_identities(text).is_empty()
+}
+
+/// The words, by number, that make up a hardware address or a fingerprint: "b8 27 eb 3a 2b 1c".
+fn spaced_identities(text: &str) -> Vec<Range<usize>> {
+    const MIN_BYTES: usize = 6;
+    let is_bytes = |word: &str| {
+        let word = trimmed(word);
+        [2, 4].contains(&word.len()) && word.bytes().all(|b| b.is_ascii_hexdigit())
+    };
+    let words: Vec<&str> = text.split(' ').collect();
+    let (mut found, mut from) = (Vec::new(), 0);
+    for stretch in words.split_inclusive(|word| !is_bytes(word)) {
+        let count = stretch.iter().take_while(|word| is_bytes(word)).count();
+        let of_it = &stretch[..count];
+        let digits: usize = of_it.iter().map(|word| trimmed(word).len()).sum();
+        let has = |is: fn(char) -> bool| of_it.iter().any(|word| word.contains(is));
+        let is_mixed = has(|c| c.is_ascii_alphabetic()) && has(|c| c.is_ascii_digit());
+        if count > 1 && digits >= 2 * MIN_BYTES && is_mixed {
+            found.push(from..from + count);
+        }
+        from += stretch.len();
+    }
+    found
 }
 
 /// Whether a text may be the name of a product, of its maker or its version: letters, digits and the punctuation of such
@@ -38,7 +64,16 @@ pub fn is_product(text: &str) -> bool {
         let is_hex = word.len() >= 8 && word.bytes().all(|b| b.is_ascii_hexdigit());
         identities::is_address(word) || is_hex && word.bytes().any(|b| b.is_ascii_digit())
     };
-    text.len() <= 80 && text.chars().all(is_allowed) && !text.split(' ').any(is_private)
+    let is_identity = |word: &str| {
+        let word = word.to_lowercase();
+        ["eui.", "naa.", "wwn-", "iqn.", "nqn."].iter().any(|kind| word.starts_with(kind))
+            || word.strip_prefix("0x").is_some_and(|digits| digits.len() >= 8)
+    };
+    text.len() <= 80
+        && !text.starts_with('/')
+        && text.chars().all(is_allowed)
+        && !text.split(' ').any(|word| is_private(word) || is_identity(word))
+        && spaced_identities(text).is_empty()
 }
 
 fn trimmed(word: &str) -> &str {
@@ -54,8 +89,14 @@ fn is_public_token(word: &str) -> bool {
     if core.is_empty() || is_kernel_name(core) {
         return true;
     }
-    pieces(core).all(is_public_piece)
+    // Letters one by one spell what they like.
+    let letters = pieces(core).filter(|piece| piece.chars().all(char::is_alphabetic));
+    let single = letters.filter(|piece| piece.chars().count() == 1).count();
+    single <= MAX_LETTERS && pieces(core).all(is_public_piece)
 }
+
+/// "a.m.", "U.S.A." and the like have no more letters that stand alone.
+const MAX_LETTERS: usize = 3;
 
 /// The parts of a word between its punctuation, numbers apart from letters.
 fn pieces(word: &str) -> impl Iterator<Item = &str> {
@@ -96,5 +137,27 @@ mod tests {
         assert_eq!(kept("at 10.1.2.3 or fd00::7, b8:27:eb:3a:2b:1c"), "at … or …");
         assert_eq!(kept("a1b2c3d4 and 10000000a1b2c3d4"), "… and …");
         assert_eq!(kept("alice.b@example.org"), "…");
+        assert_eq!(kept("the device b8 27 eb 3a 2b 1c, not found"), "the device … not found");
+        assert_eq!(kept("the key 9F86 D081 884C 7D65"), "the key …");
+        assert_eq!(kept("the sizes 10 20 30 40 50 60"), "the sizes 10 20 30 40 50 60");
+        assert_eq!(kept("a.l.i.c.e"), "…");
+    }
+
+    #[test]
+    fn names_of_products_hold_no_identity() {
+        for product in ["Raspberry Pi 4 Model B Rev 1.5", "WDC WD40EFRX-68N32N0", "ACME/X 3000"] {
+            assert!(is_product(product), "{product}");
+        }
+        for other in [
+            "/srv/x",
+            "eui.0025385b21404321",
+            "NAA.600a098038303634",
+            "wwn-0x5000c500a1b2c3d4",
+            "iqn.2024-01.org.x:lun7",
+            "0x0a0b0c0d",
+            "b8 27 eb 3a 2b 1c",
+        ] {
+            assert!(!is_product(other), "{other}");
+        }
     }
 }

@@ -31,7 +31,9 @@ pub(super) fn text(rule: TextRule, text: &str, context: Context<'_>) -> Option<S
         TextRule::Reason => Some(reason(text, public, names)),
         TextRule::Model => is_model(text, names).then(|| text.to_string()),
         TextRule::Compatible => only(text, |c| c.is_ascii_alphanumeric() || ",.-_".contains(c), 64)
-            .filter(|text| !names.reveals(text)),
+            .filter(|text| {
+                is_product(text) && !identities::is_address(text) && !names.reveals(text)
+            }),
         TextRule::Firmware => firmware(text, public, names),
         TextRule::Openssh => Some(openssh(text)),
         TextRule::Tls => text.starts_with("TLS 1.").then(|| phrase(text, public, names)),
@@ -60,6 +62,7 @@ pub(super) fn text(rule: TextRule, text: &str, context: Context<'_>) -> Option<S
             names.name(Kind::Job, text)
         }),
         TextRule::MountOptions => return mount_options(text, names),
+        TextRule::LineOptions => Some(options::mount_options(text, names)),
         TextRule::JobOptions => None,
         TextRule::SwapSettings => options::setting_line(text, names),
         TextRule::CommandLine => Some(command_line::shareable(text, names)),

@@ -83,6 +83,8 @@ pub enum TextRule {
     Suite,
     /// Options of a mount.
     MountOptions,
+    /// All options of a line of fstab, which has some.
+    LineOptions,
     /// Options of a job file, by their names.
     JobOptions,
     /// Settings of programs that configure swap.
@@ -122,6 +124,7 @@ const TEXTS: &[(&str, TextRule)] = &[
     ("title", TextRule::Title),
     ("suite", TextRule::Suite),
     ("mount_options", TextRule::MountOptions),
+    ("line_options", TextRule::LineOptions),
     ("job_options", TextRule::JobOptions),
     ("swap_settings", TextRule::SwapSettings),
     ("command_line", TextRule::CommandLine),

@@ -3,6 +3,7 @@
 use super::*;
 use rubus_fixtures as fixture;
 use rubus_vocabulary::fact::Fact;
+use rubus_vocabulary::mount_entry::Entry;
 use rubus_vocabulary::result::Run;
 
 #[test]
@@ -42,6 +43,18 @@ fn differences(a: &Value, b: &Value, at: &str, out: &mut Vec<String>) {
         _ if a != b => out.push(format!("{at}: {a} -> {b}")),
         _ => {}
     }
+}
+
+/// A line of fstab without a single known option is still a line.
+#[test]
+fn a_run_stays_readable_whatever_its_fstab_has() {
+    let mut run = fixture::slow_sd_card_run();
+    let line = |options: &str| Entry::new("//nas/x", "/mnt/x", "cifs", options);
+    let lines = vec![line("credentials=/home/alice/.smb"), line("rw,username=alice")];
+    run.machine.fstab = Fact::known(lines, "/etc/fstab");
+    let said = shared(&run).unwrap();
+    let options = said.machine.fstab.value().unwrap().iter().map(|line| line.options.as_str());
+    assert_eq!(options.collect::<Vec<_>>(), ["defaults", "rw"]);
 }
 
 #[test]

@@ -91,6 +91,7 @@ fn sample() -> Sample {
                 written("openvpn-client@qzacme.service", &[]),
                 written("media-qzalice-QZSTICK.mount", &["/media/qzalice"]),
                 written("user@1000.service", &["/home/pi"]),
+                Written { program: "10.1.2.3-manager".into(), ..Written::default() },
             ]),
             unit_disks: Some(vec![UnitDisk {
                 unit: "cron.service".into(),
