@@ -133,17 +133,24 @@ fn openssh(text: &str) -> String {
     if digits.is_empty() { LEFT_OUT.into() } else { format!("OpenSSH_{digits}") }
 }
 
-/// A path of the kernel's, or words.
+/// Paths of the kernel's, and words between them.
 fn source(text: &str, public: &BTreeSet<String>, names: &mut Pseudonyms) -> String {
-    let words = text.split(' ').map(|word| {
+    let (mut said, mut words): (Vec<String>, Vec<&str>) = (Vec::new(), Vec::new());
+    for word in text.split(' ') {
         let (core, end) = word.split_at(word.trim_end_matches([',', ':', ')']).len());
-        if core.starts_with('/') {
-            format!("{}{end}", system_path(core, names))
-        } else {
-            phrase(word, public, names)
+        if !core.starts_with('/') {
+            words.push(word);
+            continue;
         }
-    });
-    words.collect::<Vec<_>>().join(" ")
+        if !words.is_empty() {
+            said.push(phrase(&std::mem::take(&mut words).join(" "), public, names));
+        }
+        said.push(format!("{}{end}", system_path(core, names)));
+    }
+    if !words.is_empty() {
+        said.push(phrase(&words.join(" "), public, names));
+    }
+    said.join(" ")
 }
 
 fn system_path(text: &str, names: &mut Pseudonyms) -> String {
