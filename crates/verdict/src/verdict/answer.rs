@@ -10,7 +10,7 @@ use rubus_vocabulary::next_step::NextStep;
 use rubus_vocabulary::result::{JobResult, Outcome, Run, TargetKind};
 use rubus_vocabulary::rule_finding::Weight;
 use rubus_vocabulary::spec::Direction;
-use rubus_vocabulary::units::{iops, rate_si};
+use rubus_vocabulary::units::{counted, iops, rate_si};
 
 /// From this share of what was read on, holes decide the rate.
 const MANY_HOLES: f64 = 0.1;
@@ -45,6 +45,10 @@ impl<'a> Answer<'a> {
         let Some(pipe) = self.narrowest else {
             return match self.conclusion {
                 Conclusion::Stopped => "Stopped before the end: figures, and no verdict.".into(),
+                _ if self.is_of_another_question(run) => {
+                    let figures = counted(run.results.len() as u64, "figure", "figures");
+                    format!("{figures} of {device}, and no verdict: a checkup gives one.")
+                }
                 _ => format!("Nothing could be measured on {device}."),
             };
         };
@@ -108,6 +112,11 @@ impl<'a> Answer<'a> {
         }
     }
 
+    /// Whether what was measured is none of what a checkup judges.
+    fn is_of_another_question(&self, run: &Run) -> bool {
+        self.narrowest.is_none() && run.results.iter().any(|result| result.operations > 0)
+    }
+
     pub fn reservation(&self) -> Option<String> {
         let is_said = matches!(self.conclusion, Conclusion::Stopped | Conclusion::NoAnswer);
         let doubt = self.doubts.first().filter(|_| !is_said)?;
@@ -118,6 +127,9 @@ impl<'a> Answer<'a> {
         if run.doubts.iter().any(|doubt| matches!(doubt, Doubt::TargetFailed { .. })) {
             let words = "it reads what the kernel's log says of the disk; look at the cable, too";
             return NextStep::command(&["rubus", "survey"], words);
+        }
+        if self.conclusion == Conclusion::NoAnswer && self.is_of_another_question(run) {
+            return NextStep::by_hand("nothing: these figures answer a question of their own");
         }
         let again = match (self.conclusion, self.doubts.first()) {
             (Conclusion::Stopped, _) => Some("let it run to its end"),
@@ -350,6 +362,13 @@ mod tests {
         let but = disturbed.reservation.expect("a reservation");
         assert!(but.starts_with("But other programs moved"), "{but}");
         assert_eq!(disturbed.next.words, "stop the other programs and measure again");
+    }
+
+    #[test]
+    fn figures_that_no_checkup_asks_for_are_not_called_none() {
+        let verdict = verdict(&fixture::sustained_run());
+        assert!(verdict.headline.contains("and no verdict"), "{}", verdict.headline);
+        assert!(verdict.next.command.is_none(), "{:?}", verdict.next);
     }
 
     #[test]
