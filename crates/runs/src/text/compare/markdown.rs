@@ -15,7 +15,23 @@ pub fn markdown(comparison: &Comparison) -> String {
         let line = escape(&subject_line(comparison, place));
         text.push_str(&format!("- {role}: {line}\n"));
     }
+    if !comparison.rows.is_empty() {
+        for place in 1..comparison.subjects.len() {
+            text.push_str(&format!("\n**{}**\n", escape(&headline(comparison, place))));
+        }
+    }
     text.push_str(&format!("\n{}\n", escape(&next_step::words(&comparison.next))));
+    if !comparison.rows.is_empty() {
+        for place in 1..comparison.subjects.len() {
+            if comparison.subjects.len() > 2 {
+                text.push_str(&format!("\n### {}\n", escape(&headline(comparison, place))));
+            }
+            for quantity in &QUANTITIES {
+                text.push_str(&table(comparison, place, quantity));
+            }
+        }
+        text.push_str(&format!("\n{}\n", escape(&legend(comparison))));
+    }
     if !comparison.differences.is_empty() {
         text.push_str("\nWhat differs:\n\n");
         let mut cells = vec![String::new()];
@@ -40,16 +56,6 @@ pub fn markdown(comparison: &Comparison) -> String {
         let line = escape(&format!("{name}{only}: {}{jobs}", doubt.what));
         text.push_str(&format!("\n> {line}\n"));
     }
-    if comparison.rows.is_empty() {
-        return text;
-    }
-    for place in 1..comparison.subjects.len() {
-        text.push_str(&format!("\n### {}\n", escape(&headline(comparison, place))));
-        for quantity in &QUANTITIES {
-            text.push_str(&table(comparison, place, quantity));
-        }
-    }
-    text.push_str(&format!("\n{}\n", escape(&legend(comparison))));
     text
 }
 

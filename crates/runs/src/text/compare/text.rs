@@ -24,18 +24,33 @@ const DIFFERENCES: usize = 20;
 /// The text for a terminal with so many columns, 80 at least, ending in a line feed. Only tables use more than 80.
 pub fn render(comparison: &Comparison, style: Style, columns: usize) -> String {
     let columns = columns.max(COLUMNS);
-    let mut parts = vec![subjects(comparison, style)];
-    let step = next_step::lines(&comparison.next, Style { columns: COLUMNS, ..style });
-    parts.push(step);
-    parts.push(differences(comparison, style, columns));
-    parts.push(doubts(comparison, style));
+    let mut parts = vec![subjects(comparison, style), answer(comparison, style)];
     for place in 1..comparison.subjects.len() {
         parts.extend(against(comparison, place, style, columns));
     }
+    parts.push(differences(comparison, style, columns));
+    parts.push(doubts(comparison, style));
     parts.push(pipes(comparison, style));
     parts.push(alone(comparison, style));
     parts.push(remarks(comparison, style));
     joined(parts)
+}
+
+/// What came out for each against the baseline, and what to do next.
+fn answer(comparison: &Comparison, style: Style) -> Vec<String> {
+    let mut lines = Vec::new();
+    if !comparison.rows.is_empty() {
+        for place in 1..comparison.subjects.len() {
+            lines.extend(said(comparison, place, style));
+        }
+    }
+    lines.extend(next_step::lines(&comparison.next, Style { columns: COLUMNS, ..style }));
+    lines
+}
+
+fn said(comparison: &Comparison, place: usize, style: Style) -> Vec<String> {
+    let lines = hang("", &clean(&headline(comparison, place)), COLUMNS);
+    lines.iter().map(|line| style.paint(Tone::Strong, line)).collect()
 }
 
 fn heading(text: &str, style: Style) -> String {
@@ -151,12 +166,11 @@ fn against(
     if comparison.rows.is_empty() {
         return Vec::new();
     }
-    let mut parts = vec![
-        hang("", &clean(&headline(comparison, place)), COLUMNS)
-            .iter()
-            .map(|line| style.paint(Tone::Strong, line))
-            .collect(),
-    ];
+    let mut parts = Vec::new();
+    // Of one alone, the answer says whose figures follow.
+    if comparison.subjects.len() > 2 {
+        parts.push(said(comparison, place, style));
+    }
     for quantity in &QUANTITIES {
         parts.push(table(comparison, place, quantity, style, columns));
     }
