@@ -125,10 +125,11 @@ fn the_survey_of_a_capture_is_the_same_json_wherever_it_runs() {
 #[test]
 fn usage_errors_are_status_2_and_say_what_would_be_right() {
     let home = home();
-    let cases: [(&[&str], &str); 10] = [
+    let cases: [(&[&str], &str); 11] = [
         (&["surveyy"], "survey"),
         (&["bench"], "TARGET"),
         (&["checkup", "/nonexistent"], "/nonexistent"),
+        (&["/nonexistent"], "cannot measure on /nonexistent: No such file"),
         (&["bench", ".", "--suite", "qiuck"], "did you mean 'quick'"),
         (&["survey", "--machine", "/nonexistent.tar"], "/nonexistent.tar"),
         (&["history", "show", "12"], "no history yet"),

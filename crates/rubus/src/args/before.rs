@@ -24,7 +24,11 @@ pub fn parse(words: Vec<OsString>) -> Result<(Args, ArgMatches), clap::Error> {
         let bench = program.find_subcommand("bench");
         bench.is_some_and(|bench| with_long(bench, name.as_bytes()).is_some())
     });
-    let words = with_checkup(&program, words, |word| Path::new(word).is_dir());
+    // A path that is not there is a mistake in a path, not in a command.
+    let words = with_checkup(&program, words, |word| {
+        let path = Path::new(word);
+        path.is_dir() || word.as_bytes().contains(&b'/') && !path.exists()
+    });
     parse_as(program, words)
 }
 
