@@ -37,7 +37,7 @@ fn words(words: &str) -> Option<Vec<String>> {
 pub fn advice() -> Advice {
     let published = Bases { commits: Basis::Assumed, ..Bases::all(Basis::Published) };
     let best = Candidate {
-        risks: vec!["What is on it (/srv/data, 34.1 GB) is lost by that.".into()],
+        risks: vec!["Applying the plan erases sda (/srv/data, 34.1 GB).".into()],
         ..candidate(
             ("sda", "SSD on USB 2 Samsung Portable T5"),
             &Rates([30e6, 31e6, 2400.0, 2450.0, 300.0]),

@@ -40,6 +40,8 @@ pub struct SurveyDocument<'a> {
     pub machine: &'a Machine,
     /// What the rules find.
     pub findings: Vec<Finding>,
+    /// What to do next.
+    pub next: NextStep,
     /// The health of each disk, the worst first.
     pub health: Vec<DiskHealth>,
 }

@@ -147,8 +147,7 @@ fn directory(machine: &Machine, disk: &BlockDevice) -> Option<String> {
 
 /// What overwriting the disk loses, and how it is taken out of use before.
 fn what_would_be_lost(machine: &Machine, disk: &BlockDevice) -> Option<Risk> {
-    /// How it begins.
-    const LOST: &str = "What is on it";
+    let name = &disk.name;
     let used = |mount: &&rubus_vocabulary::machine::Mount| {
         let size = mount.size_bytes.get()?;
         Some(size.saturating_sub(mount.available_bytes.get()?))
@@ -158,7 +157,7 @@ fn what_would_be_lost(machine: &Machine, disk: &BlockDevice) -> Option<Risk> {
         Some(mount) => {
             let points: Vec<String> = mounts.iter().map(|mount| quote(&mount.point)).collect();
             Some(Risk::loss(format!(
-                "{LOST} ({}{}) is lost by that: copy it elsewhere, then `sudo umount {}`.",
+                "Applying the plan erases {name} ({}{}): copy that elsewhere first, then `sudo umount {}`.",
                 mount.point,
                 used(mount).map_or(String::new(), |bytes| {
                     format!(", {}", rubus_vocabulary::units::bytes_si(bytes))
@@ -170,7 +169,7 @@ fn what_would_be_lost(machine: &Machine, disk: &BlockDevice) -> Option<Risk> {
             let parts = machine.block_devices.iter();
             let mut parts = parts.filter(|part| part.parent.as_deref() == Some(&disk.name));
             let has = parts.any(|part| part.content.text().is_some());
-            has.then(|| Risk::loss(format!("{LOST} is lost by that.")))
+            has.then(|| Risk::loss(format!("Applying the plan erases what is on {name}.")))
         }
     }
 }

@@ -186,7 +186,7 @@ fn stick_says_it_spins(machine: &Machine) -> Vec<Seen> {
             about: disk.name.clone(),
             evidence: "a removable USB disk reports itself as rotational".into(),
             read_from: disk.rotational.source().into(),
-            consequence: "USB sticks report this because USB has no way to say otherwise. btrfs and the scheduler then arrange data as for platters.".into(),
+            consequence: "USB sticks report this because few of them say otherwise. btrfs and the scheduler then arrange data as for platters.".into(),
             fix: "For btrfs: the mount option ssd; for the rest a udev rule that writes 0 into queue/rotational.".into(),
             command: None,
         })

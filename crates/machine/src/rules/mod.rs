@@ -21,6 +21,7 @@ mod usb;
 
 pub use explained::{Explained, beside, explained};
 use rubus_vocabulary::machine::{BlockDevice, BlockKind, Hop, Machine};
+use rubus_vocabulary::next_step::NextStep;
 use rubus_vocabulary::result::Run;
 pub use rubus_vocabulary::rule_finding::{RuleFinding, Weight};
 
@@ -113,6 +114,22 @@ pub fn with(mut found: Vec<RuleFinding>, beside: &[RuleFinding]) -> Vec<RuleFind
     found.extend(beside.iter().cloned());
     found.sort_by_key(|finding| finding.weight);
     found
+}
+
+/// What a survey's reader does next, by its weightiest finding.
+#[must_use]
+pub fn next(found: &[RuleFinding]) -> NextStep {
+    match found.iter().map(|finding| finding.weight).min() {
+        Some(Weight::Danger) => NextStep::by_hand(
+            "the danger below first; then rubus advise, which says what another disk would give",
+        ),
+        Some(Weight::Cost) => NextStep::command(
+            &["rubus", "advise"],
+            "what another disk would give; each cost below has its own fix",
+        ),
+        Some(Weight::Hint) => NextStep::by_hand("nothing is urgent: there are hints alone"),
+        None => NextStep::by_hand("nothing: no rule finds anything"),
+    }
 }
 
 /// What the rules find in a run and on its machine: sorted by weight; of one weight what was measured and what is about its

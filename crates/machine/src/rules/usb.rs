@@ -185,7 +185,7 @@ fn no_trim(machine: &Machine) -> Vec<Seen> {
             evidence: format!("no TRIM reaches the SSD behind {}", hop.name),
             read_from: disk.discard_max_bytes.source().into(),
             consequence: "The SSD takes every block that was ever written as still in use: its write cache gets smaller and long writes slower the fuller it looks.".into(),
-            fix: "Many bridges support TRIM without announcing it. If `sg_vpd -p bl` (package sg3-utils) shows a maximum unmap count above 0, write `unmap` to the disk's provisioning_mode (a udev rule keeps it), then fstrim. Else leave a part of the SSD without a partition.".into(),
+            fix: "Many bridges support TRIM without announcing it: `sg_vpd -p bl` (package sg3-utils) then shows a maximum unmap count above 0. Make a backup first, since a bridge that passes TRIM on wrongly destroys data. Write `unmap` to the disk's provisioning_mode (a udev rule keeps it), then fstrim. Else leave a part of the SSD without a partition.".into(),
             command: None,
         })
         .collect()

@@ -14,6 +14,7 @@ use rubus_vocabulary::units::{bit_rate, bytes_iec, bytes_si, percent, rate_si};
 
 use crate::rules_text::{Shown, lines as found_lines};
 use gaps::Gaps;
+use rubus_draw::next_step;
 use rubus_draw::style::{Style, Tone};
 use rubus_draw::text::{bind_units, clean, hang, pad_right};
 use rubus_draw::words;
@@ -69,12 +70,13 @@ pub fn render_with(
 }
 
 fn findings(machine: &Machine, beside: &[RuleFinding], extent: Extent, style: Style) -> String {
-    let found = rules::with(rules::of_machine(machine), beside);
+    let all = rules::with(rules::of_machine(machine), beside);
     let shown = if extent.everything { Shown::WithSources } else { Shown::All };
-    let mut found = found_lines(&found.iter().collect::<Vec<_>>(), shown, style.columns, style);
+    let mut found = found_lines(&all.iter().collect::<Vec<_>>(), shown, style.columns, style);
     if found.is_empty() {
         found.push("Findings: none".into());
     }
+    found.splice(1..1, next_step::lines(&rules::next(&all), style));
     format!("\n{}\n", found.join("\n"))
 }
 

@@ -132,8 +132,9 @@ fn document_with<'a>(
     health: Vec<DiskHealth>,
 ) -> SurveyDocument<'a> {
     let found = rules::with(rules::of_machine(machine), beside);
+    let next = rules::next(&found);
     let findings = found.into_iter().map(Finding::Rule).collect();
-    SurveyDocument { machine, findings, health }
+    SurveyDocument { machine, findings, next, health }
 }
 
 /// What needs more than the facts: what the disks themselves say of failing and of being worn out, and what the files of the

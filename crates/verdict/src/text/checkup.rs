@@ -116,7 +116,7 @@ fn figures(run: &Run, verdict: &Verdict, style: Style) -> Vec<String> {
         return jobs(run, style);
     }
     let mut lines = table.lines(style);
-    let about = "±: to the farther end of the 95 % interval. Real work: a start, an installation, a browser.";
+    let about = "±: to the farther end of the 95 % interval. Real work: a start, an installation, a browser. ← narrowest.";
     lines.extend(legend.after(about, style).iter().map(|line| style.paint(Tone::Faint, line)));
     lines
 }

@@ -200,7 +200,7 @@ fn taken_out_of_use(machine: &Machine, path: &Path) -> String {
     }
     let points: Vec<String> = points.iter().map(|point| quote(point)).collect();
     format!(
-        "`sudo umount {}` first (its contents are lost), or name another disk; {others}",
+        "copy what you need from it, then `sudo umount {}` (the change erases the disk), or name another one; {others}",
         points.join(" ")
     )
 }
