@@ -287,15 +287,20 @@ def tables(rows):
             same = sum(verdict(row) == "right" and row["rubus"]["answer"] == row["truth"] for row in some)
             title = f"`{name}`" if name else "all"
             lines.append(f"| {title} | {len(some)} | {count('right')} | {same} | {count('undecided')} | {count('WRONG')} | {count('disturbed')} |")
-    lines += ["", "| program | disk | the program: 99 %, longest | so | Rubus: 99 %, longest | says | |", "|---|---|---:|---|---:|---|---|"]
+    return "\n".join(lines)
+
+
+def pairs(rows):
+    """A line for each pair, as docs/data/enough.tsv has them."""
+    lines = ["\t".join(["program", "disk", "the program: 99 %, longest", "so", "Rubus: 99 %, longest", "says", "judged"])]
     for row in rows:
         found, ours = row["found"], row["rubus"]
         p99 = ms(ours["p99_ms"]["value"]) if ours["p99_ms"] else "–"
         longer = f" in {ours['asked_s']} s" if ours.get("asked_s", 0) > PROGRAMS_BY_NAME[row["program"]].rubus_s else ""
         lost = f"; {100 * found['lost']:.0f} % lost" if found.get("lost") else ""
-        cells = [f"`{row['program']}`", row["disk"], f"{ms(found['p99_ms'])}, {ms(found['longest_ms'])}{lost}"]
+        cells = [row["program"], row["disk"], f"{ms(found['p99_ms'])}, {ms(found['longest_ms'])}{lost}"]
         cells += [WORDS[row["truth"]], f"{p99}, {ms(ours['longest_ms'])}{longer}", WORDS[ours["answer"]], verdict(row)]
-        lines.append("| " + " | ".join(cells) + " |")
+        lines.append("\t".join(cells))
     return "\n".join(lines)
 
 
@@ -340,6 +345,7 @@ def main():
     rows = sorted((row for row in rows if (row["program"], row["disk"]) in order), key=lambda row: order.index((row["program"], row["disk"])))
     busy = sorted(row["busy"] for row in rows)
     print(tables(rows))
+    print(f"\n{pairs(rows)}")
     print(f"\nLinux {platform.release()}, {os.cpu_count()} processors, {100 * busy[len(busy) // 2]:.0f} % busy (median; up to {100 * busy[-1]:.0f} %).")
 
 

@@ -14,9 +14,10 @@ and how many requests the slowest got beside the quickest (--crowd=N connections
 
 Needs nbdkit, nbd-server, qemu-nbd, nbdcopy and release builds:
     cargo build --release && cargo build --release -p rubus-nbd --example nbd_load
-Usage: benches/nbd_servers.py RUBUS NBD_LOAD [--rounds=N] [--seconds=S] [--write=BENCHMARKS.md]
+Usage: benches/nbd_servers.py RUBUS NBD_LOAD [--rounds=N] [--seconds=S] [--write=docs/data/nbd-servers.tsv]
            [hot] [disks] [cold] [tls] [memory] [crowd] [clones]
-Everything takes about ten minutes. --write puts the tables between the two marks in that file.
+Everything takes about ten minutes. --write puts the rows of every load into that file, in the place of those of
+the same images.
 """
 
 import contextlib
@@ -46,7 +47,9 @@ LOADS = [
     for kind in ("read", "write")
     for depth, connections in SHAPES
 ]
-MARKS = ("<!-- begin: benches/nbd_servers.py -->\n", "<!-- end: benches/nbd_servers.py -->\n")
+COLUMNS = ["image", "load", *NAMES, "speed", "CPU", "p99"]
+# Of every table of loads, as --write keeps them.
+ROWS = []
 
 
 def free_port():
@@ -221,14 +224,17 @@ def table(title, found):
         order, kind, block, depth, connections = load
         sums = {name: Sum(results) for name, results in by_name.items() if results}
         others = [sums[name] for name in sums if name != "rubus"]
-        ratios = " | | "
+        ratios = ["", "", ""]
         if others and "rubus" in sums:
             ours, best = sums["rubus"], max(others, key=lambda other: other.iops)
             least = min(other.p99_us for other in others)
             cpu = f"{ours.cpu_us / best.cpu_us:.2f}" if best.cpu_us else ""
-            ratios = f"{ours.ratio(best)} | {cpu} | {ours.p99_us / least:.2f}"
+            ratios = [ours.ratio(best), cpu, f"{ours.p99_us / least:.2f}"]
         cells = " | ".join(sums[name].text(block) if name in sums else "" for name in names)
-        print(f"| {order} {kind} {block >> 10} KiB, depth {depth}, {connections} conn. | {cells} | {ratios} |")
+        print(f"| {order} {kind} {block >> 10} KiB, depth {depth}, {connections} conn. | {cells} | {' | '.join(ratios)} |")
+        kept = [sums[name].text(block) if name in sums else "" for name in NAMES]
+        ratios = [ratio.replace("**", "") for ratio in ratios]
+        ROWS.append([title.strip("*"), f"{order} {kind} {block >> 10} KiB, depth {depth}, {connections} conn.", *kept, *ratios])
 
 
 def image_of(directory, size):
@@ -453,6 +459,18 @@ def version(*command):
     return f"no {command[0]}"
 
 
+def write(path):
+    """Puts the rows into a table of tab-separated values, in the place of older ones of the same images."""
+    images = {row[0] for row in ROWS}
+    lines = []
+    if os.path.exists(path):
+        with open(path) as file:
+            lines = [line.rstrip("\n").split("\t") for line in file][1:]
+    lines = [line for line in lines if line[0] not in images] + ROWS
+    with open(path, "w") as file:
+        file.writelines("\t".join(line) + "\n" for line in [COLUMNS, *lines])
+
+
 def main():
     arguments = [argument for argument in sys.argv[1:] if not argument.startswith("--")]
     options = dict(argument[2:].split("=", 1) for argument in sys.argv[1:] if argument.startswith("--"))
@@ -480,11 +498,7 @@ def main():
     text = head + output.getvalue()
     print(text)
     if "write" in options:
-        with open(options["write"]) as file:
-            whole = file.read()
-        start, end = whole.index(MARKS[0]) + len(MARKS[0]), whole.index(MARKS[1])
-        with open(options["write"], "w") as file:
-            file.write(f"{whole[:start]}\n{text}\n{whole[end:]}")
+        write(options["write"])
 
 
 if __name__ == "__main__":

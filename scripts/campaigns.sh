@@ -108,7 +108,7 @@ replayed_cuts() {
     --markdown "$work/reports/cuts-replayed-$name.md" --keep-failures "$work/cuts-replayed-$name"
 }
 
-# So many rounds. Each piece is one board.
+# Number of rounds. Each piece is one board.
 kernel_kills() {
   local seed=$(($(git rev-parse --short=7 HEAD | sed 's/^/0x/') + $2))
   RUBUS_LAB_KILLS=$1 RUBUS_LAB_KILLS_SEED=$seed cargo nextest run --workspace --locked --profile beside --success-output final \

@@ -81,7 +81,7 @@ packages=(
   setpriv:util-linux fusermount3:fuse3 losetup:mount cc:gcc pkg-config:pkgconf file:file strace:strace
   python3:python3 pgrep:procps systemd-analyze:systemd rsync:rsync setfacl:acl setfattr:attr setcap:libcap2-bin
   ssh:openssh-client sshd:openssh-server busybox:busybox-static fish:fish tcsh:tcsh mold:mold
-  ansible-inventory:ansible-core lintian:lintian apt-ftparchive:apt-utils gpg:gpg gpgv:gpgv man:man-db
+  ansible-inventory:ansible-core lintian:lintian apt-ftparchive:apt-utils gpg:gpg gpg-agent:gpg-agent gpgv:gpgv man:man-db
 )
 
 missing_packages() {
