@@ -207,7 +207,7 @@ def wrong_requests_have_the_right_errors(**settings):
     refused(h.zero, 512, SIZE - 511, code=errno.ENOSPC)
     refused(h.trim, 512, SIZE - 511, code=errno.EINVAL)
     refused(h.cache, 512, SIZE - 511, code=errno.EINVAL)
-    # Flags that do not belong there, and one that nobody knows.
+    # Flags that do not belong there, and an unknown one.
     refused(h.pread, 512, 0, nbd.CMD_FLAG_FAST_ZERO, code=errno.EINVAL)
     refused(h.pwrite, bytes(512), 0, nbd.CMD_FLAG_REQ_ONE, code=errno.EINVAL)
     # After all of this it is as good as new.

@@ -80,7 +80,7 @@ impl Board {
         self.rust_target().starts_with(std::env::consts::ARCH)
     }
 
-    /// The emulator.
+    /// The QEMU program that emulates the board.
     #[must_use]
     pub fn emulator(self) -> Tool {
         match self {
@@ -219,8 +219,8 @@ impl Board {
         }
     }
 
-    /// Whether so many USB disks are units behind one plug: the Pi has one root port, and the
-    /// emulator's hub is a full-speed one (12 Mbit/s).
+    /// Whether this number of USB disks shares one plug: the Pi has one root port, and the emulator's hub is a
+    /// full-speed one (12 Mbit/s).
     #[must_use]
     pub fn shares_plug(self, disks: usize) -> bool {
         self == Self::Pi3 && disks > 1

@@ -359,7 +359,7 @@ impl Cluster {
         Ok(())
     }
 
-    /// Waits until so many OSDs are up.
+    /// Waits until this number of OSDs is up.
     ///
     /// # Errors
     /// When they are not in time; the message has the state.

@@ -53,7 +53,7 @@ pub(crate) struct CutArguments {
     /// One more USB disk, blank, on controller BUS [0]
     #[arg(long, value_name = "BYTES[,BUS]", value_parser = blank_disk)]
     pub(crate) usb: Vec<(u64, usize)>,
-    /// Serve the board so many bytes as a network disk; {export} in an option or argument stands for its address
+    /// Serve the board a network disk of BYTES; {export} in an option or argument stands for its address
     #[arg(long, value_name = "BYTES")]
     pub(crate) export: Option<u64>,
     /// Shell scripts that are run on the board first, as one

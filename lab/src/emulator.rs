@@ -26,12 +26,12 @@ const FREEZE_LIMIT: Duration = Duration::from_secs(10);
 /// against what an emulated processor does not do, which makes system calls several times slower.
 const OWN_ARGUMENTS: &str = "panic=-1 mitigations=off";
 
-/// The same for a PC: on a busy machine, too few timer interrupts come while the kernel counts them, and it gives up. And
-/// an idle board that waits for the one interrupt that it has asked for was seen to wait for ever; with a clock that ticks
-/// all the time, another one follows. What the kernel finds for the frequency of the processor's counter while it is not let
-/// run is wrong, by sixty times in one start of some: a clock that runs so fast makes every time limit of the board pass at once.
-/// The board's other clock needs no such measurement. These come first, so that the words of whoever starts the board may say
-/// otherwise: what measures timers needs `highres=on`.
+/// The same for a PC. On a busy machine, too few timer interrupts arrive while the kernel counts them, and it gives up.
+/// An idle board that waits for the one interrupt it has requested has been seen to wait forever; with a periodic tick,
+/// another one follows. When the emulator is not scheduled, the kernel calibrates the TSC wrongly, once by a factor of
+/// sixty: such a fast clock makes every timeout of the board expire at once. The board's other clock needs no
+/// calibration. These words come first, so that the caller's own can override them: a timer measurement needs
+/// `highres=on`.
 const OWN_PC_ARGUMENTS: &str = "no_timer_check nohz=off highres=off tsc=unstable ";
 
 /// The file in an emulator's directory with all that the board's console says.
@@ -40,9 +40,9 @@ pub const CONSOLE: &str = "console";
 /// Everything that the emulator starts with.
 #[derive(Debug)]
 pub struct Start<'a> {
-    /// The board.
+    /// The board to emulate.
     pub board: Board,
-    /// Its drives.
+    /// The images and overlays that the board sees as its disks.
     pub drives: &'a Drives,
     /// What the firmware hands over.
     pub boot: &'a Boot,
@@ -58,8 +58,8 @@ pub struct Start<'a> {
     pub resumes: bool,
 }
 
-/// By how much the clock of a board that counts instructions goes on with each of them: 500 million a second. It is a power of
-/// two, for that is what the emulator can do.
+/// How far the clock of a board that counts instructions advances with each one: 500 million instructions a second. The
+/// emulator supports powers of two only.
 pub const INSTRUCTION_NS: u32 = 2;
 
 /// A running emulator. Dropping it kills it.
@@ -73,7 +73,7 @@ pub struct Emulator {
 /// An emulator that runs, and the connections to it.
 #[derive(Debug)]
 pub struct Started {
-    /// The process.
+    /// The emulator's process; dropping it kills the board.
     pub emulator: Emulator,
     /// The board's second serial port.
     pub port: UnixStream,
@@ -86,8 +86,8 @@ pub struct Started {
 /// # Errors
 /// When it cannot be started or ends at once.
 pub fn start(start: &Start<'_>, directory: &Path) -> Result<Started> {
-    // A socket's path has at most 107 characters, so it is not in `directory`; nobody needs it
-    // after both sides have met.
+    // A socket's path has at most 107 characters, so it is not in `directory`. It is not needed after both sides have
+    // connected.
     let meeting = tempfile::tempdir().context("no temporary directory")?;
     let listen = |name: &str| {
         let socket = meeting.path().join(name);

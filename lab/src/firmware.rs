@@ -3,7 +3,7 @@
 //!
 //! What the settings mean is described at
 //! <https://www.raspberrypi.com/documentation/computers/config_txt.html>. Understood here: section
-//! filters, `kernel`, `arm_64bit`, `initramfs`, `auto_initramfs`, `cmdline`, `device_tree`,
+//! filters, `include`, `kernel`, `arm_64bit`, `initramfs`, `auto_initramfs`, `cmdline`, `device_tree`,
 //! `os_prefix` and `dtoverlay`; other settings have no effect on an emulated board.
 
 use std::fs::{self, File};
@@ -22,7 +22,7 @@ const SERIAL_NUMBER: &str = "00000000b0a2d102";
 /// What the firmware hands to the processor, as files beside each other.
 #[derive(Clone, Debug)]
 pub struct Boot {
-    /// The kernel.
+    /// The kernel image that the firmware chose.
     pub kernel: PathBuf,
     /// The initial RAM filesystem, when the settings name one.
     pub initramfs: Option<PathBuf>,
@@ -36,6 +36,8 @@ pub struct Boot {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Settings {
     kernel: Option<String>,
+    /// Whether a 64-bit kernel is wanted. A Raspberry Pi 3 takes one for 32 bits by itself.
+    arm_64bit: bool,
     initramfs: Option<String>,
     auto_initramfs: bool,
     cmdline: Option<String>,
@@ -61,6 +63,9 @@ pub struct Switches {
     pub tryboot: bool,
     /// The firmware is one that knows trials, and says so in the device tree at every start.
     pub knows_trials: bool,
+    /// Takes the card for that of a Raspberry Pi 3, whatever the board: its section of `config.txt`, its kernel's name, and
+    /// the firmware's programs, which have to be there.
+    pub as_pi3: bool,
     /// Starts from a USB disk when no card has a boot partition: the one-time bit of a Raspberry Pi
     /// 3, the order in the EEPROM of later ones.
     pub usb_boot: bool,
@@ -73,14 +78,37 @@ pub struct Switches {
 pub fn read(board: Board, media: &Media<'_>, switches: Switches, directory: &Path) -> Result<Boot> {
     let (partition, boot_mode) = boot_partition(media, switches)?;
     let settings_file = if switches.tryboot { "tryboot.txt" } else { "config.txt" };
-    let config = partition.text(settings_file, directory)?;
-    let settings = parse(&config, board.name());
-    let kernel = settings.kernel.as_deref().unwrap_or(board.kernel_file());
+    let section = if switches.as_pi3 { Board::Pi3.name() } else { board.name() };
+    let mut settings = Settings::default();
+    match partition.text(settings_file, directory) {
+        Ok(config) => {
+            let include = |name: &str| partition.text(name, directory).ok();
+            parse(&config, section, &include, &mut settings);
+        }
+        // Everything has a default; a trial is of its file.
+        Err(_) if switches.as_pi3 && !switches.tryboot => {}
+        Err(error) => return Err(error),
+    }
+    let usual = match (switches.as_pi3, settings.arm_64bit) {
+        (true, true) => Board::Pi3.kernel_file(),
+        (true, false) => "kernel7.img",
+        (false, _) => board.kernel_file(),
+    };
+    let kernel = settings.kernel.clone().unwrap_or_else(|| usual.to_owned());
+    // A prefix without a kernel behind it does not count.
+    if partition.fetch(&format!("{}{kernel}", settings.os_prefix), directory).is_err() {
+        settings.os_prefix.clear();
+    }
     let fetch = |name: &str| partition.fetch(&format!("{}{name}", settings.os_prefix), directory);
     let initramfs = match (&settings.initramfs, settings.auto_initramfs) {
-        (Some(name), _) => Some(fetch(name)?),
-        (None, true) => Some(fetch(&initramfs_of(kernel))?),
+        (Some(name), _) => Some(fetch(name)),
+        (None, true) => Some(fetch(&initramfs_of(&kernel))),
         (None, false) => None,
+    };
+    let initramfs = match initramfs {
+        // The kernel is started without one that is not there.
+        Some(Err(_)) if switches.as_pi3 => None,
+        initramfs => initramfs.transpose()?,
     };
     let device_tree = match board.device_tree() {
         Some((default, _)) => {
@@ -95,7 +123,7 @@ pub fn read(board: Board, media: &Media<'_>, switches: Switches, directory: &Pat
     let cmdline_name = settings.cmdline.as_deref().unwrap_or("cmdline.txt");
     let cmdline = partition.text(&format!("{}{cmdline_name}", settings.os_prefix), directory)?;
     Ok(Boot {
-        kernel: fetch(kernel)?,
+        kernel: fetch(&kernel)?,
         initramfs,
         device_tree,
         cmdline: command_line(&cmdline, board),
@@ -109,7 +137,13 @@ fn boot_partition(media: &Media<'_>, switches: Switches) -> Result<(BootPartitio
     let usb = switches.usb_boot.then_some(&media.usb);
     let usb = usb.into_iter().flatten().map(|disk| (*disk, 4));
     for (disk, boot_mode) in media.card.map(|card| (card, 1)).into_iter().chain(usb) {
-        match BootPartition::of(disk) {
+        let found = BootPartition::of(disk).and_then(|partition| {
+            let programs: &[&str] =
+                if switches.as_pi3 { &["bootcode.bin", "start.elf"] } else { &[] };
+            programs.iter().try_for_each(|program| partition.has(program))?;
+            Ok(partition)
+        });
+        match found {
             Ok(partition) => return Ok((partition, boot_mode)),
             Err(error) => failures.push(format!("{error:#}")),
         }
@@ -138,19 +172,27 @@ fn command_line(text: &str, board: Board) -> String {
     line.replace("console=serial0", &format!("console={}", board.console()))
 }
 
-/// Reads `config.txt`. A section filter holds until the next one; the last value of a setting wins.
-fn parse(config: &str, board_section: &str) -> Settings {
-    let mut settings = Settings::default();
+/// Reads `config.txt`. A section filter holds until the next one; the last value of a setting wins. What is included begins
+/// under the filter that holds, and leaves it as it was.
+fn parse(
+    config: &str,
+    board_section: &str,
+    include: &dyn Fn(&str) -> Option<String>,
+    settings: &mut Settings,
+) {
     let mut applies = true;
     for line in config.lines().map(str::trim) {
         if let Some(section) = line.strip_prefix('[') {
             let section = section.trim_end_matches(']');
             applies = section == "all" || section == board_section;
+        } else if let Some(name) = line.strip_prefix("include ").filter(|_| applies) {
+            if let Some(included) = include(name.trim()) {
+                parse(&included, board_section, &|_| None, settings);
+            }
         } else if applies && !line.starts_with('#') {
-            apply_setting(line, &mut settings);
+            apply_setting(line, settings);
         }
     }
-    settings
 }
 
 fn apply_setting(line: &str, settings: &mut Settings) {
@@ -166,6 +208,7 @@ fn apply_setting(line: &str, settings: &mut Settings) {
     let text = || (!value.is_empty()).then(|| value.to_owned());
     match name.trim() {
         "kernel" => settings.kernel = text(),
+        "arm_64bit" => settings.arm_64bit = value != "0",
         "auto_initramfs" => settings.auto_initramfs = value == "1",
         "cmdline" => settings.cmdline = text(),
         "device_tree" => settings.device_tree = text(),
@@ -274,6 +317,14 @@ impl BootPartition {
         Ok(target)
     }
 
+    /// Fails when it does not hold a file.
+    fn has(&self, name: &str) -> Result<()> {
+        let mut list = tools::command("mdir");
+        tools::run(list.args(["-b", "-i", &self.address]).arg(format!("::{name}")))
+            .with_context(|| format!("the boot ROM finds no {name} in the boot partition"))?;
+        Ok(())
+    }
+
     fn text(&self, name: &str, directory: &Path) -> Result<String> {
         let path = self.fetch(name, directory)?;
         fs::read_to_string(&path).with_context(|| format!("{name} is not text"))
@@ -320,11 +371,27 @@ fn partition_start(sector: &[u8; 512], types: &[u8]) -> Option<u64> {
 mod tests {
     use super::*;
 
+    fn settings_of(config: &str, board_section: &str) -> Settings {
+        let mut settings = Settings::default();
+        let include = |name: &str| (name == "more.txt").then(|| "kernel=more.img\n[pi4]\n".into());
+        parse(config, board_section, &include, &mut settings);
+        settings
+    }
+
+    #[test]
+    fn what_is_included_counts_where_it_stands() {
+        let kernel = |config: &str| settings_of(config, "pi3").kernel;
+        assert_eq!(kernel("include more.txt\n").as_deref(), Some("more.img"));
+        assert_eq!(kernel("include more.txt\nkernel=a.img\n").as_deref(), Some("a.img"));
+        assert_eq!(kernel("kernel=a.img\n[none]\ninclude more.txt\n").as_deref(), Some("a.img"));
+        assert_eq!(kernel("kernel=a.img\ninclude gone.txt\n").as_deref(), Some("a.img"));
+    }
+
     #[test]
     fn settings_of_other_boards_do_not_count_and_the_last_value_wins() {
         let config = "kernel=a.img\n[pi4]\nkernel=b.img\n[pi3]\ncmdline=x.txt\n[all]\n\
                       kernel = c.img\n#kernel=d.img\ndtoverlay=disable-bt,foo=1\ndtoverlay=\n";
-        let settings = parse(config, "pi3");
+        let settings = settings_of(config, "pi3");
         assert_eq!(settings.kernel.as_deref(), Some("c.img"));
         assert_eq!(settings.cmdline.as_deref(), Some("x.txt"));
         assert_eq!(settings.overlays, ["disable-bt"]);
@@ -332,9 +399,9 @@ mod tests {
 
     #[test]
     fn both_forms_of_an_initramfs_are_understood() {
-        let settings = parse("initramfs initrd.img followkernel\n", "pc");
+        let settings = settings_of("initramfs initrd.img followkernel\n", "pc");
         assert_eq!(settings.initramfs.as_deref(), Some("initrd.img"));
-        assert!(parse("auto_initramfs=1", "pi3").auto_initramfs);
+        assert!(settings_of("auto_initramfs=1", "pi3").auto_initramfs);
         assert_eq!(initramfs_of("kernel8.img"), "initramfs8");
         assert_eq!(initramfs_of("kernel_2712.img"), "initramfs_2712");
     }

@@ -41,7 +41,7 @@ pub fn debian_13(cache: &Cache) -> Result<PathBuf> {
 /// The reference implementation's `nbd-tester-client`, and the records of transactions that it plays back.
 #[derive(Debug)]
 pub struct Tester {
-    /// The program.
+    /// Path of the `nbd-tester-client` program.
     pub program: PathBuf,
     /// Records of transactions: the small one and the one with requests of up to 48 MiB.
     pub records: [PathBuf; 2],

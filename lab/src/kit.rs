@@ -155,7 +155,7 @@ impl Kit {
         Ok(other)
     }
 
-    /// The board.
+    /// The board for which the kit's disks were made.
     #[must_use]
     pub fn board(&self) -> Board {
         self.board
@@ -186,7 +186,7 @@ impl Kit {
         self.directory.join("export.img")
     }
 
-    /// Gives the kit an empty network disk of so many bytes.
+    /// Gives the kit an empty network disk of this size.
     ///
     /// # Errors
     /// When there is no room for it.
@@ -214,7 +214,7 @@ impl Kit {
         Drives::of_files(&self.sd(), &usb)
     }
 
-    /// Whether its disks are as they were made: nobody has written to them since, no board and nobody else.
+    /// Whether its disks are unmodified since they were made, by boards and by anything else.
     #[must_use]
     pub fn is_untouched(&self) -> bool {
         !self.made.is_empty() && self.written() == self.made

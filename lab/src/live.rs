@@ -14,11 +14,11 @@ use crate::session::Session;
 /// emulator itself flushes a disk when it is broken or mended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// Every write and discard.
+    /// Every write and discard fails; reads succeed.
     Writes,
-    /// Every read.
+    /// Every read fails; writes succeed.
     Reads,
-    /// Everything.
+    /// Every read, write and discard fails.
     All,
     /// Reads and writes that touch the 512 bytes at this offset.
     Spot {

@@ -23,7 +23,7 @@ use rubus_lab::kit::{Kit, UsbDisk};
 use rubus_lab::model::judge::Judgement;
 use rubus_lab::model::ledger::{self, Ledger};
 use rubus_lab::model::rig::Rig;
-use rubus_lab::model::{self, Subject, reread};
+use rubus_lab::model::{self, Subject, reread, table};
 use rubus_lab::power_cuts::record::{record, record_again};
 use rubus_lab::power_cuts::{self, Campaign, missing};
 use rubus_lab::session::{self, Options, Session};
@@ -44,7 +44,7 @@ enum Command {
     Build {
         /// Which board
         board: Board,
-        /// Build anew, with the newest packages
+        /// Rebuild it, with the newest packages
         #[arg(long)]
         fresh: bool,
     },
@@ -94,7 +94,7 @@ enum Command {
     /// Run a real Ceph cluster on this machine (needs root)
     #[command(subcommand)]
     Ceph(CephCommand),
-    /// Choose tests from the table in README.md, as a filter for `cargo nextest run -E`
+    /// Choose tests from the table in lab/tests.tsv, as a filter for `cargo nextest run -E`
     Tests(TestsArguments),
     /// Report on the tests that have run: sections, slowest tests, what could not run
     Report {
@@ -201,8 +201,8 @@ struct ModelArguments {
     /// Only these subjects
     #[arg(long, value_name = "SUBJECT", num_args = 1.., value_enum)]
     only: Vec<Subject>,
-    /// Write the page with every case to this file; with --only, to the page that
-    /// is there, in the place of what it says of these subjects
+    /// Write the page to this file, and every case beside it as .cases.tsv; with --only,
+    /// in the place of what is there of these subjects
     #[arg(long, value_name = "FILE")]
     write: Option<PathBuf>,
     /// Write the predictions to this file, each before it is measured [default:
@@ -210,9 +210,12 @@ struct ModelArguments {
     /// target/model.predictions.jsonl, and into the page's at the end]
     #[arg(long, value_name = "FILE")]
     predictions: Option<PathBuf>,
-    /// Measure nothing: make the summary of this page again from its tables
+    /// Measure nothing: make this page again from the table of its cases
     #[arg(long, value_name = "FILE", conflicts_with_all = ["only", "write", "predictions", "json"])]
     judge: Option<PathBuf>,
+    /// Measure nothing: print every case of this page, with what was measured and why it misses
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["only", "write", "predictions", "json", "judge"])]
+    show: Option<PathBuf>,
     /// Print everything as JSON
     #[arg(long)]
     json: bool,
@@ -282,6 +285,7 @@ impl StartArguments {
                 tryboot: self.tryboot,
                 knows_trials: self.knows_trials,
                 usb_boot: self.usb_boot,
+                as_pi3: false,
             },
             kernel_words: self.kernel_words.clone(),
             without_card: self.without_card,
@@ -511,6 +515,11 @@ fn hold_model(arguments: &ModelArguments) -> Result<u8> {
     if let Some(path) = &arguments.judge {
         return judge_again(path);
     }
+    if let Some(path) = &arguments.show {
+        let rows = read_rows(&ModelPage::cases_of(path))?;
+        write!(stdout(), "{}", model::page::every_case(&rows))?;
+        return Ok(0);
+    }
     let named = std::env::var_os("RUBUS_BIN").map(PathBuf::from);
     let rubus = match arguments.rubus.clone().or(named) {
         Some(path) => path,
@@ -538,25 +547,24 @@ fn hold_model(arguments: &ModelArguments) -> Result<u8> {
         // Nothing can be done when standard error is closed.
         let _ = writeln!(stderr(), "{line}");
     })?;
-    let page = match &before {
-        Some(before) => model::again::page(&before.text, &report)?,
-        None => model::page::markdown(&report)?,
+    let (page, rows) = match &before {
+        Some(before) => model::again::page(&before.text, before.rows.clone(), &report)?,
+        None => (model::summary::of_report(&report)?, report.rows()),
     };
     if let Some(path) = &arguments.write {
-        std::fs::write(path, &page).with_context(|| format!("could not write {path:?}"))?;
+        write_file(path, &page)?;
+        write_file(&ModelPage::cases_of(path), &table::text(&rows))?;
     }
     if let (Some(before), Some(path)) = (before, &arguments.write) {
         let again = ledger::read(&predictions)?;
         let lines = model::again::predictions(before.predictions, again);
-        let path = ModelPage::predictions_of(path);
-        std::fs::write(&path, ledger::text(lines)?)
-            .with_context(|| format!("could not write {path:?}"))?;
+        write_file(&ModelPage::predictions_of(path), &ledger::text(lines)?)?;
     }
-    let judged = Judgement::that_counts(&reread::scores(&page)?);
+    let judged = Judgement::that_counts(&table::scores(&rows)?);
     match (arguments.json, &arguments.write) {
         (true, _) => writeln!(stdout(), "{}", serde_json::to_string_pretty(&report)?)?,
         (false, Some(_)) => writeln!(stdout(), "{judged}")?,
-        (false, None) => writeln!(stdout(), "{page}")?,
+        (false, None) => writeln!(stdout(), "{page}\n{}", model::page::every_case(&rows))?,
     }
     // What was asked for again and is as old as before.
     let is_old = !arguments.only.is_empty() && !report.left_out.is_empty();
@@ -566,16 +574,22 @@ fn hold_model(arguments: &ModelArguments) -> Result<u8> {
 /// A page that was measured before.
 struct ModelPage {
     text: String,
+    rows: Vec<table::Row>,
     predictions: Vec<ledger::Line>,
 }
 
 impl ModelPage {
     fn read(path: &Path) -> Result<ModelPage> {
         Ok(ModelPage {
-            text: std::fs::read_to_string(path)
-                .with_context(|| format!("could not read {path:?}"))?,
+            text: read_file(path)?,
+            rows: read_rows(&ModelPage::cases_of(path))?,
             predictions: ledger::read(&ModelPage::predictions_of(path))?,
         })
+    }
+
+    /// The table of its cases beside it.
+    fn cases_of(path: &Path) -> PathBuf {
+        path.with_extension("cases.tsv")
     }
 
     /// The file of predictions beside it.
@@ -584,14 +598,26 @@ impl ModelPage {
     }
 }
 
-/// Makes the summary of a page again.
+/// Makes a page again from the table of its cases.
 fn judge_again(path: &Path) -> Result<u8> {
-    let page = std::fs::read_to_string(path).with_context(|| format!("could not read {path:?}"))?;
-    let again = reread::judge(&page).with_context(|| format!("cannot judge {path:?}"))?;
-    std::fs::write(path, &again).with_context(|| format!("could not write {path:?}"))?;
-    let judged = Judgement::that_counts(&reread::scores(&again)?);
+    let rows = read_rows(&ModelPage::cases_of(path))?;
+    let again = reread::judge(&read_file(path)?, &rows)?;
+    write_file(path, &again)?;
+    let judged = Judgement::that_counts(&table::scores(&rows)?);
     writeln!(stdout(), "{judged}")?;
     Ok(u8::from(!judged.missed().is_empty()))
+}
+
+fn read_rows(path: &Path) -> Result<Vec<table::Row>> {
+    table::read(&read_file(path)?).with_context(|| format!("cannot use {path:?}"))
+}
+
+fn read_file(path: &Path) -> Result<String> {
+    std::fs::read_to_string(path).with_context(|| format!("could not read {path:?}"))
+}
+
+fn write_file(path: &Path, text: &str) -> Result<()> {
+    std::fs::write(path, text).with_context(|| format!("could not write {path:?}"))
 }
 
 /// Runs a campaign and prints a row for each cut; the page has all of them at any time.

@@ -1,6 +1,7 @@
 //! How a board is started.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use crate::board::Throttle;
 use crate::firmware::Switches;
@@ -15,6 +16,10 @@ pub struct Options {
     pub push: Vec<PathBuf>,
     /// The firmware's switches.
     pub switches: Switches,
+    /// How long to wait until the board takes commands, where the usual ten minutes are too many.
+    pub patience: Option<Duration>,
+    /// What the console says of a start that will not come to an end: no more is waited then.
+    pub hopeless: &'static [&'static str],
     /// Words that the firmware adds to the kernel's command line, as a Raspberry Pi's does on its own.
     pub kernel_words: String,
     /// Boots without the SD card.

@@ -61,8 +61,9 @@ pub fn rubus_for(board: Board) -> Result<PathBuf> {
     }
 }
 
-/// What a test's own package is called in its environment. Build scripts that look at it (that of `ring` does) would be run
-/// anew, and all that depends on them be compiled anew, now and in the next build outside of a test.
+/// Prefixes of the environment variables that describe a test's own package. Build scripts that look at them (that of
+/// `ring` does) would run again, and everything that depends on them would be recompiled, now and in the next build
+/// outside of a test.
 const OF_THE_TEST: [&str; 4] = ["CARGO_MANIFEST_", "CARGO_PKG_", "CARGO_CRATE_", "OUT_DIR"];
 
 /// Cargo as it is outside of a test, so that what was compiled there is taken.
@@ -116,7 +117,8 @@ pub fn example_for(board: Board, example: &str) -> Result<PathBuf> {
     }
     tools::run(
         cargo()
-            // As a part of the workspace: of the package alone, what it depends on would be compiled anew, with fewer features.
+            // Built as a part of the workspace: for the package alone, its dependencies would be recompiled with fewer
+            // features.
             .args(["build", "--locked", "--workspace", "--example", example])
             .current_dir(workspace_root()),
     )?;

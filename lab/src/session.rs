@@ -174,7 +174,14 @@ impl Session {
         let running = emulator::start(&prepared.start(), prepared.directory.path())?;
         let mut emulator = running.emulator;
         let channel = Channel::over(running.port)?;
-        let ready = channel.wait_ready(BOOT_LIMIT, || emulator.alive());
+        let ready = channel.wait_ready(prepared.patience, || {
+            emulator.alive()?;
+            let console = emulator.console_text();
+            match prepared.hopeless.iter().find(|words| console.contains(**words)) {
+                Some(words) => bail!("its console says \"{words}\""),
+                None => Ok(()),
+            }
+        });
         let uptime_s = match ready {
             Ok(uptime_s) => uptime_s,
             Err(error) => {
@@ -200,7 +207,7 @@ impl Session {
         })
     }
 
-    /// The board.
+    /// The board that this session runs.
     #[must_use]
     pub fn board(&self) -> Board {
         self.board
@@ -399,6 +406,8 @@ struct Prepared {
     network: bool,
     counts_instructions: bool,
     own_devices: Vec<String>,
+    patience: Duration,
+    hopeless: &'static [&'static str],
     directory: tempfile::TempDir,
 }
 
@@ -479,6 +488,8 @@ impl Prepared {
             network: options.network,
             counts_instructions: options.counts_instructions,
             own_devices: options.own_devices.clone(),
+            patience: options.patience.unwrap_or(BOOT_LIMIT),
+            hopeless: options.hopeless,
             directory,
         })
     }

@@ -1,8 +1,8 @@
 //! Boards that have started once and are resumed from then on: the emulator's memory and devices in a file, and what the start
 //! has written to the disks as overlays. Resuming takes a second where starting takes ten to thirty.
 //!
-//! A snapshot is made the first time that somebody starts a board of its kind from untouched disks. It is kept in the cache and
-//! named by the hash of all that such a start depends on: disks, pushed files, kernel words, emulator.
+//! A snapshot is made the first time a board of its kind starts from untouched disks. It is kept in the cache and named
+//! by the hash of all that such a start depends on: disks, pushed files, kernel words, emulator.
 //!
 //! Not everything can be resumed: not the Pi ([`is_possible`]), and a clock that counts instructions, a start without the card or on
 //! trial are rare enough to be done each time.
@@ -32,7 +32,7 @@ const STATE: &str = "state";
 /// The untouched disks that a board starts from.
 #[derive(Clone, Debug)]
 pub struct Untouched<'a> {
-    /// The board.
+    /// The board that starts from these disks.
     pub board: Board,
     /// The USB disks, as they were bought.
     pub usb: &'a [UsbDisk],
@@ -99,11 +99,11 @@ pub fn of(
 
 /// A board that runs on overlays and is to be saved.
 pub struct Running {
-    /// The board.
+    /// The board to be saved.
     pub board: Board,
     /// The emulator's controls.
     pub monitor: Monitor,
-    /// Its process.
+    /// The emulator's process, ended once the state is saved.
     pub emulator: Emulator,
     /// Its drives, which are overlays.
     pub drives: Drives,
@@ -200,7 +200,7 @@ impl Snapshot {
         Ok(())
     }
 
-    /// Puts what the console had said until then where the emulator goes on with it.
+    /// Puts the console's output up to the snapshot where the emulator appends to it.
     ///
     /// # Errors
     /// When it cannot be written.
@@ -209,7 +209,7 @@ impl Snapshot {
     }
 }
 
-/// What becomes of that which a board writes.
+/// Where a board's writes go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kept {
     /// It is in the disks' files.
@@ -285,7 +285,7 @@ fn usb_name(number: usize) -> String {
 fn key(cache: &Cache, untouched: &Untouched<'_>, options: &Options, agent: &str) -> Result<Key> {
     let board = untouched.board;
     let disks = image::disks(cache, board)?;
-    // Disks that were built anew have the old name.
+    // Rebuilt disks have the old name.
     let built = fs::metadata(&disks.sd)?.modified()?;
     let version = tools::run(tools::command(board.emulator().program).arg("--version"))?;
     let mut ingredients = vec![

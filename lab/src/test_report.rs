@@ -29,7 +29,7 @@ pub struct Ran {
 /// A part of the script.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Section {
-    /// Its heading.
+    /// The section's heading in the script's output.
     pub name: String,
     /// Seconds that it took.
     pub seconds: f64,

@@ -1,4 +1,4 @@
-//! The table of tests in README.md: what each proves, in which tier it runs, and how long it takes.
+//! The table of tests in `tests.tsv`: what each proves, in which tier it runs, and how long it takes.
 //!
 //! The table is the only place that says so. The test script asks here which tests to run
 //! ([`Table::filter`]), and a test of the lab's test program checks that every test has a row.
@@ -46,14 +46,14 @@ pub struct Row {
     pub seconds: u32,
 }
 
-/// The table.
+/// The test table: one row for each test.
 #[derive(Clone, Debug)]
 pub struct Table {
     rows: Vec<Row>,
 }
 
-/// The first cells of the table's heading.
-const HEADING: &str = "| test | tier | company | proves | seconds |";
+/// The first line of the table.
+const HEADING: &str = "test\ttier\tcompany\tproves\tseconds";
 
 /// By how much two processors do the work of several tests sooner than one after the other: each is slower
 /// beside the others.
@@ -63,24 +63,24 @@ impl Table {
     /// The table in this source tree.
     ///
     /// # Errors
-    /// When README.md cannot be read or its table is damaged.
+    /// When it cannot be read or is damaged.
     pub fn of_this_tree() -> Result<Self> {
-        let path = workspace_root().join("lab/README.md");
+        let path = workspace_root().join("lab/tests.tsv");
         let text = fs::read_to_string(&path).with_context(|| format!("cannot read {path:?}"))?;
         Self::parse(&text).with_context(|| format!("in {path:?}"))
     }
 
-    /// Reads the table out of a page.
+    /// Reads the table: its heading, then a line for each row.
     ///
     /// # Errors
-    /// When there is none, or a row is damaged or there twice.
-    pub fn parse(page: &str) -> Result<Self> {
-        let mut lines = page.lines().skip_while(|line| *line != HEADING).skip(2);
-        let rows = lines.by_ref().take_while(|line| line.starts_with('|'));
-        let rows = rows
+    /// When it has no rows, or a row is damaged or there twice.
+    pub fn parse(text: &str) -> Result<Self> {
+        let mut lines = text.lines();
+        ensure!(lines.next() == Some(HEADING), "the first line is not {HEADING:?}");
+        let rows = lines
             .map(|line| row(line).with_context(|| format!("this row: {line}")))
             .collect::<Result<Vec<Row>>>()?;
-        ensure!(!rows.is_empty(), "no table of tests, which begins with {HEADING}");
+        ensure!(!rows.is_empty(), "no rows");
         for (at, row) in rows.iter().enumerate() {
             ensure!(
                 rows[..at].iter().all(|other| other.name != row.name),
@@ -91,7 +91,7 @@ impl Table {
         Ok(Self { rows })
     }
 
-    /// All rows.
+    /// All rows, in the table's order.
     #[must_use]
     pub fn rows(&self) -> &[Row] {
         &self.rows
@@ -181,11 +181,10 @@ pub fn share_of_commit(hash: &str, shares: usize) -> Result<usize> {
 }
 
 fn row(line: &str) -> Result<Row> {
-    let cells: Vec<&str> = line.trim_matches('|').split('|').map(str::trim).collect();
+    let cells: Vec<&str> = line.split('\t').collect();
     let [name, tier, company, proves, seconds] = cells[..] else {
         bail!("it has {} cells instead of 5", cells.len());
     };
-    let name = name.trim_matches('`');
     ensure!(
         !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"_:".contains(&b)),
         "'{name}' is no name of a test or a module"
@@ -208,20 +207,20 @@ fn word<T: ValueEnum>(text: &str) -> Result<T> {
 mod tests {
     use super::*;
 
-    const PAGE: &str = "# Tests
-| test | tier | company | proves | seconds |
-|---|---|---|---|---:|
-| `a` | change | beside | A | 10 |
-| `a::slow` | full | beside | more | 300 |
-| `b` | full | alone | B | 400 |
-| `c` | full | beside | C | 90 |
-| `ab` | full | alone | D | 9 |
-
-| x |
+    const ROWS: &str = "\
+a\tchange\tbeside\tA\t10
+a::slow\tfull\tbeside\tmore\t300
+b\tfull\talone\tB\t400
+c\tfull\tbeside\tC\t90
+ab\tfull\talone\tD\t9
 ";
 
+    fn text(rows: &str) -> String {
+        format!("{HEADING}\n{rows}")
+    }
+
     fn table() -> Table {
-        Table::parse(PAGE).unwrap()
+        Table::parse(&text(ROWS)).unwrap()
     }
 
     #[test]
@@ -273,18 +272,17 @@ mod tests {
     #[test]
     fn damaged_rows_are_refused_with_the_row() {
         for (row, says) in [
-            ("| `a` | never | alone | A | 1 |", "never"),
-            ("| `a` | full | alone | A | soon |", "soon"),
-            ("| `a` | full | alone |  | 1 |", "proved"),
-            ("| `a` | full | A | 1 |", "4 cells"),
-            ("| `a b` | full | alone | A | 1 |", "a b"),
+            ("a\tnever\talone\tA\t1", "never"),
+            ("a\tfull\talone\tA\tsoon", "soon"),
+            ("a\tfull\talone\t\t1", "proved"),
+            ("a\tfull\tA\t1", "4 cells"),
+            ("a b\tfull\talone\tA\t1", "a b"),
         ] {
-            let page = format!("{HEADING}\n|-|\n{row}\n");
-            let error = format!("{:#}", Table::parse(&page).unwrap_err());
+            let error = format!("{:#}", Table::parse(&text(row)).unwrap_err());
             assert!(error.contains(says) && error.contains(row), "{error}");
         }
-        let twice = PAGE.replace("`ab`", "`a`");
-        assert!(Table::parse(&twice).is_err());
-        assert!(Table::parse("# Tests\n").is_err());
+        assert!(Table::parse(&text(&ROWS.replace("ab\t", "a\t"))).is_err());
+        assert!(Table::parse(&text("")).is_err());
+        assert!(Table::parse(ROWS).is_err());
     }
 }

@@ -88,9 +88,9 @@ const FILES: &[(&str, &str)] = &[
     ("etc/ld.so.conf", "include /etc/ld.so.conf.d/*.conf\n"),
 ];
 
-/// What is left out: documentation, other languages, tools that come along with others, the names of all hardware there is
-/// (nobody made the database of them that udev reads), and hooks of initramfs-tools that Raspberry Pi OS lacks:
-/// with those of nbd-client, an initial RAM filesystem would get the drivers of every network card.
+/// What is left out: documentation, other languages, tools that come along with others, the names of all hardware there
+/// is (the database that udev reads was never built from them), and hooks of initramfs-tools that Raspberry Pi OS
+/// lacks: with those of nbd-client, an initial RAM filesystem would get the drivers of every network card.
 const NEVER: &[&str] = &[
     "usr/bin/qemu-img",
     "usr/bin/qemu-io",

@@ -61,7 +61,8 @@ fn what_is_measured_for_advice_is_what_it_says_then() {
         let rate = |end: &str| result[unit][end].as_f64();
         let is_known = is_sound || rate("low").is_some_and(|low| low > 0.0);
         let basis = &place["basis"][figure];
-        assert_eq!(basis == "measured", is_known, "{figure}: {place}");
+        assert_eq!(basis == "measured", is_sound, "{figure}: {place}");
+        assert_eq!(basis == "unsettled", is_known && !is_sound, "{figure}: {place}");
         let measured = rate("value").expect("a rate");
         let said = place["figures"][figure]["value"].as_f64();
         let said = said.expect("a figure");

@@ -41,7 +41,7 @@ fn is_refused(cluster: &Cluster, words: &[&str], status: i32, wanted: &str) {
 }
 
 fn what_is_wrong_has_words(cluster: &Cluster) {
-    // Nobody has the address 10.77.0.99.
+    // No host has the address 10.77.0.99.
     let conf = fs::read_to_string(cluster.place().join("ceph.conf")).expect("a configuration");
     let gone = conf.replace("10.77.0.100", "10.77.0.99");
     fs::write(cluster.place().join("gone.conf"), gone).expect("a configuration");

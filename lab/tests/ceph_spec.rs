@@ -32,7 +32,7 @@ fn design(layout: &str, nodes: u32) -> Design {
     wishes.with_layout(layout).design(None).expect("a design")
 }
 
-/// A file of the description, with what a board of so many 4 KiB writes per second gives.
+/// A description file that says how many 4 KiB writes per second a board gives.
 fn described(design: &Design, name: &str) -> String {
     let measured = Measured {
         source: "a run".into(),
@@ -142,7 +142,7 @@ fn remove(cluster: &Cluster) {
     run(cluster, script).expect("it is removed");
 }
 
-/// A CRUSH map of so many boards with an OSD each, as text.
+/// A CRUSH map of `boards` boards with one OSD each, as text.
 fn crush_map(boards: u32) -> String {
     let mut text = String::from(
         "tunable choose_local_tries 0\ntunable choose_local_fallback_tries 0\ntunable choose_total_tries 50\n\
@@ -239,7 +239,7 @@ impl Spread {
     }
 }
 
-/// Up to so many OSDs the monitor makes the pools, and the balancer's arithmetic is done.
+/// Up to this number of OSDs the monitor creates the pools and the balancer is computed.
 const SMALL: u32 = 100;
 
 #[test]
@@ -258,7 +258,7 @@ fn the_map_of_a_specification_is_even_from_4_to_5000_osds() {
     for (boards, layout) in [(4, "2+1"), (12, "2+2"), (100, "4+2"), (1000, "3x"), (5000, "3x")] {
         of(&cluster, boards, layout);
     }
-    // What the description of so many sets first.
+    // An option that the description of a cluster this large sets first.
     let is_told = commands(&design("3x", 5000))
         .into_iter()
         .find(|command| command.contains("mon_max_pool_pg_num"));

@@ -95,7 +95,7 @@ fn in_an_empty_run(home: &Home, arguments: &str) -> Answer {
     with_mounts_of_its_own(home, &script)
 }
 
-/// Runs a script whose mounts nobody else sees.
+/// Runs a script in a mount namespace of its own.
 fn with_mounts_of_its_own(home: &Home, script: &str) -> Answer {
     let mut command = Command::new("unshare");
     home.adopt(&mut command);

@@ -129,7 +129,7 @@ fn equations_are_solved_rightly_and_each_time_the_same() {
 }
 
 #[test]
-fn what_cannot_be_had_is_said() {
+fn what_is_unavailable_is_said() {
     let _turn = take_turns();
     let home = Home::new();
     let answer = home.run(&["bench", "cpu", "compression", "--methods", "lzo"]);

@@ -36,11 +36,15 @@ fn inventories_are_read_as_ansible_reads_them() {
     let config = home.path().join("ssh.conf");
     std::fs::write(&config, "Host *\n  ProxyCommand false\n").expect("a file");
     let mut files = shapes();
+    // Not the directory where it works: Ansible takes variables from there, too, for every inventory.
+    let generated_at = home.path().join("generated");
+    std::fs::create_dir(&generated_at).expect("a directory");
     files.extend((1..=6).map(|seed| {
-        let path = home.path().join(format!("generated-{seed}.ini"));
+        let path = generated_at.join(format!("generated-{seed}.ini"));
         std::fs::write(&path, generated(seed)).expect("a file");
         path
     }));
+    variables_beside(&generated_at);
     assert!(files.len() > 60, "the shapes were not found");
     let (mut compared, mut wrong) = (0, Vec::new());
     for file in &files {
@@ -76,6 +80,31 @@ fn inventories_are_read_as_ansible_reads_them() {
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     assert!(compared > 40, "only {compared} inventories were compared");
+}
+
+/// Files of variables beside the generated inventories: of groups and hosts, in all forms, and others that do not count.
+fn variables_beside(directory: &Path) {
+    let files = [
+        ("group_vars/all.json", "{\"ansible_port\": 2299}"),
+        ("group_vars/g1.yml", "---\nansible_user: beside1\nansible_group_priority: 50\n"),
+        ("group_vars/g3/a.yml", "ansible_user: first\nansible_port: 2203\n"),
+        ("group_vars/g3/b.yaml", "ansible_user: beside3\nlist: [1, {a: b}]\n"),
+        ("group_vars/g3/c.yml~", "ansible_user: copy\n"),
+        ("group_vars/g3/deeper/d", "ansible_port: 2204\n"),
+        ("group_vars/g5", "ansible_user: beside5\n"),
+        ("group_vars/g5.yml", "ansible_user: hidden\n"),
+        ("group_vars/g7.txt", "ansible_user: text\n"),
+        ("group_vars/ungrouped.yaml", "ansible_port: 2211\n"),
+        ("group_vars/README.md", "- no: [variables\n"),
+        ("host_vars/h2.yml", "ansible_user: beside-host\nansible_host: 10.7.7.2\n"),
+        ("host_vars/h4", "ansible_ssh_port: 2244\n"),
+        ("host_vars/loner.json", "{\"ansible_user\": \"alone\"}"),
+    ];
+    for (name, text) in files {
+        let path = directory.join(name);
+        std::fs::create_dir_all(path.parent().expect("a directory")).expect("made");
+        std::fs::write(path, text).expect("a file");
+    }
 }
 
 fn shapes() -> Vec<PathBuf> {

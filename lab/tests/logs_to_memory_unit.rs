@@ -19,7 +19,7 @@ not() { if \"$@\"; then return 1; fi; }
 disk=/run/rubus/logs/disk
 ";
 
-/// The change waits for the next start, whoever starts its unit: programs have their logs open.
+/// The change waits for the next boot, whatever starts its unit: programs have their logs open.
 const APPLIED: &str = "
 install /run/lab/rubus /usr/local/bin/rubus
 mkdir -p /var/log/journal /var/log/app
@@ -62,7 +62,7 @@ grep three $disk/text
 test ! -e $disk/.rubus-logs
 ";
 
-/// What belongs to root is never written to by way of a link in a directory of somebody else's.
+/// Root's files are never written through a symbolic link in another user's directory.
 const LINKS: &str = "
 ln -s /etc /var/log/app/sub
 systemctl start rubus-logs-save

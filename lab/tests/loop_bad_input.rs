@@ -59,7 +59,7 @@ fn a_directory_without_permission_says_so() {
         return;
     }
     let home = home_with_a_run();
-    // The program may lie where nobody else may look.
+    // The program may lie where other users cannot read it.
     let program = home.path().join("program");
     std::fs::copy(binary(), &program).unwrap();
     let target = home.path().join("forbidden");
@@ -402,7 +402,7 @@ fn a_closed_pipe_ends_it_quietly() {
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
-        // Nobody reads.
+        // The reader is gone.
         drop(child.stdout.take());
         let answer = Answer::of(child.wait_with_output().unwrap());
         for word in ["panicked", "Broken pipe"] {

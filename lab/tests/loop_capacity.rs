@@ -184,8 +184,7 @@ fn a_killed_run_leaves_a_tree_that_the_next_removes() {
     assert_eq!(std::fs::read_dir(filesystem.path()).unwrap().count(), 0);
 }
 
-/// Each durable file costs at least one write of its own, so a device that does only so many writes
-/// makes no more files.
+/// Each durable file costs at least one device write, so a limit of writes per second limits files per second too.
 #[test]
 fn durable_files_are_no_faster_than_the_devices_writes() {
     let _turn = take_turns();

@@ -165,7 +165,7 @@ fn files_that_change_and_vanish_are_told_and_mended_by_the_next_pass() {
 }
 
 #[test]
-fn a_killed_copy_is_gone_on_with() {
+fn a_killed_copy_is_resumed() {
     let _turn = take_turns();
     if !can_run("a killed copy", &NEEDS) {
         return;

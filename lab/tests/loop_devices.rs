@@ -1,5 +1,4 @@
-//! The devices of known truth themselves, checked with fio and with plain reads: before they judge
-//! the program, somebody has to judge them.
+//! The devices of known truth themselves, checked with fio and with plain reads before they judge the program.
 
 use std::fs::File;
 use std::io::ErrorKind;
@@ -223,8 +222,8 @@ fn what_a_killed_process_left_is_removed_and_what_a_living_one_uses_is_kept() {
     assert!(left::remove().is_empty(), "nothing is left");
 }
 
-/// Limits a device for everybody, as a process that is killed leaves it; gives how to see whether it still is. None where there are no
-/// such limits.
+/// Limits a device at the root group, as a killed process leaves it, and returns a check of whether the limit still
+/// stands. None where there are no such limits.
 fn limited_at_the_root(name: &str) -> Option<impl Fn() -> bool> {
     if LimitForAll::missing().is_some() {
         return None;

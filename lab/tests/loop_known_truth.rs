@@ -1,10 +1,9 @@
 //! The program measures devices whose truth is known.
 //!
-//! A loop device in memory is throttled by the block control group: the program must find the
-//! limit within 3 %, and fio on the same device must agree within 5 %. A file pauses at known
-//! times: every pause must be found and timed. A processor is taken away, and the device must not be
-//! blamed. What else reads and writes must be noticed. Files on tmpfs, ext4 and btrfs must be labelled
-//! with what direct I/O means there.
+//! A loop device in memory is throttled by the block control group: the program must find the limit within 3 %, and fio
+//! on the same device must agree within 5 %. A file pauses at known times: every pause must be found and timed. Another
+//! program occupies the processor, and the device must not be blamed. Other reads and writes must be noticed. Files on
+//! tmpfs, ext4 and btrfs must be labelled with what direct I/O means there.
 //!
 //! The program runs with the highest priority of an ordinary program. The tests take turns, since what runs beside a measurement is measured too; run the file alone, with
 //! `--nocapture` for the tables. A run that the program itself calls disturbed is repeated up
@@ -128,8 +127,8 @@ fn compare_with_truth(device: &ThrottledLoop, limits: Limits) -> Vec<Row> {
     known_jobs(&run).map(row).collect()
 }
 
-/// The jobs whose truth is known. Two jobs at once share the throttle in a way that nobody can
-/// predict, and commits do not belong on a bare device.
+/// The jobs whose truth is known. How two concurrent jobs share the throttle is unpredictable, and commits do not
+/// belong on a bare device.
 fn known_jobs(run: &Value) -> impl Iterator<Item = JobResult<'_>> {
     let known = |job: &JobResult| !job.is_commit() && !job.name().starts_with("bystander");
     run::results(run).into_iter().filter(known)
@@ -241,7 +240,7 @@ fn every_pause_of_a_device_is_found_and_timed() {
 }
 
 #[test]
-fn a_processor_taken_away_is_not_blamed_on_the_device() {
+fn an_occupied_processor_is_not_blamed_on_the_device() {
     let _turn = take_turns();
     let needs =
         [Need::Root, Need::Processors(2), Need::RealTime, Need::Program("taskset", "util-linux")];
@@ -256,9 +255,9 @@ fn a_processor_taken_away_is_not_blamed_on_the_device() {
     assert!(doubts.iter().any(|doubt| doubt == "cpu_starved"), "{doubts:?}");
 }
 
-/// A run of memory, pinned to the first processor, and the spans in which that was taken away. It is
-/// repeated up to two times when the spans themselves cannot be trusted: the wall clock was set, or something
-/// else ran on the processor.
+/// A run of memory, pinned to the first processor, and the spans in which another program held that processor. It is
+/// repeated up to two times when the spans themselves cannot be trusted: the wall clock was set, or something else ran
+/// on the processor.
 fn measure_while_a_processor_goes(memory: &Path) -> (Value, Vec<Span>) {
     let mut attempts = 1;
     loop {
@@ -294,7 +293,7 @@ fn a_quiet_device_has_no_stalls() {
     if !can_run("quiet device", &[Need::Root, Need::NbdFile]) {
         return;
     }
-    // The same device as the one that pauses, but nobody tells it to; and memory, which never waits.
+    // The same kind of device as the one that pauses, but without pauses; and memory, which never waits.
     let device = PausingDevice::new(64 * MIB).expect("a pausing device");
     let memory = SmallFilesystem::new(FilesystemKind::Tmpfs, 1024 * MIB).expect("a tmpfs");
     for (target, shortest_s) in [(device.path().as_path(), FALSE_S), (memory.path(), 0.0)] {

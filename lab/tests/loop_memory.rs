@@ -150,8 +150,8 @@ fn the_cliff_is_where_pool_and_ratio_say() {
         "{within} to {beyond}"
     );
 
-    // Beyond the cliff so many touches per second come through as the disk can read for: its rate over the share of
-    // pages that are there. A read may bring neighbours along, of which few are of use.
+    // Beyond the cliff the disk's read rate limits the touches per second: its rate over the share of pages that are on
+    // it. A read may bring neighbours along, of which few are of use.
     let rungs = pressure["rungs"].as_array().expect("a list");
     let far = rungs
         .iter()

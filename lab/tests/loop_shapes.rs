@@ -130,7 +130,7 @@ verify=crc32c
 do_verify=0
 ";
 
-/// Checks them.
+/// Reads the same blocks and verifies their checksums.
 const CHECK: &str = "
 [check]
 filename=DEVICE

@@ -1,9 +1,8 @@
 //! What the program finds in sweeps and long writes on devices whose truth is known.
 //!
-//! A device that lets so many operations per second through must have that ceiling, and nothing to
-//! gain from a deeper queue. A device whose rate falls after so many bytes must have its cliff there.
-//! Both hardly need a processor, so they are measured at the same time. A run that the program itself
-//! calls disturbed is repeated; the bounds stay.
+//! A device with a limit of operations per second must have that ceiling, and nothing to gain from a deeper queue. A
+//! device whose rate falls after a known number of bytes must have its cliff there. Both hardly need a processor, so
+//! they are measured at the same time. A run that the program itself calls disturbed is repeated; the bounds stay.
 
 use std::path::Path;
 use std::process::{Child, Command, Stdio};

@@ -43,7 +43,7 @@ struct Zswap {
 impl Zswap {
     fn on() -> Zswap {
         if !Path::new("/sys/kernel/debug/tracing").exists() {
-            // Somebody else may have mounted it meanwhile.
+            // It may have been mounted meanwhile.
             let _ = programs::run("mount", &["-t", "debugfs", "none", "/sys/kernel/debug"]);
         }
         let path = format!("{PARAMETERS}/enabled");

@@ -1,5 +1,5 @@
 //! Everything that drives the built program from outside, in one program: a module for each subject, and each test a process of
-//! its own when `cargo nextest` runs them. `scripts/test` does; `README.md` beside this directory has the table of all of them.
+//! its own when `cargo nextest` runs them. `scripts/test` does; `tests.tsv` beside this directory is the table of all of them.
 
 mod common;
 
@@ -17,6 +17,7 @@ mod fio_intervals;
 mod fleet;
 mod fleet_inventories;
 mod fleet_twice;
+mod hanging_share;
 mod journal_to_memory_unit;
 mod logs_to_memory_unit;
 mod loop_bad_input;
@@ -62,6 +63,7 @@ mod vm_pc_image;
 mod vm_pc_kept;
 mod vm_pc_lost_disks;
 mod vm_pc_memory;
+mod vm_pc_nas;
 mod vm_pc_nbd;
 mod vm_pc_nbd_kills;
 mod vm_pc_network_root;
@@ -71,6 +73,7 @@ mod vm_pc_power_cuts;
 mod vm_pc_power_cuts_replayed;
 mod vm_pc_raid;
 mod vm_pc_raspi_firmware;
+mod vm_pc_start_predicted;
 mod vm_pc_trial;
 mod vm_pc_usb_quirk;
 mod vm_pc_writers_unit;

@@ -35,12 +35,14 @@ fn connect(address: &str) -> (Client<Stream>, Offer) {
 }
 
 /// Compares the offer with what nbdinfo found.
-fn compare_with_nbdinfo(address: &str, offer: &Offer) {
-    let size = programs::run("nbdinfo", &["--size", address]).expect("nbdinfo");
-    assert_eq!(size, offer.size_bytes.to_string());
+fn compare_with_nbdinfo(address: &str, offer: &Offer, is_reference_server: bool) {
     let text = programs::run("nbdinfo", &["--json", address]).expect("nbdinfo");
     let info: Value = serde_json::from_str(&text).expect("nbdinfo prints JSON");
     let export = &info["exports"][0];
+    // Newer versions ask with `--size` before they are connected, which servers of the old style do not answer. Of the
+    // reference server they say 0, although they copy all of it.
+    let size = export["export-size"].as_u64().expect("a size");
+    assert!(size == offer.size_bytes || size == 0 && is_reference_server, "{info}");
     let style = match offer.style {
         Style::Fixed => "newstyle-fixed",
         Style::Newstyle => "newstyle",
@@ -183,7 +185,7 @@ fn meet(name: &str, server: &NbdServer) {
     exercise(&mut client, &offer, &mut model, 600);
     client.disconnect();
     drop(client);
-    compare_with_nbdinfo(server.address(), &offer);
+    compare_with_nbdinfo(server.address(), &offer, name == "nbd-server");
     let copy = server.directory().join("copy");
     let path = copy.display().to_string();
     programs::run("nbdcopy", &["--request-size=65536", server.address(), &path]).expect("nbdcopy");

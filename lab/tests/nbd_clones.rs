@@ -197,7 +197,7 @@ fn what_a_killed_server_kept_of_a_deleted_clone_goes_with_the_next_server() {
 }
 
 #[test]
-fn thrown_away_clones_last_as_long_as_their_server() {
+fn discarded_clones_last_as_long_as_their_server() {
     let _turn = take_turns();
     let home = home_with_golden();
     let clones = home.path().join("clones");

@@ -356,7 +356,7 @@ fn a_copy_that_was_killed_goes_on_and_one_of_another_disk_does_not() {
     for words in ["source is not what it was", "--restart"] {
         assert!(answer.stderr.contains(words), "{answer}");
     }
-    // The destination is not lost by that: it still has to be given up to be written anew.
+    // The destination is not lost by that: starting over still requires consent to overwrite it.
     let anew = [&arguments[..], &["--restart"]].concat();
     assert_eq!(home.run(&anew).status, Some(3));
 }

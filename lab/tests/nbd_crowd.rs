@@ -29,7 +29,7 @@ const ROUNDS: usize = 10;
 /// Rounds that the client in the middle may do meanwhile. The kernel shares two processors out among two thousand threads: the middle
 /// was seen to do 1.4 to 5.5 times what the slowest did, with the image in memory as on a disk. One that is starved does none.
 const MAX_TYPICAL_ROUNDS: usize = 20 * ROUNDS;
-/// A client that has done so many goes, so that the test ends when another one is starved.
+/// A client disconnects after this number of rounds, so that the test ends when another one is starved.
 const MAX_ROUNDS: usize = 2 * MAX_TYPICAL_ROUNDS;
 /// What the server may grow by: a busy client has a thread and 260 KiB to receive in, and the payloads of all together are bounded.
 /// Here they are 16 MiB.

@@ -86,7 +86,7 @@ fn a_disk_that_fails_is_said_to_fail_and_the_server_goes_on() {
     device.vanish();
 }
 
-/// The kernel reports a failed write-back once. Whoever asks second would be told that all is well.
+/// The kernel reports a failed write-back once. The next client to flush would be told that all is well.
 #[test]
 fn a_failed_flush_is_final_for_every_client_and_for_the_end() {
     if !can_run("nbd_faults_flush", &[Need::Program("strace", "strace")]) {
@@ -117,7 +117,7 @@ fn a_failed_flush_is_final_for_every_client_and_for_the_end() {
         assert_eq!(durable, ErrorCode::IO);
         assert_eq!(ask(client, Command::Read, none, 0), ErrorCode::NONE);
     }
-    // Whoever connects again is told that writes may be lost.
+    // A client that reconnects is told that writes may be lost.
     let now = told_identity(&served);
     assert_eq!(judge(&before, &now, true), Verdict::SameButUnflushedLost);
     drop((first, second));

@@ -21,7 +21,7 @@ use rubus_nbd::wire::{
 const PATIENCE: Duration = Duration::from_secs(120);
 const DISK_BYTES: u64 = 64 << 20;
 const BLOCK_BYTES: usize = 64 << 10;
-/// What a server may grow by, whoever comes.
+/// What a server may grow by, whatever its clients do.
 const MAX_GROWTH_KIB: u64 = 48 << 10;
 
 /// A server that runs.
@@ -204,7 +204,7 @@ fn strangers_do_not_keep_the_honest_out() {
     report(&format!("500 strangers at the door: {grown} KiB and {more_threads} threads more"));
     assert!(grown < MAX_GROWTH_KIB, "{grown} KiB");
     assert!(more_threads < 50, "{more_threads} threads");
-    // All of them are sent away, also those who say a byte now and then.
+    // All of them are disconnected, even a client that sends a byte now and then.
     let mut slow = served.connect();
     let said = handshake();
     let mut sent = 0;
@@ -223,7 +223,7 @@ fn strangers_do_not_keep_the_honest_out() {
 }
 
 #[test]
-fn whoever_does_not_read_takes_no_memory() {
+fn a_client_that_does_not_read_takes_no_memory() {
     let _turn = take_turns();
     let mut served = Served::start(&[]);
     served.serves_the_honest(1);
@@ -296,7 +296,7 @@ fn a_request_too_large_and_the_next_one_are_told_apart() {
         stream.write_all(&bytes).expect("it is taken");
         assert_eq!(reply(&mut stream), error.0, "{command:?} {offset} {length}");
     }
-    // Nobody listens to four gigabytes.
+    // The server does not read four gigabytes of payload.
     let bytes = request(Command::Write, 0, u32::MAX);
     stream.write_all(&bytes).expect("it is taken");
     assert!(is_hung_up_on(&mut stream));
@@ -360,7 +360,7 @@ fn trust(home: &Home, shows: bool) -> TlsSettings {
     TlsSettings::new(pem("authority", &authority), shows.then_some(pair)).expect("certificates")
 }
 
-/// Somebody who speaks TLS reads the first block.
+/// A TLS client reads the first block.
 fn reads_encrypted(served: &Served, trust: &TlsSettings, name: &str) -> Result<(), ClientError> {
     let stream = Stream::tcp("127.0.0.1", served.port, PATIENCE).expect("it listens");
     let wish = Wish { export: "disk".into(), tls: true, structured_replies: true };
@@ -436,7 +436,7 @@ fn option_reply(stream: &mut TcpStream) -> OptionReply {
 }
 
 #[test]
-fn nobody_gets_around_tls() {
+fn tls_cannot_be_bypassed() {
     let _turn = take_turns();
     let home = home_with_certificates();
     let (trusting, known) = (trust(&home, false), trust(&home, true));
@@ -481,7 +481,7 @@ fn nobody_gets_around_tls() {
     let is_alert = heard.first() == Some(&0x15);
     assert!(heard.is_empty() || (is_alert && heard.len() < 20), "it said {heard:?}");
 
-    // Whoever starts TLS and goes no further costs little, and goes.
+    // A client that starts TLS and stops there costs little, and is disconnected.
     let mut stuck: Vec<TcpStream> = (0..60).map(|_| served.connect()).collect();
     for stream in &mut stuck {
         stream.write_all(&[&[0, 0, 0, 3][..], &start].concat()).expect("it is taken");
@@ -510,7 +510,7 @@ fn a_client_shows_who_it_is_where_that_is_asked_for() {
     let home = home_with_certificates();
     let (unknown, known) = (trust(&home, false), trust(&home, true));
     let certificates = ["--certificates", "certs", "--verify-clients"];
-    // Where a client can do without TLS, nobody is verified.
+    // Where TLS is optional, clients cannot be verified.
     let allowed = [&["serve", "disk.img", "--tls", "allow"], &certificates[..]].concat();
     let refused = home.run(&allowed);
     assert_eq!(refused.status, Some(2), "{refused}");

@@ -201,7 +201,7 @@ fn the_reference_implementations_own_tests_pass_through_tls() {
         passes(&required, &known, mode);
     }
     fails(&required, &[]);
-    // Somebody else's authority did not sign what this server shows, and the name is not one of the server's.
+    // Another authority did not sign this server's certificate, and the name is not one of the server's.
     let elsewhere = [&known[..], &["-H".into(), "elsewhere.example".into()]].concat();
     for words in [encrypted(&ours, &strangers), elsewhere] {
         let said = fails(&required, &words);

@@ -320,7 +320,7 @@ struct Tally {
     given_up: u32,
 }
 
-/// So many rounds, with an image of which every write is durable or not.
+/// Runs this number of rounds, with an image of which every write is durable or not.
 fn run(seed: u64, rounds: u32, is_sync: bool) -> Tally {
     let mut random = Random(seed);
     let mut machine = Machine::new(is_sync);

@@ -11,7 +11,7 @@ use serde_json::Value;
 /// What each read is delayed by, in seconds.
 const DELAY_S: f64 = 0.005;
 
-/// Measures a server with so many workers.
+/// Measures a server with this number of workers.
 fn measure(workers: u32) -> Value {
     let server = NbdServer::nbdkit(&[
         &format!("--threads={workers}"),

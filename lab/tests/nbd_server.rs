@@ -414,7 +414,7 @@ fn who_asks_or_only_looks_is_not_said_to_be_refused() {
     assert!(info.status.success(), "{info:?}");
     let asked = String::from_utf8_lossy(&info.stdout).into_owned();
     assert!(asked.contains("24.0 MiB"), "{asked}");
-    // Whoever comes in after them has been seen after them.
+    // This client arrives after them, so the server has seen them before it.
     drop(served.connect());
     let (status, said, _place) = served.end();
     assert_eq!(status, 0, "{said}");
@@ -463,7 +463,7 @@ fn sockets_that_are_given_are_used() {
 }
 
 #[test]
-fn strangers_at_the_door_keep_nobody_out_and_are_sent_away() {
+fn strangers_at_the_door_keep_no_client_out_and_are_sent_away() {
     let _turn = take_turns();
     let served = Served::new(directory(), &["--quiet"]);
     let socket = served.directory.path().join("socket");

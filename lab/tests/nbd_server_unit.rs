@@ -13,7 +13,7 @@ const NEEDS: [Need; 4] = [
     Need::Program("systemd-analyze", "systemd"),
 ];
 
-/// A home that nobody else may enter, with images of its own.
+/// A home directory closed to other users, with images of its own.
 const BEGIN: &str = "
 install /run/lab/rubus /usr/local/bin/rubus
 mkdir -p /home/pi/images
@@ -25,7 +25,7 @@ overwrite() { rubus nbd copy --quiet /run/pattern \"$1\" --i-will-lose-everythin
 pid_of() { systemctl show --property MainPID --value rubus-serve-$1.service; }
 ";
 
-/// The image is made, and the server that lets nobody in from here is asked on its own socket.
+/// The image is made, and the server, which refuses this machine's addresses, is asked on its own socket.
 const MADE: &str = "
 rubus apply network-server image=/srv/made/kitchen.img size=16MiB listen=0.0.0.0 allow=10.0.0.0/8 --yes
 if rubus nbd info nbd://127.0.0.1/kitchen; then exit 101; fi
@@ -78,7 +78,7 @@ rubus undo --yes
 
 /// With TLS, for those alone who have a certificate; the server's key is root's, and the server is not.
 const ENCRYPTED: &str = "
-tls='/root/my tls: 100%'
+tls='/root/my-tls:100%'
 rubus serve --make-certificates \"$tls\"
 truncate -s 1M /home/pi/secret.img
 chown 1000:1000 /home/pi/secret.img
@@ -119,7 +119,7 @@ done
 
 const UNDONE: &str = "
 for name in images boards golden kitchen; do rubus undo --yes; done
-test -z \"$(find /etc/systemd/system /run '(' -name 'rubus-*' -o -name sockets.target.wants ')')\"
+test -z \"$(find /etc/systemd/system /run -path /run/systemd/generator -prune -o '(' -name 'rubus-*' -o -name sockets.target.wants ')' -print)\"
 test \"$(systemctl list-units --all --plain --no-legend 'rubus-serve-*')\" = ''
 cmp /run/pattern /srv/made/kitchen.img
 ls /srv/clones/*

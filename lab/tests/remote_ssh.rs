@@ -21,7 +21,7 @@ use tempfile::TempDir;
 const MIB: u64 = 1 << 20;
 /// Longer than a machine under load needs to notice and to clear up.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// The shortest suite: it ends after so many bytes, and memory is quick.
+/// The shortest suite: it ends after a fixed number of bytes, and memory is quick.
 const SHORT: [&str; 5] = ["--suite", "stream", "--size", "16MiB", "--no-html"];
 
 // --- Results come back ----------------------------------------------------------------------

@@ -1,4 +1,4 @@
-//! The table of tests in README.md has every test of this program, and nothing that is not there.
+//! The table of tests, `lab/tests.tsv`, has every test of this program, and nothing that is not there.
 
 use std::process::Command;
 

@@ -1,5 +1,5 @@
-//! The recipe `desktop` on a board whose firmware knows no trial: without the new disk the card's system starts by itself and
-//! says so, with the disk the new root starts again. An initial RAM filesystem that is made anew on the new root starts it
+//! The recipe `desktop` on a board whose firmware knows no trial: without the new disk the card's system starts by
+//! itself and says so, with the disk the new root starts again. An initramfs that is rebuilt on the new root starts it
 //! too, and the change is undone after that, or with the disk gone for good.
 
 use std::time::Instant;

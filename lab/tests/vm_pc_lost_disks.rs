@@ -1,6 +1,6 @@
-//! A disk that is not there any more, or another one in its place. It is pulled out while a filesystem is made on it. The power
-//! is cut while it is divided or formatted, and afterwards its twin is plugged in: `rubus resume` never writes to the twin,
-//! says what is wrong, and goes on with the right disk.
+//! A disk that is gone, or another one in its place. It is pulled out while a filesystem is made on it. The power is
+//! cut while it is partitioned or formatted, and afterwards its twin is plugged in: `rubus resume` never writes to the
+//! twin, says what is wrong, and continues with the right disk.
 
 use std::path::Path;
 use std::process::Command;
@@ -83,7 +83,7 @@ fn a_twin_without_a_serial_number_is_not_written_to() {
     lab.nothing_is_lost(&before);
 }
 
-/// The twin was not plugged in when the disk was given away by its number, so nobody could know that both say the same one.
+/// The twin was not plugged in when the disk was given up by its serial number, so the duplicate could not be noticed.
 #[test]
 fn a_twin_with_the_same_serial_number_is_not_written_to() {
     let Some(lab) = Lab::new(SAME_NUMBER) else {
@@ -149,8 +149,8 @@ fn a_blank_twin_is_not_written_to_without_asking() {
     lab.twin_is_untouched();
 }
 
-/// Once the new root is made nothing of the disk is overwritten any more. The rest of the change waits for that disk all the
-/// same: it neither goes on with the twin nor turns back because a cable is loose.
+/// Once the new root is made, nothing on the disk is overwritten any more. The rest of the change waits for that disk
+/// all the same: it neither continues with the twin nor turns back because a cable is loose.
 #[test]
 fn a_change_waits_for_the_disk_that_its_new_root_is_on() {
     let Some(lab) = Lab::new(NO_NUMBER) else {
@@ -410,7 +410,7 @@ fn pulled_out_while_a_disk_is_formatted(board: &mut Session) {
     is_undone(board);
 }
 
-/// Plugged in again during the same boot it may be another one, and nobody can tell.
+/// Plugged in again during the same boot it may be another disk, and the two cannot be told apart.
 fn pulled_out_and_rubus_killed(board: &mut Session) {
     let apply = Apply::format(board);
     interrupted(board, &apply, FORMAT, "kill -KILL $apply");

@@ -41,7 +41,7 @@ fn a_machine_without_memory_groups_is_measured_as_a_whole_when_asked() {
     assert_eq!(others.status, 2, "{}", others.complaint_text());
     assert!(others.complaint_text().contains("only root"));
 
-    // Without swap it carries itself, and nobody has to be ended for want of memory.
+    // Without swap it carries itself, and the OOM killer has nothing to do.
     let without = measured(&mut board, "--max-working-set 1.2");
     let (within, because) = carried(&without);
     assert!((0.8..1.2).contains(&within), "{without}");

@@ -29,7 +29,7 @@ struct Server {
     address: String,
 }
 
-/// Which server.
+/// The NBD server under test.
 enum Program {
     /// nbdkit; it says this of itself, if anything.
     Nbdkit(Option<String>),
@@ -195,7 +195,7 @@ fn log_is_whole(image: &Path, last: u64) {
     assert_eq!(text, expected);
 }
 
-/// A server that promises that they agree is attached with so many.
+/// Connections to a server that declares them consistent (multi-conn).
 const CONNECTIONS: u64 = 4;
 
 /// A figure of the only attached device.
@@ -230,8 +230,8 @@ fn another_disk_is_refused_and_a_recipe_attaches_at_each_boot() {
     board.switch_off().unwrap();
 }
 
-/// What the kernel says of a device with a partition that is attached; in use is one that somebody, udev or another, has open just
-/// then, and `rubus attach` tries again.
+/// What the kernel says of a device with a partition that is attached. "Already in use" means that another program,
+/// such as udev, has it open at that moment; `rubus attach` retries.
 const ATTACHING: [&str; 3] =
     ["nbd0: detected capacity change from 0", "nbd0: p1", "nbd: nbd0 already in use"];
 /// What it says of one that is detached, as `docs/how-to/nbd-attach.md` has it.
@@ -295,14 +295,14 @@ setsid sh -c 'exec 3</dev/nbd0; while [ ! -e /run/enough ]; do dd bs=4k count=1 
   </dev/null >/dev/null 2>&1 &
 while [ ! -s /run/reads ]; do sleep 0.1; done";
 
-/// The driver keeps the size for as long as somebody has the device open.
+/// The driver keeps the size for as long as a program has the device open.
 const NO_READER: &str =
     "touch /run/enough; while pgrep -f 'exec 3</dev/nbd0' >/dev/null; do sleep 0.1; done";
 
-/// The watcher ends when nobody has the device open any more, and a moment later than who had it.
+/// The watcher ends once the device is no longer open, shortly after the last program that had it open.
 const NO_WATCHER: &str = "for i in $(seq 100); do pgrep -f rubus-attach >/dev/null || break; sleep 0.1; done; pgrep -f rubus-attach || echo no watcher";
 
-/// What was written before is on the server, and whoever reads meets an end, not a device that hangs.
+/// What was written before is on the server, and a read returns instead of hanging.
 fn a_reader_who_stays_does_not_hold_it(board: &mut Session) {
     let server = Server::start(Program::Ours);
     let said = must(
@@ -335,7 +335,8 @@ fn what_cannot_be_written_is_given_up(board: &mut Session) {
         ),
     );
     server.kill();
-    // Whoever has written wakes udev, which then waits for the partition table with the device held; closing can wait for that.
+    // A close after a write wakes udev, which then waits for the partition table with the device held; closing can wait
+    // for that.
     let said = must(
         board,
         &format!(

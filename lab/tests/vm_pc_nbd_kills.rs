@@ -41,8 +41,8 @@ const RAWS: u64 = 8;
 const FILESYSTEM_BLOCKS: u64 = 10240;
 const BLOCK_BYTES: usize = 4096;
 
-/// A write that was under way when its server was killed is dated so long after it at most; what
-/// somebody writes later is known to be another one's.
+/// A write that was in flight when its server was killed has a timestamp at most this much later; a later one is known
+/// to come from another writer.
 const DATED_LATER: Duration = Duration::from_millis(10_500);
 /// Files are dated in steps.
 const DATED_APART: Duration = Duration::from_millis(60);
@@ -477,7 +477,7 @@ impl Rig {
         Outcome::AttachedAgain
     }
 
-    /// Nobody will connect again, and writes wait: whoever says so loses what was not written.
+    /// The connection will not come back, and writes wait: giving up loses what was not written.
     fn detach_by_force(&mut self) -> Outcome {
         self.board_must("umount -l /mnt && rubus detach --give-up >&2");
         self.stop_writers();

@@ -1,6 +1,6 @@
-//! The experiment for which somebody once served a disk to a Pi: is the card slower than the cable? An emulated Pi 3 with
-//! a card that lets little through, `rubus serve` on this machine, `rubus attach` on the board, the same four jobs on both
-//! disks, and the processor time at both ends.
+//! The experiment for which a disk was once served to a Pi: is the card slower than the cable? An emulated Pi 3 with a
+//! card that lets little through, `rubus serve` on this machine, `rubus attach` on the board, the same four jobs on
+//! both disks, and the processor time at both ends.
 //!
 //! The board's network is the emulator's USB one, of 12 Mbit/s on paper and about a tenth of that in practice, so that the
 //! card is made slower still; what is compared is as it was: card, cable and four kinds of access.

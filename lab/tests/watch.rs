@@ -152,7 +152,7 @@ fn the_screen_is_drawn_resized_and_given_back() {
 
     for (width, height) in [("120", "40"), ("40", "12"), ("20", "4"), ("80", "24")] {
         tmux.tell(&["resize-window", "-x", width, "-y", height]);
-        // tmux shows what was there before until the program has drawn anew.
+        // tmux shows the old contents until the program has redrawn.
         let columns_now: usize = width.parse().expect("a number");
         let rows: usize = height.parse().expect("a number");
         tmux.until("the new size", |screen| {

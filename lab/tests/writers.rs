@@ -11,8 +11,13 @@ use rubus_lab::devices::needs::Need;
 use rubus_lab::devices::{FilesystemKind, SmallFilesystem, programs};
 use serde_json::Value;
 
-const NEEDS: [Need; 4] =
-    [Need::Root, Need::Loop, Need::Program("mkfs.ext4", "e2fsprogs"), Need::Program("fio", "fio")];
+const NEEDS: [Need; 5] = [
+    Need::Root,
+    Need::Loop,
+    Need::KernelsProcessNumbers,
+    Need::Program("mkfs.ext4", "e2fsprogs"),
+    Need::Program("fio", "fio"),
+];
 const MIB: u64 = 1 << 20;
 /// What each of them writes.
 const EACH_BYTES: u64 = 48 * MIB;

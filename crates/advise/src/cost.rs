@@ -57,7 +57,7 @@ impl Cost {
         Cost { points, is_proportional: false }
     }
 
-    /// Seconds of an operation of so many bytes.
+    /// Seconds of an operation of `bytes` bytes.
     pub fn at(&self, bytes: f64) -> Estimate {
         let after = self.points.partition_point(|point| point.0 < bytes);
         match (after.checked_sub(1).map(|i| self.points[i]), self.points.get(after)) {

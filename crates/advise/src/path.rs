@@ -11,7 +11,7 @@ use crate::cost::{Cost, inverse};
 pub struct Resource {
     /// What it is called, in words for people: `USB 2 bus`, `sda`, `4 cores`.
     pub name: String,
-    /// So many operations are served at the same time, at least 1.
+    /// Operations that are served at the same time, at least 1.
     pub servers: u32,
 }
 
@@ -42,19 +42,19 @@ pub struct Stage {
 /// One step of a path.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Step {
-    /// Work.
+    /// Work that an operation waits for.
     Stage(Stage),
     /// Work that goes on while other stages work, as a bus transfers while the device behind it seeks: it keeps its resource busy,
     /// but what a lone operation waits for is in the other stages already.
     Beside(Stage),
     /// Below, an operation has other bytes: compressed ones, or those with what a journal adds.
     Bytes {
-        /// Times this.
+        /// Factor by which the bytes change.
         factor: Estimate,
         /// Rounded up to a multiple of this; 0 and 1 round nothing.
         whole_bytes: u32,
     },
-    /// Below, there are other operations than above: so many for each. What they carry together stays the same.
+    /// Below, the number of operations changes by this factor. The bytes that they carry together stay the same.
     Operations {
         /// How many, greater than 0; less than 1 where several are merged into one.
         factor: Estimate,

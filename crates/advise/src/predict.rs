@@ -23,7 +23,7 @@ pub struct Operation {
 /// What a resource does when the path carries what was predicted.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Pipe {
-    /// The resource.
+    /// Name of the resource.
     pub name: String,
     /// What kind of stage asks the most of it.
     pub kind: Kind,
@@ -102,7 +102,7 @@ impl Demands {
         all.fold(0.0, f64::max)
     }
 
-    /// R(N): seconds of an operation with so many in flight.
+    /// R(N): seconds of an operation with N = `depth` in flight.
     fn response_s(&self, bend: Bend, depth: u32, pick: &mut dyn FnMut(&Estimate) -> f64) -> f64 {
         let stations: Vec<Station> = self.by_resource.values().map(Demand::station).collect();
         bend.response_s(self.alone_s, &stations, depth, pick)

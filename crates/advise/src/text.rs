@@ -2,7 +2,7 @@
 //!
 //! Nothing but ASCII is written, so that every terminal shows it.
 
-use crate::advice::{Advice, Basis, Candidate, Curve, LEGEND, PaysUpTo, Unknown};
+use crate::advice::{Advice, Basis, Candidate, Curve, LEGEND, PaysUpTo, UNSETTLED, Unknown};
 use rubus_machine::purpose::Purpose;
 use rubus_stats::estimate::Estimate;
 use rubus_vocabulary::units::{iops, percent, rate_si};
@@ -190,7 +190,7 @@ fn swap_table(advice: &Advice, columns: usize) -> Table {
         });
         let beyond = match swap.map(|swap| swap.beyond_s) {
             None => Cell::from("?"),
-            Some(None) => Cell::from("nothing"),
+            Some(None) => Cell::from("full"),
             Some(Some(beyond)) => marked(basis.beyond_s, seconds(beyond.value)),
         };
         vec![
@@ -243,19 +243,24 @@ fn euros(candidate: &Candidate) -> String {
 fn legend(advice: &Advice, everything: bool, style: Style) -> Vec<String> {
     let (work, _) = advice.unit.split_once(':').unwrap_or((&advice.unit, ""));
     let columns = match advice.purpose {
-        Purpose::Swap => "carries: times the memory before it gets slow; beyond: a page then",
+        Purpose::Swap => {
+            "carries: times the memory before it gets slow; beyond: a page then, or full: programs are ended"
+        }
         Purpose::Desktop | Purpose::Server | Purpose::Logger | Purpose::StorageNode => {
             "read, write: MB/s in order; 4K: one at a time; commits/s"
         }
     };
-    let mut words = vec![format!("* now, > recommended; time: for {work}; {columns}")];
+    let mut words =
+        vec![format!("* now, > recommended; time: for {work}, less is better; {columns}")];
     let rows_of = rows(advice);
     if everything && rows_of.windows(2).any(|pair| pair[0].tier == pair[1].tier) {
         let order =
             "Where ranges of times overlap, the cheaper is recommended, then the milder risk.";
         words.push(order.into());
     }
-    words.push(format!("{LEGEND}; {}", what_was_measured(advice)));
+    let is_unsettled = rows_of.iter().any(|row| row.basis.is_any_unsettled());
+    let unsettled = if is_unsettled { format!("; {UNSETTLED}") } else { String::new() };
+    words.push(format!("{LEGEND}{unsettled}; {}", what_was_measured(advice)));
     let all = rows(advice).len();
     let more = advice.candidates.len() - all;
     if more > 0 {
@@ -300,7 +305,14 @@ fn to_do(advice: &Advice, style: Style) -> Vec<String> {
     if let (Some(_), Some(sentence)) = (&advice.next.command, besides) {
         lines.extend(hang("       ", &bind_units(&clean(sentence)), style.columns));
     }
-    if let Some(words) = obstacles(&advice.obstacles) {
+    // The command that takes an obstacle away is not given twice.
+    let is_told = |obstacle: &&String| {
+        let command = obstacle.split('`').nth(1);
+        command.is_some_and(|command| besides.is_some_and(|said| said.contains(command)))
+    };
+    let left: Vec<String> =
+        advice.obstacles.iter().filter(|obstacle| !is_told(obstacle)).cloned().collect();
+    if let Some(words) = obstacles(&left) {
         lines.extend(hang("Needs: ", &bind_units(&clean(&words)), style.columns));
     }
     let risks = advice.candidates.first().map_or(&[][..], |best| &best.risks);

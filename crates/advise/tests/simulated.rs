@@ -6,7 +6,8 @@ use std::collections::VecDeque;
 use rubus_advise::{Bend, Cost, Kind, Operation, Prediction, Resource, Stage, Step, predict};
 use rubus_stats::estimate::Estimate;
 
-/// Seconds that nobody queues for, and stations by seconds and servers; an operation comes by all of them in this order.
+/// A delay without a queue in seconds, and stations by seconds and servers; an operation visits all of them in this
+/// order.
 struct Path {
     delay_s: f64,
     stations: &'static [(f64, u32)],
@@ -51,7 +52,7 @@ impl Chance {
     }
 }
 
-/// Operations per second with so many in flight.
+/// Operations per second with `depth` in flight.
 fn simulate(path: &Path, depth: u32, work: Work) -> f64 {
     let mut chance = Chance(0x5eed_0000 + u64::from(depth));
     let count = path.stations.len();

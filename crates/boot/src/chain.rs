@@ -3,6 +3,7 @@
 //! Each link says what was found, where, and how sure that is; the chain ends at the first that does not hold. The order
 //! is that of a start. Pure: the facts may be those of a running machine, of a capture, or of the files of a card.
 
+mod device_tree;
 mod encoding;
 mod firmware;
 mod kernel;
@@ -12,6 +13,7 @@ mod naming;
 mod root;
 mod running;
 mod settings;
+mod start_files;
 mod width;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -34,7 +36,7 @@ pub use naming::{named_root, opened_from};
 /// What a chain is made from.
 #[derive(Clone, Debug)]
 pub struct ChainFacts {
-    /// The board.
+    /// Model of the board.
     pub model: Model,
     /// Its name, as people write it.
     pub board: String,
@@ -83,7 +85,7 @@ pub struct DiskTable {
     pub partitions: Vec<TablePartition>,
 }
 
-/// Which table.
+/// The kind of partition table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TableKind {
     Mbr,
@@ -93,7 +95,7 @@ pub enum TableKind {
 /// A partition of the medium.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TablePartition {
-    /// From 1.
+    /// Number of the partition, from 1.
     pub number: u32,
     /// `0x0c` in an MBR, a GUID in a GPT.
     pub type_id: String,
@@ -106,9 +108,9 @@ pub struct TablePartition {
 pub struct RootFiles {
     /// Why they could not be read, where they could not.
     pub unread: Option<String>,
-    /// `/etc/fstab`.
+    /// Text of `/etc/fstab`.
     pub fstab: Option<String>,
-    /// `/etc/crypttab`.
+    /// Text of `/etc/crypttab`.
     pub crypttab: Option<String>,
     /// The kernel releases that have modules there; absent where the directory could not be read.
     pub releases: Option<BTreeSet<String>>,
@@ -116,6 +118,8 @@ pub struct RootFiles {
     pub subvolumes: Option<BTreeSet<String>>,
     /// The first program by its path, and whether it is there.
     pub init: Option<(String, bool)>,
+    /// The first program that is started where `init=` names one that is not there.
+    pub usual_init: Option<String>,
     /// Bits of the programs: 32 or 64.
     pub program_bits: Option<u32>,
     /// Whether the first program is systemd.
@@ -281,17 +285,28 @@ fn config_name(facts: &ChainFacts) -> &'static str {
 
 /// What the firmware may load, the usual case first.
 pub fn paths(facts: &ChainFacts) -> Vec<BootPath> {
+    let (config, includes) = config(facts);
+    let exists = |path: &str| facts.partition.size_bytes(path).is_some();
+    let paths = config.boot_paths(&reader(facts, &includes), &exists);
+    with_running_kernel(facts, paths)
+}
+
+/// The value of a setting, as far as it does not depend on what only the board knows.
+fn setting(facts: &ChainFacts, name: &str) -> Option<String> {
+    let (config, includes) = config(facts);
+    config.get(name, &reader(facts, &includes))
+}
+
+/// The settings, and the files that they include.
+fn config(facts: &ChainFacts) -> (ConfigTxt, BTreeMap<String, String>) {
     let text = facts.partition.text(config_name(facts)).unwrap_or_default();
     let config = ConfigTxt::parse(text);
     let includes = config.included(&|name| facts.partition.text(name).map(str::to_string));
-    let reader = Reader {
-        model: &facts.model,
-        serial: facts.serial,
-        tryboot: is_trial(facts),
-        includes: &includes,
-    };
-    let paths = config.boot_paths(&reader, &|path| facts.partition.size_bytes(path).is_some());
-    with_running_kernel(facts, paths)
+    (config, includes)
+}
+
+fn reader<'a>(facts: &'a ChainFacts, includes: &'a BTreeMap<String, String>) -> Reader<'a> {
+    Reader { model: &facts.model, serial: facts.serial, tryboot: is_trial(facts), includes }
 }
 
 /// Of several kernels that are there, the one that runs is the one that is loaded.

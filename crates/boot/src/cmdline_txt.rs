@@ -104,6 +104,21 @@ impl CmdlineTxt {
         Some(named.trim_matches('/')).filter(|name| !name.is_empty())
     }
 
+    /// Whether quotes stand around the value that counts, or around its whole word. The kernel takes them off; programs that
+    /// split `/proc/cmdline` at white space keep them.
+    pub fn is_quoted(&self, name: &str) -> bool {
+        let words = self.words().filter(|word| same_name(word.name, name) && word.value.is_some());
+        words.last().is_some_and(|word| {
+            let value = word.written.split_once('=').map_or("", |(_, value)| value);
+            word.written.starts_with('"') || value.starts_with('"')
+        })
+    }
+
+    /// The number of the subvolume that `rootflags=` names.
+    pub fn subvolume_id(&self) -> Option<&str> {
+        self.get("rootflags")?.split(',').rev().find_map(|option| option.strip_prefix("subvolid="))
+    }
+
     /// Whether there is a word of this name, with or without a value.
     pub fn has(&self, name: &str) -> bool {
         self.words().any(|word| same_name(word.name, name))

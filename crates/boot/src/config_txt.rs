@@ -2,16 +2,19 @@
 //!
 //! Source: Raspberry Pi documentation, "config.txt": one `name=value` per line, `#` begins a comment line,
 //! `initramfs` and `include` are written without equals sign, a filter in brackets holds until another of its kind or
-//! `[all]`, the last value wins. Filters of which nobody knows beforehand whether they apply (a monitor, a pin) are
-//! taken both ways ([`ConfigTxt::boot_paths`]).
+//! `[all]`, the last value wins. Filters whose outcome is unknown beforehand (a monitor, a pin) are taken both ways
+//! ([`ConfigTxt::boot_paths`]).
 
 mod filter;
+mod parameter;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use super::model::{Kernels, Model};
 use filter::{Answer, Filters};
+
+pub use parameter::NotSet;
 
 /// Longest line that every firmware reads whole, in characters.
 pub const MAX_LINE_CHARACTERS: usize = 98;
@@ -20,7 +23,8 @@ const MAX_INCLUDED: usize = 32;
 /// Included files may include others; this many levels are followed.
 const MAX_LEVELS: usize = 4;
 /// The settings that say what is loaded.
-const DECIDING: [&str; 9] = [
+const DECIDING: [&str; 10] = [
+    "armstub",
     "kernel",
     "arm_64bit",
     "initramfs",
@@ -43,7 +47,7 @@ pub struct ConfigTxt {
 /// The board that reads the file, and how it was started.
 #[derive(Clone, Copy, Debug)]
 pub struct Reader<'a> {
-    /// Which board.
+    /// Model of the board.
     pub model: &'a Model,
     /// Its serial number, where it is known.
     pub serial: Option<u64>,
@@ -89,9 +93,15 @@ pub struct BootPath {
     pub cmdline: String,
     /// The device tree, where the file names one.
     pub device_tree: Option<String>,
+    /// The program that the processors run before the kernel, where the file names one.
+    pub armstub: Option<String>,
     /// The filters that have to apply for this case; empty for the usual one.
     pub only_if: BTreeSet<String>,
 }
+
+/// The doubt about a setting with white space around its equals sign. Firmware has been seen to pass over such a line without a
+/// word (imp-os.org, "Raspberry Pi config.txt").
+pub const SPACED: &str = "spaces around the equals sign";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Line<'a> {
@@ -102,7 +112,7 @@ enum Line<'a> {
 }
 
 impl ConfigTxt {
-    /// Any text.
+    /// Accepts any text.
     pub fn parse(text: impl Into<String>) -> Self {
         ConfigTxt { text: text.into() }
     }
@@ -402,14 +412,16 @@ fn line_with(name: &str, value: &str) -> String {
     }
 }
 
-/// The initial RAM filesystem that `auto_initramfs` loads with a kernel: `initramfs8` with `kernel8.img`.
-pub fn initramfs_of(kernel: &str) -> String {
+/// The initial RAM filesystem that `auto_initramfs` loads with a kernel: `initramfs8` with `kernel8.img`; none where the
+/// kernel's name has no "kernel" in it, as `vmlinuz`.
+pub fn initramfs_of(kernel: &str) -> Option<String> {
     let (directory, name) = match kernel.rfind('/') {
         Some(at) => kernel.split_at(at + 1),
         None => ("", kernel),
     };
     let name = name.strip_suffix(".img").unwrap_or(name);
-    format!("{directory}{}", name.replacen("kernel", "initramfs", 1))
+    name.contains("kernel")
+        .then(|| format!("{directory}{}", name.replacen("kernel", "initramfs", 1)))
 }
 
 fn line_of(line: &str) -> Line<'_> {
@@ -455,7 +467,7 @@ fn collect<'a>(
                 name: name.into(),
                 value: value.into(),
                 line: number,
-                counts: counts(filters, reader),
+                counts: if_spaced(line, counts(filters, reader)),
             }),
             Line::Include(name) if level < MAX_LEVELS => {
                 // Whether a filter would keep the inclusion out is decided for each of its lines.
@@ -473,6 +485,22 @@ fn counts(filters: &Filters, reader: &Reader<'_>) -> Counts {
         Answer::Yes => Counts::Yes,
         Answer::No => Counts::No,
         Answer::If(names) => Counts::If(names),
+    }
+}
+
+/// Whether a line with white space around its equals sign counts is a doubt of its own.
+fn if_spaced(line: &str, counts: Counts) -> Counts {
+    let is_spaced = line.split_once('=').is_some_and(|(name, value)| {
+        name.ends_with(char::is_whitespace) || value.trim_end().starts_with(char::is_whitespace)
+    });
+    match (is_spaced, counts) {
+        (false, counts) => counts,
+        (true, Counts::No) => Counts::No,
+        (true, Counts::Yes) => Counts::If(BTreeSet::from([SPACED.into()])),
+        (true, Counts::If(mut names)) => {
+            names.insert(SPACED.into());
+            Counts::If(names)
+        }
     }
 }
 
@@ -542,12 +570,13 @@ fn load(
             kernel: prefixed(prefix, kernel),
             initramfs: match (named, is_on("auto_initramfs")) {
                 (Some(line), _) => named_initramfs(prefix, line),
-                (None, true) => vec![prefixed(prefix, &initramfs_of(kernel))],
+                (None, true) => initramfs_of(&prefixed(prefix, kernel)).into_iter().collect(),
                 (None, false) => Vec::new(),
             },
             is_auto_initramfs: named.is_none() && is_on("auto_initramfs"),
             cmdline: prefixed(prefix, text("cmdline").unwrap_or("cmdline.txt")),
             device_tree: text("device_tree").map(|name| prefixed(prefix, name)),
+            armstub: text("armstub").map(|name| prefixed(prefix, name)),
             only_if: assumed.clone(),
         })
         .collect()

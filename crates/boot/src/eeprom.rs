@@ -23,6 +23,8 @@ pub enum Ability {
     ReadGpt,
     /// Looks into the next partitions where the first is none to start from.
     WalkPartitions,
+    /// Takes the initial RAM filesystem that belongs to a kernel named by `kernel=`, with `auto_initramfs`.
+    MatchInitramfs,
 }
 
 /// `BOOT_ORDER` where the settings do not have it: the card, then USB, then from the start again.
@@ -107,6 +109,7 @@ impl Ability {
             Ability::StartFromNvme if is_pi4 => Some("2021-07-06"),
             // On demand (PARTITION_WALK=1) it is half a year older.
             Ability::WalkPartitions => Some("2025-08-13"),
+            Ability::MatchInitramfs => Some("2025-05-08"),
             Ability::StartFromUsb | Ability::ReadGpt | Ability::StartFromNvme => None,
         }
     }

@@ -22,7 +22,7 @@ pub enum Hazard {
     NotThere(Entry),
     /// A volume has it but for capital letters, and is not found by it; with the volume's own.
     OtherCase(Entry, String),
-    /// Several have.
+    /// Several volumes have that name.
     Ambiguous(Entry, Vec<String>),
     /// The volume holds another filesystem.
     OtherFilesystem(Entry, String),

@@ -66,7 +66,7 @@ pub enum InitramfsError {
     /// What is at a place is no archive, and not compressed in a way that is known.
     #[error("what is at byte {offset_bytes} is neither a cpio archive nor compressed")]
     Unknown {
-        /// Where.
+        /// Offset in the image, in bytes.
         offset_bytes: u64,
     },
     /// It is compressed in a way that cannot be looked into here.
@@ -74,7 +74,7 @@ pub enum InitramfsError {
         "it is compressed with {name}, which cannot be looked into; set COMPRESS=zstd in /etc/initramfs-tools/initramfs.conf"
     )]
     Unreadable {
-        /// The program.
+        /// Name of the compression program.
         name: &'static str,
     },
     /// It ends too early, or its contents contradict themselves.
@@ -153,6 +153,14 @@ impl Listing {
     /// Whether a file is inside, by its path without a slash in front.
     pub fn has(&self, path: &str) -> bool {
         self.members.iter().any(|member| member.path == path)
+    }
+
+    /// Whether it has a file of this path, or any below it.
+    pub fn has_below(&self, path: &str) -> bool {
+        self.members.iter().any(|member| {
+            let rest = member.path.strip_prefix(path);
+            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        })
     }
 
     /// The kernel releases for which modules are inside.

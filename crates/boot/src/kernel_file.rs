@@ -54,6 +54,31 @@ pub fn release(file: &[u8]) -> Option<String> {
     None
 }
 
+/// Whether a kernel is one for 64 bits, by its header: that of arm64, plain or packed with gzip, or that of a zImage for 32
+/// bits. Source: Linux, Documentation/arch/arm64/booting.rst, arch/arm/boot/compressed/head.S.
+pub fn is_64_bit(file: &[u8]) -> Option<bool> {
+    const GZIP: &[u8] = PACKED[0];
+    if !file.starts_with(GZIP) {
+        return by_header(file);
+    }
+    let mut found = None;
+    // What is behind the packed kernel ends in an error that says nothing.
+    let _ = unpacked_at(file, |mut unpacked| {
+        let mut head = [0; 0x40];
+        let read = fill(&mut unpacked, &mut head)?;
+        found = by_header(&head[..read]);
+        Ok(())
+    });
+    found
+}
+
+fn by_header(head: &[u8]) -> Option<bool> {
+    if head.get(0x38..0x3C) == Some(b"ARM\x64") {
+        return Some(true);
+    }
+    (head.get(0x24..0x28) == Some(&0x016F_2818_u32.to_le_bytes())).then_some(false)
+}
+
 /// The program that loads a kernel in its turn, where a file named as a kernel is one ("U-Boot").
 ///
 /// U-Boot and barebox have their names with a year in what they print first; images of UEFI firmware begin with a firmware
@@ -187,6 +212,27 @@ mod tests {
         let text = b"6.12.107+deb13-amd64 (debian-kernel@lists.debian.org) #1";
         bytes[0x3200..0x3200 + text.len()].copy_from_slice(text);
         assert_eq!(release(&bytes).as_deref(), Some("6.12.107+deb13-amd64"));
+    }
+
+    #[test]
+    fn the_width_of_a_kernel_is_in_its_header() {
+        let mut arm64 = image(5000);
+        arm64[0x38..0x3C].copy_from_slice(b"ARM\x64");
+        let mut packed = GzEncoder::new(Vec::new(), Compression::fast());
+        packed.write_all(&arm64).expect("a vector takes everything");
+        let packed = packed.finish().expect("a vector takes everything");
+        let mut zimage = image(5000);
+        zimage[0x24..0x28].copy_from_slice(&[0x18, 0x28, 0x6F, 0x01]);
+        for (bytes, width) in [
+            (arm64, Some(true)),
+            (packed, Some(true)),
+            (zimage, Some(false)),
+            (image(5000), None),
+            (Vec::new(), None),
+            (b"\x1f\x8b\x08 broken".to_vec(), None),
+        ] {
+            assert_eq!(is_64_bit(&bytes), width);
+        }
     }
 
     #[test]

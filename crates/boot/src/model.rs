@@ -149,6 +149,11 @@ impl Model {
         names
     }
 
+    /// Whether a board of any kind has this filter.
+    pub fn is_filter(name: &str) -> bool {
+        TYPES.iter().any(|(_, filters, _)| filters.contains(&name))
+    }
+
     fn of_type(short: &str, processor: &str) -> Model {
         let kernels = match processor {
             "BCM2835" => Kernels::Armv6,

@@ -55,7 +55,8 @@ impl Modules {
         if !self.needs.contains_key(&name) {
             return Known::No;
         }
-        // depmod lists what is needed at any depth; walking on costs nothing and trusts nobody.
+        // depmod lists dependencies of any depth; following them anyway costs nothing and relies on
+        // nothing.
         let mut all = vec![name];
         let mut at = 0;
         while at < all.len() {

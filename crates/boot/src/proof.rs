@@ -22,7 +22,7 @@ use rubus_vocabulary::check::Check;
 /// What the proof is made from: everything as it will be at the next start.
 #[derive(Clone, Debug)]
 pub struct Facts<'a> {
-    /// The board.
+    /// Model of the board.
     pub model: &'a Model,
     /// Its serial number, where it is known.
     pub serial: Option<u64>,
@@ -97,6 +97,8 @@ pub struct Images {
 pub struct Kernel {
     /// Its release ("6.12.47+rpt-rpi-v8"), where it is known; see [`super::kernel_file`].
     pub release: Option<String>,
+    /// Whether it is one for 64 bits by its header, where that says so.
+    pub is_64_bit: Option<bool>,
     /// The modules of that release.
     pub modules: Modules,
 }

@@ -58,12 +58,12 @@ mod tests {
     use crate::plan::{Action, Plan};
     use crate::steps::Format;
     use rubus_host::Hands;
-    use rubus_host::rehearsal::Rehearsal;
+    use rubus_host::simulated::rehearsal::SimulatedMachine;
 
     use super::*;
 
     fn applied(plan: Plan) -> Change {
-        let machine = &mut Rehearsal::new().directory("/changes");
+        let machine = &mut SimulatedMachine::new().directory("/changes");
         let store = ChangeStore::at("/changes");
         let mut change = store.begin(plan, Vec::new(), "now", machine).unwrap();
         change.state.is_finished = true;
@@ -85,7 +85,7 @@ mod tests {
     fn a_start_without_the_disk_is_said_of_the_change_that_made_its_root() {
         let plan = big_plan();
         let note = format!("{}\nthe disk X did not answer within 30 s\n", root_of(&plan));
-        let board = Rehearsal::new().directory("/run").directory("/run/rubus").file(
+        let board = SimulatedMachine::new().directory("/run").directory("/run/rubus").file(
             StartedFromOld::MARK,
             &note,
             0o644,
@@ -103,7 +103,7 @@ mod tests {
         undone.state.way = Way::Undo;
         assert_eq!(of_change(&undone, files), None);
         assert_eq!(of_change(&applied(small_plan()), files), None);
-        let usual = Rehearsal::new();
+        let usual = SimulatedMachine::new();
         assert_eq!(of_change(&applied(plan), usual.files()), None);
         assert_eq!(of_machine(usual.files()), Vec::<String>::new());
     }

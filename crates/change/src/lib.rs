@@ -10,6 +10,7 @@
 #![forbid(unsafe_code)]
 
 pub mod apply;
+pub mod cli;
 pub mod disk;
 pub mod fallen_back;
 #[cfg(any(test, feature = "fixture"))]

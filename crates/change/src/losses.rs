@@ -158,7 +158,7 @@ fn doubt(is_given: bool, is_blank: bool, is_new_boot: bool) -> Option<&'static s
     }
 }
 
-/// Why a change cannot be gone on with yet. Nothing of it is done or undone then.
+/// Why a change cannot be resumed yet. None of its steps is done or undone then.
 fn stands(change: &Change, why: &str) -> String {
     format!("{} was not resumed, and nothing was touched: {why}; {}", change.name, go_on(change))
 }
@@ -212,8 +212,8 @@ fn find(disk: &DiskIdentity, files: &dyn Files) -> Result<guard::Disk, String> {
 
 #[cfg(test)]
 mod tests {
-    use rubus_host::fake::FakeFiles;
-    use rubus_host::rehearsal::Rehearsal;
+    use rubus_host::simulated::fake::FakeFiles;
+    use rubus_host::simulated::rehearsal::SimulatedMachine;
 
     use super::*;
     use crate::apply::ChangeStore;
@@ -237,7 +237,7 @@ mod tests {
 
     #[test]
     fn a_change_whose_disk_is_not_there_stands_and_says_how_to_go_on() {
-        let machine = &mut Rehearsal::new().directory("/changes");
+        let machine = &mut SimulatedMachine::new().directory("/changes");
         let store = ChangeStore::at("/changes");
         let mut change = store.begin(big_plan(), Vec::new(), "now", machine).unwrap();
         let nothing = FakeFiles::new().dir("/sys/block");
@@ -255,7 +255,7 @@ mod tests {
 
     #[test]
     fn a_change_whose_new_filesystem_is_not_there_stands() {
-        let machine = &mut Rehearsal::new().directory("/changes");
+        let machine = &mut SimulatedMachine::new().directory("/changes");
         let store = ChangeStore::at("/changes");
         let mut change = store.begin(big_plan(), Vec::new(), "now", machine).unwrap();
         // Nothing is overwritten any more: only the rest of the change needs the disk.

@@ -53,23 +53,52 @@ pub fn may_be_kept(promises: &[Promise], answers: &[Answer]) -> bool {
         && images.all(|answer| answer.standing != PromiseState::Broken)
 }
 
+/// What a trial starts, in words.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Tried {
+    /// What runs on trial: "the new system".
+    pub new: &'static str,
+    /// What every other start is: "the old system".
+    pub old: &'static str,
+    /// When it is kept: "root and swap are as promised".
+    pub holds: &'static str,
+}
+
+impl Tried {
+    /// What these promises are about.
+    pub fn of(promises: &[Promise]) -> Tried {
+        let is_link = |promise: &Promise| matches!(promise.look, Look::PcieLink { .. });
+        if promises.iter().any(is_link) {
+            Tried {
+                new: "the board with the new link",
+                old: "the one with the old link",
+                holds: "the link is as promised",
+            }
+        } else {
+            Tried {
+                new: "the new system",
+                old: "the old system",
+                holds: "root and swap are as promised",
+            }
+        }
+    }
+}
+
 /// What has to be known of a change on trial. `holds`: whether it may be kept ([`may_be_kept`]).
 pub fn words(change: &Change, stage: Stage, holds: Option<bool>) -> String {
     let start = start_of(change);
+    let Tried { new, old, holds: kept_when } = Tried::of(&change.plan.promises);
     match (stage, holds) {
-        (Stage::NotStarted, _) => waiting(start),
-        (Stage::Running, Some(false)) => {
-            "The new system is running, but its root, swap or initial RAM filesystem is not as promised, so it was not kept: the next \
-             normal start is the old system. Fix it and run `rubus verify` again, or take everything back with `rubus undo`."
-                .into()
-        }
-        (Stage::Running, _) => {
-            "The new system is running on trial: `rubus verify` keeps it when root and swap are as promised. Until then the next normal \
-             start is the old system."
-                .into()
-        }
+        (Stage::NotStarted, _) => waiting(change),
+        (Stage::Running, Some(false)) => format!(
+            "Now runs {new}, but something that decides is not as promised (look above), so it was not kept: the next normal start is \
+             {old}. Fix it and run `rubus verify` again, or take everything back with `rubus undo`."
+        ),
+        (Stage::Running, _) => format!(
+            "Now runs {new}, on trial: `rubus verify` keeps it when {kept_when}. Until then the next normal start is {old}."
+        ),
         (Stage::OldAgain, _) => format!(
-            "The machine was restarted and runs the old system: the trial was not started, or it failed and the firmware went \
+            "The machine was restarted and runs {old}: the trial was not started, or it failed and the firmware went \
              back. Nothing is lost. `{start}` tries again, `rubus undo` takes everything back."
         ),
     }
@@ -77,24 +106,26 @@ pub fn words(change: &Change, stage: Stage, holds: Option<bool>) -> String {
 
 /// What is to be done next where a change waits for its trial.
 pub fn next(change: &Change) -> String {
+    let Tried { new, old, holds } = Tried::of(&change.plan.promises);
     format!(
-        "{} waits for its trial.\n  {}   starts the new system once\n  rubus verify   there, keeps it if root and swap are as promised\n\
-         If it does not come up, turn the power off and on: the old system starts.\n`rubus undo` takes everything back.\n",
+        "{} waits for its trial.\n  {}   starts {new} once\n  rubus verify   there, keeps it if {holds}\n\
+         If it does not come up, turn the power off and on: then starts {old}.\n`rubus undo` takes everything back.\n",
         change.name,
         start_of(change)
     )
 }
 
 /// What became of keeping it.
-pub fn kept(ending: &Ending) -> String {
+pub fn kept(ending: &Ending, promises: &[Promise]) -> String {
+    let Tried { new, old, .. } = Tried::of(promises);
     match ending {
         Ending::RolledBack { why } => {
             format!(
-                "It could not be kept ({why}), and everything was put back: the next start is the old system."
+                "It could not be kept ({why}), and everything was put back: the next start is {old}."
             )
         }
         _ => {
-            "The trial succeeded: every start is now the new system. `rubus undo` goes back.".into()
+            format!("The trial succeeded: every start is now {new}. `rubus undo` goes back.")
         }
     }
 }
@@ -110,10 +141,11 @@ pub fn told_by_firmware(live: &Live) -> Option<(String, String)> {
     Some(("this start".into(), words.into()))
 }
 
-fn waiting(start: &str) -> String {
+fn waiting(change: &Change) -> String {
+    let (start, Tried { new, old, .. }) = (start_of(change), Tried::of(&change.plan.promises));
     format!(
-        "It waits for its trial: `{start}` starts the new system once, and `rubus verify` there keeps it. Every other start is \
-         the old system. If the new one does not come up, turn the power off and on."
+        "It waits for its trial: `{start}` starts {new} once, and `rubus verify` there keeps it. Every other start is \
+         {old}. If the new one does not come up, turn the power off and on."
     )
 }
 

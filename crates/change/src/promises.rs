@@ -140,8 +140,8 @@ mod tests {
 
     use crate::fixture::long_plan::big_plan;
     use rubus_fixtures::pi3_with_usb_ssd;
-    use rubus_host::fake::FakeFiles;
     use rubus_host::files::Space;
+    use rubus_host::simulated::fake::FakeFiles;
 
     use super::*;
 

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use crate::plan::TextFile;
-use crate::recipe::{self, Recipe, Seen, Sight, Wishes};
+use crate::recipe::{self, PathState, Recipe, Seen, Wishes};
 use crate::unseen::Unseen;
 use rubus_boot::chain::{Outcome, Stage, Stop};
 use rubus_boot::config_txt::ConfigTxt;
@@ -79,7 +79,7 @@ fn see(files: &dyn Files, paths: &[PathBuf], seen: &mut Seen) {
         let is_pattern = path.components().any(|part| part.as_os_str() == "*");
         for found in spread(files, path) {
             match sight(files, &found) {
-                Sight::Absent if is_pattern => {}
+                PathState::Absent if is_pattern => {}
                 sight => drop(seen.insert(found, sight)),
             }
         }
@@ -96,7 +96,7 @@ fn follow(files: &dyn Files, seen: &mut Seen) {
         let mut known = BTreeSet::from([config]);
         for _ in 0..MAX_FOLLOWED {
             let Some(path) = todo.pop() else { break };
-            let Some(Sight::Text(file)) = seen.get(&path) else { continue };
+            let Some(PathState::Text(file)) = seen.get(&path) else { continue };
             let named = ConfigTxt::parse(file.text.as_str());
             let included: Vec<PathBuf> =
                 named.includes().into_iter().map(|name| boot.join(name)).collect();
@@ -130,33 +130,33 @@ fn spread(files: &dyn Files, pattern: &Path) -> Vec<PathBuf> {
     paths
 }
 
-fn sight(files: &dyn Files, path: &Path) -> Sight {
+fn sight(files: &dyn Files, path: &Path) -> PathState {
     if let Ok(names) = files.list(path) {
         return match names.len() <= MAX_NAMES {
-            true => Sight::Directory(names),
-            false => Sight::Something,
+            true => PathState::Directory(names),
+            false => PathState::Something,
         };
     }
     match files.read_prefix(path, MAX_BYTES + 1) {
-        Ok(bytes) if bytes.len() > MAX_BYTES => Sight::Something,
+        Ok(bytes) if bytes.len() > MAX_BYTES => PathState::Something,
         Ok(bytes) => text(files, path, &bytes),
         Err(ReadError::Absent) => match files.link(path) {
-            Ok(target) => Sight::Dangling(target),
-            Err(_) => Sight::Absent,
+            Ok(target) => PathState::Dangling(target),
+            Err(_) => PathState::Absent,
         },
-        Err(error) => Sight::Hidden(Unseen::from(&error)),
+        Err(error) => PathState::Hidden(Unseen::from(&error)),
     }
 }
 
 /// A text in another encoding has no zeros; a program has. Of texts by their name, the bytes of UTF-16 are kept.
-fn text(files: &dyn Files, path: &Path, bytes: &[u8]) -> Sight {
+fn text(files: &dyn Files, path: &Path, bytes: &[u8]) -> PathState {
     let is_utf_8 = std::str::from_utf8(bytes).is_ok();
     let is_named_so = path.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("txt"));
     if !is_utf_8 && !is_named_so && bytes.contains(&0) {
-        return Sight::Something;
+        return PathState::Something;
     }
     let mode = files.mode(path).unwrap_or(USUAL_MODE);
-    TextFile::of_bytes(bytes, mode).map_or(Sight::Something, Sight::Text)
+    TextFile::of_bytes(bytes, mode).map_or(PathState::Something, PathState::Text)
 }
 
 /// Which release each kernel is that the settings of a boot partition lead to, as its file says; one that does not say it is
@@ -170,13 +170,13 @@ pub fn kernel_releases(
     let configs = seen.iter().filter(|(path, _)| wants_kernels && path.ends_with("config.txt"));
     let mut found = BTreeMap::new();
     for (config, sight) in configs {
-        let (Some(boot), Sight::Text(file)) = (config.parent(), sight) else { continue };
+        let (Some(boot), PathState::Text(file)) = (config.parent(), sight) else { continue };
         for name in kernel_names(machine, boot, &file.text, seen) {
             let path = boot.join(&name);
             let is_listed =
                 path.parent().and_then(|directory| seen.get(directory)).is_some_and(|sight| {
                     match sight {
-                        Sight::Directory(names) => {
+                        PathState::Directory(names) => {
                             let own =
                                 path.file_name().map(|name| name.to_string_lossy().into_owned());
                             names.iter().any(|name| Some(name) == own.as_ref())
@@ -218,7 +218,7 @@ pub fn stop_of_next_start(files: &dyn Files, machine: &Machine, seen: &Seen) -> 
 fn kernel_names(machine: &Machine, boot: &Path, settings: &str, seen: &Seen) -> BTreeSet<String> {
     let config = ConfigTxt::parse(settings);
     let text_of = |name: &str| match seen.get(&boot.join(name)) {
-        Some(Sight::Text(file)) => Some(file.text.clone()),
+        Some(PathState::Text(file)) => Some(file.text.clone()),
         _ => None,
     };
     let included = config.included(&text_of);
@@ -240,7 +240,7 @@ fn kernel_names(machine: &Machine, boot: &Path, settings: &str, seen: &Seen) -> 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rubus_host::fake::FakeFiles;
+    use rubus_host::simulated::fake::FakeFiles;
 
     #[test]
     fn everything_is_of_some_kind() {
@@ -252,12 +252,12 @@ mod tests {
         let paths = ["/etc/text", "/etc", "/bin/program", "/big", "/none", "/secret"];
         let seen = look(&files, &paths.map(PathBuf::from));
         let at = |path: &str| &seen[Path::new(path)];
-        assert_eq!(*at("/etc/text"), Sight::Text(TextFile::public("a = 1\n")));
-        assert_eq!(*at("/etc"), Sight::Directory(vec!["text".into()]));
-        assert_eq!(*at("/bin/program"), Sight::Something);
-        assert_eq!(*at("/big"), Sight::Something);
-        assert_eq!(*at("/none"), Sight::Absent);
-        assert!(matches!(at("/secret"), Sight::Hidden(Unseen::Denied(_))));
+        assert_eq!(*at("/etc/text"), PathState::Text(TextFile::public("a = 1\n")));
+        assert_eq!(*at("/etc"), PathState::Directory(vec!["text".into()]));
+        assert_eq!(*at("/bin/program"), PathState::Something);
+        assert_eq!(*at("/big"), PathState::Something);
+        assert_eq!(*at("/none"), PathState::Absent);
+        assert!(matches!(at("/secret"), PathState::Hidden(Unseen::Denied(_))));
     }
 
     #[test]
@@ -267,7 +267,7 @@ mod tests {
             .file("/boot/firmware/mine.txt", [b'#', 0xe9, b'\n'].as_slice())
             .file("/boot/firmware/cmdline.txt", "root=/dev/sda2\n");
         let seen = look(&files, &["/boot/firmware/config.txt".into()]);
-        let Some(Sight::Text(file)) = seen.get(Path::new("/boot/firmware/mine.txt")) else {
+        let Some(PathState::Text(file)) = seen.get(Path::new("/boot/firmware/mine.txt")) else {
             panic!("{seen:?}");
         };
         assert_eq!(file.shown(), "#\u{fffd}\n");
@@ -282,8 +282,11 @@ mod tests {
             .file("/boot/a.txt", "include a.txt\ninclude config.txt\nos_prefix=old/\n")
             .file("/boot/old/cmdline.txt", "root=/dev/sda2\n");
         let seen = look(&files, &["/boot/config.txt".into()]);
-        assert_eq!(seen[Path::new("/boot/old")], Sight::Directory(vec!["cmdline.txt".to_string()]));
-        assert!(matches!(seen[Path::new("/boot/old/cmdline.txt")], Sight::Text(_)));
+        assert_eq!(
+            seen[Path::new("/boot/old")],
+            PathState::Directory(vec!["cmdline.txt".to_string()])
+        );
+        assert!(matches!(seen[Path::new("/boot/old/cmdline.txt")], PathState::Text(_)));
     }
 
     #[test]

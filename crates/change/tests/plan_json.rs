@@ -1,9 +1,8 @@
-//! `docs/reference/plan-json.md` and a plan's own JSON name the same fields: none undocumented, none invented.
+//! A plan reads back as it was written, and the schema describes every kind of step and of promise.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use rubus_change::plan::promise::{Look, Promise};
-use rubus_change::plan::volume::{PartitionTable, TableKind};
 use rubus_change::plan::{Action, Plan, Step, When};
 use rubus_change::steps::{
     AttachDisk, FillBoot, Format, InstallInitramfs, KeepJournal, MakeDirectory, MakeImage, On,
@@ -11,87 +10,27 @@ use rubus_change::steps::{
 };
 use serde_json::Value;
 
-const DOCUMENT: &str = include_str!("../../../docs/reference/plan-json.md");
+const SCHEMA: &str = include_str!("../../../docs/reference/schemas/plan.schema.json");
 
-/// The names in backquotes that open the rows of the table under a heading.
-fn documented(heading: &str) -> BTreeSet<String> {
-    let start = DOCUMENT
-        .find(&format!("\n## {heading}\n"))
-        .unwrap_or_else(|| panic!("the heading {heading} is there"));
-    let rest = &DOCUMENT[start + 4..];
-    let end = rest.find("\n## ").unwrap_or(rest.len());
-    rest[..end]
-        .lines()
-        .filter_map(|line| line.strip_prefix("| `"))
-        .filter_map(|line| line.split('`').next())
-        .map(str::to_string)
-        .collect()
-}
-
-/// The sections that describe what stands in a field of such a name, wherever it stands.
-fn section_of(field: &str, value: &Value) -> Option<&'static str> {
-    let has = |name: &str| value.get(name).is_some();
-    Some(match field {
-        "was" | "becomes" if has("text") => "A text file",
-        "disk" | "gives_away[]" if has("confirmation") => "A disk",
-        "place" | "members[]" => "A place",
-        "table" if has("kind") => "A partition table",
-        "filesystem" if has("subvolumes") => "A new filesystem",
-        "volume" | "to" | "root" | "on" if has("mount_options") => "A volume",
-        "action" => "Actions",
-        "look" if has("look") => "Looks",
-        _ => return None,
-    })
-}
-
-#[derive(Default)]
-struct Fields(BTreeMap<&'static str, BTreeSet<String>>);
-
-impl Fields {
-    /// Takes all fields below `value`, which is described in `section` under `prefix`.
-    fn take(&mut self, section: &'static str, prefix: &str, value: &Value) {
-        let Value::Object(fields) = value else {
-            return;
-        };
-        for (name, field) in fields {
-            let path = match prefix {
-                "" => name.clone(),
-                prefix => format!("{prefix}.{name}"),
-            };
-            self.0.entry(section).or_default().insert(path.clone());
-            // The names of options are the recipe's.
-            if name == "options" && section == "The plan" {
-                continue;
-            }
-            self.enter(section, &path, name, field);
+/// Demands that these values have all forms of a type, that each form has words, and that it has each of their fields.
+fn must_be_described<'a>(name: &str, tag: &str, values: impl Iterator<Item = &'a Value>) {
+    let schema: Value = serde_json::from_str(SCHEMA).expect("the schema is JSON");
+    let forms = schema["$defs"][name]["oneOf"].as_array().expect("the type has forms");
+    let kind_of = |form: &Value| form["properties"][tag]["const"].as_str().map(str::to_string);
+    let mut seen = BTreeSet::new();
+    for value in values {
+        let kind = value[tag].as_str().expect("a tag is a text");
+        let form = forms.iter().find(|form| kind_of(form).as_deref() == Some(kind));
+        let form = form.unwrap_or_else(|| panic!("{name} {kind} is not in the schema"));
+        let words = form["description"].as_str().unwrap_or_default();
+        assert!(!words.is_empty(), "{name} {kind} has no words");
+        for field in value.as_object().expect("an object").keys() {
+            assert!(form["properties"].get(field).is_some(), "{name} {kind} lacks {field}");
         }
+        seen.insert(kind.to_string());
     }
-
-    fn enter(&mut self, section: &'static str, path: &str, name: &str, field: &Value) {
-        if let Value::Array(elements) = field {
-            for element in elements {
-                self.enter(section, &format!("{path}[]"), &format!("{name}[]"), element);
-            }
-            return;
-        }
-        match section_of(name, field) {
-            Some("Actions") => self.tagged("Actions", "do", field),
-            Some("Looks") => self.tagged("Looks", "look", field),
-            Some("A place") => self.tagged("A place", "on", field),
-            Some(known) => self.take(known, "", field),
-            None => self.take(section, path, field),
-        }
-    }
-
-    /// What differs by a tag: its fields are named `TAG.FIELD`.
-    fn tagged(&mut self, section: &'static str, tag: &str, value: &Value) {
-        let mut value = value.clone();
-        let fields = value.as_object_mut().expect("it is an object");
-        let kind = fields.remove(tag).expect("it has its tag");
-        let kind = kind.as_str().expect("a tag is a text");
-        self.0.entry(section).or_default().insert(kind.into());
-        self.take(section, kind, &value);
-    }
+    let all: BTreeSet<String> = forms.iter().filter_map(kind_of).collect();
+    assert_eq!(all, seen, "{name}: an example of each kind");
 }
 
 /// Steps of the kinds that the example does not have: a proof, network disks and their servers, and what only the plan of an image has.
@@ -150,7 +89,7 @@ fn further_steps(plan: &Plan) -> Vec<Step> {
 }
 
 #[test]
-fn every_field_of_a_plan_is_documented_and_every_documented_field_exists() {
+fn every_kind_of_step_and_of_promise_reads_back_and_is_described() {
     let mut plan = rubus_change::fixture::big_plan();
     plan.checks[0].remedy = Some("this".into());
     plan.checks[0].is_unknown = true;
@@ -172,22 +111,22 @@ fn every_field_of_a_plan_is_documented_and_every_documented_field_exists() {
         needs_boot: true,
     });
     plan.promises.push(Promise {
+        what: "the link is as fast as it was set".into(),
+        look: Look::PcieLink { disk: "nvme0n1".into(), line_bits_per_second: 7_876_923_008 },
+        needs_boot: true,
+    });
+    plan.promises.push(Promise {
         what: "it is served".into(),
         look: Look::Served { address: "nbd://127.0.0.1/".into(), export: Some("disk".into()) },
         needs_boot: false,
     });
-    let mut fields = Fields::default();
-    fields.take("The plan", "", &serde_json::to_value(&plan).expect("a plan serialises"));
-    let gpt = PartitionTable {
-        kind: TableKind::Gpt { disk_guid: "5c2d".into() },
-        partitions: Vec::new(),
-    };
-    let gpt = serde_json::to_value(gpt).expect("a table serialises");
-    fields.take("A partition table", "", &gpt);
-    for (section, real) in &fields.0 {
-        assert_eq!(&documented(section), real, "{section}");
-    }
-    assert_eq!(fields.0.len(), 9);
+    let value = serde_json::to_value(&plan).expect("a plan serialises");
+    let actions = value["steps"].as_array().expect("steps").iter().map(|step| &step["action"]);
+    must_be_described("Action", "do", actions);
+    let looks = value["promises"].as_array().expect("promises").iter().map(|it| &it["look"]);
+    must_be_described("Look", "look", looks);
+    let back: Plan = serde_json::from_value(value).expect("and reads back");
+    assert!(back == plan, "the plan changed on its way through JSON");
 }
 
 #[test]

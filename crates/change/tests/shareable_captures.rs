@@ -7,7 +7,7 @@ use rubus_change::recipe::{Facts, Recipe, Wishes, surveyed_disk};
 use rubus_change::sight;
 use rubus_host::Files;
 use rubus_host::capture::{self, Captured, Identities};
-use rubus_host::recorder::Recorder;
+use rubus_host::simulated::recorder::Recorder;
 use rubus_machine::probe::survey;
 use rubus_vocabulary::machine::{Machine, Origin};
 use serde_json::Value;

@@ -319,7 +319,9 @@ const CRAFTED: &[(&str, Craft)] = &[
         let mut entry = vec![0x83, short.len() as u8];
         entry.extend(utf16(short));
         entry.resize(32, 0);
-        vec![(0, boot), ((256 + 3 * 8) * 512, entry)]
+        // Newer versions of `blkid` hold the boot region against it.
+        let sum = exfat_checksum(&boot).to_le_bytes().repeat(128);
+        vec![(0, boot), (11 * 512, sum), ((256 + 3 * 8) * 512, entry)]
     }),
     ("jfs", |label, uuid, _| {
         let mut block = vec![0; 184];
@@ -381,6 +383,15 @@ fn lvm_checksum(bytes: &[u8]) -> u32 {
             if sum & 1 == 1 { (sum >> 1) ^ 0xEDB8_8320 } else { sum >> 1 }
         })
     })
+}
+
+/// Of a boot region whose other ten sectors are empty; what changes while it is mounted does not count.
+/// Source: exFAT file system specification, 3.4.
+fn exfat_checksum(boot: &[u8]) -> u32 {
+    let empty = std::iter::repeat_n(&0, 10 * 512);
+    let bytes = boot.iter().chain(empty).enumerate();
+    let bytes = bytes.filter(|(at, _)| ![106, 107, 112].contains(at));
+    bytes.fold(0, |sum: u32, (_, byte)| sum.rotate_right(1).wrapping_add(u32::from(*byte)))
 }
 
 fn utf16(text: &str) -> Vec<u8> {

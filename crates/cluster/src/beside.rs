@@ -38,7 +38,7 @@ pub struct Job {
     pub block_bytes: u32,
     /// Operations in flight.
     pub in_flight: u32,
-    /// Bytes of users per second that are expected with so many.
+    /// Bytes of users per second that are expected at this number of operations in flight.
     pub expected_bytes_per_second: Estimate,
     /// Bytes per second that it gave.
     pub measured_bytes_per_second: Estimate,

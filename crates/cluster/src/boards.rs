@@ -64,9 +64,9 @@ pub struct Board {
     pub bus: DiskBus,
     /// Power under a storage node's load without disks, watts.
     pub watts: Estimate,
-    /// Price when nobody names one, US dollars.
+    /// Price where none is given, euros with tax.
     pub price: f64,
-    /// Power supply of its own, US dollars.
+    /// Power supply of its own, euros with tax.
     pub supply_price: f64,
     /// Whether an ARM board, with the settings that Ceph needs there.
     pub is_arm: bool,

@@ -152,7 +152,7 @@ pub struct Ceiling {
 }
 
 impl Ceiling {
-    /// Operations per second with so many of them in flight.
+    /// Operations per second with `in_flight` of them in flight.
     pub fn expected(&self, in_flight: u32) -> Estimate {
         expected(in_flight, self.iops, self.latency_floor_s)
     }
@@ -453,7 +453,8 @@ fn latency_s(
     let other = pick(&SUB_OPERATION_S) * slower;
     let chunk = if work.is_large() { bytes / k } else { 4096.0 };
     let bus = group.board.bus.bytes_per_second();
-    // What a lone read waits for: a disk that gives so many in flight gives a lone one later.
+    // What a lone read waits for: the disk's rate is with several reads in flight, and a lone one
+    // takes longer.
     let read_s = LONE_READS_WORTH / pick(&figures.read_iops)
         + chunk / pick(&figures.read_bytes_per_second).min(bus);
     let among = |chunks: f64| trip + other + chunks * chunk / port;
@@ -468,7 +469,8 @@ fn latency_s(
     to_client + primary + first + spread + commit_s
 }
 
-/// Reads in flight at which a disk gives its most; a lone one takes so many times the mean interval. Assumed.
+/// Reads in flight at which a disk gives its most; a lone one takes this many times the mean interval.
+/// Assumed.
 const LONE_READS_WORTH: f64 = 4.0;
 
 #[cfg(test)]
@@ -556,7 +558,8 @@ mod tests {
         assert!(wide.low < 16.0 / 19.0 && wide.high == 1.1, "{wide:?}");
     }
 
-    /// Operations go from board to board by chance, each queue in order; so long as none waits for all, the formula holds.
+    /// Operations go from board to board at random, each queue in order; as long as none waits for all, the formula
+    /// holds.
     #[test]
     fn a_simulated_cluster_carries_what_is_expected() {
         const BOARDS: usize = 4;

@@ -37,7 +37,7 @@ pub trait Outside {
     /// The run that a name means, by the rules of `rubus compare`.
     ///
     /// # Errors
-    /// When there is none.
+    /// If there is no such run.
     fn run(&self, name: &str) -> Result<Run>;
     /// The page of a cluster that was sized.
     fn page_of(&self, report: &Report) -> String;
@@ -146,6 +146,18 @@ struct Asked {
     /// Print the result as JSON
     #[arg(long)]
     json: bool,
+}
+
+/// The JSON documents that they print.
+#[cfg(feature = "schema")]
+pub fn documents() -> Vec<rubus_vocabulary::verb::Document> {
+    use rubus_vocabulary::verb::Document;
+    vec![
+        Document::of::<Report>("cluster-size", "rubus cluster size --json"),
+        Document::of::<Vec<boards::Board>>("cluster-boards", "rubus cluster boards --json"),
+        Document::of::<Comparison>("cluster-compare", "rubus cluster compare --json"),
+        Document::of::<Vec<spec::File>>("cluster-spec", "rubus cluster spec --json"),
+    ]
 }
 
 /// How a verb ended.

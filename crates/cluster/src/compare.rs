@@ -91,7 +91,7 @@ pub struct Figures {
     pub memory: Option<Fit>,
     /// Probability of losing data in a year by independent failures.
     pub loss_per_year: Estimate,
-    /// Everything over the years, dollars.
+    /// Everything over the years, euros.
     pub total: Estimate,
     /// That per usable TB.
     pub total_per_usable_tb: Estimate,
@@ -347,15 +347,20 @@ pub const LEGEND: &str = "Writes: ceilings of one client, [range] in `rubus clus
 
 /// The table for people.
 pub fn render(comparison: &Comparison, style: Style) -> String {
-    let mut table = Table::new(&[
+    // One table of all would be wider than a terminal.
+    let mut safety = Table::new(&[
         ("", Align::Left),
         ("usable", Align::Right),
         ("may fail", Align::Right),
         ("heals", Align::Left),
-        ("writes", Align::Right),
-        ("4 KiB writes", Align::Right),
         ("memory", Align::Left),
         ("loss a year", Align::Right),
+    ])
+    .close();
+    let mut price = Table::new(&[
+        ("", Align::Left),
+        ("writes", Align::Right),
+        ("4 KiB writes", Align::Right),
         ("in all", Align::Right),
         ("per TB", Align::Right),
     ]);
@@ -364,7 +369,8 @@ pub fn render(comparison: &Comparison, style: Style) -> String {
     let mut impossible = Vec::new();
     for row in &comparison.rows {
         if row.group != heading {
-            table.heading(&row.group);
+            safety.heading(&row.group);
+            price.heading(&row.group);
             heading = &row.group;
         }
         let figures = match &row.outcome {
@@ -374,8 +380,8 @@ pub fn render(comparison: &Comparison, style: Style) -> String {
                 impossible.push(format!("{}: {why}.", row.name));
                 let mut cells =
                     vec![format!("  {}", row.name).into(), Cell::toned("impossible", Tone::Bad)];
-                cells.resize(10, Cell::default());
-                table.row(cells);
+                cells.resize(6, Cell::default());
+                safety.row(cells);
                 continue;
             }
         };
@@ -397,32 +403,37 @@ pub fn render(comparison: &Comparison, style: Style) -> String {
             Some(Fit::Good) => memory_words(Fit::Good).into(),
             None => "-".into(),
         };
-        table.row(vec![
+        safety.row(vec![
             name.into(),
             bytes_si(figures.usable_bytes.value as u64).into(),
             figures.survives.to_string().into(),
             if figures.heals { "yes" } else { "no" }.into(),
-            assumed(&rate_si(figures.write_bytes_per_second.value)).into(),
-            figures.small_write_iops.map_or("-".into(), |e| assumed(&iops(e.value))).into(),
             memory,
             share_of_years(figures.loss_per_year.value).into(),
+        ]);
+        price.row(vec![
+            format!("  {}", row.name).into(),
+            assumed(&rate_si(figures.write_bytes_per_second.value)).into(),
+            figures.small_write_iops.map_or("-".into(), |e| assumed(&iops(e.value))).into(),
             assumed(&money(figures.total.value)).into(),
             assumed(&money(figures.total_per_usable_tb.value)).into(),
         ]);
     }
     let mut lines = vec![style.paint(Tone::Strong, &comparison.base)];
-    lines.extend(next_step::lines(&comparison.next, Style { columns: 88, ..style }));
+    lines.extend(next_step::lines(&comparison.next, style));
     lines.push(String::new());
-    lines.extend(table.lines(style));
+    lines.extend(safety.lines(style));
+    lines.push(String::new());
+    lines.extend(price.lines(style));
     lines.push(String::new());
     for (at, remark) in &remarks {
-        lines.extend(hang(&format!("[{at}] "), &bind_units(remark), 88));
+        lines.extend(hang(&format!("[{at}] "), &bind_units(remark), style.columns));
     }
     for why in &impossible {
-        lines.extend(hang("", &bind_units(why), 88));
+        lines.extend(hang("", &bind_units(why), style.columns));
     }
     lines.push(String::new());
-    lines.extend(hang("", &bind_units(LEGEND), 88));
+    lines.extend(hang("", &bind_units(LEGEND), style.columns));
     lines.join("\n") + "\n"
 }
 

@@ -17,14 +17,14 @@ pub struct Item {
     pub what: String,
     /// How many.
     pub count: f64,
-    /// For one, dollars.
+    /// For one, euros.
     pub each: f64,
     /// Given or assumed.
     pub basis: Basis,
 }
 
 impl Item {
-    /// For all of them, dollars.
+    /// For all of them, euros.
     pub fn total(&self) -> f64 {
         self.count * self.each
     }
@@ -35,7 +35,7 @@ impl Item {
 pub struct Cost {
     /// Boards, disks, power supply: what a shopping list has.
     pub listed: Vec<Item>,
-    /// Sum of that, dollars.
+    /// Sum of that, euros.
     pub listed_total: f64,
     /// That per TB of raw times k / (k + m): what a shopping list says of it.
     pub listed_per_nominal_tb: f64,
@@ -43,13 +43,13 @@ pub struct Cost {
     pub forgotten: Vec<Item>,
     /// Power while it runs, watts.
     pub watts: Estimate,
-    /// Energy over the years, dollars.
+    /// Energy over the years, euros.
     pub energy: Estimate,
     /// How the price of energy is known.
     pub energy_basis: Basis,
-    /// Disks and boards that fail over the years, dollars.
+    /// Disks and boards that fail over the years, euros.
     pub failures: Estimate,
-    /// Everything over the years, dollars.
+    /// Everything over the years, euros.
     pub total: Estimate,
     /// That per TB that is usable.
     pub total_per_usable_tb: Estimate,
@@ -58,7 +58,7 @@ pub struct Cost {
     pub years: f64,
 }
 
-/// Prices of small things, dollars. Assumed.
+/// Prices of small things, euros. Assumed.
 const SWITCH_5: f64 = 20.0;
 const SWITCH_8: f64 = 28.0;
 const SWITCH_MORE_PER_PORT: f64 = 5.0;
@@ -71,7 +71,7 @@ const SWITCH_WATTS: Estimate = Estimate { value: 4.0, low: 2.0, high: 8.0 };
 /// Watts of a disk under load, SSD and hard disk. Assumed.
 const SSD_WATTS: Estimate = Estimate { value: 2.0, low: 1.0, high: 4.0 };
 const HDD_WATTS: Estimate = Estimate { value: 6.5, low: 5.0, high: 9.0 };
-/// Dollars per TB of disk when no price was given. Assumed.
+/// Euros per TB of disk when no price was given. Assumed.
 const DISK_PER_TB: f64 = 80.0;
 
 /// What a design that was checked costs.

@@ -83,7 +83,8 @@ pub struct Disk {
 }
 
 impl Disk {
-    /// A disk that nobody measured. The ranges are wide on purpose: consumer SSDs differ tenfold in how fast they flush.
+    /// A disk without measurements. The ranges are wide on purpose: consumer SSDs differ tenfold in how fast they
+    /// flush.
     pub fn assumed(bytes: u64, media: Media) -> Disk {
         let e = |(value, low, high): (f64, f64, f64)| Estimate::new(value, low, high);
         let (read, write, read_iops, write_iops, commits) = match media {

@@ -12,11 +12,11 @@ use crate::layout::{FailureDomain, Layout};
 pub struct Loss {
     /// Failure domains that may be lost at the same time without losing data.
     pub survives: u32,
-    /// Failure domains that may be lost while reads and writes go on.
+    /// Failure domains that may be lost while clients still read and write.
     pub serves_without: u32,
     /// Whether Ceph restores all chunks by itself after the first loss.
     pub heals: bool,
-    /// Whether writes go on with no chunk to spare after the first loss.
+    /// Whether clients still write after the first loss although no chunk is to spare.
     pub writes_unprotected: bool,
     /// What that means, in sentences.
     pub words: Vec<String>,

@@ -3,7 +3,7 @@
 use rubus_vocabulary::units::{bytes_iec, parse_size};
 use serde::Serialize;
 
-/// So many of the objects have this size.
+/// A size of objects, and the share of them that has it.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ObjectShare {

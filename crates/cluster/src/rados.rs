@@ -34,7 +34,7 @@ const BUDGET_SHARE: u64 = 10;
 /// One thing to measure.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ObjectJob {
-    /// Its name.
+    /// Name of the job in results.
     pub name: &'static str,
     /// Writing or reading.
     pub direction: Direction,

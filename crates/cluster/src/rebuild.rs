@@ -28,7 +28,8 @@ const STREAM_SHARE: Estimate = Estimate { value: 0.7, low: 0.5, high: 1.0 };
 /// Seconds between the backfills of two placement groups: both ends reserve, and the monitors publish a map. Measured as above.
 const BETWEEN_GROUPS_S: Estimate = Estimate { value: 0.5, low: 0.0, high: 1.5 };
 
-/// Hours until somebody has replaced a board or disk where nothing heals by itself: buying, posting, an evening. Assumed.
+/// Hours until a board or disk has been replaced by hand where nothing heals by itself: buying, posting, an evening.
+/// Assumed.
 const REPLACED_AFTER_H: Estimate = Estimate { value: 72.0, low: 12.0, high: 336.0 };
 
 /// Failures of a board with its disk per year: 1.4 % for disks (Backblaze, all drives), the rest for board, bridge, cable, supply. Assumed.
@@ -143,7 +144,7 @@ pub fn rebuild(design: &Design, capacity: &Capacity) -> Rebuild {
     }
 }
 
-/// Share of the boards that work while each of so many backfills is at one of them by chance.
+/// Share of the boards that work while each of `backfills` backfills is at a random one of them.
 fn at_work(backfills: f64, boards: f64) -> f64 {
     backfills / (backfills + boards - 1.0)
 }

@@ -2,7 +2,7 @@
 
 use rubus_draw::style::Tone;
 use rubus_draw::table::{Align, Cell, Table};
-use rubus_draw::text::{bind_units, hang};
+use rubus_draw::text::{bind_units, hang, pad_left, pad_right};
 use rubus_draw::{Style, next_step};
 use rubus_stats::estimate::Estimate;
 use rubus_vocabulary::basis::{Basis, assumed, two_digits};
@@ -19,9 +19,6 @@ use crate::memory::BoardMemory;
 use crate::objects;
 use crate::report::Report;
 
-/// Columns that lines are wrapped to.
-const COLUMNS: usize = 88;
-
 /// What marks and ranges mean.
 pub const LEGEND: &str = "~ assumed, not measured or published; [a to b] is a 95 % interval, or for ~ the plausible range. \
                           Formulas: docs/how-to/cluster.md.";
@@ -37,11 +34,12 @@ pub fn ceilings_note(in_flight: u32) -> String {
 /// The whole answer.
 pub fn render(report: &Report, style: Style) -> String {
     let mut page = Page { lines: Vec::new(), style };
-    page.lines.push(style.paint(Tone::Strong, &title(&report.design)));
+    let title = hang("", &title(&report.design), style.columns);
+    page.lines.extend(title.iter().map(|line| style.paint(Tone::Strong, line)));
     for sentence in basis(&report.design) {
         page.say(&sentence);
     }
-    page.lines.extend(next_step::lines(&report.next, Style { columns: COLUMNS, ..style }));
+    page.lines.extend(next_step::lines(&report.next, style));
     capacity(&mut page, report);
     memory(&mut page, report);
     ceilings(&mut page, report);
@@ -71,11 +69,11 @@ impl Page {
     }
 
     fn say(&mut self, text: &str) {
-        self.lines.extend(hang("  ", &bind_units(text), COLUMNS));
+        self.lines.extend(hang("  ", &bind_units(text), self.style.columns));
     }
 
     fn item(&mut self, text: &str) {
-        self.lines.extend(hang("  - ", &bind_units(text), COLUMNS));
+        self.lines.extend(hang("  - ", &bind_units(text), self.style.columns));
     }
 
     fn table(&mut self, table: Table) {
@@ -143,11 +141,21 @@ pub fn with_range(estimate: Estimate, draw: impl Fn(f64) -> String) -> String {
 
 fn capacity(page: &mut Page, report: &Report) {
     page.heading("Capacity");
-    let mut table = Table::new(&[("", Align::Left), ("", Align::Right), ("", Align::Left)]);
+    const NAME_COLUMNS: usize = 14;
+    const BYTES_COLUMNS: usize = 18;
+    let style = page.style;
     for (name, bytes, why) in capacities(report) {
-        table.row(vec![name.into(), terabytes(bytes).into(), Cell::toned(&why, Tone::Faint)]);
+        let first = format!(
+            "  {}  {}  ",
+            pad_right(name, NAME_COLUMNS),
+            pad_left(&terabytes(bytes), BYTES_COLUMNS)
+        );
+        let lines = hang(&first, &bind_units(&why), style.columns);
+        page.lines.extend(lines.iter().map(|line| {
+            let (figures, why) = line.split_at(first.len().min(line.len()));
+            format!("{figures}{}", style.paint(Tone::Faint, why)).trim_end().to_string()
+        }));
     }
-    page.table(table);
     let design = &report.design;
     if !design.objects.is_empty() {
         page.say(&format!("Objects, by number: {}.", objects::words(&design.objects)));
@@ -278,7 +286,8 @@ fn ceilings(page: &mut Page, report: &Report) {
         (&expected, Align::Right),
         ("bound by", Align::Left),
         ("one alone", Align::Right),
-    ]);
+    ])
+    .close();
     let basis = figures_basis(&report.design);
     for ceiling in &report.ceilings {
         let draw = |value: f64| basis.figure(&amount(ceiling, value));
@@ -328,7 +337,7 @@ pub fn besides(found: &Beside) -> Vec<[String; 5]> {
         };
         let unit = if job.work.is_large() { "MB/s" } else { "IOPS" };
         let apart = if job.is_apart() { " *" } else { "" };
-        let settled = if job.is_settled { "" } else { "~" };
+        let settled = if job.is_settled { "" } else { "?" };
         [
             job.job.clone(),
             job.in_flight.to_string(),
@@ -350,7 +359,7 @@ pub fn besides_note(report: &Report, found: &Beside) -> Vec<String> {
             counted(found.osds.into(), "OSD", "OSDs"),
             found.layout
         ),
-        "\"one board\": its own disk without a cluster, from --node-from. ~ did not settle. * the intervals have nothing in common."
+        "\"one board\": its own disk without a cluster, from --node-from. ? did not settle. * the intervals have nothing in common."
             .into(),
     ];
     if found.changes > 0 {
@@ -396,6 +405,7 @@ pub fn amount(ceiling: &Ceiling, operations: f64) -> String {
 fn pictures(page: &mut Page, report: &Report) {
     const LONGEST: f64 = 36.0;
     let block = if page.style.ascii { "#" } else { "█" };
+    let basis = figures_basis(&report.design);
     for ceiling in &report.ceilings {
         if !matches!(ceiling.work.name(), "4 MiB write" | "4 KiB write") {
             continue;
@@ -409,7 +419,7 @@ fn pictures(page: &mut Page, report: &Report) {
             let length = (share.max(0.03) * LONGEST).round() as usize;
             table.row(vec![
                 format!("  {}", pipe.resource.name()).into(),
-                amount(ceiling, pipe.per_second.value).into(),
+                basis.figure(&amount(ceiling, pipe.per_second.value)).into(),
                 block.repeat(length).into(),
             ]);
         }
@@ -487,9 +497,9 @@ pub fn rebuilds(report: &Report) -> Vec<String> {
     said
 }
 
-/// `$1063`.
+/// `1063 EUR`.
 pub fn money(value: f64) -> String {
-    format!("${value:.0}")
+    format!("{value:.0} EUR")
 }
 
 fn cost(page: &mut Page, cost: &Cost) {
@@ -516,7 +526,7 @@ pub fn bill(cost: &Cost) -> (Vec<[String; 3]>, Vec<[String; 3]>) {
     let mut listed: Vec<_> = cost.listed.iter().map(line).collect();
     listed.push([
         "the shopping list".into(),
-        format!("${:.0}/TB on paper", cost.listed_per_nominal_tb),
+        format!("{}/TB on paper", money(cost.listed_per_nominal_tb)),
         money(cost.listed_total),
     ]);
     let mut forgotten: Vec<_> = cost.forgotten.iter().map(line).collect();

@@ -70,7 +70,7 @@ pub struct Wishes {
     /// holds safely [default: 100]
     #[arg(long, value_name = "PERCENT")]
     pub filled: Option<f64>,
-    /// Price of a board, in dollars
+    /// Price of a board, in euros
     #[arg(long, value_name = "PRICE")]
     pub node_price: Option<f64>,
     /// Price of a disk
@@ -327,7 +327,7 @@ impl GroupWishes {
         let mut disk = Disk::assumed(bytes, media);
         match measured {
             Some(measured) => {
-                // A board that is named is another one than that which carried the disk.
+                // A board that is named differs from the one that carried the disk.
                 if self.board.is_none() {
                     board = measured.board(board);
                 }
@@ -346,7 +346,7 @@ impl GroupWishes {
 /// A rate such as `1Gbit`, `100Mbit/s`, `2.5Gbit`.
 ///
 /// # Errors
-/// What is none.
+/// If the text is no rate of a link.
 pub fn link(text: &str) -> Result<u64, String> {
     let bad = || format!("'{text}' is not a rate of a link; write 100Mbit, 1Gbit or 2.5Gbit");
     let lower = text.trim().to_ascii_lowercase();

@@ -8,14 +8,18 @@
 #[macro_use]
 pub mod messages;
 mod exit;
+mod inherited;
 mod options;
+pub mod parts;
 pub mod places;
 pub mod progress;
 pub mod signals;
 mod terminal;
+pub mod values;
 mod world;
 
 pub use exit::Exit;
-pub use options::{General, Json, When};
+pub use inherited::inherited_sockets;
+pub use options::{General, Json, Keeping, Kept, When};
 pub use terminal::{Terminal, can_draw, knows_utf8, text_columns};
 pub use world::{World, must_be_live};

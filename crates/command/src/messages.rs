@@ -6,7 +6,7 @@ use std::io::IsTerminal;
 use std::path::Path;
 
 use rubus_draw::text::wrap;
-use rubus_host::standard_error;
+use rubus_host::process::standard_error;
 
 use crate::progress::terminal_columns;
 

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, anyhow};
 use rubus_draw::text::fit;
-use rubus_host::output_file::write_output;
-use rubus_host::own_files;
+use rubus_host::files::output_file::write_output;
+use rubus_host::files::own_files;
 
 use crate::terminal;
 
@@ -18,8 +18,8 @@ pub fn data_directory() -> anyhow::Result<PathBuf> {
     Ok(directory)
 }
 
-/// Where the changes of this machine are kept. Not in a home: whoever undoes one may be another user, and a change
-/// outlives the user who made it.
+/// Where the changes of this machine are kept. Not in a home directory: another user may undo a change, and a
+/// change outlives the user who made it.
 pub fn changes() -> PathBuf {
     let elsewhere = std::env::var_os("RUBUS_CHANGES").map(PathBuf::from);
     let elsewhere = elsewhere.filter(|path| path.is_absolute());

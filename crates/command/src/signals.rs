@@ -5,7 +5,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use anyhow::Context;
-use rubus_host::{signals, standard_error};
+use rubus_host::process::signals;
+use rubus_host::process::standard_error;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 /// A flag that Ctrl-C, `kill` and a lost terminal raise. The second signal ends the program at
@@ -23,9 +24,9 @@ pub fn cancel_flag() -> anyhow::Result<Arc<AtomicBool>> {
 /// How long work may take to end in order, by the longest time in which its disk has done nothing: a card that stalled for eight
 /// seconds may do so again. One that hangs does not end at all.
 fn grace(longest_stall: Duration) -> Duration {
-    const LEAST: Duration = Duration::from_secs(5);
-    const MOST: Duration = Duration::from_secs(30);
-    longest_stall.saturating_mul(2).clamp(LEAST, MOST)
+    const MIN: Duration = Duration::from_secs(5);
+    const MAX: Duration = Duration::from_secs(30);
+    longest_stall.saturating_mul(2).clamp(MIN, MAX)
 }
 
 /// The longest stall that work has seen so far.
@@ -35,7 +36,7 @@ pub struct LongestStall {
 }
 
 impl LongestStall {
-    /// Nothing was done for so long.
+    /// Records that nothing was done for `stall`.
     pub fn saw(&self, stall: Duration) {
         let milliseconds = u64::try_from(stall.as_millis()).unwrap_or(u64::MAX);
         self.milliseconds.fetch_max(milliseconds, Ordering::Relaxed);
@@ -113,7 +114,7 @@ pub fn on_end(end: impl Fn() + Send + 'static) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Takes that back: whoever writes to another program must survive its end.
+/// Ignores SIGPIPE again: a program that writes to another one must survive its end.
 pub fn survive_closed_pipes() {
     signals::ignore(&[libc::SIGPIPE]);
 }

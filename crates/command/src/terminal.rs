@@ -46,10 +46,11 @@ pub struct Terminal {
 impl Terminal {
     /// What the user and the environment want.
     pub fn of(general: &General) -> Terminal {
-        let plain = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty())
-            || std::env::var_os("TERM").is_some_and(|term| term == "dumb");
+        let plain =
+            std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty()) || is_dumb();
         let out = std::io::stdout().is_terminal();
-        let err = std::io::stderr().is_terminal();
+        // What calls itself dumb cannot move its cursor.
+        let err = std::io::stderr().is_terminal() && !is_dumb();
         let (colour, live) = match general.color {
             When::Always => (true, err),
             When::Never => (false, err),
@@ -68,6 +69,10 @@ impl Terminal {
     pub fn style(self) -> rubus_draw::Style {
         rubus_draw::Style { colour: self.colour, ascii: self.ascii, columns: self.columns }
     }
+}
+
+fn is_dumb() -> bool {
+    std::env::var_os("TERM").is_some_and(|term| term == "dumb")
 }
 
 /// Whether a screen can be drawn here, on a terminal that calls itself `term`; if not, why.

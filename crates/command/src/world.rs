@@ -11,9 +11,9 @@ use crate::General;
 
 /// The machine that the user means: this one, or a captured one.
 pub enum World {
-    /// This machine.
+    /// The machine that this program runs on.
     Live(Live),
-    /// A recorded machine.
+    /// A machine recorded in a capture.
     Captured(Captured),
 }
 
@@ -78,7 +78,7 @@ impl World {
 /// Refuses to do something on a captured machine that needs a real one.
 ///
 /// # Errors
-/// When `--machine` was given.
+/// If `--machine` was given.
 pub fn must_be_live(general: &General, verb: &str, what: &str) -> anyhow::Result<()> {
     match &general.machine {
         None => Ok(()),

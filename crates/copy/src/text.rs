@@ -114,7 +114,7 @@ pub fn comparison(comparison: &Comparison, style: Style) -> String {
     text
 }
 
-/// The line that lives on a terminal, not longer than so many columns.
+/// The progress line of a terminal, at most `columns` columns wide.
 pub fn line(progress: &Progress, columns: usize) -> String {
     let verb = match progress.stage {
         Stage::Copying => "copying",

@@ -12,7 +12,7 @@ pub const TITLE: &str = "To do: ";
 /// "To do: rubus advise (it weighs every disk of this machine)".
 pub fn lines(step: &NextStep, style: Style) -> Vec<String> {
     let Some(command) = &step.command else {
-        return hang(TITLE, &bind_units(&clean(&capitalized(&step.words))), style.columns);
+        return hang(TITLE, &bind_units(&sentence(step)), style.columns);
     };
     let command = clean(&typed(command));
     // A command is not broken in the middle.
@@ -28,8 +28,17 @@ pub fn lines(step: &NextStep, style: Style) -> Vec<String> {
 /// The same in one line, for markdown.
 pub fn words(step: &NextStep) -> String {
     match &step.command {
-        None => format!("{TITLE}{}", clean(&capitalized(&step.words))),
+        None => format!("{TITLE}{}", sentence(step)),
         Some(command) => format!("{TITLE}{} ({})", clean(&typed(command)), clean(&step.words)),
+    }
+}
+
+/// The words as a sentence. A command at their beginning is typed as it is.
+pub fn sentence(step: &NextStep) -> String {
+    const COMMANDS: [&str; 3] = ["sudo", "rubus", "apt"];
+    match step.words.split(' ').next() {
+        Some(first) if COMMANDS.contains(&first) => clean(&step.words),
+        _ => clean(&capitalized(&step.words)),
     }
 }
 
@@ -52,5 +61,7 @@ mod tests {
     fn what_is_done_by_hand_is_a_sentence() {
         let step = NextStep::by_hand("nothing: it is fast enough.");
         assert_eq!(lines(&step, Style::PLAIN), ["To do: Nothing: it is fast enough."]);
+        let step = NextStep::by_hand("sudo apt install example");
+        assert_eq!(lines(&step, Style::PLAIN), ["To do: sudo apt install example"]);
     }
 }

@@ -20,7 +20,7 @@ impl Default for Style {
 /// What a piece of text is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Tone {
-    /// Ordinary text.
+    /// Ordinary text without emphasis.
     #[default]
     Plain,
     /// What the eye should find first.

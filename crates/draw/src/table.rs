@@ -6,13 +6,13 @@ use crate::text::{clean, pad_left, pad_right, width};
 /// To which side a column's cells are moved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Align {
-    /// Words.
+    /// To the left, for words.
     Left,
-    /// Numbers.
+    /// To the right, for numbers.
     Right,
 }
 
-/// One cell.
+/// One cell of a table: a text with its tone.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Cell {
     text: String,

@@ -78,9 +78,11 @@ pub fn shorten(text: &str, columns: usize) -> String {
 }
 
 /// The text broken at spaces into lines of at most `columns`. A word that is longer than a line
-/// is cut into pieces, so no line is ever wider.
+/// is cut into pieces, so no line is ever wider. A command in backquotes stays whole where a line can hold it, so that it can
+/// be copied.
 pub fn wrap(text: &str, columns: usize) -> Vec<String> {
     let columns = columns.max(2);
+    let text = &with_whole_commands(text, columns);
     let mut lines = Vec::new();
     let mut line = String::new();
     for word in text.split(' ').filter(|word| !word.is_empty()) {
@@ -103,6 +105,21 @@ pub fn wrap(text: &str, columns: usize) -> Vec<String> {
         *line = line.replace('\u{a0}', " ");
     }
     lines
+}
+
+/// The text with no-break spaces inside its commands.
+fn with_whole_commands(text: &str, columns: usize) -> String {
+    let parts: Vec<&str> = text.split('`').collect();
+    // A backquote without its fellow quotes nothing.
+    if parts.len() % 2 == 0 {
+        return text.to_string();
+    }
+    let parts = parts.iter().enumerate().map(|(number, part)| {
+        // With both quotes, and a mark behind them.
+        let is_whole = number % 2 == 1 && width(part) + 3 <= columns;
+        if is_whole { part.replace(' ', "\u{a0}") } else { (*part).to_string() }
+    });
+    parts.collect::<Vec<_>>().join("`")
 }
 
 /// A word in pieces of at most `columns`.
@@ -215,10 +232,10 @@ fn indent_below(line: &str, columns: usize) -> usize {
 /// Keeps every number and the unit after it on one line: the space between them becomes a no-break
 /// one, which [`wrap`] turns back.
 pub fn bind_units(text: &str) -> String {
-    const UNITS: [&str; 26] = [
+    const UNITS: [&str; 27] = [
         "%", "B", "KiB", "MiB", "GiB", "TiB", "kB", "MB", "GB", "TB", "B/s", "kB/s", "MB/s",
-        "GB/s", "bit/s", "kbit/s", "Mbit/s", "Gbit/s", "ns", "µs", "ms", "s", "k", "MHz", "GHz",
-        "°C",
+        "GB/s", "bit/s", "kbit/s", "Mbit/s", "Gbit/s", "ns", "µs", "ms", "s", "min", "k", "MHz",
+        "GHz", "°C",
     ];
     let mut bound = String::with_capacity(text.len());
     let mut after_number = false;

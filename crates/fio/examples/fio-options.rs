@@ -1,15 +1,13 @@
-//! Prints the table of fio's options for `docs/how-to/fio.md`.
+//! Prints the table of fio's options, `docs/data/fio-options.tsv`.
 
 use rubus_fio::job_file::options;
 
 fn main() {
     let mut rows: Vec<String> = options::all()
         .map(|(names, option)| {
-            let names: Vec<String> = names.split(' ').map(|name| format!("`{name}`")).collect();
-            let (name, text) = (option.support.name(), option.support.text());
-            format!("| {} | {name} | {text} |", names.join(" "))
+            format!("{names}\t{}\t{}", option.support.name(), option.support.text())
         })
         .collect();
     rows.sort();
-    println!("{}", rows.join("\n"));
+    println!("option\tsupport\ttext\n{}", rows.join("\n"));
 }

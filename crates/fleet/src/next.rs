@@ -7,11 +7,11 @@ use crate::text::{Advised, Board, Surveyed};
 
 /// What a fleet gave besides failures.
 pub enum Gave<'a> {
-    /// Runs.
+    /// Figures of runs, with the boards that stand apart.
     Runs(&'a Outliers),
-    /// Surveys.
+    /// The results of surveys.
     Surveys(&'a [Surveyed]),
-    /// Advice.
+    /// The advice for each board.
     Advice(&'a [Advised]),
 }
 

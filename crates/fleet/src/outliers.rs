@@ -21,7 +21,7 @@ pub const MIN_BOARDS: usize = 3;
 pub struct Sample {
     /// Which board; a number that only the caller understands.
     pub subject: usize,
-    /// The figure.
+    /// The figure, with its interval.
     pub value: Estimate,
 }
 
@@ -32,7 +32,7 @@ pub struct Apart {
     pub series: usize,
     /// As in the sample.
     pub subject: usize,
-    /// The figure.
+    /// The board's figure, with its interval.
     pub value: Estimate,
     /// The median of the series.
     pub median: f64,

@@ -11,7 +11,7 @@ pub fn monotonic_ns() -> u64 {
     now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }
 
-/// The same clock, for whoever wants to know how long ago something was.
+/// The same clock, for measuring how long ago something was.
 pub fn now() -> Instant {
     Instant::now()
 }
@@ -63,7 +63,7 @@ pub fn date_ns() -> i64 {
     now.tv_sec.saturating_mul(1_000_000_000).saturating_add(now.tv_nsec)
 }
 
-/// Sleeps at least so long.
+/// Sleeps at least this long.
 pub fn sleep(time: Duration) {
     std::thread::sleep(time);
 }

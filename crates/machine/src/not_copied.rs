@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use rubus_vocabulary::machine::{Machine, SwapArea};
 
-/// Directories whose contents belong to the running system alone, or are made anew.
+/// Directories whose contents belong to the running system alone, or are recreated.
 const CONTENTS_OF: [&str; 5] = ["/proc", "/sys", "/dev", "/run", "/tmp"];
 /// What only an ext4 has.
 const LOST_AND_FOUND: &str = "/lost+found";
@@ -15,7 +15,7 @@ const LOST_AND_FOUND: &str = "/lost+found";
 pub struct NotCopied {
     /// Left out with everything below.
     pub paths: Vec<PathBuf>,
-    /// Directories that are made anew, empty.
+    /// Directories that are recreated empty.
     pub contents_of: Vec<PathBuf>,
 }
 
@@ -51,11 +51,9 @@ impl NotCopied {
 
 /// Bytes of active swap files on the root: in use there, and not copied.
 pub fn swap_file_bytes(machine: &Machine) -> u64 {
-    let mounts = &machine.mounts;
     let is_on_root = |area: &&SwapArea| {
-        let holders = mounts.iter().filter(|mount| Path::new(&area.path).starts_with(&mount.point));
-        let nearest = holders.max_by_key(|mount| mount.point.len());
-        nearest.is_some_and(|mount| mount.point == "/")
+        let mount = machine.mount_holding(Path::new(&area.path));
+        mount.is_some_and(|mount| mount.point == "/")
     };
     let areas = machine.swap.areas.iter();
     let files = areas.filter(|area| area.kind == "file").filter(is_on_root);

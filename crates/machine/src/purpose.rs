@@ -15,7 +15,7 @@ use crate::reference_work;
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Purpose {
-    /// Somebody sits before it.
+    /// A desktop someone works at.
     #[default]
     Desktop,
     /// A small server: web, database, home automation.
@@ -42,7 +42,7 @@ pub struct Visit {
 /// A desktop's second is such a share of the reference work: all of it within a minute.
 const DESKTOP_SECONDS: f64 = 60.0;
 
-/// What a storage node reads in order while it does so many small reads and writes: the verdict's demands.
+/// What a storage node reads in order besides its small reads and writes: the verdict's demands.
 const NODE_BYTES: f64 = 117e6;
 const NODE_READS: f64 = 8000.0;
 const NODE_WRITES: f64 = 4000.0;
@@ -82,7 +82,7 @@ impl Purpose {
         self.unit_through("1 Gbit/s port", gigabit())
     }
 
-    /// The same; a storage node's for a port of this name that carries so many bytes per second.
+    /// The same; a storage node's for a port of this name and bandwidth.
     pub fn unit_through(self, port: &str, bytes_per_second: f64) -> String {
         match self {
             Purpose::Desktop => {
@@ -109,12 +109,14 @@ impl Purpose {
         }
     }
 
-    /// What is enough: who does one second of the work in so many seconds needs no change, whatever else is faster.
+    /// What is enough: a disk that does one second of the work within this time needs no change, whatever else is
+    /// faster.
     ///
-    /// A logger and a storage node have only to keep up. A server's callers wait: one that is busy half of the time lets a request
-    /// wait as long again as it is served (M/M/1), and beyond that the wait grows quickly. Somebody sits before a desktop or a program
-    /// that swaps and waits for all of it: where it takes a third, a disk twice as fast saves a sixth of each second, so that the
-    /// whole is 1.2 times as fast, which is what a change has to bring; where it takes less, less.
+    /// A logger and a storage node have only to keep up. A server's callers wait: one that is busy half of the time
+    /// lets a request wait as long again as it is served (M/M/1), and beyond that the wait grows quickly. The user of a
+    /// desktop, or of a program that swaps, waits for all of it: where it takes a third, a disk twice as fast saves a
+    /// sixth of each second, so that the whole is 1.2 times as fast, which is what a change has to bring; where it
+    /// takes less, less.
     pub fn enough_s(self) -> f64 {
         match self {
             Purpose::Desktop | Purpose::Swap => 1.0 / 3.0,
@@ -128,7 +130,7 @@ impl Purpose {
         self.visits_through(gigabit())
     }
 
-    /// The same; a storage node's fills a port that carries so many bytes per second.
+    /// The same; a storage node's fills a port of this bandwidth.
     pub fn visits_through(self, bytes_per_second: f64) -> Vec<Visit> {
         let visit = |what, count, depth| Visit { what, count, depth };
         match self {

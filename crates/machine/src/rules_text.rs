@@ -8,14 +8,14 @@ use rubus_draw::text::{bind_units, clean, hang, pad_right};
 /// How much of the list is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shown {
-    /// The first so many, and how many more there are.
+    /// The first ones, and how many more there are.
     First {
-        /// How many.
+        /// Number of findings shown.
         count: usize,
         /// Where the others are ("rubus survey --verbose").
         others: &'static str,
     },
-    /// All.
+    /// All findings.
     All,
     /// All, each with the place where it was read and the source of what is claimed.
     WithSources,

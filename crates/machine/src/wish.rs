@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use rubus_vocabulary::network_address;
 use rubus_vocabulary::published::kinds::{CLASSES, DeviceClass};
 
-/// One thing.
+/// A device or set-up to weigh besides what is there.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Wish {

@@ -1,7 +1,7 @@
 //! A capture gives the survey that the machine gave.
 
 use rubus_host::capture::{self, Captured, Identities};
-use rubus_host::recorder::Recorder;
+use rubus_host::simulated::recorder::Recorder;
 use rubus_host::{Files, Live};
 use rubus_vocabulary::machine::{Machine, Origin};
 
@@ -50,7 +50,7 @@ fn a_redacted_capture_answers_every_question() {
     let unanswered: Vec<&str> =
         json.lines().filter(|line| line.contains("not in the capture")).collect();
     assert!(unanswered.is_empty(), "{unanswered:#?}");
-    // What identifies nobody is the same.
+    // Facts that identify no machine are the same.
     assert_eq!(live.cpu, captured.cpu);
     assert_eq!(live.vm, captured.vm);
     assert_eq!(live.kernel_config, captured.kernel_config);

@@ -1,8 +1,8 @@
 //! Counts the instructions that a program executes in user space, by stepping through it:
 //! `step-count PROGRAM [ARGUMENT...]` prints the number on standard error.
 //!
-//! Slower than callgrind by far, but it sees what the processor really executes, the kernel's vDSO
-//! included, which valgrind takes away. `benches/engine_cost.sh` uses it as a second opinion.
+//! Slower than callgrind by far, but it counts what the processor really executes, including the
+//! kernel's vDSO, which valgrind hides. `benches/engine_cost.sh` uses it as a second opinion.
 
 use std::os::unix::process::CommandExt;
 use std::process::Command;

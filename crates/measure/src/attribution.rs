@@ -91,7 +91,8 @@ pub(crate) fn power_doubts(samples: &[Sample]) -> Vec<Doubt> {
     events.doubts(counted.into_iter().chain(hottest))
 }
 
-/// Bytes that others moved on the device between two samples; absent where nobody counts.
+/// Bytes that others moved on the device between two samples; absent where the kernel does not
+/// count.
 ///
 /// Reads beyond ours are others', unless the page cache reads ahead for us. Of writes a filesystem
 /// adds some of its own to ours: a quarter and 1 MiB are granted, to commits any number.
@@ -126,7 +127,7 @@ pub(crate) fn traffic_doubt(first: &Sample, last: &Sample, effort: &Effort) -> O
 pub(crate) struct SlowMoments<'a> {
     /// Times without any completion.
     pub(crate) gaps: &'a [SlowSpan],
-    /// The lengths of further such times, of a job so long that only the longest were kept.
+    /// The lengths of further such gaps, for a long job of which only the longest were kept.
     pub(crate) forgotten_gaps: Option<&'a Histogram>,
     /// Operations that took long while others completed.
     pub(crate) operations: &'a [SlowSpan],

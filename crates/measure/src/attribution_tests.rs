@@ -162,7 +162,7 @@ fn traffic_beyond_ours_is_that_of_others() {
     // The page cache reads ahead for us.
     let buffered = Effort { is_buffered: true, ..reading(MIB) };
     assert_eq!(doubt(moved(1, 50 * MIB, 0), &buffered), None);
-    // Nobody counts.
+    // Without counters.
     assert_eq!(traffic_doubt(&at(0), &at(1), &reading(0)), None);
 }
 

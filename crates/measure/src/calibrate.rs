@@ -17,8 +17,8 @@ use crate::engine::ring::Queue;
 use crate::mailbox::{Mailbox, WorkerEnd};
 use crate::walk::Uniform;
 use crate::worker::{Tally, WorkerOrder};
-use rubus_host::buffers::Buffers;
-use rubus_host::schedstat::Account;
+use rubus_host::block::buffers::Buffers;
+use rubus_host::process::schedstat::Account;
 use rubus_host::ticks::{now_ns, thread_cpu_ns};
 
 /// Bytes per operation.
@@ -118,7 +118,7 @@ fn time(operations: u64, run: impl FnOnce(&mut Tally) -> WorkerEnd) -> Result<Co
 /// # Errors
 /// In words, when `/dev/null` cannot be used.
 pub fn calibrate() -> Result<Calibration, String> {
-    /// Best of so many: what disturbs only ever adds.
+    /// Best of this many tries: disturbances only ever add time.
     const TRIES: u32 = 5;
     const OPERATIONS: u64 = 10_000;
     let null = Path::new("/dev/null");
@@ -138,7 +138,7 @@ pub fn calibrate() -> Result<Calibration, String> {
     })
 }
 
-/// Reads the engine's clock so many times, for counting what one reading executes.
+/// Reads the engine's clock `readings` times, for counting the instructions of one reading.
 pub fn read_clock(readings: u64) {
     for _ in 0..readings {
         std::hint::black_box(now_ns());

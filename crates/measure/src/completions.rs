@@ -14,9 +14,9 @@ use crate::slow::SlowSpans;
 
 /// With several workers a gap must be at least two slices long to be told from chance.
 const MIN_GAP_NS: u64 = 2 * SLICE_NS;
-/// The first so many slices are kept: 5 s.
+/// Number of slices kept from the start: 5 s.
 const EARLY_SLICES: usize = 1000;
-/// The last so many slices are kept: 1 s.
+/// Number of slices kept at the end: 1 s.
 const RECENT_SLICES: usize = 200;
 
 /// The joined news of all workers of one job.
@@ -37,7 +37,7 @@ pub(crate) struct Completions {
     empty_slices: u64,
     /// The slices that are not yet in a bin, summed.
     open_bin: Bin,
-    /// Bins that nobody has taken.
+    /// Bins not taken yet.
     bins: Vec<Bin>,
     operations: u64,
     bytes: u64,

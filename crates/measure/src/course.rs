@@ -6,7 +6,7 @@ use rubus_vocabulary::doubt::Doubt;
 use rubus_vocabulary::result::JobResult;
 use rubus_vocabulary::spec::{Direction, Durability, Job};
 
-/// A series is searched for a cliff every so many bins: every two seconds.
+/// A series is searched for a cliff each time this many bins are added: every two seconds.
 const BINS_PER_LOOK: usize = 20;
 
 /// Whether all of the job counts, from its first byte on.

@@ -36,7 +36,7 @@ pub enum BenchError {
     NothingToDo {
         /// The target as named.
         path: String,
-        /// Why.
+        /// The reason, as a sentence.
         reason: String,
     },
     /// The target failed while a job ran.
@@ -49,7 +49,7 @@ pub enum BenchError {
     /// The user stopped the session.
     #[error("stopped during '{job}'")]
     Interrupted {
-        /// The job that ran or was to run next.
+        /// The job that ran or was to run next, in plain words, as all jobs here.
         job: String,
     },
     /// This program could not do its part.

@@ -6,7 +6,7 @@ use rubus_vocabulary::spec::Job;
 
 /// Listens to a session. Called on the caller's own thread, not on the one that measures.
 pub trait Observer {
-    /// Something happened.
+    /// Called for each event of the session.
     fn event(&mut self, event: &Event<'_>);
 }
 

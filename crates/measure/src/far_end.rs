@@ -12,7 +12,7 @@ pub trait Meter: Debug + Send + Sync {
     /// Processor time of the server until now, in nanoseconds. Only differences mean something.
     ///
     /// # Errors
-    /// In words.
+    /// If the server's processor time cannot be read.
     fn cpu_ns(&self) -> Result<u64, String>;
 
     /// What that is the processor time of.
@@ -64,10 +64,10 @@ impl FarEnd {
     }
 }
 
-/// What both ends spent between two looks, in which so many operations moved so many bytes.
+/// What both ends spent between two samples; `moved`: operations and bytes in that time.
 pub(crate) fn both_ends(first: &Sample, last: &Sample, moved: (u64, u64)) -> Option<BothEnds> {
     let (before, after) = (first.server.as_ref()?, last.server.as_ref()?);
-    // A server that was started anew counts from 0.
+    // A restarted server counts from 0 again.
     let server_ns = after.cpu_ns.checked_sub(before.cpu_ns)?;
     let seconds = last.at_ns.saturating_sub(first.at_ns) as f64 / 1e9;
     let client_s = match after.client {

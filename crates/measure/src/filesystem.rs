@@ -11,8 +11,8 @@ use rustix::fs::{IFlags, fstat, fstatfs, ioctl_getflags};
 pub(crate) struct Filesystem {
     /// Its name ("ext4"); an unknown one by its number.
     pub(crate) name: String,
-    /// Whether `fdatasync` of a file without a name is known to do what it does for any other. A
-    /// filesystem may make less of it, since nobody could find the data after a crash, or more.
+    /// Whether `fdatasync` of a file without a name is known to do the same as for any other file.
+    /// A filesystem may do less, since the data could not be found after a crash, or more.
     pub(crate) syncs_nameless_files: bool,
     cache: HiddenCache,
     /// Its device number belongs to no block device.
@@ -79,7 +79,7 @@ fn by_magic(magic: u32) -> Filesystem {
 
 impl Filesystem {
     /// Whether no block device of this machine is below it, whatever the path suggests: it lives in
-    /// memory, or somebody else serves it.
+    /// memory, or another machine or program serves it.
     pub(crate) fn has_no_device(&self) -> bool {
         self.is_virtual && matches!(self.cache, HiddenCache::Memory | HiddenCache::Served)
     }

@@ -7,8 +7,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use rubus_vocabulary::doubt::Doubt;
 use rubus_vocabulary::finding::Finding;
-use rubus_vocabulary::result::{Calibration, JobResult, TargetFacts, TargetKind};
+use rubus_vocabulary::result::{Access, Calibration, JobResult, NetworkFacts, TargetKind};
 use rubus_vocabulary::spec::{Durability, FileNeed, Job, Suite};
+use rubus_vocabulary::title::spec_title;
 
 use crate::calibrate;
 use crate::error::BenchError;
@@ -26,7 +27,7 @@ use rubus_host::ticks::now_ns;
 /// What to measure, on what, and how it can be stopped.
 #[derive(Debug)]
 pub struct Session<'a> {
-    /// On what.
+    /// What to measure.
     pub target: Target,
     /// Further files, for suites whose jobs work on several: the target is number 0 of
     /// [`Shape::file`](rubus_vocabulary::spec::Shape::file), these are 1, 2 and so on. Each nameless file
@@ -35,7 +36,7 @@ pub struct Session<'a> {
     /// What has to be there before the first job, by the numbers of the files; empty: the suite's
     /// region in the target.
     pub needs: Vec<FileNeed>,
-    /// What.
+    /// The jobs to run.
     pub suite: &'a Suite,
     /// Where to see what disturbs.
     pub watch: WatchPaths,
@@ -45,11 +46,31 @@ pub struct Session<'a> {
     pub queueing: Queueing,
 }
 
+/// What a session measured on, as far as it sees it: who opened the target knows how the user named it, which device it
+/// is on, and over which link.
+#[derive(Clone, Debug, PartialEq)]
+pub struct MeasuredTarget {
+    /// `directory`, `file`, `device` and so on.
+    pub kind: TargetKind,
+    /// Absolute path of the directory, file or device node; the address of a network disk.
+    pub path: String,
+    /// Type of the filesystem, by its magic number; nothing for a device.
+    pub filesystem: Option<String>,
+    /// Bytes of the region that was measured.
+    pub region_bytes: u64,
+    /// How the target was opened.
+    pub access: Access,
+    /// What was written ("incompressible", …).
+    pub content: String,
+    /// How a network disk was reached and what its server offers.
+    pub network: Option<NetworkFacts>,
+}
+
 /// What a session gave.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SessionOutcome {
     /// What was measured on, as it turned out to be.
-    pub target: TargetFacts,
+    pub target: MeasuredTarget,
     /// What the measuring itself costs here.
     pub calibration: Option<Calibration>,
     /// The results, in the order in which the jobs ran.
@@ -70,7 +91,7 @@ pub struct SessionOutcome {
 /// What a session begins with, until its outcome.
 pub(crate) struct Frame {
     start_ns: u64,
-    target: TargetFacts,
+    target: MeasuredTarget,
     calibration: Option<Calibration>,
     doubts: Vec<Doubt>,
 }
@@ -88,7 +109,7 @@ impl Frame {
     /// Begins: starts to watch, and measures what the measuring itself costs.
     pub(crate) fn begin(
         start_ns: u64,
-        target: TargetFacts,
+        target: MeasuredTarget,
         watch: WatchPaths,
         observer: &mut dyn Observer,
     ) -> (Self, Watcher) {
@@ -100,7 +121,7 @@ impl Frame {
     /// With a watcher that is at work, and a calibration that several sessions share.
     pub(crate) fn watched(
         start_ns: u64,
-        target: TargetFacts,
+        target: MeasuredTarget,
         watcher: &Watcher,
         calibration: Option<Calibration>,
     ) -> Self {
@@ -130,7 +151,7 @@ impl Frame {
             }
         }
         SessionOutcome {
-            target: TargetFacts { region_bytes: done.region_bytes, ..self.target },
+            target: MeasuredTarget { region_bytes: done.region_bytes, ..self.target },
             calibration: self.calibration,
             results: done.results,
             findings: done.findings,
@@ -166,7 +187,7 @@ pub(crate) trait Jobs {
 /// Runs the jobs of a suite one after the other, until one ends the session or the user does.
 ///
 /// # Errors
-/// What ended it early.
+/// The error that ended the session early.
 pub(crate) fn run_jobs(
     suite: &Suite,
     cancel: &AtomicBool,
@@ -187,10 +208,10 @@ pub(crate) fn run_jobs(
 /// Ends the session before a job when the user has stopped it.
 ///
 /// # Errors
-/// That he has.
+/// [`BenchError::Interrupted`] if the user has stopped the session.
 pub(crate) fn must_go_on(cancel: &AtomicBool, job: &Job) -> Result<(), BenchError> {
     if cancel.load(Ordering::Relaxed) {
-        Err(BenchError::Interrupted { job: job.name.clone() })
+        Err(BenchError::Interrupted { job: spec_title(job) })
     } else {
         Ok(())
     }
@@ -215,7 +236,7 @@ pub(crate) fn book(
     }
     match measurement.failure {
         None => Ok(()),
-        Some(failure) => Err(failure.of(&job.name)),
+        Some(failure) => Err(failure.of(&spec_title(job))),
     }
 }
 
@@ -238,23 +259,19 @@ pub(crate) fn rig_for(opened: &Opened, watcher: Watcher, queueing: Queueing) -> 
     }
 }
 
-pub(crate) fn target_facts(opened: &Opened, suite: &Suite, device: Option<String>) -> TargetFacts {
+pub(crate) fn measured_target(opened: &Opened, suite: &Suite) -> MeasuredTarget {
     let absolute = std::path::absolute(&opened.path).ok();
     let path = absolute
         .filter(|_| !matches!(opened.kind, TargetKind::Ram | TargetKind::Network))
         .unwrap_or_else(|| opened.path.clone());
-    TargetFacts {
-        named: opened.path.display().to_string(),
+    MeasuredTarget {
         kind: opened.kind,
         path: path.display().to_string(),
         filesystem: opened.filesystem.as_ref().map(|filesystem| filesystem.name.clone()),
-        device,
         region_bytes: suite.region_bytes,
         access: opened.access,
         content: content_name(suite.content),
         network: opened.remote.as_ref().map(|remote| remote.facts().clone()),
-        link: None,
-        cluster: None,
     }
 }
 

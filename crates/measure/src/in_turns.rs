@@ -12,7 +12,8 @@ use rubus_vocabulary::spec::{Direction, Job, StopSpec, Suite};
 use crate::error::BenchError;
 use crate::event::{Event, Observer};
 use crate::frame::{
-    Done, Frame, Session, SessionOutcome, calibration, check_room, rig_for, target_facts, watch_of,
+    Done, Frame, Session, SessionOutcome, calibration, check_room, measured_target, rig_for,
+    watch_of,
 };
 use crate::polling;
 use crate::region::Region;
@@ -23,15 +24,15 @@ use crate::target::Opened;
 use crate::watch::Watcher;
 use rubus_host::ticks::now_ns;
 
-/// A turn is measured for so many seconds, after its warm-up; longer where that gives few
-/// operations.
+/// Length of the measurement in one turn, in seconds, after its warm-up; longer where that gives
+/// few operations.
 const TURN_S: f64 = 2.0;
 const LONGEST_TURN_S: f64 = 6.0;
 /// Where a turn has fewer operations, one more or less matters.
 const ENOUGH_OPERATIONS: f64 = 100.0;
 /// What a turn takes besides, in seconds: warm-up, set-up and flush.
 const AROUND_TURN_S: f64 = 0.9;
-/// A job gets at least so many rounds, and at most that many; both even, so that drifts cancel.
+/// Minimum and maximum number of rounds per job; both even, so that drifts cancel.
 const MIN_ROUNDS: usize = 4;
 const MAX_ROUNDS: usize = 8;
 /// A ratio that is known within this share either way is known well enough.
@@ -91,9 +92,9 @@ pub fn run_in_turns(
         check_room(&opened, &suite, None)?;
         let watch = watch_of(session.watch, &opened);
         polling::check(&opened, session.queueing, watch.device.as_deref())?;
-        let facts = target_facts(&opened, &suite, watch.device.clone());
+        let target = measured_target(&opened, &suite);
         let watcher = Watcher::start(watch);
-        frames.push(Frame::watched(start_ns, facts, &watcher, calibration));
+        frames.push(Frame::watched(start_ns, target, &watcher, calibration));
         rigs.push(rig_for(&opened, watcher, session.queueing));
         regions.push(Region::single(opened, suite.region_bytes));
     }
@@ -130,7 +131,7 @@ pub fn run_in_turns(
 pub(crate) struct Turned {
     /// The merged results of the baseline and of the other.
     pub(crate) results: [Vec<JobResult>; 2],
-    /// Their rounds.
+    /// The jobs with their rounds.
     pub(crate) jobs: Vec<PairedJob>,
     /// What ended the session early.
     pub(crate) ended_by: Option<BenchError>,

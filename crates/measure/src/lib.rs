@@ -2,12 +2,12 @@
 //!
 //! A [`Session`] runs a suite (see [`suites`]) on a [`Target`] and tells an [`Observer`] how it goes.
 //! From the top: `session` opens the target; `frame` is what any session has around its jobs, and runs one after the
-//! other; `scheduler` knows how one job on blocks is run (`tree` and `capacity`: on small files, on stamped blocks);
-//! `tasks` says what a job means on the files of the session (`region`), `measure` runs a job and those beside it,
-//! `runner` feeds the stopping rule of each, `outcome` makes their results. `workers` are the threads that run the
-//! loops of `engine`, or of `general` for jobs of more than one kind; `worker` is their accounting, `mailbox` what
-//! they report through, `completions` what they have reported. `rig` is the seam between what decides and what does:
-//! below it is this machine (`live`) or, in tests, virtual time.
+//! other; `scheduler` knows how one job on blocks is run (`tree` and `capacity`: on small files, on stamped blocks), and
+//! what it means on the files of the session (`region`); `measure` runs a job and those beside it, `runner` feeds the
+//! stopping rule of each, `outcome` makes their results. `workers` are the threads that run the loops of `engine`, or
+//! of `general` for jobs of more than one kind; `worker` is their accounting, `mailbox` what they report through,
+//! `completions` what they have reported. `rig` is the seam between what decides and what does: below it is this
+//! machine (`live`) or, in tests, virtual time.
 //!
 //! Nothing here prints, and nothing here knows what a result means: that is the room `verdict`.
 
@@ -65,7 +65,6 @@ mod sim_tests;
 mod slow;
 pub mod suites;
 mod target;
-mod tasks;
 mod tree;
 mod tree_names;
 mod walk;
@@ -79,7 +78,7 @@ mod workers_tests;
 pub use error::BenchError;
 pub use event::{Event, Observer, Phase, Progress};
 pub use far_end::{FarEnd, Meter};
-pub use frame::{Session, SessionOutcome};
+pub use frame::{MeasuredTarget, Session, SessionOutcome};
 pub use in_turns::{TurnsOutcome, for_turns, run_in_turns, turn_seconds};
 pub use lanes::Queueing;
 pub use session::run;

@@ -30,7 +30,7 @@ use crate::work::{Engine, Work};
 use crate::workers::Workers;
 use rubus_host::ticks::now_ns;
 
-/// This machine.
+/// Work and clock of this machine.
 pub(crate) struct LiveRig {
     watcher: Watcher,
     kind: TargetKind,
@@ -238,7 +238,7 @@ pub(crate) fn patiently(
         std::thread::Builder::new().name("flush".into()).stack_size(256 << 10).spawn(move || {
             let start_ns = now_ns();
             let answer = flush();
-            // Nobody may be listening any more.
+            // The receiver may be gone.
             let _ = done.send((answer, now_ns() - start_ns));
         });
     spawned.map_err(|error| format!("cannot start a thread for the flush: {error}"))?;

@@ -89,7 +89,7 @@ pub(crate) struct News {
     pub(crate) ready: bool,
     /// True from the worker's last act on.
     pub(crate) ended: bool,
-    /// The worker's last act; whoever empties the mailbox takes it.
+    /// The worker's last act; taken by the reader of the mailbox.
     pub(crate) report: Option<WorkerReport>,
 }
 
@@ -129,7 +129,7 @@ impl Mailbox {
         self.news.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Changes the news and wakes whoever waits for them.
+    /// Changes the news and wakes all threads that wait for them.
     pub(crate) fn announce(&self, change: impl FnOnce(&mut News)) {
         change(&mut self.news());
         self.changed.notify_all();

@@ -2,7 +2,7 @@
 //! means when others come back.
 //!
 //! A stick with forged capacity takes every write and keeps only some: what lies beyond its memory
-//! is written over what came before (its addresses *wrap around*), or is thrown away. So each block
+//! is written over what came before (its addresses *wrap around*), or is discarded. So each block
 //! of 4096 bytes carries its own offset, a number of the run, and a checksum; whatever comes back in its
 //! place says by itself what happened.
 //!
@@ -73,7 +73,7 @@ fn sum(bytes: &[u8]) -> u64 {
 /// What came back in place of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Found {
-    /// The block.
+    /// The block has the right content.
     Good,
     /// A block that this run wrote at another offset.
     Of(u64),
@@ -108,7 +108,7 @@ pub struct Sample {
     pub from_bytes: u64,
     /// End of the target.
     pub end_bytes: u64,
-    /// One single block in each so many bytes.
+    /// Distance between two single blocks, in bytes.
     pub stride_bytes: u64,
 }
 
@@ -292,8 +292,8 @@ mod tests {
             prop_assert_eq!(look(&block, offset, nonce), Found::Other);
         }
 
-        /// A sample of a device of any real size that wraps around says that size; one that throws
-        /// away what lies beyond is found, too; a genuine one is good.
+        /// A sample of a wrap-around device of any real size finds that size; one that discards
+        /// what lies beyond is found, too; a genuine one is good.
         #[test]
         fn a_sample_finds_every_real_size(
             size in 64_u64..4096, real in 1_u64..4096, drops: bool, seed: u64,

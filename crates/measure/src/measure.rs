@@ -21,7 +21,7 @@ use crate::runner::{Runner, Task, seconds};
 const LOOK: Duration = Duration::from_millis(50);
 /// Looks between two progress events.
 const LOOKS_PER_PROGRESS: u32 = 4;
-/// A device that finishes nothing for so long is given up.
+/// A device that completes nothing for this long is given up.
 const GIVE_UP: Duration = Duration::from_secs(30);
 /// After the user has stopped the session its last operations may take this long.
 const LAST_WAIT: Duration = Duration::from_secs(3);
@@ -101,7 +101,7 @@ fn lasted_ns(runner: &Runner<'_>) -> u64 {
     last_ns.map_or(0, |last_ns| last_ns.saturating_sub(runner.running.origin_ns()))
 }
 
-/// How long a flush may take after so many bytes were written.
+/// Timeout of a flush after `written_bytes` bytes were written.
 pub(crate) fn flush_limit(written_bytes: u64) -> Duration {
     FLUSH + Duration::from_secs(written_bytes / MIN_FLUSH_RATE)
 }

@@ -195,7 +195,7 @@ fn flushes_between(job: &Job) -> bool {
 struct Sizes {
     /// Bytes per operation, on average where they differ.
     block_bytes: u32,
-    /// They do.
+    /// Whether the sizes differ.
     differ: bool,
 }
 

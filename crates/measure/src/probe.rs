@@ -5,6 +5,7 @@
 //! it hands every operation on this file to a worker thread, which costs more than threads of our
 //! own. All that is found out on the target itself, before anything is measured.
 
+use std::collections::BTreeSet;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
@@ -14,7 +15,7 @@ use rustix::io::{Errno, pread};
 
 use crate::ring::Ring;
 use crate::work::Work;
-use rubus_host::buffers::Buffers;
+use rubus_host::block::buffers::Buffers;
 
 /// How long the trial may take before io_uring counts as broken.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -26,7 +27,7 @@ const MAX_DEPTH: u32 = 32;
 /// What the trial found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
-    /// It works.
+    /// It works without the kernel's worker threads.
     Good,
     /// It works, but through the kernel's worker threads.
     Punts,
@@ -97,7 +98,7 @@ fn run_apart(file: &Arc<OwnedFd>, trial: Trial) -> Verdict {
         .name("ring-trial".into())
         .stack_size(256 << 10)
         .spawn(move || {
-            // Nobody may be listening any more.
+            // The receiver may be gone.
             let _ = done.send(round_trip(file.as_fd(), trial));
         });
     match spawned {
@@ -124,6 +125,7 @@ fn try_round_trip(file: BorrowedFd<'_>, trial: Trial) -> Result<Verdict, Errno> 
     let memory = || Buffers::new(depth as usize, block_bytes, Content::Incompressible, 7);
     let mut buffers = memory().map_err(|_| Errno::NOMEM)?;
     let mut check = memory().map_err(|_| Errno::NOMEM)?;
+    let before = kernel_workers();
     let mut ring = Ring::new(depth, polled)?;
     ring.prepare(file, &buffers, BLOCK_BYTES, writes);
     for slot in 0..depth {
@@ -160,21 +162,19 @@ fn try_round_trip(file: BorrowedFd<'_>, trial: Trial) -> Result<Verdict, Errno> 
     if check.first_mut() != buffers.first_mut() {
         return Ok(Verdict::Bad("it moved wrong data".into()));
     }
-    let workers = worker_threads();
-    Ok(if workers > 0 { Verdict::Punts } else { Verdict::Good })
+    let has_new = kernel_workers().iter().any(|name| !before.contains(name));
+    Ok(if has_new { Verdict::Punts } else { Verdict::Good })
 }
 
-/// How many workers of the kernel do the calling thread's io_uring operations; they are named after it.
-fn worker_threads() -> usize {
-    let name = format!("iou-wrk-{}", rustix::thread::gettid().as_raw_nonzero());
+/// The names of the kernel's workers that do this process's io_uring operations. One is named after the thread that made it
+/// necessary, by its number outside of every container: what that is cannot be seen from within one, only that it is new.
+fn kernel_workers() -> BTreeSet<String> {
     let Ok(tasks) = std::fs::read_dir("/proc/self/task") else {
-        return 0;
+        return BTreeSet::new();
     };
-    tasks
-        .flatten()
-        .filter(|task| {
-            let found = std::fs::read_to_string(task.path().join("comm"));
-            found.is_ok_and(|found| found.trim_end() == name)
-        })
-        .count()
+    let names = tasks.flatten().filter_map(|task| {
+        let name = std::fs::read_to_string(task.path().join("comm")).ok()?;
+        name.starts_with("iou-wrk-").then(|| name.trim_end().to_string())
+    });
+    names.collect()
 }

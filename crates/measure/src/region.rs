@@ -69,7 +69,8 @@ impl Region {
         self.filled_bytes.min(self.wanted_bytes)
     }
 
-    /// Makes a file of our own so long, without writing anything. One that has to be filled is not filled by that.
+    /// Sets the length of a file of our own, without writing anything. One that has to be filled is not filled by
+    /// that.
     ///
     /// # Errors
     /// In words, when the filesystem refuses it.

@@ -57,7 +57,7 @@ pub enum RequestKind {
 pub struct Request {
     /// Number of the slot, from 0.
     pub slot: u32,
-    /// What.
+    /// What to do.
     pub kind: RequestKind,
     /// Where on the target, in bytes.
     pub offset: u64,
@@ -116,10 +116,10 @@ impl Connections {
         self.facts().connections.max(1)
     }
 
-    /// A connection that nobody uses, or a new one.
+    /// An idle connection, or a new one.
     ///
     /// # Errors
-    /// In words.
+    /// If connecting fails.
     pub(crate) fn take(&self) -> Result<Box<dyn Wire>, String> {
         let idle = self.idle().pop();
         match idle {
@@ -156,7 +156,7 @@ impl Connections {
     /// Makes durable what has been written; the other end need not be able to.
     ///
     /// # Errors
-    /// In words.
+    /// If connecting or the flush fails.
     pub(crate) fn flush(&self) -> Result<(), String> {
         if !self.facts().can_flush {
             return Ok(());

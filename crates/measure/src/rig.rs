@@ -1,4 +1,4 @@
-//! What a session needs from the world: a clock, work that runs, and somebody who watches.
+//! What a session needs from the world: a clock, work that runs, and a watcher.
 //!
 //! The live rig is in `live`, one with virtual time in `sim`; the session cannot tell them apart.
 
@@ -67,7 +67,7 @@ pub(crate) trait Rig {
         None
     }
 
-    /// Makes a file of our own so long, with its space reserved if that is wanted.
+    /// Sets the length of a file of our own, and reserves its space if that is wanted.
     ///
     /// # Errors
     /// In words, when the filesystem refuses it.

@@ -20,7 +20,7 @@ use rustix::io_uring::{
 };
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 
-use rubus_host::buffers::Buffers;
+use rubus_host::block::buffers::Buffers;
 
 /// A completion as the kernel writes it.
 #[repr(C)]
@@ -113,7 +113,7 @@ pub(crate) struct Ring {
     completion_tail: NonNull<AtomicU32>,
     completion_mask: u32,
     completions: NonNull<Completion>,
-    /// Local copies: nobody else writes these two.
+    /// Local copies: only this program writes these two.
     tail: u32,
     head: u32,
     slots: u32,

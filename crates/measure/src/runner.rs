@@ -45,7 +45,7 @@ pub(crate) struct Task<'a> {
 pub(crate) struct Runner<'a> {
     /// What it does.
     pub(crate) task: &'a Task<'a>,
-    /// Its workers.
+    /// The workers of the job.
     pub(crate) running: Box<dyn Running>,
     /// One account for each kind of operation, in the order of the running completions.
     pub(crate) parts: Vec<Part>,
@@ -61,7 +61,7 @@ pub(crate) struct Part {
     pub(crate) rule: StopRule,
     bins_fed: usize,
     decision: Decision,
-    /// What the rule said after so many bins: operations and bytes per second.
+    /// What the rule said after this number of bins: operations and bytes per second.
     said: Cell<Option<(usize, Estimate, Estimate)>>,
 }
 
@@ -329,7 +329,7 @@ fn with_tail(rule: &StopRule, task: &Task<'_>, completions: &Completions) -> Mea
     measured
 }
 
-/// Length of so many slices in seconds.
+/// Length of `slices` slices in seconds.
 pub(crate) fn bin_s(slices: usize) -> f64 {
     slices as f64 * SLICE_NS as f64 / 1e9
 }

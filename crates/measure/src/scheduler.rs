@@ -8,6 +8,7 @@ use rubus_stats::cliff;
 use rubus_vocabulary::doubt::Doubt;
 use rubus_vocabulary::result::JobResult;
 use rubus_vocabulary::spec::{Direction, Ends, Job, Suite};
+use rubus_vocabulary::title::spec_title;
 
 use crate::course;
 use crate::error::BenchError;
@@ -22,6 +23,7 @@ use crate::work::Work;
 mod filling;
 mod group;
 mod passes;
+mod tasks;
 
 /// A job that would get less time than this is left out, in seconds.
 const MIN_JOB_S: f64 = 1.0;
@@ -188,7 +190,7 @@ impl<'a> Scheduler<'a> {
         if self.rig.rest(job.rest_before_s, self.cancel) {
             return Ok(());
         }
-        Err(BenchError::Interrupted { job: job.name.clone() })
+        Err(BenchError::Interrupted { job: spec_title(job) })
     }
 
     /// Empties a file of our own before a job that wants to allocate.
@@ -264,7 +266,7 @@ impl<'a> Scheduler<'a> {
     }
 
     fn left_after_s(&self, index: usize) -> f64 {
-        /// What may take longer than this ends otherwise, and nobody knows when.
+        /// A job that may take longer than this ends in another way, at an unknown time.
         const KNOWN_S: f64 = 7.0 * 86_400.0;
         let rest = self.suite.jobs.iter().skip(index + 1).map(|job| &job.stop);
         let known = rest.filter(|stop| stop.max_seconds < KNOWN_S);
@@ -368,7 +370,7 @@ impl Jobs for Scheduler<'_> {
 }
 
 fn target_failed(job: &Job, error: String) -> BenchError {
-    BenchError::TargetFailed { job: job.name.clone(), error }
+    BenchError::TargetFailed { job: spec_title(job), error }
 }
 
 /// A job and those beside it.

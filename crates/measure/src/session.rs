@@ -8,7 +8,7 @@ use rubus_vocabulary::spec::{Direction, Operation, Suite};
 use crate::error::BenchError;
 use crate::event::Observer;
 use crate::frame::{
-    Done, Frame, Session, SessionOutcome, check_room, rig_for, target_facts, watch_of,
+    Done, Frame, Session, SessionOutcome, check_room, measured_target, rig_for, watch_of,
 };
 use crate::loop_device;
 use crate::polling;
@@ -51,13 +51,13 @@ pub fn run(
     }
     let watch = watch_of(session.watch, &opened);
     polling::check(&opened, session.queueing, watch.device.as_deref())?;
-    let facts = target_facts(&opened, &suite, watch.device.clone());
+    let target = measured_target(&opened, &suite);
     let through_cache = watch
         .device
         .as_deref()
         .and_then(|device| loop_device::through_cache(Path::new("/sys"), device));
     let far_end = watch.far_end.clone();
-    let (mut frame, watcher) = Frame::begin(start_ns, facts, watch, observer);
+    let (mut frame, watcher) = Frame::begin(start_ns, target, watch, observer);
     frame.doubt(through_cache.map(|device| Doubt::LoopThroughCache { device }));
     let mut rig = rig_for(&opened, watcher, session.queueing);
     let opened = std::iter::once(opened).chain(more);

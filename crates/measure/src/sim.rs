@@ -22,7 +22,7 @@ use crate::sample::Sample;
 use crate::sim_shaped::ShapedRunning;
 use crate::work::{Engine, Work};
 use crate::worker::{Tally, WorkerOrder};
-use rubus_host::schedstat::Account;
+use rubus_host::process::schedstat::Account;
 
 /// What a made-up device does.
 #[derive(Clone, Debug)]
@@ -39,9 +39,9 @@ pub(crate) struct Device {
     pub(crate) servers: usize,
     /// Times in which it does nothing: start and length in nanoseconds.
     pub(crate) pauses: Vec<(u64, u64)>,
-    /// After so many operations each fails.
+    /// After this many operations each fails.
     pub(crate) fails_after: Option<u64>,
-    /// After so many operations none ends any more.
+    /// After this many operations none completes any more.
     pub(crate) hangs_after: Option<u64>,
     /// Nanoseconds of a flush.
     pub(crate) flush_ns: u64,
@@ -54,7 +54,7 @@ pub(crate) struct Device {
 }
 
 impl Device {
-    /// Reads and writes of so many operations per second, whatever their size, one at a time.
+    /// Reads and writes at these operations per second, whatever their size, one at a time.
     pub(crate) fn of_iops(reads: f64, writes: f64) -> Self {
         Device {
             base_ns: [1e9 / reads, 1e9 / writes],
@@ -72,7 +72,7 @@ impl Device {
         }
     }
 
-    /// The same with at most so many bytes per second.
+    /// The same with at most these bytes per second.
     pub(crate) fn with_rates(mut self, read: f64, write: f64) -> Self {
         self.byte_ns = [1e9 / read, 1e9 / write];
         self
@@ -101,9 +101,9 @@ pub(crate) struct WriteCache {
 /// Now and then a write takes longer, since the device tidies up.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Hiccups {
-    /// After so many bytes, on average and by chance.
+    /// Mean number of bytes between two; random.
     pub(crate) every_bytes: f64,
-    /// For so long, on average and by chance.
+    /// Mean length in nanoseconds; random.
     pub(crate) length_ns: f64,
 }
 
@@ -112,7 +112,7 @@ pub(crate) struct Hiccups {
 pub(crate) struct Unrest {
     /// Standard deviation as a share of the mean.
     pub(crate) share: f64,
-    /// After so many seconds the correlation has fallen to 1/e.
+    /// Time in which the correlation falls to 1/e, in seconds.
     pub(crate) correlation_s: f64,
 }
 

@@ -1,9 +1,9 @@
 //! The checkup in virtual time, on devices like cards, a USB SSD and an NVMe whose rates are known: how many of its ten figures
-//! are within ±20 % when its time is over, and how often their intervals hold the truth. `docs/explanation/statistics.md` has the table.
+//! are within ±20 % when its time is over, and how often their intervals hold the truth. `docs/data/checkup.tsv` is the table.
 //!
 //! - *Steady* ones are like loop devices with a limit: their speed drifts by 2 %, and they never stop.
-//! - *Restless* ones have what makes real ones hard to measure: their speed drifts by 8 % with a correlation of a second, and
-//!   after so many bytes of writes on average they stop for a while of random length.
+//! - *Restless* ones have what makes real ones hard to measure: their speed drifts by 8 % with a correlation of a
+//!   second, and after a mean number of written bytes they stop for a while of random length.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
@@ -233,7 +233,7 @@ impl Tally {
             .collect();
         let wide = if wide.is_empty() { "–".to_string() } else { wide.join(", ") };
         format!(
-            "| {name} | {:.1} of {:.0} | {:.1} % | {:.1} % | {:.0} s | {:.1} GiB | {wide} |\n",
+            "{name}\t{:.1} of {:.0}\t{:.1} %\t{:.1} %\t{:.0} s\t{:.1} GiB\t{wide}",
             self.narrow(),
             f64::from(self.figures) / f64::from(self.checkups),
             percent(self.held),
@@ -266,23 +266,21 @@ fn sim_a_checkup_settles_most_figures_of_a_steady_device_in_its_time() {
 #[test]
 #[ignore = "takes minutes"]
 fn sim_the_tables_of_checkups_are_those_of_the_documentation() {
-    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/explanation/statistics.md");
-    let page = std::fs::read_to_string(page).expect("docs/explanation/statistics.md");
-    for temper in [Temper::Steady, Temper::Restless] {
-        let mut rows = String::new();
+    let table = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/data/checkup.tsv");
+    let table = std::fs::read_to_string(table).expect("docs/data/checkup.tsv");
+    for (name, temper) in [("steady", Temper::Steady), ("restless", Temper::Restless)] {
+        let mut rows = Vec::new();
         for kind in &KINDS {
             if kind.endurance == Endurance::High {
                 // What the budget of a card would give.
                 let low = Tally::of(kind, temper, Endurance::Low, CHECKUPS);
-                rows += &low.row(&format!("{}, 1 GiB", kind.name));
+                rows.push(low.row(&format!("{}, 1 GiB", kind.name)));
             }
             let tally = Tally::of(kind, temper, kind.endurance, CHECKUPS);
             println!("{}: below and above the truth {:?}", kind.name, tally.missed);
-            rows += &tally.row(kind.name);
+            rows.push(tally.row(kind.name));
         }
-        assert!(
-            page.contains(&rows),
-            "docs/explanation/statistics.md does not have these rows:\n{rows}"
-        );
+        let rows: String = rows.iter().map(|row| format!("{name}\t{row}\n")).collect();
+        assert!(table.contains(&rows), "docs/data/checkup.tsv does not have these rows:\n{rows}");
     }
 }

@@ -12,7 +12,7 @@ use crate::rig::Running;
 use crate::sim::{Kind, State};
 use crate::work::Work;
 use crate::worker::{Tally, WorkerOrder};
-use rubus_host::schedstat::Account;
+use rubus_host::process::schedstat::Account;
 
 /// The copies of a shaped job, each in a worker of its own.
 pub(crate) struct ShapedRunning {

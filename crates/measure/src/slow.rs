@@ -5,7 +5,7 @@ use rubus_stats::Histogram;
 
 use crate::mailbox::SlowSpan;
 
-/// So many spans are kept at most.
+/// Maximum number of spans kept.
 pub(crate) const MAX_SPANS: usize = 4096;
 
 /// Slow spans of one kind.

@@ -22,7 +22,7 @@ use crate::filesystem::{self, Filesystem};
 use crate::page_cache;
 use crate::remote::{Connections, Remote};
 use crate::tree_names;
-use rubus_host::buffers::Buffers;
+use rubus_host::block::buffers::Buffers;
 
 /// What is to be measured on.
 #[derive(Debug)]
@@ -368,7 +368,7 @@ fn open_directory(path: &Path) -> Result<Opened, BenchError> {
     Ok(opened)
 }
 
-/// A file of our own without a name: made so, or made with a name that is taken away at once.
+/// A file of our own without a name: created so, or with a name that is removed at once.
 fn nameless(directory: BorrowedFd<'_>, extra: OFlags) -> Result<OwnedFd, Errno> {
     let flags = OFlags::RDWR | OFlags::CLOEXEC | extra;
     let mode = Mode::RUSR | Mode::WUSR;
@@ -391,8 +391,8 @@ fn named(directory: BorrowedFd<'_>) -> Result<(OwnedFd, String), Errno> {
     let name = own_name(COMMIT_PREFIX);
     let flags = OFlags::RDWR | OFlags::CLOEXEC | OFlags::CREATE | OFlags::EXCL;
     let file = openat(directory, name.as_str(), flags, Mode::RUSR | Mode::WUSR)?;
-    // Whoever finds the file later can tell by this that nobody uses it any more. A filesystem
-    // without locks only loses that clean-up.
+    // The lock shows a later cleanup whether the file is still in use. A filesystem without locks
+    // only loses that cleanup.
     let _ = rustix::fs::flock(&file, rustix::fs::FlockOperation::NonBlockingLockExclusive);
     Ok((file, name))
 }
@@ -405,7 +405,7 @@ fn own_name(prefix: &str) -> String {
     format!(".{prefix}-{}-{nanoseconds}", std::process::id())
 }
 
-/// Removes what a session that was killed has left: files with our prefix that nobody holds.
+/// Removes what a killed session has left: files with our prefix without a lock.
 fn remove_stale(directory: BorrowedFd<'_>) {
     let Ok(entries) = rustix::fs::Dir::read_from(directory) else {
         return;

@@ -17,7 +17,7 @@ pub(crate) fn open_directory(
     openat(at, name, flags, Mode::empty())
 }
 
-/// Removes the trees that were left behind by runs that were killed: those that nobody has locked.
+/// Removes the trees left behind by killed runs: those without a lock.
 pub(crate) fn remove_stale(parent: BorrowedFd<'_>) {
     for name in names(parent, |name| name.starts_with(PREFIX)) {
         let Ok(root) = open_directory(parent, name.as_c_str()) else {

@@ -19,7 +19,7 @@ use rubus_host::ticks::{now_ns, process_cpu_ns, thread_cpu_ns};
 
 /// Time between two looks of the watcher.
 const PERIOD: Duration = Duration::from_millis(250);
-/// So many samples are kept at most: those of the last minutes as they came, older ones thinned out.
+/// Maximum number of samples kept: those of the last minutes as they came, older ones thinned out.
 const MAX_SAMPLES: usize = 4000;
 /// How often the sleeping watcher checks whether it is still wanted.
 const NAP: Duration = Duration::from_millis(50);
@@ -179,7 +179,7 @@ impl Watcher {
         if self.paths.throttled_word.is_some() && seen.throttled.is_none() {
             doubt("throttling (the firmware's word cannot be read)".into());
         }
-        if rubus_host::schedstat::Account::of_this_thread().run_delay_ns().is_none() {
+        if rubus_host::process::schedstat::Account::of_this_thread().run_delay_ns().is_none() {
             doubt("waiting for a processor (this kernel does not count it)".into());
         }
         doubts
@@ -247,8 +247,8 @@ fn thin(samples: &mut Vec<Sample>) {
     *samples = thinned;
 }
 
-/// How long a process was stopped that wanted to take a nap and slept for so long. Waiting for a processor, `delayed_ns`, is
-/// something else.
+/// How long a process was stopped that wanted to nap and slept for `slept_ns`. Waiting for a processor, `delayed_ns`,
+/// is something else.
 fn overslept_ns(slept_ns: u64, delayed_ns: u64) -> u64 {
     let wanted = NAP.as_nanos() as u64;
     let over = slept_ns.saturating_sub(wanted).saturating_sub(delayed_ns);
@@ -256,7 +256,7 @@ fn overslept_ns(slept_ns: u64, delayed_ns: u64) -> u64 {
 }
 
 fn watch(shared: &Shared, paths: &WatchPaths) {
-    let account = rubus_host::schedstat::Account::of_this_thread();
+    let account = rubus_host::process::schedstat::Account::of_this_thread();
     let mut next_ns = 0;
     while !shared.enough.load(Ordering::Relaxed) {
         if now_ns() >= next_ns {
@@ -271,7 +271,7 @@ fn watch(shared: &Shared, paths: &WatchPaths) {
 }
 
 /// Sleeps, and notes when that took much longer than it should.
-fn nap(shared: &Shared, account: &rubus_host::schedstat::Account) {
+fn nap(shared: &Shared, account: &rubus_host::process::schedstat::Account) {
     let (from_ns, delay_ns) = (now_ns(), account.run_delay_ns());
     shared.asleep_ns.store(from_ns, Ordering::Relaxed);
     std::thread::sleep(NAP);

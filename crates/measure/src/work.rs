@@ -15,9 +15,9 @@ use crate::remote::Connections;
 pub(crate) enum Engine {
     /// One operation at a time in one thread.
     Positional,
-    /// io_uring: so many rings, each in a thread of its own with a share of the depth.
+    /// io_uring: several rings, each in a thread of its own with a share of the depth.
     Ring {
-        /// At most so many; see [`Work::lanes`].
+        /// Maximum number of rings; see [`Work::lanes`].
         lanes: u32,
         /// Completions are polled for.
         polled: bool,
@@ -86,7 +86,7 @@ pub(crate) struct Work {
     pub(crate) warm_up_ns: u64,
     /// See `warm_up_ns`.
     pub(crate) warm_up_operations: u64,
-    /// So long after the others of its group it begins.
+    /// How long after the others of its group it begins.
     pub(crate) delay_ns: u64,
     /// What a shaped job does, in place of direction, pattern, block size, region and number of
     /// operations above.
@@ -172,7 +172,7 @@ impl Work {
         self.general.is_none() && !self.is_commit() && !self.is_buffered && !self.settles
     }
 
-    /// So many workers as are wanted, none without an operation of its own.
+    /// At most `wanted` workers, none without an operation of its own.
     fn at_most_one_each(&self, wanted: u32) -> u32 {
         let most = u64::from(self.queue_depth).min(self.max_operations);
         u64::from(wanted).min(most).max(1) as u32

@@ -2,7 +2,7 @@
 //!
 //! The [`Tally`] is the accounting of the hot loop: one histogram entry, one counter and three
 //! comparisons per operation. Everything else happens in [`Tally::turn`], a few hundred times a
-//! second. What the numbers mean is decided elsewhere, by whoever empties the mailbox.
+//! second. What the numbers mean is decided elsewhere, by the reader of the mailbox.
 
 use std::sync::Arc;
 
@@ -10,13 +10,14 @@ use rubus_stats::{Batches, Histogram};
 
 use crate::mailbox::SLICES_PER_BIN;
 use crate::mailbox::{Mailbox, SLICE_NS, Slice, SlowSpan, WorkerEnd, WorkerReport};
-use rubus_host::schedstat::Account;
+use rubus_host::process::schedstat::Account;
 
 /// Gaps and operations longer than this are noted one by one at first: 10 ms.
 const FIRST_NOTE_NS: u64 = 10_000_000;
-/// When so many have been noted, the threshold doubles and the shorter ones are forgotten.
+/// Beyond this number of notes, the threshold doubles and the shorter ones are forgotten.
 const MAX_NOTES: usize = 512;
-/// The scheduler's account is read every so many slices, so that a gap can be compared with it.
+/// Number of slices between two readings of the scheduler's account, so that a gap can be compared
+/// with it.
 const SLICES_PER_ACCOUNT: usize = 10;
 
 /// What a worker may do.

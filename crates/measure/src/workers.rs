@@ -16,8 +16,8 @@ use crate::mailbox::{Mailbox, WorkerEnd, WorkerReport};
 use crate::walk::{Appending, Ascending, SharedAscending, Uniform, Walk};
 use crate::work::{Engine, Work};
 use crate::worker::{Tally, WorkerOrder};
-use rubus_host::buffers::Buffers;
-use rubus_host::schedstat::Account;
+use rubus_host::block::buffers::Buffers;
+use rubus_host::process::schedstat::Account;
 use rubus_host::ticks::now_ns;
 
 /// How long workers may take to get ready: they allocate memory and make a ring, nothing else.
@@ -31,7 +31,7 @@ struct Gate {
 }
 
 impl Gate {
-    /// Lets the workers begin so many nanoseconds from now; gives when that is.
+    /// Lets the workers begin `delay_ns` from now; returns when that is.
     fn open(&self, delay_ns: u64) -> u64 {
         let origin_ns = now_ns().saturating_add(delay_ns);
         let mut guard = self.origin_ns.lock().unwrap_or_else(PoisonError::into_inner);

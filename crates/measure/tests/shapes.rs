@@ -414,8 +414,8 @@ fn a_block_that_was_changed_is_found_with_its_place() {
 
 #[test]
 fn a_write_that_got_lost_is_found_when_it_is_read_back() {
-    // A file on which the writes of the second job do not arrive cannot be had without a device of
-    // our own; an older block put back in between is the same.
+    // A file on which the writes of the second job do not arrive would need a device of our own;
+    // putting back an older block in between has the same effect.
     let file = filled_file();
     let write = |name: &str, shape: Shape| {
         let shape = Shape { visits_once: true, ..shape };

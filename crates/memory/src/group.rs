@@ -13,7 +13,7 @@ use rubus_machine::parse::mountinfo;
 pub struct Place {
     /// Version of control groups: 1 or 2.
     pub version: u32,
-    /// The directory.
+    /// Directory of the parent group.
     pub parent: PathBuf,
     /// This process is in that very group. In version 2 a group that has processes hands no controller on to groups
     /// below it, so it must step aside first.
@@ -81,7 +81,7 @@ pub fn place(
     })
 }
 
-/// What somebody can do who may not make a group.
+/// Advice for a user who may not create a group.
 pub const ADVICE: &str = "run it as root (sudo), or in a group of your own: systemd-run --user --scope -p Delegate=yes \
                           rubus bench memory";
 

@@ -1,5 +1,6 @@
 //! Memory: how fast it is, and what happens beyond its size: swap, zram and zswap.
 
+pub mod cli;
 pub mod cliff;
 pub mod group;
 pub mod in_memory;

@@ -46,7 +46,7 @@ pub fn load_to_load(memory: &mut Memory, machine: &Machine, seed: u64, cancel: &
     }
 }
 
-/// So many bytes, or as many as can be had without making the machine swap.
+/// At most `bytes` bytes, and no more than fits without making the machine swap.
 fn at_most(machine: &Machine, bytes: u64) -> u64 {
     let available = machine.memory.available_bytes.get().unwrap_or(bytes * SHARE);
     bytes.min(available / SHARE).max(1 << 20)

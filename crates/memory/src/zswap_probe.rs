@@ -41,7 +41,7 @@ pub fn zswap(files: &dyn Files, machine: &Machine) -> Reading {
 #[cfg(test)]
 mod tests {
     use rubus_fixtures::pi3_with_usb_ssd;
-    use rubus_host::fake::FakeFiles;
+    use rubus_host::simulated::fake::FakeFiles;
 
     use super::*;
 

@@ -7,9 +7,9 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::sync::Arc;
 
-use rubus_host::image::Image;
-use rubus_host::listening::Caller;
+use rubus_host::block::image::Image;
 use rubus_host::net::Stream;
+use rubus_host::net::listening::Caller;
 use rubus_nbd::server::export_table::{ExportTable, Offered, OneDisk};
 use rubus_nbd::server::file_disk::FileDisk;
 use rubus_nbd::server::listener::{Server, Settings};

@@ -202,7 +202,8 @@ mod tests {
                 assert!(!peer.is_of(other), "{name} is let in as {other}");
             }
         }
-        // The certificate that all clients share is nobody's, and the server's only the server's.
+        // The certificate that all clients share names no client, and the server's names only the
+        // server.
         assert!(!peer(&text(CLIENT)).is_of("10000000abcd1234"));
     }
 

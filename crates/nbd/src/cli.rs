@@ -1,17 +1,69 @@
-//! `rubus nbd`: arguments, exit statuses and examples, and what queries answer.
+//! The verbs of network disks, each in its file with its arguments, exit statuses, examples and answers. What they need of
+//! rooms above goes through [`Outside`].
 
-mod pages;
+mod attach;
+mod clones;
+mod copy;
+mod query;
+mod serve;
 
-use std::ffi::OsString;
+use std::ffi::OsStr;
 use std::path::PathBuf;
-use std::time::Duration;
+use std::sync::Arc;
 
 use clap::{Args, Subcommand};
+use rubus_command::places::say;
+use rubus_command::{Exit, General};
+use rubus_vocabulary::verb::Page;
 
-use crate::info::{Exports, Info};
-use crate::server::overlay::ClientName;
+use crate::guard::Guard;
 
-pub use pages::PAGES;
+/// What the verbs need of rooms above this one.
+pub trait Outside {
+    /// What stands before devices and files that are to be written.
+    fn guard(&self) -> Arc<dyn Guard + Send + Sync>;
+    /// The disk that was typed.
+    ///
+    /// # Errors
+    /// When it is the name of no disk.
+    fn disk(&self, typed: &OsStr, role: Role) -> anyhow::Result<Disk>;
+}
+
+/// What a disk is in a copy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// It is read.
+    Source,
+    /// It is written.
+    Destination,
+}
+
+/// A disk that was typed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Disk {
+    /// As it is shown.
+    pub name: String,
+    /// Where it is; else why it can be neither read nor written here.
+    pub place: Result<Place, String>,
+}
+
+/// Where a disk is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// An export, by its address.
+    Export(String),
+    /// A file or a block device.
+    Path(PathBuf),
+}
+
+/// The verbs. Each is described where its arguments are.
+#[derive(Debug, Subcommand)]
+pub enum Verb {
+    Attach(attach::Attach),
+    Detach(attach::Detach),
+    Serve(Box<serve::Serve>),
+    Nbd(Nbd),
+}
 
 /// Query NBD servers, copy exports, manage clones.
 #[derive(Debug, Args)]
@@ -23,173 +75,79 @@ pub struct Nbd {
 /// What `rubus nbd` does.
 #[derive(Debug, Subcommand)]
 pub enum NbdCommand {
-    Info(NbdInfo),
-    List(NbdList),
-    Copy(NbdCopy),
+    Info(query::NbdInfo),
+    List(query::NbdList),
+    Copy(copy::NbdCopy),
     #[command(subcommand)]
-    Clones(NbdClones),
+    Clones(clones::NbdClones),
 }
 
-/// Copy a disk from or to an export, and resume an interrupted copy.
+/// Does what was asked.
 ///
-/// SRC and DST are exports, files or block devices.
-/// Skips zeros; a file stays sparse. At the end everything is flushed and read back. A file gets
-/// its name only when it is complete; until then it is DST.partial, with a journal beside it, and
-/// the same command resumes it.
-#[derive(Debug, Args)]
-pub struct NbdCopy {
-    /// What to copy: nbd://server/disk, a file or a block device
-    #[arg(value_name = "SRC", value_hint = clap::ValueHint::AnyPath)]
-    pub source: OsString,
-    /// Where to: an export, a file or a block device, at least as large
-    #[arg(value_name = "DST", value_hint = clap::ValueHint::AnyPath)]
-    pub destination: OsString,
-    /// Do not read back what was written
-    #[arg(long)]
-    pub no_verify: bool,
-    /// Replace an existing file DST once the copy is complete
-    #[arg(long)]
-    pub overwrite: bool,
-    /// Confirm that everything on the device with this serial number, or on the
-    /// export with this address, is lost
-    #[arg(long, value_name = "SERIAL")]
-    pub i_will_lose_everything_on: Vec<String>,
-    /// Keep the journal in this file, so that a copy to an export or a device can be resumed
-    /// [default for a file: DST.partial.journal]
-    #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
-    pub journal: Option<PathBuf>,
-    /// Continue past unreadable parts of SRC (bad sectors): retry them at the end in smaller parts,
-    /// leave zeros for the rest, and list it [exit status 1]
-    #[arg(long)]
-    pub skip_unreadable: bool,
-    /// Start over, whatever the journal says
-    #[arg(long, alias = "anew")]
-    pub restart: bool,
-    /// Connections to a server that promises multi-conn
-    #[arg(long, value_name = "N", default_value = "4", value_parser = clap::value_parser!(u8).range(1..=64))]
-    pub connections: u8,
-    /// Requests in flight on each connection
-    #[arg(long, value_name = "N", default_value = "16", value_parser = clap::value_parser!(u16).range(1..=1024))]
-    pub depth: u16,
-    /// Seconds to wait for an answer while the server's machine is reachable: its disk may take
-    /// minutes to write back cached data
-    #[arg(long, value_name = "SECONDS", default_value = "600", value_parser = clap::value_parser!(u32).range(1..=86_400))]
-    pub patience: u32,
-    /// Print the result as JSON
-    #[arg(long)]
-    pub json: bool,
-}
-
-impl NbdCopy {
-    /// How long a server may take for an answer.
-    pub fn patience(&self) -> Duration {
-        Duration::from_secs(self.patience.into())
+/// # Errors
+/// Wrong arguments, what the guard refuses, and what this machine, the network or a server does not allow.
+pub fn run(general: &General, verb: &Verb, outside: &dyn Outside) -> anyhow::Result<Exit> {
+    match verb {
+        Verb::Attach(attach) => attach::run(general, attach, outside),
+        Verb::Detach(detach) => attach::detach(general, detach, outside),
+        Verb::Serve(serve) => serve::run(general, serve, outside),
+        Verb::Nbd(nbd) => self::nbd(general, nbd, outside),
     }
 }
 
-/// Show everything a server offers for an export.
-///
-/// Only queries: reads nothing from the export and writes nothing to it.
-#[derive(Debug, Args)]
-pub struct NbdInfo {
-    /// The export, such as nbd://server/disk or nbd+unix:///disk?socket=FILE
-    #[arg(value_name = "ADDRESS")]
-    pub address: String,
-    /// Print the result as JSON
-    #[arg(long)]
-    pub json: bool,
-}
-
-impl NbdInfo {
-    /// Asks the server; the answer is text or JSON.
-    ///
-    /// # Errors
-    /// When the server cannot be asked, or has no such export.
-    pub fn answer(&self) -> anyhow::Result<String> {
-        let info = Info::of(&self.address)?;
-        if self.json {
-            Ok(serde_json::to_string_pretty(&info.document())? + "\n")
-        } else {
-            Ok(info.text())
-        }
+fn nbd(general: &General, nbd: &Nbd, outside: &dyn Outside) -> anyhow::Result<Exit> {
+    anyhow::ensure!(
+        general.machine.is_none(),
+        "nbd is about servers and files that are there now; leave --machine out"
+    );
+    match &nbd.command {
+        NbdCommand::Info(info) => say(&info.answer()?)?,
+        NbdCommand::List(list) => say(&list.answer()?)?,
+        NbdCommand::Copy(copy) => return copy::run(general, copy, outside),
+        NbdCommand::Clones(clones) => return clones::run(general, clones),
     }
+    Ok(Exit::Fine)
 }
 
-/// List the exports of a server with their sizes and descriptions.
-#[derive(Debug, Args)]
-pub struct NbdList {
-    /// The server, such as nbd://server
-    #[arg(value_name = "ADDRESS")]
-    pub address: String,
-    /// Print the result as JSON
-    #[arg(long)]
-    pub json: bool,
+/// Exit statuses and examples, in the order of the commands.
+pub const PAGES: &[Page] = &[
+    attach::PAGE,
+    attach::DETACH_PAGE,
+    serve::PAGE,
+    query::INFO_PAGE,
+    query::LIST_PAGE,
+    copy::PAGE,
+    clones::LIST_PAGE,
+    clones::RESET_PAGE,
+    clones::REMOVE_PAGE,
+    clones::MERGE_PAGE,
+];
+
+/// The record of an attached device, or a list of them where none was named.
+#[cfg(feature = "schema")]
+#[derive(schemars::JsonSchema)]
+#[schemars(untagged)]
+#[expect(dead_code, reason = "only its schema is used")]
+enum OneOrList<T> {
+    One(T),
+    List(Vec<T>),
 }
 
-impl NbdList {
-    /// Asks the server; the answer is text or JSON.
-    ///
-    /// # Errors
-    /// When the server cannot be asked.
-    pub fn answer(&self) -> anyhow::Result<String> {
-        let exports = Exports::of(&self.address)?;
-        if self.json {
-            Ok(serde_json::to_string_pretty(&exports.document())? + "\n")
-        } else {
-            Ok(exports.text())
-        }
-    }
-}
-
-/// Manage the clones of a golden image.
-///
-/// They are made by `rubus serve --clone-per-client`.
-#[derive(Debug, Subcommand)]
-pub enum NbdClones {
-    /// List the clones in a directory
-    List {
-        /// Where the clones are
-        #[arg(value_name = "DIR", value_hint = clap::ValueHint::DirPath)]
-        directory: PathBuf,
-        /// Print the result as JSON
-        #[arg(long)]
-        json: bool,
-    },
-    /// Reset a clone to the current golden image; its client's writes are lost
-    Reset {
-        /// Where the clones are
-        #[arg(value_name = "DIR", value_hint = clap::ValueHint::DirPath)]
-        directory: PathBuf,
-        /// The client
-        #[arg(value_name = "NAME", value_parser = ClientName::asked)]
-        name: ClientName,
-        /// The golden image, if it has moved
-        #[arg(long, value_name = "IMAGE", value_hint = clap::ValueHint::FilePath)]
-        golden: Option<PathBuf>,
-    },
-    /// Remove a clone; its client's writes are lost
-    #[command(alias = "throw-away")]
-    Remove {
-        /// Where the clones are
-        #[arg(value_name = "DIR", value_hint = clap::ValueHint::DirPath)]
-        directory: PathBuf,
-        /// The client
-        #[arg(value_name = "NAME", value_parser = ClientName::asked)]
-        name: ClientName,
-    },
-    /// Write a client's disk into a new image; the clone stays
-    Merge {
-        /// Where the clones are
-        #[arg(value_name = "DIR", value_hint = clap::ValueHint::DirPath)]
-        directory: PathBuf,
-        /// The client
-        #[arg(value_name = "NAME", value_parser = ClientName::asked)]
-        name: ClientName,
-        /// The new image; it must not exist, and gets its name only when it is complete
-        #[arg(long, value_name = "OUT", value_hint = clap::ValueHint::FilePath)]
-        to: PathBuf,
-        /// The golden image, if it has moved
-        #[arg(long, value_name = "IMAGE", value_hint = clap::ValueHint::FilePath)]
-        golden: Option<PathBuf>,
-    },
+/// The JSON documents that they print.
+#[cfg(feature = "schema")]
+pub fn documents() -> Vec<rubus_vocabulary::verb::Document> {
+    use crate::attach::records::Record;
+    use crate::disk_copy::DiskCopy;
+    use crate::documents::{NbdClonesDocument, NbdInfoDocument, NbdListDocument};
+    use crate::serving::lines::{EventLine, StatusLine};
+    use rubus_vocabulary::verb::Document;
+    vec![
+        Document::of::<OneOrList<Record>>("attach", "rubus attach --json"),
+        Document::of::<EventLine<'_>>("serve-event", "a line of rubus serve --json"),
+        Document::of::<StatusLine<'_>>("serve-status", "a line of rubus serve --status PLACE"),
+        Document::of::<NbdInfoDocument<'_>>("nbd-info", "rubus nbd info --json"),
+        Document::of::<NbdListDocument<'_>>("nbd-list", "rubus nbd list --json"),
+        Document::of::<NbdClonesDocument>("nbd-clones", "rubus nbd clones list --json"),
+        Document::of::<DiskCopy>("nbd-copy", "rubus nbd copy --json"),
+    ]
 }

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::Context;
+use rubus_host::files::own_files;
 use rubus_host::net::Stream;
-use rubus_host::own_files;
 
 use crate::certificates::{AUTHORITY, CLIENT, CLIENT_KEY};
 use crate::client::{Client, ClientError, Extras, Inquiry, Offer, Patience, Wish, agree_with};
@@ -20,7 +20,7 @@ pub const PATIENCE: Duration = Duration::from_secs(5);
 /// Where an export is, with all that is needed to connect to it.
 #[derive(Debug)]
 pub struct Endpoint {
-    /// Its address.
+    /// Address of the export.
     pub uri: Uri,
     /// Whom to trust; absent: in the clear.
     pub tls: Option<TlsSettings>,
@@ -31,12 +31,12 @@ pub struct Endpoint {
 pub enum Connection {
     /// In the clear.
     Plain(Stream),
-    /// Encrypted.
+    /// Through TLS.
     Tls(Box<Tls<Stream>>),
 }
 
 impl Connection {
-    /// The socket.
+    /// The connection's socket.
     pub fn stream(&self) -> &Stream {
         match self {
             Connection::Plain(stream) => stream,
@@ -117,10 +117,10 @@ pub fn connect(endpoint: &Endpoint) -> anyhow::Result<(Client<Connection>, Offer
     connect_with(endpoint, Extras::default())
 }
 
-/// [`connect`] that asks for more, which the server need not have.
+/// [`connect`] with extensions, which the server need not support.
 ///
 /// # Errors
-/// As there.
+/// As for [`connect`].
 pub fn connect_with(
     endpoint: &Endpoint,
     extras: Extras,
@@ -218,10 +218,10 @@ pub struct PemFile {
 }
 
 impl PemFile {
-    /// Reads it.
+    /// Reads a PEM file.
     ///
     /// # Errors
-    /// When it cannot be read.
+    /// If the file cannot be read.
     pub fn read(path: PathBuf) -> anyhow::Result<PemFile> {
         let name = path.display().to_string();
         let bytes = own_files::bytes(&path).with_context(|| format!("cannot read {name}"))?;

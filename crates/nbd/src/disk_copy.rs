@@ -55,7 +55,7 @@ pub struct DiskCopyProgress {
     pub is_verifying: bool,
     /// Bytes that are done, holes too.
     pub done_bytes: u64,
-    /// Of so many.
+    /// Size of the disk, bytes.
     pub size_bytes: u64,
     /// Bytes that were done before this run.
     pub before_bytes: u64,

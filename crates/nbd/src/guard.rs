@@ -3,32 +3,32 @@
 
 use std::path::Path;
 
-use rubus_host::blockdev::{BlockReader, ClaimedDevice, OpenError};
+use rubus_host::block::blockdev::{BlockReader, ClaimedDevice, OpenError};
 
 /// Says what may be written, with the words of a refusal where it may not.
 pub trait Guard {
-    /// A file that nobody has mounted or uses as a device.
+    /// Checks that a file is neither mounted nor backs a device.
     ///
     /// # Errors
     /// Who uses it, and what to do.
     fn file_unused(&self, path: &Path) -> Result<(), String>;
 
-    /// A block device for reading only, whoever else uses it.
+    /// Opens a block device read-only, even if it is in use.
     ///
     /// # Errors
     /// Why it cannot be opened.
     fn read_only(&self, path: &Path) -> Result<BlockReader, String>;
 
-    /// A block device for overwriting, when nobody uses it and there is nothing on it or `losses` name it.
+    /// Claims an unused block device for overwriting; any data on it must be named by `losses`.
     ///
     /// # Errors
     /// Why not, and which name would be enough.
     fn claim(&self, path: &Path, losses: &[String]) -> Result<ClaimedDevice, NotClaimed>;
 
-    /// Whether somebody uses a block device.
+    /// Whether a block device is in use.
     fn is_in_use(&self, path: &Path) -> bool;
 
-    /// A network disk that nobody uses, and that nobody can mount while the answer is kept.
+    /// Claims an unused network disk. It cannot be mounted until the claim is dropped.
     ///
     /// # Errors
     /// Who uses it, and what to do.
@@ -41,7 +41,7 @@ pub trait Guard {
     fn carries_nothing(&self, path: &Path) -> Result<(), String>;
 }
 
-/// A device that nobody uses.
+/// A claimed device that is not in use.
 pub trait Unused {
     /// Waits until everything that was written to it is on stable storage.
     ///

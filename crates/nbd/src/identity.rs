@@ -1,11 +1,11 @@
-//! Whether an export is still the disk that it was: what a client must know before it goes on after
-//! a lost connection.
+//! Whether an export is still the same disk: what a client must know before it resumes after a lost
+//! connection.
 //!
 //! A client believes that the disk kept every write that was acknowledged. A server program that was
 //! restarted has kept them, because the page cache of its machine did. A machine that was restarted
-//! lost those that were not flushed, and nothing in the protocol says so: a file system that goes on
-//! over it is damaged without a word. The same holds for an export under whose name another image
-//! is served by now, and for an overlay that was thrown away.
+//! lost those that were not flushed, and nothing in the protocol says so: a filesystem that
+//! continues over it is silently damaged. The same holds for an export under whose name another
+//! image is served by now, and for a discarded overlay.
 //!
 //! A server of ours therefore ends the description of an export (`NBD_INFO_DESCRIPTION`) in its
 //! identity: `[rubus boot=UUID export=UUID generation=N sync=0|1]`. [`judge`] compares two of them.
@@ -29,8 +29,8 @@ pub struct Identity {
     pub boot: Uuid,
     /// Which image it is.
     pub export: Uuid,
-    /// How many times the content was found to be another one: an overlay that was thrown away, an
-    /// image that something else has written to.
+    /// How many times the content was found to have changed: a discarded overlay, or an image that
+    /// another program wrote to.
     pub generation: u64,
     /// A write is on stable storage before it is acknowledged.
     pub sync: bool,
@@ -54,21 +54,21 @@ pub enum Verdict {
 /// What is not as it was.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Difference {
-    /// Another image.
+    /// Another image is served.
     Export,
-    /// What was written into the overlay was thrown away, or something else wrote to the image
-    /// while no server had it.
+    /// The overlay was discarded, or another program wrote to the image while no server had it
+    /// open.
     Generation {
         /// The number before.
         before: u64,
         /// The number now.
         now: u64,
     },
-    /// Another size.
+    /// The size has changed.
     Size {
-        /// Bytes before.
+        /// Size before, in bytes.
         before: u64,
-        /// Bytes now.
+        /// Size now, in bytes.
         now: u64,
     },
     /// Something that the client relies on cannot be done now.
@@ -77,7 +77,8 @@ pub enum Difference {
     ReadOnly,
     /// The server said who it is, and says so no more.
     NoIdentity,
-    /// The server never said who it is, something was written, and nobody vouched for it.
+    /// The server never identified itself, there were unflushed writes, and the user did not vouch
+    /// for it.
     Unknown,
 }
 
@@ -104,8 +105,8 @@ impl fmt::Display for Difference {
     }
 }
 
-/// Whether a client that saw `before` may go on with what it sees `now`. `unflushed` says that
-/// writes were acknowledged of which no flush has been answered, or that it isn't known.
+/// Whether a client that saw `before` may resume with what it sees `now`. `unflushed`: writes were
+/// acknowledged and not flushed, or that is unknown.
 pub fn judge(before: &Identity, now: &Identity, unflushed: bool) -> Verdict {
     if before.export != now.export {
         return Verdict::Other(Difference::Export);
@@ -222,7 +223,7 @@ pub struct Appearance {
     pub flags: TransmissionFlags,
 }
 
-/// What somebody relies on who was promised these flags.
+/// Flags that a client relies on once they were promised.
 const RELIED_ON: [(TransmissionFlags, &str); 5] = [
     (TransmissionFlags::SEND_FLUSH, "flush"),
     (TransmissionFlags::SEND_FUA, "make single writes durable (FUA)"),
@@ -241,9 +242,9 @@ impl Appearance {
         }
     }
 
-    /// Whether a client that saw this may go on with what it sees `now`. A server that says nothing
-    /// about itself is taken for the same if nothing unflushed can have been lost, or if somebody
-    /// vouches that it never loses what it acknowledged.
+    /// Whether a client that saw this may resume with what it sees `now`. A server without an
+    /// identity counts as the same if no unflushed write can have been lost, or if the user vouches
+    /// that it never loses an acknowledged write.
     pub fn judge(&self, now: &Appearance, unflushed: bool, vouched_for: bool) -> Verdict {
         if let Some(difference) = self.difference(now) {
             return Verdict::Other(difference);
@@ -429,7 +430,8 @@ mod tests {
         assert_eq!(silent.judge(&silent, true, true), Verdict::Same);
         // It names itself now; whether it is the one from before is unknown all the same.
         assert_eq!(silent.judge(&appearance(), true, false), unknown);
-        // One that was known and hides now is never taken, whoever vouches.
+        // A server that once identified itself and does not now is never accepted, even if vouched
+        // for.
         assert_eq!(
             appearance().judge(&silent, false, true),
             Verdict::Other(Difference::NoIdentity)

@@ -77,12 +77,12 @@ impl Info {
         Ok(Info { uri: endpoint.uri, answer })
     }
 
-    /// For people.
+    /// The answer as text for a terminal.
     pub fn text(&self) -> String {
         as_text(&self.uri, &self.answer)
     }
 
-    /// For programs.
+    /// The answer for JSON output.
     pub fn document(&self) -> NbdInfoDocument<'_> {
         document(&self.uri, &self.answer)
     }
@@ -359,12 +359,12 @@ impl Exports {
         Ok(Exports { rows, more: listing.more })
     }
 
-    /// For people.
+    /// The list as text for a terminal.
     pub fn text(&self) -> String {
         as_rows(&self.rows, self.more)
     }
 
-    /// For programs.
+    /// The list for JSON output.
     pub fn document(&self) -> NbdListDocument<'_> {
         NbdListDocument { exports: self.rows.iter().map(export).collect(), is_all: !self.more }
     }

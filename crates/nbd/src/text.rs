@@ -82,7 +82,7 @@ pub fn receipt(copy: &DiskCopy, style: Style) -> String {
     text
 }
 
-/// The line that lives on a terminal, not longer than so many columns.
+/// The progress line of a terminal, at most `columns` columns wide.
 pub fn line(progress: &DiskCopyProgress, columns: usize) -> String {
     let share = progress.done_bytes as f64 / progress.size_bytes.max(1) as f64;
     let mut parts = vec![

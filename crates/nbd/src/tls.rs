@@ -1,7 +1,8 @@
 //! TLS around a transport, with certificates (X.509). Pre-shared keys and anonymous TLS, which other
 //! NBD programs know too, are not in the library that does the work (rustls).
 //!
-//! An upgraded connection is never silently a plain one: whoever asks for TLS gets TLS or an error.
+//! An upgraded connection is never silently a plain one: a caller that asks for TLS gets TLS or an
+//! error.
 
 use std::io::{self, IoSlice, IoSliceMut, Read, Write};
 use std::sync::Arc;
@@ -24,17 +25,17 @@ pub enum TlsError {
     /// A file that should have certificates has none, or something else.
     #[error("{what} holds no certificate that can be read: {why}")]
     Certificates {
-        /// Which file.
+        /// Path of the file.
         what: String,
-        /// What is wrong.
+        /// What the parser reports.
         why: String,
     },
     /// A file that should have a key has none.
     #[error("{what} holds no private key that can be read: {why}")]
     Key {
-        /// Which file.
+        /// Path of the file.
         what: String,
-        /// What is wrong.
+        /// What the parser reports.
         why: String,
     },
     /// Certificate and key do not go together.
@@ -217,9 +218,9 @@ impl<T: Transport> Tls<T> {
         Ok(tls)
     }
 
-    /// TLS as a server, of which nothing has happened yet. Receiving and sending go through the
-    /// handshake first, so this can be used at once, and never waits unless it is told to; whoever
-    /// limits the time of a client counts it until [`Tls::is_started`].
+    /// TLS as a server, before the handshake. Receiving and sending complete the handshake first,
+    /// so this can be used at once, and blocks only if told to. The caller's limit on the handshake
+    /// applies until [`Tls::is_started`].
     ///
     /// # Errors
     /// When the settings cannot be used.
@@ -253,7 +254,7 @@ impl<T: Transport> Tls<T> {
     /// Says that nothing more comes, so that the other end knows that nothing was cut off.
     fn finish(&mut self) {
         self.connection.send_close_notify();
-        // If this fails there is nobody to tell.
+        // If this fails, the other end is gone already.
         let _ = self.flush();
     }
 
@@ -328,7 +329,8 @@ impl<T: Transport> Tls<T> {
 }
 
 impl<T: Transport> Drop for Tls<T> {
-    /// Whoever hears nothing cannot tell the end from a connection that somebody cut.
+    /// Without close_notify, the other end could not tell the end from a connection cut by an
+    /// attacker.
     fn drop(&mut self) {
         if self.is_started() {
             self.finish();

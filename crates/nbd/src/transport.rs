@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use rubus_host::net::Stream;
 
-/// What a transport waits for, for somebody who waits for several.
+/// What a transport waits for, for a caller that polls several.
 #[derive(Clone, Copy, Debug)]
 pub struct Awaited<'a> {
     /// Something can be received from this socket,

@@ -48,7 +48,7 @@ pub struct TlsOptions {
 /// What is wrong with an address, in words.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum UriError {
-    /// Another scheme.
+    /// The scheme is not one of NBD.
     #[error(
         "invalid NBD address '{0}'; write nbd://HOST/NAME, such as nbd://192.168.1.2/disk; nbds://, nbd+unix:// and nbds+unix:// work too"
     )]

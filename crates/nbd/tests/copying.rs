@@ -9,8 +9,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
-use rubus_host::listening::Listener;
-use rubus_host::syncs;
+use rubus_host::files::syncs;
+use rubus_host::net::listening::Listener;
 use rubus_nbd::copy::journal;
 use rubus_nbd::copying::destination::{self, CopyRequest};
 use rubus_nbd::copying::run::DiskCopying;

@@ -5,8 +5,8 @@ use std::os::unix::net::UnixStream;
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
-use rubus_host::listening::Listener;
 use rubus_host::net::Stream;
+use rubus_host::net::listening::Listener;
 use rubus_nbd::client::{Client, Due, Wish, agree};
 use rubus_nbd::server::disk::{Abilities, Disk, Extent, Zeroing};
 use rubus_nbd::server::export_table::{ExportTable, Offered, OneDisk};
@@ -175,7 +175,7 @@ fn clients_that_ask_for_much_and_read_nothing_stall_nobody() {
         ask_only(client, &reads(2, 0, 32 << 20));
     }
     std::thread::sleep(Duration::from_millis(300));
-    // Small requests have a part of the memory, large ones get it from those who do not read.
+    // Small requests have reserved memory; large ones get it from clients that do not read.
     for length in [4 << 10, 256 << 10, 2 << 20, 16 << 20] {
         is_served(&mut run.connect("one"), length);
     }

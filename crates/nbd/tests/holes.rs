@@ -9,8 +9,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use rubus_host::listening::Caller;
 use rubus_host::net::Stream;
+use rubus_host::net::listening::Caller;
 use rubus_nbd::client::{Client, Due, Wish, agree};
 use rubus_nbd::transport::Transport;
 use rubus_nbd::wire::{Command, CommandFlags, ErrorCode};

@@ -11,8 +11,8 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use rubus_host::listening::Caller;
 use rubus_host::net::Stream;
+use rubus_host::net::listening::Caller;
 use rubus_nbd::server::listener::Server;
 
 const PATIENCE: Duration = Duration::from_secs(20);

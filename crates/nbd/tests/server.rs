@@ -10,8 +10,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use rubus_host::listening::{Caller, Listener};
 use rubus_host::net::Stream;
+use rubus_host::net::listening::{Caller, Listener};
 use rubus_nbd::client::{Answer, Client, Due, Wish, agree};
 use rubus_nbd::server::disk::Disk;
 use rubus_nbd::server::export_table::{ExportTable, Offered, OneDisk};
@@ -320,7 +320,7 @@ fn whoever_does_not_read_is_not_read_and_keeps_nobody_waiting() {
     let run = Run::new(false);
     run.thaw();
     let mut socket = run.connect_by_hand();
-    // Reads of 1 MiB, and nobody takes the answers: at some point no more of them is taken.
+    // Reads of 1 MiB whose replies are not read: at some point the server accepts no more of them.
     socket.set_nonblocking(true).expect("a socket");
     let request = request_by_hand(0, 0, 1 << 20, 1 << 20);
     let mut asked = 0_u64;

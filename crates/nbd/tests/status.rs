@@ -5,9 +5,9 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::sync::Arc;
 use std::time::Duration;
 
-use rubus_host::image::Image;
-use rubus_host::listening::Listener;
+use rubus_host::block::image::Image;
 use rubus_host::net::Stream;
+use rubus_host::net::listening::Listener;
 use rubus_nbd::client::{Client, ClientError, Due, Extras, Offer, Patience, Wish, agree_with};
 use rubus_nbd::server::export_table::{ExportTable, Offered, OneDisk};
 use rubus_nbd::server::file_disk::FileDisk;

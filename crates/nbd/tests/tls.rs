@@ -49,7 +49,7 @@ impl Echo {
 
     fn work(&mut self) {
         use std::io::{Read, Write};
-        // A client that does not trust us says so; nobody here has to listen.
+        // A client that does not trust us reports it; that can be ignored here.
         let _ = self.server.process_new_packets();
         let mut plain = Vec::new();
         let mut piece = [0; 4096];
@@ -267,7 +267,7 @@ mod both_ends {
         let made = made();
         let (ours, theirs) = talk(server(&made, true), &client(&made, false), "localhost");
         assert!(ours.is_err() && theirs.is_err());
-        // One that somebody else has signed is none.
+        // A certificate signed by another authority does not count.
         let other = self::made();
         let authority = file(&made, certificates::AUTHORITY);
         let certificate = file(&other, certificates::CLIENT);

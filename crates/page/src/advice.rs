@@ -3,7 +3,9 @@
 
 use maud::{Markup, html};
 use rubus_advise::advice::picture::of_candidate;
-use rubus_advise::advice::{ALIKE, Advice, Basis, Candidate, Curve, LEGEND, WORTH_A_CHANGE};
+use rubus_advise::advice::{
+    ALIKE, Advice, Basis, Candidate, Curve, LEGEND, UNSETTLED, WORTH_A_CHANGE,
+};
 use rubus_machine::purpose::{Purpose, What};
 use rubus_verdict::pipes::{Picture, WidthScale};
 use rubus_vocabulary::units::{iops, percent, rate_si};
@@ -158,7 +160,7 @@ fn candidates(advice: &Advice) -> Markup {
         html! {
             p class="note" {
                 "Each pipe is as thick as the work that goes through it in a second (dashed: just enough). "
-                "Time for " (advice.unit) ". " (LEGEND) "."
+                "Time for " (advice.unit) ". " (LEGEND) "; " (UNSETTLED) "."
             }
             p class="note" { (order(advice.purpose)) }
             div class="scroll" role="region" aria-label="Table of candidates" tabindex="0" {

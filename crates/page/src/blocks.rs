@@ -14,7 +14,7 @@ use super::{glued, unless_on_top};
 use rubus_draw::words;
 use rubus_verdict::text::findings::sentence;
 
-/// From so many sizes on, results that differ only in their block size are a sweep.
+/// Minimum number of sizes for results that differ only in their block size to count as a sweep.
 const A_SWEEP: usize = 4;
 
 /// Results of one kind of operation with ascending block sizes.

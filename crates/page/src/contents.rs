@@ -26,13 +26,15 @@ fn of(main: &Markup) -> Markup {
     }
 }
 
-/// The main part with its contents: behind the picture of the pipes, so that the answer, what it is good for and the picture come
-/// first; without such a picture, at the top.
+/// The main part with its contents: behind the picture of the pipes, or the stages of a share, so that the answer, what it is good
+/// for and these come first; without them, at the top.
 pub fn placed(main: &Markup) -> Markup {
-    const PICTURE: &str = "<section aria-labelledby=\"pipes\">";
+    const FIRST: [&str; 2] =
+        ["<section aria-labelledby=\"pipes\">", "<section aria-labelledby=\"way-to-the-nas\">"];
     const END: &str = "</section>";
     let text = &main.0;
-    let behind = text.find(PICTURE).and_then(|at| Some(at + text[at..].find(END)? + END.len()));
+    let begin = FIRST.iter().find_map(|section| text.find(section));
+    let behind = begin.and_then(|at| Some(at + text[at..].find(END)? + END.len()));
     let (first, rest) = text.split_at(behind.unwrap_or(0));
     html! { (PreEscaped(first)) (of(main)) (PreEscaped(rest)) }
 }

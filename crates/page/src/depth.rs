@@ -15,7 +15,7 @@ use super::{contents, unless_on_top};
 use rubus_draw::words;
 use rubus_verdict::text::findings::{depth as said, range, sentence};
 
-/// From so many depths on, results that differ only in their depth are a sweep.
+/// Minimum number of depths for results that differ only in their depth to count as a sweep.
 const A_SWEEP: usize = 4;
 
 /// The anchor of the section.

@@ -1,10 +1,11 @@
 //! Many runs on one page: what each was measured on, then each figure on one scale, the fastest first.
 
 use maud::{Markup, html};
-use rubus_runs::gallery::{Entry, Quantity, fastest_first};
+use rubus_runs::gallery::{Entry, Quantity, answer, fastest_first};
+use rubus_runs::text::gallery::next;
 
 use super::ranked::{self, Bar};
-use super::{data, shell};
+use super::{data, headlines, shell, verdict};
 
 /// The page of a gallery. `version` is that of the program that makes it.
 pub fn render(entries: &[Entry], version: &str) -> String {
@@ -12,13 +13,14 @@ pub fn render(entries: &[Entry], version: &str) -> String {
         1 => "1 run in comparison".to_string(),
         count => format!("{count} runs in comparison"),
     };
-    shell(&title, version, header(&title), main(entries), data::embed_json(entries))
+    shell(&title, version, header(&title, entries), main(entries), data::embed_json(entries))
 }
 
-fn header(title: &str) -> Markup {
+fn header(title: &str, entries: &[Entry]) -> Markup {
     html! {
-        h1 { "Gallery" }
-        p class="headline" { (title) }
+        h1 { "Gallery: " (title) }
+        (headlines(&[answer(entries)], None, None))
+        (verdict::next_step(&next(entries)))
         p class="certainty" {
             "Each run is one measurement of one device, and its 95 % intervals hold for that measurement; for another day allow 10 % more. "
             "Where two intervals overlap, the order of the two is not certain."
@@ -121,7 +123,7 @@ mod tests {
         ] {
             assert!(page.contains(words), "{words}");
         }
-        assert!(!page.contains("<b>"));
+        assert!(!page.contains("<b>cards"));
         let rows = |title: &str| {
             let from = page.find(&format!("<h2 id=\"{title}\"")).unwrap();
             let section = &page[from..];

@@ -9,7 +9,7 @@ use super::axis::{Axis, short_duration};
 use super::jobs::{Named, folded, section};
 use super::plot::n;
 
-/// From so many jobs on the table is folded.
+/// From this number of jobs on, the table is folded.
 const MANY: usize = 24;
 /// Width of a column of drawings, on the narrowest screen as in the narrowest table, in pixels.
 const COLUMN_PX: f64 = 230.0;

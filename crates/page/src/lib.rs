@@ -34,6 +34,7 @@ mod prose;
 mod ranked;
 mod record;
 mod reservation;
+mod share;
 mod time;
 mod together;
 mod verdict;
@@ -99,7 +100,8 @@ fn shell(title: &str, version: &str, header: Markup, main: Markup, data: Markup)
     without_controls(page.into_string())
 }
 
-/// HTML has no words for control characters, and whoever reads the page in a terminal would obey them.
+/// HTML has no notation for control characters, and they would take effect when the page is read in a
+/// terminal.
 fn without_controls(page: String) -> String {
     let is_one = |c: char| c.is_control() && !matches!(c, '\n' | '\t');
     if page.contains(is_one) { page.replace(is_one, "\u{fffd}") } else { page }
@@ -169,7 +171,7 @@ fn headlines(said: &[String], reservation: Option<&str>, certainty: Option<&str>
     }
 }
 
-/// Headlines are at most so long; the rest of a longer sentence stands in its section.
+/// Maximum length of a headline; the rest of a longer sentence stands in its section.
 const HEADLINE_LETTERS: usize = 250;
 
 /// What a run of a suite with a question of its own says first: what cut it short, then the answers.
@@ -224,7 +226,10 @@ fn body(run: &Run, verdict: &Verdict) -> Markup {
     html! {
         @if checkup {
             (verdict::good_for(verdict))
-            (verdict::pipes(run, verdict))
+            @match &verdict.nas {
+                Some(nas) => (share::stages(nas)),
+                None => (verdict::pipes(run, verdict)),
+            }
             (verdict::sentences(&behaviour(run, verdict)))
             (found::draw(run))
         }

@@ -46,7 +46,7 @@ impl Shape {
 /// How a series looks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Look {
-    /// Its symbol.
+    /// The symbol at its points.
     pub shape: Shape,
     /// Hollow symbols and a dashed line, instead of filled ones and a whole line.
     pub hollow: bool,
@@ -61,9 +61,9 @@ impl Look {
 /// Two axes and the height that the drawing takes.
 #[derive(Clone, Debug)]
 pub struct Plot {
-    /// To the right.
+    /// The horizontal axis.
     pub x: Axis,
-    /// Upwards.
+    /// The vertical axis.
     pub y: Axis,
     /// `tall`, `low`, as the style sheet knows them.
     pub size: &'static str,
@@ -212,8 +212,8 @@ impl Plot {
         html! { line class=(class) x1="0" x2="100%" y1=(y) y2=(y) {} }
     }
 
-    /// Words at a point, moved by so many pixels; to the left of the point in the right half where
-    /// they would not fit otherwise.
+    /// Words at a point, moved by (`dx`, `dy`) pixels; to the left of the point in the right half
+    /// where they would not fit otherwise.
     pub fn words(&self, x: f64, y: f64, (dx, dy): (f64, f64), text: &str) -> Markup {
         let (at, turned) = (self.x.at(x), self.turns(x, text));
         html! {

@@ -4,7 +4,7 @@ use maud::{Markup, html};
 use rubus_draw::text::bind_units;
 
 /// A text in which what stands between backquotes is code, and no line ends between a number and its
-/// unit. A single backquote is a character of somebody's file name and stays.
+/// unit. A single backquote is a character of a file name and stays.
 pub fn coded(text: &str) -> Markup {
     let pieces: Vec<&str> = text.split('`').collect();
     let pairs = (pieces.len() - 1) / 2;

@@ -48,7 +48,7 @@ impl<'a> Table<'a> {
         Some(Table { sizes, rows })
     }
 
-    /// The section.
+    /// Draws the section.
     pub fn draw(&self) -> Markup {
         let cells = || self.rows.iter().flat_map(|(_, cells)| cells.iter().flatten());
         let rates = || cells().map(|r| r.bytes_per_second.value).filter(|r| *r > 0.0);

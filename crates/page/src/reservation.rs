@@ -31,7 +31,7 @@ const DISTURBING: [&str; 15] = [
     "undervoltage",
 ];
 
-/// So many reasons or names fit a headline; the others are counted.
+/// Maximum number of reasons or names in a headline; the others are counted.
 const MAX_NAMED: usize = 3;
 
 /// The reservation of a run's headline; of a checkup's, the verdict's own: what could turn the answer round.
@@ -85,6 +85,7 @@ pub fn of_advice(advice: &Advice) -> Option<String> {
     let overlap = now.is_some_and(|now| best.time_s.high >= now.time_s.low);
     joined([
         sentence(with(Basis::Published), "published ones"),
+        sentence(with(Basis::Unsettled), "of runs that did not settle, marked ?"),
         sentence(with(Basis::Assumed), "assumed, marked ~"),
         overlap.then(|| "The intervals overlap: the gain is uncertain.".to_string()),
     ])

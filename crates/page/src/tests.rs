@@ -442,6 +442,18 @@ fn contrast(a: [f64; 3], b: [f64; 3]) -> f64 {
     (a.max(b) + 0.05) / (a.min(b) + 0.05)
 }
 
+/// A card whose class has no rule is grey, whatever it says.
+#[test]
+fn every_grade_has_its_colour() {
+    use rubus_verdict::text::disturbances::grade;
+    use rubus_verdict::verdict::Grade;
+    let style = include_str!("style.css");
+    for known in [Grade::Good, Grade::Limited, Grade::Poor] {
+        let (word, _) = grade(known);
+        assert!(style.contains(&format!(".purposes .{word} {{")), "{word}");
+    }
+}
+
 #[test]
 fn every_colour_is_legible_in_both_modes() {
     // What stands on what, and the least contrast: 4.5 for text, 3 for shapes that carry meaning.

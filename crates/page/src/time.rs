@@ -19,7 +19,7 @@ use rubus_verdict::text::findings::sentence;
 const POINTS: usize = 300;
 /// At most this many stalls of a job are told one by one.
 const STALLS_TOLD: usize = 6;
-/// From so many curves on only those that were disturbed are shown at once.
+/// From this number of curves on, only the disturbed ones are shown at once.
 const MANY: usize = 12;
 
 /// Rates in bytes per second, neighbouring bins put together until there are few enough, and the
@@ -302,7 +302,7 @@ fn stall_numbers_low(stalls: &[Stall], plot: &Plot) -> Markup {
     }
 }
 
-/// When so many bytes had been written, in seconds.
+/// The time at which `bytes` bytes had been written, in seconds.
 fn time_of(series: &Series, bytes: f64) -> f64 {
     let mut written = 0.0;
     for (i, bin) in series.bytes.iter().enumerate() {

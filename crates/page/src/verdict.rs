@@ -26,7 +26,7 @@ pub fn next_step(step: &NextStep) -> Markup {
             b { (next_step::TITLE) }
             @match &step.command {
                 Some(command) => { code { (typed(command)) } " (" (coded(&step.words)) ")" }
-                None => { (coded(&capitalized(&step.words))) }
+                None => { (coded(&next_step::sentence(step))) }
             }
         }
     }
@@ -248,7 +248,7 @@ pub fn disturbances(run: &Run, verdict: &Verdict) -> Markup {
     }
 }
 
-/// So many disturbances of one kind are told at once; the others are folded.
+/// Number of disturbances of one kind shown at once; the others are folded.
 const TOLD: usize = 3;
 
 /// Disturbances of one kind, with their remedy once.

@@ -1,9 +1,9 @@
-//! Numbers and texts that nobody measured, in every place of a run, a fleet, a survey: refused with words or shown, but never the
-//! end of the program.
+//! Absurd numbers and texts in every place of a run, a fleet, a survey: refused with a message or shown, but never a
+//! panic.
 
 mod strangers;
 
-use rubus_fixtures::{job_file, memory, network, processor, runs, sweeps};
+use rubus_fixtures::{job_file, memory, nas, network, processor, runs, sweeps};
 use rubus_vocabulary::result::Run;
 use serde_json::{Value, json};
 
@@ -15,6 +15,7 @@ fn fixtures() -> Vec<Run> {
         memory::memory_run(),
         processor::processor_run(),
         network::network_run(),
+        nas::nas_run(),
         job_file::job_file_run(),
         sweeps::queue_depth_run(),
         sweeps::block_size_run(),

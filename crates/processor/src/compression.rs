@@ -70,9 +70,9 @@ pub struct BreakEven {
 /// What a link carries, bytes per second.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Link {
-    /// Reading.
+    /// Bandwidth of reads.
     pub read: Estimate,
-    /// Writing.
+    /// Bandwidth of writes.
     pub write: Estimate,
 }
 
@@ -112,7 +112,7 @@ impl Method {
         })
     }
 
-    /// Bytes of the original per second that get through onto a link of so many bytes per second.
+    /// Bytes of the original per second that get through to a link of this bandwidth.
     pub fn through(&self, link: Estimate, way: Way) -> Estimate {
         // A single stream of writes kept between one core and all of them busy.
         let (rate, busy_cores) = match way {
@@ -309,7 +309,7 @@ mod tests {
     fn a_purpose_that_only_reads_does_not_forget_that_files_are_written() {
         let node = Mix::of(Purpose::StorageNode);
         assert!((node.written / node.read - 0.1).abs() < 1e-9);
-        // Ever so small files that nobody could write are no good.
+        // A method that is too slow to write with is no good, however small its files.
         let strong = Method {
             name: "zstd:15".into(),
             compress: Estimate::exact(2.6 * MIB),

@@ -5,9 +5,9 @@ use super::script;
 /// The machine at the other end, as far as must be known before anything is copied.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Place {
-    /// `uname -m`.
+    /// Machine hardware name, as `uname -m` prints it.
     pub machine: String,
-    /// `uname -s`.
+    /// Kernel name, as `uname -s` prints it.
     pub system: String,
     /// The kernel's number for this start of the machine: two names with the same one are one machine.
     pub boot: Option<String>,

@@ -13,7 +13,7 @@ pub const SCHEME: &str = "ssh://";
 const BEGIN: &str = "rubus-meter 1";
 /// Last line of each reading, with the number of the question behind it.
 const END: &str = "rubus-meter-end ";
-/// The kernel keeps so many bytes of a program's name.
+/// How many bytes of a program's name the kernel keeps.
 const MAX_NAME_BYTES: usize = 15;
 /// More than any machine says of its links.
 const MAX_LINKS_BYTES: usize = 1 << 20;
@@ -33,7 +33,7 @@ const METER: &str = concat!(
 /// A machine whose processor time is read over ssh: of one program, or all of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Metered {
-    /// The machine.
+    /// The machine to read.
     pub destination: Destination,
     /// The name of the program, if not all is counted.
     pub program: Option<String>,
@@ -227,7 +227,7 @@ impl Answers {
             own: field(14)?.checked_add(field(15)?)?,
             children: field(16)?.checked_add(field(17)?)?,
         };
-        // So many that sums of all are none too large.
+        // The limit keeps the sums of all processes from overflowing.
         const MAX_TICKS: u64 = 1 << 40;
         (spent.own < MAX_TICKS && spent.children < MAX_TICKS)
             .then_some(((pid.parse().ok()?, start), spent))

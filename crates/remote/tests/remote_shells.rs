@@ -10,7 +10,7 @@ use rubus_draw::quote::quote;
 use rubus_remote::answer::{KeeperAnswer, Place, Taken, Useless};
 use rubus_remote::script;
 
-/// Shells that may be somebody's login shell, as commands to which a text is added.
+/// Shells that may be a user's login shell, as commands to which a text is added.
 const SHELLS: [(&str, &[&str]); 5] = [
     ("sh", &["-c"]),
     ("bash", &["-c"]),

@@ -4,7 +4,7 @@ use rubus_runs::ageing::{Numbered, of_runs, series_of};
 use rubus_runs::history::{RunId, RunSummary};
 use rubus_runs::store::{Filter, History, StoredRun};
 
-/// So many runs of a disk are looked at: a year of weekly ones, and some.
+/// Maximum number of runs of a disk to look at: a year of weekly ones, and some.
 const MAX_RUNS: u32 = 60;
 
 /// What changed on each disk that these runs are of, a line each with the disk before it.

@@ -3,19 +3,15 @@
 use std::path::PathBuf;
 
 use clap::builder::{OsStringValueParser, TypedValueParser};
-use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
+use clap::{Args as ClapArgs, Parser, Subcommand};
 use clap_complete::Shell;
 use rubus_fleet::inventory::Named;
-use rubus_nbd::cli::Nbd;
 use rubus_remote::meter;
 
 mod advise;
-mod attach;
 pub mod before;
 mod boot;
 mod compare;
-mod copy;
-mod cpu;
 #[cfg(test)]
 mod documented;
 mod enough;
@@ -24,39 +20,27 @@ pub mod fio_options;
 pub mod help;
 mod history;
 mod lanes;
-mod looking;
-mod memory;
+mod machine;
 #[cfg(test)]
 mod options_page;
 mod remote;
-mod serve;
 mod share;
-mod watch;
 #[cfg(test)]
 mod words;
-mod writers;
 
 pub use advise::Advise;
-pub use attach::{Attach, Detach};
 pub use boot::Boot;
 pub use compare::Compare;
-pub use copy::{Copy, HowMuch};
-pub use cpu::BenchCpu;
 pub use enough::Enough;
 pub use explain::Explain;
 pub use history::{
     History, HistoryAction, HistoryDelete, HistoryExport, HistoryImport, HistoryLabel, HistoryShow,
 };
 pub use lanes::Lanes;
-pub use looking::{Compression, Zswap};
-pub use memory::BenchMemory;
 pub use remote::Remote;
-pub use serve::{Encryption, Serve};
 pub use share::{Gallery, Share};
-pub use watch::Watch;
-pub use writers::Writers;
 
-pub use rubus_command::{General, Json};
+pub use rubus_command::{General, Json, Keeping};
 
 use crate::target_name::TargetName;
 
@@ -159,24 +143,17 @@ pub enum Command {
     History(History),
     Share(Share),
     Gallery(Gallery),
-    Copy(Copy),
-    Attach(Attach),
-    Detach(Detach),
-    Serve(Serve),
-    Nbd(Nbd),
-    Recipes(Recipes),
-    Plan(PlanArgs),
-    Apply(Apply),
-    Undo(Undo),
-    Resume(Resume),
-    Status(Status),
-    Verify(Verify),
-    Compression(Compression),
-    Zswap(Zswap),
+    Copy(rubus_copy::cli::Copy),
+    #[command(flatten)]
+    Nbd(rubus_nbd::cli::Verb),
+    #[command(flatten)]
+    Change(rubus_change::cli::Verb),
+    Compression(rubus_processor::cli::compression::Compression),
+    Zswap(rubus_memory::cli::zswap::Zswap),
     Advise(Box<Advise>),
     Cluster(rubus_cluster::cli::Cluster),
-    Watch(Watch),
-    Writers(Writers),
+    #[command(flatten)]
+    Watch(rubus_watch::cli::Verb),
     Completions(Completions),
     Manual(Manual),
 }
@@ -211,82 +188,6 @@ impl Checkup {
     }
 }
 
-/// Where a result goes besides the terminal.
-#[derive(Clone, Debug, Default, ClapArgs)]
-pub struct Keeping {
-    /// Write the HTML page to this file instead of the data directory; of several machines, one page
-    /// of all
-    #[arg(long, value_name = "FILE")]
-    pub html: Option<PathBuf>,
-    /// Write no page
-    #[arg(long, conflicts_with = "html")]
-    pub no_html: bool,
-    /// Show every figure, disturbance and finding below the answer
-    #[arg(long, short)]
-    pub verbose: bool,
-    /// Keep serial numbers, addresses, and names of users and servers in the page and the markdown
-    #[arg(long)]
-    pub with_serials: bool,
-    #[command(flatten)]
-    pub kept: Kept,
-}
-
-impl Keeping {
-    /// For a result that no page can show.
-    pub fn without_page(kept: &Kept) -> Keeping {
-        Keeping {
-            html: None,
-            no_html: true,
-            verbose: false,
-            with_serials: false,
-            kept: kept.clone(),
-        }
-    }
-}
-
-/// Where a result goes besides the terminal and a page.
-#[derive(Clone, Debug, Default, ClapArgs)]
-pub struct Kept {
-    /// Do not record this run in the history
-    #[arg(long)]
-    pub no_history: bool,
-    /// Name of the run in the history, for finding and comparing it
-    #[arg(long, value_name = "TEXT", conflicts_with = "no_history", value_parser = history::label)]
-    pub label: Option<String>,
-    /// Write CSV to a file, or to standard output with `-`
-    #[arg(long, value_name = "FILE")]
-    pub csv: Option<PathBuf>,
-    /// Write markdown, for a forum or an issue, to a file, or to standard
-    /// output with `-`
-    #[arg(long, value_name = "FILE")]
-    pub markdown: Option<PathBuf>,
-}
-
-/// Whether a part was named, or none was, which means all.
-fn is_wanted<Name: ValueEnum>(named: &[Name], part: &str) -> bool {
-    let mut names = named.iter().filter_map(ValueEnum::to_possible_value);
-    named.is_empty() || names.any(|name| name.get_name() == part)
-}
-
-/// Seconds, minutes with an `m` or hours with an `h`, as seconds within bounds.
-fn time_within(text: &str, bounds: std::ops::RangeInclusive<f64>) -> Option<f64> {
-    let units = [("s", 1.0), ("m", 60.0), ("h", 3600.0)];
-    let (number, unit_s) = units
-        .into_iter()
-        .find_map(|(unit, seconds)| Some((text.strip_suffix(unit)?, seconds)))
-        .unwrap_or((text, 1.0));
-    let seconds = number.parse::<f64>().ok()? * unit_s;
-    bounds.contains(&seconds).then_some(seconds)
-}
-
-/// Seconds within bounds.
-fn seconds_within(text: &str, least: f64, most: f64) -> Result<f64, String> {
-    match text.trim_end_matches('s').parse::<f64>() {
-        Ok(seconds) if (least..=most).contains(&seconds) => Ok(seconds),
-        _ => Err(format!("write seconds from {least} to {most}")),
-    }
-}
-
 /// Read the machine: board, buses, disks, memory, swap, kernel.
 #[derive(Debug, ClapArgs)]
 pub struct Survey {
@@ -318,8 +219,8 @@ pub struct Survey {
 /// What a bench is of, when it is not of a disk.
 #[derive(Debug, Subcommand)]
 pub enum BenchOf {
-    Cpu(Box<BenchCpu>),
-    Memory(Box<BenchMemory>),
+    Cpu(Box<rubus_processor::cli::cpu::BenchCpu>),
+    Memory(Box<rubus_memory::cli::memory::BenchMemory>),
 }
 
 /// Measure targets with a suite of jobs.
@@ -464,124 +365,6 @@ fn content(text: &str) -> Result<rubus_vocabulary::spec::Content, String> {
 pub struct Suites {
     #[command(flatten)]
     pub json: Json,
-}
-
-/// List the recipes for changing this machine, or explain one.
-///
-/// With a name: what the recipe changes, what it needs, its options and an example.
-#[derive(Debug, ClapArgs)]
-pub struct Recipes {
-    /// Explain this recipe [default: list all]
-    #[arg(value_name = "RECIPE")]
-    pub name: Option<String>,
-    #[command(flatten)]
-    pub json: Json,
-}
-
-/// Show what a recipe would do, without changing anything.
-#[derive(Debug, ClapArgs)]
-pub struct PlanArgs {
-    /// The recipe (see `rubus recipes`), or one of your own, ending in .toml
-    pub recipe: String,
-    /// Options of the recipe, such as max-pool-percent=25 (see `rubus recipes RECIPE`)
-    #[arg(value_name = "OPTION=VALUE", value_parser = wish)]
-    pub wishes: Vec<(String, String)>,
-    /// Plan for a card's image instead of this machine (only desktop; as root)
-    #[arg(long, value_name = "FILE")]
-    pub image: Option<PathBuf>,
-    #[command(flatten)]
-    pub json: Json,
-}
-
-/// Show a recipe or a saved plan, ask, and apply it.
-///
-/// Each step is journaled first, so that it can be undone, and resumed after a power cut.
-#[derive(Debug, ClapArgs)]
-pub struct Apply {
-    /// The recipe, one of your own, ending in .toml, or a plan saved by
-    /// `rubus plan RECIPE --json`, ending in .json
-    #[arg(value_name = "RECIPE|PLAN")]
-    pub recipe: String,
-    /// Options of the recipe, such as max-pool-percent=25 (see `rubus recipes RECIPE`)
-    #[arg(value_name = "OPTION=VALUE", value_parser = wish)]
-    pub wishes: Vec<(String, String)>,
-    /// Allow everything on a disk that the plan overwrites to be lost; takes its serial number
-    /// (repeatable)
-    #[arg(long, value_name = "SERIAL")]
-    pub i_will_lose_everything_on: Vec<String>,
-    /// Measure a directory with the suite quick before the change, so that `rubus verify --measure`
-    /// can show the gain; without DIR, /
-    #[arg(long, value_name = "DIR", num_args = 0..=1, require_equals = true, default_missing_value = "/")]
-    pub measure: Option<PathBuf>,
-    /// Make a new image from a card's image instead of changing this machine (only desktop); FILE
-    /// is only read
-    #[arg(long, value_name = "FILE", requires = "to", conflicts_with_all = ["measure", "i_will_lose_everything_on"])]
-    pub image: Option<PathBuf>,
-    /// The new image; it must not exist, and gets its name only when it is complete
-    #[arg(long, value_name = "OUT", requires = "image")]
-    pub to: Option<PathBuf>,
-    /// Do not ask for confirmation
-    #[arg(long, short)]
-    pub yes: bool,
-}
-
-/// Undo a change.
-#[derive(Debug, ClapArgs)]
-pub struct Undo {
-    /// The change (see `rubus status`) [default: the last one]
-    pub change: Option<String>,
-    /// Do not ask for confirmation
-    #[arg(long, short)]
-    pub yes: bool,
-}
-
-/// Resume an interrupted change.
-///
-/// Continues in the direction it was going, forwards or back, which you confirmed at its start.
-/// Asks again before overwriting a disk that may be a different one, or that was used since.
-#[derive(Debug, ClapArgs)]
-pub struct Resume {
-    /// Allow everything on a disk that the change has yet to overwrite to be lost; takes the
-    /// confirmation that the refusal names (repeatable)
-    #[arg(long, value_name = "SERIAL")]
-    pub i_will_lose_everything_on: Vec<String>,
-    /// Do not ask for confirmation, as in `apply` and `undo`; a disk that may be a different one
-    /// still needs its own
-    #[arg(long, short)]
-    pub yes: bool,
-}
-
-/// Check everything an applied recipe promises.
-///
-/// Checks the running machine; most checks need root.
-#[derive(Debug, ClapArgs)]
-pub struct Verify {
-    /// The change (see `rubus status`) [default: the last one]
-    pub change: Option<String>,
-    /// All applied changes
-    #[arg(long, conflicts_with = "change")]
-    pub all: bool,
-    /// Repeat the measurement from before the change, and compare
-    #[arg(long, conflicts_with_all = ["all", "wanted"])]
-    pub measure: bool,
-    #[command(flatten)]
-    pub json: Json,
-}
-
-/// Show applied changes and whether they still hold.
-#[derive(Debug, ClapArgs)]
-pub struct Status {
-    /// Show this change with every step [default: a summary of all]
-    pub change: Option<String>,
-    #[command(flatten)]
-    pub json: Json,
-}
-
-fn wish(text: &str) -> Result<(String, String), String> {
-    match text.split_once('=') {
-        Some((name, value)) if !name.is_empty() => Ok((name.into(), value.into())),
-        _ => Err("write it as OPTION=VALUE, such as max-pool-percent=25".into()),
-    }
 }
 
 /// Print a completion script for a shell.

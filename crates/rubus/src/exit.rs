@@ -5,8 +5,12 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 
 use clap::Parser;
+use clap::error::{ContextKind, ContextValue};
+use rubus_host::live::Live;
+use rubus_vocabulary::spelling::nearest;
 
 use crate::args::{Args, Command};
+use crate::nas;
 
 pub use rubus_command::Exit;
 pub use rubus_vocabulary::refused::Refused;
@@ -16,15 +20,16 @@ pub fn code(exit: Exit) -> ExitCode {
     ExitCode::from(exit.status())
 }
 
-/// Prints a usage error, help or version as clap does, and gives its status. Whoever left out the
-/// command meant the checkup, if the arguments are right for one.
-pub fn of_usage(error: &clap::Error) -> ExitCode {
+/// Prints a usage error, help or version as clap does, and gives its status. If the arguments are right for a checkup,
+/// a tip suggests that.
+pub fn of_usage(error: clap::Error) -> ExitCode {
+    let error = without_far_guesses(error);
     let has_controls =
         |argument: OsString| argument.to_string_lossy().chars().any(char::is_control);
     if error.use_stderr() && std::env::args_os().any(has_controls) {
         eprintln!("{}", error.to_string().trim_end());
     } else {
-        // Printing can only fail when nobody reads; there is nobody left to tell.
+        // Printing can only fail when the output is closed; an error message would have no reader either.
         let _ = error.print();
     }
     if let Some(line) = meant_a_checkup(std::env::args_os().skip(1)) {
@@ -35,6 +40,30 @@ pub fn of_usage(error: &clap::Error) -> ExitCode {
     ExitCode::from(if error.use_stderr() { 2 } else { 0 })
 }
 
+/// Without the parser's guesses at what was meant where nothing is near, as for all other names.
+fn without_far_guesses(mut error: clap::Error) -> clap::Error {
+    for (typed, guess) in [
+        (ContextKind::InvalidArg, ContextKind::SuggestedArg),
+        (ContextKind::InvalidValue, ContextKind::SuggestedValue),
+        (ContextKind::InvalidSubcommand, ContextKind::SuggestedSubcommand),
+    ] {
+        let Some(ContextValue::String(typed)) = error.get(typed) else { continue };
+        let guesses: Vec<&str> = match error.get(guess) {
+            Some(ContextValue::String(guess)) => vec![guess],
+            Some(ContextValue::Strings(guesses)) => guesses.iter().map(String::as_str).collect(),
+            _ => continue,
+        };
+        let bare = |text: &str| text.trim_start_matches('-').to_owned();
+        let is_near = guesses.iter().any(|guess| nearest(&bare(typed), &[&bare(guess)]).is_some());
+        if !is_near {
+            error.remove(guess);
+            // It is made of the guess.
+            error.remove(ContextKind::Usage);
+        }
+    }
+    error
+}
+
 /// The command line of a checkup with these arguments, if there is such a one.
 fn meant_a_checkup(arguments: impl Iterator<Item = OsString>) -> Option<String> {
     let arguments: Vec<OsString> = arguments.collect();
@@ -43,7 +72,9 @@ fn meant_a_checkup(arguments: impl Iterator<Item = OsString>) -> Option<String> 
     let parsed = Args::try_parse_from(&line).ok()?;
     let words = line.iter().map(|word| word.to_string_lossy().into_owned());
     let says_more = match parsed.command? {
-        Command::Checkup(checkup) => checkup.path.exists(),
+        Command::Checkup(checkup) => {
+            nas::answers(&Live, &checkup.path, nas::LOOK_WITHIN) && checkup.path.exists()
+        }
         _ => false,
     };
     says_more.then(|| words.collect::<Vec<_>>().join(" "))

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use rubus_change::guard::{self, Consent, Refusal, TargetFacts};
 use rubus_host::Live;
-use rubus_host::blockdev::{BlockReader, ClaimedDevice, OpenError};
+use rubus_host::block::blockdev::{BlockReader, ClaimedDevice, OpenError};
 use rubus_nbd::guard::{Guard, NotClaimed, Unused};
 
 /// The guard of this machine.

@@ -14,15 +14,15 @@ use rubus_vocabulary::units::{bytes_iec, percent};
 
 use crate::exit::Refused;
 use crate::measuring::Places;
-use crate::target::{self, Allowance, Resolved};
+use crate::target::{self, Allowance, OpenTarget};
 use crate::target_name::TargetName;
 
 /// The files of a job file on this machine.
 pub struct Placed {
     /// What stands for the whole run: the first of the files.
-    pub target: Resolved,
+    pub target: OpenTarget,
     /// The others, in the order of their numbers.
-    pub files: Vec<Resolved>,
+    pub files: Vec<OpenTarget>,
     /// What each wanted file is, for the lowering.
     pub facts: Vec<FileFacts>,
 }
@@ -39,7 +39,7 @@ pub fn place(
     files: &dyn Files,
     allowance: &Allowance,
 ) -> anyhow::Result<Placed> {
-    let mut found: Vec<(Spot, Resolved)> = Vec::new();
+    let mut found: Vec<(Spot, OpenTarget)> = Vec::new();
     let mut facts = Vec::new();
     for wanted in &plan.files {
         let spot = spot(wanted, target);
@@ -118,7 +118,7 @@ fn resolved(
     machine: &Machine,
     files: &dyn Files,
     allowance: &Allowance,
-) -> anyhow::Result<Resolved> {
+) -> anyhow::Result<OpenTarget> {
     // What is only read needs no consent, and a consent for something else is none of its business.
     let allowance = if is_written {
         allowance.clone()
@@ -164,18 +164,19 @@ fn with_own_hint(error: anyhow::Error) -> anyhow::Error {
 }
 
 impl Placed {
-    fn all(&self) -> impl Iterator<Item = &Resolved> {
+    fn all(&self) -> impl Iterator<Item = &OpenTarget> {
         std::iter::once(&self.target).chain(&self.files)
     }
 
     /// The files of our own with what they need, by their directories.
-    fn own<'a>(&'a self, lowered: &'a Lowered) -> Vec<(&'a Resolved, Vec<&'a FileNeed>)> {
-        let mut places: Vec<(&Resolved, Vec<&FileNeed>)> = Vec::new();
+    fn own<'a>(&'a self, lowered: &'a Lowered) -> Vec<(&'a OpenTarget, Vec<&'a FileNeed>)> {
+        let mut places: Vec<(&OpenTarget, Vec<&FileNeed>)> = Vec::new();
         for (resolved, need) in self.all().zip(&lowered.needs) {
             if !resolved.target.is_own_file() || resolved.is_memory() {
                 continue;
             }
-            match places.iter_mut().find(|(place, _)| place.path == resolved.path) {
+            match places.iter_mut().find(|(place, _)| place.identity.path == resolved.identity.path)
+            {
                 Some((_, needs)) => needs.push(need),
                 None => places.push((resolved, vec![need])),
             }
@@ -207,7 +208,7 @@ impl Placed {
                  free); lower its sizes, or name another place: rubus bench --fio-job FILE DIRECTORY",
                 lowered.job_file.path,
                 bytes_iec(needed),
-                place.path.display(),
+                place.identity.path.display(),
                 bytes_iec(most)
             );
         }
@@ -231,7 +232,7 @@ impl Placed {
             };
             sentences.push(format!(
                 "Under {}: {files} {} ({} of what is free), gone at the end.{first}",
-                place.path.display(),
+                place.identity.path.display(),
                 bytes_iec(needed),
                 percent(share),
             ));
@@ -243,11 +244,11 @@ impl Placed {
             sentences.push(if resolved.target.may_write() {
                 format!(
                     "On {}: the first {}; WHAT IS THERE IS LOST.",
-                    resolved.path.display(),
+                    resolved.identity.path.display(),
                     bytes_iec(need.region_bytes)
                 )
             } else {
-                format!("From {}: nothing is written there.", resolved.path.display())
+                format!("From {}: nothing is written there.", resolved.identity.path.display())
             });
         }
         sentences

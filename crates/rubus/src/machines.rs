@@ -1,11 +1,15 @@
 //! Which machines `--on` means: those that are typed, and those that files list.
 
-use std::path::Path;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 
-use anyhow::{Context, anyhow};
-use rubus_fleet::inventory::{self, Board, Inventory, Named};
+use anyhow::{Context, anyhow, bail};
+use rubus_fleet::inventory::{
+    self, Beside, Board, ENDINGS, GROUP_VARIABLES, HOST_VARIABLES, Inventory, Named,
+};
 
 use crate::args::Remote;
+use crate::file_text;
 
 /// The machines of a command.
 pub struct Machines {
@@ -55,12 +59,91 @@ fn listed(typed: &str, option: &str) -> anyhow::Result<Inventory> {
         Some((file, group)) if !Path::new(typed).exists() => (file, Some(group)),
         _ => (typed, None),
     };
-    let text = std::fs::read_to_string(file)
-        .with_context(|| format!("cannot read the machines of {option} from {file}"))?;
-    let mut inventory = inventory::read(file, &text).map_err(anyhow::Error::msg)?;
+    let cannot = || format!("cannot read the machines of {option} from {file}");
+    if Path::new(file).is_dir() {
+        bail!(
+            "{}: it is a directory\nName the inventory in it, or write the hosts of all to a file first: \
+             ansible-inventory -i {file} --list --yaml --output hosts.yml",
+            cannot()
+        );
+    }
+    let bytes = std::fs::read(file).with_context(cannot)?;
+    let text = file_text::of_bytes(file, bytes)?
+        .with_context(|| format!("{}: it is no text", cannot()))?;
+    let beside = variables_beside(file)?;
+    let mut inventory = inventory::read_with(file, &text, &beside).map_err(anyhow::Error::msg)?;
     if let Some(group) = group {
         inventory.boards = inventory::group(&inventory.boards, group)
             .map_err(|error| anyhow!("cannot take machines from {file}: {error}"))?;
     }
     Ok(inventory)
+}
+
+/// The files of `group_vars` and `host_vars` beside an inventory.
+fn variables_beside(file: &str) -> anyhow::Result<Beside> {
+    let mut beside = Beside::default();
+    let directory = Path::new(file).parent().unwrap_or(Path::new(""));
+    let kinds = [
+        (GROUP_VARIABLES, Beside::add_group as fn(&mut Beside, &str, &str, &str)),
+        (HOST_VARIABLES, Beside::add_host),
+    ];
+    for (kind, add) in kinds {
+        for (name, files) in files_of_variables(&directory.join(kind))? {
+            for path in files {
+                let path = path.display().to_string();
+                let bytes = std::fs::read(&path)
+                    .with_context(|| format!("cannot read the variables in {path}"))?;
+                add(&mut beside, &name, &path, &String::from_utf8_lossy(&bytes));
+            }
+        }
+    }
+    Ok(beside)
+}
+
+/// The files in a directory of variables, by the name of the group or host that they are of. What is a directory itself has
+/// many.
+fn files_of_variables(directory: &Path) -> anyhow::Result<BTreeMap<String, Vec<PathBuf>>> {
+    let mut found: BTreeMap<String, Vec<PathBuf>> = BTreeMap::new();
+    let names = names_in(directory)?;
+    for ending in ENDINGS {
+        for name in &names {
+            let stem = match ending {
+                "" => Some(name.as_str()),
+                ending => name.strip_suffix(ending),
+            };
+            if let Some(stem) = stem.filter(|stem| !found.contains_key(*stem)) {
+                let mut files = Vec::new();
+                collect_files(&directory.join(name), 0, &mut files)?;
+                found.insert(stem.into(), files);
+            }
+        }
+    }
+    Ok(found)
+}
+
+fn collect_files(path: &Path, depth: usize, files: &mut Vec<PathBuf>) -> anyhow::Result<()> {
+    const MAX_DEPTH: usize = 16;
+    if !path.is_dir() {
+        files.push(path.into());
+    } else if depth < MAX_DEPTH {
+        for name in names_in(path)?.iter().filter(|name| inventory::is_of_variables(name)) {
+            collect_files(&path.join(name), depth + 1, files)?;
+        }
+    }
+    Ok(())
+}
+
+/// The sorted names in a directory; none where there is no such directory.
+fn names_in(directory: &Path) -> anyhow::Result<Vec<String>> {
+    if !directory.is_dir() {
+        return Ok(Vec::new());
+    }
+    let cannot = || format!("cannot read the directory {}", directory.display());
+    let entries = std::fs::read_dir(directory).with_context(cannot)?;
+    let mut names = Vec::new();
+    for entry in entries {
+        names.extend(entry.with_context(cannot)?.file_name().into_string());
+    }
+    names.sort();
+    Ok(names)
 }

@@ -11,15 +11,15 @@ mod said;
 mod ageing;
 mod args;
 mod build_facts;
-mod changing;
 mod commands;
-mod directory_size;
 mod documents;
 mod exit;
+mod file_text;
 mod guarding;
 mod job_files;
 mod machines;
 mod measuring;
+mod nas;
 mod network;
 mod outputs;
 mod parts;
@@ -35,7 +35,6 @@ mod shown;
 mod subjects;
 mod target;
 mod target_name;
-mod teller;
 mod watchdog;
 
 use args::{Args, Command};
@@ -54,7 +53,7 @@ fn main() -> std::process::ExitCode {
     }
     let (args, matches) = match args::before::parse(std::env::args_os().collect()) {
         Ok(parsed) => parsed,
-        Err(error) => return exit::of_usage(&error),
+        Err(error) => return exit::of_usage(error),
     };
     if args.general.records {
         watchdog::hold();
@@ -67,6 +66,7 @@ fn main() -> std::process::ExitCode {
 }
 
 fn run(args: Args, matches: &ArgMatches) -> anyhow::Result<Exit> {
+    args.must_read_machine().map_err(anyhow::Error::msg)?;
     if let Some(way) = args.remote().map_err(anyhow::Error::msg)? {
         let way = way.clone();
         return remote::run(&args.or_checkup(), &way, matches);
@@ -89,24 +89,16 @@ fn run(args: Args, matches: &ArgMatches) -> anyhow::Result<Exit> {
         Some(Command::Share(share)) => commands::share::run(&general, &share),
         Some(Command::Gallery(gallery)) => commands::gallery::run(&general, &gallery),
         Some(Command::History(history)) => commands::history::run(&general, &history),
-        Some(Command::Copy(copy)) => commands::copy::run(&general, &copy),
-        Some(Command::Attach(attach)) => commands::attach::run(&general, &attach),
-        Some(Command::Detach(detach)) => commands::attach::detach(&general, &detach),
-        Some(Command::Serve(serve)) => commands::serve::run(&general, &serve),
-        Some(Command::Nbd(nbd)) => commands::nbd::run(&general, &nbd),
-        Some(Command::Recipes(recipes)) => commands::change::recipes(&general, &recipes),
-        Some(Command::Plan(plan)) => commands::change::plan(&general, &plan),
-        Some(Command::Apply(apply)) => commands::change::apply(&general, &apply),
-        Some(Command::Undo(undo)) => commands::change::undo(&general, &undo),
-        Some(Command::Resume(resume)) => commands::change::resume(&general, &resume),
-        Some(Command::Status(status)) => commands::status::run(&general, &status),
-        Some(Command::Verify(verify)) => commands::verify::run(&general, &verify),
-        Some(Command::Compression(files)) => commands::compression::run(&general, &files),
-        Some(Command::Zswap(zswap)) => commands::zswap::run(&general, &zswap),
+        Some(Command::Copy(copy)) => rubus_copy::cli::run(&general, &copy),
+        Some(Command::Nbd(verb)) => commands::nbd::run(&general, &verb),
+        Some(Command::Change(verb)) => commands::change::run(&general, &verb),
+        Some(Command::Compression(files)) => {
+            rubus_processor::cli::compression::run(&general, &files)
+        }
+        Some(Command::Zswap(zswap)) => rubus_memory::cli::zswap::run(&general, &zswap),
         Some(Command::Advise(advise)) => commands::advise::run(&general, &advise),
         Some(Command::Cluster(cluster)) => commands::cluster::run(&general, &cluster),
-        Some(Command::Watch(watch)) => commands::watch::run(&general, &watch),
-        Some(Command::Writers(writers)) => commands::writers::run(&general, &writers),
+        Some(Command::Watch(verb)) => rubus_watch::cli::run(&general, &verb),
         Some(Command::Completions(completions)) => commands::completions::run(&completions),
         Some(Command::Manual(manual)) => commands::manual::run(&manual),
     }

@@ -15,30 +15,31 @@ use rubus_vocabulary::machine::{Machine, Power};
 use rubus_vocabulary::result::Against;
 use rubus_vocabulary::spec::{FileNeed, Suite};
 
+use crate::nas::{self, Watch};
 use crate::progress::LiveLine;
 use crate::rbd;
-use crate::target::{Known, Resolved};
+use crate::target::{OpenTarget, TargetIdentity};
 use rubus_command::signals;
 use rubus_command::{Terminal, World};
 
 pub use announcement::announce;
-use judging::judged;
 pub use judging::{Measured, power_doubts};
+use judging::{before, judged};
 pub use keeping::{Kept, keep};
-pub use limits::{SuiteLimits, nearest, suite_for, with_precision};
+pub use limits::{SuiteLimits, suite_for, with_precision};
 
 /// Where a suite runs: on one target, or on several files of which the first stands for the run.
 pub struct Places {
     /// The target, or file number 0.
-    pub target: Resolved,
+    pub target: OpenTarget,
     /// Files number 1, 2 and so on.
     pub more_files: Vec<Target>,
     /// What the files have to be before the first job.
     pub needs: Vec<FileNeed>,
 }
 
-impl From<Resolved> for Places {
-    fn from(target: Resolved) -> Self {
+impl From<OpenTarget> for Places {
+    fn from(target: OpenTarget) -> Self {
         Places { target, more_files: Vec::new(), needs: Vec::new() }
     }
 }
@@ -60,10 +61,19 @@ pub fn measure(
     terminal: Terminal,
 ) -> anyhow::Result<Measured> {
     let Places { target, more_files, needs } = places.into();
+    let reads_a_file = nas::reads_a_file(suite, &target.target, target.identity.share.as_ref());
+    let mut line = LiveLine::new(terminal);
+    if let Some(run) = before(&target, suite, &machine) {
+        line = line.growing(run, terminal);
+    }
+    let OpenTarget { target, identity, .. } = target;
+    let nas = identity
+        .share
+        .as_ref()
+        .map(|share| Watch::start(share, world.files(), &machine, &identity.path, reads_a_file));
     let (started, began_s) = (clock::now_rfc3339(), rbd::now_s());
-    let (target, known) = target.split();
     let session = Session {
-        watch: watch_paths(&known, &machine.power),
+        watch: watch_paths(&identity, &machine.power),
         target,
         more_files,
         needs,
@@ -71,13 +81,16 @@ pub fn measure(
         cancel,
         queueing,
     };
-    let mut line = LiveLine::new(terminal);
     let stalls = line.stalls();
     let run = || rubus_measure::run(session, &mut line);
     let outcome = signals::within_grace(NOT_KEPT, &stalls, run)??;
     let left_out = line.take_left_out();
     drop(line);
-    Ok(Measured { left_out, ..judged(known, suite, world, machine, (started, began_s), outcome) })
+    let nas = nas.map(|watch| watch.finish(world.files(), &outcome.results));
+    Ok(Measured {
+        left_out,
+        ..judged(identity, nas, suite, world, machine, (started, began_s), outcome)
+    })
 }
 
 /// Runs the suite on two targets in turns, the baseline first, and judges what came out. The second
@@ -86,7 +99,7 @@ pub fn measure(
 /// # Errors
 /// When the sessions could not begin at all.
 pub fn measure_in_turns(
-    targets: [Resolved; 2],
+    targets: [OpenTarget; 2],
     suite: &Suite,
     world: &World,
     machine: &Machine,
@@ -95,9 +108,9 @@ pub fn measure_in_turns(
     terminal: Terminal,
 ) -> anyhow::Result<[Measured; 2]> {
     let (started, began_s) = (clock::now_rfc3339(), rbd::now_s());
-    let [baseline, other] = targets.map(Resolved::split);
-    let session = |target: Target, known: &Known| Session {
-        watch: watch_paths(known, &machine.power),
+    let [baseline, other] = targets.map(|open| (open.target, open.identity));
+    let session = |target: Target, identity: &TargetIdentity| Session {
+        watch: watch_paths(identity, &machine.power),
         target,
         more_files: Vec::new(),
         needs: Vec::new(),
@@ -112,8 +125,8 @@ pub fn measure_in_turns(
     let turned = signals::within_grace(NOT_KEPT, &stalls, run)??;
     drop(line);
     let [first, second] = turned.outcomes;
-    let judge = |known: Known, outcome: SessionOutcome| {
-        judged(known, suite, world, machine.clone(), (started.clone(), began_s), outcome)
+    let judge = |identity: TargetIdentity, outcome: SessionOutcome| {
+        judged(identity, None, suite, world, machine.clone(), (started.clone(), began_s), outcome)
     };
     let baseline = judge(baseline.1, first);
     let mut other = judge(other.1, second);
@@ -123,10 +136,10 @@ pub fn measure_in_turns(
 }
 
 /// Where the watcher looks: the files that the survey found to hold something.
-fn watch_paths(target: &Known, power: &Power) -> WatchPaths {
+fn watch_paths(identity: &TargetIdentity, power: &Power) -> WatchPaths {
     let file = |source: &str| Some(PathBuf::from(source)).filter(|path| path.starts_with("/sys"));
     WatchPaths {
-        device: target.device.clone(),
+        device: identity.device.clone(),
         temperatures: power
             .temperatures
             .iter()
@@ -139,6 +152,6 @@ fn watch_paths(target: &Known, power: &Power) -> WatchPaths {
             .value()
             .and_then(|_| file(power.undervoltage_alarm.source())),
         throttle_counters: Vec::new(),
-        far_end: target.far_end.clone(),
+        far_end: identity.far_end.clone(),
     }
 }

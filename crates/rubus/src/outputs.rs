@@ -70,7 +70,7 @@ pub struct Outputs<'a> {
     wanted: ResultOutputs<'a>,
     /// How many runs there will be if all goes well: JSON is one object for one and a list for several.
     expected: usize,
-    /// By machine.
+    /// All runs so far, by machine.
     all: Vec<Taken>,
     exit: Exit,
     /// Whether each run is shown on the terminal.
@@ -90,7 +90,7 @@ pub struct Taken {
 }
 
 impl<'a> Outputs<'a> {
-    /// For so many runs.
+    /// Outputs for `expected` runs.
     pub fn new(general: &'a General, wanted: ResultOutputs<'a>, expected: usize) -> Self {
         Outputs {
             general,

@@ -9,7 +9,6 @@ use std::time::Instant;
 
 use rubus_host::clock;
 use rubus_vocabulary::doubt::Doubt;
-use rubus_vocabulary::left_out::LeftOut;
 use rubus_vocabulary::machine::Machine;
 use rubus_vocabulary::result::{Access, Figures, Run, TargetFacts, TargetKind};
 
@@ -113,27 +112,6 @@ impl<'a> PartsRun<'a> {
     }
 }
 
-/// What a part gave; one that failed is left out with the reason.
-///
-/// # Errors
-/// Why it failed, where it alone was asked for.
-pub fn taken<T, P>(
-    gave: anyhow::Result<T>,
-    part: P,
-    is_alone: bool,
-    left_out: &mut Vec<LeftOut<P>>,
-) -> anyhow::Result<Option<T>> {
-    match gave {
-        Ok(figures) => Ok(Some(figures)),
-        Err(error) if is_alone => Err(error),
-        Err(error) => {
-            let what = format!("{error:#}");
-            left_out.push(LeftOut { part, what });
-            Ok(None)
-        }
-    }
-}
-
 /// What was measured where it is no disk, by what it is called.
 fn no_disk(named: &str) -> TargetFacts {
     TargetFacts {
@@ -148,5 +126,6 @@ fn no_disk(named: &str) -> TargetFacts {
         network: None,
         link: None,
         cluster: None,
+        nas: None,
     }
 }

@@ -1,13 +1,17 @@
-//! The live line on standard error while something is measured, and the quiet alternative.
+//! What lives on standard error while something is measured: a line, or the growing answer of a checkup; and the quiet
+//! alternative.
 
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
 use rubus_command::Terminal;
-use rubus_command::progress::{target, terminal_columns};
+use rubus_command::progress::{Region, target, terminal_columns};
 use rubus_command::signals::LongestStall;
+use rubus_draw::Style;
 use rubus_measure::{Event, Observer};
-use rubus_verdict::text::progress;
+use rubus_verdict::text::{progress, so_far};
+use rubus_verdict::verdict::so_far::Running;
+use rubus_vocabulary::result::{JobResult, Run};
 use rubus_vocabulary::spec::Job;
 
 use crate::record::{self, Record};
@@ -16,6 +20,8 @@ use crate::record::{self, Record};
 /// elsewhere.
 pub struct LiveLine {
     face: Face,
+    /// The run as far as it has come, where it grows to a verdict.
+    growing: Option<Growing>,
     started: Instant,
     title: String,
     is_of_files: bool,
@@ -23,6 +29,14 @@ pub struct LiveLine {
     /// When an operation completed last, as far as this was told.
     moved: Instant,
     stalls: LongestStall,
+}
+
+/// A run that grows, and the job in it that gives its first figures.
+struct Growing {
+    run: Run,
+    running: Option<Running>,
+    style: Style,
+    region: Region,
 }
 
 enum Face {
@@ -46,6 +60,7 @@ impl LiveLine {
         };
         LiveLine {
             face,
+            growing: None,
             started: Instant::now(),
             title: String::new(),
             is_of_files: false,
@@ -53,6 +68,16 @@ impl LiveLine {
             moved: Instant::now(),
             stalls: LongestStall::default(),
         }
+    }
+
+    /// Shows the answer as it grows, where a terminal can: `run` is the run before its first result.
+    pub fn growing(mut self, run: Run, terminal: Terminal) -> Self {
+        if let (Face::Terminal(bar), true) = (&self.face, terminal.live) {
+            bar.finish_and_clear();
+            let style = Style { colour: false, ..terminal.style() };
+            self.growing = Some(Growing { run, running: None, style, region: Region::default() });
+        }
+        self
     }
 
     /// The longest time in which nothing was done, as it is seen.
@@ -65,22 +90,24 @@ impl LiveLine {
         std::mem::take(&mut self.left_out)
     }
 
-    fn say(&self, line: &progress::Progress) {
-        match &self.face {
-            Face::Terminal(bar) => {
-                // The spinner and the space after it take two columns.
-                let columns = usize::from(terminal_columns()).saturating_sub(3);
-                bar.set_message(progress::line(line, columns));
+    fn say(&mut self, line: &progress::Progress) {
+        let columns = usize::from(terminal_columns());
+        match (&self.face, &mut self.growing) {
+            (Face::Records, _) => record::send(&Record::Live(line.clone())),
+            (Face::Terminal(_), Some(growing)) => growing.draw(line, columns),
+            // The spinner and the space after it take two columns.
+            (Face::Terminal(bar), None) => {
+                bar.set_message(progress::line(line, columns.saturating_sub(3)));
             }
-            Face::Records => record::send(&Record::Live(line.clone())),
         }
     }
 
     /// Leaves a line above the one that lives.
-    fn leave(&self, line: String) {
-        match &self.face {
-            Face::Terminal(bar) => bar.println(line),
-            Face::Records => record::send(&Record::Line(line)),
+    fn leave(&mut self, line: String) {
+        match (&self.face, &mut self.growing) {
+            (Face::Records, _) => record::send(&Record::Line(line)),
+            (Face::Terminal(_), Some(growing)) => growing.region.leave(&line),
+            (Face::Terminal(bar), None) => bar.println(line),
         }
     }
 
@@ -110,7 +137,26 @@ impl LiveLine {
         });
     }
 
+    /// Takes a finished job into the answer, or leaves a line of it.
+    fn finished(&mut self, index: usize, of: usize, result: &JobResult) {
+        match &mut self.growing {
+            Some(growing) => {
+                growing.run.results.push(result.clone());
+                growing.running = None;
+                self.say(&progress::Progress {
+                    job_number: number(index),
+                    jobs: count(of),
+                    ..self.plain(progress::Phase::Flushing)
+                });
+            }
+            None => self.leave(progress::done(number(index), count(of), result)),
+        }
+    }
+
     fn goes_on(&mut self, at: &rubus_measure::Progress<'_>) {
+        if let Some(growing) = &mut self.growing {
+            growing.running = running(at);
+        }
         self.stalls.saw(self.moved.elapsed());
         if at.iops_now > 0.0 {
             self.moved = Instant::now();
@@ -134,10 +180,29 @@ impl LiveLine {
     }
 }
 
+impl Growing {
+    fn draw(&mut self, at: &progress::Progress, columns: usize) {
+        // A terminal breaks a line that is as wide as it is.
+        let columns = columns.saturating_sub(1);
+        self.region.draw(so_far::screen(&self.run, self.running.as_ref(), at, columns, self.style));
+    }
+}
+
+fn running(at: &rubus_measure::Progress<'_>) -> Option<Running> {
+    Some(Running {
+        job: at.job.to_string(),
+        bytes_per_second: at.bytes_per_second?,
+        operations_per_second: at.iops?,
+    })
+}
+
 impl Drop for LiveLine {
     fn drop(&mut self) {
         if let Face::Terminal(bar) = &self.face {
             bar.finish_and_clear();
+        }
+        if let Some(growing) = &mut self.growing {
+            growing.region.clear();
         }
     }
 }
@@ -153,7 +218,7 @@ impl Observer for LiveLine {
             Event::Progress(at) => self.goes_on(at),
             Event::JobFinished { index, of, result } => {
                 self.stalls.saw(Duration::from_nanos(result.latency_ns.max.unwrap_or(0)));
-                self.leave(progress::done(number(*index), count(*of), result));
+                self.finished(*index, *of, result);
             }
             Event::JobSkipped { job, reason, .. } => {
                 self.left_out.push(format!("{}: {reason}", job.name));

@@ -27,8 +27,8 @@ pub enum Record {
     Machine(Box<Machine>),
 }
 
-/// Tells it. When nobody reads any more, there is nobody to be told that either; the life line on
-/// standard input ends the measurement then (see [`crate::watchdog`]).
+/// Sends a record. If the reader is gone, an error has no reader either; the life line on standard input ends the
+/// measurement then (see [`crate::watchdog`]).
 pub fn send(record: &Record) {
     // Every record is made of types that JSON can take.
     let json = serde_json::to_string(record).unwrap_or_default();

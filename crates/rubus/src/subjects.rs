@@ -19,6 +19,8 @@ use serde_json::Value;
 
 use rubus_command::places;
 
+use crate::file_text;
+
 /// What a name stands for, with the run behind it where there is one.
 pub struct Found {
     /// For the comparison.
@@ -65,9 +67,14 @@ pub fn things(name: &str) -> anyhow::Result<Vec<Thing>> {
         return Ok(vec![Thing::Single(Box::new(found))]);
     }
     if name == "-" {
-        let mut text = String::new();
-        std::io::stdin().read_to_string(&mut text).context("cannot read standard input")?;
-        return of_json("standard input", &text);
+        let mut bytes = Vec::new();
+        std::io::stdin().read_to_end(&mut bytes).context("cannot read standard input")?;
+        return match file_text::of_bytes("standard input", bytes)? {
+            Some(text) => of_json("standard input", &text),
+            None => {
+                bail!("standard input is no text, so it is no run of rubus and no result of fio")
+            }
+        };
     }
     let path = Path::new(name);
     if path.exists() {
@@ -160,12 +167,14 @@ fn of_path(name: &str, path: &Path) -> anyhow::Result<Vec<Thing>> {
         return of_capture(name, path);
     }
     let bytes = std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
-    match std::str::from_utf8(&bytes) {
-        Ok(text) if text.contains(['{', '[']) || fio::is_other_output(text) => of_json(name, text),
-        Ok("") => {
+    match file_text::of_bytes(name, bytes)?.as_deref() {
+        Some(text) if text.contains(['{', '[']) || fio::is_other_output(text) => {
+            of_json(name, text)
+        }
+        Some("") => {
             bail!("{name} is empty; a run's JSON comes from `rubus bench TARGET --json FILE`")
         }
-        _ => of_capture(name, path),
+        Some(_) | None => of_capture(name, path),
     }
 }
 
@@ -216,7 +225,17 @@ fn values_of(name: &str, text: &str) -> anyhow::Result<Vec<Value>> {
              Let fio write JSON: fio --output-format=json --output=FILE JOBFILE"
         );
     }
-    Ok(values)
+    Ok(without_interim(values))
+}
+
+/// The documents without fio's results of a run whose later result is there, too.
+fn without_interim(values: Vec<Value>) -> Vec<Value> {
+    let mut kept: Vec<Value> = Vec::with_capacity(values.len());
+    for value in values {
+        kept.pop_if(|before| fio::is_interim(before, &value));
+        kept.push(value);
+    }
+    kept
 }
 
 /// All runs or fleets in a text of JSON.

@@ -9,11 +9,11 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use anyhow::Context;
-use rubus_change::guard::{self, Consent, Refusal, TargetFacts};
+use rubus_change::guard::{self, Consent, Refusal};
 use rubus_cluster::watch::image::ImageName;
-use rubus_host::blockdev::DeviceNumber;
+use rubus_host::block::blockdev::DeviceNumber;
 use rubus_host::files::Files;
-use rubus_host::ssh::Options;
+use rubus_host::net::ssh::Options;
 use rubus_machine::parse::mountinfo;
 use rubus_measure::remote::Remote;
 use rubus_measure::suites::Endurance;
@@ -26,6 +26,7 @@ use rubus_vocabulary::units::bytes_iec;
 use crate::args::Bench;
 use crate::exit::Refused;
 use crate::machines::Machines;
+use crate::nas::{self, Share};
 use crate::network::Export;
 use crate::network::link::{is_network_device, link_of_device, link_to};
 use crate::network::status::meter_at;
@@ -33,31 +34,20 @@ use crate::rbd;
 use crate::target_name::TargetName;
 
 /// A target, opened as far as needed, with what must be known before the first write.
-pub struct Resolved {
-    /// As the user named it.
-    pub named: String,
+pub struct OpenTarget {
     /// Ready for a session.
     pub target: Target,
-    /// Absolute path without links.
-    pub path: PathBuf,
-    /// Filesystem type, for a directory or a file.
-    pub filesystem: Option<String>,
-    /// Kernel name of the block device below.
-    pub device: Option<String>,
+    /// What describes it, before a session and in its run.
+    pub identity: TargetIdentity,
     /// Free bytes for a directory, else the size of the file or device.
     pub room_bytes: u64,
     /// How much writing the disks below are made for: the least of them.
     pub endurance: Endurance,
-    /// The link to the server of a network disk, where its rate is known.
-    pub link: Option<NetworkLink>,
-    /// The server of a network disk, where it is to be asked what it spends.
-    pub far_end: Option<FarEnd>,
-    /// What watches the cluster that an image lies in.
-    pub cluster: Option<Arc<rbd::Watcher>>,
 }
 
-/// What is known of a target whose session is under way.
-pub struct Known {
+/// What a target is called, what it is on, and who can be asked about it: what a session cannot see.
+#[derive(Default)]
+pub struct TargetIdentity {
     /// As the user named it.
     pub named: String,
     /// Absolute path without links.
@@ -68,30 +58,22 @@ pub struct Known {
     pub device: Option<String>,
     /// The link to the server of a network disk, where its rate is known.
     pub link: Option<NetworkLink>,
+    /// The share of a file server that it is on.
+    pub share: Option<Share>,
     /// The server of a network disk, where it is to be asked what it spends.
     pub far_end: Option<FarEnd>,
     /// What watches the cluster that an image lies in.
     pub cluster: Option<Arc<rbd::Watcher>>,
 }
 
-impl Resolved {
-    /// What the session takes, and what is needed to describe the run afterwards.
-    pub fn split(self) -> (Target, Known) {
-        let known = Known {
-            named: self.named,
-            path: self.path,
-            filesystem: self.filesystem,
-            device: self.device,
-            link: self.link,
-            far_end: self.far_end,
-            cluster: self.cluster,
-        };
-        (self.target, known)
+impl OpenTarget {
+    fn new(target: Target, identity: TargetIdentity, room_bytes: u64) -> OpenTarget {
+        OpenTarget { target, identity, room_bytes, endurance: Endurance::default() }
     }
 
     /// What speaks to the server, if this is a network disk.
     fn client_end(&self) -> Option<ClientEnd> {
-        let is_attached = self.device.as_deref().is_some_and(is_network_device);
+        let is_attached = self.identity.device.as_deref().is_some_and(is_network_device);
         match self.target {
             Target::Remote { .. } => Some(ClientEnd::Process),
             _ => is_attached.then_some(ClientEnd::Machine),
@@ -110,13 +92,13 @@ impl Resolved {
 /// In words, when none of them is one, or the server does not say it there.
 pub fn ask_server<'a>(
     bench: &Bench,
-    targets: impl Iterator<Item = &'a mut Resolved>,
+    targets: impl Iterator<Item = &'a mut OpenTarget>,
     cancel: &AtomicBool,
 ) -> anyhow::Result<()> {
     let Some(place) = &bench.server_status else {
         return Ok(());
     };
-    let on_network = |target: &'a mut Resolved| Some((target.client_end()?, target));
+    let on_network = |target: &'a mut OpenTarget| Some((target.client_end()?, target));
     let network_disks: Vec<_> = targets.filter_map(on_network).collect();
     anyhow::ensure!(
         !network_disks.is_empty(),
@@ -128,7 +110,7 @@ pub fn ask_server<'a>(
     };
     let meter = meter_at(place, &ssh, cancel)?;
     for (client, target) in network_disks {
-        target.far_end = Some(FarEnd::new(Arc::clone(&meter), client));
+        target.identity.far_end = Some(FarEnd::new(Arc::clone(&meter), client));
     }
     Ok(())
 }
@@ -173,7 +155,7 @@ pub fn resolve(
     machine: &Machine,
     files: &dyn Files,
     allowance: &Allowance,
-) -> anyhow::Result<Resolved> {
+) -> anyhow::Result<OpenTarget> {
     let mut resolved = match name {
         TargetName::Path(path) => of_path(path, machine, files, allowance),
         TargetName::Ram(bytes) => memory(name, *bytes, machine),
@@ -184,7 +166,7 @@ pub fn resolve(
             name.address()
         ),
     }?;
-    let device = resolved.device.as_deref();
+    let device = resolved.identity.device.as_deref();
     let disks = device.map_or(Vec::new(), |name| machine.disks_below(name));
     let all = disks.into_iter().map(Endurance::of);
     resolved.endurance = all.min().unwrap_or_default();
@@ -193,7 +175,7 @@ pub fn resolve(
 
 /// An export of a network block device. Its contents may be lost only if the user gave its
 /// address as the thing to lose.
-fn export(address: &str, files: &dyn Files, allowance: &Allowance) -> anyhow::Result<Resolved> {
+fn export(address: &str, files: &dyn Files, allowance: &Allowance) -> anyhow::Result<OpenTarget> {
     let remote = Export::open(address, allowance.connections.unwrap_or(1))?;
     let facts = remote.facts();
     let (uri, size, peer) = (facts.uri.clone(), facts.export_bytes, facts.peer.clone());
@@ -205,22 +187,11 @@ fn export(address: &str, files: &dyn Files, allowance: &Allowance) -> anyhow::Re
         ),
         true => !allowance.read_only,
     };
-    Ok(Resolved {
-        endurance: Endurance::default(),
-        named: address.into(),
-        target: Target::Remote {
-            remote: Arc::new(remote),
-            path: PathBuf::from(&uri),
-            may_overwrite,
-        },
-        path: PathBuf::from(uri),
-        filesystem: None,
-        device: None,
-        room_bytes: size,
-        link: link_to(files, &peer),
-        far_end: None,
-        cluster: None,
-    })
+    let path = PathBuf::from(uri);
+    let target = Target::Remote { remote: Arc::new(remote), path: path.clone(), may_overwrite };
+    let link = link_to(files, &peer);
+    let identity = TargetIdentity { named: address.into(), path, link, ..Default::default() };
+    Ok(OpenTarget::new(target, identity, size))
 }
 
 /// Whether the user gave what is at this address, or under these other names of it, to be lost.
@@ -242,7 +213,7 @@ fn may_be_lost(addresses: &[&str], allowance: &Allowance) -> anyhow::Result<bool
 }
 
 /// An image of a Ceph cluster, which is opened for writing only if it may be lost.
-fn image(name: &ImageName, allowance: &Allowance) -> anyhow::Result<Resolved> {
+fn image(name: &ImageName, allowance: &Allowance) -> anyhow::Result<OpenTarget> {
     let (address, short) = (name.address(), name.to_string());
     let may_overwrite = may_be_lost(&[&address, &short], allowance)? && !allowance.read_only;
     anyhow::ensure!(
@@ -253,27 +224,16 @@ fn image(name: &ImageName, allowance: &Allowance) -> anyhow::Result<Resolved> {
         rbd::Use { is_read_only: !may_overwrite, connections: allowance.connections.unwrap_or(1) };
     let (image, cluster) = rbd::open(name, wanted)?;
     let size = image.facts().export_bytes;
-    Ok(Resolved {
-        named: address.clone(),
-        target: Target::Remote {
-            remote: Arc::new(image),
-            path: PathBuf::from(&address),
-            may_overwrite,
-        },
-        path: PathBuf::from(address),
-        filesystem: None,
-        device: None,
-        room_bytes: size,
-        link: None,
-        far_end: None,
-        endurance: Endurance::default(),
-        cluster: Some(cluster),
-    })
+    let path = PathBuf::from(&address);
+    let target = Target::Remote { remote: Arc::new(image), path: path.clone(), may_overwrite };
+    let cluster = Some(cluster);
+    let identity = TargetIdentity { named: address, path, cluster, ..Default::default() };
+    Ok(OpenTarget::new(target, identity, size))
 }
 
 /// So much memory, if the machine can spare it: at most half of what is available, since the rest
 /// is what keeps the machine from swapping.
-fn memory(name: &TargetName, bytes: u64, machine: &Machine) -> anyhow::Result<Resolved> {
+fn memory(name: &TargetName, bytes: u64, machine: &Machine) -> anyhow::Result<OpenTarget> {
     const MIN: u64 = 1 << 20;
     let available = match &machine.memory.available_bytes {
         Fact::Known { value, .. } => *value,
@@ -291,18 +251,9 @@ fn memory(name: &TargetName, bytes: u64, machine: &Machine) -> anyhow::Result<Re
         bytes_iec(available),
         available / 2 / MIN,
     );
-    Ok(Resolved {
-        endurance: Endurance::default(),
-        named: name.to_string(),
-        target: Target::Ram { size_bytes: bytes },
-        path: PathBuf::from("memory"),
-        filesystem: None,
-        device: None,
-        room_bytes: bytes,
-        link: None,
-        far_end: None,
-        cluster: None,
-    })
+    let (named, path) = (name.to_string(), PathBuf::from("memory"));
+    let identity = TargetIdentity { named, path, ..Default::default() };
+    Ok(OpenTarget::new(Target::Ram { size_bytes: bytes }, identity, bytes))
 }
 
 fn of_path(
@@ -310,7 +261,8 @@ fn of_path(
     machine: &Machine,
     files: &dyn Files,
     allowance: &Allowance,
-) -> anyhow::Result<Resolved> {
+) -> anyhow::Result<OpenTarget> {
+    nas::must_answer(files, path)?;
     let kind = std::fs::metadata(path)
         .with_context(|| format!("cannot measure on {}", path.display()))?
         .file_type();
@@ -336,23 +288,13 @@ fn directory(
     real: PathBuf,
     machine: &Machine,
     files: &dyn Files,
-) -> anyhow::Result<Resolved> {
+) -> anyhow::Result<OpenTarget> {
     let space = files
         .space(&real)
         .with_context(|| format!("cannot read the free space of {}", real.display()))?;
-    let place = Place::of(&real, machine, files);
-    Ok(Resolved {
-        endurance: Endurance::default(),
-        named: path.display().to_string(),
-        target: Target::Directory { path: real.clone() },
-        link: place.link(files),
-        far_end: None,
-        cluster: None,
-        filesystem: place.filesystem,
-        device: place.device,
-        room_bytes: space.available_bytes,
-        path: real,
-    })
+    let target = Target::Directory { path: real.clone() };
+    let identity = identity_of(path, real, machine, files);
+    Ok(OpenTarget::new(target, identity, space.available_bytes))
 }
 
 fn file(
@@ -361,27 +303,16 @@ fn file(
     machine: &Machine,
     files: &dyn Files,
     allowance: &Allowance,
-) -> anyhow::Result<Resolved> {
+) -> anyhow::Result<OpenTarget> {
     let size = std::fs::metadata(&real)
         .with_context(|| format!("cannot read the size of {}", real.display()))?
         .len();
-    let place = Place::of(&real, machine, files);
     let may_overwrite = may_overwrite_file(path, &real, allowance)?;
     if may_overwrite {
         guard::file_unused(files, &real).map_err(refused)?;
     }
-    Ok(Resolved {
-        endurance: Endurance::default(),
-        named: path.display().to_string(),
-        target: Target::File { path: real.clone(), may_overwrite },
-        link: place.link(files),
-        far_end: None,
-        cluster: None,
-        filesystem: place.filesystem,
-        device: place.device,
-        room_bytes: size,
-        path: real,
-    })
+    let target = Target::File { path: real.clone(), may_overwrite };
+    Ok(OpenTarget::new(target, identity_of(path, real, machine, files), size))
 }
 
 /// A file's contents may be lost only if the user gave its path as the thing to lose.
@@ -403,29 +334,26 @@ fn may_overwrite_file(path: &Path, real: &Path, allowance: &Allowance) -> anyhow
     Ok(!allowance.read_only)
 }
 
-fn device(path: &Path, files: &dyn Files, allowance: &Allowance) -> anyhow::Result<Resolved> {
+fn device(path: &Path, files: &dyn Files, allowance: &Allowance) -> anyhow::Result<OpenTarget> {
     let opened =
         if allowance.read_only { for_reading(path)? } else { claim(path, files, allowance)? };
     let sysfs = files.real_path(&Path::new("/sys/dev/block").join(opened.number.to_string())).ok();
     let device =
         sysfs.as_deref().and_then(Path::file_name).map(|name| name.to_string_lossy().into_owned());
-    Ok(Resolved {
-        endurance: Endurance::default(),
+    let target = Target::Device {
+        fd: opened.fd,
+        path: opened.path.clone(),
+        size_bytes: opened.size_bytes,
+        may_overwrite: !allowance.read_only,
+    };
+    let identity = TargetIdentity {
         named: path.display().to_string(),
-        target: Target::Device {
-            fd: opened.fd,
-            path: opened.path.clone(),
-            size_bytes: opened.size_bytes,
-            may_overwrite: !allowance.read_only,
-        },
-        filesystem: None,
-        link: device.as_deref().and_then(|device| link_of_device(files, device)),
-        far_end: None,
-        cluster: None,
-        device,
-        room_bytes: opened.size_bytes,
         path: opened.path,
-    })
+        link: device.as_deref().and_then(|device| link_of_device(files, device)),
+        device,
+        ..Default::default()
+    };
+    Ok(OpenTarget::new(target, identity, opened.size_bytes))
 }
 
 struct OpenedDevice {
@@ -492,39 +420,28 @@ pub const READ_ONLY_HINT: &str =
 
 fn refused(refusal: Refusal) -> anyhow::Error {
     let hint = match refusal.facts() {
-        TargetFacts::Device(_) => READ_ONLY_HINT,
+        guard::TargetFacts::Device(_) => READ_ONLY_HINT,
         _ => "",
     };
     Refused(format!("{refusal}{hint}")).into()
 }
 
-/// The filesystem and the device that a path is on.
-#[derive(Debug, Default)]
-struct Place {
-    filesystem: Option<String>,
-    device: Option<String>,
-}
-
-impl Place {
-    /// The link to the server, where this is on a network disk.
-    fn link(&self, files: &dyn Files) -> Option<NetworkLink> {
-        let device = self.device.as_deref()?;
-        link_of_device(files, device)
-    }
-
-    /// The kernel's own table says which mount holds a path. The survey, which knows the devices,
-    /// leaves some mounts out (FUSE programs); what lies there is on no known device.
-    fn of(real: &Path, machine: &Machine, files: &dyn Files) -> Place {
-        let table = files.text(Path::new("/proc/self/mountinfo")).unwrap_or_default();
-        let (lines, _) = mountinfo::parse(&table);
-        let Some(line) = mountinfo::holding(&lines, &real.to_string_lossy()) else {
-            return Place::default();
-        };
-        let mut surveyed = machine.mounts.iter().rev();
-        let mount = surveyed.find(|mount| mount.point == line.point);
-        Place {
-            filesystem: Some(line.filesystem.clone()),
-            device: mount.and_then(|mount| mount.device.clone()),
-        }
+/// What a path with the real path `real` is on. The kernel's own table says which mount holds it. The survey, which
+/// knows the devices, leaves some mounts out (FUSE programs); what lies there is on no known device.
+fn identity_of(path: &Path, real: PathBuf, machine: &Machine, files: &dyn Files) -> TargetIdentity {
+    let table = files.text(Path::new("/proc/self/mountinfo")).unwrap_or_default();
+    let (lines, _) = mountinfo::parse(&table);
+    let line = mountinfo::holding(&lines, &real.to_string_lossy());
+    let surveyed =
+        line.and_then(|line| machine.mounts.iter().rev().find(|mount| mount.point == line.point));
+    let device = surveyed.and_then(|mount| mount.device.clone());
+    TargetIdentity {
+        named: path.display().to_string(),
+        share: Share::holding(files, &real),
+        path: real,
+        filesystem: line.map(|line| line.filesystem.clone()),
+        link: device.as_deref().and_then(|device| link_of_device(files, device)),
+        device,
+        ..Default::default()
     }
 }

@@ -16,7 +16,7 @@ use rubus_vocabulary::units::parse_size;
 pub enum TargetName {
     /// A directory, a file or a block device.
     Path(PathBuf),
-    /// So many bytes of memory.
+    /// Memory, with its size in bytes.
     Ram(u64),
     /// An export of a network block device: an address as in the NBD project's `uri.md`.
     Nbd(String),
@@ -38,7 +38,7 @@ impl TargetName {
     /// Reads what was typed.
     ///
     /// # Errors
-    /// A sentence, when it begins with `ram:`, `rbd:` or `rados:` and goes on with something that is no size, image or pool.
+    /// A sentence, when it begins with `ram:`, `rbd:` or `rados:` and the rest is no size, image or pool.
     pub fn parse(typed: OsString) -> Result<Self, String> {
         // Only paths may be something else than text.
         let Some(text) = typed.to_str() else {

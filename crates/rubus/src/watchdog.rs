@@ -1,8 +1,8 @@
 //! The life line of a rubus that measures for another one over ssh: its standard input.
 //!
-//! The other end sends a line every few seconds. When it sends `stop`, its user pressed Ctrl-C, and
-//! this one does as if it had been pressed here. When the line is cut or silent, nobody waits for the
-//! result: the measurement ends, so that no orphan goes on writing to somebody's card.
+//! The other end sends a line every few seconds. When it sends `stop`, its user pressed Ctrl-C, and this one does as if
+//! it had been pressed here. When the line is cut or silent, the result has no reader any more: the measurement ends,
+//! so that no orphan keeps writing to a user's card.
 
 use std::os::fd::AsFd;
 use std::process::ExitCode;
@@ -17,8 +17,7 @@ use rustix::process::{Signal, getpid, kill_process};
 pub const STOP: &str = "stop";
 /// How often the other end gives a sign of life.
 pub const BEAT: Duration = Duration::from_secs(5);
-/// A silence that means that nobody is there. Longer than what a bad radio link or a short sleep of a
-/// laptop's lid does.
+/// Timeout of the life line. Longer than the silence of a bad radio link or of a laptop lid closed for a moment.
 const SILENCE: Duration = Duration::from_secs(90);
 /// How long a measurement may take to end in order. Then the process ends: its file has no name and
 /// vanishes with it.
@@ -43,7 +42,7 @@ pub fn hold() {
     }
 }
 
-/// The exit status if nobody waits for it any more.
+/// The exit status of an abandoned measurement.
 pub fn abandoned() -> Option<ExitCode> {
     let abandoned = ABANDONED_BY_OTHERS.load(Ordering::Relaxed);
     abandoned.then(|| ExitCode::from(ABANDONED))

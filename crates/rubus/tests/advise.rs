@@ -160,9 +160,7 @@ fn every_command_was_put_through_plan() {
     assert!(fine > 0 && refused > 0, "{fine} {refused}");
     let words = advice("pi4b-usb3-ssd", &[]);
     let words: Vec<&str> = words.split_whitespace().collect();
-    assert!(
-        words.join(" ").contains("Needs: the running system does not use it (found: /srv/data")
-    );
+    assert!(words.join(" ").contains("copy that elsewhere first, then `sudo umount /srv/data`"));
 }
 
 /// A command within a sentence has options that its recipe has.

@@ -70,7 +70,7 @@ fn one_that_cannot_be_loaded_or_fails_or_prints_nonsense_is_named() {
     assert!(script.contains("it is no program, and what its first line names"), "{script}");
 }
 
-/// What is said about a file with these bytes, which nobody can run.
+/// The error message for a file with these bytes, which is not executable anywhere.
 fn foreign(home: &Path, bytes: &[u8]) -> String {
     let program = home.join("rubus-armv7");
     std::fs::write(&program, bytes).expect("a file");

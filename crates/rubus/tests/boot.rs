@@ -72,11 +72,13 @@ fn a_clone_that_kept_the_old_name_says_which_word_to_change() {
     let image = image(|bytes| bytes[440..444].copy_from_slice(&0x3c4d_5e6f_u32.to_le_bytes()));
     let (status, text, _) = image.boot(&["--board", "pi4"]);
     assert_eq!(status, 1, "{text}");
-    let first: String = text.split("\n\n").next().unwrap_or_default().replace('\n', " ");
+    let head = text.split("\n\n").next().unwrap_or_default();
+    let words: Vec<&str> = head.split_whitespace().collect();
     assert_eq!(
-        first,
+        words.join(" "),
         "stops at the root (likely): cmdline.txt names PARTUUID=1a2b3c4d-02; this disk has 3c4d5e6f-02. \
-         To do: Correct root= in cmdline.txt on the boot partition"
+         To do: If the root is on this disk, write root=PARTUUID=3c4d5e6f-02 into cmdline.txt on the boot \
+         partition, and see that /etc/fstab names it"
     );
 }
 

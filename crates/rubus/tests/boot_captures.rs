@@ -135,7 +135,7 @@ fn the_card_that_the_board_starts_from_is_in_use_though_it_is_not_mounted() {
         let is_told = |line: &String| line.contains("the board starts from it");
         assert!(failures.iter().any(is_told), "{plan:?}: {failures:#?}");
     }
-    let advice = board.run(&["advise", "--for", "desktop"]);
+    let advice = board.run(&["advise", "desktop"]);
     assert!(!advice.text.contains("raid0 devices"), "{}", advice.text);
 }
 
@@ -276,7 +276,7 @@ fn bytes_that_are_not_utf_8_are_kept_and_refused_only_in_a_line_that_is_edited()
 type Change = fn(Board) -> Board;
 
 /// Boards after public reports of moved roots and of clones that did not start.
-const MOVED: [(&str, Change); 13] = [
+const MOVED: [(&str, Change); 20] = [
     // rugix/rugix#107, util-linux/util-linux#1014
     ("a PARTUUID in capital letters", |board| {
         let text = board.read(CMDLINE).replace(CARD_ROOT, &CARD_ROOT.to_uppercase());
@@ -346,6 +346,50 @@ const MOVED: [(&str, Change); 13] = [
     ("32 bits wanted, and no such kernel", |board| {
         let text = board.read(CONFIG).replace("arm_64bit=1", "arm_64bit=0");
         board.with(CONFIG, text)
+    }),
+    ("the root in quotes", |board| {
+        let text = board.read(CMDLINE);
+        let named = format!("PARTUUID={CARD_ROOT}");
+        board.with(CMDLINE, text.replace(&named, &format!("\"{named}\"")))
+    }),
+    ("the root in quotes, without an initramfs", |board| {
+        let text = board.read(CMDLINE);
+        let named = format!("PARTUUID={CARD_ROOT}");
+        let config = board.read(CONFIG).replace("auto_initramfs=1\n", "");
+        board.with(CMDLINE, text.replace(&named, &format!("\"{named}\""))).with(CONFIG, config)
+    }),
+    ("an empty device_tree=", |board| {
+        let text = format!("{}device_tree=\n", board.read(CONFIG));
+        board.with(CONFIG, text)
+    }),
+    ("auto_initramfs with spaces, and a root by UUID", |board| {
+        let text = board.read(CONFIG).replace("auto_initramfs=1", "auto_initramfs = 1");
+        root_by_uuid(board.with(CONFIG, text))
+    }),
+    ("a subvolume that is no longer named", |board| {
+        let mounts = board.read(MOUNTS).replace("179:2 / / ", "179:2 /@ / ");
+        let mounts = mounts.replace("ext4 /dev/mmcblk0p2", "btrfs /dev/mmcblk0p2");
+        let text = board.read(CMDLINE).replace("rootfstype=ext4", "rootfstype=btrfs");
+        let table = board.read(TABLE).replace("ext4    defaults", "btrfs   defaults");
+        let udev = board.read("run/udev/data/b179:2").replace("ext4", "btrfs");
+        let given = board.read("proc/cmdline");
+        let given = given.replace("rootfstype=ext4", "rootfstype=btrfs rootflags=subvol=@");
+        board
+            .with("proc/cmdline", given)
+            .with(MOUNTS, mounts)
+            .with(CMDLINE, text)
+            .with(TABLE, table)
+            .with("run/udev/data/b179:2", udev)
+    }),
+    // remusmp/rpi-rt-kernel#20
+    ("a program of the first start at the other mount point", |board| {
+        let text = format!("{} systemd.run=/boot/firstrun.sh\n", board.read(CMDLINE).trim_end());
+        board.with(CMDLINE, text)
+    }),
+    ("a partition counted from another", |board| {
+        let counted = "e6c1a9f4-01/PARTNROFF=1";
+        let text = board.read(CMDLINE).replace(CARD_ROOT, counted);
+        board.with(CMDLINE, text)
     }),
     // marcone/teslausb#350
     ("words that a script added at each run, before root=", |board| {

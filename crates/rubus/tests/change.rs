@@ -51,6 +51,23 @@ fn a_plan_on_a_captured_board_says_what_is_in_its_way() {
 }
 
 #[test]
+fn where_nothing_was_changed_nothing_is_made() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let changes = directory.path().join("changes");
+    for (arguments, status, words) in [
+        (&["undo"][..], 2, "there is nothing to undo"),
+        (&["undo", "nope"], 2, "there is no change 'nope'"),
+        (&["resume"], 0, "Nothing was interrupted."),
+    ] {
+        let output = rubus(&changes).args(arguments).output().expect("it runs");
+        assert_eq!(output.status.code(), Some(status), "{arguments:?}: {}", text(&output.stderr));
+        let said = text(&output.stdout) + &text(&output.stderr);
+        assert!(said.contains(words), "{arguments:?}: {said}");
+        assert!(!changes.exists(), "{arguments:?}");
+    }
+}
+
+#[test]
 fn what_cannot_be_is_refused_with_a_reason() {
     let directory = tempfile::tempdir().expect("a directory");
     let saved = directory.path().join("plan.json");

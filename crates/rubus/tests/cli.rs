@@ -147,6 +147,72 @@ fn usage_errors_are_status_2_and_say_what_would_be_right() {
     }
 }
 
+/// A captured machine that is ignored would be a wrong answer.
+#[test]
+fn every_command_reads_the_machine_that_is_named_or_refuses_it() {
+    let home = home();
+    for line in [
+        "advise",
+        "attach nbd://server/disk",
+        "bench .",
+        "bench cpu",
+        "boot",
+        "boot disk.img",
+        "checkup",
+        "cluster boards",
+        "compare a b",
+        "completions bash",
+        "compression .",
+        "copy a b",
+        "detach /dev/nbd0",
+        "enough etcd .",
+        "explain hot",
+        "gallery a",
+        "history",
+        "history show 1",
+        "manual",
+        "nbd list nbd://server",
+        "plan zswap",
+        "recipes",
+        "serve disk.img",
+        "share 1 a",
+        "status",
+        "suites",
+        "survey",
+        "verify",
+        "watch --once",
+        "writers",
+        "zswap",
+    ] {
+        let output = rubus(home.path())
+            .args(["--machine", "/nope"])
+            .args(line.split(' '))
+            .output()
+            .expect("it runs");
+        let said = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{line}: {said}");
+        assert!(said.contains("/nope") || said.contains("--machine"), "{line}: {said}");
+        assert!(output.stdout.is_empty(), "{line}");
+    }
+}
+
+#[test]
+fn a_guess_is_made_only_where_something_is_near() {
+    let home = home();
+    let said = |arguments: &[&str]| {
+        let output = rubus(home.path()).args(arguments).output().expect("it runs");
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}");
+        text(&output.stderr)
+    };
+    for arguments in [&["bench", ".", "--suite", "zz"][..], &["plan", "foo"], &["explain", "zz"]] {
+        let said = said(arguments);
+        assert!(said.contains("there is no ") && !said.contains("did you mean"), "{said}");
+    }
+    assert!(said(&["explain", "slow-comits"]).contains("did you mean 'slow-commits'?"));
+    let alike = said(&["explain", "swap"]);
+    assert!(alike.contains("swap-on-card") && alike.lines().count() < 5, "{alike}");
+}
+
 #[test]
 fn lanes_and_polling_are_refused_where_they_mean_nothing() {
     let home = home();
@@ -216,7 +282,7 @@ fn completions_and_manual_come_from_the_same_definitions() {
 }
 
 #[test]
-fn whoever_leaves_out_the_command_is_told_the_checkup() {
+fn a_missing_command_suggests_the_checkup() {
     let home = home();
     let tip_of = |arguments: &[&str]| {
         let output = rubus(home.path()).args(arguments).output().expect("it runs");
@@ -303,7 +369,7 @@ fn memory_that_cannot_be_spared_is_not_used() {
     assert!(refuse(&[".", "--suite", "ram"]).contains("the suite 'ram' is for memory"));
 }
 
-/// A directory called so by somebody who wants to write into the terminal of who measures there.
+/// An attacker may name a directory so that it writes control sequences into a user's terminal.
 #[test]
 fn a_name_can_neither_move_the_cursor_nor_break_a_line() {
     let home = home();
@@ -341,6 +407,29 @@ fn a_limit_of_the_size_of_files_is_told() {
     assert_ne!(output.status.code(), Some(0), "{said}");
     assert!(output.status.code().is_some(), "killed: {said}");
     assert!(said.contains("ulimit -f"), "{said}");
+}
+
+/// PowerShell's `>` writes UTF-16, and old editors a byte per letter.
+#[test]
+fn a_job_file_is_read_in_the_letters_of_any_editor() {
+    let home = home();
+    let job = "; Größe\r\n[one]\r\nrw=write\r\nsize=64k\r\nbs=64k\r\n";
+    let in_utf_16: Vec<u8> =
+        format!("\u{feff}{job}").encode_utf16().flat_map(u16::to_le_bytes).collect();
+    let in_latin_1: Vec<u8> =
+        job.chars().map(|letter| u8::try_from(u32::from(letter)).expect("of Latin 1")).collect();
+    for bytes in [in_utf_16, in_latin_1] {
+        let file = home.path().join("work.fio");
+        std::fs::write(&file, bytes).expect("a job file");
+        let output = rubus(home.path())
+            .args(["bench", "--no-history", "--no-html", "--fio-job"])
+            .arg(&file)
+            .current_dir(home.path())
+            .output()
+            .expect("it runs");
+        let said = text(&output.stderr) + &text(&output.stdout);
+        assert_eq!(output.status.code(), Some(0), "{said}");
+    }
 }
 
 #[test]

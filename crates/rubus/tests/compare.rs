@@ -138,6 +138,7 @@ fn what_cannot_be_compared_is_said_with_status_2() {
         |name: &str, text: &str| std::fs::write(home.path().join(name), text).expect("a file");
     write("list.txt", "eggs\nmilk\n");
     write("normal.out", "m: (g=0): rw=randread, bs=(R) 4096B-4096B, ioengine=psync\nfio-3.33\n");
+    std::fs::write(home.path().join("packed.xz"), b"\xfd7zXZ\x00\x00").expect("a file");
     write("empty", "");
     write("torn.json", "{\"results\": [");
     write("other.json", "{\"name\": \"x\", \"version\": 2}");
@@ -148,6 +149,7 @@ fn what_cannot_be_compared_is_said_with_status_2() {
         ("absent.json", "neither a run in the history nor a file"),
         ("list.txt", "neither the JSON of rubus or fio nor a captured machine"),
         ("normal.out", "fio --output-format=json"),
+        ("packed.xz", "xz -dc FILE | rubus"),
         ("empty", "empty is empty"),
         ("torn.json", "torn.json is not JSON"),
         ("other.json", "an object with the fields name, version"),
@@ -181,4 +183,49 @@ fn fios_own_json_is_read_warnings_and_all() {
     assert_eq!(status, 0, "{errors}");
     assert!(text.contains("4 KiB random reads ×32"), "{text}");
     assert!(text.contains("measured by fio"), "{text}");
+}
+
+#[test]
+fn fios_json_is_read_as_shells_and_pipes_leave_it() {
+    let home = home();
+    let run = run(1.0);
+    let fio = rubus_fio::json::render(&[&run]);
+    file(home.path(), "a.json", 1.0);
+    let in_utf_16: Vec<u8> = format!("\u{feff}{}", fio.replace('\n', "\r\n"))
+        .encode_utf16()
+        .flat_map(u16::to_le_bytes)
+        .collect();
+    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    std::io::Write::write_all(&mut encoder, fio.as_bytes()).expect("memory");
+    let packed = encoder.finish().expect("memory");
+    let cut = fio.match_indices('\n').nth(20).expect("lines").0 + 1;
+    let (before, behind) = fio.split_at(cut);
+    let between = format!("{before}Jobs: 1 (f=1): [r(1)][50.0%][eta 00m:03s]\n{behind}");
+    let odd = fio.replace("\"usr_cpu\": ", "\"usr_cpu\": -nan, \"rest\": ");
+    assert_ne!(odd, fio);
+    let forms = [
+        ("powershell.json", in_utf_16),
+        ("fio.json.gz", packed),
+        ("between.json", between.into_bytes()),
+        ("odd.json", odd.into_bytes()),
+        ("word.json", [&b"Temp\xe9rature\n"[..], fio.as_bytes()].concat()),
+    ];
+    for (name, bytes) in forms {
+        std::fs::write(home.path().join(name), bytes).expect("a file");
+        let (status, text, errors) = answer(home.path(), &["compare", name, "a.json"]);
+        assert_eq!(status, 0, "{name}: {errors}");
+        assert!(text.contains("4 KiB random reads ×32"), "{name}: {text}");
+    }
+}
+
+#[test]
+fn of_fios_statuses_of_one_run_the_last_counts() {
+    let home = home();
+    let run = run(1.0);
+    let fio = rubus_fio::json::render(&[&run]);
+    std::fs::write(home.path().join("status.json"), format!("{fio}\n{fio}\n")).expect("a file");
+    file(home.path(), "a.json", 1.0);
+    let (status, text, errors) = answer(home.path(), &["compare", "status.json", "a.json"]);
+    assert_eq!(status, 0, "{errors}");
+    assert!(text.contains("status.json") && !text.contains("status.json#1"), "{text}");
 }

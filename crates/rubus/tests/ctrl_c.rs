@@ -20,7 +20,7 @@ enum Hangs {
 }
 
 const SIZE_BYTES: u64 = 64 << 20;
-/// So long a program is waited for. It would wait for its server for an hour.
+/// How long to wait for a program, which itself would wait for its server for an hour.
 const LIMIT: Duration = Duration::from_secs(120);
 const LOOK: Duration = Duration::from_millis(20);
 

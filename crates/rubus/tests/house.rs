@@ -179,7 +179,7 @@ fn only_the_guard_makes_a_writable_device() {
         .collect();
     for caller in &callers {
         let allowed = caller.starts_with("crates/change/src/guard")
-            || caller.ends_with("crates/host/src/blockdev.rs");
+            || caller.ends_with("crates/host/src/block/blockdev.rs");
         assert!(allowed, "{} opens a device past the guard", caller.display());
     }
     assert!(callers.len() >= 2, "the constructor was renamed; rename it here too");
@@ -195,8 +195,8 @@ fn no_markers_are_left_behind() {
     }
 }
 
-/// The standard library's macros panic where nobody reads: a change would end in its middle. In the program itself `eprintln!`
-/// and `eprint!` are its own.
+/// The standard library's macros panic when the output is closed: a change would end in its middle. In the program
+/// itself `eprintln!` and `eprint!` are its own.
 #[test]
 fn nothing_is_printed_in_a_way_that_panics() {
     let is_its_own = |path: &Path| path.starts_with(workspace().join("crates/rubus/src"));

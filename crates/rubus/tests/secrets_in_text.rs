@@ -1,5 +1,5 @@
-//! What the program prints on a terminal: people paste it where everybody reads it, so no secret that stands in a machine, a run or
-//! a recording is left in it, in any spelling.
+//! What the program prints on a terminal: people paste it in public, so no secret in a machine, a run or a recording
+//! may be left in it, in any spelling.
 //!
 //! One machine has every secret in every place that has room for it.
 
@@ -139,7 +139,7 @@ fn check(place: &Place, arguments: &[&str]) -> Vec<String> {
 const OF_A_MACHINE: &[&[&str]] = &[
     &["survey", "--verbose"],
     &["boot", "--verbose"],
-    &["advise", "--for", "server", "--pipes"],
+    &["advise", "server", "--pipes"],
     &["zswap"],
 ];
 

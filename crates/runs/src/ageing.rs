@@ -26,9 +26,9 @@ const FILL_STEP: f64 = 0.2;
 /// What changed in one figure of a disk.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Aged {
-    /// "sequential reads".
+    /// Name of the figure: "sequential reads".
     pub figure: &'static str,
-    /// What happened.
+    /// How it changed.
     pub what: What,
     /// What else changed with the first run after it: "kernel 6.6.20 → 6.12.47".
     pub events: Vec<String>,

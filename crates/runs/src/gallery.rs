@@ -8,6 +8,7 @@ use crate::history::{doubt_count, is_same_measurement, key_results};
 use rubus_draw::words;
 use rubus_stats::estimate::Estimate;
 use rubus_vocabulary::result::{JobResult, Outcome, Run, TargetKind};
+use rubus_vocabulary::units::iops;
 
 /// What the runs of a gallery are compared by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -124,6 +125,11 @@ impl Entry {
         })
     }
 
+    /// By what it is told from the others: its label, else its disk.
+    pub fn name(&self) -> &str {
+        self.label.as_deref().unwrap_or(&self.disk)
+    }
+
     pub fn figure(&self, quantity: Quantity) -> Option<Shown> {
         self.figures[quantity as usize]
     }
@@ -165,6 +171,35 @@ pub fn fastest_first(entries: &mut [Entry], quantity: Quantity) {
     entries.sort_by(|a, b| rate(b).total_cmp(&rate(a)));
 }
 
+/// Which run does best at what people wait for most: commits, else small writes at random places. Two whose intervals overlap are
+/// not told apart.
+pub fn answer(entries: &[Entry]) -> String {
+    let (mut what, mut ranked) = ("commits", settled(entries, Quantity::Commit));
+    if ranked.is_empty() {
+        (what, ranked) = ("random writes", settled(entries, Quantity::RandomWrite));
+    }
+    let [(best, rate), others @ ..] = &ranked[..] else {
+        return "No answer: neither commits nor random writes settled in any of these runs.".into();
+    };
+    let (best, figure) = (best.name(), format!("{} per second", iops(rate.value)));
+    let (Some((second, next)), Some((_, slowest))) = (others.first(), others.last()) else {
+        return format!("{best}: {figure}, {what}.");
+    };
+    let slowest = iops(slowest.value);
+    let alike =
+        if next.high >= rate.low { format!(" or {}", second.name()) } else { String::new() };
+    format!("Fastest at {what}: {best}{alike}, {figure}; the slowest {slowest}.")
+}
+
+/// The entries of which this figure settled, the fastest first.
+fn settled(entries: &[Entry], quantity: Quantity) -> Vec<(&Entry, Estimate)> {
+    let figure = |entry: &Entry| entry.figure(quantity).filter(|shown| shown.is_settled);
+    let figures = entries.iter().filter_map(|entry| Some((entry, figure(entry)?.rate)));
+    let mut settled: Vec<(&Entry, Estimate)> = figures.collect();
+    settled.sort_by(|a, b| b.1.value.total_cmp(&a.1.value));
+    settled
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -193,6 +228,23 @@ mod tests {
         assert_eq!(rates.len(), 3);
         assert!(rates.is_sorted_by(|a, b| a > b), "{rates:?}");
         assert!(entries[0].board.starts_with("Raspberry Pi"), "{}", entries[0].board);
+    }
+
+    #[test]
+    fn the_answer_names_the_best_and_no_winner_where_intervals_overlap() {
+        let labelled =
+            |label: &str, seed: u64, factor: f64| (Some(label.into()), faster(seed, factor));
+        let apart = answer(&entries(&[labelled("a", 1, 1.0), labelled("b", 2, 30.0)]));
+        assert!(apart.starts_with("Fastest at commits: b, "), "{apart}");
+        assert!(apart.ends_with("; the slowest 23.0."), "{apart}");
+        let alike = answer(&entries(&[labelled("a", 1, 1.0), labelled("b", 2, 1.01)]));
+        assert!(alike.starts_with("Fastest at commits: b or a, "), "{alike}");
+        let mut unsettled = faster(3, 1.0);
+        for result in &mut unsettled.results {
+            result.outcome = Outcome::Inconclusive;
+        }
+        let none = answer(&entries(&[(None, unsettled)]));
+        assert!(none.starts_with("No answer: "), "{none}");
     }
 
     #[test]

@@ -7,6 +7,7 @@ pub mod compare;
 pub mod gallery;
 pub mod history;
 pub mod json_text;
+pub mod recent;
 pub mod reference;
 pub mod share;
 pub mod store;

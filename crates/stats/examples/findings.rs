@@ -1,45 +1,26 @@
-//! Writes the tables of `docs/explanation/statistics.md` about findings: how often their intervals hold the truth.
+//! Writes `knee.tsv`, `bend.tsv` and `cliff.tsv`: how often the intervals of findings hold the truth.
 //!
-//! `cargo run --release -p rubus-stats --example findings -- docs/explanation/statistics.md`, or without a file to
-//! print them.
+//! `cargo run --release -p rubus-stats --example findings -- docs/data`, or without a directory to print them.
 
 #[path = "../tests/simulate_findings/mod.rs"]
 mod simulate;
 
-use std::process::ExitCode;
+use std::path::Path;
 
 use simulate::{COURSES, LINES, QUEUES};
 
 const TRIALS: usize = 1000;
-const BEGIN: &str = "<!-- begin: written by the example `findings` -->\n";
-const END: &str = "<!-- end of findings -->\n";
 
-fn main() -> ExitCode {
-    let tables = format!(
-        "{TRIALS} simulated sweeps or courses for each row.\n\n{}\n{}\n{}",
-        knees(),
-        bends(),
-        cliffs()
-    );
-    let Some(path) = std::env::args().nth(1) else {
-        print!("{tables}");
-        return ExitCode::SUCCESS;
-    };
-    match replace(&path, &tables) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("cannot write the tables into {path}: {error}");
-            ExitCode::FAILURE
+fn main() -> std::io::Result<()> {
+    let directory = std::env::args().nth(1);
+    for (name, table) in [("knee", knees()), ("bend", bends()), ("cliff", cliffs())] {
+        match &directory {
+            Some(directory) => {
+                std::fs::write(Path::new(directory).join(format!("{name}.tsv")), table)?
+            }
+            None => println!("{table}"),
         }
     }
-}
-
-/// Puts the tables between the two marks of the file.
-fn replace(path: &str, tables: &str) -> Result<(), Box<dyn std::error::Error>> {
-    let text = std::fs::read_to_string(path)?;
-    let (before, rest) = text.split_once(BEGIN).ok_or("the first mark is missing")?;
-    let (_, after) = rest.split_once(END).ok_or("the second mark is missing")?;
-    std::fs::write(path, format!("{before}{BEGIN}{tables}{END}{after}"))?;
     Ok(())
 }
 
@@ -48,13 +29,14 @@ fn percent(share: f64) -> String {
 }
 
 fn knees() -> String {
-    let mut text = "### The knee\n\n| simulated queue | N* | noise of a point | interval holds N* | half width: median | bias | \
-                    holds the ceiling | reached | one at a time |\n|---|---:|---:|---:|---:|---:|---:|---:|---:|\n"
-        .to_string();
+    let mut text =
+        "simulated queue\tN*\tnoise of a point\tinterval holds N*\thalf width: median\tbias\t\
+                    holds the ceiling\treached\tone at a time\n"
+            .to_string();
     for (name, queue, deviation) in QUEUES {
         let got = simulate::knees(queue, deviation, TRIALS);
         text += &format!(
-            "| {name} | {} | {} | {} | ±{} | {:+.1} % | {} | {} | {} |\n",
+            "{name}\t{}\t{}\t{}\t±{}\t{:+.1} %\t{}\t{}\t{}\n",
             queue.knee(),
             percent(deviation),
             percent(got.knee.coverage),
@@ -69,13 +51,13 @@ fn knees() -> String {
 }
 
 fn bends() -> String {
-    let mut text = "### The bend\n\n| simulated sweep, 1 KiB to 16 MiB | noise of a point | interval holds the size | half width: \
-                    median | bias | holds the rate |\n|---|---:|---:|---:|---:|---:|\n"
+    let mut text = "simulated sweep, 1 KiB to 16 MiB\tnoise of a point\tinterval holds the size\t\
+                    half width: median\tbias\tholds the rate\n"
         .to_string();
     for (name, setup_s, rate, deviation) in LINES {
         let (size, rate) = simulate::bends(setup_s, rate, deviation, TRIALS);
         text += &format!(
-            "| {name} | {} | {} | ±{} | {:+.1} % | {} |\n",
+            "{name}\t{}\t{}\t±{}\t{:+.1} %\t{}\n",
             percent(deviation),
             percent(size.coverage),
             percent(size.median_half_width),
@@ -87,9 +69,9 @@ fn bends() -> String {
 }
 
 fn cliffs() -> String {
-    let mut text = "### The cliff\n\n| simulated course | a cliff is found | interval holds the burst | 95 % are within |\n\
-                    |---|---:|---:|---:|\n"
-        .to_string();
+    let mut text =
+        "simulated course\ta cliff is found\tinterval holds the burst\t95 % are within\n"
+            .to_string();
     for (name, course) in &COURSES {
         let got = simulate::cliffs(course, TRIALS);
         let (coverage, worst) = if course.levels[0] > course.levels[1] {
@@ -97,7 +79,7 @@ fn cliffs() -> String {
         } else {
             ("–".into(), "–".into())
         };
-        text += &format!("| {name} | {} | {coverage} | {worst} |\n", percent(got.found));
+        text += &format!("{name}\t{}\t{coverage}\t{worst}\n", percent(got.found));
     }
     text
 }

@@ -1,5 +1,5 @@
-//! Writes the table of compared latencies into the document named on the command line:
-//! `cargo run --release -p rubus-stats --example latency -- docs/explanation/statistics.md`.
+//! Writes the table of compared latencies into the file named on the command line, or prints it:
+//! `cargo run --release -p rubus-stats --example latency -- docs/data/latency.tsv`.
 
 #[path = "../tests/simulate_latency/mod.rs"]
 mod simulate_latency;
@@ -7,28 +7,20 @@ mod simulate_latency;
 use simulate_latency::{Device, Judged, devices, judge, name};
 
 const PAIRS: usize = 500;
-const BEGIN: &str = "<!-- begin: written by the example `latency` -->\n";
-const END: &str = "<!-- end of latency -->";
+/// The columns of the table.
+const COLUMNS: &str = "level drifts by\tcorrelation\ttail\t\
+    p50: interval holds\tp50: half width\tp50: wrong words, run alone\tp50: wrong words\t\
+    p99: interval holds\tp99: half width\tp99: wrong words, run alone\tp99: wrong words\tp99 has both ends\n";
 
-/// The head of the table.
-const HEAD: &str = "\
-| level drifts by | correlation | tail | p50: interval holds | half width | wrong words, run alone | wrong words | p99: interval holds | half width | wrong words, run alone | wrong words | p99 has both ends |
-|---:|---:|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|
-";
-
-fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let mut table = String::from(HEAD);
+fn main() -> std::io::Result<()> {
+    let mut table = String::from(COLUMNS);
     for device in devices() {
         table += &row(device, &judge(device, PAIRS, 1));
     }
-    let Some(path) = std::env::args().nth(1) else {
-        print!("{table}");
-        return Ok(());
-    };
-    let text = std::fs::read_to_string(&path)?;
-    let (before, rest) = text.split_once(BEGIN).ok_or("no place for the table")?;
-    let (_, after) = rest.split_once(END).ok_or("no end of the table")?;
-    std::fs::write(&path, format!("{before}{BEGIN}{table}{END}{after}"))?;
+    match std::env::args().nth(1) {
+        Some(path) => std::fs::write(path, table)?,
+        None => print!("{table}"),
+    }
     Ok(())
 }
 
@@ -37,12 +29,12 @@ fn row(device: Device, [p50, p99]: &[Judged; 2]) -> String {
     let percent = |share: f64| format!("{:.1} %", 100.0 * share);
     let cells = |judged: &Judged| {
         format!(
-            " {} | ±{} | {} | {} |",
+            "{}\t±{}\t{}\t{}",
             percent(judged.coverage),
             percent(judged.median_half_width),
             percent(judged.wrong_alone),
             percent(judged.wrong)
         )
     };
-    format!("{}{}{} {} |\n", name(device), cells(p50), cells(p99), percent(p99.judged))
+    format!("{}\t{}\t{}\t{}\n", name(device), cells(p50), cells(p99), percent(p99.judged))
 }

@@ -12,7 +12,7 @@ use crate::interval::{correlation_time, mean_interval, variance};
 use crate::quantile::{poisson_bounds, student_t_95};
 use crate::series::coarsen;
 
-/// So many batches are kept at most before they are joined two by two; even.
+/// Maximum number of batches before they are joined two by two; even.
 const MAX_BATCHES: usize = 128;
 /// Fewer batches say nothing about how a share varies.
 const MIN_BATCHES: usize = 10;
@@ -25,9 +25,9 @@ const RESOLUTION: f64 = 0.01;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LatencyIntervals {
-    /// Of the median.
+    /// Interval of the median, in nanoseconds, from how it varied over the run.
     pub p50_ns: Option<Estimate>,
-    /// Of the 99th percentile.
+    /// Interval of the 99th percentile, in nanoseconds, from how it varied over the run.
     pub p99_ns: Option<Estimate>,
     /// The latency that surely less than 1 % of the operations exceed; see [`Batches::at_most`]. Absent in older runs, and where
     /// no latency is long enough.
@@ -40,7 +40,7 @@ pub struct LatencyIntervals {
 pub struct Batches {
     /// Buckets that hold something, with their counts, for each batch.
     batches: Vec<Vec<(u16, u64)>>,
-    /// So many cuts make a batch.
+    /// Cuts per batch.
     factor: usize,
     /// Cuts in the last batch.
     open: usize,
@@ -49,7 +49,7 @@ pub struct Batches {
 }
 
 impl Batches {
-    /// Without anything.
+    /// No batches yet.
     pub fn new() -> Self {
         Batches { factor: 1, ..Batches::default() }
     }

@@ -6,9 +6,9 @@
 use crate::estimate::Estimate;
 use crate::fit::{Family, Fitted, Point, interval};
 
-/// So many sizes are needed.
+/// Minimum number of sizes for a fit.
 const MIN_SIZES: usize = 4;
-/// The bend is looked for so many times beyond the smallest and the largest size.
+/// The bend is searched for up to this factor beyond the smallest and the largest size.
 const BEYOND: f64 = 64.0;
 /// Steps of the bend's size, as a share.
 const STEP: f64 = 0.04;

@@ -37,7 +37,7 @@ const MIN_CHANGES: usize = 3;
 const MIN_SCATTER: f64 = 0.01;
 const SEED: u64 = 0x6368_616e_6765;
 
-/// What happened.
+/// A change in a series of runs.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Change {
     /// From run `at` on it is another level.
@@ -49,7 +49,7 @@ pub enum Change {
     },
     /// One run stands apart, and its neighbours agree.
     Spike {
-        /// That run.
+        /// Index of that run.
         at: usize,
         /// It over its neighbours.
         ratio: f64,

@@ -10,10 +10,10 @@ use crate::estimate::Estimate;
 use crate::interval;
 use crate::series::Series;
 
-/// Bins are joined to at least this, in seconds, and to at most so many.
+/// Least duration of a joined bin, in seconds, and maximum number of joined bins.
 const COARSE_S: f64 = 0.5;
 const MAX_COARSE: usize = 240;
-/// A level needs so many joined bins.
+/// Minimum number of joined bins in a level.
 const MIN_BINS: usize = 3;
 /// What comes after a cliff is at most this share of what was before.
 const FALLEN: f64 = 0.8;

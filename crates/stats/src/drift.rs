@@ -10,9 +10,9 @@ use crate::estimate::Estimate;
 pub struct Change {
     /// Index of the first value of the new level.
     pub at: usize,
-    /// Mean before.
+    /// Mean of the level before `at`.
     pub before: f64,
-    /// Mean after.
+    /// Mean of the level from `at` on.
     pub after: f64,
 }
 

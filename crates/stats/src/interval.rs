@@ -153,7 +153,7 @@ pub fn correlation_time(series: &[f64]) -> f64 {
     let mut tau = 2.0 * (1.0 + lag_1).max(0.0) - 1.0;
     let mut last_pair = 1.0 + lag_1;
     let mut lag = 2;
-    // Beyond a third of the series nobody wants to know how long it is.
+    // A correlation time beyond a third of the series needs no exact value.
     let enough = n as f64 / 3.0;
     while lag + 1 < n / 2 && tau < enough {
         let pair = (correlation(lag) + correlation(lag + 1)).min(last_pair);

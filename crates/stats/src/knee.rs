@@ -19,9 +19,9 @@ use crate::estimate::Estimate;
 use crate::fit::{Family, Fitted, Point, interval};
 use crate::queueing::mean_value::{self, Station};
 
-/// So many depths are needed.
+/// Minimum number of depths for a fit.
 const MIN_DEPTHS: usize = 3;
-/// The knee is looked for up to so many times the deepest queue.
+/// The knee is searched for up to this multiple of the deepest queue.
 const BEYOND: f64 = 8.0;
 /// Steps of the knee's depth, as a share.
 const STEP: f64 = 0.04;
@@ -67,7 +67,7 @@ pub struct Fit {
     pub service_s: Estimate,
     /// Operations per second that are never exceeded.
     pub ceiling_iops: Estimate,
-    /// N*.
+    /// N*, the queue depth of the knee.
     pub depth: Estimate,
     /// What the deepest queue gives over depth 1.
     pub gain: Estimate,

@@ -14,8 +14,8 @@ const USABLE_HALF_WIDTH: f64 = 0.25;
 /// Shape of the gamma distribution that bounds how long flushes take on average, given one of them:
 /// a standard deviation of half the mean. It is an assumption: one flush says nothing about it.
 const FLUSH_SHAPE: f64 = 4.0;
-/// A job stops as soon as its interval is narrow enough, so any flush makes it wider than wanted. Up to
-/// so many times as wide is let pass.
+/// A job stops as soon as its interval is narrow enough, so any flush makes it wider than wanted. An interval up to
+/// this many times as wide still passes.
 const FLUSH_TOLERANCE: f64 = 1.1;
 
 /// How precise a job became, whatever ended it.
@@ -64,7 +64,7 @@ pub enum Caveat {
         /// Reached half-width as a share of the value; infinite when there was too little to make an
         /// interval of.
         reached: f64,
-        /// Wanted half-width.
+        /// Wanted half-width as a share of the value.
         wanted: f64,
     },
     /// The rate changed during the job by more than its own noise.

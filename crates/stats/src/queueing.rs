@@ -41,7 +41,8 @@ pub enum Bend {
 /// Which share of the waiting of mean value analysis there is: 0 as at the asymptotic bound, 1 all of it, 2 as with balanced jobs.
 const CHANCE: Estimate = Estimate { value: 1.0, low: 0.0, high: 2.0 };
 
-/// With more in flight than this chance evens out: beside the square root of so many the bend is nothing.
+/// With more in flight than this, chance evens out: compared with the square root of this number, the bend is
+/// negligible.
 const MANY: u32 = 1024;
 
 impl Bend {
@@ -125,7 +126,7 @@ mod tests {
         // Even work at best, balanced jobs at worst; here the jobs are balanced.
         assert!((found.low - 0.007).abs() < 1e-12, "{found:?}");
         assert!((found.high - 0.008).abs() < 1e-12, "{found:?}");
-        // A lone operation waits for nobody.
+        // A lone operation does not queue.
         let alone = response_s(Bend::Stations, 0.005, &stations, 1);
         assert_eq!(alone, Estimate::exact(0.005));
     }

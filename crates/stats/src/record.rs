@@ -12,9 +12,9 @@ use super::series::Bin;
 use super::stalls::Episode;
 use super::window::Window;
 
-/// So many bins are kept at most before the older ones are joined; even.
+/// Maximum number of bins before the older ones are joined; even.
 pub const MAX_BINS: usize = 2400;
-/// The last so many bins always keep their full resolution, so that stalls and pace can be told apart.
+/// Number of the latest bins that always keep their full resolution, so that stalls and pace can be told apart.
 const FRESH_BINS: usize = 600;
 /// When more stalls than this were seen, the series itself shows how they vary, and where they were is of
 /// no further use.
@@ -42,13 +42,13 @@ pub struct Record {
 /// The part of a record that counts, in bins of one length.
 #[derive(Clone, Debug)]
 pub struct View<'a> {
-    /// The bins.
+    /// The bins, in order of time.
     pub bins: Cow<'a, [Bin]>,
     /// Length of a bin in seconds.
     pub bin_s: f64,
     /// The stalls in it, in order.
     pub stalls: Vec<Episode>,
-    /// There were more stalls than are listed: so many that none is.
+    /// There were too many stalls to list; `stalls` is empty.
     pub has_many_stalls: bool,
 }
 

@@ -62,8 +62,8 @@ pub fn find(candidates: &[Episode], threshold_ns: u64, window_ns: u64) -> Vec<Ep
     find_among(candidates, None, threshold_ns, window_ns)
 }
 
-/// [`find`] for a job so long that only the longest candidates were kept, and of the others only
-/// their lengths, in `forgotten`.
+/// [`find`] for a long job of which only the longest candidates were kept, and of the others only their lengths, in
+/// `forgotten`.
 pub fn find_among(
     candidates: &[Episode],
     forgotten: Option<&Histogram>,
@@ -107,7 +107,7 @@ fn without_pace_among(
     episodes
 }
 
-/// From so many on, episodes that take most of the time are the pace of the device.
+/// Minimum number of episodes that count as the pace of the device when they take most of the time.
 const PACE: u64 = 8;
 
 /// Episodes that are no interruption but the way in which a device works are left out: when eight
@@ -152,10 +152,9 @@ pub fn rarer_than_s(seconds: f64) -> f64 {
 /// The share of the time that stalls may take although a window of `window_s` seconds showed none:
 /// 0.3 / sqrt(window_s), at most 1.
 ///
-/// This is the rule of three for stalls of sqrt(window_s) / 10 seconds: a third of a second in
-/// ten, one second in a hundred. The length of a stall that nobody saw is an assumption, not a
-/// measurement; that it grows with the window says that the longer one looks, the rarer and
-/// longer are the stalls that can still hide.
+/// This is the rule of three for stalls of sqrt(window_s) / 10 seconds: a third of a second in ten, one second in a
+/// hundred. The length of an unseen stall is an assumption, not a measurement; that it grows with the window says that
+/// the longer one looks, the rarer and longer are the stalls that can still hide.
 pub fn unseen_share(window_s: f64) -> f64 {
     (0.3 / window_s.max(0.0).sqrt()).min(1.0)
 }

@@ -45,7 +45,7 @@ pub struct StopSpec {
 /// What to do after a bin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Decision {
-    /// Measure on.
+    /// Continue: the precision is not reached yet.
     Continue,
     /// Stop: the wanted precision is reached.
     Converged,
@@ -266,7 +266,7 @@ impl StopRule {
         caveats
     }
 
-    /// What counts.
+    /// The part of the record that counts.
     fn view(&self) -> View<'_> {
         let mut view = self.record.view();
         if self.is_paced {

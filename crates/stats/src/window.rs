@@ -112,8 +112,8 @@ impl Window<'_> {
         (self.bytes() as f64 / (self.operations() as f64).max(1.0)).max(1.0)
     }
 
-    /// Operations per second with the 95 % interval, when stalls are so many that the series shows all
-    /// that there is to know of them.
+    /// Operations per second with the 95 % interval, when there are too many stalls to list: the series then shows all
+    /// that is known of them.
     pub fn iops_of_the_series(&self) -> Estimate {
         interval::rate(&self.operation_counts(), self.bin_s, 1.0)
     }
@@ -191,7 +191,7 @@ mod tests {
         Bin { ops, bytes: ops * 4096, longest_gap_ns: 100 * MS / ops.max(1) }
     }
 
-    /// A bin in which a gap of so many milliseconds ended.
+    /// A bin in which a gap of `gap_ms` milliseconds ended.
     fn after_gap(ops: u64, gap_ms: u64) -> Bin {
         Bin { longest_gap_ns: gap_ms * MS, ..busy(ops) }
     }

@@ -1,6 +1,6 @@
 //! The intervals that the stopping rule reports hold the truth: on simulated devices whose true
 //! rate is known, with both presets, counting every interval that is reported, the inconclusive
-//! ones included. `docs/explanation/statistics.md` shows the same numbers with more trials.
+//! ones included. `docs/data/coverage.tsv` shows the same numbers with more trials.
 
 mod simulate;
 
@@ -8,14 +8,14 @@ use simulate::{DEVICES, Device, NORMAL, QUICK, Summary, Truth, summarise};
 
 const TRIALS: usize = 1000;
 
-/// The numbers of a device's row in a table of the document: share that holds the truth, mean
+/// The numbers of a device's row for a preset, 0 or 1: share that holds the truth, mean
 /// seconds, median half width.
 fn documented(name: &str, table: usize) -> [f64; 3] {
-    let text = include_str!("../../../docs/explanation/statistics.md");
-    let rows: Vec<&str> =
-        text.lines().filter(|line| line.starts_with(&format!("| {name} |"))).collect();
-    assert_eq!(rows.len(), 2, "{name} has one row in each of the two tables");
-    let cells: Vec<&str> = rows[table].split('|').map(str::trim).collect();
+    let text = include_str!("../../../docs/data/coverage.tsv");
+    let start = format!("{}\t{name}\t", simulate::PRESETS[table].0);
+    let row = text.lines().find(|line| line.starts_with(&start));
+    let row = row.unwrap_or_else(|| panic!("no row begins with {start:?}"));
+    let cells: Vec<&str> = row.split('\t').collect();
     [(2, 0.01), (5, 1.0), (6, 0.01)].map(|(cell, unit)| {
         let number = cells[cell].trim_matches(|c: char| !c.is_ascii_digit());
         unit * number.parse::<f64>().expect("a number in the table")

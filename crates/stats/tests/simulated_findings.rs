@@ -1,6 +1,5 @@
 //! The intervals of findings hold the truth on simulated queues, sweeps and sustained writes, and
-//! cliffs that are not there are not found. `docs/explanation/statistics.md` shows the same numbers with more
-//! trials.
+//! cliffs that are not there are not found. The tables in `docs/data` show the same numbers with more trials.
 
 mod simulate_findings;
 
@@ -8,18 +7,21 @@ use simulate_findings::{COURSES, LINES, QUEUES, bends, cliffs, knees};
 
 const TRIALS: usize = 200;
 
-/// The number in a column (from 0) of a row of the document's tables, as a share.
-fn documented(name: &str, column: usize) -> f64 {
-    let text = include_str!("../../../docs/explanation/statistics.md");
-    let row = text.lines().find(|line| line.starts_with(&format!("| {name} |")));
+const KNEES: &str = include_str!("../../../docs/data/knee.tsv");
+const BENDS: &str = include_str!("../../../docs/data/bend.tsv");
+const CLIFFS: &str = include_str!("../../../docs/data/cliff.tsv");
+
+/// The number in a column (from 0) of a row of a table, as a share.
+fn documented(table: &str, name: &str, column: usize) -> f64 {
+    let row = table.lines().find(|line| line.starts_with(&format!("{name}\t")));
     let row = row.unwrap_or_else(|| panic!("{name} has no row"));
-    let cell = row.split('|').nth(column + 1).expect("the column is there");
-    let number = cell.trim().trim_end_matches(" %");
+    let cell = row.split('\t').nth(column).expect("the column is there");
+    let number = cell.trim_end_matches(" %");
     number.parse::<f64>().expect("a number in the table") / 100.0
 }
 
-fn agrees(name: &str, column: usize, found: f64) {
-    let told = documented(name, column);
+fn agrees(table: &str, name: &str, column: usize, found: f64) {
+    let told = documented(table, name, column);
     assert!((told - found).abs() < 0.04, "{name}: {told} told, {found} found");
 }
 
@@ -46,7 +48,7 @@ fn the_knee_is_where_the_queue_has_it() {
         let is_one = queue.knee() == 1.0;
         assert_eq!(got.one_at_a_time >= 0.97, is_one, "{name}: {got:?}");
         assert_eq!(got.one_at_a_time <= 0.01, !is_one, "{name}: {got:?}");
-        agrees(name, 3, got.knee.coverage);
+        agrees(KNEES, name, 3, got.knee.coverage);
     }
 }
 
@@ -57,7 +59,7 @@ fn the_bend_is_where_the_line_has_it() {
         assert!(size.coverage >= 0.90 && rate.coverage >= 0.90, "{name}: {size:?} {rate:?}");
         assert!(size.median_half_width <= 3.0 * deviation, "{name}: {size:?}");
         assert!((size.bias - 1.0).abs() < 0.025, "{name}: {size:?}");
-        agrees(name, 2, size.coverage);
+        agrees(BENDS, name, 2, size.coverage);
     }
 }
 
@@ -72,6 +74,6 @@ fn a_cliff_is_found_where_it_is_and_nowhere_else() {
         } else {
             assert!(got.found <= 0.02, "{name}: {got:?}");
         }
-        agrees(name, 1, got.found);
+        agrees(CLIFFS, name, 1, got.found);
     }
 }

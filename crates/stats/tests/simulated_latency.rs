@@ -1,5 +1,5 @@
 //! Two runs of the same simulated device are hardly ever called different, and the intervals of latencies hold the truth.
-//! `docs/explanation/statistics.md` shows the same with more pairs.
+//! `docs/data/latency.tsv` shows the same with more pairs.
 
 mod simulate_latency;
 
@@ -9,11 +9,11 @@ const PAIRS: usize = 60;
 
 /// The shares of the document's row: p50 holds, p50 wrong words, p99 holds, p99 wrong words.
 fn documented(device: Device) -> [f64; 4] {
-    let text = include_str!("../../../docs/explanation/statistics.md");
+    let text = include_str!("../../../docs/data/latency.tsv");
     let row = text.lines().find(|line| line.starts_with(&name(device)));
     let row = row.unwrap_or_else(|| panic!("no row for {device:?}"));
-    let cells: Vec<&str> = row.split('|').map(str::trim).collect();
-    [4, 7, 8, 11].map(|cell| {
+    let cells: Vec<&str> = row.split('\t').collect();
+    [3, 6, 7, 10].map(|cell| {
         let number = cells[cell].trim_end_matches(" %");
         number.parse::<f64>().expect("a number in the table") / 100.0
     })

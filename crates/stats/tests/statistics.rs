@@ -171,7 +171,7 @@ proptest! {
             .into_iter()
             .map(|(start_ns, length_ns)| stalls::Episode { start_ns, length_ns })
             .collect();
-        // In so long a time nothing is a pace.
+        // In a window of this length, no episodes are a pace.
         let found = stalls::find(&candidates, threshold_ns, u64::MAX);
         for pair in found.windows(2) {
             prop_assert!(pair[0].end_ns() < pair[1].start_ns);

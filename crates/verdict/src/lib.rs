@@ -11,6 +11,7 @@ pub mod findings;
 #[doc(hidden)]
 #[cfg(any(test, feature = "fixture"))]
 pub mod fixture;
+pub mod nas;
 pub mod pipes;
 pub mod text;
 pub mod verdict;

@@ -107,7 +107,7 @@ pub struct WidthScale {
 }
 
 impl WidthScale {
-    /// What is so many times wider than just enough, or than the narrowest stage, is drawn cut off: it is wide
+    /// A stage this many times wider than just enough, or than the narrowest stage, is drawn cut off: it is wide
     /// enough, and the narrow ones would vanish beside it.
     const MAX: f64 = 4.0;
 

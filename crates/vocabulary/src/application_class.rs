@@ -22,7 +22,7 @@ pub struct ApplicationClass {
     pub sequential_bytes_per_second: f64,
 }
 
-/// Class A1.
+/// The thresholds of class A1.
 pub const A1: ApplicationClass = ApplicationClass {
     name: "A1",
     read_iops: 1500.0,
@@ -30,7 +30,7 @@ pub const A1: ApplicationClass = ApplicationClass {
     sequential_bytes_per_second: 10e6,
 };
 
-/// Class A2.
+/// The thresholds of class A2.
 pub const A2: ApplicationClass = ApplicationClass {
     name: "A2",
     read_iops: 4000.0,

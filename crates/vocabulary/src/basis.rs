@@ -11,15 +11,24 @@ pub enum Basis {
     Measured,
     /// Published for its kind, with a source, or what a bus or link is known to carry.
     Published,
-    /// Neither: `docs/explanation/advise.md` says from what it was assumed.
+    /// Measured on this machine, in a run in which it did not settle.
+    Unsettled,
+    /// None of these: `docs/explanation/advise.md` says from what it was assumed.
     Assumed,
 }
 
 impl Basis {
-    /// A figure in words, as it may be told: what is assumed has its mark and no more than two digits.
+    /// Whether it was measured on this machine, settled or not.
+    pub fn is_measured(self) -> bool {
+        matches!(self, Basis::Measured | Basis::Unsettled)
+    }
+
+    /// A figure in words, as it may be told: what is assumed has its mark and no more than two digits, and what did not settle has
+    /// the mark of that.
     pub fn figure(self, words: &str) -> String {
         match self {
             Basis::Assumed => assumed(words),
+            Basis::Unsettled => format!("?{words}"),
             Basis::Measured | Basis::Published => words.into(),
         }
     }
@@ -30,7 +39,8 @@ pub fn assumed(words: &str) -> String {
     format!("~{}", two_digits(words))
 }
 
-/// Every number of a text with its first two digits: more of them would claim what nobody knows.
+/// Every number of a text with its first two digits: more of them would claim a precision that an assumption does not
+/// have.
 pub fn two_digits(words: &str) -> String {
     let mut found = String::with_capacity(words.len());
     let mut rest = words;
@@ -65,7 +75,9 @@ fn rounded(value: f64, as_written: &str) -> String {
     format!("{rounded:.*}", decimals.min(written))
 }
 
-/// What the mark means.
+/// What the mark of a figure that did not settle means.
+pub const UNSETTLED: &str = "? measured here, but did not settle";
+/// What the mark of an assumption means.
 pub const LEGEND: &str = "~ assumed, not measured or published (docs/explanation/advise.md)";
 
 #[cfg(test)]
@@ -94,6 +106,7 @@ mod tests {
             assert_eq!(assumed(written), told);
         }
         assert_eq!(Basis::Measured.figure("2666"), "2666");
+        assert_eq!(Basis::Unsettled.figure("2666"), "?2666");
         assert_eq!(two_digits("takes 345."), "takes 350.");
     }
 }

@@ -91,11 +91,12 @@ pub enum ClusterTrouble {
     OsdDown {
         /// Its number.
         osd: u32,
-        /// How the others noticed, where the cluster's log says it.
+        /// How its peers noticed, where the cluster's log says it: connections were refused (its
+        /// program ended), or it was silent (it hangs, or its machine or network is gone).
         #[serde(default, skip_serializing_if = "Option::is_none")]
         noticed: Option<Noticed>,
     },
-    /// Some placement groups served nobody: what lies in them waited.
+    /// Some placement groups were inactive: requests to them waited.
     Inactive,
     /// Some data had fewer copies than they should.
     Degraded,

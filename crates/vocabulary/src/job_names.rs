@@ -19,5 +19,5 @@ pub const RANDOM_WRITE_16K: &str = "random-write-16k";
 pub const COMMIT: &str = "commit";
 /// The small reader beside a sequential writer.
 pub const BYSTANDER_READ: &str = "bystander-read";
-/// That writer.
+/// The sequential writer beside the small reader.
 pub const BYSTANDER_WRITE: &str = "bystander-write";

@@ -35,6 +35,8 @@ pub enum TroubleKind {
     UsbConnect,
     /// A USB port carries a disk.
     UsbDisk,
+    /// A USB controller stopped, and all that is behind it is gone.
+    UsbController,
     /// A USB port gave more current than it may.
     OverCurrent,
     /// The supply voltage of the board was too low.
@@ -43,6 +45,8 @@ pub enum TroubleKind {
     NvmeTimeout,
     /// An NVMe controller is gone.
     NvmeGone,
+    /// An NVMe controller says of itself that it has a fatal error.
+    NvmeFatal,
     /// PCI Express repeated a transfer.
     PcieCorrected,
     /// PCI Express lost a transfer.

@@ -3,6 +3,8 @@
 //! Every field that is read from the machine is a [`Fact`] or a list of things made of facts.
 //! Names and units are the kernel's or the standard's; conversions happen where a fact is read.
 
+use std::path::Path;
+
 use serde::{Deserialize, Serialize};
 
 use crate::fact::Fact;
@@ -628,6 +630,12 @@ impl Machine {
     /// A block device by its kernel name.
     pub fn device(&self, name: &str) -> Option<&BlockDevice> {
         self.block_devices.iter().find(|device| device.name == name)
+    }
+
+    /// The mount that holds a path; of two at one place the later one, which hides the other.
+    pub fn mount_holding(&self, path: &Path) -> Option<&Mount> {
+        let above = self.mounts.iter().filter(|mount| path.starts_with(&mount.point));
+        above.max_by_key(|mount| mount.point.len())
     }
 
     /// What a run on this device measured: the device itself, or the disk of a partition. What lies below a loop device, an

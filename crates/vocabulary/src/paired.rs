@@ -16,7 +16,8 @@ use rubus_stats::quantile::{student_t_95, student_upper_tail};
 pub struct PairedJob {
     /// Name of the job.
     pub job: String,
-    /// In the order in which they were measured.
+    /// One entry per round, in the order of measuring. The first of each pair is the other run, the
+    /// baseline, the second this one.
     pub rounds: Vec<Round>,
 }
 

@@ -52,13 +52,13 @@ pub struct Published {
 /// A published figure that no job of a suite measures.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Aside {
-    /// The board.
+    /// The board that was measured.
     pub board: &'static str,
     /// What was measured.
     pub what: &'static str,
-    /// The figure.
+    /// The published figure, in `unit`.
     pub value: f64,
-    /// Its unit.
+    /// Unit of the figure, for people.
     pub unit: &'static str,
     /// Where and when it was published.
     pub source: &'static str,

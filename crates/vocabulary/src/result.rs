@@ -1,6 +1,6 @@
 //! What was measured: the one object that a run leaves behind.
 //!
-//! Its JSON form is documented in `docs/reference/bench-json.md` and checked against it by a test. Fields are
+//! The comments on its fields are the documentation of its JSON form (`docs/reference/bench-json.md`). Fields are
 //! only ever added; a reader must ignore those that it does not know.
 
 mod figures;
@@ -21,6 +21,7 @@ use crate::doubt::Doubt;
 use crate::finding::Finding;
 use crate::machine::Machine;
 use crate::memory::Memory;
+use crate::nas::NasFacts;
 use crate::paired::PairedJob;
 use crate::processor::ProcessorRun;
 use crate::rule_finding::RuleFinding;
@@ -57,7 +58,8 @@ pub struct Run {
     /// What the results together say: knees, bends, cliffs and the like, in the order of the suite.
     #[serde(default)]
     pub findings: Vec<Finding>,
-    /// How the machine was reached when it was not the one before the user; absent: measured here.
+    /// How the machine was reached, if it was measured from another one with `--on`; absent:
+    /// measured here.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub on: Option<RemoteFacts>,
     /// What was asked for, where a job file said what to measure.
@@ -141,7 +143,7 @@ pub struct RemoteFacts {
 pub struct TargetFacts {
     /// As the user named it.
     pub named: String,
-    /// `directory`, `file` or `device`.
+    /// `directory` (a test file in it is measured), `file`, `device`, `ram`, `network` or `pool`.
     pub kind: TargetKind,
     /// Absolute path of the directory, file or device node.
     pub path: String,
@@ -151,7 +153,7 @@ pub struct TargetFacts {
     pub device: Option<String>,
     /// Bytes of the region that was measured.
     pub region_bytes: u64,
-    /// How the target was opened.
+    /// Past the page cache, or through it because the filesystem refuses or ignores direct I/O.
     pub access: Access,
     /// What was written ("incompressible", …).
     pub content: String,
@@ -164,6 +166,9 @@ pub struct TargetFacts {
     /// The Ceph cluster that an RBD image or a pool lies in.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cluster: Option<ClusterFacts>,
+    /// The file server that it is mounted from (NFS, SMB).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub nas: Option<NasFacts>,
 }
 
 /// A network interface and what it carries.
@@ -204,7 +209,8 @@ pub struct NetworkFacts {
     pub is_rotational: bool,
     /// What was answered can be made durable.
     pub can_flush: bool,
-    /// A write can be durable by itself (FUA).
+    /// A write can be durable by itself (FUA); commits are then one request, else a write and a
+    /// flush.
     pub can_fua: bool,
     /// Bytes can be given up.
     pub can_trim: bool,
@@ -291,7 +297,8 @@ pub struct JobResult {
     /// What it is called, where a job file says it; absent: it is called after what it does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// What an operation was.
+    /// The operation, if not a block: `create_file`, `create_file_durably`, `stat_file`,
+    /// `read_file`, `delete_file`, `stamp`.
     #[serde(default, skip_serializing_if = "Operation::is_block")]
     pub operation: Operation,
     /// Read or write.
@@ -314,16 +321,18 @@ pub struct JobResult {
     /// What this job ran on, where the run has several targets or files.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub on: Option<String>,
-    /// So many copies of the job ran at the same time and are reported together; absent: one.
+    /// Number of copies of the job that ran at the same time and are reported together; absent: one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub copies: Option<u32>,
-    /// The job was repeated as a whole so many times, each time with its flush, and the intervals are
-    /// those of the passes' rates; absent: it was judged by its own course.
+    /// How often the job was repeated as a whole, each time with its flush; the intervals are those of the passes'
+    /// rates. Absent: it was judged by its own course.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub passes: Option<u32>,
-    /// Which engine ran: `positional`, `ring`, `threads`.
+    /// Which engine ran: `positional` calls, the `ring` (io_uring), `threads` (one per operation in
+    /// flight), `nbd` (the program's own connection to a network disk), or Ceph's `rados bench`
+    /// (`rados`).
     pub engine: String,
-    /// So many io_uring rings, each in a thread of its own, shared the queue; absent: at most one, as in older
+    /// Number of io_uring rings that shared the queue, each in a thread of its own; absent: at most one, as in older
     /// runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lanes: Option<u32>,
@@ -351,25 +360,29 @@ pub struct JobResult {
     /// slow changes. Absent in older runs, in jobs of several passes, and where too little was seen.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub noise: Option<f64>,
-    /// Latency of the operations, in nanoseconds.
+    /// Latency of the operations, in nanoseconds; a percentile for which there were too few
+    /// operations is `null`.
     pub latency_ns: Latency,
     /// Of a job with a rate limit: from the moment an operation was due by its limit to its end, in nanoseconds, so
     /// that what a stall held up counts with all of its waiting; absent without a limit and in older runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub response_ns: Option<Latency>,
-    /// Shares of all cores during the job.
+    /// Shares of the time of all cores during the job: 1 is every core all the time.
     pub cpu: CpuShares,
     /// Processor time of this process per operation, in nanoseconds.
     pub cpu_ns_per_io: f64,
-    /// Processor time at both ends of the network, where the server was asked for its own.
+    /// Processor time at both ends of a network disk, with `--server-status`: between two samples
+    /// right before and right after the job, so it includes warm-up, flush and jobs beside it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub both_ends: Option<BothEnds>,
-    /// Stalls, in the order in which they began.
+    /// Times in which the target did (nearly) nothing, far beyond its usual latency, in the order
+    /// in which they began.
     pub stalls: Vec<Stall>,
-    /// How precise it became.
+    /// How precise it became: as wanted; wider, at most ±25 %; too uncertain to rely on.
     pub outcome: Outcome,
-    /// Why the stopping rule ended it; absent where something else did (a job file's own end, a
-    /// failure, several passes) and in older runs.
+    /// Why the stopping rule ended it: the interval stayed narrow enough, its seconds were over,
+    /// its bytes were moved. Absent where something else ended it (a job file's own end, a failure,
+    /// several passes) and in older runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended: Option<Ended>,
     /// What disturbed it.
@@ -423,11 +436,13 @@ pub struct BothEnds {
     pub operations: u64,
     /// Bytes that they moved.
     pub bytes: u64,
-    /// What spent the time at this end.
+    /// Whose time is counted at this end: the measuring process with its own connection, or the
+    /// whole machine, whose kernel has the connection.
     pub client_is: ClientEnd,
     /// This end.
     pub client: EndCost,
-    /// What spent the time at the server's.
+    /// Whose time is counted at the other end: `rubus serve`, which reports it; the server's whole
+    /// machine; or all its processes of that name.
     #[serde(default)]
     pub server_is: ServerEnd,
     /// The server's end.
@@ -473,8 +488,8 @@ pub enum ServerEnd {
 }
 
 impl BothEnds {
-    /// Both ends with what a GiB and a million requests cost. `operations` requests moved `bytes` in
-    /// `seconds`; the client and the server spent so many processor seconds.
+    /// Both ends with what a GiB and a million requests cost. `operations` requests moved `bytes` in `seconds`; the
+    /// client and the server spent `client_s` and `server_s` seconds of processor time.
     pub fn new(
         seconds: f64,
         (operations, bytes): (u64, u64),

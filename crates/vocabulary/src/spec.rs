@@ -122,10 +122,10 @@ pub struct Job {
     /// beside another, and of one with others beside it that do not end with it: seconds from the
     /// start of the group to its own start.
     pub rest_before_s: f64,
-    /// A job whose rate can only be told of a whole pass over the region, because the flush at its
-    /// end is paid for by all of it, is repeated until the rates of at least three passes agree, so
-    /// many times at most (0 and 1 mean once, judged by its own course). Each pass ends with its
-    /// flush and moves at most `stop.max_bytes`; `stop.max_seconds` holds for all of them together.
+    /// How often the job is repeated at most (0 and 1 mean once, judged by its own course). A job whose flush at the
+    /// end is paid for by the whole region has one rate per pass, so it is repeated until the rates of at least three
+    /// passes agree. Each pass ends with its flush and moves at most `stop.max_bytes`; `stop.max_seconds` holds for all
+    /// of them together.
     #[serde(default)]
     pub passes: u32,
     /// A sequential write that ends early when it has fallen off a cliff and settled below. All of it
@@ -219,7 +219,7 @@ pub struct Shape {
     pub limits: [Limit; 2],
     /// A pause after a number of operations.
     pub think: Option<Think>,
-    /// A flush after so many writes, besides what [`Job::durability`] says.
+    /// A flush after a number of writes, besides what [`Job::durability`] says.
     pub flush_every: Option<FlushEvery>,
     /// What is written can be checked, and what is read is: each 4 KiB at most carry a header with where
     /// they belong and the sum of their bytes. After a job that writes, everything that it has written
@@ -227,37 +227,35 @@ pub struct Shape {
     pub verify: Option<Verify>,
     /// With [`Shape::verify`]: what was written is not read back.
     pub skips_read_back: bool,
-    /// So many copies of the job run at the same time, each with its own seed (0 and 1 mean one).
+    /// Number of copies of the job that run at the same time, each with its own seed (0 and 1 mean one).
     pub copies: u32,
     /// Each copy works `copy_offset_bytes` beyond the one before.
     pub copy_offset_bytes: u64,
-    /// The region is divided into so many equal parts, visited in [`Shape::file_order`] (0 and 1
-    /// mean one): the many small files of a job file within one file.
+    /// Number of equal parts into which the region is divided, visited in [`Shape::file_order`] (0 and 1 mean one): the
+    /// many small files of a job file within one file.
     pub files: u32,
     /// File of this job, by its number in the session's list of files; absent: the target itself.
     pub file: Option<u32>,
     /// Further files of this job, by number; offset and span hold in each of them, and they are
     /// visited in [`Shape::file_order`].
     pub more_files: Vec<u32>,
-    /// Each copy works on the file so many numbers after that of the copy before (0: all copies on
-    /// the same file).
+    /// By how much the file number grows from each copy to the next (0: all copies work on the same file).
     pub file_step: u32,
     /// In which order several files are visited.
     pub file_order: FileOrder,
-    /// After so many operations on one file the next is chosen (0 and 1 mean each time).
+    /// Operations on one file before the next is chosen (0 and 1 mean each time).
     pub operations_per_file: u32,
-    /// Sequential operations leave out so many bytes after each one; negative: they go that far
-    /// back from where they ended, so that minus twice the block size goes backwards.
+    /// Bytes that sequential operations skip after each one; negative: they go that far back from where they ended, so
+    /// that minus twice the block size goes backwards.
     pub stride_bytes: i64,
-    /// Of random operations so many follow one another before the next random place (0 and 1 mean
-    /// every operation is at a random place).
+    /// Sequential operations before the next random place (0 and 1 mean every operation is at a random place).
     pub run_length: u32,
     /// Random offsets of reads and of writes are multiples of this, where it is not the block size.
     pub align_bytes: [Option<u32>; 2],
     /// Random operations fall into these zones, which lie one after the other and together are the
     /// whole region; empty: [`Shape::distribution`] holds.
     pub zones: Vec<Zone>,
-    /// The job ends after so many operations.
+    /// The job ends after this number of operations.
     pub max_operations: Option<u64>,
     /// Limited operations come at random times with the limit as their mean rate (a Poisson
     /// process) instead of evenly.
@@ -305,7 +303,7 @@ pub struct Zone {
 pub struct FileNeed {
     /// Its name in messages and results.
     pub name: String,
-    /// Bytes of it that jobs work on. A file of our own is made so long.
+    /// Bytes of it that jobs work on. A file of our own gets this size.
     pub region_bytes: u64,
     /// What a file of our own holds before the first job. What exists already stays as it is.
     pub start: FileStart,
@@ -337,7 +335,7 @@ pub enum Sizes {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Distribution {
-    /// Everywhere alike.
+    /// A uniform distribution over the region.
     #[default]
     Uniform,
     /// Zipf's law with this exponent, above 0 and not 1.
@@ -369,16 +367,16 @@ impl Limit {
 pub struct Think {
     /// Length of the pause, in microseconds.
     pub microseconds: u64,
-    /// After so many operations, at least 1.
+    /// Operations between two pauses, at least 1.
     pub every: u32,
-    /// Of the pause so many microseconds are spent computing, the rest sleeping.
+    /// Microseconds of the pause that are spent computing; the rest is spent sleeping.
     pub spin_microseconds: u64,
 }
 
 /// A flush after a number of writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FlushEvery {
-    /// So many writes, at least 1.
+    /// Writes between two flushes, at least 1.
     pub writes: u32,
     /// `fsync` instead of `fdatasync`.
     pub metadata_too: bool,
@@ -403,7 +401,7 @@ pub enum Content {
     Incompressible,
     /// Blocks that compress to about this percentage of their size (1 to 99), by repeating bytes.
     Compressible(u8),
-    /// All zeros.
+    /// Blocks of zeros.
     Zeros,
     /// These bytes again and again, in every block from its beginning.
     Pattern(BytePattern),
@@ -438,7 +436,7 @@ impl BytePattern {
         Some(BytePattern { bytes: all, length })
     }
 
-    /// Its bytes.
+    /// The bytes to repeat, 1 to [`BytePattern::MAX`].
     pub fn bytes(&self) -> &[u8] {
         &self.bytes[..usize::from(self.length).clamp(1, BytePattern::MAX)]
     }
@@ -447,7 +445,7 @@ impl BytePattern {
 /// A named list of jobs with everything needed to repeat them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Suite {
-    /// `quick`, …
+    /// Name of the suite, such as `quick`.
     pub name: String,
     /// Size of the test file or of the region on a device. A file is filled before the first read.
     pub region_bytes: u64,

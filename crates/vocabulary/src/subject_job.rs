@@ -106,7 +106,7 @@ pub enum Scope {
     OneDirection,
     /// Reads and writes together.
     BothDirections,
-    /// Discarded blocks.
+    /// Discards of blocks.
     Discards,
 }
 

@@ -48,7 +48,7 @@ pub fn shaped_title(job: &Job, direction: Direction) -> Option<String> {
     })
 }
 
-/// At most 25 columns of a name that somebody else has chosen; its end says more than its middle.
+/// At most 25 columns of a job's name; its end says more than its middle.
 fn shortened(name: &str) -> String {
     const MAX: usize = 25;
     let all: Vec<char> = name.chars().collect();

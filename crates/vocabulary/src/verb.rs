@@ -1,4 +1,5 @@
-//! What the help of a command says beyond its options. Each room has the pages of its own commands.
+//! What the help of a command says beyond its options, and what the command prints as JSON. Each room has the pages and
+//! documents of its own commands.
 
 /// The page of a command: its exit statuses and its examples.
 #[derive(Debug)]
@@ -20,3 +21,23 @@ pub const MISTAKE: (u8, &str) = (2, "wrong arguments, or the machine did not all
 pub const GUARDED: (u8, &str) = (3, "refused, because data could be lost");
 /// The statuses of a command whose answer is never no.
 pub const PLAIN: Statuses = &[(0, "done"), MISTAKE];
+
+/// A JSON document that a command prints.
+#[cfg(feature = "schema")]
+#[derive(Clone, Copy, Debug)]
+pub struct Document {
+    /// Name of its schema in `docs/reference/schemas`.
+    pub name: &'static str,
+    /// The commands that print it, separated by commas.
+    pub printed_by: &'static str,
+    /// Makes its schema.
+    pub schema: fn(&mut schemars::SchemaGenerator) -> schemars::Schema,
+}
+
+#[cfg(feature = "schema")]
+impl Document {
+    /// A document that is a value of this type.
+    pub fn of<T: schemars::JsonSchema>(name: &'static str, printed_by: &'static str) -> Document {
+        Document { name, printed_by, schema: |generator| generator.subschema_for::<T>() }
+    }
+}

@@ -1,4 +1,4 @@
-//! Counters that only grow, until they begin anew.
+//! Counters that only grow, until they are reset.
 
 /// How far a counter went from one reading to the next; none if it was set back, as that of a device that was taken out
 /// and put in again.

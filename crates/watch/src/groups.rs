@@ -39,7 +39,7 @@ pub fn parse_io_stat(text: &[u8]) -> BTreeMap<String, u64> {
 pub fn written_between(before: &GroupTotals, now: &GroupTotals) -> BTreeMap<(String, String), u64> {
     let advance = |path: &str, device: &str, total: u64| {
         let before = before.get(path).and_then(|devices| devices.get(device));
-        // A group of the same name that was made anew counts from its start.
+        // A group that was recreated under the same name counts from its start.
         total.checked_sub(before.copied().unwrap_or(0)).unwrap_or(total)
     };
     let mut below: BTreeMap<(&str, &str), u64> = BTreeMap::new();

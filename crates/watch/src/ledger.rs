@@ -7,7 +7,7 @@
 
 use std::collections::BTreeMap;
 
-use rubus_host::ended_tasks::EndedTask;
+use rubus_host::process::ended_tasks::EndedTask;
 
 use super::programs::{ProgramCounters, Traffic};
 
@@ -19,9 +19,9 @@ const KTHREADD: u32 = 2;
 /// What a process moved between two walks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Moved {
-    /// Process number.
+    /// Process id.
     pub pid: u32,
-    /// How much.
+    /// Bytes read, written and cancelled.
     pub traffic: Traffic,
     /// Name of one that has ended, and the nearest process that it came from and that lives.
     pub ended: Option<(String, u32)>,
@@ -33,7 +33,7 @@ pub struct Ledger {
     known: BTreeMap<u32, Known>,
     /// Of processes of which a task has ended: what all those tasks moved.
     tasks: BTreeMap<u32, Tasks>,
-    /// What ended processes moved, and nobody who lives had got yet at the last walk.
+    /// Traffic of ended processes that had not reached a living process at the last walk.
     owed: Vec<Moved>,
     has_begun: bool,
 }
@@ -264,8 +264,8 @@ mod tests {
         alive: BTreeMap<u32, Process>,
         /// What it tells of those that end, if it does.
         ended: Option<Vec<EndedTask>>,
-        /// A parent ended before its child, and nobody told; or before it waited for a child that had. Which ancestor got
-        /// the child's bytes can then only be guessed.
+        /// A parent ended before its child, without a report of that; or before it waited for a zombie child. Which
+        /// ancestor got the child's bytes can then only be guessed.
         is_unclear: bool,
     }
 
@@ -304,7 +304,7 @@ mod tests {
             self.alive.get_mut(&pid).unwrap().own += bytes;
         }
 
-        /// Nobody has waited for it yet. Init takes its children over.
+        /// Makes it a zombie: it has not been waited for. Init adopts its children.
         fn die(&mut self, pid: u32) {
             let process = self.alive.get_mut(&pid).unwrap();
             process.is_zombie = true;
@@ -406,7 +406,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_kernel_s_threads_wrote_is_taken_from_nobody() {
+    fn what_the_kernel_s_threads_wrote_is_taken_from_no_process() {
         let (mut kernel, mut ledger) = (kernel(), Ledger::default());
         kernel.start(30, KTHREADD);
         kernel.walk(&mut ledger);
@@ -425,7 +425,7 @@ mod tests {
         kernel.start(11, 10);
         kernel.write(11, 1_000);
         kernel.walk(&mut ledger);
-        // It ignores SIGCHLD: nobody waits.
+        // The parent ignores SIGCHLD and does not wait.
         kernel.alive.remove(&11);
         kernel.write(10, 7);
         assert_eq!(kernel.walk(&mut ledger), [(10, 7)]);
@@ -469,7 +469,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_nobody_has_waited_for_yet_is_counted_once() {
+    fn a_zombie_is_counted_once() {
         let (mut kernel, mut ledger) = (telling(), Ledger::default());
         kernel.start(10, INIT);
         kernel.walk(&mut ledger);
@@ -521,8 +521,8 @@ mod tests {
     }
 
     proptest! {
-        /// Whoever starts, writes and ends: in the end each byte written since the first walk was counted once, and where
-        /// the kernel tells of those that end, for the process that wrote it.
+        /// Whatever processes start, write and end: in the end each byte written since the first walk was counted once,
+        /// and where the kernel reports ended tasks, for the process that wrote it.
         #[test]
         fn each_byte_is_counted_once(
             is_telling: bool,
@@ -555,7 +555,7 @@ mod tests {
                     3 if pid != INIT => kernel.die(pid),
                     _ => count(&mut told, &mut kernel),
                 }
-                // Whoever is left behind is waited for some time later.
+                // A zombie is waited for some time later.
                 let dead = kernel.alive.iter().find(|(_, process)| process.is_zombie).map(|(pid, _)| *pid);
                 if let (Some(dead), true) = (dead, bytes % 3 == 0) {
                     kernel.bury(dead);

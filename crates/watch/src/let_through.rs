@@ -185,7 +185,7 @@ impl LetThrough {
         let Pipe { name, members, read_bytes_per_second, written_bytes_per_second, basis } = pipe;
         Pipe {
             name: self.pipe_name(&name),
-            members: members.iter().map(|member| self.device(member)).collect(),
+            members: self.devices(&members),
             read_bytes_per_second,
             written_bytes_per_second,
             basis: self.basis(basis),
@@ -196,11 +196,15 @@ impl LetThrough {
         let PipeUse { name, members, bytes_per_second, used, basis } = pipe;
         PipeUse {
             name: self.pipe_name(&name),
-            members: members.iter().map(|member| self.device(member)).collect(),
+            members: self.devices(&members),
             bytes_per_second,
             used,
             basis: self.basis(basis),
         }
+    }
+
+    fn devices(&mut self, names: &[String]) -> Vec<String> {
+        names.iter().map(|name| self.device(name)).collect()
     }
 
     /// A disk, or the name of a bus, which is a product's.
@@ -227,7 +231,7 @@ impl LetThrough {
         let mut wear = Wear { disk: self.device(&wear.disk), trouble, ..wear };
         let told = wear.told_used.iter_mut().map(|told| &mut told.name);
         for attribute in told.chain(&mut wear.failing_attributes) {
-            *attribute = self.product(attribute);
+            *attribute = self.attribute(attribute);
         }
         wear
     }
@@ -388,6 +392,13 @@ impl LetThrough {
         let is_file = what.starts_with('/');
         let what = if is_file { paths::path(what, &mut self.names) } else { self.product(what) };
         what + &size
+    }
+
+    /// A name of smartctl's database: "SSD_LifeLeft(0.01%)", "Perc_Write/Erase_Count".
+    fn attribute(&mut self, name: &str) -> String {
+        let stem = name.trim_end_matches("(0.01%)").trim_end_matches('%').replace('/', "-");
+        let is_kept = is_product(&stem) && !self.names.reveals(name);
+        if is_kept { name.to_string() } else { LEFT_OUT.into() }
     }
 
     fn product(&mut self, text: &str) -> String {

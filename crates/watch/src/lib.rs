@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 #![deny(clippy::disallowed_methods)]
 
+pub mod cli;
 mod counters;
 mod diskstats;
 mod groups;

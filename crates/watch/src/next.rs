@@ -77,7 +77,7 @@ fn of_processors(look: &Look) -> Option<NextStep> {
     let busy = cpu.user + cpu.system + cpu.irq + cpu.softirq + cpu.steal;
     (busy >= BUSY).then(|| {
         let words =
-            format!("see which program needs the processors: they are {} busy", percent(busy));
-        NextStep::by_hand(&words)
+            format!("it shows which program needs the processors: they are {} busy", percent(busy));
+        NextStep::command(&["top"], &words)
     })
 }

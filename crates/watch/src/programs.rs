@@ -27,7 +27,7 @@ impl Traffic {
         })
     }
 
-    /// Both together.
+    /// The sum of both.
     #[must_use]
     pub fn and(self, other: Traffic) -> Traffic {
         Traffic {
@@ -46,7 +46,7 @@ impl Traffic {
 /// Counters of one process since its start, those of the children included that it waited for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ProgramCounters {
-    /// Process number.
+    /// Process id.
     pub pid: u32,
     /// What the kernel counted.
     pub traffic: Traffic,

@@ -18,7 +18,7 @@ const KILLS: u32 = 10;
 const SHAPES: [Shape; 2] = [Shape::Copies(3), Shape::Code(2, 2)];
 const WRITERS: u32 = 3;
 const OBJECT_BYTES: usize = 384 << 10;
-/// Every so many writes the object before is overwritten.
+/// Each third write overwrites the object written before it.
 const OVERWRITES: u64 = 3;
 
 /// Which version of each object was acknowledged last.

@@ -91,7 +91,7 @@ fn remove_pool(cluster: &Cluster, name: &str) -> Result<()> {
     cluster.ceph(&words).map(|_| ())
 }
 
-/// What the program says of a cluster like the lab's: so many boards at this link, a client that is not the limit.
+/// What the program predicts for a cluster like the lab's: `osds` boards on this link, a client that is not the limit.
 fn predicted(rubus: &Path, osds: u32, link: &str, shape: Shape, more: &[&str]) -> Result<Value> {
     let osds = osds.to_string();
     let mut command = Command::new(rubus);

@@ -47,7 +47,7 @@ enum Version {
     Two,
 }
 
-/// Where a group's limits are written. Dropping it does nothing: the group may be everybody's.
+/// The directory in which a group's limits are written. Dropping it does nothing: the group may be shared.
 #[derive(Debug)]
 struct Throttle {
     directory: PathBuf,
@@ -174,8 +174,8 @@ pub(super) fn directories() -> Vec<PathBuf> {
     roots
 }
 
-/// A limit for everybody outside other groups, the kernel's own threads among them, that is lifted when this is dropped: what
-/// a filesystem writes later is not its user's, and only this holds it back.
+/// A limit for all processes outside other groups, kernel threads included, that is lifted on drop. A filesystem's
+/// later writes are not charged to their user, and only this limit throttles them.
 #[derive(Debug)]
 pub struct LimitForAll {
     root: Throttle,
@@ -306,8 +306,7 @@ fn hierarchy(first: &str, second: &str) -> Result<(PathBuf, Version)> {
     })
 }
 
-/// Hands a controller on to the children of the root group. It stays handed on: taking it back could hit somebody who
-/// relies on it meanwhile.
+/// Delegates a controller to the children of the root group. It stays delegated: another process may rely on it by now.
 fn hand_on(root: &Path, controller: &str) -> Result<()> {
     let control = root.join("cgroup.subtree_control");
     let enabled = std::fs::read_to_string(&control).unwrap_or_default();

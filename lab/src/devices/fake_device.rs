@@ -1,5 +1,4 @@
-//! Devices that say more than they have: what lies beyond their memory wraps around, is thrown away or
-//! fails.
+//! Devices that report more than they have: writes beyond their memory wrap around, are discarded or fail.
 
 use std::fs::File;
 use std::path::PathBuf;
@@ -14,7 +13,7 @@ use super::nbd_file::NbdFile;
 pub enum Beyond {
     /// It is written over the start.
     Wraps,
-    /// It is thrown away, and zeros are read.
+    /// It is discarded, and reads return zeros.
     Vanishes,
     /// It fails with EIO.
     Fails,

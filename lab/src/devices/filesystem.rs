@@ -32,7 +32,7 @@ impl FilesystemKind {
     }
 }
 
-/// A mounted filesystem; unmounted when it is dropped. Everybody may write into it.
+/// A mounted filesystem; unmounted when it is dropped. Every user may write to it.
 #[derive(Debug)]
 pub struct SmallFilesystem {
     point: TempDir,

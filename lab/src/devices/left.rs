@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use super::block_group::{self, LimitForAll};
 use super::{backing, mark, programs, settings};
 
-/// A loop device that nobody needs any more.
+/// A loop device that is no longer needed.
 #[derive(Debug)]
 struct Device {
     node: PathBuf,

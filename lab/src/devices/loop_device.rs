@@ -14,8 +14,8 @@ use super::{backing, programs};
 #[derive(Debug)]
 pub struct LoopDevice {
     path: PathBuf,
-    /// Kept for its end: deleted after the device is detached. Not held open: the guard refuses a device whose file
-    /// somebody else may write to.
+    /// Kept so that it is deleted after the device is detached. Not held open: the guard refuses a device whose backing
+    /// file another process may write to.
     file: Option<TempPath>,
 }
 
@@ -199,7 +199,7 @@ impl ThrottledLoop {
         Ok(ThrottledLoop { group, device })
     }
 
-    /// The node.
+    /// Path of the device node, `/dev/loop…`.
     pub fn path(&self) -> &Path {
         self.device.path()
     }

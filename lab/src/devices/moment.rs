@@ -5,14 +5,14 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 /// A moment on the monotonic and on the wall clock.
 #[derive(Clone, Copy, Debug)]
 pub struct Moment {
-    /// For lengths.
+    /// For durations.
     pub monotonic: Instant,
     /// For comparing with what another program says about its own start.
     pub wall: SystemTime,
 }
 
 impl Moment {
-    /// This moment.
+    /// The current time on both clocks.
     pub fn now() -> Self {
         Moment { monotonic: Instant::now(), wall: SystemTime::now() }
     }
@@ -22,7 +22,7 @@ impl Moment {
         self.wall.duration_since(UNIX_EPOCH).map_or(0.0, |since| since.as_secs_f64())
     }
 
-    /// How far somebody has set the wall clock since then, in seconds, forward or back.
+    /// How far the wall clock has been set since then, in seconds, forward or back.
     ///
     /// What another program says about its start cannot be compared across such a jump.
     pub fn wall_clock_jump_s(&self) -> f64 {

@@ -79,8 +79,7 @@ impl NbdFile {
 
 impl Drop for NbdFile {
     fn drop(&mut self) {
-        // The server first: whoever waits for an answer is then told that there will be none, which
-        // a mount in use would otherwise never hear.
+        // The server first: waiting requests then fail, instead of waiting forever as a mount in use would let them.
         end(&mut self.server);
         let point = self.directory.path().join("mount");
         let point = point.to_string_lossy();

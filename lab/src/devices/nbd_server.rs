@@ -52,7 +52,7 @@ impl NbdServer {
         Self::start(directory, command, address, Listening::Port(host.into(), port))
     }
 
-    /// qemu-nbd with a raw image of so many bytes, export `disk`, on a Unix socket.
+    /// qemu-nbd with a raw image of this size, export `disk`, on a Unix socket.
     ///
     /// # Errors
     /// When it does not begin to serve.
@@ -85,7 +85,7 @@ impl NbdServer {
         Self::start(directory, command, address, Listening::Socket(socket))
     }
 
-    /// The reference server with an image of so many bytes, export `disk`, on a port of 127.0.0.1.
+    /// The reference server with an image of this size, export `disk`, on a port of 127.0.0.1.
     ///
     /// # Errors
     /// When it does not begin to serve.
@@ -152,8 +152,8 @@ fn unix_address(socket: &Path, export: &str) -> String {
     format!("nbd+unix:///{export}?socket={}", socket.display())
 }
 
-/// A port that nobody uses now, and that no other process of the lab is given at the same time: not one of those that the
-/// kernel gives to whoever connects, and each process looks elsewhere.
+/// A port that is unused now and that no other process of the lab gets at the same time: it is outside the kernel's
+/// ephemeral range, and each process starts its search elsewhere.
 ///
 /// # Errors
 /// When there is none on that address.

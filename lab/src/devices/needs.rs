@@ -17,7 +17,7 @@ pub enum Need {
     Root,
     /// A program, and the Debian package that has it.
     Program(&'static str, &'static str),
-    /// Loop devices.
+    /// Support for loop devices.
     Loop,
     /// Loop devices on `/var/tmp` that bypass the page cache.
     DirectLoop,
@@ -33,6 +33,8 @@ pub enum Need {
     RealTime,
     /// A filesystem that the kernel can mount.
     Filesystem(&'static str),
+    /// Processes by the numbers that the kernel has for them, not those of a container.
+    KernelsProcessNumbers,
     /// zswap in the kernel.
     Zswap,
     /// A control group that limits memory, version 1 or 2.
@@ -71,6 +73,11 @@ impl Need {
             Need::RealTime => programs::run("chrt", &["-f", "10", "true"])
                 .err()
                 .map(|error| format!("no real-time scheduling: {error:#}")),
+            Need::KernelsProcessNumbers => {
+                let own = std::fs::read_link("/proc/self/ns/pid");
+                own.is_ok_and(|own| own != Path::new("pid:[4026531836]"))
+                    .then(|| "this is a container: the kernel tells of programs that end by other numbers".into())
+            }
             Need::Zswap => (!Path::new("/sys/module/zswap/parameters/enabled").exists())
                 .then(|| "the kernel has no zswap".into()),
             Need::MemoryGroup => match memory_group(1 << 30) {

@@ -1,4 +1,4 @@
-//! Taking a processor away from everybody else for a known time.
+//! Keeps a processor from all other programs for a known time.
 
 use std::time::{Duration, Instant};
 

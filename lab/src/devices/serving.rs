@@ -31,7 +31,7 @@ impl Listening {
         match self {
             Listening::Socket(path) => {
                 let path = path.display().to_string();
-                // Of a socket, the fourth column has its flags: this one is that somebody listens.
+                // The fourth column holds a socket's flags: this one means that it listens.
                 any_line("/proc/thread-self/net/unix", |columns| {
                     columns.get(3) == Some(&"00010000") && columns.get(7) == Some(&path.as_str())
                 })
@@ -65,7 +65,7 @@ pub struct Serving {
     command: Command,
     listening: Listening,
     running: Option<Child>,
-    /// What it wrote to standard error, in a file: nobody reads it meanwhile, and a pipe would be full at some time.
+    /// Its standard error, in a file: it is not read while the server runs, and a pipe would fill up.
     said: File,
 }
 
@@ -207,7 +207,8 @@ impl Drop for Serving {
 mod tests {
     use super::*;
 
-    /// Whether nobody listens there soon: a program that another test starts meanwhile has all files until it is its own.
+    /// Whether the listener is gone soon: a program that another test has just forked keeps all descriptors open until
+    /// it calls exec.
     fn has_gone(listening: &Listening) -> bool {
         (0..100).any(|_| {
             std::thread::sleep(Duration::from_millis(20));

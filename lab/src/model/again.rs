@@ -1,33 +1,22 @@
 //! A page of which some subjects were measured again, in a run of their own.
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Result, ensure};
 
 use super::ledger::Line;
-use super::marks::title;
-use super::page::{markdown, on_machine};
-use super::reread::{facts, scores, split};
+use super::reread::facts;
 use super::summary::{self, MEASURED_AGAIN, NOT_JUDGED, NOT_MEASURED};
+use super::table::{self, Row};
 use super::{Report, Subject};
 
-/// The page with this report's tables for its subjects, and all others as they were, those that could not be measured now among them.
+/// The page and the table of its cases with this report's in the place of all older ones of its subjects. All others are as they were,
+/// those that could not be measured now among them.
 ///
 /// # Errors
-/// When nothing was measured, or a table cannot be read.
-pub fn page(before: &str, report: &Report) -> Result<String> {
+/// When nothing was measured, or a row cannot be judged.
+pub fn page(before: &str, rows: Vec<Row>, report: &Report) -> Result<(String, Vec<Row>)> {
     ensure!(!report.cases.is_empty(), "nothing was measured");
-    let again = markdown(report)?;
-    let (head, old) = split(before)?;
-    let (_, new) = split(&again)?;
-    let (old, new) = (sections(old), sections(new));
-    let mut tables = String::new();
-    for title in Subject::ALL.map(title) {
-        let of_it = |(found, _): &&(&str, &str)| *found == title;
-        let section = new.iter().find(of_it).or(old.iter().find(of_it));
-        tables.extend(section.map(|(_, text)| *text));
-    }
-    let (_, published) = new.last().context("a page without published figures")?;
-    tables.push_str(published);
-    Ok(summary::head(&told(head, report), &scores(&tables)?) + &tables)
+    let rows = table::replaced(rows, report.rows());
+    Ok((summary::page(&told(before, report), &table::scores(&rows)?), rows))
 }
 
 /// The lines of the file of predictions, with the new ones of the subjects that were measured again.
@@ -39,7 +28,7 @@ pub fn predictions(before: Vec<Line>, again: Vec<Line>) -> Vec<Line> {
 }
 
 /// What no table holds: as it was, unless it is about what was measured now; and which subjects are of this run.
-fn told(head: &str, report: &Report) -> Vec<String> {
+fn told(page: &str, report: &Report) -> Vec<String> {
     let is_again = |subject: &Subject| {
         let mut cases = report.cases.iter();
         cases.any(|case| case.forecast.subject == *subject)
@@ -50,8 +39,8 @@ fn told(head: &str, report: &Report) -> Vec<String> {
         .map(|subject| subject.name())
         .collect();
     let mut all: Vec<String> =
-        facts(head).into_iter().filter_map(|fact| still_true(fact, &again)).collect();
-    all.push(format!("{MEASURED_AGAIN}{}: {}", again.join(", "), on_machine(report)));
+        facts(page).into_iter().filter_map(|fact| still_true(fact, &again)).collect();
+    all.push(format!("{MEASURED_AGAIN}{}: {}", again.join(", "), summary::on_machine(report)));
     let refused = report.refused.iter();
     all.extend(refused.map(|why| summary::not_judged(&why.replace('\n', " "))));
     all
@@ -71,18 +60,6 @@ fn still_true(fact: String, again: &[String]) -> Option<String> {
         .find_map(|begin| fact.strip_prefix(begin))
         .and_then(|fact| fact.split([' ', ',']).next());
     if of_one.is_some_and(is_again) { None } else { Some(fact) }
-}
-
-/// Titles and texts, each text from its title on.
-fn sections(tables: &str) -> Vec<(&str, &str)> {
-    const BEGIN: &str = "\n## ";
-    let begins = tables.match_indices(BEGIN).map(|(at, _)| at);
-    let ends = begins.clone().skip(1).chain([tables.len()]);
-    let section = |(begin, end): (usize, usize)| {
-        let text = &tables[begin..end];
-        (text[BEGIN.len()..].lines().next().unwrap_or_default(), text)
-    };
-    begins.zip(ends).map(section).collect()
 }
 
 #[cfg(test)]
@@ -126,37 +103,37 @@ mod tests {
     #[test]
     fn what_was_measured_again_takes_the_place_of_what_was_there() {
         let all = [(Subject::Kernel, 110.0), (Subject::Swap, 120.0)];
-        let before = markdown(&report(&all, 9.0)).unwrap();
+        let first = report(&all, 9.0);
+        let before = summary::of_report(&first).unwrap();
         let again = report(&[(Subject::Kernel, 130.0)], 5.0);
-        let after = page(&before, &again).unwrap();
-        let errors = |page: &str| -> Vec<f64> {
-            scores(page).unwrap().iter().map(|score| score.error).collect()
+        let (after, rows) = page(&before, first.rows(), &again).unwrap();
+        let errors = |rows: &[Row]| -> Vec<f64> {
+            table::scores(rows).unwrap().iter().map(|score| score.error).collect()
         };
-        assert_eq!(errors(&before), [0.1, 0.2]);
-        assert_eq!(errors(&after), [0.3, 0.2]);
+        assert_eq!(errors(&first.rows()), [0.1, 0.2]);
+        assert_eq!(errors(&rows), [0.3, 0.2]);
         let facts = "\nMachine: a small one; 9 s.\n";
         assert!(after.contains(facts), "{after}");
         assert!(after.contains("\nMeasured again: kernel: a small one; 5 s.\n"), "{after}");
-        assert_eq!(after.matches("## Figures that others published").count(), 1);
         // Once more is no second line.
-        assert_eq!(page(&after, &again).unwrap(), after);
+        assert_eq!(page(&after, rows.clone(), &again).unwrap(), (after.clone(), rows.clone()));
         // One that was not there before has its place.
-        let more = page(&after, &report(&[(Subject::Buses, 140.0)], 2.0)).unwrap();
+        let (_, more) = page(&after, rows, &report(&[(Subject::Buses, 140.0)], 2.0)).unwrap();
         assert_eq!(errors(&more), [0.3, 0.4, 0.2]);
     }
 
     #[test]
     fn a_subject_that_failed_stays_as_it_was() {
-        let before = markdown(&report(&[(Subject::Kernel, 110.0), (Subject::Swap, 120.0)], 9.0));
-        let before = before.unwrap();
+        let first = report(&[(Subject::Kernel, 110.0), (Subject::Swap, 120.0)], 9.0);
+        let before = summary::of_report(&first).unwrap();
         let mut failed = report(&[], 1.0);
         failed.left_out.push((Subject::Swap, "needs root".into()));
-        assert!(page(&before, &failed).is_err());
+        assert!(page(&before, first.rows(), &failed).is_err());
         let mut half = report(&[(Subject::Kernel, 130.0)], 1.0);
         half.left_out = failed.left_out;
-        let after = page(&before, &half).unwrap();
-        assert!(after.contains("| one | blind | all | 120 |"), "{after}");
-        assert!(after.contains("| one | blind | all | 130 |"), "{after}");
+        let (_, rows) = page(&before, first.rows(), &half).unwrap();
+        let predicted: Vec<&str> = rows.iter().map(|row| &*row.predicted).collect();
+        assert_eq!(predicted, ["130", "120"]);
     }
 
     #[test]

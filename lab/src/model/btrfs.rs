@@ -28,7 +28,7 @@ const MIB: u64 = 1 << 20;
 const LIMIT: u64 = 24_000_000;
 /// btrfs compresses extents of this size.
 pub(super) const EXTENT: u64 = 128 << 10;
-/// So many of them are under way: what may be dirty, or is read ahead.
+/// Extents in flight: what may be dirty, or is read ahead.
 pub(super) const EXTENTS: u32 = 32;
 /// From so busy beside the other one, both stages decide together.
 const AS_NARROW: f64 = 0.8;

@@ -1,4 +1,4 @@
-//! Filesystems' commits on a device that lets so many writes per second through, by one writer and by several at once.
+//! Commits of filesystems on a device with a limit of writes per second, by one writer and by several at once.
 
 use std::path::Path;
 
@@ -126,7 +126,8 @@ impl<'a> Counted<'a> {
         Ok(self.limit.writes()?.saturating_sub(before))
     }
 
-    /// Writes of the device for each commit of a job that makes so many.
+    /// Device writes for each commit, from two runs of a job: one makes `commits` commits, the other five times as
+    /// many.
     fn writes_per_commit(&self, commits: u64, job: &dyn Fn(u64) -> Job) -> Result<f64> {
         let many = 5 * commits;
         let few_writes = self.writes_of(&job(commits))?;
@@ -134,7 +135,7 @@ impl<'a> Counted<'a> {
         Ok(each((commits, few_writes), (many, many_writes)))
     }
 
-    /// A case of so many writers whose commits are `each` writes: this job, at the limit.
+    /// A case of `writers` writers whose commits take `each` device writes: this job, at the limit.
     fn whole(&self, name: &str, writers: u32, each: Estimate, job: &Job) -> Result<Whole> {
         let commit_s = each.scaled(1.0 / LIMIT as f64);
         let path = [fixed(Pipe::Filesystem, "device", 1, commit_s)];
@@ -190,7 +191,7 @@ fn writes_per_second(writes: u64) -> Limits {
     Limits { write_iops: Some(writes), ..Limits::default() }
 }
 
-/// A job that writes so many blocks, each made durable before the next.
+/// A job that writes `blocks` blocks, each made durable before the next.
 fn commits(how: &str, blocks: u64) -> Job {
     Job::once("job", "write", BLOCK, blocks * BLOCK).with(how, 1).with("fallocate", "none")
 }
@@ -198,7 +199,7 @@ fn commits(how: &str, blocks: u64) -> Job {
 /// One commit after the other.
 fn by_one(on: &Counted<'_>) -> Result<Vec<Whole>> {
     let overwrite = |blocks: u64| commits("fdatasync", blocks).with("overwrite", 1);
-    // So many commits last some seconds at the limit, so that what the throttle lets through at first does not count.
+    // These numbers of commits take some seconds at the limit, so that the throttle's initial burst does not count.
     type Way<'a> = (&'a str, u64, &'a dyn Fn(u64) -> Job);
     let ways: [Way<'_>; 3] = [
         ("append, fsync", 160, &|blocks| commits("fsync", blocks)),
@@ -213,7 +214,7 @@ fn by_one(on: &Counted<'_>) -> Result<Vec<Whole>> {
     ways.into_iter().map(case).collect()
 }
 
-/// A job of several writers, of which each makes so many blocks of a file of its own durable.
+/// A job of several writers, each of which makes `blocks` blocks of its own file durable.
 fn several(writers: u32, is_in_place: bool, blocks: u64) -> Job {
     commits("fdatasync", blocks)
         .with("overwrite", u8::from(is_in_place))

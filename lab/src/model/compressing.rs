@@ -92,7 +92,7 @@ fn path(method: Estimate, plain: &Measured) -> Vec<Step> {
 /// What `rubus bench cpu` says of a file's data, by method.
 struct Speeds(Vec<Value>);
 
-/// What the processors do with data like those of the jobs, of which so many percent of each page are zeros.
+/// How fast the processors handle data like the jobs', in which `zeros` percent of each page are zeros.
 fn compression(rig: &Rig, zeros: u32) -> Result<Speeds> {
     let files = mark::directory()?;
     std::fs::write(files.path().join("data"), like_a_jobs(zeros)?)?;

@@ -222,7 +222,7 @@ fn stage(kind: Pipe, resource: Option<Resource>, seconds: Estimate) -> Step {
     Step::Stage(Stage { kind, resource, cost: Cost::fixed(seconds) })
 }
 
-/// From one to the next, at so many per second.
+/// Seconds for each operation at this rate per second.
 fn seconds(per_second: Estimate) -> Estimate {
     let of = |per_second: f64| 1.0 / per_second;
     Estimate::new(of(per_second.value), of(per_second.high), of(per_second.low))

@@ -62,13 +62,13 @@ impl From<&Case> for Score {
 /// The errors of some cases.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Judgement {
-    /// Cases.
+    /// Number of cases.
     pub cases: usize,
     /// Median of the errors without their signs; 0 without cases.
     pub median: f64,
     /// 90th percentile of them.
     pub ninetieth: f64,
-    /// The largest.
+    /// Largest of them.
     pub worst: f64,
     /// Cases whose intervals overlap.
     pub overlapping: usize,
@@ -83,7 +83,7 @@ pub struct Judgement {
 }
 
 impl Judgement {
-    /// Judges scores.
+    /// Summarizes the errors of these scores.
     pub fn of<'a>(scores: impl IntoIterator<Item = &'a Score>) -> Judgement {
         let scores: Vec<&Score> = scores.into_iter().collect();
         let mut errors: Vec<f64> = scores.iter().map(|score| score.error.abs()).collect();
@@ -163,14 +163,14 @@ pub enum Aim {
     Median,
     /// Nine in ten of the errors are no larger.
     Ninetieth,
-    /// So many intervals overlap.
+    /// Share of intervals that overlap.
     Coverage,
-    /// So many pairs come in the right order.
+    /// Share of pairs in the right order.
     InOrder,
 }
 
 impl Aim {
-    /// In words.
+    /// The aim's name in a report.
     pub fn name(self) -> &'static str {
         match self {
             Aim::Median => "the median error",

@@ -210,7 +210,7 @@ impl Stages {
     }
 }
 
-/// A way on which operations go side by side, and which takes so many seconds.
+/// A path that takes this number of seconds and limits no concurrency.
 fn away(seconds: f64) -> Vec<Step> {
     vec![Step::Stage(Stage {
         kind: Pipe::Network,

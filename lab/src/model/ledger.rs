@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_are_added_and_another_run_begins_anew() {
+    fn lines_are_added_and_another_run_starts_over() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("predictions.jsonl");
         let ledger = Ledger::new(&path).unwrap();

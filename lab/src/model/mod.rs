@@ -5,7 +5,8 @@
 //! chosen by looking at some depths or sizes are judged on others, which are marked as held out.
 //!
 //! Reading order: [`case`] (what a case is and what it is worth), [`rig`] (how something is measured), [`ledger`] (the file of the
-//! predictions), one file per subject, [`judge`], [`summary`] and [`page`] (what comes out), [`reread`] (the same from a page).
+//! predictions), one file per subject, [`judge`], [`table`] (every case), [`summary`] (the page)
+//! and [`page`] (the cases as Markdown), [`reread`] (the page from the table).
 
 pub mod again;
 mod btrfs;
@@ -18,7 +19,6 @@ mod decoding;
 pub mod judge;
 mod kernel;
 pub mod ledger;
-mod marks;
 mod md;
 mod network;
 mod notes;
@@ -31,6 +31,8 @@ mod stacked;
 mod stripes;
 pub mod summary;
 mod swap;
+pub mod table;
+mod titles;
 
 use std::time::Instant;
 
@@ -43,6 +45,7 @@ use case::{Case, Whole};
 use judge::Judgement;
 use ledger::{Joined, Ledger};
 use rig::Rig;
+use table::Row;
 
 /// What is composed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, ValueEnum)]
@@ -164,6 +167,16 @@ pub struct Report {
     pub machine: String,
     /// Seconds that all of it took.
     pub elapsed_s: f64,
+}
+
+impl Report {
+    /// The cases as rows of the table.
+    #[must_use]
+    pub fn rows(&self) -> Vec<Row> {
+        let mut rows: Vec<Row> = self.cases.iter().map(Row::from).collect();
+        rows.sort_by_key(|row| row.subject);
+        rows
+    }
 }
 
 /// Measures the subjects, one after the other. One that fails is left out with its reason; the others go on. `tell` gets a line for

@@ -1,102 +1,72 @@
-//! The page that the results make.
+//! Every case as Markdown: what was measured for it, what came out, and why it misses.
 
 use std::fmt::Write as _;
 
-use anyhow::Result;
 use rubus_advise::seeds::{self, SeedCase};
-use rubus_stats::estimate::Estimate;
 
-use super::case::{Case, Purpose, Unit};
-use super::marks::{CHOSEN, DISTURBED, title};
-use super::reread;
-use super::summary::{self, percent};
-use super::{Report, Subject};
+use super::Subject;
+use super::summary::percent;
+use super::table::{DISTURBED, Row, number};
+use super::titles::title;
 
-/// Everything as Markdown: how good it is, every case, and the published figures.
-///
-/// The summary is made from the digits in the tables, so that whoever has the page can make it again.
-///
-/// # Errors
-/// When the tables cannot be read again.
-pub fn markdown(report: &Report) -> Result<String> {
-    let mut tables = String::new();
+/// The page of all cases, subject by subject, and of the published figures.
+#[must_use]
+pub fn every_case(rows: &[Row]) -> String {
+    let mut page = String::from(
+        "# Every case of the model\n\n\
+         What the columns and the kinds of cases mean, and the summary: [How right the model is](MODEL.md). `!` marks a case that was \
+         disturbed to the end, a number the reason of a miss.\n",
+    );
     for subject in Subject::ALL {
-        let of_it = report.cases.iter();
-        let cases: Vec<&Case> = of_it.filter(|case| case.forecast.subject == subject).collect();
+        let cases: Vec<&Row> = rows.iter().filter(|row| row.subject == subject).collect();
         if !cases.is_empty() {
-            table(&mut tables, subject, &cases);
+            table(&mut page, subject, &cases);
         }
     }
-    published(&mut tables, &seeds::cases());
-    Ok(summary::head(&facts(report), &reread::scores(&tables)?) + &tables)
+    published(&mut page, &seeds::cases());
+    page
 }
 
-/// What no table holds.
-fn facts(report: &Report) -> Vec<String> {
-    let mut facts = vec![
-        format!("Machine: {}", on_machine(report)),
-        format!(
-            "Predictions: each was written to `{}` before the whole that it predicts was measured, and is judged as it stands there.",
-            report.predictions
-        ),
-    ];
-    for (subject, reason) in &report.left_out {
-        facts.push(format!("{}{} ({reason}).", summary::NOT_MEASURED, subject.name()));
-    }
-    let refused = report.refused.iter();
-    facts.extend(refused.map(|why| summary::not_judged(why)));
-    // One line each, as they are found again.
-    facts.iter().map(|fact| fact.replace('\n', " ")).collect()
-}
-
-/// Where it was measured, and how long that took.
-pub(super) fn on_machine(report: &Report) -> String {
-    format!("{}; {:.0} s.", report.machine, report.elapsed_s)
-}
-
-fn table(page: &mut String, subject: Subject, cases: &[&Case]) {
+fn table(page: &mut String, subject: Subject, rows: &[&Row]) {
     let _ = writeln!(page, "\n## {}\n\n{}\n", title(subject), subject.about());
     page.push_str("| case | kind | alternatives | predicted | measured | unit | error | holds | narrowest pipe | starved | |\n|---|---|---|---:|---:|---|---:|---|---|---:|---|\n");
     let mut notes: Vec<&str> = Vec::new();
-    for case in cases {
-        let note = case.note.map(|note| {
-            let known = notes.iter().position(|other| *other == note);
-            known.unwrap_or_else(|| {
-                notes.push(note);
-                notes.len() - 1
-            }) + 1
-        });
-        let mut marks = Vec::new();
-        let forecast = &case.forecast;
-        if forecast.purpose == Purpose::Chosen {
-            marks.push(CHOSEN.to_string());
-        }
-        if case.again > 0 {
-            marks.push(format!("measured {} times", case.again + 1));
-        }
-        if let Some(note) = note {
-            marks.push(format!("({note})"));
+    for row in rows {
+        let is_disturbed = |mark: &&String| *mark == DISTURBED;
+        let mut marks: Vec<String> =
+            row.marks.iter().filter(|mark| !is_disturbed(mark)).cloned().collect();
+        if !row.why.is_empty() {
+            marks.push(format!("({})", number_of(&row.why, &mut notes)));
         }
         let _ = writeln!(
             page,
-            "| {} | {} | {} | {} | {} | {} | {:+.1} % | {} | {} | {:.0} %{} | {} |",
-            forecast.name,
-            forecast.kind.name(),
-            forecast.group,
-            estimate(&forecast.predicted, forecast.unit),
-            estimate(&case.measured, forecast.unit),
-            unit(forecast.unit),
-            case.error() * 100.0,
-            if case.overlaps() { "yes" } else { "no" },
-            forecast.narrowest,
-            case.starved * 100.0,
-            if case.is_disturbed { DISTURBED } else { "" },
+            "| {} | {} | {} | {} | {} | {} | {} % | {} | {} | {} %{} | {} |",
+            row.case,
+            row.kind.name(),
+            row.alternatives,
+            row.predicted,
+            row.measured,
+            row.unit,
+            row.error_percent,
+            if row.holds { "yes" } else { "no" },
+            row.narrowest_pipe,
+            row.starved_percent,
+            if row.marks.iter().any(|mark| is_disturbed(&mark)) { " !" } else { "" },
             marks.join(", ")
         );
     }
     for (i, note) in notes.iter().enumerate() {
         let _ = writeln!(page, "\n({}) {}.", i + 1, sentence(note));
     }
+}
+
+/// The number of a note among those of its table, from 1.
+fn number_of<'a>(note: &'a str, notes: &mut Vec<&'a str>) -> usize {
+    let known = notes.iter().position(|other| *other == note);
+    known.unwrap_or_else(|| {
+        notes.push(note);
+        notes.len() - 1
+    }) + 1
 }
 
 fn published(page: &mut String, cases: &[SeedCase]) {
@@ -130,30 +100,6 @@ fn published(page: &mut String, cases: &[SeedCase]) {
     let _ = writeln!(page, "\nFrom {}.", sources.join("; "));
 }
 
-fn unit(unit: Unit) -> &'static str {
-    match unit {
-        Unit::Iops => "per s",
-        Unit::BytesPerSecond => "MB/s",
-        Unit::TouchesPerSecond => "touches/s",
-    }
-}
-
-fn estimate(value: &Estimate, unit: Unit) -> String {
-    match unit {
-        Unit::BytesPerSecond => number(value.value / 1e6),
-        Unit::Iops | Unit::TouchesPerSecond => number(value.value),
-    }
-}
-
-/// Three digits that count.
-fn number(value: f64) -> String {
-    match value.abs() {
-        size if size >= 100.0 => format!("{value:.0}"),
-        size if size >= 10.0 => format!("{value:.1}"),
-        _ => format!("{value:.2}"),
-    }
-}
-
 fn sentence(text: &str) -> String {
     let mut letters = text.chars();
     let first = letters.next().map(|letter| letter.to_uppercase().to_string());
@@ -163,67 +109,29 @@ fn sentence(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::case::{Forecast, Kind};
-
-    fn case(name: &str, predicted: f64, measured: f64) -> Case {
-        Case {
-            forecast: Forecast {
-                subject: Subject::Stripes,
-                name: name.into(),
-                kind: Kind::Composition,
-                group: "4 KiB".into(),
-                purpose: Purpose::HeldOut,
-                unit: Unit::BytesPerSecond,
-                predicted: Estimate::exact(predicted),
-                narrowest: "port".into(),
-            },
-            measured: Estimate::exact(measured),
-            starved: 0.5,
-            again: 0,
-            is_disturbed: true,
-            note: Some("the port was slow"),
-        }
-    }
-
-    fn report() -> Report {
-        let mut two = case("two", 2e6, 1e6);
-        two.forecast.kind = Kind::Identity;
-        two.forecast.purpose = Purpose::Chosen;
-        Report {
-            cases: vec![case("one", 1e6, 1.25e6), two],
-            left_out: vec![(Subject::Swap, "needs\nroot".into())],
-            refused: vec!["stripes, three: predicted and never measured".into()],
-            predictions: "said.jsonl".into(),
-            machine: "a small one".into(),
-            elapsed_s: 9.0,
-        }
-    }
+    use crate::model::table::tests::case;
 
     #[test]
-    fn each_row_has_its_kind_and_its_alternatives() {
-        let page = markdown(&report()).unwrap();
-        let rows: Vec<&str> = page.lines().filter(|line| line.contains("| 4 KiB |")).collect();
+    fn each_row_has_its_kind_its_alternatives_and_its_note() {
+        let mut three = case("three", 1e6, 1e6);
+        three.is_disturbed = false;
+        three.again = 1;
+        three.note = None;
+        let cases = [case("one", 1e6, 1.25e6), case("two", 2e6, 1e6), three];
+        let rows: Vec<Row> = cases.iter().map(Row::from).collect();
+        let page = every_case(&rows);
+        let lines: Vec<&str> = page.lines().filter(|line| line.contains("| 4 KiB |")).collect();
         assert_eq!(
-            rows,
+            lines,
             [
                 "| one | composition | 4 KiB | 1.00 | 1.25 | MB/s | -20.0 % | no | port | 50 % ! | (1) |",
-                "| two | identity | 4 KiB | 2.00 | 1.00 | MB/s | +100.0 % | no | port | 50 % ! | chosen, (1) |",
+                "| two | composition | 4 KiB | 2.00 | 1.00 | MB/s | +100.0 % | no | port | 50 % ! | (1) |",
+                "| three | composition | 4 KiB | 1.00 | 1.00 | MB/s | +0.0 % | yes | port | 50 % | measured 2 times |",
             ]
         );
-        for fact in [
-            "\nMachine: a small one; 9 s.\n",
-            "\nPredictions: each was written to `said.jsonl` before the whole that it predicts was measured, and is judged as it stands \
-             there.\n",
-            "\nNot measured: swap (needs root).\n",
-            "\nNot judged: stripes, three: predicted and never measured.\n",
-        ] {
-            assert!(page.contains(fact), "{page}");
-        }
-    }
-
-    #[test]
-    fn a_page_that_is_judged_again_is_the_same() {
-        let page = markdown(&report()).unwrap();
-        assert_eq!(reread::judge(&page).unwrap(), page);
+        assert!(page.contains("\n(1) The port was slow.\n"), "{page}");
+        assert!(page.contains("\n## Stripes, on ports of their own and on one\n"), "{page}");
+        assert!(page.contains("\n## Figures that others published\n"), "{page}");
+        assert!(!page.contains("\n## Swap\n"), "{page}");
     }
 }

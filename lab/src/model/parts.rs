@@ -5,7 +5,7 @@ use rubus_stats::estimate::Estimate;
 
 use super::rig::Measured;
 
-/// A stage that does nothing but so many bytes per second.
+/// A stage that only has a bandwidth, in bytes per second.
 pub(super) fn rate(kind: Kind, name: &str, bytes_per_second: Estimate) -> Step {
     Step::Stage(Stage {
         kind,
@@ -14,7 +14,7 @@ pub(super) fn rate(kind: Kind, name: &str, bytes_per_second: Estimate) -> Step {
     })
 }
 
-/// A stage that takes so many seconds of one of `servers` that work side by side.
+/// A stage that takes `seconds` of one of `servers` parallel servers.
 pub(super) fn fixed(kind: Kind, name: &str, servers: u32, seconds: Estimate) -> Step {
     Step::Stage(Stage {
         kind,
@@ -97,7 +97,7 @@ pub(super) fn less(from: Estimate, what: Estimate) -> Estimate {
     )
 }
 
-/// So many operations in flight of so many bytes, round the knee as the stations of the path have it.
+/// `depth` operations in flight of `bytes` each; the knee bends as the path's stations have it.
 pub(super) fn operation(bytes: u64, depth: u32) -> Operation {
     Operation { bytes, depth, bend: Bend::Stations }
 }

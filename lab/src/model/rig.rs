@@ -35,7 +35,7 @@ pub struct Measured {
     pub iops: Estimate,
     /// Bytes per second.
     pub bytes_per_second: Estimate,
-    /// Seconds of processors for each operation, whoever spent them: programs, the kernel and its interrupts.
+    /// Processor time for each operation in seconds, of programs, the kernel and interrupts together.
     pub processors_s: f64,
     /// Share of the time in which programs waited for a processor meanwhile.
     pub starved: f64,
@@ -80,7 +80,7 @@ impl Job {
         Job { name, lines }
     }
 
-    /// A job that goes once over so many bytes, through the page cache.
+    /// A job that goes once over `size_bytes` bytes, through the page cache.
     pub fn once(name: impl Into<String>, rw: &str, bytes: u64, size_bytes: u64) -> Job {
         let name = name.into();
         let lines = format!("rw={rw}\nbs={bytes}\nsize={size_bytes}\nioengine=psync\ndirect=0\n");
@@ -103,7 +103,7 @@ pub struct Rig {
 }
 
 impl Rig {
-    /// A rig that measures with this program, and a disturbed measurement again up to so many times.
+    /// A rig that measures with this program and repeats a disturbed measurement up to `again` times.
     ///
     /// # Errors
     /// When the program is not there or there is no room for its home.
@@ -116,7 +116,7 @@ impl Rig {
         Ok(Rig { rubus, home, again })
     }
 
-    /// The program.
+    /// Path of the measured `rubus` program.
     pub fn program(&self) -> &Path {
         &self.rubus
     }
@@ -185,7 +185,8 @@ impl Rig {
         self.undisturbed(|| self.reads(address, suite, more))
     }
 
-    /// The same, but once: for servers that need the processors as much as their client does, so that somebody waits for one in any sweep.
+    /// The same, but once: for servers that need the processors as much as their client, so that processes wait for one
+    /// in any sweep.
     ///
     /// # Errors
     /// When the program fails.
@@ -217,8 +218,8 @@ impl Rig {
         })
     }
 
-    /// Measures so many times and takes of each job the fastest: for what needs the processors itself, where others can only slow
-    /// it down.
+    /// Measures `times` times and takes the fastest result of each job: for work that is bound by the processors, which
+    /// other programs can only slow down.
     ///
     /// # Errors
     /// When measuring fails.
@@ -268,7 +269,7 @@ fn timed(measure: impl FnOnce() -> Result<Vec<Measured>>) -> Result<Time> {
     Ok(Time { began, starved: since.share(), found })
 }
 
-/// The only time, however busy the processors were: that somebody waited for one is no disturbance.
+/// Measures once, however busy the processors are: waiting for one is no disturbance.
 fn once(time: impl FnOnce() -> Result<Time>) -> Result<Vec<Measured>> {
     Ok(time()?.mark(0, false))
 }
@@ -371,7 +372,7 @@ pub fn job<'a>(found: &'a [Measured], name: &str) -> Result<&'a Measured> {
     found.iter().find(|one| one.job == name).with_context(|| format!("no result of {name}"))
 }
 
-/// The kernel's account of programs that waited for a processor; where it keeps none, nobody waited.
+/// The kernel's account of programs that waited for a processor; zero where it keeps none.
 struct Waiting {
     began: Instant,
     waited_us: u64,

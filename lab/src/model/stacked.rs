@@ -54,7 +54,7 @@ impl Target {
         Target { writes: true, ..Target::read(make) }
     }
 
-    /// The same, for so long.
+    /// The same target with jobs of `seconds` each.
     pub(super) const fn lasting(self, seconds: u32) -> Target {
         Target { seconds: Some(seconds), ..self }
     }
@@ -260,7 +260,7 @@ impl StackBoard {
     }
 }
 
-/// Whether so long nothing was done that the rate may as well be none.
+/// Whether the device stalled for long enough that its rate may as well be zero.
 fn stood_still(found: &Measured) -> bool {
     found.iops.low <= 0.0
 }
@@ -270,7 +270,7 @@ pub(super) fn script(what: &str) -> String {
     format!(". /run/lab/push/{STACK}\n{what}")
 }
 
-/// So many operations per second of each size, one at a time and many.
+/// A device with these rates in operations per second at each block size, at the least and the greatest depth.
 #[cfg(test)]
 pub(super) fn of_rates(lone: f64, many: f64) -> Alone {
     let of = |iops: f64, depth: u32| {
@@ -300,7 +300,7 @@ mod tests {
             let two = stripe(["a", "b"].map(|name| device.device(name, &instant)));
             predict(&two, &operation(SIZES[0], 4096)).iops.value
         };
-        // Two devices of 4000, and a processor that takes so long for each.
+        // Two devices of 4000, and a processor that spends this much time on each operation.
         assert!((deep(0.0) / 8000.0 - 1.0).abs() < 0.02, "{}", deep(0.0));
         assert!((deep(2e-4) / 5000.0 - 1.0).abs() < 0.02, "{}", deep(2e-4));
     }

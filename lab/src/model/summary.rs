@@ -1,53 +1,79 @@
-//! The head of the page: what is judged, how, and what came out.
+//! The page: what is judged, how, and what came out.
 
 use std::fmt::Write as _;
 
-use super::Subject;
+use anyhow::Result;
+use rubus_advise::seeds;
+
 use super::case::Kind;
 use super::judge::{COVERAGE, DIFFERS_BY, IN_ORDER, Judgement, MEDIAN, NINETIETH, Score};
+use super::table;
+use super::{Report, Subject};
 
 const INTRODUCTION: &str = "\
 # How right the model is
 
-Made by `rubus-lab model --write MODEL.md` (root, Linux; about 70 minutes on a quiet machine). The model says what a storage path
-gives from what its stages were measured to give alone. Here each case measures the stages alone, predicts, and then measures the
-whole path with the engine of `rubus bench`. What a stage was taken from is no case. Every case is in the tables, misses included.
-`rubus-lab model --judge MODEL.md` makes this summary again from the digits in the tables, and `--only SUBJECT --write MODEL.md` measures
-some of them again. Digits differ from run to run: of four subjects that were measured twice on one virtual machine (network, cipher, compressing,
-kernel), the medians of the errors were up to 3 points apart, the 90th percentiles up to 11, and the coverage up to 4.
+The model of [`rubus advise`](docs/explanation/advise.md) says what a storage path gives from what
+its stages give alone. Each case measures the stages alone, predicts, and then measures the whole
+path with the engine of `rubus bench`. What a stage was taken from is no case.
+Every case is in [MODEL.cases.tsv](MODEL.cases.tsv), misses included, and every prediction in
+[MODEL.predictions.jsonl](MODEL.predictions.jsonl).
 
-What a case is worth differs by its *kind*:
+| to do | command |
+|---|---|
+| measure everything again (root, about 70 minutes on a quiet machine) | `rubus-lab model --write MODEL.md` |
+| measure some subjects again | `rubus-lab model --only SUBJECT --write MODEL.md` |
+| make this page again from its table, measuring nothing | `rubus-lab model --judge MODEL.md` |
+| print every case, how each subject was measured, and predictions of published figures | `rubus-lab model --show MODEL.md` |
 
-- *blind*: the stages were measured alone, the lab throttled nothing, and the whole was predicted before it was measured. The model can lose.
-  These are servers of network disks: at depths between two at which they were measured before, and decoding (LUKS, zlib, zstd) for
-  each read, at sizes and depths other than the one size from which it is known what decoding takes; compression by btrfs, from the
-  method's speed outside any filesystem; and on emulated boards devices and layers of the kernel, USB bridges and NVMe, which were
-  measured one by one and never together (of the way to a network disk behind netem, its delay, rate and loss are known).
-- *composition*: stages that were measured apart, but their limits are the lab's own throttles and delays: stripes, md, ciphers, slow
-  network disks, and commits of several writers, whose shared writes are counted on faster devices.
+Results differ from run to run. Of four subjects that were measured twice on one virtual machine
+(network, cipher, compressing, kernel), the median errors were up to 3 points apart, the 90th
+percentiles up to 11, and the coverage up to 4.
+
+## Kinds of cases
+
+The aims are judged by blind cases and compositions alone; the others say little of the model.
+
+- *blind*: the stages were measured alone, the lab throttled nothing, and the whole was predicted
+  before it was measured. The model can lose. These are servers of network disks, at depths between
+  those that were measured; decoding (LUKS, zlib, zstd) for each read, at other sizes and depths;
+  compression by btrfs, from the method's speed outside any filesystem; and on emulated boards the
+  kernel's devices and layers, USB bridges and NVMe, measured one by one and never together.
+- *composition*: stages that were measured apart, limited by the lab's own throttles and delays:
+  stripes, md, ciphers, slow network disks, and commits of several writers.
 - *interpolation*: between sizes or depths of one sweep.
-- *identity*: what is predicted is held by its inputs, or one stage that was measured alone is all that counts: compression by btrfs that
-  the disk limits, commits by one writer or of a single write, a lone request before a delay that was measured with one, swap, and a stripe of one member.
+- *identity*: the inputs already hold the answer, or only one stage counts: compression that the
+  disk limits, commits by one writer, a lone request before a delay, swap, a stripe of one member.
 
-No spinning disk, flash translation layer, card or USB bridge of metal was predicted. The aims are judged by composition and blind cases alone, since
-the others say little of the model.
+No spinning disk, flash translation layer, card or USB bridge of metal was predicted.
 
-- *error*: predicted against measured, as a share of the measured rate; positive when predicted too fast.
-- *coverage*: share of the cases that hold. *holds*: the 95 % intervals of prediction and measurement have a number in common. If both
-  were right, more than 99 % would; the others are predicted surer than the model knows.
-- *held out*: nothing of the model was chosen by looking at the case; where *chosen* stands, something was. Where a miss taught what must be
-  measured alone, the set-up was changed to one that had not been looked at, or is marked.
-- *starved*: share of the time in which some program waited for a processor. What hardly needs a processor is measured again, up to
-  twice, when that exceeds 25 %; `!` marks what was disturbed to the end. What needs the processors itself is measured more than once, and
-  the fastest counts; servers that decode are measured once.
-- *alternatives*: what serves the same purpose within one table. *in order*: pairs of them whose measured rates differ by more than 20 %, and
-  the faster was predicted faster; *close*: those of them that differ by less than 50 %. Servers of network disks are alternatives at the
-  same depth.
+## Columns
+
+- *error*: prediction against measurement, as a share of the measured rate; positive when predicted
+  too fast.
+- *holds*: the 95 % intervals of prediction and measurement have a number in common. If both were
+  right, more than 99 % would. *coverage*: share of the cases that hold.
+- *chosen*: something of the model was chosen by looking at the case; the others are *held out*.
+  Where a miss taught what must be measured alone, the set-up was changed to one that had not been
+  looked at, or is marked.
+- *starved*: share of the time in which some program waited for a processor. What hardly needs one
+  is measured again, up to twice, when that exceeds 25 %; *disturbed* marks what was disturbed to
+  the end. What needs the processors itself is measured several times, and the fastest counts;
+  servers that decode are measured once.
+- *alternatives*: cases of a subject that serve the same purpose. *in order*: pairs of them whose
+  rates differ by more than 20 %, and the faster was predicted faster. *close*: those that differ by
+  less than 50 %.
+
+## Results
 ";
 
-/// What the lines begin with that tell of the run, and that no table holds.
+/// What the lines begin with that tell of the run, and that the table of cases does not hold.
 pub(super) const FACTS: [&str; 5] =
-    ["Machine: ", MEASURED_AGAIN, "Predictions: ", NOT_MEASURED, NOT_JUDGED];
+    [MACHINE, MEASURED_AGAIN, PREDICTIONS, NOT_MEASURED, NOT_JUDGED];
+/// Begins the line of the machine.
+const MACHINE: &str = "Machine: ";
+/// Begins the line of the file of predictions.
+const PREDICTIONS: &str = "Predictions: ";
 /// Begins the line of subjects that were measured in a run of their own.
 pub(super) const MEASURED_AGAIN: &str = "Measured again: ";
 /// Begins the line of a subject that could not be measured.
@@ -55,37 +81,80 @@ pub(super) const NOT_MEASURED: &str = "Not measured: ";
 /// Begins the line of a case that cannot be judged.
 pub(super) const NOT_JUDGED: &str = "Not judged: ";
 
+/// The page of a run.
+///
+/// # Errors
+/// When a row cannot be judged.
+pub fn of_report(report: &Report) -> Result<String> {
+    Ok(page(&facts(report), &table::scores(&report.rows())?))
+}
+
+/// What the table of cases does not hold.
+fn facts(report: &Report) -> Vec<String> {
+    let mut facts = vec![
+        format!("{MACHINE}{}", on_machine(report)),
+        format!(
+            "{PREDICTIONS}each was written to `{}` before the whole that it predicts was measured, and is judged as it stands there.",
+            report.predictions
+        ),
+    ];
+    for (subject, reason) in &report.left_out {
+        facts.push(format!("{NOT_MEASURED}{} ({reason}).", subject.name()));
+    }
+    let refused = report.refused.iter();
+    facts.extend(refused.map(|why| not_judged(why)));
+    // One line each, as they are found again.
+    facts.iter().map(|fact| fact.replace('\n', " ")).collect()
+}
+
+/// Where it was measured, and how long that took.
+pub(super) fn on_machine(report: &Report) -> String {
+    format!("{}; {:.0} s.", report.machine, report.elapsed_s)
+}
+
 /// The line of a case that cannot be judged.
 pub(super) fn not_judged(why: &str) -> String {
     format!("{NOT_JUDGED}{why}.")
 }
 
-/// Everything above the tables. The facts are lines that begin as [`FACTS`] do.
-pub(super) fn head(facts: &[String], scores: &[Score]) -> String {
-    let mut head = String::from(INTRODUCTION);
+/// The page. The facts are lines that begin as [`FACTS`] do.
+pub(super) fn page(facts: &[String], scores: &[Score]) -> String {
+    let mut page = String::from(INTRODUCTION);
     for fact in facts {
-        let _ = writeln!(head, "\n{fact}");
+        let _ = writeln!(page, "\n{fact}");
     }
-    head.push_str("\n| cases | number | median error | 90th percentile | worst | coverage | pairs in order | close pairs in order |\n|---|---:|---:|---:|---:|---:|---:|---:|\n");
+    page.push_str("\n| cases | number | median error | 90th percentile | worst | coverage | pairs in order | close pairs in order |\n|---|---:|---:|---:|---:|---:|---:|---:|\n");
     let is_judged = |score: &&Score| score.kind.is_judged();
     let judged = Judgement::of(scores.iter().filter(is_judged));
-    row(&mut head, "**composition and blind**", &judged);
+    row(&mut page, "**composition and blind**", &judged);
     for kind in Kind::ALL {
         let of_it = scores.iter().filter(|score| score.kind == kind);
-        row(&mut head, kind.name(), &Judgement::of(of_it));
+        row(&mut page, kind.name(), &Judgement::of(of_it));
     }
     let held_out = scores.iter().filter(is_judged).filter(|score| score.is_held_out);
-    row(&mut head, "composition and blind, held out", &Judgement::of(held_out));
+    row(&mut page, "composition and blind, held out", &Judgement::of(held_out));
     let calm = scores.iter().filter(is_judged).filter(|score| !score.is_disturbed);
-    row(&mut head, "composition and blind, undisturbed", &Judgement::of(calm));
+    row(&mut page, "composition and blind, undisturbed", &Judgement::of(calm));
     for subject in Subject::ALL {
         let of_it = Judgement::of(scores.iter().filter(|score| score.subject == subject));
         if of_it.cases > 0 {
-            row(&mut head, &subject.name(), &of_it);
+            row(&mut page, &subject.name(), &of_it);
         }
     }
-    let _ = writeln!(head, "\n{}", verdict(&judged));
-    head
+    let _ = writeln!(page, "\n{}", verdict(&judged));
+    page + &published()
+}
+
+/// How many of the figures that others published the model predicts.
+fn published() -> String {
+    let cases = seeds::cases();
+    let agree = cases.iter().filter(|case| case.agrees()).count();
+    format!(
+        "\nPublished figures, predicted from others of the same article: {agree} of {} agree. They differ by less than {}, or the \
+         interval of the prediction holds the figure.\n",
+        cases.len(),
+        percent(seeds::AGREES_WITHIN)
+    )
 }
 
 fn row(table: &mut String, name: &str, judged: &Judgement) {
@@ -143,11 +212,14 @@ pub(super) fn percent(share: f64) -> String {
 mod tests {
     use super::*;
     use crate::model::judge::tests::score;
+    use crate::model::reread;
+    use crate::model::table::tests::case;
 
     fn table_and_verdict(scores: &[Score]) -> String {
         let facts = ["Machine: a small one; 5 s.".to_string()];
-        let head = head(&facts, scores);
-        let rest = head.strip_prefix(INTRODUCTION).expect("the introduction");
+        let page = page(&facts, scores);
+        let rest = page.strip_prefix(INTRODUCTION).expect("the introduction");
+        let rest = rest.strip_suffix(&published()).expect("the published figures");
         rest.to_string()
     }
 
@@ -184,6 +256,29 @@ Aimed at, over composition and blind alone: median ≤ 10 %, 90th percentile ≤
 differ by more than 20 % in order: met.
 "
         );
+    }
+
+    #[test]
+    fn the_page_tells_of_the_run() {
+        let report = Report {
+            cases: vec![case("one", 1e6, 1.25e6)],
+            left_out: vec![(Subject::Swap, "needs\nroot".into())],
+            refused: vec!["stripes, three: predicted and never measured".into()],
+            predictions: "said.jsonl".into(),
+            machine: "a small one".into(),
+            elapsed_s: 9.0,
+        };
+        let page = of_report(&report).unwrap();
+        for fact in [
+            "\nMachine: a small one; 9 s.\n",
+            "\nPredictions: each was written to `said.jsonl` before the whole that it predicts was measured, and is judged as it stands \
+             there.\n",
+            "\nNot measured: swap (needs root).\n",
+            "\nNot judged: stripes, three: predicted and never measured.\n",
+        ] {
+            assert!(page.contains(fact), "{page}");
+        }
+        assert_eq!(reread::judge(&page, &report.rows()).unwrap(), page);
     }
 
     #[test]

@@ -133,7 +133,7 @@ impl Caches {
         Ok(self)
     }
 
-    /// The disks as a cut would have left them when the logs had so many entries, and what became of their writes. The
+    /// The disks as a cut leaves them when the logs have these numbers of entries, and what became of their writes. The
     /// numbers may only grow from cut to cut.
     pub(super) fn cut_at(&mut self, cache: &Cache, entries: &[usize]) -> Result<(Kit, String)> {
         for (disk, cut_at) in self.disks.iter_mut().zip(entries) {

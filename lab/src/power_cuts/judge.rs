@@ -59,7 +59,7 @@ pub(super) struct Known {
     pub(super) plain: State,
     /// While its trial is waited for, when what is cut is `rubus verify`, which keeps that.
     pub(super) waiting: Option<State>,
-    /// After it.
+    /// After the change is applied.
     pub(super) applied: State,
 }
 
@@ -189,7 +189,7 @@ impl Known {
         wrong.extend(found.of_earlier.clone());
         let is_over = found.changes.iter().all(Change::is_undone);
         if is_over && found.other.is_none() && found.end.is_none() {
-            // Nobody would ever take away what is left, and a `tryboot.txt` would stand in the way of the next trial.
+            // Leftovers would stay forever, and a `tryboot.txt` would stand in the way of the next trial.
             let left = differences(&self.plain.card, &found.card).into_iter();
             wrong.extend(left.map(|one| format!("nothing to end, but {one}")));
         }

@@ -1,4 +1,4 @@
-//! What a power cut leaves of writes that a disk had completed into its write cache and that nobody had flushed. A pure
+//! What a power cut leaves of writes that a disk had completed into its write cache and that were not flushed. A pure
 //! function of the disk's log: what is durable, and which pieces of the rest are on the disk.
 
 use super::Random;
@@ -45,7 +45,7 @@ impl Fate {
 pub struct Piece {
     /// Where on the disk, in sectors.
     pub sector: u64,
-    /// How many.
+    /// Length in sectors.
     pub sectors: u64,
     /// Where their data is in the log, in bytes; none for discarded ones, which read as zeros.
     pub data_at: Option<u64>,

@@ -61,7 +61,7 @@ const STATE_DIRECTORY: &str = "/var/lib/rubus";
 /// What is tried.
 #[derive(Clone, Debug)]
 pub struct Campaign {
-    /// The board.
+    /// The board whose power is cut.
     pub board: Board,
     /// Its USB disks.
     pub usb: Vec<UsbDisk>,
@@ -108,7 +108,7 @@ pub struct Campaign {
 /// A network disk that the boards have.
 #[derive(Clone, Debug)]
 pub struct Export {
-    /// Its size.
+    /// Size in bytes.
     pub bytes: u64,
     /// The port of this machine on which it is served.
     pub port: u16,
@@ -128,7 +128,7 @@ pub struct LeftOut {
 /// Exact moments at which the power is cut, beside the random ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stops {
-    /// None.
+    /// No exact moments, random ones only.
     No,
     /// After each record of the journal, when it has just become durable.
     Records,
@@ -139,9 +139,9 @@ pub enum Stops {
 /// Which way the change is gone when the power is cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Way {
-    /// Forwards.
+    /// The change is applied.
     Apply,
-    /// Back.
+    /// The change is undone.
     Undo,
     /// What `rubus verify` does on a trial that came up: it keeps it. Only a recording goes this way.
     Verify,
@@ -162,7 +162,7 @@ impl Way {
 /// When the power was cut.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Moment {
-    /// After the command had run for so long.
+    /// After the command had run for this time.
     Random(Duration),
     /// A record of the journal had just become durable.
     Record(String),
@@ -192,7 +192,7 @@ pub struct Row {
 /// What a campaign has given.
 #[derive(Clone, Debug)]
 pub struct Results {
-    /// Every cut.
+    /// One row for each cut.
     pub rows: Vec<Row>,
     /// Records that were written while applying and while undoing, in the run with exact stops.
     pub records: [usize; 2],
@@ -320,7 +320,7 @@ impl CampaignRun<'_> {
             .zip(rests)
             .map(|((way, kit), rest)| (way, kit, rest))
         {
-            // Once more for those that come after a quicker run's end; they are drawn anew.
+            // Another pass for moments beyond the end of a quicker run; they are drawn again.
             while !rest.is_empty() {
                 let again = self.pass(way, kit, rest, Stops::No)?;
                 rest = again.left.iter().map(|_| random.below(again.length)).collect();

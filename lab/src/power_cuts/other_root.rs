@@ -95,7 +95,8 @@ fn root_at(cache: &Cache, disk: &Path, start: u64) -> Result<OtherRoot> {
     })
 }
 
-/// The root in a filesystem that is mounted here. On btrfs it is a subvolume, which is a filesystem of its own to whoever lists files.
+/// The root in a filesystem that is mounted here. On btrfs it is a subvolume, which appears as a filesystem of its own
+/// in a listing of files.
 fn top_of(filesystem: &Path) -> PathBuf {
     let subvolume = filesystem.join(SUBVOLUME);
     if subvolume.is_dir() { subvolume } else { filesystem.to_owned() }

@@ -39,7 +39,7 @@ pub(super) struct Passed {
 
 /// What a cut has left.
 pub(super) struct Left {
-    /// The disks.
+    /// The board's disks after the cut.
     pub kit: Kit,
     /// When it was.
     pub moment: Moment,
@@ -172,7 +172,7 @@ impl Lab<'_> {
         Ok(words.join(" "))
     }
 
-    /// What the steps are called; they are the same each time, though a plan is made anew.
+    /// The steps' titles; they are the same each time, though each plan is a new one.
     pub(super) fn titles(&self, board: &mut Session, way: Way) -> Result<Vec<String>> {
         let script = match way {
             // Without the arguments that follow, which only `apply` takes.

@@ -46,7 +46,7 @@ pub struct Label {
     pub export: Option<Served>,
     /// Device and filesystem of the root after applying.
     pub root: String,
-    /// Applying.
+    /// The recorded `rubus apply`.
     pub apply: RecordedRun,
     /// Undoing; of a change with a trial, while that is waited for.
     pub undo: RecordedRun,
@@ -58,7 +58,7 @@ pub struct Label {
 /// A network disk.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Served {
-    /// Its size.
+    /// Size in bytes.
     pub bytes: u64,
     /// The port that its address names.
     pub port: u16,

@@ -332,19 +332,19 @@ fn promised(marks: &[Mark]) -> Option<&[usize]> {
     promise.map(|mark| &*mark.entries)
 }
 
-/// The records that were durable when the logs were so long.
+/// The records that were durable when the logs had these lengths.
 fn durable(marks: &[Mark], cut: &[usize]) -> Vec<String> {
     let before = marks.iter().filter(|mark| is_behind(cut, &mark.entries));
     let records = before.map(|mark| mark.record.clone());
     records.filter(|record| !record.is_empty()).collect()
 }
 
-/// Whether a cut came when the logs had been so long.
+/// Whether a cut came after the logs had these lengths.
 fn is_behind(cut: &[usize], entries: &[usize]) -> bool {
     cut.iter().zip(entries).all(|(cut, before)| cut >= before)
 }
 
-/// How a cut is ended here: each so many-th with `resume`; none when 0.
+/// How a cut is ended here: every `resume_each`-th with `resume`, none when that is 0.
 fn end_of(number: usize, resume_each: usize) -> Ended {
     if resume_each > 0 && number % resume_each == resume_each - 1 {
         Ended::Resume
@@ -403,7 +403,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_so_many_th_cut_is_resumed() {
+    fn every_nth_cut_is_resumed() {
         let resumed = |each| (0..6).map(move |n| end_of(n, each) == Ended::Resume);
         assert_eq!(resumed(0).filter(|&it| it).count(), 0);
         assert_eq!(resumed(1).filter(|&it| it).count(), 6);

@@ -157,7 +157,7 @@ mod tests {
     /// What is in the new initial RAM filesystem.
     const NEW: [u8; 3000] = [7; 3000];
 
-    /// A card with a boot partition, of which nobody has to be root to change the files.
+    /// A card with a boot partition whose files can be changed without root.
     struct Card {
         place: tempfile::TempDir,
     }

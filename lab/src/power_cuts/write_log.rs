@@ -37,7 +37,7 @@ pub struct Entry {
 pub enum Kind {
     /// Everything before is durable.
     Flush,
-    /// A write.
+    /// Data is written.
     Write {
         /// Whether it was durable when it completed (force unit access).
         is_durable: bool,

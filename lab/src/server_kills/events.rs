@@ -9,7 +9,7 @@ use crate::power_cuts::Random;
 pub struct Life {
     /// Connections of the kernel.
     pub connections: u32,
-    /// After so many seconds the kernel sends a request again over another connection; 0 is never.
+    /// Seconds after which the kernel resends a request over another connection; 0 is never.
     pub timeout_s: u32,
     /// The server makes each write durable before it acknowledges it.
     pub is_sync: bool,
@@ -39,12 +39,12 @@ pub enum Restored {
     UnderItsName,
 }
 
-/// What happens.
+/// A fault of the server, the network or the watcher.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// The server is killed and comes back, so many times.
+    /// The server is killed and comes back, one or several times.
     Killed {
-        /// How often.
+        /// Number of kills.
         times: u64,
     },
     /// The server is asked to end, and comes back.
@@ -57,14 +57,13 @@ pub enum Event {
     CutAndKilled,
     /// The watcher is killed; the disk is detached and attached again.
     WatcherKilled,
-    /// Watcher and server are killed, so that nobody connects again: the disk is given up by its
-    /// user.
+    /// Watcher and server are killed, so that the connection is not restored: the user gives the disk up.
     WatcherAndServerKilled,
     /// The server's machine loses its power while it is written to.
     Rebooted {
-        /// The network is cut before, so that nobody tells the board of the connections' end.
+        /// The network is cut before, so that the board does not learn of the connections' end.
         is_silent: bool,
-        /// Somebody has asked the watcher to end before, which it may not do under a mounted disk.
+        /// The watcher was asked to end before, which it refuses under a mounted disk.
         is_stop_asked: bool,
     },
     /// The same when the watcher says that everything is durable.
@@ -89,7 +88,7 @@ const REPLACED: &str = "its contents were discarded or replaced";
 const ANOTHER: &str = "another image is served under this name now";
 
 impl Event {
-    /// A number of each, in any order: in so many rounds everything happens once.
+    /// One of each, shuffled: a whole deck makes everything happen once.
     #[must_use]
     pub fn deck(random: &mut Random) -> Vec<Event> {
         let restored =
@@ -130,7 +129,7 @@ impl Event {
                 );
                 return Ok(());
             }
-            // Nobody could know that nothing was lost.
+            // That nothing was lost cannot be known then.
             Event::Rebooted { .. } if !life.is_sync => &[RESTARTED],
             Event::Restored(Restored::UnderItsName) => &[ANOTHER],
             Event::Restored(_) => &[REPLACED],

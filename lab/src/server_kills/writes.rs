@@ -1,10 +1,9 @@
 //! What a writer was told of its writes, and whether what is found later keeps that.
 //!
-//! A writer fills places with numbers that grow from write to write. It says on a line of its own
-//! when a write begins, when the kernel has acknowledged it, and when it is durable: `begun PLACE
-//! N`, `done PLACE N`, `durable PLACE N`, and `failed PLACE N` when the kernel said so. Whoever
-//! looks at the places finds in each the numbers of one write, or of two when a write has been cut
-//! off.
+//! A writer fills places with numbers that grow from write to write. It says on a line of its own when a write begins,
+//! when the kernel has acknowledged it, and when it is durable: `begun PLACE N`, `done PLACE N`, `durable PLACE N`, and
+//! `failed PLACE N` when the kernel said so. Afterwards each place holds the numbers of one write, or of two when a
+//! write has been cut off.
 
 use std::collections::BTreeMap;
 
@@ -24,9 +23,9 @@ struct Promised {
 /// Which writes must be there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Expected {
-    /// Each that was acknowledged: nobody has lost anything.
+    /// Each that was acknowledged: nothing was lost.
     Acknowledged,
-    /// Each that was durable: a machine was restarted, or somebody was told of a loss.
+    /// Each that was durable: a machine was restarted, or a loss was reported.
     Durable,
 }
 

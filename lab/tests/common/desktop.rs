@@ -120,7 +120,8 @@ pub fn wrong_disks_are_refused(board: &mut Session) {
     }
     must(board, "umount /mnt", SOON);
     assert_eq!(must(board, &format!("sfdisk -d {usb}"), SOON), before);
-    assert_eq!(must(board, "rubus status", SOON), "No recipe has been applied on this machine.\n");
+    let status = must(board, "rubus status", SOON);
+    assert!(status.starts_with("No recipe has been applied on this machine.\n"), "{status}");
 }
 
 /// Applies the recipe to the first USB disk.

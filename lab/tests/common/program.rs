@@ -50,7 +50,7 @@ impl Home {
         Home { directory }
     }
 
-    /// Its directory.
+    /// Path of the home directory.
     pub fn path(&self) -> &Path {
         self.directory.path()
     }

@@ -1,5 +1,5 @@
-//! Debian's own package `raspi-firmware` on a board: with each initial RAM filesystem its hooks write `config.txt` and
-//! `cmdline.txt` anew. The recipe `desktop` moves such a board, and each update in between leaves it on the root that is meant.
+//! Debian's own package `raspi-firmware` on a board: with each initramfs its hooks rewrite `config.txt` and
+//! `cmdline.txt`. The recipe `desktop` moves such a board, and each update in between leaves it on the intended root.
 
 use std::process::Command;
 use std::time::Instant;
@@ -121,7 +121,7 @@ fn apply(board: &mut Session, serial: &str) {
     assert!(said.contains("is applied"), "{said}");
 }
 
-/// Makes the initial RAM filesystem anew, which writes the command line anew: it names this root.
+/// Rebuilds the initramfs, which rewrites the command line: it names this root.
 fn update(board: &mut Session, names: &str) {
     must(board, "echo unwritten >/boot/firmware/config.txt", SOON);
     must(board, UPDATE, LONG);

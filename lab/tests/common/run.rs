@@ -1,4 +1,4 @@
-//! Reading the JSON of a run, as somebody does who knows only its documentation.
+//! Reading the JSON of a run with nothing but its documentation.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use super::pressure::Pressure;
 pub struct JobResult<'a>(pub &'a Value);
 
 impl JobResult<'_> {
-    /// Its name.
+    /// The job's name.
     pub fn name(&self) -> &str {
         self.0["job"].as_str().expect("a job has a name")
     }
@@ -52,7 +52,7 @@ impl JobResult<'_> {
         }
     }
 
-    /// Its stalls.
+    /// All stalls that the job reports.
     pub fn stalls(&self) -> Vec<Stall> {
         let list = self.0["stalls"].as_array().expect("a job has a list of stalls");
         let stall = |stall: &Value| Stall {
@@ -74,9 +74,9 @@ impl JobResult<'_> {
 pub struct Stall {
     /// Seconds from the start of the job.
     pub start_s: f64,
-    /// Seconds.
+    /// Duration in seconds.
     pub length_s: f64,
-    /// `device`, …
+    /// The cause as JSON has it, such as `device`.
     pub cause: String,
 }
 

@@ -52,7 +52,7 @@ impl Served {
         Served { serving, directory }
     }
 
-    /// Its address.
+    /// The address as `rubus` takes it.
     pub fn address(&self) -> String {
         self.serving.address()
     }
@@ -120,7 +120,7 @@ impl Random {
         (self.0 >> 33) as usize % end
     }
 
-    /// So many bytes.
+    /// `count` random bytes.
     pub fn bytes(&mut self, count: usize) -> Vec<u8> {
         let words = (0..count.div_ceil(4)).map(|_| self.below(1 << 31) as u32);
         let mut bytes: Vec<u8> = words.flat_map(u32::to_le_bytes).collect();

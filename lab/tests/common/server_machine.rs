@@ -94,7 +94,7 @@ impl ServerMachine {
         let left = LoopDevice::new(DISK_BYTES).unwrap();
         copy_still(&self.disk, left.file().unwrap());
         unmount(self.place.path());
-        // Whoever looked at the new device while it was empty must not have left that in memory.
+        // A program that looked at the new device while it was empty must not have left that in the page cache.
         programs::run("blockdev", &["--flushbufs", &node(&left)]).unwrap();
         mount(&left, self.place.path());
         self.disk = left;

@@ -30,7 +30,7 @@ pub struct Board {
     _disk: Option<ThrottledLoop>,
 }
 
-/// All boards.
+/// Several boards behind SSH servers, and the inventory that lists them.
 pub struct Shelf {
     directory: TempDir,
     boards: Vec<Board>,
@@ -41,7 +41,7 @@ pub struct Shelf {
 }
 
 impl Shelf {
-    /// Without boards.
+    /// An empty shelf.
     pub fn new() -> Shelf {
         let directory = TempDir::with_prefix("lab-shelf-").expect("a temporary directory");
         // Where the package's own unit makes it.
@@ -54,7 +54,7 @@ impl Shelf {
         Shelf { directory, boards: Vec::new(), lines: "[shelf]\n".into(), known: String::new() }
     }
 
-    /// Adds a board whose `disk` does at most so many reads a second.
+    /// Adds a board whose `disk` is limited to this number of reads per second.
     pub fn add(&mut self, name: &str, reads_per_second: u64) {
         let limits = Limits { read_iops: Some(reads_per_second), ..Limits::default() };
         let disk = ThrottledLoop::new(8 << 20, limits).expect("a throttled device");

@@ -21,7 +21,7 @@ pub const NEEDS: [Need; 4] = [
 
 /// The names under which the server is reached.
 pub const HOSTS: [&str; 2] = ["attic", "cellar"];
-/// A name behind which nobody listens.
+/// A name behind which no server listens.
 pub const NOBODY: &str = "nobody";
 
 /// A running server.

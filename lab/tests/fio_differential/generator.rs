@@ -7,7 +7,7 @@ use rubus_stats::Rng;
 
 /// Length of the files that are there before.
 pub const FILE_BYTES: u64 = 1 << 20;
-/// Their names.
+/// Names of these files.
 pub const FILES: [&str; 2] = ["f1", "f2"];
 
 /// A job file and what may be asked of it.
@@ -55,18 +55,33 @@ pub struct Section {
     pub has_rest_of_align: bool,
     /// A block may be written several times.
     may_write_twice: bool,
+    /// It ends by the number of its operations, and how many bytes that are depends on their sizes.
+    pub ends_by_operations: bool,
     /// It is read back and checked, and fio reads of blocks that were written several times only the last.
     pub reads_back_some: bool,
     /// Its operations take turns among several files.
     is_in_turns: bool,
     /// A flush follows some writes.
     flushes: bool,
+    /// How many operations may be in flight.
+    depth: u64,
+}
+
+impl Section {
+    /// How many operations fewer fio may do: a flush in flight counts as one of those that end the job (exceeds_number_ios of
+    /// its backend.c), and whether one is in flight then is a matter of time.
+    pub fn counted_flushes(&self) -> u64 {
+        let counts = self.flushes && self.ends_by_operations;
+        if counts { (self.depth - 1) * self.copies } else { 0 }
+    }
 }
 
 struct Writer<'a> {
     random: &'a mut Rng,
     text: String,
     options: BTreeSet<&'static str>,
+    /// A `k` is 1000, so that blocks are no whole pages.
+    has_decimal_units: bool,
 }
 
 impl Writer<'_> {
@@ -87,7 +102,12 @@ impl Writer<'_> {
 /// The case of that number: always the same.
 pub fn case(number: u64) -> Case {
     let mut random = Rng::stream(0x0f10, number);
-    let mut w = Writer { random: &mut random, text: String::new(), options: BTreeSet::new() };
+    let mut w = Writer {
+        random: &mut random,
+        text: String::new(),
+        options: BTreeSet::new(),
+        has_decimal_units: false,
+    };
     let count = 1 + w.random.below(3);
     let mut given = Vec::new();
     if w.chance(10) {
@@ -142,6 +162,7 @@ fn global(w: &mut Writer<'_>) {
     if w.chance(30) {
         let base = w.one(&[1024, 1000]);
         w.set("kb_base", base);
+        w.has_decimal_units = base == 1000;
     }
     if w.chance(50) {
         w.set("bs", "8k");
@@ -180,9 +201,11 @@ fn section(
         copies: 1,
         is_reported_together: false,
         has_rest_of_align: false,
+        ends_by_operations: false,
         reads_back_some: false,
         is_in_turns: false,
         flushes: false,
+        depth: 1,
         may_write_twice: false,
     };
     let is_mix = reads && writes;
@@ -229,7 +252,7 @@ fn section(
         content(w);
     }
     // fio's copies find what others of them have written.
-    let is_checkable = section.is_even && !section.is_timed && !has_modifier && section.copies == 1;
+    let is_checkable = section.is_even && !section.is_loose && !has_modifier && section.copies == 1;
     if writes && !reads && is_checkable && w.chance(8) {
         checks(w, &mut section);
     }
@@ -294,6 +317,7 @@ fn engine(w: &mut Writer<'_>, section: &mut Section) -> &'static str {
     if !matches!(engine, "psync" | "mmap" | "sync") {
         let depth = w.one(&[1, 2, 8]);
         w.set("iodepth", depth);
+        section.depth = depth;
     }
     if w.chance(10) {
         w.set("invalidate", 1);
@@ -400,6 +424,7 @@ fn amount(
     if w.chance(10) {
         let count = w.one(&[1, 7, 16]);
         w.set("number_ios", count);
+        section.ends_by_operations = true;
         section.is_determined &= !is_random;
     }
     if w.chance(8) && !has_modifier {
@@ -480,12 +505,15 @@ fn places(w: &mut Writer<'_>, section: &mut Section) {
 
 fn durability(w: &mut Writer<'_>, section: &mut Section, engine: &str) {
     let kind = w.random.below(8);
+    // fio's mmap flushes whole pages only.
+    let can_flush = engine != "mmap" || !w.has_decimal_units;
     // fio's flushes take their turns among the files like writes.
-    section.flushes = kind <= 1;
+    section.flushes = kind <= 1 && can_flush;
     section.is_determined &= !(section.flushes && section.is_in_turns);
+    section.is_determined &= section.counted_flushes() == 0;
     match kind {
-        0 => w.set("fsync", 4),
-        1 => w.set("fdatasync", 1),
+        0 if can_flush => w.set("fsync", 4),
+        1 if can_flush => w.set("fdatasync", 1),
         2 if engine != "mmap" => w.set("sync", "dsync"),
         3 => w.set("end_fsync", 1),
         _ => {}

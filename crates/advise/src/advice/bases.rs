@@ -51,7 +51,7 @@ impl Bases {
         }
     }
 
-    /// All alike, except that nobody knows prices.
+    /// The same basis for all figures, except for prices, which are always assumed.
     pub fn all(basis: Basis) -> Bases {
         Bases {
             random_read: basis,
@@ -69,8 +69,8 @@ impl Bases {
         }
     }
 
-    /// How the rate of an operation is known with so many in flight: one alone and 32 are figures, what lies between comes
-    /// from both.
+    /// The basis of an operation's rate at this depth: depth 1 and depth 32 are figures, a depth between them rests on
+    /// both.
     pub fn of(&self, what: What, depth: u32) -> Basis {
         let at = |alone: Basis, deep: Basis| match depth {
             0..=1 => alone,
@@ -84,6 +84,37 @@ impl Bases {
             What::RandomWrite => at(self.random_write, self.random_write_deep),
             What::Commit => self.commits,
         }
+    }
+
+    /// Takes what another says was measured, in a run in which it did not settle.
+    pub(super) fn unsettle(&mut self, measured: &Bases) {
+        let all = [
+            (&mut self.random_read, measured.random_read),
+            (&mut self.random_read_deep, measured.random_read_deep),
+            (&mut self.random_write, measured.random_write),
+            (&mut self.random_write_deep, measured.random_write_deep),
+            (&mut self.sequential_read, measured.sequential_read),
+            (&mut self.sequential_write, measured.sequential_write),
+            (&mut self.commits, measured.commits),
+        ];
+        for (own, measured) in all {
+            if measured == Basis::Measured {
+                *own = Basis::Unsettled;
+            }
+        }
+    }
+
+    /// Whether a figure of a device, or the time for the work, rests on what did not settle.
+    pub fn is_any_unsettled(&self) -> bool {
+        [
+            self.random_read,
+            self.random_write,
+            self.sequential_read,
+            self.sequential_write,
+            self.commits,
+            self.time_s,
+        ]
+        .contains(&Basis::Unsettled)
     }
 
     /// The worse of both, figure by figure: for what is made of several.

@@ -237,7 +237,9 @@ impl MeasuredDisk {
     /// else it only bounds from above.
     pub fn lay_over(&self, figures: &mut Figures, bases: &mut Bases) {
         if let Some(unsettled) = &self.unsettled {
-            unsettled.lay_over(figures, bases);
+            let mut own = Bases::all(Basis::Published);
+            unsettled.lay_over(figures, &mut own);
+            bases.unsettle(&own);
         }
         let all = [
             (self.random_read, &mut figures.random_read, &mut bases.random_read),
@@ -298,7 +300,7 @@ mod tests {
         assert!(Known::of(&machine, &[]).disks.is_empty());
     }
 
-    /// Nobody is told that a card may do 4000 writes per second after it has just done at most 300.
+    /// The advice must not say that a card may do 4000 writes per second after it has just done at most 300.
     #[test]
     fn what_did_not_settle_still_bounds_what_is_possible() {
         let mut run = fixture::slow_sd_card_run();

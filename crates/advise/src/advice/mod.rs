@@ -18,7 +18,7 @@ pub use bases::Bases;
 pub use known::{Carried, Known, KnownProcessor, MeasuredDisk};
 pub use rubus_machine::purpose::{AHEAD, Purpose, Visit, What};
 pub use rubus_machine::wish::Wish;
-pub use rubus_vocabulary::basis::{Basis, LEGEND};
+pub use rubus_vocabulary::basis::{Basis, LEGEND, UNSETTLED};
 
 /// Times within this factor count as alike.
 pub const ALIKE: f64 = 1.1;
@@ -53,7 +53,7 @@ pub struct Advice {
     pub because: Vec<String>,
     /// The command that plans it, as words; absent where no recipe does it.
     pub command: Option<Vec<String>>,
-    /// What the plan of that command found in its way, as sentences; none also where nobody has looked yet.
+    /// Obstacles that the command's plan found, as sentences; also empty where no plan has been made yet.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub obstacles: Vec<String>,
     /// What is to be done besides the command, or in place of it, as a sentence.
@@ -137,7 +137,7 @@ pub struct Demand {
     pub seconds: Estimate,
     /// Operations in flight meanwhile, at least 1.
     pub in_flight: u32,
-    /// What it gives with so many: bytes per second where it is in order, else operations.
+    /// The rate at that depth: bytes per second where it is in order, else operations.
     pub per_second: Estimate,
 }
 
@@ -328,8 +328,7 @@ impl Advice {
         let best = self.candidates.first()?;
         let stays = best.is_now
             && (best.is_enough(self.purpose) || likely_faster(&self.candidates).is_none());
-        let is_open = !stays;
-        let is_wanted = is_open && best.measured(self.purpose, true).is_empty();
+        let is_wanted = !stays && best.measured(self.purpose, true).is_empty();
         let mut its = self.unknown.iter().filter(|one| one.of.as_ref() == Some(&best.name));
         its.find(|one| one.measurement.is_some()).filter(|_| is_wanted)
     }
@@ -377,7 +376,7 @@ impl Candidate {
 
     /// The demands that were measured, or those that were not.
     pub fn measured(&self, purpose: Purpose, is_measured: bool) -> Vec<What> {
-        self.by_basis(purpose, |basis| (basis == Basis::Measured) == is_measured)
+        self.by_basis(purpose, |basis| basis.is_measured() == is_measured)
     }
 
     /// Share of its time that rests on assumed figures, 0 to 1.

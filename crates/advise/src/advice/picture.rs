@@ -1,6 +1,6 @@
 //! The pipe picture of a candidate of an advice: the resources in its way, in the order in which its work passes them.
 
-use super::{Basis, Candidate, Demand, Pipe, StageKind};
+use super::{Candidate, Demand, Pipe, StageKind};
 use rubus_verdict::pipes::{Picture, Stage};
 use rubus_verdict::verdict::PipeKind;
 
@@ -32,7 +32,7 @@ pub fn of_candidate(candidate: &Candidate) -> Option<Picture> {
     // Buses become narrower on the way to the device.
     let capacity = |pipe: &Pipe| pipe.capacity_iops.value;
     pipes.sort_by(|(a, one), (b, other)| a.cmp(b).then(capacity(other).total_cmp(&capacity(one))));
-    let is_known = candidate.basis.of(largest.what, largest.in_flight) == Basis::Measured;
+    let is_known = candidate.basis.of(largest.what, largest.in_flight).is_measured();
     let stages = pipes.into_iter().map(|(place, pipe)| Stage {
         name: name(place, pipe),
         kind: match place {

@@ -54,7 +54,7 @@ pub(super) fn worth_buying(machine: &Machine, places: &[Place]) -> Vec<&'static 
     let has_fast_usb =
         has("usb3-ssd") || has("usb3-ssd-storage") || is_here("@usb3") && has("usb2-ssd");
     match has_usb_3(machine) {
-        // Nobody is told to buy what may be plugged in already.
+        // The advice must not be to buy what may be plugged in already.
         _ if has("usb-unknown") => {}
         true if !has_fast_usb && !has("nvme") => classes.push(by_id("usb3-ssd")),
         false if !has("usb2-ssd") => classes.push(by_id("usb2-ssd")),

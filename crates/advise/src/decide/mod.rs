@@ -31,7 +31,7 @@ pub struct Question<'a> {
     pub machine: &'a Machine,
     /// What was measured on it.
     pub known: &'a Known,
-    /// What for.
+    /// What the machine is for.
     pub purpose: Purpose,
     /// What is to be weighed besides what is there.
     pub with: &'a [Wish],

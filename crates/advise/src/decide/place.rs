@@ -1,6 +1,6 @@
 //! A place for data: how it works, the buses in front of it, and of what kind a disk is.
 
-use crate::advice::{Bases, Basis, MeasuredDisk};
+use crate::advice::{Bases, MeasuredDisk};
 use rubus_machine::purpose::What;
 use rubus_vocabulary::machine::{BlockDevice, BlockKind, Hop, HopKind, Machine};
 use rubus_vocabulary::platters::has_platters;
@@ -20,9 +20,9 @@ pub(super) const USB_3_BYTES: f64 = 440e6;
 /// A place for data.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Place {
-    /// "sda", "usb3-ssd".
+    /// A kernel name or a device class: "sda", "usb3-ssd".
     pub name: String,
-    /// For people.
+    /// Description for people.
     pub what: String,
     /// How it works.
     pub is: Is,
@@ -96,8 +96,7 @@ pub(super) fn partly(measured: &MeasuredDisk, bases: &Bases, rest: &str) -> Stri
         (What::RandomWrite, bases.random_write),
         (What::Commit, bases.commits),
     ];
-    let seen =
-        kinds.iter().filter(|(_, basis)| *basis == Basis::Measured).map(|(what, _)| what.words());
+    let seen = kinds.iter().filter(|(_, basis)| basis.is_measured()).map(|(what, _)| what.words());
     match seen.clone().count() {
         5 => measured.when(),
         0 => format!("{}; the rest: {rest}", measured.when()),

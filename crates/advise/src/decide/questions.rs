@@ -1,6 +1,6 @@
 //! What is not known and would change the order, and the measurement that settles it.
 
-use crate::advice::{Basis, Candidate, Unknown};
+use crate::advice::{Candidate, Unknown};
 use rubus_machine::purpose::{Purpose, Visit};
 
 use super::Question;
@@ -66,7 +66,7 @@ pub(super) fn unknown(
 fn is_open(question: &Question<'_>, place: &Place) -> bool {
     let visits = question.purpose.visits();
     let of = |visit: &Visit| place.bases.of(visit.what, visit.depth);
-    visits.iter().any(|visit| of(visit) != Basis::Measured)
+    visits.iter().any(|visit| !of(visit).is_measured())
 }
 
 /// Of a disk that was measured in part: what was, and what not.
@@ -97,7 +97,7 @@ fn measurement(question: &Question<'_>, place: &Place) -> Option<Vec<String>> {
         return None;
     }
     let node = format!("/dev/{}", place.name);
-    // On an encrypted volume or an array it would be that which is measured.
+    // On an encrypted volume or an array the measured device would be that volume or array.
     let is_of_disk = |directory: &&String| {
         let mount = question.machine.mounts.iter().find(|mount| mount.point == **directory);
         let device = mount.and_then(|mount| mount.device.as_deref());

@@ -8,7 +8,7 @@ pub(super) struct Risk {
     pub severity: Severity,
     /// Whether it is that the change loses what is on the disk now.
     pub is_loss: bool,
-    /// A sentence.
+    /// What may go wrong, as a sentence.
     pub words: String,
 }
 

@@ -269,7 +269,7 @@ fn network(question: &Question<'_>, candidates: &[Candidate]) -> Option<Subject>
             rate(now, visit.what)
         )
     };
-    // One part in order, and of the small ones that which takes longest now.
+    // One part in order, and the slowest of the small ones now.
     let in_order = parts.iter().find(|visit| visit.what.is_in_order());
     let now_s = |visit: &&Visit| now.demand(visit.what).map_or(0.0, |demand| demand.seconds.value);
     let small = parts.iter().filter(|visit| !visit.what.is_in_order());
@@ -372,7 +372,7 @@ fn swap(question: &Question<'_>, places: &[Place]) -> Option<Subject> {
             time(best),
             now.name,
             time(now),
-            if is_one_step { "." } else { "; how: rubus advise --for swap" }
+            if is_one_step { "." } else { "; how: rubus advise swap" }
         ),
         to_do.command.filter(|_| is_one_step),
     )

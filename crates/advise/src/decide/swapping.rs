@@ -18,7 +18,7 @@ use super::{Question, weigh};
 use crate::predict::{Bend, Operation, predict};
 use crate::stages::swap::SetUp;
 
-/// A disk that takes at least so many random writes per second is one to swap on.
+/// A disk that does at least this many random writes per second is good for swap.
 const TAKES_SWAP: f64 = 1000.0;
 /// How names of disks begin that wear out or stop when they are swapped on.
 const CARD: &str = "mmcblk";
@@ -240,7 +240,7 @@ fn candidate(question: &Question<'_>, option: &SwapPlace) -> Candidate {
         risks: risk::sentences(&option.risks),
         worst_risk: risk::worst(&option.risks),
         tier: 0,
-        is_measured: basis.time_s == Basis::Measured,
+        is_measured: basis.time_s.is_measured(),
         basis,
         source: place.source.clone(),
     }
@@ -334,7 +334,7 @@ pub(super) fn to_do(question: &Question<'_>, places: &[Place], best: &Candidate)
 /// How readily programs' pages should go to swap rather than files out of the cache.
 pub(super) struct Swappiness {
     pub value: u32,
-    /// In words.
+    /// Why this value, in words.
     pub why: String,
 }
 

@@ -126,9 +126,9 @@ fn what_is_enough_comes_first_and_what_is_faster_is_still_listed() {
     assert!(!advice.candidates[0].is_now, "{:?}", advice.because);
 }
 
-/// What a logger needs only to keep up with lets somebody wait who sits before it.
+/// A disk that is enough for a logger, which only has to keep up, keeps a desktop's user waiting.
 #[test]
-fn what_is_enough_is_less_where_somebody_waits() {
+fn what_is_enough_is_less_where_a_user_waits() {
     let advice = pi3(Purpose::Desktop);
     let mut candidate = advice.candidates[0].clone();
     let enough_for = |high: f64, candidate: &mut Candidate| {
@@ -142,7 +142,7 @@ fn what_is_enough_is_less_where_somebody_waits() {
     assert_eq!(enough_for(1.1, &mut candidate), [false; 5]);
 }
 
-/// Somebody measured sequential reads only: that is said, and the rest is neither called measured nor forgotten.
+/// Only sequential reads were measured: that is said, and the rest is neither called measured nor forgotten.
 #[test]
 fn a_disk_that_is_partly_measured_says_what_was_and_what_was_not() {
     let mut run = fixture::slow_sd_card_run();
@@ -188,9 +188,9 @@ fn what_wins_on_assumed_figures_is_said_to_in_the_same_sentence() {
     assert!(assumed_winners > 0, "nothing was tried");
 }
 
-/// A logger asks for commits, which nobody publishes.
+/// A logger needs commits, for which there are no published figures.
 #[test]
-fn a_network_disk_that_nobody_measured_is_assumed_but_for_its_link() {
+fn an_unmeasured_network_disk_is_assumed_but_for_its_link() {
     let machine = fixture::pi3_with_usb_ssd();
     let with = [Wish::Network("nbd://nas/root".into())];
     let advice = ask(&machine, &Known::default(), Purpose::Logger, &with);

@@ -128,7 +128,7 @@ pub(super) fn candidate(question: &Question<'_>, place: &Place) -> Candidate {
         risks: risk::sentences(&risks),
         worst_risk: risk::worst(&risks),
         tier: 0,
-        is_measured: basis.time_s == Basis::Measured,
+        is_measured: basis.time_s.is_measured(),
         basis,
         source: place.source.clone(),
     }
@@ -137,13 +137,23 @@ pub(super) fn candidate(question: &Question<'_>, place: &Place) -> Candidate {
 /// How a time is known: measured where all of it was, assumed where what is assumed takes a part that is worth a word.
 fn time_basis(bases: &Bases, visits: &[Visit], demands: &[Demand], time_s: f64) -> Basis {
     let of = |visit: &Visit| bases.of(visit.what, visit.depth);
+    let is_worth_saying = |basis: Basis| {
+        let all = visits.iter().zip(demands);
+        let with_it = all.filter(|(visit, _)| of(visit) == basis);
+        let seconds: f64 = with_it.map(|(_, demand)| demand.seconds.value).sum();
+        seconds >= time_s * WORTH_SAYING
+    };
     if visits.iter().all(|visit| of(visit) == Basis::Measured) {
         return Basis::Measured;
     }
-    let assumed = visits.iter().zip(demands);
-    let assumed = assumed.filter(|(visit, _)| of(visit) == Basis::Assumed);
-    let assumed_s: f64 = assumed.map(|(_, demand)| demand.seconds.value).sum();
-    if assumed_s >= time_s * WORTH_SAYING { Basis::Assumed } else { Basis::Published }
+    if is_worth_saying(Basis::Assumed) {
+        return Basis::Assumed;
+    }
+    if is_worth_saying(Basis::Unsettled) {
+        return Basis::Unsettled;
+    }
+    let is_measured = visits.iter().all(|visit| of(visit).is_measured());
+    if is_measured { Basis::Measured } else { Basis::Published }
 }
 
 /// Data can be put beside what is there; a system cannot.

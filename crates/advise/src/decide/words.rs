@@ -108,10 +108,12 @@ fn work(purpose: Purpose) -> String {
 
 /// "about 5.6 times faster (2.1 to 14 times)".
 fn faster(ratio: Estimate) -> String {
-    let sure = if ratio.low > 1.0 { "about" } else { "perhaps" };
     let [value, low, high] =
         [ratio.value, ratio.low, ratio.high].map(|times| two_digits(&format!("{times:.2}")));
-    format!("{sure} {value} times faster ({low} to {high} times)")
+    match ratio.low > 1.0 {
+        true => format!("about {value} times faster ({low} to {high} times)"),
+        false => format!("perhaps {value} times faster (at best {high} times, at worst no faster)"),
+    }
 }
 
 /// A time with its range; without one where that says nothing.
@@ -219,7 +221,7 @@ fn what_is_enough(
         basis.figure(&percent(now.time_s.value)),
         match basis {
             Basis::Assumed => two_digits(&percent(now.time_s.high)),
-            Basis::Measured | Basis::Published => percent(now.time_s.high),
+            Basis::Measured | Basis::Published | Basis::Unsettled => percent(now.time_s.high),
         }
     )
 }
@@ -237,7 +239,7 @@ pub(super) fn time(candidate: &Candidate) -> String {
     candidate.basis.time_s.figure(&seconds(candidate.time_s.value))
 }
 
-/// What a time rests on that nobody knows: "on assumed figures alone (commits)".
+/// What an assumed time rests on: "on assumed figures alone (commits)".
 fn on_assumptions(purpose: Purpose, candidate: &Candidate) -> Option<String> {
     if candidate.basis.time_s != Basis::Assumed {
         return None;
@@ -307,7 +309,7 @@ fn what_is_next(best: &Candidate, after: bool) -> Option<String> {
     let largest = best.largest()?;
     let share = largest.seconds.value / best.time_s.value.max(f64::MIN_POSITIVE);
     let pipe = best.pipes.first()?;
-    // What is far wider is in nobody's way.
+    // A pipe that is this much wider does not limit.
     const FAR_WIDER: f64 = 20.0;
     let next = best.pipes.get(1).and_then(|next| {
         let ratio = next.capacity_iops.value / pipe.capacity_iops.value;
@@ -401,7 +403,7 @@ fn of_place(question: &Question<'_>, place: &Place) -> ToDo {
             "Write dtparam=pciex1_gen=3 into config.txt and restart; take it out again if the drive fails.",
         ),
         _ if !place.is_here && place.name.contains("card") => ToDo::nothing(
-            "Copy the card to the new one: `rubus copy` copies a directory with everything in it, or use an imager.",
+            "Buy it, and copy the whole card to it with an imager on another computer; keep the old one until the new one starts.",
         ),
         _ if !place.is_here => ToDo::nothing(&format!(
             "When it is plugged in: {} (the NAME that `rubus survey` shows).",

@@ -95,7 +95,7 @@ fn gain() -> SeedCase {
     }
 }
 
-/// So many sticks of 30 MB/s behind one USB 2 port.
+/// `count` sticks of 30 MB/s behind one USB 2 port.
 fn sticks(count: u32) -> SeedCase {
     let member = |number: u32| {
         vec![

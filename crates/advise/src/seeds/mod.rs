@@ -94,7 +94,7 @@ fn rate(kind: Kind, resource: Resource, bytes_per_second: Estimate) -> Step {
     Step::Stage(Stage { kind, resource: Some(resource), cost: Cost::rate(bytes_per_second) })
 }
 
-/// So many operations in flight of so many bytes.
+/// `depth` operations in flight of `bytes` each.
 fn operation(bytes: u64, depth: u32) -> Operation {
     Operation { bytes, depth, bend: Bend::Stations }
 }

@@ -8,8 +8,8 @@ use crate::predict::predict;
 
 const MB: f64 = 1e6;
 const EXTENT: u64 = 128 << 10;
-/// Bytes of zeros that one core of a Cortex-A53 at 1.2 GHz puts through zlib per second. Nobody published it; from zlib's rate on an A72,
-/// less what an A53 is slower, with room on both sides.
+/// Bytes of zeros that one core of a Cortex-A53 at 1.2 GHz puts through zlib per second. No published figure; from
+/// zlib's rate on an A72, less what an A53 is slower, with room on both sides.
 const ZEROS_PER_CORE: (f64, f64, f64) = (20e6, 40e6, 80e6);
 
 pub(super) fn cases() -> Vec<SeedCase> {

@@ -18,7 +18,7 @@ pub struct Cipher {
     pub has_instructions: bool,
     /// Measured, published or assumed.
     pub basis: Basis,
-    /// In words.
+    /// Source of the figure, in words.
     pub source: String,
 }
 

@@ -1,11 +1,11 @@
-//! Compression on the way to a disk: what is expected of a processor that nobody measured.
+//! Compression on the way to a disk: the expected figures of an unmeasured processor.
 
 use rubus_processor::compression::{Method, cheapest_first};
 use rubus_stats::estimate::Estimate;
 use rubus_vocabulary::processor::arm_cores;
 
-/// What is expected of a processor that nobody measured, by its model's name; wide on purpose. Data of a root
-/// filesystem, which shrinks to 35 to 65 % with zstd.
+/// The expected figures of an unmeasured processor, by its model's name; wide on purpose. Data of a root filesystem,
+/// which shrinks to 35 to 65 % with zstd.
 pub fn usual(processor: &str, cores: u32) -> (Vec<Method>, String) {
     // One core of a Cortex-A72 makes 102 to 113 MB/s with zstd at level 1 (facebook/zstd pull request 2749).
     let expected = arm_cores::expected(processor);

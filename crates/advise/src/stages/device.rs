@@ -13,9 +13,9 @@ const LARGE_BYTES: u64 = 1 << 20;
 /// Operations in flight of the figures that are called deep.
 const DEEP: u32 = 32;
 
-/// What one operation of a kind asks of a device with so many in flight. One at a time and with 32 it is what the figures say, so that
-/// their intervals are not widened by what is not asked; in between small operations overlap as far as both say. Large ones in order do
-/// not: their rate is what it is.
+/// What one operation asks of a device at this queue depth. At depths 1 and 32 it is exactly the figure, so that other
+/// figures do not widen its interval. In between, small operations overlap as far as both figures say. Large sequential
+/// ones do not: their rate is the same at every depth.
 pub fn steps(name: &str, figures: &Figures, what: What, depth: u32) -> Vec<Step> {
     let resource = Resource::one(name);
     let (alone, deep, in_order) = match what {

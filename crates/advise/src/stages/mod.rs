@@ -15,7 +15,7 @@ use rubus_stats::estimate::Estimate;
 use crate::cost::Cost;
 use crate::path::{Kind, Resource, Stage, Step};
 
-/// A bus that carries so many bytes per second, used while the device behind it works.
+/// A bus with this bandwidth, used while the device behind it works.
 pub fn bus(name: &str, bytes_per_second: f64) -> Step {
     Step::Beside(Stage {
         kind: Kind::Bus,

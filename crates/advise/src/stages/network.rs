@@ -23,11 +23,11 @@ pub struct Link {
     pub source: String,
 }
 
-/// Wi-Fi that nobody measured: from one wall away to beside the access point.
+/// Unmeasured Wi-Fi: from one wall away to beside the access point.
 const WIFI_BYTES_PER_SECOND: (f64, f64, f64) = (5e6, 1.5e6, 15e6);
 
 impl Link {
-    /// A cable of so many bits per second; `behind` is the slowest bus before the chip.
+    /// A cable of this rate in bits per second; `behind` is the slowest bus before the chip.
     pub fn cable(name: &str, bits_per_second: u64, behind: Option<(String, f64)>) -> Link {
         let payload = ceiling::ethernet(bits_per_second).bytes_per_second;
         // USB 2 carries less than the cable of a Pi 3B+: about 300 Mbit/s.
@@ -89,8 +89,8 @@ impl Link {
 /// Bytes of a request's head, and of an answer's (NBD, `doc/proto.md`).
 const REQUEST_BYTES: f64 = 28.0;
 
-/// The server's work on a request, where nobody measured it: the program, and a read from its page cache or its SSD. Writes
-/// are in its page cache until a flush.
+/// The server's work on a request, where it was not measured: the program, and a read from its page cache or its SSD.
+/// Writes are in its page cache until a flush.
 const SERVER_READ_S: (f64, f64, f64) = (120e-6, 20e-6, 600e-6);
 const SERVER_WRITE_S: (f64, f64, f64) = (40e-6, 15e-6, 150e-6);
 /// A flush on the server's disk.

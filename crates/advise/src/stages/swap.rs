@@ -12,7 +12,7 @@ use super::device;
 use crate::cost::Cost;
 use crate::path::{Kind, Resource, Stage, Step, Tier};
 
-/// Pages of programs by pages compressed, where nobody measured: 2.5 to 3 was published for desktops with zstd, 4 for idle pages.
+/// Default compression ratio of programs' pages: 2.5 to 3 was published for desktops with zstd, 4 for idle pages.
 pub fn usual_ratio() -> Estimate {
     Estimate::new(2.7, 2.0, 4.0)
 }

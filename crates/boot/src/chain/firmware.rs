@@ -2,6 +2,7 @@
 
 use super::link::{Link, Stage, Subject};
 use super::running::is_from_here;
+use super::start_files;
 use super::{ChainFacts, DiskTable, TableKind, TablePartition, is_trial};
 use crate::autoboot;
 use crate::eeprom::Ability;
@@ -11,15 +12,8 @@ use rubus_vocabulary::machine::Bootloader;
 
 const RELEASE_NOTES: &str = "raspberrypi/rpi-eeprom, release notes";
 const UPDATE: &str = "sudo rpi-eeprom-update -a";
-/// The firmware's own program on boards without one in an EEPROM, and on the Raspberry Pi 4. Source: Raspberry Pi
-/// documentation, "The boot folder".
-const START: [&str; 4] = ["start.elf", "start_x.elf", "start_cd.elf", "start_db.elf"];
-const START_4: [&str; 4] = ["start4.elf", "start4x.elf", "start4cd.elf", "start4db.elf"];
-const FIXUP: [&str; 4] = ["fixup.dat", "fixup_x.dat", "fixup_cd.dat", "fixup_db.dat"];
-const FIXUP_4: [&str; 4] = ["fixup4.dat", "fixup4x.dat", "fixup4cd.dat", "fixup4db.dat"];
 /// Types of an MBR entry that are FAT; 0xef since the bootloader of 2020-05-26.
 const FAT_TYPES: [&str; 7] = ["0x01", "0x04", "0x06", "0x0b", "0x0c", "0x0e", "0xef"];
-const COPY_FIRMWARE: &str = "copy the firmware's files there (package raspi-firmware)";
 
 pub(super) fn firmware(facts: &ChainFacts) -> Link {
     let link = Link::new(Stage::Firmware, facts.board.as_str(), "revision code, device tree");
@@ -124,23 +118,16 @@ pub(super) fn partition(facts: &ChainFacts) -> Link {
     if link.is_last {
         return link;
     }
-    if let Some(file) = firmware_file_missing(facts) {
-        return link.stopped(
-            format!("it holds no {file}, without which this board does not take it"),
-            COPY_FIRMWARE,
-        );
+    let link = by_place(facts, link);
+    if let Some(file) = start_files::missing(facts).filter(|_| facts.is_whole) {
+        return not_bootable(facts, file, link);
     }
     let link = by_age(facts, link);
+    let is_over = link.stop.is_some() || !facts.is_whole;
+    let link = if is_over { link } else { start_files::check(facts, link) };
     if link.stop.is_some() {
         return link;
     }
-    let link = match fixup_missing(facts) {
-        None => link,
-        Some(file) => link.with(Certainty::Likely).noted(
-            format!("there is no {file}, and the firmware does not know all memory"),
-            COPY_FIRMWARE,
-        ),
-    };
     by_mount(facts, link)
 }
 
@@ -164,8 +151,7 @@ fn number_of(name: &str) -> Option<u32> {
 
 /// Whether the firmware finds a boot partition by the table of the medium.
 fn by_table(facts: &ChainFacts, table: &DiskTable, link: Link) -> Link {
-    let is_fat = |part: &&TablePartition| part.filesystem.as_deref() == Some("vfat");
-    let fat: Vec<&TablePartition> = table.partitions.iter().filter(is_fat).collect();
+    let fat: Vec<&TablePartition> = fat_partitions(table).collect();
     let link = link.from("the table of the medium", None);
     if fat.is_empty() {
         return link.stopped(
@@ -210,26 +196,54 @@ fn by_gpt(facts: &ChainFacts, link: Link) -> Link {
     }
 }
 
-/// A file that has to be in the partition before the board takes it. A Raspberry Pi 5 has its firmware in its EEPROM.
-fn firmware_file_missing(facts: &ChainFacts) -> Option<&'static str> {
-    if !facts.is_whole {
-        return None;
+/// What a boot partition without the firmware's files means: bootloaders in an EEPROM look into the next one.
+fn not_bootable(facts: &ChainFacts, file: &str, link: Link) -> Link {
+    let why = format!("it holds no {file}, without which this board does not take it");
+    let Some(next) = next_fat(facts) else { return link.stopped(why, start_files::COPY_FIRMWARE) };
+    let kernels = facts.model.kernels;
+    let remedy = format!(
+        "if partition {next} is the boot partition, make it the first FAT one, or update the bootloader"
+    );
+    let since = Ability::WalkPartitions.since(kernels);
+    match (has_eeprom(kernels), facts.eeprom.can(Ability::WalkPartitions, kernels)) {
+        (true, Some(true) | None) => {
+            let day = since.unwrap_or_default();
+            let found = format!(
+                "it holds no {file}; bootloaders since {day} try partition {next}, whose files were not read"
+            );
+            let what = format!("it holds no {file}");
+            link.from(RELEASE_NOTES, since).not_known(found).noted(what, remedy).last()
+        }
+        (true, Some(false)) | (false, _) => link.with(Certainty::Likely).stopped(why, remedy),
     }
-    let without = |names: &[&'static str]| {
-        let has_any = names.iter().any(|name| is_filled(facts, name));
-        if has_any { None } else { names.first().copied() }
+}
+
+/// The number of the FAT partition behind the one that is read, the first one behind the last.
+fn next_fat(facts: &ChainFacts) -> Option<u32> {
+    let own = facts.medium.partition.as_deref().and_then(number_of)?;
+    let fat: Vec<u32> = fat_partitions(facts.table.as_ref()?).map(|part| part.number).collect();
+    let behind = fat.iter().copied().find(|number| *number > own);
+    behind.or_else(|| fat.iter().copied().find(|number| *number != own))
+}
+
+/// A boot partition that is not the first one: the oldest boards look no further.
+fn by_place(facts: &ChainFacts, link: Link) -> Link {
+    let Some(table) = &facts.table else { return link };
+    let own = facts.medium.partition.as_deref().and_then(number_of);
+    let Some(first) = table.partitions.first().filter(|first| Some(first.number) < own) else {
+        return link;
     };
-    match facts.model.kernels {
-        Kernels::Armv6 | Kernels::Armv7 | Kernels::Armv7Or8 => {
-            without(&["bootcode.bin"]).or_else(|| without(&START))
-        }
-        Kernels::Armv8Or7l => without(&START_4),
-        Kernels::Bcm2712 => {
-            let has_settings = facts.partition.size_bytes("config.txt").is_some();
-            if has_settings { None } else { Some("config.txt") }
-        }
-        Kernels::Named => None,
-    }
+    let Some(kind) = first.filesystem.as_deref().filter(|kind| *kind != "vfat") else {
+        return link;
+    };
+    let what =
+        format!("partition {} is {kind}; the firmware reads the first FAT one", first.number);
+    let link = if has_eeprom(facts.model.kernels) { link } else { link.with(Certainty::Likely) };
+    link.noted(what, "make the boot partition the first one where the board does not find it")
+}
+
+fn fat_partitions(table: &DiskTable) -> impl Iterator<Item = &TablePartition> {
+    table.partitions.iter().filter(|part| part.filesystem.as_deref() == Some("vfat"))
 }
 
 /// Boards that came with a device tree of their own, of which older firmware says "start4.elf: is not compatible".
@@ -262,20 +276,6 @@ fn by_age(facts: &ChainFacts, link: Link) -> Link {
         "the firmware is of before November 2020; boards of revision 1.4 and later say \"start4.elf: is not compatible\"",
         NEWER,
     )
-}
-
-fn is_filled(facts: &ChainFacts, name: &str) -> bool {
-    facts.partition.size_bytes(name).is_some_and(|bytes| bytes > 0)
-}
-
-fn fixup_missing(facts: &ChainFacts) -> Option<&'static str> {
-    let files = match facts.model.kernels {
-        Kernels::Armv6 | Kernels::Armv7 | Kernels::Armv7Or8 => FIXUP,
-        Kernels::Armv8Or7l => FIXUP_4,
-        Kernels::Bcm2712 | Kernels::Named => return None,
-    };
-    let has_any = files.iter().any(|name| is_filled(facts, name));
-    (facts.is_whole && !has_any).then_some(files[0])
 }
 
 /// Whether updates reach what the firmware reads.

@@ -1,12 +1,13 @@
 //! The kernel with its modules, and the initial RAM filesystem with what it can find.
 
-use super::ChainFacts;
 use super::link::{Link, Stage, Subject};
 use super::naming::{RootKind, root_filesystem, root_kind, root_name};
 use super::running::{is_this_kernel, went_alone};
-use super::width::is_32_bit;
+use super::width::{file_name, has_large_pages, is_32_bit};
+use super::{ChainFacts, device_tree, setting};
 use crate::cmdline_txt::CmdlineTxt;
 use crate::config_txt::BootPath;
+use crate::eeprom::Ability;
 use crate::initramfs::Listing;
 use crate::medium::Certainty;
 use crate::model::Kernels;
@@ -16,6 +17,13 @@ const REMAKE: &str = "make it again: sudo update-initramfs -u -k all";
 
 pub(super) fn kernel(facts: &ChainFacts, path: &BootPath) -> Link {
     let link = Link::new(Stage::Kernel, path.kernel.as_str(), "config.txt");
+    if let Some(stub) = &path.armstub
+        && is_uefi(facts, stub)
+    {
+        let found =
+            format!("armstub={stub} is UEFI, which starts the rest; its settings are not read");
+        return link.not_known(found).last();
+    }
     match facts.partition.size_bytes(&path.kernel) {
         None if path.kernel.contains('#') => {
             let found =
@@ -40,8 +48,11 @@ pub(super) fn kernel(facts: &ChainFacts, path: &BootPath) -> Link {
             )
             .unless_it_runs(is_this_kernel(facts, &path.kernel));
     }
-    let link = with_tree(facts, path, link);
-    if link.stop.is_some() { link } else { with_release(facts, path, link) }
+    let looks: [fn(&ChainFacts, &BootPath, Link) -> Link; 4] =
+        [with_mode, device_tree::check, with_pages, with_release];
+    looks
+        .iter()
+        .fold(link, |link, look| if link.stop.is_some() { link } else { look(facts, path, link) })
 }
 
 /// A named kernel that is not in the list of files.
@@ -49,8 +60,40 @@ fn missing(facts: &ChainFacts, path: &BootPath, link: Link) -> Link {
     if let Some(loader) = loader(facts, &path.kernel).filter(|_| facts.running.is_some()) {
         return handed_on(path, loader, link);
     }
+    let has_no_64_bit = matches!(facts.model.kernels, Kernels::Armv6 | Kernels::Armv7);
+    if has_no_64_bit && facts.is_whole && facts.partition.size_bytes("kernel8.img").is_some() {
+        return link.stopped(
+            format!(
+                "there is no {}: the system is for 64 bits, which this board does not have",
+                path.kernel
+            ),
+            "write an image for 32 bits",
+        );
+    }
+    let prefix = setting(facts, "os_prefix").filter(|prefix| !prefix.is_empty());
+    if let Some(prefix) = prefix.filter(|_| facts.is_whole) {
+        // The firmware passes over a prefix below which it finds no kernel.
+        let places =
+            format!("neither in {prefix} (os_prefix) nor at the top of the boot partition");
+        return link.stopped(
+            format!("{} is {places}", path.kernel),
+            "put the files of the kernel back there, or correct os_prefix= in config.txt",
+        );
+    }
+    if let Some((why, certainty)) = device_tree::missing(facts, path) {
+        return link.with(certainty).stopped(
+            format!("there is no {}, and {}", path.kernel, why.trim_start_matches("there is ")),
+            "write a newer image, or one for this board",
+        );
+    }
     let why = format!("{} is not in the boot partition", path.kernel);
-    let remedy = "install the kernel again, or correct kernel= in config.txt";
+    let is_narrow_wanted = setting(facts, "arm_64bit").as_deref() == Some("0");
+    // Newer systems have no kernel for 32 bits on a Raspberry Pi 4. Source: raspberrypi/linux, issue 7627.
+    let remedy = if is_narrow_wanted && facts.partition.size_bytes("kernel8.img").is_some() {
+        "take arm_64bit=0 out of config.txt: kernel8.img runs programs of 32 bits, too"
+    } else {
+        "install the kernel again, or correct kernel= in config.txt"
+    };
     if facts.is_whole || facts.running.is_none() {
         return link.stopped(why, remedy);
     }
@@ -63,6 +106,15 @@ fn missing(facts: &ChainFacts, path: &BootPath, link: Link) -> Link {
     let is_next = others.any(|name| is_this_kernel(facts, name));
     let link = link.stopped(why, remedy).unless_it_runs(!is_next);
     if link.stop.is_some() { link } else { link.last() }
+}
+
+/// Whether a stub, which has some hundred bytes otherwise, is a firmware of its own. Source: pftf/RPi4, which is
+/// `armstub=RPI_EFI.fd` without a kernel.
+fn is_uefi(facts: &ChainFacts, stub: &str) -> bool {
+    const MAX_STUB_BYTES: u64 = 64 << 10;
+    let bytes = facts.partition.size_bytes(stub);
+    let is_named_so = stub.to_ascii_lowercase().ends_with(".fd");
+    bytes.is_some_and(|bytes| is_named_so || bytes > MAX_STUB_BYTES)
 }
 
 /// What follows a program that loads the kernel in its turn.
@@ -91,37 +143,53 @@ fn loader(facts: &ChainFacts, kernel: &str) -> Option<&'static str> {
     is_efi.then_some("UEFI")
 }
 
-/// Without its device tree a board of 2019 or later does not get to a kernel that works.
-fn with_tree(facts: &ChainFacts, path: &BootPath, link: Link) -> Link {
-    if !facts.is_whole {
+/// A board with both modes starts a kernel in the one that the settings ask for. Source: Raspberry Pi documentation,
+/// `arm_64bit`: names that the firmware knows decide by themselves, others do not (raspberrypi/firmware, issue 1685).
+fn with_mode(facts: &ChainFacts, path: &BootPath, link: Link) -> Link {
+    const KNOWN: [&str; 4] = ["kernel.img", "kernel7.img", "kernel7l.img", "kernel8.img"];
+    let kernels = facts.model.kernels;
+    let has_both = matches!(kernels, Kernels::Armv7Or8 | Kernels::Armv8Or7l);
+    let is_known = KNOWN.contains(&file_name(&path.kernel));
+    let Some(is_narrow) = is_32_bit(facts, path).filter(|_| has_both && !is_known) else {
         return link;
-    }
-    if let Some(tree) = &path.device_tree {
-        if facts.partition.size_bytes(tree).is_some() {
-            return link;
+    };
+    let said = setting(facts, "arm_64bit").map(|value| value != "0");
+    let is_wide_wanted = said.or((kernels == Kernels::Armv7Or8).then_some(false));
+    match is_wide_wanted {
+        // The default of a Raspberry Pi 4 was another in older firmware.
+        None => link.with(Certainty::Likely),
+        Some(is_wide) if is_wide != is_narrow => link,
+        Some(is_wide) => {
+            let (bits, wanted) = if is_narrow { (32, 0) } else { (64, 1) };
+            let says = match said {
+                Some(_) => format!("config.txt says arm_64bit={}", u8::from(is_wide)),
+                None => format!("config.txt does not say arm_64bit={wanted}"),
+            };
+            link.with(Certainty::Likely)
+                .stopped(
+                    format!("{} is a {bits}-bit kernel, and {says}", path.kernel),
+                    format!("write arm_64bit={wanted} into config.txt"),
+                )
+                .unless_it_runs(is_this_kernel(facts, &path.kernel))
         }
-        return link.stopped(
-            format!("the device tree {tree} is not in the boot partition"),
-            "put it there, or take device_tree= out of config.txt",
-        );
     }
-    let prefix = match facts.model.kernels {
-        Kernels::Armv8Or7l => "bcm2711",
-        Kernels::Bcm2712 => "bcm2712",
-        Kernels::Armv6 | Kernels::Armv7 | Kernels::Armv7Or8 | Kernels::Named => return link,
-    };
-    let is_tree = |name: &str| {
-        let file = name.rsplit('/').next().unwrap_or_default();
-        file.starts_with(prefix) && file.ends_with(".dtb")
-    };
-    let has_tree = facts.partition.names().any(is_tree);
-    if has_tree {
+}
+
+/// f2fs has blocks of 4 KiB on these disks, and mounts only where pages are as large. Source: raspberrypi/linux, issue 6006.
+fn with_pages(facts: &ChainFacts, path: &BootPath, link: Link) -> Link {
+    let filesystem = root_name(facts, path).and_then(|name| root_filesystem(facts, &name));
+    if filesystem.as_deref() != Some("f2fs") || !has_large_pages(facts, path) {
         return link;
     }
-    link.with(Certainty::Likely).stopped(
-        format!("there is no device tree for this board ({prefix}-*.dtb): the system is older than the board, or damaged"),
-        "write a newer image, or copy the device trees there (package raspi-firmware)",
-    )
+    link.with(Certainty::Likely)
+        .stopped(
+            format!(
+                "{} has pages of 16 KiB, with which the root (f2fs) does not mount",
+                path.kernel
+            ),
+            "write kernel=kernel8.img into config.txt, whose pages are 4 KiB",
+        )
+        .unless_it_runs(is_this_kernel(facts, &path.kernel))
 }
 
 /// Which release the kernel is, and whether the root has its modules.
@@ -175,12 +243,31 @@ fn is_gone(facts: &ChainFacts, name: &str) -> bool {
 
 /// `auto_initramfs` came with Raspberry Pi OS 12 in 2023; which firmware was the first is not known.
 fn by_age(facts: &ChainFacts, path: &BootPath, link: Link) -> Link {
-    let is_known = facts.running.is_some() || facts.model.kernels == Kernels::Bcm2712;
-    if !path.is_auto_initramfs || is_known {
+    if !path.is_auto_initramfs || facts.running.is_some() {
         return link;
+    }
+    if facts.model.kernels == Kernels::Bcm2712 {
+        return by_name(facts, path, link);
     }
     let source = link.source.clone();
     link.with(Certainty::Likely).from(source, Some("2023"))
+}
+
+/// Older bootloaders take that of the usual kernel with any other. Source: raspberrypi/firmware, issue 1965.
+fn by_name(facts: &ChainFacts, path: &BootPath, link: Link) -> Link {
+    const USUAL: (&str, &str) = ("kernel_2712.img", "initramfs_2712");
+    let is_named = setting(facts, "kernel").is_some_and(|name| file_name(&name) != USUAL.0);
+    let has_usual = facts.partition.size_bytes(USUAL.1).is_some();
+    let can = facts.eeprom.can(Ability::MatchInitramfs, facts.model.kernels);
+    if !is_named || !has_usual || can == Some(true) {
+        return link;
+    }
+    let since = Ability::MatchInitramfs.since(facts.model.kernels).unwrap_or_default();
+    let own = path.initramfs.join(",");
+    link.with(Certainty::Likely).noted(
+        format!("bootloaders of before {since} load {} in place of {own}", USUAL.1),
+        format!("update the bootloader, or write initramfs {own} followkernel into config.txt"),
+    )
 }
 
 /// Without an initial RAM filesystem, the kernel has to find and mount the root.
@@ -308,8 +395,19 @@ fn for_this_kernel(
     if releases.contains(&release) {
         return module_inside(modules, release, &filesystem, listings, link);
     }
-    let certainty = if modules.is_empty() { Certainty::Likely } else { Certainty::Certain };
+    if releases.is_empty() && has_modules_elsewhere(listings) {
+        let found = format!("{}; it has modules in places of its own", link.found);
+        return link.not_known(found);
+    }
+    let is_certain = !modules.is_empty() && !releases.is_empty();
+    let certainty = if is_certain { Certainty::Certain } else { Certainty::Likely };
     link.with(certainty).stopped(two_releases(release, releases), REMAKE)
+}
+
+/// An initial RAM filesystem that no distribution's tools made may load its modules from anywhere.
+fn has_modules_elsewhere(listings: &[&Listing]) -> bool {
+    let mut members = listings.iter().flat_map(|listing| &listing.members);
+    members.any(|member| file_name(&member.path).contains(".ko"))
 }
 
 fn two_releases(kernel: &str, inside: &[&str]) -> String {

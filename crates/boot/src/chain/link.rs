@@ -123,7 +123,7 @@ pub enum Subject {
     OtherRoot,
     /// A kernel has no modules in the root.
     NoModules,
-    /// Anything else.
+    /// Anything without a kind of its own.
     Other,
 }
 

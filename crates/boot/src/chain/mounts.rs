@@ -11,7 +11,7 @@ use crate::volume::{Name, NamedVolume};
 /// Where systems keep what the firmware reads, and the root: places that no start can do without.
 const ESSENTIAL: [&str; 3] = ["/", "/boot/firmware", "/boot"];
 const SOURCE: &str = "/etc/fstab";
-const REMEDY: &str = "correct the line, or add nofail to its options";
+const REMEDY: &str = "correct its line in /etc/fstab, or add nofail to the options there";
 
 pub(super) fn mounts(facts: &ChainFacts, _: &BootPath) -> Link {
     let link = Link::new(Stage::Mounts, "no fstab", SOURCE);
@@ -22,7 +22,10 @@ pub(super) fn mounts(facts: &ChainFacts, _: &BootPath) -> Link {
     };
     let table = Fstab::parse(fstab.as_str());
     let lines = table.entries().len();
-    let link = Link { found: format!("{lines} lines of fstab"), ..link };
+    let link = match lines {
+        0 => link,
+        lines => Link { found: format!("{lines} lines of fstab"), ..link },
+    };
     let volumes = with_opened(facts);
     let hazards = table.hazards(&volumes, &ESSENTIAL);
     hazards.iter().fold(link, |link, hazard| judge(facts, hazard, link))
@@ -44,7 +47,10 @@ fn with_opened(facts: &ChainFacts) -> Vec<NamedVolume> {
 }
 
 fn judge(facts: &ChainFacts, hazard: &Hazard, link: Link) -> Link {
-    let sentence = hazard.sentence();
+    let mut sentence = hazard.sentence();
+    if !facts.are_all_volumes {
+        sentence = sentence.replace("of this machine", "of this disk");
+    }
     match hazard {
         Hazard::NotThere(entry) if entry.is_swap() => {
             link.noted(format!("{sentence}; each start waits 90 s for it"), REMEDY)

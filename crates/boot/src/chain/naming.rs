@@ -9,7 +9,7 @@ use crate::volume::{Name, NamedVolume};
 /// What has to be done to a root before it is one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum RootKind {
-    /// Nothing.
+    /// Nothing: it is mounted as it is.
     Plain,
     /// It is opened from this volume, where that is known.
     Encrypted(Option<String>),
@@ -37,7 +37,10 @@ pub fn opened_from(facts: &ChainFacts, path: &BootPath) -> Option<String> {
 
 pub(super) fn root_kind(facts: &ChainFacts, path: &BootPath) -> RootKind {
     let Some(name) = root_name(facts, path) else { return RootKind::Elsewhere };
-    if !name.is_volume() || name == Name::Path("/dev/nfs".into()) {
+    /// A server's directory, and the files of the initramfs themselves. Source: Linux, nfsroot.rst and initrd.rst.
+    const NO_DISKS: [&str; 4] = ["/dev/nfs", "/dev/ram", "/dev/ram0", "/dev/cifs"];
+    let is_no_disk = NO_DISKS.iter().any(|path| name == Name::Path((*path).into()));
+    if !name.is_volume() || is_no_disk {
         return RootKind::Elsewhere;
     }
     if let [one] = name.resolve(&facts.volumes).as_slice() {

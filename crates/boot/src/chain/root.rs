@@ -5,10 +5,10 @@ use super::kernel::has_initramfs;
 use super::link::{Link, Stage, Subject};
 use super::naming::{RootKind, root_kind};
 use super::running::{has_this_line, is_this_kernel};
-use super::width::is_32_bit;
+use super::width::{has_large_pages, is_32_bit};
 use crate::cmdline_txt::CmdlineTxt;
 use crate::config_txt::BootPath;
-use crate::fstab::is_same_filesystem;
+use crate::fstab::{Fstab, is_same_filesystem};
 use crate::medium::Certainty;
 use crate::volume::{Name, NamedVolume};
 
@@ -18,6 +18,17 @@ pub(super) fn root(facts: &ChainFacts, path: &BootPath) -> Link {
     let written = line.get("root").unwrap_or_default();
     let (name, named) = (Name::parse(written), Name::shown(written));
     let link = Link::new(Stage::Root, format!("root={named}"), path.cmdline.as_str());
+    if written.contains("/PARTNROFF=") {
+        let found =
+            format!("root={named} is counted from another partition, which is not followed");
+        return link.not_known(found).last();
+    }
+    let is_quoted = line.is_quoted("root") && has_initramfs(facts, path);
+    let link = if is_quoted { quoted(facts, path, link) } else { link };
+    let link = link.unless_it_runs(has_this_line(facts, path));
+    if link.stop.is_some() || link.certainty == Certainty::NotKnown {
+        return link;
+    }
     let found = name.resolve(&facts.volumes);
     match (root_kind(facts, path), found.as_slice()) {
         (RootKind::Elsewhere, _) => {
@@ -35,12 +46,32 @@ pub(super) fn root(facts: &ChainFacts, path: &BootPath) -> Link {
         (RootKind::Lvm | RootKind::Plain, [one]) => {
             let link = match name.in_other_case(one).filter(|_| has_initramfs(facts, path)) {
                 Some(own) => other_case(&name, own, link),
-                None => mountable(facts, &line, one, link),
+                None => mountable(facts, &line, one, path, link),
             };
             with_running(facts, one, link.unless_it_runs(has_this_line(facts, path)))
         }
         (RootKind::Lvm | RootKind::Plain, several) => one_of(&named, several, link),
     }
+}
+
+/// The scripts of initramfs-tools split `/proc/cmdline` at white space, and look for a root whose name has the quotes in it.
+/// Source: initramfs-tools, `init`. Those of dracut and mkinitcpio take them off, as the kernel does.
+fn quoted(facts: &ChainFacts, path: &BootPath, link: Link) -> Link {
+    let is_of_others = path.initramfs.iter().any(|name| {
+        let listing = facts.images.initramfs.get(name).and_then(|listing| listing.as_ref().ok());
+        let marks = ["usr/lib/dracut", "lib/dracut", "init_functions"];
+        listing.is_some_and(|listing| marks.iter().any(|mark| listing.has_below(mark)))
+    });
+    if is_of_others {
+        return link;
+    }
+    let source = link.source.clone();
+    link.with(Certainty::Likely).stopped(
+        format!(
+            "the quotes around the value of root= in {source} become a part of it in the initramfs"
+        ),
+        format!("take the quotes around the value of root= out of {source}"),
+    )
 }
 
 fn one_of(named: &str, several: &[&NamedVolume], link: Link) -> Link {
@@ -111,8 +142,32 @@ fn not_there(facts: &ChainFacts, name: &Name, path: &BootPath, link: Link) -> Li
     };
     link.with(certainty).stopped(
         format!("{source} names {name}; {place} {}", others(name, &facts.volumes)),
-        format!("correct root= in {source} on the boot partition"),
+        root_to_write(facts, name, source),
     )
+}
+
+/// What to write, where one volume alone can be meant. Of a card, another disk of the board may be the root.
+fn root_to_write(facts: &ChainFacts, name: &Name, source: &str) -> String {
+    let roots: Vec<&NamedVolume> = facts.volumes.iter().filter(|one| may_be_root(one)).collect();
+    let [root] = roots.as_slice() else {
+        return format!("correct root= in {source} on the boot partition");
+    };
+    let own = match name {
+        Name::Uuid(_) => root.uuid.as_ref().map(|uuid| format!("UUID={uuid}")),
+        Name::Label(_) => root.label.as_ref().map(|label| format!("LABEL={label}")),
+        Name::PartUuid(_) | Name::PartLabel(_) | Name::Path(_) | Name::Other(_) => None,
+    };
+    let own = own.or_else(|| root.partuuid.as_ref().map(|id| format!("PARTUUID={id}")));
+    let Some(own) = own else {
+        return format!("correct root= in {source} on the boot partition");
+    };
+    let write = format!(
+        "write root={own} into {source} on the boot partition, and see that /etc/fstab names it"
+    );
+    if facts.are_all_volumes {
+        return write;
+    }
+    format!("if the root is on this disk, {write}")
 }
 
 /// Whether the running root would show this kind of name if it had it.
@@ -129,13 +184,14 @@ fn is_seen(facts: &ChainFacts, name: &Name, running: Option<&str>) -> bool {
     }
 }
 
+fn may_be_root(volume: &NamedVolume) -> bool {
+    const NO_ROOTS: [&str; 5] = ["vfat", "swap", "crypto_LUKS", "LVM2_member", "linux_raid_member"];
+    volume.filesystem.as_deref().is_some_and(|kind| !NO_ROOTS.contains(&kind))
+}
+
 /// What could have been meant: identifiers of the same kind.
 fn others(name: &Name, volumes: &[NamedVolume]) -> String {
-    const NO_ROOTS: [&str; 5] = ["vfat", "swap", "crypto_LUKS", "LVM2_member", "linux_raid_member"];
-    let may_be_root = |volume: &&NamedVolume| {
-        volume.filesystem.as_deref().is_some_and(|kind| !NO_ROOTS.contains(&kind))
-    };
-    let roots = volumes.iter().filter(may_be_root);
+    let roots = volumes.iter().filter(|one| may_be_root(one));
     let same_kind = roots.filter_map(|volume| match name {
         Name::PartUuid(_) => volume.partuuid.clone(),
         Name::PartLabel(_) => volume.partlabel.clone(),
@@ -159,9 +215,14 @@ fn with_running(facts: &ChainFacts, volume: &NamedVolume, link: Link) -> Link {
     }
 }
 
-fn mountable(facts: &ChainFacts, line: &CmdlineTxt, volume: &NamedVolume, link: Link) -> Link {
+fn mountable(
+    facts: &ChainFacts,
+    line: &CmdlineTxt,
+    volume: &NamedVolume,
+    path: &BootPath,
+    link: Link,
+) -> Link {
     let named = line.get("root").unwrap_or_default();
-    let source = link.source.clone();
     let link = Link { found: format!("{} ({named})", volume.path), ..link };
     let link = counted(facts, named, link);
     let Some(holds) = volume.filesystem.as_deref() else {
@@ -171,7 +232,36 @@ fn mountable(facts: &ChainFacts, line: &CmdlineTxt, volume: &NamedVolume, link: 
     if let Some(wanted) = wrong {
         return other_type(facts, wanted, holds, volume, link);
     }
-    if holds == "btrfs" { subvolume(facts, line, &volume.path, &source, link) } else { link }
+    if let Some(option) = line.get("rootflags").and_then(|flags| refused_option(flags, holds)) {
+        return link.stopped(
+            format!("rootflags= has {option}, which {holds} refuses, and the root is not mounted"),
+            format!("take {option} out of rootflags= in {}", path.cmdline),
+        );
+    }
+    if holds == "btrfs" { subvolume(facts, line, &volume.path, path, link) } else { link }
+}
+
+/// An option of the other filesystem: each refuses what it does not know. Source: Linux, fs/ext4/super.c and fs/btrfs/super.c.
+fn refused_option<'a>(flags: &'a str, holds: &str) -> Option<&'a str> {
+    const OF_BTRFS: [&str; 9] = [
+        "subvol",
+        "subvolid",
+        "compress",
+        "compress-force",
+        "autodefrag",
+        "space_cache",
+        "degraded",
+        "datasum",
+        "nodatacow",
+    ];
+    const OF_EXT4: [&str; 6] =
+        ["data", "errors", "noload", "delalloc", "nodelalloc", "journal_checksum"];
+    let foreign: &[&str] = match holds {
+        "ext2" | "ext3" | "ext4" => &OF_BTRFS,
+        "btrfs" => &OF_EXT4,
+        _ => return None,
+    };
+    flags.split(',').find(|option| foreign.contains(&option.split('=').next().unwrap_or(option)))
 }
 
 /// `rootfstype=` names another filesystem than the one that is there.
@@ -214,12 +304,15 @@ fn subvolume(
     facts: &ChainFacts,
     line: &CmdlineTxt,
     volume: &str,
-    source: &str,
+    path: &BootPath,
     link: Link,
 ) -> Link {
-    let Some(named) = line.subvolume() else { return link };
+    let source = path.cmdline.as_str();
     let running = facts.running.as_ref().filter(|one| one.root.as_deref() == Some(volume));
     let own = running.and_then(|running| running.subvolume.as_deref());
+    let Some(named) = line.subvolume() else {
+        return default_subvolume(facts, line, own, path, link);
+    };
     if let Some(own) = own.map(|own| own.trim_matches('/')).filter(|own| *own != named) {
         let own = if own.is_empty() { "the top of it" } else { own };
         return link
@@ -251,6 +344,42 @@ fn subvolume(
     )
 }
 
+/// Without a name, the subvolume that the filesystem itself calls its default is mounted, mostly the top. Source: btrfs(5),
+/// `btrfs subvolume set-default`.
+fn default_subvolume(
+    facts: &ChainFacts,
+    line: &CmdlineTxt,
+    own: Option<&str>,
+    path: &BootPath,
+    link: Link,
+) -> Link {
+    let own = own.map(|own| own.trim_matches('/'));
+    let is_by_number = line.subvolume_id().is_some();
+    // The line is the one that led to the running root, or that root is the top, which is the usual default.
+    let given = facts.running.as_ref().and_then(|running| running.command_line.as_deref());
+    let has_these_flags = given
+        .is_some_and(|given| CmdlineTxt::parse(given).get("rootflags") == line.get("rootflags"));
+    let is_known =
+        has_these_flags && has_this_line(facts, path) || own == Some("") && !is_by_number;
+    match own {
+        Some(_) if is_known => link,
+        Some(own) => {
+            let (shown, named) = if own.is_empty() { ("the top of it", "/") } else { (own, own) };
+            let what = match line.subvolume_id() {
+                Some(number) => format!("rootflags= names the subvolume of number {number}"),
+                None => "rootflags= names no subvolume, and the default one is not known".into(),
+            };
+            link.not_known(format!("{what}; the running root is {shown}")).noted_of(
+                Subject::OtherRoot,
+                format!("{what}, while the running root is {shown}"),
+                format!("put rootflags=subvol={named} into {}", path.cmdline),
+            )
+        }
+        // Of a card, the subvolumes are not read.
+        None => link.with(Certainty::Likely),
+    }
+}
+
 pub(super) fn init(facts: &ChainFacts, path: &BootPath) -> Link {
     let link = Link::new(Stage::Init, "the first program", "files of the root");
     if let Some(why) = &facts.root.unread {
@@ -259,10 +388,36 @@ pub(super) fn init(facts: &ChainFacts, path: &BootPath) -> Link {
     let link = match &facts.root.init {
         Some((program, true)) => Link { found: program.clone(), ..link },
         Some((program, false)) => {
-            return link.stopped(
-                format!("there is no {program} in the root"),
-                "the root is empty or damaged: write the system again, or name another root",
-            );
+            match facts.root.usual_init.as_ref().filter(|_| falls_back(facts, path)) {
+                Some(usual) => {
+                    let what = format!(
+                        "there is no {program} in the root, and the initramfs starts {usual}"
+                    );
+                    Link { found: usual.clone(), ..link }
+                        .with(Certainty::Likely)
+                        .noted(what, format!("correct init= in {}", path.cmdline))
+                }
+                None => {
+                    return link.stopped(
+                        format!("there is no {program} in the root"),
+                        "the root is empty or damaged: write the system again, or name another root",
+                    );
+                }
+            }
+        }
+        None => link,
+    };
+    let link = match program_of_first_start(facts, path) {
+        Some((program, why)) => {
+            return link
+                .stopped(
+                    format!(
+                        "systemd.run={program} in {} {why}: the board switches itself off",
+                        path.cmdline
+                    ),
+                    format!("take the words that begin with systemd. out of {}", path.cmdline),
+                )
+                .unless_it_runs(has_this_line(facts, path));
         }
         None => link,
     };
@@ -286,8 +441,38 @@ pub(super) fn init(facts: &ChainFacts, path: &BootPath) -> Link {
     }
 }
 
-fn has_large_pages(facts: &ChainFacts, path: &BootPath) -> bool {
-    let release = facts.images.kernels.get(&path.kernel).and_then(|one| one.release.as_deref());
-    let says_so = |release: &str| release.ends_with("2712") || release.contains("16k");
-    release.map_or(path.kernel.ends_with("kernel_2712.img"), says_so)
+/// Whether the initramfs is one whose scripts start the usual first program where the named one is not there. Source:
+/// initramfs-tools, `init`; dracut, `init.sh`. That of mkinitcpio ends in its shell, and the kernel panics.
+fn falls_back(facts: &ChainFacts, path: &BootPath) -> bool {
+    let marks = ["scripts/local", "usr/lib/dracut", "lib/dracut"];
+    path.initramfs.iter().any(|name| {
+        let listing = facts.images.initramfs.get(name).and_then(|listing| listing.as_ref().ok());
+        listing.is_some_and(|listing| marks.iter().any(|mark| listing.has_below(mark)))
+    })
+}
+
+/// A program of the boot partition that the command line has systemd run in place of a usual start, as Raspberry Pi Imager's
+/// firstrun.sh: its path, and why it cannot be run. Source: systemd-run-generator(8): where it fails, the machine is switched off.
+fn program_of_first_start(facts: &ChainFacts, path: &BootPath) -> Option<(String, String)> {
+    const POINTS: [&str; 2] = ["/boot/firmware/", "/boot/"];
+    if facts.root.is_systemd == Some(false) {
+        return None;
+    }
+    let line = CmdlineTxt::parse(facts.partition.text(&path.cmdline)?);
+    let program = line.get("systemd.run")?.split_whitespace().next()?.to_string();
+    let (point, name) =
+        POINTS.iter().find_map(|point| Some((*point, program.strip_prefix(point)?)))?;
+    let is_there = facts.partition.size_bytes(name).is_some();
+    if facts.is_whole && !is_there {
+        return Some((program.clone(), "is not in the boot partition".into()));
+    }
+    let table = Fstab::parse(facts.root.fstab.as_deref()?);
+    let is_mounted = |place: &str| table.at(place).is_some_and(|entry| !entry.has_option("noauto"));
+    if is_mounted(point.trim_end_matches('/')) {
+        return None;
+    }
+    let mut places = POINTS.iter().map(|point| point.trim_end_matches('/'));
+    let other = places.find(|place| is_mounted(place))?;
+    let why = format!("is not at that path: the boot partition is mounted at {other}");
+    Some((program, why))
 }

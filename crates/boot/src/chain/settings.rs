@@ -1,12 +1,13 @@
 //! The settings that the firmware reads, and the command line that it hands to the kernel.
 
 use super::encoding::Encoding;
+use super::kernel::has_initramfs;
 use super::link::{Link, Stage};
 use super::running::has_this_line;
 use super::width::is_32_bit;
 use super::{ChainFacts, config_name};
 use crate::cmdline_txt::CmdlineTxt;
-use crate::config_txt::{BootPath, ConfigTxt, MAX_LINE_CHARACTERS};
+use crate::config_txt::{BootPath, ConfigTxt, MAX_LINE_CHARACTERS, SPACED};
 use crate::medium::Certainty;
 use crate::model::Kernels;
 use crate::volume::Name;
@@ -44,6 +45,11 @@ pub(super) fn settings(facts: &ChainFacts, paths: &[BootPath]) -> Link {
         return link
             .not_known(format!("{source} has {bytes} bytes; so large a one has stopped boards"));
     }
+    let link = if is_spaced(paths) {
+        link.noted(format!("a setting with {SPACED}"), "write the setting without these spaces")
+    } else {
+        link
+    };
     if paths.is_empty() {
         return link.stopped(
             format!("{source} names no kernel for this board"),
@@ -77,9 +83,16 @@ fn is_boot_ramdisk(facts: &ChainFacts, text: &str) -> bool {
     says && facts.partition.size_bytes(BOOT_IMAGE).is_some()
 }
 
+fn is_spaced(paths: &[BootPath]) -> bool {
+    paths.iter().any(|path| path.only_if.contains(SPACED))
+}
+
 fn words(paths: &[BootPath]) -> String {
     let Some(first) = paths.first() else { return "no kernel".into() };
     let usual = format!("{} with {}", first.kernel, first.cmdline);
+    if is_spaced(paths) {
+        return format!("{usual}, or another way if the firmware reads a setting with {SPACED}");
+    }
     match paths.len() {
         1 => usual,
         2 => format!("{usual}, or one other way that only the board knows"),
@@ -119,7 +132,7 @@ pub(super) fn command_line(facts: &ChainFacts, path: &BootPath) -> Link {
     if root.is_some() || link.stop.is_some() {
         return link;
     }
-    if has_root_of_its_own(&line) {
+    if has_root_of_its_own(&line) || is_found_by_initramfs(facts, path) {
         let found = "no root=; the initramfs of this system finds its root by words of its own";
         return link.not_known(found).last();
     }
@@ -131,10 +144,47 @@ fn name_the_root(source: &str) -> String {
     format!("put root= with the PARTUUID of the root into the first line of {source}")
 }
 
-/// LibreELEC (`disk=`), Alpine (`modules=`, `alpine_dev=`), Home Assistant OS (`systemd.machine_id=`).
+/// Words by which systems name their root to an initramfs of their own: LibreELEC (`disk=`), Alpine (`modules=`,
+/// `alpine_dev=`), Home Assistant OS (`systemd.machine_id=`), Volumio (`imgpart=`), Batocera and Recalbox (`label=`),
+/// postmarketOS, Ubuntu Core, piCore (`tce=`), RAUC, live systems of Debian and Ubuntu (`boot=`).
 fn has_root_of_its_own(line: &CmdlineTxt) -> bool {
-    const WORDS: [&str; 5] = ["disk", "alpine_dev", "modules", "nfsroot", "systemd.machine_id"];
+    const WORDS: [&str; 15] = [
+        "alpine_dev",
+        "boot",
+        "datapart",
+        "disk",
+        "imgpart",
+        "label",
+        "modules",
+        "nfsroot",
+        "pmos_boot_uuid",
+        "pmos_root",
+        "pmos_root_uuid",
+        "rauc.slot",
+        "snapd_recovery_mode",
+        "systemd.machine_id",
+        "tce",
+    ];
     WORDS.iter().any(|name| line.has(name))
+}
+
+/// Whether there is an initramfs that is not known to need `root=`: those of initramfs-tools, dracut and mkinitcpio are.
+fn is_found_by_initramfs(facts: &ChainFacts, path: &BootPath) -> bool {
+    has_initramfs(facts, path) && !path.initramfs.iter().all(|name| needs_root(facts, name))
+}
+
+fn needs_root(facts: &ChainFacts, name: &str) -> bool {
+    /// Scripts of initramfs-tools, dracut and mkinitcpio.
+    const SCRIPTS: [&str; 4] = ["scripts/local", "usr/lib/dracut", "lib/dracut", "init_functions"];
+    /// Names that packages of Raspberry Pi OS and Debian give to what initramfs-tools makes.
+    const DEBIAN: [&str; 4] = ["initramfs7", "initramfs8", "initramfs_2712", "initrd.img"];
+    let file = name.rsplit('/').next().unwrap_or(name);
+    let listing = facts.images.initramfs.get(name);
+    DEBIAN.iter().any(|own| file.starts_with(own))
+        || listing.is_some_and(|listing| match listing {
+            Ok(listing) => SCRIPTS.iter().any(|script| listing.has(script)),
+            Err(_) => true,
+        })
 }
 
 /// A capture may lack what was not looked at; the usual file at the top always is.

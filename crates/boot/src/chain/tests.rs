@@ -1,6 +1,9 @@
 //! Starts that lead to a running system, and where others end.
 
 use super::*;
+use crate::initramfs::{Listing, Member};
+use crate::modules::Modules;
+use crate::proof::Kernel;
 use rubus_vocabulary::revision;
 
 const CONFIG: &str = "arm_64bit=1\ninitramfs initramfs8 followkernel\n";
@@ -109,6 +112,47 @@ fn a_kernel_that_is_not_there_stops_the_firmware() {
     board.partition.put("config.txt", "kernel=u-boot.bin\n");
     board.partition.add("u-boot.bin", 1000);
     assert_eq!(outcome(&board), Outcome::NotCertainAfter(Stage::Settings));
+}
+
+#[test]
+fn a_stub_of_megabytes_is_uefi_and_needs_no_kernel() {
+    let mut board = board();
+    board.partition.put("config.txt", "kernel=none.img\narmstub=RPI_EFI.fd\n");
+    board.partition.add("RPI_EFI.fd", 2 << 20);
+    assert_eq!(outcome(&board), Outcome::NotCertainAfter(Stage::Settings));
+    // A stub of the usual size goes on to the kernel.
+    board.partition.put("config.txt", "kernel=none.img\narmstub=armstub8-gic.bin\n");
+    board.partition.add("armstub8-gic.bin", 256);
+    assert_eq!(outcome(&board), Outcome::StopsAt(Stage::Kernel));
+}
+
+#[test]
+fn a_system_that_names_its_root_by_another_word_is_not_certain() {
+    for line in [
+        "imgpart=UUID=1 bootpart=UUID=2 datapart=UUID=3",
+        "label=BATOCERA console=tty3",
+        "pmos_boot_uuid=1 pmos_root_uuid=2",
+        "snapd_recovery_mode=install",
+        "boot=live components",
+        "root=/dev/ram0 tce=LABEL=pi",
+    ] {
+        let mut board = board();
+        board.partition.put("cmdline.txt", line);
+        let outcome = outcome(&board);
+        assert!(matches!(outcome, Outcome::NotCertainAfter(_)), "{line}: {outcome:?}");
+    }
+}
+
+#[test]
+fn an_initramfs_of_another_make_may_find_its_root_by_itself() {
+    let mut board = board();
+    board.partition.put("config.txt", "arm_64bit=1\ninitramfs rescue.cpio\n");
+    board.partition.add("rescue.cpio", 1000);
+    board.partition.put("cmdline.txt", "console=tty1\n");
+    assert_eq!(outcome(&board), Outcome::NotCertainAfter(Stage::Initramfs));
+    // What Debian's packages make needs it.
+    board.partition.put("config.txt", CONFIG);
+    assert_eq!(outcome(&board), Outcome::StopsAt(Stage::CommandLine));
 }
 
 #[test]
@@ -323,4 +367,183 @@ fn another_subvolume_than_the_running_one_is_another_root() {
         facts.running = Some(Running { root, subvolume: Some(own.into()), ..Running::default() });
         assert_eq!(outcome(&facts), ends, "{own}");
     }
+}
+
+#[test]
+fn a_root_in_quotes_is_found_by_the_kernel_and_not_by_the_scripts_of_initramfs_tools() {
+    for written in ["root=\"PARTUUID=1a2b-02\"", "\"root=PARTUUID=1a2b-02\""] {
+        let mut facts = board();
+        facts.partition.put("cmdline.txt", &CMDLINE.replace("root=PARTUUID=1a2b-02", written));
+        assert_eq!(outcome(&facts), Outcome::StopsAt(Stage::Root), "{written}");
+        assert!(why(&facts).starts_with("the quotes around the value of root="), "{}", why(&facts));
+        facts.partition.put("config.txt", "arm_64bit=1\n");
+        assert_eq!(outcome(&facts), Outcome::Starts, "{written}");
+    }
+}
+
+#[test]
+fn a_subvolume_that_is_no_longer_named_is_not_certain() {
+    let mut facts = board();
+    facts.volumes[1].filesystem = Some("btrfs".into());
+    facts.root.fstab = Some(FSTAB.replace("ext4", "btrfs"));
+    let line = CMDLINE.replace("rootfstype=ext4 ", "");
+    let told = |own: &str, given: &str| {
+        let root = Some("/dev/mmcblk0p2".into());
+        let given = Some(given.to_string());
+        Some(Running {
+            root,
+            subvolume: Some(own.into()),
+            command_line: given,
+            ..Running::default()
+        })
+    };
+    let named = line.replace("rootwait", "rootflags=subvol=@ rootwait");
+    let numbered = line.replace("rootwait", "rootflags=subvolid=256 rootwait");
+    let unsure = Outcome::NotCertainAfter(Stage::CommandLine);
+    for (text, own, given, ends) in [
+        (&line, "/@", &named, unsure),
+        // It came up so: the default subvolume is the one.
+        (&line, "/@", &line, Outcome::Starts),
+        (&line, "/", &named, Outcome::Starts),
+        (&numbered, "/@", &named, unsure),
+        (&numbered, "/", &line, unsure),
+        (&numbered, "/@", &numbered, Outcome::Starts),
+    ] {
+        facts.partition.put("cmdline.txt", text);
+        facts.running = told(own, given);
+        assert_eq!(outcome(&facts), ends, "{text} on {own}, given {given}");
+    }
+}
+
+#[test]
+fn f2fs_does_not_mount_with_pages_of_16_kib() {
+    let mut facts = board();
+    facts.volumes[1].filesystem = Some("f2fs".into());
+    facts.partition.put("cmdline.txt", &CMDLINE.replace("ext4", "f2fs"));
+    facts.root.fstab = Some(FSTAB.replace("ext4", "f2fs"));
+    facts.model = Model::of_revision(&revision::decode(0xa04171));
+    for name in ["kernel_2712.img", "bcm2712-rpi-5-b.dtb"] {
+        facts.partition.add(name, 1000);
+    }
+    assert_eq!(outcome(&facts), Outcome::StopsAt(Stage::Kernel));
+    let path = &paths(&facts)[0];
+    let release = Some("6.12.47+rpt-rpi-2712".to_string());
+    assert_eq!(path.kernel, "kernel_2712.img");
+    facts.running = Some(Running { release, ..Running::default() });
+    assert_eq!(outcome(&facts), Outcome::NotCertainAfter(Stage::Settings));
+    facts.running = None;
+    facts.partition.put("config.txt", &format!("{CONFIG}kernel=kernel8.img\n"));
+    assert_eq!(outcome(&facts), Outcome::Starts);
+}
+
+#[test]
+fn a_partition_counted_from_another_is_not_followed() {
+    let mut facts = board();
+    let root = "PARTUUID=1a2b-01/PARTNROFF=1";
+    facts.partition.put("cmdline.txt", &CMDLINE.replace("PARTUUID=1a2b-02", root));
+    assert_eq!(outcome(&facts), Outcome::NotCertainAfter(Stage::CommandLine));
+}
+
+#[test]
+fn a_first_starts_program_at_the_other_mount_point_switches_the_board_off() {
+    let mut facts = board();
+    facts.partition.add("firstrun.sh", 10);
+    for (point, ends) in
+        [("/boot/firmware", Outcome::Starts), ("/boot", Outcome::StopsAt(Stage::Init))]
+    {
+        let run = format!("{} systemd.run={point}/firstrun.sh\n", CMDLINE.trim_end());
+        facts.partition.put("cmdline.txt", &run);
+        assert_eq!(outcome(&facts), ends, "{point}");
+    }
+}
+
+#[test]
+fn a_setting_with_spaces_around_its_equals_sign_may_not_count() {
+    let mut facts = board();
+    facts.partition.put("cmdline.txt", &CMDLINE.replace("PARTUUID=1a2b-02", "UUID=77"));
+    facts.volumes[1].uuid = Some("77".into());
+    facts.partition.put("config.txt", "arm_64bit=1\nauto_initramfs = 1\n");
+    assert_eq!(outcome(&facts), Outcome::NotCertainAfter(Stage::Partition));
+    // Both ways lead to the same end.
+    facts.partition.put("config.txt", &format!("{CONFIG}arm_64bit = 1\narm_freq = 2000\n"));
+    assert_eq!(outcome(&facts), Outcome::Starts);
+}
+
+#[test]
+fn the_small_firmware_has_to_be_there_beside_the_usual_one() {
+    let mut facts = board();
+    facts.partition.put("config.txt", &format!("{CONFIG}gpu_mem=16\n"));
+    assert_eq!(why(&facts), "gpu_mem=16 asks for start4cd.elf, which is not there");
+    facts.partition.add("start4cd.elf", 1000);
+    assert_eq!(outcome(&facts), Outcome::Starts);
+    facts.partition.put("config.txt", &format!("{CONFIG}[pi3]\nstart_x=1\n"));
+    assert_eq!(outcome(&facts), Outcome::Starts);
+    facts.partition.put("config.txt", &format!("{CONFIG}start_file=startcafe.elf\n"));
+    assert_eq!(outcome(&facts), Outcome::StopsAt(Stage::Partition));
+    // A capture lists a few of the files alone.
+    facts.is_whole = false;
+    assert_eq!(outcome(&facts), Outcome::Starts);
+}
+
+#[test]
+fn modules_in_an_initramfs_count_where_the_tools_of_distributions_put_them_and_may_be_elsewhere() {
+    let mut facts = board();
+    let kernel = Kernel {
+        release: Some("6.12.1".into()),
+        modules: Modules::parse("kernel/fs/ext4/ext4.ko.xz:\n", "kernel/fs/fat/vfat.ko\n"),
+        ..Kernel::default()
+    };
+    facts.images.kernels.insert("kernel8.img".into(), kernel);
+    let mut with = |path: &str| {
+        let member = Member { path: path.into(), mode: 0o100_644, size_bytes: 1000 };
+        let listing = Listing { members: vec![member], ..Listing::default() };
+        facts.images.initramfs.insert("initramfs8".into(), Ok(listing));
+        let chain = StartChain::of(&facts);
+        let link = chain.links().iter().find(|link| link.stage == Stage::Initramfs);
+        (chain.outcome(), link.expect("it was looked at").certainty)
+    };
+    let stops = Outcome::StopsAt(Stage::Initramfs);
+    assert_eq!(with("usr/lib/modules/6.12.1/kernel/fs/ext4/ext4.ko.xz").0, Outcome::Starts);
+    assert_eq!(
+        with("usr/lib/modules/6.6.1/kernel/fs/ext4/ext4.ko.xz"),
+        (stops, Certainty::Certain)
+    );
+    assert_eq!(with("init"), (stops, Certainty::Likely));
+    assert_eq!(with("modules/ext4.ko").0, Outcome::NotCertainAfter(Stage::Kernel));
+}
+
+#[test]
+fn a_first_program_that_is_not_there_is_made_good_by_scripts_that_know_another() {
+    let mut facts = board();
+    facts.root.init = Some(("/opt/start".into(), false));
+    facts.root.usual_init = Some("/sbin/init".into());
+    let mut with = |path: &str| {
+        let member = Member { path: path.into(), mode: 0o100_644, size_bytes: 1000 };
+        let listing = Listing { members: vec![member], ..Listing::default() };
+        facts.images.initramfs.insert("initramfs8".into(), Ok(listing));
+        outcome(&facts)
+    };
+    assert_eq!(with("scripts/local"), Outcome::Starts);
+    assert_eq!(with("usr/lib/dracut/hooks"), Outcome::Starts);
+    assert_eq!(with("init_functions"), Outcome::StopsAt(Stage::Init));
+    facts.root.usual_init = None;
+    assert_eq!(outcome(&facts), Outcome::StopsAt(Stage::Init));
+}
+
+#[test]
+fn an_option_of_another_filesystem_is_refused_with_the_root() {
+    let mut facts = board();
+    let mut with = |flags: &str, filesystem: &str| {
+        let line = CMDLINE.replace("rootfstype=ext4", &format!("rootflags={flags}"));
+        facts.partition.put("cmdline.txt", &line);
+        facts.volumes[1].filesystem = Some(filesystem.into());
+        facts.root.fstab = Some(FSTAB.replace("ext4", filesystem));
+        outcome(&facts)
+    };
+    for flags in ["subvol=@", "noatime,compress=zstd:1", "subvolid=5"] {
+        assert_eq!(with(flags, "ext4"), Outcome::StopsAt(Stage::Root), "{flags}");
+    }
+    assert_eq!(with("noatime,commit=60,data=journal", "ext4"), Outcome::Starts);
+    assert_eq!(with("data=ordered", "btrfs"), Outcome::StopsAt(Stage::Root));
+    assert_eq!(with("noatime,commit=60,compress=zstd:1", "btrfs"), Outcome::Starts);
 }

@@ -3,8 +3,12 @@
 use super::ChainFacts;
 use crate::config_txt::BootPath;
 
-/// Whether a kernel is one for 32 bits, by its name and release; absent where neither says so.
+/// Whether a kernel is one for 32 bits, by its header, else by its name and release; absent where none says so.
 pub(super) fn is_32_bit(facts: &ChainFacts, path: &BootPath) -> Option<bool> {
+    let told = facts.images.kernels.get(&path.kernel).and_then(|kernel| kernel.is_64_bit);
+    if let Some(is_64_bit) = told {
+        return Some(!is_64_bit);
+    }
     match file_name(&path.kernel) {
         "kernel.img" | "kernel7.img" | "kernel7l.img" => return Some(true),
         "kernel8.img" | "kernel_2712.img" => return Some(false),
@@ -16,7 +20,7 @@ pub(super) fn is_32_bit(facts: &ChainFacts, path: &BootPath) -> Option<bool> {
     if is_64 { Some(false) } else { is_32.then_some(true) }
 }
 
-fn file_name(path: &str) -> &str {
+pub(super) fn file_name(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or_default()
 }
 
@@ -32,4 +36,11 @@ pub(super) fn is_release_of(kernel: &str, release: &str) -> bool {
         "kernel_2712.img" => flavour.ends_with("2712") || flavour.contains("16k"),
         _ => false,
     }
+}
+
+/// Whether a kernel has pages of 16 KiB. Source: Raspberry Pi documentation, `kernel`: `kernel_2712.img` does.
+pub(super) fn has_large_pages(facts: &ChainFacts, path: &BootPath) -> bool {
+    let release = facts.images.kernels.get(&path.kernel).and_then(|one| one.release.as_deref());
+    let says_so = |release: &str| release.ends_with("2712") || release.contains("16k");
+    release.map_or(path.kernel.ends_with("kernel_2712.img"), says_so)
 }

@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::Reader;
+use super::{Model, Reader};
 
 /// The filters that are on at a line, the last of each kind.
 #[derive(Debug, Default)]
@@ -24,7 +24,7 @@ pub(super) enum Answer {
 
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Kind {
-    /// Boards, `none`, and whatever is not known, which applies to no board.
+    /// Boards, `none`, and whatever is not known.
     Model,
     Tryboot,
     Serial,
@@ -33,7 +33,7 @@ enum Kind {
     Pin(String),
     /// `name=value` of another name.
     Other(String),
-    /// Whatever an included file that nobody looked into ends with.
+    /// Whatever filter an unread included file ends with.
     Included,
 }
 
@@ -88,6 +88,12 @@ fn kind(name: &str) -> Kind {
     }
 }
 
+/// A filter that the firmware does not know has been seen to let settings through (raspberrypi/firmware, issue 1839).
+fn by_name(name: &str, reader: &Reader<'_>) -> Option<bool> {
+    let is_known = name == "none" || Model::is_filter(name);
+    is_known.then(|| reader.model.filters.contains(&name))
+}
+
 /// Whether one filter applies; absent where only the board knows.
 fn applies(kind: &Kind, name: &str, reader: &Reader<'_>) -> Option<bool> {
     match kind {
@@ -99,7 +105,7 @@ fn applies(kind: &Kind, name: &str, reader: &Reader<'_>) -> Option<bool> {
                 let wanted = super::number(number.trim())?;
                 reader.model.type_number.map(|own| u64::from(own) == wanted)
             }
-            None => Some(reader.model.filters.contains(&name)),
+            None => by_name(name, reader),
         },
         // Only the lower half of the serial number is written in older files.
         Kind::Serial => {

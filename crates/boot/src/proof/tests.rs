@@ -53,7 +53,11 @@ kernel/drivers/usb/host/xhci-pci.ko.xz:
 ";
     let builtin = "kernel/drivers/usb/storage/usb-storage.ko\nkernel/drivers/scsi/sd_mod.ko\n\
                    kernel/drivers/usb/dwc2/dwc2.ko\n";
-    let kernel = Kernel { release: Some(RELEASE.into()), modules: Modules::parse(dep, builtin) };
+    let kernel = Kernel {
+        release: Some(RELEASE.into()),
+        modules: Modules::parse(dep, builtin),
+        ..Kernel::default()
+    };
     let inside = listing(&["btrfs", "xor", "raid6_pq", "xhci-pci"]);
     Board {
         model: Model::of_revision(&revision::decode(0xa02082)),

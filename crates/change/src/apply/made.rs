@@ -1,5 +1,6 @@
-//! What a change has made already is looked for before the change is gone on with: a disk may have been unplugged meanwhile, or
-//! another one be in its place. Without this the next step would fail, and the change would turn back because of a cable.
+//! Before a change is resumed, its finished filesystems are looked for: a disk may have been unplugged meanwhile, or
+//! another one may be in its place. Without this check the next step would fail, and the change would turn back because
+//! of a cable.
 
 use rubus_host::Files;
 

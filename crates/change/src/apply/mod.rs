@@ -64,12 +64,12 @@ pub enum Ending {
     Undone,
     /// A step failed, and everything before it was undone.
     RolledBack {
-        /// What failed.
+        /// The failure, in words.
         why: String,
     },
 }
 
-/// Why a change stands in the middle. It can be gone on with once the reason is gone.
+/// Why a change stopped in the middle. It can be resumed once the reason is gone.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ChangeError {
     /// A step cannot be undone.
@@ -81,7 +81,7 @@ pub enum ChangeError {
         of: usize,
         /// What undoing it does.
         title: String,
-        /// Why not.
+        /// Why it cannot be undone.
         reason: StepError,
     },
     /// The journal cannot be written, so nothing more is done.
@@ -110,7 +110,7 @@ pub enum Event<'a> {
     Progress {
         /// Its number, from 0.
         step: usize,
-        /// How far.
+        /// Progress of the step.
         progress: &'a Progress,
     },
     /// Something that the user should know, and that does not stop the change.
@@ -120,12 +120,12 @@ pub enum Event<'a> {
     },
     /// A step failed, and everything before it is undone now.
     TurningBack {
-        /// What failed.
+        /// The failure, in words.
         why: &'a str,
     },
 }
 
-/// What [`go`] needs besides the machine: the time, and somebody who is told.
+/// What [`go`] needs besides the machine: the time, a listener and a step runner.
 pub struct ApplyContext<'a> {
     /// Now, RFC 3339, UTC.
     pub now: &'a dyn Fn() -> String,

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use rubus_host::Files;
-use rubus_host::hands::parent_of;
+use rubus_host::files::hands::parent_of;
 
 use crate::plan::{Action, Plan};
 
@@ -60,7 +60,7 @@ fn directory_of(path: &Path, files: &dyn Files) -> PathBuf {
 
 #[cfg(test)]
 mod tests {
-    use rubus_host::fake::FakeFiles;
+    use rubus_host::simulated::fake::FakeFiles;
 
     use super::*;
     use crate::fixture::plans::small_plan;

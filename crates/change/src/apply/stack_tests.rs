@@ -6,7 +6,7 @@ use crate::plan::{Plan, Step, TextFile};
 use crate::steps::{BuildInitramfs, Format, KeepJournal, On, WriteFile};
 use crate::volume::{FilesystemKind, NewFilesystem, Place, Volume};
 use rubus_host::Hands;
-use rubus_host::rehearsal::Rehearsal;
+use rubus_host::simulated::rehearsal::SimulatedMachine;
 
 use super::super::{
     ASKED_FOR, ApplyContext, ChangeStore, Ending, Event, NoStepRunner, Site, StepError, StepRunner,
@@ -21,8 +21,8 @@ const CMDLINE: &str = "/boot/firmware/cmdline.txt";
 const OLD_LINE: &str = "root=PARTUUID=a-02 rootfstype=ext4 rootwait\n";
 const NEW_LINE: &str = "root=PARTUUID=b-01 rootfstype=btrfs rootwait rootflags=subvol=@\n";
 
-fn machine() -> Rehearsal {
-    Rehearsal::new()
+fn machine() -> SimulatedMachine {
+    SimulatedMachine::new()
         .file("/etc/one.conf", "a", 0o644)
         .file("/etc/two.conf", "a", 0o644)
         .file(CMDLINE, OLD_LINE, 0o755)
@@ -58,17 +58,17 @@ fn with_context<T>(act: impl FnOnce(&mut ApplyContext<'_>) -> T) -> T {
     })
 }
 
-fn apply(plan: Plan, machine: &mut Rehearsal) {
+fn apply(plan: Plan, machine: &mut SimulatedMachine) {
     let change = ChangeStore::at(STORE).begin(plan, Vec::new(), "now", machine);
     let ending = with_context(|context| go(&mut change.unwrap(), machine, context));
     assert_eq!(ending, Ok(Ending::Applied));
 }
 
-fn all(machine: &Rehearsal) -> Vec<Change> {
+fn all(machine: &SimulatedMachine) -> Vec<Change> {
     ChangeStore::at(STORE).all(machine).unwrap()
 }
 
-fn undo(number: usize, machine: &mut Rehearsal) -> Result<Ending, String> {
+fn undo(number: usize, machine: &mut SimulatedMachine) -> Result<Ending, String> {
     let mut change = all(machine).swap_remove(number);
     with_context(|context| {
         turn(&mut change, Way::Undo, ASKED_FOR, machine, context)?;
@@ -77,19 +77,19 @@ fn undo(number: usize, machine: &mut Rehearsal) -> Result<Ending, String> {
     .map_err(|error| error.to_string())
 }
 
-fn on(number: usize, machine: &Rehearsal) -> Vec<String> {
+fn on(number: usize, machine: &SimulatedMachine) -> Vec<String> {
     let all = all(machine);
     let lying = lying_on(&all[number], &all[number + 1..]);
     lying.iter().map(|change| change.name.clone()).collect()
 }
 
-fn in_the_way(machine: &Rehearsal) -> Vec<String> {
+fn in_the_way(machine: &SimulatedMachine) -> Vec<String> {
     let all = all(machine);
     let (last, earlier) = all.split_last().unwrap();
     obstacles(last, earlier, machine)
 }
 
-fn text(machine: &Rehearsal, path: &str) -> String {
+fn text(machine: &SimulatedMachine, path: &str) -> String {
     let contents = machine.everything().remove(Path::new(path));
     contents.flatten().map(|(text, _)| text).unwrap_or_default()
 }
@@ -193,12 +193,12 @@ fn words_that_another_tool_added_to_the_command_line_do_not_stop_going_back() {
     }
 }
 
-/// Debian's raspi-firmware writes the line anew with each update, from its settings and in an order of its own.
+/// Debian's raspi-firmware rewrites the line with each update, from its settings and in an order of its own.
 #[test]
-fn a_command_line_that_was_written_anew_with_the_words_of_the_change_is_as_planned() {
+fn a_command_line_that_was_rewritten_with_the_words_of_the_change_is_as_planned() {
     let mut machine = machine();
     apply(writing("desktop", CMDLINE, OLD_LINE, NEW_LINE), &mut machine);
-    let different = |machine: &Rehearsal| {
+    let different = |machine: &SimulatedMachine| {
         let changes = all(machine);
         super::super::differences(&changes[0], &[], machine.files())
     };
@@ -244,7 +244,7 @@ fn what_cannot_be_undone_is_known_before_anything_is_touched() {
     machine.meddle("/etc/two.conf", "a\nc\nmine\n");
     let found = in_the_way(&machine).join("; ");
     assert!(found.contains("new: 'mine'"), "{found}");
-    // Whoever goes on all the same is stopped with the same words.
+    // An attempt to undo it all the same stops with the same words.
     let why = undo(0, &mut machine).unwrap_err();
     assert!(why.contains("new: 'mine'"), "{why}");
     assert_eq!(text(&machine, "/etc/two.conf"), "a\nc\nmine\n");
@@ -364,7 +364,7 @@ fn undone_elsewhere(plan: Plan) {
         let change = ChangeStore::at(STORE).begin(plan.clone(), Vec::new(), "now", &mut machine);
         let mut change = change.unwrap();
         let mut told = Vec::new();
-        let mut with = |copy: Option<&'static str>, way: Way, machine: &mut Rehearsal| {
+        let mut with = |copy: Option<&'static str>, way: Way, machine: &mut SimulatedMachine| {
             let context = &mut ApplyContext {
                 now: &|| "now".to_string(),
                 tell: &mut |event| {

@@ -11,7 +11,7 @@ use crate::volume::{
     DiskIdentity, FilesystemKind, NewFilesystem, Partition, PartitionRole, PartitionTable, Place,
     TableKind, Volume,
 };
-use rubus_host::rehearsal::Rehearsal;
+use rubus_host::simulated::rehearsal::SimulatedMachine;
 use rubus_stats::Rng;
 
 use super::*;
@@ -228,8 +228,8 @@ fn plan() -> Plan {
     Plan { steps: steps.collect(), ..small_plan() }
 }
 
-fn machine() -> Rehearsal {
-    Rehearsal::new()
+fn machine() -> SimulatedMachine {
+    SimulatedMachine::new()
         .directory(STORE)
         .directory(DISK)
         .file("/disk/foreign", "what was on it", 0o644)
@@ -246,7 +246,7 @@ fn with_context<T>(act: impl FnOnce(&mut ApplyContext<'_>) -> T) -> T {
     act(&mut ApplyContext { now: &now, tell: &mut |_| {}, step_runner: &mut FakeStepRunner })
 }
 
-fn go_on(machine: &mut Rehearsal, way: Option<Way>) -> Result<Option<Ending>, String> {
+fn go_on(machine: &mut SimulatedMachine, way: Option<Way>) -> Result<Option<Ending>, String> {
     let changes = ChangeStore::at(STORE).all(machine).map_err(|error| error.to_string())?;
     let Some(mut change) = changes.into_iter().next_back() else {
         return Ok(None);
@@ -261,13 +261,13 @@ fn go_on(machine: &mut Rehearsal, way: Option<Way>) -> Result<Option<Ending>, St
     .map_err(|error: ChangeError| error.to_string())
 }
 
-fn apply_plan(machine: &mut Rehearsal) -> Result<Option<Ending>, String> {
+fn apply_plan(machine: &mut SimulatedMachine) -> Result<Option<Ending>, String> {
     let begun = ChangeStore::at(STORE).begin(plan(), Vec::new(), "now", machine);
     begun.map_err(|error| error.to_string())?;
     go_on(machine, None)
 }
 
-fn applied() -> Rehearsal {
+fn applied() -> SimulatedMachine {
     let mut machine = machine();
     assert_eq!(apply_plan(&mut machine), Ok(Some(Ending::Applied)));
     machine
@@ -287,13 +287,13 @@ fn the_other_root_knows_of_an_undo_before_anything_is_undone() {
     assert_eq!(there.trim_end(), here.trim_end());
 }
 
-fn text(machine: &Rehearsal, path: &str) -> Option<String> {
+fn text(machine: &SimulatedMachine, path: &str) -> Option<String> {
     let contents = machine.everything().remove(Path::new(path))?;
     contents.map(|(text, _)| text)
 }
 
 /// What starts now is whole, and the old system has lost nothing.
-fn check(machine: &Rehearsal, case: &str) {
+fn check(machine: &SimulatedMachine, case: &str) {
     let cmdline = text(machine, CMDLINE);
     for (path, contents) in SOURCE.into_iter().zip(["a", "b", "c"]) {
         assert_eq!(text(machine, path).as_deref(), Some(contents), "{case}: {path}");
@@ -313,7 +313,7 @@ fn check(machine: &Rehearsal, case: &str) {
     }
 }
 
-fn cut_and_go_on(start: &Rehearsal, way: Way, event: usize, seed: u64) {
+fn cut_and_go_on(start: &SimulatedMachine, way: Way, event: usize, seed: u64) {
     let wish = [None, Some(Way::Apply), Some(Way::Undo)][seed as usize % 3];
     let case = format!("{way:?}, event {event}, seed {seed}, then {wish:?}");
     let mut random = Rng::stream(seed, event as u64);

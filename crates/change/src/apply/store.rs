@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use crate::plan::journal::{JournalError, Record, State, Way, parse, whole_bytes};
 use crate::plan::{FORMAT, Plan};
-use rubus_host::live_hands::make_directories;
+use rubus_host::live::hands::make_directories;
 use rubus_host::{Files, Hands, ReadError, WriteError};
 
 use super::places::{PLACES, Places};
@@ -28,28 +28,47 @@ pub enum ChangeStoreError {
     /// It cannot be read.
     #[error("cannot read {path}: {reason}")]
     Unreadable {
-        /// The file.
+        /// Path of the file in the store.
         path: String,
-        /// Why.
+        /// Why it cannot be read.
         reason: String,
     },
     /// It cannot be written.
     #[error(transparent)]
     Unwritable(#[from] WriteError),
     /// Its journal is damaged.
-    #[error("the change {name} cannot be understood: {reason}")]
-    Damaged {
-        /// The change.
+    #[error(
+        "cannot read the journal of the change {name}: {reason}; nothing was touched\nPut a whole copy of {directory}/journal \
+         back. Without one, undo by hand what {directory}/plan.json lists, then move {directory} away"
+    )]
+    DamagedJournal {
+        /// Name of the change.
         name: String,
-        /// Why.
+        /// What is wrong with the journal.
         reason: JournalError,
+        /// Where the change is kept.
+        directory: String,
+    },
+    /// Its plan is damaged.
+    #[error(
+        "cannot read the plan of the change {name}: {reason}; nothing was touched\nPut a whole copy of {directory}/plan.json \
+         back. Without one, undo by hand what {directory}/journal says was done, then move {directory} away"
+    )]
+    DamagedPlan {
+        /// Name of the change.
+        name: String,
+        /// What is wrong with the plan.
+        reason: String,
+        /// Where the change is kept.
+        directory: String,
     },
     /// Made by a newer version of this program.
     #[error(
-        "the change {name} has format {format}, and this program knows {FORMAT}; use the version that made it"
+        "cannot read the change {name}: it has format {format}, and this program knows {FORMAT}\nUse the version of rubus that \
+         made it"
     )]
     Newer {
-        /// The change.
+        /// Name of the change.
         name: String,
         format: u32,
     },
@@ -133,14 +152,19 @@ impl ChangeStore {
         }
         let plan = read(&directory.join(PLAN), files)?;
         let plan: Plan =
-            serde_json::from_str(&plan).map_err(|error| ChangeStoreError::Unreadable {
-                path: directory.join(PLAN).display().to_string(),
+            serde_json::from_str(&plan).map_err(|error| ChangeStoreError::DamagedPlan {
+                name: name.into(),
                 reason: error.to_string(),
+                directory: directory.display().to_string(),
             })?;
         if plan.format > FORMAT {
             return Err(ChangeStoreError::Newer { name: name.into(), format: plan.format });
         }
-        let damaged = |reason| ChangeStoreError::Damaged { name: name.into(), reason };
+        let damaged = |reason| ChangeStoreError::DamagedJournal {
+            name: name.into(),
+            reason,
+            directory: directory.display().to_string(),
+        };
         let text = read(&journal, files)?;
         let records = parse(&text).map_err(damaged)?;
         let state = State::replay(&plan, &records).map_err(damaged)?;

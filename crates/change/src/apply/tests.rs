@@ -8,7 +8,7 @@ use crate::plan::journal::{Next, Way};
 use crate::plan::{Action, Plan, TextFile};
 use crate::steps::WriteFile;
 use rubus_host::Files;
-use rubus_host::rehearsal::Rehearsal;
+use rubus_host::simulated::rehearsal::SimulatedMachine;
 use rubus_stats::Rng;
 
 use super::*;
@@ -16,8 +16,8 @@ use super::*;
 const STORE: &str = "/var/lib/rubus/changes";
 
 /// The machine for which the plan was made.
-fn machine() -> Rehearsal {
-    Rehearsal::new()
+fn machine() -> SimulatedMachine {
+    SimulatedMachine::new()
         .file("/etc/old.conf", "# old\nsize = 10\ncolour = red\n", 0o600)
         .file("/etc/gone.conf", "gone\n", 0o644)
         .directory(STORE)
@@ -34,13 +34,13 @@ fn with_context<T>(act: impl FnOnce(&mut ApplyContext<'_>) -> T) -> T {
     act(&mut ApplyContext { now: &now, tell: &mut |_| {}, step_runner: &mut NoStepRunner })
 }
 
-fn apply_plan(machine: &mut Rehearsal) -> Result<Ending, String> {
+fn apply_plan(machine: &mut SimulatedMachine) -> Result<Ending, String> {
     let change = store().begin(small_plan(), Vec::new(), "now", machine);
     let mut change = change.map_err(|error| error.to_string())?;
     with_context(|context| go(&mut change, machine, context)).map_err(|error| error.to_string())
 }
 
-fn go_on(machine: &mut Rehearsal, way: Option<Way>) -> Result<Option<Ending>, String> {
+fn go_on(machine: &mut SimulatedMachine, way: Option<Way>) -> Result<Option<Ending>, String> {
     let changes = store().all(machine).map_err(|error| error.to_string())?;
     let Some(mut change) = changes.into_iter().next_back() else {
         return Ok(None);
@@ -56,14 +56,14 @@ fn go_on(machine: &mut Rehearsal, way: Option<Way>) -> Result<Option<Ending>, St
 }
 
 /// Everything but the store.
-fn outside(machine: &Rehearsal) -> Vec<(String, Option<(String, u32)>)> {
+fn outside(machine: &SimulatedMachine) -> Vec<(String, Option<(String, u32)>)> {
     let all = machine.everything().into_iter();
     all.map(|(path, contents)| (path.display().to_string(), contents))
         .filter(|(path, _)| !path.starts_with("/var"))
         .collect()
 }
 
-fn applied() -> Rehearsal {
+fn applied() -> SimulatedMachine {
     let mut machine = machine();
     assert_eq!(apply_plan(&mut machine), Ok(Ending::Applied));
     machine
@@ -84,7 +84,7 @@ fn a_plan_is_applied_and_undone() {
     assert_eq!(go_on(&mut machine, Some(Way::Undo)), Ok(Some(Ending::Undone)));
     assert_eq!(outside(&machine), outside(&self::machine()));
     assert_eq!(machine.value("/sys/example/size"), Some("10"));
-    // And once more, since somebody will.
+    // And once more, as users will.
     assert_eq!(go_on(&mut machine, Some(Way::Undo)), Ok(Some(Ending::Undone)));
     assert_eq!(outside(&machine), outside(&self::machine()));
 }
@@ -126,7 +126,7 @@ fn a_value_that_does_not_hold_to_the_end_turns_the_change_round() {
 }
 
 #[test]
-fn what_somebody_else_changed_is_kept() {
+fn what_something_else_changed_is_kept() {
     let mut machine = machine();
     machine.meddle("/etc/old.conf", "mine\n");
     let Ok(Ending::RolledBack { why }) = apply_plan(&mut machine) else {
@@ -186,18 +186,19 @@ fn card_plan() -> Plan {
     plan
 }
 
-fn card() -> Rehearsal {
+fn card() -> SimulatedMachine {
     machine().file(&format!("{CARD}/cmdline.txt"), "root=old\n", 0o755)
 }
 
-fn texts_of_card(machine: &Rehearsal) -> (Option<String>, Option<String>) {
+fn texts_of_card(machine: &SimulatedMachine) -> (Option<String>, Option<String>) {
     let text = |name: &str| machine.text(&PathBuf::from(CARD).join(name)).ok();
     (text("cmdline.txt"), text("tryboot.txt"))
 }
 
 #[test]
 fn a_power_cut_leaves_the_boot_file_of_a_card_whole_and_the_change_goes_on() {
-    let begin = |machine: &mut Rehearsal| store().begin(card_plan(), Vec::new(), "now", machine);
+    let begin =
+        |machine: &mut SimulatedMachine| store().begin(card_plan(), Vec::new(), "now", machine);
     let mut machine = card();
     let mut change = begin(&mut machine).unwrap();
     let before = machine.events();
@@ -298,7 +299,7 @@ fn an_error_at_any_point_leaves_the_old_state_or_a_change_that_can_go_on() {
 }
 
 /// The boot-relevant file is one of its two texts at every moment, never torn or missing.
-fn is_old_or_new(machine: &Rehearsal) -> bool {
+fn is_old_or_new(machine: &SimulatedMachine) -> bool {
     let (old, new) = (self::machine().everything(), applied().everything());
     let path = std::path::Path::new("/etc/old.conf");
     let now = machine.everything().remove(path);
@@ -343,7 +344,7 @@ fn cut_and_go_on(way: Way, event: usize, seed: u64, wish: Option<Way>) {
     machine.boot(&mut coin);
     assert!(is_old_or_new(&machine), "{case}");
     // A finished change sets nothing again: after a boot that is what its files are for.
-    let size = |machine: &Rehearsal| machine.value("/sys/example/size").map(str::to_string);
+    let size = |machine: &SimulatedMachine| machine.value("/sys/example/size").map(str::to_string);
     let is_over = |change: &Change| {
         wish.is_none_or(|way| way == change.state.way) && change.state.is_finished
     };
@@ -409,5 +410,24 @@ fn the_journal_is_durable_before_a_step_touches_anything() {
     let touched = log.iter().enumerate().filter(|(_, line)| line.starts_with("set "));
     for (i, _) in touched {
         assert!(log[i - 1].starts_with("append "), "{}", log[i - 1]);
+    }
+}
+
+#[test]
+fn what_is_damaged_in_the_store_is_named_with_what_to_do() {
+    let cases = [
+        ("journal", "{\"way\n{}\n", "cannot read the journal of the change 0001-"),
+        ("plan.json", "{\"way", "cannot read the plan of the change 0001-"),
+    ];
+    for (file, text, begins) in cases {
+        let mut machine = applied();
+        let name = store().all(&machine).expect("changes").remove(0).name;
+        let path = PathBuf::from(format!("{STORE}/{name}/{file}"));
+        machine.remove(&path).expect("removed");
+        machine.write_new(&path, text.as_bytes(), 0o644, None).expect("written");
+        let error = store().all(&machine).expect_err("it is damaged").to_string();
+        assert!(error.starts_with(begins), "{error}");
+        let (_, remedy) = error.split_once('\n').expect("a second line");
+        assert!(remedy.starts_with(&format!("Put a whole copy of {}", path.display())), "{error}");
     }
 }

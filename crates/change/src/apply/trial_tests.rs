@@ -6,8 +6,8 @@ use crate::plan::{Plan, Step, Trial};
 use crate::steps::{RemoveFile, WriteFile};
 use crate::volume::Volume;
 use rubus_host::Files;
-use rubus_host::hands::replace;
-use rubus_host::rehearsal::Rehearsal;
+use rubus_host::files::hands::replace;
+use rubus_host::simulated::rehearsal::SimulatedMachine;
 use rubus_stats::Rng;
 
 use super::*;
@@ -33,15 +33,15 @@ fn plan() -> Plan {
     plan
 }
 
-fn machine() -> Rehearsal {
-    Rehearsal::new()
+fn machine() -> SimulatedMachine {
+    SimulatedMachine::new()
         .file("/etc/old.conf", "# old\nsize = 10\ncolour = red\n", 0o600)
         .file(SWITCH, "gone\n", 0o644)
         .file(BOOT_ID, "first boot", 0o444)
         .directory(STORE)
 }
 
-/// The root on which the change is not gone on with, where there is one: the system of the card, while the new one runs.
+/// The root on which the change is not resumed, where there is one: the system of the card, while the new one runs.
 const OTHER_ROOT: &str = "/other";
 
 /// Has a copy of the journal there.
@@ -94,7 +94,7 @@ enum Wish {
     Undo,
 }
 
-fn go_on(machine: &mut Rehearsal, wish: Wish) -> Result<Option<Ending>, String> {
+fn go_on(machine: &mut SimulatedMachine, wish: Wish) -> Result<Option<Ending>, String> {
     let words = |error: &dyn std::fmt::Display| error.to_string();
     let store = ChangeStore::at(STORE);
     if wish == Wish::Apply {
@@ -115,7 +115,7 @@ fn go_on(machine: &mut Rehearsal, wish: Wish) -> Result<Option<Ending>, String> 
     ended.map(Some).map_err(|error| words(&error))
 }
 
-fn after(wishes: &[Wish]) -> Rehearsal {
+fn after(wishes: &[Wish]) -> SimulatedMachine {
     let mut machine = machine();
     for wish in wishes {
         go_on(&mut machine, *wish).unwrap();
@@ -123,15 +123,15 @@ fn after(wishes: &[Wish]) -> Rehearsal {
     machine
 }
 
-fn last(machine: &Rehearsal) -> Option<Change> {
+fn last(machine: &SimulatedMachine) -> Option<Change> {
     ChangeStore::at(STORE).all(machine).unwrap().pop()
 }
 
-fn is_switched(machine: &Rehearsal) -> bool {
+fn is_switched(machine: &SimulatedMachine) -> bool {
     !machine.everything().contains_key(Path::new(SWITCH))
 }
 
-fn outside(machine: &Rehearsal) -> Vec<(PathBuf, Option<(String, u32)>)> {
+fn outside(machine: &SimulatedMachine) -> Vec<(PathBuf, Option<(String, u32)>)> {
     let all = machine.everything().into_iter();
     all.filter(|(path, _)| !path.starts_with("/var")).collect()
 }
@@ -165,7 +165,7 @@ fn it_waits_for_its_trial_and_goes_on_only_when_that_was_passed() {
 fn it_is_undone_while_it_waits() {
     let mut machine = after(&[Wish::Apply, Wish::Undo]);
     assert_eq!(outside(&machine), outside(&self::machine()));
-    // Nobody passes a trial that was taken back.
+    // A trial that was taken back cannot be passed.
     assert_eq!(go_on(&mut machine, Wish::Commit), Ok(Some(Ending::Undone)));
     assert_eq!(outside(&machine), outside(&self::machine()));
 }
@@ -174,7 +174,7 @@ fn it_is_undone_while_it_waits() {
 fn what_differs_while_it_waits_is_told() {
     let machine = after(&[Wish::Apply]);
     let change = last(&machine).unwrap();
-    let differing = |files: &Rehearsal| differences(&change, &[], files);
+    let differing = |files: &SimulatedMachine| differences(&change, &[], files);
     assert_eq!(differing(&machine), Vec::<String>::new());
     assert_eq!(
         differing(&self::machine()),
@@ -182,8 +182,8 @@ fn what_differs_while_it_waits_is_told() {
     );
 }
 
-/// The disk with the new root broke as the power went, or somebody took it off: the card's system starts, and knows only what
-/// its own copy of the journal says.
+/// The disk with the new root broke as the power went, or was removed: the card's system starts, and knows only its own
+/// copy of the journal.
 #[test]
 fn what_was_begun_after_a_trial_is_undone_by_the_old_system_alone() {
     let mut start = machine().directory(OTHER_ROOT);
@@ -212,7 +212,7 @@ fn what_was_begun_after_a_trial_is_undone_by_the_old_system_alone() {
     }
 }
 
-/// What somebody changed before a trial was kept was not touched, and is no reason to stand in the middle.
+/// A file that was edited while the trial waited was not touched, and is no reason to stop in the middle.
 #[test]
 fn a_step_that_refuses_after_a_trial_is_not_undone() {
     let mut machine = after(&[Wish::Apply]);

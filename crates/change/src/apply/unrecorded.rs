@@ -31,7 +31,7 @@ impl Left {
 /// The steps of an unfinished change that are or may be in place although its journal does not know them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Unrecorded {
-    /// Their numbers.
+    /// Step numbers, from 0.
     pub steps: Vec<usize>,
     /// Whether the machine shows one of them: the journal ends early for certain.
     pub is_in_sight: bool,

@@ -8,8 +8,8 @@
 use std::path::Path;
 
 use rubus_host::capture::Captured;
-use rubus_host::live_hands::LiveHands;
-use rubus_host::rehearsal::Rehearsal;
+use rubus_host::live::hands::LiveHands;
+use rubus_host::simulated::rehearsal::SimulatedMachine;
 use rubus_host::{Files, Live};
 use rubus_machine::probe::survey;
 use rubus_vocabulary::machine::Origin;
@@ -97,7 +97,7 @@ fn with_context<T>(plan: &Plan, act: impl FnOnce(&mut ApplyContext<'_>) -> T) ->
 }
 
 /// The machine with the first steps of a plan done, or with all of it where that ends it.
-fn applied_to(plan: &Plan, steps: usize) -> Rehearsal {
+fn applied_to(plan: &Plan, steps: usize) -> SimulatedMachine {
     let mut machine = machine(plan).directory(STORE);
     let mut change =
         store().begin(plan.clone(), Vec::new(), "now", &mut machine).expect("it begins");
@@ -123,17 +123,17 @@ fn applied_to(plan: &Plan, steps: usize) -> Rehearsal {
     machine
 }
 
-fn journal_of(machine: &Rehearsal) -> String {
+fn journal_of(machine: &SimulatedMachine) -> String {
     let names = machine.list(Path::new(STORE)).expect("the store");
     format!("{STORE}/{}/journal", names.last().expect("a change"))
 }
 
-fn last(machine: &Rehearsal) -> Change {
+fn last(machine: &SimulatedMachine) -> Change {
     store().all(machine).expect("it is understood").pop().expect("a change")
 }
 
 /// What a user's `rubus undo` does, and what is left then; or what stops it.
-fn undo(plan: &Plan, machine: &mut Rehearsal) -> Result<Left, String> {
+fn undo(plan: &Plan, machine: &mut SimulatedMachine) -> Result<Left, String> {
     let mut change = last(machine);
     let in_the_way = obstacles(&change, &[], machine);
     if !in_the_way.is_empty() {
@@ -325,7 +325,11 @@ fn an_honest_interruption_looks_nowhere_else() {
 }
 
 /// Takes the last change to the end of its way; nothing where none has begun.
-fn go_on(plan: &Plan, machine: &mut Rehearsal, way: Option<Way>) -> Option<Result<Ending, String>> {
+fn go_on(
+    plan: &Plan,
+    machine: &mut SimulatedMachine,
+    way: Option<Way>,
+) -> Option<Result<Ending, String>> {
     let mut change = store().all(machine).expect("it is understood").pop()?;
     let ended = with_context(plan, |context| {
         if let Some(way) = way {
@@ -336,7 +340,7 @@ fn go_on(plan: &Plan, machine: &mut Rehearsal, way: Option<Way>) -> Option<Resul
     Some(ended.map_err(|error| error.to_string()))
 }
 
-fn apply(plan: &Plan, machine: &mut Rehearsal) {
+fn apply(plan: &Plan, machine: &mut SimulatedMachine) {
     if let Ok(mut change) = store().begin(plan.clone(), Vec::new(), "now", machine) {
         let _ = with_context(plan, |context| go(&mut change, machine, context));
     }
@@ -348,7 +352,7 @@ fn whenever_the_power_goes_or_an_operation_fails_every_recipe_can_go_on_and_back
     for (title, plan) in &plans() {
         let start = machine(plan).directory(STORE);
         let before = everything(plan, &start, STORE);
-        let is_as_before = |machine: &Rehearsal, case: &str| {
+        let is_as_before = |machine: &SimulatedMachine, case: &str| {
             let now = everything(plan, machine, STORE);
             let (gone, new) = differing(&before, &now);
             // What the plan says that it leaves.
@@ -376,7 +380,7 @@ fn whenever_the_power_goes_or_an_operation_fails_every_recipe_can_go_on_and_back
                     Way::Apply => start.clone(),
                     Way::Undo => applied.clone(),
                 };
-                let act = |machine: &mut Rehearsal| match way {
+                let act = |machine: &mut SimulatedMachine| match way {
                     Way::Apply => apply(plan, machine),
                     Way::Undo => drop(go_on(plan, machine, Some(Way::Undo))),
                 };

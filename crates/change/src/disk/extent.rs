@@ -27,7 +27,7 @@ pub enum TableError {
     /// Start or size are no multiple of the logical block, or the size is zero.
     #[error("partition {number} is not made of whole blocks of {block_bytes} bytes")]
     Uneven {
-        /// The partition.
+        /// The partition's number.
         number: u32,
         /// The disk's logical block.
         block_bytes: u32,
@@ -37,7 +37,7 @@ pub enum TableError {
         "partition {number} from byte {start_bytes} to {end_bytes} does not lie between {first_bytes} and {last_bytes}"
     )]
     OutOfPlace {
-        /// The partition.
+        /// The partition's number.
         number: u32,
         /// Where it begins.
         start_bytes: u64,
@@ -53,13 +53,13 @@ pub enum TableError {
         "partition {number} is beyond what an MBR can say (2 TiB with blocks of 512 bytes): use a GPT"
     )]
     BeyondMbr {
-        /// The partition.
+        /// The partition's number.
         number: u32,
     },
     /// An identifier has not the form that this table needs.
     #[error("{what} cannot be '{text}'")]
     BadIdentifier {
-        /// Whose.
+        /// The identifier in words: "the PARTUUID of partition 2".
         what: String,
         /// What was asked for.
         text: String,

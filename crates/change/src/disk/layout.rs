@@ -1,4 +1,4 @@
-//! How a disk is divided for a new root: a copy of the boot partition where one is wished, the root, swap at the end.
+//! How a disk is partitioned for a new root: an optional copy of the boot partition, the root, swap at the end.
 
 use super::guid::Guid;
 use super::table::{self, TableError, mbr_partuuid};
@@ -64,7 +64,7 @@ pub struct Layout {
 pub enum LayoutError {
     #[error("the disk has {}, which is not enough: {} are needed", bytes_iec(*.have_bytes), bytes_iec(*.need_bytes))]
     TooSmall {
-        /// Its size.
+        /// Size of the disk in bytes.
         have_bytes: u64,
         /// What it would need.
         need_bytes: u64,

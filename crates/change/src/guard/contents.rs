@@ -4,7 +4,7 @@
 //! partitions usually begin, where filesystems keep a copy of their superblock, and blocks at equal distances. A device
 //! counts as blank when all of that is zero.
 
-use rubus_host::blockdev::OpenDevice;
+use rubus_host::block::blockdev::OpenDevice;
 use rubus_machine::signature::{self, END_BYTES, Kind, Window, all_zero};
 
 use super::facts::{Content, SpanOnDisk};
@@ -89,7 +89,7 @@ fn unreadable(why: &str) -> String {
 }
 
 struct SpanContents {
-    /// In words.
+    /// Signatures found, in words.
     signatures: Vec<String>,
     /// Whether both ends are all zero.
     blank: bool,

@@ -13,7 +13,7 @@ use super::sysfs::{Sys, cannot_read, node_path};
 pub struct Disk {
     /// The kernel's name.
     pub name: String,
-    /// Its node.
+    /// Path of its node in `/dev`.
     pub path: PathBuf,
     /// What kind of device it is.
     pub kind: BlockKind,

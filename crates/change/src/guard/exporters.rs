@@ -79,7 +79,7 @@ fn named_in(files: &dyn Files, attribute: &Path, by: String) -> Option<Exported>
 
 #[cfg(test)]
 mod tests {
-    use rubus_host::fake::FakeFiles;
+    use rubus_host::simulated::fake::FakeFiles;
 
     use super::*;
 

@@ -1,7 +1,7 @@
 //! What the guard has to know about a target: plain data, gathered by the other files here and
 //! judged by `judge`. Nothing is read or decided here.
 
-use rubus_host::blockdev::{DeviceNumber, Geometry};
+use rubus_host::block::blockdev::{DeviceNumber, Geometry};
 use rubus_vocabulary::machine::BlockKind;
 
 use crate::unseen::Unseen;
@@ -138,7 +138,7 @@ pub struct Use {
     pub device: String,
     /// How it is related to the target.
     pub relation: Relation,
-    /// By what.
+    /// What uses it.
     pub kind: UseKind,
 }
 
@@ -147,7 +147,7 @@ pub struct Use {
 pub enum UseKind {
     /// A mounted filesystem, with all its mount points.
     Mounted {
-        /// "ext4".
+        /// Type of the filesystem: "ext4".
         filesystem: String,
         /// Where, in the order of the mount table.
         points: Vec<String>,
@@ -185,7 +185,7 @@ pub enum UseKind {
     },
     /// Active swap in the very file that backs the target.
     BackingIsSwap {
-        /// The file.
+        /// Path of the file.
         path: String,
     },
     /// The firmware of this board reads it at each start, mounted or not.
@@ -214,7 +214,7 @@ pub enum UseKind {
         /// Name of the program.
         program: String,
     },
-    /// The kernel says that somebody claimed it. Where it can be told: who might.
+    /// The kernel says that it is claimed. Where it can be told: what might have claimed it.
     Claimed {
         /// Mounts of it that other mount namespaces have, for a sentence:
         /// "/data in the namespace of process 123 (dockerd)".

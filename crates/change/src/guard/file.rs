@@ -4,9 +4,10 @@
 
 use std::path::{Path, PathBuf};
 
-use rubus_host::blockdev::{DeviceNumber, LoopBacking, NodeKind, Pinned};
-use rubus_host::openers::{self, Opener};
-use rubus_host::{Files, own_files};
+use rubus_host::Files;
+use rubus_host::block::blockdev::{DeviceNumber, LoopBacking, NodeKind, Pinned};
+use rubus_host::files::own_files;
+use rubus_host::process::openers::{self, Opener};
 use rubus_machine::parse::swaps;
 
 use super::exporters;

@@ -176,7 +176,7 @@ fn connected(sys: &Sys<'_>, disk: &Node) -> String {
 
 #[cfg(test)]
 mod tests {
-    use rubus_host::fake::FakeFiles;
+    use rubus_host::simulated::fake::FakeFiles;
 
     use super::*;
 

@@ -1,7 +1,7 @@
 //! The decision: facts and consent in, verdict out. Pure; every reason is a sentence and what to
 //! do about it is another.
 
-use rubus_host::blockdev::OpenError;
+use rubus_host::block::blockdev::OpenError;
 use rubus_vocabulary::machine::BlockKind;
 
 use super::facts::{DeviceFacts, Relation, TargetFacts, Use, UseKind};
@@ -75,7 +75,7 @@ pub(super) enum Passing {
     Udev,
     /// It may be over in a moment: a program that looks at the device.
     Soon,
-    /// No.
+    /// It does not pass by itself.
     Never,
 }
 
@@ -164,7 +164,7 @@ pub(super) fn cannot_open(path: &str, error: &OpenError) -> Verdict {
     }])
 }
 
-/// Decides whether a device may be taken away: who uses it counts, and not what it is or holds.
+/// Decides whether a device may be detached: its users count, and not what it is or holds.
 pub(super) fn judge_use(facts: &TargetFacts) -> Verdict {
     let TargetFacts::Device(device) = facts else {
         return judge(facts, None);
@@ -176,8 +176,8 @@ pub(super) fn judge_use(facts: &TargetFacts) -> Verdict {
     }
 }
 
-/// What there is against a device beside these reasons. Nobody can do anything about udev but wait: it is a reason only where there
-/// is no other.
+/// The objections to a device, after these reasons. Waiting is all a user can do about udev, so udev is a reason only
+/// where there is no other.
 fn against(device: &DeviceFacts, mut reasons: Vec<Reason>) -> Vec<Reason> {
     reasons.extend(device.uses.iter().map(|used| reason(device, used)));
     reasons.extend(unseen(device));
@@ -213,8 +213,7 @@ fn judge_device(device: &DeviceFacts, consent: Option<&Consent>) -> Verdict {
     }
 }
 
-/// Why a device that can be overwritten needs somebody's consent to that, as the end of a sentence about it; nothing
-/// where it does not.
+/// Why overwriting a device needs consent, as the end of a sentence about it; nothing where it does not.
 pub fn may_lose(device: &DeviceFacts) -> Option<&'static str> {
     match device.kind {
         _ if !device.contents.is_empty() => Some("holds data that would be lost"),

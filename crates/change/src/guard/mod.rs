@@ -1,4 +1,4 @@
-//! The guard: nobody opens a device for writing except through [`claim`].
+//! The guard: devices are opened for writing only through [`claim`].
 //!
 //! Two layers. [`judge`] decides and is pure: facts and consent in, verdict out. [`claim`] gathers
 //! the facts at that moment, asks `judge`, opens the device exclusively, gathers the facts once
@@ -27,11 +27,11 @@ mod uses;
 use std::path::Path;
 
 use rubus_host::Files;
-use rubus_host::blockdev::{
+use rubus_host::block::blockdev::{
     self, BlockReader, ClaimedDevice, DeviceNumber, NodeKind, OpenDevice, OpenError, PinError,
     Pinned,
 };
-use rubus_host::openers::{self, Look};
+use rubus_host::process::openers::{self, Look};
 use rubus_vocabulary::machine::BlockKind;
 
 use crate::unseen::Unseen;
@@ -120,8 +120,8 @@ pub fn read_only(path: &Path) -> Result<BlockReader, Refusal> {
     Ok(device)
 }
 
-/// What a path names, who uses it and what is on it. Only looks; the device is claimed for a moment where
-/// nobody else has it, so that nothing moves while it is looked at.
+/// What a path names, who uses it and what is on it. Only looks; a device without another claim is claimed for a
+/// moment, so that nothing moves while it is looked at.
 pub fn look(files: &dyn Files, path: &Path) -> TargetFacts {
     first_look(files, path).1
 }
@@ -142,7 +142,7 @@ pub fn fit(files: &dyn Files, path: &Path) -> Result<DeviceFacts, Refusal> {
     })
 }
 
-/// A device that nobody uses, and that nobody can mount or claim for as long as this lives.
+/// An unused device, which cannot be mounted or claimed elsewhere while this lives.
 #[derive(Debug)]
 pub struct Unused(BlockReader);
 
@@ -156,8 +156,8 @@ impl Unused {
     }
 }
 
-/// A device that is to be taken away: allowed when nobody uses it, in any way that would also speak against
-/// overwriting it. What is on it stays and is not looked at: a network disk whose server is gone would not answer.
+/// A device that is to be detached: allowed when nothing uses it in a way that would also forbid overwriting it. Its
+/// contents stay and are not looked at: a network disk whose server is gone would not answer.
 ///
 /// # Errors
 /// A [`Refusal`] with everything that uses it.
@@ -178,9 +178,10 @@ pub fn unused(files: &dyn Files, path: &Path) -> Result<Unused, Refusal> {
     })
 }
 
-/// Whether a device that answers nothing may be taken away: allowed when no filesystem, swap, array or mapping stands on it.
-/// Programs that have it open do not count: what waits in them can end in no other way. The device is neither opened nor held:
-/// while somebody waits for its partition table (udev does, whenever it was written to), nobody can claim it.
+/// Whether an unresponsive device may be detached: allowed when no filesystem, swap, array or mapping stands on it.
+/// Programs that have it open do not count: their pending requests can end in no other way. The device is neither
+/// opened nor held: it cannot be claimed while another program waits for its partition table, as udev does after every
+/// write.
 ///
 /// # Errors
 /// A [`Refusal`] with everything that stands on it.
@@ -235,8 +236,8 @@ fn pin(path: &Path) -> Result<Pinned, TargetFacts> {
     Err(TargetFacts::NotBlock { asked, what })
 }
 
-/// Facts before anything is opened for writing. On a device that nobody has claimed, the look
-/// itself holds a claim, so that nobody mounts it meanwhile.
+/// Facts before anything is opened for writing. On an unclaimed device, the look itself holds a claim, so that the
+/// device cannot be mounted meanwhile.
 fn first_look(files: &dyn Files, path: &Path) -> (Option<Pinned>, TargetFacts) {
     let node = match pin(path) {
         Ok(node) => node,
@@ -267,8 +268,8 @@ fn first_look(files: &dyn Files, path: &Path) -> (Option<Pinned>, TargetFacts) {
     (Some(node), facts)
 }
 
-/// The same facts again, now that nobody else can claim the device. What changed since the first
-/// look is added as a reason of its own.
+/// The same facts again, now that the device is claimed. What changed since the first look is added as a reason of its
+/// own.
 fn second_look(
     files: &dyn Files,
     path: &Path,

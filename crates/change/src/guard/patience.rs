@@ -11,17 +11,17 @@ use super::refusal::Refusal;
 /// How often a device that is open in another program is looked at again, and how long after the last look.
 const LOOKS_AGAIN: u32 = 20;
 const BETWEEN_LOOKS: Duration = Duration::from_millis(100);
-/// So long udev is waited for. It examines a slow stick for some seconds.
+/// Total timeout for udev, which examines a slow stick for some seconds.
 const UDEV: Duration = Duration::from_secs(20);
-/// So long udev is waited for at once: a program that only looks is given 5 s by [`Files::ask`].
+/// Timeout of one wait for udev, in seconds: [`Files::ask`] gives read-only programs 5 s.
 const UDEV_AT_ONCE_S: u64 = 4;
 
 /// What is done before the next look.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Wait {
-    /// Nothing, for so long.
+    /// Sleep for this duration.
     Sleep(Duration),
-    /// udev is waited for, so many seconds at most.
+    /// Wait for udev, for at most this number of seconds.
     Settle(u64),
 }
 
@@ -54,7 +54,7 @@ trait Waiting {
     /// How long ago the waiting began.
     fn waited(&self) -> Duration;
     fn sleep(&self, time: Duration);
-    /// Waits until udev has done what it has to do, so many seconds at most.
+    /// Waits until udev has handled its queue, for at most `limit_s` seconds.
     fn settle(&self, limit_s: u64);
 }
 
@@ -120,7 +120,7 @@ mod tests {
 
     use super::*;
 
-    /// A machine on which time passes by waiting alone, and udev needs so long.
+    /// A machine whose clock advances only while the guard waits, and whose udev takes `udev_needs`.
     struct Machine {
         now: Cell<Duration>,
         udev_needs: Duration,
@@ -241,7 +241,7 @@ mod tests {
         assert!(machine.settled.borrow().is_empty());
         let said = answer.unwrap_err().to_string();
         assert!(said.contains("process 7 (blkid)"), "{said}");
-        // Nobody has to do anything about udev.
+        // udev requires no action of the user.
         assert!(!said.contains("1061"), "{said}");
     }
 
@@ -263,7 +263,7 @@ mod tests {
 
     /// The kernel claims a disk while udev lets it read the table again.
     #[test]
-    fn a_claim_of_nobody_known_may_pass() {
+    fn a_claim_by_an_unknown_program_may_pass() {
         let claimed = |elsewhere: &[&str]| UseKind::Claimed {
             elsewhere: elsewhere.iter().map(|place| place.to_string()).collect(),
         };

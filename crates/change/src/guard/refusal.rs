@@ -25,7 +25,7 @@ impl Refusal {
         let why = match verdict {
             Verdict::Refused(reasons) => Why::Reasons(reasons),
             Verdict::NeedsConsent(needed) => Why::Consent(needed),
-            // Nobody makes a refusal of an approval; if somebody did, it must still refuse.
+            // Unreachable: refusals are not made from approvals. If one were, it must still refuse.
             Verdict::Allowed => Why::Reasons(Vec::new()),
         };
         Refusal { facts: facts.clone(), why }

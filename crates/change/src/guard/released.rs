@@ -5,7 +5,7 @@
 
 use std::path::{Path, PathBuf};
 
-use rubus_host::blockdev::ClaimedDevice;
+use rubus_host::block::blockdev::ClaimedDevice;
 
 /// A device that was claimed a moment ago. Kernels before 5.15 do not number their disks; there nothing is noticed.
 #[derive(Debug)]

@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use rubus_host::blockdev::DeviceNumber;
+use rubus_host::block::blockdev::DeviceNumber;
 use rubus_host::{Files, ReadError};
 use rubus_machine::parse::major_minor;
 use rubus_vocabulary::machine::BlockKind;

@@ -7,8 +7,8 @@
 use std::path::Path;
 
 use rubus_boot::medium;
-use rubus_host::blockdev::{DeviceNumber, LoopBacking};
-use rubus_host::openers::Opener;
+use rubus_host::block::blockdev::{DeviceNumber, LoopBacking};
+use rubus_host::process::openers::Opener;
 use rubus_host::{Files, ReadError};
 use rubus_machine::parse::mountinfo::{self, MountLine};
 use rubus_machine::parse::swaps;

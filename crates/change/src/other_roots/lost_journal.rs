@@ -11,8 +11,8 @@ use crate::steps::{
 use crate::volume::{FilesystemKind, Volume};
 use rubus_boot::cmdline_txt::CmdlineTxt;
 use rubus_boot::volume::{Name, NamedVolume};
-use rubus_host::hands::below;
-use rubus_host::live_hands::make_directories;
+use rubus_host::files::hands::below;
+use rubus_host::live::hands::make_directories;
 use rubus_host::{Files, Hands, Live};
 use rubus_machine::parse::mountinfo::{self, MountLine};
 

@@ -4,8 +4,8 @@ use crate::fixture::{long_plan::big_plan, plans::small_plan};
 use crate::plan::journal::Way;
 use crate::plan::{Step, TextFile};
 use crate::steps::WriteFile;
-use rubus_host::fake::FakeFiles;
-use rubus_host::rehearsal::Rehearsal;
+use rubus_host::simulated::fake::FakeFiles;
+use rubus_host::simulated::rehearsal::SimulatedMachine;
 
 use super::*;
 
@@ -41,8 +41,8 @@ fn moving(kept: &str) -> Plan {
 }
 
 /// A card that is mounted at [`CARD`] and knows a change, which moved the root to `uuid`.
-fn card(plan: Plan, uuid: &str) -> Rehearsal {
-    let mut machine = Rehearsal::new().directory(&format!("{CARD}{CHANGES}"));
+fn card(plan: Plan, uuid: &str) -> SimulatedMachine {
+    let mut machine = SimulatedMachine::new().directory(&format!("{CARD}{CHANGES}"));
     let store = ChangeStore::at(format!("{CARD}{CHANGES}"));
     let change = store.begin(plan, Vec::new(), "now", &mut machine).unwrap();
     let root = Volume {
@@ -55,7 +55,7 @@ fn card(plan: Plan, uuid: &str) -> Rehearsal {
     machine.file(&format!("{}/roots.json", change.directory().display()), &roots, 0o644)
 }
 
-fn found(machine: &Rehearsal) -> (Vec<String>, String) {
+fn found(machine: &SimulatedMachine) -> (Vec<String>, String) {
     let (found, why_not) =
         known_there(Path::new(CARD), Path::new(CHANGES), HERE, &traces(), machine);
     let names = found.into_iter().map(|change| change.name).collect();
@@ -98,8 +98,8 @@ fn a_kept_command_line_without_a_change_is_a_trace_and_names_the_old_root_first(
 #[test]
 fn a_change_that_moves_the_root_and_is_known_is_not_lost() {
     let files = boot_files().file(KEPT_PATH, OLD);
-    let mut machine = Rehearsal::new().directory(CHANGES);
-    let begin = |plan, machine: &mut Rehearsal| {
+    let mut machine = SimulatedMachine::new().directory(CHANGES);
+    let begin = |plan, machine: &mut SimulatedMachine| {
         ChangeStore::at(CHANGES).begin(plan, Vec::new(), "now", machine).unwrap()
     };
     let other = begin(small_plan(), &mut machine);
@@ -114,7 +114,7 @@ fn a_change_that_moves_the_root_and_is_known_is_not_lost() {
 #[test]
 fn only_the_change_that_made_this_system_is_taken() {
     assert_eq!(found(&card(moving(OLD), HERE)), (vec!["0001-desktop".into()], String::new()));
-    let none = |machine: &Rehearsal, why: &str| {
+    let none = |machine: &SimulatedMachine, why: &str| {
         let (names, why_not) = found(machine);
         assert!(names.is_empty() && why_not.contains(why), "{names:?} {why_not}");
     };
@@ -122,7 +122,7 @@ fn only_the_change_that_made_this_system_is_taken() {
     none(&card(moving(NEW), HERE), "kept another command line");
     none(&card(big_plan(), HERE), "did not write /boot/firmware/cmdline.txt.before-rubus");
     none(&card(small_plan(), HERE), "no change there moved a root");
-    none(&Rehearsal::new().directory(CARD), "there is no journal in");
+    none(&SimulatedMachine::new().directory(CARD), "there is no journal in");
 }
 
 #[test]

@@ -9,7 +9,7 @@ use crate::plan::journal;
 use crate::steps::{LiveStepRunner, PLACES, StepError, put_copy, roots_of, running_root};
 use crate::volume::Volume;
 use rubus_host::Hands;
-use rubus_host::hands::below;
+use rubus_host::files::hands::below;
 
 pub use lost_journal::{Search, Traces, lost_journal};
 
@@ -17,9 +17,8 @@ pub use lost_journal::{Search, Traces, lost_journal};
 const MAX_BYTES: usize = 64 << 20;
 
 impl LiveStepRunner {
-    /// Takes over what was written into the journal of a change on another root, when that goes on where this one
-    /// ends: the change was gone on with or undone there, and the power went before it could be told here. Says
-    /// whether there was something.
+    /// Takes over the journal of this change from another root, when it continues where this one ends: the change was
+    /// resumed or undone there, and the power failed before this copy was updated. Says whether there was something.
     ///
     /// # Errors
     /// [`StepError`] when the journal here cannot be written.

@@ -109,7 +109,7 @@ pub enum StepState {
 pub struct State {
     /// Which way it is gone.
     pub way: Way,
-    /// Each step.
+    /// The state of each step of the plan, in order.
     pub steps: Vec<StepState>,
     /// True when the end of the way is reached.
     pub is_finished: bool,
@@ -153,7 +153,7 @@ pub enum JournalError {
     Damaged {
         /// Number of the line, from 1.
         line: usize,
-        /// Why.
+        /// What is wrong with the line.
         reason: String,
     },
     /// A record speaks of a step that the plan does not have.

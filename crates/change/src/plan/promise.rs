@@ -19,10 +19,16 @@ pub struct Promise {
 }
 
 impl Look {
-    /// Whether a start on trial is kept only when this holds: the root is the new one, and the swap is in use. Whatever
-    /// else does not hold is told, and is no reason to go back to the old system.
+    /// Whether a start on trial is kept only when this holds: the root is the new one, the swap is in use, a link is as fast
+    /// as it was set. Whatever else does not hold is told, and is no reason to go back to the old system.
     pub fn decides_trial(&self) -> bool {
-        matches!(self, Look::Mounted { .. } | Look::MountedFrom { .. } | Look::SwapOn { .. })
+        matches!(
+            self,
+            Look::Mounted { .. }
+                | Look::MountedFrom { .. }
+                | Look::SwapOn { .. }
+                | Look::PcieLink { .. }
+        )
     }
 }
 
@@ -97,6 +103,13 @@ pub enum Look {
         chip: String,
         /// The driver's name, "usb-storage".
         driver: String,
+    },
+    /// The link of PCI Express that leads to a disk runs at this rate, and the kernel's log has no errors of it.
+    PcieLink {
+        /// The kernel's name of the disk ("nvme0n1").
+        disk: String,
+        /// Rate of all its lanes after coding.
+        line_bits_per_second: u64,
     },
     /// A server of network disks answers.
     Served {

@@ -8,11 +8,12 @@ use serde::{Deserialize, Serialize};
 use super::knob_says;
 use super::promise::{Look, Promise};
 use super::volume::FilesystemKind;
+use rubus_machine::kernel_log;
 use rubus_machine::parse::btrfs::Compression;
-use rubus_vocabulary::machine::{BlockDevice, Machine, Mount, SwapArea};
+use rubus_vocabulary::machine::{BlockDevice, HopKind, Machine, Mount, SwapArea};
 use rubus_vocabulary::units::{bytes_si, percent, rate_si};
 
-/// What was found besides the surveyed machine. What nobody looked at is missing.
+/// What was found besides the surveyed machine. What was not looked at is missing.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Found {
     /// Settings of the kernel, or why one cannot be read.
@@ -86,7 +87,7 @@ pub struct Answer {
 }
 
 /// What one look sees: whether it is as promised, and what is the case. `Err`: it cannot be seen, and why.
-type Sight = Result<(bool, String), String>;
+type PathState = Result<(bool, String), String>;
 
 /// Looks at every promise. `started_since`: the machine was started again since the change was finished.
 pub fn verify(
@@ -110,7 +111,7 @@ pub fn verify(
     promises.iter().map(answer).collect()
 }
 
-fn see(look: &Look, machine: &Machine, found: &Found) -> Sight {
+fn see(look: &Look, machine: &Machine, found: &Found) -> PathState {
     match look {
         Look::Mounted { at, kind, uuid, options } => {
             mounted(at, *kind, uuid, options, machine, found)
@@ -121,6 +122,9 @@ fn see(look: &Look, machine: &Machine, found: &Found) -> Sight {
         Look::Knob { path, value } => knob(path, value, found),
         Look::SwapOn { what, priority } => swap_on(what, *priority, machine, found),
         Look::UsbDriver { chip, driver } => usb_driver(chip, driver, machine),
+        Look::PcieLink { disk, line_bits_per_second } => {
+            pcie_link(disk, *line_bits_per_second, machine)
+        }
         Look::NoSwapOnDisk { disk, partuuid } => {
             match disk_now(disk, partuuid.as_deref(), machine) {
                 Some(disk) => no_swap_on(disk, machine),
@@ -145,7 +149,7 @@ fn mounted(
     options: &[String],
     machine: &Machine,
     found: &Found,
-) -> Sight {
+) -> PathState {
     let place = at.display().to_string();
     let Some(mount) = machine.mounts.iter().find(|mount| mount.point == place) else {
         return Ok((false, format!("nothing is mounted at {place}")));
@@ -228,7 +232,7 @@ fn block<'a>(machine: &'a Machine, name: &str) -> Option<&'a BlockDevice> {
     machine.block_devices.iter().find(|device| device.name == name)
 }
 
-fn compressed(at: &Path, at_most: f64, found: &Found) -> Sight {
+fn compressed(at: &Path, at_most: f64, found: &Found) -> PathState {
     match found.compression.get(at) {
         None => Err(format!("{} was not looked at", at.display())),
         Some(Err(why)) => Err(why.clone()),
@@ -239,7 +243,7 @@ fn compressed(at: &Path, at_most: f64, found: &Found) -> Sight {
     }
 }
 
-fn knob(path: &Path, value: &str, found: &Found) -> Sight {
+fn knob(path: &Path, value: &str, found: &Found) -> PathState {
     let shown = path.display();
     match found.knobs.get(path) {
         None => Err(format!("{shown} was not looked at")),
@@ -248,7 +252,7 @@ fn knob(path: &Path, value: &str, found: &Found) -> Sight {
     }
 }
 
-fn swap_on(what: &str, priority: Option<i32>, machine: &Machine, found: &Found) -> Sight {
+fn swap_on(what: &str, priority: Option<i32>, machine: &Machine, found: &Found) -> PathState {
     let is_meant = |area: &&SwapArea| match what.strip_prefix('/') {
         Some(_) => {
             area.path == what || area.device.value().map(|name| node(name)) == Some(what.into())
@@ -312,7 +316,7 @@ fn areas(areas: &[SwapArea]) -> String {
 }
 
 /// A bridge that is not plugged in is served by nothing, which is neither right nor wrong.
-fn usb_driver(chip: &str, driver: &str, machine: &Machine) -> Sight {
+fn usb_driver(chip: &str, driver: &str, machine: &Machine) -> PathState {
     let mut hops = machine.block_devices.iter().flat_map(|device| &device.path);
     let bridge = hops.rfind(|hop| hop.chip.as_deref() == Some(chip));
     let bridge = bridge.ok_or_else(|| format!("no disk is behind a bridge {chip} now"))?;
@@ -321,7 +325,26 @@ fn usb_driver(chip: &str, driver: &str, machine: &Machine) -> Sight {
     Ok((now == driver, format!("{now} serves {}", bridge.name)))
 }
 
-fn no_swap_on(disk: &str, machine: &Machine) -> Sight {
+fn pcie_link(disk: &str, line_bits_per_second: u64, machine: &Machine) -> PathState {
+    let disk = machine.device(disk).ok_or_else(|| format!("{disk} is not there now"))?;
+    let link = disk.path.iter().find(|hop| hop.kind == HopKind::Pcie);
+    let link = link.ok_or_else(|| format!("which link leads to {} is not known", disk.name))?;
+    let now = link.line_bits_per_second.get().ok_or("the rate of the link is not known")?;
+    if now != line_bits_per_second {
+        return Ok((false, link.link.clone()));
+    }
+    let errors = kernel_log::link_errors(machine, disk, &link.id);
+    Ok(match errors {
+        Ok(0) => (true, format!("{}, and no errors in the kernel's log", link.link)),
+        Ok(count) => (false, format!("{}, with {count} errors in the kernel's log", link.link)),
+        Err(why) => {
+            let words = format!("{}, but whether it has errors is not known: {why}", link.link);
+            return Err(words);
+        }
+    })
+}
+
+fn no_swap_on(disk: &str, machine: &Machine) -> PathState {
     let mut unsure = Vec::new();
     for area in &machine.swap.areas {
         match area.device.value() {
@@ -366,7 +389,7 @@ fn stands_on(device: &str, disk: &str, machine: &Machine) -> bool {
     false
 }
 
-fn quiet(disk: &str, at_most: u64, machine: &Machine, found: &Found) -> Sight {
+fn quiet(disk: &str, at_most: u64, machine: &Machine, found: &Found) -> PathState {
     if block(machine, disk).is_none() {
         return Ok((true, format!("there is no {disk} now")));
     }
@@ -386,7 +409,7 @@ fn quiet(disk: &str, at_most: u64, machine: &Machine, found: &Found) -> Sight {
     }
 }
 
-fn served(address: &str, export: Option<&str>, found: &Found) -> Sight {
+fn served(address: &str, export: Option<&str>, found: &Found) -> PathState {
     let names = match found.exports.get(address) {
         None => return Err(format!("{address} was not asked")),
         // A server that does not answer does not serve.
@@ -405,7 +428,7 @@ fn served(address: &str, export: Option<&str>, found: &Found) -> Sight {
     Ok((is_there, words))
 }
 
-fn array(uuid: &str, members: u32, found: &Found) -> Sight {
+fn array(uuid: &str, members: u32, found: &Found) -> PathState {
     let wanted = hex_digits(uuid);
     let is_meant =
         |array: &&ArrayState| array.uuid.as_deref().map(hex_digits) == Some(wanted.clone());

@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use super::{Draft, LookAt, OptionSpec, Recipe, Situation, Wishes, mounting::FSTAB};
+use super::{OptionSpec, PlanBuilder, PlanInput, Queries, Recipe, Wishes, mounting::FSTAB};
 use crate::plan::promise::{Look, Promise};
 use crate::plan::volume::FilesystemKind;
 use rubus_boot::cmdline_txt::CmdlineTxt;
@@ -30,7 +30,7 @@ pub(super) static RECIPE: Recipe = Recipe {
 
 /// Below it ext4 commits more often than by itself.
 const MIN_SECONDS: u32 = 5;
-/// btrfs warns of more; what is lost in that time nobody expects to lose.
+/// btrfs warns above this, and a power cut would lose more than users expect.
 const MAX_SECONDS: u32 = 300;
 
 /// How often btrfs commits by itself.
@@ -45,11 +45,11 @@ fn seconds(value: &str) -> Result<u32, String> {
     }
 }
 
-fn look_at(_: &Machine, _: &Wishes) -> LookAt {
-    LookAt::paths([FSTAB])
+fn look_at(_: &Machine, _: &Wishes) -> Queries {
+    Queries::paths([FSTAB])
 }
 
-fn draw_up(situation: &Situation<'_>, draft: &mut Draft) {
+fn draw_up(situation: &PlanInput<'_>, draft: &mut PlanBuilder) {
     let wanted = situation.option("seconds").unwrap_or("60");
     let root = situation.machine.mounts.iter();
     let root = root.rev().find(|mount| mount.point == "/");
@@ -112,7 +112,7 @@ struct Interval {
 
 /// The interval that holds after the next start if nothing is changed: the table's word, else what the kernel was told
 /// before, which a remount without the option keeps, else the filesystem's own.
-fn interval(root: &Mount, options: &str, situation: &Situation<'_>) -> Option<Interval> {
+fn interval(root: &Mount, options: &str, situation: &PlanInput<'_>) -> Option<Interval> {
     let found = |options: &str, source| {
         let seconds = options.split(',').rev().find_map(|o| o.strip_prefix("commit="));
         // 0 is the filesystem's own.
@@ -152,8 +152,8 @@ fn promise(
     root: &Mount,
     kind: FilesystemKind,
     option: &str,
-    situation: &Situation<'_>,
-    draft: &mut Draft,
+    situation: &PlanInput<'_>,
+    draft: &mut PlanBuilder,
 ) {
     let mut devices = situation.machine.block_devices.iter();
     let device = devices.find(|device| Some(&device.name) == root.device.as_ref());
@@ -168,7 +168,7 @@ fn promise(
     });
 }
 
-fn words(root: &Mount, wanted: &str, draft: &mut Draft) {
+fn words(root: &Mount, wanted: &str, draft: &mut PlanBuilder) {
     draft.gains_unknown = Some(
         "How much less is written depends on how many programs write without syncing; those that sync commit each time. `rubus \
          writers` with recordings of a day before and after says it."

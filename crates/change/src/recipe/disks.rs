@@ -1,8 +1,8 @@
-//! Disks and partitions that a user names: which are meant, what is on them, whether they can be had.
+//! Disks and partitions that a user names: which are meant, what is on them, whether they are available.
 
 use std::path::{Path, PathBuf};
 
-use super::{Draft, Found, Situation};
+use super::{Found, PlanBuilder, PlanInput};
 use crate::plan::volume::{DiskIdentity, Place, partition_path};
 use rubus_boot::medium::starts_from;
 use rubus_boot::volume::NamedVolume;
@@ -35,8 +35,8 @@ pub(super) fn whole(machine: &Machine, node: &str) -> PathBuf {
 /// The device of a node, or an obstacle that lists those that there are.
 pub(super) fn find<'a>(
     node: &str,
-    situation: &Situation<'a>,
-    draft: &mut Draft,
+    situation: &PlanInput<'a>,
+    draft: &mut PlanBuilder,
 ) -> Option<&'a BlockDevice> {
     let found = situation.machine.device(name(node));
     if found.is_none() {
@@ -59,8 +59,8 @@ pub(super) fn find<'a>(
 /// What tells the disk from others and what is on it, or an obstacle: it is in use, or cannot be looked at.
 pub(super) fn take(
     path: &Path,
-    situation: &Situation<'_>,
-    draft: &mut Draft,
+    situation: &PlanInput<'_>,
+    draft: &mut PlanBuilder,
 ) -> Option<DiskIdentity> {
     let (found, disk): (Found, _) = match situation.facts.disks.get(path) {
         Some(Ok(disk)) => match uses(situation.machine, path) {
@@ -169,7 +169,7 @@ pub(super) fn existing_partition(
     whole: &Path,
     device: &BlockDevice,
     disk: &DiskIdentity,
-    draft: &mut Draft,
+    draft: &mut PlanBuilder,
 ) -> Option<Place> {
     let number = number(whole, node);
     let partuuid = device.identity.partuuid.as_deref();

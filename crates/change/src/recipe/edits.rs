@@ -6,7 +6,7 @@
 use std::path::Path;
 
 use super::units::{self, UNITS};
-use super::{Seen, Sight};
+use super::{PathState, Seen};
 use crate::plan::volume::Volume;
 use crate::plan::{Action, Step, TextFile};
 use crate::steps::{MakeDirectory, On, SetLink, WriteFile};
@@ -35,14 +35,14 @@ impl<'a> Edits<'a> {
     /// The text file that is at a path now.
     fn file(&self, path: &Path) -> Option<&'a TextFile> {
         match self.seen.get(path) {
-            Some(Sight::Text(file)) => Some(file),
+            Some(PathState::Text(file)) => Some(file),
             _ => None,
         }
     }
 
     /// A directory, with those above it that were looked at and are missing.
     pub(super) fn directory(&mut self, id: &str, why: &str, path: &Path) {
-        let is_missing = |path: &&Path| self.seen.get(*path) == Some(&Sight::Absent);
+        let is_missing = |path: &&Path| self.seen.get(*path) == Some(&PathState::Absent);
         let missing: Vec<&Path> = path.ancestors().take_while(is_missing).collect();
         let mut missing: Vec<&Path> = missing.into_iter().rev().collect();
         missing.retain(|path| !self.is_made(path));
@@ -93,9 +93,9 @@ impl<'a> Edits<'a> {
     pub(super) fn enable(&mut self, id: &str, why: &str, unit: &str, target: &str) {
         let path = units::link(unit, target);
         let was = match self.seen.get(&path) {
-            Some(Sight::Text(_) | Sight::Something) => return,
-            Some(Sight::Dangling(target)) if *target == units::path(unit) => return,
-            Some(Sight::Dangling(target)) => Some(target.clone()),
+            Some(PathState::Text(_) | PathState::Something) => return,
+            Some(PathState::Dangling(target)) if *target == units::path(unit) => return,
+            Some(PathState::Dangling(target)) => Some(target.clone()),
             _ => None,
         };
         self.directory(
@@ -122,7 +122,7 @@ impl<'a> Edits<'a> {
             return self.write(id, why, &path, String::new());
         }
         let was = match self.seen.get(&path) {
-            Some(Sight::Dangling(target)) => Some(target.clone()),
+            Some(PathState::Dangling(target)) => Some(target.clone()),
             _ => None,
         };
         self.steps.push(Step {
@@ -201,8 +201,10 @@ mod tests {
 
     #[test]
     fn missing_directories_are_made_once_from_the_top() {
-        let seen =
-            Seen::from([("/etc/a".into(), Sight::Absent), ("/etc/a/b".into(), Sight::Absent)]);
+        let seen = Seen::from([
+            ("/etc/a".into(), PathState::Absent),
+            ("/etc/a/b".into(), PathState::Absent),
+        ]);
         let mut edits = Edits::new(&seen);
         edits.write("one", "why", Path::new("/etc/a/b/one"), "1\n".into());
         edits.write("two", "why", Path::new("/etc/a/b/two"), "2\n".into());
@@ -225,22 +227,22 @@ mod tests {
     #[test]
     fn a_unit_is_masked_once_and_anothers_is_kept_for_undoing() {
         let path = Path::new(UNITS).join("some.service");
-        let masked = |sight: Sight| {
+        let masked = |sight: PathState| {
             let seen = Seen::from([(path.clone(), sight)]);
             let mut edits = Edits::new(&seen);
             edits.mask("off", "why", "some.service");
             edits.into_steps().pop().map(|step| step.action)
         };
         assert_eq!(
-            masked(Sight::Absent),
+            masked(PathState::Absent),
             Some(Action::SetLink(SetLink {
                 path: path.clone(),
                 was: None,
                 becomes: Some("/dev/null".into()),
             }))
         );
-        assert_eq!(masked(Sight::Text(TextFile::public(""))), None);
-        let own = masked(Sight::Text(TextFile::public("[Unit]\n")));
+        assert_eq!(masked(PathState::Text(TextFile::public(""))), None);
+        let own = masked(PathState::Text(TextFile::public("[Unit]\n")));
         let Some(Action::WriteFile(WriteFile { was, becomes, .. })) = own else {
             panic!("{own:?}");
         };

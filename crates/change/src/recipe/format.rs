@@ -4,7 +4,8 @@ use std::path::Path;
 
 use super::mounting::{self, MountRequest};
 use super::{
-    Draft, LookAt, OptionSpec, Recipe, Situation, Wishes, disks, identifiers, programs, tables,
+    OptionSpec, PlanBuilder, PlanInput, Queries, Recipe, Wishes, disks, identifiers, programs,
+    tables,
 };
 use crate::plan::Action;
 use crate::plan::promise::{Look, Promise};
@@ -82,21 +83,21 @@ pub(super) fn label(value: &str) -> Result<(), String> {
     }
 }
 
-fn look_at(machine: &Machine, wishes: &Wishes) -> LookAt {
+fn look_at(machine: &Machine, wishes: &Wishes) -> Queries {
     let mut paths = wishes.get("at").map_or(Vec::new(), |at| mounting::look_at(at));
     paths.extend(programs::paths(PROGRAMS));
     paths.extend(tables::paths().map(Into::into));
     let disks = wishes.get("device").map(|node| disks::whole(machine, node));
-    LookAt { disks: disks.into_iter().collect(), ..LookAt::paths(paths) }
+    Queries { disks: disks.into_iter().collect(), ..Queries::paths(paths) }
 }
 
-fn draw_up(situation: &Situation<'_>, draft: &mut Draft) {
+fn draw_up(situation: &PlanInput<'_>, draft: &mut PlanBuilder) {
     draw(situation, draft);
     programs::check(situation, draft);
 }
 
 /// The checks and steps; which programs they take is looked at by the caller, who may have more steps.
-pub(super) fn draw(situation: &Situation<'_>, draft: &mut Draft) {
+pub(super) fn draw(situation: &PlanInput<'_>, draft: &mut PlanBuilder) {
     let (Some(node), Some(kind)) = (
         situation.option("device"),
         situation.option("filesystem").and_then(|text| kind(text).ok()),
@@ -129,8 +130,8 @@ pub(super) fn draw(situation: &Situation<'_>, draft: &mut Draft) {
     make(place, new, situation.option("at"), situation, draft);
 }
 
-/// Whether such a filesystem is mounted where it is wished, or has the wished label.
-fn is_done(device: &BlockDevice, kind: FilesystemKind, situation: &Situation<'_>) -> bool {
+/// Whether such a filesystem is mounted at the requested mount point, or has the requested label.
+fn is_done(device: &BlockDevice, kind: FilesystemKind, situation: &PlanInput<'_>) -> bool {
     let machine = situation.machine;
     let parts = machine.block_devices.iter();
     let mut candidates = parts
@@ -152,8 +153,8 @@ fn place(
     node: &str,
     device: &BlockDevice,
     kind: FilesystemKind,
-    situation: &Situation<'_>,
-    draft: &mut Draft,
+    situation: &PlanInput<'_>,
+    draft: &mut PlanBuilder,
 ) -> Option<Place> {
     let whole = disks::whole(situation.machine, node);
     let disk = disks::take(&whole, situation, draft)?;
@@ -195,7 +196,7 @@ fn place(
 pub(super) fn new_filesystem(
     kind: FilesystemKind,
     label: &str,
-    situation: &Situation<'_>,
+    situation: &PlanInput<'_>,
 ) -> NewFilesystem {
     let random = &situation.facts.random;
     NewFilesystem {
@@ -219,8 +220,8 @@ pub(super) fn make(
     place: Place,
     new: NewFilesystem,
     at: Option<&str>,
-    situation: &Situation<'_>,
-    draft: &mut Draft,
+    situation: &PlanInput<'_>,
+    draft: &mut PlanBuilder,
 ) {
     let (kind, uuid, options) = (new.kind, new.uuid.clone(), new.mount_options.clone());
     draft.step(

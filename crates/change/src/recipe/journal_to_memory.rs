@@ -8,7 +8,9 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{Answer, Draft, LookAt, OptionSpec, Recipe, Sight, Situation, Wishes, programs, units};
+use super::{
+    Answer, OptionSpec, PathState, PlanBuilder, PlanInput, Queries, Recipe, Wishes, programs, units,
+};
 use crate::plan::{Action, When};
 use crate::steps::RestartService;
 use rubus_vocabulary::machine::{Machine, Origin};
@@ -37,6 +39,11 @@ pub(super) static RECIPE: Recipe = Recipe {
 
 const STORAGE: &str = "Storage";
 const SERVICE: &str = "systemd-journald.service";
+/// From systemd 255 on a journal that was in memory is brought to the disk again by this service alone.
+const FLUSH_SERVICE: &str = "systemd-journal-flush.service";
+/// Where it is, and where one of the same name takes its place.
+const FLUSH_UNITS: [&str; 2] = ["/usr/lib/systemd/system", "/lib/systemd/system"];
+const OWN_UNITS: [&str; 2] = ["/etc/systemd/system", "/run/systemd/system"];
 const OLD_JOURNAL: &str = "/var/log/journal";
 const DROP_IN: &str = "/etc/systemd/journald.conf.d/90-rubus-journal-to-memory.conf";
 const MAIN_FILE: &str = "/etc/systemd/journald.conf";
@@ -57,15 +64,17 @@ pub(super) fn settings() -> Vec<PathBuf> {
     drop_ins.into_iter().chain([MAIN_FILE.into()]).collect()
 }
 
-fn look_at(_: &Machine, _: &Wishes) -> LookAt {
+fn look_at(_: &Machine, _: &Wishes) -> Queries {
     let mut paths = settings();
-    let others = [units::SYSTEMD_RUNS, DROP_IN, DIRECTORIES[0], "/etc/systemd", OLD_JOURNAL];
+    let others = [DROP_IN, DIRECTORIES[0], "/etc/systemd", OLD_JOURNAL];
     paths.extend(others.map(PathBuf::from));
+    paths.extend(flush_units(&FLUSH_UNITS).chain(flush_units(&OWN_UNITS)));
+    paths.extend(units::first_programs());
     paths.extend(programs::paths(["systemctl", RSYSLOG]));
-    LookAt::paths(paths)
+    Queries::paths(paths)
 }
 
-fn draw_up(situation: &Situation<'_>, draft: &mut Draft) {
+fn draw_up(situation: &PlanInput<'_>, draft: &mut PlanBuilder) {
     let remedy = "only systemd has this journal; another logger has settings of its own";
     units::check_running(remedy, situation, draft);
     let size = situation.option("size").and_then(|text| parse_size(text).ok());
@@ -86,11 +95,33 @@ fn draw_up(situation: &Situation<'_>, draft: &mut Draft) {
     words(size, situation, draft);
 }
 
-fn steps(text: String, situation: &Situation<'_>, draft: &mut Draft) {
+fn flush_units(directories: &'static [&'static str]) -> impl Iterator<Item = PathBuf> {
+    directories.iter().map(|directory| Path::new(directory).join(FLUSH_SERVICE))
+}
+
+/// Whether the service is there as systemd brought it.
+fn can_flush(situation: &PlanInput<'_>) -> bool {
+    let is_absent =
+        |path: PathBuf| matches!(situation.facts.seen.get(&path), None | Some(PathState::Absent));
+    flush_units(&FLUSH_UNITS).any(|path| situation.is_there(&path))
+        && flush_units(&OWN_UNITS).all(is_absent)
+}
+
+fn steps(text: String, situation: &PlanInput<'_>, draft: &mut PlanBuilder) {
     let restart = |when| Action::RestartService(RestartService { unit: SERVICE.into(), when });
+    if can_flush(situation) {
+        draft.step(
+            "flushed-after-undo",
+            "Undoing ends with this step: journald goes back to the journal on the disk.",
+            Action::RestartService(RestartService {
+                unit: FLUSH_SERVICE.into(),
+                when: When::Undone,
+            }),
+        );
+    }
     draft.step(
         "restarted-after-undo",
-        "Undoing ends with this step: journald reads its settings again when the file below is gone.",
+        "When this is undone, journald reads its settings again, without the file below.",
         restart(When::Undone),
     );
     draft.write(
@@ -133,14 +164,14 @@ fn value<'a>(wanted: &str, text: &'a str) -> Option<&'a str> {
 }
 
 /// What journald takes for a key, if a file says it.
-pub(super) fn setting<'a>(wanted: &str, situation: &Situation<'a>) -> Option<&'a str> {
+pub(super) fn setting<'a>(wanted: &str, situation: &PlanInput<'a>) -> Option<&'a str> {
     let main = situation.file(Path::new(MAIN_FILE));
     let last = drop_ins(wanted, situation).pop().map(|(_, value)| value);
     last.or_else(|| value(wanted, &main?.text))
 }
 
 /// Drop-ins of others that say something of a key, with the value, in the order in which journald reads them.
-fn drop_ins<'a>(wanted: &str, situation: &Situation<'a>) -> Vec<(&'a Path, &'a str)> {
+fn drop_ins<'a>(wanted: &str, situation: &PlanInput<'a>) -> Vec<(&'a Path, &'a str)> {
     let mut found: Vec<(&Path, &str)> = Vec::new();
     for directory in DIRECTORIES {
         for (path, sight) in &situation.facts.seen {
@@ -150,7 +181,7 @@ fn drop_ins<'a>(wanted: &str, situation: &Situation<'a>) -> Vec<(&'a Path, &'a s
             let is_hidden =
                 found.iter().any(|(earlier, _)| earlier.file_name() == path.file_name());
             match sight {
-                Sight::Text(file) if is_drop_in && !is_hidden => found.push((path, &file.text)),
+                PathState::Text(file) if is_drop_in && !is_hidden => found.push((path, &file.text)),
                 _ => {}
             }
         }
@@ -161,7 +192,7 @@ fn drop_ins<'a>(wanted: &str, situation: &Situation<'a>) -> Vec<(&'a Path, &'a s
 }
 
 /// The file of others that keeps the journal in memory, if the last word is that.
-fn volatile_by_others<'a>(situation: &Situation<'a>) -> Option<&'a Path> {
+fn volatile_by_others<'a>(situation: &PlanInput<'a>) -> Option<&'a Path> {
     let main = Path::new(MAIN_FILE);
     let main_says = situation.file(main).and_then(|file| value(STORAGE, &file.text));
     let (path, value) = match drop_ins(STORAGE, situation).pop() {
@@ -172,7 +203,7 @@ fn volatile_by_others<'a>(situation: &Situation<'a>) -> Option<&'a Path> {
 }
 
 /// Checks that no drop-in which is read after this one says otherwise.
-fn check_later(situation: &Situation<'_>, draft: &mut Draft) {
+fn check_later(situation: &PlanInput<'_>, draft: &mut PlanBuilder) {
     let own = Path::new(DROP_IN).file_name();
     let mut drop_ins = drop_ins(STORAGE, situation).into_iter();
     let later = drop_ins.rfind(|(path, value)| path.file_name() > own && *value != "volatile");
@@ -204,12 +235,12 @@ fn not_to_say(path: &Path) -> String {
 }
 
 /// Size of the filesystem that holds the journal then, if it is known.
-fn run_bytes(situation: &Situation<'_>) -> Option<u64> {
+fn run_bytes(situation: &PlanInput<'_>) -> Option<u64> {
     let mut mounts = situation.machine.mounts.iter();
     mounts.rfind(|mount| mount.point == "/run")?.size_bytes.get()
 }
 
-fn check_size(size: Option<u64>, situation: &Situation<'_>, draft: &mut Draft) {
+fn check_size(size: Option<u64>, situation: &PlanInput<'_>, draft: &mut PlanBuilder) {
     let (Some(size), Some(run)) = (size, run_bytes(situation)) else {
         return;
     };
@@ -221,7 +252,7 @@ fn check_size(size: Option<u64>, situation: &Situation<'_>, draft: &mut Draft) {
     );
 }
 
-fn words(size: Option<u64>, situation: &Situation<'_>, draft: &mut Draft) {
+fn words(size: Option<u64>, situation: &PlanInput<'_>, draft: &mut PlanBuilder) {
     draft.risks.push(
         "The logs end with each start: what was logged before a restart, a crash or a power cut is lost, and the reason of a crash \
          with it."
@@ -238,7 +269,7 @@ fn words(size: Option<u64>, situation: &Situation<'_>, draft: &mut Draft) {
     // A capture holds what a survey reads, and that is no journal.
     let is_captured = matches!(situation.machine.origin, Origin::Capture { .. });
     match situation.facts.seen.get(Path::new(OLD_JOURNAL)) {
-        Some(Sight::Absent) if !is_captured => draft.notes.push(format!(
+        Some(PathState::Absent) if !is_captured => draft.notes.push(format!(
             "There is no {OLD_JOURNAL}: unless it is set otherwise, the journal is in memory already, and this makes that last."
         )),
         _ => draft.notes.push(format!(

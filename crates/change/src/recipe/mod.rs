@@ -14,12 +14,14 @@ mod guide;
 mod identifiers;
 mod image_facts;
 mod journal_to_memory;
+mod lasting;
 mod logs_to_memory;
 mod mounting;
 mod moving;
 mod network_disk;
 mod network_root;
 mod network_server;
+mod pcie_gen;
 mod programs;
 mod raid0;
 mod ramdisk;
@@ -61,7 +63,7 @@ use rubus_vocabulary::check::Check;
 use rubus_vocabulary::machine::Machine;
 
 /// All recipes, by name.
-pub const ALL: [&Recipe; 13] = [
+pub const ALL: [&Recipe; 14] = [
     &commit_interval::RECIPE,
     &desktop::RECIPE,
     &format::RECIPE,
@@ -70,6 +72,7 @@ pub const ALL: [&Recipe; 13] = [
     &network_disk::RECIPE,
     &network_root::RECIPE,
     &network_server::RECIPE,
+    &pcie_gen::RECIPE,
     &raid0::RECIPE,
     &ramdisk::RECIPE,
     &swap::RECIPE,
@@ -89,9 +92,9 @@ pub struct Recipe {
     /// What can be chosen.
     pub options: &'static [OptionSpec],
     /// What to look at.
-    pub look_at: fn(&Machine, &Wishes) -> LookAt,
+    pub look_at: fn(&Machine, &Wishes) -> Queries,
     /// Makes the steps.
-    draw_up: fn(&Situation<'_>, &mut Draft),
+    draw_up: fn(&PlanInput<'_>, &mut PlanBuilder),
 }
 
 /// One thing that can be chosen.
@@ -109,7 +112,7 @@ pub struct OptionSpec {
 
 /// What a recipe wants to know besides the surveyed machine.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct LookAt {
+pub struct Queries {
     /// Files, knobs, links and directories. A part of a path that is `*` stands for every name in the directory.
     pub paths: Vec<PathBuf>,
     /// Disks that would be given a new content.
@@ -126,10 +129,10 @@ pub struct LookAt {
     pub program_starts: bool,
 }
 
-impl LookAt {
+impl Queries {
     /// Only these paths.
     pub fn paths(paths: impl IntoIterator<Item = impl Into<PathBuf>>) -> Self {
-        LookAt { paths: paths.into_iter().map(Into::into).collect(), ..LookAt::default() }
+        Queries { paths: paths.into_iter().map(Into::into).collect(), ..Queries::default() }
     }
 }
 
@@ -142,7 +145,7 @@ pub struct Facts {
     pub kernels: BTreeMap<PathBuf, String>,
     /// Why the next start would stop if nothing were changed; nothing where it would not, or where that is not known.
     pub stop: Option<Stop>,
-    /// Disks, by the path that was asked for; or why one cannot be had.
+    /// Disks, by the requested path; or why one is unavailable.
     pub disks: BTreeMap<PathBuf, Result<DiskIdentity, Unseen>>,
     /// Sizes of trees.
     pub trees: BTreeMap<PathBuf, TreeSize>,
@@ -162,7 +165,7 @@ pub struct Facts {
     pub speeds: BTreeMap<String, DiskSpeed>,
     /// How fast several disks are at once, as far as it was measured here; the newest first.
     pub together: Vec<TogetherSpeed>,
-    /// Numbers that nobody else has, for new identifiers. All zero in a rehearsal.
+    /// Random bytes for new, unique identifiers. All zero in a rehearsal.
     pub random: [u8; 32],
     /// The running boot (`/proc/sys/kernel/random/boot_id`).
     pub boot_id: Option<String>,
@@ -233,12 +236,12 @@ pub struct TogetherSpeed {
 }
 
 /// What a recipe looked at.
-pub type Seen = BTreeMap<PathBuf, Sight>;
+pub type Seen = BTreeMap<PathBuf, PathState>;
 
 /// What is at a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Sight {
-    /// Nothing.
+pub enum PathState {
+    /// Nothing is there.
     Absent,
     /// A small text file, or a knob of the kernel. Bytes that are not UTF-8 are kept.
     Text(TextFile),
@@ -262,7 +265,7 @@ pub enum RecipeError {
     #[error("the recipe {recipe} has no option '{name}'; it has: {known}")]
     NoSuchOption {
         recipe: &'static str,
-        /// The option.
+        /// Name of the unknown option.
         name: String,
         /// Those that there are.
         known: String,
@@ -270,7 +273,7 @@ pub enum RecipeError {
     /// An option cannot have that value.
     #[error("{name}={value}: {reason}")]
     BadValue {
-        /// The option.
+        /// Name of the option.
         name: String,
         value: String,
         /// What would be right.
@@ -302,9 +305,10 @@ impl Recipe {
         made: &str,
     ) -> Result<Plan, RecipeError> {
         let options = self.complete(wishes)?;
-        let mut draft = Draft::default();
-        let situation = Situation { machine, facts, options: &options };
+        let mut draft = PlanBuilder::default();
+        let situation = PlanInput { machine, facts, options: &options };
         (self.draw_up)(&situation, &mut draft);
+        lasting::check(&situation, &mut draft);
         foreign_lines(&mut draft);
         Ok(Plan {
             format: FORMAT,
@@ -354,7 +358,7 @@ impl Recipe {
 }
 
 /// A line that is not UTF-8 is kept, and never edited.
-fn foreign_lines(draft: &mut Draft) {
+fn foreign_lines(draft: &mut PlanBuilder) {
     let edited = draft.steps.iter().find_map(|step| {
         let action = match &step.action {
             Action::On(on) => &on.action,
@@ -378,13 +382,13 @@ fn foreign_lines(draft: &mut Draft) {
 
 /// What a recipe plans from.
 #[derive(Clone, Copy, Debug)]
-struct Situation<'a> {
+struct PlanInput<'a> {
     machine: &'a Machine,
     facts: &'a Facts,
     options: &'a Wishes,
 }
 
-impl<'a> Situation<'a> {
+impl<'a> PlanInput<'a> {
     fn option(&self, name: &str) -> Option<&str> {
         self.options.get(name).map(String::as_str)
     }
@@ -401,7 +405,7 @@ impl<'a> Situation<'a> {
 
     fn file(&self, path: &Path) -> Option<&'a TextFile> {
         match self.facts.seen.get(path) {
-            Some(Sight::Text(file)) => Some(file),
+            Some(PathState::Text(file)) => Some(file),
             _ => None,
         }
     }
@@ -414,24 +418,24 @@ impl<'a> Situation<'a> {
     fn is_there(&self, path: &Path) -> bool {
         matches!(
             self.facts.seen.get(path),
-            Some(Sight::Text(_) | Sight::Directory(_) | Sight::Something)
+            Some(PathState::Text(_) | PathState::Directory(_) | PathState::Something)
         )
     }
 }
 
-impl Situation<'_> {
+impl PlanInput<'_> {
     /// Whether something is at a path, in words.
     fn presence(&self, path: &Path) -> Found {
         let shown = path.display();
         let words = match self.facts.seen.get(path) {
-            Some(Sight::Text(_) | Sight::Directory(_) | Sight::Something) => {
+            Some(PathState::Text(_) | PathState::Directory(_) | PathState::Something) => {
                 format!("{shown} is there")
             }
-            Some(Sight::Absent) => format!("there is no {shown}"),
-            Some(Sight::Dangling(target)) => {
+            Some(PathState::Absent) => format!("there is no {shown}"),
+            Some(PathState::Dangling(target)) => {
                 format!("{shown} points to {}, which is not there", target.display())
             }
-            Some(Sight::Hidden(why)) => {
+            Some(PathState::Hidden(why)) => {
                 return Found {
                     words: format!("{shown} cannot be seen: {why}"),
                     is_denied: why.is_denied(),
@@ -502,7 +506,7 @@ impl From<&Unseen> for Found {
 
 /// A plan that is being drawn up. Steps that would change nothing are left out.
 #[derive(Debug, Default)]
-struct Draft {
+struct PlanBuilder {
     /// What the whole does, where that is not what the recipe usually does.
     title: Option<String>,
     checks: Vec<Check>,
@@ -517,7 +521,7 @@ struct Draft {
     trial: Option<Trial>,
 }
 
-impl Draft {
+impl PlanBuilder {
     fn check(
         &mut self,
         what: &str,
@@ -541,7 +545,7 @@ impl Draft {
     }
 
     /// A file with this text, whatever was there; with its directory where that is missing.
-    fn write(&mut self, id: &str, why: &str, path: &Path, text: String, situation: &Situation<'_>) {
+    fn write(&mut self, id: &str, why: &str, path: &Path, text: String, situation: &PlanInput<'_>) {
         let steps = std::mem::take(&mut self.steps);
         let mut edits = Edits::after(&situation.facts.seen, steps);
         edits.write(id, why, path, text);
@@ -555,7 +559,7 @@ impl Draft {
         why: &str,
         path: &Path,
         text: String,
-        situation: &Situation<'_>,
+        situation: &PlanInput<'_>,
     ) {
         let steps = std::mem::take(&mut self.steps);
         let mut edits = Edits::after(&situation.facts.seen, steps);
@@ -564,7 +568,7 @@ impl Draft {
     }
 
     /// A directory with those above it, where they are missing.
-    fn directory(&mut self, id: &str, why: &str, path: &Path, situation: &Situation<'_>) {
+    fn directory(&mut self, id: &str, why: &str, path: &Path, situation: &PlanInput<'_>) {
         let steps = std::mem::take(&mut self.steps);
         let mut edits = Edits::after(&situation.facts.seen, steps);
         edits.directory(id, why, path);

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{Draft, Sight, Situation};
+use super::{PathState, PlanBuilder, PlanInput};
 use crate::plan::{Action, Step};
 use crate::steps::{Mount, WriteFile};
 use rubus_boot::fstab::{Entry, Fstab};
@@ -46,11 +46,11 @@ const SHOWN: usize = 5;
 
 /// What is to be at a place.
 pub(super) struct MountRequest<'a> {
-    /// The directory.
+    /// The mount point.
     pub(super) at: &'a Path,
     /// `UUID=…` or `tmpfs`.
     pub(super) what: &'a str,
-    /// Its type.
+    /// Type of the filesystem.
     pub(super) kind: &'a str,
     /// The options of the line in fstab.
     pub(super) options: &'a str,
@@ -84,7 +84,7 @@ pub(super) fn directories(path: &Path) -> Vec<PathBuf> {
 
 /// Checks that a place is free for it: no vital one, nothing mounted there, nothing in it. Whether it is already there
 /// as wanted is the caller's to find out before.
-pub(super) fn check_place(at: &Path, situation: &Situation<'_>, draft: &mut Draft) {
+pub(super) fn check_place(at: &Path, situation: &PlanInput<'_>, draft: &mut PlanBuilder) {
     let shown = at.display();
     let is_vital = VITAL.iter().any(|vital| at == Path::new(vital))
         || CLOSED.iter().any(|closed| at.starts_with(closed));
@@ -107,12 +107,14 @@ pub(super) fn check_place(at: &Path, situation: &Situation<'_>, draft: &mut Draf
         "unmount it first, or take another place",
     );
     let (is_free, found) = match situation.facts.seen.get(at) {
-        Some(Sight::Absent) => (Some(true), format!("{shown} is not there yet")),
-        Some(Sight::Directory(names)) if names.is_empty() => {
+        Some(PathState::Absent) => (Some(true), format!("{shown} is not there yet")),
+        Some(PathState::Directory(names)) if names.is_empty() => {
             (Some(true), format!("{shown} is an empty directory"))
         }
-        Some(Sight::Directory(names)) => (Some(false), format!("{shown} holds {}", list(names))),
-        Some(Sight::Hidden(why)) => (None, format!("{shown} was not looked at: {why}")),
+        Some(PathState::Directory(names)) => {
+            (Some(false), format!("{shown} holds {}", list(names)))
+        }
+        Some(PathState::Hidden(why)) => (None, format!("{shown} was not looked at: {why}")),
         _ => (Some(false), format!("{shown} is not a directory")),
     };
     draft.check(
@@ -135,8 +137,8 @@ fn list(names: &[String]) -> String {
 pub(super) fn put(
     wanted: &MountRequest<'_>,
     why: &str,
-    situation: &Situation<'_>,
-    draft: &mut Draft,
+    situation: &PlanInput<'_>,
+    draft: &mut PlanBuilder,
 ) {
     let at = wanted.at.display().to_string();
     draft.directory("place", "A filesystem is mounted at a directory.", wanted.at, situation);
@@ -171,8 +173,8 @@ pub(super) fn put(
 pub(super) fn now(
     wanted: &MountRequest<'_>,
     why: &str,
-    situation: &Situation<'_>,
-    draft: &mut Draft,
+    situation: &PlanInput<'_>,
+    draft: &mut PlanBuilder,
 ) {
     draft.directory("place", "A filesystem is mounted at a directory.", wanted.at, situation);
     let is_mounted =
@@ -200,7 +202,7 @@ fn live_options(options: &str) -> String {
     kept.collect::<Vec<_>>().join(",")
 }
 
-impl Draft {
+impl PlanBuilder {
     /// One more step.
     pub(super) fn step(&mut self, id: &str, why: &str, action: Action) {
         self.steps.push(Step { id: id.into(), why: why.into(), action });

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::mounting::{self, MountRequest};
-use super::{Draft, LookAt, OptionSpec, Recipe, Situation, Wishes, programs, units};
+use super::{OptionSpec, PlanBuilder, PlanInput, Queries, Recipe, Wishes, programs, units};
 use crate::plan::Action;
 use crate::plan::promise::{Look, Promise};
 use crate::steps::AttachDisk;
@@ -89,7 +89,7 @@ pub(super) fn yes_or_no(value: &str) -> Result<(), String> {
     }
 }
 
-fn look_at(machine: &Machine, wishes: &Wishes) -> LookAt {
+fn look_at(machine: &Machine, wishes: &Wishes) -> Queries {
     let mut paths: Vec<PathBuf> = programs::INSTALLED.iter().map(PathBuf::from).collect();
     paths.extend(wishes.get("at").map_or(Vec::new(), |at| mounting::look_at(at)));
     let name = wishes.get("device").map_or("nbd0", |node| name(node));
@@ -98,7 +98,7 @@ fn look_at(machine: &Machine, wishes: &Wishes) -> LookAt {
     paths.push(backend(name));
     paths.extend(modules(machine));
     paths.extend(programs::paths(["mount", "umount"]));
-    LookAt::paths(paths)
+    Queries::paths(paths)
 }
 
 /// Where the kernel's driver may be.
@@ -126,7 +126,7 @@ fn unit_path(name: &str) -> PathBuf {
     units::path(&format!("rubus-{name}.service"))
 }
 
-fn draw_up(situation: &Situation<'_>, draft: &mut Draft) {
+fn draw_up(situation: &PlanInput<'_>, draft: &mut PlanBuilder) {
     let (Some(address), Some(at)) = (situation.option("address"), situation.option("at")) else {
         let remedy =
             "say both: rubus plan network-disk address=nbd://192.168.1.2/disk at=/mnt/network";
@@ -180,7 +180,7 @@ fn draw_up(situation: &Situation<'_>, draft: &mut Draft) {
     promises(attached, at, name, draft);
 }
 
-fn check_driver(situation: &Situation<'_>, draft: &mut Draft) {
+fn check_driver(situation: &PlanInput<'_>, draft: &mut PlanBuilder) {
     let paths = modules(situation.machine);
     let there = paths.iter().find(|path| situation.is_there(path));
     draft.check(
@@ -194,7 +194,7 @@ fn check_driver(situation: &Situation<'_>, draft: &mut Draft) {
     );
 }
 
-fn check_device(node: &str, is_attached: bool, situation: &Situation<'_>, draft: &mut Draft) {
+fn check_device(node: &str, is_attached: bool, situation: &PlanInput<'_>, draft: &mut PlanBuilder) {
     let name = name(node);
     let other = situation.text(&backend(name)).trim();
     let is_free = other.is_empty() || is_attached;
@@ -211,7 +211,7 @@ fn check_device(node: &str, is_attached: bool, situation: &Situation<'_>, draft:
 }
 
 /// Behind `rubus attach`.
-fn arguments(address: &str, node: &str, situation: &Situation<'_>) -> Vec<String> {
+fn arguments(address: &str, node: &str, situation: &PlanInput<'_>) -> Vec<String> {
     let dead = situation.option("dead-timeout").unwrap_or("300");
     let mut arguments = vec![address.to_owned(), node.to_owned()];
     arguments.push(format!("--wait={SERVER_LATE_S}"));
@@ -222,8 +222,7 @@ fn arguments(address: &str, node: &str, situation: &Situation<'_>) -> Vec<String
     arguments
 }
 
-/// The service of systemd. Whoever stops it with the disk in use does not lose the watcher: it refuses, and is not
-/// killed.
+/// The systemd service. Stopping it with the disk in use does not end the watcher: it refuses, and is not killed.
 fn unit(program: &str, arguments: &[String], node: &str, address: &str) -> String {
     // Of the characters of an address only % means something to systemd.
     let line = units::text(&arguments.join(" "));
@@ -254,8 +253,8 @@ fn words(
     at: &str,
     node: &str,
     kind: &str,
-    situation: &Situation<'_>,
-    draft: &mut Draft,
+    situation: &PlanInput<'_>,
+    draft: &mut PlanBuilder,
 ) {
     let dead = situation.option("dead-timeout").unwrap_or("300");
     draft.risks.push(format!(
@@ -290,7 +289,7 @@ fn words(
     );
 }
 
-fn promises(attached: String, at: &str, name: &str, draft: &mut Draft) {
+fn promises(attached: String, at: &str, name: &str, draft: &mut PlanBuilder) {
     draft.promises.push(Promise {
         what: format!("/dev/{name} is the network disk"),
         look: Look::Knob { path: backend(name), value: attached },

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{Answer, Draft, Sight, Situation, distribution};
+use super::{Answer, PathState, PlanBuilder, PlanInput, distribution};
 use crate::plan::commands::commands;
 use rubus_vocabulary::machine::Origin;
 
@@ -48,7 +48,7 @@ pub(super) fn package(program: &str) -> Option<&'static str> {
 }
 
 /// Checks that every program is there that the steps so far run. They have to be among what was looked at.
-pub(super) fn check(situation: &Situation<'_>, draft: &mut Draft) {
+pub(super) fn check(situation: &PlanInput<'_>, draft: &mut PlanBuilder) {
     let mut programs: Vec<&str> = Vec::new();
     for command in draft.steps.iter().flat_map(|step| commands(&step.action)) {
         if !programs.contains(&command.program) {
@@ -61,13 +61,14 @@ pub(super) fn check(situation: &Situation<'_>, draft: &mut Draft) {
 }
 
 /// Checks that a program is there. What could not be looked at counts as there, and is said.
-pub(super) fn check_one(program: &str, situation: &Situation<'_>, draft: &mut Draft) {
+pub(super) fn check_one(program: &str, situation: &PlanInput<'_>, draft: &mut PlanBuilder) {
     let sights = paths([program]);
     let mut sights = sights.iter().map(|path| (path, situation.facts.seen.get(path)));
-    let there =
-        sights.clone().find(|(_, sight)| matches!(sight, Some(Sight::Something | Sight::Text(_))));
+    let there = sights
+        .clone()
+        .find(|(_, sight)| matches!(sight, Some(PathState::Something | PathState::Text(_))));
     let hidden = sights.find_map(|(path, sight)| match sight {
-        Some(Sight::Hidden(why)) => Some((path, why)),
+        Some(PathState::Hidden(why)) => Some((path, why)),
         _ => None,
     });
     let found = match (there, hidden) {
@@ -96,7 +97,7 @@ pub(super) fn check_one(program: &str, situation: &Situation<'_>, draft: &mut Dr
 }
 
 /// Where this program is that each boot runs; an obstacle where it is nowhere that a boot finds it.
-pub(super) fn check_installed(situation: &Situation<'_>, draft: &mut Draft) -> String {
+pub(super) fn check_installed(situation: &PlanInput<'_>, draft: &mut PlanBuilder) -> String {
     let there = INSTALLED.iter().find(|path| situation.is_there(Path::new(path)));
     draft.check(
         "rubus is installed where each boot finds it",

@@ -5,8 +5,8 @@ mod speed;
 use std::path::{Path, PathBuf};
 
 use super::{
-    Answer, Draft, LookAt, OptionSpec, Recipe, Situation, Wishes, disks, format, identifiers,
-    mounting, programs, tables,
+    Answer, OptionSpec, PlanBuilder, PlanInput, Queries, Recipe, Wishes, disks, format,
+    identifiers, mounting, programs, tables,
 };
 use crate::plan::Action;
 use crate::plan::promise::{Look, Promise};
@@ -89,17 +89,17 @@ fn chunk(value: &str) -> Result<u64, String> {
     }
 }
 
-fn look_at(_: &Machine, wishes: &Wishes) -> LookAt {
+fn look_at(_: &Machine, wishes: &Wishes) -> Queries {
     let mut paths: Vec<PathBuf> = vec![MDSTAT.into(), CONFIGURATION.into(), "/etc/mdadm".into()];
     paths.extend(wishes.get("at").map_or(Vec::new(), |at| mounting::look_at(at)));
     paths.extend(tables::paths().map(PathBuf::from));
     paths.extend(programs::paths(["mdadm", "mkfs.ext4", "mkfs.btrfs", "mount"]));
     let named = wishes.get("devices").map(String::as_str).unwrap_or_default();
     let named = named.split(',').filter(|node| !node.is_empty());
-    LookAt { disks: named.map(PathBuf::from).collect(), ..LookAt::paths(paths) }
+    Queries { disks: named.map(PathBuf::from).collect(), ..Queries::paths(paths) }
 }
 
-fn draw_up(situation: &Situation<'_>, draft: &mut Draft) {
+fn draw_up(situation: &PlanInput<'_>, draft: &mut PlanBuilder) {
     let (Some(nodes), Some(at)) = (situation.option("devices"), situation.option("at")) else {
         let remedy = "say both: rubus plan raid0 devices=/dev/sda,/dev/sdb at=/mnt/fast";
         return draft.check("the disks and their mount point are named", false, "no", remedy);
@@ -132,7 +132,7 @@ fn is_done(nodes: &[&str], at: &str, machine: &Machine) -> bool {
         && below.iter().all(|disk| nodes.iter().any(|node| disks::name(node) == disk.name))
 }
 
-fn check_kernel(situation: &Situation<'_>, draft: &mut Draft) {
+fn check_kernel(situation: &PlanInput<'_>, draft: &mut PlanBuilder) {
     let switch = situation.machine.kernel_config.iter();
     let mut switch = switch.filter(|setting| setting.name == "MD_RAID0");
     let switch = switch.find_map(|setting| setting.value.text());
@@ -155,7 +155,11 @@ fn check_kernel(situation: &Situation<'_>, draft: &mut Draft) {
 
 /// The disks, each with one partition; all partitions are of the same size, so that every chunk has its partners and
 /// no kernel has to be told how the rest of the larger ones is laid out.
-fn members(nodes: &[&str], situation: &Situation<'_>, draft: &mut Draft) -> Option<Vec<Place>> {
+fn members(
+    nodes: &[&str],
+    situation: &PlanInput<'_>,
+    draft: &mut PlanBuilder,
+) -> Option<Vec<Place>> {
     let mut found: Vec<DiskIdentity> = Vec::new();
     for node in nodes {
         let Some(device) = disks::find(node, situation, draft) else {
@@ -214,7 +218,7 @@ fn members(nodes: &[&str], situation: &Situation<'_>, draft: &mut Draft) -> Opti
     Some(places)
 }
 
-fn array(members: Vec<Place>, situation: &Situation<'_>, draft: &mut Draft) {
+fn array(members: Vec<Place>, situation: &PlanInput<'_>, draft: &mut PlanBuilder) {
     let name = situation.option("name").unwrap_or("rubus");
     let uuid = identifiers::array_uuid(&situation.facts.random, "raid0");
     let chunk_bytes = situation.option("chunk").and_then(|text| chunk(text).ok());
@@ -258,7 +262,7 @@ fn array(members: Vec<Place>, situation: &Situation<'_>, draft: &mut Draft) {
     });
 }
 
-fn words(nodes: &[&str], at: &str, situation: &Situation<'_>, draft: &mut Draft) {
+fn words(nodes: &[&str], at: &str, situation: &PlanInput<'_>, draft: &mut PlanBuilder) {
     let times = match nodes.len() {
         2 => "Two disks: twice the chance of losing everything".to_string(),
         3 => "Three disks: three times the chance of losing everything".into(),

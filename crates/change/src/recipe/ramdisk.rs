@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::mounting::{self, MountRequest};
-use super::{Answer, Draft, LookAt, OptionSpec, Recipe, Situation, Wishes, programs};
+use super::{Answer, OptionSpec, PlanBuilder, PlanInput, Queries, Recipe, Wishes, programs};
 use rubus_boot::fstab::Fstab;
 use rubus_vocabulary::machine::{Machine, Mount};
 use rubus_vocabulary::units::{bytes_iec, parse_size, percent};
@@ -45,13 +45,13 @@ fn size(value: &str) -> Result<(), String> {
     }
 }
 
-fn look_at(_: &Machine, wishes: &Wishes) -> LookAt {
+fn look_at(_: &Machine, wishes: &Wishes) -> Queries {
     let mut paths = wishes.get("at").map_or(Vec::new(), |at| mounting::look_at(at));
     paths.extend(programs::paths(["mount", "umount"]));
-    LookAt::paths(paths)
+    Queries::paths(paths)
 }
 
-fn draw_up(situation: &Situation<'_>, draft: &mut Draft) {
+fn draw_up(situation: &PlanInput<'_>, draft: &mut PlanBuilder) {
     let Some(at) = situation.option("at") else {
         let remedy = "say where: rubus plan ramdisk at=/mnt/ram size=200M";
         return draft.check("the directory is named", false, "no", remedy);
@@ -75,7 +75,7 @@ fn draw_up(situation: &Situation<'_>, draft: &mut Draft) {
     words(at, bytes, situation, draft);
 }
 
-fn check_size(situation: &Situation<'_>, draft: &mut Draft) -> Option<u64> {
+fn check_size(situation: &PlanInput<'_>, draft: &mut PlanBuilder) -> Option<u64> {
     let total = situation.machine.memory.total_bytes.get();
     let wished = situation.option("size").and_then(|text| parse_size(text).ok());
     let bytes = wished.or(total.map(|total| total / 4))?.div_ceil(PAGE_BYTES) * PAGE_BYTES;
@@ -107,13 +107,13 @@ fn is_as_wanted(mount: &Mount, bytes: u64) -> bool {
     mount.filesystem == "tmpfs" && size == Some(bytes)
 }
 
-fn is_in_fstab(at: &Path, options: &str, situation: &Situation<'_>) -> bool {
+fn is_in_fstab(at: &Path, options: &str, situation: &PlanInput<'_>) -> bool {
     let fstab = Fstab::parse(situation.text(Path::new(mounting::FSTAB)));
     let entry = fstab.at(&at.display().to_string());
     entry.is_some_and(|entry| entry.filesystem == "tmpfs" && entry.options == options)
 }
 
-fn words(at: &Path, bytes: u64, situation: &Situation<'_>, draft: &mut Draft) {
+fn words(at: &Path, bytes: u64, situation: &PlanInput<'_>, draft: &mut PlanBuilder) {
     let shown = at.display();
     draft.risks.push(format!(
         "What is in {shown} is lost whenever the machine stops, also by a power cut. Nothing that matters belongs there."

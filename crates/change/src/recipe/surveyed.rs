@@ -1,4 +1,4 @@
-//! A disk as the survey saw it, for plans on captured machines, which nobody can look at again.
+//! A disk as the survey saw it, for plans on captured machines, which cannot be examined again.
 
 use std::path::{Path, PathBuf};
 

@@ -11,7 +11,8 @@ use std::path::{Path, PathBuf};
 
 use super::mounting::{self, FSTAB};
 use super::{
-    Draft, LookAt, OptionSpec, Recipe, Situation, Wishes, disks, programs, swap_managers, tables,
+    OptionSpec, PlanBuilder, PlanInput, Queries, Recipe, Wishes, disks, programs, swap_managers,
+    tables,
 };
 use crate::plan::promise::{Look, Promise};
 use crate::plan::{Action, Gain};
@@ -98,7 +99,7 @@ fn keep(value: &str) -> Result<(), String> {
     }
 }
 
-fn look_at(machine: &Machine, wishes: &Wishes) -> LookAt {
+fn look_at(machine: &Machine, wishes: &Wishes) -> Queries {
     let fixed = [FSTAB, tables::CRYPTTAB, SYSCTL, "/etc/sysctl.d", SWAPPINESS, PAGE_CLUSTER];
     let mut paths = fixed.map(PathBuf::from).to_vec();
     paths.extend(swap_managers::paths());
@@ -112,13 +113,12 @@ fn look_at(machine: &Machine, wishes: &Wishes) -> LookAt {
         }
         _ => {}
     }
-    LookAt { disks, ..LookAt::paths(paths) }
+    Queries { disks, ..Queries::paths(paths) }
 }
 
-fn draw_up(situation: &Situation<'_>, draft: &mut Draft) {
+fn draw_up(situation: &PlanInput<'_>, draft: &mut PlanBuilder) {
     let Some(to) = situation.option("to").and_then(|to| To::parse(to).ok()) else {
-        let remedy =
-            "say where: rubus plan swap to=disk:/dev/sda3, or to=file:/path, to=zram, to=none";
+        let remedy = "say where: to=zram (compressed memory, no disk), to=file:/PATH, to=disk:/dev/PARTITION (erases it) or to=none; `rubus advise swap` says which";
         return draft.check("the new place is given", false, "no to=", remedy);
     };
     let Some(new) = target::resolve(&to, situation, draft) else {
@@ -171,7 +171,7 @@ fn slug(path: &str) -> String {
 }
 
 /// What is swapped out now fits into the new swap and the memory that is free.
-fn check_room(old: &Old<'_>, new: &New, situation: &Situation<'_>, draft: &mut Draft) {
+fn check_room(old: &Old<'_>, new: &New, situation: &PlanInput<'_>, draft: &mut PlanBuilder) {
     let used: u64 = old.given_up.iter().map(|area| area.used_bytes).sum();
     if used == 0 || !new.replaces_now() {
         return;
@@ -193,7 +193,7 @@ fn check_room(old: &Old<'_>, new: &New, situation: &Situation<'_>, draft: &mut D
 }
 
 /// The lines of swap in fstab: the new one in, those of the old ones out.
-fn table(old: &Old<'_>, new: &New, situation: &Situation<'_>, draft: &mut Draft) {
+fn table(old: &Old<'_>, new: &New, situation: &PlanInput<'_>, draft: &mut PlanBuilder) {
     let mut fstab = Fstab::parse(situation.text(Path::new(FSTAB)));
     let volumes = disks::volumes(situation.machine);
     let means = |entry: &Entry, path: &str| old::means(entry, path, &volumes);
@@ -226,7 +226,7 @@ fn table(old: &Old<'_>, new: &New, situation: &Situation<'_>, draft: &mut Draft)
     }
 }
 
-fn sysctl(new: &New, situation: &Situation<'_>, draft: &mut Draft) {
+fn sysctl(new: &New, situation: &PlanInput<'_>, draft: &mut PlanBuilder) {
     let mut wanted: Vec<(&str, &str, String, String)> = Vec::new();
     if let Some((value, why)) = swappiness(new, situation) {
         wanted.push(("vm.swappiness", SWAPPINESS, value, why));
@@ -263,7 +263,7 @@ fn sysctl(new: &New, situation: &Situation<'_>, draft: &mut Draft) {
 /// The wished value; or with `auto` that of the kernel's own rule, where both speeds are known: with swap that is
 /// r times as fast at random access as the files' disk, 200 · r / (1 + r). Source: Linux,
 /// Documentation/admin-guide/sysctl/vm.rst, swappiness.
-fn swappiness(new: &New, situation: &Situation<'_>) -> Option<(String, String)> {
+fn swappiness(new: &New, situation: &PlanInput<'_>) -> Option<(String, String)> {
     match situation.option("swappiness") {
         Some("auto") | None => {}
         Some(value) => return Some((value.into(), "As you asked.".into())),
@@ -286,7 +286,7 @@ fn swappiness(new: &New, situation: &Situation<'_>) -> Option<(String, String)> 
 }
 
 /// Random operations per second of a disk, reading and writing in turns.
-fn speed(disk: &str, situation: &Situation<'_>) -> Option<f64> {
+fn speed(disk: &str, situation: &PlanInput<'_>) -> Option<f64> {
     let speed = situation.facts.speeds.get(disk)?;
     match (speed.random_read_iops, speed.random_write_iops) {
         (Some(read), Some(write)) if read > 0.0 && write > 0.0 => {
@@ -297,7 +297,7 @@ fn speed(disk: &str, situation: &Situation<'_>) -> Option<f64> {
     }
 }
 
-fn promises(old: &Old<'_>, new: &New, situation: &Situation<'_>, draft: &mut Draft) {
+fn promises(old: &Old<'_>, new: &New, situation: &PlanInput<'_>, draft: &mut PlanBuilder) {
     let needs_boot = !new.replaces_now();
     draft.needs_boot = needs_boot && !draft.steps.is_empty();
     let mut promise = |what: String, look| {
@@ -317,7 +317,7 @@ fn promises(old: &Old<'_>, new: &New, situation: &Situation<'_>, draft: &mut Dra
     }
 }
 
-fn gains(old: &Old<'_>, new: &New, situation: &Situation<'_>, draft: &mut Draft) {
+fn gains(old: &Old<'_>, new: &New, situation: &PlanInput<'_>, draft: &mut PlanBuilder) {
     let Some(then) = new.disk.as_deref().and_then(|disk| speed(disk, situation)) else {
         return;
     };

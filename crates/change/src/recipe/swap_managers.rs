@@ -108,7 +108,7 @@ pub(super) fn memory_only<'m>(
 
 fn dphys(seen: &Seen, edits: &mut Edits<'_>) {
     let text = match seen.get(Path::new(DPHYS)) {
-        Some(super::Sight::Text(file)) => file.text.clone(),
+        Some(super::PathState::Text(file)) => file.text.clone(),
         _ => String::new(),
     };
     edits.write(
@@ -181,7 +181,7 @@ fn says(manager: &SwapManager, name: &str, value: &str) -> bool {
 mod tests {
     use super::*;
     use crate::plan::{Action, TextFile};
-    use crate::recipe::Sight;
+    use crate::recipe::PathState;
     use crate::steps::WriteFile;
     use rubus_vocabulary::fact::Fact;
 
@@ -191,7 +191,7 @@ mod tests {
     }
 
     fn nothing_there() -> Seen {
-        paths().into_iter().map(|path| (path, Sight::Absent)).collect()
+        paths().into_iter().map(|path| (path, PathState::Absent)).collect()
     }
 
     fn shown(steps: &[Step]) -> String {
@@ -209,10 +209,10 @@ mod tests {
     fn every_manager_is_told_in_its_own_words() {
         let mut seen = nothing_there();
         let dphys = "# mine\nCONF_SWAPSIZE=512\nCONF_MAXSWAP=2048\n";
-        seen.insert(DPHYS.into(), Sight::Text(TextFile::public(dphys)));
-        seen.insert("/etc/rpi".into(), Sight::Directory(Vec::new()));
-        seen.insert("/etc/systemd".into(), Sight::Directory(Vec::new()));
-        seen.insert(UNITS.into(), Sight::Directory(Vec::new()));
+        seen.insert(DPHYS.into(), PathState::Text(TextFile::public(dphys)));
+        seen.insert("/etc/rpi".into(), PathState::Directory(Vec::new()));
+        seen.insert("/etc/systemd".into(), PathState::Directory(Vec::new()));
+        seen.insert(UNITS.into(), PathState::Directory(Vec::new()));
         let managers = [
             manager("dphys-swapfile", &["CONF_SWAPSIZE = 512"], DPHYS),
             manager("rpi-swap", &["[Main] Mechanism = auto"], "/etc/rpi/swap.conf"),
@@ -259,10 +259,10 @@ mod tests {
     #[test]
     fn what_is_off_already_is_left_alone() {
         let mut seen = nothing_there();
-        let off = Sight::Text(TextFile::public("CONF_SWAPSIZE=0\n"));
+        let off = PathState::Text(TextFile::public("CONF_SWAPSIZE=0\n"));
         seen.insert(DPHYS.into(), off);
         for unit in SERVICES {
-            let masked = Sight::Text(TextFile::public(""));
+            let masked = PathState::Text(TextFile::public(""));
             seen.insert(Path::new(UNITS).join(unit), masked);
         }
         let managers = [

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::mounting::FSTAB;
-use super::{Draft, Situation, disks};
+use super::{PlanBuilder, PlanInput, disks};
 use rubus_boot::crypttab::Crypttab;
 use rubus_boot::fstab::{Entry, Fstab};
 use rubus_boot::volume::{Name, NamedVolume};
@@ -25,8 +25,8 @@ pub(super) fn paths() -> [&'static str; 2] {
 pub(super) fn check(
     device: &str,
     is_replaced: &dyn Fn(&Entry) -> bool,
-    situation: &Situation<'_>,
-    draft: &mut Draft,
+    situation: &PlanInput<'_>,
+    draft: &mut PlanBuilder,
 ) {
     let about = About::new(device, situation);
     let mounts = about.mounts();
@@ -48,14 +48,14 @@ pub(super) fn check(
 
 /// The lines about a device.
 pub(super) struct About<'a> {
-    situation: &'a Situation<'a>,
+    situation: &'a PlanInput<'a>,
     device: &'a str,
     volumes: Vec<NamedVolume>,
 }
 
 impl<'a> About<'a> {
     /// Of a disk or a partition, by the kernel's name.
-    pub(super) fn new(device: &'a str, situation: &'a Situation<'a>) -> Self {
+    pub(super) fn new(device: &'a str, situation: &'a PlanInput<'a>) -> Self {
         About { situation, device, volumes: disks::volumes(situation.machine) }
     }
 

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::{Facts, Recipe, Seen, Sight, Wishes, programs};
+use super::{Facts, PathState, Recipe, Seen, Wishes, programs};
 use crate::plan::commands::commands;
 use crate::plan::diff::{Line, with_context};
 use crate::plan::volume::DiskIdentity;
@@ -11,8 +11,8 @@ use crate::steps::{MakeDirectory, SetKnob, SetLink, WriteFile};
 use rubus_vocabulary::machine::Machine;
 
 /// A text file.
-pub(super) fn text(text: &str) -> Sight {
-    Sight::Text(TextFile::public(text))
+pub(super) fn text(text: &str) -> PathState {
+    PathState::Text(TextFile::public(text))
 }
 
 /// Wishes from pairs.
@@ -26,7 +26,7 @@ pub(super) fn facts(
     recipe: &Recipe,
     machine: &Machine,
     wished: &[(&str, &str)],
-    given: &[(&str, Sight)],
+    given: &[(&str, PathState)],
 ) -> Facts {
     let look_at = (recipe.look_at)(machine, &wishes(wished));
     let mut seen = Seen::new();
@@ -45,14 +45,14 @@ pub(super) fn facts(
         .iter()
         .any(|directory| path.as_os_str() == *directory);
         let sight = match (is_program, is_usual) {
-            (true, _) => Sight::Something,
-            (_, true) => Sight::Directory(vec!["other".into()]),
-            _ => Sight::Absent,
+            (true, _) => PathState::Something,
+            (_, true) => PathState::Directory(vec!["other".into()]),
+            _ => PathState::Absent,
         };
         seen.insert(path, sight);
     }
     for mount in &machine.mounts {
-        let holds = Sight::Directory(vec!["other".into()]);
+        let holds = PathState::Directory(vec!["other".into()]);
         seen.insert(mount.point.clone().into(), holds);
     }
     for (path, sight) in given {
@@ -64,7 +64,7 @@ pub(super) fn facts(
 /// Leaves a machine without a program.
 pub(super) fn without(program: &str, facts: &mut Facts) {
     for path in programs::paths([program]) {
-        facts.seen.insert(path, Sight::Absent);
+        facts.seen.insert(path, PathState::Absent);
     }
 }
 
@@ -85,9 +85,11 @@ pub(super) fn after(facts: &Facts, plan: &Plan) -> Facts {
     let mut facts = facts.clone();
     for step in &plan.steps {
         let (path, sight) = match &step.action {
-            Action::MakeDirectory(MakeDirectory { path }) => (path, Sight::Directory(Vec::new())),
+            Action::MakeDirectory(MakeDirectory { path }) => {
+                (path, PathState::Directory(Vec::new()))
+            }
             Action::WriteFile(WriteFile { path, becomes, .. }) => {
-                (path, Sight::Text(becomes.clone()))
+                (path, PathState::Text(becomes.clone()))
             }
             Action::SetKnob(SetKnob { path, becomes, .. }) => (path, text(becomes)),
             Action::SetLink(SetLink { path, .. }) => (path, text("")),
@@ -182,6 +184,7 @@ pub(crate) fn further_plans() -> Vec<Plan> {
     let all = [
         super::desktop::tests::usual_plans(),
         super::network_root::tests::usual_plans(),
+        super::pcie_gen::tests::usual_plans(),
         super::raid0::tests::usual_plans(),
     ];
     all.into_iter().flatten().collect()

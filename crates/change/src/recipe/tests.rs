@@ -1,6 +1,6 @@
 //! The list of recipes, and the page that names them.
 
-use super::{ALL, Facts, ImageFacts, Situation, Wishes, image_programs, testing::disk};
+use super::{ALL, Facts, ImageFacts, PlanInput, Wishes, image_programs, testing::disk};
 use rubus_fixtures as fixture;
 use rubus_vocabulary::fact::Fact;
 
@@ -48,7 +48,7 @@ fn the_shorter_command_line_is_that_of_32_bit_arm() {
         machine.system.kernel_arch = Fact::known(arch.into(), "a test");
         machine.system.user_space_bits = Fact::known(bits, "a test");
         let facts = Facts { image, ..Facts::default() };
-        let situation = Situation { machine: &machine, facts: &facts, options: &Wishes::new() };
+        let situation = PlanInput { machine: &machine, facts: &facts, options: &Wishes::new() };
         situation.has_32_bit_arm_kernel()
     };
     assert!(is_short("armv7l", 32, None) && is_short("armv6l", 32, None));

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{Answer, Draft, Sight, Situation};
+use super::{Answer, PathState, PlanBuilder, PlanInput};
 use crate::plan::Action;
 pub use crate::steps::SYSTEMD_RUNS;
 use crate::steps::SetLink;
@@ -23,7 +23,8 @@ pub(super) fn path(unit: &str) -> PathBuf {
 
 /// What has to be looked at before a unit can be written, enabled for a target and started.
 pub(super) fn look_at(unit: &str, target: &str) -> Vec<PathBuf> {
-    let mut paths = vec![SYSTEMD_RUNS.into(), path(unit), link(unit, target)];
+    let mut paths = vec![path(unit), link(unit, target)];
+    paths.extend(first_programs());
     paths.extend(directories());
     paths.push(wants(target));
     paths
@@ -39,19 +40,48 @@ pub(super) fn link(unit: &str, target: &str) -> PathBuf {
     wants(target).join(unit)
 }
 
+/// What only other first programs have.
+const OTHERS: [(&str, &str); 3] =
+    [("/sbin/openrc", "OpenRC"), ("/etc/runit", "runit"), ("/etc/inittab", "init")];
+/// Systems without systemd, by `ID` in os-release(5).
+const SYSTEMS_OF_OTHERS: [&str; 6] =
+    ["alpine", "artix", "devuan", "openwrt", "postmarketos", "void"];
+const SYSTEMD: &str = "/lib/systemd/systemd";
+
+/// What shows which program starts the services.
+pub(super) fn first_programs() -> impl Iterator<Item = PathBuf> {
+    let others = OTHERS.iter().map(|(path, _)| *path);
+    others.chain([SYSTEMD_RUNS, SYSTEMD]).map(PathBuf::from)
+}
+
+/// Why another program than systemd starts the services of a captured machine, where the capture shows that.
+fn other(situation: &PlanInput<'_>) -> Option<String> {
+    let is_there = |path: &str| situation.is_there(Path::new(path));
+    if is_there(SYSTEMD) {
+        return None;
+    }
+    if let Some((path, name)) = OTHERS.iter().find(|(path, _)| is_there(path)) {
+        return Some(format!("{name} does: {path} is there"));
+    }
+    let id = situation.machine.system.os_ids.first()?;
+    SYSTEMS_OF_OTHERS.contains(&id.as_str()).then(|| format!("no: the system is {id}"))
+}
+
 /// Checks that systemd starts the services of this machine; `remedy` is for one where something else does.
-pub(super) fn check_running(remedy: &str, situation: &Situation<'_>, draft: &mut Draft) {
+pub(super) fn check_running(remedy: &str, situation: &PlanInput<'_>, draft: &mut PlanBuilder) {
     let is_captured = matches!(situation.machine.origin, Origin::Capture { .. });
     let is_there = situation.is_there(Path::new(SYSTEMD_RUNS));
+    let other = other(situation).filter(|_| is_captured && !is_there);
     draft.check(
         "systemd starts the services of this machine",
-        match is_captured && !is_there {
-            true => Answer::Unknown,
-            false => Answer::from(is_there),
+        match (is_captured && !is_there, &other) {
+            (true, None) => Answer::Unknown,
+            (_, Some(_)) => Answer::Fails,
+            (false, None) => Answer::from(is_there),
         },
         match (is_there, is_captured) {
             (true, _) => format!("{SYSTEMD_RUNS} is there"),
-            (_, true) => "not known: the capture does not say".into(),
+            (_, true) => other.unwrap_or_else(|| "not known: the capture does not say".into()),
             _ => format!("there is no {SYSTEMD_RUNS}"),
         },
         remedy,
@@ -63,14 +93,14 @@ pub(super) fn enable(
     unit: &str,
     target: &str,
     why: &str,
-    situation: &Situation<'_>,
-    draft: &mut Draft,
+    situation: &PlanInput<'_>,
+    draft: &mut PlanBuilder,
 ) {
     let was = match situation.facts.seen.get(&link(unit, target)) {
         // What it leads to is there, so it leads to the unit.
-        Some(Sight::Text(_) | Sight::Something) => return,
-        Some(Sight::Dangling(target)) if *target == path(unit) => return,
-        Some(Sight::Dangling(target)) => Some(target.clone()),
+        Some(PathState::Text(_) | PathState::Something) => return,
+        Some(PathState::Dangling(target)) if *target == path(unit) => return,
+        Some(PathState::Dangling(target)) => Some(target.clone()),
         _ => None,
     };
     draft.directory("enabled-directory", "The link below needs it.", &wants(target), situation);

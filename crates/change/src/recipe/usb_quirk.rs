@@ -9,7 +9,7 @@ use super::moving;
 use super::moving::current::{self, Start};
 use super::moving::raspi_firmware;
 use super::moving::steps::{id_of, keep_command_lines, kept_ending, write};
-use super::{Draft, LookAt, OptionSpec, Recipe, Situation, Wishes, disks};
+use super::{OptionSpec, PlanBuilder, PlanInput, Queries, Recipe, Wishes, disks};
 use crate::plan::promise::{Look, Promise};
 use crate::plan::{RESCUE, TextFile};
 use rubus_boot::cmdline_txt::CmdlineTxt;
@@ -42,6 +42,9 @@ pub(super) static RECIPE: Recipe = Recipe {
 };
 
 const PARAMETER: &str = "usb-storage.quirks";
+/// What to do on a machine that does not start as a Raspberry Pi does.
+const ELSEWHERE: &str = "this recipe changes cmdline.txt of a Raspberry Pi's boot partition. On other machines, put \
+     usb-storage.quirks=VENDOR:PRODUCT:u into the boot loader's settings";
 /// `IGNORE_UAS`: uas leaves the bridge to usb-storage.
 const IGNORE_UAS: char = 'u';
 /// What Debian's package `raspi-firmware` writes into cmdline.txt besides its own words.
@@ -56,18 +59,18 @@ fn bridge(value: &str) -> Result<String, String> {
     }
 }
 
-fn look_at(machine: &Machine, _: &Wishes) -> LookAt {
+fn look_at(machine: &Machine, _: &Wishes) -> Queries {
     let mut paths = current::boot_paths(&current::boot_point(machine));
     paths.extend([raspi_firmware::HOOK, DEBIAN_WORDS].map(PathBuf::from));
     paths.extend(Path::new(DEBIAN_WORDS).parent().map(PathBuf::from));
-    LookAt::paths(paths)
+    Queries::paths(paths)
 }
 
-fn draw_up(situation: &Situation<'_>, draft: &mut Draft) {
+fn draw_up(situation: &PlanInput<'_>, draft: &mut PlanBuilder) {
     let Some(chip) = chosen(situation, draft) else {
         return;
     };
-    let Some(start) = start(situation, draft) else {
+    let Some(start) = moving::checks::start_is_known(situation, ELSEWHERE, draft) else {
         return;
     };
     if let Some(boot) = current::boot(situation.machine) {
@@ -106,7 +109,7 @@ fn draw_up(situation: &Situation<'_>, draft: &mut Draft) {
 }
 
 /// The bridge that is meant, as `152d:0578`.
-fn chosen(situation: &Situation<'_>, draft: &mut Draft) -> Option<String> {
+fn chosen(situation: &PlanInput<'_>, draft: &mut PlanBuilder) -> Option<String> {
     let machine = situation.machine;
     let what = "it is known which bridge is meant";
     let found = match (situation.option("device"), situation.option("bridge")) {
@@ -186,28 +189,6 @@ fn candidates(machine: &Machine) -> String {
     }
 }
 
-fn start<'a>(situation: &Situation<'a>, draft: &mut Draft) -> Option<Start<'a>> {
-    let is_mounted = current::boot(situation.machine).is_some();
-    let start = match is_mounted {
-        true => Start::of(situation),
-        false => Err("no FAT filesystem is mounted at /boot/firmware or /boot".into()),
-    };
-    draft.check(
-        "how the board starts is known",
-        start.is_ok(),
-        match &start {
-            Ok(start) => {
-                let names: Vec<&str> = start.cmdlines.keys().map(String::as_str).collect();
-                format!("with the command line in {}", names.join(", ")).into()
-            }
-            Err(what) => what.clone(),
-        },
-        "this recipe changes cmdline.txt of a Raspberry Pi's boot partition. On other machines, put \
-         usb-storage.quirks=VENDOR:PRODUCT:u into the boot loader's settings",
-    );
-    start.ok()
-}
-
 /// A command line with the quirk; other bridges' quirks and other flags of this one stay. Nothing where it cannot be written.
 fn with_quirk(text: &str, chip: &str) -> Option<CmdlineTxt> {
     let mut line = CmdlineTxt::parse(text);
@@ -238,9 +219,9 @@ fn with_quirk(text: &str, chip: &str) -> Option<CmdlineTxt> {
 }
 
 fn fits(
-    situation: &Situation<'_>,
+    situation: &PlanInput<'_>,
     lines: &[(&String, &TextFile, CmdlineTxt)],
-    draft: &mut Draft,
+    draft: &mut PlanBuilder,
 ) -> bool {
     let is_32_bit_arm = situation.has_32_bit_arm_kernel();
     let too_long = lines.iter().find_map(|(_, _, line)| line.fits(is_32_bit_arm).err());
@@ -256,7 +237,7 @@ fn fits(
 }
 
 /// The firmware hands on the first line alone: words that are put there are lost to a kernel that finds its root in another.
-fn is_read(start: &Start<'_>, draft: &mut Draft) -> bool {
+fn is_read(start: &Start<'_>, draft: &mut PlanBuilder) -> bool {
     let mut wrong: Vec<String> = Vec::new();
     for (name, file) in &start.cmdlines {
         let line = CmdlineTxt::parse(file.text.as_str());
@@ -286,7 +267,7 @@ fn is_read(start: &Start<'_>, draft: &mut Draft) -> bool {
 }
 
 /// Debian's own images: without it the next update of a kernel takes the quirk away.
-fn for_debian(situation: &Situation<'_>, chip: &str, draft: &mut Draft) {
+fn for_debian(situation: &PlanInput<'_>, chip: &str, draft: &mut PlanBuilder) {
     if !raspi_firmware::rewrites_command_line(situation) {
         return;
     }
@@ -303,7 +284,7 @@ fn for_debian(situation: &Situation<'_>, chip: &str, draft: &mut Draft) {
     );
 }
 
-fn promise(chip: &str, draft: &mut Draft) {
+fn promise(chip: &str, draft: &mut PlanBuilder) {
     draft.promises.push(Promise {
         what: format!("usb-storage serves the bridge {chip}"),
         look: Look::UsbDriver { chip: chip.into(), driver: "usb-storage".into() },
@@ -311,7 +292,7 @@ fn promise(chip: &str, draft: &mut Draft) {
     });
 }
 
-fn told(situation: &Situation<'_>, chip: &str, start: &Start<'_>, draft: &mut Draft) {
+fn told(situation: &PlanInput<'_>, chip: &str, start: &Start<'_>, draft: &mut PlanBuilder) {
     let machine = situation.machine;
     let mut behind = bridges(machine).filter(|(_, hop)| hop.chip.as_deref() == Some(chip));
     let disk = behind.next();

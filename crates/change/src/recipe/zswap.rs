@@ -7,7 +7,7 @@
 
 use std::path::Path;
 
-use super::{Draft, LookAt, OptionSpec, Recipe, Situation, Wishes};
+use super::{OptionSpec, PlanBuilder, PlanInput, Queries, Recipe, Wishes};
 use rubus_vocabulary::machine::{BlockKind, Machine, SwapArea};
 use rubus_vocabulary::units::bytes_iec;
 
@@ -57,7 +57,7 @@ pub(super) fn compressor(value: &str) -> Result<(), String> {
     }
 }
 
-fn look_at(_: &Machine, _: &Wishes) -> LookAt {
+fn look_at(_: &Machine, _: &Wishes) -> Queries {
     let paths = [
         BOOT_FILE,
         "/etc/tmpfiles.d",
@@ -66,10 +66,10 @@ fn look_at(_: &Machine, _: &Wishes) -> LookAt {
         PAGE_CLUSTER,
         "/usr/bin/systemd-tmpfiles",
     ];
-    LookAt::paths(paths)
+    Queries::paths(paths)
 }
 
-fn draw_up(situation: &Situation<'_>, draft: &mut Draft) {
+fn draw_up(situation: &PlanInput<'_>, draft: &mut PlanBuilder) {
     check(situation, draft);
     let Some(now) = parameters(situation.machine) else {
         return;
@@ -138,7 +138,7 @@ pub(super) fn parameters(machine: &Machine) -> Option<Vec<(String, String)>> {
 }
 
 /// What is to be set, in this order.
-fn wanted(situation: &Situation<'_>, now: &[(String, String)]) -> Vec<(String, String)> {
+fn wanted(situation: &PlanInput<'_>, now: &[(String, String)]) -> Vec<(String, String)> {
     let percent = situation.option("max-pool-percent").unwrap_or("20");
     let percent = percent.parse().unwrap_or(20);
     settings(now, situation.option("compressor"), percent)
@@ -164,7 +164,7 @@ pub(super) fn settings(
     wanted
 }
 
-fn check(situation: &Situation<'_>, draft: &mut Draft) {
+fn check(situation: &PlanInput<'_>, draft: &mut PlanBuilder) {
     let machine = situation.machine;
     let has_zswap = parameters(machine).is_some();
     draft.check(
@@ -204,7 +204,7 @@ fn check(situation: &Situation<'_>, draft: &mut Draft) {
         "systemd-tmpfiles writes the settings at each boot",
         has_tmpfiles,
         situation.presence(tmpfiles),
-        "install systemd, or write the settings at each boot in your system's way",
+        "without it the settings would be lost at the next boot: have your system write them in its own way, and leave its first program as it is",
     );
 }
 
@@ -224,7 +224,7 @@ fn paths(areas: &[&SwapArea]) -> String {
     words.join(", ")
 }
 
-fn notes(situation: &Situation<'_>, draft: &mut Draft) {
+fn notes(situation: &PlanInput<'_>, draft: &mut PlanBuilder) {
     if let Some(total) = situation.machine.memory.total_bytes.get() {
         let percent = situation.option("max-pool-percent").unwrap_or("20");
         let share: f64 = percent.parse().unwrap_or(20.0) / 100.0;

@@ -3,10 +3,10 @@
 use std::path::{Path, PathBuf};
 
 use crate::volume::{DiskIdentity, PartitionTable};
-use rubus_host::hands::below;
 use rubus_host::{Files, Hands};
 
 use super::commands::{Command, Names};
+use super::site::place_on;
 use super::{LiveStepRunner, Receipt, Site, StepError, TextFile, Trace, TraceSite};
 
 /// What a kind of step says of itself. Nothing here changes the machine.
@@ -166,9 +166,12 @@ pub struct FileSite<'a> {
 }
 
 impl FileSite<'_> {
-    /// A path of the step, seen from here.
-    pub fn place(&self, path: &Path) -> PathBuf {
-        below(self.top, path)
+    /// A path of the step, seen from here: within the filesystem that it acts on, whatever links that has.
+    ///
+    /// # Errors
+    /// When its links lead to each other.
+    pub fn place(&self, path: &Path) -> Result<PathBuf, StepError> {
+        place_on(self.top, path)
     }
 }
 

@@ -8,8 +8,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::guard::Released;
 use crate::volume::{DiskIdentity, Place};
-use rubus_host::hands::parent_of;
-use rubus_host::{Files, Hands, Live, programs};
+use rubus_host::files::hands::parent_of;
+use rubus_host::process::programs;
+use rubus_host::{Files, Hands, Live};
 
 use super::claim::{around, claim};
 use super::commands::{Command, Names};
@@ -118,7 +119,7 @@ impl MachineStep for FillBoot {
         arguments.extend(files.iter().map(String::as_str));
         arguments.push("::");
         around(&[given], &tried, || runner.run("mcopy", &arguments))?;
-        rubus_host::filling::sync_file(Path::new(&node))?;
+        rubus_host::files::filling::sync_file(Path::new(&node))?;
         (site.tell)(Progress { words: "reading them back".into(), share: None, left_s: None });
         let again = parent_of(&image.boot).join("boot-again");
         hands.make_directory(&again)?;
@@ -178,7 +179,7 @@ fn compare(one: &Path, other: &Path, files: &dyn Files) -> Result<usize, String>
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rubus_host::fake::FakeFiles;
+    use rubus_host::simulated::fake::FakeFiles;
 
     #[test]
     fn a_missing_and_a_different_file_are_found() {

@@ -395,7 +395,7 @@ impl Scene<'_> {
             let list = |name: &str| self.text(&home.join(name)).unwrap_or_default();
             Modules::parse(&list("modules.dep"), &list("modules.builtin"))
         });
-        Some(Kernel { release, modules })
+        Some(Kernel { release, is_64_bit: kernel_file::is_64_bit(&bytes), modules })
     }
 
     /// The volumes, with the paths by which boot files may call them.

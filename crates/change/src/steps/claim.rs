@@ -5,7 +5,7 @@ use std::path::Path;
 
 use crate::volume::DiskIdentity;
 use rubus_host::Hands;
-use rubus_host::blockdev::ClaimedDevice;
+use rubus_host::block::blockdev::ClaimedDevice;
 
 use crate::guard::{self, Confirmation, Consent, Released};
 
@@ -34,7 +34,7 @@ pub(super) fn claim(
     let Some(expected) = refusal.expected_confirmation().cloned() else {
         return Err(failed(tried, refusal));
     };
-    // Nobody else changes what is on it while this has it claimed, and nothing is written before it is looked at.
+    // No other program changes it during the claim, and nothing is written before it has been looked at.
     let words = Consent::new(&expected.text);
     let claimed = guard::claim(hands.files(), node, Some(&words));
     let claimed = claimed.map_err(|refusal| failed(tried, refusal))?;

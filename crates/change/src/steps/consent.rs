@@ -1,4 +1,4 @@
-//! Whether the loss of what is on a disk is still confirmed when its overwriting is gone on with.
+//! Whether the consent to lose a disk's contents still holds when its overwriting is resumed.
 //!
 //! Between a confirmation and the step that overwrites, the power may be cut, the machine started again and a cable
 //! changed. Two sticks of one model look alike, enclosures of one make often say the same serial number, and a disk that was
@@ -10,8 +10,8 @@ use std::path::Path;
 use crate::disk::table;
 use crate::volume::{DiskIdentity, Partition, PartitionTable};
 use rubus_host::Files;
-use rubus_host::blockdev::OpenDevice;
-use rubus_host::digest;
+use rubus_host::block::blockdev::OpenDevice;
+use rubus_host::files::digest;
 use rubus_machine::signature::{self, END_BYTES, Kind, Signature, Window, all_zero};
 use rubus_vocabulary::machine::BlockKind;
 

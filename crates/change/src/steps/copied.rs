@@ -2,7 +2,7 @@
 
 use rubus_copy::receipt::CopyReceipt;
 use rubus_copy::run::CopyError;
-use rubus_host::copy_io::Reason;
+use rubus_host::files::copy_io::Reason;
 use rubus_vocabulary::units::{bytes_iec, counted};
 
 /// Who is told how far it is.

@@ -6,7 +6,7 @@
 /// One line of a difference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Line<'a> {
-    /// In both.
+    /// A line of both texts.
     Same(&'a str),
     /// Only in the old text.
     Removed(&'a str),

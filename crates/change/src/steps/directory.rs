@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use crate::volume::DiskIdentity;
-use rubus_host::hands::parent_of;
+use rubus_host::files::hands::parent_of;
 use rubus_host::{Files, Hands, ReadError};
 
 use super::commands::{Command, Names};
@@ -80,7 +80,7 @@ impl Behaviour for MakeDirectory {
 
 impl FileStep for MakeDirectory {
     fn apply(&self, site: &FileSite<'_>, hands: &mut dyn Hands) -> Result<Receipt, StepError> {
-        let path = site.place(&self.path);
+        let path = site.place(&self.path)?;
         if !hands.files().exists(&path) {
             hands.make_directory(&path)?;
         }
@@ -90,7 +90,7 @@ impl FileStep for MakeDirectory {
 
     /// A directory in which something has been put stays.
     fn undo(&self, site: &FileSite<'_>, hands: &mut dyn Hands) -> Result<Receipt, StepError> {
-        let path = site.place(&self.path);
+        let path = site.place(&self.path)?;
         let is_empty = hands.files().list(&path).map(|names| names.is_empty());
         if is_empty == Ok(true) {
             hands.remove_directory(&path)?;

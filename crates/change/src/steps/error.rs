@@ -5,12 +5,12 @@ use rubus_host::{ReadError, WriteError};
 /// Why a step could not be done or undone.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum StepError {
-    /// Somebody else has changed it since the plan was made.
+    /// Something else has changed it since the plan was made.
     #[error(
         "{path} was changed by something else since the plan was made; put it right by hand, or make a new plan"
     )]
     Changed { path: String },
-    /// Somebody else has changed it since the change was applied.
+    /// Something else has changed it since the change was applied.
     #[error(
         "{path} is neither as this change left it nor as it was before ({how}); put it right by hand, then go on"
     )]
@@ -23,7 +23,7 @@ pub enum StepError {
     #[error("cannot read {path}: {reason}")]
     Unreadable {
         path: String,
-        /// Why.
+        /// Why it cannot be read.
         reason: ReadError,
     },
     /// It cannot be changed.

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::guard::Released;
 use crate::volume::{DiskIdentity, FilesystemKind, NewFilesystem, Place, Volume};
-use rubus_host::blockdev::ClaimedDevice;
+use rubus_host::block::blockdev::ClaimedDevice;
 use rubus_host::{Files, Hands};
 use rubus_machine::signature::END_BYTES;
 

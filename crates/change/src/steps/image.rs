@@ -11,12 +11,13 @@ use std::sync::atomic::AtomicBool;
 use rubus_boot::config_txt::ConfigTxt;
 use rubus_boot::fstab::Fstab;
 use rubus_boot::initramfs::{self, Listing};
-use rubus_host::hands::parent_of;
-use rubus_host::inside::Inside;
-use rubus_host::live_hands::{LiveHands, make_directories};
-use rubus_host::loop_device::{LoopDevice, Part};
-use rubus_host::new_file::size_of_file;
-use rubus_host::{Files, Hands, Live, clock, mounting};
+use rubus_host::block::loop_device::{LoopDevice, Part};
+use rubus_host::files::hands::parent_of;
+use rubus_host::files::mounting;
+use rubus_host::files::new_file::size_of_file;
+use rubus_host::live::hands::{LiveHands, make_directories};
+use rubus_host::live::offline_root::Inside;
+use rubus_host::{Files, Hands, Live, clock};
 use rubus_machine::signature::{self, END_BYTES, PartitionEntry, Window};
 use rubus_machine::superblock::{self, Superblock};
 
@@ -100,7 +101,7 @@ impl OpenImage {
 
     /// Bytes of all boot files.
     pub fn boot_bytes(&self) -> u64 {
-        rubus_host::filling::usage(&self.boot_top()).map_or(0, |used| used.bytes)
+        rubus_host::files::filling::usage(&self.boot_top()).map_or(0, |used| used.bytes)
     }
 
     /// What every file of the boot partition holds that is named like an initial RAM filesystem in its settings or by custom: at

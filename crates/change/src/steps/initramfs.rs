@@ -12,12 +12,15 @@ use serde::{Deserialize, Serialize};
 use crate::volume::{DiskIdentity, Place, Volume};
 use rubus_boot::initramfs::{self, Listing};
 use rubus_boot::modules::{Known, Modules};
-use rubus_host::hands::{parent_of, remove_leftover};
-use rubus_host::{Files, Hands, ReadError, mounting};
+use rubus_host::files::hands::{parent_of, remove_leftover};
+use rubus_host::files::mounting;
+use rubus_host::live::offline_root::Inside;
+use rubus_host::{Files, Hands, ReadError};
 use rubus_vocabulary::units::bytes_iec;
 
 use super::commands::{Command, INITRAMFS, Names, command, with_names};
 use super::copied::{Onto, if_full};
+use super::site::place_on;
 use super::{
     Action, Behaviour, Detail, LiveStepRunner, MachineStep, Progress, Receipt, Site, StepError,
     Touches, Trace, TraceSite, failed, kept, receipt,
@@ -137,6 +140,22 @@ impl Behaviour for BuildInitramfs {
     }
 }
 
+impl BuildInitramfs {
+    fn run_mkinitramfs(&self, runner: &mut LiveStepRunner, top: &Path) -> Result<(), StepError> {
+        let mounted = |_: &str| top.to_path_buf();
+        let node = |place: &Place| place.title();
+        let commands = with_names(&node, &mounted, |names| self.commands(names));
+        if runner.image.is_some() {
+            return commands.iter().try_for_each(|one| runner.run_shut_in(top, one).map(drop));
+        }
+        // A copy of the running system is trusted as that is, and looks for its disks.
+        for place in ["proc", "sys", "dev", "run"] {
+            runner.bind_into(&Path::new("/").join(place), &top.join(place))?;
+        }
+        runner.run_all(&commands).map(drop)
+    }
+}
+
 impl MachineStep for BuildInitramfs {
     fn apply(
         &self,
@@ -144,15 +163,15 @@ impl MachineStep for BuildInitramfs {
         site: &mut Site<'_>,
         hands: &mut dyn Hands,
     ) -> Result<Receipt, StepError> {
-        let kept = self.kept.as_deref().map(|kept| site.place(kept));
+        let kept = self.kept.as_deref().map(|kept| site.place(kept)).transpose()?;
         let wanted = &ImageRequest {
-            path: &site.place(&self.path),
+            path: &site.place(&self.path)?,
             kept: kept.as_deref(),
             ..self.request()
         };
         let tried = format!("make {}", wanted.path.display());
         let top = runner.mount_volume(wanted.root, site.change)?;
-        let outside = top.join(INITRAMFS.trim_start_matches('/'));
+        let outside = place_on(&top, Path::new(INITRAMFS))?;
         if hands.files().exists(&outside) {
             hands.remove(&outside)?;
         }
@@ -161,18 +180,13 @@ impl MachineStep for BuildInitramfs {
             share: None,
             left_s: None,
         });
-        for place in ["proc", "sys", "dev", "run"] {
-            runner.bind_into(&Path::new("/").join(place), &top.join(place))?;
-        }
-        let mounted = |_: &str| top.clone();
-        let node = |place: &Place| place.title();
-        let commands = with_names(&node, &mounted, |names| self.commands(names));
-        let made = runner.run_all(&commands);
+        let made = self.run_mkinitramfs(runner, &top);
         made.map_err(|error| in_a_full_root(error, runner.onto()))?;
         // Hooks write files of their own there, as mdadm's its configuration, and no program that runs there makes them durable. The
         // firmware may be pointed at this root before it is unmounted.
         mounting::sync_filesystem(&top)?;
-        let bytes = hands.files().read_prefix(&outside, MAX_BYTES);
+        // A link that the programs of an image put there must not lead to a file of this machine.
+        let bytes = Inside::new(&top).read_prefix(Path::new(INITRAMFS), MAX_BYTES);
         let bytes = bytes.map_err(|why| failed(&tried, why))?;
         let inside = initramfs::list(&bytes[..]).map_err(|why| failed(&tried, why))?;
         let found = prove(wanted, &inside, &top, hands.files());
@@ -188,8 +202,8 @@ impl MachineStep for BuildInitramfs {
         site: &mut Site<'_>,
         hands: &mut dyn Hands,
     ) -> Result<Receipt, StepError> {
-        let kept = self.kept.as_deref().map(|kept| site.place(kept));
-        kept::put_back(&site.place(&self.path), kept.as_deref(), site, hands)
+        let kept = self.kept.as_deref().map(|kept| site.place(kept)).transpose()?;
+        kept::put_back(&site.place(&self.path)?, kept.as_deref(), site, hands)
     }
 }
 

@@ -5,11 +5,12 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use crate::volume::{DiskIdentity, Volume};
-use rubus_host::hands::{below, replace};
-use rubus_host::live_hands::make_directories;
+use rubus_host::files::hands::replace;
+use rubus_host::live::hands::make_directories;
 use rubus_host::{Files, Hands};
 
 use super::commands::{Command, Names};
+use super::site::place_on;
 use super::{
     Action, Behaviour, Detail, LiveStepRunner, MachineStep, Receipt, Site, StepError, Touches,
     Trace, TraceSite, failed, keep_note, left, mounts, receipt,
@@ -102,7 +103,7 @@ impl MachineStep for KeepJournal {
         }
         let here = mounts::running_root(hands.files()).map_err(|why| failed(&tried, why))?;
         if here.uuid == on.uuid {
-            // Gone on with after the machine has started from the other root: it is here.
+            // Resumed after the machine has booted from the other root: it is here.
             runner.clear_manifest(Path::new("/"), hands)?;
             return Ok(receipt("kept", "this is that root"));
         }
@@ -171,8 +172,8 @@ impl LiveStepRunner {
     ) -> Result<(), StepError> {
         let top = self.mount_volume(root, site.change)?;
         let directory = match self.image {
-            None => below(&top, site.directory),
-            Some(_) => below(&top, &Path::new(CHANGES).join(site.change)),
+            None => place_on(&top, site.directory)?,
+            Some(_) => place_on(&top, &Path::new(CHANGES).join(site.change))?,
         };
         make_directories(hands, &directory)?;
         for name in copied_names(site.directory, hands.files()) {

@@ -6,8 +6,9 @@
 
 use std::path::Path;
 
-use rubus_host::hands::{parent_of, remove_leftover, replace};
-use rubus_host::{Files, Hands, ReadError, digest};
+use rubus_host::files::digest;
+use rubus_host::files::hands::{parent_of, remove_leftover, replace};
+use rubus_host::{Files, Hands, ReadError};
 use rubus_vocabulary::units::bytes_iec;
 
 use super::{
@@ -61,7 +62,7 @@ pub(super) fn replace_keeping(
     if !note.made.contains(&made) {
         note.made.push(made);
     }
-    // Before anything is touched: what is not noted is taken for somebody else's.
+    // Before anything is touched: a file without a note is taken for another program's.
     let text = serde_json::to_string(&note).map_err(|why| failed("note the step", why))?;
     keep_note(site, &note_name(site.step), &text, hands)?;
     keep(path, kept, &note, bytes.len() as u64, site, hands)?;

@@ -1,7 +1,7 @@
 //! Files that steps replace: what is kept of them, and over what it is put back.
 
 use crate::steps::FillBoot;
-use rubus_host::rehearsal::Rehearsal;
+use rubus_host::simulated::rehearsal::SimulatedMachine;
 
 use super::*;
 
@@ -11,8 +11,8 @@ const KEPT_TOO: &str = "/boot/firmware/initramfs8.before-rubus-2";
 const FIRST: &str = "0001-desktop";
 const SECOND: &str = "0002-network-root";
 
-fn machine() -> Rehearsal {
-    Rehearsal::new()
+fn machine() -> SimulatedMachine {
+    SimulatedMachine::new()
         .file(PATH, "old", 0o644)
         .directory("/var/lib/rubus/changes/0001-desktop")
         .directory("/var/lib/rubus/changes/0002-network-root")
@@ -37,7 +37,7 @@ fn replace_in(
     kept: &str,
     bytes: &str,
     is_begun_again: bool,
-    machine: &mut Rehearsal,
+    machine: &mut SimulatedMachine,
 ) -> Result<(), StepError> {
     with_site(change, is_begun_again, |site| {
         let kept = Some(Path::new(kept));
@@ -45,29 +45,29 @@ fn replace_in(
     })
 }
 
-fn back_in(change: &str, kept: &str, machine: &mut Rehearsal) -> Result<Receipt, StepError> {
+fn back_in(change: &str, kept: &str, machine: &mut SimulatedMachine) -> Result<Receipt, StepError> {
     with_site(change, false, |site| put_back(Path::new(PATH), Some(Path::new(kept)), site, machine))
 }
 
-fn replace(machine: &mut Rehearsal) -> Result<(), StepError> {
+fn replace(machine: &mut SimulatedMachine) -> Result<(), StepError> {
     replace_in(FIRST, KEPT, "new", false, machine)
 }
 
-fn back(machine: &mut Rehearsal) -> Result<Receipt, StepError> {
+fn back(machine: &mut SimulatedMachine) -> Result<Receipt, StepError> {
     back_in(FIRST, KEPT, machine)
 }
 
-fn text(machine: &Rehearsal, path: &str) -> Option<String> {
+fn text(machine: &SimulatedMachine, path: &str) -> Option<String> {
     let contents = machine.everything().remove(Path::new(path))?;
     contents.map(|(text, _)| text)
 }
 
 /// What an update of the kernel does.
-fn remade(machine: &mut Rehearsal) {
+fn remade(machine: &mut SimulatedMachine) {
     machine.meddle(PATH, "made by an update");
 }
 
-fn events(act: impl Fn(&mut Rehearsal), machine: &Rehearsal) -> usize {
+fn events(act: impl Fn(&mut SimulatedMachine), machine: &SimulatedMachine) -> usize {
     let mut machine = machine.clone();
     let before = machine.events();
     act(&mut machine);
@@ -80,9 +80,9 @@ fn whenever_the_power_goes_there_is_the_old_or_the_new_one() {
     replace(&mut changed).unwrap();
     assert_eq!(text(&changed, PATH).as_deref(), Some("new"));
     assert_eq!(text(&changed, KEPT).as_deref(), Some("old"));
-    let forwards = |machine: &mut Rehearsal| drop(replace(machine));
-    let backwards = |machine: &mut Rehearsal| drop(back(machine));
-    type Way<'a> = (&'a Rehearsal, &'a dyn Fn(&mut Rehearsal));
+    let forwards = |machine: &mut SimulatedMachine| drop(replace(machine));
+    let backwards = |machine: &mut SimulatedMachine| drop(back(machine));
+    type Way<'a> = (&'a SimulatedMachine, &'a dyn Fn(&mut SimulatedMachine));
     let ways: [Way<'_>; 2] = [(&machine(), &forwards), (&changed, &backwards)];
     let mut cases = 0;
     for (start, act) in ways {
@@ -145,7 +145,7 @@ fn a_file_that_was_made_since_is_not_overwritten_and_both_ways_out_work() {
     let why = back(&mut machine).unwrap_err().to_string();
     assert!(why.contains("`sudo rm /boot/firmware/initramfs8.before-rubus`"), "{why}");
     assert_eq!(machine.everything(), before);
-    let obstacle = |machine: &Rehearsal| {
+    let obstacle = |machine: &SimulatedMachine| {
         let directory = Path::new("/var/lib/rubus/changes/0001-desktop");
         obstacle(Path::new(PATH), Some(Path::new(KEPT)), directory, 9, machine)
     };
@@ -175,7 +175,7 @@ fn an_original_that_is_gone_is_not_said_to_be_back() {
 }
 
 #[test]
-fn a_change_of_a_version_without_notes_is_undone_and_gone_on_with() {
+fn a_change_of_a_version_without_notes_is_undone_and_resumed() {
     let older = || machine().file(KEPT, "old", 0o644).file(PATH, "new", 0o644);
     let mut undone = older();
     back(&mut undone).unwrap();
@@ -201,16 +201,16 @@ fn a_full_boot_partition_does_not_stop_going_back() {
 #[test]
 fn where_there_was_no_file_only_ours_is_removed() {
     let start = || {
-        Rehearsal::new()
+        SimulatedMachine::new()
             .directory("/boot/firmware")
             .directory("/var/lib/rubus/changes/0001-desktop")
     };
-    let replace = |machine: &mut Rehearsal| {
+    let replace = |machine: &mut SimulatedMachine| {
         with_site(FIRST, false, |site| {
             replace_keeping(Path::new(PATH), None, b"new", site, machine)
         })
     };
-    let back = |machine: &mut Rehearsal| {
+    let back = |machine: &mut SimulatedMachine| {
         with_site(FIRST, false, |site| put_back(Path::new(PATH), None, site, machine))
     };
     let mut machine = start();
@@ -226,7 +226,7 @@ fn where_there_was_no_file_only_ours_is_removed() {
 
 #[test]
 fn in_an_image_nothing_is_kept_and_on_a_machine_what_was_not_there_is_not_replaced() {
-    let replace = |plan: &crate::plan::Plan, machine: &mut Rehearsal| {
+    let replace = |plan: &crate::plan::Plan, machine: &mut SimulatedMachine| {
         let site = &Site {
             change: FIRST,
             directory: Path::new("/var/lib/rubus/changes/0001-desktop"),

@@ -11,7 +11,7 @@ use std::sync::atomic::AtomicBool;
 
 use rubus_copy::receipt::{Comparison, CopyReceipt, path_bytes};
 use rubus_host::clock;
-use rubus_host::copy_io::Directory;
+use rubus_host::files::copy_io::Directory;
 use rubus_vocabulary::units::{bytes_iec, counted};
 
 use super::copied::{Onto, Told, in_a_change, losses, words};

@@ -107,7 +107,7 @@ fn differences_that_are_counted_and_not_named_are_not_explained() {
 }
 
 #[test]
-fn only_so_many_are_named() {
+fn only_the_first_are_named() {
     let lines: Vec<String> = (0..15).map(|number| format!("file {number}")).collect();
     assert!(named(&lines).ends_with("file 11 and 3 more"));
     assert_eq!(named(&lines[..2]), "file 0, file 1");

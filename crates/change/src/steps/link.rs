@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use crate::volume::DiskIdentity;
-use rubus_host::hands::parent_of;
+use rubus_host::files::hands::parent_of;
 use rubus_host::{Files, Hands, ReadError};
 
 use super::commands::{Command, Names};
@@ -99,12 +99,12 @@ impl Behaviour for SetLink {
 
 impl FileStep for SetLink {
     fn apply(&self, site: &FileSite<'_>, hands: &mut dyn Hands) -> Result<Receipt, StepError> {
-        let path = site.place(&self.path);
+        let path = site.place(&self.path)?;
         set(&path, self.was.as_deref(), self.becomes.as_deref(), site.temporary, hands)
     }
 
     fn undo(&self, site: &FileSite<'_>, hands: &mut dyn Hands) -> Result<Receipt, StepError> {
-        let path = site.place(&self.path);
+        let path = site.place(&self.path)?;
         set(&path, self.becomes.as_deref(), self.was.as_deref(), site.temporary, hands)
     }
 }

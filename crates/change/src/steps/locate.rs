@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::volume::{DiskIdentity, FilesystemKind, Place, Volume};
-use rubus_host::blockdev::OpenDevice;
+use rubus_host::block::blockdev::OpenDevice;
 use rubus_host::{Files, clock};
 use rubus_machine::signature::{self, END_BYTES, Kind, Signature, Window};
 use rubus_machine::superblock;

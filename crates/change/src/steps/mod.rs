@@ -5,7 +5,7 @@
 //! this machine ([`MachineStep`]). Each looks first what is there, since it may have been interrupted at any moment, does what is
 //! missing, and reads it back. Every method is required: a kind without an undo does not compile (see [`Behaviour`]).
 //!
-//! To add a kind: its file, its line in [`Action`], and its fields in `docs/reference/plan-json.md`.
+//! To add a kind: its file, its line in [`Action`], and an example in `tests/plan_json.rs`.
 
 mod array;
 mod attached;

@@ -1,4 +1,5 @@
-//! Mounting: for the change alone, where only this process sees it, and for everybody where a plan says so.
+//! Mounting: for the change alone, where only this process sees it, and in the machine's mount namespace where a plan
+//! says so.
 
 use std::path::{Path, PathBuf};
 
@@ -6,8 +7,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::disk::guid::Guid;
 use crate::volume::{DiskIdentity, FilesystemKind, Volume};
-use rubus_host::live_hands::{LiveHands, make_directories};
-use rubus_host::{Files, Hands, Live, mounting};
+use rubus_host::files::mounting;
+use rubus_host::live::hands::{LiveHands, make_directories};
+use rubus_host::{Files, Hands, Live};
 use rubus_machine::parse::mountinfo::{self, MountLine};
 
 use super::commands::{Command, Names, command, mount, named};
@@ -28,7 +30,7 @@ const OWN_MOUNTS: &str = "/proc/thread-self/mountinfo";
 pub(super) struct Mounted {
     /// What it is, with its options.
     key: String,
-    /// Where.
+    /// The mount point.
     at: PathBuf,
     /// Whether the directory was made for it.
     is_own_directory: bool,
@@ -236,7 +238,7 @@ impl LiveStepRunner {
         Ok(())
     }
 
-    /// Mounts a filesystem where everybody sees it.
+    /// Mounts a filesystem in the machine's mount namespace, where every process sees it.
     fn mount_for_all(
         &mut self,
         what: &str,
@@ -264,7 +266,8 @@ impl LiveStepRunner {
         }
     }
 
-    /// Does something where everybody's mounts are. The kernel lists swap by the path that whoever switched it on saw.
+    /// Does something in the machine's mount namespace. The kernel lists swap by the path that the caller of swapon
+    /// saw.
     pub(super) fn where_all_see<T: Send>(
         &self,
         act: impl FnOnce() -> Result<T, StepError> + Send,
@@ -275,7 +278,7 @@ impl LiveStepRunner {
         }
     }
 
-    /// What everybody sees mounted at a place.
+    /// What is mounted at a place in the machine's mount namespace.
     fn mount_for_all_at(&self, at: &Path) -> Result<Option<MountLine>, StepError> {
         self.where_all_see(|| Ok(mount_in(OWN_MOUNTS, at, &Live::new())))
     }

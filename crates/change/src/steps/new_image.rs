@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use crate::volume::DiskIdentity;
-use rubus_host::new_file::{NewFile, size_of_file};
+use rubus_host::files::new_file::{NewFile, size_of_file};
 use rubus_host::{Files, Hands};
 use rubus_vocabulary::units::bytes_iec;
 

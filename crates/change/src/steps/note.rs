@@ -1,7 +1,7 @@
 //! Files that a step keeps in the directory of its change: that it has begun something that must be known after a power cut.
 
 use rubus_host::Hands;
-use rubus_host::hands::replace;
+use rubus_host::files::hands::replace;
 
 use super::{Site, StepError};
 

@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::disk::table;
 use crate::volume::{self, DiskIdentity, PartitionTable, TableKind};
-use rubus_host::block_writing::KernelPartition;
-use rubus_host::blockdev::ClaimedDevice;
+use rubus_host::block::block_writing::KernelPartition;
+use rubus_host::block::blockdev::ClaimedDevice;
 use rubus_host::{Files, Hands, clock};
 use rubus_machine::signature::{END_BYTES, Window};
 
@@ -127,8 +127,8 @@ impl MachineStep for PartitionDisk {
 }
 
 impl LiveStepRunner {
-    /// When a disk that was written to is closed, udev lets the kernel read its table once more, and for that moment
-    /// it has no partitions. Whoever wants to use one waits until that is over.
+    /// When a disk that was written to is closed, udev lets the kernel read its table once more, and for that moment it
+    /// has no partitions. Wait for that before using one.
     fn wait_for_udev(&mut self) {
         // A machine without udev has nothing to wait for, and the nodes are looked for afterwards in any case.
         let _ = self.run("udevadm", &["settle", "--timeout=30"]);

@@ -99,7 +99,7 @@ fn bytes(digits: &str) -> Option<Vec<u8>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rubus_host::fake::FakeFiles;
+    use rubus_host::simulated::fake::FakeFiles;
 
     /// The first bytes of a program for a little-endian 64-bit processor.
     fn program(machine: u8) -> Vec<u8> {

@@ -4,8 +4,8 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use rubus_host::hands::{below, parent_of, remove_leftover, replace};
-use rubus_host::rehearsal::Rehearsal;
+use rubus_host::files::hands::{below, parent_of, remove_leftover, replace};
+use rubus_host::simulated::rehearsal::SimulatedMachine;
 use rubus_host::{Files, Hands};
 
 use crate::plan::Plan;
@@ -22,8 +22,8 @@ const KERNELS: &str = ".kernel";
 const SWAPS_HEAD: &str = "Filename\tType\tSize\tUsed\tPriority\n";
 
 /// The machine for which a plan was made, as far as the plan says.
-pub(crate) fn machine(plan: &Plan) -> Rehearsal {
-    let mut maker = Maker { machine: Rehearsal::new(), known: BTreeSet::new() };
+pub(crate) fn machine(plan: &Plan) -> SimulatedMachine {
+    let mut maker = Maker { machine: SimulatedMachine::new(), known: BTreeSet::new() };
     let mut swaps = SWAPS_HEAD.to_string();
     for step in &plan.steps {
         match &step.action {
@@ -47,7 +47,7 @@ pub(crate) fn machine(plan: &Plan) -> Rehearsal {
 }
 
 struct Maker {
-    machine: Rehearsal,
+    machine: SimulatedMachine,
     /// Paths that a step has already spoken of.
     known: BTreeSet<PathBuf>,
 }
@@ -98,13 +98,13 @@ impl Maker {
         }
     }
 
-    fn add(&mut self, act: impl FnOnce(Rehearsal) -> Rehearsal) {
+    fn add(&mut self, act: impl FnOnce(SimulatedMachine) -> SimulatedMachine) {
         self.machine = act(std::mem::take(&mut self.machine));
     }
 }
 
 /// Everything that a change may alter, for comparing: files, settings, swap and mounts, without the change's own places.
-pub(crate) fn everything(plan: &Plan, machine: &Rehearsal, store: &str) -> Vec<String> {
+pub(crate) fn everything(plan: &Plan, machine: &SimulatedMachine, store: &str) -> Vec<String> {
     let made: Vec<PathBuf> =
         plan.steps.iter().filter_map(|step| made_volume(&step.action)).collect();
     let is_own = |path: &Path| {
@@ -266,9 +266,9 @@ impl StepRunner for RehearsedStepRunner<'_> {
             }
             Action::BuildInitramfs(step) => {
                 let bytes = b"the new initramfs";
-                let kept = step.kept.as_deref().map(|kept| site.place(kept));
+                let kept = step.kept.as_deref().map(|kept| site.place(kept)).transpose()?;
                 kept::replace_keeping(
-                    &site.place(&step.path),
+                    &site.place(&step.path)?,
                     kept.as_deref(),
                     bytes,
                     site,
@@ -281,7 +281,7 @@ impl StepRunner for RehearsedStepRunner<'_> {
                 Self::remove(&step.from, hands)?;
             }
             Action::MakeSwapFile(step) => {
-                let path = site.place(&step.path);
+                let path = site.place(&step.path)?;
                 if !hands.files().exists(&path) {
                     let fresh = site.fresh_name(&path);
                     remove_leftover(&fresh, hands)?;
@@ -316,14 +316,14 @@ impl StepRunner for RehearsedStepRunner<'_> {
     ) -> Result<Receipt, StepError> {
         match action {
             Action::BuildInitramfs(step) => {
-                let kept = step.kept.as_deref().map(|kept| site.place(kept));
-                kept::put_back(&site.place(&step.path), kept.as_deref(), site, hands)?;
+                let kept = step.kept.as_deref().map(|kept| site.place(kept)).transpose()?;
+                kept::put_back(&site.place(&step.path)?, kept.as_deref(), site, hands)?;
             }
             Action::InstallInitramfs(step) => {
                 kept::put_back(&step.path, step.kept.as_deref(), site, hands)?;
             }
             Action::MakeSwapFile(step) => {
-                let path = site.place(&step.path);
+                let path = site.place(&step.path)?;
                 remove_leftover(&site.fresh_name(&path), hands)?;
                 if hands.files().exists(&site.directory.join(swap::mark_of(&path))) {
                     Self::remove(&path, hands)?;

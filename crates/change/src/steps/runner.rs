@@ -8,7 +8,8 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use crate::volume::{FilesystemKind, Volume};
-use rubus_host::{Hands, programs};
+use rubus_host::Hands;
+use rubus_host::process::{confined, programs};
 
 use super::commands::Command;
 use super::error::missing_program;
@@ -58,6 +59,25 @@ impl LiveStepRunner {
     }
 }
 
+impl LiveStepRunner {
+    /// Runs a program of the image whose root is mounted at `top`, shut in: it sees neither devices nor networks nor files of
+    /// this machine.
+    pub(super) fn run_shut_in(
+        &mut self,
+        top: &Path,
+        command: &Command,
+    ) -> Result<String, StepError> {
+        // "chroot TOP PROGRAM ARGUMENT…".
+        let words: Vec<&str> = command.arguments.iter().map(String::as_str).collect();
+        self.log.push(programs::shell_line(command.program, &words));
+        let [_, program, arguments @ ..] = words.as_slice() else {
+            return Err(failed(format!("run {}", command.program), "it names no program"));
+        };
+        confined::run(top, program, arguments, &self.stop)
+            .map_err(|error| failed(format!("run {program} of the image"), error))
+    }
+}
+
 impl StepRunner for LiveStepRunner {
     fn apply(
         &mut self,
@@ -77,7 +97,7 @@ impl StepRunner for LiveStepRunner {
         site: &mut Site<'_>,
         hands: &mut dyn Hands,
     ) -> Result<Receipt, StepError> {
-        // Whoever wanted everything to stop wants this all the more.
+        // A user who interrupted the change wants its undo all the more.
         self.stop = Arc::default();
         match action.reach() {
             Reach::Machine(step) => step.undo(self, site, hands),

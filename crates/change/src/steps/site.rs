@@ -5,9 +5,10 @@ use std::path::{Path, PathBuf};
 
 use crate::volume::Volume;
 use rubus_host::Hands;
-use rubus_host::hands::{below, parent_of};
+use rubus_host::files::hands::parent_of;
+use rubus_host::live::offline_root::place_within;
 
-use super::{Action, Receipt, Step, StepError};
+use super::{Action, Receipt, Step, StepError, failed};
 
 /// A disk whose contents the user gave away.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -45,9 +46,12 @@ pub struct Site<'a> {
 }
 
 impl Site<'_> {
-    /// A path of the step, seen from here.
-    pub fn place(&self, path: &Path) -> PathBuf {
-        below(&self.top, path)
+    /// A path of the step, seen from here: within the filesystem that it acts on, whatever links that has.
+    ///
+    /// # Errors
+    /// When its links lead to each other.
+    pub fn place(&self, path: &Path) -> Result<PathBuf, StepError> {
+        place_on(&self.top, path)
     }
 
     /// The name under which the step prepares a file beside its place.
@@ -55,11 +59,18 @@ impl Site<'_> {
         temporary_name(self.change, self.step)
     }
 
-    /// The name under which the step makes what then takes this path by a rename: in the same directory,
-    /// and nobody else's.
+    /// The name under which the step makes a file that then takes this path by a rename: in the same directory, and
+    /// unique to this step.
     pub fn fresh_name(&self, path: &Path) -> PathBuf {
         parent_of(path).join(self.temporary())
     }
+}
+
+/// Where a path is of a filesystem that is seen at `top`.
+pub(super) fn place_on(top: &Path, path: &Path) -> Result<PathBuf, StepError> {
+    let tried =
+        || format!("find {} on the filesystem mounted at {}", path.display(), top.display());
+    place_within(top, path).map_err(|why| failed(tried(), why))
 }
 
 /// The last part of [`Site::fresh_name`].
@@ -119,11 +130,11 @@ pub trait StepRunner {
     /// [`StepError`] when something is in the way.
     fn unmount_all(&mut self, change: &str) -> Result<(), StepError>;
 
-    /// Called when a change is about to be undone, when its trial was passed, and when it has reached the end of its way, and
-    /// its journal says so: whoever else has a copy of the journal is told.
+    /// Called when a change is about to be undone, when its trial has passed, and when it has ended, each after the
+    /// journal says so: other copies of the journal are updated.
     ///
     /// # Errors
-    /// [`StepError`] when somebody cannot be told; the change goes its way all the same.
+    /// [`StepError`] when a copy cannot be updated; the change continues all the same.
     fn tell_others(&mut self, _: &Site<'_>, _: &mut dyn Hands) -> Result<(), StepError> {
         Ok(())
     }

@@ -5,8 +5,10 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use crate::volume::{DiskIdentity, FilesystemKind};
-use rubus_host::hands::{parent_of, remove_leftover};
-use rubus_host::{Files, Hands, Live, filling, mounting};
+use rubus_host::files::filling;
+use rubus_host::files::hands::{parent_of, remove_leftover};
+use rubus_host::files::mounting;
+use rubus_host::{Files, Hands, Live};
 use rubus_machine::parse::mountinfo;
 use rubus_machine::parse::swaps::{self, SwapLine};
 use rubus_vocabulary::units::bytes_iec;
@@ -90,7 +92,7 @@ impl MachineStep for MakeSwapFile {
         site: &mut Site<'_>,
         hands: &mut dyn Hands,
     ) -> Result<Receipt, StepError> {
-        let path = &site.place(&self.path);
+        let path = &site.place(&self.path)?;
         let tried = format!("make the swap file {}", path.display());
         let mark = mark_of(path);
         let is_ours = note(site, &mark, hands).is_some();
@@ -132,7 +134,7 @@ impl MachineStep for MakeSwapFile {
         site: &mut Site<'_>,
         hands: &mut dyn Hands,
     ) -> Result<Receipt, StepError> {
-        let path = &site.place(&self.path);
+        let path = &site.place(&self.path)?;
         let directory = parent_of(path);
         let fresh = site.fresh_name(path);
         remove_leftover(&fresh, hands)?;
@@ -465,7 +467,7 @@ fn filesystem_of(path: &Path, files: &dyn Files) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use rubus_host::fake::FakeFiles;
+    use rubus_host::simulated::fake::FakeFiles;
 
     use super::*;
 

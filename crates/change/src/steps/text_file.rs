@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::volume::DiskIdentity;
 use rubus_boot::cmdline_txt::{is_command_line, taken_back};
-use rubus_host::hands::{self, parent_of};
+use rubus_host::files::hands::{self, parent_of};
 use rubus_host::{Files, Hands, ReadError};
 
 use super::commands::{Command, Names};
@@ -47,7 +47,7 @@ pub struct TextFile {
 }
 
 impl TextFile {
-    /// A file that everybody may read and root may write.
+    /// A file with mode 0644: world-readable, writable by root.
     pub fn public(text: impl Into<String>) -> Self {
         TextFile { text: text.into(), mode: 0o644 }
     }
@@ -179,12 +179,12 @@ impl Behaviour for WriteFile {
 
 impl FileStep for WriteFile {
     fn apply(&self, site: &FileSite<'_>, hands: &mut dyn Hands) -> Result<Receipt, StepError> {
-        let path = site.place(&self.path);
+        let path = site.place(&self.path)?;
         put(&path, self.was.as_ref(), Some(&self.becomes), site.temporary, hands)
     }
 
     fn undo(&self, site: &FileSite<'_>, hands: &mut dyn Hands) -> Result<Receipt, StepError> {
-        let path = site.place(&self.path);
+        let path = site.place(&self.path)?;
         put_text_back(&path, Some(&self.becomes), self.was.as_ref(), site.temporary, hands)
     }
 }
@@ -241,11 +241,11 @@ impl Behaviour for RemoveFile {
 
 impl FileStep for RemoveFile {
     fn apply(&self, site: &FileSite<'_>, hands: &mut dyn Hands) -> Result<Receipt, StepError> {
-        put(&site.place(&self.path), Some(&self.was), None, site.temporary, hands)
+        put(&site.place(&self.path)?, Some(&self.was), None, site.temporary, hands)
     }
 
     fn undo(&self, site: &FileSite<'_>, hands: &mut dyn Hands) -> Result<Receipt, StepError> {
-        put_text_back(&site.place(&self.path), None, Some(&self.was), site.temporary, hands)
+        put_text_back(&site.place(&self.path)?, None, Some(&self.was), site.temporary, hands)
     }
 }
 
@@ -365,7 +365,8 @@ fn put(
         error => error,
     })?;
     if !is_same(now.as_ref(), to, keeps_modes) {
-        // On FAT a power cut, or `fsck.vfat -a` after one, may leave the name without contents: nobody's work is in it.
+        // On FAT a power cut, or `fsck.vfat -a` after one, may leave the name without contents: no work is lost by
+        // overwriting that.
         let is_emptied = !keeps_modes && now.as_ref().is_some_and(|file| file.text.is_empty());
         if !is_emptied && !is_same(now.as_ref(), from, keeps_modes) {
             return Err(StepError::Changed { path: path.display().to_string() });

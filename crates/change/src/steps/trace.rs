@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use rubus_host::Files;
-use rubus_host::hands::parent_of;
+use rubus_host::files::hands::parent_of;
 
 use super::site::temporary_name;
 

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::volume::{DiskIdentity, Volume};
 use rubus_copy::receipt::{CopyReceipt, Stage};
-use rubus_host::hands::below;
+use rubus_host::files::hands::below;
 use rubus_host::{Files, Hands};
 use rubus_vocabulary::units::bytes_iec;
 
@@ -130,7 +130,7 @@ impl MachineStep for CopyTree {
             if !comes_again(site.steps, to) {
                 runner.clear_manifest(&target, hands)?;
             }
-            rubus_host::mounting::sync_filesystem(&target)?;
+            rubus_host::files::mounting::sync_filesystem(&target)?;
             let planned = "everything, but what changes meanwhile";
             return Ok(receipt(planned, words(&copied)));
         }
@@ -142,7 +142,7 @@ impl MachineStep for CopyTree {
             stop: Arc::clone(&runner.stop),
         };
         let live = last.go(&mut tell).map_err(|error| failed(&tried, error))?;
-        rubus_host::mounting::sync_filesystem(&target)?;
+        rubus_host::files::mounting::sync_filesystem(&target)?;
         Ok(receipt("everything", live))
     }
 

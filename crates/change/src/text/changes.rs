@@ -4,8 +4,10 @@ use crate::plan::journal::{Receipt, StepState, Way};
 use crate::recipe::Recipe;
 
 use super::COLUMNS;
+use rubus_draw::next_step;
 use rubus_draw::style::{Style, Tone};
 use rubus_draw::text::{clean, hang};
+use rubus_vocabulary::next_step::NextStep;
 
 /// The recipes, each with what it does.
 pub fn recipes(all: &[&Recipe], style: Style) -> String {
@@ -61,7 +63,7 @@ pub struct ChangeLine<'a> {
     pub is_on_trial: bool,
     /// Whether all is as planned although the journal does not say that it was finished.
     pub is_ahead_of_journal: bool,
-    /// Each step.
+    /// The state of each step, in order.
     pub steps: &'a [StepState],
     /// What is not as it should be now, in words.
     pub differences: Vec<String>,
@@ -115,7 +117,9 @@ pub fn receipts(steps: &[StepLine<'_>], style: Style) -> String {
 /// The changes of this machine, oldest first.
 pub fn status(changes: &[ChangeLine<'_>], style: Style) -> String {
     if changes.is_empty() {
-        return "No recipe has been applied on this machine.\n".into();
+        let mut lines = vec!["No recipe has been applied on this machine.".to_string()];
+        lines.extend(next_step::lines(&next(changes), style));
+        return lines.join("\n") + "\n";
     }
     let mut lines = Vec::new();
     for change in changes {
@@ -136,7 +140,34 @@ pub fn status(changes: &[ChangeLine<'_>], style: Style) -> String {
             lines.extend(hang("  ", &clean(remark), COLUMNS));
         }
     }
+    lines.extend(next_step::lines(&next(changes), style));
     lines.join("\n") + "\n"
+}
+
+/// What the changes of a machine ask for: the one that needs a hand most, the newest of several.
+fn next(changes: &[ChangeLine<'_>]) -> NextStep {
+    let newest = |is_it: fn(&ChangeLine<'_>) -> bool| changes.iter().rev().find(|line| is_it(line));
+    let is_half_done =
+        |line: &ChangeLine<'_>| !line.is_finished && !line.is_on_trial && !line.is_ahead_of_journal;
+    if newest(is_half_done).is_some() {
+        return NextStep::command(&["sudo", "rubus", "resume"], "a change is half done");
+    }
+    if newest(|line| line.is_on_trial).is_some() {
+        let words = "restart if you did not yet; it keeps the change or says what is wrong";
+        return NextStep::command(&["sudo", "rubus", "verify"], words);
+    }
+    let is_applied = |line: &ChangeLine<'_>| line.way == Way::Apply;
+    let differs = |line: &ChangeLine<'_>| {
+        line.way == Way::Apply && !(line.differences.is_empty() && line.broken.is_empty())
+    };
+    if let Some(line) = newest(differs) {
+        let words = "what it promises, and what to do about what does not hold";
+        return NextStep::command(&["sudo", "rubus", "verify", line.name], words);
+    }
+    match newest(is_applied) {
+        Some(_) => NextStep::by_hand("nothing: every change is as it was applied"),
+        None => NextStep::command(&["rubus", "advise"], "what a change would gain here"),
+    }
 }
 
 fn state(change: &ChangeLine<'_>) -> (Tone, String) {
@@ -237,7 +268,19 @@ mod tests {
             line("0004-example", Way::Apply, true, &done[..]),
         ];
         insta::assert_snapshot!(status(&all, Style::PLAIN));
+        let typed = |changes: &[ChangeLine<'_>]| {
+            let step = next(changes);
+            step.command.map_or(step.words, |command| command.join(" "))
+        };
+        assert_eq!(typed(&[]), "rubus advise");
+        assert_eq!(typed(&all), "sudo rubus resume");
+        assert_eq!(typed(&all[..5]), "sudo rubus verify");
+        assert_eq!(typed(&all[2..5]), "sudo rubus verify 0001-example");
+        assert_eq!(typed(&all[2..4]), "sudo rubus verify 0006-example");
+        assert_eq!(typed(&all[7..]), "nothing: every change is as it was applied");
+        assert_eq!(typed(&all[2..3]), "nothing: every change is as it was applied");
     }
+
     #[test]
     fn receipts_have_the_planned_and_the_live_value() {
         let receipt =

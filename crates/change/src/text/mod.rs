@@ -6,6 +6,7 @@ mod left;
 mod steps;
 pub mod verify;
 
+use crate::on_trial::Tried;
 use crate::plan::promise::Promise;
 use crate::plan::volume::DiskIdentity;
 use crate::plan::{Effort, Gain, Plan, Trial};
@@ -34,7 +35,7 @@ pub fn render(plan: &Plan, style: Style) -> String {
     let failed = plan.obstacles().count();
     if failed > 0 {
         let checks = counted(failed as u64, "check", "checks");
-        let last = format!("It cannot be applied: {checks} failed.");
+        let last = format!("It cannot be applied: {checks} failed. Nothing was changed.");
         section(&mut lines, vec![style.paint(Tone::Bad, &last)]);
         let remedy = plan.obstacles().find_map(|check| check.remedy.as_deref());
         if let Some(remedy) = remedy {
@@ -186,7 +187,7 @@ fn risks(risks: &[String], style: Style) -> Vec<String> {
     lines
 }
 
-/// The disks that lose everything, one card each, in the place that nobody overlooks: before the steps.
+/// The disks that lose everything, one card each, where they cannot be overlooked: before the steps.
 fn losses(disks: &[&DiskIdentity], style: Style) -> Vec<String> {
     let title = match disks {
         [] => return Vec::new(),
@@ -299,7 +300,7 @@ fn afterwards(promises: &[Promise], style: Style) -> Vec<String> {
 
 fn next_start(plan: &Plan, style: Style) -> Vec<String> {
     if let Some(trial) = &plan.trial {
-        return on_trial(trial, style);
+        return on_trial(trial, Tried::of(&plan.promises), style);
     }
     if !plan.needs_boot {
         return Vec::new();
@@ -310,21 +311,23 @@ fn next_start(plan: &Plan, style: Style) -> Vec<String> {
     lines
 }
 
-fn on_trial(trial: &Trial, style: Style) -> Vec<String> {
+fn on_trial(trial: &Trial, Tried { new, old, holds }: Tried, style: Style) -> Vec<String> {
     let start = format!(
-        "`{}` starts the new system once. If it comes up, run `rubus verify` there: it checks everything that is promised, and \
-         does the remaining steps if root and swap are in place.",
+        "`{}` starts {new} once. If it comes up, run `rubus verify` there: it checks everything that is promised, and does the \
+         remaining steps if {holds}.",
         clean(&trial.start)
     );
-    let texts = [
-        start.as_str(),
-        "If it does not come up, turn the power off and on: the firmware tries only once, then starts the old system, which has \
-         lost nothing.",
-        "Until then every normal start is the old system, and `rubus status` says ON TRIAL. `rubus undo` takes everything back, \
-         from either system, now and later.",
-    ];
+    let failed = format!(
+        "If it does not come up, turn the power off and on: the firmware tries only once, then starts {old}, which has lost \
+         nothing."
+    );
+    let until = format!(
+        "Until then every normal start is {old}, and `rubus status` says ON TRIAL. `rubus undo` takes everything back, from \
+         either of them, now and later."
+    );
+    let texts = [start, failed, until];
     let mut lines = vec![style.paint(Tone::Strong, "The trial")];
-    for text in texts {
+    for text in &texts {
         lines.extend(hang("  - ", text, COLUMNS));
     }
     lines
@@ -386,7 +389,7 @@ mod tests {
         assert!(text.contains("→ use a kernel that has it"), "{text}");
         assert!(!text.contains("Steps"), "{text}");
         assert!(!text.contains("LOST"), "{text}");
-        let end = "It cannot be applied: 1 check failed.\nTo do: Use a kernel that has it\n";
+        let end = "It cannot be applied: 1 check failed. Nothing was changed.\nTo do: Use a kernel that has it\n";
         assert!(text.ends_with(end), "{text}");
     }
 

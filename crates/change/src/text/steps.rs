@@ -126,7 +126,7 @@ fn change(was: Option<&TextFile>, becomes: Option<&TextFile>, style: Style) -> V
     lines
 }
 
-/// A change of the permission bits, or those of a new file that not everybody may read.
+/// A change of the permission bits, or those of a new file that is not world-readable.
 fn modes(was: Option<&TextFile>, becomes: &TextFile) -> Option<String> {
     match was {
         Some(was) if was.mode != becomes.mode => {

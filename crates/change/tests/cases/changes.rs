@@ -11,7 +11,7 @@ use rubus_change::plan::{Action, Plan, Step as PlanStep};
 use rubus_change::steps::Format;
 use rubus_change::steps::{self, LiveStepRunner};
 use rubus_host::Live;
-use rubus_host::live_hands::LiveHands;
+use rubus_host::live::hands::LiveHands;
 
 use super::fixtures::{Fixtures, MIB, differences, quietly, settle};
 use super::{Case, Power, Step, Stop};
@@ -78,7 +78,7 @@ fn exchange(fixtures: &mut Fixtures, device: &str, other: &Path) -> Step<()> {
     for _ in 0..TRIES {
         settle();
         let _ = quietly("losetup", &["-d", device]);
-        // Somebody else may have taken the name meanwhile; then it is another disk as well, but not this case's.
+        // Another program may have taken the name meanwhile; then it is another disk as well, but not this case's.
         if quietly("losetup", &[device, &file]).is_ok() {
             fixtures.detach_on_close(device, &file);
             return Ok(());

@@ -7,7 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use rubus_change::guard;
-use rubus_host::fake::FakeFiles;
+use rubus_host::simulated::fake::FakeFiles;
 use rubus_host::{Files, Live, ReadError, Space};
 
 use super::fixtures::{Fixtures, fail, quietly, refused};

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use rubus_change::guard::{self, Consent, Refusal};
-use rubus_host::blockdev::ClaimedDevice;
-use rubus_host::clone_file::CloneFile;
+use rubus_host::block::blockdev::ClaimedDevice;
+use rubus_host::files::clone_file::CloneFile;
 use rubus_host::{Files, Live};
 use tempfile::TempDir;
 
@@ -114,7 +114,7 @@ impl Fixtures {
         let mut all = vec!["-f", "--show", "-P"];
         all.extend(arguments);
         all.push(&backing);
-        // Between looking for a free device and taking it somebody else may take it.
+        // Another process may take the free device before it is attached here.
         let mut attempt = 0;
         let device = loop {
             match run("losetup", &all) {
@@ -127,8 +127,8 @@ impl Fixtures {
         Ok(device)
     }
 
-    /// Detaches a loop device in the end if it still stands on this file: a case may have detached it, and somebody else may
-    /// have taken it since.
+    /// Detaches a loop device in the end if it still stands on this file: a case may have detached it, and another
+    /// process may have taken it since.
     pub fn detach_on_close(&mut self, device: &str, backing: &str) {
         let (own, file) = (device.to_string(), backing.to_string());
         self.on_close(&format!("loop device {device}"), move || {
@@ -137,8 +137,8 @@ impl Fixtures {
             }
             let _ = quietly("partx", &["-d", &own]);
             quietly("losetup", &["-d", &own])?;
-            // While somebody has it open (udev looks at each device that changes), it goes with the last close only, and keeps the
-            // filesystem of its file busy until then.
+            // While another program has it open (udev looks at each device that changes), it goes with the last close
+            // only, and keeps the filesystem of its file busy until then.
             Self::wait_for(|| !is_over(&own, &file));
             Ok(())
         });
@@ -473,7 +473,7 @@ pub fn command(program: &str) -> Step<Command> {
 fn is_over(device: &str, file: &str) -> bool {
     let name = device.trim_start_matches("/dev/");
     let backing = fs::read_to_string(format!("/sys/block/{name}/loop/backing_file"));
-    // Under a mount that was taken away the kernel names only the end of the path.
+    // Under a detached mount the kernel names only the end of the path.
     let base = Path::new(file).file_name().unwrap_or_default().to_string_lossy();
     backing.is_ok_and(|backing| {
         let backing = backing.trim_end().trim_end_matches(" (deleted)");

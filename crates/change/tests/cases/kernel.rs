@@ -67,8 +67,7 @@ fn mirror(fixtures: &mut Fixtures, first: &str, second: &str) -> Step<String> {
     Ok(node)
 }
 
-/// Mounts an array read-only and waits until its driver has marked it clean: from then on nobody
-/// writes to it.
+/// Mounts an array read-only and waits until its driver has marked it clean: from then on it is not written to.
 fn mount_quiet_array(fixtures: &mut Fixtures, array: &str) -> Step<()> {
     fixtures.mount_with(array, "point", &["-o", "ro"])?;
     let name = array.trim_start_matches("/dev/");

@@ -71,7 +71,7 @@ fn pipe(fixtures: &mut Fixtures) -> Step<String> {
 }
 
 fn unbound(fixtures: &mut Fixtures) -> Step<String> {
-    // A number that nobody is using: the node of a device that was there a moment ago.
+    // An unused number: the node of a device that was there a moment ago.
     let device = fixtures.blank(1)?;
     let number =
         fs::read_to_string(format!("/sys/block/{}/dev", device.trim_start_matches("/dev/")));
@@ -84,7 +84,7 @@ fn unbound(fixtures: &mut Fixtures) -> Step<String> {
         Ok(_) => return Err(Stop::Fail("it was allowed".into())),
         Err(refusal) => refusal.to_string(),
     };
-    // Somebody else may have bound the number by now; then it is theirs and in use.
+    // Another process may have bound the number by now; then it is theirs and in use.
     if answer.contains("no medium") || answer.contains("does not exist") {
         return Ok("refused: no medium".into());
     }

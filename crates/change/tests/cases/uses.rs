@@ -190,7 +190,7 @@ fn backing_is_swap(fixtures: &mut Fixtures) -> Step<String> {
     fixtures.swap_on(&file)?;
     let over = match fixtures.attach(Path::new(&file), &[]) {
         Ok(over) => over,
-        // The kernel itself may keep an active swap file from everybody.
+        // The kernel itself may lock an active swap file.
         Err(_) => return Ok("the kernel refuses to make such a loop device".into()),
     };
     fixtures.refused(&over, None, &["is active swap"])
@@ -335,7 +335,7 @@ fn file_locked(fixtures: &mut Fixtures) -> Step<String> {
     let image = fixtures.image("locked.img", 8 << 20)?;
     let script = format!("exec 3<{}; flock -s 3; echo ready; read line", image.display());
     fixtures.start("bash", &["-c", &script], "ready\n")?;
-    match rubus_host::own_files::is_locked(&image) {
+    match rubus_host::files::own_files::is_locked(&image) {
         true => Ok("another program's lock is seen".into()),
         false => Err(Stop::Fail("the lock was not seen".into())),
     }
@@ -363,7 +363,7 @@ fn claimed_twice(fixtures: &mut Fixtures) -> Step<String> {
     let claimed = fixtures.allowed(&device, Some(&consent))?;
     let own = format!("in process {}", std::process::id());
     fixtures.refused(&device, Some(&consent), &[&own])?;
-    // As long as the claim lives, the kernel keeps everybody else away as well.
+    // As long as the claim lives, the kernel keeps all other programs away as well.
     if fixtures.mount(&device, "point").is_ok() {
         return Err(Stop::Fail("a claimed device could be mounted".into()));
     }

@@ -37,9 +37,9 @@ impl Row {
 pub struct Summary {
     /// Standard deviation of the latencies, in seconds.
     pub latency_stddev_s: Option<f64>,
-    /// The longest.
+    /// The longest latency, in seconds.
     pub latency_max_s: Option<f64>,
-    /// The shortest.
+    /// The shortest latency, in seconds.
     pub latency_min_s: Option<f64>,
 }
 

@@ -10,7 +10,7 @@ pub struct Owner {
     pub boot: String,
     /// Name of the namespace in which its number counts.
     pub space: String,
-    /// Its number.
+    /// Process id in that namespace.
     pub process: u32,
     /// When it began, in the kernel's ticks: numbers are given again.
     pub began: u64,
@@ -19,7 +19,7 @@ pub struct Owner {
 /// What is known of the owner of a note.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Standing {
-    /// It runs.
+    /// The process is still running.
     Running,
     /// It has ended without removing its objects.
     Gone,

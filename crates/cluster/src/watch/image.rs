@@ -52,7 +52,7 @@ impl ImageName {
         format!("{SCHEME}{self}{}", self.client.suffix())
     }
 
-    /// Its pool.
+    /// The pool of the image.
     pub fn pool(&self) -> &str {
         &self.pool
     }

@@ -87,13 +87,13 @@ impl Entries {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CopyReceipt {
-    /// From where.
+    /// Path of the tree that was copied.
     pub source: String,
-    /// To where.
+    /// Path of the directory that holds the copy.
     pub target: String,
     /// 1 for the first pass, 2 for the one that brings it up to date, and so on.
     pub pass: u32,
-    /// Whether an interrupted pass was gone on with.
+    /// Whether the pass continued an interrupted one.
     pub is_resumed: bool,
     /// Entries of the source that are in the target now.
     pub entries: Entries,
@@ -222,7 +222,7 @@ pub enum Stage {
 /// How far it is.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Progress {
-    /// At what.
+    /// What it is doing.
     pub stage: Stage,
     /// Entries done.
     pub entries: u64,

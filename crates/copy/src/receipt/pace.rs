@@ -20,7 +20,7 @@ pub struct Pace {
 }
 
 impl Pace {
-    /// Notes that a part of so many entries and bytes took so long.
+    /// Notes that a part of `entries` entries and `bytes` bytes took `seconds`.
     pub fn add(&mut self, entries: u64, bytes: u64, seconds: f64) {
         let (entries, bytes) = (entries as f64, bytes as f64);
         for sum in [
@@ -65,7 +65,7 @@ impl Pace {
         }
     }
 
-    /// Seconds that so many more entries and bytes will take, when enough was seen.
+    /// Seconds that this many more entries and bytes will take, once enough was seen.
     pub fn left_s(&self, entries: u64, bytes: u64) -> Option<f64> {
         let (entry_s, byte_s) = self.costs()?;
         Some(entry_s * entries as f64 + byte_s * bytes as f64)

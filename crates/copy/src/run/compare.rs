@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::receipt::{Comparison, Contents, Progress, Remark, Stage, path_text};
-use rubus_host::copy_io::{Directory, Failure, Flags, Kind, Listed, Meta, Place, Reason};
+use rubus_host::files::copy_io::{Directory, Failure, Flags, Kind, Listed, Meta, Place, Reason};
 
 use super::links::{Identity, identity};
 use super::manifest::DIRECTORY;
@@ -43,7 +43,7 @@ pub struct CompareOptions {
     pub seed: u64,
     /// Threads that read.
     pub workers: usize,
-    /// Set by somebody else when it is to end early.
+    /// Set by another thread to stop the comparison early.
     pub stop: Option<Arc<AtomicBool>>,
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use rubus_host::copy_io::{File, Meta, Reason};
+use rubus_host::files::copy_io::{File, Meta, Reason};
 
 use super::trouble::Trouble;
 

@@ -4,7 +4,9 @@ use std::ffi::OsStr;
 use std::sync::PoisonError;
 
 use crate::receipt::{CopyReceipt, Remark, path_text};
-use rubus_host::copy_io::{Directory, Failure, File, Kind, Meta, Place, Reason, wall_clock_s};
+use rubus_host::files::copy_io::{
+    Directory, Failure, File, Kind, Meta, Place, Reason, wall_clock_s,
+};
 
 use super::contents::{BUFFER_BYTES, Poured, pour, pour_parts};
 use super::manifest::{NEVER, fingerprint};

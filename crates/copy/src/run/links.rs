@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 
-use rubus_host::copy_io::Meta;
+use rubus_host::files::copy_io::Meta;
 
 /// What is known about a file with several names.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,7 +33,8 @@ pub(super) struct Links {
 }
 
 impl Links {
-    /// Notes one more name of a file that has so many. Gives the first name, if this is not it.
+    /// Notes another name of a file with `names` hard links. Returns the first name, if this is not
+    /// it.
     pub(super) fn meet(
         &mut self,
         file: Identity,

@@ -13,7 +13,7 @@
 use std::cmp::Ordering;
 use std::ffi::OsStr;
 
-use rubus_host::copy_io::{Directory, Failure, File, Kind, Meta, Reason};
+use rubus_host::files::copy_io::{Directory, Failure, File, Kind, Meta, Reason};
 use rubus_vocabulary::checksum::xxh64;
 
 /// The directory in the root of the target.

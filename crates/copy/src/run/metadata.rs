@@ -8,7 +8,7 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 
 use crate::receipt::path_text;
-use rubus_host::copy_io::{Flags, Kind, Meta, Place, Reason, Times};
+use rubus_host::files::copy_io::{Flags, Kind, Meta, Place, Reason, Times};
 
 use super::trouble::Trouble;
 
@@ -108,7 +108,8 @@ fn set_attributes(
         };
         match target.set_attribute(name, &value) {
             Ok(()) => applied.attributes += 1,
-            // "No space" may mean that the target has no room for so long a value, but for data still.
+            // "No space" may mean that the target has no room for such a long value, though it has for
+            // data.
             Err(failure) if failure.reason() == Reason::Device => {
                 return Err(Trouble::Target(failure));
             }

@@ -1,5 +1,5 @@
-//! The copy of a tree: faithful, in the order of the disk, gone on with after an interruption, and brought up to date
-//! by a second pass.
+//! The copy of a tree: faithful, in the order of the disk, resumed after an interruption, and brought up to date by a
+//! second pass.
 //!
 //! A pass walks the source in a fixed order (`walk`), copies windows of some thousand entries with several threads
 //! (`window`, `stretch`, `entry`, `contents`, `metadata`), and writes a manifest of what is on stable storage (`manifest`).
@@ -38,7 +38,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use crate::receipt::{CopyReceipt, Progress, Stage};
-use rubus_host::copy_io::{
+use rubus_host::files::copy_io::{
     Directory, Failure, Meta, Place, Reason, allow_many_files, memory_bytes, processors,
 };
 use rubus_host::{Files, Live};
@@ -77,13 +77,13 @@ pub struct CopyOptions {
     /// What may be written and not yet on stable storage, in bytes; without a number, an eighth of the memory, at
     /// most 256 MiB.
     pub dirty_limit_bytes: Option<u64>,
-    /// Set by somebody else when the copy is to end early. The same call goes on with it later.
+    /// Set by another thread to stop the copy early. The same call resumes it later.
     pub stop: Option<Arc<AtomicBool>>,
 }
 
-/// Copies a directory with all that is in it on the same filesystem; subvolumes of btrfs become directories. The target must not exist, be an empty directory,
-/// or hold an interrupted copy of the same source, which is gone on with; for another pass over a finished copy see
-/// [`CopyOptions::again`]. `tell` is called a few times a second, in the caller's thread.
+/// Copies a directory with all that is in it on the same filesystem; subvolumes of btrfs become directories. The target
+/// must not exist, be an empty directory, or hold an interrupted copy of the same source, which is resumed; for another
+/// pass over a finished copy see [`CopyOptions::again`]. `tell` is called a few times a second, in the caller's thread.
 ///
 /// What cannot be read is told of in the receipt ([`CopyReceipt::has_losses`]), and the copy goes on.
 ///

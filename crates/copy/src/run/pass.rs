@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use crate::receipt::{CopyReceipt, Progress, path_text};
 use rubus_host::clock;
-use rubus_host::copy_io::{Disk, Failure, Meta, Place};
+use rubus_host::files::copy_io::{Disk, Failure, Meta, Place};
 
 use super::CopyOptions;
 use super::contents::Ways;
@@ -108,7 +108,7 @@ pub(super) fn run(
             teller,
         };
         let ended = finisher.go(&incoming, tell);
-        // The threads end when nobody can hear them any more.
+        // The threads end once their results have no receiver.
         shared.stop();
         finisher.sync_wishes = None;
         let ended = ended.map_err(|error| match &error {
@@ -325,7 +325,7 @@ impl Finisher<'_, '_> {
             Err(_) => {}
         }
         let file = match meta.kind {
-            rubus_host::copy_io::Kind::File => {
+            rubus_host::files::copy_io::Kind::File => {
                 let file = entry.parent.source.read_file(&entry.name);
                 file.map(Some).map_err(Trouble::Source)
             }

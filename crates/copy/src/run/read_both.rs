@@ -7,7 +7,7 @@ use std::sync::PoisonError;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use crate::receipt::{Listing, Remark, path_text};
-use rubus_host::copy_io::{Directory, Failure, File};
+use rubus_host::files::copy_io::{Directory, Failure, File};
 use rubus_vocabulary::checksum::xxh64;
 
 /// Read from each side at once.

@@ -5,7 +5,7 @@
 
 use std::ffi::{OsStr, OsString};
 
-use rubus_host::copy_io::{Directory, Failure, Flags, Kind, Meta, Place, Reason};
+use rubus_host::files::copy_io::{Directory, Failure, Flags, Kind, Meta, Place, Reason};
 
 /// Where directories wait for being removed.
 #[derive(Debug)]

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crate::receipt::CopyReceipt;
 use rubus_host::clock;
-use rubus_host::copy_io::{Disk, Failure};
+use rubus_host::files::copy_io::{Disk, Failure};
 
 use super::CopyOptions;
 use super::contents::Ways;
@@ -52,7 +52,7 @@ pub(super) enum Event {
     Window(Arc<Window>),
     Batch(usize, Box<Result<Done, CopyError>>),
     WalkEnded(Result<(), CopyError>),
-    /// Everything up to this place in the manifest, and so many bytes, are on stable storage.
+    /// Everything up to this place in the manifest, and this many bytes, are on stable storage.
     Synced(u64, u64, Result<(), Failure>),
 }
 

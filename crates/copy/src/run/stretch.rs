@@ -9,11 +9,12 @@
 //! held open so that its blocks are not given to another, and afterwards its places and its time of change are looked at
 //! again; a later change is found when it is copied, as with every file.
 
-use rubus_host::copy_io::{DISK_ALIGNMENT, Disk, Extent, File, Flags, Kind, Meta, Place};
+use rubus_host::files::copy_io::{DISK_ALIGNMENT, Disk, Extent, File, Flags, Kind, Meta, Place};
 
 use super::window::SMALL_BYTES;
 
-/// A gap that is read rather than begun anew after: what a slow card reads in the time of a request.
+/// A gap up to this length is read through, rather than starting a new request: what a slow card
+/// reads in the time of a request.
 const MAX_GAP_BYTES: u64 = 16 << 10;
 /// What is held at once.
 const BUFFER_BYTES: usize = 4 << 20;

@@ -2,7 +2,7 @@
 
 use crate::receipt::{Pace, Progress, Stage};
 use rubus_host::clock;
-use rubus_host::copy_io::{Directory, Meta};
+use rubus_host::files::copy_io::{Directory, Meta};
 
 /// How often it is told.
 const TELL_EVERY_NS: u64 = 250_000_000;

@@ -1,8 +1,8 @@
 //! What can go wrong with a copy, and what of it ends the copy.
 
-use rubus_host::copy_io::{Failure, Reason, is_root};
+use rubus_host::files::copy_io::{Failure, Reason, is_root};
 
-/// Why a copy was not begun, or ended before its time. The target can be gone on with after each but the first two.
+/// Why a copy was not begun, or ended early. After all but the first two errors, the copy can be resumed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CopyError {
     /// It would be wrong to begin.
@@ -11,9 +11,9 @@ pub enum CopyError {
     /// The source cannot be read at all.
     #[error("cannot copy from {path}: {failure}")]
     Source {
-        /// The source.
+        /// Path of the source.
         path: String,
-        /// Why.
+        /// What failed while reading.
         failure: Failure,
     },
     /// The target cannot be written.
@@ -21,7 +21,7 @@ pub enum CopyError {
     Target {
         /// What was being written.
         path: String,
-        /// Why.
+        /// What failed while writing.
         failure: Failure,
     },
     /// The caller wanted it to end.

@@ -8,7 +8,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::sync::{Arc, PoisonError};
 
 use crate::receipt::{Remark, path_text};
-use rubus_host::copy_io::{Directory, Failure, Kind, Listed, Meta, Place, Reason};
+use rubus_host::files::copy_io::{Directory, Failure, Kind, Listed, Meta, Place, Reason};
 
 use super::links::{Identity, Links, identity};
 use super::manifest::{DIRECTORY, Earlier, fingerprint};
@@ -136,7 +136,7 @@ impl<'a> Walker<'a> {
         self.shared.hand_over(Arc::new(window));
     }
 
-    /// Goes on with the next entry of the present directory.
+    /// Continues with the next entry of the current directory.
     fn step(&mut self) -> Result<(), CopyError> {
         let pair = self.present()?;
         let Some(frame) = self.stack.last_mut() else {

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
 use crate::receipt::CopyReceipt;
-use rubus_host::copy_io::{Directory, Kind, Meta};
+use rubus_host::files::copy_io::{Directory, Kind, Meta};
 
 /// A directory of the source and its counterpart.
 #[derive(Debug)]
@@ -186,7 +186,7 @@ impl Queue {
         self.changed.notify_all();
     }
 
-    /// As [`Queue::close`], and forgets the batches that nobody took.
+    /// As [`Queue::close`], and forgets the batches not taken yet.
     pub(super) fn abandon(&self) {
         let mut state = self.lock();
         state.is_closed = true;

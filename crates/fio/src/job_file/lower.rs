@@ -2,10 +2,11 @@
 
 use rubus_vocabulary::result::{JobFile, JobFileJob};
 use rubus_vocabulary::spec::{
-    Content, Direction, Durability, Ends, FileNeed, FileStart, Job, Limit, Pattern, Shape, Sizes,
+    Content, Direction, Durability, Ends, FileNeed, FileStart, Job, Limit, Pattern, Shape,
     StopSpec, Suite, Think,
 };
 
+use super::blocks::{block_bytes, longest_block, one_block, shortest_block, sizes};
 use super::plan::{Note, NoteKind, Plan, PlannedJob};
 use super::problem::{JobFileError, Problem};
 use super::settings::{DEFAULT_BLOCK, Settings, Submission};
@@ -256,7 +257,13 @@ impl Lowering<'_> {
         let given = settings.size.map(|size| size.of(whole.unwrap_or(0).saturating_mul(files)));
         let given = given.filter(|&bytes| bytes > 0);
         let is_amount = matches!(settings.size, Some(Amount::Bytes(_)));
+        let grain = u64::from(shortest_block(settings)).max(1);
         let offset_bytes = settings.offset.of(existing.unwrap_or(0));
+        // A share begins and ends with a block.
+        let offset_bytes = match settings.offset {
+            Amount::Percent(_) => offset_bytes.div_ceil(grain).saturating_mul(grain),
+            Amount::Bytes(_) => offset_bytes,
+        };
         let step_bytes = settings.offset_increment.of(existing.unwrap_or(0));
         let shared = shares_files(planned);
         let steps_bytes = match shared {
@@ -277,6 +284,13 @@ impl Lowering<'_> {
                     "add size=, or name a file or device that exists",
                 ));
             }
+        };
+        let per_file = if matches!(settings.size, Some(Amount::Percent(percent)) if percent < 100.0)
+        {
+            let grain = grain.saturating_mul(parts);
+            whole.map_or(per_file, |whole| per_file.min(left_of(whole))) / grain * grain
+        } else {
+            per_file
         };
         let span_bytes = self.fitted(planned, per_file, before_bytes, existing);
         let left = existing.map(|bytes| bytes.saturating_sub(before_bytes));
@@ -310,17 +324,25 @@ impl Lowering<'_> {
         // Each part ends by itself.
         let (part_bytes, all_parts) = (span_bytes / parts, files.saturating_mul(parts));
         let round_bytes = with_stride(once, part_bytes, all_parts, is_to_the_end, settings);
-        let round_bytes = match given.filter(|_| is_amount && settings.file_size.is_some()) {
+        // A size beside the size of each file.
+        let given = given.filter(|_| is_amount && settings.file_size.is_some());
+        let round_bytes = match given {
             Some(bytes) => round_bytes.min(rounded_up(bytes, settings)),
             None => round_bytes,
         };
         let amount_bytes = match settings.io_size {
             Some(amount) => {
+                let of_whole = amount.of(whole_bytes);
                 let round_bytes = match with_last {
                     Some(_) => rounded_up(round_bytes, settings),
                     None => round_bytes,
                 };
-                in_rounds(amount.of(whole_bytes), round_bytes, settings)
+                let amount_bytes = match (amount, given) {
+                    // fio takes the share for the size of all, which a size of its own still limits.
+                    (Amount::Percent(_), Some(bytes)) => of_whole.min(bytes),
+                    (Amount::Percent(_), None) | (Amount::Bytes(_), _) => of_whole,
+                };
+                in_rounds(amount_bytes, round_bytes, settings)
             }
             None => round_bytes.saturating_mul(u64::from(settings.loops)),
         };
@@ -502,17 +524,6 @@ fn in_rounds(io_bytes: u64, round_bytes: u64, settings: &Settings) -> u64 {
     all_bytes.min(rounds.saturating_mul(round_bytes))
 }
 
-/// The size of all operations, where they have one.
-fn one_block(settings: &Settings) -> Option<u64> {
-    let [read, write] = [0, 1].map(|side| settings.fixed_block(side));
-    let block = match (settings.reads, settings.writes) {
-        (true, true) => read.filter(|_| read == write),
-        (true, false) => read,
-        (false, _) => write,
-    };
-    block.map(u64::from)
-}
-
 /// What is moved of an amount when bytes are left out after each operation. As in fio, a job that comes
 /// to the very end of its region, or to a rest that holds no block, ends; one that would go beyond the
 /// end of its file begins again, until all is moved.
@@ -536,46 +547,6 @@ fn with_stride(
     let next = operations.saturating_mul(way);
     let ends = !is_to_the_end || end == span_bytes || next < span_bytes;
     if ends { bytes.min((operations * block).saturating_mul(files)) } else { bytes }
-}
-
-/// Sizes of reads and of writes: all that are not simply [`block_bytes`] are said.
-fn sizes(settings: &Settings, block_bytes: u32) -> [Option<Sizes>; 2] {
-    [0, 1].map(|side| {
-        if let Some(split) = &settings.block_split[side] {
-            return Some(split.clone());
-        }
-        if let Some((low, high)) = settings.block_range[side] {
-            return (low != high || low != block_bytes).then_some(Sizes::Range(low, high));
-        }
-        let block = settings.block[side].unwrap_or(4096);
-        (block != block_bytes).then_some(Sizes::Range(block, block))
-    })
-}
-
-/// The one size that a result shows: of reads, or of writes where there are no reads.
-fn block_bytes(settings: &Settings) -> u32 {
-    let side = usize::from(!settings.reads);
-    if let Some(Sizes::Split(shares)) = &settings.block_split[side] {
-        // The most frequent one says most.
-        let most = shares.iter().max_by_key(|(_, share)| *share);
-        return most.map_or(4096, |(size, _)| *size);
-    }
-    match settings.block_range[side] {
-        Some((low, _)) => low,
-        None => settings.block[side].unwrap_or(4096),
-    }
-}
-
-fn longest_block(settings: &Settings) -> u32 {
-    let block = block_bytes(settings);
-    let used = [settings.reads, settings.writes];
-    let longest = sizes(settings, block).into_iter().zip(used).filter(|(_, used)| *used);
-    let longest = longest.map(|(sizes, _)| match sizes {
-        None => block,
-        Some(Sizes::Range(_, high)) => high,
-        Some(Sizes::Split(shares)) => shares.iter().map(|(size, _)| *size).max().unwrap_or(block),
-    });
-    longest.max().unwrap_or(block)
 }
 
 /// One copy of a section (or all of them, when the caller adds the copies) as a job.

@@ -6,6 +6,7 @@
 //! problem that names file, line, section and option. Facts about the format are from fio's manual.
 
 pub mod asked;
+mod blocks;
 pub mod lower;
 pub mod options;
 pub mod plan;

@@ -24,7 +24,7 @@ impl fmt::Display for At {
 /// One thing that keeps a job file from being run as it is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
-    /// Where.
+    /// File and line of the problem.
     pub at: At,
     pub section: Option<String>,
     /// Concerning which option.

@@ -155,6 +155,15 @@ fn sizes_mean_what_they_mean_in_fio() {
         ("rw=read\nbs=64k\nfilename=f\nsize=1m\nio_size=100k", Some(4), 128),
         ("rw=read\nbs=64k\nfilename=f\nsize=100%%\noffset=25%\nio_size=50%", Some(4), 1536),
         ("rw=randwrite\nbs=16k\nsize=100k\nnorandommap", None, 112),
+        ("rw=read\nfilename=f:g\nfilesize=512k\nsize=256k\nio_size=50%", None, 256),
+        ("rw=read\nfilename=f:g\nfilesize=512k\nsize=768k\nio_size=50%", None, 512),
+        ("rw=read\nfilename=f:g\nfilesize=512k\nio_size=50%", None, 512),
+        ("rw=read\nbs=96k\nfilename=f\nsize=25%", Some(1), 192),
+        ("rw=read\nbs=96k\nfilename=f\nsize=90%\noffset=50%", Some(1), 384),
+        ("rw=read\nbs=96k\nfilename=f\nsize=100%\noffset=50%", Some(1), 384),
+        ("rw=read\nbs=96k\nfilename=f\nsize=25%\nio_size=1m", Some(1), 960),
+        ("rw=read\nbs=96k\nfilename=f\nsize=25%\nloops=2", Some(1), 384),
+        ("rw=randread\nbs=96k\nfilename=f\nsize=25%\nnorandommap", Some(1), 192),
     ];
     for (text, existing_mib, kib) in cases {
         let lowered = lowered(&format!("[a]\n{text}\n"), existing_mib.map(|mib: u64| mib * MIB));

@@ -6,7 +6,8 @@ use serde_json::{Value, json};
 
 use super::latency::{self, Bins};
 
-/// fio averages bandwidth and IOPS over so many seconds, and prints least, most and mean of that.
+/// fio averages bandwidth and IOPS over samples of this many seconds, and prints least, most and
+/// mean of them.
 const SAMPLE_S: f64 = 0.5;
 
 /// The results of one direction, added up.

@@ -5,11 +5,22 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Board, Inventory, Reach, check_places, words};
 
-type Variables = BTreeMap<String, String>;
+pub type Variables = BTreeMap<String, String>;
+
+/// What files beside an inventory say of its groups and hosts.
+#[derive(Debug, Default)]
+pub struct VariablesBeside {
+    pub groups: BTreeMap<String, Variables>,
+    pub hosts: BTreeMap<String, Variables>,
+    /// What of them is not read.
+    pub notes: Vec<String>,
+}
 
 /// The group of the hosts that are in no other one.
 const UNGROUPED: &str = "ungrouped";
 
+/// How an encrypted value begins.
+const VAULT: &str = "$ANSIBLE_VAULT";
 /// Groups in groups: no inventory needs more, and Ansible itself ends at about as many.
 const MAX_NESTING: usize = 1000;
 /// The priority of a group that sets none.
@@ -85,9 +96,19 @@ impl Listed {
         Ok(())
     }
 
-    /// The hosts that ssh reaches.
-    pub fn boards(mut self) -> Result<Inventory, String> {
+    /// Whether there is a group of this name; `all` and `ungrouped` always are.
+    pub fn has_group(&self, name: &str) -> bool {
+        !is_of_users(name) || self.groups.contains_key(name)
+    }
+
+    pub fn has_host(&self, name: &str) -> bool {
+        self.host_variables.contains_key(name)
+    }
+
+    /// The hosts that ssh reaches; what files beside the inventory say of a group or host counts before what it says itself.
+    pub fn boards(mut self, mut beside: VariablesBeside) -> Result<Inventory, String> {
         let standing = self.standing()?;
+        self.notes.append(&mut beside.notes);
         let mut direct: BTreeMap<String, Vec<String>> = BTreeMap::new();
         for (name, group) in &self.groups {
             for host in &group.hosts {
@@ -99,11 +120,16 @@ impl Listed {
             let of_host = direct.remove(&host).unwrap_or_default();
             let above = self.groups_of(&of_host, &standing);
             let mut variables = Variables::new();
-            for group in ["all"].into_iter().chain(above.iter().map(String::as_str)) {
+            let groups = || ["all"].into_iter().chain(above.iter().map(String::as_str));
+            for group in groups() {
                 let of_group = self.groups.get(group).map(|group| &group.variables);
                 variables.extend(of_group.cloned().unwrap_or_default());
             }
+            for group in groups() {
+                variables.extend(beside.groups.get(group).cloned().unwrap_or_default());
+            }
             variables.extend(self.host_variables.remove(&host).unwrap_or_default());
+            variables.extend(beside.hosts.remove(&host).unwrap_or_default());
             let Some(reach) = self.reach(&host, &variables)? else {
                 continue;
             };
@@ -201,6 +227,10 @@ impl Listed {
                 Some((name, value)) if value.contains("{{") => Err(format!(
                     "{name} of {host} is a template, which only Ansible can evaluate\nWrite the \
                      value itself"
+                )),
+                Some((name, value)) if value.starts_with(VAULT) => Err(format!(
+                    "{name} of {host} is encrypted with Ansible Vault, which Rubus does not open\nWrite \
+                     the value itself, or set it in your ssh configuration"
                 )),
                 found => Ok(found.map(|(_, value)| value.clone())),
             }

@@ -2,6 +2,7 @@
 //! Ansible inventory (INI or YAML) as it is.
 
 mod ansible;
+mod beside;
 mod fleet_file;
 mod ini;
 mod range;
@@ -12,6 +13,7 @@ use std::collections::BTreeMap;
 
 use rubus_remote::Destination;
 
+pub use beside::{Beside, ENDINGS, GROUP_VARIABLES, HOST_VARIABLES, is_of_variables};
 pub use range::expand;
 
 /// A fleet has at most this many boards: a slip in a range must not open a million connections.
@@ -59,6 +61,12 @@ impl Board {
     }
 
     fn reached(name: &str, reach: &Reach, groups: Vec<String>) -> Result<Board, String> {
+        if let Some(name) =
+            [name].into_iter().chain(groups.iter().map(String::as_str)).find(has_control)
+        {
+            let name = name.escape_debug();
+            return Err(format!("the name '{name}' has a control character\nGive it another name"));
+        }
         let host = reach.host.as_deref().unwrap_or(name);
         let typed = match &reach.user {
             Some(user) => format!("{user}@{host}"),
@@ -92,6 +100,11 @@ impl Board {
         words.extend(port.cloned());
         (!is_said).then(|| words.join(", "))
     }
+}
+
+/// Whether a name would break the lines of what is printed.
+fn has_control(name: &&str) -> bool {
+    name.contains(char::is_control)
 }
 
 /// What a file lists.
@@ -138,6 +151,14 @@ impl Named {
 /// What is wrong with it, as a sentence that begins with the file and the line, if it is one
 /// line's.
 pub fn read(file: &str, text: &str) -> Result<Inventory, String> {
+    read_with(file, text, &Beside::default())
+}
+
+/// The same, with variables from files beside an Ansible inventory. A fleet file of ours has all that it needs.
+///
+/// # Errors
+/// As of [`read`].
+pub fn read_with(file: &str, text: &str, beside: &Beside) -> Result<Inventory, String> {
     let of_file = |error: String| format!("cannot read the inventory {file}: {error}");
     // Editors of Windows put a mark before the first letter.
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
@@ -153,10 +174,15 @@ pub fn read(file: &str, text: &str) -> Result<Inventory, String> {
              ansible-inventory -i {file} --list --yaml --output hosts.yml"
         )));
     }
+    let boards = |listed: ansible::Listed| {
+        let variables =
+            beside.read(|group| listed.has_group(group), |host| listed.has_host(host))?;
+        listed.boards(variables)
+    };
     let inventory = match format(file, text) {
         Format::Fleet => fleet_file::read(text),
-        Format::Yaml => yaml::read(text).and_then(|listed| listed.boards()),
-        Format::Ini => ini::read(text).and_then(|listed| listed.boards()),
+        Format::Yaml => yaml::read(text).and_then(boards),
+        Format::Ini => ini::read(text).and_then(boards),
     };
     let inventory = inventory.map_err(of_file)?;
     check(&inventory.boards).map_err(of_file)?;
@@ -216,7 +242,7 @@ pub fn group(boards: &[Board], wanted: &str) -> Result<Vec<Board>, String> {
 /// Refuses a list that has a board twice: it would be measured twice at the same time.
 ///
 /// # Errors
-/// Which board it is.
+/// If the list is empty, too long, or has a board or an address twice.
 pub fn check(boards: &[Board]) -> Result<(), String> {
     if boards.is_empty() {
         return Err("it lists no boards".into());
@@ -240,10 +266,10 @@ pub fn check(boards: &[Board]) -> Result<(), String> {
     Ok(())
 }
 
-/// Two names for one address, whoever the user is.
+/// Refuses two names for one address, regardless of the user.
 ///
 /// # Errors
-/// Which names they are.
+/// If two boards have one address.
 fn check_places(boards: &[Board]) -> Result<(), String> {
     let mut places = BTreeMap::new();
     for board in boards {

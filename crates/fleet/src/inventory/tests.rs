@@ -172,6 +172,17 @@ fn what_is_wrong_is_said_with_its_place() {
         ("hosts", "pi[9:1]\n", "runs backwards"),
         ("hosts", "pi ansible_port=ssh\n", "ansible_port of pi is 'ssh'"),
         ("hosts", "pi ansible_host={{ip}}\n", "is a template"),
+        (
+            "a.yml",
+            "all:\n  hosts:\n    pi:\n      ansible_user: !vault |\n        $ANSIBLE_VAULT;1.1;AES256\n        62\n",
+            "ansible_user of pi is encrypted with Ansible Vault",
+        ),
+        (
+            "a.json",
+            r#"{"_meta": {"hostvars": {"pi": {"ansible_port": {"__ansible_vault": "$ANSIBLE_VAULT;1.1;AES256\n62"}}}},
+                "all": {"hosts": ["pi"]}}"#,
+            "ansible_port of pi is encrypted",
+        ),
         ("hosts", "pi ansible_user=-oProxyCommand=x\n", "cannot reach board pi"),
         ("hosts", "pi ansible_host=-oProxyCommand=x\n", "cannot reach board pi"),
         ("hosts", "pi\n[a:children]\nb\n[b:children]\na\n[a]\npi\n", "contains itself"),
@@ -266,5 +277,15 @@ proptest::proptest! {
         for file in ["hosts", "a.yml", "f.toml"] {
             let _ = read(file, &text);
         }
+    }
+}
+
+#[test]
+fn a_name_that_breaks_lines_is_refused() {
+    for text in [
+        "all:\n  hosts:\n    \"h1\\nrubus: ok\": {ansible_host: 10.0.0.1}\n",
+        "\"g\\e[31m\":\n  hosts:\n    h1:\n",
+    ] {
+        assert!(error("x.yml", text).contains("has a control character\nGive it"), "{text}");
     }
 }

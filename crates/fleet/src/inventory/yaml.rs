@@ -12,6 +12,8 @@ use super::range::with_port;
 
 /// Nodes of a file, those that aliases repeat included.
 const MAX_NODES: usize = 1_000_000;
+/// What Ansible's JSON has for `!vault` and `!unsafe`.
+const MARKS: [&str; 2] = ["__ansible_vault", "__ansible_unsafe"];
 /// Groups in groups.
 const MAX_DEPTH: usize = 64;
 
@@ -53,6 +55,17 @@ pub fn read(text: &str) -> Result<Listed, String> {
         add(&mut listed, name, group)?;
     }
     Ok(listed)
+}
+
+/// A file of variables: those that are no lists and mappings.
+pub fn variables(text: &str) -> Result<BTreeMap<String, String>, String> {
+    let entries = match load(text)? {
+        Node::Null => Vec::new(),
+        Node::Map(entries) => entries,
+        _ => return Err("it is no mapping of variables".into()),
+    };
+    let texts = entries.iter().filter_map(|(key, value)| Some((key.clone(), value.text()?.into())));
+    Ok(texts.collect())
 }
 
 fn add(listed: &mut Listed, name: &str, group: &Node) -> Result<(), String> {
@@ -260,7 +273,12 @@ impl Node {
             Node::Text(text) => Some(text),
             Node::Truth(true, _) => Some("True"),
             Node::Truth(false, _) => Some("False"),
-            Node::Null | Node::Map(_) | Node::List(_) | Node::Other => None,
+            Node::Map(entries) => match &entries[..] {
+                // As Ansible writes tags in JSON.
+                [(mark, Node::Text(text))] if MARKS.contains(&mark.as_str()) => Some(text),
+                _ => None,
+            },
+            Node::Null | Node::List(_) | Node::Other => None,
         }
     }
 }
@@ -289,7 +307,9 @@ fn merge(entries: &mut Vec<(String, Node)>, more: Vec<(String, Node)>) {
     }
 }
 
-/// Whether a value means what it says: `!vault` and the like do not.
+/// Whether a value is a text here. What `!vault` marks begins with what no other value does.
 fn is_readable(tag: Option<&Tag>) -> bool {
-    tag.is_none_or(|tag| tag.is_yaml_core_schema() || tag.suffix == "unsafe")
+    tag.is_none_or(|tag| {
+        tag.is_yaml_core_schema() || ["unsafe", "vault"].contains(&tag.suffix.as_str())
+    })
 }

@@ -1,6 +1,6 @@
 //! The two shapes of a capture, a directory and a tar, as one: named contents and links in memory.
 //!
-//! Names are checked here once, so that nobody further on has to think of `..`.
+//! Names are checked here once, so that later code need not think of `..`.
 
 use std::collections::BTreeMap;
 use std::io::Read;

@@ -10,9 +10,9 @@ use super::kernel_forms::{self, Words};
 use super::known_forms::{self, Form};
 use super::shapes;
 use crate::files::ReadError;
-use crate::recorder::Record;
 use crate::shareable::words::phrase;
 use crate::shareable::{LEFT_OUT, Pseudonyms, kernel_names, options, paths};
+use crate::simulated::recorder::Record;
 
 /// What may pass of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

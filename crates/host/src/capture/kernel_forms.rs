@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::io::{Read, Write};
 
 use crate::shareable::kernel_names::is_device;
-use crate::shareable::words::{is_product, phrase};
+use crate::shareable::words::{is_product, phrase, spaced_identities};
 use crate::shareable::{LEFT_OUT, Pseudonyms, identities, options, paths};
 
 /// What such a file is made of.
@@ -111,8 +111,11 @@ fn is_kernel_number(text: &str) -> bool {
 /// Public words of each line of a program's answer.
 pub(super) fn lines(output: &str) -> String {
     let each = output.split('\n').map(|line| {
-        let words = line.split(' ').map(|word| {
-            if is_answer(word) {
+        let spaced = spaced_identities(line);
+        let words = line.split(' ').enumerate().map(|(number, word)| {
+            if spaced.iter().any(|words| words.contains(&number)) {
+                "…".to_string()
+            } else if is_answer(word) {
                 word.to_string()
             } else {
                 phrase(word, &BTreeSet::new(), &Pseudonyms::default())

@@ -4,6 +4,7 @@
 //! parameters pass by the rules of [`crate::shareable`]; what has none is left out, comments too. Names that stay where
 //! they stand, such as a server's in a table of mounts, are noted, so that they get one pseudonym in all files.
 
+use crate::shareable::words::spaced_identities;
 use crate::shareable::{Pseudonyms, command_line, identities, options, paths};
 
 /// What a file that people write is made of.
@@ -72,6 +73,10 @@ fn columns(
     names: &mut Pseudonyms,
     change: impl Fn(&mut Vec<String>, &mut Pseudonyms) -> Option<()>,
 ) -> String {
+    // A hardware address that fills several columns.
+    if spaced_identities(line).iter().any(|words| words.start() != words.end()) {
+        return LEFT_OUT.into();
+    }
     let is_blank = |c: char| c == ' ' || c == '\t';
     let mut words: Vec<String> = Vec::new();
     let mut gaps: Vec<&str> = Vec::new();
@@ -366,9 +371,9 @@ mod tests {
     #[test]
     fn no_capture_has_a_password_whatever_is_asked_for() {
         use super::super::{Captured, Identities, save};
-        use crate::fake::FakeFiles;
         use crate::files::Files;
-        use crate::recorder::Recorder;
+        use crate::simulated::fake::FakeFiles;
+        use crate::simulated::recorder::Recorder;
         use std::path::Path;
 
         let table = Path::new("/etc/fstab");

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 
 use crate::files::{ReadError, Space};
-use crate::recorder::Record;
-use crate::tree::{Contents, Missing, Question};
+use crate::simulated::recorder::Record;
+use crate::simulated::tree::{Contents, Missing, Question};
 
 /// First line of defence against other people's `manifest.json` files.
 pub(crate) const FORMAT: &str = "rubus capture";
@@ -36,7 +36,7 @@ pub(crate) struct Manifest {
     /// The program that wrote it; empty when a person did.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub(crate) rubus_version: String,
-    /// RFC 3339.
+    /// Time of the capture, as RFC 3339.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub(crate) recorded_at: String,
     /// "replaced by pseudonyms" or "as read".
@@ -69,7 +69,7 @@ pub(crate) struct Manifest {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum MissingMeans {
-    /// Nobody looked.
+    /// The path was not looked at.
     #[default]
     NotCaptured,
     /// It does not exist.

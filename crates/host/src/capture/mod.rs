@@ -64,7 +64,7 @@ pub enum CaptureError {
     /// It is not a capture, or it is damaged.
     #[error("{} is not a usable capture: {what}. {remedy}", path.display())]
     Broken {
-        /// The capture.
+        /// Path of the capture.
         path: PathBuf,
         /// What is wrong, and where in it.
         what: String,
@@ -78,9 +78,9 @@ pub enum CaptureError {
         path.display()
     )]
     Newer {
-        /// The capture.
+        /// Path of the capture.
         path: PathBuf,
-        /// Its version.
+        /// Format version of the capture.
         found: u32,
         /// The newest that is understood.
         known: u32,

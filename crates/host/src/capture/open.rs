@@ -6,8 +6,8 @@ use super::CaptureError;
 use super::bundle::Bundle;
 use super::manifest::{FILE_NAME, FORMAT, Heading, Manifest, VERSION};
 use crate::files::{Files, ReadError, Space};
-use crate::recorder::Record;
-use crate::tree::Tree;
+use crate::simulated::recorder::Record;
+use crate::simulated::tree::Tree;
 
 const REMEDY: &str = "Save it again with `rubus survey --save FILE`, or give another file";
 const REMEDY_DIRECTORY: &str = "It is one file of a capture: give the directory that it is in";
@@ -48,7 +48,7 @@ impl Captured {
         Self::of_bundle(path, bundle.map_err(|what| broken(path, what, remedy))?)
     }
 
-    /// A capture out of the bytes of a tar; `path` is only what it is called.
+    /// A capture from the bytes of a tar archive; `path` is only its name in messages.
     ///
     /// # Errors
     /// As [`Captured::open`].

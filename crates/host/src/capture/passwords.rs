@@ -1,6 +1,6 @@
 //! Passwords in captures that keep everything else as it was read.
 
-use crate::recorder::Record;
+use crate::simulated::recorder::Record;
 
 /// What stands in the names of options and parameters whose value is a password or a key: mount.cifs(8), mount.davfs(8),
 /// curlftpfs(1), dracut.cmdline(7), systemd.system-credentials(7).

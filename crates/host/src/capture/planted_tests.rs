@@ -4,10 +4,10 @@ use std::path::Path;
 
 use super::reading::read_everything_there;
 use super::*;
-use crate::fake::FakeFiles;
 use crate::files::{Files, ReadError};
-use crate::recorder::Recorder;
 use crate::shareable::planted::{Planted, Text, planted};
+use crate::simulated::fake::FakeFiles;
+use crate::simulated::recorder::Recorder;
 
 /// A machine that has a text wherever people, servers or makers may put one.
 fn machine(text: &str) -> FakeFiles {

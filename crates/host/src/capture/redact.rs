@@ -10,8 +10,8 @@ use std::collections::BTreeMap;
 use super::secrets::{ID_FILES, Reach, SERIAL_FILES, Secrets, Shape};
 use super::shapes;
 use crate::files::ReadError;
-use crate::recorder::Record;
-use crate::tree::Contents;
+use crate::simulated::recorder::Record;
+use crate::simulated::tree::Contents;
 
 /// Knows what to replace and by what.
 pub(crate) struct Redactor {
@@ -270,8 +270,8 @@ impl Redactor {
     }
 }
 
-/// So many hexadecimal digits with a number at their end. The start keeps readers from taking them for zeros, which makers
-/// give where there is no identity.
+/// `length` hexadecimal digits that end in a number. Their start keeps readers from taking them for zeros, which makers
+/// use where there is no identity.
 fn counted(number: u32, length: usize) -> Vec<u8> {
     let number = format!("{number:x}");
     let mut digits = format!("{:0<length$}", "5ec");
@@ -318,7 +318,7 @@ const UDEV: &str = "/run/udev/data/";
 /// What a text is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Place {
-    /// Anything.
+    /// Any text.
     Anywhere,
     /// Identities, labels that people gave among them.
     Identities,
@@ -382,8 +382,8 @@ mod tests {
     use super::super::reading::read_everything_there;
     use super::super::secrets;
     use super::*;
-    use crate::fake::FakeFiles;
-    use crate::recorder::Recorder;
+    use crate::simulated::fake::FakeFiles;
+    use crate::simulated::recorder::Recorder;
 
     #[test]
     fn a_serial_number_that_is_a_word_is_replaced_where_it_is_one_and_nowhere_else() {

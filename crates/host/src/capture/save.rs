@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use super::manifest::{FILE_NAME, FILES, Manifest};
 use super::redact::Redactor;
 use super::{CaptureError, file_rules, passwords, secrets};
-use crate::recorder::{Record, Recorder};
+use crate::simulated::recorder::{Record, Recorder};
 
 /// What to do with what identifies this one machine: serial numbers, hardware addresses, UUIDs of
 /// filesystems and partitions, host name, machine id.
@@ -26,7 +26,7 @@ pub enum Identities {
 /// What was saved.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Saved {
-    /// Where.
+    /// Path of the capture.
     pub path: PathBuf,
     /// Files in it, the manifest included.
     pub files: usize,
@@ -157,7 +157,8 @@ fn write_file(path: &Path, contents: &[(String, Vec<u8>)]) -> Result<(), Capture
         write_tar(std::io::BufWriter::new(&file), contents).and_then(|mut out| out.flush())
     };
     written.map_err(|error| {
-        // Half a capture helps nobody; if it cannot be removed, the error is told anyway.
+        // Half a capture is of no use; if it cannot be removed, the original error is reported
+        // anyway.
         let _ = std::fs::remove_file(path);
         cannot_write(path)(error)
     })

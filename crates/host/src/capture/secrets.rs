@@ -9,10 +9,10 @@ use std::path::Path;
 
 use super::shapes;
 use crate::files::Files;
-use crate::recorder::Record;
 use crate::shareable::identities;
 use crate::shareable::list::is_word;
-use crate::tree::Contents;
+use crate::simulated::recorder::Record;
+use crate::simulated::tree::Contents;
 
 /// How a secret looks, and so how its pseudonym must look.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -132,7 +132,7 @@ fn telling_files(files: &dyn Files) -> Vec<String> {
     paths
 }
 
-/// Types of partitions are UUIDs that everybody knows.
+/// Partition types are well-known UUIDs.
 fn public_uuids(record: &Record) -> BTreeSet<String> {
     record
         .files
@@ -221,8 +221,8 @@ impl Secrets {
         }
     }
 
-    /// A serial number that is a plain word: it may be anything, also what somebody called the device
-    /// after. Zeros and the like are nobody's.
+    /// A serial number that is a plain word: it may be anything, even a name that the owner gave the
+    /// device. Zeros and the like identify no device.
     pub(crate) fn add_word(&mut self, text: &str) {
         let text = text.trim_matches(|c: char| c.is_whitespace() || c == '\0');
         let has_letter = text.chars().any(char::is_alphabetic);

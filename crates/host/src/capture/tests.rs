@@ -4,9 +4,9 @@ use std::path::Path;
 
 use super::reading::read_everything_there;
 use super::*;
-use crate::fake::FakeFiles;
 use crate::files::{Files, ReadError};
-use crate::recorder::Recorder;
+use crate::simulated::fake::FakeFiles;
+use crate::simulated::recorder::Recorder;
 
 mod broken;
 
@@ -228,7 +228,7 @@ fn pseudonyms_agree_with_each_other_and_keep_their_form() {
     assert_eq!(serial.len(), 14);
     assert!(serial.starts_with("serial-"), "{serial}");
     assert!(text("/run/udev/data/b8:2").contains(&format!("ID_SERIAL_SHORT={serial}\n")));
-    // What everybody has stays.
+    // What is the same on every machine stays.
     assert!(text("/run/udev/data/b8:2").contains("0fc63daf-8483-4772-8e79-3d69d8477de4"));
     assert!(text("/proc/cpuinfo").contains("Raspberry Pi 4"));
     assert_eq!(text("/sys/block/sda/size"), "12345678");

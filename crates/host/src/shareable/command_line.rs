@@ -12,7 +12,7 @@ pub const MORE: &str = "…";
 enum Value {
     /// Nothing, numbers or public words.
     Words,
-    /// A volume.
+    /// A device or other volume.
     Volume,
     /// Options of a mount.
     Options,

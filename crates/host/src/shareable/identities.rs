@@ -1,10 +1,11 @@
 //! What addresses look like, so that no word that is one passes for a number or a time.
 
-/// Whether a text is, or holds, an Internet or hardware address, a UUID, a name with an `@`, or a number so long that it may be
-/// a serial number.
+/// Whether a text is, or holds, an Internet or hardware address, a UUID, a name with an `@`, or a number long enough to
+/// be a serial number.
 pub fn is_address(text: &str) -> bool {
     text.contains('@')
         || has_escape(text)
+        || holds_identity(text)
         || text.split(|c: char| !c.is_ascii_digit()).any(|digits| digits.len() > MAX_DIGITS)
         || text.split(|c: char| c.is_whitespace() || ",=;()'\"<>|".contains(c)).any(is_address_word)
 }
@@ -28,6 +29,7 @@ fn is_address_piece(word: &str) -> bool {
     let head = word.split(['%', ']']).next().unwrap_or(word).trim_start_matches('[');
     head.parse::<std::net::IpAddr>().is_ok()
         || is_dotted_quad(head)
+        || has_hyphened_quad(word)
         || has_hex_groups(word)
         || holds_address(word)
 }
@@ -38,8 +40,10 @@ fn holds_address(word: &str) -> bool {
     let mut at = 0;
     for run in word.split(|c| !is_of_address(c)) {
         let end = at + run.len();
-        let is_bounded = !word[..at].ends_with(char::is_alphanumeric)
-            && !word[end..].starts_with(char::is_alphanumeric);
+        // "ip-10.1.2.3:3260-iscsi": what separates it may belong to the run.
+        let is_mark = |c: char| ":.-".contains(c);
+        let is_bounded = (run.starts_with(is_mark) || !word[..at].ends_with(char::is_alphanumeric))
+            && (run.ends_with(is_mark) || !word[end..].starts_with(char::is_alphanumeric));
         let core = run.trim_matches([':', '.', '-']);
         let parts = || run.split('-');
         let quads = parts().filter(|part| is_dotted_quad(part)).count();
@@ -69,6 +73,38 @@ fn is_dotted_quad(word: &str) -> bool {
     let parts: Vec<&str> = word.split(':').next().unwrap_or(word).split('.').collect();
     let is_number = |part: &&str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit());
     parts.len() == 4 && parts.iter().all(is_number)
+}
+
+/// Whether groups of a text make up a hardware address or a fingerprint, whatever stands between them.
+fn holds_identity(text: &str) -> bool {
+    let groups = text.split(|c: char| !c.is_alphanumeric()).filter(|group| !group.is_empty());
+    let groups: Vec<&str> = groups.collect();
+    groups.split(|group| !is_byte_group(group)).any(are_identity)
+}
+
+/// Two, four or six hexadecimal digits, as such addresses are cut.
+pub(super) fn is_byte_group(group: &str) -> bool {
+    [2, 4, 6].contains(&group.len()) && group.bytes().all(|b| b.is_ascii_hexdigit())
+}
+
+/// Whether groups are six bytes or more and no list of numbers: with letters among the digits, or with a zero before one.
+pub(super) fn are_identity(groups: &[&str]) -> bool {
+    const MIN_BYTES: usize = 6;
+    let digits: usize = groups.iter().map(|group| group.len()).sum();
+    let has = |is: fn(char) -> bool| groups.iter().any(|group| group.contains(is));
+    let is_mixed = has(|c| c.is_ascii_alphabetic()) && has(|c| c.is_ascii_digit());
+    let has_zero = || groups.iter().any(|group| group.starts_with('0'));
+    let are_pairs = || groups.iter().all(|group| group.len() == 2);
+    groups.len() > 1 && digits >= 2 * MIN_BYTES && (is_mixed || are_pairs() && has_zero())
+}
+
+/// Four short numbers or more with hyphens between them, as clouds name their machines: "ip-10-11-12-13", "ec2-10-11-12-13".
+fn has_hyphened_quad(word: &str) -> bool {
+    let is_of_quad = |c: char| c.is_ascii_digit() || c == '-';
+    word.split(|c| !is_of_quad(c)).any(|run| {
+        let parts: Vec<&str> = run.trim_matches('-').split('-').collect();
+        parts.len() >= 4 && parts.iter().all(|part| (1..=3).contains(&part.len()))
+    })
 }
 
 /// Three or more groups of two or more hexadecimal digits, with at least a letter among them, as hardware addresses, UUIDs
@@ -121,6 +157,13 @@ mod tests {
             "#b8:27:0b:3a:2b:1c#",
             "b8:27:0b:3a:2b:1c_x",
             "`fd00::7`",
+            "ip-10-11-12-13.internal",
+            "172-16-254-1",
+            "ec2-172-16-254-1.example",
+            "ip-10.1.2.3:3260-iscsi-iqn.x",
+            "b8 27 0b-3a 2b_1c",
+            "esp_001122-3a4455",
+            "00 11 22 33 44 55",
         ] {
             assert!(is_address(address), "{address}");
         }
@@ -141,6 +184,9 @@ mod tests {
             "usb-0000:01:00.0-1.3",
             "std::fd::x2",
             "00:58:12",
+            "2026-11-29 23:07:38",
+            "10 20 30 40 50 60",
+            "randread-4-16-64",
         ] {
             assert!(!is_address(plain), "{plain}");
         }

@@ -152,6 +152,11 @@ const MOUNT_OPTIONS: &[(&str, Value)] = {
         ("cache", W),
         ("actimeo", D),
         ("nconnect", D),
+        ("max_channels", D),
+        ("noac", N),
+        ("seal", N),
+        ("sign", N),
+        ("port", D),
         ("local_lock", W),
         ("lowerdir", P),
         ("upperdir", P),
@@ -283,6 +288,24 @@ mod tests {
         }
         assert_eq!(of("rw,subvol=/@alice,uid=1000"), "rw,subvol=/name-1,uid=1000");
         assert!(names.reveals("hunter2"));
+    }
+
+    #[test]
+    fn a_hardware_address_is_no_words_however_it_is_spelt() {
+        for address in [
+            "b8 27 0b 3a 2b 1c",
+            "b8_27_0b_3a_2b_1c",
+            "b8 27-0b 3a_2b/1c",
+            "001122-3a4455",
+            "read b8 27 0b 3a 2b 1c",
+            "00 11 22 33 44 55",
+            "ip-10-11-12-13",
+        ] {
+            assert!(!is_words(address), "{address}");
+        }
+        for words in ["read 4k 32", "read-4-16-64", "10 20 30 40 50 60", "read-1024-2048-4096"] {
+            assert!(is_words(words), "{words}");
+        }
     }
 
     #[test]

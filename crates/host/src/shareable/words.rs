@@ -1,7 +1,7 @@
 //! Sentences for others: what words they may be made of.
 
 use std::collections::BTreeSet;
-use std::ops::Range;
+use std::ops::RangeInclusive;
 
 use super::identities;
 use super::kernel_names::is_kernel_name;
@@ -33,27 +33,18 @@ pub fn is_phrase(text: &str) -> bool {
     text.split(' ').all(is_public_token) && spaced_identities(text).is_empty()
 }
 
-/// The words, by number, that make up a hardware address or a fingerprint: "b8 27 eb 3a 2b 1c".
-fn spaced_identities(text: &str) -> Vec<Range<usize>> {
-    const MIN_BYTES: usize = 6;
-    let is_bytes = |word: &str| {
-        let word = trimmed(word);
-        [2, 4].contains(&word.len()) && word.bytes().all(|b| b.is_ascii_hexdigit())
+/// The words, by number, that make up a hardware address or a fingerprint: "b8 27 eb 3a 2b 1c", "b8:27 eb:3a 2b:1c".
+pub(crate) fn spaced_identities(text: &str) -> Vec<RangeInclusive<usize>> {
+    let words = text.split(' ').enumerate();
+    let groups: Vec<(usize, &str)> =
+        words.flat_map(|(number, word)| pieces(word).map(move |piece| (number, piece))).collect();
+    let stretches = groups.split(|(_, group)| !identities::is_byte_group(group));
+    let are_identity = |stretch: &&[(usize, &str)]| {
+        let groups: Vec<&str> = stretch.iter().map(|(_, group)| *group).collect();
+        identities::are_identity(&groups)
     };
-    let words: Vec<&str> = text.split(' ').collect();
-    let (mut found, mut from) = (Vec::new(), 0);
-    for stretch in words.split_inclusive(|word| !is_bytes(word)) {
-        let count = stretch.iter().take_while(|word| is_bytes(word)).count();
-        let of_it = &stretch[..count];
-        let digits: usize = of_it.iter().map(|word| trimmed(word).len()).sum();
-        let has = |is: fn(char) -> bool| of_it.iter().any(|word| word.contains(is));
-        let is_mixed = has(|c| c.is_ascii_alphabetic()) && has(|c| c.is_ascii_digit());
-        if count > 1 && digits >= 2 * MIN_BYTES && is_mixed {
-            found.push(from..from + count);
-        }
-        from += stretch.len();
-    }
-    found
+    let ends = |stretch: &[(usize, &str)]| Some(stretch.first()?.0..=stretch.last()?.0);
+    stretches.filter(are_identity).filter_map(ends).collect()
 }
 
 /// Whether a text may be the name of a product, of its maker or its version: letters, digits and the punctuation of such
@@ -140,6 +131,10 @@ mod tests {
         assert_eq!(kept("the device b8 27 eb 3a 2b 1c, not found"), "the device … not found");
         assert_eq!(kept("the key 9F86 D081 884C 7D65"), "the key …");
         assert_eq!(kept("the sizes 10 20 30 40 50 60"), "the sizes 10 20 30 40 50 60");
+        assert_eq!(kept("at b8:27 0b:3a 2b:1c, gone"), "at … gone");
+        assert_eq!(kept("at 00 11 22 33 44 55, gone"), "at … gone");
+        assert_eq!(kept("at 001122 3a4455, gone"), "at … gone");
+        assert_eq!(kept("at b8 27 eb 3a 2b 1c,rw"), "at …");
         assert_eq!(kept("a.l.i.c.e"), "…");
     }
 

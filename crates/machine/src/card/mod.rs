@@ -9,7 +9,7 @@ mod names;
 pub use ext4::Ext4;
 pub use fat::Fat;
 
-use rubus_host::disk_bytes::DiskBytes;
+use rubus_host::block::disk_bytes::DiskBytes;
 use rubus_host::{Files, ReadError};
 
 use crate::signature::{END_BYTES, FoundTable, PartitionEntry, Table, Window, partition_table};

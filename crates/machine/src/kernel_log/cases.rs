@@ -24,7 +24,7 @@ const CASES: &[Case] = &[
     ("a dead card in a router that came back only after power-off",
      "mmc0: card never left busy state\nmmc0: error -110 whilst initialising SD card\nmmc0: card never left busy state\n\
       mmc0: error -110 whilst initialising SD card\nmmc0: card never left busy state\nmmc0: error -110 whilst initialising SD card", "mmcblk0", Disk),
-    ("a card that switched itself to read-only", "mmcblk0: mmc0:1234 SD32G 29.1 GiB (ro)", "mmcblk0", Disk),
+    ("a card that switched itself to read-only", "mmcblk0: mmc0:1234 SD32G 29.1 GiB\nmmcblk0: mmc0:1234 SD32G 29.1 GiB (ro)", "mmcblk0", Disk),
     ("bad blocks of an old card under ext4",
      "blk_update_request: I/O error, dev mmcblk0, sector 812345 op 0x0:(READ) flags 0x80700 phys_seg 4 prio class 0\n\
       EXT4-fs error (device mmcblk0p2): __ext4_find_entry:1536: inode #1201: comm cron: reading directory lblock 0", "mmcblk0", Disk),
@@ -49,7 +49,7 @@ const CASES: &[Case] = &[
       [   95.2] I/O error, dev sda, sector 77 op 0x1:(WRITE) flags 0x800 phys_seg 1 prio class 2", "sda", Supply),
     ("a Pi whose lightning bolt came with every spin-up",
      "hwmon hwmon1: Undervoltage detected!\nhwmon hwmon1: Voltage normalised\nhwmon hwmon1: Undervoltage detected!", "", Supply),
-    ("three disks on one port", "[  9.0] usb 1-1-port3: over-current change #4", "", Supply),
+    ("three disks on one port", "[  5.0] usb-storage 1-1.3.1:1.0: USB Mass Storage device detected\n[  9.0] usb 1-1-port3: over-current change #4", "", Supply),
     ("a portable SSD that no UAS helped until usb-storage served it",
      "sd 0:0:0:0: [sda] tag#12 uas_eh_abort_handler 0 uas-tag 13 inflight: CMD OUT\n\
       sd 0:0:0:0: [sda] tag#11 uas_eh_abort_handler 0 uas-tag 12 inflight: CMD OUT\n\
@@ -107,7 +107,7 @@ const CASES: &[Case] = &[
     ("a USB controller that died under load",
      "xhci_hcd 0000:01:00.0: xHCI host controller not responding, assume dead\nxhci_hcd 0000:01:00.0: HC died; cleaning up\n\
       usb 2-2: USB disconnect, device number 2\nprint_req_error: I/O error, dev sda, sector 66\n\
-      Buffer I/O error on dev sda, logical block 66, lost async page write", "sda", WentAway),
+      Buffer I/O error on dev sda, logical block 66, lost async page write", "sda", Controller),
     ("a bad sector on SATA whose port has no disk in the log",
      "ata3.00: exception Emask 0x0 SAct 0x1 SErr 0x0 action 0x0\nata3.00: error: { UNC }\nsd 2:0:0:0: [sda]  Sense Key : Medium Error [current] [descriptor]\n\
       end_request: I/O error, dev sda, sector 99", "sda", Disk),

@@ -34,6 +34,8 @@ pub enum Cause {
     Uas,
     /// A cable, adapter, contact or port.
     Connection,
+    /// The USB controller that the disk is behind.
+    Controller,
     /// It went away and nothing says why: unplugged, or fell off the bus.
     WentAway,
     /// The filesystem; what is below it has no errors.
@@ -45,9 +47,9 @@ pub enum Cause {
 pub struct Health {
     /// The disk, or what the kernel named: `sda`, `mmcblk0`, `ata3`, `1-1.4`; empty for the board.
     pub part: String,
-    /// Why.
+    /// The likely cause.
     pub cause: Cause,
-    /// Whether data was lost or could not be had.
+    /// Whether data was lost or unreadable.
     pub is_failing: bool,
     /// The kinds of trouble that say so, with how often, the weightiest first.
     pub evidence: Vec<(TroubleKind, u64)>,
@@ -176,7 +178,7 @@ impl Disk<'_> {
 
     fn health(&self, cause: Cause, is_failing: bool, kinds: &[TroubleKind]) -> Option<Health> {
         let times = |kind: TroubleKind| match kind {
-            Undervoltage | OverCurrent => self.counts.on_board(kind),
+            Undervoltage | OverCurrent | UsbController => self.counts.on_board(kind),
             _ => self.of(kind),
         };
         let evidence = kinds.iter().map(|kind| (*kind, times(*kind)));
@@ -186,7 +188,7 @@ impl Disk<'_> {
 }
 
 /// The whole disk of a partition, the card of a host, the namespace's controller; a USB port and the like as they are.
-fn disk_of(part: &str) -> Option<String> {
+pub(super) fn disk_of(part: &str) -> Option<String> {
     // What is on other disks is told of those; a network disk is its server's matter.
     let is_on_others = ["dm-", "nbd", "bcache"].iter().any(|name| part.starts_with(name));
     if part.is_empty() || is_on_others {
@@ -212,6 +214,9 @@ fn disk_of(part: &str) -> Option<String> {
 fn of_disk(disk: &Disk<'_>) -> Option<Health> {
     if disk.has(Medium) || disk.has(Hardware) {
         return disk.health(Cause::Disk, true, &[Medium, Hardware, Io, Filesystem]);
+    }
+    if disk.has(NvmeFatal) {
+        return disk.health(Cause::Disk, true, &[NvmeFatal, NvmeTimeout, Io, Filesystem]);
     }
     if disk.name.starts_with("mmcblk") {
         return of_card(disk);
@@ -283,6 +288,7 @@ fn of_usb(disk: &Disk<'_>) -> Option<Health> {
     const KINDS: &[TroubleKind] = &[
         Undervoltage,
         OverCurrent,
+        UsbController,
         UasAbort,
         UsbDisconnect,
         UsbEnumeration,
@@ -310,6 +316,8 @@ fn of_usb(disk: &Disk<'_>) -> Option<Health> {
     }
     let cause = if disk.counts.is_short_of_power() || disk.counts.on_board(OverCurrent) > 0 {
         Cause::Supply
+    } else if disk.counts.on_board(UsbController) > 0 {
+        Cause::Controller
     } else if disk.has(UasAbort) {
         Cause::Uas
     } else if disk.has(UsbEnumeration) || disk.has(UsbReset) || comes_back {

@@ -3,40 +3,43 @@
 //! A log is taken as people have it: `dmesg` with any of its clocks, `journalctl -k`, `/var/log/kern.log`, `/dev/kmsg`. Lines that are
 //! not the kernel's, and messages that no pattern knows, are passed over.
 
+mod harmless;
 mod judge;
 mod line;
 mod on_machine;
+mod paste;
 mod patterns;
 mod suspects;
 mod usb_disks;
 mod words;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use rubus_vocabulary::kernel_log::{KernelTrouble, TroubleKind};
 
+use harmless::harmless;
 pub use judge::{Cause, Health, judge};
 use line::Line;
-pub use on_machine::{of_log, of_machine};
+pub use on_machine::{link_errors, of_log, of_machine};
+pub use paste::text;
 pub use suspects::{Suspect, suspects};
 use usb_disks::UsbDisks;
 pub use words::{Advice, BETTER_SUPPLY};
 
 /// The trouble that a log tells of, by kind and part. USB ports that carry a disk have the disk's name, where the log tells it.
 pub fn troubles(log: &str) -> Vec<KernelTrouble> {
-    let lines: Vec<Told<'_>> = log.lines().filter_map(Line::of_kernel).map(Told::of).collect();
+    let pasted = paste::lines(log);
+    let lines: Vec<Told<'_>> = messages(&pasted).into_iter().map(Told::of).collect();
     let disks = UsbDisks::of(&lines);
-    let radios: BTreeSet<String> =
-        lines.iter().filter_map(|told| sdio_host(told.line.message)).collect();
+    let harmless = harmless(&lines, &disks);
     let mut found: BTreeMap<(TroubleKind, String), KernelTrouble> = BTreeMap::new();
-    for Told { line, trouble } in lines {
-        let Some((kind, part)) = disks.port(line.message).or(trouble) else {
+    for (at, Told { line, trouble }) in lines.into_iter().enumerate() {
+        let Some((kind, part)) = disks.port(&line.message).or(trouble) else {
             continue;
         };
-        if radios.contains(&part) {
+        let Some(part) = disks.name_of(part).filter(|_| !harmless.contains(&at)) else {
             continue;
-        }
-        let part = disks.disk_at(&part).map_or(part, str::to_string);
+        };
         let trouble = found.entry((kind, part.clone())).or_insert(KernelTrouble {
             kind,
             part,
@@ -50,16 +53,42 @@ pub fn troubles(log: &str) -> Vec<KernelTrouble> {
     found.into_values().collect()
 }
 
-/// The host that carries a radio instead of a card: `mmc1: new high speed SDIO card at address 0001`, `brcmfmac mmc1:0001:1: …`.
-fn sdio_host(message: &str) -> Option<String> {
-    let rest = if message.contains(" SDIO card at address ") {
-        message
-    } else {
-        message.strip_prefix("brcmfmac ")?
-    };
-    let host = rest.split(':').next()?;
-    host.starts_with("mmc").then(|| host.to_string())
+/// The shortest line that a mailer wraps, in bytes.
+const MIN_WRAPPED: usize = 32;
+
+/// The messages of a log, each whole: mailers wrap long lines, and Linux 3.11 to 3.19 put what a SCSI disk said on lines of their own.
+fn messages(pasted: &[String]) -> Vec<Line<'_>> {
+    let lines: Vec<Line<'_>> = pasted.iter().filter_map(|line| Line::of_kernel(line)).collect();
+    let stamped = lines.iter().filter(|line| line.is_stamped()).count();
+    let is_wrapped = stamped < lines.len() && stamped * 3 >= lines.len();
+    let mut whole: Vec<Line<'_>> = Vec::new();
+    let mut disk = None;
+    for mut line in lines {
+        let is_rest =
+            is_wrapped && !line.is_stamped() && patterns::trouble(&line.message).is_none();
+        if let Some(before) = whole.last_mut()
+            && is_rest
+            && before.is_stamped()
+            && before.message.len() >= MIN_WRAPPED
+        {
+            before.message = format!("{} {}", before.message, line.message).into();
+            continue;
+        }
+        if let Some((head, _)) = line.message.split_once(']')
+            && head.starts_with("sd ")
+            && head.contains(": [")
+        {
+            disk = Some(format!("{head}] "));
+        } else if SENSE.iter().any(|start| line.message.starts_with(start)) {
+            let head = disk.as_deref().unwrap_or_default();
+            line.message = format!("{head}{}", line.message).into();
+        }
+        whole.push(line);
+    }
+    whole
 }
+
+const SENSE: [&str; 3] = ["Sense Key", "Add. Sense", "Result: "];
 
 /// A line, and what it tells of.
 struct Told<'a> {
@@ -69,19 +98,59 @@ struct Told<'a> {
 
 impl<'a> Told<'a> {
     fn of(line: Line<'a>) -> Self {
-        let trouble = patterns::trouble(line.message);
+        let trouble = patterns::trouble(&line.message);
         Told { line, trouble }
+    }
+
+    /// The part, if it tells of trouble of this kind.
+    fn part_of(&self, kind: TroubleKind) -> Option<&str> {
+        let (told, part) = self.trouble.as_ref()?;
+        (*told == kind).then_some(part)
     }
 }
 
 /// Whether a text is a kernel's log at all.
 pub fn has_messages(text: &str) -> bool {
-    text.lines()
-        .filter_map(Line::of_kernel)
-        .any(|line| line.is_stamped() || patterns::trouble(line.message).is_some())
+    let pasted = paste::lines(text);
+    messages(&pasted).iter().any(|line| {
+        line.is_stamped() || is_kernels(&line.message) || patterns::trouble(&line.message).is_some()
+    })
+}
+
+/// Whether a message begins as the kernel's of storage do: `ata1.00: `, `sd 0:0:0:0: `, `EXT4-fs (`.
+fn is_kernels(message: &str) -> bool {
+    const STARTS: &[&str] = &[
+        "ata",
+        "mmc",
+        "mmcblk",
+        "usb ",
+        "hub ",
+        "sd ",
+        "scsi host",
+        "nvme",
+        "md: ",
+        "md/raid",
+        "EXT4-fs ",
+        "XFS (",
+        "F2FS-fs (",
+        "BTRFS ",
+        "FAT-fs (",
+        "pcieport ",
+        "xhci_hcd ",
+    ];
+    let begins = |start: &&str| message.strip_prefix(*start);
+    STARTS.iter().filter_map(begins).any(|rest| {
+        let word = rest.split(' ').next().unwrap_or_default();
+        word.contains(|letter: char| letter.is_ascii_digit()) && rest.contains(':')
+            || word.starts_with('(')
+    })
 }
 
 #[cfg(test)]
 mod cases;
+#[cfg(test)]
+mod forms;
+#[cfg(test)]
+mod further_cases;
 #[cfg(test)]
 mod tests;

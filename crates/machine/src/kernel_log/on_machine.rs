@@ -1,7 +1,7 @@
 //! What the kernel's log comes to on a machine whose disks and supply are known.
 
 use rubus_vocabulary::kernel_log::{KernelTrouble, TroubleKind};
-use rubus_vocabulary::machine::{BlockKind, Machine};
+use rubus_vocabulary::machine::{BlockDevice, BlockKind, Machine};
 
 use super::judge::{Cause, Health, judge};
 
@@ -31,6 +31,31 @@ pub fn of_log(machine: &Machine, troubles: &[KernelTrouble]) -> Vec<Health> {
         health.part = name(machine, &health.part);
     }
     found
+}
+
+/// How many errors the log has since the start of the PCI Express link to a disk, `link` by the PCI address of its lower end:
+/// transfers that were repeated or lost on that domain, and answers that an NVMe disk owes.
+///
+/// # Errors
+/// Why the log is not known.
+pub fn link_errors(machine: &Machine, disk: &BlockDevice, link: &str) -> Result<u64, String> {
+    let log = &machine.kernel_log;
+    let troubles = log.value().filter(|_| !log.source().starts_with("/sys/"));
+    let troubles = troubles.ok_or_else(|| log.reason().unwrap_or("it was not read").to_string())?;
+    let domain = link.split(':').next().unwrap_or_default();
+    let number = disk.name.strip_prefix("nvme").and_then(|rest| rest.split('n').next());
+    let controller = number.map(|number| format!("nvme{number}"));
+    let is_its = |trouble: &&KernelTrouble| match trouble.kind {
+        TroubleKind::PcieCorrected | TroubleKind::PcieUncorrected => {
+            trouble.part.split(':').next() == Some(domain)
+        }
+        TroubleKind::NvmeTimeout | TroubleKind::NvmeGone => {
+            controller.as_ref() == Some(&trouble.part)
+        }
+        _ => false,
+    };
+    let its = troubles.iter().filter(is_its);
+    Ok(its.map(|trouble| trouble.times).fold(0, u64::saturating_add))
 }
 
 fn was_short_of_power(machine: &Machine) -> bool {
@@ -79,6 +104,23 @@ mod tests {
         assert_eq!(cause(0x0, log), [("sda".to_string(), Cause::WentAway)]);
         assert_eq!(cause(0x50000, log), [("sda".to_string(), Cause::Supply)]);
         assert_eq!(cause(0x50000, "[    1.0] scsi host0: uas"), [], "of a healthy disk");
+    }
+
+    #[test]
+    fn errors_of_a_link_are_those_of_its_domain_and_of_its_disk() {
+        let log = "\
+[    5.1] pcieport 0001:00:00.0: PCIe Bus Error: severity=Correctable, type=Data Link Layer, (Transmitter ID)
+[    6.1] nvme 0001:01:00.0: PCIe Bus Error: severity=Correctable, type=Physical Layer, (Receiver ID)
+[    7.1] pcieport 0002:00:00.0: PCIe Bus Error: severity=Correctable, type=Physical Layer, (Receiver ID)
+[    8.1] nvme nvme0: I/O 5 QID 1 timeout, aborting
+[    9.1] nvme nvme1: I/O 5 QID 1 timeout, aborting";
+        let mut machine = rubus_fixtures::pi3_with_usb_ssd();
+        let mut disk = machine.block_devices[0].clone();
+        disk.name = "nvme0n1".into();
+        machine.kernel_log = Fact::known(crate::kernel_log::troubles(log), "/dev/kmsg");
+        assert_eq!(link_errors(&machine, &disk, "0001:01:00.0"), Ok(3));
+        machine.kernel_log = Fact::known(Vec::new(), "/sys/fs/ext4");
+        assert!(link_errors(&machine, &disk, "0001:01:00.0").is_err(), "counters are no log");
     }
 
     #[test]

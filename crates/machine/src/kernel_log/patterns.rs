@@ -13,12 +13,14 @@ enum Place {
     Head,
     /// `…, dev sda, sector 5`.
     Dev,
-    /// `sd 0:0:0:0: [sda] …`.
-    Brackets,
+    /// `sd 0:0:0:0: [sda] …`; before the disk has a name, the host: `sd 14:0:0:0: tag#16 …`.
+    Scsi,
     /// `(device sda1)`, `device sda1-8`.
     Device,
     /// `EXT4-fs (sda1): …`.
     Parentheses,
+    /// `BTRFS: lost page write due to I/O error on /dev/sda1`.
+    ErrorOn,
     /// `usb 1-1.4: …`, `usb-storage 1-1.4:1.0: …`, `usb 1-1-port4: …`.
     UsbPort,
     /// `pcieport 0000:00:00.0: …`.
@@ -62,25 +64,23 @@ impl Pattern {
     }
 }
 
-/// Not disks whose errors matter: empty drives, memory, images, and the parts of an eMMC that answer no ordinary read.
+/// The parts of an eMMC that answer no ordinary read.
 fn is_beside_the_point(part: &str) -> bool {
-    let beside = ["fd", "sr", "loop", "zram", "ram"];
-    let is_numbered = |name: &&str| {
-        part.strip_prefix(*name).is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
-    };
-    beside.iter().any(is_numbered) || part.contains("boot") || part.contains("rpmb")
+    let parts = ["boot", "rpmb", "gp"];
+    part.starts_with("mmcblk") && parts.iter().any(|name| part.contains(name))
 }
 
 fn part(place: Place, message: &str) -> Option<String> {
     match place {
         Place::Head => {
             let head = message.split(':').next()?.rsplit(' ').next()?;
-            Some(head.split('.').next()?.to_string()).filter(|name| is_kernel_name(name))
+            Some(head.split('.').next()?.to_string()).filter(|name| is_disk_name(name))
         }
         Place::Dev => name_after(message, "dev ").or_else(|| name_after(message, "device ")),
-        Place::Brackets => name_after(message, "["),
+        Place::Scsi => scsi_disk(message),
         Place::Device => name_after(message, "device ").or_else(|| name_after(message, "for ")),
-        Place::Parentheses => name_after(message, "("),
+        Place::Parentheses => name_after(message, "(\"").or_else(|| name_after(message, "(")),
+        Place::ErrorOn => name_after(message, "error on "),
         Place::UsbPort => usb_port(message),
         Place::PciFunction => {
             let mut words = message.split(' ');
@@ -104,13 +104,37 @@ fn name_after(message: &str, words: &str) -> Option<String> {
         3 + digits.find(|letter: char| !letter.is_ascii_digit()).unwrap_or(digits.len())
     });
     let name = &rest[..number.unwrap_or(end)];
-    (number.is_some() || is_kernel_name(name)).then(|| name.to_string())
+    is_disk_name(name).then(|| name.to_string())
 }
 
-fn is_kernel_name(name: &str) -> bool {
-    name.starts_with(|letter: char| letter.is_ascii_lowercase())
-        && name.len() <= 16
-        && name.bytes().all(|byte| byte.is_ascii_alphanumeric())
+/// Whether a word is the kernel's name of a disk, a partition, an array, or the controller or port of a disk. Flash without a
+/// controller (`mtdblock5`), network disks (`rbd0`), images and optical drives are none: their errors are others' matter.
+fn is_disk_name(name: &str) -> bool {
+    const WITH_LETTERS: [&str; 5] = ["sd", "hd", "vd", "xvd", "dasd"];
+    const WITH_NUMBER: [&str; 8] = ["mmcblk", "mmc", "nvme", "ata", "md", "dm-", "nbd", "bcache"];
+    let starts_with_digit = |rest: &str| rest.starts_with(|letter: char| letter.is_ascii_digit());
+    let is_lettered = |rest: &str| {
+        let letters = rest.trim_end_matches(|letter: char| letter.is_ascii_digit());
+        (1..=3).contains(&letters.len()) && letters.bytes().all(|byte| byte.is_ascii_lowercase())
+    };
+    let is_word = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
+    let lettered = WITH_LETTERS.iter().filter_map(|start| name.strip_prefix(start));
+    let mut numbered = WITH_NUMBER.iter().filter_map(|start| name.strip_prefix(start));
+    is_word && (lettered.into_iter().any(is_lettered) || numbered.any(starts_with_digit))
+}
+
+/// The disk that a message of SCSI names, or its host.
+fn scsi_disk(message: &str) -> Option<String> {
+    let Some(rest) = message.strip_prefix("sd ") else {
+        return name_after(message, "[");
+    };
+    let (address, rest) = rest.split_once(": ")?;
+    if rest.starts_with('[') {
+        return name_after(rest, "[");
+    }
+    let host = address.split(':').next()?;
+    let is_number = !host.is_empty() && host.bytes().all(|byte| byte.is_ascii_digit());
+    is_number.then(|| format!("host{host}"))
 }
 
 /// `1-1.4`, of a device, of an interface, or of a hub and the number of its port.
@@ -124,9 +148,12 @@ fn usb_port(message: &str) -> Option<String> {
     let name = name.split(':').next()?;
     let (device, port) = match name.split_once("-port") {
         Some((device, port)) => (device, Some(port)),
-        None => (name, message.split_once(" on port ").map(|(_, rest)| rest)),
+        None => {
+            let ports = [" on port ", "Cannot enable port "];
+            let port = ports.iter().find_map(|words| message.split_once(words));
+            (name, port.map(|(_, rest)| rest))
+        }
     };
-    let port = port.map(|text| text.trim_end_matches(|c: char| !c.is_ascii_digit()));
     let port = port.and_then(|text| text.split(|c: char| !c.is_ascii_digit()).next());
     let path = match (device.strip_prefix("usb"), port) {
         (Some(bus), Some(port)) => format!("{bus}-{port}"),
@@ -200,6 +227,12 @@ static PATTERNS: &[Pattern] = &[
         fires: "mmc0" in "mmc0: cache flush error -110", quiet: "mmc0: Command Queue Engine enabled"),
     pattern!(CardTransfer, Head, ["mmc", "running CQE recovery"], none: [],
         fires: "mmc0" in "mmc0: running CQE recovery", quiet: "mmc0: CQHCI version 5.10"),
+    pattern!(CardTransfer, Head, ["mmc", "cqhci: timeout for tag"], none: [],
+        fires: "mmc0" in "mmc0: cqhci: timeout for tag 30, qcnt 5", quiet: "mmc0: cqhci: ============ CQHCI REGISTER DUMP ==========="),
+    pattern!(CardTransfer, Head, ["mmc", "cqhci: Failed to halt"], none: [],
+        fires: "mmc0" in "mmc0: cqhci: Failed to halt", quiet: "mmc0: CQHCI version 5.10"),
+    pattern!(CardTransfer, Head, ["mmcblk", "response CRC error"], none: [],
+        fires: "mmcblk1" in "mmcblk1: response CRC error sending r/w cmd command, card status 0x900", quiet: "mmcblk1: mmc1:aaaa SL32G 29.7 GiB"),
     pattern!(CardTransfer, Head, ["mmc", "Card removed during transfer"], none: [],
         fires: "mmc0" in "mmc0: Card removed during transfer!", quiet: "mmc0: card 0001 removed"),
     pattern!(CardStart, Head, ["mmc", "whilst initialising SD card"], none: [],
@@ -208,6 +241,12 @@ static PATTERNS: &[Pattern] = &[
         fires: "mmc0" in "mmc0: error -110 whilst initialising MMC card", quiet: "mmc1: queuing unknown CIS tuple 0x80 (2 bytes)"),
     pattern!(CardStart, Head, ["mmc", "never left busy state"], none: [],
         fires: "mmc0" in "mmc0: card never left busy state", quiet: "mmc0: cannot verify signal voltage switch"),
+    // The host asks an empty slot with 0x202000.
+    pattern!(CardStart, Head, ["mmc_host mmc", "Timeout sending command (cmd 0x"], none: ["cmd 0x202000"],
+        fires: "mmc1" in "mmc_host mmc1: Timeout sending command (cmd 0x200000 arg 0x0 status 0x80200000)",
+        quiet: "mmc_host mmc1: Timeout sending command (cmd 0x202000 arg 0x0 status 0x80202000)"),
+    pattern!(CardStart, Head, ["mmc", ": Reset 0x", "never completed"], none: [],
+        fires: "mmc1" in "mmc1: Reset 0x1 never completed.", quiet: "mmc1: Controller never released inhibit bit(s)."),
     pattern!(CardReadOnly, Head, ["mmcblk", "mmc", " (ro)"], none: [],
         fires: "mmcblk0" in "mmcblk0: mmc0:aaaa SL16G 14.8 GiB (ro)", quiet: "mmcblk0: mmc0:aaaa SL16G 14.8 GiB"),
 
@@ -223,10 +262,26 @@ static PATTERNS: &[Pattern] = &[
         fires: "sda1" in "Buffer I/O error on device sda1, logical block 4544114", quiet: "Buffer I/O error on dev sr0, logical block 0, async page read"),
     pattern!(Io, Device, ["Dirty inode writeback failed for block device"], none: [],
         fires: "mmcblk1p1" in "VFS: Dirty inode writeback failed for block device mmcblk1p1 (err=-5).", quiet: "VFS: Mounted root (ext4 filesystem) readonly on device 179:2."),
-    pattern!(Medium, Brackets, ["Sense Key", "Medium Error"], none: [],
+    pattern!(Medium, Scsi, ["Sense Key", "Medium Error"], none: [],
         fires: "sda" in "sd 2:0:0:0: [sda] tag#0 Sense Key : Medium Error [current]", quiet: "sd 2:0:0:0: [sda] tag#0 Sense Key : Illegal Request [current]"),
-    pattern!(Hardware, Brackets, ["Sense Key", "Hardware Error"], none: [],
+    pattern!(Hardware, Scsi, ["Sense Key", "Hardware Error"], none: [],
         fires: "sda" in "sd 2:0:0:0: [sda] tag#0 Sense Key : Hardware Error [current]", quiet: "sd 2:0:0:0: [sda] tag#0 Sense Key : Unit Attention [current]"),
+
+    // Without CONFIG_SCSI_CONSTANTS the kernel has the numbers alone.
+    pattern!(Medium, Scsi, ["Sense Key : 0x3 "], none: [],
+        fires: "sdb" in "sd 1:0:0:0: [sdb] tag#0 Sense Key : 0x3 [current]", quiet: "sd 1:0:0:0: [sdb] tag#0 Sense Key : 0x5 [current]"),
+    pattern!(Hardware, Scsi, ["Sense Key : 0x4 "], none: [],
+        fires: "sdb" in "sd 1:0:0:0: [sdb] tag#0 Sense Key : 0x4 [current]", quiet: "sd 1:0:0:0: [sdb] tag#0 Sense Key : 0x2 [current]"),
+    pattern!(Medium, Head, ["sd", ": Current: sense key", "0x3"], none: [],
+        fires: "sdb" in "sdb: Current: sense key=0x3", quiet: "sdb: Current: sense key=0x5"),
+    pattern!(Io, Scsi, ["Device offlined - not ready after error recovery"], none: [],
+        fires: "sda" in "sd 0:0:0:0: [sda] Device offlined - not ready after error recovery", quiet: "sd 0:0:0:0: [sda] Stopping disk"),
+    pattern!(Io, Scsi, ["FAILED Result: hostbyte=DID_BAD_TARGET"], none: [],
+        fires: "sdd" in "sd 9:0:0:0: [sdd] tag#25 FAILED Result: hostbyte=DID_BAD_TARGET driverbyte=DRIVER_OK",
+        quiet: "sd 0:0:0:0: [sda] tag#0 FAILED Result: hostbyte=DID_OK driverbyte=DRIVER_OK cmd_age=0s"),
+    pattern!(Io, Scsi, ["Read Capacity(", "failed: ", "DID_ERROR"], none: [],
+        fires: "sdf" in "sd 11:0:0:0: [sdf] Read Capacity(16) failed: Result: hostbyte=DID_ERROR driverbyte=DRIVER_OK",
+        quiet: "sd 6:0:0:0: [sdc] Read Capacity(10) failed: Result: hostbyte=DID_OK driverbyte=DRIVER_SENSE"),
 
     // SATA.
     pattern!(Medium, Head, ["ata", "error: {", "UNC"], none: ["SError"],
@@ -241,18 +296,25 @@ static PATTERNS: &[Pattern] = &[
         fires: "ata4" in "ata4: limiting SATA link speed to 1.5 Gbps", quiet: "ata4: SATA link up 6.0 Gbps (SStatus 133 SControl 300)"),
     pattern!(AtaLink, Head, ["ata", "COMRESET failed"], none: [],
         fires: "ata4" in "ata4: COMRESET failed (errno=-16)", quiet: "ata4: SATA link down (SStatus 0 SControl 300)"),
+    pattern!(AtaLink, Head, ["ata", "exception Emask 0x10 ", "frozen"], none: [],
+        fires: "ata1" in "ata1.00: exception Emask 0x10 SAct 0x7 SErr 0x4050000 action 0xe frozen",
+        quiet: "ata1.00: exception Emask 0x10 SAct 0x0 SErr 0x0 action 0x0"),
+    pattern!(AtaLink, Head, ["ata", "exception Emask 0x50 ", "frozen"], none: [],
+        fires: "ata2" in "ata2: exception Emask 0x50 SAct 0x0 SErr 0x4090800 action 0xe frozen", quiet: "ata2: hard resetting link"),
     pattern!(AtaTimeout, Head, ["ata", "exception Emask 0x0 ", "frozen"], none: [],
         fires: "ata1" in "ata1.00: exception Emask 0x0 SAct 0x1 SErr 0x0 action 0x6 frozen", quiet: "ata1.00: exception Emask 0x0 SAct 0x1 SErr 0x0 action 0x0"),
 
     // USB.
-    pattern!(UasAbort, Brackets, ["uas_eh_abort_handler"], none: [],
+    pattern!(UasAbort, Scsi, ["uas_eh_abort_handler"], none: [],
         fires: "sda" in "sd 0:0:0:0: [sda] tag#5 uas_eh_abort_handler 0 uas-tag 3 inflight: CMD OUT", quiet: "scsi host0: uas"),
-    pattern!(UasAbort, Brackets, ["cmplt err -"], none: [],
+    pattern!(UasAbort, Scsi, ["cmplt err -"], none: [],
         fires: "sda" in "sd 0:0:0:0: [sda] tag#2 data cmplt err -75 uas-tag 1 inflight: CMD", quiet: "sd 0:0:0:0: [sda] tag#2 CDB: opcode=0x28 28 00 0a 8d f1 07 00 00 10 00"),
     pattern!(UasAbort, UsbPort, ["usb ", "cmplt err -"], none: [],
         fires: "2-1.3" in "usb 2-1.3: cmd cmplt err -71", quiet: "usb 2-1.3: Product: USB to SATA bridge"),
     pattern!(UsbReset, UsbPort, ["usb ", ": reset ", "USB device number"], none: [],
         fires: "2-1.4" in "usb 2-1.4: reset SuperSpeed USB device number 3 using xhci-hcd", quiet: "usb 2-1: SerialNumber: reset"),
+    pattern!(UsbReset, UsbPort, ["usb ", ": reset ", " USB device using ", " and address "], none: [],
+        fires: "1-2.2" in "usb 1-2.2: reset full speed USB device using uhci_hcd and address 3", quiet: "usb 1-2.2: configuration #1 chosen from 1 choice"),
     pattern!(UsbEnumeration, UsbPort, ["device descriptor read/"], none: [],
         fires: "1-1" in "usb 1-1: device descriptor read/64, error -71", quiet: "usb 1-1: New USB device found, idVendor=0424, idProduct=9514"),
     pattern!(UsbEnumeration, UsbPort, ["device not accepting address"], none: [],
@@ -269,14 +331,23 @@ static PATTERNS: &[Pattern] = &[
         fires: "1-1.1" in "usb 1-1-port1: cannot reset (err = -71)", quiet: "usb 1-1: rejected 1 configuration due to insufficient available bus power"),
     pattern!(UsbDisconnect, UsbPort, ["USB disconnect, "], none: [],
         fires: "1-1.4" in "usb 1-1.4: USB disconnect, device number 5", quiet: "usbcore: deregistering interface driver usbhid"),
+    pattern!(UsbController, Board, ["controller not responding, assume dead"], none: [],
+        fires: "" in "xhci_hcd 0000:01:00.0: xHCI host controller not responding, assume dead", quiet: "xhci_hcd 0000:01:00.0: xHCI Host Controller"),
+    pattern!(UsbController, Board, ["HC died; cleaning up"], none: [],
+        fires: "" in "xhci-hcd xhci-hcd.0: HC died; cleaning up", quiet: "xhci-hcd xhci-hcd.0: remove, state 4"),
     pattern!(UsbConnect, UsbPort, [": new ", "USB device number"], none: [],
         fires: "1-1.4" in "usb 1-1.4: new high-speed USB device number 5 using dwc_otg", quiet: "usb 1-1.4: New USB device strings: Mfr=1, Product=2, SerialNumber=3"),
+    pattern!(UsbConnect, UsbPort, [": new ", " USB device using ", " and address "], none: [],
+        fires: "4-6" in "usb 4-6: new high speed USB device using ehci_hcd and address 6", quiet: "usb 4-6: configuration #1 chosen from 1 choice"),
     pattern!(UsbDisk, UsbPort, ["usb-storage ", "USB Mass Storage device detected"], none: [],
         fires: "1-1.4" in "usb-storage 1-1.4:1.0: USB Mass Storage device detected", quiet: "usbcore: registered new interface driver usb-storage"),
 
     // NVMe and PCI Express.
     pattern!(NvmeTimeout, Head, ["nvme nvme", "QID", "timeout"], none: ["completion polled"],
         fires: "nvme0" in "nvme nvme0: I/O 5 QID 1 timeout, aborting", quiet: "nvme nvme0: I/O 5 QID 1 timeout, completion polled"),
+    // Of the status, bit 1 is the controller's own report of a fatal error; all bits set are no answer.
+    pattern!(NvmeFatal, Head, ["nvme nvme", "CSTS=0x3"], none: [],
+        fires: "nvme0" in "nvme nvme0: controller is down; will reset: CSTS=0x3, PCI_STATUS=0x10", quiet: "nvme nvme0: Shutdown timeout set to 8 seconds"),
     pattern!(NvmeGone, Head, ["nvme nvme", "controller is down"], none: [],
         fires: "nvme0" in "nvme nvme0: controller is down; will reset: CSTS=0xffffffff, PCI_STATUS=0x10", quiet: "nvme nvme0: 4/0/0 default/read/poll queues"),
     pattern!(NvmeGone, Head, ["nvme nvme", "Device not ready"], none: [],
@@ -301,6 +372,17 @@ static PATTERNS: &[Pattern] = &[
     // Filesystems and arrays.
     pattern!(FilesystemReadOnly, Parentheses, ["EXT4-fs (", "Remounting filesystem read-only"], none: [],
         fires: "sda1" in "EXT4-fs (sda1): Remounting filesystem read-only", quiet: "EXT4-fs (sda1): re-mounted. Opts: (null)"),
+    pattern!(FilesystemReadOnly, Parentheses, ["FAT-fs (", "has been set read-only"], none: [],
+        fires: "sda6" in "exFAT-fs (sda6): Filesystem has been set read-only", quiet: "FAT-fs (sda1): unable to read boot sector to mark fs as dirty"),
+    pattern!(Io, Parentheses, ["FAT-fs (", "FAT read failed"], none: [],
+        fires: "sda6" in "FAT-fs (sda6): FAT read failed (blocknr 4)", quiet: "FAT-fs (sda6): Can't find a valid FAT filesystem"),
+    pattern!(Filesystem, Parentheses, ["I/O error in filesystem (\""], none: [],
+        fires: "sda2" in "I/O error in filesystem (\"sda2\") meta-data dev sda2 block 0xf054f4 (\"xlog_iodone\") error 5 buf count 32768",
+        quiet: "XFS mounting filesystem sda2"),
+    pattern!(FilesystemReadOnly, Parentheses, ["xfs_force_shutdown("], none: [],
+        fires: "sda2" in "xfs_force_shutdown(sda2,0x2) called from line 956 of file fs/xfs/xfs_log.c.", quiet: "XFS (sda2): Unmounting Filesystem"),
+    pattern!(Io, ErrorOn, ["lost page write due to "], none: ["Buffer I/O"],
+        fires: "sda1" in "BTRFS: lost page write due to I/O error on /dev/sda1", quiet: "BTRFS: bdev /dev/sda1 errs: wr 3, rd 0, flush 0, corrupt 0, gen 0"),
     pattern!(FilesystemReadOnly, Device, ["BTRFS", "forced readonly"], none: [],
         fires: "sda2" in "BTRFS info (device sda2 state EA): forced readonly", quiet: "BTRFS info (device sda2): disk space caching is enabled"),
     pattern!(FilesystemReadOnly, Parentheses, ["XFS (", "hutting down filesystem"], none: [],
@@ -347,9 +429,26 @@ static PATTERNS: &[Pattern] = &[
     pattern!(Checksum, Device, ["BTRFS", "checksum verify failed"], none: [],
         fires: "sda2" in "BTRFS warning (device sda2): checksum verify failed on logical 30408704 mirror 1 wanted 0x1 found 0x2",
         quiet: "BTRFS info (device sda2): bdev /dev/sda2 errs: wr 0, rd 0, flush 0, corrupt 1, gen 0"),
-    pattern!(Filesystem, Device, ["BTRFS error (device"], none: [],
-        fires: "sda2" in "BTRFS error (device sda2): bdev /dev/sda2 errs: wr 0, rd 5, flush 0, corrupt 0, gen 0",
-        quiet: "BTRFS info (device sda2): the free space cache file (123) is invalid, skip it"),
+    pattern!(Filesystem, Device, ["BTRFS error (device", "errs: wr"], none: [],
+        fires: "sda2" in "BTRFS error (device sda2): bdev /dev/sda2 errs: wr 0, rd 5, flush 0, corrupt 0, gen 0", quiet: "BTRFS error (device sda2): unrecognized mount option 'foo'"),
+    pattern!(Filesystem, Device, ["BTRFS error (device", "parent transid verify failed"], none: [],
+        fires: "sda2" in "BTRFS error (device sda2): parent transid verify failed on 30507008 wanted 12 found 9", quiet: "BTRFS error (device sda2): unrecognized mount option 'foo'"),
+    pattern!(Filesystem, Device, ["BTRFS error (device", "bad tree block"], none: [],
+        fires: "sda2" in "BTRFS error (device sda2): bad tree block start, want 30507008 have 0", quiet: "BTRFS error (device sda2): unrecognized mount option 'foo'"),
+    pattern!(Filesystem, Device, ["BTRFS error (device", "bad fsid"], none: [],
+        fires: "sda2" in "BTRFS error (device sda2): bad fsid on block 30507008", quiet: "BTRFS error (device sda2): unrecognized mount option 'foo'"),
+    pattern!(Filesystem, Device, ["BTRFS error (device", "orrupt"], none: [],
+        fires: "sda2" in "BTRFS error (device sda2): block=30507008 read time tree block corruption detected", quiet: "BTRFS error (device sda2): unrecognized mount option 'foo'"),
+    pattern!(Filesystem, Device, ["BTRFS error (device", "failed to read"], none: [],
+        fires: "sda2" in "BTRFS error (device sda2): failed to read chunk root", quiet: "BTRFS error (device sda2): unrecognized mount option 'foo'"),
+    pattern!(Filesystem, Device, ["BTRFS error (device", "IO failure"], none: [],
+        fires: "sda2" in "BTRFS error (device sda2): Transaction aborted (error -5): errno=-5 IO failure", quiet: "BTRFS error (device sda2): unrecognized mount option 'foo'"),
+    pattern!(Filesystem, Device, ["BTRFS error (device", "lost page write"], none: [],
+        fires: "sda2" in "BTRFS error (device sda2): error writing primary super block to device 1, lost page write", quiet: "BTRFS error (device sda2): unrecognized mount option 'foo'"),
+    pattern!(Filesystem, Device, ["BTRFS error (device", "super block to device"], none: [],
+        fires: "sda2" in "BTRFS error (device sda2): error writing primary super block to device 1", quiet: "BTRFS error (device sda2): unrecognized mount option 'foo'"),
+    pattern!(Filesystem, Device, ["BTRFS error (device", "unable to fixup"], none: [],
+        fires: "sda2" in "BTRFS error (device sda2): unable to fixup (regular) error at logical 1 on dev /dev/sda2", quiet: "BTRFS error (device sda2): unrecognized mount option 'foo'"),
     pattern!(Filesystem, Device, ["BTRFS: error (device"], none: [],
         fires: "sda2" in "BTRFS: error (device sda2) in btrfs_commit_transaction:2271: errno=-5 IO failure (Error while writing out transaction)",
         quiet: "BTRFS: device fsid 6a7c devid 1 transid 12 /dev/sda2 scanned by mount (301)"),
@@ -382,6 +481,8 @@ mod tests {
             ("usb usb2-port1: x", "2-1"),
             ("hub 1-1:1.0: over-current condition on port 3", "1-1.3"),
             ("hub 2-0:1.0: over-current change on port 1", "2-1"),
+            ("hub 4-0:1.0: Cannot enable port 4.  Maybe the USB cable is bad?", "4-4"),
+            ("hub 4-0:1.0: unable to enumerate USB device on port 7", "4-7"),
         ];
         for (message, path) in forms {
             assert_eq!(usb_port(message).as_deref(), Some(path), "{message}");

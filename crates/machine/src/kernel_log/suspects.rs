@@ -8,7 +8,7 @@ use super::words::Advice;
 /// A possible cause.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Suspect {
-    /// The cause.
+    /// The cause that is possible.
     pub cause: Cause,
     /// What the log has for it, or that it has nothing.
     pub evidence: String,
@@ -49,6 +49,7 @@ fn suspect(health: &Health, cause: Cause) -> Suspect {
             &[UsbEnumeration, UsbReset, UsbDisconnect],
             "the log has nothing of the cable or the port",
         ),
+        Cause::Controller => (&[UsbController], "the log has no USB controller that stopped"),
         Cause::Disk => (&[Medium, Hardware], "the disk reported no bad place"),
         Cause::Filesystem => (&[Filesystem, FilesystemReadOnly], "the filesystem has no errors"),
     };

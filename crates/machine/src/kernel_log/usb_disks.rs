@@ -13,6 +13,9 @@ use super::Told;
 pub(super) struct UsbDisks {
     port_of_host: BTreeMap<u32, String>,
     disk_of_port: BTreeMap<String, String>,
+    disk_of_host: BTreeMap<u32, String>,
+    /// Ports by the address on the bus: before Linux 3.3 `usb-storage` named no port.
+    port_of_address: BTreeMap<String, String>,
 }
 
 impl UsbDisks {
@@ -22,14 +25,19 @@ impl UsbDisks {
         for Told { line, trouble } in lines {
             if let Some((TroubleKind::UsbConnect | TroubleKind::UsbDisk, port)) = trouble {
                 newest_port = Some(port.clone());
+                if let Some((_, address)) = line.message.split_once(" and address ") {
+                    disks.port_of_address.insert(address.trim().to_string(), port.clone());
+                }
             }
-            if let Some((host, named)) = host_of_usb(line.message) {
+            if let Some((host, named)) = host_of_usb(&line.message) {
                 if let Some(port) = named.map(str::to_string).or(newest_port.clone()) {
                     disks.port_of_host.insert(host, port);
                 }
-            } else if let Some((host, disk)) = disk_of_host(line.message)
-                && let Some(port) = disks.port_of_host.get(&host)
-            {
+            } else if let Some((host, disk)) = disk_of_host(&line.message) {
+                disks.disk_of_host.entry(host).or_insert_with(|| disk.to_string());
+                let Some(port) = disks.port_of_host.get(&host) else {
+                    continue;
+                };
                 disks.disk_of_port.entry(port.clone()).or_insert_with(|| disk.to_string());
             }
         }
@@ -41,8 +49,28 @@ impl UsbDisks {
         self.disk_of_port.get(port).map(String::as_str)
     }
 
-    /// The port of a disk with UAS, which no message of its own names.
+    /// The ports that carry disks.
+    pub fn ports(&self) -> impl Iterator<Item = &str> {
+        self.disk_of_port.keys().map(String::as_str)
+    }
+
+    /// The disk of a part that is a port or a SCSI host (`host14`), or its port; none for a host of which nothing is known.
+    pub fn name_of(&self, part: String) -> Option<String> {
+        let Some(host) = part.strip_prefix("host") else {
+            return Some(self.disk_at(&part).map_or(part, str::to_string));
+        };
+        let host = host.parse().ok()?;
+        let port = self.port_of_host.get(&host);
+        let at_port = port.map(|port| self.disk_at(port).unwrap_or(port));
+        at_port.or(self.disk_of_host.get(&host).map(String::as_str)).map(str::to_string)
+    }
+
+    /// The port of a disk with UAS or of an old kernel, which no message of its own names.
     pub fn port(&self, message: &str) -> Option<(TroubleKind, String)> {
+        if let Some(address) = message.strip_prefix("usb-storage: device found at ") {
+            let port = self.port_of_address.get(address.trim())?;
+            return Some((TroubleKind::UsbDisk, port.clone()));
+        }
         let (host, None) = host_of_usb(message)? else {
             return None;
         };
@@ -52,7 +80,9 @@ impl UsbDisks {
 
 /// The number of a SCSI host on USB, and its port where the message has it.
 fn host_of_usb(message: &str) -> Option<(u32, Option<&str>)> {
-    let (host, driver) = message.strip_prefix("scsi host")?.split_once(": ")?;
+    // `scsi3 : usb-storage 2-1:1.0` before Linux 3.16.
+    let host = message.strip_prefix("scsi host").or_else(|| message.strip_prefix("scsi"))?;
+    let (host, driver) = host.split_once(" : ").or_else(|| host.split_once(": "))?;
     let host = host.parse().ok()?;
     match driver.trim_end() {
         "uas" => Some((host, None)),

@@ -26,6 +26,7 @@ impl Cause {
             Cause::Supply => "the power supply",
             Cause::Uas => "UAS on its USB bridge",
             Cause::Connection => "its cable, adapter or port",
+            Cause::Controller => "the USB controller it is behind",
             Cause::WentAway => "it dropped off the bus",
             Cause::Filesystem => "the filesystem, not the disk",
         }
@@ -66,6 +67,11 @@ impl Health {
         Cause::Connection => (
             "Transfers are repeated, which is slow, until one fails for good.",
             "Seat the disk's cable or adapter again, try another cable and another port, and do without extensions. On PCI Express stay with the generation that the board is made for.".into(),
+            None,
+        ),
+        Cause::Controller => (
+            "All disks behind it are gone until the next start; what was being written is lost.",
+            "Start the machine again, then bring its firmware (`rpi-eeprom-update` on a Raspberry Pi 4 and later) and its kernel up to date. If it stops again: a powered hub, or another port.".into(),
             None,
         ),
         Cause::WentAway => (
@@ -119,6 +125,7 @@ fn words(kind: TroubleKind, times: u64) -> String {
         TroubleKind::UsbDisconnect => ("disconnect from USB", "disconnects from USB"),
         TroubleKind::UsbConnect => ("connect to USB", "connects to USB"),
         TroubleKind::UsbDisk => ("disk found on USB", "disks found on USB"),
+        TroubleKind::UsbController => return "that the USB controller stopped".into(),
         TroubleKind::OverCurrent => {
             ("port with too much current", "reports of ports with too much current")
         }
@@ -127,6 +134,7 @@ fn words(kind: TroubleKind, times: u64) -> String {
             ("NVMe command without an answer", "NVMe commands without an answer")
         }
         TroubleKind::NvmeGone => ("loss of the NVMe controller", "losses of the NVMe controller"),
+        TroubleKind::NvmeFatal => ("fatal error of the NVMe disk", "fatal errors of the NVMe disk"),
         TroubleKind::PcieCorrected => {
             ("repeated transfer on PCI Express", "repeated transfers on PCI Express")
         }

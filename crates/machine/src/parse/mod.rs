@@ -6,9 +6,12 @@
 pub mod btrfs;
 pub mod meminfo;
 pub mod mountinfo;
+pub mod mountstats;
+pub mod network_mount;
 pub mod route;
 pub mod stat;
 pub mod swaps;
+pub mod wireless;
 
 /// A device number as the kernel prints it, `major:minor`.
 pub fn major_minor(text: &str) -> Option<(u32, u32)> {

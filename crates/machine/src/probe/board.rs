@@ -190,8 +190,8 @@ fn bootloader_in_device_tree(files: &dyn Files) -> Fact<String> {
     }
 }
 
-/// `rpi-eeprom-update` answers with status 1 when an update is to be had and 3 when updates are
-/// frozen; its output is the same.
+/// `rpi-eeprom-update` exits with status 1 when an update is available and 3 when updates are frozen; its output is the
+/// same.
 fn bootloader_from_update_tool(files: &dyn Files) -> Fact<String> {
     const PROGRAM: &str = "rpi-eeprom-update";
     let output = match files.ask(PROGRAM, &[]) {
@@ -273,7 +273,7 @@ fn pc_firmware(files: &dyn Files) -> Fact<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rubus_host::fake::FakeFiles;
+    use rubus_host::simulated::fake::FakeFiles;
 
     fn read(files: &FakeFiles) -> Board {
         board(files, &CpuInfo::read(files))

@@ -12,8 +12,8 @@ use crate::parse::btrfs::{
     child, extent, inode, items,
 };
 use roaring::RoaringTreemap;
-use rubus_host::btrfs::{SearchError, Spot, Trees};
 use rubus_host::clock;
+use rubus_host::files::btrfs::{SearchError, Spot, Trees};
 
 /// Why there is no answer.
 #[derive(Debug, thiserror::Error)]
@@ -24,7 +24,7 @@ pub enum LookError {
     /// What is shared between filesystems cannot be told.
     #[error("{one} and {other} are on different filesystems; look at one at a time")]
     TwoFilesystems {
-        /// One path.
+        /// The first path.
         one: PathBuf,
         other: PathBuf,
     },

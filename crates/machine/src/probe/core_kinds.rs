@@ -22,7 +22,7 @@ const ALIKE: f64 = 0.1;
 /// What is known of one CPU.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CoreFacts {
-    /// Its number.
+    /// The kernel's number of the CPU.
     pub cpu: usize,
     /// Its design, such as "Cortex-A76"; absent where cores have no names.
     pub name: Option<String>,
@@ -137,7 +137,7 @@ fn numbers(list: &str) -> Option<Vec<usize>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rubus_host::fake::FakeFiles;
+    use rubus_host::simulated::fake::FakeFiles;
 
     fn core(cpu: usize, name: &str, capacity: u32) -> CoreFacts {
         CoreFacts {

@@ -191,7 +191,7 @@ fn crypto_features(cpuinfo: &CpuInfo) -> Fact<Vec<String>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rubus_host::fake::FakeFiles;
+    use rubus_host::simulated::fake::FakeFiles;
 
     fn read(files: &FakeFiles) -> Cpu {
         cpu(files, &CpuInfo::read(files))

@@ -56,7 +56,7 @@ fn bytes(files: &dyn Files, property: &str) -> Fact<Vec<u8>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rubus_host::fake::FakeFiles;
+    use rubus_host::simulated::fake::FakeFiles;
 
     #[test]
     fn properties_are_strings_lists_and_cells() {

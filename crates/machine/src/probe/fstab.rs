@@ -21,7 +21,7 @@ pub(crate) fn fstab(files: &dyn Files) -> Fact<Vec<Entry>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rubus_host::fake::FakeFiles;
+    use rubus_host::simulated::fake::FakeFiles;
 
     #[test]
     fn lines_of_volumes_are_facts_and_passwords_are_not() {

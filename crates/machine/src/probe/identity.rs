@@ -1,8 +1,8 @@
 //! Who a block device is and what is on it: vendor, model, serial number, content, labels.
 //!
-//! The udev database knows most of it and everybody may read it. Without udev the rest comes from
-//! sysfs, the links under `/dev/disk`, the mount table and the swap areas; what is on a device
-//! that nobody uses then stays unknown, because looking takes root.
+//! The udev database knows most of it and is world-readable. Without udev the rest comes from sysfs, the links under
+//! `/dev/disk`, the mount table and the swap areas; what is on an unused device then stays unknown, because looking
+//! takes root.
 
 use std::path::Path;
 
@@ -133,7 +133,7 @@ fn dm_model(files: &dyn Files, disk: &Disk<'_>) -> Fact<String> {
     filled_text(files, &disk.file("dm/name")).map(|name| format!("{what} {name}"))
 }
 
-/// Its serial number: the drive's own where it can be had, else that of its USB bridge.
+/// Its serial number: the drive's own where it is available, else that of its USB bridge.
 pub(crate) fn serial(files: &dyn Files, disk: &Disk<'_>) -> Fact<String> {
     if is_made_by_software(disk.kind) {
         return none_has("serial number", disk);

@@ -169,7 +169,7 @@ fn device(name: String, size_bytes: u64, path: &str) -> BlockDevice {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rubus_host::fake::FakeFiles;
+    use rubus_host::simulated::fake::FakeFiles;
 
     fn parts() -> ImageParts {
         let part = |number, filesystem: &str| Part {

@@ -128,7 +128,7 @@ fn switch(config: &str, name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rubus_host::fake::FakeFiles;
+    use rubus_host::simulated::fake::FakeFiles;
     use std::io::Write;
 
     const CONFIG: &str = "# Linux/arm64 6.12.47 Kernel Configuration\nCONFIG_ZSWAP=y\n\

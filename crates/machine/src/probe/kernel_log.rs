@@ -51,7 +51,7 @@ fn counted(files: &dyn Files) -> Vec<KernelTrouble> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rubus_host::fake::FakeFiles;
+    use rubus_host::simulated::fake::FakeFiles;
 
     #[test]
     fn the_log_and_the_counters_are_read() {

@@ -92,7 +92,7 @@ fn duplex(files: &dyn Files, directory: &str, kind: &str) -> Fact<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rubus_host::fake::FakeFiles;
+    use rubus_host::simulated::fake::FakeFiles;
 
     #[test]
     fn links_are_told_apart() {

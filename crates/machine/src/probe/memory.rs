@@ -69,7 +69,7 @@ fn average(text: &Fact<String>, line: &str, name: &str) -> Fact<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rubus_host::fake::FakeFiles;
+    use rubus_host::simulated::fake::FakeFiles;
 
     #[test]
     fn sizes_are_in_bytes_and_add_up() {

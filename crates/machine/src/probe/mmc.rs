@@ -231,7 +231,7 @@ fn timing_from_journal(files: &dyn Files, host: &str) -> Option<Fact<Timing>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rubus_host::fake::FakeFiles;
+    use rubus_host::simulated::fake::FakeFiles;
 
     const HOST: &str = "/sys/devices/platform/emmc2bus/fe340000.mmc/mmc_host/mmc0";
     const JOURNAL: [&str; 7] = [

@@ -56,6 +56,14 @@ const NETWORK: [&str; 11] = [
     "smb3",
 ];
 
+/// Whether a call on such a filesystem may wait for another machine or program, perhaps for good.
+pub fn may_hang(filesystem: &str) -> bool {
+    let is_of_program = filesystem.starts_with("fuse") && filesystem != "fusectl";
+    // What an automount point stands for is mounted by the first call that reaches it, and that may be a share.
+    let is_of_others = matches!(filesystem, "9p" | "autofs" | "virtiofs");
+    is_of_program || is_of_others || NETWORK.contains(&filesystem)
+}
+
 /// The mount table with the kernel name of the block device below each mount.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct MountTable {

@@ -10,6 +10,9 @@ use crate::probe::hop::usable;
 use crate::probe::read::text;
 use crate::probe::sysfs::{base_name, driver, names};
 
+/// The controller of the one lane that leaves a Raspberry Pi 5, by its registers (Linux, bcm2712.dtsi: `pcie1`).
+const BCM2712_CONNECTOR: &str = "1000110000.pcie";
+
 /// Whether a name in sysfs is a PCI address ("0000:01:00.0").
 pub(crate) fn is_address(name: &str) -> bool {
     let hex = |text: &str, length: usize| {
@@ -75,7 +78,7 @@ fn build(
     let own_best = link(files, directory, "max");
     let common_best = match upstream {
         Some(upstream) => {
-            let other = link(files, upstream, "max");
+            let other = link_at_best(files, upstream);
             own_best
                 .clone()
                 .and_then(|own| other.get().map_or(Ok(own), |other| Ok(own.common(other))))
@@ -119,6 +122,17 @@ fn link(files: &dyn Files, directory: &str, which: &str) -> Fact<PcieLink> {
         Some(width) => PcieLink::parse(&speed, width)
             .ok_or_else(|| format!("it says '{speed}' over '{width}' lanes")),
         None => Err("the width of the link is not known".to_string()),
+    })
+}
+
+/// The best that the upper end of a link can do. The connector of a Raspberry Pi 5 says there what `config.txt` set, which is
+/// generation 2 where nothing is set; it can do 3, for which the board is not certified.
+fn link_at_best(files: &dyn Files, upstream: &str) -> Fact<PcieLink> {
+    let said = link(files, upstream, "max");
+    let is_connector = upstream.split('/').any(|step| step == BCM2712_CONNECTOR);
+    said.map(|link| match is_connector && link.generation() < 3 {
+        true => PcieLink { megatransfers: 8_000, ..link },
+        false => link,
     })
 }
 

@@ -158,7 +158,7 @@ fn undervoltage_alarm(files: &dyn Files) -> Fact<bool> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rubus_host::fake::FakeFiles;
+    use rubus_host::simulated::fake::FakeFiles;
 
     fn pi() -> FakeFiles {
         FakeFiles::new().file("/proc/device-tree/compatible", "raspberrypi,4-model-b\0")

@@ -66,7 +66,7 @@ pub(crate) fn first_known<T>(places: &[&dyn Fn() -> Fact<T>]) -> Fact<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rubus_host::fake::FakeFiles;
+    use rubus_host::simulated::fake::FakeFiles;
 
     #[test]
     fn what_cannot_be_read_says_why_and_is_never_zero() {

@@ -181,7 +181,7 @@ fn chosen(text: &str) -> Result<String, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rubus_host::fake::FakeFiles;
+    use rubus_host::simulated::fake::FakeFiles;
 
     #[test]
     fn areas_tell_the_device_that_they_sit_on() {

@@ -173,7 +173,7 @@ fn shell_word(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rubus_host::fake::FakeFiles;
+    use rubus_host::simulated::fake::FakeFiles;
 
     fn one(files: &FakeFiles) -> SwapManager {
         let mut managers = swap_managers(files);

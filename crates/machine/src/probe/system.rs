@@ -232,7 +232,7 @@ fn by_emulated_card(files: &dyn Files) -> Fact<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rubus_host::fake::FakeFiles;
+    use rubus_host::simulated::fake::FakeFiles;
 
     fn read(files: &FakeFiles) -> System {
         system(files, &CpuInfo::read(files))

@@ -1,4 +1,4 @@
-//! The udev database: what udev found out as root and leaves for everybody to read.
+//! The udev database: what udev found out as root and leaves world-readable.
 //!
 //! One file for each block device, `/run/udev/data/bMAJOR:MINOR`, with lines `E:NAME=value`,
 //! and `S:LINK` for each link below `/dev`.
@@ -101,7 +101,7 @@ pub(crate) fn unescape(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rubus_host::fake::FakeFiles;
+    use rubus_host::simulated::fake::FakeFiles;
 
     #[test]
     fn properties_are_facts_with_their_place() {

@@ -38,7 +38,7 @@ pub(crate) fn vm(files: &dyn Files) -> Vec<Setting> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rubus_host::fake::FakeFiles;
+    use rubus_host::simulated::fake::FakeFiles;
 
     #[test]
     fn settings_keep_their_text_and_missing_ones_stay_in_the_list() {

@@ -115,11 +115,11 @@ fn slow_pcie(machine: &Machine) -> Vec<Seen> {
                     rate_si(most as f64 / 8.0 * 0.9)
                 ),
                 fix: if is_pi5 {
-                    "dtparam=pciex1_gen=3 in config.txt; not certified for the Pi 5, so measure, and look for errors (`dmesg | grep -i pcie`) before you keep it.".into()
+                    "The Pi 5 is certified for generation 2; many disks run at 3. Try it on trial, measure, and look for errors before you keep it.".into()
                 } else {
                     "Another slot or cable; some adapters carry fewer lanes or a lower generation than both ends could.".into()
                 },
-                command: None,
+                command: is_pi5.then(|| "rubus plan pcie-gen".into()),
             })
         })
         .collect()

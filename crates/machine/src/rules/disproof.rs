@@ -17,6 +17,10 @@ pub fn disproof(code: &str) -> Option<&'static str> {
         "connection-fails" => {
             "Change the cable, then the port: the same errors with both changed, and it is the disk or its bridge."
         }
+        "usb-controller-stops" => {
+            "Put the disk on a port of another controller, or into another machine, under the same load: it drops off there too, and it is \
+             the disk, its cable or its supply."
+        }
         "disk-went-away" => {
             "Compare the time in the log with when you unplugged it: an unplugged disk is no fault."
         }
@@ -43,7 +47,7 @@ pub fn disproof(code: &str) -> Option<&'static str> {
         "usb-storage-for-uas" => {
             "`lsusb -v` of the bridge: no interface with protocol 98, and it does not speak UAS."
         }
-        "uas-trouble" => {
+        "uas-trouble" | "uas-quirk" => {
             "`dmesg | grep -i uas` after a day of full load: no reset, and this bridge is one of the good ones."
         }
         "no-trim-over-usb" => {
@@ -181,6 +185,12 @@ pub fn disproof(code: &str) -> Option<&'static str> {
         "root-over-100-mbit" => {
             "`rubus checkup /`: more than 12 MB/s, and the link is faster than it says."
         }
+        "nas-old-protocol" | "nas-small-requests" | "nas-uncached" | "nas-sync" => {
+            "`rubus checkup` there, then after a remount with the option changed: the same rates, and it costs nothing."
+        }
+        "nas-soft-writes" => {
+            "`nfsstat -m`: the flags have hard and not soft, and writes wait for the server."
+        }
         "much-unwritten" => {
             "Copy a large file and then type `sync`: it returns within 2 s, and little waits."
         }
@@ -221,6 +231,9 @@ pub fn disproof(code: &str) -> Option<&'static str> {
         }
         "disk-worn-out" | "disk-spare-low" => {
             "`smartctl --all` (NVMe, ATA) or `mmc extcsd read` (eMMC): the figure that the disk gives is lower."
+        }
+        "disk-data-errors" => {
+            "`smartctl --all` in a month: the same count, and nothing has happened since."
         }
         _ => return None,
     })

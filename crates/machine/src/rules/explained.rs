@@ -25,7 +25,7 @@ type Beside = (&'static str, Weight, &'static str, &'static str);
 
 const START: &str = "docs/how-to/boot.md: what each version of the firmware does";
 
-const BESIDE: [Beside; 5] = [
+const BESIDE: [Beside; 6] = [
     (
         "next-start-stops",
         Weight::Danger,
@@ -50,6 +50,13 @@ const BESIDE: [Beside; 5] = [
         "a disk says that it has used up what it was made for",
         "NVM Express Base Specification, log page 02h: Percentage Used; JEDEC JESD84-B51: \
          DEVICE_LIFE_TIME_EST; smartmontools, drivedb.h",
+    ),
+    (
+        "disk-data-errors",
+        Weight::Hint,
+        "a disk counts errors by which data could not be read",
+        "NVM Express Base Specification, log page 02h: Media and Data Integrity Errors; ACS-4, 9.5: Number of Reported \
+         Uncorrectable Errors; smartmontools, drivedb.h: attribute 187; SPC-5: error counter log pages",
     ),
     (
         "disk-spare-low",

@@ -39,6 +39,13 @@ pub(super) static RULES: &[Rule] = &[
         look: Facts(|machine| of_cause(machine, Cause::Connection)),
     },
     Rule {
+        name: "usb-controller-stops",
+        weight: Weight::Danger,
+        when: "the kernel's log has a USB controller that stopped, and a disk behind it that failed then",
+        source: KERNEL,
+        look: Facts(|machine| of_cause(machine, Cause::Controller)),
+    },
+    Rule {
         name: "disk-went-away",
         weight: Weight::Danger,
         when: "the kernel's log has a USB disk that went away while it was in use",

@@ -169,7 +169,7 @@ fn no_pressure(machine: &Machine) -> Vec<Seen> {
             .into(),
         read_from: source.into(),
         consequence: "Whether memory or the disk holds the machine up must be guessed.".into(),
-        fix: "psi=1 on the kernel's command line; it costs less than one percent.".into(),
+        fix: "psi=1 on the kernel's command line (of a Raspberry Pi: behind the other words in cmdline.txt, in the same line); it costs less than one percent.".into(),
         command: None,
     }]
 }
@@ -187,7 +187,7 @@ fn no_memory_groups(machine: &Machine) -> Vec<Seen> {
         evidence: "cgroup_disable=memory is on its command line".into(),
         read_from: line.source().into(),
         consequence: "Containers cannot have memory limits, and `rubus bench memory` must use the whole machine.".into(),
-        fix: "cgroup_enable=memory on the command line; it costs about 1 % of memory.".into(),
+        fix: "cgroup_enable=memory on the kernel's command line (of a Raspberry Pi: behind the other words in cmdline.txt, in the same line); it costs about 1 % of memory.".into(),
         command: None,
     }]
 }

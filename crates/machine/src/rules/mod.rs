@@ -14,6 +14,7 @@ mod health;
 mod kernel;
 mod measured;
 mod mounts;
+pub mod nas;
 mod network;
 mod power;
 mod swap;
@@ -89,6 +90,7 @@ pub fn all() -> impl Iterator<Item = &'static Rule> {
         swap::RULES,
         mounts::RULES,
         network::RULES,
+        nas::RULES,
         kernel::RULES,
         measured::RULES,
     ]
@@ -123,10 +125,16 @@ pub fn next(found: &[RuleFinding]) -> NextStep {
         Some(Weight::Danger) => NextStep::by_hand(
             "the danger below first; then rubus advise, which says what another disk would give",
         ),
-        Some(Weight::Cost) => NextStep::command(
-            &["rubus", "advise"],
-            "what another disk would give; each cost below has its own fix",
-        ),
+        Some(Weight::Cost) => {
+            let has_plans = found.iter().any(|finding| {
+                finding.command.as_ref().is_some_and(|command| command.starts_with("rubus plan"))
+            });
+            let words = match has_plans {
+                true => "what another disk would give; `rubus plan` below only shows its steps",
+                false => "what another disk would give",
+            };
+            NextStep::command(&["rubus", "advise"], words)
+        }
         Some(Weight::Hint) => NextStep::by_hand("nothing is urgent: there are hints alone"),
         None => NextStep::by_hand("nothing: no rule finds anything"),
     }

@@ -3,6 +3,7 @@
 use super::Look::Facts;
 use super::{Rule, Seen, Weight, root};
 use crate::ceiling;
+use crate::parse::network_mount;
 use rubus_vocabulary::machine::{BlockKind, HopKind, Link, Machine};
 use rubus_vocabulary::units::{bit_rate, rate_si};
 
@@ -137,8 +138,7 @@ fn over_wifi(machine: &Machine) -> Vec<Seen> {
     let on_network = machine.mounts.iter().filter(|mount| {
         let device = mount.device.as_deref().and_then(|name| machine.device(name));
         device.is_some_and(|device| device.kind == BlockKind::Nbd)
-            || mount.filesystem.starts_with("nfs")
-            || mount.filesystem == "cifs"
+            || network_mount::of(&mount.filesystem, &mount.options).is_some()
     });
     on_network
         .map(|mount| Seen {

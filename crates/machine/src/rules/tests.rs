@@ -108,6 +108,17 @@ fn network_root(machine: &mut Machine) {
     root.source = "/dev/nbd0".into();
 }
 
+/// A share of a file server at /mnt/nas.
+fn share(machine: &mut Machine, filesystem: &str, options: &[&str]) {
+    let mut share = mount(machine, "/").clone();
+    share.point = "/mnt/nas".into();
+    share.source = "nas:/media".into();
+    share.device = None;
+    share.filesystem = filesystem.into();
+    share.options = options.iter().map(|option| option.to_string()).collect();
+    machine.mounts.push(share);
+}
+
 /// One line more in fstab.
 fn fstab(machine: &mut Machine, source: &str, target: &str, options: &str) {
     let mut lines = machine.fstab.value().cloned().unwrap_or_default();
@@ -155,6 +166,14 @@ const CASES: &[(&str, Change, Change)] = &[
         |m| log(m, &[(TroubleKind::UsbEnumeration, "1-1.9")]),
     ),
     (
+        "usb-controller-stops",
+        |m| {
+            let controller = (TroubleKind::UsbController, "");
+            log(m, &[controller, (TroubleKind::UsbDisconnect, "sda"), (TroubleKind::Io, "sda1")]);
+        },
+        |m| log(m, &[(TroubleKind::UsbController, ""), (TroubleKind::UsbDisconnect, "sda")]),
+    ),
+    (
         "disk-went-away",
         |m| log(m, &[(TroubleKind::UsbDisconnect, "sda"), (TroubleKind::Io, "sda1")]),
         |m| log(m, &[(TroubleKind::UsbDisconnect, "sda")]),
@@ -183,6 +202,13 @@ const CASES: &[(&str, Change, Change)] = &[
     ),
     (
         "uas-trouble",
+        |m| bridge(m, 5_000_000_000, "uas", "174c:5106"),
+        |m| {
+            bridge(m, 5_000_000_000, "uas", "152d:0578");
+        },
+    ),
+    (
+        "uas-quirk",
         |m| bridge(m, 5_000_000_000, "uas", "152d:0578"),
         |m| {
             bridge(m, 5_000_000_000, "uas", "152d:0583");
@@ -432,6 +458,23 @@ const CASES: &[(&str, Change, Change)] = &[
         network_root,
     ),
     ("root-over-100-mbit", network_root, AS_IT_IS),
+    (
+        "nas-old-protocol",
+        |m| share(m, "cifs", &["rw", "vers=1.0"]),
+        |m| share(m, "cifs", &["rw", "vers=3.1.1"]),
+    ),
+    (
+        "nas-small-requests",
+        |m| share(m, "nfs", &["rw", "vers=3", "rsize=4096", "wsize=1048576"]),
+        |m| share(m, "nfs", &["rw", "vers=3", "rsize=65536", "wsize=65536"]),
+    ),
+    ("nas-uncached", |m| share(m, "nfs4", &["rw", "noac"]), |m| share(m, "nfs4", &["rw", "ac"])),
+    ("nas-sync", |m| share(m, "nfs4", &["rw", "sync"]), |m| share(m, "nfs4", &["rw", "async"])),
+    (
+        "nas-soft-writes",
+        |m| share(m, "nfs4", &["rw", "soft"]),
+        |m| share(m, "cifs", &["rw", "soft"]),
+    ),
     ("much-unwritten", |m| m.memory.available_bytes = is(8 << 30), AS_IT_IS),
     ("no-zswap-in-kernel", |m| set(&mut m.kernel_config, "ZSWAP", "not set"), AS_IT_IS),
     ("no-btrfs-in-kernel", |m| set(&mut m.kernel_config, "BTRFS_FS", "not set"), AS_IT_IS),

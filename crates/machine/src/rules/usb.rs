@@ -31,9 +31,16 @@ pub(super) static RULES: &[Rule] = &[
     Rule {
         name: "uas-trouble",
         weight: Weight::Danger,
-        when: "uas serves a bridge that is known for trouble with it",
+        when: "uas serves a bridge for which the kernel has it switched off",
         source: "Linux, drivers/usb/storage/unusual_uas.h: bridges whose UAS is limited or switched off",
         look: Facts(uas_trouble),
+    },
+    Rule {
+        name: "uas-quirk",
+        weight: Weight::Hint,
+        when: "uas serves a bridge with a fault that the kernel works around",
+        source: "Linux, drivers/usb/storage/unusual_uas.h: bridges whose UAS is limited",
+        look: Facts(uas_quirk),
     },
     Rule {
         name: "no-trim-over-usb",
@@ -142,30 +149,39 @@ fn bulk_only(machine: &Machine) -> Vec<Seen> {
     .collect()
 }
 
-/// Bridges for which the kernel has switched UAS off altogether: when `uas` serves them all the same, somebody overrode that.
+/// Bridges for which the kernel has switched UAS off altogether: when `uas` serves them all the same, that was
+/// overridden.
 const UAS_SWITCHED_OFF: [&str; 3] = ["0984:0301", "4971:1012", "174c:5106"];
 /// Bridges whose FUA the kernel found broken: an acknowledged write may not be on the medium.
 const BROKEN_FUA: [&str; 2] = ["152d:0567", "152d:0578"];
 
 fn uas_trouble(machine: &Machine) -> Vec<Seen> {
+    let what =
+        "is one for which the kernel has UAS switched off, since it answers nonsense under load";
+    let fix = "Let the older driver usb-storage serve it, which is slower: one command at a time.";
+    served_by_uas(machine, &UAS_SWITCHED_OFF, what, fix)
+}
+
+fn uas_quirk(machine: &Machine) -> Vec<Seen> {
+    let what = "is known for a write-through command (FUA) that does not do what it says; the kernel flushes instead";
+    let fix = "Nothing, as long as `dmesg | grep -i reset` shows no resets of it. Else let the older driver usb-storage serve it, which is slower.";
+    served_by_uas(machine, &BROKEN_FUA, what, fix)
+}
+
+fn served_by_uas(machine: &Machine, chips: &[&str], what: &str, fix: &str) -> Vec<Seen> {
     let with_uas = disks(machine).filter_map(|disk| Some((disk, disk.usb_device()?)));
     with_uas
         .filter(|(_, hop)| hop.driver.text() == Some("uas"))
         .filter_map(|(disk, hop)| {
-            let chip = hop.chip.as_deref()?;
-            let what = if UAS_SWITCHED_OFF.contains(&chip) {
-                "is one for which the kernel has UAS switched off, since it answers nonsense under load"
-            } else if BROKEN_FUA.contains(&chip) {
-                "is known for a write-through command (FUA) that does not do what it says; the kernel flushes instead"
-            } else {
-                return None;
-            };
+            let chip = hop.chip.as_deref().filter(|chip| chips.contains(chip))?;
             Some(Seen {
                 about: disk.name.clone(),
                 evidence: format!("{} ({chip}) {what}", hop.name),
                 read_from: hop.driver.source().into(),
-                consequence: "If the disk resets under load (`dmesg | grep uas`), reads and writes stop for half a minute each time.".into(),
-                fix: "Only if you see resets: let the older driver usb-storage serve it, which is slower: one command at a time.".into(),
+                consequence:
+                    "If the disk resets under load, reads and writes stop for half a minute each time."
+                        .into(),
+                fix: fix.into(),
                 command: Some(format!("rubus plan usb-quirk device=/dev/{}", disk.name)),
             })
         })

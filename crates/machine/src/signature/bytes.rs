@@ -36,7 +36,7 @@ impl<'a> Window<'a> {
         self
     }
 
-    /// The device's logical block, 512 where nobody said.
+    /// The device's logical block, 512 by default.
     pub fn logical_block_bytes(&self) -> u32 {
         self.logical_block_bytes.unwrap_or(512)
     }
@@ -66,7 +66,7 @@ impl<'a> Window<'a> {
         self.at(offset, magic.len()) == Some(magic)
     }
 
-    /// One byte.
+    /// The byte at `offset`.
     pub(crate) fn u8(&self, offset: u64) -> Option<u8> {
         self.at(offset, 1).map(|bytes| bytes[0])
     }

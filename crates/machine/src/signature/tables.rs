@@ -35,7 +35,7 @@ pub struct PartitionEntry {
 /// The table that divides a disk.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FoundTable {
-    /// Which.
+    /// Kind of the table.
     pub kind: Table,
     /// Its identifier: eight hexadecimal digits, or a GUID.
     pub id: Option<String>,

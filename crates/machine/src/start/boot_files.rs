@@ -11,6 +11,8 @@ use rubus_host::{Files, ReadError};
 
 /// Texts that firmware reads, wherever `config.txt` says nothing else.
 const TEXTS: [&str; 4] = ["config.txt", "cmdline.txt", "autoboot.txt", "tryboot.txt"];
+/// What later boards of a Raspberry Pi 5 need.
+const DECIDING_OVERLAY: &str = "overlays/bcm2712d0.dtbo";
 /// The largest text that is read.
 const MAX_TEXT_BYTES: usize = 1 << 20;
 /// More than any kernel takes.
@@ -46,6 +48,14 @@ impl<'a> BootFiles<'a> {
         Ok(())
     }
 
+    /// Of a directory's overlays, the one that decides a start; the others are not looked at.
+    fn spell_overlay(&mut self, directory: &str) {
+        let path = format!("{directory}{DECIDING_OVERLAY}");
+        if self.files.read_prefix(&self.place(&path), 1).is_ok() {
+            self.spelled.insert(path.to_ascii_lowercase(), path);
+        }
+    }
+
     fn spelling(&self, path: &str) -> String {
         let folded = path.trim_start_matches('/').to_ascii_lowercase();
         self.spelled.get(&folded).cloned().unwrap_or_else(|| path.trim_start_matches('/').into())
@@ -60,6 +70,7 @@ impl<'a> BootFiles<'a> {
         let mut todo: Vec<String> = TEXTS.iter().map(|name| (*name).to_string()).collect();
         let mut known: BTreeSet<String> = todo.iter().cloned().collect();
         let mut read = 0;
+        self.spell_overlay("");
         while let Some(name) = todo.pop() {
             read += 1;
             if read > MAX_FOLLOWED {
@@ -68,6 +79,7 @@ impl<'a> BootFiles<'a> {
             if let Some(directory) = name.strip_suffix('/') {
                 // A directory that is not there has no files.
                 let _ = self.add_directory(directory);
+                self.spell_overlay(&name);
                 continue;
             }
             let Some(text) = self.text_into(&name, facts) else { continue };
@@ -127,7 +139,8 @@ impl<'a> BootFiles<'a> {
         }
         let Ok(bytes) = self.files.read_prefix(&self.place(name), MAX_KERNEL_BYTES) else { return };
         if let Some(release) = kernel_file::release(&bytes) {
-            let kernel = Kernel { release: Some(release), ..Kernel::default() };
+            let is_64_bit = kernel_file::is_64_bit(&bytes);
+            let kernel = Kernel { release: Some(release), is_64_bit, ..Kernel::default() };
             facts.images.kernels.insert(name.into(), kernel);
         } else if let Some(loader) = kernel_file::loader(&bytes) {
             facts.loaders.insert(name.into(), loader);

@@ -28,7 +28,7 @@ const PARTITION: &str = "partition ";
 
 /// A disk by its partitions.
 pub struct CardParts<'a> {
-    /// Its path.
+    /// Path of the disk or image.
     pub name: String,
     pub kind: TableKind,
     pub parts: Vec<CardPart<'a>>,
@@ -36,7 +36,7 @@ pub struct CardParts<'a> {
 
 /// A partition, and its files.
 pub struct CardPart<'a> {
-    /// From 1.
+    /// Partition number, from 1.
     pub number: u32,
     /// `0x0c` in an MBR, a GUID in a GPT.
     pub type_id: String,

@@ -8,7 +8,7 @@ use rubus_vocabulary::machine::{BlockDevice, BlockKind, Machine};
 /// How far a medium gets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reached {
-    /// It starts.
+    /// The medium starts a system.
     Starts,
     /// It stops behind this stage.
     StopsBehind(Stage),
@@ -19,13 +19,13 @@ pub enum Reached {
 /// A medium or board of the ladder.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rung {
-    /// "mmcblk0", "pi4".
+    /// The medium or the board: "mmcblk0", "pi4".
     pub name: String,
     /// Whether the start that was followed is this one.
     pub is_followed: bool,
     pub reached: Reached,
     pub certainty: Certainty,
-    /// One reason.
+    /// The reason, in words.
     pub reason: String,
 }
 

@@ -83,12 +83,20 @@ pub struct RungReport {
 /// What to do next: what to change where the start stops, and how to see more where it is not certain.
 pub fn next(start: &Start) -> NextStep {
     let stop = start.chain.deciding().and_then(|link| link.stop.as_ref());
+    let note = note_of_deciding(start);
     match (stop, start.chain.outcome()) {
         (Some(stop), _) => NextStep::by_hand(&stop.remedy),
+        (None, Outcome::Starts) if start.chain.notes().next().is_some() => {
+            NextStep::by_hand("nothing, but see what is noted below")
+        }
         (None, Outcome::Starts) => NextStep::by_hand("nothing: it starts"),
         (None, _) if is_not_captured(start) => NextStep::command(
             &["sudo", "rubus", "survey", "--save", "capture.tar"],
             "on that machine: the capture lacks what its start rests on",
+        ),
+        (None, _) if note.is_some() => NextStep::by_hand(note.unwrap_or_default()),
+        (None, _) if start.disk().is_some_and(is_image) => NextStep::by_hand(
+            "nothing that is known is wrong; --verbose has where each link was read",
         ),
         (None, _) if start.disk().is_none() && start.of != THIS_MACHINE => {
             NextStep::by_hand("look below, or with --verbose, where each link was read")
@@ -104,10 +112,25 @@ pub fn next(start: &Start) -> NextStep {
     }
 }
 
+/// What the link that decides says to change.
+fn note_of_deciding(start: &Start) -> Option<&str> {
+    let link = start.chain.deciding()?;
+    link.notes.last().map(|note| note.remedy.as_str())
+}
+
+/// Whether root can read no more of it than others.
+fn is_image(disk: &str) -> bool {
+    !disk.starts_with("/dev/")
+}
+
 /// Whether what decides is missing in a capture, which root can make whole.
 fn is_not_captured(start: &Start) -> bool {
     let deciding = start.chain.deciding();
-    deciding.is_some_and(|link| link.found.contains("not in the capture"))
+    let is_of_capture = start.of != THIS_MACHINE && start.disk().is_none();
+    deciding.is_some_and(|link| {
+        link.found.contains("not in the capture")
+            || is_of_capture && link.found.contains("no such file")
+    })
 }
 
 impl StartReport {

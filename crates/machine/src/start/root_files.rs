@@ -6,7 +6,7 @@ use rubus_boot::chain::{ChainFacts, RootFiles};
 use rubus_boot::cmdline_txt::CmdlineTxt;
 use rubus_boot::config_txt::BootPath;
 use rubus_boot::modules::Modules;
-use rubus_host::Files;
+use rubus_host::{Files, ReadError};
 
 /// What the kernel starts where `init=` names none, before it gives up and starts a shell. Source: Linux, init/main.c.
 const INITS: [&str; 3] = ["/sbin/init", "/etc/init", "/bin/init"];
@@ -19,6 +19,8 @@ const MAX_TABLE_BYTES: usize = 1 << 20;
 pub(super) fn root_files(files: &dyn Files, is_whole: bool, init: Option<&str>) -> RootFiles {
     let table = |path: &str| match files.read_prefix(Path::new(path), MAX_TABLE_BYTES) {
         Ok(bytes) => Some(String::from_utf8_lossy(&bytes).into_owned()),
+        // Systems that mount by other means have none: no line of it ends a start.
+        Err(ReadError::Absent) => Some(String::new()),
         Err(_) => None,
     };
     let releases = MODULES.iter().find_map(|place| files.list(Path::new(place)).ok());
@@ -29,9 +31,15 @@ pub(super) fn root_files(files: &dyn Files, is_whole: bool, init: Option<&str>) 
         releases: releases.map(|names| names.into_iter().collect()),
         subvolumes: None,
         init: is_whole.then(|| first_program(files, init)),
+        usual_init: usual_init(files),
         program_bits: program_bits(files),
         is_systemd: is_systemd(files, is_whole),
     }
+}
+
+fn usual_init(files: &dyn Files) -> Option<String> {
+    let found = INITS.iter().find(|path| files.exists(Path::new(path)));
+    found.map(|path| (*path).to_string())
 }
 
 fn first_program(files: &dyn Files, init: Option<&str>) -> (String, bool) {

@@ -134,6 +134,7 @@ fn ladder_lines(start: &Start, all: bool, columns: usize) -> Vec<String> {
 fn reached(rung: &Rung) -> String {
     match rung.reached {
         Reached::Starts => "starts".into(),
+        Reached::StopsBehind(Stage::Medium) => "no boot disk".into(),
         Reached::StopsBehind(stage) => format!("stops after {stage}"),
         Reached::NotCertainBehind(stage) => format!("not certain after {stage}"),
     }

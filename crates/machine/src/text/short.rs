@@ -10,9 +10,9 @@ use super::{Section, board, devices, memory, network, power, processor, swap, sy
 
 /// Where values begin.
 const LABEL_COLUMNS: usize = 14;
-/// So many disks have lines of their own.
+/// Maximum number of disks with lines of their own.
 const MAX_DISKS: usize = 8;
-/// So many links of a network, areas of swap or clocks.
+/// Maximum number of rows of a section: network links, swap areas or clocks.
 const MAX_ROWS: usize = 3;
 
 /// The lines, with an empty one and a title before them.
@@ -22,7 +22,7 @@ pub(super) fn render(machine: &Machine, shows_serials: bool, style: Style) -> St
         (board(machine, shows_serials), "board", &["serial"]),
         (system(machine), "system", &["distribution", "kernel"]),
         (processor(machine), "processor", &["cores", "clock"]),
-        (power(machine), "power", &["temperature", "now"]),
+        (power(machine), "power", &["temperature", "since boot"]),
         (memory(machine), "memory", &["memory"]),
         (swap(machine), "swap", &["area", "zswap"]),
         (network(machine), "network", &[]),

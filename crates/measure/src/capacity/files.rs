@@ -28,7 +28,6 @@ impl Files {
         Files { opened, pieces: Mutex::new(vec![first]) }
     }
 
-    /// The target.
     pub(crate) fn opened(&self) -> &Opened {
         &self.opened
     }
@@ -49,7 +48,7 @@ impl Files {
     /// filesystem allows.
     ///
     /// # Errors
-    /// The system's.
+    /// If the filesystem is full, or the device reports an I/O error.
     pub(crate) fn write(&self, offset: u64, bytes: &[u8]) -> Result<(), Errno> {
         let mut done = 0;
         while done < bytes.len() {
@@ -93,7 +92,7 @@ impl Files {
     /// Makes everything durable.
     ///
     /// # Errors
-    /// The system's.
+    /// If a file cannot be flushed.
     pub(crate) fn sync(&self) -> Result<(), Errno> {
         let pieces = self.pieces().clone();
         pieces.iter().try_for_each(|piece| fdatasync(&piece.file))

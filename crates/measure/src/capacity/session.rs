@@ -16,7 +16,7 @@ use crate::capacity::{Ledger, Places};
 use crate::error::BenchError;
 use crate::event::{Event, Observer};
 use crate::frame::{
-    Done, Frame, Jobs, Measured, Session, SessionOutcome, run_jobs, target_facts, watch_of,
+    Done, Frame, Jobs, Measured, Session, SessionOutcome, measured_target, run_jobs, watch_of,
 };
 use crate::lanes::Queueing;
 use crate::live::LiveRig;
@@ -61,9 +61,9 @@ pub(crate) fn run(
         _ => opened.size_bytes,
     };
     let watch = watch_of(session.watch, &opened);
-    let facts = target_facts(&opened, &suite, watch.device.clone());
+    let target = measured_target(&opened, &suite);
     let kind = opened.kind;
-    let (frame, watcher) = Frame::begin(start_ns, facts, watch, observer);
+    let (frame, watcher) = Frame::begin(start_ns, target, watch, observer);
     let live = LiveRig::new(watcher, kind, Queueing::THREADS);
     let reserve_bytes = if opened.is_own_file() {
         // Half of the margin may go to others before it is enough.

@@ -13,15 +13,15 @@ use crate::error::advice;
 use crate::mailbox::WorkerEnd;
 use crate::worker::Tally;
 use crate::workers::{WorkerShare, WorkerStart, Workers};
-use rubus_host::buffers::Buffers;
+use rubus_host::block::buffers::Buffers;
 use rubus_host::ticks::now_ns;
 
-/// So many bytes in a row that cannot be read or written are enough: 64 MiB.
+/// After this many unreadable or unwritable bytes in a row it gives up: 64 MiB.
 const ENOUGH: u64 = 64 << 20;
-/// A chunk that cannot be read as a whole is tried block by block for so long, 10 s; a failing
+/// A chunk that cannot be read as a whole is tried block by block for this long, 10 s; a failing
 /// device takes seconds for each.
 const BLOCK_BY_BLOCK_NS: u64 = 10_000_000_000;
-/// Free space is looked at once in so many operations.
+/// Number of operations between two looks at the free space.
 const OPERATIONS_PER_LOOK: u64 = 64;
 
 /// One pass of a job.
@@ -37,12 +37,12 @@ pub(crate) struct Task {
     pub(crate) nonce: u64,
     /// Whether they are written, or read back.
     pub(crate) writes: bool,
-    /// A directory's disk must keep so many bytes free.
+    /// Free bytes to leave on a directory's disk.
     pub(crate) reserve_bytes: u64,
 }
 
 impl Task {
-    /// Starts the worker; it goes on where the pass before ended.
+    /// Starts the worker, which resumes where the previous pass ended.
     ///
     /// # Errors
     /// In words, when the thread cannot be made.

@@ -13,7 +13,7 @@ use crate::mailbox::WorkerEnd;
 use crate::page_cache::settle;
 use crate::walk::Walk;
 use crate::worker::Tally;
-use rubus_host::buffers::stamp;
+use rubus_host::block::buffers::stamp;
 use rubus_host::ticks::now_ns;
 
 /// One blocking operation on the target.
@@ -25,9 +25,9 @@ pub(crate) trait Operation {
 }
 
 pub(crate) struct Read<'a> {
-    /// From where.
+    /// File to read from.
     pub(crate) fd: BorrowedFd<'a>,
-    /// To where.
+    /// Memory to read into.
     pub(crate) block: &'a mut [u8],
 }
 
@@ -42,9 +42,9 @@ impl Operation for Read<'_> {
 
 /// A write of a block that differs from all before.
 pub(crate) struct Write<'a> {
-    /// To where.
+    /// File to write to.
     pub(crate) fd: BorrowedFd<'a>,
-    /// From where.
+    /// Memory to write from.
     pub(crate) block: &'a mut [u8],
     /// Number of the last stamp; absent when the content is not to be touched.
     pub(crate) stamps: Option<u64>,

@@ -14,7 +14,7 @@ use crate::mailbox::WorkerEnd;
 use crate::ring::{Completion, Ring};
 use crate::walk::Walk;
 use crate::worker::Tally;
-use rubus_host::buffers::Buffers;
+use rubus_host::block::buffers::Buffers;
 use rubus_host::ticks::now_ns;
 
 /// A ring with everything that its operations use.
@@ -139,8 +139,8 @@ impl<'a> Queue<'a> {
         self.ring.queue(slot, walk.next_offset());
     }
 
-    /// Takes and counts one completion; gives its slot, whose time begins anew, or nothing when the
-    /// same operation has been queued again.
+    /// Takes and counts one completion; returns its slot, whose timing restarts, or nothing when
+    /// the same operation has been queued again.
     #[inline(always)]
     fn reap(&mut self, now: u64, tally: &mut Tally) -> Result<Option<usize>, String> {
         let done = self.ring.take();

@@ -8,7 +8,7 @@ use crate::remote::{Completion, Connections, Request, RequestKind, Wire};
 use crate::walk::Walk;
 use crate::work::Work;
 use crate::worker::Tally;
-use rubus_host::buffers::Buffers;
+use rubus_host::block::buffers::Buffers;
 use rubus_host::ticks::now_ns;
 
 /// A connection with everything that its operations use.

@@ -16,8 +16,8 @@ use crate::error::advice;
 use crate::error::io_failure;
 use crate::mailbox::WorkerEnd;
 use crate::page_cache::settle;
-use rubus_host::buffers::{Buffers, stamp};
-use rubus_host::shared_mapping::SharedMapping;
+use rubus_host::block::buffers::{Buffers, stamp};
+use rubus_host::files::shared_mapping::SharedMapping;
 use rubus_host::ticks::now_ns;
 
 /// A sleeping worker looks up this often, to see whether it shall end and to close its slices.

@@ -28,7 +28,7 @@ const SUM_AT: usize = 48;
 const HEADER_BYTES: usize = 56;
 /// The longest unit.
 const MAX_UNIT: u32 = 4096;
-/// The shortest.
+/// Length of the shortest unit, in bytes.
 const MIN_UNIT: u32 = 512;
 
 /// How the operations of one copy are sealed and checked.

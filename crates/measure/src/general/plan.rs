@@ -11,7 +11,7 @@ use rubus_vocabulary::spec::{
 
 /// Reads, then writes: the order of all pairs in a [`Plan`].
 pub(crate) const READS: usize = 0;
-/// See [`READS`].
+/// Index of writes; see [`READS`].
 pub(crate) const WRITES: usize = 1;
 
 /// One copy of a shaped job on its files.
@@ -53,7 +53,7 @@ pub(crate) struct Plan {
     pub(crate) poisson: bool,
     /// What is written will be read back by the same choices, so that none may depend on the time.
     pub(crate) is_replayed: bool,
-    /// Pauses.
+    /// Pauses between operations.
     pub(crate) think: Option<Think>,
     /// Flushes between writes.
     pub(crate) flush_every: Option<FlushEvery>,
@@ -70,13 +70,13 @@ pub(crate) struct Plan {
 /// The lengths that operations of one direction may have.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Lengths {
-    /// All alike.
+    /// The same length for all operations, in bytes.
     Fixed(u32),
     /// Uniform over the multiples of a step between two bounds.
     Range {
         /// Shortest, a multiple of the step.
         least: u32,
-        /// Longest.
+        /// Longest, in bytes.
         most: u32,
         /// Step, at least 1.
         step: u32,
@@ -117,7 +117,7 @@ impl Lengths {
         }
     }
 
-    /// The longest.
+    /// The longest length, in bytes.
     pub(crate) fn most(&self) -> u32 {
         match self {
             Lengths::Fixed(bytes) => *bytes,

@@ -17,7 +17,7 @@ use super::work::Copy;
 use crate::error::io_failure;
 use crate::mailbox::WorkerEnd;
 use crate::ring::{Completion, Order, Orders, Ring};
-use rubus_host::buffers::{Buffers, stamp};
+use rubus_host::block::buffers::{Buffers, stamp};
 use rubus_host::ticks::now_ns;
 
 /// A queue with everything that its operations use.

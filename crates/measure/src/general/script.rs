@@ -27,7 +27,7 @@ pub(crate) enum Step {
     Do(Operation),
     /// First everything that is under way has to end; then ask again.
     Drain,
-    /// Nothing more.
+    /// The script has ended.
     Over,
 }
 
@@ -85,7 +85,7 @@ pub(crate) struct Script {
     since_pause: u32,
     pause_due: bool,
     flush_under_way: bool,
-    /// The writes of so many operations are read back; nothing else happens.
+    /// Reads back the writes of this many operations and does nothing else.
     replays: Option<u64>,
     /// Nothing before this time, after a pause.
     floor_ns: u64,

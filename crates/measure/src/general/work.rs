@@ -3,7 +3,7 @@
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 
-use rubus_host::shared_mapping::{SharedMapping, TouchOrder};
+use rubus_host::files::shared_mapping::{SharedMapping, TouchOrder};
 use rubus_vocabulary::units::bytes_iec;
 
 use super::checks::Checks;
@@ -28,7 +28,7 @@ pub(crate) struct Copy {
     pub(crate) files: Vec<Arc<OwnedFd>>,
     /// How what it writes is sealed and what it reads is checked.
     pub(crate) checks: Option<Checks>,
-    /// It reads back what so many of its operations have written.
+    /// It reads back the writes of this many of its operations.
     pub(crate) replays: Option<u64>,
 }
 
@@ -98,7 +98,8 @@ impl General {
         self.copies.iter().any(paced)
     }
 
-    /// About how many bytes the copies have to read back when each has handed out so many operations.
+    /// About how many bytes the copies have to read back after they handed out these numbers of
+    /// operations.
     pub(crate) fn written_bytes(&self, handed_out: &[u64]) -> u64 {
         let of_copies = self.copies.iter().zip(handed_out).map(|(copy, &operations)| {
             let plan = &copy.plan;

@@ -4,6 +4,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use rubus_vocabulary::spec::{FileStart, Job};
+use rubus_vocabulary::title::spec_title;
 
 use super::{FILL_BLOCK, Scheduler, only_writes, regions_of, target_failed};
 use crate::error::BenchError;
@@ -11,7 +12,7 @@ use crate::event::{Event, Observer};
 use crate::measure::flush_limit;
 use crate::rig::Running;
 
-/// A target that takes nothing for so long while it is filled is given up.
+/// A target that accepts nothing for this long while it is filled is given up.
 const GIVE_UP_NS: u64 = 30_000_000_000;
 /// Filling the file takes no longer than this, in seconds.
 const FILL_S: f64 = 20.0;
@@ -57,8 +58,8 @@ impl Scheduler<'_> {
         Ok(())
     }
 
-    /// Fills a file of our own. A suite that may not take for ever goes on with less when that takes
-    /// too long.
+    /// Fills a file of our own. A suite with a time limit continues with a smaller file when that
+    /// takes too long.
     fn fill(
         &mut self,
         number: usize,
@@ -66,7 +67,7 @@ impl Scheduler<'_> {
         observer: &mut dyn Observer,
     ) -> Result<(), BenchError> {
         observer.event(&Event::Preparing { what: "filling the test file" });
-        let engine_error = |error: String| BenchError::Engine { job: job.name.clone(), error };
+        let engine_error = |error: String| BenchError::Engine { job: spec_title(job), error };
         self.regions[number].is_emptied = false;
         let wanted_bytes = self.regions[number].wanted_bytes;
         let start_ns = self.rig.now_ns();
@@ -124,6 +125,6 @@ impl Scheduler<'_> {
                 return Err(target_failed(job, error));
             }
         }
-        if interrupted { Err(BenchError::Interrupted { job: job.name.clone() }) } else { Ok(()) }
+        if interrupted { Err(BenchError::Interrupted { job: spec_title(job) }) } else { Ok(()) }
     }
 }

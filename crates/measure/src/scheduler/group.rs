@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use rubus_vocabulary::result::Access;
 use rubus_vocabulary::spec::{Durability, Ends, Job};
+use rubus_vocabulary::title::spec_title;
 
 use super::{Scheduler, group};
 use crate::course::is_commit;
@@ -25,7 +26,7 @@ impl Scheduler<'_> {
         fills_region: bool,
         observer: &mut dyn Observer,
     ) -> Result<Result<Measurement, String>, BenchError> {
-        let engine_error = |error: String| BenchError::Engine { job: job.name.clone(), error };
+        let engine_error = |error: String| BenchError::Engine { job: spec_title(job), error };
         let jobs = members(job);
         let mut commit_files = Vec::new();
         for member in &jobs {
@@ -59,7 +60,7 @@ impl Scheduler<'_> {
         self.check_holes(holes_before, &mut measurement);
         self.read_all_back(&tasks, &mut measurement, place, observer);
         self.switch(&tasks, true).map_err(engine_error)?;
-        // What a job that goes through the cache leaves there is nobody else's fault.
+        // What a job through the page cache leaves there is no disturbance from outside.
         let all_direct = tasks.iter().all(|task| task.access == Access::Direct);
         if all_direct && commit_files[0].is_none() {
             self.check_cache(&tasks[0].work, &mut measurement);
@@ -164,7 +165,7 @@ fn members(job: &Job) -> Vec<Job> {
     jobs
 }
 
-/// The job without an end but that of its work, which is to move so many bytes.
+/// The job without an end but that of its work, which is to move `bytes` bytes.
 fn for_all_its_time(job: &Job, bytes: u64) -> Job {
     let mut job = job.clone();
     job.beside = Vec::new();

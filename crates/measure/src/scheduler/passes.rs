@@ -9,7 +9,7 @@ use crate::event::Observer;
 use crate::measurement::Measurement;
 use crate::passes::{Kind, Pass, join};
 
-/// So many passes make an interval that may end the job.
+/// Minimum number of passes for an interval that may end the job.
 const MIN_PASSES: usize = 3;
 /// A pass that covers less than this share of the region counts only where there is no other.
 const MIN_COVERED: f64 = 0.5;

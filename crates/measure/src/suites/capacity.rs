@@ -8,7 +8,7 @@ use crate::error::BenchError;
 
 /// Free space that is left to other programs: at least 512 MiB ...
 const MARGIN: u64 = 512 * MIB;
-/// ... and at least one part in so many of what is free: 5 %.
+/// ... and at least this part of what is free: one in 20, 5 %.
 const MARGIN_PART: u64 = 20;
 /// Below this nothing is worth testing: 64 MiB.
 const MIN: u64 = 64 * MIB;

@@ -12,7 +12,7 @@ use crate::error::BenchError;
 const WANTED_REGION: u64 = GIB;
 /// What is written at most: enough for eleven seconds of the fastest disks on small boards.
 const MAX_WRITTEN: u64 = 48 * GIB;
-/// The jobs that write share the budget in so many parts.
+/// Number of parts into which the writing jobs divide the budget.
 const PARTS: u64 = 32;
 
 /// ±5 %, which takes eleven seconds on a quiet disk.

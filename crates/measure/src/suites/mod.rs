@@ -290,7 +290,7 @@ impl Cost {
 /// The suite without the jobs that write, for a target whose contents must stay.
 pub fn only_reads(suite: &Suite) -> Suite {
     let mut suite = suite.clone();
-    // Small files that nobody has made cannot be read.
+    // Small files that were not made cannot be read.
     suite.jobs.retain(|job| !writes(job) && !job.operation.is_of_file());
     suite
 }
@@ -370,7 +370,7 @@ fn limits(
     Ok(Limits { region_bytes, budget_bytes: own.max(times.saturating_mul(region_bytes)) })
 }
 
-/// The error of a suite whose budget must hold its least region so many times.
+/// The error of a suite whose budget must hold `times` times its smallest region.
 fn too_small(room: &Room, times: u64) -> BenchError {
     let (what, needed_bytes, remedy) = match (room.budget_bytes, room.is_free_space) {
         (Some(_), _) => {

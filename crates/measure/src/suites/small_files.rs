@@ -11,9 +11,9 @@ use crate::error::BenchError;
 const FILE: u32 = 4 * KIB;
 /// All files that exist at a time are no more than this: 96 Ki of them.
 const MAX: u64 = 384 * MIB;
-/// Creating and deleting is repeated so many times at most, with new files each time.
+/// Maximum number of passes of creating and deleting, with new files each time.
 const PASSES: u32 = 6;
-/// Below so many files per pass nothing can be said: 256.
+/// Minimum number of files per pass for a result: 256.
 const MIN_FILES: u64 = 256;
 /// Workers of the phases with several.
 const WORKERS: u32 = 4;

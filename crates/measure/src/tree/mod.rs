@@ -233,7 +233,7 @@ mod tests {
         assert_eq!(fs::read_dir(here.path()).expect("it").count(), 1);
     }
 
-    /// 37 MB stayed until somebody measured small files again.
+    /// 37 MB stayed until small files were measured again.
     #[test]
     fn whatever_is_measured_in_a_directory_removes_a_tree_that_was_left_there() {
         use crate::target::{Opened, Target};

@@ -19,7 +19,7 @@ use crate::work::{Engine, Work};
 
 /// The final flush of a phase may take this long: what was written may all be in the cache yet.
 const FLUSH: Duration = Duration::from_secs(240);
-/// So many files are looked at to see whether their contents are in memory.
+/// Number of files checked for contents in the page cache.
 const SAMPLE: usize = 64;
 
 /// This machine with a tree of files.

@@ -6,14 +6,17 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use rubus_stats::Rng;
 use rubus_vocabulary::doubt::Doubt;
-use rubus_vocabulary::result::{Access, JobResult, TargetFacts, TargetKind};
+use rubus_vocabulary::result::{Access, JobResult, TargetKind};
 use rubus_vocabulary::spec::{Direction, Job, Operation, Pattern, Suite};
+use rubus_vocabulary::title::spec_title;
 use rustix::fs::{Mode, OFlags, open};
 
 use crate::error::{BenchError, advice};
 use crate::event::{Event, Observer};
 use crate::filesystem::{self, Filesystem};
-use crate::frame::{Done, Frame, Jobs, Measured, Session, SessionOutcome, run_jobs};
+use crate::frame::{
+    Done, Frame, Jobs, Measured, MeasuredTarget, Session, SessionOutcome, run_jobs,
+};
 use crate::lanes::Queueing;
 use crate::live::LiveRig;
 use crate::measure::measure;
@@ -74,20 +77,16 @@ pub(crate) fn run(
         watch.device = None;
     }
     let absolute = std::path::absolute(path);
-    let facts = TargetFacts {
-        named: path.display().to_string(),
+    let target = MeasuredTarget {
         kind: TargetKind::Directory,
         path: absolute.as_ref().unwrap_or(path).display().to_string(),
         filesystem: filesystem.as_ref().map(|filesystem| filesystem.name.clone()),
-        device: watch.device.clone(),
         region_bytes: 0,
         access: Access::Buffered,
         content: content_name(session.suite.content),
         network: None,
-        link: None,
-        cluster: None,
     };
-    let (frame, watcher) = Frame::begin(start_ns, facts, watch, observer);
+    let (frame, watcher) = Frame::begin(start_ns, target, watch, observer);
     let live = LiveRig::new(watcher, TargetKind::Directory, Queueing::THREADS);
     let mut tree_session = TreeSession {
         rig: TreeRig::new(live, Arc::clone(tree.root())),
@@ -132,7 +131,7 @@ struct TreeSession<'a> {
     /// The filesystem, if it has no disk below.
     in_memory: Option<Filesystem>,
     pass_files: u64,
-    /// What exists.
+    /// The groups of files that exist.
     groups: Vec<Arc<Group>>,
     next_group: u32,
     /// The most files that existed at a time.
@@ -190,14 +189,14 @@ impl TreeSession<'_> {
         };
         let begun_ns = now_ns();
         let mut workers =
-            phase.start().map_err(|error| BenchError::Engine { job: job.name.clone(), error })?;
+            phase.start().map_err(|error| BenchError::Engine { job: spec_title(job), error })?;
         while !workers.poll(std::time::Duration::from_millis(50)) {
             if self.cancel.load(Ordering::Relaxed) {
                 workers.stop();
             }
         }
         if let Some(error) = workers.completions()[0].failure() {
-            return Err(BenchError::TargetFailed { job: job.name.clone(), error: error.into() });
+            return Err(BenchError::TargetFailed { job: spec_title(job), error: error.into() });
         }
         self.sync(job)?;
         let per_file_s = (now_ns() - begun_ns) as f64 / 1e9 / trial as f64;
@@ -243,7 +242,7 @@ impl TreeSession<'_> {
         self.sync(job)?;
         // 3: contents as well as names and attributes (kernel documentation, admin-guide/sysctl/vm).
         std::fs::write("/proc/sys/vm/drop_caches", "3").map_err(|error| BenchError::Engine {
-            job: job.name.clone(),
+            job: spec_title(job),
             error: format!("cannot empty the caches of the machine: {error}; only root can"),
         })
     }
@@ -266,8 +265,8 @@ impl TreeSession<'_> {
     fn sync(&mut self, job: &Job) -> Result<(), BenchError> {
         match self.rig.sync(self.cancel) {
             Ok(Some(_)) => Ok(()),
-            Ok(None) => Err(BenchError::Interrupted { job: job.name.clone() }),
-            Err(error) => Err(BenchError::TargetFailed { job: job.name.clone(), error }),
+            Ok(None) => Err(BenchError::Interrupted { job: spec_title(job) }),
+            Err(error) => Err(BenchError::TargetFailed { job: spec_title(job), error }),
         }
     }
 

@@ -13,7 +13,7 @@ use crate::mailbox::WorkerEnd;
 use crate::tree::{FILES_PER_DIRECTORY, Group, Name, open_directory};
 use crate::worker::Tally;
 use crate::workers::{WorkerShare, WorkerStart, Workers};
-use rubus_host::buffers::{Buffers, stamp};
+use rubus_host::block::buffers::{Buffers, stamp};
 use rubus_host::ticks::now_ns;
 
 /// One phase on one group of files.
@@ -39,7 +39,7 @@ pub(crate) struct Phase {
     pub(crate) max_files: u64,
     /// The warm-up is over after this time ...
     pub(crate) warm_up_ns: u64,
-    /// ... or after so many files.
+    /// ... or after this many files.
     pub(crate) warm_up_files: u64,
 }
 

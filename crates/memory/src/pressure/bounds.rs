@@ -1,8 +1,9 @@
 //! How far a measurement may go that has no group to keep it in, and takes the memory of the whole machine.
 //!
 //! Pure: what may be taken is decided from what the machine says before it begins, and what must end it from what is seen
-//! while it runs. Between the program that takes memory and everybody else stand: a reserve that is never asked for; the
-//! kernel's own choice of whom it ends first (the program asks to be that); and these bounds, which end it before.
+//! while it runs. Between the program that takes memory and all other programs stand: a reserve that is never asked
+//! for; the kernel's own choice of which process it kills first (the program asks to be that); and these bounds, which
+//! end it before.
 
 use rubus_vocabulary::machine::Machine;
 use rubus_vocabulary::memory::End;
@@ -14,15 +15,15 @@ const MIN_RESERVE: u64 = 48 << 20;
 const RESERVE_PART: u64 = 16;
 /// With less than this nothing can be said.
 const MIN_MEMORY: u64 = 64 << 20;
-/// A watcher that wakes up so much later than it wanted to sees a machine on which nobody else gets anything done.
+/// If a watcher wakes up this much too late, no other program gets anything done either.
 pub const MAX_LATE_S: f64 = 5.0;
-/// Every program that had something to do may wait for memory so many seconds in a row.
+/// Limit for seconds in a row in which every runnable program waits for memory.
 pub const MAX_STALLED_S: f64 = 20.0;
 /// Share of the time from which on it counts as such a second.
 const STALLED: f64 = 0.9;
-/// All of it may take so long.
+/// Limit for the whole measurement, in seconds.
 pub const MAX_S: f64 = 900.0;
-/// Stalls are looked at over so long.
+/// Window over which stalls are counted, in seconds.
 const WINDOW_S: f64 = 1.0;
 
 /// What may be taken of the whole machine.
@@ -129,7 +130,7 @@ impl Bounds {
             .then(|| End::Unsafe { why: format!("it took more than {:.0} minutes", MAX_S / 60.0) })
     }
 
-    /// Seconds in a row in which everybody waited.
+    /// Seconds in a row in which all runnable programs waited for memory.
     fn stalled_for(&mut self, seen: &Seen) -> f64 {
         let Some(waited_us) = seen.waited_full_us else {
             return 0.0;

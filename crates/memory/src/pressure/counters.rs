@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use rubus_host::own_files;
+use rubus_host::files::own_files;
 use rubus_machine::parse::meminfo;
 use rubus_vocabulary::memory::Counters;
 

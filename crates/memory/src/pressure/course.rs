@@ -5,8 +5,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use super::search::{Ask, Search};
-use rubus_host::memory_group::MemoryGroup;
-use rubus_host::{clock, own_files};
+use rubus_host::clock;
+use rubus_host::files::own_files;
+use rubus_host::process::memory_group::MemoryGroup;
 use rubus_vocabulary::machine::Machine;
 use rubus_vocabulary::memory::{Access, End, Group, Phase, Pressure, Rung, SetUpKind};
 
@@ -29,7 +30,7 @@ const FULL: f64 = 0.05;
 const STUBBORN: Duration = Duration::from_secs(3);
 /// Touches of a phase at most: enough for the 99.9th percentile, few enough for a card's life.
 const MAX_TOUCHES: u64 = 20_000;
-/// Filling may take so many times the seconds of a phase, and at least so many.
+/// Filling may take this many times the seconds of a phase, and at least `MIN_FILLING_S`.
 const FILLING: f64 = 20.0;
 const MIN_FILLING_S: f64 = 120.0;
 
@@ -55,12 +56,12 @@ pub struct SearchPlan<'a> {
     pub cancel: &'a AtomicBool,
 }
 
-/// Which set-up.
+/// The set-up to measure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Which {
-    /// What the machine has.
+    /// The one that the machine has.
     Own,
-    /// One that is made and taken away.
+    /// One that is made for the measurement and removed.
     Temporary(SetUpKind),
 }
 
@@ -86,7 +87,7 @@ pub fn try_group(place: &Place) -> anyhow::Result<bool> {
 /// Measures one set-up, and leaves nothing of it.
 ///
 /// # Errors
-/// When it could not begin, or could not be taken away.
+/// If it could not begin, or could not be removed.
 pub fn run(
     which: Which,
     course: &SearchPlan<'_>,
@@ -122,7 +123,7 @@ fn group(
     keeper: &mut Keeper,
 ) -> anyhow::Result<(Fence, bool)> {
     let group = MemoryGroup::planned(place.version, &place.parent, place.is_own);
-    // Last, so that it is undone first: swap cannot be turned off while somebody fills it.
+    // Last, so that it is undone first: swap cannot be turned off while a program fills it.
     let has_zswap = made.pools.contains(&Pool::Zswap);
     if has_zswap && place.version == 1 {
         set_up::scale_pool(made, course.memory_bytes, machine, keeper);
@@ -352,8 +353,8 @@ impl<'a> Watch<'a> {
         Ok(())
     }
 
-    /// Has so many pages filled, or as many as there is time for, with a look after as many as may be taken without one:
-    /// however late this program is let look, the other one has not gone on meanwhile.
+    /// Has `pages` pages filled, or as many as there is time for, and looks each time the allowance is used up: however
+    /// late this program gets to look, the other one has not continued meanwhile.
     fn grow(&mut self, pages: u64, line: &mut Line) -> Result<(), End> {
         let most_s = (FILLING * self.course.seconds).max(MIN_FILLING_S);
         let patience = Duration::from_secs_f64(most_s * 2.0 + 10.0);

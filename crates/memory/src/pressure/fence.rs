@@ -7,8 +7,9 @@ use std::time::{Duration, Instant};
 use super::bounds::{Allowance, Bounds, Seen};
 use anyhow::Context;
 use rubus_host::WriteError;
-use rubus_host::memory_group::MemoryGroup;
-use rubus_host::{clock, own_files};
+use rubus_host::clock;
+use rubus_host::files::own_files;
+use rubus_host::process::memory_group::MemoryGroup;
 use rubus_vocabulary::memory::End;
 
 use super::counters;
@@ -18,8 +19,8 @@ use crate::group::Place;
 /// The most that a program can ask the kernel to be ended before all others (proc_pid_oom_score_adj(5)).
 const FIRST_TO_BE_ENDED: &str = "1000";
 
-/// Part of the reserve that is taken before somebody looks again. It ends when half of the reserve is left; a program that
-/// is not looked at for the tenth of a second that a busy machine takes would have the other half by then.
+/// Part of the reserve that is taken between two looks. It ends when half of the reserve is left; a program that is not
+/// looked at for the tenth of a second that a busy machine takes would have the other half by then.
 const UNSEEN_PART: u64 = 8;
 
 /// Where there is room.
@@ -34,11 +35,11 @@ pub enum Scope {
 /// A fence that stands.
 pub enum Fence {
     Group(MemoryGroup),
-    /// Somebody who looks.
+    /// The whole machine, watched by a guard.
     Machine(Box<Guard>),
 }
 
-/// Who looks after a whole machine.
+/// Watches the memory of a whole machine.
 pub struct Guard {
     allowance: Allowance,
     bounds: Bounds,
@@ -55,7 +56,7 @@ impl Guard {
     /// # Errors
     /// When the kernel refuses that, as it does without root.
     pub fn post(allowance: Allowance, made: &Made) -> anyhow::Result<Guard> {
-        let refused = rubus_host::staying::stay();
+        let refused = rubus_host::process::mlocked::stay();
         anyhow::ensure!(
             refused.is_empty(),
             "this program could not be kept from waiting for memory itself ({}), so it would not be safe; run it as \
@@ -93,7 +94,7 @@ impl Fence {
     /// Lets it hold a program.
     ///
     /// # Errors
-    /// When the kernel refuses.
+    /// If the kernel refuses to move the process.
     pub fn take(&mut self, process: u32) -> anyhow::Result<()> {
         match self {
             Fence::Group(group) => Ok(group.take(process)?),
@@ -113,7 +114,7 @@ impl Fence {
     /// The most memory that it may have, where that can be said.
     ///
     /// # Errors
-    /// When the kernel refuses.
+    /// If the kernel refuses the limit.
     pub fn limit(&self, bytes: u64) -> Result<(), WriteError> {
         match self {
             Fence::Group(group) => group.limit(bytes),
@@ -134,7 +135,8 @@ impl Fence {
         }
     }
 
-    /// What the program has besides pages of its working set, as far as that is counted to somebody.
+    /// The memory of the program besides the pages of its working set, as far as the kernel counts
+    /// it.
     pub fn usage_bytes(&self) -> u64 {
         match self {
             Fence::Group(group) => group.usage_bytes().unwrap_or(0),
@@ -158,7 +160,7 @@ impl Fence {
         }
     }
 
-    /// Nobody looked for a while, with reason.
+    /// Restarts the clock after a justified pause in looking.
     pub fn begin_to_look(&mut self) {
         if let Fence::Machine(guard) = self {
             guard.looked = None;

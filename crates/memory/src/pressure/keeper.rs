@@ -1,4 +1,4 @@
-//! The process that takes away again what a measurement makes: groups, swap, zram devices, settings.
+//! The process that removes what a measurement makes: groups, swap, zram devices, settings.
 //!
 //! It is started before anything is made, is told each thing before that is made, and undoes all of them, the last one
 //! first, when the line to it is cut: by the end of the measurement or by a kill, which makes no difference to it. It
@@ -11,9 +11,11 @@ use std::time::Duration;
 
 use anyhow::{Context, ensure};
 use rubus_host::WriteError;
-use rubus_host::memory_group::MemoryGroup;
-use rubus_host::mounting::swap_off;
-use rubus_host::{clock, own_files, standard_error};
+use rubus_host::clock;
+use rubus_host::files::mounting::swap_off;
+use rubus_host::files::own_files;
+use rubus_host::process::memory_group::MemoryGroup;
+use rubus_host::process::standard_error;
 use serde::{Deserialize, Serialize};
 
 /// The hidden argument that makes this program a keeper.
@@ -30,7 +32,7 @@ pub enum Deed {
     Group {
         /// Version of control groups.
         version: u32,
-        /// The group.
+        /// Directory of the group.
         directory: PathBuf,
         /// See [`MemoryGroup::aside`].
         aside: Option<(PathBuf, PathBuf)>,
@@ -41,9 +43,9 @@ pub enum Deed {
     Zram(u32),
     /// A setting of the kernel was changed.
     Knob {
-        /// Its file.
+        /// Path of the setting.
         path: PathBuf,
-        /// What it was.
+        /// Value before.
         value: String,
     },
 }
@@ -94,7 +96,7 @@ fn remove_zram(number: u32) -> anyhow::Result<()> {
     if !Path::new(&format!("/sys/block/zram{number}")).exists() {
         return Ok(());
     }
-    // Whoever looks at new devices (udev, above all) may have it open for a moment.
+    // Programs that look at new devices (above all udev) may have it open for a moment.
     let give_up = clock::now() + PATIENCE;
     loop {
         let removed =
@@ -114,7 +116,7 @@ pub struct Keeper {
 }
 
 impl Keeper {
-    /// Starts one.
+    /// Starts a keeper process.
     ///
     /// # Errors
     /// When this program cannot be started once more.
@@ -173,12 +175,17 @@ impl Drop for Keeper {
 pub fn serve() -> bool {
     // Fails where it leads a session already.
     let _ = rustix::process::setsid();
-    rubus_host::signals::ignore(&[libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGPIPE]);
+    rubus_host::process::signals::ignore(&[
+        libc::SIGINT,
+        libc::SIGTERM,
+        libc::SIGHUP,
+        libc::SIGPIPE,
+    ]);
     // The directory that it was started in may be wanted for unmounting.
     let _ = rustix::process::chdir("/");
     let mut deeds: Vec<Deed> = Vec::new();
     let kept = || {
-        // When nobody reads any more, the line is about to be cut.
+        // If the pipe has no reader any more, it is about to be closed.
         let mut out = std::io::stdout();
         let _ = writeln!(out, "kept").and_then(|()| out.flush());
     };

@@ -27,16 +27,16 @@ pub enum Wish {
         /// Of all that is random.
         seed: u64,
     },
-    /// To have so many pages.
+    /// Grow to this number of pages.
     Grow {
-        /// In all.
+        /// Number of pages in all.
         pages: u64,
         /// Seconds after which it gives up.
         most_s: f64,
     },
     /// To touch them.
     Touch {
-        /// Which.
+        /// How the pages are touched.
         access: Access,
         /// Seconds before it counts.
         warm_up_s: f64,
@@ -55,11 +55,11 @@ pub enum Wish {
 #[serde(rename_all = "snake_case")]
 pub enum Answer {
     Ready,
-    /// So many pages it has.
+    /// Number of pages that it has.
     Grown(u64),
     /// So it was.
     Touched(Box<Phase>),
-    /// It cannot.
+    /// It cannot do that, for this reason.
     Unable(String),
 }
 
@@ -72,9 +72,9 @@ pub struct Line {
 
 /// What came instead of an answer.
 pub enum Silence {
-    /// Nothing yet.
+    /// No answer yet.
     NotYet,
-    /// It ended.
+    /// The process has ended.
     Gone,
 }
 
@@ -87,7 +87,7 @@ impl Line {
         let tried = "cannot start the program that takes memory";
         let (child, wishes, out) = super::start_own(ARGUMENT, tried)?;
         let (sender, answers) = channel();
-        // Reads until the program ends; nobody waits for this thread.
+        // Reads until the program ends; the thread is never joined.
         std::thread::Builder::new()
             .name("answers".into())
             .spawn(move || {
@@ -101,7 +101,7 @@ impl Line {
         Ok(Line { child, wishes, answers })
     }
 
-    /// Its number.
+    /// Process id of the load.
     pub fn process(&self) -> u32 {
         self.child.id()
     }

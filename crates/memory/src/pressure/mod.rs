@@ -17,7 +17,7 @@ pub mod suite;
 use std::process::{Child, ChildStdin, ChildStdout};
 
 use anyhow::Context;
-use rubus_host::programs;
+use rubus_host::process::programs;
 
 /// Starts this program once more, as one of those that `bench memory` needs, with a line to it and one from it. `tried`
 /// says in words what it is for.

@@ -103,7 +103,8 @@ mod tests {
     use rubus_vocabulary::memory::Phase;
     use rubus_vocabulary::memory::{Counters, TOUCHES_PER_SLOW};
 
-    /// A machine whose touches are slow from so many times its memory on, and that has none beyond `all`.
+    /// A machine whose touches are slow beyond these multiples of its memory, and that has nothing beyond
+    /// `all`.
     fn rung(ask: Ask, uniform: f64, zipf: f64, all: f64) -> Rung {
         let phase = |access: Access, from: f64| Phase {
             access,

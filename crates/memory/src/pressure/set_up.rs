@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
 use anyhow::{Context, bail, ensure};
-use rubus_host::loop_device::{LoopDevice, Part};
-use rubus_host::mounting::swap_on;
-use rubus_host::own_files;
-use rubus_host::programs;
+use rubus_host::block::loop_device::{LoopDevice, Part};
+use rubus_host::files::mounting::swap_on;
+use rubus_host::files::own_files;
+use rubus_host::process::programs;
 use rubus_vocabulary::machine::{Machine, Setting, SwapArea};
 use rubus_vocabulary::memory::{SetUp, SetUpKind};
 use rubus_vocabulary::units::{bytes_iec, percent};
@@ -25,7 +25,7 @@ const FIRST_OF_ALL: i32 = 32767;
 /// Where pages are kept compressed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Pool {
-    /// zswap's.
+    /// The pool of zswap.
     Zswap,
     /// A zram device.
     Zram(String),
@@ -117,7 +117,7 @@ fn parameter<'a>(machine: &'a Machine, name: &str) -> Option<&'a str> {
     parameters.iter().find(|setting| setting.name == name)?.value.text()
 }
 
-/// zswap's `max_pool_percent`.
+/// The value of zswap's `max_pool_percent`.
 pub fn pool_percent(machine: &Machine) -> Option<f64> {
     parameter(machine, "max_pool_percent")?.parse().ok()
 }
@@ -142,7 +142,7 @@ pub struct SetUpInputs<'a> {
     pub cancel: &'a AtomicBool,
 }
 
-/// Makes a set-up that is taken away by the keeper.
+/// Makes a set-up that the keeper removes.
 ///
 /// # Errors
 /// When something is missing: root, a driver, a program, room on the disk.

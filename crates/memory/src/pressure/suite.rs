@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::bounds;
 use anyhow::{Context, anyhow, bail, ensure};
-use rubus_host::own_files;
+use rubus_host::files::own_files;
 use rubus_vocabulary::machine::Machine;
 use rubus_vocabulary::memory::{LeftOut, Part, Pressure, SetUpKind};
 use rubus_vocabulary::units::bytes_iec;
@@ -58,7 +58,7 @@ pub struct PressureSuite<'a> {
 }
 
 impl PressureSuite<'_> {
-    /// All set-ups that are wanted, one after the other. One that cannot be had is left out.
+    /// Runs all requested set-ups, one after the other. One that is not available is left out.
     ///
     /// # Errors
     /// When memory cannot be limited here, or nothing could be measured.
@@ -124,7 +124,8 @@ fn wanted_set_ups(args: &PressureOptions, machine: &Machine) -> Vec<Which> {
     if args.compare {
         use SetUpKind::{Disk, None, Zram, Zswap};
         for kind in [None, Disk, Zram, Zswap] {
-            // Having no swap is the same whoever arranges it.
+            // Having no swap is the same set-up, whether the machine or the measurement arranges
+            // it.
             if kind != None || own != None {
                 wanted.push(Which::Temporary(kind));
             }

@@ -10,9 +10,9 @@ use rubus_vocabulary::memory::{Bandwidth, Work};
 use super::region::Region;
 use rubus_host::ticks::now_ns;
 
-/// A figure takes so long.
+/// Time for one figure, in seconds.
 const SECONDS: f64 = 0.6;
-/// A timed pass takes at least so long, so that reading the clock does not count.
+/// Minimum length of a timed pass, so that reading the clock does not count.
 const PASS_NS: u64 = 20_000_000;
 /// Passes of each thread at least.
 const MIN_PASSES: usize = 5;
@@ -108,7 +108,7 @@ fn pass(buffer: &mut [u8], work: Work) -> u64 {
     }
 }
 
-/// Reads every byte, with so many independent sums that adding is never what is waited for.
+/// Reads every byte, with enough independent sums that the additions are never the bottleneck.
 fn sum(buffer: &[u8]) -> u64 {
     const LANES: usize = 16;
     let mut sums = [0_u64; LANES];

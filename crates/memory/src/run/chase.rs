@@ -13,7 +13,7 @@ use rubus_host::ticks::now_ns;
 const LINE: usize = 64;
 /// Timed passes of each size.
 const PASSES: usize = 7;
-/// A pass takes about so long.
+/// Approximate length of a pass.
 const PASS_NS: u64 = 15_000_000;
 /// Loads between two looks at the clock.
 const BATCH: u64 = 4096;
@@ -75,7 +75,7 @@ fn walk(bytes: &[u8]) -> Option<rubus_stats::estimate::Estimate> {
     Some(rubus_stats::estimate::Estimate::new(ns(rate.value), ns(rate.high), ns(rate.low)))
 }
 
-/// Follows so many lines; gives where it came to.
+/// Follows `count` lines; returns where it arrived.
 fn steps(bytes: &[u8], from: usize, count: u64) -> usize {
     let mut at = from;
     for _ in 0..count {

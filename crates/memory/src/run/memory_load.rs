@@ -1,6 +1,6 @@
 //! A program that takes more and more memory, and says how long touching it takes.
 //!
-//! Its pages compress to a share that is known exactly: so many bytes of each are random, the rest is zeros. No two are
+//! Its pages compress to an exactly known share: that share of their bytes is random, the rest is zeros. No two are
 //! alike, and none holds one value only, which the kernel would keep without storing it.
 
 use rubus_stats::{Histogram, Rng};
@@ -32,11 +32,11 @@ pub struct MemoryLoad {
 /// How pages are to be touched.
 #[derive(Clone, Copy, Debug)]
 pub struct Touching {
-    /// Which.
+    /// How the pages are touched.
     pub access: Access,
-    /// Seconds before it counts.
+    /// Seconds of warm-up.
     pub warm_up_s: f64,
-    /// Seconds that it counts.
+    /// Seconds of measurement.
     pub seconds: f64,
     /// Touches at most.
     pub most: u64,
@@ -50,7 +50,7 @@ impl MemoryLoad {
     /// Room for `max_bytes`; none of it is taken yet. Pages compress to `content_percent` (1 to 100) percent.
     ///
     /// # Errors
-    /// When there are not so many addresses, or the kernel promises no more memory than it has
+    /// If the address space is too small, or the kernel promises no more memory than it has
     /// (`vm.overcommit_memory` 2).
     pub fn new(
         max_bytes: u64,
@@ -70,7 +70,7 @@ impl MemoryLoad {
         })
     }
 
-    /// Writes pages until there are so many, or for so long; gives how many there are.
+    /// Writes pages until there are `pages`, or for `max_s` seconds; returns how many there are.
     pub fn grow(&mut self, pages: u64, max_s: f64) -> u64 {
         let room = (self.region.bytes() / self.page_bytes) as u64;
         let (wanted, begun) = (pages.min(room), now_ns());

@@ -15,7 +15,7 @@ pub(super) struct Region {
 unsafe impl Send for Region {}
 
 impl Region {
-    /// So many bytes of addresses; none of it is memory yet.
+    /// Reserves `bytes` bytes of address space; none of it is backed by memory yet.
     pub(super) fn reserve(bytes: usize) -> std::io::Result<Self> {
         let protection = ProtFlags::READ | ProtFlags::WRITE;
         // SAFETY: a new anonymous mapping at an address of the kernel's choice disturbs nothing.
@@ -40,8 +40,8 @@ impl Region {
     }
 
     pub(super) fn all_mut(&mut self) -> &mut [u8] {
-        // SAFETY: the mapping is so long, readable, writable, initialised by the kernel with zeros, and borrowed
-        // exclusively through `self`.
+        // SAFETY: the mapping has this length, is readable and writable, initialised by the kernel with zeros,
+        // and borrowed exclusively through `self`.
         unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr(), self.bytes) }
     }
 }

@@ -4,8 +4,8 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::time::Duration;
 
-use rubus_host::generic_netlink::{Incoming, MAX_BYTES, Writer, control, family, read};
-use rubus_host::netlink::Netlink;
+use rubus_host::net::generic_netlink::{Incoming, MAX_BYTES, Writer, control, family, read};
+use rubus_host::net::netlink::Netlink;
 
 use super::message::{is_connected, nbd};
 
@@ -111,10 +111,10 @@ impl Driver {
         Ok(driver)
     }
 
-    /// A second way, on which the driver tells of dead connections.
+    /// Opens a second socket, on which the driver reports dead connections.
     ///
     /// # Errors
-    /// The system's.
+    /// If no netlink socket can be opened, or it cannot join the driver's multicast group.
     pub fn dead_links(&self) -> Result<DeadLinks, DriverError> {
         let socket = Netlink::generic()?;
         if let Some(group) = self.group {
@@ -185,8 +185,8 @@ impl Driver {
         self.request("detach the device", nbd::DISCONNECT, write, &mut |_| {})
     }
 
-    /// Has the driver take a device its server as soon as nobody has the device open, or not any more. It does so within the
-    /// last close: nobody meets a device that has just lost its server, and whoever opens it later finds an empty one.
+    /// Makes the driver disconnect a device on its last close, or cancels that. The driver disconnects within that
+    /// close: no open device loses its server, and the next open finds an empty device.
     ///
     /// # Errors
     /// When the device has no server, or was attached under another name.

@@ -6,10 +6,13 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use anyhow::Context;
+use rubus_host::Hands;
 use rubus_host::clock::{monotonic_ns, now_rfc3339, sleep};
-use rubus_host::live_hands::LiveHands;
-use rubus_host::staying::{self, KeptDirectory, KernelLog, is_there};
-use rubus_host::{Hands, own_files, programs, standard_error};
+use rubus_host::files::own_files;
+use rubus_host::live::hands::LiveHands;
+use rubus_host::process::mlocked::{self, KeptDirectory, KernelLog, is_there};
+use rubus_host::process::programs;
+use rubus_host::process::standard_error;
 use rubus_vocabulary::refused::Refused;
 use rubus_vocabulary::units::bytes_si;
 
@@ -121,7 +124,7 @@ impl Made {
 
     /// Keeps this process from waiting for the device that it keeps, and says in the kernel's log what does not work.
     pub fn stay(&mut self) {
-        for why in staying::stay() {
+        for why in mlocked::stay() {
             let index = self.device.index;
             self.log.line(4, &format!("rubus: nbd{index}: {why}"));
         }
@@ -310,10 +313,10 @@ fn backend_in_use(index: u32) -> String {
     backend.trim_end_matches('\n').to_owned()
 }
 
-/// Writes what is in caches and takes the device its server, if nobody uses it.
+/// Flushes a device's caches and disconnects the device if it is not in use.
 ///
 /// # Errors
-/// When somebody uses it ([`Refused`]), or what is in caches cannot be made durable.
+/// If the device is in use ([`Refused`]), or its caches cannot be flushed.
 pub fn leave(index: u32, give_up: bool, guard: &dyn Guard) -> anyhow::Result<()> {
     let path = PathBuf::from(format!("/dev/nbd{index}"));
     if give_up {
@@ -330,15 +333,15 @@ pub fn leave(index: u32, give_up: bool, guard: &dyn Guard) -> anyhow::Result<()>
             path.display()
         )
     })?;
-    // Of a device that loses its server while it is open, whoever has it open reads and flushes on, and the kernel
-    // log gets errors that look like a broken disk. So the driver is to do it when nobody has it open.
+    // If an open device loses its server, its users keep reading and flushing, and the kernel log fills with
+    // errors that look like a broken disk. So the driver disconnects it on its last close.
     let backend = backend_in_use(index);
     driver.disconnect_on_close(index, &backend, true)?;
     drop(unused);
     if is_gone_soon(index) {
         return Ok(());
     }
-    // Somebody only reads it and does not end: no reason not to detach it, unless it was mounted meanwhile.
+    // A reader that never ends is no reason to stay attached, unless the device was mounted meanwhile.
     let unused = claim();
     if !has_server(index) {
         return Ok(());

@@ -1,6 +1,6 @@
 //! What the kernel's driver of network disks is told and says, as in `include/uapi/linux/nbd-netlink.h`.
 
-use rubus_host::generic_netlink::Attributes;
+use rubus_host::net::generic_netlink::Attributes;
 
 /// The family of the driver.
 pub mod nbd {
@@ -29,13 +29,13 @@ pub mod nbd {
     pub const SERVER_FLAGS: u16 = 5;
     /// Attribute: how the driver is to behave, 64 bits.
     pub const CLIENT_FLAGS: u16 = 6;
-    /// Of these: a device loses its server when nobody has it open any more.
+    /// Flag in [`CLIENT_FLAGS`]: disconnect the device on its last close.
     pub const DISCONNECT_ON_CLOSE: u64 = 1 << 1;
     /// Attribute: the connections.
     pub const SOCKETS: u16 = 7;
     /// Attribute: how long a request waits for a new connection in seconds, 64 bits.
     pub const DEAD_TIMEOUT: u16 = 8;
-    /// Attribute: devices.
+    /// Attribute: the list of devices.
     pub const DEVICES: u16 = 9;
     /// Attribute: a name that later messages must know, text.
     pub const BACKEND: u16 = 10;
@@ -64,7 +64,7 @@ pub fn is_connected(attributes: Attributes<'_>, index: u32) -> Option<bool> {
 
 #[cfg(test)]
 mod tests {
-    use rubus_host::generic_netlink::{Incoming, Writer, read};
+    use rubus_host::net::generic_netlink::{Incoming, Writer, read};
 
     use super::*;
 

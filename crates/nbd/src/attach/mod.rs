@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rubus_host::net::{NetError, Stream, addresses};
-use rubus_host::staying::KeptDirectory;
+use rubus_host::process::mlocked::KeptDirectory;
 
 pub use driver::{DeadLinks, Driver, DriverError};
 pub use durability::Counters;
@@ -33,7 +33,7 @@ use driver::Setting;
 
 /// How long one step of connecting may take.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// Connections to a server that promises that they agree, where nobody asks for another number.
+/// Default number of connections to a server with multi-conn.
 const USUAL_CONNECTIONS: u32 = 4;
 /// The kernel's driver takes block sizes from here up to its page size.
 const MIN_BLOCK_BYTES: u32 = 512;
@@ -50,7 +50,7 @@ pub struct Settings {
     pub timeout_s: u32,
     /// How long requests wait for a server that is gone, in seconds.
     pub dead_timeout_s: u32,
-    /// Only reading.
+    /// Attach the device read-only.
     pub read_only: bool,
     /// A server that does not say who it is may be resumed all the same.
     pub vouched_for: bool,
@@ -59,16 +59,16 @@ pub struct Settings {
 /// Why nothing was attached.
 #[derive(Debug, thiserror::Error)]
 pub enum AttachError {
-    /// Encryption.
+    /// The address asks for TLS.
     #[error(
         "the kernel speaks to the server itself and knows no TLS: attach nbd:// over a network \
          that you trust, or through a tunnel (WireGuard, `ssh -L`)"
     )]
     Tls,
-    /// No address.
+    /// The server's address cannot be resolved or reached.
     #[error(transparent)]
     Network(#[from] NetError),
-    /// No agreement.
+    /// The handshake failed, or the server refused the export.
     #[error("{0}")]
     Server(String),
     /// Several connections on a server that does not coordinate them.
@@ -86,7 +86,7 @@ pub enum AttachError {
     /// A block size that the kernel cannot have.
     #[error("the server wants blocks of {0} bytes; the kernel's driver can do up to 4096")]
     Blocks(u32),
-    /// The kernel.
+    /// The kernel's driver refused.
     #[error(transparent)]
     Driver(#[from] DriverError),
 }
@@ -166,9 +166,9 @@ impl Server for Remote {
     }
 }
 
-/// What nobody can guess; without it, a server could not tell whose connections it ends.
+/// An unguessable number. Without one, a server could not tell whose connections it ends.
 fn random() -> Option<u128> {
-    let text = rubus_host::clone_file::random_uuid().ok()?;
+    let text = rubus_host::files::clone_file::random_uuid().ok()?;
     Uuid::parse(text.trim()).map(|uuid| uuid.0)
 }
 
@@ -181,7 +181,7 @@ fn bits(lanes: &[usize]) -> u64 {
 /// A device that was attached.
 #[derive(Debug)]
 pub struct Device {
-    /// Its number.
+    /// Number of the device: N of `/dev/nbdN`.
     pub index: u32,
     /// The name by which the driver knows it.
     pub backend: String,
@@ -244,7 +244,7 @@ pub fn attach(
     while (lines.len() as u32) < wanted {
         let (line, another) = match server.connect(lines.len(), &[]) {
             Ok(connected) => connected,
-            // The server takes no more from here, which nobody has asked for.
+            // The server accepts no further connection; the number was only a default.
             Err(_) if settings.connections.is_none() => break,
             Err(why) => return Err(AttachError::Server(why)),
         };
@@ -360,8 +360,8 @@ fn connect_patiently(
     driver.connect(setting)
 }
 
-/// Whether a device has a server, dead or alive. [`Driver::is_connected`] also says so of a device without one that
-/// somebody has open.
+/// Whether a device has a server, dead or alive. [`Driver::is_connected`] also says so of an open device without
+/// one.
 pub fn has_server(index: u32) -> bool {
     let block = KeptDirectory::open(Path::new(&format!("/sys/block/nbd{index}")));
     block.is_ok_and(|block| block.read("pid").is_ok())

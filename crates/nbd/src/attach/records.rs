@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use anyhow::Context;
-use rubus_host::staying::{KeptDirectory, is_there};
+use rubus_host::process::mlocked::{KeptDirectory, is_there};
 use serde::{Deserialize, Serialize};
 
 use super::AttachmentState;
@@ -74,7 +74,6 @@ impl Record {
     }
 }
 
-/// The files.
 #[derive(Debug)]
 pub struct Records {
     directory: KeptDirectory,

@@ -1,9 +1,8 @@
-//! The watcher of an attached device: connects again when a connection has ended, and goes on only
-//! with the disk that it was.
+//! The watcher of an attached device: reconnects when a connection has ended, and resumes only with
+//! the same disk.
 //!
-//! While there is no connection, the kernel lets requests wait, for as long as the dead-connection
-//! timeout says; after that they fail. When the server is back and is the same, nobody notices more
-//! than a pause.
+//! Without a connection, the kernel holds requests for the dead-connection timeout; after that they
+//! fail. When the same server is back in time, users notice only a pause.
 
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
@@ -13,7 +12,7 @@ use std::time::Duration;
 
 use rubus_host::clock::monotonic_ns;
 use rubus_host::net::{Stream, wait_for_ends};
-use rubus_host::staying::{FlushError, KeptDirectory};
+use rubus_host::process::mlocked::{FlushError, KeptDirectory};
 
 use super::driver::DriverError;
 use super::durability::{Counters, Durability, Flushed};
@@ -21,20 +20,20 @@ use crate::client::Offer;
 use crate::identity::{Appearance, Verdict};
 use crate::wire::TransmissionFlags;
 
-/// A TCP connection whose other end's kernel says nothing for so long is over.
+/// A TCP connection is dead after this long without a sign of life from the peer's kernel.
 pub const SILENCE: Duration = Duration::from_secs(30);
 
 /// How the device and its server are reached; the tests have others.
 pub trait Kernel {
-    /// Replaces a dead connection.
+    /// Replaces a dead connection with this socket.
     ///
     /// # Errors
-    /// When the driver refuses.
+    /// If the driver rejects the request.
     fn reconnect(&mut self, socket: BorrowedFd<'_>) -> Result<(), DriverError>;
-    /// Fails everything that waits, and takes the device its server.
+    /// Fails all waiting requests and disconnects the device.
     ///
     /// # Errors
-    /// When the driver refuses.
+    /// If the driver rejects the request.
     fn disconnect(&mut self) -> Result<(), DriverError>;
     /// Whether the device still has a server, dead or alive.
     fn is_connected(&mut self) -> bool;
@@ -56,7 +55,7 @@ pub trait Server {
     /// now. A server that can do so ends what is left of their old ones first.
     ///
     /// # Errors
-    /// Why not, in words.
+    /// Why the connection failed, as a sentence for the log.
     fn connect(&mut self, lane: usize, ended: &[usize]) -> Result<(Stream, Offer), String>;
 }
 
@@ -71,7 +70,7 @@ pub enum Urgency {
     Note,
 }
 
-/// How things stand, for whoever asks.
+/// State of an attachment, for status output.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AttachmentState {
     /// Connections that work.
@@ -89,7 +88,7 @@ pub struct AttachmentState {
 /// How watching ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum End {
-    /// Somebody detached the device.
+    /// The device was detached by another program.
     Detached,
     /// The device was failed rather than resumed.
     GivenUp(String),
@@ -97,8 +96,8 @@ pub enum End {
     Stopped,
 }
 
-/// Detaches the device if nobody uses it; else says why not. It may wait for the server, so it runs in a thread of
-/// its own: the watcher is the one that can bring the server back.
+/// Detaches the device if it is not in use, else says why not. It may wait for the server, so it runs in its own
+/// thread: only the watcher can bring the server back.
 pub type Leave = Arc<dyn Fn() -> Result<(), String> + Send + Sync>;
 
 /// How long to wait between attempts: at once, then longer and longer up to a limit.
@@ -106,7 +105,7 @@ pub type Leave = Arc<dyn Fn() -> Result<(), String> + Send + Sync>;
 pub struct Pace {
     /// After the first attempt.
     pub first: Duration,
-    /// At most.
+    /// Longest wait between two attempts.
     pub most: Duration,
     /// Between two looks at a device that is fine.
     pub look: Duration,
@@ -268,7 +267,7 @@ impl<'a> Watcher<'a> {
         }
         match self.leaving.as_ref().map(Receiver::try_recv) {
             None | Some(Err(TryRecvError::Empty)) => {}
-            // The driver still says that it is connected as long as somebody has it open.
+            // While the device is open anywhere, the driver still reports it as connected.
             Some(Ok(Ok(()))) => return Err(End::Stopped),
             Some(Ok(Err(why))) => {
                 self.leaving = None;
@@ -291,7 +290,7 @@ impl<'a> Watcher<'a> {
         }
     }
 
-    /// The connections that have ended, waiting for one at most so long.
+    /// The connections that have ended; waits at most `most` for one to end.
     fn ended(&self, most: Duration) -> Vec<usize> {
         let lines: Vec<&Stream> = self.attached.lines.iter().collect();
         match wait_for_ends(&lines, self.kernel.tells(), most) {
@@ -361,8 +360,8 @@ impl<'a> Watcher<'a> {
         Ok(())
     }
 
-    /// The driver replaces only what it holds for dead, and says nothing otherwise. Of connections that
-    /// end because somebody detaches the device it does not tell, and then the device has no server.
+    /// The driver replaces only connections that it considers dead, and reports nothing else. When the
+    /// device is being detached it reports no dead connections, and then the device has no server.
     fn wait_until_dead(&mut self, count: usize) -> Result<(), End> {
         let max_ns = self.pace.notice.as_nanos() as u64;
         let start_ns = monotonic_ns();
@@ -530,7 +529,7 @@ fn is_newer(heard_ago: Option<Duration>, since: Duration) -> bool {
     heard_ago.is_some_and(|heard_ago| heard_ago + STEP < since)
 }
 
-/// A thread that flushes a device. On a dead one it hangs, and nobody waits for it.
+/// A thread that flushes a device. On a dead device it hangs, and the watcher does not wait for it.
 #[derive(Debug)]
 struct Flusher {
     begin: SyncSender<Counters>,
@@ -545,7 +544,7 @@ fn leaving(leave: Leave) -> std::io::Result<Receiver<Result<(), String>>> {
     let (report, ended) = sync_channel(1);
     std::thread::Builder::new().name("leaving".into()).stack_size(LEAVING_STACK_BYTES).spawn(
         move || {
-            // Nobody hears it when the watcher has seen the end already.
+            // Without a receiver, the watcher has already seen the end.
             let _ = report.send(leave());
         },
     )?;

@@ -14,7 +14,7 @@ pub enum HandshakeError {
     /// The server broke the protocol.
     #[error("the server breaks the protocol: {0}")]
     Malformed(#[from] Malformed),
-    /// The server answered something that nobody had asked for.
+    /// The server answered an option that the client had not sent.
     #[error("the server breaks the protocol: it answers option {0}, which was not asked")]
     Unasked(u32),
     /// The server never came to the point.
@@ -26,7 +26,7 @@ pub enum HandshakeError {
     /// The server said yes and not how large the export is.
     #[error("the server breaks the protocol: it agrees and does not say how large the export is")]
     NoSize,
-    /// Only encrypted.
+    /// The server accepts encrypted connections only.
     #[error(
         "the server wants TLS; write nbds:// in place of nbd:// (nbds+unix:// for nbd+unix://)"
     )]

@@ -12,7 +12,7 @@ use crate::wire::{
     read_hole_body,
 };
 
-/// So many requests can be in flight on one connection.
+/// Maximum number of requests in flight on one connection.
 pub const MAX_SLOTS: usize = 1 << 16;
 
 /// One request, as its owner sees it.
@@ -20,9 +20,8 @@ pub const MAX_SLOTS: usize = 1 << 16;
 pub struct Due {
     /// Number of the slot, from 0.
     pub slot: u32,
-    /// What.
+    /// The command.
     pub command: Command,
-    /// How.
     pub flags: CommandFlags,
     /// Where on the export, in bytes.
     pub offset: u64,
@@ -200,7 +199,8 @@ impl Flight {
     /// The data of a read go to `due.memory_at` of a memory of `memory_bytes` bytes.
     ///
     /// # Errors
-    /// [`FlightError::BadRequest`].
+    /// [`FlightError::BadRequest`] if the slot is in use or out of range, or the data do not fit into
+    /// the memory.
     pub fn begin(&mut self, due: &Due, memory_bytes: usize) -> Result<Header, FlightError> {
         let moves_data = matches!(due.command, Command::Read | Command::Write);
         let end = due.memory_at.checked_add(due.length as usize);
@@ -295,7 +295,7 @@ impl Flight {
         self.incoming.as_ref().map(|incoming| incoming.at..incoming.at + incoming.left)
     }
 
-    /// So many bytes have been put where [`Flight::wanted`] said.
+    /// Records that this many bytes were received into [`Flight::wanted`].
     pub fn filled(&mut self, bytes: usize, answers: &mut Vec<Answer>) -> Result<(), FlightError> {
         let Some(incoming) = &mut self.incoming else {
             return Ok(());

@@ -12,9 +12,9 @@ use crate::wire::{
     OptionReplyHeader, OptionRequest, Refusal, TransmissionFlags,
 };
 
-/// So many names of exports are kept to be shown.
+/// Number of export names kept for the error message.
 const MAX_NAMES: usize = 20;
-/// So many replies to one option are taken.
+/// Maximum number of replies to one option.
 const MAX_REPLIES: u32 = 10_000;
 
 /// What the client wants.
@@ -42,7 +42,7 @@ pub struct Extras {
 /// What the machine needs next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// Exactly so many bytes of the server, for [`Handshake::received`].
+    /// Read exactly this many bytes from the server, for [`Handshake::received`].
     Read(usize),
     /// Both ends go on encrypted: start TLS, then call [`Handshake::tls_started`].
     StartTls,
@@ -173,10 +173,10 @@ impl Handshake {
         Handshake::with(wish, Extras::default())
     }
 
-    /// [`Handshake::new`] that asks for more, which the server need not have.
+    /// [`Handshake::new`] with extensions, which the server need not support.
     ///
     /// # Errors
-    /// As there.
+    /// If the export's name is not valid in the protocol.
     pub fn with(wish: Wish, extras: Extras) -> Result<Self, HandshakeError> {
         if !crate::wire::fits_a_string(&wish.export) {
             return Err(HandshakeError::BadName);

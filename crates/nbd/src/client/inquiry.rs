@@ -13,9 +13,9 @@ use crate::wire::{
     TransmissionFlags,
 };
 
-/// So many exports are taken of a list.
+/// Maximum number of exports taken from a server's list.
 pub const MAX_LISTED: usize = 10_000;
-/// So much text is taken of a list.
+/// Maximum length of the text taken from a server's list.
 const MAX_TEXT_BYTES: usize = 4 << 20;
 const MAX_REPLIES: usize = 20_000;
 
@@ -27,7 +27,7 @@ pub struct Learnt {
     pub size_and_flags: Option<(u64, TransmissionFlags)>,
     /// The block sizes, where it names them.
     pub block_sizes: Option<BlockSizes>,
-    /// Its words.
+    /// The server's description of the export.
     pub description: Option<String>,
 }
 
@@ -200,7 +200,7 @@ impl<T: Transport> Inquiry<T> {
         Ok(names.collect())
     }
 
-    /// Says goodbye.
+    /// Ends the inquiry with `NBD_OPT_ABORT`.
     pub fn end(mut self) {
         if self.style == Style::Fixed {
             let mut out = Vec::new();

@@ -16,7 +16,7 @@ pub use handshake::{Extras, Handshake, Offer, Step, Style, Wish};
 pub use inquiry::{Inquiry, Learnt, Listing, MAX_LISTED};
 
 use rubus_host::clock::monotonic_ns;
-use rubus_host::min_rate::MinRate;
+use rubus_host::net::min_rate::MinRate;
 
 use crate::transport::{Awaited, Transport};
 use crate::wire::{Command, CommandFlags, ExtendedRequest, Extent, Request};
@@ -24,19 +24,19 @@ use crate::wire::{Command, CommandFlags, ExtendedRequest, Extent, Request};
 /// Bytes that are received at once besides data that go straight to their place. Copying a small
 /// block costs less than a system call for it.
 const STAGE_BYTES: usize = 64 << 10;
-/// So many pieces are handed to the kernel at once.
+/// Maximum number of buffers in one vectored send.
 const MAX_PARTS: usize = 64;
 
 /// Why a client can do no more with its server. The sentences say what to do where that is known.
 #[derive(Debug, thiserror::Error)]
 pub enum ClientError {
-    /// No agreement.
+    /// The handshake failed.
     #[error(transparent)]
     Handshake(#[from] HandshakeError),
     /// The server broke the protocol.
     #[error(transparent)]
     Flight(#[from] FlightError),
-    /// No encryption.
+    /// TLS could not be set up.
     #[error("TLS failed: {0}")]
     Tls(String),
     /// The server is gone.
@@ -69,10 +69,10 @@ pub fn agree<T: Transport>(
     agree_with(transport, wish, Extras::default(), most, encrypt)
 }
 
-/// [`agree`] that asks for more, which the server need not have.
+/// [`agree`] with extensions, which the server need not support.
 ///
 /// # Errors
-/// As there.
+/// If the handshake fails, TLS cannot be set up, or the server exceeds `most`.
 pub fn agree_with<T: Transport>(
     mut transport: T,
     wish: Wish,
@@ -195,7 +195,7 @@ fn broken(error: io::Error, when: &'static str, silence: Duration) -> ClientErro
     }
 }
 
-/// From so many bytes of headers on those that have been sent are thrown away.
+/// Headers that have been sent are dropped once the buffer exceeds this.
 const MAX_HEADER_BYTES: usize = 64 << 10;
 
 /// A piece of what is to be sent: of the client's own headers, or of the caller's memory.
@@ -233,8 +233,8 @@ pub struct Patience {
 }
 
 impl Patience {
-    /// What is right for a disk: a machine that has been silent for so long is not just busy,
-    /// since its kernel answers; a disk that writes back what a whole memory held takes minutes.
+    /// Suits a disk. A machine that is silent for 45 s is not just busy, since its kernel answers;
+    /// a disk that writes back a full page cache takes minutes.
     pub const OF_A_DISK: Patience =
         Patience { server: Duration::from_secs(600), machine: Duration::from_secs(45) };
 }
@@ -266,8 +266,8 @@ impl<T: Transport> Client<T> {
         client
     }
 
-    /// How long [`Client::exchange`] waits in vain; [`Patience::OF_A_DISK`] until this is called.
-    /// The kernel is told by whoever made the connection.
+    /// Sets the timeouts of [`Client::exchange`]; the default is [`Patience::OF_A_DISK`]. The
+    /// kernel's keepalive is set by the code that connects.
     pub fn set_patience(&mut self, patience: Patience) {
         self.patience = patience;
         self.rate = MinRate::over(patience.server);
@@ -380,7 +380,8 @@ impl<T: Transport> Client<T> {
     /// [`Client::exchange`], in which the server may be silent for `most` at a time.
     ///
     /// # Errors
-    /// Also [`ClientError::Silent`].
+    /// As for [`exchange`](Client::exchange), and [`ClientError::Silent`] when the server exceeds
+    /// `most`.
     pub fn exchange_within(
         &mut self,
         due: &[Due],
@@ -403,10 +404,11 @@ impl<T: Transport> Client<T> {
         Ok(())
     }
 
-    /// As [`exchange`](Client::exchange); it is asked now and then whether to give the server up, which has been silent for so long.
+    /// Like [`exchange`](Client::exchange), but asks `is_given_up` four times a second, with the length of the silence
+    /// so far.
     ///
     /// # Errors
-    /// Also [`ClientError::Silent`].
+    /// As for [`exchange`](Client::exchange), and [`ClientError::Silent`] when the server is given up.
     pub fn exchange_unless(
         &mut self,
         due: &[Due],
@@ -553,7 +555,7 @@ impl<T: Transport> Client<T> {
         }
         let (flags, command) = (CommandFlags::NONE, Command::Disconnect);
         let (cookie, offset) = (0, 0);
-        // If this fails there is nobody to say goodbye to.
+        // If this fails, the server is gone already.
         let _ = match self.flight.replies() {
             Replies::Extended => {
                 let goodbye = ExtendedRequest { flags, command, cookie, offset, length: 0 };

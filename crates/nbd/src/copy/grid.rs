@@ -15,12 +15,12 @@ use crate::wire::{AllocationFlags, Extent};
 
 /// A cell is this large where both ends take requests so large.
 const CELL_BYTES: u64 = 64 << 10;
-/// A section has at least so many bytes,
+/// Minimum size of a section.
 const MIN_SECTION_BYTES: u64 = 4 << 20;
-/// and there are at most so many of them, so that the book takes a few megabytes.
+/// Maximum number of sections, so that the ledger takes a few megabytes.
 const MAX_SECTIONS: u64 = 1 << 18;
 
-/// At most so many pieces are set aside: a disk of which more fails is hardly there.
+/// Maximum number of pieces set aside: a disk with more read errors is as good as dead.
 pub const MAX_SET_ASIDE: usize = 4096;
 
 /// How an export is cut.
@@ -39,16 +39,16 @@ pub struct Grid {
 /// Bytes from `from` up to `to` that are all data, or all zeros.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Run {
-    /// The first.
+    /// Offset of the first byte.
     pub from: u64,
-    /// Behind the last.
+    /// Offset behind the last byte.
     pub to: u64,
     /// They read as zeros.
     pub is_zero: bool,
 }
 
 impl Grid {
-    /// Cuts so many bytes for requests of at most `piece_bytes`.
+    /// Cuts `size_bytes` for requests of at most `piece_bytes`.
     pub fn new(size_bytes: u64, piece_bytes: u64) -> Grid {
         let piece_bytes = prev_power_of_two(piece_bytes.max(1));
         let least = size_bytes.div_ceil(MAX_SECTIONS).next_power_of_two();
@@ -91,7 +91,7 @@ impl Grid {
         if end < self.size_bytes {
             end = end / self.cell_bytes * self.cell_bytes;
         }
-        // Less than a cell was told: nobody knows of the rest of it.
+        // The extents cover less than one cell: the rest of the cell is unknown.
         if end <= from {
             let to = (from + self.cell_bytes).min(to);
             return (vec![data(from, to)], to);
@@ -283,8 +283,8 @@ impl Ledger {
         locked(&self.finished)
     }
 
-    /// The sections that were done since the last time. Those of which something could not be read are not among them:
-    /// whoever goes on with the copy is to try them again.
+    /// The sections done since the last call. Sections with read errors are left out, so that a resumed copy tries
+    /// them again.
     pub fn take_finished(&self) -> Vec<(usize, u64)> {
         let taken = std::mem::take(&mut *self.finished());
         let unreadable = locked(&self.unreadable);
@@ -399,7 +399,7 @@ mod tests {
             data(6 * CELL, 10 * CELL),
         ];
         assert_eq!((runs.as_slice(), end), (&expected[..], 10 * CELL));
-        // A hole of which nobody says that it reads as zeros has to be read.
+        // A hole that is not known to read as zeros has to be read.
         let (runs, _) = grid.runs(0, CELL, &[extent(CELL, 1)]);
         assert_eq!(runs, [data(0, CELL)]);
     }

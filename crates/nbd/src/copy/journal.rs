@@ -27,7 +27,7 @@ pub struct Head {
 /// What a journal says.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Journal {
-    /// About what.
+    /// What is copied, and how it is cut.
     pub head: Head,
     /// Sections that are done, with their digests. Each is one that there is.
     pub done: Vec<(usize, u64)>,
@@ -119,7 +119,7 @@ pub fn record(section: usize, digest: u64) -> String {
 /// Reads a journal.
 ///
 /// # Errors
-/// When it is none.
+/// If the bytes are no journal, or its head is damaged or incomplete.
 pub fn parse(bytes: &[u8]) -> Result<Journal, NotAJournal> {
     let mut lines = Lines { bytes, used: 0 };
     let head = Head::decode(&mut lines).map_err(|why| match ends_early(bytes, lines.used) {

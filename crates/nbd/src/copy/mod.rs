@@ -19,8 +19,8 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
 
+use rubus_host::block::image::Image;
 use rubus_host::clock::monotonic_ns;
-use rubus_host::image::Image;
 
 use crate::server::file_disk::FileDisk;
 use crate::transport::Transport;
@@ -34,7 +34,7 @@ pub use zeros::is_all_zero;
 
 /// How often the caller is told how far it is.
 const TELL: Duration = Duration::from_millis(200);
-/// At most so many places that differ are told.
+/// Maximum number of differing ranges reported.
 const MAX_DIFFERENT: usize = 100;
 
 /// Who keeps the journal.
@@ -53,7 +53,7 @@ pub trait Keeper: Sync {
 pub enum End<T> {
     /// A file or a device.
     Image {
-        /// Its bytes.
+        /// The open file or device.
         image: Arc<Image>,
         /// Its path, for people.
         name: String,
@@ -88,7 +88,7 @@ impl<T: Transport + 'static> End<T> {
         }
     }
 
-    /// How many connections there may be, if so many are wanted.
+    /// How many connections to open if `wanted` were requested.
     fn connections(&self, wanted: usize) -> usize {
         match self {
             End::Export(export) if !export.can(TransmissionFlags::CAN_MULTI_CONN) => 1,
@@ -139,7 +139,7 @@ impl<T: Transport + 'static> End<T> {
         }
     }
 
-    /// Whether somebody may have written to it since an earlier run of a copy, and nothing would show that.
+    /// Whether another program may have written to it since an earlier run of a copy, without a trace.
     pub fn may_have_changed(&self) -> bool {
         match self {
             End::Image { image, .. } => image.is_device(),
@@ -147,10 +147,10 @@ impl<T: Transport + 'static> End<T> {
         }
     }
 
-    /// Everything that was written is on stable storage.
+    /// Flushes all written data to stable storage.
     ///
     /// # Errors
-    /// When it is not.
+    /// If the flush fails, or the server is given up after `cancel`.
     pub fn flush(&self, cancel: &AtomicBool) -> Result<(), CopyError> {
         match self {
             End::Image { image, name } => image.sync().map_err(|error| {
@@ -231,7 +231,7 @@ pub struct Progress {
     pub is_verifying: bool,
     /// Bytes that are done, holes too.
     pub done_bytes: u64,
-    /// Of so many.
+    /// Bytes to copy in all.
     pub size_bytes: u64,
     /// Since the pass began.
     pub elapsed_s: f64,
@@ -244,7 +244,7 @@ pub struct Progress {
 /// far, it stays in the ledger.
 ///
 /// # Errors
-/// [`CopyError`].
+/// If either end fails, the data do not reach stable storage, or the copy is cancelled.
 pub fn copy<T: Transport + 'static>(
     source: &End<T>,
     target: &End<T>,
@@ -299,7 +299,7 @@ fn flush_and_keep<T: Transport + 'static>(
 /// Reads the destination back; gives the places that are not what was copied: from where, to where.
 ///
 /// # Errors
-/// [`CopyError`].
+/// If the destination cannot be read, or the comparison is cancelled.
 pub fn compare<T: Transport + 'static>(
     target: &End<T>,
     (grid, ledger): (Grid, &Ledger),
@@ -337,7 +337,7 @@ pub fn compare<T: Transport + 'static>(
 /// not what they were. Gives how many bytes these are.
 ///
 /// # Errors
-/// [`CopyError`].
+/// If the source cannot be read, or the check is cancelled.
 pub fn recheck<T: Transport + 'static>(
     source: &End<T>,
     (grid, ledger): (Grid, &Ledger),
@@ -459,7 +459,7 @@ impl<T: Transport + 'static> Pass<'_, T> {
         }
     }
 
-    /// How far it is, since it began at that time with so many bytes.
+    /// Progress of a pass that began at `began_ns` with `before_bytes` done.
     fn progress(&self, ledger: &Ledger, (began_ns, before_bytes): (u64, u64)) -> Progress {
         Progress {
             is_verifying: self.target.is_none(),
@@ -607,7 +607,7 @@ mod tests {
         let book = (grid, &earlier);
         copy(&source, &target, book, &options, None, &cancel, &mut tell).unwrap();
 
-        // The last section was not done when it was interrupted. Of the first somebody wrote a part since.
+        // The last section was not done at the interruption. Part of the first was overwritten since.
         let ledger = Ledger::new(grid);
         let last = grid.sections() - 1;
         for number in 0..last {

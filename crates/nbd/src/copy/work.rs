@@ -37,16 +37,16 @@ pub(super) enum Next {
     Ask(u64, u64),
     /// Nothing now, since another worker asks.
     Wait,
-    /// Nothing more.
+    /// Nothing is left to do.
     Over,
 }
 
 /// Whatever has been silent for longer when the copy is to end hangs.
-const MOST_NS: u64 = 30_000_000_000;
+const MAX_NS: u64 = 30_000_000_000;
 
 /// Whether a single request, such as a flush, is not waited for any longer: the copy is to end, and its server hangs.
 pub(super) fn is_given_up(cancel: &AtomicBool, silent: Duration) -> bool {
-    cancel.load(Ordering::Relaxed) && silent.as_nanos() > u128::from(MOST_NS)
+    cancel.load(Ordering::Relaxed) && silent.as_nanos() > u128::from(MAX_NS)
 }
 
 /// The longest time in which a server gave no answer to what it was asked, over all connections.
@@ -67,11 +67,11 @@ impl Silence {
     }
 }
 
-/// A server that was never silent for longer than this hangs after so long: a slow one is silent, too, and for longer when it is
-/// asked for more at a time.
+/// The silence after which a server hangs, given its longest pause so far. A slow server pauses too, and longer with
+/// more requests in flight.
 fn hangs_after_ns(longest_ns: u64) -> u64 {
-    const LEAST_NS: u64 = 3_000_000_000;
-    longest_ns.saturating_mul(2).clamp(LEAST_NS, MOST_NS)
+    const MIN_NS: u64 = 3_000_000_000;
+    longest_ns.saturating_mul(2).clamp(MIN_NS, MAX_NS)
 }
 
 /// One pass over all bytes.

@@ -7,8 +7,8 @@
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use rubus_host::block::image::Image;
 use rubus_host::clock::monotonic_ns;
-use rubus_host::image::Image;
 use rubus_host::net::wait_for_any;
 
 use super::error::{is_of_the_disk, not_read, not_written, silent};
@@ -23,9 +23,9 @@ use crate::wire::{AllocationFlags, Command, CommandFlags, ErrorCode, Extent};
 pub(super) const CHECKPOINT_NS: u64 = 5_000_000_000;
 /// A wait is interrupted as often, to look whether the copy is to end.
 const LOOK_MS: u64 = 500;
-/// Zeros are made at most so many bytes at a time.
+/// Maximum length of one zeroing.
 const MAX_ZEROS: u64 = 1 << 30;
-/// From so many pieces on that are not zeros, all of a stretch is made zeros at once.
+/// With more parts to zero than this, a stretch is zeroed as a whole.
 const MAX_PARTS: usize = 64;
 /// Shorter zeros in data are written to a server, since each request costs something.
 const MIN_HOLE_OF_EXPORT: usize = 32 << 10;
@@ -145,7 +145,7 @@ pub(super) enum Side<'a, T> {
     Nowhere,
     /// A file or a device, with its name.
     File(&'a Image, &'a str),
-    /// An export.
+    /// A connection to an export.
     Wire(Box<Wired<T>>),
 }
 
@@ -442,7 +442,10 @@ impl<'a, T: Transport> Worker<'a, T> {
             Side::Nowhere => Ok(()),
             Side::File(image, name) => {
                 let written = image.write(at, &self.memory[from..from + bytes]);
-                written.map_err(|error| not_written(name, "writing", at, bytes as u64, &error))
+                written.map_err(|error| not_written(name, "writing", at, bytes as u64, &error))?;
+                // The disk is at work during the copy, and not only in the flush at its end.
+                image.start_write_back(at, bytes as u64);
+                Ok(())
             }
             Side::Wire(_) => {
                 let bytes = bytes as u64;
@@ -561,7 +564,7 @@ impl<'a, T: Transport> Worker<'a, T> {
                 return Err(wired.failed("writing", at, bytes, answer));
             }
             Doing::Zero { slot, at, bytes } if !is_fine => {
-                // Some servers cannot make so many zeros at once, or none.
+                // Some servers cannot zero that many bytes at once, or none.
                 let cannot = [ErrorCode::INVALID, ErrorCode::OVERFLOW, ErrorCode::UNSUPPORTED];
                 if !cannot.contains(&answer.error) {
                     return Err(wired.failed("zeroing", at, bytes, answer));

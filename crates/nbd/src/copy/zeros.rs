@@ -10,7 +10,7 @@ const MAX_QUESTIONS: u32 = 1 << 16;
 /// Whether a whole export reads as zeros, as far as its server says; nothing when it does not say.
 ///
 /// # Errors
-/// When the connection breaks.
+/// If the connection breaks.
 pub fn is_all_zero<T: Transport + 'static>(export: &Export<T>) -> Result<Option<bool>, CopyError> {
     if export.offer.allocation.is_none() {
         return Ok(None);

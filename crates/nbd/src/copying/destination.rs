@@ -5,9 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
-use rubus_host::blockdev::{NodeKind, Pinned};
-use rubus_host::image::{Image, ImageError};
-use rubus_host::{kept_file, own_files};
+use rubus_host::block::blockdev::{NodeKind, Pinned};
+use rubus_host::block::image::{Image, ImageError};
+use rubus_host::files::kept_file;
+use rubus_host::files::own_files;
 use rubus_vocabulary::refused::Refused;
 
 use super::kept_journal::Kept;
@@ -43,7 +44,7 @@ pub struct CopyRequest {
 
 /// A destination that is open.
 pub struct Destination {
-    /// Its bytes.
+    /// The open file, device or export.
     pub end: End<Connection>,
     /// What tells it from everything else that could have its name.
     pub mark: String,
@@ -55,10 +56,10 @@ pub struct Destination {
     pub names: Option<(PathBuf, PathBuf)>,
 }
 
-/// Opens a file or a block device for writing so many bytes.
+/// Opens a file or a block device for writing `bytes` bytes.
 ///
 /// # Errors
-/// In words; [`Refused`] when data could be lost.
+/// If it cannot be opened or is neither; [`Refused`] when data could be lost.
 pub fn of_path(
     path: &Path,
     bytes: u64,
@@ -185,7 +186,7 @@ fn file(
     })
 }
 
-/// Opens a file so that nobody else has it.
+/// Opens a file under an exclusive lock.
 fn locked(path: &Path) -> anyhow::Result<Image> {
     Image::open(path, true).map_err(|error| match error {
         ImageError::Locked => Refused(format!(
@@ -205,7 +206,8 @@ fn may_be_replaced(path: &Path, arguments: &CopyRequest, guard: &dyn Guard) -> a
         ))
         .into());
     }
-    // A mount of it would go on with the old file, which has lost its name, and all that is written is lost.
+    // A mount of it would keep using the old file, which has lost its name: everything written there is
+    // lost.
     guard.file_unused(path).map_err(Refused)?;
     drop(locked(path)?);
     Ok(())

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use anyhow::Context;
-use rubus_host::kept_file::Appended;
+use rubus_host::files::kept_file::Appended;
 use rubus_vocabulary::refused::Refused;
 
 use crate::copy::grid::Ledger;
@@ -14,7 +14,7 @@ use crate::copy::{CopyError, Keeper};
 /// No journal is longer: it has a line for each section, and a section twice only if its copy was started over.
 const MAX_BYTES: usize = 64 << 20;
 
-/// A journal that nobody else has.
+/// A journal that is open and locked by this copy.
 pub struct Kept {
     file: Appended,
     /// What an earlier run has left.
@@ -70,7 +70,7 @@ impl Kept {
     /// Forgets the earlier run, durably, before the file is made again that its records are about.
     ///
     /// # Errors
-    /// The system's.
+    /// If the journal cannot be truncated durably.
     pub fn forget(&mut self) -> std::io::Result<()> {
         self.earlier = None;
         if !self.is_empty {

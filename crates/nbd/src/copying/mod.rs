@@ -17,10 +17,11 @@ use anyhow::Context;
 /// What a copy wants of a server besides the usual.
 const EXTRAS: Extras = Extras { extended_headers: true, allocation: true, fence: None };
 
-/// Connects to an export whose server is waited for so long, while its machine is there.
+/// Connects to an export. `patience` is the timeout for each answer, as long as the server's
+/// machine is alive.
 ///
 /// # Errors
-/// In words.
+/// If the address is invalid, or the connection or the handshake fails.
 pub fn export(address: &str, patience: Duration) -> anyhow::Result<Export<Connection>> {
     let place = Arc::new(Endpoint::of(address)?);
     let known = Arc::clone(&place);

@@ -3,7 +3,8 @@
 use std::sync::atomic::AtomicBool;
 
 use rubus_host::clock::monotonic_ns;
-use rubus_host::{kept_file, standard_error};
+use rubus_host::files::kept_file;
+use rubus_host::process::standard_error;
 use rubus_vocabulary::units::{bytes_iec, percent};
 
 use super::destination::{CopyRequest, Destination};

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
-use rubus_host::blockdev::{NodeKind, Pinned};
-use rubus_host::image::{Image, ImageError};
-use rubus_host::own_files;
+use rubus_host::block::blockdev::{NodeKind, Pinned};
+use rubus_host::block::image::{Image, ImageError};
+use rubus_host::files::own_files;
 
 use super::{export, mark_of};
 use crate::connect::Connection;
@@ -16,7 +16,7 @@ use crate::guard::Guard;
 
 /// A source that is open.
 pub struct Source {
-    /// Its bytes.
+    /// The open file, device or export.
     pub end: End<Connection>,
     /// What tells it from everything else that could have its name.
     pub mark: String,
@@ -24,10 +24,10 @@ pub struct Source {
     pub remarks: Vec<String>,
 }
 
-/// Opens an export for reading. Its server is waited for so long.
+/// Opens an export for reading. `patience` is the timeout for each answer of its server.
 ///
 /// # Errors
-/// In words.
+/// If the address is invalid, or the connection or the handshake fails.
 pub fn of_export(address: &str, patience: Duration) -> anyhow::Result<Source> {
     let export = export(address, patience)?;
     Ok(Source {
@@ -40,7 +40,7 @@ pub fn of_export(address: &str, patience: Duration) -> anyhow::Result<Source> {
 /// Opens a file or a block device for reading.
 ///
 /// # Errors
-/// In words.
+/// If it cannot be opened, or another program has it locked for writing.
 pub fn of_path(path: &Path, guard: &dyn Guard) -> anyhow::Result<Source> {
     let name = path.display().to_string();
     let is_device = matches!(Pinned::new(path).map(|node| node.kind()), Ok(NodeKind::Block(_)));

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use rubus_host::conduit::Conduit;
+use rubus_host::net::splice::Conduit;
 
 use crate::identity::Uuid;
 use crate::wire::ErrorCode;
@@ -18,8 +18,8 @@ pub struct Abilities {
     pub can_zero_fast: bool,
     /// [`Disk::extents`] knows more than "data everywhere".
     pub knows_extents: bool,
-    /// Whoever looks at it sees the same disk, so that a flush by one covers the writes of all. A
-    /// disk that is made for one connection alone does not have this.
+    /// All connections see the same disk, so that a flush on one covers the writes of all
+    /// (multi-conn). A disk made for a single connection does not have this.
     pub is_shared: bool,
     /// A medium that turns.
     pub is_rotational: bool,
@@ -83,10 +83,10 @@ pub trait Disk: Send + Sync {
         Err(io::ErrorKind::WouldBlock.into())
     }
 
-    /// Reads.
+    /// Reads, and waits for the device if need be.
     ///
     /// # Errors
-    /// The device's.
+    /// If the device reports an I/O error.
     fn read(&self, offset: u64, into: &mut [u8]) -> io::Result<()>;
 
     /// Writes; durable with the next flush.
@@ -100,11 +100,11 @@ pub trait Disk: Send + Sync {
         false
     }
 
-    /// Writes the first so many of the bytes that a conduit holds, as [`Disk::write`] does, without
-    /// copying them first.
+    /// Writes the first `bytes` bytes of a conduit without copying them, otherwise like
+    /// [`Disk::write`].
     ///
     /// # Errors
-    /// As there. What is then in the conduit is undefined, too.
+    /// As for [`Disk::write`]; the conduit's content is undefined afterwards, too.
     fn write_from(&self, _: &mut Conduit, _offset: u64, _bytes: usize) -> io::Result<()> {
         Err(io::ErrorKind::Unsupported.into())
     }
@@ -128,7 +128,7 @@ pub trait Disk: Send + Sync {
     /// Whether new clients may come: what they write will be found again.
     ///
     /// # Errors
-    /// Why not, in words.
+    /// The reason why the disk takes no new clients.
     fn admits(&self) -> io::Result<()> {
         Ok(())
     }
@@ -142,7 +142,7 @@ pub trait Disk: Send + Sync {
     /// These bytes are needed no more; they may keep what they are.
     ///
     /// # Errors
-    /// The device's.
+    /// If the device reports an I/O error.
     fn trim(&self, offset: u64, length: u64) -> io::Result<()>;
 
     /// These bytes are zeros from now on.
@@ -155,13 +155,13 @@ pub trait Disk: Send + Sync {
     /// most `length` long. Only the first if `only_one`.
     ///
     /// # Errors
-    /// The device's.
+    /// If the extents cannot be read.
     fn extents(&self, offset: u64, length: u64, only_one: bool) -> io::Result<Vec<Extent>>;
 
     /// These bytes will be read soon. It does not wait for them.
     ///
     /// # Errors
-    /// The device's.
+    /// If the device reports an I/O error.
     fn prefetch(&self, offset: u64, length: u64) -> io::Result<()>;
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use rubus_host::listening::Caller;
+use rubus_host::net::listening::Caller;
 
 use super::disk::{Abilities, Disk};
 use super::handshake::{Export, Exports, NoExport};
@@ -17,7 +17,7 @@ pub trait Source: Send + Sync {
     /// What can be done with it.
     fn abilities(&self) -> Abilities;
 
-    /// Which disk it is, as clients are told; none when nobody knows that before it is open.
+    /// Which disk it is, as clients are told; `None` if that is unknown before it is opened.
     fn identity(&self) -> Option<Identity>;
 
     /// Whether it can be opened, as far as is known without opening it.
@@ -164,7 +164,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("image");
         std::fs::write(&path, [1; 4096]).unwrap();
-        let image = rubus_host::image::Image::open(&path, true).unwrap();
+        let image = rubus_host::block::image::Image::open(&path, true).unwrap();
         let disk = Arc::new(FileDisk::new(Arc::new(image)));
         let before = Identity { boot: Uuid(1), export: Uuid(2), generation: 3, sync: false };
         let source = OneDisk {
@@ -187,7 +187,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("image");
         std::fs::write(&path, [1; 4096]).unwrap();
-        let image = rubus_host::image::Image::open(&path, false).unwrap();
+        let image = rubus_host::block::image::Image::open(&path, false).unwrap();
         let disk = Arc::new(FileDisk::new(Arc::new(image)));
         let table = ExportTable::new(vec![Offered {
             name: "image".into(),

@@ -13,7 +13,7 @@ use crate::wire::Claim;
 #[derive(Debug, Default)]
 pub(super) struct Fences {
     held: Mutex<Vec<Arc<Held>>>,
-    /// Somebody waits for one of them to end.
+    /// A client waits for one of them to end.
     is_awaited: AtomicBool,
 }
 
@@ -71,12 +71,12 @@ impl Fences {
         Entry::Entered(Hold { fences, held })
     }
 
-    /// Whether somebody waits for the end of a connection.
+    /// Whether a client waits for the end of a connection.
     pub fn is_awaited(&self) -> bool {
         self.is_awaited.load(Ordering::SeqCst)
     }
 
-    /// Whoever waited looks again now.
+    /// Called when the waiting clients check again.
     pub fn looks_again(&self) {
         self.is_awaited.store(false, Ordering::SeqCst);
     }

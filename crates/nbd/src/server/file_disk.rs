@@ -3,20 +3,20 @@
 use std::io;
 use std::sync::{Arc, OnceLock};
 
+use rubus_host::block::image::Image;
 use rubus_host::clock::monotonic_ns;
-use rubus_host::clone_file::random_uuid;
-use rubus_host::conduit::Conduit;
-use rubus_host::image::Image;
+use rubus_host::files::clone_file::random_uuid;
+use rubus_host::net::splice::Conduit;
 
 use super::disk::{Abilities, Disk, Extent, Zeroing, code_of};
 use super::ledger::Ledger;
 use crate::identity::Uuid;
 use crate::wire::ErrorCode;
 
-/// So many bytes are zeroed or given back with one call of the system: a disk that does a gigabyte
-/// at a time still answers to a program that is asked to end.
+/// Maximum length of one call that zeroes or discards: a disk that does 1 GiB/s still lets the
+/// program react to a request to stop.
 const STRETCH_BYTES: u64 = 1 << 30;
-/// So many extents are told at once. Whoever wants more asks again from there.
+/// Maximum number of extents in one answer. A client that wants more asks again from there.
 const MAX_EXTENTS: usize = 1024;
 
 /// An image as it is.

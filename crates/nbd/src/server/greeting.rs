@@ -4,8 +4,8 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use rubus_host::listening::Caller;
 use rubus_host::net::Stream;
+use rubus_host::net::listening::Caller;
 
 use super::fence::{Entry, Fences, Hold};
 use super::handshake::{
@@ -17,7 +17,8 @@ use crate::tls::{Tls, TlsServerSettings};
 
 /// So much is received at once. A client that sends more is asked again.
 const RECEIVED_BYTES: usize = 4 << 10;
-/// So long after it came a client is told that what it left behind does not end. It waits longer, to hear it.
+/// After this time a client is told that requests of its previous connection are still running. Its own
+/// timeout is longer, so it hears this.
 const FENCING: Duration = Duration::from_secs(4);
 
 /// A client in the handshake.
@@ -45,11 +46,12 @@ pub(super) enum Progress {
     Waits { for_room: bool },
     /// Until an older connection of the client has ended.
     Fences,
-    /// It went without a word: it asked something else, or looked whether somebody listens.
+    /// It closed the connection without a goodbye: it asked about something else, or probed the
+    /// port.
     Left,
     /// With requests; bytes of the first ones may be here already.
     Agreed(Box<Agreed>, Vec<u8>),
-    /// Not.
+    /// The handshake failed, for this reason.
     Ended(String),
 }
 
@@ -104,7 +106,7 @@ impl Greeting {
             match self.send() {
                 Ok(true) => {}
                 Ok(false) => return Progress::Waits { for_room: true },
-                // Whoever has taken leave need not wait for the answer to that.
+                // A client that has sent ABORT need not wait for the reply.
                 Err(_) if self.handshake.closing() == Some(&Closing::Aborted) => {
                     return Progress::Asked;
                 }

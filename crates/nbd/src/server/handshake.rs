@@ -2,9 +2,9 @@
 //!
 //! The caller sends what [`ServerHandshake::to_send`] gives, does what [`ServerHandshake::step`] says
 //! and hands over what the client sends, in pieces of any size. Before a client has shown what it is,
-//! it costs little: an option has a length that is kept and one that is thrown away, there are so many
-//! of them, and no option is looked at before the answer to the one before has been sent. Time and
-//! the number of clients are the caller's to limit.
+//! it costs little: the length of an option kept in memory, the length of one skipped and the number
+//! of options are limited, and no option is looked at before the answer to the previous one has been
+//! sent. Limiting the time and the number of clients is up to the caller.
 
 use super::disk::Abilities;
 use super::transmission::{Replies, Rules, flags_of};
@@ -15,9 +15,9 @@ use crate::wire::{
     OptionReply, OptionRequest, Refusal, TransmissionFlags,
 };
 
-/// A client that has not come to the point with so many options is hung up on.
+/// A client is disconnected after this many options without an agreement.
 pub const MAX_OPTIONS: u32 = 256;
-/// A client that has not come to the point with so many bytes is hung up on.
+/// A client is disconnected after this many bytes without an agreement.
 pub const MAX_HANDSHAKE_BYTES: u64 = 1 << 20;
 
 /// Number of [`BASE_ALLOCATION`] in replies. There is no other context.
@@ -29,7 +29,7 @@ const START_TLS: u32 = 5;
 /// Whether connections are encrypted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum TlsPolicy {
-    /// Never.
+    /// No TLS.
     #[default]
     Off,
     /// As the client wants.
@@ -54,9 +54,9 @@ pub struct Export {
 /// Why a client does not get an export.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NoExport {
-    /// For programs.
+    /// The protocol's error code.
     pub why: Refusal,
-    /// For people.
+    /// The message for a human reader.
     pub words: String,
 }
 
@@ -75,7 +75,7 @@ pub trait Exports {
     /// Whether a client with this certificate, or with none, may ask for the export of that name at all.
     ///
     /// # Errors
-    /// When it may not.
+    /// If this client may not ask for it.
     fn admits(&self, _name: &str, _peer: Option<&PeerCertificate>) -> Result<(), NoExport> {
         Ok(())
     }
@@ -111,7 +111,7 @@ pub enum Closing {
     NoExport {
         /// What it asked for.
         name: String,
-        /// Why not.
+        /// The reason for the refusal.
         words: String,
     },
     /// It asked in the clear, in the old way.
@@ -145,7 +145,7 @@ enum State {
     ClientFlags,
     OptionHeader,
     OptionData(OptionHeader),
-    /// Throws so many bytes of an option away.
+    /// Skips this many bytes of an option.
     Skip(OptionHeader, u32),
     StartTls,
     /// What has been agreed on, and what says so, by this option.
@@ -373,7 +373,7 @@ impl ServerHandshake {
         self.policy == TlsPolicy::Require && !self.encrypted
     }
 
-    /// An option was so long that it was thrown away.
+    /// Answers an option that was too long and has been skipped.
     fn too_long(&mut self, header: OptionHeader) {
         if header.option == EXPORT_NAME {
             self.close(Closing::NotNbd("the name of an export is too long"));

@@ -15,14 +15,14 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use rubus_host::clock::date_ns;
-use rubus_host::live_words::LiveWords;
+use rubus_host::files::shm_words::LiveWords;
 
 use super::place::Place;
 use crate::identity::Uuid;
 
 /// Steps in which filesystems count time.
 const STEP_NS: i64 = 20_000_000;
-/// A write that was under way when its server was killed was dated at most so long after it was asked for.
+/// A write in flight when its server was killed has a timestamp at most this long after its request.
 const UNDER_WAY_NS: i64 = 10_000_000_000;
 
 /// What can be seen of what is served.
@@ -103,7 +103,7 @@ pub fn judge(now: &Seen, kept: Option<&Kept>, noted: Option<&Noted>, fresh: Uuid
     Told { epoch: now.boot, generation: noted_generation + u64::from(is_other) }
 }
 
-/// Whether somebody else has written since.
+/// Whether another program has written since.
 fn is_other(now: &Seen, kept: &Kept) -> bool {
     if now.size_bytes != kept.seen.size_bytes {
         return true;
@@ -159,16 +159,16 @@ pub const PREFIX: &str = "rubus-export-";
 /// # Errors
 /// When the memory cannot be listed.
 pub fn sweep(inode_at: &dyn Fn(&Path) -> io::Result<(u64, u64)>) -> io::Result<usize> {
-    rubus_host::live_words::sweep(PREFIX, &|words| {
+    rubus_host::files::shm_words::sweep(PREFIX, &|words| {
         let place = words.get(at::PLACE..).and_then(Place::kept_in);
         place.is_some_and(|place| place.is_gone(inode_at))
     })
 }
 
 const VERSION: u64 = 1;
-/// A page.
+/// One page of 4 KiB.
 const WORDS: usize = 512;
-/// Those of versions before, which had no place.
+/// Length in earlier versions, which did not record the place.
 const WORDS_WITHOUT_PLACE: usize = 17;
 
 /// Places of the words.
@@ -207,10 +207,10 @@ impl Ledger {
         (ledger.get(at::VERSION) == VERSION).then_some(ledger)
     }
 
-    /// New memory.
+    /// Allocates the memory of an export, filled with zeros.
     ///
     /// # Errors
-    /// When there is none.
+    /// If the shared memory cannot be created.
     pub fn create(name: &str) -> std::io::Result<Ledger> {
         let words = LiveWords::create(name, WORDS)?;
         Ok(Ledger { words })
@@ -390,7 +390,7 @@ mod tests {
         let after = |noted: Noted, now: Seen| judge(&now, None, Some(&noted), FRESH);
         assert_eq!(after(noted, seen()), told(1, 2));
         assert_eq!(after(noted, written(90)), told(1, 3), "it was replaced");
-        // It was cut off, so nobody knows when it was written last.
+        // It was cut off, so the time of the last write is unknown.
         let cut = Noted { ended: None, ..noted };
         assert_eq!(after(cut, written(90)), told(1, 2));
         // Memory of another boot counts for nothing.
@@ -400,7 +400,7 @@ mod tests {
 
     #[test]
     fn without_its_memory_an_image_of_this_boot_is_another_generation() {
-        // It was moved, and so its memory was swept; nobody knows whether others wrote since.
+        // The image was moved, so its memory was swept; whether others wrote since is unknown.
         for ended in [None, Some((100 * SECOND, 1 << 20))] {
             let noted = Noted { boot: Uuid(1), epoch: Uuid(6), generation: 2, ended };
             assert_eq!(judge(&seen(), None, Some(&noted), FRESH), told(99, 3));
@@ -436,7 +436,7 @@ mod tests {
         assert_eq!(kept("/a"), Some(true));
         ledger.keep_place(None);
         assert_eq!(kept_place(&ledger), None);
-        rubus_host::live_words::forget(&name).unwrap();
+        rubus_host::files::shm_words::forget(&name).unwrap();
     }
 
     #[test]
@@ -450,7 +450,7 @@ mod tests {
         assert_eq!(old.kept().generation, 3);
         old.keep_place(Some(&Place { path: "/gone".into(), inode: (7, 12) }));
         assert_eq!(kept_place(&old), None);
-        rubus_host::live_words::forget(&name).unwrap();
+        rubus_host::files::shm_words::forget(&name).unwrap();
     }
 
     #[test]
@@ -484,6 +484,6 @@ mod tests {
         ledger.keep(&seen(), &told(5, 3));
         let kept = ledger.kept();
         assert!(kept.is_whole && !kept.is_under_way && kept.seen == seen());
-        rubus_host::live_words::forget(&name).unwrap();
+        rubus_host::files::shm_words::forget(&name).unwrap();
     }
 }

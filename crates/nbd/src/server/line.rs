@@ -5,32 +5,32 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 use std::time::Duration;
 
-use rubus_host::conduit::Conduit;
-use rubus_host::min_rate::MinRate;
 use rubus_host::net::Stream;
+use rubus_host::net::min_rate::MinRate;
+use rubus_host::net::splice::Conduit;
 
 use super::pool::now_ns;
 use crate::peer::PeerCertificate;
 use crate::tls::Tls;
 use crate::transport::Transport;
 
-/// After so long without a request a client gives its thread back.
+/// After this long without a request a client gives its thread back.
 pub(super) const IDLE: Duration = Duration::from_secs(2);
 
-/// A client that takes no answer for so long is hung up on, and so is one that begins a request and
-/// does not go on with it.
+/// A client is disconnected if it reads no reply for this long, or stops in the middle of a
+/// request.
 pub(super) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A connection to a client.
 pub(super) enum Line {
     /// In the clear.
     Plain(Arc<Stream>),
-    /// Encrypted.
+    /// Through TLS.
     Tls(Box<Tls<Arc<Stream>>>),
 }
 
 impl Line {
-    /// The socket.
+    /// The connection's socket.
     pub fn stream(&self) -> &Arc<Stream> {
         match self {
             Line::Plain(stream) => stream,
@@ -222,7 +222,7 @@ impl Inbox {
         (self.from, self.to) = (0, have.len());
     }
 
-    /// Has only memory that nobody counts, if what is in it fits that.
+    /// Shrinks to memory that is not counted against the limit, if the content fits.
     pub fn shrink_to_uncounted(&mut self) {
         if self.memory.len() > UNCOUNTED_BYTES && self.bytes().len() < FIRST_BYTES {
             let mut smaller = vec![0; FIRST_BYTES].into_boxed_slice();
@@ -274,7 +274,7 @@ const BATCH_BYTES: usize = 256 << 10;
 const SLACK_BYTES: usize = 4 << 10;
 
 impl Outbox {
-    /// Room at the end, for exactly so many bytes; what is there is sent first if need be.
+    /// Room for exactly `bytes` bytes at the end; sends what is queued first if need be.
     #[inline]
     pub fn room(&mut self, bytes: usize, line: &mut Line) -> io::Result<&mut [u8]> {
         if self.used + bytes > self.memory.len() {
@@ -293,13 +293,13 @@ impl Outbox {
         Ok(())
     }
 
-    /// So many bytes of the room are filled.
+    /// Marks `bytes` bytes of the room as filled.
     #[inline]
     pub fn filled(&mut self, bytes: usize) {
         self.used += bytes;
     }
 
-    /// Appends bytes.
+    /// Appends bytes; sends what is queued first if need be.
     #[inline]
     pub fn append(&mut self, bytes: &[u8], line: &mut Line) -> io::Result<()> {
         self.room(bytes.len(), line)?.copy_from_slice(bytes);

@@ -15,8 +15,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use rubus_host::listening::{Bell, Caller, Listener, Poller};
 use rubus_host::net::Stream;
+use rubus_host::net::listening::{Bell, Caller, Listener, Poller};
 
 use super::fence::Fences;
 use super::greeting::{Greeting, Progress};
@@ -33,15 +33,15 @@ use super::session::{Gone, Left, Served, Session, SharedState};
 use super::shares::Shares;
 use super::tally::{Counts, Tally};
 
-/// A client has so long for the whole handshake.
+/// Limit for the whole handshake.
 const HANDSHAKE: Duration = Duration::from_secs(5);
-/// So many may be in the handshake at once, in all and from one address. One more, and the oldest of
-/// them is hung up on: whoever floods the listener hits mostly itself.
+/// Maximum number of handshakes at once, in all and from one address. Beyond that the oldest is
+/// disconnected: a client that floods the listener hits mostly itself.
 const MAX_GREETINGS: usize = 256;
 const MAX_GREETINGS_OF_ONE: usize = 64;
-/// When the server ends, what is in flight has so long.
+/// Grace period for requests in flight when the server stops.
 const FAREWELL: Duration = Duration::from_secs(10);
-/// When the system has no more descriptors, nobody is accepted for so long.
+/// Without free file descriptors, accepting pauses for this long.
 const PAUSE: Duration = Duration::from_millis(200);
 /// Memory that clients keep for reads to come, in all.
 const SPARE_BYTES: usize = 32 << 20;
@@ -85,7 +85,7 @@ struct Busy {
     session: Box<Session>,
 }
 
-/// How far somebody has come.
+/// Result of one step of a handshake.
 enum Greeted {
     /// In the handshake still.
     Waits { greeting: Greeting, for_room: bool },
@@ -112,7 +112,7 @@ struct AcceptLoop<'a> {
     server: &'a Arc<Server>,
     poller: Poller,
     listeners: Vec<Listener>,
-    /// Since when nobody is accepted.
+    /// When accepting was paused, if it is.
     paused_ns: Option<u64>,
     /// In the order in which they came.
     greetings: BTreeMap<u64, Greeting>,
@@ -128,7 +128,7 @@ impl Server {
     /// A server of these exports; `log` is told what happens, from any thread.
     ///
     /// # Errors
-    /// The system's.
+    /// If the eventfd that wakes the server cannot be created.
     pub fn new(
         store: Arc<dyn Store>,
         settings: Settings,
@@ -156,8 +156,8 @@ impl Server {
         }))
     }
 
-    /// Ends it: nobody is accepted any more, what is in flight is done and answered, and then every
-    /// connection is closed; requests that come now get no answer. May be called from any thread.
+    /// Stops the server: no more connections are accepted, requests in flight are answered, and
+    /// then every connection is closed. Later requests get no reply. May be called from any thread.
     pub fn stop(&self) {
         self.shared.stops.store(true, Ordering::SeqCst);
         self.bell.ring();
@@ -170,10 +170,10 @@ impl Server {
         Snapshot { clients, gone_clients, gone, threads: self.thread_pool.threads() }
     }
 
-    /// Serves whoever comes, until [`Server::stop`].
+    /// Accepts and serves clients until [`Server::stop`].
     ///
     /// # Errors
-    /// The system's, when nothing can be waited for any more.
+    /// If polling fails.
     pub fn run(self: &Arc<Self>, listeners: Vec<Listener>) -> io::Result<()> {
         let poller = Poller::new()?;
         poller.add(&self.bell, BELL, false)?;
@@ -237,7 +237,7 @@ impl Server {
         self.shared.stops.load(Ordering::SeqCst)
     }
 
-    /// Goes on with a handshake, as far as it goes without the client.
+    /// Advances a handshake as far as possible without waiting for the client.
     fn greet(self: &Arc<Self>, number: u64, mut greeting: Greeting) -> Greeted {
         match greeting.advance(self.store.exports()) {
             Progress::Waits { for_room } => Greeted::Waits { greeting, for_room },
@@ -255,7 +255,7 @@ impl Server {
         }
     }
 
-    /// Makes a client of somebody who has agreed on an export.
+    /// Makes a client of a connection that has agreed on an export.
     fn admit(
         self: &Arc<Self>,
         number: u64,
@@ -329,7 +329,8 @@ impl Server {
         }
     }
 
-    /// Waits until all are gone, for a while; so many are in the handshake elsewhere.
+    /// Waits for a limited time until all clients are gone; `away` is the number of handshakes in
+    /// other threads.
     fn farewell(&self, mut away: usize) -> io::Result<()> {
         let mut poller = Poller::new()?;
         poller.add(&self.bell, BELL, false)?;
@@ -337,7 +338,7 @@ impl Server {
         let mut hung_up = false;
         loop {
             self.bell.silence();
-            // Those who became idle meanwhile have nothing in flight.
+            // Clients that became idle meanwhile have nothing in flight.
             let returned = std::mem::take(&mut *lock(&self.returned));
             for busy in returned {
                 self.went(&busy.client, &Gone::Stopped);
@@ -357,7 +358,8 @@ impl Server {
                 if hung_up {
                     return Ok(());
                 }
-                // They had their time. Whoever does not read is woken by this.
+                // Their grace period is over. This also wakes threads blocked on a client that does
+                // not read.
                 for client in &clients {
                     client.stream.hang_up();
                 }
@@ -414,7 +416,7 @@ impl AcceptLoop<'_> {
     }
 
     fn accept(&mut self, at: usize) {
-        // A few at a time: those who are served already are not to wait for a flood.
+        // Limited per round, so that a flood does not delay connected clients.
         for _ in 0..64 {
             let Some(listener) = self.listeners.get(at) else {
                 return;
@@ -548,14 +550,15 @@ impl AcceptLoop<'_> {
         }
     }
 
-    /// Goes on with a handshake.
+    /// Continues a handshake.
     fn go_on(&mut self, number: u64) {
         let Some(greeting) = self.greetings.remove(&number) else {
             return;
         };
         let _ = self.poller.remove(&greeting.line);
         let may_wait = self.server.store.may_wait();
-        // The arithmetic of TLS takes a millisecond or more, in which nobody else would be accepted.
+        // A TLS handshake takes a millisecond or more of CPU time, in which no client would be
+        // accepted.
         if !may_wait && self.server.settings.tls == TlsPolicy::Off {
             let greeted = self.server.greet(number, greeting);
             return self.greeted(number, greeted);
@@ -605,8 +608,8 @@ impl AcceptLoop<'_> {
         }
     }
 
-    /// Closes the listeners: nobody comes in any more, those who are idle go, the others are told. Gives
-    /// how many are in the handshake elsewhere.
+    /// Closes the listeners: no more connections are accepted, idle clients are disconnected, and the
+    /// others are told. Returns the number of handshakes in other threads.
     fn close(&mut self) -> usize {
         self.listeners.clear();
         self.greetings.clear();

@@ -6,7 +6,7 @@
 //! place. A flush waits for all that it writes, and so do reads of the place: what a client has read
 //! may not change without a write of its own. What has not begun
 //!
-//! - is given up if the client went without a word, since nobody awaits it;
+//! - is given up if the client disconnected without a goodbye, since it expects no reply;
 //! - is done if the client disconnected in order, as the protocol wants, except where another
 //!   connection has written after that: it is as if it had been done before.
 //!
@@ -308,12 +308,12 @@ impl Member {
     /// Begins to write there, in the connection's own thread.
     ///
     /// # Errors
-    /// When nothing more begins.
+    /// If the connection broke: none of its requests may begin any more.
     #[inline]
     pub fn begin(&self, range: Range<u64>) -> Result<Writing<'_>, Abandoned> {
         let [begin, end] = &self.own.here;
         begin.store(range.start, Ordering::Relaxed);
-        // Whoever ends the connection after this sees it, or this sees the end.
+        // Either the thread that ends the connection sees this range, or this thread sees the end.
         end.store(range.end, Ordering::SeqCst);
         self.own.begun(range, false)
     }
@@ -336,7 +336,7 @@ impl Connection {
     /// Begins to write there, in a thread of the pool.
     ///
     /// # Errors
-    /// When nothing more begins.
+    /// If the connection broke: none of its requests may begin any more.
     pub fn begin(&self, range: Range<u64>) -> Result<Writing<'_>, Abandoned> {
         lock(&self.pooled).push(range.clone());
         self.begun(range, true)
@@ -390,7 +390,7 @@ impl Writing<'_> {
         !self.overtaken.is_empty()
     }
 
-    /// The parts that nobody else has written later.
+    /// The parts that no later write has overwritten.
     pub fn parts(&self) -> Vec<Range<u64>> {
         let mut overtaken = self.overtaken.clone();
         overtaken.sort_by_key(|range| range.start);

@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use rubus_host::clock::monotonic_ns;
-use rubus_host::listening::{Bell, Came, first_of};
+use rubus_host::net::listening::{Bell, Came, first_of};
 
 use super::disk::{Disk, Extent};
 use super::orphans::{Abandoned, Connection, Writing, written_by};
@@ -22,9 +22,9 @@ use super::transmission::{Request, Work};
 
 /// Threads for what waits for the disk of one export.
 const DISK_THREADS: usize = 16;
-/// So many of them are left to other clients, whatever one asks for.
+/// Threads reserved for other clients, however many one client uses.
 const KEPT_THREADS: usize = 4;
-/// A thread that has had nothing to do for so long goes.
+/// An idle thread ends after this long.
 const IDLE: Duration = Duration::from_secs(10);
 /// What runs in these threads needs little.
 const STACK_BYTES: usize = 256 << 10;
@@ -69,7 +69,7 @@ pub(super) struct RequestQueue {
 #[derive(Default)]
 struct QueuedWork {
     jobs: VecDeque<Job>,
-    /// So many threads are at it.
+    /// Number of threads working on it.
     running: usize,
     /// It waits for another one.
     is_queued: bool,
@@ -110,7 +110,7 @@ impl RequestQueue {
         let came = first_of(socket, &self.bell, Some(most))?;
         if came.bell {
             self.bell.silence();
-            // After this whoever has done something rings again; what was done before is collected.
+            // From here on a finished request rings again; what finished before is collected.
             self.rings.store(false, Ordering::SeqCst);
         }
         Ok(came)
@@ -128,7 +128,7 @@ impl RequestQueue {
 pub(super) struct Pool {
     /// Queues with work wait for them, each once.
     thread_pool: Arc<ThreadPool<Arc<RequestQueue>>>,
-    /// So many of them one queue may have.
+    /// Maximum number of threads for one queue.
     max_of_one: usize,
 }
 
@@ -314,7 +314,7 @@ impl Budget {
         Budget { free: AtomicUsize::new(bytes) }
     }
 
-    /// Takes so many bytes, if there are.
+    /// Takes `bytes` bytes if they are free, and returns whether they were.
     pub fn take(&self, bytes: usize) -> bool {
         let less = |free: usize| free.checked_sub(bytes);
         self.free.fetch_update(Ordering::AcqRel, Ordering::Acquire, less).is_ok()

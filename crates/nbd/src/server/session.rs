@@ -21,8 +21,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use rubus_host::conduit::Conduit;
-use rubus_host::min_rate::MinRate;
+use rubus_host::net::min_rate::MinRate;
+use rubus_host::net::splice::Conduit;
 
 use self::reading::{HoleHunt, Solitude, Spare};
 use self::writing::Taking;
@@ -41,12 +41,12 @@ use crate::wire::Malformed;
 const PIECE_BYTES: usize = 1 << 20;
 /// A read that is as large is not copied, if what it reads is in memory, nor a write on its way to the disk.
 const UNCOPIED_BYTES: usize = 64 << 10;
-/// Answers to large writes wait for the next one's, until the writes that wait have so many bytes together.
+/// Replies to large writes are held until the writes held together have this many bytes.
 const MAX_HELD_BYTES: usize = 1 << 20;
-/// So many requests of one client may be in the pool at once, and so many bytes.
+/// Maximum number of a client's requests in the pool at once, and of their bytes.
 const MAX_IN_FLIGHT: usize = 128;
 const MAX_IN_FLIGHT_BYTES: usize = 64 << 20;
-/// Who has waited for memory for so long does not wait for slow clients any more.
+/// A client that has waited this long for memory no longer waits for slow clients.
 const STARVING: Duration = Duration::from_millis(500);
 
 /// What all clients share.
@@ -108,11 +108,11 @@ pub enum Gone {
 pub(super) enum Left {
     /// For the moment: there is nothing to do.
     Idle(Box<Session>),
-    /// For good.
+    /// For good: the session has ended.
     Gone(Gone),
 }
 
-/// One client.
+/// The session of one client, after the handshake.
 pub(super) struct Session {
     line: Line,
     rules: Rules,
@@ -128,7 +128,7 @@ pub(super) struct Session {
     queue: Option<Arc<RequestQueue>>,
     in_flight: usize,
     in_flight_bytes: usize,
-    /// So many bytes of the client are thrown away.
+    /// Number of bytes from the client still to skip.
     skip: u64,
     taking: Option<Taking>,
     /// Nothing more is received.
@@ -144,7 +144,7 @@ pub(super) struct Session {
     /// When the bytes of this turn were there.
     turn_ns: u64,
     slowness: Slowness,
-    /// How fast the client goes on with a request.
+    /// Checks that the client sends the rest of a request fast enough.
     rate: MinRate,
     /// Memory of the inbox that is taken from what all share.
     inbox_bytes: usize,
@@ -180,9 +180,9 @@ enum Need {
 /// What a turn waits for from the client.
 #[derive(Clone, Copy)]
 enum ClientInput {
-    /// So many bytes from the front of the inbox, which has fewer.
+    /// This many bytes at the front of the inbox, which has fewer.
     Bytes(usize),
-    /// So many bytes at most in the conduit, which is empty; the inbox is, too.
+    /// At most this many bytes in the conduit, which is empty; the inbox is, too.
     Payload(usize),
 }
 
@@ -252,7 +252,7 @@ impl Session {
         }
     }
 
-    /// The connection.
+    /// The client's connection.
     pub fn line(&self) -> &Line {
         &self.line
     }
@@ -290,7 +290,7 @@ impl Session {
         }
     }
 
-    /// Waits for what is in flight, for which nobody waits any more: it holds memory and the disk.
+    /// Waits for requests in flight whose replies no one expects: they hold memory and the disk.
     fn wind_up(&mut self) {
         self.tally.add(&mut self.added);
         if self.is_replaced() {
@@ -326,7 +326,7 @@ impl Session {
         self.shared.stops.load(Ordering::Relaxed)
     }
 
-    /// Forgets what has not begun, and whose answers nobody will get.
+    /// Drops queued requests that have not begun; their replies would not be read.
     fn abandon(&mut self) {
         let abandoned = self.queue.as_ref().map_or(0, |queue| queue.abandon());
         self.in_flight -= abandoned.min(self.in_flight);
@@ -527,7 +527,8 @@ impl Session {
         })
     }
 
-    /// Counts the memory that the inbox needs for so many bytes; what is needed first when there is none.
+    /// Counts the memory that an inbox of `bytes` bytes needs; returns what to wait for when there is
+    /// none.
     fn count_inbox(&mut self, bytes: usize) -> Option<Need> {
         let more = bytes.saturating_sub(self.inbox_bytes);
         if bytes <= UNCOUNTED_BYTES || more == 0 {

@@ -1,10 +1,10 @@
-//! Memory for what is in flight: how much of it each client may hold, and who has to go when others wait
-//! for it.
+//! Memory for data in flight: how much of it each client may hold, and which client is disconnected when
+//! others wait for it.
 //!
 //! What a client asked for stays in memory until the client has taken it, so that a few who ask for much
 //! and read nothing could hold everything. No client takes more than what it leaves to others, a part is
-//! kept for small requests, and when somebody waits all the same, the largest of those who take their
-//! answers too slowly is hung up on.
+//! kept for small requests. When a client still has to wait, the server disconnects the largest of the
+//! clients that read their replies too slowly.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, Weak};
@@ -20,7 +20,7 @@ const SHARE_BYTES: usize = (1 << 20) + (4 << 10);
 const KEPT_PART: usize = 4;
 /// While others wait a client takes its answers at least so fast, bytes per second, …
 const MIN_DRAIN: u64 = 256 << 10;
-/// … and all that it holds within so many seconds.
+/// … and all that it holds within this many seconds.
 const DRAIN_SECONDS: u64 = 30;
 /// How long a client is watched before it is judged.
 const WINDOW_NS: u64 = 1_000_000_000;
@@ -87,7 +87,7 @@ impl Shares {
         account
     }
 
-    /// Takes so many bytes for a client, if it may have them.
+    /// Takes `bytes` bytes for a client, if it may have them.
     pub fn take(&self, account: &Account, bytes: usize) -> bool {
         let mut state = lock(&self.state);
         if !may_take(self.all, state.free, account.held(), bytes) {
@@ -113,7 +113,8 @@ impl Shares {
         let _ = self.freed.wait_timeout(state, most);
     }
 
-    /// Somebody waits: hangs up on the client that holds most of those who take their answers too slowly.
+    /// Called when a client waits: disconnects the client that holds most among those that read their
+    /// replies too slowly.
     pub fn make_room(&self, now_ns: u64) {
         let mut state = lock(&self.state);
         if now_ns.saturating_sub(state.judged_ns) < WINDOW_NS {
@@ -140,7 +141,7 @@ impl Account {
         self.awaited_since_ns.store(now_ns, Ordering::Relaxed);
     }
 
-    /// It has taken, or sent, so many bytes.
+    /// The client has taken or sent `bytes` bytes.
     pub fn moved(&self, bytes: usize) {
         self.taken.fetch_add(bytes as u64, Ordering::Relaxed);
     }
@@ -183,7 +184,7 @@ impl Account {
     }
 }
 
-/// Whether a client that holds so many bytes may take some more.
+/// Whether a client that holds `held` bytes may take `bytes` more.
 fn may_take(all: usize, free: usize, held: usize, bytes: usize) -> bool {
     let Some(left) = free.checked_sub(bytes) else {
         return false;
@@ -195,8 +196,8 @@ fn may_take(all: usize, free: usize, held: usize, bytes: usize) -> bool {
     left >= all / KEPT_PART && (held == 0 || more <= left)
 }
 
-/// Whether a client that holds so much and took so many bytes within a time, part of which it was being
-/// sent something, keeps others waiting.
+/// Whether a client that holds `held` bytes and took `taken` bytes within the window, while it was
+/// being sent replies for `awaited_ns` of it, keeps others waiting.
 fn is_too_slow(held: usize, taken: u64, awaited_ns: u64, window_ns: u64) -> bool {
     let least = MIN_DRAIN.max(held as u64 / DRAIN_SECONDS);
     let wanted = u128::from(least) * u128::from(window_ns) / 1_000_000_000;
@@ -211,7 +212,7 @@ mod tests {
     const MIB: usize = 1 << 20;
     const SECOND_NS: u64 = 1_000_000_000;
 
-    /// What is left when so many clients have taken requests of that size until they may take no more.
+    /// The memory left after `clients` clients each took requests of this size up to their limits.
     fn left_by(clients: usize, request: usize) -> usize {
         let (mut free, mut held) = (ALL, vec![0; clients]);
         loop {

@@ -11,9 +11,9 @@ use rubus_host::clock::times_waited;
 
 use super::pool::now_ns;
 
-/// What takes so long is slow.
+/// A write that takes this long is slow.
 const SLOW_NS: u64 = 20_000_000;
-/// Slowness and suspicion last so long.
+/// How long slowness and suspicion last.
 const LASTS_NS: u64 = 1_000_000_000;
 
 /// What is known about a client's writes. Times are those of the clock that never jumps.
@@ -24,13 +24,14 @@ pub(super) struct Slowness {
 }
 
 impl Slowness {
-    /// Whether a write that came then should be done where nobody waits for it.
+    /// Whether a write that arrived at `came_ns` should run in the pool, so as not to block the
+    /// session.
     #[inline]
     pub fn is_slow(&self, came_ns: u64) -> bool {
         came_ns < self.slow_until_ns
     }
 
-    /// A turn with writes in it took so long.
+    /// Records that a turn with writes took `took_ns`.
     #[inline]
     pub fn turn_took(&mut self, took_ns: u64, now_ns: u64) {
         if took_ns >= SLOW_NS {
@@ -38,10 +39,10 @@ impl Slowness {
         }
     }
 
-    /// Writes what came then, and watches it if there is suspicion.
+    /// Does a write that arrived at `came_ns`, and times it while there is suspicion.
     ///
     /// # Errors
-    /// Those of the writing.
+    /// If the write fails.
     #[inline]
     pub fn write(&mut self, came_ns: u64, work: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
         match came_ns < self.watch_until_ns {

@@ -1,4 +1,4 @@
-//! What a client has had done, as whoever looks at the server sees it.
+//! Counters of a client's requests, for status output and the log.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -85,7 +85,7 @@ pub(super) struct Added {
 }
 
 impl Tally {
-    /// Adds, and begins anew. Only one thread adds, so that nothing has to be locked.
+    /// Adds the counts and resets them. Only one thread adds, so no lock is needed.
     #[inline]
     pub(super) fn add(&self, added: &mut Added) {
         let pairs = [
@@ -105,7 +105,7 @@ impl Tally {
         *added = Added::default();
     }
 
-    /// So many requests took so long.
+    /// Counts `requests` requests that took `ns` each.
     #[inline]
     pub(super) fn took(&self, requests: u64, ns: u64) {
         if requests > 0 {
@@ -157,7 +157,7 @@ pub fn bound_us(bucket: usize) -> u64 {
 }
 
 impl Counts {
-    /// All requests.
+    /// The number of requests of all kinds.
     pub fn requests(&self) -> u64 {
         self.reads + self.writes + self.flushes + self.others
     }

@@ -9,13 +9,13 @@ use std::time::Duration;
 /// What the threads are.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Kind {
-    /// Their name, for whoever looks at the process.
+    /// Their name in process listings.
     pub name: &'static str,
     /// Memory for each of their stacks.
     pub stack_bytes: usize,
-    /// A thread that has had nothing to do for so long goes.
+    /// A thread ends after this long without work.
     pub idle: Duration,
-    /// So many there are at most; work beyond that waits.
+    /// Maximum number of threads; more work waits.
     pub most: usize,
 }
 

@@ -14,8 +14,8 @@ use crate::wire::{
     Request as CompactRequest, StatusFilter, TransmissionFlags,
 };
 
-/// Payloads that are too large are thrown away up to this length, so that the client is told; beyond
-/// it, it is hung up on.
+/// Payloads that are too large are skipped up to this length, so that the client gets an error;
+/// beyond it, it is disconnected.
 pub const MAX_SKIPPED_BYTES: u64 = 128 << 20;
 
 /// What a client may ask for on one connection.
@@ -55,20 +55,20 @@ pub struct Request {
 /// What is to be done. Offsets and lengths are in bytes, not 0 and within the export.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Work {
-    /// Send bytes.
+    /// Send these bytes.
     Read {
-        /// From here.
+        /// First byte, as an offset on the export.
         offset: u64,
-        /// So many.
+        /// Number of bytes.
         length: u32,
         /// In one piece.
         whole: bool,
     },
     /// Take the bytes that follow the request.
     Write {
-        /// To here.
+        /// First byte, as an offset on the export.
         offset: u64,
-        /// So many.
+        /// Number of bytes.
         length: u32,
         /// On stable storage before it is answered.
         durable: bool,
@@ -77,18 +77,18 @@ pub enum Work {
     Flush,
     /// Forget these bytes.
     Trim {
-        /// From here.
+        /// First byte, as an offset on the export.
         offset: u64,
-        /// So many.
+        /// Number of bytes.
         length: u64,
         /// As for a write.
         durable: bool,
     },
     /// Make these bytes zeros.
     Zero {
-        /// From here.
+        /// First byte, as an offset on the export.
         offset: u64,
-        /// So many.
+        /// Number of bytes.
         length: u64,
         how: Zeroing,
         /// As for a write.
@@ -96,16 +96,16 @@ pub enum Work {
     },
     /// Read these bytes ahead.
     Prefetch {
-        /// From here.
+        /// First byte, as an offset on the export.
         offset: u64,
-        /// So many.
+        /// Number of bytes.
         length: u64,
     },
     /// Say which of these bytes take space.
     Extents {
-        /// From here.
+        /// First byte, as an offset on the export.
         offset: u64,
-        /// So many.
+        /// Number of bytes.
         length: u64,
         /// Only the first extent.
         only_one: bool,
@@ -150,21 +150,21 @@ pub struct Refusal {
 /// What is at the front of the bytes of a client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Parsed {
-    /// Too little: at least so many bytes are needed.
+    /// Incomplete: at least this many bytes are needed.
     Need(usize),
     /// A request. What is to be written follows the header and is not looked at here.
     Request {
         request: Request,
-        /// So many bytes it took.
+        /// Length of the request's header.
         header_bytes: usize,
     },
     /// A request that is to be answered with an error.
     Refuse {
-        /// The error.
+        /// The error to send.
         refusal: Refusal,
-        /// So many bytes the request took.
+        /// Length of the request's header.
         header_bytes: usize,
-        /// So many more bytes of the client are to be thrown away, before the next request.
+        /// Number of bytes from the client to skip before the next request.
         skip_bytes: u64,
     },
     /// The client goes, once everything before has been answered.

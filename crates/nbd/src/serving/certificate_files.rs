@@ -5,7 +5,8 @@ use std::io::{ErrorKind, Write};
 use std::path::Path;
 
 use anyhow::Context;
-use rubus_host::{own_files, own_names};
+use rubus_host::files::own_files;
+use rubus_host::net::own_names;
 
 use crate::certificates::{self, Made};
 

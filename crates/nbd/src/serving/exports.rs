@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::Context;
-use rubus_host::blockdev::{NodeKind, Pinned};
-use rubus_host::image::{Image, ImageError};
-use rubus_host::new_file::NewFile;
-use rubus_host::own_files;
+use rubus_host::block::blockdev::{NodeKind, Pinned};
+use rubus_host::block::image::{Image, ImageError};
+use rubus_host::files::new_file::NewFile;
+use rubus_host::files::own_files;
 use rubus_vocabulary::refused::Refused;
 use rubus_vocabulary::units::{bytes_iec, parse_size};
 use serde::Deserialize;
@@ -221,7 +221,7 @@ fn directory(path: &Path, request: &ServeRequest, wishes: &mut Wishes) -> anyhow
 /// Whether the protocol has room for the names of an export's clones.
 ///
 /// # Errors
-/// In words.
+/// If the name is too long.
 pub fn clones_fit(name: &str) -> anyhow::Result<()> {
     let most = MAX_STRING_BYTES - "/".len() - MAX_CLIENT_NAME_BYTES;
     anyhow::ensure!(

@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
-use rubus_host::clone_file::random_uuid;
-use rubus_host::digest::sha256;
-use rubus_host::image::Image;
-use rubus_host::own_files;
+use rubus_host::block::image::Image;
+use rubus_host::files::clone_file::random_uuid;
+use rubus_host::files::digest::sha256;
+use rubus_host::files::own_files;
 
 use crate::identity::{Identity, Uuid};
 use crate::server::file_disk::FileDisk;
@@ -21,7 +21,7 @@ const NOTE: &str = "user.rubus.served";
 
 /// Which disk an export is, and what is kept about it for the next server.
 pub struct Known {
-    /// What clients are told; none where nobody can know.
+    /// What clients are told; `None` if the disk cannot be identified.
     pub identity: Option<Identity>,
     /// Where our own writes are noted.
     pub ledger: Option<Ledger>,
@@ -162,9 +162,9 @@ fn marks(image: &Image, path: &Path) -> Option<String> {
     })
 }
 
-/// What the kernel knows a device by, wherever it is plugged in: the number that its maker gave it,
-/// or that of the volume, and for a partition its place on that. None where nobody gave one, or two
-/// of `disks` have the same: cheap ones often do.
+/// A stable name of a device, independent of its port: the maker's serial number or the volume's
+/// UUID, and for a partition its place on it. `None` if there is none, or if two of `disks` share
+/// it, as cheap ones often do.
 fn device_name(kernel: &Path, disks: &Path) -> Option<String> {
     let kernel = own_files::real_path(kernel).ok()?;
     let partition = word(&kernel, "partition");
@@ -214,7 +214,7 @@ mod tests {
 
     fn forget(identity: &Identity) {
         let name = format!("{}{}", ledger::PREFIX, identity.export);
-        rubus_host::live_words::forget(&name).unwrap();
+        rubus_host::files::shm_words::forget(&name).unwrap();
     }
 
     #[test]

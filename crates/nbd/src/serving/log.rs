@@ -9,8 +9,8 @@ use crate::server::tally::Counts;
 use rubus_host::clock::{monotonic_ns, now_rfc3339};
 use rubus_vocabulary::units::{bytes_si, duration_ns};
 
-/// So many lines about callers that were refused are written in a second. A flood of callers is not
-/// to become a flood of lines.
+/// Maximum number of lines a second about refused clients, so that a flood of clients is no flood
+/// of lines.
 const MAX_REFUSALS: u32 = 5;
 const SECOND_NS: u64 = 1_000_000_000;
 
@@ -93,7 +93,7 @@ impl Log {
         self.line(&text, went);
     }
 
-    /// Writes of somebody who is not a client; of many, only that there were.
+    /// Logs an event of a caller that is not a client; beyond the limit, only their number.
     fn stranger(&self, text: &str, what: EventOf<'_>) {
         let mut refusals = super::status::lock(&self.refusals);
         let now_ns = monotonic_ns();
@@ -132,7 +132,7 @@ impl Log {
     }
 }
 
-/// One line, in one piece. Serving goes on when nobody reads the log any more.
+/// Writes one line in one piece. Serving continues when the log has no reader.
 fn write(line: &str) {
     use std::io::Write;
     let _ = std::io::stderr().write_all(line.as_bytes());

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::Context;
-use rubus_host::listening::{self, Listener};
+use rubus_host::net::listening::{self, Listener};
 use rubus_vocabulary::units::bytes_iec;
 
 use super::exports::{self, Ready, Wishes};
@@ -43,7 +43,7 @@ pub struct ServeOptions {
     pub stdin: bool,
     /// Numbers of the sockets that this program was started with.
     pub inherited: Range<i32>,
-    /// Where the status is to be had.
+    /// Path or address where the status is served.
     pub status: Option<String>,
 }
 

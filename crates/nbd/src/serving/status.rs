@@ -1,5 +1,5 @@
-//! What the server does, as JSON lines to whoever connects: one line at once, then one every second
-//! with the rates since the line before, for as long as somebody reads.
+//! The server's status as JSON lines: one line on connecting, then one every second with the rates
+//! since the previous line, until the reader disconnects.
 
 use std::io::IoSlice;
 use std::path::Path;
@@ -11,17 +11,17 @@ use super::lines::{ClientLine, CountsLine, RatesLine, StatusLine};
 use crate::server::listener::{Client, Server, Snapshot};
 use crate::server::tally::Counts;
 use rubus_host::clock::{monotonic_ns, now_rfc3339, process_cpu_ns};
-use rubus_host::listening::{ListenError, Listener};
 use rubus_host::net::Stream;
+use rubus_host::net::listening::{ListenError, Listener};
 
-/// So many may look at once.
+/// Maximum number of readers at once.
 const MAX_READERS: usize = 8;
 const INTERVAL: Duration = Duration::from_secs(1);
 
-/// Listens where the status is to be had: a path, or an address with a port.
+/// Listens for readers of the status at a path, or at an address with a port.
 ///
 /// # Errors
-/// In words.
+/// If the socket cannot be opened.
 pub fn listen(place: &str) -> Result<Listener, ListenError> {
     match place.parse() {
         Ok(address) => Listener::tcp(address),
@@ -29,11 +29,11 @@ pub fn listen(place: &str) -> Result<Listener, ListenError> {
     }
 }
 
-/// Answers whoever connects, from threads of its own, until the program ends.
+/// Serves readers from threads of its own until the program ends.
 pub fn answer(listener: Arc<Listener>, server: Arc<Server>) {
     std::thread::spawn(move || {
         let readers = Arc::new(AtomicUsize::new(0));
-        while rubus_host::listening::wait_for(&*listener, None).is_ok() {
+        while rubus_host::net::listening::wait_for(&*listener, None).is_ok() {
             let Ok(Some((stream, _))) = listener.accept() else {
                 continue;
             };

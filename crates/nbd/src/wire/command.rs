@@ -9,7 +9,7 @@ pub(super) const STRUCTURED_REPLY_MAGIC: u32 = 0x668e_33ef;
 /// What a request asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Command {
-    /// Send bytes.
+    /// Read from the export.
     Read,
     /// Take the bytes that follow.
     Write,
@@ -79,9 +79,9 @@ impl Command {
 /// A request. A write's data follows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Request {
-    /// How.
+    /// Modifiers of the command.
     pub flags: CommandFlags,
-    /// What.
+    /// What to do.
     pub command: Command,
     /// The client's own mark, which the reply repeats.
     pub cookie: u64,
@@ -95,7 +95,7 @@ impl Request {
     /// Length of the message.
     pub const BYTES: usize = 28;
 
-    /// The message.
+    /// Encodes the message.
     pub fn to_bytes(&self) -> [u8; Request::BYTES] {
         let mut out = [0; Request::BYTES];
         out[0..4].copy_from_slice(&REQUEST_MAGIC.to_be_bytes());
@@ -145,7 +145,7 @@ impl SimpleReply {
     /// Length of the message.
     pub const BYTES: usize = 16;
 
-    /// The message.
+    /// Encodes the message.
     #[inline]
     pub fn to_bytes(&self) -> [u8; SimpleReply::BYTES] {
         let mut out = [0; SimpleReply::BYTES];
@@ -165,7 +165,7 @@ impl SimpleReply {
 /// What a chunk of a structured reply brings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ChunkKind {
-    /// Nothing.
+    /// No payload: the request is done.
     None,
     /// An offset and data from there.
     Data,
@@ -235,7 +235,7 @@ impl Chunk {
     /// Length of the header.
     pub const BYTES: usize = 20;
 
-    /// The header.
+    /// Encodes the header.
     #[inline]
     pub fn to_bytes(&self) -> [u8; Chunk::BYTES] {
         let mut out = [0; Chunk::BYTES];
@@ -315,9 +315,9 @@ pub fn read_error_body(kind: ChunkKind, bytes: &[u8]) -> Result<(ErrorCode, Stri
 pub struct ErrorCode(pub u32);
 
 impl ErrorCode {
-    /// No error.
+    /// The request succeeded.
     pub const NONE: ErrorCode = ErrorCode(0);
-    /// Not allowed.
+    /// Operation not permitted (EPERM).
     pub const PERMISSION: ErrorCode = ErrorCode(1);
     /// Input or output failed.
     pub const IO: ErrorCode = ErrorCode(5);
@@ -325,9 +325,9 @@ impl ErrorCode {
     /// The request makes no sense.
     pub const INVALID: ErrorCode = ErrorCode(22);
     pub const NO_SPACE: ErrorCode = ErrorCode(28);
-    /// Too large.
+    /// Value too large (EOVERFLOW).
     pub const OVERFLOW: ErrorCode = ErrorCode(75);
-    /// Not supported.
+    /// Operation not supported (ENOTSUP).
     pub const UNSUPPORTED: ErrorCode = ErrorCode(95);
     /// The server is going.
     pub const SHUTDOWN: ErrorCode = ErrorCode(108);

@@ -10,9 +10,9 @@ pub(super) const EXTENDED_REPLY_MAGIC: u32 = 0x6e8a_278c;
 /// that [`CommandFlags::PAYLOAD_LEN`] announces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ExtendedRequest {
-    /// How.
+    /// Modifiers of the command.
     pub flags: CommandFlags,
-    /// What.
+    /// What to do.
     pub command: Command,
     /// The client's own mark, which the reply repeats.
     pub cookie: u64,
@@ -26,7 +26,7 @@ impl ExtendedRequest {
     /// Length of the message.
     pub const BYTES: usize = 32;
 
-    /// The message.
+    /// Encodes the message.
     pub fn to_bytes(&self) -> [u8; ExtendedRequest::BYTES] {
         let mut out = [0; ExtendedRequest::BYTES];
         out[0..4].copy_from_slice(&EXTENDED_REQUEST_MAGIC.to_be_bytes());
@@ -82,7 +82,7 @@ impl ExtendedChunk {
     /// Length of the header.
     pub const BYTES: usize = 32;
 
-    /// The header.
+    /// Encodes the header.
     pub fn to_bytes(&self) -> [u8; ExtendedChunk::BYTES] {
         let mut out = [0; ExtendedChunk::BYTES];
         out[0..4].copy_from_slice(&EXTENDED_REPLY_MAGIC.to_be_bytes());

@@ -13,7 +13,7 @@ pub const FENCE: u32 = u32::from_be_bytes(*b"rfen");
 /// Which connection of which attachment one is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Claim {
-    /// A random number that all connections of one attached device share, and nobody else knows.
+    /// A secret random number that all connections of one attached device share.
     pub attachment: u128,
     /// Higher with every connection that is made.
     pub generation: u64,

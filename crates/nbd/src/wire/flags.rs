@@ -1,5 +1,4 @@
-//! The sets of flags that the two ends exchange. Unknown flags are kept, and ignored by whoever
-//! does not know them.
+//! The sets of flags that the two ends exchange. Unknown flags are preserved and ignored.
 
 /// Defines a set of flags of one integer type with named members.
 macro_rules! flags {
@@ -11,7 +10,7 @@ macro_rules! flags {
         impl $name {
             $($(#[$flag_doc])* pub const $flag: $name = $name(1 << $bit);)*
 
-            /// No flag.
+            /// The empty set.
             pub const NONE: $name = $name(0);
 
             /// Whether all of these are set.
@@ -19,7 +18,7 @@ macro_rules! flags {
                 self.0 & flags.0 == flags.0
             }
 
-            /// Both together.
+            /// The union of both sets.
             pub const fn with(self, flags: $name) -> $name {
                 $name(self.0 | flags.0)
             }
@@ -41,7 +40,7 @@ flags! {
     /// What a client accepts of the server's [`HandshakeFlags`].
     ClientFlags: u32 {
         FIXED_NEWSTYLE = 0;
-        /// No zeros.
+        /// The zeros after [`super::ExportName`] may be omitted.
         NO_ZEROES = 1;
     }
 }
@@ -67,7 +66,7 @@ flags! {
         SEND_DF = 7;
         /// A flush on one connection covers what was written on all.
         CAN_MULTI_CONN = 8;
-        /// RESIZE is known (an extension that nobody has).
+        /// RESIZE is known (an extension without implementations).
         SEND_RESIZE = 9;
         /// CACHE is known.
         SEND_CACHE = 10;

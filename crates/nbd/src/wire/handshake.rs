@@ -11,7 +11,7 @@ const ZEROES: usize = 124;
 /// What a server says first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Greeting {
-    /// Options follow.
+    /// Newstyle: the client sends options next.
     Newstyle(HandshakeFlags),
     /// There is one export and nothing to talk about (before 2010).
     Oldstyle {
@@ -64,7 +64,7 @@ impl Greeting {
     /// Reads the whole message.
     ///
     /// # Errors
-    /// When it is none.
+    /// If the length is wrong.
     pub fn decode(bytes: &[u8]) -> Result<Self, Malformed> {
         let length = Greeting::length(bytes)?;
         let mut reader = Reader::new("the greeting", &bytes[Greeting::MARK_BYTES..]);
@@ -88,10 +88,10 @@ impl ClientFlags {
         out.extend_from_slice(&self.0.to_be_bytes());
     }
 
-    /// Reads it.
+    /// Decodes the client's flags.
     ///
     /// # Errors
-    /// When it has not four bytes.
+    /// If the message is not four bytes long.
     pub fn decode(bytes: &[u8]) -> Result<Self, Malformed> {
         let mut reader = Reader::new("the client's flags", bytes);
         let flags = ClientFlags(reader.u32()?);
@@ -127,7 +127,7 @@ impl ExportName {
     /// Reads the message, with or without zeros.
     ///
     /// # Errors
-    /// When it is none.
+    /// If the message is too short.
     pub fn decode(bytes: &[u8]) -> Result<Self, Malformed> {
         let mut reader = Reader::new("the export", bytes);
         Ok(ExportName { size_bytes: reader.u64()?, flags: TransmissionFlags(reader.u16()?) })

@@ -47,7 +47,7 @@ pub const MAX_OPTION_BYTES: usize = 16 << 10;
 pub const DEFAULT_MAX_BLOCK_BYTES: u32 = 32 << 20;
 /// The body of a chunk that is no data is at most this long: an error with a full string.
 pub const MAX_SMALL_BODY_BYTES: usize = 4 + 2 + MAX_STRING_BYTES + 8;
-/// A server tells of at most so many extents at a time.
+/// Maximum number of extents in one reply.
 pub const MAX_EXTENTS: usize = 64 << 10;
 /// The context of BLOCK_STATUS that says what takes space and what reads as zeros.
 pub const BASE_ALLOCATION: &str = "base:allocation";
@@ -67,13 +67,13 @@ pub enum Malformed {
     /// A message ends too early or goes on too long.
     #[error("{what} has the wrong length")]
     Length {
-        /// Which message.
+        /// Name of the message.
         what: &'static str,
     },
     /// A message is longer than the protocol allows.
     #[error("{what} of {bytes} bytes is longer than the protocol allows")]
     TooLong {
-        /// Which message.
+        /// Name of the message.
         what: &'static str,
         /// Its length as announced.
         bytes: u64,
@@ -81,23 +81,23 @@ pub enum Malformed {
     /// A message begins with the wrong number.
     #[error("{what} begins with {found:#x}, which is not the protocol's mark")]
     Magic {
-        /// Which message.
+        /// Name of the message.
         what: &'static str,
-        /// What it begins with.
+        /// The magic number found.
         found: u64,
     },
     /// A string is not UTF-8.
     #[error("{what} is not text")]
     Text {
-        /// Which string.
+        /// Name of the string.
         what: &'static str,
     },
     /// A number is out of its range.
     #[error("{what} cannot be {value}")]
     Value {
-        /// Which number.
+        /// Name of the field.
         what: &'static str,
-        /// What it is.
+        /// Its value.
         value: u64,
     },
 }

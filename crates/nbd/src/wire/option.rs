@@ -25,7 +25,7 @@ impl OptionHeader {
     /// sends too much.
     ///
     /// # Errors
-    /// When it is none.
+    /// If the length or the magic number is wrong.
     pub fn decode(bytes: &[u8]) -> Result<Self, Malformed> {
         let mut reader = Reader::new("an option", bytes);
         reader.magic64(OPTION_MAGIC)?;
@@ -60,9 +60,9 @@ pub enum OptionRequest {
     ExtendedHeaders,
     /// Be this connection of an attachment, and end what it replaces; not of the protocol.
     Fence(Claim),
-    /// Any other.
+    /// An option that this program does not know.
     Other {
-        /// Its number.
+        /// Number of the option.
         option: u32,
         data: Vec<u8>,
     },
@@ -257,7 +257,7 @@ pub enum OptionReply {
         id: u32,
         name: String,
     },
-    /// No.
+    /// The server refuses the option.
     Refused {
         why: Refusal,
         /// In the server's words, if it has any.
@@ -265,7 +265,7 @@ pub enum OptionReply {
     },
     /// A number without a meaning here.
     Other {
-        /// The number.
+        /// Type of the reply.
         kind: u32,
         /// What came with it.
         data: Vec<u8>,
@@ -353,7 +353,7 @@ pub enum Refusal {
     Invalid,
     /// Its platform cannot.
     Platform,
-    /// Only encrypted.
+    /// The server accepts this option only under TLS.
     TlsRequired,
     /// There is no such export.
     Unknown,

@@ -81,7 +81,7 @@ pub fn read_status_body(kind: ChunkKind, bytes: &[u8]) -> Result<(u32, Vec<Exten
 /// The payload of a BLOCK_STATUS that wants to know about some of the agreed contexts only.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StatusFilter {
-    /// So many bytes of the export are asked about.
+    /// Number of bytes of the export asked about.
     pub length: u64,
     /// In these contexts.
     pub contexts: Vec<u32>,
@@ -102,7 +102,7 @@ impl StatusFilter {
     /// Reads the payload.
     ///
     /// # Errors
-    /// When it is none.
+    /// If the payload has the wrong length.
     pub fn decode(bytes: &[u8]) -> Result<Self, Malformed> {
         let mut reader = Reader::new("the payload of a block status", bytes);
         let length = reader.u64()?;

@@ -6,7 +6,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use rubus_host::image::Image;
+use rubus_host::block::image::Image;
 use rubus_nbd::server::export_table::{ExportTable, Offered, OneDisk};
 use rubus_nbd::server::file_disk::FileDisk;
 use rubus_nbd::server::listener::{Server as RealServer, Settings};
@@ -332,7 +332,7 @@ impl Server {
     }
 }
 
-/// A disk of so many bytes that is recognised everywhere, with pages of zeros in between.
+/// A disk of `bytes` bytes whose content depends on the offset, with blocks of zeros in between.
 pub fn disk(bytes: usize) -> Vec<u8> {
     let byte = |at: usize| match at / 512 % 3 {
         0 => 0,

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use rubus_host::blockdev::{BlockReader, ClaimedDevice};
+use rubus_host::block::blockdev::{BlockReader, ClaimedDevice};
 use rubus_nbd::guard::{Guard, NotClaimed, Unused};
 
 pub struct OnlyFiles;

@@ -7,8 +7,8 @@ use std::os::unix::net::UnixStream;
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
-use rubus_host::listening::Listener;
 use rubus_host::net::Stream;
+use rubus_host::net::listening::Listener;
 use rubus_nbd::client::{Client, Due, Extras, Offer, Wish, agree_with};
 use rubus_nbd::server::disk::{Abilities, Disk, Extent, Zeroing};
 use rubus_nbd::server::export_table::{ExportTable, Offered, OneDisk};

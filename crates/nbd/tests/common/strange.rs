@@ -47,7 +47,7 @@ impl Strange {
         Ok(())
     }
 
-    /// Waits until so many have.
+    /// Waits until `number` slow writes have begun.
     pub fn slow_writes_have_begun(&self, number: u32) {
         let slow = self.slow.0.lock().unwrap();
         drop(self.slow.1.wait_while(slow, |slow| slow.0 < number).unwrap());

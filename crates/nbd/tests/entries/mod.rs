@@ -521,7 +521,7 @@ pub fn client_inquiry(data: &[u8]) {
 }
 
 const SLOTS: u32 = 8;
-/// So many block statuses are in flight besides.
+/// Number of block statuses in flight in addition.
 const STATUSES: u32 = 2;
 /// The context that they are about.
 const CONTEXT: u32 = 1;

@@ -4,7 +4,7 @@ use std::io;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
-use rubus_host::listening::Caller;
+use rubus_host::net::listening::Caller;
 use rubus_nbd::server::disk::{Abilities, Disk, Extent, Zeroing};
 use rubus_nbd::server::handshake::{Export, Exports, NoExport};
 use rubus_nbd::server::listener::{Opened, Settings, Store};

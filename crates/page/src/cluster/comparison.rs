@@ -164,7 +164,7 @@ impl Quantity {
             // The column beside it has the whole unit; a phone has no room for it here.
             Quantity::Usable | Quantity::LargeWrites => short_rate(value).replace("/s", ""),
             Quantity::SmallWrites => short_count(value),
-            Quantity::PerTerabyte => text::money(value),
+            Quantity::PerTerabyte => format!("{value:.0}"),
         }
     }
 }

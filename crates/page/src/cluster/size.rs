@@ -67,7 +67,7 @@ fn reservation(report: &Report) -> Option<&'static str> {
     match (report.fits(), text::figures_basis(&report.design)) {
         (false, _) => Some("The boards have too little memory for it."),
         (true, Basis::Measured) => None,
-        (true, Basis::Published | Basis::Assumed) => {
+        (true, Basis::Published | Basis::Unsettled | Basis::Assumed) => {
             Some("Uncertain: the disks were not measured, and such disks differ by factors.")
         }
     }
@@ -82,12 +82,12 @@ fn pipes(report: &Report) -> Markup {
         "The pipes",
         html! {
             p class="note" { "Each pipe is as thick as the operations that it lets through alone; the narrowest binds." }
-            @for ceiling in drawn { (pipes_of(ceiling)) }
+            @for ceiling in drawn { (pipes_of(ceiling, text::figures_basis(&report.design))) }
         },
     )
 }
 
-fn pipes_of(ceiling: &Ceiling) -> Markup {
+fn pipes_of(ceiling: &Ceiling, basis: Basis) -> Markup {
     let rates = ceiling.pipes.iter().map(|pipe| pipe.per_second.value);
     let scale = PipeScale::of(&rates.collect::<Vec<_>>(), None);
     let caption = format!("Pipes of a {}", ceiling.work.name());
@@ -112,7 +112,7 @@ fn pipes_of(ceiling: &Ceiling) -> Markup {
                                 (charts::tube(pipe.per_second.value, scale, binds))
                                 @if scale.cuts(pipe.per_second.value) { span class="note" { "wider than drawn" } }
                             }
-                            td class="n rate" role="cell" { (glued(&text::amount(ceiling, pipe.per_second.value))) }
+                            td class="n rate" role="cell" { (glued(&basis.figure(&text::amount(ceiling, pipe.per_second.value)))) }
                         }
                     }
                 }

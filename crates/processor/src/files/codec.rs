@@ -9,7 +9,7 @@ use std::mem::{MaybeUninit, size_of};
 
 use rubus_vocabulary::processor::compression::{Cut, Method};
 
-/// Can hold what any method makes of a piece of so many bytes, also where that is more.
+/// Buffer size for any method's output of a piece of this size, even if the output is larger.
 pub(crate) fn max_compressed(original: usize) -> usize {
     original + original / 8 + 256
 }
@@ -18,9 +18,9 @@ pub(crate) fn max_compressed(original: usize) -> usize {
 pub(crate) enum Codec {
     /// Without anything to keep.
     Lz4,
-    /// Both ways.
+    /// Compressor and decompressor.
     Zstd(Box<(zstd::bulk::Compressor<'static>, zstd::bulk::Decompressor<'static>)>),
-    /// Both ways.
+    /// Compressor and decompressor.
     Zlib(Box<Deflate>, Box<Inflate>),
 }
 
@@ -112,16 +112,16 @@ fn point(stream: &mut libz_sys::z_stream, from: &[u8], to: &mut [u8]) -> Option<
 /// DEFLATE, with the memory that it needs.
 pub(crate) struct Deflate {
     stream: Box<libz_sys::z_stream>,
-    /// After so many bytes each it is flushed; if none, it gets a piece at once.
+    /// Bytes between two flushes; if none, it gets a piece at once.
     flush_each: Option<usize>,
 }
 
-// SAFETY: the stream and its memory are used by whoever has this, and nothing of it belongs to a thread.
+// SAFETY: only the owner of this value uses the stream and its memory, and nothing of it belongs to a thread.
 unsafe impl Send for Deflate {}
 
 impl Deflate {
     fn new(level: u32, window_bits: c_int, flush_each: Option<usize>) -> Option<Deflate> {
-        /// `DEF_MEM_LEVEL` of the kernel's zlib and of everybody's.
+        /// `DEF_MEM_LEVEL` of the kernel's zlib and the default elsewhere.
         const MEMORY_LEVEL: c_int = 8;
         let (version, size) = version();
         let mut stream = stream();

@@ -19,9 +19,9 @@ pub(crate) struct Bounds {
     pub(crate) find: Duration,
     /// Most time for reading pieces, when there are enough.
     pub(crate) read: Duration,
-    /// So many windows are enough.
+    /// Number of windows that are enough.
     pub(crate) min_windows: usize,
-    /// Most time for reading so many.
+    /// Most time for reading that number.
     pub(crate) read_min: Duration,
     /// Most files that are remembered.
     pub(crate) files: usize,

@@ -6,12 +6,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use rubus_stats::passes;
 use rubus_vocabulary::processor::{Rate, Rates, starved};
 
-use rubus_host::schedstat::Account;
+use rubus_host::process::schedstat::Account;
 use rubus_host::ticks::now_ns;
 
-/// Timed passes of a figure, so many that there is an interval.
+/// Timed passes of a figure: enough for an interval.
 const PASSES: f64 = 10.0;
-/// A pass takes at least so long, so that reading the clock does not count.
+/// Least duration of a pass, so that reading the clock does not count.
 const MIN_PASS_NS: f64 = 5e6;
 
 /// Something that one thread does again and again, with what it needs for that.

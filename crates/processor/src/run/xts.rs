@@ -32,7 +32,7 @@ where
         });
     }
 
-    /// Deciphers them.
+    /// Deciphers sectors in place, as [`Xts::encrypt`] enciphers them.
     pub(super) fn decrypt(&self, data: &mut [u8], sector_bytes: usize, number: u64) {
         self.sectors(data, sector_bytes, number, |blocks| {
             self.data.decrypt_blocks(blocks);

@@ -5,7 +5,10 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, anyhow};
-use rubus_host::{Live, affinity, own_files, programs};
+use rubus_host::Live;
+use rubus_host::files::own_files;
+use rubus_host::process::affinity;
+use rubus_host::process::programs;
 use rubus_machine::not_copied::NotCopied;
 use rubus_machine::probe::core_kinds;
 use rubus_vocabulary::processor::compression::Compression;
@@ -17,7 +20,7 @@ use crate::run::{CompressionPlan, Data, LinpackPlan};
 
 /// Of the time of a figure: there are many of them, and each needs to see all data anyway.
 const COMPRESSION_SHARE: f64 = 0.2;
-/// Linpack without its stability test takes so many times the time of a figure.
+/// Linpack without its stability test takes this many times the time of a figure.
 const LINPACK_TIMES: f64 = 40.0;
 /// Share of the free memory that a system of equations may take.
 const MEMORY_SHARE: u64 = 4;
@@ -118,8 +121,7 @@ fn hpl_beside(xhpl: &Path, found: &Linpack, suite: &CpuSuite<'_>) -> anyhow::Res
     outcome.ok_or_else(|| anyhow!("it ended without a result that rubus can read"))
 }
 
-/// A directory that nobody else can look into, gone when this is dropped. What one that was killed has left, the next one
-/// removes.
+/// A private directory, deleted on drop. The directory of a killed process is removed by the next one.
 struct ScratchDirectory(PathBuf);
 
 /// How the names of such directories begin; the number of their process follows.

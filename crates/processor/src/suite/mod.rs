@@ -47,7 +47,7 @@ pub struct CpuOptions<'a> {
     pub blocks: Vec<u32>,
     /// How long the same system is solved again and again.
     pub stability: Option<f64>,
-    /// HPL's program.
+    /// Path of HPL's program (xhpl).
     pub hpl: Option<PathBuf>,
     /// No other programs.
     pub alone: bool,

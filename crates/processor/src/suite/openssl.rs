@@ -2,7 +2,7 @@
 
 use std::sync::atomic::Ordering;
 
-use rubus_host::programs;
+use rubus_host::process::programs;
 use rubus_stats::estimate::Estimate;
 use rubus_vocabulary::processor::ciphers::{Algorithm, Work};
 use rubus_vocabulary::processor::peers::{ASKED, Peer};

@@ -1,13 +1,13 @@
 //! The machine's own ssh, measured from this machine to itself.
 
 use anyhow::{Context, anyhow, ensure};
-use rubus_host::programs;
+use rubus_host::process::programs;
 use rubus_vocabulary::processor::{LeftOut, Part, ProcessorRun, Ssh, ssh};
 
 use super::CpuSuite;
 use crate::run::Programs;
 
-/// A cipher takes so many times as long as another figure: ssh has more to settle than a loop.
+/// A cipher takes this many times as long as another figure: ssh takes longer to settle than a loop.
 const TIMES: f64 = 5.0;
 
 /// Every cipher that both ends offer. One that fails is left out.

@@ -70,7 +70,7 @@ fn advice(ssh: &Ssh, fastest: &Row) -> Vec<String> {
     let Some(first) = ssh.rows.first() else {
         return Vec::new();
     };
-    // Only what is certain is worth a line in somebody's settings.
+    // Only a certain gain is worth a change of the user's settings.
     if fastest.rate.per_second.low <= first.rate.per_second.high {
         return Vec::new();
     }

@@ -18,8 +18,11 @@ use super::{Json, Remote};
 #[derive(Debug, ClapArgs)]
 pub struct Advise {
     /// What the machine is for
-    #[arg(long = "for", value_name = "PURPOSE", default_value = "desktop")]
-    pub purpose: For,
+    #[arg(value_name = "PURPOSE", default_value = "desktop")]
+    purpose: For,
+    /// The same, as earlier versions took it
+    #[arg(long = "for", value_name = "PURPOSE", hide = true, conflicts_with = "purpose")]
+    purpose_as_option: Option<For>,
     /// Take the machine and its figures from a capture, or from a run: its number,
     /// label, 'last' or JSON file
     #[arg(long, value_name = "WHAT", value_hint = clap::ValueHint::AnyPath,
@@ -46,6 +49,13 @@ pub struct Advise {
     pub json: Json,
     #[command(flatten)]
     pub remote: Remote,
+}
+
+impl Advise {
+    /// What the machine is for.
+    pub fn purpose(&self) -> Purpose {
+        self.purpose_as_option.unwrap_or(self.purpose).into()
+    }
 }
 
 /// The purposes, as on the command line.

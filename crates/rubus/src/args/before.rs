@@ -12,6 +12,8 @@ use clap::error::ErrorKind;
 use clap::{Arg, ArgAction, ArgMatches, Command, FromArgMatches};
 
 use super::{Args, fio_options, help, remote};
+use crate::nas;
+use rubus_host::live::Live;
 
 /// Reads a command line that begins with the program's name.
 ///
@@ -24,12 +26,29 @@ pub fn parse(words: Vec<OsString>) -> Result<(Args, ArgMatches), clap::Error> {
         let bench = program.find_subcommand("bench");
         bench.is_some_and(|bench| with_long(bench, name.as_bytes()).is_some())
     });
-    // A path that is not there is a mistake in a path, not in a command.
+    must_not_want_json_of_help(&mut program, &words)?;
+    // A path that does not exist is a mistake in a path, not in a command. A share that does not
+    // answer is a directory; the checkup says what is wrong.
     let words = with_checkup(&program, words, |word| {
         let path = Path::new(word);
-        path.is_dir() || word.as_bytes().contains(&b'/') && !path.exists()
+        !nas::answers(&Live, path, nas::LOOK_WITHIN)
+            || path.is_dir()
+            || word.as_bytes().contains(&b'/') && !path.exists()
     });
     parse_as(program, words)
+}
+
+/// Help is for people. What programs read is a command's own.
+fn must_not_want_json_of_help(
+    program: &mut Command,
+    words: &[OsString],
+) -> Result<(), clap::Error> {
+    let is_help = words.get(1).is_some_and(|word| word == "help");
+    if !is_help || !words.iter().any(|word| word == "--json") {
+        return Ok(());
+    }
+    let text = "`rubus help` has no option --json\nGive it to the command: rubus survey --json";
+    Err(program.error(ErrorKind::UnknownArgument, text))
 }
 
 /// `rubus DIR` is `rubus checkup DIR`; a command's name is the command, whatever lies in the current directory.

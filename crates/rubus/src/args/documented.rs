@@ -1,5 +1,7 @@
-//! Every command that the documentation shows is one that this program takes, and every link leads somewhere.
+//! Every command that the documentation shows is one that this program takes, every link leads somewhere, and every table
+//! of data is in a page.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -37,6 +39,8 @@ pub(super) fn documents() -> Vec<(PathBuf, String)> {
         "README.md",
         "CONTRIBUTING.md",
         "SECURITY.md",
+        "MODEL.md",
+        "BENCHMARKS.md",
         "lab/README.md",
         "captures/README.md",
         "contrib/README.md",
@@ -373,6 +377,32 @@ fn the_index_has_every_page() {
     for page in pages {
         let page = page.display();
         assert!(index.contains(&format!("]({page}")), "docs/README.md has no link to {page}");
+    }
+}
+
+/// The tables of data that the book puts into the pages.
+fn tables() -> BTreeSet<PathBuf> {
+    let file = |line: &str| {
+        let file = line.strip_prefix("<!-- table ")?.strip_suffix(" -->")?;
+        Some(workspace().join(file))
+    };
+    let documents = documents();
+    documents.iter().flat_map(|(_, text)| text.lines().filter_map(file)).collect()
+}
+
+#[test]
+fn every_table_of_data_is_shown_in_a_page_and_has_as_many_cells_in_each_row() {
+    let shown = tables();
+    let kept = fs::read_dir(workspace().join("docs/data")).expect("the tables");
+    for table in kept.map(|entry| entry.expect("an entry").path()) {
+        assert!(shown.contains(&table), "no page shows {}", table.display());
+    }
+    for table in shown {
+        let text = fs::read_to_string(&table);
+        let text = text.unwrap_or_else(|why| panic!("{}: {why}", table.display()));
+        let cells: BTreeSet<usize> = text.lines().map(|line| line.split('\t').count()).collect();
+        assert_eq!(cells.len(), 1, "cells in the rows of {}", table.display());
+        assert!(text.lines().count() > 1, "{} has no rows", table.display());
     }
 }
 

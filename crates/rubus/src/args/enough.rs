@@ -6,7 +6,9 @@ use clap::Args as ClapArgs;
 use clap::builder::PossibleValuesParser;
 use rubus_verdict::enough::{SECONDS, names};
 
-use super::{Json, seconds_within};
+use rubus_command::values::seconds_within;
+
+use super::Json;
 
 /// Say whether storage is fast enough for a program.
 ///

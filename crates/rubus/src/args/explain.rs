@@ -1,8 +1,6 @@
 //! Arguments of `rubus explain`.
 
 use clap::Args as ClapArgs;
-use clap::builder::PossibleValuesParser;
-use rubus_machine::rules;
 
 use super::Json;
 
@@ -13,8 +11,7 @@ use super::Json;
 #[derive(Debug, ClapArgs)]
 pub struct Explain {
     /// Code of the finding
-    #[arg(value_name = "CODE", hide_possible_values = true,
-        value_parser = PossibleValuesParser::new(rules::explained().map(|kind| kind.code)))]
+    #[arg(value_name = "CODE")]
     pub code: String,
     #[command(flatten)]
     pub json: Json,

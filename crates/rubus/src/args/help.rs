@@ -70,7 +70,18 @@ fn groups(program: &Command) -> String {
 
 /// The pages of all commands: the roof's own, and each room's.
 pub fn pages() -> impl Iterator<Item = &'static Page> {
-    [pages::PAGES, rubus_nbd::cli::PAGES, rubus_cluster::cli::PAGES].into_iter().flatten()
+    [
+        pages::PAGES,
+        rubus_change::cli::PAGES,
+        rubus_cluster::cli::PAGES,
+        rubus_copy::cli::PAGES,
+        rubus_memory::cli::PAGES,
+        rubus_nbd::cli::PAGES,
+        rubus_processor::cli::PAGES,
+        rubus_watch::cli::PAGES,
+    ]
+    .into_iter()
+    .flatten()
 }
 
 /// The page of a command, by the name of its manual page.

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args as ClapArgs, Subcommand};
+use rubus_command::values::label;
 
 use super::Json;
 
@@ -118,19 +119,4 @@ pub struct HistoryImport {
     /// The file; `-` is standard input
     #[arg(value_name = "FILE")]
     pub file: PathBuf,
-}
-
-/// A label, which must not look like another name of a run.
-///
-/// # Errors
-/// In words, when it is empty, too long, a number, or begins like `last`.
-pub fn label(text: &str) -> Result<String, String> {
-    let text = text.trim();
-    if text.is_empty() || text.chars().count() > 60 || text.chars().any(char::is_control) {
-        return Err("a label has 1 to 60 characters, on one line".into());
-    }
-    if text.parse::<i64>().is_ok() || text == "last" || text.starts_with("last~") || text == "-" {
-        return Err("this would be taken for a run's number or place; add a word".into());
-    }
-    Ok(text.to_string())
 }

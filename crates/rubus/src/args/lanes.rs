@@ -7,7 +7,7 @@ use std::fmt;
 pub enum Lanes {
     /// As many as this process may use CPUs.
     Auto,
-    /// So many.
+    /// This number of rings.
     Count(u32),
 }
 
@@ -22,7 +22,7 @@ impl Lanes {
         }
     }
 
-    /// Their number on a machine where the process may use so many CPUs.
+    /// Their number on a machine where the process may use `cpus` CPUs.
     ///
     /// # Errors
     /// In words, when that is too few.

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args as ClapArgs;
 use rubus_fleet::inventory::{Board, Named};
-use rubus_host::ssh::Options;
+use rubus_host::net::ssh::Options;
 
 /// Machines that work at the same time, unless the user says otherwise.
 const AT_ONCE: &str = "16";

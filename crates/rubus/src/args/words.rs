@@ -1,4 +1,5 @@
-//! What a user reads is in the field's words: help, pages, and every sentence that the program has in its sources.
+//! What people read is in the field's words: help, pages, every sentence that the program has in its sources, and the
+//! comments.
 
 use clap::CommandFactory;
 
@@ -29,10 +30,16 @@ const PARAPHRASES: [&str; 16] = [
 const QUOTING_PAGES: [&str; 3] =
     ["docs/reference/findings.md", "docs/how-to/nbd-copy.md", "docs/how-to/nbd-serve.md"];
 
-/// The paraphrases in a text.
+/// The paraphrases in a text, as whole words.
 fn paraphrases(text: &str) -> Vec<&'static str> {
     let text = text.to_lowercase();
-    let is_in = |phrase: &&str| text.contains(*phrase);
+    let is_letter = |c: Option<char>| c.is_some_and(char::is_alphabetic);
+    let is_in = |phrase: &&str| {
+        text.match_indices(*phrase).any(|(start, found)| {
+            let (before, after) = (&text[..start], &text[start + found.len()..]);
+            !is_letter(before.chars().next_back()) && !is_letter(after.chars().next())
+        })
+    };
     PARAPHRASES.into_iter().filter(is_in).collect()
 }
 
@@ -72,6 +79,7 @@ fn help_and_pages_have_the_fields_words() {
 #[test]
 fn a_paraphrase_is_found() {
     assert_eq!(paraphrases("Somebody sits before it"), ["somebody"]);
+    assert!(paraphrases("those whose parents have ended").is_empty());
 }
 
 /// A sentence in a source with its file.
@@ -168,6 +176,45 @@ fn the_programs_sentences_are_short_and_in_the_fields_words() {
         })
         .collect();
     assert!(faults.is_empty(), "{}", faults.join("\n"));
+}
+
+/// The comments of a source, each with the number of its first line; lines that follow one another are one comment.
+fn comments(source: &str) -> Vec<(usize, String)> {
+    let mut found: Vec<(usize, String)> = Vec::new();
+    let mut is_open = false;
+    for (index, line) in source.lines().enumerate() {
+        let Some(text) = line.trim_start().strip_prefix("//") else {
+            is_open = false;
+            continue;
+        };
+        let text = text.trim_start_matches(['/', '!']).trim();
+        match found.last_mut() {
+            Some((_, comment)) if is_open => *comment += &format!(" {text}"),
+            _ => found.push((index + 1, text.to_string())),
+        }
+        is_open = true;
+    }
+    found
+}
+
+#[test]
+fn comments_have_the_fields_words() {
+    let (mut seen, mut faults) = (0, Vec::new());
+    for (file, source) in sources() {
+        for (line, comment) in comments(&source) {
+            seen += 1;
+            let phrases = paraphrases(&comment).into_iter();
+            faults.extend(phrases.map(|phrase| format!("{file}:{line}: '{phrase}'")));
+        }
+    }
+    assert!(seen > 20_000, "the sources were not found: {seen} comments");
+    assert!(faults.is_empty(), "{}", faults.join("\n"));
+}
+
+#[test]
+fn a_comment_is_read_over_its_lines() {
+    let source = "/// So\n/// many.\nlet a = 1;\n    // Why.\n";
+    assert_eq!(comments(source), [(1, "So many.".to_string()), (4, "Why.".to_string())]);
 }
 
 #[test]

@@ -7,7 +7,7 @@ use anyhow::{Context, bail};
 use rubus_advise::advice::{Advice, Known};
 use rubus_advise::decide::{Question, advise};
 use rubus_advise::text::{Depth, render};
-use rubus_change::recipe::{self, LookAt, Wishes};
+use rubus_change::recipe::{self, Queries, Wishes};
 use rubus_draw::quote::typed;
 use rubus_host::capture::Captured;
 use rubus_host::clock;
@@ -20,7 +20,6 @@ use rubus_vocabulary::machine::{Machine, Origin};
 use rubus_vocabulary::result::Run;
 
 use crate::args::{Advise, General};
-use crate::changing;
 use crate::exit::Exit;
 use crate::shown::shown;
 use crate::subjects;
@@ -93,12 +92,8 @@ pub fn advice(
     arguments: &Advise,
 ) -> anyhow::Result<Advice> {
     let known = Known { compression, ..Known::of(machine, runs) };
-    let question = Question {
-        machine,
-        known: &known,
-        purpose: arguments.purpose.into(),
-        with: &arguments.with,
-    };
+    let question =
+        Question { machine, known: &known, purpose: arguments.purpose(), with: &arguments.with };
     advise(&question).map_err(anyhow::Error::msg)
 }
 
@@ -151,13 +146,13 @@ fn obstacles(world: &World, machine: &Machine, command: &[String]) -> anyhow::Re
     };
     let wishes = wishes.iter().filter_map(|wish| wish.split_once('='));
     let wishes: Wishes = wishes.map(|(k, v)| (k.into(), v.into())).collect();
-    let look_at = LookAt {
+    let look_at = Queries {
         // How long it would take is not asked here, and measuring that would take long itself.
         trees: Vec::new(),
         compression: false,
         ..(recipe.look_at)(machine, &wishes)
     };
-    let facts = changing::facts(world, machine, &look_at)?;
+    let facts = rubus_change::cli::facts(world, machine, &look_at)?;
     let plan = match recipe.plan(machine, &facts, &wishes, &clock::now_rfc3339()) {
         Ok(plan) => plan,
         Err(error) => return Ok(vec![error.to_string()]),
@@ -180,7 +175,7 @@ fn subject(general: &General, arguments: &Advise) -> anyhow::Result<(Machine, Ve
     let Some(from) = &arguments.from else {
         let world = World::of(general)?;
         let runs = match world {
-            World::Live(_) => changing::runs_before(),
+            World::Live(_) => rubus_runs::recent::runs(),
             World::Captured(_) => Vec::new(),
         };
         return Ok((world.survey(), runs));

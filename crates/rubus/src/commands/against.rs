@@ -14,7 +14,7 @@ use crate::exit::Exit;
 use crate::measuring;
 use crate::outputs::{self, Outputs, ResultOutputs};
 use crate::shown::shown;
-use crate::target::{self, Allowance, Resolved};
+use crate::target::{self, Allowance, OpenTarget};
 use crate::target_name::TargetName;
 use rubus_command::messages::in_columns;
 use rubus_command::places;
@@ -96,8 +96,8 @@ pub fn show(general: &General, bench: &Bench, runs: [&Run; 2]) -> anyhow::Result
 
 /// The suite for both: the one that writes less, with the smaller region, and only its reads where one
 /// of them may not be written.
-fn common_suite(bench: &Bench, targets: &[Resolved; 2]) -> anyhow::Result<Suite> {
-    let all_memory = targets.iter().all(Resolved::is_memory);
+fn common_suite(bench: &Bench, targets: &[OpenTarget; 2]) -> anyhow::Result<Suite> {
+    let all_memory = targets.iter().all(OpenTarget::is_memory);
     let usual = if all_memory { "ram" } else { "quick" };
     let mut region_bytes = bench.size;
     for target in targets {

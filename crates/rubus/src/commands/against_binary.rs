@@ -5,14 +5,15 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Context, bail, ensure};
-use rubus_host::programs::{self, RunError};
+use rubus_host::process::programs::{self, RunError};
+use rubus_processor::cli::cpu::BenchCpu;
 use rubus_remote::elf::{self, Built};
 use rubus_runs::compare::{Comparison, compare, turns};
 use rubus_vocabulary::processor::MIN_SECONDS;
 use rubus_vocabulary::result::Run;
 use rubus_watch::live::terminal;
 
-use crate::args::{BenchCpu, General};
+use crate::args::General;
 use crate::exit::Exit;
 use rubus_command::places;
 use rubus_command::progress::Line;

@@ -11,7 +11,7 @@ use crate::args::{Bench, General};
 use crate::exit::Exit;
 use crate::measuring;
 use crate::outputs::{self, Outputs};
-use crate::target::{self, Resolved};
+use crate::target::{self, OpenTarget};
 use crate::target_name::TargetName;
 use rubus_command::messages::in_columns;
 use rubus_command::signals;
@@ -48,7 +48,7 @@ pub fn run(general: &General, bench: &Bench) -> anyhow::Result<Exit> {
     let targets = planned.iter_mut().map(|(target, _)| target);
     target::ask_server(bench, targets, &cancel)?;
     let clusters = planned.iter();
-    let clusters = clusters.filter_map(|(target, _)| target.cluster.as_deref());
+    let clusters = clusters.filter_map(|(target, _)| target.identity.cluster.as_deref());
     target::ask_nodes(bench, clusters)?;
     let mut outputs = Outputs::new(general, wanted(bench), planned.len());
     for (target, suite) in planned {
@@ -77,7 +77,7 @@ fn plan(
     name: &TargetName,
     machine: &Machine,
     world: &World,
-) -> anyhow::Result<(Resolved, Suite)> {
+) -> anyhow::Result<(OpenTarget, Suite)> {
     let target = target::resolve(name, machine, world.files(), &allowance(bench))?;
     let usual = if target.is_memory() { "ram" } else { "quick" };
     let suite = suite_of(bench, &target, usual, bench.size)?;

@@ -136,5 +136,6 @@ fn target(name: &PoolName) -> TargetFacts {
         network: None,
         link: None,
         cluster: None,
+        nas: None,
     }
 }

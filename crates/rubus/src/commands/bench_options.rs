@@ -6,7 +6,7 @@ use rubus_vocabulary::spec::{Job, Operation, Suite};
 use crate::args::Bench;
 use crate::measuring;
 use crate::outputs::ResultOutputs;
-use crate::target::{Allowance, Resolved};
+use crate::target::{Allowance, OpenTarget};
 
 /// Where the results go besides the terminal.
 pub fn wanted(bench: &Bench) -> ResultOutputs<'_> {
@@ -42,7 +42,7 @@ pub fn queueing(bench: &Bench) -> anyhow::Result<Queueing> {
 /// The suite as the options want it, or the usual one.
 pub fn suite_of(
     bench: &Bench,
-    target: &Resolved,
+    target: &OpenTarget,
     usual: &str,
     region_bytes: Option<u64>,
 ) -> anyhow::Result<Suite> {
@@ -65,7 +65,7 @@ pub fn suite_of(
 }
 
 /// What only one suite has: its options, and what does not go with them.
-fn special(bench: &Bench, target: &Resolved, suite: &mut Suite) -> anyhow::Result<()> {
+fn special(bench: &Bench, target: &OpenTarget, suite: &mut Suite) -> anyhow::Result<()> {
     let is_capacity = suite.name == "capacity";
     let is_small_files = suite.name == "small-files";
     anyhow::ensure!(
@@ -100,8 +100,8 @@ fn special(bench: &Bench, target: &Resolved, suite: &mut Suite) -> anyhow::Resul
             bench.read_only || target.target.may_write(),
             "the suite capacity overwrites {}: name a directory instead, whose free space is tested, or allow the loss \
              with --i-will-lose-everything-on={}",
-            target.named,
-            target.path.display()
+            target.identity.named,
+            target.identity.path.display()
         );
         // What an earlier run has left must not be taken for this one's.
         suite.seed = u64::from(random_seed());
@@ -110,7 +110,7 @@ fn special(bench: &Bench, target: &Resolved, suite: &mut Suite) -> anyhow::Resul
 }
 
 /// Whether lanes and polling, where they are asked for, mean something for this suite on this target.
-fn queueing_fits(bench: &Bench, target: &Resolved, suite: &Suite) -> anyhow::Result<()> {
+fn queueing_fits(bench: &Bench, target: &OpenTarget, suite: &Suite) -> anyhow::Result<()> {
     let is_plain =
         |job: &&Job| job.operation.is_block() && job.shape.is_none() && !job.durability.is_each();
     let mut plain = suite.jobs.iter().filter(is_plain);
@@ -128,7 +128,7 @@ fn queueing_fits(bench: &Bench, target: &Resolved, suite: &Suite) -> anyhow::Res
         bench.lanes.is_none() || !matches!(target.target, Target::Remote { .. }),
         "cannot use --lanes on {}: no io_uring serves a network disk that is not attached\nGive --connections N instead: \
          each connection has a thread of its own.",
-        target.named
+        target.identity.named
     );
     Ok(())
 }

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use anyhow::Context;
 use rubus_boot::chain::Outcome;
-use rubus_host::disk_bytes::{DiskBytes, DiskBytesError};
+use rubus_host::block::disk_bytes::{DiskBytes, DiskBytesError};
 use rubus_machine::card::Card;
 use rubus_machine::start::{self, CardParts, Start, StartReport};
 

@@ -14,7 +14,7 @@ use crate::args::{Enough, General};
 use crate::documents::EnoughDocument;
 use crate::exit::Exit;
 use crate::measuring::{self, Measured, Places};
-use crate::target::{self, Allowance, Resolved};
+use crate::target::{self, Allowance, OpenTarget};
 use rubus_command::messages::in_columns;
 use rubus_command::places::say;
 use rubus_command::signals;
@@ -27,7 +27,7 @@ pub fn run(general: &General, arguments: &Enough) -> anyhow::Result<Exit> {
     let cancel = signals::cancel_flag()?;
     let terminal = Terminal::of(general);
     let target = directory(arguments, &World::of(general)?)?;
-    let place = target.path.display().to_string();
+    let place = target.identity.path.display().to_string();
     let measurement = workload.measurement(arguments.time);
     if !general.quiet {
         let most_bytes = plan_writes(&measurement.suite, false);
@@ -52,7 +52,7 @@ pub fn run(general: &General, arguments: &Enough) -> anyhow::Result<Exit> {
 }
 
 /// The directory, which must be one: nothing that exists is written to.
-fn directory(arguments: &Enough, world: &World) -> anyhow::Result<Resolved> {
+fn directory(arguments: &Enough, world: &World) -> anyhow::Result<OpenTarget> {
     let path = &arguments.directory;
     let machine = world.survey();
     let allowance = Allowance::default();
@@ -62,7 +62,7 @@ fn directory(arguments: &Enough, world: &World) -> anyhow::Result<Resolved> {
         "cannot measure {}: it is not a directory\nName a directory on the storage in question.",
         path.display()
     );
-    let in_memory = target.filesystem.as_deref();
+    let in_memory = target.identity.filesystem.as_deref();
     if let Some(filesystem) = in_memory.filter(|name| ["tmpfs", "ramfs"].contains(name)) {
         anyhow::bail!(
             "cannot measure {}: {filesystem} keeps files in memory, where nothing is durable\n\
@@ -75,12 +75,12 @@ fn directory(arguments: &Enough, world: &World) -> anyhow::Result<Resolved> {
 
 fn measured(
     general: &General,
-    target: Resolved,
+    target: OpenTarget,
     measurement: &Measurement,
     cancel: &AtomicBool,
 ) -> anyhow::Result<Measured> {
     let world = World::of(general)?;
-    let path = target.path.clone();
+    let path = target.identity.path.clone();
     let further = measurement.needs.iter().skip(1);
     let places = Places {
         target,

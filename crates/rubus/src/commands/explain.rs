@@ -1,10 +1,12 @@
 //! `rubus explain`: a kind of finding by its code.
 
 use anyhow::Context;
-use rubus_machine::{rules, rules_text, start};
-use rubus_watch::probe;
-use rubus_watch::wear;
+use rubus_draw::text::listed;
+use rubus_machine::{rules, rules_text};
+use rubus_vocabulary::spelling::no_such;
+use rubus_watch::probe::wear;
 
+use super::survey::beside;
 use crate::args::{Explain, General};
 use crate::documents::ExplainDocument;
 use crate::exit::Exit;
@@ -14,12 +16,12 @@ use rubus_command::{Terminal, World};
 /// Explains, and looks whether it is found here.
 pub fn run(general: &General, arguments: &Explain) -> anyhow::Result<Exit> {
     let mut kinds = rules::explained();
-    let kind = kinds.find(|kind| kind.code == arguments.code).context("no such finding")?;
+    let kind = kinds.find(|kind| kind.code == arguments.code);
+    let kind = kind.with_context(|| no_such_finding(&arguments.code))?;
     let world = World::of(general)?;
     let machine = world.survey();
-    let mut beside = wear::findings(&probe::wear::read(world.files(), &machine));
-    let start = start::of_machine(world.files(), &machine);
-    beside.extend(start::findings::findings(&start));
+    let wear = wear::read(world.files(), &machine);
+    let beside = beside(&world, &machine, None, &wear);
     let mut here = rules::with(rules::of_machine(&machine), &beside);
     here.retain(|finding| finding.rule == kind.code);
     if arguments.json.wanted {
@@ -39,4 +41,16 @@ pub fn run(general: &General, arguments: &Explain) -> anyhow::Result<Exit> {
         say(&(lines.join("\n") + "\n"))?;
     }
     Ok(Exit::Fine)
+}
+
+/// A code that does not exist, with those that it may have been meant for.
+fn no_such_finding(typed: &str) -> String {
+    let codes: Vec<&str> = rules::explained().map(|kind| kind.code).collect();
+    let has_it = |code: &&&str| !typed.is_empty() && code.contains(typed);
+    let alike: Vec<&str> = codes.iter().filter(has_it).copied().collect();
+    let words = no_such("finding", typed, &codes);
+    match &alike[..] {
+        [] => format!("{words}\nThe codes: rubus survey --rules"),
+        alike => format!("{words}\nCodes with that in them: {}", listed(alike)),
+    }
 }

@@ -155,7 +155,7 @@ fn delete_some(general: &General, delete: &HistoryDelete) -> anyhow::Result<Exit
     Ok(Exit::Fine)
 }
 
-/// Shows what would go and asks; without a terminal nobody can be asked.
+/// Shows what would be deleted and asks for confirmation, which takes a terminal.
 fn confirmed(store: &History, ids: &[RunId]) -> anyhow::Result<bool> {
     let mut lines = Vec::new();
     for id in ids {

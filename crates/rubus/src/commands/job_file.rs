@@ -1,6 +1,7 @@
 //! `rubus bench --fio-job FILE`: the jobs of a job file in fio's format.
 
 use std::collections::BTreeMap;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 
@@ -11,6 +12,7 @@ use rubus_vocabulary::units::bytes_iec;
 
 use crate::args::{Bench, General};
 use crate::exit::Exit;
+use crate::file_text;
 use crate::job_files::{self, Placed};
 use crate::measuring;
 use crate::outputs::{self, Outputs};
@@ -64,7 +66,7 @@ pub fn run(general: &General, bench: &Bench, path: &Path) -> anyhow::Result<Exit
     let targets = ready.iter_mut().map(|(placed, _)| &mut placed.target);
     target::ask_server(bench, targets, &cancel)?;
     let clusters = ready.iter();
-    let clusters = clusters.filter_map(|(placed, _)| placed.target.cluster.as_deref());
+    let clusters = clusters.filter_map(|(placed, _)| placed.target.identity.cluster.as_deref());
     target::ask_nodes(bench, clusters)?;
     if !general.quiet {
         for note in plan.notes.iter().filter(|note| note.kind != NoteKind::NoEffect) {
@@ -110,12 +112,16 @@ pub fn run(general: &General, bench: &Bench, path: &Path) -> anyhow::Result<Exit
 
 fn read(path: &Path, bench: &Bench, machine: &Machine) -> anyhow::Result<Plan> {
     let is_standard_input = path.as_os_str() == "-";
-    let text = match is_standard_input {
-        true => std::io::read_to_string(std::io::stdin()),
-        false => std::fs::read_to_string(path),
-    };
-    let text = text.with_context(|| format!("cannot read the job file {}", named(path)))?;
     let name = named(path);
+    let cannot = || format!("cannot read the job file {name}");
+    let bytes = if is_standard_input {
+        let mut bytes = Vec::new();
+        std::io::stdin().read_to_end(&mut bytes).map(|_length| bytes)
+    } else {
+        std::fs::read(path)
+    };
+    let text = file_text::of_bytes(&name, bytes.with_context(cannot)?)?;
+    let text = text.with_context(|| format!("{}: it is no text", cannot()))?;
     let include = |from: &str, wanted: &str| included(from, wanted);
     let mut given = bench.fio_option.clone();
     given.extend(bench.size.map(|bytes| ("size".to_string(), bytes.to_string())));

@@ -35,7 +35,7 @@ pub fn run(manual: &Manual) -> anyhow::Result<Exit> {
 fn write_all(command: &Command, directory: &Path) -> anyhow::Result<()> {
     let man = Man::new(command.clone());
     let path = directory.join(man.get_filename());
-    rubus_host::output_file::write_output(&path, &page(command)?)
+    rubus_host::files::output_file::write_output(&path, &page(command)?)
         .with_context(|| format!("cannot write the manual page {}", path.display()))?;
     for below in command.get_subcommands() {
         // The page of "help" would say nothing that the others do not.

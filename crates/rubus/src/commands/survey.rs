@@ -7,7 +7,7 @@ use std::path::Path;
 use anyhow::Context;
 use rubus_change::fallen_back;
 use rubus_host::capture::{self, Identities};
-use rubus_host::recorder::Recorder;
+use rubus_host::simulated::recorder::Recorder;
 use rubus_machine::start::Start;
 use rubus_machine::text::Extent;
 use rubus_machine::{kernel_log, rules, start};
@@ -108,7 +108,7 @@ fn given_log(path: &Path) -> anyhow::Result<Fact<Vec<KernelTrouble>>> {
         bytes.len() as u64 <= MAX_LOG_BYTES,
         "the kernel's log {shown} is longer than 64 MiB; give a part of it: tail -n 100000 {shown} > part.log"
     );
-    let log = String::from_utf8_lossy(&bytes);
+    let log = kernel_log::text(&bytes);
     anyhow::ensure!(
         kernel_log::has_messages(&log),
         "{shown} has no message of a kernel; dmesg, journalctl -k and /var/log/kern.log have"
@@ -140,7 +140,7 @@ fn document_with<'a>(
 /// What needs more than the facts: what the disks themselves say of failing and of being worn out, and what the files of the
 /// boot partition say of the next start, where that was not followed yet. The disks' words are not recorded: smartctl's answer has
 /// their serial numbers.
-fn beside(
+pub(super) fn beside(
     world: &World,
     machine: &Machine,
     start: Option<Start>,
@@ -151,9 +151,6 @@ fn beside(
     found.extend(start::findings::findings(&start));
     found
 }
-
-/// Columns of the list of rules, as of a survey.
-const COLUMNS: usize = 80;
 
 fn list_rules(general: &General, survey: &Survey) -> anyhow::Result<Exit> {
     if survey.json.wanted {
@@ -168,7 +165,7 @@ fn list_rules(general: &General, survey: &Survey) -> anyhow::Result<Exit> {
         places::say(&(serde_json::to_string_pretty(&list)? + "\n"))?;
     } else {
         let style = Terminal::of(general).style();
-        places::say(&rubus_machine::rules_text::list(COLUMNS, survey.verbose, style))?;
+        places::say(&rubus_machine::rules_text::list(style.columns, survey.verbose, style))?;
     }
     Ok(Exit::Fine)
 }

@@ -15,7 +15,7 @@ use crate::commands::bench_options::{queueing, wanted};
 use crate::exit::Exit;
 use crate::measuring::{self, Measured, Places};
 use crate::outputs::{self, Outputs};
-use crate::target::{self, Allowance, Resolved};
+use crate::target::{self, Allowance, OpenTarget};
 use rubus_command::signals;
 use rubus_command::{Terminal, World, must_be_live};
 
@@ -38,7 +38,7 @@ pub fn run(general: &General, bench: &Bench) -> anyhow::Result<Exit> {
     if !general.quiet {
         eprintln!("{}", plan.announcement);
     }
-    let names: Vec<String> = targets.iter().map(|target| target.named.clone()).collect();
+    let names: Vec<String> = targets.iter().map(|target| target.identity.named.clone()).collect();
     let suspect = shared_by(&targets, &machine);
     let mut measured = measuring::measure(
         plan.places(targets)?,
@@ -55,8 +55,8 @@ pub fn run(general: &General, bench: &Bench) -> anyhow::Result<Exit> {
     outputs.finish()
 }
 
-fn resolved(bench: &Bench, machine: &Machine, world: &World) -> anyhow::Result<Vec<Resolved>> {
-    let mut targets: Vec<Resolved> = Vec::new();
+fn resolved(bench: &Bench, machine: &Machine, world: &World) -> anyhow::Result<Vec<OpenTarget>> {
+    let mut targets: Vec<OpenTarget> = Vec::new();
     for name in &bench.targets {
         let allowance = Allowance {
             read_only: bench.read_only,
@@ -68,10 +68,10 @@ fn resolved(bench: &Bench, machine: &Machine, world: &World) -> anyhow::Result<V
             !matches!(target.target, rubus_measure::Target::Remote { .. }),
             "{} is a network export, and those are not measured together with others yet; attach it or measure it \
              alone",
-            target.named
+            target.identity.named
         );
-        let twice = targets.iter().find(|other| other.path == target.path);
-        anyhow::ensure!(twice.is_none(), "{} is named twice", target.named);
+        let twice = targets.iter().find(|other| other.identity.path == target.identity.path);
+        anyhow::ensure!(twice.is_none(), "{} is named twice", target.identity.named);
         targets.push(target);
     }
     Ok(targets)
@@ -85,7 +85,7 @@ struct Plan {
     announcement: String,
 }
 
-fn plan(bench: &Bench, targets: &[Resolved]) -> anyhow::Result<Plan> {
+fn plan(bench: &Bench, targets: &[OpenTarget]) -> anyhow::Result<Plan> {
     let wanted = measuring::SuiteLimits {
         region_bytes: bench.size,
         budget_bytes: bench.budget,
@@ -102,7 +102,7 @@ fn plan(bench: &Bench, targets: &[Resolved]) -> anyhow::Result<Plan> {
     let may_write = !bench.read_only && targets.iter().all(|target| target.target.may_write());
     let kinds = together::kinds(may_write, budget_bytes.saturating_sub(region_bytes));
     let needs = targets.iter().map(|target| FileNeed {
-        name: target.named.clone(),
+        name: target.identity.named.clone(),
         region_bytes,
         start: FileStart::Filled,
     });
@@ -126,7 +126,7 @@ fn plan(bench: &Bench, targets: &[Resolved]) -> anyhow::Result<Plan> {
 }
 
 fn announcement(
-    targets: &[Resolved],
+    targets: &[OpenTarget],
     region_bytes: u64,
     budget_bytes: u64,
     may_write: bool,
@@ -152,18 +152,19 @@ fn announcement(
             ),
             (false, false) => "only reads, nothing is written".into(),
         };
-        text += &format!("\n  {}: {writes}.", target.named);
+        text += &format!("\n  {}: {writes}.", target.identity.named);
     }
     text
 }
 
 impl Plan {
-    fn places(&self, targets: Vec<Resolved>) -> anyhow::Result<Places> {
-        let named: Vec<&str> = targets.iter().map(|target| target.named.as_str()).collect();
+    fn places(&self, targets: Vec<OpenTarget>) -> anyhow::Result<Places> {
+        let named: Vec<&str> =
+            targets.iter().map(|target| target.identity.named.as_str()).collect();
         let named = named.join(", ");
         let mut targets = targets.into_iter();
         let mut first = targets.next().context("there is no target")?;
-        first.named = named;
+        first.identity.named = named;
         Ok(Places {
             target: first,
             more_files: targets.map(|target| target.target).collect(),
@@ -195,11 +196,11 @@ fn fold(measured: &mut Measured, plan: &Plan, names: &[String], suspect: Option<
 
 /// What all targets have in common, as far as the machine's facts tell: one disk, or the narrowest bus that
 /// every one of their disks is on.
-fn shared_by(targets: &[Resolved], machine: &Machine) -> Option<String> {
+fn shared_by(targets: &[OpenTarget], machine: &Machine) -> Option<String> {
     let disks: Option<Vec<Vec<&str>>> = targets
         .iter()
         .map(|target| {
-            let below = machine.disks_below(target.device.as_deref()?);
+            let below = machine.disks_below(target.identity.device.as_deref()?);
             let names: Vec<&str> = below.iter().map(|disk| disk.name.as_str()).collect();
             (!names.is_empty()).then_some(names)
         })

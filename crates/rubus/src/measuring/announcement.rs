@@ -4,11 +4,12 @@ use rubus_measure::suites;
 use rubus_vocabulary::spec::{Operation, Suite};
 use rubus_vocabulary::units::{bytes_iec, percent};
 
-use crate::target::Resolved;
+use crate::nas;
+use crate::target::OpenTarget;
 
 /// Says what is going to be written before anything is.
-pub fn announce(suite: &Suite, target: &Resolved) -> String {
-    let place = target.path.display();
+pub fn announce(suite: &Suite, target: &OpenTarget) -> String {
+    let place = target.identity.path.display();
     if target.is_memory() {
         return format!(
             "Measuring memory: uses {} of it and touches no disk. What this gives is the speed of the kernel's \
@@ -31,9 +32,10 @@ pub fn announce(suite: &Suite, target: &Resolved) -> String {
         let share = suite.region_bytes as f64 / target.room_bytes.max(1) as f64;
         return format!(
             "Measuring the disk under {place}: writes {at_most} at most, to a nameless file of {} ({} of \
-             what is free) that is gone at the end.",
+             what is free) that is gone at the end.{}",
             bytes_iec(suite.region_bytes),
-            percent(share)
+            percent(share),
+            what_a_share_adds(suite, target)
         );
     }
     format!(
@@ -42,12 +44,23 @@ pub fn announce(suite: &Suite, target: &Resolved) -> String {
     )
 }
 
+/// What is done beside the jobs on a share of a file server.
+fn what_a_share_adds(suite: &Suite, target: &OpenTarget) -> String {
+    match nas::reads_a_file(suite, &target.target, target.identity.share.as_ref()) {
+        true => format!(
+            " Before that it reads up to {} of an existing file there, twice.",
+            bytes_iec(nas::MAX_READ_BYTES)
+        ),
+        false => String::new(),
+    }
+}
+
 /// The same for a tree of small files.
-fn announce_files(suite: &Suite, target: &Resolved) -> String {
+fn announce_files(suite: &Suite, target: &OpenTarget) -> String {
     let sizes = suite.jobs.iter().map(|job| u64::from(job.block_bytes));
     let file_bytes = sizes.max().unwrap_or(0).max(1);
     let files = suite.region_bytes / file_bytes;
-    let free = rustix::fs::statvfs(&target.path).ok();
+    let free = rustix::fs::statvfs(&target.identity.path).ok();
     let of_files = free
         .filter(|found| found.f_files > 0 && found.f_favail > 0)
         .map(|found| {
@@ -61,7 +74,7 @@ fn announce_files(suite: &Suite, target: &Resolved) -> String {
         "Measuring the disk under {}: makes and removes small files, at most {files} of {} at a time{of_files}, which \
          take {} ({} of what is free), and writes {} at most in all. They are in a directory .rubus-tree-… of its own, \
          which is removed at the end, or by the next run if this one is killed.",
-        target.path.display(),
+        target.identity.path.display(),
         bytes_iec(file_bytes),
         bytes_iec(suite.region_bytes),
         percent(suite.region_bytes as f64 / target.room_bytes.max(1) as f64),
@@ -70,8 +83,8 @@ fn announce_files(suite: &Suite, target: &Resolved) -> String {
 }
 
 /// The same for blocks that say where they belong.
-fn announce_stamps(suite: &Suite, target: &Resolved) -> String {
-    let place = target.path.display();
+fn announce_stamps(suite: &Suite, target: &OpenTarget) -> String {
+    let place = target.identity.path.display();
     let writes = suites::plan_writes(suite, false);
     if writes == 0 {
         return format!(

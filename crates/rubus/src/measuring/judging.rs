@@ -1,13 +1,15 @@
 //! A session's outcome as a run, with what it means.
 
-use rubus_measure::{BenchError, SessionOutcome};
+use rubus_measure::{BenchError, SessionOutcome, Target};
+use rubus_verdict::verdict::so_far::has_answer_so_far;
 use rubus_verdict::verdict::{Verdict, doubt_the_impossible, verdict};
 use rubus_vocabulary::doubt::Doubt;
 use rubus_vocabulary::machine::{Machine, Power};
-use rubus_vocabulary::result::{Figures, Run, TargetFacts};
+use rubus_vocabulary::nas::NasFacts;
+use rubus_vocabulary::result::{Access, Figures, Run, TargetFacts, TargetKind};
 use rubus_vocabulary::spec::Suite;
 
-use crate::target::Known;
+use crate::target::{OpenTarget, TargetIdentity};
 use rubus_command::World;
 
 /// A run with what it means and how it ended.
@@ -29,24 +31,78 @@ impl Measured {
     }
 }
 
+/// The run that a session is to give, before its first result; none where it does not grow to a verdict on a disk of
+/// this machine.
+pub(super) fn before(open: &OpenTarget, suite: &Suite, machine: &Machine) -> Option<Run> {
+    let identity = &open.identity;
+    if identity.share.is_some() {
+        return None;
+    }
+    let kind = match &open.target {
+        Target::Directory { .. } => TargetKind::Directory,
+        Target::File { .. } => TargetKind::File,
+        Target::Device { .. } => TargetKind::Device,
+        Target::Remote { .. } | Target::Ram { .. } => return None,
+    };
+    has_answer_so_far(suite).then(|| Run {
+        rubus_version: env!("CARGO_PKG_VERSION").into(),
+        target: TargetFacts {
+            named: identity.named.clone(),
+            kind,
+            path: identity.path.display().to_string(),
+            filesystem: identity.filesystem.clone(),
+            device: identity.device.clone(),
+            region_bytes: suite.region_bytes,
+            access: Access::Direct,
+            content: String::new(),
+            network: None,
+            link: None,
+            cluster: None,
+            nas: None,
+        },
+        machine: machine.clone(),
+        suite: suite.name.clone(),
+        seed: suite.seed,
+        started: String::new(),
+        elapsed_s: 0.0,
+        bytes_written: 0,
+        calibration: None,
+        results: Vec::new(),
+        doubts: Vec::new(),
+        findings: Vec::new(),
+        on: None,
+        job_file: None,
+        against: None,
+        figures: Figures::Disk,
+    })
+}
+
 /// A session's outcome as a run, with what it means. It began at a moment of [`crate::rbd::now_s`].
 pub(super) fn judged(
-    target: Known,
+    identity: TargetIdentity,
+    nas: Option<NasFacts>,
     suite: &Suite,
     world: &World,
     machine: Machine,
     (started, began_s): (String, f64),
     outcome: SessionOutcome,
 ) -> Measured {
+    let measured = outcome.target;
     let mut run = Run {
         rubus_version: env!("CARGO_PKG_VERSION").into(),
         target: TargetFacts {
-            named: target.named,
-            path: target.path.display().to_string(),
-            filesystem: target.filesystem.or(outcome.target.filesystem),
-            device: target.device,
-            link: target.link,
-            ..outcome.target
+            named: identity.named,
+            kind: measured.kind,
+            path: identity.path.display().to_string(),
+            filesystem: identity.filesystem.or(measured.filesystem),
+            device: identity.device,
+            region_bytes: measured.region_bytes,
+            access: measured.access,
+            content: measured.content,
+            network: measured.network,
+            link: identity.link,
+            cluster: None,
+            nas,
         },
         machine,
         suite: suite.name.clone(),
@@ -63,7 +119,7 @@ pub(super) fn judged(
         against: None,
         figures: Figures::Disk,
     };
-    if let Some(cluster) = &target.cluster {
+    if let Some(cluster) = &identity.cluster {
         cluster.tell(&mut run, began_s);
     }
     run.doubts.extend(power_doubts(&run.machine.power, &world.power()));

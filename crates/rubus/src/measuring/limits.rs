@@ -2,10 +2,10 @@
 
 use rubus_measure::{Target, suites};
 use rubus_vocabulary::spec::{Job, Suite};
-use rubus_vocabulary::spelling::edits;
+use rubus_vocabulary::spelling::no_such;
 use rubus_vocabulary::units::bytes_iec;
 
-use crate::target::Resolved;
+use crate::target::OpenTarget;
 
 /// However fine the wanted precision, a job takes at most this many times its usual time.
 const MAX_LONGER: f64 = 25.0;
@@ -26,23 +26,23 @@ pub struct SuiteLimits {
 /// # Errors
 /// When there is no such suite (the nearest name is suggested), too little room, or a wanted size
 /// that does not fit.
-pub fn suite_for(name: &str, target: &Resolved, wanted: SuiteLimits) -> anyhow::Result<Suite> {
+pub fn suite_for(name: &str, target: &OpenTarget, wanted: SuiteLimits) -> anyhow::Result<Suite> {
     // Of memory the user has said how much is to be used, not how much there is.
     let is_free_space = target.target.is_own_file() && !target.is_memory();
     anyhow::ensure!(
         name != "ram" || target.is_memory(),
         "the suite 'ram' is for memory: name a target such as ram:256MiB instead of {}",
-        target.path.display()
+        target.identity.path.display()
     );
     anyhow::ensure!(
         name != "small-files" || matches!(target.target, Target::Directory { .. }),
         "the suite 'small-files' makes files: name a directory on the disk instead of {}",
-        target.path.display()
+        target.identity.path.display()
     );
     if let Some(size) = wanted.region_bytes {
         fits(size, target, is_free_space)?;
     }
-    let path = target.path.display().to_string();
+    let path = target.identity.path.display().to_string();
     let mut room = suites::Room {
         region_bytes: wanted.region_bytes,
         budget_bytes: wanted.budget_bytes,
@@ -51,7 +51,7 @@ pub fn suite_for(name: &str, target: &Resolved, wanted: SuiteLimits) -> anyhow::
         ..suites::Room::new(&path, target.room_bytes, is_free_space)
     };
     if let (Target::Directory { .. }, Ok(found)) =
-        (&target.target, rustix::fs::statvfs(&target.path))
+        (&target.target, rustix::fs::statvfs(&target.identity.path))
     {
         // Filesystems that make room for files as they come say 0.
         room.files = Some(found.f_favail).filter(|_| found.f_files > 0);
@@ -60,33 +60,33 @@ pub fn suite_for(name: &str, target: &Resolved, wanted: SuiteLimits) -> anyhow::
     match suites::by_name(name, &room) {
         Some(suite) => Ok(for_memory(suite?, target)),
         None => anyhow::bail!(
-            "there is no suite '{name}'; did you mean '{}'? (`rubus suites` lists them)",
-            nearest(name, &suites::names()),
+            "{} (`rubus suites` lists them)",
+            no_such("suite", name, &suites::names()),
         ),
     }
 }
 
 /// Whether a wanted size fits: all of a file or device, nine tenths of what is free for a file of
 /// our own.
-fn fits(size: u64, target: &Resolved, is_free_space: bool) -> anyhow::Result<()> {
+fn fits(size: u64, target: &OpenTarget, is_free_space: bool) -> anyhow::Result<()> {
     anyhow::ensure!(
         !target.is_memory(),
         "--size does not go with {}, which says how much memory to use",
-        target.named
+        target.identity.named
     );
     let most = if is_free_space { target.room_bytes / 10 * 9 } else { target.room_bytes };
     anyhow::ensure!(
         (1 << 20..=most).contains(&size),
         "--size {} does not fit {}: give something from 1 MiB to {}",
         bytes_iec(size),
-        target.path.display(),
+        target.identity.path.display(),
         bytes_iec(most)
     );
     Ok(())
 }
 
 /// The suite without commits where the target is memory, which has nothing to make durable.
-fn for_memory(mut suite: Suite, target: &Resolved) -> Suite {
+fn for_memory(mut suite: Suite, target: &OpenTarget) -> Suite {
     if target.is_memory() {
         suite.jobs.retain(|job| !job.durability.is_each());
     }
@@ -115,11 +115,6 @@ pub fn with_precision(mut suite: Suite, relative_half_width: f64) -> Suite {
     suite
 }
 
-/// The name with the fewest edits from what was typed.
-pub fn nearest<'a>(typed: &str, names: &[&'a str]) -> &'a str {
-    names.iter().min_by_key(|name| edits(typed, name)).copied().unwrap_or("")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -138,10 +133,5 @@ mod tests {
         assert_eq!(coarser.max_seconds, usual.max_seconds);
         let finest = with_precision(usual.clone(), 0.001);
         assert_eq!(finest.max_seconds, usual.max_seconds.map(|s| s * MAX_LONGER));
-    }
-
-    #[test]
-    fn a_misspelt_name_finds_its_neighbour() {
-        assert_eq!(nearest("qiuck", &["full", "quick", "commit"]), "quick");
     }
 }

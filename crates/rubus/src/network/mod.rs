@@ -16,7 +16,7 @@ use rubus_nbd::uri::Uri;
 use rubus_nbd::wire::{Command, CommandFlags, ErrorCode, TransmissionFlags};
 use rubus_vocabulary::result::{NetworkBlockSizes, NetworkFacts, RoundTrip};
 
-/// The smallest reads before the first job: so many, or as many as fit this time.
+/// Number of smallest reads before the first job, or as many as fit this time.
 const EXCHANGES: usize = 32;
 const EXCHANGES_NS: u64 = 300_000_000;
 
@@ -30,7 +30,7 @@ pub struct Export {
 }
 
 impl Export {
-    /// Connects to the export at that address. So many connections will be used at once at most.
+    /// Connects to the export at that address, of which at most `connections` connections will be used at once.
     ///
     /// # Errors
     /// In words: the address, the network, the server or the export.

@@ -6,7 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
-use rubus_host::ssh::{Options, Said, Session, Ssh};
+use rubus_host::net::ssh::{Options, Said, Session, Ssh};
 use rubus_measure::Meter;
 use rubus_remote::Destination;
 use rubus_remote::meter::{Answers, Metered, Reading};

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use rubus_host::net::Stream;
-use rubus_host::ssh::Options;
+use rubus_host::net::ssh::Options;
 use rubus_measure::Meter;
 use rubus_remote::meter::{self, Metered};
 use serde_json::Value;

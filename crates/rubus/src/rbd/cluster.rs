@@ -6,7 +6,7 @@ use rubus_cluster::watch::client::Client;
 use rubus_cluster::watch::image::{self, ImageName, Pool};
 use rubus_cluster::watch::pool_name::PoolName;
 use rubus_cluster::watch::state::State;
-use rubus_host::beside::answer;
+use rubus_host::process::child::answer;
 use rubus_vocabulary::cluster_facts::ClusterFacts;
 
 /// How long the monitors may take to let a program in, in seconds.
@@ -18,9 +18,9 @@ const PATIENCE: Duration = Duration::from_secs(20);
 pub struct Standing {
     /// What a run keeps.
     pub facts: ClusterFacts,
-    /// Who has the image open; nobody, if it is a pool.
+    /// Clients that have the image open; none, if it is a pool.
     pub watchers: Vec<String>,
-    /// Some placement groups serve nobody.
+    /// Some placement groups are inactive: they serve no requests.
     pub is_inactive: bool,
     /// What says that room is short.
     pub full: Vec<String>,

@@ -14,8 +14,8 @@ use std::time::Duration;
 
 use anyhow::Context;
 use rubus_cluster::watch::image::ImageName;
-use rubus_host::beside::Server;
 use rubus_host::clock;
+use rubus_host::process::child::Server;
 use rubus_measure::remote::{Remote, Wire};
 use rubus_vocabulary::result::NetworkFacts;
 
@@ -66,7 +66,7 @@ pub fn open(name: &ImageName, wanted: Use) -> anyhow::Result<(Image, Arc<Watcher
     Ok((image, Arc::new(watcher)))
 }
 
-/// Whether the image is nobody else's, and writing would not be the cluster's last straw.
+/// Whether no other client uses the image, and the cluster has room for writes.
 fn may_be_used(name: &ImageName, standing: &Standing, wanted: Use) -> anyhow::Result<()> {
     if wanted.is_read_only {
         return Ok(());

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
 use rubus_fleet::inventory::Board;
-use rubus_host::ssh::Options;
+use rubus_host::net::ssh::Options;
 use rubus_machine::parse::stat::CpuTimes;
 use rubus_remote::meter::Reading;
 use rubus_vocabulary::cluster_facts::NodeLoad;
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_that_began_anew_is_left_out() {
+    fn a_link_that_was_reset_is_left_out() {
         let moments = [moment(1.0, 0, 0, (9000, 9000)), moment(2.0, 50, 50, (10, 10))];
         let found = load(&moments, (0.0, 3.0)).unwrap();
         assert_eq!(found.link, None);

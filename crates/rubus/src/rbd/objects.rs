@@ -13,9 +13,9 @@ use rubus_cluster::rados::{
     Around, Course, FILL_OBJECTS, IN_FLIGHT, NAMESPACE, OBJECT_BYTES, ObjectJob,
 };
 use rubus_cluster::watch::pool_name::PoolName;
-use rubus_host::beside::{Lines, answer};
 use rubus_host::clock;
-use rubus_host::process_stat::began;
+use rubus_host::process::child::{Lines, answer};
+use rubus_host::process::process_stat::began;
 use rubus_machine::parse::stat;
 use rubus_vocabulary::result::JobResult;
 
@@ -256,7 +256,7 @@ impl Drop for Objects {
     }
 }
 
-/// This process.
+/// This process as the owner of objects.
 fn own() -> Option<Owner> {
     let text = |path: &str| fs::read_to_string(path).ok();
     let word = |path: &str| text(path).map(|text| text.trim().replace(',', "-"));

@@ -10,7 +10,7 @@ use rubus_cluster::watch::client::Client;
 use rubus_cluster::watch::dip::dip;
 use rubus_cluster::watch::state::{State, noticed, osds_down};
 use rubus_cluster::watch::timeline::Timeline;
-use rubus_host::beside::Conversation;
+use rubus_host::process::child::Conversation;
 use rubus_vocabulary::cluster_facts::{ClusterFacts, ClusterTrouble, Dip};
 use rubus_vocabulary::doubt::Doubt;
 use rubus_vocabulary::result::{JobResult, Run};

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
 use rubus_fleet::inventory::Board;
-use rubus_host::ssh::{Said, Session, Ssh};
+use rubus_host::net::ssh::{Said, Session, Ssh};
 use rubus_remote::answer::{KeeperAnswer, Place};
 use rubus_remote::script;
 use rubus_vocabulary::units::bytes_iec;
@@ -19,7 +19,7 @@ use crate::args::Remote;
 
 /// How long one wait is; between waits, Ctrl-C is looked for.
 pub const MOMENT: Duration = Duration::from_millis(100);
-/// While connecting, what ssh says is shown after so long a pause: it may want something of the user.
+/// While connecting, ssh's output is shown after this pause: it may want something of the user.
 const PAUSE: Duration = Duration::from_secs(1);
 /// How long the other end may take to clear up.
 const CLEARING: Duration = Duration::from_secs(15);
@@ -43,7 +43,7 @@ const SPARE_BYTES: u64 = 1 << 20;
 pub struct Connection {
     /// Its number in the list.
     pub number: usize,
-    /// Its name.
+    /// The machine's name.
     pub name: String,
     /// How to run things there.
     pub ssh: Ssh,

@@ -5,7 +5,7 @@ use std::io::Seek;
 use std::path::Path;
 
 use anyhow::{Context, bail};
-use rubus_host::digest::sha256;
+use rubus_host::files::digest::sha256;
 use rubus_remote::answer::{self, Taken};
 use rubus_remote::binary::{self, Candidate, Origin};
 use rubus_remote::script;

@@ -241,7 +241,7 @@ impl Fleet<'_> {
             return write(Path::new("-"), &document);
         }
         let style = Terminal::of(self.general).style();
-        let purpose = rubus_machine::purpose::Purpose::from(advise.purpose);
+        let purpose = advise.purpose();
         let text = text::heading("Advice", &shown, style)
             + &to_do(&next, style)
             + &text::differences(&differences, style)

@@ -42,7 +42,7 @@ use task::Task;
 enum Told {
     /// A finished run.
     Run(Box<Run>),
-    /// A survey.
+    /// The machine's survey.
     Machine(Box<Machine>),
     /// It is done: the exit status there, or why there is none.
     Ended(anyhow::Result<u8>),

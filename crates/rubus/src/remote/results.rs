@@ -17,7 +17,7 @@ use crate::outputs::{self, Outputs, ResultOutputs};
 use rubus_command::Terminal;
 use rubus_command::places;
 
-/// So many runs fit beside one another, with all their jobs.
+/// Maximum number of runs that fit beside one another, with all their jobs.
 const MAX_SIDE_BY_SIDE: usize = 4;
 
 /// The results of a command, until all machines have ended.
@@ -45,7 +45,7 @@ enum Kind<'a> {
 }
 
 impl<'a> Results<'a> {
-    /// For so many runs.
+    /// Results of `expected` runs.
     ///
     /// # Errors
     /// When an output is impossible.

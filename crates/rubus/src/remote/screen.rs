@@ -171,7 +171,7 @@ impl Screen {
         }
     }
 
-    /// A line for those who did not ask for quiet.
+    /// A line of a machine that `--quiet` leaves out.
     pub fn note(&self, machine: usize, line: &str) {
         if !self.quiet {
             self.from(machine, line);

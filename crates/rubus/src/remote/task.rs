@@ -358,7 +358,7 @@ mod tests {
 
     #[test]
     fn advice_about_another_machine_takes_its_survey() {
-        let typed = ["advise", "--on", "pi", "--for", "swap", "--pipes"];
+        let typed = ["advise", "--on", "pi", "swap", "--pipes"];
         assert_eq!(words(&typed), "survey --records");
         for wrong in ["--measure", "--from=last"] {
             assert!(

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
-use rubus_host::ssh::{Said, Session};
+use rubus_host::net::ssh::{Said, Session};
 use rubus_machine::parse::stat::{self, CpuTimes};
 use rubus_remote::script::{self, ABANDONED};
 use rubus_vocabulary::result::{RemoteFacts, Run};
@@ -21,7 +21,7 @@ use crate::watchdog::{BEAT, STOP};
 /// How long a machine may take to stop when it is asked to. Over there, what hangs is cut off after some seconds.
 const STOPPING: Duration = Duration::from_secs(10);
 
-/// A machine of a fleet that says nothing for so long is given up: its disk may answer never more.
+/// A machine of a fleet is given up after this silence: its disk may never answer.
 const SILENCE: Duration = Duration::from_secs(600);
 
 /// What a machine may send in all, and what of it may be something else than records.

@@ -30,8 +30,8 @@ fn the_modules_of_a_crate_have_no_circles() {
     assert!(seen > 1000, "the imports were not read: {seen}");
 }
 
-/// A name that is there again farther down is two files for one subject: nobody knows which one to open. Folders beside each other may be
-/// built alike, as recipes are.
+/// The same name in a folder and below it means two files for one subject: a reader does not know which one to open.
+/// Folders beside each other may be built alike, as recipes are.
 #[test]
 fn a_subject_has_one_file() {
     for source in sources_of_crates() {

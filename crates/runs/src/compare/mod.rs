@@ -408,8 +408,7 @@ fn differences(subjects: &[Subject]) -> Vec<Difference> {
         let mut known: Vec<&str> = values.iter().flatten().copied().collect();
         let some_lack_it = known.len() < subjects.len();
         known.dedup();
-        // Between machines a missing mount or device says something; between runs it only means
-        // that nobody knows.
+        // Between machines a missing mount or device says something; between runs it is only unknown.
         let bare = subjects.iter().all(|s| s.source == Source::Machine);
         if known.len() > 1 || (bare && some_lack_it && !known.is_empty()) {
             found.push(Difference {

@@ -12,7 +12,7 @@ const MAX_BETWEEN: f64 = 0.05;
 pub(super) struct Modes {
     /// Median of the faster operations, in nanoseconds.
     pub fast_ns: u64,
-    /// Their share.
+    /// Share of the faster operations, 0 to 1.
     pub fast_share: f64,
     /// Median of the slower ones.
     pub slow_ns: u64,

@@ -48,7 +48,7 @@ fn about_slower(comparison: &Comparison, place: usize) -> NextStep {
     });
     if let Some(doubt) = of_one {
         let name = &comparison.subjects[doubt.subject].name;
-        let words = format!("measure {name} again without what disturbed it ({})", doubt.what);
+        let words = format!("measure {name} again without what disturbed it: {}", doubt.what);
         return NextStep::by_hand(&words);
     }
     let mut differences = comparison.differences.iter();

@@ -30,7 +30,7 @@ pub enum Record {
 }
 
 impl Record {
-    /// The rules.
+    /// The table of rules for this record.
     pub fn table(self) -> &'static Table {
         match self {
             Record::Run => table::run(),

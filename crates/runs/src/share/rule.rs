@@ -114,14 +114,13 @@ pub(super) fn reason(text: &str, public: &BTreeSet<String>, names: &Pseudonyms) 
     phrase(&spaced, public, names)
 }
 
-/// Words, a date, and the 40 digits of the sources' commit.
+/// Words, a date, and behind the word "version" the 40 digits of the sources' commit.
 fn firmware(text: &str, public: &BTreeSet<String>, names: &Pseudonyms) -> Option<String> {
     let is_commit = |word: &str| word.len() == 40 && word.bytes().all(|b| b.is_ascii_hexdigit());
-    let words = text.split(' ').map(|word| match is_commit(word) {
-        true => word.to_string(),
-        false => phrase(word, public, names),
-    });
-    Some(words.collect::<Vec<_>>().join(" "))
+    let behind = text.split("version ").skip(1).filter_map(|rest| rest.split(' ').next());
+    let mut public = public.clone();
+    public.extend(behind.filter(|word| is_commit(word)).map(String::from));
+    Some(phrase(text, &public, names))
 }
 
 /// "OpenSSH_9.2p1", without what distributions and owners add.

@@ -131,7 +131,7 @@ const TEXTS: &[(&str, TextRule)] = &[
 ];
 
 impl TextRule {
-    /// All forms.
+    /// All rules for texts.
     #[cfg(test)]
     pub(super) fn all() -> Vec<TextRule> {
         TEXTS.iter().map(|(_, rule)| *rule).collect()

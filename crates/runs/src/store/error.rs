@@ -23,7 +23,7 @@ pub enum StoreError {
          Move it away (mv {path} {path}.old) to start a new history"
     )]
     NotADatabase {
-        /// The file.
+        /// Path of the history.
         path: PathBuf,
     },
     /// A database of another program.
@@ -32,7 +32,7 @@ pub enum StoreError {
          changed. Keep the history elsewhere"
     )]
     Foreign {
-        /// The file.
+        /// Path of the history.
         path: PathBuf,
     },
     /// The file is torn or overwritten in places.
@@ -42,9 +42,9 @@ pub enum StoreError {
          (mv {path} {path}.damaged, with {path}-wal if that exists) to start a new history"
     )]
     Damaged {
-        /// The file.
+        /// Path of the history.
         path: PathBuf,
-        /// SQLite's words.
+        /// SQLite's error message.
         reason: String,
     },
     /// Written by a later version of this program.
@@ -53,7 +53,7 @@ pub enum StoreError {
          nothing was changed. Use the newer rubus that wrote it"
     )]
     Newer {
-        /// The file.
+        /// Path of the history.
         path: PathBuf,
         /// Its schema version.
         found: i64,
@@ -66,7 +66,7 @@ pub enum StoreError {
          writable for this user, then repeat"
     )]
     ReadOnly {
-        /// The file.
+        /// Path of the history.
         path: PathBuf,
         /// What is in the way.
         reason: String,
@@ -77,16 +77,16 @@ pub enum StoreError {
          to its directory. Try as the user whose history it is"
     )]
     NeedsRecovery {
-        /// The file.
+        /// Path of the history.
         path: PathBuf,
     },
-    /// No space.
+    /// The filesystem is full.
     #[error(
         "no space is left for the history {path}: nothing was changed, all its runs are intact. \
          Free some space and repeat"
     )]
     Full {
-        /// The file.
+        /// Path of the history.
         path: PathBuf,
     },
     /// Another program holds it.
@@ -95,7 +95,7 @@ pub enum StoreError {
          Close the other program (fuser {path} names it), then repeat"
     )]
     Locked {
-        /// The file.
+        /// Path of the history.
         path: PathBuf,
         /// How long it was tried.
         waited_ms: u32,
@@ -106,15 +106,15 @@ pub enum StoreError {
          look at the kernel log (dmesg)"
     )]
     Io {
-        /// The file.
+        /// Path of the history.
         path: PathBuf,
-        /// SQLite's words.
+        /// SQLite's error message.
         reason: String,
     },
     /// There is no such run.
     #[error("the history {path} has no run {id}: {hint}")]
     NoSuchRun {
-        /// The file.
+        /// Path of the history.
         path: PathBuf,
         /// The number asked for.
         id: RunId,
@@ -127,9 +127,9 @@ pub enum StoreError {
          by this one ({reason}). Use the version that recorded it"
     )]
     UnreadableRun {
-        /// The file.
+        /// Path of the history.
         path: PathBuf,
-        /// The run.
+        /// Number of the run.
         id: RunId,
         /// Who wrote it.
         rubus_version: String,
@@ -149,9 +149,9 @@ pub enum StoreError {
         path.display(), link.display()
     )]
     LinkOfAnother {
-        /// The history.
+        /// Path of the history.
         path: PathBuf,
-        /// The link.
+        /// Path of the symbolic link.
         link: PathBuf,
     },
     /// What was to be imported is no export of a history.
@@ -176,9 +176,9 @@ pub enum StoreError {
     /// Anything else that SQLite says.
     #[error("the history {path} failed: {reason}")]
     Other {
-        /// The file.
+        /// Path of the history.
         path: PathBuf,
-        /// SQLite's words.
+        /// SQLite's error message.
         reason: String,
     },
 }

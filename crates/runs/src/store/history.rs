@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use crate::history::{KeyFigures, RunId, RunSummary};
-use rubus_host::output_file::link_of_another;
+use rubus_host::files::output_file::link_of_another;
 use rubus_vocabulary::result::Run;
 use rusqlite::{
     Connection, ErrorCode, OpenFlags, OptionalExtension, Row, ToSql, Transaction,
@@ -538,8 +538,7 @@ fn beside(path: &Path, suffix: &str) -> PathBuf {
     PathBuf::from(name)
 }
 
-/// `path` as a URI that promises SQLite that nobody writes. Bytes with a meaning in URIs are
-/// escaped.
+/// `path` as a URI that promises SQLite that the file is not written to. Bytes with a meaning in URIs are escaped.
 fn immutable_uri(path: &Path) -> String {
     use std::fmt::Write;
     use std::os::unix::ffi::OsStrExt;

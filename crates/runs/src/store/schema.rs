@@ -56,7 +56,7 @@ pub(crate) enum Kind {
     Fresh,
     /// A history of this schema version.
     History(i64),
-    /// Another program's.
+    /// A database of another program.
     Foreign,
 }
 

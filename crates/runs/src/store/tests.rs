@@ -460,7 +460,7 @@ fn as_ordinary_user(directory: &Path, test: &str, path: &Path) -> String {
     use std::os::unix::process::CommandExt;
     const NOBODY: u32 = 65_534;
     let mut command = if am_root() {
-        // The binary may lie where nobody may look.
+        // The binary may lie where other users cannot read it.
         let copy = directory.join("test-binary");
         std::fs::copy(this_binary(), &copy).unwrap();
         let mut command = child(test, &copy, path);

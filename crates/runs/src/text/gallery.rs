@@ -1,9 +1,11 @@
 //! A gallery of runs as a table.
 
-use crate::gallery::{Entry, Quantity, Shown};
+use crate::gallery::{Entry, Quantity, Shown, answer};
+use rubus_draw::next_step;
 use rubus_draw::style::{Style, Tone};
 use rubus_draw::table::{Align, Cell, Table};
-use rubus_draw::text::{clean, hang, shorten};
+use rubus_draw::text::{bind_units, clean, hang, shorten};
+use rubus_vocabulary::next_step::NextStep;
 use rubus_vocabulary::units::iops;
 
 /// No line is wider.
@@ -37,12 +39,26 @@ pub fn render(entries: &[Entry], style: Style) -> String {
         cells.push(Cell::toned(if entry.doubts > 0 { "!" } else { "" }, Tone::Warn));
         table.row(cells);
     }
-    let mut lines = table.lines(style);
+    let mut lines = hang("", &bind_units(&clean(&answer(entries))), style.columns);
+    lines.extend(next_step::lines(&next(entries), style));
+    lines.push(String::new());
+    lines.extend(table.lines(style));
     let legend = "read, write: sequential, MB/s. 4k rd, 4k wr: random, one in flight, per second. commit: per second. \
                   ?: did not settle. –: not measured. !: disturbed. Intervals: --html FILE or --json.";
     let legend = hang("", legend, COLUMNS);
     lines.extend(legend.iter().map(|line| style.paint(Tone::Faint, line)));
     lines.join("\n") + "\n"
+}
+
+/// What a gallery is for: to choose, or first to have something to choose from.
+pub fn next(entries: &[Entry]) -> NextStep {
+    match entries {
+        [] | [_] => NextStep::command(
+            &["rubus", "share", "last", "run.json"],
+            "a run of your own as a file, to put beside it",
+        ),
+        _ => NextStep::command(&["rubus", "advise"], "what one of these would give this machine"),
+    }
 }
 
 fn figure(quantity: Quantity, shown: Shown) -> String {

@@ -1,8 +1,10 @@
 //! The list of earlier runs.
 
 use crate::history::RunSummary;
+use rubus_vocabulary::next_step::NextStep;
 use rubus_vocabulary::units::iops;
 
+use rubus_draw::next_step;
 use rubus_draw::style::{Style, Tone};
 use rubus_draw::table::{Align, Cell, Table};
 use rubus_draw::text::{clean, hang, shorten, width};
@@ -64,7 +66,26 @@ pub fn render(runs: &[RunSummary], style: Style) -> String {
     let mut lines = table.lines(style);
     let legend = hang("", &legend(runs), COLUMNS);
     lines.extend(legend.iter().map(|line| style.paint(Tone::Faint, line)));
+    lines.extend(next_step::lines(&next(runs), style));
     lines.join("\n") + "\n"
+}
+
+/// What a list of runs, the newest first, is for: to compare the two newest of one place, or to look at the newest.
+fn next(runs: &[RunSummary]) -> NextStep {
+    let Some(newest) = runs.first() else {
+        return NextStep::command(&["rubus"], "it measures the disk under this directory");
+    };
+    let is_like = |run: &&RunSummary| run.suite == newest.suite && run.target == newest.target;
+    match runs.iter().skip(1).find(is_like) {
+        Some(before) => NextStep::command(
+            &["rubus", "compare", &before.id.to_string(), &newest.id.to_string()],
+            "what changed between the newest runs of one disk",
+        ),
+        None => NextStep::command(
+            &["rubus", "history", "show", &newest.id.to_string()],
+            "the newest run again, with every figure",
+        ),
+    }
 }
 
 /// Columns of everything but the numbers, the disks, the suites and the places: the moment, the
@@ -141,7 +162,6 @@ fn legend(runs: &[RunSummary]) -> String {
     if runs.iter().any(|run| run.label.is_some()) {
         text.push_str(" In quotes: the label.");
     }
-    text.push_str(" One run again: rubus history show RUN");
     text
 }
 
@@ -161,6 +181,17 @@ mod tests {
     #[test]
     fn runs_as_a_table() {
         insta::assert_snapshot!(render(&runs(), Style::PLAIN));
+    }
+
+    #[test]
+    fn two_runs_of_one_place_are_compared_next() {
+        let mut runs = runs();
+        runs[1].target = "/elsewhere".into();
+        assert_eq!(next(&runs).command.expect("a command")[..3], ["rubus", "history", "show"]);
+        runs[1].target = runs[0].target.clone();
+        runs[1].suite = runs[0].suite.clone();
+        assert_eq!(next(&runs).command.expect("a command"), ["rubus", "compare", "3", "12"]);
+        assert_eq!(next(&[]).command.expect("a command"), ["rubus"]);
     }
 
     #[test]

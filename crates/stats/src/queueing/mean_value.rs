@@ -23,12 +23,12 @@
 pub struct Station {
     /// Seconds of work that an operation asks of it in all its visits, D.
     pub seconds: f64,
-    /// So many are served at once, at least 1. Cores that together do 1.8 times what one does are 1.8.
+    /// Operations that are served at once, at least 1. Cores that together do 1.8 times what one does are 1.8.
     pub servers: f64,
 }
 
-/// Seconds of an operation with so many in flight that no closed path is faster than the one and none of stations like these slower
-/// than the other, however its work is spread among the stations.
+/// Bounds on the seconds of an operation at a given number in flight. However its work is spread among the stations, no
+/// closed path is faster than the lower one, and none of stations like these is slower than the upper one.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Bounds {
     /// By the asymptotic bounds: nothing waits until the narrowest station is full.
@@ -48,14 +48,14 @@ impl Station {
         self.seconds / self.servers.max(1.0)
     }
 
-    /// Operations per second with so many there.
+    /// Operations per second with `present` operations at the station.
     fn rate(&self, present: usize) -> f64 {
         self.servers.max(1.0).min(present as f64) / self.seconds
     }
 }
 
-/// X(1), X(2), … X(`depth`): operations per second of a path with so many in flight, which spend `delay_s` side by side and queue at
-/// `stations`. Empty when nothing takes time or something for ever.
+/// X(1), X(2), … X(`depth`): operations per second of a path at each number in flight; they spend `delay_s` side by
+/// side and queue at `stations`. Empty when nothing takes time or something takes forever.
 pub fn rates(delay_s: f64, stations: &[Station], depth: u32) -> Vec<f64> {
     let busy = stations.iter().copied();
     let busy = busy.filter(|station| station.seconds > 0.0);
@@ -126,7 +126,7 @@ pub fn bounds(delay_s: f64, stations: &[Station], depth: u32) -> Bounds {
     let max_s = stations.iter().map(Station::min_s).fold(0.0, f64::max);
     let alone_s = delay_s + stations.iter().map(|one| one.seconds).sum::<f64>();
     let beside_s = alone_s - work_s;
-    // Of those in flight so many are in the delay that they are not in the way.
+    // Of those in flight, the ones in the delay are not in the way.
     let in_the_way =
         if work_s > 0.0 { (depth - 1.0) / (1.0 + beside_s / (depth * work_s)) } else { 0.0 };
     Bounds { min_s: alone_s.max(depth * max_s), max_s: alone_s + in_the_way * max_s }

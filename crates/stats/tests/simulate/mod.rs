@@ -1,6 +1,6 @@
 //! Simulated devices whose true rate is known, measured by the stopping rule as shipped.
 //!
-//! Shared by the coverage test and by the example that writes the table of `docs/explanation/statistics.md`.
+//! Shared by the coverage test and by the example that writes `docs/data/coverage.tsv`.
 
 use rubus_stats::estimate::Estimate;
 use rubus_stats::stop::{Caveat, Outcome, StopSpec};
@@ -341,22 +341,22 @@ pub const DEVICES: &[Device] = &[
     held("20 IOPS, random", slow(20.0, 1.0)),
 ];
 
-/// The head of a table in `docs/explanation/statistics.md`.
+/// The presets by their names in `docs/data/coverage.tsv`.
 #[allow(dead_code)]
-pub const TABLE_HEAD: &str = "\
-| simulated device | holds the truth | too high | too low | mean time | half width: median \
-| mean | median, noise alone | bias | converged, capped, inconclusive |
-|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|
-";
+pub const PRESETS: [(&str, StopSpec); 2] = [("quick", QUICK), ("normal", NORMAL)];
 
-/// A row of a table in `docs/explanation/statistics.md`.
+/// The columns of `docs/data/coverage.tsv`.
 #[allow(dead_code)]
-pub fn table_row(device: &Device, summary: &Summary) -> String {
+pub const COLUMNS: &str = "preset\tsimulated device\tholds the truth\ttoo high\ttoo low\tmean time\t\
+    half width: median\tmean\tmedian, noise alone\tbias\tconverged, capped, inconclusive\n";
+
+/// A row of `docs/data/coverage.tsv`.
+#[allow(dead_code)]
+pub fn table_row(preset: &str, device: &Device, summary: &Summary) -> String {
     let percent = |share: f64| format!("{:.1} %", share * 100.0);
     let [converged, capped, inconclusive] = summary.outcomes.map(|x| (x * 100.0).round());
     format!(
-        "| {} | {} | {} | {} | {:.1} s | ±{} | ±{} | ±{} | {:+.1} % \
-         | {converged}, {capped}, {inconclusive} % |\n",
+        "{preset}\t{}\t{}\t{}\t{}\t{:.1} s\t±{}\t±{}\t±{}\t{:+.1} %\t{converged}, {capped}, {inconclusive} %\n",
         device.name,
         percent(summary.coverage),
         percent(summary.too_high),

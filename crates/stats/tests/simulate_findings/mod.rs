@@ -1,6 +1,6 @@
 //! Simulated sweeps and sustained writes whose truth is known, judged by the findings as shipped.
 //!
-//! Shared by the test and by the example that writes the tables of `docs/explanation/statistics.md`.
+//! Shared by the test and by the example that writes the tables `knee.tsv`, `bend.tsv` and `cliff.tsv` of `docs/data`.
 
 use rubus_stats::Rng;
 use rubus_stats::bend::{self, Size};
@@ -12,18 +12,18 @@ use rubus_stats::series::Series;
 /// A kind of queue whose knee can be computed.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Queue {
-    /// So many servers of 1 ms that share one queue.
+    /// This number of servers of 1 ms that share one queue.
     Servers(f64),
-    /// So many stations, each with a queue of its own, that an operation chooses among at random.
+    /// This number of stations, each with its own queue; an operation chooses one at random.
     Stations(f64),
-    /// One station behind a delay that is so many times its own time.
+    /// One station behind a delay that is this multiple of its own time.
     Delayed(f64),
     /// Servers on a device that loses a third of its throughput beyond a depth of 64.
     Declining(f64),
 }
 
 impl Queue {
-    /// N*.
+    /// N*, the queue depth of the knee.
     pub fn knee(self) -> f64 {
         match self {
             Queue::Servers(servers) | Queue::Declining(servers) => servers,
@@ -32,7 +32,7 @@ impl Queue {
         }
     }
 
-    /// Operations per second with so many in flight; a lone one takes 1 ms.
+    /// Operations per second at this queue depth; a lone one takes 1 ms.
     fn iops(self, depth: u32) -> f64 {
         let n = f64::from(depth);
         match self {
@@ -178,9 +178,9 @@ pub struct Course {
     pub seconds: [f64; 2],
     /// Coefficient of variation and correlation of neighbouring bins.
     pub noise: (f64, f64),
-    /// A dip to a tenth of the level: every so many seconds, for so many.
+    /// Dips to a tenth of the level: their period and their duration, in seconds.
     pub dips_s: Option<(f64, f64)>,
-    /// Stalls of 0.5 s on average, one in so many seconds on average.
+    /// Stalls of 0.5 s on average, and their mean interval in seconds.
     pub stalls_every_s: Option<f64>,
 }
 

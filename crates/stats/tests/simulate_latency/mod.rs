@@ -1,6 +1,6 @@
 //! Simulated devices whose level wanders and whose latencies have tails, measured as shipped and compared with themselves.
 //!
-//! Shared by the test and by the example that writes the table of `docs/explanation/statistics.md`.
+//! Shared by the test and by the example that writes `docs/data/latency.tsv`.
 
 use rubus_stats::batches::Batches;
 use rubus_stats::compare::{BETWEEN_RUNS, between_runs, ratio};
@@ -12,7 +12,7 @@ use rubus_stats::{Histogram, Rng};
 pub struct Device {
     /// Standard deviation of the level, as a logarithm.
     pub drift: f64,
-    /// After so many seconds the level has forgotten two thirds of what it was.
+    /// Seconds after which the level has forgotten two thirds of what it was.
     pub correlation_s: f64,
     /// One operation in a hundred takes 20 to 60 times as long, and comes in bursts.
     pub has_tail: bool,
@@ -141,7 +141,7 @@ pub fn judge(device: Device, pairs: usize, seed: u64) -> [Judged; 2] {
 /// The first cells of a device's row.
 pub fn name(device: Device) -> String {
     format!(
-        "| {:.0} % | {} s | {} |",
+        "{:.0} %\t{} s\t{}",
         100.0 * device.drift,
         device.correlation_s,
         if device.has_tail { "1.5 %, bursts" } else { "none" }

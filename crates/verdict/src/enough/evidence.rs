@@ -7,9 +7,9 @@ use rubus_vocabulary::result::{Access, JobResult, LatencyBins, LatencyIntervals,
 /// What was seen of the commits.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Evidence {
-    /// How many.
+    /// Number of commits.
     pub commits: u64,
-    /// In so many seconds.
+    /// Duration in seconds.
     pub seconds: f64,
     /// Per second, with its interval.
     pub per_second: Option<Estimate>,

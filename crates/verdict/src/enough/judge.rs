@@ -15,11 +15,11 @@ use rubus_draw::words::span;
 use super::evidence::Evidence;
 use super::{Limits, SECONDS, USUAL_S, Workload};
 
-/// Rarer than once in so many, commits beyond the edge are not worth a word.
+/// If they are rarer than one in this number, commits beyond the edge are not worth a word.
 const RARE: u64 = 1000;
 /// Commits come at random times: a share that is missing by chance.
 const MIN_PACE: f64 = 0.97;
-/// From so many commits on, the fastest of them says what all need at least.
+/// From this number of commits on, the fastest of them says what all need at least.
 const FEW: u64 = 10;
 
 /// The answer in a word.
@@ -47,7 +47,7 @@ impl Answer {
 /// What was asked.
 #[derive(Clone, Copy, Debug)]
 pub struct Question<'a> {
-    /// The program.
+    /// The program whose commits are judged.
     pub workload: &'a Workload,
     /// The directory, as it is typed.
     pub place: &'a str,
@@ -61,7 +61,7 @@ enum Follow {
     Nothing,
     /// It will not, however it is measured.
     Advise,
-    /// Measure again, for so many seconds; the words say what is to be different.
+    /// Measure again, for `seconds`; the words say what is to be different.
     Again { seconds: f64, words: String },
     /// What no command does.
     ByHand(String),
@@ -101,6 +101,24 @@ pub struct Judgement {
     pub stall_ms: f64,
     /// Where the limits come from.
     pub source: String,
+}
+
+impl Judgement {
+    /// The longest wait, in milliseconds: a commit that finished, or a stall that none of them measured to its end.
+    pub fn longest_wait_ms(&self) -> f64 {
+        self.stalls.iter().map(|stall| stall.length_ms).fold(self.longest_ms, f64::max)
+    }
+
+    /// Whether stalls took so much of the time that percentiles of the commits say little of it.
+    pub fn stood_still(&self) -> bool {
+        is_much(&self.stalls, self.measured_s)
+    }
+}
+
+/// Whether stalls are a tenth of the time or more.
+fn is_much(stalls: &[Stall], measured_s: f64) -> bool {
+    let stalled_s: f64 = stalls.iter().map(|stall| stall.length_ms / 1e3).sum();
+    stalled_s > 0.1 * measured_s
 }
 
 /// Whether what was seen is fast enough for the workload.
@@ -146,7 +164,7 @@ fn next(question: &Question<'_>, follow: Follow) -> NextStep {
             NextStep::by_hand(&format!("nothing: it is fast enough for {}", workload.title))
         }
         Follow::Advise => NextStep::command(
-            &["rubus", "advise", "--for", "server"],
+            &["rubus", "advise", "server"],
             "what another disk, port or setting would give",
         ),
         Follow::Again { seconds, words } => {
@@ -216,7 +234,7 @@ fn stalled(workload: &Workload, seen: &Evidence, stalls: &[Stall]) -> Option<Str
         stalls.filter(|stall| stall.cause == StallCause::Device)
     };
     let longest_ns = of_device().map(|stall| (stall.length_ms * 1e6) as u64).max();
-    // A commit that took so long is a wait, even where all are slow and none is a stall.
+    // A commit that took this long is a wait, even where all are slow and none is a stall.
     let longest_ns = match (longest_ns, stalls.is_empty()) {
         (None, true) => Some(seen.longest_ns).filter(|&ns| ns >= stall_ns)?,
         (longest_ns, _) => longest_ns?,
@@ -228,10 +246,14 @@ fn stalled(workload: &Workload, seen: &Evidence, stalls: &[Stall]) -> Option<Str
         }
     };
     let rest = match seen.p99_ns {
-        Some(p99) if p99.high <= workload.limits.good_ns as f64 => format!(
-            "; otherwise it is fast: 99 % of the commits take {} or less",
-            duration(p99.value)
-        ),
+        Some(p99)
+            if p99.high <= workload.limits.good_ns as f64 && !is_much(stalls, seen.seconds) =>
+        {
+            format!(
+                "; otherwise it is fast: 99 % of the commits take {} or less",
+                duration(p99.value)
+            )
+        }
         _ => String::new(),
     };
     Some(format!(
@@ -407,7 +429,7 @@ mod tests {
         by_name("etcd").expect("it is listed")
     }
 
-    /// A minute in which all commits took about so many milliseconds.
+    /// A minute in which all commits took about `typical_ms`.
     fn steady(typical_ms: f64) -> Evidence {
         let ns = |ms: f64| (ms * 1e6) as u64;
         Evidence {
@@ -458,7 +480,7 @@ mod tests {
     #[test]
     fn each_answer_ends_in_what_to_do() {
         assert_eq!(next(&steady(2.0)), "nothing: it is fast enough for etcd");
-        assert_eq!(next(&steady(30.0)), "rubus advise --for server");
+        assert_eq!(next(&steady(30.0)), "rubus advise server");
         let cut = Evidence { is_cut_short: true, ..steady(2.0) };
         assert_eq!(next(&cut), "again");
         assert_eq!(judged(&cut).next.words, "let it run to its end");
@@ -514,6 +536,18 @@ mod tests {
         assert_eq!(answer, Answer::No);
         assert!(words.contains("stalled for 1.40 s"), "{words}");
         assert!(words.contains("otherwise it is fast"), "{words}");
+    }
+
+    /// A stall that outlasts the measurement leaves a few fast commits before it.
+    #[test]
+    fn a_stall_of_most_of_the_time_leaves_nothing_that_is_otherwise_fast() {
+        let mut seen = steady(2.0);
+        seen.stalls = vec![stall(75_000.0, StallCause::Device)];
+        let found = judged(&seen);
+        assert_eq!(found.answer, Answer::No);
+        assert!(!found.sentence.contains("otherwise"), "{}", found.sentence);
+        assert!(found.stood_still());
+        assert_eq!(found.longest_wait_ms(), 75_000.0);
     }
 
     #[test]

@@ -38,7 +38,7 @@ pub struct Workload {
     pub stall_means: &'static str,
     /// Where the limits come from.
     pub source: &'static str,
-    /// The jobs of so many seconds. The one named [`JUDGED`] is judged.
+    /// Makes the jobs, for a duration in seconds. The one named [`JUDGED`] is judged.
     make: fn(f64) -> Jobs,
 }
 
@@ -51,7 +51,7 @@ pub struct Limits {
     pub edge_ns: u64,
     /// A single wait of this length is too long.
     pub stall_ns: u64,
-    /// So many commits per second come whether the storage keeps up or not; none where the program waits for it.
+    /// Commits per second that come whether the storage keeps up or not; none where the program waits for it.
     pub keeps_pace: Option<f64>,
 }
 
@@ -67,14 +67,14 @@ struct Jobs {
 /// What is measured.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Measurement {
-    /// The jobs.
+    /// The suite with the jobs to run.
     pub suite: Suite,
     /// The files that the jobs work on.
     pub needs: Vec<FileNeed>,
 }
 
 impl Workload {
-    /// Its pattern for so many seconds.
+    /// Its pattern for a duration of `seconds`.
     pub fn measurement(&self, seconds: f64) -> Measurement {
         let Jobs { jobs, needs } = (self.make)(seconds);
         let region_bytes = needs.iter().map(|need| need.region_bytes).max();

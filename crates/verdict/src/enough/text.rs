@@ -51,7 +51,9 @@ pub fn render(
         let name = pad_right(&format!("  {name}"), NAMES + 2);
         lines.extend(hang(&name, &bind_units(&words), COLUMNS));
     }
-    for doubt in doubts {
+    // What the answer says is not said again.
+    let is_said = |doubt: &&&Doubt| judgement.sentence.contains(&doubt.what());
+    for doubt in doubts.iter().filter(|doubt| !is_said(doubt)) {
         lines.push(String::new());
         let words = format!("{}; {}", doubt.what(), doubt.remedy());
         lines.extend(hang("  ! ", &words, COLUMNS));
@@ -75,10 +77,13 @@ fn rows(workload: &Workload, judgement: &Judgement) -> Vec<(&'static str, String
         } else {
             format!("at least {}", ms(p99.low))
         };
-        rows.push(("99 %", format!("{} or less (95 % interval: {up_to})", ms(p99.value))));
+        // A percentile counts commits; while the storage stands still, there are none.
+        let between = if judgement.stood_still() { " between the stalls" } else { "" };
+        let words = format!("{} or less{between} (95 % interval: {up_to})", ms(p99.value));
+        rows.push(("99 %", words));
     }
-    if judgement.commits > 0 {
-        rows.push(("longest", ms(judgement.longest_ms)));
+    if judgement.commits > 0 || !judgement.stalls.is_empty() {
+        rows.push(("longest", ms(judgement.longest_wait_ms())));
     }
     let stalls = judgement.stalls.iter().map(|stall| {
         let (length, at) = (ms(stall.length_ms), stall.start_s);
@@ -150,6 +155,24 @@ mod tests {
         let mut seen = evidence();
         seen.stalls = vec![Stall { start_s: 31.4, length_ms: 1400.0, cause: StallCause::Device }];
         seen.longest_ns = 1_400_000_000;
+        insta::assert_snapshot!(rendered(&seen, &[]));
+    }
+
+    #[test]
+    fn what_held_the_test_up_is_said_once() {
+        let mut seen = evidence();
+        seen.p99_ns = Some(Estimate::new(36e6, 33e6, 39e6));
+        seen.held_up = Some(Doubt::CpuStarved { share: 0.65 });
+        let starved = Doubt::CpuStarved { share: 0.65 };
+        let text = rendered(&seen, &[&starved]);
+        assert_eq!(text.matches("for a processor").count(), 1, "{text}");
+        assert!(!text.contains("  ! "), "{text}");
+    }
+
+    #[test]
+    fn a_stall_that_outlasts_the_measurement() {
+        let mut seen = evidence();
+        seen.stalls = vec![Stall { start_s: 5.4, length_ms: 75e3, cause: StallCause::Device }];
         insta::assert_snapshot!(rendered(&seen, &[]));
     }
 

@@ -1,7 +1,7 @@
 //! The text of a checkup: the answer on top, on one screen of 24 lines where nothing disturbed it.
 //!
-//! Somebody with a slow board must understand the sentences; an engineer must find the numbers.
-//! What does not fit here is on the page and in the JSON.
+//! The owner of a slow board must understand the sentences; an engineer must find the numbers. What does not fit here
+//! is on the page and in the JSON.
 
 use crate::verdict::{Conclusion, Disturbance, Grade, Pipe, PipeKind, Verdict, WorkTime};
 use rubus_vocabulary::doubt::Doubt;
@@ -9,6 +9,7 @@ use rubus_vocabulary::result::{JobResult, Outcome, Run};
 use rubus_vocabulary::units::{bytes_si, counted, duration_ns, iops, rate_si};
 
 use crate::text::disturbances;
+use crate::text::share;
 use rubus_draw::ends;
 use rubus_draw::layout::{COLUMNS, board, heading, joined, paragraph};
 use rubus_draw::network;
@@ -36,7 +37,7 @@ const RANGE_COLUMNS: usize = 18;
 pub enum Detail {
     /// The answer, what to do, the grades and the figures behind them.
     Answer,
-    /// Every figure.
+    /// The answer and every figure.
     All,
 }
 
@@ -55,11 +56,14 @@ pub fn render(run: &Run, verdict: &Verdict, detail: Detail, style: Style) -> Str
             parts.push(jobs(run, style));
         }
         Detail::Answer => {
+            parts.push(share::stages(verdict, style));
             parts.push(figures(run, verdict, style));
             // What both ends of a network disk spent is there only where it was asked for.
             parts.push(ends::table(run, style));
         }
         Detail::All => {
+            parts.push(share::stages(verdict, style));
+            parts.push(share::notes(verdict, style));
             parts.push(jobs(run, style));
             parts.push(ends::table(run, style));
             parts.push(pipes(verdict, style));
@@ -90,33 +94,47 @@ fn heading_line(run: &Run, style: Style) -> Vec<String> {
 /// The operations of the reference work: their rates, and how long each takes.
 fn figures(run: &Run, verdict: &Verdict, style: Style) -> Vec<String> {
     use Align::{Left, Right};
-    let mut table =
-        Table::new(&[("", Left), ("rate", Right), ("±", Right), ("real work", Right), ("", Left)]);
+    // On a share, the stages above say what is narrow.
+    let is_share = verdict.nas.is_some();
+    let mut columns = vec![("", Left), ("rate", Right), ("±", Right)];
+    if !is_share {
+        columns.push(("real work", Right));
+    }
+    columns.push(("", Left));
+    let mut table = Table::new(&columns);
     let mut legend = Legend::of(run);
     for pipe in &verdict.pipes {
         let (Some(result), Some(demand)) = (pipe.job().and_then(|job| run.job(job)), pipe.demand_s)
         else {
             continue;
         };
-        let arrow = if pipe.narrowest { "←" } else { "" };
+        let is_narrow = pipe.narrowest && !is_share;
+        let arrow = if is_narrow { "←" } else { "" };
         let rate = match pipe.bytes_per_second {
             Some(bytes) => rate_si(bytes.value),
             None => format!("{} /s", iops(result.iops.value)),
         };
-        let tone = if pipe.narrowest { Tone::Warn } else { Tone::Plain };
-        table.row(vec![
+        let tone = if is_narrow { Tone::Warn } else { Tone::Plain };
+        let mut row = vec![
             Cell::toned(&pipe.name, tone),
             rate.into(),
             words::half_width(&result.iops).into(),
-            words::roughly(demand).into(),
-            Cell::toned(&format!("{arrow}{}", legend.flags(result)), Tone::Warn),
-        ]);
+        ];
+        if !is_share {
+            row.push(words::roughly(demand).into());
+        }
+        row.push(Cell::toned(&format!("{arrow}{}", legend.flags(result)), Tone::Warn));
+        table.row(row);
     }
     if table.is_empty() {
         return jobs(run, style);
     }
     let mut lines = table.lines(style);
-    let about = "±: to the farther end of the 95 % interval. Real work: a start, an installation, a browser. ← narrowest.";
+    let about = if is_share {
+        "±: to the farther end of the 95 % interval."
+    } else {
+        "±: to the farther end of the 95 % interval. Real work: a start, an installation, a browser. ← narrowest."
+    };
     lines.extend(legend.after(about, style).iter().map(|line| style.paint(Tone::Faint, line)));
     lines
 }
@@ -292,7 +310,7 @@ fn pipes(verdict: &Verdict, style: Style) -> Vec<String> {
     let operations: Vec<(&Pipe, f64)> =
         verdict.pipes.iter().filter_map(|pipe| Some((pipe, pipe.demand_s?))).collect();
     let longest = operations.iter().map(|(_, demand)| *demand).fold(0.0, f64::max);
-    if longest <= 0.0 {
+    if longest <= 0.0 || verdict.nas.is_some() {
         return Vec::new();
     }
     let mut lines = vec![heading(
@@ -403,10 +421,10 @@ fn good_for(verdict: &Verdict, style: Style) -> Vec<String> {
 /// about it, is not said again.
 pub fn disturbances(run: &Run, verdict: &Verdict, detail: Detail, style: Style) -> Vec<String> {
     let mut groups = disturbances::disturbance_groups(run, verdict);
+    // Each job has a share of its own; the answer has one of them.
     let is_said = |group: &Vec<&Disturbance>| {
-        let what = group.first().map(|first| first.what.as_str()).unwrap_or_default();
         let answer = verdict.reservation.as_ref().unwrap_or(&verdict.headline);
-        answer.contains(what)
+        group.iter().any(|one| answer.contains(&one.what))
     };
     groups.retain(|group| detail == Detail::All || !is_said(group));
     groups.sort_by_key(|group| group.first().map(|first| rank(run, first)));

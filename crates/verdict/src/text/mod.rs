@@ -5,4 +5,6 @@ pub mod disturbances;
 pub mod findings;
 pub mod picture;
 pub mod progress;
+pub(crate) mod share;
+pub mod so_far;
 pub mod suites;

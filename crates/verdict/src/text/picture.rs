@@ -101,7 +101,7 @@ pub fn capacity(stage: &Stage) -> String {
     if stage.is_measured { value } else { format!("about {value}") }
 }
 
-/// So many columns for a share: odd and at least one, so that it keeps to the middle.
+/// The width of a share in columns: odd and at least one, so that it keeps to the middle.
 fn columns(share: f64) -> usize {
     let half = (share * (DRAWN - 1) as f64 / 2.0).round() as usize;
     2 * half + 1

@@ -100,6 +100,23 @@ pub fn line(progress: &Progress, columns: usize) -> String {
     shorten(&render(&parts), columns)
 }
 
+/// How far a run is, where its figures stand in a table: the job, the time that is left, and what was written; what matters least
+/// is left out first.
+pub fn status(progress: &Progress, columns: usize) -> String {
+    let head = match progress.phase {
+        Phase::Filling => "making the test file".to_string(),
+        _ => format!("[{}/{}] {}", progress.job_number, progress.jobs, clean(&progress.job)),
+    };
+    let left = progress.left_s.map(|left| format!("at most {} left", span(left)));
+    let written = (progress.bytes_written > 0)
+        .then(|| format!("{} written", bytes_iec(progress.bytes_written)));
+    let mut parts: Vec<String> = [Some(head), left, written].into_iter().flatten().collect();
+    while parts.len() > 1 && width(&parts.join(" · ")) > columns {
+        parts.pop();
+    }
+    shorten(&parts.join(" · "), columns)
+}
+
 /// What is printed once a job is done, where the live line was: "[3/10] 4 KiB random reads  …".
 pub fn done(job_number: u32, jobs: u32, result: &JobResult) -> String {
     let verdict = match result.outcome {

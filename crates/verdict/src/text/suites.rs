@@ -54,7 +54,7 @@ fn writes(suite: &SuiteSummary) -> String {
     }
 }
 
-/// Nobody wants to know seconds of what takes minutes.
+/// Rounds a duration: a minute's work needs no exact seconds.
 fn round(seconds: f64) -> f64 {
     match seconds {
         s if s < 100.0 => (s / 5.0).round() * 5.0,

@@ -117,6 +117,12 @@ impl<'a> Answer<'a> {
         self.narrowest.is_none() && run.results.iter().any(|result| result.operations > 0)
     }
 
+    /// Whether the figures say where a share is narrow: unsettled ones do, with less certainty.
+    pub fn can_name_a_stage(&self) -> bool {
+        let is_hole = |doubt: &&Doubt| matches!(doubt, Doubt::Holes { .. });
+        self.conclusion != Conclusion::Stopped && !self.doubts.iter().any(is_hole)
+    }
+
     pub fn reservation(&self) -> Option<String> {
         let is_said = matches!(self.conclusion, Conclusion::Stopped | Conclusion::NoAnswer);
         let doubt = self.doubts.first().filter(|_| !is_said)?;
@@ -196,7 +202,10 @@ fn doubts<'a>(run: &'a Run, narrowest: Option<&Pipe>) -> Vec<&'a Doubt> {
     let holes = run.results.iter().flat_map(|result| &result.doubts).filter(|doubt| is_hole(doubt));
     let of_own = own.into_iter().flat_map(|result| &result.doubts);
     let mut found: Vec<&Doubt> = run.doubts.iter().chain(of_own).chain(holes).collect();
-    found.retain(|doubt| weight(doubt).is_some());
+    // The answer about a share counts with the server's cache.
+    let is_counted =
+        |doubt: &Doubt| run.target.nas.is_some() && matches!(doubt, Doubt::DirectIsBuffered { .. });
+    found.retain(|doubt| weight(doubt).is_some() && !is_counted(doubt));
     found.sort_by_key(|doubt| weight(doubt));
     found
 }
@@ -243,7 +252,7 @@ fn short(pipe: &Pipe) -> String {
     pipe.name.trim_start_matches("4 KiB ").into()
 }
 
-fn rate(pipe: &Pipe) -> String {
+pub(super) fn rate(pipe: &Pipe) -> String {
     match (&pipe.bytes_per_second, &pipe.operations_per_second) {
         (Some(bytes), _) => rate_si(bytes.value),
         (_, Some(operations)) => format!("{} per second", iops(operations.value)),

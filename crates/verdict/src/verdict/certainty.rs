@@ -78,7 +78,7 @@ pub(super) fn certainty(run: &Run) -> String {
     }
     if let Some(noise) = noise_apart(run, widest) {
         sentence.push_str(&format!(
-            " Noise alone is ±{} or less; the rest is for stalls and slow changes, of which so short a time shows few.",
+            " Noise alone is ±{} or less; the rest allows for stalls and slow changes that a short run may miss.",
             percent(noise)
         ));
     }
@@ -117,7 +117,8 @@ mod tests {
         let noises = run.results.iter().filter(settled);
         let largest = noises.filter_map(|result| result.noise).fold(0.0, f64::max);
         let words = certainty(&run);
-        let expected = format!(". Noise alone is ±{} or less; the rest is for", percent(largest));
+        let expected =
+            format!(". Noise alone is ±{} or less; the rest allows for", percent(largest));
         assert!(words.contains(&expected), "{words}");
         // Where all is noise, and in older runs, nothing is.
         for noise in [Some(1.0), None] {

@@ -7,6 +7,7 @@ use rubus_vocabulary::result::Run;
 pub(super) fn device_in_words(run: &Run) -> String {
     let Some(device) = run.target.device.as_deref() else {
         return match run.target.filesystem.as_deref() {
+            _ if run.target.nas.is_some() => "this share".into(),
             Some("tmpfs" | "ramfs") => "memory (tmpfs)".into(),
             Some(filesystem) => format!("this {filesystem} filesystem"),
             None => run.target.named.clone(),

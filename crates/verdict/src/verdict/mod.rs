@@ -13,6 +13,7 @@ mod device;
 mod pipes;
 mod purposes;
 mod sentences;
+pub mod so_far;
 mod works;
 
 use serde::{Deserialize, Serialize};
@@ -23,13 +24,14 @@ use rubus_vocabulary::next_step::NextStep;
 use rubus_vocabulary::platters::has_platters;
 use rubus_vocabulary::result::{Run, TargetKind};
 
+use crate::nas::{self, NasVerdict, Sureness};
 use answer::Answer;
 use certainty::{certainty, disturbances};
 use pipes::{bus_pipes, lowest_ceiling, mark_narrowest, operation_pipes};
 use purposes::suitability;
 use works::works;
 
-/// A disk that does the reference work within so many seconds has no narrow pipe: our choice.
+/// A disk that does the reference work within this time, in seconds, has no narrow pipe: our choice.
 pub const NARROW_ABOVE_S: f64 = 60.0;
 
 /// A measured rate above this multiple of what a hop can carry cannot have come through it.
@@ -61,6 +63,9 @@ pub struct Verdict {
     pub disturbances: Vec<Disturbance>,
     /// How sure all this is, in one sentence.
     pub certainty: String,
+    /// What holds a share of a file server back; absent for what is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub nas: Option<NasVerdict>,
 }
 
 /// What kind of answer a verdict is.
@@ -208,8 +213,8 @@ fn doubt_more_than_the_link(run: &mut Run) {
     }
 }
 
-/// Whoever names a device asks about all of it, and heads seek less in a small file than over the disk. A
-/// file on flash is measured as files there are.
+/// A user who names a device asks about all of it, and heads seek less in a small file than over the disk. A file on
+/// flash is measured as files there are.
 fn doubt_a_small_part(run: &mut Run) {
     const SMALL_PART: u64 = 10;
     let bytes = run.target.region_bytes;
@@ -236,13 +241,24 @@ pub fn verdict(run: &Run) -> Verdict {
         mark_narrowest(&mut pipes);
     }
     let works = if is_stopped { Vec::new() } else { works(&pipes) };
-    let good_for = if is_stopped { Vec::new() } else { suitability(run) };
+    // A share is asked which stage of the way to it is narrow, not what its disk is good for.
+    let is_share = run.target.nas.is_some();
+    let good_for = if is_stopped || is_share { Vec::new() } else { suitability(run) };
     let answer = Answer::of(run, &pipes, &works);
+    let nas = nas::verdict(run).filter(|_| answer.can_name_a_stage());
     Verdict {
-        conclusion: answer.conclusion,
-        headline: answer.headline(run),
+        conclusion: nas.as_ref().map_or(answer.conclusion, |nas| match nas.sureness {
+            Sureness::Sure => Conclusion::HeldBack,
+            Sureness::Probable => Conclusion::ProbablyHeldBack,
+            Sureness::NotKnown => Conclusion::NoAnswer,
+        }),
+        headline: nas.as_ref().map_or_else(|| answer.headline(run), |nas| nas.headline.clone()),
         reservation: answer.reservation(),
-        next: answer.next(run, &good_for),
+        next: match (&nas, answer.reservation()) {
+            (Some(nas), None) => nas.next.clone(),
+            _ => answer.next(run, &good_for),
+        },
+        nas,
         works,
         good_for,
         disturbances: disturbances(run),

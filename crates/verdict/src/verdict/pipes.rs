@@ -94,28 +94,31 @@ pub(super) fn operation_pipes(run: &Run) -> Vec<Pipe> {
         let Some(result) = run.job(name).filter(|result| result.operations > 0) else {
             continue;
         };
-        let in_bytes = what.is_in_order();
-        let capacity = if in_bytes { result.bytes_per_second } else { result.iops };
-        if capacity.value <= 0.0 {
-            continue;
-        }
-        pipes.push(Pipe {
-            name: title.to_string(),
-            kind: PipeKind::Operation,
-            bytes_per_second: in_bytes.then_some(capacity),
-            operations_per_second: (!in_bytes).then_some(capacity),
-            demand_s: Some(amount_of_all(what) / capacity.value),
-            measured: true,
-            narrowest: false,
-            note: match result.outcome {
-                Outcome::Inconclusive => {
-                    format!("{}, but it did not settle", limit(run, result).words())
-                }
-                _ => limit(run, result).words(),
-            },
-        });
+        let rate = if what.is_in_order() { result.bytes_per_second } else { result.iops };
+        let note = match result.outcome {
+            Outcome::Inconclusive => {
+                format!("{}, but it did not settle", limit(run, result).words())
+            }
+            _ => limit(run, result).words(),
+        };
+        pipes.extend(pipe_of(what, title, rate, note));
     }
     pipes
+}
+
+/// A kind of operation with its rate, bytes per second where that is its measure, else operations; none without a rate.
+pub(super) fn pipe_of(what: What, title: &str, rate: Estimate, note: String) -> Option<Pipe> {
+    let in_bytes = what.is_in_order();
+    (rate.value > 0.0).then(|| Pipe {
+        name: title.to_string(),
+        kind: PipeKind::Operation,
+        bytes_per_second: in_bytes.then_some(rate),
+        operations_per_second: (!in_bytes).then_some(rate),
+        demand_s: Some(amount_of_all(what) / rate.value),
+        measured: true,
+        narrowest: false,
+        note,
+    })
 }
 
 pub(super) fn mark_narrowest(pipes: &mut [Pipe]) {

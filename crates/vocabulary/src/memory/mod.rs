@@ -185,7 +185,7 @@ pub struct SetUp {
     pub kind: SetUpKind,
     /// In words: "zswap (lzo, 20 %) before loop3".
     pub title: String,
-    /// It was made for this measurement and taken away again; else it is the machine's own.
+    /// It was made for this measurement and removed afterwards; else it is the machine's own.
     pub is_temporary: bool,
     /// Bytes that its areas hold.
     pub swap_bytes: u64,
@@ -216,7 +216,7 @@ pub struct Group {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Pressure {
-    /// The set-up.
+    /// Where pages go that do not fit.
     pub set_up: SetUp,
     /// Where it was measured.
     pub group: Group,
@@ -258,7 +258,7 @@ pub struct Rung {
     pub ended_by: Option<End>,
 }
 
-/// Why a working set could not be had.
+/// Why a working set was not possible.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "kind", rename_all = "snake_case")]
@@ -291,7 +291,7 @@ impl End {
         matches!(self, End::OutOfMemory | End::SwapFull | End::TooSlow)
     }
 
-    /// In words.
+    /// The reason as a phrase for people.
     pub fn words(&self) -> String {
         match self {
             End::OutOfMemory => "out of memory".into(),

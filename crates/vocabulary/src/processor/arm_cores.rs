@@ -1,4 +1,4 @@
-//! The Arm cores that can be named, and what is expected of a processor that nobody measured.
+//! The Arm cores that can be named, and the expected figures of an unmeasured processor.
 //!
 //! One table names a core by its Main ID Register and says how fast it is, so a core with a name always has a row. Cores are
 //! looked up by their whole name: "Cortex-A7" is also how "Cortex-A72" begins.
@@ -12,7 +12,7 @@ pub struct ArmCore {
     pub designer: &'static str,
     /// Part number in the Main ID Register, as the kernel writes it.
     pub part: &'static str,
-    /// "Cortex-A72".
+    /// Name of the core, such as "Cortex-A72".
     pub name: &'static str,
     /// How fast it compresses, in multiples of a Cortex-A72.
     pub compression: f64,
@@ -90,7 +90,7 @@ pub fn by_number(designer: &str, part: &str) -> Option<&'static ArmCore> {
     cores.into_iter().find(|core| core.designer == designer && core.part == part)
 }
 
-/// What is expected of a processor that nobody measured.
+/// The expected figures of an unmeasured processor.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Expected {
     /// Whose figures these are: "a Cortex-A76".
@@ -227,14 +227,14 @@ mod tests {
     }
 
     #[test]
-    fn the_document_has_a_row_for_every_core() {
-        let text = include_str!("../../../../docs/explanation/advise.md");
+    fn the_table_has_a_row_for_every_core() {
+        let text = include_str!("../../../../docs/data/arm-cores.tsv");
         for core in &ARM_CORES {
             let row = format!(
-                "| {} | ×{} | ×{} | {} |",
+                "\n{}\t×{}\t×{}\t{}\n",
                 core.name, core.compression, core.operation, core.source
             );
-            assert!(text.contains(&row), "no row in docs/explanation/advise.md: {row}");
+            assert!(text.contains(&row), "no row in docs/data/arm-cores.tsv: {row}");
         }
     }
 }

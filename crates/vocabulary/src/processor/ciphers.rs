@@ -22,7 +22,7 @@ pub struct Ciphers {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Row {
-    /// Which.
+    /// Which; XTS by the bits of both its keys.
     pub algorithm: Algorithm,
     /// What is done with it.
     pub work: Work,

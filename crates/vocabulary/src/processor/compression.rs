@@ -284,7 +284,7 @@ pub struct Sample {
     pub bytes: u64,
     /// In how many pieces of at most 128 KiB.
     pub pieces: u32,
-    /// What was measured on it.
+    /// What was measured on it: one entry for each method on each kind of pieces.
     pub rows: Vec<Row>,
 }
 
@@ -294,7 +294,7 @@ pub struct Sample {
 pub struct Row {
     /// The method.
     pub method: Method,
-    /// The pieces.
+    /// Pieces as on btrfs, or pages as in compressed swap.
     pub cut: Cut,
     /// Original bytes over those that it takes, what stays as it is included.
     pub ratio: Estimate,

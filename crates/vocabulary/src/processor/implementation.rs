@@ -43,12 +43,12 @@ pub enum Uses {
     Neon,
     /// What every processor of the architecture can do.
     Plain,
-    /// Nobody tells.
+    /// It is unknown.
     Unknown,
 }
 
 impl Uses {
-    /// In tables.
+    /// A short name for tables.
     pub fn words(self) -> &'static str {
         match self {
             Uses::Engine => "engine",

@@ -42,7 +42,7 @@ pub fn bytes(n: u32) -> u64 {
     8 * (n + 16) * (n + 1 + 2 * panel)
 }
 
-/// The largest system whose matrix takes at most so many bytes, in whole blocks of 8.
+/// The largest system whose matrix takes at most `most` bytes, in whole blocks of 8.
 pub fn size_for_bytes(most: u64) -> u32 {
     let n = ((most / 8) as f64).sqrt() as u32;
     let mut n = n.min(MAX_SIZE) / 8 * 8;
@@ -52,7 +52,7 @@ pub fn size_for_bytes(most: u64) -> u32 {
     n.max(MIN_SIZE)
 }
 
-/// The system that takes about so long at such a rate, in whole blocks of 8.
+/// The system that takes about `seconds` at this rate, in whole blocks of 8.
 pub fn size_for_seconds(seconds: f64, flops_per_second: f64) -> u32 {
     let n = (seconds * flops_per_second * 1.5).max(0.0).cbrt() as u32;
     (n / 8 * 8).clamp(MIN_SIZE, MAX_SIZE)
@@ -65,9 +65,9 @@ pub struct Norms {
     pub residual: f64,
     /// ‖A‖∞, the largest sum of magnitudes of a row.
     pub matrix: f64,
-    /// ‖x‖∞.
+    /// ‖x‖∞, the largest magnitude in the solution.
     pub solution: f64,
-    /// ‖b‖∞.
+    /// ‖b‖∞, the largest magnitude on the right side.
     pub right_side: f64,
 }
 
@@ -80,14 +80,14 @@ impl Norms {
     }
 }
 
-/// One solving.
+/// One solution of a system, with its times.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Solved {
-    /// Unknowns.
+    /// Number of unknowns.
     pub n: u32,
     /// Columns that are eliminated at once.
     pub block: u32,
-    /// Threads.
+    /// Number of threads.
     pub threads: u32,
     /// Seconds for eliminating and for solving.
     pub seconds: f64,
@@ -121,7 +121,8 @@ pub struct Linpack {
     pub sweep: Vec<Swept>,
     /// The block size with which the rest was measured.
     pub block: u32,
-    /// On one core, of the fastest kind where there are several; absent where there is one core, or where nobody asked.
+    /// On one core, of the fastest kind where there are several; absent where there is one core, or where this was not
+    /// asked for.
     pub one: Option<Rated>,
     /// On one core of each other kind, the fastest first, where a processor has several (big.LITTLE).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

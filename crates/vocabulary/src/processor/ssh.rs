@@ -93,7 +93,7 @@ pub fn login_shell(line: &str) -> &str {
     }
 }
 
-/// Whether a login shell is there to let nobody in.
+/// Whether a login shell only refuses logins, as `nologin` does.
 pub fn lets_nobody_in(shell: &str) -> bool {
     let name = shell.rsplit('/').next().unwrap_or(shell);
     ["nologin", "false", "true", "sync"].contains(&name)
@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn a_login_shell_that_lets_nobody_in_is_known() {
+    fn a_login_shell_that_refuses_logins_is_known() {
         let daemon = "daemon:x:1:1:daemon:/usr/sbin:/usr/sbin/nologin\n";
         assert!(lets_nobody_in(login_shell(daemon)));
         assert!(lets_nobody_in(login_shell("x:x:7:7::/:/bin/false")));

@@ -1,7 +1,7 @@
 //! Figures of a processor as something to compare.
 //!
-//! A title begins with what there are many of (the algorithm, the method) and goes on with what they have in common, after a comma:
-//! tables put those of the same end below one another, with their end above them.
+//! A title begins with what varies (the algorithm, the method), followed by what the titles have in common, after a
+//! comma: tables group titles with the same ending and print that ending above them.
 
 use super::compression::{Compression, Cut, Source};
 use super::linpack::Linpack;

@@ -6,7 +6,7 @@ use crate::doubt::Doubt;
 use crate::heat::Heat;
 use crate::machine::Throttling;
 
-/// A clock below this share of its highest was held down, or nobody asked for more.
+/// A clock below this share of its highest was held down, or a higher one was never requested.
 const SLOW_CLOCK: f64 = 0.9;
 
 /// What was seen, several times a second.
@@ -92,7 +92,7 @@ impl Watched {
         zones.max_by_key(|zone| zone.highest_millicelsius)
     }
 
-    /// Clocks that stayed clearly below what they can be: nobody raised them, or something held them down.
+    /// Clocks that stayed clearly below their highest: the governor did not raise them, or something held them down.
     pub fn slow_clocks(&self) -> impl Iterator<Item = &ClockSeen> {
         self.clocks.iter().filter(|clock| {
             let most = clock.most_hz.unwrap_or(0) as f64;

@@ -1,9 +1,9 @@
-//! Kinds of devices with the figures that such devices were seen to have: what is expected of one that nobody has
-//! measured yet, and of one that is not there yet.
+//! Kinds of devices with the figures seen on such devices: the expected figures of a device that has not been measured
+//! yet, or is not there yet.
 //!
 //! Each figure has the range in which others of its kind were seen, and that range is wide: two devices with the same
-//! words on their boxes differ by as much. Where nobody publishes a figure (commits), it is an assumption and marked as one;
-//! `docs/explanation/advise.md` lists them.
+//! words on their boxes differ by as much. Where there is no published figure (commits), it is an assumption and marked
+//! as one; `docs/explanation/advise.md` lists them.
 
 use serde::{Deserialize, Serialize};
 
@@ -15,11 +15,11 @@ use rubus_stats::estimate::Estimate;
 pub struct Seen {
     /// The usual one.
     pub value: f64,
-    /// The least.
+    /// The lowest value seen.
     pub low: f64,
-    /// The most.
+    /// The highest value seen.
     pub high: f64,
-    /// Published by somebody, or assumed.
+    /// Whether the value was published or is assumed.
     pub basis: Basis,
 }
 
@@ -48,7 +48,7 @@ pub enum Severity {
 pub struct KindRisk {
     /// How bad it is.
     pub severity: Severity,
-    /// A sentence.
+    /// What may go wrong, as a sentence.
     pub words: &'static str,
 }
 
@@ -71,7 +71,7 @@ pub struct DeviceClass {
     pub sequential_read: Seen,
     /// Writing in order, bytes per second.
     pub sequential_write: Seen,
-    /// Small writes made durable per second. Nobody publishes this.
+    /// Small writes made durable per second. There are no published figures.
     pub commits: Seen,
     /// What one of a useful size costs, in euros, from and to.
     pub euros: (u32, u32),
@@ -89,7 +89,7 @@ const fn mega(value: f64, low: f64, high: f64) -> Seen {
     seen(value * 1e6, low * 1e6, high * 1e6)
 }
 
-/// What nobody published.
+/// Marks a figure without a published source as assumed.
 const fn assumed(seen: Seen) -> Seen {
     Seen { basis: Basis::Assumed, ..seen }
 }
@@ -100,7 +100,7 @@ const fn degrades(words: &'static str) -> Option<KindRisk> {
 
 const CARDS_WEAR: Option<KindRisk> = degrades("Flash cards wear out by small writes.");
 
-/// All kinds.
+/// All kinds of devices that `rubus advise` knows.
 pub const CLASSES: [DeviceClass; 13] = [
     DeviceClass {
         id: "card",
@@ -326,9 +326,9 @@ mod tests {
 
     #[test]
     fn every_assumption_is_in_the_documentation() {
-        let text = include_str!("../../../../docs/explanation/advise.md");
+        let text = include_str!("../../../../docs/data/assumed-devices.tsv");
         for class in &CLASSES {
-            let start = format!("| `{}` |", class.id);
+            let start = format!("{}\t", class.id);
             let row = text.lines().find(|line| line.starts_with(&start));
             let row = row.unwrap_or_else(|| panic!("no row of {}", class.id));
             let figures = [

@@ -1,8 +1,8 @@
 //! The health of every disk in one word, with why and what to do: the kernel's log, what its filesystems and arrays count, and what
 //! the disk says of itself, joined.
 //!
-//! The word is about the data on the disk. It fails where data was lost or cannot be had, whatever the cause, and where the disk
-//! itself says so; what was mended by trying again makes no disk fail.
+//! The word is about the data on the disk. It fails where data was lost or unreadable, whatever the cause, and where
+//! the disk itself says so; errors that a retry cured make no disk fail.
 
 mod of_disk;
 #[cfg(test)]
@@ -17,12 +17,15 @@ use serde::{Deserialize, Serialize};
 
 use crate::wear::Wear;
 
+/// What stands for a disk where the board's own supply is meant.
+const POWER_SUPPLY: &str = "power supply";
+
 /// The health of a disk in one word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Word {
-    /// Data was lost or could not be had, or the disk expects to fail.
+    /// Data was lost or unreadable, or the disk expects to fail.
     Failing,
     /// It mends more than it should, or has used up what it was made for.
     WearingOut,
@@ -94,11 +97,11 @@ pub struct Told {
 pub struct ErrorCount {
     /// The disk or partition by kernel name.
     pub device: String,
-    /// The filesystem.
+    /// Type of the filesystem: "ext4".
     pub filesystem: &'static str,
     /// What was counted: "read errors".
     pub what: String,
-    /// How many.
+    /// Number of errors.
     pub times: u64,
     /// The day of the last, where it says: "2026-03-01".
     pub last_day: Option<String>,

@@ -3,7 +3,7 @@
 use rubus_machine::kernel_log::{Cause, Health, suspects};
 use rubus_vocabulary::machine::{BlockDevice, Machine, Origin};
 
-use super::{DiskHealth, ErrorCount, PossibleCause, Told, Word};
+use super::{DiskHealth, ErrorCount, POWER_SUPPLY, PossibleCause, Told, Word};
 use crate::wear::text::{of_used, of_warnings};
 use crate::wear::{Trouble, Warning, Wear};
 
@@ -54,15 +54,13 @@ impl About<'_> {
         let warns = |is_meant: fn(&Warning) -> bool| {
             wear.is_some_and(|wear| wear.warnings.iter().any(is_meant))
         };
-        if has_lost || warns(|warning| *warning != Warning::SpareLow) {
+        if has_lost || warns(|warning| warning.is_danger()) {
             return Word::Failing;
         }
         let is_worn = wear
             .and_then(|wear| wear.used)
             .is_some_and(|used| used.is_at_end() || used.min_percent >= WORN_PERCENT);
-        if is_worn
-            || warns(|warning| *warning == Warning::SpareLow)
-            || now.is_some_and(|one| is_disk(&one))
+        if is_worn || warns(|warning| !warning.is_danger()) || now.is_some_and(|one| is_disk(&one))
         {
             return Word::WearingOut;
         }
@@ -108,6 +106,9 @@ impl About<'_> {
                 format!("no errors in the kernel's log; {}", self.of_no_answer())
             }
             (false, true) => "it tells of no errors".into(),
+            (false, false) if self.is_captured() => {
+                "this capture has neither the kernel's log nor what the disk says of itself".into()
+            }
             (false, false) => {
                 let reason = self.machine.kernel_log.reason().unwrap_or("as root");
                 format!("the kernel's log cannot be read ({reason}), and {}", self.of_no_answer())
@@ -121,8 +122,12 @@ impl About<'_> {
         log.value().is_some() && !log.source().starts_with("/sys/")
     }
 
+    fn is_captured(&self) -> bool {
+        matches!(self.machine.origin, Origin::Capture { .. })
+    }
+
     fn of_no_answer(&self) -> String {
-        if matches!(self.machine.origin, Origin::Capture { .. }) {
+        if self.is_captured() {
             return "a capture does not have what the disk says of itself".into();
         }
         let Some(wear) = self.wear() else {
@@ -194,7 +199,7 @@ pub(super) fn gone(machine: &Machine, now: &[Health]) -> Vec<DiskHealth> {
             (false, _) => Word::NotKnown,
         };
         DiskHealth {
-            disk: if is_board { "power supply".into() } else { health.part.clone() },
+            disk: if is_board { POWER_SUPPLY.into() } else { health.part.clone() },
             word: if is_board { Word::Failing } else { word },
             cause: Some(health.cause),
             evidence: health.evidence_words(),

@@ -3,7 +3,8 @@
 use rubus_draw::style::{Style, Tone};
 use rubus_draw::text::{clean, hang, pad_right};
 
-use super::{DiskHealth, Word};
+use super::{DiskHealth, POWER_SUPPLY, Word};
+use rubus_machine::kernel_log::Cause;
 
 /// Where the words begin, as in the survey's sections.
 const LABEL_COLUMNS: usize = 14;
@@ -38,18 +39,33 @@ impl DiskHealth {
         self.fix.is_some()
     }
 
-    /// "failing, probably the power supply: 3 resets of the USB device".
+    /// Its word for a reader: a disk that loses data by what is around it does not fail.
+    fn state(&self) -> &'static str {
+        let is_outside = self.cause.is_some_and(|cause| cause != Cause::Disk);
+        match self.word {
+            Word::Failing if self.disk == POWER_SUPPLY => "too weak",
+            Word::Failing if is_outside => "losing data",
+            Word::Failing | Word::WearingOut | Word::NotKnown | Word::Fine => self.word.words(),
+        }
+    }
+
+    /// "losing data, probably because of the power supply: 3 resets of the USB device".
     pub fn sentence(&self) -> String {
-        let cause =
-            self.cause.map_or(String::new(), |cause| format!(", probably {}", cause.words()));
-        format!("{}{cause}: {}", self.word.words(), self.evidence.join("; "))
+        let cause = match self.cause {
+            Some(cause) if self.disk != POWER_SUPPLY => {
+                format!(", probably because of {}", cause.words())
+            }
+            Some(_) | None => String::new(),
+        };
+        format!("{}{cause}: {}", self.state(), self.evidence.join("; "))
     }
 }
 
-/// A section of a survey: each disk with its word, why, and what to do.
+/// The health section of a survey: a state, the evidence and the fix for each disk. Identical entries are merged into one.
 pub fn section(health: &[DiskHealth], style: Style) -> String {
     let mut text = format!("\n{}\n", style.paint(Tone::Strong, "Health"));
-    for one in health {
+    let all = of_all(health);
+    for one in all.as_ref().map_or(health, std::slice::from_ref) {
         for line in lines_of(one, style) {
             text.push_str(&line);
             text.push('\n');
@@ -58,10 +74,17 @@ pub fn section(health: &[DiskHealth], style: Style) -> String {
     text
 }
 
+fn of_all(health: &[DiskHealth]) -> Option<DiskHealth> {
+    let (first, others) = health.split_first().filter(|(_, others)| !others.is_empty())?;
+    let is_alike = |one: &DiskHealth| one.sentence() == first.sentence() && !one.needs_action();
+    let are_alike = !first.needs_action() && others.iter().all(is_alike);
+    are_alike.then(|| DiskHealth { disk: "all disks".into(), ..first.clone() })
+}
+
 fn lines_of(health: &DiskHealth, style: Style) -> Vec<String> {
     let first = format!("  {}", pad_right(&clean(&health.disk), LABEL_COLUMNS));
     let mut lines: Vec<String> = hang(&first, &clean(&health.sentence()), style.columns);
-    let word = health.word.words();
+    let word = health.state();
     if let Some(line) = lines.first_mut() {
         *line = line.replacen(word, &style.paint(health.word.tone(), word), 1);
     }

@@ -49,10 +49,13 @@ fn header() -> Header {
         ],
         wear: vec![Wear {
             disk: "sda".into(),
-            told_used: vec![ToldUsed {
-                name: "SSD_Life_Left".into(),
-                used: Used { min_percent: 3.0, max_percent: None },
-            }],
+            told_used: ["SSD_Life_Left", "SSD_LifeLeft(0.01%)", "Lifetime_Remaining%"]
+                .map(|name| ToldUsed {
+                    name: name.into(),
+                    used: Used { min_percent: 3.0, max_percent: None },
+                })
+                .into(),
+            failing_attributes: vec!["Perc_Write/Erase_Count".into()],
             trouble: Some(Trouble::Other(
                 "cannot open /dev/disk/by-id/ata-qzS4EVNX0R123456".into(),
             )),
@@ -156,6 +159,9 @@ fn a_header_keeps_products_and_what_this_program_said_of_known_disks() {
         "USB 2 hub",
         "USB 2 in practice",
         "SSD_Life_Left",
+        "SSD_LifeLeft(0.01%)",
+        "Lifetime_Remaining%",
+        "Perc_Write/Erase_Count",
         "3 read errors",
         "Copy your data now.",
         "rubus plan usb-quirk device=/dev/sda",

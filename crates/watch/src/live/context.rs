@@ -8,7 +8,7 @@ use rubus_vocabulary::units::bytes_si;
 
 use crate::{FORMAT, Header, Pipe, measured_pipe};
 
-/// So many runs of the history are looked at for what disks were measured to carry.
+/// Maximum number of runs in the history to search for what disks were measured to carry.
 const RUNS: u32 = 500;
 
 /// From the survey and the history, where there is one; the second is a word about a history that cannot be read.

@@ -23,7 +23,7 @@ pub enum Key {
     Faster,
     /// Half as fast.
     Slower,
-    /// To have everything drawn anew: Ctrl-L.
+    /// Redraw the screen: Ctrl-L.
     Redraw,
 }
 

@@ -76,7 +76,7 @@ impl Disks {
 }
 
 fn attached(record: Record) -> Attached {
-    let watched = rubus_host::staying::is_there(record.watcher);
+    let watched = rubus_host::process::mlocked::is_there(record.watcher);
     Attached {
         device: record.device.trim_start_matches("/dev/").to_string(),
         address: record.address,

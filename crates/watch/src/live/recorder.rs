@@ -4,7 +4,7 @@ use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
-use rubus_host::own_files;
+use rubus_host::files::own_files;
 
 use crate::{Header, LetThrough, Sample, header_line, sample_line};
 

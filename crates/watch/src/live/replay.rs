@@ -6,16 +6,16 @@ use std::io::{BufRead, BufReader, Read, Seek, SeekFrom};
 use std::path::Path;
 
 use anyhow::Context;
-use rubus_host::own_files;
+use rubus_host::files::own_files;
 
 use crate::{Header, Look, Sample, parse_header, parse_sample};
 
-/// So many samples further back is looked for programs: they are not in every one.
+/// How many samples to look back for programs, which are not in every sample.
 const PROGRAMS_WITHIN: usize = 60;
 /// No line is longer; what is has no end.
 const MAX_LINE_BYTES: u64 = 64 << 20;
 
-/// A recording.
+/// A recording that is played back.
 pub struct Replay {
     header: Header,
     file: BufReader<File>,

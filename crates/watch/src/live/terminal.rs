@@ -13,7 +13,7 @@ use signal_hook::consts::{SIGCONT, SIGHUP, SIGINT, SIGTERM, SIGWINCH};
 
 use super::keys::{Key, keys};
 
-/// As it was before; taken out by whoever puts it back.
+/// The terminal's attributes before it was taken over; restoring them takes them out.
 static BEFORE: Mutex<Option<Termios>> = Mutex::new(None);
 
 /// Second screen, no cursor, no line feed at the end of a row (xterm control sequences; every terminal of today).
@@ -33,11 +33,11 @@ pub enum Woken {
     Signal,
     /// The time is over.
     Time,
-    /// Nobody is there any more.
+    /// The terminal is gone.
     Gone,
 }
 
-/// Columns and rows; what everybody assumes where the terminal does not say.
+/// Columns and rows; 80 by 24, the usual assumption, where the terminal does not say.
 pub fn size() -> (u16, u16) {
     match tcgetwinsize(std::io::stdout()) {
         Ok(size) if size.ws_col > 0 && size.ws_row > 0 => (size.ws_col, size.ws_row),
@@ -71,7 +71,7 @@ impl Taken {
         Ok(Taken { woken })
     }
 
-    /// Shows what the terminal is told; false if nobody is there any more.
+    /// Writes to the terminal; false if that is gone.
     pub fn tell(&self, told: &str) -> bool {
         let mut out = std::io::stdout().lock();
         told.is_empty() || (out.write_all(told.as_bytes()).and_then(|()| out.flush())).is_ok()
@@ -137,8 +137,8 @@ fn give_back() {
     let Some(before) = before else {
         return;
     };
-    // There is nobody left to tell if this fails. Not through the locked standard output: a panic may have come while it
-    // was held.
+    // If this fails, there is no terminal left for a message. Not through the locked standard output: a panic may have
+    // come while it was held.
     let _ = rustix::io::write(rustix::stdio::stdout(), GIVE_BACK);
     let _ = tcsetattr(std::io::stdin(), OptionalActions::Flush, &before);
 }

@@ -366,7 +366,7 @@ struct Player<'a> {
 impl Player<'_> {
     fn press(&mut self, key: Key) {
         match key {
-            // From the end it begins anew.
+            // At the end, it starts over.
             Key::Pause if self.is_paused && self.at + 1 == self.replay.samples() => {
                 self.is_paused = false;
                 self.go_to(1);
@@ -382,7 +382,7 @@ impl Player<'_> {
         }
     }
 
-    /// Whoever steps wants to look at it.
+    /// A step also pauses: the user wants to look at this sample.
     fn step_to(&mut self, at: usize) {
         self.go_to(at);
         self.is_paused = true;
@@ -390,7 +390,7 @@ impl Player<'_> {
 
     /// Shows a sample with the one before it: the second at first, the last at most.
     fn go_to(&mut self, at: usize) {
-        /// So many samples are shown beside one another.
+        /// Maximum number of earlier samples in the trail.
         const BEFORE: usize = 24;
         let last = self.replay.samples() - 1;
         let at = at.clamp(1, last);

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use crate::{DiskCounters, parse_diskstats};
 use rubus_host::Files;
-use rubus_host::polled_file::PolledFile;
+use rubus_host::files::polled_file::PolledFile;
 
 use super::keep;
 
@@ -25,12 +25,12 @@ impl<'a> Disks<'a> {
         Disks { files, diskstats: keep("/proc/diskstats"), known: Vec::new() }
     }
 
-    /// `anew` looks again at what every name stands for: the same name may be another device by now.
-    pub(super) fn read(&mut self, buffer: &mut Vec<u8>, anew: bool) -> Vec<DiskCounters> {
+    /// The counters of every disk. `forgets` discards what is known of each name: the same name may be another device now.
+    pub(super) fn read(&mut self, buffer: &mut Vec<u8>, forgets: bool) -> Vec<DiskCounters> {
         let Some(text) = self.diskstats.as_ref().and_then(|file| file.read(buffer).ok()) else {
             return Vec::new();
         };
-        if anew {
+        if forgets {
             self.known.clear();
         }
         let mut disks = Vec::with_capacity(self.known.len());
@@ -68,7 +68,7 @@ fn is_whole_and_there(files: &dyn Files, name: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use rubus_host::fake::FakeFiles;
+    use rubus_host::simulated::fake::FakeFiles;
 
     use super::*;
 

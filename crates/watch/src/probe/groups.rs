@@ -67,7 +67,7 @@ fn walk(files: &dyn Files, directory: &Path, path: &str, depth: usize, totals: &
 
 #[cfg(test)]
 mod tests {
-    use rubus_host::fake::FakeFiles;
+    use rubus_host::simulated::fake::FakeFiles;
 
     use super::*;
 

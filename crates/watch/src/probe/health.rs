@@ -11,9 +11,9 @@ use rubus_vocabulary::machine::Machine;
 use super::wear;
 use crate::health::{DiskHealth, ErrorCount, Told, of_machine};
 
-/// So many boots before this one are looked at.
+/// Maximum number of previous boots to look at.
 const MAX_BOOTS: usize = 3;
-/// So many lines of each, the last ones: trouble is what a boot ended with.
+/// The last lines of each boot's log: trouble is what a boot ended with.
 const MAX_LINES: &str = "--lines=4000";
 const EXT4: &str = "/sys/fs/ext4";
 const BTRFS: &str = "/sys/fs/btrfs";
@@ -98,7 +98,7 @@ fn text(files: &dyn Files, path: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use rubus_host::fake::FakeFiles;
+    use rubus_host::simulated::fake::FakeFiles;
     use rubus_vocabulary::kernel_log::TroubleKind;
 
     use super::*;
@@ -110,10 +110,7 @@ mod tests {
     #[test]
     fn logs_of_earlier_boots_and_the_counters_of_filesystems_are_read() {
         let files = FakeFiles::new()
-            .program(
-                &boot("--boot=-1"),
-                "usb 1-1.4: new high-speed USB device number 5 using dwc_otg\n",
-            )
+            .program(&boot("--boot=-1"), "EXT4-fs (sda1): Remounting filesystem read-only\n")
             .program(
                 &boot("--boot=-2"),
                 "I/O error, dev sda, sector 8 op 0x0:(READ) flags 0x0 phys_seg 1 prio class 2\n",
@@ -132,7 +129,7 @@ mod tests {
             .iter()
             .map(|boot| boot.iter().map(|trouble| trouble.kind).collect())
             .collect();
-        assert_eq!(kinds, [vec![TroubleKind::UsbConnect], vec![TroubleKind::Io]]);
+        assert_eq!(kinds, [vec![TroubleKind::FilesystemReadOnly], vec![TroubleKind::Io]]);
         let counts: Vec<_> = told
             .counts
             .iter()

@@ -2,7 +2,7 @@
 
 use crate::{Clock, Heat, Zone, number};
 use rubus_host::Files;
-use rubus_host::polled_file::PolledFile;
+use rubus_host::files::polled_file::PolledFile;
 use rubus_vocabulary::machine::Machine;
 
 use super::keep;
@@ -19,7 +19,7 @@ pub(super) struct HeatFiles<'a> {
     last: Heat,
 }
 
-/// Where the throttling bits are to be had.
+/// Where the throttling bits are available.
 enum Throttled<'a> {
     File(PolledFile),
     Mailbox(&'a dyn Files),
@@ -100,7 +100,7 @@ impl<'a> HeatSampler<'a> {
         HeatSampler { files: HeatFiles::new(files, machine), buffer: Vec::new() }
     }
 
-    /// Looks now.
+    /// Reads clocks, temperatures and the supply now.
     pub fn look(&mut self) -> Heat {
         self.files.read(&mut self.buffer, true)
     }

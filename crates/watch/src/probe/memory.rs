@@ -7,7 +7,7 @@ use crate::{
     parse_pressure, parse_vmstat,
 };
 use rubus_host::Files;
-use rubus_host::polled_file::PolledFile;
+use rubus_host::files::polled_file::PolledFile;
 use rubus_vocabulary::machine::Machine;
 
 use super::keep;
@@ -94,7 +94,7 @@ impl MemoryFiles {
         each.filter(|zram| zram.stored_bytes > 0).collect()
     }
 
-    /// Reads them anew if it is due, or says what they were.
+    /// Reads the counters if they are due, or returns the last ones.
     pub(super) fn zswap(&mut self, buffer: &mut Vec<u8>, is_due: bool) -> Option<Zswap> {
         if is_due && !self.zswap.is_empty() {
             let mut seen = Zswap::default();

@@ -1,5 +1,5 @@
-//! Sampling a machine once in every interval, as cheaply as it can be had: files stay open, buffers are used again, and
-//! what changes slowly or costs much (zswap's own counters, temperatures, all processes) is looked at every few seconds.
+//! Sampling a machine once in every interval, as cheaply as possible: files stay open, buffers are used again, and what
+//! changes slowly or costs much (zswap's own counters, temperatures, all processes) is looked at every few seconds.
 
 mod disks;
 mod groups;
@@ -13,7 +13,7 @@ pub mod wear;
 use crate::{LinkCounters, Programs, Sample, parse_net_dev};
 use rubus_host::Files;
 use rubus_host::clock::{monotonic_ns, now_rfc3339, since_boot_ns};
-use rubus_host::polled_file::PolledFile;
+use rubus_host::files::polled_file::PolledFile;
 use rubus_machine::parse::stat;
 use rubus_vocabulary::machine::Machine;
 
@@ -29,10 +29,10 @@ const SLOW_NS: u64 = 5_000_000_000;
 /// Two intervals of 5 s by a clock that is a little early must not become one of 6 s.
 const EARLY_NS: u64 = 100_000_000;
 
-/// What is wanted of programs. Whoever wants something makes for a walk over all processes every few seconds.
+/// What is wanted of programs. Anything but nothing costs a walk over all processes every few seconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Wanted {
-    /// Nothing.
+    /// No programs.
     #[default]
     Nothing,
     /// Which ones make the disks work.

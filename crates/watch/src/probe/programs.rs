@@ -7,22 +7,22 @@ use crate::{
     Ledger, Moved, ProgramCounters, ProgramIo, Programs, Written, busiest, parse_parent,
     parse_process_io, parse_unit,
 };
-use rubus_host::ended_tasks::EndedTasks;
-use rubus_host::polled_file::Processes;
+use rubus_host::files::polled_file::Processes;
+use rubus_host::process::ended_tasks::EndedTasks;
 use rubus_host::{Files, ReadError};
 
 use super::groups::Groups;
 use super::{Pace, Wanted};
 use crate::writers::KERNEL;
 
-/// So many programs are named at most.
+/// Maximum number of programs in a sample.
 const MAX: usize = 10;
-/// The files of so many writers are looked at, which takes some calls for each.
+/// Maximum number of writers whose files are looked at, which takes some system calls for each.
 const MAX_PLACED: usize = 5;
-/// Of each so many descriptors, and only of one that wrote as much.
+/// Maximum number of descriptors of each, and the least that it must have written.
 const MAX_DESCRIPTORS: usize = 64;
 const MIN_PLACED_BYTES: u64 = 64 << 10;
-/// So many directories of each are told.
+/// Maximum number of directories of each.
 const MAX_PLACES: usize = 4;
 
 #[derive(Default)]
@@ -39,7 +39,7 @@ pub(super) struct Walker {
 }
 
 impl Walker {
-    /// Nobody wants to know any more.
+    /// Programs are no longer wanted: forgets everything.
     pub(super) fn rest(&mut self) {
         *self = Walker::default();
     }
@@ -69,7 +69,7 @@ impl Walker {
             self.ended = EndedTasks::listen(files).ok();
         }
         let processes = self.processes.as_mut()?;
-        // Before the walk: whoever ended by then is not there any more, or is still to be waited for.
+        // Before the walk: a task that has been reported is gone by then, or is still to be waited for.
         let ended = self.ended.as_mut().map(EndedTasks::since_last_time);
         let (programs, hidden) = walk(processes, self.last_count);
         self.last_count = programs.len();

@@ -6,7 +6,7 @@ use rubus_host::Files;
 use rubus_host::files::ReadError;
 use rubus_vocabulary::machine::Machine;
 
-use crate::wear::emmc::{parse_life_time, parse_pre_eol_info};
+use crate::wear::emmc::{UFS_HEALTH, parse_life_time, parse_pre_eol_info};
 use crate::wear::{Source, Trouble, Wear, smart};
 
 /// No such file of the kernel is longer.
@@ -31,7 +31,10 @@ fn of_devices(files: &dyn Files, devices: &[Device<'_>]) -> Vec<Wear> {
             let starts_with = |start: &&str| disk.starts_with(start);
             let wear = match disk {
                 _ if starts_with(&"mmcblk") => of_card(files, disk),
-                _ if ["sd", "nvme"].iter().any(starts_with) => of_disk(files, disk),
+                _ if starts_with(&"sd") => {
+                    of_ufs(files, disk).unwrap_or_else(|| of_disk(files, disk))
+                }
+                _ if starts_with(&"nvme") => of_disk(files, disk),
                 _ => return None,
             };
             let is_on_it = |(name, parent): &&Device<'_>| name == disk || *parent == Some(disk);
@@ -54,6 +57,22 @@ fn of_card(files: &dyn Files, name: &str) -> Wear {
         warnings: warning.into_iter().collect(),
         ..Wear::default()
     }
+}
+
+/// A disk whose controller has a health descriptor, which smartctl does not read.
+fn of_ufs(files: &dyn Files, name: &str) -> Option<Wear> {
+    let directory = Path::new("/sys/block").join(name).join(UFS_HEALTH);
+    let word = |file: &str| text(files, directory.join(file));
+    let of_kinds: Vec<String> =
+        ["life_time_estimation_a", "life_time_estimation_b"].into_iter().filter_map(word).collect();
+    let warning = word("eol_info").and_then(|text| parse_pre_eol_info(&text));
+    (!of_kinds.is_empty()).then(|| Wear {
+        disk: name.to_string(),
+        source: Some(Source::Ufs),
+        used: parse_life_time(&of_kinds.join(" ")),
+        warnings: warning.into_iter().collect(),
+        ..Wear::default()
+    })
 }
 
 fn of_disk(files: &dyn Files, name: &str) -> Wear {
@@ -92,7 +111,7 @@ fn text(files: &dyn Files, path: PathBuf) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use rubus_host::fake::FakeFiles;
+    use rubus_host::simulated::fake::FakeFiles;
 
     use super::*;
     use crate::wear::{Used, Warning};
@@ -135,6 +154,19 @@ mod tests {
             ..Wear::default()
         };
         assert_eq!(told[1], card);
+    }
+
+    #[test]
+    fn a_ufs_disk_tells_by_the_health_descriptor_of_its_controller() {
+        let of = |file: &str| format!("/sys/block/sda/device/../../../health_descriptor/{file}");
+        let files = FakeFiles::new()
+            .file(of("life_time_estimation_a"), "0x01\n")
+            .file(of("life_time_estimation_b"), "0x0b\n")
+            .file(of("eol_info"), "0x03\n");
+        let told = of_devices(&files, &[("sda", None)]);
+        assert_eq!(told[0].source, Some(Source::Ufs));
+        assert_eq!(told[0].used, Some(Used { min_percent: 100.0, max_percent: None }));
+        assert_eq!(told[0].warnings, [Warning::SpareNearlyUsedUp]);
     }
 
     #[test]

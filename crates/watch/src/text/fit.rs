@@ -8,7 +8,7 @@ use rubus_draw::style::Tone;
 #[derive(Clone, Debug, Default)]
 pub(super) struct Section {
     pub(super) rows: Vec<Row>,
-    /// So many of them say something on their own: a heading with one line, for instance.
+    /// The fewest of them that are useful on their own: a heading with one line, for instance.
     pub(super) least: usize,
     /// The larger, the sooner it is left out.
     pub(super) rank: u8,

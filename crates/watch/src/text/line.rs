@@ -80,7 +80,7 @@ pub(super) fn tone_of_load(share: f64) -> Tone {
     }
 }
 
-/// A bar of so many columns that is full at 1, in eighths of a column.
+/// A bar of `columns` columns that is full at 1, in eighths of a column.
 pub(super) fn bar(share: f64, columns: usize) -> String {
     const PARTS: [&str; 8] = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"];
     let eighths = (share.clamp(0.0, 1.0) * columns as f64 * 8.0).round() as usize;

@@ -51,7 +51,7 @@ pub enum Mode<'a> {
         /// Where it is recorded.
         recording: Option<&'a str>,
     },
-    /// A recording.
+    /// A recording that is played back.
     Replay {
         /// Which sample, from 1 on.
         at: usize,
@@ -66,7 +66,7 @@ pub enum Mode<'a> {
     Once,
 }
 
-/// Draws all of it anew, however small the screen is.
+/// Redraws everything, however small the screen is.
 fn draw(view: &View<'_>, grid: &mut Grid) {
     grid.clear();
     if grid.width == 0 || grid.height == 0 {
@@ -88,7 +88,7 @@ fn draw(view: &View<'_>, grid: &mut Grid) {
     }
 }
 
-/// Whether programs are shown on a screen of this size: if they are not, nobody has to ask for them.
+/// Whether a screen of this size shows programs: if not, they need not be sampled.
 pub fn has_room_for_programs(width: u16, height: u16) -> bool {
     width >= 40 && height >= 18
 }

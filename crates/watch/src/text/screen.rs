@@ -32,7 +32,7 @@ impl Screen {
         Screen { letters, shown: Grid::empty(0, 0), next: Grid::empty(0, 0), is_known: false }
     }
 
-    /// Forgets what stands on it: everything is drawn anew the next time.
+    /// Forgets the screen's contents: the next update redraws everything.
     pub fn forget(&mut self) {
         self.is_known = false;
     }

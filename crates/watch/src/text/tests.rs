@@ -361,7 +361,7 @@ fn only_what_changed_is_told_and_without_colour_no_weight_either() {
         let told = plain.update(&later, 80, 24);
         assert!(told.ends_with('2') && told.len() < 16, "{told:?}");
         assert!(!first[8..].contains('m') || !first[8..].contains("\x1b[1m"));
-        // Another size is drawn anew.
+        // Another size is redrawn in full.
         assert!(plain.update(&later, 81, 24).len() > 800);
         plain.forget();
         assert!(plain.update(&later, 81, 24).len() > 800);

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use crate::Look;
 
-/// So many looks are remembered.
+/// Maximum number of looks to remember.
 const MAX: usize = 60;
 
 /// The busy shares of every disk, the last one last.
@@ -46,7 +46,7 @@ impl Trail {
         &self.gone
     }
 
-    /// The last of a disk as columns of eighths, at most so many.
+    /// The latest busy shares of a disk as bars in eighths, at most `columns` of them.
     pub(super) fn line(&self, disk: &str, columns: usize) -> String {
         const LEVELS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
         let found = self.disks.iter().find(|(name, _)| name == disk);

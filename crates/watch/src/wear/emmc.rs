@@ -1,10 +1,16 @@
-//! What an eMMC says of its wear.
+//! What an eMMC says of its wear, and a UFS disk in the same steps.
 //!
 //! JEDEC JESD84-B51, section 7.4 (extended CSD register): DEVICE_LIFE_TIME_EST_TYP_A (268) and _B (269) for its two kinds of
 //! memory, and PRE_EOL_INFO (267) for its reserved blocks. The kernel has them in `life_time` ("0x01 0x02") and
 //! `pre_eol_info` ("0x01") in the card's directory.
+//!
+//! UFS has the same steps in its health descriptor (JEDEC JESD220C, section 14.1.4.9): bPreEOLInfo, bDeviceLifeTimeEstA and B, which
+//! the kernel has in `health_descriptor` of the controller.
 
 use super::{Used, Warning};
+
+/// Where a UFS disk's health descriptor is, from its directory: in that of the controller that it hangs on.
+pub const UFS_HEALTH: &str = "device/../../../health_descriptor";
 
 /// Values from this one on say that it is worn beyond what it was made for.
 const EXCEEDED: u32 = 0x0b;

@@ -3,6 +3,7 @@
 use rubus_machine::rules::beside;
 use rubus_vocabulary::rule_finding::{RuleFinding, Weight};
 
+use super::emmc::UFS_HEALTH;
 use super::text::{of_used, of_warnings};
 use super::{Source, Warning, Wear};
 
@@ -29,7 +30,7 @@ fn of_disk(wear: &Wear) -> Vec<RuleFinding> {
             }
         };
     let (warned, dangers): (Vec<Warning>, Vec<Warning>) =
-        wear.warnings.iter().partition(|warning| **warning == Warning::SpareLow);
+        wear.warnings.iter().partition(|warning| !warning.is_danger());
     let mut found = Vec::new();
     if !dangers.is_empty() {
         found.push(finding(
@@ -39,6 +40,7 @@ fn of_disk(wear: &Wear) -> Vec<RuleFinding> {
             "It may stop or lose data at any time",
             "Make a backup now, and replace it",
             "NVM Express Base Specification, log page 02h: Critical Warning; ATA/ATAPI Command Set: SMART RETURN STATUS; \
+             smartd.conf(5): attributes 197 and 198; \
              JEDEC JESD84-B51: PRE_EOL_INFO",
         ));
     }
@@ -52,11 +54,21 @@ fn of_disk(wear: &Wear) -> Vec<RuleFinding> {
             beside("disk-worn-out"),
         ));
     }
-    if !warned.is_empty() {
+    if warned.contains(&Warning::DataErrors) {
+        found.push(finding(
+            "disk-data-errors",
+            Weight::Hint,
+            of_warnings(wear, &[Warning::DataErrors]).join(", "),
+            "What it could not give back is lost; a count that grows says that more will follow",
+            "Keep a backup, look at the count again in a month, and replace the disk when it has grown",
+            beside("disk-data-errors"),
+        ));
+    }
+    if warned.contains(&Warning::SpareLow) {
         found.push(finding(
             "disk-spare-low",
             Weight::Hint,
-            of_warnings(wear, &warned).join(", "),
+            of_warnings(wear, &[Warning::SpareLow]).join(", "),
             "It goes on until these are used up, and then writes no more",
             "Keep a backup, and plan to replace it",
             beside("disk-spare-low"),
@@ -69,6 +81,7 @@ fn read_from(wear: &Wear) -> String {
     let disk = &wear.disk;
     match wear.source {
         Some(Source::Emmc) => format!("/sys/block/{disk}/device/life_time, pre_eol_info"),
+        Some(Source::Ufs) => format!("/sys/block/{disk}/{UFS_HEALTH}"),
         Some(Source::Nvme | Source::Ata | Source::Scsi) | None => {
             format!("smartctl --all /dev/{disk}")
         }
@@ -99,6 +112,7 @@ mod tests {
             Warning::AtThreshold,
             Warning::ReadOnly,
             Warning::Unreliable,
+            Warning::UnreadableBlocks,
             Warning::SpareNearlyUsedUp,
             Warning::UnsafeCache,
         ] {
@@ -111,6 +125,8 @@ mod tests {
         }
         let low = [("disk-spare-low".to_string(), Weight::Hint)];
         assert_eq!(found(warns(Warning::SpareLow)), low);
+        let errors = [("disk-data-errors".to_string(), Weight::Hint)];
+        assert_eq!(found(warns(Warning::DataErrors)), errors);
         assert_eq!(found(used(97.0, Some(99.0))), []);
         assert_eq!(found(Wear::default()), []);
     }

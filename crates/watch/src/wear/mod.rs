@@ -27,7 +27,7 @@ const MIN_SHARE_OF_FILESYSTEMS: f64 = 0.9;
 pub struct Wear {
     /// Kernel name: "mmcblk0".
     pub disk: String,
-    /// Who said it; absent if nobody could be asked.
+    /// Source of the figures; absent if there was none to ask.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<Source>,
     /// The share that is used of the life that it was made for; absent where it does not say.
@@ -67,6 +67,8 @@ pub struct Wear {
 pub enum Source {
     /// An eMMC's registers, which the kernel has in sysfs.
     Emmc,
+    /// The health descriptor of a UFS disk, which the kernel has in sysfs.
+    Ufs,
     /// The health log of an NVMe disk, through smartctl.
     Nvme,
     /// The SMART values of an ATA disk, through smartctl.
@@ -193,12 +195,32 @@ pub enum Warning {
     ReadOnly,
     /// It has become unreliable by errors of its medium or inside it.
     Unreliable,
+    /// It cannot read some of its blocks.
+    UnreadableBlocks,
     /// Nearly all of its spare blocks are used up.
     SpareNearlyUsedUp,
     /// Most of its spare blocks are used up.
     SpareLow,
+    /// It counts blocks that it could not give back at some time in its life.
+    DataErrors,
     /// What it keeps in its memory is lost when the power is.
     UnsafeCache,
+}
+
+impl Warning {
+    /// Whether to act now; else it is time to plan.
+    pub fn is_danger(self) -> bool {
+        match self {
+            Warning::Failing
+            | Warning::AtThreshold
+            | Warning::ReadOnly
+            | Warning::Unreliable
+            | Warning::UnreadableBlocks
+            | Warning::SpareNearlyUsedUp
+            | Warning::UnsafeCache => true,
+            Warning::SpareLow | Warning::DataErrors => false,
+        }
+    }
 }
 
 /// Why a disk could not be asked.

@@ -33,6 +33,16 @@ const NVME_WARNINGS: [(u32, Warning); 5] = [
 const EXIT_FAILING: u64 = 1 << 3;
 /// Turns per minute that disks have (ACS-4, 7.12.7.45: a rate is from 0x0401 to 0xFFFE; 0 and 1 are not reported and none).
 const TURNS: std::ops::RangeInclusive<f64> = 1025.0..=65_534.0;
+/// Attributes of disks that turn whose raw value counts the blocks that cannot be read (smartd.conf(5), -C and -U). SSDs have
+/// other meanings for these names, and some of Crucial's firmwares raise and clear them at random.
+const UNREADABLE: [&str; 2] = ["Current_Pending_Sector", "Offline_Uncorrectable"];
+/// Names that the attribute 187 has in drivedb.h, whose raw value counts reads that failed for good.
+const REPORTED_UNCORRECTABLE: [&str; 3] =
+    ["Reported_Uncorrect", "Uncorrectable_Error_Cnt", "Uncorrectable_ECC_Cnt"];
+/// More is no count, but something that the firmware has packed into the raw value.
+const MAX_COUNTED: u64 = 1_000_000;
+/// SCSI's warnings that say nothing of the disk: it is too warm, its enclosure is degraded (SPC-5, additional sense codes).
+const OF_SURROUNDINGS: [(u64, u64); 2] = [(0x0b, 0x01), (0x0b, 0x02)];
 /// The statistic of ATA's standard.
 const ENDURANCE: &str = "Percentage Used Endurance Indicator";
 /// A disk that was written over this often is well used; one that was not is nearly new.
@@ -50,18 +60,18 @@ pub fn parse(disk: &str, answer: &str) -> Wear {
     // A disk that turns does not wear by writing.
     wear.is_turning = number(&answer["rotation_rate"]).is_some_and(|rate| TURNS.contains(&rate));
     let log = &answer["nvme_smart_health_information_log"];
+    let is_nvme = log.is_object() || answer["smart_status"]["nvme"].is_object();
     let attributes = attributes::read(&answer);
     let has_statistics = !items(&answer["ata_device_statistics"]["pages"]).is_empty();
-    if log.is_object() {
-        of_nvme(&mut wear, log);
+    if is_nvme {
+        of_nvme(&mut wear, &answer);
     } else if !attributes.is_empty() || has_statistics {
         of_ata(&mut wear, &answer, &attributes);
     } else if is_scsi(&answer) {
         of_scsi(&mut wear, &answer);
     }
     // An NVMe disk's status is that some critical warning is raised, and it may be its temperature alone.
-    let is_nvme_warning =
-        wear.source == Some(Source::Nvme) && count(&log["critical_warning"]).is_some();
+    let is_nvme_warning = wear.source == Some(Source::Nvme) && nvme_warning(&answer).is_some();
     if is_failing(&answer) && !is_nvme_warning {
         wear.warnings.push(Warning::Failing);
     }
@@ -74,6 +84,11 @@ pub fn parse(disk: &str, answer: &str) -> Wear {
 }
 
 fn is_failing(answer: &Value) -> bool {
+    let of_scsi = &answer["smart_status"]["scsi"];
+    let warning = count(&of_scsi["asc"]).zip(count(&of_scsi["ascq"]));
+    if warning.is_some_and(|warning| OF_SURROUNDINGS.contains(&warning)) {
+        return false;
+    }
     match truth(&answer["smart_status"]["passed"]) {
         Some(has_passed) => !has_passed,
         None => {
@@ -107,14 +122,41 @@ fn trouble(answer: &Value) -> Option<Trouble> {
     Some(if words.contains("Permission denied") { Trouble::NotRoot } else { Trouble::Other(words) })
 }
 
-fn of_nvme(wear: &mut Wear, log: &Value) {
-    wear.source = Some(Source::Nvme);
-    wear.used = share(&log["percentage_used"]);
-    wear.set_written(written::of_nvme(log));
-    let bits = count(&log["critical_warning"]).unwrap_or(0);
+fn of_nvme(wear: &mut Wear, answer: &Value) {
+    let log = &answer["nvme_smart_health_information_log"];
+    let is_read = log.is_object() && !is_blank(log);
+    if is_read {
+        wear.source = Some(Source::Nvme);
+        wear.used = share(&log["percentage_used"]);
+        wear.set_written(written::of_nvme(log));
+    } else if nvme_warning(answer).is_none_or(|bits| bits == 0) {
+        let words = || "its health log could not be read".to_string();
+        wear.trouble.get_or_insert_with(|| Trouble::Other(words()));
+        return;
+    } else {
+        wear.source = Some(Source::Nvme);
+    }
+    let bits = nvme_warning(answer).unwrap_or(0);
     let raised = NVME_WARNINGS.iter().filter(|(bit, _)| bits >> bit & 1 == 1);
     wear.warnings.extend(raised.map(|(_, warning)| *warning));
+    warn_of_errors(wear, [count(&log["media_errors"])]);
     warn_of_spare(wear, &log["available_spare"], &log["available_spare_threshold"]);
+}
+
+/// The critical warning of the log, else what the disk's status says of it.
+fn nvme_warning(answer: &Value) -> Option<u64> {
+    let log = &answer["nvme_smart_health_information_log"];
+    let of_log = count(&log["critical_warning"]).filter(|_| !is_blank(log));
+    of_log.or_else(|| count(&answer["smart_status"]["nvme"]["value"]))
+}
+
+/// Whether a log is none: all zeros or all ones, as a USB bridge gives that does not hand it through.
+fn is_blank(log: &Value) -> bool {
+    let byte = |field: &str| count(&log[field]);
+    let bytes = ["critical_warning", "available_spare", "percentage_used"].map(byte);
+    let counters = ["data_units_written", "data_units_read", "power_cycles", "power_on_hours"];
+    let has_counted = counters.iter().any(|field| byte(field).is_some_and(|count| count > 0));
+    bytes == [Some(0xff); 3] || (bytes == [Some(0); 3] && !has_counted)
 }
 
 fn of_scsi(wear: &mut Wear, answer: &Value) {
@@ -128,6 +170,9 @@ fn of_scsi(wear: &mut Wear, answer: &Value) {
     wear.set_written(written::of_scsi(answer));
     let spare = &answer["spare_available"];
     warn_of_spare(wear, &spare["current_percent"], &spare["threshold_percent"]);
+    let log = &answer["scsi_error_counter_log"];
+    let of = |kind: &str| count(&log[kind]["total_uncorrected_errors"]);
+    warn_of_errors(wear, ["read", "write", "verify"].map(of));
 }
 
 fn is_scsi(answer: &Value) -> bool {
@@ -144,6 +189,14 @@ fn warn_of_spare(wear: &mut Wear, spare: &Value, threshold: &Value) {
     }
 }
 
+/// Counters of data that could not be read, at any time in the disk's life.
+fn warn_of_errors(wear: &mut Wear, counters: impl IntoIterator<Item = Option<u64>>) {
+    let is_counted = |errors: u64| (1..=MAX_COUNTED).contains(&errors);
+    if counters.into_iter().flatten().any(is_counted) {
+        wear.warnings.push(Warning::DataErrors);
+    }
+}
+
 fn share(value: &Value) -> Option<Used> {
     number(value).filter(|percent| *percent >= 0.0).map(Used::of_percent)
 }
@@ -156,6 +209,17 @@ fn of_ata(wear: &mut Wear, answer: &Value, attributes: &[Attribute]) {
     if !wear.failing_attributes.is_empty() {
         wear.warnings.push(Warning::AtThreshold);
     }
+    let is_unreadable = |one: &Attribute| {
+        let counts = UNREADABLE.contains(&one.name.as_str());
+        counts && one.raw.is_some_and(|blocks| (1..=MAX_COUNTED).contains(&blocks))
+    };
+    if wear.is_turning && attributes.iter().any(is_unreadable) {
+        wear.warnings.push(Warning::UnreadableBlocks);
+    }
+    let reported = statistic(answer, "Number of Reported Uncorrectable Errors").and_then(count);
+    let is_reported = |one: &&Attribute| REPORTED_UNCORRECTABLE.contains(&one.name.as_str());
+    let raw = attributes.iter().filter(is_reported).map(|one| one.raw);
+    warn_of_errors(wear, raw.chain([reported]));
     if !wear.is_turning {
         wear.told_used = told_used(answer, attributes);
         wear.used = wear.told_used.iter().map(|told| told.used).reduce(Used::worse);
@@ -167,8 +231,11 @@ fn of_ata(wear: &mut Wear, answer: &Value, attributes: &[Attribute]) {
 /// All that a disk says of its wear, in the order in which it says it.
 fn told_used(answer: &Value, attributes: &[Attribute]) -> Vec<ToldUsed> {
     let told = |name: &str, used| ToldUsed { name: name.to_string(), used };
-    let endurance = share(&answer["endurance_used"]["current_percent"]);
     let standard = statistic(answer, ENDURANCE).and_then(share);
+    // smartctl has it from that statistic, or makes it of an attribute's value (7.3, ataprint.cpp).
+    let is_guess = attributes.iter().any(Attribute::is_what_smartctl_guesses_by);
+    let is_told_apart = standard.is_none() && !is_guess;
+    let endurance = share(&answer["endurance_used"]["current_percent"]).filter(|_| is_told_apart);
     let mut all: Vec<ToldUsed> = Vec::new();
     all.extend(endurance.map(|used| told("endurance_used", used)));
     all.extend(standard.map(|used| told(ENDURANCE, used)));
@@ -179,6 +246,12 @@ fn told_used(answer: &Value, attributes: &[Attribute]) -> Vec<ToldUsed> {
             Some(Reading::Either(share)) => doubtful.push((&attribute.name, share)),
             None => {}
         }
+    }
+    // Cycles that are counted do not stand against a share that the disk itself makes of them.
+    if all.is_empty()
+        && let Some((name, used)) = attributes::cycles_used(attributes)
+    {
+        all.push(told(name, used));
     }
     let worst = all.iter().map(|told| told.used).reduce(Used::worse);
     let capacities = capacities_written(answer, attributes);

@@ -5,7 +5,7 @@ use rubus_vocabulary::units::bytes_si;
 
 use super::{Trouble, Used, Warning, Wear, YearsLeft};
 
-/// More years than these are not told apart: nobody knows what else a disk dies of by then.
+/// Longer times are not told apart: by then a disk dies of other things.
 const MAX_YEARS: f64 = 100.0;
 const YEAR_MONTHS: f64 = 12.0;
 /// An interval that begins with months and is wider than this says nothing, unless all of it is within a month.
@@ -16,7 +16,7 @@ pub fn lines(wear: &Wear, years: Years) -> Vec<String> {
     let is_at_end = wear.used.is_some_and(Used::is_at_end);
     let mut lines = paragraph(&sentence(wear, years), if is_at_end { DANGER } else { "" });
     for warning in &wear.warnings {
-        let sign = if *warning == Warning::SpareLow { "! " } else { DANGER };
+        let sign = if warning.is_danger() { DANGER } else { "! " };
         let says = of_warnings(wear, &[*warning]).join("");
         let words = format!("{} {says}. {}", wear.disk, what_to_do(*warning));
         lines.extend(paragraph(&words, sign));
@@ -180,8 +180,10 @@ pub(crate) fn of_warnings(wear: &Wear, warnings: &[Warning]) -> Vec<String> {
         }
         Warning::ReadOnly => "cannot be written any more".into(),
         Warning::Unreliable => "has become unreliable".into(),
+        Warning::UnreadableBlocks => "has blocks that it cannot read".into(),
         Warning::SpareNearlyUsedUp => "has used up nearly all of its spare blocks".into(),
         Warning::SpareLow => "has used up most of its spare blocks".into(),
+        Warning::DataErrors => "counts errors in its life by which data could not be read".into(),
         Warning::UnsafeCache => "loses what is in its cache with the power".into(),
     };
     warnings.iter().map(clause).collect()
@@ -192,9 +194,11 @@ fn what_to_do(warning: Warning) -> &'static str {
         Warning::Failing
         | Warning::AtThreshold
         | Warning::Unreliable
+        | Warning::UnreadableBlocks
         | Warning::SpareNearlyUsedUp => "Make a backup now, and replace it.",
         Warning::ReadOnly => "Copy what is on it, and replace it.",
         Warning::SpareLow => "Keep a backup, and plan to replace it.",
+        Warning::DataErrors => "Keep a backup, and replace it when the count grows.",
         Warning::UnsafeCache => "Use it for nothing that matters.",
     }
 }
@@ -274,6 +278,7 @@ mod tests {
                         Warning::Failing,
                         Warning::ReadOnly,
                         Warning::Unreliable,
+                        Warning::UnreadableBlocks,
                         Warning::SpareNearlyUsedUp,
                         Warning::UnsafeCache,
                     ],

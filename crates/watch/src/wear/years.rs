@@ -16,14 +16,14 @@ const YEAR_DAYS: f64 = 365.25;
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct YearsLeft {
-    /// At least so many.
+    /// Lower bound in years.
     pub min_years: f64,
-    /// At most so many; absent where there is no bound.
+    /// Upper bound in years; absent where there is no bound.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_years: Option<f64>,
 }
 
-/// Years left of a disk that is written so many bytes in a day.
+/// Years left of a disk that is written `bytes_per_day` bytes a day.
 ///
 /// What it was given so far (`W`) used a share `u` of its life; the rest lasts for `W (1 - u) / u` bytes of the same kind.
 /// That falls with `u`, so the bounds of the wear give those of the bytes, and with the bounds of the rate those of the time.

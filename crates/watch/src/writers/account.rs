@@ -21,7 +21,7 @@ const NOT_A_DISK: [&str; 5] = ["loop", "dm-", "md", "zram", "ram"];
 pub(super) const MIN_HOURS: usize = 24;
 /// An hour of which so much was watched counts as whole: a sample may fall to either side of its end.
 const WHOLE_HOUR: std::ops::RangeInclusive<f64> = 3500.0..=3700.0;
-/// So many directories are named of each program.
+/// Maximum number of directories named for each program.
 const PLACES: usize = 3;
 
 /// Why there is no report: no sample names writers, because it was not recorded by a `rubus` that knows how.

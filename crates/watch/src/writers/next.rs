@@ -1,7 +1,9 @@
 //! What to do next about who wrote.
 
+use rubus_draw::text::clean;
+use rubus_draw::words::span;
 use rubus_vocabulary::next_step::NextStep;
-use rubus_vocabulary::units::percent;
+use rubus_vocabulary::units::{bytes_si, percent};
 
 use super::{KERNEL, Report};
 use crate::wear::YearsLeft;
@@ -12,6 +14,20 @@ const MUCH: f64 = 0.25;
 const LONG_YEARS: f64 = 10.0;
 
 impl Report {
+    /// Which program had most written, how much, and its share: the answer.
+    pub fn answer(&self) -> String {
+        let programs = || self.units.iter().flat_map(|unit| &unit.programs);
+        let all: u64 = programs().map(|program| program.written_bytes).sum();
+        let most = programs().max_by_key(|program| program.written_bytes);
+        let Some(most) = most.filter(|program| program.written_bytes > 0) else {
+            return "No program had anything written.".into();
+        };
+        let share = percent(most.written_bytes as f64 / all as f64);
+        let (own, all) = (bytes_si(most.written_bytes), bytes_si(all));
+        let name = clean(&most.program);
+        format!("{name} wrote most: {own} of {all} in {}, {share}.", span(self.seconds))
+    }
+
     /// What to do next: about a disk that fails or is worn out, then about what writes most.
     pub fn next(&self) -> NextStep {
         if let Some(finding) = self.findings.first() {

@@ -2,20 +2,20 @@
 
 use rubus_draw::layout::{COLUMNS, heading, joined, paragraph};
 use rubus_draw::next_step;
-use rubus_draw::style::Style;
+use rubus_draw::style::{Style, Tone};
 use rubus_draw::table::{Align, Cell, Table};
-use rubus_draw::text::shorten;
+use rubus_draw::text::{bind_units, hang, shorten};
 use rubus_draw::words::{moment, span};
 use rubus_vocabulary::units::{bytes_si, counted, percent};
 
 use super::{DiskWear, ProgramWritten, Report, UnitWritten};
 use crate::wear::text::{Years, lines};
 
-/// So many programs have a row of their own.
+/// Maximum number of programs with a row of their own.
 const ROWS: usize = 15;
-/// Hours are told from so many on.
+/// Fewer hours than this are not listed.
 const MIN_HOURS: usize = 3;
-/// So many hours, the last ones, are told; JSON has all.
+/// Number of the latest hours that are listed; JSON has all.
 const HOURS: usize = 48;
 /// Places are cut to what is left of a line, but not below this.
 const MIN_PLACE_COLUMNS: usize = 16;
@@ -24,7 +24,11 @@ const YEAR_DAYS: f64 = 365.25;
 
 /// The report, ending in a line feed.
 pub fn render(report: &Report, style: Style) -> String {
+    let mut answer = hang("", &bind_units(&report.answer()), style.columns);
+    answer.iter_mut().for_each(|line| *line = style.paint(Tone::Strong, line));
+    answer.extend(next_step::lines(&report.next(), style));
     joined([
+        answer,
         title(report, style),
         disks(report, style),
         wear(report),
@@ -33,7 +37,6 @@ pub fn render(report: &Report, style: Style) -> String {
         balance(report),
         hours(report, style),
         hidden(report),
-        next_step::lines(&report.next(), style),
     ])
 }
 
@@ -440,8 +443,8 @@ mod tests {
         assert!(text.contains("Programs had 1.18 GB written.\n"), "{text}");
         let idle = render(&Report { disks_seen: 1, ..report }, Style::default());
         assert!(idle.contains("No disk wrote anything."), "{idle}");
-        let balance = idle.split("Programs had").nth(1).unwrap_or_default();
-        let (balance, _) = balance.split_once("To do: ").expect("a next step");
+        let (_, balance) = idle.split_once("Programs had").expect("a balance");
+        let balance = balance.split("\n\n").next().unwrap_or_default();
         assert!(!balance.contains('%'), "{idle}");
     }
 

@@ -48,6 +48,9 @@ fn figures_that_did_not_settle_bound_the_times() {
     let figure = bounded.figures.random_write;
     assert!(figure.low >= writes.low * 0.99 && figure.high <= writes.high * 1.01);
     assert!(usual.figures.random_write.high > writes.high);
+    // Each figure has the mark of that, and so has the time.
+    assert_eq!(bounded.basis.random_write, Basis::Unsettled);
+    assert_eq!(bounded.basis.time_s, Basis::Unsettled);
     // Without a lower end only the upper one counts, and the time is at least what it says.
     for result in &mut run.results {
         let most = result.iops.high;

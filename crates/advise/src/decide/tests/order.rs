@@ -162,7 +162,7 @@ proptest! {
         prop_assert_eq!(names(all), names(turned));
     }
 
-    /// Nobody is told to take what is surely slower.
+    /// A candidate that is surely slower never comes first.
     #[test]
     fn what_is_surely_faster_comes_first(mut all in candidates()) {
         rank(&mut all, Purpose::Desktop, |_| 0);

@@ -1,13 +1,13 @@
 //! The decision as a table: facts, consent, verdict.
 
 use proptest::prelude::*;
-use rubus_host::blockdev::{DeviceNumber, Geometry};
+use rubus_host::block::blockdev::{DeviceNumber, Geometry};
 
 use super::*;
 use crate::guard::facts::{Content, Identity};
 use crate::unseen::Unseen;
 
-/// A blank 64 GB USB disk with a serial number that nobody uses.
+/// A blank, unused 64 GB USB disk with a serial number.
 pub(in crate::guard) fn disk() -> DeviceFacts {
     DeviceFacts {
         asked: "/dev/sda".into(),

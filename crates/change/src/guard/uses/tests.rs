@@ -1,6 +1,6 @@
 //! Machines made up of the kernel's own files: who uses what is found in them.
 
-use rubus_host::fake::FakeFiles;
+use rubus_host::simulated::fake::FakeFiles;
 
 use super::*;
 

@@ -83,7 +83,7 @@ fn a_superblock_is_believed_before_what_udev_remembers() {
 }
 
 #[test]
-fn a_uuid_that_nobody_can_read_is_no_answer() {
+fn an_unreadable_uuid_is_no_answer() {
     let mut machine = machine();
     machine.block_devices[1].identity.uuid = None;
     let (standing, words) = see_one(root_look(UUID, &[]), &machine, &Found::default());

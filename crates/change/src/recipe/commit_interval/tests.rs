@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::plan::Plan;
-use crate::recipe::Sight;
+use crate::recipe::PathState;
 use crate::recipe::testing::{after, facts, obstacles, plan, shown, text, wishes};
 use rubus_fixtures as fixture;
 use rubus_vocabulary::fact::Fact;
@@ -10,11 +10,11 @@ use rubus_vocabulary::fact::Fact;
 const TABLE: &str = "proc            /proc           proc    defaults          0       0\n\
                      PARTUUID=4c4f4c4f-02  /               ext4    defaults,noatime  0       1\n";
 
-fn drawn_on(machine: &Machine, wished: &[(&str, &str)], given: &[(&str, Sight)]) -> Plan {
+fn drawn_on(machine: &Machine, wished: &[(&str, &str)], given: &[(&str, PathState)]) -> Plan {
     plan(&RECIPE, machine, &facts(&RECIPE, machine, wished, given), wished)
 }
 
-fn drawn(wished: &[(&str, &str)], given: &[(&str, Sight)]) -> Plan {
+fn drawn(wished: &[(&str, &str)], given: &[(&str, PathState)]) -> Plan {
     drawn_on(&fixture::pi3_with_usb_ssd(), wished, given)
 }
 

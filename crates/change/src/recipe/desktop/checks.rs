@@ -7,7 +7,7 @@ use super::super::moving::foreseen::{self, NextStart};
 use super::super::moving::steps::config_text;
 use super::super::programs::paths as program_paths;
 use super::super::tables::{self, About};
-use super::super::{Draft, Found, Situation, disks, distribution, zswap};
+use super::super::{Found, PlanBuilder, PlanInput, disks, distribution, zswap};
 use super::compression::{Chosen, choose};
 use super::current::{self, FSTAB, Start, disk_name, old_disks, used_bytes};
 use super::fallback::Fallback;
@@ -55,9 +55,9 @@ fn all_programs() -> impl Iterator<Item = (&'static str, &'static str)> {
 
 /// Checks everything; what the steps need, where enough was found.
 pub(super) fn look<'a>(
-    situation: &Situation<'a>,
+    situation: &PlanInput<'a>,
     choice: &Choice,
-    draft: &mut Draft,
+    draft: &mut PlanBuilder,
 ) -> Option<Scene<'a>> {
     let machine = situation.machine;
     let start = moving::system(situation, draft);
@@ -108,9 +108,9 @@ pub(super) fn look<'a>(
 
 /// The disk that is to be the new root.
 fn disk<'a>(
-    situation: &Situation<'a>,
+    situation: &PlanInput<'a>,
     choice: &Choice,
-    draft: &mut Draft,
+    draft: &mut PlanBuilder,
 ) -> Option<&'a DiskIdentity> {
     let machine = situation.machine;
     let path = choice.device.as_ref()?;
@@ -122,17 +122,18 @@ fn disk<'a>(
                 Some(Err(why)) => Found::from(why),
                 _ => format!("{shown} was not looked at").into(),
             };
-            draft.check(&format!("{shown} can be overwritten"), false, why, &others(machine, path));
+            let what = format!("{shown} is a disk that can be written to");
+            draft.check(&what, false, why, &others(machine, path));
             return None;
         }
     };
     let model = disk.model.as_deref().unwrap_or("a disk without a name");
     let holds = match disk.contents.is_empty() {
         true => "nothing was found on it".to_string(),
-        false => format!("holds {}", disk.contents.join(", ")),
+        false => format!("the change erases what it holds: {}", disk.contents.join(", ")),
     };
     draft.check(
-        &format!("{shown} can be overwritten"),
+        &format!("{shown} is a disk that can be written to"),
         true,
         format!("{model}, {}; {holds}", bytes_si(disk.size_bytes)),
         "",
@@ -200,7 +201,7 @@ fn taken_out_of_use(machine: &Machine, path: &Path) -> String {
     }
     let points: Vec<String> = points.iter().map(|point| quote(point)).collect();
     format!(
-        "copy what you need from it, then `sudo umount {}` (the change erases the disk), or name another one; {others}",
+        "copy what you need from it to another machine or a new disk, then `sudo umount {}`: the change erases this disk; {others}",
         points.join(" ")
     )
 }
@@ -217,7 +218,10 @@ pub(super) fn others(machine: &Machine, not: &Path) -> String {
     match (empty.is_empty(), full.is_empty()) {
         (true, true) => "this machine shows no other disk that is free: plug one in".into(),
         (true, false) => {
-            format!("no other is empty ({})", each(&full, what_it_holds))
+            format!(
+                "no other is empty: {}; leave it alone if you need that",
+                each(&full, what_it_holds)
+            )
         }
         (false, _) => format!("empty here: {}", each(&empty, as_an_option)),
     }
@@ -248,7 +252,7 @@ fn holds(machine: &Machine, disk: &BlockDevice) -> Vec<String> {
     machine.block_devices.iter().filter(is_of_it).filter_map(named).collect()
 }
 
-fn tools(situation: &Situation<'_>, choice: &Choice, draft: &mut Draft) {
+fn tools(situation: &PlanInput<'_>, choice: &Choice, draft: &mut PlanBuilder) {
     let mut missing: Vec<(&str, &str)> = programs(choice);
     let all: Vec<&str> = missing.iter().map(|(program, _)| *program).collect();
     let is_there = |program: &str| {
@@ -281,7 +285,7 @@ fn missing_programs(machine: &Machine, packages: &[&str]) -> String {
 }
 
 /// What was asked for has to be something that the filesystem can.
-pub(super) fn suited(situation: &Situation<'_>, choice: &Choice, draft: &mut Draft) {
+pub(super) fn suited(situation: &PlanInput<'_>, choice: &Choice, draft: &mut PlanBuilder) {
     let name = choice.filesystem.name();
     let page_bytes = match situation.facts.image {
         None => situation.machine.system.page_bytes.get(),
@@ -302,7 +306,7 @@ pub(super) fn suited(situation: &Situation<'_>, choice: &Choice, draft: &mut Dra
     }
 }
 
-pub(super) fn compressed_swap(situation: &Situation<'_>, choice: &Choice, draft: &mut Draft) {
+pub(super) fn compressed_swap(situation: &PlanInput<'_>, choice: &Choice, draft: &mut PlanBuilder) {
     if choice.swap == SwapKind::None {
         return;
     }
@@ -329,13 +333,13 @@ pub(super) fn compressed_swap(situation: &Situation<'_>, choice: &Choice, draft:
 
 /// What the final proof will ask is asked now, before the disk is erased.
 fn next_start(
-    situation: &Situation<'_>,
+    situation: &PlanInput<'_>,
     start: &Start<'_>,
     config_txt: &str,
     cmdlines: &[(String, &TextFile, String)],
     fstab: &str,
     new: &NewDisk,
-    draft: &mut Draft,
+    draft: &mut PlanBuilder,
 ) {
     let disk = disk_name(&new.disk.path);
     // These lines have a check of their own.
@@ -359,11 +363,11 @@ fn next_start(
 
 /// Whether everything fits, and the disk divided.
 fn divided(
-    situation: &Situation<'_>,
+    situation: &PlanInput<'_>,
     choice: &Choice,
     disk: &DiskIdentity,
     chosen: &Chosen,
-    draft: &mut Draft,
+    draft: &mut PlanBuilder,
 ) -> Option<NewDisk> {
     let what = "everything fits on it";
     let Some(used) = used_bytes(situation) else {
@@ -403,11 +407,11 @@ fn divided(
 pub(super) type CommandLines<'a> = (Vec<(String, &'a TextFile, String)>, Vec<String>);
 
 pub(super) fn command_lines<'a>(
-    situation: &Situation<'_>,
+    situation: &PlanInput<'_>,
     start: &Start<'a>,
     new: &NewDisk,
     chosen: &Chosen,
-    draft: &mut Draft,
+    draft: &mut PlanBuilder,
 ) -> Option<CommandLines<'a>> {
     let is_32_bit_arm = situation.has_32_bit_arm_kernel();
     let mut lines = Vec::new();
@@ -433,7 +437,7 @@ pub(super) fn command_lines<'a>(
 }
 
 /// Whether the change is made already, in words.
-pub(super) fn already(situation: &Situation<'_>, choice: &Choice) -> Option<(String, String)> {
+pub(super) fn already(situation: &PlanInput<'_>, choice: &Choice) -> Option<(String, String)> {
     let machine = situation.machine;
     let path = choice.device.as_ref()?;
     let disk = match situation.facts.disks.get(path) {

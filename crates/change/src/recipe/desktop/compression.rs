@@ -1,7 +1,7 @@
 //! Which compression the new root gets: chosen from how this processor compresses and what the link to the disk
 //! carries. What comes through is computed where advice computes it too ([`rubus_processor::compression`]).
 
-use super::super::Situation;
+use super::super::PlanInput;
 use super::super::moving::is_slow_processor;
 use super::filesystem::RootFilesystem;
 use super::options::{Choice, Compress};
@@ -56,7 +56,7 @@ impl Chosen {
 }
 
 /// The compression for a link, on the filesystem that was chosen.
-pub(super) fn choose(choice: &Choice, link: &Link, situation: &Situation<'_>) -> Chosen {
+pub(super) fn choose(choice: &Choice, link: &Link, situation: &PlanInput<'_>) -> Chosen {
     match choice.filesystem {
         RootFilesystem::Btrfs => choose_for_btrfs(&choice.compress, link, situation),
         other => {
@@ -90,7 +90,7 @@ fn without(name: &str, with: &Chosen, link: &Link) -> Chosen {
     }
 }
 
-fn choose_for_btrfs(wish: &Compress, link: &Link, situation: &Situation<'_>) -> Chosen {
+fn choose_for_btrfs(wish: &Compress, link: &Link, situation: &PlanInput<'_>) -> Chosen {
     let cores = situation.machine.cpu.cores.get().unwrap_or(1).max(1);
     let measured = situation.facts.compression.iter();
     let methods = measured.filter_map(|speed| Method::measured(speed, cores));
@@ -157,7 +157,7 @@ fn measured_best(methods: &[Method], link: &Link, table: Vec<String>) -> Chosen 
 }
 
 /// Where nothing was measured: the fastest level for processors that are slow, else the default.
-fn by_processor(situation: &Situation<'_>) -> Chosen {
+fn by_processor(situation: &PlanInput<'_>) -> Chosen {
     let machine = situation.machine;
     if situation.facts.image.is_some() {
         return Chosen {

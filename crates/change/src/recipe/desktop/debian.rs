@@ -1,4 +1,4 @@
-//! Debian's own images: the package `raspi-firmware` writes `cmdline.txt` anew with each kernel and each initial RAM filesystem.
+//! Debian's own images: the package `raspi-firmware` rewrites `cmdline.txt` with each kernel and each initramfs.
 //!
 //! Its hooks `z50-raspi-firmware` take the root from `ROOTPART` in `/etc/default/raspi-firmware`, else from what is mounted.
 //! Without a root there, the next update names the root that runs: before the restart the old one, and after undoing the
@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use super::super::edits::with_assignment;
 use super::super::moving::raspi_firmware;
-use super::super::{Sight, Situation};
+use super::super::{PathState, PlanInput};
 use super::scene::Scene;
 use crate::plan::{Action, TextFile};
 use crate::steps::{On, WriteFile};
@@ -29,9 +29,9 @@ pub(super) enum Named {
     New,
 }
 
-/// The settings with a root; nothing where the command line is not written anew.
+/// The settings with a root; nothing where the command line is not rewritten.
 pub(super) fn settings(
-    situation: &Situation<'_>,
+    situation: &PlanInput<'_>,
     scene: &Scene<'_>,
     named: Named,
 ) -> Option<String> {
@@ -52,9 +52,9 @@ pub(super) fn settings(
 }
 
 /// On the new root, from the old root to the new one.
-pub(super) fn switch(situation: &Situation<'_>, scene: &Scene<'_>) -> Option<Action> {
+pub(super) fn switch(situation: &PlanInput<'_>, scene: &Scene<'_>) -> Option<Action> {
     let mode = match situation.facts.seen.get(Path::new(SETTINGS)) {
-        Some(Sight::Text(file)) => file.mode,
+        Some(PathState::Text(file)) => file.mode,
         _ => TextFile::public("").mode,
     };
     let file = |named| {

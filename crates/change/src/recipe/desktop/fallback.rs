@@ -6,7 +6,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::super::{Draft, Situation};
+use super::super::{PlanBuilder, PlanInput};
 use super::current::{self, Start};
 use super::layout::NewDisk;
 use super::options::Choice;
@@ -29,7 +29,7 @@ const MARK: &str = "/run/rubus/desktop-from-old-disk";
 /// The old root, in the words of initramfs-tools, and how long the new one is waited for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Fallback {
-    /// Seconds.
+    /// How long to wait for the new root, in seconds.
     pub(super) wait_s: u32,
     /// What is started then, in words: "the card".
     pub(super) old: &'static str,
@@ -45,11 +45,11 @@ pub(super) struct Fallback {
 impl Fallback {
     /// Nothing where it was not wished for or the old root has no name that every start finds again; then a note says so.
     pub(super) fn of(
-        situation: &Situation<'_>,
+        situation: &PlanInput<'_>,
         choice: &Choice,
         start: &Start<'_>,
         old_disks: &[&BlockDevice],
-        draft: &mut Draft,
+        draft: &mut PlanBuilder,
     ) -> Option<Fallback> {
         let wait_s = choice.wait_s?;
         let found = old_root(situation, start);
@@ -98,7 +98,7 @@ pub(super) fn files(fallback: Option<&Fallback>) -> Vec<PathBuf> {
 
 /// `root=`, node, filesystem and mount options of the old root.
 fn old_root(
-    situation: &Situation<'_>,
+    situation: &PlanInput<'_>,
     start: &Start<'_>,
 ) -> Option<(String, String, String, String)> {
     let machine = situation.machine;

@@ -94,7 +94,7 @@ impl RootFilesystem {
         }
     }
 
-    /// How large the root has to be at least for so many bytes of files, of which each takes this share of its size.
+    /// The least size of a root for `used_bytes` of files, each of which takes `share` of its size.
     pub(super) fn root_min_bytes(self, used_bytes: u64, share: f64) -> u64 {
         let files = used_bytes as f64 * share * SPARE;
         match self {

@@ -6,7 +6,7 @@ use std::path::Path;
 use super::super::moving::current::bus_bytes_per_second;
 use super::super::moving::steps::kept_ending;
 use super::super::moving::time;
-use super::super::{Draft, Situation};
+use super::super::{PlanBuilder, PlanInput};
 use super::compression::{Chosen, Link};
 use super::current::{self, Start};
 use super::filesystem::ROOT_SUBVOLUME;
@@ -30,7 +30,7 @@ const ASSUMED_BYTES_PER_SECOND: f64 = 30e6;
 const QUIET_BYTES_PER_SECOND: u64 = 1024;
 
 /// What the link to the new disk carries.
-pub(super) fn link(situation: &Situation<'_>, disk: Option<&BlockDevice>) -> Link {
+pub(super) fn link(situation: &PlanInput<'_>, disk: Option<&BlockDevice>) -> Link {
     let Some(disk) = disk else {
         return assumed();
     };
@@ -58,12 +58,12 @@ fn assumed() -> Link {
 
 /// Before and after, by what was measured here. Figures of other machines' disks say nothing about this one.
 pub(super) fn gains(
-    situation: &Situation<'_>,
+    situation: &PlanInput<'_>,
     old: Option<&BlockDevice>,
     new: &BlockDevice,
     chosen: &Chosen,
     link: &Link,
-    draft: &mut Draft,
+    draft: &mut PlanBuilder,
 ) {
     let speeds = &situation.facts.speeds;
     let measured = |disk: &BlockDevice| speeds.get(&disk.name);
@@ -151,7 +151,7 @@ fn unmeasured(
 
 /// What it takes.
 pub(super) fn effort(
-    situation: &Situation<'_>,
+    situation: &PlanInput<'_>,
     old: Option<&BlockDevice>,
     chosen: &Chosen,
     link: &Link,
@@ -173,7 +173,7 @@ pub(super) fn promises(
     chosen: &Chosen,
     zswap: &[(String, String)],
     sysctls: &[(&'static str, String, String)],
-    draft: &mut Draft,
+    draft: &mut PlanBuilder,
 ) {
     let mut promise = |what: String, look: Look| {
         draft.promises.push(Promise { what, look, needs_boot: true });
@@ -253,7 +253,7 @@ pub(super) fn promises(
 }
 
 /// What can go wrong, worst first.
-pub(super) fn risks(situation: &Situation<'_>, scene: &Scene<'_>, draft: &mut Draft) {
+pub(super) fn risks(situation: &PlanInput<'_>, scene: &Scene<'_>, draft: &mut PlanBuilder) {
     let disk = scene.new.disk.path.display();
     let old: Vec<&str> = scene.old_disks.iter().map(|disk| disk.name.as_str()).collect();
     draft.risks.push(format!(
@@ -298,7 +298,11 @@ pub(super) fn risks(situation: &Situation<'_>, scene: &Scene<'_>, draft: &mut Dr
 }
 
 /// What stays on the disks of before: they go on being mounted from there.
-pub(super) fn stays(situation: &Situation<'_>, old_disks: &[&BlockDevice], draft: &mut Draft) {
+pub(super) fn stays(
+    situation: &PlanInput<'_>,
+    old_disks: &[&BlockDevice],
+    draft: &mut PlanBuilder,
+) {
     let machine = situation.machine;
     let boot = current::boot(machine).map(|boot| boot.point.as_str());
     for disk in old_disks {
@@ -327,7 +331,7 @@ pub(super) fn stays(situation: &Situation<'_>, old_disks: &[&BlockDevice], draft
 }
 
 /// Swap in memory that stays before the new one, made by a program that is not known here.
-pub(super) fn foreign_zram(situation: &Situation<'_>, draft: &mut Draft) {
+pub(super) fn foreign_zram(situation: &PlanInput<'_>, draft: &mut PlanBuilder) {
     let swap = &situation.machine.swap;
     let is_known = |name: &str| matches!(name, "zram-generator" | "zram-tools" | "rpi-swap");
     if swap.managers.iter().any(|manager| is_known(&manager.name)) {
@@ -350,11 +354,11 @@ pub(super) fn foreign_zram(situation: &Situation<'_>, draft: &mut Draft) {
 
 /// What the user should know.
 pub(super) fn notes(
-    situation: &Situation<'_>,
+    situation: &PlanInput<'_>,
     new: &NewDisk,
     chosen: &Chosen,
     start: &Start<'_>,
-    draft: &mut Draft,
+    draft: &mut PlanBuilder,
 ) {
     draft.notes.push(format!("Compression: {}", chosen.why));
     draft.notes.extend(chosen.table.iter().cloned());
@@ -391,7 +395,7 @@ pub(super) fn notes(
 }
 
 /// What it takes to start without the card, board by board.
-pub(super) fn direct_boot(situation: &Situation<'_>, draft: &mut Draft) {
+pub(super) fn direct_boot(situation: &PlanInput<'_>, draft: &mut PlanBuilder) {
     let board = situation.machine.board.revision.value().map(|known| known.board_type.as_str());
     let text = match board {
         Some("2B" | "3B" | "3A+" | "CM3" | "CM3+") => {

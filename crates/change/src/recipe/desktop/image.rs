@@ -15,7 +15,7 @@ use super::super::moving::{
     steps::{WHY_NAMED, config_text, id_of, push, tree},
     table,
 };
-use super::super::{Draft, ImageFacts, Situation, disks};
+use super::super::{ImageFacts, PlanBuilder, PlanInput, disks};
 use super::checks;
 use super::compression::choose;
 use super::current::{self, FSTAB, Start, used_bytes};
@@ -35,17 +35,17 @@ const MIB: u64 = 1 << 20;
 const GIB: u64 = 1 << 30;
 /// The boot partition, the first gap and what the last whole piece may lack.
 const AROUND_ROOT_BYTES: u64 = (512 + 3 * 8) * MIB;
-/// Room on the new root where nobody says how large the image is to be.
+/// Default room on the new root of an image.
 const ROOM_BYTES: u64 = GIB;
-/// Swap where nobody says how large: what the memory of a small board takes twice.
+/// Default swap size: twice the memory of a small board.
 const SWAP_BYTES: u64 = GIB;
 /// What an initial RAM filesystem with the drivers of all disks may take, and its follower while a kernel is updated.
 const INITRAMFS_BYTES: u64 = 2 * 40 * MIB;
 /// How many bytes of a boot partition of 512 MiB are for files.
 const BOOT_ROOM_BYTES: u64 = 500 * MIB;
-/// Where an initial RAM filesystem is made: nothing keeps the image's programs from this machine.
-const RUNS_PROGRAMS: &str = "Programs of the image (mkinitramfs and all its hooks) run as root on this machine, with its /dev, \
-                             /proc, /sys, /run and network. Make it only from an image that you trust like a program.";
+/// Where an initial RAM filesystem is made.
+const RUNS_PROGRAMS: &str = "Programs of the image (mkinitramfs and all its hooks) run on this machine, shut in: the image is all that \
+                             they see, without network and devices, as a user without rights here.";
 /// What rubus changed on the old system is not the new one's to undo.
 const OLD_CHANGES: &str = "/var/lib/rubus/changes";
 /// What a copy may read and write per second on a machine that makes images.
@@ -67,10 +67,10 @@ pub fn image_programs() -> impl Iterator<Item = &'static str> {
 }
 
 pub(super) fn draw_up(
-    situation: &Situation<'_>,
+    situation: &PlanInput<'_>,
     mut choice: Choice,
     image: &ImageFacts,
-    draft: &mut Draft,
+    draft: &mut PlanBuilder,
 ) {
     choice.boot_copy = true;
     let root = match choice.filesystem {
@@ -100,7 +100,7 @@ pub(super) fn with_swap(choice: &Choice) -> &'static str {
 }
 
 /// What only a machine that runs can be asked for.
-fn wishes(situation: &Situation<'_>, draft: &mut Draft) {
+fn wishes(situation: &PlanInput<'_>, draft: &mut PlanBuilder) {
     let is_set = |name: &&str| situation.option(name).is_some_and(|value| value != "no");
     let odd: Vec<&str> =
         ["device", "boot-copy", "direct-boot"].into_iter().filter(is_set).collect();
@@ -116,10 +116,10 @@ fn wishes(situation: &Situation<'_>, draft: &mut Draft) {
 }
 
 fn look<'a>(
-    situation: &Situation<'a>,
+    situation: &PlanInput<'a>,
     choice: &Choice,
     image: &ImageFacts,
-    draft: &mut Draft,
+    draft: &mut PlanBuilder,
 ) -> Option<Scene<'a>> {
     let machine = situation.machine;
     let root = current::root(machine)?;
@@ -177,13 +177,13 @@ fn look<'a>(
 
 /// What the final proof will ask is asked now, before the image is made.
 fn next_start(
-    situation: &Situation<'_>,
+    situation: &PlanInput<'_>,
     start: &Start<'_>,
     config_txt: &str,
     cmdlines: &[(String, &TextFile, String)],
     fstab: &str,
     new: &NewDisk,
-    draft: &mut Draft,
+    draft: &mut PlanBuilder,
 ) {
     let boot = new.layout.boot.as_ref();
     let boot = boot.map(|boot| partition_path(&new.disk.path, boot.number));
@@ -216,7 +216,7 @@ fn next_start(
 }
 
 /// Partitions of the image that are neither its root nor its boot partition are not in the new one.
-fn left_behind(situation: &Situation<'_>, fstab: &str, draft: &mut Draft) {
+fn left_behind(situation: &PlanInput<'_>, fstab: &str, draft: &mut PlanBuilder) {
     let volumes = disks::volumes(situation.machine);
     let entries = Fstab::parse(fstab).entries().into_iter();
     let behind = entries.filter(|entry| !Name::of(entry).resolve(&volumes).is_empty());
@@ -234,7 +234,7 @@ fn left_behind(situation: &Situation<'_>, fstab: &str, draft: &mut Draft) {
 
 /// `config.txt` as it will be. A kernel that has everything built in, and has no initial RAM filesystem now, gets none.
 fn config_of(
-    situation: &Situation<'_>,
+    situation: &PlanInput<'_>,
     image: &ImageFacts,
     start: &Start<'_>,
     kernels: &[Kernel],
@@ -248,7 +248,7 @@ fn config_of(
 }
 
 /// Where a Raspberry Pi 5 has to be told which initial RAM filesystem to load, there must be one alone.
-fn same_on_pi5(start: &Start<'_>, kernels: &[Kernel], draft: &mut Draft) {
+fn same_on_pi5(start: &Start<'_>, kernels: &[Kernel], draft: &mut PlanBuilder) {
     if !kernels.iter().any(|kernel| kernel.is_mistaken) {
         return;
     }
@@ -268,7 +268,7 @@ fn same_on_pi5(start: &Start<'_>, kernels: &[Kernel], draft: &mut Draft) {
 }
 
 /// Settings that are made at the first start (user, Wi-Fi, ssh) would be lost with the program that makes them.
-fn first_start(scene: &Scene<'_>, draft: &mut Draft) {
+fn first_start(scene: &Scene<'_>, draft: &mut PlanBuilder) {
     let program = scene.removed.iter().find(|word| word.starts_with("init="));
     let Some(program) = program.filter(|_| scene.start.has(CUSTOM)) else {
         return;
@@ -282,7 +282,7 @@ fn first_start(scene: &Scene<'_>, draft: &mut Draft) {
     );
 }
 
-fn programs(image: &ImageFacts, choice: &Choice, draft: &mut Draft) {
+fn programs(image: &ImageFacts, choice: &Choice, draft: &mut PlanBuilder) {
     let needed = choice.filesystem.programs().iter().chain(&PROGRAMS);
     let is_missing = |program: &str| image.missing.iter().any(|missing| missing == program);
     let (missing, all): (Vec<&str>, Vec<&str>) = (
@@ -306,7 +306,7 @@ fn programs(image: &ImageFacts, choice: &Choice, draft: &mut Draft) {
 /// What Raspberry Pi Imager leaves for the first start.
 const CUSTOM: &str = "custom.toml";
 
-fn start<'a>(situation: &Situation<'a>, draft: &mut Draft) -> Option<Start<'a>> {
+fn start<'a>(situation: &PlanInput<'a>, draft: &mut PlanBuilder) -> Option<Start<'a>> {
     let start = Start::of(situation);
     draft.check(
         "how a board starts from it is known",
@@ -330,7 +330,12 @@ fn start<'a>(situation: &Situation<'a>, draft: &mut Draft) -> Option<Start<'a>> 
 }
 
 /// Initial RAM filesystems that do not hold what the new root needs have to be made, by the image's own programs.
-fn initramfs(situation: &Situation<'_>, image: &ImageFacts, scene: &Scene<'_>, draft: &mut Draft) {
+fn initramfs(
+    situation: &PlanInput<'_>,
+    image: &ImageFacts,
+    scene: &Scene<'_>,
+    draft: &mut PlanBuilder,
+) {
     let missing: Vec<String> = scene
         .kernels
         .iter()
@@ -367,7 +372,7 @@ fn initramfs(situation: &Situation<'_>, image: &ImageFacts, scene: &Scene<'_>, d
 
 /// The modules that an initial RAM filesystem lacks; its own name where there is none.
 fn lacks(
-    situation: &Situation<'_>,
+    situation: &PlanInput<'_>,
     image: &ImageFacts,
     filesystem: RootFilesystem,
     kernel: &Kernel,
@@ -389,11 +394,11 @@ fn lacks(
 
 /// The new image, divided; its size follows from what is in it.
 fn divided(
-    situation: &Situation<'_>,
+    situation: &PlanInput<'_>,
     choice: &Choice,
     image: &ImageFacts,
     method: Option<&str>,
-    draft: &mut Draft,
+    draft: &mut PlanBuilder,
 ) -> Option<NewDisk> {
     let used = used_bytes(situation)?;
     let swap = match choice.swap {
@@ -456,11 +461,11 @@ fn named(mut new: NewDisk) -> NewDisk {
 }
 
 fn draw(
-    situation: &Situation<'_>,
+    situation: &PlanInput<'_>,
     choice: &Choice,
     image: &ImageFacts,
     scene: &Scene<'_>,
-    draft: &mut Draft,
+    draft: &mut PlanBuilder,
 ) {
     let Some(boot) = scene.new.boot_volume.clone() else {
         return;
@@ -492,7 +497,7 @@ fn draw(
     told(situation, image, scene, draft);
 }
 
-fn copy(scene: &Scene<'_>, pass: Pass, left_out: &NotCopied, draft: &mut Draft) {
+fn copy(scene: &Scene<'_>, pass: Pass, left_out: &NotCopied, draft: &mut PlanBuilder) {
     let (id, why) = match pass {
         Pass::First if scene.chosen.method.is_none() => (
             "copy",
@@ -516,11 +521,11 @@ fn copy(scene: &Scene<'_>, pass: Pass, left_out: &NotCopied, draft: &mut Draft) 
 
 /// The boot partition as it will be: prepared, proven, and only then put into the image.
 fn boot_files(
-    situation: &Situation<'_>,
+    situation: &PlanInput<'_>,
     image: &ImageFacts,
     scene: &Scene<'_>,
     boot: &Volume,
-    draft: &mut Draft,
+    draft: &mut PlanBuilder,
 ) {
     let mut steps: Vec<Step> = Vec::new();
     let mut add = |id: String, why: String, action: Action| steps.push(Step { id, why, action });
@@ -568,7 +573,7 @@ fn boot_files(
     draft.steps.extend(on(boot, steps));
 }
 
-fn last(scene: &Scene<'_>, draft: &mut Draft) {
+fn last(scene: &Scene<'_>, draft: &mut PlanBuilder) {
     push(
         draft,
         "prove-boot",
@@ -595,7 +600,7 @@ fn last(scene: &Scene<'_>, draft: &mut Draft) {
     }
 }
 
-fn told(situation: &Situation<'_>, image: &ImageFacts, scene: &Scene<'_>, draft: &mut Draft) {
+fn told(situation: &PlanInput<'_>, image: &ImageFacts, scene: &Scene<'_>, draft: &mut PlanBuilder) {
     let out = image.out.path.display();
     let new = &scene.new;
     let written = used_bytes(situation).unwrap_or_default();

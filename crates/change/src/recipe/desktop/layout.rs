@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::super::Situation;
+use super::super::PlanInput;
 use super::filesystem::{ROOT_SUBVOLUME, RootFilesystem};
 use super::options::{Choice, SwapKind};
 use crate::disk::guid::Guid;
@@ -89,7 +89,7 @@ impl NewDisk {
 /// # Errors
 /// [`LayoutError`] when it is too small.
 pub(super) fn new_disk(
-    situation: &Situation<'_>,
+    situation: &PlanInput<'_>,
     choice: &Choice,
     disk: &DiskIdentity,
     root_min_bytes: u64,
@@ -134,7 +134,7 @@ const SWAP_ID: u64 = 101;
 const BOOT_ID: u64 = 102;
 
 fn draw(
-    situation: &Situation<'_>,
+    situation: &PlanInput<'_>,
     choice: &Choice,
     disk: &DiskIdentity,
     root_min_bytes: u64,

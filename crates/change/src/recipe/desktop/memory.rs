@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use super::super::{Seen, Sight, Situation, swap_managers, zswap};
+use super::super::{PathState, PlanInput, Seen, swap_managers, zswap};
 use super::kernels::{Has, has, releases};
 use super::options::{Choice, SwapKind};
 use rubus_vocabulary::units::{bytes_iec, rate_si};
@@ -18,7 +18,7 @@ const DIRTY_S: f64 = 4.0;
 const BACKGROUND_S: f64 = 1.0;
 const MIN_DIRTY_BYTES: u64 = 16 * MIB;
 
-/// How large the swap becomes when nobody says: twice the memory, whole 64 MiB.
+/// The swap size: as requested, by default twice the memory in whole 64 MiB.
 pub(super) fn swap_bytes(choice: &Choice, memory_bytes: Option<u64>, disk_bytes: u64) -> u64 {
     let wished = choice.swap_bytes.unwrap_or_else(|| {
         let twice = memory_bytes.unwrap_or(GIB).saturating_mul(2);
@@ -30,7 +30,7 @@ pub(super) fn swap_bytes(choice: &Choice, memory_bytes: Option<u64>, disk_bytes:
 }
 
 /// Settings of zswap on the new system, as the current kernel has them; empty where it has none.
-pub(super) fn zswap_settings(situation: &Situation<'_>, choice: &Choice) -> Vec<(String, String)> {
+pub(super) fn zswap_settings(situation: &PlanInput<'_>, choice: &Choice) -> Vec<(String, String)> {
     if choice.swap == SwapKind::None {
         return Vec::new();
     }
@@ -43,7 +43,7 @@ pub(super) fn zswap_settings(situation: &Situation<'_>, choice: &Choice) -> Vec<
 
 /// The best compressor that the running kernel can load, or all kernels of an image: zstd keeps most pages in memory,
 /// lz4 is quick.
-fn compressor(situation: &Situation<'_>) -> Option<String> {
+fn compressor(situation: &PlanInput<'_>) -> Option<String> {
     let releases = match situation.facts.image {
         None => vec![situation.machine.system.kernel_release.text()?.to_string()],
         Some(_) => releases(situation),
@@ -81,7 +81,7 @@ fn swappiness(swap_by_filesystem: f64) -> u32 {
 
 /// Name and value of the new system's settings below `vm.`, with the reason of each.
 pub(super) fn sysctls(
-    situation: &Situation<'_>,
+    situation: &PlanInput<'_>,
     choice: &Choice,
     write_bytes_per_second: f64,
     source: &str,
@@ -152,7 +152,7 @@ const SYSCTL_DIRECTORIES: [&str; 4] =
 fn last_word(seen: &Seen, name: &str, own: &str) -> Option<(PathBuf, String)> {
     let mut files: BTreeMap<String, (&Path, &str)> = BTreeMap::new();
     for (path, sight) in seen {
-        let Sight::Text(file) = sight else { continue };
+        let PathState::Text(file) = sight else { continue };
         let (Some(directory), Some(base)) = (path.parent(), path.file_name()) else {
             continue;
         };
@@ -257,7 +257,7 @@ mod tests {
 
     #[test]
     fn a_file_that_is_read_later_has_the_last_word() {
-        let text = |text: &str| Sight::Text(crate::plan::TextFile::public(text));
+        let text = |text: &str| PathState::Text(crate::plan::TextFile::public(text));
         let seen = Seen::from([
             ("/etc/sysctl.d/97-dietpi.conf".into(), text("# x\nvm.swappiness=1\n")),
             ("/usr/lib/sysctl.d/10-early.conf".into(), text("vm.swappiness=5\n")),

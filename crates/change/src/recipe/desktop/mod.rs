@@ -25,7 +25,7 @@ mod trial;
 use std::path::{Path, PathBuf};
 
 use super::moving::{current, kernels};
-use super::{Draft, LookAt, Recipe, Situation, Wishes};
+use super::{PlanBuilder, PlanInput, Queries, Recipe, Wishes};
 pub use fallback::StartedFromOld;
 use filesystem::RootFilesystem;
 pub use image::image_programs;
@@ -45,7 +45,7 @@ pub(super) static RECIPE: Recipe = Recipe {
     draw_up,
 };
 
-fn look_at(machine: &Machine, wishes: &Wishes) -> LookAt {
+fn look_at(machine: &Machine, wishes: &Wishes) -> Queries {
     let boot = current::boot_point(machine);
     let mut paths = current::boot_paths(&boot);
     paths.extend(checks::paths());
@@ -56,7 +56,7 @@ fn look_at(machine: &Machine, wishes: &Wishes) -> LookAt {
     paths.extend(trial::paths(&boot));
     paths.extend(fallback::paths());
     paths.extend(boot_copy::paths());
-    let mut look_at = LookAt::paths(paths);
+    let mut look_at = Queries::paths(paths);
     look_at.trees.push("/".into());
     look_at.disks.extend(wishes.get("device").map(PathBuf::from));
     let wish = wishes.get("compress").map(String::as_str);
@@ -67,7 +67,7 @@ fn look_at(machine: &Machine, wishes: &Wishes) -> LookAt {
 }
 
 /// What this plan does, where the recipe's own title says more or less.
-fn title(situation: &Situation<'_>, choice: &Choice) -> Option<String> {
+fn title(situation: &PlanInput<'_>, choice: &Choice) -> Option<String> {
     let has_card = current::starts_from_card(situation.machine);
     let has_swap = choice.swap != SwapKind::None;
     if choice.filesystem.is_btrfs() && has_card && has_swap {
@@ -83,7 +83,7 @@ fn title(situation: &Situation<'_>, choice: &Choice) -> Option<String> {
     Some(format!("Move the system to {root} on a faster disk{swap}; {starter} only starts it."))
 }
 
-fn draw_up(situation: &Situation<'_>, draft: &mut Draft) {
+fn draw_up(situation: &PlanInput<'_>, draft: &mut PlanBuilder) {
     let choice = Choice::of(situation);
     draft.title = title(situation, &choice);
     if let Some(image) = &situation.facts.image {

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use super::super::{OptionSpec, Situation};
+use super::super::{OptionSpec, PlanInput};
 use super::filesystem::RootFilesystem;
 use rubus_vocabulary::units::parse_size;
 
@@ -138,7 +138,7 @@ pub(super) struct Choice {
 }
 
 impl Choice {
-    pub(super) fn of(situation: &Situation<'_>) -> Choice {
+    pub(super) fn of(situation: &PlanInput<'_>) -> Choice {
         use crate::disk::layout::Scheme;
         let option = |name: &str| situation.option(name);
         let is_yes = |name: &str| option(name) == Some("yes");

@@ -9,7 +9,7 @@ use super::super::moving::steps::{
     keep_command_lines, paths_of, push, tree, with_modules, write,
 };
 use super::super::moving::table;
-use super::super::{Draft, Situation, swap_managers, zswap};
+use super::super::{PlanBuilder, PlanInput, swap_managers, zswap};
 use super::current::{self, FSTAB};
 use super::debian::Named;
 use super::kernels::{Has, has, modules_for, modules_for_any};
@@ -37,10 +37,10 @@ pub(super) fn paths() -> Vec<PathBuf> {
 
 /// All steps, and what is told beside them.
 pub(super) fn draw(
-    situation: &Situation<'_>,
+    situation: &PlanInput<'_>,
     choice: &Choice,
     scene: &Scene<'_>,
-    draft: &mut Draft,
+    draft: &mut PlanBuilder,
 ) {
     disk(scene, draft);
     let zswap = memory::zswap_settings(situation, choice);
@@ -82,7 +82,7 @@ pub(super) fn draw(
 }
 
 /// Partitions and filesystems.
-pub(super) fn disk(scene: &Scene<'_>, draft: &mut Draft) {
+pub(super) fn disk(scene: &Scene<'_>, draft: &mut PlanBuilder) {
     let new = &scene.new;
     push(
         draft,
@@ -112,7 +112,7 @@ pub(super) fn disk(scene: &Scene<'_>, draft: &mut Draft) {
     }
 }
 
-pub(super) fn copy(scene: &Scene<'_>, pass: Pass, left_out: &NotCopied, draft: &mut Draft) {
+pub(super) fn copy(scene: &Scene<'_>, pass: Pass, left_out: &NotCopied, draft: &mut PlanBuilder) {
     let (id, why) = match pass {
         Pass::First if scene.chosen.method.is_none() => (
             "copy",
@@ -132,7 +132,7 @@ pub(super) fn copy(scene: &Scene<'_>, pass: Pass, left_out: &NotCopied, draft: &
     push(draft, id, why, tree(&scene.new.root_volume, pass, left_out));
 }
 
-pub(super) fn swap_file(scene: &Scene<'_>, draft: &mut Draft) {
+pub(super) fn swap_file(scene: &Scene<'_>, draft: &mut PlanBuilder) {
     let new = &scene.new;
     let Some(size_bytes) = new.swap_file_bytes else {
         return;
@@ -160,7 +160,7 @@ pub(super) fn swap_file(scene: &Scene<'_>, draft: &mut Draft) {
 
 /// The new root's own files, as steps that would change the running one.
 pub(super) fn files(
-    situation: &Situation<'_>,
+    situation: &PlanInput<'_>,
     choice: &Choice,
     scene: &Scene<'_>,
     zswap: &[(String, String)],
@@ -221,7 +221,7 @@ pub(super) fn files(
 }
 
 /// What later updates of the kernel have to know.
-fn initramfs_files(situation: &Situation<'_>, scene: &Scene<'_>, edits: &mut Edits<'_>) {
+fn initramfs_files(situation: &PlanInput<'_>, scene: &Scene<'_>, edits: &mut Edits<'_>) {
     let old = situation.text(Path::new(INITRAMFS_MODULES));
     let text = with_modules(old, &all_modules(situation, scene));
     if text != old {
@@ -266,7 +266,7 @@ fn initramfs_files(situation: &Situation<'_>, scene: &Scene<'_>, edits: &mut Edi
 
 /// The same files on the current root. Until the machine is started again every initial RAM filesystem is made there: without
 /// them, an update would put one that cannot mount the new root in the place of the one that was proven.
-fn initramfs_files_of_now(situation: &Situation<'_>, scene: &Scene<'_>, draft: &mut Draft) {
+fn initramfs_files_of_now(situation: &PlanInput<'_>, scene: &Scene<'_>, draft: &mut PlanBuilder) {
     let mut edits = Edits::new(&situation.facts.seen);
     initramfs_files(situation, scene, &mut edits);
     let why = "Until the machine is started again, updates make the initial RAM filesystem here; theirs has to start the new \
@@ -275,7 +275,7 @@ fn initramfs_files_of_now(situation: &Situation<'_>, scene: &Scene<'_>, draft: &
     draft.steps.extend(on_root_of_now(situation, steps.collect()));
 }
 
-/// Why the initial RAM filesystems are made anew.
+/// Why the initramfs images are rebuilt.
 pub(super) fn why_initramfs(scene: &Scene<'_>) -> String {
     match scene.new.filesystem.is_btrfs() {
         true => "btrfs is a module of the kernel, and the kernel cannot read its modules from a root that it cannot mount."
@@ -287,7 +287,7 @@ pub(super) fn why_initramfs(scene: &Scene<'_>) -> String {
 }
 
 /// Steps on the current root, which undoing takes back from whichever root runs then.
-fn on_root_of_now(situation: &Situation<'_>, steps: Vec<Step>) -> Vec<Step> {
+fn on_root_of_now(situation: &PlanInput<'_>, steps: Vec<Step>) -> Vec<Step> {
     let volume = current::root_volume(situation.machine);
     let steps = steps.into_iter().map(|step| Step {
         id: format!("{}-here", step.id),
@@ -305,7 +305,7 @@ fn on_root_of_now(situation: &Situation<'_>, steps: Vec<Step>) -> Vec<Step> {
 }
 
 /// The modules of all kernels together.
-fn all_modules(situation: &Situation<'_>, scene: &Scene<'_>) -> Vec<String> {
+fn all_modules(situation: &PlanInput<'_>, scene: &Scene<'_>) -> Vec<String> {
     let mut all: Vec<String> = Vec::new();
     for kernel in &scene.kernels {
         for module in modules(situation, scene, &kernel.release) {
@@ -318,7 +318,7 @@ fn all_modules(situation: &Situation<'_>, scene: &Scene<'_>) -> Vec<String> {
 }
 
 /// The modules of one kernel that the new root and the old one need.
-pub(super) fn modules(situation: &Situation<'_>, scene: &Scene<'_>, release: &str) -> Vec<String> {
+pub(super) fn modules(situation: &PlanInput<'_>, scene: &Scene<'_>, release: &str) -> Vec<String> {
     if situation.facts.image.is_some() {
         return modules_for_any(situation, release, scene.new.filesystem.name());
     }
@@ -342,7 +342,7 @@ pub(super) fn modules(situation: &Situation<'_>, scene: &Scene<'_>, release: &st
 
 /// What the board starts with. The command line is last: it alone decides which root it is. What a usual start reads
 /// is changed after the trial, where there is one.
-fn start(situation: &Situation<'_>, scene: &Scene<'_>, draft: &mut Draft) {
+fn start(situation: &PlanInput<'_>, scene: &Scene<'_>, draft: &mut PlanBuilder) {
     initramfs_files_of_now(situation, scene, draft);
     let apart = scene.trial_initramfs;
     let modules = |release: &str| modules(situation, scene, release);
@@ -402,7 +402,7 @@ fn start(situation: &Situation<'_>, scene: &Scene<'_>, draft: &mut Draft) {
     }
 }
 
-fn prove(id: &str, why: &str, scene: &Scene<'_>, draft: &mut Draft) {
+fn prove(id: &str, why: &str, scene: &Scene<'_>, draft: &mut PlanBuilder) {
     let action = Action::ProveBoot(ProveBoot {
         root: scene.new.root_volume.clone(),
         boot: scene.start.point.clone(),
@@ -411,7 +411,7 @@ fn prove(id: &str, why: &str, scene: &Scene<'_>, draft: &mut Draft) {
 }
 
 /// The one file that says where the root is.
-fn switch(situation: &Situation<'_>, scene: &Scene<'_>, draft: &mut Draft) {
+fn switch(situation: &PlanInput<'_>, scene: &Scene<'_>, draft: &mut PlanBuilder) {
     let point = &scene.start.point;
     let decides = match scene.is_tried {
         true => {
@@ -454,7 +454,7 @@ fn switch(situation: &Situation<'_>, scene: &Scene<'_>, draft: &mut Draft) {
 
 /// The boot partition's copy on the new disk. Until the change is kept it starts the old root, as the card does: a board
 /// that looks at the new disk first must not start the new root untried.
-fn copy_boot(situation: &Situation<'_>, scene: &Scene<'_>, draft: &mut Draft) {
+fn copy_boot(situation: &PlanInput<'_>, scene: &Scene<'_>, draft: &mut PlanBuilder) {
     let Some(volume) = &scene.new.boot_volume else {
         return;
     };
@@ -478,7 +478,7 @@ fn copy_boot(situation: &Situation<'_>, scene: &Scene<'_>, draft: &mut Draft) {
 }
 
 /// Which of the two boot partitions a kernel that is installed goes to.
-fn boot_copy_note(situation: &Situation<'_>, scene: &Scene<'_>, draft: &mut Draft) {
+fn boot_copy_note(situation: &PlanInput<'_>, scene: &Scene<'_>, draft: &mut PlanBuilder) {
     let Some(partition) = &scene.new.layout.boot else { return };
     if scene.start.is_for_any {
         return;
@@ -501,7 +501,7 @@ fn boot_copy_note(situation: &Situation<'_>, scene: &Scene<'_>, draft: &mut Draf
 }
 
 /// The copy's command line follows that of the card.
-fn boot_copy_switch(scene: &Scene<'_>, draft: &mut Draft) {
+fn boot_copy_switch(scene: &Scene<'_>, draft: &mut PlanBuilder) {
     let Some(volume) = &scene.new.boot_volume else {
         return;
     };

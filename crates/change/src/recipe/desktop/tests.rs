@@ -12,7 +12,7 @@ mod trial;
 use proptest::prelude::*;
 
 use super::super::testing::without as without_program;
-use super::super::{DiskSpeed, Facts, Seen, Sight, TreeSize, surveyed_disk};
+use super::super::{DiskSpeed, Facts, PathState, Seen, TreeSize, surveyed_disk};
 use super::*;
 use crate::plan::{Action, Plan, TextFile};
 use crate::steps::{CopyTree, Format, On, PartitionDisk, WriteFile};
@@ -53,12 +53,12 @@ fn machine() -> Machine {
     machine
 }
 
-fn names(names: &[&str]) -> Sight {
-    Sight::Directory(names.iter().map(|name| name.to_string()).collect())
+fn names(names: &[&str]) -> PathState {
+    PathState::Directory(names.iter().map(|name| name.to_string()).collect())
 }
 
-fn text(text: &str) -> Sight {
-    Sight::Text(TextFile::public(text))
+fn text(text: &str) -> PathState {
+    PathState::Text(TextFile::public(text))
 }
 
 fn seen() -> Seen {
@@ -101,11 +101,11 @@ fn seen() -> Seen {
         seen.insert(directory.into(), names(&[]));
     }
     for program in ["mkfs.btrfs", "btrfs", "mkinitramfs", "mkswap", "mkfs.vfat"] {
-        seen.insert(Path::new("/usr/sbin").join(program), Sight::Something);
+        seen.insert(Path::new("/usr/sbin").join(program), PathState::Something);
     }
     let looked = look_at(&machine(), &Wishes::from([("boot-copy".into(), "yes".into())])).paths;
     for path in looked.into_iter().filter(|path| !path.to_string_lossy().contains('*')) {
-        seen.entry(path).or_insert(Sight::Absent);
+        seen.entry(path).or_insert(PathState::Absent);
     }
     seen
 }
@@ -323,7 +323,7 @@ fn the_last_step_alone_decides_and_keeps_every_other_word() {
 fn files_on_fat_have_the_mode_of_their_neighbours() {
     let machine = machine();
     let mut facts = facts(&machine);
-    let fat = |text: &str| Sight::Text(TextFile { text: text.into(), mode: 0o755 });
+    let fat = |text: &str| PathState::Text(TextFile { text: text.into(), mode: 0o755 });
     let path = "/boot/firmware/cmdline.txt";
     facts.seen.insert(path.into(), fat(CMDLINE));
     let plan = plan_of(&machine, &facts, &[]);
@@ -393,7 +393,7 @@ fn every_obstacle_says_what_to_do() {
     };
     let without = |path: &'static str| {
         move |_: &mut Machine, facts: &mut Facts| {
-            facts.seen.insert(path.into(), Sight::Absent);
+            facts.seen.insert(path.into(), PathState::Absent);
         }
     };
     meet("overlay", &|machine, _| {
@@ -413,7 +413,7 @@ fn every_obstacle_says_what_to_do() {
         let seen = &mut facts.seen;
         let config = "arm_64bit=1\nauto_initramfs=1\nos_prefix=current/\n";
         seen.insert("/boot/firmware/config.txt".into(), text(config));
-        let Some(Sight::Directory(names)) = seen.get_mut(Path::new("/boot/firmware")) else {
+        let Some(PathState::Directory(names)) = seen.get_mut(Path::new("/boot/firmware")) else {
             panic!("the boot partition is a directory");
         };
         names.push("current".into());
@@ -457,7 +457,7 @@ fn every_obstacle_says_what_to_do() {
     meet("kernel without btrfs", &|machine, facts| {
         machine.kernel_config.retain(|setting| setting.name != "BTRFS_FS");
         let path = format!("/lib/modules/{RELEASE}/kernel/fs/btrfs");
-        facts.seen.insert(path.into(), Sight::Absent);
+        facts.seen.insert(path.into(), PathState::Absent);
     });
     meet("kernel without zswap", &|machine, _| {
         machine.swap.zswap.parameters.clear();
@@ -494,7 +494,7 @@ fn made_once_it_is_not_made_again() {
     // Another program may have written that line: then the disk is not what this change makes of it.
     let foreign = plan_of(&machine, &facts_after, &[]);
     assert_eq!(foreign.obstacles().count(), 1, "{foreign:?}");
-    let Some(Sight::Directory(names)) = facts_after.seen.get_mut(Path::new("/boot/firmware"))
+    let Some(PathState::Directory(names)) = facts_after.seen.get_mut(Path::new("/boot/firmware"))
     else {
         panic!("the boot partition was looked at");
     };
@@ -532,7 +532,7 @@ fn a_root_of_films_and_a_card_that_is_in_use_break_no_promise() {
         }
     }
     assert!(looks(&plan).iter().any(is_quiet));
-    // Somebody keeps photos on a third partition of the card.
+    // A third partition of the card holds photos.
     let mut machine = machine();
     let mut mount = machine.mounts[0].clone();
     mount.point = "/srv/photos".into();
@@ -570,7 +570,7 @@ fn identifiers_are_new() {
     all.sort();
     all.dedup();
     assert_eq!((all.len(), count), (4, 4));
-    // Somebody has one of them already.
+    // One of them is in use already.
     machine.block_devices[1].identity.uuid = Some(all[0].to_uppercase());
     let second = ids(&plan_of(&machine, &facts, &[]));
     assert!(second.iter().all(|id| !all.contains(id)), "{second:?}");

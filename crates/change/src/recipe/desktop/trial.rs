@@ -7,16 +7,17 @@ use std::path::{Path, PathBuf};
 
 use super::super::moving::checks::INITRAMFS_BYTES;
 use super::super::moving::steps::{push, write};
-use super::super::{Draft, Sight, Situation};
+use super::super::moving::trial::{
+    TWO_SYSTEMS, ability, file_in_the_way, start_once, starts_elsewhere,
+};
+use super::super::{PlanBuilder, PlanInput};
 use super::current::{self, Start};
 use super::kernels::Kernel;
 use super::options::{Choice, TrialWish};
 use super::scene::Scene;
-use crate::plan::{Action, TextFile, Trial};
+use crate::plan::{Action, TextFile};
 use crate::steps::RemoveFile;
 use rubus_boot::cmdline_txt::CmdlineTxt;
-use rubus_boot::medium::not_the_first_partition;
-use rubus_boot::model::Model;
 use rubus_boot::tryboot::{self, Ability};
 use rubus_vocabulary::machine::Machine;
 
@@ -26,8 +27,6 @@ const CMDLINE: &str = "cmdline-rubus.txt";
 const INITRAMFS: &str = "initramfs-rubus";
 /// Seconds after which a trial that failed is ended.
 const PANIC_S: &str = "30";
-/// What the firmware of a board with two systems reads first; a trial is another thing there.
-const TWO_SYSTEMS: &str = "autoboot.txt";
 
 /// The files that only the trial reads.
 pub(super) const NAMES: [&str; 3] = [tryboot::FILE, CMDLINE, INITRAMFS];
@@ -57,10 +56,10 @@ pub(super) fn initramfs(machine: &Machine, kernels: &[Kernel]) -> Option<&'stati
 /// Whether the new system is first started on trial, as wished and as the board can. What speaks against it is a check
 /// that fails where it was asked for, and a note where it was not.
 pub(super) fn is_made(
-    situation: &Situation<'_>,
+    situation: &PlanInput<'_>,
     choice: &Choice,
     start: &Start<'_>,
-    draft: &mut Draft,
+    draft: &mut PlanBuilder,
 ) -> bool {
     if choice.trial == TrialWish::No {
         return false;
@@ -73,7 +72,7 @@ pub(super) fn is_made(
                 checked(true, "the firmware says so", draft);
                 return true;
             }
-            // Whoever has no Raspberry Pi need not hear of it.
+            // Users without a Raspberry Pi need not hear of it.
             (Ability::No(_), _) => return false,
             (_, Some(why)) | (Ability::Unsure(why), None) => why,
         };
@@ -101,7 +100,7 @@ pub(super) fn is_made(
     true
 }
 
-fn checked(is_met: bool, found: &str, draft: &mut Draft) {
+fn checked(is_met: bool, found: &str, draft: &mut PlanBuilder) {
     draft.check(
         "the new system can first be started on trial",
         is_met,
@@ -110,35 +109,11 @@ fn checked(is_met: bool, found: &str, draft: &mut Draft) {
     );
 }
 
-fn ability(situation: &Situation<'_>, start: &Start<'_>) -> Ability {
-    let told = match situation.facts.seen.get(Path::new(tryboot::BOOTLOADER_NODE)) {
-        Some(Sight::Directory(names)) => names.as_slice(),
-        _ => &[],
-    };
-    let model = Model::of(&situation.machine.board);
-    tryboot::ability(&model, told, &start.config.text)
-}
-
-/// A trial reads the partition that the firmware takes by itself, which need not be the one of this start.
-fn starts_elsewhere(situation: &Situation<'_>, start: &Start<'_>) -> Option<String> {
-    let (mounted, first) = not_the_first_partition(situation.machine)?;
-    Some(format!(
-        "{} is /dev/{mounted}, and `reboot '{}'` reads /dev/{first} or what autoboot.txt there names",
-        start.point.display(),
-        tryboot::REBOOT_ARGUMENT
-    ))
-}
-
 /// What in the boot partition is in the way, as a sentence without its full stop.
 fn obstacle(start: &Start<'_>) -> Option<String> {
-    let shown = |name: &str| start.point.join(name).display().to_string();
-    for name in [tryboot::FILE, TWO_SYSTEMS, CMDLINE, INITRAMFS] {
-        if start.has(name) {
-            return Some(format!(
-                "there is a {} already, which is used for something else",
-                shown(name)
-            ));
-        }
+    let names = [tryboot::FILE, TWO_SYSTEMS, CMDLINE, INITRAMFS];
+    if let Some(found) = file_in_the_way(start, &names) {
+        return Some(found);
     }
     if start.has_prefix {
         return Some("config.txt loads files with a prefix (os_prefix)".into());
@@ -150,7 +125,7 @@ fn obstacle(start: &Start<'_>) -> Option<String> {
 }
 
 /// The command line of the trial, beside the current one.
-pub(super) fn command_line(situation: &Situation<'_>, scene: &Scene<'_>, draft: &mut Draft) {
+pub(super) fn command_line(situation: &PlanInput<'_>, scene: &Scene<'_>, draft: &mut PlanBuilder) {
     let Some(becomes) = line(scene) else { return };
     write(
         situation,
@@ -163,16 +138,13 @@ pub(super) fn command_line(situation: &Situation<'_>, scene: &Scene<'_>, draft: 
 }
 
 /// What makes the trial possible, and the trial.
-pub(super) fn begin(situation: &Situation<'_>, scene: &Scene<'_>, config: &str, draft: &mut Draft) {
-    write(
-        situation,
-        draft,
-        "trial-config",
-        "The firmware reads this in place of config.txt when it is told to, once. Whatever goes wrong then, the next start is \
-         the old one.",
-        &scene.start.point.join(tryboot::FILE),
-        settings(scene, config),
-    );
+pub(super) fn begin(
+    situation: &PlanInput<'_>,
+    scene: &Scene<'_>,
+    config: &str,
+    draft: &mut PlanBuilder,
+) {
+    start_once(situation, &scene.start, settings(scene, config), draft);
     if scene.trial_initramfs.is_none() {
         let kernels = scene.kernels.iter();
         let each: Vec<&str> = kernels.map(|kernel| kernel.initramfs.as_str()).collect();
@@ -186,15 +158,11 @@ pub(super) fn begin(situation: &Situation<'_>, scene: &Scene<'_>, config: &str, 
             each.join(", ")
         ));
     }
-    draft.trial = Some(Trial {
-        before_step: draft.steps.len(),
-        start: format!("sudo reboot '{}'", tryboot::REBOOT_ARGUMENT),
-    });
 }
 
 /// The trial's files go when it is passed.
-pub(super) fn end(scene: &Scene<'_>, config: &str, draft: &mut Draft) {
-    let remove = |draft: &mut Draft, id: &str, name: &str, was: TextFile| {
+pub(super) fn end(scene: &Scene<'_>, config: &str, draft: &mut PlanBuilder) {
+    let remove = |draft: &mut PlanBuilder, id: &str, name: &str, was: TextFile| {
         push(
             draft,
             id,

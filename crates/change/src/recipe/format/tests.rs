@@ -3,7 +3,7 @@
 use super::*;
 use crate::plan::Plan;
 use crate::recipe::testing::{disk, facts, obstacles, plan, shown, text, wishes};
-use crate::recipe::{Facts, Sight};
+use crate::recipe::{Facts, PathState};
 use crate::unseen::Unseen;
 use rubus_fixtures as fixture;
 use rubus_vocabulary::fact::Fact;
@@ -125,7 +125,7 @@ fn wishes_that_make_no_sense_are_refused() {
     }
     let nothing = fixture::unreadable_machine();
     let wished = [("device", "/dev/sdb")];
-    let seen = facts(&RECIPE, &nothing, &wished, &[("/x", Sight::Absent)]);
+    let seen = facts(&RECIPE, &nothing, &wished, &[("/x", PathState::Absent)]);
     plan(&RECIPE, &nothing, &seen, &wished);
 }
 
@@ -142,7 +142,7 @@ fn who_may_not_look_is_sent_for_root_whatever_the_words() {
     };
     let root = "run it with sudo: as this user it cannot be seen";
     assert_eq!(remedy(Unseen::Denied("geen toegang".into())), root);
-    // A label of somebody's disk may say anything.
+    // A mount point may have any name.
     let words = "/dev/sdb1 is mounted at /srv/permission denied";
     assert_eq!(remedy(Unseen::Other(words.into())), "unmount what is on it, or take another disk");
 }

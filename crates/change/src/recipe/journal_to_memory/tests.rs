@@ -8,12 +8,12 @@ use crate::steps::RestartService;
 use rubus_fixtures as fixture;
 use rubus_vocabulary::fact::Fact;
 
-const SYSTEMD: (&str, Sight) = ("/run/systemd/system", Sight::Directory(Vec::new()));
+const SYSTEMD: (&str, PathState) = ("/run/systemd/system", PathState::Directory(Vec::new()));
 const SIZE: [(&str, &str); 1] = [("size", "32M")];
 
-fn old_journal() -> (&'static str, Sight) {
+fn old_journal() -> (&'static str, PathState) {
     let name = "5c1d0a1d2b3c4d5e8f90a1b2c3d4e5f6".into();
-    (OLD_JOURNAL, Sight::Directory(vec![name]))
+    (OLD_JOURNAL, PathState::Directory(vec![name]))
 }
 
 /// The example, with /run of 90 MiB.
@@ -26,7 +26,7 @@ fn machine() -> Machine {
     machine
 }
 
-fn drawn(wished: &[(&str, &str)], given: &[(&str, Sight)]) -> Plan {
+fn drawn(wished: &[(&str, &str)], given: &[(&str, PathState)]) -> Plan {
     let machine = machine();
     let mut given = given.to_vec();
     given.push(SYSTEMD);
@@ -123,7 +123,7 @@ fn every_obstacle_says_what_to_do() {
     let mut said = String::new();
     let persistent = text("[Journal]\nStorage=persistent\n");
     for (wished, given) in [
-        (&[][..], (SYSTEMD.0, Sight::Absent)),
+        (&[][..], (SYSTEMD.0, PathState::Absent)),
         (&[("size", "80M")], SYSTEMD),
         (&[], ("/usr/lib/systemd/journald.conf.d/99-keep.conf", persistent.clone())),
         (&[], ("/etc/systemd/journald.conf.d/zz-own.conf", persistent)),

@@ -3,15 +3,15 @@
 //! A shell program does it, so that a start of the system needs nothing of rubus. It changes nothing of a running system, where
 //! programs have their logs open: the next start brings the logs to memory, and the first one after undoing leaves them on the disk.
 //!
-//! The journal is not copied to memory: journald begins anew there, the closed journals stay on the disk, and links show them
-//! to journalctl. So the disk keeps more of it than the memory has room for.
+//! The journal is not copied to memory: journald starts a new one there, the closed journals stay on the disk, and
+//! links show them to journalctl. So the disk keeps more of it than the memory has room for.
 
 mod unit_files;
 
 use std::path::{Path, PathBuf};
 
 use super::units::{UNITS, check_running, enable};
-use super::{Draft, LookAt, OptionSpec, Recipe, Situation, Wishes, journal_to_memory};
+use super::{OptionSpec, PlanBuilder, PlanInput, Queries, Recipe, Wishes, journal_to_memory};
 use super::{mounting::FSTAB, programs};
 use crate::plan::Action;
 use crate::plan::promise::{Look, Promise};
@@ -72,13 +72,13 @@ const UNITS_OF_PACKAGES: [&str; 2] = ["/usr/lib/systemd/system", "/lib/systemd/s
 /// What the program calls that systems without Debian's essential packages may lack.
 const PROGRAMS: [&str; 6] = ["find", "xargs", "comm", "mount", "umount", "systemctl"];
 
-fn look_at(_: &Machine, _: &Wishes) -> LookAt {
+fn look_at(_: &Machine, _: &Wishes) -> Queries {
     let mut paths = unit_files::look_at();
     paths.extend(journal_to_memory::settings());
     paths.extend([FSTAB, LOGS, JOURNAL].map(PathBuf::from));
     paths.extend(units_of_others());
     paths.extend(programs::paths(PROGRAMS));
-    LookAt { directories: [LOGS, JOURNAL].map(PathBuf::from).into(), ..LookAt::paths(paths) }
+    Queries { directories: [LOGS, JOURNAL].map(PathBuf::from).into(), ..Queries::paths(paths) }
 }
 
 fn units_of_others() -> impl Iterator<Item = PathBuf> {
@@ -87,12 +87,12 @@ fn units_of_others() -> impl Iterator<Item = PathBuf> {
 }
 
 /// What is mounted at /var/log, or below it.
-fn mounts<'a>(situation: &Situation<'a>) -> impl Iterator<Item = &'a Mount> {
+fn mounts<'a>(situation: &PlanInput<'a>) -> impl Iterator<Item = &'a Mount> {
     let mounts = situation.machine.mounts.iter();
     mounts.filter(|mount| Path::new(&mount.point).starts_with(LOGS) && mount.source != SOURCE)
 }
 
-fn draw_up(situation: &Situation<'_>, draft: &mut Draft) {
+fn draw_up(situation: &PlanInput<'_>, draft: &mut PlanBuilder) {
     let remedy = "only systemd runs these units";
     check_running(remedy, situation, draft);
     let mut there = mounts(situation).filter(|mount| mount.point == LOGS);
@@ -123,7 +123,7 @@ fn draw_up(situation: &Situation<'_>, draft: &mut Draft) {
     words(size, journal, situation, draft);
 }
 
-fn steps(size: u64, journal: u64, situation: &Situation<'_>, draft: &mut Draft) {
+fn steps(size: u64, journal: u64, situation: &PlanInput<'_>, draft: &mut PlanBuilder) {
     let save = situation.option("save").unwrap_or("daily");
     let texts = [
         (
@@ -171,7 +171,7 @@ fn steps(size: u64, journal: u64, situation: &Situation<'_>, draft: &mut Draft) 
 }
 
 /// Most memory for the logs, in bytes.
-fn size(written: Option<(u64, u64)>, situation: &Situation<'_>) -> u64 {
+fn size(written: Option<(u64, u64)>, situation: &PlanInput<'_>) -> u64 {
     let wished = situation.option("size");
     let wished = wished.and_then(|text| parse_size(text).ok());
     let total = situation.machine.memory.total_bytes.get();
@@ -182,7 +182,7 @@ fn size(written: Option<(u64, u64)>, situation: &Situation<'_>) -> u64 {
 }
 
 /// How much of the journal the disk keeps: what journald would keep there.
-fn journal_bytes(situation: &Situation<'_>) -> u64 {
+fn journal_bytes(situation: &PlanInput<'_>) -> u64 {
     let told = journal_to_memory::setting("SystemMaxUse", situation);
     if let Some(bytes) = told.and_then(|text| parse_size(text).ok()) {
         return bytes;
@@ -195,7 +195,7 @@ fn journal_bytes(situation: &Situation<'_>) -> u64 {
     size.map_or(MAX_JOURNAL_BYTES, |bytes| (bytes / 10).min(MAX_JOURNAL_BYTES))
 }
 
-fn check_others(situation: &Situation<'_>, draft: &mut Draft) {
+fn check_others(situation: &PlanInput<'_>, draft: &mut PlanBuilder) {
     let mount = mounts(situation).next();
     draft.check(
         "nothing else is mounted at /var/log or below it",
@@ -220,7 +220,7 @@ fn check_others(situation: &Situation<'_>, draft: &mut Draft) {
     );
 }
 
-fn check_memory(size: u64, situation: &Situation<'_>, draft: &mut Draft) {
+fn check_memory(size: u64, situation: &PlanInput<'_>, draft: &mut PlanBuilder) {
     let memory = &situation.machine.memory;
     let total = memory.total_bytes.get();
     let most = total.map(|total| total / 4);
@@ -275,13 +275,13 @@ fn check_memory(size: u64, situation: &Situation<'_>, draft: &mut Draft) {
     );
 }
 
-/// The memory in which so many bytes of logs fit twice, in whole MiB.
+/// The memory that holds this many bytes of logs twice, in whole MiB.
 fn with_journal(logs: u64) -> u64 {
     let logs = logs * 2;
     (logs + MIN_JOURNAL_BYTES).max(logs / 9 * 10).next_multiple_of(1 << 20) + (1 << 20)
 }
 
-fn words(size: u64, journal: u64, situation: &Situation<'_>, draft: &mut Draft) {
+fn words(size: u64, journal: u64, situation: &PlanInput<'_>, draft: &mut PlanBuilder) {
     let (save, span) = match situation.option("save") {
         Some("hourly") => ("each hour", "hour"),
         Some("weekly") => ("each week", "week"),

@@ -3,12 +3,12 @@
 use super::*;
 use crate::plan::Plan;
 use crate::recipe::testing::{after, facts, obstacles, plan, shown, text};
-use crate::recipe::{Facts, Sight};
+use crate::recipe::{Facts, PathState};
 use rubus_fixtures as fixture;
 use rubus_vocabulary::fact::Fact;
 use rubus_vocabulary::machine::Origin;
 
-const SYSTEMD: (&str, Sight) = ("/run/systemd/system", Sight::Directory(Vec::new()));
+const SYSTEMD: (&str, PathState) = ("/run/systemd/system", PathState::Directory(Vec::new()));
 const MIB: u64 = 1 << 20;
 
 /// A Pi with 1 GiB, of which 600 MiB are available.
@@ -20,14 +20,19 @@ fn machine() -> Machine {
 }
 
 /// Facts with this many MiB in /var/log, and in its journal.
-fn facts_with(logs: u64, journal: u64, wished: &[(&str, &str)], given: &[(&str, Sight)]) -> Facts {
+fn facts_with(
+    logs: u64,
+    journal: u64,
+    wished: &[(&str, &str)],
+    given: &[(&str, PathState)],
+) -> Facts {
     let mut given = given.to_vec();
     given.push(SYSTEMD);
     let mut facts = facts(&RECIPE, &machine(), wished, &given);
     for path in units_of_others() {
         let is_given = given.iter().any(|(given, _)| Path::new(given) == path);
         if !is_given {
-            facts.seen.insert(path, Sight::Absent);
+            facts.seen.insert(path, PathState::Absent);
         }
     }
     facts.directories =
@@ -35,7 +40,7 @@ fn facts_with(logs: u64, journal: u64, wished: &[(&str, &str)], given: &[(&str, 
     facts
 }
 
-fn drawn(wished: &[(&str, &str)], given: &[(&str, Sight)]) -> Plan {
+fn drawn(wished: &[(&str, &str)], given: &[(&str, PathState)]) -> Plan {
     let facts = facts_with(60, 40, wished, given);
     plan(&RECIPE, &machine(), &facts, wished)
 }
@@ -71,7 +76,7 @@ fn made_once_it_is_not_made_again_and_another_size_is() {
     machine.mounts.push(mount);
     let again = plan(&RECIPE, &machine, &later, &[]);
     assert!(again.is_empty() && !again.promises.is_empty(), "{:?}", again.notes);
-    later.seen.insert(SYSTEMD.0.into(), Sight::Directory(Vec::new()));
+    later.seen.insert(SYSTEMD.0.into(), PathState::Directory(Vec::new()));
     let smaller = plan(&RECIPE, &machine, &later, &[("size", "40M")]);
     let said = shown(&smaller);
     assert!(said.contains("+ Environment=SIZE_KIB=40960 "), "{said}");
@@ -119,7 +124,7 @@ fn a_capture_does_not_say_how_large_the_logs_are() {
     machine.origin = Origin::Capture { path: "captures/board".into(), label: "hand-built".into() };
     let mut facts = facts(&RECIPE, &machine, &[], &[]);
     for path in units_of_others() {
-        facts.seen.insert(path, Sight::Absent);
+        facts.seen.insert(path, PathState::Absent);
     }
     let plan = plan(&RECIPE, &machine, &facts, &[]);
     assert_eq!(obstacles(&plan), [""; 0]);
@@ -137,7 +142,7 @@ fn every_obstacle_says_what_to_do() {
     };
     let fine = || facts_with(60, 40, &[], &[]);
     let mut none = fine();
-    none.seen.insert(SYSTEMD.0.into(), Sight::Absent);
+    none.seen.insert(SYSTEMD.0.into(), PathState::Absent);
     tell("no systemd", &machine(), &none, &[]);
     let large = [("size", "300M")];
     tell("too large", &machine(), &fine(), &large);
@@ -163,4 +168,27 @@ fn every_obstacle_says_what_to_do() {
     insta::assert_snapshot!(said);
     assert!((RECIPE.options[0].check)("1M").is_err());
     assert!((RECIPE.options[1].check)("never").is_err());
+}
+
+#[test]
+fn a_captured_system_without_systemd_is_refused_where_the_capture_shows_it() {
+    let mut captured = machine();
+    captured.origin = Origin::Capture { path: "captures/board".into(), label: "hand-built".into() };
+    let mut facts = facts_with(60, 40, &[], &[]);
+    facts.seen.insert(SYSTEMD.0.into(), PathState::Absent);
+    let said = |machine: &Machine, facts: &Facts| {
+        let plan = plan(&RECIPE, machine, facts, &[]);
+        (obstacles(&plan).len(), shown(&plan))
+    };
+    assert_eq!(said(&captured, &facts).0, 0);
+    let mut alpine = captured.clone();
+    alpine.system.os_ids = vec!["alpine".into()];
+    let (refused, text) = said(&alpine, &facts);
+    assert!(refused == 1 && text.contains("no: the system is alpine"), "{text}");
+    facts.seen.insert("/sbin/openrc".into(), PathState::Something);
+    let (refused, text) = said(&captured, &facts);
+    assert!(refused == 1 && text.contains("OpenRC does: /sbin/openrc is there"), "{text}");
+    // A file that an older system left says nothing.
+    facts.seen.insert("/lib/systemd/systemd".into(), PathState::Something);
+    assert_eq!(said(&captured, &facts).0, 0);
 }

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use super::super::{Draft, Sight, Situation, distribution};
+use super::super::{PathState, PlanBuilder, PlanInput, distribution};
 use super::current::{self, Start};
 use super::kernels::{Has, Kernel, has, kernels};
 use rubus_vocabulary::machine::{BlockKind, Machine, Mount, Setting};
@@ -24,8 +24,8 @@ pub(in crate::recipe) fn paths() -> Vec<PathBuf> {
 
 /// The running system and how it starts.
 pub(in crate::recipe) fn system<'a>(
-    situation: &Situation<'a>,
-    draft: &mut Draft,
+    situation: &PlanInput<'a>,
+    draft: &mut PlanBuilder,
 ) -> Option<Start<'a>> {
     let machine = situation.machine;
     let root = current::root(machine);
@@ -107,8 +107,38 @@ pub(in crate::recipe) fn system<'a>(
     start.ok().filter(|_| is_on_disk)
 }
 
+/// How the board starts, where that is known; a check says so. `elsewhere`: what to do on other machines.
+pub(in crate::recipe) fn start_is_known<'a>(
+    situation: &PlanInput<'a>,
+    elsewhere: &str,
+    draft: &mut PlanBuilder,
+) -> Option<Start<'a>> {
+    let is_mounted = current::boot(situation.machine).is_some();
+    let start = match is_mounted {
+        true => Start::of(situation),
+        false => Err("no FAT filesystem is mounted at /boot/firmware or /boot".into()),
+    };
+    draft.check(
+        "how the board starts is known",
+        start.is_ok(),
+        match &start {
+            Ok(start) => {
+                let names: Vec<&str> = start.cmdlines.keys().map(String::as_str).collect();
+                format!("with the command line in {}", names.join(", ")).into()
+            }
+            Err(what) => what.clone(),
+        },
+        elsewhere,
+    );
+    start.ok()
+}
+
 /// The boot partition can be written to.
-pub(in crate::recipe) fn writable(situation: &Situation<'_>, boot: &Mount, draft: &mut Draft) {
+pub(in crate::recipe) fn writable(
+    situation: &PlanInput<'_>,
+    boot: &Mount,
+    draft: &mut PlanBuilder,
+) {
     let device = boot.device.as_deref().and_then(|name| situation.machine.device(name));
     let is_locked = device.and_then(|device| device.read_only.get()) == Some(true);
     let is_read_only = boot.options.iter().any(|option| option == "ro");
@@ -151,7 +181,7 @@ fn switched_by_others(start: &Start<'_>) -> Option<String> {
 
 /// A root on a device mapper or an array is not moved: the copy of an encrypted one would lie there in plain text, and the
 /// initial RAM filesystem that is made for the new root is not made to open the old one.
-fn stacked(machine: &Machine, draft: &mut Draft) {
+fn stacked(machine: &Machine, draft: &mut PlanBuilder) {
     let device = current::root(machine).and_then(|root| root.device.as_deref());
     let device = device.and_then(|name| machine.device(name));
     let Some(device) = device.filter(|device| matches!(device.kind, BlockKind::Dm | BlockKind::Md))
@@ -179,10 +209,10 @@ fn stacked(machine: &Machine, draft: &mut Draft) {
 }
 
 /// Nothing is in the way now.
-pub(in crate::recipe) fn quiet(situation: &Situation<'_>, draft: &mut Draft) {
+pub(in crate::recipe) fn quiet(situation: &PlanInput<'_>, draft: &mut PlanBuilder) {
     let mut at_work: Vec<&str> = Vec::new();
     for (path, sight) in &situation.facts.seen {
-        if let (true, Sight::Text(file)) = (path.ends_with("comm"), sight) {
+        if let (true, PathState::Text(file)) = (path.ends_with("comm"), sight) {
             let name = file.text.trim();
             if path.starts_with("/proc") && INSTALLERS.contains(&name) && !at_work.contains(&name) {
                 at_work.push(name);
@@ -210,7 +240,7 @@ pub(in crate::recipe) fn quiet(situation: &Situation<'_>, draft: &mut Draft) {
             },
             "use a stronger power supply or a shorter cable; disks lose data before the board stops",
         ),
-        // What nobody measured is neither right nor wrong.
+        // An unknown voltage is neither right nor wrong.
         None => draft.notes.push(format!(
             "Whether the supply voltage is sufficient is not known here ({}): a USB disk needs a power supply that carries it too.",
             power.reason().unwrap_or("it was not looked at")
@@ -240,10 +270,10 @@ pub(in crate::recipe) struct Needed {
 
 /// The kernels that can be started, and room for their initial RAM filesystems.
 pub(in crate::recipe) fn boot(
-    situation: &Situation<'_>,
+    situation: &PlanInput<'_>,
     start: &Start<'_>,
     needed: &Needed,
-    draft: &mut Draft,
+    draft: &mut PlanBuilder,
 ) -> Option<Vec<Kernel>> {
     let module = needed.module;
     let machine = situation.machine;

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use super::super::disks::volumes;
-use super::super::{Found, Sight, Situation};
+use super::super::{Found, PathState, PlanInput};
 use super::table::is_counted;
 use crate::plan::TextFile;
 use crate::plan::volume::{FilesystemKind, Volume};
@@ -95,7 +95,7 @@ pub(in crate::recipe) struct Start<'a> {
     pub(in crate::recipe) point: PathBuf,
     /// Names at its top.
     pub(in crate::recipe) names: BTreeSet<&'a str>,
-    /// `config.txt`.
+    /// Contents of `config.txt`.
     pub(in crate::recipe) config: &'a TextFile,
     /// What the firmware may load, the usual case first.
     pub(in crate::recipe) paths: Vec<BootPath>,
@@ -112,7 +112,7 @@ pub(in crate::recipe) struct Start<'a> {
 impl<'a> Start<'a> {
     /// # Errors
     /// What is missing, as a sentence.
-    pub(in crate::recipe) fn of(situation: &Situation<'a>) -> Result<Start<'a>, Found> {
+    pub(in crate::recipe) fn of(situation: &PlanInput<'a>) -> Result<Start<'a>, Found> {
         let machine = situation.machine;
         let point = boot_point(machine);
         if let Some(found) = other_partition(situation) {
@@ -123,7 +123,7 @@ impl<'a> Start<'a> {
             return Err(unread(situation, &config_path));
         };
         let names: BTreeSet<&str> = match situation.facts.seen.get(&point) {
-            Some(Sight::Directory(names)) => names.iter().map(String::as_str).collect(),
+            Some(PathState::Directory(names)) => names.iter().map(String::as_str).collect(),
             _ => return Err(situation.presence(&point)),
         };
         let parsed = ConfigTxt::parse(config.text.as_str());
@@ -184,7 +184,7 @@ impl<'a> Start<'a> {
 
     /// Why the usual start does not lead to the root that runs, as a sentence without its full stop; nothing where it does,
     /// or what `root=` names cannot be told. An image has no running root.
-    pub(in crate::recipe) fn other_root(&self, situation: &Situation<'_>) -> Option<String> {
+    pub(in crate::recipe) fn other_root(&self, situation: &PlanInput<'_>) -> Option<String> {
         if self.is_for_any {
             return None;
         }
@@ -208,7 +208,13 @@ impl<'a> Start<'a> {
                 return Some(format!("root={named} in {name} is {found}, and the running root is {running}"));
             }
             let is_btrfs = running.filesystem == "btrfs";
-            let other = line.subvolume().filter(|one| is_btrfs && *one != running.root.trim_matches('/'))?;
+            let own = running.root.trim_matches('/');
+            if is_btrfs && has_lost_subvolume(&line, own, situation.machine) {
+                return Some(format!(
+                    "rootflags= in {name} no longer names the subvolume {own}, which runs"
+                ));
+            }
+            let other = line.subvolume().filter(|one| is_btrfs && *one != own)?;
             Some(format!(
                 "rootflags= in {name} names the subvolume {other}, and the running root is {}",
                 running.root
@@ -247,8 +253,15 @@ impl<'a> Start<'a> {
     }
 }
 
+/// Whether a line names no subvolume, while the running kernel was told its own.
+fn has_lost_subvolume(line: &CmdlineTxt, own: &str, machine: &Machine) -> bool {
+    let given = CmdlineTxt::parse(machine.system.command_line.text().unwrap_or_default());
+    let names_none = line.subvolume().is_none() && line.subvolume_id().is_none();
+    names_none && !own.is_empty() && given.subvolume() == Some(own)
+}
+
 /// The firmware reads another partition than the one that is mounted in its place.
-fn other_partition(situation: &Situation<'_>) -> Option<String> {
+fn other_partition(situation: &PlanInput<'_>) -> Option<String> {
     if situation.facts.image.is_some() {
         return None;
     }
@@ -294,19 +307,21 @@ fn is_file(names: &BTreeSet<&str>, name: &str) -> bool {
 }
 
 /// Whether a file is in the boot partition; below the top only as far as it was looked at.
-fn is_there(situation: &Situation<'_>, point: &Path, names: &BTreeSet<&str>, name: &str) -> bool {
+fn is_there(situation: &PlanInput<'_>, point: &Path, names: &BTreeSet<&str>, name: &str) -> bool {
     let Some((directory, file)) = name.rsplit_once('/') else {
         return is_file(names, name);
     };
     match situation.facts.seen.get(&point.join(directory)) {
-        Some(Sight::Directory(names)) => names.iter().any(|known| known.eq_ignore_ascii_case(file)),
+        Some(PathState::Directory(names)) => {
+            names.iter().any(|known| known.eq_ignore_ascii_case(file))
+        }
         _ => false,
     }
 }
 
 /// The texts that the settings include, and those that these include.
 pub(in crate::recipe) fn included(
-    situation: &Situation<'_>,
+    situation: &PlanInput<'_>,
     point: &Path,
     config: &ConfigTxt,
 ) -> BTreeMap<String, String> {
@@ -316,7 +331,7 @@ pub(in crate::recipe) fn included(
 /// # Errors
 /// Which included file is there, and cannot be read. The firmware passes over one that is not there.
 fn readable(
-    situation: &Situation<'_>,
+    situation: &PlanInput<'_>,
     point: &Path,
     by: &Path,
     config: &ConfigTxt,
@@ -327,7 +342,7 @@ fn readable(
     for (by, config) in std::iter::once((by.to_path_buf(), config.clone())).chain(inner) {
         for name in config.includes().into_iter().filter(|name| !texts.contains_key(*name)) {
             let path = point.join(name);
-            if situation.facts.seen.get(&path) != Some(&Sight::Absent) {
+            if situation.facts.seen.get(&path) != Some(&PathState::Absent) {
                 let includes = format!(", which {} includes", by.display());
                 return Err(situation.presence(&path).followed_by(&includes));
             }
@@ -337,23 +352,23 @@ fn readable(
 }
 
 /// Why a text that a plan may edit cannot be read.
-fn unread(situation: &Situation<'_>, path: &Path) -> Found {
+fn unread(situation: &PlanInput<'_>, path: &Path) -> Found {
     let shown = path.display();
     match situation.facts.seen.get(path) {
-        Some(Sight::Text(_)) => format!(
+        Some(PathState::Text(_)) => format!(
             "{shown} is UTF-16 and not UTF-8: the firmware finds no word in it; save it as UTF-8"
         )
         .into(),
-        Some(Sight::Something) => {
+        Some(PathState::Something) => {
             format!("{shown} is no text in UTF-8, or too large for one; save it as UTF-8").into()
         }
         _ => situation.presence(path),
     }
 }
 
-fn text(sight: &Sight) -> Option<&TextFile> {
+fn text(sight: &PathState) -> Option<&TextFile> {
     match sight {
-        Sight::Text(file) if !file.is_utf_16() => Some(file),
+        PathState::Text(file) if !file.is_utf_16() => Some(file),
         _ => None,
     }
 }
@@ -404,7 +419,7 @@ pub(in crate::recipe) fn disk_name(path: &Path) -> &str {
 }
 
 /// What there is to copy on the root of the running system, bytes: all that is in use but active swap files.
-pub(in crate::recipe) fn used_bytes(situation: &Situation<'_>) -> Option<u64> {
+pub(in crate::recipe) fn used_bytes(situation: &PlanInput<'_>) -> Option<u64> {
     let in_use = match situation.facts.trees.get(Path::new("/")) {
         Some(size) => size.bytes,
         None => {

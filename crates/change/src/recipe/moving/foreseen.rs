@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use super::super::{Draft, Situation, disks};
+use super::super::{PlanBuilder, PlanInput, disks};
 use super::current::{self, Start};
 use crate::plan::TextFile;
 use rubus_boot::config_txt::ConfigTxt;
@@ -30,7 +30,11 @@ pub(in crate::recipe) struct NextStart<'a> {
 }
 
 /// One check for each question whose answer is no; one for all where there is none.
-pub(in crate::recipe) fn check(next: &NextStart<'_>, situation: &Situation<'_>, draft: &mut Draft) {
+pub(in crate::recipe) fn check(
+    next: &NextStart<'_>,
+    situation: &PlanInput<'_>,
+    draft: &mut PlanBuilder,
+) {
     let checks = questions(next, situation);
     let count = checks.len();
     let waits = checks
@@ -64,7 +68,7 @@ pub(in crate::recipe) fn check(next: &NextStart<'_>, situation: &Situation<'_>, 
     }
 }
 
-fn questions(next: &NextStart<'_>, situation: &Situation<'_>) -> Vec<Check> {
+fn questions(next: &NextStart<'_>, situation: &PlanInput<'_>) -> Vec<Check> {
     let config = ConfigTxt::parse(next.config_txt);
     let includes = current::included(situation, &next.start.point, &config);
     let is_image = situation.facts.image.is_some();
@@ -108,7 +112,7 @@ fn questions(next: &NextStart<'_>, situation: &Situation<'_>) -> Vec<Check> {
 /// The volumes of a machine that stay when a disk gets a new content. Where one does not say its own name, as to a user who
 /// may not look at it, the table that it is mounted by says it.
 pub(in crate::recipe) fn staying(
-    situation: &Situation<'_>,
+    situation: &PlanInput<'_>,
     overwritten: Option<&str>,
 ) -> Vec<NamedVolume> {
     let machine = situation.machine;

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::super::{Sight, Situation};
+use super::super::{PathState, PlanInput};
 use super::current::Start;
 use rubus_boot::config_txt::initramfs_of;
 use rubus_vocabulary::machine::{BlockDevice, HopKind};
@@ -59,9 +59,9 @@ pub(in crate::recipe) struct Kernel {
 pub(in crate::recipe) enum Has {
     /// As a file.
     Module,
-    /// Always.
+    /// Built into the kernel.
     BuiltIn,
-    /// Not at all, or nobody could look.
+    /// Not at all, or it could not be looked at.
     Not,
 }
 
@@ -82,7 +82,7 @@ pub(in crate::recipe) fn paths() -> Vec<PathBuf> {
 /// # Errors
 /// What cannot be told, as a sentence.
 pub(in crate::recipe) fn kernels(
-    situation: &Situation<'_>,
+    situation: &PlanInput<'_>,
     start: &Start<'_>,
 ) -> Result<Vec<Kernel>, String> {
     let releases = releases(situation);
@@ -101,7 +101,7 @@ pub(in crate::recipe) fn kernels(
             None => by_name(&place, &path.kernel, &releases, running)?,
         };
         let (initramfs, is_loaded) = match &path.initramfs[..] {
-            [one] => (one.clone(), true),
+            [one] => (Some(one.clone()), true),
             [] => (initramfs_of(&path.kernel), false),
             several => {
                 return Err(format!(
@@ -110,9 +110,9 @@ pub(in crate::recipe) fn kernels(
                 ));
             }
         };
-        if initramfs == path.kernel {
+        let Some(initramfs) = initramfs else {
             return Err(format!("the name of the initial RAM filesystem of {}", path.kernel));
-        }
+        };
         let kernel = Kernel {
             file: path.kernel.clone(),
             has_initramfs: start.has(&initramfs),
@@ -153,12 +153,12 @@ fn by_name(
 }
 
 /// Whether a kernel has a module.
-pub(in crate::recipe) fn has(situation: &Situation<'_>, release: &str, module: &str) -> Has {
+pub(in crate::recipe) fn has(situation: &PlanInput<'_>, release: &str, module: &str) -> Has {
     let Some((directory, _)) = KNOWN.iter().find(|(_, name)| *name == module) else {
         return Has::Not;
     };
     let home = Path::new(MODULES).join(release);
-    if let Some(Sight::Text(list)) = situation.facts.seen.get(&home.join("modules.builtin")) {
+    if let Some(PathState::Text(list)) = situation.facts.seen.get(&home.join("modules.builtin")) {
         let file = format!("kernel/{directory}/{module}.ko");
         if list.text.lines().any(|line| line.trim() == file) {
             return Has::BuiltIn;
@@ -166,7 +166,7 @@ pub(in crate::recipe) fn has(situation: &Situation<'_>, release: &str, module: &
     }
     let file = format!("{module}.ko");
     match situation.facts.seen.get(&home.join("kernel").join(directory)) {
-        Some(Sight::Directory(names)) if names.iter().any(|name| name.starts_with(&file)) => {
+        Some(PathState::Directory(names)) if names.iter().any(|name| name.starts_with(&file)) => {
             Has::Module
         }
         _ => Has::Not,
@@ -176,7 +176,7 @@ pub(in crate::recipe) fn has(situation: &Situation<'_>, release: &str, module: &
 /// The modules that the kernel needs for a root on one of these disks with this filesystem, as far as it has
 /// them as modules.
 pub(in crate::recipe) fn modules_for(
-    situation: &Situation<'_>,
+    situation: &PlanInput<'_>,
     release: &str,
     disks: &[&BlockDevice],
     filesystem: &str,
@@ -212,7 +212,7 @@ pub(in crate::recipe) fn modules_for(
 
 /// The modules for a root with this filesystem on whatever disk an image is written to: a card, USB, NVMe.
 pub(in crate::recipe) fn modules_for_any(
-    situation: &Situation<'_>,
+    situation: &PlanInput<'_>,
     release: &str,
     filesystem: &str,
 ) -> Vec<String> {
@@ -223,9 +223,9 @@ pub(in crate::recipe) fn modules_for_any(
 }
 
 /// The installed kernels.
-pub(in crate::recipe) fn releases(situation: &Situation<'_>) -> Vec<String> {
+pub(in crate::recipe) fn releases(situation: &PlanInput<'_>) -> Vec<String> {
     match situation.facts.seen.get(Path::new(MODULES)) {
-        Some(Sight::Directory(names)) => names.clone(),
+        Some(PathState::Directory(names)) => names.clone(),
         _ => Vec::new(),
     }
 }

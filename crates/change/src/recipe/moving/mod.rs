@@ -12,6 +12,7 @@ pub(super) mod raspi_firmware;
 pub(super) mod steps;
 pub(super) mod table;
 pub(super) mod time;
+pub(super) mod trial;
 
 use rubus_vocabulary::machine::Machine;
 

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::super::{Draft, Situation};
+use super::super::{PlanBuilder, PlanInput};
 use super::current::{KEPT, Start};
 use super::kernels::Kernel;
 use crate::plan::volume::Volume;
@@ -14,7 +14,7 @@ use rubus_machine::not_copied::NotCopied;
 /// Modules that every initial RAM filesystem gets.
 pub(in crate::recipe) const INITRAMFS_MODULES: &str = "/etc/initramfs-tools/modules";
 
-pub(in crate::recipe) fn push(draft: &mut Draft, id: &str, why: &str, action: Action) {
+pub(in crate::recipe) fn push(draft: &mut PlanBuilder, id: &str, why: &str, action: Action) {
     draft.steps.push(Step { id: id.into(), why: why.into(), action });
 }
 
@@ -46,7 +46,7 @@ pub(in crate::recipe) fn with_modules(old: &str, modules: &[String]) -> String {
     text
 }
 
-/// The initial RAM filesystems that are made anew.
+/// The initramfs images to rebuild.
 pub(in crate::recipe) struct Initramfs<'a> {
     /// How the board starts.
     pub(in crate::recipe) start: &'a Start<'a>,
@@ -54,7 +54,7 @@ pub(in crate::recipe) struct Initramfs<'a> {
     pub(in crate::recipe) kernels: &'a [Kernel],
     /// The root on which they are made.
     pub(in crate::recipe) root: &'a Volume,
-    /// What for.
+    /// Why they are rebuilt, in words.
     pub(in crate::recipe) why: &'a str,
     /// What must be inside for a release.
     pub(in crate::recipe) modules: &'a dyn Fn(&str) -> Vec<String>,
@@ -65,7 +65,7 @@ pub(in crate::recipe) struct Initramfs<'a> {
 }
 
 /// One for each kernel; the current one is kept, or stays in its place.
-pub(in crate::recipe) fn initramfs(wanted: &Initramfs<'_>, draft: &mut Draft) {
+pub(in crate::recipe) fn initramfs(wanted: &Initramfs<'_>, draft: &mut PlanBuilder) {
     let several = wanted.kernels.len() > 1;
     for kernel in wanted.kernels {
         let path = wanted.start.point.join(&kernel.initramfs);
@@ -97,7 +97,12 @@ pub(in crate::recipe) fn initramfs(wanted: &Initramfs<'_>, draft: &mut Draft) {
 }
 
 /// The one that was made apart takes its place; the current one is kept.
-pub(in crate::recipe) fn install(wanted: &Initramfs<'_>, from: &str, why: &str, draft: &mut Draft) {
+pub(in crate::recipe) fn install(
+    wanted: &Initramfs<'_>,
+    from: &str,
+    why: &str,
+    draft: &mut PlanBuilder,
+) {
     for kernel in wanted.kernels {
         let path = wanted.start.point.join(&kernel.initramfs);
         push(
@@ -119,9 +124,9 @@ pub(in crate::recipe) fn install(wanted: &Initramfs<'_>, from: &str, why: &str, 
 
 /// The current command lines, under second names.
 pub(in crate::recipe) fn keep_command_lines(
-    situation: &Situation<'_>,
+    situation: &PlanInput<'_>,
     start: &Start<'_>,
-    draft: &mut Draft,
+    draft: &mut PlanBuilder,
 ) {
     for (name, file) in &start.cmdlines {
         write(
@@ -137,10 +142,10 @@ pub(in crate::recipe) fn keep_command_lines(
 
 /// `config.txt` loads the initial RAM filesystems, where it does not yet.
 pub(in crate::recipe) fn config(
-    situation: &Situation<'_>,
+    situation: &PlanInput<'_>,
     start: &Start<'_>,
     kernels: &[Kernel],
-    draft: &mut Draft,
+    draft: &mut PlanBuilder,
 ) {
     let text = config_text(start, kernels);
     if text == start.config.text {
@@ -219,8 +224,8 @@ pub(in crate::recipe) fn config_text(start: &Start<'_>, kernels: &[Kernel]) -> S
 /// A file of the boot partition. FAT keeps no modes: every file has the one that the mount gives it, so that a new one
 /// gets that of its neighbours.
 pub(in crate::recipe) fn write(
-    situation: &Situation<'_>,
-    draft: &mut Draft,
+    situation: &PlanInput<'_>,
+    draft: &mut PlanBuilder,
     id: &str,
     why: &str,
     path: &Path,
@@ -238,7 +243,7 @@ pub(in crate::recipe) fn id_of(name: &str) -> String {
 }
 
 /// Where a file of the boot partition is kept.
-fn kept(start: &Start<'_>, path: &Path) -> PathBuf {
+pub(in crate::recipe) fn kept(start: &Start<'_>, path: &Path) -> PathBuf {
     kept_as(path, &kept_ending(start))
 }
 

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::super::mounting::FSTAB;
-use super::super::{Situation, disks};
+use super::super::{PlanInput, disks};
 use rubus_boot::fstab::{Entry, Fstab};
 use rubus_boot::volume::Name;
 use rubus_machine::not_copied::NotCopied;
@@ -82,7 +82,7 @@ pub(in crate::recipe) fn renamed_words(renamed: &[Renamed]) -> String {
 }
 
 /// What a copy of the root leaves out: with the swap files that the table lists and nothing uses now.
-pub(in crate::recipe) fn left_out(situation: &Situation<'_>) -> NotCopied {
+pub(in crate::recipe) fn left_out(situation: &PlanInput<'_>) -> NotCopied {
     let table = Fstab::parse(situation.text(Path::new(FSTAB)));
     let files = swap_files_on_root(&table, situation.machine);
     let left_out = NotCopied::of(situation.machine);

@@ -6,13 +6,13 @@
 
 use std::path::Path;
 
-use super::super::Situation;
+use super::super::PlanInput;
 use super::current::used_bytes;
 use crate::plan::Effort;
 use rubus_vocabulary::machine::BlockDevice;
 use rubus_vocabulary::units::{duration_ns, rate_si};
 
-/// Bytes per file of a usual root, where nobody counted.
+/// Bytes per file of a typical root, for one whose files were not counted.
 const USUAL_FILE_BYTES: f64 = 30e3;
 /// Programs that making one initial RAM filesystem starts, in starts of the one that is measured; half of its processes are
 /// only copies of a shell, which are cheap. Some of them are there with any system, others come with drivers and scripts.
@@ -101,7 +101,7 @@ pub(in crate::recipe) struct Move<'a> {
 }
 
 /// What a move takes. Nothing where it is not known how much there is.
-pub(in crate::recipe) fn effort(situation: &Situation<'_>, moved: &Move<'_>) -> Effort {
+pub(in crate::recipe) fn effort(situation: &PlanInput<'_>, moved: &Move<'_>) -> Effort {
     let Some(used) = used_bytes(situation).map(|bytes| bytes as f64) else {
         return Effort::default();
     };
@@ -136,7 +136,7 @@ pub(in crate::recipe) fn effort(situation: &Situation<'_>, moved: &Move<'_>) -> 
 }
 
 /// How fast the old disk is read, bytes and random reads per second, and where that is known from.
-fn source(situation: &Situation<'_>, old: Option<&BlockDevice>) -> (Range, Range, String) {
+fn source(situation: &PlanInput<'_>, old: Option<&BlockDevice>) -> (Range, Range, String) {
     let is_card = old.is_some_and(|old| old.name.starts_with("mmcblk"));
     let (mut usual, usual_iops) = match is_card {
         true => (CARD, CARD_IOPS),
@@ -168,7 +168,7 @@ fn source(situation: &Situation<'_>, old: Option<&BlockDevice>) -> (Range, Range
 }
 
 /// Seconds for starting a short program on this processor, and where that is known from.
-fn start(situation: &Situation<'_>, processor: Range) -> (Range, String) {
+fn start(situation: &PlanInput<'_>, processor: Range) -> (Range, String) {
     if let Some(start_s) = situation.facts.program_start_s {
         let time = duration_ns((start_s * 1e9) as u64);
         let words = format!("starting a short program took {time} just now");
@@ -182,7 +182,7 @@ fn start(situation: &Situation<'_>, processor: Range) -> (Range, String) {
 }
 
 /// Bytes per second that one core compresses with zstd:3, and where that is known from.
-fn processor(situation: &Situation<'_>) -> (Range, String) {
+fn processor(situation: &PlanInput<'_>) -> (Range, String) {
     let speeds = &situation.facts.compression;
     if let Some(speed) = speeds.iter().find(|speed| speed.method == "zstd:3") {
         let words = "by how fast this processor compressed just now".to_string();
@@ -231,7 +231,7 @@ mod tests {
     fn of(facts: &Facts, kernels: usize) -> Effort {
         let machine = rubus_fixtures::pi3_with_usb_ssd();
         let options = Wishes::new();
-        let situation = Situation { machine: &machine, facts, options: &options };
+        let situation = PlanInput { machine: &machine, facts, options: &options };
         let moved = Move {
             old: machine.block_devices.iter().find(|disk| disk.name == "mmcblk0"),
             write: 35e6,

@@ -1,7 +1,7 @@
 //! The plan for a network disk on example machines.
 
 use super::*;
-use crate::recipe::Sight;
+use crate::recipe::PathState;
 use crate::recipe::testing::{after, facts, obstacles, plan, shown, text};
 use rubus_fixtures as fixture;
 
@@ -13,15 +13,15 @@ fn machine() -> Machine {
     fixture::pi3_with_usb_ssd()
 }
 
-fn given() -> Vec<(&'static str, Sight)> {
+fn given() -> Vec<(&'static str, PathState)> {
     vec![
         ("/etc/fstab", text(TABLE)),
-        ("/sys/module/nbd", Sight::Directory(vec!["parameters".into()])),
-        ("/usr/local/bin/rubus", Sight::Something),
+        ("/sys/module/nbd", PathState::Directory(vec!["parameters".into()])),
+        ("/usr/local/bin/rubus", PathState::Something),
     ]
 }
 
-fn drawn(wished: &[(&str, &str)], given: &[(&str, Sight)]) -> crate::plan::Plan {
+fn drawn(wished: &[(&str, &str)], given: &[(&str, PathState)]) -> crate::plan::Plan {
     let facts = facts(&RECIPE, &machine(), wished, given);
     plan(&RECIPE, &machine(), &facts, wished)
 }
@@ -42,7 +42,7 @@ fn what_is_already_there_is_not_done_again() {
     mount.device = Some("nbd0".into());
     later.mounts.push(mount);
     let mut facts = after(&first_facts, &first);
-    let files = Sight::Directory(vec!["kept".into()]);
+    let files = PathState::Directory(vec!["kept".into()]);
     facts.seen.insert("/mnt/network".into(), files);
     let attached = text("rubus nbd://192.168.1.2/disk%20one\n");
     facts.seen.insert("/sys/block/nbd0/backend".into(), attached);

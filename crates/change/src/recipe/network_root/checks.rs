@@ -7,7 +7,7 @@ use super::super::moving::checks::{self as moving, Needed};
 use super::super::moving::foreseen::{self, NextStart};
 use super::super::moving::kernels::Kernel;
 use super::super::moving::steps::config_text;
-use super::super::{Draft, Situation, disks, distribution, network_disk, programs, tables};
+use super::super::{PlanBuilder, PlanInput, disks, distribution, network_disk, programs, tables};
 use super::current::{self, FSTAB, Start, used_bytes};
 use super::scene::Scene;
 use super::steps::cmdline;
@@ -44,9 +44,9 @@ fn record(name: &str) -> PathBuf {
 }
 
 pub(super) fn look<'a>(
-    situation: &Situation<'a>,
+    situation: &PlanInput<'a>,
     node: &str,
-    draft: &mut Draft,
+    draft: &mut PlanBuilder,
 ) -> Option<Scene<'a>> {
     let machine = situation.machine;
     let start = moving::system(situation, draft);
@@ -98,7 +98,7 @@ pub(super) fn look<'a>(
 }
 
 /// The address of the export that is attached, which the initial RAM filesystem has to understand.
-fn address(situation: &Situation<'_>, node: &str, draft: &mut Draft) -> Option<String> {
+fn address(situation: &PlanInput<'_>, node: &str, draft: &mut PlanBuilder) -> Option<String> {
     let backend = situation.text(&network_disk::backend(network_disk::name(node))).trim();
     let address = backend.strip_prefix("rubus ");
     draft.check(
@@ -144,14 +144,14 @@ pub(super) fn server(address: &str) -> Option<Ipv4Addr> {
 }
 
 /// Whether the server says which disk it serves.
-fn is_identified(situation: &Situation<'_>, node: &str) -> bool {
+fn is_identified(situation: &PlanInput<'_>, node: &str) -> bool {
     let text = situation.text(&record(network_disk::name(node)));
     let record: Option<serde_json::Value> = serde_json::from_str(text).ok();
     record.is_some_and(|record| record["identity"].is_string())
 }
 
 /// A network card with a cable, which the initial RAM filesystem will find too.
-fn link<'a>(situation: &Situation<'a>, draft: &mut Draft) -> Option<&'a Link> {
+fn link<'a>(situation: &PlanInput<'a>, draft: &mut PlanBuilder) -> Option<&'a Link> {
     let links = &situation.machine.links;
     // Some USB network cards do not know whether there is a cable.
     let is_up = |link: &&Link| {
@@ -177,7 +177,7 @@ fn link<'a>(situation: &Situation<'a>, draft: &mut Draft) -> Option<&'a Link> {
     found
 }
 
-fn fits(situation: &Situation<'_>, disk: &DiskIdentity, draft: &mut Draft) {
+fn fits(situation: &PlanInput<'_>, disk: &DiskIdentity, draft: &mut PlanBuilder) {
     let used = used_bytes(situation);
     let room = (disk.size_bytes as f64 * (1.0 - EXT4_OWN)) as u64;
     let need = used.map(|used| (used as f64 * SPARE) as u64);
@@ -198,7 +198,11 @@ fn fits(situation: &Situation<'_>, disk: &DiskIdentity, draft: &mut Draft) {
 }
 
 /// The identifier of the card's root, to which the board falls back.
-fn card_uuid<'a>(situation: &Situation<'a>, card: &Mount, draft: &mut Draft) -> Option<&'a str> {
+fn card_uuid<'a>(
+    situation: &PlanInput<'a>,
+    card: &Mount,
+    draft: &mut PlanBuilder,
+) -> Option<&'a str> {
     let device = card.device.as_deref()?;
     let uuid = situation.machine.device(device)?.identity.uuid.as_deref();
     let is_known = matches!(card.filesystem.as_str(), "ext4" | "btrfs");
@@ -213,12 +217,12 @@ fn card_uuid<'a>(situation: &Situation<'a>, card: &Mount, draft: &mut Draft) -> 
 
 /// What the final proof will ask of the start from the card is asked now, before the export is formatted.
 fn next_start(
-    situation: &Situation<'_>,
+    situation: &PlanInput<'_>,
     start: &Start<'_>,
     kernels: &[Kernel],
     cmdlines: &[(String, &TextFile, String)],
     disk: &DiskIdentity,
-    draft: &mut Draft,
+    draft: &mut PlanBuilder,
 ) {
     let boot = current::boot(situation.machine).and_then(|boot| boot.device.as_ref());
     let boot = boot.map(|device| format!("/dev/{device}"));
@@ -236,10 +240,10 @@ fn next_start(
 type CommandLines<'a> = Vec<(String, &'a TextFile, String)>;
 
 fn command_lines<'a>(
-    situation: &Situation<'_>,
+    situation: &PlanInput<'_>,
     start: &Start<'a>,
     address: &str,
-    draft: &mut Draft,
+    draft: &mut PlanBuilder,
 ) -> Option<CommandLines<'a>> {
     let mut lines = Vec::new();
     for (name, file) in &start.cmdlines {

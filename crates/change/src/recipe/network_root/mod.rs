@@ -14,7 +14,7 @@ mod words;
 use std::path::{Path, PathBuf};
 
 use super::moving::{self, current, kernels};
-use super::{Draft, LookAt, OptionSpec, Recipe, Situation, Wishes, network_disk, programs};
+use super::{OptionSpec, PlanBuilder, PlanInput, Queries, Recipe, Wishes, network_disk, programs};
 use rubus_vocabulary::machine::Machine;
 
 pub(super) static RECIPE: Recipe = Recipe {
@@ -77,7 +77,7 @@ fn ip(value: &str) -> Result<(), String> {
     }
 }
 
-fn look_at(machine: &Machine, wishes: &Wishes) -> LookAt {
+fn look_at(machine: &Machine, wishes: &Wishes) -> Queries {
     let node = wishes.get("device").map_or("/dev/nbd0", String::as_str);
     let mut paths = current::boot_paths(&current::boot_point(machine));
     paths.extend(moving::checks::paths());
@@ -85,14 +85,14 @@ fn look_at(machine: &Machine, wishes: &Wishes) -> LookAt {
     paths.extend(checks::paths(network_disk::name(node)));
     paths.extend(steps::paths());
     paths.extend(super::swap_managers::paths());
-    let mut look_at = LookAt::paths(paths);
+    let mut look_at = Queries::paths(paths);
     look_at.trees.push("/".into());
     look_at.disks.push(PathBuf::from(node));
     look_at.program_starts = true;
     look_at
 }
 
-fn draw_up(situation: &Situation<'_>, draft: &mut Draft) {
+fn draw_up(situation: &PlanInput<'_>, draft: &mut PlanBuilder) {
     let node = situation.option("device").unwrap_or("/dev/nbd0");
     let machine = situation.machine;
     let root = current::root(machine).and_then(|root| root.device.as_deref());

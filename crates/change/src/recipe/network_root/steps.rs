@@ -9,7 +9,7 @@ use super::super::moving::steps::{
     tree, with_modules, write,
 };
 use super::super::moving::table;
-use super::super::{Draft, Situation, identifiers, swap_managers};
+use super::super::{PlanBuilder, PlanInput, identifiers, swap_managers};
 use super::current::FSTAB;
 use super::kernels::modules_for;
 use super::scene::Scene;
@@ -42,8 +42,8 @@ pub(super) fn paths() -> Vec<PathBuf> {
     paths
 }
 
-/// All steps.
-pub(super) fn draw(situation: &Situation<'_>, scene: &Scene<'_>, draft: &mut Draft) {
+/// Adds all steps to the draft.
+pub(super) fn draw(situation: &PlanInput<'_>, scene: &Scene<'_>, draft: &mut PlanBuilder) {
     let new = filesystem(situation);
     let root = volume(&new, scene);
     push(
@@ -73,7 +73,7 @@ pub(super) fn draw(situation: &Situation<'_>, scene: &Scene<'_>, draft: &mut Dra
     draft.needs_boot = true;
 }
 
-fn filesystem(situation: &Situation<'_>) -> NewFilesystem {
+fn filesystem(situation: &PlanInput<'_>) -> NewFilesystem {
     NewFilesystem {
         kind: KIND,
         uuid: identifiers::uuid(&situation.facts.random, LABEL),
@@ -110,7 +110,7 @@ fn card(scene: &Scene<'_>) -> Volume {
 }
 
 /// The new root's own files, as steps that would change the running one.
-fn files(situation: &Situation<'_>, scene: &Scene<'_>, root: &Volume) -> Vec<Step> {
+fn files(situation: &PlanInput<'_>, scene: &Scene<'_>, root: &Volume) -> Vec<Step> {
     let seen = &situation.facts.seen;
     let mut edits = Edits::new(seen);
     edits.write(
@@ -168,7 +168,7 @@ fn hook(scene: &Scene<'_>) -> String {
         .replace("@KIND@", KIND.name())
 }
 
-fn script(situation: &Situation<'_>, root: &Volume) -> String {
+fn script(situation: &PlanInput<'_>, root: &Volume) -> String {
     let node = situation.option("device").unwrap_or("/dev/nbd0");
     let dead = situation.option("dead-timeout").unwrap_or("86400");
     let mut options = format!("--dead-timeout={dead}");
@@ -185,7 +185,7 @@ fn script(situation: &Situation<'_>, root: &Volume) -> String {
 }
 
 /// The modules of one kernel that network root and card need.
-fn modules(situation: &Situation<'_>, scene: &Scene<'_>, release: &str) -> Vec<String> {
+fn modules(situation: &PlanInput<'_>, scene: &Scene<'_>, release: &str) -> Vec<String> {
     let mut modules = modules_for(situation, release, &[], "nbd");
     let card = modules_for(situation, release, &scene.card_disks, &scene.card.filesystem);
     for module in modules_for(situation, release, &[], KIND.name()).into_iter().chain(card) {
@@ -197,7 +197,7 @@ fn modules(situation: &Situation<'_>, scene: &Scene<'_>, release: &str) -> Vec<S
 }
 
 /// Those of all kernels together.
-fn all_modules(situation: &Situation<'_>, scene: &Scene<'_>) -> Vec<String> {
+fn all_modules(situation: &PlanInput<'_>, scene: &Scene<'_>) -> Vec<String> {
     let each = scene.kernels.iter();
     let mut all: Vec<String> =
         each.flat_map(|kernel| modules(situation, scene, &kernel.release)).collect();
@@ -207,7 +207,7 @@ fn all_modules(situation: &Situation<'_>, scene: &Scene<'_>) -> Vec<String> {
 }
 
 /// What the board starts with. The command line is last.
-fn start(situation: &Situation<'_>, scene: &Scene<'_>, root: &Volume, draft: &mut Draft) {
+fn start(situation: &PlanInput<'_>, scene: &Scene<'_>, root: &Volume, draft: &mut PlanBuilder) {
     initramfs(
         &Initramfs {
             start: &scene.start,
@@ -253,7 +253,7 @@ fn start(situation: &Situation<'_>, scene: &Scene<'_>, root: &Volume, draft: &mu
 /// # Errors
 /// [`CmdlineError`] when the line would be too long for the kernel.
 pub(super) fn cmdline(
-    situation: &Situation<'_>,
+    situation: &PlanInput<'_>,
     old: &str,
     address: &str,
 ) -> Result<String, CmdlineError> {

@@ -3,7 +3,7 @@
 use super::*;
 use crate::plan::{Action, Plan};
 use crate::recipe::testing::{disk, facts as testing_facts, obstacles, plan, shown, text};
-use crate::recipe::{Facts, Sight, TreeSize};
+use crate::recipe::{Facts, PathState, TreeSize};
 use crate::steps::{BuildInitramfs, On, WriteFile};
 use rubus_fixtures as fixture;
 use rubus_vocabulary::machine::Machine;
@@ -17,11 +17,11 @@ const FSTAB: &str = "proc            /proc           proc    defaults          0
                      # mine\n\
                      /var/swap  none  swap  sw  0  0\n\
                      PARTUUID=1f3c5a77-03  none  swap  sw  0  0\n";
-fn names(names: &[&str]) -> Sight {
-    Sight::Directory(names.iter().map(|name| name.to_string()).collect())
+fn names(names: &[&str]) -> PathState {
+    PathState::Directory(names.iter().map(|name| name.to_string()).collect())
 }
 
-fn facts(machine: &Machine, given: &[(&str, Sight)]) -> Facts {
+fn facts(machine: &Machine, given: &[(&str, PathState)]) -> Facts {
     let modules = format!("/lib/modules/{RELEASE}");
     let builtin = format!("{modules}/modules.builtin");
     let block = format!("{modules}/kernel/drivers/block");
@@ -38,13 +38,13 @@ fn facts(machine: &Machine, given: &[(&str, Sight)]) -> Facts {
         ("/lib/modules", names(&[RELEASE])),
         (builtin.as_str(), text("kernel/fs/ext4/ext4.ko\nkernel/drivers/mmc/core/mmc_block.ko\n")),
         (block.as_str(), names(&["nbd.ko.xz"])),
-        ("/usr/lib/klibc/bin/ipconfig", Sight::Something),
-        ("/usr/local/bin/rubus", Sight::Something),
+        ("/usr/lib/klibc/bin/ipconfig", PathState::Something),
+        ("/usr/local/bin/rubus", PathState::Something),
         ("/sys/block/nbd0/backend", text("rubus nbd://192.168.1.2/root\n")),
         ("/run/rubus/attached/nbd0.json", text("{\"identity\": \"boot=1 export=2\"}")),
         ("/proc/1/comm", text("systemd\n")),
     ];
-    let all: Vec<(&str, Sight)> = usual.into_iter().chain(given.iter().cloned()).collect();
+    let all: Vec<(&str, PathState)> = usual.into_iter().chain(given.iter().cloned()).collect();
     let mut facts = testing_facts(&RECIPE, machine, &[], &all);
     let mut export = disk("/dev/nbd0", ADDRESS);
     export.model = Some(ADDRESS.into());
@@ -56,7 +56,7 @@ fn facts(machine: &Machine, given: &[(&str, Sight)]) -> Facts {
     facts
 }
 
-fn drawn(given: &[(&str, Sight)], wished: &[(&str, &str)]) -> Plan {
+fn drawn(given: &[(&str, PathState)], wished: &[(&str, &str)]) -> Plan {
     let machine = fixture::pi3_with_usb_ssd();
     plan(&RECIPE, &machine, &facts(&machine, given), wished)
 }
@@ -170,7 +170,7 @@ fn a_root_that_is_there_already_is_left_alone() {
 
 #[test]
 fn every_obstacle_says_what_to_do() {
-    let absent = |path| (path, Sight::Absent);
+    let absent = |path| (path, PathState::Absent);
     let bare = drawn(
         &[
             absent("/sys/block/nbd0/backend"),

@@ -1,7 +1,7 @@
 //! What the change takes, risks and promises.
 
 use super::super::moving::time;
-use super::super::{Draft, Situation, network_disk};
+use super::super::{PlanBuilder, PlanInput, network_disk};
 use super::current;
 use super::scene::Scene;
 use crate::plan::promise::{Look, Promise};
@@ -10,14 +10,14 @@ use rubus_vocabulary::units::rate_si;
 
 /// Assumed where the link does not say its rate: 100 Mbit/s.
 const ASSUMED_BITS_PER_SECOND: u64 = 100_000_000;
-pub(super) fn all(situation: &Situation<'_>, scene: &Scene<'_>, draft: &mut Draft) {
+pub(super) fn all(situation: &PlanInput<'_>, scene: &Scene<'_>, draft: &mut PlanBuilder) {
     effort(situation, scene, draft);
     risks(situation, scene, draft);
     notes(situation, scene, draft);
     promises(situation, scene, draft);
 }
 
-fn effort(situation: &Situation<'_>, scene: &Scene<'_>, draft: &mut Draft) {
+fn effort(situation: &PlanInput<'_>, scene: &Scene<'_>, draft: &mut PlanBuilder) {
     let bits = scene.link.bits_per_second.get().filter(|bits| *bits > 0);
     let rate = ceiling::ethernet(bits.unwrap_or(ASSUMED_BITS_PER_SECOND)).bytes_per_second;
     draft.effort = time::effort(
@@ -41,7 +41,7 @@ fn effort(situation: &Situation<'_>, scene: &Scene<'_>, draft: &mut Draft) {
     ));
 }
 
-fn risks(situation: &Situation<'_>, scene: &Scene<'_>, draft: &mut Draft) {
+fn risks(situation: &PlanInput<'_>, scene: &Scene<'_>, draft: &mut PlanBuilder) {
     let dead = situation.option("dead-timeout").unwrap_or("86400");
     draft.risks.push(format!(
         "Everything that is on {} now is lost, and undoing does not bring it back.",
@@ -86,7 +86,7 @@ fn risks(situation: &Situation<'_>, scene: &Scene<'_>, draft: &mut Draft) {
     );
 }
 
-fn notes(situation: &Situation<'_>, scene: &Scene<'_>, draft: &mut Draft) {
+fn notes(situation: &PlanInput<'_>, scene: &Scene<'_>, draft: &mut PlanBuilder) {
     let wait = situation.option("wait").unwrap_or("30");
     draft.notes.push(format!(
         "When the server has not answered {wait} s after a start has begun to look for it, the board starts from the card, and \
@@ -116,7 +116,7 @@ fn notes(situation: &Situation<'_>, scene: &Scene<'_>, draft: &mut Draft) {
     ));
 }
 
-fn promises(situation: &Situation<'_>, scene: &Scene<'_>, draft: &mut Draft) {
+fn promises(situation: &PlanInput<'_>, scene: &Scene<'_>, draft: &mut PlanBuilder) {
     let node = situation.option("device").unwrap_or("/dev/nbd0");
     let name = network_disk::name(node);
     let mut promise = |what: String, look: Look| {

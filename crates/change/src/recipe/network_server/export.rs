@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use crate::plan::volume::DiskIdentity;
-use crate::recipe::{Answer, Draft, Node, NodeKind, Situation, disks, mounting};
+use crate::recipe::{Answer, Node, NodeKind, PlanBuilder, PlanInput, disks, mounting};
 use rubus_nbd::images;
 use rubus_vocabulary::units::{bytes_iec, parse_size};
 
@@ -11,7 +11,7 @@ use rubus_vocabulary::units::{bytes_iec, parse_size};
 const PASSING: [&str; 6] = ["/tmp", "/var/tmp", "/run", "/proc", "/sys", "/dev"];
 /// Below these a device has a name that it keeps.
 const LASTING: [&str; 3] = ["/dev/disk", "/dev/mapper", "/dev/md"];
-/// A unit's name may be so long, with what is around it.
+/// Maximum length of a unit's name, with what is around it.
 const MAX_NAME: usize = 100;
 
 /// What is served, and with which rights.
@@ -23,7 +23,7 @@ pub(super) struct Export<'a> {
     pub(super) is_read_only: bool,
     /// Where the clients' clones are.
     pub(super) clones: Option<&'a str>,
-    /// It is made with so many bytes.
+    /// Size in bytes of an image that the recipe makes.
     pub(super) made_bytes: Option<u64>,
     /// Numbers of user and group as whom the server runs, where that is not root.
     pub(super) owner: Option<(u32, u32)>,
@@ -63,8 +63,8 @@ pub(super) fn name_of(image: &str) -> &str {
 /// What is to be served; nothing where it cannot be.
 pub(super) fn look<'a>(
     image: &'a str,
-    situation: &'a Situation<'_>,
-    draft: &mut Draft,
+    situation: &'a PlanInput<'_>,
+    draft: &mut PlanBuilder,
 ) -> Option<Export<'a>> {
     check_place(image, draft);
     let node = node(image, situation, draft)?;
@@ -103,7 +103,7 @@ pub(super) fn is_passing(path: &str) -> bool {
     PASSING.iter().any(is_below) && !LASTING.iter().any(is_below)
 }
 
-fn check_place(image: &str, draft: &mut Draft) {
+fn check_place(image: &str, draft: &mut PlanBuilder) {
     let remedy = match Path::new(image).starts_with("/dev") {
         true => "name the device by what stays: one of the links in /dev/disk/by-id",
         false => "take a place on a disk, such as /srv/disk.img",
@@ -112,7 +112,7 @@ fn check_place(image: &str, draft: &mut Draft) {
 }
 
 /// What is at the path: `Some(None)` where nothing is and it is to be made.
-fn node(image: &str, situation: &Situation<'_>, draft: &mut Draft) -> Option<Option<Node>> {
+fn node(image: &str, situation: &PlanInput<'_>, draft: &mut PlanBuilder) -> Option<Option<Node>> {
     let is_sized = situation.option("size").is_some();
     let what = "it is an image, a directory of images or a block device";
     let (answer, found, node) = match situation.facts.nodes.get(Path::new(image)) {
@@ -146,8 +146,8 @@ fn node(image: &str, situation: &Situation<'_>, draft: &mut Draft) -> Option<Opt
 fn check_size(
     image: &str,
     node: Option<Node>,
-    situation: &Situation<'_>,
-    draft: &mut Draft,
+    situation: &PlanInput<'_>,
+    draft: &mut PlanBuilder,
 ) -> Option<u64> {
     let wished = parse_size(situation.option("size")?).ok()?;
     let Some(node) = node else {
@@ -166,7 +166,7 @@ fn check_size(
     None
 }
 
-fn check_clones(clones: Option<&str>, kind: NodeKind, is_read_only: bool, draft: &mut Draft) {
+fn check_clones(clones: Option<&str>, kind: NodeKind, is_read_only: bool, draft: &mut PlanBuilder) {
     let Some(clones) = clones else {
         return;
     };
@@ -187,7 +187,7 @@ fn check_clones(clones: Option<&str>, kind: NodeKind, is_read_only: bool, draft:
 fn owner(
     node: Option<Node>,
     clones: Option<&str>,
-    situation: &Situation<'_>,
+    situation: &PlanInput<'_>,
 ) -> Option<(u32, u32)> {
     let written = match clones {
         None => node,

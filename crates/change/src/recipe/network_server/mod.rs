@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 
 use super::network_disk::yes_or_no;
 use super::{
-    Draft, LookAt, NodeKind, OptionSpec, Recipe, Sight, Situation, Wishes, mounting, programs,
-    units,
+    NodeKind, OptionSpec, PathState, PlanBuilder, PlanInput, Queries, Recipe, Wishes, mounting,
+    programs, units,
 };
 use crate::plan::Action;
 use crate::plan::promise::{Look, Promise};
@@ -111,7 +111,7 @@ fn listening(value: &str) -> Result<Vec<SocketAddr>, String> {
     value.split(',').map(listen_address).collect()
 }
 
-/// Nobody is left out where the list is empty.
+/// An empty list allows every client.
 fn allowed(value: &str) -> Result<Vec<Network>, String> {
     if value == "any" {
         return Ok(Vec::new());
@@ -128,13 +128,13 @@ fn unit(name: &str) -> String {
     format!("rubus-serve-{name}")
 }
 
-/// By which root asks the server on this machine, whoever else may connect. It is there as long as the socket unit
-/// listens.
+/// The socket on which root reaches the server on this machine, whichever clients are allowed. It exists as long as the
+/// socket unit listens.
 fn own_socket(name: &str) -> PathBuf {
     format!("/run/{}.socket", unit(name)).into()
 }
 
-fn look_at(_: &Machine, wishes: &Wishes) -> LookAt {
+fn look_at(_: &Machine, wishes: &Wishes) -> Queries {
     let mut paths: Vec<PathBuf> = programs::INSTALLED.iter().map(PathBuf::from).collect();
     paths.extend(programs::paths(["systemctl"]));
     let image = wishes.get("image").map(String::as_str);
@@ -152,7 +152,11 @@ fn look_at(_: &Machine, wishes: &Wishes) -> LookAt {
     let device = image.filter(|image| image.starts_with("/dev/") && !is_read_only);
     let mut nodes: Vec<PathBuf> = image.into_iter().chain(clones).map(PathBuf::from).collect();
     nodes.extend(tls::look_at(wishes));
-    LookAt { disks: device.map(PathBuf::from).into_iter().collect(), nodes, ..LookAt::paths(paths) }
+    Queries {
+        disks: device.map(PathBuf::from).into_iter().collect(),
+        nodes,
+        ..Queries::paths(paths)
+    }
 }
 
 /// All that the units and the words about them depend on.
@@ -164,7 +168,7 @@ struct Server<'a> {
     program: String,
 }
 
-fn draw_up(situation: &Situation<'_>, draft: &mut Draft) {
+fn draw_up(situation: &PlanInput<'_>, draft: &mut PlanBuilder) {
     let Some(image) = situation.option("image") else {
         let remedy = "say which: rubus plan network-server image=/srv/disk.img size=32GiB listen=192.168.1.5 allow=192.168.1.0/24";
         return draft.check("it is said what is served", false, "no", remedy);
@@ -193,12 +197,12 @@ fn draw_up(situation: &Situation<'_>, draft: &mut Draft) {
     });
 }
 
-/// Who may connect. An address that others reach is served to nobody in particular only where that was said.
+/// Which clients may connect. A public address is open to every client only where the user asked for that.
 fn check_callers(
     listen: &[SocketAddr],
     tls: Option<&Tls>,
-    situation: &Situation<'_>,
-    draft: &mut Draft,
+    situation: &PlanInput<'_>,
+    draft: &mut PlanBuilder,
 ) -> Vec<Network> {
     let is_public = listen.iter().any(|address| !address.ip().is_loopback());
     let wished = situation.option("allow");
@@ -227,7 +231,7 @@ fn check_callers(
 }
 
 /// The steps, as far as they are not done.
-fn put(server: &Server<'_>, situation: &Situation<'_>, draft: &mut Draft) {
+fn put(server: &Server<'_>, situation: &PlanInput<'_>, draft: &mut PlanBuilder) {
     let export = &server.export;
     let unit = unit(&export.name);
     let texts = [
@@ -238,7 +242,7 @@ fn put(server: &Server<'_>, situation: &Situation<'_>, draft: &mut Draft) {
         |(unit, text): &(String, String)| situation.text(&units::path(unit)) == text.as_str();
     let is_nothing = |(unit, _): &(String, String)| {
         let sight = situation.facts.seen.get(&units::path(unit));
-        matches!(sight, None | Some(Sight::Absent))
+        matches!(sight, None | Some(PathState::Absent))
     };
     let is_free = texts.iter().all(|text| is_nothing(text) || is_as_wished(text));
     draft.check(
@@ -279,8 +283,10 @@ fn put(server: &Server<'_>, situation: &Situation<'_>, draft: &mut Draft) {
     let why = "Each boot listens again.";
     units::enable(&socket, SOCKETS, why, situation, draft);
     let own = own_socket(&export.name);
-    let is_up =
-        !matches!(situation.facts.seen.get(&own), None | Some(Sight::Absent | Sight::Dangling(_)));
+    let is_up = !matches!(
+        situation.facts.seen.get(&own),
+        None | Some(PathState::Absent | PathState::Dangling(_))
+    );
     if are_written && is_up {
         return;
     }
@@ -297,7 +303,7 @@ fn put(server: &Server<'_>, situation: &Situation<'_>, draft: &mut Draft) {
 }
 
 /// The image and the directory of the clones, as far as they are missing.
-fn make_places(server: &Server<'_>, situation: &Situation<'_>, draft: &mut Draft) {
+fn make_places(server: &Server<'_>, situation: &PlanInput<'_>, draft: &mut PlanBuilder) {
     let export = &server.export;
     if let Some(clones) = export.clones {
         let why = "What each client writes is kept there.";

@@ -39,8 +39,8 @@ fn node(kind: NodeKind, user: u32) -> Result<Option<Node>, Unseen> {
 /// A machine with systemd and rubus, and these nodes.
 fn found(wished: &[(&str, &str)], nodes: &[(&str, Result<Option<Node>, Unseen>)]) -> Facts {
     let given = [
-        ("/run/systemd/system", Sight::Directory(Vec::new())),
-        ("/usr/local/bin/rubus", Sight::Something),
+        ("/run/systemd/system", PathState::Directory(Vec::new())),
+        ("/usr/local/bin/rubus", PathState::Something),
     ];
     let mut facts = facts(&RECIPE, &machine(), wished, &given);
     for path in (RECIPE.look_at)(&machine(), &wishes(wished)).nodes {
@@ -49,7 +49,7 @@ fn found(wished: &[(&str, &str)], nodes: &[(&str, Result<Option<Node>, Unseen>)]
     for (path, node) in nodes {
         facts.nodes.insert(path.into(), node.clone());
         if matches!(node, Ok(Some(node)) if node.kind == NodeKind::Directory) {
-            let held = Sight::Directory(vec!["other".into()]);
+            let held = PathState::Directory(vec!["other".into()]);
             facts.seen.insert(path.into(), held);
         }
     }
@@ -174,12 +174,12 @@ fn what_is_already_there_is_not_done_again() {
     let first_facts = found(&wished, &nodes);
     let first = plan(&RECIPE, &machine(), &first_facts, &wished);
     let mut facts = after(&first_facts, &first);
-    facts.seen.insert(own_socket("disk"), Sight::Something);
+    facts.seen.insert(own_socket("disk"), PathState::Something);
     let again = plan(&RECIPE, &machine(), &facts, &wished);
     assert_eq!(obstacles(&again), [""; 0]);
     assert!(again.is_empty(), "{:?}", again.steps);
     // Stopped by hand, it is started.
-    facts.seen.insert(own_socket("disk"), Sight::Absent);
+    facts.seen.insert(own_socket("disk"), PathState::Absent);
     let again = plan(&RECIPE, &machine(), &facts, &wished);
     assert_eq!(again.steps.len(), 1, "{:?}", again.steps);
     // With other wishes of the same name it would be another's.
@@ -289,7 +289,7 @@ fn what_tls_lacks_is_said() {
         }
     }
     insta::assert_snapshot!(text);
-    // Of a captured machine nobody knows, and it may be.
+    // Of a captured machine it is unknown, and possible.
     let wished = [("image", "/srv/disk.img"), certificates];
     let mut facts = found(&wished, &[]);
     facts.nodes.clear();

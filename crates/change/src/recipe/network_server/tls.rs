@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use super::export;
 use crate::plan::commands::Command;
-use crate::recipe::{Answer, Draft, NodeKind, Situation, Wishes, mounting, units};
+use crate::recipe::{Answer, NodeKind, PlanBuilder, PlanInput, Wishes, mounting, units};
 use rubus_nbd::names::{AUTHORITY, CLIENT, CLIENT_KEY, SERVER, SERVER_KEY};
 use rubus_vocabulary::escapes::escaped;
 
@@ -37,7 +37,7 @@ pub(super) fn mode(value: &str) -> Result<(), String> {
     }
 }
 
-/// The files that a server and who asks it may need. Nobody looks into the keys.
+/// The files that a server and its clients may need. The keys themselves are not read.
 pub(super) fn look_at(wishes: &Wishes) -> Vec<PathBuf> {
     let directory = wishes.get("certificates").map(Path::new);
     let files = |directory: &Path| {
@@ -47,8 +47,8 @@ pub(super) fn look_at(wishes: &Wishes) -> Vec<PathBuf> {
     directory.into_iter().flat_map(files).collect()
 }
 
-/// What is wished; nothing where all is in the clear, or where it cannot be.
-pub(super) fn look(situation: &Situation<'_>, draft: &mut Draft) -> Option<Tls> {
+/// The requested TLS settings; nothing where all is in the clear, or where TLS is impossible.
+pub(super) fn look(situation: &PlanInput<'_>, draft: &mut PlanBuilder) -> Option<Tls> {
     let directory = situation.option("certificates");
     let usual = if directory.is_some() { "require" } else { "off" };
     let mode = situation.option("tls").unwrap_or(usual);
@@ -69,7 +69,12 @@ pub(super) fn look(situation: &Situation<'_>, draft: &mut Draft) -> Option<Tls> 
     Some(tls)
 }
 
-fn check_wishes(mode: &str, directory: Option<&str>, verifies_clients: bool, draft: &mut Draft) {
+fn check_wishes(
+    mode: &str,
+    directory: Option<&str>,
+    verifies_clients: bool,
+    draft: &mut PlanBuilder,
+) {
     let make = format!("make them with `{}`, and say certificates={USUAL}", making(USUAL));
     let without = "leave certificates= out, or say tls=require";
     let (fault, remedy) = match (mode, directory) {
@@ -98,7 +103,7 @@ fn making(directory: &str) -> Command {
 }
 
 impl Tls {
-    fn check(&self, situation: &Situation<'_>, draft: &mut Draft) {
+    fn check(&self, situation: &PlanInput<'_>, draft: &mut PlanBuilder) {
         let lasts = !export::is_passing(&self.directory);
         draft.check(
             "the certificates are in the same place after a restart",
@@ -109,6 +114,18 @@ impl Tls {
         if !lasts {
             return;
         }
+        // Since version 255 systemd writes the path down for the service's process between spaces, and cannot read it back.
+        let has_spaces = self.directory.contains(char::is_whitespace);
+        draft.check(
+            "systemd can hand the certificates to the server",
+            !has_spaces,
+            if has_spaces {
+                format!("{} has white space, which systemd 255 and later lose", self.directory)
+            } else {
+                self.directory.clone()
+            },
+            &format!("move them to a directory without, such as {USUAL}"),
+        );
         let is_absent = |name: &str| {
             let node = situation.facts.nodes.get(&self.path(name));
             matches!(node, Some(Ok(None)))
@@ -141,8 +158,8 @@ impl Tls {
         what: &str,
         files: &[Needed],
         remedy: &str,
-        situation: &Situation<'_>,
-        draft: &mut Draft,
+        situation: &PlanInput<'_>,
+        draft: &mut PlanBuilder,
     ) {
         let mut missing = Vec::new();
         let (mut is_known, mut is_denied) = (true, false);

@@ -2,15 +2,15 @@
 
 use super::tls::Tls;
 use super::{Server, unit};
-use crate::recipe::{Draft, NodeKind};
+use crate::recipe::{NodeKind, PlanBuilder};
 use rubus_nbd::callers::Network;
 
-pub(super) fn say(server: &Server<'_>, draft: &mut Draft) {
+pub(super) fn say(server: &Server<'_>, draft: &mut PlanBuilder) {
     risks(server, draft);
     notes(server, draft);
 }
 
-fn risks(server: &Server<'_>, draft: &mut Draft) {
+fn risks(server: &Server<'_>, draft: &mut PlanBuilder) {
     let export = &server.export;
     let is_written = !export.is_read_only;
     let is_public = server.listen.iter().any(|at| !at.ip().is_loopback());
@@ -74,7 +74,7 @@ fn risk_of_the_public(server: &Server<'_>) -> String {
     }
 }
 
-fn notes(server: &Server<'_>, draft: &mut Draft) {
+fn notes(server: &Server<'_>, draft: &mut PlanBuilder) {
     let export = &server.export;
     let unit = unit(&export.name);
     let name = match (export.kind, export.clones) {

@@ -1,6 +1,6 @@
 //! How fast an array will be: what its disks were measured to do, and what the buses that they share carry.
 
-use super::super::{Draft, Situation, TogetherSpeed, disks};
+use super::super::{PlanBuilder, PlanInput, TogetherSpeed, disks};
 use crate::plan::Gain;
 use rubus_vocabulary::machine::{BlockDevice, HopKind};
 use rubus_vocabulary::units::rate_si;
@@ -14,7 +14,7 @@ struct Shared {
 }
 
 /// Says what the array is expected to give, and what its buses stand in the way of.
-pub(super) fn predict(nodes: &[&str], situation: &Situation<'_>, draft: &mut Draft) {
+pub(super) fn predict(nodes: &[&str], situation: &PlanInput<'_>, draft: &mut PlanBuilder) {
     let machine = situation.machine;
     let devices = nodes.iter().filter_map(|node| machine.device(disks::name(node)));
     let devices: Vec<&BlockDevice> = devices.collect();
@@ -86,7 +86,7 @@ pub(super) fn predict(nodes: &[&str], situation: &Situation<'_>, draft: &mut Dra
 fn at_once<'a>(
     devices: &[&BlockDevice],
     is_read: bool,
-    situation: &Situation<'a>,
+    situation: &PlanInput<'a>,
 ) -> Option<&'a TogetherSpeed> {
     let is_it = |measured: &&TogetherSpeed| {
         measured.is_read == is_read
@@ -98,7 +98,7 @@ fn at_once<'a>(
 
 /// What all disks give at once is what the array gives, whatever they share and however they divide it; each gets the same
 /// part of every file, so it is no faster than all of them would be at the speed of the slowest.
-fn gain_at_once(what: &str, measured: &TogetherSpeed, draft: &mut Draft) {
+fn gain_at_once(what: &str, measured: &TogetherSpeed, draft: &mut PlanBuilder) {
     /// Less is within what measurements differ by.
     const WORTH_IT: f64 = 1.15;
     let least = |rates: &[f64]| rates.iter().copied().fold(f64::INFINITY, f64::min);
@@ -122,7 +122,7 @@ fn gain_at_once(what: &str, measured: &TogetherSpeed, draft: &mut Draft) {
     }
 }
 
-fn source(situation: &Situation<'_>, devices: &[&BlockDevice], limit: Option<&Shared>) -> String {
+fn source(situation: &PlanInput<'_>, devices: &[&BlockDevice], limit: Option<&Shared>) -> String {
     let first = devices.first().map(|device| device.name.as_str());
     let measured = first.and_then(|name| situation.facts.speeds.get(name));
     let measured = measured.map_or("", |speed| speed.source.as_str());

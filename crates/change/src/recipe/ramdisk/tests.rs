@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::plan::Action;
-use crate::recipe::Sight;
+use crate::recipe::PathState;
 use crate::recipe::testing::{after, facts, obstacles, plan, shown, text};
 use crate::steps::WriteFile;
 use crate::unseen::Unseen;
@@ -15,7 +15,7 @@ fn machine() -> Machine {
     fixture::pi3_with_usb_ssd()
 }
 
-fn drawn(wished: &[(&str, &str)], given: &[(&str, Sight)]) -> crate::plan::Plan {
+fn drawn(wished: &[(&str, &str)], given: &[(&str, PathState)]) -> crate::plan::Plan {
     let facts = facts(&RECIPE, &machine(), wished, given);
     plan(&RECIPE, &machine(), &facts, wished)
 }
@@ -45,7 +45,7 @@ fn what_is_already_there_is_not_done_again() {
     mount.options = vec!["rw".into(), "size=204800k".into()];
     later.mounts.push(mount);
     let mut facts = after(&first_facts, &first);
-    let files = Sight::Directory(vec!["kept".into()]);
+    let files = PathState::Directory(vec!["kept".into()]);
     facts.seen.insert("/mnt/ram".into(), files);
     let again = plan(&RECIPE, &later, &facts, &USUAL);
     assert_eq!(obstacles(&again), [""; 0]);
@@ -56,13 +56,13 @@ fn what_is_already_there_is_not_done_again() {
 fn every_obstacle_says_what_to_do() {
     let full: Vec<String> = ["a", "b", "c", "d", "e", "f"].map(String::from).to_vec();
     let mut said = String::new();
-    type Case<'a> = (&'a [(&'a str, &'a str)], Vec<(&'a str, Sight)>);
+    type Case<'a> = (&'a [(&'a str, &'a str)], Vec<(&'a str, PathState)>);
     let cases: [Case<'_>; 7] = [
         (&[], vec![]),
         (&[("at", "/")], vec![]),
         (&[("at", "/etc/x")], vec![]),
         (&[("at", "/srv/data")], vec![]),
-        (&USUAL, vec![("/mnt/ram", Sight::Directory(full))]),
+        (&USUAL, vec![("/mnt/ram", PathState::Directory(full))]),
         (&USUAL, vec![("/mnt/ram", text("a file"))]),
         (&[("at", "/mnt/ram"), ("size", "700M")], vec![]),
     ];
@@ -80,7 +80,7 @@ fn a_capture_that_says_nothing_of_it_still_has_a_plan() {
     let wished = &USUAL;
     let mut facts = facts(&RECIPE, &machine(), wished, &[]);
     for sight in facts.seen.values_mut() {
-        *sight = Sight::Hidden(Unseen::Other("not in the capture".into()));
+        *sight = PathState::Hidden(Unseen::Other("not in the capture".into()));
     }
     let plan = plan(&RECIPE, &machine(), &facts, wished);
     assert_eq!(obstacles(&plan), [""; 0]);

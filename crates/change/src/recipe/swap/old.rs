@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::super::mounting::FSTAB;
-use super::super::{Draft, Situation, disks, swap_managers};
+use super::super::{PlanBuilder, PlanInput, disks, swap_managers};
 use super::target::New;
 use crate::plan::Step;
 use rubus_boot::fstab::{Entry, Fstab};
@@ -19,7 +19,7 @@ pub(super) struct Old<'a> {
 }
 
 impl<'a> Old<'a> {
-    pub(super) fn of(situation: &Situation<'a>, new: &New) -> Old<'a> {
+    pub(super) fn of(situation: &PlanInput<'a>, new: &New) -> Old<'a> {
         let keep = situation.option("keep").unwrap_or_default();
         let is_kept = |area: &SwapArea| {
             keep == "all"
@@ -31,8 +31,8 @@ impl<'a> Old<'a> {
         Old { given_up, kept }
     }
 
-    /// Steps after which nobody makes the old areas at the next boot.
-    pub(super) fn manager_steps(&self, situation: &Situation<'_>, new: &New) -> Vec<Step> {
+    /// Steps after which no manager makes the old areas at the next boot.
+    pub(super) fn manager_steps(&self, situation: &PlanInput<'_>, new: &New) -> Vec<Step> {
         let managers = self.leaving(situation.machine, new);
         swap_managers::switch_off(managers, &situation.facts.seen)
     }
@@ -67,7 +67,7 @@ impl<'a> Old<'a> {
     }
 
     /// What the user should know of the old areas.
-    pub(super) fn words(&self, new: &New, situation: &Situation<'_>, draft: &mut Draft) {
+    pub(super) fn words(&self, new: &New, situation: &PlanInput<'_>, draft: &mut PlanBuilder) {
         let machine = situation.machine;
         let volumes = disks::volumes(machine);
         let entries = Fstab::parse(situation.text(Path::new(FSTAB))).swaps();

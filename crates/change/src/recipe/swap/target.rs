@@ -1,10 +1,10 @@
-//! The new swap: what is wished, whether it can be, and the steps that make it.
+//! The new swap: what was requested, whether it is possible, and the steps that make it.
 
 use std::path::Path;
 
 use super::super::{
-    Draft, Sight, Situation, disks, distribution, identifiers, mounting, programs, swap_managers,
-    tables,
+    PathState, PlanBuilder, PlanInput, disks, distribution, identifiers, mounting, programs,
+    swap_managers, tables,
 };
 use crate::plan::volume::{
     DiskIdentity, FilesystemKind, NewFilesystem, PartitionRole, Place, partition_path,
@@ -49,7 +49,7 @@ impl To {
 /// The new swap.
 #[derive(Debug, Default)]
 pub(super) struct New {
-    /// What is used, `UUID=…` or a path; nothing where it is only there after a boot, or none is wished.
+    /// What is used, `UUID=…` or a path; nothing where it exists only after a boot, or none was requested.
     pub(super) what: Option<String>,
     /// The path under which the kernel lists it.
     pub(super) path: Option<String>,
@@ -84,7 +84,7 @@ impl New {
 }
 
 /// The new swap, with its checks. Nothing where an obstacle leaves nothing to plan from.
-pub(super) fn resolve(to: &To, situation: &Situation<'_>, draft: &mut Draft) -> Option<New> {
+pub(super) fn resolve(to: &To, situation: &PlanInput<'_>, draft: &mut PlanBuilder) -> Option<New> {
     let new = match to {
         To::Disk(node) => device(node, situation, draft),
         To::File(path) => file(path, situation, draft),
@@ -104,12 +104,12 @@ fn usual_bytes(machine: &Machine) -> u64 {
     (memory.next_multiple_of(MIB)).clamp(512 * MIB, 2048 * MIB)
 }
 
-fn wished_bytes(situation: &Situation<'_>) -> Option<u64> {
+fn wished_bytes(situation: &PlanInput<'_>) -> Option<u64> {
     let wished = situation.option("size");
     wished.and_then(|text| parse_size(text).ok()).map(|bytes| bytes.next_multiple_of(MIB))
 }
 
-fn device(node: &str, situation: &Situation<'_>, draft: &mut Draft) -> Option<New> {
+fn device(node: &str, situation: &PlanInput<'_>, draft: &mut PlanBuilder) -> Option<New> {
     let device = disks::find(node, situation, draft)?;
     let machine = situation.machine;
     let is_remote = disks::is_on_network(machine, &device.name);
@@ -167,7 +167,7 @@ fn swap_on<'a>(device: &'a BlockDevice, machine: &'a Machine) -> Option<&'a Bloc
     }
 }
 
-fn existing(device: &BlockDevice, draft: &mut Draft) -> New {
+fn existing(device: &BlockDevice, draft: &mut PlanBuilder) -> New {
     let path = format!("/dev/{}", device.name);
     let uuid = device.identity.uuid.clone().unwrap_or_default();
     let size_bytes = device.size_bytes.get().unwrap_or(0);
@@ -190,8 +190,8 @@ fn existing(device: &BlockDevice, draft: &mut Draft) -> New {
 fn whole_disk(
     disk: DiskIdentity,
     device: &BlockDevice,
-    situation: &Situation<'_>,
-    draft: &mut Draft,
+    situation: &PlanInput<'_>,
+    draft: &mut PlanBuilder,
 ) -> Option<New> {
     let node = disk.path.display().to_string();
     draft.risks.push(format!(
@@ -245,7 +245,7 @@ fn fresh(
     path: String,
     size_bytes: u64,
     mut steps: Vec<Step>,
-    situation: &Situation<'_>,
+    situation: &PlanInput<'_>,
 ) -> New {
     let uuid = identifiers::uuid(&situation.facts.random, "swap");
     let filesystem = NewFilesystem {
@@ -272,7 +272,7 @@ fn fresh(
     }
 }
 
-fn warn_of_card(what: &str, device: &str, machine: &Machine, draft: &mut Draft) {
+fn warn_of_card(what: &str, device: &str, machine: &Machine, draft: &mut PlanBuilder) {
     if disks::is_on_card(machine, device) {
         draft.risks.push(format!(
             "{what} is on an SD card or soldered flash: swapping wears it out and is slow there. A USB disk, or zram where \
@@ -281,9 +281,9 @@ fn warn_of_card(what: &str, device: &str, machine: &Machine, draft: &mut Draft) 
     }
 }
 
-fn file(path: &str, situation: &Situation<'_>, draft: &mut Draft) -> Option<New> {
+fn file(path: &str, situation: &PlanInput<'_>, draft: &mut PlanBuilder) -> Option<New> {
     let machine = situation.machine;
-    let mount = holding(path, machine);
+    let mount = machine.mount_holding(Path::new(path));
     let kind = mount.map_or("unknown", |mount| mount.filesystem.as_str());
     let found = match mount {
         Some(mount) => format!("{path} is on {} ({kind}) at {}", mount.source, mount.point),
@@ -338,24 +338,16 @@ fn file(path: &str, situation: &Situation<'_>, draft: &mut Draft) -> Option<New>
     Some(new)
 }
 
-/// The mount that holds a path.
-fn holding<'a>(path: &str, machine: &'a Machine) -> Option<&'a Mount> {
-    let mounts = machine.mounts.iter();
-    let mounts = mounts.filter(|mount| Path::new(path).starts_with(&mount.point));
-    // Of two at the same place the later one hides the other.
-    mounts.max_by_key(|mount| mount.point.len())
-}
-
 fn check_free(
     path: &str,
     size_bytes: u64,
     mount: &Mount,
-    situation: &Situation<'_>,
-    draft: &mut Draft,
+    situation: &PlanInput<'_>,
+    draft: &mut PlanBuilder,
 ) {
     let (is_free, found) = match situation.facts.seen.get(Path::new(path)) {
-        Some(Sight::Absent) => (Some(true), format!("there is no {path} yet").into()),
-        Some(Sight::Hidden(why)) => (None, format!("{path} was not looked at: {why}").into()),
+        Some(PathState::Absent) => (Some(true), format!("there is no {path} yet").into()),
+        Some(PathState::Hidden(why)) => (None, format!("{path} was not looked at: {why}").into()),
         _ => (Some(false), situation.presence(Path::new(path))),
     };
     draft.check(
@@ -387,7 +379,7 @@ fn check_free(
 
 /// What btrfs wants of a swap file (btrfs(5), "Swapfile support"): one device, Linux 5.0, no copying on write (which making
 /// the file sees to), and no snapshot of its subvolume while it is in use.
-fn check_btrfs(path: &str, mount: &Mount, machine: &Machine, draft: &mut Draft) {
+fn check_btrfs(path: &str, mount: &Mount, machine: &Machine, draft: &mut PlanBuilder) {
     let device = mount.device.as_deref().and_then(|name| machine.device(name));
     let uuid = device.and_then(|device| device.identity.uuid.as_ref());
     let members = machine.block_devices.iter();
@@ -419,7 +411,7 @@ fn check_btrfs(path: &str, mount: &Mount, machine: &Machine, draft: &mut Draft) 
     }
 }
 
-fn zram(situation: &Situation<'_>, draft: &mut Draft) -> Option<New> {
+fn zram(situation: &PlanInput<'_>, draft: &mut PlanBuilder) -> Option<New> {
     let machine = situation.machine;
     let switch = machine.kernel_config.iter().find(|setting| setting.name == "ZRAM");
     let switch = switch.and_then(|setting| setting.value.text());

@@ -4,7 +4,7 @@ use super::*;
 use crate::plan::Plan;
 use crate::plan::volume::DiskIdentity;
 use crate::recipe::testing::{after, disk, facts, obstacles, plan, shown, text, wishes};
-use crate::recipe::{DiskSpeed, Facts, Sight};
+use crate::recipe::{DiskSpeed, Facts, PathState};
 use crate::steps::{Format, SwapOff, SwapOn};
 use rubus_fixtures as fixture;
 use rubus_vocabulary::fact::Fact;
@@ -66,7 +66,7 @@ fn area(path: &str, kind: &str, device: &str, used_bytes: u64) -> SwapArea {
     }
 }
 
-fn knobs() -> Vec<(&'static str, Sight)> {
+fn knobs() -> Vec<(&'static str, PathState)> {
     vec![
         (FSTAB, text(TABLE)),
         (SWAPPINESS, text("60\n")),

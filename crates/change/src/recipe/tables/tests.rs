@@ -1,6 +1,6 @@
 //! Lines about a disk, by every way to name it.
 
-use super::super::{Draft, Facts, Seen, Sight, Wishes};
+use super::super::{Facts, PathState, PlanBuilder, Seen, Wishes};
 use super::*;
 use crate::plan::TextFile;
 use rubus_fixtures as fixture;
@@ -8,12 +8,12 @@ use rubus_vocabulary::fact::Fact;
 
 /// The check's words for a table of mounts and one of ciphers, where the disk is to be erased.
 fn found(machine: &Machine, fstab: &str, crypttab: &str) -> String {
-    let text = |text: &str| Sight::Text(TextFile::public(text));
+    let text = |text: &str| PathState::Text(TextFile::public(text));
     let seen = Seen::from([(FSTAB.into(), text(fstab)), (CRYPTTAB.into(), text(crypttab))]);
     let facts = Facts { seen, ..Facts::default() };
     let options = Wishes::new();
-    let situation = Situation { machine, facts: &facts, options: &options };
-    let mut draft = Draft::default();
+    let situation = PlanInput { machine, facts: &facts, options: &options };
+    let mut draft = PlanBuilder::default();
     check("sda", &|_| false, &situation, &mut draft);
     draft.checks.remove(0).found
 }

@@ -1,7 +1,7 @@
 //! Plans for bridges: before a disk, named by their ids, on Debian, and every obstacle.
 
 use super::super::testing::{after, facts, obstacles, plan, shown, text};
-use super::super::{Facts, Sight};
+use super::super::{Facts, PathState};
 use super::*;
 use crate::steps::WriteFile;
 use rubus_fixtures as fixture;
@@ -22,13 +22,13 @@ fn machine() -> Machine {
     machine
 }
 
-fn seen(cmdline: &str) -> Vec<(&'static str, Sight)> {
+fn seen(cmdline: &str) -> Vec<(&'static str, PathState)> {
     let names = ["config.txt", "cmdline.txt", "kernel8.img", "initramfs8"];
     vec![
-        ("/boot/firmware", Sight::Directory(names.map(String::from).to_vec())),
+        ("/boot/firmware", PathState::Directory(names.map(String::from).to_vec())),
         ("/boot/firmware/config.txt", text("auto_initramfs=1\n")),
         ("/boot/firmware/cmdline.txt", text(cmdline)),
-        ("/etc/default", Sight::Directory(Vec::new())),
+        ("/etc/default", PathState::Directory(Vec::new())),
     ]
 }
 
@@ -124,7 +124,7 @@ fn every_obstacle_says_what_to_do() {
     meet("both", &[("device", "/dev/sda"), ("bridge", "152d:0578")], &usual);
     let mut without = usual.clone();
     let config = Path::new("/boot/firmware/config.txt");
-    without.seen.insert(config.into(), Sight::Absent);
+    without.seen.insert(config.into(), PathState::Absent);
     meet("another way to start", &DEVICE, &without);
     let long = format!("{} {}", "x".repeat(2000), CMDLINE);
     meet("a full command line", &DEVICE, &facts_of(&machine, &long));

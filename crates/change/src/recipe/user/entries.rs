@@ -13,7 +13,7 @@ pub(super) struct Entry<T> {
     pub(super) what: T,
 }
 
-/// A check.
+/// A check of the recipe, before the plan is made.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Need {
     /// A program in the standard directories.
@@ -26,7 +26,7 @@ pub(super) enum Need {
     Module { module: String },
 }
 
-/// A step.
+/// A step of the recipe.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Work {
     WriteFile {
@@ -85,7 +85,7 @@ pub(super) enum Work {
     },
 }
 
-/// A promise.
+/// A promise of the recipe, which `rubus verify` checks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Pledge {
     Knob { path: String, value: String },

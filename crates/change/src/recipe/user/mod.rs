@@ -9,7 +9,7 @@ mod table;
 #[cfg(test)]
 mod tests;
 
-use super::{Facts, LookAt, Wishes};
+use super::{Facts, Queries, Wishes};
 use crate::plan::Plan;
 use choice::Choice;
 use entries::{Entry, Need, Pledge, Work};
@@ -46,7 +46,7 @@ impl UserRecipe {
     ///
     /// # Errors
     /// A fault where a wish makes no sense, or a text makes none with it.
-    pub fn look_at(&self, machine: &Machine, wishes: &Wishes) -> Result<LookAt, Fault> {
+    pub fn look_at(&self, machine: &Machine, wishes: &Wishes) -> Result<Queries, Fault> {
         plan::look_at(self, machine, wishes)
     }
 

@@ -12,8 +12,8 @@ use crate::plan::{Action, FORMAT, Plan, TextFile};
 use crate::recipe::edits::{Edits, with_assignment};
 use crate::recipe::units::UNITS;
 use crate::recipe::{
-    Answer, Draft, Facts, LookAt, Sight, Situation, Wishes, disks, distribution, format, mounting,
-    programs,
+    Answer, Facts, PathState, PlanBuilder, PlanInput, Queries, Wishes, disks, distribution, format,
+    lasting, mounting, programs,
 };
 use crate::steps::{MakeSwapFile, RemoveFile, SetLink, SwapOff, SwapOn, WriteFile};
 use rubus_vocabulary::machine::Machine;
@@ -26,7 +26,7 @@ pub(super) fn look_at(
     recipe: &UserRecipe,
     machine: &Machine,
     wishes: &Wishes,
-) -> Result<LookAt, Fault> {
+) -> Result<Queries, Fault> {
     let chosen = Chosen::of(&recipe.name, &recipe.options, wishes)?;
     let mut paths: Vec<PathBuf> = Vec::new();
     let mut lost: Vec<PathBuf> = Vec::new();
@@ -64,7 +64,7 @@ pub(super) fn look_at(
     }
     paths.extend(programs::paths(["swapon", "swapoff"]));
     paths.extend(programs::paths(format::PROGRAMS));
-    Ok(LookAt { disks: lost, ..LookAt::paths(paths) })
+    Ok(Queries { disks: lost, ..Queries::paths(paths) })
 }
 
 /// What tells whether the running kernel has a module.
@@ -89,8 +89,8 @@ pub(super) fn draw_up(
     made: &str,
 ) -> Result<Plan, Fault> {
     let chosen = Chosen::of(&recipe.name, &recipe.options, wishes)?;
-    let situation = Situation { machine, facts, options: &chosen.written };
-    let mut draft = Draft::default();
+    let situation = PlanInput { machine, facts, options: &chosen.written };
+    let mut draft = PlanBuilder::default();
     for (name, what) in &chosen.missing {
         let remedy = format!("add {name}=...: {what}");
         draft.check(&format!("{name} is chosen"), false, "no", &remedy);
@@ -106,6 +106,7 @@ pub(super) fn draw_up(
                 .map_err(|reason| Fault { line, reason })?;
         }
         programs::check(&situation, &mut draft);
+        lasting::check(&situation, &mut draft);
         let promises = recipe.promises.iter().map(|entry| promise(entry, &chosen));
         let promises = promises.collect::<Result<Vec<_>, Fault>>()?;
         draft.promises.extend(promises);
@@ -131,7 +132,7 @@ pub(super) fn draw_up(
     })
 }
 
-fn check(entry: &Entry<Need>, chosen: &Chosen, situation: &Situation<'_>, draft: &mut Draft) {
+fn check(entry: &Entry<Need>, chosen: &Chosen, situation: &PlanInput<'_>, draft: &mut PlanBuilder) {
     let own = |usual: String| match entry.words.is_empty() {
         true => usual,
         false => chosen.fill(&entry.words),
@@ -155,7 +156,7 @@ fn check(entry: &Entry<Need>, chosen: &Chosen, situation: &Situation<'_>, draft:
         Need::File { path } | Need::Knob { path } => {
             let path = PathBuf::from(chosen.fill(path));
             let answer = match situation.facts.seen.get(&path) {
-                Some(Sight::Hidden(_)) => Answer::Unknown,
+                Some(PathState::Hidden(_)) => Answer::Unknown,
                 _ => Answer::from(situation.is_there(&path)),
             };
             let usual = match entry.what {
@@ -179,7 +180,7 @@ fn check(entry: &Entry<Need>, chosen: &Chosen, situation: &Situation<'_>, draft:
 }
 
 /// Whether the running kernel has a module, and where that was seen.
-fn has_module(module: &str, situation: &Situation<'_>) -> (Answer, String) {
+fn has_module(module: &str, situation: &PlanInput<'_>) -> (Answer, String) {
     let mut paths = module_paths(module, situation.machine).into_iter();
     let loaded = paths.next().unwrap_or_default();
     if situation.is_there(&loaded) {
@@ -194,7 +195,7 @@ fn has_module(module: &str, situation: &Situation<'_>) -> (Answer, String) {
     }
     for list in paths.filter(|path| path != Path::new(FILESYSTEMS)) {
         match situation.facts.seen.get(&list) {
-            Some(Sight::Text(file)) => {
+            Some(PathState::Text(file)) => {
                 let lines = file.text.lines();
                 let mut names = lines.filter_map(|line| {
                     let path = line.split(':').next()?;
@@ -205,7 +206,7 @@ fn has_module(module: &str, situation: &Situation<'_>) -> (Answer, String) {
                 }
             }
             // Too large for a sight, or not captured: modprobe says when the step needs it.
-            Some(Sight::Something | Sight::Hidden(_)) => {
+            Some(PathState::Something | PathState::Hidden(_)) => {
                 let found = format!("not known: {} was not read", list.display());
                 return (Answer::Unknown, found);
             }
@@ -223,9 +224,9 @@ fn step(
     entry: &Entry<Work>,
     number: usize,
     chosen: &Chosen,
-    situation: &Situation<'_>,
+    situation: &PlanInput<'_>,
     texts: &mut Texts,
-    draft: &mut Draft,
+    draft: &mut PlanBuilder,
 ) -> Result<(), String> {
     let id = entry.extra.clone().unwrap_or_else(|| format!("step-{}", number + 1));
     let why = chosen.fill(&entry.words);
@@ -297,8 +298,8 @@ fn swap_or_mount(
     id: &str,
     why: &str,
     chosen: &Chosen,
-    situation: &Situation<'_>,
-    draft: &mut Draft,
+    situation: &PlanInput<'_>,
+    draft: &mut PlanBuilder,
 ) -> Result<(), String> {
     let areas = &situation.machine.swap.areas;
     let priority_of = |text: &Option<String>| {
@@ -367,15 +368,15 @@ fn swap_or_mount(
     Ok(())
 }
 
-/// The steps of the recipe `format`, under this step's name. Whoever applies the plan gives the disk away by its serial
+/// The steps of the recipe `format`, under this step's name. To apply the plan, a user confirms the disk by its serial
 /// number, as for any recipe.
 fn new_filesystem(
     work: &Work,
     (id, number): (&str, usize),
     why: &str,
     chosen: &Chosen,
-    situation: &Situation<'_>,
-    draft: &mut Draft,
+    situation: &PlanInput<'_>,
+    draft: &mut PlanBuilder,
 ) -> Result<(), String> {
     let Work::Format { device, filesystem, label, at, partition } = work else {
         return Ok(());
@@ -402,7 +403,7 @@ fn new_filesystem(
         *random ^= byte;
     }
     let before = draft.steps.len();
-    let own = Situation { facts: &facts, options: &options, ..*situation };
+    let own = PlanInput { facts: &facts, options: &options, ..*situation };
     format::draw(&own, draft);
     for step in draft.steps.iter_mut().skip(before) {
         step.id = format!("{id}-{}", step.id);
@@ -422,7 +423,7 @@ fn parse_mode(text: &str) -> Result<u32, String> {
 
 impl Texts {
     /// What a file will hold after the steps so far.
-    fn now(&self, path: &Path, situation: &Situation<'_>, draft: &Draft) -> String {
+    fn now(&self, path: &Path, situation: &PlanInput<'_>, draft: &PlanBuilder) -> String {
         let written = self.0.get(path).and_then(|index| draft.steps.get(*index));
         match written.map(|step| &step.action) {
             Some(Action::WriteFile(WriteFile { becomes, .. })) => becomes.text.clone(),
@@ -438,13 +439,13 @@ fn write(
     path: &Path,
     text: String,
     mode: Option<u32>,
-    situation: &Situation<'_>,
+    situation: &PlanInput<'_>,
     texts: &mut Texts,
-    draft: &mut Draft,
+    draft: &mut PlanBuilder,
 ) {
     let can_be = matches!(
         situation.facts.seen.get(path),
-        None | Some(Sight::Absent | Sight::Text(_) | Sight::Hidden(_))
+        None | Some(PathState::Absent | PathState::Text(_) | PathState::Hidden(_))
     );
     if !can_be {
         let remedy = "take another path: only small text files are edited";
@@ -480,17 +481,17 @@ fn link(
     why: &str,
     path: PathBuf,
     to: String,
-    situation: &Situation<'_>,
-    draft: &mut Draft,
+    situation: &PlanInput<'_>,
+    draft: &mut PlanBuilder,
 ) -> Result<(), String> {
     if to.is_empty() || to.contains(char::is_control) {
         return Err("'to' has to be where the link points to".into());
     }
     let was = match situation.facts.seen.get(&path) {
-        Some(Sight::Dangling(target)) => Some(target.clone()),
-        Some(Sight::Absent | Sight::Hidden(_)) | None => None,
+        Some(PathState::Dangling(target)) => Some(target.clone()),
+        Some(PathState::Absent | PathState::Hidden(_)) | None => None,
         // What is at the end of the link is seen, and not the link.
-        Some(Sight::Text(file)) if to == "/dev/null" && file.text.is_empty() => return Ok(()),
+        Some(PathState::Text(file)) if to == "/dev/null" && file.text.is_empty() => return Ok(()),
         Some(_) => {
             let remedy = "remove what is there by hand, or take another path";
             let what = format!("{} is free for a link", path.display());

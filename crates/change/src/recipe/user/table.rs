@@ -3,6 +3,7 @@
 
 use std::ops::Range;
 
+use rubus_vocabulary::spelling::nearest;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
@@ -10,7 +11,7 @@ use toml::de::{DeTable, DeValue};
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}: {reason}")]
 pub struct Fault {
-    /// From 1.
+    /// Line number, from 1.
     pub line: usize,
     /// What is wrong and what would be right.
     pub reason: String,
@@ -176,7 +177,7 @@ impl<'a, 'b> Keys<'a, 'b> {
         tables
     }
 
-    /// Every key that nobody asked for is a fault.
+    /// Reports every unknown key.
     pub(super) fn finish(self, reading: &mut Reading<'_>) {
         for key in self.table.keys() {
             let name: &str = key.get_ref();
@@ -194,27 +195,8 @@ impl<'a, 'b> Keys<'a, 'b> {
 
 /// The nearest of the known names, where one is near.
 pub(super) fn did_you_mean(name: &str, known: &[&str]) -> String {
-    let nearest = known.iter().min_by_key(|known| distance(name, known));
-    match nearest {
-        Some(nearest) if distance(name, nearest) <= nearest.len().max(name.len()) / 2 => {
-            format!("; did you mean '{nearest}'?")
-        }
-        _ => format!("; there are: {}", known.join(", ")),
+    match nearest(name, known) {
+        Some(nearest) => format!("; did you mean '{nearest}'?"),
+        None => format!("; there are: {}", known.join(", ")),
     }
-}
-
-/// How many letters have to be changed, put in or left out (Levenshtein).
-fn distance(one: &str, other: &str) -> usize {
-    let other: Vec<char> = other.chars().collect();
-    let mut row: Vec<usize> = (0..=other.len()).collect();
-    for (i, a) in one.chars().enumerate() {
-        let mut before = row[0];
-        row[0] = i + 1;
-        for (j, b) in other.iter().enumerate() {
-            let changed = before + usize::from(a != *b);
-            before = row[j + 1];
-            row[j + 1] = changed.min(row[j] + 1).min(before + 1);
-        }
-    }
-    row[other.len()]
 }

@@ -3,7 +3,7 @@
 use super::*;
 use crate::plan::Action;
 use crate::recipe::testing::{after, obstacles, shown, text, wishes};
-use crate::recipe::{Seen, Sight};
+use crate::recipe::{PathState, Seen};
 use crate::steps::{Format, WriteFile};
 use crate::unseen::Unseen;
 use rubus_fixtures as fixture;
@@ -17,7 +17,7 @@ fn example() -> UserRecipe {
     UserRecipe::parse(&DOCUMENT[start..end]).expect("the documented example is right")
 }
 
-fn facts(recipe: &UserRecipe, wished: &[(&str, &str)], given: &[(&str, Sight)]) -> Facts {
+fn facts(recipe: &UserRecipe, wished: &[(&str, &str)], given: &[(&str, PathState)]) -> Facts {
     let machine = fixture::pi3_with_usb_ssd();
     let look_at = recipe.look_at(&machine, &wishes(wished)).expect("it makes sense");
     let mut seen: Seen = look_at
@@ -25,12 +25,12 @@ fn facts(recipe: &UserRecipe, wished: &[(&str, &str)], given: &[(&str, Sight)]) 
         .into_iter()
         .map(|path| {
             let is_program = path.starts_with("/usr/sbin") || path.starts_with("/usr/bin");
-            let sight = if is_program { Sight::Something } else { Sight::Absent };
+            let sight = if is_program { PathState::Something } else { PathState::Absent };
             (path, sight)
         })
         .collect();
     for path in ["/etc", "/etc/sysctl.d", "/etc/systemd/system", "/var", "/var/tmp"] {
-        seen.insert(path.into(), Sight::Directory(vec!["other".into()]));
+        seen.insert(path.into(), PathState::Directory(vec!["other".into()]));
     }
     for (path, sight) in given {
         seen.insert(path.into(), sight.clone());
@@ -38,7 +38,7 @@ fn facts(recipe: &UserRecipe, wished: &[(&str, &str)], given: &[(&str, Sight)]) 
     Facts { seen, ..Facts::default() }
 }
 
-fn given() -> Vec<(&'static str, Sight)> {
+fn given() -> Vec<(&'static str, PathState)> {
     vec![
         ("/proc/sys/vm/dirty_expire_centisecs", text("3000\n")),
         ("/etc/logrotate.conf", text("weekly\nrotate 4\ncreate\n")),
@@ -230,8 +230,8 @@ fn a_file_that_cannot_be_seen_is_unknown() {
                 [[step]]\ndo = \"make_directory\"\nwhy = \"w\"\npath = \"/x\"\n";
     let recipe = UserRecipe::parse(text).unwrap();
     let given = [
-        ("/etc/hidden", Sight::Hidden(Unseen::Other("Input/output error".into()))),
-        ("/etc/not known", Sight::Something),
+        ("/etc/hidden", PathState::Hidden(Unseen::Other("Input/output error".into()))),
+        ("/etc/not known", PathState::Something),
     ];
     let checks = plan_of(&recipe, &facts(&recipe, &[], &given), &[]).checks;
     let answers: Vec<(bool, bool)> = checks.iter().map(|c| (c.is_met, c.is_unknown)).collect();
@@ -305,7 +305,7 @@ fn with_two_disks(wished: &[(&str, &str)]) -> Result<Plan, Fault> {
     let looked = recipe.look_at(&machine, &wishes(wished))?;
     assert_eq!(looked.disks, [wished[0].1, "/dev/sdc"].map(std::path::PathBuf::from));
     let mut facts = facts(&recipe, wished, &given());
-    facts.seen.insert("/mnt".into(), Sight::Directory(Vec::new()));
+    facts.seen.insert("/mnt".into(), PathState::Directory(Vec::new()));
     for (path, serial) in [("/dev/sdb", "S-1"), ("/dev/sdc", "S-2")] {
         facts.disks.insert(path.into(), Ok(disk(path, serial)));
     }

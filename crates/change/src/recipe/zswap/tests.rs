@@ -2,24 +2,24 @@
 
 use super::*;
 use crate::plan::{Action, Plan, TextFile};
-use crate::recipe::{Facts, Seen, Sight, Wishes};
+use crate::recipe::{Facts, PathState, Seen, Wishes};
 use crate::steps::WriteFile;
 use rubus_fixtures as fixture;
 use rubus_vocabulary::fact::Fact;
 use rubus_vocabulary::machine::Setting;
 
-fn knob(text: &str) -> Sight {
-    Sight::Text(TextFile::public(text))
+fn knob(text: &str) -> PathState {
+    PathState::Text(TextFile::public(text))
 }
 
 fn seen() -> Seen {
     Seen::from([
-        (BOOT_FILE.into(), Sight::Absent),
-        ("/etc/tmpfiles.d".into(), Sight::Something),
-        (PAGE_CLUSTER_FILE.into(), Sight::Absent),
-        ("/etc/sysctl.d".into(), Sight::Absent),
+        (BOOT_FILE.into(), PathState::Absent),
+        ("/etc/tmpfiles.d".into(), PathState::Something),
+        (PAGE_CLUSTER_FILE.into(), PathState::Absent),
+        ("/etc/sysctl.d".into(), PathState::Absent),
         (PAGE_CLUSTER.into(), knob("3\n")),
-        ("/usr/bin/systemd-tmpfiles".into(), Sight::Something),
+        ("/usr/bin/systemd-tmpfiles".into(), PathState::Something),
     ])
 }
 
@@ -106,10 +106,10 @@ fn a_machine_that_is_as_wished_needs_nothing() {
     let mut seen = seen();
     for step in &first.steps {
         if let Action::WriteFile(WriteFile { path, becomes, .. }) = &step.action {
-            seen.insert(path.clone(), Sight::Text(becomes.clone()));
+            seen.insert(path.clone(), PathState::Text(becomes.clone()));
         }
     }
-    seen.insert("/etc/sysctl.d".into(), Sight::Something);
+    seen.insert("/etc/sysctl.d".into(), PathState::Something);
     seen.insert(PAGE_CLUSTER.into(), knob("0\n"));
     let on = [
         ("compressor", "lzo"),

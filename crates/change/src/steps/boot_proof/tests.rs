@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use crate::plan::{Step, TextFile};
 use crate::volume::{FilesystemKind, Volume};
-use rubus_host::fake::FakeFiles;
+use rubus_host::simulated::fake::FakeFiles;
 
 use crate::plan::Plan;
 

@@ -196,7 +196,7 @@ fn a_table_of_this_change_is_its_own_however_far_it_was_written() {
 }
 
 #[test]
-fn what_somebody_put_on_the_partition_since_is_not_this_changes_own() {
+fn what_was_put_on_the_partition_since_is_not_this_changes_own() {
     let disk = cut_after(usize::MAX);
     assert!(is_own_disk(&divided(), &disk, &[filesystem(OURS)]));
     assert!(!is_own_disk(&divided(), &disk, &[filesystem(FOREIGN)]));

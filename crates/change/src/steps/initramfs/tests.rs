@@ -2,8 +2,8 @@
 
 use crate::volume::FilesystemKind;
 use rubus_boot::initramfs::Member;
-use rubus_host::fake::FakeFiles;
-use rubus_host::rehearsal::Rehearsal;
+use rubus_host::simulated::fake::FakeFiles;
+use rubus_host::simulated::rehearsal::SimulatedMachine;
 
 use super::*;
 
@@ -103,8 +103,8 @@ const FROM: &str = "/boot/firmware/initramfs-rubus";
 const NEWER: &str = "6.12.9+rpt-rpi-v8";
 
 /// A machine on which the tried one waits, with this in its place.
-fn with_waiting(usual: &str) -> Rehearsal {
-    let mut machine = Rehearsal::new()
+fn with_waiting(usual: &str) -> SimulatedMachine {
+    let mut machine = SimulatedMachine::new()
         .file(PATH, usual, 0o644)
         .file(FROM, &image(RELEASE, &["btrfs"]), 0o644)
         .directory("/var/lib/rubus/changes/0001-desktop");
@@ -143,7 +143,7 @@ fn with_site<T>(is_begun_again: bool, act: impl FnOnce(&mut Site<'_>) -> T) -> T
     })
 }
 
-fn install_in(machine: &mut Rehearsal, is_begun_again: bool) -> Result<Receipt, StepError> {
+fn install_in(machine: &mut SimulatedMachine, is_begun_again: bool) -> Result<Receipt, StepError> {
     with_wanted(|wanted| {
         with_site(is_begun_again, |site| {
             install(wanted, Path::new(FROM), Path::new("/"), site, machine)
@@ -151,20 +151,20 @@ fn install_in(machine: &mut Rehearsal, is_begun_again: bool) -> Result<Receipt, 
     })
 }
 
-fn put_in_place(machine: &mut Rehearsal) -> Result<Receipt, StepError> {
+fn put_in_place(machine: &mut SimulatedMachine) -> Result<Receipt, StepError> {
     install_in(machine, false)
 }
 
-fn back(machine: &mut Rehearsal) -> Result<Receipt, StepError> {
+fn back(machine: &mut SimulatedMachine) -> Result<Receipt, StepError> {
     with_site(false, |site| kept::put_back(Path::new(PATH), Some(Path::new(KEPT)), site, machine))
 }
 
-fn text(machine: &Rehearsal, path: &str) -> Option<String> {
+fn text(machine: &SimulatedMachine, path: &str) -> Option<String> {
     let contents = machine.everything().remove(Path::new(path))?;
     contents.map(|(text, _)| text)
 }
 
-fn events(act: impl Fn(&mut Rehearsal), machine: &Rehearsal) -> usize {
+fn events(act: impl Fn(&mut SimulatedMachine), machine: &SimulatedMachine) -> usize {
     let mut machine = machine.clone();
     let before = machine.events();
     act(&mut machine);
@@ -216,11 +216,12 @@ fn a_kernel_that_was_updated_on_trial_keeps_its_own() {
 }
 
 #[test]
-fn one_that_something_else_has_made_anew_is_looked_into() {
+fn one_that_something_else_has_rebuilt_is_looked_into() {
     let mut machine = with_waiting("old");
     let receipt = put_in_place(&mut machine).unwrap();
-    let look =
-        |machine: &Rehearsal| with_wanted(|wanted| look_again(wanted, Some(&receipt), machine));
+    let look = |machine: &SimulatedMachine| {
+        with_wanted(|wanted| look_again(wanted, Some(&receipt), machine))
+    };
     let proven = ImageState::Starts("it is the one that was proven".into());
     assert_eq!(look(&machine), proven);
     let mut remade = |bytes: String| {

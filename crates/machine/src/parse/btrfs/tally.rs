@@ -175,7 +175,7 @@ pub struct Tally {
 }
 
 impl Tally {
-    /// Nothing yet.
+    /// An empty tally.
     pub fn new() -> Self {
         Tally::default()
     }

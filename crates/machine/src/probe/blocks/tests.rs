@@ -2,7 +2,7 @@
 
 use super::*;
 use proptest::prelude::*;
-use rubus_host::fake::FakeFiles;
+use rubus_host::simulated::fake::FakeFiles;
 
 /// A block device's directory under `/sys/block`, with its number and size in sectors.
 fn disk(files: FakeFiles, name: &str, number: &str, sectors: &str) -> FakeFiles {
@@ -159,7 +159,7 @@ fn devices_that_are_not_set_up_are_left_out() {
 }
 
 #[test]
-fn what_udev_found_as_root_is_told_to_everybody() {
+fn what_udev_found_as_root_is_told_to_every_user() {
     let files = disk(FakeFiles::new(), "sda", "8:0\n", "2000\n");
     let files = partition(files, "sda", "sda1", "8:1\n", "100\n")
         .file("/run/udev/data/b8:0", "E:ID_SERIAL_SHORT=0123\nE:ID_PART_TABLE_TYPE=gpt\n")

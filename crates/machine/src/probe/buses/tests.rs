@@ -2,7 +2,7 @@
 
 use super::*;
 use proptest::prelude::*;
-use rubus_host::fake::FakeFiles;
+use rubus_host::simulated::fake::FakeFiles;
 use rubus_vocabulary::machine::BlockKind;
 
 /// A USB device's directory with what every one has.
@@ -286,8 +286,8 @@ fn an_nvme_drive_is_wider_than_the_lane_of_a_pi5() {
     0001:01:00.0 PCIe slot | PCIe Gen 2 ×1 (of Gen 3 ×4) | nvme | 450 MB/s
     nvme0 Samsung SSD 980 500GB | NVMe over PCIe | nvme | ?
     ");
-    // The port was limited to generation 2, so nothing more is to be had as it is set up.
-    assert_eq!(hops[1].max_line_bits_per_second.get(), Some(4_000_000_000));
+    // The port says what config.txt set, and can do generation 3.
+    assert_eq!(hops[1].max_line_bits_per_second.get(), Some(7_876_923_008));
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use super::*;
 use proptest::prelude::*;
-use rubus_host::fake::FakeFiles;
+use rubus_host::simulated::fake::FakeFiles;
 
 const TABLE: &str = "\
 21 26 0:19 / /sys rw,nosuid - sysfs sysfs rw

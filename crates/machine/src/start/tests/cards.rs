@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use rubus_boot::chain::{Outcome, Stage, TableKind};
 use rubus_boot::medium::Certainty;
 use rubus_boot::volume::NamedVolume;
-use rubus_host::fake::FakeFiles;
+use rubus_host::simulated::fake::FakeFiles;
 
 use super::super::{CardPart, CardParts, of_card};
 
@@ -49,7 +49,12 @@ impl Card {
         for name in ["bootcode.bin", "start.elf", "fixup.dat", "start4.elf", "fixup4.dat"] {
             card.put(name, "firmware");
         }
-        for name in ["bcm2711-rpi-4-b.dtb", "bcm2712-rpi-5-b.dtb"] {
+        for name in [
+            "bcm2710-rpi-3-b.dtb",
+            "bcm2711-rpi-4-b.dtb",
+            "bcm2712-rpi-5-b.dtb",
+            "bcm2712d0-rpi-5-b.dtb",
+        ] {
             card.put(name, "tree");
         }
         let ext4 = "kernel/fs/ext4/ext4.ko";
@@ -169,7 +174,7 @@ fn if_alone(card: &Card, otherwise: Truth) -> Truth {
     if card.starts_alone() { Starts } else { otherwise }
 }
 
-const MUTATIONS: [(&str, Mutation); 34] = [
+const MUTATIONS: [(&str, Mutation); 39] = [
     ("nothing", |_| Starts),
     ("a comment in config.txt", |c| {
         c.edit("config.txt", |text| format!("# kernel=none.img\n{text}"));
@@ -278,7 +283,30 @@ const MUTATIONS: [(&str, Mutation); 34] = [
     }),
     ("no device trees", |c| {
         c.boot.retain(|(name, _)| !name.ends_with(".dtb"));
-        if c.board == "pi3" { Starts } else { StopsAt(Stage::Kernel) }
+        StopsAt(Stage::Kernel)
+    }),
+    ("an empty device_tree=", |c| {
+        c.edit("config.txt", |text| format!("{text}device_tree=\n"));
+        StopsAt(Stage::Kernel)
+    }),
+    ("the small firmware, which is not there", |c| {
+        c.edit("config.txt", |text| format!("{text}gpu_mem=16\n"));
+        if c.board == "pi5" { Starts } else { StopsAt(Stage::Partition) }
+    }),
+    ("a firmware's program of another name, for another board", |c| {
+        c.edit("config.txt", |text| format!("{text}[pi2]\nstart_x=1\n[all]\n"));
+        Starts
+    }),
+    ("the root in quotes", |c| {
+        let named = c.named;
+        c.edit("cmdline.txt", |text| text.replace(named, &format!("\"{named}\"")));
+        if c.has_initramfs { StopsAt(Stage::Root) } else { Starts }
+    }),
+    ("a program of the first start that is not there", |c| {
+        c.edit("cmdline.txt", |text| {
+            format!("{} systemd.run=/boot/firmware/firstrun.sh\n", text.trim_end())
+        });
+        StopsAt(Stage::Init)
     }),
     ("a kernel without its modules", |c| {
         c.put("kernel8.img", kernel(OTHER_RELEASE));
@@ -313,6 +341,78 @@ const MUTATIONS: [(&str, Mutation); 34] = [
         StopsAt(Stage::Mounts)
     }),
 ];
+
+/// raspberrypi/firmware, issue 1685: a name that the firmware does not know says nothing of the mode.
+#[test]
+fn a_kernel_of_another_name_needs_its_mode() {
+    let wide = |release: &str| {
+        let mut bytes = kernel(release);
+        bytes[0x38..0x3C].copy_from_slice(b"ARM\x64");
+        bytes
+    };
+    let mut narrow = kernel(RELEASE);
+    narrow[0x24..0x28].copy_from_slice(&[0x18, 0x28, 0x6F, 0x01]);
+    for (board, bytes, setting, ends) in [
+        ("pi3", wide(RELEASE), "", Outcome::StopsAt(Stage::Kernel)),
+        ("pi3", wide(RELEASE), "arm_64bit=1\n", Outcome::Starts),
+        ("pi3", narrow.clone(), "", Outcome::Starts),
+        ("pi4", wide(RELEASE), "", Outcome::Starts),
+        ("pi4", wide(RELEASE), "arm_64bit=0\n", Outcome::StopsAt(Stage::Kernel)),
+        ("pi4", narrow, "arm_64bit=1\n", Outcome::StopsAt(Stage::Kernel)),
+        ("pi5", wide(RELEASE), "", Outcome::Starts),
+    ] {
+        let mut card = Card::new(board, true, false, "PARTUUID=1a2b3c4d-02");
+        card.put("config.txt", format!("{setting}kernel=vmlinuz\n"));
+        card.put("vmlinuz", bytes);
+        let is_narrow = ends == Outcome::Starts && setting.is_empty() && board == "pi3";
+        if is_narrow {
+            card.install("/sbin/init", b"\x7fELF\x01");
+        }
+        assert_eq!(answer(&card).0, ends, "{board}, {setting}");
+    }
+}
+
+/// procount/pinn, issue 918; raspberrypi/rpi-eeprom, issue 682.
+#[test]
+fn later_boards_of_a_raspberry_pi_5_need_their_own_trees() {
+    let mut card = Card::new("pi5", true, false, "PARTUUID=1a2b3c4d-02");
+    assert_eq!(answer(&card), (Outcome::Starts, Certainty::Certain));
+    card.drop_boot("bcm2712d0-rpi-5-b.dtb");
+    assert_eq!(answer(&card), (Outcome::Starts, Certainty::Likely));
+    card.put("overlays/bcm2712d0.dtbo", "tree");
+    assert_eq!(answer(&card), (Outcome::Starts, Certainty::Certain));
+    for (board, tree) in [("cm5", "bcm2712-rpi-cm5-cm5io.dtb"), ("pi500", "bcm2712-rpi-500.dtb")] {
+        card.board = board;
+        assert_eq!(answer(&card).0, Outcome::StopsAt(Stage::Kernel), "{board}");
+        card.put(tree, "tree");
+        assert_eq!(answer(&card), (Outcome::Starts, Certainty::Certain), "{board}");
+    }
+    card.board = "cm5";
+    card.drop_boot("bcm2712-rpi-5-b.dtb");
+    assert_eq!(answer(&card), (Outcome::Starts, Certainty::Likely));
+}
+
+#[test]
+fn of_several_fat_partitions_the_first_may_be_none_to_start_from() {
+    let mut card = Card::new("pi4", true, false, "PARTUUID=1a2b3c4d-02");
+    card.boot.retain(|(name, _)| name != "start4.elf");
+    let with_data = |first: &str| {
+        let mut parts = card.parts();
+        let mut data = card.parts().parts.remove(0);
+        data.number = 3;
+        data.volume = NamedVolume { filesystem: Some(first.into()), ..CardPart::volume(3) };
+        parts.parts.push(data);
+        of_card(&parts, Some("pi4")).chain
+    };
+    let chain = with_data("vfat");
+    assert_eq!(chain.outcome(), Outcome::NotCertainAfter(Stage::Medium));
+    let found = chain.deciding().map(|link| link.found.clone()).unwrap_or_default();
+    assert!(
+        found.ends_with("since 2025-08-13 try partition 3, whose files were not read"),
+        "{found}"
+    );
+    assert_eq!(with_data("ext4").outcome(), Outcome::StopsAt(Stage::Partition));
+}
 
 fn any_card() -> impl Strategy<Value = Card> {
     let named =

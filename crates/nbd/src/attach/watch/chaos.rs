@@ -1,5 +1,5 @@
-//! A made-up server, its machine and a client's kernel, with everything going wrong at random: whatever happens, the
-//! watcher never goes on with a disk that lacks an acknowledged write, and a flush that succeeded was one.
+//! A simulated server, its machine and a client's kernel, with random failures: whatever happens, the watcher never
+//! resumes with a disk that lacks an acknowledged write, and a successful flush was a real one.
 //!
 //! The watcher, what it knows of flushes, the comparison of identities and the server's decision about its image are
 //! the real ones. `RUBUS_CHAOS_SEEDS` says how many runs there are.
@@ -69,11 +69,11 @@ struct World {
     told: Told,
     /// A flush of it has failed.
     is_broken: bool,
-    /// Somebody wrote to the image, and no server has seen it yet.
+    /// Another program wrote to the image, and no server has seen it yet.
     is_replaced: bool,
     next_random: u128,
 
-    /// The client.
+    /// The server can be reached over the network.
     is_reachable: bool,
     is_attached: bool,
     peer: Option<UnixStream>,
@@ -240,7 +240,7 @@ impl World {
                         );
                     }
                 } else {
-                    // It was told, and goes on with nothing.
+                    // The flush failed and said so: the client gives the device up.
                     self.is_attached = false;
                 }
             }
@@ -279,7 +279,7 @@ impl World {
         }
     }
 
-    /// Somebody else writes while no server has it.
+    /// Another program writes while no server has the image open.
     fn replace(&mut self) {
         match self.nature {
             Nature::Device => {
@@ -288,7 +288,7 @@ impl World {
                 self.diskseq += 1;
                 self.has_reason = true;
             }
-            // After a power cut nobody knows when it was written last, so that would not be noticed.
+            // After a power cut the time of the last write is unknown, so that would not be noticed.
             Nature::Image | Nature::SynchronousImage
                 if self.kept.is_some() || self.noted.is_some_and(|noted| noted.ended.is_some()) =>
             {
@@ -345,7 +345,7 @@ impl World {
         }
     }
 
-    /// The kernel goes on with a new connection.
+    /// The kernel resumes with a new connection.
     fn resume(&mut self) {
         self.tell("resumed");
         self.resumed += 1;
@@ -484,7 +484,7 @@ fn run(seed: u64) -> (u32, bool) {
     world.peer = Some(theirs);
     let appearance = Appearance::of(&world.offer());
     let (mut always, tells) = UnixStream::pair().expect("a pair of sockets");
-    // Nobody waits in a made-up world.
+    // Waits return at once in the simulation.
     std::io::Write::write_all(&mut always, b"x").expect("a byte");
     let stop = Arc::new(AtomicBool::new(false));
     let mut kernel = Client {

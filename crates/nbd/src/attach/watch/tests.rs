@@ -1,5 +1,5 @@
-//! The watcher with a driver and servers that are not there: what it goes on with, what it refuses, and
-//! what it says.
+//! The watcher with a fake driver and fake servers: what it resumes with, what it refuses, and what it
+//! logs.
 
 use std::cell::{Cell, RefCell};
 use std::os::fd::AsFd;
@@ -77,7 +77,7 @@ struct FakeServer {
     offers: Vec<Result<Offer, &'static str>>,
     peers: Rc<RefCell<Vec<UnixStream>>>,
     asked: Asked,
-    /// It is away for so long.
+    /// The server cannot be reached while this is true.
     is_away: Rc<Cell<bool>>,
 }
 

@@ -25,7 +25,7 @@ impl Exports for Two {
     }
 }
 
-/// Nobody may be asked for anything.
+/// Panics if it is asked for anything.
 struct Untouchable;
 
 impl Exports for Untouchable {
@@ -352,7 +352,7 @@ fn without_tls_nothing_is_told_where_it_is_required() {
 
 #[test]
 fn tls_forgets_what_was_said_in_the_clear() {
-    // CVE-2021-3716: an option of somebody in between held after the upgrade.
+    // CVE-2021-3716: an option injected by a man in the middle stayed in force after the upgrade.
     let mut server = begun(TlsPolicy::Allow, FIXED);
     ask(&mut server, &OptionRequest::ExtendedHeaders);
     let set = OptionRequest::SetContexts(contexts("root", &[BASE_ALLOCATION]));

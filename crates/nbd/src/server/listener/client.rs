@@ -1,10 +1,10 @@
-//! Clients and what happens to them, as whoever runs the server sees it.
+//! Clients and their events, as the operator of the server sees them.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use rubus_host::listening::Caller;
 use rubus_host::net::Stream;
+use rubus_host::net::listening::Caller;
 
 use super::super::session::Gone;
 use super::super::tally::{Counts, Tally};
@@ -37,20 +37,20 @@ impl Client {
     }
 }
 
-/// Something that whoever runs the server may want to know.
+/// Something worth logging.
 #[derive(Debug)]
 pub enum Event<'a> {
     /// A client has an export.
     Came(&'a Client),
     /// A client has gone, and this is what it had done.
     Went(&'a Client, &'a Gone),
-    /// Somebody asked what there is, and took leave.
+    /// A client asked about the exports and disconnected properly.
     Asked(&'a Caller),
-    /// Somebody went without a word, before it was agreed what for it came.
+    /// A client disconnected during the handshake without a goodbye.
     Left(&'a Caller),
-    /// Somebody came who does not become a client.
+    /// A client was refused.
     Refused {
-        /// Who.
+        /// Where the client comes from.
         caller: &'a Caller,
         why: String,
     },
@@ -61,7 +61,7 @@ pub enum Event<'a> {
 /// What the server does, at one moment.
 #[derive(Debug)]
 pub struct Snapshot {
-    /// Those who are served.
+    /// Connected clients.
     pub clients: Vec<Arc<Client>>,
     /// How many were served and are gone.
     pub gone_clients: u64,

@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-/// What counts as one address: of IPv6 the network, since whoever has one address has all of a /64.
+/// What counts as one address. For IPv6 it is the /64, since a host owns all addresses of it.
 pub(super) fn origin(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => {
@@ -13,7 +13,7 @@ pub(super) fn origin(address: IpAddr) -> IpAddr {
     }
 }
 
-/// So many of the clients may be of one address of another machine.
+/// Maximum number of clients from one remote address.
 pub(super) fn max_of_one(max_clients: usize) -> usize {
     (max_clients / 4).max(16)
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::callers::Network;
-use rubus_host::listening::Caller;
+use rubus_host::net::listening::Caller;
 
 use super::super::disk::Disk;
 use super::super::handshake::{Exports, TlsPolicy};
@@ -17,8 +17,8 @@ pub trait Store: Exports + Send + Sync {
     /// In words, for the log; the client is hung up on.
     fn open(&self, name: &str, caller: &Caller) -> Result<Opened, String>;
 
-    /// Whether [`Exports::find`] or [`Store::open`] may wait for a device. Handshakes then go on in
-    /// threads of their own, and nobody else waits for them.
+    /// Whether [`Exports::find`] or [`Store::open`] may wait for a device. If so, handshakes run in
+    /// their own threads and delay no other client.
     fn may_wait(&self) -> bool {
         false
     }
@@ -34,7 +34,7 @@ pub trait Store: Exports + Send + Sync {
 
 /// An export that is open for a client.
 pub struct Opened {
-    /// Its bytes.
+    /// The disk behind the export.
     pub disk: Arc<dyn Disk>,
     /// Every write is durable before it is answered.
     pub sync: bool,
@@ -43,9 +43,9 @@ pub struct Opened {
 /// Who may come, and how many.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// Networks that may connect; everybody if there are none.
+    /// Networks that may connect; empty means all.
     pub allow: Vec<Network>,
-    /// So many clients are served at once.
+    /// Maximum number of clients at once.
     pub max_clients: usize,
     /// Bytes that may be in flight, of all clients together.
     pub max_bytes: usize,

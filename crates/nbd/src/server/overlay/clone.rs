@@ -102,7 +102,7 @@ impl<S: Store> CloneDisk<S> {
                 self.write_header(&mut records).inspect_err(|_| self.lose())?;
             }
         }
-        // A write that came now would be in nobody's map.
+        // A write after this point would be in no map.
         self.break_down();
         Ok(())
     }
@@ -124,7 +124,7 @@ impl<S: Store> CloneDisk<S> {
         Ok(())
     }
 
-    /// Data first, then the map that says so; see `docs/how-to/nbd-clones.md`.
+    /// Data first, then the map that says so; see `docs/internals/clone-file.md`.
     fn flush_now(&self) -> io::Result<()> {
         let Some(present) = &self.present else {
             return self.store.sync();
@@ -346,7 +346,7 @@ impl<S: Store> Disk for CloneDisk<S> {
     }
 
     fn flush(&self) -> io::Result<()> {
-        // Blocks of an image that somebody changes are neither the old ones nor the new ones.
+        // If the image changes meanwhile, its blocks are neither the old nor the new ones.
         if self.present.is_some() {
             self.golden.check()?;
         }

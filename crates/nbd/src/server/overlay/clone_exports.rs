@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use rubus_host::listening::Caller;
+use rubus_host::net::listening::Caller;
 
 use super::fleet::{ClientName, Fleet, OpenClone};
 use crate::peer::PeerCertificate;
@@ -14,8 +14,8 @@ use crate::server::handshake::{Export, Exports, NoExport};
 use crate::server::listener::{Opened, Store};
 use crate::wire::{MAX_STRING_BYTES, Refusal, cut_to};
 
-/// So many clones stay open between a client's question and its choice. One more, and the oldest is closed, unless it
-/// has a client.
+/// Maximum number of clones kept open between a client's question and its choice. Beyond that the oldest is closed,
+/// unless it has a client.
 const MAX_RECENT: usize = 16;
 
 /// One golden image under one name, and the clones of all who come.
@@ -50,10 +50,10 @@ impl CloneExports {
         self.fleet.close()
     }
 
-    /// [`Fleet::settle`].
+    /// Closes the clones that a killed server left in use; see [`Fleet::settle`].
     ///
     /// # Errors
-    /// As there.
+    /// As for [`Fleet::settle`].
     pub fn settle(&self) -> io::Result<()> {
         self.fleet.settle()
     }

@@ -8,7 +8,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, PoisonError, Weak};
 
-use rubus_host::clone_file::{CloneFile, Lock, make_directory, names_in, random_uuid};
+use rubus_host::files::clone_file::{CloneFile, Lock, make_directory, names_in, random_uuid};
 
 use super::clone::CloneDisk;
 use super::format::{Header, Kind, Layout, MAX_PATH_BYTES};
@@ -43,7 +43,7 @@ impl ClientName {
     /// first is a letter or a digit.
     ///
     /// # Errors
-    /// In words.
+    /// If the name breaks these rules.
     pub fn asked(name: &str) -> Result<Self, String> {
         let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b".-_".contains(&byte);
         let first = name.bytes().next();
@@ -87,14 +87,14 @@ pub enum FleetError {
     /// It cannot be opened.
     #[error("cannot open the clone {path}: {why}")]
     Open {
-        /// Its file.
+        /// Path of the clone.
         path: PathBuf,
         why: OpenError,
     },
     /// It cannot be made.
     #[error("cannot make the clone {path}: {why}")]
     Make {
-        /// Its file.
+        /// Path of the clone.
         path: PathBuf,
         why: io::Error,
     },
@@ -155,7 +155,7 @@ impl Fleet {
     /// The clones in a directory, which is made if its parent is there; no more than `most` are.
     ///
     /// # Errors
-    /// The system's.
+    /// If the directory cannot be created or opened.
     pub fn new(
         directory: &Path,
         golden: GoldenFile,
@@ -201,8 +201,8 @@ impl Fleet {
     }
 
     /// Closes what an earlier server left because it was killed: what outlived it in memory becomes durable, and the
-    /// memory is free again. A clone that somebody has open is left to them, and one that cannot be opened to the
-    /// client that asks for it and is told why.
+    /// memory is free again. A clone that is open elsewhere is left alone. One that cannot be opened is left to the
+    /// client that asks for it, which gets the error.
     ///
     /// # Errors
     /// When the directory cannot be read.
@@ -232,10 +232,10 @@ impl Fleet {
         }
     }
 
-    /// The clone of a client: that which is open, that which is there, or a new one.
+    /// The clone of a client: already open, opened from its file, or new.
     ///
     /// # Errors
-    /// [`FleetError`].
+    /// If the clone is in use elsewhere, cannot be opened or made, or would exceed the limit.
     pub fn clone_of(&self, name: &ClientName) -> Result<Arc<OpenClone>, FleetError> {
         {
             let mut known = lock(&self.register.open);
@@ -424,7 +424,7 @@ impl OpenClone {
     /// afterwards.
     ///
     /// # Errors
-    /// The device's.
+    /// If the clone cannot be flushed, or its header cannot be written.
     pub fn close(&self) -> io::Result<()> {
         self.disk.close()
     }
@@ -438,7 +438,7 @@ impl OpenClone {
 
 impl Drop for OpenClone {
     fn drop(&mut self) {
-        // If it fails, the file says that it is in use, and whoever opens it next finds out what is missing.
+        // If this fails, the file still says that it is in use, and the next open finds out what is missing.
         if let Err(error) = self.disk.close() {
             lock(&self.register.failed).get_or_insert(self.cannot_close(&error));
         }
@@ -516,7 +516,7 @@ mod tests {
         let memory = memory_name(identity.export, identity.boot);
         let words = killed.disk.layout.pages * super::super::format::PAGE_WORDS;
         let stands = || list(&clones).unwrap().remove(0).state;
-        // While its server lives nobody takes it.
+        // While its server lives, the clone stays with it.
         let next = fleet();
         next.settle().unwrap();
         assert_eq!(stands(), CloneState::Open);

@@ -1,4 +1,4 @@
-//! How a clone's file is laid out; `docs/how-to/nbd-clones.md` says why, and why no crash can hurt it.
+//! How a clone's file is laid out; `docs/internals/clone-file.md` says why, and why no crash can hurt it.
 //!
 //! ```text
 //! 0         header, slot 0; its second half notes, when the clone is closed, which pages of the map there are

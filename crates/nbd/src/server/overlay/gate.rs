@@ -1,4 +1,4 @@
-//! Flushes that wait for one another: whoever comes while one is under way shares the next.
+//! Flushes that share work: callers that arrive during one flush share the next.
 
 use std::sync::{Condvar, Mutex, PoisonError};
 
@@ -20,10 +20,11 @@ pub struct Gate {
 }
 
 impl Gate {
-    /// Does the work, or waits for somebody who began it after this was called; gives how it went.
+    /// Does the work, or waits for another caller whose work began after this call. Returns that
+    /// result.
     ///
     /// # Errors
-    /// Those of the work.
+    /// If the work failed.
     pub fn pass(&self, work: impl FnOnce() -> std::io::Result<()>) -> std::io::Result<()> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let wanted = state.begun + 1;

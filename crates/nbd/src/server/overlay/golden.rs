@@ -4,13 +4,14 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use rubus_host::clone_file::{CloneFile, Stamp, real_path};
-use rubus_host::digest;
+use rubus_host::files::clone_file::{CloneFile, Stamp, real_path};
+use rubus_host::files::digest;
 
 use super::format::{GoldenId, MAX_DISK_BYTES};
 use super::store::Golden;
 
-/// So much at each end, and so many pieces of so much in between, go into the fingerprint.
+/// Bytes at each end of the image, and number and size of the pieces in between, that enter the
+/// fingerprint.
 const END_BYTES: u64 = 64 << 10;
 const PIECES: u64 = 64;
 const PIECE_BYTES: u64 = 4 << 10;
@@ -29,7 +30,8 @@ impl GoldenFile {
     /// Opens an image for reading.
     ///
     /// # Errors
-    /// The system's.
+    /// If the image cannot be opened or read, is open for writing elsewhere, or has an impossible
+    /// size.
     pub fn open(path: &Path) -> io::Result<Self> {
         let path = real_path(path)?;
         let file = CloneFile::read_only(&path)?;

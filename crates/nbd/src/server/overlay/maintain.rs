@@ -6,7 +6,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use rubus_host::clone_file::{CloneFile, Lock, names_in, remove};
+use rubus_host::files::clone_file::{CloneFile, Lock, names_in, remove};
 
 use super::fleet::{ClientName, ENDING, FleetError, place_of, random, write_untouched};
 use super::format::{Header, Kind};
@@ -70,7 +70,7 @@ pub fn list(directory: &Path) -> io::Result<Vec<Listed>> {
         };
         match look_at(directory, name.clone()) {
             Ok(listed) => found.push(listed),
-            // It was thrown away just now.
+            // The clone was removed meanwhile.
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(error) => found.push(Listed {
                 name,
@@ -144,7 +144,7 @@ fn golden_fits(header: &Header, path: &Path) -> Result<(), String> {
     compare(&header.golden, golden.id())
 }
 
-/// Opens a clone that nobody has open.
+/// Opens a clone that no other program has open.
 fn alone(directory: &Path, name: &ClientName) -> Result<(PathBuf, CloneFile), FleetError> {
     let path = name.path_in(directory);
     match CloneFile::open(&path, Lock::Alone) {
@@ -196,7 +196,7 @@ pub fn reset(
 /// Removes a clone.
 ///
 /// # Errors
-/// [`FleetError`].
+/// If the clone is in use or cannot be removed.
 pub fn throw_away(directory: &Path, name: &ClientName) -> Result<(), FleetError> {
     let (path, file) = alone(directory, name)?;
     // Even one that is damaged.

@@ -2,7 +2,7 @@
 //!
 //! A clone is one file (`format`). Where the filesystem can share contents, it holds the whole disk and shares it with
 //! the golden image; elsewhere it holds the blocks that were written and a map of them. `open` finds out what a file
-//! holds after a crash, `clone` is the disk itself, `fleet` has the clones of all clients. `docs/how-to/nbd-clones.md` has the
+//! holds after a crash, `clone` is the disk itself, `fleet` has the clones of all clients. `docs/internals/clone-file.md` has the
 //! layout and the reasons why no crash hurts it.
 
 mod clone;

@@ -58,7 +58,7 @@ pub struct Surroundings<'a> {
 pub struct Found {
     /// The header that holds.
     pub header: Header,
-    /// Its number.
+    /// Sequence number of the header; the higher of the two slots counts.
     pub sequence: u64,
 }
 
@@ -108,7 +108,7 @@ fn read_slot(store: &impl Store, slot: usize) -> io::Result<Box<[u8; SLOT_BYTES]
 /// Writes the header of a new clone, which is not durable yet.
 ///
 /// # Errors
-/// The device's.
+/// If the header cannot be written.
 pub fn write_new(store: &impl Store, header: &Header) -> io::Result<()> {
     let slot = header.encode(1);
     store.write_at(Header::slot_at(1), &mut [io::IoSlice::new(&slot[..])])
@@ -193,7 +193,7 @@ pub fn memory_name(clone: Uuid, epoch: Uuid) -> String {
 /// Opens a clone; afterwards its file says that it is in use.
 ///
 /// # Errors
-/// [`OpenError`].
+/// If the file is no valid clone, its golden image has changed, or an I/O operation fails.
 pub fn open<S: Store>(store: S, around: &Surroundings<'_>) -> Result<CloneDisk<S>, OpenError> {
     let Found { mut header, sequence } = read_header(&store)?;
     if header.kind == Kind::Map {

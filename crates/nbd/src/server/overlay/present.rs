@@ -13,7 +13,7 @@ pub struct Present {
 }
 
 impl Present {
-    /// The number of words for so many pages.
+    /// The number of words that `pages` pages need.
     pub fn words_of(pages: usize) -> usize {
         pages * PAGE_WORDS
     }
@@ -50,7 +50,7 @@ impl Present {
     /// Whether a block is there.
     #[inline]
     pub fn has(&self, block: u64) -> bool {
-        // Pairs with the release in `set`: whoever sees the bit sees the block.
+        // Pairs with the release in `set`: a thread that sees the bit sees the block.
         let word = self.words.get()[(block / 64) as usize].load(Ordering::Acquire);
         word >> (block % 64) & 1 == 1
     }

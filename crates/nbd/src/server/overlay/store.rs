@@ -5,23 +5,23 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use rubus_host::clone_file::CloneFile;
-use rubus_host::live_words::{self, LiveWords};
+use rubus_host::files::clone_file::CloneFile;
+use rubus_host::files::shm_words::{self, LiveWords};
 
 use crate::server::place::Place;
 
 /// A file that is read and written at offsets by several threads.
 pub trait Store: Send + Sync {
-    /// How long the file is.
+    /// Length of the file, in bytes.
     ///
     /// # Errors
-    /// The device's.
+    /// If the file cannot be examined.
     fn length(&self) -> io::Result<u64>;
 
-    /// Reads so many bytes; what lies beyond the end is zeros.
+    /// Fills `into` from `offset`; bytes beyond the end read as zeros.
     ///
     /// # Errors
-    /// The device's.
+    /// If the device reports an I/O error.
     fn read_at(&self, offset: u64, into: &mut [u8]) -> io::Result<()>;
 
     /// The same for what is in memory.
@@ -55,16 +55,16 @@ pub trait Store: Send + Sync {
     /// `Unsupported` where that cannot be.
     fn zero_in_place(&self, offset: u64, bytes: u64) -> io::Result<()>;
 
-    /// Writes zeros.
+    /// Writes zeros over `bytes` bytes from `offset`.
     ///
     /// # Errors
     /// As for [`Store::write_at`].
     fn write_zeros(&self, offset: u64, bytes: u64) -> io::Result<()>;
 
-    /// The next piece that is no hole, at or after an offset: begin and end.
+    /// The next extent of data at or after an offset: begin and end.
     ///
     /// # Errors
-    /// The device's.
+    /// If the file cannot be searched for data.
     fn next_data(&self, offset: u64) -> io::Result<Option<(u64, u64)>>;
 
     /// These bytes will be read soon.
@@ -115,10 +115,10 @@ impl Store for CloneFile {
 
 /// The image below all clones; nothing here can write it.
 pub trait Golden: Send + Sync {
-    /// Reads so many bytes; what lies beyond the end is zeros.
+    /// Fills `into` from `offset`; bytes beyond the end read as zeros.
     ///
     /// # Errors
-    /// The device's.
+    /// If the device reports an I/O error, or the image has changed.
     fn read_at(&self, offset: u64, into: &mut [u8]) -> io::Result<()>;
 
     /// The same for what is in memory.
@@ -127,10 +127,10 @@ pub trait Golden: Send + Sync {
     /// `WouldBlock` when a device would have to be waited for.
     fn read_ready_at(&self, offset: u64, into: &mut [u8]) -> io::Result<()>;
 
-    /// The next piece that is no hole, at or after an offset: begin and end.
+    /// The next extent of data at or after an offset: begin and end.
     ///
     /// # Errors
-    /// The device's.
+    /// If the file cannot be searched for data.
     fn next_data(&self, offset: u64) -> io::Result<Option<(u64, u64)>>;
 
     /// These bytes will be read soon.
@@ -148,17 +148,17 @@ pub trait Golden: Send + Sync {
 pub enum Words {
     /// Gone with the program.
     Heap(Arc<[AtomicU64]>),
-    /// Gone with the boot; so many of them, what comes behind is not for clones.
+    /// Lives until the next boot; only the first that many words belong to the clone.
     Live(LiveWords, usize),
 }
 
 impl Words {
-    /// So many zeros in this program's memory.
+    /// Makes `count` zero words on the heap.
     pub fn zeros(count: usize) -> Words {
         Words::Heap((0..count).map(|_| AtomicU64::new(0)).collect())
     }
 
-    /// The words.
+    /// The words, as a slice.
     pub fn get(&self) -> &[AtomicU64] {
         match self {
             Words::Heap(words) => words,
@@ -169,10 +169,11 @@ impl Words {
 
 /// Memory that outlives the server as the page cache does, under names.
 pub trait Memory {
-    /// Makes so many words, all 0, in place of what has the name. They are of no use once the clone's file is gone from its place.
+    /// Makes `count` words, all 0, replacing any of that name. They are useless once the clone's file has left its
+    /// place.
     ///
     /// # Errors
-    /// When there is no such memory.
+    /// If the shared memory cannot be created.
     fn create(&self, name: &str, count: usize, place: Option<&Place>) -> io::Result<Words>;
 
     /// What an earlier program has made under that name; its file is at this place now.
@@ -212,7 +213,7 @@ impl Memory for SharedMemory {
 
     fn forget(&self, name: &str) {
         // What cannot be forgotten is another user's, and not found by us.
-        let _ = live_words::forget(name);
+        let _ = shm_words::forget(name);
     }
 }
 
@@ -224,16 +225,16 @@ fn keep_place(words: &[AtomicU64], count: usize, place: Option<&Place>) {
     mark.store(MARK, Ordering::Release);
 }
 
-/// Forgets the memory of clones whose files are gone, which no server has open. Returns how many those were. `inode_at` looks at the
-/// device and inode of a path.
+/// Frees the memory of clones whose files are gone and that no server has open. Returns the number of such clones.
+/// `inode_at` gives the device and inode of a path.
 ///
-/// A clone that was only moved is told from then on as one that may have lost writes: whoever opens the file of a killed server
-/// without its memory tells another epoch.
+/// A clone that was only moved counts from then on as one that may have lost writes: a server that opens the file of a
+/// killed server without its memory reports another epoch.
 ///
 /// # Errors
 /// When the memory cannot be listed.
 pub fn sweep(inode_at: &dyn Fn(&Path) -> io::Result<(u64, u64)>) -> io::Result<usize> {
-    live_words::sweep(PREFIX, &|words| {
+    shm_words::sweep(PREFIX, &|words| {
         let place = kept_place(words);
         place.is_some_and(|place| place.is_gone(inode_at))
     })

@@ -126,7 +126,7 @@ impl Session {
             return Ok((offset, length));
         }
         while length > PIECE_BYTES {
-            // Whole pages of the file, of which the conduit has room for so many.
+            // Whole pages of the file, as many as fit into the conduit.
             let piece = PIECE_BYTES - (offset % PAGE_BYTES) as usize;
             if !self.read_uncopied(ticket, offset, piece, false)? {
                 break;
@@ -247,7 +247,7 @@ impl Session {
                 answer => answer,
             }
         })?;
-        // Whoever waits for an answer has sent nothing before it.
+        // A client that waits for each reply has sent nothing ahead.
         let need = self.rules.header_bytes();
         match self.inbox.receive(&mut self.line, need, need, false) {
             Ok(0) => self.ended(),
@@ -296,7 +296,7 @@ fn ends(extents: &[Extent], length: usize) -> (usize, usize) {
         extents.map(|extent| extent.length as usize).sum()
     };
     let front = sum(&mut extents.iter().take_while(is_hole)).min(length);
-    // Extents that nobody told of may be data.
+    // Bytes not covered by extents may be data.
     let is_told = sum(&mut extents.iter()) == length;
     let back = match is_told && front < length {
         true => sum(&mut extents.iter().rev().take_while(is_hole)),
@@ -309,12 +309,12 @@ fn ends(extents: &[Extent], length: usize) -> (usize, usize) {
 /// Whether it is worth to look for holes: that costs two calls of the system, and most reads have none.
 #[derive(Debug, Default)]
 pub(super) struct HoleHunt {
-    /// So many looks in a row found none.
+    /// Number of checks in a row that found no hole.
     missed: u32,
 }
 
 impl HoleHunt {
-    /// After so many only each eighth read is looked at.
+    /// After this many, only every eighth read is checked.
     const ENOUGH: u32 = 32;
 
     fn asks(&mut self) -> bool {
@@ -340,12 +340,12 @@ impl HoleHunt {
 /// Whether a client sends a request only when the one before has been answered.
 #[derive(Debug, Default)]
 pub(super) struct Solitude {
-    /// So many requests in a row came alone.
+    /// Number of requests in a row that came alone.
     alone: u32,
 }
 
 impl Solitude {
-    /// From so many on it will be so again.
+    /// After this many in a row, the next is expected to come alone, too.
     const ENOUGH: u32 = 8;
 
     /// A request that has to wait came alone, or not.
@@ -356,7 +356,7 @@ impl Solitude {
         };
     }
 
-    /// Whether nothing is lost if nobody listens to the client until its request is done.
+    /// Whether it is safe not to poll the client's socket until its request is done.
     pub fn is_sure(&self) -> bool {
         self.alone > Solitude::ENOUGH
     }

@@ -56,7 +56,7 @@ impl Session {
         }
     }
 
-    /// Whether the client goes on fast enough with its request, of which so many bytes came.
+    /// Whether the client sends its request fast enough, after another `bytes` bytes.
     pub(super) fn goes_on(&mut self, bytes: usize) -> Result<bool, Gone> {
         match self.rate.is_too_slow(bytes, self.turn_ns) {
             true => Err(Gone::Stuck),

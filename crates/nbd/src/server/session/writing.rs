@@ -4,7 +4,7 @@
 
 use std::io;
 
-use rubus_host::conduit::Conduit;
+use rubus_host::net::splice::Conduit;
 
 use super::super::disk::Disk;
 use super::super::line::Line;
@@ -17,8 +17,8 @@ use super::{ClientInput, Gone, Need, PIECE_BYTES, Session, UNCOPIED_BYTES};
 const BLOCK_BYTES: usize = 4096;
 /// The answer to a write of so much may wait for the next one's.
 const LARGE_BYTES: usize = 64 << 10;
-/// Writes that wait in the pool for a slow device hold so many bytes of a client at most; more are
-/// waited for.
+/// Maximum number of a client's bytes in pool writes to a slow device. Beyond it the session waits
+/// for them.
 const MAX_SLOW_BYTES: usize = 512 << 10;
 
 /// A large write that is being received.
@@ -36,9 +36,9 @@ pub(super) struct Taking {
 /// What can be written at once. It ends where a block does, or the write: of a block that is written
 /// in two parts the disk may have to be read first.
 enum Piece {
-    /// So many bytes of the inbox.
+    /// This many bytes of the inbox.
     Received(usize),
-    /// So many bytes of the conduit, which holds the rest, too.
+    /// This many bytes of the conduit, which also holds the rest.
     Held { bytes: usize, rest: usize },
 }
 
@@ -48,7 +48,7 @@ impl Taking {
         (self.offset % BLOCK_BYTES as u64) as usize
     }
 
-    /// How many of so many bytes are whole blocks, or the end.
+    /// How many of `bytes` bytes form whole blocks, or everything that is left.
     fn whole_blocks(&self, bytes: usize) -> usize {
         match bytes >= self.left {
             true => self.left,
@@ -56,7 +56,7 @@ impl Taking {
         }
     }
 
-    /// So many bytes, and what is missing of the last block.
+    /// `bytes` rounded up to the end of the last block.
     fn until_block_ends(&self, bytes: usize) -> usize {
         let within = self.within_block();
         let end = (within + bytes).next_multiple_of(BLOCK_BYTES);

@@ -26,7 +26,7 @@ impl Replies {
     /// No head of data is longer.
     pub const MAX_DATA_HEAD_BYTES: usize = ExtendedChunk::BYTES + OFFSET_BYTES;
 
-    /// Appends "done".
+    /// Appends a reply without data or error.
     #[inline]
     pub fn done(self, ticket: Ticket, out: &mut Vec<u8>) {
         match self {
@@ -85,7 +85,7 @@ impl Replies {
                     flags: flags(last),
                     kind: ChunkKind::Data,
                     cookie: ticket.cookie,
-                    // A read is never so long that this does not fit.
+                    // No read is long enough for this to overflow.
                     length: length.saturating_add(OFFSET_BYTES as u32),
                 };
                 head[..Chunk::BYTES].copy_from_slice(&chunk.to_bytes());
@@ -138,7 +138,7 @@ impl Replies {
     ) {
         let (kind, head, each) = match self {
             Replies::Simple => {
-                // Nobody can ask for it.
+                // Unreachable: block status needs structured replies.
                 self.failed(ticket, ErrorCode::INVALID, "", out);
                 return;
             }

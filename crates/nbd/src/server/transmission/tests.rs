@@ -135,7 +135,7 @@ fn lengths_that_overflow_are_refused_or_end_the_connection() {
                 assert_eq!(skip, 0);
             }
         }
-        // Nobody listens to four gigabytes to say no to them.
+        // The server does not read four gigabytes just to refuse them.
         let endless = ask(&rules, Command::Write, PLAIN, 0, u64::from(u32::MAX));
         assert!(matches!(endless, Parsed::Fatal(Malformed::TooLong { .. })));
     }

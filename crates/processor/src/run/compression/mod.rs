@@ -17,7 +17,7 @@ use rubus_vocabulary::processor::starved;
 
 use crate::files::codec::{Codec, max_compressed};
 use crate::files::sample::{Bounds, sample};
-use rubus_host::schedstat::Account;
+use rubus_host::process::schedstat::Account;
 use rubus_host::ticks::now_ns;
 
 /// Windows of 128 KiB at most: 8 MiB, as the corpus has.

@@ -89,7 +89,7 @@ pub enum Refusal {
     Denied,
     /// It computed something else than this program, or did not give back what it enciphered.
     Wrong,
-    /// Anything else.
+    /// Any other error, in words.
     Failed(String),
 }
 

@@ -19,7 +19,7 @@ use super::ciphers::{KEY, LARGE, RECORD, SECTOR, TAG_BYTES};
 use super::timed::{self, rates};
 use super::xts::Xts;
 use crate::offer::of_driver;
-use rubus_host::buffers::Buffers;
+use rubus_host::block::buffers::Buffers;
 
 /// What is measured, in this order.
 const WHAT: [(Algorithm, Work, u32); 17] = [

@@ -57,7 +57,7 @@ impl Socket {
                 )
             })?;
         }
-        // SAFETY: nobody's address is asked for.
+        // SAFETY: both pointers are null, so no peer address is written.
         let operation = unsafe {
             owned(libc::accept4(
                 algorithm.as_raw_fd(),
@@ -170,7 +170,7 @@ fn check(result: libc::c_int) -> Result<libc::c_int> {
 }
 
 /// # Safety
-/// The number must be a file of nobody else, or -1 right after a call that failed.
+/// The number must be a file descriptor without another owner, or -1 right after a call that failed.
 unsafe fn owned(number: libc::c_int) -> Result<OwnedFd> {
     let number = check(number)?;
     // SAFETY: the caller's.

@@ -14,13 +14,13 @@ type Subtract = unsafe fn(usize, *const f64, *const f64, *mut f64, usize);
 /// A loop, and the tile that it computes.
 #[derive(Clone, Copy, Debug)]
 pub struct Kernel {
-    /// Its instructions.
+    /// Name of the instruction set it uses.
     pub name: &'static str,
     /// Rows of a tile.
     pub rows: usize,
     /// Columns of a tile.
     pub columns: usize,
-    /// The loop.
+    /// The function that computes a tile.
     pub subtract: Subtract,
 }
 

@@ -12,7 +12,7 @@ use std::slice::ChunksMut;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use rubus_host::affinity::Pinned;
+use rubus_host::process::affinity::Pinned;
 use rubus_stats::Rng;
 use rubus_vocabulary::processor::linpack::Norms;
 
@@ -29,7 +29,7 @@ const SMALL: usize = 16;
 /// A system of equations that can be made again from its seed.
 #[derive(Clone, Copy, Debug)]
 pub struct System {
-    /// Unknowns.
+    /// Number of unknowns.
     pub n: usize,
     /// What its numbers are drawn from.
     pub seed: u64,
@@ -107,7 +107,7 @@ impl Matrix {
         Ok(Matrix { system, stride, kernel: kernels()[0], values })
     }
 
-    /// Makes the system anew.
+    /// Fills the matrix with the system again.
     pub fn fill(&mut self, threads: usize) {
         let (system, stride) = (self.system, self.stride);
         let columns = (system.n + 1).div_ceil(threads.max(1));
@@ -470,7 +470,7 @@ mod tests {
 
     #[test]
     fn each_kernel_solves_and_gives_the_same_bits_on_all_threads_pinned_or_not() {
-        let cpus = rubus_host::affinity::allowed();
+        let cpus = rubus_host::process::affinity::allowed();
         for kernel in kernels() {
             let by = |team: &Team| solved_by(kernel, (333, 48), team, &|_, _| {});
             let first = by(&Team::floating(1));

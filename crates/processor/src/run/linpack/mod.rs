@@ -11,7 +11,7 @@ use rubus_vocabulary::processor::linpack::{
     self, Linpack, Rated, Solved, Stability, Swept, best_blocks,
 };
 
-use rubus_host::schedstat::Account;
+use rubus_host::process::schedstat::Account;
 use rubus_host::ticks::now_ns;
 use rubus_machine::probe::core_kinds::CoreKind;
 
@@ -25,7 +25,7 @@ const ROUNDS: usize = 3;
 const TIMES: usize = 3;
 /// Shares of the time: for the sweep, on one core, on all.
 const SHARES: (f64, f64, f64) = (0.35, 0.25, 0.4);
-/// One system of a stability test takes about so long.
+/// One system of a stability test takes about this time.
 const STABILITY_S: f64 = 15.0;
 /// And at most this share of the wanted time, so that there are several to compare.
 const STABILITY_SHARE: f64 = 0.05;
@@ -48,7 +48,7 @@ pub struct LinpackPlan {
     pub kinds: Vec<CoreKind>,
     /// What numbers are drawn from.
     pub seed: u64,
-    /// How long to go on with the same system, in seconds.
+    /// How long to repeat the same system, in seconds.
     pub stability_s: Option<f64>,
 }
 
@@ -319,7 +319,7 @@ mod tests {
 
     #[test]
     fn a_core_of_each_kind_is_measured_and_named_and_all_kinds_solve_together() {
-        let cpus = rubus_host::affinity::allowed();
+        let cpus = rubus_host::process::affinity::allowed();
         let kind = |name: &str| CoreKind { name: name.into(), cpus: cpus.clone() };
         let plan = LinpackPlan {
             kinds: vec![kind("Cortex-A76"), kind("Cortex-A55")],

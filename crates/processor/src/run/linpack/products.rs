@@ -11,7 +11,7 @@ use std::ops::Range;
 
 use super::kernels::{Kernel, MAX_TILE};
 
-/// So many columns of A at a time: a sliver of B that deep stays in the first cache.
+/// Columns of A at a time: a sliver of B that deep stays in the first-level cache.
 const DEPTH: usize = 256;
 /// Bytes of A that are used for all columns of C before the next: a part of the second cache, which cores of boards share.
 const BLOCK_BYTES: usize = 128 << 10;

@@ -30,9 +30,9 @@ use start::{Complaints, Start};
 /// The programs, and who uses them.
 #[derive(Clone, Debug)]
 pub struct Programs {
-    /// The client.
+    /// Path of the client.
     pub ssh: PathBuf,
-    /// The server.
+    /// Path of the server.
     pub sshd: PathBuf,
     /// The name of the user that this process runs as.
     pub user: String,
@@ -42,9 +42,9 @@ pub struct Programs {
 const PASSES: u32 = 10;
 /// So much is sent untimed, more than fits into all windows and pipes between both ends.
 const WARM_UP_BYTES: u64 = 8 << 20;
-/// So long nothing may move.
+/// Timeout without any data transfer.
 const PATIENCE_NS: u64 = 20_000_000_000;
-/// So long ssh may take for its end.
+/// Timeout for ssh to exit.
 const LAST_WORDS: Duration = Duration::from_secs(5);
 /// What is sent at once.
 const BLOCK: usize = 128 << 10;
@@ -112,7 +112,7 @@ impl Files {
         let public: [u8; 32] = pair.public_key().as_ref().try_into().map_err(bad_key)?;
         let private = key::private(&seed, &public, u32::from_be_bytes(check));
         let public = key::public(&public);
-        // One pair is enough for both: it is thrown away, and opens nothing else.
+        // One pair is enough for both: it is temporary, and opens nothing else.
         let key = Nameless::of(private.as_bytes())?;
         let authorized = Nameless::of(format!("{public}\n").as_bytes())?;
         let settings = format!("HostKey {}\n{SETTINGS}", key.path());

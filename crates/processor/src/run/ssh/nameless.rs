@@ -6,7 +6,7 @@ use std::os::fd::AsRawFd;
 
 use rustix::fs::{MemfdFlags, Mode, fchmod, memfd_create};
 
-/// The file.
+/// An anonymous file in memory (memfd).
 pub(super) struct Nameless(File);
 
 impl Nameless {

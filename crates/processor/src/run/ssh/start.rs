@@ -19,7 +19,7 @@ use super::{Files, HOST, Programs};
 pub(super) struct Start<'a> {
     programs: &'a Programs,
     files: &'a Files,
-    /// A directory that the server of root wants to have and has not: it gets one that nobody else sees.
+    /// A directory that root's server requires and does not have: it gets one in a private mount namespace.
     missing: Option<PathBuf>,
 }
 

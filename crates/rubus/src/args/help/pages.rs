@@ -4,15 +4,6 @@ use rubus_vocabulary::verb::{GUARDED, MISTAKE, PLAIN, Page, Statuses};
 
 const MEASURED: Statuses =
     &[(0, "measured"), (1, "cut short, failed, or data came back wrong"), MISTAKE, GUARDED];
-const CHANGED: Statuses = &[
-    (0, "done, or nothing to do"),
-    (1, "nothing was changed: a check failed, or you did not agree"),
-    MISTAKE,
-    GUARDED,
-    (4, "a step failed, and everything was undone"),
-    (5, "a step failed, and undoing failed too: see `rubus status`"),
-];
-
 /// In the order of the commands.
 pub const PAGES: &[Page] = &[
     Page {
@@ -28,7 +19,7 @@ pub const PAGES: &[Page] = &[
         examples: &[
             ("rubus", "Measure the disk under the current directory: what limits it?"),
             ("rubus survey", "Look at the machine, and list settings worth changing."),
-            ("rubus advise --for desktop", "Say which disk or setting would help, and how much."),
+            ("rubus advise desktop", "Say which disk or setting would help, and how much."),
             (
                 "rubus plan desktop device=/dev/sda",
                 "Show how the system would move to that disk. Changes nothing.",
@@ -108,28 +99,6 @@ pub const PAGES: &[Page] = &[
                 "Measure a directory of another machine, over ssh.",
             ),
         ],
-    },
-    Page {
-        name: "rubus-bench-cpu",
-        statuses: &[(0, "measured"), (1, "cut short, or a result was wrong or changed"), MISTAKE],
-        examples: &[
-            (
-                "rubus bench cpu ciphers",
-                "Say whether an encrypted disk would be slowed by the processor.",
-            ),
-            (
-                "rubus bench cpu linpack --stability 10m",
-                "Check for ten minutes that the processor calculates correctly.",
-            ),
-        ],
-    },
-    Page {
-        name: "rubus-bench-memory",
-        statuses: &[(0, "measured"), (1, "cut short or failed"), MISTAKE],
-        examples: &[(
-            "sudo rubus bench memory pressure --compare",
-            "Compare no swap, swap on a disk, zram and zswap.",
-        )],
     },
     Page {
         name: "rubus-enough",
@@ -238,178 +207,17 @@ pub const PAGES: &[Page] = &[
         )],
     },
     Page {
-        name: "rubus-copy",
-        statuses: &[
-            (0, "complete"),
-            (1, "something was lost, changed meanwhile, or differs"),
-            (2, "the copy failed"),
-        ],
-        examples: &[
-            (
-                "sudo rubus copy / /mnt/new --system --verify sample",
-                "Copy the running system to an empty filesystem, and compare.",
-            ),
-            (
-                "sudo rubus copy / /mnt/new --system --again --last",
-                "Bring that copy up to date, once the services are stopped.",
-            ),
-        ],
-    },
-    Page {
-        name: "rubus-attach",
-        statuses: PLAIN,
-        examples: &[
-            (
-                "sudo rubus attach nbd://192.168.1.5/disk --mount /mnt/disk",
-                "Attach a network disk, and mount it.",
-            ),
-            ("rubus attach", "List attached devices."),
-        ],
-    },
-    Page {
-        name: "rubus-detach",
-        statuses: &[(0, "detached"), MISTAKE, (3, "refused: the device is in use")],
-        examples: &[(
-            "sudo rubus detach /dev/nbd0",
-            "Write cached data, then detach. Unmount the device first.",
-        )],
-    },
-    Page {
-        name: "rubus-serve",
-        statuses: &[
-            (0, "ended when asked"),
-            (1, "the client of --stdin did not speak NBD"),
-            (2, "could not start or continue"),
-            GUARDED,
-        ],
-        examples: &[
-            (
-                "rubus serve disk.img --size 32GiB --listen 192.168.1.5",
-                "Create an image if there is none, and serve it to the network.",
-            ),
-            (
-                "rubus serve images/ --read-only --unix /run/images.sock",
-                "Let programs on this machine read each image of a directory.",
-            ),
-        ],
-    },
-    Page {
-        name: "rubus-recipes",
-        statuses: PLAIN,
-        examples: &[
-            ("rubus recipes", "List the recipes."),
-            ("rubus recipes desktop", "Explain one: what it changes, its options."),
-        ],
-    },
-    Page {
-        name: "rubus-plan",
-        statuses: &[
-            (0, "the recipe can be applied"),
-            (1, "a check failed; the plan says which"),
-            MISTAKE,
-        ],
-        examples: &[(
-            "rubus plan zswap max-pool-percent=25",
-            "Show what the recipe would change here.",
-        )],
-    },
-    Page {
-        name: "rubus-apply",
-        statuses: CHANGED,
-        examples: &[
-            (
-                "sudo rubus apply zswap",
-                "Show the steps, ask, and do them. `sudo rubus undo` takes them back.",
-            ),
-            (
-                "sudo rubus apply desktop --image card.img --to new.img",
-                "Change a card's image on a PC; card.img is only read.",
-            ),
-        ],
-    },
-    Page {
-        name: "rubus-undo",
-        statuses: CHANGED,
-        examples: &[("sudo rubus undo", "Show what would be undone, ask, and undo it.")],
-    },
-    Page {
-        name: "rubus-resume",
-        statuses: CHANGED,
-        examples: &[("sudo rubus resume", "Continue after a power cut.")],
-    },
-    Page {
-        name: "rubus-status",
-        statuses: &[
-            (0, "all changes hold"),
-            (1, "a change is unfinished, or something it set has changed"),
-            MISTAKE,
-        ],
-        examples: &[
-            ("rubus status", "List the changes."),
-            (
-                "rubus status 0001-zswap",
-                "Show each step of a change, with its planned and its live value.",
-            ),
-        ],
-    },
-    Page {
-        name: "rubus-verify",
-        statuses: &[
-            (0, "everything holds"),
-            (1, "something does not hold, or holds only after a restart"),
-            MISTAKE,
-            (4, "the trial start failed, and the old system is running again"),
-        ],
-        examples: &[
-            ("sudo rubus verify", "Check the last change."),
-            (
-                "sudo rubus verify --measure",
-                "Also repeat the measurement of `rubus apply --measure`, and compare.",
-            ),
-        ],
-    },
-    Page {
-        name: "rubus-compression",
-        statuses: PLAIN,
-        examples: &[("sudo rubus compression /home", "Show what compression saves below /home.")],
-    },
-    Page {
-        name: "rubus-zswap",
-        statuses: PLAIN,
-        examples: &[("sudo rubus zswap", "Show all counters; some need root.")],
-    },
-    Page {
         name: "rubus-advise",
         statuses: &[(0, "answered"), (1, "a measurement failed (only with --measure)"), MISTAKE],
         examples: &[
             (
-                "rubus advise --for server --with nvme",
+                "rubus advise server --with nvme",
                 "Rank the disks here and an NVMe SSD for a small server.",
             ),
             (
                 "rubus advise --measure",
                 "Measure what is unknown first: better advice, some minutes.",
             ),
-        ],
-    },
-    Page {
-        name: "rubus-watch",
-        statuses: PLAIN,
-        examples: &[
-            ("rubus watch", "Show the machine until you press q."),
-            (
-                "rubus watch --record work.rec",
-                "Record what happens; `rubus watch --replay work.rec` shows it.",
-            ),
-        ],
-    },
-    Page {
-        name: "rubus-writers",
-        statuses: PLAIN,
-        examples: &[
-            ("sudo rubus writers", "Watch for a minute and say which programs wrote to the disks."),
-            ("sudo rubus watch --interval 30 --record day.rec", "Record a day; Ctrl-C ends it."),
-            ("rubus writers day.rec", "Say who wrote in that time, and what that makes in a year."),
         ],
     },
     Page {

@@ -4,12 +4,14 @@
 //! figures in the units of the version that wrote them (`part`).
 
 mod group;
+mod interim;
 mod part;
 mod spread;
 
 use serde_json::Value;
 
 use self::group::{Group, group};
+pub use self::interim::is_interim;
 use self::part::{Part, Units};
 use super::subject::{Scope, Source, Subject, SubjectDoubt, SubjectJob, WriteSync, distinct};
 use rubus_fio::job_file::Asked;
@@ -26,6 +28,11 @@ pub fn is_fio(value: &Value) -> bool {
 
 fn has_client_stats(value: &Value) -> bool {
     value.get("client_stats").is_some()
+}
+
+/// What fio's JSON has one of for each job or group.
+fn entries(value: &Value) -> Option<&Vec<Value>> {
+    value.get("jobs").or_else(|| value.get("client_stats"))?.as_array()
 }
 
 /// Whether a text without JSON is what fio prints by default or as lines of fields
@@ -50,10 +57,7 @@ pub fn is_other_output(text: &str) -> bool {
 /// # Errors
 /// A sentence that says what is missing.
 pub fn subject(name: &str, value: &Value) -> Result<Subject, String> {
-    let list = match value.get("jobs").or_else(|| value.get("client_stats")) {
-        Some(Value::Array(list)) => list,
-        _ => return Err("it is fio's JSON, but has no list of jobs".into()),
-    };
+    let list = entries(value).ok_or("it is fio's JSON, but has no list of jobs")?;
     let global = value.get("global options").unwrap_or(&Value::Null);
     let version = value["fio version"].as_str().unwrap_or("fio");
     // The line that sums up all clients would count everything twice.
@@ -62,11 +66,14 @@ pub fn subject(name: &str, value: &Value) -> Result<Subject, String> {
         let of = |entry: &Value| ["jobname", "groupid", "hostname"].map(|key| entry[key].clone());
         list.iter().filter(|other| of(other) == of(one)).count()
     };
-    let entries =
-        entries.map(|entry| Entry::of(entry, global, Units::of(version), like(entry)).jobs());
-    let jobs = distinct(entries.flatten().collect());
+    let entries: Vec<Entry<'_>> =
+        entries.map(|entry| Entry::of(entry, global, Units::of(version), like(entry))).collect();
+    let jobs = distinct(entries.iter().flat_map(Entry::jobs).collect());
+    let idle = entries.iter().filter(|entry| entry.parts.is_empty());
+    let doubts: Vec<SubjectDoubt> = idle.filter_map(Entry::failure).collect();
     if jobs.is_empty() {
-        return Err("it is fio's JSON, but none of its jobs read or wrote anything".into());
+        let why: String = doubts.iter().map(|doubt| format!("; {}", doubt.what)).collect();
+        return Err(format!("it is fio's JSON, but none of its jobs read or wrote anything{why}"));
     }
     let first = list.first().unwrap_or(&Value::Null);
     let option = |key| option(first, global, key);
@@ -82,7 +89,7 @@ pub fn subject(name: &str, value: &Value) -> Result<Subject, String> {
         ],
         note: Some(note(&jobs).into()),
         jobs,
-        doubts: Vec::new(),
+        doubts,
         against: None,
         picture: None,
         is_of_guest: false,
@@ -198,7 +205,8 @@ impl<'a> Entry<'a> {
             .into_iter()
             .collect();
         doubts.extend(self.failure());
-        let words = Words { scope, direction, pattern, block_bytes, sync };
+        let pattern_said = asked.map(|_| pattern);
+        let words = Words { scope, direction, pattern: pattern_said, block_bytes, sync };
         SubjectJob {
             title: words.title(depth, copies, is_of_several),
             section: Some(name.clone()),
@@ -227,9 +235,14 @@ impl<'a> Entry<'a> {
 
     fn failure(&self) -> Option<SubjectDoubt> {
         let error = self.value["error"].as_i64().filter(|error| *error != 0)?;
+        let job = match (self.parts.is_empty(), self.value["jobname"].as_str()) {
+            (true, Some(name)) => format!("the job {name}"),
+            (true, None) => "a job".into(),
+            (false, _) => "this job".into(),
+        };
         Some(SubjectDoubt {
             kind: "target_failed".into(),
-            what: format!("fio ended this job with error {error}"),
+            what: format!("fio ended {job} with error {error}"),
         })
     }
 }
@@ -265,7 +278,8 @@ fn percentile(part: &Part<'_>, key: &str, sync: Option<WriteSync>, most: u32) ->
 struct Words {
     scope: Scope,
     direction: Direction,
-    pattern: Pattern,
+    /// None where the result keeps no options, as those of fio before 2.14.
+    pattern: Option<Pattern>,
     block_bytes: Option<u32>,
     sync: Option<WriteSync>,
 }
@@ -302,8 +316,9 @@ impl Words {
             }
         };
         let order = match self.pattern {
-            Pattern::Sequential => "sequential",
-            Pattern::Random => "random",
+            Some(Pattern::Sequential) => "sequential ",
+            Some(Pattern::Random) => "random ",
+            None => "",
         };
         let operations = match (self.scope, self.direction) {
             (Scope::OneDirection, Direction::Read) => "reads",
@@ -311,7 +326,7 @@ impl Words {
             (Scope::BothDirections, _) => "reads and writes",
             (Scope::Discards, _) => "discards",
         };
-        format!("{order} {operations}{flushes}")
+        format!("{order}{operations}{flushes}")
     }
 }
 

@@ -69,17 +69,23 @@ impl<'a> Part<'a> {
         self.number("runtime").unwrap_or(0.0) / 1e3
     }
 
+    fn runtime(&self) -> Option<f64> {
+        Some(self.seconds()).filter(|seconds| *seconds > 0.0)
+    }
+
     pub(super) fn operations(&self) -> f64 {
         self.number("total_ios").unwrap_or_else(|| self.per_second() * self.seconds())
     }
 
     pub(super) fn per_second(&self) -> f64 {
-        self.number("iops").unwrap_or(0.0)
+        let counted = || Some(self.number("total_ios")? / self.runtime()?);
+        self.number("iops").or_else(counted).unwrap_or(0.0)
     }
 
     pub(super) fn bytes_per_second(&self) -> f64 {
         let kib = self.number("bw").map(|kib| kib * 1024.0);
-        self.number("bw_bytes").or(kib).unwrap_or(0.0)
+        let counted = || Some(self.bytes() / self.runtime()?);
+        self.number("bw_bytes").or(kib).or_else(counted).unwrap_or(0.0)
     }
 
     /// Bytes per operation, on average. An average of estimates is rounded to what a block can be.
@@ -179,6 +185,10 @@ mod tests {
         let value = json!({"io_bytes": 36_244, "bw": 1269, "iops": 317, "runtime": 28_551});
         let part = Part::of(&value, Units::Kibibytes).expect("it worked");
         assert_eq!((part.mean_block(), part.operations().round()), (Some(4096), 9051.0));
+        let odd = json!({"io_bytes": 8_192_000, "io_kbytes": 8000, "bw": null, "bw_bytes": null,
+            "iops": null, "runtime": 2000, "total_ios": 2000});
+        let part = Part::of(&odd, Units::Bytes).expect("it worked");
+        assert_eq!((part.per_second(), part.bytes_per_second()), (1000.0, 4_096_000.0));
         let idle = json!({"io_bytes": 0, "bw": 0, "iops": 0, "runtime": 0});
         assert!(Part::of(&idle, Units::Kibibytes).is_none());
     }

@@ -79,8 +79,9 @@ pub(super) fn rate(part: &Part<'_>, copies: u32) -> (Figure, Option<Unknown>) {
     match found {
         Err(why) => (Figure::bare(value), Some(why)),
         Ok(half_width) => {
-            let low = value * (1.0 - half_width).max(0.0);
-            let high = value * half_width.exp();
+            // Symmetric as a factor: a bound below, made by subtraction, falls to nothing for a deviation that bounds well above.
+            let factor = half_width.exp();
+            let (low, high) = (value / factor, value * factor);
             (Figure { value, interval: Some(Interval { low, high, rough: true }) }, None)
         }
     }

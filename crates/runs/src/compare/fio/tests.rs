@@ -144,6 +144,18 @@ fn reads_and_writes_in_one_result_are_both_whatever_their_key() {
 }
 
 #[test]
+fn a_job_that_failed_before_it_did_anything_is_named() {
+    let failed = json!({"jobname": "gone", "error": 2, "read": {"io_bytes": 0, "total_ios": 0}});
+    let done = json!({"jobname": "there", "error": 0, "read": side(1000, 2000)});
+    let of = |jobs: Value| subject("x.json", &json!({"fio version": "fio-3.36", "jobs": jobs}));
+    let subject = of(json!([failed, done])).expect("fio's");
+    assert_eq!(subject.jobs.len(), 1);
+    assert_eq!(subject.doubts[0].what, "fio ended the job gone with error 2");
+    let why = of(json!([failed])).expect_err("nothing done");
+    assert!(why.ends_with("wrote anything; fio ended the job gone with error 2"), "{why}");
+}
+
+#[test]
 fn discards_are_jobs_of_their_own_kind() {
     let job = only(json!({"rw": "randtrim"}), json!({"trim": side(1000, 2000)}));
     assert_eq!((job.scope, job.title.as_str()), (Scope::Discards, "4 KiB random discards"));
@@ -156,7 +168,8 @@ fn results_of_fio_2_are_read_in_their_units() {
         "write": {"io_bytes": 37_500_272, "bw": 62_499, "iops": 15_624.7, "runtime": 600_008,
             "total_ios": 9_374_944, "clat": {"percentile": {"50.000000": 8160}}}}]});
     let jobs = subject("x.json", &value).expect("fio's").jobs;
-    assert_eq!(jobs[0].title, "4 KiB sequential writes");
+    // Without its options, whether they were at random is not known.
+    assert_eq!(jobs[0].title, "4 KiB writes");
     assert_eq!(jobs[0].p50_ns.map(|figure| figure.value), Some(8_160_000.0));
     // Its result does not say the depth, how it was opened, or how sure it is.
     assert_eq!((jobs[0].queue_depth, jobs[0].access), (None, None));
@@ -164,7 +177,7 @@ fn results_of_fio_2_are_read_in_their_units() {
     let value = json!({"fio version": "fio-2.1.4", "jobs": [{"jobname": "r", "read":
         {"io_bytes": 36_244, "bw": 1269, "iops": 317, "runtime": 28_551}}]});
     let jobs = subject("x.json", &value).expect("fio's").jobs;
-    assert_eq!(jobs[0].title, "4 KiB sequential reads");
+    assert_eq!(jobs[0].title, "4 KiB reads");
 }
 
 #[test]

@@ -25,7 +25,7 @@ pub use text::render;
 /// A quantity with its title and how its figures are said.
 #[derive(Clone, Copy)]
 pub struct Quantity {
-    /// "Throughput", …
+    /// Title, such as "Throughput".
     pub title: &'static str,
     /// The quantity of a row.
     pub of: fn(&Row) -> &Measure,
@@ -111,11 +111,29 @@ pub fn headline(comparison: &Comparison, place: usize) -> String {
     .filter(|(word, _)| count(*word) > 0)
     .map(|(word, words)| format!("{words} {}", count(word)))
     .collect();
+    let most = match of_this.len() {
+        1 => None,
+        _ => {
+            most(comparison, place, Word::Slower).or_else(|| most(comparison, place, Word::Faster))
+        }
+    };
+    let most =
+        most.map_or(String::new(), |(title, times)| format!("; most: {title}, ×{}", ratio(times)));
     format!(
-        "{name} against {}, throughput of {jobs}: {}.",
+        "{name} against {}, throughput of {jobs}: {}{most}.",
         comparison.subjects[0].name,
         parts.join(", ")
     )
+}
+
+/// The row of which this word is truest, with its ratio.
+fn most(comparison: &Comparison, place: usize, wanted: Word) -> Option<(&str, f64)> {
+    let of_word = comparison.rows.iter().filter_map(|row| {
+        let ratio = row.throughput.ratios.get(place)?.as_ref()?;
+        (ratio.word == wanted).then_some((row.title.as_str(), ratio.figure.value))
+    });
+    let apart = |times: f64| times.max(f64::MIN_POSITIVE).ln().abs();
+    of_word.max_by(|a, b| apart(a.1).total_cmp(&apart(b.1)))
 }
 
 /// "run 3, 2026-11-21 01:02 UTC" with what a reader must know.

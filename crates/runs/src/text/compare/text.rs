@@ -21,7 +21,7 @@ const GAP: usize = 2;
 /// Lines for what differs between runs; the page and the JSON have all.
 const DIFFERENCES: usize = 20;
 
-/// The text for a terminal with so many columns, 80 at least, ending in a line feed. Only tables use more than 80.
+/// The text for a terminal with `columns` columns, 80 at least, ending in a line feed. Only tables use more than 80.
 pub fn render(comparison: &Comparison, style: Style, columns: usize) -> String {
     let columns = columns.max(COLUMNS);
     let mut parts = vec![subjects(comparison, style), answer(comparison, style)];

@@ -68,7 +68,7 @@ fn is_of_course(run: &Run) -> bool {
     run.findings.iter().any(is_cliff)
 }
 
-/// So many findings of the rules stand in the text of a run.
+/// How many findings of the rules the text of a run shows.
 const FOUND: Shown = Shown::First { count: 3, others: "on the page and in the JSON" };
 
 /// The findings of a checkup, which come after its own sentences. Beside the answer only what is dangerous, and how many more.

@@ -99,7 +99,7 @@ fn as_iozone(run: &Run, rows: &[Row<'_>]) -> Table {
     table
 }
 
-/// A rate in so many bytes per second, with three digits or more.
+/// A rate in multiples of `unit` bytes per second, with three digits or more.
 fn figure(result: Option<&JobResult>, unit: f64) -> Cell {
     let Some(result) = result else {
         return "–".into();

@@ -13,7 +13,7 @@ pub(super) const HOME_ASSISTANT: Workload = Workload {
     make,
 };
 
-/// The recorder commits once in 5 s; so many more make the slow ones show in a minute.
+/// The recorder commits once in 5 s; more commits make the slow ones show within a minute.
 const PER_SECOND: f64 = 20.0;
 /// SQLite's pages, of which it copies 1000 at a time from its log.
 const PAGE: u32 = 4 * KIB;

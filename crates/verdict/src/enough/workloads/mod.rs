@@ -62,20 +62,21 @@ fn direct_writes(seconds: f64, per_second: f64, piece_bytes: u32) -> Job {
     }
 }
 
-/// Pages written to random places of the second file, and made durable together after so many.
+/// Pages written to random places of the second file, and made durable together after every `pages` pages.
 fn page_writes(seconds: f64, per_second: f64, page_bytes: u32, pages: u32) -> Job {
     let job = Job::new("pages", Direction::Write, Pattern::Random, page_bytes, 1);
     cached_writes(job, seconds, per_second, pages)
 }
 
-/// Blocks written one behind the other to the second file, and made durable together after so many.
+/// Blocks written one behind the other to the second file, and made durable together after every `blocks` blocks.
 fn stream_writes(seconds: f64, per_second: f64, block_bytes: u32, blocks: u32) -> Job {
     let in_order = Pattern::Sequential;
     let job = Job::new("stream", Direction::Write, in_order, block_bytes, 1);
     cached_writes(job, seconds, per_second, blocks)
 }
 
-/// The job through the page cache on the second file, with so many writes per second and an `fsync` after so many.
+/// The job through the page cache on the second file, with `per_second` writes per second and an `fsync` after every
+/// `writes` writes.
 fn cached_writes(job: Job, seconds: f64, per_second: f64, writes: u32) -> Job {
     let shape = Shape {
         file: Some(1),
@@ -90,7 +91,7 @@ fn cached_writes(job: Job, seconds: f64, per_second: f64, writes: u32) -> Job {
     }
 }
 
-/// One after the other at random times, with so many per second on average.
+/// One after the other at random times, `per_second` per second on average.
 fn paced(per_second: f64) -> Shape {
     let limit = Limit { iops: Some(per_second), ..Limit::default() };
     Shape {

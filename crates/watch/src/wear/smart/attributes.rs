@@ -22,16 +22,25 @@ enum Meaning {
     Used,
     /// The value counts down on some models and up on others.
     EitherWay,
+    /// The raw value is the share left, in hundredths of a percent.
+    HundredthsLeft,
 }
 
 /// Names without case and punctuation, with what they mean and the families that the database has them for.
-const TABLE: [(&str, Meaning); 24] = [
+const TABLE: [(&str, Meaning); 31] = [
     // Samsung (177), Crucial and Micron m4 and C300, SK hynix, STEC (173). The database's default for 177, so that Silicon
     // Motion disks have it too, whose value stays at 100.
     ("wearlevelingcount", Meaning::Cycles),
+    // Crucial and Micron (173), whose value is that of 202.
+    ("aveblockerasecount", Meaning::Cycles),
+    ("avgblockerasecount", Meaning::Cycles),
+    ("averageblockerasect", Meaning::Cycles),
     // Intel (233, down). WD and SanDisk (230): up in zbx-smartctl#148, down in smartmontools#642. The database's default for
     // 233, so that unknown disks have it, too; SK hynix SC311 counts up there (QDiskInfo#69).
     ("mediawearoutindicator", Meaning::EitherWay),
+    // Marvell based SanDisk (230, 234): the same as WD's.
+    ("percwriteerasecount", Meaning::EitherWay),
+    ("percwriteerasectbc", Meaning::EitherWay),
     // Phison and Kingston (stays at 100 on KC400), SandForce (raw value 0), Silicon Motion, Maxio, SK hynix, Seagate.
     ("ssdlifeleft", Meaning::Left),
     ("ssdlifeleftperc", Meaning::Left), // Seagate Nytro XF1230
@@ -44,6 +53,8 @@ const TABLE: [(&str, Meaning); 24] = [
     ("percratedliferemain", Meaning::Left), // Swissbit, SMART Modular
     ("lifetimeremaining", Meaning::Left), // StorFly, SanDisk Cloudspeed, Marvell based SanDisk
     ("driveliferemaining", Meaning::Left), // SanDisk Cloudspeed, CS1K
+    ("syspercentliferemain", Meaning::Left), // SSSTC, of the part for its own tables
+    ("ssdlifeleft001", Meaning::HundredthsLeft), // SanDisk Cloudspeed: SSD_LifeLeft(0.01%)
     // Silicon Motion (stays at 100 on TS32GMTS400), Innodisk, Indilinx, OCZ.
     ("remaininglifetimeperc", Meaning::Left),
     // Crucial and Micron: value = max(100 - raw, 0), raw = share used. ATP, SSSTC, SK hynix, Xmore: raw = share left.
@@ -66,10 +77,26 @@ const MAX_CYCLES_OF_A_NEW_DISK: u64 = 50;
 /// A share left that small beside a value of 100 may as well be a share used.
 const MAX_DOUBTFUL_LEFT: u64 = 10;
 
+/// Averages of erase cycles, with the attribute that has the cycles that the flash is made for: Silicon Motion, Swissbit,
+/// Indilinx.
+const CYCLES_OF_RATED: [(&str, &str); 5] = [
+    ("averageerasecount", "maxerasecountofspec"),
+    ("averageerasecount", "ratederasecount"),
+    ("averageerasecount", "maxratedpecount"),
+    ("averageerasecount", "maxpecountspec"),
+    ("avgerasecountpslc", "ratederasecountpslc"),
+];
+/// Erase cycles that flash is made for.
+const RATED_CYCLES: std::ops::RangeInclusive<u64> = 100..=200_000;
+/// What only SandForce controllers have. Their value of life left is 10 when all erase cycles are used that the flash was
+/// made for, and 0 when no spare blocks are left (Kingston MKP_306, attribute 231).
+const OF_SANDFORCE: [&str; 3] = ["lifecurvestatus", "drvlifeprotectstatus", "sandforceinternal"];
+const SANDFORCE_END: f64 = 10.0;
+
 /// What an attribute says.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Reading {
-    /// A share.
+    /// This share of its life is used.
     Used(Used),
     /// This share is either used or left.
     Either(f64),
@@ -81,7 +108,12 @@ pub struct Attribute {
     pub id: Option<u64>,
     pub name: String,
     pub value: Option<f64>,
+    /// The lowest that the value was.
+    pub worst: Option<f64>,
     pub raw: Option<u64>,
+    /// The disk's firmware sets no values: all are 0.
+    pub is_of_disk_without_values: bool,
+    pub is_of_sandforce: bool,
     /// It is at or below its maker's threshold.
     pub is_failing: bool,
     /// Whether smartctl's database has the disk; else the name is a default, and the disk may mean something else.
@@ -91,16 +123,23 @@ pub struct Attribute {
 /// All attributes of an answer.
 pub fn read(answer: &Value) -> Vec<Attribute> {
     let is_in_database = answer["in_smartctl_database"] != Value::Bool(false);
-    let rows = items(&answer["ata_smart_attributes"]["table"]).into_iter();
+    let rows = items(&answer["ata_smart_attributes"]["table"]);
+    let name = |row: &Value| row["name"].as_str().unwrap_or_default().to_string();
+    let is_of_disk_without_values =
+        rows.len() > 1 && rows.iter().all(|row| number(&row["value"]) == Some(0.0));
+    let is_of_sandforce = rows.iter().any(|row| OF_SANDFORCE.contains(&plain(&name(row)).as_str()));
     let attribute = |row: &Value| Attribute {
         id: count(&row["id"]),
-        name: row["name"].as_str().unwrap_or_default().to_string(),
+        name: name(row),
         value: number(&row["value"]),
+        worst: number(&row["worst"]),
         raw: raw(&row["raw"]),
+        is_of_disk_without_values,
+        is_of_sandforce,
         is_failing: row["when_failed"].as_str().is_some_and(is_now),
         is_in_database,
     };
-    rows.map(attribute).collect()
+    rows.into_iter().map(attribute).collect()
 }
 
 fn raw(raw: &Value) -> Option<u64> {
@@ -125,7 +164,19 @@ impl Attribute {
             Meaning::LeftOfUsed => self.left(true),
             Meaning::Used => self.used(),
             Meaning::EitherWay => self.either_way(),
+            Meaning::HundredthsLeft => self.hundredths_left(),
         }
+    }
+
+    /// Whether smartctl guesses its `endurance_used` by this attribute: 100 less the value.
+    pub fn is_what_smartctl_guesses_by(&self) -> bool {
+        self.name.starts_with("SSD_Life_Left") || self.name.starts_with("Wear_Leveling")
+    }
+
+    /// Whether the firmware keeps the value up to date: no value is below the lowest that it was.
+    fn is_kept(&self) -> bool {
+        let is_below = self.value.zip(self.worst).is_some_and(|(value, worst)| value < worst);
+        !(self.value == Some(0.0) && (is_below || self.is_of_disk_without_values))
     }
 
     fn cycles(&self) -> Option<Reading> {
@@ -136,10 +187,27 @@ impl Attribute {
         if value == 100.0 && self.raw.is_none_or(|raw| raw > MAX_CYCLES_OF_A_NEW_DISK) {
             return None;
         }
+        // By its default name it may count anything.
+        if !self.is_in_database && (1.0..100.0).contains(&value) {
+            return Some(Reading::Either(value));
+        }
         (1.0..=100.0).contains(&value).then(|| left(value))
     }
 
     fn left(&self, is_raw_used: bool) -> Option<Reading> {
+        if !self.is_kept() && !self.is_failing {
+            return match self.raw? {
+                0 => None,
+                raw @ 1..=MAX_DOUBTFUL_LEFT => Some(Reading::Either(raw as f64)),
+                raw @ ..=100 => Some(left(raw as f64)),
+                _ => None,
+            };
+        }
+        if self.is_of_sandforce
+            && let Some(value) = self.value
+        {
+            return (0.0..=100.0).contains(&value).then(|| left_of_sandforce(value));
+        }
         let value = self.value.filter(|value| (0.0..=100.0).contains(value))?;
         let raw = self.raw.unwrap_or(0);
         let share = raw as f64;
@@ -167,9 +235,14 @@ impl Attribute {
         }
     }
 
+    fn hundredths_left(&self) -> Option<Reading> {
+        let raw = self.raw? as f64;
+        (0.0..=10_000.0).contains(&raw).then(|| left((raw / 100.0).round()))
+    }
+
     fn either_way(&self) -> Option<Reading> {
         let value = self.value.filter(|value| (0.0..=100.0).contains(value))?;
-        let is_of_wd = self.id == Some(230);
+        let is_of_wd = matches!(self.id, Some(230 | 234));
         if is_of_wd && let Some(share) = self.raw.and_then(packed_share) {
             return Some(used(share));
         }
@@ -192,6 +265,29 @@ fn packed_share(raw: u64) -> Option<f64> {
     let word = |at: u32| raw >> (16 * at) & 0xffff;
     let is_packed = raw > 0xffff && word(0) == word(2);
     is_packed.then(|| (word(0) >> 8) as f64)
+}
+
+/// The share of the erase cycles that the flash is made for, where the disk counts both, and the name of its count. The most
+/// of all pairs.
+pub fn cycles_used(attributes: &[Attribute]) -> Option<(&str, Used)> {
+    let of = |name: &str| attributes.iter().find(|one| plain(&one.name) == name);
+    let pairs = CYCLES_OF_RATED.iter().filter_map(|(average, rated)| {
+        let average = of(average)?;
+        let rated = of(rated)?.raw.filter(|cycles| RATED_CYCLES.contains(cycles))?;
+        let percent = (average.raw? as f64 * 100.0 / rated as f64).round();
+        (percent <= MAX_PERCENT).then(|| (average.name.as_str(), Used::of_percent(percent)))
+    });
+    pairs.reduce(|one, other| if one.1.worse(other.1) == one.1 { one } else { other })
+}
+
+/// From 100 to 10 all erase cycles are used that the flash is made for.
+fn left_of_sandforce(percent: f64) -> Reading {
+    if percent <= SANDFORCE_END {
+        return used_up();
+    }
+    let used = 100.0 - percent;
+    let max_percent = (used / (1.0 - SANDFORCE_END / 100.0) + 1.0).ceil();
+    Reading::Used(Used { min_percent: (used - 1.0).max(0.0), max_percent: Some(max_percent) })
 }
 
 fn left(percent: f64) -> Reading {
@@ -226,8 +322,8 @@ mod tests {
             name: name.into(),
             value: Some(value),
             raw: Some(raw),
-            is_failing: false,
             is_in_database: true,
+            ..Attribute::default()
         };
         attribute.reading()
     }
@@ -287,6 +383,85 @@ mod tests {
         assert_eq!(shares(231, "SSD_Life_Left", 93.0, 0x64_5d00), Some((6.0, Some(8.0))));
         // 3 % left or 3 % used.
         assert_eq!(told(231, "SSD_Life_Left", 100.0, 3), Some(Reading::Either(3.0)));
+    }
+
+    #[test]
+    fn a_value_that_no_firmware_sets_gives_way_to_the_raw_value() {
+        let told = |value, worst, raw, is_of_disk_without_values| {
+            let attribute = Attribute {
+                name: "SSD_Life_Left".into(),
+                value: Some(value),
+                worst: Some(worst),
+                raw: Some(raw),
+                is_of_disk_without_values,
+                is_in_database: true,
+                ..Attribute::default()
+            };
+            attribute.reading()
+        };
+        // 0 now, though it was never below 100.
+        assert_eq!(told(0.0, 100.0, 100, false), Some(left(100.0)));
+        assert_eq!(told(0.0, 100.0, 93, false), Some(left(93.0)));
+        assert_eq!(told(0.0, 0.0, 100, true), Some(left(100.0)));
+        assert_eq!(told(0.0, 100.0, 0, false), None);
+        assert_eq!(told(0.0, 100.0, 4, false), Some(Reading::Either(4.0)));
+        assert_eq!(told(0.0, 0.0, 0, false), Some(used_up()));
+    }
+
+    #[test]
+    fn sandforce_s_value_is_10_when_all_cycles_are_used() {
+        let told = |value: u32| {
+            let table = serde_json::json!({"ata_smart_attributes": {"table": [
+                {"id": 230, "name": "Life_Curve_Status", "value": 100, "raw": {"value": 100}},
+                {"id": 231, "name": "SSD_Life_Left", "value": value, "worst": value, "raw": {"value": 0}},
+            ]}});
+            read(&table)[1].reading()
+        };
+        let share =
+            |min_percent, max_percent| Some(Reading::Used(Used { min_percent, max_percent }));
+        assert_eq!(told(100), share(0.0, Some(1.0)));
+        assert_eq!(told(55), share(44.0, Some(51.0)));
+        for end in [0, 1, 10] {
+            assert_eq!(told(end), share(100.0, None), "{end}");
+        }
+    }
+
+    #[test]
+    fn cycles_beside_what_the_flash_is_made_for_are_a_share() {
+        let told = |average: u64, rated: u64| {
+            let attribute = |name: &str, raw| Attribute {
+                name: name.into(),
+                raw: Some(raw),
+                ..Attribute::default()
+            };
+            let both = [
+                attribute("Average_Erase_Count", average),
+                attribute("Max_Erase_Count_of_Spec", rated),
+            ];
+            cycles_used(&both).map(|(_, used)| (used.min_percent, used.max_percent))
+        };
+        assert_eq!(told(120, 3000), Some((3.0, Some(5.0))));
+        assert_eq!(told(3300, 3000), Some((109.0, Some(111.0))));
+        assert_eq!(told(120, 0), None);
+        assert_eq!(told(u64::MAX, 3000), None);
+    }
+
+    #[test]
+    fn hundredths_of_a_percent_are_told_from_percent() {
+        assert_eq!(shares(178, "SSD_LifeLeft(0.01%)", 97.0, 9731), Some((2.0, Some(4.0))));
+        assert_eq!(shares(178, "SSD_LifeLeft(0.01%)", 97.0, 70_000), None);
+    }
+
+    #[test]
+    fn a_name_by_default_says_a_share_either_way() {
+        let unknown = Attribute {
+            id: Some(177),
+            name: "Wear_Leveling_Count".into(),
+            value: Some(42.0),
+            raw: Some(1700),
+            ..Attribute::default()
+        };
+        assert_eq!(unknown.reading(), Some(Reading::Either(42.0)));
     }
 
     #[test]

@@ -3,54 +3,22 @@
 //! Firmware says anything: counters that wrapped, numbers as text, nothing where a number should be. A field that is not of
 //! the kind that it should be counts as not there.
 
+use rubus_vocabulary::loose_json;
 use serde_json::{Deserializer, Map, Value};
 
-/// The first JSON object of a text. Words before it and behind it are passed over, and numbers that JSON does not have
-/// (infinite, not a number, beyond what a double holds) are null.
+/// The first JSON object of a text. Words before it and behind it are passed over, and what JSON does not allow is mended
+/// ([`loose_json`]).
 pub fn object(text: &str) -> Result<Value, serde_json::Error> {
     let text = text.find('{').map_or(text, |start| &text[start..]);
-    first(text).or_else(|error| first(&without_odd_numbers(text)).map_err(|_| error))
+    first(text).or_else(|error| match loose_json::document(text) {
+        Some((mended, _)) => first(&mended).map_err(|_| error),
+        None => Err(error),
+    })
 }
 
 fn first(text: &str) -> Result<Value, serde_json::Error> {
     let mut objects = Deserializer::from_str(text).into_iter::<Map<String, Value>>();
     objects.next().unwrap_or_else(|| serde_json::from_str(text)).map(Value::Object)
-}
-
-/// The text with null for each bare word that is no JSON.
-fn without_odd_numbers(text: &str) -> String {
-    let mut mended = String::with_capacity(text.len());
-    let mut rest = text;
-    while let Some(first) = rest.chars().next() {
-        let length = match first {
-            '"' => string_length(rest),
-            _ if is_of_word(first) => rest.find(|next| !is_of_word(next)).unwrap_or(rest.len()),
-            _ => first.len_utf8(),
-        };
-        let (token, behind) = rest.split_at(length);
-        let is_odd = is_of_word(first) && serde_json::from_str::<Value>(token).is_err();
-        mended.push_str(if is_odd { "null" } else { token });
-        rest = behind;
-    }
-    mended
-}
-
-fn is_of_word(character: char) -> bool {
-    character.is_ascii_alphanumeric() || matches!(character, '-' | '+' | '.' | '_')
-}
-
-/// Bytes of the string that a text begins with, its quotes included.
-fn string_length(text: &str) -> usize {
-    let mut is_escaped = false;
-    for (at, character) in text.char_indices().skip(1) {
-        match character {
-            _ if is_escaped => is_escaped = false,
-            '\\' => is_escaped = true,
-            '"' => return at + 1,
-            _ => {}
-        }
-    }
-    text.len()
 }
 
 /// A number, also as text: 97, "97", "97 %", "0x61".

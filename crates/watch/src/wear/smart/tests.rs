@@ -62,6 +62,52 @@ fn an_nvme_disk_tells_percents_units_and_warnings() {
 }
 
 #[test]
+fn a_turning_disk_with_blocks_that_it_cannot_read_fails() {
+    let rows = |pending, uncorrectable| {
+        [
+            attribute(197, "Current_Pending_Sector", 200, pending),
+            attribute(198, "Offline_Uncorrectable", 200, uncorrectable),
+        ]
+    };
+    let warnings =
+        |pending, uncorrectable, turns| told(&ata(&rows(pending, uncorrectable), turns)).warnings;
+    assert_eq!(warnings(0, 0, 7200), []);
+    assert_eq!(warnings(8, 0, 7200), [Warning::UnreadableBlocks]);
+    assert_eq!(warnings(8, 3, 5400), [Warning::UnreadableBlocks]);
+    assert_eq!(warnings(1 << 40, 0, 5400), [], "packed, and no count");
+    assert_eq!(warnings(1, 0, 0), [], "an SSD");
+}
+
+#[test]
+fn errors_by_which_data_was_lost_at_some_time_are_told_of_every_kind_of_disk() {
+    let mut of_nvme = nvme(3, 0);
+    let log = "nvme_smart_health_information_log";
+    of_nvme[log]["num_err_log_entries"] = json!(812);
+    of_nvme[log]["media_errors"] = json!(0);
+    assert_eq!(told(&of_nvme).warnings, [], "commands that failed lose nothing");
+    of_nvme[log]["media_errors"] = json!(3);
+    assert_eq!(told(&of_nvme).warnings, [Warning::DataErrors]);
+    for (id, name) in [(187, "Reported_Uncorrect"), (187, "Uncorrectable_Error_Cnt")] {
+        for turns in [0, 7200] {
+            let warnings = |raw| told(&ata(&[attribute(id, name, 100, raw)], turns)).warnings;
+            assert_eq!(warnings(0), [], "{name}");
+            assert_eq!(warnings(2), [Warning::DataErrors], "{name}");
+            assert_eq!(warnings(1 << 40), [], "{name}: packed, and no count");
+        }
+    }
+    let mut of_ata = ata(&[attribute(9, "Power_On_Hours", 99, 10)], 7200);
+    of_ata["ata_device_statistics"] =
+        statistics(&[("Number of Reported Uncorrectable Errors", 4, true)]);
+    assert_eq!(told(&of_ata).warnings, [Warning::DataErrors]);
+    let of_scsi = |errors: u64| {
+        json!({"device": {"protocol": "SCSI"}, "smart_status": {"passed": true},
+            "scsi_error_counter_log": {"read": {"total_uncorrected_errors": errors}}})
+    };
+    assert_eq!(told(&of_scsi(0)).warnings, []);
+    assert_eq!(told(&of_scsi(1)).warnings, [Warning::DataErrors]);
+}
+
+#[test]
 fn percents_go_beyond_a_hundred_and_stop_at_255() {
     let used = |percent| told(&nvme(percent, 0)).used.unwrap();
     assert_eq!(used(0).min_percent, 0.0);
@@ -88,8 +134,77 @@ fn an_ata_disk_tells_by_statistics_first_and_by_its_maker_s_attributes_else() {
     assert_eq!(wear.used, Some(Used::about(7.0)));
     assert_eq!(wear.told_used.len(), 2);
     assert_eq!(wear.written_bytes, Some(1_536_000_000));
+}
+
+#[test]
+fn what_smartctl_makes_of_an_attribute_is_no_second_word_of_the_disk() {
+    // 74 % left by the raw value; smartctl takes the value, which stays at 100.
+    let mut stuck = ata(&[attribute(231, "SSD_Life_Left", 100, 74)], 0);
+    stuck["endurance_used"] = json!({"current_percent": 0});
+    let wear = told(&stuck);
+    assert_eq!((about(&wear), wear.told_used.len()), (Some((25.0, Some(27.0))), 1));
+    // Nothing is known, and smartctl says 0 or 100.
+    for (value, raw, guess) in [(100, 401, 0), (0, 900, 100)] {
+        let mut json = ata(&[attribute(177, "Wear_Leveling_Count", value, raw)], 0);
+        json["endurance_used"] = json!({"current_percent": guess});
+        assert_eq!(told(&json).used, None, "{value}");
+    }
+    // By the standard's statistic, which the answer may lack.
+    let mut json = ata(&[attribute(5, "Reallocated_Sector_Ct", 100, 0)], 0);
     json["endurance_used"] = json!({"current_percent": 8});
     assert_eq!(told(&json).used, Some(Used::about(8.0)));
+}
+
+#[test]
+fn cycles_count_where_the_disk_says_no_share() {
+    let counts = [
+        attribute(167, "Average_Erase_Count", 100, 1650),
+        attribute(168, "Max_Erase_Count_of_Spec", 100, 3000),
+    ];
+    let wear = told(&ata(&counts, 0));
+    assert_eq!(about(&wear), Some((54.0, Some(56.0))));
+    assert_eq!(wear.told_used[0].name, "Average_Erase_Count");
+    let [average, rated] = counts;
+    let own = [average, rated, attribute(169, "Remaining_Lifetime_Perc", 60, 60)];
+    assert_eq!(about(&told(&ata(&own, 0))), Some((39.0, Some(41.0))));
+}
+
+#[test]
+fn a_health_log_that_a_bridge_made_up_tells_nothing() {
+    let log = |byte: u32, counter: u64| {
+        json!({
+            "device": {"protocol": "NVMe"},
+            "smart_status": {"passed": true, "nvme": {"value": 0}},
+            "nvme_smart_health_information_log": {"critical_warning": byte, "available_spare": byte,
+                "available_spare_threshold": byte, "percentage_used": byte, "data_units_written": counter,
+                "power_on_hours": counter, "power_cycles": counter},
+        })
+    };
+    for blank in [log(0, 0), log(255, u64::MAX)] {
+        let wear = told(&blank);
+        assert_eq!((wear.used, wear.source, wear.warnings), (None, None, vec![]));
+        assert!(matches!(wear.trouble, Some(Trouble::Other(_))));
+    }
+    // A new disk that has started once.
+    let mut new = log(0, 0);
+    new["nvme_smart_health_information_log"]["power_cycles"] = json!(1);
+    assert_eq!(about(&told(&new)), Some((0.0, Some(1.0))));
+    let mut status = log(0, 0);
+    status["smart_status"] = json!({"passed": false, "nvme": {"value": 4}});
+    assert_eq!(told(&status).warnings, [Warning::Unreliable]);
+    status["nvme_smart_health_information_log"] = json!(null);
+    assert_eq!(told(&status).warnings, [Warning::Unreliable]);
+}
+
+#[test]
+fn a_sas_disk_that_is_too_warm_does_not_fail() {
+    let status = |asc: u32, ascq: u32| {
+        let scsi = json!({"asc": asc, "ascq": ascq, "ie_string": "x"});
+        let json = json!({"device": {"protocol": "SCSI"}, "smart_status": {"passed": false, "scsi": scsi}});
+        told(&json).warnings
+    };
+    assert_eq!(status(0x0b, 0x01), []);
+    assert_eq!(status(0x5d, 0x10), [Warning::Failing]);
 }
 
 #[test]

@@ -145,7 +145,7 @@ fn the_kernels_file_says_its_release_and_its_name_is_asked_only_where_it_does_no
     let mut facts = facts(&machine);
     let own = "6.12.50-v8+";
     facts.seen.insert("/lib/modules".into(), names(&[RELEASE, own]));
-    let of_own: Vec<(PathBuf, Sight)> = facts
+    let of_own: Vec<(PathBuf, PathState)> = facts
         .seen
         .iter()
         .filter_map(|(path, sight)| {

@@ -9,7 +9,7 @@ const EXT4: (&str, &str) = ("filesystem", "ext4");
 
 fn with_tools(facts: &mut Facts) {
     let made = Path::new("/usr/sbin/mkfs.ext4");
-    facts.seen.insert(made.into(), Sight::Something);
+    facts.seen.insert(made.into(), PathState::Something);
     for program in ["mkfs.btrfs", "btrfs"] {
         without_program(program, facts);
     }
@@ -124,7 +124,7 @@ fn f2fs_is_made_where_the_kernel_can_mount_it() {
     let machine = machine();
     let mut facts = facts(&machine);
     let seen = &mut facts.seen;
-    seen.insert("/usr/sbin/mkfs.f2fs".into(), Sight::Something);
+    seen.insert("/usr/sbin/mkfs.f2fs".into(), PathState::Something);
     let module = format!("/lib/modules/{RELEASE}/kernel/fs/f2fs");
     let without = plan_of(&machine, &facts, &[wish]);
     assert_eq!(

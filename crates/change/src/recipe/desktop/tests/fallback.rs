@@ -68,7 +68,7 @@ fn who_wishes_none_gets_none() {
 }
 
 #[test]
-fn so_long_is_waited() {
+fn the_wait_is_no_or_5_to_600_seconds() {
     assert_eq!(wait("no"), Ok(None));
     assert_eq!(wait("5"), Ok(Some(5)));
     assert_eq!(wait("600"), Ok(Some(600)));

@@ -160,7 +160,8 @@ fn what_speaks_against_a_trial_is_told() {
         let mut facts = facts(&machine);
         with_trials(&mut facts);
         facts.seen.insert(path.into(), text(text_of));
-        let Some(Sight::Directory(names)) = facts.seen.get_mut(Path::new("/boot/firmware")) else {
+        let Some(PathState::Directory(names)) = facts.seen.get_mut(Path::new("/boot/firmware"))
+        else {
             panic!("the boot partition is a directory");
         };
         let name = path.rsplit('/').next().expect("a name");

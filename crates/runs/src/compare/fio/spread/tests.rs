@@ -54,12 +54,18 @@ fn toggled(seconds: f64, dwell_s: f64, rates: [f64; 2], random: &mut Rng) -> Vec
     operations
 }
 
-/// In how many of 1,000 runs with an interval it holds the device's mean rate. A run in which the rate
-/// never changed has none.
-fn held(seconds: f64, dwell_s: f64, copies: u32, of_copy: impl Fn(f64, &mut Rng) -> f64) -> u32 {
+/// Of 1,000 runs with an interval, how many hold the device's mean rate, and the usual ratio of an interval's bounds. A run in
+/// which the rate never changed has none.
+fn intervals(
+    seconds: f64,
+    dwell_s: f64,
+    copies: u32,
+    of_copy: impl Fn(f64, &mut Rng) -> f64,
+) -> (u32, f64) {
     let mut random = Rng::from_seed(u64::from(copies) + (seconds * 8.0 + dwell_s * 64.0) as u64);
-    let (mut held, mut runs) = (0, 0);
-    while runs < 1000 {
+    let mut held = 0;
+    let mut ratios = Vec::new();
+    while ratios.len() < 1000 {
         let device = toggled(seconds, dwell_s, [400.0, 3200.0], &mut random);
         let samples: Vec<Vec<f64>> = (0..copies)
             .map(|_| {
@@ -74,21 +80,25 @@ fn held(seconds: f64, dwell_s: f64, copies: u32, of_copy: impl Fn(f64, &mut Rng)
             assert_eq!(unknown, Some(Unknown::NoSpread));
             continue;
         };
-        runs += 1;
+        ratios.push(interval.high / interval.low);
         let truth = 1800.0 * 4096.0;
         held += u32::from(interval.low <= truth && truth <= interval.high);
     }
-    held
+    ratios.sort_by(f64::total_cmp);
+    (held, ratios[ratios.len() / 2])
 }
 
 #[test]
-fn intervals_hold_the_truth_of_a_device_that_toggles_about_once_a_second() {
+fn intervals_hold_the_truth_of_a_device_that_toggles_about_once_a_second_and_are_no_wider_than_useful()
+ {
     let even = |share: f64, _: &mut Rng| share;
-    for seconds in [10.0, 20.0, 60.0] {
+    for (seconds, max_ratio) in [(10.0, 6.5), (20.0, 3.0), (60.0, 1.8)] {
         for dwell_s in [0.1, 0.5, 0.9] {
             for copies in [1, 8] {
-                let held = held(seconds, dwell_s, copies, even);
-                assert!(held >= 930, "{seconds} s, {dwell_s} s, {copies} copies: {held} of 1000");
+                let (held, ratio) = intervals(seconds, dwell_s, copies, even);
+                let case = format!("{seconds} s, {dwell_s} s, {copies} copies");
+                assert!(held >= 930, "{case}: {held} of 1000");
+                assert!(ratio <= max_ratio, "{case}: {ratio}");
             }
         }
     }
@@ -97,7 +107,7 @@ fn intervals_hold_the_truth_of_a_device_that_toggles_about_once_a_second() {
 #[test]
 fn copies_with_luck_of_their_own_are_held_as_well() {
     let uneven = |share: f64, random: &mut Rng| share * 2.0 * random.unit();
-    let held = held(20.0, 0.5, 8, uneven);
+    let (held, _) = intervals(20.0, 0.5, 8, uneven);
     assert!(held >= 930, "{held} of 1000");
 }
 
