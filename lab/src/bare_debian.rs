@@ -72,7 +72,9 @@ git -C "$2" reset --quiet
 "#;
 
 /// Shell lines that enter the root `$1` and run the script `$3` there as the user `$2`. Mounts end
-/// with the namespace; `/sys` is read-only, since it is this machine's, unless `$4` says otherwise.
+/// with the namespace; `/sys` is read-only, since it is this machine's, unless `$4` says otherwise. `pivot_root`
+/// makes it the namespace's root, since below a `chroot` the kernel makes no user namespaces; the old root then lies on the
+/// new one until it is unmounted.
 const ENTER: &str = r#"
 set -e
 mount --bind "$1" "$1"
@@ -81,7 +83,11 @@ mount --rbind /dev "$1/dev"
 mount --rbind /sys "$1/sys"
 [ -n "$4" ] || mount -o remount,bind,ro "$1/sys"
 hostname debian
-exec chroot "$1" env -i PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
+cd "$1"
+pivot_root . .
+umount --lazy .
+cd /
+exec env -i PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
     TERM=dumb DEBIAN_FRONTEND=noninteractive su -w DEBIAN_FRONTEND -c "$3" - "$2"
 "#;
 
