@@ -1,4 +1,4 @@
-//! What somebody reads who measures a network disk and something is wrong.
+//! Messages to a user who measures a network disk when something is wrong.
 
 use std::path::Path;
 use std::process::Stdio;
@@ -230,7 +230,7 @@ fn a_server_that_dies_ends_the_run_and_ctrl_c_does_too() {
         let words = if is_killed {
             ["the server closed the connection", "is the server still running?"]
         } else {
-            ["stopped during", "sequential-read"]
+            ["stopped during", "1 MiB sequential reads"]
         };
         says(&answer, 1, &words);
     }
