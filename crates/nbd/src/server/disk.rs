@@ -57,6 +57,9 @@ impl Extent {
     }
 }
 
+/// How far a look for the end of data goes where the extents have to be put together.
+const DATA_END_BYTES: u64 = 1 << 20;
+
 /// What an export serves. All methods may be called from several threads at once; offsets and
 /// lengths lie within the disk, which the caller has checked.
 ///
@@ -157,6 +160,19 @@ pub trait Disk: Send + Sync {
     /// # Errors
     /// If the extents cannot be read.
     fn extents(&self, offset: u64, length: u64, only_one: bool) -> io::Result<Vec<Extent>>;
+
+    /// Where the data that begins at `offset` ends, as far as one look tells: `offset` itself where a hole begins. Many
+    /// filesystems walk to that end whenever they are asked, so who reads in order should ask once for each end.
+    ///
+    /// # Errors
+    /// If the extents cannot be read.
+    fn data_end(&self, offset: u64) -> io::Result<u64> {
+        let length = DATA_END_BYTES.min(self.size_bytes() - offset);
+        Ok(match self.extents(offset, length, true)?.first() {
+            Some(extent) if !extent.is_hole => offset + extent.length,
+            _ => offset,
+        })
+    }
 
     /// These bytes will be read soon. It does not wait for them.
     ///

@@ -224,6 +224,11 @@ impl Disk for FileDisk {
         Ok(extents)
     }
 
+    fn data_end(&self, offset: u64) -> io::Result<u64> {
+        let data = self.image.next_data(offset, self.image.size_bytes())?;
+        Ok(data.filter(|(start, _)| *start == offset).map_or(offset, |(_, end)| end))
+    }
+
     fn prefetch(&self, offset: u64, length: u64) -> io::Result<()> {
         self.image.prefetch(offset, length)
     }
@@ -277,6 +282,8 @@ mod tests {
         let part = [(0.5, true), (0.5, false)];
         assert_eq!(told(BLOCK * 5 / 2, BLOCK, false), part);
         assert_eq!(told(6 * BLOCK, BLOCK, false), [(1.0, true)]);
+        let ends = [0, 1, 5, 8, 20, 31, 32].map(|quarter| disk.data_end(quarter * BLOCK / 4).unwrap() * 4 / BLOCK);
+        assert_eq!(ends, [4, 4, 5, 8, 20, 31, 32], "data from 0 to 1 and from 3 to 5");
     }
 
     fn writable(directory: &std::path::Path) -> FileDisk {

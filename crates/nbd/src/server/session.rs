@@ -471,6 +471,9 @@ impl Session {
         if self.sync {
             request.work = request.work.made_durable();
         }
+        if let Work::Trim { .. } | Work::Zero { .. } = request.work {
+            self.hole_hunt.forget_data();
+        }
         match request.work {
             Work::Read { .. } => return self.begin_read(request, header_bytes),
             Work::Write { .. } => return self.begin_write(request, header_bytes),

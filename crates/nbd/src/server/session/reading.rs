@@ -2,6 +2,7 @@
 //! request at a time by its own, which would only wait for the other.
 
 use std::io;
+use std::ops::Range;
 use std::sync::Arc;
 
 use super::super::disk::{Disk, Extent};
@@ -86,13 +87,22 @@ impl Session {
         (offset, length): (u64, usize),
         whole: bool,
     ) -> Result<(u64, usize), Gone> {
-        if !self.tells_holes || !self.hole_hunt.asks() {
+        let range = offset..offset + length as u64;
+        if !self.tells_holes || !self.hole_hunt.asks(&range) {
+            return Ok((offset, length));
+        }
+        let data_end = self.disk.data_end(offset).unwrap_or(offset);
+        if data_end >= range.end {
+            self.hole_hunt.found_data(offset..data_end);
             return Ok((offset, length));
         }
         let extents = self.disk.extents(offset, length as u64, false);
         let (before, behind) = ends(&extents.unwrap_or_default(), length);
         let is_all = before == length;
-        self.hole_hunt.found(before + behind > 0);
+        match before + behind > 0 {
+            true => self.hole_hunt.found_hole(),
+            false => self.hole_hunt.found_data(offset..data_end),
+        }
         // A reply in one piece is a hole or none.
         if before + behind == 0 || whole && !is_all {
             return Ok((offset, length));
@@ -306,18 +316,24 @@ fn ends(extents: &[Extent], length: usize) -> (usize, usize) {
     (told(front), told(back))
 }
 
-/// Whether it is worth to look for holes: that costs two calls of the system, and most reads have none.
+/// Whether it is worth to look for holes: that costs two calls of the system, which some filesystems (tmpfs) answer by
+/// walking to the end of the data, and most reads have none.
 #[derive(Debug, Default)]
 pub(super) struct HoleHunt {
     /// Number of checks in a row that found no hole.
     missed: u32,
+    /// Where the last check found data. What became a hole there since is sent as zeros, which it is, too.
+    data: Range<u64>,
 }
 
 impl HoleHunt {
     /// After this many, only every eighth read is checked.
     const ENOUGH: u32 = 32;
 
-    fn asks(&mut self) -> bool {
+    fn asks(&mut self, range: &Range<u64>) -> bool {
+        if self.data.start <= range.start && range.end <= self.data.end {
+            return false;
+        }
         if self.missed < HoleHunt::ENOUGH {
             return true;
         }
@@ -328,12 +344,20 @@ impl HoleHunt {
         self.missed == HoleHunt::ENOUGH
     }
 
-    fn found(&mut self, holes: bool) {
-        match holes {
-            true => self.missed = 0,
-            false if self.missed < HoleHunt::ENOUGH => self.missed += 1,
-            false => {}
+    fn found_data(&mut self, data: Range<u64>) {
+        self.data = data;
+        if self.missed < HoleHunt::ENOUGH {
+            self.missed += 1;
         }
+    }
+
+    fn found_hole(&mut self) {
+        self.missed = 0;
+    }
+
+    /// The client makes holes.
+    pub(super) fn forget_data(&mut self) {
+        self.data = Range::default();
     }
 }
 
@@ -431,9 +455,11 @@ mod tests {
         let mut hunt = HoleHunt::default();
         let mut looks = |found: bool, reads: usize| {
             let look = |_: &usize| {
-                let asks = hunt.asks();
-                if asks {
-                    hunt.found(found);
+                let asks = hunt.asks(&(0..8));
+                match (asks, found) {
+                    (true, true) => hunt.found_hole(),
+                    (true, false) => hunt.found_data(0..4),
+                    (false, _) => {}
                 }
                 asks
             };
@@ -442,6 +468,16 @@ mod tests {
         assert_eq!(looks(false, 32), 32);
         assert_eq!(looks(false, 800), 100);
         assert_eq!(looks(true, 8 + 32), 1 + 32);
+    }
+
+    #[test]
+    fn known_data_is_not_looked_at_again_until_the_client_makes_holes() {
+        let mut hunt = HoleHunt::default();
+        hunt.found_data(8..64);
+        assert!(!hunt.asks(&(8..16)) && !hunt.asks(&(60..64)));
+        assert!(hunt.asks(&(7..16)) && hunt.asks(&(60..65)));
+        hunt.forget_data();
+        assert!(hunt.asks(&(8..16)));
     }
 
     #[test]
