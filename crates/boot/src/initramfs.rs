@@ -57,6 +57,17 @@ pub struct Part {
     pub compression: &'static str,
 }
 
+/// The programs that make initial RAM filesystems, as far as what theirs do at a start is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Maker {
+    /// Debian's and its descendants'.
+    InitramfsTools,
+    /// Fedora's, SUSE's and Void's.
+    Dracut,
+    /// Arch's.
+    Mkinitcpio,
+}
+
 /// Why an image cannot be unpacked.
 #[derive(Debug, thiserror::Error)]
 pub enum InitramfsError {
@@ -156,11 +167,22 @@ impl Listing {
     }
 
     /// Whether it has a file of this path, or any below it.
-    pub fn has_below(&self, path: &str) -> bool {
+    fn has_below(&self, path: &str) -> bool {
         self.members.iter().any(|member| {
             let rest = member.path.strip_prefix(path);
             rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
         })
+    }
+
+    /// Who made it, by scripts that only that program brings along.
+    pub fn maker(&self) -> Option<Maker> {
+        const SCRIPTS: [(&str, Maker); 4] = [
+            ("scripts/local", Maker::InitramfsTools),
+            ("usr/lib/dracut", Maker::Dracut),
+            ("lib/dracut", Maker::Dracut),
+            ("init_functions", Maker::Mkinitcpio),
+        ];
+        SCRIPTS.iter().find(|(script, _)| self.has_below(script)).map(|(_, maker)| *maker)
     }
 
     /// The kernel releases for which modules are inside.

@@ -9,6 +9,7 @@ use super::width::{has_large_pages, is_32_bit};
 use crate::cmdline_txt::CmdlineTxt;
 use crate::config_txt::BootPath;
 use crate::fstab::{Fstab, is_same_filesystem};
+use crate::initramfs::{Listing, Maker};
 use crate::medium::Certainty;
 use crate::volume::{Name, NamedVolume};
 
@@ -57,12 +58,7 @@ pub(super) fn root(facts: &ChainFacts, path: &BootPath) -> Link {
 /// The scripts of initramfs-tools split `/proc/cmdline` at white space, and look for a root whose name has the quotes in it.
 /// Source: initramfs-tools, `init`. Those of dracut and mkinitcpio take them off, as the kernel does.
 fn quoted(facts: &ChainFacts, path: &BootPath, link: Link) -> Link {
-    let is_of_others = path.initramfs.iter().any(|name| {
-        let listing = facts.images.initramfs.get(name).and_then(|listing| listing.as_ref().ok());
-        let marks = ["usr/lib/dracut", "lib/dracut", "init_functions"];
-        listing.is_some_and(|listing| marks.iter().any(|mark| listing.has_below(mark)))
-    });
-    if is_of_others {
+    if is_made_by(facts, path, &[Maker::Dracut, Maker::Mkinitcpio]) {
         return link;
     }
     let source = link.source.clone();
@@ -444,10 +440,13 @@ pub(super) fn init(facts: &ChainFacts, path: &BootPath) -> Link {
 /// Whether the initramfs is one whose scripts start the usual first program where the named one is not there. Source:
 /// initramfs-tools, `init`; dracut, `init.sh`. That of mkinitcpio ends in its shell, and the kernel panics.
 fn falls_back(facts: &ChainFacts, path: &BootPath) -> bool {
-    let marks = ["scripts/local", "usr/lib/dracut", "lib/dracut"];
+    is_made_by(facts, path, &[Maker::InitramfsTools, Maker::Dracut])
+}
+
+fn is_made_by(facts: &ChainFacts, path: &BootPath, makers: &[Maker]) -> bool {
     path.initramfs.iter().any(|name| {
         let listing = facts.images.initramfs.get(name).and_then(|listing| listing.as_ref().ok());
-        listing.is_some_and(|listing| marks.iter().any(|mark| listing.has_below(mark)))
+        listing.and_then(Listing::maker).is_some_and(|maker| makers.contains(&maker))
     })
 }
 

@@ -168,21 +168,19 @@ fn has_root_of_its_own(line: &CmdlineTxt) -> bool {
     WORDS.iter().any(|name| line.has(name))
 }
 
-/// Whether there is an initramfs that is not known to need `root=`: those of initramfs-tools, dracut and mkinitcpio are.
+/// Whether there is an initramfs that is not known to need `root=`: those of a known maker are.
 fn is_found_by_initramfs(facts: &ChainFacts, path: &BootPath) -> bool {
     has_initramfs(facts, path) && !path.initramfs.iter().all(|name| needs_root(facts, name))
 }
 
 fn needs_root(facts: &ChainFacts, name: &str) -> bool {
-    /// Scripts of initramfs-tools, dracut and mkinitcpio.
-    const SCRIPTS: [&str; 4] = ["scripts/local", "usr/lib/dracut", "lib/dracut", "init_functions"];
     /// Names that packages of Raspberry Pi OS and Debian give to what initramfs-tools makes.
     const DEBIAN: [&str; 4] = ["initramfs7", "initramfs8", "initramfs_2712", "initrd.img"];
     let file = name.rsplit('/').next().unwrap_or(name);
     let listing = facts.images.initramfs.get(name);
     DEBIAN.iter().any(|own| file.starts_with(own))
         || listing.is_some_and(|listing| match listing {
-            Ok(listing) => SCRIPTS.iter().any(|script| listing.has(script)),
+            Ok(listing) => listing.maker().is_some(),
             Err(_) => true,
         })
 }

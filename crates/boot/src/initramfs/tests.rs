@@ -67,6 +67,20 @@ fn image() -> Vec<u8> {
 }
 
 #[test]
+fn the_maker_is_told_by_its_own_scripts() {
+    let maker = |path: &str| {
+        let member = Member { path: path.into(), mode: 0o100_644, size_bytes: 0 };
+        Listing { members: vec![member], ..Listing::default() }.maker()
+    };
+    assert_eq!(maker("scripts/local"), Some(Maker::InitramfsTools));
+    assert_eq!(maker("usr/lib/dracut/build-parameter.txt"), Some(Maker::Dracut));
+    assert_eq!(maker("lib/dracut"), Some(Maker::Dracut));
+    assert_eq!(maker("init_functions"), Some(Maker::Mkinitcpio));
+    assert_eq!(maker("scripts/localhost"), None);
+    assert_eq!(maker("init"), None);
+}
+
+#[test]
 fn plain_and_compressed_pieces_are_listed() {
     let bytes = image();
     let listing = list(&bytes[..]).expect("is whole");

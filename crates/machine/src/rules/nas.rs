@@ -46,7 +46,12 @@ pub(super) static RULES: &[Rule] = &[
 ];
 
 /// Below this, requests are small: our choice. Every version in use does 64 KiB.
-pub const SMALL_REQUEST_BYTES: u64 = 64 << 10;
+const SMALL_REQUEST_BYTES: u64 = 64 << 10;
+
+/// Whether requests of this size cost a round trip too often; none is told where the protocol leaves it open.
+pub fn is_small_request(bytes: u64) -> bool {
+    bytes > 0 && bytes < SMALL_REQUEST_BYTES
+}
 
 fn shares(machine: &Machine) -> impl Iterator<Item = (&Mount, NetworkMount)> {
     machine.mounts.iter().filter_map(|mount| Some((mount, of(mount)?)))
@@ -90,7 +95,7 @@ fn old_protocol(machine: &Machine) -> Vec<Seen> {
 fn small_requests(machine: &Machine) -> Vec<Seen> {
     let found = shares(machine).filter_map(|(mount, share)| {
         let sizes = [("rsize", share.read_request_bytes), ("wsize", share.write_request_bytes)];
-        let is_small = |bytes: &u64| *bytes > 0 && *bytes < SMALL_REQUEST_BYTES;
+        let is_small = |bytes: &u64| is_small_request(*bytes);
         let small = sizes.into_iter().filter_map(|(name, bytes)| Some((name, bytes.filter(is_small)?)));
         let small: Vec<String> =
             small.map(|(name, bytes)| format!("{name} is {}", bytes_iec(bytes))).collect();

@@ -282,7 +282,8 @@ mod tests {
         let part = [(0.5, true), (0.5, false)];
         assert_eq!(told(BLOCK * 5 / 2, BLOCK, false), part);
         assert_eq!(told(6 * BLOCK, BLOCK, false), [(1.0, true)]);
-        let ends = [0, 1, 5, 8, 20, 31, 32].map(|quarter| disk.data_end(quarter * BLOCK / 4).unwrap() * 4 / BLOCK);
+        let ends = [0, 1, 5, 8, 20, 31, 32]
+            .map(|quarter| disk.data_end(quarter * BLOCK / 4).unwrap() * 4 / BLOCK);
         assert_eq!(ends, [4, 4, 5, 8, 20, 31, 32], "data from 0 to 1 and from 3 to 5");
     }
 

@@ -1,7 +1,7 @@
 //! The time of each operation laid out over the stages that it passes.
 
 use rubus_machine::ceiling;
-use rubus_machine::rules::nas::SMALL_REQUEST_BYTES;
+use rubus_machine::rules::nas::is_small_request;
 use rubus_vocabulary::job_names;
 use rubus_vocabulary::nas::{FileProtocol, NasFacts, NasLink};
 
@@ -190,8 +190,7 @@ fn is_queue(queue_s: f64, request_s: f64) -> bool {
 /// What here makes requests long that travel freely.
 fn cause_here(facts: &NasFacts) -> NasStage {
     let sizes = [facts.mount.read_request_bytes, facts.mount.write_request_bytes];
-    let is_small = |bytes: &u64| *bytes > 0 && *bytes < SMALL_REQUEST_BYTES;
-    if sizes.iter().flatten().any(is_small) {
+    if sizes.into_iter().flatten().any(is_small_request) {
         NasStage::SmallRequests
     } else if facts.mount.is_encrypted {
         NasStage::Encryption

@@ -4,10 +4,12 @@
 //! The word is about the data on the disk. It fails where data was lost or unreadable, whatever the cause, and where
 //! the disk itself says so; errors that a retry cured make no disk fail.
 
+mod array;
 mod of_disk;
 #[cfg(test)]
 mod tests;
 pub mod text;
+pub use array::ArrayState;
 pub use text::warnings;
 
 use rubus_machine::kernel_log::{self, Cause, Health, Suspect};
@@ -35,7 +37,7 @@ pub enum Word {
     Fine,
 }
 
-/// The health of one disk.
+/// The health of one disk, or of an array that is not whole.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct DiskHealth {
@@ -88,17 +90,19 @@ pub struct Told {
     pub wear: Vec<Wear>,
     /// The trouble in the kernel's logs of earlier boots, the newest first.
     pub earlier_boots: Vec<Vec<KernelTrouble>>,
-    /// What filesystems count of errors over all boots.
+    /// What filesystems and arrays count of errors over all boots.
     pub counts: Vec<ErrorCount>,
+    /// The arrays (md).
+    pub arrays: Vec<ArrayState>,
 }
 
-/// Errors that a filesystem counted.
+/// Errors that a filesystem or an array counted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ErrorCount {
-    /// The disk or partition by kernel name.
-    pub device: String,
-    /// Type of the filesystem: "ext4".
-    pub filesystem: &'static str,
+    /// The disk or partition by kernel name; several where it is not told which of them.
+    pub devices: Vec<String>,
+    /// What counted: "ext4", "md0".
+    pub counter: String,
     /// What was counted: "read errors".
     pub what: String,
     /// Number of errors.
@@ -121,6 +125,7 @@ pub fn of_machine(machine: &Machine, told: &Told) -> Vec<DiskHealth> {
         })
         .collect();
     found.extend(of_disk::gone(machine, &now));
+    found.extend(told.arrays.iter().filter_map(ArrayState::health));
     // The sort is stable: disks of one word stay in the kernel's order.
     found.sort_by_key(|health| health.word);
     found

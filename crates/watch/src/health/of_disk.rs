@@ -3,7 +3,7 @@
 use rubus_machine::kernel_log::{Cause, Health, suspects};
 use rubus_vocabulary::machine::{BlockDevice, Machine, Origin};
 
-use super::{DiskHealth, ErrorCount, POWER_SUPPLY, PossibleCause, Told, Word};
+use super::{ArrayState, DiskHealth, ErrorCount, POWER_SUPPLY, PossibleCause, Told, Word};
 use crate::wear::text::{of_used, of_warnings};
 use crate::wear::{Trouble, Warning, Wear};
 
@@ -54,7 +54,8 @@ impl About<'_> {
         let warns = |is_meant: fn(&Warning) -> bool| {
             wear.is_some_and(|wear| wear.warnings.iter().any(is_meant))
         };
-        if has_lost || warns(|warning| warning.is_danger()) {
+        let is_put_out = self.arrays_without_it().next().is_some();
+        if has_lost || is_put_out || warns(|warning| warning.is_danger()) {
             return Word::Failing;
         }
         let is_worn = wear
@@ -75,6 +76,9 @@ impl About<'_> {
         if let Some(health) = now {
             evidence.extend(health.evidence_words());
         }
+        evidence.extend(
+            self.arrays_without_it().map(|array| format!("{array} has put it out after an error")),
+        );
         evidence.extend(self.of_wear());
         if let (None, Some((boots, health))) = (now, earlier) {
             let words = health.evidence_words().join(", ");
@@ -169,9 +173,20 @@ impl About<'_> {
 
     fn counts(&self) -> impl Iterator<Item = &ErrorCount> {
         self.told.counts.iter().filter(|count| {
-            let below = self.machine.disks_below(&count.device);
-            count.times > 0 && below.iter().any(|disk| disk.name == self.disk.name)
+            count.times > 0 && count.devices.iter().any(|device| self.is_below(device))
         })
+    }
+
+    /// The arrays that have put it, or a partition of it, out after an error.
+    fn arrays_without_it(&self) -> impl Iterator<Item = &str> {
+        let arrays = self.told.arrays.iter();
+        let has_put_out =
+            |array: &&ArrayState| array.faulty.iter().any(|member| self.is_below(member));
+        arrays.filter(has_put_out).map(|array| array.name.as_str())
+    }
+
+    fn is_below(&self, device: &str) -> bool {
+        self.machine.disks_below(device).iter().any(|disk| disk.name == self.disk.name)
     }
 
     fn suspects(&self, health: &Health) -> Vec<PossibleCause> {
@@ -212,7 +227,7 @@ pub(super) fn gone(machine: &Machine, now: &[Health]) -> Vec<DiskHealth> {
 }
 
 /// Whatever the cause is: where data was lost, saving the rest comes first.
-fn with_copy_first(word: Word, fix: String) -> String {
+pub(super) fn with_copy_first(word: Word, fix: String) -> String {
     let says_so = fix.starts_with("Copy ");
     if word == Word::Failing && !says_so { format!("Copy your data now. {fix}") } else { fix }
 }
@@ -225,7 +240,8 @@ fn boots_ago(boots: usize) -> String {
 }
 
 fn counted(count: &ErrorCount) -> String {
-    let ErrorCount { device, filesystem, what, times, last_day } = count;
-    let last = last_day.as_ref().map(|day| format!(", the last on {day}"));
-    format!("{filesystem} on {device} has counted {times} {what}{}", last.unwrap_or_default())
+    let ErrorCount { devices, counter, what, times, last_day } = count;
+    let last = last_day.as_ref().map_or(String::new(), |day| format!(", the last on {day}"));
+    let devices = devices.join(" or ");
+    format!("{counter} on {devices} has counted {times} {what}{last}")
 }

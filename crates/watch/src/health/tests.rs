@@ -94,8 +94,8 @@ fn an_earlier_boot_counts_only_where_the_disk_itself_failed() {
 #[test]
 fn counters_of_a_lifetime_make_no_disk_fail() {
     let count = ErrorCount {
-        device: "sda1".into(),
-        filesystem: "btrfs",
+        devices: vec!["sda1".into(), "sda2".into()],
+        counter: "btrfs".into(),
         what: "read errors".into(),
         times: 2,
         last_day: None,
@@ -104,7 +104,25 @@ fn counters_of_a_lifetime_make_no_disk_fail() {
     let found = of_machine(&machine(""), &told);
     let sda = found.iter().find(|one| one.disk == "sda").expect("sda");
     assert_eq!(sda.word, Word::NotKnown);
-    assert_eq!(sda.evidence, ["btrfs on sda1 has counted 2 read errors"]);
+    assert_eq!(sda.evidence, ["btrfs on sda1 or sda2 has counted 2 read errors"]);
+}
+
+#[test]
+fn a_disk_that_an_array_has_put_out_fails_and_so_does_the_array() {
+    let array = ArrayState {
+        name: "md0".into(),
+        level: "raid1".into(),
+        disks: 2,
+        lacking: 1,
+        faulty: vec!["sda1".into()],
+        ..ArrayState::default()
+    };
+    let told = Told { arrays: vec![array], ..nothing() };
+    let found = of_machine(&machine(""), &told);
+    let failing: Vec<&str> =
+        found.iter().filter(|one| one.word == Word::Failing).map(|one| one.disk.as_str()).collect();
+    assert_eq!(failing, ["sda", "md0"]);
+    assert_eq!(found[0].evidence, ["md0 has put it out after an error"]);
 }
 
 #[test]

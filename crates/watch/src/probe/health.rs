@@ -8,7 +8,7 @@ use rubus_machine::kernel_log::troubles;
 use rubus_vocabulary::kernel_log::KernelTrouble;
 use rubus_vocabulary::machine::Machine;
 
-use super::wear;
+use super::{arrays, wear};
 use crate::health::{DiskHealth, ErrorCount, Told, of_machine};
 
 /// Maximum number of previous boots to look at.
@@ -28,7 +28,10 @@ pub fn read(files: &dyn Files, machine: &Machine) -> Vec<DiskHealth> {
 pub fn told(files: &dyn Files, wear: Vec<crate::wear::Wear>) -> Told {
     let mut counts = of_ext4(files);
     counts.extend(of_btrfs(files));
-    Told { wear, earlier_boots: earlier_boots(files), counts }
+    let arrays = arrays::read(files);
+    counts.extend(arrays.iter().flat_map(|(_, counts)| counts.clone()));
+    let arrays = arrays.into_iter().map(|(array, _)| array).collect();
+    Told { wear, earlier_boots: earlier_boots(files), counts, arrays }
 }
 
 /// The trouble in the logs of earlier boots, where the journal keeps them.
@@ -48,30 +51,30 @@ fn of_ext4(files: &dyn Files) -> Vec<ErrorCount> {
         let times = number(files, &format!("{EXT4}/{device}/errors_count")).filter(|n| *n > 0)?;
         let last = number(files, &format!("{EXT4}/{device}/last_error_time")).filter(|n| *n > 0);
         let last_day = last.and_then(|seconds| day_of(i64::try_from(seconds).ok()?));
-        Some(ErrorCount { device, filesystem: "ext4", what: "errors".into(), times, last_day })
+        let (devices, counter) = (vec![device], "ext4".into());
+        Some(ErrorCount { devices, counter, what: "errors".into(), times, last_day })
     });
     counts.collect()
 }
 
-/// `error_stats` of each btrfs on one device: over its life, until `btrfs device stats -z`. On several devices sysfs does not say
+/// `error_stats` of each device of each btrfs: over its life, until `btrfs device stats -z`. On several devices sysfs does not say
 /// which of them a number is of.
 fn of_btrfs(files: &dyn Files) -> Vec<ErrorCount> {
     let list = |path: String| files.list(Path::new(&path)).unwrap_or_default();
     let mut counts = Vec::new();
     for filesystem in list(BTRFS.into()) {
         let root = format!("{BTRFS}/{filesystem}");
-        let (devices, numbers) = (list(format!("{root}/devices")), list(format!("{root}/devinfo")));
-        let ([device], [number]) = (devices.as_slice(), numbers.as_slice()) else {
-            continue;
-        };
-        let stats = text(files, &format!("{root}/devinfo/{number}/error_stats"));
-        counts.extend(stats.lines().filter_map(|line| btrfs_count(device, line)));
+        let devices = list(format!("{root}/devices"));
+        for number in list(format!("{root}/devinfo")) {
+            let stats = text(files, &format!("{root}/devinfo/{number}/error_stats"));
+            counts.extend(stats.lines().filter_map(|line| btrfs_count(&devices, line)));
+        }
     }
     counts
 }
 
 /// `write_errs 0`.
-fn btrfs_count(device: &str, line: &str) -> Option<ErrorCount> {
+fn btrfs_count(devices: &[String], line: &str) -> Option<ErrorCount> {
     let (name, times) = line.split_once(' ')?;
     let what = match name {
         "write_errs" => "write errors",
@@ -82,15 +85,15 @@ fn btrfs_count(device: &str, line: &str) -> Option<ErrorCount> {
         _ => return None,
     };
     let times = times.trim().parse().ok().filter(|times| *times > 0)?;
-    let what = what.to_string();
-    Some(ErrorCount { device: device.into(), filesystem: "btrfs", what, times, last_day: None })
+    let (devices, what) = (devices.to_vec(), what.to_string());
+    Some(ErrorCount { devices, counter: "btrfs".into(), what, times, last_day: None })
 }
 
-fn number(files: &dyn Files, path: &str) -> Option<u64> {
+pub(super) fn number(files: &dyn Files, path: &str) -> Option<u64> {
     text(files, path).trim().parse().ok()
 }
 
-fn text(files: &dyn Files, path: &str) -> String {
+pub(super) fn text(files: &dyn Files, path: &str) -> String {
     const MAX_BYTES: usize = 1024;
     let bytes = files.read_prefix(Path::new(path), MAX_BYTES).unwrap_or_default();
     String::from_utf8_lossy(&bytes).into_owned()
@@ -133,7 +136,9 @@ mod tests {
         let counts: Vec<_> = told
             .counts
             .iter()
-            .map(|one| (one.device.as_str(), one.what.as_str(), one.times, one.last_day.as_deref()))
+            .map(|one| {
+                (one.devices[0].as_str(), one.what.as_str(), one.times, one.last_day.as_deref())
+            })
             .collect();
         assert_eq!(
             counts,

@@ -1,6 +1,7 @@
 //! Sampling a machine once in every interval, as cheaply as possible: files stay open, buffers are used again, and what
 //! changes slowly or costs much (zswap's own counters, temperatures, all processes) is looked at every few seconds.
 
+mod arrays;
 mod disks;
 mod groups;
 pub mod health;
