@@ -48,6 +48,11 @@ pub trait Outside {
     /// # Errors
     /// When it cannot be written.
     fn write(&self, path: &Path, text: &str) -> Result<()>;
+    /// Prints to standard output what has its own layout, such as a script.
+    ///
+    /// # Errors
+    /// If nothing can be written there.
+    fn say_as_it_is(&self, text: &str) -> Result<()>;
     /// Prints to standard output.
     ///
     /// # Errors
@@ -238,7 +243,7 @@ fn describe(of: &SpecOf, outside: &dyn Outside) -> Result<Ended> {
         json(outside, &files)?;
     } else {
         let parts = files.iter().map(|file| format!("# === {} ===\n{}", file.name, file.text));
-        outside.say(&parts.collect::<Vec<_>>().join("\n"))?;
+        outside.say_as_it_is(&parts.collect::<Vec<_>>().join("\n"))?;
     }
     Ok(Ended::Fine)
 }

@@ -4,10 +4,10 @@ use rubus_vocabulary::next_step::NextStep;
 
 use crate::quote::typed;
 use crate::style::{Style, Tone};
-use crate::text::{bind_units, capitalized, clean, hang};
+use crate::text::{bind_units, capitalized, clean, hang, width};
 
 /// What the line begins with.
-pub const TITLE: &str = "To do: ";
+pub const TITLE: &str = crate::text::TO_DO;
 
 /// "To do: rubus advise (it weighs every disk of this machine)".
 pub fn lines(step: &NextStep, style: Style) -> Vec<String> {
@@ -15,10 +15,20 @@ pub fn lines(step: &NextStep, style: Style) -> Vec<String> {
         return hang(TITLE, &bind_units(&sentence(step)), style.columns);
     };
     let command = clean(&typed(command));
-    // A command is not broken in the middle.
-    let bound = command.replace(' ', "\u{a0}");
-    let words = format!("{bound} ({})", bind_units(&clean(&step.words)));
-    let mut lines = hang(TITLE, &words, style.columns);
+    let reason = format!("({})", bind_units(&clean(&step.words)));
+    // A command is not broken in the middle: pasted, its first line would be another command. A terminal that is too
+    // narrow shows it on two lines, and copies it as one.
+    let mut lines = match width(TITLE) + width(&command) <= style.columns {
+        true => {
+            let bound = command.replace(' ', "\u{a0}");
+            hang(TITLE, &format!("{bound} {reason}"), style.columns)
+        }
+        false => {
+            let mut lines = vec![format!("{TITLE}{command}")];
+            lines.extend(hang(&" ".repeat(width(TITLE)), &reason, style.columns));
+            lines
+        }
+    };
     if let Some(first) = lines.first_mut() {
         *first = first.replacen(&command, &style.paint(Tone::Strong, &command), 1);
     }
@@ -45,6 +55,7 @@ pub fn sentence(step: &NextStep) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::text::fit;
 
     #[test]
     fn a_command_stays_in_one_line_and_its_reason_follows() {
@@ -55,6 +66,9 @@ mod tests {
         assert_eq!(lines[0], "To do: rubus checkup '/mnt/my disk'");
         assert!(lines[1..].join(" ").contains("(stop other programs first"), "{lines:?}");
         assert!(lines.iter().all(|line| line.chars().count() <= 40), "{lines:?}");
+        let narrower = Style { columns: 20, ..Style::PLAIN };
+        let text = super::lines(&step, narrower).join("\n");
+        assert_eq!(fit(&text, 20).lines().next(), Some("To do: rubus checkup '/mnt/my disk'"));
     }
 
     #[test]

@@ -2,6 +2,9 @@
 
 use unicode_width::UnicodeWidthChar;
 
+/// What a line begins with that says what to do next.
+pub const TO_DO: &str = "To do: ";
+
 /// A text from the machine or the user without anything that a terminal would obey: control
 /// characters and marks that turn the writing direction become a replacement character, so that
 /// a disk's model name cannot move the cursor or hide words.
@@ -160,11 +163,30 @@ pub fn hang(first: &str, text: &str, columns: usize) -> Vec<String> {
 /// The text with no line wider than `columns`, where its words allow that: what was set for wider terminals. A line is broken at
 /// a space and goes on below its last column, or where the text of its first line begins. Sequences for colours take no columns.
 pub fn fit(text: &str, columns: usize) -> String {
-    let lines = text.split('\n').map(|line| match visible_width(line) <= columns {
-        true => line.to_string(),
-        false => broken(line, columns),
+    let lines = text.split('\n').map(|line| {
+        if visible_width(line) <= columns {
+            return line.to_string();
+        }
+        let Some(end) = end_of_command(line) else {
+            return broken(line, columns);
+        };
+        let reason = line[end..].trim_start();
+        let below = format!("{}{reason}", " ".repeat(TO_DO.len()));
+        match reason.is_empty() {
+            true => line.to_string(),
+            false => format!("{}\n{}", &line[..end], broken(&below, columns)),
+        }
     });
     lines.collect::<Vec<_>>().join("\n")
+}
+
+/// Where the command ends in a line that says what to do next and what for. The command stays whole: pasted, its first half would be
+/// another command.
+fn end_of_command(line: &str) -> Option<usize> {
+    let command = line.strip_prefix(TO_DO)?;
+    let shown: String = visible(command).map(|(_, c)| c).collect();
+    let is_command = ["sudo ", "rubus "].iter().any(|program| shown.starts_with(program));
+    is_command.then(|| line.find(" (").unwrap_or(line.len()))
 }
 
 fn visible_width(line: &str) -> usize {
@@ -311,6 +333,11 @@ mod tests {
         );
         let painted = "\u{1b}[1mMove the system\u{1b}[0m to a disk";
         assert_eq!(fit(painted, 20), "\u{1b}[1mMove the system\u{1b}[0m to a\n  disk");
+        let step = "To do: rubus plan swap to=file:/swapfile (it shows each step)";
+        let below = "       (it shows each step)";
+        assert_eq!(fit(step, 40), format!("To do: rubus plan swap to=file:/swapfile\n{below}"));
+        let whole = "To do: rubus plan swap to=file:/swapfile";
+        assert_eq!(fit(whole, 20), whole, "a terminal wraps it and copies it as one line");
         // Nothing is lost, and no word is broken.
         let long = format!("{} end", "x".repeat(50));
         assert_eq!(fit(&long, 20), format!("{}\n  end", "x".repeat(50)));

@@ -54,9 +54,15 @@ fn on_terminal(home: &Path, columns: usize, line: &str) -> String {
     String::from_utf8_lossy(&output.stdout).replace('\r', "")
 }
 
-/// A path or a bar longer than a line has no place to be broken at.
+/// A path or a bar longer than a line has no place to be broken at, and a command to be typed is not broken.
 fn can_be_broken(line: &str, columns: usize) -> bool {
-    line.split_whitespace().all(|word| rubus_draw::text::width(word) < columns / 2)
+    let is_alone = |words: &str| {
+        let programs = ["sudo ", "rubus "];
+        programs.iter().any(|program| words.starts_with(program)) && !words.contains('(')
+    };
+    let is_command = line.strip_prefix("To do: ").is_some_and(is_alone)
+        || line.strip_prefix("  sudo rubus apply ").is_some();
+    !is_command && line.split_whitespace().all(|word| rubus_draw::text::width(word) < columns / 2)
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use rubus_command::places::say;
+use rubus_command::places::{say, say_as_it_is};
 use rubus_command::{Exit, General, Json, Terminal};
 use rubus_host::process::programs::shell_line;
 use rubus_vocabulary::verb::{MISTAKE, Page};
@@ -70,7 +70,10 @@ fn show(general: &General, arguments: &PlanArgs, plan: &Plan) -> anyhow::Result<
     } else {
         say(&render(plan, Terminal::of(general).style()))?;
         if plan.obstacles().next().is_none() && !plan.is_empty() {
-            say(&format!("\nNothing was changed so far. To apply: {}\n", apply_line(arguments)))?;
+            let there = if general.machine.is_some() { ", on that machine" } else { "" };
+            say(&format!("\nNothing was changed so far. To apply{there}:\n"))?;
+            // A command that is broken over lines would be another command where it is pasted.
+            say_as_it_is(&format!("  {}\n", apply_line(arguments)))?;
         }
     }
     Ok(match plan.obstacles().next() {

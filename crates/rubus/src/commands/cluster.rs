@@ -89,6 +89,10 @@ impl Outside for Here {
         places::write_whole(path, text)
     }
 
+    fn say_as_it_is(&self, text: &str) -> anyhow::Result<()> {
+        places::say_as_it_is(text)
+    }
+
     fn say(&self, text: &str) -> anyhow::Result<()> {
         places::say(text)
     }
