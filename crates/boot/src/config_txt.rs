@@ -150,7 +150,8 @@ impl ConfigTxt {
     }
 
     /// What this file names beside itself, in any of its sections: files that it includes, command lines, and the
-    /// directories (with a slash at their end) from which kernels are loaded. Paths in the boot partition.
+    /// directories (with a slash at their end) from which kernels, initial RAM filesystems and device trees are loaded. Paths in the
+    /// boot partition.
     pub fn companions(&self) -> BTreeSet<String> {
         let settings = self.text.lines().filter_map(|line| match line_of(line) {
             Line::Setting(name, value) if !value.is_empty() => Some((name, value)),
@@ -169,11 +170,15 @@ impl ConfigTxt {
         }
         let mut lines = vec!["cmdline.txt"];
         lines.extend(of("cmdline"));
-        let kernels = of("kernel");
+        let files_of_start = ["kernel", "initramfs", "ramfsfile", "device_tree", "armstub"];
+        // An `initramfs` line has the address behind the name.
+        let names = |value: &str| value.split_whitespace().next().unwrap_or_default().to_string();
+        let files_of_start: Vec<String> =
+            files_of_start.iter().flat_map(|setting| of(setting)).map(names).collect();
         let mut named: BTreeSet<String> = self.includes().into_iter().map(str::to_string).collect();
         for prefix in prefixes {
             named.extend(lines.iter().map(|line| prefixed(prefix, line)));
-            let files = kernels.iter().map(|kernel| prefixed(prefix, kernel));
+            let files = files_of_start.iter().map(|file| prefixed(prefix, file));
             let files = files.chain(std::iter::once(prefixed(prefix, "kernel")));
             let directory = |path: String| path.rfind('/').map(|at| path[..=at].to_string());
             named.extend(files.filter_map(directory));

@@ -224,8 +224,8 @@ pub fn is_same_filesystem(wanted: &str, found: &str) -> bool {
     // The driver of ext4 mounts the older two; not the other way round. NTFS has several drivers, and what is
     // mounted through a program is the program's concern.
     wanted == found
-        || wanted.starts_with("fuse")
-        || wanted.starts_with("ntfs") && found == "ntfs"
+        || wanted.contains("fuse")
+        || wanted.contains("ntfs") && found == "ntfs"
         || wanted == "ext4" && EXTENDED.contains(&found)
         || wanted == "ext3" && found == "ext2"
         || fat(wanted) && fat(found)

@@ -120,6 +120,11 @@ pub(super) fn partition(facts: &ChainFacts) -> Link {
     }
     let link = by_place(facts, link);
     if let Some(file) = start_files::missing(facts).filter(|_| facts.is_whole) {
+        if start_files::has_menu(facts) {
+            return link
+                .not_known("a menu (NOOBS, PINN) starts from it, and its choice is not known")
+                .last();
+        }
         return not_bootable(facts, file, link);
     }
     let link = by_age(facts, link);

@@ -81,7 +81,8 @@ fn one_of(named: &str, several: &[&NamedVolume], link: Link) -> Link {
     let paths: Vec<&str> = several.iter().map(|volume| volume.path.as_str()).collect();
     link.not_known(format!("{named} may be any of {}", paths.join(", "))).noted(
         format!("{} have the same identifier", paths.join(" and ")),
-        "take one of the disks off, or give it new identifiers (sfdisk --disk-id, tune2fs -U random)",
+        "take one of the disks off; or give the copy new identifiers (sfdisk --disk-id, tune2fs -U random), and write them into the \
+         copy's cmdline.txt and /etc/fstab",
     )
 }
 
@@ -377,7 +378,7 @@ fn default_subvolume(
 }
 
 pub(super) fn init(facts: &ChainFacts, path: &BootPath) -> Link {
-    let link = Link::new(Stage::Init, "the first program", "files of the root");
+    let link = Link::new(Stage::Init, "the usual one", "files of the root");
     if let Some(why) = &facts.root.unread {
         return link.not_known(why.as_str()).last();
     }
@@ -404,8 +405,9 @@ pub(super) fn init(facts: &ChainFacts, path: &BootPath) -> Link {
         None => link,
     };
     let link = match program_of_first_start(facts, path) {
-        Some((program, why)) => {
+        Some((program, why, certainty)) => {
             return link
+                .with(certainty)
                 .stopped(
                     format!(
                         "systemd.run={program} in {} {why}: the board switches itself off",
@@ -450,9 +452,22 @@ fn is_made_by(facts: &ChainFacts, path: &BootPath, makers: &[Maker]) -> bool {
     })
 }
 
+/// Whether the initramfs has the script of Raspberry Pi OS that corrects the place of that program before systemd reads it, where
+/// it was read. Source: raspberrypi-sys-mods, `imager_fixup`.
+fn is_place_corrected(facts: &ChainFacts, path: &BootPath) -> Option<bool> {
+    let listings =
+        path.initramfs.iter().map(|name| facts.images.initramfs.get(name)?.as_ref().ok());
+    let has_script =
+        listings.map(|listing| Some(listing?.has("scripts/local-bottom/imager_fixup")));
+    has_script.reduce(|one, other| Some(one? || other?)).unwrap_or(Some(false))
+}
+
 /// A program of the boot partition that the command line has systemd run in place of a usual start, as Raspberry Pi Imager's
-/// firstrun.sh: its path, and why it cannot be run. Source: systemd-run-generator(8): where it fails, the machine is switched off.
-fn program_of_first_start(facts: &ChainFacts, path: &BootPath) -> Option<(String, String)> {
+/// firstrun.sh: its path, why it cannot be run, and how sure that is. Source: systemd-run-generator(8): where it fails, the machine is switched off.
+fn program_of_first_start(
+    facts: &ChainFacts,
+    path: &BootPath,
+) -> Option<(String, String, Certainty)> {
     const POINTS: [&str; 2] = ["/boot/firmware/", "/boot/"];
     if facts.root.is_systemd == Some(false) {
         return None;
@@ -463,7 +478,7 @@ fn program_of_first_start(facts: &ChainFacts, path: &BootPath) -> Option<(String
         POINTS.iter().find_map(|point| Some((*point, program.strip_prefix(point)?)))?;
     let is_there = facts.partition.size_bytes(name).is_some();
     if facts.is_whole && !is_there {
-        return Some((program.clone(), "is not in the boot partition".into()));
+        return Some((program.clone(), "is not in the boot partition".into(), Certainty::Certain));
     }
     let table = Fstab::parse(facts.root.fstab.as_deref()?);
     let is_mounted = |place: &str| table.at(place).is_some_and(|entry| !entry.has_option("noauto"));
@@ -472,6 +487,8 @@ fn program_of_first_start(facts: &ChainFacts, path: &BootPath) -> Option<(String
     }
     let mut places = POINTS.iter().map(|point| point.trim_end_matches('/'));
     let other = places.find(|place| is_mounted(place))?;
+    let is_corrected = is_place_corrected(facts, path);
     let why = format!("is not at that path: the boot partition is mounted at {other}");
-    Some((program, why))
+    let certainty = if is_corrected.is_some() { Certainty::Certain } else { Certainty::Likely };
+    (is_corrected != Some(true)).then_some((program, why, certainty))
 }

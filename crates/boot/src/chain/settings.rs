@@ -185,12 +185,13 @@ fn needs_root(facts: &ChainFacts, name: &str) -> bool {
         })
 }
 
-/// A capture may lack what was not looked at; the usual file at the top always is.
+/// A capture may lack what was not looked at; the usual file at the top always is. Some firmware fills in a line of its own, whose
+/// root is the card's second partition (raspberrypi/linux, issue 119).
 fn no_command_line(facts: &ChainFacts, source: &str, link: Link) -> Link {
     let is_known = facts.is_whole || !source.contains('/');
     if is_known {
         let why = format!("there is no {source}, and the kernel is told no root");
-        link.stopped(why, name_the_root(source))
+        link.with(Certainty::Likely).stopped(why, name_the_root(source))
     } else {
         link.not_known(format!("{source} was not read"))
     }

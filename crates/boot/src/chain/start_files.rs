@@ -43,6 +43,16 @@ pub(super) fn missing(facts: &ChainFacts) -> Option<&'static str> {
     }
 }
 
+/// Whether the programs are there that NOOBS and PINN bring along in place of the usual ones: the firmware before the Raspberry Pi 4
+/// takes recovery.elf before start.elf, and that of the Raspberry Pi 4 recover4.elf. Source: raspberrypi/noobs, issue 643.
+pub(super) fn has_menu(facts: &ChainFacts) -> bool {
+    match facts.model.kernels {
+        Kernels::Armv6 | Kernels::Armv7 | Kernels::Armv7Or8 => is_filled(facts, "recovery.elf"),
+        Kernels::Armv8Or7l => is_filled(facts, "recover4.elf"),
+        Kernels::Bcm2712 | Kernels::Named => false,
+    }
+}
+
 /// Whether the program that the settings ask for is there, and what belongs to it.
 pub(super) fn check(facts: &ChainFacts, link: Link) -> Link {
     let wanted = wanted(facts);

@@ -455,6 +455,27 @@ fn a_first_starts_program_at_the_other_mount_point_switches_the_board_off() {
         facts.partition.put("cmdline.txt", &run);
         assert_eq!(outcome(&facts), ends, "{point}");
     }
+    // Raspberry Pi OS has a script in its initramfs that corrects the place.
+    let mut with = |script: &str| {
+        let modules = "usr/lib/modules/6.12.1/kernel/fs/ext4/ext4.ko.xz";
+        let member = |path: &str| Member { path: path.into(), mode: 0o100_644, size_bytes: 100 };
+        let listing =
+            Listing { members: vec![member(modules), member(script)], ..Listing::default() };
+        facts.images.initramfs.insert("initramfs8".into(), Ok(listing));
+        outcome(&facts)
+    };
+    assert_eq!(with("scripts/local"), Outcome::StopsAt(Stage::Init));
+    assert_eq!(with("scripts/local-bottom/imager_fixup"), Outcome::Starts);
+}
+
+#[test]
+fn a_card_with_a_menu_of_systems_is_not_certain() {
+    let mut facts = board();
+    facts.partition = BootPartition::default();
+    facts.partition.put("config.txt", CONFIG);
+    assert_eq!(outcome(&facts), Outcome::StopsAt(Stage::Partition));
+    facts.partition.add("recover4.elf", 1000);
+    assert_eq!(outcome(&facts), Outcome::NotCertainAfter(Stage::Medium));
 }
 
 #[test]

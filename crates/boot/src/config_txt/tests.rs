@@ -75,6 +75,9 @@ fn what_else_has_to_be_read_is_named_whatever_the_section() {
             "other.txt",
         ]
     );
+    let files = ConfigTxt::parse("initramfs ird/initrd.img followkernel\ndevice_tree=dtbs/x.dtb\n");
+    let named: Vec<String> = files.companions().into_iter().collect();
+    assert_eq!(named, ["cmdline.txt", "dtbs/", "ird/"]);
 }
 
 #[test]

@@ -42,8 +42,12 @@ pub fn findings(start: &Start) -> Vec<RuleFinding> {
 /// The next start would stop, and nothing of the above says so.
 fn next_start(start: &Start) -> Option<RuleFinding> {
     let Outcome::StopsAt(stage) = start.chain.outcome() else { return None };
-    let is_certain = start.chain.certainty() == Certainty::Certain;
     let link = start.chain.deciding()?;
+    // From which medium the board starts may be a guess; what its files come to is none.
+    let of_files = start.chain.links().iter();
+    let mut of_files = of_files.filter(|one| (Stage::Settings..=stage).contains(&one.stage));
+    let is_certain = of_files.all(|one| one.certainty == Certainty::Certain);
+    let is_medium_certain = start.chain.certainty() == Certainty::Certain;
     let stop = link.stop.as_ref()?;
     let is_told = link.notes.iter().any(|note| note.what == stop.why);
     if !is_certain || is_told || stage < Stage::Settings {
@@ -55,7 +59,12 @@ fn next_start(start: &Start) -> Option<RuleFinding> {
         about: stage.to_string(),
         evidence: stop.why.clone(),
         read_from: link.source.clone(),
-        consequence: "The machine does not come up after the next restart.".into(),
+        consequence: match is_medium_certain {
+            true => "The machine does not come up after the next restart.".into(),
+            false => {
+                "If it starts from this partition, as is likely, it does not come up after the next restart.".into()
+            }
+        },
         fix: format!("{}.", stop.remedy),
         command: Some("rubus boot".into()),
         source: rules::beside("next-start-stops").into(),

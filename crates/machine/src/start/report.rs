@@ -99,7 +99,8 @@ pub fn next(start: &Start) -> NextStep {
             "nothing that is known is wrong; --verbose has where each link was read",
         ),
         (None, _) if start.disk().is_none() && start.of != THIS_MACHINE => {
-            NextStep::by_hand("look below, or with --verbose, where each link was read")
+            let command = ["rubus", "boot", "--verbose", "--machine", start.of.as_str()];
+            NextStep::command(&command, "where each link was read")
         }
         (None, Outcome::NotCertainAfter(Stage::Firmware)) => NextStep::by_hand(
             "nothing: of a board whose start is not understood, nothing more can be said",

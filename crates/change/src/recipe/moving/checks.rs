@@ -130,6 +130,9 @@ pub(in crate::recipe) fn start_is_known<'a>(
         },
         elsewhere,
     );
+    if let (Ok(_), Some(stop)) = (&start, &situation.facts.stop) {
+        draft.check("the board would start as it is now", false, stop.why.as_str(), &stop.remedy);
+    }
     start.ok()
 }
 
