@@ -6,6 +6,7 @@ use super::{Found, PlanBuilder, PlanInput};
 use crate::plan::volume::{DiskIdentity, Place, partition_path};
 use rubus_boot::medium::starts_from;
 use rubus_boot::volume::NamedVolume;
+use rubus_machine::in_use::mounted_with_others;
 use rubus_vocabulary::machine::{BlockDevice, BlockKind, Machine};
 use rubus_vocabulary::units::bytes_si;
 
@@ -100,6 +101,7 @@ fn uses(machine: &Machine, path: &Path) -> Vec<String> {
         if !part.holders.is_empty() {
             uses.push(format!("/dev/{} is a part of {}", part.name, part.holders.join(", ")));
         }
+        uses.extend(mounted_with_others(machine, part));
     }
     if uses.is_empty() {
         uses.extend(starts_from(machine, disk));

@@ -18,6 +18,7 @@ fn machine() -> Machine {
         device.name = new.into();
         device.parent = device.parent.map(|_| "sdb".into());
         device.identity.partuuid = Some("3b0a02d1-01".into());
+        device.identity.uuid = None;
         machine.block_devices.push(device);
     }
     machine
