@@ -284,6 +284,9 @@ const LITTLE_BYTES: u64 = 1 << 20;
 /// Pages that must have been needed again before a share of them says anything.
 const FEW_PAGES: u64 = 100;
 
+/// A file on the disk of the system, which every machine has.
+const ADD_SWAP: [&str; 4] = ["rubus", "plan", "swap", "to=file:/swapfile"];
+
 /// zswap stands before a swap on a disk: without one, that comes first.
 fn turn_on(reading: &Reading) -> NextStep {
     if is_in_zram(reading) && !reading.areas.is_empty() {
@@ -291,7 +294,7 @@ fn turn_on(reading: &Reading) -> NextStep {
     }
     if reading.areas.is_empty() {
         let words = "to add swap on a disk, which zswap needs; then: rubus plan zswap";
-        return NextStep::command(&["rubus", "plan", "swap"], words);
+        return NextStep::command(&ADD_SWAP, words);
     }
     NextStep::command(&["rubus", "plan", "zswap"], "to turn it on")
 }
@@ -338,7 +341,7 @@ fn judge(reading: &Reading, sums: &Sums) -> (ZswapState, String, NextStep) {
         return (
             ZswapState::WithoutSwap,
             "zswap is on but has nothing to do: it stands before swap, and there is none.".into(),
-            NextStep::command(&["rubus", "plan", "swap"], "to add swap on a disk"),
+            NextStep::command(&ADD_SWAP, "to add swap on a disk"),
         );
     }
     match (sums.taken(), sums.refused) {
@@ -360,7 +363,7 @@ fn judge(reading: &Reading, sums: &Sums) -> (ZswapState, String, NextStep) {
     }
     if let Some(words) = full(reading, sums) {
         let next = "close programs first; then more swap, or more memory: without room the kernel ends programs";
-        let next = NextStep::command(&["rubus", "plan", "swap"], next);
+        let next = NextStep::command(&ADD_SWAP, next);
         return (ZswapState::Full, words, next);
     }
     let (standing, next) = weigh(reading, sums);

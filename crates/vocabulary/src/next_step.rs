@@ -2,6 +2,12 @@
 
 use serde::{Deserialize, Serialize};
 
+/// The option that names a capture.
+const MACHINE: &str = "--machine";
+
+/// The verbs that change and measure nothing, and take a capture for the machine.
+pub const READ_CAPTURES: [&str; 5] = ["advise", "boot", "plan", "survey", "zswap"];
+
 /// A command, or something to do by hand, or nothing.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -20,8 +26,62 @@ impl NextStep {
         NextStep { command: Some(command), words: words.into() }
     }
 
+    /// The same where the machine is known from a capture in `path`: the verbs that only read a machine take the capture;
+    /// every other command is for that machine, since this one has other disks of the same names.
+    #[must_use]
+    pub fn of_capture(mut self, path: &str) -> NextStep {
+        let Some(command) = &mut self.command else {
+            return self;
+        };
+        let reads = match command.as_slice() {
+            [program, verb, ..] => program == "rubus" && READ_CAPTURES.contains(&verb.as_str()),
+            _ => false,
+        };
+        if !reads {
+            return self.on_that_machine();
+        }
+        if !command.iter().any(|word| word == MACHINE) {
+            command.extend([MACHINE.into(), path.into()]);
+        }
+        self
+    }
+
+    /// The same for a machine that is not this one.
+    #[must_use]
+    pub fn on_that_machine(mut self) -> NextStep {
+        if self.command.is_some() {
+            self.words = format!("on that machine: {}", self.words);
+        }
+        self
+    }
+
     /// What is done by hand, or nothing.
     pub fn by_hand(words: &str) -> NextStep {
         NextStep { command: None, words: words.into() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_a_capture_what_reads_takes_it_and_what_changes_is_for_that_machine() {
+        let of = |command: &[&str]| {
+            let step = NextStep::command(command, "it shows each step").of_capture("pi.tar");
+            (step.command.unwrap_or_default().join(" "), step.words)
+        };
+        let (command, words) = of(&["rubus", "plan", "swap", "to=zram"]);
+        assert_eq!(command, "rubus plan swap to=zram --machine pi.tar");
+        assert_eq!(words, "it shows each step");
+        let given = ["rubus", "advise", "--machine", "pi.tar"];
+        assert_eq!(of(&given).0, given.join(" "));
+        for other in [&["sudo", "rubus", "apply", "swap"][..], &["rubus", "bench", "/dev/sda"]] {
+            let (command, words) = of(other);
+            assert_eq!(command, other.join(" "));
+            assert_eq!(words, "on that machine: it shows each step");
+        }
+        let by_hand = NextStep::by_hand("nothing");
+        assert_eq!(by_hand.clone().of_capture("pi.tar"), by_hand);
     }
 }

@@ -71,7 +71,8 @@ pub fn advise(question: &Question<'_>) -> Result<Advice, String> {
         unknown: questions::unknown(question, &places, &candidates),
         candidates,
     };
-    advice.next = advice.next_step();
+    let step = advice.next_step();
+    advice.next = if advice.from.is_some() { step.on_that_machine() } else { step };
     Ok(advice)
 }
 

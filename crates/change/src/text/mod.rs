@@ -37,8 +37,10 @@ pub fn render(plan: &Plan, style: Style) -> String {
         let checks = counted(failed as u64, "check", "checks");
         let last = format!("It cannot be applied: {checks} failed. Nothing was changed.");
         section(&mut lines, vec![style.paint(Tone::Bad, &last)]);
-        let remedy = plan.obstacles().find_map(|check| check.remedy.as_deref());
-        if let Some(remedy) = remedy {
+        let remedies = || plan.obstacles().filter_map(|check| check.remedy.as_deref());
+        // One that is done by a command goes before one that has to be thought about.
+        let with_command = remedies().find(|remedy| has_command(remedy));
+        if let Some(remedy) = with_command.or_else(|| remedies().next()) {
             let step = NextStep::by_hand(remedy);
             lines.extend(next_step::lines(&step, style));
         }
@@ -85,6 +87,11 @@ fn section(lines: &mut Vec<String>, section: Vec<String>) {
         lines.push(String::new());
         lines.extend(section);
     }
+}
+
+fn has_command(remedy: &str) -> bool {
+    let starts = |words: &str| words.starts_with("sudo ") || words.starts_with("rubus ");
+    starts(remedy) || remedy.split('`').skip(1).step_by(2).any(starts)
 }
 
 fn checks(plan: &Plan, style: Style) -> Vec<String> {

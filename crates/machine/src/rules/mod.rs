@@ -21,7 +21,7 @@ mod swap;
 mod usb;
 
 pub use explained::{Explained, beside, explained};
-use rubus_vocabulary::machine::{BlockDevice, BlockKind, Hop, Machine};
+use rubus_vocabulary::machine::{BlockDevice, BlockKind, Hop, Machine, Origin};
 use rubus_vocabulary::next_step::NextStep;
 use rubus_vocabulary::result::Run;
 pub use rubus_vocabulary::rule_finding::{RuleFinding, Weight};
@@ -120,7 +120,15 @@ pub fn with(mut found: Vec<RuleFinding>, beside: &[RuleFinding]) -> Vec<RuleFind
 
 /// What a survey's reader does next, by its weightiest finding.
 #[must_use]
-pub fn next(found: &[RuleFinding]) -> NextStep {
+pub fn next(found: &[RuleFinding], machine: &Machine) -> NextStep {
+    let step = step(found);
+    match &machine.origin {
+        Origin::Capture { path, .. } => step.of_capture(path),
+        Origin::Live => step,
+    }
+}
+
+fn step(found: &[RuleFinding]) -> NextStep {
     match found.iter().map(|finding| finding.weight).min() {
         Some(Weight::Danger) => NextStep::by_hand(
             "the danger below first; then rubus advise, which says what another disk would give",

@@ -76,7 +76,7 @@ fn findings(machine: &Machine, beside: &[RuleFinding], extent: Extent, style: St
     if found.is_empty() {
         found.push("Findings: none".into());
     }
-    found.splice(1..1, next_step::lines(&rules::next(&all), style));
+    found.splice(1..1, next_step::lines(&rules::next(&all, machine), style));
     format!("\n{}\n", found.join("\n"))
 }
 

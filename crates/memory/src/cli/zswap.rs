@@ -40,7 +40,10 @@ pub struct ZswapDocument {
 pub fn run(general: &General, arguments: &Zswap) -> anyhow::Result<Exit> {
     let world = World::of(general)?;
     let reading = zswap_probe::zswap(world.files(), &world.survey());
-    let report = Report::of(&reading);
+    let mut report = Report::of(&reading);
+    if let Some(capture) = &general.machine {
+        report.next = report.next.of_capture(&capture.display().to_string());
+    }
     if arguments.json.wanted {
         let value = ZswapDocument { report, reading };
         say(&(serde_json::to_string_pretty(&value)? + "\n"))?;

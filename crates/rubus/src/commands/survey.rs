@@ -132,7 +132,7 @@ fn document_with<'a>(
     health: Vec<DiskHealth>,
 ) -> SurveyDocument<'a> {
     let found = rules::with(rules::of_machine(machine), beside);
-    let next = rules::next(&found);
+    let next = rules::next(&found, machine);
     let findings = found.into_iter().map(Finding::Rule).collect();
     SurveyDocument { machine, findings, next, health }
 }

@@ -31,7 +31,7 @@ impl ArrayState {
             (
                 Word::Failing,
                 evidence,
-                "Copy what can still be read, then make it anew from your backup.",
+                "Copy what can still be read, then create the array again and restore your backup.",
             )
         } else if self.lacking == 0 {
             return None;

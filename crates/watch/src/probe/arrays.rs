@@ -4,7 +4,7 @@ use std::path::Path;
 
 use rubus_host::Files;
 
-use super::health::{number, text};
+use super::sysfs::{number, text};
 use crate::health::{ArrayState, ErrorCount};
 
 const BLOCK: &str = "/sys/block";

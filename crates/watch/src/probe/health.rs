@@ -8,6 +8,7 @@ use rubus_machine::kernel_log::troubles;
 use rubus_vocabulary::kernel_log::KernelTrouble;
 use rubus_vocabulary::machine::Machine;
 
+use super::sysfs::{number, text};
 use super::{arrays, wear};
 use crate::health::{DiskHealth, ErrorCount, Told, of_machine};
 
@@ -87,16 +88,6 @@ fn btrfs_count(devices: &[String], line: &str) -> Option<ErrorCount> {
     let times = times.trim().parse().ok().filter(|times| *times > 0)?;
     let (devices, what) = (devices.to_vec(), what.to_string());
     Some(ErrorCount { devices, counter: "btrfs".into(), what, times, last_day: None })
-}
-
-pub(super) fn number(files: &dyn Files, path: &str) -> Option<u64> {
-    text(files, path).trim().parse().ok()
-}
-
-pub(super) fn text(files: &dyn Files, path: &str) -> String {
-    const MAX_BYTES: usize = 1024;
-    let bytes = files.read_prefix(Path::new(path), MAX_BYTES).unwrap_or_default();
-    String::from_utf8_lossy(&bytes).into_owned()
 }
 
 #[cfg(test)]

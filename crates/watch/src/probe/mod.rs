@@ -9,6 +9,7 @@ mod heat;
 mod heat_watch;
 mod memory;
 mod programs;
+mod sysfs;
 pub mod wear;
 
 use crate::{LinkCounters, Programs, Sample, parse_net_dev};
