@@ -22,6 +22,8 @@ pub const MAX_LINE_CHARACTERS: usize = 98;
 const MAX_INCLUDED: usize = 32;
 /// Included files may include others; this many levels are followed.
 const MAX_LEVELS: usize = 4;
+/// All inclusions that are followed while a file is read: files that include one another often would make work without end.
+const MAX_INCLUSIONS: usize = 256;
 /// The settings that say what is loaded.
 const DECIDING: [&str; 10] = [
     "armstub",
@@ -222,7 +224,8 @@ impl ConfigTxt {
     pub fn settings(&self, reader: &Reader<'_>) -> Vec<Setting> {
         let mut found = Vec::new();
         let mut filters = Filters::default();
-        collect(&self.text, reader, 0, 0, &mut filters, &mut found);
+        let mut left = MAX_INCLUSIONS;
+        collect(&self.text, reader, (0, 0), &mut left, &mut filters, &mut found);
         found
     }
 
@@ -456,11 +459,13 @@ fn line_of(line: &str) -> Line<'_> {
     }
 }
 
+/// Adds the settings of a text that stands at a level of inclusion, behind a line of the outermost file. `left` is how many more
+/// inclusions are followed.
 fn collect<'a>(
     text: &'a str,
     reader: &Reader<'a>,
-    level: usize,
-    outer_line: usize,
+    (level, outer_line): (usize, usize),
+    left: &mut usize,
     filters: &mut Filters,
     found: &mut Vec<Setting>,
 ) {
@@ -474,10 +479,11 @@ fn collect<'a>(
                 line: number,
                 counts: if_spaced(line, counts(filters, reader)),
             }),
-            Line::Include(name) if level < MAX_LEVELS => {
+            Line::Include(name) if level < MAX_LEVELS && *left > 0 => {
                 // Whether a filter would keep the inclusion out is decided for each of its lines.
                 if let Some(text) = reader.includes.get(name) {
-                    collect(text, reader, level + 1, number, filters, found);
+                    *left -= 1;
+                    collect(text, reader, (level + 1, number), left, filters, found);
                 }
             }
             Line::Include(_) | Line::Other => {}

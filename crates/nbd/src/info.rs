@@ -173,10 +173,11 @@ fn find_size(endpoint: &Endpoint, export: &str, learnt: &mut Learnt) -> anyhow::
     Ok(())
 }
 
-/// Words of a server: nothing in them may move the cursor.
+/// Words of a server: nothing in them may move the cursor or turn the direction of writing.
 fn clean(text: &str) -> String {
     let kept = text.chars().map(|c| if c.is_control() { ' ' } else { c });
-    kept.take(400).collect::<String>().trim().to_string()
+    let kept: String = kept.take(400).collect();
+    rubus_draw::text::clean(&kept).chars().collect::<String>().trim().to_string()
 }
 
 /// The words of a description without the identity behind them.

@@ -226,6 +226,7 @@ fn usb_quirk_changes_the_command_line_that_the_firmware_reads() {
     // A move would have to follow each update of the kernel there.
     let failures = board.failures(&["plan", "desktop", "device=/dev/sda"]).join("\n");
     assert!(failures.contains("/boot/firmware/current"), "{failures}");
+    assert!(!failures.contains("there is no"), "nothing is missing there: {failures}");
 }
 
 #[test]

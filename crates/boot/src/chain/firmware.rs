@@ -12,8 +12,11 @@ use rubus_vocabulary::machine::Bootloader;
 
 const RELEASE_NOTES: &str = "raspberrypi/rpi-eeprom, release notes";
 const UPDATE: &str = "sudo rpi-eeprom-update -a";
-/// Types of an MBR entry that are FAT; 0xef since the bootloader of 2020-05-26.
-const FAT_TYPES: [&str; 7] = ["0x01", "0x04", "0x06", "0x0b", "0x0c", "0x0e", "0xef"];
+/// Types of an MBR entry that are FAT for every board.
+const FAT_TYPES: [&str; 6] = ["0x01", "0x04", "0x06", "0x0b", "0x0c", "0x0e"];
+/// The type of an EFI system partition: FAT since the bootloader of 2020-05-26, and not for a boot ROM (raspberrypi/firmware,
+/// issue 1711).
+const EFI_TYPE: &str = "0xef";
 
 pub(super) fn firmware(facts: &ChainFacts) -> Link {
     let link = Link::new(Stage::Firmware, facts.board.as_str(), "revision code, device tree");
@@ -166,12 +169,15 @@ fn by_table(facts: &ChainFacts, table: &DiskTable, link: Link) -> Link {
     }
     match table.kind {
         TableKind::Gpt => by_gpt(facts, link),
-        TableKind::Mbr => by_type(&fat, link),
+        TableKind::Mbr => by_type(facts, &fat, link),
     }
 }
 
-fn by_type(fat: &[&TablePartition], link: Link) -> Link {
-    let is_right = |part: &&TablePartition| FAT_TYPES.contains(&part.type_id.as_str());
+fn by_type(facts: &ChainFacts, fat: &[&TablePartition], link: Link) -> Link {
+    let is_right = |part: &&TablePartition| {
+        let kind = part.type_id.as_str();
+        FAT_TYPES.contains(&kind) || kind == EFI_TYPE && has_eeprom(facts.model.kernels)
+    };
     let has_right = fat.iter().any(is_right);
     let Some(wrong) = fat.first().filter(|_| !has_right) else { return link };
     let number = wrong.number;

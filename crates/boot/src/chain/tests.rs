@@ -469,6 +469,21 @@ fn a_first_starts_program_at_the_other_mount_point_switches_the_board_off() {
 }
 
 #[test]
+fn an_efi_partition_is_for_boards_with_an_eeprom() {
+    let mut facts = board();
+    let part = |number, type_id: &str, filesystem: &str| TablePartition {
+        number,
+        type_id: type_id.into(),
+        filesystem: Some(filesystem.into()),
+    };
+    let partitions = vec![part(1, "0xef", "vfat"), part(2, "0x83", "ext4")];
+    facts.table = Some(DiskTable { kind: TableKind::Mbr, partitions });
+    assert_eq!(outcome(&facts), Outcome::Starts);
+    facts.model = Model::of_revision(&revision::decode(0xa02082));
+    assert_eq!(why(&facts), "partition 1 is FAT, but its type in the table is 0xef");
+}
+
+#[test]
 fn a_card_with_a_menu_of_systems_is_not_certain() {
     let mut facts = board();
     facts.partition = BootPartition::default();

@@ -57,6 +57,14 @@ fn get(text: &str, name: &str, code: u32) -> Option<String> {
 }
 
 #[test]
+fn files_that_include_themselves_a_hundred_times_are_read_in_bounded_work() {
+    let text = format!("{}arm_freq=900\n", "include config.txt\n".repeat(100));
+    let includes = BTreeMap::from([("config.txt".to_string(), text.clone())]);
+    let reader = Reader { model: &model(PI_3), serial: None, tryboot: false, includes: &includes };
+    assert_eq!(ConfigTxt::parse(text).get("arm_freq", &reader).as_deref(), Some("900"));
+}
+
+#[test]
 fn what_else_has_to_be_read_is_named_whatever_the_section() {
     let config = ConfigTxt::parse(
         "include mine.txt\n[pi5]\nos_prefix=current/\n[cm4]\ncmdline=other.txt\nkernel=deep/Image\n",

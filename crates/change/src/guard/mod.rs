@@ -370,10 +370,9 @@ fn gather(files: &dyn Files, asked: &Path, opened: Opened<'_>, claimed_by_us: bo
     let numbers: Vec<_> = found.numbers.iter().map(|(_, _, number)| *number).collect();
     let openers = openers::openers(&numbers, opened.look);
     uses::add_openers(&sys, &mut found, &openers, claimed_by_us);
-    let own_loop = uses::own_loop(&node, &loops);
-    if let Some(backing) =
-        own_loop.and_then(|own| own.backing.filter(|backing| backing.block.is_none()))
-    {
+    let own_loops = uses::own_loops(&sys, &node, &loops);
+    let mut files = own_loops.iter().filter_map(|own| own.backing);
+    if let Some(backing) = files.find(|backing| backing.block.is_none()) {
         let openers = openers::file_openers(backing.on_device, backing.inode);
         uses::add_backing_openers(&node, &mut found, &openers);
     }

@@ -43,7 +43,7 @@ pub(super) fn find(sys: &Sys<'_>, target: &Node, loops: &[LoopFact]) -> Found {
     let mut search = Search {
         sys,
         loops,
-        own_loop: own_loop(target, loops),
+        own_loops: own_loops(sys, target, loops),
         found: Found::default(),
         territory: Vec::new(),
     };
@@ -92,16 +92,32 @@ fn starts_board(sys: &Sys<'_>, target: &Node) -> Option<Use> {
     })
 }
 
-pub(super) fn own_loop<'a>(node: &Node, loops: &'a [LoopFact]) -> Option<&'a LoopFact> {
+fn own_loop<'a>(node: &Node, loops: &'a [LoopFact]) -> Option<&'a LoopFact> {
     let name = node.parent_name().unwrap_or_else(|| node.name.clone());
     loops.iter().find(|own| own.name == name)
+}
+
+/// The loop device that the target is, or is a partition of, and those below it, from the target down to the file.
+pub(super) fn own_loops<'a>(
+    sys: &Sys<'_>,
+    target: &Node,
+    loops: &'a [LoopFact],
+) -> Vec<&'a LoopFact> {
+    let mut own: Vec<&LoopFact> = Vec::new();
+    let mut next = own_loop(target, loops);
+    while let Some(one) = next.filter(|one| own.iter().all(|known| known.name != one.name)) {
+        own.push(one);
+        let below = one.backing.and_then(|backing| sys.by_number(backing.block?).ok());
+        next = below.and_then(|below| own_loop(&below, loops));
+    }
+    own
 }
 
 struct Search<'a> {
     sys: &'a Sys<'a>,
     loops: &'a [LoopFact],
-    /// The target, or the disk that it is a partition of, when that is a loop device.
-    own_loop: Option<&'a LoopFact>,
+    /// The loop devices that are the target under other names: see [`own_loops`].
+    own_loops: Vec<&'a LoopFact>,
     found: Found,
     /// Devices whose use is a use of the target, with their relation to it, each once.
     territory: Vec<(String, Relation)>,
@@ -159,7 +175,7 @@ impl Search<'_> {
             return;
         };
         for on_it in self.loops {
-            let is_own = self.own_loop.is_some_and(|own| own.name == on_it.name);
+            let is_own = self.own_loops.iter().any(|own| own.name == on_it.name);
             if is_own || !on_it.stands_on_block(number, &node.name) {
                 continue;
             }
@@ -205,17 +221,16 @@ impl Search<'_> {
 
     /// Other loop devices over the same file: their content is the target's content.
     fn twins(&mut self) {
-        let Some(own) = self.own_loop else {
-            return;
-        };
-        for twin in self.loops.iter().filter(|twin| twin.name != own.name) {
-            if !own.same_backing(twin) {
-                continue;
-            }
-            let backing = own.backing_path.clone();
-            self.add(&twin.name, Relation::Twin, UseKind::SameBacking { backing });
-            if let Some(node) = self.node(&twin.name) {
-                self.up(&node, Relation::Twin);
+        let own_loops = self.own_loops.clone();
+        let is_own = |twin: &LoopFact| own_loops.iter().any(|own| own.name == twin.name);
+        for own in &own_loops {
+            let twins = self.loops.iter();
+            for twin in twins.filter(|twin| !is_own(twin) && own.same_backing(twin)) {
+                let backing = own.backing_path.clone();
+                self.add(&twin.name, Relation::Twin, UseKind::SameBacking { backing });
+                if let Some(node) = self.node(&twin.name) {
+                    self.up(&node, Relation::Twin);
+                }
             }
         }
     }
@@ -286,13 +301,13 @@ impl Search<'_> {
     }
 
     fn backing_is_swap(&mut self, tables: &Tables) {
-        let Some(own) = self.own_loop else {
-            return;
-        };
         let files = tables.swaps.iter().filter(|area| area.device.is_none());
-        for area in files.filter(|area| own.is_over(&area.path)) {
-            let path = area.path.clone();
-            self.add(&own.name, Relation::Itself, UseKind::BackingIsSwap { path });
+        for area in files {
+            let over_it = self.own_loops.iter().find(|own| own.is_over(&area.path));
+            if let Some(name) = over_it.map(|own| own.name.clone()) {
+                let kind = UseKind::BackingIsSwap { path: area.path.clone() };
+                self.add(&name, Relation::Itself, kind);
+            }
         }
     }
 
@@ -307,8 +322,9 @@ impl Search<'_> {
                 self.add(&name, relation, kind);
                 continue;
             }
-            if let Some(own) = self.own_loop.filter(|own| own.is_over(&path)) {
-                self.add(&own.name, Relation::Itself, kind);
+            let over_it = self.own_loops.iter().find(|own| own.is_over(&path));
+            if let Some(name) = over_it.map(|own| own.name.clone()) {
+                self.add(&name, Relation::Itself, kind);
             }
         }
     }

@@ -94,7 +94,8 @@ fn members(inside: &str) -> Result<Option<Vec<String>>, String> {
                 "the range [{inside}] has {first} and {last} of different lengths"
             ));
         }
-        let width = if is_filled { first.len() } else { 0 };
+        // The name of a host has at most 255 letters (RFC 1035), and a format's width ends at 65,535.
+        let width = if is_filled { first.len().min(255) } else { 0 };
         let all = (from..=to).step_by(step);
         return Ok(Some(all.map(|number| format!("{number:0width$}")).collect()));
     }
@@ -129,6 +130,8 @@ mod tests {
         assert_eq!(all("pi[:3]"), "pi0 pi1 pi2 pi3");
         assert_eq!(all("k[x:B]"), "kx ky kz kA kB");
         assert_eq!(all("pi@[fe80::1]"), "pi@[fe80::1]");
+        let long = format!("pi[{}1:{}2]", "0".repeat(70_000), "0".repeat(70_000));
+        assert!(expand(&long).unwrap().iter().all(|name| name.len() < 300));
         assert_eq!(all("pi["), "pi[");
         assert_eq!(all("pi[é:ü]"), "pi[é:ü]");
     }

@@ -274,7 +274,8 @@ impl Redactor {
 /// use where there is no identity.
 fn counted(number: u32, length: usize) -> Vec<u8> {
     let number = format!("{number:x}");
-    let mut digits = format!("{:0<length$}", "5ec");
+    // A format's width ends at 65,535.
+    let mut digits = format!("5ec{}", "0".repeat(length.saturating_sub(3)));
     digits.truncate(length.saturating_sub(number.len()));
     let digits = digits + &number;
     digits.as_bytes()[digits.len() - length..].to_vec()
@@ -384,6 +385,14 @@ mod tests {
     use super::*;
     use crate::simulated::fake::FakeFiles;
     use crate::simulated::recorder::Recorder;
+
+    #[test]
+    fn a_pseudonym_is_as_long_as_what_it_stands_for() {
+        for length in [1, 2, 3, 16, 70_000] {
+            assert_eq!(counted(0x1f, length).len(), length, "{length}");
+        }
+        assert_eq!(counted(0x1f, 8), b"5ec0001f");
+    }
 
     #[test]
     fn a_serial_number_that_is_a_word_is_replaced_where_it_is_one_and_nowhere_else() {

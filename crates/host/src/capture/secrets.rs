@@ -175,15 +175,20 @@ fn texts(record: &Record) -> Vec<String> {
     texts
 }
 
+/// What a text is looked for as. ASCII letters are compared without their case; other letters as they stand, so each of their
+/// cases is a spelling of its own.
+fn spellings(text: &str) -> BTreeSet<String> {
+    let cases = [text.to_string(), text.to_lowercase(), text.to_uppercase()];
+    cases.iter().map(|text| text.to_ascii_lowercase()).collect()
+}
+
 impl Secrets {
     fn add(&mut self, text: &str, shape: Shape, reach: Reach) {
-        let key = text.trim().to_lowercase();
-        if key.is_empty() {
-            return;
+        for key in spellings(text.trim()).into_iter().filter(|key| !key.is_empty()) {
+            // The wider reach of two holds.
+            let entry = self.found.entry(key).or_insert((shape, reach));
+            entry.1 = entry.1.min(reach);
         }
-        // The wider reach of two holds.
-        let entry = self.found.entry(key).or_insert((shape, reach));
-        entry.1 = entry.1.min(reach);
     }
 
     /// Takes back serial numbers that are names of places in the machine: the kernel gives a USB
@@ -195,9 +200,10 @@ impl Secrets {
         for path in paths.chain(links) {
             if let Some((_, below)) = path.split_once("/devices/") {
                 for name in below.split('/') {
-                    let key = name.to_lowercase();
-                    if matches!(self.found.get(&key), Some((Shape::Serial, _))) {
-                        self.found.remove(&key);
+                    for key in spellings(name) {
+                        if matches!(self.found.get(&key), Some((Shape::Serial, _))) {
+                            self.found.remove(&key);
+                        }
                     }
                 }
             }
@@ -288,7 +294,9 @@ impl Secrets {
         if let Some(name) = text.strip_prefix("by-id/").or(text.strip_prefix("/dev/disk/by-id/")) {
             let known = self.found.len();
             self.add_link_name(LinkKind::Id, name);
-            let has_secret = |(secret, _): (&String, _)| name.to_lowercase().contains(secret);
+            let names = spellings(name);
+            let has_secret =
+                |(secret, _): (&String, _)| names.iter().any(|name| name.contains(secret.as_str()));
             if self.found.len() > known || self.found.iter().any(has_secret) {
                 return;
             }
@@ -543,4 +551,19 @@ fn reach_of(text: &str) -> Reach {
 /// How many different characters a text has.
 fn distinct(text: &str) -> usize {
     text.chars().collect::<BTreeSet<char>>().len()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_with_letters_beyond_ascii_is_looked_for_in_each_of_their_cases() {
+        let mut secrets = Secrets::default();
+        secrets.add("Ömer", Shape::Name, Reach::Words);
+        // The rest is compared without its case.
+        let keys: Vec<&str> = secrets.found.keys().map(String::as_str).collect();
+        assert_eq!(keys, ["Ömer", "ömer"]);
+        assert_eq!(spellings("S5GXNF0R"), BTreeSet::from(["s5gxnf0r".to_string()]));
+    }
 }

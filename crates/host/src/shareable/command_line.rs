@@ -168,7 +168,8 @@ fn remote_root(word: &str) -> String {
 
 fn filler(bytes: usize) -> String {
     let length = bytes.div_ceil(FILLER.len()).max(1) * FILLER.len();
-    format!("{FILLER:x<length$}")
+    // A format's width ends at 65,535.
+    format!("{FILLER}{}", "x".repeat(length - FILLER.len()))
 }
 
 /// The words of the line; white space between quotes separates none (`next_arg` in the kernel's lib/cmdline.c).
@@ -249,6 +250,13 @@ mod tests {
         let line = "console=serial0,115200 console=tty1 root=PARTUUID=4f2a9c1d-02 rootfstype=ext4 fsck.repair=yes rootwait \
                     quiet usb-storage.quirks=152d:0578:u zswap.enabled=1 cgroup_enable=memory";
         assert_eq!(shareable(line, &mut names), line.replace("4f2a9c1d", "uuid-1"));
+    }
+
+    #[test]
+    fn a_parameter_of_any_length_has_a_filler() {
+        for bytes in [0, 1, FILLER.len(), 70_000] {
+            assert!(filler(bytes).len() >= bytes.max(FILLER.len()), "{bytes}");
+        }
     }
 
     #[test]

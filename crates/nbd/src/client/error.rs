@@ -103,7 +103,7 @@ fn in_words(text: &str) -> String {
     // They come from outside: nothing in them may move the cursor.
     let clean: String =
         text.chars().map(|c| if c.is_control() { ' ' } else { c }).take(200).collect();
-    match clean.trim() {
+    match rubus_draw::text::clean(&clean).trim() {
         "" => String::new(),
         text => format!(" (\"{text}\")"),
     }

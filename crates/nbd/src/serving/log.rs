@@ -122,6 +122,7 @@ impl Log {
     fn line(&self, text: &str, what: EventOf<'_>) {
         // Names come from outside: nothing in them may move the cursor or begin a line.
         let text: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+        let text = rubus_draw::text::clean(&text);
         if !self.json {
             return write(&format!("rubus: {text}\n"));
         }

@@ -57,7 +57,8 @@ impl Screen {
             ProgressDrawTarget::hidden()
         };
         let widths = machines.iter().map(|name| name.chars().count());
-        let width = widths.max().unwrap_or(0) + 1;
+        // The name of a host has at most 255 letters (RFC 1035), and a format's width ends at 65,535.
+        let width = widths.max().unwrap_or(0).min(255) + 1;
         let all = MultiProgress::with_draw_target(target);
         let fleet = is_fleet.then(|| Fleet {
             bar: all.add(spinner("{spinner} {msg}")),

@@ -314,6 +314,28 @@ fn the_file_of_a_loop_device_counts_when_its_filesystem_is_out_of_sight() {
 }
 
 #[test]
+fn a_loop_device_over_a_loop_device_is_the_file_below_both() {
+    let files = disk(disk(disk(machine(), "loop0", "7:0"), "loop1", "7:1"), "loop2", "7:2");
+    let mounted = mounts(files, "30 24 7:0 / /mnt rw - ext4 /dev/loop0 rw\n");
+    let loops = [
+        loop_on("loop0", "/srv/disk.img", file_backing(179, 2, 12)),
+        loop_on("loop1", "/srv/disk.img", file_backing(179, 2, 12)),
+        loop_on("loop2", "/dev/loop1", block_backing(7, 1)),
+    ];
+    assert_eq!(
+        told_with(&mounted, "loop2", &loops),
+        [
+            r#"Twin loop0: SameBacking { backing: "/srv/disk.img" }"#,
+            r#"Twin loop0: Mounted { filesystem: "ext4", points: ["/mnt"] }"#,
+        ]
+    );
+    let files = disk(disk(machine(), "loop1", "7:1"), "loop2", "7:2");
+    let swapped = swaps(files, "/srv/disk.img file 8 0 -3\n");
+    let told = told_with(&swapped, "loop2", &loops[1..]);
+    assert_eq!(told, [r#"Itself loop1: BackingIsSwap { path: "/srv/disk.img" }"#]);
+}
+
+#[test]
 fn two_loop_devices_over_one_file_are_one_device() {
     let files = disk(disk(machine(), "loop0", "7:0"), "loop1", "7:1");
     let files = mounts(files, "30 24 7:1 / /mnt rw - ext4 /dev/loop1 rw\n");

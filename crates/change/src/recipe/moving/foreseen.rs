@@ -83,6 +83,11 @@ fn questions(next: &NextStart<'_>, situation: &PlanInput<'_>) -> Vec<Check> {
     for name in &next.start.names {
         partition.add(name, 1);
     }
+    // Those names are of the top directory. What a prefix leads to below it was looked at when the kernels were.
+    for path in &next.start.paths {
+        let names = std::iter::once(&path.kernel).chain(&path.initramfs);
+        names.filter(|name| name.contains('/')).for_each(|name| partition.add(name, 1));
+    }
     for (name, text) in &includes {
         partition.put(name, text);
     }
