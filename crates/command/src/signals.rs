@@ -61,7 +61,7 @@ pub fn within_grace<T>(
     let (has_ended, stalls) = (Arc::clone(&is_over), stalls.clone());
     let wait = move || {
         let Some(signal) = asked_for.forever().next() else {
-            return;
+            return asked_for;
         };
         // What is seen from now on may be a disk that hangs.
         let grace = stalls.grace();
@@ -73,12 +73,16 @@ pub fn within_grace<T>(
             ));
             std::process::exit(128 + signal);
         }
+        asked_for
     };
     let thread = std::thread::Builder::new().name("grace".into()).stack_size(256 << 10);
-    thread.spawn(wait).context("cannot begin a thread")?;
+    // What the thread returns is the reading end of a socket that `close` writes to. Without a reader, that write would
+    // end the program by SIGPIPE, so it lives until after it.
+    let waiting = thread.spawn(wait).context("cannot begin a thread")?;
     let worked = work();
     is_over.store(true, Ordering::Relaxed);
     handle.close();
+    drop(waiting);
     Ok(worked)
 }
 
@@ -133,6 +137,20 @@ pub fn die_quietly_on_a_closed_pipe() {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_shortest_work_ends_without_a_signal() {
+        die_quietly_on_a_closed_pipe();
+        for number in 0..6_000 {
+            // Some of these end just when the thread that waits begins to.
+            let work = || {
+                let begun = std::time::Instant::now();
+                while begun.elapsed() < Duration::from_micros(number % 150) {}
+                number
+            };
+            assert_eq!(within_grace("", &LongestStall::default(), work).expect("a thread"), number);
+        }
+    }
 
     #[test]
     fn work_has_twice_its_longest_stall_to_end() {
