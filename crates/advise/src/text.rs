@@ -11,7 +11,7 @@ use rubus_draw::next_step;
 use rubus_draw::quote::typed;
 use rubus_draw::style::{Style, Tone};
 use rubus_draw::table::{Align, Cell, Table};
-use rubus_draw::text::{bind_units, clean, hang, shorten};
+use rubus_draw::text::{bind_units, clean, hang, listed, shorten};
 
 /// More rows are no help; the JSON has all.
 const MAX_ROWS: usize = 8;
@@ -51,6 +51,7 @@ pub fn render(advice: &Advice, depth: Depth, style: Style) -> String {
     if !advice.candidates.is_empty() {
         lines.push(String::new());
         lines.extend(table(advice, style.columns).lines(style));
+        lines.extend(passed_over(advice, style));
         lines.extend(legend(advice, everything, style));
     }
     if depth.pipes {
@@ -240,6 +241,32 @@ fn euros(candidate: &Candidate) -> String {
     }
 }
 
+/// Why what is likely to be faster is not advised; nothing where the answer says so already.
+fn passed_over(advice: &Advice, style: Style) -> Vec<String> {
+    let best = advice.candidates.first();
+    if best.is_some_and(|best| best.is_now && best.is_enough(advice.purpose)) {
+        return Vec::new();
+    }
+    let shown = rows(advice);
+    let passed_over = advice.passed_over();
+    let of_rows = passed_over.iter().filter(|(other, _)| shown.contains(other));
+    let mut by_reason: Vec<(&str, Vec<&str>)> = Vec::new();
+    for (other, reason) in of_rows {
+        let name = if other.name == "nbd" { "network disk" } else { &other.name };
+        match by_reason.iter_mut().find(|(known, _)| known == reason) {
+            Some((_, names)) => names.push(name),
+            None => by_reason.push((reason, vec![name])),
+        }
+    }
+    let reasons = by_reason.iter().map(|(reason, names)| format!("{} ({reason})", listed(names)));
+    let reasons: Vec<String> = reasons.collect();
+    if reasons.is_empty() {
+        return Vec::new();
+    }
+    let words = format!("Faster, but not advised: {}", reasons.join("; "));
+    hang("  ", &bind_units(&clean(&words)), style.columns)
+}
+
 fn legend(advice: &Advice, everything: bool, style: Style) -> Vec<String> {
     let (work, _) = advice.unit.split_once(':').unwrap_or((&advice.unit, ""));
     let columns = match advice.purpose {
@@ -313,7 +340,8 @@ fn to_do(advice: &Advice, style: Style) -> Vec<String> {
     let left: Vec<String> =
         advice.obstacles.iter().filter(|obstacle| !is_told(obstacle)).cloned().collect();
     if let Some(words) = obstacles(&left) {
-        lines.extend(hang("Needs: ", &bind_units(&clean(&words)), style.columns));
+        let words = format!("{REFUSED}: {words}");
+        lines.extend(hang("But:   ", &bind_units(&clean(&words)), style.columns));
     }
     let risks = advice.candidates.first().map_or(&[][..], |best| &best.risks);
     // What the sentence above says is not said twice.
@@ -325,6 +353,9 @@ fn to_do(advice: &Advice, style: Style) -> Vec<String> {
     }
     lines
 }
+
+/// What is said before the reasons why a plan would be refused.
+pub const REFUSED: &str = "Rubus refuses that plan as the system is now";
 
 /// What is in the way of a command: the first, and how many more.
 pub fn obstacles(all: &[String]) -> Option<String> {
@@ -348,7 +379,7 @@ fn subjects(advice: &Advice, style: Style) -> Vec<String> {
         if let Some(command) = &subject.command {
             words.push_str(&format!(" To do: {}", clean(&typed(command))));
             if let Some(before) = obstacles(&subject.obstacles) {
-                words.push_str(&format!(". Needs: {}", clean(&before)));
+                words.push_str(&format!(". {REFUSED}: {}", clean(&before)));
             }
         }
         lines.extend(hang(&first, &bind_units(&words), style.columns));

@@ -10,6 +10,9 @@ pub enum Unseen {
     /// This user may not; root may.
     #[error("{0}")]
     Denied(String),
+    /// The capture that stands for the machine does not hold it, which says nothing about the machine.
+    #[error("{0}")]
+    NotCaptured(String),
     /// Anything else.
     #[error("{0}")]
     Other(String),
@@ -20,13 +23,21 @@ impl Unseen {
     pub fn is_denied(&self) -> bool {
         matches!(self, Unseen::Denied(_))
     }
+
+    /// Whether the machine itself could be asked.
+    pub fn is_not_captured(&self) -> bool {
+        matches!(self, Unseen::NotCaptured(_))
+    }
 }
 
 impl From<&ReadError> for Unseen {
     fn from(error: &ReadError) -> Self {
         match error {
             ReadError::Denied => Unseen::Denied(error.to_string()),
-            _ => Unseen::Other(error.to_string()),
+            ReadError::NotCaptured => Unseen::NotCaptured(error.to_string()),
+            ReadError::Absent | ReadError::Failed { .. } | ReadError::Other(_) => {
+                Unseen::Other(error.to_string())
+            }
         }
     }
 }

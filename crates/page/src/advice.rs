@@ -14,7 +14,7 @@ use super::charts::{self, PipeScale};
 use super::jobs::{folded, section};
 use super::prose::{coded, risk};
 use super::{data, glued, headlines, picture, reservation, shell, verdict};
-use rubus_advise::text::{PAYS, is_recommended, measurement, obstacles};
+use rubus_advise::text::{PAYS, REFUSED, is_recommended, measurement, obstacles};
 use rubus_draw::quote::typed;
 use rubus_draw::words;
 
@@ -57,7 +57,7 @@ fn to_do(advice: &Advice) -> Markup {
         "to-do",
         "Before you do it",
         html! {
-            @if let Some(before) = obstacles(&advice.obstacles) { p { "Needs: " (coded(&before)) } }
+            @if let Some(before) = obstacles(&advice.obstacles) { p { (REFUSED) ": " (coded(&before)) } }
             @if !sentence.is_empty() { p { (coded(sentence)) } }
             @for sentence in risks { (risk(sentence)) }
         },
@@ -293,7 +293,7 @@ fn subjects(advice: &Advice) -> Markup {
                         b { (subject.name) } ": " (coded(&subject.advice))
                         @if let Some(command) = &subject.command { span class="remedy" { code { (typed(command)) } } }
                         @if let Some(before) = obstacles(&subject.obstacles) {
-                            span class="remedy" { "Needs: " (coded(&before)) }
+                            span class="remedy" { (REFUSED) ": " (coded(&before)) }
                         }
                     }
                 }

@@ -147,7 +147,11 @@ fn every_command_was_put_through_plan() {
                 let plan: serde_json::Value =
                     serde_json::from_slice(&output.stdout).expect("a plan is drawn up");
                 let checks = plan["checks"].as_array().expect("checks").iter();
-                let failed = checks.filter(|check| check["is_met"] == false).count();
+                // What a capture does not hold stands in no way.
+                let fails = |check: &&serde_json::Value| {
+                    check["is_met"] == false && check["is_unknown"] != true
+                };
+                let failed = checks.filter(fails).count();
                 let obstacles = said["obstacles"].as_array().map_or(0, Vec::len);
                 assert_eq!(obstacles, failed, "{capture} {purpose}: {words:?}");
                 match failed {

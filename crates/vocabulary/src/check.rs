@@ -12,7 +12,7 @@ pub struct Check {
     pub found: String,
     /// Whether it holds, or whether nothing speaks against it where that is not known.
     pub is_met: bool,
-    /// True where what it asks could not be found out.
+    /// True where what it asks could not be found out. Where it is not met either, a plan cannot do without the answer.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_unknown: bool,
     /// What to do where it does not.

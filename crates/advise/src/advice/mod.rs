@@ -4,6 +4,7 @@
 
 mod bases;
 mod known;
+mod passed_over;
 pub mod picture;
 
 use serde::{Deserialize, Serialize};
@@ -53,7 +54,7 @@ pub struct Advice {
     pub because: Vec<String>,
     /// The command that plans it, as words; absent where no recipe does it.
     pub command: Option<Vec<String>>,
-    /// Obstacles that the command's plan found, as sentences; also empty where no plan has been made yet.
+    /// Why the command's plan would be refused as the system is, as sentences; also empty where no plan has been made yet.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub obstacles: Vec<String>,
     /// What is to be done besides the command, or in place of it, as a sentence.
@@ -323,13 +324,15 @@ impl Advice {
         self.candidates.iter().find(|candidate| candidate.is_now)
     }
 
-    /// The measurement of the best place, where it was not measured and is one to move to, or stays although another may be faster.
+    /// The measurement that comes before a change: of the best place, where it is one to move to, or stays although another may be
+    /// faster; of the current one, where the best is to be bought. Absent where that place was measured.
     pub fn measure_first(&self) -> Option<&Unknown> {
         let best = self.candidates.first()?;
         let stays = best.is_now
             && (best.is_enough(self.purpose) || likely_faster(&self.candidates).is_none());
-        let is_wanted = !stays && best.measured(self.purpose, true).is_empty();
-        let mut its = self.unknown.iter().filter(|one| one.of.as_ref() == Some(&best.name));
+        let place = if best.is_bought() { self.now()? } else { best };
+        let is_wanted = !stays && place.measured(self.purpose, true).is_empty();
+        let mut its = self.unknown.iter().filter(|one| one.of.as_ref() == Some(&place.name));
         its.find(|one| one.measurement.is_some()).filter(|_| is_wanted)
     }
 
@@ -337,9 +340,13 @@ impl Advice {
     pub fn next_step(&self) -> NextStep {
         let then = self.command.as_ref().map(|command| typed(command));
         if let Some(unknown) = self.measure_first() {
+            let best = self.candidates.first();
             let words = match then {
                 Some(then) => format!("measure it first; then: {then}"),
-                None if self.candidates.first().is_some_and(|best| best.is_now) => {
+                None if best.is_some_and(Candidate::is_bought) => {
+                    "measure what you have before you buy".into()
+                }
+                None if best.is_some_and(|best| best.is_now) => {
                     "measure it before you decide".into()
                 }
                 None => "measure it first".into(),
@@ -364,6 +371,11 @@ impl Advice {
 }
 
 impl Candidate {
+    /// Whether it has to be bought.
+    pub fn is_bought(&self) -> bool {
+        self.euros != (0, 0)
+    }
+
     /// Whether a network is in the way.
     pub fn is_network(&self) -> bool {
         is_network(&self.name)

@@ -58,6 +58,44 @@ fn a_disk_that_was_not_measured_is_to_be_measured_first() {
 }
 
 #[test]
+fn each_row_above_the_advised_one_has_its_reason() {
+    let purposes = [Purpose::Desktop, Purpose::Server, Purpose::Logger, Purpose::StorageNode];
+    let mut reasons = std::collections::BTreeSet::new();
+    let machines = [fixture::pi3_with_usb_ssd(), fixture::slow_sd_card_run().machine];
+    for machine in machines {
+        let with = ["usb2-ssd", "a1-card"].map(|id| Wish::Class(id.into()));
+        let with = [&with[..], &[Wish::Network(String::new())]].concat();
+        for purpose in purposes {
+            let advice = ask(&machine, &Known::default(), purpose, &with);
+            let Some(best) = advice.candidates.first() else { continue };
+            let passed_over = advice.passed_over();
+            let above = crate::text::rows(&advice);
+            let above = above.iter().filter(|row| row.time_s.value < best.time_s.value);
+            for row in above {
+                let found = passed_over.iter().find(|(other, _)| other.name == row.name);
+                let (_, reason) = found.unwrap_or_else(|| panic!("no reason for {}", row.name));
+                reasons.insert(*reason);
+            }
+        }
+    }
+    assert!(reasons.len() > 1, "{reasons:?}");
+}
+
+#[test]
+fn what_is_there_is_measured_before_another_is_bought() {
+    let machine = fixture::pi3_with_usb_ssd();
+    let mut advice = ask(&machine, &Known::default(), Purpose::Desktop, &[]);
+    let card = advice.candidates.iter().position(|candidate| candidate.is_now).expect("a card");
+    let mut bought = advice.candidates[0].clone();
+    (bought.name, bought.euros, bought.is_here) = ("a1-card".into(), (8, 20), false);
+    advice.candidates = vec![bought, advice.candidates[card].clone()];
+    advice.command = None;
+    let step = advice.next_step();
+    assert_eq!(step.words, "measure what you have before you buy");
+    assert_eq!(step.command.expect("a measurement")[..2], ["rubus", "checkup"]);
+}
+
+#[test]
 fn a_column_of_prices_has_prices() {
     let mut advice = pi3(Purpose::Desktop);
     let shown = |advice: &Advice| {

@@ -230,6 +230,7 @@ fn what_is_enough(
 fn short(candidate: &Candidate) -> &str {
     match candidate.name.as_str() {
         "nbd" => "a network disk",
+        _ if candidate.is_bought() => &candidate.what,
         name => name,
     }
 }
@@ -399,9 +400,9 @@ fn of_place(question: &Question<'_>, place: &Place) -> ToDo {
         _ if place.name.ends_with("@usb3") => {
             ToDo::nothing(&then(question, place, "Put it into a USB 3 port (blue)"))
         }
-        _ if place.name.ends_with("@gen3") => ToDo::nothing(
-            "Write dtparam=pciex1_gen=3 into config.txt and restart; take it out again if the drive fails.",
-        ),
+        _ if place.name.ends_with("@gen3") => {
+            ToDo { command: words(&["rubus", "plan", "pcie-gen"]), sentence: None }
+        }
         _ if !place.is_here && place.name.contains("card") => ToDo::nothing(
             "Buy it, and copy the whole card to it with an imager on another computer; keep the old one until the new one starts.",
         ),

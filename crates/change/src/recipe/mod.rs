@@ -436,10 +436,7 @@ impl PlanInput<'_> {
                 format!("{shown} points to {}, which is not there", target.display())
             }
             Some(PathState::Hidden(why)) => {
-                return Found {
-                    words: format!("{shown} cannot be seen: {why}"),
-                    is_denied: why.is_denied(),
-                };
+                return Found { words: format!("{shown} cannot be seen: {why}"), ..why.into() };
             }
             None => format!("{shown} was not looked at"),
         };
@@ -477,6 +474,8 @@ struct Found {
     words: String,
     /// Whether this user may not look at it, which says nothing about the machine.
     is_denied: bool,
+    /// Whether the capture that stands for the machine does not hold it, which says nothing about the machine either.
+    is_not_captured: bool,
 }
 
 impl Found {
@@ -488,7 +487,7 @@ impl Found {
 
 impl From<String> for Found {
     fn from(words: String) -> Found {
-        Found { words, is_denied: false }
+        Found { words, is_denied: false, is_not_captured: false }
     }
 }
 
@@ -500,7 +499,11 @@ impl From<&str> for Found {
 
 impl From<&Unseen> for Found {
     fn from(why: &Unseen) -> Found {
-        Found { words: why.to_string(), is_denied: why.is_denied() }
+        Found {
+            words: why.to_string(),
+            is_denied: why.is_denied(),
+            is_not_captured: why.is_not_captured(),
+        }
     }
 }
 
@@ -531,13 +534,14 @@ impl PlanBuilder {
     ) {
         let (answer, found) = (answer.into(), found.into());
         let is_met = answer != Answer::Fails;
-        let remedy = match found.is_denied {
-            true => "run it with sudo: as this user it cannot be seen",
-            false => remedy,
+        let remedy = match (found.is_denied, found.is_not_captured) {
+            (true, _) => "run it with sudo: as this user it cannot be seen",
+            (false, true) => "make the plan on the machine itself: the capture does not hold this",
+            (false, false) => remedy,
         };
         self.checks.push(Check {
             what: what.into(),
-            is_unknown: answer == Answer::Unknown,
+            is_unknown: answer == Answer::Unknown || (!is_met && found.is_not_captured),
             found: found.words,
             is_met,
             remedy: (!is_met).then(|| remedy.into()),

@@ -62,6 +62,16 @@ pub(super) fn check(situation: &PlanInput<'_>, draft: &mut PlanBuilder) {
 
 /// Checks that a program is there. What could not be looked at counts as there, and is said.
 pub(super) fn check_one(program: &str, situation: &PlanInput<'_>, draft: &mut PlanBuilder) {
+    let (answer, found) = look(program, situation);
+    let remedy = match package(program) {
+        Some(package) => distribution::install(situation.machine, &[package]),
+        None => format!("install the package of your system that has {program}"),
+    };
+    draft.check(&format!("the program {program} is there"), answer, found, &remedy);
+}
+
+/// Whether a program is there, and where. Its [paths] have to be among what was looked at.
+pub(super) fn look(program: &str, situation: &PlanInput<'_>) -> (Answer, String) {
     let sights = paths([program]);
     let mut sights = sights.iter().map(|path| (path, situation.facts.seen.get(path)));
     let there = sights
@@ -71,29 +81,16 @@ pub(super) fn check_one(program: &str, situation: &PlanInput<'_>, draft: &mut Pl
         Some(PathState::Hidden(why)) => Some((path, why)),
         _ => None,
     });
-    let found = match (there, hidden) {
-        (Some((path, _)), _) => path.display().to_string(),
-        (None, Some((path, why))) => format!("not known: {}: {why}", path.display()),
-        (None, None) => format!("not in {}", DIRECTORIES.join(", ")),
-    };
     // A capture holds what a survey reads, and that is no program.
     let is_captured = matches!(situation.machine.origin, Origin::Capture { .. });
-    let found = match there.is_none() && hidden.is_none() && is_captured {
-        true => "not known: the capture does not say".to_string(),
-        false => found,
-    };
-    let answer = match (there, hidden) {
-        (Some(_), _) => Answer::Holds,
-        (None, Some(_)) => Answer::Unknown,
-        (None, None) if is_captured => Answer::Unknown,
-        (None, None) => Answer::Fails,
-    };
-    let remedy = match package(program) {
-        Some(package) => distribution::install(situation.machine, &[package]),
-        None => format!("install the package of your system that has {program}"),
-    };
-    let what = format!("the program {program} is there");
-    draft.check(&what, answer, found, &remedy);
+    match (there, hidden) {
+        (Some((path, _)), _) => (Answer::Holds, path.display().to_string()),
+        (None, _) if is_captured => (Answer::Unknown, "not known: the capture does not say".into()),
+        (None, Some((path, why))) => {
+            (Answer::Unknown, format!("not known: {}: {why}", path.display()))
+        }
+        (None, None) => (Answer::Fails, format!("not in {}", DIRECTORIES.join(", "))),
+    }
 }
 
 /// Where this program is that each boot runs; an obstacle where it is nowhere that a boot finds it.

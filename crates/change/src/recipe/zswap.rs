@@ -5,9 +5,9 @@
 //! systemd-tmpfiles: on the kernel's command line a compressor whose module cannot be loaded yet is silently
 //! replaced, and no boot file has to be touched this way.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use super::{OptionSpec, PlanBuilder, PlanInput, Queries, Recipe, Wishes};
+use super::{OptionSpec, PlanBuilder, PlanInput, Queries, Recipe, Wishes, programs};
 use rubus_vocabulary::machine::{BlockKind, Machine, SwapArea};
 use rubus_vocabulary::units::bytes_iec;
 
@@ -39,6 +39,8 @@ pub(super) static RECIPE: Recipe = Recipe {
 
 pub(super) const PARAMETERS: &str = "/sys/module/zswap/parameters";
 pub(super) const BOOT_FILE: &str = "/etc/tmpfiles.d/rubus-zswap.conf";
+/// Writes [`BOOT_FILE`] into the kernel at each boot.
+const TMPFILES: &str = "systemd-tmpfiles";
 const PAGE_CLUSTER_FILE: &str = "/etc/sysctl.d/90-rubus-zswap.conf";
 const PAGE_CLUSTER: &str = "/proc/sys/vm/page-cluster";
 
@@ -58,15 +60,8 @@ pub(super) fn compressor(value: &str) -> Result<(), String> {
 }
 
 fn look_at(_: &Machine, _: &Wishes) -> Queries {
-    let paths = [
-        BOOT_FILE,
-        "/etc/tmpfiles.d",
-        PAGE_CLUSTER_FILE,
-        "/etc/sysctl.d",
-        PAGE_CLUSTER,
-        "/usr/bin/systemd-tmpfiles",
-    ];
-    Queries::paths(paths)
+    let paths = [BOOT_FILE, "/etc/tmpfiles.d", PAGE_CLUSTER_FILE, "/etc/sysctl.d", PAGE_CLUSTER];
+    Queries::paths(paths.map(PathBuf::from).into_iter().chain(programs::paths([TMPFILES])))
 }
 
 fn draw_up(situation: &PlanInput<'_>, draft: &mut PlanBuilder) {
@@ -198,12 +193,11 @@ fn check(situation: &PlanInput<'_>, draft: &mut PlanBuilder) {
         "switch the zram swap off (with rpi-swap: Mechanism=none), since pages would be compressed twice and the cold \
          ones would stay in memory",
     );
-    let tmpfiles = Path::new("/usr/bin/systemd-tmpfiles");
-    let has_tmpfiles = situation.is_there(tmpfiles);
+    let (has_tmpfiles, found) = programs::look(TMPFILES, situation);
     draft.check(
         "systemd-tmpfiles writes the settings at each boot",
         has_tmpfiles,
-        situation.presence(tmpfiles),
+        found,
         "without it the settings would be lost at the next boot: have your system write them in its own way, and leave its first program as it is",
     );
 }

@@ -11,6 +11,7 @@ use crate::plan::promise::Promise;
 use crate::plan::volume::DiskIdentity;
 use crate::plan::{Effort, Gain, Plan, Trial};
 use rubus_draw::next_step;
+use rubus_vocabulary::check::Check;
 use rubus_vocabulary::next_step::NextStep;
 use rubus_vocabulary::units::{bytes_si, counted};
 
@@ -32,12 +33,12 @@ pub fn render(plan: &Plan, style: Style) -> String {
         lines.push(format!("  {name}={}", clean(value)));
     }
     section(&mut lines, checks(plan, style));
-    let failed = plan.obstacles().count();
-    if failed > 0 {
-        let checks = counted(failed as u64, "check", "checks");
-        let last = format!("It cannot be applied: {checks} failed. Nothing was changed.");
-        section(&mut lines, vec![style.paint(Tone::Bad, &last)]);
-        let remedies = || plan.obstacles().filter_map(|check| check.remedy.as_deref());
+    if let Some(refusal) = refusal(plan) {
+        section(&mut lines, vec![style.paint(Tone::Bad, &refusal)]);
+        // What fails is mended first; what a capture does not hold is seen when that is done.
+        let mut obstacles: Vec<&Check> = plan.obstacles().collect();
+        obstacles.sort_by_key(|check| check.is_unknown);
+        let remedies = || obstacles.iter().filter_map(|check| check.remedy.as_deref());
         // One that is done by a command goes before one that has to be thought about.
         let with_command = remedies().find(|remedy| has_command(remedy));
         if let Some(remedy) = with_command.or_else(|| remedies().next()) {
@@ -60,6 +61,26 @@ pub fn render(plan: &Plan, style: Style) -> String {
     }
     section(&mut lines, notes(plan));
     lines.join("\n") + "\n"
+}
+
+/// Why it cannot be applied, in a sentence.
+fn refusal(plan: &Plan) -> Option<String> {
+    let checks = |is_unknown: bool| {
+        let count = plan.obstacles().filter(|check| check.is_unknown == is_unknown).count() as u64;
+        (count > 0).then(|| counted(count, "check", "checks"))
+    };
+    match (checks(false), checks(true)) {
+        (None, None) => None,
+        (Some(failed), None) => {
+            Some(format!("It cannot be applied: {failed} failed. Nothing was changed."))
+        }
+        (Some(failed), Some(unknown)) => Some(format!(
+            "It cannot be applied: {failed} failed, and {unknown} could not be made. Nothing was changed."
+        )),
+        (None, Some(unknown)) => {
+            Some(format!("It cannot be planned here: {unknown} could not be made."))
+        }
+    }
 }
 
 /// What is said when a change is applied, with the next step. A plan whose effect comes with a start has a note that says
@@ -103,7 +124,8 @@ fn checks(plan: &Plan, style: Style) -> Vec<String> {
         let (mark, tone) = match (check.is_met, check.is_unknown) {
             (true, false) => ("ok   ", Tone::Good),
             (true, true) => ("?    ", Tone::Warn),
-            (false, _) => ("FAIL ", Tone::Bad),
+            (false, true) => ("?    ", Tone::Bad),
+            (false, false) => ("FAIL ", Tone::Bad),
         };
         let text = format!("{}: {}", clean(&check.what), clean(&check.found));
         let wrapped = hang("       ", &text, COLUMNS);
@@ -112,7 +134,7 @@ fn checks(plan: &Plan, style: Style) -> Vec<String> {
             lines.extend(hang("       → ", &clean(remedy), COLUMNS));
         }
     }
-    if plan.checks.iter().any(|check| check.is_unknown) {
+    if plan.checks.iter().any(|check| check.is_met && check.is_unknown) {
         let legend = "  ? could not be checked here: make sure of it before you apply";
         lines.push(style.paint(Tone::Faint, legend));
     }
@@ -397,6 +419,24 @@ mod tests {
         assert!(!text.contains("Steps"), "{text}");
         assert!(!text.contains("LOST"), "{text}");
         let end = "It cannot be applied: 1 check failed. Nothing was changed.\nTo do: Use a kernel that has it\n";
+        assert!(text.ends_with(end), "{text}");
+    }
+
+    #[test]
+    fn what_a_capture_does_not_hold_is_no_failure() {
+        let mut plan = big_plan();
+        plan.checks[0].is_met = false;
+        plan.checks[0].is_unknown = true;
+        plan.checks[0].remedy = Some("make the plan on the machine itself".into());
+        let text = render(&plan, Style::PLAIN);
+        assert!(text.contains("  ?    the kernel has the example"), "{text}");
+        assert!(!text.contains("FAIL") && !text.contains("could not be checked here"), "{text}");
+        let end = "It cannot be planned here: 1 check could not be made.\nTo do: Make the plan on the machine itself\n";
+        assert!(text.ends_with(end), "{text}");
+        let remedy = Some("use another kernel".into());
+        plan.checks.push(Check { is_unknown: false, remedy, ..plan.checks[0].clone() });
+        let text = render(&plan, Style::PLAIN);
+        let end = "It cannot be applied: 1 check failed, and 1 check could not be made. Nothing was changed.\nTo do: Use another kernel\n";
         assert!(text.ends_with(end), "{text}");
     }
 

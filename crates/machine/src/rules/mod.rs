@@ -129,11 +129,12 @@ pub fn next(found: &[RuleFinding], machine: &Machine) -> NextStep {
 }
 
 fn step(found: &[RuleFinding]) -> NextStep {
-    match found.iter().map(|finding| finding.weight).min() {
-        Some(Weight::Danger) => NextStep::by_hand(
-            "the danger below first; then rubus advise, which says what another disk would give",
-        ),
-        Some(Weight::Cost) => {
+    let Some(worst) = found.iter().min_by_key(|finding| finding.weight) else {
+        return NextStep::by_hand("nothing: no rule finds anything");
+    };
+    match worst.weight {
+        Weight::Danger => NextStep::by_hand(&against(worst)),
+        Weight::Cost => {
             let has_plans = found.iter().any(|finding| {
                 finding.command.as_ref().is_some_and(|command| command.starts_with("rubus plan"))
             });
@@ -143,9 +144,25 @@ fn step(found: &[RuleFinding]) -> NextStep {
             };
             NextStep::command(&["rubus", "advise"], words)
         }
-        Some(Weight::Hint) => NextStep::by_hand("nothing is urgent: there are hints alone"),
-        None => NextStep::by_hand("nothing: no rule finds anything"),
+        Weight::Hint => NextStep::by_hand("nothing is urgent: there are hints alone"),
     }
+}
+
+/// What is done first against a danger, and what then.
+fn against(danger: &RuleFinding) -> String {
+    let (first, _) = danger.fix.split_once(". ").unwrap_or((&danger.fix, ""));
+    let first = first.trim_end_matches('.');
+    let mut letters = first.chars();
+    // A word in capitals, as a name has them, stays.
+    let is_word = first.chars().nth(1).is_some_and(char::is_lowercase);
+    let first = match letters.next() {
+        Some(letter) if is_word => letter.to_lowercase().chain(letters).collect(),
+        _ => first.to_string(),
+    };
+    format!(
+        "first, for {}: {first}; then rubus advise, which says what another disk would give",
+        danger.about
+    )
 }
 
 /// What the rules find in a run and on its machine: sorted by weight; of one weight what was measured and what is about its

@@ -136,7 +136,7 @@ fn try_commands(world: &World, machine: &Machine, advice: &mut Advice) -> anyhow
     Ok(())
 }
 
-/// Why the plan of such a command would not be applied, as sentences.
+/// Why the plan of such a command would be refused, as sentences. What a capture does not hold refuses nothing.
 fn obstacles(world: &World, machine: &Machine, command: &[String]) -> anyhow::Result<Vec<String>> {
     let ["rubus", "plan", name, wishes @ ..] = &words(command)[..] else {
         return Ok(Vec::new());
@@ -157,7 +157,7 @@ fn obstacles(world: &World, machine: &Machine, command: &[String]) -> anyhow::Re
         Ok(plan) => plan,
         Err(error) => return Ok(vec![error.to_string()]),
     };
-    let failed = plan.checks.into_iter().filter(|check| !check.is_met);
+    let failed = plan.checks.into_iter().filter(|check| !check.is_met && !check.is_unknown);
     let sentence = |check: Check| {
         let remedy = check.remedy.map(|remedy| format!(": {remedy}"));
         let remedy = remedy.unwrap_or_default();

@@ -10,7 +10,9 @@ const NOT_WATCHED: &str = "not_watched";
 /// About the first subject that is slower than the baseline, else that nothing is to be done.
 pub(super) fn next(comparison: &Comparison) -> NextStep {
     if comparison.rows.is_empty() {
-        return NextStep::by_hand(match comparison.differences.is_empty() {
+        // Surveys have no jobs; runs have some, and none in common.
+        let have_no_jobs = comparison.alone.is_empty();
+        return NextStep::by_hand(match have_no_jobs && comparison.differences.is_empty() {
             true => "nothing: they are the same, as far as known",
             false => "measure both with the same suite: they have no job in common",
         });
@@ -33,7 +35,7 @@ pub(super) fn next(comparison: &Comparison) -> NextStep {
             "nothing: no difference is larger than its interval".into()
         }
         (None, Some(_)) => {
-            "to see smaller differences, measure in turns: rubus bench A --against B".into()
+            "nothing, unless a smaller difference matters: `rubus bench DIR --against OTHER-DIR` measures both in turns".into()
         }
         (None, None) => "measure both with rubus: these figures have no intervals".into(),
     })

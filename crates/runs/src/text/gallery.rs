@@ -8,14 +8,17 @@ use rubus_draw::text::{bind_units, clean, hang, shorten};
 use rubus_vocabulary::next_step::NextStep;
 use rubus_vocabulary::units::iops;
 
-/// No line is wider.
-const COLUMNS: usize = 100;
-/// A name of a board and of a disk is shortened to this.
-const MAX_NAME: usize = 26;
+/// Columns of the widest table.
+const WIDEST: usize = 100;
+/// Columns of the figures, the mark and the gaps.
+const FIGURES: usize = 46;
 
-/// The entries as a table, in the order given, at most 100 columns wide, ending in a line feed.
+/// The entries as a table, in the order given, as wide as the terminal or 100 columns, ending in a line feed.
 pub fn render(entries: &[Entry], style: Style) -> String {
     use Align::{Left, Right};
+    let columns = style.columns.min(WIDEST);
+    // The names of the board and of the disk share what the figures leave.
+    let longest_name = (columns.saturating_sub(FIGURES) / 2).max(6);
     let mut table = Table::new(&[
         ("board", Left),
         ("disk", Left),
@@ -32,8 +35,11 @@ pub fn render(entries: &[Entry], style: Style) -> String {
             None => Cell::from("–"),
         };
         let mut cells: Vec<Cell> = vec![
-            Cell::from(shorten(&clean(entry.label.as_deref().unwrap_or(&entry.board)), MAX_NAME)),
-            Cell::from(shorten(&clean(&entry.disk), MAX_NAME)),
+            Cell::from(shorten(
+                &clean(entry.label.as_deref().unwrap_or(&entry.board)),
+                longest_name,
+            )),
+            Cell::from(shorten(&clean(&entry.disk), longest_name)),
         ];
         cells.extend(Quantity::ALL.map(figure));
         cells.push(Cell::toned(if entry.doubts > 0 { "!" } else { "" }, Tone::Warn));
@@ -45,7 +51,7 @@ pub fn render(entries: &[Entry], style: Style) -> String {
     lines.extend(table.lines(style));
     let legend = "read, write: sequential, MB/s. 4k rd, 4k wr: random, one in flight, per second. commit: per second. \
                   ?: did not settle. –: not measured. !: disturbed. Intervals: --html FILE or --json.";
-    let legend = hang("", legend, COLUMNS);
+    let legend = hang("", legend, columns);
     lines.extend(legend.iter().map(|line| style.paint(Tone::Faint, line)));
     lines.join("\n") + "\n"
 }
@@ -90,8 +96,10 @@ mod tests {
             (Some("the other".into()), other.clone()),
             (None, Run { seed: 9, ..other }),
         ];
-        let text = render(&entries(&runs), Style::PLAIN);
-        assert!(text.lines().all(|line| rubus_draw::text::width(line) <= COLUMNS), "{text}");
-        insta::assert_snapshot!(text);
+        for columns in [70, 80, 100, 140] {
+            let text = render(&entries(&runs), Style { columns, ..Style::PLAIN });
+            assert!(text.lines().all(|line| rubus_draw::text::width(line) <= columns), "{text}");
+        }
+        insta::assert_snapshot!(render(&entries(&runs), Style::PLAIN));
     }
 }

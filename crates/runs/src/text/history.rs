@@ -10,11 +10,10 @@ use rubus_draw::table::{Align, Cell, Table};
 use rubus_draw::text::{clean, hang, shorten, width};
 use rubus_draw::words;
 
-/// No line is wider.
-const COLUMNS: usize = 100;
+/// Columns of the table with two spaces between its columns and the whole moment in each row.
+const WIDE: usize = 100;
 
-/// The runs as a table, in the order given, ending in a line feed. One line per run, at most 100
-/// columns.
+/// The runs as a table, in the order given, ending in a line feed. One line per run where the terminal has 80 columns.
 pub fn render(runs: &[RunSummary], style: Style) -> String {
     if runs.is_empty() {
         return "no runs yet\n".into();
@@ -22,7 +21,10 @@ pub fn render(runs: &[RunSummary], style: Style) -> String {
     use Align::{Left, Right};
     // What is never cut is measured first; the path gets what is left.
     let with_suite = runs.iter().any(|run| run.suite != "quick");
-    let mut columns = vec![("run", Right), ("when", Left), ("disk", Left), ("where", Left)];
+    let is_wide = style.columns >= WIDE;
+    let moments = Moments::of(runs, is_wide);
+    let when = moments.title();
+    let mut columns = vec![("run", Right), (when.as_str(), Left), ("disk", Left), ("where", Left)];
     if with_suite {
         columns.push(("suite", Left));
     }
@@ -34,19 +36,25 @@ pub fn render(runs: &[RunSummary], style: Style) -> String {
         ("commit", Right),
         ("", Left),
     ]);
-    let fixed: usize = FIXED
+    let (gap, longest_disk, widest_line) =
+        if is_wide { (2, MAX_DISK, WIDE) } else { (1, MAX_DISK_OF_NARROW, style.columns) };
+    let disk = |run: &RunSummary| disk(run, longest_disk);
+    let fixed: usize = FIGURES
+        + gap * (columns.len() - 1)
+        + widest(runs, |run| moments.of_run(run)).max(when.len())
         + widest(runs, |run| run.id.to_string()).max(3)
         + widest(runs, disk).max(4)
-        + if with_suite { 2 + widest(runs, suite).max(5) } else { 0 };
-    let room = COLUMNS.saturating_sub(fixed).max(MIN_PLACE);
-    let mut table = Table::new(&columns);
+        + if with_suite { widest(runs, suite).max(5) } else { 0 };
+    let room = widest_line.saturating_sub(fixed).max(MIN_PLACE);
+    let table = Table::new(&columns);
+    let mut table = if is_wide { table } else { table.close() };
     for run in runs {
         let figures = run.figures;
         let rate = |value: Option<f64>| Cell::from(value.map_or("–".into(), megabytes));
         let operations = |value: Option<f64>| Cell::from(value.map_or("–".into(), iops));
         let mut cells = vec![
             run.id.to_string().into(),
-            words::moment(&run.started).trim_end_matches(" UTC").into(),
+            moments.of_run(run).into(),
             disk(run).into(),
             Cell::from(place(run, room)),
         ];
@@ -64,7 +72,7 @@ pub fn render(runs: &[RunSummary], style: Style) -> String {
         table.row(cells);
     }
     let mut lines = table.lines(style);
-    let legend = hang("", &legend(runs), COLUMNS);
+    let legend = hang("", &legend(runs), widest_line);
     lines.extend(legend.iter().map(|line| style.paint(Tone::Faint, line)));
     lines.extend(next_step::lines(&next(runs), style));
     lines.join("\n") + "\n"
@@ -88,12 +96,52 @@ fn next(runs: &[RunSummary]) -> NextStep {
     }
 }
 
-/// Columns of everything but the numbers, the disks, the suites and the places: the moment, the
-/// figures, the mark, and the gaps.
-const FIXED: usize = 16 + 5 + 5 + 6 + 6 + 6 + 1 + 9 * 2;
+/// How moments are shown. Where there is not room for all of them, the year of all runs stands in the title; where they are of several
+/// years, the time of day is left out.
+enum Moments {
+    Whole,
+    OfYear(String),
+    Days,
+}
+
+impl Moments {
+    fn of(runs: &[RunSummary], is_wide: bool) -> Moments {
+        let year = |run: &RunSummary| words::moment(&run.started).get(..4).map(str::to_string);
+        let first = runs.first().and_then(year);
+        match first {
+            _ if is_wide => Moments::Whole,
+            Some(first) if runs.iter().all(|run| year(run).as_ref() == Some(&first)) => {
+                Moments::OfYear(first)
+            }
+            _ => Moments::Days,
+        }
+    }
+
+    fn title(&self) -> String {
+        match self {
+            Moments::Whole | Moments::Days => "when".into(),
+            Moments::OfYear(year) => format!("when, {year}"),
+        }
+    }
+
+    fn of_run(&self, run: &RunSummary) -> String {
+        let moment = words::moment(&run.started);
+        let moment = moment.trim_end_matches(" UTC");
+        let part = match self {
+            Moments::Whole => Some(moment),
+            Moments::OfYear(_) => moment.get(5..),
+            Moments::Days => moment.get(..10),
+        };
+        part.unwrap_or(moment).into()
+    }
+}
+
+/// Columns of the figures and the mark, without gaps.
+const FIGURES: usize = 5 + 5 + 6 + 6 + 6 + 1;
 /// A place gets no less than this, and a disk and a suite no more than that.
 const MIN_PLACE: usize = 6;
 const MAX_DISK: usize = 12;
+const MAX_DISK_OF_NARROW: usize = 9;
 const MAX_SUITE: usize = 11;
 
 fn widest(runs: &[RunSummary], text: impl Fn(&RunSummary) -> String) -> usize {
@@ -105,10 +153,10 @@ fn suite(run: &RunSummary) -> String {
 }
 
 /// The model of the device, or its name; a dash where there is none, as in memory.
-fn disk(run: &RunSummary) -> String {
+fn disk(run: &RunSummary, longest: usize) -> String {
     let model = run.device_model.as_deref().map(str::trim);
     let device = model.filter(|model| !model.is_empty()).or(run.device.as_deref());
-    shorten(&clean(device.unwrap_or("–")), MAX_DISK)
+    shorten(&clean(device.unwrap_or("–")), longest)
 }
 
 /// The label in quotes, or the end of the path.
@@ -209,15 +257,33 @@ mod tests {
     }
 
     #[test]
-    fn no_line_is_wider_than_100_columns() {
+    fn no_line_is_wider_than_the_terminal() {
         let mut runs = runs();
         runs[1].target = "/a/long/path".repeat(20);
         runs[1].suite = "a-suite-of-many-words".into();
         runs[1].device_model = Some("A disk whose name is a sentence".into());
         runs[0].label = Some("before the new cable and the new supply".into());
-        runs[0].id = RunId(123_456);
-        for line in render(&runs, Style::PLAIN).lines() {
-            assert!(rubus_draw::text::width(line) <= COLUMNS, "{line}");
+        runs[0].id = RunId(1_234);
+        for (columns, longest) in [(80, 80), (99, 99), (100, WIDE), (200, WIDE)] {
+            for line in render(&runs, Style { columns, ..Style::PLAIN }).lines() {
+                assert!(rubus_draw::text::width(line) <= longest, "{columns}: {line}");
+            }
         }
+    }
+
+    #[test]
+    fn narrow_moments_are_told_apart() {
+        let mut runs = runs();
+        let shown =
+            |runs: &[RunSummary], columns: usize| render(runs, Style { columns, ..Style::PLAIN });
+        (runs[0].started, runs[1].started) =
+            ("2026-11-21T01:02:03Z".into(), "2026-11-20T23:50:00Z".into());
+        let of_a_year = shown(&runs, 80);
+        assert!(of_a_year.contains("when, 2026"), "{of_a_year}");
+        assert!(of_a_year.contains(" 11-21 01:02 ") && of_a_year.contains(" 11-20 23:50 "));
+        runs[1].started = "2025-12-31T23:50:00Z".into();
+        let of_two = shown(&runs, 80);
+        assert!(of_two.contains(" 2026-11-21 ") && of_two.contains(" 2025-12-31 "), "{of_two}");
+        assert!(shown(&runs, 100).contains(" 2025-12-31 23:50 "));
     }
 }

@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 use super::super::moving::checks::{self as moving, setting};
 use super::super::moving::foreseen::{self, NextStart};
 use super::super::moving::steps::config_text;
-use super::super::programs::paths as program_paths;
+use super::super::programs::{look as look_for, paths as program_paths};
 use super::super::tables::{self, About};
-use super::super::{Found, PlanBuilder, PlanInput, disks, distribution, zswap};
+use super::super::{Answer, Found, PlanBuilder, PlanInput, disks, distribution, zswap};
 use super::compression::{Chosen, choose};
 use super::current::{self, FSTAB, Start, disk_name, old_disks, used_bytes};
 use super::fallback::Fallback;
@@ -20,6 +20,7 @@ use crate::plan::TextFile;
 use crate::plan::volume::DiskIdentity;
 use rubus_boot::fstab::Fstab;
 use rubus_draw::quote::quote;
+use rubus_draw::text::listed;
 use rubus_machine::in_use::{free_disks, is_on, uses};
 use rubus_vocabulary::machine::{BlockDevice, Machine};
 use rubus_vocabulary::units::{bytes_iec, bytes_si};
@@ -33,7 +34,8 @@ pub(super) fn paths() -> Vec<PathBuf> {
 }
 
 /// Programs of every way, with their Debian packages.
-const PROGRAMS: [(&str, &str); 2] = [("mkinitramfs", "initramfs-tools"), ("mkswap", "util-linux")];
+const PROGRAMS: [(&str, &str); 2] = [("mkinitramfs", INITRAMFS_TOOLS), ("mkswap", "util-linux")];
+const INITRAMFS_TOOLS: &str = "initramfs-tools";
 /// What a copy of the boot partition takes.
 const BOOT_COPY: (&str, &str) = ("mkfs.vfat", "dosfstools");
 
@@ -253,30 +255,38 @@ fn holds(machine: &Machine, disk: &BlockDevice) -> Vec<String> {
 }
 
 fn tools(situation: &PlanInput<'_>, choice: &Choice, draft: &mut PlanBuilder) {
-    let mut missing: Vec<(&str, &str)> = programs(choice);
-    let all: Vec<&str> = missing.iter().map(|(program, _)| *program).collect();
-    let is_there = |program: &str| {
-        let paths = program_paths([program]);
-        paths.iter().any(|path| situation.is_there(path))
+    let needed: Vec<(&str, &str)> = programs(choice);
+    let answers = |answer: Answer| {
+        let is_it = |(program, _): &&(&str, &str)| look_for(program, situation).0 == answer;
+        needed.iter().filter(is_it).copied().collect::<Vec<_>>()
     };
-    missing.retain(|(program, _)| !is_there(program));
+    let (mut missing, mut unknown) = (answers(Answer::Fails), answers(Answer::Unknown));
+    // What no package of this system has is missing, whatever a capture holds.
+    let has_no_package = |(_, package): &(&str, &str)| {
+        *package == INITRAMFS_TOOLS && !distribution::is_debian(situation.machine)
+    };
+    missing.extend(unknown.iter().copied().filter(has_no_package));
+    unknown.retain(|program| !has_no_package(program));
+    let names = |of: &[(&str, &str)]| -> Vec<String> {
+        of.iter().map(|(program, _)| (*program).to_string()).collect()
+    };
+    let (answer, found) = match (&missing[..], &unknown[..]) {
+        ([], []) => (Answer::Holds, names(&needed).join(", ")),
+        ([], unknown) => (
+            Answer::Unknown,
+            format!("not known: it does not say whether {} are there", listed(&names(unknown))),
+        ),
+        (missing, _) => (Answer::Fails, format!("there is no {}", names(missing).join(", no "))),
+    };
     let mut packages: Vec<&str> = missing.iter().map(|(_, package)| *package).collect();
     packages.dedup();
-    let names: Vec<&str> = missing.iter().map(|(program, _)| *program).collect();
-    draft.check(
-        "the required programs are installed",
-        missing.is_empty(),
-        match missing.is_empty() {
-            true => all.join(", "),
-            false => format!("there is no {}", names.join(", no ")),
-        },
-        &missing_programs(situation.machine, &packages),
-    );
+    let remedy = missing_programs(situation.machine, &packages);
+    draft.check("the required programs are installed", answer, found, &remedy);
 }
 
 /// Only Debian and what is made from it has initramfs-tools.
 fn missing_programs(machine: &Machine, packages: &[&str]) -> String {
-    match packages.contains(&"initramfs-tools") && !distribution::is_debian(machine) {
+    match packages.contains(&INITRAMFS_TOOLS) && !distribution::is_debian(machine) {
         true => "this recipe makes initial RAM filesystems with Debian's initramfs-tools, which this system does not have. \
                  Install the system afresh on the other disk"
             .into(),

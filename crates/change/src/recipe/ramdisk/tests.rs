@@ -80,7 +80,7 @@ fn a_capture_that_says_nothing_of_it_still_has_a_plan() {
     let wished = &USUAL;
     let mut facts = facts(&RECIPE, &machine(), wished, &[]);
     for sight in facts.seen.values_mut() {
-        *sight = PathState::Hidden(Unseen::Other("not in the capture".into()));
+        *sight = PathState::Hidden(Unseen::NotCaptured("not in the capture".into()));
     }
     let plan = plan(&RECIPE, &machine(), &facts, wished);
     assert_eq!(obstacles(&plan), [""; 0]);
