@@ -4,7 +4,7 @@ use rubus_vocabulary::next_step::NextStep;
 
 use crate::quote::typed;
 use crate::style::{Style, Tone};
-use crate::text::{bind_units, capitalized, clean, hang, width};
+use crate::text::{begins_with_command, bind_units, capitalized, clean, hang, width};
 
 /// What the line begins with.
 pub const TITLE: &str = crate::text::TO_DO;
@@ -45,10 +45,9 @@ pub fn words(step: &NextStep) -> String {
 
 /// The words as a sentence. A command at their beginning is typed as it is.
 pub fn sentence(step: &NextStep) -> String {
-    const COMMANDS: [&str; 3] = ["sudo", "rubus", "apt"];
-    match step.words.split(' ').next() {
-        Some(first) if COMMANDS.contains(&first) => clean(&step.words),
-        _ => clean(&capitalized(&step.words)),
+    match begins_with_command(&step.words) {
+        true => clean(&step.words),
+        false => clean(&capitalized(&step.words)),
     }
 }
 

@@ -180,13 +180,23 @@ pub fn fit(text: &str, columns: usize) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
+/// Words from outside in one line: nothing in them moves the cursor or begins a line.
+pub fn one_line(words: &str) -> String {
+    clean(&words.chars().map(|c| if c.is_control() { ' ' } else { c }).collect::<String>())
+}
+
+/// Whether words begin with a program's name as it is typed, and so are a command.
+pub fn begins_with_command(words: &str) -> bool {
+    const PROGRAMS: [&str; 3] = ["sudo", "rubus", "apt"];
+    words.split_once(' ').is_some_and(|(first, _)| PROGRAMS.contains(&first))
+}
+
 /// Where the command ends in a line that says what to do next and what for. The command stays whole: pasted, its first half would be
 /// another command.
 fn end_of_command(line: &str) -> Option<usize> {
     let command = line.strip_prefix(TO_DO)?;
     let shown: String = visible(command).map(|(_, c)| c).collect();
-    let is_command = ["sudo ", "rubus "].iter().any(|program| shown.starts_with(program));
-    is_command.then(|| line.find(" (").unwrap_or(line.len()))
+    begins_with_command(&shown).then(|| line.find(" (").unwrap_or(line.len()))
 }
 
 fn visible_width(line: &str) -> usize {

@@ -1,6 +1,7 @@
 //! What a server offers, of one export and of all, in words and as JSON.
 
 use anyhow::Context;
+use rubus_draw::text::one_line;
 use rubus_vocabulary::units::bytes_iec;
 
 use crate::client::{Inquiry, Learnt, Listing, Style};
@@ -173,11 +174,10 @@ fn find_size(endpoint: &Endpoint, export: &str, learnt: &mut Learnt) -> anyhow::
     Ok(())
 }
 
-/// Words of a server: nothing in them may move the cursor or turn the direction of writing.
+/// The start of a server's words.
 fn clean(text: &str) -> String {
-    let kept = text.chars().map(|c| if c.is_control() { ' ' } else { c });
-    let kept: String = kept.take(400).collect();
-    rubus_draw::text::clean(&kept).chars().collect::<String>().trim().to_string()
+    let start: String = text.chars().take(400).collect();
+    one_line(&start).trim().to_string()
 }
 
 /// The words of a description without the identity behind them.

@@ -110,6 +110,14 @@ pub struct OptionSpec {
     pub check: fn(&str) -> Result<(), String>,
 }
 
+/// The check of an option that is on or off.
+fn yes_or_no(value: &str) -> Result<(), String> {
+    match value {
+        "yes" | "no" => Ok(()),
+        _ => Err("write yes or no".into()),
+    }
+}
+
 /// What a recipe wants to know besides the surveyed machine.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Queries {

@@ -3,7 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use super::mounting::{self, MountRequest};
-use super::{OptionSpec, PlanBuilder, PlanInput, Queries, Recipe, Wishes, programs, units};
+use super::{
+    OptionSpec, PlanBuilder, PlanInput, Queries, Recipe, Wishes, programs, units, yes_or_no,
+};
 use crate::plan::Action;
 use crate::plan::promise::{Look, Promise};
 use crate::steps::AttachDisk;
@@ -79,13 +81,6 @@ pub(super) fn seconds(value: &str) -> Result<u32, String> {
     match value.parse() {
         Ok(seconds @ 1..=31_536_000) => Ok(seconds),
         _ => Err("write seconds, such as 300".into()),
-    }
-}
-
-pub(super) fn yes_or_no(value: &str) -> Result<(), String> {
-    match value {
-        "yes" | "no" => Ok(()),
-        _ => Err("write yes or no".into()),
     }
 }
 

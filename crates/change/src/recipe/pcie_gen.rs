@@ -38,7 +38,7 @@ pub(super) static RECIPE: Recipe = Recipe {
             name: "trial",
             what: "yes or no: the setting is first tried in one start, and `rubus verify` then keeps it",
             default: Some("yes"),
-            check: super::network_disk::yes_or_no,
+            check: super::yes_or_no,
         },
     ],
     look_at,

@@ -16,7 +16,7 @@ use rubus_vocabulary::next_step::NextStep;
 use rubus_vocabulary::units::{bytes_si, counted};
 
 use rubus_draw::style::{Style, Tone};
-use rubus_draw::text::{bind_units, clean, hang, pad_right, width};
+use rubus_draw::text::{begins_with_command, bind_units, clean, hang, pad_right, width};
 
 pub use changes::{ChangeLine, StepLine, receipts, recipe, recipes, status};
 pub use left::{undone, went_back};
@@ -111,8 +111,7 @@ fn section(lines: &mut Vec<String>, section: Vec<String>) {
 }
 
 fn has_command(remedy: &str) -> bool {
-    let starts = |words: &str| words.starts_with("sudo ") || words.starts_with("rubus ");
-    starts(remedy) || remedy.split('`').skip(1).step_by(2).any(starts)
+    begins_with_command(remedy) || remedy.split('`').skip(1).step_by(2).any(begins_with_command)
 }
 
 fn checks(plan: &Plan, style: Style) -> Vec<String> {

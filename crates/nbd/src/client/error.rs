@@ -4,6 +4,7 @@ use std::io;
 
 use super::{Answer, ClientError};
 use crate::wire::{ErrorCode, Malformed, Refusal};
+use rubus_draw::text::one_line;
 
 /// Why there was no agreement. The sentences say what to do where that is known.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -100,10 +101,8 @@ pub fn refused(answer: &Answer, words: &str) -> String {
 
 /// The server's own words, to follow ours.
 fn in_words(text: &str) -> String {
-    // They come from outside: nothing in them may move the cursor.
-    let clean: String =
-        text.chars().map(|c| if c.is_control() { ' ' } else { c }).take(200).collect();
-    match rubus_draw::text::clean(&clean).trim() {
+    let start: String = text.chars().take(200).collect();
+    match one_line(&start).trim() {
         "" => String::new(),
         text => format!(" (\"{text}\")"),
     }

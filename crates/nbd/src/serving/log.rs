@@ -6,6 +6,7 @@ use super::lines::{CountsLine, EventLine, EventOf};
 use crate::server::Gone;
 use crate::server::listener::{Client, Event};
 use crate::server::tally::Counts;
+use rubus_draw::text::one_line;
 use rubus_host::clock::{monotonic_ns, now_rfc3339};
 use rubus_vocabulary::units::{bytes_si, duration_ns};
 
@@ -120,9 +121,7 @@ impl Log {
     }
 
     fn line(&self, text: &str, what: EventOf<'_>) {
-        // Names come from outside: nothing in them may move the cursor or begin a line.
-        let text: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
-        let text = rubus_draw::text::clean(&text);
+        let text = one_line(text);
         if !self.json {
             return write(&format!("rubus: {text}\n"));
         }

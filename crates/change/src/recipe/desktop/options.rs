@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use super::super::{OptionSpec, PlanInput};
+use super::super::{OptionSpec, PlanInput, yes_or_no};
 use super::filesystem::RootFilesystem;
 use rubus_vocabulary::units::parse_size;
 
@@ -222,10 +222,6 @@ fn one_of(value: &str, all: &[&str]) -> Result<(), String> {
         true => Ok(()),
         false => Err(format!("write one of: {}", all.join(", "))),
     }
-}
-
-fn yes_or_no(value: &str) -> Result<(), String> {
-    one_of(value, &["yes", "no"])
 }
 
 /// Seconds that a start waits for the new disk; nothing is for ever.

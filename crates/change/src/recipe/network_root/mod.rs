@@ -55,7 +55,7 @@ pub(super) static RECIPE: Recipe = Recipe {
             what: "yes: go on also with a server that does not say which disk it serves (nbdkit, nbd-server, qemu-nbd), \
                    which loses writes silently when its machine was restarted; no",
             default: Some("no"),
-            check: network_disk::yes_or_no,
+            check: super::yes_or_no,
         },
     ],
     look_at,

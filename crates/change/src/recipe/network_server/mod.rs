@@ -8,10 +8,9 @@ mod words;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 
-use super::network_disk::yes_or_no;
 use super::{
     NodeKind, OptionSpec, PathState, PlanBuilder, PlanInput, Queries, Recipe, Wishes, mounting,
-    programs, units,
+    programs, units, yes_or_no,
 };
 use crate::plan::Action;
 use crate::plan::promise::{Look, Promise};
