@@ -1,7 +1,7 @@
 //! The answer: what holds the disk back, the figure that matters, what it means for something that people do, and what to do next.
 
 use super::device::device_in_words;
-use super::pipes::rivals;
+use super::pipes::{KINDS, rivals};
 use super::{Conclusion, Grade, NARROW_ABOVE_S, Pipe, PipeKind, Suitability, WorkTime};
 use rubus_draw::text::{capitalized, listed};
 use rubus_draw::words::roughly;
@@ -20,6 +20,8 @@ pub(super) struct Answer<'a> {
     pub conclusion: Conclusion,
     narrowest: Option<&'a Pipe>,
     rivals: Vec<&'a Pipe>,
+    /// The kinds of operation that were not measured, the most often narrow first.
+    unmeasured: Vec<&'static str>,
     /// What people do that waits longest for the narrowest pipe.
     felt: Option<&'a WorkTime>,
     /// What may have turned the answer round, the weightiest first.
@@ -36,6 +38,7 @@ impl<'a> Answer<'a> {
             felt: narrowest.and_then(|narrowest| felt(works, narrowest)),
             narrowest,
             rivals,
+            unmeasured: unmeasured(pipes),
             doubts,
         }
     }
@@ -76,6 +79,17 @@ impl<'a> Answer<'a> {
             Conclusion::ProbablyFastEnough => {
                 let felt = self.waits(None);
                 format!("Probably nothing holds {device} back.{felt} Tightest: {name}, {rate}.")
+            }
+            Conclusion::FastInPart => {
+                let left = match &self.unmeasured[..] {
+                    [first, more @ ..] if !more.is_empty() => {
+                        format!("{first} and {} more", more.len())
+                    }
+                    left => left.concat(),
+                };
+                format!(
+                    "What was measured of {device} is fast enough. Tightest: {name}, {rate}. Not measured: {left}."
+                )
             }
         }
     }
@@ -149,7 +163,11 @@ impl<'a> Answer<'a> {
         }
         match self.conclusion {
             Conclusion::FastEnough | Conclusion::ProbablyFastEnough => nothing(good_for),
-            _ => danger(run).unwrap_or_else(|| {
+            Conclusion::FastInPart => the_rest(run),
+            Conclusion::HeldBack
+            | Conclusion::ProbablyHeldBack
+            | Conclusion::NoAnswer
+            | Conclusion::Stopped => danger(run).unwrap_or_else(|| {
                 let words = "what another disk, port or setting would give";
                 NextStep::command(&["rubus", "advise"], words)
             }),
@@ -183,11 +201,18 @@ fn conclusion(
     let own = narrowest.job().and_then(|job| run.job(job));
     let is_sure = rivals.is_empty() && !own.is_some_and(is_unsettled);
     match (high_s <= NARROW_ABOVE_S, low_s <= NARROW_ABOVE_S) {
+        (_, true) if !unmeasured(pipes).is_empty() => Conclusion::FastInPart,
         (true, _) => Conclusion::FastEnough,
         (false, true) => Conclusion::ProbablyFastEnough,
         (false, false) if is_sure => Conclusion::HeldBack,
         (false, false) => Conclusion::ProbablyHeldBack,
     }
+}
+
+/// The kinds of operation without a figure, the most often narrow first.
+fn unmeasured(pipes: &[Pipe]) -> Vec<&'static str> {
+    let is_missing = |title: &&str| !pipes.iter().any(|pipe| pipe.name == *title);
+    KINDS.iter().rev().map(|(_, _, title)| *title).filter(is_missing).collect()
 }
 
 /// The longest of the works that wait mostly for a pipe.
@@ -282,6 +307,17 @@ fn same_again(run: &Run) -> Option<Vec<String>> {
         words.extend(["--on", &on.destination]);
     }
     Some(words.into_iter().map(str::to_string).collect())
+}
+
+/// What measures the kinds of operation that were not measured.
+fn the_rest(run: &Run) -> NextStep {
+    match (run.target.kind, &run.on) {
+        (TargetKind::Directory, None) => NextStep::command(
+            &["rubus", "checkup", &run.target.path],
+            "it measures the other kinds, too",
+        ),
+        _ => NextStep::by_hand("a checkup of a directory on it measures the other kinds, too"),
+    }
 }
 
 /// That nothing is to be done, and what for.

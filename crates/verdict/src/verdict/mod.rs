@@ -81,6 +81,8 @@ pub enum Conclusion {
     FastEnough,
     /// It probably does.
     ProbablyFastEnough,
+    /// What was measured is fast enough; some kinds of operation were not measured.
+    FastInPart,
     /// Nothing settled, or what was read was not on the disk.
     NoAnswer,
     /// The run was stopped: figures, and no verdict.
@@ -277,6 +279,7 @@ mod tests {
     use rubus_vocabulary::fact::Fact;
     use rubus_vocabulary::job_names;
     use rubus_vocabulary::result::JobResult;
+    use rubus_vocabulary::spec::Direction;
 
     #[test]
     fn a_slow_card_is_narrowest_at_its_commits() {
@@ -347,6 +350,29 @@ mod tests {
         let verdict = verdict(&run);
         assert!(verdict.headline.starts_with("Nothing holds "), "{}", verdict.headline);
         assert_eq!(verdict.conclusion, Conclusion::FastEnough);
+    }
+
+    #[test]
+    fn reads_alone_say_nothing_of_the_rest() {
+        let mut run = fixture::slow_sd_card_run();
+        for result in &mut run.results {
+            result.iops = Estimate::exact(100_000.0);
+            result.bytes_per_second = Estimate::exact(100_000.0 * f64::from(result.block_bytes));
+        }
+        run.results.retain(|result| result.direction == Direction::Read);
+        let reads = verdict(&run);
+        assert_eq!(reads.conclusion, Conclusion::FastInPart);
+        assert!(reads.headline.contains("Not measured: commits and 2 more."), "{}", reads.headline);
+        assert_eq!(reads.next.command.expect("a checkup"), ["rubus", "checkup", "/home/pi"]);
+        assert_eq!(reads.next.words, "it measures the other kinds, too");
+        // What is slow is slow, whatever the rest is.
+        let mut slow = fixture::slow_sd_card_run();
+        slow.results.retain(|result| result.job == job_names::COMMIT);
+        assert!(
+            verdict(&slow).headline.contains("hold the SD card"),
+            "{}",
+            verdict(&slow).headline
+        );
     }
 
     #[test]
