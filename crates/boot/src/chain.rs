@@ -21,16 +21,17 @@ use std::collections::{BTreeMap, BTreeSet};
 use rubus_vocabulary::machine::Bootloader;
 
 use crate::autoboot;
-use crate::config_txt::{BootPath, ConfigTxt, Reader};
-use crate::eeprom::Eeprom;
+use crate::config_txt::{BootPath, ConfigTxt, ReadPartition, Reader};
+use crate::eeprom::{Ability, Eeprom};
 use crate::medium::{Certainty, Medium, Mode};
-use crate::model::Model;
+use crate::model::{Kernels, Model};
 use crate::proof::{BootPartition, Images};
 use crate::tryboot;
 use crate::volume::{Name, NamedVolume};
 
+pub use device_tree::has_tree_of_board;
 pub use encoding::Encoding;
-pub use link::{Link, Note, Stage, Stop, Subject};
+pub use link::{Doubt, Link, Note, Stage, Stop, Subject};
 pub use naming::{named_root, opened_from};
 
 /// What a chain is made from.
@@ -197,9 +198,13 @@ impl StartChain {
         let tails: Vec<StartChain> =
             paths.iter().map(|path| StartChain::tail(facts, path)).collect();
         let Some(first) = tails.first() else { return chain };
-        if tails.iter().any(|tail| tail.outcome() != first.outcome()) {
-            if let Some(settings) = chain.links.last_mut() {
-                settings.certainty = Certainty::NotKnown;
+        let is_unsure = tails.iter().any(|tail| tail.outcome() != first.outcome());
+        if let Some(settings) = chain.links.last_mut().filter(|_| is_unsure) {
+            settings.certainty = Certainty::NotKnown;
+            // Which initial RAM filesystem is loaded is no matter of where the line with the root is.
+            let files = |path: &BootPath| (path.kernel.clone(), path.cmdline.clone());
+            if paths.iter().any(|path| files(path) != files(&paths[0])) {
+                settings.doubt = Doubt::WhatIsRead;
             }
         }
         chain.links.extend(first.links.iter().cloned());
@@ -257,6 +262,17 @@ impl StartChain {
         self.links.iter().find(|link| link.certainty == Certainty::Likely)
     }
 
+    /// The link that is not known and decides, where one does.
+    pub fn doubt(&self) -> Option<&Link> {
+        let is_unsure = matches!(self.outcome(), Outcome::NotCertainAfter(_));
+        self.deciding().filter(|link| is_unsure && link.certainty == Certainty::NotKnown)
+    }
+
+    /// Whether the start stops because the system is for other boards.
+    pub fn is_for_others(&self) -> bool {
+        self.deciding().is_some_and(|link| link.stop.is_some() && link.is_for_others)
+    }
+
     /// What does not end the start and matters, in the order of the links.
     pub fn notes(&self) -> impl Iterator<Item = (&Link, &Note)> {
         self.links.iter().flat_map(|link| link.notes.iter().map(move |note| (link, note)))
@@ -306,7 +322,24 @@ fn config(facts: &ChainFacts) -> (ConfigTxt, BTreeMap<String, String>) {
 }
 
 fn reader<'a>(facts: &'a ChainFacts, includes: &'a BTreeMap<String, String>) -> Reader<'a> {
-    Reader { model: &facts.model, serial: facts.serial, tryboot: is_trial(facts), includes }
+    Reader {
+        model: &facts.model,
+        serial: facts.serial,
+        tryboot: is_trial(facts),
+        partition: read_partition(facts),
+        includes,
+    }
+}
+
+/// The partition by its number, for filters of that name.
+fn read_partition(facts: &ChainFacts) -> Option<ReadPartition> {
+    let kernels = facts.model.kernels;
+    let number = firmware::number_of(facts.medium.partition.as_deref()?)?;
+    // Earlier boards read config.txt with a program of the boot partition, whose date is not known.
+    let is_in_eeprom = kernels == Kernels::Bcm2712;
+    let can = facts.eeprom.can(Ability::FilterByPartition, kernels) == Some(true);
+    let is_filter_known = is_in_eeprom && can;
+    Some(ReadPartition { number, is_filter_known })
 }
 
 /// Of several kernels that are there, the one that runs is the one that is loaded.

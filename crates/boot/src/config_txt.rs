@@ -6,6 +6,7 @@
 //! ([`ConfigTxt::boot_paths`]).
 
 mod filter;
+mod form;
 mod parameter;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -13,7 +14,9 @@ use std::ops::Range;
 
 use super::model::{Kernels, Model};
 use filter::{Answer, Filters};
+use form::{doubts, is_bare, readings, with_doubts, without_comment};
 
+pub use form::{BARE, CAPITALS, COMMENTED, FORMS, Form, SPACED};
 pub use parameter::NotSet;
 
 /// Longest line that every firmware reads whole, in characters.
@@ -55,8 +58,18 @@ pub struct Reader<'a> {
     pub serial: Option<u64>,
     /// Whether this is the one start after `reboot '0 tryboot'`.
     pub tryboot: bool,
+    /// The partition that the firmware reads, where that is known.
+    pub partition: Option<ReadPartition>,
     /// The texts that `include` lines name.
     pub includes: &'a BTreeMap<String, String>,
+}
+
+/// The partition that the firmware reads, for `[boot_partition=N]`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ReadPartition {
+    pub number: u32,
+    /// Whether the firmware is known to know that filter.
+    pub is_filter_known: bool,
 }
 
 /// One setting as it stands in the file.
@@ -100,10 +113,6 @@ pub struct BootPath {
     /// The filters that have to apply for this case; empty for the usual one.
     pub only_if: BTreeSet<String>,
 }
-
-/// The doubt about a setting with white space around its equals sign. Firmware has been seen to pass over such a line without a
-/// word (imp-os.org, "Raspberry Pi config.txt").
-pub const SPACED: &str = "spaces around the equals sign";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Line<'a> {
@@ -162,8 +171,8 @@ impl ConfigTxt {
         let settings: Vec<(&str, &str)> = settings.collect();
         let of = |name: &str| {
             let values = settings.iter().filter(|(setting, _)| *setting == name);
-            let values: Vec<&str> = values.map(|(_, value)| *value).collect();
-            values
+            let values = values.flat_map(|(_, value)| readings(name, value));
+            values.collect::<Vec<&str>>()
         };
         let mut prefixes = vec![""];
         prefixes.extend(of("os_prefix"));
@@ -196,7 +205,7 @@ impl ConfigTxt {
                 Line::Setting(name, value) if name == wanted && !value.is_empty() => Some(value),
                 _ => None,
             });
-            values.collect::<Vec<&str>>()
+            values.flat_map(|value| readings(wanted, value)).collect::<Vec<&str>>()
         };
         let prefixes = std::iter::once("").chain(of("os_prefix"));
         let names = std::iter::once("kernel").chain(of("kernel"));
@@ -285,7 +294,7 @@ impl ConfigTxt {
     ) -> Vec<BootPath> {
         let mut all: Vec<BootPath> = Vec::new();
         for model in Model::every().iter().filter(|model| is_meant(model)) {
-            let reader = Reader { model, serial: None, tryboot: false, includes };
+            let reader = Reader { model, serial: None, tryboot: false, partition: None, includes };
             let paths = self.boot_paths(&reader, exists);
             if !paths.iter().all(|path| exists(&path.kernel)) {
                 continue;
@@ -308,7 +317,8 @@ impl ConfigTxt {
         let mut known: Vec<Vec<BootPath>> = Vec::new();
         let mut models = Vec::new();
         for model in Model::every() {
-            let reader = Reader { model: &model, serial: None, tryboot: false, includes };
+            let reader =
+                Reader { model: &model, serial: None, tryboot: false, partition: None, includes };
             let paths = self.boot_paths(&reader, exists);
             let is_for_it = !paths.is_empty() && paths.iter().all(|path| exists(&path.kernel));
             if is_for_it && !known.contains(&paths) {
@@ -444,6 +454,9 @@ fn line_of(line: &str) -> Line<'_> {
         };
     }
     let word = line.split(char::is_whitespace).next().unwrap_or_default();
+    if is_bare(line) {
+        return Line::Setting(word, line[word.len()..].trim());
+    }
     if word == "initramfs" || word == "include" {
         let rest = line[word.len()..].trim();
         return match word {
@@ -473,12 +486,18 @@ fn collect<'a>(
         let number = if level == 0 { index + 1 } else { outer_line };
         match line_of(line) {
             Line::Filter(name) => filters.meet(name),
-            Line::Setting(name, value) => found.push(Setting {
-                name: name.into(),
-                value: value.into(),
-                line: number,
-                counts: if_spaced(line, counts(filters, reader)),
-            }),
+            Line::Setting(name, value) => {
+                let counts = with_doubts(&doubts(line), counts(filters, reader));
+                let setting =
+                    Setting { name: name.into(), value: value.into(), line: number, counts };
+                let read_so = without_comment(name, value).map(|value| Setting {
+                    value: value.into(),
+                    counts: with_doubts(&[COMMENTED], setting.counts.clone()),
+                    ..setting.clone()
+                });
+                found.push(setting);
+                found.extend(read_so);
+            }
             Line::Include(name) if level < MAX_LEVELS && *left > 0 => {
                 // Whether a filter would keep the inclusion out is decided for each of its lines.
                 if let Some(text) = reader.includes.get(name) {
@@ -496,22 +515,6 @@ fn counts(filters: &Filters, reader: &Reader<'_>) -> Counts {
         Answer::Yes => Counts::Yes,
         Answer::No => Counts::No,
         Answer::If(names) => Counts::If(names),
-    }
-}
-
-/// Whether a line with white space around its equals sign counts is a doubt of its own.
-fn if_spaced(line: &str, counts: Counts) -> Counts {
-    let is_spaced = line.split_once('=').is_some_and(|(name, value)| {
-        name.ends_with(char::is_whitespace) || value.trim_end().starts_with(char::is_whitespace)
-    });
-    match (is_spaced, counts) {
-        (false, counts) => counts,
-        (true, Counts::No) => Counts::No,
-        (true, Counts::Yes) => Counts::If(BTreeSet::from([SPACED.into()])),
-        (true, Counts::If(mut names)) => {
-            names.insert(SPACED.into());
-            Counts::If(names)
-        }
     }
 }
 

@@ -23,6 +23,8 @@ pub enum Ability {
     ReadGpt,
     /// Looks into the next partitions where the first is none to start from.
     WalkPartitions,
+    /// Knows the filter `[boot_partition=N]` of `config.txt`.
+    FilterByPartition,
     /// Takes the initial RAM filesystem that belongs to a kernel named by `kernel=`, with `auto_initramfs`.
     MatchInitramfs,
 }
@@ -110,6 +112,7 @@ impl Ability {
             // On demand (PARTITION_WALK=1) it is half a year older.
             Ability::WalkPartitions => Some("2025-08-13"),
             Ability::MatchInitramfs => Some("2025-05-08"),
+            Ability::FilterByPartition => Some("2025-03-10"),
             Ability::StartFromUsb | Ability::ReadGpt | Ability::StartFromNvme => None,
         }
     }

@@ -145,6 +145,7 @@ fn paths(facts: &Facts<'_>) -> Vec<BootPath> {
         model: facts.model,
         serial: facts.serial,
         tryboot: facts.tryboot,
+        partition: None,
         includes: &includes,
     };
     let exists = |path: &str| facts.partition.size_bytes(path).is_some();

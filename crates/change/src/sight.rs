@@ -5,14 +5,16 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use crate::plan::TextFile;
-use crate::recipe::{self, PathState, Recipe, Seen, Wishes};
+use crate::recipe::{self, NextStart, PathState, Recipe, Seen, Wishes};
 use crate::unseen::Unseen;
-use rubus_boot::chain::{Outcome, Stage, Stop};
+use rubus_boot::chain::Stop;
 use rubus_boot::config_txt::ConfigTxt;
 use rubus_boot::kernel_file;
 use rubus_boot::model::{Kernels, Model};
+use rubus_host::block::disk_bytes::DiskBytes;
 use rubus_host::{Files, ReadError};
-use rubus_machine::start;
+use rubus_machine::card::Card;
+use rubus_machine::start::{self, CardParts};
 use rubus_vocabulary::machine::{BlockDevice, BlockKind, Machine};
 
 /// A file larger than this is not one that a plan edits.
@@ -196,21 +198,37 @@ pub fn kernel_releases(
     found
 }
 
-/// Why the next start would stop on the way to its root, as `rubus boot` says: what a plan keeps as the way back has to start.
-/// Asked only for plans that look at the settings of a boot partition. From which medium a board starts may be a guess, and of
-/// the mounts a plan looks at its own.
-pub fn stop_of_next_start(files: &dyn Files, machine: &Machine, seen: &Seen) -> Option<Stop> {
+/// What `rubus boot` says of the next start if nothing were changed: what a plan keeps as the way back has to start. Asked only for
+/// plans that look at the settings of a boot partition.
+pub fn next_start(files: &dyn Files, machine: &Machine, seen: &Seen) -> NextStart {
     let is_asked = seen.keys().any(|path| path.ends_with("config.txt"));
     if !is_asked {
-        return None;
+        return NextStart::default();
     }
-    let chain = start::of_machine(files, machine).chain;
-    match chain.outcome() {
-        Outcome::StopsAt(stage) if (Stage::Settings..=Stage::Init).contains(&stage) => {
-            chain.deciding()?.stop.clone()
-        }
-        Outcome::StopsAt(_) | Outcome::Starts | Outcome::NotCertainAfter(_) => None,
+    NextStart::of_machine(&start::of_machine(files, machine).chain)
+}
+
+/// The same of an image, in that of its boards in which it comes furthest. `boot_partition`: number of the one that is changed.
+///
+/// # Errors
+/// Why the image cannot be read.
+pub fn next_start_of_image(file: &Path, boot_partition: u32) -> Result<NextStart, String> {
+    let shown = file.display().to_string();
+    let disk = DiskBytes::open(file).map_err(|why| format!("cannot read {shown}: {why}"))?;
+    let card = Card::open(&disk)?;
+    let parts = CardParts::of(&shown, &card)?;
+    if let Some(number) = parts.boot_number().filter(|number| *number != boot_partition) {
+        return Ok(NextStart::Elsewhere(Stop {
+            why: format!(
+                "autoboot.txt names partition {number}, and this recipe takes the files of partition {boot_partition}"
+            ),
+            remedy: "take an image whose first FAT partition is the one that is started".into(),
+        }));
     }
+    let starts = start::in_its_boards(&parts);
+    let found = starts.iter().map(|start| NextStart::of_image(&start.chain));
+    let none = "its boot partition has no device tree of a board that is known";
+    Ok(found.min_by_key(NextStart::severity).unwrap_or_else(|| NextStart::Unsure(none.into())))
 }
 
 /// The files that may be a kernel, by the settings, by what they include, and by the firmware's own choice on this board (of

@@ -413,7 +413,7 @@ fn a_plan_and_boot_never_contradict_each_other() {
         let text = format!("{}{text}", board.read(path));
         board.with(path, text)
     };
-    let cases: [(&str, Change); 9] = [
+    let cases: [(&str, Change); 15] = [
         ("nothing is changed", |board| board),
         ("an empty line first", |board| {
             let text = format!("\n{}", board.read(CMDLINE));
@@ -430,6 +430,23 @@ fn a_plan_and_boot_never_contradict_each_other() {
         }),
         ("a kernel that is not there", |board| board.with(CONFIG, "kernel=vmlinuz\n")),
         ("U-Boot", |board| board.with(CONFIG, "kernel=u-boot.bin\n")),
+        ("a comment behind the kernel's name", |board| {
+            let text = format!("{}kernel=kernel8.img # mine\n", board.read(CONFIG));
+            board.with(CONFIG, text)
+        }),
+        ("a comment behind auto_initramfs=1", |board| {
+            let text = board.read(CONFIG).replace("auto_initramfs=1", "auto_initramfs=1 # mine");
+            board.with(CONFIG, text)
+        }),
+        ("an autoboot.txt that names another partition", |board| {
+            board.with("boot/firmware/autoboot.txt", "[all]\nboot_partition=2\n")
+        }),
+        ("a start from a disk that is not here", |board| board.started(6, 1)),
+        ("a start over the network", |board| board.started(2, 0)),
+        ("UEFI as armstub", |board| {
+            let text = format!("{}armstub=RPI_EFI.fd\n", board.read(CONFIG));
+            board.with(CONFIG, text).with("boot/firmware/RPI_EFI.fd", "UEFI")
+        }),
         ("a mark in config.txt", |board| {
             board.with(CONFIG, "\u{feff}auto_initramfs=1\narm_64bit=1\n")
         }),

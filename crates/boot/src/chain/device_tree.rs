@@ -40,7 +40,7 @@ pub(super) fn check(facts: &ChainFacts, path: &BootPath, link: Link) -> Link {
         );
     }
     if let Some((why, certainty)) = missing(facts, path) {
-        return link.with(certainty).stopped(why, NEWER_IMAGE);
+        return link.for_others().with(certainty).stopped(why, NEWER_IMAGE);
     }
     by_stepping(facts, by_module(facts, link))
 }
@@ -50,15 +50,8 @@ pub(super) fn missing(facts: &ChainFacts, path: &BootPath) -> Option<(String, Ce
     if path.device_tree.is_some() || !facts.is_whole {
         return None;
     }
-    let prefixes: &[&str] = match facts.model.kernels {
-        Kernels::Armv6 => &["bcm2708", "bcm2835"],
-        Kernels::Armv7 => &["bcm2709", "bcm2836"],
-        Kernels::Armv7Or8 => &["bcm2710", "bcm2837", "bcm2709"],
-        Kernels::Armv8Or7l => &["bcm2711"],
-        Kernels::Bcm2712 => &["bcm2712"],
-        Kernels::Named => return None,
-    };
-    let own = prefixes[0];
+    let prefixes = prefixes(facts.model.kernels);
+    let own = prefixes.first()?;
     if !has_tree(facts, prefixes) {
         let is_old =
             matches!(facts.model.kernels, Kernels::Armv6 | Kernels::Armv7 | Kernels::Armv7Or8);
@@ -80,6 +73,23 @@ pub(super) fn missing(facts: &ChainFacts, path: &BootPath) -> Option<(String, Ce
         "there is no device tree for this board ({tree}*.dtb): the system is older than the board"
     );
     Some((why, Certainty::Likely))
+}
+
+/// How the names of device trees begin; those of Raspberry Pi's own kernels first.
+fn prefixes(kernels: Kernels) -> &'static [&'static str] {
+    match kernels {
+        Kernels::Armv6 => &["bcm2708", "bcm2835"],
+        Kernels::Armv7 => &["bcm2709", "bcm2836"],
+        Kernels::Armv7Or8 => &["bcm2710", "bcm2837", "bcm2709"],
+        Kernels::Armv8Or7l => &["bcm2711"],
+        Kernels::Bcm2712 => &["bcm2712"],
+        Kernels::Named => &[],
+    }
+}
+
+/// Whether the boot partition has a device tree of boards like this one.
+pub fn has_tree_of_board(facts: &ChainFacts) -> bool {
+    has_tree(facts, prefixes(facts.model.kernels))
 }
 
 fn has_tree(facts: &ChainFacts, prefixes: &[&str]) -> bool {

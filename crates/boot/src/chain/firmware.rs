@@ -1,6 +1,6 @@
 //! The board, the medium that it starts from, and the partition that its firmware reads.
 
-use super::link::{Link, Stage, Subject};
+use super::link::{Doubt, Link, Stage, Subject};
 use super::running::is_from_here;
 use super::start_files;
 use super::{ChainFacts, DiskTable, TableKind, TablePartition, is_trial};
@@ -11,6 +11,8 @@ use crate::model::Kernels;
 use rubus_vocabulary::machine::Bootloader;
 
 const RELEASE_NOTES: &str = "raspberrypi/rpi-eeprom, release notes";
+const PUT_BACK: &str = "put the medium from which it started back in, or restart";
+const START_FROM_DISK: &str = "start the board from the disk whose boot files are meant";
 const UPDATE: &str = "sudo rpi-eeprom-update -a";
 /// Types of an MBR entry that are FAT for every board.
 const FAT_TYPES: [&str; 6] = ["0x01", "0x04", "0x06", "0x0b", "0x0c", "0x0e"];
@@ -56,9 +58,14 @@ pub(super) fn medium(facts: &ChainFacts) -> Link {
         None => found,
     };
     let link = Link::new(Stage::Medium, found, source(facts)).with(facts.medium.certainty);
-    let Some(mode) = facts.mode else { return link };
+    let link = if is_contradicted { link.in_doubt_of(Doubt::WhatIsRead, PUT_BACK) } else { link };
+    let told = told.and_then(Mode::of).filter(|mode| matches!(mode, Mode::NoDisk(_)));
+    let Some(mode) = facts.mode.or(told) else { return link };
     if let Mode::NoDisk(what) = mode {
-        return link.not_known(format!("{what}, which is not understood")).last();
+        return link
+            .not_known(format!("{what}, which is not understood"))
+            .in_doubt_of(Doubt::WhatIsRead, START_FROM_DISK)
+            .last();
     }
     let link = match too_old(facts, mode) {
         Some((since, date)) => link.from(RELEASE_NOTES, Some(since)).stopped(
@@ -148,11 +155,16 @@ fn by_autoboot(facts: &ChainFacts, link: Link) -> Link {
         return link;
     }
     let found = format!("{} names partition {number}, which was not read", autoboot::FILE);
-    link.from(autoboot::FILE, None).not_known(found).last()
+    let remedy = format!(
+        "mount partition {number} at /boot/firmware, or take boot_partition= out of {}",
+        autoboot::FILE
+    );
+    let link = link.from(autoboot::FILE, None).not_known(found);
+    if facts.running.is_some() { link.in_doubt_of(Doubt::WhatIsRead, remedy) } else { link }.last()
 }
 
 /// The number at the end of a partition's name.
-fn number_of(name: &str) -> Option<u32> {
+pub(super) fn number_of(name: &str) -> Option<u32> {
     let start = name.rfind(|c: char| !c.is_ascii_digit()).map_or(0, |at| at + 1);
     name.get(start..)?.parse().ok()
 }

@@ -1,6 +1,6 @@
 //! The kernel with its modules, and the initial RAM filesystem with what it can find.
 
-use super::link::{Link, Stage, Subject};
+use super::link::{Doubt, Link, Stage, Subject};
 use super::naming::{RootKind, root_filesystem, root_kind, root_name};
 use super::running::{is_this_kernel, went_alone};
 use super::width::{file_name, has_large_pages, is_32_bit};
@@ -22,14 +22,12 @@ pub(super) fn kernel(facts: &ChainFacts, path: &BootPath) -> Link {
     {
         let found =
             format!("armstub={stub} is UEFI, which starts the rest; its settings are not read");
-        return link.not_known(found).last();
+        return link
+            .not_known(found)
+            .in_doubt_of(Doubt::Loader, "make this change in what UEFI starts (GRUB, systemd-boot)")
+            .last();
     }
     match facts.partition.size_bytes(&path.kernel) {
-        None if path.kernel.contains('#') => {
-            let found =
-                format!("kernel={}: what a # behind a value means is not known", path.kernel);
-            return link.not_known(found).last();
-        }
         None => return missing(facts, path, link),
         Some(0) if facts.is_whole => {
             return link.stopped(format!("{} is empty", path.kernel), "install the kernel again");
@@ -46,6 +44,7 @@ pub(super) fn kernel(facts: &ChainFacts, path: &BootPath) -> Link {
                 format!("{} is a 64-bit kernel, and this board has no 64-bit mode", path.kernel),
                 "name a 32-bit kernel in config.txt, or take arm_64bit= out",
             )
+            .for_others()
             .unless_it_runs(is_this_kernel(facts, &path.kernel));
     }
     let looks: [fn(&ChainFacts, &BootPath, Link) -> Link; 4] =
@@ -62,7 +61,7 @@ fn missing(facts: &ChainFacts, path: &BootPath, link: Link) -> Link {
     }
     let has_no_64_bit = matches!(facts.model.kernels, Kernels::Armv6 | Kernels::Armv7);
     if has_no_64_bit && facts.is_whole && facts.partition.size_bytes("kernel8.img").is_some() {
-        return link.stopped(
+        return link.for_others().stopped(
             format!(
                 "there is no {}: the system is for 64 bits, which this board does not have",
                 path.kernel
@@ -81,7 +80,7 @@ fn missing(facts: &ChainFacts, path: &BootPath, link: Link) -> Link {
         );
     }
     if let Some((why, certainty)) = device_tree::missing(facts, path) {
-        return link.with(certainty).stopped(
+        return link.for_others().with(certainty).stopped(
             format!("there is no {}, and {}", path.kernel, why.trim_start_matches("there is ")),
             "write a newer image, or one for this board",
         );
@@ -120,7 +119,8 @@ fn is_uefi(facts: &ChainFacts, stub: &str) -> bool {
 /// What follows a program that loads the kernel in its turn.
 fn handed_on(path: &BootPath, loader: &str, link: Link) -> Link {
     let found = format!("{}: {loader} starts the rest, and its settings are not read", path.kernel);
-    link.not_known(found).last()
+    let remedy = format!("make this change in the settings of {loader}");
+    link.not_known(found).in_doubt_of(Doubt::Loader, remedy).last()
 }
 
 /// A program that loads the kernel in its turn, by what it holds or by its name.

@@ -89,8 +89,25 @@ pub struct Link {
     pub stop: Option<Stop>,
     /// What does not end this start and matters.
     pub notes: Vec<Note>,
+    /// What the doubt is about, where the link is not known.
+    pub doubt: Doubt,
+    /// What to do about the doubt, as a sentence without its full stop.
+    pub remedy: Option<String>,
     /// Whether what comes behind cannot be followed.
     pub(super) is_last: bool,
+    /// Whether it stops because the system is for other boards.
+    pub(super) is_for_others: bool,
+}
+
+/// What is in doubt where a link is not known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Doubt {
+    /// Which disk, partition or file the firmware reads: an edit of another one changes nothing.
+    WhatIsRead,
+    /// What another loader (U-Boot, UEFI) makes of the files: the kernel may be told something else.
+    Loader,
+    /// Anything else.
+    Other,
 }
 
 /// Why a start ends.
@@ -137,8 +154,27 @@ impl Link {
             certainty: Certainty::Certain,
             stop: None,
             notes: Vec::new(),
+            doubt: match stage {
+                Stage::Medium | Stage::Partition => Doubt::WhatIsRead,
+                _ => Doubt::Other,
+            },
+            remedy: None,
             is_last: false,
+            is_for_others: false,
         }
+    }
+
+    /// What the doubt is about, and what to do.
+    pub(super) fn in_doubt_of(mut self, doubt: Doubt, remedy: impl Into<String>) -> Link {
+        self.doubt = doubt;
+        self.remedy = Some(remedy.into());
+        self
+    }
+
+    /// The system is for other boards.
+    pub(super) fn for_others(mut self) -> Link {
+        self.is_for_others = true;
+        self
     }
 
     /// At most this sure.

@@ -2,12 +2,12 @@
 
 use super::encoding::Encoding;
 use super::kernel::has_initramfs;
-use super::link::{Link, Stage};
+use super::link::{Doubt, Link, Stage};
 use super::running::has_this_line;
 use super::width::is_32_bit;
 use super::{ChainFacts, config_name};
 use crate::cmdline_txt::CmdlineTxt;
-use crate::config_txt::{BootPath, ConfigTxt, MAX_LINE_CHARACTERS, SPACED};
+use crate::config_txt::{BootPath, ConfigTxt, FORMS, Form, MAX_LINE_CHARACTERS};
 use crate::medium::Certainty;
 use crate::model::Kernels;
 use crate::volume::Name;
@@ -32,7 +32,13 @@ pub(super) fn settings(facts: &ChainFacts, paths: &[BootPath]) -> Link {
     }
     if is_boot_ramdisk(facts, text) {
         let found = format!("boot_ramdisk=1: the firmware reads what is inside {BOOT_IMAGE}");
-        return link.not_known(found).last();
+        return link
+            .not_known(found)
+            .in_doubt_of(
+                Doubt::WhatIsRead,
+                "take boot_ramdisk=1 out of config.txt, and put the files there",
+            )
+            .last();
     }
     if let Some(line) = ConfigTxt::parse(text).long_lines().first() {
         let found = format!(
@@ -45,11 +51,7 @@ pub(super) fn settings(facts: &ChainFacts, paths: &[BootPath]) -> Link {
         return link
             .not_known(format!("{source} has {bytes} bytes; so large a one has stopped boards"));
     }
-    let link = if is_spaced(paths) {
-        link.noted(format!("a setting with {SPACED}"), "write the setting without these spaces")
-    } else {
-        link
-    };
+    let link = noted_forms(paths, link);
     if paths.is_empty() {
         return link.stopped(
             format!("{source} names no kernel for this board"),
@@ -61,7 +63,8 @@ pub(super) fn settings(facts: &ChainFacts, paths: &[BootPath]) -> Link {
 
 fn without(facts: &ChainFacts, source: &str, link: Link) -> Link {
     if !facts.is_whole {
-        return link.not_known(format!("{source} was not read")).last();
+        let link = link.not_known(format!("{source} was not read"));
+        return Link { doubt: Doubt::WhatIsRead, ..link }.last();
     }
     let found = format!("there is no {source}; {}", link.found);
     Link { found, ..link }
@@ -83,15 +86,22 @@ fn is_boot_ramdisk(facts: &ChainFacts, text: &str) -> bool {
     says && facts.partition.size_bytes(BOOT_IMAGE).is_some()
 }
 
-fn is_spaced(paths: &[BootPath]) -> bool {
-    paths.iter().any(|path| path.only_if.contains(SPACED))
+/// The forms of settings of which it is not known whether the firmware reads them, and that lead to another start.
+fn noted_forms(paths: &[BootPath], link: Link) -> Link {
+    let is_there = |form: &&Form| paths.iter().any(|path| path.only_if.contains(form.doubt));
+    let mut forms = FORMS.iter().filter(is_there).peekable();
+    let remedy = forms.peek().map(|form| form.remedy);
+    let link = forms.fold(link, |link, form| link.noted(form.doubt, form.remedy));
+    Link { remedy: remedy.map(str::to_string), ..link }
 }
 
 fn words(paths: &[BootPath]) -> String {
     let Some(first) = paths.first() else { return "no kernel".into() };
     let usual = format!("{} with {}", first.kernel, first.cmdline);
-    if is_spaced(paths) {
-        return format!("{usual}, or another way if the firmware reads a setting with {SPACED}");
+    if let Some(form) =
+        FORMS.iter().find(|form| paths.iter().any(|path| path.only_if.contains(form.doubt)))
+    {
+        return format!("{usual}, or another way if the firmware reads {}", form.doubt);
     }
     match paths.len() {
         1 => usual,

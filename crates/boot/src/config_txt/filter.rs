@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Model, Reader};
+use super::{CAPITALS, Model, Reader};
 
 /// The filters that are on at a line, the last of each kind.
 #[derive(Debug, Default)]
@@ -35,16 +35,29 @@ enum Kind {
     Other(String),
     /// Whatever filter an unread included file ends with.
     Included,
+    /// One in capital letters is taken for that in small ones.
+    Capitals,
 }
 
 impl Filters {
     /// A filter line is passed.
     pub(super) fn meet(&mut self, name: &str) {
+        let small = name.to_ascii_lowercase();
+        let is_known = matches!(small.as_str(), "all" | "none" | "tryboot");
+        if small != name && (is_known || Model::is_filter(&small)) {
+            self.meet(&small);
+            self.on.insert(Kind::Capitals, String::new());
+            return;
+        }
         if name == "all" {
             self.on.clear();
-        } else {
-            self.on.insert(kind(name), name.into());
+            return;
         }
+        let kind = kind(name);
+        if kind == Kind::Model {
+            self.on.remove(&Kind::Capitals);
+        }
+        self.on.insert(kind, name.into());
     }
 
     /// A line includes a file that is not looked into: it may have left a filter on.
@@ -63,6 +76,9 @@ impl Filters {
             match applies(kind, name, reader) {
                 Some(true) => {}
                 Some(false) => return Answer::No,
+                None if *kind == Kind::Capitals => {
+                    doubtful.insert(CAPITALS.to_string());
+                }
                 None => {
                     doubtful.insert(format!("[{name}]"));
                 }
@@ -113,6 +129,18 @@ fn applies(kind: &Kind, name: &str, reader: &Reader<'_>) -> Option<bool> {
             let own = reader.serial?;
             Some(own == wanted || own & 0xFFFF_FFFF == wanted)
         }
-        Kind::Monitor | Kind::Pin(_) | Kind::Other(_) | Kind::Included => None,
+        Kind::Other(other) if other == "boot_partition" => by_partition(name, reader),
+        Kind::Monitor | Kind::Pin(_) | Kind::Other(_) | Kind::Included | Kind::Capitals => None,
+    }
+}
+
+/// `[boot_partition=N]`: firmware that does not know it may let settings through, and cards that have it are made for one that
+/// does. Source: raspberrypi/rpi-eeprom, release notes of 2025-03-10.
+fn by_partition(name: &str, reader: &Reader<'_>) -> Option<bool> {
+    let read = reader.partition?;
+    let wanted = super::number(name.split_once('=')?.1.trim())?;
+    match u64::from(read.number) == wanted {
+        false => Some(false),
+        true => read.is_filter_known.then_some(true),
     }
 }

@@ -124,7 +124,13 @@ mod tests {
         let includes: BTreeMap<String, String> =
             includes.iter().map(|(name, text)| (name.to_string(), text.to_string())).collect();
         let model = Model::of_revision(&revision::decode(0xc04170));
-        act(&Reader { model: &model, serial: None, tryboot: false, includes: &includes })
+        act(&Reader {
+            model: &model,
+            serial: None,
+            tryboot: false,
+            partition: None,
+            includes: &includes,
+        })
     }
 
     #[test]

@@ -38,6 +38,7 @@ fn ask<T>(code: u32, tryboot: bool, question: impl FnOnce(&Reader<'_>) -> T) -> 
         model: &model(code),
         serial: Some(0x1000_0000_1234_5678),
         tryboot,
+        partition: Some(ReadPartition { number: 2, is_filter_known: code == PI_5 }),
         includes: &includes,
     })
 }
@@ -60,7 +61,13 @@ fn get(text: &str, name: &str, code: u32) -> Option<String> {
 fn files_that_include_themselves_a_hundred_times_are_read_in_bounded_work() {
     let text = format!("{}arm_freq=900\n", "include config.txt\n".repeat(100));
     let includes = BTreeMap::from([("config.txt".to_string(), text.clone())]);
-    let reader = Reader { model: &model(PI_3), serial: None, tryboot: false, includes: &includes };
+    let reader = Reader {
+        model: &model(PI_3),
+        serial: None,
+        tryboot: false,
+        partition: None,
+        includes: &includes,
+    };
     assert_eq!(ConfigTxt::parse(text).get("arm_freq", &reader).as_deref(), Some("900"));
 }
 
@@ -263,6 +270,55 @@ proptest! {
         prop_assert_eq!(&after[..before.len()], &before[..]);
         prop_assert!(after[before.len()..].iter().all(|line| line == "[all]"));
     }
+}
+
+/// What is loaded in the usual case, and with each doubt.
+fn ways(text: &str, code: u32) -> Vec<(String, Vec<String>)> {
+    let files = ["kernel8.img", "own.img"];
+    let found = paths(&format!("arm_64bit=1\n{text}"), code, &files).into_iter();
+    found.map(|path| (path.kernel, path.only_if.into_iter().collect())).collect()
+}
+
+#[test]
+fn a_comment_behind_a_value_is_read_both_ways() {
+    let both = |with: &str, without: &str| {
+        vec![(with.to_string(), vec![]), (without.to_string(), vec![COMMENTED.to_string()])]
+    };
+    assert_eq!(ways("kernel=own.img # mine\n", PI_4), both("own.img # mine", "own.img"));
+    // A # within a name is a part of it, and other settings do not matter.
+    let usual = vec![("kernel8.img".to_string(), vec![])];
+    assert_eq!(ways("dtparam=audio=on # sound\ncmdline=a#b.txt\n", PI_4).len(), 1);
+    assert_eq!(ways("gpu_mem=64 # enough\n", PI_4), usual);
+    let config = ConfigTxt::parse("os_prefix=old/ # mine\n");
+    assert!(config.companions().contains("old/cmdline.txt"));
+}
+
+#[test]
+fn settings_and_filters_as_picore_writes_them_are_read_both_ways() {
+    let doubts = |names: &[&str]| names.iter().map(|name| name.to_string()).collect::<Vec<_>>();
+    let own = |names: &[&str]| ("own.img".to_string(), doubts(names));
+    let usual = ("kernel8.img".to_string(), Vec::new());
+    assert_eq!(ways("kernel own.img\n", PI_4), [usual.clone(), own(&[BARE])]);
+    assert_eq!(ways("[PI4]\nkernel=own.img\n", PI_4), [usual.clone(), own(&[CAPITALS])]);
+    assert_eq!(ways("[PI3]\nkernel=own.img\n", PI_4), [usual.clone()]);
+    // A filter of the usual kind ends the doubt, and so does [all].
+    assert_eq!(ways("[PI3]\n[pi4]\nkernel=own.img\n", PI_4), [own(&[])]);
+    assert_eq!(ways("[pi3]\n[ALL]\nkernel=own.img\n", PI_4), [usual, own(&[CAPITALS])]);
+    assert_eq!(ways("[PI3]\n[all]\nkernel=own.img\n", PI_4), [own(&[])]);
+    let mut config = ConfigTxt::parse("kernel own.img\n");
+    config.set("kernel", "new.img");
+    assert_eq!(config.text(), "kernel=new.img\n");
+}
+
+#[test]
+fn a_filter_for_another_partition_keeps_its_settings_out() {
+    let text = "[boot_partition=2]\nkernel=own.img\n[boot_partition=3]\nkernel=other.img\n";
+    let own = ("own.img".to_string(), Vec::new());
+    assert_eq!(ways(text, PI_5), [own]);
+    // Of firmware whose date is not known it is not certain that it knows the filter.
+    let of_pi4 = ways(text, PI_4);
+    assert_eq!(of_pi4.len(), 2, "{of_pi4:?}");
+    assert_eq!(of_pi4[1], ("own.img".to_string(), vec!["[boot_partition=2]".to_string()]));
 }
 
 /// Guides write it so; the firmware does not read it.

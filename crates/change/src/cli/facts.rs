@@ -30,7 +30,7 @@ pub fn facts(world: &World, machine: &Machine, look_at: &Queries) -> anyhow::Res
         ..Facts::default()
     };
     facts.kernels = sight::kernel_releases(files, machine, &facts.seen);
-    facts.stop = sight::stop_of_next_start(files, machine, &facts.seen);
+    facts.next_start = sight::next_start(files, machine, &facts.seen);
     let World::Live(live) = world else {
         // A captured disk cannot be examined again.
         let surveyed = |path: &PathBuf| (path.clone(), recipe::surveyed_disk(machine, path));

@@ -196,6 +196,8 @@ impl<'a> Scene<'a> {
             seen: sight::look(&files, &look_at.paths),
             random: random(&Live::new())?,
             image: Some(image_facts(image, out)),
+            next_start: sight::next_start_of_image(&image.file, image.boot.entry.number)
+                .map_err(anyhow::Error::msg)?,
             ..Facts::default()
         };
         facts.kernels = sight::kernel_releases(&files, &machine, &facts.seen);

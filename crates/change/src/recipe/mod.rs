@@ -21,6 +21,7 @@ mod moving;
 mod network_disk;
 mod network_root;
 mod network_server;
+mod next_start;
 mod pcie_gen;
 mod programs;
 mod raid0;
@@ -39,7 +40,6 @@ mod usb_quirk;
 mod user;
 mod zswap;
 
-use rubus_boot::chain::Stop;
 use rubus_vocabulary::compression_speed::CompressionSpeed;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -49,6 +49,7 @@ use edits::Edits;
 pub use guide::Guide;
 pub use image_facts::ImageFacts;
 pub use network_root::{FROM_CARD, NETWORK_ROOT};
+pub use next_start::NextStart;
 pub use speeds::{measured_speeds, measured_together, runs_of_disks};
 pub use surveyed::surveyed_disk;
 pub use units::SYSTEMD_RUNS;
@@ -151,8 +152,8 @@ pub struct Facts {
     pub seen: Seen,
     /// Releases of kernels in the boot partition, as their files say; one that does not say it is not there.
     pub kernels: BTreeMap<PathBuf, String>,
-    /// Why the next start would stop if nothing were changed; nothing where it would not, or where that is not known.
-    pub stop: Option<Stop>,
+    /// How the next start would end if nothing were changed.
+    pub next_start: NextStart,
     /// Disks, by the requested path; or why one is unavailable.
     pub disks: BTreeMap<PathBuf, Result<DiskIdentity, Unseen>>,
     /// Sizes of trees.

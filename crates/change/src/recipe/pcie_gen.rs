@@ -90,7 +90,12 @@ fn draw_up(situation: &PlanInput<'_>, draft: &mut PlanBuilder) {
     if !can_run(found, wanted, draft) || !has_no_errors(situation.machine, found, wanted, draft) {
         return;
     }
-    let Some(start) = moving::checks::start_is_known(situation, ELSEWHERE, draft) else {
+    let Some(start) = moving::checks::start_is_known(
+        situation,
+        moving::checks::Edited::Settings,
+        ELSEWHERE,
+        draft,
+    ) else {
         return;
     };
     if let Some(boot) = current::boot(situation.machine) {
@@ -200,7 +205,13 @@ fn config_with(
     let mut config = ConfigTxt::parse(start.config.text.as_str());
     let includes = current::included(situation, &start.point, &config);
     let model = Model::of(&situation.machine.board);
-    let reader = Reader { model: &model, serial: None, tryboot: false, includes: &includes };
+    let reader = Reader {
+        model: &model,
+        serial: None,
+        tryboot: false,
+        partition: None,
+        includes: &includes,
+    };
     let done = config.set_parameter(PARAMETER, &wanted.generation().to_string(), &reader);
     if let Err(why) = done {
         draft.check(

@@ -70,7 +70,12 @@ fn draw_up(situation: &PlanInput<'_>, draft: &mut PlanBuilder) {
     let Some(chip) = chosen(situation, draft) else {
         return;
     };
-    let Some(start) = moving::checks::start_is_known(situation, ELSEWHERE, draft) else {
+    let Some(start) = moving::checks::start_is_known(
+        situation,
+        moving::checks::Edited::CommandLine,
+        ELSEWHERE,
+        draft,
+    ) else {
         return;
     };
     if let Some(boot) = current::boot(situation.machine) {

@@ -135,6 +135,9 @@ impl MachineStep for ProveBoot {
             None => scene.all_checks(&model(files)),
             Some(_) => scene.checks_on_every_board(),
         };
+        if checks.is_empty() {
+            return Err(failed(tried, "no board is known that starts with these files"));
+        }
         let unmet: Vec<String> =
             checks.iter().filter(|check| !check.is_met).map(in_words).collect();
         match unmet.is_empty() {
@@ -232,7 +235,8 @@ impl Scene<'_> {
         let settings = if is_trial { tryboot::FILE } else { "config.txt" };
         let config_txt = self.boot_text(settings, &coming).unwrap_or_default();
         let includes = self.includes(&config_txt, &coming);
-        let reader = Reader { model, serial: None, tryboot: is_trial, includes: &includes };
+        let reader =
+            Reader { model, serial: None, tryboot: is_trial, partition: None, includes: &includes };
         let exists =
             |name: &str| coming.contains_key(name) || self.files.exists(&self.image_of(name));
         let paths = ConfigTxt::parse(config_txt.as_str()).boot_paths(&reader, &exists);

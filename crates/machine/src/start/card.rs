@@ -4,8 +4,8 @@ use std::path::Path;
 
 use rubus_boot::autoboot;
 use rubus_boot::chain::{
-    ChainFacts, DiskTable, Outcome, RootFiles, StartChain, TableKind, TablePartition, named_root,
-    opened_from, paths,
+    ChainFacts, DiskTable, Outcome, RootFiles, StartChain, TableKind, TablePartition,
+    has_tree_of_board, named_root, opened_from, paths,
 };
 use rubus_boot::eeprom::Eeprom;
 use rubus_boot::medium::{Certainty, Medium};
@@ -122,6 +122,11 @@ impl<'a> CardParts<'a> {
         named.or(Some(first))
     }
 
+    /// Number of the partition that firmware reads.
+    pub fn boot_number(&self) -> Option<u32> {
+        self.boot().map(|part| part.number)
+    }
+
     fn at(&self, path: &str) -> Option<&CardPart<'a>> {
         self.parts.iter().find(|part| part.volume.path == path)
     }
@@ -129,11 +134,36 @@ impl<'a> CardParts<'a> {
 
 /// Follows the start of a card in a board, or in each kind of board.
 pub fn of_card(parts: &CardParts<'_>, board: Option<&str>) -> Start {
-    let boards: Vec<&str> = board.map_or(BOARDS.to_vec(), |board| vec![board]);
-    let known = boards.into_iter().filter_map(|name| Some((name, Model::of_filter(name)?)));
+    let mut starts = in_boards(parts, &board.map_or(BOARDS.to_vec(), |board| vec![board]));
+    let chosen = chosen(&starts);
+    let rungs = starts.iter().enumerate();
+    let rungs = rungs.map(|(at, (name, _, chain))| rung(name, at == chosen, chain)).collect();
+    let (_, facts, chain) = starts.swap_remove(chosen);
+    Start { of: parts.name.clone(), facts, chain, rungs }
+}
+
+/// The starts of a card in the kinds of boards that it is for, as far as its device trees say.
+pub fn in_its_boards(parts: &CardParts<'_>) -> Vec<Start> {
+    let starts = in_boards(parts, &BOARDS).into_iter();
+    let own = starts.filter(|(_, facts, chain)| has_tree_of_board(facts) && !chain.is_for_others());
+    let starts = own.map(|(name, facts, chain)| Start {
+        of: parts.name.clone(),
+        rungs: vec![rung(name, true, &chain)],
+        facts,
+        chain,
+    });
+    starts.collect()
+}
+
+fn in_boards<'b>(
+    parts: &CardParts<'_>,
+    boards: &[&'b str],
+) -> Vec<(&'b str, ChainFacts, StartChain)> {
+    let boards = boards.iter().copied();
+    let known = boards.filter_map(|name| Some((name, Model::of_filter(name)?)));
     let mut facts = facts(parts);
     let boot = parts.boot();
-    let mut starts: Vec<(&str, ChainFacts, StartChain)> = Vec::new();
+    let mut starts: Vec<(&'b str, ChainFacts, StartChain)> = Vec::new();
     for (name, (model, words)) in known {
         facts.model = model;
         facts.board = words;
@@ -143,11 +173,7 @@ pub fn of_card(parts: &CardParts<'_>, board: Option<&str>) -> Start {
         root_into(parts, &mut facts);
         starts.push((name, facts.clone(), StartChain::of(&facts)));
     }
-    let chosen = chosen(&starts);
-    let rungs = starts.iter().enumerate();
-    let rungs = rungs.map(|(at, (name, _, chain))| rung(name, at == chosen, chain)).collect();
-    let (_, facts, chain) = starts.swap_remove(chosen);
-    Start { of: parts.name.clone(), facts, chain, rungs }
+    starts
 }
 
 /// The newest board in which the card starts, else the newest in which it comes furthest.

@@ -11,7 +11,7 @@ mod report;
 mod root_files;
 pub mod text;
 
-pub use card::{CardPart, CardParts, of_card};
+pub use card::{CardPart, CardParts, in_its_boards, of_card};
 pub use ladder::{Reached, Rung};
 pub use machine::of_machine;
 pub use report::{LinkReport, NoteReport, StartReport, next};

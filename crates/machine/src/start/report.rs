@@ -1,6 +1,6 @@
 //! What `rubus boot --json` prints.
 
-use rubus_boot::chain::{Link, Note, Outcome, Stage, Stop};
+use rubus_boot::chain::{Doubt, Link, Note, Outcome, Stage, Stop};
 use rubus_boot::medium::Certainty;
 use rubus_vocabulary::next_step::NextStep;
 use serde::Serialize;
@@ -84,6 +84,9 @@ pub struct RungReport {
 pub fn next(start: &Start) -> NextStep {
     let stop = start.chain.deciding().and_then(|link| link.stop.as_ref());
     let note = note_of_deciding(start);
+    // What to do about another loader is for plans: here nothing is known to be wrong.
+    let doubt = start.chain.doubt().filter(|link| link.doubt != Doubt::Loader);
+    let remedy = doubt.and_then(|link| link.remedy.as_deref());
     match (stop, start.chain.outcome()) {
         (Some(stop), _) => NextStep::by_hand(&stop.remedy),
         (None, Outcome::Starts) if start.chain.notes().next().is_some() => {
@@ -94,6 +97,7 @@ pub fn next(start: &Start) -> NextStep {
             &["sudo", "rubus", "survey", "--save", "capture.tar"],
             "on that machine: the capture lacks what its start rests on",
         ),
+        (None, _) if remedy.is_some() => NextStep::by_hand(remedy.unwrap_or_default()),
         (None, _) if note.is_some() => NextStep::by_hand(note.unwrap_or_default()),
         (None, _) if start.disk().is_some_and(is_image) => NextStep::by_hand(
             "nothing that is known is wrong; --verbose has where each link was read",

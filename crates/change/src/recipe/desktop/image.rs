@@ -326,7 +326,10 @@ fn start<'a>(situation: &PlanInput<'a>, draft: &mut PlanBuilder) -> Option<Start
         },
         "this recipe changes config.txt and cmdline.txt of a Raspberry Pi's boot partition and knows no other way to start",
     );
-    start.ok()
+    let start = start.ok()?;
+    moving::checks::own_boot_files(&start, draft);
+    moving::checks::would_start(situation, moving::checks::Edited::CommandLine, draft);
+    Some(start)
 }
 
 /// Initial RAM filesystems that do not hold what the new root needs have to be made, by the image's own programs.

@@ -2,9 +2,10 @@
 
 use std::path::PathBuf;
 
-use super::super::{PathState, PlanBuilder, PlanInput, distribution};
+use super::super::{NextStart, PathState, PlanBuilder, PlanInput, distribution};
 use super::current::{self, Start};
 use super::kernels::{Has, Kernel, has, kernels};
+use rubus_boot::chain::Stop;
 use rubus_vocabulary::machine::{BlockKind, Machine, Mount, Setting};
 use rubus_vocabulary::units::bytes_iec;
 
@@ -82,18 +83,12 @@ pub(in crate::recipe) fn system<'a>(
         found,
         "this recipe changes config.txt and cmdline.txt of a Raspberry Pi's boot partition and knows no other way to start",
     );
-    if let Some(found) = start.as_ref().ok().and_then(switched_by_others) {
-        draft.check(
-            "no other program switches the boot files",
-            false,
-            found,
-            "this recipe knows Raspberry Pi OS and Debian; on Ubuntu it would change files that the next update \
-             replaces. Install the system afresh on the other disk",
-        );
+    if let Ok(start) = &start {
+        own_boot_files(start, draft);
     }
     let other_root = start.as_ref().ok().and_then(|start| start.other_root(situation));
-    if let (Ok(_), None, Some(stop)) = (&start, &other_root, &situation.facts.stop) {
-        draft.check("the board would start as it is now", false, stop.why.as_str(), &stop.remedy);
+    if start.is_ok() && other_root.is_none() {
+        would_start(situation, Edited::CommandLine, draft);
     }
     if let Some(found) = other_root {
         draft.check(
@@ -107,9 +102,42 @@ pub(in crate::recipe) fn system<'a>(
     start.ok().filter(|_| is_on_disk)
 }
 
+/// What of the boot files a plan changes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::recipe) enum Edited {
+    /// Settings, which the firmware reads whatever it loads.
+    Settings,
+    /// What the kernel is told.
+    CommandLine,
+}
+
+/// Whether the board would start as it is now, from the files that are changed: what is not certain beside that is a caution.
+pub(in crate::recipe) fn would_start(
+    situation: &PlanInput<'_>,
+    edited: Edited,
+    draft: &mut PlanBuilder,
+) {
+    let (what, stop) = match (&situation.facts.next_start, edited) {
+        (NextStart::NotAsked | NextStart::Starts, _) => return,
+        (NextStart::Stops(stop), _) => ("the board would start as it is now", stop),
+        (NextStart::Elsewhere(stop), _) | (NextStart::ByLoader(stop), Edited::CommandLine) => {
+            ("the next start reads the files that are changed", stop)
+        }
+        (NextStart::ByLoader(Stop { why, .. }), Edited::Settings) | (NextStart::Unsure(why), _) => {
+            let why = why.trim_start_matches("not certain: ");
+            draft.risks.push(format!(
+                "Whether the board starts as it is now is not certain: {why}. See `rubus boot`."
+            ));
+            return;
+        }
+    };
+    draft.check(what, false, stop.why.as_str(), &stop.remedy);
+}
+
 /// How the board starts, where that is known; a check says so. `elsewhere`: what to do on other machines.
 pub(in crate::recipe) fn start_is_known<'a>(
     situation: &PlanInput<'a>,
+    edited: Edited,
     elsewhere: &str,
     draft: &mut PlanBuilder,
 ) -> Option<Start<'a>> {
@@ -130,8 +158,8 @@ pub(in crate::recipe) fn start_is_known<'a>(
         },
         elsewhere,
     );
-    if let (Ok(_), Some(stop)) = (&start, &situation.facts.stop) {
-        draft.check("the board would start as it is now", false, stop.why.as_str(), &stop.remedy);
+    if start.is_ok() {
+        would_start(situation, edited, draft);
     }
     start.ok()
 }
@@ -163,6 +191,19 @@ pub(in crate::recipe) fn writable(
             ),
         },
     );
+}
+
+/// A set of boot files that other programs replace as a whole is not edited.
+pub(in crate::recipe) fn own_boot_files(start: &Start<'_>, draft: &mut PlanBuilder) {
+    if let Some(found) = switched_by_others(start) {
+        draft.check(
+            "no other program switches the boot files",
+            false,
+            found,
+            "this recipe knows Raspberry Pi OS and Debian; on Ubuntu it would change files that the next update \
+             replaces. Install the system afresh on the other disk",
+        );
+    }
 }
 
 /// Ubuntu keeps whole sets of boot files below `current`, `new` and `old`, and switches between them with its own trial.

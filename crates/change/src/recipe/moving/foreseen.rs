@@ -37,6 +37,15 @@ pub(in crate::recipe) fn check(
 ) {
     let checks = questions(next, situation);
     let count = checks.len();
+    if checks.is_empty() {
+        draft.check(
+            "the final proof has something to ask",
+            false,
+            "no board is known that starts with these files",
+            "put the kernel that config.txt names into the boot partition, or correct config.txt",
+        );
+        return;
+    }
     let waits = checks
         .iter()
         .find(|check| check.what == WAITED_FOR && check.is_met && check.found != WAITS_FOR_LITTLE);
@@ -72,13 +81,6 @@ fn questions(next: &NextStart<'_>, situation: &PlanInput<'_>) -> Vec<Check> {
     let config = ConfigTxt::parse(next.config_txt);
     let includes = current::included(situation, &next.start.point, &config);
     let is_image = situation.facts.image.is_some();
-    let models = match is_image {
-        false => vec![Model::of(&situation.machine.board)],
-        true => {
-            let exists = |name: &str| next.start.has(name);
-            config.models_started(&includes, &exists)
-        }
-    };
     let mut partition = BootPartition::default();
     for name in &next.start.names {
         partition.add(name, 1);
@@ -88,6 +90,13 @@ fn questions(next: &NextStart<'_>, situation: &PlanInput<'_>) -> Vec<Check> {
         let names = std::iter::once(&path.kernel).chain(&path.initramfs);
         names.filter(|name| name.contains('/')).for_each(|name| partition.add(name, 1));
     }
+    let models = match is_image {
+        false => vec![Model::of(&situation.machine.board)],
+        true => {
+            let exists = |name: &str| partition.size_bytes(name).is_some();
+            config.models_started(&includes, &exists)
+        }
+    };
     for (name, text) in &includes {
         partition.put(name, text);
     }

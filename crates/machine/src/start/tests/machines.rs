@@ -250,7 +250,7 @@ const NOT_CERTAIN: &[(&str, Change, Stage)] = &[
     (
         "a comment behind a value",
         |c| c.write(CONFIG, "kernel=kernel8.img # 64 bit\n"),
-        Stage::Settings,
+        Stage::Partition,
     ),
     (
         "a missing disk by a link of a kind that was not read",

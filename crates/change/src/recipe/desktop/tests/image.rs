@@ -2,8 +2,9 @@
 
 use super::*;
 use crate::plan::volume::{DiskIdentity, PartitionRole};
-use crate::recipe::ImageFacts;
+use crate::recipe::{ImageFacts, NextStart};
 use crate::steps::{BuildInitramfs, On, PartitionDisk, WriteFile};
+use rubus_boot::chain::Stop;
 use rubus_boot::initramfs::{Listing, Member};
 use rubus_vocabulary::machine::Mount;
 
@@ -316,4 +317,57 @@ fn a_pi_5_with_several_kernels_cannot_be_told_and_there_is_no_image() {
         assert!(said.contains("each Raspberry Pi 5 loads the same kernel"), "{config}: {said}");
         assert!(plan.steps.is_empty(), "{config}");
     }
+}
+
+#[test]
+fn a_set_of_boot_files_that_updates_switch_is_no_image_to_move() {
+    let refused = plan_where(image(&WHOLE), &[], &|facts| {
+        let at = |name: &str| Path::new("/boot/firmware").join(name);
+        let config = "arm_64bit=1\nauto_initramfs=1\nos_prefix=current/\n";
+        facts.seen.insert(at("config.txt"), text(config));
+        let line = facts.seen[&at("cmdline.txt")].clone();
+        facts.seen.insert(at("current/cmdline.txt"), line);
+        let names = ["kernel8.img", "initramfs8", "cmdline.txt"].map(str::to_string);
+        facts.seen.insert(at("current"), PathState::Directory(names.to_vec()));
+        let Some(PathState::Directory(names)) = facts.seen.get_mut(Path::new("/boot/firmware"))
+        else {
+            panic!("no boot partition");
+        };
+        names.push("current".into());
+        facts.kernels.insert(at("current/kernel8.img"), RELEASE.into());
+    });
+    let refused = obstacles(&refused).join("\n");
+    assert!(refused.contains("loads a set of files below /boot/firmware/current"), "{refused}");
+}
+
+#[test]
+fn what_boot_says_of_an_image_is_asked_before_one_is_made_of_it() {
+    let stop = || Stop { why: "the root has no modules".into(), remedy: "install them".into() };
+    for next in
+        [NextStart::Stops(stop()), NextStart::Elsewhere(stop()), NextStart::ByLoader(stop())]
+    {
+        let plan = plan_where(image(&WHOLE), &[], &|facts| facts.next_start = next.clone());
+        let refused = obstacles(&plan).join("\n");
+        assert!(refused.contains("the root has no modules"), "{next:?}: {refused}");
+    }
+    let unsure = NextStart::Unsure("its initramfs has modules in places of its own".into());
+    let plan = plan_where(image(&WHOLE), &[], &|facts| facts.next_start = unsure.clone());
+    assert_eq!(obstacles(&plan), Vec::<String>::new());
+    let is_told = |risk: &String| risk.contains("modules in places of its own");
+    assert!(plan.risks.iter().any(is_told), "{:?}", plan.risks);
+}
+
+#[test]
+fn a_proof_that_has_nothing_to_ask_is_none() {
+    // Its only kernel is one that no board starts by itself, and the file is not there.
+    let plan = plan_where(image(&WHOLE), &[], &|facts| {
+        let Some(PathState::Directory(names)) = facts.seen.get_mut(Path::new("/boot/firmware"))
+        else {
+            panic!("no boot partition");
+        };
+        names.retain(|name| !name.starts_with("kernel"));
+    });
+    let refused = obstacles(&plan).join("\n");
+    assert!(!refused.is_empty(), "{plan:?}");
+    assert!(plan.checks.iter().all(|check| !check.found.starts_with("0 questions")), "{plan:?}");
 }
