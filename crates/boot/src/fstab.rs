@@ -153,6 +153,18 @@ impl Fstab {
 }
 
 impl Hazard {
+    /// The line that it is about.
+    pub fn entry(&self) -> &Entry {
+        match self {
+            Hazard::NotThere(entry)
+            | Hazard::OtherCase(entry, _)
+            | Hazard::Ambiguous(entry, _)
+            | Hazard::OtherFilesystem(entry, _)
+            | Hazard::NotOptional(entry)
+            | Hazard::Twice(entry) => entry,
+        }
+    }
+
     /// What it is, as a sentence, with what to do.
     pub fn sentence(&self) -> String {
         match self {
@@ -181,7 +193,8 @@ impl Hazard {
 
 fn hazard_of(entry: &Entry, volumes: &[NamedVolume], essential: &[&str]) -> Option<Hazard> {
     let name = Name::of(entry);
-    if !name.is_volume() || entry.has_option("noauto") || is_made_at_start(&name) {
+    let is_no_disk = !name.is_volume() || is_bind(entry) || is_made_at_start(&name);
+    if is_no_disk || entry.has_option("noauto") {
         return None;
     }
     let is_optional = entry.has_option("nofail");
@@ -210,6 +223,11 @@ fn hazard_of(entry: &Entry, volumes: &[NamedVolume], essential: &[&str]) -> Opti
 /// Devices in memory are made by other parts of the start.
 fn is_made_at_start(name: &Name) -> bool {
     matches!(name, Name::Path(path) if path.starts_with("/dev/zram") || path.starts_with("/dev/ram"))
+}
+
+/// A directory that is shown at another place, whatever its name looks like: `/dev/shm`.
+fn is_bind(entry: &Entry) -> bool {
+    ["bind", "rbind"].iter().any(|option| entry.has_option(option))
 }
 
 /// Swap areas are started beside the rest; a missing one only costs time.

@@ -12,6 +12,8 @@ use crate::volume::{Name, NamedVolume};
 const ESSENTIAL: [&str; 3] = ["/", "/boot/firmware", "/boot"];
 const SOURCE: &str = "/etc/fstab";
 const REMEDY: &str = "correct its line in /etc/fstab, or add nofail to the options there";
+const CORRECT: &str = "correct its line in /etc/fstab";
+const TAKE_OUT: &str = "take one of the lines out of /etc/fstab";
 
 pub(super) fn mounts(facts: &ChainFacts, _: &BootPath) -> Link {
     let link = Link::new(Stage::Mounts, "no fstab", SOURCE);
@@ -59,7 +61,7 @@ fn judge(facts: &ChainFacts, hazard: &Hazard, link: Link) -> Link {
         | Hazard::OtherCase(entry, _)
         | Hazard::OtherFilesystem(entry, _) => {
             if entry.is_swap() || !ends_a_start(facts, entry) {
-                return link.noted(sentence, REMEDY);
+                return link.noted(sentence, remedy(entry));
             }
             match hazard {
                 Hazard::NotThere(_) => gone(facts, entry, sentence, link),
@@ -67,9 +69,15 @@ fn judge(facts: &ChainFacts, hazard: &Hazard, link: Link) -> Link {
                 _ => emergency(facts, entry, &sentence, link),
             }
         }
-        Hazard::Ambiguous(..) => link.with(Certainty::Likely).noted(sentence, REMEDY),
-        Hazard::NotOptional(_) | Hazard::Twice(_) => link.noted(sentence, REMEDY),
+        Hazard::Ambiguous(entry, _) => link.with(Certainty::Likely).noted(sentence, remedy(entry)),
+        Hazard::NotOptional(_) => link.noted(sentence, REMEDY),
+        Hazard::Twice(_) => link.noted(sentence, TAKE_OUT),
     }
+}
+
+/// A start without its root is none, whatever the options say.
+fn remedy(entry: &Entry) -> &'static str {
+    if entry.target == "/" { CORRECT } else { REMEDY }
 }
 
 fn gone(facts: &ChainFacts, entry: &Entry, sentence: String, link: Link) -> Link {

@@ -34,6 +34,16 @@ fn entries_are_found_by_their_place() {
 }
 
 #[test]
+fn a_directory_that_is_bound_to_another_place_is_no_disk() {
+    for options in ["bind", "defaults,rbind"] {
+        let line = format!("/dev/shm /srv/tmp none {options} 0 0\n");
+        assert_eq!(Fstab::parse(line).hazards(&[], &["/"]), []);
+    }
+    let device = Fstab::parse("/dev/sdc1 /srv/tmp ext4 defaults 0 0\n");
+    assert_eq!(device.hazards(&[], &["/"]).len(), 1);
+}
+
+#[test]
 fn a_replaced_line_keeps_its_columns_and_the_others_every_byte() {
     let mut fstab = Fstab::parse(PI_OS);
     let entry = Entry::new("UUID=12", "/", "btrfs", "defaults,noatime,subvol=@");

@@ -36,7 +36,7 @@ pub(super) fn look(facts: &Facts<'_>, checks: &mut Vec<Check>) {
     checks.push(judge(
         "every line of fstab means one volume that holds what it says",
         &wrong,
-        "correct the line, or add nofail where the board may start without it",
+        remedy(&wrong),
     ));
     checks.push(check(WAITED_FOR, Ok(waited_for(&waits))));
     checks.push(check(
@@ -74,6 +74,19 @@ fn waited_for(hazards: &[&Hazard]) -> String {
     match sentences.is_empty() {
         true => WAITS_FOR_LITTLE.into(),
         false => sentences.join("; "),
+    }
+}
+
+/// No board starts without its root or with two of them: there `nofail` is no help.
+fn remedy(hazards: &[&Hazard]) -> &'static str {
+    let is_twice = |hazard: &&Hazard| matches!(hazard, Hazard::Twice(_));
+    let is_root = |hazard: &&Hazard| hazard.entry().target == "/";
+    match hazards.first() {
+        Some(_) if hazards.iter().all(is_twice) => "take one of the lines out",
+        Some(_) if hazards.iter().all(|hazard| is_root(hazard) || is_twice(hazard)) => {
+            "correct the line"
+        }
+        _ => "correct the line, or add nofail where the board may start without it",
     }
 }
 

@@ -196,6 +196,15 @@ fn a_disk_that_the_start_waits_for_is_told_and_forbids_nothing() {
 }
 
 #[test]
+fn of_two_lines_for_one_place_one_is_taken_out() {
+    let mut board = board();
+    board.fstab.push_str("PARTUUID=8a676486-01 /boot/firmware vfat defaults 0 2\n");
+    let unmet = board.unmet();
+    assert!(unmet.contains("-> take one of the lines out"), "{unmet}");
+    assert!(!unmet.contains("nofail"), "{unmet}");
+}
+
+#[test]
 fn every_kernel_that_may_start_is_looked_at() {
     let mut board = board();
     // Without a mode both may start; the second has no initial RAM filesystem.
