@@ -178,10 +178,16 @@ fn assumed(machine: &Machine, mounted: Option<&Mount>) -> Medium {
     let is_pi = Model::of(&machine.board).kernels != Kernels::Named;
     let has_device_tree = machine.board.compatible.value().is_some();
     let (names, why): (Vec<&BlockDevice>, &str) = match (is_pi, has_device_tree) {
-        (true, _) => (
-            cards.into_iter().filter(|card| can_hold_firmware(machine, card)).collect(),
-            "no boot partition is mounted, and a Raspberry Pi looks for one on its card first",
-        ),
+        (true, _) => {
+            // A card without the firmware's files is passed over, and then the disk of the root is the next that is known.
+            let may_start = |disk: &&BlockDevice| {
+                (is_card(disk) || is_used(disk)) && can_hold_firmware(machine, disk)
+            };
+            (
+                disks(machine).filter(may_start).collect(),
+                "no boot partition is mounted, and a Raspberry Pi looks for one on its card first",
+            )
+        }
         // U-Boot lies before the first partition, where no table shows it.
         (false, true) if !cards.iter().any(is_used) => (
             cards,

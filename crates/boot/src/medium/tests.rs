@@ -118,3 +118,18 @@ fn boards_with_u_boot_may_need_any_card() {
     machine.board.compatible = Fact::unknown("no such file", "");
     assert_eq!(starts_from(&machine, "mmcblk0"), None);
 }
+
+#[test]
+fn without_the_firmwares_word_the_disk_of_the_root_may_have_started_it_as_well() {
+    let mut machine = root_on_usb();
+    unmount_boot(&mut machine);
+    let card = machine.block_devices.iter().find(|device| device.name == "mmcblk0p1");
+    let mut boot = card.expect("the fixture has it").clone();
+    boot.name = "sda2".into();
+    boot.parent = Some("sda".into());
+    machine.block_devices.push(boot);
+    let medium = start_medium(&machine);
+    assert_eq!((medium.disks.len(), medium.certainty), (2, Certainty::NotKnown));
+    assert!(starts_from(&machine, "sda").is_some_and(|why| why.contains("may start from it")));
+    assert!(starts_from(&machine, "mmcblk0").is_some());
+}
