@@ -91,6 +91,8 @@ pub struct DiskTable {
 pub enum TableKind {
     Mbr,
     Gpt,
+    /// A GPT, and an MBR that names the first FAT partition, too.
+    Hybrid,
 }
 
 /// A partition of the medium.

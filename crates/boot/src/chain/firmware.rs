@@ -181,6 +181,9 @@ fn by_table(facts: &ChainFacts, table: &DiskTable, link: Link) -> Link {
     }
     match table.kind {
         TableKind::Gpt => by_gpt(facts, link),
+        // Boards that know no GPT read the MBR.
+        TableKind::Hybrid if !has_eeprom(facts.model.kernels) => link,
+        TableKind::Hybrid => by_gpt(facts, link),
         TableKind::Mbr => by_type(facts, &fat, link),
     }
 }

@@ -12,7 +12,9 @@ pub use fat::Fat;
 use rubus_host::block::disk_bytes::DiskBytes;
 use rubus_host::{Files, ReadError};
 
-use crate::signature::{END_BYTES, FoundTable, PartitionEntry, Table, Window, partition_table};
+use crate::signature::{
+    END_BYTES, FoundTable, PartitionEntry, Table, Window, has_hybrid_mbr, partition_table,
+};
 use crate::superblock::{self, Superblock};
 
 /// Bytes that can be read in any place.
@@ -95,6 +97,8 @@ pub struct Card<'a> {
     /// Its table; a disk that one filesystem fills has none.
     pub table: Option<FoundTable>,
     pub partitions: Vec<Partition>,
+    /// Whether an MBR beside a GPT names the first FAT partition.
+    pub is_hybrid: bool,
 }
 
 /// A partition and what is on it.
@@ -128,7 +132,12 @@ impl<'a> Card<'a> {
                 entry,
             });
         }
-        Ok(Card { disk, table, partitions })
+        let is_fat =
+            |part: &&Partition| part.filesystem.as_ref().is_some_and(|found| found.kind == "vfat");
+        let window = Window::new(size, &first, &last);
+        let fat = partitions.iter().find(is_fat);
+        let is_hybrid = fat.is_some_and(|fat| has_hybrid_mbr(&window, fat.entry.start_bytes));
+        Ok(Card { disk, table, partitions, is_hybrid })
     }
 
     /// The bytes of a partition.

@@ -14,7 +14,7 @@ mod tables;
 
 pub use bytes::{Window, all_zero};
 pub use bytes::{crc32, uuid_text};
-pub use tables::{FoundTable, PartitionEntry, partition_table, partitions};
+pub use tables::{FoundTable, PartitionEntry, has_hybrid_mbr, partition_table, partitions};
 
 /// How many bytes of each end a [`Window`] should have: every format here has a mark within them.
 pub const END_BYTES: usize = 1 << 20;

@@ -89,6 +89,15 @@ pub fn partitions(window: &Window<'_>) -> Vec<PartitionEntry> {
     }
 }
 
+/// Whether the MBR beside a GPT lists the partition that begins at this byte as one of FAT, as boards need that know no GPT.
+pub fn has_hybrid_mbr(window: &Window<'_>, start_bytes: u64) -> bool {
+    const FAT: [&str; 6] = ["0x01", "0x04", "0x06", "0x0b", "0x0c", "0x0e"];
+    let is_it = |entry: &PartitionEntry| {
+        entry.start_bytes == start_bytes && FAT.contains(&entry.type_id.as_str())
+    };
+    gpt_header(window).is_some() && mbr_entries(window).iter().any(is_it)
+}
+
 struct GptHeader {
     offset: u64,
     block_bytes: u64,

@@ -336,3 +336,28 @@ proptest! {
         partitions(&ends(&image));
     }
 }
+
+#[test]
+fn an_mbr_beside_a_gpt_is_hybrid_where_it_names_the_same_fat_partition() {
+    const START: u64 = 2048 * 512;
+    let disk = |entries: &[(u8, u32)]| {
+        let mut bytes = vec![0_u8; 8192];
+        bytes[512..520].copy_from_slice(b"EFI PART");
+        bytes[510..512].copy_from_slice(&[0x55, 0xaa]);
+        for (index, (kind, start)) in entries.iter().enumerate() {
+            let at = 446 + 16 * index;
+            bytes[at + 4] = *kind;
+            bytes[at + 8..at + 12].copy_from_slice(&start.to_le_bytes());
+            bytes[at + 12..at + 16].copy_from_slice(&1000_u32.to_le_bytes());
+        }
+        bytes
+    };
+    let is_hybrid = |entries: &[(u8, u32)]| {
+        let bytes = disk(entries);
+        has_hybrid_mbr(&Window::new(1 << 30, &bytes, &[]), START)
+    };
+    assert!(is_hybrid(&[(0xee, 1), (0x0c, 2048)]));
+    assert!(!is_hybrid(&[(0xee, 1)]));
+    assert!(!is_hybrid(&[(0xee, 1), (0x0c, 4096)]));
+    assert!(!is_hybrid(&[(0xee, 1), (0x83, 2048)]));
+}

@@ -94,6 +94,7 @@ impl<'a> CardParts<'a> {
         });
         let kind = match table.kind {
             Table::Mbr => TableKind::Mbr,
+            Table::Gpt | Table::ProtectiveMbr if card.is_hybrid => TableKind::Hybrid,
             Table::Gpt | Table::ProtectiveMbr => TableKind::Gpt,
         };
         Ok(CardParts { name: name.into(), kind, parts: parts.collect() })
