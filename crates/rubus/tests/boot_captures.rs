@@ -476,6 +476,7 @@ fn a_plan_and_boot_never_contradict_each_other() {
             TABLE,
             "/dev/sdc2 /mnt/ssd ntfs-3g defaults 0 0\n",
         ),
+        ("a directory bound to another place", TABLE, "/dev/shm /srv/tmp none bind 0 0\n"),
         ("a missing disk with nofail", TABLE, "UUID=3d343a73 /media/backup ext4 nofail 0 2\n"),
     ] {
         boards.push((name, append(Board::on_card(), path, text)));

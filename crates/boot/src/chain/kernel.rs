@@ -34,6 +34,17 @@ pub(super) fn kernel(facts: &ChainFacts, path: &BootPath) -> Link {
         }
         Some(_) => {}
     }
+    if let Some(directory) = hidden_by_label(facts, path) {
+        return link
+            .with(Certainty::Likely)
+            .stopped(
+                format!(
+                    "the firmware finds nothing below {directory}/, since its partition has the same name as its label"
+                ),
+                "give the partition another label: sudo fatlabel DEVICE bootfs",
+            )
+            .unless_it_runs(is_this_kernel(facts, &path.kernel));
+    }
     if let Some(loader) = loader(facts, &path.kernel) {
         return handed_on(path, loader, link);
     }
@@ -52,6 +63,18 @@ pub(super) fn kernel(facts: &ChainFacts, path: &BootPath) -> Link {
     looks
         .iter()
         .fold(link, |link, look| if link.stop.is_some() { link } else { look(facts, path, link) })
+}
+
+/// The directory of the kernel or an initramfs, where the label of the boot partition is the same name: the firmware takes the
+/// label's entry for the directory's. Source: raspberrypi/firmware, issue 1529.
+fn hidden_by_label<'a>(facts: &ChainFacts, path: &'a BootPath) -> Option<&'a str> {
+    let partition = facts.medium.partition.as_deref()?;
+    let is_own = |path: &str| path == partition || path.strip_prefix("/dev/") == Some(partition);
+    let boot = facts.volumes.iter().find(|volume| is_own(&volume.path))?;
+    let label = boot.label.as_deref()?;
+    let files = std::iter::once(&path.kernel).chain(&path.initramfs);
+    let mut directories = files.filter_map(|file| Some(file.split_once('/')?.0));
+    directories.find(|directory| directory.eq_ignore_ascii_case(label))
 }
 
 /// A named kernel that is not in the list of files.
@@ -385,12 +408,16 @@ fn for_this_kernel(
         return link.with(Certainty::Likely);
     };
     let Some(release) = kernel.release.as_deref() else { return link.with(Certainty::Likely) };
-    let filesystem = root_name(facts, path).and_then(|name| root_filesystem(facts, &name));
-    let Some(filesystem) = filesystem else { return link };
+    let Some(filesystem) = needed_module(facts, path) else { return link };
     let modules = &kernel.modules;
     if modules.find(&filesystem) == Known::BuiltIn {
         let is_other = !releases.is_empty() && !releases.contains(&release);
         return if is_other { link.noted(two_releases(release, releases), REMAKE) } else { link };
+    }
+    let is_plain = matches!(root_kind(facts, path), RootKind::Plain | RootKind::Elsewhere);
+    if !is_plain && (releases.is_empty() || releases.contains(&release)) {
+        // By what a root is opened or put together was looked at before.
+        return link;
     }
     if releases.contains(&release) {
         return module_inside(modules, release, &filesystem, listings, link);
@@ -402,6 +429,15 @@ fn for_this_kernel(
     let is_certain = !modules.is_empty() && !releases.is_empty();
     let certainty = if is_certain { Certainty::Certain } else { Certainty::Likely };
     link.with(certainty).stopped(two_releases(release, releases), REMAKE)
+}
+
+/// The module without which the root is not reached: of what lies between, where it is opened or put together first.
+fn needed_module(facts: &ChainFacts, path: &BootPath) -> Option<String> {
+    match root_kind(facts, path) {
+        RootKind::Encrypted(_) => Some("dm_crypt".into()),
+        RootKind::Lvm => Some("dm_mod".into()),
+        RootKind::Plain | RootKind::Elsewhere => root_filesystem(facts, &root_name(facts, path)?),
+    }
 }
 
 /// An initial RAM filesystem that no distribution's tools made may load its modules from anywhere.

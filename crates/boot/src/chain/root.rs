@@ -2,7 +2,7 @@
 
 use super::ChainFacts;
 use super::kernel::has_initramfs;
-use super::link::{Link, Stage, Subject};
+use super::link::{Doubt, Link, Stage, Subject};
 use super::naming::{RootKind, root_kind};
 use super::running::{has_this_line, is_this_kernel};
 use super::width::{has_large_pages, is_32_bit};
@@ -131,6 +131,15 @@ fn not_there(facts: &ChainFacts, name: &Name, path: &BootPath, link: Link) -> Li
     if !facts.are_links_seen(name) {
         return link.not_known(format!("{name}: links of this kind were not read")).last();
     }
+    if !facts.are_all_volumes && is_moved(facts) {
+        return link
+            .not_known(format!("{source} names {name}, which is on a disk that is not here"))
+            .in_doubt_of(
+                Doubt::Other,
+                "look at the disk that has it in the same way; it has to be in the board, too",
+            )
+            .last();
+    }
     let (certainty, place) = if facts.are_all_volumes {
         (Certainty::Certain, "there is")
     } else {
@@ -141,6 +150,13 @@ fn not_there(facts: &ChainFacts, name: &Name, path: &BootPath, link: Link) -> Li
         format!("{source} names {name}; {place} {}", others(name, &facts.volumes)),
         root_to_write(facts, name, source),
     )
+}
+
+/// Whether a card is for a root on another disk: it has none itself, or Rubus has moved it and kept the old command line.
+fn is_moved(facts: &ChainFacts) -> bool {
+    const KEPT: &str = "cmdline.txt.before-rubus";
+    let has_root = facts.volumes.iter().any(may_be_root);
+    !has_root || facts.partition.names().any(|name| name.starts_with(KEPT))
 }
 
 /// What to write, where one volume alone can be meant. Of a card, another disk of the board may be the root.

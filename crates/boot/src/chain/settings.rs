@@ -143,6 +143,14 @@ pub(super) fn command_line(facts: &ChainFacts, path: &BootPath) -> Link {
         return link;
     }
     if has_root_of_its_own(&line) || is_found_by_initramfs(facts, path) {
+        if let Some((word, volume)) = lost_volume(facts, &line) {
+            let found = format!(
+                "no root=; {word}={volume}, which the initramfs looks for, is not on the disks that are here"
+            );
+            let remedy =
+                format!("correct {word}= in {source}, or put the disk in that has {volume}");
+            return link.not_known(found).in_doubt_of(Doubt::Other, remedy).last();
+        }
         let found = "no root=; the initramfs of this system finds its root by words of its own";
         return link.not_known(found).last();
     }
@@ -176,6 +184,17 @@ fn has_root_of_its_own(line: &CmdlineTxt) -> bool {
         "tce",
     ];
     WORDS.iter().any(|name| line.has(name))
+}
+
+/// A volume that LibreELEC's initramfs is told to mount, and that is none of those here. Source: LibreELEC.tv,
+/// `packages/sysutils/busybox/scripts/init`: `boot=` has the system, `disk=` the storage.
+fn lost_volume(facts: &ChainFacts, line: &CmdlineTxt) -> Option<(&'static str, Name)> {
+    let words = ["boot", "disk"].into_iter();
+    let mut named = words.filter_map(|word| Some((word, Name::parse(line.get(word)?))));
+    named.find(|(_, name)| {
+        let is_seen = !matches!(name, Name::Path(_));
+        is_seen && name.is_volume() && name.resolve(&facts.volumes).is_empty()
+    })
 }
 
 /// Whether there is an initramfs that is not known to need `root=`: those of a known maker are.

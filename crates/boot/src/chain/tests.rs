@@ -6,6 +6,8 @@ use crate::modules::Modules;
 use crate::proof::Kernel;
 use rubus_vocabulary::revision;
 
+mod systems;
+
 const CONFIG: &str = "arm_64bit=1\ninitramfs initramfs8 followkernel\n";
 const CMDLINE: &str = "console=tty1 root=PARTUUID=1a2b-02 rootfstype=ext4 rootwait\n";
 const FSTAB: &str =
@@ -582,49 +584,4 @@ fn an_option_of_another_filesystem_is_refused_with_the_root() {
     assert_eq!(with("noatime,commit=60,data=journal", "ext4"), Outcome::Starts);
     assert_eq!(with("data=ordered", "btrfs"), Outcome::StopsAt(Stage::Root));
     assert_eq!(with("noatime,commit=60,compress=zstd:1", "btrfs"), Outcome::Starts);
-}
-
-fn doubt(facts: &ChainFacts) -> (Outcome, Doubt) {
-    let chain = StartChain::of(facts);
-    (chain.outcome(), chain.doubt().expect("it is not certain").doubt)
-}
-
-#[test]
-fn a_doubt_says_whether_it_is_about_what_the_firmware_reads() {
-    let mut facts = board();
-    facts.partition.put("config.txt", &format!("{CONFIG}kernel=kernel8.img # mine\n"));
-    let (outcome, about) = doubt(&facts);
-    assert_eq!((outcome, about), (Outcome::NotCertainAfter(Stage::Partition), Doubt::WhatIsRead));
-
-    let mut facts = board();
-    facts.partition.put("autoboot.txt", "[all]\nboot_partition=2\n");
-    assert_eq!(doubt(&facts), (Outcome::NotCertainAfter(Stage::Medium), Doubt::WhatIsRead));
-
-    let mut facts = board();
-    facts.partition.add("u-boot.bin", 1000);
-    facts.partition.put("config.txt", "kernel=u-boot.bin\n");
-    assert_eq!(doubt(&facts), (Outcome::NotCertainAfter(Stage::Settings), Doubt::Loader));
-
-    let mut facts = board();
-    facts.volumes.push(volume("/dev/sda2", "1a2b-02", "ext4"));
-    assert_eq!(doubt(&facts), (Outcome::NotCertainAfter(Stage::CommandLine), Doubt::Other));
-}
-
-#[test]
-fn a_start_over_the_network_is_not_one_from_the_mounted_partition() {
-    let mut facts = board();
-    facts.bootloader = Some(Bootloader { boot_mode: Some(2), ..Bootloader::default() });
-    facts.medium =
-        Medium { disks: Vec::new(), partition: None, why: "boot-mode is 2".into(), ..facts.medium };
-    facts.mode = None;
-    assert_eq!(doubt(&facts), (Outcome::NotCertainAfter(Stage::Firmware), Doubt::WhatIsRead));
-}
-
-#[test]
-fn a_setting_of_an_initramfs_that_may_not_be_read_is_no_doubt_about_files() {
-    let mut facts = board();
-    facts.volumes[1].uuid = Some("5a".into());
-    facts.partition.put("config.txt", "arm_64bit=1\nauto_initramfs = 1\n");
-    facts.partition.put("cmdline.txt", "root=UUID=5a rootfstype=ext4 rootwait\n");
-    assert_eq!(doubt(&facts), (Outcome::NotCertainAfter(Stage::Partition), Doubt::Other));
 }

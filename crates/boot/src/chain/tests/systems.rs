@@ -1,0 +1,158 @@
+//! Starts that other systems, other tables and other loaders lead to, and what a doubt is about.
+
+use super::*;
+
+fn doubt(facts: &ChainFacts) -> (Outcome, Doubt) {
+    let chain = StartChain::of(facts);
+    (chain.outcome(), chain.doubt().expect("it is not certain").doubt)
+}
+
+#[test]
+fn a_doubt_says_whether_it_is_about_what_the_firmware_reads() {
+    let mut facts = board();
+    facts.partition.put("config.txt", &format!("{CONFIG}kernel=kernel8.img # mine\n"));
+    let (outcome, about) = doubt(&facts);
+    assert_eq!((outcome, about), (Outcome::NotCertainAfter(Stage::Partition), Doubt::WhatIsRead));
+
+    let mut facts = board();
+    facts.partition.put("autoboot.txt", "[all]\nboot_partition=2\n");
+    assert_eq!(doubt(&facts), (Outcome::NotCertainAfter(Stage::Medium), Doubt::WhatIsRead));
+
+    let mut facts = board();
+    facts.partition.add("u-boot.bin", 1000);
+    facts.partition.put("config.txt", "kernel=u-boot.bin\n");
+    assert_eq!(doubt(&facts), (Outcome::NotCertainAfter(Stage::Settings), Doubt::Loader));
+
+    let mut facts = board();
+    facts.volumes.push(volume("/dev/sda2", "1a2b-02", "ext4"));
+    assert_eq!(doubt(&facts), (Outcome::NotCertainAfter(Stage::CommandLine), Doubt::Other));
+}
+
+#[test]
+fn a_start_over_the_network_is_not_one_from_the_mounted_partition() {
+    let mut facts = board();
+    facts.bootloader = Some(Bootloader { boot_mode: Some(2), ..Bootloader::default() });
+    facts.medium =
+        Medium { disks: Vec::new(), partition: None, why: "boot-mode is 2".into(), ..facts.medium };
+    facts.mode = None;
+    assert_eq!(doubt(&facts), (Outcome::NotCertainAfter(Stage::Firmware), Doubt::WhatIsRead));
+}
+
+#[test]
+fn a_setting_of_an_initramfs_that_may_not_be_read_is_no_doubt_about_files() {
+    let mut facts = board();
+    facts.volumes[1].uuid = Some("5a".into());
+    facts.partition.put("config.txt", "arm_64bit=1\nauto_initramfs = 1\n");
+    facts.partition.put("cmdline.txt", "root=UUID=5a rootfstype=ext4 rootwait\n");
+    assert_eq!(doubt(&facts), (Outcome::NotCertainAfter(Stage::Partition), Doubt::Other));
+}
+
+#[test]
+fn a_root_on_a_disk_that_is_not_here_is_not_certain() {
+    let mut card = board();
+    card.are_all_volumes = false;
+    let elsewhere = CMDLINE.replace("1a2b-02", "5555-02");
+    card.partition.put("cmdline.txt", &elsewhere);
+    // A root that is here is more likely meant, as after a clone.
+    assert_eq!(outcome(&card), Outcome::StopsAt(Stage::Root));
+    // Rubus moved it, and left the old one where it was.
+    let mut moved = card.clone();
+    moved.partition.put("cmdline.txt.before-rubus", CMDLINE);
+    // A card that has the boot files alone.
+    let mut small = card;
+    small.volumes.pop();
+    for facts in [moved, small] {
+        let chain = StartChain::of(&facts);
+        assert_eq!(chain.outcome(), Outcome::NotCertainAfter(Stage::CommandLine));
+        let link = chain.doubt().expect("it is not certain");
+        assert!(link.found.contains("PARTUUID=5555-02, which is on a disk that is not here"));
+        assert!(link.remedy.as_deref().is_some_and(|remedy| remedy.contains("in the board")));
+    }
+}
+
+#[test]
+fn a_directory_that_is_named_like_its_partition_is_not_found() {
+    let mut facts = board();
+    facts.partition.put("config.txt", "kernel=boot/vmlinuz\ninitramfs initramfs8\n");
+    facts.partition.add("boot/vmlinuz", 1000);
+    assert_eq!(outcome(&facts), Outcome::Starts);
+    facts.volumes[0].label = Some("BOOT".into());
+    let chain = StartChain::of(&facts);
+    assert_eq!(chain.outcome(), Outcome::StopsAt(Stage::Kernel));
+    assert_eq!(chain.certainty(), Certainty::Likely);
+    assert!(why(&facts).contains("nothing below boot/"), "{}", why(&facts));
+}
+
+#[test]
+fn an_encrypted_root_needs_modules_of_its_kernel() {
+    let of = |release: &str| {
+        let module = format!("usr/lib/modules/{release}/kernel/drivers/md/dm-crypt.ko");
+        let member = |path: &str| Member { path: path.into(), mode: 0o100_755, size_bytes: 1 };
+        let mut facts = board();
+        facts.volumes[1].filesystem = Some("crypto_LUKS".into());
+        let line = "root=/dev/mapper/root cryptdevice=/dev/mmcblk0p2:root rootwait";
+        facts.partition.put("cmdline.txt", line);
+        let members = vec![member(&module), member("usr/sbin/cryptsetup")];
+        let listing = Listing { members, ..Listing::default() };
+        facts.images.initramfs.insert("initramfs8".into(), Ok(listing));
+        let kernel = Kernel { release: Some("6.12.47+rpt-rpi-v8".into()), ..Kernel::default() };
+        facts.images.kernels.insert("kernel8.img".into(), kernel);
+        facts
+    };
+    let inside = of("6.12.47+rpt-rpi-v8");
+    assert_eq!(outcome(&inside), Outcome::NotCertainAfter(Stage::CommandLine));
+    let other = of("6.6.31+rpt-rpi-v8");
+    assert_eq!(outcome(&other), Outcome::StopsAt(Stage::Initramfs));
+    assert!(why(&other).contains("has modules of 6.6.31+rpt-rpi-v8"), "{}", why(&other));
+}
+
+#[test]
+fn a_volume_that_libreelec_looks_for_and_is_not_here_is_told() {
+    let mut facts = board();
+    facts.volumes[0].label = Some("LIBREELEC".into());
+    facts.partition.put("cmdline.txt", "boot=LABEL=LIBREELEC disk=LABEL=STORAGE quiet\n");
+    let chain = StartChain::of(&facts);
+    assert_eq!(chain.outcome(), Outcome::NotCertainAfter(Stage::Initramfs));
+    let found = &chain.doubt().expect("it is not certain").found;
+    assert!(found.contains("disk=LABEL=STORAGE, which the initramfs looks for"), "{found}");
+    facts.volumes[1].label = Some("STORAGE".into());
+    let chain = StartChain::of(&facts);
+    let found = &chain.doubt().expect("it is not certain").found;
+    assert!(found.contains("by words of its own"), "{found}");
+}
+
+#[test]
+fn a_board_without_an_eeprom_starts_from_a_gpt_beside_an_mbr() {
+    let mut facts = board();
+    facts.model = Model::of_revision(&revision::decode(0xa0_2082));
+    for name in ["bootcode.bin", "start.elf", "fixup.dat", "bcm2710-rpi-3-b.dtb"] {
+        facts.partition.add(name, 1000);
+    }
+    let part = |number: u32, filesystem: &str| TablePartition {
+        number,
+        type_id: "ebd0a0a2-b9e5-4433-87c0-68b6b72699c7".into(),
+        filesystem: Some(filesystem.into()),
+    };
+    let partitions = vec![part(1, "vfat"), part(2, "ext4")];
+    for (kind, expected) in
+        [(TableKind::Gpt, Outcome::StopsAt(Stage::Partition)), (TableKind::Hybrid, Outcome::Starts)]
+    {
+        facts.table = Some(DiskTable { kind, partitions: partitions.clone() });
+        assert_eq!(outcome(&facts), expected, "{kind:?}");
+    }
+}
+
+#[test]
+fn a_root_is_never_made_optional() {
+    let mut facts = board();
+    facts.root.fstab = Some(format!("{FSTAB}PARTUUID=1a2b-02 / ext4 defaults 0 1\n"));
+    let chain = StartChain::of(&facts);
+    let remedies: Vec<&str> = chain.notes().map(|(_, note)| note.remedy.as_str()).collect();
+    assert!(remedies.contains(&"take one of the lines out of /etc/fstab"), "{remedies:?}");
+    let root = NamedVolume { partuuid: Some("1a2b-02".into()), ..facts.volumes[1].clone() };
+    facts.volumes.push(NamedVolume { path: "/dev/sda2".into(), ..root });
+    facts.partition.put("cmdline.txt", &CMDLINE.replace("PARTUUID=1a2b-02", "/dev/mmcblk0p2"));
+    let chain = StartChain::of(&facts);
+    let remedies: Vec<&str> = chain.notes().map(|(_, note)| note.remedy.as_str()).collect();
+    assert!(remedies.iter().all(|remedy| !remedy.contains("nofail")), "{remedies:?}");
+}
