@@ -21,7 +21,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use rubus_vocabulary::machine::Bootloader;
 
 use crate::autoboot;
-use crate::config_txt::{BootPath, ConfigTxt, ReadPartition, Reader};
+use crate::config_txt::{BootPath, ConfigTxt, FORMS, ReadPartition, Reader};
 use crate::eeprom::{Ability, Eeprom};
 use crate::medium::{Certainty, Medium, Mode};
 use crate::model::{Kernels, Model};
@@ -91,7 +91,7 @@ pub struct DiskTable {
 pub enum TableKind {
     Mbr,
     Gpt,
-    /// A GPT, and an MBR that names the first FAT partition, too.
+    /// A GPT, and an MBR that names the first FAT partition first.
     Hybrid,
 }
 
@@ -306,7 +306,7 @@ pub fn paths(facts: &ChainFacts) -> Vec<BootPath> {
     let (config, includes) = config(facts);
     let exists = |path: &str| facts.partition.size_bytes(path).is_some();
     let paths = config.boot_paths(&reader(facts, &includes), &exists);
-    with_running_kernel(facts, paths)
+    with_running_line(facts, with_running_kernel(facts, paths))
 }
 
 /// The value of a setting, as far as it does not depend on what only the board knows.
@@ -342,6 +342,22 @@ fn read_partition(facts: &ChainFacts) -> Option<ReadPartition> {
     let can = facts.eeprom.can(Ability::FilterByPartition, kernels) == Some(true);
     let is_filter_known = is_in_eeprom && can;
     Some(ReadPartition { number, is_filter_known })
+}
+
+/// Of several ways that the files and the firmware alone decide about, the one whose command line the running kernel was given is
+/// taken again.
+fn with_running_line(facts: &ChainFacts, mut paths: Vec<BootPath>) -> Vec<BootPath> {
+    let is_form = |doubt: &String| FORMS.iter().any(|form| form.doubt == doubt);
+    let is_decided = |doubt: &String| is_form(doubt) || doubt.starts_with("[boot_partition=");
+    let given: BTreeSet<String> = paths
+        .iter()
+        .filter(|path| running::has_this_line(facts, path))
+        .map(|path| path.cmdline.clone())
+        .collect();
+    if given.len() == 1 && paths.iter().flat_map(|path| &path.only_if).all(is_decided) {
+        paths.retain(|path| given.contains(&path.cmdline));
+    }
+    paths
 }
 
 /// Of several kernels that are there, the one that runs is the one that is loaded.

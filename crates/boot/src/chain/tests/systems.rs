@@ -156,3 +156,23 @@ fn a_root_is_never_made_optional() {
     let remedies: Vec<&str> = chain.notes().map(|(_, note)| note.remedy.as_str()).collect();
     assert!(remedies.iter().all(|remedy| !remedy.contains("nofail")), "{remedies:?}");
 }
+
+#[test]
+fn a_slot_that_runs_is_started_again_by_its_own_line() {
+    let config =
+        "arm_64bit=1\n[boot_partition=1]\ncmdline=a.txt\n[boot_partition=2]\ncmdline=b.txt\n";
+    let mut facts = board();
+    facts.partition.put("config.txt", config);
+    facts.partition.put("a.txt", CMDLINE);
+    facts.partition.put("cmdline.txt", "console=ttyS0\n");
+    // Of a card it is not known whether the firmware knows the filter.
+    assert_eq!(doubt(&facts).1, Doubt::WhatIsRead);
+    facts.running = Some(Running {
+        root: Some("/dev/mmcblk0p2".into()),
+        command_line: Some(format!("coherent_pool=1M {CMDLINE}")),
+        ..Running::default()
+    });
+    facts.mounted_boot = Some("/dev/mmcblk0p1".into());
+    assert_eq!(outcome(&facts), Outcome::Starts);
+    assert_eq!(paths(&facts)[0].cmdline, "a.txt");
+}
