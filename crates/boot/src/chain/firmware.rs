@@ -207,7 +207,7 @@ fn by_gpt(facts: &ChainFacts, link: Link) -> Link {
     if !has_eeprom(kernels) {
         return link.with(Certainty::Likely).stopped(
             "it has a GPT, and the boot ROM of this board looks for an MBR",
-            "divide it with an MBR (sfdisk, label: dos), or write the image again",
+            "name its FAT partition first in an MBR, too (sgdisk --hybrid=NUMBER:EE), or write an image for this board",
         );
     }
     match facts.eeprom.can(Ability::ReadGpt, kernels) {

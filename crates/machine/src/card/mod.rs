@@ -97,7 +97,7 @@ pub struct Card<'a> {
     /// Its table; a disk that one filesystem fills has none.
     pub table: Option<FoundTable>,
     pub partitions: Vec<Partition>,
-    /// Whether an MBR beside a GPT names the first FAT partition.
+    /// Whether an MBR beside a GPT names the first FAT partition first.
     pub is_hybrid: bool,
 }
 

@@ -89,11 +89,13 @@ pub fn partitions(window: &Window<'_>) -> Vec<PartitionEntry> {
     }
 }
 
-/// Whether the MBR beside a GPT lists the partition that begins at this byte as one of FAT, as boards need that know no GPT.
+/// Whether the MBR beside a GPT lists the partition that begins at this byte first, as one of FAT: so boards start that know no
+/// GPT. Source: raspberrypi/documentation, issue 1291; home-assistant/operating-system, pull request 969.
 pub fn has_hybrid_mbr(window: &Window<'_>, start_bytes: u64) -> bool {
     const FAT: [&str; 6] = ["0x01", "0x04", "0x06", "0x0b", "0x0c", "0x0e"];
     let is_it = |entry: &PartitionEntry| {
-        entry.start_bytes == start_bytes && FAT.contains(&entry.type_id.as_str())
+        let is_fat = FAT.contains(&entry.type_id.as_str());
+        entry.number == 1 && entry.start_bytes == start_bytes && is_fat
     };
     gpt_header(window).is_some() && mbr_entries(window).iter().any(is_it)
 }
