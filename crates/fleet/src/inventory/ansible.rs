@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Board, Inventory, Reach, check_places, words};
+use super::{Board, Inventory, MAX_BOARDS, Reach, check_places, words};
 
 pub type Variables = BTreeMap<String, String>;
 
@@ -23,6 +23,12 @@ const UNGROUPED: &str = "ungrouped";
 const VAULT: &str = "$ANSIBLE_VAULT";
 /// Groups in groups: no inventory needs more, and Ansible itself ends at about as many.
 const MAX_NESTING: usize = 1000;
+/// Hosts of a file of which perhaps one group is meant.
+const MAX_HOSTS: usize = 10 * MAX_BOARDS;
+/// The limit of groups and variables that are gone through for all hosts together.
+const MAX_STEPS: usize = 20_000_000;
+/// What a group costs that a host keeps, in steps.
+const STEPS_OF_GROUP: usize = 10;
 /// The priority of a group that sets none.
 const DEFAULT_PRIORITY: i64 = 1;
 
@@ -107,7 +113,11 @@ impl Listed {
 
     /// The hosts that ssh reaches; what files beside the inventory say of a group or host counts before what it says itself.
     pub fn boards(mut self, mut beside: VariablesBeside) -> Result<Inventory, String> {
+        if self.hosts.len() > MAX_HOSTS {
+            return Err(format!("it lists {} hosts, more than {MAX_HOSTS}", self.hosts.len()));
+        }
         let standing = self.standing()?;
+        let mut steps = 0;
         self.notes.append(&mut beside.notes);
         let mut direct: BTreeMap<String, Vec<String>> = BTreeMap::new();
         for (name, group) in &self.groups {
@@ -118,15 +128,18 @@ impl Listed {
         let mut boards = Vec::new();
         for host in std::mem::take(&mut self.hosts) {
             let of_host = direct.remove(&host).unwrap_or_default();
-            let above = self.groups_of(&of_host, &standing);
+            let above = self.groups_of(&of_host, &standing, &mut steps)?;
             let mut variables = Variables::new();
             let groups = || ["all"].into_iter().chain(above.iter().map(String::as_str));
             for group in groups() {
                 let of_group = self.groups.get(group).map(|group| &group.variables);
+                steps += of_group.map_or(0, BTreeMap::len);
                 variables.extend(of_group.cloned().unwrap_or_default());
             }
             for group in groups() {
-                variables.extend(beside.groups.get(group).cloned().unwrap_or_default());
+                let of_group = beside.groups.get(group);
+                steps += of_group.map_or(0, BTreeMap::len);
+                variables.extend(of_group.cloned().unwrap_or_default());
             }
             variables.extend(self.host_variables.remove(&host).unwrap_or_default());
             variables.extend(beside.hosts.remove(&host).unwrap_or_default());
@@ -195,17 +208,30 @@ impl Listed {
 
     /// The groups of a host that is listed in some: the outermost first, then by priority, then by name. What a later one says
     /// counts, as with Ansible. One that is in no other group is `ungrouped`.
-    fn groups_of(&self, direct: &[String], standing: &Standing) -> Vec<String> {
+    fn groups_of(
+        &self,
+        direct: &[String],
+        standing: &Standing,
+        steps: &mut usize,
+    ) -> Result<Vec<String>, String> {
         let mut above: BTreeSet<&str> = BTreeSet::new();
         let mut todo: Vec<&str> = direct.iter().map(String::as_str).collect();
         while let Some(name) = todo.pop() {
             if is_of_users(name) && above.insert(name) {
                 let (_, parents) = &standing[name];
                 todo.extend(parents.iter().map(String::as_str));
+                *steps += STEPS_OF_GROUP + parents.len();
+            }
+            if *steps > MAX_STEPS {
+                return Err(
+                    "its groups, variables and hosts are too many together\nList the hosts of \
+                            one group in a file of their own"
+                        .into(),
+                );
             }
         }
         if above.is_empty() {
-            return vec![UNGROUPED.into()];
+            return Ok(vec![UNGROUPED.into()]);
         }
         let order = |name: &&str| {
             let priority = self.groups.get(*name).and_then(|group| group.priority);
@@ -214,7 +240,7 @@ impl Listed {
         };
         let mut names: Vec<&str> = above.into_iter().collect();
         names.sort_by_key(order);
-        names.into_iter().map(str::to_string).collect()
+        Ok(names.into_iter().map(str::to_string).collect())
     }
 
     /// How ssh reaches a host; none where something else does.
