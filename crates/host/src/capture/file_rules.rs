@@ -186,7 +186,7 @@ fn said_of(path: &str, bytes: &[u8], names: &mut Pseudonyms) -> Vec<u8> {
         Rule::Kernel(words) => kernel_forms::said(words, bytes, names),
         Rule::Identity => {
             if ends_with(path, "dm/uuid") {
-                note_mapping(&String::from_utf8_lossy(bytes), names);
+                kernel_forms::note_mapping(&String::from_utf8_lossy(bytes), names);
             }
             bytes.to_vec()
         }
@@ -211,14 +211,6 @@ fn presence(bytes: &[u8]) -> Vec<u8> {
         b"#\n".to_vec()
     } else {
         vec![0xff, 0]
-    }
-}
-
-/// "CRYPT-LUKS2-UUID-name": the name at the end was given.
-fn note_mapping(text: &str, names: &mut Pseudonyms) {
-    let parts: Vec<&str> = text.trim().splitn(4, '-').collect();
-    if let ["CRYPT", _, _, name] = parts.as_slice() {
-        names.note(name);
     }
 }
 
@@ -262,6 +254,7 @@ fn note_device(below: &str, names: &mut Pseudonyms) {
     let is_known = |part: &str| kernel_names::is_kernel_name(part) || options::is_words(part);
     match below.split('/').collect::<Vec<_>>().as_slice() {
         ["disk", "by-label" | "by-partlabel", label, ..] => drop(paths::label(label, names)),
+        ["disk", "by-id", link] => kernel_forms::note_link_by_id(link, names),
         // What is in the other directories of links is known by its form.
         ["disk" | "block", ..] | ["mapper", "control"] => {}
         ["mapper", name, ..] => names.note(name),

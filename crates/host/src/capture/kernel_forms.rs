@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::io::{Read, Write};
 
+use super::shapes;
 use crate::shareable::kernel_names::is_device;
 use crate::shareable::words::{is_product, phrase, spaced_identities};
 use crate::shareable::{LEFT_OUT, Pseudonyms, identities, options, paths};
@@ -112,10 +113,13 @@ fn is_kernel_number(text: &str) -> bool {
 pub(super) fn lines(output: &str) -> String {
     let each = output.split('\n').map(|line| {
         let spaced = spaced_identities(line);
+        let mut before = ("", "");
         let words = line.split(' ').enumerate().map(|(number, word)| {
+            let said_before = before;
+            before = (said_before.1, word);
             if spaced.iter().any(|words| words.contains(&number)) {
                 "…".to_string()
-            } else if is_answer(word) {
+            } else if is_answer(said_before, word) {
                 word.to_string()
             } else {
                 phrase(word, &BTreeSet::new(), &Pseudonyms::default())
@@ -126,15 +130,42 @@ pub(super) fn lines(output: &str) -> String {
     each.collect::<Vec<_>>().join("\n")
 }
 
-/// A commit, a card's address on its bus, a time in seconds between parentheses, and flags of the firmware.
-fn is_answer(word: &str) -> bool {
+/// A commit of the firmware ("version COMMIT", "hash is COMMIT"), a card's address on its bus, a time in seconds between parentheses, and flags of the firmware.
+fn is_answer(before: (&str, &str), word: &str) -> bool {
     let is_hex =
         |length: usize| word.len() == length && word.bytes().all(|byte| byte.is_ascii_hexdigit());
     let seconds = word.strip_prefix('(').and_then(|rest| rest.strip_suffix(')'));
     let is_seconds =
         seconds.is_some_and(|s| s.len() == 10 && s.bytes().all(|b| b.is_ascii_digit()));
     let flags = word.strip_prefix("throttled=");
-    is_hex(40) || is_hex(4) || is_seconds || flags.is_some_and(is_kernel_number)
+    let is_of_firmware = before.1 == "version" || before == ("hash", "is");
+    (is_hex(40) && is_of_firmware) || is_hex(4) || is_seconds || flags.is_some_and(is_kernel_number)
+}
+
+/// Notes the name at the end of what device mapper calls a mapping: "CRYPT-LUKS2-UUID-name", "CRYPT-PLAIN-name".
+pub(super) fn note_mapping(text: &str, names: &mut Pseudonyms) {
+    let Some((_, rest)) = text.trim().split_once("CRYPT-") else {
+        return;
+    };
+    let Some((_, rest)) = rest.split_once('-') else {
+        return;
+    };
+    let is_uuid = |text: &str| text.len() == 32 && shapes::is_hex(text);
+    let name = match rest.split_once('-') {
+        Some((uuid, name)) if uuid.is_empty() || is_uuid(uuid) => name,
+        _ if is_uuid(rest) => return,
+        _ => rest,
+    };
+    names.note(name);
+}
+
+/// Notes the name that people gave in a link below /dev/disk/by-id, where it has one.
+pub(super) fn note_link_by_id(link: &str, names: &mut Pseudonyms) {
+    let given = ["dm-name-", "md-name-"].iter().find_map(|start| link.strip_prefix(start));
+    match given {
+        Some(name) => names.note(name),
+        None => note_mapping(link, names),
+    }
 }
 
 /// Notes what an owner added to the version of a kernel.
@@ -279,6 +310,10 @@ fn is_property(key: &str, value: &str, names: &mut Pseudonyms) -> bool {
         "ID_PATH" | "ID_PATH_TAG" => is_bus_path(value),
         // Types of partitions are UUIDs that all machines have.
         "ID_PART_ENTRY_TYPE" => value.len() <= 36 && is_hex_groups(value),
+        "DM_UUID" => {
+            note_mapping(value, names);
+            true
+        }
         _ if is_of(UDEV_IDENTITIES) => true,
         _ if is_of(UDEV_WORDS) => value.split(' ').all(is_value_or_node),
         _ => is_of(UDEV_PRODUCTS) && is_product(&value.replace('_', " ")),
@@ -293,7 +328,11 @@ fn is_udev_link(link: &str, names: &mut Pseudonyms) -> bool {
             paths::label(label, names);
             true
         }
-        Some(("id" | "uuid" | "partuuid" | "diskseq" | "partnum", _)) => true,
+        Some(("id", link)) => {
+            note_link_by_id(link, names);
+            true
+        }
+        Some(("uuid" | "partuuid" | "diskseq" | "partnum", _)) => true,
         Some(("path", path)) => is_bus_path(path),
         Some(_) => false,
         None => {

@@ -101,6 +101,41 @@ fn capture_of(planted: &Planted) -> Text {
     Text::of(&String::from_utf8_lossy(&bytes))
 }
 
+/// Names that are words, numbers or short, where nothing but their place tells that they are of people.
+#[test]
+fn names_without_a_form_are_left_out_by_their_place() {
+    let user = "/home/max /home/jo /home/4711 /home//eva";
+    let machine = FakeFiles::new()
+        .file("/proc/swaps", "Filename Type Size Used Priority\n/home/max/swap file 1 0 -2\n")
+        .file("/etc/fstab", "/dev/sda1 /home/jo ext4 defaults 0 0\n/dev/sda2 /home//eva ext4 rw 0 0\n")
+        .file("/home/4711/notes", "x")
+        .file("/sys/block/dm-0/dm/uuid", "CRYPT-PLAIN-qzplain\n")
+        .file("/sys/block/dm-0/dm/name", "qzplain\n")
+        .file(
+            "/run/udev/data/b254:0",
+            "E:DM_UUID=CRYPT-PLAIN-qzother\nS:disk/by-id/dm-name-qzlink\n",
+        )
+        .file(
+            "/run/udev/data/b8:0",
+            "E:ID_SERIAL=ACME_Stick_daddy\nE:ID_MODEL=Stick\nS:disk/by-id/usb-ACME_Stick_daddy-0:0\n",
+        )
+        .failing("/mnt/x", ReadError::Other("/home/max/x: permission denied".into()))
+        .program(&["journalctl", "--dmesg"], &format!("key {} is used", "0a1b2c3d4e".repeat(4)));
+    let recorder = Recorder::new(&machine);
+    read_everything_there(&recorder);
+    let _ = recorder.text(Path::new("/mnt/x"));
+    recorder.ask("journalctl", &["--dmesg"]).unwrap();
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("capture.tar");
+    save(&recorder, &path, "for a test", "2026-11-21T00:58:12Z", Identities::Replace).unwrap();
+    let text = String::from_utf8_lossy(&std::fs::read(path).unwrap()).into_owned();
+    let words = ["qzplain", "qzother", "qzlink", "daddy", "0a1b2c3d4e0a"];
+    let left: Vec<&str> =
+        user.split(' ').chain(words).filter(|secret| text.contains(secret)).collect();
+    assert!(left.is_empty(), "{left:?} are left in {text}");
+    assert!(text.contains("ACME_Stick_") && text.contains("permission denied"), "{text}");
+}
+
 #[test]
 fn no_secret_of_any_kind_is_left_in_a_capture() {
     let mut leaks = Vec::new();

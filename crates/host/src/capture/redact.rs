@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 use super::secrets::{ID_FILES, Reach, SERIAL_FILES, Secrets, Shape};
 use super::shapes;
 use crate::files::ReadError;
+use crate::shareable::words::HOMES;
 use crate::simulated::recorder::Record;
 use crate::simulated::tree::Contents;
 
@@ -227,14 +228,17 @@ impl Redactor {
                 None => here.eq_ignore_ascii_case(&pattern.bytes),
             };
             let alone = || stands_alone(bytes, at, pattern.bytes.len());
+            let is_user = || is_behind_homes(&bytes[..at]);
             same && match pattern.reach {
                 Reach::Everywhere => true,
                 Reach::Words => alone(),
                 // Filters of config.txt are by the board's number.
                 Reach::IdentityPlaces => {
-                    (place != Place::Anywhere || bytes[..at].ends_with(b"[0x")) && alone()
+                    let is_filter = bytes[..at].ends_with(b"[0x");
+                    (place != Place::Anywhere || is_filter || is_user()) && alone()
                 }
-                Reach::SerialPlaces => place == Place::Serials && alone(),
+                Reach::SerialPlaces => (place == Place::Serials || is_user()) && alone(),
+                Reach::UserPlaces => is_user() && alone(),
             }
         })
     }
@@ -346,6 +350,18 @@ impl Place {
             false => Place::Identities,
         }
     }
+}
+
+/// Whether a directory of users ends here; doubled slashes separate nothing.
+fn is_behind_homes(before: &[u8]) -> bool {
+    let slashes = before.iter().rev().take_while(|byte| **byte == b'/').count();
+    let parent = &before[..before.len() - slashes];
+    slashes > 0
+        && HOMES.iter().any(|home| {
+            parent
+                .strip_suffix(home.as_bytes())
+                .is_some_and(|rest| !rest.last().is_some_and(u8::is_ascii_alphanumeric))
+        })
 }
 
 /// Whether no letter or digit touches it; "0x" before it does not count.

@@ -40,6 +40,8 @@ pub(crate) enum Reach {
     /// Alone, and only in files of serial numbers and in what udev makes of them: it is a word that
     /// stands for other things everywhere else.
     SerialPlaces,
+    /// Alone, and only right behind a directory of users: a short name, a word or a number.
+    UserPlaces,
 }
 
 /// What is to be replaced.
@@ -306,8 +308,9 @@ impl Secrets {
         self.add_id(text);
         let is_plain =
             text.chars().count() < 3 || is_word(text) || text.bytes().all(|b| b.is_ascii_digit());
-        if !is_plain && !self.found.contains_key(&text.to_lowercase()) {
-            self.add(text, Shape::Name, Reach::Words);
+        if !self.found.contains_key(&text.to_lowercase()) {
+            let reach = if is_plain { Reach::UserPlaces } else { Reach::Words };
+            self.add(text, Shape::Name, reach);
         }
     }
 
@@ -398,6 +401,7 @@ impl Secrets {
             "ID_NVME_SERIAL",
         ] {
             self.add_serial(property(name).unwrap_or(""));
+            self.add_word(property(name).unwrap_or(""));
         }
         for name in [
             "ID_WWN",
@@ -414,6 +418,11 @@ impl Secrets {
         self.add_wide_id(property("DM_UUID").unwrap_or(""));
         if let Some(serial) = property("ID_SERIAL") {
             self.add_serial(shapes::serial_in_name(serial));
+            // Without a serial number, a product's name is all there is.
+            let model = property("ID_MODEL").filter(|model| !model.is_empty());
+            if !model.is_some_and(|model| serial.ends_with(model)) {
+                self.add_word(shapes::serial_in_name(serial));
+            }
         }
         if let Some(address) = property("ID_NET_NAME_MAC") {
             // "enxb827eb123456".

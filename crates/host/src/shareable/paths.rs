@@ -4,7 +4,7 @@ use super::identities;
 use super::kernel_names::{is_bus_id, is_device, is_interface, is_kernel_name};
 use super::list::is_word;
 use super::pseudonyms::{Kind, Pseudonyms};
-use super::words::is_public_piece;
+use super::words::{HOMES, is_public_piece};
 
 /// A block device or what else sits on a bus, or its pseudonym where its name was chosen.
 pub fn device(text: &str, names: &mut Pseudonyms) -> String {
@@ -20,9 +20,6 @@ pub fn interface(text: &str, names: &mut Pseudonyms) -> String {
 pub fn bus(text: &str, names: &mut Pseudonyms) -> String {
     if is_bus_id(text) { text.to_string() } else { names.name(Kind::Device, text) }
 }
-
-/// Directories below which there is one for each user.
-const HOMES: [&str; 5] = ["home", "media", "users", "Users", "mail"];
 
 /// A path in which each component that is not public has a pseudonym; what follows a directory of users always has one, but
 /// for the user of every Raspberry Pi.

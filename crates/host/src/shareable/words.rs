@@ -8,6 +8,9 @@ use super::kernel_names::is_kernel_name;
 use super::list::is_word;
 use super::pseudonyms::Pseudonyms;
 
+/// Directories below which there is one for each user.
+pub(crate) const HOMES: [&str; 5] = ["home", "media", "users", "Users", "mail"];
+
 /// What stands for a word that is not public.
 const GAP: &str = "…";
 
@@ -17,7 +20,8 @@ pub fn phrase(text: &str, public: &BTreeSet<String>, names: &Pseudonyms) -> Stri
     let mut kept: Vec<&str> = Vec::new();
     let spaced = spaced_identities(text);
     for (number, word) in text.split(' ').enumerate() {
-        let is_kept = is_public_token(word) || public.contains(trimmed(word));
+        let is_public = is_public_token(word) && !is_below_homes(word);
+        let is_kept = is_public || public.contains(trimmed(word));
         let is_identity = spaced.iter().any(|range| range.contains(&number));
         if is_kept && !is_identity && !names.reveals(word) {
             kept.push(word);
@@ -26,6 +30,13 @@ pub fn phrase(text: &str, public: &BTreeSet<String>, names: &Pseudonyms) -> Stri
         }
     }
     kept.join(" ")
+}
+
+/// Whether a path names what is in a directory of users; the user of every Raspberry Pi is none.
+fn is_below_homes(path: &str) -> bool {
+    let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty()).collect();
+    let is_user = |pair: &[&str]| HOMES.contains(&pair[0]) && pair[1] != "pi";
+    parts.windows(2).any(is_user)
 }
 
 /// Whether a text is made of public words alone.
