@@ -9,6 +9,7 @@ use rubus_vocabulary::units::bytes_iec;
 
 use crate::args::{General, Share};
 use crate::exit::Exit;
+use crate::shown::shown;
 use crate::subjects::{open_history, run_id};
 use rubus_command::places;
 
@@ -21,7 +22,8 @@ pub fn run(general: &General, args: &Share) -> anyhow::Result<Exit> {
     let text = String::from_utf8(bytes).context("the run is not UTF-8")?;
     let file = match &args.file {
         Some(file) => file.clone(),
-        None => default_name(&history.get(id)?.run),
+        // The name is published with the file.
+        None => default_name(&shown(&history.get(id)?.run, false)?),
     };
     let label = history.get(id)?.summary.label;
     if file == Path::new("-") {
@@ -101,5 +103,15 @@ mod tests {
             "{name}"
         );
         assert_eq!(in_a_name(" ../A/b  ü! "), "a-b");
+    }
+
+    #[test]
+    fn the_name_has_nothing_that_the_file_leaves_out() {
+        let mut run = fixture::slow_sd_card_run();
+        run.target.device = Some("qzalicedisk".into());
+        let mac = "b8:27:eb:3a:2b:1c";
+        run.machine.board.model = rubus_vocabulary::fact::Fact::known(format!("Pi {mac}"), "x");
+        let name = default_name(&shown(&run, false).unwrap()).display().to_string();
+        assert!(!name.contains("qzalice") && !name.contains("3a-2b-1c"), "{name}");
     }
 }
