@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::Context;
-use rubus_host::files::own_files;
+use rubus_host::files::document;
 use rubus_host::net::Stream;
 
 use crate::certificates::{AUTHORITY, CLIENT, CLIENT_KEY};
@@ -224,7 +224,8 @@ impl PemFile {
     /// If the file cannot be read.
     pub fn read(path: PathBuf) -> anyhow::Result<PemFile> {
         let name = path.display().to_string();
-        let bytes = own_files::bytes(&path).with_context(|| format!("cannot read {name}"))?;
+        let bytes = document::bytes(&path, document::MAX_LIST_BYTES)
+            .with_context(|| format!("cannot read {name}"))?;
         Ok(PemFile { name, bytes })
     }
 

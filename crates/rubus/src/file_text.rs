@@ -5,10 +5,11 @@ use std::io::Read;
 
 use anyhow::{Context, bail};
 use flate2::read::MultiGzDecoder;
+use rubus_host::files::document::MAX_RESULT_BYTES;
 use rubus_vocabulary::utf_16;
 
 /// No result is longer.
-const MAX_TEXT_BYTES: u64 = 512 << 20;
+const MAX_TEXT_BYTES: u64 = MAX_RESULT_BYTES;
 /// How formats begin that only their own programs unpack, and those programs.
 const PACKED: [(&[u8], &str, &str); 4] = [
     (&[0x28, 0xb5, 0x2f, 0xfd], "zstd", "zstd -dc"),

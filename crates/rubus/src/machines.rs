@@ -7,6 +7,7 @@ use anyhow::{Context, anyhow, bail};
 use rubus_fleet::inventory::{
     self, Beside, Board, ENDINGS, GROUP_VARIABLES, HOST_VARIABLES, Inventory, Named,
 };
+use rubus_host::files::document::{self, MAX_LIST_BYTES};
 
 use crate::args::Remote;
 use crate::file_text;
@@ -67,7 +68,7 @@ fn listed(typed: &str, option: &str) -> anyhow::Result<Inventory> {
             cannot()
         );
     }
-    let bytes = std::fs::read(file).with_context(cannot)?;
+    let bytes = document::bytes(Path::new(file), MAX_LIST_BYTES).with_context(cannot)?;
     let text = file_text::of_bytes(file, bytes)?
         .with_context(|| format!("{}: it is no text", cannot()))?;
     let beside = variables_beside(file)?;
@@ -82,6 +83,8 @@ fn listed(typed: &str, option: &str) -> anyhow::Result<Inventory> {
 /// The files of `group_vars` and `host_vars` beside an inventory.
 fn variables_beside(file: &str) -> anyhow::Result<Beside> {
     let mut beside = Beside::default();
+    // All of them together are a list, too.
+    let mut left = MAX_LIST_BYTES;
     let directory = Path::new(file).parent().unwrap_or(Path::new(""));
     let kinds = [
         (GROUP_VARIABLES, Beside::add_group as fn(&mut Beside, &str, &str, &str)),
@@ -90,10 +93,11 @@ fn variables_beside(file: &str) -> anyhow::Result<Beside> {
     for (kind, add) in kinds {
         for (name, files) in files_of_variables(&directory.join(kind))? {
             for path in files {
-                let path = path.display().to_string();
-                let bytes = std::fs::read(&path)
-                    .with_context(|| format!("cannot read the variables in {path}"))?;
-                add(&mut beside, &name, &path, &String::from_utf8_lossy(&bytes));
+                let shown = path.display().to_string();
+                let bytes = document::bytes(&path, left)
+                    .with_context(|| format!("cannot read the variables in {shown}"))?;
+                left = left.saturating_sub(bytes.len() as u64);
+                add(&mut beside, &name, &shown, &String::from_utf8_lossy(&bytes));
             }
         }
     }

@@ -1,16 +1,16 @@
 //! From what the user typed to something that can be compared: a run in the history, a JSON file of
 //! ours or of fio, a captured machine, a fleet.
 
-use std::io::Read;
 use std::path::Path;
 
 use anyhow::{Context, anyhow, bail};
 use rubus_draw::text::clean;
 use rubus_fleet::compare::{BoardRuns, Document};
 use rubus_host::capture::Captured;
+use rubus_host::files::document::{self, MAX_RESULT_BYTES};
 use rubus_runs::compare::{Subject, fio};
 use rubus_runs::history::RunId;
-use rubus_runs::json_text;
+use rubus_runs::json_text::{self, TextError};
 use rubus_runs::store::{Filter, History};
 use rubus_vocabulary::checked_json;
 use rubus_vocabulary::machine::{Machine, Origin};
@@ -67,8 +67,8 @@ pub fn things(name: &str) -> anyhow::Result<Vec<Thing>> {
         return Ok(vec![Thing::Single(Box::new(found))]);
     }
     if name == "-" {
-        let mut bytes = Vec::new();
-        std::io::stdin().read_to_end(&mut bytes).context("cannot read standard input")?;
+        let bytes = document::standard_input(MAX_RESULT_BYTES);
+        let bytes = bytes.context("cannot read standard input")?;
         return match file_text::of_bytes("standard input", bytes)? {
             Some(text) => of_json("standard input", &text),
             None => {
@@ -166,7 +166,8 @@ fn of_path(name: &str, path: &Path) -> anyhow::Result<Vec<Thing>> {
     if path.is_dir() {
         return of_capture(name, path);
     }
-    let bytes = std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
+    let bytes = document::bytes(path, MAX_RESULT_BYTES)
+        .with_context(|| format!("cannot read {}", path.display()))?;
     match file_text::of_bytes(name, bytes)?.as_deref() {
         Some(text) if text.contains(['{', '[']) || fio::is_other_output(text) => {
             of_json(name, text)
@@ -174,6 +175,10 @@ fn of_path(name: &str, path: &Path) -> anyhow::Result<Vec<Thing>> {
         Some("") => {
             bail!("{name} is empty; a run's JSON comes from `rubus bench TARGET --json FILE`")
         }
+        // What was read of a pipe is gone.
+        Some(_) | None if !path.is_file() => bail!(
+            "{name} is neither the JSON of rubus nor that of fio\nA captured machine has to be a file or a directory."
+        ),
         Some(_) | None => of_capture(name, path),
     }
 }
@@ -216,8 +221,10 @@ pub fn runs_of_json(name: &str, text: &str) -> anyhow::Result<Vec<(Option<String
 
 /// The documents in a text of JSON, whatever else is around them.
 fn values_of(name: &str, text: &str) -> anyhow::Result<Vec<Value>> {
-    let values = json_text::documents(text).with_context(|| {
-        format!("{name} is not JSON, so it is no run of rubus and no result of fio")
+    let values = json_text::documents(text).map_err(|error| match error {
+        TextError::Malformed(error) => anyhow::Error::new(error)
+            .context(format!("{name} is not JSON, so it is no run of rubus and no result of fio")),
+        TextError::TooHeavy(why) => anyhow!("cannot read {name}: {why}"),
     })?;
     if values.is_empty() && fio::is_other_output(text) {
         bail!(

@@ -4,6 +4,22 @@
 use rubus_vocabulary::loose_json;
 use serde_json::Value;
 
+use crate::json_weight;
+
+/// How often what is no document may be read over several lines, as no progress line is.
+const MAX_FAILED: usize = 16;
+
+/// Why a text has no documents.
+#[derive(Debug, thiserror::Error)]
+pub enum TextError {
+    /// A document is cut off or malformed.
+    #[error("it is not JSON: {0}")]
+    Malformed(#[from] serde_json::Error),
+    /// It has more values than memory should be taken for.
+    #[error("{0}")]
+    TooHeavy(String),
+}
+
 /// The documents of a text in their order; a list counts as its elements.
 ///
 /// What JSON does not allow within a document is mended ([`loose_json`]).
@@ -13,17 +29,23 @@ use serde_json::Value;
 /// document was cut off there.
 ///
 /// # Errors
-/// When a document is cut off or malformed.
-pub fn documents(text: &str) -> Result<Vec<Value>, serde_json::Error> {
+/// When a document is cut off or malformed, or the values are too many.
+pub fn documents(text: &str) -> Result<Vec<Value>, TextError> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    if json_weight::of_text(text) > json_weight::MAX_BYTES {
+        return Err(TextError::TooHeavy(json_weight::too_heavy()));
+    }
     let mut values = Vec::new();
     let mut rest = text;
-    while let Some(start) = next_start(rest) {
+    let mut is_line_start = true;
+    let mut failed = 0;
+    while let Some(start) = next_start(rest, is_line_start) {
         rest = &rest[start..];
         let first = first(rest).or_else(|error| {
             let of_mended = is_document(rest).then(|| mended(rest)).flatten();
             of_mended.ok_or(error)
         });
+        is_line_start = first.is_ok();
         match first {
             Ok((Value::Array(list), length)) => {
                 values.extend(list);
@@ -33,8 +55,16 @@ pub fn documents(text: &str) -> Result<Vec<Value>, serde_json::Error> {
                 values.push(value);
                 rest = &rest[length..];
             }
-            Err(error) if rest.starts_with('{') || is_cut_list(rest, &error) => return Err(error),
-            Err(_) => rest = &rest[1..],
+            Err(error) if rest.starts_with('{') || is_cut_list(rest, &error) => {
+                return Err(error.into());
+            }
+            Err(error) => {
+                failed += usize::from(error.line() > 1 || is_document(rest));
+                if failed > MAX_FAILED {
+                    return Err(error.into());
+                }
+                rest = &rest[1..];
+            }
         }
     }
     Ok(values)
@@ -64,17 +94,20 @@ fn is_cut_list(rest: &str, error: &serde_json::Error) -> bool {
 }
 
 /// Where the next document may begin: at a brace or bracket that is the first on its line or directly
-/// behind a document, else at an object's first key.
-fn next_start(text: &str) -> Option<usize> {
-    let opens = |(at, c): &(usize, char)| {
-        let before = text[..*at].trim_end_matches([' ', '\t']);
-        matches!(c, '{' | '[') && (before.is_empty() || before.ends_with(['\n', '\r']))
-    };
-    let first = text.char_indices().find(opens).map(|(at, _)| at);
-    let before = first.map_or(text, |first| &text[..first]);
-    let mut object = before.match_indices('{').map(|(at, _)| at);
-    let key = object.find(|&at| text[at + 1..].trim_start().starts_with('"'));
-    key.or(first)
+/// behind a document, else at an object's first key. Looks at nothing behind that place but blanks.
+fn next_start(text: &str, mut is_line_start: bool) -> Option<usize> {
+    for (at, byte) in text.bytes().enumerate() {
+        match byte {
+            b'{' if is_line_start || text[at + 1..].trim_start().starts_with('"') => {
+                return Some(at);
+            }
+            b'[' if is_line_start => return Some(at),
+            b'\n' | b'\r' => is_line_start = true,
+            b' ' | b'\t' => {}
+            _ => is_line_start = false,
+        }
+    }
+    None
 }
 
 #[cfg(test)]
@@ -124,5 +157,31 @@ mod tests {
         assert!(documents("warning\n{\n \"a\": 1,\n").is_err());
         assert!(documents("[{\"a\": 1},\n").is_err());
         assert!(documents("{\"a\": 1}\n{ fio: error\n}").is_err());
+    }
+
+    #[test]
+    fn nested_and_blank_texts_are_read_in_one_pass() {
+        // Each of these took the square of its length.
+        let many = 300_000;
+        for text in [
+            "[".repeat(many),
+            "[\n".repeat(many),
+            "[1,\n".repeat(many),
+            "[ {\n".repeat(many),
+            "[{x\n".repeat(many),
+            "[[{".repeat(many),
+            "[{\"\n".repeat(many),
+        ] {
+            assert!(documents(&text).map_or(true, |found| found.is_empty()), "{}", &text[..8]);
+        }
+        assert!(documents(&format!("x{}", " ".repeat(many))).expect("JSON").is_empty());
+        let objects = documents(&" x {\"a\":1}".repeat(many / 10)).expect("JSON");
+        assert_eq!(objects.len(), many / 10);
+    }
+
+    #[test]
+    fn many_small_values_are_refused_before_they_are_read() {
+        let text = format!("[{}]", "{},".repeat(1 << 20));
+        assert!(matches!(documents(&text), Err(TextError::TooHeavy(_))));
     }
 }

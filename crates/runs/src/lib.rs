@@ -7,6 +7,7 @@ pub mod compare;
 pub mod gallery;
 pub mod history;
 pub mod json_text;
+mod json_weight;
 pub mod recent;
 pub mod reference;
 pub mod share;

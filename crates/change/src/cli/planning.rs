@@ -6,7 +6,7 @@ use std::path::Path;
 use anyhow::Context;
 use rubus_command::{General, World};
 use rubus_host::clock;
-use rubus_host::files::own_files;
+use rubus_host::files::document;
 use rubus_vocabulary::spelling::no_such;
 
 use super::facts::facts;
@@ -44,7 +44,7 @@ pub(super) fn plan(
 
 /// The plan of a recipe that the user wrote.
 fn plan_of_own(general: &General, path: &str, wishes: &Wishes) -> anyhow::Result<Plan> {
-    let text = own_files::text(Path::new(path))
+    let text = document::text(Path::new(path), document::MAX_LIST_BYTES)
         .with_context(|| format!("cannot read the recipe {path}"))?;
     let at = |fault: Fault| format!("{path}:{}: {}", fault.line, fault.reason);
     let recipe = UserRecipe::parse(&text).map_err(|faults| {
@@ -66,7 +66,7 @@ pub(super) fn saved(name: &str) -> anyhow::Result<Option<Plan>> {
         return Ok(None);
     }
     let path = Path::new(name);
-    let text = own_files::text(path)
+    let text = document::text(path, document::MAX_LIST_BYTES)
         .with_context(|| format!("cannot read the plan {}", path.display()))?;
     let plan: Plan = serde_json::from_str(&text).with_context(|| {
         format!("{} is not a plan (`rubus plan RECIPE --json` makes one)", path.display())

@@ -9,6 +9,10 @@ use std::path::{Component, Path};
 
 use super::LIMITS;
 use super::manifest::{FILE_NAME, FILES};
+use crate::files::document;
+
+/// Of an archive, packed or not: headers and padding come on top of the contents.
+const MAX_ARCHIVE_BYTES: u64 = LIMITS.total_bytes + 2048 * LIMITS.entries as u64;
 
 /// What is in a capture: names relative to it, with `/` between components.
 #[derive(Debug, Default)]
@@ -44,8 +48,7 @@ impl Bundle {
                 self.add_present(name.clone())?;
                 self.add_directory(&entry.path(), &name)?;
             } else if kind.is_file() {
-                let file =
-                    std::fs::File::open(entry.path()).map_err(|error| place(&name, error))?;
+                let file = document::open(&entry.path()).map_err(|error| place(&name, error))?;
                 self.add_contents(name, file)?;
             } else {
                 return Err(format!("{name} is neither a file, a directory nor a link"));
@@ -69,7 +72,7 @@ impl Bundle {
                 Err(error) => return Err(format!("cannot read it: {error}")),
             }
         }
-        let source = magic.as_slice().chain(source);
+        let source = magic.as_slice().chain(source).take(MAX_ARCHIVE_BYTES);
         if magic == [0x1f, 0x8b] {
             Self::of_tar(flate2::read::MultiGzDecoder::new(source))
         } else {
@@ -78,9 +81,7 @@ impl Bundle {
     }
 
     fn of_tar(source: impl Read) -> Result<Self, String> {
-        // Headers and padding come on top of the contents.
-        let limit = LIMITS.total_bytes + 2048 * LIMITS.entries as u64;
-        let mut archive = tar::Archive::new(source.take(limit));
+        let mut archive = tar::Archive::new(source.take(MAX_ARCHIVE_BYTES));
         let mut bundle = Bundle::default();
         let mut last = None;
         for entry in archive.entries().map_err(|_| not_a_tar(&last))? {

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use super::CaptureError;
 use super::bundle::Bundle;
 use super::manifest::{FILE_NAME, FORMAT, Heading, Manifest, VERSION};
+use crate::files::document;
 use crate::files::{Files, ReadError, Space};
 use crate::simulated::recorder::Record;
 use crate::simulated::tree::Tree;
@@ -39,7 +40,7 @@ impl Captured {
             }
             Bundle::of_directory(path)
         } else {
-            Bundle::of_archive(std::fs::File::open(path).map_err(unreadable)?)
+            Bundle::of_archive(document::open(path).map_err(unreadable)?)
         };
         let remedy = match path.file_name().is_some_and(|name| name == FILE_NAME) {
             true => REMEDY_DIRECTORY,

@@ -9,6 +9,7 @@ pub mod clone_file;
 pub mod copy_io;
 pub mod digest;
 pub mod directory_size;
+pub mod document;
 pub(crate) mod fat;
 pub mod filling;
 pub(crate) mod full_read;

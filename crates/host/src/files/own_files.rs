@@ -10,14 +10,6 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
 
-/// Opens a file for reading.
-///
-/// # Errors
-/// If the file cannot be opened.
-pub fn open(path: &Path) -> io::Result<File> {
-    File::open(path)
-}
-
 /// Makes a file that is not there yet, with these permission bits less the user's mask.
 ///
 /// # Errors
@@ -58,15 +50,7 @@ pub fn is_locked(path: &Path) -> bool {
     })
 }
 
-/// A whole file, however long it is.
-///
-/// # Errors
-/// If the file cannot be read.
-pub fn bytes(path: &Path) -> io::Result<Vec<u8>> {
-    std::fs::read(path)
-}
-
-/// A whole file as text.
+/// A whole file of the kernel or of rubus as text. What a user names is read by `document`.
 ///
 /// # Errors
 /// The system's; `InvalidData` where it is no UTF-8.

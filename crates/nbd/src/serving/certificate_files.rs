@@ -5,7 +5,7 @@ use std::io::{ErrorKind, Write};
 use std::path::Path;
 
 use anyhow::Context;
-use rubus_host::files::own_files;
+use rubus_host::files::{document, own_files};
 use rubus_host::net::own_names;
 
 use crate::certificates::{self, Made};
@@ -44,7 +44,8 @@ fn make_clients(
     }
     let read = |name: &str| {
         let path = directory.join(name);
-        own_files::text(&path).with_context(|| format!("cannot read {}", path.display()))
+        document::text(&path, document::MAX_LIST_BYTES)
+            .with_context(|| format!("cannot read {}", path.display()))
     };
     let authority = read(certificates::AUTHORITY)?;
     let key = read(certificates::AUTHORITY_KEY)?;

@@ -8,7 +8,7 @@ use anyhow::Context;
 use rubus_host::block::blockdev::{NodeKind, Pinned};
 use rubus_host::block::image::{Image, ImageError};
 use rubus_host::files::new_file::NewFile;
-use rubus_host::files::own_files;
+use rubus_host::files::{document, own_files};
 use rubus_vocabulary::refused::Refused;
 use rubus_vocabulary::units::{bytes_iec, parse_size};
 use serde::Deserialize;
@@ -164,7 +164,8 @@ fn list(path: &Path, request: &ServeRequest, wishes: &mut Wishes) -> anyhow::Res
         request.name.is_none() && request.size.is_none() && request.description.is_none(),
         "--name, --size and --description stand in {place}, not beside it"
     );
-    let text = own_files::text(path).with_context(|| format!("cannot read {place}"))?;
+    let text = document::text(path, document::MAX_LIST_BYTES)
+        .with_context(|| format!("cannot read {place}"))?;
     let listed: Listed =
         toml::from_str(&text).with_context(|| format!("{place} is no list of exports"))?;
     let here = path.parent().unwrap_or(Path::new("."));

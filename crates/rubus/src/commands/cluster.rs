@@ -7,6 +7,7 @@ use rubus_cluster::cli::{self, Cluster, Ended, Outside};
 use rubus_cluster::compare::Comparison;
 use rubus_cluster::report::Report;
 use rubus_draw::Style;
+use rubus_host::files::document;
 use rubus_vocabulary::result::Run;
 
 use crate::args::General;
@@ -33,7 +34,8 @@ struct Here {
 
 impl Outside for Here {
     fn read(&self, path: &Path) -> anyhow::Result<String> {
-        std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))
+        document::text(path, document::MAX_LIST_BYTES)
+            .with_context(|| format!("cannot read {}", path.display()))
     }
 
     fn sizes_below(&self, directory: &Path) -> anyhow::Result<Option<Vec<u64>>> {

@@ -1,15 +1,16 @@
 //! `rubus gallery`: many shared runs in one table.
 
-use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 use rubus_draw::text::clean;
+use rubus_host::files::document;
 use rubus_runs::gallery::entries;
 use rubus_vocabulary::result::Run;
 
 use crate::args::{Gallery, General};
 use crate::exit::Exit;
+use crate::shown::shown;
 use crate::subjects;
 use rubus_command::Terminal;
 use rubus_command::places;
@@ -38,10 +39,11 @@ pub fn run(general: &General, args: &Gallery) -> anyhow::Result<Exit> {
     }
     let to_stdout = args.html.as_deref() == Some(Path::new("-"));
     if let Some(path) = &args.html {
-        places::write_whole(
-            path,
-            &rubus_page::gallery::render(&entries, env!("CARGO_PKG_VERSION")),
-        )?;
+        // A page is for others; a file need not come from `rubus share`.
+        let shared = runs.iter().map(|(label, run)| Ok((label.clone(), shown(run, false)?)));
+        let shared = self::entries(&shared.collect::<anyhow::Result<Vec<_>>>()?);
+        let page = rubus_page::gallery::render(&shared, env!("CARGO_PKG_VERSION"));
+        places::write_whole(path, &page)?;
         if !general.quiet && !to_stdout {
             eprintln!("page: {}", path.display());
         }
@@ -78,22 +80,10 @@ fn files_in(directory: &Path) -> anyhow::Result<Vec<PathBuf>> {
     Ok(files)
 }
 
-/// Reads a file that is not too large: as JSON it takes some ten times its size in memory.
-fn read_at_most(path: &Path) -> anyhow::Result<String> {
-    let mut text = String::new();
-    std::fs::File::open(path)?.take(MAX_FILE_BYTES + 1).read_to_string(&mut text)?;
-    if text.len() as u64 > MAX_FILE_BYTES {
-        bail!(
-            "it has more than {} MiB; `rubus share` writes files of some KiB",
-            MAX_FILE_BYTES >> 20
-        );
-    }
-    Ok(text)
-}
-
 /// The runs in a file, with their labels.
 fn runs_in(path: &Path) -> anyhow::Result<Vec<(Option<String>, Run)>> {
     let name = path.display().to_string();
-    let text = read_at_most(path).with_context(|| format!("cannot read {name}"))?;
+    let text =
+        document::text(path, MAX_FILE_BYTES).with_context(|| format!("cannot read {name}"))?;
     subjects::runs_of_json(&name, &text)
 }

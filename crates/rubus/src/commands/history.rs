@@ -5,6 +5,7 @@ use std::path::Path;
 
 use anyhow::{Context, bail};
 use rubus_draw::text::clean;
+use rubus_host::files::document;
 use rubus_runs::history::RunId;
 use rubus_runs::store::{Filter, History};
 use rubus_verdict::text::checkup::Detail;
@@ -205,7 +206,7 @@ fn import_all(general: &General, import: &HistoryImport) -> anyhow::Result<Exit>
     let done = if import.file == Path::new("-") {
         store.import(&mut BufReader::new(std::io::stdin().lock()))
     } else {
-        let file = std::fs::File::open(&import.file)
+        let file = document::open(&import.file)
             .with_context(|| format!("cannot read {}", import.file.display()))?;
         store.import(&mut BufReader::new(file))
     };

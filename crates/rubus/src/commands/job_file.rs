@@ -1,12 +1,12 @@
 //! `rubus bench --fio-job FILE`: the jobs of a job file in fio's format.
 
 use std::collections::BTreeMap;
-use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 
 use anyhow::Context;
 use rubus_fio::job_file::{Included, JobFileError, Lowered, NoteKind, Plan, Surroundings};
+use rubus_host::files::document::{self, MAX_LIST_BYTES};
 use rubus_vocabulary::machine::Machine;
 use rubus_vocabulary::units::bytes_iec;
 
@@ -114,11 +114,9 @@ fn read(path: &Path, bench: &Bench, machine: &Machine) -> anyhow::Result<Plan> {
     let is_standard_input = path.as_os_str() == "-";
     let name = named(path);
     let cannot = || format!("cannot read the job file {name}");
-    let bytes = if is_standard_input {
-        let mut bytes = Vec::new();
-        std::io::stdin().read_to_end(&mut bytes).map(|_length| bytes)
-    } else {
-        std::fs::read(path)
+    let bytes = match is_standard_input {
+        true => document::standard_input(MAX_LIST_BYTES),
+        false => document::bytes(path, MAX_LIST_BYTES),
     };
     let text = file_text::of_bytes(&name, bytes.with_context(cannot)?)?;
     let text = text.with_context(|| format!("{}: it is no text", cannot()))?;
@@ -147,7 +145,7 @@ fn named(path: &Path) -> String {
 fn included(from: &str, wanted: &str) -> Result<Included, String> {
     let beside = Path::new(from).parent().unwrap_or(Path::new("")).join(wanted);
     let path = if beside.exists() { beside } else { PathBuf::from(wanted) };
-    let text = std::fs::read_to_string(&path).map_err(|error| error.to_string())?;
+    let text = document::text(&path, MAX_LIST_BYTES).map_err(|error| error.to_string())?;
     Ok(Included { path: path.display().to_string(), text })
 }
 

@@ -1,12 +1,11 @@
 //! `rubus survey`: reads the machine, shows it, and saves a capture on request.
 
-use std::fs::File;
-use std::io::Read;
 use std::path::Path;
 
 use anyhow::Context;
 use rubus_change::fallen_back;
 use rubus_host::capture::{self, Identities};
+use rubus_host::files::document;
 use rubus_host::simulated::recorder::Recorder;
 use rubus_machine::start::Start;
 use rubus_machine::text::Extent;
@@ -100,14 +99,9 @@ fn seen(machine: &Machine, with_serials: bool) -> anyhow::Result<Machine> {
 /// What a log in a file tells of trouble.
 fn given_log(path: &Path) -> anyhow::Result<Fact<Vec<KernelTrouble>>> {
     let shown = path.display();
-    let mut bytes = Vec::new();
-    File::open(path)
-        .and_then(|file| file.take(MAX_LOG_BYTES + 1).read_to_end(&mut bytes))
-        .with_context(|| format!("cannot read the kernel's log {shown}"))?;
-    anyhow::ensure!(
-        bytes.len() as u64 <= MAX_LOG_BYTES,
-        "the kernel's log {shown} is longer than 64 MiB; give a part of it: tail -n 100000 {shown} > part.log"
-    );
+    let bytes = document::bytes(path, MAX_LOG_BYTES).with_context(|| {
+        format!("cannot read the kernel's log {shown} (tail -n 100000 writes a part of one)")
+    })?;
     let log = kernel_log::text(&bytes);
     anyhow::ensure!(
         kernel_log::has_messages(&log),

@@ -1,10 +1,10 @@
 //! The programs of this machine that could be copied to another.
 
-use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
+use rubus_host::files::document;
 use rubus_remote::binary::{self, Candidate, Origin};
 use rubus_remote::elf;
 
@@ -55,8 +55,8 @@ impl Candidates {
     }
 
     fn add(&mut self, readable: &Path, shown: &Path, origin: Origin) -> anyhow::Result<()> {
-        let file =
-            File::open(readable).with_context(|| format!("cannot read {}", shown.display()))?;
+        let file = document::open_regular(readable)
+            .with_context(|| format!("cannot read {}", shown.display()))?;
         let bytes = file.metadata().map(|data| data.len());
         let bytes = bytes.with_context(|| format!("cannot read {}", shown.display()))?;
         let mut head = Vec::new();

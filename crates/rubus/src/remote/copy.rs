@@ -1,11 +1,11 @@
 //! The program that measures over there: chosen, copied, checked, and asked for its version.
 
-use std::fs::File;
 use std::io::Seek;
 use std::path::Path;
 
 use anyhow::{Context, bail};
 use rubus_host::files::digest::sha256;
+use rubus_host::files::document;
 use rubus_remote::answer::{self, Taken};
 use rubus_remote::binary::{self, Candidate, Origin};
 use rubus_remote::script;
@@ -128,7 +128,8 @@ pub fn send(
     name: &str,
     screen: &Screen,
 ) -> anyhow::Result<u64> {
-    let mut file = File::open(path).with_context(|| format!("cannot read {}", path.display()))?;
+    let mut file =
+        document::open_regular(path).with_context(|| format!("cannot read {}", path.display()))?;
     let (sum, bytes) =
         sha256(&mut file).with_context(|| format!("cannot read {}", path.display()))?;
     file.rewind().with_context(|| format!("cannot read {} twice", path.display()))?;

@@ -6,10 +6,12 @@
 //! A run that is there already is not added again, whatever its number; so importing twice, or after an
 //! interruption, is harmless.
 
+use std::cell::Cell;
 use std::io::{Read, Write};
 use std::time::{Duration, Instant};
 
 use crate::history::{RunId, is_same_measurement};
+use crate::json_weight::Weighed;
 use crate::share::{self, Counts, LEFT_OUT, Record};
 use rubus_verdict::verdict::verdict;
 use rubus_vocabulary::result::Run;
@@ -23,6 +25,9 @@ use crate::store::history::{History, insert};
 const FORM: u64 = 1;
 /// How long others may be kept from adding a run of theirs; they wait for longer than that.
 const MAX_HELD: Duration = Duration::from_secs(2);
+
+/// A stream with more values that are no runs is no export.
+const MAX_LEFT_OUT: usize = 10_000;
 
 /// What an export wrote.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -144,10 +149,13 @@ impl History {
             pending: Imported::default(),
             done: Imported::default(),
         };
+        let weight = Cell::new(0);
+        let input = Weighed::new(input, &weight);
         let values = serde_json::Deserializer::from_reader(input).into_iter::<Value>();
         let mut left_out: Vec<(u64, String)> = Vec::new();
         let mut is_cut = false;
         for (number, value) in (1_u64..).zip(values) {
+            weight.set(0);
             let Ok(value) = value.map_err(|error| left_out.push((number, error.to_string())))
             else {
                 is_cut = true;
@@ -158,6 +166,10 @@ impl History {
                     Ok(run) => adding.take_in(&run)?,
                     Err(reason) => left_out.push((number, reason)),
                 }
+            }
+            if left_out.len() > MAX_LEFT_OUT {
+                is_cut = true;
+                break;
             }
         }
         adding.commit()?;

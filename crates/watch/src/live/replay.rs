@@ -6,7 +6,7 @@ use std::io::{BufRead, BufReader, Read, Seek, SeekFrom};
 use std::path::Path;
 
 use anyhow::Context;
-use rubus_host::files::own_files;
+use rubus_host::files::document;
 
 use crate::{Header, Look, Sample, parse_header, parse_sample};
 
@@ -14,6 +14,8 @@ use crate::{Header, Look, Sample, parse_header, parse_sample};
 const PROGRAMS_WITHIN: usize = 60;
 /// No line is longer; what is has no end.
 const MAX_LINE_BYTES: u64 = 64 << 20;
+/// Four months of one a second.
+const MAX_SAMPLES: usize = 10_000_000;
 
 /// A recording that is played back.
 pub struct Replay {
@@ -30,7 +32,7 @@ impl Replay {
     /// # Errors
     /// When it cannot be read, is no recording, or has fewer than the two samples that make a picture.
     pub fn open(path: &Path) -> anyhow::Result<Replay> {
-        let file = own_files::open(path)
+        let file = document::open_regular(path)
             .with_context(|| format!("cannot open the recording {}", path.display()))?;
         let mut file = BufReader::new(file);
         let why = || format!("cannot show {}", path.display());
@@ -45,6 +47,11 @@ impl Replay {
             if line.is_empty() {
                 break;
             }
+            anyhow::ensure!(
+                lines.len() < MAX_SAMPLES,
+                "cannot show {}: it has more than {MAX_SAMPLES} samples; give a part of it",
+                path.display()
+            );
             lines.push(at);
             at += line.len() as u64;
         }
