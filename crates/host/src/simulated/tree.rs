@@ -4,6 +4,7 @@
 //! the tree is filled is the business of `fake.rs` and `capture/`.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsStr;
 use std::path::{Component, Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -36,8 +37,25 @@ enum Node {
     File(Contents),
     /// A directory, or something of which only the existence is known. With names, if its list
     /// was recorded.
-    Present(Option<Vec<String>>),
+    Present(Option<Names>),
     Link(PathBuf),
+}
+
+/// The names in a directory in the order of their record, and to look one up.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Names {
+    listed: Vec<String>,
+    all: BTreeSet<String>,
+}
+
+impl Names {
+    fn of(listed: Vec<String>) -> Self {
+        Names { all: listed.iter().cloned().collect(), listed }
+    }
+
+    fn has(&self, name: &OsStr) -> bool {
+        name.to_str().is_some_and(|name| self.all.contains(name))
+    }
 }
 
 /// What was asked about a path, for errors that hold for one question only.
@@ -117,7 +135,7 @@ impl Tree {
             _ => false,
         };
         if !known {
-            self.nodes.insert(place, Node::Present(names));
+            self.nodes.insert(place, Node::Present(names.map(Names::of)));
         }
     }
 
@@ -226,7 +244,7 @@ impl Tree {
             if let (Some(Node::Present(Some(names))), Some(name)) =
                 (self.nodes.get(parent), below.file_name())
             {
-                return !names.iter().any(|known| name == known.as_str());
+                return !names.has(name);
             }
             below = parent;
         }
@@ -277,7 +295,7 @@ impl Files for Tree {
     fn list(&self, path: &Path) -> Result<Vec<String>, ReadError> {
         let place = self.resolve(path)?;
         match self.nodes.get(&place) {
-            Some(Node::Present(Some(names))) => Ok(names.clone()),
+            Some(Node::Present(Some(names))) => Ok(names.listed.clone()),
             Some(Node::Present(None))
                 if self.missing == Missing::Absent
                     && !self.errors.contains_key(&(place.clone(), Question::List)) =>
@@ -301,7 +319,7 @@ impl Files for Tree {
         }
         // A recorded list says that it exists, though its contents were not recorded.
         let named = place.parent().zip(place.file_name()).is_some_and(
-            |(parent, name)| matches!(self.nodes.get(parent), Some(Node::Present(Some(names))) if names.iter().any(|known| name == known.as_str())),
+            |(parent, name)| matches!(self.nodes.get(parent), Some(Node::Present(Some(names))) if names.has(name)),
         );
         if named {
             return Err(ReadError::NotCaptured);
