@@ -26,7 +26,7 @@ const MAX_NESTING: usize = 1000;
 /// Hosts of a file of which perhaps one group is meant.
 const MAX_HOSTS: usize = 10 * MAX_BOARDS;
 /// The limit of groups and variables that are gone through for all hosts together.
-const MAX_STEPS: usize = 20_000_000;
+const MAX_STEPS: usize = 10_000_000;
 /// What a group costs that a host keeps, in steps.
 const STEPS_OF_GROUP: usize = 10;
 /// The priority of a group that sets none.
@@ -239,7 +239,7 @@ impl Listed {
             (depth, priority.unwrap_or(DEFAULT_PRIORITY), (*name).to_string())
         };
         let mut names: Vec<&str> = above.into_iter().collect();
-        names.sort_by_key(order);
+        names.sort_by_cached_key(order);
         Ok(names.into_iter().map(str::to_string).collect())
     }
 
