@@ -119,7 +119,7 @@ fn health_of(world: &World, machine: &Machine, wear: Vec<Wear>) -> Vec<DiskHealt
     health::of_machine(machine, &health_probe::told(world.files(), wear))
 }
 
-/// [`document`] with findings from elsewhere.
+/// [`document()`] with findings from elsewhere.
 fn document_with<'a>(
     machine: &'a Machine,
     beside: &[RuleFinding],
