@@ -16,10 +16,10 @@ const NEEDS: [Need; 4] = [
 /// A home directory closed to other users, with images of its own.
 const BEGIN: &str = "
 install /run/lab/rubus /usr/local/bin/rubus
-mkdir -p /home/pi/images
-truncate -s 16M '/home/pi/golden 1%.img' /home/pi/boards.img /home/pi/images/one.img /home/pi/images/two.raw
-chown -R 1000:1000 /home/pi
-chmod 700 /home/pi
+mkdir -p /home/keeper/images
+truncate -s 16M '/home/keeper/golden 1%.img' /home/keeper/boards.img /home/keeper/images/one.img /home/keeper/images/two.raw
+chown -R 1000:1000 /home/keeper
+chmod 700 /home/keeper
 head -c 16777216 /dev/urandom >/run/pattern
 overwrite() { rubus nbd copy --quiet /run/pattern \"$1\" --i-will-lose-everything-on=\"$1\"; }
 pid_of() { systemctl show --property MainPID --value rubus-serve-$1.service; }
@@ -40,26 +40,26 @@ rubus apply network-server image=/srv/made/kitchen.img listen=0.0.0.0 allow=10.0
 
 /// The server is the image's owner, and when it is killed, the next client starts it.
 const OWNED: &str = "
-rubus apply network-server 'image=/home/pi/golden 1%.img' name=golden listen=127.0.0.1:10810 --yes
+rubus apply network-server 'image=/home/keeper/golden 1%.img' name=golden listen=127.0.0.1:10810 --yes
 test $(ps -o uid= $(pid_of golden)) = 1000
 grep 'CapBnd:.0000000000000000' /proc/$(pid_of golden)/status
 overwrite nbd://127.0.0.1:10810/golden
 kill -9 $(pid_of golden)
 rubus nbd info nbd://127.0.0.1:10810/golden
-cmp /run/pattern '/home/pi/golden 1%.img'
+cmp /run/pattern '/home/keeper/golden 1%.img'
 ";
 
 /// Clones, and a directory that is only read.
 const SEVERAL: &str = "
-rubus apply network-server image=/home/pi/boards.img clones=/srv/clones 'listen=127.0.0.1:10811,[::1]:10811' --yes
+rubus apply network-server image=/home/keeper/boards.img clones=/srv/clones 'listen=127.0.0.1:10811,[::1]:10811' --yes
 overwrite nbd://127.0.0.1:10811/boards/one
 rubus nbd info 'nbd://[::1]:10811/boards/two'
 rubus nbd clones list /srv/clones
-rubus apply network-server image=/home/pi/images read-only=yes listen=127.0.0.1:10812 --yes
+rubus apply network-server image=/home/keeper/images read-only=yes listen=127.0.0.1:10812 --yes
 rubus nbd list nbd://127.0.0.1:10812/
 if overwrite nbd://127.0.0.1:10812/one; then exit 102; fi
 systemctl stop rubus-serve-boards.service
-cmp /home/pi/boards.img /home/pi/images/one.img
+cmp /home/keeper/boards.img /home/keeper/images/one.img
 rubus verify --all
 rubus status
 ";
@@ -80,9 +80,9 @@ rubus undo --yes
 const ENCRYPTED: &str = "
 tls='/root/my-tls:100%'
 rubus serve --make-certificates \"$tls\"
-truncate -s 1M /home/pi/secret.img
-chown 1000:1000 /home/pi/secret.img
-rubus apply network-server image=/home/pi/secret.img listen=127.0.0.1:10815 certificates=\"$tls\" verify-clients=yes --yes
+truncate -s 1M /home/keeper/secret.img
+chown 1000:1000 /home/keeper/secret.img
+rubus apply network-server image=/home/keeper/secret.img listen=127.0.0.1:10815 certificates=\"$tls\" verify-clients=yes --yes
 test $(ps -o uid= $(pid_of secret)) = 1000
 ln -s \"$tls\" /run/all
 install -D -m 644 /run/all/ca-cert.pem /run/few/ca-cert.pem
@@ -97,8 +97,8 @@ setpriv --reuid=1000 --regid=1000 --clear-groups rubus verify >/run/seen || test
 grep 'run it as root' /run/seen
 systemd-analyze verify /etc/systemd/system/rubus-serve-secret.service
 systemctl stop rubus-serve-secret.service
-cmp /run/small /home/pi/secret.img
-rubus apply network-server image=/home/pi/secret.img listen=127.0.0.1:10815 certificates=\"$tls\" verify-clients=yes --yes | grep 'Nothing to do'
+cmp /run/small /home/keeper/secret.img
+rubus apply network-server image=/home/keeper/secret.img listen=127.0.0.1:10815 certificates=\"$tls\" verify-clients=yes --yes | grep 'Nothing to do'
 rubus undo --yes
 test ! -e /run/rubus-serve-secret.socket
 test ! -e /run/credentials/rubus-serve-secret.service
