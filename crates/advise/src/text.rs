@@ -231,7 +231,7 @@ fn count(rate: &Estimate) -> String {
 /// Whether any row costs money; a column of hyphens says nothing.
 fn is_priced(advice: &Advice) -> bool {
     let rows = rows(advice);
-    rows.iter().any(|candidate| candidate.euros != (0, 0))
+    rows.iter().any(|candidate| candidate.is_bought())
 }
 
 fn euros(candidate: &Candidate) -> String {

@@ -31,6 +31,7 @@ use crate::volume::{Name, NamedVolume};
 
 pub use device_tree::has_tree_of_board;
 pub use encoding::Encoding;
+pub use firmware::FAT_TYPES;
 pub use link::{Doubt, Link, Note, Stage, Stop, Subject};
 pub use naming::{named_root, opened_from};
 

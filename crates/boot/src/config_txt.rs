@@ -64,6 +64,13 @@ pub struct Reader<'a> {
     pub includes: &'a BTreeMap<String, String>,
 }
 
+impl<'a> Reader<'a> {
+    /// A board in a usual start, of which neither the serial number nor the partition is known.
+    pub fn usual(model: &'a Model, includes: &'a BTreeMap<String, String>) -> Reader<'a> {
+        Reader { model, serial: None, tryboot: false, partition: None, includes }
+    }
+}
+
 /// The partition that the firmware reads, for `[boot_partition=N]`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReadPartition {
@@ -294,7 +301,7 @@ impl ConfigTxt {
     ) -> Vec<BootPath> {
         let mut all: Vec<BootPath> = Vec::new();
         for model in Model::every().iter().filter(|model| is_meant(model)) {
-            let reader = Reader { model, serial: None, tryboot: false, partition: None, includes };
+            let reader = Reader::usual(model, includes);
             let paths = self.boot_paths(&reader, exists);
             if !paths.iter().all(|path| exists(&path.kernel)) {
                 continue;
@@ -317,8 +324,7 @@ impl ConfigTxt {
         let mut known: Vec<Vec<BootPath>> = Vec::new();
         let mut models = Vec::new();
         for model in Model::every() {
-            let reader =
-                Reader { model: &model, serial: None, tryboot: false, partition: None, includes };
+            let reader = Reader::usual(&model, includes);
             let paths = self.boot_paths(&reader, exists);
             let is_for_it = !paths.is_empty() && paths.iter().all(|path| exists(&path.kernel));
             if is_for_it && !known.contains(&paths) {

@@ -142,11 +142,9 @@ fn paths(facts: &Facts<'_>) -> Vec<BootPath> {
     let config = ConfigTxt::parse(facts.config_txt);
     let includes = config.included(&|name| facts.partition.text(name).map(str::to_string));
     let reader = Reader {
-        model: facts.model,
         serial: facts.serial,
         tryboot: facts.tryboot,
-        partition: None,
-        includes: &includes,
+        ..Reader::usual(facts.model, &includes)
     };
     let exists = |path: &str| facts.partition.size_bytes(path).is_some();
     config.boot_paths(&reader, &exists)

@@ -91,13 +91,7 @@ mod tests {
         );
         let includes = BTreeMap::new();
         let model = model(0xc03114);
-        let reader = Reader {
-            model: &model,
-            serial: None,
-            tryboot: true,
-            partition: None,
-            includes: &includes,
-        };
+        let reader = Reader { tryboot: true, ..Reader::usual(&model, &includes) };
         let paths = ConfigTxt::parse(trial).boot_paths(&reader, &|name| name == "kernel8.img");
         assert_eq!(paths.len(), 1);
         assert_eq!(paths[0].cmdline, "cmdline-new.txt");

@@ -196,7 +196,7 @@ fn what_it_gives(
 
 /// Whether it is a disk of this machine, and so can be measured: not one to buy, and none over the network.
 fn is_owned(candidate: &Candidate) -> bool {
-    candidate.euros == (0, 0) && !is_network(&candidate.name)
+    !candidate.is_bought() && !is_network(&candidate.name)
 }
 
 /// That nothing is to be changed, and what else would be faster.

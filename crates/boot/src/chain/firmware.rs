@@ -15,7 +15,7 @@ const PUT_BACK: &str = "put the medium from which it started back in, or restart
 const START_FROM_DISK: &str = "start the board from the disk whose boot files are meant";
 const UPDATE: &str = "sudo rpi-eeprom-update -a";
 /// Types of an MBR entry that are FAT for every board.
-const FAT_TYPES: [&str; 6] = ["0x01", "0x04", "0x06", "0x0b", "0x0c", "0x0e"];
+pub const FAT_TYPES: [&str; 6] = ["0x01", "0x04", "0x06", "0x0b", "0x0c", "0x0e"];
 /// The type of an EFI system partition: FAT since the bootloader of 2020-05-26, and not for a boot ROM (raspberrypi/firmware,
 /// issue 1711).
 const EFI_TYPE: &str = "0xef";

@@ -98,9 +98,6 @@ fn draw_up(situation: &PlanInput<'_>, draft: &mut PlanBuilder) {
     ) else {
         return;
     };
-    if let Some(boot) = current::boot(situation.machine) {
-        moving::checks::writable(situation, boot, draft);
-    }
     promise(found, wanted, draft);
     let Some(config) = config_with(situation, &start, wanted, draft) else {
         return;
@@ -205,13 +202,7 @@ fn config_with(
     let mut config = ConfigTxt::parse(start.config.text.as_str());
     let includes = current::included(situation, &start.point, &config);
     let model = Model::of(&situation.machine.board);
-    let reader = Reader {
-        model: &model,
-        serial: None,
-        tryboot: false,
-        partition: None,
-        includes: &includes,
-    };
+    let reader = Reader::usual(&model, &includes);
     let done = config.set_parameter(PARAMETER, &wanted.generation().to_string(), &reader);
     if let Err(why) = done {
         draft.check(

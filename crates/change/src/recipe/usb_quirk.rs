@@ -78,9 +78,6 @@ fn draw_up(situation: &PlanInput<'_>, draft: &mut PlanBuilder) {
     ) else {
         return;
     };
-    if let Some(boot) = current::boot(situation.machine) {
-        moving::checks::writable(situation, boot, draft);
-    }
     let lines: Vec<(&String, &TextFile, CmdlineTxt)> = start
         .cmdlines
         .iter()

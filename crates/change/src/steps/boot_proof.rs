@@ -235,8 +235,7 @@ impl Scene<'_> {
         let settings = if is_trial { tryboot::FILE } else { "config.txt" };
         let config_txt = self.boot_text(settings, &coming).unwrap_or_default();
         let includes = self.includes(&config_txt, &coming);
-        let reader =
-            Reader { model, serial: None, tryboot: is_trial, partition: None, includes: &includes };
+        let reader = Reader { tryboot: is_trial, ..Reader::usual(model, &includes) };
         let exists =
             |name: &str| coming.contains_key(name) || self.files.exists(&self.image_of(name));
         let paths = ConfigTxt::parse(config_txt.as_str()).boot_paths(&reader, &exists);

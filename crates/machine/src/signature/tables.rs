@@ -4,6 +4,8 @@
 //! IBM PC's boot sector for the rest. Logical partitions inside an extended one are not followed:
 //! their chain may lie anywhere on the disk, and the extended partition itself is listed.
 
+use rubus_boot::chain::FAT_TYPES;
+
 use super::bytes::{Window, crc32};
 use super::{Kind, Signature, Table, filesystems};
 
@@ -92,9 +94,8 @@ pub fn partitions(window: &Window<'_>) -> Vec<PartitionEntry> {
 /// Whether the MBR beside a GPT lists the partition that begins at this byte first, as one of FAT: so boards start that know no
 /// GPT. Source: raspberrypi/documentation, issue 1291; home-assistant/operating-system, pull request 969.
 pub fn has_hybrid_mbr(window: &Window<'_>, start_bytes: u64) -> bool {
-    const FAT: [&str; 6] = ["0x01", "0x04", "0x06", "0x0b", "0x0c", "0x0e"];
     let is_it = |entry: &PartitionEntry| {
-        let is_fat = FAT.contains(&entry.type_id.as_str());
+        let is_fat = FAT_TYPES.contains(&entry.type_id.as_str());
         entry.number == 1 && entry.start_bytes == start_bytes && is_fat
     };
     gpt_header(window).is_some() && mbr_entries(window).iter().any(is_it)

@@ -263,8 +263,11 @@ mod tests {
         runs[1].suite = "a-suite-of-many-words".into();
         runs[1].device_model = Some("A disk whose name is a sentence".into());
         runs[0].label = Some("before the new cable and the new supply".into());
-        runs[0].id = RunId(1_234);
-        for (columns, longest) in [(80, 80), (99, 99), (100, WIDE), (200, WIDE)] {
+        // An id of six digits, such a disk and such a suite do not fit 80 columns together.
+        for (columns, longest, id) in
+            [(80, 80, 1_234), (99, 99, 123_456), (100, WIDE, 123_456), (200, WIDE, 123_456)]
+        {
+            runs[0].id = RunId(id);
             for line in render(&runs, Style { columns, ..Style::PLAIN }).lines() {
                 assert!(rubus_draw::text::width(line) <= longest, "{columns}: {line}");
             }

@@ -134,17 +134,18 @@ pub(in crate::recipe) fn would_start(
     draft.check(what, false, stop.why.as_str(), &stop.remedy);
 }
 
-/// How the board starts, where that is known; a check says so. `elsewhere`: what to do on other machines.
+/// How the board starts, where that is known; checks say so, and that its boot partition can be written to. `elsewhere`: what to do
+/// on other machines.
 pub(in crate::recipe) fn start_is_known<'a>(
     situation: &PlanInput<'a>,
     edited: Edited,
     elsewhere: &str,
     draft: &mut PlanBuilder,
 ) -> Option<Start<'a>> {
-    let is_mounted = current::boot(situation.machine).is_some();
-    let start = match is_mounted {
-        true => Start::of(situation),
-        false => Err("no FAT filesystem is mounted at /boot/firmware or /boot".into()),
+    let boot = current::boot(situation.machine);
+    let start = match boot {
+        Some(_) => Start::of(situation),
+        None => Err("no FAT filesystem is mounted at /boot/firmware or /boot".into()),
     };
     draft.check(
         "how the board starts is known",
@@ -158,18 +159,15 @@ pub(in crate::recipe) fn start_is_known<'a>(
         },
         elsewhere,
     );
-    if start.is_ok() {
+    if let (Ok(_), Some(boot)) = (&start, boot) {
         would_start(situation, edited, draft);
+        writable(situation, boot, draft);
     }
     start.ok()
 }
 
 /// The boot partition can be written to.
-pub(in crate::recipe) fn writable(
-    situation: &PlanInput<'_>,
-    boot: &Mount,
-    draft: &mut PlanBuilder,
-) {
+fn writable(situation: &PlanInput<'_>, boot: &Mount, draft: &mut PlanBuilder) {
     let device = boot.device.as_deref().and_then(|name| situation.machine.device(name));
     let is_locked = device.and_then(|device| device.read_only.get()) == Some(true);
     let is_read_only = boot.options.iter().any(|option| option == "ro");

@@ -130,13 +130,7 @@ impl<'a> Start<'a> {
         let includes = included(situation, &point, &parsed);
         readable(situation, &point, &config_path, &parsed, &includes)?;
         let model = Model::of(&machine.board);
-        let reader = Reader {
-            model: &model,
-            serial: None,
-            tryboot: false,
-            partition: None,
-            includes: &includes,
-        };
+        let reader = Reader::usual(&model, &includes);
         let settings = parsed.settings(&reader);
         let says = |name: &str, value: &str| {
             settings.iter().rfind(|setting| setting.name == name).is_some_and(|s| s.value == value)
