@@ -86,7 +86,7 @@ pub fn advice() -> Advice {
         because: vec![
             "Move the system to sda (SSD on USB 2): a desktop's work about 4.1 times faster (2.7 to 6.1 times), not measured here.".into(),
             "sda would need 2.9 s (2.0 s to 4.0 s) for one second of this work; the current mmcblk0 needs 12 s.".into(),
-            "Most of the difference, 7.6 s, is in commits: 40/s now, 300/s then.".into(),
+            "The largest part of the difference, 7.6 s, is in commits: 40/s now, 300/s then.".into(),
             "After that the narrowest pipe is sda at commits (41 % of the time).".into(),
         ],
         command: words("rubus plan desktop device=/dev/sda"),

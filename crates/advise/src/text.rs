@@ -116,11 +116,9 @@ fn first_cell(advice: &Advice, candidate: &Candidate, columns: usize) -> Cell {
         (false, true) => "> ",
         (false, false) => "  ",
     };
-    // What it is says less than its name where both do not fit.
-    let words = if candidate.what.contains(&candidate.name) || candidate.name == "nbd" {
-        candidate.what.clone()
-    } else {
-        format!("{}: {}", candidate.name, candidate.what)
+    let words = match candidate.title() {
+        (label, Some(what)) => format!("{label}: {what}"),
+        (label, None) => label.to_owned(),
     };
     let tone = if is_best { Tone::Good } else { Tone::Plain };
     let tone = if candidate.is_now { Tone::Strong } else { tone };
@@ -252,7 +250,7 @@ fn passed_over(advice: &Advice, style: Style) -> Vec<String> {
     let of_rows = passed_over.iter().filter(|(other, _)| shown.contains(other));
     let mut by_reason: Vec<(&str, Vec<&str>)> = Vec::new();
     for (other, reason) in of_rows {
-        let name = if other.name == "nbd" { "network disk" } else { &other.name };
+        let name = other.label();
         match by_reason.iter_mut().find(|(known, _)| known == reason) {
             Some((_, names)) => names.push(name),
             None => by_reason.push((reason, vec![name])),
@@ -305,9 +303,9 @@ fn what_was_measured(advice: &Advice) -> String {
         let seen = row.measured(advice.purpose, true);
         let seen: Vec<&str> = seen.iter().map(|what| what.words()).collect();
         match (row.is_measured, seen.is_empty()) {
-            (true, _) => Some(row.name.clone()),
+            (true, _) => Some(row.label().to_owned()),
             (false, true) => None,
-            (false, false) => Some(format!("of {} {}", row.name, seen.join(", "))),
+            (false, false) => Some(format!("of {} {}", row.label(), seen.join(", "))),
         }
     };
     let seen: Vec<String> = rows.iter().filter_map(of).collect();
@@ -434,7 +432,7 @@ fn pipes(advice: &Advice, style: Style) -> Vec<String> {
             .collect();
         let title = format!(
             "  {}, {} to {}",
-            candidate.name,
+            candidate.label(),
             seconds(candidate.time_s.low),
             seconds(candidate.time_s.high)
         );

@@ -85,7 +85,7 @@ fn pipes(advice: &Advice) -> Markup {
                  enough)."
             }
             @for (title, candidate, drawing) in &drawn {
-                h3 { (title) ": " (candidate.name) ", " (candidate.what) }
+                h3 { (title) ": " (candidate.title().0) @if let Some(what) = candidate.title().1 { ", " (what) } }
                 p class="note" { (most_of_the_time(advice.purpose, candidate)) }
                 (picture::draw(drawing, scale))
             }
@@ -99,9 +99,9 @@ fn shown(advice: &Advice) -> Vec<(&'static str, &Candidate)> {
         return Vec::new();
     };
     match advice.now() {
-        Some(_) if best.is_now => vec![("Now, and the best", best)],
-        Some(now) => vec![("Now", now), ("The best", best)],
-        None => vec![("The best", best)],
+        Some(_) if best.is_now => vec![("Now, and kept", best)],
+        Some(now) => vec![("Now", now), ("Recommended", best)],
+        None => vec![("Recommended", best)],
     }
 }
 
@@ -191,7 +191,7 @@ fn candidates(advice: &Advice) -> Markup {
 fn order(purpose: Purpose) -> String {
     format!(
         "The fastest stands first. Recommended is what is surely faster, its range of times {} below the other's; of those that are alike what \
-         needs no other machine, then what costs less, then what risks less, then what has the shorter worst case. What there \
+         needs no purchase that may be in vain, then what needs no other machine, then what costs less, then what risks less, then what has the shorter worst case. What there \
          is now comes before all that is not {WORTH_A_CHANGE} times as fast, and before all else where it takes less than {}, \
          which is enough.",
         percent(ALIKE - 1.0),
@@ -205,7 +205,7 @@ fn sources(advice: &Advice) -> Markup {
         (folded("Where the figures come from", html! {
             ul {
                 @for candidate in &advice.candidates {
-                    li { b { (candidate.name) } ": " (coded(&candidate.source)) }
+                    li { b { (candidate.label()) } ": " (coded(&candidate.source)) }
                 }
             }
         }))
@@ -244,10 +244,11 @@ fn row(advice: &Advice, candidate: &Candidate, capacity: f64, scale: PipeScale) 
     html! {
         tr role="row" class=[candidate.is_now.then_some("narrowest")] {
             th scope="row" role="rowheader" class="wrap" {
-                (candidate.name)
+                @let (label, what) = candidate.title();
+                (label)
                 @if candidate.is_now { " " span class="badge" { "now" } }
                 @if is_recommended(advice, candidate) { " " span class="badge" { "recommended" } }
-                span class="remedy" { (candidate.what) }
+                @if let Some(what) = what { span class="remedy" { (what) } }
                 @if let (Some(pipe), Some(most)) = (narrowest, candidate.largest()) {
                     span class="remedy" {
                         "narrowest: " (pipe.name) " at " (most.what.words())

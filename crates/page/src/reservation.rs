@@ -77,7 +77,7 @@ pub fn of_advice(advice: &Advice) -> Option<String> {
     let compared: Vec<&Candidate> = [Some(best), now].into_iter().flatten().collect();
     let with = |basis: Basis| -> Vec<&str> {
         let known_so = compared.iter().filter(|one| one.basis.time_s == basis);
-        known_so.map(|one| one.name.as_str()).collect()
+        known_so.map(|one| one.label()).collect()
     };
     let sentence = |names: Vec<&str>, how: &str| {
         (!names.is_empty()).then(|| format!("The figures of {} are {how}.", list(&names)))

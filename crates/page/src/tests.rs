@@ -347,7 +347,7 @@ fn where_the_best_is_there_already_one_pipe_is_drawn() {
     advice.candidates.insert(0, now);
     let text = as_text(&advice::render(&advice, ""));
     assert_eq!(text.matches("[The pipe:").count(), 1, "{text}");
-    assert!(text.contains("Now, and the best: mmcblk0"), "{text}");
+    assert!(text.contains("Now, and kept: mmcblk0"), "{text}");
     advice.candidates.clear();
     let text = as_text(&advice::render(&advice, ""));
     assert!(!text.contains("[The pipe:"), "{text}");

@@ -288,9 +288,12 @@ pub struct Unknown {
     pub needs_root: bool,
 }
 
+/// The name of a network disk that has no address yet.
+pub const NETWORK_DISK: &str = "nbd";
+
 /// Whether the place of this name is a network disk.
 pub fn is_network(name: &str) -> bool {
-    name == "nbd" || name.contains("://")
+    name == NETWORK_DISK || name.contains("://")
 }
 
 impl Figures {
@@ -374,6 +377,21 @@ impl Candidate {
     /// Whether it has to be bought.
     pub fn is_bought(&self) -> bool {
         self.euros != (0, 0)
+    }
+
+    /// What people call it: the disk where it is here as it is, else what it is. Its name is how `--with` and JSON call it.
+    pub fn label(&self) -> &str {
+        match self.name.as_str() {
+            NETWORK_DISK => "network disk",
+            name if self.is_bought() || name.contains('@') => &self.what,
+            name => name,
+        }
+    }
+
+    /// What people call it, and what it is where that says more.
+    pub fn title(&self) -> (&str, Option<&str>) {
+        let label = self.label();
+        if self.what.contains(label) { (&self.what, None) } else { (label, Some(&self.what)) }
     }
 
     /// Whether a network is in the way.

@@ -1,6 +1,6 @@
 //! A network disk, by the link that it would come over.
 
-use crate::advice::{Bases, Basis};
+use crate::advice::{Bases, Basis, NETWORK_DISK};
 use rubus_vocabulary::machine::Link as NetworkLink;
 use rubus_vocabulary::units::bit_rate;
 
@@ -41,7 +41,7 @@ pub(super) fn disk(question: &Question<'_>, address: &str) -> Result<Place, Stri
         (bases.sequential_read, bases.sequential_write) = (Basis::Published, Basis::Published);
     }
     let mut place = Place {
-        name: if address.is_empty() { "nbd".into() } else { address.into() },
+        name: if address.is_empty() { NETWORK_DISK.into() } else { address.into() },
         what,
         source: format!("not measured; {}", model.source),
         is: Is::Network(model, address.into()),

@@ -36,6 +36,8 @@ fn tiers(times: &[Estimate]) -> Vec<u32> {
 
 /// Sorts by tier; within one, what needs no other machine comes first, then the cheaper one, then what stands better (the
 /// smaller number), then the one whose risks are milder, then the one whose worst case is shorter: a wide range has a long one.
+/// What has to be bought, and may be no faster than what there is now, comes after all that is not so: being alike goes no further than a
+/// pair, and the cheapest of a tier may be like what the dearer one surely beats.
 ///
 /// What there is now comes before all where it is enough, or where a change is not worth it: where the first is surely faster,
 /// but by less than a fifth; where both are alike, and the worst case would not get shorter by a fifth.
@@ -48,7 +50,11 @@ pub(super) fn rank(
     for (candidate, tier) in candidates.iter_mut().zip(tiers(&times)) {
         candidate.tier = tier;
     }
-    candidates.sort_by(|a, b| compare(a, b, &standing));
+    let now_s = candidates.iter().find(|candidate| candidate.is_now).map(|now| now.time_s);
+    let may_buy_nothing = |candidate: &Candidate| {
+        candidate.is_bought() && now_s.is_some_and(|now| !is_surely_faster(&candidate.time_s, &now))
+    };
+    candidates.sort_by(|a, b| compare(a, b, (&may_buy_nothing, &standing)));
     let Some(now) = candidates.iter().position(|candidate| candidate.is_now) else {
         return;
     };
@@ -59,8 +65,13 @@ pub(super) fn rank(
     }
 }
 
-fn compare(a: &Candidate, b: &Candidate, standing: impl Fn(&Candidate) -> u8) -> Ordering {
-    let cost = |c: &Candidate| (c.is_network(), c.euros.1, standing(c), c.worst_risk);
+fn compare(
+    a: &Candidate,
+    b: &Candidate,
+    (may_buy_nothing, standing): (impl Fn(&Candidate) -> bool, impl Fn(&Candidate) -> u8),
+) -> Ordering {
+    let cost =
+        |c: &Candidate| (may_buy_nothing(c), c.is_network(), c.euros.1, standing(c), c.worst_risk);
     (a.tier, cost(a))
         .cmp(&(b.tier, cost(b)))
         .then(a.time_s.high.total_cmp(&b.time_s.high))

@@ -1,6 +1,6 @@
 //! What is not known and would change the order, and the measurement that settles it.
 
-use crate::advice::{Candidate, Unknown};
+use crate::advice::{Candidate, NETWORK_DISK, Unknown};
 use rubus_machine::purpose::{Purpose, Visit};
 
 use super::Question;
@@ -51,7 +51,7 @@ pub(super) fn unknown(
             needs_root: false,
         });
     }
-    if candidates.iter().any(|candidate| candidate.name == "nbd") {
+    if candidates.iter().any(|candidate| candidate.name == NETWORK_DISK) {
         unknown.push(Unknown {
             what: "the network disk: start a server, then --with nbd://SERVER/NAME".into(),
             measurement: None,

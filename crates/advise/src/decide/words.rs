@@ -1,6 +1,8 @@
 //! Why the best one is best, and what does it.
 
-use crate::advice::{ALIKE, Basis, Candidate, Demand, WORTH_SAYING, is_network, likely_faster};
+use crate::advice::{
+    ALIKE, Basis, Candidate, Demand, NETWORK_DISK, WORTH_SAYING, is_network, likely_faster,
+};
 use rubus_machine::purpose::{Purpose, What};
 use rubus_stats::compare::ratio;
 use rubus_stats::estimate::Estimate;
@@ -229,9 +231,8 @@ fn what_is_enough(
 /// A name within a sentence.
 fn short(candidate: &Candidate) -> &str {
     match candidate.name.as_str() {
-        "nbd" => "a network disk",
-        _ if candidate.is_bought() => &candidate.what,
-        name => name,
+        NETWORK_DISK => "a network disk",
+        _ => candidate.label(),
     }
 }
 
@@ -260,7 +261,7 @@ fn on_assumptions(purpose: Purpose, candidate: &Candidate) -> Option<String> {
 
 /// "sda, SSD on USB 3 X".
 fn named(candidate: &Candidate) -> String {
-    if candidate.what.starts_with(&candidate.name) || candidate.name == "nbd" {
+    if candidate.what.starts_with(&candidate.name) || candidate.name == NETWORK_DISK {
         candidate.what.clone()
     } else {
         format!("{} ({})", candidate.name, candidate.what)
@@ -298,7 +299,7 @@ fn why(best: &Candidate, now: Option<&Candidate>) -> Option<String> {
     })?;
     let saved_s = saved(most.what).filter(|saved| *saved > 0.0)?;
     Some(format!(
-        "Most of the difference, {}, is in {}: {} now, {} then.",
+        "The largest part of the difference, {}, is in {}: {} now, {} then.",
         seconds(saved_s),
         most.what.words(),
         rate(other, most.what),
@@ -370,7 +371,7 @@ fn of_place(question: &Question<'_>, place: &Place) -> ToDo {
         }
         _ if place.is_network() && is_system => {
             let address = match place.name.as_str() {
-                "nbd" => "nbd://SERVER/root",
+                NETWORK_DISK => "nbd://SERVER/root",
                 address => address,
             };
             ToDo {
@@ -382,7 +383,7 @@ fn of_place(question: &Question<'_>, place: &Place) -> ToDo {
             }
         }
         _ if place.is_network() => match place.name.as_str() {
-            "nbd" => ToDo::nothing(
+            NETWORK_DISK => ToDo::nothing(
                 "On the other machine `rubus serve disk.img --size 32GiB --listen 0.0.0.0 --allow NETWORK` (NETWORK: who may read and \
                  write it, such as 192.168.1.0/24), then here `rubus plan network-disk address=nbd://SERVER/disk at=/mnt/network`.",
             ),

@@ -154,17 +154,34 @@ fn beside_a_disk(machine: &Machine) -> Vec<Seen> {
     let Some(disk) = free.first() else {
         return Vec::new();
     };
+    let model = disk.model.text().unwrap_or("a disk without a name");
+    let unused =
+        format!("the system is on the card, and of {} ({model}) nothing is in use", disk.name);
+    let may_have_platters = disk.rotational.get() == Some(true);
+    let (evidence, consequence, fix, command) = if may_have_platters {
+        (
+            format!(
+                "{unused}; it reports itself as rotational, as an SSD behind some bridges does too"
+            ),
+            "Cards do 20 to 500 small random writes per second, an SSD thousands, a disk with platters some 100.",
+            "Measure it before you move the system: a directory of a filesystem on it with `rubus checkup`.",
+            "rubus advise desktop".to_string(),
+        )
+    } else {
+        (
+            unused,
+            "Cards do 20 to 500 small random writes per second, an SSD thousands: that is what a desktop waits for.",
+            "Move the system to it, with compression; the card only starts it. What is on the disk is lost.",
+            format!("rubus plan desktop device=/dev/{}", disk.name),
+        )
+    };
     vec![Seen {
         about: card.name.clone(),
-        evidence: format!(
-            "the system is on the card, and of {} ({}) nothing is in use",
-            disk.name,
-            disk.model.text().unwrap_or("a disk without a name")
-        ),
+        evidence,
         read_from: "/proc/self/mountinfo, /sys/class/block".into(),
-        consequence: "Cards do 20 to 500 small random writes per second, an SSD thousands: that is what a desktop waits for.".into(),
-        fix: "Move the system to it, with compression; the card only starts it. What is on the disk is lost.".into(),
-        command: Some(format!("rubus plan desktop device=/dev/{}", disk.name)),
+        consequence: consequence.into(),
+        fix: fix.into(),
+        command: Some(command),
     }]
 }
 

@@ -335,9 +335,9 @@ fn advised(board: usize, advice: &Advice) -> Option<Advised> {
     };
     Some(Advised {
         board,
-        now: now.map_or("not known".into(), |now| now.name.clone()),
+        now: now.map_or("not known".into(), |now| now.label().to_owned()),
         now_s: now.map(|now| now.time_s.value),
-        best: best.name.clone(),
+        best: best.label().to_owned(),
         best_s: best.time_s.value,
         is_measured: best.is_measured,
         to_do,

@@ -56,6 +56,18 @@ fn of_alike_ones_the_price_counts_then_the_risk_then_the_worst_case() {
     assert_eq!(names(all), expected);
 }
 
+/// The cheaper one is like the dearer one, and like what there is now, which the dearer one surely beats.
+#[test]
+fn what_may_be_no_faster_than_now_is_not_bought() {
+    let now = Candidate { is_now: true, ..one("now", (7.5, 4.3, 24.5), 0) };
+    let cheap = one("cheap", (2.8, 2.1, 6.9), 20);
+    let dear = one("dear", (1.6, 1.3, 3.2), 50);
+    let all = vec![now.clone(), cheap.clone(), dear];
+    assert_eq!(names(all), ["dear", "cheap", "now"]);
+    // Where nothing surely beats it, what is there stays.
+    assert_eq!(names(vec![cheap, now]), ["now", "cheap"]);
+}
+
 /// What is there now stays unless a change is surely a fifth faster, or holds a worst case that is a fifth shorter.
 #[test]
 fn what_is_there_stays_where_others_may_be_as_slow() {
