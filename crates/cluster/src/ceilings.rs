@@ -107,7 +107,7 @@ impl Resource {
     pub fn name(self) -> &'static str {
         match self {
             Resource::Disk => "disks",
-            Resource::Bus => "USB or PCIe",
+            Resource::Bus => "USB/PCIe",
             Resource::Processor => "processors",
             Resource::NetworkIn => "network in",
             Resource::NetworkOut => "network out",

@@ -23,6 +23,9 @@ use crate::report::Report;
 use crate::text::{boards_and_disks, money};
 use crate::wishes::Wishes;
 
+/// So many boards may be lost where a restart of one leaves a spare.
+const SAFE_LOSSES: u32 = 2;
+
 /// All variants.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -138,9 +141,14 @@ pub fn compare(wishes: &Wishes, measured: Option<&Measured>) -> Result<Compariso
     Ok(Comparison { schema: 1, base: boards_and_disks(&base), next: next(&rows), rows })
 }
 
-/// The cheapest that heals by itself and has the memory for it; else the cheapest.
+/// The cheapest that heals by itself, has the memory for it and loses nothing with two boards; else one that bears the loss of one; else
+/// the cheapest. What keeps a single spare has none while a board restarts, and Ceph's documentation advises against it.
 fn next(rows: &[Row]) -> NextStep {
-    let of_ceph = |row: &&Row| row.outcome.as_ref().is_ok_and(|found| found.memory.is_some());
+    let here = rows.first().map(|row| row.group.as_str());
+    let of_ceph = |row: &&Row| {
+        Some(row.group.as_str()) == here
+            && row.outcome.as_ref().is_ok_and(|found| found.memory.is_some())
+    };
     let cheapest = |only: fn(&Figures) -> bool| {
         let found = rows.iter().filter(of_ceph);
         let found = found.filter_map(|row| Some((row, row.outcome.as_ref().ok()?)));
@@ -149,18 +157,37 @@ fn next(rows: &[Row]) -> NextStep {
             .filter(|(_, figures)| only(figures))
             .min_by(|a, b| per_tb(a.1).total_cmp(&per_tb(b.1)))
     };
-    let heals = cheapest(|found| found.heals && found.memory == Some(Fit::Good));
-    NextStep::by_hand(&match (heals, cheapest(|_| true)) {
-        (Some((row, _)), _) => format!(
-            "size {} with rubus cluster size and the same options: the cheapest cluster that heals by itself",
-            row.name
-        ),
-        (None, Some((row, _))) => format!(
+    let heals = |found: &Figures| found.heals && found.memory == Some(Fit::Good);
+    let has_spare = cheapest(|found| {
+        found.heals && found.memory == Some(Fit::Good) && found.survives >= SAFE_LOSSES
+    });
+    let size = |row: &Row, why: &str| {
+        let options = options(&row.name);
+        format!(
+            "size with `rubus cluster size`, the same options and {options}: the cheapest here that heals by itself{why}"
+        )
+    };
+    NextStep::by_hand(&match (has_spare, cheapest(heals), cheapest(|_| true)) {
+        (Some((row, _)), _, _) => size(row, " and bears the loss of two boards"),
+        (None, Some((row, _)), _) => size(row, "; while one board is away it has no spare"),
+        (None, None, Some((row, _))) => format!(
             "take more boards, or boards with more memory: no cluster here both fits and heals by itself; {} is the cheapest",
             row.name
         ),
-        (None, None) => "take more boards: no cluster can be made of these".into(),
+        (None, None, None) => "take more boards: no cluster can be made of these".into(),
     })
+}
+
+/// The options of `rubus cluster size` for a row's layout: "--ec 2+1 --fast-ec" for "EC 2+1 fast".
+fn options(name: &str) -> String {
+    match (name.strip_prefix("EC "), name.strip_suffix(" replicas")) {
+        (Some(code), _) => match code.strip_suffix(" fast") {
+            Some(code) => format!("--ec {code} --fast-ec"),
+            None => format!("--ec {code}"),
+        },
+        (None, Some(copies)) => format!("--replica {copies}"),
+        (None, None) => name.into(),
+    }
 }
 
 fn of_ceph(group: &str, wishes: Wishes, measured: Option<&Measured>) -> Row {

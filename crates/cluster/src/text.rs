@@ -11,7 +11,7 @@ use rubus_vocabulary::units::{bit_rate, bytes_iec, bytes_si, counted, iops, rate
 use crate::beside::{Beside, Job};
 use crate::boards::Board;
 use crate::capacity::{BACKFILLFULL, Capacity, FULL, NEARFULL};
-use crate::ceilings::Ceiling;
+use crate::ceilings::{Ceiling, Work};
 use crate::cost::{Cost, Item};
 use crate::design::Design;
 use crate::layout::{FailureDomain, Layout};
@@ -26,7 +26,7 @@ pub const LEGEND: &str = "~ assumed, not measured or published; [a to b] is a 95
 pub fn ceilings_note(in_flight: u32) -> String {
     format!(
         "\"at most\" needs many operations in flight, and several clients where one client's port binds; \"with {in_flight}\" is \
-         expected with that number in flight (--in-flight), as some boards then wait for others; \"one alone\" is the latency floor. \"?\": the \
+         expected with that number in flight (--in-flight), as some boards then wait for others; \"alone\" is the latency floor. \"?\": the \
          intervals overlap, so another pipe may bind instead."
     )
 }
@@ -36,10 +36,19 @@ pub fn render(report: &Report, style: Style) -> String {
     let mut page = Page { lines: Vec::new(), style };
     let title = hang("", &title(&report.design), style.columns);
     page.lines.extend(title.iter().map(|line| style.paint(Tone::Strong, line)));
+    let answer = hang("", &bind_units(&answer(report)), style.columns);
+    page.lines.extend(answer);
+    page.lines.extend(next_step::lines(&report.next, style));
     for sentence in basis(&report.design) {
         page.say(&sentence);
     }
-    page.lines.extend(next_step::lines(&report.next, style));
+    // What runs and was measured is shown whole, whatever the minimum says.
+    if !report.fits() && report.beside.is_none() {
+        memory(&mut page, report);
+        page.lines.push(String::new());
+        page.say("What it would hold, do and cost with enough memory: --json.");
+        return page.lines.join("\n") + "\n";
+    }
     capacity(&mut page, report);
     memory(&mut page, report);
     ceilings(&mut page, report);
@@ -55,6 +64,34 @@ pub fn render(report: &Report, style: Style) -> String {
     page.lines.push(String::new());
     page.say(LEGEND);
     page.lines.join("\n") + "\n"
+}
+
+/// What fits and what one client gets, or why nothing does.
+pub fn answer(report: &Report) -> String {
+    if !report.fits() {
+        return match report.beside {
+            Some(_) => "The boards have less memory than Ceph's minimum.".into(),
+            None => "It cannot work: the boards have too little memory.".into(),
+        };
+    }
+    let basis = figures_basis(&report.design);
+    let of = |work| report.ceilings.iter().find(|ceiling| ceiling.work == work);
+    let mut said = format!(
+        "{} of {} are usable.",
+        bytes_si(report.capacity.usable_bytes.value as u64),
+        bytes_si(report.capacity.raw_bytes)
+    );
+    if let (Some(large), Some(small)) = (of(Work::LargeWrite), of(Work::SmallWrite)) {
+        let rate = |ceiling: &Ceiling| basis.figure(&amount(ceiling, ceiling.iops.value));
+        said.push_str(&format!(
+            " Large writes reach {} at most (bound by {}), small ones {} ({}).",
+            rate(large),
+            large.binds.name(),
+            rate(small),
+            small.binds.name(),
+        ));
+    }
+    said
 }
 
 struct Page {
@@ -285,7 +322,7 @@ fn ceilings(page: &mut Page, report: &Report) {
         ("range", Align::Left),
         (&expected, Align::Right),
         ("bound by", Align::Left),
-        ("one alone", Align::Right),
+        ("alone", Align::Right),
     ])
     .close();
     let basis = figures_basis(&report.design);
@@ -388,7 +425,11 @@ pub fn range(ceiling: &Ceiling, basis: Basis) -> String {
         }
     };
     let unit = if ceiling.work.is_large() { " MB/s" } else { "" };
-    let range = format!("[{} to {}{unit}]", draw(ceiling.iops.low), draw(ceiling.iops.high));
+    let (low, high) = (draw(ceiling.iops.low), draw(ceiling.iops.high));
+    if low == high {
+        return String::new();
+    }
+    let range = format!("[{low} to {high}{unit}]");
     if basis == Basis::Assumed { two_digits(&range) } else { range }
 }
 
@@ -451,6 +492,11 @@ pub fn chance(probability: f64) -> String {
     }
 }
 
+/// An assumed probability; one that is only bounded has no figure to mark.
+fn about(chance: &str) -> String {
+    if chance.starts_with("below") { chance.into() } else { assumed(chance) }
+}
+
 fn rebuild(page: &mut Page, report: &Report) {
     page.heading("Rebuild and risk");
     for sentence in rebuilds(report) {
@@ -482,17 +528,17 @@ pub fn rebuilds(report: &Report) -> Vec<String> {
     said.extend(rebuild.felt.iter().cloned());
     said.push(format!(
         "Loss of data in that time by further failures: {}.",
-        assumed(&with_range(rebuild.loss_in_window, chance))
+        about(&with_range(rebuild.loss_in_window, chance))
     ));
     if let Some(unreadable) = rebuild.unreadable_in_window {
         said.push(format!(
             "An unreadable sector while nothing is spare (data-sheet error rate): {}. It costs one object.",
-            assumed(&chance(unreadable))
+            about(&chance(unreadable))
         ));
     }
     said.push(format!(
         "In a year, by independent failures alone: {}. Shared causes (power, firmware, a wrong command) come on top.",
-        assumed(&with_range(rebuild.loss_per_year, chance))
+        about(&with_range(rebuild.loss_per_year, chance))
     ));
     said
 }
@@ -520,7 +566,9 @@ fn cost(page: &mut Page, cost: &Cost) {
 /// The bill, each line with name, how that is reckoned, and the sum: a shopping list with its total, and what it forgot.
 pub fn bill(cost: &Cost) -> (Vec<[String; 3]>, Vec<[String; 3]>) {
     let line = |item: &Item| {
-        let each = format!("{:.0} x {}", item.count, item.basis.figure(&money(item.each)));
+        // As exact as the sum beside it, which it is reckoned with.
+        let mark = if item.basis == Basis::Assumed { "~" } else { "" };
+        let each = format!("{:.0} x {mark}{}", item.count, money(item.each));
         [item.what.clone(), each, money(item.total())]
     };
     let mut listed: Vec<_> = cost.listed.iter().map(line).collect();
@@ -560,14 +608,15 @@ pub fn boards(boards: &[Board], style: Style) -> String {
         ("board", Align::Left),
         ("memory", Align::Right),
         ("network", Align::Right),
-        ("to the disk", Align::Right),
+        ("to disk", Align::Right),
         ("power", Align::Right),
         ("price", Align::Right),
     ]);
     for board in boards {
         table.row(vec![
             board.kind.as_str().into(),
-            board.name.as_str().into(),
+            // The memory has its own column.
+            board.name.split(", ").next().unwrap_or_default().into(),
             bytes_iec(board.memory_bytes).into(),
             bit_rate(board.link_bits as f64).into(),
             rate_si(board.bus.bytes_per_second()).into(),

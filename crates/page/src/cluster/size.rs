@@ -7,7 +7,7 @@ use rubus_cluster::design::Design;
 use rubus_cluster::report::Report;
 use rubus_cluster::text;
 use rubus_vocabulary::basis::{Basis, assumed};
-use rubus_vocabulary::units::{bytes_iec, bytes_si};
+use rubus_vocabulary::units::bytes_iec;
 
 use crate::axis::{Axis, short_count, short_rate};
 use crate::charts::{self, PipeScale};
@@ -22,7 +22,7 @@ pub fn render(report: &Report, version: &str) -> String {
     let header = html! {
         h1 { (title) }
         p class="what" { (text::title(&report.design)) }
-        (headlines(&headline(report), reservation(report), None))
+        (headlines(&[text::answer(report)], reservation(report), None))
         (verdict::next_step(&report.next))
         @for sentence in text::basis(&report.design) { p class="why" { (coded(&sentence)) } }
     };
@@ -41,31 +41,9 @@ pub fn render(report: &Report, version: &str) -> String {
     shell(title, version, header, main, data::embed_json(report))
 }
 
-/// What fits and what one client gets, in a sentence each.
-fn headline(report: &Report) -> Vec<String> {
-    let basis = text::figures_basis(&report.design);
-    let of = |work| report.ceilings.iter().find(|ceiling| ceiling.work == work);
-    let mut said = vec![format!(
-        "{} of {} are usable.",
-        bytes_si(report.capacity.usable_bytes.value as u64),
-        bytes_si(report.capacity.raw_bytes)
-    )];
-    if let (Some(large), Some(small)) = (of(Work::LargeWrite), of(Work::SmallWrite)) {
-        let (large_rate, small_rate) =
-            (text::amount(large, large.iops.value), text::amount(small, small.iops.value));
-        let (large_rate, small_rate) = (basis.figure(&large_rate), basis.figure(&small_rate));
-        said.push(format!(
-            "Large writes reach {large_rate} at most ({} binds), small ones {small_rate} ({} binds).",
-            large.binds.name(),
-            small.binds.name(),
-        ));
-    }
-    vec![said.join(" ")]
-}
-
 fn reservation(report: &Report) -> Option<&'static str> {
     match (report.fits(), text::figures_basis(&report.design)) {
-        (false, _) => Some("The boards have too little memory for it."),
+        (false, _) => None,
         (true, Basis::Measured) => None,
         (true, Basis::Published | Basis::Unsettled | Basis::Assumed) => {
             Some("Uncertain: the disks were not measured, and such disks differ by factors.")
@@ -169,7 +147,7 @@ fn ceilings_of(ceilings: &[&Ceiling], design: &Design) -> Markup {
                     th scope="col" role="columnheader" class="n" { "at most" }
                     th scope="col" role="columnheader" class="n" { (expected) }
                     th scope="col" role="columnheader" { "bound by" }
-                    th scope="col" role="columnheader" class="n" { "one alone" }
+                    th scope="col" role="columnheader" class="n" { "alone" }
                 } }
                 tbody role="rowgroup" {
                     @for ceiling in ceilings {
@@ -187,7 +165,7 @@ fn ceilings_of(ceilings: &[&Ceiling], design: &Design) -> Markup {
                                 (glued(&basis.figure(&text::amount(ceiling, ceiling.expected_iops.value))))
                             }
                             td class="said" role="cell" { (ceiling.binds.name()) @if !ceiling.is_sure { "?" } }
-                            td class="n" role="cell" data-label="one alone" {
+                            td class="n" role="cell" data-label="alone" {
                                 (glued(&assumed(&format!("{:.1} ms", ceiling.latency_floor_s.value * 1e3))))
                             }
                         }
