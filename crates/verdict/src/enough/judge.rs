@@ -218,7 +218,19 @@ fn decide(question: &Question<'_>, seen: &Evidence, stalls: &[Stall]) -> (Answer
         return (Answer::Undecided, words, again("let it run to its end"));
     }
     if p99.high > limits.good_ns as f64 {
-        return (Answer::YesBut, at_the_edge(workload, &p99), Follow::Nothing);
+        let words = at_the_edge(workload, &p99);
+        return match &seen.held_up {
+            Some(held_up) => {
+                let words = format!("{words}; but {}", held_up.what());
+                (Answer::YesBut, words, again(held_up.remedy()))
+            }
+            None => {
+                let below = limit(limits.edge_ns);
+                let follow =
+                    format!("nothing: it stays below {below}, which {} bears", workload.title);
+                (Answer::YesBut, words, Follow::ByHand(follow))
+            }
+        };
     }
     match rare_tail(limits, seen) {
         Some(words) => (Answer::YesBut, words, Follow::Nothing),

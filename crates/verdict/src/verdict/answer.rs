@@ -33,12 +33,13 @@ impl<'a> Answer<'a> {
         let narrowest = pipes.iter().find(|pipe| pipe.narrowest);
         let rivals = narrowest.map_or(Vec::new(), |narrowest| rivals(narrowest, pipes));
         let doubts = doubts(run, narrowest);
+        let unmeasured = unmeasured(pipes);
         Answer {
-            conclusion: conclusion(run, pipes, narrowest, &rivals, &doubts),
+            conclusion: conclusion(run, pipes, narrowest, &rivals, &doubts, &unmeasured),
             felt: narrowest.and_then(|narrowest| felt(works, narrowest)),
             narrowest,
             rivals,
-            unmeasured: unmeasured(pipes),
+            unmeasured,
             doubts,
         }
     }
@@ -181,6 +182,7 @@ fn conclusion(
     narrowest: Option<&Pipe>,
     rivals: &[&Pipe],
     doubts: &[&Doubt],
+    unmeasured: &[&str],
 ) -> Conclusion {
     if run.doubts.contains(&Doubt::Interrupted) {
         return Conclusion::Stopped;
@@ -201,7 +203,7 @@ fn conclusion(
     let own = narrowest.job().and_then(|job| run.job(job));
     let is_sure = rivals.is_empty() && !own.is_some_and(is_unsettled);
     match (high_s <= NARROW_ABOVE_S, low_s <= NARROW_ABOVE_S) {
-        (_, true) if !unmeasured(pipes).is_empty() => Conclusion::FastInPart,
+        (_, true) if !unmeasured.is_empty() => Conclusion::FastInPart,
         (true, _) => Conclusion::FastEnough,
         (false, true) => Conclusion::ProbablyFastEnough,
         (false, false) if is_sure => Conclusion::HeldBack,
