@@ -4,7 +4,7 @@ use crate::gallery::{Entry, Quantity, Shown, answer};
 use rubus_draw::next_step;
 use rubus_draw::style::{Style, Tone};
 use rubus_draw::table::{Align, Cell, Table};
-use rubus_draw::text::{bind_units, clean, hang, shorten};
+use rubus_draw::text::{bind_units, clean, hang, shorten, width};
 use rubus_vocabulary::next_step::NextStep;
 use rubus_vocabulary::units::iops;
 
@@ -17,8 +17,7 @@ const FIGURES: usize = 46;
 pub fn render(entries: &[Entry], style: Style) -> String {
     use Align::{Left, Right};
     let columns = style.columns.min(WIDEST);
-    // The names of the board and of the disk share what the figures leave.
-    let longest_name = (columns.saturating_sub(FIGURES) / 2).max(6);
+    let names = names(entries, columns.saturating_sub(FIGURES).max(12));
     let mut table = Table::new(&[
         ("board", Left),
         ("disk", Left),
@@ -29,18 +28,12 @@ pub fn render(entries: &[Entry], style: Style) -> String {
         ("commit", Right),
         ("", Left),
     ]);
-    for entry in entries {
+    for (entry, (board, disk)) in entries.iter().zip(names) {
         let figure = |quantity| match entry.figure(quantity) {
             Some(shown) => Cell::from(figure(quantity, shown)),
             None => Cell::from("–"),
         };
-        let mut cells: Vec<Cell> = vec![
-            Cell::from(shorten(
-                &clean(entry.label.as_deref().unwrap_or(&entry.board)),
-                longest_name,
-            )),
-            Cell::from(shorten(&clean(&entry.disk), longest_name)),
-        ];
+        let mut cells = vec![Cell::from(board), Cell::from(disk)];
         cells.extend(Quantity::ALL.map(figure));
         cells.push(Cell::toned(if entry.doubts > 0 { "!" } else { "" }, Tone::Warn));
         table.row(cells);
@@ -56,6 +49,42 @@ pub fn render(entries: &[Entry], style: Style) -> String {
     lines.join("\n") + "\n"
 }
 
+/// What each board and disk is called in so many columns for both. Where the whole names have no room, what tells the fewest apart
+/// goes first: the maker, the revision, the kernel's name of a disk.
+fn names(entries: &[Entry], columns: usize) -> Vec<(String, String)> {
+    let board = |entry: &Entry| clean(entry.label.as_deref().unwrap_or(&entry.board));
+    let whole: Vec<(String, String)> =
+        entries.iter().map(|entry| (board(entry), clean(&entry.disk))).collect();
+    let longest = |names: &[(String, String)]| {
+        let boards = names.iter().map(|(board, _)| width(board)).max().unwrap_or(0);
+        (boards, names.iter().map(|(_, disk)| width(disk)).max().unwrap_or(0))
+    };
+    let (boards, disks) = longest(&whole);
+    if boards + disks <= columns {
+        return whole;
+    }
+    let brief: Vec<(String, String)> =
+        whole.iter().map(|(board, disk)| (brief_board(board), brief_disk(disk))).collect();
+    let (boards, disks) = longest(&brief);
+    let for_boards = boards.min((columns / 2).max(columns.saturating_sub(disks)));
+    let cut = |(board, disk): &(String, String)| {
+        (shorten(board, for_boards), shorten(disk, columns - for_boards))
+    };
+    brief.iter().map(cut).collect()
+}
+
+/// "Pi 3 Model B Plus" of "Raspberry Pi 3 Model B Plus Rev 1.3".
+fn brief_board(board: &str) -> String {
+    let board = board.strip_prefix("Raspberry ").unwrap_or(board);
+    board.split(" Rev ").next().unwrap_or(board).to_owned()
+}
+
+/// "SC64G, 63.9 GB" of "mmcblk0 (SC64G, 63.9 GB)".
+fn brief_disk(disk: &str) -> String {
+    let inner = disk.split_once(" (").and_then(|(_, inner)| inner.strip_suffix(')'));
+    inner.unwrap_or(disk).to_owned()
+}
+
 /// What a gallery is for: to choose, or first to have something to choose from.
 pub fn next(entries: &[Entry]) -> NextStep {
     match entries {
@@ -63,7 +92,10 @@ pub fn next(entries: &[Entry]) -> NextStep {
             &["rubus", "share", "last", "run.json"],
             "a run of your own as a file, to put beside it",
         ),
-        _ => NextStep::command(&["rubus", "advise"], "what one of these would give this machine"),
+        _ => NextStep::command(
+            &["rubus", "checkup"],
+            "your own disk; then `rubus compare last FILE` sets one of these beside it",
+        ),
     }
 }
 
