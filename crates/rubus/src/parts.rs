@@ -104,6 +104,7 @@ impl<'a> PartsRun<'a> {
             on: None,
             job_file: None,
             against: None,
+            plans: None,
             figures,
         };
         let mut outputs = Outputs::new(self.general, self.wanted, 1);

@@ -4,8 +4,9 @@
 
 use rubus_stats::change_point::{self, Change};
 use rubus_stats::estimate::Estimate;
+use rubus_vocabulary::machine::{BlockDevice, Mount};
 use rubus_vocabulary::result::{JobResult, Run};
-use rubus_vocabulary::units::{bytes_si, counted, percent};
+use rubus_vocabulary::units::{bytes_iec, bytes_si, counted, percent};
 
 use crate::history::{RunId, key_results};
 
@@ -114,22 +115,52 @@ fn changed(change: Change, settled: &[(Numbered<'_>, Estimate)]) -> What {
 fn events(before: &Run, after: &Run) -> Vec<String> {
     let pairs = [
         ("kernel", kernel(before), kernel(after)),
+        ("firmware", firmware(before), firmware(after)),
         ("connection", connection(before), connection(after)),
         ("governor", governor(before), governor(after)),
+        ("I/O scheduler", scheduler(before), scheduler(after)),
+        ("write cache", write_cache(before), write_cache(after)),
         ("filesystem", filesystem(before), filesystem(after)),
+        ("mount options", mount_options(before), mount_options(after)),
+        ("swap", Some(swap(before)), Some(swap(after))),
         ("directory", Some(before.place()), Some(after.place())),
+        ("test region", region(before), region(after)),
+        ("rubus", Some(before.rubus_version.clone()), Some(after.rubus_version.clone())),
     ];
     let differ = pairs.into_iter().filter_map(|(what, before, after)| {
         let (before, after) = (before?, after?);
         (before != after).then(|| format!("{what} {before} → {after}"))
     });
-    let mut events: Vec<String> = differ.collect();
+    // A plan comes first: it says why the others changed.
+    let mut events = plans(before, after);
+    events.extend(differ);
     if let (Some(a), Some(b)) = (fill(before), fill(after))
         && (a - b).abs() >= FILL_STEP
     {
         events.push(format!("filesystem {} → {} full", percent(a), percent(b)));
     }
     events
+}
+
+/// "plan swap applied", "plan zswap undone".
+fn plans(before: &Run, after: &Run) -> Vec<String> {
+    let (Some(before), Some(after)) = (&before.plans, &after.plans) else {
+        return Vec::new();
+    };
+    let of = |plans: &[String], others: &[String], what: &str| -> Vec<String> {
+        let gone = plans.iter().filter(|plan| !others.contains(plan));
+        gone.map(|plan| format!("plan {plan} {what}")).collect()
+    };
+    [of(after, before, "applied"), of(before, after, "undone")].concat()
+}
+
+/// How much of the disk was measured: in a larger part a cache and short ways help less.
+fn region(run: &Run) -> Option<String> {
+    Some(bytes_iec(run.target.region_bytes))
+}
+
+fn firmware(run: &Run) -> Option<String> {
+    run.machine.board.firmware.text().map(str::to_string)
 }
 
 fn kernel(run: &Run) -> Option<String> {
@@ -142,18 +173,39 @@ fn governor(run: &Run) -> Option<String> {
 
 /// The port and speed of the disk.
 fn connection(run: &Run) -> Option<String> {
-    let device = run.target.device.as_deref()?;
-    let hop = run.machine.disks_below(device).first()?.path.last()?;
+    let hop = disk(run)?.path.last()?;
     Some(format!("{} {}", hop.id, hop.link))
 }
 
-fn mount(run: &Run) -> Option<&rubus_vocabulary::machine::Mount> {
+fn disk(run: &Run) -> Option<&BlockDevice> {
+    run.machine.disks_below(run.target.device.as_deref()?).first().copied()
+}
+
+fn scheduler(run: &Run) -> Option<String> {
+    disk(run)?.scheduler.text().map(str::to_string)
+}
+
+fn write_cache(run: &Run) -> Option<String> {
+    disk(run)?.write_cache.text().map(str::to_string)
+}
+
+fn swap(run: &Run) -> String {
+    let places: Vec<&str> = run.machine.swap.areas.iter().map(|area| area.path.as_str()).collect();
+    if places.is_empty() { "none".into() } else { places.join(" and ") }
+}
+
+fn mount(run: &Run) -> Option<&Mount> {
     let device = run.target.device.as_deref()?;
     run.machine.mounts.iter().find(|mount| mount.device.as_deref() == Some(device))
 }
 
 fn filesystem(run: &Run) -> Option<String> {
     mount(run).map(|mount| mount.filesystem.clone())
+}
+
+/// Those of one filesystem that are in force, in the order in which the kernel tells them.
+fn mount_options(run: &Run) -> Option<String> {
+    mount(run).map(|mount| mount.options.join(","))
 }
 
 fn fill(run: &Run) -> Option<f64> {
@@ -261,6 +313,65 @@ mod tests {
         let said = &words(&all)[0];
         assert!(said.starts_with("random reads: 30 % slower since run 6"), "{said}");
         assert!(said.ends_with("→ 6.99.1"), "{said}");
+    }
+
+    #[test]
+    fn each_known_event_is_named_once() {
+        type Change = fn(&mut Run);
+        let fact = |text: &str| Fact::known(text.to_owned(), "test");
+        let before = {
+            let mut run = fixture::slow_sd_card_run();
+            run.plans = Some(vec!["zswap".into()]);
+            let device = run.target.device.clone().expect("a device");
+            let disk = run.machine.disks_below(&device)[0].name.clone();
+            let disk = run.machine.block_devices.iter_mut().find(|one| one.name == disk);
+            let disk = disk.expect("the disk");
+            disk.scheduler = fact("bfq");
+            disk.write_cache = fact("write back");
+            run.machine.board.firmware = fact("2024-01-01");
+            run
+        };
+        let disk = |run: &mut Run, change: fn(&mut BlockDevice)| {
+            let name = super::disk(run).expect("the disk").name.clone();
+            let mut disks = run.machine.block_devices.iter_mut();
+            change(disks.find(|one| one.name == name).expect("the disk"));
+        };
+        let mounted = |run: &mut Run, change: fn(&mut Mount)| {
+            let device = run.target.device.clone();
+            let mut mounts = run.machine.mounts.iter_mut();
+            change(mounts.find(|mount| mount.device == device).expect("a mount"));
+        };
+        assert_eq!(events(&before, &before), [] as [&str; 0]);
+        let mut after = before.clone();
+        after.plans = Some(vec!["swap".into()]);
+        assert_eq!(events(&before, &after), ["plan swap applied", "plan zswap undone"]);
+        after.plans = None;
+        assert_eq!(events(&before, &after), [] as [&str; 0]);
+
+        let simple: [(&str, Change); 6] = [
+            ("test region", |run| run.target.region_bytes *= 2),
+            ("kernel", |run| run.machine.system.kernel_release = Fact::known("7.0".into(), "test")),
+            ("firmware", |run| run.machine.board.firmware = Fact::known("2025".into(), "test")),
+            ("swap", |run| run.machine.swap.areas.clear()),
+            ("directory", |run| run.target.path = "/elsewhere".into()),
+            ("rubus", |run| run.rubus_version = "9.9.9".into()),
+        ];
+        for (name, change) in simple {
+            let mut after = before.clone();
+            change(&mut after);
+            let found = events(&before, &after);
+            assert!(found.len() == 1 && found[0].starts_with(name), "{name}: {found:?}");
+        }
+        let mut after = before.clone();
+        disk(&mut after, |disk| disk.scheduler = Fact::known("none".into(), "test"));
+        assert_eq!(events(&before, &after), ["I/O scheduler bfq → none"]);
+        let mut after = before.clone();
+        disk(&mut after, |disk| disk.write_cache = Fact::known("write through".into(), "test"));
+        assert_eq!(events(&before, &after), ["write cache write back → write through"]);
+        let mut after = before.clone();
+        mounted(&mut after, |mount| mount.options.push("commit=60".into()));
+        let found = events(&before, &after);
+        assert!(found.len() == 1 && found[0].ends_with("commit=60"), "{found:?}");
     }
 
     #[test]

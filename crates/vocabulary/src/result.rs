@@ -68,6 +68,9 @@ pub struct Run {
     /// The other run, where two were measured in turns.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub against: Option<Against>,
+    /// The recipes of the changes that were in force, in the order in which they were applied; absent: not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub plans: Option<Vec<String>>,
     /// What was measured.
     #[serde(flatten)]
     pub figures: Figures,

@@ -99,6 +99,14 @@ impl ChangeStore {
         Ok(changes)
     }
 
+    /// The recipes of the changes that are applied, oldest first; none where not all can be read.
+    pub fn in_force(&self, files: &dyn Files) -> Option<Vec<String>> {
+        let changes = self.all(files).ok()?;
+        let is_applied =
+            |change: &&Change| change.state.way == Way::Apply && change.state.is_finished;
+        Some(changes.iter().filter(is_applied).map(|change| change.plan.recipe.clone()).collect())
+    }
+
     /// Begins a change: its plan and its journal become durable, with the disks that the user gave away: a change that
     /// is there can go on without asking again. Nothing of the plan is done yet.
     ///

@@ -10,7 +10,9 @@ use rubus_vocabulary::result::{Access, Figures, Run, TargetFacts, TargetKind};
 use rubus_vocabulary::spec::Suite;
 
 use crate::target::{OpenTarget, TargetIdentity};
-use rubus_command::World;
+use rubus_change::apply::ChangeStore;
+use rubus_command::{World, places};
+use rubus_host::Live;
 
 /// A run with what it means and how it ended.
 pub struct Measured {
@@ -73,6 +75,7 @@ pub(super) fn before(open: &OpenTarget, suite: &Suite, machine: &Machine) -> Opt
         on: None,
         job_file: None,
         against: None,
+        plans: None,
         figures: Figures::Disk,
     })
 }
@@ -117,6 +120,7 @@ pub(super) fn judged(
         on: None,
         job_file: None,
         against: None,
+        plans: plans_in_force(),
         figures: Figures::Disk,
     };
     if let Some(cluster) = &identity.cluster {
@@ -127,6 +131,11 @@ pub(super) fn judged(
     run.findings.extend(rubus_verdict::findings::of(&run));
     rubus_verdict::findings::add_rules(&mut run);
     Measured { ended_by: outcome.ended_by, ..Measured::of(run) }
+}
+
+/// What this machine was changed by; a run carries it, so that a later one knows since when.
+fn plans_in_force() -> Option<Vec<String>> {
+    ChangeStore::at(places::changes()).in_force(&Live::new())
 }
 
 /// What the firmware remembers of the time between two looks, for boards on which the watcher has no file to watch.

@@ -81,6 +81,8 @@ pub(super) struct StoredRun {
     #[serde(default)]
     against: Option<Against>,
     #[serde(default)]
+    plans: Option<Vec<String>>,
+    #[serde(default)]
     memory: Option<Memory>,
     #[serde(default)]
     processor: Option<ProcessorRun>,
@@ -114,6 +116,7 @@ impl TryFrom<StoredRun> for Run {
             on: stored.on,
             job_file: stored.job_file,
             against: stored.against,
+            plans: stored.plans,
             figures,
         })
     }
