@@ -495,6 +495,16 @@ mod tests {
     }
 
     #[test]
+    fn what_is_recommended_has_a_spare_and_its_options() {
+        let mut all = rows(4, "pi5-8gb");
+        assert!(next(&all).words.contains("--replica 3: the cheapest here"), "{:?}", next(&all));
+        all.retain(|row| row.name != "3 replicas");
+        let words = next(&all).words;
+        assert!(words.contains("--ec 2+1 --fast-ec: the cheapest here"), "{words}");
+        assert!(words.ends_with("while one board is away it has no spare"), "{words}");
+    }
+
+    #[test]
     fn no_number_of_boards_breaks_the_table() {
         for kind in ["pi3b+", "pi5-8gb", "mini-pc"] {
             for nodes in [2, 3, 4, 6, 7, 40] {

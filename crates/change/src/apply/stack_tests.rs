@@ -105,6 +105,12 @@ fn of_three_changes_each_is_undone_or_names_the_order_that_works() {
     };
     let names = ["0001-first", "0002-other", "0003-again"];
     let orders = [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]];
+    let in_force =
+        |machine: &SimulatedMachine| ChangeStore::at(STORE).in_force(machine).expect("readable");
+    let mut machine = three();
+    assert_eq!(in_force(&machine), ["first", "other", "again"]);
+    assert_eq!(undo(2, &mut machine), Ok(Ending::Undone));
+    assert_eq!(in_force(&machine), ["first", "other"]);
     for order in orders {
         let mut machine = three();
         for number in order {

@@ -515,6 +515,13 @@ mod tests {
         let (answer, words) = answer(&steady(12.0));
         assert_eq!(answer, Answer::YesBut, "{words}");
         assert!(words.starts_with("yes, but it is at the edge: 99 %"), "{words}");
+        assert_eq!(next(&steady(12.0)), "nothing: it stays below 20 ms, which etcd bears");
+        let held_up = Some(Doubt::CpuStarved { share: 0.65 });
+        let busy = Evidence { held_up, ..steady(12.0) };
+        let (answer, words) = super::tests::answer(&busy);
+        assert_eq!(answer, Answer::YesBut, "{words}");
+        assert!(words.contains("; but the test waited for a processor"), "{words}");
+        assert_eq!(next(&busy), "again");
     }
 
     #[test]
