@@ -1,8 +1,8 @@
-//! Recipes become plans, and plans become changes that can be undone.
+//! From an approved plan to a changed machine, and back.
 //!
-//! [`recipe`] makes a [`plan`] of facts and wishes; `rubus_boot` proves that the board will start with it. From an approved plan to a changed
-//! machine: the guard that stands before everything that
-//! overwrites a device, and the engine that takes a plan step by step, with a journal.
+//! What a [`plan`] says and how it is shown; the guard that stands before everything that overwrites a device; and the engine that
+//! takes a plan step by step, with a journal. What makes plans is above it, in `rubus_recipes`; `rubus_boot` proves that the board
+//! will start with one.
 //!
 //! Rules that hold here: nothing is written that the guard has not let through; what the guard
 //! must know and cannot read is a reason to refuse.
@@ -10,9 +10,7 @@
 #![forbid(unsafe_code)]
 
 pub mod apply;
-pub mod cli;
 pub mod disk;
-pub mod fallen_back;
 #[cfg(any(test, feature = "fixture"))]
 pub mod fixture;
 pub mod guard;
@@ -21,8 +19,6 @@ pub mod on_trial;
 pub mod other_roots;
 pub mod plan;
 pub mod promises;
-pub mod recipe;
-pub mod sight;
 pub mod steps;
 pub mod text;
 pub mod unseen;

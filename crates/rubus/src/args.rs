@@ -147,7 +147,7 @@ pub enum Command {
     #[command(flatten)]
     Nbd(rubus_nbd::cli::Verb),
     #[command(flatten)]
-    Change(rubus_change::cli::Verb),
+    Change(rubus_recipes::cli::Verb),
     Compression(rubus_processor::cli::compression::Compression),
     Zswap(rubus_memory::cli::zswap::Zswap),
     Advise(Box<Advise>),

@@ -72,7 +72,7 @@ fn all() -> Vec<Document> {
     ];
     let mut all = [
         own,
-        rubus_change::cli::documents(),
+        rubus_recipes::cli::documents(),
         rubus_cluster::cli::documents(),
         rubus_copy::cli::documents(),
         rubus_memory::cli::documents(),

@@ -4,7 +4,6 @@
 use std::path::PathBuf;
 
 use assert_cmd::Command;
-use rubus_change::recipe;
 
 fn rubus(changes: &std::path::Path) -> Command {
     let mut command = Command::cargo_bin("rubus").expect("cargo builds the program");
@@ -29,12 +28,12 @@ fn the_recipes_are_listed() {
     let listed = text(&output.stdout);
     let (recipes, after) = listed.split_once("\n\n").expect("two paragraphs");
     let names: Vec<&str> = recipes.lines().filter(|line| !line.starts_with(' ')).collect();
-    assert_eq!(names, recipe::ALL.map(|recipe| recipe.name));
+    assert_eq!(names, rubus_recipes::ALL.map(|recipe| recipe.name));
     insta::assert_snapshot!(after);
     let json = rubus(directory.path()).args(["recipes", "--json"]).output().expect("it runs");
     let list: serde_json::Value = serde_json::from_slice(&json.stdout).expect("it is JSON");
     let names: Vec<&str> = (0..).map_while(|i| list[i]["name"].as_str()).collect();
-    assert_eq!(names, recipe::ALL.map(|recipe| recipe.name));
+    assert_eq!(names, rubus_recipes::ALL.map(|recipe| recipe.name));
 }
 
 #[test]

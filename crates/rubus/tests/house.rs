@@ -15,8 +15,8 @@ const FLOORS: [&[&str]; 10] = [
     &["machine"],
     &["command"],
     &["verdict", "measure", "fio", "processor", "memory", "copy", "nbd", "remote"],
-    &["runs"],
-    &["watch", "change"],
+    &["runs", "change"],
+    &["watch", "recipes"],
     &["advise", "cluster", "fleet"],
     &["page"],
 ];

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::{Bases, Basis, Figures};
-use rubus_change::recipe::{TogetherSpeed, measured_together, runs_of_disks};
+use rubus_recipes::{TogetherSpeed, measured_together, runs_of_disks};
 use rubus_runs::history::RunId;
 use rubus_stats::estimate::Estimate;
 use rubus_vocabulary::compression_speed::CompressionSpeed;

@@ -375,7 +375,7 @@ fn of_three_spare_disks_those_are_taken_that_share_no_bus() {
 fn what_was_measured_at_once_counts_more_than_what_buses_say() {
     let machine = with_spare_disks(&[("sda", "one"), ("sdb", "two")]);
     assert!(raid(&machine, &Known::default()).command.is_some());
-    let at_once = |is_read| rubus_change::recipe::TogetherSpeed {
+    let at_once = |is_read| rubus_recipes::TogetherSpeed {
         disks: vec!["sda".into(), "sdb".into()],
         is_read,
         alone_bytes_per_second: vec![30e6, 30e6],

@@ -8,6 +8,8 @@
 mod engine;
 mod made;
 mod places;
+#[cfg(any(test, feature = "fixture"))]
+pub mod rehearsal;
 mod stack;
 mod state;
 #[cfg(test)]

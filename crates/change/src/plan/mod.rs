@@ -1,6 +1,6 @@
 //! A change as a plan: what will be done, why, and how it is undone, before anything is done.
 //!
-//! A plan is a plain value made by a pure function from facts and options (see [`crate::recipe`]).
+//! A plan is a plain value made by a pure function from facts and options (a recipe of `rubus_recipes`).
 //! It can be printed, saved and read back; applying does only what it says. Everything that undoing needs
 //! (the former contents, the former values) is in the plan itself, so that a plan on stable storage is enough to
 //! go back. How far an application has come is the [`journal`]'s.

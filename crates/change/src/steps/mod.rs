@@ -35,8 +35,8 @@ mod on;
 mod partition;
 mod processor;
 mod receipt;
-#[cfg(test)]
-pub(crate) mod rehearsed;
+#[cfg(any(test, feature = "fixture"))]
+pub mod rehearsed;
 mod runner;
 mod server;
 mod site;

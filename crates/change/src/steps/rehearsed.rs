@@ -22,7 +22,7 @@ const KERNELS: &str = ".kernel";
 const SWAPS_HEAD: &str = "Filename\tType\tSize\tUsed\tPriority\n";
 
 /// The machine for which a plan was made, as far as the plan says.
-pub(crate) fn machine(plan: &Plan) -> SimulatedMachine {
+pub fn machine(plan: &Plan) -> SimulatedMachine {
     let mut maker = Maker { machine: SimulatedMachine::new(), known: BTreeSet::new() };
     let mut swaps = SWAPS_HEAD.to_string();
     for step in &plan.steps {
@@ -104,7 +104,7 @@ impl Maker {
 }
 
 /// Everything that a change may alter, for comparing: files, settings, swap and mounts, without the change's own places.
-pub(crate) fn everything(plan: &Plan, machine: &SimulatedMachine, store: &str) -> Vec<String> {
+pub fn everything(plan: &Plan, machine: &SimulatedMachine, store: &str) -> Vec<String> {
     let made: Vec<PathBuf> =
         plan.steps.iter().filter_map(|step| made_volume(&step.action)).collect();
     let is_own = |path: &Path| {
@@ -162,8 +162,9 @@ fn swap_line(what: &str, priority: Option<i32>) -> String {
 }
 
 /// Runs the steps of a plan on its made-up machine.
-pub(crate) struct RehearsedStepRunner<'a> {
-    pub(crate) plan: &'a Plan,
+pub struct RehearsedStepRunner<'a> {
+    /// Whose steps these are.
+    pub plan: &'a Plan,
 }
 
 impl RehearsedStepRunner<'_> {

@@ -18,7 +18,7 @@ use rubus_vocabulary::units::{bytes_si, counted};
 use rubus_draw::style::{Style, Tone};
 use rubus_draw::text::{begins_with_command, bind_units, clean, hang, pad_right, width};
 
-pub use changes::{ChangeLine, StepLine, receipts, recipe, recipes, status};
+pub use changes::{ChangeLine, StepLine, receipts, status};
 pub use left::{undone, went_back};
 
 pub(crate) const COLUMNS: usize = 80;

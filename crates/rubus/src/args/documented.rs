@@ -7,7 +7,6 @@ use std::path::{Path, PathBuf};
 
 use clap::CommandFactory;
 use clap::error::ErrorKind;
-use rubus_change::recipe;
 
 use super::{Args, help};
 
@@ -205,7 +204,7 @@ fn fault(shown: &Shown) -> Option<String> {
     if !is_a_name || arguments.subcommand().is_some() {
         return None;
     }
-    let Some(recipe) = recipe::by_name(name) else {
+    let Some(recipe) = rubus_recipes::by_name(name) else {
         return Some(format!("there is no recipe {name}"));
     };
     rest.filter(|word| !word.starts_with('-'))

@@ -72,7 +72,7 @@ fn groups(program: &Command) -> String {
 pub fn pages() -> impl Iterator<Item = &'static Page> {
     [
         pages::PAGES,
-        rubus_change::cli::PAGES,
+        rubus_recipes::cli::PAGES,
         rubus_cluster::cli::PAGES,
         rubus_copy::cli::PAGES,
         rubus_memory::cli::PAGES,

@@ -1,6 +1,6 @@
 //! `--machine`: which commands read a machine. The others refuse it, since an option without effect is a wrong answer.
 
-use rubus_change::cli::Verb as Change;
+use rubus_recipes::cli::Verb as Change;
 
 use super::{Args, Command};
 

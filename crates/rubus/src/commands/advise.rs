@@ -7,11 +7,11 @@ use anyhow::{Context, bail};
 use rubus_advise::advice::{Advice, Known};
 use rubus_advise::decide::{Question, advise};
 use rubus_advise::text::{Depth, render};
-use rubus_change::recipe::{self, Queries, Wishes};
 use rubus_draw::quote::typed;
 use rubus_host::capture::Captured;
 use rubus_host::clock;
 use rubus_machine::not_copied::NotCopied;
+use rubus_recipes::{Queries, Wishes};
 use rubus_runs::history::RunId;
 use rubus_runs::share::shared_reason;
 use rubus_vocabulary::check::Check;
@@ -141,7 +141,7 @@ fn obstacles(world: &World, machine: &Machine, command: &[String]) -> anyhow::Re
     let ["rubus", "plan", name, wishes @ ..] = &words(command)[..] else {
         return Ok(Vec::new());
     };
-    let Some(recipe) = recipe::by_name(name) else {
+    let Some(recipe) = rubus_recipes::by_name(name) else {
         return Ok(vec![format!("there is no recipe {name}")]);
     };
     let wishes = wishes.iter().filter_map(|wish| wish.split_once('='));
@@ -152,7 +152,7 @@ fn obstacles(world: &World, machine: &Machine, command: &[String]) -> anyhow::Re
         compression: false,
         ..(recipe.look_at)(machine, &wishes)
     };
-    let facts = rubus_change::cli::facts(world, machine, &look_at)?;
+    let facts = rubus_recipes::cli::facts(world, machine, &look_at)?;
     let plan = match recipe.plan(machine, &facts, &wishes, &clock::now_rfc3339()) {
         Ok(plan) => plan,
         Err(error) => return Ok(vec![error.to_string()]),

@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use rubus_change::fallen_back;
 use rubus_draw::text::clean;
 use rubus_measure::Queueing;
+use rubus_recipes::fallen_back;
 use rubus_watch::health;
 use rubus_watch::probe::health::told;
 

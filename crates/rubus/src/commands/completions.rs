@@ -3,7 +3,6 @@
 use clap::builder::PossibleValuesParser;
 use clap::{Command, CommandFactory, ValueHint};
 use clap_complete::Shell;
-use rubus_change::recipe;
 use rubus_machine::rules;
 use rubus_measure::suites;
 
@@ -40,7 +39,7 @@ const OF_RECIPES: [&str; 2] = ["plan", "apply"];
 /// clap's script for bash offers all values of a command at once. Options of a recipe follow its name, and are its own.
 fn with_recipe_options(script: &str) -> String {
     let mut cases = String::new();
-    for recipe in recipe::ALL.iter().filter(|recipe| !recipe.options.is_empty()) {
+    for recipe in rubus_recipes::ALL.iter().filter(|recipe| !recipe.options.is_empty()) {
         cases.push_str(&format!(
             "                    {}) opts=\"${{own}} {}\"; compopt -o nospace 2>/dev/null ;;\n",
             recipe.name,
@@ -74,7 +73,7 @@ fn with_recipe_options(script: &str) -> String {
 fn recipe_options_for_fish() -> String {
     let mut lines = String::new();
     for verb in OF_RECIPES {
-        for recipe in recipe::ALL.iter().filter(|recipe| !recipe.options.is_empty()) {
+        for recipe in rubus_recipes::ALL.iter().filter(|recipe| !recipe.options.is_empty()) {
             lines.push_str(&format!(
                 "complete -c rubus -n \"__fish_seen_subcommand_from {verb}; and __fish_seen_subcommand_from {}\" -f -a \
                  \"{}\"\n",
@@ -87,7 +86,7 @@ fn recipe_options_for_fish() -> String {
 }
 
 /// "max-pool-percent= compressor=".
-fn option_words(recipe: &recipe::Recipe) -> String {
+fn option_words(recipe: &rubus_recipes::Recipe) -> String {
     let words: Vec<String> =
         recipe.options.iter().map(|option| format!("{}=", option.name)).collect();
     words.join(" ")
@@ -140,8 +139,8 @@ fn without_hidden(command: &Command, script: &str) -> String {
 /// The definitions with the names that this program knows where the parser takes more than those: recipes of one's own, and runs by
 /// number.
 fn completed(command: Command, shell: Shell) -> Command {
-    let recipes = || recipe::ALL.iter().map(|recipe| recipe.name);
-    let options = recipe::ALL.iter().flat_map(|recipe| recipe.options.iter());
+    let recipes = || rubus_recipes::ALL.iter().map(|recipe| recipe.name);
+    let options = rubus_recipes::ALL.iter().flat_map(|recipe| recipe.options.iter());
     // Few, and the program ends when they are printed.
     let mut options: Vec<&str> =
         options.map(|option| &*format!("{}=", option.name).leak()).collect();

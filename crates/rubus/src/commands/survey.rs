@@ -3,13 +3,13 @@
 use std::path::Path;
 
 use anyhow::Context;
-use rubus_change::fallen_back;
 use rubus_host::capture::{self, Identities};
 use rubus_host::files::document;
 use rubus_host::simulated::recorder::Recorder;
 use rubus_machine::start::Start;
 use rubus_machine::text::Extent;
 use rubus_machine::{kernel_log, rules, start};
+use rubus_recipes::fallen_back;
 use rubus_vocabulary::fact::Fact;
 use rubus_vocabulary::finding::Finding;
 use rubus_vocabulary::kernel_log::KernelTrouble;
@@ -53,7 +53,7 @@ pub fn run(general: &General, survey: &Survey) -> anyhow::Result<Exit> {
         // The logs of earlier boots are judged on a capture, too.
         health_probe::told(&recorder, Vec::new());
         // So that a plan can be made on the capture too.
-        rubus_change::sight::look_for_plans(&recorder, &machine);
+        rubus_recipes::sight::look_for_plans(&recorder, &machine);
         // And so that its start can be followed, and zswap explained, on it.
         start = Some(start::of_machine(&recorder, &machine));
         rubus_memory::zswap_probe::zswap(&recorder, &machine);

@@ -1,0 +1,93 @@
+//! A recipe by its name, and the plan that it makes of this machine or of a captured one.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use anyhow::Context;
+use rubus_command::{General, World};
+use rubus_host::clock;
+use rubus_host::files::document;
+use rubus_vocabulary::spelling::no_such;
+
+use super::facts::facts;
+use crate::{Fault, Recipe, UserRecipe, Wishes};
+use rubus_change::plan::Plan;
+
+/// An option of a recipe as it is typed.
+pub(super) fn wish(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((name, value)) if !name.is_empty() => Ok((name.into(), value.into())),
+        _ => Err("write it as OPTION=VALUE, such as max-pool-percent=25".into()),
+    }
+}
+
+/// The plan of a recipe, built in or in a file.
+///
+/// # Errors
+/// An unknown recipe, wrong options, faults in the file.
+pub(super) fn plan(
+    general: &General,
+    name: &str,
+    wishes: &[(String, String)],
+) -> anyhow::Result<Plan> {
+    let wishes: Wishes = wishes.iter().cloned().collect::<BTreeMap<_, _>>();
+    if name.ends_with(".toml") {
+        return plan_of_own(general, name, &wishes);
+    }
+    let recipe = find(name)?;
+    let world = World::of(general)?;
+    let machine = world.survey();
+    let look_at = (recipe.look_at)(&machine, &wishes);
+    let facts = facts(&world, &machine, &look_at)?;
+    Ok(recipe.plan(&machine, &facts, &wishes, &clock::now_rfc3339())?)
+}
+
+/// The plan of a recipe that the user wrote.
+fn plan_of_own(general: &General, path: &str, wishes: &Wishes) -> anyhow::Result<Plan> {
+    let text = document::text(Path::new(path), document::MAX_LIST_BYTES)
+        .with_context(|| format!("cannot read the recipe {path}"))?;
+    let at = |fault: Fault| format!("{path}:{}: {}", fault.line, fault.reason);
+    let recipe = UserRecipe::parse(&text).map_err(|faults| {
+        let lines: Vec<String> = faults.into_iter().map(at).collect();
+        anyhow::anyhow!("the recipe cannot be used:\n{}", lines.join("\n"))
+    })?;
+    let world = World::of(general)?;
+    let machine = world.survey();
+    let fault = |fault: Fault| anyhow::anyhow!(at(fault));
+    let look_at = recipe.look_at(&machine, wishes).map_err(fault)?;
+    let facts = facts(&world, &machine, &look_at)?;
+    let made = clock::now_rfc3339();
+    recipe.plan(&machine, &facts, wishes, &made).map_err(fault)
+}
+
+/// A plan in a file, where the name is that of one.
+pub(super) fn saved(name: &str) -> anyhow::Result<Option<Plan>> {
+    if crate::by_name(name).is_some() || !name.ends_with(".json") {
+        return Ok(None);
+    }
+    let path = Path::new(name);
+    let text = document::text(path, document::MAX_LIST_BYTES)
+        .with_context(|| format!("cannot read the plan {}", path.display()))?;
+    let plan: Plan = serde_json::from_str(&text).with_context(|| {
+        format!("{} is not a plan (`rubus plan RECIPE --json` makes one)", path.display())
+    })?;
+    anyhow::ensure!(
+        plan.format == rubus_change::plan::FORMAT,
+        "{} has format {}, and this program knows {}; make the plan again",
+        path.display(),
+        plan.format,
+        rubus_change::plan::FORMAT
+    );
+    Ok(Some(plan))
+}
+
+/// The built-in recipe of this name.
+///
+/// # Errors
+/// When there is none, with the name that was probably meant.
+pub(super) fn find(name: &str) -> anyhow::Result<&'static Recipe> {
+    let names: Vec<&str> = crate::ALL.iter().map(|recipe| recipe.name).collect();
+    crate::by_name(name).with_context(|| {
+        format!("{} (there are: {})", no_such("recipe", name, &names), names.join(", "))
+    })
+}
