@@ -119,8 +119,11 @@ fn on_connector<'a>(machine: &'a Machine, draft: &mut PlanBuilder) -> Option<OnC
         "the board has a PCI Express connector that config.txt sets",
         is_pi5,
         machine.board.model.text().unwrap_or("the board is not known").to_string(),
-        "only a Raspberry Pi 5, 500 and CM5 have one; other boards set the link by themselves",
+        "nothing: boards other than a Raspberry Pi 5, 500 and CM5 set the link by themselves",
     );
+    if !is_pi5 {
+        return None;
+    }
     let disks = machine.block_devices.iter().filter(|disk| disk.parent.is_none());
     let mut found = disks.filter_map(|disk| {
         let link = disk.path.iter().find(|hop| hop.kind == HopKind::Pcie)?;
@@ -137,7 +140,7 @@ fn on_connector<'a>(machine: &'a Machine, draft: &mut PlanBuilder) -> Option<OnC
         "seat the flat cable at both ends, and see `dmesg | grep -i pcie`; an adapter that does not announce itself needs \
          dtparam=pciex1 in config.txt",
     );
-    found.filter(|_| is_pi5)
+    found
 }
 
 fn can_run(found: OnConnector<'_>, wanted: PcieLink, draft: &mut PlanBuilder) -> bool {

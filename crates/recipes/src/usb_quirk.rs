@@ -186,7 +186,7 @@ fn candidates(machine: &Machine) -> String {
         .map(|(disk, hop)| format!("device=/dev/{} ({})", disk.name, hop.name))
         .collect();
     match words.is_empty() {
-        true => "this machine shows no disk behind a USB bridge; bridge=VENDOR:PRODUCT names one that is not plugged in".into(),
+        true => "plug the disk in, or name its bridge with bridge=VENDOR:PRODUCT: no disk behind a USB bridge is seen".into(),
         false => format!("here: {}", words.join("; ")),
     }
 }

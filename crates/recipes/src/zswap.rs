@@ -22,9 +22,9 @@ pub(super) static RECIPE: Recipe = Recipe {
     options: &[
         OptionSpec {
             name: "max-pool-percent",
-            what: "most of the memory that the compressed pages may take, 1 to 50 percent",
-            default: Some("20"),
-            check: |value| percent(value, 1, 50),
+            what: "most of the memory that the compressed pages may take, 1 to 50 percent; else 20, or what it is now where that is more",
+            default: None,
+            check: |value| percent(value, 1, MOST_PERCENT),
         },
         OptionSpec {
             name: "compressor",
@@ -37,6 +37,10 @@ pub(super) static RECIPE: Recipe = Recipe {
     draw_up,
 };
 
+/// What the kernel takes without a word, in percent of the memory.
+const USUAL_PERCENT: u8 = 20;
+/// Beyond half of the memory the pool takes what programs need.
+pub(super) const MOST_PERCENT: u8 = 50;
 pub(super) const PARAMETERS: &str = "/sys/module/zswap/parameters";
 pub(super) const BOOT_FILE: &str = "/etc/tmpfiles.d/rubus-zswap.conf";
 /// Writes [`BOOT_FILE`] into the kernel at each boot.
@@ -134,17 +138,27 @@ pub(super) fn parameters(machine: &Machine) -> Option<Vec<(String, String)>> {
 
 /// What is to be set, in this order.
 fn wanted(situation: &PlanInput<'_>, now: &[(String, String)]) -> Vec<(String, String)> {
-    let percent = situation.option("max-pool-percent").unwrap_or("20");
-    let percent = percent.parse().unwrap_or(20);
-    settings(now, situation.option("compressor"), percent)
+    settings(now, situation.option("compressor"), wished_percent(situation))
+}
+
+fn wished_percent(situation: &PlanInput<'_>) -> Option<u8> {
+    situation.option("max-pool-percent")?.parse().ok()
+}
+
+/// A fifth of the memory, as the kernel has it by itself; more where it was given more.
+fn usual_percent(now: &[(String, String)]) -> u8 {
+    let set = now.iter().find(|(name, _)| name == "max_pool_percent");
+    let set = set.and_then(|(_, value)| value.parse().ok());
+    set.unwrap_or(0).clamp(USUAL_PERCENT, MOST_PERCENT)
 }
 
 /// Settings for a kernel that has these parameters now, in the order in which they are written.
 pub(super) fn settings(
     now: &[(String, String)],
     compressor: Option<&str>,
-    percent: u8,
+    percent: Option<u8>,
 ) -> Vec<(String, String)> {
+    let percent = percent.unwrap_or_else(|| usual_percent(now));
     let now = |name: &str| now.iter().find(|(known, _)| known == name);
     let mut wanted = Vec::new();
     let compressor = compressor.map(str::to_string);
@@ -220,8 +234,9 @@ fn paths(areas: &[&SwapArea]) -> String {
 
 fn notes(situation: &PlanInput<'_>, draft: &mut PlanBuilder) {
     if let Some(total) = situation.machine.memory.total_bytes.get() {
-        let percent = situation.option("max-pool-percent").unwrap_or("20");
-        let share: f64 = percent.parse().unwrap_or(20.0) / 100.0;
+        let now = parameters(situation.machine).unwrap_or_default();
+        let percent = wished_percent(situation).unwrap_or_else(|| usual_percent(&now));
+        let share = f64::from(percent) / 100.0;
         draft.notes.push(format!(
             "At most {} of the {} of memory hold compressed pages; they are taken only while there are any.",
             bytes_iec((total as f64 * share) as u64),

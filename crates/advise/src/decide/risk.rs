@@ -23,6 +23,11 @@ impl Risk {
         Risk { severity: Severity::Degradation, ..Risk::failure(words) }
     }
 
+    /// It takes a step of its own before.
+    pub fn effort(words: &str) -> Risk {
+        Risk { severity: Severity::Effort, ..Risk::failure(words) }
+    }
+
     /// What is on the disk has to be copied elsewhere before.
     pub fn loss(words: String) -> Risk {
         Risk { severity: Severity::Effort, is_loss: true, words }

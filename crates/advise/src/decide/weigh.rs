@@ -101,7 +101,7 @@ pub(super) fn candidate(question: &Question<'_>, place: &Place) -> Candidate {
         .find(|(visit, _)| Some(visit.what) == largest)
         .map(|(_, prediction)| pipes(prediction));
     let time_s = sum(demands.iter().map(|demand| demand.seconds));
-    let risks = risks(question.purpose, place);
+    let risks = risks(question, place);
     let is_port_assumed = port.is_some_and(|port| port.basis == Basis::Assumed);
     let basis = Bases {
         time_s: if is_port_assumed {
@@ -156,11 +156,19 @@ fn time_basis(bases: &Bases, visits: &[Visit], demands: &[Demand], time_s: f64) 
     if is_measured { Basis::Measured } else { Basis::Published }
 }
 
-/// Data can be put beside what is there; a system cannot.
-fn risks(purpose: Purpose, place: &Place) -> Vec<Risk> {
-    let moves = matches!(purpose, Purpose::Desktop | Purpose::Server) || place.directory.is_none();
+/// Data can be put beside what is there; a system cannot. A supply that sags is worst where much is written.
+fn risks(question: &Question<'_>, place: &Place) -> Vec<Risk> {
+    let moves_system = matches!(question.purpose, Purpose::Desktop | Purpose::Server);
+    let moves = moves_system || place.directory.is_none();
     let mut risks = place.risks.clone();
     risks.retain(|risk| moves || !risk.is_loss);
+    let power = &question.machine.power;
+    let sagged = power.throttling.value().is_some_and(|word| word.undervoltage_seen);
+    if moves_system && !place.is_now && (sagged || power.undervoltage_alarm.get() == Some(true)) {
+        risks.insert(0, Risk::effort(
+            "The supply voltage was too low since the last boot: use a stronger power supply first.",
+        ));
+    }
     risks
 }
 

@@ -47,9 +47,9 @@ pub(super) const OPTIONS: &[OptionSpec] = &[
     },
     OptionSpec {
         name: "zswap-percent",
-        what: "the most memory that compressed pages may take, 1 to 50 percent",
-        default: Some("20"),
-        check: |value| super::super::zswap::percent(value, 1, 50),
+        what: "the most memory that compressed pages may take, 1 to 50 percent; else 20, or what it is now where that is more",
+        default: None,
+        check: |value| super::super::zswap::percent(value, 1, super::super::zswap::MOST_PERCENT),
     },
     OptionSpec {
         name: "zswap-compressor",
@@ -127,7 +127,7 @@ pub(super) struct Choice {
     pub(super) swap: SwapKind,
     pub(super) swap_bytes: Option<u64>,
     pub(super) image_bytes: Option<u64>,
-    pub(super) zswap_percent: u8,
+    pub(super) zswap_percent: Option<u8>,
     pub(super) zswap_compressor: Option<String>,
     pub(super) table: rubus_change::disk::layout::Scheme,
     pub(super) boot_copy: bool,
@@ -157,9 +157,7 @@ impl Choice {
             },
             swap_bytes: option("swap-size").and_then(|value| parse_size(value).ok()),
             image_bytes: option("size").and_then(|value| parse_size(value).ok()),
-            zswap_percent: option("zswap-percent")
-                .and_then(|value| value.parse().ok())
-                .unwrap_or(20),
+            zswap_percent: option("zswap-percent").and_then(|value| value.parse().ok()),
             zswap_compressor: option("zswap-compressor").map(str::to_string),
             table: match option("table") {
                 Some("mbr") => Scheme::Mbr,

@@ -62,6 +62,19 @@ fn facts(seen: &Seen) -> Facts {
     Facts { seen: seen.clone(), ..Facts::default() }
 }
 
+/// Unasked, a pool that was given more room is not made smaller.
+#[test]
+fn a_larger_pool_stays_and_a_smaller_one_grows() {
+    for (now, becomes) in [("25", "25"), ("10", "20"), ("90", "50")] {
+        let mut parameters = USUAL;
+        parameters[2] = ("max_pool_percent", now);
+        let plan = plan(&machine(&parameters), &seen(), &[]);
+        let title = format!("max_pool_percent from {now} to {becomes}");
+        let sets_it = titles(&plan).iter().any(|said| said.ends_with(&title));
+        assert_eq!(sets_it, now != becomes, "{:?}", titles(&plan));
+    }
+}
+
 #[test]
 fn what_is_wished_is_set_now_and_at_each_boot() {
     let wishes = [("max-pool-percent", "25"), ("compressor", "zstd")];
