@@ -4,8 +4,9 @@
 
 use std::collections::BTreeSet;
 
-use rubus_host::shareable::words::{is_phrase, is_product, phrase};
-use rubus_host::shareable::{Kind, LEFT_OUT, Pseudonyms, identities, kernel_names, paths};
+use rubus_host::shareable::products::is_product;
+use rubus_host::shareable::words::{is_phrase, phrase};
+use rubus_host::shareable::{Kind, LEFT_OUT, Pseudonyms, bus_ids, identities, kernel_names, paths};
 use rubus_vocabulary::heat::{Heat, Zone};
 
 use crate::health::{DiskHealth, PossibleCause};
@@ -209,7 +210,7 @@ impl LetThrough {
 
     /// A disk, or the name of a bus, which is a product's.
     fn pipe_name(&mut self, name: &str) -> String {
-        if kernel_names::is_kernel_name(name) || kernel_names::is_bus_id(name) {
+        if kernel_names::is_kernel_name(name) || bus_ids::is_bus_id(name) {
             return name.to_string();
         }
         if is_phrase(name) { self.product(name) } else { self.device(name) }

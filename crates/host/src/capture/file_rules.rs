@@ -50,6 +50,7 @@ const PATHS: &[(&str, Rule)] = &[
     ("/proc/*/comm", Rule::Kernel(Words::Value)),
     ("/proc/sys/kernel/hostname", Rule::Name),
     ("/proc/sys/kernel/osrelease", Rule::Kernel(Words::Release)),
+    ("/proc/sys/vm/*", Rule::Kernel(Words::Number)),
     ("/proc/sys/**", Rule::Kernel(Words::Value)),
     ("/proc/device-tree/serial-number", Rule::Identity),
     ("/proc/device-tree/system/linux,serial", Rule::Identity),
@@ -69,6 +70,7 @@ const PATHS: &[(&str, Rule)] = &[
     ("/lib/modules/**", Rule::Presence),
     ("/run/udev/data/*", Rule::Kernel(Words::Udev)),
     ("/sys/kernel/debug/*/ios", Rule::AsItIs),
+    ("/sys/kernel/debug/zswap/*", Rule::Kernel(Words::Number)),
     ("/sys/class/net/*/address", Rule::Identity),
     ("/sys/**", Rule::Kernel(Words::Value)),
 ];
@@ -110,7 +112,20 @@ const ATTRIBUTES: &[(&str, Rule)] = &[
     ("backing_dev", Rule::Target),
     ("backend", Rule::Target),
     ("uevent", Rule::Kernel(Words::Uevent)),
+    ("size", Rule::Kernel(Words::Number)),
+    ("start", Rule::Kernel(Words::Number)),
+    ("disksize", Rule::Kernel(Words::Number)),
+    ("stat", Rule::Kernel(Words::Number)),
+    ("io_stat", Rule::Kernel(Words::Number)),
+    ("mm_stat", Rule::Kernel(Words::Number)),
+    ("bd_stat", Rule::Kernel(Words::Number)),
+    ("errors_count", Rule::Kernel(Words::Number)),
+    ("temp", Rule::Kernel(Words::Number)),
 ];
+
+/// Ends of the names of attributes below /sys whose values are numbers of a unit, and the directories of such attributes.
+const NUMBERED: [&str; 6] = ["_freq", "_bytes", "_kb", "_input", "_time", "_us"];
+const OF_NUMBERS: [&str; 2] = ["queue", "cpufreq"];
 
 /// Where packages and administrators put settings, beside /etc.
 const SETTINGS: [&str; 4] = ["/usr/lib/", "/usr/local/lib/", "/lib/", "/run/"];
@@ -121,10 +136,15 @@ fn rule(path: &str) -> Rule {
     {
         return *rule;
     }
+    let (directory, name) = path.rsplit_once('/').unwrap_or(("", path));
+    let is_number = NUMBERED.iter().any(|end| name.ends_with(end))
+        || OF_NUMBERS.iter().any(|of| ends_with(directory, of));
+    if path.starts_with("/sys/") && is_number {
+        return Rule::Kernel(Words::Number);
+    }
     if let Some((_, rule)) = PATHS.iter().find(|(pattern, _)| matches(path, pattern)) {
         return *rule;
     }
-    let (directory, name) = path.rsplit_once('/').unwrap_or(("", path));
     let is_boot = directory.starts_with("/boot");
     let is_setting = name.ends_with(".conf") && SETTINGS.iter().any(|at| path.starts_with(at));
     if is_boot && name.contains("cmdline") {
@@ -298,7 +318,9 @@ mod tests {
             ("/boot/config-6.12.47+rpt-rpi-v8", Rule::Kernel(Words::Config)),
             ("/etc/default/zramswap", Rule::Lines(Form::Settings)),
             ("/sys/devices/soc/usb1/1-1/serial", Rule::Identity),
-            ("/sys/block/sda/size", Rule::Kernel(Words::Value)),
+            ("/sys/block/sda/size", Rule::Kernel(Words::Number)),
+            ("/sys/block/sda/queue/nr_requests", Rule::Kernel(Words::Number)),
+            ("/sys/block/sda/device/state", Rule::Kernel(Words::Value)),
             ("/sys/block/loop0/loop/backing_file", Rule::Target),
             ("/usr/sbin/mkswap", Rule::Presence),
             ("/home/alice/.ssh/id_ed25519", Rule::Presence),

@@ -5,14 +5,17 @@ use std::io::{Read, Write};
 
 use super::shapes;
 use crate::shareable::kernel_names::is_device;
-use crate::shareable::words::{is_product, phrase, spaced_identities};
+use crate::shareable::products::is_product;
+use crate::shareable::words::{phrase, spelt_words};
 use crate::shareable::{LEFT_OUT, Pseudonyms, identities, options, paths};
 
 /// What such a file is made of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Words {
-    /// Public words and numbers.
+    /// Public words, and numbers that are short or round.
     Value,
+    /// The same where numbers are sizes, counters, times or rates, whatever they are.
+    Number,
     /// The name of a product, of its maker or its version.
     Product,
     /// A version of the kernel.
@@ -47,8 +50,9 @@ pub(super) fn said(words: Words, bytes: &[u8], names: &mut Pseudonyms) -> Vec<u8
     };
     let said = match words {
         Words::PackedConfig => return packed_config(bytes),
-        Words::Cell if bytes.len() == 4 || bytes.len() == 8 => return bytes.to_vec(),
-        Words::Value | Words::Cell => whole(&text, text.split_whitespace().all(is_value)),
+        Words::Cell if is_cell(bytes) => return bytes.to_vec(),
+        Words::Value | Words::Cell => whole(&text, is_public(&text)),
+        Words::Number => whole(&text, text.split_whitespace().all(is_value)),
         Words::Product => {
             whole(&text, text.split(['\0', '\n']).all(|part| is_product(part.trim())))
         }
@@ -87,6 +91,22 @@ fn kept_lines(text: &str, mut keep: impl FnMut(&str) -> Option<String>) -> Strin
     lines.collect()
 }
 
+/// A number of four or eight bytes, and no text of as many.
+fn is_cell(bytes: &[u8]) -> bool {
+    let text = bytes.strip_suffix(b"\0").unwrap_or(bytes);
+    matches!(bytes.len(), 4 | 8) && !text.iter().all(u8::is_ascii_graphic)
+}
+
+/// Values of which no number could be a telephone's or an identity's.
+fn is_public(text: &str) -> bool {
+    let is_short = |token: &str| {
+        let digits = token.trim_matches(|c: char| !c.is_ascii_digit());
+        let is_plain = digits.len() > 5 && digits.bytes().all(|b| b.is_ascii_digit());
+        !is_plain || options::is_round_number(digits)
+    };
+    text.split_whitespace().all(|token| is_value(token) && is_short(token))
+}
+
 /// A number of the kernel's, as sizes and counters are, a device's number, or a public word.
 fn is_value(token: &str) -> bool {
     let core = token.trim_matches(|c: char| "[](){}<>,;:~\0".contains(c));
@@ -112,12 +132,12 @@ fn is_kernel_number(text: &str) -> bool {
 /// Public words of each line of a program's answer.
 pub(super) fn lines(output: &str) -> String {
     let each = output.split('\n').map(|line| {
-        let spaced = spaced_identities(line);
+        let spelt = spelt_words(line);
         let mut before = ("", "");
         let words = line.split(' ').enumerate().map(|(number, word)| {
             let said_before = before;
             before = (said_before.1, word);
-            if spaced.iter().any(|words| words.contains(&number)) {
+            if spelt.iter().any(|words| words.contains(&number)) {
                 "…".to_string()
             } else if is_answer(said_before, word) {
                 word.to_string()
@@ -137,9 +157,16 @@ fn is_answer(before: (&str, &str), word: &str) -> bool {
     let seconds = word.strip_prefix('(').and_then(|rest| rest.strip_suffix(')'));
     let is_seconds =
         seconds.is_some_and(|s| s.len() == 10 && s.bytes().all(|b| b.is_ascii_digit()));
+    let is_of_disk = ["sector", "sectors", "block", "blocks"].contains(&before.1);
+    let number = word.trim_end_matches([',', ':', ')']);
+    let is_place = is_of_disk && number.len() <= 20 && number.bytes().all(|b| b.is_ascii_digit());
     let flags = word.strip_prefix("throttled=");
     let is_of_firmware = before.1 == "version" || before == ("hash", "is");
-    (is_hex(40) && is_of_firmware) || is_hex(4) || is_seconds || flags.is_some_and(is_kernel_number)
+    is_place
+        || (is_hex(40) && is_of_firmware)
+        || is_hex(4)
+        || is_seconds
+        || flags.is_some_and(is_kernel_number)
 }
 
 /// Notes the name at the end of what device mapper calls a mapping: "CRYPT-LUKS2-UUID-name", "CRYPT-PLAIN-name".
@@ -276,6 +303,8 @@ const UDEV_WORDS: &str = "ID_BUS|ID_TYPE|ID_PART_TABLE_TYPE|ID_FS_TYPE|ID_FS_USA
      ID_FS_LASTBLOCK|ID_FS_SIZE|ID_PART_ENTRY_SCHEME|ID_PART_ENTRY_NUMBER|ID_PART_ENTRY_OFFSET|ID_PART_ENTRY_SIZE|\
      ID_PART_ENTRY_DISK|ID_USB_DRIVER|ID_USB_TYPE|MAJOR|MINOR|DEVNAME|DEVTYPE|ID_VENDOR_ID|ID_MODEL_ID|ID_USB_VENDOR_ID|\
      ID_USB_MODEL_ID|SYSTEMD_READY|ID_ATA|DM_STATE|ID_ATA_ROTATION_RATE_RPM|ID_DRIVE_FLASH_SD|DISKSEQ";
+/// Those of them that are numbers.
+const UDEV_NUMBERS: &str = "ID_FS_BLOCKSIZE|ID_FS_LASTBLOCK|ID_FS_SIZE|ID_PART_ENTRY_OFFSET|ID_PART_ENTRY_SIZE|MAJOR|MINOR|DISKSEQ";
 /// Those that are products.
 const UDEV_PRODUCTS: &str = "ID_MODEL|ID_VENDOR|ID_NAME|ID_USB_MODEL|ID_USB_VENDOR|ID_REVISION|ID_USB_REVISION|\
      ID_VENDOR_FROM_DATABASE|ID_MODEL_FROM_DATABASE";
@@ -315,7 +344,8 @@ fn is_property(key: &str, value: &str, names: &mut Pseudonyms) -> bool {
             true
         }
         _ if is_of(UDEV_IDENTITIES) => true,
-        _ if is_of(UDEV_WORDS) => value.split(' ').all(is_value_or_node),
+        _ if is_of(UDEV_NUMBERS) => value.split(' ').all(is_value_or_node),
+        _ if is_of(UDEV_WORDS) => value.split(' ').all(is_value_or_node) && is_public(value),
         _ => is_of(UDEV_PRODUCTS) && is_product(&value.replace('_', " ")),
     }
 }
@@ -386,6 +416,10 @@ mod tests {
         ] {
             assert_eq!(of(Words::Value, same), same);
         }
+        assert_eq!(of(Words::Number, "493055123 7\n"), "493055123 7\n");
+        assert_eq!(of(Words::Value, "493055\n"), "left out\n");
+        assert_eq!(of(Words::Cell, "qzalice\0"), "left out\n");
+        assert_eq!(said(Words::Cell, &[0, 0xc0, 0x31, 0x11], &mut Pseudonyms::noting()).len(), 4);
         for secret in [
             "alice\n",
             "b8:27:eb:12:34:56\n",

@@ -117,11 +117,9 @@ fn fstab_columns(columns: &mut Vec<String>, names: &mut Pseudonyms) -> Option<()
     *place = paths::path(place, names);
     options::is_words(filesystem).then_some(())?;
     *options = options::mount_options(options, names);
-    columns
-        .iter()
-        .skip(4)
-        .all(|number| number.len() <= 2 && options::is_number(number))
-        .then_some(())
+    let are_numbers =
+        columns[4..].iter().all(|number| number.len() <= 2 && options::is_number(number));
+    (columns.len() <= 6 && are_numbers).then_some(())
 }
 
 /// crypttab(5): name, device, key file, options.
@@ -217,7 +215,7 @@ fn pieces(text: &str, mut change: impl FnMut(&str) -> String) -> String {
 
 /// A file, or where in memory it goes.
 fn file_to_load(piece: &str, names: &mut Pseudonyms) -> String {
-    let is_place = options::is_number(piece) || piece.len() <= 10 && piece.starts_with("0x");
+    let is_place = options::is_public_number(piece) || piece.len() <= 10 && piece.starts_with("0x");
     if is_place || is_overlay(piece) { piece.to_string() } else { paths::path(piece, names) }
 }
 
@@ -230,7 +228,7 @@ fn firmware_filter(filter: &str, names: &mut Pseudonyms) -> String {
     }
     let is_value = |value: &str| {
         options::is_words(value)
-            || options::is_number(value)
+            || options::is_public_number(value)
             || value.len() <= 6 && value.starts_with("0x")
     };
     match filter.split_once(['=', ':']) {
@@ -248,7 +246,7 @@ fn firmware_filter(filter: &str, names: &mut Pseudonyms) -> String {
 fn is_firmware_value(value: &str) -> bool {
     let is_piece = |piece: &str| {
         options::is_words(piece)
-            || options::is_number(piece)
+            || options::is_public_number(piece)
             || piece.len() <= 10 && piece.starts_with("0x")
             || is_overlay(piece)
     };
@@ -309,7 +307,7 @@ fn setting(line: &str, names: &mut Pseudonyms) -> Option<String> {
             if word.starts_with('/') {
                 return Some(paths::path(word, names));
             }
-            (options::is_words(word) || options::is_number(word)).then(|| word.to_string())
+            (options::is_words(word) || options::is_public_number(word)).then(|| word.to_string())
         })
         .collect();
     words.map(|words| words.join(" "))

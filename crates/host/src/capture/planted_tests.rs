@@ -6,6 +6,7 @@ use super::reading::read_everything_there;
 use super::*;
 use crate::files::{Files, ReadError};
 use crate::shareable::planted::{Planted, Text, planted};
+use crate::shareable::spelt::{left_of, spelt_otherwise};
 use crate::simulated::fake::FakeFiles;
 use crate::simulated::recorder::Recorder;
 
@@ -84,6 +85,10 @@ fn machine(text: &str) -> FakeFiles {
 }
 
 fn capture_of(planted: &Planted) -> Text {
+    Text::of(&bytes_of(planted))
+}
+
+fn bytes_of(planted: &Planted) -> String {
     let machine = machine(&planted.text);
     let recorder = Recorder::new(&machine);
     read_everything_there(&recorder);
@@ -98,7 +103,36 @@ fn capture_of(planted: &Planted) -> Text {
     let path = directory.path().join("capture.tar");
     save(&recorder, &path, "for a test", "2026-11-21T00:58:12Z", Identities::Replace).unwrap();
     let bytes = std::fs::read(path).unwrap();
-    Text::of(&String::from_utf8_lossy(&bytes))
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+/// A number that could be a telephone's, a customer's or a person's, where no rule says that it is a size or a counter.
+#[test]
+fn no_long_number_is_left_but_where_a_number_is_known() {
+    let mut leaks = Vec::new();
+    for number in ["493055", "1715551", "49305512", "493055123", "017155512345", "490154203237518"]
+    {
+        for text in [number.to_string(), format!("{number},rw"), format!("nr {number}")] {
+            let planted = Planted { text, secrets: vec![number.to_string()] };
+            let text = capture_of(&planted);
+            if let Some(spelling) = text.has(number) {
+                leaks.push(format!("{}: {:?}", planted.text, text.around(&spelling)));
+            }
+        }
+    }
+    assert!(leaks.is_empty(), "{} are left:\n{}", leaks.len(), leaks.join("\n"));
+}
+
+#[test]
+fn no_spelling_of_a_secret_is_left_in_a_capture() {
+    let mut leaks = Vec::new();
+    for spelling in spelt_otherwise(97) {
+        let planted = Planted { text: spelling.clone(), secrets: Vec::new() };
+        if let Some(part) = left_of(&spelling, &bytes_of(&planted)) {
+            leaks.push(format!("{part} of {spelling}"));
+        }
+    }
+    assert!(leaks.is_empty(), "{} are left:\n{}", leaks.len(), leaks.join("\n"));
 }
 
 /// Names that are words, numbers or short, where nothing but their place tells that they are of people.

@@ -306,9 +306,10 @@ impl Secrets {
             return;
         }
         self.add_id(text);
-        let is_plain =
-            text.chars().count() < 3 || is_word(text) || text.bytes().all(|b| b.is_ascii_digit());
-        if !self.found.contains_key(&text.to_lowercase()) {
+        // A short number stands for other things everywhere else.
+        let is_number = text.len() < 6 && text.bytes().all(|b| b.is_ascii_digit());
+        let is_plain = text.chars().count() < 3 || is_word(text) || is_number;
+        if !is_plain || !self.found.contains_key(&text.to_lowercase()) {
             let reach = if is_plain { Reach::UserPlaces } else { Reach::Words };
             self.add(text, Shape::Name, reach);
         }

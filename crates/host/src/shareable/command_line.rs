@@ -1,6 +1,6 @@
 //! The kernel's command line: parameters that are known pass where their value has the known form.
 
-use super::options::{is_number, is_words, mount_options};
+use super::options::{is_number, is_public_number, is_words, mount_options};
 use super::paths;
 use super::pseudonyms::Pseudonyms;
 
@@ -12,6 +12,8 @@ pub const MORE: &str = "…";
 enum Value {
     /// Nothing, numbers or public words.
     Words,
+    /// A number.
+    Number,
     /// A device or other volume.
     Volume,
     /// Options of a mount.
@@ -25,11 +27,11 @@ enum Value {
 /// Parameters that say something of storage and starting, or that boards have by themselves. A name that ends with a dot or
 /// an underscore stands for all that begin so (Documentation/admin-guide/kernel-parameters.txt; systemd's and dracut's own).
 const PARAMETERS: &[(&str, Value)] = {
-    use Value::{Options as O, Path as P, Quirks as Q, Volume as V, Words as W};
+    use Value::{Number as N, Options as O, Path as P, Quirks as Q, Volume as V, Words as W};
     &[
         ("root", V),
         ("resume", V),
-        ("resume_offset", W),
+        ("resume_offset", N),
         ("rootfstype", W),
         ("rootflags", O),
         ("rootwait", W),
@@ -91,7 +93,7 @@ const PARAMETERS: &[(&str, Value)] = {
         ("nosplash", W),
         ("panic", W),
         ("maxcpus", W),
-        ("mem", W),
+        ("mem", N),
         ("systemd.run", P),
         ("systemd.run_success_action", W),
         ("systemd.unit", W),
@@ -207,8 +209,10 @@ fn parameter(word: &str, names: &mut Pseudonyms) -> Option<String> {
     };
     let value = match form {
         Value::Words => {
-            (value.is_empty() || is_words(value) || is_number(value)).then(|| value.to_string())?
+            let is_public = value.is_empty() || is_words(value) || is_public_number(value);
+            is_public.then(|| value.to_string())?
         }
+        Value::Number => is_number(value).then(|| value.to_string())?,
         Value::Volume if is_remote_root(value) => return None,
         Value::Volume if value == "/dev/nfs" => value.to_string(),
         Value::Volume => paths::volume(value, names),
@@ -234,8 +238,8 @@ fn is_remote_root(value: &str) -> bool {
 fn is_quirk(text: &str) -> bool {
     let parts: Vec<&str> = text.split(':').collect();
     let is_id = |id: &str| (1..=4).contains(&id.len()) && id.bytes().all(|b| b.is_ascii_hexdigit());
-    let is_flags =
-        |flags: &str| flags.len() <= 12 && flags.bytes().all(|b| b.is_ascii_alphabetic());
+    // More letters could spell a name.
+    let is_flags = |flags: &str| flags.len() <= 2 && flags.bytes().all(|b| b.is_ascii_lowercase());
     matches!(parts.as_slice(), [vendor, product, flags @ ..]
         if is_id(vendor) && is_id(product) && flags.len() <= 1 && flags.iter().all(|f| is_flags(f)))
 }
@@ -277,6 +281,11 @@ mod tests {
             "cryptdevice=UUID=2222:crypt",
             "systemd.hostname=attic",
             "init=/home/alice/x/../y",
+            "usb-storage.quirks=152d:0578:alice",
+            "usbcore.quirks=152d:0578:u,152d:0579:alice",
+            "console=1 9 2",
+            "panic=\"1 9 2 . 1 6 8\"",
+            "cma=192_168_1_5",
         ] {
             let mut names = Pseudonyms::default();
             let kept = shareable(&format!("quiet {secret} splash"), &mut names);

@@ -10,11 +10,30 @@ pub fn is_address(text: &str) -> bool {
         || text.split(|c: char| c.is_whitespace() || ",=;()'\"<>|".contains(c)).any(is_address_word)
 }
 
-/// "%2F": what is written so could be anything.
+/// "%2F", "\x2f", "\u002f", "\057", "&#47;", and marks that are not seen: what is written so could be anything.
 fn has_escape(text: &str) -> bool {
-    text.as_bytes().windows(3).any(|three| {
-        three[0] == b'%' && three[1].is_ascii_hexdigit() && three[2].is_ascii_hexdigit()
-    })
+    let is_hex = |rest: &str, count: usize| {
+        rest.len() >= count && rest.bytes().take(count).all(|b| b.is_ascii_hexdigit())
+    };
+    let is_coded = |rest: &str| {
+        rest.strip_prefix('%').is_some_and(|code| is_hex(code, 2))
+            || rest.strip_prefix("\\x").is_some_and(|code| is_hex(code, 2))
+            || rest.strip_prefix("\\u").is_some_and(|code| is_hex(code.trim_start_matches('{'), 2))
+            || rest.strip_prefix("U+").is_some_and(|code| is_hex(code, 4))
+            || rest
+                .strip_prefix('\\')
+                .is_some_and(|code| code.starts_with(|c: char| c.is_ascii_digit()))
+            || rest.strip_prefix("&#").is_some_and(|code| !code.is_empty())
+    };
+    text.match_indices(['%', '\\', '&', 'U']).any(|(at, _)| is_coded(&text[at..]))
+        || text.chars().any(is_not_seen)
+}
+
+/// Characters that take no room (general category Cf, and combining joiners).
+fn is_not_seen(c: char) -> bool {
+    matches!(c, '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}'..='\u{1160}' | '\u{17b4}'..='\u{17b5}'
+        | '\u{180b}'..='\u{180f}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}'
+        | '\u{2060}'..='\u{206f}' | '\u{fe00}'..='\u{fe0f}' | '\u{feff}' | '\u{e0000}'..='\u{e007f}')
 }
 
 /// A number with more digits may be a serial number; sizes in bytes are not kept as texts.
@@ -98,12 +117,14 @@ pub(super) fn are_identity(groups: &[&str]) -> bool {
     groups.len() > 1 && digits >= 2 * MIN_BYTES && (is_mixed || are_pairs() && has_zero())
 }
 
-/// Four short numbers or more with hyphens between them, as clouds name their machines: "ip-10-11-12-13", "ec2-10-11-12-13".
+/// Four short numbers or more with hyphens or underscores between them, as clouds name their machines: "ip-10-11-12-13",
+/// "ec2-10-11-12-13".
 fn has_hyphened_quad(word: &str) -> bool {
-    let is_of_quad = |c: char| c.is_ascii_digit() || c == '-';
-    word.split(|c| !is_of_quad(c)).any(|run| {
-        let parts: Vec<&str> = run.trim_matches('-').split('-').collect();
-        parts.len() >= 4 && parts.iter().all(|part| (1..=3).contains(&part.len()))
+    ['-', '_'].into_iter().any(|mark| {
+        word.split(|c: char| !c.is_ascii_digit() && c != mark).any(|run| {
+            let parts: Vec<&str> = run.trim_matches(mark).split(mark).collect();
+            parts.len() >= 4 && parts.iter().all(|part| (1..=3).contains(&part.len()))
+        })
     })
 }
 
@@ -164,6 +185,15 @@ mod tests {
             "b8 27 0b-3a 2b_1c",
             "esp_001122-3a4455",
             "00 11 22 33 44 55",
+            "192_168_1_5",
+            "host_192_168_1_5_x",
+            "192&#46;168",
+            "192\\x2e168",
+            "192\\u002e168",
+            "192\\056168",
+            "%252e",
+            "192\u{200b}.168",
+            "m\u{ad}ax",
         ] {
             assert!(is_address(address), "{address}");
         }

@@ -5,15 +5,22 @@
 //! counted within one document (`server-1`), so that two places that name the same thing still do, or [`LEFT_OUT`].
 //! Hashes are no pseudonyms: a hardware address or a serial number has few enough values to try them all.
 
+pub mod bus_ids;
 pub mod command_line;
 pub mod identities;
+mod in_a_row;
 pub mod kernel_names;
 pub mod list;
 pub mod options;
 pub mod paths;
 #[cfg(test)]
 pub(crate) mod planted;
+pub mod products;
 pub mod pseudonyms;
+#[cfg(test)]
+mod spelling_tests;
+#[cfg(test)]
+pub(crate) mod spelt;
 pub mod words;
 
 pub use pseudonyms::{Kind, Pseudonyms};

@@ -3,7 +3,7 @@
 use super::list::is_word;
 use super::paths;
 use super::pseudonyms::Pseudonyms;
-use super::words::is_public_piece;
+use super::words::{is_public_piece, is_round};
 
 /// What the value of an option may be.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -216,12 +216,25 @@ pub fn is_number(text: &str) -> bool {
             || ["k", "K", "m", "M", "g", "G", "t", "T", "s"].contains(&unit))
 }
 
+/// The same where nothing tells that the value is a number: one of six digits and more without a unit is round.
+pub fn is_public_number(text: &str) -> bool {
+    let digits = text.trim_start_matches(['-', '+']);
+    let is_plain = digits.len() > 5 && digits.bytes().all(|b| b.is_ascii_digit());
+    is_number(text) && (!is_plain || is_round_number(digits))
+}
+
+/// Whether digits are a number as sizes and rates are, and no telephone number.
+pub fn is_round_number(digits: &str) -> bool {
+    digits.parse().is_ok_and(is_round)
+}
+
 /// Public words and short numbers with separators between them.
 pub fn is_words(text: &str) -> bool {
     let is_piece = |piece: &str| is_public_piece(piece) || super::kernel_names::is_device(piece);
     text.len() <= 80
         && text.split([':', '.', '-', '_', ',', '/', ' ']).filter(|p| !p.is_empty()).all(is_piece)
         && !super::identities::is_address(text)
+        && !super::in_a_row::is_spelt(text)
 }
 
 /// A line of a program that configures swap: `name=value` with a public name, and a number, words or a path.
@@ -239,7 +252,7 @@ pub fn setting_line(text: &str, names: &mut Pseudonyms) -> Option<String> {
     }
     let kept = if plain.starts_with('/') {
         paths::volume(plain, names)
-    } else if plain.is_empty() || is_number(plain) || is_words(plain) || is_formula(plain) {
+    } else if plain.is_empty() || is_public_number(plain) || is_words(plain) || is_formula(plain) {
         plain.to_string()
     } else {
         names.remember(value);
@@ -250,6 +263,9 @@ pub fn setting_line(text: &str, names: &mut Pseudonyms) -> Option<String> {
 
 /// "min(ram / 2, 4096)", as zram-generator takes it.
 fn is_formula(text: &str) -> bool {
+    if super::in_a_row::is_spelt(text) {
+        return false;
+    }
     let pieces = text.split(|c: char| " ()*/+-,.".contains(c)).filter(|piece| !piece.is_empty());
     pieces.into_iter().all(|piece| {
         is_word(piece) || piece.len() <= 9 && piece.bytes().all(|b| b.is_ascii_digit())

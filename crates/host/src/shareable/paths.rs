@@ -1,10 +1,11 @@
 //! Paths, devices, and what is mounted.
 
+use super::bus_ids::is_bus_id;
 use super::identities;
-use super::kernel_names::{is_bus_id, is_device, is_interface, is_kernel_name};
+use super::kernel_names::{is_device, is_interface, is_kernel_name};
 use super::list::is_word;
 use super::pseudonyms::{Kind, Pseudonyms};
-use super::words::{HOMES, is_public_piece};
+use super::words::{HOMES, is_public_piece, spelt_words};
 
 /// A block device or what else sits on a bus, or its pseudonym where its name was chosen.
 pub fn device(text: &str, names: &mut Pseudonyms) -> String {
@@ -25,13 +26,22 @@ pub fn bus(text: &str, names: &mut Pseudonyms) -> String {
 /// for the user of every Raspberry Pi.
 pub fn path(text: &str, names: &mut Pseudonyms) -> String {
     let decoded = percent_decoded(text);
+    // The kernel's own paths are made of numbers.
+    let is_kernels = ["/sys/", "/proc/"].iter().any(|start| decoded.starts_with(start));
+    let spelt = if is_kernels { Vec::new() } else { spelt_words(&decoded.replace('/', " ")) };
     let mut parts: Vec<String> = Vec::new();
     let mut before = String::new();
+    // A component with a blank in it is several words there.
+    let mut word = 0;
     for part in decoded.split('/') {
+        let words = word..=word + part.matches(' ').count();
+        word = words.end() + 1;
+        let is_spelt =
+            spelt.iter().any(|row| row.start() <= words.end() && words.start() <= row.end());
         let is_user = HOMES.contains(&before.as_str()) && !["pi", ""].contains(&part);
         parts.push(match part {
             "" | "." | ".." | "pi" => part.to_string(),
-            part if !is_user && is_public_component(part) && !names.reveals(part) => {
+            part if !is_user && !is_spelt && is_public_component(part) && !names.reveals(part) => {
                 part.to_string()
             }
             part => names.name(Kind::Name, part),
@@ -54,7 +64,8 @@ pub fn is_public_component(part: &str) -> bool {
     };
     !identities::is_address(part)
         && part.len() <= 64
-        && (is_kernel_name(part) || is_bus() || pieces())
+        && !part.contains(['\\', '"', '\'', '&', ';'])
+        && (is_kernel_name(part) || is_bus() || pieces() && !super::in_a_row::is_spelt(part))
 }
 
 /// The text with `%2F` and the like as they are meant, so that an encoded path is seen as one.
@@ -128,7 +139,11 @@ pub fn volume(text: &str, names: &mut Pseudonyms) -> String {
 /// A filesystem's or partition's identity. The number of an MBR partition ("4f2a9c1d-02") stays.
 fn partition_identity(text: &str, names: &mut Pseudonyms) -> String {
     match text.rsplit_once('-') {
-        Some((disk, number)) if disk.len() <= 8 && number.len() == 2 => {
+        Some((disk, number))
+            if disk.len() <= 8
+                && number.len() == 2
+                && number.bytes().all(|b| b.is_ascii_hexdigit()) =>
+        {
             format!("{}-{number}", names.name(Kind::Uuid, disk))
         }
         _ => names.name(Kind::Uuid, text),

@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 
 use rubus_host::shareable::list::is_word;
-use rubus_host::shareable::words::{is_phrase, is_product, phrase};
+use rubus_host::shareable::products::is_product;
+use rubus_host::shareable::words::{is_phrase, phrase, spelt_words};
 use rubus_host::shareable::{Kind, LEFT_OUT, Pseudonyms, command_line, identities, options, paths};
 
 use super::table::TextRule;
@@ -22,11 +23,9 @@ pub(super) fn text(rule: TextRule, text: &str, context: Context<'_>) -> Option<S
         return Some(text.to_string());
     }
     let kept = match rule {
-        TextRule::Digits => only(text, |c| c.is_ascii_digit() || "-:/., ".contains(c), 40)
-            .filter(|text| !identities::is_address(text) && !names.reveals(text)),
-        TextRule::Time => only(text, |c| c.is_ascii_digit() || "-:.+TZ".contains(c), 40)
-            .filter(|text| text.contains('T') && !identities::is_address(text)),
-        TextRule::Release => (!identities::is_address(text)).then(|| release(text)),
+        TextRule::Digits => is_digits(text).then(|| text.to_string()),
+        TextRule::Time => is_time(text).then(|| text.to_string()),
+        TextRule::Release => is_version(text).then(|| release(text)),
         TextRule::Phrase | TextRule::Content => Some(phrase(text, public, names)),
         TextRule::Reason => Some(reason(text, public, names)),
         TextRule::Model => is_model(text, names).then(|| text.to_string()),
@@ -82,6 +81,41 @@ fn only(text: &str, is_allowed: impl Fn(char) -> bool, longest: usize) -> Option
     (text.len() <= longest && text.chars().all(is_allowed)).then(|| text.to_string())
 }
 
+/// A device's number ("179:2"), cores ("0-3,6"), a month ("03/2024") or a version ("1.4").
+fn is_digits(text: &str) -> bool {
+    let groups: Vec<&str> = text.split(|c: char| "-:/.,".contains(c)).collect();
+    let is_number =
+        |group: &&str| (1..=4).contains(&group.len()) && group.bytes().all(|b| b.is_ascii_digit());
+    let numbers: Vec<u32> = groups.iter().map_while(|group| group.parse().ok()).collect();
+    let are_cores = || {
+        text.bytes().all(|b| b.is_ascii_digit() || b == b'-' || b == b',')
+            && numbers.windows(2).all(|pair| pair[0] < pair[1])
+    };
+    text.len() <= 40
+        && groups.iter().all(is_number)
+        && (groups.len() <= 2 || are_cores())
+        && !identities::is_address(text)
+}
+
+/// RFC 3339: "2026-11-21T00:58:12.660Z".
+fn is_time(text: &str) -> bool {
+    const FORM: &[u8] = b"0000-00-00T00:00:00";
+    let Some((moment, rest)) = text.split_at_checked(FORM.len()) else {
+        return false;
+    };
+    let is_same = |(here, form): (u8, &u8)| match form {
+        b'0' => here.is_ascii_digit(),
+        mark => here == *mark,
+    };
+    let fraction = rest.strip_prefix('.').unwrap_or(rest);
+    let zone = fraction.trim_start_matches(|c: char| c.is_ascii_digit());
+    let has_fraction = fraction.len() - zone.len() <= if rest.starts_with('.') { 9 } else { 0 };
+    let is_offset = |offset: &str| offset.len() == 5 && offset.bytes().zip(b"00:00").all(is_same);
+    moment.bytes().zip(FORM).all(is_same)
+        && has_fraction
+        && (zone == "Z" || zone.strip_prefix(['+', '-']).is_some_and(is_offset))
+}
+
 /// Options of a mount come one by one, or together as fstab has them.
 fn mount_options(text: &str, names: &mut Pseudonyms) -> Option<String> {
     if text.contains(',') {
@@ -89,6 +123,27 @@ fn mount_options(text: &str, names: &mut Pseudonyms) -> Option<String> {
     } else {
         options::mount_option(text, names)
     }
+}
+
+/// "6.12.47+rpt-rpi-v8", "5.15.0-1034-raspi": numbers with points, and a few words and numbers behind them.
+fn is_version(text: &str) -> bool {
+    const MARKS: [char; 5] = ['.', '-', '+', '_', '~'];
+    const MAX_NUMBERS: usize = 5;
+    let pieces: Vec<&str> = text.trim_end_matches('+').split(MARKS).collect();
+    let is_number = |piece: &&str| piece.len() <= 4 && piece.bytes().all(|b| b.is_ascii_digit());
+    let numbers = pieces.iter().filter(|piece| is_number(piece)).count();
+    let letters = pieces.iter().filter(|piece| piece.len() == 1 && !is_number(piece)).count();
+    let begins = |text: &str| {
+        text.split_once('.').is_some_and(|(first, rest)| {
+            is_number(&first) && rest.starts_with(|c: char| c.is_ascii_digit())
+        })
+    };
+    text.chars().all(|c| c.is_ascii_alphanumeric() || MARKS.contains(&c))
+        && pieces.iter().all(|piece| !piece.is_empty())
+        && numbers <= MAX_NUMBERS
+        && letters <= 1
+        && begins(text)
+        && !identities::is_address(text)
 }
 
 /// A version: numbers and the words that distributions add. A word of one's own kernel is left out.
@@ -129,11 +184,18 @@ fn openssh(text: &str) -> String {
     let version = word.strip_prefix("OpenSSH_").unwrap_or_default();
     let digits: String =
         version.chars().take_while(|c| c.is_ascii_digit() || ".p".contains(*c)).collect();
-    if digits.is_empty() { LEFT_OUT.into() } else { format!("OpenSSH_{digits}") }
+    let mut parts = digits.split(['.', 'p']);
+    let is_version = parts.clone().count() <= 3 && parts.all(|part| (1..=2).contains(&part.len()));
+    if is_version { format!("OpenSSH_{digits}") } else { LEFT_OUT.into() }
 }
 
 /// Paths of the kernel's, and words between them.
 fn source(text: &str, public: &BTreeSet<String>, names: &mut Pseudonyms) -> String {
+    let is_kernels = |word: &&str| word.starts_with("/sys/") || word.starts_with("/proc/");
+    let others: Vec<&str> = text.split(' ').filter(|word| !is_kernels(word)).collect();
+    if !spelt_words(&others.join(" ")).is_empty() {
+        return LEFT_OUT.into();
+    }
     let (mut said, mut words): (Vec<String>, Vec<&str>) = (Vec::new(), Vec::new());
     for word in text.split(' ') {
         let (core, end) = word.split_at(word.trim_end_matches([',', ':', ')']).len());

@@ -149,6 +149,10 @@ impl Walker<'_> {
 
     fn scalar(&mut self, value: &mut Value, rule: &Rule) -> bool {
         match value {
+            Value::Number(_) if *rule != Rule::Number => {
+                self.forget(value);
+                false
+            }
             Value::Null | Value::Bool(_) | Value::Number(_) => {
                 self.counts.facts += 1;
                 true
