@@ -1,6 +1,9 @@
 //! Which disks the running system uses.
 
+use std::collections::HashSet;
+
 use rubus_boot::medium::starts_from;
+use rubus_vocabulary::device_index::DeviceIndex;
 use rubus_vocabulary::machine::{BlockDevice, BlockKind, Machine, Mount};
 
 /// Whether a device is the disk, or a part of it, or stands on it.
@@ -11,15 +14,11 @@ pub fn is_on(machine: &Machine, device: &str, disk: &str) -> bool {
 /// What of the running system is on a disk, one clause each: mounts, active swap areas, and what the board starts
 /// from, mounted or not.
 pub fn uses(machine: &Machine, disk: &str) -> Vec<String> {
-    let mounts = machine.mounts.iter().filter(|mount| {
-        let device = mount.device.as_deref();
-        device.is_some_and(|device| is_on(machine, device, disk))
-    });
+    let index = DeviceIndex::of(machine);
+    let is_on = |device: &str| index.disks_below(device).iter().any(|below| below.name == disk);
+    let mounts = machine.mounts.iter().filter(|mount| mount.device.as_deref().is_some_and(is_on));
     let mut used: Vec<String> = mounts.map(|mount| format!("{} is on it", mount.point)).collect();
-    let areas = machine.swap.areas.iter().filter(|area| {
-        let device = area.device.text();
-        device.is_some_and(|device| is_on(machine, device, disk))
-    });
+    let areas = machine.swap.areas.iter().filter(|area| area.device.text().is_some_and(is_on));
     used.extend(areas.map(|area| format!("the swap {} is on it", area.path)));
     if used.is_empty() {
         let parts = machine.block_devices.iter();
@@ -59,12 +58,23 @@ pub fn mounted_with_others(machine: &Machine, part: &BlockDevice) -> Option<Stri
 
 /// The disks of which nothing is in use.
 pub fn free_disks(machine: &Machine) -> impl Iterator<Item = &BlockDevice> {
-    machine.block_devices.iter().filter(|device| {
+    let used = used_by_name(machine);
+    machine.block_devices.iter().filter(move |device| {
         device.kind == BlockKind::Disk
             && device.parent.is_none()
-            && uses(machine, &device.name).is_empty()
             && device.size_bytes.get().unwrap_or(0) > 0
+            && !used.contains(device.name.as_str())
+            && uses(machine, &device.name).is_empty()
     })
+}
+
+/// Disks below what is mounted or holds swap, all found in one look.
+fn used_by_name(machine: &Machine) -> HashSet<&str> {
+    let index = DeviceIndex::of(machine);
+    let mounted = machine.mounts.iter().filter_map(|mount| mount.device.as_deref());
+    let swapped = machine.swap.areas.iter().filter_map(|area| area.device.text());
+    let disks = mounted.chain(swapped).flat_map(|device| index.disks_below(device));
+    disks.map(|disk| disk.name.as_str()).collect()
 }
 
 #[cfg(test)]

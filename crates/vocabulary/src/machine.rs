@@ -654,23 +654,6 @@ impl Machine {
     /// The physical disks below a device: itself for a disk, the parent of a partition, every
     /// member of an array, followed down to the bottom. In the kernel's order, each once.
     pub fn disks_below<'a>(&'a self, name: &str) -> Vec<&'a BlockDevice> {
-        let mut todo = vec![name.to_string()];
-        let mut seen: Vec<String> = Vec::new();
-        while let Some(next) = todo.pop() {
-            if seen.contains(&next) {
-                continue;
-            }
-            if let Some(device) = self.device(&next) {
-                todo.extend(device.parent.iter().cloned());
-                todo.extend(device.below.iter().cloned());
-            }
-            seen.push(next);
-        }
-        self.block_devices
-            .iter()
-            .filter(|device| {
-                seen.contains(&device.name) && device.parent.is_none() && device.below.is_empty()
-            })
-            .collect()
+        crate::device_index::DeviceIndex::of(self).disks_below(name)
     }
 }

@@ -3,9 +3,10 @@
 //! Who a device is and what is on it is in `identity.rs`; how it is connected in `buses.rs`; SD
 //! cards and eMMCs in `mmc.rs`.
 
+use std::collections::HashSet;
 use std::path::Path;
 
-use crate::parse::swaps::{self, SwapLine};
+use crate::parse::swaps;
 use rubus_host::Files;
 use rubus_vocabulary::fact::Fact;
 use rubus_vocabulary::machine::{BlockDevice, BlockKind};
@@ -31,23 +32,35 @@ pub fn block_devices(files: &dyn Files) -> Vec<BlockDevice> {
     let surroundings = Surroundings {
         files,
         mounts: MountTable::read(files, &numbers),
-        swaps: swaps::parse(&files.text(Path::new("/proc/swaps")).unwrap_or_default()).0,
+        swaps: swap_names(files),
         links: DiskLinks::read(files),
+        partitioned: found.iter().filter_map(|entry| entry.disk.as_deref()).collect(),
     };
+    // The partitions of a disk follow it.
+    let mut disk_at = None;
     let mut devices: Vec<BlockDevice> = Vec::with_capacity(found.len());
     for entry in &found {
         let device = match &entry.disk {
-            None => surroundings.disk(entry, &found),
-            Some(disk) => match devices.iter().find(|device| device.name == *disk) {
-                Some(disk) => surroundings.partition(entry, disk),
-                None => continue,
+            None => surroundings.disk(entry),
+            Some(disk) => match disk_at.and_then(|at: usize| devices.get(at)) {
+                Some(found) if found.name == *disk => surroundings.partition(entry, found),
+                _ => continue,
             },
         };
         if surroundings.is_set_up(&device) {
+            if entry.disk.is_none() {
+                disk_at = Some(devices.len());
+            }
             devices.push(device);
         }
     }
     devices
+}
+
+/// The last components of the paths of all active swap areas.
+fn swap_names(files: &dyn Files) -> HashSet<String> {
+    let (areas, _) = swaps::parse(&files.text(Path::new("/proc/swaps")).unwrap_or_default());
+    areas.iter().map(|area| base_name(&area.path).to_string()).collect()
 }
 
 /// A block device as its name and place tell it.
@@ -131,12 +144,14 @@ fn mmc_area_parent(name: &str) -> Option<&str> {
 struct Surroundings<'a> {
     files: &'a dyn Files,
     mounts: MountTable,
-    swaps: Vec<SwapLine>,
+    swaps: HashSet<String>,
     links: DiskLinks,
+    /// Disks that have partitions.
+    partitioned: HashSet<&'a str>,
 }
 
 impl Surroundings<'_> {
-    fn disk(&self, entry: &Entry, all: &[Entry]) -> BlockDevice {
+    fn disk(&self, entry: &Entry) -> BlockDevice {
         let files = self.files;
         let file = |leaf: &str| format!("{}/{leaf}", entry.directory);
         let udev = Udev::read(files, &entry.major_minor);
@@ -144,7 +159,7 @@ impl Surroundings<'_> {
             .real_path(Path::new(&entry.directory))
             .map_or_else(|_| entry.directory.clone(), |p| p.to_string_lossy().into());
         let disk = Disk { name: &entry.name, kind: entry.kind, udev: &udev, real_path: &real_path };
-        let has_partitions = all.iter().any(|other| other.disk.as_deref() == Some(&entry.name));
+        let has_partitions = self.partitioned.contains(entry.name.as_str());
         let is_mmc = entry.name.starts_with("mmcblk");
         let backing_file = self.backing_file(entry);
         BlockDevice {
@@ -249,7 +264,7 @@ impl Surroundings<'_> {
         let has_size = device.size_bytes.get() != Some(0);
         let is_used = !device.holders.is_empty()
             || self.mounts.filesystem_on(&device.name).is_some()
-            || self.swaps.iter().any(|swap| base_name(&swap.path) == device.name);
+            || self.swaps.contains(&device.name);
         match device.kind {
             BlockKind::Loop => has_size && device.backing_file.is_some(),
             BlockKind::Nbd | BlockKind::Zram | BlockKind::Md | BlockKind::Dm => has_size,

@@ -2,6 +2,7 @@
 //! that several devices share. One kind of hop per file: `usb.rs`, `pcie.rs`, `mmc.rs`; the rest
 //! is here.
 
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::path::Path;
 
 use crate::ceiling::{sata, sata_name};
@@ -215,29 +216,45 @@ pub fn shared_buses(devices: &[BlockDevice], links: &[Link]) -> Vec<SharedBus> {
         .map(|device| (device.name.as_str(), device.path.as_slice()))
         .chain(links.iter().map(|link| (link.name.as_str(), link.path.as_slice())))
         .collect();
-    let mut buses: Vec<SharedBus> = Vec::new();
-    for hop in paths.iter().flat_map(|(_, path)| path.iter()).filter(|hop| is_one_pipe(hop)) {
-        let members: Vec<String> = paths
-            .iter()
-            .filter(|(_, path)| path.iter().any(|other| other.id == hop.id))
-            .map(|(name, _)| name.to_string())
-            .collect();
-        let bus = SharedBus {
-            id: hop.id.clone(),
-            name: format!("{}, {}", hop.name, hop.link),
-            members,
-            usable_bytes_per_second: hop.usable_bytes_per_second.clone(),
-        };
-        if bus.members.len() < 2 || buses.contains(&bus) {
-            continue;
-        }
-        // Paths go from the outside in, so a later one with the same members is deeper.
-        buses.retain(|other| other.members != bus.members);
-        buses.push(bus);
+    let mut members: HashMap<&str, Vec<&str>> = HashMap::new();
+    for (name, path) in &paths {
+        let ids: BTreeSet<&str> = path.iter().map(|hop| hop.id.as_str()).collect();
+        ids.into_iter().for_each(|id| members.entry(id).or_default().push(name));
     }
+    // The deepest hop for each set of members, with its turn.
+    let mut deepest: HashMap<&[&str], (usize, &Hop)> = HashMap::new();
+    let hops = paths.iter().flat_map(|(_, path)| path.iter()).filter(|hop| is_one_pipe(hop));
+    for (turn, hop) in hops.enumerate() {
+        let shared = members.get(hop.id.as_str()).map_or(&[][..], Vec::as_slice);
+        // Paths go from the outside in, so a later one with the same members is deeper.
+        let is_known = deepest.get(shared).is_some_and(|(_, known)| is_same_pipe(known, hop));
+        if shared.len() > 1 && !is_known {
+            deepest.insert(shared, (turn, hop));
+        }
+    }
+    let mut found: Vec<(usize, SharedBus)> = deepest
+        .into_iter()
+        .map(|(members, (turn, hop))| (turn, shared_bus(hop, members)))
+        .collect();
+    found.sort_by_key(|(turn, _)| *turn);
+    let mut buses: Vec<SharedBus> = found.into_iter().map(|(_, bus)| bus).collect();
     let all = buses.clone();
     buses.retain(|bus| !all.iter().any(|outer| says_it_already(outer, bus)));
     buses
+}
+
+fn shared_bus(hop: &Hop, members: &[&str]) -> SharedBus {
+    SharedBus {
+        id: hop.id.clone(),
+        name: format!("{}, {}", hop.name, hop.link),
+        members: members.iter().map(|name| (*name).to_string()).collect(),
+        usable_bytes_per_second: hop.usable_bytes_per_second.clone(),
+    }
+}
+
+fn is_same_pipe(one: &Hop, other: &Hop) -> bool {
+    let parts = |hop: &Hop| (hop.id.clone(), hop.name.clone(), hop.link.clone());
+    parts(one) == parts(other) && one.usable_bytes_per_second == other.usable_bytes_per_second
 }
 
 /// Whether what goes through a hop shares its capacity. An xHCI root hub gives each of its ports
@@ -251,13 +268,14 @@ fn is_one_pipe(hop: &Hop) -> bool {
 }
 
 fn says_it_already(outer: &SharedBus, inner: &SharedBus) -> bool {
-    let holds_all = inner.members.iter().all(|name| outer.members.contains(name));
+    let all: HashSet<&String> = outer.members.iter().collect();
+    let holds_all = || inner.members.iter().all(|name| all.contains(name));
     let is_no_wider =
         match (outer.usable_bytes_per_second.get(), inner.usable_bytes_per_second.get()) {
             (Some(outer), Some(inner)) => outer <= inner,
             _ => false,
         };
-    outer.members.len() > inner.members.len() && holds_all && is_no_wider
+    outer.members.len() > inner.members.len() && is_no_wider && holds_all()
 }
 
 #[cfg(test)]

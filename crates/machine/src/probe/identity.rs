@@ -4,9 +4,9 @@
 //! `/dev/disk`, the mount table and the swap areas; what is on an unused device then stays unknown, because looking
 //! takes root.
 
+use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
-use crate::parse::swaps::SwapLine;
 use crate::sd;
 use rubus_host::Files;
 use rubus_vocabulary::fact::Fact;
@@ -187,7 +187,7 @@ pub(crate) fn content(
     is_partition: bool,
     has_partitions: bool,
     mounts: &MountTable,
-    swaps: &[SwapLine],
+    swaps: &HashSet<String>,
 ) -> Fact<String> {
     let filesystem = udev.fact("ID_FS_TYPE");
     if filesystem.value().is_some() {
@@ -204,7 +204,7 @@ pub(crate) fn content(
     if let Some(filesystem) = mounts.filesystem_on(name) {
         return Fact::known(filesystem.to_string(), "/proc/self/mountinfo");
     }
-    if swaps.iter().any(|swap| base_name(&swap.path) == name) {
+    if swaps.contains(name) {
         return Fact::known("swap".to_string(), "/proc/swaps");
     }
     let node = format!("/dev/{name}");
@@ -219,18 +219,20 @@ pub(crate) fn content(
 /// answer.
 #[derive(Debug, Default)]
 pub(crate) struct DiskLinks {
-    /// Kernel name of the device, then the link's name, for each kind of link.
-    labels: Vec<(String, String)>,
-    uuids: Vec<(String, String)>,
-    partuuids: Vec<(String, String)>,
+    /// The link's name by the kernel name of the device, for each kind of link.
+    labels: HashMap<String, String>,
+    uuids: HashMap<String, String>,
+    partuuids: HashMap<String, String>,
 }
 
 impl DiskLinks {
     pub(crate) fn read(files: &dyn Files) -> DiskLinks {
-        let read = |kind: &str| -> Vec<(String, String)> {
+        let read = |kind: &str| -> HashMap<String, String> {
             let directory = format!("/dev/disk/by-{kind}");
+            // Of several links the first counts.
             names(files, &directory)
                 .into_iter()
+                .rev()
                 .filter_map(|link| {
                     let real = files.real_path(Path::new(&format!("{directory}/{link}"))).ok()?;
                     let device = base_name(&real.to_string_lossy()).to_string();
@@ -244,9 +246,7 @@ impl DiskLinks {
 
 /// The names under which a device is found again.
 pub(crate) fn identity(udev: &Udev, name: &str, links: &DiskLinks) -> Identity {
-    let linked = |list: &[(String, String)]| {
-        list.iter().find(|(device, _)| device == name).map(|(_, link)| link.clone())
-    };
+    let linked = |links: &HashMap<String, String>| links.get(name).cloned();
     let label = udev
         .get("ID_FS_LABEL_ENC")
         .map(unescape)

@@ -1,6 +1,7 @@
 //! Mounted filesystems: those on a device, in memory, or over the network. What the kernel mounts
 //! for its own information (proc, sysfs, cgroup) is left out.
 
+use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
 use crate::parse::mountinfo::{self, MountLine};
@@ -69,6 +70,10 @@ pub fn may_hang(filesystem: &str) -> bool {
 pub(crate) struct MountTable {
     lines: Vec<MountLine>,
     devices: Vec<Option<String>>,
+    /// The first line of each device.
+    by_device: HashMap<String, usize>,
+    /// The last line of each mount point, which hides the others.
+    by_point: HashMap<String, usize>,
 }
 
 impl MountTable {
@@ -76,44 +81,56 @@ impl MountTable {
     pub(crate) fn read(files: &dyn Files, numbers: &[(String, String)]) -> MountTable {
         let text = files.text(Path::new(MOUNTINFO)).unwrap_or_default();
         let (lines, _) = mountinfo::parse(&text);
-        let devices = lines.iter().map(|line| device_of(files, line, numbers)).collect();
-        MountTable { lines, devices }
+        let numbers = Numbers {
+            names: numbers.iter().rev().map(|(number, name)| (number.as_str(), name)).collect(),
+            known: numbers.iter().map(|(_, name)| name.as_str()).collect(),
+        };
+        let devices: Vec<Option<String>> =
+            lines.iter().map(|line| device_of(files, line, &numbers)).collect();
+        let mut by_device = HashMap::new();
+        for (at, device) in devices.iter().enumerate() {
+            if let Some(device) = device {
+                by_device.entry(device.clone()).or_insert(at);
+            }
+        }
+        let points = lines.iter().enumerate().map(|(at, line)| (line.point.clone(), at));
+        let by_point = points.collect();
+        MountTable { lines, devices, by_device, by_point }
     }
 
     /// The filesystem mounted from a block device.
     pub(crate) fn filesystem_on(&self, name: &str) -> Option<&str> {
-        self.lines
-            .iter()
-            .zip(&self.devices)
-            .find(|(_, device)| device.as_deref() == Some(name))
-            .map(|(line, _)| line.filesystem.as_str())
+        self.by_device.get(name).map(|at| self.lines[*at].filesystem.as_str())
     }
 
     /// The block device that the file at an absolute path is stored on.
     pub(crate) fn device_holding(&self, path: &str) -> Option<&str> {
-        let holding = mountinfo::holding(&self.lines, path)?;
-        self.lines
-            .iter()
-            .zip(&self.devices)
-            .find(|(line, _)| line.id == holding.id)
-            .and_then(|(_, device)| device.as_deref())
+        let mut above = Path::new(path).ancestors();
+        let at = above.find_map(|point| self.by_point.get(point.to_str()?))?;
+        self.devices[*at].as_deref()
     }
+}
+
+/// Block devices by number ("179:2"), and their names.
+struct Numbers<'a> {
+    names: HashMap<&'a str, &'a String>,
+    known: HashSet<&'a str>,
 }
 
 /// The kernel name of the block device below a mount. Filesystems over several devices (btrfs,
 /// bcachefs) have a number of their own with major 0; there the source counts.
-fn device_of(files: &dyn Files, line: &MountLine, numbers: &[(String, String)]) -> Option<String> {
+fn device_of(files: &dyn Files, line: &MountLine, numbers: &Numbers<'_>) -> Option<String> {
     let (major, minor) = line.device;
     let number = format!("{major}:{minor}");
-    if let Some((_, name)) = numbers.iter().find(|(known, _)| *known == number) {
-        return Some(name.clone());
+    if let Some(name) = numbers.names.get(number.as_str()) {
+        return Some((*name).clone());
     }
     // bcachefs joins its devices with colons.
     let source = line.source.split(':').next().unwrap_or_default();
     if !source.starts_with("/dev/") {
         return None;
     }
-    let is_known = |name: &str| numbers.iter().any(|(_, known)| known == name);
+    let is_known = |name: &str| numbers.known.contains(name);
     let direct = source.trim_start_matches("/dev/");
     if is_known(direct) {
         return Some(direct.to_string());
@@ -136,7 +153,7 @@ pub fn mounts(files: &dyn Files, devices: &[BlockDevice]) -> Vec<Mount> {
         .zip(&table.devices)
         .enumerate()
         .filter(|(at, (line, device))| {
-            let is_hidden = table.lines[at + 1..].iter().any(|later| later.point == line.point);
+            let is_hidden = table.by_point.get(&line.point) != Some(at);
             !is_hidden && matters(line, device.is_some())
         })
         .map(|(_, (line, device))| mount(files, line, device.clone()))

@@ -1,8 +1,11 @@
 //! SD cards and eMMC.
 
+use std::collections::HashSet;
+
 use super::Look::Facts;
 use super::{Rule, Seen, Weight, disks, is_card};
 use rubus_draw::quote::typed;
+use rubus_vocabulary::device_index::DeviceIndex;
 use rubus_vocabulary::machine::{BlockDevice, HopKind, Machine, Mmc};
 
 pub(super) static RULES: &[Rule] = &[
@@ -136,22 +139,21 @@ fn beside_a_disk(machine: &Machine) -> Vec<Seen> {
     let Some(card) = below.into_iter().find(|disk| disk.mmc.is_some()) else {
         return Vec::new();
     };
-    let is_held = |disk: &BlockDevice| {
-        let mut all = machine.block_devices.iter();
-        all.any(|device| {
-            machine.disks_below(&device.name).iter().any(|other| other.name == disk.name)
-                && !device.below.is_empty()
-        })
-    };
+    let index = DeviceIndex::of(machine);
+    let stacked = machine.block_devices.iter().filter(|device| !device.below.is_empty());
+    let held: HashSet<&str> = stacked
+        .flat_map(|device| index.disks_below(&device.name))
+        .map(|disk| disk.name.as_str())
+        .collect();
+    let is_held = |disk: &BlockDevice| held.contains(disk.name.as_str());
     let is_local = |hop: &rubus_vocabulary::machine::Hop| {
         matches!(hop.kind, HopKind::UsbDevice | HopKind::Nvme)
     };
-    let free = crate::in_use::free_disks(machine)
+    let mut free = crate::in_use::free_disks(machine)
         .filter(|disk| disk.mmc.is_none() && disk.path.iter().any(is_local) && !is_held(disk))
         // A stick may be slower than the card.
         .filter(|disk| disk.removable.get() != Some(true));
-    let free: Vec<&BlockDevice> = free.collect();
-    let Some(disk) = free.first() else {
+    let Some(disk) = free.next() else {
         return Vec::new();
     };
     let model = disk.model.text().unwrap_or("a disk without a name");

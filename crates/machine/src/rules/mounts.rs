@@ -1,11 +1,14 @@
 //! Filesystems: how full, how mounted, on what.
 
+use std::collections::HashSet;
+
 use super::Look::Facts;
 use super::disks::link_of;
 use super::{Rule, Seen, Weight, is_card};
 use rubus_boot::fstab::Entry;
 use rubus_boot::volume::Name;
 use rubus_boot::volume::NamedVolume;
+use rubus_vocabulary::device_index::DeviceIndex;
 use rubus_vocabulary::machine::{BlockDevice, BlockKind, Machine, Mount};
 use rubus_vocabulary::units::{bytes_si, percent, rate_si};
 
@@ -105,12 +108,11 @@ pub(super) static RULES: &[Rule] = &[
 
 /// Mounts of filesystems on devices, each filesystem once.
 fn on_devices(machine: &Machine) -> impl Iterator<Item = &Mount> {
-    let mounts = &machine.mounts;
-    mounts.iter().enumerate().filter_map(move |(n, mount)| {
-        let device = mount.device.as_ref()?;
-        let earlier = mounts[..n].iter().any(|other| other.device.as_ref() == Some(device));
-        (!earlier).then_some(mount)
-    })
+    let mut seen = HashSet::new();
+    machine
+        .mounts
+        .iter()
+        .filter(move |mount| mount.device.as_deref().is_some_and(|device| seen.insert(device)))
 }
 
 fn has(mount: &Mount, option: &str) -> bool {
@@ -347,10 +349,11 @@ fn synchronous(machine: &Machine) -> Vec<Seen> {
 }
 
 fn discard(machine: &Machine) -> Vec<Seen> {
+    let index = DeviceIndex::of(machine);
     on_devices(machine)
         .filter(|mount| has(mount, "discard"))
         .filter(|mount| {
-            let below = machine.disks_below(mount.device.as_deref().unwrap_or_default());
+            let below = index.disks_below(mount.device.as_deref().unwrap_or_default());
             below.iter().any(|disk| is_card(disk) || disk.usb_device().is_some())
         })
         .map(|mount| Seen {
@@ -380,13 +383,14 @@ fn fuse(machine: &Machine) -> Vec<Seen> {
 
 fn without_netdev(machine: &Machine) -> Vec<Seen> {
     let volumes: Vec<NamedVolume> = machine.block_devices.iter().map(named).collect();
+    let index = DeviceIndex::of(machine);
     let lines = machine.fstab.value().into_iter().flatten();
     lines
         .filter(|line| !line.is_swap() && !line.has_option("_netdev"))
         .filter_map(|line| {
             let device = device_of(line, &volumes, machine)?;
             let is_network = device.starts_with("nbd")
-                || machine.disks_below(&device).iter().any(|disk| disk.kind == BlockKind::Nbd);
+                || index.disks_below(&device).iter().any(|disk| disk.kind == BlockKind::Nbd);
             // With _netdev, what lies on the root's own disk would wait for the network.
             let matters = is_mounted_first(line) || !is_on_roots_disk(&device, machine);
             (is_network && matters).then(|| unannounced(line, &device, machine))

@@ -2,6 +2,7 @@
 
 use super::Look::Facts;
 use super::{Rule, Seen, Weight, is_card, setting};
+use rubus_vocabulary::device_index::DeviceIndex;
 use rubus_vocabulary::machine::{BlockKind, HopKind, Machine, SwapArea};
 use rubus_vocabulary::units::bytes_iec;
 
@@ -89,23 +90,25 @@ pub(super) static RULES: &[Rule] = &[
 
 /// Areas on something that is not memory.
 fn on_disks(machine: &Machine) -> impl Iterator<Item = &SwapArea> {
-    machine.swap.areas.iter().filter(|area| !is_memory(machine, area))
+    let index = DeviceIndex::of(machine);
+    machine.swap.areas.iter().filter(move |area| !is_memory(&index, area))
 }
 
-fn is_memory(machine: &Machine, area: &SwapArea) -> bool {
-    let device = area.device.text().and_then(|name| machine.device(name));
+fn is_memory(index: &DeviceIndex<'_>, area: &SwapArea) -> bool {
+    let device = area.device.text().and_then(|name| index.device(name));
     device.is_some_and(|device| matches!(device.kind, BlockKind::Zram | BlockKind::Ram))
         || area.path.starts_with("/dev/zram")
 }
 
-fn is_on_card(machine: &Machine, area: &SwapArea) -> bool {
+fn is_on_card(index: &DeviceIndex<'_>, area: &SwapArea) -> bool {
     let device = area.device.text().unwrap_or_default();
-    machine.disks_below(device).iter().any(|disk| is_card(disk))
+    index.disks_below(device).iter().any(|disk| is_card(disk))
 }
 
 fn on_card(machine: &Machine) -> Vec<Seen> {
+    let index = DeviceIndex::of(machine);
     on_disks(machine)
-        .filter(|area| is_on_card(machine, area))
+        .filter(|area| is_on_card(&index, area))
         .map(|area| Seen {
             about: area.path.clone(),
             evidence: format!("{} of swap on an SD card", bytes_iec(area.size_bytes)),
@@ -117,17 +120,18 @@ fn on_card(machine: &Machine) -> Vec<Seen> {
         .collect()
 }
 
-fn is_over_network(machine: &Machine, area: &SwapArea) -> bool {
+fn is_over_network(index: &DeviceIndex<'_>, area: &SwapArea) -> bool {
     let device = area.device.text().unwrap_or_default();
-    let below = machine.disks_below(device);
+    let below = index.disks_below(device);
     below.iter().any(|disk| {
         disk.kind == BlockKind::Nbd || disk.path.iter().any(|hop| hop.kind == HopKind::Network)
     })
 }
 
 fn over_network(machine: &Machine) -> Vec<Seen> {
+    let index = DeviceIndex::of(machine);
     on_disks(machine)
-        .filter(|area| is_over_network(machine, area))
+        .filter(|area| is_over_network(&index, area))
         .map(|area| Seen {
             about: area.path.clone(),
             evidence: "swap is on a network disk".into(),
@@ -165,9 +169,10 @@ fn zswap_off(machine: &Machine) -> Vec<Seen> {
     if enabled.get() != Some(false) {
         return Vec::new();
     }
+    let index = DeviceIndex::of(machine);
     // Swap on a card or over the network is a finding of its own, which goes another way.
     on_disks(machine)
-        .filter(|area| !is_on_card(machine, area) && !is_over_network(machine, area))
+        .filter(|area| !is_on_card(&index, area) && !is_over_network(&index, area))
         .take(1)
         .map(|area| Seen {
             about: "zswap".into(),
@@ -185,7 +190,8 @@ fn compressed_twice(machine: &Machine) -> Vec<Seen> {
     if enabled.get() != Some(true) {
         return Vec::new();
     }
-    let memory = machine.swap.areas.iter().filter(|area| is_memory(machine, area));
+    let index = DeviceIndex::of(machine);
+    let memory = machine.swap.areas.iter().filter(|area| is_memory(&index, area));
     memory
         .map(|area| Seen {
             about: area.path.clone(),
@@ -255,7 +261,7 @@ fn read_ahead(machine: &Machine) -> Vec<Seen> {
         return Vec::new();
     };
     let is_compressed = machine.swap.zswap.enabled.get() == Some(true)
-        || machine.swap.areas.iter().any(|area| is_memory(machine, area));
+        || machine.swap.areas.iter().any(|area| is_memory(&DeviceIndex::of(machine), area));
     if !is_compressed || machine.swap.areas.is_empty() {
         return Vec::new();
     }
@@ -313,7 +319,8 @@ fn two_managers(machine: &Machine) -> Vec<Seen> {
 }
 
 fn order(machine: &Machine) -> Vec<Seen> {
-    let memory = machine.swap.areas.iter().filter(|area| is_memory(machine, area));
+    let index = DeviceIndex::of(machine);
+    let memory = machine.swap.areas.iter().filter(|area| is_memory(&index, area));
     let Some(fast) = memory.max_by_key(|area| area.priority) else {
         return Vec::new();
     };

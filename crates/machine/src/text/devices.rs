@@ -1,7 +1,9 @@
 //! The tree of block devices, each disk with the path of buses that leads to it.
 
+use std::collections::{BTreeSet, HashMap, HashSet};
+
 use rubus_vocabulary::machine::{
-    BlockDevice, BlockKind, Hop, HopKind, Machine, Mmc, SdStatus, SwapArea,
+    BlockDevice, BlockKind, Hop, HopKind, Machine, Mmc, Mount, SdStatus, SwapArea,
 };
 use rubus_vocabulary::units::{bit_rate, bytes_iec, bytes_si, rate_si};
 
@@ -15,7 +17,25 @@ const LABEL_COLUMNS: usize = 11;
 
 /// The section of the block devices.
 pub fn render(machine: &Machine, shows_serials: bool, style: Style) -> String {
-    let mut tree = Tree { machine, shows_serials, style, text: String::new(), drawn: Vec::new() };
+    let mut mounts: HashMap<&str, Vec<&Mount>> = HashMap::new();
+    for mount in &machine.mounts {
+        if let Some(device) = &mount.device {
+            mounts.entry(device).or_default().push(mount);
+        }
+    }
+    let mut areas: HashMap<&str, Vec<&SwapArea>> = HashMap::new();
+    for area in &machine.swap.areas {
+        areas.entry(area.device.text().unwrap_or_default()).or_default().push(area);
+    }
+    let mut tree = Tree {
+        mounts,
+        areas,
+        above: above(&machine.block_devices),
+        shows_serials,
+        style,
+        text: String::new(),
+        drawn: HashSet::new(),
+    };
     let roots = machine
         .block_devices
         .iter()
@@ -25,7 +45,7 @@ pub fn render(machine: &Machine, shows_serials: bool, style: Style) -> String {
     }
     // Whatever hangs on something that is not listed (or on itself) is drawn as well.
     for device in &machine.block_devices {
-        if !tree.drawn.contains(&device.name) {
+        if !tree.drawn.contains(device.name.as_str()) {
             tree.draw(device, "  ", "  ");
         }
     }
@@ -36,28 +56,38 @@ pub fn render(machine: &Machine, shows_serials: bool, style: Style) -> String {
 }
 
 struct Tree<'a> {
-    machine: &'a Machine,
+    /// What is mounted from each device, and the swap areas on it.
+    mounts: HashMap<&'a str, Vec<&'a Mount>>,
+    areas: HashMap<&'a str, Vec<&'a SwapArea>>,
     shows_serials: bool,
     style: Style,
     text: String,
-    drawn: Vec<String>,
+    drawn: HashSet<&'a str>,
+    /// What stands on each device, in the kernel's order.
+    above: HashMap<&'a str, Vec<&'a BlockDevice>>,
 }
 
-impl Tree<'_> {
+/// The devices that are partitions of each one, or are made of it.
+fn above(devices: &[BlockDevice]) -> HashMap<&str, Vec<&BlockDevice>> {
+    let mut above: HashMap<&str, Vec<&BlockDevice>> = HashMap::new();
+    for device in devices {
+        let below: BTreeSet<&String> = device.parent.iter().chain(&device.below).collect();
+        for name in below {
+            above.entry(name).or_default().push(device);
+        }
+    }
+    above
+}
+
+impl<'a> Tree<'a> {
     /// Draws a device and everything on it. `branch` is drawn before its first line, `below`
     /// before all others.
-    fn draw(&mut self, device: &BlockDevice, branch: &str, below: &str) {
-        if self.drawn.contains(&device.name) {
+    fn draw(&mut self, device: &'a BlockDevice, branch: &str, below: &str) {
+        if !self.drawn.insert(&device.name) {
             self.line(branch, &device.name, "see above", Tone::Faint);
             return;
         }
-        self.drawn.push(device.name.clone());
-        let children: Vec<&BlockDevice> = self
-            .machine
-            .block_devices
-            .iter()
-            .filter(|d| d.parent.as_ref() == Some(&device.name) || d.below.contains(&device.name))
-            .collect();
+        let children = self.above.get(device.name.as_str()).cloned().unwrap_or_default();
         let stem = if children.is_empty() { "  " } else { "│ " };
         let mut gaps = Gaps::default();
         self.line(branch, &device.name, &headline(device, &mut gaps), Tone::Strong);
@@ -115,12 +145,10 @@ impl Tree<'_> {
         if let Some(file) = &device.backing_file {
             rows.push(("file", file.clone()));
         }
-        for mount in self.machine.mounts.iter().filter(|m| m.device.as_ref() == Some(&device.name))
-        {
+        for mount in self.mounts.get(device.name.as_str()).into_iter().flatten() {
             rows.push(("mounted", mount_line(mount, gaps)));
         }
-        let areas = self.machine.swap.areas.iter();
-        for area in areas.filter(|a| a.device.text() == Some(device.name.as_str())) {
+        for area in self.areas.get(device.name.as_str()).into_iter().flatten() {
             rows.push(("swap", swap_line(area)));
         }
         rows.retain(|(_, value)| !value.is_empty());

@@ -1,7 +1,10 @@
 //! A machine in a few lines: a line for each part, two for a disk.
 
+use std::collections::{BTreeSet, HashMap};
+
 use rubus_draw::style::{Style, Tone};
 use rubus_draw::text::{bind_units, clean, hang, pad_right, shorten};
+use rubus_vocabulary::device_index::DeviceIndex;
 use rubus_vocabulary::machine::{BlockDevice, BlockKind, Machine};
 use rubus_vocabulary::units::rate_si;
 
@@ -65,11 +68,13 @@ fn disks(machine: &Machine, shows_serials: bool, columns: usize) -> Vec<String> 
     };
     let disks: Vec<&BlockDevice> = machine.block_devices.iter().filter(is_disk).collect();
     let shown = disks.iter().take(MAX_DISKS).enumerate();
+    let points = points_by_disk(machine);
     let mut lines: Vec<String> = shown
         .flat_map(|(at, disk)| {
             let first =
                 format!("  {}", pad_right(if at == 0 { "disks" } else { "" }, LABEL_COLUMNS));
-            let words = bind_units(&clean(&of_disk(machine, disk, shows_serials)));
+            let words =
+                bind_units(&clean(&of_disk(disk, points.get(disk.name.as_str()), shows_serials)));
             hang(&first, &shorten(&words, 2 * value_columns(columns) - 8), columns)
         })
         .collect();
@@ -83,7 +88,7 @@ fn disks(machine: &Machine, shows_serials: bool, columns: usize) -> Vec<String> 
 }
 
 /// "sda: 240 GB USB disk CT240BX500SSD1, at most 440 MB/s, /srv/data".
-fn of_disk(machine: &Machine, disk: &BlockDevice, shows_serials: bool) -> String {
+fn of_disk(disk: &BlockDevice, points: Option<&BTreeSet<&str>>, shows_serials: bool) -> String {
     let mut words = format!("{}: {}", disk.name, devices::headline(disk, &mut Gaps::default()));
     let rates = disk.path.iter().filter_map(|hop| hop.usable_bytes_per_second.get());
     if let Some(rate) = rates.reduce(f64::min) {
@@ -92,15 +97,21 @@ fn of_disk(machine: &Machine, disk: &BlockDevice, shows_serials: bool) -> String
     if let Some(serial) = disk.serial.text().filter(|_| shows_serials) {
         words.push_str(&format!(", serial number {serial}"));
     }
-    let mounts = machine.mounts.iter().filter(|mount| {
-        let device = mount.device.as_deref();
-        device.is_some_and(|name| machine.disks_below(name).iter().any(|one| one.name == disk.name))
-    });
-    let mut points: Vec<&str> = mounts.map(|mount| mount.point.as_str()).collect();
-    points.sort_unstable();
-    points.dedup();
-    if !points.is_empty() {
+    if let Some(points) = points {
+        let points: Vec<&str> = points.iter().copied().collect();
         words.push_str(&format!(", mounted on {}", points.join(", ")));
     }
     words
+}
+
+/// Where what lies on each disk is mounted.
+fn points_by_disk(machine: &Machine) -> HashMap<&str, BTreeSet<&str>> {
+    let index = DeviceIndex::of(machine);
+    let mut points: HashMap<&str, BTreeSet<&str>> = HashMap::new();
+    for mount in &machine.mounts {
+        for disk in mount.device.iter().flat_map(|device| index.disks_below(device)) {
+            points.entry(&disk.name).or_default().insert(&mount.point);
+        }
+    }
+    points
 }
