@@ -2,9 +2,11 @@
 
 #![deny(clippy::disallowed_methods)]
 
+use std::collections::HashSet;
+
 use serde::{Deserialize, Serialize};
 
-use crate::history::{doubt_count, is_same_measurement, key_results};
+use crate::history::{doubt_count, key_results, measurement_key};
 use rubus_draw::words;
 use rubus_stats::estimate::Estimate;
 use rubus_vocabulary::result::{JobResult, Outcome, Run, TargetKind};
@@ -154,13 +156,10 @@ fn disk(run: &Run) -> String {
 /// The entries of runs with their labels, each measurement once, the fastest random writes first: that is what small
 /// computers wait for. Runs without that figure come last, in the order given.
 pub fn entries(runs: &[(Option<String>, Run)]) -> Vec<Entry> {
-    let mut entries = Vec::new();
-    for (at, (label, run)) in runs.iter().enumerate() {
-        let is_known = runs[..at].iter().any(|(_, other)| is_same_measurement(other, run));
-        if !is_known {
-            entries.extend(Entry::of(run, label.as_deref()));
-        }
-    }
+    let mut known = HashSet::new();
+    let once = runs.iter().filter(|(_, run)| known.insert(measurement_key(run)));
+    let mut entries: Vec<Entry> =
+        once.filter_map(|(label, run)| Entry::of(run, label.as_deref())).collect();
     fastest_first(&mut entries, Quantity::RandomWrite);
     entries
 }

@@ -158,21 +158,16 @@ impl RunSummary {
     }
 }
 
-/// Whether two records are of the same measurement, wherever they were kept and whichever version
-/// wrote them: the same moment, seed, program and numbers. One of them may be [for others](crate::share), without its target's name.
-pub fn is_same_measurement(a: &Run, b: &Run) -> bool {
-    let figures = |run: &Run| -> Vec<(String, u64, u64)> {
-        let figure = |r: &JobResult| (r.job.clone(), r.operations, r.iops.value.to_bits());
-        run.results.iter().map(figure).collect()
-    };
-    a.started == b.started
-        && a.rubus_version == b.rubus_version
-        && a.suite == b.suite
-        && a.seed == b.seed
-        && a.elapsed_s.to_bits() == b.elapsed_s.to_bits()
-        && a.bytes_written == b.bytes_written
-        && a.machine.board.model == b.machine.board.model
-        && figures(a) == figures(b)
+/// What all records of one measurement have in common, wherever they were kept and whichever version wrote them, and no two
+/// measurements: the same moment, seed, program and numbers. One of the records may be [for others](crate::share), without its
+/// target's name.
+pub fn measurement_key(run: &Run) -> String {
+    let figure = |r: &JobResult| (r.job.clone(), r.operations, r.iops.value.to_bits());
+    let figures: Vec<(String, u64, u64)> = run.results.iter().map(figure).collect();
+    let Run { started, rubus_version, suite, seed, elapsed_s, bytes_written, .. } = run;
+    let model = &run.machine.board.model;
+    let own = (started, rubus_version, suite, seed, elapsed_s.to_bits(), bytes_written, model);
+    format!("{own:?} {figures:?}")
 }
 
 #[cfg(test)]
@@ -213,10 +208,10 @@ mod tests {
     fn a_record_is_known_again_by_its_numbers() {
         let run = fixture::slow_sd_card_run();
         let text = serde_json::to_string(&run).unwrap();
-        assert!(is_same_measurement(&run, &serde_json::from_str(&text).unwrap()));
+        assert_eq!(measurement_key(&run), measurement_key(&serde_json::from_str(&text).unwrap()));
         let mut other = run.clone();
         other.results[2].operations += 1;
-        assert!(!is_same_measurement(&run, &other));
+        assert_ne!(measurement_key(&run), measurement_key(&other));
     }
 
     #[test]

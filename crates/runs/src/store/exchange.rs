@@ -10,7 +10,7 @@ use std::cell::Cell;
 use std::io::{Read, Write};
 use std::time::{Duration, Instant};
 
-use crate::history::{RunId, is_same_measurement};
+use crate::history::RunId;
 use crate::json_weight::Weighed;
 use crate::share::{self, Counts, LEFT_OUT, Record};
 use rubus_verdict::verdict::verdict;
@@ -20,6 +20,7 @@ use serde_json::{Value, json};
 
 use crate::store::error::StoreError;
 use crate::store::history::{History, insert};
+use crate::store::known::Known;
 
 /// Version of the form of a line.
 const FORM: u64 = 1;
@@ -146,6 +147,7 @@ impl History {
             history: self,
             max_held,
             open: None,
+            known: Known::default(),
             pending: Imported::default(),
             done: Imported::default(),
         };
@@ -210,6 +212,7 @@ struct Adding<'h> {
     history: &'h History,
     max_held: Duration,
     open: Option<(Transaction<'h>, Instant)>,
+    known: Known,
     /// What the open transaction did.
     pending: Imported,
     /// What is on the disk.
@@ -224,12 +227,14 @@ impl Adding<'_> {
                 TransactionBehavior::Immediate,
             );
             let begun = begun.map_err(|error| self.history.explain(error))?;
+            self.known.begin(&begun).map_err(|error| self.history.explain(error))?;
             self.open = Some((begun, Instant::now()));
         }
         let Some((transaction, begun)) = &self.open else {
             return Ok(());
         };
-        match add_one(transaction, one).map_err(|error| self.history.explain(error))? {
+        let added = add_one(transaction, &mut self.known, one);
+        match added.map_err(|error| self.history.explain(error))? {
             Some(id) => self.pending.added.push(id),
             None => self.pending.known += 1,
         }
@@ -249,30 +254,16 @@ impl Adding<'_> {
 }
 
 /// Nothing where it is there already.
-fn add_one(transaction: &Transaction<'_>, one: &Incoming) -> rusqlite::Result<Option<RunId>> {
-    if is_known(transaction, &one.run)? {
+fn add_one(
+    transaction: &Transaction<'_>,
+    known: &mut Known,
+    one: &Incoming,
+) -> rusqlite::Result<Option<RunId>> {
+    if !known.is_new(transaction, &one.run)? {
         return Ok(None);
     }
     let label = one.label.as_deref();
     insert(transaction, &one.run, &one.headline, label, &one.json).map(Some)
-}
-
-/// Whether the same measurement is in the history. Only runs that began in the same moment are
-/// looked at.
-fn is_known(transaction: &Transaction<'_>, run: &Run) -> rusqlite::Result<bool> {
-    let mut statement = transaction.prepare_cached(
-        "SELECT json FROM run JOIN record ON record.run_id = run.id WHERE started = ?1",
-    )?;
-    let mut rows = statement.query([&run.started])?;
-    while let Some(row) = rows.next()? {
-        let record: String = row.get(0)?;
-        // A record that this version cannot read is not the one that it has just read.
-        let same = Run::of_json_text(&record).is_ok_and(|known| is_same_measurement(&known, run));
-        if same {
-            return Ok(true);
-        }
-    }
-    Ok(false)
 }
 
 /// The runs in one value of the input.

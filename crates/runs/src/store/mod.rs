@@ -11,6 +11,7 @@
 mod error;
 mod exchange;
 mod history;
+mod known;
 mod schema;
 
 #[cfg(test)]

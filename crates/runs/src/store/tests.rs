@@ -13,6 +13,7 @@ use tempfile::TempDir;
 
 mod exchange;
 mod full_disk;
+mod known;
 
 use crate::store::error::StoreError;
 use crate::store::history::{Filter, History};
