@@ -11,12 +11,20 @@ use super::{
 };
 use crate::plan::Plan;
 use crate::plan::journal::{Record, StepState, Way};
-use crate::steps::rehearsed::RehearsedStepRunner;
-
-pub use crate::steps::rehearsed::{everything, machine};
+use crate::steps::rehearsed::{self, RehearsedStepRunner};
 
 /// Where the machine keeps its changes.
 pub const STORE: &str = "/var/lib/rubus/changes";
+
+/// The machine for which a plan was made, as far as the plan says.
+pub fn machine(plan: &Plan) -> SimulatedMachine {
+    rehearsed::machine(&plan.steps)
+}
+
+/// Everything that a change may alter, for comparing, without the change's own places.
+pub fn everything(plan: &Plan, machine: &SimulatedMachine, store: &str) -> Vec<String> {
+    rehearsed::everything(&plan.steps, machine, store)
+}
 
 /// Its changes.
 pub fn store() -> ChangeStore {
@@ -28,7 +36,7 @@ pub fn with_context<T>(plan: &Plan, act: impl FnOnce(&mut ApplyContext<'_>) -> T
     act(&mut ApplyContext {
         now: &|| "2026-11-21T01:02:03Z".to_string(),
         tell: &mut |_| {},
-        step_runner: &mut RehearsedStepRunner { plan },
+        step_runner: &mut RehearsedStepRunner { steps: &plan.steps },
     })
 }
 

@@ -8,10 +8,9 @@ use rubus_host::files::hands::{below, parent_of, remove_leftover, replace};
 use rubus_host::simulated::rehearsal::SimulatedMachine;
 use rubus_host::{Files, Hands};
 
-use crate::plan::Plan;
 use crate::volume::Volume;
 
-use super::{Action, Receipt, Site, StepError, StepRunner, TextFile, keep_note, kept, swap};
+use super::{Action, Receipt, Site, Step, StepError, StepRunner, TextFile, keep_note, kept, swap};
 
 const SWAPS: &str = "/proc/swaps";
 const MOUNTS: &str = "/proc/self/mountinfo";
@@ -22,16 +21,16 @@ const KERNELS: &str = ".kernel";
 const SWAPS_HEAD: &str = "Filename\tType\tSize\tUsed\tPriority\n";
 
 /// The machine for which a plan was made, as far as the plan says.
-pub fn machine(plan: &Plan) -> SimulatedMachine {
+pub fn machine(steps: &[Step]) -> SimulatedMachine {
     let mut maker = Maker { machine: SimulatedMachine::new(), known: BTreeSet::new() };
     let mut swaps = SWAPS_HEAD.to_string();
-    for step in &plan.steps {
+    for step in steps {
         match &step.action {
             Action::SwapOff(step) => {
                 swaps += &swap_line(&step.what, step.priority);
                 maker.add(|machine| machine.file(&step.what, "swap", 0o600));
             }
-            Action::On(on) if !is_made(plan, &on.volume) => {
+            Action::On(on) if !is_made(steps, &on.volume) => {
                 let top = Path::new(VOLUMES).join(&on.volume.uuid);
                 maker.before(&on.action, &top);
             }
@@ -104,9 +103,8 @@ impl Maker {
 }
 
 /// Everything that a change may alter, for comparing: files, settings, swap and mounts, without the change's own places.
-pub fn everything(plan: &Plan, machine: &SimulatedMachine, store: &str) -> Vec<String> {
-    let made: Vec<PathBuf> =
-        plan.steps.iter().filter_map(|step| made_volume(&step.action)).collect();
+pub fn everything(steps: &[Step], machine: &SimulatedMachine, store: &str) -> Vec<String> {
+    let made: Vec<PathBuf> = steps.iter().filter_map(|step| made_volume(&step.action)).collect();
     let is_own = |path: &Path| {
         let is_kernels = path.to_string_lossy().ends_with(KERNELS);
         is_kernels || path.starts_with(store) || made.iter().any(|volume| path.starts_with(volume))
@@ -125,7 +123,7 @@ pub fn everything(plan: &Plan, machine: &SimulatedMachine, store: &str) -> Vec<S
             format!("{}: {contents:?}", path.display())
         })
         .collect();
-    for step in &plan.steps {
+    for step in steps {
         if let Action::SetKnob(step) = &step.action {
             all.push(format!(
                 "{}: {:?}",
@@ -152,9 +150,9 @@ fn made_volume(action: &Action) -> Option<PathBuf> {
     }
 }
 
-fn is_made(plan: &Plan, volume: &Volume) -> bool {
+fn is_made(steps: &[Step], volume: &Volume) -> bool {
     let place = Path::new(VOLUMES).join(&volume.uuid);
-    plan.steps.iter().any(|step| made_volume(&step.action).as_ref() == Some(&place))
+    steps.iter().any(|step| made_volume(&step.action).as_ref() == Some(&place))
 }
 
 fn swap_line(what: &str, priority: Option<i32>) -> String {
@@ -163,8 +161,8 @@ fn swap_line(what: &str, priority: Option<i32>) -> String {
 
 /// Runs the steps of a plan on its made-up machine.
 pub struct RehearsedStepRunner<'a> {
-    /// Whose steps these are.
-    pub plan: &'a Plan,
+    /// All of them, in order.
+    pub steps: &'a [Step],
 }
 
 impl RehearsedStepRunner<'_> {
@@ -229,7 +227,7 @@ impl RehearsedStepRunner<'_> {
             hands.make_directory(volume)?;
         }
         hands.sync_directory(&parent_of(volume))?;
-        for step in &self.plan.steps {
+        for step in self.steps {
             let Action::On(on) = &step.action else { continue };
             let top = Path::new(VOLUMES).join(&on.volume.uuid);
             let path = on.action.path().map(|path| below(&top, path));
