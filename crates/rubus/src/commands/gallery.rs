@@ -35,7 +35,9 @@ pub fn run(general: &General, args: &Gallery) -> anyhow::Result<Exit> {
     }
     let entries = entries(&runs);
     if entries.is_empty() {
-        bail!("none of these files has a run of a disk; `rubus share` writes one");
+        let paths: Vec<String> =
+            args.paths.iter().map(|path| clean(&path.display().to_string())).collect();
+        bail!("no run of a disk in {}; `rubus share` writes one", paths.join(", "));
     }
     let to_stdout = args.html.as_deref() == Some(Path::new("-"));
     if let Some(path) = &args.html {

@@ -210,7 +210,11 @@ fn import_all(general: &General, import: &HistoryImport) -> anyhow::Result<Exit>
             .with_context(|| format!("cannot read {}", import.file.display()))?;
         store.import(&mut BufReader::new(file))
     };
-    let done = done.with_context(|| format!("cannot import {}", import.file.display()))?;
+    let done = done.with_context(|| {
+        let is_input = import.file.as_os_str() == "-";
+        let file = import.file.display().to_string();
+        format!("cannot import {}", if is_input { "standard input" } else { &file })
+    })?;
     if !general.quiet {
         let numbers = match (done.added.first(), done.added.last()) {
             (Some(first), Some(last)) if first != last => format!(" as {first} to {last}"),

@@ -24,6 +24,7 @@ use crate::commands::survey::document;
 use crate::documents::{FleetBoard, FleetDocument, RunDocument};
 use crate::exit::Exit;
 use crate::outputs::{ResultOutputs, Taken};
+use crate::remote::page_names::page_names;
 use crate::shown::shown;
 use rubus_command::Terminal;
 use rubus_command::places;
@@ -145,14 +146,19 @@ impl Fleet<'_> {
                 Some(if with_serials { failure.clone() } else { shared_reason(failure) })
             })
             .collect();
-        let boards: Vec<text::Board<'_>> = self
-            .boards
+        let public = page_names(&self.names());
+        let (names, reached) = if with_serials {
+            (self.names(), self.reached())
+        } else {
+            (public.iter().map(String::as_str).collect(), public.clone())
+        };
+        let boards: Vec<text::Board<'_>> = names
             .iter()
             .zip(&failures)
-            .map(|(board, failure)| text::Board { name: &board.name, failure: failure.as_deref() })
+            .map(|(name, failure)| text::Board { name, failure: failure.as_deref() })
             .collect();
-        let sums = Sums::of(&runs, &self.names());
-        let next = next(&boards, &self.reached(), &Gave::Runs(&sums.outliers));
+        let sums = Sums::of(&runs, &names);
+        let next = next(&boards, &reached, &Gave::Runs(&sums.outliers));
         let page = rubus_page::fleet::Fleet {
             next: &next,
             title: title(command),

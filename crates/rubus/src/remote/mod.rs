@@ -11,6 +11,7 @@ mod candidates;
 mod connection;
 mod copy;
 mod fleet;
+mod page_names;
 mod results;
 mod screen;
 mod task;
