@@ -52,7 +52,9 @@ pub(super) fn said(words: Words, bytes: &[u8], names: &mut Pseudonyms) -> Vec<u8
         Words::PackedConfig => return packed_config(bytes),
         Words::Cell if is_cell(bytes) => return bytes.to_vec(),
         Words::Value | Words::Cell => whole(&text, is_public(&text)),
-        Words::Number => whole(&text, text.split_whitespace().all(is_value)),
+        Words::Number => {
+            whole(&text, text.split_whitespace().all(is_value) && !has_letters_alone(&text))
+        }
         Words::Product => {
             whole(&text, text.split(['\0', '\n']).all(|part| is_product(part.trim())))
         }
@@ -104,7 +106,15 @@ fn is_public(text: &str) -> bool {
         let is_plain = digits.len() > 5 && digits.bytes().all(|b| b.is_ascii_digit());
         !is_plain || options::is_round_number(digits)
     };
-    text.split_whitespace().all(|token| is_value(token) && is_short(token))
+    let is_one = text.split_whitespace().count() < 2;
+    (is_one || spelt_words(text).is_empty())
+        && text.split_whitespace().all(|token| is_value(token) && is_short(token))
+}
+
+/// Letters one by one spell what they like.
+fn has_letters_alone(text: &str) -> bool {
+    let letters = text.split_whitespace().filter(|token| token.len() == 1);
+    letters.filter(|token| token.chars().all(char::is_alphabetic)).count() > 2
 }
 
 /// A number of the kernel's, as sizes and counters are, a device's number, or a public word.
@@ -388,6 +398,7 @@ fn is_bus_path(path: &str) -> bool {
         options::is_words(piece) || piece.len() <= 8 && piece.bytes().all(|b| b.is_ascii_hexdigit())
     };
     !path.contains("-part/")
+        && !identities::is_address(path)
         && path.split(['-', '_']).all(|part| part.split(['.', ':']).all(is_piece))
 }
 

@@ -4,7 +4,7 @@
 //! parameters pass by the rules of [`crate::shareable`]; what has none is left out, comments too. Names that stay where
 //! they stand, such as a server's in a table of mounts, are noted, so that they get one pseudonym in all files.
 
-use crate::shareable::words::spaced_identities;
+use crate::shareable::words::{spaced_identities, spelt_words};
 use crate::shareable::{Pseudonyms, command_line, identities, options, paths};
 
 /// What a file that people write is made of.
@@ -251,6 +251,7 @@ fn is_firmware_value(value: &str) -> bool {
             || is_overlay(piece)
     };
     !identities::is_address(value)
+        && spelt_words(value).is_empty()
         && value.len() <= 120
         && value.split([',', '=', ' ', '/']).filter(|piece| !piece.is_empty()).all(is_piece)
 }
@@ -283,8 +284,13 @@ fn is_overlay(piece: &str) -> bool {
         "hat",
         "elf",
     ];
+    const MAX_DIGITS: usize = 7;
     let pieces = piece.split(|c: char| !c.is_ascii_alphabetic()).filter(|part| !part.is_empty());
     pieces.clone().count() > 0
+        && piece.is_ascii()
+        && piece.bytes().filter(u8::is_ascii_digit).count() <= MAX_DIGITS
+        && !identities::is_address(piece)
+        && spelt_words(piece).is_empty()
         && pieces.into_iter().all(|part| OWN.contains(&part) || options::is_words(part))
 }
 
@@ -300,6 +306,9 @@ fn setting(line: &str, names: &mut Pseudonyms) -> Option<String> {
             let indent = &line[..line.len() - line.trim_start().len()];
             format!("{indent}{setting}")
         });
+    }
+    if !spelt_words(text).is_empty() {
+        return None;
     }
     let words: Option<Vec<String>> = text
         .split_whitespace()
@@ -362,6 +371,9 @@ mod tests {
         assert_eq!(of(Form::FirmwareConfig, "alice=1"), "#");
         assert_eq!(of(Form::FirmwareConfig, "# owner alice@example.org"), "#");
         assert_eq!(of(Form::Settings, "SECRET=hunter2"), "#");
+        assert_eq!(of(Form::Settings, "8 1 . 1 3 5 . 2 4"), "#");
+        assert_eq!(of(Form::FirmwareConfig, "[q\u{200b}z\u{200b}a]"), "[left-out]");
+        assert_eq!(of(Form::FirmwareConfig, "dtparam=a=30 31 36 38"), "#");
         let noted = names.noted();
         assert!(noted.iter().any(|name| name == "nas"), "{noted:?}");
     }

@@ -91,7 +91,10 @@ pub(crate) fn left_of(spelling: &str, text: &str) -> Option<String> {
     let (spelling, text) = (bare(spelling), bare(text));
     let parts: std::collections::HashSet<&[char]> = spelling.windows(CHARS).collect();
     // Zeros are in every file.
-    let is_one = |part: &&[char]| part.iter().all(|c| c == &part[0]);
+    let is_one = |part: &&[char]| {
+        part.iter().filter(|c| **c == '0').count() + 1 >= CHARS
+            || part.iter().all(|c| c == &part[0])
+    };
     let left = text.windows(CHARS).filter(|part| parts.contains(part) && !is_one(part));
     let mut left = left.map(|part| part.iter().collect::<String>());
     left.find(|part| !PUBLIC.contains(&part.as_str()))
