@@ -3,6 +3,7 @@
 //! Each link says what was found, where, and how sure that is; the chain ends at the first that does not hold. The order
 //! is that of a start. Pure: the facts may be those of a running machine, of a capture, or of the files of a card.
 
+mod choice;
 mod device_tree;
 mod encoding;
 mod firmware;
@@ -29,6 +30,7 @@ use crate::proof::{BootPartition, Images};
 use crate::tryboot;
 use crate::volume::{Name, NamedVolume};
 
+pub use choice::{Candidate, Choice, Walk, choose, lacks, reads_autoboot};
 pub use device_tree::has_tree_of_board;
 pub use encoding::Encoding;
 pub use firmware::FAT_TYPES;
@@ -56,6 +58,8 @@ pub struct ChainFacts {
     pub mode: Option<Mode>,
     /// How the medium is divided, where that was looked at.
     pub table: Option<DiskTable>,
+    /// How the firmware comes to the boot partition, where there are several.
+    pub choice: Choice,
     /// The files of the boot partition, and its small texts.
     pub partition: BootPartition,
     /// Whether the list of its files is whole, so that what is not in it is not there.

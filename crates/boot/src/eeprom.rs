@@ -6,6 +6,11 @@
 use crate::medium::Mode;
 use crate::model::Kernels;
 
+/// Where the dates are from.
+pub(crate) const RELEASE_NOTES: &str = "raspberrypi/rpi-eeprom, release notes";
+/// What brings a newer bootloader.
+pub(crate) const UPDATE: &str = "sudo rpi-eeprom-update -a";
+
 /// What is known of the bootloader.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Eeprom {
@@ -23,6 +28,8 @@ pub enum Ability {
     ReadGpt,
     /// Looks into the next partitions where the first is none to start from.
     WalkPartitions,
+    /// The same where `PARTITION_WALK=1` asks for it.
+    WalkOnDemand,
     /// Knows the filter `[boot_partition=N]` of `config.txt`.
     FilterByPartition,
     /// Takes the initial RAM filesystem that belongs to a kernel named by `kernel=`, with `auto_initramfs`.
@@ -37,6 +44,22 @@ impl Eeprom {
     pub fn can(&self, ability: Ability, kernels: Kernels) -> Option<bool> {
         let Some(since) = ability.since(kernels) else { return Some(true) };
         self.built_unix_s.map(|built| built >= unix_s(since))
+    }
+
+    /// Whether it looks into the next partitions; absent where that depends on what is not known.
+    pub fn walks(&self, kernels: Kernels) -> Option<bool> {
+        let usual = self.can(Ability::WalkPartitions, kernels);
+        let on_demand = self.can(Ability::WalkOnDemand, kernels);
+        match self.get("PARTITION_WALK") {
+            Some("0") => Some(false),
+            // That of a Raspberry Pi 4 did so, and failed with some files.
+            Some(_) if usual == Some(false) && on_demand == Some(true) => {
+                (kernels != Kernels::Armv8Or7l).then_some(true)
+            }
+            Some(_) => on_demand,
+            None if self.settings.is_none() && usual == Some(false) => on_demand.filter(|can| !can),
+            None => usual,
+        }
     }
 
     /// The day it was built, "2025-02-12".
@@ -109,8 +132,11 @@ impl Ability {
         match self {
             Ability::StartFromUsb | Ability::ReadGpt if is_pi4 => Some("2020-09-03"),
             Ability::StartFromNvme if is_pi4 => Some("2021-07-06"),
-            // On demand (PARTITION_WALK=1) it is half a year older.
+            // Until then it forgot on a Raspberry Pi 4 to begin afresh with the next one (rpi-eeprom, pull request 741).
+            Ability::WalkPartitions if is_pi4 => Some("2025-08-20"),
             Ability::WalkPartitions => Some("2025-08-13"),
+            Ability::WalkOnDemand if is_pi4 => Some("2025-02-11"),
+            Ability::WalkOnDemand => Some("2025-01-27"),
             Ability::MatchInitramfs => Some("2025-05-08"),
             Ability::FilterByPartition => Some("2025-03-10"),
             Ability::StartFromUsb | Ability::ReadGpt | Ability::StartFromNvme => None,
@@ -179,6 +205,26 @@ mod tests {
         assert_eq!(of("2023-09-13").can(Ability::StartFromNvme, Kernels::Bcm2712), Some(true));
         assert_eq!(of("2025-06-09").can(Ability::WalkPartitions, Kernels::Bcm2712), Some(false));
         assert_eq!(Eeprom::default().can(Ability::WalkPartitions, pi4), None);
+    }
+
+    #[test]
+    fn whether_it_walks_follows_from_its_date_and_its_settings() {
+        let walks = |date: &str, settings: Option<&str>, kernels| {
+            let built_unix_s = Some(unix_s(date));
+            Eeprom { built_unix_s, settings: settings.map(str::to_string) }.walks(kernels)
+        };
+        let (pi4, pi5) = (Kernels::Armv8Or7l, Kernels::Bcm2712);
+        assert_eq!(walks("2025-08-13", Some("A=1"), pi5), Some(true));
+        assert_eq!(walks("2025-08-13", Some("A=1"), pi4), Some(false));
+        assert_eq!(walks("2025-08-20", None, pi4), Some(true));
+        assert_eq!(walks("2025-12-08", Some("PARTITION_WALK=0"), pi5), Some(false));
+        assert_eq!(walks("2025-06-09", Some("PARTITION_WALK=1"), pi5), Some(true));
+        assert_eq!(walks("2025-06-09", Some("PARTITION_WALK=1"), pi4), None);
+        assert_eq!(walks("2025-06-09", Some("A=1"), pi5), Some(false));
+        // Its settings may ask for it.
+        assert_eq!(walks("2025-06-09", None, pi5), None);
+        assert_eq!(walks("2024-06-09", None, pi5), Some(false));
+        assert_eq!(Eeprom::default().walks(pi5), None);
     }
 
     #[test]

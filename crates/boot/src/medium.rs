@@ -159,6 +159,16 @@ fn of_mode(machine: &Machine, mode: Mode, told: Bootloader, mounted: Option<&Mou
         [disk] => read_partition(machine, disk, told.partition),
         _ => None,
     };
+    // 0 is the first that can be started from, and another one than the first is mounted.
+    let own = mounted.and_then(|mount| mount.device.as_deref());
+    let is_behind = |first: &str| {
+        let is_other = |part: &BlockDevice| may_be_fat(part) && part.name != first;
+        let mut parts = names.iter().flat_map(|disk| partitions(machine, disk));
+        parts.any(|part| is_other(part) && Some(part.name.as_str()) == own)
+    };
+    if told.partition == Some(0) && partition.as_deref().is_some_and(is_behind) {
+        return Medium { disks: names, partition: None, certainty: Certainty::Likely, why };
+    }
     Medium { disks: names, partition, certainty, why }
 }
 

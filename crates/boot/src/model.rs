@@ -189,6 +189,11 @@ impl Kernels {
         }
     }
 
+    /// Whether the boards have their bootloader in an EEPROM; others load it from the boot partition.
+    pub fn has_eeprom(self) -> bool {
+        matches!(self, Kernels::Armv8Or7l | Kernels::Bcm2712)
+    }
+
     /// Whether the first of [`Kernels::names`] that is there is always the one, so that the others
     /// cannot be started.
     pub fn first_wins(self) -> bool {

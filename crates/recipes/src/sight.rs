@@ -217,15 +217,17 @@ pub fn next_start_of_image(file: &Path, boot_partition: u32) -> Result<NextStart
     let disk = DiskBytes::open(file).map_err(|why| format!("cannot read {shown}: {why}"))?;
     let card = Card::open(&disk)?;
     let parts = CardParts::of(&shown, &card)?;
-    if let Some(number) = parts.boot_number().filter(|number| *number != boot_partition) {
+    let starts = start::in_its_boards(&parts);
+    let other =
+        starts.iter().find_map(|start| start.boot_partition()).filter(|own| *own != boot_partition);
+    if let Some(number) = other {
         return Ok(NextStart::Elsewhere(Stop {
             why: format!(
-                "autoboot.txt names partition {number}, and this recipe takes the files of partition {boot_partition}"
+                "the firmware reads partition {number}, and this recipe takes the files of partition {boot_partition}"
             ),
             remedy: "take an image whose first FAT partition is the one that is started".into(),
         }));
     }
-    let starts = start::in_its_boards(&parts);
     let found = starts.iter().map(|start| NextStart::of_image(&start.chain));
     let none = "its boot partition has no device tree of a board that is known";
     Ok(found.min_by_key(NextStart::severity).unwrap_or_else(|| NextStart::Unsure(none.into())))

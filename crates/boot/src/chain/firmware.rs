@@ -1,19 +1,18 @@
 //! The board, the medium that it starts from, and the partition that its firmware reads.
 
+use super::choice::{Choice, walked};
 use super::link::{Doubt, Link, Stage, Subject};
 use super::running::is_from_here;
 use super::start_files;
 use super::{ChainFacts, DiskTable, TableKind, TablePartition, is_trial};
 use crate::autoboot;
-use crate::eeprom::Ability;
+use crate::eeprom::{Ability, RELEASE_NOTES, UPDATE};
 use crate::medium::{Certainty, Mode};
 use crate::model::Kernels;
 use rubus_vocabulary::machine::Bootloader;
 
-const RELEASE_NOTES: &str = "raspberrypi/rpi-eeprom, release notes";
 const PUT_BACK: &str = "put the medium from which it started back in, or restart";
 const START_FROM_DISK: &str = "start the board from the disk whose boot files are meant";
-const UPDATE: &str = "sudo rpi-eeprom-update -a";
 /// Types of an MBR entry that are FAT for every board.
 pub const FAT_TYPES: [&str; 6] = ["0x01", "0x04", "0x06", "0x0b", "0x0c", "0x0e"];
 /// The type of an EFI system partition: FAT since the bootloader of 2020-05-26, and not for a boot ROM (raspberrypi/firmware,
@@ -32,16 +31,12 @@ pub(super) fn firmware(facts: &ChainFacts) -> Link {
             "no Raspberry Pi that is known; U-Boot, UEFI and other loaders are not understood";
         return link.not_known(found).last();
     }
-    let eeprom = match (has_eeprom(facts.model.kernels), facts.eeprom.date()) {
+    let eeprom = match (facts.model.kernels.has_eeprom(), facts.eeprom.date()) {
         (true, Some(date)) => format!(", bootloader of {date}"),
         (true, None) => ", date of its bootloader not known".into(),
         (false, _) => String::new(),
     };
     Link { found: format!("{}{eeprom}", facts.board), ..link }
-}
-
-pub(super) fn has_eeprom(kernels: Kernels) -> bool {
-    matches!(kernels, Kernels::Armv8Or7l | Kernels::Bcm2712)
 }
 
 pub(super) fn medium(facts: &ChainFacts) -> Link {
@@ -101,7 +96,7 @@ fn too_old(facts: &ChainFacts, mode: Mode) -> Option<(&'static str, String)> {
 
 /// A medium that `BOOT_ORDER` does not name is not looked at.
 fn in_boot_order(facts: &ChainFacts, mode: Mode, link: Link) -> Link {
-    let order = facts.eeprom.boot_order().filter(|_| has_eeprom(facts.model.kernels));
+    let order = facts.eeprom.boot_order().filter(|_| facts.model.kernels.has_eeprom());
     let Some(order) = order.filter(|order| !order.modes().contains(&mode)) else { return link };
     link.from("settings of the bootloader", None).stopped(
         format!("BOOT_ORDER={} does not name {}", order.text(), mode.words()),
@@ -124,8 +119,12 @@ pub(super) fn partition(facts: &ChainFacts) -> Link {
     if let Some(why) = &facts.unread {
         return by_mount(facts, link).not_known(why.as_str()).last();
     }
-    let link = by_autoboot(facts, link);
-    if link.is_last {
+    let link = match &facts.choice {
+        Choice::OthersUnread => by_autoboot(facts, link),
+        Choice::Walked(walk) => walked(facts, walk, link),
+        Choice::First | Choice::NoneBootable => link,
+    };
+    if link.is_last || link.stop.is_some() {
         return link;
     }
     let link = by_place(facts, link);
@@ -182,7 +181,7 @@ fn by_table(facts: &ChainFacts, table: &DiskTable, link: Link) -> Link {
     match table.kind {
         TableKind::Gpt => by_gpt(facts, link),
         // Boards that know no GPT read the MBR.
-        TableKind::Hybrid if !has_eeprom(facts.model.kernels) => link,
+        TableKind::Hybrid if !facts.model.kernels.has_eeprom() => link,
         TableKind::Hybrid => by_gpt(facts, link),
         TableKind::Mbr => by_type(facts, &fat, link),
     }
@@ -191,7 +190,7 @@ fn by_table(facts: &ChainFacts, table: &DiskTable, link: Link) -> Link {
 fn by_type(facts: &ChainFacts, fat: &[&TablePartition], link: Link) -> Link {
     let is_right = |part: &&TablePartition| {
         let kind = part.type_id.as_str();
-        FAT_TYPES.contains(&kind) || kind == EFI_TYPE && has_eeprom(facts.model.kernels)
+        FAT_TYPES.contains(&kind) || kind == EFI_TYPE && facts.model.kernels.has_eeprom()
     };
     let has_right = fat.iter().any(is_right);
     let Some(wrong) = fat.first().filter(|_| !has_right) else { return link };
@@ -204,7 +203,7 @@ fn by_type(facts: &ChainFacts, fat: &[&TablePartition], link: Link) -> Link {
 
 fn by_gpt(facts: &ChainFacts, link: Link) -> Link {
     let kernels = facts.model.kernels;
-    if !has_eeprom(kernels) {
+    if !kernels.has_eeprom() {
         return link.with(Certainty::Likely).stopped(
             "it has a GPT, and the boot ROM of this board looks for an MBR",
             "name its FAT partition first in an MBR, too (sgdisk --hybrid=NUMBER:EE), or write an image for this board",
@@ -225,13 +224,16 @@ fn by_gpt(facts: &ChainFacts, link: Link) -> Link {
 /// What a boot partition without the firmware's files means: bootloaders in an EEPROM look into the next one.
 fn not_bootable(facts: &ChainFacts, file: &str, link: Link) -> Link {
     let why = format!("it holds no {file}, without which this board does not take it");
-    let Some(next) = next_fat(facts) else { return link.stopped(why, start_files::COPY_FIRMWARE) };
     let kernels = facts.model.kernels;
+    let is_any = facts.choice != Choice::NoneBootable || !kernels.has_eeprom();
+    let Some(next) = next_fat(facts).filter(|_| is_any) else {
+        return link.stopped(why, start_files::COPY_FIRMWARE);
+    };
     let remedy = format!(
         "if partition {next} is the boot partition, make it the first FAT one, or update the bootloader"
     );
     let since = Ability::WalkPartitions.since(kernels);
-    match (has_eeprom(kernels), facts.eeprom.can(Ability::WalkPartitions, kernels)) {
+    match (kernels.has_eeprom(), facts.eeprom.walks(kernels)) {
         (true, Some(true) | None) => {
             let day = since.unwrap_or_default();
             let found = format!(
@@ -264,7 +266,7 @@ fn by_place(facts: &ChainFacts, link: Link) -> Link {
     };
     let what =
         format!("partition {} is {kind}; the firmware reads the first FAT one", first.number);
-    let link = if has_eeprom(facts.model.kernels) { link } else { link.with(Certainty::Likely) };
+    let link = if facts.model.kernels.has_eeprom() { link } else { link.with(Certainty::Likely) };
     link.noted(what, "make the boot partition the first one where the board does not find it")
 }
 

@@ -43,6 +43,11 @@ pub(super) fn missing(facts: &ChainFacts) -> Option<&'static str> {
     }
 }
 
+/// Whether the program is there that the boot ROM of boards without an EEPROM loads.
+pub(super) fn has_bootcode(facts: &ChainFacts) -> bool {
+    is_filled(facts, "bootcode.bin")
+}
+
 /// Whether the programs are there that NOOBS and PINN bring along in place of the usual ones: the firmware before the Raspberry Pi 4
 /// takes recovery.elf before start.elf, and that of the Raspberry Pi 4 recover4.elf. Source: raspberrypi/noobs, issue 643.
 pub(super) fn has_menu(facts: &ChainFacts) -> bool {

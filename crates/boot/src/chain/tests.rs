@@ -47,6 +47,7 @@ fn board() -> ChainFacts {
         },
         mode: Some(Mode::Card),
         table: None,
+        choice: Choice::default(),
         partition,
         is_whole: true,
         unread: None,

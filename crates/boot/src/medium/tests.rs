@@ -133,3 +133,23 @@ fn without_the_firmwares_word_the_disk_of_the_root_may_have_started_it_as_well()
     assert!(starts_from(&machine, "sda").is_some_and(|why| why.contains("may start from it")));
     assert!(starts_from(&machine, "mmcblk0").is_some());
 }
+
+#[test]
+fn of_several_partitions_that_may_be_the_first_bootable_one_the_first_is_not_certain() {
+    let mut machine = root_on_usb();
+    told(&mut machine, 1, 0);
+    for device in &mut machine.block_devices {
+        if device.name == "mmcblk0p2" {
+            device.content = Fact::known("vfat".into(), "");
+        }
+    }
+    assert_eq!(start_medium(&machine).certainty, Certainty::Certain);
+    for mount in &mut machine.mounts {
+        if BOOT_POINTS.contains(&mount.point.as_str()) {
+            mount.device = Some("mmcblk0p2".into());
+        }
+    }
+    let medium = start_medium(&machine);
+    assert_eq!((medium.partition, medium.certainty), (None, Certainty::Likely));
+    assert_eq!(other_partition_mounted(&machine), None);
+}

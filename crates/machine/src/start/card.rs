@@ -4,8 +4,9 @@ use std::path::Path;
 
 use rubus_boot::autoboot;
 use rubus_boot::chain::{
-    ChainFacts, DiskTable, Outcome, RootFiles, StartChain, TableKind, TablePartition,
-    has_tree_of_board, named_root, opened_from, paths,
+    Candidate, ChainFacts, Choice, DiskTable, Outcome, RootFiles, StartChain, TableKind,
+    TablePartition, choose, has_tree_of_board, lacks, named_root, opened_from, paths,
+    reads_autoboot,
 };
 use rubus_boot::eeprom::Eeprom;
 use rubus_boot::medium::{Certainty, Medium};
@@ -24,7 +25,7 @@ use crate::signature::Table;
 /// The boards that a card is followed in where none is named, the newest first.
 const BOARDS: [&str; 7] = ["pi5", "pi4", "pi3", "pi02", "pi2", "pi0", "pi1"];
 /// What a disk is called while it is no board's yet.
-const PARTITION: &str = "partition ";
+pub(super) const PARTITION: &str = "partition ";
 
 /// A disk by its partitions.
 pub struct CardParts<'a> {
@@ -113,19 +114,28 @@ impl<'a> CardParts<'a> {
         self.parts.iter().filter(|part| part.volume.filesystem.as_deref() == Some("vfat"))
     }
 
-    /// The partition that firmware reads: the first FAT one, or the one that `autoboot.txt` names there.
-    fn boot(&self) -> Option<&CardPart<'a>> {
-        let first = self.fat().next()?;
-        let text = |files: &dyn Files| files.text(Path::new("/autoboot.txt")).ok();
-        let named = first.files.as_ref().ok().and_then(|files| text(&**files));
-        let number = named.and_then(|text| autoboot::read(&text, false).boot_partition);
-        let named = number.and_then(|number| self.fat().find(|part| part.number == number));
-        named.or(Some(first))
+    /// Number of the partition that `autoboot.txt` of the first FAT partition names.
+    fn named(&self) -> Option<u32> {
+        let files = self.fat().next()?.files.as_ref().ok()?;
+        let text = files.text(Path::new("/autoboot.txt")).ok()?;
+        autoboot::read(&text, false).boot_partition.filter(|number| *number > 0)
     }
 
-    /// Number of the partition that firmware reads.
-    pub fn boot_number(&self) -> Option<u32> {
-        self.boot().map(|part| part.number)
+    /// The partition that the firmware of a board reads, by its number, and how it comes to it.
+    fn choice(&self, facts: &ChainFacts) -> Option<(u32, Choice)> {
+        let with_texts = |part: &CardPart<'a>| {
+            let mut facts = facts.clone();
+            texts_into(part, &mut facts);
+            (part.number, facts)
+        };
+        let parts: Vec<(u32, ChainFacts)> = self.fat().map(with_texts).collect();
+        let candidate = |(number, facts): &(u32, ChainFacts)| Candidate {
+            number: *number,
+            lacks: lacks(facts),
+        };
+        let candidates: Vec<Candidate> = parts.iter().map(candidate).collect();
+        let is_followed = parts.first().is_some_and(|(_, facts)| reads_autoboot(facts));
+        choose(&candidates, self.named().filter(|_| is_followed))
     }
 
     fn at(&self, path: &str) -> Option<&CardPart<'a>> {
@@ -163,13 +173,22 @@ fn in_boards<'b>(
     let boards = boards.iter().copied();
     let known = boards.filter_map(|name| Some((name, Model::of_filter(name)?)));
     let mut facts = facts(parts);
-    let boot = parts.boot();
     let mut starts: Vec<(&'b str, ChainFacts, StartChain)> = Vec::new();
     for (name, (model, words)) in known {
         facts.model = model;
         facts.board = words;
-        if let Some(boot) = boot {
-            boot_into(boot, &mut facts);
+        if let Some((number, choice)) = parts.choice(&facts) {
+            facts.choice = choice;
+            if let Some(boot) = parts.parts.iter().find(|part| part.number == number) {
+                let path = Some(boot.volume.path.clone());
+                if facts.medium.partition != path {
+                    // Files of the same name are others there.
+                    facts.images = Images::default();
+                    facts.loaders.clear();
+                }
+                facts.medium.partition = path;
+                boot_into(boot, &mut facts);
+            }
         }
         root_into(parts, &mut facts);
         starts.push((name, facts.clone(), StartChain::of(&facts)));
@@ -188,7 +207,6 @@ fn chosen(starts: &[(&str, ChainFacts, StartChain)]) -> usize {
 }
 
 fn facts(parts: &CardParts<'_>) -> ChainFacts {
-    let boot = parts.boot().map(|part| part.volume.path.clone());
     ChainFacts {
         model: Model::other(),
         board: String::new(),
@@ -198,12 +216,13 @@ fn facts(parts: &CardParts<'_>) -> ChainFacts {
         eeprom: Eeprom::default(),
         medium: Medium {
             disks: vec![parts.name.clone()],
-            partition: boot,
+            partition: None,
             certainty: Certainty::Certain,
             why: "the disk that was named".into(),
         },
         mode: None,
         table: Some(parts.table()),
+        choice: Choice::First,
         partition: BootPartition::default(),
         is_whole: true,
         unread: None,
@@ -219,14 +238,26 @@ fn facts(parts: &CardParts<'_>) -> ChainFacts {
 }
 
 fn boot_into(boot: &CardPart<'_>, facts: &mut ChainFacts) {
+    if let Some(files) = texts_into(boot, facts) {
+        files.images_into(facts);
+    }
+}
+
+/// Names and texts of a boot partition alone.
+fn texts_into<'p>(boot: &'p CardPart<'_>, facts: &mut ChainFacts) -> Option<BootFiles<'p>> {
+    facts.partition = BootPartition::default();
+    facts.encodings.clear();
+    facts.unread = None;
     let read = boot.files.as_ref().map_err(ReadError::clone);
-    let opened = read.and_then(|files| BootFiles::at(&**files, Path::new("/")));
-    match opened {
-        Ok(mut boot) => {
-            boot.texts_into(facts);
-            boot.images_into(facts);
+    match read.and_then(|files| BootFiles::at(&**files, Path::new("/"))) {
+        Ok(mut files) => {
+            files.texts_into(facts);
+            Some(files)
         }
-        Err(why) => facts.unread = Some(format!("{} cannot be read: {why}", boot.volume.path)),
+        Err(why) => {
+            facts.unread = Some(format!("{} cannot be read: {why}", boot.volume.path));
+            None
+        }
     }
 }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use rubus_boot::chain::{ChainFacts, RootFiles, Running, StartChain, named_root, paths};
+use rubus_boot::chain::{ChainFacts, Choice, RootFiles, Running, StartChain, named_root, paths};
 use rubus_boot::eeprom::Eeprom;
 use rubus_boot::medium::{Certainty, Medium, start_medium};
 use rubus_boot::model::{Kernels, Model};
@@ -51,6 +51,7 @@ fn facts(files: &dyn Files, machine: &Machine, is_whole: bool) -> ChainFacts {
         bootloader,
         mode: if medium.disks.len() == 1 { disk.and_then(mode_of) } else { None },
         table: None,
+        choice: Choice::OthersUnread,
         partition: BootPartition::default(),
         is_whole,
         unread: None,

@@ -38,6 +38,12 @@ impl Start {
         let is_machine = self.facts.running.is_some();
         (!is_machine).then_some(&self.of)
     }
+
+    /// Number of the partition that the firmware reads, where it is one of a card or image.
+    pub fn boot_partition(&self) -> Option<u32> {
+        let name = self.facts.medium.partition.as_deref()?;
+        name.strip_prefix(card::PARTITION)?.parse().ok()
+    }
 }
 
 #[cfg(test)]

@@ -4,9 +4,10 @@ use proptest::prelude::*;
 use rubus_boot::chain::{Outcome, Stage, TableKind};
 use rubus_boot::medium::Certainty;
 use rubus_boot::volume::NamedVolume;
+use rubus_host::ReadError;
 use rubus_host::simulated::fake::FakeFiles;
 
-use super::super::{CardPart, CardParts, of_card};
+use super::super::{CardPart, CardParts, in_its_boards, of_card};
 
 const RELEASE: &str = "6.12.47+rpt-rpi-v8";
 const OTHER_RELEASE: &str = "6.6.31+rpt-rpi-v8";
@@ -18,6 +19,8 @@ struct Card {
     type_id: &'static str,
     boot: Vec<(String, Vec<u8>)>,
     root: Vec<(String, Vec<u8>)>,
+    /// Of further FAT partitions, from the third on.
+    further: Vec<Vec<(String, Vec<u8>)>>,
     /// Whether the kernel has ext4 in it.
     is_built_in: bool,
     has_initramfs: bool,
@@ -37,6 +40,7 @@ impl Card {
             type_id: "0x0c",
             boot: Vec::new(),
             root: Vec::new(),
+            further: Vec::new(),
             is_built_in,
             has_initramfs,
             named,
@@ -116,14 +120,12 @@ impl Card {
             },
             files: Ok(Box::new(Card::files(list))),
         };
-        CardParts {
-            name: "card.img".into(),
-            kind: TableKind::Mbr,
-            parts: vec![
-                part(1, self.type_id, "vfat", &self.boot),
-                part(2, "0x83", "ext4", &self.root),
-            ],
+        let mut parts =
+            vec![part(1, self.type_id, "vfat", &self.boot), part(2, "0x83", "ext4", &self.root)];
+        for (number, files) in (3..).zip(&self.further) {
+            parts.push(part(number, "0x0c", "vfat", files));
         }
+        CardParts { name: "card.img".into(), kind: TableKind::Mbr, parts }
     }
 
     /// Whether the kernel gets to its root without an initial RAM filesystem.
@@ -396,22 +398,21 @@ fn later_boards_of_a_raspberry_pi_5_need_their_own_trees() {
 fn of_several_fat_partitions_the_first_may_be_none_to_start_from() {
     let mut card = Card::new("pi4", true, false, "PARTUUID=1a2b3c4d-02");
     card.boot.retain(|(name, _)| name != "start4.elf");
-    let with_data = |first: &str| {
+    let with_data = |first: &str, is_read: bool| {
         let mut parts = card.parts();
         let mut data = card.parts().parts.remove(0);
         data.number = 3;
         data.volume = NamedVolume { filesystem: Some(first.into()), ..CardPart::volume(3) };
+        if !is_read {
+            data.files = Err(ReadError::Other("damaged".into()));
+        }
         parts.parts.push(data);
-        of_card(&parts, Some("pi4")).chain
+        of_card(&parts, Some("pi4")).chain.outcome()
     };
-    let chain = with_data("vfat");
-    assert_eq!(chain.outcome(), Outcome::NotCertainAfter(Stage::Medium));
-    let found = chain.deciding().map(|link| link.found.clone()).unwrap_or_default();
-    assert!(
-        found.ends_with("since 2025-08-13 try partition 3, whose files were not read"),
-        "{found}"
-    );
-    assert_eq!(with_data("ext4").outcome(), Outcome::StopsAt(Stage::Partition));
+    // Neither has the firmware.
+    assert_eq!(with_data("vfat", true), Outcome::StopsAt(Stage::Partition));
+    assert_eq!(with_data("vfat", false), Outcome::NotCertainAfter(Stage::Medium));
+    assert_eq!(with_data("ext4", true), Outcome::StopsAt(Stage::Partition));
 }
 
 fn any_card() -> impl Strategy<Value = Card> {
@@ -489,4 +490,87 @@ fn pages_of_16_kib_and_programs_of_32_bits_do_not_go_together() {
     assert_eq!(answer(&card).0, Outcome::Starts);
     card.install("/sbin/init", b"\x7fELF\x01");
     assert_eq!(answer(&card).0, Outcome::StopsAt(Stage::Init));
+}
+
+/// A sound card whose boot files are in a further FAT partition, and these in the first.
+fn moved(board: &'static str, first: &[(&str, &str)]) -> Card {
+    let mut card = Card::new(board, true, true, "PARTUUID=1a2b3c4d-02");
+    card.further.push(std::mem::take(&mut card.boot));
+    for (name, text) in first {
+        card.put(name, text);
+    }
+    card
+}
+
+fn partition_and_outcome(card: &Card) -> (Option<u32>, Outcome) {
+    let start = of_card(&card.parts(), Some(card.board));
+    (start.boot_partition(), start.chain.outcome())
+}
+
+#[test]
+fn a_first_partition_without_boot_files_is_passed_over_by_newer_bootloaders() {
+    let unsure = Outcome::NotCertainAfter(Stage::Medium);
+    for board in ["pi4", "pi5"] {
+        let card = moved(board, &[("readme.txt", "data")]);
+        assert_eq!(partition_and_outcome(&card), (Some(3), unsure), "{board}");
+        let start = of_card(&card.parts(), Some(board));
+        assert_eq!(start.chain.links().len(), 10, "the links behind it are followed");
+    }
+    // Settings are not enough: a Raspberry Pi 4 wants its firmware, a Raspberry Pi 5 its device tree.
+    for board in ["pi4", "pi5"] {
+        let card = moved(board, &[("config.txt", "")]);
+        assert_eq!(partition_and_outcome(&card), (Some(3), unsure), "{board}");
+    }
+    let old = moved("pi3", &[("readme.txt", "data")]);
+    assert_eq!(partition_and_outcome(&old), (Some(1), Outcome::StopsAt(Stage::Partition)));
+}
+
+#[test]
+fn a_card_none_of_whose_partitions_has_boot_files_does_not_start() {
+    let mut card = moved("pi4", &[("readme.txt", "data")]);
+    card.further[0].retain(|(name, _)| name != "start4.elf");
+    assert_eq!(partition_and_outcome(&card), (Some(1), Outcome::StopsAt(Stage::Partition)));
+}
+
+#[test]
+fn autoboot_of_the_first_partition_alone_counts() {
+    let mut card = moved("pi4", &[("autoboot.txt", "boot_partition=3\n")]);
+    card.further[0].push(("autoboot.txt".into(), b"boot_partition=1\n".to_vec()));
+    assert_eq!(partition_and_outcome(&card), (Some(3), Outcome::Starts));
+    let mut old = moved("pi3", &[("autoboot.txt", "boot_partition=3\n")]);
+    assert_eq!(partition_and_outcome(&old), (Some(1), Outcome::StopsAt(Stage::Partition)));
+    old.put("bootcode.bin", "firmware");
+    assert_eq!(partition_and_outcome(&old), (Some(3), Outcome::Starts));
+    // It names one that the firmware cannot start from.
+    card.put("autoboot.txt", "boot_partition=2\n");
+    let unsure = Outcome::NotCertainAfter(Stage::Medium);
+    assert_eq!(partition_and_outcome(&card), (Some(3), unsure));
+}
+
+/// The boards that a card is for, and how it ends in each.
+fn in_boards_of(card: &Card) -> Vec<(String, Outcome)> {
+    let starts = in_its_boards(&card.parts());
+    starts.iter().map(|start| (start.rungs[0].name.clone(), start.chain.outcome())).collect()
+}
+
+#[test]
+fn a_card_is_followed_in_the_boards_that_it_has_device_trees_of() {
+    let card = || Card::new("pi4", true, true, "PARTUUID=1a2b3c4d-02");
+    let all = in_boards_of(&card());
+    let names: Vec<&str> = all.iter().map(|(name, _)| name.as_str()).collect();
+    assert_eq!(names, ["pi5", "pi4", "pi3", "pi02"]);
+    assert!(all.iter().all(|(_, outcome)| *outcome == Outcome::Starts), "{all:?}");
+    let mut without_pi5 = card();
+    without_pi5.boot.retain(|(name, _)| !name.starts_with("bcm2712"));
+    assert!(in_boards_of(&without_pi5).iter().all(|(name, _)| name != "pi5"));
+    // Bad for one of them.
+    let mut bad = card();
+    bad.edit("config.txt", |text| format!("{text}[pi4]\nkernel=none.img\n"));
+    for (name, outcome) in in_boards_of(&bad) {
+        let stops = Outcome::StopsAt(Stage::Kernel);
+        assert_eq!(outcome, if name == "pi4" { stops } else { Outcome::Starts }, "{name}");
+    }
+    let mut for_none = card();
+    for_none.boot.retain(|(name, _)| !name.ends_with(".dtb"));
+    assert!(in_boards_of(&for_none).is_empty());
 }
