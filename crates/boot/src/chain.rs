@@ -124,6 +124,10 @@ pub struct RootFiles {
     pub releases: Option<BTreeSet<String>>,
     /// The subvolumes of a btrfs, by their paths without a slash in front.
     pub subvolumes: Option<BTreeSet<String>>,
+    /// Their numbers, with 0 and 5 for the top.
+    pub subvolume_numbers: Option<BTreeSet<u64>>,
+    /// Path of the one that is mounted where none is named; empty for the top.
+    pub default_subvolume: Option<String>,
     /// The first program by its path, and whether it is there.
     pub init: Option<(String, bool)>,
     /// The first program that is started where `init=` names one that is not there.

@@ -2,6 +2,7 @@
 
 use super::ChainFacts;
 use super::link::{Link, Stage};
+use super::naming::named_root;
 use crate::config_txt::BootPath;
 use crate::crypttab::Crypttab;
 use crate::fstab::{Entry, Fstab, Hazard};
@@ -15,7 +16,7 @@ const REMEDY: &str = "correct its line in /etc/fstab, or add nofail to the optio
 const CORRECT: &str = "correct its line in /etc/fstab";
 const TAKE_OUT: &str = "take one of the lines out of /etc/fstab";
 
-pub(super) fn mounts(facts: &ChainFacts, _: &BootPath) -> Link {
+pub(super) fn mounts(facts: &ChainFacts, path: &BootPath) -> Link {
     let link = Link::new(Stage::Mounts, "no fstab", SOURCE);
     let Some(fstab) = &facts.root.fstab else {
         // Systems without a table have none to end in.
@@ -30,7 +31,32 @@ pub(super) fn mounts(facts: &ChainFacts, _: &BootPath) -> Link {
     };
     let volumes = with_opened(facts);
     let hazards = table.hazards(&volumes, &ESSENTIAL);
-    hazards.iter().fold(link, |link, hazard| judge(facts, hazard, link))
+    let link = hazards.iter().fold(link, |link, hazard| judge(facts, hazard, link));
+    let root = named_root(facts, path).map(|volume| volume.path.as_str());
+    let of_root = |entry: &&Entry| {
+        let found = Name::of(entry).resolve(&facts.volumes);
+        root.is_some() && found.first().map(|volume| volume.path.as_str()) == root
+    };
+    let entries = table.entries();
+    entries.iter().filter(of_root).fold(link, |link, entry| by_subvolume(facts, entry, link))
+}
+
+/// A line for a subvolume that the root's filesystem does not have. Of a system that runs, not all of them are known.
+fn by_subvolume(facts: &ChainFacts, entry: &Entry, link: Link) -> Link {
+    let named = entry.option("subvol").map(|named| named.trim_matches('/'));
+    let Some(named) = named.filter(|named| !named.is_empty()) else { return link };
+    let there = facts.root.subvolumes.as_ref().filter(|_| facts.running.is_none());
+    if there.is_none_or(|there| there.contains(named)) {
+        return link;
+    }
+    let sentence = format!("{}: there is no subvolume {named}", entry.target);
+    if entry.target == "/" {
+        return root_line(link, &sentence);
+    }
+    match ends_a_start(facts, entry) {
+        true => emergency(facts, entry, &sentence, link),
+        false => link.noted(sentence, REMEDY),
+    }
 }
 
 /// The volumes, with those that crypttab opens of them.

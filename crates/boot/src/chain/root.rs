@@ -388,9 +388,24 @@ fn default_subvolume(
                 format!("put rootflags=subvol={named} into {}", path.cmdline),
             )
         }
-        // Of a card, the subvolumes are not read.
-        None => link.with(Certainty::Likely),
+        None => of_card(facts, line, path, link),
     }
+}
+
+/// The subvolumes of a card, as far as they were read.
+fn of_card(facts: &ChainFacts, line: &CmdlineTxt, path: &BootPath, link: Link) -> Link {
+    let is_read = |is_known: bool| if is_known { Certainty::Certain } else { Certainty::Likely };
+    let Some(number) = line.subvolume_id() else {
+        return link.with(is_read(facts.root.default_subvolume.is_some()));
+    };
+    let Some(there) = &facts.root.subvolume_numbers else { return link.with(is_read(false)) };
+    if number.parse().is_ok_and(|number: u64| there.contains(&number)) {
+        return link;
+    }
+    link.stopped(
+        format!("rootflags=subvolid={number}, and there is no such subvolume"),
+        format!("name the subvolume by its path in {}: rootflags=subvol=PATH", path.cmdline),
+    )
 }
 
 pub(super) fn init(facts: &ChainFacts, path: &BootPath) -> Link {

@@ -419,6 +419,39 @@ fn a_subvolume_that_is_no_longer_named_is_not_certain() {
 }
 
 #[test]
+fn a_card_whose_root_is_a_subvolume_starts_from_one_that_is_there() {
+    let mut board = board();
+    board.volumes[1].filesystem = Some("btrfs".into());
+    board.root.subvolumes = Some(BTreeSet::from(["@".to_string(), "@home".to_string()]));
+    board.root.subvolume_numbers = Some(BTreeSet::from([0, 5, 256, 257]));
+    board.root.default_subvolume = Some(String::new());
+    let with = |flags: &str, table: &str| {
+        let mut board = board.clone();
+        let line = format!("root=PARTUUID=1a2b-02 rootfstype=btrfs rootwait {flags}\n");
+        board.partition.put("cmdline.txt", &line);
+        board.root.fstab = Some(table.into());
+        outcome(&board)
+    };
+    let gone = Outcome::StopsAt(Stage::Root);
+    for (flags, expected) in [
+        ("", Outcome::Starts),
+        ("rootflags=subvol=@", Outcome::Starts),
+        ("rootflags=noatime,subvol=/@", Outcome::Starts),
+        ("rootflags=subvolid=256", Outcome::Starts),
+        ("rootflags=subvol=@root", gone),
+        ("rootflags=subvolid=300", gone),
+    ] {
+        assert_eq!(with(flags, ""), expected, "{flags}");
+    }
+    let home = "PARTUUID=1a2b-02 /home btrfs subvol=@homes";
+    let flags = "rootflags=subvol=@";
+    assert_eq!(with(flags, &format!("{home} 0 0\n")), Outcome::StopsAt(Stage::Mounts));
+    assert_eq!(with(flags, &format!("{home},nofail 0 0\n")), Outcome::Starts);
+    assert_eq!(with(flags, "PARTUUID=1a2b-02 /home btrfs subvol=/@home 0 0\n"), Outcome::Starts);
+    assert_eq!(with(flags, "PARTUUID=1a2b-02 / btrfs subvol=@old 0 0\n"), Outcome::Starts);
+}
+
+#[test]
 fn f2fs_does_not_mount_with_pages_of_16_kib() {
     let mut facts = board();
     facts.volumes[1].filesystem = Some("f2fs".into());

@@ -2,10 +2,12 @@
 //!
 //! Each filesystem is one file here, and answers as [`Files`]: paths begin at its own root. Nothing is ever written.
 
+mod btrfs;
 mod ext4;
 mod fat;
 mod names;
 
+pub use btrfs::{Btrfs, BtrfsFiles, Subvolumes};
 pub use ext4::Ext4;
 pub use fat::Fat;
 
@@ -155,8 +157,21 @@ impl<'a> Card<'a> {
         match kind {
             "vfat" => Ok(Box::new(Fat::open(span)?)),
             "ext2" | "ext3" | "ext4" => Ok(Box::new(Ext4::open(span)?)),
+            // What is mounted where no subvolume is named.
+            "btrfs" => {
+                let btrfs = Btrfs::open(span)?;
+                Ok(Box::new(btrfs.files(btrfs.default_subvolume()?)?))
+            }
             other => Err(ReadError::Other(format!("{other} is not read without mounting it"))),
         }
+    }
+}
+
+impl<'a> Card<'a> {
+    /// A partition as a btrfs; absent where it is none, or one that cannot be read.
+    pub fn btrfs(&self, partition: &Partition) -> Option<Btrfs<'a>> {
+        let kind = partition.filesystem.as_ref()?.kind.as_str();
+        (kind == "btrfs").then(|| Btrfs::open(self.span(partition)).ok())?
     }
 }
 

@@ -13,6 +13,7 @@ use rubus_boot::chain::{Outcome, Stage, StartChain};
 const CARD: &[u8] = include_bytes!("fixtures/card.img.gz");
 const FAT32: &[u8] = include_bytes!("fixtures/fat32-first-mib.gz");
 const EXT2: &[u8] = include_bytes!("fixtures/ext2.img.gz");
+const BTRFS: &[u8] = include_bytes!("fixtures/btrfs.img.gz");
 const MIB: usize = 1 << 20;
 
 fn unpacked(packed: &[u8]) -> Vec<u8> {
@@ -91,6 +92,28 @@ fn check_root(files: &dyn Files) {
     assert!(!files.exists(Path::new("/a")), "a link to nothing");
     let modules = files.list(Path::new("/lib/modules"));
     assert_eq!(modules, Ok(vec!["6.12.47+rpt-rpi-v8".to_string()]));
+}
+
+#[test]
+fn the_subvolumes_of_a_btrfs_and_their_files_are_read() {
+    let image = unpacked(BTRFS);
+    let btrfs = Btrfs::open(Span::new(&image, 0, u64::MAX)).expect("btrfs");
+    let all = btrfs.subvolumes().expect("subvolumes");
+    let paths: Vec<&str> = all.by_path.keys().map(String::as_str).collect();
+    assert_eq!(paths, ["@", "@home", "snapshots/old/@1"]);
+    assert_eq!(all.path_of(all.default), Some("@"));
+    let root = btrfs.files(all.default).expect("files");
+    assert_eq!(text(&root, "/etc/numbers"), numbers());
+    assert_eq!(text(&root, "/etc/zlib"), numbers());
+    assert!(text(&root, "/etc/small").ends_with("\n199\n200\n"));
+    assert_eq!(root.read_prefix(Path::new("/etc/numbers"), 5), Ok(b"1\n2\n3".to_vec()));
+    assert!(text(&root, "/sbin/init").starts_with("\u{7f}ELF"));
+    assert_eq!(root.read_prefix(Path::new("/none"), 5), Err(ReadError::Absent));
+    let top = btrfs.files(5).expect("the top");
+    assert!(text(&top, "/topfile").ends_with("9000\n"));
+    assert_eq!(text(&top, "/@/etc/zlib"), numbers());
+    assert_eq!(top.list(Path::new("/@home")), Ok(Vec::new()));
+    assert!(btrfs.files(999).is_err());
 }
 
 #[test]
@@ -177,5 +200,23 @@ proptest! {
             image[if is_root { 5 * MIB } else { MIB } + at] = byte;
         }
         let _ = chain(&image, "pi4");
+    }
+
+    #[test]
+    fn a_damaged_btrfs_is_no_panic_and_ends(
+        spots in prop::collection::vec((0..16 * MIB, any::<u8>()), 1..60),
+        nodes in prop::collection::vec((0..400_000_usize, any::<u8>()), 1..200),
+    ) {
+        let mut image = unpacked(BTRFS);
+        for (at, byte) in spots.into_iter().chain(nodes.into_iter().map(|(at, byte)| (at + 65_536, byte))) {
+            image[at] = byte;
+        }
+        let Ok(btrfs) = Btrfs::open(Span::new(&image, 0, u64::MAX)) else { return Ok(()) };
+        let _ = btrfs.subvolumes();
+        if let Ok(files) = btrfs.files(256) {
+            for path in ["/etc/numbers", "/etc/zlib", "/sbin/init"] {
+                let _ = files.read_prefix(Path::new(path), MIB);
+            }
+        }
     }
 }

@@ -19,7 +19,8 @@ use super::Start;
 use super::boot_files::BootFiles;
 use super::ladder::rung;
 use super::root_files::{init_of, modules_into, root_files, unread};
-use crate::card::Card;
+use super::subvolume;
+use crate::card::{Btrfs, Card};
 use crate::signature::Table;
 
 /// The boards that a card is followed in where none is named, the newest first.
@@ -45,6 +46,8 @@ pub struct CardPart<'a> {
     pub volume: NamedVolume,
     /// Its files, or why they cannot be read.
     pub files: Result<Box<dyn Files + 'a>, ReadError>,
+    /// Its subvolumes, where it is a btrfs that can be read.
+    pub btrfs: Option<Btrfs<'a>>,
 }
 
 impl CardPart<'_> {
@@ -91,6 +94,7 @@ impl<'a> CardParts<'a> {
                     ..CardPart::volume(part.entry.number)
                 },
                 files: card.files(part),
+                btrfs: card.btrfs(part),
             }
         });
         let kind = match table.kind {
@@ -269,12 +273,17 @@ fn root_into(parts: &CardParts<'_>, facts: &mut ChainFacts) {
     }
     let named = named_root(facts, &path).map(|volume| volume.path.clone());
     let Some(part) = named.and_then(|named| parts.at(&named)) else { return };
-    match &part.files {
+    let subvolumes = part.btrfs.as_ref().and_then(|btrfs| Some((btrfs, btrfs.subvolumes().ok()?)));
+    let own = subvolumes.as_ref().map(|(btrfs, all)| subvolume::files(btrfs, all, facts, &path));
+    match own.as_ref().unwrap_or(&part.files) {
         Ok(files) => {
             let init = init_of(facts, &path);
             facts.root = root_files(&**files, true, init.as_deref());
             modules_into(&**files, facts);
         }
         Err(why) => facts.root = unread(format!("{}: {why}", part.volume.path)),
+    }
+    if let Some((_, all)) = subvolumes {
+        subvolume::names_into(&all, facts);
     }
 }

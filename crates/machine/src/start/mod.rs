@@ -9,6 +9,7 @@ mod ladder;
 mod machine;
 mod report;
 mod root_files;
+mod subvolume;
 pub mod text;
 
 pub use card::{CardPart, CardParts, in_its_boards, of_card};

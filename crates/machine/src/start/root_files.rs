@@ -30,6 +30,8 @@ pub(super) fn root_files(files: &dyn Files, is_whole: bool, init: Option<&str>) 
         crypttab: table("/etc/crypttab"),
         releases: releases.map(|names| names.into_iter().collect()),
         subvolumes: None,
+        subvolume_numbers: None,
+        default_subvolume: None,
         init: is_whole.then(|| first_program(files, init)),
         usual_init: usual_init(files),
         program_bits: program_bits(files),

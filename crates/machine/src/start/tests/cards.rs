@@ -119,6 +119,7 @@ impl Card {
                 ..CardPart::volume(number)
             },
             files: Ok(Box::new(Card::files(list))),
+            btrfs: None,
         };
         let mut parts =
             vec![part(1, self.type_id, "vfat", &self.boot), part(2, "0x83", "ext4", &self.root)];
