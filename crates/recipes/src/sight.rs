@@ -309,6 +309,48 @@ mod tests {
         assert!(matches!(seen[Path::new("/boot/old/cmdline.txt")], PathState::Text(_)));
     }
 
+    /// A card for a Raspberry Pi 3 and a Raspberry Pi 4, without some of the files of its boot partition.
+    fn next_start_without(files: &[&[u8]], boot_partition: u32) -> NextStart {
+        let packed: &[u8] = include_bytes!("../../machine/src/card/fixtures/card.img.gz");
+        let mut image = Vec::new();
+        std::io::Read::read_to_end(&mut flate2::read::GzDecoder::new(packed), &mut image)
+            .expect("the fixture");
+        for short_name in files {
+            let is_it = |at: &usize| image[*at..].starts_with(short_name);
+            let entry = (1 << 20..2 << 20).step_by(32).find(is_it).expect("the file");
+            // What FAT writes over a file that is deleted.
+            image[entry] = 0xe5;
+        }
+        let file = tempfile::NamedTempFile::new().expect("a file");
+        std::fs::write(file.path(), image).expect("it is written");
+        next_start_of_image(file.path(), boot_partition).expect("it is an image")
+    }
+
+    #[test]
+    fn an_image_is_followed_in_the_boards_that_it_has_device_trees_of() {
+        const START4: &[u8] = b"START4  ELF";
+        assert_eq!(next_start_without(&[], 1), NextStart::Starts);
+        // Sound for the older of them.
+        assert_eq!(next_start_without(&[START4], 1), NextStart::Starts);
+        let why = |found: NextStart| match found {
+            NextStart::Stops(stop) => stop.why,
+            other => panic!("{other:?}"),
+        };
+        let found = next_start_without(&[START4, b"START   ELF"], 1);
+        assert!(why(found).contains("start4.elf"));
+        let found = next_start_without(&[b"KERNEL8 IMG"], 1);
+        assert!(why(found).contains("kernel8.img"));
+    }
+
+    #[test]
+    fn an_image_whose_firmware_reads_another_partition_is_refused_and_one_for_no_board_is_not_certain()
+     {
+        let NextStart::Elsewhere(stop) = next_start_without(&[], 2) else { panic!("it is read") };
+        assert!(stop.why.contains("the firmware reads partition 1"), "{}", stop.why);
+        let trees: [&[u8]; 2] = [b"BCM271~1DTB", b"BCM271~2DTB"];
+        assert!(matches!(next_start_without(&trees, 1), NextStart::Unsure(_)));
+    }
+
     #[test]
     fn a_star_is_every_name() {
         let files = FakeFiles::new()
