@@ -69,13 +69,16 @@ impl Mode {
         }
     }
 
-    /// Whether a disk is of that kind.
-    pub fn holds(self, disk: &BlockDevice) -> bool {
+    /// Whether a disk is of that kind; absent where it would follow from its way to the processor, and that is not known.
+    pub fn holds(self, disk: &BlockDevice) -> Option<bool> {
+        let is_nvme = disk.name.starts_with("nvme");
         match self {
-            Mode::Card => is_card(disk),
-            Mode::Usb => disk.path.iter().any(|hop| hop.kind == HopKind::UsbDevice),
-            Mode::Nvme => disk.name.starts_with("nvme"),
-            Mode::NoDisk(_) => false,
+            Mode::Card => Some(is_card(disk)),
+            Mode::Usb if is_card(disk) || is_nvme => Some(false),
+            Mode::Usb if disk.path.is_empty() => None,
+            Mode::Usb => Some(disk.path.iter().any(|hop| hop.kind == HopKind::UsbDevice)),
+            Mode::Nvme => Some(is_nvme),
+            Mode::NoDisk(_) => Some(false),
         }
     }
 }
@@ -136,9 +139,16 @@ pub fn not_the_first_partition(machine: &Machine) -> Option<(String, String)> {
 fn of_mode(machine: &Machine, mode: Mode, told: Bootloader, mounted: Option<&Mount>) -> Medium {
     let number = told.boot_mode.unwrap_or_default();
     let why = format!("{}/boot-mode is {number}: {}", Bootloader::SOURCE, mode.words());
-    let fitting =
-        disks(machine).filter(|disk| mode.holds(disk) && can_hold_firmware(machine, disk));
-    let mut names: Vec<String> = fitting.map(|disk| disk.name.clone()).collect();
+    let of = |wanted: Option<bool>| -> Vec<String> {
+        let disks = disks(machine)
+            .filter(|disk| mode.holds(disk) == wanted && can_hold_firmware(machine, disk));
+        disks.map(|disk| disk.name.clone()).collect()
+    };
+    let (mut names, mut certainty) = (of(Some(true)), Certainty::Certain);
+    if names.is_empty() {
+        names = of(None);
+        certainty = Certainty::Likely;
+    }
     if names.is_empty() && !matches!(mode, Mode::NoDisk(_)) {
         // What the firmware says and what is plugged in contradict each other: the medium was taken out.
         let mut medium = assumed(machine, mounted);
@@ -146,7 +156,6 @@ fn of_mode(machine: &Machine, mode: Mode, told: Bootloader, mounted: Option<&Mou
         return medium;
     }
     // Of several the firmware does not say which; the mounted boot partition does in all but strange set-ups.
-    let mut certainty = Certainty::Certain;
     if names.len() > 1 {
         certainty = Certainty::Likely;
         if let Some(disk) = mounted.and_then(|mount| disk_of(machine, mount)) {

@@ -135,6 +135,28 @@ fn without_the_firmwares_word_the_disk_of_the_root_may_have_started_it_as_well()
 }
 
 #[test]
+fn a_disk_whose_way_is_not_known_may_be_the_one_that_the_firmware_names() {
+    let mut machine = root_on_usb();
+    for mount in &mut machine.mounts {
+        if BOOT_POINTS.contains(&mount.point.as_str()) {
+            mount.device = Some("sda1".into());
+        }
+    }
+    for device in &mut machine.block_devices {
+        device.path.clear();
+        if device.name == "sda1" {
+            device.content = Fact::known("vfat".into(), "");
+        }
+    }
+    told(&mut machine, 4, 1);
+    let medium = start_medium(&machine);
+    assert_eq!((medium.disks, medium.certainty), (vec!["sda".into()], Certainty::Likely));
+    assert_eq!(medium.partition.as_deref(), Some("sda1"));
+    assert_eq!(starts_from(&machine, "mmcblk0"), None);
+    assert!(starts_from(&machine, "sda").is_some_and(|why| why.contains("may start from it")));
+}
+
+#[test]
 fn of_several_partitions_that_may_be_the_first_bootable_one_the_first_is_not_certain() {
     let mut machine = root_on_usb();
     told(&mut machine, 1, 0);

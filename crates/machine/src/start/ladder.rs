@@ -64,14 +64,16 @@ pub(super) fn of_machine(machine: &Machine, facts: &ChainFacts, chain: &StartCha
 fn disks(machine: &Machine) -> impl Iterator<Item = &BlockDevice> {
     let is_medium = |disk: &&BlockDevice| {
         let is_disk = disk.kind == BlockKind::Disk && disk.parent.is_none();
-        is_disk && mode_of(disk).is_some()
+        // On which way a disk is reached may not be known.
+        let may_be_usb = Mode::Usb.holds(disk) != Some(false);
+        is_disk && (mode_of(disk).is_some() || may_be_usb)
     };
     machine.block_devices.iter().filter(is_medium)
 }
 
 /// What kind of medium a disk is.
 pub(super) fn mode_of(disk: &BlockDevice) -> Option<Mode> {
-    [Mode::Card, Mode::Usb, Mode::Nvme].into_iter().find(|mode| mode.holds(disk))
+    [Mode::Card, Mode::Usb, Mode::Nvme].into_iter().find(|mode| mode.holds(disk) == Some(true))
 }
 
 /// Where in `BOOT_ORDER` a disk comes; those that are not in it come last.
