@@ -7,7 +7,9 @@
 
 use rubus_vocabulary::machine::{BlockDevice, BlockKind, Bootloader, HopKind, Machine, Mount};
 
+use crate::fstab::Entry;
 use crate::model::{Kernels, Model};
+use crate::volume::{Name, NamedVolume};
 
 /// Where boot partitions are mounted: today, and by older systems.
 const BOOT_POINTS: [&str; 2] = ["/boot/firmware", "/boot"];
@@ -124,6 +126,33 @@ pub fn other_partition_mounted(machine: &Machine) -> Option<(String, String, Str
     let mounted = mounted(machine)?.device.clone()?;
     let read = medium.partition?;
     (read != mounted).then_some((read, mounted, medium.why))
+}
+
+/// The line of `/etc/fstab` for a partition, by its kernel name.
+pub fn line_of<'a>(machine: &'a Machine, partition: &str) -> Option<&'a Entry> {
+    let device = machine.device(partition)?;
+    let volume = NamedVolume {
+        path: format!("/dev/{partition}"),
+        partuuid: device.identity.partuuid.clone(),
+        uuid: device.identity.uuid.clone(),
+        label: device.identity.label.clone(),
+        partlabel: device.identity.partlabel.clone(),
+        links: device.identity.links.clone(),
+        filesystem: None,
+    };
+    let is_its = |entry: &&Entry| {
+        !entry.is_swap() && !Name::of(entry).resolve(std::slice::from_ref(&volume)).is_empty()
+    };
+    machine.fstab.value()?.iter().find(is_its)
+}
+
+/// The usual place of boot partitions where this one is mounted by whatever reaches into it. Source: systemd.automount(5),
+/// fstab(5) and systemd-fstab-generator(8), `x-systemd.automount`.
+pub fn mounted_on_demand(machine: &Machine, partition: &str) -> Option<&'static str> {
+    const OPTIONS: [&str; 2] = ["x-systemd.automount", "comment=systemd.automount"];
+    let line = line_of(machine, partition)?;
+    let point = BOOT_POINTS.iter().find(|point| line.target.trim_end_matches('/') == **point)?;
+    OPTIONS.iter().any(|option| line.has_option(option)).then_some(*point)
 }
 
 /// The partition that this start read and the first one on its disk that the firmware would take by itself, where they

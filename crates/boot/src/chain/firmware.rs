@@ -7,8 +7,10 @@ use super::start_files;
 use super::{ChainFacts, DiskTable, TableKind, TablePartition, is_trial};
 use crate::autoboot;
 use crate::eeprom::{Ability, RELEASE_NOTES, UPDATE};
+use crate::fstab::{Entry, Fstab};
 use crate::medium::{Certainty, Mode};
 use crate::model::Kernels;
+use crate::volume::Name;
 use rubus_vocabulary::machine::Bootloader;
 
 const PUT_BACK: &str = "put the medium from which it started back in, or restart";
@@ -310,8 +312,16 @@ fn by_age(facts: &ChainFacts, link: Link) -> Link {
 fn by_mount(facts: &ChainFacts, link: Link) -> Link {
     let (Some(_), Some(read)) = (&facts.running, &facts.medium.partition) else { return link };
     let path = format!("/dev/{read}");
-    let remedy = format!("mount {path} at /boot/firmware in /etc/fstab");
+    let remedy = match line_for(facts, &path) {
+        Some(line) => format!("mount it before an update: sudo mount {}", line.target),
+        None => format!("mount {path} at /boot/firmware in /etc/fstab"),
+    };
+    let is_sure = facts.medium.certainty == Certainty::Certain;
     match &facts.mounted_boot {
+        Some(mounted) if *mounted != path && !is_sure => link.noted(
+            format!("{mounted} is mounted, and the firmware may read {path}"),
+            "look which of them has the boot files: sudo rubus boot with the path of the disk",
+        ),
         Some(mounted) if *mounted != path => link.noted_of(
             Subject::OtherPartitionMounted,
             format!("{mounted} is mounted in its place: kernel updates do not reach {path}"),
@@ -324,4 +334,13 @@ fn by_mount(facts: &ChainFacts, link: Link) -> Link {
         ),
         Some(_) => link,
     }
+}
+
+/// What the table of mounts says of a volume.
+fn line_for(facts: &ChainFacts, path: &str) -> Option<Entry> {
+    let table = Fstab::parse(facts.root.fstab.as_deref()?);
+    let is_it = |entry: &Entry| {
+        Name::of(entry).resolve(&facts.volumes).first().is_some_and(|volume| volume.path == path)
+    };
+    table.entries().into_iter().find(is_it)
 }

@@ -175,3 +175,20 @@ fn of_several_partitions_that_may_be_the_first_bootable_one_the_first_is_not_cer
     assert_eq!((medium.partition, medium.certainty), (None, Certainty::Likely));
     assert_eq!(other_partition_mounted(&machine), None);
 }
+
+#[test]
+fn a_boot_partition_that_is_mounted_on_demand_is_known_by_its_line() {
+    let mut machine = root_on_usb();
+    let mut with = |target: &str, options: &str| {
+        let line = Entry::new("/dev/mmcblk0p1", target, "vfat", options);
+        machine.fstab = Fact::known(vec![line], "/etc/fstab");
+        (mounted_on_demand(&machine, "mmcblk0p1"), line_of(&machine, "mmcblk0p1").is_some())
+    };
+    assert_eq!(
+        with("/boot/firmware", "noauto,x-systemd.automount"),
+        (Some("/boot/firmware"), true)
+    );
+    assert_eq!(with("/boot/firmware", "defaults"), (None, true));
+    assert_eq!(with("/mnt/card", "x-systemd.automount"), (None, true));
+    assert_eq!(mounted_on_demand(&machine, "sda1"), None);
+}

@@ -2,7 +2,9 @@
 
 use super::Look::Facts;
 use super::{Rule, Seen, Weight};
-use rubus_boot::medium::{Certainty, other_partition_mounted, start_medium};
+use rubus_boot::medium::{
+    Certainty, line_of, mounted_on_demand, other_partition_mounted, start_medium,
+};
 use rubus_vocabulary::machine::{BlockDevice, Bootloader, Machine};
 
 const BOOT_POINTS: [&str; 2] = ["/boot/firmware", "/boot"];
@@ -52,15 +54,19 @@ fn not_mounted(machine: &Machine) -> Vec<Seen> {
     let is_known = mounts.any(|mount| {
         mount.device.as_deref() == Some(&read) || BOOT_POINTS.contains(&mount.point.as_str())
     });
-    if is_known {
+    if is_known || mounted_on_demand(machine, &read).is_some() {
         return Vec::new();
     }
+    let fix = match line_of(machine, &read) {
+        Some(line) => format!("Mount it before an update: sudo mount {}", line.target),
+        None => format!("Mount /dev/{read} at /boot/firmware in /etc/fstab."),
+    };
     vec![Seen {
         about: read.clone(),
         evidence: format!("the firmware reads {read} ({}), which is not mounted", medium.why),
         read_from: format!("{}, /proc/self/mountinfo", Bootloader::SOURCE),
         consequence: "Updates do not reach what the firmware reads: one day an old kernel starts without its modules.".into(),
-        fix: format!("Mount /dev/{read} at /boot/firmware in /etc/fstab."),
+        fix,
         command: Some("rubus boot".into()),
     }]
 }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use rubus_boot::chain::{ChainFacts, Choice, RootFiles, Running, StartChain, named_root, paths};
 use rubus_boot::eeprom::Eeprom;
-use rubus_boot::medium::{Certainty, Medium, start_medium};
+use rubus_boot::medium::{Certainty, Medium, mounted_on_demand, start_medium};
 use rubus_boot::model::{Kernels, Model};
 use rubus_boot::proof::{BootPartition, Images};
 use rubus_boot::volume::NamedVolume;
@@ -190,7 +190,8 @@ fn boot_point(machine: &Machine, medium: &Medium) -> Option<PathBuf> {
     let points: Vec<&str> =
         machine.mounts.iter().rev().filter(of_it).map(|mount| mount.point.as_str()).collect();
     let usual = BOOT_POINTS.iter().find(|point| points.contains(point)).copied();
-    usual.or(points.first().copied()).map(PathBuf::from)
+    let on_demand = || mounted_on_demand(machine, partition);
+    usual.or(points.first().copied()).or_else(on_demand).map(PathBuf::from)
 }
 
 fn boot_files_into(files: &dyn Files, machine: &Machine, facts: &mut ChainFacts) {

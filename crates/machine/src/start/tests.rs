@@ -11,7 +11,9 @@ use rubus_draw::Style;
 use rubus_host::capture::Captured;
 use rubus_host::files::Space;
 use rubus_host::{Files, ReadError};
+use rubus_vocabulary::fact::Fact;
 use rubus_vocabulary::machine::{BlockDevice, Machine, Mount, Origin};
+use rubus_vocabulary::mount_entry::Entry;
 
 use super::*;
 
@@ -149,4 +151,27 @@ fn the_survey_hears_of_the_next_start() {
     let other = LINE.replace("e6c1a9f4-02", "4f1c2a3b-7d6e-4f5a-8b9c-0d1e2f3a4b5c");
     case.write(CMDLINE, other);
     assert_eq!(rules(&case), ["next-root-is-another"]);
+}
+
+#[test]
+fn a_boot_partition_that_is_mounted_on_demand_is_read() {
+    let mut case = Case::new();
+    case.machine.mounts.retain(|mount| mount.point != "/boot/firmware");
+    assert_ne!(case.outcome(), Outcome::Starts);
+    let line = |target: &str, options: &str| Entry::new("/dev/mmcblk0p1", target, "vfat", options);
+    let on_demand = line("/boot/firmware", "noauto,x-systemd.automount");
+    case.machine.fstab = Fact::known(vec![on_demand], "/etc/fstab");
+    let start = case.start();
+    assert_eq!(start.chain.outcome(), Outcome::Starts);
+    assert_eq!(start.chain.notes().count(), 0);
+    // A line for another place says how it is mounted.
+    case.write(
+        FSTAB,
+        format!("{TABLE}/dev/mmcblk0p1 /mnt/card vfat noauto 0 0\n")
+            .replace("PARTUUID=e6c1a9f4-01", "#"),
+    );
+    case.machine.fstab = Fact::known(vec![line("/mnt/card", "noauto")], "/etc/fstab");
+    let start = case.start();
+    let remedies: Vec<&str> = start.chain.notes().map(|(_, note)| note.remedy.as_str()).collect();
+    assert_eq!(remedies, ["mount it before an update: sudo mount /mnt/card"]);
 }

@@ -176,3 +176,16 @@ fn a_slot_that_runs_is_started_again_by_its_own_line() {
     assert_eq!(outcome(&facts), Outcome::Starts);
     assert_eq!(paths(&facts)[0].cmdline, "a.txt");
 }
+
+#[test]
+fn a_partition_that_may_be_read_is_not_said_to_be_the_one() {
+    let mut board = board();
+    board.running = Some(Running::default());
+    board.mounted_boot = Some("/dev/mmcblk0p2".into());
+    let subjects = |board: &ChainFacts| -> Vec<Subject> {
+        StartChain::of(board).notes().map(|(_, note)| note.subject).collect()
+    };
+    assert_eq!(subjects(&board), [Subject::OtherPartitionMounted]);
+    board.medium.certainty = Certainty::Likely;
+    assert_eq!(subjects(&board), [Subject::Other]);
+}
