@@ -6,6 +6,8 @@ use super::super::{NextStart, PathState, PlanBuilder, PlanInput, distribution};
 use super::current::{self, Start};
 use super::kernels::{Has, Kernel, has, kernels};
 use rubus_boot::chain::Stop;
+use rubus_boot::cmdline_txt::CmdlineTxt;
+use rubus_boot::medium::{mounted_on_demand, start_medium};
 use rubus_vocabulary::machine::{BlockKind, Machine, Mount, Setting};
 use rubus_vocabulary::units::bytes_iec;
 
@@ -39,10 +41,7 @@ pub(crate) fn system<'a>(situation: &PlanInput<'a>, draft: &mut PlanBuilder) -> 
             Some(root) => format!("/ is {} on {}", root.filesystem, root.source),
             None => "it is unknown what is mounted at /".into(),
         },
-        &format!(
-            "with an overlay switch that off{}; a root over the network is not copied",
-            distribution::raspi_config(machine, "Performance Options, Overlay File System")
-        ),
+        &own_disk(machine, root),
     );
     stacked(machine, draft);
     let boot = current::boot(machine);
@@ -53,15 +52,7 @@ pub(crate) fn system<'a>(situation: &PlanInput<'a>, draft: &mut PlanBuilder) -> 
             Some(boot) => format!("{} is {} on {}", boot.point, boot.filesystem, boot.source),
             None => "no FAT filesystem is mounted at /boot/firmware or /boot".into(),
         },
-        match distribution::is_debian(machine) {
-            true => {
-                "mount it (mount /boot/firmware); the recipe is for boards that start from config.txt and cmdline.txt"
-            }
-            false => {
-                "this recipe knows systems that mount the FAT partition with config.txt and cmdline.txt there; this one is set \
-                 up in another way"
-            }
-        },
+        &boot_mounted(machine),
     );
     writable(situation, boot?, draft);
     let start = Start::of(situation);
@@ -127,6 +118,45 @@ pub(crate) fn would_start(situation: &PlanInput<'_>, edited: Edited, draft: &mut
     draft.check(what, false, stop.why.as_str(), &stop.remedy);
 }
 
+/// What to do where no root of a disk is mounted.
+fn own_disk(machine: &Machine, root: Option<&Mount>) -> String {
+    let line = machine.system.command_line.text();
+    let names_none = line.is_some_and(|line| CmdlineTxt::parse(line).get("root").is_none());
+    if root.is_some() && names_none {
+        // Volumio, Batocera and the like: an image, and an initial RAM filesystem that looks for it.
+        return "this system puts its root together at each start, and a copy would not start; install it afresh on the other \
+                disk"
+            .into();
+    }
+    format!(
+        "with an overlay switch that off{}; a root over the network is not copied",
+        distribution::raspi_config(machine, "Performance Options, Overlay File System")
+    )
+}
+
+/// How to get a boot partition mounted that is mounted on demand.
+fn look_into(machine: &Machine) -> Option<String> {
+    let point = mounted_on_demand(machine, &start_medium(machine).partition?)?;
+    Some(format!("the next look into it mounts it: ls {point}; then plan again"))
+}
+
+/// How to get the boot partition mounted.
+fn boot_mounted(machine: &Machine) -> String {
+    if let Some(remedy) = look_into(machine) {
+        return remedy;
+    }
+    match distribution::is_debian(machine) {
+        true => {
+            "mount it (mount /boot/firmware); the recipe is for boards that start from config.txt and cmdline.txt"
+        }
+        false => {
+            "this recipe knows systems that mount the FAT partition with config.txt and cmdline.txt there; this one is set up in \
+             another way"
+        }
+    }
+    .into()
+}
+
 /// How the board starts, where that is known; checks say so, and that its boot partition can be written to. `elsewhere`: what to do
 /// on other machines.
 pub(crate) fn start_is_known<'a>(
@@ -140,6 +170,7 @@ pub(crate) fn start_is_known<'a>(
         Some(_) => Start::of(situation),
         None => Err("no FAT filesystem is mounted at /boot/firmware or /boot".into()),
     };
+    let on_demand = look_into(situation.machine).filter(|_| boot.is_none());
     draft.check(
         "how the board starts is known",
         start.is_ok(),
@@ -150,7 +181,7 @@ pub(crate) fn start_is_known<'a>(
             }
             Err(what) => what.clone(),
         },
-        elsewhere,
+        on_demand.as_deref().unwrap_or(elsewhere),
     );
     if let (Ok(_), Some(boot)) = (&start, boot) {
         would_start(situation, edited, draft);

@@ -153,3 +153,18 @@ fn what_stays_on_the_old_disk_and_in_memory_is_said() {
     assert!(!without.notes.join("\n").contains("/dev/zram0 (priority"));
     assert!(!without.title.contains("swap"), "{}", without.title);
 }
+
+#[test]
+fn a_system_that_puts_its_root_together_by_words_of_its_own_is_not_told_to_switch_an_overlay_off() {
+    let remedy = |line: &str| {
+        let mut machine = machine();
+        machine.mounts[0].filesystem = "overlay".into();
+        machine.mounts[0].device = None;
+        machine.system.command_line = Fact::known(line.into(), "test");
+        let plan = plan_of(&machine, &facts(&machine), &[]);
+        let failed = plan.checks.iter().find(|check| check.what.contains("disk of its own"));
+        failed.and_then(|check| check.remedy.clone()).expect("it fails")
+    };
+    assert!(remedy("overlayroot=tmpfs root=PARTUUID=1f3c5a77-02").contains("switch that off"));
+    assert!(remedy("imgpart=UUID=1 bootpart=UUID=2").contains("install it afresh"));
+}
