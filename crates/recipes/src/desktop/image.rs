@@ -127,8 +127,12 @@ fn look<'a>(
         "the image holds a system on ext4 that can be moved",
         root.filesystem == "ext4",
         format!("its root is {} ({})", root.filesystem, root.source),
-        "this recipe moves a root on ext4, as Raspberry Pi OS has it; one on btrfs is moved already",
+        "this recipe moves a root on ext4, as Raspberry Pi OS has it; an image that it made has btrfs",
     );
+    if root.filesystem != "ext4" {
+        // Its system may be in a subvolume, whose files were not looked at.
+        return None;
+    }
     programs(image, choice, draft);
     let start = start(situation, draft);
     let kernels = start.as_ref().and_then(|start| {
