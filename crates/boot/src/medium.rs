@@ -108,12 +108,23 @@ pub fn start_medium(machine: &Machine) -> Medium {
 pub fn starts_from(machine: &Machine, disk: &str) -> Option<String> {
     let medium = start_medium(machine);
     if !medium.disks.iter().any(|name| name == disk) {
-        return None;
+        return comes_first(machine, disk);
     }
     Some(match (medium.certainty, medium.disks.len()) {
         (Certainty::Certain, 1) => format!("the board starts from it ({})", medium.why),
         _ => format!("the board may start from it ({})", medium.why),
     })
+}
+
+/// Boards without an EEPROM look for a card first and do not say from where they started: a card may have been it although the
+/// boot partition of another disk is mounted, a copy of the card's mostly.
+fn comes_first(machine: &Machine, disk: &str) -> Option<String> {
+    let is_told = machine.board.bootloader.get().is_some_and(|told| told.boot_mode.is_some());
+    let kernels = Model::of(&machine.board).kernels;
+    let looks_there = !kernels.has_eeprom() && kernels != Kernels::Named;
+    let device = machine.device(disk)?;
+    let may_be = !is_told && looks_there && is_card(device) && can_hold_firmware(machine, device);
+    may_be.then(|| "the board may start from it (it looks for a card first)".into())
 }
 
 /// The partition that the firmware reads, where another one is mounted in its place: the kernel name of each, and from

@@ -192,3 +192,23 @@ fn a_boot_partition_that_is_mounted_on_demand_is_known_by_its_line() {
     assert_eq!(with("/mnt/card", "x-systemd.automount"), (None, true));
     assert_eq!(mounted_on_demand(&machine, "sda1"), None);
 }
+
+#[test]
+fn a_card_beside_the_mounted_boot_partition_of_another_disk_may_start_a_board_that_does_not_say() {
+    let mut machine = root_on_usb();
+    for mount in &mut machine.mounts {
+        if BOOT_POINTS.contains(&mount.point.as_str()) {
+            mount.device = Some("sda1".into());
+        }
+    }
+    assert!(starts_from(&machine, "mmcblk0").is_some_and(|why| why.contains("may start from it")));
+    told(&mut machine, 4, 1);
+    assert_eq!(starts_from(&machine, "mmcblk0"), None);
+    machine.board.bootloader = Fact::unknown("not read", "");
+    for device in &mut machine.block_devices {
+        if device.parent.as_deref() == Some("mmcblk0") {
+            device.content = Fact::known("ext4".into(), "");
+        }
+    }
+    assert_eq!(starts_from(&machine, "mmcblk0"), None);
+}
