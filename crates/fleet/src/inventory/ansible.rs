@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Board, Inventory, MAX_BOARDS, Reach, check_places, words};
+use super::{Board, Inventory, MAX_BOARDS, Reach, words};
 
 pub type Variables = BTreeMap<String, String>;
 
@@ -65,22 +65,15 @@ impl Listed {
         group.children.insert(child.into());
     }
 
-    /// A host of a group, with the port of its pattern, which counts where the host is listed first. It may be in several groups,
-    /// but only once in each.
-    pub fn host(&mut self, group: &str, host: &str, port: Option<&str>) -> Result<(), String> {
+    /// A host of a group, with the port of its pattern, which counts where the host is listed first. Listed again, in the same
+    /// group or another one, it is the same host, and what is said of it later counts, as with Ansible.
+    pub fn host(&mut self, group: &str, host: &str, port: Option<&str>) {
         if !self.host_variables.contains_key(host) {
             self.hosts.push(host.into());
             let port = port.map(|port| ("ansible_port".to_string(), port.to_string()));
             self.host_variables.insert(host.into(), port.into_iter().collect());
         }
-        let members = &mut self.groups.entry(group.into()).or_default().hosts;
-        if members.insert(host.into()) {
-            Ok(())
-        } else {
-            Err(format!(
-                "{host} is listed twice in the group {group}\nRemove one of the two {host}"
-            ))
-        }
+        self.groups.entry(group.into()).or_default().hosts.insert(host.into());
     }
 
     pub fn set_of_host(&mut self, host: &str, key: &str, value: &str) {
@@ -91,7 +84,7 @@ impl Listed {
     /// A variable of a group; its priority is none.
     pub fn set_of_group(&mut self, group: &str, key: &str, value: &str) -> Result<(), String> {
         let of_group = self.groups.entry(group.into()).or_default();
-        if key == "ansible_group_priority" {
+        if key == "ansible_group_priority" && !value.is_empty() {
             let priority = value.trim().parse();
             of_group.priority = Some(priority.map_err(|_| {
                 format!("ansible_group_priority of {group} is '{value}', which is no whole number")
@@ -149,7 +142,6 @@ impl Listed {
             let named = above.into_iter().filter(|group| group != UNGROUPED).collect();
             boards.push(Board::reached(&host, &reach, named)?);
         }
-        check_places(&boards)?;
         self.notes.dedup();
         if boards.is_empty() && !self.notes.is_empty() {
             return Err(format!("it lists no board that ssh reaches: {}", self.notes.join("; ")));

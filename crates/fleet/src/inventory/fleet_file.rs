@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Deserialize;
 
-use super::{Board, Inventory, Reach, check_places, expand};
+use super::{Board, Inventory, Reach, expand};
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -56,7 +56,6 @@ pub fn read(text: &str) -> Result<Inventory, String> {
         return Err(format!("{name} is in a group, but it is no board of this file"));
     }
     super::check(&boards)?;
-    check_places(&boards)?;
     Ok(Inventory { boards, notes: Vec::new() })
 }
 
@@ -64,7 +63,7 @@ pub fn read(text: &str) -> Result<Inventory, String> {
 fn short(file: &File, name: &str, groups: Vec<String>) -> Result<Board, String> {
     if name.starts_with("ssh://") {
         let board = Board::typed(name)?;
-        return Ok(Board { groups, ..board });
+        return Ok(Board { groups, is_listed: true, ..board });
     }
     let (user, host) = match name.rsplit_once('@') {
         Some((user, host)) => (Some(user.to_string()), host),

@@ -67,7 +67,7 @@ fn hosts(listed: &mut Listed, group: &str, line: &str) -> Result<(), String> {
         return Err(format!("'{pattern}' ends in a colon, which stands before a port"));
     }
     for name in expand(pattern)? {
-        listed.host(group, &name, port)?;
+        listed.host(group, &name, port);
         for setting in settings {
             let (key, value) = setting.split_once('=').ok_or_else(|| {
                 format!("'{setting}' behind the host {pattern} is not of the form KEY=VALUE")

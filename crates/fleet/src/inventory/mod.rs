@@ -32,6 +32,8 @@ pub struct Board {
     pub groups: Vec<String>,
     /// Host and port that it is told apart by.
     place: (String, Option<u16>),
+    /// A file lists it, in which two names of one address are a slip.
+    is_listed: bool,
 }
 
 /// How a machine is reached, as inventories say it.
@@ -57,6 +59,7 @@ impl Board {
             settings: Vec::new(),
             groups: Vec::new(),
             place: (host.to_lowercase(), None),
+            is_listed: false,
         })
     }
 
@@ -75,20 +78,25 @@ impl Board {
         let cannot = |why| format!("cannot reach board {name}: {why}");
         let destination = Destination::parse(&typed).map_err(cannot)?;
         Destination::parse(host).map_err(cannot)?;
-        let mut settings = reach.settings.clone();
-        settings.extend(reach.port.map(|port| format!("Port={port}")));
+        // ssh takes the first value of a setting: what the inventory has a word of its own for stands before the arguments.
+        let mut settings: Vec<String> =
+            reach.port.map(|port| format!("Port={port}")).into_iter().collect();
         if let Some(file) = &reach.identity {
             if file.contains(['"', '\n']) {
                 return Err(cannot(format!("'{}' is no file name", file.escape_debug())));
             }
             settings.push(format!("IdentityFile=\"{file}\""));
         }
+        // The user is in the destination, before which ssh takes that of a setting.
+        let is_overruled = |setting: &&String| reach.user.is_some() && is_of_user(setting);
+        settings.extend(reach.settings.iter().filter(|one| !is_overruled(one)).cloned());
         Ok(Board {
             name: name.into(),
             destination,
             settings,
             groups,
             place: (host.to_lowercase(), reach.port),
+            is_listed: true,
         })
     }
 
@@ -100,6 +108,12 @@ impl Board {
         words.extend(port.cloned());
         (!is_said).then(|| words.join(", "))
     }
+}
+
+/// Whether a setting of ssh is its user.
+fn is_of_user(setting: &str) -> bool {
+    let name = setting.trim_start().split(['=', ' ', '\t']).next().unwrap_or_default();
+    name.eq_ignore_ascii_case("user")
 }
 
 /// Whether a name would break the lines of what is printed.
@@ -185,7 +199,7 @@ pub fn read_with(file: &str, text: &str, beside: &Beside) -> Result<Inventory, S
         Format::Ini => ini::read(text).and_then(boards),
     };
     let inventory = inventory.map_err(of_file)?;
-    check(&inventory.boards).map_err(of_file)?;
+    check_names(&inventory.boards).map_err(of_file)?;
     Ok(inventory)
 }
 
@@ -242,15 +256,28 @@ pub fn group(boards: &[Board], wanted: &str) -> Result<Vec<Board>, String> {
 /// Refuses a list that has a board twice: it would be measured twice at the same time.
 ///
 /// # Errors
-/// If the list is empty, too long, or has a board or an address twice.
+/// If the list is empty, too long, or has a board or an address twice. Of the boards that files list the address counts regardless
+/// of the user.
 pub fn check(boards: &[Board]) -> Result<(), String> {
+    check_names(boards)?;
+    check_places(boards.iter().filter(|board| board.is_listed))?;
+    let mut places = BTreeMap::new();
+    for board in boards {
+        if let Some(other) = places.insert((&board.destination, &board.place), &board.name) {
+            return Err(same_place(other, board));
+        }
+    }
+    Ok(())
+}
+
+fn check_names(boards: &[Board]) -> Result<(), String> {
     if boards.is_empty() {
         return Err("it lists no boards".into());
     }
     if boards.len() > MAX_BOARDS {
         return Err(format!("{} boards, more than {MAX_BOARDS}", boards.len()));
     }
-    let (mut names, mut places) = (BTreeMap::new(), BTreeMap::new());
+    let mut names = BTreeMap::new();
     for board in boards {
         if names.insert(&board.name, ()).is_some() {
             return Err(format!(
@@ -258,9 +285,6 @@ pub fn check(boards: &[Board]) -> Result<(), String> {
                  of the two {0}",
                 board.name
             ));
-        }
-        if let Some(other) = places.insert((&board.destination, &board.place), &board.name) {
-            return Err(same_place(other, board));
         }
     }
     Ok(())
@@ -270,7 +294,7 @@ pub fn check(boards: &[Board]) -> Result<(), String> {
 ///
 /// # Errors
 /// If two boards have one address.
-fn check_places(boards: &[Board]) -> Result<(), String> {
+fn check_places<'a>(boards: impl IntoIterator<Item = &'a Board>) -> Result<(), String> {
     let mut places = BTreeMap::new();
     for board in boards {
         if let Some(other) = places.insert(&board.place, &board.name) {

@@ -49,10 +49,10 @@ fn an_ini_inventory_is_read_as_ansible_reads_it() {
         boards("hosts", INI),
         [
             "mail.example.com = mail.example.com",
-            "pi01 = pi@pi01 ProxyJump=bastion ProxyJump=x Port=22 in shelf workers",
-            "pi02 = pi@pi02 ProxyJump=bastion ProxyJump=x Port=22 IdentityFile=\"~/keys/the ssd\" in shelf ssd workers",
-            "pi03 = pi@pi03 ProxyJump=bastion ProxyJump=x Port=22 in shelf workers",
-            "nas = root@10.0.0.9 ProxyJump=bastion ProxyJump=x Port=2222 in shelf workers",
+            "pi01 = pi@pi01 Port=22 ProxyJump=bastion ProxyJump=x in shelf workers",
+            "pi02 = pi@pi02 Port=22 IdentityFile=\"~/keys/the ssd\" ProxyJump=bastion ProxyJump=x in shelf ssd workers",
+            "pi03 = pi@pi03 Port=22 ProxyJump=bastion ProxyJump=x in shelf workers",
+            "nas = root@10.0.0.9 Port=2222 ProxyJump=bastion ProxyJump=x in shelf workers",
         ]
     );
     let notes = read("hosts", INI).unwrap().notes;
@@ -141,15 +141,7 @@ fn a_fleet_file_is_shorter() {
 #[test]
 fn a_board_that_is_there_twice_is_an_error_with_words() {
     for (file, text, words) in [
-        ("hosts", "[a]\npi\npi\n", "line 3: pi is listed twice in the group a"),
-        ("hosts", "[a]\npi[1:3]\npi2\n", "pi2 is listed twice in the group a"),
-        (
-            "hosts",
-            "[a]\none ansible_host=10.0.0.7\n[b]\ntwo ansible_host=10.0.0.7\n",
-            "one and two have the same address (10.0.0.7)",
-        ),
         ("a.yml", "all:\n  hosts:\n    pi:\n    pi:\n", "pi is listed twice"),
-        ("a.yml", "all:\n  hosts:\n    pi[1:2]:\n    pi2:\n", "pi2 is listed twice"),
         ("f.toml", "boards = [\"pi\", \"pi\"]", "pi is listed twice"),
         ("f.toml", "boards = [\"pi@nas\", \"root@NAS\"]", "same address (nas)"),
         ("f.toml", "boards = [\"a\"]\n[groups]\nx = [\"a\", \"a\"]", "twice in the group x"),
@@ -160,6 +152,61 @@ fn a_board_that_is_there_twice_is_an_error_with_words() {
     }
     // In several groups it is one board.
     assert_eq!(boards("hosts", "[a]\npi\n[b]\npi\n"), ["pi = pi in a b"]);
+}
+
+#[test]
+fn a_host_that_a_group_lists_twice_is_one_host_as_with_ansible() {
+    let twice = "[a]\npi ansible_host=10.0.0.1 ansible_user=pi\n[a]\npi ansible_user=root\n";
+    assert_eq!(boards("hosts", twice), ["pi = root@10.0.0.1 in a"]);
+    let range = "[a]\npi[1:2]\npi2 ansible_port=2222\n";
+    assert_eq!(boards("hosts", range), ["pi1 = pi1 in a", "pi2 = pi2 Port=2222 in a"]);
+    let yaml = "all:\n  hosts:\n    pi[1:2]:\n    pi2: {ansible_port: 2222}\n";
+    assert_eq!(boards("a.yml", yaml), ["pi1 = pi1", "pi2 = pi2 Port=2222"]);
+}
+
+#[test]
+fn an_address_is_looked_for_twice_among_the_boards_that_are_chosen() {
+    let text = "[a]\none ansible_host=10.0.0.7 ansible_user=pi\n[b]\ntwo ansible_host=10.0.0.7\n";
+    let all = read("hosts", text).unwrap().boards;
+    let error = check(&all).unwrap_err();
+    assert!(error.contains("one and two have the same address (10.0.0.7)"), "{error}");
+    for name in ["a", "b"] {
+        check(&super::group(&all, name).unwrap()).unwrap();
+    }
+    // As typed, two users of one machine are two.
+    let typed = ["pi@nas", "root@nas"].map(|name| Board::typed(name).unwrap());
+    check(&typed).unwrap();
+}
+
+#[test]
+fn words_of_the_inventory_stand_before_arguments_of_ssh() {
+    let text = "h2 ansible_ssh_common_args='-o Port=22 -o User=pi -o IdentityFile=/a -J x' \
+                ansible_port=2222 ansible_user=root ansible_ssh_private_key_file=/b\n\
+                h3 ansible_ssh_common_args='-o User=pi -o Port=22'\n";
+    let expected = [
+        "h2 = root@h2 Port=2222 IdentityFile=\"/b\" Port=22 IdentityFile=/a ProxyJump=x",
+        "h3 = h3 User=pi Port=22",
+    ];
+    assert_eq!(boards("hosts", text), expected);
+}
+
+#[test]
+fn a_merge_of_several_mappings_takes_the_first_that_has_a_key() {
+    let text = "all:\n  vars:\n    a: &a {ansible_user: pi, ansible_port: 2222}\n    \
+                b: &b {ansible_host: 10.0.0.9, ansible_port: 22}\n  hosts:\n    \
+                h1: {<<: [*a, *b], ansible_user: own}\n    h2: {<<: *b}\n";
+    assert_eq!(boards("a.yml", text), ["h1 = own@10.0.0.9 Port=2222", "h2 = 10.0.0.9 Port=22"]);
+}
+
+#[test]
+fn null_of_a_host_counts_before_the_value_of_its_group() {
+    let text = "all:\n  vars: {ansible_user: pi, ansible_port: 2222}\n  hosts:\n    \
+                h1: {ansible_user: null, ansible_host: 10.0.0.1}\n    h2: {ansible_port: ~}\n    h3:\n";
+    let expected = ["h1 = 10.0.0.1 Port=2222", "h2 = pi@h2", "h3 = pi@h3 Port=2222"];
+    assert_eq!(boards("a.yml", text), expected);
+    let list = r#"{"_meta": {"hostvars": {"h1": {"ansible_user": null}}},
+        "all": {"hosts": ["h1"], "vars": {"ansible_user": "pi"}}}"#;
+    assert_eq!(boards("a.json", list), ["h1 = h1"]);
 }
 
 #[test]

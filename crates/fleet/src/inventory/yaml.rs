@@ -64,7 +64,8 @@ pub fn variables(text: &str) -> Result<BTreeMap<String, String>, String> {
         Node::Map(entries) => entries,
         _ => return Err("it is no mapping of variables".into()),
     };
-    let texts = entries.iter().filter_map(|(key, value)| Some((key.clone(), value.text()?.into())));
+    let texts =
+        entries.iter().filter_map(|(key, value)| Some((key.clone(), value.variable()?.into())));
     Ok(texts.collect())
 }
 
@@ -86,7 +87,7 @@ fn add(listed: &mut Listed, name: &str, group: &Node) -> Result<(), String> {
             }
             ("vars", Node::Map(variables)) => {
                 for (key, value) in variables {
-                    if let Some(value) = value.text() {
+                    if let Some(value) = value.variable() {
                         listed.set_of_group(name, key, value)?;
                     }
                 }
@@ -114,13 +115,13 @@ fn add_hosts(listed: &mut Listed, group: &str, hosts: &[(String, Node)]) -> Resu
     for (pattern, variables) in hosts {
         let (pattern, port) = with_port(pattern);
         for host in expand(pattern)? {
-            listed.host(group, &host, port)?;
+            listed.host(group, &host, port);
             let variables = match variables {
                 Node::Map(variables) => &variables[..],
                 _ => &[],
             };
             for (key, value) in variables {
-                if let Some(value) = value.text() {
+                if let Some(value) = value.variable() {
                     listed.set_of_host(&host, key, value);
                 }
             }
@@ -234,11 +235,18 @@ impl Loader {
                     }
                     *key = Some(next);
                 }
-                Some(key) if key == "<<" => {
-                    if let Node::Map(more) = node {
-                        merge(merged, more);
+                // Of several mappings the first counts (yaml.org/type/merge.html).
+                Some(key) if key == "<<" => match node {
+                    Node::Map(more) => merge(merged, more),
+                    Node::List(items) => {
+                        for item in items {
+                            if let Node::Map(more) = item {
+                                merge(merged, more);
+                            }
+                        }
                     }
-                }
+                    Node::Null | Node::Text(_) | Node::Truth(..) | Node::Other => {}
+                },
                 Some(key) => entries.push((key, node)),
             },
         }
@@ -267,6 +275,16 @@ fn truth(word: &str) -> Option<bool> {
 }
 
 impl Node {
+    /// A variable's value: null sets it to nothing, also where a group sets it to something.
+    fn variable(&self) -> Option<&str> {
+        match self {
+            Node::Null => Some(""),
+            Node::Text(_) | Node::Truth(..) | Node::Map(_) | Node::List(_) | Node::Other => {
+                self.text()
+            }
+        }
+    }
+
     /// A value as Ansible fills it in: a truth value as Python writes it.
     fn text(&self) -> Option<&str> {
         match self {

@@ -18,7 +18,7 @@ pub fn add(
     for (host, variables) in hosts {
         if let Node::Map(variables) = variables {
             for (key, value) in variables {
-                if let Some(value) = value.text() {
+                if let Some(value) = value.variable() {
                     listed.set_of_host(host, key, value);
                 }
             }
@@ -31,14 +31,15 @@ fn add_group(listed: &mut Listed, name: &str, group: &Node) -> Result<(), String
     listed.group(name);
     // The short form of a dynamic inventory is the list of its hosts.
     if let Node::List(hosts) = group {
-        return add_hosts(listed, name, hosts);
+        add_hosts(listed, name, hosts);
+        return Ok(());
     }
     let Node::Map(parts) = group else {
         return Ok(());
     };
     for (part, value) in parts {
         match (part.as_str(), value) {
-            ("hosts", Node::List(hosts)) => add_hosts(listed, name, hosts)?,
+            ("hosts", Node::List(hosts)) => add_hosts(listed, name, hosts),
             ("children", Node::List(children)) => {
                 for child in texts(children) {
                     listed.child(name, child);
@@ -46,7 +47,7 @@ fn add_group(listed: &mut Listed, name: &str, group: &Node) -> Result<(), String
             }
             ("vars", Node::Map(variables)) => {
                 for (key, value) in variables {
-                    if let Some(value) = value.text() {
+                    if let Some(value) = value.variable() {
                         listed.set_of_group(name, key, value)?;
                     }
                 }
@@ -57,8 +58,8 @@ fn add_group(listed: &mut Listed, name: &str, group: &Node) -> Result<(), String
     Ok(())
 }
 
-fn add_hosts(listed: &mut Listed, group: &str, hosts: &[Node]) -> Result<(), String> {
-    texts(hosts).try_for_each(|host| listed.host(group, host, None))
+fn add_hosts(listed: &mut Listed, group: &str, hosts: &[Node]) {
+    texts(hosts).for_each(|host| listed.host(group, host, None));
 }
 
 fn texts(nodes: &[Node]) -> impl Iterator<Item = &str> {
