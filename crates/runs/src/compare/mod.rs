@@ -369,7 +369,14 @@ fn measure(
 /// In what the jobs of a row differ, though they are compared.
 fn remarks(job: &SubjectJob, others: &[Option<&SubjectJob>]) -> Vec<String> {
     let mut remarks = Vec::new();
+    let has_rate = |job: &SubjectJob| job.throughput.value > 0.0;
+    if !has_rate(job) || !others.iter().flatten().all(|other| has_rate(other)) {
+        remarks.push("no rate: a job did nothing, or took no time".into());
+    }
     for other in others.iter().flatten() {
+        if let Some(remark) = fio::pace_remark(job, other) {
+            remarks.push(remark);
+        }
         match (job.block_bytes, other.block_bytes) {
             (Some(here), Some(there)) if here != there => remarks.push(format!(
                 "blocks of {} against {}",

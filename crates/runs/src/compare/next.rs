@@ -17,6 +17,11 @@ pub(super) fn next(comparison: &Comparison) -> NextStep {
             false => "measure both with the same suite: they have no job in common",
         });
     }
+    if comparison.rows.iter().all(|row| row.throughput.ratios.iter().all(Option::is_none)) {
+        return NextStep::by_hand(
+            "run the jobs again, for some seconds each: those in common have no rate",
+        );
+    }
     let words = |wanted: Word| {
         (1..comparison.subjects.len()).find(|place| {
             let rows = comparison.rows.iter();

@@ -5,6 +5,7 @@
 
 mod group;
 mod interim;
+mod pace;
 mod part;
 mod spread;
 
@@ -12,6 +13,7 @@ use serde_json::Value;
 
 use self::group::{Group, group};
 pub use self::interim::is_interim;
+pub(super) use self::pace::remark as pace_remark;
 use self::part::{Part, Units};
 use super::subject::{Scope, Source, Subject, SubjectDoubt, SubjectJob, WriteSync, distinct};
 use rubus_fio::job_file::Asked;
@@ -142,6 +144,8 @@ fn asked(entry: &Value, global: &Value) -> Option<Asked> {
 /// One of fio's results: of a job, or of a group of jobs.
 struct Entry<'a> {
     value: &'a Value,
+    /// The options of all jobs.
+    global: &'a Value,
     asked: Option<Asked>,
     group: Group,
     /// What did anything, and what it is of.
@@ -149,7 +153,7 @@ struct Entry<'a> {
 }
 
 impl<'a> Entry<'a> {
-    fn of(value: &'a Value, global: &Value, units: Units, like_it: usize) -> Entry<'a> {
+    fn of(value: &'a Value, global: &'a Value, units: Units, like_it: usize) -> Entry<'a> {
         let asked = asked(value, global);
         let part = |key: &str| Part::of(&value[key], units);
         let one_way = |direction, key| Some((Scope::OneDirection, direction, part(key)?));
@@ -171,7 +175,7 @@ impl<'a> Entry<'a> {
         }
         let figures: Vec<Part<'_>> = parts.iter().map(|(_, _, part)| *part).collect();
         let group = group(value, &figures, asked.as_ref(), like_it);
-        Entry { value, asked, group, parts }
+        Entry { value, global, asked, group, parts }
     }
 
     fn jobs(&self) -> Vec<SubjectJob> {
@@ -205,6 +209,7 @@ impl<'a> Entry<'a> {
             .into_iter()
             .collect();
         doubts.extend(self.failure());
+        doubts.extend(pace::doubt(self.value, self.global));
         let pattern_said = asked.map(|_| pattern);
         let words = Words { scope, direction, pattern: pattern_said, block_bytes, sync };
         SubjectJob {

@@ -96,7 +96,12 @@ pub fn headline(comparison: &Comparison, place: usize) -> String {
     let count = |wanted: Word| of_this.iter().filter(|word| **word == wanted).count();
     let jobs = match of_this.len() {
         0 => {
-            return format!("{name} and {} have no job in common.", comparison.subjects[0].name);
+            let is_in_common = comparison.rows.iter().any(|row| row.jobs[place].is_some());
+            let why = match is_in_common {
+                true => "jobs in common, but no rates of them",
+                false => "no job in common",
+            };
+            return format!("{name} and {} have {why}.", comparison.subjects[0].name);
         }
         1 => "1 job".to_string(),
         n => format!("{n} jobs"),
