@@ -71,6 +71,10 @@ fn the_words_of_the_disk_itself_count() {
     assert_eq!(word(&fine, &failing, "sda").0, Word::Failing);
     let spare = wear("sda", |wear| wear.warnings = vec![Warning::SpareLow]);
     assert_eq!(word(&fine, &spare, "sda").0, Word::WearingOut);
+    for of_age in [Warning::ReallocatedBlocks, Warning::DesignLifeOver] {
+        let told = wear("sda", |wear| wear.warnings = vec![of_age]);
+        assert_eq!(word(&fine, &told, "sda").0, Word::WearingOut, "{of_age:?}");
+    }
     let used = |percent: f64| {
         let used = Used { min_percent: percent, max_percent: Some(percent + 2.0) };
         wear("sda", move |wear| wear.used = Some(used))

@@ -54,12 +54,22 @@ fn of_disk(wear: &Wear) -> Vec<RuleFinding> {
             beside("disk-worn-out"),
         ));
     }
-    if warned.contains(&Warning::DataErrors) {
+    let errors: Vec<Warning> = warned
+        .iter()
+        .copied()
+        .filter(|one| matches!(one, Warning::DataErrors | Warning::ReallocatedBlocks))
+        .collect();
+    if !errors.is_empty() {
+        let consequence = if errors.contains(&Warning::DataErrors) {
+            "What it could not give back is lost; a count that grows says that more will follow"
+        } else {
+            "Disks with many reallocated blocks fail sooner; a count that grows says that more will follow"
+        };
         found.push(finding(
             "disk-data-errors",
             Weight::Hint,
-            of_warnings(wear, &[Warning::DataErrors]).join(", "),
-            "What it could not give back is lost; a count that grows says that more will follow",
+            of_warnings(wear, &errors).join(", "),
+            consequence,
             "Keep a backup, look at the count again in a month, and replace the disk when it has grown",
             beside("disk-data-errors"),
         ));
@@ -127,6 +137,8 @@ mod tests {
         assert_eq!(found(warns(Warning::SpareLow)), low);
         let errors = [("disk-data-errors".to_string(), Weight::Hint)];
         assert_eq!(found(warns(Warning::DataErrors)), errors);
+        assert_eq!(found(warns(Warning::ReallocatedBlocks)), errors);
+        assert_eq!(found(warns(Warning::DesignLifeOver)), [], "of age alone, no fault");
         assert_eq!(found(used(97.0, Some(99.0))), []);
         assert_eq!(found(Wear::default()), []);
     }

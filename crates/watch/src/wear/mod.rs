@@ -42,6 +42,9 @@ pub struct Wear {
     /// The names of the attributes that are at their maker's threshold.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub failing_attributes: Vec<String>,
+    /// The names of those that count its use, such as hours, and are at the end of what its maker made it for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub used_up_attributes: Vec<String>,
     /// It has platters, which do not wear by being written.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_turning: bool,
@@ -203,6 +206,10 @@ pub enum Warning {
     SpareLow,
     /// It counts blocks that it could not give back at some time in its life.
     DataErrors,
+    /// It has put many spare blocks in place of bad ones.
+    ReallocatedBlocks,
+    /// Its use, such as its hours, is at the end of what its maker made it for.
+    DesignLifeOver,
     /// What it keeps in its memory is lost when the power is.
     UnsafeCache,
 }
@@ -218,7 +225,10 @@ impl Warning {
             | Warning::UnreadableBlocks
             | Warning::SpareNearlyUsedUp
             | Warning::UnsafeCache => true,
-            Warning::SpareLow | Warning::DataErrors => false,
+            Warning::SpareLow
+            | Warning::DataErrors
+            | Warning::ReallocatedBlocks
+            | Warning::DesignLifeOver => false,
         }
     }
 }

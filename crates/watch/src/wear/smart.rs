@@ -35,19 +35,59 @@ const EXIT_FAILING: u64 = 1 << 3;
 const TURNS: std::ops::RangeInclusive<f64> = 1025.0..=65_534.0;
 /// Attributes of disks that turn whose raw value counts the blocks that cannot be read (smartd.conf(5), -C and -U). SSDs have
 /// other meanings for these names, and some of Crucial's firmwares raise and clear them at random.
-const UNREADABLE: [&str; 2] = ["Current_Pending_Sector", "Offline_Uncorrectable"];
+const UNREADABLE: [&str; 7] = [
+    "Current_Pending_Sector",
+    "Pending_Sector_Count",
+    "Offline_Uncorrectable",
+    "Offline_UErr_Media_Scan",
+    "Off-line_Scan_UNC_Sector_Ct",
+    "Offline_Scan_UNC_SectCt",
+    "Uncorrectable_Sector_Ct",
+];
+/// The same where the disk never lowers the count (drivedb.h: `197,increasing` and `198,increasing`).
+const ONCE_UNREADABLE: [&str; 2] = ["Total_Pending_Sectors", "Total_Offl_Uncorrectabl"];
+/// Statistics of blocks that cannot be read and wait for being written (ACS-4, 9.5.6).
+const CANDIDATES: [&str; 2] = [
+    "Number of Realloc. Candidate Logical Sectors",
+    "Number of Reallocation Candidate Logical Sectors",
+];
+const REALLOCATED: &str = "Number of Reallocated Logical Sectors";
+/// The attribute 5, whose count is in the lowest 16 bits (drivedb.h: raw16(raw16)).
+const REALLOCATED_ID: u64 = 5;
+/// From so many blocks on, a turning disk has replaced many. Disks that have replaced some fail 3 to 6 times as often (Pinheiro
+/// et al., "Failure Trends in a Large Disk Drive Population", FAST 2007, 3.5.2); a few are usual.
+const MANY_REALLOCATED: u64 = 100;
+/// Attributes that only disks that turn have, and that stay at 0 where a firmware of an SSD lists them.
+const OF_SPINDLE_AND_ARM: [&str; 2] = ["Spin_Up_Time", "Seek_Error_Rate"];
+/// Attributes of use: at their threshold, the time is over for which a disk was made (smartctl(8): Old_age).
+const USE: [&str; 10] = [
+    "Power_On_Hours",
+    "Power_On_Minutes",
+    "Power_On_Hours_and_Msec",
+    "Power_Cycle_Count",
+    "Start_Stop_Count",
+    "Load_Cycle_Count",
+    "Load_Retract_Count",
+    "Loaded_Hours",
+    "Head_Flying_Hours",
+    "Power-Off_Retract_Count",
+];
 /// Names that the attribute 187 has in drivedb.h, whose raw value counts reads that failed for good.
 const REPORTED_UNCORRECTABLE: [&str; 3] =
     ["Reported_Uncorrect", "Uncorrectable_Error_Cnt", "Uncorrectable_ECC_Cnt"];
-/// More is no count, but something that the firmware has packed into the raw value.
-const MAX_COUNTED: u64 = 1_000_000;
+/// More is no count, but something that the firmware has packed into the raw value of an attribute.
+const MAX_COUNTED: u64 = 0xffff_ffff;
 /// SCSI's warnings that say nothing of the disk: it is too warm, its enclosure is degraded (SPC-5, additional sense codes).
 const OF_SURROUNDINGS: [(u64, u64); 2] = [(0x0b, 0x01), (0x0b, 0x02)];
 /// The statistic of ATA's standard.
 const ENDURANCE: &str = "Percentage Used Endurance Indicator";
-/// A disk that was written over this often is well used; one that was not is nearly new.
-const CAPACITIES_OF_A_USED_DISK: f64 = 100.0;
+/// A disk that was written over less often is nearly new.
 const CAPACITIES_OF_A_NEW_DISK: f64 = 20.0;
+/// One that was written over less often may be at any part of its life: consumer disks are promised 200 to 1,200 times (Crucial
+/// MX500 1 TB: 360 TB; Samsung 870 EVO 1 TB: 600 TB; 860 PRO 1 TB: 1,200 TB).
+const CAPACITIES_OF_A_USED_DISK: f64 = 600.0;
+/// No maker promises more of flash: Intel SSD DC S3700, 10 times a day for 5 years.
+const MAX_LIFE_IN_CAPACITIES: f64 = 18_250.0;
 
 /// What it says of a disk; none where it says nothing of wear and health, as of a disk that is no flash and is well.
 pub fn parse(disk: &str, answer: &str) -> Wear {
@@ -58,10 +98,10 @@ pub fn parse(disk: &str, answer: &str) -> Wear {
     };
     let mut wear = wear(trouble(&answer));
     // A disk that turns does not wear by writing.
-    wear.is_turning = number(&answer["rotation_rate"]).is_some_and(|rate| TURNS.contains(&rate));
+    let attributes = attributes::read(&answer);
+    wear.is_turning = is_turning(&answer, &attributes);
     let log = &answer["nvme_smart_health_information_log"];
     let is_nvme = log.is_object() || answer["smart_status"]["nvme"].is_object();
-    let attributes = attributes::read(&answer);
     let has_statistics = !items(&answer["ata_device_statistics"]["pages"]).is_empty();
     if is_nvme {
         of_nvme(&mut wear, &answer);
@@ -81,6 +121,17 @@ pub fn parse(disk: &str, answer: &str) -> Wear {
         wear.trouble = None;
     }
     wear
+}
+
+/// By its rate; a disk older than the standard that has it (ATA8-ACS) by its spindle and arm.
+fn is_turning(answer: &Value, attributes: &[Attribute]) -> bool {
+    if !answer["rotation_rate"].is_null() {
+        return number(&answer["rotation_rate"]).is_some_and(|rate| TURNS.contains(&rate));
+    }
+    let is_moving = |one: &Attribute| {
+        OF_SPINDLE_AND_ARM.contains(&one.name.as_str()) && one.raw.is_some_and(|raw| raw > 0)
+    };
+    attributes.iter().any(is_moving) && attributes.iter().all(|one| one.reading().is_none())
 }
 
 fn is_failing(answer: &Value) -> bool {
@@ -128,7 +179,7 @@ fn of_nvme(wear: &mut Wear, answer: &Value) {
     if is_read {
         wear.source = Some(Source::Nvme);
         wear.used = share(&log["percentage_used"]);
-        wear.set_written(written::of_nvme(log));
+        wear.set_written(written::of_nvme(answer, wear.used));
     } else if nvme_warning(answer).is_none_or(|bits| bits == 0) {
         let words = || "its health log could not be read".to_string();
         wear.trouble.get_or_insert_with(|| Trouble::Other(words()));
@@ -139,7 +190,10 @@ fn of_nvme(wear: &mut Wear, answer: &Value) {
     let bits = nvme_warning(answer).unwrap_or(0);
     let raised = NVME_WARNINGS.iter().filter(|(bit, _)| bits >> bit & 1 == 1);
     wear.warnings.extend(raised.map(|(_, warning)| *warning));
-    warn_of_errors(wear, [count(&log["media_errors"])]);
+    // A counter of 128 bits, which smartctl writes as text where it is large.
+    if is_read && number(&log["media_errors"]).is_some_and(|errors| errors >= 1.0) {
+        wear.warnings.push(Warning::DataErrors);
+    }
     warn_of_spare(wear, &log["available_spare"], &log["available_spare_threshold"]);
 }
 
@@ -167,12 +221,16 @@ fn of_scsi(wear: &mut Wear, answer: &Value) {
     ];
     let used = told.into_iter().find_map(share);
     wear.used = used.filter(|_| !wear.is_turning);
-    wear.set_written(written::of_scsi(answer));
+    wear.set_written(written::of_scsi(answer, wear.used));
     let spare = &answer["spare_available"];
     warn_of_spare(wear, &spare["current_percent"], &spare["threshold_percent"]);
     let log = &answer["scsi_error_counter_log"];
     let of = |kind: &str| count(&log[kind]["total_uncorrected_errors"]);
     warn_of_errors(wear, ["read", "write", "verify"].map(of));
+    if wear.is_turning {
+        warn_of_unreadable(wear, [count(&answer["scsi_pending_defects"]["count"])]);
+        warn_of_reallocated(wear, [count(&answer["scsi_grown_defect_list"])]);
+    }
 }
 
 fn is_scsi(answer: &Value) -> bool {
@@ -191,9 +249,20 @@ fn warn_of_spare(wear: &mut Wear, spare: &Value, threshold: &Value) {
 
 /// Counters of data that could not be read, at any time in the disk's life.
 fn warn_of_errors(wear: &mut Wear, counters: impl IntoIterator<Item = Option<u64>>) {
-    let is_counted = |errors: u64| (1..=MAX_COUNTED).contains(&errors);
-    if counters.into_iter().flatten().any(is_counted) {
+    if counters.into_iter().flatten().any(|errors| errors > 0) {
         wear.warnings.push(Warning::DataErrors);
+    }
+}
+
+fn warn_of_unreadable(wear: &mut Wear, counters: impl IntoIterator<Item = Option<u64>>) {
+    if counters.into_iter().flatten().any(|blocks| blocks > 0) {
+        wear.warnings.push(Warning::UnreadableBlocks);
+    }
+}
+
+fn warn_of_reallocated(wear: &mut Wear, counters: impl IntoIterator<Item = Option<u64>>) {
+    if counters.into_iter().flatten().any(|blocks| blocks >= MANY_REALLOCATED) {
+        wear.warnings.push(Warning::ReallocatedBlocks);
     }
 }
 
@@ -203,29 +272,51 @@ fn share(value: &Value) -> Option<Used> {
 
 fn of_ata(wear: &mut Wear, answer: &Value, attributes: &[Attribute]) {
     wear.source = Some(Source::Ata);
-    let is_temperature = |one: &&Attribute| one.name.to_ascii_lowercase().contains("temp");
-    let failing = attributes.iter().filter(|one| one.is_failing && !is_temperature(one));
-    wear.failing_attributes = failing.map(|one| one.name.clone()).collect();
-    if !wear.failing_attributes.is_empty() {
-        wear.warnings.push(Warning::AtThreshold);
-    }
-    let is_unreadable = |one: &Attribute| {
-        let counts = UNREADABLE.contains(&one.name.as_str());
-        counts && one.raw.is_some_and(|blocks| (1..=MAX_COUNTED).contains(&blocks))
+    warn_of_thresholds(wear, answer, attributes);
+    let counts = |names: &[&str]| -> Vec<Option<u64>> {
+        let named = attributes.iter().filter(|one| names.contains(&one.name.as_str()));
+        named.map(|one| one.raw.filter(|raw| *raw <= MAX_COUNTED)).collect()
     };
-    if wear.is_turning && attributes.iter().any(is_unreadable) {
-        wear.warnings.push(Warning::UnreadableBlocks);
+    let told = |name: &str| statistic(answer, name).and_then(count);
+    warn_of_errors(wear, counts(&REPORTED_UNCORRECTABLE));
+    warn_of_errors(wear, [told("Number of Reported Uncorrectable Errors")]);
+    if wear.is_turning {
+        warn_of_errors(wear, counts(&ONCE_UNREADABLE));
+        warn_of_unreadable(wear, counts(&UNREADABLE));
+        warn_of_unreadable(wear, CANDIDATES.map(told));
+        warn_of_unreadable(wear, [count(&answer["ata_pending_defects_log"]["count"])]);
+        let of_attribute = attributes.iter().filter(|one| one.id == Some(REALLOCATED_ID));
+        warn_of_reallocated(wear, of_attribute.map(|one| one.raw.map(|raw| raw & 0xffff)));
+        warn_of_reallocated(wear, [told(REALLOCATED)]);
     }
-    let reported = statistic(answer, "Number of Reported Uncorrectable Errors").and_then(count);
-    let is_reported = |one: &&Attribute| REPORTED_UNCORRECTABLE.contains(&one.name.as_str());
-    let raw = attributes.iter().filter(is_reported).map(|one| one.raw);
-    warn_of_errors(wear, raw.chain([reported]));
     if !wear.is_turning {
         wear.told_used = told_used(answer, attributes);
         wear.used = wear.told_used.iter().map(|told| told.used).reduce(Used::worse);
     }
     let sectors = statistic(answer, "Logical Sectors Written").and_then(count);
     wear.set_written(written::of_ata(answer, sectors, attributes, wear.used));
+}
+
+fn warn_of_thresholds(wear: &mut Wear, answer: &Value, attributes: &[Attribute]) {
+    let has_passed = truth(&answer["smart_status"]["passed"]) == Some(true);
+    let is_temperature = |one: &&Attribute| {
+        let name = one.name.to_ascii_lowercase();
+        name.split(|letter: char| !letter.is_ascii_alphabetic())
+            .any(|word| word.starts_with("temp"))
+    };
+    let is_of_use =
+        |one: &&Attribute| has_passed && one.is_old_age && USE.contains(&one.name.as_str());
+    let failing = attributes.iter().filter(|one| one.is_failing && !is_temperature(one));
+    let (of_use, failing): (Vec<&Attribute>, Vec<&Attribute>) = failing.partition(is_of_use);
+    let names = |of: &[&Attribute]| of.iter().map(|one| one.name.clone()).collect();
+    wear.failing_attributes = names(&failing);
+    wear.used_up_attributes = names(&of_use);
+    if !failing.is_empty() {
+        wear.warnings.push(Warning::AtThreshold);
+    }
+    if !of_use.is_empty() {
+        wear.warnings.push(Warning::DesignLifeOver);
+    }
 }
 
 /// All that a disk says of its wear, in the order in which it says it.
@@ -270,17 +361,23 @@ fn direction(share: f64, worst: Option<Used>, capacities: Option<f64>) -> Option
         let distance = |percent: f64| (percent - worst.min_percent).abs();
         return Some(if distance(more) < distance(less) { more } else { less });
     }
-    match capacities? {
-        CAPACITIES_OF_A_USED_DISK.. => Some(more),
-        ..CAPACITIES_OF_A_NEW_DISK => Some(less),
-        _ => None,
+    let capacities = capacities?;
+    if capacities < CAPACITIES_OF_A_NEW_DISK {
+        Some(less)
+    } else if capacities >= CAPACITIES_OF_A_USED_DISK
+        && capacities > MAX_LIFE_IN_CAPACITIES * (less + 1.0) / 100.0
+    {
+        Some(more)
+    } else {
+        None
     }
 }
 
 /// How often a disk was written over.
 fn capacities_written(answer: &Value, attributes: &[Attribute]) -> Option<f64> {
     let sectors = statistic(answer, "Logical Sectors Written").and_then(count);
-    let written = written::of_ata(answer, sectors, attributes, None).bytes?;
+    let written =
+        written::of_ata(answer, sectors, attributes, None).bytes.filter(|bytes| *bytes > 0)?;
     let capacity = number(&answer["user_capacity"]["bytes"]).filter(|bytes| *bytes > 0.0)?;
     Some(written as f64 / capacity)
 }

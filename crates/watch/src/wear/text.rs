@@ -184,6 +184,11 @@ pub(crate) fn of_warnings(wear: &Wear, warnings: &[Warning]) -> Vec<String> {
         Warning::SpareNearlyUsedUp => "has used up nearly all of its spare blocks".into(),
         Warning::SpareLow => "has used up most of its spare blocks".into(),
         Warning::DataErrors => "counts errors in its life by which data could not be read".into(),
+        Warning::ReallocatedBlocks => "has put many spare blocks in place of bad ones".into(),
+        Warning::DesignLifeOver => {
+            let names = wear.used_up_attributes.join(", ");
+            format!("is at the end of the use that it was made for ({names})")
+        }
         Warning::UnsafeCache => "loses what is in its cache with the power".into(),
     };
     warnings.iter().map(clause).collect()
@@ -197,8 +202,10 @@ fn what_to_do(warning: Warning) -> &'static str {
         | Warning::UnreadableBlocks
         | Warning::SpareNearlyUsedUp => "Make a backup now, and replace it.",
         Warning::ReadOnly => "Copy what is on it, and replace it.",
-        Warning::SpareLow => "Keep a backup, and plan to replace it.",
-        Warning::DataErrors => "Keep a backup, and replace it when the count grows.",
+        Warning::SpareLow | Warning::DesignLifeOver => "Keep a backup, and plan to replace it.",
+        Warning::DataErrors | Warning::ReallocatedBlocks => {
+            "Keep a backup, and replace it when the count grows."
+        }
         Warning::UnsafeCache => "Use it for nothing that matters.",
     }
 }
@@ -298,6 +305,15 @@ mod tests {
                     warnings: vec![Warning::AtThreshold],
                     failing_attributes: vec!["SSD_Life_Left".into()],
                     ..wear(Some((39.0, Some(41.0))))
+                },
+                Years::NoRate,
+            ),
+            (
+                &Wear {
+                    is_turning: true,
+                    warnings: vec![Warning::ReallocatedBlocks, Warning::DesignLifeOver],
+                    used_up_attributes: vec!["Power_On_Hours".into()],
+                    ..wear(None)
                 },
                 Years::NoRate,
             ),

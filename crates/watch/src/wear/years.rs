@@ -30,7 +30,9 @@ pub struct YearsLeft {
 /// None where the disk says neither, or is worn out already.
 pub fn years_left(wear: &Wear, bytes_per_day: Estimate) -> Option<YearsLeft> {
     let used = wear.used.filter(|used| !used.is_at_end())?;
-    let (min_bytes, max_bytes) = match (wear.written_bytes, wear.filesystems_written_bytes) {
+    // A disk that is used was written to: a counter at 0 does not count.
+    let counted = wear.written_bytes.filter(|bytes| *bytes > 0);
+    let (min_bytes, max_bytes) = match (counted, wear.filesystems_written_bytes) {
         (Some(written), _) => (written, Some(written)),
         (None, Some(written)) => (written, None),
         (None, None) => return None,
@@ -101,6 +103,7 @@ mod tests {
         assert_eq!(years_left(&Wear::default(), rate(1e9)), None);
         assert_eq!(years_left(&wear(10.0, Some(20.0), None, None), rate(1e9)), None);
         assert_eq!(years_left(&wear(100.0, None, Some(1), None), rate(1e9)), None);
+        assert_eq!(years_left(&wear(1.0, Some(3.0), Some(0), None), rate(1e9)), None);
         let idle = Estimate::new(0.0, 0.0, 0.0);
         let used = wear(10.0, Some(20.0), Some(1 << 40), None);
         assert_eq!(years_left(&used, idle), None);

@@ -5,7 +5,7 @@
 
 use serde_json::Value;
 
-use super::lenient::{count, items, number};
+use super::lenient::{count, items, number, truth};
 use crate::wear::{MAX_PERCENT, Used};
 
 /// What an attribute's value and raw value mean.
@@ -72,6 +72,8 @@ const TABLE: [(&str, Meaning); 31] = [
     ("percentageused", Meaning::Used),
 ];
 
+/// The attribute of all of Samsung's SSDs whose value falls from 100, those that the database lacks included.
+const OF_SAMSUNG: &str = "Wear_Leveling_Count";
 /// A disk that wrote its capacity this often has used more than 1 % of its erase cycles: a value of 100 beside more is not kept up to date.
 const MAX_CYCLES_OF_A_NEW_DISK: u64 = 50;
 /// A share left that small beside a value of 100 may as well be a share used.
@@ -116,14 +118,22 @@ pub struct Attribute {
     pub is_of_sandforce: bool,
     /// It is at or below its maker's threshold.
     pub is_failing: bool,
+    /// It is of use and age, which its maker says nothing of a failure by (smartctl(8): Old_age).
+    pub is_old_age: bool,
     /// Whether smartctl's database has the disk; else the name is a default, and the disk may mean something else.
     pub is_in_database: bool,
+    /// The value falls, whatever the name is: its maker lets it fall to a threshold, or has this of all its disks.
+    pub is_falling: bool,
 }
 
 /// All attributes of an answer.
 pub fn read(answer: &Value) -> Vec<Attribute> {
     let is_in_database = answer["in_smartctl_database"] != Value::Bool(false);
     let rows = items(&answer["ata_smart_attributes"]["table"]);
+    let is_of_samsung = ["model_name", "model_family"]
+        .iter()
+        .filter_map(|field| answer[*field].as_str())
+        .any(|name| name.to_ascii_lowercase().starts_with("samsung"));
     let name = |row: &Value| row["name"].as_str().unwrap_or_default().to_string();
     let is_of_disk_without_values =
         rows.len() > 1 && rows.iter().all(|row| number(&row["value"]) == Some(0.0));
@@ -137,9 +147,17 @@ pub fn read(answer: &Value) -> Vec<Attribute> {
         is_of_disk_without_values,
         is_of_sandforce,
         is_failing: row["when_failed"].as_str().is_some_and(is_now),
+        is_old_age: truth(&row["flags"]["prefailure"]) == Some(false),
         is_in_database,
+        is_falling: has_threshold(row) || (is_of_samsung && name(row) == OF_SAMSUNG),
     };
     rows.into_iter().map(attribute).collect()
+}
+
+/// Whether the value is above a threshold to which it may fall.
+fn has_threshold(row: &Value) -> bool {
+    let threshold = number(&row["thresh"]).filter(|threshold| (1.0..100.0).contains(threshold));
+    threshold.zip(number(&row["value"])).is_some_and(|(threshold, value)| value > threshold)
 }
 
 fn raw(raw: &Value) -> Option<u64> {
@@ -188,7 +206,7 @@ impl Attribute {
             return None;
         }
         // By its default name it may count anything.
-        if !self.is_in_database && (1.0..100.0).contains(&value) {
+        if !self.is_in_database && !self.is_falling && (1.0..100.0).contains(&value) {
             return Some(Reading::Either(value));
         }
         (1.0..=100.0).contains(&value).then(|| left(value))
@@ -213,6 +231,10 @@ impl Attribute {
         let share = raw as f64;
         if raw == 0 || share == value {
             return Some(left(value));
+        }
+        // The share left of a Kingston A400 is the raw value, except with one firmware (CrystalDiskInfo, `GetLifeSsd`).
+        if !is_raw_used && !self.is_falling && share + value == 100.0 {
+            return Some(Reading::Either(value));
         }
         let tolerance = if is_raw_used { 1.0 } else { 0.0 };
         if ((100.0 - share).max(0.0) - value).abs() <= tolerance {
@@ -247,6 +269,9 @@ impl Attribute {
             return Some(used(share));
         }
         let is_moving = (1.0..100.0).contains(&value);
+        if self.is_falling && is_moving {
+            return Some(left(value));
+        }
         match self.raw {
             Some(0) if !is_of_wd && value > 0.0 => Some(left(value)),
             Some(raw) if raw > 0 && (100.0 - raw as f64) == value => Some(used(raw as f64)),
@@ -356,7 +381,6 @@ mod tests {
         ];
         for name in left {
             assert_eq!(shares(231, name, 64.0, 64), Some((35.0, Some(37.0))), "{name}");
-            assert_eq!(shares(231, name, 64.0, 36), Some((35.0, Some(37.0))), "{name}");
             assert_eq!(shares(231, name, 64.0, 0), Some((35.0, Some(37.0))), "{name}");
             assert_eq!(shares(231, name, 0.0, 0), Some((100.0, None)), "{name}");
         }
@@ -372,6 +396,16 @@ mod tests {
             assert_eq!(shares(202, name, 57.0, 57), Some((56.0, Some(58.0))), "{name}");
             assert_eq!(shares(202, name, 100.0, 57), Some((56.0, Some(58.0))), "{name}");
         }
+    }
+
+    #[test]
+    fn a_value_and_a_raw_value_of_100_together_are_used_and_left_either_way() {
+        let told = |value, raw| told(231, "SSD_Life_Left", value, raw);
+        assert_eq!(told(2.0, 98), Some(Reading::Either(2.0)));
+        assert_eq!(told(96.0, 4), Some(Reading::Either(96.0)));
+        assert_eq!(told(96.0, 96), Some(left(96.0)));
+        assert_eq!(told(96.0, 5), Some(left(96.0)));
+        assert_eq!(shares(202, "Percent_Lifetime_Remain", 96.0, 4), Some((3.0, Some(5.0))));
     }
 
     #[test]

@@ -21,7 +21,7 @@ fn first(text: &str) -> Result<Value, serde_json::Error> {
     objects.next().unwrap_or_else(|| serde_json::from_str(text)).map(Value::Object)
 }
 
-/// A number, also as text: 97, "97", "97 %", "0x61".
+/// A number, also as text: 97, "97", "97 %", "5400 rpm", "0x61".
 pub fn number(value: &Value) -> Option<f64> {
     let number = match value {
         Value::Number(number) => number.as_f64(),
@@ -32,7 +32,7 @@ pub fn number(value: &Value) -> Option<f64> {
 }
 
 fn number_of_text(text: &str) -> Option<f64> {
-    let text = text.trim().trim_end_matches('%').trim_end();
+    let text = text.trim().trim_end_matches('%').trim_end_matches("rpm").trim_end();
     match text.strip_prefix("0x") {
         Some(digits) => u64::from_str_radix(digits, 16).ok().map(|number| number as f64),
         None => text.parse().ok(),
@@ -87,6 +87,7 @@ mod tests {
     fn a_field_of_another_kind_is_not_there() {
         assert_eq!(number(&json!("97 %")), Some(97.0));
         assert_eq!(number(&json!("0x61")), Some(97.0));
+        assert_eq!(number(&json!("5400 rpm")), Some(5400.0));
         for odd in
             [json!(null), json!([1]), json!({"value": 1}), json!("many"), json!("inf"), json!(true)]
         {

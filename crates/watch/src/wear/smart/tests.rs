@@ -302,8 +302,169 @@ fn an_indicator_without_direction_goes_by_what_else_the_disk_says() {
         about(&told(&disk(&attributes, 9000, 1 << 39)))
     };
     assert_eq!(alone(1800), Some((1.0, Some(3.0))));
-    assert_eq!(alone(180_000), Some((97.0, Some(99.0))));
+    assert_eq!(alone(400_000), Some((97.0, Some(99.0))));
     assert_eq!(alone(18_000), None);
+    assert_eq!(alone(180_000), None, "makers promise 360 capacities and more");
+    assert_eq!(alone(0), None, "a counter that does not count");
+}
+
+#[test]
+fn bytes_that_any_disk_may_be_written_in_its_life_condemn_none() {
+    // 150 capacities in 9000 hours.
+    let told_of = |model: &str, name: &str, threshold: u32, value: u32, raw: u64| {
+        let mut row = attribute(177, name, value, raw);
+        row["thresh"] = json!(threshold);
+        let sectors = attribute(241, "Total_LBAs_Written", 99, 140_000_000_000);
+        let mut json = disk(&[row, sectors], 9000, 480_103_981_056);
+        json["model_name"] = json!(model);
+        json["in_smartctl_database"] = json!(false);
+        about(&told(&json))
+    };
+    let leveling = "Wear_Leveling_Count";
+    assert_eq!(told_of("SAMSUNG MZ7L3480HCHQ-00A07", leveling, 0, 95, 180), Some((4.0, Some(6.0))));
+    assert_eq!(told_of("NoName SSD", leveling, 0, 93, 70), None);
+    assert_eq!(told_of("NoName SSD", leveling, 5, 93, 70), Some((6.0, Some(8.0))), "it falls");
+    assert_eq!(told_of("NoName SSD", leveling, 5, 4, 70), None, "it is below, and may rise");
+}
+
+#[test]
+fn a_share_that_is_used_or_left_goes_by_the_bytes_if_they_tell() {
+    let kingston = |value: u32, raw: u64, gib: u64| {
+        let rows = [
+            attribute(231, "SSD_Life_Left", value, raw),
+            attribute(241, "Lifetime_Writes_GiB", 100, gib),
+        ];
+        about(&told(&disk(&rows, 20_000, 120_034_123_776)))
+    };
+    assert_eq!(kingston(2, 98, 1100), Some((1.0, Some(3.0))));
+    assert_eq!(kingston(96, 4, 1100), Some((3.0, Some(5.0))));
+    assert_eq!(kingston(2, 98, 15_000), None);
+    assert_eq!(kingston(2, 98, 200_000), Some((97.0, Some(99.0))));
+    assert_eq!(kingston(2, 2, 1100), Some((97.0, Some(99.0))), "both say the same");
+}
+
+#[test]
+fn a_counter_that_has_too_little_for_the_wear_is_no_counter() {
+    let mut of_nvme = nvme(44, 0);
+    of_nvme["user_capacity"] = json!({"bytes": 500_107_862_016_u64});
+    let log = "nvme_smart_health_information_log";
+    let written = |json: &Value| {
+        let wear = told(json);
+        (wear.written_bytes, wear.is_written_counter_implausible)
+    };
+    of_nvme[log]["data_units_written"] = json!(0);
+    assert_eq!(written(&of_nvme), (None, true));
+    of_nvme[log]["data_units_written"] = json!(4_000_000);
+    assert_eq!(written(&of_nvme), (Some(2_048_000_000_000), false));
+    let rows = [
+        attribute(231, "SSD_Life_Left", 40, 40),
+        attribute(241, "Lifetime_Writes_GiB", 100, 300_000),
+    ];
+    let mut wrapped = disk(&rows, 30_000, 500_107_862_016);
+    wrapped["ata_device_statistics"] = statistics(&[("Logical Sectors Written", 2_000_000, true)]);
+    assert_eq!(written(&wrapped), (Some(300_000 << 30), false));
+}
+
+#[test]
+fn a_disk_older_than_rotation_rates_turns_if_its_arm_has_moved() {
+    let old = |name: &str, raw: u64| {
+        let rows = [attribute(7, name, 97, raw), attribute(197, "Current_Pending_Sector", 99, 87)];
+        let mut json = ata(&rows, 0);
+        json["rotation_rate"].take();
+        told(&json)
+    };
+    assert_eq!(old("Seek_Error_Rate", 600_000_000).warnings, [Warning::UnreadableBlocks]);
+    assert_eq!(old("Spin_Up_Time", 4925).warnings, [Warning::UnreadableBlocks]);
+    assert!(!old("Spin_Up_Time", 0).is_turning, "a name that a firmware of an SSD may list");
+    assert!(!old("Unknown_Attribute", 4925).is_turning);
+    let rows = [attribute(3, "Spin_Up_Time", 100, 9), attribute(231, "SSD_Life_Left", 80, 80)];
+    let mut json = ata(&rows, 0);
+    assert!(!told(&json).is_turning);
+    json["rotation_rate"].take();
+    assert_eq!(about(&told(&json)), Some((19.0, Some(21.0))));
+    json["rotation_rate"] = json!("5400 rpm");
+    assert!(told(&json).is_turning);
+}
+
+#[test]
+fn each_name_for_blocks_that_cannot_be_read_counts() {
+    let turning = |name: &str, raw| told(&ata(&[attribute(197, name, 100, raw)], 5400)).warnings;
+    for name in UNREADABLE {
+        assert_eq!(turning(name, 16), [Warning::UnreadableBlocks], "{name}");
+        assert_eq!(turning(name, 0), [], "{name}");
+    }
+    for name in ONCE_UNREADABLE {
+        assert_eq!(turning(name, 16), [Warning::DataErrors], "{name}");
+        assert_eq!(turning(name, 0), [], "{name}");
+    }
+    let mut json = ata(&[attribute(9, "Power_On_Hours", 99, 10)], 7200);
+    json["ata_device_statistics"] = statistics(&[(CANDIDATES[0], 240, true)]);
+    assert_eq!(told(&json).warnings, [Warning::UnreadableBlocks]);
+    json["ata_device_statistics"].take();
+    json["ata_pending_defects_log"] = json!({"count": 24});
+    assert_eq!(told(&json).warnings, [Warning::UnreadableBlocks]);
+    let sas = |pending: u64| {
+        json!({"device": {"protocol": "SCSI"}, "rotation_rate": 7200,
+            "smart_status": {"passed": true}, "scsi_pending_defects": {"count": pending}})
+    };
+    assert_eq!(told(&sas(57)).warnings, [Warning::UnreadableBlocks]);
+    assert_eq!(told(&sas(0)).warnings, []);
+}
+
+#[test]
+fn a_turning_disk_that_has_replaced_many_blocks_is_not_fine() {
+    let name = "Reallocated_Sector_Ct";
+    let of_attribute = |raw, turns| told(&ata(&[attribute(5, name, 71, raw)], turns)).warnings;
+    assert_eq!(of_attribute(37_528, 7200), [Warning::ReallocatedBlocks]);
+    assert_eq!(of_attribute(12, 7200), []);
+    assert_eq!(of_attribute(12 | 9000 << 32, 7200), [], "packed");
+    assert_eq!(of_attribute(37_528, 0), [], "an SSD");
+    let mut json = ata(&[attribute(9, "Power_On_Hours", 99, 10)], 7200);
+    json["ata_device_statistics"] = statistics(&[(REALLOCATED, 5120, true)]);
+    assert_eq!(told(&json).warnings, [Warning::ReallocatedBlocks]);
+    let sas = |defects: u64| {
+        json!({"device": {"protocol": "SCSI"}, "rotation_rate": 7200,
+            "smart_status": {"passed": true}, "scsi_grown_defect_list": defects})
+    };
+    assert_eq!(told(&sas(3211)).warnings, [Warning::ReallocatedBlocks]);
+    assert_eq!(told(&sas(3)).warnings, []);
+}
+
+#[test]
+fn large_counts_of_errors_count() {
+    let mut of_nvme = nvme(3, 0);
+    for errors in [json!(5_000_000), json!("340282366920938463463374607431768211455")] {
+        of_nvme["nvme_smart_health_information_log"]["media_errors"] = errors;
+        assert_eq!(told(&of_nvme).warnings, [Warning::DataErrors]);
+    }
+    let samsung = [attribute(187, "Uncorrectable_Error_Cnt", 98, 2_200_000)];
+    assert_eq!(told(&ata(&samsung, 0)).warnings, [Warning::DataErrors]);
+}
+
+#[test]
+fn a_temperature_is_told_from_attempts_and_a_use_from_a_fault() {
+    let failing = |name: &str, is_prefailure: bool, has_passed: bool| {
+        let mut row = attribute(213, name, 1, 9);
+        row["when_failed"] = json!("now");
+        row["flags"] = json!({"prefailure": is_prefailure});
+        let mut json = ata(&[row], 5400);
+        json["smart_status"]["passed"] = json!(has_passed);
+        told(&json)
+    };
+    for warm in ["Airflow_Temperature_Cel", "I-Temp", "Drive_Temp_Warning"] {
+        assert_eq!(failing(warm, true, true).warnings, [], "{warm}");
+    }
+    for fault in ["Snmple_Retry_Attempts", "Adaptv_Rd_Rtry_Attempts", "Reallocate_NAND_Blk_Cnt"] {
+        assert_eq!(failing(fault, false, true).warnings, [Warning::AtThreshold], "{fault}");
+    }
+    for of_use in ["Power_On_Hours", "Load_Cycle_Count"] {
+        let wear = failing(of_use, false, true);
+        assert_eq!(wear.warnings, [Warning::DesignLifeOver], "{of_use}");
+        assert_eq!(wear.used_up_attributes, [of_use]);
+        assert_eq!(failing(of_use, true, true).warnings, [Warning::AtThreshold], "{of_use}");
+        let status = failing(of_use, false, false).warnings;
+        assert_eq!(status, [Warning::Failing, Warning::AtThreshold], "{of_use}");
+    }
 }
 
 #[test]

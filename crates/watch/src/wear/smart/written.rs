@@ -53,6 +53,18 @@ struct Counter {
     is_unit_assumed: bool,
 }
 
+impl Written {
+    /// A count of too little for so much wear is not true.
+    fn checked(self, answer: &Value, used: Option<Used>) -> Written {
+        match self.bytes {
+            Some(bytes) if is_too_little_for_its_wear(bytes, answer, used) => {
+                Written { bytes: None, is_implausible: true }
+            }
+            Some(_) | None => self,
+        }
+    }
+}
+
 /// By an ATA disk's statistics, else by its maker's attributes; the first that can be true.
 pub fn of_ata(
     answer: &Value,
@@ -83,25 +95,27 @@ pub fn of_ata(
 }
 
 /// By an NVMe disk's log.
-pub fn of_nvme(log: &Value) -> Written {
+pub fn of_nvme(answer: &Value, used: Option<Used>) -> Written {
+    let log = &answer["nvme_smart_health_information_log"];
     let units = &log["data_units_written"];
     let bytes = count(units).and_then(|units| units.checked_mul(DATA_UNIT_BYTES));
     let hours = number(&log["power_on_hours"]);
     let bytes = bytes.filter(|bytes| is_possible(*bytes, hours));
-    Written { bytes, is_implausible: bytes.is_none() && !units.is_null() }
+    Written { bytes, is_implausible: bytes.is_none() && !units.is_null() }.checked(answer, used)
 }
 
 /// By a SAS disk's log: gigabytes, as text.
-pub fn of_scsi(answer: &Value) -> Written {
+pub fn of_scsi(answer: &Value, used: Option<Used>) -> Written {
     let gigabytes = number(&answer["scsi_error_counter_log"]["write"]["gigabytes_processed"]);
     let bytes = gigabytes.filter(|gigabytes| (0.0..1e10).contains(gigabytes));
     Written { bytes: bytes.map(|gigabytes| (gigabytes * 1e9) as u64), is_implausible: false }
+        .checked(answer, used)
 }
 
 impl Counter {
     fn is_plausible(&self, answer: &Value, attributes: &[Attribute], used: Option<Used>) -> bool {
         let hours = number(&answer["power_on_time"]["hours"]).or_else(|| hours(attributes));
-        if !is_possible(self.bytes, hours) {
+        if !is_possible(self.bytes, hours) || is_too_little_for_its_wear(self.bytes, answer, used) {
             return false;
         }
         if !self.is_unit_assumed {
@@ -110,12 +124,17 @@ impl Counter {
         let bytes = self.bytes as f64;
         let is_too_little_for_its_hours =
             hours.is_some_and(|hours| hours >= MIN_HOURS && bytes < hours * MIN_BYTES_PER_HOUR);
-        let capacity = number(&answer["user_capacity"]["bytes"]).unwrap_or(0.0);
-        let share = used.map_or(0.0, |used| used.min_percent);
-        let is_too_little_for_its_wear =
-            share >= MIN_USED_PERCENT && bytes < capacity * share / 100.0 * MIN_LIFE_IN_CAPACITIES;
-        !is_too_little_for_its_hours && !is_too_little_for_its_wear
+        !is_too_little_for_its_hours
     }
+}
+
+fn is_too_little_for_its_wear(bytes: u64, answer: &Value, used: Option<Used>) -> bool {
+    let capacity = ["user_capacity", "nvme_total_capacity"]
+        .map(|field| number(&answer[field]["bytes"]).or_else(|| number(&answer[field])));
+    let capacity = capacity.into_iter().flatten().next().unwrap_or(0.0);
+    let share = used.map_or(0.0, |used| used.min_percent);
+    let least = capacity * share / 100.0 * MIN_LIFE_IN_CAPACITIES;
+    share >= MIN_USED_PERCENT && (bytes == 0 || (bytes as f64) < least)
 }
 
 fn hours(attributes: &[Attribute]) -> Option<f64> {
