@@ -515,8 +515,10 @@ fn with_last_block(span_bytes: u64, left: Option<u64>, settings: &Settings) -> O
 fn in_rounds(io_bytes: u64, round_bytes: u64, settings: &Settings) -> u64 {
     let loops = u64::from(settings.loops);
     let all_bytes = rounded_up(io_bytes.saturating_mul(loops), settings);
-    // Backwards there is no end of a round: the next one begins at the end of the file.
-    if settings.stride_bytes < 0 || round_bytes == 0 {
+    // Backwards there is no end of a round: the next one begins at the end of the file. Nor is there one where blocks are
+    // visited more than once.
+    let has_no_end = settings.stride_bytes < 0 || (settings.is_random && !settings.visits_once());
+    if has_no_end || round_bytes == 0 {
         return all_bytes;
     }
     let without_rest = io_bytes.saturating_sub(u64::from(longest_block(settings)) - 1);

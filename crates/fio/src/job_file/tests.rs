@@ -246,6 +246,11 @@ fn rounds_and_amounts_are_fios() {
     assert_eq!([ahead("io_size=300k"), ahead("io_size=256k\nloops=2")], [19, 21]);
     let strided = |text: &str| kib(&format!("rw=read:8k\n{text}")) / 4;
     assert_eq!([strided("io_size=64k\nloops=2"), strided("io_size=300k\nloops=2")], [22, 77]);
+    // Where a block may come twice, no round ends before its amount (fio 3.33).
+    let mapless = |text: &str| kib(&format!("size=1m\nloops=3\nio_size=3m\n{text}"));
+    assert_eq!([mapless("rw=randread"), mapless("rw=randread\nnorandommap")], [3072, 9216]);
+    assert_eq!(mapless("rw=randread\nrandom_distribution=zipf:1.2"), 9216);
+    assert_eq!(mapless("rw=read\nnorandommap"), 3072);
     let backwards = "rw=read:-8k\nio_size=256k\nloops=2";
     assert_eq!(kib(backwards), 512);
     // So does a number of operations.
