@@ -72,8 +72,9 @@ const TABLE: [(&str, Meaning); 31] = [
     ("percentageused", Meaning::Used),
 ];
 
-/// The attribute of all of Samsung's SSDs whose value falls from 100, those that the database lacks included.
-const OF_SAMSUNG: &str = "Wear_Leveling_Count";
+/// Makers all of whose SSDs let the value of an attribute fall from 100, those that the database lacks included.
+const FALLING: [(&str, &str); 2] =
+    [("samsung", "Wear_Leveling_Count"), ("intel", "Media_Wearout_Indicator")];
 /// A disk that wrote its capacity this often has used more than 1 % of its erase cycles: a value of 100 beside more is not kept up to date.
 const MAX_CYCLES_OF_A_NEW_DISK: u64 = 50;
 /// A share left that small beside a value of 100 may as well be a share used.
@@ -130,10 +131,15 @@ pub struct Attribute {
 pub fn read(answer: &Value) -> Vec<Attribute> {
     let is_in_database = answer["in_smartctl_database"] != Value::Bool(false);
     let rows = items(&answer["ata_smart_attributes"]["table"]);
-    let is_of_samsung = ["model_name", "model_family"]
+    let makers: Vec<String> = ["model_name", "model_family"]
         .iter()
-        .filter_map(|field| answer[*field].as_str())
-        .any(|name| name.to_ascii_lowercase().starts_with("samsung"));
+        .filter_map(|field| answer[*field].as_str().map(str::to_ascii_lowercase))
+        .collect();
+    let is_falling = |row: &Value| {
+        let is_of_maker = |maker: &str| makers.iter().any(|name| name.starts_with(maker));
+        has_threshold(row)
+            || FALLING.iter().any(|(maker, known)| row["name"] == *known && is_of_maker(maker))
+    };
     let name = |row: &Value| row["name"].as_str().unwrap_or_default().to_string();
     let is_of_disk_without_values =
         rows.len() > 1 && rows.iter().all(|row| number(&row["value"]) == Some(0.0));
@@ -149,7 +155,7 @@ pub fn read(answer: &Value) -> Vec<Attribute> {
         is_failing: row["when_failed"].as_str().is_some_and(is_now),
         is_old_age: truth(&row["flags"]["prefailure"]) == Some(false),
         is_in_database,
-        is_falling: has_threshold(row) || (is_of_samsung && name(row) == OF_SAMSUNG),
+        is_falling: is_falling(row),
     };
     rows.into_iter().map(attribute).collect()
 }
@@ -273,7 +279,9 @@ impl Attribute {
             return Some(left(value));
         }
         match self.raw {
-            Some(0) if !is_of_wd && value > 0.0 => Some(left(value)),
+            Some(0) if !is_of_wd && value > 0.0 && self.is_in_database => Some(left(value)),
+            // By its default name it may count either way.
+            Some(0) if !is_of_wd && is_moving => Some(Reading::Either(value)),
             Some(raw) if raw > 0 && (100.0 - raw as f64) == value => Some(used(raw as f64)),
             Some(raw) if raw as f64 != value && !is_of_wd && self.is_in_database && is_moving => {
                 Some(left(value))

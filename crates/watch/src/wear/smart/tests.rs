@@ -328,6 +328,23 @@ fn bytes_that_any_disk_may_be_written_in_its_life_condemn_none() {
 }
 
 #[test]
+fn an_indicator_by_its_default_name_condemns_no_disk_alone() {
+    let told_of = |model: &str, value: u32, gib: u64| {
+        let rows = [
+            attribute(233, "Media_Wearout_Indicator", value, 0),
+            attribute(241, "Host_Writes_GiB", 100, gib),
+        ];
+        let mut json = disk(&rows, 9000, 500_107_862_016);
+        json["model_name"] = json!(model);
+        json["in_smartctl_database"] = json!(false);
+        about(&told(&json))
+    };
+    assert_eq!(told_of("NoName SSD", 3, 60_000), None);
+    assert_eq!(told_of("NoName SSD", 3, 5000), Some((2.0, Some(4.0))));
+    assert_eq!(told_of("INTEL SSDSC2KB480G8", 3, 60_000), Some((96.0, Some(98.0))));
+}
+
+#[test]
 fn a_share_that_is_used_or_left_goes_by_the_bytes_if_they_tell() {
     let kingston = |value: u32, raw: u64, gib: u64| {
         let rows = [
