@@ -282,7 +282,7 @@ impl Attribute {
             Some(0) if !is_of_wd && value > 0.0 && self.is_in_database => Some(left(value)),
             // By its default name it may count either way.
             Some(0) if !is_of_wd && is_moving => Some(Reading::Either(value)),
-            Some(raw) if raw > 0 && (100.0 - raw as f64) == value => Some(used(raw as f64)),
+            Some(raw) if is_moving && raw as f64 + value == 100.0 => Some(Reading::Either(value)),
             Some(raw) if raw as f64 != value && !is_of_wd && self.is_in_database && is_moving => {
                 Some(left(value))
             }
@@ -414,6 +414,9 @@ mod tests {
         assert_eq!(told(96.0, 96), Some(left(96.0)));
         assert_eq!(told(96.0, 5), Some(left(96.0)));
         assert_eq!(shares(202, "Percent_Lifetime_Remain", 96.0, 4), Some((3.0, Some(5.0))));
+        let indicator = |value, raw| self::told(233, "Media_Wearout_Indicator", value, raw);
+        assert_eq!(indicator(3.0, 97), Some(Reading::Either(3.0)));
+        assert_eq!(indicator(97.0, 840), Some(left(97.0)));
     }
 
     #[test]
