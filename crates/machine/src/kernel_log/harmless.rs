@@ -41,7 +41,7 @@ pub(super) fn harmless(lines: &[Told<'_>], disks: &UsbDisks) -> BTreeSet<usize> 
 }
 
 /// The lines of which something holds.
-fn matching(lines: &[Told<'_>], is_meant: impl Fn(&Told<'_>) -> bool) -> Vec<usize> {
+pub(super) fn matching(lines: &[Told<'_>], is_meant: impl Fn(&Told<'_>) -> bool) -> Vec<usize> {
     let numbered = lines.iter().enumerate();
     numbered.filter(|(_, told)| is_meant(told)).map(|(at, _)| at).collect()
 }
@@ -246,7 +246,7 @@ fn returns_by_hand(lines: &[Told<'_>]) -> Vec<usize> {
 }
 
 /// `sda: detected capacity change from 60506112 to 0`.
-fn is_loss_of_size(message: &str) -> bool {
+pub(super) fn is_loss_of_size(message: &str) -> bool {
     message.contains(": detected capacity change from ") && message.ends_with(" to 0")
 }
 
@@ -283,7 +283,7 @@ fn with_size<'a>(lines: &'a [Told<'_>]) -> BTreeSet<&'a str> {
 }
 
 /// `sda` of `sd 0:0:0:0: [sda] …`.
-fn bracketed_disk(message: &str) -> Option<&str> {
+pub(super) fn bracketed_disk(message: &str) -> Option<&str> {
     message.strip_prefix("sd ")?.split_once(": [")?.1.split(']').next()
 }
 

@@ -84,13 +84,16 @@ fn with_ports_of_the_only_disk(troubles: &[KernelTrouble]) -> Vec<KernelTrouble>
     let (Some(disk), None) = (only.next(), only.next()) else {
         return troubles.to_vec();
     };
-    let is_known = |trouble: &KernelTrouble| is_of_usb(trouble.kind) && trouble.part == *disk;
-    if troubles.iter().any(is_known) {
+    let is_known = |trouble: &KernelTrouble| {
+        (is_of_usb(trouble.kind) || trouble.kind == UsbDisk) && trouble.part == *disk
+    };
+    if troubles.iter().any(is_known) || has_sata_trouble(troubles) {
         return troubles.to_vec();
     }
+    // A port whose disk has a name is told by that name: then no port without one is the failing disk's.
     let known: BTreeSet<&str> = troubles
         .iter()
-        .filter(|trouble| trouble.kind == UsbDisk && is_port(&trouble.part))
+        .filter(|trouble| trouble.kind == UsbDisk)
         .map(|trouble| trouble.part.as_str())
         .collect();
     let mut all = troubles.to_vec();
@@ -103,12 +106,18 @@ fn with_ports_of_the_only_disk(troubles: &[KernelTrouble]) -> Vec<KernelTrouble>
     all
 }
 
+fn is_sata_port(part: &str) -> bool {
+    let number = part.strip_prefix("ata");
+    number.is_some_and(|number| number.bytes().all(|byte| byte.is_ascii_digit()))
+}
+
+/// Disks on SATA do not drop off USB.
+fn has_sata_trouble(troubles: &[KernelTrouble]) -> bool {
+    troubles.iter().any(|trouble| is_sata_port(&trouble.part))
+}
+
 /// The SATA port of a disk is in no message that names the disk. Where one port has trouble and one disk fails, they are one.
 fn with_sata_port_of_the_only_disk(mut troubles: Vec<KernelTrouble>) -> Vec<KernelTrouble> {
-    let is_sata_port = |part: &str| {
-        let number = part.strip_prefix("ata");
-        number.is_some_and(|number| number.bytes().all(|byte| byte.is_ascii_digit()))
-    };
     let ports: BTreeSet<String> = troubles
         .iter()
         .filter(|trouble| is_sata_port(&trouble.part))

@@ -3,6 +3,7 @@
 //! A log is taken as people have it: `dmesg` with any of its clocks, `journalctl -k`, `/var/log/kern.log`, `/dev/kmsg`. Lines that are
 //! not the kernel's, and messages that no pattern knows, are passed over.
 
+mod beside;
 mod harmless;
 mod judge;
 mod line;
@@ -17,6 +18,7 @@ use std::collections::BTreeMap;
 
 use rubus_vocabulary::kernel_log::{KernelTrouble, TroubleKind};
 
+use beside::{beside, is_start};
 use harmless::harmless;
 pub use judge::{Cause, Health, judge};
 use line::Line;
@@ -31,9 +33,14 @@ pub fn troubles(log: &str) -> Vec<KernelTrouble> {
     let pasted = paste::lines(log);
     let lines: Vec<Told<'_>> = messages(&pasted).into_iter().map(Told::of).collect();
     let disks = UsbDisks::of(&lines);
-    let harmless = harmless(&lines, &disks);
+    let mut harmless = harmless(&lines, &disks);
+    harmless.extend(beside(&lines, &disks));
     let mut found: BTreeMap<(TroubleKind, String), KernelTrouble> = BTreeMap::new();
+    let mut since_start: BTreeMap<(TroubleKind, String), u64> = BTreeMap::new();
     for (at, Told { line, trouble }) in lines.into_iter().enumerate() {
+        if is_start(&line.message) {
+            since_start.clear();
+        }
         let Some((kind, part)) = disks.port(&line.message).or(trouble) else {
             continue;
         };
@@ -47,10 +54,33 @@ pub fn troubles(log: &str) -> Vec<KernelTrouble> {
             first_s: line.seconds,
             last_s: line.seconds,
         });
-        trouble.times = trouble.times.saturating_add(1);
+        let times = since_start.entry((kind, trouble.part.clone())).or_default();
+        *times = times.saturating_add(1);
+        trouble.times = if is_common_at_start(kind) {
+            trouble.times.max(*times)
+        } else {
+            trouble.times.saturating_add(1)
+        };
         trouble.last_s = line.seconds.or(trouble.last_s);
     }
     found.into_values().collect()
+}
+
+/// Whether each start of a machine may have a little of it, so that a log over many starts has much: what counts is the worst start.
+fn is_common_at_start(kind: TroubleKind) -> bool {
+    matches!(
+        kind,
+        TroubleKind::CardTransfer
+            | TroubleKind::CardStart
+            | TroubleKind::AtaLink
+            | TroubleKind::AtaTimeout
+            | TroubleKind::UsbReset
+            | TroubleKind::UsbEnumeration
+            | TroubleKind::UsbDisconnect
+            | TroubleKind::UsbConnect
+            | TroubleKind::NvmeTimeout
+            | TroubleKind::PcieCorrected
+    )
 }
 
 /// The shortest line that a mailer wraps, in bytes.
@@ -75,8 +105,8 @@ fn messages(pasted: &[String]) -> Vec<Line<'_>> {
             continue;
         }
         if let Some((head, _)) = line.message.split_once(']')
-            && head.starts_with("sd ")
             && head.contains(": [")
+            && SCSI.iter().any(|start| head.starts_with(start))
         {
             disk = Some(format!("{head}] "));
         } else if SENSE.iter().any(|start| line.message.starts_with(start)) {
@@ -88,6 +118,8 @@ fn messages(pasted: &[String]) -> Vec<Line<'_>> {
     whole
 }
 
+/// Disks, optical drives and tapes: what they say is of the device that was named last.
+const SCSI: [&str; 3] = ["sd ", "sr ", "st "];
 const SENSE: [&str; 3] = ["Sense Key", "Add. Sense", "Result: "];
 
 /// A line, and what it tells of.
@@ -148,6 +180,8 @@ fn is_kernels(message: &str) -> bool {
 
 #[cfg(test)]
 mod cases;
+#[cfg(test)]
+mod foreign_cases;
 #[cfg(test)]
 mod forms;
 #[cfg(test)]

@@ -3,7 +3,7 @@
 //! `usb-storage 1-1.4:1.0: USB Mass Storage device detected` and `scsi host0: usb-storage 1-1.4:1.0` name the port; UAS says
 //! `scsi host0: uas` alone, right after the device of the port was found. `sd 0:0:0:0: [sda]` ties the disk to the host.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use rubus_vocabulary::kernel_log::TroubleKind;
 
@@ -14,6 +14,8 @@ pub(super) struct UsbDisks {
     port_of_host: BTreeMap<u32, String>,
     disk_of_port: BTreeMap<String, String>,
     disk_of_host: BTreeMap<u32, String>,
+    /// Hosts whose disk the log has as it was found.
+    with_inquiry: BTreeSet<u32>,
     /// Ports by the address on the bus: before Linux 3.3 `usb-storage` named no port.
     port_of_address: BTreeMap<String, String>,
 }
@@ -39,6 +41,8 @@ impl UsbDisks {
                     continue;
                 };
                 disks.disk_of_port.entry(port.clone()).or_insert_with(|| disk.to_string());
+            } else {
+                disks.with_inquiry.extend(host_with_inquiry(&line.message));
             }
         }
         disks
@@ -47,6 +51,15 @@ impl UsbDisks {
     /// The disk at a port.
     pub fn disk_at(&self, port: &str) -> Option<&str> {
         self.disk_of_port.get(port).map(String::as_str)
+    }
+
+    /// Whether the log has how a disk was found, and its host is not on USB.
+    pub fn is_elsewhere(&self, disk: &str) -> bool {
+        let mut hosts = self.disk_of_host.iter().filter(|(_, found)| *found == disk).peekable();
+        hosts.peek().is_some()
+            && hosts.all(|(host, _)| {
+                self.with_inquiry.contains(host) && !self.port_of_host.contains_key(host)
+            })
     }
 
     /// The ports that carry disks.
@@ -91,6 +104,13 @@ fn host_of_usb(message: &str) -> Option<(u32, Option<&str>)> {
             Some((host, Some(port)))
         }
     }
+}
+
+/// `scsi 0:0:0:0: Direct-Access     ATA      WDC WD10EZEX    1A01 PQ: 0 ANSI: 5`.
+fn host_with_inquiry(message: &str) -> Option<u32> {
+    let (address, rest) = message.strip_prefix("scsi ")?.split_once(": ")?;
+    let host = address.split(':').next()?.parse().ok()?;
+    rest.starts_with("Direct-Access").then_some(host)
 }
 
 /// `sd 0:0:0:0: [sda] …`.

@@ -1,0 +1,420 @@
+//! Lines about what is no disk's fault: commands that a bridge refused, media that were pulled out or are locked, slots and ports
+//! that never had a disk, other devices on USB.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use rubus_vocabulary::kernel_log::TroubleKind::*;
+
+use super::Told;
+use super::harmless::{bracketed_disk, is_loss_of_size, matching};
+use super::judge::disk_of;
+use super::usb_disks::UsbDisks;
+
+/// How far behind a sense line the command that it answers may be logged, in lines.
+const MAX_TO_COMMAND: usize = 8;
+/// Places that an array mended before its member is more than used to it.
+const MANY_MENDED: usize = 3;
+
+/// The numbers of the lines that are no disk's fault.
+pub(super) fn beside(lines: &[Told<'_>], disks: &UsbDisks) -> BTreeSet<usize> {
+    [
+        refused_commands(lines),
+        removed_cards(lines),
+        replaced_cards(lines),
+        slow_cards(lines),
+        empty_sockets(lines),
+        ports_without_a_disk(lines),
+        pulled_media(lines),
+        pulled_sticks(lines, disks),
+        locked_media(lines),
+        health_queries(lines),
+        full_filesystems(lines),
+        mended_by_arrays(lines),
+        other_usb_devices(lines, disks),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
+}
+
+/// `sd 5:0:0:0:` of `sd 5:0:0:0: [sdb] …`.
+fn scsi_address(message: &str) -> Option<&str> {
+    let end = message.strip_prefix("sd ")?.find(": ")?;
+    message.get(..end + 4)
+}
+
+/// A bridge that does not know a command for the disk's own report (`hdparm`, SMART) may answer with a hardware error that says
+/// nothing more.
+fn refused_commands(lines: &[Told<'_>]) -> Vec<usize> {
+    let mut found = Vec::new();
+    for (at, told) in lines.iter().enumerate() {
+        let Some(address) = scsi_address(&told.line.message) else {
+            continue;
+        };
+        if told.part_of(Hardware).is_none() {
+            continue;
+        }
+        let next = lines.iter().skip(at + 1).take(MAX_TO_COMMAND);
+        let its = next
+            .filter(|next| scsi_address(&next.line.message) == Some(address))
+            .take_while(|next| !next.line.message.contains("Sense Key"));
+        let mut says_more = false;
+        for next in its {
+            let message: &str = &next.line.message;
+            says_more |= has_reason(message);
+            if message.contains("CDB: ") {
+                if is_pass_through(message) && !says_more {
+                    found.push(at);
+                }
+                break;
+            }
+        }
+    }
+    found
+}
+
+/// Whether a sense line has an additional code.
+fn has_reason(message: &str) -> bool {
+    if let Some((_, words)) = message.split_once("Add. Sense: ") {
+        return !words.starts_with("No additional sense");
+    }
+    message.contains("ASC=0x") && !message.contains("ASC=0x0 ")
+}
+
+/// `CDB: ATA command pass through(16) 85 …`, `CDB: opcode=0x85 85 …`.
+fn is_pass_through(message: &str) -> bool {
+    const FORMS: [&str; 5] =
+        ["CDB: ATA command pass through", "opcode=0x85", "opcode=0xa1", "CDB: 85 ", "CDB: a1 "];
+    FORMS.iter().any(|form| message.contains(form))
+}
+
+/// The disk of a host of cards that has lost its card or found one: `mmc1: card 0002 removed`, `mmc1: new … card at address 0002`.
+fn card_change(message: &str) -> Option<(String, bool)> {
+    let (host, rest) = message.split_once(": ")?;
+    let is_host = host.strip_prefix("mmc")?.bytes().all(|byte| byte.is_ascii_digit());
+    let is_removed = rest.starts_with("card ") && rest.ends_with(" removed");
+    let is_new = rest.starts_with("new ") && rest.contains(" card at address ");
+    let disk = disk_of(host).filter(|_| is_host && (is_removed || is_new))?;
+    Some((disk, is_new))
+}
+
+/// Whether a line is the start of a machine.
+pub(super) fn is_start(message: &str) -> bool {
+    message.starts_with("Linux version ") || message.starts_with("Booting Linux ")
+}
+
+/// What fails on a card that was pulled out is not the card's; one that is back in the log was not pulled by hand.
+fn removed_cards(lines: &[Told<'_>]) -> Vec<usize> {
+    let mut found = Vec::new();
+    let mut removed: BTreeMap<String, Vec<usize>> = BTreeMap::new();
+    for (at, told) in lines.iter().enumerate() {
+        match card_change(&told.line.message) {
+            Some((disk, true)) => drop(removed.remove(&disk)),
+            Some((disk, false)) => drop(removed.insert(disk, Vec::new())),
+            None => {
+                let disk = told.trouble.as_ref().and_then(|(_, part)| disk_of(part));
+                if let Some(failed) = disk.and_then(|disk| removed.get_mut(&disk)) {
+                    failed.push(at);
+                }
+            }
+        }
+    }
+    found.extend(removed.into_values().flatten());
+    found
+}
+
+/// `mmcblk0`, `SL16G 14.8 GiB` of `mmcblk0: mmc0:aaaa SL16G 14.8 GiB`.
+fn card_identity(message: &str) -> Option<(&str, &str)> {
+    let (disk, rest) = message.split_once(": mmc")?;
+    disk.strip_prefix("mmcblk")?.parse::<u32>().ok()?;
+    let (_, card) = rest.split_once(' ')?;
+    card.ends_with('B').then_some((disk, card))
+}
+
+/// A log over several starts may have the errors of a card that was replaced since.
+fn replaced_cards(lines: &[Told<'_>]) -> Vec<usize> {
+    let Some(start) = lines.iter().rposition(|told| is_start(&told.line.message)) else {
+        return Vec::new();
+    };
+    let cards = |lines: &[Told<'_>]| -> BTreeMap<String, String> {
+        let told = lines.iter().filter_map(|told| card_identity(&told.line.message));
+        told.map(|(disk, card)| (disk.to_string(), card.to_string())).collect()
+    };
+    let (before, now) = (cards(&lines[..start]), cards(&lines[start..]));
+    let is_replaced = |disk: &str| {
+        before.get(disk).is_some_and(|old| {
+            now.get(disk).is_some_and(|new| new != old) && now.values().all(|card| card != old)
+        })
+    };
+    matching(&lines[..start], |told| {
+        let disk = told.trouble.as_ref().and_then(|(_, part)| disk_of(part));
+        disk.is_some_and(|disk| is_replaced(&disk))
+    })
+}
+
+/// A card that came up after some tries is up: the tries before count for nothing.
+fn slow_cards(lines: &[Told<'_>]) -> Vec<usize> {
+    let mut found = Vec::new();
+    let mut was_up = BTreeSet::new();
+    let mut tries: BTreeMap<String, Vec<usize>> = BTreeMap::new();
+    for (at, told) in lines.iter().enumerate() {
+        if is_start(&told.line.message) {
+            was_up.clear();
+            tries.clear();
+        } else if let Some((disk, true)) = card_change(&told.line.message) {
+            found.extend(tries.remove(&disk).unwrap_or_default());
+            was_up.insert(disk);
+        } else if let Some(disk) = told.part_of(CardStart).and_then(disk_of)
+            && !was_up.contains(&disk)
+        {
+            tries.entry(disk).or_default().push(at);
+        }
+    }
+    found
+}
+
+/// A socket for an eMMC module is asked again and again, and times out while there is none.
+fn empty_sockets(lines: &[Told<'_>]) -> Vec<usize> {
+    let is_asked =
+        |told: &Told<'_>| told.line.message.contains("error -110 whilst initialising MMC card");
+    let answers = |told: &Told<'_>| -> Option<String> {
+        let message: &str = &told.line.message;
+        if message.contains("mmcblk") {
+            return card_identity(message).map(|(disk, _)| disk.to_string());
+        }
+        card_change(message).map(|(disk, _)| disk).or_else(|| {
+            let (_, part) = told.trouble.as_ref().filter(|_| !is_asked(told))?;
+            disk_of(part)
+        })
+    };
+    let cards: BTreeSet<String> = lines.iter().filter_map(answers).collect();
+    matching(lines, |told| {
+        let disk = told.part_of(CardStart).and_then(disk_of);
+        is_asked(told) && disk.is_some_and(|disk| !cards.contains(&disk))
+    })
+}
+
+/// A SATA port, or one behind a port multiplier, whose link never came up has no disk.
+fn ports_without_a_disk(lines: &[Told<'_>]) -> Vec<usize> {
+    let mut down = BTreeSet::new();
+    let mut used = BTreeSet::new();
+    let is_of_start = |message: &str| {
+        message.contains("COMRESET failed") || message.contains("limiting SATA link speed")
+    };
+    for told in lines {
+        let message: &str = &told.line.message;
+        let Some(port) = message.split(':').next().filter(|port| port.starts_with("ata")) else {
+            continue;
+        };
+        let is_disk = told.trouble.is_some() && !is_of_start(message)
+            || [": ATA-", "SATA link up", "configured for", "failed command", "disable"]
+                .iter()
+                .any(|words| message.contains(words));
+        if is_disk {
+            used.insert(port.trim_end_matches(".00"));
+        } else if message.contains("SATA link down") {
+            down.insert(port);
+        }
+    }
+    matching(lines, |told| {
+        let message: &str = &told.line.message;
+        let port = message.split(':').next().unwrap_or_default();
+        told.part_of(AtaLink).is_some()
+            && is_of_start(message)
+            && down.contains(port)
+            && !used.contains(port)
+    })
+}
+
+fn removable_disks<'a>(lines: &'a [Told<'_>]) -> BTreeSet<&'a str> {
+    let attached =
+        lines.iter().filter(|told| told.line.message.contains("Attached SCSI removable disk"));
+    attached.filter_map(|told| bracketed_disk(&told.line.message)).collect()
+}
+
+/// A card that was pulled out of a reader: the disk has no medium any more, and then no size.
+fn pulled_media(lines: &[Told<'_>]) -> Vec<usize> {
+    let removable = removable_disks(lines);
+    let lost_size = |told: &Told<'_>, disk: &str| {
+        let message: &str = &told.line.message;
+        is_loss_of_size(message)
+            && (message.starts_with(disk) || bracketed_disk(message) == Some(disk))
+    };
+    let mut found = Vec::new();
+    let mut empty: BTreeSet<&str> = BTreeSet::new();
+    for (at, told) in lines.iter().enumerate() {
+        let message: &str = &told.line.message;
+        if let Some(disk) = bracketed_disk(message) {
+            if message.contains("Add. Sense: Medium not present")
+                && removable.contains(disk)
+                && lines[at..].iter().any(|later| lost_size(later, disk))
+            {
+                empty.insert(disk);
+            } else if message.contains("logical blocks") {
+                empty.remove(disk);
+            }
+        }
+        let disk = told.part_of(Io).and_then(disk_of);
+        if disk.is_some_and(|disk| empty.contains(disk.as_str())) {
+            found.push(at);
+        }
+    }
+    found
+}
+
+/// A stick with FAT that was pulled out without being ejected: what fails is the mark that it was mounted, or what was still to be
+/// written to a device that is gone. Neither tells of a fault.
+fn pulled_sticks(lines: &[Told<'_>], disks: &UsbDisks) -> Vec<usize> {
+    let removable = removable_disks(lines);
+    let mut found = Vec::new();
+    for (left, told) in lines.iter().enumerate() {
+        let Some(disk) = told.part_of(UsbDisconnect).and_then(|port| disks.disk_at(port)) else {
+            continue;
+        };
+        let failed_before = lines[..left].iter().any(|told| {
+            told.trouble.as_ref().is_some_and(|(kind, part)| {
+                !matches!(kind, UsbConnect | UsbDisk | UsbDisconnect)
+                    && (disk_of(part).as_deref() == Some(disk) || disks.disk_at(part) == Some(disk))
+            })
+        });
+        let is_its_mark = |told: &Told<'_>| {
+            let message: &str = &told.line.message;
+            message.contains("unable to read boot sector to mark fs as dirty")
+                && message.contains(disk)
+        };
+        let returned = lines[left + 1..].iter().any(|told| told.part_of(UsbConnect).is_some());
+        if !removable.contains(disk)
+            || failed_before
+            || returned
+            || !lines[left..].iter().any(is_its_mark)
+        {
+            continue;
+        }
+        found.extend(
+            (left + 1..lines.len())
+                .filter(|at| lines[*at].part_of(Io).and_then(disk_of).as_deref() == Some(disk)),
+        );
+    }
+    found
+}
+
+/// A medium whose lock was on when it was found refuses writes.
+fn locked_media(lines: &[Told<'_>]) -> Vec<usize> {
+    let mut found = Vec::new();
+    let mut locked: BTreeSet<&str> = BTreeSet::new();
+    let mut refused: BTreeSet<&str> = BTreeSet::new();
+    for (at, told) in lines.iter().enumerate() {
+        let message: &str = &told.line.message;
+        if let Some(disk) = bracketed_disk(message) {
+            if message.ends_with("Write Protect is on") {
+                locked.insert(disk);
+            } else if message.ends_with("Write Protect is off") {
+                locked.remove(disk);
+            } else if message.contains("Sense Key") {
+                refused.remove(disk);
+                if message.contains("Data Protect") && locked.contains(disk) {
+                    refused.insert(disk);
+                }
+            }
+        }
+        let disk = told.part_of(Io).and_then(disk_of);
+        if disk.is_some_and(|disk| refused.contains(disk.as_str())) {
+            found.push(at);
+        }
+    }
+    found
+}
+
+/// A disk that sleeps may answer a question for its health too late; no data is in it.
+fn health_queries(lines: &[Told<'_>]) -> Vec<usize> {
+    let port = |message: &str| message.split([':', '.']).next().map(str::to_string);
+    let is_query = |at: usize| {
+        let mut next = lines.iter().skip(at + 1).take(MAX_TO_COMMAND);
+        let own = port(&lines[at].line.message);
+        let command = next.find(|next| {
+            next.line.message.contains("failed command: ") && port(&next.line.message) == own
+        });
+        command.is_some_and(|told| told.line.message.ends_with("failed command: SMART"))
+    };
+    let timeouts = matching(lines, |told| told.part_of(AtaTimeout).is_some());
+    timeouts.into_iter().filter(|at| is_query(*at)).collect()
+}
+
+/// A filesystem of btrfs that is full aborts and becomes read-only; that is no damage.
+fn full_filesystems(lines: &[Told<'_>]) -> Vec<usize> {
+    let mut found = Vec::new();
+    let mut is_full = false;
+    for (at, told) in lines.iter().enumerate() {
+        let message: &str = &told.line.message;
+        if !message.starts_with("BTRFS") {
+            continue;
+        }
+        if message.contains("errno=-") {
+            is_full = message.contains("errno=-28");
+        }
+        let is_its = message.contains("errno=-28") || message.contains("forced readonly");
+        if is_full && is_its && told.trouble.is_some() {
+            found.push(at);
+        }
+    }
+    found
+}
+
+/// An array writes a place again that it could not read; a few of them are common.
+fn mended_by_arrays(lines: &[Told<'_>]) -> Vec<usize> {
+    let is_mended = |told: &Told<'_>| told.line.message.contains(": read error corrected (");
+    let mut times: BTreeMap<&str, usize> = BTreeMap::new();
+    for told in lines {
+        if let Some(part) = told.part_of(Medium) {
+            *times.entry(part).or_default() += if is_mended(told) { 1 } else { MANY_MENDED };
+        }
+    }
+    matching(lines, |told| {
+        let part = told.part_of(Medium).filter(|_| is_mended(told));
+        part.is_some_and(|part| times.get(part).is_none_or(|times| *times < MANY_MENDED))
+    })
+}
+
+/// Keyboards, radios and serial adapters come and go on ports of their own.
+fn other_usb_devices(lines: &[Told<'_>], disks: &UsbDisks) -> Vec<usize> {
+    let with_disk: BTreeSet<&str> =
+        lines.iter().filter_map(|told| told.part_of(UsbDisk)).chain(disks.ports()).collect();
+    let others: BTreeSet<String> = lines
+        .iter()
+        .filter_map(|told| other_device(&told.line.message))
+        .filter(|port| !with_disk.contains(port.as_str()))
+        .collect();
+    // Where the log has how each failing disk was found, and none is on USB, no port of USB is theirs.
+    let failing: BTreeSet<String> = lines
+        .iter()
+        .filter_map(|told| told.trouble.as_ref())
+        .filter(|(kind, _)| matches!(kind, Io | Filesystem | FilesystemReadOnly))
+        .filter_map(|(_, part)| disk_of(part).filter(|disk| disk.starts_with("sd")))
+        .collect();
+    let are_elsewhere = !failing.is_empty() && failing.iter().all(|disk| disks.is_elsewhere(disk));
+    matching(lines, |told| {
+        told.trouble.as_ref().is_some_and(|(kind, port)| {
+            matches!(kind, UsbReset | UsbEnumeration | UsbDisconnect | UsbConnect)
+                && !with_disk.contains(port.as_str())
+                && (are_elsewhere || others.contains(port))
+        })
+    })
+}
+
+/// The port of a device that is no disk: too slow for one, or with a driver of another kind.
+fn other_device(message: &str) -> Option<String> {
+    const OF_DISKS: [&str; 3] = ["usb-storage", "uas", "hub"];
+    if message.starts_with("usb ") {
+        let has = |words: &[&str]| words.iter().any(|words| message.contains(words));
+        // An old controller is slow for disks too.
+        let is_slow = has(&["low-speed", "low speed"])
+            || has(&["full-speed", "full speed"]) && !has(&["uhci_hcd", "ohci"]);
+        return is_slow.then(|| message.split(' ').nth(1))?.map(|port| port.replace(':', ""));
+    }
+    let (driver, rest) = message.split_once(' ')?;
+    let (port, interface) = rest.split_once(':')?;
+    let is_port = port.contains('-')
+        && port.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-' || byte == b'.');
+    let is_interface = interface.starts_with(|first: char| first.is_ascii_digit());
+    (is_port && is_interface && !OF_DISKS.contains(&driver)).then(|| port.to_string())
+}

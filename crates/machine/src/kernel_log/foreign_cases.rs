@@ -1,0 +1,100 @@
+//! Logs that others wrote about: healthy disks whose logs look like trouble, each beside one with trouble that is close to it. The
+//! messages are the kernel's, the sectors and the clocks' digits are not those of the reports.
+
+use super::judge::Cause::{self, *};
+use super::tests::judged;
+
+/// What it is, the log of a healthy disk, one of a sick disk that is close to it, the part, and the cause.
+type Pair = (&'static str, &'static str, &'static str, &'static str, Cause);
+
+#[rustfmt::skip]
+const PAIRS: &[Pair] = &[
+    ("a query for the disk's own report that the bridge refuses",
+     "[ 12.1] sd 0:0:0:0: [sda] tag#0 FAILED Result: hostbyte=DID_ERROR driverbyte=DRIVER_SENSE\n[ 12.2] sd 0:0:0:0: [sda] tag#0 Sense Key : Hardware Error [current]\n[ 12.3] sd 0:0:0:0: [sda] tag#0 Add. Sense: No additional sense information\n[ 12.4] sd 0:0:0:0: [sda] tag#0 CDB: ATA command pass through(16) 85 06 20 00 00 00 00 00 00 00 00 00 00 00 e5 00",
+     "[ 12.1] sd 0:0:0:0: [sda] tag#0 FAILED Result: hostbyte=DID_OK driverbyte=DRIVER_SENSE\n[ 12.2] sd 0:0:0:0: [sda] tag#0 Sense Key : Hardware Error [current]\n[ 12.3] sd 0:0:0:0: [sda] tag#0 Add. Sense: Internal target failure\n[ 12.4] sd 0:0:0:0: [sda] tag#0 CDB: Read(10) 28 00 00 00 08 00 00 00 08 00", "sda", Disk),
+    ("the same of a kernel without names",
+     "[ 12.1] sd 0:0:0:0: [sda] tag#0 Sense Key : 0x4 [current]\n[ 12.2] sd 0:0:0:0: [sda] tag#0 ASC=0x0 ASCQ=0x0\n[ 12.3] sd 0:0:0:0: [sda] tag#0 CDB: opcode=0x85 85 06 20 00 05 00 fe 00 00 00 00 00 00 40 ef 00",
+     "[ 12.1] sd 0:0:0:0: [sda] tag#0 Sense Key : 0x4 [current]\n[ 12.2] sd 0:0:0:0: [sda] tag#0 ASC=0x0 ASCQ=0x0\n[ 12.3] sd 0:0:0:0: [sda] tag#0 CDB: opcode=0x28 28 00 00 00 08 00 00 00 08 00", "sda", Disk),
+    ("a scratched disc, after a line of the disk",
+     "[ 10.1] sd 0:0:0:0: [sda] Starting disk\n[ 11.1] sr 1:0:0:0: [sr0]\n[ 11.2] Sense Key : Medium Error [current]\n[ 11.3] Add. Sense: No seek complete",
+     "[ 10.1] sr 1:0:0:0: [sr0] Attached SCSI CD-ROM\n[ 11.1] sd 0:0:0:0: [sda]\n[ 11.2] Sense Key : Medium Error [current]\n[ 11.3] Add. Sense: Unrecovered read error", "sda", Disk),
+    ("a card that was pulled out",
+     "[ 60.1] mmc1: new high speed SDHC card at address 0002\n[ 60.2] mmcblk1: mmc1:0002 SD16G 14.8 GiB\n[ 600.1] mmc1: card 0002 removed\n[ 600.2] I/O error, dev mmcblk1, sector 2 op 0x0:(READ) flags 0x0 phys_seg 1 prio class 2",
+     "[ 60.1] mmc1: new high speed SDHC card at address 0002\n[ 60.2] mmcblk1: mmc1:0002 SD16G 14.8 GiB\n[ 600.2] I/O error, dev mmcblk1, sector 2 op 0x0:(READ) flags 0x0 phys_seg 1 prio class 2\n[ 601.1] mmc1: card 0002 removed", "mmcblk1", Disk),
+    ("a card that was replaced since",
+     "[ 0.0] Linux version 6.6\n[ 1.1] mmcblk0: mmc0:aaaa SL16G 14.8 GiB\n[ 9.1] I/O error, dev mmcblk0, sector 8 op 0x0:(READ) flags 0x0\n[ 0.0] Linux version 6.6\n[ 1.1] mmcblk0: mmc0:1234 SR128 119 GiB",
+     "[ 0.0] Linux version 6.6\n[ 1.1] mmcblk0: mmc0:aaaa SL16G 14.8 GiB\n[ 9.1] I/O error, dev mmcblk0, sector 8 op 0x0:(READ) flags 0x0\n[ 0.0] Linux version 6.6\n[ 1.1] mmcblk0: mmc0:1234 SL16G 14.8 GiB", "mmcblk0", Disk),
+    ("a card that comes up after some tries",
+     "[ 30.7] mmc0: error -110 whilst initialising SD card\n[ 33.7] mmc0: error -110 whilst initialising SD card\n[ 36.7] mmc0: error -110 whilst initialising SD card\n[ 39.7] mmc0: error -110 whilst initialising SD card\n[ 42.7] mmc0: error -110 whilst initialising SD card\n[ 54.6] mmc0: new ultra high speed SDR104 SDXC card at address aaaa",
+     "[ 29.6] mmc0: new ultra high speed SDR104 SDXC card at address aaaa\n[ 30.7] mmc0: error -110 whilst initialising SD card\n[ 33.7] mmc0: error -110 whilst initialising SD card\n[ 36.7] mmc0: error -110 whilst initialising SD card\n[ 39.7] mmc0: error -110 whilst initialising SD card\n[ 42.7] mmc0: error -110 whilst initialising SD card", "mmcblk0", Disk),
+    ("one reset at each of three starts",
+     "[ 0.0] Linux version 6.6\n[ 2.1] usb-storage 2-1:1.0: USB Mass Storage device detected\n[ 2.9] usb 2-1: reset SuperSpeed USB device number 2 using xhci_hcd\n[ 0.0] Linux version 6.6\n[ 2.9] usb 2-1: reset SuperSpeed USB device number 2 using xhci_hcd\n[ 0.0] Linux version 6.6\n[ 2.9] usb 2-1: reset SuperSpeed USB device number 2 using xhci_hcd",
+     "[ 0.0] Linux version 6.6\n[ 2.1] usb-storage 2-1:1.0: USB Mass Storage device detected\n[ 2.9] usb 2-1: reset SuperSpeed USB device number 2 using xhci_hcd\n[ 3.9] usb 2-1: reset SuperSpeed USB device number 2 using xhci_hcd\n[ 4.9] usb 2-1: reset SuperSpeed USB device number 2 using xhci_hcd", "2-1", Connection),
+    ("a card pulled out of a reader",
+     "[ 61.1] sd 7:0:0:0: [sdc] 7788544 512-byte logical blocks: (3.98 GB/3.71 GiB)\n[ 61.2] sd 7:0:0:0: [sdc] Attached SCSI removable disk\n[ 900.2] sd 7:0:0:0: [sdc] tag#0 Sense Key : Not Ready [current]\n[ 900.3] sd 7:0:0:0: [sdc] tag#0 Add. Sense: Medium not present\n[ 900.4] I/O error, dev sdc, sector 2 op 0x0:(READ) flags 0x0\n[ 900.5] sdc: detected capacity change from 7788544 to 0",
+     "[ 61.1] sd 7:0:0:0: [sdc] 7788544 512-byte logical blocks: (3.98 GB/3.71 GiB)\n[ 61.2] sd 7:0:0:0: [sdc] Attached SCSI disk\n[ 900.2] sd 7:0:0:0: [sdc] tag#0 Sense Key : Not Ready [current]\n[ 900.3] sd 7:0:0:0: [sdc] tag#0 Add. Sense: Medium not present\n[ 900.4] I/O error, dev sdc, sector 2 op 0x0:(READ) flags 0x0", "sdc", Disk),
+    ("a card whose lock is on",
+     "[ 24.7] sd 7:0:0:0: [sdb] Write Protect is on\n[ 24.8] sd 7:0:0:0: [sdb] Attached SCSI removable disk\n[ 50.2] sd 7:0:0:0: [sdb] tag#0 Sense Key : Data Protect [current]\n[ 50.4] critical target error, dev sdb, sector 0 op 0x1:(WRITE) flags 0x800",
+     "[ 24.7] sd 7:0:0:0: [sdb] Write Protect is off\n[ 24.8] sd 7:0:0:0: [sdb] Attached SCSI removable disk\n[ 50.2] sd 7:0:0:0: [sdb] tag#0 Sense Key : Data Protect [current]\n[ 50.4] critical target error, dev sdb, sector 0 op 0x1:(WRITE) flags 0x800", "sdb", Disk),
+    ("a stick with FAT that was pulled out",
+     "[ 2.1] usb-storage 2-1:1.0: USB Mass Storage device detected\n[ 2.2] scsi host0: usb-storage 2-1:1.0\n[ 2.3] sd 0:0:0:0: [sda] Attached SCSI removable disk\n[ 900.1] usb 2-1: USB disconnect, device number 2\n[ 900.2] FAT-fs (sda1): unable to read boot sector to mark fs as dirty\n[ 900.3] Buffer I/O error on dev sda1, logical block 0, lost sync page write",
+     "[ 2.1] usb-storage 2-1:1.0: USB Mass Storage device detected\n[ 2.2] scsi host0: usb-storage 2-1:1.0\n[ 2.3] sd 0:0:0:0: [sda] Attached SCSI disk\n[ 900.1] usb 2-1: USB disconnect, device number 2\n[ 900.2] FAT-fs (sda1): unable to read boot sector to mark fs as dirty\n[ 900.3] Buffer I/O error on dev sda1, logical block 0, lost sync page write", "sda", WentAway),
+    ("a socket without an eMMC module",
+     "[ 1.3] mmc1: error -110 whilst initialising MMC card\n[ 2.3] mmc1: error -110 whilst initialising MMC card\n[ 3.3] mmc1: error -110 whilst initialising MMC card\n[ 4.3] mmc1: error -110 whilst initialising MMC card\n[ 5.3] mmc1: error -110 whilst initialising MMC card",
+     "[ 1.2] mmc1: card never left busy state\n[ 1.3] mmc1: error -110 whilst initialising MMC card\n[ 2.3] mmc1: error -110 whilst initialising MMC card\n[ 3.3] mmc1: error -110 whilst initialising MMC card\n[ 4.3] mmc1: error -110 whilst initialising MMC card\n[ 5.3] mmc1: error -110 whilst initialising MMC card", "mmcblk1", Disk),
+    ("a SATA port without a disk",
+     "[ 11.1] ata1: COMRESET failed (errno=-16)\n[ 21.1] ata1: COMRESET failed (errno=-16)\n[ 21.5] ata1: SATA link down (SStatus 0 SControl 300)",
+     "[ 1.1] ata1: SATA link up 6.0 Gbps (SStatus 133 SControl 300)\n[ 1.2] ata1.00: ATA-9: DISK, 01, max UDMA/133\n[ 11.1] ata1: COMRESET failed (errno=-16)\n[ 21.1] ata1: COMRESET failed (errno=-16)\n[ 21.5] ata1: SATA link down (SStatus 0 SControl 300)", "ata1", Connection),
+    ("ports of a multiplier without disks",
+     "[ 76.1] ata2.01: limiting SATA link speed to 1.5 Gbps\n[ 76.2] ata2.02: limiting SATA link speed to 1.5 Gbps\n[ 78.1] ata2.01: SATA link down (SStatus 0 SControl 0)\n[ 78.2] ata2.02: SATA link down (SStatus 0 SControl 0)",
+     "[ 76.1] ata2.01: limiting SATA link speed to 1.5 Gbps\n[ 76.2] ata2.01: limiting SATA link speed to 1.5 Gbps\n[ 78.1] ata2.01: SATA link up 1.5 Gbps (SStatus 113 SControl 310)", "ata2", Connection),
+    ("a disk that sleeps and is asked for its health",
+     "[ 40.1] ata1.00: exception Emask 0x0 SAct 0x0 SErr 0x0 action 0x6 frozen\n[ 40.2] ata1.00: failed command: SMART\n[ 80.1] ata1.00: exception Emask 0x0 SAct 0x0 SErr 0x0 action 0x6 frozen\n[ 80.2] ata1.00: failed command: SMART",
+     "[ 40.1] ata1.00: exception Emask 0x0 SAct 0x0 SErr 0x0 action 0x6 frozen\n[ 40.2] ata1.00: failed command: READ DMA\n[ 80.1] ata1.00: exception Emask 0x0 SAct 0x0 SErr 0x0 action 0x6 frozen\n[ 80.2] ata1.00: failed command: READ DMA", "ata1", Disk),
+    ("btrfs that is full",
+     "[ 9.1] BTRFS: error (device sda1: state A) in __btrfs_run_delayed_items:1161: errno=-28 No space left\n[ 9.2] BTRFS info (device sda1: state EA): forced readonly",
+     "[ 9.1] BTRFS: error (device sda1: state A) in __btrfs_run_delayed_items:1161: errno=-5 IO failure\n[ 9.2] BTRFS info (device sda1: state EA): forced readonly", "sda", Filesystem),
+];
+
+/// Trouble of a disk beside that of another device on USB: the log, the part, and the cause.
+type Case = (&'static str, &'static str, &'static str, Cause);
+
+#[rustfmt::skip]
+const CASES: &[Case] = &[
+    ("a SATA disk, and a mouse that was plugged in again",
+     "[  2.2] scsi 0:0:0:0: Direct-Access     ATA      DISK A    1A01 PQ: 0 ANSI: 5\n[ 2.3] sd 0:0:0:0: [sda] Attached SCSI disk\n[ 300.1] usb 1-3: USB disconnect, device number 4\n[ 305.1] usb 1-3: new low-speed USB device number 5 using xhci_hcd\n[ 9040.2] I/O error, dev sda, sector 9000 op 0x0:(READ) flags 0x0", "sda", Disk),
+    ("a SATA cable, and a device of another kind",
+     "[ 300.1] usb 1-3: USB disconnect, device number 4\n[ 301.1] ata1.00: error: { ICRC ABRT }\n[ 302.1] ata1.00: error: { ICRC ABRT }\n[ 9040.2] I/O error, dev sda, sector 9000 op 0x0:(READ) flags 0x0", "sda", Connection),
+    ("a SAS disk, and a device on USB that is reset",
+     "[ 1.1] scsi 0:0:0:0: Direct-Access     SEAGATE  DISK 0004 PQ: 0 ANSI: 6\n[ 1.2] sd 0:0:0:0: [sda] Attached SCSI disk\n[ 100.1] usb 1-2: reset high-speed USB device number 2 using xhci_hcd\n[ 101.1] usb 1-2: reset high-speed USB device number 2 using xhci_hcd\n[ 102.1] usb 1-2: reset high-speed USB device number 2 using xhci_hcd\n[ 900.2] I/O error, dev sda, sector 8 op 0x0:(READ) flags 0x0", "sda", Disk),
+    ("a filesystem with errors, and a radio that is reset",
+     "[ 5.1] EXT4-fs (sda8): warning: mounting fs with errors, running e2fsck is recommended\n[ 90.1] cp210x 1-1.2:1.0: cp210x converter detected\n[ 100.1] usb 1-1.2: reset high-speed USB device number 3 using xhci_hcd\n[ 200.1] usb 1-1.2: reset high-speed USB device number 3 using xhci_hcd\n[ 300.1] usb 1-1.2: reset high-speed USB device number 3 using xhci_hcd", "sda", Filesystem),
+    ("a USB disk with old errors, and a device that was unplugged elsewhere",
+     "[ 2.1] usb-storage 2-1:1.0: USB Mass Storage device detected\n[ 2.2] scsi host0: usb-storage 2-1:1.0\n[ 2.3] sd 0:0:0:0: [sda] Attached SCSI disk\n[ 5.1] EXT4-fs (sda1): error count since last fsck: 1\n[ 300.1] usb 1-3: USB disconnect, device number 4", "sda", Filesystem),
+];
+
+#[test]
+fn a_healthy_disk_raises_no_alarm_and_a_sick_one_that_is_close_to_it_does() {
+    let mut wrong = Vec::new();
+    for (what, healthy, sick, part, cause) in PAIRS {
+        let (calm, told) = (judged(healthy), judged(sick));
+        let is_named = told.iter().any(|(of, cause_told, _)| of == part && cause_told == cause);
+        if !calm.is_empty() || !is_named {
+            wrong.push(format!("{what}: {calm:?}, {told:?}"));
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+#[test]
+fn trouble_is_told_of_its_disk_with_its_cause() {
+    let mut wrong = Vec::new();
+    for (what, log, part, cause) in CASES {
+        let found = judged(log);
+        let is_it = matches!(found.as_slice(), [(of, told, _)] if of == part && told == cause);
+        if !is_it {
+            wrong.push(format!("{what}: {found:?}"));
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
