@@ -3,7 +3,7 @@
 //! A single error that the kernel mended by trying again is no news: links and cards have them. What counts is a fact that does not go
 //! away by itself (data that could not be read or written, a medium that says that it is bad) and what keeps coming back.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
@@ -20,6 +20,11 @@ const MANY_ENUMERATIONS: u64 = 2;
 const MANY_CORRECTED: u64 = 20;
 /// Times that a card did not come up. The kernel tries four clock rates in turn, and a card may need the slowest.
 const MANY_STARTS: u64 = 5;
+
+/// Spells of low voltage that make a supply suspect at any time.
+const MANY_DIPS: u64 = 3;
+/// How far from a disk's trouble a spell of low voltage may be to be its cause, in seconds.
+const NEAR_S: f64 = 600.0;
 
 /// The likely cause.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -63,6 +68,10 @@ pub fn judge(troubles: &[KernelTrouble]) -> Vec<Health> {
         troubles.iter().filter_map(|trouble| disk_of(&trouble.part)).collect();
     let each = disks.iter().map(|name| Disk { name, counts: &counts });
     let mut found: Vec<Health> = each.filter_map(|disk| of_disk(&disk)).collect();
+    if !found.iter().any(|health| health.is_failing) {
+        found.extend(of_filesystems_on_others(troubles));
+    }
+    without_blame_for_many_checksums(&mut found);
     let blames_supply = found.iter().any(|health| health.cause == Cause::Supply);
     if !blames_supply {
         found.extend(of_board(&counts));
@@ -155,8 +164,21 @@ impl Counts<'_> {
         self.sum(|trouble| trouble.kind == kind)
     }
 
-    fn is_short_of_power(&self) -> bool {
-        self.on_board(Undervoltage) > 0
+    /// Whether a supply that was short may be the cause of a disk's trouble: it was short near it in time, or again and again, or
+    /// the times are not known.
+    fn is_short_of_power_near(&self, is_its: impl Fn(&KernelTrouble) -> bool) -> bool {
+        let span = |trouble: &KernelTrouble| Some((trouble.first_s?, trouble.last_s?));
+        self.troubles.iter().filter(|trouble| trouble.kind == Undervoltage).any(|short| {
+            short.times >= MANY_DIPS
+                || self.troubles.iter().filter(|trouble| is_its(trouble)).any(|trouble| {
+                    match (span(short), span(trouble)) {
+                        (Some((from, to)), Some((first, last))) => {
+                            first <= to + NEAR_S && from <= last + NEAR_S
+                        }
+                        _ => true,
+                    }
+                })
+        })
     }
 }
 
@@ -180,13 +202,21 @@ impl Disk<'_> {
         self.has(Io) || self.has(Filesystem) || self.has(FilesystemReadOnly)
     }
 
+    fn is_short_of_power(&self) -> bool {
+        self.counts.is_short_of_power_near(|trouble| {
+            !matches!(trouble.kind, UsbDisk | UsbConnect)
+                && disk_of(&trouble.part).as_deref() == Some(self.name)
+        })
+    }
+
     /// The supply where that was short, else what is given.
     fn supply_or(&self, cause: Cause) -> Cause {
-        if self.counts.is_short_of_power() { Cause::Supply } else { cause }
+        if self.is_short_of_power() { Cause::Supply } else { cause }
     }
 
     fn health(&self, cause: Cause, is_failing: bool, kinds: &[TroubleKind]) -> Option<Health> {
         let times = |kind: TroubleKind| match kind {
+            Undervoltage if !self.is_short_of_power() => 0,
             Undervoltage | OverCurrent | UsbController => self.counts.on_board(kind),
             _ => self.of(kind),
         };
@@ -196,11 +226,14 @@ impl Disk<'_> {
     }
 }
 
+/// What has its data on other disks.
+const IS_ON_OTHERS: [&str; 2] = ["dm-", "bcache"];
+
 /// The whole disk of a partition, the card of a host, the namespace's controller; a USB port and the like as they are.
 pub(super) fn disk_of(part: &str) -> Option<String> {
     // What is on other disks is told of those; a network disk is its server's matter.
-    let is_on_others = ["dm-", "nbd", "bcache"].iter().any(|name| part.starts_with(name));
-    if part.is_empty() || is_on_others {
+    let is_on_others = IS_ON_OTHERS.iter().any(|name| part.starts_with(name));
+    if part.is_empty() || is_on_others || part.starts_with("nbd") {
         return None;
     }
     let is_digit = |letter: char| letter.is_ascii_digit();
@@ -313,8 +346,12 @@ fn of_usb(disk: &Disk<'_>) -> Option<Health> {
     let has_lost = disk.has_lost();
     // A disk that was unplugged in peace went away as often as it came, and nothing failed.
     let fell_off = disk.has(UsbDisconnect) && has_lost;
+    let lost_controller = disk.counts.on_board(UsbController) > 0
+        && disk.has(UsbDisk)
+        && (disk.has(UsbDisconnect) || has_lost);
     let comes_back = disk.of(UsbDisconnect) > 1 && disk.of(UsbConnect) > 1;
     let is_unsteady = fell_off
+        || lost_controller
         || comes_back
         || disk.has(UasAbort)
         || disk.of(UsbReset) >= MANY_RESETS
@@ -323,7 +360,7 @@ fn of_usb(disk: &Disk<'_>) -> Option<Health> {
     if !is_unsteady {
         return None;
     }
-    let cause = if disk.counts.is_short_of_power() || disk.counts.on_board(OverCurrent) > 0 {
+    let cause = if disk.is_short_of_power() || disk.counts.on_board(OverCurrent) > 0 {
         Cause::Supply
     } else if disk.counts.on_board(UsbController) > 0 {
         Cause::Controller
@@ -334,7 +371,40 @@ fn of_usb(disk: &Disk<'_>) -> Option<Health> {
     } else {
         Cause::WentAway
     };
-    disk.health(cause, has_lost, KINDS)
+    disk.health(cause, has_lost || lost_controller, KINDS)
+}
+
+/// A filesystem on LUKS, LVM or bcache is in danger whatever is below it; where a disk below is told, that is enough.
+fn of_filesystems_on_others(troubles: &[KernelTrouble]) -> Vec<Health> {
+    let is_told = |trouble: &&KernelTrouble| {
+        matches!(trouble.kind, Filesystem | FilesystemReadOnly | Checksum)
+            && IS_ON_OTHERS.iter().any(|name| trouble.part.starts_with(name))
+    };
+    let mut by_part: BTreeMap<&str, Vec<(TroubleKind, u64)>> = BTreeMap::new();
+    for trouble in troubles.iter().filter(is_told) {
+        by_part.entry(&trouble.part).or_default().push((trouble.kind, trouble.times));
+    }
+    let told = by_part.into_iter().map(|(part, evidence)| Health {
+        part: part.to_string(),
+        cause: Cause::Filesystem,
+        is_failing: evidence.iter().any(|(kind, _)| *kind != Filesystem),
+        evidence,
+    });
+    told.collect()
+}
+
+/// Several disks do not go bad at once: what they share (memory, controller) damages their data.
+fn without_blame_for_many_checksums(found: &mut [Health]) {
+    let is_by_checksum = |health: &Health| {
+        health.cause == Cause::Disk
+            && health.evidence.iter().all(|(kind, _)| matches!(kind, Checksum | Filesystem))
+            && health.evidence.iter().any(|(kind, _)| *kind == Checksum)
+    };
+    if found.iter().filter(|health| is_by_checksum(health)).count() > 1 {
+        for health in found.iter_mut().filter(|health| is_by_checksum(health)) {
+            health.cause = Cause::Filesystem;
+        }
+    }
 }
 
 fn of_board(counts: &Counts<'_>) -> Option<Health> {

@@ -27,6 +27,16 @@ enum Place {
     PciFunction,
     /// `md/raid1:md0: Disk failure on sdb1, …`.
     Member,
+    /// `… (8 sectors at 800 on sdb1)`, `… file data on sda1-8`.
+    On,
+    /// `md: kicking non-fresh sdb1 from array!`.
+    NonFresh,
+    /// The member that a message of btrfs ends with, else the one it begins with: `(device sda1): bdev /dev/sdb1 errs: …`.
+    BtrfsMember,
+    /// `zio pool=tank vdev=/dev/sda1 error=5 …`.
+    Vdev,
+    /// `ntfs3: sda1: …`, `device-mapper: integrity: dm-0: …`.
+    SecondHead,
     /// A host of cards by its address alone: `sdhost-bcm2835 3f202000.mmc: …`.
     AnyCard,
     /// The message is about the board.
@@ -89,6 +99,16 @@ fn part(place: Place, message: &str) -> Option<String> {
                 .map(|word| word.trim_end_matches(':').to_string())
         }
         Place::Member => name_after(message, "failure on "),
+        Place::On => name_after(message, " on "),
+        Place::NonFresh => name_after(message, "non-fresh "),
+        Place::BtrfsMember => ["bdev ", "on dev "]
+            .iter()
+            .find_map(|words| name_after(message, words))
+            .or_else(|| name_after(message, "device ")),
+        Place::Vdev => name_after(message, "vdev="),
+        Place::SecondHead => message
+            .split(": ")
+            .find_map(|word| Some(word).filter(|word| is_disk_name(word)).map(str::to_string)),
         Place::AnyCard => Some("mmc".to_string()),
         Place::Board => Some(String::new()),
     }
@@ -429,7 +449,10 @@ static PATTERNS: &[Pattern] = &[
     pattern!(Checksum, Device, ["BTRFS", "checksum verify failed"], none: [],
         fires: "sda2" in "BTRFS warning (device sda2): checksum verify failed on logical 30408704 mirror 1 wanted 0x1 found 0x2",
         quiet: "BTRFS info (device sda2): bdev /dev/sda2 errs: wr 0, rd 0, flush 0, corrupt 1, gen 0"),
-    pattern!(Filesystem, Device, ["BTRFS error (device", "errs: wr"], none: [],
+    pattern!(Filesystem, BtrfsMember, ["BTRFS error (device", "errs: wr"], none: [],
+        fires: "sdb1" in "BTRFS error (device sda1): bdev /dev/sdb1 errs: wr 1, rd 0, flush 0, corrupt 0, gen 0",
+        quiet: "BTRFS error (device sda2): unrecognized mount option 'foo'"),
+    pattern!(Filesystem, BtrfsMember, ["BTRFS error (device", "errs: wr"], none: [],
         fires: "sda2" in "BTRFS error (device sda2): bdev /dev/sda2 errs: wr 0, rd 5, flush 0, corrupt 0, gen 0", quiet: "BTRFS error (device sda2): unrecognized mount option 'foo'"),
     pattern!(Filesystem, Device, ["BTRFS error (device", "parent transid verify failed"], none: [],
         fires: "sda2" in "BTRFS error (device sda2): parent transid verify failed on 30507008 wanted 12 found 9", quiet: "BTRFS error (device sda2): unrecognized mount option 'foo'"),
@@ -447,7 +470,7 @@ static PATTERNS: &[Pattern] = &[
         fires: "sda2" in "BTRFS error (device sda2): error writing primary super block to device 1, lost page write", quiet: "BTRFS error (device sda2): unrecognized mount option 'foo'"),
     pattern!(Filesystem, Device, ["BTRFS error (device", "super block to device"], none: [],
         fires: "sda2" in "BTRFS error (device sda2): error writing primary super block to device 1", quiet: "BTRFS error (device sda2): unrecognized mount option 'foo'"),
-    pattern!(Filesystem, Device, ["BTRFS error (device", "unable to fixup"], none: [],
+    pattern!(Filesystem, BtrfsMember, ["BTRFS error (device", "unable to fixup"], none: [],
         fires: "sda2" in "BTRFS error (device sda2): unable to fixup (regular) error at logical 1 on dev /dev/sda2", quiet: "BTRFS error (device sda2): unrecognized mount option 'foo'"),
     pattern!(Filesystem, Device, ["BTRFS: error (device"], none: [],
         fires: "sda2" in "BTRFS: error (device sda2) in btrfs_commit_transaction:2271: errno=-5 IO failure (Error while writing out transaction)",
@@ -456,6 +479,81 @@ static PATTERNS: &[Pattern] = &[
         fires: "sda2" in "BTRFS critical (device sda2): corrupt leaf: root=5 block=1 slot=2", quiet: "BTRFS warning (device sda2): 'recovery' is deprecated"),
     pattern!(ArrayMember, Member, ["md/", "Disk failure on"], none: [],
         fires: "sdb1" in "md/raid1:md0: Disk failure on sdb1, disabling device.", quiet: "md/raid1:md0: active with 2 out of 2 mirrors"),
+
+    // Arrays, pools and what lies on others.
+    pattern!(Medium, On, ["md/raid", "read error NOT corrected"], none: [],
+        fires: "sdc2" in "md/raid:md127: read error NOT corrected!! (sector 1649026584 on sdc2).", quiet: "md/raid:md127: raid level 5 active with 3 out of 3 devices, algorithm 2"),
+    pattern!(Medium, On, ["md/raid", "read error not correctable"], none: [],
+        fires: "sdb6" in "md/raid:md2: read error not correctable (sector 800 on sdb6).", quiet: "md/raid:md2: not clean -- starting background reconstruction"),
+    pattern!(Medium, On, ["md/raid", ": read error corrected ("], none: [],
+        fires: "sdb1" in "md/raid1:md0: read error corrected (8 sectors at 800 on sdb1)", quiet: "md/raid1:md0: redirecting sector 800 to other mirror: sdb1"),
+    pattern!(ArrayMember, NonFresh, ["md: kicking non-fresh "], none: [],
+        fires: "sdb1" in "md: kicking non-fresh sdb1 from array!", quiet: "md: md0: recovery done."),
+    pattern!(Io, Vdev, ["zio pool=", " error=5 "], none: [],
+        fires: "sda1" in "zio pool=tank vdev=/dev/sda1 error=5 type=2 offset=270336 size=8192 flags=b08c1",
+        quiet: "zio pool=tank vdev=/dev/sda1 error=95 type=6 offset=270336 size=8192 flags=b08c1"),
+    pattern!(Checksum, SecondHead, ["device-mapper: integrity: ", "Checksum failed"], none: [],
+        fires: "dm-0" in "device-mapper: integrity: dm-0: Checksum failed at sector 0x1234", quiet: "device-mapper: crypt: xts(aes) using implementation \"xts-aes-ce\""),
+    pattern!(Checksum, BtrfsMember, ["BTRFS", "checksum error at logical"], none: [],
+        fires: "sdb1" in "BTRFS warning (device sda1): checksum error at logical 100 on dev /dev/sdb1, physical 100, root 5, inode 257",
+        quiet: "BTRFS info (device sda1): scrub: started on devid 1"),
+    pattern!(Checksum, Parentheses, ["bcachefs (", "checksum error"], none: [],
+        fires: "sda1" in "bcachefs (sda1 inum 402653184 offset 4096): data checksum error: got 8a1b should be 99c2 type crc32c",
+        quiet: "bcachefs (sda1): mounting version 1.7"),
+    pattern!(Filesystem, SecondHead, ["ntfs3: ", "corrupted"], none: [],
+        fires: "sda1" in "ntfs3: sda1: ino=5, \"x\" directory corrupted", quiet: "ntfs3: sda1: volume is dirty and \"force\" flag is not set!"),
+    pattern!(Io, Dev, ["device offline error, dev "], none: ["(DISCARD)", "(WRITE_ZEROES)"],
+        fires: "sda" in "device offline error, dev sda, sector 123456 op 0x1:(WRITE) flags 0x800 phys_seg 1 prio class 2",
+        quiet: "device offline error, dev sda, sector 8 op 0x3:(DISCARD) flags 0x800 phys_seg 1 prio class 2"),
+    pattern!(UsbController, Board, ["xhci", "Host System Error"], none: [],
+        fires: "" in "xhci_hcd 0000:01:00.0: WARNING: Host System Error", quiet: "xhci_hcd 0000:01:00.0: Host supports USB 3.0 SuperSpeed"),
+    pattern!(UsbController, Board, ["host not responding to stop endpoint command"], none: [],
+        fires: "" in "xhci_hcd 0000:01:00.0: xHCI host not responding to stop endpoint command.", quiet: "xhci_hcd 0000:01:00.0: new USB bus registered, assigned bus number 2"),
+
+    // SATA disks that give up, and cards that answer out of turn.
+    pattern!(Hardware, Head, ["ata", "status: {", " DF "], none: [],
+        fires: "ata1" in "ata1.00: status: { DRDY DF ERR }", quiet: "ata1.00: status: { DRDY ERR }"),
+    pattern!(Medium, Head, ["ata", "error: {", " IDNF "], none: ["ICRC", "SError"],
+        fires: "ata1" in "ata1.00: error: { IDNF }", quiet: "ata1.00: error: { ABRT }"),
+    pattern!(AtaTimeout, Head, ["ata", "failed to IDENTIFY"], none: [],
+        fires: "ata3" in "ata3.00: failed to IDENTIFY (I/O error, err_mask=0x4)", quiet: "ata3.00: ATA-10: ST2000DM008-2FR102, 0001, max UDMA/133"),
+    pattern!(AtaTimeout, Head, ["ata", "revalidation failed"], none: [],
+        fires: "ata1" in "ata1.00: revalidation failed (errno=-5)", quiet: "ata1.00: supports DRM functions and may not be fully accessible"),
+    pattern!(CardTransfer, Head, ["mmc", "Got data interrupt", "even though no data operation"], none: [],
+        fires: "mmc0" in "mmc0: Got data interrupt 0x00000002 even though no data operation was in progress.", quiet: "mmc0: SDHCI controller on 3f300000.mmc [3f300000.mmc] using PIO"),
+    pattern!(CardTransfer, Head, ["mmcblk", "error -", " requesting status"], none: [],
+        fires: "mmcblk0" in "mmcblk0: error -84 requesting status", quiet: "mmcblk0: mmc0:aaaa SL16G 14.8 GiB"),
+    pattern!(CardStart, Head, ["mmc", "reading general info of SD ext reg"], none: [],
+        fires: "mmc1" in "mmc1: error -110 reading general info of SD ext reg", quiet: "mmc1: SD Status: Invalid Allocation Unit size."),
+
+    // Further words of filesystems.
+    pattern!(Filesystem, Parentheses, ["XFS (", "Metadata CRC error"], none: [],
+        fires: "sda1" in "XFS (sda1): Metadata CRC error detected at xfs_dquot_buf_verify_crc+0xe6/0x120 [xfs], xfs_dquot block 0x1478",
+        quiet: "XFS (sda1): Ending clean mount"),
+    pattern!(Filesystem, Parentheses, ["XFS (", "log mount", "failed"], none: [],
+        fires: "sda1" in "XFS (sda1): log mount/recovery failed: error -5", quiet: "XFS (sda1): Starting recovery (logdev: internal)"),
+    pattern!(Filesystem, Parentheses, ["XFS (", "Internal error"], none: [],
+        fires: "dm-4" in "XFS (dm-4): Internal error xfs_iunlink_remove at line 2038 of file fs/xfs/xfs_inode.c.", quiet: "XFS (dm-4): Mounting V5 Filesystem"),
+    pattern!(FilesystemReadOnly, Parentheses, ["XFS (", "Filesystem has been shut down"], none: [],
+        fires: "sda1" in "XFS (sda1): Filesystem has been shut down due to log error (0x2).", quiet: "XFS (sda1): User initiated shutdown received."),
+    pattern!(FilesystemReadOnly, Parentheses, ["F2FS-fs (", "Stopped filesystem"], none: [],
+        fires: "mmcblk0p2" in "F2FS-fs (mmcblk0p2): Stopped filesystem due to reason: 3", quiet: "F2FS-fs (mmcblk0p2): Mounted with checkpoint version = 3b2c"),
+    pattern!(Filesystem, Parentheses, ["EXT4-fs (", "Delayed block allocation failed"], none: ["error 28"],
+        fires: "sda1" in "EXT4-fs (sda1): Delayed block allocation failed for inode 2215 at logical offset 1610 with max blocks 1 with error 117",
+        quiet: "EXT4-fs (sda1): Delayed block allocation failed for inode 2215 at logical offset 1610 with max blocks 1 with error 28"),
+    pattern!(Filesystem, Device, ["EXT4-fs warning (device", "error reading directory block"], none: [],
+        fires: "sda1" in "EXT4-fs warning (device sda1): __ext4_read_dirblock:902: error reading directory block (ino 27787265, block 0)",
+        quiet: "EXT4-fs warning (device sda1): ext4_dx_add_entry:2510: inode #2: comm rsync: index full, reach max htree level :2"),
+    pattern!(Filesystem, Parentheses, ["EXT4-fs (", "ext4_check_descriptors: Checksum for group"], none: [],
+        fires: "sdb1" in "EXT4-fs (sdb1): ext4_check_descriptors: Checksum for group 0 failed (40837!=4)", quiet: "EXT4-fs (sdb1): no journal found"),
+    pattern!(FilesystemReadOnly, Parentheses, ["EXT3-fs (", "emounting filesystem read-only"], none: [],
+        fires: "sdc1" in "EXT3-fs (sdc1): error: remounting filesystem read-only", quiet: "EXT3-fs (sdc1): using internal journal"),
+    pattern!(Filesystem, Parentheses, ["EXT3-fs (", "error: "], none: [],
+        fires: "sdc1" in "EXT3-fs (sdc1): error: ext3_journal_start_sb: Detected aborted journal", quiet: "EXT3-fs (sdc1): mounted filesystem with ordered data mode"),
+    pattern!(Filesystem, Device, ["JBD2: I/O error when updating"], none: [],
+        fires: "sda1" in "JBD2: I/O error when updating journal superblock for sda1-8.", quiet: "JBD2: journal checksum v3"),
+    pattern!(Filesystem, On, ["JBD2: Detected IO errors while flushing file data on"], none: [],
+        fires: "sda1" in "JBD2: Detected IO errors while flushing file data on sda1-8", quiet: "JBD2: Invalid checksum recovering data block 9 in log"),
 ];
 
 #[cfg(test)]

@@ -33,6 +33,9 @@ pub fn suspects(health: &Health, is_uas: bool) -> Vec<Suspect> {
         .into_iter()
         .filter(|cause| *cause != Cause::Uas || is_uas || times(health, UasAbort) > 0)
         .collect();
+    if !order.contains(&health.cause) {
+        order.push(health.cause);
+    }
     // The sort is stable: what was judged comes first, and the rest keeps its order.
     order.sort_by_key(|cause| *cause != health.cause);
     order.into_iter().map(|cause| suspect(health, cause)).collect()
@@ -101,6 +104,22 @@ mod tests {
         let first = &suspects(&aborts, true)[0];
         assert_eq!(first.evidence, "4 commands that UAS gave up");
         assert_eq!(first.command.as_deref(), Some("rubus plan usb-quirk device=/dev/sda"));
+    }
+
+    #[test]
+    fn the_cause_that_was_judged_is_never_left_out() {
+        let gone = health(Cause::WentAway, &[(UsbDisconnect, 1), (Io, 2)]);
+        assert_eq!(
+            order(&gone, false),
+            [Cause::WentAway, Cause::Supply, Cause::Connection, Cause::Disk]
+        );
+        let dead = health(Cause::Controller, &[(UsbController, 1), (UsbDisconnect, 1)]);
+        let first = &suspects(&dead, false)[0];
+        assert_eq!(
+            (first.cause, first.evidence.as_str()),
+            (Cause::Controller, "that the USB controller stopped")
+        );
+        assert!(first.fix.contains("firmware"), "{}", first.fix);
     }
 
     #[test]

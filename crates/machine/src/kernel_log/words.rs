@@ -42,11 +42,21 @@ impl Health {
     /// What to do.
     pub fn advice(&self) -> Advice {
         let disk = &self.part;
+        let has = |kind: TroubleKind| self.evidence.iter().any(|(told, _)| *told == kind);
+        let is_silent = has(TroubleKind::AtaTimeout)
+            && !has(TroubleKind::Medium)
+            && !has(TroubleKind::Hardware)
+            && !has(TroubleKind::ArrayMember);
         let is_card = disk.starts_with("mmcblk");
         let (consequence, fix, command) = match self.cause {
         Cause::Disk if is_card => (
             "Cards that begin to fail lose files or become read-only, often within days.",
             "Copy your data now, then replace the card. Wipe its contacts first, if it is new.".into(),
+            None,
+        ),
+        Cause::Disk if is_silent => (
+            "Each time the disk stands still for half a minute; writes may fail.",
+            format!("The log does not say why it does not answer. Try, in this order: another cable and port; the link without power management (`echo max_performance` into its `link_power_management_policy`); one command at a time (1 into its `queue_depth`); then ask the disk what it knows of itself (`smartctl -a {}`).", node(disk)),
             None,
         ),
         Cause::Disk => (
@@ -64,6 +74,11 @@ impl Health {
             "Let the older driver usb-storage serve the bridge, which is slower: one command at a time. If that does not end it, it is the cable or the supply.".into(),
             disk.starts_with("sd").then(|| format!("rubus plan usb-quirk device=/dev/{disk}")),
         ),
+        Cause::Connection if has(TroubleKind::NvmeGone) => (
+            "All that is on it is out of reach until the next start; what was being written is lost.",
+            "First try it without power saving: `nvme_core.default_ps_max_latency_us=0 pcie_aspm=off` on the kernel's command line. If it still goes, seat its cable or adapter again, and stay with the generation of PCI Express that the board is made for.".into(),
+            None,
+        ),
         Cause::Connection => (
             "Transfers are repeated, which is slow, until one fails for good.",
             "Seat the disk's cable or adapter again, try another cable and another port, and do without extensions. On PCI Express stay with the generation that the board is made for.".into(),
@@ -79,9 +94,14 @@ impl Health {
             "If it was not pulled out: a disk that drops off without a word mostly lacks power. Give it a supply of its own (a powered hub), then try another cable.".into(),
             None,
         ),
+        Cause::Filesystem if has(TroubleKind::Checksum) => (
+            "What was read is not what was written; more may be damaged each day.",
+            "Copy what matters. Then test the memory first (`memtester`, or memtest86+ from the start), next the controller and its cables, and the disks last; then look for what is damaged (`btrfs scrub` for btrfs).".into(),
+            None,
+        ),
         Cause::Filesystem => (
             "Files may be damaged, mostly by a power cut. Errors spread as long as it is written to.",
-            "Copy what matters, then have it checked while it is not mounted (`fsck -f`; of the root at the next start with `fsck.mode=force` on the kernel's command line).".into(),
+            "Copy what matters, then have it checked while it is not mounted (`fsck -f` for ext4 and FAT, `xfs_repair` for XFS, `btrfs scrub` for btrfs; of an ext4 root at the next start with `fsck.mode=force` on the kernel's command line).".into(),
             None,
         ),
         };
@@ -149,4 +169,31 @@ fn words(kind: TroubleKind, times: u64) -> String {
         TroubleKind::ArrayMember => ("lost member of the array", "lost members of the array"),
     };
     counted(times, one, several)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fix(part: &str, cause: Cause, evidence: &[(TroubleKind, u64)]) -> String {
+        let evidence = evidence.to_vec();
+        Health { part: part.into(), cause, is_failing: false, evidence }.advice().fix
+    }
+
+    #[test]
+    fn the_cure_fits_what_the_log_has() {
+        let silent = fix("sda", Cause::Disk, &[(TroubleKind::AtaTimeout, 3)]);
+        assert!(silent.starts_with("The log does not say why"), "{silent}");
+        let bad =
+            fix("sda", Cause::Disk, &[(TroubleKind::AtaTimeout, 3), (TroubleKind::Medium, 1)]);
+        assert!(bad.ends_with("and replace it."), "{bad}");
+        let gone = fix("nvme0", Cause::Connection, &[(TroubleKind::NvmeGone, 1)]);
+        assert!(gone.starts_with("First try it without power saving"), "{gone}");
+        let replays = fix("nvme0", Cause::Connection, &[(TroubleKind::PcieCorrected, 50)]);
+        assert!(replays.starts_with("Seat"), "{replays}");
+        let sums = fix("sda", Cause::Filesystem, &[(TroubleKind::Checksum, 4)]);
+        assert!(sums.contains("memory first"), "{sums}");
+        let files = fix("sda", Cause::Filesystem, &[(TroubleKind::Filesystem, 4)]);
+        assert!(files.contains("xfs_repair") && files.contains("btrfs scrub"), "{files}");
+    }
 }
