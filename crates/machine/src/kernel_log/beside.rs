@@ -15,6 +15,11 @@ const MAX_TO_COMMAND: usize = 8;
 /// Places that an array mended before its member is more than used to it.
 const MANY_MENDED: usize = 3;
 
+/// Writes that a SATA disk refused before it is broken.
+const MANY_REFUSED: usize = 3;
+/// Failed tries to address a USB disk while it spins up.
+const MAX_SLOW_TRIES: usize = 3;
+
 /// The numbers of the lines that are no disk's fault.
 pub(super) fn beside(lines: &[Told<'_>], disks: &UsbDisks) -> BTreeSet<usize> {
     [
@@ -31,6 +36,9 @@ pub(super) fn beside(lines: &[Told<'_>], disks: &UsbDisks) -> BTreeSet<usize> {
         full_filesystems(lines),
         mended_by_arrays(lines),
         other_usb_devices(lines, disks),
+        refused_queries(lines),
+        slow_usb_disks(lines, disks),
+        other_members(lines),
     ]
     .into_iter()
     .flatten()
@@ -103,24 +111,29 @@ pub(super) fn is_start(message: &str) -> bool {
     message.starts_with("Linux version ") || message.starts_with("Booting Linux ")
 }
 
-/// What fails on a card that was pulled out is not the card's; one that is back in the log was not pulled by hand.
+/// Reads that fail on a card that was pulled out are not the card's. One that lost writes was in use, and one that is back in the log
+/// was not pulled by hand.
 fn removed_cards(lines: &[Told<'_>]) -> Vec<usize> {
-    let mut found = Vec::new();
+    let is_loss = |at: &usize| {
+        let told = &lines[*at];
+        told.part_of(Filesystem).is_some()
+            || told.part_of(FilesystemReadOnly).is_some()
+            || ["(WRITE)", "lost "].iter().any(|words| told.line.message.contains(words))
+    };
     let mut removed: BTreeMap<String, Vec<usize>> = BTreeMap::new();
     for (at, told) in lines.iter().enumerate() {
-        match card_change(&told.line.message) {
-            Some((disk, true)) => drop(removed.remove(&disk)),
-            Some((disk, false)) => drop(removed.insert(disk, Vec::new())),
-            None => {
-                let disk = told.trouble.as_ref().and_then(|(_, part)| disk_of(part));
-                if let Some(failed) = disk.and_then(|disk| removed.get_mut(&disk)) {
-                    failed.push(at);
-                }
+        if let Some((disk, is_new)) = card_change(&told.line.message) {
+            removed.remove(&disk);
+            if !is_new {
+                removed.insert(disk, Vec::new());
             }
+        } else if let Some((_, part)) = &told.trouble
+            && let Some(failed) = disk_of(part).and_then(|disk| removed.get_mut(&disk))
+        {
+            failed.push(at);
         }
     }
-    found.extend(removed.into_values().flatten());
-    found
+    removed.into_values().filter(|failed| !failed.iter().any(is_loss)).flatten().collect()
 }
 
 /// `mmcblk0`, `SL16G 14.8 GiB` of `mmcblk0: mmc0:aaaa SL16G 14.8 GiB`.
@@ -338,6 +351,68 @@ fn health_queries(lines: &[Told<'_>]) -> Vec<usize> {
     };
     let timeouts = matching(lines, |told| told.part_of(AtaTimeout).is_some());
     timeouts.into_iter().filter(|at| is_query(*at)).collect()
+}
+
+/// A disk refuses commands that it does not know; one that refuses to write again and again is broken.
+fn refused_queries(lines: &[Told<'_>]) -> Vec<usize> {
+    let refusals = matching(lines, |told| {
+        told.part_of(Hardware).is_some() && told.line.message.ends_with("error: { ABRT }")
+    });
+    let is_write = |at: &usize| {
+        let part = lines[*at].part_of(Hardware).unwrap_or_default();
+        let head = format!("{part}.");
+        let before = lines[..*at].iter().rev().take(MAX_TO_COMMAND);
+        let mut its = before.map(|told| &told.line.message).filter(|line| line.starts_with(&head));
+        its.find(|message| message.contains("failed command: "))
+            .is_some_and(|message| message.contains("failed command: WRITE"))
+    };
+    let mut writes: BTreeMap<&str, usize> = BTreeMap::new();
+    for at in refusals.iter().filter(|at| is_write(at)) {
+        *writes.entry(lines[*at].part_of(Hardware).unwrap_or_default()).or_default() += 1;
+    }
+    let is_many = |at: &usize| {
+        let part = lines[*at].part_of(Hardware).unwrap_or_default();
+        writes.get(part).is_some_and(|times| *times >= MANY_REFUSED)
+    };
+    refusals.into_iter().filter(|at| !is_write(at) || !is_many(at)).collect()
+}
+
+/// A disk that spins up does not take its address at once, and then does.
+fn slow_usb_disks(lines: &[Told<'_>], disks: &UsbDisks) -> Vec<usize> {
+    let mut found = Vec::new();
+    let mut was_found = BTreeSet::new();
+    let mut tries: BTreeMap<String, Vec<usize>> = BTreeMap::new();
+    for (at, told) in lines.iter().enumerate() {
+        let its_port = told.part_of(UsbDisk).map(str::to_string);
+        let its_port = its_port.or_else(|| disks.port(&told.line.message).map(|(_, port)| port));
+        if is_start(&told.line.message) {
+            was_found.clear();
+            tries.clear();
+        } else if let Some(port) = its_port {
+            let before = tries.remove(&port).unwrap_or_default();
+            if before.len() <= MAX_SLOW_TRIES && was_found.insert(port) {
+                found.extend(before);
+            }
+        } else if let Some(port) = told.part_of(UsbEnumeration) {
+            tries.entry(port.to_string()).or_default().push(at);
+        }
+    }
+    found
+}
+
+/// `BTRFS error (device sda1): error writing primary super block to device 2`: another member than the named one, where the log
+/// names it.
+fn other_members(lines: &[Told<'_>]) -> Vec<usize> {
+    let is_named = |told: &Told<'_>| {
+        let message: &str = &told.line.message;
+        message.starts_with("BTRFS") && message.contains(": bdev /dev/")
+    };
+    let has_names = lines.iter().any(is_named);
+    matching(lines, |told| {
+        let message: &str = &told.line.message;
+        let number = message.split_once("super block to device ").map(|(_, rest)| rest);
+        has_names && number.is_some_and(|rest| !rest.starts_with('1'))
+    })
 }
 
 /// A filesystem of btrfs that is full aborts and becomes read-only; that is no damage.

@@ -21,9 +21,9 @@ const MANY_CORRECTED: u64 = 20;
 /// Times that a card did not come up. The kernel tries four clock rates in turn, and a card may need the slowest.
 const MANY_STARTS: u64 = 5;
 
-/// Spells of low voltage that make a supply suspect at any time.
+/// Spells of low voltage or too much current that make a supply suspect at any time.
 const MANY_DIPS: u64 = 3;
-/// How far from a disk's trouble a spell of low voltage may be to be its cause, in seconds.
+/// How far from a disk's trouble such a spell may be to be its cause, in seconds.
 const NEAR_S: f64 = 600.0;
 
 /// The likely cause.
@@ -164,11 +164,11 @@ impl Counts<'_> {
         self.sum(|trouble| trouble.kind == kind)
     }
 
-    /// Whether a supply that was short may be the cause of a disk's trouble: it was short near it in time, or again and again, or
-    /// the times are not known.
-    fn is_short_of_power_near(&self, is_its: impl Fn(&KernelTrouble) -> bool) -> bool {
+    /// Whether low voltage or too much current may be the cause of a disk's trouble: it was near it in time, or came again and again,
+    /// or the times are not known.
+    fn has_near(&self, kind: TroubleKind, is_its: impl Fn(&KernelTrouble) -> bool) -> bool {
         let span = |trouble: &KernelTrouble| Some((trouble.first_s?, trouble.last_s?));
-        self.troubles.iter().filter(|trouble| trouble.kind == Undervoltage).any(|short| {
+        self.troubles.iter().filter(|trouble| trouble.kind == kind).any(|short| {
             short.times >= MANY_DIPS
                 || self.troubles.iter().filter(|trouble| is_its(trouble)).any(|trouble| {
                     match (span(short), span(trouble)) {
@@ -203,8 +203,12 @@ impl Disk<'_> {
     }
 
     fn is_short_of_power(&self) -> bool {
-        self.counts.is_short_of_power_near(|trouble| {
-            !matches!(trouble.kind, UsbDisk | UsbConnect)
+        self.has_near(Undervoltage)
+    }
+
+    fn has_near(&self, kind: TroubleKind) -> bool {
+        self.counts.has_near(kind, |trouble| {
+            !matches!(trouble.kind, UsbDisk | UsbConnect | OverCurrent)
                 && disk_of(&trouble.part).as_deref() == Some(self.name)
         })
     }
@@ -216,7 +220,7 @@ impl Disk<'_> {
 
     fn health(&self, cause: Cause, is_failing: bool, kinds: &[TroubleKind]) -> Option<Health> {
         let times = |kind: TroubleKind| match kind {
-            Undervoltage if !self.is_short_of_power() => 0,
+            Undervoltage | OverCurrent if !self.has_near(kind) => 0,
             Undervoltage | OverCurrent | UsbController => self.counts.on_board(kind),
             _ => self.of(kind),
         };
@@ -360,7 +364,7 @@ fn of_usb(disk: &Disk<'_>) -> Option<Health> {
     if !is_unsteady {
         return None;
     }
-    let cause = if disk.is_short_of_power() || disk.counts.on_board(OverCurrent) > 0 {
+    let cause = if disk.is_short_of_power() || disk.has_near(OverCurrent) {
         Cause::Supply
     } else if disk.counts.on_board(UsbController) > 0 {
         Cause::Controller

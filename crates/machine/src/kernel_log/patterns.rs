@@ -305,7 +305,7 @@ static PATTERNS: &[Pattern] = &[
 
     // SATA.
     pattern!(Medium, Head, ["ata", "error: {", "UNC"], none: ["SError"],
-        fires: "ata3" in "ata3.00: error: { UNC }", quiet: "ata3.00: error: { ABRT }"),
+        fires: "ata3" in "ata3.00: error: { UNC }", quiet: "ata3.00: status: { DRDY }"),
     pattern!(AtaLink, Head, ["ata", "error: {", "ICRC"], none: [],
         fires: "ata3" in "ata3.00: error: { ICRC ABRT }", quiet: "ata3.00: status: { DRDY ERR }"),
     pattern!(AtaLink, Head, ["ata", "interface fatal error"], none: [],
@@ -514,7 +514,9 @@ static PATTERNS: &[Pattern] = &[
     pattern!(Hardware, Head, ["ata", "status: {", " DF "], none: [],
         fires: "ata1" in "ata1.00: status: { DRDY DF ERR }", quiet: "ata1.00: status: { DRDY ERR }"),
     pattern!(Medium, Head, ["ata", "error: {", " IDNF "], none: ["ICRC", "SError"],
-        fires: "ata1" in "ata1.00: error: { IDNF }", quiet: "ata1.00: error: { ABRT }"),
+        fires: "ata1" in "ata1.00: error: { IDNF }", quiet: "ata1.00: status: { DRDY }"),
+    pattern!(Hardware, Head, ["ata", "error: { ABRT }"], none: [],
+        fires: "ata1" in "ata1.00: error: { ABRT }", quiet: "ata1.00: error: { }"),
     pattern!(AtaTimeout, Head, ["ata", "failed to IDENTIFY"], none: [],
         fires: "ata3" in "ata3.00: failed to IDENTIFY (I/O error, err_mask=0x4)", quiet: "ata3.00: ATA-10: ST2000DM008-2FR102, 0001, max UDMA/133"),
     pattern!(AtaTimeout, Head, ["ata", "revalidation failed"], none: [],
