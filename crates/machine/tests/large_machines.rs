@@ -76,9 +76,12 @@ fn cost(files: &FakeFiles) -> f64 {
     cost
 }
 
+/// What there is many of, and a machine with so many.
+type Maker = (&'static str, fn(usize) -> FakeFiles);
+
 #[test]
 fn four_times_as_many_cost_about_four_times_as_much() {
-    let makers: [(&str, fn(usize) -> FakeFiles); 4] =
+    let makers: [Maker; 4] =
         [("disks", disks), ("mounts", mounts), ("swaps", swaps), ("links", links)];
     for (what, make) in makers {
         let [few, many] = [FEW, FEW * TIMES].map(|count| {

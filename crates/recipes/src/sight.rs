@@ -321,8 +321,8 @@ mod tests {
             // What FAT writes over a file that is deleted.
             image[entry] = 0xe5;
         }
-        let file = tempfile::NamedTempFile::new().expect("a file");
-        std::fs::write(file.path(), image).expect("it is written");
+        let mut file = tempfile::NamedTempFile::new().expect("a file");
+        std::io::Write::write_all(&mut file, &image).expect("it is written");
         next_start_of_image(file.path(), boot_partition).expect("it is an image")
     }
 

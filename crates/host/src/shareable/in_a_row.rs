@@ -165,8 +165,11 @@ fn known_form(text: &str, pieces: &[Piece<'_>]) -> Option<usize> {
     })
 }
 
-/// What stands between the parts, and whether the parts are of this form. The longer ones come first.
-const FORMS: [(&str, fn(&[&str]) -> bool); 16] = [
+/// What stands between the parts, and whether the parts are of this form.
+type Form = (&'static str, fn(&[&str]) -> bool);
+
+/// The longer ones come first.
+const FORMS: [Form; 16] = [
     ("::.", is_pci),
     (":::", is_scsi),
     ("-....", is_usb_path),
