@@ -23,7 +23,7 @@ use crate::report::Report;
 use crate::text::{boards_and_disks, money};
 use crate::wishes::Wishes;
 
-/// So many boards may be lost where a restart of one leaves a spare.
+/// Boards that may be lost where a restart of one leaves a spare.
 const SAFE_LOSSES: u32 = 2;
 
 /// All variants.

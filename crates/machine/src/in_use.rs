@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use rubus_boot::medium::starts_from;
-use rubus_vocabulary::device_index::DeviceIndex;
+use rubus_vocabulary::machine::device_index::DeviceIndex;
 use rubus_vocabulary::machine::{BlockDevice, BlockKind, Machine, Mount};
 
 /// Whether a device is the disk, or a part of it, or stands on it.

@@ -190,10 +190,10 @@ fn candidates(advice: &Advice) -> Markup {
 /// By what they are ranked, as docs/explanation/advise.md has it at length.
 fn order(purpose: Purpose) -> String {
     format!(
-        "The fastest stands first. Recommended is what is surely faster, its range of times {} below the other's; of those that are alike what \
-         needs no purchase that may be in vain, then what needs no other machine, then what costs less, then what risks less, then what has the shorter worst case. What there \
-         is now comes before all that is not {WORTH_A_CHANGE} times as fast, and before all else where it takes less than {}, \
-         which is enough.",
+        "The fastest stands first. Recommended is what is surely faster, its range of times {} below the other's. Of those that are \
+         alike, what has to be bought and may be no faster than now comes last. Of the rest comes first what needs no other machine, \
+         then what costs less, then what risks less, then what has the shorter worst case. What there is now comes before all that is not \
+         {WORTH_A_CHANGE} times as fast, and before all else where it takes less than {}, which is enough.",
         percent(ALIKE - 1.0),
         glued(&words::seconds(purpose.enough_s()))
     )

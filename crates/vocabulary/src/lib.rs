@@ -16,7 +16,6 @@ pub mod checked_json;
 pub mod checksum;
 pub mod cluster_facts;
 pub mod compression_speed;
-pub mod device_index;
 pub mod doubt;
 pub mod escapes;
 pub mod fact;

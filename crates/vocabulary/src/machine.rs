@@ -3,6 +3,8 @@
 //! Every field that is read from the machine is a [`Fact`] or a list of things made of facts.
 //! Names and units are the kernel's or the standard's; conversions happen where a fact is read.
 
+pub mod device_index;
+
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
@@ -654,6 +656,6 @@ impl Machine {
     /// The physical disks below a device: itself for a disk, the parent of a partition, every
     /// member of an array, followed down to the bottom. In the kernel's order, each once.
     pub fn disks_below<'a>(&'a self, name: &str) -> Vec<&'a BlockDevice> {
-        crate::device_index::DeviceIndex::of(self).disks_below(name)
+        device_index::DeviceIndex::of(self).disks_below(name)
     }
 }

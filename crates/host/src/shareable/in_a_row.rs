@@ -37,7 +37,8 @@ pub(super) fn stretches(text: &str) -> Vec<Range<usize>> {
         let piece = Piece { text: &text[bytes.clone()], bytes };
         rest = &behind[usize::from(decimals.is_some())..];
         let follows_letter = row.last().is_some_and(|last| !last.text.contains(is_digit));
-        let is_digit_of_hex = piece.text.ends_with('B') && row.iter().any(is_mixed);
+        let is_digit_of_hex =
+            piece.text.len() == 2 && piece.text.ends_with('B') && row.iter().any(is_mixed);
         match unit_of(&piece, rest.first(), text) {
             Unit::Apart if !follows_letter => {
                 end(&mut row, &mut found);

@@ -36,8 +36,8 @@ fn has_domain(text: &str) -> bool {
     })
 }
 
-/// The longest number of a part that may stand alone: an SD card's register has room for no more.
-const MAX_ALONE: usize = 5;
+/// The longest number of a part that may stand alone: the registers of SD cards have room for five, those of eMMC for six.
+const MAX_ALONE: usize = 6;
 
 fn has_public_pieces(text: &str) -> bool {
     let pieces =
@@ -48,8 +48,23 @@ fn has_public_pieces(text: &str) -> bool {
     let has_name = || pieces().any(|piece| piece.len() > 2 && is_product_word(piece));
     let may_have_parts =
         || text.trim().len() <= MAX_ALONE || pieces().any(is_part_of_maker) || has_name();
+    // "RTL9210B-CG"
+    let is_ending = |piece: &str| {
+        piece.len() <= 2 && piece.bytes().all(|b| b.is_ascii_uppercase()) && !is_known(piece)
+    };
+    let is_numbered = |piece: &str| is_known(piece) || is_part(piece) || is_model_number(piece);
     pieces().all(is_known)
-        || pieces().all(|piece| is_known(piece) || is_part(piece)) && may_have_parts()
+        || pieces().all(|piece| is_numbered(piece) || is_ending(piece))
+            && pieces().filter(|piece| is_ending(piece)).count() <= 1
+            && may_have_parts()
+}
+
+/// "Vi550", "sn570": a few letters and a few digits.
+fn is_model_number(piece: &str) -> bool {
+    let digits = piece.trim_start_matches(|c: char| c.is_ascii_alphabetic());
+    (1..=4).contains(&(piece.len() - digits.len()))
+        && (2..=4).contains(&digits.len())
+        && digits.bytes().all(|b| b.is_ascii_digit())
 }
 
 /// "DataTraveler", "SanDisk3", "Gen1": words that capitals and numbers separate.
@@ -66,14 +81,15 @@ fn is_joined(piece: &str) -> bool {
     let words = ends.into_iter().map(|end| &piece[std::mem::replace(&mut from, end)..end]);
     words.into_iter().all(|word| {
         let is_number = word.len() <= 4 && word.bytes().all(|b| b.is_ascii_digit());
-        is_number || word.len() > 1 && is_product_word(word)
+        let is_unit = ["G", "T", "GB", "TB", "MB"].contains(&word);
+        is_number || is_unit || word.len() > 1 && is_product_word(word)
     })
 }
 
 /// The number of a part: capital letters and digits ("WD40EFRX", "CT240BX500SSD1"). A row of many digits is a serial number.
 fn is_part(piece: &str) -> bool {
     const MAX_LETTERS: usize = 4;
-    const MAX_GROUPS: usize = 6;
+    let max_groups = if is_part_of_maker(piece) { 8 } else { 6 };
     let max_digits = if is_part_of_maker(piece) { 6 } else { 5 };
     let longest = |is: fn(char) -> bool| piece.split(|c| !is(c)).map(str::len).max().unwrap_or(0);
     let is_one = piece.bytes().all(|b| b.is_ascii_uppercase() || b.is_ascii_digit());
@@ -82,17 +98,17 @@ fn is_part(piece: &str) -> bool {
     let kinds: Vec<bool> = piece.chars().map(|c| c.is_ascii_digit()).collect();
     let groups = 1 + kinds.windows(2).filter(|pair| pair[0] != pair[1]).count();
     is_one
-        && groups <= MAX_GROUPS
+        && groups <= max_groups
         && (2..=15).contains(&piece.len())
         && (1..=max_digits).contains(&digits)
         && (letters <= MAX_LETTERS || is_part_of_maker(piece))
 }
 
 /// How numbers of parts begin, by their makers.
-const MAKERS: [&str; 30] = [
-    "WD", "ST", "CT", "MZ", "HTS", "HUS", "HDS", "HFS", "HDW", "MQ", "DT", "SA", "SSDSC", "SDSSD",
-    "SSDPE", "TS", "THNS", "KBG", "KXG", "MK", "MTFD", "PSSD", "SDLF", "SDAPN", "IM", "AP", "SP",
-    "SU", "WUS", "HGST",
+const MAKERS: [&str; 31] = [
+    "GSTFS", "WD", "ST", "CT", "MZ", "HTS", "HUS", "HDS", "HFS", "HDW", "MQ", "DT", "SA", "SSDSC",
+    "SDSSD", "SSDPE", "TS", "THNS", "KBG", "KXG", "MK", "MTFD", "PSSD", "SDLF", "SDAPN", "IM",
+    "AP", "SP", "SU", "WUS", "HGST",
 ];
 
 /// How names of eMMC chips begin, which have six characters.
@@ -155,6 +171,19 @@ mod tests {
             "rockchip,rk3588",
             "Cortex-A72",
             "Intel Xeon Gold 6230",
+            "WD Blue SN570 500GB",
+            "WDC WDS500G2B0A-00SM50",
+            "Intenso SSD Sata III",
+            "WD_BLACK SN770 1TB",
+            "PNY CS900 240GB SSD",
+            "Verbatim Vi550 S3",
+            "Patriot P300 128GB",
+            "ZHITAI TiPlus5000 1TB",
+            "Silicon-Power32G",
+            "RTL9210B-CG",
+            "Y2P128",
+            "Corsair MP600 Micro",
+            "HP SSD S700 250GB",
         ] {
             assert!(is_product(product), "{product}");
         }

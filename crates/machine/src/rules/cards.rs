@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use super::Look::Facts;
 use super::{Rule, Seen, Weight, disks, is_card};
 use rubus_draw::quote::typed;
-use rubus_vocabulary::device_index::DeviceIndex;
+use rubus_vocabulary::machine::device_index::DeviceIndex;
 use rubus_vocabulary::machine::{BlockDevice, HopKind, Machine, Mmc};
 
 pub(super) static RULES: &[Rule] = &[
@@ -225,8 +225,9 @@ fn no_maker(machine: &Machine) -> Vec<Seen> {
         .filter_map(|(disk, mmc)| {
             let maker = mmc.manufacturer_id.get()?;
             let oem = mmc.oem_id.text().unwrap_or("??");
+            let is_left_out = oem == rubus_host::shareable::LEFT_OUT;
             let is_text = oem.len() == 2 && oem.bytes().all(|byte| byte.is_ascii_graphic());
-            (maker == 0 || maker == 0xff || (mmc.oem_id.value().is_some() && !is_text)).then(|| Seen {
+            (maker == 0 || maker == 0xff || (mmc.oem_id.value().is_some() && !is_text && !is_left_out)).then(|| Seen {
                 about: disk.name.clone(),
                 evidence: format!("the card says maker {maker:#04x}, OEM {oem:?}: numbers of no maker"),
                 read_from: mmc.manufacturer_id.source().into(),

@@ -54,9 +54,10 @@ const BESIDE: [Beside; 6] = [
     (
         "disk-data-errors",
         Weight::Hint,
-        "a disk counts errors by which data could not be read",
+        "a disk counts errors by which data could not be read, or has replaced a hundred blocks and more",
         "NVM Express Base Specification, log page 02h: Media and Data Integrity Errors; ACS-4, 9.5: Number of Reported \
-         Uncorrectable Errors; smartmontools, drivedb.h: attribute 187; SPC-5: error counter log pages",
+         Uncorrectable Errors; smartmontools, drivedb.h: attributes 5 and 187; SPC-5: error counter log pages; \
+         Pinheiro et al., FAST 2007, 3.5.2",
     ),
     (
         "disk-spare-low",

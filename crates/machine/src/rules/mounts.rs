@@ -8,7 +8,7 @@ use super::{Rule, Seen, Weight, is_card};
 use rubus_boot::fstab::Entry;
 use rubus_boot::volume::Name;
 use rubus_boot::volume::NamedVolume;
-use rubus_vocabulary::device_index::DeviceIndex;
+use rubus_vocabulary::machine::device_index::DeviceIndex;
 use rubus_vocabulary::machine::{BlockDevice, BlockKind, Machine, Mount};
 use rubus_vocabulary::units::{bytes_si, percent, rate_si};
 

@@ -2,7 +2,7 @@
 
 use super::Look::Facts;
 use super::{Rule, Seen, Weight, is_card, setting};
-use rubus_vocabulary::device_index::DeviceIndex;
+use rubus_vocabulary::machine::device_index::DeviceIndex;
 use rubus_vocabulary::machine::{BlockKind, HopKind, Machine, SwapArea};
 use rubus_vocabulary::units::bytes_iec;
 

@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashMap};
 
 use rubus_draw::style::{Style, Tone};
 use rubus_draw::text::{bind_units, clean, hang, pad_right, shorten};
-use rubus_vocabulary::device_index::DeviceIndex;
+use rubus_vocabulary::machine::device_index::DeviceIndex;
 use rubus_vocabulary::machine::{BlockDevice, BlockKind, Machine};
 use rubus_vocabulary::units::rate_si;
 

@@ -29,6 +29,7 @@ pub(super) fn text(rule: TextRule, text: &str, context: Context<'_>) -> Option<S
         TextRule::Phrase | TextRule::Content => Some(phrase(text, public, names)),
         TextRule::Reason => Some(reason(text, public, names)),
         TextRule::Model => is_model(text, names).then(|| text.to_string()),
+        TextRule::Oem => is_oem(text).then(|| text.to_string()),
         TextRule::Compatible => only(text, |c| c.is_ascii_alphanumeric() || ",.-_".contains(c), 64)
             .filter(|text| {
                 is_product(text) && !identities::is_address(text) && !names.reveals(text)
@@ -95,6 +96,14 @@ fn is_digits(text: &str) -> bool {
         && groups.iter().all(is_number)
         && (groups.len() <= 2 || are_cores())
         && !identities::is_address(text)
+}
+
+/// "SD", or "0x0100" where the register has no characters.
+fn is_oem(text: &str) -> bool {
+    let is_number =
+        |digits: &str| digits.len() == 4 && digits.bytes().all(|b| b.is_ascii_hexdigit());
+    let is_text = (1..=2).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_graphic());
+    is_text || text.strip_prefix("0x").is_some_and(is_number)
 }
 
 /// RFC 3339: "2026-11-21T00:58:12.660Z".

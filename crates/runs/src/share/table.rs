@@ -35,6 +35,8 @@ pub enum TextRule {
     Reason,
     /// The name of a product.
     Model,
+    /// Who a card was made for: two characters of its register, or their number.
+    Oem,
     /// The device tree's names of a board.
     Compatible,
     /// A firmware's version and date.
@@ -100,6 +102,7 @@ const TEXTS: &[(&str, TextRule)] = &[
     ("phrase", TextRule::Phrase),
     ("reason", TextRule::Reason),
     ("model", TextRule::Model),
+    ("oem", TextRule::Oem),
     ("compatible", TextRule::Compatible),
     ("firmware", TextRule::Firmware),
     ("openssh", TextRule::Openssh),

@@ -49,7 +49,7 @@ pub fn render(entries: &[Entry], style: Style) -> String {
     lines.join("\n") + "\n"
 }
 
-/// What each board and disk is called in so many columns for both. Where the whole names have no room, what tells the fewest apart
+/// What each board and disk is called in this number of columns for both. Where the whole names have no room, what tells the fewest apart
 /// goes first: the maker, the revision, the kernel's name of a disk.
 fn names(entries: &[Entry], columns: usize) -> Vec<(String, String)> {
     let board = |entry: &Entry| clean(entry.label.as_deref().unwrap_or(&entry.board));

@@ -54,7 +54,7 @@ const CANDIDATES: [&str; 2] = [
 const REALLOCATED: &str = "Number of Reallocated Logical Sectors";
 /// The attribute 5, whose count is in the lowest 16 bits (drivedb.h: raw16(raw16)).
 const REALLOCATED_ID: u64 = 5;
-/// From so many blocks on, a turning disk has replaced many. Disks that have replaced some fail 3 to 6 times as often (Pinheiro
+/// From this number of blocks on, a turning disk has replaced many. Disks that have replaced some fail 3 to 6 times as often (Pinheiro
 /// et al., "Failure Trends in a Large Disk Drive Population", FAST 2007, 3.5.2); a few are usual.
 const MANY_REALLOCATED: u64 = 100;
 /// Attributes that only disks that turn have, and that stay at 0 where a firmware of an SSD lists them.

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use crate::machine::{BlockDevice, Machine};
+use super::{BlockDevice, Machine};
 
 /// Finds devices, and what lies below them, without a look at each of the others.
 #[derive(Clone, Debug)]
