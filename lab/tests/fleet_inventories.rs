@@ -12,10 +12,8 @@ use crate::common::program::Home;
 use rubus_lab::devices::needs::Need;
 
 /// What Rubus refuses on purpose and Ansible reads.
-const REFUSED: [(&str, &str); 9] = [
-    ("twice-in-group.ini", "is listed twice"),
+const REFUSED: [(&str, &str); 7] = [
     ("dup-keys.yml", "is listed twice"),
-    ("host-twice", "is listed twice"),
     ("emptyall.yml", "lists no boards"),
     ("templ.ini", "is a template"),
     ("tmpl-key.ini", "is a template"),

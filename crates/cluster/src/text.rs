@@ -610,7 +610,7 @@ pub fn boards(boards: &[Board], style: Style) -> String {
         ("network", Align::Right),
         ("to disk", Align::Right),
         ("power", Align::Right),
-        ("price", Align::Right),
+        ("EUR", Align::Right),
     ]);
     for board in boards {
         table.row(vec![
@@ -621,7 +621,7 @@ pub fn boards(boards: &[Board], style: Style) -> String {
             bit_rate(board.link_bits as f64).into(),
             rate_si(board.bus.bytes_per_second()).into(),
             assumed(&format!("{:.1} W", board.watts.value)).into(),
-            assumed(&money(board.price)).into(),
+            assumed(&format!("{:.0}", board.price)).into(),
         ]);
     }
     let mut lines = table.lines(style);

@@ -100,6 +100,13 @@ fn a_cluster_that_heals_is_answered() {
 }
 
 #[test]
+fn the_table_of_boards_fits_80_columns() {
+    let said = says("boards");
+    assert!(said.contains("mini-pc"), "{said}");
+    assert!(said.lines().all(|line| line.chars().count() <= 80), "{said}");
+}
+
+#[test]
 fn boards_that_are_too_small_are_a_no() {
     let said = says("size --nodes 4 --board pi3b+ --disk 1TB --disk-kind hdd");
     assert!(said.contains("\nIt cannot work: the boards have too little memory.\n"), "{said}");

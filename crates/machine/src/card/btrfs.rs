@@ -5,6 +5,7 @@
 
 mod files;
 
+use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 
 use rubus_host::ReadError;
@@ -31,8 +32,8 @@ const KEY_BYTES: usize = 17;
 const STRIPED: u64 = 1 << 3 | 1 << 6 | 1 << 7 | 1 << 8;
 /// The largest number of levels of a tree; the format's own limit.
 const MAX_LEVEL: u8 = 7;
-/// Nodes of one search; what is read here has fewer.
-const MAX_NODES: usize = 10_000;
+/// Nodes that are read of one filesystem: a thousand snapshots take some ten thousand.
+const MAX_NODES: usize = 200_000;
 const MAX_DEPTH: usize = 256;
 
 /// A btrfs filesystem.
@@ -44,6 +45,8 @@ pub struct Btrfs<'a> {
     chunks: Vec<Chunk>,
     /// Where the tree of roots begins.
     roots: u64,
+    /// A damaged filesystem may send each search through all of it.
+    nodes_left: Cell<usize>,
 }
 
 /// A run of addresses, and where it is on this device; absent where only other devices hold it.
@@ -109,6 +112,7 @@ impl<'a> Btrfs<'a> {
             device: le64(&superblock, 201),
             chunks: Vec::new(),
             roots: le64(&superblock, 80),
+            nodes_left: Cell::new(MAX_NODES),
         };
         // The chunks that hold the tree of all chunks.
         let length = (le32(&superblock, 160) as usize).min(2048);
@@ -156,8 +160,7 @@ impl<'a> Btrfs<'a> {
     /// The items of a tree from a key on, up to another.
     fn items(&self, tree: u64, from: Key, to: Key) -> Result<Vec<Item>, ReadError> {
         let mut found = Vec::new();
-        let mut nodes_left = MAX_NODES;
-        self.descend(tree, (from, to), MAX_LEVEL + 1, &mut nodes_left, &mut found)?;
+        self.descend(tree, (from, to), MAX_LEVEL + 1, &mut found)?;
         Ok(found)
     }
 
@@ -166,10 +169,9 @@ impl<'a> Btrfs<'a> {
         node: u64,
         (from, to): (Key, Key),
         below: u8,
-        nodes_left: &mut usize,
         found: &mut Vec<Item>,
     ) -> Result<(), ReadError> {
-        *nodes_left = nodes_left.checked_sub(1).ok_or_else(too_large)?;
+        self.nodes_left.set(self.nodes_left.get().checked_sub(1).ok_or_else(too_large)?);
         let bytes = self.read(node, self.node_bytes)?;
         let (count, level) = (le32(&bytes, 96) as usize, bytes[100]);
         if le64(&bytes, 48) != node || level >= below {
@@ -197,7 +199,7 @@ impl<'a> Btrfs<'a> {
             if entries.get(at + 1).is_some_and(|next| key(next, 0) <= from) {
                 continue;
             }
-            self.descend(le64(entry, KEY_BYTES), (from, to), level, nodes_left, found)?;
+            self.descend(le64(entry, KEY_BYTES), (from, to), level, found)?;
         }
         Ok(())
     }

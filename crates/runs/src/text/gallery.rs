@@ -79,10 +79,14 @@ fn brief_board(board: &str) -> String {
     board.split(" Rev ").next().unwrap_or(board).to_owned()
 }
 
-/// "SC64G, 63.9 GB" of "mmcblk0 (SC64G, 63.9 GB)".
+/// "SC64G, 63.9 GB" of "mmcblk0 (SC64G, 63.9 GB)"; of a disk without a model only its name tells which it is.
 fn brief_disk(disk: &str) -> String {
     let inner = disk.split_once(" (").and_then(|(_, inner)| inner.strip_suffix(')'));
-    inner.unwrap_or(disk).to_owned()
+    let begins_with_size = |inner: &&str| {
+        let first = inner.split(", ").next().unwrap_or_default();
+        first.ends_with('B') && first.starts_with(|c: char| c.is_ascii_digit())
+    };
+    inner.filter(|inner| !begins_with_size(inner)).unwrap_or(disk).to_owned()
 }
 
 /// What a gallery is for: to choose, or first to have something to choose from.
@@ -115,6 +119,14 @@ mod tests {
     use rubus_fixtures as fixture;
     use rubus_vocabulary::fact::Fact;
     use rubus_vocabulary::result::Run;
+
+    #[test]
+    fn a_brief_name_still_tells_which_disk_it_is() {
+        assert_eq!(brief_disk("mmcblk0 (SC64G, 63.9 GB)"), "SC64G, 63.9 GB");
+        assert_eq!(brief_disk("loop1 (2.15 GB, on vda)"), "loop1 (2.15 GB, on vda)");
+        assert_eq!(brief_disk("network disk"), "network disk");
+        assert_eq!(brief_board("Raspberry Pi 3 Model B Plus Rev 1.3"), "Pi 3 Model B Plus");
+    }
 
     #[test]
     fn a_gallery_as_a_table() {
