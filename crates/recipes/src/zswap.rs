@@ -24,7 +24,7 @@ pub(super) static RECIPE: Recipe = Recipe {
             name: "max-pool-percent",
             what: "most of the memory that the compressed pages may take, 1 to 50 percent; else 20, or what it is now where that is more",
             default: None,
-            check: |value| percent(value, 1, MOST_PERCENT),
+            check: pool_percent,
         },
         OptionSpec {
             name: "compressor",
@@ -40,7 +40,7 @@ pub(super) static RECIPE: Recipe = Recipe {
 /// What the kernel takes without a word, in percent of the memory.
 const USUAL_PERCENT: u8 = 20;
 /// Beyond half of the memory the pool takes what programs need.
-pub(super) const MOST_PERCENT: u8 = 50;
+const MAX_PERCENT: u8 = 50;
 pub(super) const PARAMETERS: &str = "/sys/module/zswap/parameters";
 pub(super) const BOOT_FILE: &str = "/etc/tmpfiles.d/rubus-zswap.conf";
 /// Writes [`BOOT_FILE`] into the kernel at each boot.
@@ -48,10 +48,11 @@ const TMPFILES: &str = "systemd-tmpfiles";
 const PAGE_CLUSTER_FILE: &str = "/etc/sysctl.d/90-rubus-zswap.conf";
 const PAGE_CLUSTER: &str = "/proc/sys/vm/page-cluster";
 
-pub(super) fn percent(value: &str, least: u8, most: u8) -> Result<(), String> {
+/// Whether it is a share of the memory that the pool may have.
+pub(super) fn pool_percent(value: &str) -> Result<(), String> {
     match value.parse::<u8>() {
-        Ok(percent) if (least..=most).contains(&percent) => Ok(()),
-        _ => Err(format!("write a whole number from {least} to {most}")),
+        Ok(1..=MAX_PERCENT) => Ok(()),
+        _ => Err(format!("write a whole number from 1 to {MAX_PERCENT}")),
     }
 }
 
@@ -149,7 +150,7 @@ fn wished_percent(situation: &PlanInput<'_>) -> Option<u8> {
 fn usual_percent(now: &[(String, String)]) -> u8 {
     let set = now.iter().find(|(name, _)| name == "max_pool_percent");
     let set = set.and_then(|(_, value)| value.parse().ok());
-    set.unwrap_or(0).clamp(USUAL_PERCENT, MOST_PERCENT)
+    set.unwrap_or(0).clamp(USUAL_PERCENT, MAX_PERCENT)
 }
 
 /// Settings for a kernel that has these parameters now, in the order in which they are written.

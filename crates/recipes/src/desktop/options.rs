@@ -49,7 +49,7 @@ pub(super) const OPTIONS: &[OptionSpec] = &[
         name: "zswap-percent",
         what: "the most memory that compressed pages may take, 1 to 50 percent; else 20, or what it is now where that is more",
         default: None,
-        check: |value| super::super::zswap::percent(value, 1, super::super::zswap::MOST_PERCENT),
+        check: super::super::zswap::pool_percent,
     },
     OptionSpec {
         name: "zswap-compressor",
