@@ -238,6 +238,17 @@ pub struct Power {
     pub undervoltage_alarm: Fact<bool>,
 }
 
+impl Power {
+    /// Whether the supply voltage was too low since the start, by the firmware or the kernel's alarm; false where neither is known.
+    pub fn has_sagged(&self) -> bool {
+        let by_firmware = self
+            .throttling
+            .value()
+            .is_some_and(|word| word.undervoltage_now || word.undervoltage_seen);
+        by_firmware || self.undervoltage_alarm.get() == Some(true)
+    }
+}
+
 /// One temperature.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]

@@ -162,9 +162,7 @@ fn risks(question: &Question<'_>, place: &Place) -> Vec<Risk> {
     let moves = moves_system || place.directory.is_none();
     let mut risks = place.risks.clone();
     risks.retain(|risk| moves || !risk.is_loss);
-    let power = &question.machine.power;
-    let sagged = power.throttling.value().is_some_and(|word| word.undervoltage_seen);
-    if moves_system && !place.is_now && (sagged || power.undervoltage_alarm.get() == Some(true)) {
+    if moves_system && !place.is_now && question.machine.power.has_sagged() {
         risks.insert(0, Risk::effort(
             "The supply voltage was too low since the last boot: use a stronger power supply first.",
         ));

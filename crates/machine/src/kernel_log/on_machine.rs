@@ -15,7 +15,7 @@ pub fn of_machine(machine: &Machine) -> Vec<Health> {
 /// firmware sees low voltage that the kernel was too busy to log: it counts beside trouble with a disk.
 pub fn of_log(machine: &Machine, troubles: &[KernelTrouble]) -> Vec<Health> {
     let mut found = judge(troubles);
-    if was_short_of_power(machine) && found.iter().any(|health| health.cause != Cause::Supply) {
+    if machine.power.has_sagged() && found.iter().any(|health| health.cause != Cause::Supply) {
         let mut with_firmware = troubles.to_vec();
         with_firmware.push(KernelTrouble {
             kind: TroubleKind::Undervoltage,
@@ -56,12 +56,6 @@ pub fn link_errors(machine: &Machine, disk: &BlockDevice, link: &str) -> Result<
     };
     let its = troubles.iter().filter(is_its);
     Ok(its.map(|trouble| trouble.times).fold(0, u64::saturating_add))
-}
-
-fn was_short_of_power(machine: &Machine) -> bool {
-    let power = &machine.power;
-    let is_told = power.throttling.value().is_some_and(|bits| bits.undervoltage_seen);
-    is_told || power.undervoltage_alarm.get() == Some(true)
 }
 
 /// The disk's name where the log has its port or controller alone.

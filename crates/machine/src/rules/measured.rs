@@ -2,6 +2,7 @@
 
 use super::Look::Figures;
 use super::{Rule, Seen, Weight, is_card, narrowest_hop};
+use crate::kernel_log::BETTER_SUPPLY;
 use rubus_draw::quote::typed;
 use rubus_vocabulary::application_class::A1;
 use rubus_vocabulary::doubt::Doubt;
@@ -154,12 +155,7 @@ fn sagged(run: &Run) -> Vec<Seen> {
     let of_jobs = run.results.iter().flat_map(|result| &result.doubts);
     let low = run.doubts.iter().chain(of_jobs).any(|doubt| *doubt == Doubt::Undervoltage);
     let power = &run.machine.power;
-    let is_told = power
-        .throttling
-        .value()
-        .is_some_and(|word| word.undervoltage_now || word.undervoltage_seen)
-        || power.undervoltage_alarm.get() == Some(true);
-    if !low || is_told {
+    if !low || power.has_sagged() {
         return Vec::new();
     }
     vec![Seen {
@@ -167,7 +163,7 @@ fn sagged(run: &Run) -> Vec<Seen> {
         evidence: "the supply voltage fell too low while the disk was measured".into(),
         read_from: power.throttling.source().into(),
         consequence: "It does so whenever the disk works hard. USB disks drop off the bus, cards lose writes, and the clock is held down meanwhile.".into(),
-        fix: "Use the board's own power supply with a short, thick cable; give USB disks a supply of their own (a powered hub).".into(),
+        fix: BETTER_SUPPLY.into(),
         command: None,
     }]
 }

@@ -287,9 +287,7 @@ pub(super) fn risks(situation: &PlanInput<'_>, scene: &Scene<'_>, draft: &mut Pl
          copies may be torn."
             .into(),
     );
-    let power = &situation.machine.power;
-    let seen = power.throttling.value().is_some_and(|word| word.undervoltage_seen);
-    if seen || power.undervoltage_alarm.get() == Some(true) {
+    if situation.machine.power.has_sagged() {
         draft.risks.push(
             "The supply voltage was too low since the last boot, and a USB disk needs more: use a stronger power supply first."
                 .into(),
