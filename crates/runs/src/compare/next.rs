@@ -12,10 +12,15 @@ pub(super) fn next(comparison: &Comparison) -> NextStep {
     if comparison.rows.is_empty() {
         // Surveys have no jobs; runs have some, and none in common.
         let have_no_jobs = comparison.alone.is_empty();
-        return NextStep::by_hand(match have_no_jobs && comparison.differences.is_empty() {
-            true => "nothing: they are the same, as far as known",
-            false => "measure both with the same suite: they have no job in common",
-        });
+        return match (have_no_jobs, comparison.differences.is_empty()) {
+            (true, true) => NextStep::by_hand("nothing: they are the same, as far as known"),
+            (true, false) => NextStep::by_hand(
+                "run `rubus checkup DIR --json > RUN.json` on each, and compare those",
+            ),
+            (false, _) => NextStep::by_hand(
+                "measure both with the same suite: they have no job in common",
+            ),
+        };
     }
     if comparison.rows.iter().all(|row| row.throughput.ratios.iter().all(Option::is_none)) {
         return NextStep::by_hand(

@@ -1,6 +1,6 @@
 //! The text of a comparison: what differs, then throughput and latency job by job.
 
-use crate::compare::{Alone, Comparison, DoubtOfSome, Row};
+use crate::compare::{Alone, Comparison, Difference, DoubtOfSome, Row};
 
 use super::titles::{Line, lay_out};
 use super::{QUANTITIES, Quantity, Scale, headline, interval, legend, ratio, subject_line, word};
@@ -39,13 +39,32 @@ pub fn render(comparison: &Comparison, style: Style, columns: usize) -> String {
 /// What came out for each against the baseline, and what to do next.
 fn answer(comparison: &Comparison, style: Style) -> Vec<String> {
     let mut lines = Vec::new();
-    if !comparison.rows.is_empty() {
-        for place in 1..comparison.subjects.len() {
+    if comparison.rows.is_empty() {
+        lines.push(style.paint(Tone::Strong, &without_figures(comparison)));
+    }
+    for place in 1..comparison.subjects.len() {
+        if !comparison.rows.is_empty() {
             lines.extend(said(comparison, place, style));
         }
     }
     lines.extend(next_step::lines(&comparison.next, Style { columns: COLUMNS, ..style }));
     lines
+}
+
+/// "14 facts differ. Nothing was measured on both."
+fn without_figures(comparison: &Comparison) -> String {
+    let differing =
+        comparison.differences.iter().filter(|difference| !is_setting_of_one(difference)).count();
+    let facts = match differing {
+        0 => "No fact differs, as far as known.".to_string(),
+        1 => "One fact differs.".into(),
+        several => format!("{several} facts differ."),
+    };
+    let jobs = match comparison.alone.is_empty() {
+        true => "Surveys hold no measurements, so which is faster is not known.",
+        false => "They have no job in common, so which is faster is not known.",
+    };
+    format!("{facts} {jobs}")
 }
 
 fn said(comparison: &Comparison, place: usize, style: Style) -> Vec<String> {
@@ -83,34 +102,120 @@ fn pipes(comparison: &Comparison, style: Style) -> Vec<String> {
 }
 
 fn differences(comparison: &Comparison, style: Style, terminal: usize) -> Vec<String> {
-    let has_rows = !comparison.rows.is_empty();
     if comparison.differences.is_empty() {
         return vec!["Board, device, settings and versions are the same, as far as known.".into()];
     }
-    let mut columns = vec![("", Align::Left)];
-    columns.extend(comparison.subjects.iter().map(|subject| (subject.name.as_str(), Align::Left)));
-    let names = comparison.differences.iter().map(|d| width(&d.what));
-    let first = names.max().unwrap_or(0).min(30);
-    let room = terminal - 2 - first - 2 * comparison.subjects.len();
-    let each = (room / comparison.subjects.len()).max(8);
-    let columns: Vec<(String, Align)> =
-        columns.into_iter().map(|(name, align)| (shorten(&clean(name), each), align)).collect();
-    let borrowed: Vec<(&str, Align)> = columns.iter().map(|(n, a)| (n.as_str(), *a)).collect();
-    let mut table = Table::new(&borrowed).indented(2);
+    let (of_one, of_several): (Vec<&Difference>, Vec<&Difference>) =
+        comparison.differences.iter().partition(|difference| is_setting_of_one(difference));
+    let has_rows = !comparison.rows.is_empty();
     let most = if has_rows { DIFFERENCES } else { usize::MAX };
-    for difference in comparison.differences.iter().take(most) {
-        let mut cells = vec![Cell::from(shorten(&clean(&difference.what), first))];
-        cells.extend(difference.values.iter().map(|value| match value {
-            Some(value) => Cell::from(shorten(&clean(value), each)),
-            None => Cell::toned("–", Tone::Faint),
-        }));
-        table.row(cells);
+    let shown = &of_several[..of_several.len().min(most)];
+    let mut lines = Vec::new();
+    if !shown.is_empty() {
+        lines.push(heading("What differs", style));
+        lines.extend(differences_table(comparison, shown, terminal).lines(style));
     }
-    let mut lines = vec![heading("What differs", style)];
-    lines.extend(table.lines(style));
-    let left = comparison.differences.len().saturating_sub(most);
+    let left = of_several.len() - shown.len();
     if left > 0 {
         lines.push(format!("  and {left} more, on the page and in the JSON"));
+    }
+    lines.extend(known_of_one(comparison, &of_one, style));
+    lines
+}
+
+/// A value that does not fit its column goes on in the next line.
+fn differences_table(
+    comparison: &Comparison,
+    differences: &[&Difference],
+    terminal: usize,
+) -> Table {
+    let count = comparison.subjects.len();
+    let names = differences.iter().map(|difference| width(&difference.what));
+    let first = names.max().unwrap_or(0).min(30);
+    let each = ((terminal - 2 - first - 2 * count) / count).max(8);
+    let titles: Vec<String> = without_shared_directory(comparison)
+        .into_iter()
+        .map(|name| shorten(&clean(name), each))
+        .collect();
+    let mut columns = vec![("", Align::Left)];
+    columns.extend(titles.iter().map(|title| (title.as_str(), Align::Left)));
+    let mut table = Table::new(&columns).indented(2);
+    for difference in differences {
+        let values: Vec<Vec<String>> = difference
+            .values
+            .iter()
+            .map(|value| value.as_deref().map_or_else(Vec::new, |value| cell_lines(value, each)))
+            .collect();
+        let lines = values.iter().map(Vec::len).max().unwrap_or(0).max(1);
+        for line in 0..lines {
+            let what = if line == 0 { shorten(&clean(&difference.what), first) } else { "".into() };
+            let mut cells = vec![Cell::from(what)];
+            cells.extend(values.iter().map(|value| match (value.get(line), value.is_empty()) {
+                (Some(text), _) => Cell::from(text.clone()),
+                (None, true) if line == 0 => Cell::toned("–", Tone::Faint),
+                (None, _) => Cell::from(""),
+            }));
+            table.row(cells);
+        }
+    }
+    table
+}
+
+fn cell_lines(value: &str, columns: usize) -> Vec<String> {
+    let lines = hang("", &bind_units(&clean(value)), columns);
+    lines.iter().map(|line| shorten(line, columns)).collect()
+}
+
+/// The names without the directories that all of them begin with: they stand whole above.
+fn without_shared_directory(comparison: &Comparison) -> Vec<&str> {
+    let names: Vec<&str> = comparison.subjects.iter().map(|subject| subject.name.as_str()).collect();
+    let Some(first) = names.first() else { return names };
+    let ends = first.rmatch_indices('/').map(|(place, _)| place + 1);
+    let shared = ends
+        .into_iter()
+        .find(|end| names.iter().all(|name| name.starts_with(&first[..*end]) && name.len() > *end));
+    names.iter().map(|name| &name[shared.unwrap_or(0)..]).collect()
+}
+
+/// Whether it is a setting that only one of them tells: one gap in what was recorded, not one difference each. A disk or mount
+/// that only one has is a difference.
+fn is_setting_of_one(difference: &Difference) -> bool {
+    let known = difference.values.iter().flatten().count();
+    known < difference.values.len()
+        && ["CONFIG_", "vm.", "governor ", "highest clock "]
+            .iter()
+            .any(|start| difference.what.starts_with(start))
+}
+
+/// Settings of one are told with their values, many of a kernel's configuration only counted.
+const SETTINGS_OF_ONE: usize = 4;
+
+fn known_of_one(
+    comparison: &Comparison,
+    differences: &[&Difference],
+    style: Style,
+) -> Vec<String> {
+    let mut lines = Vec::new();
+    for (place, subject) in comparison.subjects.iter().enumerate() {
+        let known = differences.iter().filter_map(|difference| {
+            Some((difference.what.as_str(), difference.values.get(place)?.as_deref()?))
+        });
+        let (of_kernel, others): (Vec<_>, Vec<_>) =
+            known.partition(|(what, _)| what.starts_with("CONFIG_"));
+        let mut said: Vec<String> = others.iter().map(|(what, value)| format!("{what} {value}")).collect();
+        if of_kernel.len() > SETTINGS_OF_ONE {
+            said.push(format!("{} options of its kernel, in the JSON", of_kernel.len()));
+        } else {
+            said.extend(of_kernel.iter().map(|(what, value)| format!("{what} {value}")));
+        }
+        if !said.is_empty() {
+            let text = format!("{}: {}", subject.name, said.join("; "));
+            lines.extend(hang("  ", &clean(&text), COLUMNS));
+        }
+    }
+    if !lines.is_empty() {
+        let title = heading("Known of some only", style);
+        lines.splice(0..0, [String::new(), title]);
     }
     lines
 }
