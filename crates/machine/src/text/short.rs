@@ -1,4 +1,4 @@
-//! A machine in a few lines: a line for each part, two for a disk.
+//! A machine in a few lines: for each part one, more where it does not fit.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -15,6 +15,10 @@ use super::{Section, board, devices, memory, network, power, processor, swap, sy
 const LABEL_COLUMNS: usize = 14;
 /// Maximum number of disks with lines of their own.
 const MAX_DISKS: usize = 8;
+/// Maximum number of lines of a value.
+const MAX_LINES: usize = 3;
+/// Columns that a line may leave free, since the next word does not fit.
+const LONG_WORD: usize = 8;
 /// Maximum number of rows of a section: network links, swap areas or clocks.
 const MAX_ROWS: usize = 3;
 
@@ -37,28 +41,26 @@ pub(super) fn render(machine: &Machine, shows_serials: bool, style: Style) -> St
     lines.join("\n") + "\n"
 }
 
-/// The wanted rows of a section, or all where none is named, each in one line.
+/// The wanted rows of a section, or all where none is named.
 fn part(section: &Section, name: &str, wanted: &[&str], columns: usize) -> Vec<String> {
     let rows = section.rows.iter();
     let rows = rows.filter(|(label, _)| wanted.is_empty() || wanted.contains(&label.as_str()));
-    let values = rows.take(MAX_ROWS).enumerate().map(|(at, (label, value))| {
+    let values = rows.take(MAX_ROWS).enumerate().flat_map(|(at, (label, value))| {
         let name = if at == 0 { name } else { "" };
         // A link has its name in the label, and zswap is no area.
         let is_named = wanted.is_empty() || label == "zswap";
         let value = if is_named { format!("{label} {value}") } else { value.clone() };
-        line(name, &value, columns)
+        lines(name, &value, columns)
     });
     values.collect()
 }
 
-fn line(name: &str, value: &str, columns: usize) -> String {
-    let value = shorten(&clean(value), value_columns(columns));
-    format!("  {}{value}", pad_right(name, LABEL_COLUMNS))
-}
-
-/// Letters of a value: one line.
-fn value_columns(columns: usize) -> usize {
-    columns - LABEL_COLUMNS - 2
+/// The name and its value, in a few lines at most.
+fn lines(name: &str, value: &str, columns: usize) -> Vec<String> {
+    let first = format!("  {}", pad_right(name, LABEL_COLUMNS));
+    // What the first line leaves free at its end is less than a long word.
+    let room = MAX_LINES * (columns - LABEL_COLUMNS - 2 - LONG_WORD);
+    hang(&first, &shorten(&bind_units(&clean(value)), room), columns)
 }
 
 fn disks(machine: &Machine, shows_serials: bool, columns: usize) -> Vec<String> {
@@ -69,22 +71,19 @@ fn disks(machine: &Machine, shows_serials: bool, columns: usize) -> Vec<String> 
     let disks: Vec<&BlockDevice> = machine.block_devices.iter().filter(is_disk).collect();
     let shown = disks.iter().take(MAX_DISKS).enumerate();
     let points = points_by_disk(machine);
-    let mut lines: Vec<String> = shown
+    let mut all: Vec<String> = shown
         .flat_map(|(at, disk)| {
-            let first =
-                format!("  {}", pad_right(if at == 0 { "disks" } else { "" }, LABEL_COLUMNS));
-            let words =
-                bind_units(&clean(&of_disk(disk, points.get(disk.name.as_str()), shows_serials)));
-            hang(&first, &shorten(&words, 2 * value_columns(columns) - 8), columns)
+            let words = of_disk(disk, points.get(disk.name.as_str()), shows_serials);
+            lines(if at == 0 { "disks" } else { "" }, &words, columns)
         })
         .collect();
     if disks.is_empty() {
-        lines.push(line("disks", "none", columns));
+        all.extend(lines("disks", "none", columns));
     }
     if let Some(more) = disks.len().checked_sub(MAX_DISKS).filter(|more| *more > 0) {
-        lines.push(line("", &format!("and {more} more"), columns));
+        all.extend(lines("", &format!("and {more} more"), columns));
     }
-    lines
+    all
 }
 
 /// "sda: 240 GB USB disk CT240BX500SSD1, at most 440 MB/s, /srv/data".
