@@ -22,7 +22,7 @@ use rubus_change::plan::volume::DiskIdentity;
 use rubus_draw::quote::quote;
 use rubus_draw::text::listed;
 use rubus_machine::in_use::{free_disks, is_on, uses};
-use rubus_vocabulary::machine::{BlockDevice, Machine};
+use rubus_vocabulary::machine::{BlockDevice, BlockKind, Machine};
 use rubus_vocabulary::units::{bytes_iec, bytes_si};
 
 /// What to look at for the checks.
@@ -217,27 +217,60 @@ pub(super) fn others(machine: &Machine, not: &Path) -> String {
         let all: Vec<String> = disks.iter().map(|disk| words(machine, disk)).collect();
         all.join("; ")
     };
-    match (empty.is_empty(), full.is_empty()) {
-        (true, true) => "this machine shows no other disk that is free: plug one in".into(),
-        (true, false) => {
-            format!(
-                "no other is empty: {}; leave it alone if you need that",
-                each(&full, what_it_holds)
-            )
-        }
-        (false, _) => format!("empty here: {}", each(&empty, as_an_option)),
+    if !empty.is_empty() {
+        return format!("empty here: {}", each(&empty, as_an_option));
     }
+    let in_use = in_use_besides_system(machine, not);
+    match (full.is_empty(), in_use.is_empty()) {
+        (true, true) => "this machine shows no other disk that is free: plug one in".into(),
+        (true, false) => format!("no other is free: {}", in_use.join("; ")),
+        (false, _) => {
+            let mut words = vec![each(&full, what_it_holds)];
+            words.extend(in_use);
+            format!("no other is empty: {}; a disk that is named is erased", words.join("; "))
+        }
+    }
+}
+
+/// "sda (SSD, 240 GB) is mounted at /srv/data", of disks that the system can do without.
+fn in_use_besides_system(machine: &Machine, not: &Path) -> Vec<String> {
+    let disks = machine.block_devices.iter().filter(|device| {
+        device.kind == BlockKind::Disk
+            && device.parent.is_none()
+            && Path::new("/dev").join(&device.name) != not
+    });
+    let used = disks.filter_map(|disk| {
+        let points: Vec<&str> = machine
+            .mounts
+            .iter()
+            .filter(|mount| {
+                mount.device.as_deref().is_some_and(|device| is_on(machine, device, &disk.name))
+            })
+            .map(|mount| mount.point.as_str())
+            .collect();
+        let is_data = |point: &&str| ["/srv", "/mnt", "/media", "/data"].iter().any(|start| {
+            point.strip_prefix(start).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        });
+        (!points.is_empty() && points.iter().all(is_data))
+            .then(|| format!("{} is mounted at {}", about(disk), points.join(", ")))
+    });
+    used.collect()
 }
 
 /// "device=/dev/sda (SSD, 240 GB)".
 fn as_an_option(_: &Machine, disk: &BlockDevice) -> String {
-    let size = disk.size_bytes.get().map_or(String::new(), |size| format!(", {}", bytes_si(size)));
-    format!("device=/dev/{} ({}{size})", disk.name, disk.model.text().unwrap_or("no name"))
+    format!("device=/dev/{}", about(disk))
 }
 
-/// "sdb holds exfat "BACKUP"".
+/// "sda (SSD, 240 GB)".
+fn about(disk: &BlockDevice) -> String {
+    let size = disk.size_bytes.get().map_or(String::new(), |size| format!(", {}", bytes_si(size)));
+    format!("{} ({}{size})", disk.name, disk.model.text().unwrap_or("no name"))
+}
+
+/// "sdb (stick, 30.8 GB) holds exfat "BACKUP"".
 fn what_it_holds(machine: &Machine, disk: &BlockDevice) -> String {
-    format!("{} holds {}", disk.name, holds(machine, disk).join(", "))
+    format!("{} holds {}", about(disk), holds(machine, disk).join(", "))
 }
 
 /// The filesystems, swap areas and members of a disk and its partitions, each with its label.
