@@ -13,6 +13,10 @@ pub enum TroubleKind {
     CardStart,
     /// A card is read-only.
     CardReadOnly,
+    /// The command queue of a card stalled, and was emptied and filled again.
+    CardQueue,
+    /// A card went away while it was in use.
+    CardGone,
     /// A read or write failed for good.
     Io,
     /// The disk says that it cannot read or write a place of its medium.

@@ -25,6 +25,7 @@ pub(super) fn beside(lines: &[Told<'_>], disks: &UsbDisks) -> BTreeSet<usize> {
     [
         refused_commands(lines),
         removed_cards(lines),
+        explained_removals(lines),
         replaced_cards(lines),
         slow_cards(lines),
         empty_sockets(lines),
@@ -114,12 +115,6 @@ pub(super) fn is_start(message: &str) -> bool {
 /// Reads that fail on a card that was pulled out are not the card's. One that lost writes was in use, and one that is back in the log
 /// was not pulled by hand.
 fn removed_cards(lines: &[Told<'_>]) -> Vec<usize> {
-    let is_loss = |at: &usize| {
-        let told = &lines[*at];
-        told.part_of(Filesystem).is_some()
-            || told.part_of(FilesystemReadOnly).is_some()
-            || ["(WRITE)", "lost "].iter().any(|words| told.line.message.contains(words))
-    };
     let mut removed: BTreeMap<String, Vec<usize>> = BTreeMap::new();
     for (at, told) in lines.iter().enumerate() {
         if let Some((disk, is_new)) = card_change(&told.line.message) {
@@ -133,7 +128,37 @@ fn removed_cards(lines: &[Told<'_>]) -> Vec<usize> {
             failed.push(at);
         }
     }
-    removed.into_values().filter(|failed| !failed.iter().any(is_loss)).flatten().collect()
+    let is_peaceful = |failed: &Vec<usize>| !failed.iter().any(|at| is_loss(&lines[*at]));
+    removed.into_values().filter(is_peaceful).flatten().collect()
+}
+
+/// Whether a line is about data that were to be written.
+fn is_loss(told: &Told<'_>) -> bool {
+    told.part_of(Filesystem).is_some()
+        || told.part_of(FilesystemReadOnly).is_some()
+        || ["(WRITE)", "lost "].iter().any(|words| told.line.message.contains(words))
+}
+
+/// A card lost contact where it had no errors before it was gone, and lost writes after. Else it was pulled out in peace, or the
+/// kernel gave it up.
+fn explained_removals(lines: &[Told<'_>]) -> Vec<usize> {
+    let removals = matching(lines, |told| told.part_of(CardGone).is_some());
+    let is_explained = |at: &usize| {
+        let disk = lines[*at].part_of(CardGone).and_then(disk_of);
+        let is_its =
+            |told: &Told<'_>| told.trouble.as_ref().is_some_and(|(_, part)| disk_of(part) == disk);
+        let is_error = |told: &Told<'_>| {
+            told.trouble.as_ref().is_some_and(|(kind, _)| {
+                matches!(kind, CardTransfer | CardQueue | CardReadOnly | Medium | Io)
+            })
+        };
+        let goes_on = |told: &&Told<'_>| !is_start(&told.line.message);
+        let mut before = lines[..*at].iter().rev().take_while(goes_on);
+        let mut after = lines[*at + 1..].iter().take_while(goes_on);
+        before.any(|told| is_its(told) && is_error(told))
+            || !after.any(|told| is_its(told) && is_loss(told))
+    };
+    removals.into_iter().filter(is_explained).collect()
 }
 
 /// `mmcblk0`, `SL16G 14.8 GiB` of `mmcblk0: mmc0:aaaa SL16G 14.8 GiB`.

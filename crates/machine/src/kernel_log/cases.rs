@@ -81,7 +81,7 @@ const CASES: &[Case] = &[
     ("a SATA cable", "ata4.00: irq_stat 0x08000000, interface fatal error\nata4: SError: { UnrecovData 10B8B BadCRC }", "ata4", Connection),
     ("a SATA cable with CRC errors", "ata2.00: error: { ICRC ABRT }\nata2.00: error: { ICRC ABRT }\nata2: limiting SATA link speed to 1.5 Gbps", "ata2", Connection),
     ("a disk of a port multiplier that answered no more",
-     "ata1.00: exception Emask 0x0 SAct 0x0 SErr 0x0 action 0x6 frozen\nata1.00: exception Emask 0x0 SAct 0x0 SErr 0x0 action 0x6 frozen", "ata1", Disk),
+     "ata1.00: exception Emask 0x0 SAct 0x0 SErr 0x0 action 0x6 frozen\nata1.00: exception Emask 0x0 SAct 0x0 SErr 0x0 action 0x6 frozen", "ata1", NoAnswer),
     ("a flat cable at Gen 3", "nvme nvme0: controller is down; will reset: CSTS=0xffffffff, PCI_STATUS=0x10\nnvme nvme0: Disabling device after reset failure: -19", "nvme0", Connection),
     ("a flat cable that repeats", "nvme nvme0: I/O 17 QID 2 timeout, aborting\nnvme nvme0: I/O 18 QID 2 timeout, aborting", "nvme0", Connection),
     ("a Pi 5 hat that lost its disk", "nvme nvme0: Device not ready; aborting reset, CSTS=0x1", "nvme0", Connection),

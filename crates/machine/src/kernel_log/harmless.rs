@@ -92,7 +92,7 @@ fn card_in(told: &Told<'_>) -> Option<String> {
         return host.starts_with("mmc").then(|| disk_of(host)).flatten();
     }
     match &told.trouble {
-        Some((CardTransfer, part)) if !is_bare_timeout(told) => disk_of(part),
+        Some((CardTransfer | CardQueue, part)) if !is_bare_timeout(told) => disk_of(part),
         Some(_) | None => None,
     }
 }
@@ -102,8 +102,10 @@ fn locked_cards(lines: &[Told<'_>]) -> Vec<usize> {
     let has_errors = |disk: &str| {
         lines.iter().filter(|told| !is_bare_timeout(told)).any(|told| {
             told.trouble.as_ref().is_some_and(|(kind, part)| {
-                matches!(kind, CardTransfer | Io | Medium | Filesystem | FilesystemReadOnly)
-                    && disk_of(part).as_deref() == Some(disk)
+                matches!(
+                    kind,
+                    CardTransfer | CardQueue | Io | Medium | Filesystem | FilesystemReadOnly
+                ) && disk_of(part).as_deref() == Some(disk)
             })
         })
     };

@@ -33,6 +33,10 @@ const NEAR_S: f64 = 600.0;
 pub enum Cause {
     /// The disk or card itself.
     Disk,
+    /// The disk, its cable or the power saving of its link: it did not answer, and the log does not say why.
+    NoAnswer,
+    /// The command queue that the kernel keeps in a card.
+    CommandQueue,
     /// The power supply, or what a port may give.
     Supply,
     /// UAS on this USB bridge.
@@ -41,7 +45,7 @@ pub enum Cause {
     Connection,
     /// The USB controller that the disk is behind.
     Controller,
-    /// It went away and nothing says why: unplugged, or fell off the bus.
+    /// It went away and nothing says why: unplugged, without contact, or fell off the bus.
     WentAway,
     /// The filesystem; what is below it has no errors.
     Filesystem,
@@ -286,8 +290,10 @@ fn of_disk(disk: &Disk<'_>) -> Option<Health> {
         );
     }
     if disk.of(AtaTimeout) > 1 || disk.has(Io) || disk.has(ArrayMember) {
+        // An array puts a disk out for its silence, too.
+        let cause = if disk.has(AtaTimeout) { Cause::NoAnswer } else { Cause::Disk };
         return disk.health(
-            disk.supply_or(Cause::Disk),
+            disk.supply_or(cause),
             disk.has_lost() || disk.has(ArrayMember),
             &[Undervoltage, AtaTimeout, Io, ArrayMember, Filesystem],
         );
@@ -306,7 +312,9 @@ fn of_card(disk: &Disk<'_>) -> Option<Health> {
     const KINDS: &[TroubleKind] = &[
         Undervoltage,
         CardReadOnly,
+        CardGone,
         CardStart,
+        CardQueue,
         CardTransfer,
         Io,
         FilesystemReadOnly,
@@ -316,9 +324,17 @@ fn of_card(disk: &Disk<'_>) -> Option<Health> {
     if disk.has(CardReadOnly) {
         return disk.health(Cause::Disk, true, KINDS);
     }
-    let is_weak = disk.of(CardTransfer) >= MANY_TRANSFERS || disk.of(CardStart) >= MANY_STARTS;
+    // What remains of its going away is one without errors before it.
+    if disk.has(CardGone) && disk.has_lost() {
+        return disk.health(disk.supply_or(Cause::WentAway), true, KINDS);
+    }
+    let (transfers, queue) = (disk.of(CardTransfer), disk.of(CardQueue));
+    let is_weak = transfers.saturating_add(queue) >= MANY_TRANSFERS
+        || disk.of(CardStart) >= MANY_STARTS
+        || (queue > 0 && disk.has_lost());
     if disk.has(Io) || is_weak {
-        return disk.health(disk.supply_or(Cause::Disk), disk.has_lost(), KINDS);
+        let cause = if queue > transfers { Cause::CommandQueue } else { Cause::Disk };
+        return disk.health(disk.supply_or(cause), disk.has_lost(), KINDS);
     }
     if disk.has(Checksum) {
         return disk.health(Cause::Disk, true, KINDS);

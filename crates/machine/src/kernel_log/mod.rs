@@ -72,6 +72,7 @@ fn is_common_at_start(kind: TroubleKind) -> bool {
         kind,
         TroubleKind::CardTransfer
             | TroubleKind::CardStart
+            | TroubleKind::CardQueue
             | TroubleKind::AtaLink
             | TroubleKind::AtaTimeout
             | TroubleKind::UsbReset

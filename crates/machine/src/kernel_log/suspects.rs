@@ -47,13 +47,17 @@ fn suspect(health: &Health, cause: Cause) -> Suspect {
             &[Undervoltage, OverCurrent],
             "no low voltage was logged, but a port may give a disk too little without a word",
         ),
-        Cause::Uas => (&[UasAbort], "UAS drives it; the log has no command that UAS gave up"),
+        Cause::Uas => {
+            (&[UasAbort], "this machine has it on UAS; the log has no command that UAS gave up")
+        }
         Cause::Connection | Cause::WentAway => (
             &[UsbEnumeration, UsbReset, UsbDisconnect],
             "the log has nothing of the cable or the port",
         ),
         Cause::Controller => (&[UsbController], "the log has no USB controller that stopped"),
         Cause::Disk => (&[Medium, Hardware], "the disk reported no bad place"),
+        Cause::NoAnswer => (&[AtaTimeout], "the log has no command without an answer"),
+        Cause::CommandQueue => (&[CardQueue], "the log has no queue that stalled"),
         Cause::Filesystem => (&[Filesystem, FilesystemReadOnly], "the filesystem has no errors"),
     };
     let counts = kinds.iter().map(|kind| (*kind, times(health, *kind)));

@@ -23,11 +23,13 @@ impl Cause {
     pub fn words(self) -> &'static str {
         match self {
             Cause::Disk => "the disk itself",
+            Cause::NoAnswer => "the disk, its cable or its link's power saving",
+            Cause::CommandQueue => "the command queue of the card",
             Cause::Supply => "the power supply",
             Cause::Uas => "UAS on its USB bridge",
             Cause::Connection => "its cable, adapter or port",
             Cause::Controller => "the USB controller it is behind",
-            Cause::WentAway => "it dropped off the bus",
+            Cause::WentAway => "a lost contact or too little power",
             Cause::Filesystem => "the filesystem, not the disk",
         }
     }
@@ -43,10 +45,6 @@ impl Health {
     pub fn advice(&self) -> Advice {
         let disk = &self.part;
         let has = |kind: TroubleKind| self.evidence.iter().any(|(told, _)| *told == kind);
-        let is_silent = has(TroubleKind::AtaTimeout)
-            && !has(TroubleKind::Medium)
-            && !has(TroubleKind::Hardware)
-            && !has(TroubleKind::ArrayMember);
         let is_card = disk.starts_with("mmcblk");
         let (consequence, fix, command) = match self.cause {
         Cause::Disk if is_card => (
@@ -54,7 +52,7 @@ impl Health {
             "Copy your data now, then replace the card. Wipe its contacts first, if it is new.".into(),
             None,
         ),
-        Cause::Disk if is_silent => (
+        Cause::NoAnswer => (
             "Each time the disk stands still for half a minute; writes may fail.",
             format!("The log does not say why it does not answer. Try, in this order: another cable and port; the link without power management (`echo max_performance` into its `link_power_management_policy`); one command at a time (1 into its `queue_depth`); then ask the disk what it knows of itself (`smartctl -a {}`).", node(disk)),
             None,
@@ -87,6 +85,16 @@ impl Health {
         Cause::Controller => (
             "All disks behind it are gone until the next start; what was being written is lost.",
             "Start the machine again, then bring its firmware (`rpi-eeprom-update` on a Raspberry Pi 4 and later) and its kernel up to date. If it stops again: a powered hub, or another port.".into(),
+            None,
+        ),
+        Cause::CommandQueue => (
+            "Each time the card stands still for up to half a minute, and what is read may be wrong without a word.",
+            "Copy your data now, and do without the queue. On a Raspberry Pi 5, 500 or Compute Module 5: the line `dtparam=sd_cqe=0` in config.txt, then a restart (newer kernels leave the queue off but for cards that are known to be good). On another board: a newer kernel. If it stalls without the queue, replace the card.".into(),
+            None,
+        ),
+        Cause::WentAway if is_card => (
+            "What was being written is lost; the filesystem may be damaged.",
+            "If it was not pulled out: wipe its contacts, seat it again without an adapter or extension, and start the machine again. If it goes away again, replace the card, then look at the slot.".into(),
             None,
         ),
         Cause::WentAway => (
@@ -122,6 +130,10 @@ fn words(kind: TroubleKind, times: u64) -> String {
         }
         TroubleKind::CardStart => ("failed start of the card", "failed starts of the card"),
         TroubleKind::CardReadOnly => return "that the card is read-only".into(),
+        TroubleKind::CardQueue => {
+            ("stall of the card's command queue", "stalls of the card's command queue")
+        }
+        TroubleKind::CardGone => ("loss of the card", "losses of the card"),
         TroubleKind::Io => ("failed read or write", "failed reads or writes"),
         TroubleKind::Medium => (
             "place that cannot be read or written",
@@ -182,11 +194,15 @@ mod tests {
 
     #[test]
     fn the_cure_fits_what_the_log_has() {
-        let silent = fix("sda", Cause::Disk, &[(TroubleKind::AtaTimeout, 3)]);
+        let silent = fix("sda", Cause::NoAnswer, &[(TroubleKind::AtaTimeout, 3)]);
         assert!(silent.starts_with("The log does not say why"), "{silent}");
         let bad =
             fix("sda", Cause::Disk, &[(TroubleKind::AtaTimeout, 3), (TroubleKind::Medium, 1)]);
         assert!(bad.ends_with("and replace it."), "{bad}");
+        let queue = fix("mmcblk0", Cause::CommandQueue, &[(TroubleKind::CardQueue, 9)]);
+        assert!(queue.contains("`dtparam=sd_cqe=0`"), "{queue}");
+        let card = fix("mmcblk0", Cause::WentAway, &[(TroubleKind::CardGone, 1)]);
+        assert!(card.contains("contacts") && !card.contains("hub"), "{card}");
         let gone = fix("nvme0", Cause::Connection, &[(TroubleKind::NvmeGone, 1)]);
         assert!(gone.starts_with("First try it without power saving"), "{gone}");
         let replays = fix("nvme0", Cause::Connection, &[(TroubleKind::PcieCorrected, 50)]);

@@ -7,6 +7,14 @@ pub fn disproof(code: &str) -> Option<&'static str> {
             "Put the disk into another machine, with another cable and supply, and read all of it (`rubus bench --suite capacity` on a \
              new disk, `badblocks -sv` on a full one): no errors there, and it is the connection."
         }
+        "disk-does-not-answer" => {
+            "Change the cable, then the port, then end the link's power saving, under the same load: each time it is silent again, and \
+             it is the disk."
+        }
+        "card-queue-stalls" => {
+            "Start without the queue (`dtparam=sd_cqe=0` on a Raspberry Pi 5) and repeat the same load: errors of the card again, and \
+             it is the card."
+        }
         "supply-disturbs-disks" => {
             "Use another supply and cable, or a powered hub: the same errors without a new line about the voltage, and it is not the \
              supply."
@@ -22,7 +30,7 @@ pub fn disproof(code: &str) -> Option<&'static str> {
              the disk, its cable or its supply."
         }
         "disk-went-away" => {
-            "Compare the time in the log with when you unplugged it: an unplugged disk is no fault."
+            "Compare the time in the log with when you unplugged it: a disk or card that was pulled out is no fault."
         }
         "filesystem-has-errors" => {
             "Check it while it is not mounted (`fsck -fn`): clean, and only the counter is left from a fault that was mended."

@@ -18,6 +18,20 @@ pub(super) static RULES: &[Rule] = &[
         look: Facts(|machine| of_cause(machine, Cause::Disk)),
     },
     Rule {
+        name: "disk-does-not-answer",
+        weight: Weight::Danger,
+        when: "the kernel's log has SATA commands of a disk without an answer, and nothing that says why",
+        source: KERNEL,
+        look: Facts(|machine| of_cause(machine, Cause::NoAnswer)),
+    },
+    Rule {
+        name: "card-queue-stalls",
+        weight: Weight::Danger,
+        when: "the kernel's log has stalls of the command queue of a card",
+        source: "Linux, messages of drivers/mmc; Raspberry Pi, overlays/README: sd_cqe; raspberrypi/linux issues 6349 and 6561",
+        look: Facts(|machine| of_cause(machine, Cause::CommandQueue)),
+    },
+    Rule {
         name: "supply-disturbs-disks",
         weight: Weight::Danger,
         when: "the kernel's log has low voltage or too much current, alone or beside errors of a disk",
@@ -48,7 +62,7 @@ pub(super) static RULES: &[Rule] = &[
     Rule {
         name: "disk-went-away",
         weight: Weight::Danger,
-        when: "the kernel's log has a USB disk that went away while it was in use",
+        when: "the kernel's log has a USB disk or card that went away while it was in use",
         source: KERNEL,
         look: Facts(|machine| of_cause(machine, Cause::WentAway)),
     },

@@ -151,6 +151,16 @@ const CASES: &[(&str, Change, Change)] = &[
         |m| log(m, &[(TroubleKind::UsbConnect, "sda")]),
     ),
     (
+        "disk-does-not-answer",
+        |m| log(m, &[(TroubleKind::AtaTimeout, "sda")]),
+        |m| log(m, &[(TroubleKind::AtaTimeout, "sda"), (TroubleKind::Medium, "sda")]),
+    ),
+    (
+        "card-queue-stalls",
+        |m| log(m, &[(TroubleKind::CardQueue, "mmc0"), (TroubleKind::Io, "mmcblk0")]),
+        |m| log(m, &[(TroubleKind::CardQueue, "mmc0")]),
+    ),
+    (
         "supply-disturbs-disks",
         |m| log(m, &[(TroubleKind::Undervoltage, ""), (TroubleKind::UasAbort, "sda")]),
         |m| log(m, &[(TroubleKind::UasAbort, "sda")]),
