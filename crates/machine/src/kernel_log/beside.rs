@@ -34,6 +34,9 @@ pub(super) fn beside(lines: &[Told<'_>], disks: &UsbDisks) -> BTreeSet<usize> {
         pulled_sticks(lines, disks),
         locked_media(lines),
         health_queries(lines),
+        network_disks(lines),
+        ended_with_the_disk(lines),
+        before_the_scan(lines),
         full_filesystems(lines),
         mended_by_arrays(lines),
         other_usb_devices(lines, disks),
@@ -363,6 +366,18 @@ fn locked_media(lines: &[Told<'_>]) -> Vec<usize> {
     found
 }
 
+/// Commands without data: a disk that sleeps may answer them too late.
+const WITHOUT_DATA: [&str; 8] = [
+    "SMART",
+    "CHECK POWER MODE",
+    "STANDBY IMMEDIATE",
+    "STANDBY",
+    "IDLE IMMEDIATE",
+    "IDLE",
+    "SLEEP",
+    "IDENTIFY DEVICE",
+];
+
 /// A disk that sleeps may answer a question for its health too late; no data is in it.
 fn health_queries(lines: &[Told<'_>]) -> Vec<usize> {
     let port = |message: &str| message.split([':', '.']).next().map(str::to_string);
@@ -372,10 +387,68 @@ fn health_queries(lines: &[Told<'_>]) -> Vec<usize> {
         let command = next.find(|next| {
             next.line.message.contains("failed command: ") && port(&next.line.message) == own
         });
-        command.is_some_and(|told| told.line.message.ends_with("failed command: SMART"))
+        let name = command
+            .and_then(|told| told.line.message.split_once("failed command: "))
+            .map(|(_, name)| name.trim());
+        name.is_some_and(|name| WITHOUT_DATA.contains(&name))
     };
     let timeouts = matching(lines, |told| told.part_of(AtaTimeout).is_some());
     timeouts.into_iter().filter(|at| is_query(*at)).collect()
+}
+
+/// Reads of a disk on iSCSI fail with its server or the network.
+fn network_disks(lines: &[Told<'_>]) -> Vec<usize> {
+    let host = |message: &str| {
+        let (host, driver) = message.strip_prefix("scsi")?.split_once(':')?;
+        let host = host.trim_start_matches(" host").trim();
+        driver.contains("iSCSI Initiator").then(|| format!("sd {host}:"))
+    };
+    let hosts: BTreeSet<String> =
+        lines.iter().filter_map(|told| host(&told.line.message)).collect();
+    let is_theirs = |message: &&str| hosts.iter().any(|host| message.starts_with(host));
+    let messages = lines.iter().map(|told| &*told.line.message);
+    let disks: BTreeSet<&str> = messages.filter(is_theirs).filter_map(bracketed_disk).collect();
+    matching(lines, |told| {
+        let disk = told.part_of(Io).and_then(disk_of);
+        disk.is_some_and(|disk| disks.contains(disk.as_str()))
+    })
+}
+
+/// What UAS had not ended when the disk was unplugged is no command that it gave up.
+fn ended_with_the_disk(lines: &[Told<'_>]) -> Vec<usize> {
+    let mut found = Vec::new();
+    let mut is_reset = false;
+    for (at, told) in lines.iter().enumerate() {
+        let message: &str = &told.line.message;
+        if message.contains("uas_eh_device_reset_handler start") {
+            is_reset = true;
+        } else if told.part_of(UsbDisconnect).is_some() {
+            is_reset = false;
+        } else if message.contains("uas_zap_pending") && !is_reset {
+            found.push(at);
+        }
+    }
+    found
+}
+
+/// `BTRFS error (device sdb): failed to read the system array: -2`: a filesystem on several disks that was mounted before all of them
+/// were found, and then again.
+fn before_the_scan(lines: &[Told<'_>]) -> Vec<usize> {
+    let lacks = |told: &Told<'_>, part: &str| {
+        let message: &str = &told.line.message;
+        message.contains("devid ") && message.ends_with(" is missing") && message.contains(part)
+    };
+    let is_early = |at: &usize| {
+        let part = lines[*at].part_of(Filesystem).unwrap_or_default();
+        let mounted = format!("BTRFS info (device {part}");
+        let (before, after) = (&lines[..*at], &lines[at + 1..]);
+        lines[*at].line.message.contains("failed to read")
+            && before.iter().rev().take(MAX_TO_COMMAND).any(|told| lacks(told, part))
+            && after.iter().any(|told| told.line.message.starts_with(&mounted))
+            && !after.iter().any(|told| lacks(told, part))
+    };
+    let errors = matching(lines, |told| told.part_of(Filesystem).is_some());
+    errors.into_iter().filter(is_early).collect()
 }
 
 /// A disk refuses commands that it does not know; one that refuses to write again and again is broken.

@@ -17,6 +17,8 @@ const QUICK_RETURN_S: f64 = 30.0;
 const MAX_SPIN_UP_RESETS: usize = 2;
 /// Changes of a SATA link before they are more than a disk that was plugged in.
 const MIN_LINK_CHANGES: usize = 3;
+/// Changes that follow each other this fast are no hand's, in seconds.
+const QUICK_CHANGE_S: f64 = 5.0;
 
 /// The numbers of the lines that are no trouble.
 pub(super) fn harmless(lines: &[Told<'_>], disks: &UsbDisks) -> BTreeSet<usize> {
@@ -173,11 +175,17 @@ fn plugged_links(lines: &[Told<'_>]) -> Vec<usize> {
         told.part_of(AtaLink).is_some() && told.line.message.contains(": exception Emask 0x")
     };
     let mut changes: BTreeMap<&str, usize> = BTreeMap::new();
+    let mut quick: BTreeMap<&str, usize> = BTreeMap::new();
+    let mut newest: BTreeMap<&str, &Told<'_>> = BTreeMap::new();
     let mut unplugged = BTreeSet::new();
     for told in lines {
         let message: &str = &told.line.message;
         if let Some(port) = told.part_of(AtaLink).filter(|_| is_change(told)) {
             *changes.entry(port).or_default() += 1;
+            let gap = newest.insert(port, told).and_then(|before| before.line.gap_s(&told.line));
+            if gap.is_some_and(|gap| gap <= QUICK_CHANGE_S) {
+                *quick.entry(port).or_default() += 1;
+            }
         }
         let is_end = ["SATA link down", ".00: disable", ".00: detaching"];
         if let Some(port) =
@@ -188,7 +196,10 @@ fn plugged_links(lines: &[Told<'_>]) -> Vec<usize> {
     }
     matching(lines, |told| {
         told.part_of(AtaLink).filter(|_| is_change(told)).is_some_and(|port| {
-            unplugged.contains(port) || changes.get(port).is_none_or(|n| *n < MIN_LINK_CHANGES)
+            let flaps = quick.get(port).is_some_and(|n| *n >= MIN_LINK_CHANGES);
+            !flaps
+                && (unplugged.contains(port)
+                    || changes.get(port).is_none_or(|n| *n < MIN_LINK_CHANGES))
         })
     })
 }
@@ -200,9 +211,9 @@ fn around_sleep(lines: &[Told<'_>]) -> Vec<usize> {
     let mut woke: Option<&Told<'_>> = None;
     for (at, told) in lines.iter().enumerate() {
         let message = &told.line.message;
-        if message.starts_with("PM: ") && message.contains("entry") {
+        if is_of_power(message, &FALLS_ASLEEP) {
             is_asleep = true;
-        } else if message.starts_with("PM: ") && message.contains(" exit") {
+        } else if is_of_power(message, &WAKES) {
             (is_asleep, woke) = (false, Some(told));
         }
         let is_waking =
@@ -218,6 +229,15 @@ fn around_sleep(lines: &[Told<'_>]) -> Vec<usize> {
         }
     }
     found
+}
+
+/// Newer kernels say "suspend entry" and "suspend exit".
+const FALLS_ASLEEP: [&str; 4] =
+    ["entry", "PM: Syncing filesystems", "PM: Preparing system for", "PM: Entering "];
+const WAKES: [&str; 3] = [" exit", "PM: resume of devices complete", "PM: Finishing wakeup"];
+
+fn is_of_power(message: &str, words: &[&str]) -> bool {
+    message.starts_with("PM: ") && words.iter().any(|words| message.contains(words))
 }
 
 /// A connect is a return only if it follows a disconnect within seconds, and the disk was not ejected before.
@@ -289,7 +309,8 @@ pub(super) fn bracketed_disk(message: &str) -> Option<&str> {
     message.strip_prefix("sd ")?.split_once(": [")?.1.split(']').next()
 }
 
-/// The kernel wakes a reader by a reset each time it asks for a card.
+/// The kernel wakes a reader by a reset each time it asks for a card. Modems and the consoles of servers have readers that come and
+/// go with them.
 fn resets_of_empty_readers(
     lines: &[Told<'_>],
     disks: &UsbDisks,
@@ -299,13 +320,25 @@ fn resets_of_empty_readers(
         .iter()
         .filter(|told| told.line.message.contains("Attached SCSI removable disk"))
         .filter_map(|told| bracketed_disk(&told.line.message))
-        .filter(|disk| !sized.contains(disk))
+        .filter(|disk| !sized.contains(disk) && !has_partitions(lines, disk))
         .collect();
     let failed: BTreeSet<String> =
         lines.iter().filter_map(|told| told.part_of(Io).and_then(disk_of)).collect();
     matching(lines, |told| {
-        let disk = told.part_of(UsbReset).and_then(|port| disks.disk_at(port));
+        let is_of_port =
+            |kind| matches!(kind, UsbReset | UsbDisconnect | UsbConnect | UsbEnumeration);
+        let port = told.trouble.as_ref().filter(|(kind, _)| is_of_port(*kind));
+        let disk = port.and_then(|(_, port)| disks.disk_at(port));
         disk.is_some_and(|disk| readers.contains(disk) && !failed.contains(disk))
+    })
+}
+
+/// Whether the log has a partition of a disk, or its list of them.
+fn has_partitions(lines: &[Told<'_>], disk: &str) -> bool {
+    let (first, list) = (format!("{disk}1"), format!("{disk}:"));
+    lines.iter().any(|told| {
+        let message: &str = &told.line.message;
+        message.contains(&first) || message.trim_start().starts_with(&list)
     })
 }
 
