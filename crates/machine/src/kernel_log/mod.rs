@@ -188,4 +188,6 @@ mod forms;
 #[cfg(test)]
 mod further_cases;
 #[cfg(test)]
+mod reported_cases;
+#[cfg(test)]
 mod tests;
