@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use rubus_vocabulary::kernel_log::TroubleKind::*;
+use rubus_vocabulary::kernel_log::TroubleKind::{self, *};
 
 use super::Told;
 use super::harmless::{bracketed_disk, is_loss_of_size, matching};
@@ -240,7 +240,9 @@ fn ports_without_a_disk(lines: &[Told<'_>]) -> Vec<usize> {
     let mut down = BTreeSet::new();
     let mut used = BTreeSet::new();
     let is_of_start = |message: &str| {
-        message.contains("COMRESET failed") || message.contains("limiting SATA link speed")
+        ["COMRESET failed", "limiting SATA link speed", "found unknown device (class"]
+            .iter()
+            .any(|words| message.contains(words))
     };
     for told in lines {
         let message: &str = &told.line.message;
@@ -339,7 +341,11 @@ fn pulled_sticks(lines: &[Told<'_>], disks: &UsbDisks) -> Vec<usize> {
     found
 }
 
-/// A medium whose lock was on when it was found refuses writes.
+/// What a disk answers that is locked with a password.
+const NEEDS_A_PASSWORD: [&str; 2] =
+    ["Add. Sense: Logical unit access not authorized", "ASC=0x74 ASCQ=0x71"];
+
+/// A medium whose lock was on when it was found refuses writes, one with a password all.
 fn locked_media(lines: &[Told<'_>]) -> Vec<usize> {
     let mut found = Vec::new();
     let mut locked: BTreeSet<&str> = BTreeSet::new();
@@ -356,6 +362,8 @@ fn locked_media(lines: &[Told<'_>]) -> Vec<usize> {
                 if message.contains("Data Protect") && locked.contains(disk) {
                     refused.insert(disk);
                 }
+            } else if NEEDS_A_PASSWORD.iter().any(|words| message.contains(words)) {
+                refused.insert(disk);
             }
         }
         let disk = told.part_of(Io).and_then(disk_of);
@@ -396,7 +404,7 @@ fn health_queries(lines: &[Told<'_>]) -> Vec<usize> {
     timeouts.into_iter().filter(|at| is_query(*at)).collect()
 }
 
-/// Reads of a disk on iSCSI fail with its server or the network.
+/// Reads of a disk on iSCSI or on NVMe over a network fail with its server or the network.
 fn network_disks(lines: &[Told<'_>]) -> Vec<usize> {
     let host = |message: &str| {
         let (host, driver) = message.strip_prefix("scsi")?.split_once(':')?;
@@ -407,9 +415,18 @@ fn network_disks(lines: &[Told<'_>]) -> Vec<usize> {
         lines.iter().filter_map(|told| host(&told.line.message)).collect();
     let is_theirs = |message: &&str| hosts.iter().any(|host| message.starts_with(host));
     let messages = lines.iter().map(|told| &*told.line.message);
-    let disks: BTreeSet<&str> = messages.filter(is_theirs).filter_map(bracketed_disk).collect();
+    // `nvme nvme1: new ctrl: NQN "nqn.2014-08.org.example:a", addr 192.0.2.1:4420`.
+    let controller = |told: &Told<'_>| -> Option<String> {
+        let (name, _) = told.line.message.strip_prefix("nvme ")?.split_once(": new ctrl: ")?;
+        told.line.message.contains(", addr ").then(|| name.to_string())
+    };
+    let controllers: Vec<String> = lines.iter().filter_map(controller).collect();
+    let mut disks: BTreeSet<&str> = messages.filter(is_theirs).filter_map(bracketed_disk).collect();
+    disks.extend(controllers.iter().map(String::as_str));
     matching(lines, |told| {
-        let disk = told.part_of(Io).and_then(disk_of);
+        let is_meant = |kind: &TroubleKind| matches!(kind, Io | NvmeTimeout | NvmeGone);
+        let trouble = told.trouble.as_ref().filter(|(kind, _)| is_meant(kind));
+        let disk = trouble.and_then(|(_, part)| disk_of(part));
         disk.is_some_and(|disk| disks.contains(disk.as_str()))
     })
 }

@@ -155,7 +155,7 @@ fn slow_spin_ups(lines: &[Told<'_>]) -> Vec<usize> {
         let Some(port) = sata_port(message) else {
             continue;
         };
-        if message.contains("COMRESET failed") {
+        if message.contains("COMRESET failed") || message.contains("found unknown device (class") {
             waiting.entry(port).or_default().push(at);
         } else if message.contains("limiting SATA link speed") {
             waiting.remove(port);
@@ -182,8 +182,11 @@ fn plugged_links(lines: &[Told<'_>]) -> Vec<usize> {
         let message: &str = &told.line.message;
         if let Some(port) = told.part_of(AtaLink).filter(|_| is_change(told)) {
             *changes.entry(port).or_default() += 1;
-            let gap = newest.insert(port, told).and_then(|before| before.line.gap_s(&told.line));
-            if gap.is_some_and(|gap| gap <= QUICK_CHANGE_S) {
+            // A log without clocks does not say how fast they came.
+            let is_quick = |before: &Told<'_>| {
+                before.line.gap_s(&told.line).is_none_or(|gap| gap <= QUICK_CHANGE_S)
+            };
+            if newest.insert(port, told).is_some_and(is_quick) {
                 *quick.entry(port).or_default() += 1;
             }
         }

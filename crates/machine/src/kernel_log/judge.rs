@@ -76,6 +76,7 @@ pub fn judge(troubles: &[KernelTrouble]) -> Vec<Health> {
         found.extend(of_filesystems_on_others(troubles));
     }
     without_blame_for_many_checksums(&mut found);
+    without_blame_for_many_failures(&mut found);
     let blames_supply = found.iter().any(|health| health.cause == Cause::Supply);
     if !blames_supply {
         found.extend(of_board(&counts));
@@ -411,6 +412,23 @@ fn of_filesystems_on_others(troubles: &[KernelTrouble]) -> Vec<Health> {
         evidence,
     });
     told.collect()
+}
+
+/// Disks that fail without a word of their own before what they share is to blame: power, backplane, controller.
+const MANY_DISKS: usize = 3;
+
+fn without_blame_for_many_failures(found: &mut [Health]) {
+    let is_bare = |health: &Health| {
+        health.cause == Cause::Disk
+            && health.part.starts_with("sd")
+            && health.evidence.iter().all(|(kind, _)| matches!(kind, Io | ArrayMember | Filesystem))
+            && health.evidence.iter().any(|(kind, _)| *kind == Io)
+    };
+    if found.iter().filter(|health| is_bare(health)).count() >= MANY_DISKS {
+        for health in found.iter_mut().filter(|health| is_bare(health)) {
+            health.cause = Cause::Connection;
+        }
+    }
 }
 
 /// Several disks do not go bad at once: what they share (memory, controller) damages their data.
