@@ -345,8 +345,15 @@ fn pulled_sticks(lines: &[Told<'_>], disks: &UsbDisks) -> Vec<usize> {
 const NEEDS_A_PASSWORD: [&str; 2] =
     ["Add. Sense: Logical unit access not authorized", "ASC=0x74 ASCQ=0x71"];
 
-/// A medium whose lock was on when it was found refuses writes, one with a password all.
+/// What a disk that has several paths answers on the ones that wait.
+const IS_PASSIVE: &str = "Logical unit not ready, manual intervention required";
+/// What the kernel says where disks have several paths.
+const OF_PATHS: [&str; 4] = [": rdac: ", ": alua: ", ": emc: ", "device-mapper: multipath"];
+
+/// A medium whose lock was on when it was found refuses writes, one with a password all, and a path that waits all.
 fn locked_media(lines: &[Told<'_>]) -> Vec<usize> {
+    let has_paths =
+        lines.iter().any(|told| OF_PATHS.iter().any(|words| told.line.message.contains(words)));
     let mut found = Vec::new();
     let mut locked: BTreeSet<&str> = BTreeSet::new();
     let mut refused: BTreeSet<&str> = BTreeSet::new();
@@ -362,7 +369,9 @@ fn locked_media(lines: &[Told<'_>]) -> Vec<usize> {
                 if message.contains("Data Protect") && locked.contains(disk) {
                     refused.insert(disk);
                 }
-            } else if NEEDS_A_PASSWORD.iter().any(|words| message.contains(words)) {
+            } else if NEEDS_A_PASSWORD.iter().any(|words| message.contains(words))
+                || (has_paths && message.contains(IS_PASSIVE))
+            {
                 refused.insert(disk);
             }
         }

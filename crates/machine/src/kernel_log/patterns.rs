@@ -337,6 +337,14 @@ static PATTERNS: &[Pattern] = &[
         fires: "ata2" in "ata2: exception Emask 0x50 SAct 0x0 SErr 0x4090800 action 0xe frozen", quiet: "ata2: hard resetting link"),
     pattern!(AtaTimeout, Head, ["ata", "exception Emask 0x0 ", "frozen"], none: [],
         fires: "ata1" in "ata1.00: exception Emask 0x0 SAct 0x1 SErr 0x0 action 0x6 frozen", quiet: "ata1.00: exception Emask 0x0 SAct 0x1 SErr 0x0 action 0x0"),
+    pattern!(AtaLink, Scsi, ["Add. Sense: Information unit", "CRC error detected"], none: [],
+        fires: "sdc" in "sd 0:0:2:0: [sdc] tag#1 Add. Sense: Information unit iuCRC error detected", quiet: "sd 0:0:2:0: [sdc] tag#1 Add. Sense: Invalid field in cdb"),
+    pattern!(AtaLink, Scsi, ["Add. Sense: Scsi parity error"], none: [],
+        fires: "sdc" in "sd 0:0:2:0: [sdc] tag#1 Add. Sense: Scsi parity error", quiet: "sd 0:0:2:0: [sdc] tag#1 Add. Sense: Power on, reset, or bus device reset occurred"),
+    pattern!(AtaLink, Head, ["dma_intr: error=", "BadCRC"], none: [],
+        fires: "hda" in "hda: dma_intr: error=0x84 { DriveStatusError BadCRC }", quiet: "hda: dma_intr: status=0x51 { DriveReady SeekComplete Error }"),
+    pattern!(Medium, Head, ["dma_intr: error=", "UncorrectableError"], none: [],
+        fires: "hda" in "hda: dma_intr: error=0x40 { UncorrectableError }, LBAsect=3344, sector=3344", quiet: "hda: dma_intr: error=0x04 { DriveStatusError }"),
 
     // USB.
     pattern!(UasAbort, Scsi, ["uas_eh_abort_handler"], none: [],

@@ -143,7 +143,7 @@ fn words(kind: TroubleKind, times: u64) -> String {
             ("report that the disk is broken", "reports that the disk is broken")
         }
         TroubleKind::AtaLink => {
-            ("transfer damaged on the SATA cable", "transfers damaged on the SATA cable")
+            ("transfer damaged on the disk's cable", "transfers damaged on the disk's cable")
         }
         TroubleKind::AtaTimeout => {
             ("SATA command without an answer", "SATA commands without an answer")
