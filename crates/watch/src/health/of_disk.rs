@@ -10,6 +10,9 @@ use crate::wear::{Trouble, Warning, Wear};
 /// A disk that says that so much of its life is used is wearing out, in percent.
 const WORN_PERCENT: f64 = 90.0;
 
+/// Where the log of the running kernel is read from.
+const OWN_LOG: &str = "dmesg";
+
 const COPY_NOW: &str = "Copy your data now, then replace the disk.";
 const REPLACE_SOON: &str = "Keep a backup, and replace it before it fails.";
 
@@ -190,8 +193,11 @@ impl About<'_> {
     }
 
     fn suspects(&self, health: &Health) -> Vec<PossibleCause> {
+        // A log in a file may be another machine's, with a disk of this name on another driver.
+        let is_own = self.machine.kernel_log.source() == OWN_LOG;
         let driver = self.disk.usb_device().and_then(|hop| hop.driver.text());
-        suspects(health, driver == Some("uas")).into_iter().map(PossibleCause::from).collect()
+        let is_uas = is_own && driver == Some("uas");
+        suspects(health, is_uas).into_iter().map(PossibleCause::from).collect()
     }
 }
 

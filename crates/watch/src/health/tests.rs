@@ -4,6 +4,7 @@ use rubus_draw::style::Style;
 use rubus_fixtures::pi3_with_usb_ssd;
 use rubus_machine::kernel_log::troubles;
 use rubus_vocabulary::fact::Fact;
+use rubus_vocabulary::machine::HopKind;
 use rubus_vocabulary::throttling::Throttling;
 
 use super::text::section;
@@ -62,6 +63,28 @@ fn what_was_lost_fails_and_what_was_mended_wears() {
         (Word::Fine, Some(Cause::Uas)),
         "the disk itself says that it is well"
     );
+}
+
+#[test]
+fn uas_is_suspected_without_evidence_only_where_the_log_is_the_machines_own() {
+    const FOUND: &str =
+        "[ 1.1] scsi host0: usb-storage 1-1.4:1.0\n[ 1.2] sd 0:0:0:0: [sda] Attached SCSI disk";
+    const RESET: &str = "[ 9.1] usb 1-1.4: reset high-speed USB device number 5 using dwc_otg";
+    let log = [FOUND, RESET, RESET, RESET].join("\n");
+    let mut own = machine(&log);
+    for hop in own.block_devices.iter_mut().flat_map(|disk| disk.path.iter_mut()) {
+        if hop.kind == HopKind::UsbDevice {
+            hop.driver = Fact::known("uas".to_string(), "a test");
+        }
+    }
+    let suspects_uas = |machine: &Machine| {
+        let found = of_machine(machine, &nothing());
+        let disk = found.iter().find(|one| one.disk == "sda").expect("it has the disk");
+        disk.suspects.iter().any(|one| one.cause == Cause::Uas)
+    };
+    assert!(suspects_uas(&own));
+    own.kernel_log = Fact::known(troubles(&log), "other.log");
+    assert!(!suspects_uas(&own), "the log does not say what drove it");
 }
 
 #[test]
