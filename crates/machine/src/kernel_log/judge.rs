@@ -330,12 +330,13 @@ fn of_card(disk: &Disk<'_>) -> Option<Health> {
         return disk.health(disk.supply_or(Cause::WentAway), true, KINDS);
     }
     let (transfers, queue) = (disk.of(CardTransfer), disk.of(CardQueue));
+    let is_failing = disk.has_lost() || disk.has(Checksum);
     let is_weak = transfers.saturating_add(queue) >= MANY_TRANSFERS
         || disk.of(CardStart) >= MANY_STARTS
-        || (queue > 0 && disk.has_lost());
+        || (queue > 0 && is_failing);
     if disk.has(Io) || is_weak {
         let cause = if queue > transfers { Cause::CommandQueue } else { Cause::Disk };
-        return disk.health(disk.supply_or(cause), disk.has_lost(), KINDS);
+        return disk.health(disk.supply_or(cause), is_failing, KINDS);
     }
     if disk.has(Checksum) {
         return disk.health(Cause::Disk, true, KINDS);

@@ -17,6 +17,8 @@ const CASES: &[Case] = &[
      "[   31.1] mmc0: cqhci: timeout for tag 12, qcnt 16\n[   31.1] mmc0: cqhci: ============ CQHCI REGISTER DUMP ===========\n[   62.1] mmc0: cqhci: timeout for tag 13, qcnt 15\n[   92.1] mmc0: running CQE recovery\n[  122.1] mmc0: cqhci: timeout for tag 14, qcnt 15\n[  152.1] mmc0: cqhci: timeout for tag 15, qcnt 15\n[  246.1] INFO: task kworker/3:1H:88 blocked for more than 120 seconds.", "mmcblk0", CommandQueue),
     ("boots fail with CQE",
      "[    6.1] mmc0: cqhci: timeout for tag 30, qcnt 1\n[   36.1] mmc0: running CQE recovery\n[   66.1] mmc0: running CQE recovery\n[   66.5] I/O error, dev mmcblk0, sector 1091 op 0x0:(READ) flags 0x83700 phys_seg 2 prio class 2\n[   66.6] Buffer I/O error on dev mmcblk0p2, logical block 22, async page read", "mmcblk0", CommandQueue),
+    ("card that is read wrongly while its queue stalls",
+     "[ 60.1] mmc0: running CQE recovery\n[ 61.1] BTRFS warning (device mmcblk0p2): csum failed root 5 ino 257 off 0 csum 0x8941f998 expected csum 0x98f94189 mirror 1", "mmcblk0", CommandQueue),
     ("card given up by the kernel",
      "[   61.141] mmc0: Got data interrupt 0x00000002 even though no data operation was in progress.\n[   62.069] mmc0: tried to HW reset card, got error -110\n[   62.070] mmcblk0: recovery failed!\n[   62.071] I/O error, dev mmcblk0, sector 5944 op 0x0:(READ) flags 0x80700 phys_seg 2 prio class 2\n[   62.072] mmc0: card 59b4 removed\n[   62.078] Buffer I/O error on device mmcblk0p2, logical block 6842", "mmcblk0", Disk),
     ("root card went away without an error before (loose slot)",
