@@ -95,6 +95,9 @@ fn messages(pasted: &[String]) -> Vec<Line<'_>> {
     let mut whole: Vec<Line<'_>> = Vec::new();
     let mut disk = None;
     for mut line in lines {
+        if let Some(plain) = without_slot(&line.message) {
+            line.message = plain.into();
+        }
         let is_rest =
             is_wrapped && !line.is_stamped() && patterns::trouble(&line.message).is_none();
         if let Some(before) = whole.last_mut()
@@ -117,6 +120,14 @@ fn messages(pasted: &[String]) -> Vec<Line<'_>> {
         whole.push(line);
     }
     whole
+}
+
+/// `ata2.00 (slot 4): …` as Synology's kernels name a port, without the slot.
+fn without_slot(message: &str) -> Option<String> {
+    let (port, rest) = message.split_once(" (slot ")?;
+    let (_, rest) = rest.split_once(')')?;
+    let is_port = port.starts_with("ata") && !port.contains(' ');
+    is_port.then(|| format!("{port}{rest}"))
 }
 
 /// Disks, optical drives and tapes: what they say is of the device that was named last.

@@ -203,6 +203,8 @@ const CASES: &[Case] = &[
      "[ 5.1] usb-storage 2-1.1:1.0: USB Mass Storage device detected\n[ 5.2] scsi host0: usb-storage 2-1.1:1.0\n[ 5.3] sd 0:0:0:0: [sda] 976773168 512-byte logical blocks\n[ 5.4] sd 0:0:0:0: [sda] Attached SCSI disk\n[ 10.1] usb 2-1.1: reset SuperSpeed USB device number 3 using xhci_hcd\n[ 20.1] usb 2-1.1: reset SuperSpeed USB device number 3 using xhci_hcd\n[ 30.1] usb 2-1.1: reset SuperSpeed USB device number 3 using xhci_hcd\n[ 40.1] usb 2-1.1: reset SuperSpeed USB device number 3 using xhci_hcd\n[ 50.1] usb 2-1.1: reset SuperSpeed USB device number 3 using xhci_hcd", "sda", Connection),
     ("device descriptor fails, cable",
      "[ 5.1] usb-storage 2-1:1.0: USB Mass Storage device detected\n[ 50.1] usb 2-1: device descriptor read/8, error -71\n[ 50.2] usb 2-1: device descriptor read/8, error -71\n[ 50.3] usb usb2-port1: unable to enumerate USB device", "2-1", Connection),
+    ("NAS of Synology: a disk with unreadable places",
+     "[ 9.1] ata2.00 (slot 4): exception Emask 0x0 SAct 0x1 SErr 0x0 action 0x0\n[ 9.2] ata2.00 (slot 4): status: { DRDY ERR }\n[ 9.3] ata2.00 (slot 4): error: { UNC }", "ata2", Disk),
     ("IDE cable",
      "hda: dma_intr: status=0x51 { DriveReady SeekComplete Error }\nhda: dma_intr: error=0x84 { DriveStatusError BadCRC }\nhda: dma_intr: status=0x51 { DriveReady SeekComplete Error }\nhda: dma_intr: error=0x84 { DriveStatusError BadCRC }", "hda", Connection),
     ("SAS expander: transfers with a wrong sum",
@@ -340,6 +342,8 @@ const HEALTHY: &[(&str, &str)] = &[
      "[ 9.1] sd 0:0:0:0: [sda] tag#0 Sense Key : Illegal Request [current]\n[ 9.2] sd 0:0:0:0: [sda] tag#0 Add. Sense: Invalid field in cdb\n[ 9.3] sd 0:0:0:0: [sda] tag#0 CDB: Unmap/Read sub-channel 42 00 00 00 00 00 00 00 18 00\n[ 9.4] critical target error, dev sda, sector 2048 op 0x3:(DISCARD) flags 0x800 phys_seg 1 prio class 2"),
     ("disk that spins up slowly behind a multiplier",
      "[ 5.1] ata1: found unknown device (class 0)\n[ 9.1] ata1: softreset failed (device not ready)\n[ 15.1] ata1: found unknown device (class 0)\n[ 19.1] ata1: SATA link up 6.0 Gbps (SStatus 133 SControl 300)\n[ 19.2] ata1.00: ATA-10: DISK, 0001, max UDMA/133"),
+    ("NAS of Synology: disks wake",
+     "[ 5866.1] ata2 (slot 4): wake up from deepsleep, reset link now\n[ 5875.1] ata2 (slot 4): link is slow to respond, please be patient (ready=0)\n[ 5879.1] ata2 (slot 4): COMRESET failed (errno=-16)\n[ 5880.1] ata2 (slot 4): SATA link up 6.0 Gbps (SStatus 133 SControl 300)\n[ 5880.2] ata2 (slot 4): wake up successful, the reset fail can be ignored"),
     ("passive path of an array",
      "[ 5.1] sd 3:0:0:0: rdac: LUN 1 (RDAC) (unowned)\n[ 9.1] sd 3:0:0:0: [sdc] tag#0 Sense Key : Not Ready [current]\n[ 9.2] sd 3:0:0:0: [sdc] tag#0 Add. Sense: Logical unit not ready, manual intervention required\n[ 9.3] I/O error, dev sdc, sector 0 op 0x0:(READ) flags 0x0 phys_seg 1 prio class 2\n[ 9.4] Buffer I/O error on dev sdc, logical block 0, async page read"),
 ];

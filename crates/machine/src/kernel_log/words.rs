@@ -77,6 +77,11 @@ impl Health {
             "First try it without power saving: `nvme_core.default_ps_max_latency_us=0 pcie_aspm=off` on the kernel's command line. If it still goes, seat its cable or adapter again, and stay with the generation of PCI Express that the board is made for.".into(),
             None,
         ),
+        Cause::Connection if has(TroubleKind::AtaLink) => (
+            "Transfers are repeated, which is slow, until one fails for good.",
+            "Seat the disk's cable again at both ends, try another cable and another port; then the link without power management (`echo max_performance` into its `link_power_management_policy`).".into(),
+            None,
+        ),
         Cause::Connection => (
             "Transfers are repeated, which is slow, until one fails for good.",
             "Seat the disk's cable or adapter again, try another cable and another port, and do without extensions. On PCI Express stay with the generation that the board is made for.".into(),
@@ -205,6 +210,8 @@ mod tests {
         assert!(card.contains("contacts") && !card.contains("hub"), "{card}");
         let gone = fix("nvme0", Cause::Connection, &[(TroubleKind::NvmeGone, 1)]);
         assert!(gone.starts_with("First try it without power saving"), "{gone}");
+        let link = fix("sda", Cause::Connection, &[(TroubleKind::AtaLink, 9)]);
+        assert!(link.contains("link_power_management_policy"), "{link}");
         let replays = fix("nvme0", Cause::Connection, &[(TroubleKind::PcieCorrected, 50)]);
         assert!(replays.starts_with("Seat"), "{replays}");
         let sums = fix("sda", Cause::Filesystem, &[(TroubleKind::Checksum, 4)]);
