@@ -1,5 +1,5 @@
-//! Logs after further public reports, of machines whose trouble found its cause and of healthy ones. The messages are the kernel's; the
-//! sectors, names and clocks' digits are not those of the reports.
+//! Further logs of machines with trouble and of healthy ones: about half after public reports, the others put together from messages of
+//! the kernel that are usual in such trouble. The sectors, names and clocks' digits are not those of the reports.
 
 use super::judge::Cause::{self, *};
 use super::tests::judged;
@@ -349,7 +349,7 @@ const HEALTHY: &[(&str, &str)] = &[
 ];
 
 #[test]
-fn each_report_of_a_sick_machine_is_named_by_its_cause() {
+fn each_log_of_a_sick_machine_is_named_by_its_cause() {
     let mut wrong = Vec::new();
     for (what, log, part, cause) in CASES {
         let found = judged(log);
@@ -361,7 +361,7 @@ fn each_report_of_a_sick_machine_is_named_by_its_cause() {
 }
 
 #[test]
-fn no_report_of_a_healthy_machine_alarms() {
+fn no_log_of_a_healthy_machine_alarms() {
     let each = HEALTHY.iter().map(|(what, log)| (what, judged(log)));
     let alarmed: Vec<_> = each.filter(|(_, found)| !found.is_empty()).collect();
     assert!(alarmed.is_empty(), "{alarmed:#?}");
