@@ -7,7 +7,7 @@ pub fn disproof(code: &str) -> Option<&'static str> {
             "Put the disk into another machine, with another cable and supply, and read all of it (`rubus bench --suite capacity` on a \
              new disk, `badblocks -sv` on a full one): no errors there, and it is the connection."
         }
-        "disk-does-not-answer" => {
+        "disk-goes-silent" => {
             "Change the cable, then the port, then end the link's power saving, under the same load: each time it is silent again, and \
              it is the disk."
         }

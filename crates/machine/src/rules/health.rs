@@ -18,7 +18,7 @@ pub(super) static RULES: &[Rule] = &[
         look: Facts(|machine| of_cause(machine, Cause::Disk)),
     },
     Rule {
-        name: "disk-does-not-answer",
+        name: "disk-goes-silent",
         weight: Weight::Danger,
         when: "the kernel's log has SATA commands of a disk without an answer, and nothing that says why",
         source: KERNEL,

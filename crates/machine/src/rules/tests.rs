@@ -151,7 +151,7 @@ const CASES: &[(&str, Change, Change)] = &[
         |m| log(m, &[(TroubleKind::UsbConnect, "sda")]),
     ),
     (
-        "disk-does-not-answer",
+        "disk-goes-silent",
         |m| log(m, &[(TroubleKind::AtaTimeout, "sda")]),
         |m| log(m, &[(TroubleKind::AtaTimeout, "sda"), (TroubleKind::Medium, "sda")]),
     ),
