@@ -240,7 +240,7 @@ pub fn disproof(code: &str) -> Option<&'static str> {
         "disk-worn-out" | "disk-spare-low" => {
             "`smartctl --all` (NVMe, ATA) or `mmc extcsd read` (eMMC): the figure that the disk gives is lower."
         }
-        "disk-data-errors" => {
+        "disk-data-errors" | "disk-blocks-replaced" => {
             "`smartctl --all` in a month: the same count, and nothing has happened since."
         }
         _ => return None,

@@ -25,7 +25,7 @@ type Beside = (&'static str, Weight, &'static str, &'static str);
 
 const START: &str = "docs/how-to/boot.md: what each version of the firmware does";
 
-const BESIDE: [Beside; 6] = [
+const BESIDE: [Beside; 7] = [
     (
         "next-start-stops",
         Weight::Danger,
@@ -54,10 +54,16 @@ const BESIDE: [Beside; 6] = [
     (
         "disk-data-errors",
         Weight::Hint,
-        "a disk counts errors by which data could not be read, or has replaced a hundred blocks and more",
+        "a disk counts errors by which data could not be read",
         "NVM Express Base Specification, log page 02h: Media and Data Integrity Errors; ACS-4, 9.5: Number of Reported \
-         Uncorrectable Errors; smartmontools, drivedb.h: attributes 5 and 187; SPC-5: error counter log pages; \
-         Pinheiro et al., FAST 2007, 3.5.2",
+         Uncorrectable Errors; smartmontools, drivedb.h: attribute 187; SPC-5: error counter log pages",
+    ),
+    (
+        "disk-blocks-replaced",
+        Weight::Hint,
+        "a disk that turns has put a hundred spare blocks and more in place of bad ones",
+        "Pinheiro et al., \"Failure Trends in a Large Disk Drive Population\", FAST 2007, 3.5.2; smartmontools, drivedb.h: \
+         attribute 5; ACS-4, 9.5: Number of Reallocated Logical Sectors; SBC-4: grown defect list",
     ),
     (
         "disk-spare-low",

@@ -54,24 +54,24 @@ fn of_disk(wear: &Wear) -> Vec<RuleFinding> {
             beside("disk-worn-out"),
         ));
     }
-    let errors: Vec<Warning> = warned
-        .iter()
-        .copied()
-        .filter(|one| matches!(one, Warning::DataErrors | Warning::ReallocatedBlocks))
-        .collect();
-    if !errors.is_empty() {
-        let consequence = if errors.contains(&Warning::DataErrors) {
-            "What it could not give back is lost; a count that grows says that more will follow"
-        } else {
-            "Disks with many reallocated blocks fail sooner; a count that grows says that more will follow"
-        };
+    if warned.contains(&Warning::DataErrors) {
         found.push(finding(
             "disk-data-errors",
             Weight::Hint,
-            of_warnings(wear, &errors).join(", "),
-            consequence,
+            of_warnings(wear, &[Warning::DataErrors]).join(", "),
+            "What it could not give back is lost; a count that grows says that more will follow",
             "Keep a backup, look at the count again in a month, and replace the disk when it has grown",
             beside("disk-data-errors"),
+        ));
+    }
+    if warned.contains(&Warning::ReallocatedBlocks) {
+        found.push(finding(
+            "disk-blocks-replaced",
+            Weight::Hint,
+            of_warnings(wear, &[Warning::ReallocatedBlocks]).join(", "),
+            "Nothing is lost by that, but disks that have replaced many blocks fail sooner",
+            "Keep a backup, look at the count again in a month, and replace the disk when it has grown",
+            beside("disk-blocks-replaced"),
         ));
     }
     if warned.contains(&Warning::SpareLow) {
@@ -137,7 +137,13 @@ mod tests {
         assert_eq!(found(warns(Warning::SpareLow)), low);
         let errors = [("disk-data-errors".to_string(), Weight::Hint)];
         assert_eq!(found(warns(Warning::DataErrors)), errors);
-        assert_eq!(found(warns(Warning::ReallocatedBlocks)), errors);
+        let replaced = [("disk-blocks-replaced".to_string(), Weight::Hint)];
+        assert_eq!(found(warns(Warning::ReallocatedBlocks)), replaced, "no data was lost");
+        let both = Wear {
+            warnings: vec![Warning::DataErrors, Warning::ReallocatedBlocks],
+            ..Wear::default()
+        };
+        assert_eq!(found(both), [errors, replaced].concat());
         assert_eq!(found(warns(Warning::DesignLifeOver)), [], "of age alone, no fault");
         assert_eq!(found(used(97.0, Some(99.0))), []);
         assert_eq!(found(Wear::default()), []);
