@@ -75,6 +75,11 @@ const TABLE: [(&str, Meaning); 31] = [
 /// Makers all of whose SSDs let the value of an attribute fall from 100, those that the database lacks included.
 const FALLING: [(&str, &str); 2] =
     [("samsung", "Wear_Leveling_Count"), ("intel", "Media_Wearout_Indicator")];
+/// Firmwares of the Kingston A400, by how their versions begin, with where the share left stands. CrystalDiskInfo takes the raw value
+/// except with 03070009 (`IsSsdKingston`; issue 178: value 14, raw 86, and Kingston's own program says 87 % left). With SBFK62C3 it
+/// took a good disk for a bad one by that (issue 201).
+const A400: [(&str, Option<LeftIn>); 3] =
+    [("SBFK62C3", None), ("S", Some(LeftIn::Raw)), ("03070009", Some(LeftIn::Value))];
 /// A disk that wrote its capacity this often has used more than 1 % of its erase cycles: a value of 100 beside more is not kept up to date.
 const MAX_CYCLES_OF_A_NEW_DISK: u64 = 50;
 /// A share left that small beside a value of 100 may as well be a share used.
@@ -95,6 +100,13 @@ const RATED_CYCLES: std::ops::RangeInclusive<u64> = 100..=200_000;
 /// made for, and 0 when no spare blocks are left (Kingston MKP_306, attribute 231).
 const OF_SANDFORCE: [&str; 3] = ["lifecurvestatus", "drvlifeprotectstatus", "sandforceinternal"];
 const SANDFORCE_END: f64 = 10.0;
+
+/// Where an attribute has the share left, of models of which that is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LeftIn {
+    Value,
+    Raw,
+}
 
 /// What an attribute says.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -125,6 +137,8 @@ pub struct Attribute {
     pub is_in_database: bool,
     /// The value falls, whatever the name is: its maker lets it fall to a threshold, or has this of all its disks.
     pub is_falling: bool,
+    /// Where the share left stands, if that is known of its model and firmware.
+    pub left_in: Option<LeftIn>,
 }
 
 /// All attributes of an answer.
@@ -144,6 +158,7 @@ pub fn read(answer: &Value) -> Vec<Attribute> {
     let is_of_disk_without_values =
         rows.len() > 1 && rows.iter().all(|row| number(&row["value"]) == Some(0.0));
     let is_of_sandforce = rows.iter().any(|row| OF_SANDFORCE.contains(&plain(&name(row)).as_str()));
+    let left_in = left_in(answer);
     let attribute = |row: &Value| Attribute {
         id: count(&row["id"]),
         name: name(row),
@@ -156,8 +171,20 @@ pub fn read(answer: &Value) -> Vec<Attribute> {
         is_old_age: truth(&row["flags"]["prefailure"]) == Some(false),
         is_in_database,
         is_falling: is_falling(row),
+        left_in,
     };
     rows.into_iter().map(attribute).collect()
+}
+
+/// Where a Kingston A400 has the share left, by its firmware.
+fn left_in(answer: &Value) -> Option<LeftIn> {
+    let word = |field: &str| answer[field].as_str().unwrap_or_default().to_ascii_uppercase();
+    let (model, firmware) = (word("model_name"), word("firmware_version"));
+    if !(model.starts_with("KINGSTON") && model.contains("SA400")) {
+        return None;
+    }
+    let (_, left_in) = A400.iter().find(|(start, _)| firmware.starts_with(*start))?;
+    *left_in
 }
 
 /// Whether the value is above a threshold to which it may fall.
@@ -184,7 +211,7 @@ impl Attribute {
         let (_, meaning) = TABLE.iter().find(|(known, _)| *known == name)?;
         match meaning {
             Meaning::Cycles => self.cycles(),
-            Meaning::Left => self.left(false),
+            Meaning::Left => self.left_by_model().or_else(|| self.left(false)),
             Meaning::LeftOfUsed => self.left(true),
             Meaning::Used => self.used(),
             Meaning::EitherWay => self.either_way(),
@@ -218,6 +245,15 @@ impl Attribute {
         (1.0..=100.0).contains(&value).then(|| left(value))
     }
 
+    /// The share left of a model that is known to have it in the value or in the raw value. A small raw value may be another thing.
+    fn left_by_model(&self) -> Option<Reading> {
+        let share = match self.left_in? {
+            LeftIn::Value => self.value.filter(|value| *value >= 1.0),
+            LeftIn::Raw => self.raw.filter(|raw| *raw > MAX_DOUBTFUL_LEFT).map(|raw| raw as f64),
+        };
+        share.filter(|share| *share <= 100.0).map(left)
+    }
+
     fn left(&self, is_raw_used: bool) -> Option<Reading> {
         if !self.is_kept() && !self.is_failing {
             return match self.raw? {
@@ -238,7 +274,7 @@ impl Attribute {
         if raw == 0 || share == value {
             return Some(left(value));
         }
-        // The share left of a Kingston A400 is the raw value, except with one firmware (CrystalDiskInfo, `GetLifeSsd`).
+        // One is the share used and the other the share left, and makers differ in which.
         if !is_raw_used && !self.is_falling && share + value == 100.0 {
             return Some(Reading::Either(value));
         }

@@ -309,6 +309,34 @@ fn an_indicator_without_direction_goes_by_what_else_the_disk_says() {
 }
 
 #[test]
+fn a_kingston_a400_has_its_share_left_where_its_firmware_puts_it() {
+    let used = |firmware: Option<&str>, value: u32, raw: u64| {
+        let mut json = disk(
+            &[
+                attribute(231, "SSD_Life_Left", value, raw),
+                attribute(241, "Lifetime_Writes_GiB", 100, 5597),
+            ],
+            4089,
+            120_034_123_776,
+        );
+        json["model_name"] = json!("KINGSTON SA400S37120G");
+        json["firmware_version"] = json!(firmware);
+        about(&told(&json)).map(|(min, _)| min)
+    };
+    assert_eq!(used(Some("SBFKB1H5"), 14, 86), Some(13.0));
+    assert_eq!(used(Some("SBFKB1H5"), 95, 5), None, "5 % left or used");
+    assert_eq!(used(Some("SBFKB1E1"), 100, 97), Some(2.0));
+    assert_eq!(used(Some("SAI20102"), 97, 97), Some(2.0));
+    assert_eq!(used(Some("SBFKB1H5"), 100, 0), Some(0.0), "no share in the raw value");
+    assert_eq!(used(Some("03070009"), 96, 4), Some(3.0));
+    assert_eq!(used(Some("03070009"), 100, 1), Some(0.0));
+    // A firmware of which nothing is known, written over 50 times.
+    for unknown in [Some("03180000"), Some("SBFK62C3"), Some(""), None] {
+        assert_eq!(used(unknown, 14, 86), None, "{unknown:?}");
+    }
+}
+
+#[test]
 fn bytes_that_any_disk_may_be_written_in_its_life_condemn_none() {
     // 150 capacities in 9000 hours.
     let told_of = |model: &str, name: &str, threshold: u32, value: u32, raw: u64| {
