@@ -65,7 +65,7 @@ impl Asked {
             reads: settings.reads,
             writes: settings.writes,
             discards,
-            is_random: settings.is_random,
+            is_random: settings.is_random_in_effect(),
             block_bytes: [0, 1].map(|side| settings.fixed_block(side)),
             depth: if is_known { settings.effective_depth() } else { settings.depth },
             copies: settings.copies,
@@ -126,5 +126,20 @@ mod tests {
         let asked = Asked::of([("rw", "randtrim")]);
         assert_eq!((asked.reads, asked.writes, asked.discards), (false, false, true));
         assert!(asked.is_random);
+    }
+
+    #[test]
+    fn a_job_that_is_random_in_name_alone_is_sequential() {
+        let is_random = |rw, percent, direct| {
+            let pairs = [("rw", rw), ("percentage_random", percent), ("direct", direct)];
+            Asked::of(pairs).is_random
+        };
+        assert!(!is_random("randread", "0", "1"));
+        assert!(!is_random("randread", "0,100", "1"), "of writes, which it does not do");
+        assert!(!is_random("randrw", "0", "1"));
+        assert!(is_random("randread", "0", "0"), "the kernel reads nothing ahead");
+        assert!(is_random("randrw", "0,100", "1"));
+        assert!(is_random("randread", "1", "1"));
+        assert!(is_random("randtrim", "0", "1"));
     }
 }

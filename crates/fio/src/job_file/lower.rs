@@ -558,7 +558,7 @@ fn lowered(planned: &PlannedJob, name: &str, extent: &Extent, files: &[u32], cop
         true => Direction::Read,
         false => Direction::Write,
     };
-    let pattern = match settings.is_random {
+    let pattern = match settings.is_random_in_effect() {
         true => Pattern::Random,
         false => Pattern::Sequential,
     };

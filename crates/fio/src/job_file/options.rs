@@ -111,7 +111,7 @@ randseed: the seed of the whole run
 randrepeat allrandrepeat: 0 takes a new seed for the whole run, which is kept with the result; --seed gives one
 norandommap: as in fio
 random_distribution: random, zipf, pareto, normal, zoned in percent; no zoned_abs, no sequence
-percentage_random: for reads and writes
+percentage_random: for reads and writes; 0 past the page cache is called sequential
 nrfiles nr_files: equal parts of one file
 file_service_type: roundrobin, random, sequential
 fallocate: none and native, for files that Rubus makes

@@ -377,6 +377,12 @@ impl Reader {
                 self.took(section, setting, Ok(Taken::NotDone(what.into())));
             }
         }
+        if settings.is_random_in_name() && settings.is_random_in_effect() {
+            if let Some(setting) = last(section, "percentage_random") {
+                let how = "each block follows the one before; the kernel is told that they are random, as by fio, and reads none ahead";
+                self.note(NoteKind::Otherwise, setting, how.into());
+            }
+        }
         if settings.time_based && settings.runtime_us == 0 {
             if let Some(setting) = last(section, "time_based") {
                 let how = "without a runtime the job ends when its size is covered, as in fio";

@@ -195,6 +195,19 @@ impl Settings {
         self.engine == "mmap"
     }
 
+    /// Whether no operation of a random job is random (`percentage_random=0`).
+    pub(super) fn is_random_in_name(&self) -> bool {
+        let sides = [(self.reads, self.random_percent[0]), (self.writes, self.random_percent[1])];
+        let mut used = sides.iter().filter(|(is_used, _)| *is_used).peekable();
+        self.is_random && used.peek().is_some() && used.all(|(_, percent)| *percent == Some(0))
+    }
+
+    /// Whether its operations are random, for the disk or for the kernel: fio tells it so of a job that is random in name, and
+    /// it reads nothing ahead into the page cache.
+    pub(super) fn is_random_in_effect(&self) -> bool {
+        self.is_random && (self.is_buffered || !self.is_random_in_name())
+    }
+
     /// Bytes of each operation of one direction; absent where they differ.
     pub(super) fn fixed_block(&self, side: usize) -> Option<u32> {
         if self.block_split[side].is_some() {

@@ -225,6 +225,17 @@ fn time_and_rounds() {
 }
 
 #[test]
+fn a_job_without_random_operations_is_called_sequential() {
+    let text = |direct| format!("[a]\nrw=randread\npercentage_random=0\nsize=1m\ndirect={direct}\n");
+    let past_the_cache = lowered(&text(1), None);
+    let job = &past_the_cache.suite.jobs[0];
+    assert_eq!((job.pattern, shape(job).random_percent), (Pattern::Sequential, [Some(0); 2]));
+    let cached = lowered(&text(0), None);
+    assert_eq!(cached.suite.jobs[0].pattern, Pattern::Random, "nothing is read ahead");
+    assert!(cached.job_file.notes[0].contains("reads none ahead"), "{:?}", cached.job_file.notes);
+}
+
+#[test]
 fn rounds_and_amounts_are_fios() {
     let job = |text: &str| {
         let text = format!("[a]\nfilename=/dev/sda\nbs=4k\nsize=128k\n{text}\n");
