@@ -10,7 +10,7 @@ use rubus_host::capture::Captured;
 use rubus_host::files::document::{self, MAX_RESULT_BYTES};
 use rubus_runs::compare::{Subject, fio};
 use rubus_runs::history::RunId;
-use rubus_runs::json_text::{self, TextError};
+use rubus_runs::json_text::{self, Documents, TextError};
 use rubus_runs::store::{Filter, History};
 use rubus_vocabulary::checked_json;
 use rubus_vocabulary::machine::{Machine, Origin};
@@ -221,11 +221,26 @@ pub fn runs_of_json(name: &str, text: &str) -> anyhow::Result<Vec<(Option<String
 
 /// The documents in a text of JSON, whatever else is around them.
 fn values_of(name: &str, text: &str) -> anyhow::Result<Vec<Value>> {
-    let values = json_text::documents(text).map_err(|error| match error {
+    let not_json = |error: TextError| match error {
         TextError::Malformed(error) => anyhow::Error::new(error)
             .context(format!("{name} is not JSON, so it is no run of rubus and no result of fio")),
         TextError::TooHeavy(why) => anyhow!("cannot read {name}: {why}"),
-    })?;
+    };
+    let Documents { whole: values, cut_off } = json_text::documents(text).map_err(not_json)?;
+    match cut_off {
+        None => {}
+        // fio prints the statuses of a run one after the other, and may be stopped within one.
+        Some(error) if !values.is_empty() && values.iter().all(fio::is_fio) => eprintln!(
+            "rubus: left out: the last result of {}, which is cut off ({error}); the whole one before it counts",
+            clean(name)
+        ),
+        Some(error) => {
+            let cut = format!(
+                "{name} is not JSON: it ends within a document, as one that is cut off or still being written"
+            );
+            return Err(anyhow::Error::new(error).context(cut));
+        }
+    }
     if values.is_empty() && fio::is_other_output(text) {
         bail!(
             "{name} is fio's output for people or for awk, which cannot be read back\n\

@@ -228,4 +228,15 @@ fn of_fios_statuses_of_one_run_the_last_counts() {
     let (status, text, errors) = answer(home.path(), &["compare", "status.json", "a.json"]);
     assert_eq!(status, 0, "{errors}");
     assert!(text.contains("status.json") && !text.contains("status.json#1"), "{text}");
+    // fio was stopped while it printed one.
+    let cut = format!("{fio}\n{fio}\n{}", &fio[..fio.len() / 2]);
+    std::fs::write(home.path().join("cut.json"), cut).expect("a file");
+    let (status, text, errors) = answer(home.path(), &["compare", "cut.json", "a.json"]);
+    assert_eq!(status, 0, "{errors}");
+    assert!(text.contains("cut.json") && !text.contains("cut.json#1"), "{text}");
+    assert!(errors.contains("left out: the last result of cut.json, which is cut off"), "{errors}");
+    std::fs::write(home.path().join("half.json"), &fio[..fio.len() / 2]).expect("a file");
+    let (status, _, errors) = answer(home.path(), &["compare", "half.json", "a.json"]);
+    assert_eq!(status, 2);
+    assert!(errors.contains("half.json is not JSON: it ends within a document"), "{errors}");
 }

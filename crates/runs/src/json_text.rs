@@ -20,17 +20,26 @@ pub enum TextError {
     TooHeavy(String),
 }
 
+/// The documents of a text.
+#[derive(Debug)]
+pub struct Documents {
+    /// Those that have an end.
+    pub whole: Vec<Value>,
+    /// Why the last one behind them has none: the text was cut off within it.
+    pub cut_off: Option<serde_json::Error>,
+}
+
 /// The documents of a text in their order; a list counts as its elements.
 ///
 /// What JSON does not allow within a document is mended ([`loose_json`]).
 ///
 /// A document begins on a line of its own. A line with an opening bracket that is no JSON is text (a
-/// progress line such as `[R(2)][50.0%]`); a line with an opening brace that is none is an error, since a
-/// document was cut off there.
+/// progress line such as `[R(2)][50.0%]`); one with an opening brace that is none is an error, or the document in which the text was
+/// cut off.
 ///
 /// # Errors
-/// When a document is cut off or malformed, or the values are too many.
-pub fn documents(text: &str) -> Result<Vec<Value>, TextError> {
+/// When a document is malformed, or the values are too many.
+pub fn documents(text: &str) -> Result<Documents, TextError> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     if json_weight::of_text(text) > json_weight::MAX_BYTES {
         return Err(TextError::TooHeavy(json_weight::too_heavy()));
@@ -56,7 +65,12 @@ pub fn documents(text: &str) -> Result<Vec<Value>, TextError> {
                 rest = &rest[length..];
             }
             Err(error) if rest.starts_with('{') || is_cut_list(rest, &error) => {
-                return Err(error.into());
+                let has_end = loose_json::document(rest).is_some();
+                return if has_end {
+                    Err(error.into())
+                } else {
+                    Ok(Documents { whole: values, cut_off: Some(error) })
+                };
             }
             Err(error) => {
                 failed += usize::from(error.line() > 1 || is_document(rest));
@@ -67,7 +81,7 @@ pub fn documents(text: &str) -> Result<Vec<Value>, TextError> {
             }
         }
     }
-    Ok(values)
+    Ok(Documents { whole: values, cut_off: None })
 }
 
 /// The document that a text begins with, and its length.
@@ -115,6 +129,11 @@ mod tests {
     use super::*;
     use serde_json::json;
 
+    fn documents(text: &str) -> Result<Vec<Value>, TextError> {
+        let Documents { whole, cut_off } = super::documents(text)?;
+        cut_off.map_or(Ok(whole), |error| Err(error.into()))
+    }
+
     #[test]
     fn text_before_between_and_behind_is_left_out() {
         let text = "hostname=a, be=0, 64-bit\nJobs: 2 (f=2): [R(2)][50.0%][eta 00m:13s]\n\
@@ -157,6 +176,20 @@ mod tests {
         assert!(documents("warning\n{\n \"a\": 1,\n").is_err());
         assert!(documents("[{\"a\": 1},\n").is_err());
         assert!(documents("{\"a\": 1}\n{ fio: error\n}").is_err());
+    }
+
+    #[test]
+    fn what_stands_before_a_document_that_is_cut_off_is_there() {
+        let cuts = ["{\n \"b\" : [1, {\"c\"", "{\"b\": nan, \"x", "{", "{\"b\": 2\nfio: ended\n"];
+        for cut in cuts {
+            let text = format!("fio-3.33\n{{\"a\": 1}}\n{{\"a\": 2}}\n{cut}");
+            let found = super::documents(&text).expect("JSON");
+            assert_eq!(found.whole, [json!({"a": 1}), json!({"a": 2})], "{cut}");
+            assert!(found.cut_off.is_some(), "{cut}");
+        }
+        assert!(super::documents("{\"a\": 1}\n").expect("JSON").cut_off.is_none());
+        let malformed = "{\"a\": 1}\n{\"a\": 1,,}\n";
+        assert!(super::documents(malformed).is_err(), "it has an end");
     }
 
     #[test]
