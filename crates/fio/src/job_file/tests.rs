@@ -226,7 +226,8 @@ fn time_and_rounds() {
 
 #[test]
 fn a_job_without_random_operations_is_called_sequential() {
-    let text = |direct| format!("[a]\nrw=randread\npercentage_random=0\nsize=1m\ndirect={direct}\n");
+    let text =
+        |direct| format!("[a]\nrw=randread\npercentage_random=0\nsize=1m\ndirect={direct}\n");
     let past_the_cache = lowered(&text(1), None);
     let job = &past_the_cache.suite.jobs[0];
     assert_eq!((job.pattern, shape(job).random_percent), (Pattern::Sequential, [Some(0); 2]));

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Board, Inventory, MAX_BOARDS, Reach, words};
+use super::{Board, Inventory, MAX_BOARDS, Reach, template, words};
 
 pub type Variables = BTreeMap<String, String>;
 
@@ -19,8 +19,17 @@ pub struct VariablesBeside {
 /// The group of the hosts that are in no other one.
 const UNGROUPED: &str = "ungrouped";
 
-/// How an encrypted value begins.
-const VAULT: &str = "$ANSIBLE_VAULT";
+/// Arguments of ssh, in the order in which Ansible gives them.
+const ARGUMENTS: [&str; 3] =
+    ["ansible_ssh_args", "ansible_ssh_common_args", "ansible_ssh_extra_args"];
+/// Variables of how a host is reached that Rubus does not go by, and why.
+const NOT_FOLLOWED: [(&str, &str); 4] = [
+    ("ansible_ssh_executable", "Rubus calls ssh"),
+    ("ansible_password", PASSWORD),
+    ("ansible_ssh_pass", PASSWORD),
+    ("ansible_ssh_password", PASSWORD),
+];
+const PASSWORD: &str = "a board that needs a password asks for it on the terminal";
 /// Groups in groups: no inventory needs more, and Ansible itself ends at about as many.
 const MAX_NESTING: usize = 1000;
 /// Hosts of a file of which perhaps one group is meant.
@@ -242,14 +251,19 @@ impl Listed {
             let set = |name: &&str| variables.get(*name).filter(|value| !value.is_empty());
             let found = names.iter().find_map(|name| Some((*name, set(name)?)));
             match found {
-                Some((name, value)) if value.contains("{{") => Err(format!(
-                    "{name} of {host} is a template, which only Ansible can evaluate\nWrite the \
-                     value itself"
-                )),
-                Some((name, value)) if value.starts_with(VAULT) => Err(format!(
+                Some((name, value)) if value.starts_with(template::VAULT) => Err(format!(
                     "{name} of {host} is encrypted with Ansible Vault, which Rubus does not open\nWrite \
                      the value itself, or set it in your ssh configuration"
                 )),
+                Some((name, value)) if value.contains("{{") => {
+                    let filled = template::filled(value, host, variables);
+                    filled.map(Some).ok_or_else(|| {
+                        format!(
+                            "{name} of {host} is a template, which only Ansible can evaluate\nWrite the value itself; \
+                             Ansible shows it: ansible {host} -i FILE -m debug -a var={name}"
+                        )
+                    })
+                }
                 found => Ok(found.map(|(_, value)| value.clone())),
             }
         };
@@ -277,17 +291,28 @@ impl Listed {
             identity: get(&["ansible_ssh_private_key_file", "ansible_private_key_file"])?,
             settings: Vec::new(),
         };
-        for name in ["ansible_ssh_common_args", "ansible_ssh_extra_args"] {
+        let mut notes = Vec::new();
+        for name in ARGUMENTS {
             let given = get(&[name])?.unwrap_or_default();
             let given =
                 words::split_arguments(&given).map_err(|why| format!("{name} of {host}: {why}"))?;
             let (settings, others) = options(given);
-            reach.settings.extend(settings);
+            // Ansible's own arguments keep its connections open for later tasks.
+            let is_followed = |one: &String| name != ARGUMENTS[0] || !is_of_sharing(one);
+            reach.settings.extend(settings.into_iter().filter(is_followed));
             if !others.is_empty() {
-                self.notes.push(format!(
+                notes.push(format!(
                     "{name} has {}, which is not followed; only -o and -J are",
                     others.join(" ")
                 ));
+            }
+        }
+        let is_set = |name: &str| variables.get(name).is_some_and(|value| !value.is_empty());
+        let left = NOT_FOLLOWED.iter().filter(|one| is_set(one.0));
+        notes.extend(left.map(|(name, why)| format!("{name} is not followed: {why}")));
+        for note in notes {
+            if !self.notes.contains(&note) {
+                self.notes.push(note);
             }
         }
         Ok(Some(reach))
@@ -297,6 +322,11 @@ impl Listed {
 /// Whether a group is one that people make: `all` and `ungrouped` are Ansible's own.
 fn is_of_users(group: &str) -> bool {
     group != "all" && group != UNGROUPED
+}
+
+/// Whether a setting of ssh is about one connection for several calls.
+fn is_of_sharing(setting: &str) -> bool {
+    setting.trim_start().get(..7).is_some_and(|start| start.eq_ignore_ascii_case("control"))
 }
 
 /// `-o` and `-J` of ssh's arguments as settings, and the others.

@@ -31,7 +31,9 @@ struct One {
 }
 
 pub fn read(text: &str) -> Result<Inventory, String> {
-    let file: File = toml::from_str(text).map_err(|error| error.to_string())?;
+    let file: File = toml::from_str(text).map_err(|error| {
+        if is_of_ansible(text) { OF_ANSIBLE.to_string() } else { error.to_string() }
+    })?;
     let groups = members(&file.groups)?;
     let groups_of = |name: &str| groups.get(name).cloned().unwrap_or_default();
     let mut boards = Vec::new();
@@ -57,6 +59,20 @@ pub fn read(text: &str) -> Result<Inventory, String> {
     }
     super::check(&boards)?;
     Ok(Inventory { boards, notes: Vec::new() })
+}
+
+/// What is said of an inventory of Ansible's in TOML.
+const OF_ANSIBLE: &str = "it is an Ansible inventory in TOML, of which YAML and INI are read\nConvert it first: \
+                          ansible-inventory -i FILE --list --yaml --output hosts.yml";
+
+/// Whether it has a table for each group, as Ansible's plugin for TOML reads it.
+fn is_of_ansible(text: &str) -> bool {
+    let tables = toml::from_str::<toml::Table>(text).unwrap_or_default();
+    let others = tables.iter().filter(|(name, _)| name.as_str() != "groups");
+    let has_part = |group: &toml::Table| {
+        ["hosts", "children", "vars"].iter().any(|part| group.contains_key(*part))
+    };
+    others.filter_map(|(_, group)| group.as_table()).any(has_part)
 }
 
 /// `pi07`, `root@nas` or an address that begins with `ssh://` and says all itself.

@@ -70,7 +70,9 @@ fn hosts(listed: &mut Listed, group: &str, line: &str) -> Result<(), String> {
         listed.host(group, &name, port);
         for setting in settings {
             let (key, value) = setting.split_once('=').ok_or_else(|| {
-                format!("'{setting}' behind the host {pattern} is not of the form KEY=VALUE")
+                format!(
+                    "'{setting}' behind the host {pattern} is not of the form KEY=VALUE, without blanks"
+                )
             })?;
             listed.set_of_host(&name, key, &words::value(value));
         }

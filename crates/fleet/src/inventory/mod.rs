@@ -6,6 +6,7 @@ mod beside;
 mod fleet_file;
 mod ini;
 mod range;
+mod template;
 mod words;
 mod yaml;
 
@@ -18,6 +19,9 @@ pub use range::expand;
 
 /// A fleet has at most this many boards: a slip in a range must not open a million connections.
 pub const MAX_BOARDS: usize = 10_000;
+
+/// What ssh takes in no name of a host.
+const NOT_IN_HOSTS: &str = "'`\"$\\;&<>|(){},";
 
 /// A machine of a fleet and how ssh reaches it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -76,6 +80,10 @@ impl Board {
             None => host.to_string(),
         };
         let cannot = |why| format!("cannot reach board {name}: {why}");
+        if let Some(odd) = host.chars().find(|letter| NOT_IN_HOSTS.contains(*letter)) {
+            let why = format!("'{host}' has '{odd}', which no machine's name has");
+            return Err(cannot(why) + "\nWrite the name or address itself, one on each line");
+        }
         let destination = Destination::parse(&typed).map_err(cannot)?;
         Destination::parse(host).map_err(cannot)?;
         // ssh takes the first value of a setting: what the inventory has a word of its own for stands before the arguments.

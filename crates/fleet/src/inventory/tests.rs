@@ -218,7 +218,21 @@ fn what_is_wrong_is_said_with_its_place() {
         ("hosts", "pi x='\n", "line 1: a ' is not closed"),
         ("hosts", "pi[9:1]\n", "runs backwards"),
         ("hosts", "pi ansible_port=ssh\n", "ansible_port of pi is 'ssh'"),
-        ("hosts", "pi ansible_host={{ip}}\n", "is a template"),
+        ("hosts", "pi ansible_host={{ip}}\n", "ansible pi -i FILE -m debug -a var=ansible_host"),
+        ("hosts", "pi,nas\n", "'pi,nas' has ',', which no machine's name has\nWrite the name"),
+        ("hosts", "${ip} ansible_user=pi\n", "'${ip}' has '$'"),
+        ("hosts", "pi ansible_host = 10.0.0.1\n", "KEY=VALUE, without blanks"),
+        (
+            "a.yml",
+            "all:\n  hosts:\n    pi: {ansible_host: [10.0.0.1]}\n",
+            "ansible_host of pi is no text",
+        ),
+        ("a.yml", "all:\n  hosts:\n    pi:\n---\nall:\n", ": a second document begins"),
+        ("a.yml", "- hosts: all\n  tasks: []\n", "it is a playbook"),
+        ("a.yml", "# nothing\n", "lists no boards"),
+        ("f.toml", "[web.hosts]\npi = {}\n", "an Ansible inventory in TOML"),
+        ("f.toml", "[all]\nchildren = [\"web\"]\n", "ansible-inventory -i FILE --list"),
+        ("f.toml", "bords = []\n[groups]\nhosts = [\"b\"]", "bords"),
         (
             "a.yml",
             "all:\n  hosts:\n    pi:\n      ansible_user: !vault |\n        $ANSIBLE_VAULT;1.1;AES256\n        62\n",
@@ -244,6 +258,37 @@ fn what_is_wrong_is_said_with_its_place() {
         let found = error(file, text);
         assert!(found.contains(words), "{text}: {found}");
     }
+}
+
+#[test]
+fn templates_that_name_variables_are_filled_in() {
+    let text = "all:\n  vars:\n    site: lab\n    door: 2222\n    ansible_host: '{{ inventory_hostname }}.{{ site }}.lan'\n    \
+                ansible_port: '{{ door }}'\n    ansible_ssh_common_args: '-J u@{{ site }}'\n  \
+                hosts:\n    pi1:\n    pi2: {site: attic, ansible_port: 22}\n";
+    let expected = [
+        "pi1 = pi1.lab.lan Port=2222 ProxyJump=u@lab",
+        "pi2 = pi2.attic.lan Port=22 ProxyJump=u@attic",
+    ];
+    assert_eq!(boards("a.yml", text), expected);
+}
+
+#[test]
+fn arguments_of_ssh_count_wherever_they_stand_and_what_is_not_followed_is_named() {
+    let text = "[g]\npi1\npi2 ansible_ssh_pass=secret\n[g:vars]\nansible_ssh_executable=knock\n\
+                ansible_ssh_args=-o ControlMaster=auto -o ControlPersist=60s -o ProxyJump=a -C\n\
+                ansible_ssh_common_args=-o ProxyJump=b\n";
+    let expected =
+        ["pi1 = pi1 ProxyJump=a ProxyJump=b in g", "pi2 = pi2 ProxyJump=a ProxyJump=b in g"];
+    assert_eq!(boards("hosts", text), expected);
+    let notes = read("hosts", text).unwrap().notes;
+    assert_eq!(
+        notes,
+        [
+            "ansible_ssh_args has -C, which is not followed; only -o and -J are",
+            "ansible_ssh_executable is not followed: Rubus calls ssh",
+            "ansible_ssh_pass is not followed: a board that needs a password asks for it on the terminal",
+        ]
+    );
 }
 
 #[test]

@@ -14,6 +14,18 @@ use super::range::with_port;
 const MAX_NODES: usize = 1_000_000;
 /// What Ansible's JSON has for `!vault` and `!unsafe`.
 const MARKS: [&str; 2] = ["__ansible_vault", "__ansible_unsafe"];
+/// Variables of which a host's address and the options of ssh are made.
+const REACH: [&str; 9] = [
+    "ansible_connection",
+    "ansible_host",
+    "ansible_ssh_host",
+    "ansible_user",
+    "ansible_ssh_user",
+    "ansible_port",
+    "ansible_ssh_port",
+    "ansible_ssh_common_args",
+    "ansible_ssh_extra_args",
+];
 /// Groups in groups.
 const MAX_DEPTH: usize = 64;
 
@@ -32,12 +44,21 @@ enum Node {
 pub fn read(text: &str) -> Result<Listed, String> {
     let root = load(text)?;
     let mut listed = Listed::default();
-    let Node::Map(groups) = root else {
+    if is_playbook(&root) {
         return Err(
-            "it is no mapping of groups; see Ansible's documentation, \"How to build your \
-             inventory\""
-                .into(),
+            "it is a playbook, and no inventory\nName the inventory that it is run with".into()
         );
+    }
+    let groups = match root {
+        Node::Map(groups) => groups,
+        Node::Null => return Ok(listed),
+        _ => {
+            return Err(
+                "it is no mapping of groups; see Ansible's documentation, \"How to build your \
+             inventory\""
+                    .into(),
+            );
+        }
     };
     if groups.iter().any(|(key, _)| key == "plugin") {
         return Err(
@@ -55,6 +76,18 @@ pub fn read(text: &str) -> Result<Listed, String> {
         add(&mut listed, name, group)?;
     }
     Ok(listed)
+}
+
+/// Whether it is a list of plays: mappings that have hosts and something to do with them.
+fn is_playbook(root: &Node) -> bool {
+    let is_play = |item: &Node| match item {
+        Node::Map(entries) => {
+            let has = |name: &str| entries.iter().any(|(key, _)| key == name);
+            has("import_playbook") || (has("hosts") && (has("tasks") || has("roles")))
+        }
+        _ => false,
+    };
+    matches!(root, Node::List(items) if items.iter().any(is_play))
 }
 
 /// A file of variables: those that are no lists and mappings.
@@ -87,7 +120,7 @@ fn add(listed: &mut Listed, name: &str, group: &Node) -> Result<(), String> {
             }
             ("vars", Node::Map(variables)) => {
                 for (key, value) in variables {
-                    if let Some(value) = value.variable() {
+                    if let Some(value) = variable(key, value, name)? {
                         listed.set_of_group(name, key, value)?;
                     }
                 }
@@ -100,7 +133,10 @@ fn add(listed: &mut Listed, name: &str, group: &Node) -> Result<(), String> {
             }
             ("children", Node::Text(child)) => listed.child(name, child),
             ("hosts" | "vars" | "children", _) => {
-                return Err(format!("{part} of the group {name} is no mapping"));
+                return Err(format!(
+                    "{part} of the group {name} is no mapping\nWrite each of them on a line of its own, with a colon \
+                     behind its name"
+                ));
             }
             (other, _) => listed.notes.push(format!(
                 "{other} of the group {name} is neither hosts, vars nor children, and is passed \
@@ -121,13 +157,22 @@ fn add_hosts(listed: &mut Listed, group: &str, hosts: &[(String, Node)]) -> Resu
                 _ => &[],
             };
             for (key, value) in variables {
-                if let Some(value) = value.variable() {
+                if let Some(value) = variable(key, value, &host)? {
                     listed.set_of_host(&host, key, value);
                 }
             }
         }
     }
     Ok(())
+}
+
+/// The text of a variable, if it is one; what an address or option of ssh is made of has to be.
+fn variable<'a>(key: &str, value: &'a Node, of: &str) -> Result<Option<&'a str>, String> {
+    let text = value.variable();
+    if text.is_none() && REACH.contains(&key) {
+        return Err(format!("{key} of {of} is no text\nWrite one value, behind the colon"));
+    }
+    Ok(text)
 }
 
 /// What is being read.
@@ -145,19 +190,22 @@ enum Open {
     },
 }
 
-/// Reads the first document.
+/// Reads the only document.
 fn load(text: &str) -> Result<Node, String> {
     let mut loader = Loader::default();
+    let mut root = None;
     for event in Parser::new_from_str(text) {
         let (event, span) =
             event.map_err(|why| format!("line {}: {}", why.marker().line(), why.info()))?;
-        let done =
-            loader.take(event).map_err(|why| format!("line {}: {why}", span.start.line()))?;
-        if let Some(root) = done {
-            return Ok(root);
+        let of_line = |why: &str| format!("line {}: {why}", span.start.line());
+        if root.is_none() {
+            root = loader.take(event).map_err(|why| of_line(&why))?;
+        } else if matches!(event, Event::DocumentStart(..)) {
+            let why = "a second document begins, and Ansible takes one\nMake it a file of its own";
+            return Err(of_line(why));
         }
     }
-    Ok(Node::Null)
+    Ok(root.unwrap_or(Node::Null))
 }
 
 #[derive(Default)]
