@@ -273,6 +273,9 @@ pub struct Shape {
     /// Operations copy from and to a shared mapping of the file instead of calling the kernel, one at a
     /// time; a flush is `msync`.
     pub is_mapped: bool,
+    /// Each time the region begins again, what the page cache holds of it is dropped.
+    #[serde(default)]
+    pub drops_cache: bool,
 }
 
 /// In which order several files are visited.

@@ -650,6 +650,8 @@ fn shape(settings: &Settings, extent: &Extent, block_bytes: u32) -> Shape {
             || extent.amount_bytes > covering.saturating_mul(extent.files),
         one_at_a_time: settings.submission == Submission::Synchronous,
         is_mapped: settings.is_mapped(),
+        // fio invalidates a file each time it has gone through it.
+        drops_cache: settings.is_buffered && !settings.keeps_cache && !settings.is_mapped(),
         ..Shape::default()
     }
 }

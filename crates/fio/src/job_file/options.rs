@@ -136,7 +136,7 @@ thinktime_blocks: as in fio
 rate: for reads and writes
 rate_iops: for reads and writes
 rate_process: linear and poisson
-invalidate: 1; 0 is not done where the page cache is used
+invalidate: 1, before the job and each time its region begins again; 0 is not done where the page cache is used
 end_fsync: a flush at the end, whose time counts
 exitall: the jobs of the stage end when one of them ends
 exit_what: group and stonewall; all is not done

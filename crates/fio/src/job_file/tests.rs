@@ -214,6 +214,11 @@ fn time_and_rounds() {
     assert_eq!((shape(&job).ramp_s, shape(&job).time_based), (Some(5.0), true));
     let job = lowered_job("[a]\nsize=1m\nloops=3\n");
     assert_eq!((job.stop.max_bytes, shape(&job).time_based), (3 * MIB, true));
+    assert!(shape(&job).drops_cache, "as fio does before each loop");
+    for without in ["direct=1", "ioengine=mmap"] {
+        let job = lowered_job(&format!("[a]\nsize=1m\nloops=3\n{without}\n"));
+        assert!(!shape(&job).drops_cache, "{without}");
+    }
     let job = lowered_job("[a]\nsize=1m\nio_size=50%\nnumber_ios=10\n");
     assert_eq!((job.stop.max_bytes, shape(&job).time_based), (MIB / 2, false));
     assert_eq!(shape(&job).max_operations, Some(10));

@@ -1,11 +1,12 @@
 //! One operation at a time with blocking calls, from a script: alone, or as one of several threads.
 
+use std::num::NonZeroU64;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::time::Duration;
 
 use rubus_vocabulary::spec::Content;
-use rustix::fs::{fdatasync, fsync};
+use rustix::fs::{Advice, fadvise, fdatasync, fsync};
 use rustix::io::{Errno, pread, pwrite};
 
 use super::baton::Baton;
@@ -111,6 +112,7 @@ impl Hands<'_> {
         let file = Arc::clone(&self.files[operation.file as usize]);
         let fd = file.as_fd();
         self.prepare(operation);
+        drop_cached(fd, operation);
         let began_ns = now_ns();
         ledger.busy_from(began_ns);
         let wanted = operation.bytes as usize;
@@ -199,6 +201,14 @@ const READ_BLOCK: usize = 0;
 
 pub(super) fn verb(operation: &Operation) -> &'static str {
     if operation.is_write { "write" } else { "read" }
+}
+
+/// Has the page cache drop what the operation asks for. A filesystem that cannot answers from memory, as with fio.
+pub(super) fn drop_cached(file: BorrowedFd<'_>, operation: &Operation) {
+    if let Some(stretch) = operation.drops {
+        let length = NonZeroU64::new(stretch.bytes);
+        let _ = fadvise(file, stretch.offset, length, Advice::DontNeed);
+    }
 }
 
 /// The flush that follows a write. A commit concerns the file of its write, a flush of the whole job

@@ -202,6 +202,7 @@ mod tests {
             scheduled_ns: None,
             spin_ns: 0,
             flush: None,
+            drops: None,
         }
     }
 

@@ -59,6 +59,8 @@ pub(crate) struct Plan {
     pub(crate) flush_every: Option<FlushEvery>,
     /// Each write is a commit.
     pub(crate) commits: bool,
+    /// What is cached of a part is dropped each time it begins again.
+    pub(crate) drops_cache: bool,
     /// Bytes that may be moved.
     pub(crate) max_bytes: u64,
     /// Operations that may be made.
@@ -253,6 +255,7 @@ impl Plan {
             think: shape.think,
             flush_every: shape.flush_every,
             commits: job.durability.is_each(),
+            drops_cache: shape.drops_cache,
             max_bytes: u64::MAX,
             max_operations: shape.max_operations.unwrap_or(u64::MAX),
             seed: Rng::stream(seed, u64::from(copy)).next_u64(),
@@ -289,6 +292,7 @@ impl Plan {
             think: None,
             flush_every: None,
             commits: false,
+            drops_cache: false,
             max_bytes: bytes,
             max_operations: u64::MAX,
             seed,

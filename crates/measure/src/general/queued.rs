@@ -9,7 +9,7 @@ use rubus_vocabulary::spec::Content;
 use rustix::io::Errno;
 
 use super::baton::Baton;
-use super::blocking::{BREATH, flush_all, verb, wait_for};
+use super::blocking::{BREATH, drop_cached, flush_all, verb, wait_for};
 use super::checks::Checks;
 use super::ledger::Ledger;
 use super::script::{Operation, Step};
@@ -171,7 +171,13 @@ impl Queue<'_> {
         if self.is_idle() {
             ledger.busy_from(now);
         }
-        self.flying[slot] = Some(Flying { operation, began_ns: now });
+        let began_ns = if operation.drops.is_some() {
+            drop_cached(self.files[operation.file as usize].as_fd(), &operation);
+            now_ns()
+        } else {
+            now
+        };
+        self.flying[slot] = Some(Flying { operation, began_ns });
         if operation.is_write {
             let index = self.write_blocks + slot;
             let block = &mut self.buffers.block_mut(index)[..operation.bytes as usize];

@@ -52,6 +52,15 @@ pub(crate) struct Operation {
     pub(crate) spin_ns: u64,
     /// What makes it durable; it ends when that ends.
     pub(crate) flush: Option<Flush>,
+    /// What of its file the page cache is to drop before.
+    pub(crate) drops: Option<Stretch>,
+}
+
+/// A stretch of a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Stretch {
+    pub(crate) offset: u64,
+    pub(crate) bytes: u64,
 }
 
 /// A flush after a write.
@@ -174,6 +183,7 @@ impl Script {
                         scheduled_ns: None,
                         spin_ns: 0,
                         flush: None,
+                        drops: None,
                         ..operation
                     });
                 }
@@ -201,16 +211,19 @@ impl Script {
         // The other kind of a mix may be held up by a stricter limit: nothing is due before what comes before it.
         self.scheduled_ns = self.scheduled_ns.max(by_limit_ns);
         let files_part = part as u64 % u64::from(self.plan.parts);
+        let begin = self.plan.start + files_part * self.plan.part_bytes;
+        let whole_part = Stretch { offset: begin, bytes: self.plan.part_bytes };
         let operation = Operation {
             number: self.number,
             is_write: side == WRITES,
             file: (part / self.plan.parts as usize) as u32,
-            offset: self.plan.start + files_part * self.plan.part_bytes + place.offset,
+            offset: begin + place.offset,
             bytes: place.bytes,
             due_ns: by_limit_ns,
             scheduled_ns: self.plan.limits[side].is_any().then_some(self.scheduled_ns),
             spin_ns: std::mem::take(&mut self.spin_ns),
             flush: self.flush_after(side),
+            drops: (self.plan.drops_cache && place.begins_again).then_some(whole_part),
         };
         self.book(part, &operation);
         Step::Do(operation)
@@ -295,22 +308,22 @@ impl Script {
 
     /// Where in its part an operation of that length goes; it is made shorter at the end of the part.
     fn place(&mut self, side: usize, part: usize, bytes: u32) -> Place {
-        let offset = if self.plan.appends {
-            self.bytes
+        let (offset, begins_again) = if self.plan.appends {
+            (self.bytes, false)
         } else if self.is_random(side, part) {
             self.random_offset(side, part)
         } else {
             self.following_offset(side, part, bytes)
         };
         if self.plan.appends {
-            return Place { offset, bytes };
+            return Place { offset, bytes, begins_again };
         }
         let room = self.plan.part_bytes - offset;
         let lengths = &self.plan.lengths[side];
         let bytes = lengths.fit(bytes, room).unwrap_or_else(|| lengths.least());
         let after = i128::from(offset) + i128::from(bytes) + i128::from(self.plan.stride);
         self.parts[part].follow[side] = u64::try_from(after).ok();
-        Place { offset, bytes }
+        Place { offset, bytes, begins_again }
     }
 
     fn is_random(&mut self, side: usize, part: usize) -> bool {
@@ -330,10 +343,11 @@ impl Script {
         random
     }
 
-    fn random_offset(&mut self, side: usize, part: usize) -> u64 {
+    /// Where a random operation begins, and whether all blocks were visited before it.
+    fn random_offset(&mut self, side: usize, part: usize) -> (u64, bool) {
         let align = self.plan.align[side];
         if !self.plan.visits_every_block() {
-            return self.spreads[side].draw(&mut self.places) * align;
+            return (self.spreads[side].draw(&mut self.places) * align, false);
         }
         // Reads and writes visit the blocks together where their blocks are the same.
         let shared = self.plan.align[READS] == self.plan.align[WRITES]
@@ -351,10 +365,11 @@ impl Script {
                 &mut other.insert((round, Permutation::new(blocks, seed))).1
             }
         };
-        order.at(place) * align
+        (order.at(place) * align, place == 0 && round > 0)
     }
 
-    fn following_offset(&self, side: usize, part: usize, bytes: u32) -> u64 {
+    /// Where an operation that follows begins, and whether the part begins again with it.
+    fn following_offset(&self, side: usize, part: usize, bytes: u32) -> (u64, bool) {
         let span = self.plan.part_bytes;
         let least = u64::from(self.plan.lengths[side].least());
         let is_backward = self.plan.stride < -i64::from(bytes);
@@ -366,9 +381,11 @@ impl Script {
         };
         let part = &self.parts[part];
         match part.follow[side] {
-            Some(next) if next.saturating_add(least) <= span => next,
-            None if part.bytes == 0 => 0,
-            Some(_) | None => again,
+            Some(next) if next.saturating_add(least) <= span => (next, false),
+            None if part.bytes == 0 => (0, false),
+            Some(_) => (again, true),
+            // It would go before the start, or is the first of its direction.
+            None => (again, is_backward),
         }
     }
 
@@ -425,6 +442,8 @@ fn seconds_of(amount: f64, rate: Option<f64>) -> f64 {
 struct Place {
     offset: u64,
     bytes: u32,
+    /// All of the part has been visited before.
+    begins_again: bool,
 }
 
 impl Plan {

@@ -333,6 +333,31 @@ fn parts_and_files_are_visited_in_turn() {
 }
 
 #[test]
+fn what_is_cached_of_a_part_is_dropped_each_time_it_begins_again() {
+    let drops = |pattern, shape: Shape, files: u32| -> Vec<(u64, u64, u64)> {
+        let script = script_of(&job(pattern, endless(shape)), files, 16 * 4096);
+        let operations = operations(script, 40 * files as usize);
+        let dropped = operations.iter().filter_map(|o| Some((o.number, o.drops?)));
+        dropped.map(|(number, stretch)| (number, stretch.offset, stretch.bytes)).collect()
+    };
+    let shape = || Shape { drops_cache: true, visits_once: true, ..Shape::default() };
+    let all = 16 * 4096;
+    for pattern in [Pattern::Sequential, Pattern::Random] {
+        assert_eq!(drops(pattern, shape(), 1), [(16, 0, all), (32, 0, all)], "{pattern:?}");
+        assert_eq!(drops(pattern, Shape { drops_cache: false, ..shape() }, 1), []);
+    }
+    // Each file of two by itself, from where the region begins in it.
+    let half = Shape { offset_bytes: 8 * 4096, ..shape() };
+    let (begin, bytes) = (8 * 4096, 8 * 4096);
+    let of_two = drops(Pattern::Sequential, half, 2);
+    assert_eq!(of_two[..3], [(16, begin, bytes), (17, begin, bytes), (32, begin, bytes)]);
+    // The first write of a mix begins nothing again.
+    let mix = Shape { read_percent: Some(50), ..shape() };
+    let of_mix = drops(Pattern::Sequential, mix, 1);
+    assert!(of_mix.iter().all(|(number, ..)| *number >= 16), "{of_mix:?}");
+}
+
+#[test]
 fn strides_leave_out_and_go_back() {
     let places = |stride_bytes| {
         let shape = endless(Shape { stride_bytes, ..Shape::default() });
