@@ -56,7 +56,8 @@ const BESIDE: [Beside; 7] = [
         Weight::Hint,
         "a disk counts errors by which data could not be read",
         "NVM Express Base Specification, log page 02h: Media and Data Integrity Errors; ACS-4, 9.5: Number of Reported \
-         Uncorrectable Errors; smartmontools, drivedb.h: attribute 187; SPC-5: error counter log pages",
+         Uncorrectable Errors; smartmontools, drivedb.h: attribute 187; SPC-5: error counter log pages; \
+         ACS-4, 9.20: self-test log",
     ),
     (
         "disk-blocks-replaced",

@@ -7,6 +7,7 @@
 
 mod attributes;
 mod lenient;
+mod self_test;
 #[cfg(test)]
 mod tests;
 mod written;
@@ -195,6 +196,7 @@ fn of_nvme(wear: &mut Wear, answer: &Value) {
         wear.warnings.push(Warning::DataErrors);
     }
     warn_of_spare(wear, &log["available_spare"], &log["available_spare_threshold"]);
+    wear.warnings.extend(self_test::of_nvme(answer));
 }
 
 /// The critical warning of the log, else what the disk's status says of it.
@@ -273,6 +275,7 @@ fn share(value: &Value) -> Option<Used> {
 fn of_ata(wear: &mut Wear, answer: &Value, attributes: &[Attribute]) {
     wear.source = Some(Source::Ata);
     warn_of_thresholds(wear, answer, attributes);
+    wear.warnings.extend(self_test::of_ata(answer));
     let counts = |names: &[&str]| -> Vec<Option<u64>> {
         let named = attributes.iter().filter(|one| names.contains(&one.name.as_str()));
         named.map(|one| one.raw.filter(|raw| *raw <= MAX_COUNTED)).collect()
