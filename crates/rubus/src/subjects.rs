@@ -315,7 +315,8 @@ fn fleet_without_bad_boards(name: &str, mut value: Value) -> anyhow::Result<Docu
         .map_err(|why| anyhow!("{name} looks like a fleet, but does not read as one: {why}"))
 }
 
-fn of_single(name: String, mut value: Value) -> anyhow::Result<Found> {
+fn of_single(name: String, value: Value) -> anyhow::Result<Found> {
+    let mut value = without_wrapping(value);
     let has = |key: &str| value.get(key).is_some();
     if has("rubus_history") && has("run") {
         value = value["run"].take();
@@ -336,6 +337,17 @@ fn of_single(name: String, mut value: Value) -> anyhow::Result<Found> {
         anyhow!("{name} looks like a run of rubus, but does not read as one: {why}")
     })?;
     Ok(of_run(name, run))
+}
+
+/// A result of fio that is one field of an object, as programs that run fio keep it; else what is given.
+fn without_wrapping(mut value: Value) -> Value {
+    let result = {
+        let fields = value.as_object_mut().into_iter().flat_map(|fields| fields.values_mut());
+        let mut results = fields.filter(|field| fio::is_fio(field));
+        let only = results.next().filter(|_| results.next().is_none());
+        only.map(Value::take)
+    };
+    result.unwrap_or(value)
 }
 
 /// What the JSON is instead, for an error.

@@ -219,6 +219,23 @@ fn fios_json_is_read_as_shells_and_pipes_leave_it() {
 }
 
 #[test]
+fn fios_json_is_read_out_of_what_a_program_wraps_it_in() {
+    let home = home();
+    let fio = rubus_fio::json::render(&[&run(1.0)]);
+    file(home.path(), "a.json", 1.0);
+    let wrapped = format!("{{\"node\": \"pi1\", \"raw\": {fio}}}");
+    std::fs::write(home.path().join("wrapped.json"), wrapped).expect("a file");
+    let (status, text, errors) = answer(home.path(), &["compare", "wrapped.json", "a.json"]);
+    assert_eq!(status, 0, "{errors}");
+    assert!(text.contains("measured by fio"), "{text}");
+    let two = format!("{{\"before\": {fio}, \"after\": {fio}}}");
+    std::fs::write(home.path().join("two.json"), two).expect("a file");
+    let (status, _, errors) = answer(home.path(), &["compare", "two.json", "a.json"]);
+    assert_eq!(status, 2);
+    assert!(errors.contains("neither a run of rubus nor fio"), "{errors}");
+}
+
+#[test]
 fn of_fios_statuses_of_one_run_the_last_counts() {
     let home = home();
     let run = run(1.0);
