@@ -58,8 +58,10 @@ pub fn find(name: &str) -> Option<FioOption> {
     all().find_map(|(names, option)| names.split(' ').any(|n| n == name).then_some(option))
 }
 
-/// The option whose name has the fewest edits from what was typed, where there is a near one.
+/// The option whose name has the fewest edits from what was typed, where there is a near one. On fio's command line its name has
+/// dashes before it.
 pub fn nearest(typed: &str) -> Option<&'static str> {
+    let typed = typed.trim_start_matches('-');
     let names = all().flat_map(|(names, _)| names.split(' '));
     let near = names.map(|name| (edits(typed, name), name)).min()?;
     (near.0 <= 2 && near.0 * 3 <= typed.len()).then_some(near.1)
@@ -409,6 +411,8 @@ mod tests {
         assert!(matches!(find("cpuload").unwrap().support, Support::NotDone(_)));
         assert_eq!(find("nonsense"), None);
         assert_eq!(nearest("iodepht"), Some("iodepth"));
+        assert_eq!(nearest("--rw"), Some("rw"));
+        assert_eq!(nearest("--"), None);
         assert_eq!(nearest("completely-other"), None);
         assert_eq!(nearest("foo"), None);
     }
