@@ -47,10 +47,10 @@ pub enum What {
 /// A run and its number.
 pub type Numbered<'a> = (RunId, &'a Run);
 
-/// Which runs are of one disk, measured in one way: its serial number, or its model and size, the suite and the board.
+/// Which runs are of one disk, measured in one way: its serial number, or its model and size, the suite and the board. A loop
+/// device, an array or an encrypted volume is a disk of its own, not the one below.
 pub fn series_of(run: &Run) -> Option<String> {
-    let device = run.target.device.as_deref()?;
-    let disk = run.machine.disks_below(device).first().copied()?;
+    let disk = run.machine.measured_device(run.target.device.as_deref()?)?;
     let size = disk.size_bytes.get().map(bytes_si).unwrap_or_default();
     let name = match (disk.serial.text(), disk.model.text()) {
         (Some(serial), _) => serial.to_string(),
