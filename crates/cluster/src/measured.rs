@@ -110,20 +110,21 @@ impl Measured {
         Ok(measured)
     }
 
-    /// The board with what was read of it.
+    /// The board with what was read of it; one that is not named there stays what it was, since another machine's memory is not
+    /// its own.
     pub fn board(&self, base: Board) -> Board {
         let mut board = base;
         if let Some(name) = &self.board {
             board.name = name.clone();
-        }
-        if let Some(bytes) = self.memory_bytes {
-            board.memory_bytes = bytes;
-            board.memory_basis = Basis::Measured;
-        }
-        board.cores = self.cores.filter(|cores| *cores > 0).unwrap_or(board.cores);
-        if let Some(bits) = self.link_bits {
-            board.link_bits = bits;
-            board.link_basis = Basis::Measured;
+            if let Some(bytes) = self.memory_bytes {
+                board.memory_bytes = bytes;
+                board.memory_basis = Basis::Measured;
+            }
+            board.cores = self.cores.filter(|cores| *cores > 0).unwrap_or(board.cores);
+            if let Some(bits) = self.link_bits {
+                board.link_bits = bits;
+                board.link_basis = Basis::Measured;
+            }
         }
         // Where the disk is what it is here, its measured rate is that of the way to it too.
         if let (Some(read), DiskBus::Sata | DiskBus::Pcie { .. }) =
@@ -146,17 +147,21 @@ impl Measured {
             (&mut figures.write_iops, self.write_iops),
             (&mut figures.commits_per_second, self.commits_per_second),
         ];
-        let missing = pairs.iter().filter(|(_, measured)| measured.is_none()).count();
+        let mut missing = 0;
         for (figure, measured) in pairs {
             // An interval without an upper end says nothing of a ceiling.
-            if let Some(measured) = measured.filter(|m| m.high.is_finite() && m.low > 0.0) {
-                *figure = measured;
+            match measured.filter(|m| m.high.is_finite() && m.low > 0.0) {
+                Some(measured) => *figure = measured,
+                None => missing += 1,
             }
         }
-        figures.basis = Basis::Measured;
+        // What is partly assumed is marked as that: which of the figures decides is not known here.
+        if missing == 0 {
+            figures.basis = Basis::Measured;
+        }
         figures.source = match missing {
             0 => self.source.clone(),
-            n => format!("{}; {n} of 5 figures were not measured and are assumed", self.source),
+            n => format!("{}; {n} of 5 figures were not measured or did not settle, and are assumed", self.source),
         };
         disk
     }
