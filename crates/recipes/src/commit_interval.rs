@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use super::{OptionSpec, PlanBuilder, PlanInput, Queries, Recipe, Wishes, mounting::FSTAB};
+use super::{Found, OptionSpec, PlanBuilder, PlanInput, Queries, Recipe, Wishes, mounting::FSTAB};
 use rubus_boot::cmdline_txt::CmdlineTxt;
 use rubus_boot::fstab::Fstab;
 use rubus_change::plan::promise::{Look, Promise};
@@ -67,9 +67,10 @@ fn draw_up(situation: &PlanInput<'_>, draft: &mut PlanBuilder) {
     draft.check(
         "/etc/fstab has a line for the root",
         entry.is_some(),
-        match entry {
-            Some(_) => "there is one",
-            None => "there is none",
+        match (&entry, situation.file(Path::new(FSTAB))) {
+            (Some(_), _) => Found::from("there is one"),
+            (None, Some(_)) => "there is none".into(),
+            (None, None) => situation.presence(Path::new(FSTAB)),
         },
         "mount the root by /etc/fstab, as Raspberry Pi OS and Debian do",
     );

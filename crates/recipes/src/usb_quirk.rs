@@ -94,6 +94,9 @@ fn draw_up(situation: &PlanInput<'_>, draft: &mut PlanBuilder) {
              shows which driver serves the disk now."
         ));
     }
+    if !has_uas(situation.machine, &chip, draft) {
+        return;
+    }
     for_debian(situation, &chip, draft);
     keep_command_lines(situation, &start, draft);
     for (name, file, line) in &lines {
@@ -238,6 +241,21 @@ fn fits(
     too_long.is_none()
 }
 
+/// What usb-storage serves already gains nothing.
+fn has_uas(machine: &Machine, chip: &str, draft: &mut PlanBuilder) -> bool {
+    let mut behind = bridges(machine).filter(|(_, hop)| hop.chip.as_deref() == Some(chip));
+    let is_served = behind.any(|(_, hop)| hop.driver.text() == Some("usb-storage"));
+    if is_served {
+        draft.check(
+            "uas serves the bridge",
+            false,
+            "usb-storage serves it already, so the quirk would change nothing",
+            "look for another cause of its resets: power supply, cable, hub, or the disk itself (`rubus survey`)",
+        );
+    }
+    !is_served
+}
+
 /// The firmware hands on the first line alone: words that are put there are lost to a kernel that finds its root in another.
 fn is_read(start: &Start<'_>, draft: &mut PlanBuilder) -> bool {
     let mut wrong: Vec<String> = Vec::new();
@@ -312,13 +330,6 @@ fn told(situation: &PlanInput<'_>, chip: &str, start: &Start<'_>, draft: &mut Pl
         draft.risks.push(
             "A bridge that speaks UAS alone is not there after the restart, and a system on its disk does not start. Nearly all \
              speak both: `lsusb -v` shows bInterfaceProtocol 80 beside 98."
-                .into(),
-        );
-    }
-    let serves = disk.and_then(|(_, hop)| hop.driver.text());
-    if serves == Some("usb-storage") {
-        draft.notes.push(
-            "usb-storage serves this bridge now: resets that you see have another cause, such as the power supply or the cable."
                 .into(),
         );
     }

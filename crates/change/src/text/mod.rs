@@ -34,7 +34,8 @@ pub fn render(plan: &Plan, style: Style) -> String {
     }
     section(&mut lines, checks(plan, style));
     if let Some(refusal) = refusal(plan) {
-        section(&mut lines, vec![style.paint(Tone::Bad, &refusal)]);
+        let refusal = hang("", &refusal, COLUMNS);
+        section(&mut lines, refusal.iter().map(|line| style.paint(Tone::Bad, line)).collect());
         // What fails is mended first; what a capture does not hold is seen when that is done.
         let mut obstacles: Vec<&Check> = plan.obstacles().collect();
         obstacles.sort_by_key(|check| check.is_unknown);
@@ -435,7 +436,7 @@ mod tests {
         let remedy = Some("use another kernel".into());
         plan.checks.push(Check { is_unknown: false, remedy, ..plan.checks[0].clone() });
         let text = render(&plan, Style::PLAIN);
-        let end = "It cannot be applied: 1 check failed, and 1 check could not be made. Nothing was changed.\nTo do: Use another kernel\n";
+        let end = "It cannot be applied: 1 check failed, and 1 check could not be made. Nothing was\nchanged.\nTo do: Use another kernel\n";
         assert!(text.ends_with(end), "{text}");
     }
 

@@ -259,6 +259,12 @@ pub(super) fn risks(situation: &PlanInput<'_>, scene: &Scene<'_>, draft: &mut Pl
     draft.risks.push(format!(
         "Everything that is on {disk} now is lost, and undoing does not bring it back."
     ));
+    let new = situation.machine.device(current::disk_name(&scene.new.disk.path));
+    if new.is_some_and(|new| new.removable.get() == Some(true) && new.usb_device().is_some()) {
+        draft.risks.push(format!(
+            "{disk} is a USB stick: most are slower at a system's work than the card they would replace. `rubus advise` says              what is known; measure it first."
+        ));
+    }
     draft.risks.push(format!(
         "The board needs two devices from then on: {} to start and {disk} to run. {}",
         old.join(" and "),
