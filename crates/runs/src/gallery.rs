@@ -7,6 +7,7 @@ use std::collections::HashSet;
 use serde::{Deserialize, Serialize};
 
 use crate::history::{doubt_count, key_results, measurement_key};
+use rubus_draw::text::capitalized;
 use rubus_draw::words;
 use rubus_stats::estimate::Estimate;
 use rubus_vocabulary::result::{JobResult, Outcome, Run, TargetKind};
@@ -182,7 +183,10 @@ pub fn answer(entries: &[Entry]) -> String {
     };
     let (best, figure) = (best.name(), format!("{} per second", iops(rate.value)));
     let (Some((second, next)), Some((_, slowest))) = (others.first(), others.last()) else {
-        return format!("{best}: {figure}, {what}.");
+        return match entries.len() {
+            1 => format!("{}: {figure} on {best}.", capitalized(what)),
+            _ => format!("Only {best} settled at {what}: {figure}."),
+        };
     };
     let slowest = iops(slowest.value);
     let alike =

@@ -327,12 +327,13 @@ impl Advice {
         self.candidates.iter().find(|candidate| candidate.is_now)
     }
 
-    /// The measurement that comes before a change: of the best place, where it is one to move to, or stays although another may be
-    /// faster; of the current one, where the best is to be bought. Absent where that place was measured.
+    /// The measurement that comes before a change: of the best place, where it is one to move to, stays although another may be
+    /// faster, or is the only one; of the current one, where the best is to be bought. Absent where that place was measured.
     pub fn measure_first(&self) -> Option<&Unknown> {
         let best = self.candidates.first()?;
-        let stays = best.is_now
-            && (best.is_enough(self.purpose) || likely_faster(&self.candidates).is_none());
+        let is_alone = self.candidates.len() == 1;
+        let is_settled = !is_alone && likely_faster(&self.candidates).is_none();
+        let stays = best.is_now && (best.is_enough(self.purpose) || is_settled);
         let place = if best.is_bought() { self.now()? } else { best };
         let is_wanted = !stays && place.measured(self.purpose, true).is_empty();
         let mut its = self.unknown.iter().filter(|one| one.of.as_ref() == Some(&place.name));
@@ -349,9 +350,10 @@ impl Advice {
                 None if best.is_some_and(Candidate::is_bought) => {
                     "measure what you have before you buy".into()
                 }
-                None if best.is_some_and(|best| best.is_now) => {
-                    "measure it before you decide".into()
-                }
+                None if best.is_some_and(|best| best.is_now) => match self.candidates.len() {
+                    1 => "measure it; no other disk is here to compare it with".into(),
+                    _ => "measure it before you decide".into(),
+                },
                 None => "measure it first".into(),
             };
             let root = unknown.needs_root.then(|| "sudo".to_string());

@@ -22,6 +22,8 @@ use crate::stages::swap::SetUp;
 const TAKES_SWAP: f64 = 1000.0;
 /// How names of disks begin that wear out or stop when they are swapped on.
 const CARD: &str = "mmcblk";
+/// The kernel's own limit of the pool of zswap, in percent of the memory.
+const DEFAULT_POOL_PERCENT: f64 = 20.0;
 
 /// What a set-up is.
 struct SwapPlace {
@@ -102,7 +104,7 @@ fn options(question: &Question<'_>, places: &[Place]) -> Vec<SwapPlace> {
             risks.retain(|risk| !risk.is_loss);
         }
         let option = SwapPlace {
-            what: format!("zswap before a swap on {}", place.what),
+            what: zswap_before(pool_percent(&base).into(), place),
             kind: SetUpKind::Zswap,
             set_up: SetUp { pool_share: f64::from(pool_percent(&base)) / 100.0, ..base.clone() },
             disk: place.clone(),
@@ -129,6 +131,14 @@ fn zram(base: &SetUp, size_bytes: f64) -> SetUp {
 
 fn is_alike(now: &SwapPlace, other: &SetUp) -> bool {
     !now.set_up.writes_on && (now.set_up.pool_share - other.pool_share).abs() < 0.02
+}
+
+/// Two of one disk are told apart by their pools, which is what one of them would change.
+fn zswap_before(pool_percent: f64, place: &Place) -> String {
+    match place.euros {
+        (0, 0) => format!("pool {pool_percent:.0} %, then swap on {}", place.what),
+        _ => format!("zswap before a swap on {}", place.what),
+    }
 }
 
 /// How the machine swaps now.
@@ -171,7 +181,7 @@ fn now(machine: &Machine, base: &SetUp, root: &Place, disks: &[&Place]) -> SwapP
         .iter()
         .find(|setting| setting.name == "max_pool_percent")
         .and_then(|setting| setting.value.text()?.parse::<f64>().ok());
-    let pool_share = if is_zswap { percent.unwrap_or(20.0) / 100.0 } else { 0.0 };
+    let pool_share = if is_zswap { percent.unwrap_or(DEFAULT_POOL_PERCENT) / 100.0 } else { 0.0 };
     SwapPlace {
         name: if is_zswap {
             format!("zswap+{}", disk.name)
@@ -179,7 +189,7 @@ fn now(machine: &Machine, base: &SetUp, root: &Place, disks: &[&Place]) -> SwapP
             format!("swap on {}", disk.name)
         },
         what: if is_zswap {
-            format!("zswap before a swap on {}", disk.what)
+            zswap_before(percent.unwrap_or(DEFAULT_POOL_PERCENT), disk)
         } else {
             format!("swap on {} without zswap", disk.what)
         },

@@ -55,6 +55,7 @@ fn recommendation(
             Some(other) => {
                 format!("Keep {named}: nothing else is surely faster; {} may be.", short(other))
             }
+            None if all.len() == 1 => format!("Keep {named}: no other disk was weighed."),
             None => format!("Keep {named}: nothing that was weighed is worth a change."),
         };
     }

@@ -2,6 +2,7 @@
 
 use rubus_vocabulary::next_step::NextStep;
 
+use super::subject::Source;
 use super::{Comparison, Word};
 
 /// The kind of a doubt that explains nothing: what was not looked at may have been calm.
@@ -47,8 +48,20 @@ pub(super) fn next(comparison: &Comparison) -> NextStep {
         (None, Some(_)) => {
             "nothing, unless a smaller difference matters: `rubus bench DIR --against OTHER-DIR` measures both in turns".into()
         }
-        (None, None) => "measure both with rubus: these figures have no intervals".into(),
+        (None, None) => without_intervals(comparison).into(),
     })
+}
+
+/// Published figures have none and get none; a result of fio has some where it ran long enough.
+fn without_intervals(comparison: &Comparison) -> &'static str {
+    let is = |wanted: Source| comparison.subjects.iter().any(|subject| subject.source == wanted);
+    if is(Source::Published) {
+        "nothing: published figures have no intervals, so only a large difference says something"
+    } else if is(Source::Fio) {
+        "let fio run for 10 s or longer (--time_based --runtime=10): these figures have no intervals"
+    } else {
+        "measure both again, for longer: these figures have no intervals"
+    }
 }
 
 /// What may explain it, the likeliest first: a disturbance, then a setting that differs.
