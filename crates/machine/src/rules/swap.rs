@@ -54,7 +54,7 @@ pub(super) static RULES: &[Rule] = &[
     Rule {
         name: "zswap-keeps-cold-pages",
         weight: Weight::Hint,
-        when: "zswap is on and its shrinker is off",
+        when: "zswap is on, its shrinker is off, and no swap is on a card",
         source: "Linux 6.8: zswap.shrinker_enabled writes cold pages back before the pool is full",
         look: Facts(no_shrinker),
     },
@@ -239,6 +239,11 @@ fn no_shrinker(machine: &Machine) -> Vec<Seen> {
     else {
         return Vec::new();
     };
+    // On a card it would write more, and wear it.
+    let index = DeviceIndex::of(machine);
+    if on_disks(machine).any(|area| is_on_card(&index, area)) {
+        return Vec::new();
+    }
     vec![Seen {
         about: "zswap".into(),
         evidence: "its shrinker is off".into(),
@@ -246,8 +251,7 @@ fn no_shrinker(machine: &Machine) -> Vec<Seen> {
         consequence:
             "Unused pages stay in the pool until it is full; then new ones wait for the disk."
                 .into(),
-        fix: "Where swap is on an SSD, switch it on; on a card leave it, it would write more."
-            .into(),
+        fix: "Switch it on: no swap is on a card, which it would wear.".into(),
         command: Some("rubus plan zswap".into()),
     }]
 }

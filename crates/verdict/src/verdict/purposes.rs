@@ -67,6 +67,11 @@ fn rate_need<'a>(run: &'a Run, name: &str, good: f64, limited: f64, what: &str) 
             iops(e.value),
             iops(e.low)
         ),
+        Some(e) if e.relative_half_width() > TOO_WIDE && e.high.is_finite() => format!(
+            "{} to {} {what} per second; {good:.0} are comfortable",
+            iops(e.low),
+            iops(e.high)
+        ),
         Some(e) => format!("{} {what} per second; {good:.0} are comfortable", iops(e.value)),
         None => format!("{what} were not measured"),
     };
