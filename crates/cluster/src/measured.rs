@@ -161,7 +161,10 @@ impl Measured {
         }
         figures.source = match missing {
             0 => self.source.clone(),
-            n => format!("{}; {n} of 5 figures were not measured or did not settle, and are assumed", self.source),
+            n => format!(
+                "{}; {n} of 5 figures were not measured or did not settle, and are assumed",
+                self.source
+            ),
         };
         disk
     }

@@ -108,9 +108,8 @@ fn points_by_disk(machine: &Machine) -> HashMap<&str, BTreeSet<&str>> {
     let index = DeviceIndex::of(machine);
     let mut points: HashMap<&str, BTreeSet<&str>> = HashMap::new();
     // An image that is mounted is a file of its disk, which is mounted elsewhere.
-    let is_image = |device: &str| {
-        index.device(device).is_some_and(|device| device.kind == BlockKind::Loop)
-    };
+    let is_image =
+        |device: &str| index.device(device).is_some_and(|device| device.kind == BlockKind::Loop);
     for mount in &machine.mounts {
         let devices = mount.device.as_deref().filter(|device| !is_image(device)).into_iter();
         for disk in devices.flat_map(|device| index.disks_below(device)) {

@@ -248,9 +248,13 @@ fn in_use_besides_system(machine: &Machine, not: &Path) -> Vec<String> {
             })
             .map(|mount| mount.point.as_str())
             .collect();
-        let is_data = |point: &&str| ["/srv", "/mnt", "/media", "/data"].iter().any(|start| {
-            point.strip_prefix(start).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-        });
+        let is_data = |point: &&str| {
+            ["/srv", "/mnt", "/media", "/data"].iter().any(|start| {
+                point
+                    .strip_prefix(start)
+                    .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+            })
+        };
         (!points.is_empty() && points.iter().all(is_data))
             .then(|| format!("{} is mounted at {}", about(disk), points.join(", ")))
     });

@@ -18,9 +18,9 @@ pub(super) fn next(comparison: &Comparison) -> NextStep {
             (true, false) => NextStep::by_hand(
                 "run `rubus checkup DIR --json > RUN.json` on each, and compare those",
             ),
-            (false, _) => NextStep::by_hand(
-                "measure both with the same suite: they have no job in common",
-            ),
+            (false, _) => {
+                NextStep::by_hand("measure both with the same suite: they have no job in common")
+            }
         };
     }
     if comparison.rows.iter().all(|row| row.throughput.ratios.iter().all(Option::is_none)) {

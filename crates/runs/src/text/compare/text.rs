@@ -168,7 +168,8 @@ fn cell_lines(value: &str, columns: usize) -> Vec<String> {
 
 /// The names without the directories that all of them begin with: they stand whole above.
 fn without_shared_directory(comparison: &Comparison) -> Vec<&str> {
-    let names: Vec<&str> = comparison.subjects.iter().map(|subject| subject.name.as_str()).collect();
+    let names: Vec<&str> =
+        comparison.subjects.iter().map(|subject| subject.name.as_str()).collect();
     let Some(first) = names.first() else { return names };
     let ends = first.rmatch_indices('/').map(|(place, _)| place + 1);
     let shared = ends
@@ -190,11 +191,7 @@ fn is_setting_of_one(difference: &Difference) -> bool {
 /// Settings of one are told with their values, many of a kernel's configuration only counted.
 const SETTINGS_OF_ONE: usize = 4;
 
-fn known_of_one(
-    comparison: &Comparison,
-    differences: &[&Difference],
-    style: Style,
-) -> Vec<String> {
+fn known_of_one(comparison: &Comparison, differences: &[&Difference], style: Style) -> Vec<String> {
     let mut lines = Vec::new();
     for (place, subject) in comparison.subjects.iter().enumerate() {
         let known = differences.iter().filter_map(|difference| {
@@ -202,7 +199,8 @@ fn known_of_one(
         });
         let (of_kernel, others): (Vec<_>, Vec<_>) =
             known.partition(|(what, _)| what.starts_with("CONFIG_"));
-        let mut said: Vec<String> = others.iter().map(|(what, value)| format!("{what} {value}")).collect();
+        let mut said: Vec<String> =
+            others.iter().map(|(what, value)| format!("{what} {value}")).collect();
         if of_kernel.len() > SETTINGS_OF_ONE {
             said.push(format!("{} options of its kernel, in the JSON", of_kernel.len()));
         } else {
