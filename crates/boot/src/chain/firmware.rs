@@ -43,13 +43,16 @@ pub(super) fn firmware(facts: &ChainFacts) -> Link {
 
 pub(super) fn medium(facts: &ChainFacts) -> Link {
     let disks = facts.medium.disks.join(" or ");
-    let found = if disks.is_empty() {
-        facts.medium.why.clone()
-    } else {
-        format!("{disks}: {}", facts.medium.why)
-    };
     let told = facts.bootloader.and_then(|told| told.boot_mode);
     let is_contradicted = facts.medium.certainty == Certainty::NotKnown && told.is_some();
+    // Where the number was read is the link's source.
+    let why = match (told, told.and_then(Mode::of)) {
+        (Some(number), Some(mode)) if !is_contradicted => {
+            format!("{} (boot-mode {number})", mode.words())
+        }
+        _ => facts.medium.why.clone(),
+    };
+    let found = if disks.is_empty() { why } else { format!("{disks}: {why}") };
     let found = match told.filter(|_| is_contradicted) {
         Some(mode) => format!("{found}, but boot-mode is {mode}, and no such disk is here"),
         None => found,

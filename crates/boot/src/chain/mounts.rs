@@ -27,6 +27,7 @@ pub(super) fn mounts(facts: &ChainFacts, path: &BootPath) -> Link {
     let lines = table.entries().len();
     let link = match lines {
         0 => link,
+        1 => Link { found: "1 line of fstab".into(), ..link },
         lines => Link { found: format!("{lines} lines of fstab"), ..link },
     };
     let volumes = with_opened(facts);

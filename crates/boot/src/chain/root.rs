@@ -32,9 +32,7 @@ pub(super) fn root(facts: &ChainFacts, path: &BootPath) -> Link {
     }
     let found = name.resolve(&facts.volumes);
     match (root_kind(facts, path), found.as_slice()) {
-        (RootKind::Elsewhere, _) => {
-            link.not_known(format!("root={named} is no disk of this board")).last()
-        }
+        (RootKind::Elsewhere, _) => link.not_known(elsewhere(&named)).last(),
         (RootKind::Encrypted(source), _) => {
             encrypted(facts, &named, source, link).unless_it_runs(has_this_line(facts, path))
         }
@@ -52,6 +50,15 @@ pub(super) fn root(facts: &ChainFacts, path: &BootPath) -> Link {
             with_running(facts, one, link.unless_it_runs(has_this_line(facts, path)))
         }
         (RootKind::Lvm | RootKind::Plain, several) => one_of(&named, several, link),
+    }
+}
+
+/// Why a root that no name of a volume leads to is not followed. Source: OpenZFS, contrib/initramfs and contrib/dracut.
+fn elsewhere(named: &str) -> String {
+    let is_dataset = ["ZFS=", "zfs:", "zfs="].iter().any(|word| named.starts_with(word));
+    match is_dataset || named == "zfs" {
+        true => format!("root={named} is a ZFS dataset, and pools are not looked into"),
+        false => format!("root={named} is no disk of this board"),
     }
 }
 
@@ -161,8 +168,7 @@ fn is_moved(facts: &ChainFacts) -> bool {
 
 /// What to write, where one volume alone can be meant. Of a card, another disk of the board may be the root.
 fn root_to_write(facts: &ChainFacts, name: &Name, source: &str) -> String {
-    let roots: Vec<&NamedVolume> = facts.volumes.iter().filter(|one| may_be_root(one)).collect();
-    let [root] = roots.as_slice() else {
+    let Some(root) = only_root(facts) else {
         return format!("correct root= in {source} on the boot partition");
     };
     let own = match name {
@@ -183,6 +189,19 @@ fn root_to_write(facts: &ChainFacts, name: &Name, source: &str) -> String {
     format!("if the root is on this disk, {write}")
 }
 
+/// The one volume that can be meant: the root that runs, or the only one that may be a root.
+fn only_root(facts: &ChainFacts) -> Option<&NamedVolume> {
+    let running = facts.running.as_ref().and_then(|running| running.root.as_deref());
+    if let Some(root) = running {
+        return facts.volumes.iter().find(|one| one.path == root);
+    }
+    let roots: Vec<&NamedVolume> = facts.volumes.iter().filter(|one| may_be_root(one)).collect();
+    match roots.as_slice() {
+        [root] => Some(root),
+        _ => None,
+    }
+}
+
 /// Whether the running root would show this kind of name if it had it.
 fn is_seen(facts: &ChainFacts, name: &Name, running: Option<&str>) -> bool {
     let own = running.and_then(|path| facts.volumes.iter().find(|one| one.path == path));
@@ -198,19 +217,33 @@ fn is_seen(facts: &ChainFacts, name: &Name, running: Option<&str>) -> bool {
 }
 
 fn may_be_root(volume: &NamedVolume) -> bool {
-    const NO_ROOTS: [&str; 5] = ["vfat", "swap", "crypto_LUKS", "LVM2_member", "linux_raid_member"];
+    const NO_ROOTS: [&str; 10] = [
+        "vfat",
+        "exfat",
+        "ntfs",
+        "iso9660",
+        "udf",
+        "swap",
+        "crypto_LUKS",
+        "LVM2_member",
+        "linux_raid_member",
+        "zfs_member",
+    ];
     volume.filesystem.as_deref().is_some_and(|kind| !NO_ROOTS.contains(&kind))
 }
 
-/// What could have been meant: identifiers of the same kind.
+/// What could have been meant: identifiers of the same kind, and where they are.
 fn others(name: &Name, volumes: &[NamedVolume]) -> String {
     let roots = volumes.iter().filter(|one| may_be_root(one));
-    let same_kind = roots.filter_map(|volume| match name {
-        Name::PartUuid(_) => volume.partuuid.clone(),
-        Name::PartLabel(_) => volume.partlabel.clone(),
-        Name::Uuid(_) => volume.uuid.clone(),
-        Name::Label(_) => volume.label.clone(),
-        Name::Path(_) | Name::Other(_) => Some(volume.path.clone()),
+    let same_kind = roots.filter_map(|volume| {
+        let own = match name {
+            Name::PartUuid(_) => &volume.partuuid,
+            Name::PartLabel(_) => &volume.partlabel,
+            Name::Uuid(_) => &volume.uuid,
+            Name::Label(_) => &volume.label,
+            Name::Path(_) | Name::Other(_) => return Some(volume.path.clone()),
+        };
+        own.as_ref().map(|own| format!("{own} ({})", volume.path))
     });
     let same_kind: Vec<String> = same_kind.collect();
     if same_kind.is_empty() { "no root".into() } else { same_kind.join(", ") }

@@ -39,10 +39,17 @@ pub(super) fn look(facts: &Facts<'_>, checks: &mut Vec<Check>) {
         remedy(&wrong),
     ));
     checks.push(check(WAITED_FOR, Ok(waited_for(&waits))));
-    checks.push(check(
-        "the boot files are mounted from where the firmware reads them",
-        boot_files(facts, &fstab),
-    ));
+    // A line that means no volume, or several, is one fault and is told once.
+    let is_told = |hazard: &&Hazard| {
+        BOOT_PLACES.contains(&hazard.entry().target.trim_end_matches('/'))
+            && matches!(hazard, Hazard::NotThere(_) | Hazard::Ambiguous(..))
+    };
+    if !wrong.iter().any(is_told) {
+        checks.push(check(
+            "the boot files are mounted from where the firmware reads them",
+            boot_files(facts, &fstab),
+        ));
+    }
 }
 
 /// Lines that a missing disk would make a hazard of. They were so before, and the disks are there now.

@@ -9,7 +9,7 @@ use rubus_boot::medium::{Certainty, Medium, mounted_on_demand, start_medium};
 use rubus_boot::model::{Kernels, Model};
 use rubus_boot::proof::{BootPartition, Images};
 use rubus_boot::volume::NamedVolume;
-use rubus_host::Files;
+use rubus_host::{Files, ReadError};
 use rubus_vocabulary::machine::{BlockDevice, Machine, Mount, Origin};
 
 use super::boot_files::BootFiles;
@@ -201,10 +201,7 @@ fn boot_files_into(files: &dyn Files, machine: &Machine, facts: &mut ChainFacts)
     let Some(point) = boot_point(machine, &facts.medium) else {
         facts.unread = Some(match (&facts.medium.partition, facts.medium.disks.is_empty()) {
             (Some(partition), _) => {
-                let disk = facts.medium.disks.first().cloned().unwrap_or_default();
-                format!(
-                    "{partition} is not mounted, so its files are not known; sudo rubus boot /dev/{disk} reads them"
-                )
+                format!("{partition} is not mounted, so its files are not known")
             }
             (None, true) => "no boot partition is known".into(),
             (None, false) => "which partition of it is read is not known".into(),
@@ -216,7 +213,24 @@ fn boot_files_into(files: &dyn Files, machine: &Machine, facts: &mut ChainFacts)
             boot.texts_into(facts);
             boot.images_into(facts);
         }
-        Err(why) => facts.unread = Some(format!("{}: {why}", point.display())),
+        Err(why) => facts.unread = Some(unread_boot_files(machine, facts, &point, &why)),
+    }
+}
+
+/// Why the boot files could not be read from where they are mounted.
+fn unread_boot_files(
+    machine: &Machine,
+    facts: &ChainFacts,
+    point: &Path,
+    why: &ReadError,
+) -> String {
+    let of = facts.medium.partition.as_ref().map_or(String::new(), |name| format!(" of {name}"));
+    let point = point.display();
+    match (&machine.origin, why) {
+        (Origin::Capture { .. }, ReadError::Absent) => {
+            format!("the boot files{of} ({point}) are not in the capture")
+        }
+        _ => format!("the boot files{of} cannot be read: {point}: {why}"),
     }
 }
 

@@ -87,12 +87,18 @@ pub fn next(start: &Start) -> NextStep {
     // What to do about another loader is for plans: here nothing is known to be wrong.
     let doubt = start.chain.doubt().filter(|link| link.doubt != Doubt::Loader);
     let remedy = doubt.and_then(|link| link.remedy.as_deref());
+    let unmounted = unmounted_disk(start).filter(|_| stop.is_none() && !is_not_captured(start));
+    if let Some(disk) = unmounted {
+        let disk = format!("/dev/{disk}");
+        let step = NextStep::command(
+            &["sudo", "rubus", "boot", disk.as_str()],
+            "it reads the boot files where they are",
+        );
+        return if start.of == THIS_MACHINE { step } else { step.on_that_machine() };
+    }
     match (stop, start.chain.outcome()) {
         (Some(stop), _) => NextStep::by_hand(&stop.remedy),
-        (None, Outcome::Starts) if start.chain.notes().next().is_some() => {
-            NextStep::by_hand("nothing, but see what is noted below")
-        }
-        (None, Outcome::Starts) => NextStep::by_hand("nothing: it starts"),
+        (None, Outcome::Starts) => NextStep::by_hand(where_it_starts(start)),
         (None, _) if is_not_captured(start) => NextStep::command(
             &["sudo", "rubus", "survey", "--save", "capture.tar"],
             "on that machine: the capture lacks what its start rests on",
@@ -115,6 +121,43 @@ pub fn next(start: &Start) -> NextStep {
             NextStep::command(&command, "where each link was read, as far as root may read it")
         }
     }
+}
+
+/// Nothing has to be done; where the start is only likely, what would make it certain.
+fn where_it_starts(start: &Start) -> &'static str {
+    let has_notes = start.chain.notes().next().is_some();
+    let is_likely = start.chain.certainty() == Certainty::Likely;
+    let Some(link) = start.chain.likely().filter(|_| is_likely) else {
+        return match has_notes {
+            true => "nothing, but see what is noted below",
+            false => "nothing: it starts",
+        };
+    };
+    let is_of_machine = start.disk().is_none();
+    match link.stage {
+        _ if has_notes => "it probably starts; see what is noted below",
+        Stage::Medium if is_of_machine && start.facts.medium.disks.len() > 1 => {
+            "nothing: it probably starts; with one disk of that kind plugged in it is certain"
+        }
+        Stage::Medium if is_of_machine && start.facts.model.kernels.has_eeprom() => {
+            "nothing: it probably starts; certain where the firmware names the disk"
+        }
+        Stage::Medium if is_of_machine => {
+            "nothing: it probably starts; this board does not tell from which disk"
+        }
+        _ => "nothing: it probably starts; --verbose has where the links marked ~ were read",
+    }
+}
+
+/// The disk whose boot partition would have to be mounted to be read in place; naming the disk reads it as it is.
+fn unmounted_disk(start: &Start) -> Option<&str> {
+    let facts = &start.facts;
+    let partition = facts.medium.partition.as_deref()?;
+    let is_it = start.chain.deciding().is_some_and(|link| link.stage == Stage::Partition);
+    let is_unread = is_it && facts.unread.is_some() && facts.running.is_some();
+    let mounted = facts.mounted_boot.as_deref().and_then(|path| path.strip_prefix("/dev/"));
+    let is_mounted = mounted == Some(partition);
+    facts.medium.disks.first().map(String::as_str).filter(|_| is_unread && !is_mounted)
 }
 
 /// What the link that decides says to change.

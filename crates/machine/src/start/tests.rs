@@ -12,7 +12,7 @@ use rubus_host::capture::Captured;
 use rubus_host::files::Space;
 use rubus_host::{Files, ReadError};
 use rubus_vocabulary::fact::Fact;
-use rubus_vocabulary::machine::{BlockDevice, Machine, Mount, Origin};
+use rubus_vocabulary::machine::{BlockDevice, Bootloader, Machine, Mount, Origin};
 use rubus_vocabulary::mount_entry::Entry;
 
 use super::*;
@@ -128,6 +128,50 @@ fn the_text_has_one_sentence_what_to_change_the_links_and_the_ladder() {
     case.write(CMDLINE, format!("{LINE}\nusb-storage.quirks=152d:0578:u\n"));
     insta::assert_snapshot!("stops", text::render(&case.start(), false, Style::PLAIN));
     insta::assert_snapshot!("stops_verbose", text::render(&case.start(), true, Style::PLAIN));
+}
+
+/// A start that is likely is not told as one that is certain; and what was looked for is named.
+#[test]
+fn what_to_do_says_no_more_than_the_first_line() {
+    let to_do = |case: &Case| {
+        let step = next(&case.start());
+        format!("{} ({})", step.command.unwrap_or_default().join(" "), step.words)
+    };
+    let mut case = Case::new();
+    assert!(to_do(&case).contains("it probably starts"), "{}", to_do(&case));
+    let told = Bootloader { boot_mode: Some(1), partition: Some(1), ..Bootloader::default() };
+    case.machine.board.bootloader = Fact::known(told, "a test");
+    assert_eq!(text::first_line(&case.start()), "starts");
+    assert!(to_do(&case).contains("nothing: it starts"), "{}", to_do(&case));
+    let medium = case.start().chain.links()[1].found.clone();
+    assert_eq!(medium, "mmcblk0: the SD card or eMMC (boot-mode 1)");
+
+    let mut bare = Case::new();
+    for path in ["config.txt", "cmdline.txt", "kernel8.img", "kernel_2712.img", "initramfs8"] {
+        bare.remove(&format!("/boot/firmware/{path}"));
+    }
+    bare.remove("/boot/firmware/initramfs_2712");
+    assert_eq!(
+        text::first_line(&bare.start()),
+        "not certain after the medium: the boot files of mmcblk0p1 (/boot/firmware) are not in the capture"
+    );
+    case.machine.mounts.retain(|mount| mount.point != "/boot/firmware");
+    assert!(to_do(&case).contains("sudo rubus boot /dev/mmcblk0"), "{}", to_do(&case));
+}
+
+/// The root that runs is the one that is meant, and a stick is no root.
+#[test]
+fn a_missing_root_is_told_once_and_with_what_to_write() {
+    let mut case = Case::new();
+    case.write(CMDLINE, LINE.replace("e6c1a9f4-02", "deadbeef-02"));
+    case.write(FSTAB, TABLE.replace("e6c1a9f4", "deadbeef"));
+    let start = case.start();
+    assert_eq!(start.chain.outcome(), Outcome::StopsAt(rubus_boot::chain::Stage::Root));
+    assert_eq!(start.chain.notes().count(), 0);
+    let stop = start.chain.deciding().and_then(|link| link.stop.clone()).expect("it stops");
+    assert!(!stop.why.contains("00000000-01"), "{}", stop.why);
+    assert!(stop.why.contains("e6c1a9f4-02 (/dev/mmcblk0p2)"), "{}", stop.why);
+    assert!(stop.remedy.contains("write root=PARTUUID=e6c1a9f4-02"), "{}", stop.remedy);
 }
 
 #[test]
