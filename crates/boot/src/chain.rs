@@ -78,6 +78,8 @@ pub struct ChainFacts {
     pub are_all_volumes: bool,
     /// The partition that is mounted where the boot partition belongs, by its path; absent where none is.
     pub mounted_boot: Option<String>,
+    /// Whether updates write kernels to another place, where a loader on the boot partition reads them.
+    pub kernels_are_elsewhere: bool,
     /// The files of the root.
     pub root: RootFiles,
     /// The system that runs, on a running machine.

@@ -128,6 +128,13 @@ impl Fstab {
             }
             hazards.extend(hazard_of(entry, volumes, essential));
         }
+        // Without the disk of the root nothing starts, with or without this line.
+        let root = self.at("/").and_then(|entry| disk_of(&entry, volumes));
+        let is_beside_root = |entry: &Entry| root.is_some() && disk_of(entry, volumes) == root;
+        hazards.retain(|hazard| match hazard {
+            Hazard::NotOptional(entry) => !is_beside_root(entry),
+            _ => true,
+        });
         hazards
     }
 
@@ -213,10 +220,19 @@ fn hazard_of(entry: &Entry, volumes: &[NamedVolume], essential: &[&str]) -> Opti
             }
             (!is_essential(entry, essential)).then(|| Hazard::NotOptional(entry.clone()))
         }
+        several if are_members(several) => None,
         several => Some(Hazard::Ambiguous(
             entry.clone(),
             several.iter().map(|volume| volume.path.clone()).collect(),
         )),
+    }
+}
+
+/// The disk of the volume that a line means, where its name tells it.
+fn disk_of<'a>(entry: &Entry, volumes: &'a [NamedVolume]) -> Option<&'a str> {
+    match Name::of(entry).resolve(volumes).as_slice() {
+        [one] => one.disk(),
+        _ => None,
     }
 }
 

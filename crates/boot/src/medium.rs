@@ -166,6 +166,13 @@ pub fn mounted_on_demand(machine: &Machine, partition: &str) -> Option<&'static 
     OPTIONS.iter().any(|option| line.has_option(option)).then_some(*point)
 }
 
+/// Whether the system writes its kernels to the root, where another loader on the boot partition reads them, and leaves that
+/// partition unmounted. Source: nixpkgs, nixos/modules/installer/sd-card/sd-image.nix (`noauto`) and
+/// generic-extlinux-compatible.
+pub fn kernels_are_elsewhere(machine: &Machine) -> bool {
+    machine.system.os_ids.iter().any(|id| id == "nixos")
+}
+
 /// The partition that this start read and the first one on its disk that the firmware would take by itself, where they
 /// differ: with two systems on a card, or PINN's menu.
 pub fn not_the_first_partition(machine: &Machine) -> Option<(String, String)> {

@@ -26,6 +26,23 @@ pub struct NamedVolume {
     pub filesystem: Option<String>,
 }
 
+impl NamedVolume {
+    /// The disk that it is a partition of, as far as its name tells: "/dev/mmcblk0", "/dev/sda".
+    pub fn disk(&self) -> Option<&str> {
+        const WITH_P: [&str; 2] = ["mmcblk", "nvme"];
+        const LETTERS: [&str; 3] = ["sd", "vd", "hd"];
+        let name = self.path.strip_prefix("/dev/")?;
+        let disk = self.path.trim_end_matches(|c: char| c.is_ascii_digit());
+        if disk.len() == self.path.len() {
+            return None;
+        }
+        if WITH_P.iter().any(|prefix| name.starts_with(prefix)) {
+            return disk.strip_suffix('p');
+        }
+        LETTERS.iter().any(|prefix| name.starts_with(prefix)).then_some(disk)
+    }
+}
+
 /// How a volume is named.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Name {
@@ -142,6 +159,17 @@ impl Name {
         };
         volumes.iter().filter(|volume| is_it(volume)).collect()
     }
+}
+
+/// Whether several volumes of one name are the members of one filesystem, which have its UUID in common. Copies of a whole
+/// disk have their PARTUUIDs in common, too.
+pub fn are_members(several: &[&NamedVolume]) -> bool {
+    const POOLS: [&str; 2] = ["btrfs", "bcachefs"];
+    let is_pool = |kind: &str| several.iter().all(|one| one.filesystem.as_deref() == Some(kind));
+    let differ = |pair: &[&NamedVolume]| {
+        pair[0].partuuid.is_none() || pair[0].partuuid != pair[1].partuuid
+    };
+    several.len() > 1 && POOLS.iter().any(|kind| is_pool(kind)) && several.windows(2).all(differ)
 }
 
 impl fmt::Display for Name {

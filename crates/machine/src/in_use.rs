@@ -34,6 +34,10 @@ pub fn uses(machine: &Machine, disk: &str) -> Vec<String> {
 /// Of a filesystem on several disks the kernel names one, or the pool, as what is mounted: how this part of it is in use. A copy of
 /// a mounted btrfs has its UUID, too, and counts as a part, since the two cannot be told apart by names.
 pub fn mounted_with_others(machine: &Machine, part: &BlockDevice) -> Option<String> {
+    let named = machine.mounts.iter().find(|mount| names_member(mount, &part.name));
+    if let Some(mount) = named {
+        return Some(format!("{} is a part of the {} at {}", part.name, mount.filesystem, mount.point));
+    }
     let kind = part.content.text()?;
     let is_mounted = |mount: &&Mount| match kind {
         "btrfs" | "bcachefs" => {
@@ -54,6 +58,14 @@ pub fn mounted_with_others(machine: &Machine, part: &BlockDevice) -> Option<Stri
     let mount = machine.mounts.iter().find(is_mounted)?;
     let filesystem = &mount.filesystem;
     Some(format!("{} is a part of the {filesystem} at {}", part.name, mount.point))
+}
+
+/// bcachefs names all its members, joined with colons, also where udev is older than bcachefs and does not know them.
+fn names_member(mount: &Mount, name: &str) -> bool {
+    let mut members = mount.source.split(':');
+    mount.filesystem == "bcachefs"
+        && mount.device.as_deref() != Some(name)
+        && members.any(|member| member.strip_prefix("/dev/") == Some(name))
 }
 
 /// The disks of which nothing is in use.
@@ -101,6 +113,13 @@ mod tests {
         part(&mut machine, "zfs_member", "other");
         assert!(uses(&machine, "sda").is_empty());
 
+        let mount = machine.mounts.iter_mut().find(|mount| mount.filesystem == "zfs");
+        let mount = mount.expect("it was made above");
+        (mount.filesystem, mount.source) = ("bcachefs".into(), "/dev/sdz1:/dev/sda1".into());
+        assert_eq!(uses(&machine, "sda"), ["sda1 is a part of the bcachefs at /srv/data"]);
+        let mount = machine.mounts.iter_mut().find(|mount| mount.filesystem == "bcachefs");
+        let mount = mount.expect("it was made above");
+        (mount.filesystem, mount.source) = ("zfs".into(), "tank/home".into());
         part(&mut machine, "btrfs", "");
         let first = machine.block_devices.iter().find(|part| part.name == "sda1").cloned();
         let mut first = first.expect("it has a partition");

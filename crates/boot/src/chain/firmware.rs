@@ -330,6 +330,7 @@ fn by_mount(facts: &ChainFacts, link: Link) -> Link {
             format!("{mounted} is mounted in its place: kernel updates do not reach {path}"),
             remedy,
         ),
+        None if facts.kernels_are_elsewhere => link,
         None => link.noted_of(
             Subject::UpdatesDoNotReach,
             format!("{path} is not mounted: kernel updates do not reach it"),

@@ -11,7 +11,7 @@ use crate::config_txt::BootPath;
 use crate::fstab::{Fstab, is_same_filesystem};
 use crate::initramfs::{Listing, Maker};
 use crate::medium::Certainty;
-use crate::volume::{Name, NamedVolume};
+use crate::volume::{Name, NamedVolume, are_members};
 
 pub(super) fn root(facts: &ChainFacts, path: &BootPath) -> Link {
     let text = facts.partition.text(&path.cmdline).unwrap_or_default();
@@ -78,14 +78,12 @@ fn quoted(facts: &ChainFacts, path: &BootPath, link: Link) -> Link {
 }
 
 fn one_of(named: &str, several: &[&NamedVolume], link: Link) -> Link {
-    // Several disks of one btrfs have one UUID.
-    let is_btrfs = several.iter().all(|one| one.filesystem.as_deref() == Some("btrfs"));
-    let are_members =
-        is_btrfs && several.windows(2).all(|pair| pair[0].partuuid != pair[1].partuuid);
-    if are_members {
-        return link.with(Certainty::Likely);
-    }
     let paths: Vec<&str> = several.iter().map(|volume| volume.path.as_str()).collect();
+    if are_members(several) {
+        let kind = several[0].filesystem.as_deref().unwrap_or_default();
+        let found = format!("a {kind} of {} disks ({}): {named}", several.len(), paths.join(", "));
+        return Link { found, ..link }.with(Certainty::Likely);
+    }
     link.not_known(format!("{named} may be any of {}", paths.join(", "))).noted(
         format!("{} have the same identifier", paths.join(" and ")),
         "take one of the disks off; or give the copy new identifiers (sfdisk --disk-id, tune2fs -U random), and write them into the \

@@ -60,6 +60,7 @@ fn board() -> ChainFacts {
         ],
         are_all_volumes: true,
         mounted_boot: None,
+        kernels_are_elsewhere: false,
         root: RootFiles { fstab: Some(FSTAB.into()), ..RootFiles::default() },
         running: None,
     }

@@ -94,6 +94,7 @@ fn hazards_are_found_and_a_sound_table_has_none() {
         volume("/dev/mmcblk0p2", "8a676486-02", "ext4"),
         volume("/dev/sda1", "cafe-01", "btrfs"),
         volume("/dev/sdb1", "cafe-01", "btrfs"),
+        volume("/dev/sdc1", "beef-01", "vfat"),
     ];
     let essential = ["/", "/boot/firmware"];
     assert_eq!(Fstab::parse(PI_OS).hazards(&volumes, &essential), []);
@@ -106,7 +107,7 @@ PARTUUID=8a676486-01 /other ntfs nofail 0 0
 /dev/zram0 none swap defaults 0 0
 /dev/mmcblk0p1 /boot/firmware msdos defaults 0 2
 /dev/mmcblk0p1 /boot/firmware/ auto noauto 0 2
-/dev/mmcblk0p1 /mnt vfat defaults 0 2
+/dev/sdc1 /mnt vfat defaults 0 2
 ";
     let hazards = Fstab::parse(text).hazards(&volumes, &essential);
     let sentences: Vec<String> = hazards.iter().map(Hazard::sentence).collect();
@@ -117,9 +118,41 @@ PARTUUID=8a676486-01 /other ntfs nofail 0 0
             "PARTUUID=gone-01 for /data is on no volume of this machine",
             "PARTUUID=cafe-01 for /both may be any of /dev/sda1, /dev/sdb1",
             "/boot/firmware/ is mounted by two lines",
-            "the start waits for /dev/mmcblk0p1 at /mnt: without nofail, a missing disk ends in the emergency shell",
+            "the start waits for /dev/sdc1 at /mnt: without nofail, a missing disk ends in the emergency shell",
         ]
     );
+}
+
+/// Fedora, Manjaro and openSUSE mount subvolumes of the root; and the members of one btrfs share its UUID.
+#[test]
+fn what_is_beside_the_root_or_a_part_of_it_is_no_hazard() {
+    let pool = |path: &str, partuuid: &str, filesystem: &str| NamedVolume {
+        uuid: Some("0b2c71a8".into()),
+        ..volume(path, partuuid, filesystem)
+    };
+    let table = Fstab::parse(
+        "UUID=0b2c71a8 / btrfs subvol=@ 0 0\nUUID=0b2c71a8 /home btrfs subvol=@home 0 0\n\
+         PARTUUID=e6c1-03 /srv ext4 defaults 0 2\nPARTUUID=cafe-01 /more ext4 defaults 0 2\n",
+    );
+    let hazards = |volumes: &[NamedVolume]| -> Vec<String> {
+        table.hazards(volumes, &["/"]).iter().map(Hazard::sentence).collect()
+    };
+    let mut volumes = vec![
+        pool("/dev/mmcblk0p2", "e6c1-02", "btrfs"),
+        volume("/dev/mmcblk0p3", "e6c1-03", "ext4"),
+        volume("/dev/sda1", "cafe-01", "ext4"),
+    ];
+    let waited = "the start waits for PARTUUID=cafe-01 at /more: without nofail, a missing disk ends in the emergency shell";
+    assert_eq!(hazards(&volumes), [waited]);
+    for kind in ["btrfs", "bcachefs"] {
+        volumes[0].filesystem = Some(kind.into());
+        let mut of_two = volumes.clone();
+        of_two.push(pool("/dev/sdb1", "5eed-01", kind));
+        assert!(hazards(&of_two).iter().all(|what| !what.contains("any of")), "{kind}");
+        of_two.push(pool("/dev/sdc2", "e6c1-02", kind));
+        let copied = [&of_two[0], &of_two[4]].map(Clone::clone);
+        assert!(hazards(&copied)[0].contains("any of"), "{kind}");
+    }
 }
 
 proptest! {

@@ -3,7 +3,8 @@
 use super::Look::Facts;
 use super::{Rule, Seen, Weight};
 use rubus_boot::medium::{
-    Certainty, line_of, mounted_on_demand, other_partition_mounted, start_medium,
+    Certainty, kernels_are_elsewhere, line_of, mounted_on_demand, other_partition_mounted,
+    start_medium,
 };
 use rubus_vocabulary::machine::{BlockDevice, Bootloader, Machine};
 
@@ -54,7 +55,8 @@ fn not_mounted(machine: &Machine) -> Vec<Seen> {
     let is_known = mounts.any(|mount| {
         mount.device.as_deref() == Some(&read) || BOOT_POINTS.contains(&mount.point.as_str())
     });
-    if is_known || mounted_on_demand(machine, &read).is_some() {
+    let is_meant = mounted_on_demand(machine, &read).is_some() || kernels_are_elsewhere(machine);
+    if is_known || is_meant {
         return Vec::new();
     }
     let fix = match line_of(machine, &read) {
@@ -108,7 +110,9 @@ fn shared(one: &BlockDevice, other: &BlockDevice) -> Option<String> {
         return own.partuuid.as_ref().map(|id| format!("PARTUUID={id}"));
     }
     let shares_by_design = [one, other].iter().any(|part| {
-        part.content.text().is_none_or(|kind| kind == "btrfs" || kind.ends_with("_member"))
+        part.content.text().is_none_or(|kind| {
+            matches!(kind, "btrfs" | "bcachefs") || kind.ends_with("_member")
+        })
     });
     if !shares_by_design && same(&own.uuid, &theirs.uuid) {
         return own.uuid.as_ref().map(|id| format!("UUID={id}"));

@@ -236,6 +236,7 @@ fn facts(parts: &CardParts<'_>) -> ChainFacts {
         volumes: parts.parts.iter().map(|part| part.volume.clone()).collect(),
         are_all_volumes: false,
         mounted_boot: None,
+        kernels_are_elsewhere: false,
         root: RootFiles::default(),
         running: None,
     }

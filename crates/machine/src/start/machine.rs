@@ -5,7 +5,9 @@ use std::path::{Path, PathBuf};
 
 use rubus_boot::chain::{ChainFacts, Choice, RootFiles, Running, StartChain, named_root, paths};
 use rubus_boot::eeprom::Eeprom;
-use rubus_boot::medium::{Certainty, Medium, mounted_on_demand, start_medium};
+use rubus_boot::medium::{
+    Certainty, Medium, kernels_are_elsewhere, mounted_on_demand, start_medium,
+};
 use rubus_boot::model::{Kernels, Model};
 use rubus_boot::proof::{BootPartition, Images};
 use rubus_boot::volume::NamedVolume;
@@ -61,6 +63,7 @@ fn facts(files: &dyn Files, machine: &Machine, is_whole: bool) -> ChainFacts {
         volumes: volumes(machine),
         are_all_volumes: true,
         mounted_boot: mounted_boot(machine, &medium),
+        kernels_are_elsewhere: kernels_are_elsewhere(machine),
         root: RootFiles::default(),
         running: Some(Running {
             root: root_mount(machine).and_then(|mount| mount.device.clone()).map(node),
@@ -186,7 +189,8 @@ pub(super) fn volumes(machine: &Machine) -> Vec<NamedVolume> {
 /// Where the partition that the firmware read is mounted.
 fn boot_point(machine: &Machine, medium: &Medium) -> Option<PathBuf> {
     let partition = medium.partition.as_deref()?;
-    let of_it = |mount: &&Mount| mount.device.as_deref() == Some(partition);
+    // Alpine shows a directory of it at /boot, and the whole at /media/mmcblk0p1.
+    let of_it = |mount: &&Mount| mount.device.as_deref() == Some(partition) && mount.root == "/";
     let points: Vec<&str> =
         machine.mounts.iter().rev().filter(of_it).map(|mount| mount.point.as_str()).collect();
     let usual = BOOT_POINTS.iter().find(|point| points.contains(point)).copied();

@@ -197,6 +197,33 @@ fn the_survey_hears_of_the_next_start() {
     assert_eq!(rules(&case), ["next-root-is-another"]);
 }
 
+/// Alpine mounts the partition at a place of its own, and binds its directory with the kernels to /boot.
+#[test]
+fn a_directory_of_the_boot_partition_is_not_taken_for_all_of_it() {
+    let mut case = Case::new();
+    let whole = case.mount("/boot/firmware").clone();
+    case.mount("/boot/firmware").point = "/boot".into();
+    case.mount("/boot").root = "/boot".into();
+    case.machine.mounts.push(Mount { point: "/media/mmcblk0p1".into(), ..whole });
+    case.write("/media/mmcblk0p1/config.txt", SETTINGS);
+    case.write("/media/mmcblk0p1/cmdline.txt", LINE);
+    case.write("/media/mmcblk0p1/kernel8.img", "");
+    case.write("/media/mmcblk0p1/initramfs8", "");
+    assert_eq!(case.outcome(), Outcome::Starts);
+}
+
+/// nixpkgs, sd-image.nix: U-Boot lies on the FAT partition, which is mounted on demand; kernels are written to /boot.
+#[test]
+fn kernels_of_nixos_are_not_missed_on_the_partition_of_its_firmware() {
+    let mut case = Case::new();
+    let told = Bootloader { boot_mode: Some(1), partition: Some(1), ..Bootloader::default() };
+    case.machine.board.bootloader = Fact::known(told, "a test");
+    case.machine.mounts.retain(|mount| mount.point != "/boot/firmware");
+    assert_eq!(case.start().chain.notes().count(), 1);
+    case.machine.system.os_ids = vec!["nixos".into()];
+    assert_eq!(case.start().chain.notes().count(), 0);
+}
+
 #[test]
 fn a_boot_partition_that_is_mounted_on_demand_is_read() {
     let mut case = Case::new();

@@ -50,7 +50,11 @@ pub(crate) fn root_volume(machine: &Machine) -> Option<Volume> {
 pub(crate) fn boot(machine: &Machine) -> Option<&Mount> {
     let at = |point: &&str| {
         let mut mounts = machine.mounts.iter().rev();
-        mounts.find(|mount| mount.point == **point && FAT.contains(&mount.filesystem.as_str()))
+        mounts.find(|mount| {
+            // A directory of it that is bound to /boot has no config.txt (Alpine).
+            let is_whole = mount.root == "/";
+            mount.point == **point && is_whole && FAT.contains(&mount.filesystem.as_str())
+        })
     };
     BOOT_POINTS.iter().find_map(at)
 }
