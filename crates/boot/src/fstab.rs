@@ -6,7 +6,7 @@
 pub use rubus_vocabulary::mount_entry::Entry;
 use std::ops::Range;
 
-use super::volume::{Name, NamedVolume};
+use super::volume::{Name, NamedVolume, are_members};
 use rubus_vocabulary::mount_entry::unescape_octal;
 
 /// The text of `/etc/fstab`, which can be asked and edited.

@@ -160,8 +160,16 @@ pub fn line_of<'a>(machine: &'a Machine, partition: &str) -> Option<&'a Entry> {
 /// The usual place of boot partitions where this one is mounted by whatever reaches into it. Source: systemd.automount(5),
 /// fstab(5) and systemd-fstab-generator(8), `x-systemd.automount`.
 pub fn mounted_on_demand(machine: &Machine, partition: &str) -> Option<&'static str> {
+    on_demand(line_of(machine, partition)?)
+}
+
+/// The usual place of boot partitions where one is mounted by whatever reaches into it, whichever the firmware reads.
+pub fn boot_point_on_demand(machine: &Machine) -> Option<&'static str> {
+    machine.fstab.value()?.iter().find_map(on_demand)
+}
+
+fn on_demand(line: &Entry) -> Option<&'static str> {
     const OPTIONS: [&str; 2] = ["x-systemd.automount", "comment=systemd.automount"];
-    let line = line_of(machine, partition)?;
     let point = BOOT_POINTS.iter().find(|point| line.target.trim_end_matches('/') == **point)?;
     OPTIONS.iter().any(|option| line.has_option(option)).then_some(*point)
 }

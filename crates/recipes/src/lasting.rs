@@ -29,9 +29,14 @@ pub(super) fn check(situation: &PlanInput<'_>, draft: &mut PlanBuilder) {
         return;
     }
     let paths = draft.steps.iter().filter_map(|step| step.action.path());
-    let mut lasting = paths.filter(|path| !NOT_JUDGED.iter().any(|below| path.starts_with(below)));
     let machine = situation.machine;
-    let first = lasting.find_map(|path| Some((path, obstacle(machine, path)?)));
+    let is_judged = |path: &Path| !NOT_JUDGED.iter().any(|below| path.starts_with(below));
+    let obstacle_of = |path| match is_judged(path) {
+        true => obstacle(machine, path),
+        false => made_by_the_system(machine, path),
+    };
+    let mut paths = paths;
+    let first = paths.find_map(|path| Some((path, obstacle_of(path)?)));
     if let Some((path, Obstacle { why, remedy })) = first {
         let found = format!("{why}; the plan writes {}", path.display());
         draft.check("what the plan writes stays", false, found, &remedy);
@@ -46,9 +51,10 @@ fn obstacle(machine: &Machine, path: &Path) -> Option<Obstacle> {
 /// Files that the system makes from settings of its own, or does not read.
 fn made_by_the_system(machine: &Machine, path: &Path) -> Option<Obstacle> {
     let is = |id: &str| machine.system.os_ids.iter().any(|own| own == id);
-    if is("nixos") && path.starts_with("/etc") {
+    let of_nixos = ["/etc", "/boot"].into_iter().find(|below| path.starts_with(below));
+    if let Some(below) = of_nixos.filter(|_| is("nixos")) {
         return Some(Obstacle {
-            why: "NixOS makes /etc from its configuration".into(),
+            why: format!("NixOS makes {below} from its configuration"),
             remedy: "write the change into configuration.nix, then run nixos-rebuild switch".into(),
         });
     }
@@ -178,9 +184,11 @@ mod tests {
     #[test]
     fn a_file_that_the_system_makes_or_does_not_read_is_an_obstacle() {
         let root = || vec![mount("/", "/dev/mmcblk0p2", "ext4", "rw")];
-        let is_refused =
-            |id: &str, path: &str| obstacle(&machine(root(), &[id]), Path::new(path)).is_some();
+        let is_refused = |id: &str, path: &str| {
+            obstacle(&machine(root(), &[id]), Path::new(path)).is_some()
+        };
         assert!(is_refused("nixos", FSTAB));
+        assert!(is_refused("nixos", "/boot/firmware/cmdline.txt"));
         assert!(is_refused("openwrt", FSTAB));
         assert!(!is_refused("openwrt", "/etc/rc.local"));
         assert!(!is_refused("debian", FSTAB));

@@ -216,6 +216,11 @@ fn table(old: &Old<'_>, new: &New, situation: &PlanInput<'_>, draft: &mut PlanBu
         }
     }
     if fstab.text() != situation.text(Path::new(FSTAB)) {
+        if new.fstab_source.is_some() && is_alpine(situation.machine) {
+            draft.risks.push(
+                "Alpine uses the swap of /etc/fstab only where its service is started: rc-update add swap boot.".into(),
+            );
+        }
         draft.write(
             "at-boot",
             "Each boot uses the swap that is in this table; one that is missing does not stop the boot.",
@@ -224,6 +229,11 @@ fn table(old: &Old<'_>, new: &New, situation: &PlanInput<'_>, draft: &mut PlanBu
             situation,
         );
     }
+}
+
+/// Its swap is a service of OpenRC, which not every installation starts. Source: Alpine, openrc package, `swap`.
+fn is_alpine(machine: &Machine) -> bool {
+    machine.system.os_ids.iter().any(|id| id == "alpine")
 }
 
 fn sysctl(new: &New, situation: &PlanInput<'_>, draft: &mut PlanBuilder) {

@@ -21,6 +21,7 @@ use rubus_fixtures as fixture;
 use rubus_vocabulary::compression_speed::CompressionSpeed;
 use rubus_vocabulary::fact::Fact;
 use rubus_vocabulary::machine::{Setting, Throttling};
+use rubus_vocabulary::mount_entry::Entry;
 
 const RELEASE: &str = "6.12.47+rpt-rpi-v8";
 const CMDLINE: &str = "console=serial0,115200 console=tty1 root=PARTUUID=1f3c5a77-02 rootfstype=ext4 \
@@ -422,6 +423,26 @@ fn every_obstacle_says_what_to_do() {
     });
     meet("boot partition not mounted", &|machine, _| {
         machine.mounts.retain(|mount| mount.filesystem != "vfat");
+    });
+    meet("boot partition mounted on demand", &|machine, _| {
+        machine.mounts.retain(|mount| mount.filesystem != "vfat");
+        let options = "noauto,x-systemd.automount";
+        let line = Entry::new("LABEL=bootfs", "/boot/firmware", "vfat", options);
+        machine.fstab = Fact::known(vec![line], "/etc/fstab");
+    });
+    meet("a directory of it is bound to /boot", &|machine, _| {
+        let boot = machine.mounts.iter_mut().find(|mount| mount.filesystem == "vfat");
+        boot.expect("it is mounted").root = "/boot".into();
+    });
+    meet("a board with U-Boot", &|machine, _| {
+        machine.mounts.retain(|mount| mount.filesystem != "vfat");
+        machine.board.revision = Fact::unknown("no such file", "test");
+        machine.board.compatible = Fact::known(vec!["xunlong,orangepi-5".into()], "test");
+    });
+    meet("a root of ZFS", &|machine, _| {
+        let root = &mut machine.mounts[0];
+        (root.filesystem, root.source) = ("zfs".into(), "rpool/ROOT/debian".into());
+        root.device = None;
     });
     meet("no config.txt", &without("/boot/firmware/config.txt"));
     meet("no cmdline.txt", &without("/boot/firmware/cmdline.txt"));

@@ -7,7 +7,8 @@ use super::current::{self, Start};
 use super::kernels::{Has, Kernel, has, kernels};
 use rubus_boot::chain::Stop;
 use rubus_boot::cmdline_txt::CmdlineTxt;
-use rubus_boot::medium::{mounted_on_demand, start_medium};
+use rubus_boot::medium::{boot_point_on_demand, mounted_on_demand, start_medium};
+use rubus_boot::model::{Kernels, Model};
 use rubus_vocabulary::machine::{BlockKind, Machine, Mount, Setting};
 use rubus_vocabulary::units::bytes_iec;
 
@@ -128,6 +129,12 @@ fn own_disk(machine: &Machine, root: Option<&Mount>) -> String {
                 disk"
             .into();
     }
+    // A pool, a volume group, an encrypted volume.
+    let is_stacked = root
+        .is_some_and(|root| root.filesystem == "zfs" || root.source.starts_with("/dev/mapper/"));
+    if is_stacked {
+        return "this recipe moves roots on plain partitions only; install the system afresh on the other disk".into();
+    }
     format!(
         "with an overlay switch that off{}; a root over the network is not copied",
         distribution::raspi_config(machine, "Performance Options, Overlay File System")
@@ -136,7 +143,11 @@ fn own_disk(machine: &Machine, root: Option<&Mount>) -> String {
 
 /// How to get a boot partition mounted that is mounted on demand.
 fn look_into(machine: &Machine) -> Option<String> {
-    let point = mounted_on_demand(machine, &start_medium(machine).partition?)?;
+    let read = start_medium(machine).partition;
+    let point = match read.and_then(|read| mounted_on_demand(machine, &read)) {
+        Some(point) => point,
+        None => boot_point_on_demand(machine)?,
+    };
     Some(format!("the next look into it mounts it: ls {point}; then plan again"))
 }
 
@@ -144,6 +155,11 @@ fn look_into(machine: &Machine) -> Option<String> {
 fn boot_mounted(machine: &Machine) -> String {
     if let Some(remedy) = look_into(machine) {
         return remedy;
+    }
+    if Model::of(&machine.board).kernels == Kernels::Named {
+        return "this board does not start from config.txt and cmdline.txt, which this recipe changes; install the system \
+                on the other disk with the means of its makers"
+            .into();
     }
     match distribution::is_debian(machine) {
         true => {

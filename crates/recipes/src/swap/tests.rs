@@ -100,6 +100,18 @@ fn measured(facts: &mut Facts) {
     facts.speeds.insert("sdb".into(), speed(2400.0));
 }
 
+/// OpenRC does not use the swap of fstab by itself.
+#[test]
+fn alpine_is_told_which_service_uses_the_swap() {
+    let told = |id: &str| {
+        let mut machine = machine();
+        machine.system.os_ids = vec![id.into()];
+        let plan = drawn(&machine, &[("to", "disk:/dev/sdb")]);
+        plan.risks.iter().any(|risk| risk.contains("rc-update add swap"))
+    };
+    assert!(told("alpine") && !told("debian"));
+}
+
 #[test]
 fn a_whole_stick_becomes_swap_in_the_place_of_zram() {
     let plan = drawn(&machine(), &[("to", "disk:/dev/sdb"), ("priority", "10")]);
