@@ -1,9 +1,10 @@
 //! btrfs, read without mounting and without replaying its log: its trees, and the subvolumes that they list.
 //!
-//! Format: "On-disk Format" of the btrfs documentation, and `linux/btrfs_tree.h`. A filesystem of several devices is read only
-//! where one device holds all of it.
+//! Format: "On-disk Format" of the btrfs documentation, and `linux/btrfs_tree.h`. A filesystem of several devices is not read:
+//! the other devices may have newer bytes, also where this one seems to hold all.
 
 mod files;
+mod lzo;
 
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -41,6 +42,7 @@ const MAX_DEPTH: usize = 256;
 pub struct Btrfs<'a> {
     span: Span<'a>,
     node_bytes: usize,
+    sector_bytes: usize,
     device: u64,
     chunks: Vec<Chunk>,
     /// Where the tree of roots begins.
@@ -106,9 +108,20 @@ impl<'a> Btrfs<'a> {
         if &superblock[64..72] != b"_BHRfS_M" || !(4096..=65_536).contains(&node_bytes) {
             return Err(damaged("its superblock contradicts itself"));
         }
+        let sector_bytes = le32(&superblock, 144) as usize;
+        if !(512..=65_536).contains(&sector_bytes) {
+            return Err(damaged("its superblock contradicts itself"));
+        }
+        let devices = le64(&superblock, 136);
+        if devices > 1 {
+            return Err(ReadError::Other(format!(
+                "this btrfs lies on {devices} devices, and only one was given"
+            )));
+        }
         let mut found = Btrfs {
             span,
             node_bytes,
+            sector_bytes,
             device: le64(&superblock, 201),
             chunks: Vec::new(),
             roots: le64(&superblock, 80),

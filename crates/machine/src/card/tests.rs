@@ -14,6 +14,7 @@ const CARD: &[u8] = include_bytes!("fixtures/card.img.gz");
 const FAT32: &[u8] = include_bytes!("fixtures/fat32-first-mib.gz");
 const EXT2: &[u8] = include_bytes!("fixtures/ext2.img.gz");
 const BTRFS: &[u8] = include_bytes!("fixtures/btrfs.img.gz");
+const BTRFS_LZO: &[u8] = include_bytes!("fixtures/btrfs-lzo.img.gz");
 const MIB: usize = 1 << 20;
 
 fn unpacked(packed: &[u8]) -> Vec<u8> {
@@ -116,6 +117,36 @@ fn the_subvolumes_of_a_btrfs_and_their_files_are_read() {
     assert!(btrfs.files(999).is_err());
 }
 
+/// Bytes that no method makes smaller.
+fn noise() -> Vec<u8> {
+    let next = |last: &u32| Some(last.wrapping_mul(1_103_515_245).wrapping_add(12_345));
+    let numbers = std::iter::successors(Some(1), next).skip(1);
+    numbers.take(9000).map(|number| number.to_be_bytes()[1]).collect()
+}
+
+#[test]
+fn files_that_are_compressed_with_lzo_are_read() {
+    let image = unpacked(BTRFS_LZO);
+    let btrfs = Btrfs::open(Span::new(&image, 0, u64::MAX)).expect("btrfs");
+    let top = btrfs.files(5).expect("the top");
+    assert_eq!(text(&top, "/numbers"), numbers());
+    assert!(text(&top, "/small").ends_with("\n199\n200\n"));
+    let few: String = (1..=3000).map(|number| format!("{number}\n")).collect();
+    let mixed =
+        [few.as_bytes(), &noise(), &[0; 20_000], few.as_bytes(), &b"abcabcabd".repeat(6000)];
+    assert_eq!(top.read_prefix(Path::new("/mixed"), MIB), Ok(mixed.concat()));
+    assert_eq!(top.read_prefix(Path::new("/mixed"), 15_000), Ok(mixed.concat()[..15_000].to_vec()));
+}
+
+#[test]
+fn a_btrfs_of_several_devices_says_how_many() {
+    let mut image = unpacked(BTRFS);
+    image[(64 << 10) + 136] = 2;
+    let found = Btrfs::open(Span::new(&image, 0, u64::MAX));
+    let why = found.err().expect("it is not read").to_string();
+    assert_eq!(why, "this btrfs lies on 2 devices, and only one was given");
+}
+
 #[test]
 fn an_image_that_is_cut_or_none_says_so() {
     let image = unpacked(CARD);
@@ -207,9 +238,13 @@ proptest! {
         spots in prop::collection::vec((0..16 * MIB, any::<u8>()), 1..60),
         nodes in prop::collection::vec((0..400_000_usize, any::<u8>()), 1..200),
     ) {
-        let mut image = unpacked(BTRFS);
+        let (mut image, mut lzo) = (unpacked(BTRFS), unpacked(BTRFS_LZO));
         for (at, byte) in spots.into_iter().chain(nodes.into_iter().map(|(at, byte)| (at + 65_536, byte))) {
             image[at] = byte;
+            lzo[at] = byte;
+        }
+        if let Ok(files) = Btrfs::open(Span::new(&lzo, 0, u64::MAX)).and_then(|it| it.files(5)) {
+            let _ = files.read_prefix(Path::new("/mixed"), MIB);
         }
         let Ok(btrfs) = Btrfs::open(Span::new(&image, 0, u64::MAX)) else { return Ok(()) };
         let _ = btrfs.subvolumes();

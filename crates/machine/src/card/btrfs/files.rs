@@ -9,7 +9,7 @@ use rubus_host::{Files, ReadError};
 
 use super::super::names::{Found, walk};
 use super::super::{damaged, le32};
-use super::{Btrfs, FIRST_INODE, Key, ROOT_ITEM, key, le64, name_at};
+use super::{Btrfs, FIRST_INODE, Key, ROOT_ITEM, key, le64, lzo, name_at};
 
 const INODE_ITEM: u8 = 1;
 const DIRECTORY_INDEX: u8 = 96;
@@ -107,7 +107,7 @@ impl<'a> BtrfsFiles<'a> {
         let (method, kind) = (item[16], item[20]);
         let original = le64(item, 8) as usize;
         if kind == INLINE {
-            let mut bytes = expanded(&item[FIXED_BYTES..], method, original)?;
+            let mut bytes = self.expanded(&item[FIXED_BYTES..], method, original)?;
             bytes.truncate(limit);
             return Ok(bytes);
         }
@@ -127,30 +127,37 @@ impl<'a> BtrfsFiles<'a> {
             return Err(damaged("a compressed extent is larger than any"));
         }
         let packed = self.filesystem.read(address, stored as usize)?;
-        let bytes = expanded(&packed, method, original)?;
+        let bytes = self.expanded(&packed, method, original)?;
         let skipped = (skipped as usize).min(bytes.len());
         let end = skipped.saturating_add(wanted).min(bytes.len());
         Ok(bytes[skipped..end].to_vec())
     }
-}
 
-fn expanded(packed: &[u8], method: u8, original: usize) -> Result<Vec<u8>, ReadError> {
-    let most = original.min(MAX_EXPANDED_BYTES) as u64;
-    let mut bytes = Vec::new();
-    let read = match method {
-        0 => return Ok(packed.to_vec()),
-        1 => ZlibDecoder::new(packed).take(most).read_to_end(&mut bytes),
-        // Behind the frame the rest of its sector is zeros.
-        3 => zstd::stream::read::Decoder::with_buffer(packed)
-            .and_then(|decoder| decoder.single_frame().take(most).read_to_end(&mut bytes)),
-        _ => {
-            return Err(ReadError::Other(
-                "a file that is compressed with LZO is not read without mounting it".into(),
-            ));
-        }
-    };
-    read.map_err(|_| damaged("a compressed extent cannot be expanded"))?;
-    Ok(bytes)
+    fn expanded(&self, packed: &[u8], method: u8, original: usize) -> Result<Vec<u8>, ReadError> {
+        let most = original.min(MAX_EXPANDED_BYTES);
+        let sector_bytes = self.filesystem.sector_bytes;
+        let mut bytes = Vec::new();
+        let limit = most as u64;
+        let read = match method {
+            0 => return Ok(packed.to_vec()),
+            1 => ZlibDecoder::new(packed).take(limit).read_to_end(&mut bytes).ok(),
+            2 => lzo::extent(packed, sector_bytes, most).map(|made| {
+                bytes = made;
+                bytes.len()
+            }),
+            // Behind the frame the rest of its sector is zeros.
+            3 => zstd::stream::read::Decoder::with_buffer(packed)
+                .and_then(|decoder| decoder.single_frame().take(limit).read_to_end(&mut bytes))
+                .ok(),
+            _ => {
+                return Err(ReadError::Other(
+                    "a file that is compressed in a way that is not known".into(),
+                ));
+            }
+        };
+        read.ok_or_else(|| damaged("a compressed extent cannot be expanded"))?;
+        Ok(bytes)
+    }
 }
 
 impl Files for BtrfsFiles<'_> {
