@@ -32,8 +32,23 @@ pub enum Ability {
     WalkOnDemand,
     /// Knows the filter `[boot_partition=N]` of `config.txt`.
     FilterByPartition,
+    /// Knows the setting `PARTITION=`.
+    NamePartition,
+    /// Knows `BOOT_WATCHDOG_TIMEOUT=` and `BOOT_WATCHDOG_PARTITION=`.
+    Watch,
     /// Takes the initial RAM filesystem that belongs to a kernel named by `kernel=`, with `auto_initramfs`.
     MatchInitramfs,
+}
+
+/// Which partition `PARTITION=` asks for, where a restart names none and `autoboot.txt` neither. Source: Raspberry Pi
+/// documentation, "PARTITION"; release notes of 2025-02-11 and 2025-08-27.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NamedPartition {
+    /// None: the first one that can be started from.
+    First,
+    Number(u32),
+    /// It stands below a filter (`[partition=62]`), and which of them apply is not known.
+    Filtered,
 }
 
 /// `BOOT_ORDER` where the settings do not have it: the card, then USB, then from the start again.
@@ -72,6 +87,34 @@ impl Eeprom {
         let lines = self.settings.as_deref()?.lines();
         let settings = lines.filter_map(|line| line.trim().split_once('='));
         settings.filter(|(own, _)| own.trim() == name).map(|(_, value)| value.trim()).next_back()
+    }
+
+    /// The partition that its settings name.
+    pub fn partition(&self, kernels: Kernels) -> NamedPartition {
+        if self.can(Ability::NamePartition, kernels) == Some(false) {
+            return NamedPartition::First;
+        }
+        let (mut named, mut is_filtered, mut has_filtered) = (None, false, false);
+        for line in self.settings.as_deref().unwrap_or_default().lines().map(str::trim) {
+            if line.starts_with('[') {
+                is_filtered = !line.eq_ignore_ascii_case("[all]");
+            } else if let Some(("PARTITION", value)) = line.split_once('=') {
+                has_filtered |= is_filtered;
+                named = value.trim().parse::<u32>().ok();
+            }
+        }
+        match named {
+            _ if has_filtered => NamedPartition::Filtered,
+            None | Some(0) => NamedPartition::First,
+            Some(number) => NamedPartition::Number(number),
+        }
+    }
+
+    /// After how many seconds without a start the bootloader goes to another partition, and to which.
+    pub fn watchdog(&self, kernels: Kernels) -> Option<(u32, u32)> {
+        let number = |name: &str| self.get(name)?.parse().ok().filter(|number| *number > 0);
+        let both = (number("BOOT_WATCHDOG_TIMEOUT")?, number("BOOT_WATCHDOG_PARTITION")?);
+        (self.can(Ability::Watch, kernels) != Some(false)).then_some(both)
     }
 
     /// What is tried, in that order; absent where the settings are not known.
@@ -138,8 +181,14 @@ impl Ability {
             Ability::WalkOnDemand if is_pi4 => Some("2025-02-11"),
             Ability::WalkOnDemand => Some("2025-01-27"),
             Ability::MatchInitramfs => Some("2025-05-08"),
+            // rpi-eeprom, release v2022.04.26.
+            Ability::NamePartition if is_pi4 => Some("2022-04-26"),
+            Ability::Watch => Some("2025-06-20"),
             Ability::FilterByPartition => Some("2025-03-10"),
-            Ability::StartFromUsb | Ability::ReadGpt | Ability::StartFromNvme => None,
+            Ability::StartFromUsb
+            | Ability::ReadGpt
+            | Ability::StartFromNvme
+            | Ability::NamePartition => None,
         }
     }
 }
@@ -193,6 +242,27 @@ mod tests {
         assert_eq!(Eeprom::default().boot_order(), None);
         let order = with("BOOT_ORDER=0xf41").boot_order().expect("it is there");
         assert_eq!(order.with_first(Mode::Nvme).text(), "0xf416");
+    }
+
+    #[test]
+    fn the_partition_is_named_by_a_setting_that_no_filter_holds_back() {
+        let of = |settings: &str| with(settings).partition(Kernels::Bcm2712);
+        for (settings, expected) in [
+            ("BOOT_UART=1\n", NamedPartition::First),
+            ("[all]\nPARTITION=0\n", NamedPartition::First),
+            ("[all]\nPARTITION=2\nPARTITION_WALK=1\n", NamedPartition::Number(2)),
+            ("PARTITION=2\n[partition=62]\nPARTITION=1\n[all]\n", NamedPartition::Filtered),
+            ("[partition=62]\nBOOT_ORDER=0x1\n[all]\nPARTITION=3\n", NamedPartition::Number(3)),
+        ] {
+            assert_eq!(of(settings), expected, "{settings}");
+        }
+        let built = |day: &str| Eeprom { built_unix_s: Some(unix_s(day)), ..with("PARTITION=2") };
+        let pi4 = Kernels::Armv8Or7l;
+        assert_eq!(built("2022-03-10").partition(pi4), NamedPartition::First);
+        assert_eq!(built("2022-04-26").partition(pi4), NamedPartition::Number(2));
+        let watching = "BOOT_WATCHDOG_TIMEOUT=60\nBOOT_WATCHDOG_PARTITION=3\n";
+        assert_eq!(with(watching).watchdog(pi4), Some((60, 3)));
+        assert_eq!(with("BOOT_WATCHDOG_PARTITION=3\n").watchdog(pi4), None);
     }
 
     #[test]

@@ -6,13 +6,14 @@ use super::running::is_from_here;
 use super::start_files;
 use super::{ChainFacts, DiskTable, TableKind, TablePartition, is_trial};
 use crate::autoboot;
-use crate::eeprom::{Ability, RELEASE_NOTES, UPDATE};
+use crate::eeprom::{Ability, NamedPartition, RELEASE_NOTES, UPDATE};
 use crate::fstab::{Entry, Fstab};
 use crate::medium::{Certainty, Mode};
 use crate::model::Kernels;
 use crate::volume::Name;
 use rubus_vocabulary::machine::Bootloader;
 
+const SETTINGS: &str = "settings of the bootloader";
 const PUT_BACK: &str = "put the medium from which it started back in, or restart";
 const START_FROM_DISK: &str = "start the board from the disk whose boot files are meant";
 /// Types of an MBR entry that are FAT for every board.
@@ -103,7 +104,7 @@ fn too_old(facts: &ChainFacts, mode: Mode) -> Option<(&'static str, String)> {
 fn in_boot_order(facts: &ChainFacts, mode: Mode, link: Link) -> Link {
     let order = facts.eeprom.boot_order().filter(|_| facts.model.kernels.has_eeprom());
     let Some(order) = order.filter(|order| !order.modes().contains(&mode)) else { return link };
-    link.from("settings of the bootloader", None).stopped(
+    link.from(SETTINGS, None).stopped(
         format!("BOOT_ORDER={} does not name {}", order.text(), mode.words()),
         format!(
             "write BOOT_ORDER={} with `sudo rpi-eeprom-config --edit`",
@@ -125,7 +126,7 @@ pub(super) fn partition(facts: &ChainFacts) -> Link {
         return by_mount(facts, link).not_known(why.as_str()).last();
     }
     let link = match &facts.choice {
-        Choice::OthersUnread => by_autoboot(facts, link),
+        Choice::OthersUnread => by_eeprom(facts, by_autoboot(facts, link)),
         Choice::Walked(walk) => walked(facts, walk, link),
         Choice::First | Choice::NoneBootable => link,
     };
@@ -165,6 +166,46 @@ fn by_autoboot(facts: &ChainFacts, link: Link) -> Link {
     );
     let link = link.from(autoboot::FILE, None).not_known(found);
     if facts.running.is_some() { link.in_doubt_of(Doubt::WhatIsRead, remedy) } else { link }.last()
+}
+
+/// What the settings of the bootloader say of the partition, on a machine that runs.
+fn by_eeprom(facts: &ChainFacts, link: Link) -> Link {
+    let kernels = facts.model.kernels;
+    let own = facts.medium.partition.as_deref().and_then(number_of);
+    let text = facts.partition.text(autoboot::FILE);
+    let by_file = text.and_then(|text| autoboot::read(text, is_trial(facts)).boot_partition);
+    if link.is_last || !kernels.has_eeprom() || facts.running.is_none() {
+        return link;
+    }
+    let link = match facts.eeprom.partition(kernels) {
+        _ if by_file.is_some() => link,
+        NamedPartition::Number(number) if own != Some(number) => {
+            let found = format!(
+                "PARTITION={number} in the bootloader's settings names partition {number}, which was not read"
+            );
+            let remedy = format!(
+                "mount partition {number} at /boot/firmware, or take PARTITION= out: sudo rpi-eeprom-config --edit"
+            );
+            link.from(SETTINGS, None)
+                .not_known(found)
+                .in_doubt_of(Doubt::WhatIsRead, remedy)
+                .last()
+        }
+        NamedPartition::Filtered => link.with(Certainty::Likely).noted(
+            "PARTITION= stands below a filter in the bootloader's settings, which may name another partition",
+            "look at it: sudo rpi-eeprom-config",
+        ),
+        NamedPartition::First | NamedPartition::Number(_) => link,
+    };
+    match facts.eeprom.watchdog(kernels).filter(|(_, number)| own != Some(*number)) {
+        Some((seconds, number)) if !link.is_last => link.noted(
+            format!(
+                "where the system is not started within {seconds} s, the bootloader goes to partition {number} (BOOT_WATCHDOG_PARTITION)"
+            ),
+            format!("see that partition {number} can be started from"),
+        ),
+        _ => link,
+    }
 }
 
 /// The number at the end of a partition's name.

@@ -189,3 +189,28 @@ fn a_partition_that_may_be_read_is_not_said_to_be_the_one() {
     board.medium.certainty = Certainty::Likely;
     assert_eq!(subjects(&board), [Subject::Other]);
 }
+
+#[test]
+fn a_partition_that_the_bootloader_is_set_to_is_the_one_that_is_read() {
+    let mut board = board();
+    board.running = Some(Running::default());
+    board.mounted_boot = Some("/dev/mmcblk0p1".into());
+    let set = |board: &mut ChainFacts, settings: &str| board.eeprom.settings = Some(settings.into());
+    let words = |board: &ChainFacts| {
+        let chain = StartChain::of(board);
+        chain.doubt().map(|link| link.found.clone())
+    };
+    let plain = words(&board);
+    set(&mut board, "[all]\nPARTITION=1\n");
+    assert_eq!(words(&board), plain);
+    set(&mut board, "[all]\nPARTITION=2\n");
+    assert_eq!(doubt(&board).1, Doubt::WhatIsRead);
+    let found = "PARTITION=2 in the bootloader's settings names partition 2, which was not read";
+    assert_eq!(words(&board).as_deref(), Some(found));
+    // A file of the boot partition comes first.
+    board.partition.put("autoboot.txt", "[all]\nboot_partition=1\n");
+    assert_eq!(words(&board), plain);
+    set(&mut board, "[all]\nBOOT_WATCHDOG_TIMEOUT=60\nBOOT_WATCHDOG_PARTITION=3\n");
+    let chain = StartChain::of(&board);
+    assert!(chain.notes().any(|(_, note)| note.what.contains("within 60 s")));
+}
