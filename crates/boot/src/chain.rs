@@ -11,6 +11,7 @@ mod kernel;
 mod link;
 mod mounts;
 mod naming;
+mod remake;
 mod root;
 mod running;
 mod settings;

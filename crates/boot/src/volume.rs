@@ -166,9 +166,8 @@ impl Name {
 pub fn are_members(several: &[&NamedVolume]) -> bool {
     const POOLS: [&str; 2] = ["btrfs", "bcachefs"];
     let is_pool = |kind: &str| several.iter().all(|one| one.filesystem.as_deref() == Some(kind));
-    let differ = |pair: &[&NamedVolume]| {
-        pair[0].partuuid.is_none() || pair[0].partuuid != pair[1].partuuid
-    };
+    let differ =
+        |pair: &[&NamedVolume]| pair[0].partuuid.is_none() || pair[0].partuuid != pair[1].partuuid;
     several.len() > 1 && POOLS.iter().any(|kind| is_pool(kind)) && several.windows(2).all(differ)
 }
 

@@ -36,7 +36,10 @@ pub fn uses(machine: &Machine, disk: &str) -> Vec<String> {
 pub fn mounted_with_others(machine: &Machine, part: &BlockDevice) -> Option<String> {
     let named = machine.mounts.iter().find(|mount| names_member(mount, &part.name));
     if let Some(mount) = named {
-        return Some(format!("{} is a part of the {} at {}", part.name, mount.filesystem, mount.point));
+        return Some(format!(
+            "{} is a part of the {} at {}",
+            part.name, mount.filesystem, mount.point
+        ));
     }
     let kind = part.content.text()?;
     let is_mounted = |mount: &&Mount| match kind {

@@ -184,9 +184,8 @@ mod tests {
     #[test]
     fn a_file_that_the_system_makes_or_does_not_read_is_an_obstacle() {
         let root = || vec![mount("/", "/dev/mmcblk0p2", "ext4", "rw")];
-        let is_refused = |id: &str, path: &str| {
-            obstacle(&machine(root(), &[id]), Path::new(path)).is_some()
-        };
+        let is_refused =
+            |id: &str, path: &str| obstacle(&machine(root(), &[id]), Path::new(path)).is_some();
         assert!(is_refused("nixos", FSTAB));
         assert!(is_refused("nixos", "/boot/firmware/cmdline.txt"));
         assert!(is_refused("openwrt", FSTAB));

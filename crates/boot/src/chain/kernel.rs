@@ -2,6 +2,7 @@
 
 use super::link::{Doubt, Link, Stage, Subject};
 use super::naming::{RootKind, root_filesystem, root_kind, root_name};
+use super::remake::{Lacks, remake};
 use super::running::{is_this_kernel, went_alone};
 use super::width::{file_name, has_large_pages, is_32_bit};
 use super::{ChainFacts, device_tree, setting};
@@ -12,8 +13,6 @@ use crate::initramfs::Listing;
 use crate::medium::Certainty;
 use crate::model::Kernels;
 use crate::modules::{Known, Modules};
-
-const REMAKE: &str = "make it again: sudo update-initramfs -u -k all";
 
 pub(super) fn kernel(facts: &ChainFacts, path: &BootPath) -> Link {
     let link = Link::new(Stage::Kernel, path.kernel.as_str(), "config.txt");
@@ -370,9 +369,10 @@ fn inside(facts: &ChainFacts, path: &BootPath, link: Link) -> Link {
 /// A damaged image is as none, or a part of one: the kernel keeps what it could unpack.
 fn damaged(facts: &ChainFacts, path: &BootPath, name: &str, why: &str, link: Link) -> Link {
     let what = format!("{name} cannot be unpacked: {why}");
-    let link = alone(facts, path, link.noted(what.as_str(), REMAKE));
+    let remedy = remake(&[], Lacks::Freshness);
+    let link = alone(facts, path, link.noted(what.as_str(), remedy.as_str()));
     if link.stop.is_some() {
-        return Link { stop: None, ..link }.with(Certainty::Likely).stopped(what, REMAKE);
+        return Link { stop: None, ..link }.with(Certainty::Likely).stopped(what, remedy);
     }
     link.not_known(what)
 }
@@ -386,11 +386,11 @@ fn hook(facts: &ChainFacts, path: &BootPath, listings: &[&Listing], link: Link) 
     match root_kind(facts, path) {
         RootKind::Encrypted(_) if !opens => link.stopped(
             "the root is encrypted (LUKS), and the initramfs has no cryptsetup to open it",
-            "install cryptsetup-initramfs, then sudo update-initramfs -u -k all",
+            remake(listings, Lacks::Cryptsetup),
         ),
         RootKind::Lvm if !has("lvm") => link.stopped(
             "the root is a logical volume, and the initramfs has no lvm to find it",
-            "install lvm2, then sudo update-initramfs -u -k all",
+            remake(listings, Lacks::Lvm),
         ),
         RootKind::Encrypted(_) | RootKind::Lvm | RootKind::Plain | RootKind::Elsewhere => link,
     }
@@ -412,7 +412,8 @@ fn for_this_kernel(
     let modules = &kernel.modules;
     if modules.find(&filesystem) == Known::BuiltIn {
         let is_other = !releases.is_empty() && !releases.contains(&release);
-        return if is_other { link.noted(two_releases(release, releases), REMAKE) } else { link };
+        let remedy = remake(listings, Lacks::Freshness);
+        return if is_other { link.noted(two_releases(release, releases), remedy) } else { link };
     }
     let is_plain = matches!(root_kind(facts, path), RootKind::Plain | RootKind::Elsewhere);
     if !is_plain && (releases.is_empty() || releases.contains(&release)) {
@@ -428,7 +429,8 @@ fn for_this_kernel(
     }
     let is_certain = !modules.is_empty() && !releases.is_empty();
     let certainty = if is_certain { Certainty::Certain } else { Certainty::Likely };
-    link.with(certainty).stopped(two_releases(release, releases), REMAKE)
+    let remedy = remake(listings, Lacks::Freshness);
+    link.with(certainty).stopped(two_releases(release, releases), remedy)
 }
 
 /// The module without which the root is not reached: of what lies between, where it is opened or put together first.
@@ -467,7 +469,7 @@ fn module_inside(
             None => link,
             Some(file) => link.stopped(
                 format!("the root is {filesystem}, and its module {file} is not in the initramfs"),
-                format!("write {filesystem} into /etc/initramfs-tools/modules, then sudo update-initramfs -u"),
+                remake(listings, Lacks::Module(filesystem)),
             ),
         },
         Known::No if is_inside(filesystem) => link,

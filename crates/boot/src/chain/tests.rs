@@ -89,7 +89,10 @@ fn a_clone_that_kept_the_old_name_stops_at_its_root() {
     let mut board = board();
     board.volumes[1].partuuid = Some("3c4d-02".into());
     assert_eq!(outcome(&board), Outcome::StopsAt(Stage::Root));
-    assert_eq!(why(&board), "cmdline.txt names PARTUUID=1a2b-02; there is 3c4d-02 (/dev/mmcblk0p2)");
+    assert_eq!(
+        why(&board),
+        "cmdline.txt names PARTUUID=1a2b-02; there is 3c4d-02 (/dev/mmcblk0p2)"
+    );
 }
 
 #[test]

@@ -110,9 +110,9 @@ fn shared(one: &BlockDevice, other: &BlockDevice) -> Option<String> {
         return own.partuuid.as_ref().map(|id| format!("PARTUUID={id}"));
     }
     let shares_by_design = [one, other].iter().any(|part| {
-        part.content.text().is_none_or(|kind| {
-            matches!(kind, "btrfs" | "bcachefs") || kind.ends_with("_member")
-        })
+        part.content
+            .text()
+            .is_none_or(|kind| matches!(kind, "btrfs" | "bcachefs") || kind.ends_with("_member"))
     });
     if !shares_by_design && same(&own.uuid, &theirs.uuid) {
         return own.uuid.as_ref().map(|id| format!("UUID={id}"));

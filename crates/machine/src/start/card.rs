@@ -282,7 +282,9 @@ fn root_into(parts: &CardParts<'_>, facts: &mut ChainFacts) {
             facts.root = root_files(&**files, true, init.as_deref());
             modules_into(&**files, facts);
         }
-        Err(why) => facts.root = unread(format!("the root on {} cannot be read: {why}", part.volume.path)),
+        Err(why) => {
+            facts.root = unread(format!("the root on {} cannot be read: {why}", part.volume.path))
+        }
     }
     if let Some((_, all)) = subvolumes {
         subvolume::names_into(&all, facts);

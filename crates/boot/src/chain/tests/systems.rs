@@ -107,6 +107,36 @@ fn an_encrypted_root_needs_modules_of_its_kernel() {
 }
 
 #[test]
+fn an_initramfs_is_made_again_by_the_program_that_made_it() {
+    let of = |script: &str| {
+        let member = |path: &str| Member { path: path.into(), mode: 0o100_755, size_bytes: 1 };
+        let members = vec![member(script), member("usr/lib/modules/6.1.0/kernel/fs/ext4.ko")];
+        let mut facts = board();
+        let listing = Listing { members, ..Listing::default() };
+        facts.images.initramfs.insert("initramfs8".into(), Ok(listing));
+        let kernel = Kernel { release: Some("6.12.47-v8".into()), ..Kernel::default() };
+        facts.images.kernels.insert("kernel8.img".into(), kernel);
+        let remedies = |facts: &ChainFacts| {
+            let chain = StartChain::of(facts);
+            chain.deciding().and_then(|link| link.stop.clone()).expect("it stops").remedy
+        };
+        let old = remedies(&facts);
+        facts.volumes[1].filesystem = Some("crypto_LUKS".into());
+        (old, remedies(&facts))
+    };
+    for (script, old, encrypted) in [
+        ("scripts/local", "update-initramfs", "cryptsetup-initramfs"),
+        ("usr/lib/dracut/x", "dracut", "--add crypt"),
+        ("init_functions", "mkinitcpio -P", "encrypt into HOOKS"),
+        ("init", "by the program of its system", "cryptsetup in it"),
+    ] {
+        let (of_old, of_encrypted) = of(script);
+        assert!(of_old.contains(old), "{script}: {of_old}");
+        assert!(of_encrypted.contains(encrypted), "{script}: {of_encrypted}");
+    }
+}
+
+#[test]
 fn a_volume_that_libreelec_looks_for_and_is_not_here_is_told() {
     let mut facts = board();
     facts.volumes[0].label = Some("LIBREELEC".into());
@@ -195,7 +225,8 @@ fn a_partition_that_the_bootloader_is_set_to_is_the_one_that_is_read() {
     let mut board = board();
     board.running = Some(Running::default());
     board.mounted_boot = Some("/dev/mmcblk0p1".into());
-    let set = |board: &mut ChainFacts, settings: &str| board.eeprom.settings = Some(settings.into());
+    let set =
+        |board: &mut ChainFacts, settings: &str| board.eeprom.settings = Some(settings.into());
     let words = |board: &ChainFacts| {
         let chain = StartChain::of(board);
         chain.doubt().map(|link| link.found.clone())
