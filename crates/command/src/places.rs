@@ -26,6 +26,11 @@ pub fn changes() -> PathBuf {
     elsewhere.unwrap_or_else(|| PathBuf::from("/var/lib/rubus/changes"))
 }
 
+/// Where `rubus tune` keeps what it has changed for a trial: beside the changes.
+pub fn tuning() -> PathBuf {
+    changes().with_file_name("tune")
+}
+
 /// Path of the history, whether or not it exists.
 pub fn history() -> anyhow::Result<PathBuf> {
     Ok(data_directory()?.join("history.db"))

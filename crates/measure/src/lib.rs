@@ -14,6 +14,7 @@
 mod attribution;
 #[cfg(test)]
 mod attribution_tests;
+mod by_turn;
 pub mod calibrate;
 mod capacity;
 mod completions;
@@ -75,6 +76,7 @@ mod workers;
 #[cfg(test)]
 mod workers_tests;
 
+pub use by_turn::{ByTurn, run_by_turn};
 pub use error::BenchError;
 pub use event::{Event, Observer, Phase, Progress};
 pub use far_end::{FarEnd, Meter};

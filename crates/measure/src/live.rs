@@ -35,6 +35,8 @@ pub(crate) struct LiveRig {
     watcher: Watcher,
     kind: TargetKind,
     queueing: Queueing,
+    /// Reading in order is not announced to the kernel.
+    has_default_read_ahead: bool,
     /// What trying io_uring found, for each open file, for reads and for writes, polled or not.
     verdicts: HashMap<(RawFd, bool, bool), Verdict>,
 }
@@ -42,7 +44,8 @@ pub(crate) struct LiveRig {
 impl LiveRig {
     /// The rig for a target of that kind, with how deep queues are to be kept full.
     pub(crate) fn new(watcher: Watcher, kind: TargetKind, queueing: Queueing) -> Self {
-        LiveRig { watcher, kind, queueing, verdicts: HashMap::new() }
+        let verdicts = HashMap::new();
+        LiveRig { watcher, kind, queueing, has_default_read_ahead: false, verdicts }
     }
 
     /// What keeps a queue full: a ring where it can, else threads.
@@ -140,6 +143,8 @@ impl Rig for LiveRig {
             return;
         }
         let order = match work.pattern {
+            // Each way the kernel takes the disk's present setting over to the open file.
+            Pattern::Sequential if self.has_default_read_ahead => Advice::Normal,
             Pattern::Sequential => Advice::Sequential,
             Pattern::Random => Advice::Random,
         };
@@ -149,6 +154,10 @@ impl Rig for LiveRig {
             let _ = fadvise(&file, 0, length, Advice::DontNeed);
             let _ = fadvise(&file, 0, None, order);
         }
+    }
+
+    fn use_default_read_ahead(&mut self) {
+        self.has_default_read_ahead = true;
     }
 
     fn cached_share(&mut self, work: &Work) -> Option<f64> {

@@ -46,6 +46,10 @@ pub(crate) trait Rig {
     /// be arranged.
     fn settle(&mut self, _work: &Work) {}
 
+    /// From now on reads through the page cache get the read-ahead that programs get by default, not the doubled one of a
+    /// program that announces sequential reading.
+    fn use_default_read_ahead(&mut self) {}
+
     /// The share of the region that lies in the page cache; absent where that cannot be told.
     fn cached_share(&mut self, _work: &Work) -> Option<f64> {
         None

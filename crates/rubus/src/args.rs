@@ -151,6 +151,7 @@ pub enum Command {
     Compression(rubus_processor::cli::compression::Compression),
     Zswap(rubus_memory::cli::zswap::Zswap),
     Advise(Box<Advise>),
+    Tune(Box<rubus_tune::cli::Tune>),
     Cluster(rubus_cluster::cli::Cluster),
     #[command(flatten)]
     Watch(rubus_watch::cli::Verb),

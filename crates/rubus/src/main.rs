@@ -35,6 +35,7 @@ mod shown;
 mod subjects;
 mod target;
 mod target_name;
+mod trial_left;
 mod watchdog;
 
 use args::{Args, Command};
@@ -97,6 +98,7 @@ fn run(args: Args, matches: &ArgMatches) -> anyhow::Result<Exit> {
         }
         Some(Command::Zswap(zswap)) => rubus_memory::cli::zswap::run(&general, &zswap),
         Some(Command::Advise(advise)) => commands::advise::run(&general, &advise),
+        Some(Command::Tune(tune)) => commands::tune::run(&general, &tune),
         Some(Command::Cluster(cluster)) => commands::cluster::run(&general, &cluster),
         Some(Command::Watch(verb)) => rubus_watch::cli::run(&general, &verb),
         Some(Command::Completions(completions)) => commands::completions::run(&completions),

@@ -62,6 +62,7 @@ fn help_fits_80_columns() {
         "attach",
         "detach",
         "advise",
+        "tune",
         "watch",
         "writers",
         "completions",

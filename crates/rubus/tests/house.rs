@@ -15,7 +15,7 @@ const FLOORS: [&[&str]; 10] = [
     &["machine"],
     &["command"],
     &["verdict", "measure", "fio", "processor", "memory", "copy", "nbd", "remote"],
-    &["runs", "change"],
+    &["runs", "change", "tune"],
     &["watch", "recipes"],
     &["advise", "cluster", "fleet"],
     &["page"],

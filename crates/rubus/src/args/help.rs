@@ -23,7 +23,10 @@ const GROUPS: [(&str, &[&str]); 5] = [
     ),
     (
         "Decide and change",
-        &["advise", "cluster", "recipes", "plan", "apply", "undo", "resume", "status", "verify"],
+        &[
+            "advise", "tune", "cluster", "recipes", "plan", "apply", "undo", "resume", "status",
+            "verify",
+        ],
     ),
     ("Copy and share disks", &["copy", "serve", "nbd", "attach", "detach"]),
     ("Help", &["help", "completions", "manual"]),
@@ -78,6 +81,7 @@ pub fn pages() -> impl Iterator<Item = &'static Page> {
         rubus_memory::cli::PAGES,
         rubus_nbd::cli::PAGES,
         rubus_processor::cli::PAGES,
+        rubus_tune::cli::PAGES,
         rubus_watch::cli::PAGES,
     ]
     .into_iter()

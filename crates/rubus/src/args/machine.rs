@@ -44,6 +44,7 @@ fn use_of(command: &Command) -> Use {
         | Command::Compression(_)
         | Command::Zswap(_)
         | Command::Advise(_)
+        | Command::Tune(_)
         | Command::Watch(_) => Use::Own,
         // A disk or an image that is named is looked at itself.
         Command::Boot(boot) if boot.disk.is_some() => Use::None,

@@ -17,6 +17,8 @@ use rubus_vocabulary::result::Run;
 
 use crate::args::{Args, Command, General};
 use crate::exit::Exit;
+use crate::trial_left;
+use rubus_command::messages::in_columns;
 use rubus_command::places;
 
 /// How many runs are looked through for one from before the change.
@@ -27,7 +29,11 @@ const MAX_RUNS: u32 = 1_000;
 /// # Errors
 /// Those of the verb.
 pub fn run(general: &General, verb: &Verb) -> anyhow::Result<Exit> {
-    cli::run(general, verb, &Bench { general })
+    let done = cli::run(general, verb, &Bench { general })?;
+    if let (Verb::Status(_), Some(words)) = (verb, trial_left::words()) {
+        eprintln!("{}", in_columns(&format!("rubus: {words}")));
+    }
+    Ok(done)
 }
 
 /// Measures around a change.

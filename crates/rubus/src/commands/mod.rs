@@ -26,3 +26,4 @@ pub mod share;
 pub mod suites;
 pub mod survey;
 pub mod together;
+pub mod tune;

@@ -1,0 +1,100 @@
+//! The arguments of `rubus tune`, and what its help says.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use rubus_command::Json;
+use rubus_command::values::time_within;
+use rubus_vocabulary::verb::{MISTAKE, Page};
+
+use crate::works::Purpose;
+
+/// Exit statuses and examples, in the order of the commands.
+pub const PAGES: &[Page] = &[Page {
+    name: "rubus-tune",
+    statuses: &[
+        (0, "done"),
+        (1, "cut short, nothing could be judged, or what was applied does not hold"),
+        MISTAKE,
+        (5, "a setting could not be put back: see `rubus tune --restore`"),
+    ],
+    examples: &[
+        ("rubus tune /mnt/ssd --list", "Show what would be tried. Changes nothing."),
+        ("sudo rubus tune /mnt/ssd", "Try it, put everything back, and say what helps."),
+        (
+            "sudo rubus tune /mnt/ssd --for files --apply",
+            "The same for large files; then make what helps last, and prove it.",
+        ),
+    ],
+}];
+
+/// The JSON documents that they print.
+#[cfg(feature = "schema")]
+pub fn documents() -> Vec<rubus_vocabulary::verb::Document> {
+    use crate::report::TuneDocument;
+    use rubus_vocabulary::verb::Document;
+    vec![Document::of::<TuneDocument>("tune", "rubus tune --json")]
+}
+
+/// Try settings of a disk in turns, put them back, and say which help.
+///
+/// Tries read-ahead, I/O scheduler, queue length and the processor's governor, each against its
+/// present value, on the disk under a directory. Every value is recorded before it is changed and
+/// put back afterwards, also after Ctrl-C, a kill or a crash. Writes a nameless file, which is gone
+/// at the end; says how much before it begins. Needs root, except for --list.
+#[derive(Debug, Args)]
+pub struct Tune {
+    /// Directory on the disk to be tuned
+    #[arg(default_value = ".", value_name = "DIR", value_hint = clap::ValueHint::DirPath)]
+    pub directory: PathBuf,
+    /// What the disk is for: everything, files or database
+    #[arg(
+        long = "for",
+        value_name = "PURPOSE",
+        default_value = "everything",
+        hide_possible_values = true
+    )]
+    pub purpose: Purpose,
+    /// Longest time, such as 10m or 2h; small effects need long trials
+    #[arg(long, value_name = "TIME", default_value = "20m", value_parser = time)]
+    pub time: f64,
+    /// Show what would be tried, how long it takes and what it writes; change nothing
+    #[arg(long, alias = "dry-run", conflicts_with_all = ["apply", "restore", "forget"])]
+    pub list: bool,
+    /// Make what helps last, with a plan that `rubus undo` takes back, and measure again
+    #[arg(long, conflicts_with_all = ["restore", "forget", "wanted"])]
+    pub apply: bool,
+    /// With --apply: do not ask for confirmation
+    #[arg(long, short, requires = "apply")]
+    pub yes: bool,
+    /// Put back what a trial has left that was cut off by a kill
+    #[arg(long, conflicts_with = "forget")]
+    pub restore: bool,
+    /// Drop the record of a trial without putting anything back
+    #[arg(long)]
+    pub forget: bool,
+    #[command(flatten)]
+    pub json: Json,
+    /// The process that puts settings back after a kill
+    #[arg(long, hide = true)]
+    pub keeper: bool,
+}
+
+/// Seconds, minutes with an `m` or hours with an `h`.
+fn time(text: &str) -> Result<f64, String> {
+    time_within(text, 60.0..=86_400.0).ok_or_else(|| "write a time from 1m to 24h".into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::time;
+
+    #[test]
+    fn a_time_is_in_seconds_minutes_or_hours() {
+        assert_eq!(time("20m"), Ok(1200.0));
+        assert_eq!(time("90"), Ok(90.0));
+        for wrong in ["59s", "25h", "m", "-1m", "NaN"] {
+            assert!(time(wrong).is_err(), "{wrong}");
+        }
+    }
+}

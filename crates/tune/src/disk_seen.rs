@@ -1,0 +1,69 @@
+//! A disk as it is seen in `/sys`: whether the one that has a name now is the one that had it before.
+
+use std::path::Path;
+
+use rubus_host::Files;
+use serde::{Deserialize, Serialize};
+
+/// What tells one disk from another that took its name.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DiskSeen {
+    /// Kernel name.
+    pub name: String,
+    /// Device number.
+    pub number: String,
+    /// Number of the disk within this boot, where the kernel counts them (Linux 5.15).
+    pub sequence: Option<String>,
+    /// World-wide name, card identification or serial number, if it has one.
+    pub identity: Option<String>,
+    /// Size in sectors of 512 bytes.
+    pub sectors: Option<String>,
+}
+
+/// Files below `/sys/block/NAME` that identify a disk, the best first.
+pub const IDENTITIES: [&str; 5] = ["wwid", "device/wwid", "device/cid", "device/serial", "serial"];
+
+impl DiskSeen {
+    /// The disk that has this kernel name now.
+    pub fn of(name: &str, files: &dyn Files) -> Option<DiskSeen> {
+        let directory = Path::new("/sys/block").join(name);
+        let read = |file: &str| files.text(&directory.join(file)).ok();
+        let worth = |text: &String| !text.trim().is_empty();
+        Some(DiskSeen {
+            name: name.into(),
+            number: read("dev")?,
+            sequence: read("diskseq"),
+            identity: IDENTITIES.iter().find_map(|file| read(file).filter(worth)),
+            sectors: read("size"),
+        })
+    }
+
+    /// Whether the name still belongs to this disk.
+    pub fn is_there(&self, files: &dyn Files) -> bool {
+        DiskSeen::of(&self.name, files).as_ref() == Some(self)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rubus_host::simulated::fake::FakeFiles;
+
+    use super::*;
+
+    fn disk(sequence: &str) -> FakeFiles {
+        FakeFiles::new()
+            .file("/sys/block/sda/dev", "8:0\n")
+            .file("/sys/block/sda/size", "1000\n")
+            .file("/sys/block/sda/device/wwid", "naa.5\n")
+            .file("/sys/block/sda/diskseq", sequence)
+    }
+
+    #[test]
+    fn another_disk_of_the_same_name_is_another_disk() {
+        let seen = DiskSeen::of("sda", &disk("9")).unwrap();
+        assert_eq!(seen.identity.as_deref(), Some("naa.5"));
+        assert!(seen.is_there(&disk("9")));
+        assert!(!seen.is_there(&disk("10")), "it was unplugged and plugged in again");
+        assert!(!seen.is_there(&FakeFiles::new()));
+    }
+}
