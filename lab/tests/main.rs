@@ -32,6 +32,7 @@ mod loop_model;
 mod loop_shapes;
 mod loop_sweeps;
 mod loop_together;
+mod loop_tune;
 mod loop_verify;
 mod loop_zswap;
 mod nbd_client;
