@@ -127,13 +127,13 @@ impl Stream<'_> {
 
     /// A match may reach into what it makes.
     fn copy(&mut self, distance: usize, length: usize) -> Option<()> {
-        let mut from = self.bytes.len().checked_sub(distance)?;
+        let first = self.bytes.len().checked_sub(distance)?;
         if self.bytes.len() + length > self.most {
             return None;
         }
-        for _ in 0..length {
-            self.bytes.push(self.bytes[from]);
-            from += 1;
+        for from in first..first + length {
+            let byte = *self.bytes.get(from)?;
+            self.bytes.push(byte);
         }
         Some(())
     }
