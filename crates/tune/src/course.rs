@@ -115,10 +115,9 @@ pub fn run(
     });
     let mut trial = Trial { comparisons: pairs.collect(), ended: None, is_out_of_time: false };
     for look in LOOKS {
-        for number in 0..candidates.len() {
-            let ended =
-                rounds_to(look, number, &candidates[number], &mut trial, bench, switch, most_s);
-            switch.restore(&candidates[number]);
+        for (number, candidate) in candidates.iter().enumerate() {
+            let ended = rounds_to(look, number, candidate, &mut trial, bench, switch, most_s);
+            switch.restore(candidate);
             if let Err(ended) = ended {
                 trial.ended = Some(ended);
                 look_at(number, &mut trial.comparisons);
