@@ -223,15 +223,26 @@ fn said_of(path: &str, bytes: &[u8], names: &mut Pseudonyms) -> Vec<u8> {
     }
 }
 
-/// Something that is a text where the file is one, and is none where it is none.
+/// Something that is a text where the file is one, and is none where it is none. A program tells for what machine it is made.
 fn presence(bytes: &[u8]) -> Vec<u8> {
     if bytes.is_empty() {
         Vec::new()
+    } else if bytes.starts_with(b"\x7fELF") {
+        program_head(bytes)
     } else if std::str::from_utf8(bytes).is_ok_and(|text| !text.contains('\0')) {
         b"#\n".to_vec()
     } else {
         vec![0xff, 0]
     }
+}
+
+/// Of a program's head, its class, its order of bytes, its version and its system, then its type and its machine (elf(5)).
+fn program_head(bytes: &[u8]) -> Vec<u8> {
+    const HEAD_BYTES: usize = 20;
+    // Nothing reads what fills the head up to its type.
+    const FILLED: std::ops::Range<usize> = 8..16;
+    let head = bytes.iter().take(HEAD_BYTES).enumerate();
+    head.map(|(at, byte)| if FILLED.contains(&at) { 0 } else { *byte }).collect()
 }
 
 /// Directories of which the system's packages give the names.
@@ -333,6 +344,10 @@ mod tests {
         assert_eq!(said_of("/home/alice/key", b"hunter2\n", &mut names), b"#\n");
         assert_eq!(said_of("/boot/initramfs8", b"\x1f\x8b\0secret", &mut names), [0xff, 0]);
         assert_eq!(said_of("/usr/bin/x", b"", &mut names), b"");
+        let program = b"\x7fELF\x02\x01\x01\0\0qzalice\x02\0\xb7\0\x01\0\0\0qzsecret";
+        let head = b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0\x02\0\xb7\0";
+        assert_eq!(said_of("/bin/sh", program, &mut names), head);
+        assert_eq!(said_of("/bin/sh", &program[..5], &mut names), program[..5]);
     }
 
     #[test]
