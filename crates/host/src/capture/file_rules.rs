@@ -177,8 +177,15 @@ fn matches(path: &str, pattern: &str) -> bool {
 pub(super) fn let_through(record: &mut Record) -> Vec<String> {
     let mut names = Pseudonyms::noting();
     // The paths of files are the program's own, or made of names that stand in lists and files.
+    let command_lines = command_lines(record);
     for (path, contents) in &mut record.files {
-        let said = said_of(path, &contents.bytes, &mut names);
+        let rule = match rule(path) {
+            Rule::Lines(Form::FirmwareConfig) if command_lines.contains(&small_name(path)) => {
+                Rule::Lines(Form::CommandLine)
+            }
+            rule => rule,
+        };
+        let said = said_by(rule, path, &contents.bytes, &mut names);
         // A file of which less is left is whole.
         contents.whole |= said.len() != contents.bytes.len();
         contents.bytes = said;
@@ -188,7 +195,9 @@ pub(super) fn let_through(record: &mut Record) -> Vec<String> {
         entries.iter().for_each(|entry| note_path(&format!("{prefix}/{entry}"), &mut names));
     }
     record.links.values().for_each(|target| note_path(target, &mut names));
-    record.spaces.keys().for_each(|path| note_path(path, &mut names));
+    let keys = record.links.keys().chain(record.spaces.keys());
+    let keys = keys.chain(record.errors.keys().map(|(path, _)| path));
+    keys.for_each(|path| note_path(path, &mut names));
     record.errors.values_mut().for_each(shorten);
     for (call, answer) in &mut record.programs {
         match answer {
@@ -199,8 +208,30 @@ pub(super) fn let_through(record: &mut Record) -> Vec<String> {
     names.noted()
 }
 
-fn said_of(path: &str, bytes: &[u8], names: &mut Pseudonyms) -> Vec<u8> {
-    match rule(path) {
+/// The files of the boot partition that a config.txt names as command lines.
+fn command_lines(record: &Record) -> BTreeSet<String> {
+    let texts = record.files.iter().filter(|(path, _)| {
+        path.starts_with("/boot/") && rule(path) == Rule::Lines(Form::FirmwareConfig)
+    });
+    let mut names = BTreeSet::new();
+    for (_, contents) in texts {
+        for line in String::from_utf8_lossy(&contents.bytes).lines() {
+            let value = line.trim_start().strip_prefix("cmdline").map(|rest| rest.trim_start());
+            // Firmware may also take the setting without its sign.
+            let value = value.map(|rest| rest.strip_prefix('=').unwrap_or(rest).trim());
+            names.extend(value.filter(|value| !value.is_empty()).map(small_name));
+        }
+    }
+    names
+}
+
+/// The last component, which FAT finds in any case.
+fn small_name(path: &str) -> String {
+    path.rsplit('/').next().unwrap_or(path).to_lowercase()
+}
+
+fn said_by(rule: Rule, path: &str, bytes: &[u8], names: &mut Pseudonyms) -> Vec<u8> {
+    match rule {
         Rule::AsItIs => bytes.to_vec(),
         Rule::Lines(form) => known_forms::text_of(form, bytes, names),
         Rule::Kernel(words) => kernel_forms::said(words, bytes, names),
@@ -319,6 +350,10 @@ fn shorten(error: &mut ReadError) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn said_of(path: &str, bytes: &[u8], names: &mut Pseudonyms) -> Vec<u8> {
+        said_by(rule(path), path, bytes, names)
+    }
 
     #[test]
     fn every_file_has_a_rule_by_its_path_and_an_unknown_one_keeps_nothing() {

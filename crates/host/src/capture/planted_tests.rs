@@ -187,3 +187,78 @@ fn no_secret_of_any_kind_is_left_in_a_capture() {
     }
     assert!(leaks.is_empty(), "{} are left:\n{}", leaks.len(), leaks.join("\n"));
 }
+
+/// Tables have names with escapes, paths and answers have them as they are.
+#[test]
+fn a_name_with_a_blank_has_one_pseudonym_in_all_its_writings() {
+    let machine = FakeFiles::new()
+        .file(
+            "/proc/self/mountinfo",
+            "24 1 179:2 / / rw shared:1 - ext4 /dev/mmcblk0p2 rw\n\
+             90 24 8:17 / /srv/Qzfamily\\040Qzschmidt rw shared:9 - ext4 /dev/sdb1 rw\n\
+             91 24 8:18 / /srv/100%25-qzalice rw shared:9 - ext4 /dev/sdb2 rw\n\
+             92 24 8:19 / /srv/%71%7A%62%6F%62 rw shared:9 - ext4 /dev/sdb3 rw\n",
+        )
+        .file("/etc/fstab", "LABEL=Qzfamily\\040Qzschmidt /srv/Qzanna\\040Fotos ext4 rw 0 0\n")
+        .file(
+            "/run/udev/data/b8:17",
+            "E:ID_FS_LABEL=Qzfamily_Qzschmidt\nE:ID_FS_LABEL_ENC=Qzfamily\\x20Qzschmidt\n\
+             S:disk/by-label/Qzfamily\\x20Qzschmidt\n",
+        )
+        .file("/boot/firmware/config.txt", "include %71%7A%63%61%72%6F%6C.txt\n")
+        .link("/dev/disk/by-label/Qzfamily\\x20Qzschmidt", "/dev/sdb1")
+        .dir("/srv/Qzfamily Qzschmidt")
+        .space("/srv/Qzfamily Qzschmidt", 10, 5)
+        .space("/srv/100%25-qzalice", 10, 5)
+        .space("/srv/%71%7A%62%6F%62", 10, 5)
+        .failing("/srv/Qzanna Fotos", ReadError::Denied);
+    let recorder = Recorder::new(&machine);
+    read_everything_there(&recorder);
+    for path in ["/srv/Qzfamily Qzschmidt", "/srv/100%25-qzalice", "/srv/%71%7A%62%6F%62"] {
+        recorder.space(Path::new(path)).unwrap();
+    }
+    let _ = recorder.text(Path::new("/srv/Qzanna Fotos"));
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("capture.tar");
+    save(&recorder, &path, "for a test", "2026-11-21T00:58:12Z", Identities::Replace).unwrap();
+    let text = String::from_utf8_lossy(&std::fs::read(&path).unwrap()).into_owned();
+    let names = ["Qzschmidt", "qzalice", "%71%7A", "Qzanna", "Fotos", "qzbob"];
+    let left: Vec<&&str> = names.iter().filter(|name| text.contains(**name)).collect();
+    assert!(left.is_empty(), "{left:?} are left in {text}");
+    // What is mounted is still where its free space is told.
+    let kept = Captured::open(&path).unwrap();
+    let mounted = kept.text(Path::new("/proc/self/mountinfo")).unwrap();
+    let points: Vec<&str> = mounted.lines().filter_map(|line| line.split(' ').nth(4)).collect();
+    assert_eq!(points.len(), 4);
+    for point in &points[1..] {
+        let place = if point.contains('%') { point.to_string() } else { escapes::decoded(point) };
+        assert!(kept.space(Path::new(&place)).is_ok(), "{place} in {text}");
+    }
+}
+
+/// What programs make of a file's name stays in its pseudonym.
+#[test]
+fn files_that_a_config_names_are_still_what_they_were() {
+    let machine = FakeFiles::new()
+        .file(
+            "/boot/firmware/config.txt",
+            "kernel=qzkernel.img\ncmdline=qzcmd.txt\n[pi4]\nkernel=u-boot-qz.bin\n",
+        )
+        .file("/boot/firmware/qzcmd.txt", "root=/dev/mmcblk0p2 rootwait\n")
+        .file("/boot/firmware/qzkernel.img", "\0x");
+    let recorder = Recorder::new(&machine);
+    read_everything_there(&recorder);
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("capture.tar");
+    save(&recorder, &path, "for a test", "2026-11-21T00:58:12Z", Identities::Replace).unwrap();
+    let kept = Captured::open(&path).unwrap();
+    let config = kept.text(Path::new("/boot/firmware/config.txt")).unwrap();
+    let values: Vec<&str> =
+        config.lines().filter_map(|line| Some(line.split_once('=')?.1)).collect();
+    let [kernel, line, loader] = values[..] else { panic!("{config}") };
+    assert!(!config.contains("qz"), "{config}");
+    assert!(kernel.ends_with(".img") && loader.starts_with("u-boot"), "{config}");
+    let boot = Path::new("/boot/firmware");
+    assert_eq!(kept.text(&boot.join(line)).unwrap(), "root=/dev/mmcblk0p2 rootwait");
+    assert!(kept.read_prefix(&boot.join(kernel), 1).is_ok());
+}

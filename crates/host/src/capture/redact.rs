@@ -6,9 +6,10 @@
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use super::secrets::{ID_FILES, Reach, SERIAL_FILES, Secrets, Shape};
-use super::shapes;
+use super::{escapes, shapes};
 use crate::files::ReadError;
 use crate::shareable::words::HOMES;
 use crate::simulated::recorder::Record;
@@ -67,15 +68,12 @@ impl Redactor {
     /// tables have it, with the first three fields turned round. Short ones would be found
     /// everywhere by chance.
     fn add_binary_forms(&mut self, text: &str, shape: Shape) {
-        let pseudonym = self.pseudonym(text.as_bytes(), shape);
-        let (Some(old), Some(new)) =
-            (digits_as_bytes(text.as_bytes()), digits_as_bytes(&pseudonym))
-        else {
+        let Some(old) = digits_as_bytes(text.as_bytes()).filter(|old| old.len() >= 6) else {
             return;
         };
-        if old.len() < 6 {
+        let Some(new) = digits_as_bytes(&self.pseudonym(text.as_bytes(), shape)) else {
             return;
-        }
+        };
         if old.len() == 16 {
             self.add_raw(turned(&old), turned(&new));
         }
@@ -248,24 +246,32 @@ impl Redactor {
         let number = self.number(secret, shape);
         match shape {
             Shape::Hex => with_digits(secret, 0, number),
+            Shape::Board => {
+                let (first, last) = secret.split_at(secret.len() - BOARD_DIGITS.min(secret.len()));
+                [with_digits(first, 0, number), with_digits(last, 0, number)].concat()
+            }
             // Six digits name the maker.
             Shape::Address => with_digits(secret, 6, number),
-            Shape::Serial => marked(b"serial-", secret.len(), number),
-            Shape::Name => marked(b"host-", secret.len(), number),
+            Shape::Serial => named(b"serial-", secret, number),
+            Shape::Name => named(b"host-", secret, number),
         }
     }
 
     /// The number of a secret in all its spellings, from 1.
     fn number(&self, secret: &[u8], shape: Shape) -> u32 {
+        let board = match shape {
+            Shape::Board => secret.len().saturating_sub(BOARD_DIGITS),
+            Shape::Hex | Shape::Address | Shape::Serial | Shape::Name => 0,
+        };
         let canonical: Vec<u8> = match shape {
-            Shape::Hex | Shape::Address => secret
+            Shape::Hex | Shape::Board | Shape::Address => secret[board..]
                 .iter()
                 .filter(|byte| byte.is_ascii_hexdigit())
                 .map(u8::to_ascii_lowercase)
                 .collect(),
-            Shape::Serial | Shape::Name => secret
+            Shape::Serial | Shape::Name => escapes::units(secret)
                 .iter()
-                .map(|byte| if *byte == b'_' { b' ' } else { byte.to_ascii_lowercase() })
+                .map(|unit| if unit.byte == b'_' { b' ' } else { unit.byte.to_ascii_lowercase() })
                 .collect(),
         };
         let mut numbers = self.numbers.borrow_mut();
@@ -273,6 +279,9 @@ impl Redactor {
         *numbers.entry(canonical).or_insert(next)
     }
 }
+
+/// How many digits of a board's number stand alone: in a filter of config.txt, on the kernel's command line.
+const BOARD_DIGITS: usize = 8;
 
 /// `length` hexadecimal digits that end in a number. Their start keeps readers from taking them for zeros, which makers
 /// use where there is no identity.
@@ -302,6 +311,98 @@ fn with_digits(text: &[u8], from: usize, number: u32) -> Vec<u8> {
 fn marked(mark: &[u8], length: usize, number: u32) -> Vec<u8> {
     let mark = if length >= mark.len() + 4 { mark } else { b"" };
     [mark, &counted(number, length - mark.len())].concat()
+}
+
+/// What stands for a name, in its writing. What separates its words stays, since programs read these in several writings,
+/// and so do its ends of which programs make something.
+fn named(mark: &[u8], secret: &[u8], number: u32) -> Vec<u8> {
+    let units = escapes::units(secret);
+    let plain: Vec<u8> = units.iter().map(|unit| unit.byte).collect();
+    let needed = format!("{number:x}").len().max(2);
+    let is_separator = |byte: u8| b" _\t\n\\#".contains(&byte);
+    let places = |kept: &Range<usize>| {
+        let middle = kept.clone().filter(|at| !is_separator(plain[*at]));
+        middle.collect::<Vec<usize>>()
+    };
+    let (start, end) = known_ends(&plain);
+    let choices = [start..end, 0..end, 0..plain.len()];
+    let found = choices.iter().map(places).find(|places| places.len() >= needed);
+    let places = found.unwrap_or_else(|| (0..plain.len()).collect());
+    let is_whole = places.windows(2).all(|pair| pair[0] + 1 == pair[1]);
+    let digits = marked(if is_whole { mark } else { b"" }, places.len(), number);
+    let mut said = plain;
+    for (place, digit) in places.into_iter().zip(digits) {
+        said[place] = digit;
+    }
+    units.iter().zip(said).flat_map(|(unit, byte)| unit.written_as(byte)).collect()
+}
+
+/// Endings of files by which programs know what they are.
+const ENDINGS: [&str; 34] = [
+    "_efi.fd",
+    "_efi.img",
+    ".efi",
+    ".img",
+    ".bin",
+    ".elf",
+    ".txt",
+    ".conf",
+    ".dtb",
+    ".dtbo",
+    ".dat",
+    ".gz",
+    ".xz",
+    ".zst",
+    ".lz4",
+    ".ko",
+    ".ko.xz",
+    ".ko.zst",
+    ".ko.gz",
+    ".iso",
+    ".qcow2",
+    ".snap",
+    ".service",
+    ".socket",
+    ".mount",
+    ".automount",
+    ".swap",
+    ".timer",
+    ".path",
+    ".target",
+    ".rules",
+    ".sh",
+    ".json",
+    ".cpio",
+];
+/// Beginnings of files by which programs know what they are.
+const BEGINNINGS: [&str; 10] = [
+    "u-boot",
+    "uboot",
+    "u_boot",
+    "barebox",
+    "kernel",
+    "vmlinuz",
+    "vmlinux",
+    "initrd",
+    "initramfs",
+    "cmdline",
+];
+
+/// Where what names a file begins and ends: behind a known beginning, or the number by which files are put in order, and
+/// before a known ending.
+fn known_ends(name: &[u8]) -> (usize, usize) {
+    let small = name.to_ascii_lowercase();
+    let endings = ENDINGS.iter().filter(|ending| small.ends_with(ending.as_bytes()));
+    let Some(ending) = endings.map(|ending| ending.len()).max() else {
+        return (0, name.len());
+    };
+    let beginning = BEGINNINGS.iter().find(|beginning| small.starts_with(beginning.as_bytes()));
+    let digits = small.iter().take_while(|byte| byte.is_ascii_digit()).count();
+    let is_order = (1..=2).contains(&digits) && matches!(small.get(digits), Some(b'-' | b'_'));
+    let order = if is_order { digits + 1 } else { 0 };
+    let start = beginning.map_or(order, |beginning| beginning.len());
+    let end = name.len() - ending;
+    (start.min(end), end)
 }
 
 /// The kind of card by the directory of its files.
@@ -408,6 +509,56 @@ mod tests {
             assert_eq!(counted(0x1f, length).len(), length, "{length}");
         }
         assert_eq!(counted(0x1f, 8), b"5ec0001f");
+    }
+
+    #[test]
+    fn a_pseudonym_keeps_the_ends_and_the_writing_of_a_name() {
+        let of = |name: &str| String::from_utf8(named(b"host-", name.as_bytes(), 0x1f)).unwrap();
+        for (name, pseudonym) in [
+            ("qzalice", "5ec001f"),
+            ("qzalicebox", "host-5ec1f"),
+            ("qzkernel.img", "5ec0001f.img"),
+            ("QZKernel.IMG", "5ec0001f.IMG"),
+            ("10-qzalice.conf", "10-5ec001f.conf"),
+            ("u-boot-qz.bin", "u-boot51f.bin"),
+            ("99-q.conf", "5e1f.conf"),
+            ("q.conf", "5ec01f"),
+            ("Qz Root", "5e c01f"),
+            ("Qz_Root", "5e_c01f"),
+            ("Qz\\x20Root", "5e\\x20c01f"),
+            ("Qz\\040Root", "5e\\040c01f"),
+            ("%71%7A", "%31%66"),
+        ] {
+            assert_eq!(of(name), pseudonym, "{name}");
+        }
+    }
+
+    #[test]
+    fn the_last_digits_of_a_boards_number_are_those_of_its_pseudonym() {
+        let own = "10000000aabbccdd";
+        let files = FakeFiles::new()
+            .file("/proc/cpuinfo", format!("Serial\t\t: {own}\n"))
+            .file("/proc/device-tree/serial-number", format!("{own}\0"))
+            .file("/proc/cmdline", "bcm2709.serial=0xaabbccdd\n")
+            .file("/boot/firmware/config.txt", "[0xaabbccdd]\n[0xAABBCCDD]\n[0x11223344]\n");
+        let recorder = Recorder::new(&files);
+        read_everything_there(&recorder);
+        let mut record = recorder.record();
+        let names = ["aabbccdd", own, "11223344"].map(String::from);
+        Redactor::new(secrets::find(&files, &record, &names)).redact(&mut record);
+        let text = |path: &str| String::from_utf8_lossy(&record.files[path].bytes).into_owned();
+        let serial = text("/proc/device-tree/serial-number");
+        let serial = serial.trim_end_matches('\0');
+        assert_ne!(serial, own);
+        assert_eq!(serial.len(), own.len());
+        let number = u64::from_str_radix(serial, 16).expect("it is a number") & 0xffff_ffff;
+        assert_eq!(text("/proc/cpuinfo"), format!("Serial\t\t: {serial}\n"));
+        assert_eq!(text("/proc/cmdline"), format!("bcm2709.serial={number:#x}\n"));
+        let filters = text("/boot/firmware/config.txt");
+        let filters: Vec<&str> = filters.lines().collect();
+        assert_eq!(filters[0], format!("[{number:#x}]"));
+        assert_eq!(filters[1], format!("[0x{number:X}]"));
+        assert!(!filters[2].contains("11223344") && filters[2].len() == filters[0].len());
     }
 
     #[test]

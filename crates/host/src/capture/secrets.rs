@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use super::shapes;
+use super::{escapes, shapes};
 use crate::files::Files;
 use crate::shareable::identities;
 use crate::shareable::list::is_word;
@@ -19,6 +19,8 @@ use crate::simulated::tree::Contents;
 pub(crate) enum Shape {
     /// Hexadecimal digits with separators that stay: UUIDs, world-wide names.
     Hex,
+    /// A board's number of sixteen hexadecimal digits, of which the last eight stand alone in other places.
+    Board,
     /// A hardware address; the first half, which names the maker, stays.
     Address,
     /// Any text: "S4EVNX0R123456".
@@ -281,8 +283,22 @@ impl Secrets {
         }
     }
 
-    /// A name that people gave, or an address: of a server, a user, a share, a volume.
+    /// A name that people gave, or an address: of a server, a user, a share, a volume. It is the same name in each of its
+    /// writings.
     fn add_name(&mut self, text: &str) {
+        let plain = escapes::decoded(text);
+        self.add_plain_name(&plain);
+        let plain = plain.trim_matches(['/', '[', ']']);
+        let Some((shape, _)) = self.found.get(&plain.to_ascii_lowercase()).copied() else {
+            return;
+        };
+        let forms = escapes::forms(plain).into_iter().chain([text.to_string()]);
+        for form in forms.filter(|form| form != plain && form.contains(['\\', '%'])) {
+            self.add(&form, shape, Reach::Words);
+        }
+    }
+
+    fn add_plain_name(&mut self, text: &str) {
         let text = text.trim_matches(['/', '[', ']']);
         if shapes::is_address(text) {
             self.add_address(text);
@@ -357,10 +373,15 @@ impl Secrets {
     /// line only the last eight stand.
     pub(crate) fn add_board_serial(&mut self, text: &str) {
         let text = text.trim_matches(|c: char| c.is_whitespace() || c == '\0');
-        self.add_serial(text);
-        if text.len() == 16 && shapes::is_hex(text) && shapes::identifies(&text[8..]) {
-            self.add(&text[8..], Shape::Hex, reach_of(&text[8..]));
+        if text.len() == 16 && shapes::is_hex(text) && distinct(&text[8..]) > 2 {
+            for (digits, shape) in [(text, Shape::Board), (&text[8..], Shape::Hex)] {
+                self.add(digits, shape, reach_of(digits));
+                // A filter of config.txt may have noted it as a name.
+                let key = digits.to_ascii_lowercase();
+                self.found.entry(key).and_modify(|known| known.0 = shape);
+            }
         }
+        self.add_serial(text);
     }
 
     /// "naa.5002538e40abcdef", "eui.…", "t10.ATA     MODEL      SERIAL", "nvme.VENDOR-SERIAL-…",

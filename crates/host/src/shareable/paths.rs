@@ -51,6 +51,12 @@ pub fn path(text: &str, names: &mut Pseudonyms) -> String {
             before = part.to_string();
         }
     }
+    if names.is_noting() {
+        // A name is looked for as it is written, too.
+        let coded = text.split('/').filter(|part| percent_decoded(part) != **part);
+        coded.for_each(|part| names.note(part));
+        return text.to_string();
+    }
     parts.join("/")
 }
 

@@ -73,6 +73,11 @@ impl Pseudonyms {
         Pseudonyms { is_noting: true, ..Pseudonyms::default() }
     }
 
+    /// Whether names stay.
+    pub(super) fn is_noting(&self) -> bool {
+        self.is_noting
+    }
+
     /// Notes a name.
     pub fn note(&mut self, text: &str) {
         self.noted.insert(text.to_string());
