@@ -108,18 +108,56 @@ fn columns(
     said
 }
 
-/// fstab(5): source, place, filesystem, options, and two numbers.
+/// fstab(5): source, place, filesystem, options, and two numbers. A line with three columns is one, and a comment may stand
+/// behind them.
 fn fstab_columns(columns: &mut Vec<String>, names: &mut Pseudonyms) -> Option<()> {
-    let [source, place, filesystem, options, ..] = columns.as_mut_slice() else {
+    let comment = columns.iter().position(|column| column.starts_with('#'));
+    columns.truncate(comment.unwrap_or(FSTAB_COLUMNS).min(FSTAB_COLUMNS));
+    let [source, place, kind, rest @ ..] = columns.as_mut_slice() else {
         return None;
     };
+    // Numbers in a row are no line of a table.
+    if kind.starts_with(|c: char| c.is_ascii_digit()) && kind != "9p" {
+        return None;
+    }
     *source = paths::volume(source, names);
     *place = paths::path(place, names);
-    options::is_words(filesystem).then_some(())?;
-    *options = options::mount_options(options, names);
-    let are_numbers =
-        columns[4..].iter().all(|number| number.len() <= 2 && options::is_number(number));
-    (columns.len() <= 6 && are_numbers).then_some(())
+    note_filesystem(kind, names);
+    if let Some((options, numbers)) = rest.split_first_mut() {
+        *options = options::mount_options(options, names);
+        numbers.iter_mut().for_each(|number| *number = small_number(number));
+    }
+    Some(())
+}
+
+const FSTAB_COLUMNS: usize = 6;
+
+/// A number of two digits. A longer one says what any does that is not zero, and what is no number says what zero does.
+fn small_number(text: &str) -> String {
+    let is_number = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+    match is_number {
+        true if text.len() <= 2 => text.to_string(),
+        true => "1".into(),
+        false => "x".into(),
+    }
+}
+
+/// Notes a type of filesystem that is none of the kernel's: programs give those behind `fuse.` their names.
+fn note_filesystem(text: &str, names: &mut Pseudonyms) {
+    const KNOWN: [&str; 8] = [
+        "portal",
+        "gvfsd-fuse",
+        "lxcfs",
+        "snapfuse",
+        "encfs",
+        "cgroup2",
+        "binfmt_misc",
+        "rpc_pipefs",
+    ];
+    let kind = text.strip_prefix("fuse.").or(text.strip_prefix("fuseblk.")).unwrap_or(text);
+    if !KNOWN.contains(&kind) && !options::is_words(kind) {
+        names.note(kind);
+    }
 }
 
 /// crypttab(5): name, device, key file, options.
@@ -141,13 +179,24 @@ fn crypttab_columns(columns: &mut Vec<String>, names: &mut Pseudonyms) -> Option
 
 /// proc_pid_mountinfo(5): after the sixth column come optional ones up to a dash.
 fn mountinfo_columns(columns: &mut [String], names: &mut Pseudonyms) -> Option<()> {
-    let dash = columns.iter().position(|column| column == "-")?;
+    let dash = columns.iter().position(|column| column == "-").filter(|dash| *dash >= 6)?;
     for at in [3, 4] {
         let place = columns.get_mut(at)?;
         *place = paths::path(place, names);
     }
     let options = columns.get_mut(5)?;
     *options = options::mount_options(options, names);
+    for field in &mut columns[6..dash] {
+        let tag = field
+            .split_once(':')
+            .filter(|(_, group)| group.len() <= 7 && group.bytes().all(|b| b.is_ascii_digit()));
+        let is_known =
+            tag.is_some_and(|(tag, _)| ["shared", "master", "propagate_from"].contains(&tag));
+        if !is_known {
+            *field = "unbindable".into();
+        }
+    }
+    note_filesystem(columns.get(dash + 1)?, names);
     let source = columns.get_mut(dash + 2)?;
     *source = paths::volume(source, names);
     if let Some(options) = columns.get_mut(dash + 3) {
@@ -215,8 +264,27 @@ fn pieces(text: &str, mut change: impl FnMut(&str) -> String) -> String {
 
 /// A file, or where in memory it goes.
 fn file_to_load(piece: &str, names: &mut Pseudonyms) -> String {
-    let is_place = options::is_public_number(piece) || piece.len() <= 10 && piece.starts_with("0x");
+    let is_place = options::is_public_number(piece) || is_place(piece);
     if is_place || is_overlay(piece) { piece.to_string() } else { paths::path(piece, names) }
+}
+
+/// "0x00f00000": a short number, or a place in memory, which is one of whole pages. Others may be serial numbers.
+fn is_place(piece: &str) -> bool {
+    piece.strip_prefix("0x").is_some_and(|digits| {
+        digits.bytes().all(|b| b.is_ascii_hexdigit())
+            && (digits.len() <= 5 || digits.len() <= 8 && digits.ends_with("000"))
+    })
+}
+
+/// Eight or more hexadecimal digits with letters and figures among them, as serial numbers and addresses have.
+fn holds_hex(text: &str) -> bool {
+    text.split(|c: char| !c.is_ascii_alphanumeric()).any(|run| {
+        let run = run.trim_start_matches("0x");
+        run.len() >= 8
+            && run.bytes().all(|b| b.is_ascii_hexdigit())
+            && run.bytes().any(|b| b.is_ascii_digit())
+            && run.bytes().any(|b| b.is_ascii_alphabetic())
+    })
 }
 
 /// What stands between brackets. One that is not known applies to no board, and so does what stands for it.
@@ -247,7 +315,7 @@ fn is_firmware_value(value: &str) -> bool {
     let is_piece = |piece: &str| {
         options::is_words(piece)
             || options::is_public_number(piece)
-            || piece.len() <= 10 && piece.starts_with("0x")
+            || is_place(piece)
             || is_overlay(piece)
     };
     !identities::is_address(value)
@@ -288,6 +356,7 @@ fn is_overlay(piece: &str) -> bool {
     let pieces = piece.split(|c: char| !c.is_ascii_alphabetic()).filter(|part| !part.is_empty());
     pieces.clone().count() > 0
         && piece.is_ascii()
+        && !holds_hex(piece)
         && piece.bytes().filter(u8::is_ascii_digit).count() <= MAX_DIGITS
         && !identities::is_address(piece)
         && spelt_words(piece).is_empty()
@@ -349,6 +418,12 @@ mod tests {
             (Form::FirmwareConfig, "[gpio4=1]"),
             (Form::FirmwareConfig, "[0xa1b2c3d4]"),
             (Form::FirmwareConfig, "os_prefix=old/"),
+            (Form::FirmwareConfig, "os_prefix=8a7b6c5d/"),
+            (Form::Fstab, "UUID=1 /mnt/data ext4"),
+            (Form::Fstab, "/dev/sda1 /srv/data fuse.qzcorpfs rw 0 x"),
+            (Form::Fstab, "LABEL=\"Qz Data\" /mnt/q defaults x x"),
+            (Form::Mountinfo, "24 1 8:2 / / rw shared:1 master:2 - fuse.qzotherfs /dev/sdb rw"),
+            (Form::Mountinfo, "24 1 8:2 / / rw - fuse.sshfs tmpfs rw"),
             (Form::FirmwareConfig, "hdmi_group:0=1"),
             (Form::Settings, "CONF_SWAPSIZE=100"),
             (Form::Settings, "[Main]"),
@@ -366,6 +441,19 @@ mod tests {
             of(Form::CommandLine, "quiet ip=10.1.2.3 wpa.psk=hunter2"),
             "quiet left-outxxxxxxxx left-outxxxxxxxx"
         );
+        assert_eq!(
+            of(Form::Fstab, "/dev/sda1 /srv ext4 rw 5551234 22 # x y"),
+            "/dev/sda1 /srv ext4 rw 1 22"
+        );
+        assert_eq!(of(Form::Fstab, "/dev/sda1 /srv"), "#");
+        assert_eq!(of(Form::Fstab, "98 56 50 55"), "#");
+        assert_eq!(of(Form::FirmwareConfig, "program_serial=0xa1b2c3d5"), "#");
+        assert_eq!(of(Form::FirmwareConfig, "dtoverlay=e27a072e9b5b"), "#");
+        assert_eq!(of(Form::FirmwareConfig, "gpu_mem=0x9f8e7d6c"), "#");
+        assert_eq!(
+            of(Form::Mountinfo, "24 1 8:2 / / rw qzalice - ext4 /dev/sdb rw"),
+            "24 1 8:2 / / rw unbindable - ext4 /dev/sdb rw"
+        );
         assert_eq!(of(Form::FirmwareConfig, "[EDID=ALI-TV1]"), "[EDID=left-out]");
         assert_eq!(of(Form::FirmwareConfig, "[alice]"), "[left-out]");
         assert_eq!(of(Form::FirmwareConfig, "alice=1"), "#");
@@ -375,7 +463,10 @@ mod tests {
         assert_eq!(of(Form::FirmwareConfig, "[q\u{200b}z\u{200b}a]"), "[left-out]");
         assert_eq!(of(Form::FirmwareConfig, "dtparam=a=30 31 36 38"), "#");
         let noted = names.noted();
-        assert!(noted.iter().any(|name| name == "nas"), "{noted:?}");
+        for name in ["nas", "8a7b6c5d", "qzcorpfs", "qzotherfs", "\"Qz"] {
+            assert!(noted.iter().any(|one| one == name), "{name} in {noted:?}");
+        }
+        assert!(!noted.iter().any(|one| one == "sshfs"), "{noted:?}");
     }
 
     #[test]
