@@ -237,7 +237,7 @@ fn said_by(rule: Rule, path: &str, bytes: &[u8], names: &mut Pseudonyms) -> Vec<
         Rule::Kernel(words) => kernel_forms::said(words, bytes, names),
         Rule::Identity => {
             if ends_with(path, "dm/uuid") {
-                kernel_forms::note_mapping(&String::from_utf8_lossy(bytes), names);
+                kernel_forms::note_mapping_id(&String::from_utf8_lossy(bytes), names);
             }
             bytes.to_vec()
         }
@@ -292,6 +292,11 @@ fn note_path(path: &str, names: &mut Pseudonyms) {
         kernel_forms::note_release(below.split('/').next().unwrap_or_default(), names);
     } else if path.starts_with("/usr/local/") || !is_packaged {
         paths::path(path, names);
+    } else if let Some(name) = path.rsplit('/').next().filter(|name| name.ends_with(".conf")) {
+        // Settings are also put beside those of packages.
+        if !options::is_words(name) {
+            names.note(name);
+        }
     }
 }
 
@@ -398,12 +403,15 @@ mod tests {
             "/lib/modules/6.1.0-alice4/modules.builtin",
             "/sys/block/mmcblk0/queue/scheduler",
             "/usr/lib/systemd/system-generators/zram-generator",
+            "/usr/lib/sysctl.d/50-alice5.conf",
+            "/usr/lib/sysctl.d/50-default.conf",
         ] {
             note_path(path, &mut names);
         }
         assert_eq!(
             names.noted(),
             [
+                "50-alice5.conf",
                 "99-alice3.conf",
                 "alice2",
                 "alice4",

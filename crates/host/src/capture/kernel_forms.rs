@@ -66,7 +66,7 @@ pub(super) fn said(words: Words, bytes: &[u8], names: &mut Pseudonyms) -> Vec<u8
             note_release(text.trim(), names);
             text.into_owned()
         }
-        Words::Cpuinfo => kept(is_cpu_line),
+        Words::Cpuinfo => kept_lines(&text, cpu_line),
         Words::Smaps => kept_lines(&text, |line| Some(mapping(line))),
         Words::Config => config(&text),
         Words::Modules => kept(is_module_line),
@@ -196,12 +196,27 @@ pub(super) fn note_mapping(text: &str, names: &mut Pseudonyms) {
     names.note(name);
 }
 
+/// The same where another program made the mapping: what follows the program's mark is a name unless it is an identity.
+pub(super) fn note_mapping_id(text: &str, names: &mut Pseudonyms) {
+    const MARKS: [&str; 6] = ["LVM-", "mpath-", "stratis-", "part", "CRYPT-", "VERITY-"];
+    let text = text.trim();
+    note_mapping(text, names);
+    if MARKS.iter().any(|mark| text.starts_with(mark)) || text.is_empty() {
+        return;
+    }
+    let name = text.strip_prefix("DMRAID-").unwrap_or(text);
+    names.note(name);
+}
+
 /// Notes the name that people gave in a link below /dev/disk/by-id, where it has one.
 pub(super) fn note_link_by_id(link: &str, names: &mut Pseudonyms) {
     let given = ["dm-name-", "md-name-"].iter().find_map(|start| link.strip_prefix(start));
     match given {
         Some(name) => names.note(name),
-        None => note_mapping(link, names),
+        None => match link.strip_prefix("dm-uuid-") {
+            Some(id) => note_mapping_id(id, names),
+            None => note_mapping(link, names),
+        },
     }
 }
 
@@ -220,12 +235,48 @@ const CPU_LINES: &str = "processor|bogomips|features|cpu implementer|cpu archite
      siblings|core id|cpu cores|apicid|initial apicid|fpu|fpu_exception|cpuid level|wp|flags|vmx flags|bugs|clflush size|\
      cache_alignment|address sizes|power management|tlb size|isa|hart|mmu|uarch";
 
-fn is_cpu_line(line: &str) -> bool {
-    let Some((name, _)) = line.split_once(':') else {
-        return line.trim().is_empty();
+/// Those of them whose values are the kernel's words for what a processor can do.
+const CPU_FLAGS: [&str; 6] = ["features", "flags", "vmx flags", "bugs", "isa", "power management"];
+
+/// What makers of processors call themselves to programs (x86, CPUID).
+const CPU_VENDORS: [&str; 6] =
+    ["GenuineIntel", "AuthenticAMD", "HygonGenuine", "CentaurHauls", "Shanghai", "Zhaoxin"];
+
+/// A line of a known name with a value of a product, public words and numbers: emulators let people name a processor.
+fn cpu_line(line: &str) -> Option<String> {
+    let Some((name, value)) = line.split_once(':') else {
+        return line.trim().is_empty().then(|| line.to_string());
     };
-    let name = name.trim().to_lowercase();
-    CPU_LINES.split('|').any(|known| known == name)
+    let known = name.trim().to_lowercase();
+    if !CPU_LINES.split('|').any(|line| line == known) {
+        return None;
+    }
+    let is_public = match known.as_str() {
+        // It has a pseudonym.
+        "serial" => true,
+        // A board's revision has up to eight digits; the kind of the board is among them.
+        "revision" => value.trim().len() <= 8 && shapes::is_hex(value.trim()),
+        "vendor_id" => CPU_VENDORS.contains(&value.trim()),
+        flags if CPU_FLAGS.contains(&flags) => value.split(' ').all(is_flag),
+        _ => is_cpu_value(value.trim()),
+    };
+    Some(if is_public { line.to_string() } else { format!("{name}: {LEFT_OUT}") })
+}
+
+fn is_flag(token: &str) -> bool {
+    let is_of_flags = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b"_-.[]".contains(&b);
+    let digits = token.bytes().filter(u8::is_ascii_digit).count();
+    // "rv64imafdcvh_zicbom_…"
+    token.len() <= 160
+        && digits <= 20
+        && token.bytes().all(is_of_flags)
+        && !identities::is_address(token)
+}
+
+fn is_cpu_value(value: &str) -> bool {
+    // "Intel(R) Xeon(R) CPU E5-2650 v4 @ 2.20GHz"
+    let (name, rate) = value.split_once(" @ ").unwrap_or((value, ""));
+    is_product(name) && options::is_words(rate) || is_public(value)
 }
 
 /// A line of smaps without the path of what is mapped.
@@ -242,11 +293,13 @@ fn config(text: &str) -> String {
     kept_lines(text, |line| Some(known(line)))
 }
 
-/// `CONFIG_SWAP=y`, `# CONFIG_SWAP is not set`.
+/// `CONFIG_SWAP=y`, `# CONFIG_SWAP is not set`, of names of public words: others are asked for by no rule, and may name an owner.
 fn is_config_line(line: &str) -> bool {
     let is_name = |name: &str| {
         let name = name.strip_prefix("CONFIG_");
-        name.is_some_and(|name| name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_'))
+        name.is_some_and(|name| {
+            name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_') && options::is_words(name)
+        })
     };
     let unset = line.strip_prefix("# ").and_then(|rest| rest.strip_suffix(" is not set"));
     if let Some(name) = unset {
@@ -350,7 +403,7 @@ fn is_property(key: &str, value: &str, names: &mut Pseudonyms) -> bool {
         // Types of partitions are UUIDs that all machines have.
         "ID_PART_ENTRY_TYPE" => value.len() <= 36 && is_hex_groups(value),
         "DM_UUID" => {
-            note_mapping(value, names);
+            note_mapping_id(value, names);
             true
         }
         _ if is_of(UDEV_IDENTITIES) => true,
@@ -449,6 +502,31 @@ mod tests {
     fn lines_of_known_names_stay() {
         let text = "processor\t: 0\nModel\t: Raspberry Pi 5\nOwner\t: alice\n\n";
         assert_eq!(of(Words::Cpuinfo, text), "processor\t: 0\nModel\t: Raspberry Pi 5\n\n");
+        for same in [
+            "vendor_id\t: AuthenticAMD\n",
+            "model name\t: AMD EPYC\n",
+            "model name\t: ARMv7 Processor rev 5 (v7l)\n",
+            "address sizes\t: 52 bits physical, 57 bits virtual\n",
+            "TLB size\t: 192 4K pages\n",
+            "microcode\t: 0x1000065\n",
+            "cpu MHz\t\t: 2794.748\n",
+            "bogomips\t: 5589.49\n",
+            "Revision\t: c03114\n",
+            "Hardware\t: BCM2835\n",
+            "Features\t: fp asimd evtstrm crc32 cpuid\n",
+            "Serial\t\t: 10000000aabbccdd\n",
+        ] {
+            assert_eq!(of(Words::Cpuinfo, same), same);
+        }
+        for (private, said) in [
+            ("model name\t: Qzalice Lab vCPU 7\n", "model name\t: left out\n"),
+            ("Hardware\t: Qzboard of qzcorp\n", "Hardware\t: left out\n"),
+            ("microcode\t: 0x1a2b3c4d5e\n", "microcode\t: left out\n"),
+            ("bugs\t\t: Qzalice\n", "bugs\t\t: left out\n"),
+        ] {
+            assert_eq!(of(Words::Cpuinfo, private), said);
+        }
+        assert_eq!(of(Words::Config, "CONFIG_QZCORP_SECRET=y\n# CONFIG_QZ is not set\n"), "#\n#\n");
         let name = "ID=debian\nPRETTY_NAME=\"Debian GNU/Linux 12 (bookworm)\"\n";
         assert_eq!(of(Words::OsRelease, &format!("{name}HOME_URL=\"x\"\n")), name);
         let config = "CONFIG_SWAP=y\n# CONFIG_ZRAM is not set\nCONFIG_LOCALVERSION=\"-alice\"\n";

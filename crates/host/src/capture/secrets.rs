@@ -11,6 +11,7 @@ use super::{escapes, shapes};
 use crate::files::Files;
 use crate::shareable::identities;
 use crate::shareable::list::is_word;
+use crate::shareable::products::is_product;
 use crate::simulated::recorder::Record;
 use crate::simulated::tree::Contents;
 
@@ -438,6 +439,16 @@ impl Secrets {
             self.add_id(value.strip_prefix("0x").unwrap_or(value));
         }
         self.add_wide_id(property("DM_UUID").unwrap_or(""));
+        for link in text.lines().filter_map(|line| line.strip_prefix("S:disk/by-")) {
+            match link.split_once('/') {
+                Some(("id", name)) => self.add_link_name(LinkKind::Id, name),
+                Some(("uuid" | "partuuid", name)) => self.add_link_name(LinkKind::Uuid, name),
+                _ => {}
+            }
+        }
+        for name in ["ID_SERIAL", "ID_USB_SERIAL"] {
+            self.add_makers_names(property(name).unwrap_or(""));
+        }
         if let Some(serial) = property("ID_SERIAL") {
             self.add_serial(shapes::serial_in_name(serial));
             // Without a serial number, a product's name is all there is.
@@ -475,9 +486,33 @@ impl Secrets {
                     _ if rest.starts_with("eui.") || rest.starts_with("nvme.") => {
                         self.add_wide_id(rest);
                     }
-                    _ => self.add_serial(shapes::serial_in_name(rest)),
+                    _ => {
+                        self.add_serial(shapes::serial_in_name(rest));
+                        self.add_makers_names(rest);
+                    }
                 }
             }
+        }
+    }
+
+    /// What udev makes of a maker, a product and a serial number ("Generic_Flash_Disk_8A2F9C01"): words before the number that
+    /// are of no product are names that an owner gave.
+    fn add_makers_names(&mut self, name: &str) {
+        let serial = shapes::serial_in_name(name);
+        let end = match shapes::identifies(serial) {
+            true => name.rfind(serial).unwrap_or(0),
+            false => name.len(),
+        };
+        let product = name[..end].trim_end_matches('_');
+        if !product.contains('_') && end == name.len() || is_product(&product.replace('_', " ")) {
+            return;
+        }
+        let is_known = |piece: &str| is_product(piece) || is_product(&piece[1..]);
+        for piece in product.split('_').filter(|piece| !piece.is_empty()) {
+            if piece.is_ascii() && is_known(piece) {
+                continue;
+            }
+            self.add_name(piece);
         }
     }
 
