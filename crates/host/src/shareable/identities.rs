@@ -49,6 +49,7 @@ fn is_address_piece(word: &str) -> bool {
     head.parse::<std::net::IpAddr>().is_ok()
         || is_dotted_quad(head)
         || has_hyphened_quad(word)
+        || has_volume_number(word)
         || has_hex_groups(word)
         || holds_address(word)
 }
@@ -128,6 +129,24 @@ fn has_hyphened_quad(word: &str) -> bool {
     })
 }
 
+/// The identity of a FAT filesystem, "5DF9-E225": twice four hexadecimal digits, with letters and figures among them.
+fn has_volume_number(word: &str) -> bool {
+    let words = word.split(|c: char| !c.is_ascii_alphanumeric() && c != '-');
+    words.into_iter().any(|word| {
+        let groups: Vec<&str> = word.split('-').collect();
+        let is_four =
+            |group: &&str| group.len() == 4 && group.bytes().all(|b| b.is_ascii_hexdigit());
+        let has = |pair: &[&str], is: fn(&u8) -> bool| {
+            pair.iter().any(|group| group.as_bytes().iter().any(is))
+        };
+        groups.windows(2).any(|pair| {
+            pair.iter().all(is_four)
+                && has(pair, u8::is_ascii_digit)
+                && has(pair, u8::is_ascii_alphabetic)
+        })
+    })
+}
+
 /// Three or more groups of two or more hexadecimal digits, with at least a letter among them, as hardware addresses, UUIDs
 /// and IPv6 addresses have.
 fn has_hex_groups(word: &str) -> bool {
@@ -189,6 +208,9 @@ mod tests {
             "host_192_168_1_5_x",
             "192&#46;168",
             "192\\x2e168",
+            "5DF9-E225",
+            "dev-disk-by-uuid-0018-FFDB",
+            "/srv/12ab-3456/x",
             "192\\u002e168",
             "192\\056168",
             "%252e",
@@ -217,6 +239,9 @@ mod tests {
             "2026-11-29 23:07:38",
             "10 20 30 40 50 60",
             "randread-4-16-64",
+            "1234-5678",
+            "WDC WDS500G2B0A-00SM50",
+            "feed-back",
         ] {
             assert!(!is_address(plain), "{plain}");
         }

@@ -138,7 +138,7 @@ fn unit_of(piece: &Piece<'_>, next: Option<&Piece<'_>>, text: &str) -> Unit {
 }
 
 /// Whether a word is a unit.
-fn is_unit(text: &str) -> bool {
+pub(super) fn is_unit(text: &str) -> bool {
     const UNITS: &str = "s|k|K|M|G|T|B|W|V|h|m|n|p|x|µs|us|ms|ns|min|KiB|MiB|GiB|TiB|kB|KB|MB|GB|TB|kbit|Kbit|Mbit|Gbit|\
          Hz|kHz|MHz|GHz|mV|mA|dBm|IOPS|iops|bytes|bits|bit|sectors|blocks|seconds|minutes|hours|days|weeks|months|years|times";
     UNITS.split('|').any(|unit| unit == text)

@@ -69,9 +69,17 @@ pub fn is_public_component(part: &str) -> bool {
         part.split(|c: char| !c.is_alphanumeric()).filter(|p| !p.is_empty()).all(is_public_piece)
     };
     !identities::is_address(part)
+        && !is_volume_number(part)
         && part.len() <= 64
         && !part.contains(['\\', '"', '\'', '&', ';'])
         && (is_kernel_name(part) || is_bus() || pieces() && !super::in_a_row::is_spelt(part))
+}
+
+/// "1234-5678": a directory of figures alone is named for a FAT filesystem.
+fn is_volume_number(part: &str) -> bool {
+    let groups: Vec<&str> = part.split('-').collect();
+    let is_four = |group: &&str| group.len() == 4 && group.bytes().all(|b| b.is_ascii_hexdigit());
+    groups.len() == 2 && groups.iter().all(is_four)
 }
 
 /// The text with `%2F` and the like as they are meant, so that an encoded path is seen as one.
@@ -254,6 +262,8 @@ mod tests {
         assert_eq!(path("/home//alice/x1y2z3", &mut names), "/home//name-1/name-2");
         assert_eq!(path("%2Fhome%2Falice%2Fdata", &mut names), "/home/name-1/data");
         assert_eq!(path("/media/backup/disk", &mut names), "/media/name-3/disk");
+        assert!(!is_public_component("dev-disk-by-uuid-5DF9-E225"));
+        assert!(!is_public_component("1234-5678") && !is_public_component("d061234"));
         assert_eq!(
             path("/sys/class/net/enxb827eb112233/speed", &mut names),
             "/sys/class/net/name-4/speed"

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
 
 use super::identities;
-use super::in_a_row;
+use super::in_a_row::{self, is_unit};
 use super::kernel_names::is_kernel_name;
 use super::list::is_word;
 use super::pseudonyms::Pseudonyms;
@@ -118,7 +118,7 @@ fn pieces(word: &str) -> impl Iterator<Item = &str> {
 }
 
 /// A word, a number of up to seven digits, or letters and a number together that are a word ("ext4") or a number with a
-/// unit or a mark ("16k", "64KiB", "x4").
+/// unit or a mark ("16k", "65536KiB", "x4").
 pub(super) fn is_public_piece(piece: &str) -> bool {
     if is_word(piece) || piece.len() == 1 && piece.is_ascii() {
         return true;
@@ -134,8 +134,11 @@ pub(super) fn is_public_piece(piece: &str) -> bool {
     let is_one = letters.chars().count() == 1;
     // A letter between digits is a digit in hexadecimal.
     let is_mark = is_one && (piece.starts_with(letters) || piece.ends_with(letters));
+    // More digits than four are a person's or a customer's number ("d061234"), unless they count something.
+    let is_amount = piece.ends_with(letters) && is_unit(letters);
+    let max_digits = if is_amount { 6 } else { 4 };
     (is_mark || !is_one && is_word(letters))
-        && (1..=6).contains(&digits)
+        && (1..=max_digits).contains(&digits)
         && letters.chars().all(char::is_alphabetic)
 }
 
@@ -176,5 +179,8 @@ mod tests {
         assert_eq!(kept("at 001122 3a4455, gone"), "at … gone");
         assert_eq!(kept("at b8 27 eb 3a 2b 1c,rw"), "at …");
         assert_eq!(kept("a.l.i.c.e"), "…");
+        assert_eq!(kept("of d061234, u12345 and admin123456"), "of … and …");
+        assert_eq!(kept("of 65536k, 131072KiB and x1234"), "of 65536k, 131072KiB and x1234");
+        assert_eq!(kept("mounted 5DF9-E225 there"), "mounted … there");
     }
 }
