@@ -21,6 +21,7 @@ mod known_forms;
 mod manifest;
 mod open;
 mod passwords;
+mod patterns;
 mod redact;
 mod save;
 mod secrets;

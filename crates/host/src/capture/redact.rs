@@ -8,6 +8,7 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
+use super::patterns::{Pattern, Patterns};
 use super::secrets::{ID_FILES, Reach, SERIAL_FILES, Secrets, Shape};
 use super::{escapes, shapes};
 use crate::files::ReadError;
@@ -19,36 +20,25 @@ use crate::simulated::tree::Contents;
 pub(crate) struct Redactor {
     /// What was replaced so far, by what is the same in all its spellings, with its number.
     numbers: RefCell<BTreeMap<Vec<u8>, u32>>,
-    /// By the lower-case first byte, the longest first.
-    patterns: BTreeMap<u8, Vec<Pattern>>,
+    patterns: Patterns,
     count: usize,
-}
-
-struct Pattern {
-    /// Lower case, unless it is raw.
-    bytes: Vec<u8>,
-    shape: Shape,
-    reach: Reach,
-    /// What stands for the bytes of a binary form; a text form is made at the place, in its case.
-    raw: Option<Vec<u8>>,
 }
 
 impl Redactor {
     pub(crate) fn new(secrets: Secrets) -> Self {
         let mut redactor = Redactor {
             numbers: RefCell::default(),
-            patterns: BTreeMap::new(),
+            patterns: Patterns::new([]),
             count: secrets.found.len(),
         };
+        let mut patterns = Vec::new();
         for (text, (shape, reach)) in secrets.found {
             if matches!(shape, Shape::Hex | Shape::Address) {
-                redactor.add_binary_forms(&text, shape);
+                patterns.extend(redactor.binary_forms(&text, shape));
             }
-            redactor.add(Pattern { bytes: text.into_bytes(), shape, reach, raw: None });
+            patterns.push(Pattern { bytes: text.into_bytes(), shape, reach, raw: None });
         }
-        for patterns in redactor.patterns.values_mut() {
-            patterns.sort_by_key(|pattern| std::cmp::Reverse(pattern.bytes.len()));
-        }
+        redactor.patterns = Patterns::new(patterns);
         redactor
     }
 
@@ -57,36 +47,25 @@ impl Redactor {
         self.count
     }
 
-    fn add(&mut self, pattern: Pattern) {
-        if let Some(first) = pattern.bytes.first() {
-            let first = first.to_ascii_lowercase();
-            self.patterns.entry(first).or_default().push(pattern);
-        }
-    }
-
     /// The same digits as bytes, in the order of the digits, and for a UUID also as partition
     /// tables have it, with the first three fields turned round. Short ones would be found
     /// everywhere by chance.
-    fn add_binary_forms(&mut self, text: &str, shape: Shape) {
+    fn binary_forms(&self, text: &str, shape: Shape) -> Vec<Pattern> {
         let Some(old) = digits_as_bytes(text.as_bytes()).filter(|old| old.len() >= 6) else {
-            return;
+            return Vec::new();
         };
         let Some(new) = digits_as_bytes(&self.pseudonym(text.as_bytes(), shape)) else {
-            return;
+            return Vec::new();
         };
-        if old.len() == 16 {
-            self.add_raw(turned(&old), turned(&new));
-        }
-        self.add_raw(old, new);
-    }
-
-    fn add_raw(&mut self, old: Vec<u8>, new: Vec<u8>) {
-        self.add(Pattern {
-            bytes: old,
+        let raw = |bytes: Vec<u8>, raw: Vec<u8>| Pattern {
+            bytes,
             shape: Shape::Hex,
             reach: Reach::Everywhere,
-            raw: Some(new),
-        });
+            raw: Some(raw),
+        };
+        let is_uuid = old.len() == 16;
+        let turned = is_uuid.then(|| raw(turned(&old), turned(&new)));
+        turned.into_iter().chain([raw(old, new)]).collect()
     }
 
     /// Replaces everything in place.
@@ -217,17 +196,10 @@ impl Redactor {
     }
 
     fn match_at(&self, bytes: &[u8], at: usize, place: Place) -> Option<&Pattern> {
-        self.patterns.get(&bytes[at].to_ascii_lowercase())?.iter().find(|pattern| {
-            let Some(here) = bytes.get(at..at + pattern.bytes.len()) else {
-                return false;
-            };
-            let same = match pattern.raw {
-                Some(_) => here == pattern.bytes,
-                None => here.eq_ignore_ascii_case(&pattern.bytes),
-            };
+        self.patterns.at_start_of(&bytes[at..]).find(|pattern| {
             let alone = || stands_alone(bytes, at, pattern.bytes.len());
             let is_user = || is_behind_homes(&bytes[..at]);
-            same && match pattern.reach {
+            match pattern.reach {
                 Reach::Everywhere => true,
                 Reach::Words => alone(),
                 // Filters of config.txt are by the board's number.
@@ -509,6 +481,20 @@ mod tests {
             assert_eq!(counted(0x1f, length).len(), length, "{length}");
         }
         assert_eq!(counted(0x1f, 8), b"5ec0001f");
+    }
+
+    #[test]
+    fn thousands_of_names_are_looked_for_in_one_pass() {
+        let names: Vec<String> = (0..20_000).map(|n| format!("qzname{n}")).collect();
+        let text = format!("{} ", names.join(" ")).repeat(4);
+        let files = FakeFiles::new().file("/etc/x", &text);
+        let recorder = Recorder::new(&files);
+        read_everything_there(&recorder);
+        let mut record = recorder.record();
+        // Each tried at each place, this compares ten thousand million pairs.
+        Redactor::new(secrets::find(&files, &record, &names)).redact(&mut record);
+        let said = String::from_utf8_lossy(&record.files["/etc/x"].bytes).into_owned();
+        assert!(!said.contains("qzname") && said.len() == text.len());
     }
 
     #[test]
