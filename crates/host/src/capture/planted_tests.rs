@@ -245,7 +245,8 @@ fn files_that_a_config_names_are_still_what_they_were() {
             "kernel=qzkernel.img\ncmdline=qzcmd.txt\n[pi4]\nkernel=u-boot-qz.bin\n",
         )
         .file("/boot/firmware/qzcmd.txt", "root=/dev/mmcblk0p2 rootwait\n")
-        .file("/boot/firmware/qzkernel.img", "\0x");
+        .file("/boot/firmware/qzkernel.img", "\0x")
+        .file("/boot/firmware/qzinitramfs", "\0y");
     let recorder = Recorder::new(&machine);
     read_everything_there(&recorder);
     let directory = tempfile::tempdir().unwrap();
@@ -261,6 +262,10 @@ fn files_that_a_config_names_are_still_what_they_were() {
     let boot = Path::new("/boot/firmware");
     assert_eq!(kept.text(&boot.join(line)).unwrap(), "root=/dev/mmcblk0p2 rootwait");
     assert!(kept.read_prefix(&boot.join(kernel), 1).is_ok());
+    // The firmware makes this name of the kernel's.
+    let initramfs = kernel.replace("kernel", "initramfs").replace(".img", "");
+    assert_ne!(initramfs, kernel);
+    assert!(kept.read_prefix(&boot.join(initramfs), 1).is_ok(), "{config}");
 }
 
 /// What udev makes of makers, products, serial numbers and mappings.

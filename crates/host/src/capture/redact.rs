@@ -241,10 +241,14 @@ impl Redactor {
                 .filter(|byte| byte.is_ascii_hexdigit())
                 .map(u8::to_ascii_lowercase)
                 .collect(),
-            Shape::Serial | Shape::Name => escapes::units(secret)
-                .iter()
-                .map(|unit| if unit.byte == b'_' { b' ' } else { unit.byte.to_ascii_lowercase() })
-                .collect(),
+            Shape::Serial | Shape::Name => {
+                let small = |unit: &escapes::Unit<'_>| match unit.byte {
+                    b'_' => b' ',
+                    byte => byte.to_ascii_lowercase(),
+                };
+                let units = escapes::units(secret);
+                without_kind(&units.iter().map(small).collect::<Vec<u8>>())
+            }
         };
         let mut numbers = self.numbers.borrow_mut();
         let next = numbers.len() as u32 + 1;
@@ -286,19 +290,21 @@ fn marked(mark: &[u8], length: usize, number: u32) -> Vec<u8> {
 }
 
 /// What stands for a name, in its writing. What separates its words stays, since programs read these in several writings,
-/// and so do its ends of which programs make something.
+/// and so do those of its parts of which programs make something.
 fn named(mark: &[u8], secret: &[u8], number: u32) -> Vec<u8> {
     let units = escapes::units(secret);
     let plain: Vec<u8> = units.iter().map(|unit| unit.byte).collect();
     let needed = format!("{number:x}").len().max(2);
     let is_separator = |byte: u8| b" _\t\n\\#".contains(&byte);
-    let places = |kept: &Range<usize>| {
-        let middle = kept.clone().filter(|at| !is_separator(plain[*at]));
-        middle.collect::<Vec<usize>>()
+    let places = |kept: &[Range<usize>]| {
+        let is_kept = |at: &usize| kept.iter().any(|part| part.contains(at));
+        let others = (0..plain.len()).filter(|at| !is_kept(at) && !is_separator(plain[*at]));
+        others.collect::<Vec<usize>>()
     };
-    let (start, end) = known_ends(&plain);
-    let choices = [start..end, 0..end, 0..plain.len()];
-    let found = choices.iter().map(places).find(|places| places.len() >= needed);
+    // The ending says the most.
+    let kept = known_parts(&plain);
+    let choices = [kept.as_slice(), kept.get(..1).unwrap_or_default(), &[]];
+    let found = choices.into_iter().map(places).find(|places| places.len() >= needed);
     let places = found.unwrap_or_else(|| (0..plain.len()).collect());
     let is_whole = places.windows(2).all(|pair| pair[0] + 1 == pair[1]);
     let digits = marked(if is_whole { mark } else { b"" }, places.len(), number);
@@ -346,8 +352,8 @@ const ENDINGS: [&str; 34] = [
     ".json",
     ".cpio",
 ];
-/// Beginnings of files by which programs know what they are.
-const BEGINNINGS: [&str; 10] = [
+/// Words in names of files by which programs know what they are, or with what they belong together.
+const WORDS: [&str; 10] = [
     "u-boot",
     "uboot",
     "u_boot",
@@ -360,21 +366,39 @@ const BEGINNINGS: [&str; 10] = [
     "cmdline",
 ];
 
-/// Where what names a file begins and ends: behind a known beginning, or the number by which files are put in order, and
-/// before a known ending.
-fn known_ends(name: &[u8]) -> (usize, usize) {
-    let small = name.to_ascii_lowercase();
-    let endings = ENDINGS.iter().filter(|ending| small.ends_with(ending.as_bytes()));
-    let Some(ending) = endings.map(|ending| ending.len()).max() else {
-        return (0, name.len());
-    };
-    let beginning = BEGINNINGS.iter().find(|beginning| small.starts_with(beginning.as_bytes()));
-    let digits = small.iter().take_while(|byte| byte.is_ascii_digit()).count();
-    let is_order = (1..=2).contains(&digits) && matches!(small.get(digits), Some(b'-' | b'_'));
-    let order = if is_order { digits + 1 } else { 0 };
-    let start = beginning.map_or(order, |beginning| beginning.len());
+/// What stays of the name of a file: its ending, a known word, the number by which files are put in order.
+fn known_parts(name: &[u8]) -> Vec<Range<usize>> {
+    let small = String::from_utf8_lossy(name).to_ascii_lowercase();
+    // Of a name that is no text, other bytes would stand there.
+    if small.len() != name.len() {
+        return Vec::new();
+    }
+    let endings = ENDINGS.iter().filter(|ending| small.ends_with(**ending));
+    let ending = endings.map(|ending| ending.len()).max().unwrap_or(0);
+    // The firmware takes what belongs to a kernel by this word, and it has no ending.
+    if ending == 0 && !small.contains("initramfs") {
+        return Vec::new();
+    }
     let end = name.len() - ending;
-    (start.min(end), end)
+    let stem = &small[..end];
+    let digits = stem.bytes().take_while(u8::is_ascii_digit).count();
+    let is_order = (1..=2).contains(&digits) && stem[digits..].starts_with(['-', '_']);
+    let order = is_order.then_some(0..digits + 1);
+    let word = WORDS.iter().find_map(|word| Some((stem.find(word)?, word.len())));
+    let word = word.map(|(at, length)| at..at + length);
+    std::iter::once(end..name.len()).chain(word).chain(order).collect()
+}
+
+/// What is the same of a kernel's name and of its initial RAM filesystem's, "kernel8.img" and "initramfs8".
+fn without_kind(name: &[u8]) -> Vec<u8> {
+    let text = String::from_utf8_lossy(name);
+    match text.contains("initramfs") || text.contains("kernel") {
+        true => {
+            let stem = text.strip_suffix(".img").unwrap_or(&text);
+            stem.replacen("initramfs", "kernel", 1).into_bytes()
+        }
+        false => name.to_vec(),
+    }
 }
 
 /// The kind of card by the directory of its files.
@@ -503,11 +527,16 @@ mod tests {
         for (name, pseudonym) in [
             ("qzalice", "5ec001f"),
             ("qzalicebox", "host-5ec1f"),
-            ("qzkernel.img", "5ec0001f.img"),
-            ("QZKernel.IMG", "5ec0001f.IMG"),
+            ("qzkernel.img", "1fkernel.img"),
+            ("QZKernel.IMG", "1fKernel.IMG"),
             ("10-qzalice.conf", "10-5ec001f.conf"),
             ("u-boot-qz.bin", "u-boot51f.bin"),
             ("99-q.conf", "5e1f.conf"),
+            ("qzimage1.img", "5ec0001f.img"),
+            ("qzkernel8.img", "51kernelf.img"),
+            ("my-kernel-qz.img", "5eckernel01f.img"),
+            ("my-initramfs-qz", "5ecinitramfs01f"),
+            ("99-qz-initramfs.conf", "99-51finitramfs.conf"),
             ("q.conf", "5ec01f"),
             ("Qz Root", "5e c01f"),
             ("Qz_Root", "5e_c01f"),
