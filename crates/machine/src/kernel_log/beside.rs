@@ -8,6 +8,7 @@ use rubus_vocabulary::kernel_log::TroubleKind::{self, *};
 use super::Told;
 use super::harmless::{bracketed_disk, is_loss_of_size, matching};
 use super::judge::disk_of;
+use super::line::is_start;
 use super::usb_disks::UsbDisks;
 
 /// How far behind a sense line the command that it answers may be logged, in lines.
@@ -108,11 +109,6 @@ fn card_change(message: &str) -> Option<(String, bool)> {
     let is_new = rest.starts_with("new ") && rest.contains(" card at address ");
     let disk = disk_of(host).filter(|_| is_host && (is_removed || is_new))?;
     Some((disk, is_new))
-}
-
-/// Whether a line is the start of a machine.
-pub(super) fn is_start(message: &str) -> bool {
-    message.starts_with("Linux version ") || message.starts_with("Booting Linux ")
 }
 
 /// Reads that fail on a card that was pulled out are not the card's. One that lost writes was in use, and one that is back in the log
@@ -432,6 +428,10 @@ fn network_disks(lines: &[Told<'_>]) -> Vec<usize> {
     let controllers: Vec<String> = lines.iter().filter_map(controller).collect();
     let mut disks: BTreeSet<&str> = messages.filter(is_theirs).filter_map(bracketed_disk).collect();
     disks.extend(controllers.iter().map(String::as_str));
+    // A name that a disk of this machine had too excuses nothing.
+    let others = lines.iter().map(|told| &*told.line.message).filter(|message| !is_theirs(message));
+    let own: BTreeSet<&str> = others.filter_map(bracketed_disk).collect();
+    disks.retain(|disk| !own.contains(disk));
     matching(lines, |told| {
         let is_meant = |kind: &TroubleKind| matches!(kind, Io | NvmeTimeout | NvmeGone);
         let trouble = told.trouble.as_ref().filter(|(kind, _)| is_meant(kind));

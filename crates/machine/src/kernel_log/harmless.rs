@@ -7,6 +7,7 @@ use rubus_vocabulary::kernel_log::TroubleKind::{self, *};
 
 use super::Told;
 use super::judge::disk_of;
+use super::line::is_start;
 use super::usb_disks::UsbDisks;
 
 /// How long after the machine woke up its devices may still be reset, in seconds.
@@ -214,6 +215,9 @@ fn around_sleep(lines: &[Told<'_>]) -> Vec<usize> {
     let mut woke: Option<&Told<'_>> = None;
     for (at, told) in lines.iter().enumerate() {
         let message = &told.line.message;
+        if is_start(message) {
+            (is_asleep, woke) = (false, None);
+        }
         if is_of_power(message, &FALLS_ASLEEP) {
             is_asleep = true;
         } else if is_of_power(message, &WAKES) {

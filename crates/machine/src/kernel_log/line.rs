@@ -244,6 +244,11 @@ fn stamp(text: &str) -> Option<f64> {
     if is_number && text.contains('.') { text.parse().ok() } else { None }
 }
 
+/// Whether a line is the start of a machine.
+pub(super) fn is_start(message: &str) -> bool {
+    message.starts_with("Linux version ") || message.starts_with("Booting Linux ")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

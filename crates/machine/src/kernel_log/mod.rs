@@ -18,10 +18,10 @@ use std::collections::BTreeMap;
 
 use rubus_vocabulary::kernel_log::{KernelTrouble, TroubleKind};
 
-use beside::{beside, is_start};
+use beside::beside;
 use harmless::harmless;
 pub use judge::{Cause, Health, judge};
-use line::Line;
+use line::{Line, is_start};
 pub use on_machine::{link_errors, of_log, of_machine};
 pub use paste::text;
 pub use suspects::{Suspect, suspects};

@@ -292,10 +292,10 @@ static PATTERNS: &[Pattern] = &[
         fires: "sda" in "sd 2:0:0:0: [sda] tag#0 Sense Key : Hardware Error [current]", quiet: "sd 2:0:0:0: [sda] tag#0 Sense Key : Unit Attention [current]"),
 
     // What SMART expects, as SAS disks and some bridges tell it unasked.
-    pattern!(Hardware, Scsi, ["Add. Sense: Failure prediction threshold exceeded"], none: ["(false)"],
+    pattern!(Hardware, Scsi, ["Add. Sense: ", "ailure prediction threshold exceeded"], none: ["(false)"],
         fires: "sda" in "sd 0:0:0:0: [sda] tag#1 Add. Sense: Failure prediction threshold exceeded",
         quiet: "sd 0:0:0:0: [sda] tag#1 Add. Sense: Failure prediction threshold exceeded (false)"),
-    pattern!(Hardware, Scsi, ["Add. Sense: Hardware impending failure"], none: [],
+    pattern!(Hardware, Scsi, ["Add. Sense: ", " impending failure"], none: [],
         fires: "sda" in "sd 0:0:0:0: [sda] tag#1 Add. Sense: Hardware impending failure general hard drive failure",
         quiet: "sd 0:0:0:0: [sda] tag#1 Add. Sense: ATA pass through information available"),
 

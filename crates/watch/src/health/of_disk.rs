@@ -50,7 +50,7 @@ impl About<'_> {
     }
 
     fn word(&self, now: Option<&Health>, earlier: Option<&Health>) -> Word {
-        let is_disk = |health: &&Health| health.cause == Cause::Disk;
+        let is_disk = |health: &&Health| may_be_disk(health.cause);
         let has_lost = now.is_some_and(|health| health.is_failing)
             || earlier.filter(is_disk).is_some_and(|health| health.is_failing);
         let wear = self.wear();
@@ -202,6 +202,19 @@ impl About<'_> {
 }
 
 /// Disks that the log has and the machine has not any more, and the board's supply.
+/// Whether the cause is the disk, or may be: of what does not answer nothing better is known.
+fn may_be_disk(cause: Cause) -> bool {
+    match cause {
+        Cause::Disk | Cause::NoAnswer | Cause::CommandQueue => true,
+        Cause::Supply
+        | Cause::Uas
+        | Cause::Connection
+        | Cause::Controller
+        | Cause::WentAway
+        | Cause::Filesystem => false,
+    }
+}
+
 pub(super) fn gone(machine: &Machine, now: &[Health]) -> Vec<DiskHealth> {
     let is_there = |part: &str| {
         machine.device(part).is_some()
@@ -216,7 +229,7 @@ pub(super) fn gone(machine: &Machine, now: &[Health]) -> Vec<DiskHealth> {
         let is_board = health.part.is_empty();
         let word = match (health.is_failing, health.cause) {
             (true, _) => Word::Failing,
-            (false, Cause::Disk) => Word::WearingOut,
+            (false, cause) if may_be_disk(cause) => Word::WearingOut,
             (false, _) => Word::NotKnown,
         };
         DiskHealth {

@@ -15,6 +15,8 @@ const ATA_FAILED: RangeInclusive<u64> = 3..=8;
 const ATA_FAILED_READING: u64 = 7;
 /// A fatal error, an unknown part, a part that is named.
 const NVME_FAILED: RangeInclusive<u64> = 5..=7;
+/// The code of an extended test.
+const NVME_EXTENDED: u64 = 2;
 
 /// What the newest failed test of an ATA disk says, unless a passed one came after it.
 pub fn of_ata(answer: &Value) -> Option<Warning> {
@@ -27,15 +29,24 @@ pub fn of_ata(answer: &Value) -> Option<Warning> {
     let rows = items(&log["table"]).into_iter();
     let mut outcomes = rows.filter_map(|row| Some(count(&row["status"]["value"])? >> 4));
     let failed = outcomes.find(|outcome| ATA_FAILED.contains(outcome))?;
-    Some(if failed == ATA_FAILED_READING { Warning::DataErrors } else { Warning::Failing })
+    Some(match failed {
+        ATA_FAILED_READING => Warning::UnreadableBlocks,
+        _ => Warning::Failing,
+    })
 }
 
-/// The same of an NVMe disk, by its newest test that came to an end.
+/// The same of an NVMe disk: the newest failed test, unless an extended one has passed since. The log begins with the newest.
 pub fn of_nvme(answer: &Value) -> Option<Warning> {
-    let rows = items(&answer["nvme_self_test_log"]["table"]).into_iter();
-    let mut results = rows.filter_map(|row| count(&row["self_test_result"]["value"]));
-    let newest = results.find(|result| *result == 0 || NVME_FAILED.contains(result))?;
-    (newest != 0).then_some(Warning::Failing)
+    for row in items(&answer["nvme_self_test_log"]["table"]) {
+        match count(&row["self_test_result"]["value"]) {
+            Some(result) if NVME_FAILED.contains(&result) => return Some(Warning::Failing),
+            Some(0) if count(&row["self_test_code"]["value"]) == Some(NVME_EXTENDED) => {
+                return None;
+            }
+            _ => {}
+        }
+    }
+    None
 }
 
 #[cfg(test)]
@@ -53,7 +64,7 @@ mod tests {
                 "error_count_outdated": outdated});
             of_ata(&json!({"ata_smart_self_test_log": {"standard": log}}))
         };
-        assert_eq!(told(&[7, 0], 1, 0), Some(Warning::DataErrors));
+        assert_eq!(told(&[7, 0], 1, 0), Some(Warning::UnreadableBlocks));
         assert_eq!(told(&[1, 2, 6], 1, 0), Some(Warning::Failing), "two were stopped");
         assert_eq!(told(&[0, 7], 1, 1), None);
         assert_eq!(told(&[0, 1, 2, 15], 0, 0), None);
@@ -62,15 +73,16 @@ mod tests {
     }
 
     #[test]
-    fn of_an_nvme_disk_the_newest_test_that_ended_counts() {
-        let told = |results: &[u64]| {
-            let row = |result: &u64| json!({"self_test_result": {"value": result}});
-            let rows: Vec<Value> = results.iter().map(row).collect();
+    fn a_failed_test_of_an_nvme_disk_warns_until_an_extended_one_passes() {
+        let told = |tests: &[(u64, u64)]| {
+            let row = |(code, result): &(u64, u64)| json!({"self_test_code": {"value": code}, "self_test_result": {"value": result}});
+            let rows: Vec<Value> = tests.iter().map(row).collect();
             of_nvme(&json!({"nvme_self_test_log": {"table": rows}}))
         };
-        assert_eq!(told(&[1, 7, 0]), Some(Warning::Failing));
-        assert_eq!(told(&[0, 7]), None);
-        assert_eq!(told(&[2]), None);
+        assert_eq!(told(&[(1, 1), (2, 7), (2, 0)]), Some(Warning::Failing));
+        assert_eq!(told(&[(1, 0), (2, 7)]), Some(Warning::Failing), "a short one proves little");
+        assert_eq!(told(&[(2, 0), (2, 7)]), None);
+        assert_eq!(told(&[(2, 2)]), None);
         assert_eq!(told(&[]), None);
     }
 }
