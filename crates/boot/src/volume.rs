@@ -2,6 +2,7 @@
 
 use rubus_vocabulary::mount_entry::Entry;
 
+use std::collections::BTreeSet;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
@@ -166,9 +167,14 @@ impl Name {
 pub fn are_members(several: &[&NamedVolume]) -> bool {
     const POOLS: [&str; 2] = ["btrfs", "bcachefs"];
     let is_pool = |kind: &str| several.iter().all(|one| one.filesystem.as_deref() == Some(kind));
-    let differ =
-        |pair: &[&NamedVolume]| pair[0].partuuid.is_none() || pair[0].partuuid != pair[1].partuuid;
-    several.len() > 1 && POOLS.iter().any(|kind| is_pool(kind)) && several.windows(2).all(differ)
+    let is_one =
+        several.windows(2).all(|pair| pair[0].uuid.is_some() && pair[0].uuid == pair[1].uuid);
+    let named: Vec<&str> = several.iter().filter_map(|one| one.partuuid.as_deref()).collect();
+    let distinct: BTreeSet<&str> = named.iter().copied().collect();
+    several.len() > 1
+        && POOLS.iter().any(|kind| is_pool(kind))
+        && is_one
+        && distinct.len() == named.len()
 }
 
 impl fmt::Display for Name {
