@@ -65,7 +65,8 @@ pub fn documents(text: &str) -> Result<Documents, TextError> {
                 rest = &rest[length..];
             }
             Err(error) if rest.starts_with('{') || is_cut_list(rest, &error) => {
-                let has_end = loose_json::document(rest).is_some();
+                // With another one behind it, it is not the last that was cut off.
+                let has_end = loose_json::document(rest).is_some() || rest.contains("\n{");
                 return if has_end {
                     Err(error.into())
                 } else {
