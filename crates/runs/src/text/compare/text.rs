@@ -40,7 +40,8 @@ pub fn render(comparison: &Comparison, style: Style, columns: usize) -> String {
 fn answer(comparison: &Comparison, style: Style) -> Vec<String> {
     let mut lines = Vec::new();
     if comparison.rows.is_empty() {
-        lines.push(style.paint(Tone::Strong, &without_figures(comparison)));
+        let text = hang("", &without_figures(comparison), COLUMNS);
+        lines.extend(text.iter().map(|line| style.paint(Tone::Strong, line)));
     }
     for place in 1..comparison.subjects.len() {
         if !comparison.rows.is_empty() {
@@ -181,8 +182,10 @@ fn without_shared_directory(comparison: &Comparison) -> Vec<&str> {
 /// Whether it is a setting that only one of them tells: one gap in what was recorded, not one difference each. A disk or mount
 /// that only one has is a difference.
 fn is_setting_of_one(difference: &Difference) -> bool {
-    let known = difference.values.iter().flatten().count();
-    known < difference.values.len()
+    let mut known = difference.values.iter().flatten();
+    let first = known.next();
+    difference.values.iter().any(Option::is_none)
+        && known.all(|value| Some(value) == first)
         && ["CONFIG_", "vm.", "governor ", "highest clock "]
             .iter()
             .any(|start| difference.what.starts_with(start))
