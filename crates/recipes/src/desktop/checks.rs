@@ -227,7 +227,7 @@ pub(super) fn others(machine: &Machine, not: &Path) -> String {
         (false, _) => {
             let mut words = vec![each(&full, what_it_holds)];
             words.extend(in_use);
-            format!("no other is empty: {}; a disk that is named is erased", words.join("; "))
+            format!("no other is empty: {}; device=DISK erases that disk", words.join("; "))
         }
     }
 }

@@ -30,7 +30,7 @@ fn a_plan_without_a_disk_names_those_that_are_empty_and_what_the_others_hold() {
         obstacles(&plan).remove(0)
     };
     let full = obstacle(&machine);
-    assert!(full.contains(" holds btrfs \"data\"; a disk that is named is erased"), "{full}");
+    assert!(full.contains(" holds btrfs \"data\"; device=DISK erases that disk"), "{full}");
     assert!(!full.contains("device=/dev/sda"), "{full}");
     machine.block_devices.retain(|device| device.parent.as_deref() != Some("sda"));
     let empty = obstacle(&machine);
