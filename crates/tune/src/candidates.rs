@@ -162,11 +162,12 @@ fn requests(place: &Place, files: &dyn Files, found: &mut Candidates) {
     if files.text(&queue(place, "scheduler")).is_ok_and(|text| word(&text) == "none") {
         return found.refuse(title, "without a scheduler the disk's own limit holds");
     }
+    let resets = ["async_depth", "iosched"].map(|name| queue(place, name)).into();
     found.tried.push(Candidate {
         setting: Setting::Requests,
         from: from.to_string(),
         to: REQUESTS.to_string(),
-        knobs: vec![Knob { path, disk: Some(place.disk.clone()), resets: Vec::new() }],
+        knobs: vec![Knob { path, disk: Some(place.disk.clone()), resets }],
         works: vec![Work::DeepRead, Work::MixedRead],
         does: "gives the scheduler more requests to order and merge",
         source: "Linux Documentation/ABI/stable/sysfs-block, nr_requests",

@@ -38,9 +38,13 @@ impl DiskSeen {
         })
     }
 
-    /// Whether the name still belongs to this disk.
+    /// Whether the name still belongs to this disk. Where the kernel counts disks, its number says so alone: a disk may be made
+    /// larger meanwhile.
     pub fn is_there(&self, files: &dyn Files) -> bool {
-        DiskSeen::of(&self.name, files).as_ref() == Some(self)
+        DiskSeen::of(&self.name, files).is_some_and(|now| match self.sequence {
+            Some(_) => now.number == self.number && now.sequence == self.sequence,
+            None => now == *self,
+        })
     }
 }
 

@@ -99,7 +99,7 @@ pub fn serve() -> bool {
 fn restore(order: &Order) -> bool {
     let hands = &mut LiveHands::new();
     let give_up = clock::now() + PATIENCE;
-    loop {
+    let _held = loop {
         let is_left = match Record::load(&order.directory, hands.files()) {
             Ok(record) => record.is_some_and(|record| record.session == order.session),
             Err(_) => true,
@@ -110,9 +110,10 @@ fn restore(order: &Order) -> bool {
         }
         match lock(&record::lock(&order.directory)) {
             Ok(None) if clock::now() < give_up => clock::sleep(Duration::from_millis(100)),
-            _ => break,
+            Ok(held) => break held,
+            Err(_) => break None,
         }
-    }
+    };
     // A trial that holds the lock has restored this record before it began, so this one is ours alone.
     match restore_left(&order.directory, Some(&order.session), hands) {
         Ok(restored) => {

@@ -28,6 +28,13 @@ pub fn lasting(
     winners: &[&Candidate],
     files: &dyn Files,
 ) -> Result<Lasting, String> {
+    let rule = rule_file();
+    if winners.iter().any(|one| one.setting != Setting::Governor) && files.exists(Path::new(&rule))
+    {
+        return Err(format!(
+            "{rule} of an earlier `rubus tune` would be replaced; take it back first: `sudo rubus undo`"
+        ));
+    }
     let set_by: Vec<String> = winners
         .iter()
         .flat_map(|winner| {
@@ -155,7 +162,10 @@ fn matches(disk: &str, files: &dyn Files) -> Option<Vec<String>> {
     if let Some(serial) = read("serial") {
         return with(vec![format!("ATTR{{serial}}==\"{serial}\"")]);
     }
-    // Behind USB the serial number is that of the bridge.
+    // Behind USB the serial number is that of the bridge, which other disks come to be in; a stick is its own bridge.
+    if files.text(&directory.join("removable")).is_ok_and(|text| text.trim() == "0") {
+        return None;
+    }
     let real = files.real_path(&directory).ok()?;
     let device = real.ancestors().find(|above| files.exists(&above.join("idVendor")))?;
     let of = |name: &str| files.text(&device.join(name)).ok().filter(|text| is_plain(text));
@@ -170,8 +180,9 @@ fn matches(disk: &str, files: &dyn Files) -> Option<Vec<String>> {
 /// Whether a rule can name a value: no quotes, no patterns, nothing that only looks like an identity.
 fn is_plain(text: &str) -> bool {
     let is_name = |c: char| c.is_ascii_alphanumeric() || " ._:,+=/-".contains(c);
-    let mut signs = text.chars().filter(char::is_ascii_alphanumeric);
-    let says_something = signs.next().is_some_and(|first| first != '0' || signs.any(|c| c != '0'));
+    let body = text.split_once('.').map_or(text, |(_, body)| body);
+    let is_filler = body.starts_with("00000000") || body.contains("12345678");
+    let says_something = !is_filler && body.chars().any(|c| c.is_ascii_alphanumeric() && c != '0');
     says_something && text.len() <= 200 && text.chars().all(is_name)
 }
 

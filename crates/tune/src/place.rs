@@ -65,6 +65,9 @@ pub fn of(path: &Path, machine: &Machine, files: &dyn Files) -> Result<Place, St
     let found = machine
         .device(&device)
         .ok_or_else(|| none(&format!("nothing is known of {device}, on which it is")))?;
+    if kind == "btrfs" && is_spread(&found.name, files) {
+        return Err(none("it is spread over several disks, and a trial changes one"));
+    }
     let disk = disk_below(found, machine).map_err(|why| none(&why))?;
     let is_direct = found.name == disk.name || found.parent.as_deref() == Some(&disk.name);
     Ok(Place {
@@ -76,6 +79,15 @@ pub fn of(path: &Path, machine: &Machine, files: &dyn Files) -> Result<Place, St
         is_usb: disk.path.iter().any(|hop| hop.kind == HopKind::UsbDevice),
         options,
     })
+}
+
+/// Whether btrfs has this device as one of several.
+fn is_spread(device: &str, files: &dyn Files) -> bool {
+    let top = Path::new("/sys/fs/btrfs");
+    let volumes = files.list(top).unwrap_or_default();
+    let mut members =
+        volumes.iter().filter_map(|name| files.list(&top.join(name).join("devices")).ok());
+    members.any(|names| names.len() > 1 && names.iter().any(|name| name == device))
 }
 
 fn is_network(kind: &str) -> bool {

@@ -64,7 +64,9 @@ pub fn of(reversed: &[Candidate], trial: &Trial) -> Proof {
         proof.lines.push(line);
     }
     if !proof.holds {
-        proof.lines.push("To do: sudo rubus undo".into());
+        proof.lines.push(
+            "To do: sudo rubus undo, then restart: until then the disk keeps these values".into(),
+        );
     }
     proof
 }

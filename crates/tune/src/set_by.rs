@@ -16,8 +16,14 @@ const DIRECTORIES: [(&str, &str); 6] = [
     ("/etc/tuned", "active_profile"),
 ];
 /// Single files that do.
-const FILES: [&str; 4] =
-    ["/etc/sysfs.conf", "/etc/tlp.conf", "/etc/rc.local", "/etc/udev/hdparm.conf"];
+const FILES: [&str; 5] = [
+    "/etc/sysfs.conf",
+    "/etc/tlp.conf",
+    "/etc/rc.local",
+    "/etc/udev/hdparm.conf",
+    // Of Raspberry Pi OS: it sets the governor at each start.
+    "/etc/init.d/raspi-config",
+];
 
 /// The files that set this, as far as they can be read.
 pub fn set_by(setting: Setting, files: &dyn Files) -> Vec<String> {

@@ -191,7 +191,7 @@ fn the_setting_with_an_effect_is_named_and_no_other() {
     for noise in [0.015, 0.03, 0.06] {
         for percent in [5_u32, 20, 50] {
             let at = rows.len();
-            let (setting, to, work) = settings[at % settings.len()];
+            let (setting, to, work) = settings[(at + at / settings.len()) % settings.len()];
             let factor = 1.0 + f64::from(percent) / 100.0;
             let tally = tally(noise, Some((setting, to, work, factor)), at as u64, DEVICES);
             table.push_str(&format!(

@@ -62,7 +62,7 @@ pub fn volume(
 ) -> Result<Volume, String> {
     let (wanted, budget) = match endurance {
         Endurance::Low => (256 * MIB, GIB),
-        Endurance::High => (2 * GIB, 4 * GIB),
+        Endurance::High => (GIB, 4 * GIB),
     };
     let region_bytes = wanted.min(free_bytes / SHARE_OF_FREE) / MIB * MIB;
     if region_bytes < MIN_REGION {
@@ -80,8 +80,8 @@ pub fn volume(
     // Few comparisons need more rounds than that, and then what is left of the budget decides.
     const USUAL_ROUNDS: usize = LOOKS[LOOKS.len() - 2];
     let turns = (writing * 2 * USUAL_ROUNDS) as u64;
-    // The proof after `--apply` is a trial, too, so half is left for it.
-    let for_turns = budget.min(free_bytes / 2).saturating_sub(region_bytes) / 2;
+    // The proof after `--apply` is a trial, too, with a file of its own, so half is left for it.
+    let for_turns = budget.min(free_bytes / 2).saturating_sub(2 * region_bytes) / 2;
     let turn_bytes = match turns {
         0 => 0,
         turns => (for_turns / turns).clamp(MIN_TURN_BYTES, 64 * MIB),

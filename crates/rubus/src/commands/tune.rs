@@ -199,8 +199,11 @@ fn tried(
     let measured = measured(general, &held, scene, &candidates.tried, arguments.time, cancel)?;
     drop(held);
     let best = winners(&candidates.tried, &measured.trial);
-    let chosen: Vec<&Candidate> =
-        best.iter().map(|(number, _)| &candidates.tried[*number]).collect();
+    // What a file of the owner sets keeps nothing else from lasting.
+    let won = best.iter().map(|(number, _)| &candidates.tried[*number]);
+    let (free, owned): (Vec<&Candidate>, Vec<&Candidate>) =
+        won.partition(|one| one.set_by.is_empty());
+    let chosen = if free.is_empty() { owned } else { free };
     let recipe = (!chosen.is_empty()).then(|| lasting(place, &chosen, &Live::new()));
     let around = Around {
         unrestored: words::fates(&measured.restored),
@@ -298,6 +301,11 @@ fn measured(
     drop(line);
     let (restored, stored) = live.finish();
     told.extend(restored);
+    if !matches!(driven, Ok(Ok(_))) {
+        for words in words::fates(&told) {
+            eprintln!("{}", in_columns(&format!("rubus: {words}")));
+        }
+    }
     let (trial, bytes_written) = driven??;
     stored?;
     Ok(MeasuredTrial { trial, restored: told, bytes_written })
