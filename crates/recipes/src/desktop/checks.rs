@@ -191,12 +191,7 @@ fn disk<'a>(
 fn taken_out_of_use(machine: &Machine, path: &Path) -> String {
     let disk = disk_name(path);
     let others = others(machine, path);
-    let points: Vec<&str> = machine
-        .mounts
-        .iter()
-        .filter(|mount| mount.device.as_deref().is_some_and(|device| is_on(machine, device, disk)))
-        .map(|mount| mount.point.as_str())
-        .collect();
+    let points = points_on(machine, disk);
     let is_systems = |point: &&str| *point == "/" || point.starts_with("/boot");
     if points.is_empty() || points.iter().any(is_systems) {
         return format!("name another disk; {others}");
@@ -206,6 +201,14 @@ fn taken_out_of_use(machine: &Machine, path: &Path) -> String {
         "copy what you need from it to another machine or a new disk, then `sudo umount {}`: the change erases this disk; {others}",
         points.join(" ")
     )
+}
+
+/// Where what lies on a disk is mounted.
+fn points_on<'m>(machine: &'m Machine, disk: &str) -> Vec<&'m str> {
+    let mounts = machine.mounts.iter();
+    let mounts = mounts
+        .filter(|mount| mount.device.as_deref().is_some_and(|device| is_on(machine, device, disk)));
+    mounts.map(|mount| mount.point.as_str()).collect()
 }
 
 /// The disks that could be named: those that hold nothing. What is unused and holds data is named as that.
@@ -240,20 +243,9 @@ fn in_use_besides_system(machine: &Machine, not: &Path) -> Vec<String> {
             && Path::new("/dev").join(&device.name) != not
     });
     let used = disks.filter_map(|disk| {
-        let points: Vec<&str> = machine
-            .mounts
-            .iter()
-            .filter(|mount| {
-                mount.device.as_deref().is_some_and(|device| is_on(machine, device, &disk.name))
-            })
-            .map(|mount| mount.point.as_str())
-            .collect();
+        let points = points_on(machine, &disk.name);
         let is_data = |point: &&str| {
-            ["/srv", "/mnt", "/media", "/data"].iter().any(|start| {
-                point
-                    .strip_prefix(start)
-                    .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-            })
+            ["/srv", "/mnt", "/media", "/data"].iter().any(|top| Path::new(point).starts_with(top))
         };
         (!points.is_empty() && points.iter().all(is_data))
             .then(|| format!("{} is mounted at {}", about(disk), points.join(", ")))
