@@ -14,7 +14,7 @@ const DEVICES: u64 = 100;
 /// How long a turn takes with all around it, in seconds.
 const TURN_S: f64 = 1.9;
 /// The longest trial, in seconds.
-const MOST_S: f64 = 1200.0;
+const MAX_S: f64 = 1200.0;
 
 fn candidate(setting: Setting, to: &str, works: &[Work]) -> Candidate {
     Candidate {
@@ -59,7 +59,7 @@ impl Disk {
     fn new(seed: u64, noise: f64, effect: Option<(Setting, &'static str, Work, f64)>) -> Disk {
         let mut random = Rng::from_seed(seed);
         // Up to a tenth over the trial, either way.
-        let drift_per_s = (random.unit() - 0.5) * 0.2 / MOST_S;
+        let drift_per_s = (random.unit() - 0.5) * 0.2 / MAX_S;
         Disk { random, noise, effect, live: None, elapsed_s: 0.0, drift_per_s }
     }
 }
@@ -120,7 +120,7 @@ impl Switch for Shared<'_> {
 
 fn tried(disk: Disk) -> (Trial, f64) {
     let disk = std::cell::RefCell::new(disk);
-    let trial = run(&candidates(), &mut Shared(&disk), &mut Shared(&disk), MOST_S);
+    let trial = run(&candidates(), &mut Shared(&disk), &mut Shared(&disk), MAX_S);
     let elapsed_s = disk.borrow().elapsed_s;
     (trial, elapsed_s)
 }
@@ -206,7 +206,7 @@ fn the_setting_with_an_effect_is_named_and_no_other() {
             rows.push((noise, percent, tally));
         }
     }
-    // More of them, so that one in twenty can be told from less.
+    // Four times the devices, since a share of 5 % is to be told from a smaller one.
     let none = tally(0.03, None, 77, 4 * DEVICES);
     table.push_str(&format!(
         "{:>5.1}% {:>6} {:>6} {:>6} {:>4}/4\n",
@@ -216,7 +216,7 @@ fn the_setting_with_an_effect_is_named_and_no_other() {
     assert!(none.wrong <= 4 * 5, "{none:?}");
     for (noise, percent, tally) in &rows {
         assert!(tally.wrong <= 5, "noise {noise}, effect {percent} %: {tally:?}");
-        assert!(tally.longest_s <= MOST_S, "{tally:?}");
+        assert!(tally.longest_s <= MAX_S, "{tally:?}");
         // A small effect under much noise is left open, not denied.
         let is_seen = *percent >= 20 || *noise <= 0.015;
         assert!(!is_seen || tally.right >= 95, "noise {noise}, effect {percent} %: {tally:?}");
