@@ -130,6 +130,7 @@ pub struct Pipe {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Ceiling {
+    /// What clients do.
     pub work: Work,
     /// Operations per second, all clients together.
     pub iops: Estimate,

@@ -55,6 +55,7 @@ pub struct Cost {
     pub total_per_usable_tb: Estimate,
     /// Watts per TB that is usable.
     pub watts_per_usable_tb: Estimate,
+    /// Time that energy and failures are counted over.
     pub years: f64,
 }
 

@@ -19,6 +19,7 @@ pub struct Group {
     pub board: Board,
     /// Disks per board; each becomes an OSD.
     pub disks: u32,
+    /// The kind of disk, the same on all of them.
     pub disk: Disk,
 }
 

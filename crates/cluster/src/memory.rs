@@ -46,6 +46,7 @@ pub struct BoardMemory {
     pub target_bytes: Option<u64>,
     /// The same on a board that only has OSDs.
     pub target_without_monitor_bytes: Option<u64>,
+    /// Whether the memory is enough.
     pub fit: Fit,
     /// That in words.
     pub words: String,

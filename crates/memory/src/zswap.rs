@@ -23,6 +23,7 @@ pub struct Reading {
     pub zswap: Zswap,
     /// Active swap areas.
     pub areas: Vec<SwapArea>,
+    /// A page of this kernel: 4 KiB, or 16 KiB on a Raspberry Pi 5's own kernel.
     pub page_bytes: Fact<u64>,
     /// The machine's memory.
     pub memory_bytes: Fact<u64>,
@@ -46,6 +47,7 @@ pub struct Reading {
 pub struct Explained {
     /// The kernel's name of it.
     pub name: String,
+    /// What the kernel says, with its unit.
     pub value: String,
     /// What it counts.
     pub meaning: String,

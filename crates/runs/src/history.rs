@@ -61,12 +61,15 @@ pub struct RunSummary {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct KeyFigures {
+    /// Reads in order, at the depth that the suite uses.
     pub sequential_read_bytes_per_second: Option<f64>,
+    /// Writes in order, at the depth that the suite uses.
     pub sequential_write_bytes_per_second: Option<f64>,
     /// Random 4 KiB reads per second at queue depth 1.
     pub random_read_iops: Option<f64>,
     /// Random 4 KiB writes per second at queue depth 1.
     pub random_write_iops: Option<f64>,
+    /// Small writes per second of which each is on stable storage before the next one begins.
     pub commits_per_second: Option<f64>,
 }
 

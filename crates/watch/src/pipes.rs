@@ -46,6 +46,7 @@ pub struct Pipe {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PipeUse {
+    /// The pipe, as the picture of the machine calls it: a disk, a bus, a link.
     pub name: String,
     /// Disks and links whose traffic goes through it.
     pub members: Vec<String>,

@@ -24,6 +24,7 @@ pub struct DiskRates {
     pub reads_per_second: f64,
     /// Writes per second that came to their end.
     pub writes_per_second: f64,
+    /// Discards (trims) per second that came to their end.
     pub discards_per_second: f64,
     /// Flushes per second of the device's cache.
     pub flushes_per_second: f64,

@@ -29,11 +29,13 @@ pub struct Sample {
     /// Network links.
     #[serde(default)]
     pub links: Vec<LinkCounters>,
+    /// What the memory is used for; absent where /proc/meminfo cannot be read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory: Option<Memory>,
     /// What the memory management did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub events: Option<Events>,
+    /// Time that tasks waited for processor, memory and disks, where the kernel counts it.
     #[serde(default)]
     pub pressure: Pressure,
     /// zswap's own counters; only root sees them.

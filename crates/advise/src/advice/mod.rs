@@ -135,6 +135,7 @@ pub struct Figures {
 pub struct Demand {
     /// The kind of operation.
     pub what: What,
+    /// Time that this takes of the whole work.
     pub seconds: Estimate,
     /// Operations in flight meanwhile, at least 1.
     pub in_flight: u32,
@@ -269,6 +270,7 @@ pub struct CurvePoint {
 pub struct Rated {
     /// "none", "zstd:1".
     pub method: String,
+    /// Bytes of the original per second.
     pub bytes_per_second: Estimate,
 }
 

@@ -58,7 +58,9 @@ pub struct LinkReport {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct NoteReport {
+    /// What is noticed, as a sentence.
     pub why: String,
+    /// What to change, as a sentence.
     pub change: String,
 }
 
