@@ -47,7 +47,7 @@ pub struct Reading {
 pub struct Explained {
     /// The kernel's name of it.
     pub name: String,
-    /// What the kernel says, with its unit.
+    /// What the kernel says, or why that is not known.
     pub value: String,
     /// What it counts.
     pub meaning: String,
