@@ -8,7 +8,7 @@ use rubus_change::apply::rehearsal::{
     STORE, applied_to, everything, journal_of, machine, store, undo, with_context,
 };
 use rubus_change::apply::{ASKED_FOR, Ending, go, left, turn};
-use rubus_change::plan::Plan;
+use rubus_change::plan::{Action, Plan};
 use rubus_change::plan::journal::Way;
 use rubus_host::Files;
 use rubus_host::capture::Captured;
@@ -75,6 +75,25 @@ fn plans() -> Vec<(String, Plan)> {
     let further = further_plans().into_iter();
     let further = further.enumerate().map(|(i, plan)| (format!("{} {i}", plan.recipe), plan));
     plans.into_values().chain(further).collect()
+}
+
+/// Kinds of steps that no plan here has, with what tries them instead.
+const TRIED_ELSEWHERE: [(&str, &str); 0] = [];
+
+#[test]
+fn every_kind_of_step_is_rehearsed() {
+    let mut seen = BTreeSet::new();
+    for (_, plan) in &plans() {
+        for step in &plan.steps {
+            seen.insert(step.action.kind());
+            if let Action::On(on) = &step.action {
+                seen.insert(on.action.kind());
+            }
+        }
+    }
+    let elsewhere = TRIED_ELSEWHERE.iter().map(|(kind, _)| *kind);
+    let all: BTreeSet<&str> = Action::KINDS.iter().copied().collect();
+    assert_eq!(seen.into_iter().chain(elsewhere).collect::<BTreeSet<_>>(), all);
 }
 
 #[test]

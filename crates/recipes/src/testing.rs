@@ -7,7 +7,7 @@ use rubus_change::plan::commands::commands;
 use rubus_change::plan::diff::{Line, with_context};
 use rubus_change::plan::volume::DiskIdentity;
 use rubus_change::plan::{Action, Plan, TextFile};
-use rubus_change::steps::{MakeDirectory, SetKnob, SetLink, WriteFile};
+use rubus_change::steps::{MakeDirectory, RemoveFile, SetKnob, SetLink, WriteFile};
 use rubus_vocabulary::machine::Machine;
 
 /// A text file.
@@ -93,7 +93,27 @@ pub(super) fn after(facts: &Facts, plan: &Plan) -> Facts {
             }
             Action::SetKnob(SetKnob { path, becomes, .. }) => (path, text(becomes)),
             Action::SetLink(SetLink { path, .. }) => (path, text("")),
-            _ => continue,
+            Action::RemoveFile(RemoveFile { path, .. }) => (path, PathState::Absent),
+            // What they change is not among the facts of files.
+            Action::On(_)
+            | Action::Partition(_)
+            | Action::MakeArray(_)
+            | Action::Format(_)
+            | Action::CopyTree(_)
+            | Action::BuildInitramfs(_)
+            | Action::InstallInitramfs(_)
+            | Action::MakeSwapFile(_)
+            | Action::SwapOn(_)
+            | Action::SwapOff(_)
+            | Action::Mount(_)
+            | Action::AttachDisk(_)
+            | Action::MakeImage(_)
+            | Action::ReadUnits(_)
+            | Action::RestartService(_)
+            | Action::StartServer(_)
+            | Action::ProveBoot(_)
+            | Action::KeepJournal(_)
+            | Action::FillBoot(_) => continue,
         };
         facts.seen.insert(path.clone(), sight);
     }

@@ -5,7 +5,8 @@
 //! this machine ([`MachineStep`]). Each looks first what is there, since it may have been interrupted at any moment, does what is
 //! missing, and reads it back. Every method is required: a kind without an undo does not compile (see [`Behaviour`]).
 //!
-//! To add a kind: its file, its line in [`Action`], and an example in `tests/plan_json.rs`.
+//! To add a kind: its file, its line in [`Action`], what it does on a made-up machine (`rehearsed`), and an example in
+//! `tests/plan_json.rs`. A recipe of a user has it by a row in `crates/recipes/src/user/entries.rs`.
 
 mod array;
 mod attached;
@@ -123,6 +124,18 @@ macro_rules! actions {
         }
 
         impl Action {
+            /// The names of all kinds.
+            #[cfg(any(test, feature = "fixture"))]
+            pub const KINDS: &'static [&'static str] = &[$(stringify!($kind)),*];
+
+            /// The name of its kind.
+            #[cfg(any(test, feature = "fixture"))]
+            pub fn kind(&self) -> &'static str {
+                match self {
+                    $(Action::$kind(_) => stringify!($kind),)*
+                }
+            }
+
             /// What it acts on, with what does it.
             pub fn reach(&self) -> Reach<'_> {
                 match self {

@@ -87,7 +87,27 @@ impl Maker {
             Action::InstallInitramfs(step) if step.kept.is_some() => {
                 self.add(|machine| machine.file(&shown, "the old initramfs", 0o755));
             }
-            _ => {}
+            // What they make is not there yet; what disks and services are is not in files.
+            Action::BuildInitramfs(_)
+            | Action::InstallInitramfs(_)
+            | Action::MakeDirectory(_)
+            | Action::On(_)
+            | Action::Partition(_)
+            | Action::MakeArray(_)
+            | Action::Format(_)
+            | Action::CopyTree(_)
+            | Action::MakeSwapFile(_)
+            | Action::SwapOn(_)
+            | Action::SwapOff(_)
+            | Action::Mount(_)
+            | Action::AttachDisk(_)
+            | Action::MakeImage(_)
+            | Action::ReadUnits(_)
+            | Action::RestartService(_)
+            | Action::StartServer(_)
+            | Action::ProveBoot(_)
+            | Action::KeepJournal(_)
+            | Action::FillBoot(_) => {}
         }
     }
 
@@ -302,7 +322,23 @@ impl StepRunner for RehearsedStepRunner<'_> {
             Action::MakeImage(step) if !hands.files().exists(&step.path) => {
                 Self::put(&step.path, "an image", hands)?;
             }
-            _ => {}
+            // Their work is on disks and in services, of which the made-up machine has none.
+            Action::MakeImage(_)
+            | Action::Partition(_)
+            | Action::MakeArray(_)
+            | Action::CopyTree(_)
+            | Action::ReadUnits(_)
+            | Action::RestartService(_)
+            | Action::ProveBoot(_)
+            | Action::KeepJournal(_)
+            | Action::FillBoot(_) => {}
+            // The engine does them itself.
+            Action::MakeDirectory(_)
+            | Action::WriteFile(_)
+            | Action::RemoveFile(_)
+            | Action::SetKnob(_)
+            | Action::SetLink(_)
+            | Action::On(_) => {}
         }
         Ok(done())
     }
@@ -336,7 +372,24 @@ impl StepRunner for RehearsedStepRunner<'_> {
                 Self::remove(&Path::new("/sys/block").join(name).join("backend"), hands)?;
             }
             Action::StartServer(step) => Self::remove(&step.socket, hands)?,
-            _ => {}
+            // They leave what they made, which the plan says, or it goes with the disk that it is on.
+            Action::Format(_)
+            | Action::MakeImage(_)
+            | Action::Partition(_)
+            | Action::MakeArray(_)
+            | Action::CopyTree(_)
+            | Action::ReadUnits(_)
+            | Action::RestartService(_)
+            | Action::ProveBoot(_)
+            | Action::KeepJournal(_)
+            | Action::FillBoot(_) => {}
+            // The engine undoes them itself.
+            Action::MakeDirectory(_)
+            | Action::WriteFile(_)
+            | Action::RemoveFile(_)
+            | Action::SetKnob(_)
+            | Action::SetLink(_)
+            | Action::On(_) => {}
         }
         Ok(done())
     }

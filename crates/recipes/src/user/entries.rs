@@ -75,14 +75,18 @@ pub(super) enum Work {
         options: String,
         at_boot: bool,
     },
-    Format {
-        device: String,
-        filesystem: String,
-        label: Option<String>,
-        at: Option<String>,
-        /// Whether a whole disk gets a partition table with one partition.
-        partition: bool,
-    },
+    Format(Filesystem),
+}
+
+/// A filesystem that a recipe makes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Filesystem {
+    pub(super) device: String,
+    pub(super) kind: String,
+    pub(super) label: Option<String>,
+    pub(super) at: Option<String>,
+    /// Whether a whole disk gets a partition table with one partition.
+    pub(super) has_partition: bool,
 }
 
 /// A promise of the recipe, which `rubus verify` checks.
@@ -94,20 +98,30 @@ pub(super) enum Pledge {
 }
 
 const NEEDS: [&str; 4] = ["program", "file", "knob", "module"];
-const WORKS: [&str; 12] = [
-    "write_file",
-    "remove_file",
-    "set_line",
-    "make_directory",
-    "set_link",
-    "mask",
-    "set_knob",
-    "make_swap_file",
-    "swap_on",
-    "swap_off",
-    "mount",
-    "format",
+/// Kinds of steps, each with what reads its keys.
+const WORKS: [(&str, ReadWork); 12] = [
+    ("write_file", write_file),
+    ("remove_file", remove_file),
+    ("set_line", set_line),
+    ("make_directory", make_directory),
+    ("set_link", set_link),
+    ("mask", mask),
+    ("set_knob", set_knob),
+    ("make_swap_file", make_swap_file),
+    ("swap_on", swap_on),
+    ("swap_off", swap_off),
+    ("mount", mount),
+    ("format", format),
 ];
+
+/// Their names, as a recipe has them.
+#[cfg(test)]
+pub(super) fn kinds_of_work() -> [&'static str; WORKS.len()] {
+    WORKS.map(|(name, _)| name)
+}
+
+type ReadWork = fn(&mut Keys<'_, '_>, &mut Reading<'_>) -> Option<Work>;
+
 const PLEDGES: [&str; 3] = ["knob", "swap_on", "no_swap_on_disk"];
 
 /// Reads a check.
@@ -132,76 +146,78 @@ pub(super) fn work(mut keys: Keys<'_, '_>, reading: &mut Reading<'_>) -> Option<
     let kind = keys.must("do", reading)?;
     let words = keys.must("why", reading).unwrap_or_default();
     let id = keys.text("id", reading);
-    let what = match kind.as_str() {
-        "write_file" | "remove_file" | "set_line" | "make_directory" | "set_link" | "mask"
-        | "set_knob" => file_work(&kind, &mut keys, reading),
-        "make_swap_file" | "swap_on" | "swap_off" | "mount" => {
-            other_work(&kind, &mut keys, reading)
-        }
-        "format" => format(&mut keys, reading),
-        _ => return unknown("step", &kind, &WORKS, keys.line, reading),
+    let Some((_, read)) = WORKS.iter().find(|(name, _)| *name == kind) else {
+        return unknown("step", &kind, &WORKS.map(|(name, _)| name), keys.line, reading);
     };
+    let what = read(&mut keys, reading);
     done(keys, words, id, what, reading)
 }
 
-fn file_work(kind: &str, keys: &mut Keys<'_, '_>, reading: &mut Reading<'_>) -> Option<Work> {
-    if kind == "mask" {
-        return keys.must("unit", reading).map(|unit| Work::Mask { unit });
-    }
-    let path = keys.must("path", reading);
-    Some(match kind {
-        "write_file" => {
-            let mode = keys.text("mode", reading);
-            Work::WriteFile { text: keys.must("text", reading)?, path: path?, mode }
-        }
-        "remove_file" => Work::RemoveFile { path: path? },
-        "set_line" => {
-            let separator = keys.text("separator", reading).unwrap_or("=".into());
-            let (key, value) = (keys.must("key", reading), keys.must("value", reading));
-            Work::SetLine { path: path?, key: key?, value: value?, separator }
-        }
-        "make_directory" => Work::MakeDirectory { path: path? },
-        "set_link" => Work::SetLink { to: keys.must("to", reading)?, path: path? },
-        _ => Work::SetKnob { value: keys.must("value", reading)?, path: path? },
-    })
+// Each asks for all of its keys before the first one that is missing ends it, so that each fault is told.
+
+fn write_file(keys: &mut Keys<'_, '_>, reading: &mut Reading<'_>) -> Option<Work> {
+    let (path, text) = (keys.must("path", reading), keys.must("text", reading));
+    let mode = keys.text("mode", reading);
+    Some(Work::WriteFile { path: path?, text: text?, mode })
 }
 
-fn other_work(kind: &str, keys: &mut Keys<'_, '_>, reading: &mut Reading<'_>) -> Option<Work> {
-    Some(match kind {
-        "make_swap_file" => {
-            let (path, size) = (keys.must("path", reading), keys.must("size", reading));
-            Work::MakeSwapFile { path: path?, size: size? }
-        }
-        "swap_on" => {
-            let priority = keys.text("priority", reading);
-            Work::SwapOn { what: keys.must("what", reading)?, priority }
-        }
-        "swap_off" => Work::SwapOff { what: keys.must("what", reading)? },
-        _ => {
-            let options = keys.text("options", reading).unwrap_or("defaults".into());
-            let at_boot = keys.flag("at_boot", reading);
-            let (what, at) = (keys.must("what", reading), keys.must("at", reading));
-            Work::Mount {
-                kind: keys.must("type", reading)?,
-                what: what?,
-                at: at?,
-                options,
-                at_boot,
-            }
-        }
-    })
+fn remove_file(keys: &mut Keys<'_, '_>, reading: &mut Reading<'_>) -> Option<Work> {
+    Some(Work::RemoveFile { path: keys.must("path", reading)? })
+}
+
+fn set_line(keys: &mut Keys<'_, '_>, reading: &mut Reading<'_>) -> Option<Work> {
+    let path = keys.must("path", reading);
+    let separator = keys.text("separator", reading).unwrap_or("=".into());
+    let (key, value) = (keys.must("key", reading), keys.must("value", reading));
+    Some(Work::SetLine { path: path?, key: key?, value: value?, separator })
+}
+
+fn make_directory(keys: &mut Keys<'_, '_>, reading: &mut Reading<'_>) -> Option<Work> {
+    Some(Work::MakeDirectory { path: keys.must("path", reading)? })
+}
+
+fn set_link(keys: &mut Keys<'_, '_>, reading: &mut Reading<'_>) -> Option<Work> {
+    let (path, to) = (keys.must("path", reading), keys.must("to", reading));
+    Some(Work::SetLink { path: path?, to: to? })
+}
+
+fn mask(keys: &mut Keys<'_, '_>, reading: &mut Reading<'_>) -> Option<Work> {
+    Some(Work::Mask { unit: keys.must("unit", reading)? })
+}
+
+fn set_knob(keys: &mut Keys<'_, '_>, reading: &mut Reading<'_>) -> Option<Work> {
+    let (path, value) = (keys.must("path", reading), keys.must("value", reading));
+    Some(Work::SetKnob { path: path?, value: value? })
+}
+
+fn make_swap_file(keys: &mut Keys<'_, '_>, reading: &mut Reading<'_>) -> Option<Work> {
+    let (path, size) = (keys.must("path", reading), keys.must("size", reading));
+    Some(Work::MakeSwapFile { path: path?, size: size? })
+}
+
+fn swap_on(keys: &mut Keys<'_, '_>, reading: &mut Reading<'_>) -> Option<Work> {
+    let priority = keys.text("priority", reading);
+    Some(Work::SwapOn { what: keys.must("what", reading)?, priority })
+}
+
+fn swap_off(keys: &mut Keys<'_, '_>, reading: &mut Reading<'_>) -> Option<Work> {
+    Some(Work::SwapOff { what: keys.must("what", reading)? })
+}
+
+fn mount(keys: &mut Keys<'_, '_>, reading: &mut Reading<'_>) -> Option<Work> {
+    let options = keys.text("options", reading).unwrap_or("defaults".into());
+    let at_boot = keys.flag("at_boot", reading);
+    let (what, at) = (keys.must("what", reading), keys.must("at", reading));
+    let kind = keys.must("type", reading);
+    Some(Work::Mount { what: what?, at: at?, kind: kind?, options, at_boot })
 }
 
 fn format(keys: &mut Keys<'_, '_>, reading: &mut Reading<'_>) -> Option<Work> {
     let bare = keys.flag("bare", reading);
     let device = keys.must("device", reading);
-    Some(Work::Format {
-        filesystem: keys.text("filesystem", reading).unwrap_or("ext4".into()),
-        label: keys.text("label", reading),
-        at: keys.text("at", reading),
-        partition: !bare,
-        device: device?,
-    })
+    let kind = keys.text("filesystem", reading).unwrap_or("ext4".into());
+    let (label, at) = (keys.text("label", reading), keys.text("at", reading));
+    Some(Work::Format(Filesystem { device: device?, kind, label, at, has_partition: !bare }))
 }
 
 /// Reads a promise.
@@ -283,9 +299,9 @@ impl Texts for Work {
             Work::SwapOn { what, priority } => with(&[what], priority),
             Work::SwapOff { what } => vec![what],
             Work::Mount { what, at, kind, options, .. } => vec![what, at, kind, options],
-            Work::Format { device, filesystem, label, at, .. } => {
+            Work::Format(Filesystem { device, kind, label, at, has_partition: _ }) => {
                 let more = [label, at].into_iter().flatten().map(String::as_str);
-                [device.as_str(), filesystem].into_iter().chain(more).collect()
+                [device.as_str(), kind].into_iter().chain(more).collect()
             }
         }
     }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::UserRecipe;
 use super::choice::Chosen;
-use super::entries::{Entry, Need, Pledge, Work};
+use super::entries::{Entry, Filesystem, Need, Pledge, Work};
 use super::table::Fault;
 use crate::edits::{Edits, with_assignment};
 use crate::units::UNITS;
@@ -16,7 +16,7 @@ use crate::{
 use rubus_change::plan::promise::{Look, Promise};
 use rubus_change::plan::{Action, FORMAT, Plan, TextFile};
 use rubus_change::steps::{MakeSwapFile, RemoveFile, SetLink, SwapOff, SwapOn, WriteFile};
-use rubus_vocabulary::machine::Machine;
+use rubus_vocabulary::machine::{Machine, Mount, SwapArea};
 use rubus_vocabulary::units::parse_size;
 
 const MODULES: &str = "/lib/modules";
@@ -53,7 +53,7 @@ pub(super) fn look_at(
             }
             Work::Mask { unit } => paths.push(Path::new(UNITS).join(chosen.fill(unit))),
             Work::Mount { at, .. } => paths.extend(mounting::look_at(&chosen.fill(at))),
-            Work::Format { device, at, .. } => {
+            Work::Format(Filesystem { device, at, .. }) => {
                 lost.push(disks::whole(machine, &chosen.fill(device)));
                 if let Some(at) = at {
                     paths.extend(mounting::look_at(&chosen.fill(at)));
@@ -285,102 +285,98 @@ fn step(
             draft.check(&format!("{shown} can be set"), is_seen, situation.presence(&path), remedy);
             draft.set_knob(&id, &why, &shown, &was, &fill(value));
         }
-        Work::Format { .. } => {
-            return new_filesystem(&entry.what, (&id, number), &why, chosen, situation, draft);
+        Work::MakeSwapFile { path, size } => {
+            let path = fill(path);
+            mounting::place(&path)?;
+            make_swap_file(&id, &why, &path, &fill(size), situation, draft)?;
         }
-        other => return swap_or_mount(other, &id, &why, chosen, situation, draft),
+        Work::SwapOn { what, priority } => {
+            let what = fill(what);
+            let priority = priority.as_ref().map(|text| parse_priority(&fill(text))).transpose()?;
+            if swap_area(&what, situation).is_none() {
+                draft.step(&id, &why, Action::SwapOn(SwapOn { what, priority }));
+            }
+        }
+        Work::SwapOff { what } => {
+            let what = fill(what);
+            if let Some(area) = swap_area(&what, situation) {
+                let priority = (area.priority >= 0).then_some(area.priority);
+                draft.step(&id, &why, Action::SwapOff(SwapOff { what, priority }));
+            }
+        }
+        Work::Mount { what, at, kind, options, at_boot } => {
+            let (at, what, kind, options) = (fill(at), fill(what), fill(kind), fill(options));
+            mounting::place(&at)?;
+            let at = Path::new(&at);
+            let (what, kind, options) = (&what, &kind, &options);
+            let wanted = mounting::MountRequest { at, what, kind, options, pass: 0 };
+            mount(&wanted, *at_boot, &why, situation, draft);
+        }
+        Work::Format(wanted) => {
+            new_filesystem(wanted, (&id, number), &why, chosen, situation, draft)?;
+        }
     }
     Ok(())
 }
 
-fn swap_or_mount(
-    work: &Work,
+fn swap_area<'a>(what: &str, situation: &PlanInput<'a>) -> Option<&'a SwapArea> {
+    situation.machine.swap.areas.iter().find(|area| area.path == what)
+}
+
+fn make_swap_file(
     id: &str,
     why: &str,
-    chosen: &Chosen,
+    path: &str,
+    size: &str,
     situation: &PlanInput<'_>,
     draft: &mut PlanBuilder,
 ) -> Result<(), String> {
-    let areas = &situation.machine.swap.areas;
-    let priority_of = |text: &Option<String>| {
-        let text = text.as_ref().map(|text| chosen.fill(text));
-        let number =
-            text.map(|text| text.parse::<i32>().map_err(|_| format!("'{text}' is no priority")));
-        number.transpose()
-    };
-    match work {
-        Work::MakeSwapFile { path, size } => {
-            let path = chosen.fill(path);
-            mounting::place(&path)?;
-            let size_bytes = parse_size(&chosen.fill(size))?.next_multiple_of(4096);
-            let is_there = situation.is_there(Path::new(&path));
-            let is_used = areas.iter().any(|area| area.path == path);
-            draft.check(
-                "nothing is at the path of the swap file",
-                !is_there || is_used,
-                situation.presence(Path::new(&path)),
-                "take another path",
-            );
-            if !is_there && !is_used {
-                draft.effort.written_bytes += size_bytes;
-                let path = path.into();
-                draft.step(id, why, Action::MakeSwapFile(MakeSwapFile { path, size_bytes }));
-            }
-        }
-        Work::SwapOn { what, priority } => {
-            let what = chosen.fill(what);
-            let priority = priority_of(priority)?;
-            if !areas.iter().any(|area| area.path == what) {
-                draft.step(id, why, Action::SwapOn(SwapOn { what, priority }));
-            }
-        }
-        Work::SwapOff { what } => {
-            let what = chosen.fill(what);
-            if let Some(area) = areas.iter().find(|area| area.path == what) {
-                let priority = (area.priority >= 0).then_some(area.priority);
-                draft.step(id, why, Action::SwapOff(SwapOff { what, priority }));
-            }
-        }
-        Work::Mount { what, at, kind, options, at_boot } => {
-            let at = chosen.fill(at);
-            mounting::place(&at)?;
-            let (what, kind, options) =
-                (chosen.fill(what), chosen.fill(kind), chosen.fill(options));
-            let wanted = mounting::MountRequest {
-                at: Path::new(&at),
-                what: &what,
-                kind: &kind,
-                options: &options,
-                pass: 0,
-            };
-            let mut mounts = situation.machine.mounts.iter();
-            let is_there = mounts.any(|mount| mount.point == at && mount.filesystem == kind);
-            if !is_there {
-                mounting::check_place(Path::new(&at), situation, draft);
-            }
-            match at_boot {
-                true => mounting::put(&wanted, why, situation, draft),
-                false => mounting::now(&wanted, why, situation, draft),
-            }
-        }
-        _ => {}
+    let size_bytes = parse_size(size)?.next_multiple_of(4096);
+    let is_there = situation.is_there(Path::new(path));
+    let is_used = swap_area(path, situation).is_some();
+    draft.check(
+        "nothing is at the path of the swap file",
+        !is_there || is_used,
+        situation.presence(Path::new(path)),
+        "take another path",
+    );
+    if !is_there && !is_used {
+        draft.effort.written_bytes += size_bytes;
+        let path = path.into();
+        draft.step(id, why, Action::MakeSwapFile(MakeSwapFile { path, size_bytes }));
     }
     Ok(())
+}
+
+fn mount(
+    wanted: &mounting::MountRequest<'_>,
+    at_boot: bool,
+    why: &str,
+    situation: &PlanInput<'_>,
+    draft: &mut PlanBuilder,
+) {
+    let is_wanted = |mount: &Mount| Path::new(&mount.point) == wanted.at && mount.filesystem == wanted.kind;
+    if !situation.machine.mounts.iter().any(is_wanted) {
+        mounting::check_place(wanted.at, situation, draft);
+    }
+    if at_boot {
+        mounting::put(wanted, why, situation, draft);
+    } else {
+        mounting::now(wanted, why, situation, draft);
+    }
 }
 
 /// The steps of the recipe `format`, under this step's name. To apply the plan, a user confirms the disk by its serial
 /// number, as for any recipe.
 fn new_filesystem(
-    work: &Work,
+    wanted: &Filesystem,
     (id, number): (&str, usize),
     why: &str,
     chosen: &Chosen,
     situation: &PlanInput<'_>,
     draft: &mut PlanBuilder,
 ) -> Result<(), String> {
-    let Work::Format { device, filesystem, label, at, partition } = work else {
-        return Ok(());
-    };
+    let Filesystem { device, kind, label, at, has_partition } = wanted;
     let mut options = Wishes::new();
     let mut choose = |name: &str, text: &str, check: fn(&str) -> Result<(), String>| {
         let value = chosen.fill(text);
@@ -389,14 +385,14 @@ fn new_filesystem(
         Ok::<(), String>(())
     };
     choose("device", device, disks::node)?;
-    choose("filesystem", filesystem, |kind| format::kind(kind).map(drop))?;
+    choose("filesystem", kind, |kind| format::kind(kind).map(drop))?;
     if let Some(label) = label {
         choose("label", label, format::label)?;
     }
     if let Some(at) = at {
         choose("at", at, mounting::place)?;
     }
-    options.insert("partition".into(), if *partition { "yes" } else { "no" }.into());
+    options.insert("partition".into(), if *has_partition { "yes" } else { "no" }.into());
     let mut facts = situation.facts.clone();
     // Each such step of a recipe makes other identifiers.
     for (random, byte) in facts.random.iter_mut().zip((number as u64).to_le_bytes()) {
@@ -412,6 +408,10 @@ fn new_filesystem(
         }
     }
     Ok(())
+}
+
+fn parse_priority(text: &str) -> Result<i32, String> {
+    text.parse().map_err(|_| format!("'{text}' is no priority"))
 }
 
 fn parse_mode(text: &str) -> Result<u32, String> {

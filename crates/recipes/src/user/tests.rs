@@ -17,6 +17,14 @@ fn example() -> UserRecipe {
     UserRecipe::parse(&DOCUMENT[start..end]).expect("the documented example is right")
 }
 
+#[test]
+fn the_document_has_a_row_for_each_kind_of_step() {
+    let table = DOCUMENT.split("\n## Steps").nth(1).and_then(|rest| rest.split("\n## ").next());
+    let rows = table.expect("a part").lines().filter_map(|line| line.strip_prefix("| `"));
+    let documented: Vec<&str> = rows.filter_map(|row| row.split('`').next()).collect();
+    assert_eq!(documented, entries::kinds_of_work());
+}
+
 fn facts(recipe: &UserRecipe, wished: &[(&str, &str)], given: &[(&str, PathState)]) -> Facts {
     let machine = fixture::pi3_with_usb_ssd();
     let look_at = recipe.look_at(&machine, &wishes(wished)).expect("it makes sense");
