@@ -3,6 +3,7 @@
 //!
 //! One machine has every secret in every place that has room for it.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -135,12 +136,45 @@ fn check(place: &Place, arguments: &[&str]) -> Vec<String> {
     found.iter().map(|found| format!("{}: {found}", arguments.join(" "))).collect()
 }
 
-/// Texts alone: JSON is for the machine's owner. What `rubus plan` shows is the exact change.
+/// Texts alone: JSON is for the machine's owner.
 const OF_A_MACHINE: &[&[&str]] = &[
     &["survey", "--verbose"],
     &["boot", "--verbose"],
     &["advise", "server", "--pipes"],
     &["zswap"],
+];
+
+/// The other verbs, and why no machine's secret can be in their text, or why it may be.
+const OTHERS: &[(&str, &str)] = &[
+    ("explain", "in a test of its own, for each finding"),
+    ("plan", "the exact change is shown, to be agreed to"),
+    ("apply", "as plan"),
+    ("undo", "as plan"),
+    ("resume", "as plan"),
+    ("status", "what a plan did, on this machine alone"),
+    ("verify", "as status"),
+    ("tune", "the directory that was named, and settings by the kernel's names"),
+    ("watch", "the running machine, to its owner"),
+    ("writers", "as watch"),
+    ("checkup", "the directory that was named"),
+    ("bench", "as checkup"),
+    ("enough", "as checkup"),
+    ("compression", "as checkup"),
+    ("copy", "what was named"),
+    ("serve", "as copy"),
+    ("nbd", "as copy"),
+    ("attach", "as copy"),
+    ("detach", "as copy"),
+    ("compare", "reads no machine"),
+    ("history", "the reader's own runs"),
+    ("share", "a file, which other tests look through"),
+    ("gallery", "files that were shared"),
+    ("cluster", "what was typed"),
+    ("suites", "reads no machine"),
+    ("recipes", "reads no machine"),
+    ("help", "reads no machine"),
+    ("completions", "reads no machine"),
+    ("manual", "reads no machine"),
 ];
 
 /// What `root=` names has to be compared and typed, so it is shown as it is.
@@ -159,4 +193,29 @@ fn no_secret_of_a_machine_is_printed() {
         }
         assert!(left.is_empty(), "{} are left:\n{}", left.len(), left.join("\n"));
     }
+}
+
+#[test]
+fn no_secret_is_in_the_explanation_of_what_is_found() {
+    let place = place(true);
+    let capture = place.capture.display().to_string();
+    let survey = rubus(place.home.path(), &["--machine", &capture, "survey", "--json"]);
+    let survey: serde_json::Value = serde_json::from_str(&survey).expect("JSON");
+    let found = survey["findings"].as_array().expect("findings");
+    let codes: BTreeSet<&str> = found.iter().filter_map(|one| one["rule"].as_str()).collect();
+    assert!(codes.len() > 3, "{codes:?}");
+    let explain = |code| check(&place, &["--machine", &capture, "explain", code]);
+    let left: Vec<String> = codes.into_iter().flat_map(explain).collect();
+    assert!(left.is_empty(), "{} are left:\n{}", left.len(), left.join("\n"));
+}
+
+#[test]
+fn every_verb_is_looked_at_or_has_its_reason() {
+    let place = place(true);
+    let help = rubus(place.home.path(), &["help"]);
+    let named = |line: &str| line.strip_prefix("  ").is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_lowercase()));
+    let verbs: BTreeSet<&str> =
+        help.lines().filter(|line| named(line)).filter_map(|line| line.split_whitespace().next()).collect();
+    let known = OF_A_MACHINE.iter().map(|line| line[0]).chain(OTHERS.iter().map(|(verb, _)| *verb));
+    assert_eq!(verbs, known.collect(), "a verb whose text shows a machine belongs into OF_A_MACHINE");
 }

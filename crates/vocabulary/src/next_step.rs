@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 const MACHINE: &str = "--machine";
 
 /// The verbs that change and measure nothing, and take a capture for the machine.
-pub const READ_CAPTURES: [&str; 5] = ["advise", "boot", "plan", "survey", "zswap"];
+const READ_CAPTURES: [&str; 6] = ["advise", "boot", "explain", "plan", "survey", "zswap"];
 
 /// A command, or something to do by hand, or nothing.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -3,10 +3,11 @@
 use anyhow::Context;
 use rubus_draw::text::listed;
 use rubus_machine::{rules, rules_text};
+use rubus_vocabulary::machine::Machine;
 use rubus_vocabulary::spelling::no_such;
 use rubus_watch::probe::wear;
 
-use super::survey::beside;
+use super::survey::{beside, seen};
 use crate::args::{Explain, General};
 use crate::documents::ExplainDocument;
 use crate::exit::Exit;
@@ -22,8 +23,11 @@ pub fn run(general: &General, arguments: &Explain) -> anyhow::Result<Exit> {
     let machine = world.survey();
     let wear = wear::read(world.files(), &machine);
     let beside = beside(&world, &machine, None, &wear);
-    let mut here = rules::with(rules::of_machine(&machine), &beside);
-    here.retain(|finding| finding.rule == kind.code);
+    let found_on = |machine: &Machine| {
+        let mut found = rules::with(rules::of_machine(machine), &beside);
+        found.retain(|finding| finding.rule == kind.code);
+        found
+    };
     if arguments.json.wanted {
         let document = ExplainDocument {
             code: kind.code,
@@ -32,10 +36,11 @@ pub fn run(general: &General, arguments: &Explain) -> anyhow::Result<Exit> {
             needs_figures: kind.needs_figures,
             source: kind.source,
             disproof: kind.disproof,
-            here,
+            here: found_on(&machine),
         };
         say(&(serde_json::to_string_pretty(&document)? + "\n"))?;
     } else {
+        let here = found_on(&seen(&machine, false)?);
         let style = Terminal::of(general).style();
         let lines = rules_text::explanation(&kind, &here, style.columns, style);
         say(&(lines.join("\n") + "\n"))?;

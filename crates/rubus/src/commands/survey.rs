@@ -86,7 +86,7 @@ pub fn run(general: &General, survey: &Survey) -> anyhow::Result<Exit> {
 
 /// The machine as the text has it: what stands on a terminal is pasted into forums. What the reader named stays, and so do the
 /// firmware's version and the bridges and drivers between a disk and the processor.
-fn seen(machine: &Machine, with_serials: bool) -> anyhow::Result<Machine> {
+pub(super) fn seen(machine: &Machine, with_serials: bool) -> anyhow::Result<Machine> {
     let mut seen = shown(machine, with_serials)?;
     seen.origin = machine.origin.clone();
     seen.board.firmware = machine.board.firmware.clone();
