@@ -131,6 +131,10 @@ impl Files for Inside {
         Live.mode(&self.outside(&self.resolve(path, false)?))
     }
 
+    fn keeps_modes(&self, path: &Path) -> bool {
+        self.resolve(path, true).map_or(true, |inside| Live.keeps_modes(&self.outside(&inside)))
+    }
+
     fn link(&self, path: &Path) -> Result<PathBuf, ReadError> {
         Live.link(&self.outside(&self.resolve(path, false)?))
     }
