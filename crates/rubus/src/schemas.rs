@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
 
+use clap::CommandFactory;
 use rubus_advise::advice::{Advice, Known, Purpose};
 use rubus_advise::decide::{Question, advise};
 use rubus_fixtures as fixture;
@@ -28,6 +29,7 @@ use schemars::generate::SchemaSettings;
 use serde_json::{Value, json};
 
 use self::shape::Shared;
+use crate::args::Args;
 use crate::commands::survey::document;
 use crate::documents::{
     EnoughDocument, ExplainDocument, FleetBoard, FleetDocument, RuleDocument, RunDocument,
@@ -153,6 +155,27 @@ fn the_documentation_names_every_schema_and_what_prints_it() {
             assert!(row.contains(command), "{name}: {command}: {row}");
         }
     }
+}
+
+/// Commands below this one that take `--json`, as they are typed.
+fn with_json(command: &clap::Command, typed: &str) -> Vec<String> {
+    let own = command.get_arguments().any(|argument| argument.get_long() == Some("json"));
+    let below = command.get_subcommands().flat_map(|each| {
+        let name = each.get_name();
+        if name == "help" { Vec::new() } else { with_json(each, &format!("{typed} {name}")) }
+    });
+    own.then(|| typed.to_string()).into_iter().chain(below).collect()
+}
+
+#[test]
+fn whatever_prints_json_has_a_schema() {
+    let all = all();
+    let printed = || all.iter().flat_map(|document| document.printed_by.split(", "));
+    let has_schema = |typed: &String| printed().any(|line| line.contains(typed.as_str()));
+    let mut typed = with_json(&Args::command(), "rubus");
+    assert!(typed.len() > 20, "{typed:?}");
+    typed.retain(|typed| !has_schema(typed));
+    assert_eq!(typed, Vec::<String>::new());
 }
 
 /// What a fleet gives: a board with runs, one with a survey and advice, one that failed.
