@@ -19,6 +19,7 @@ pub mod sd;
 pub mod signature;
 pub mod start;
 pub mod superblock;
+pub mod swap_place;
 pub mod text;
 pub mod usb_ids;
 pub mod wish;

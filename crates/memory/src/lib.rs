@@ -9,5 +9,6 @@ pub mod run;
 pub mod sequence;
 pub mod text;
 pub mod zswap;
+mod zswap_place;
 pub mod zswap_probe;
 pub mod zswap_text;

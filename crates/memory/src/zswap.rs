@@ -10,10 +10,13 @@
 
 use serde::{Deserialize, Serialize};
 
+use rubus_machine::swap_place::SwapPlace;
 use rubus_vocabulary::fact::Fact;
 use rubus_vocabulary::machine::{SwapArea, Zswap};
 use rubus_vocabulary::next_step::NextStep;
 use rubus_vocabulary::units::{bytes_iec, percent};
+
+use crate::zswap_place::{is_in_zram, turn_on, where_swap_belongs};
 
 /// What the kernel says at one moment. Everything is counted since the start of the machine.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -114,10 +117,10 @@ pub struct Report {
 }
 
 impl Report {
-    /// Explains a reading.
-    pub fn of(reading: &Reading) -> Report {
+    /// Explains a reading of a machine whose swap is in such a place.
+    pub fn of(reading: &Reading, place: SwapPlace) -> Report {
         let sums = Sums::of(reading);
-        let (standing, verdict, next) = judge(reading, &sums);
+        let (standing, verdict, next) = judge(reading, &sums, place);
         let explain = |settings: &[rubus_vocabulary::machine::Setting]| {
             let one = |setting: &rubus_vocabulary::machine::Setting| Explained {
                 name: setting.name.clone(),
@@ -286,31 +289,8 @@ const LITTLE_BYTES: u64 = 1 << 20;
 /// Pages that must have been needed again before a share of them says anything.
 const FEW_PAGES: u64 = 100;
 
-/// A file on the disk of the system, which every machine has.
-const ADD_SWAP: [&str; 4] = ["rubus", "plan", "swap", "to=file:/swapfile"];
-
-/// zswap stands before a swap on a disk: without one, that comes first.
-fn turn_on(reading: &Reading) -> NextStep {
-    if is_in_zram(reading) && !reading.areas.is_empty() {
-        return NextStep::by_hand("nothing: swap is in zram, which compresses too");
-    }
-    if reading.areas.is_empty() {
-        let words = "to add swap on a disk, which zswap needs; then: rubus plan zswap";
-        return NextStep::command(&ADD_SWAP, words);
-    }
-    NextStep::command(&["rubus", "plan", "zswap"], "to turn it on")
-}
-
-/// Whether no swap is on a disk.
-fn is_in_zram(reading: &Reading) -> bool {
-    reading.areas.iter().all(|area| {
-        let device = area.device.text();
-        device.is_some_and(|device| device.starts_with("zram"))
-    })
-}
-
-fn judge(reading: &Reading, sums: &Sums) -> (ZswapState, String, NextStep) {
-    let turn_on = || turn_on(reading);
+fn judge(reading: &Reading, sums: &Sums, place: SwapPlace) -> (ZswapState, String, NextStep) {
+    let turn_on = || turn_on(&reading.areas, place);
     let as_root = || {
         let words = "only root is told, with debugfs mounted on /sys/kernel/debug";
         NextStep::command(&["sudo", "rubus", "zswap"], words)
@@ -343,7 +323,7 @@ fn judge(reading: &Reading, sums: &Sums) -> (ZswapState, String, NextStep) {
         return (
             ZswapState::WithoutSwap,
             "zswap is on but has nothing to do: it stands before swap, and there is none.".into(),
-            NextStep::command(&ADD_SWAP, "to add swap on a disk"),
+            where_swap_belongs("it says where to put swap"),
         );
     }
     match (sums.taken(), sums.refused) {
@@ -364,8 +344,9 @@ fn judge(reading: &Reading, sums: &Sums) -> (ZswapState, String, NextStep) {
         _ => {}
     }
     if let Some(words) = full(reading, sums) {
-        let next = "close programs first; then more swap, or more memory: without room the kernel ends programs";
-        let next = NextStep::command(&ADD_SWAP, next);
+        let next = where_swap_belongs(
+            "close programs first, since without room the kernel ends them; then it says where more swap belongs",
+        );
         return (ZswapState::Full, words, next);
     }
     let (standing, next) = weigh(reading, sums);
@@ -388,7 +369,7 @@ fn full(reading: &Reading, sums: &Sums) -> Option<String> {
 }
 
 fn weigh(reading: &Reading, sums: &Sums) -> (ZswapState, NextStep) {
-    if is_in_zram(reading) {
+    if is_in_zram(&reading.areas) {
         let next = "turn zram or zswap off: swap is in zram, which compresses too";
         return (ZswapState::DoesNotHelp, NextStep::by_hand(next));
     }
@@ -528,6 +509,11 @@ mod tests {
         Fact::known(number, "a file")
     }
 
+    /// With swap on a disk that takes it.
+    fn of(reading: &Reading) -> Report {
+        Report::of(reading, SwapPlace::OnDisks)
+    }
+
     /// What the article about the desktop shows, on a Raspberry Pi 3 with 15 % for the pool.
     fn article() -> Reading {
         let counters = [
@@ -586,7 +572,7 @@ mod tests {
 
     #[test]
     fn the_article_s_figures_are_read_as_it_reads_them() {
-        let report = Report::of(&article());
+        let report = of(&article());
         assert_eq!(report.standing, ZswapState::Helps);
         // 75 693 pages of 4 KiB in 115.8 MB.
         assert_eq!(report.stored_bytes, Some(310_038_528));
@@ -602,33 +588,33 @@ mod tests {
         let mut reading = today(900_000, 5_000, 100);
         reading.areas[0].used_bytes = reading.areas[0].size_bytes;
         reading.pool_bytes = known(10 << 30);
-        let report = Report::of(&reading);
+        let report = of(&reading);
         assert_eq!(report.standing, ZswapState::Full);
         let words = "The machine has run out of swap: it is 100 % full and zswap's pool 100 %.";
         assert_eq!(report.verdict, words);
         reading.areas[0].used_bytes /= 2;
         reading.pool_bytes = known(100 << 20);
-        assert_eq!(Report::of(&reading).standing, ZswapState::Helps);
+        assert_eq!(of(&reading).standing, ZswapState::Helps);
     }
 
     #[test]
     fn what_comes_from_the_disk_decides() {
-        assert_eq!(Report::of(&today(900_000, 5_000, 100)).standing, ZswapState::Helps);
-        let little = Report::of(&today(900_000, 100, 5_000));
+        assert_eq!(of(&today(900_000, 5_000, 100)).standing, ZswapState::Helps);
+        let little = of(&today(900_000, 100, 5_000));
         assert_eq!(little.standing, ZswapState::HelpsLittle);
         assert!(little.next.command.unwrap().join(" ").contains("max-pool-percent="));
         // Too few to say.
-        assert_eq!(Report::of(&today(900_000, 1, 50)).standing, ZswapState::Helps);
+        assert_eq!(of(&today(900_000, 1, 50)).standing, ZswapState::Helps);
     }
 
     #[test]
     fn pages_that_do_not_compress_are_not_helped() {
-        let poor = Report::of(&today(1_000, 5_000, 100));
+        let poor = of(&today(1_000, 5_000, 100));
         assert_eq!(poor.standing, ZswapState::DoesNotHelp);
         assert!(poor.next.words.contains("does not compress"));
         let mut flat = today(900_000, 5_000, 100);
         flat.pool_bytes = known(299 << 20);
-        assert_eq!(Report::of(&flat).standing, ZswapState::DoesNotHelp);
+        assert_eq!(of(&flat).standing, ZswapState::DoesNotHelp);
     }
 
     #[test]
@@ -636,13 +622,13 @@ mod tests {
         let mut reading = today(900_000, 5_000, 100);
         let pages = setting("stored_incompressible_pages", (60 << 20) / 4096);
         reading.zswap.counters.push(pages);
-        let verdict = Report::of(&reading).verdict;
+        let verdict = of(&reading).verdict;
         assert!(
             verdict.contains("20 % of that does not compress and takes 60 % of its memory."),
             "{verdict}"
         );
         reading.stored_bytes = known(40_960);
-        let verdict = Report::of(&reading).verdict;
+        let verdict = of(&reading).verdict;
         assert!(verdict.contains("it holds next to nothing now"), "{verdict}");
     }
 
@@ -650,23 +636,23 @@ mod tests {
     fn off_without_swap_unused_and_untold_are_said() {
         let mut reading = today(0, 0, 0);
         reading.zswap.counters.clear();
-        assert_eq!(Report::of(&reading).standing, ZswapState::Idle);
+        assert_eq!(of(&reading).standing, ZswapState::Idle);
         reading.areas[0].device = Fact::known("zram0".into(), "a file");
         reading.stored_pages = known(10);
-        assert_eq!(Report::of(&reading).standing, ZswapState::DoesNotHelp);
+        assert_eq!(of(&reading).standing, ZswapState::DoesNotHelp);
         reading.areas.clear();
-        assert_eq!(Report::of(&reading).standing, ZswapState::WithoutSwap);
+        assert_eq!(of(&reading).standing, ZswapState::WithoutSwap);
         reading.zswap.enabled = Fact::known(false, "a file");
         reading.stored_bytes = known(0);
-        assert_eq!(Report::of(&reading).standing, ZswapState::Off);
+        assert_eq!(of(&reading).standing, ZswapState::Off);
         let mut user = article();
         user.zswap.counters.clear();
         user.zswap.counters_unknown = Some("only root may".into());
-        let report = Report::of(&user);
+        let report = of(&user);
         assert_eq!(report.standing, ZswapState::Unknown);
         assert_eq!(report.counters_unknown.as_deref(), Some("only root may"));
         user.zswap.enabled = Fact::unknown("this kernel has no zswap", "a file");
         user.zswap.parameters.clear();
-        assert_eq!(Report::of(&user).standing, ZswapState::Absent);
+        assert_eq!(of(&user).standing, ZswapState::Absent);
     }
 }

@@ -167,6 +167,34 @@ fn every_command_was_put_through_plan() {
     assert!(words.join(" ").contains("copy that elsewhere first, then `sudo umount /srv/data`"));
 }
 
+/// Where swap belongs is one decision: a survey and `zswap` plan and keep nothing that the advice would move.
+#[test]
+fn a_survey_and_zswap_agree_with_the_advice_on_swap() {
+    for capture in CAPTURES {
+        let machine = format!("captures/{capture}");
+        let json = |arguments: &[&str]| -> serde_json::Value {
+            let words = [&["--machine", machine.as_str()][..], arguments, &["--json"]].concat();
+            serde_json::from_slice(&rubus(&words).stdout).expect("JSON")
+        };
+        let advice = json(&["advise", "swap"]);
+        let advised = advice["command"].to_string();
+        let survey = json(&["survey"]);
+        let findings = survey["findings"].as_array().expect("a list").iter();
+        for command in findings.filter_map(|finding| finding["command"].as_str()) {
+            if let Some(place) = command.strip_prefix("rubus plan swap ") {
+                let place = place.split(' ').next().unwrap_or_default();
+                assert!(advised.contains(place), "{capture}: {command}, but {advised}");
+            }
+        }
+        let next = &json(&["zswap"])["report"]["next"];
+        let words = next["words"].as_str().expect("words");
+        if next["command"].is_null() && words.contains("swap is in zram") {
+            let best = advice["candidates"][0]["name"].as_str().expect("a name");
+            assert!(best.starts_with("zram"), "{capture}: {words}, but {best}");
+        }
+    }
+}
+
 /// A command within a sentence has options that its recipe has.
 #[test]
 fn commands_in_sentences_are_ones_that_plan_understands() {

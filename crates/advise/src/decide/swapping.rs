@@ -20,8 +20,6 @@ use crate::stages::swap::SetUp;
 
 /// A disk that does at least this many random writes per second is good for swap.
 const TAKES_SWAP: f64 = 1000.0;
-/// How names of disks begin that wear out or stop when they are swapped on.
-const CARD: &str = "mmcblk";
 /// The kernel's own limit of the pool of zswap, in percent of the memory.
 const DEFAULT_POOL_PERCENT: f64 = 20.0;
 
@@ -37,11 +35,13 @@ struct SwapPlace {
     risks: Vec<Risk>,
 }
 
-/// Whether a place is one to swap on.
-fn takes_swap(place: &Place, figures: &Figures) -> bool {
-    let is_card = place.name.starts_with(CARD) || place.name.contains("card");
-    let stops = place.what.contains("USB stick");
-    !is_card && !stops && figures.random_write.value >= TAKES_SWAP
+/// Whether a place is one to swap on: by its kind, as a survey and `zswap` see it, and by its figures.
+fn takes_swap(machine: &Machine, place: &Place, figures: &Figures) -> bool {
+    let is_of_kind = match machine.device(&place.name) {
+        Some(disk) => rubus_machine::swap_place::takes_swap(disk),
+        None => !place.name.contains("card") && !place.what.contains("USB stick"),
+    };
+    is_of_kind && figures.random_write.value >= TAKES_SWAP
 }
 
 pub(super) fn candidates(question: &Question<'_>, places: &[Place]) -> Vec<Candidate> {
@@ -51,14 +51,14 @@ pub(super) fn candidates(question: &Question<'_>, places: &[Place]) -> Vec<Candi
     // Of those that are as fast the one that has a place for what is over comes first.
     super::order::rank(&mut candidates, question.purpose, |candidate| {
         let option = options.iter().find(|option| option.name == candidate.name);
-        option.map_or(u8::MAX, standing)
+        option.map_or(u8::MAX, |option| standing(question.machine, option))
     });
     candidates
 }
 
 /// Zswap before a disk that takes it, then what stays in memory, then disks that swapping stops or wears out.
-fn standing(option: &SwapPlace) -> u8 {
-    let is_good = takes_swap(&option.disk, &weigh::figures(&option.disk));
+fn standing(machine: &Machine, option: &SwapPlace) -> u8 {
+    let is_good = takes_swap(machine, &option.disk, &weigh::figures(&option.disk));
     match (option.kind, is_good) {
         (SetUpKind::Zswap, true) => 0,
         (SetUpKind::Zram, _) => 1,
@@ -388,7 +388,7 @@ pub(super) fn why(question: &Question<'_>, places: &[Place], best: &Candidate) -
     let has_disk = places.iter().find(|place| {
         place.is_here
             && matches!(place.is, Is::Disk(_))
-            && takes_swap(place, &weigh::figures(place))
+            && takes_swap(question.machine, place, &weigh::figures(place))
     });
     match (best.name.as_str(), has_disk) {
         (name, _) if name.starts_with("zswap+") => Some(format!(

@@ -2,6 +2,7 @@
 
 use super::Look::Facts;
 use super::{Rule, Seen, Weight, is_card, setting};
+use crate::swap_place::{SwapPlace, WEIGH, is_memory};
 use rubus_vocabulary::machine::device_index::DeviceIndex;
 use rubus_vocabulary::machine::{BlockKind, HopKind, Machine, SwapArea};
 use rubus_vocabulary::units::bytes_iec;
@@ -94,12 +95,6 @@ fn on_disks(machine: &Machine) -> impl Iterator<Item = &SwapArea> {
     machine.swap.areas.iter().filter(move |area| !is_memory(&index, area))
 }
 
-fn is_memory(index: &DeviceIndex<'_>, area: &SwapArea) -> bool {
-    let device = area.device.text().and_then(|name| index.device(name));
-    device.is_some_and(|device| matches!(device.kind, BlockKind::Zram | BlockKind::Ram))
-        || area.path.starts_with("/dev/zram")
-}
-
 fn is_on_card(index: &DeviceIndex<'_>, area: &SwapArea) -> bool {
     let device = area.device.text().unwrap_or_default();
     index.disks_below(device).iter().any(|disk| is_card(disk))
@@ -115,7 +110,7 @@ fn on_card(machine: &Machine) -> Vec<Seen> {
             read_from: area.device.source().into(),
             consequence: "A page that goes out is a random write of 4 KiB, of which cards do 20 to 500 per second: a desktop that swaps stands still, and the card wears.".into(),
             fix: "Compressed memory first: zram, or zswap before a swap area on a USB SSD.".into(),
-            command: Some("rubus plan swap to=zram".into()),
+            command: Some(WEIGH.into()),
         })
         .collect()
 }
@@ -138,7 +133,7 @@ fn over_network(machine: &Machine) -> Vec<Seen> {
             read_from: area.device.source().into(),
             consequence: "When memory is out, what sends the page needs memory itself: the machine can stand still for good, and does when the server is away.".into(),
             fix: "swapoff, and take compressed memory.".into(),
-            command: Some("rubus plan swap to=zram".into()),
+            command: Some(WEIGH.into()),
         })
         .collect()
 }
@@ -160,7 +155,7 @@ fn none(machine: &Machine) -> Vec<Seen> {
         read_from: total.source().into(),
         consequence: "A browser fills that. Then the kernel reads programs from the card again and again, and at last ends one.".into(),
         fix: "zram costs nothing until it is needed and carries about two to three times its own memory.".into(),
-        command: Some("rubus plan swap to=zram".into()),
+        command: Some(WEIGH.into()),
     }]
 }
 
@@ -180,7 +175,7 @@ fn zswap_off(machine: &Machine) -> Vec<Seen> {
             read_from: enabled.source().into(),
             consequence: "Every page goes to the disk. With zswap two to three pages fit where one was, and most never reach it: tens of microseconds instead of milliseconds.".into(),
             fix: "Switch zswap on, for good.".into(),
-            command: Some("rubus plan zswap".into()),
+            command: Some(SwapPlace::command(machine, "rubus plan zswap")),
         })
         .collect()
 }
@@ -199,7 +194,7 @@ fn compressed_twice(machine: &Machine) -> Vec<Seen> {
             read_from: enabled.source().into(),
             consequence: "Pages are compressed, expanded and compressed again when they move on, and zram's own figures say nothing any more.".into(),
             fix: "One of them: zram without a disk, zswap before a disk.".into(),
-            command: Some("rubus plan swap to=zram".into()),
+            command: Some(SwapPlace::command(machine, "rubus plan swap to=zram")),
         })
         .collect()
 }
@@ -264,11 +259,14 @@ fn read_ahead(machine: &Machine) -> Vec<Seen> {
     else {
         return Vec::new();
     };
-    let is_compressed = machine.swap.zswap.enabled.get() == Some(true)
+    let is_zswap = machine.swap.zswap.enabled.get() == Some(true);
+    let is_compressed = is_zswap
         || machine.swap.areas.iter().any(|area| is_memory(&DeviceIndex::of(machine), area));
     if !is_compressed || machine.swap.areas.is_empty() {
         return Vec::new();
     }
+    // The recipe for zswap refuses a machine whose swap is all in memory.
+    let own = if is_zswap { "rubus plan zswap" } else { "rubus plan swap to=zram" };
     vec![Seen {
         about: "vm.page-cluster".into(),
         evidence: format!(
@@ -281,7 +279,7 @@ fn read_ahead(machine: &Machine) -> Vec<Seen> {
             1_u32 << cluster
         ),
         fix: "vm.page-cluster = 0.".into(),
-        command: Some("rubus plan zswap".into()),
+        command: Some(SwapPlace::command(machine, own)),
     }]
 }
 
@@ -300,7 +298,7 @@ fn swappiness(machine: &Machine) -> Vec<Seen> {
         read_from: source.into(),
         consequence: "The kernel assumes that swap is slower than files. It drops cached pages of files first and reads them back from the disk: milliseconds instead of tens of microseconds.".into(),
         fix: "vm.swappiness = 100 to 180.".into(),
-        command: Some("rubus plan swap to=zram swappiness=150".into()),
+        command: Some(SwapPlace::command(machine, "rubus plan swap to=zram swappiness=150")),
     }]
 }
 
@@ -318,7 +316,7 @@ fn two_managers(machine: &Machine) -> Vec<Seen> {
         read_from: machine.swap.managers[0].settings.source().into(),
         consequence: "Each start ends with another swap, or with both.".into(),
         fix: "Keep one of them; the swap recipe does that and can be undone.".into(),
-        command: Some("rubus plan swap".into()),
+        command: Some(SwapPlace::command(machine, "rubus plan swap to=zram")),
     }]
 }
 
@@ -339,7 +337,7 @@ fn order(machine: &Machine) -> Vec<Seen> {
             read_from: "/proc/swaps".into(),
             consequence: "Pages go to the disk while compressed memory is free.".into(),
             fix: format!("Give {} the higher priority (pri=100 in fstab).", fast.path),
-            command: Some("rubus plan swap".into()),
+            command: Some(SwapPlace::command(machine, WEIGH)),
         })
         .collect()
 }

@@ -3,6 +3,7 @@
 use clap::Args;
 use rubus_command::places::say;
 use rubus_command::{Exit, General, Json, Terminal, World};
+use rubus_machine::swap_place::SwapPlace;
 use rubus_vocabulary::verb::{PLAIN, Page};
 use serde::Serialize;
 
@@ -39,8 +40,9 @@ pub struct ZswapDocument {
 /// Reads and explains.
 pub fn run(general: &General, arguments: &Zswap) -> anyhow::Result<Exit> {
     let world = World::of(general)?;
-    let reading = zswap_probe::zswap(world.files(), &world.survey());
-    let mut report = Report::of(&reading);
+    let machine = world.survey();
+    let reading = zswap_probe::zswap(world.files(), &machine);
+    let mut report = Report::of(&reading, SwapPlace::of(&machine));
     if let Some(capture) = &general.machine {
         report.next = report.next.of_capture(&capture.display().to_string());
     }

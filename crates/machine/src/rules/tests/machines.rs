@@ -121,7 +121,7 @@ fn zram_and_zswap_are_not_recommended_together() {
     swap_on(&mut machine, "/var/swap", "mmcblk0p2", -2);
     let found = of_machine(&machine).into_iter();
     let commands: Vec<String> = found.filter_map(|finding| finding.command).collect();
-    assert!(commands.contains(&"rubus plan swap to=zram".to_string()), "{commands:?}");
+    assert!(commands.contains(&crate::swap_place::WEIGH.to_string()), "{commands:?}");
     assert!(!commands.contains(&"rubus plan zswap".to_string()), "{commands:?}");
 }
 
