@@ -261,7 +261,15 @@ fn passed_over(advice: &Advice, style: Style) -> Vec<String> {
     if reasons.is_empty() {
         return Vec::new();
     }
-    let words = format!("Faster, but not advised: {}", reasons.join("; "));
+    let has_trial = shown.iter().any(|row| {
+        row.name.ends_with("@gen3") && passed_over.iter().any(|(other, _)| other.name == row.name)
+    });
+    let trial = if has_trial {
+        "; to try PCIe Gen 3 all the same: rubus\u{a0}plan\u{a0}pcie-gen"
+    } else {
+        ""
+    };
+    let words = format!("Faster, but not advised: {}{trial}", reasons.join("; "));
     hang("  ", &bind_units(&clean(&words)), style.columns)
 }
 

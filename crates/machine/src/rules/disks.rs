@@ -16,7 +16,8 @@ pub(super) static RULES: &[Rule] = &[
     },
     Rule {
         name: "pcie-below-its-best",
-        weight: Weight::Cost,
+        // Advice does not count on it, either: only long transfers gain.
+        weight: Weight::Hint,
         when: "a PCI Express link is slower than both its ends could be",
         source: "Raspberry Pi documentation, config.txt: dtparam=pciex1_gen=3; PCI Express Base Specification: 8b/10b and 128b/130b",
         look: Facts(slow_pcie),
@@ -115,7 +116,7 @@ fn slow_pcie(machine: &Machine) -> Vec<Seen> {
                     rate_si(most as f64 / 8.0 * 0.9)
                 ),
                 fix: if is_pi5 {
-                    "The Pi 5 is certified for generation 2; many disks run at 3. Try it on trial, measure, and look for errors before you keep it.".into()
+                    "Keep it, unless you wait for long transfers: the Pi 5 is certified for generation 2, and `rubus advise` does not count on more. Many disks run at 3: this plans a trial that goes back by itself.".into()
                 } else {
                     "Another slot or cable; some adapters carry fewer lanes or a lower generation than both ends could.".into()
                 },
