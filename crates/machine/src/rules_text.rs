@@ -86,7 +86,7 @@ fn entry(finding: &RuleFinding, shown: Shown, columns: usize, style: Style) -> V
     said
 }
 
-/// What was seen and what follows from it: "sda: … . About 35 MB/s instead of …".
+/// What was seen and what follows from it: "sda: … . The link carries about 35 MB/s instead of …".
 pub fn statement(finding: &RuleFinding) -> String {
     let evidence = finding.evidence.trim_end_matches('.');
     format!("{}: {evidence}. {}", finding.about, finding.consequence)

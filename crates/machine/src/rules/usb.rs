@@ -94,7 +94,7 @@ fn fast_disk_in_slow_port(machine: &Machine) -> Vec<Seen> {
                 about: disk.name.clone(),
                 evidence: format!("{} could do 5 Gbit/s and is connected with {}", hop.name, hop.link),
                 read_from: hop.line_bits_per_second.source().into(),
-                consequence: "About 35 MB/s instead of up to 440 MB/s, and every other device of the USB 2 bus takes its share.".into(),
+                consequence: "The link carries about 35 MB/s instead of 440 MB/s, whatever the disk could do, and every other device of the USB 2 bus takes its share.".into(),
                 fix: if has_usb3_ports {
                     "Put it into one of the blue ports, with a cable that has all the wires of USB 3; push the plug in fully.".into()
                 } else {
