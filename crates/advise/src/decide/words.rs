@@ -1,7 +1,8 @@
 //! Why the best one is best, and what does it.
 
 use crate::advice::{
-    ALIKE, Basis, Candidate, Demand, NETWORK_DISK, WORTH_SAYING, is_network, likely_faster,
+    ALIKE, Basis, Candidate, Demand, NETWORK_DISK, WORTH_A_CHANGE, WORTH_SAYING, is_network,
+    likely_faster,
 };
 use rubus_machine::purpose::{Purpose, What};
 use rubus_stats::compare::ratio;
@@ -52,9 +53,11 @@ fn recommendation(
             _ if best.is_enough(purpose) => {
                 format!("Keep {named}: it is enough for {}.", purpose.words())
             }
-            Some(other) => {
-                format!("Keep {named}: nothing else is surely faster; {} may be.", short(other))
-            }
+            Some(other) => format!(
+                "Keep {named}: {} is probably faster, but {}.",
+                short(other),
+                what_speaks_against(best, other)
+            ),
             None if all.len() == 1 => format!("Keep {named}: no other disk was weighed."),
             None => format!("Keep {named}: nothing that was weighed is worth a change."),
         };
@@ -81,11 +84,34 @@ fn recommendation(
                 (false, true) => ", since it was not measured here",
                 (false, false) => ", since it was measured here only in part",
             };
+            let is_sure = best.time_s.high < now.time_s.low;
+            let worst = match has_shorter_worst_case(best, now) {
+                true if !is_sure => ", and its worst case is shorter",
+                true | false => "",
+            };
             format!(
-                "{change}: probably faster for {}; how much is not known{why}.",
+                "{change}: probably faster for {}{worst}; how much is not known{why}.",
                 purpose.words()
             )
         }
+    }
+}
+
+/// Whether the worst case of one is shorter by as much as is worth a change.
+fn has_shorter_worst_case(one: &Candidate, other: &Candidate) -> bool {
+    one.time_s.high * WORTH_A_CHANGE < other.time_s.high
+}
+
+/// Why what is probably faster is not moved to, by what decides between places whose ranges overlap.
+fn what_speaks_against(now: &Candidate, other: &Candidate) -> &'static str {
+    if !has_shorter_worst_case(other, now) {
+        "its worst case is no shorter"
+    } else if other.is_bought() {
+        "not surely enough to buy it"
+    } else if other.is_network() {
+        "not surely, and it needs another machine"
+    } else {
+        "not surely"
     }
 }
 

@@ -99,7 +99,7 @@ fn what_stays_is_not_called_the_best_where_another_may_be_faster() {
     let said = words::because(&question, &[], &all);
     assert_eq!(
         said[0],
-        "Keep now (SSD on USB 2 Samsung Portable T5): nothing else is surely faster; wide may be."
+        "Keep now (SSD on USB 2 Samsung Portable T5): wide is probably faster, but its worst case is no shorter."
     );
     let expected = "now takes 6.0 s (3.0 s to 19 s) for one second of this work; wide would take 2.0 s (not known within a factor \
                     of 10): measure before you decide.";
@@ -107,6 +107,13 @@ fn what_stays_is_not_called_the_best_where_another_may_be_faster() {
     let to_do = words::to_do(&question, &[], &all).sentence;
     let to_do = to_do.expect("a thing to do");
     assert_eq!(to_do, "Nothing until it is measured.");
+    // Another purpose, for which the same place has the shorter worst case, moves: the words tell why.
+    let mut moves = all.clone();
+    moves[0].time_s = Estimate::new(6.0, 3.0, 60.0);
+    moves[1].time_s = Estimate::new(2.0, 0.2, 27.0);
+    rank(&mut moves, Purpose::Desktop, |_| 0);
+    let said = &words::because(&question, &[], &moves)[0];
+    assert!(said.contains("probably faster for a desktop, and its worst case is shorter"), "{said}");
     // Where none is likely to be faster, the present one is the best.
     all[1].time_s = Estimate::new(5.5, 1.0, 27.0);
     let said = &words::because(&question, &[], &all)[0];
