@@ -65,7 +65,7 @@ pub trait Outside {
 /// Size a Ceph cluster of small boards before it is bought.
 ///
 /// Nothing is contacted or changed. Figures that were not measured are assumed
-/// and marked with ~; docs/how-to/cluster.md has the formulas and their sources.
+/// and marked with ~; the page on clusters in the documentation has formulas and sources.
 #[derive(Debug, Args)]
 pub struct Cluster {
     /// What to do.

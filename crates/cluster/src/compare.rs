@@ -370,7 +370,7 @@ pub fn memory_words(fit: Fit) -> &'static str {
 
 /// What the columns mean.
 pub const LEGEND: &str = "Writes: ceilings of one client, [range] in `rubus cluster size` and --json. Loss: independent failures alone. \
-                          In all: with switch, energy and failures over the years. ~ assumed, see docs/how-to/cluster.md.";
+                          In all: with switch, energy and failures over the years. ~ assumed, not measured or published.";
 
 /// The table for people.
 pub fn render(comparison: &Comparison, style: Style) -> String {

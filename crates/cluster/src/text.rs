@@ -20,8 +20,7 @@ use crate::objects;
 use crate::report::Report;
 
 /// What marks and ranges mean.
-pub const LEGEND: &str = "~ assumed, not measured or published; [a to b] is a 95 % interval, or for ~ the plausible range. \
-                          Formulas: docs/how-to/cluster.md.";
+pub const LEGEND: &str = "~ assumed, not measured or published; [a to b] is a 95 % interval, or for ~ the plausible range.";
 /// What the columns of the ceilings mean.
 pub fn ceilings_note(in_flight: u32) -> String {
     format!(
@@ -626,8 +625,6 @@ pub fn boards(boards: &[Board], style: Style) -> String {
     }
     let mut lines = table.lines(style);
     lines.push(String::new());
-    lines.push(
-        "~ assumed. Memory: what the kernel reports. Sources: docs/how-to/cluster.md.".into(),
-    );
+    lines.push("~ assumed. Memory: what the kernel reports.".into());
     lines.join("\n") + "\n"
 }

@@ -78,7 +78,7 @@ fn rounded(value: f64, as_written: &str) -> String {
 /// What the mark of a figure that did not settle means.
 pub const UNSETTLED: &str = "? measured here, but did not settle";
 /// What the mark of an assumption means.
-pub const LEGEND: &str = "~ assumed, not measured or published (docs/explanation/advise.md)";
+pub const LEGEND: &str = "~ assumed, not measured or published";
 
 #[cfg(test)]
 mod tests {

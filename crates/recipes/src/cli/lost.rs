@@ -75,7 +75,7 @@ fn not_found(traces: &Traces, why_not: &[String]) -> String {
     format!(
         "there is no journal in {}, but {kept} shows that a change moved the root: this root has lost its journal.{looked}\n\
          To go back by hand, start the old root, which has a copy: `sudo cp {kept} {line}`, then `sudo reboot`. There, \
-         `rubus undo` takes back the rest (docs/how-to/changing.md, \"By hand\")",
+         `rubus undo` takes back the rest",
         places::changes().display()
     )
 }

@@ -178,6 +178,19 @@ fn the_programs_sentences_are_short_and_in_the_fields_words() {
     assert!(faults.is_empty(), "{}", faults.join("\n"));
 }
 
+/// An installation is the program alone: its texts name verbs and words of the help, not files of the sources.
+#[test]
+fn no_text_sends_to_a_file_of_the_documentation() {
+    let places = ["docs/how-to", "docs/explanation", "docs/tutorials"];
+    let said = sentences().into_iter().map(|Sentence { file, text }| (file, text));
+    let faults: Vec<_> = said
+        .chain(help_texts(&Args::command(), ""))
+        .filter(|(_, text)| places.iter().any(|place| text.contains(place)))
+        .map(|(place, text)| format!("{place}: {text}"))
+        .collect();
+    assert!(faults.is_empty(), "{}", faults.join("\n"));
+}
+
 /// The comments of a source, each with the number of its first line; lines that follow one another are one comment.
 fn comments(source: &str) -> Vec<(usize, String)> {
     let mut found: Vec<(usize, String)> = Vec::new();

@@ -487,7 +487,7 @@ pub fn job_file(run: &Run, style: Style) -> Vec<String> {
         count => format!("{count} options are"),
     };
     let text = format!(
-        "{notes} handled differently or without effect here: see job_file.notes in the JSON, or docs/how-to/fio.md."
+        "{notes} handled differently or without effect here: see job_file.notes in the JSON."
     );
     lines.extend(paragraph(&text, if lines.is_empty() { "" } else { "  " }));
     lines
