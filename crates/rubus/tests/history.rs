@@ -76,6 +76,15 @@ fn a_label_names_a_run_wherever_a_run_is_named() {
     let (_, shown, _) = answer(path, &["history", "show", "before"]);
     let (_, again, _) = answer(path, &["history", "show", "last~1"]);
     assert!(!shown.is_empty() && shown == again);
+    // What people type first.
+    assert_eq!(answer(path, &["history", "before"]).1, shown);
+    let (_, last, _) = answer(path, &["history", "show", "last"]);
+    for typed in [&["history", "last"][..], &["history", "show"], &["history", "2"]] {
+        assert_eq!(answer(path, typed).1, last, "{typed:?}");
+    }
+    let (status, text, _) = answer(path, &["history", "last", "--json"]);
+    assert!(status == 0 && text.starts_with('{'), "{text}");
+    assert_eq!(answer(path, &["history", "last", "--suite", "full"]).0, 2);
     answer(path, &["history", "label", "last", "before"]);
     let (_, _, errors) = answer(path, &["history", "show", "before"]);
     assert!(errors.contains("several runs have the label 'before'; this is run 2"), "{errors}");

@@ -9,8 +9,8 @@ use super::Json;
 
 /// Show, label, delete, export or import earlier runs.
 ///
-/// Without a subcommand, lists the runs, newest first. A run is named by its number, its label, or
-/// as last, last~1 and so on.
+/// Without a run or a subcommand, lists the runs, newest first. A run is named by its number, its
+/// label, or as last, last~1 and so on.
 #[derive(Debug, ClapArgs)]
 #[command(args_conflicts_with_subcommands = true)]
 pub struct History {
@@ -18,6 +18,10 @@ pub struct History {
     pub json: Json,
     #[command(subcommand)]
     pub action: Option<HistoryAction>,
+    /// Show this run again, as `show` does: its number, its label, last, last~1
+    #[arg(value_name = "RUN",
+        conflicts_with_all = ["limit", "suite", "target", "board", "label", "since"])]
+    pub run: Option<String>,
     /// How many runs to list
     #[arg(long, short = 'n', default_value_t = 20, value_name = "N",
         value_parser = clap::value_parser!(u32).range(1..))]
@@ -54,7 +58,7 @@ pub struct HistoryShow {
     #[command(flatten)]
     pub json: Json,
     /// The run: its number, its label, last, last~1
-    #[arg(value_name = "RUN")]
+    #[arg(value_name = "RUN", default_value = "last")]
     pub run: String,
     /// Also write its page to this file
     #[arg(long, value_name = "FILE")]

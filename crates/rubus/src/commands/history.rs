@@ -19,19 +19,34 @@ use crate::args::{
 use crate::exit::Exit;
 use crate::shown::shown_run;
 use crate::subjects::run_id;
-use rubus_command::Terminal;
 use rubus_command::messages::in_columns;
 use rubus_command::places;
+use rubus_command::{Json, Terminal};
 
 /// Lists the runs, or does something with some.
 pub fn run(general: &General, history: &HistoryArgs) -> anyhow::Result<Exit> {
     match &history.action {
-        None => list(general, history),
+        None => match &history.run {
+            Some(run) => show_one(general, &as_printed(run), history.json.wanted),
+            None => list(general, history),
+        },
         Some(HistoryAction::Show(show)) => show_one(general, show, history.json.wanted),
         Some(HistoryAction::Label(label)) => label_one(general, label),
         Some(HistoryAction::Delete(delete)) => delete_some(general, delete),
         Some(HistoryAction::Export(export)) => export_some(general, export),
         Some(HistoryAction::Import(import)) => import_all(general, import),
+    }
+}
+
+/// A run on standard output alone.
+fn as_printed(run: &str) -> HistoryShow {
+    HistoryShow {
+        json: Json::default(),
+        run: run.into(),
+        html: None,
+        csv: None,
+        markdown: None,
+        with_serials: false,
     }
 }
 
@@ -94,7 +109,9 @@ fn since(text: &str) -> anyhow::Result<String> {
 }
 
 fn show_one(general: &General, show: &HistoryShow, json: bool) -> anyhow::Result<Exit> {
-    let store = open_existing()?.context("there is no history yet, so there is no run to show")?;
+    let store = open_existing()?.context(
+        "there is no history yet, so there is no run to show; `rubus` measures the disk under the current directory",
+    )?;
     let run = store.get(run_id(&store, &show.run)?)?.run;
     let verdict = verdict(&run);
     if let Some(path) = &show.html {
