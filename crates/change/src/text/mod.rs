@@ -45,6 +45,7 @@ pub fn render(plan: &Plan, style: Style) -> String {
         if let Some(remedy) = with_command.or_else(|| remedies().next()) {
             let step = NextStep::by_hand(remedy);
             lines.extend(next_step::lines(&step, style));
+            lines.extend(further_failures(plan));
         }
         return lines.join("\n") + "\n";
     }
@@ -109,6 +110,17 @@ fn section(lines: &mut Vec<String>, section: Vec<String>) {
         lines.push(String::new());
         lines.extend(section);
     }
+}
+
+/// That the step named is the first of several, where more than one check failed.
+fn further_failures(plan: &Plan) -> Vec<String> {
+    let failed = plan.obstacles().filter(|check| !check.is_unknown).count() as u64;
+    let others = match failed {
+        0 | 1 => return Vec::new(),
+        2 => "the other check that failed".to_string(),
+        failed => format!("the other {} that failed", counted(failed - 1, "check", "checks")),
+    };
+    hang(&" ".repeat(width(next_step::TITLE)), &format!("Then {others}, above."), COLUMNS)
 }
 
 fn has_command(remedy: &str) -> bool {
@@ -420,6 +432,21 @@ mod tests {
         assert!(!text.contains("LOST"), "{text}");
         let end = "It cannot be applied: 1 check failed. Nothing was changed.\nTo do: Use a kernel that has it\n";
         assert!(text.ends_with(end), "{text}");
+    }
+
+    #[test]
+    fn a_plan_with_several_obstacles_says_that_its_step_is_the_first() {
+        let mut plan = big_plan();
+        plan.checks[0].is_met = false;
+        plan.checks[0].remedy = Some("use a kernel that has it".into());
+        let second = Check { remedy: Some("plug it in".into()), ..plan.checks[0].clone() };
+        plan.checks.push(second.clone());
+        let text = render(&plan, Style::PLAIN);
+        let end = "To do: Use a kernel that has it\n       Then the other check that failed, above.\n";
+        assert!(text.ends_with(end), "{text}");
+        plan.checks.push(second);
+        let text = render(&plan, Style::PLAIN);
+        assert!(text.ends_with("       Then the other 2 checks that failed, above.\n"), "{text}");
     }
 
     #[test]
