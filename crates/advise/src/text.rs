@@ -5,6 +5,7 @@
 use crate::advice::{Advice, Basis, Candidate, Curve, LEGEND, PaysUpTo, UNSETTLED, Unknown};
 use rubus_machine::purpose::Purpose;
 use rubus_stats::estimate::Estimate;
+use rubus_vocabulary::next_step::NextStep;
 use rubus_vocabulary::units::{iops, percent, rate_si};
 
 use rubus_draw::next_step;
@@ -343,8 +344,9 @@ fn to_do(advice: &Advice, style: Style) -> Vec<String> {
         let command = obstacle.split('`').nth(1);
         command.is_some_and(|command| besides.is_some_and(|said| said.contains(command)))
     };
-    let left: Vec<String> =
-        advice.obstacles.iter().filter(|obstacle| !is_told(obstacle)).cloned().collect();
+    let is_next = |obstacle: &&String| is_mended_by(&advice.next, obstacle);
+    let left = advice.obstacles.iter().filter(|obstacle| !is_told(obstacle) && !is_next(obstacle));
+    let left: Vec<String> = left.cloned().collect();
     if let Some(words) = obstacles(&left) {
         let words = format!("{REFUSED}: {words}");
         lines.extend(hang("But:   ", &bind_units(&clean(&words)), style.columns));
@@ -358,6 +360,16 @@ fn to_do(advice: &Advice, style: Style) -> Vec<String> {
         lines.extend(hang("Risk:  ", &bind_units(&clean(&risks.join(" "))), style.columns));
     }
     lines
+}
+
+/// Whether the next step is what takes an obstacle away: a sentence that ends in its remedy.
+fn is_mended_by(next: &NextStep, obstacle: &str) -> bool {
+    let obstacle = obstacle.trim_end_matches('.');
+    match (&next.command, next.words.rsplit_once("; then: ")) {
+        (Some(command), Some(_)) => obstacle.ends_with(&typed(command)),
+        (None, Some((remedy, _))) => obstacle.ends_with(remedy),
+        (_, None) => false,
+    }
 }
 
 /// What is said before the reasons why a plan would be refused.

@@ -154,6 +154,9 @@ fn every_command_was_put_through_plan() {
                 let failed = checks.filter(fails).count();
                 let obstacles = said["obstacles"].as_array().map_or(0, Vec::len);
                 assert_eq!(obstacles, failed, "{capture} {purpose}: {words:?}");
+                let next = &said["next"]["command"];
+                let is_refused = failed > 0 && next == &said["command"];
+                assert!(!is_refused, "{capture} {purpose}: {next} is refused");
                 match failed {
                     0 => fine += 1,
                     _ => refused += 1,
@@ -165,6 +168,54 @@ fn every_command_was_put_through_plan() {
     let words = advice("pi4b-usb3-ssd", &[]);
     let words: Vec<&str> = words.split_whitespace().collect();
     assert!(words.join(" ").contains("copy that elsewhere first, then `sudo umount /srv/data`"));
+}
+
+/// What a plan is refused for comes before the plan, and is not repeated below it.
+#[test]
+fn a_remedy_comes_before_the_plan_that_needs_it() {
+    let words = advice("pi2b-sd-usb-stick", &["swap"]);
+    let words = words.split_whitespace().collect::<Vec<_>>().join(" ");
+    let step = "To do: sudo apt install systemd-zram-generator (on that machine: so that a program makes the zram swap at each boot; \
+                then: rubus plan swap to=zram size=922M swappiness=190)";
+    assert!(words.contains(step), "{words}");
+    assert!(!words.contains("But:"), "{words}");
+}
+
+/// The plans that a survey and `zswap` tell to type are accepted on that machine.
+#[test]
+fn plans_of_a_survey_and_of_zswap_are_accepted() {
+    let mut seen = 0;
+    for capture in CAPTURES {
+        let machine = format!("captures/{capture}");
+        let json = |words: &[&str]| -> serde_json::Value {
+            let all = [&["--machine", machine.as_str()][..], words, &["--json"]].concat();
+            serde_json::from_slice(&rubus(&all).stdout).expect("JSON")
+        };
+        let survey = json(&["survey"]);
+        let findings = survey["findings"].as_array().expect("a list").iter();
+        let mut commands: Vec<String> =
+            findings.filter_map(|one| one["command"].as_str().map(str::to_string)).collect();
+        if let Some(words) = json(&["zswap"])["report"]["next"]["command"].as_array() {
+            let words = words.iter().filter_map(|word| word.as_str());
+            let words: Vec<&str> = words.take_while(|word| *word != "--machine").collect();
+            commands.push(words.join(" "));
+        }
+        for command in commands.iter().filter_map(|command| command.strip_prefix("rubus plan ")) {
+            let words: Vec<&str> = ["plan"].into_iter().chain(command.split(' ')).collect();
+            let plan = json(&words);
+            let checks = plan["checks"].as_array().expect("checks").iter();
+            // The captures of a Pi 5 have no boot partition, which no machine lacks.
+            let fails = |check: &&serde_json::Value| {
+                check["is_met"] == false
+                    && check["is_unknown"] != true
+                    && check["what"] != "how the board starts is known"
+            };
+            let failed: Vec<&serde_json::Value> = checks.filter(fails).collect();
+            assert!(failed.is_empty(), "{capture}: {command}: {failed:?}");
+            seen += 1;
+        }
+    }
+    assert!(seen > 2, "{seen}");
 }
 
 /// Where swap belongs is one decision: a survey and `zswap` plan and keep nothing that the advice would move.

@@ -10,6 +10,7 @@ pub mod picture;
 use serde::{Deserialize, Serialize};
 
 use rubus_draw::quote::typed;
+use rubus_draw::text::begins_with_command;
 use rubus_stats::estimate::Estimate;
 use rubus_vocabulary::next_step::NextStep;
 use rubus_vocabulary::published::kinds::{DeviceClass, Severity};
@@ -369,6 +370,24 @@ impl Advice {
             (None, _) => "nothing",
         };
         NextStep { command: self.command.clone(), words: words.into() }
+    }
+
+    /// Puts before the plan what it would be refused for: what must hold, and how it comes to hold. A measurement stays first,
+    /// since it may change the plan.
+    pub fn mend_first(&mut self, what: &str, remedy: &str) {
+        let plan = self.command.as_ref().map(|command| typed(command));
+        let Some(plan) = plan.filter(|_| self.measure_first().is_none()) else {
+            return;
+        };
+        let remedy = remedy.trim_end_matches('.');
+        let is_command = begins_with_command(remedy) && !remedy.contains([',', ';', ':', '(', '`']);
+        let step = if is_command {
+            let command: Vec<&str> = remedy.split(' ').collect();
+            NextStep::command(&command, &format!("so that {what}; then: {plan}"))
+        } else {
+            NextStep::by_hand(&format!("{remedy}; then: {plan}"))
+        };
+        self.next = if self.from.is_some() { step.on_that_machine() } else { step };
     }
 
     /// The best of what is there.

@@ -126,23 +126,45 @@ fn with_obstacles_of(own: &Advice, mut for_others: Advice) -> Advice {
 /// Puts each command that the advice gives through `plan`, and adds what stands in its way.
 fn try_commands(world: &World, machine: &Machine, advice: &mut Advice) -> anyhow::Result<()> {
     if let Some(command) = &advice.command {
-        advice.obstacles = obstacles(world, machine, command)?;
+        let found = obstacles(world, machine, command)?;
+        advice.obstacles = sentences(&found);
+        let mut remedies = found.iter().filter_map(|obstacle| obstacle.remedy.as_ref());
+        if let Some((what, remedy)) = remedies.next() {
+            advice.mend_first(what, remedy);
+        }
     }
     for subject in &mut advice.subjects {
         if let Some(command) = &subject.command {
-            subject.obstacles = obstacles(world, machine, command)?;
+            subject.obstacles = sentences(&obstacles(world, machine, command)?);
         }
     }
     Ok(())
 }
 
-/// Why the plan of such a command would be refused, as sentences. What a capture does not hold refuses nothing.
-fn obstacles(world: &World, machine: &Machine, command: &[String]) -> anyhow::Result<Vec<String>> {
+/// Why a plan would be refused.
+struct Obstacle {
+    /// As a sentence, with the remedy.
+    words: String,
+    /// What must hold, and how it comes to hold.
+    remedy: Option<(String, String)>,
+}
+
+fn sentences(all: &[Obstacle]) -> Vec<String> {
+    all.iter().map(|obstacle| obstacle.words.clone()).collect()
+}
+
+/// Why the plan of such a command would be refused. What a capture does not hold refuses nothing.
+fn obstacles(
+    world: &World,
+    machine: &Machine,
+    command: &[String],
+) -> anyhow::Result<Vec<Obstacle>> {
+    let without_remedy = |words: String| Ok(vec![Obstacle { words, remedy: None }]);
     let ["rubus", "plan", name, wishes @ ..] = &words(command)[..] else {
         return Ok(Vec::new());
     };
     let Some(recipe) = rubus_recipes::by_name(name) else {
-        return Ok(vec![format!("there is no recipe {name}")]);
+        return without_remedy(format!("there is no recipe {name}"));
     };
     let wishes = wishes.iter().filter_map(|wish| wish.split_once('='));
     let wishes: Wishes = wishes.map(|(k, v)| (k.into(), v.into())).collect();
@@ -155,15 +177,22 @@ fn obstacles(world: &World, machine: &Machine, command: &[String]) -> anyhow::Re
     let facts = rubus_recipes::cli::facts(world, machine, &look_at)?;
     let plan = match recipe.plan(machine, &facts, &wishes, &clock::now_rfc3339()) {
         Ok(plan) => plan,
-        Err(error) => return Ok(vec![error.to_string()]),
+        Err(error) => return without_remedy(error.to_string()),
     };
     let failed = plan.checks.into_iter().filter(|check| !check.is_met && !check.is_unknown);
-    let sentence = |check: Check| {
-        let remedy = check.remedy.map(|remedy| format!(": {remedy}"));
-        let remedy = remedy.unwrap_or_default();
-        format!("{} (found: {}){remedy}", check.what, check.found)
+    let obstacle = |check: Check| {
+        let remedy = check.remedy.as_ref().map(|remedy| format!(": {remedy}"));
+        Obstacle {
+            words: format!(
+                "{} (found: {}){}",
+                check.what,
+                check.found,
+                remedy.unwrap_or_default()
+            ),
+            remedy: check.remedy.map(|remedy| (check.what, remedy)),
+        }
     };
-    Ok(failed.map(sentence).collect())
+    Ok(failed.map(obstacle).collect())
 }
 
 fn words(command: &[String]) -> Vec<&str> {
