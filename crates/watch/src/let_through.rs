@@ -4,6 +4,8 @@
 
 use std::collections::BTreeSet;
 
+use rubus_draw::style::{Style, Tone};
+use rubus_draw::text::hang;
 use rubus_host::shareable::products::is_product;
 use rubus_host::shareable::words::{is_phrase, phrase};
 use rubus_host::shareable::{Kind, LEFT_OUT, Pseudonyms, bus_ids, identities, kernel_names, paths};
@@ -16,6 +18,14 @@ use crate::sample::{Attached, Nbd, NbdClient, NbdServer};
 use crate::wear::{Trouble, Wear};
 use crate::writers::Report;
 use crate::{DiskCounters, Header, Look, Pipe, Programs, Sample, UnitDisk, Zram};
+
+/// What is said below a printed text in which names were replaced; `command` has them all.
+pub(crate) fn replaced(command: &str, style: Style) -> String {
+    let words = format!("Some names are pseudonyms, since people paste text. All names: {command}");
+    let lines = hang("", &words, style.columns);
+    let lines: Vec<String> = lines.iter().map(|line| style.paint(Tone::Faint, line)).collect();
+    lines.join("\n") + "\n"
+}
 
 /// The rules of one document, with the pseudonyms that it has so far.
 #[derive(Debug, Default)]

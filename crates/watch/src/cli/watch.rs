@@ -12,6 +12,7 @@ use rubus_vocabulary::verb::{PLAIN, Page};
 use serde::Serialize;
 
 use crate::health::DiskHealth;
+use crate::let_through::replaced;
 use crate::live::context::context;
 use crate::live::network_disks;
 use crate::live::recorder::Recorder;
@@ -207,10 +208,10 @@ fn print(general: &General, watch: &Watch, header: &Header, look: &Look) -> anyh
     let trail = Trail::default();
     // People paste text; JSON and the screen are for this machine's owner.
     let mut rules = LetThrough::default();
-    let (header, look) = (rules.header(header.clone()), rules.look(look.clone()));
+    let (shown, shown_look) = (rules.header(header.clone()), rules.look(look.clone()));
     let view = View {
-        header: &header,
-        look: Some(&look),
+        header: &shown,
+        look: Some(&shown_look),
         trail: &trail,
         mode: Mode::Once,
         with_programs: true,
@@ -220,7 +221,12 @@ fn print(general: &General, watch: &Watch, header: &Header, look: &Look) -> anyh
     let (columns, _) = terminal::size();
     // A file or a pipe is read with an editor, which knows UTF-8 if the locale says so.
     let text = crate::text::lines(&view, columns.max(40), knows_utf8(), style);
-    say(&(text + "\n" + &next_step::lines(&next, style).join("\n") + "\n"))
+    say(&(text + "\n" + &next_step::lines(&next, style).join("\n") + "\n"))?;
+    // A recording has no other names.
+    if watch.replay.is_none() && (&shown, &shown_look) != (header, look) {
+        say(&replaced("rubus watch --once --json", style))?;
+    }
+    Ok(())
 }
 
 fn letters(general: &General) -> Letters {

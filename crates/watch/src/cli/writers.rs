@@ -14,6 +14,7 @@ use rubus_vocabulary::verb::{PLAIN, Page};
 use serde::Serialize;
 
 use crate::LetThrough;
+use crate::let_through::replaced;
 use crate::live::context::context;
 use crate::live::replay::Replay;
 use crate::live::view::CUT;
@@ -83,8 +84,13 @@ pub fn run(general: &General, arguments: &Writers) -> anyhow::Result<Exit> {
         say(&(serde_json::to_string_pretty(&document)? + "\n"))?;
     } else {
         // People paste text; JSON is for this machine's owner.
-        let report = LetThrough::default().report(report);
-        say(&render(&report, Terminal::of(general).style()))?;
+        let shown = LetThrough::default().report(report.clone());
+        let style = Terminal::of(general).style();
+        say(&render(&shown, style))?;
+        // A recording has no other names.
+        if arguments.recording.is_none() && shown != report {
+            say(&format!("\n{}", replaced("rubus writers --json", style)))?;
+        }
     }
     Ok(Exit::Fine)
 }

@@ -185,7 +185,11 @@ fn what_is_printed_passes_the_same_rules() {
     written.iter_mut().for_each(|one| one.written_bytes = 4096);
     account.add(second);
     let report = account.report().unwrap();
-    let printed = LetThrough::default().report(report);
+    let printed = LetThrough::default().report(report.clone());
     is_secret_free(&serde_json::to_string(&printed).unwrap());
     assert!(!printed.units.is_empty());
+    // By this, the reader is told where all names are.
+    assert_ne!(printed, report);
+    let note = replaced("rubus writers --json", Style::PLAIN);
+    assert!(note.ends_with("rubus writers --json\n"), "{note}");
 }
