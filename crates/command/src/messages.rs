@@ -36,6 +36,24 @@ pub fn write(message: &str) {
     standard_error::write(&harmless(message));
 }
 
+/// Writes lines that are alike: the first few, and how many more there are. `rest` says where those stand.
+pub fn write_few(lines: &[String], rest: &str) {
+    for line in first_few(lines, rest) {
+        write_line(&line);
+    }
+}
+
+fn first_few(lines: &[String], rest: &str) -> Vec<String> {
+    const NAMED: usize = 5;
+    // A line in place of one other would say less.
+    let named = if lines.len() <= NAMED + 1 { lines.len() } else { NAMED };
+    let mut told: Vec<String> = lines.iter().take(named).cloned().collect();
+    if named < lines.len() {
+        told.push(format!("and {} more{rest}", lines.len() - named));
+    }
+    told
+}
+
 /// A message that moves no cursor and whose lines are its own. Names come from the command line and from the directory that
 /// the program runs in.
 fn harmless(message: &str) -> String {
@@ -99,6 +117,14 @@ mod tests {
             escaped(message, &names),
             "cannot read /tmp/a\\nb/c\\u{1b}[31md/e: no such file\nMake it first.\n\tmkdir"
         );
+    }
+
+    #[test]
+    fn of_many_lines_the_first_few_are_told_and_the_rest_counted() {
+        let lines = |count: usize| -> Vec<String> { (1..=count).map(|n| n.to_string()).collect() };
+        assert_eq!(first_few(&lines(6), ""), lines(6));
+        let told = first_few(&lines(102), " like these");
+        assert_eq!(told, ["1", "2", "3", "4", "5", "and 97 more like these"]);
     }
 
     /// The model of a disk, or a file that was found on the way.

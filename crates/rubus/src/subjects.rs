@@ -17,6 +17,7 @@ use rubus_vocabulary::machine::{Machine, Origin};
 use rubus_vocabulary::result::Run;
 use serde_json::Value;
 
+use rubus_command::messages::write_few;
 use rubus_command::places;
 
 use crate::file_text;
@@ -206,6 +207,7 @@ pub fn runs_of_json(name: &str, text: &str) -> anyhow::Result<Vec<(Option<String
     let mut runs = Vec::new();
     let values = values_of(name, text)?;
     let is_only = values.len() == 1;
+    let mut left_out = Vec::new();
     for (at, value) in values.into_iter().enumerate() {
         let label = value.get("label").and_then(Value::as_str);
         let label = label.map(str::to_string);
@@ -213,9 +215,12 @@ pub fn runs_of_json(name: &str, text: &str) -> anyhow::Result<Vec<(Option<String
         match of_value(of_one, value).and_then(single) {
             Ok(found) => runs.extend(found.run.map(|run| (label, run))),
             Err(error) if is_only => return Err(error),
-            Err(error) => eprintln!("rubus: left out: {}", clean(&format!("{error:#}"))),
+            Err(error) => {
+                left_out.push(format!("rubus: left out: {}", clean(&format!("{error:#}"))));
+            }
         }
     }
+    write_few(&left_out, " values of that file");
     Ok(runs)
 }
 

@@ -13,6 +13,7 @@ use crate::exit::Exit;
 use crate::shown::shown;
 use crate::subjects;
 use rubus_command::Terminal;
+use rubus_command::messages::write_few;
 use rubus_command::places;
 
 /// A file with runs is not larger: one of a checkup has some 50 KiB.
@@ -23,16 +24,24 @@ pub fn run(general: &General, args: &Gallery) -> anyhow::Result<Exit> {
     if let Some(path) = &args.html {
         places::must_be_writable(path)?;
     }
-    let mut runs = Vec::new();
+    let mut files = Vec::new();
     for path in &args.paths {
         if path.is_dir() {
-            for file in files_in(path)? {
-                add(&mut runs, &file);
-            }
+            files.extend(files_in(path)?);
         } else {
-            add(&mut runs, path);
+            files.push(path.clone());
         }
     }
+    let (mut runs, mut left_out) = (Vec::new(), Vec::new());
+    for file in &files {
+        match runs_in(file) {
+            Ok(found) => runs.extend(found),
+            Err(error) => {
+                left_out.push(format!("rubus: left out: {}", clean(&format!("{error:#}"))));
+            }
+        }
+    }
+    write_few(&left_out, " files: name one to see why");
     let entries = entries(&runs);
     if entries.is_empty() {
         let paths: Vec<String> =
@@ -57,14 +66,6 @@ pub fn run(general: &General, args: &Gallery) -> anyhow::Result<Exit> {
         places::say(&rubus_runs::text::gallery::render(&entries, style))?;
     }
     Ok(Exit::Fine)
-}
-
-/// Adds the runs in a file; one that cannot be read is named and left out.
-fn add(runs: &mut Vec<(Option<String>, Run)>, path: &Path) {
-    match runs_in(path) {
-        Ok(found) => runs.extend(found),
-        Err(error) => eprintln!("rubus: left out: {}", clean(&format!("{error:#}"))),
-    }
 }
 
 /// The files of a directory whose name ends in `.json` or `.jsonl`, by name.

@@ -19,7 +19,7 @@ use crate::args::{
 use crate::exit::Exit;
 use crate::shown::shown_run;
 use crate::subjects::run_id;
-use rubus_command::messages::in_columns;
+use rubus_command::messages::{in_columns, write_few};
 use rubus_command::places;
 use rubus_command::{Json, Terminal};
 
@@ -241,9 +241,10 @@ fn import_all(general: &General, import: &HistoryImport) -> anyhow::Result<Exit>
         let added = runs(done.added.len() as u64);
         eprintln!("imported: {added}{numbers}; there already: {}", done.known);
     }
-    for (number, reason) in &done.left_out {
-        eprintln!("left out value {number} of {}: {}", import.file.display(), clean(reason));
-    }
+    let left_out = done.left_out.iter().map(|(number, reason)| {
+        format!("left out value {number} of {}: {}", import.file.display(), clean(reason))
+    });
+    write_few(&left_out.collect::<Vec<_>>(), " values of it left out");
     Ok(if done.left_out.is_empty() { Exit::Fine } else { Exit::AnswerIsNo })
 }
 

@@ -17,6 +17,7 @@ use crate::job_files::{self, Placed};
 use crate::measuring;
 use crate::outputs::{self, Outputs};
 use crate::target::{self, Allowance};
+use rubus_command::messages::write_few;
 use rubus_command::signals;
 use rubus_command::{Terminal, World, must_be_live};
 
@@ -69,12 +70,12 @@ pub fn run(general: &General, bench: &Bench, path: &Path) -> anyhow::Result<Exit
     let clusters = clusters.filter_map(|(placed, _)| placed.target.identity.cluster.as_deref());
     target::ask_nodes(bench, clusters)?;
     if !general.quiet {
-        for note in plan.notes.iter().filter(|note| note.kind != NoteKind::NoEffect) {
-            let kind = match note.kind {
-                NoteKind::Ignored => "ignored",
-                _ => "note",
-            };
-            eprintln!("{kind}: {note}");
+        let told = plan.notes.iter().filter(|note| note.kind != NoteKind::NoEffect);
+        let (ignored, notes): (Vec<_>, Vec<_>) =
+            told.partition(|note| note.kind == NoteKind::Ignored);
+        for (kind, notes) in [("ignored", ignored), ("note", notes)] {
+            let lines = notes.iter().map(|note| format!("{kind}: {note}"));
+            write_few(&lines.collect::<Vec<_>>(), ": see job_file in the JSON");
         }
     }
     let mut is_complete = true;
@@ -93,11 +94,12 @@ pub fn run(general: &General, bench: &Bench, path: &Path) -> anyhow::Result<Exit
             Terminal::of(general),
         )?;
         let mut job_file = lowered.job_file;
-        for reason in &measured.left_out {
-            eprintln!("rubus: left out: {reason}");
-            job_file.ignored.push(format!("left out: {reason}"));
-            is_complete = false;
-        }
+        is_complete &= measured.left_out.is_empty();
+        let left_out = measured.left_out.iter().map(|reason| format!("left out: {reason}"));
+        let left_out: Vec<String> = left_out.collect();
+        let lines = left_out.iter().map(|reason| format!("rubus: {reason}"));
+        write_few(&lines.collect::<Vec<_>>(), ": see job_file.ignored in the JSON");
+        job_file.ignored.extend(left_out);
         measured.run.job_file = Some(job_file);
         outputs.take(measured)?;
         if cancel.load(Ordering::Relaxed) {

@@ -469,6 +469,9 @@ fn disturbance_words(run: &Run, group: &[&Disturbance]) -> String {
     format!("{}{during}: {}", first.what, first.remedy)
 }
 
+/// How many ignored options are named.
+const MAX_IGNORED: usize = 5;
+
 /// What the job file says and was not done, or not so; what has no effect here is only counted.
 pub fn job_file(run: &Run, style: Style) -> Vec<String> {
     let Some(job_file) = &run.job_file else {
@@ -478,8 +481,18 @@ pub fn job_file(run: &Run, style: Style) -> Vec<String> {
     if job_file.ignored.is_empty() {
         lines.clear();
     }
-    for text in &job_file.ignored {
+    // One more line would say less than what it counts.
+    let named = match job_file.ignored.len() {
+        few if few <= MAX_IGNORED + 1 => few,
+        _ => MAX_IGNORED,
+    };
+    for text in job_file.ignored.iter().take(named) {
         lines.extend(paragraph(text, "  "));
+    }
+    if named < job_file.ignored.len() {
+        let more = job_file.ignored.len() - named;
+        let text = format!("and {more} more: see job_file.ignored in the JSON");
+        lines.extend(paragraph(&text, "  "));
     }
     let notes = match job_file.notes.len() {
         0 => return lines,

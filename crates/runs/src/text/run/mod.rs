@@ -250,6 +250,16 @@ mod tests {
     }
 
     #[test]
+    fn of_many_ignored_options_the_first_few_are_named() {
+        let mut run = fixture::job_file_run();
+        let file = run.job_file.as_mut().expect("a job file");
+        file.ignored = (1..=102).map(|job| format!("left out: job {job}")).collect();
+        let text = shown(&run);
+        assert!(text.contains("left out: job 5\n") && !text.contains("job 6\n"), "{text}");
+        assert!(text.contains("  and 97 more: see job_file.ignored in the JSON\n"), "{text}");
+    }
+
+    #[test]
     fn classes() {
         let mut run = fixture::slow_sd_card_run();
         run.suite = "class".into();
