@@ -69,7 +69,7 @@ pub fn advice() -> Advice {
         is_now: true,
         is_measured: true,
         ..candidate(
-            ("mmcblk0", "SD card without an application class EB1QT"),
+            ("mmcblk0", "SD card without A1 or A2, EB1QT"),
             &Rates([22.5e6, 15e6, 1300.0, 150.0, 40.0]),
             &[("mmcblk0", Device, 40.0, 1.0), ("the card slot mmc0", Bus, 5493.0, 0.01)],
             Bases::all(Basis::Measured),

@@ -115,6 +115,8 @@ fn member(
 
 fn words_of(disk: &BlockDevice, class: &DeviceClass) -> String {
     match disk.model.text() {
+        // What a card lacks is no part of its name.
+        Some(model) if disk.mmc.is_some() => format!("{}, {}", class.what, model.trim()),
         Some(model) => format!("{} {}", class.what, model.trim()),
         None => class.what.into(),
     }

@@ -349,10 +349,10 @@ fn too_few(question: &Question<'_>, seen: &Evidence) -> (String, Follow) {
 }
 
 fn too_wide(limits: &Limits, p99: &Estimate) -> String {
+    let other = if p99.value <= limits.edge_ns as f64 { "more" } else { "less" };
     format!(
-        "99 % of the commits take {} or less{}, and {} is the limit",
+        "99 % of the commits took {} or less, and {} is the limit; but so few commits leave room for {other} than that",
         duration(p99.value),
-        interval(p99),
         limit(limits.edge_ns)
     )
 }
@@ -635,7 +635,11 @@ mod tests {
         seen.p99_ns = Some(around(15.0, 3.0, 70.0));
         let (answer, words) = answer(&seen);
         assert_eq!(answer, Answer::Undecided);
-        assert!(words.ends_with("20 ms is the limit"), "{words}");
+        let why = "20 ms is the limit; but so few commits leave room for more than that";
+        assert!(words.ends_with(why), "{words}");
+        seen.p99_ns = Some(around(30.0, 3.0, 70.0));
+        let (_, words) = self::answer(&seen);
+        assert!(words.ends_with("leave room for less than that"), "{words}");
         assert_eq!(next(&seen), "again --time 4m");
         seen.seconds = 3600.0;
         assert!(next(&seen).starts_with("do not rely on this storage"));

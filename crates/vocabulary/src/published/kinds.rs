@@ -104,7 +104,7 @@ const CARDS_WEAR: Option<KindRisk> = degrades("Flash cards wear out by small wri
 pub const CLASSES: [DeviceClass; 13] = [
     DeviceClass {
         id: "card",
-        what: "SD card without an application class",
+        what: "SD card without A1 or A2",
         random_read: seen(1300.0, 600.0, 2200.0),
         random_read_deep: assumed(seen(1400.0, 600.0, 2400.0)),
         random_write: seen(150.0, 30.0, 840.0),
