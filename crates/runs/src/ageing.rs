@@ -237,7 +237,8 @@ impl Aged {
                 (high - low).exp()
             ),
             What::LooksDifferent { ratio } => {
-                format!("the last run looks different ({}); two more runs decide", faster(ratio))
+                let ratio = faster(ratio);
+                format!("perhaps {ratio} in the last run, no evidence yet; two more runs decide")
             }
         };
         let events = match self.events.as_slice() {
@@ -300,7 +301,7 @@ mod tests {
         let again = &words(&runs(&[1.0, 1.02, 0.6]))[0];
         assert_eq!(
             again,
-            "random reads: the last run looks different (41 % slower); two more runs decide"
+            "random reads: perhaps 41 % slower in the last run, no evidence yet; two more runs decide"
         );
     }
 

@@ -313,11 +313,11 @@ pub(crate) fn quiet(situation: &PlanInput<'_>, draft: &mut PlanBuilder) {
     let power = &situation.machine.power.throttling;
     match power.value() {
         Some(word) => draft.check(
-            "the supply voltage is sufficient",
+            "the supply voltage is sufficient now",
             !word.undervoltage_now,
             match (word.undervoltage_now, word.undervoltage_seen) {
-                (true, _) => "too low now",
-                (false, true) => "sufficient now, too low at some time since the boot",
+                (true, _) => "too low",
+                (false, true) => "yes, but it was too low at some time since the boot",
                 (false, false) => "never too low since the boot",
             },
             "use a stronger power supply or a shorter cable; disks lose data before the board stops",

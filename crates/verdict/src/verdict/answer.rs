@@ -102,7 +102,7 @@ impl<'a> Answer<'a> {
         };
         let doing = capitalized(&work.doing);
         if !work.busy_s.is_known() {
-            return format!(" How long {} waits is not known.", work.doing);
+            return format!(" How long {} waits did not settle.", work.doing);
         }
         let time = roughly(work.busy_s.value);
         match share {
