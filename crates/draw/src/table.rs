@@ -1,7 +1,7 @@
 //! Text tables: columns as wide as their widest cell, numbers to the right, no lines drawn.
 
 use crate::style::{Style, Tone};
-use crate::text::{clean, pad_left, pad_right, width};
+use crate::text::{clean, pad_left, pad_right, width, wrap};
 
 /// To which side a column's cells are moved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -108,6 +108,22 @@ impl Table {
         lines
     }
 
+    /// The same with the last column, of words, wrapped: no line is wider than the terminal, where the other columns leave room.
+    pub fn lines_wrapped(&self, style: Style) -> Vec<String> {
+        const MIN_ROOM: usize = 20;
+        let before = self.columns.len().saturating_sub(1);
+        let taken: usize = (0..before).map(|i| self.column_width(i) + self.gap).sum();
+        let room = style.columns.saturating_sub(self.indent + taken).max(MIN_ROOM);
+        let mut narrow = Table { rows: Vec::new(), ..self.clone() };
+        for row in &self.rows {
+            match row {
+                Row::Cells(cells) => narrow.rows.extend(wrapped(cells, room)),
+                Row::Heading(_) => narrow.rows.push(row.clone()),
+            }
+        }
+        narrow.lines(style)
+    }
+
     /// Columns of a terminal that are left for the first column of the table when all others are as wide as their cells.
     pub fn room_of_first(&self, columns: usize) -> usize {
         let others = (1..self.columns.len()).map(|i| self.gap + self.column_width(i));
@@ -147,6 +163,26 @@ impl Table {
     }
 }
 
+/// A row as several, whose last cells have the words of its last one.
+fn wrapped(cells: &[Cell], room: usize) -> Vec<Row> {
+    let Some((last, others)) = cells.split_last() else {
+        return Vec::new();
+    };
+    let mut pieces = wrap(&last.text, room);
+    if pieces.is_empty() {
+        pieces.push(String::new());
+    }
+    let row = |(number, text): (usize, String)| {
+        let mut cells = match number {
+            0 => others.to_vec(),
+            _ => vec![Cell::default(); others.len()],
+        };
+        cells.push(Cell { text, tone: last.tone });
+        Row::Cells(cells)
+    };
+    pieces.into_iter().enumerate().map(row).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -165,6 +201,19 @@ mod tests {
         job               rate
         reads        22.6 MB/s
         漢字 writes     9 kB/s  slow
+        ");
+    }
+
+    #[test]
+    fn words_of_the_last_column_are_wrapped_below_each_other() {
+        let mut table = Table::new(&[("", Align::Left), ("", Align::Right), ("", Align::Left)]);
+        table.row(vec!["pool".into(), "20".into(), "the most memory that it may take".into()]);
+        table.row(vec!["on".into(), "Y".into(), Cell::default()]);
+        let narrow = Style { columns: 32, ..Style::PLAIN };
+        insta::assert_snapshot!(table.indented(2).lines_wrapped(narrow).join("\n"), @r"
+        pool  20  the most memory that
+                  it may take
+        on     Y
         ");
     }
 

@@ -37,7 +37,7 @@ pub fn render(report: &Report, style: Style) -> String {
         if !title.is_empty() {
             lines.push(style.paint(Tone::Strong, title));
         }
-        lines.extend(table.lines(style));
+        lines.extend(table.lines_wrapped(style));
     }
     if let (Some(why), false) = (&report.counters_unknown, report.standing == ZswapState::Absent) {
         lines.push(String::new());
@@ -125,7 +125,9 @@ mod tests {
 
     #[test]
     fn one_that_helps() {
-        insta::assert_snapshot!(render(&report(), Style::PLAIN));
+        let text = render(&report(), Style::PLAIN);
+        assert!(text.lines().all(|line| rubus_draw::text::width(line) <= 80), "{text}");
+        insta::assert_snapshot!(text);
     }
 
     #[test]
