@@ -81,7 +81,7 @@ fn slow_link(machine: &Machine) -> Vec<Seen> {
                     "{} instead of 118 MB/s: a network disk is slower than a good card.",
                     rate_si(ceiling::ethernet(rate).bytes_per_second)
                 ),
-                fix: "Another cable first (all four pairs), then another port of the switch; ethtool says what the other end offers.".into(),
+                fix: "Try another cable first (all four pairs), then another port of the switch; ethtool says what the other end offers.".into(),
                 command: None,
             })
         })

@@ -171,7 +171,7 @@ pub(super) fn next(narrow: Option<NasStage>, facts: &NasFacts, times: &Times) ->
             "look at the rate of the server's port and of the switch between: a 100 Mbit/s port, a radio link or powerline there is the usual cause"
         }
         Some(NasStage::RoundTrip) => {
-            "a cable instead of Wi-Fi or a tunnel; for many small files, pack them or copy several at a time (for NFS also nconnect=4)"
+            "connect by cable instead of Wi-Fi or a tunnel; for many small files, pack them or copy several at a time (for NFS also nconnect=4)"
         }
         Some(NasStage::Sync) => {
             "mount it without sync; until a program flushes or closes its file, a power cut of this machine loses what it wrote last"
@@ -184,10 +184,10 @@ pub(super) fn next(narrow: Option<NasStage>, facts: &NasFacts, times: &Times) ->
         }
         Some(NasStage::Encryption) => match facts.mount.protocol {
             FileProtocol::Smb => {
-                "on a network that you trust, mount it without seal; else a processor with AES instructions at both ends"
+                "on a network that you trust, mount it without seal; else use processors with AES instructions at both ends"
             }
             FileProtocol::Nfs => {
-                "on a network that you trust, mount it with sec=krb5i; else a processor with AES instructions at both ends"
+                "on a network that you trust, mount it with sec=krb5i; else use processors with AES instructions at both ends"
             }
         },
         Some(NasStage::ServerDisk) => {
@@ -200,20 +200,20 @@ pub(super) fn next(narrow: Option<NasStage>, facts: &NasFacts, times: &Times) ->
 
 fn link_remedy(facts: &NasFacts, times: &Times) -> &'static str {
     let Some(link) = facts.link.value() else {
-        return "a faster link";
+        return "connect by a faster link";
     };
     if link.kind == "wifi" {
-        return "a cable; else the 5 GHz band, near the access point";
+        return "connect by cable; else use the 5 GHz band, near the access point";
     }
     if link.duplex.as_deref() == Some("half") {
         return "let both ends of the cable agree by themselves, and try another cable: half duplex is a fault";
     }
     if link.bus_bytes_per_second.is_some_and(|bus| payload(link) == Some(bus)) {
-        return "a USB 3 port for the adapter, if the board has one; else another board";
+        return "move the adapter to a USB 3 port, if the board has one; else take another board";
     }
     match link.bits_per_second {
         Some(bits) if bits < 1_000_000_000 => {
-            "another cable first (a gigabit needs all four pairs), then another port of the switch; a board whose chip does 100 Mbit/s stays at that"
+            "try another cable first (a gigabit needs all four pairs), then another port of the switch; a board whose chip does 100 Mbit/s stays at that"
         }
         _ if !payload(link).is_some_and(|rate| is_near(rate, times)) => {
             "one request after the other leaves a part of the link free: copy several files at a time (for NFS also nconnect=4); then 2.5 Gbit/s at both ends is the next step"
