@@ -12,7 +12,7 @@ use rubus_draw::next_step;
 use rubus_draw::quote::typed;
 use rubus_draw::style::{Style, Tone};
 use rubus_draw::table::{Align, Cell, Table};
-use rubus_draw::text::{bind_units, clean, hang, listed, shorten};
+use rubus_draw::text::{bind_units, capitalized, clean, hang, listed, shorten};
 
 /// More rows are no help; the JSON has all.
 const MAX_ROWS: usize = 8;
@@ -75,7 +75,7 @@ pub fn render(advice: &Advice, depth: Depth, style: Style) -> String {
 }
 
 fn title(advice: &Advice, style: Style) -> String {
-    let title = format!("{}, for {}", advice.machine, advice.purpose.words());
+    let title = format!("{}, for {}", capitalized(&advice.machine), advice.purpose.words());
     shorten(&clean(&title), style.columns)
 }
 

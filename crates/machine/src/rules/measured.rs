@@ -241,7 +241,7 @@ fn slow_writes(run: &Run) -> Vec<Seen> {
                 duration_ns((A1.write_iops / result.iops.value * 1e9) as u64)
             ),
             fix: "Move the system to a USB SSD, or to a card of class A1 that is what it says.".into(),
-            command: Some("rubus plan desktop".into()),
+            command: Some("rubus advise desktop".into()),
         })
         .into_iter()
         .collect()
@@ -406,7 +406,7 @@ fn full_bus(run: &Run) -> Vec<Seen> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rules::tests::commands::gap;
+    use crate::rules::tests::commands::{bare, gap};
     use crate::rules::{all, of_run};
     use rubus_fixtures::{capacity_run, slow_sd_card_run};
     use rubus_stats::estimate::Estimate;
@@ -484,6 +484,7 @@ mod tests {
         let found = of_run(&run);
         for finding in &found {
             assert_eq!(gap(finding), None, "{finding:?}");
+            assert_eq!(bare(finding), None, "{finding:?}");
         }
         found.iter().any(|finding| finding.rule == rule)
     }

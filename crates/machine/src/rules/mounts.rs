@@ -257,7 +257,7 @@ fn uncompressed(machine: &Machine) -> Vec<Seen> {
                 read_from: "/proc/self/mountinfo".into(),
                 consequence: format!("The link carries {}. System files shrink to about two thirds: as much as 1.5 times the link for those, and a third less wear.", rate_si(carries)),
                 fix: "compress=zstd:3 in fstab; what is there already: btrfs filesystem defragment -r -czstd (not with snapshots, it undoes their sharing).".into(),
-                command: Some("rubus plan desktop".into()).filter(|_| mount.point == "/"),
+                command: None,
             })
         })
         .collect()

@@ -572,6 +572,7 @@ fn every_finding_has_all_its_parts() {
                 assert!(!part.trim().is_empty(), "{finding:?}");
             }
             assert_eq!(commands::gap(finding), None, "{finding:?}");
+            assert_eq!(commands::bare(finding), None, "{finding:?}");
             let sentence = finding.consequence.trim_end();
             assert!(sentence.ends_with('.'), "{rule}: {sentence}");
         }

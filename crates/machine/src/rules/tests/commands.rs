@@ -19,6 +19,16 @@ fn gap_in(text: &str) -> Option<String> {
     text.split_whitespace().find(is_gap).map(str::to_string)
 }
 
+/// Recipes that ask for a disk, a place or an address: their plan is refused without it.
+const NEED_AN_OPTION: [&str; 6] = ["desktop", "format", "network-disk", "raid0", "swap", "usb-quirk"];
+
+/// A plan that is refused for want of an option.
+pub(in crate::rules) fn bare(finding: &RuleFinding) -> Option<&str> {
+    let command = finding.command.as_deref()?;
+    let recipe = command.strip_prefix("rubus plan ")?;
+    NEED_AN_OPTION.contains(&recipe).then_some(command)
+}
+
 #[test]
 fn a_path_without_its_device_is_a_gap() {
     for (text, is_gap) in [
