@@ -375,6 +375,9 @@ fn is_mended_by(next: &NextStep, obstacle: &str) -> bool {
 /// What is said before the reasons why a plan would be refused.
 pub const REFUSED: &str = "Rubus refuses that plan as the system is now";
 
+/// What is said of them where the plan stands behind.
+pub const FIRST: &str = "First, for its plan";
+
 /// What is in the way of a command: the first, and how many more.
 pub fn obstacles(all: &[String]) -> Option<String> {
     let (first, more) = all.split_first()?;
@@ -395,10 +398,11 @@ fn subjects(advice: &Advice, style: Style) -> Vec<String> {
         let first = format!("  {:columns$}", subject.name);
         let mut words = clean(&subject.advice);
         if let Some(command) = &subject.command {
-            words.push_str(&format!(" To do: {}", clean(&typed(command))));
-            if let Some(before) = obstacles(&subject.obstacles) {
-                words.push_str(&format!(". {REFUSED}: {}", clean(&before)));
-            }
+            let command = clean(&typed(command));
+            words.push_str(&match obstacles(&subject.obstacles) {
+                Some(before) => format!(" {FIRST}: {}. Then: {command}", clean(&before)),
+                None => format!(" To do: {command}"),
+            });
         }
         lines.extend(hang(&first, &bind_units(&words), style.columns));
     }

@@ -14,7 +14,7 @@ use super::charts::{self, PipeScale};
 use super::jobs::{folded, section};
 use super::prose::{coded, risk};
 use super::{data, glued, headlines, picture, reservation, shell, verdict};
-use rubus_advise::text::{PAYS, REFUSED, is_recommended, measurement, obstacles};
+use rubus_advise::text::{FIRST, PAYS, REFUSED, is_recommended, measurement, obstacles};
 use rubus_draw::quote::typed;
 use rubus_draw::words;
 
@@ -292,10 +292,10 @@ fn subjects(advice: &Advice) -> Markup {
                 @for subject in &advice.subjects {
                     li {
                         b { (subject.name) } ": " (coded(&subject.advice))
-                        @if let Some(command) = &subject.command { span class="remedy" { code { (typed(command)) } } }
                         @if let Some(before) = obstacles(&subject.obstacles) {
-                            span class="remedy" { (REFUSED) ": " (coded(&before)) }
+                            span class="remedy" { (FIRST) ": " (coded(&before)) }
                         }
+                        @if let Some(command) = &subject.command { span class="remedy" { code { (typed(command)) } } }
                     }
                 }
             }
