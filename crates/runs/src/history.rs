@@ -76,9 +76,17 @@ pub struct KeyFigures {
 impl KeyFigures {
     /// The key figures of a run.
     pub fn of(run: &Run) -> Self {
-        let settled = |result: &&JobResult| result.outcome != Outcome::Inconclusive;
+        Self::those(run, |outcome| outcome != Outcome::Inconclusive)
+    }
+
+    /// The ones that it lacks since they did not settle, as they were when the measurement ended.
+    pub fn unsettled(run: &Run) -> Self {
+        Self::those(run, |outcome| outcome == Outcome::Inconclusive)
+    }
+
+    fn those(run: &Run, is_meant: impl Fn(Outcome) -> bool) -> Self {
         let [read, write, random_read, random_write, commit] =
-            key_results(run).map(|result| result.filter(settled));
+            key_results(run).map(|result| result.filter(|result| is_meant(result.outcome)));
         let rate = |result: &JobResult| result.bytes_per_second.value;
         let iops = |result: &JobResult| result.iops.value;
         KeyFigures {

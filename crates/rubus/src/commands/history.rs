@@ -6,7 +6,7 @@ use std::path::Path;
 use anyhow::{Context, bail};
 use rubus_draw::text::clean;
 use rubus_host::files::document;
-use rubus_runs::history::RunId;
+use rubus_runs::history::{KeyFigures, RunId};
 use rubus_runs::store::{Filter, History};
 use rubus_verdict::text::checkup::Detail;
 use rubus_verdict::verdict::verdict;
@@ -73,12 +73,20 @@ fn list(general: &General, args: &HistoryArgs) -> anyhow::Result<Exit> {
         let count = store.count()?;
         places::say(&format!("none of the {count} runs is like that\n"))?;
     } else {
-        places::say(&rubus_runs::text::history::render(&runs, Terminal::of(general).style()))?;
+        let unsettled: Vec<KeyFigures> =
+            runs.iter().map(|line| unsettled(&store, line.id)).collect();
+        let style = Terminal::of(general).style();
+        places::say(&rubus_runs::text::history::render(&runs, &unsettled, style))?;
         for line in ageing::of_each_disk(&store, &runs)? {
             places::say(&(in_columns(&clean(&line)) + "\n"))?;
         }
     }
     Ok(Exit::Fine)
+}
+
+/// The figures of a run that did not settle. A record that cannot be read has none here: it is told where it is asked for.
+fn unsettled(store: &History, id: RunId) -> KeyFigures {
+    store.get(id).map(|stored| KeyFigures::unsettled(&stored.run)).unwrap_or_default()
 }
 
 /// The beginning of a moment in UTC, of a day or of a length of time before now.
@@ -182,7 +190,8 @@ fn confirmed(store: &History, ids: &[RunId]) -> anyhow::Result<bool> {
     if !(std::io::stdin().is_terminal() && std::io::stderr().is_terminal()) {
         bail!("not a terminal, cannot ask for confirmation; use --yes");
     }
-    eprint!("{}", rubus_runs::text::history::render(&lines, rubus_draw::Style::PLAIN));
+    let unsettled: Vec<KeyFigures> = ids.iter().map(|id| unsettled(store, *id)).collect();
+    eprint!("{}", rubus_runs::text::history::render(&lines, &unsettled, rubus_draw::Style::PLAIN));
     eprint!("Delete for good? Type yes: ");
     let mut answer = String::new();
     std::io::stdin().read_line(&mut answer).context("cannot read the answer")?;

@@ -1,6 +1,6 @@
 //! The list of earlier runs.
 
-use crate::history::RunSummary;
+use crate::history::{KeyFigures, RunSummary};
 use rubus_vocabulary::next_step::NextStep;
 use rubus_vocabulary::units::iops;
 
@@ -13,8 +13,9 @@ use rubus_draw::words;
 /// Columns of the table with two spaces between its columns and the whole moment in each row.
 const WIDE: usize = 100;
 
-/// The runs as a table, in the order given, ending in a line feed. One line per run where the terminal has 80 columns.
-pub fn render(runs: &[RunSummary], style: Style) -> String {
+/// The runs as a table, in the order given, ending in a line feed. One line per run where the terminal has 80 columns. What a run
+/// measured that did not settle stands at its place in `unsettled`.
+pub fn render(runs: &[RunSummary], unsettled: &[KeyFigures], style: Style) -> String {
     if runs.is_empty() {
         return "no runs yet\n".into();
     }
@@ -48,10 +49,11 @@ pub fn render(runs: &[RunSummary], style: Style) -> String {
     let room = widest_line.saturating_sub(fixed).max(MIN_PLACE);
     let table = Table::new(&columns);
     let mut table = if is_wide { table } else { table.close() };
-    for run in runs {
+    for (at, run) in runs.iter().enumerate() {
         let figures = run.figures;
-        let rate = |value: Option<f64>| Cell::from(value.map_or("–".into(), megabytes));
-        let operations = |value: Option<f64>| Cell::from(value.map_or("–".into(), iops));
+        let open = unsettled.get(at).copied().unwrap_or_default();
+        let rate = |value, open| figure(value, open, megabytes);
+        let operations = |value, open| figure(value, open, iops);
         let mut cells = vec![
             run.id.to_string().into(),
             moments.of_run(run).into(),
@@ -62,20 +64,29 @@ pub fn render(runs: &[RunSummary], style: Style) -> String {
             cells.push(suite(run).into());
         }
         cells.extend([
-            rate(figures.sequential_read_bytes_per_second),
-            rate(figures.sequential_write_bytes_per_second),
-            operations(figures.random_read_iops),
-            operations(figures.random_write_iops),
-            operations(figures.commits_per_second),
+            rate(figures.sequential_read_bytes_per_second, open.sequential_read_bytes_per_second),
+            rate(figures.sequential_write_bytes_per_second, open.sequential_write_bytes_per_second),
+            operations(figures.random_read_iops, open.random_read_iops),
+            operations(figures.random_write_iops, open.random_write_iops),
+            operations(figures.commits_per_second, open.commits_per_second),
             Cell::toned(if run.doubts > 0 { "!" } else { "" }, Tone::Warn),
         ]);
         table.row(cells);
     }
     let mut lines = table.lines(style);
-    let legend = hang("", &legend(runs), widest_line);
+    let legend = hang("", &legend(runs, unsettled), widest_line);
     lines.extend(legend.iter().map(|line| style.paint(Tone::Faint, line)));
     lines.extend(next_step::lines(&next(runs), style));
     lines.join("\n") + "\n"
+}
+
+/// A figure; with its mark where it did not settle.
+fn figure(settled: Option<f64>, open: Option<f64>, words: impl Fn(f64) -> String) -> Cell {
+    Cell::from(match (settled, open) {
+        (Some(value), _) => words(value),
+        (None, Some(value)) => format!("?{}", words(value)),
+        (None, None) => "–".into(),
+    })
 }
 
 /// What a list of runs, the newest first, is for: to compare the two newest of one place, or to look at the newest.
@@ -188,21 +199,22 @@ pub(super) fn megabytes(bytes_per_second: f64) -> String {
     }
 }
 
-fn legend(runs: &[RunSummary]) -> String {
+fn legend(runs: &[RunSummary], unsettled: &[KeyFigures]) -> String {
     let mut text =
         "Times in UTC. read, write: in order, MB/s. 4k rd, 4k wr: random, one at a time, per \
          second. commit: per second."
             .to_string();
-    let lacks = |run: &RunSummary| {
-        let f = run.figures;
-        f.sequential_read_bytes_per_second.is_none()
-            || f.sequential_write_bytes_per_second.is_none()
-            || f.random_read_iops.is_none()
-            || f.random_write_iops.is_none()
-            || f.commits_per_second.is_none()
+    let is_open = |open: &KeyFigures| all(open).iter().any(Option::is_some);
+    if unsettled.iter().any(is_open) {
+        text.push_str(" ?: did not settle.");
+    }
+    let lacks = |(at, run): (usize, &RunSummary)| {
+        let open = unsettled.get(at).copied().unwrap_or_default();
+        let mut both = all(&run.figures).into_iter().zip(all(&open));
+        both.any(|(settled, open)| settled.or(open).is_none())
     };
-    if runs.iter().any(lacks) {
-        text.push_str(" –: not measured, or it did not settle.");
+    if runs.iter().enumerate().any(lacks) {
+        text.push_str(" –: not measured.");
     }
     if runs.iter().any(|run| run.doubts > 0) {
         text.push_str(" !: disturbed.");
@@ -211,6 +223,16 @@ fn legend(runs: &[RunSummary]) -> String {
         text.push_str(" In quotes: the label.");
     }
     text
+}
+
+fn all(figures: &KeyFigures) -> [Option<f64>; 5] {
+    [
+        figures.sequential_read_bytes_per_second,
+        figures.sequential_write_bytes_per_second,
+        figures.random_read_iops,
+        figures.random_write_iops,
+        figures.commits_per_second,
+    ]
 }
 
 #[cfg(test)]
@@ -228,7 +250,7 @@ mod tests {
 
     #[test]
     fn runs_as_a_table() {
-        insta::assert_snapshot!(render(&runs(), Style::PLAIN));
+        insta::assert_snapshot!(render(&runs(), &[], Style::PLAIN));
     }
 
     #[test]
@@ -248,12 +270,24 @@ mod tests {
         runs[0].suite = "queue-depth".into();
         runs[0].label = Some("before the new cable".into());
         runs[1].target = "/media/pi/backup/of/everything/since/2019".into();
-        insta::assert_snapshot!(render(&runs, Style::PLAIN));
+        insta::assert_snapshot!(render(&runs, &[], Style::PLAIN));
+    }
+
+    #[test]
+    fn what_did_not_settle_has_the_mark_of_a_gallery() {
+        let mut runs = runs();
+        runs[1].figures.commits_per_second = None;
+        runs[1].figures.random_write_iops = None;
+        let open = KeyFigures { commits_per_second: Some(47.1), ..KeyFigures::default() };
+        let text = render(&runs, &[KeyFigures::default(), open], Style::PLAIN);
+        assert!(text.contains(" 1609     –  ?47.1 !"), "{text}");
+        let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(words.contains("?: did not settle. –: not measured. !: disturbed."), "{words}");
     }
 
     #[test]
     fn no_runs_is_said() {
-        assert_eq!(render(&[], Style::PLAIN), "no runs yet\n");
+        assert_eq!(render(&[], &[], Style::PLAIN), "no runs yet\n");
     }
 
     #[test]
@@ -268,7 +302,7 @@ mod tests {
             [(80, 80, 1_234), (99, 99, 123_456), (100, WIDE, 123_456), (200, WIDE, 123_456)]
         {
             runs[0].id = RunId(id);
-            for line in render(&runs, Style { columns, ..Style::PLAIN }).lines() {
+            for line in render(&runs, &[], Style { columns, ..Style::PLAIN }).lines() {
                 assert!(rubus_draw::text::width(line) <= longest, "{columns}: {line}");
             }
         }
@@ -278,7 +312,7 @@ mod tests {
     fn narrow_moments_are_told_apart() {
         let mut runs = runs();
         let shown =
-            |runs: &[RunSummary], columns: usize| render(runs, Style { columns, ..Style::PLAIN });
+            |runs: &[RunSummary], columns: usize| render(runs, &[], Style { columns, ..Style::PLAIN });
         (runs[0].started, runs[1].started) =
             ("2026-11-21T01:02:03Z".into(), "2026-11-20T23:50:00Z".into());
         let of_a_year = shown(&runs, 80);
