@@ -49,7 +49,7 @@ const PARAMETER: &str = "pciex1_gen";
 /// The board's own bridge to its ports, which is not on the connector.
 const RP1: &str = "1de4:0001";
 const ELSEWHERE: &str =
-    "this recipe changes config.txt of a Raspberry Pi's boot partition, which has to be mounted";
+    "mount the boot partition that the firmware reads (`rubus boot` says which): the recipe changes its config.txt";
 /// A link that does less than this share of what it carries is not what holds its disk back.
 const BUSY_SHARE: f64 = 0.8;
 

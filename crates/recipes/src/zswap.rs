@@ -8,6 +8,7 @@
 use std::path::{Path, PathBuf};
 
 use super::{OptionSpec, PlanBuilder, PlanInput, Queries, Recipe, Wishes, programs};
+use rubus_machine::swap_place::SwapPlace;
 use rubus_vocabulary::machine::{BlockKind, Machine, SwapArea};
 use rubus_vocabulary::units::bytes_iec;
 
@@ -194,8 +195,12 @@ fn check(situation: &PlanInput<'_>, draft: &mut PlanBuilder) {
         "there is a swap on a disk, to which zswap can write what does not fit",
         !disk.is_empty(),
         found,
-        "make a swap partition or swap file first; for a board without a good disk the zram swap that it has is \
-         the better choice",
+        match SwapPlace::of(machine) {
+            SwapPlace::InMemory => "keep the zram swap that it has: no disk here takes swap",
+            SwapPlace::Open | SwapPlace::OnDisks => {
+                "run `rubus advise swap`: it says whether swap belongs on a disk here, and on which"
+            }
+        },
     );
     draft.check(
         "no zram swap is used before a disk",

@@ -328,7 +328,7 @@ fn start<'a>(situation: &PlanInput<'a>, draft: &mut PlanBuilder) -> Option<Start
             }
             Err(what) => what.clone(),
         },
-        "this recipe changes config.txt and cmdline.txt of a Raspberry Pi's boot partition and knows no other way to start",
+        "take an image whose boot partition has config.txt and cmdline.txt, as Raspberry Pi OS has: the recipe changes both",
     );
     let start = start.ok()?;
     moving::checks::own_boot_files(&start, draft);

@@ -70,7 +70,7 @@ pub(crate) fn system<'a>(situation: &PlanInput<'a>, draft: &mut PlanBuilder) -> 
         "how the board starts is known",
         start.is_ok(),
         found,
-        "this recipe changes config.txt and cmdline.txt of a Raspberry Pi's boot partition and knows no other way to start",
+        "mount the boot partition that the firmware reads (`rubus boot` says which): the recipe changes its config.txt and cmdline.txt",
     );
     if let Ok(start) = &start {
         own_boot_files(start, draft);
