@@ -22,9 +22,19 @@ pub fn render(start: &Start, all: bool, style: Style) -> String {
     for link in start.chain.links() {
         lines.extend(link_lines(link, all, style));
     }
-    let rungs = ladder_lines(start, all, style.columns);
-    let room = MAX_LINES.saturating_sub(lines.len() + rungs.len());
-    let notes = note_lines(start, all, room, style.columns);
+    let taken = lines.len();
+    let notes_beside = |rungs: &[String]| {
+        let room = MAX_LINES.saturating_sub(taken + rungs.len());
+        note_lines(start, all, room, style.columns)
+    };
+    let mut rungs = ladder_lines(start, all, style.columns);
+    let mut notes = notes_beside(&rungs);
+    let whole = ladder_lines(start, true, style.columns);
+    let notes_left = notes_beside(&whole);
+    // The ends of the rungs say what to type; a note is worth more.
+    if taken + whole.len() <= MAX_LINES && notes_left.len() >= notes.len() {
+        (rungs, notes) = (whole, notes_left);
+    }
     lines.extend(rungs);
     lines.extend(notes);
     let mut text = lines.join("\n");
