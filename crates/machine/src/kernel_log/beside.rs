@@ -39,6 +39,7 @@ pub(super) fn beside(lines: &[Told<'_>], disks: &UsbDisks) -> BTreeSet<usize> {
         ended_with_the_disk(lines),
         before_the_scan(lines),
         full_filesystems(lines),
+        shut_down_on_purpose(lines),
         mended_by_arrays(lines),
         other_usb_devices(lines, disks),
         refused_queries(lines),
@@ -553,6 +554,31 @@ fn full_filesystems(lines: &[Told<'_>]) -> Vec<usize> {
         }
         let is_its = message.contains("errno=-28") || message.contains("forced readonly");
         if is_full && is_its && told.trouble.is_some() {
+            found.push(at);
+        }
+    }
+    found
+}
+
+/// `(sda1)` of `XFS (sda1): …`.
+fn xfs_part(message: &str) -> Option<&str> {
+    message.strip_prefix("XFS ")?.split(':').next()
+}
+
+/// What XFS cannot write after a user shut it down is no damage, until it is mounted again.
+fn shut_down_on_purpose(lines: &[Told<'_>]) -> Vec<usize> {
+    let mut found = Vec::new();
+    let mut is_down = BTreeSet::new();
+    for (at, told) in lines.iter().enumerate() {
+        let message: &str = &told.line.message;
+        let Some(part) = xfs_part(message) else {
+            continue;
+        };
+        if message.contains("User initiated shutdown") {
+            is_down.insert(part);
+        } else if message.contains(": Mounting ") {
+            is_down.remove(part);
+        } else if told.trouble.is_some() && is_down.contains(part) {
             found.push(at);
         }
     }

@@ -190,3 +190,15 @@ fn no_advice_names_a_device_file_that_does_not_exist() {
         assert!(!fix.contains("/dev/ata") && !fix.contains("/dev/md"), "{fix}");
     }
 }
+
+#[test]
+fn xfs_that_a_user_shut_down_writes_no_more_and_is_well() {
+    let error = "[ 39.2] XFS (sdb1): xfs_log_force: error -5 returned.";
+    assert_eq!(judged(error), one("sdb", Cause::Filesystem, false));
+    let down = "[ 9.1] XFS (sdb1): User initiated shutdown received. Shutting down filesystem";
+    assert_eq!(judged(&format!("{down}\n{error}")), []);
+    let other = error.replace("sdb1", "sdc1");
+    assert_eq!(judged(&format!("{down}\n{other}")), one("sdc", Cause::Filesystem, false));
+    let again = format!("{down}\n[ 20.1] XFS (sdb1): Mounting V5 Filesystem\n{error}");
+    assert_eq!(judged(&again), one("sdb", Cause::Filesystem, false));
+}
