@@ -406,8 +406,15 @@ fn health_queries(lines: &[Told<'_>]) -> Vec<usize> {
             .map(|(_, name)| name.trim());
         name.is_some_and(|name| WITHOUT_DATA.contains(&name))
     };
-    let timeouts = matching(lines, |told| told.part_of(AtaTimeout).is_some());
-    timeouts.into_iter().filter(|at| is_query(*at)).collect()
+    let failed =
+        matching(lines, |told| told.part_of(AtaTimeout).is_some() || is_broken_protocol(told));
+    failed.into_iter().filter(|at| is_query(*at)).collect()
+}
+
+/// What libata calls an HSM violation: old disks answer questions for their health so.
+fn is_broken_protocol(told: &Told<'_>) -> bool {
+    let has = |words: &str| told.line.message.contains(words);
+    told.part_of(AtaLink).is_some() && (has("exception Emask 0x2 ") || has("exception Emask 0x3 "))
 }
 
 /// Reads of a disk on iSCSI or on NVMe over a network fail with its server or the network.

@@ -31,6 +31,7 @@ pub(super) fn harmless(lines: &[Told<'_>], disks: &UsbDisks) -> BTreeSet<usize> 
         optical_drives(lines),
         slow_spin_ups(lines),
         plugged_links(lines),
+        pulled_disks(lines),
         around_sleep(lines),
         returns_by_hand(lines),
         empty_readers(lines, &sized),
@@ -206,6 +207,29 @@ fn plugged_links(lines: &[Told<'_>]) -> Vec<usize> {
                     || changes.get(port).is_none_or(|n| *n < MIN_LINK_CHANGES))
         })
     })
+}
+
+/// The kernel disables a disk that it gives up, and one that was pulled out: the link of that one is down.
+fn pulled_disks(lines: &[Told<'_>]) -> Vec<usize> {
+    let mut found = Vec::new();
+    let mut down = BTreeSet::new();
+    for (at, told) in lines.iter().enumerate() {
+        let message: &str = &told.line.message;
+        let Some(port) = sata_port(message) else {
+            continue;
+        };
+        if message.contains("SATA link down") {
+            down.insert(port);
+        } else if message.contains("SATA link up") {
+            down.remove(port);
+        } else if message.contains(": disable")
+            && told.part_of(AtaTimeout).is_some()
+            && down.contains(port)
+        {
+            found.push(at);
+        }
+    }
+    found
 }
 
 /// Links come up again when the machine wakes.

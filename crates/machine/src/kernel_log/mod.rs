@@ -87,13 +87,14 @@ fn is_common_at_start(kind: TroubleKind) -> bool {
 /// The shortest line that a mailer wraps, in bytes.
 const MIN_WRAPPED: usize = 32;
 
-/// The messages of a log, each whole: mailers wrap long lines, and Linux 3.11 to 3.19 put what a SCSI disk said on lines of their own.
+/// The messages of a log, each whole: mailers wrap long lines, Linux 3.11 to 3.19 put what a SCSI disk said on lines of their own, and
+/// libata the result of a command.
 fn messages(pasted: &[String]) -> Vec<Line<'_>> {
     let lines: Vec<Line<'_>> = pasted.iter().filter_map(|line| Line::of_kernel(line)).collect();
     let stamped = lines.iter().filter(|line| line.is_stamped()).count();
     let is_wrapped = stamped < lines.len() && stamped * 3 >= lines.len();
     let mut whole: Vec<Line<'_>> = Vec::new();
-    let mut disk = None;
+    let (mut disk, mut port) = (None, None);
     for mut line in lines {
         if let Some(plain) = without_slot(&line.message) {
             line.message = plain.into();
@@ -116,10 +117,23 @@ fn messages(pasted: &[String]) -> Vec<Line<'_>> {
         } else if SENSE.iter().any(|start| line.message.starts_with(start)) {
             let head = disk.as_deref().unwrap_or_default();
             line.message = format!("{head}{}", line.message).into();
+        } else if let Some(head) = port_of_command(&line.message) {
+            port = Some(head);
+        } else if line.message.starts_with("res ")
+            && let Some(head) = &port
+        {
+            line.message = format!("{head}: {}", line.message).into();
         }
         whole.push(line);
     }
     whole
+}
+
+/// `ata8.00` of `ata8.00: failed command: …`: the result of the command stands on a line of its own that does not name the port.
+fn port_of_command(message: &str) -> Option<String> {
+    let (port, rest) = message.split_once(": ")?;
+    let is_command = rest.starts_with("cmd ") || rest.starts_with("failed command: ");
+    (port.starts_with("ata") && is_command).then(|| port.to_string())
 }
 
 /// `ata2.00 (slot 4): …` as Synology's kernels name a port, without the slot.

@@ -202,3 +202,58 @@ fn xfs_that_a_user_shut_down_writes_no_more_and_is_well() {
     let again = format!("{down}\n[ 20.1] XFS (sdb1): Mounting V5 Filesystem\n{error}");
     assert_eq!(judged(&again), one("sdb", Cause::Filesystem, false));
 }
+
+#[test]
+fn a_link_that_damages_commands_is_to_blame_and_one_that_a_disk_was_plugged_into_is_not() {
+    let change = "\
+[ 5000.1] ata5.00: exception Emask 0x10 SAct 0x7e000 SErr 0x40d0000 action 0xe frozen
+[ 5000.2] ata5.00: irq_stat 0x00000040, connection status changed
+[ 5000.3] ata5: SError: { PHYRdyChg CommWake 10B8B DevExch }";
+    assert_eq!(judged(change), [], "a disk that was plugged in");
+    let failed = "\
+[ 5000.4] ata5.00: failed command: WRITE FPDMA QUEUED
+[ 5000.5]          res 40/00:68:98:7e:4c/00:00:00:00:00/40 Emask 0x10 (ATA bus error)";
+    let twice = format!("{change}\n{failed}\n{}", failed.replace("5000", "5900"));
+    assert_eq!(judged(&twice), one("ata5", Cause::Connection, false));
+    let lost = "[ 5001.1] print_req_error: I/O error, dev sdf, sector 26643040 flags 700";
+    assert_eq!(judged(&format!("{twice}\n{lost}")), one("sdf", Cause::Connection, true));
+    let device = twice.replace("0x10 (ATA bus error)", "0x1 (device error)");
+    assert_eq!(judged(&device), [], "not the wire");
+    let words =
+        "[ 21.1] ata2.01: SError: { HostInt 10B8B }\n[ 81.1] ata2.01: SError: { HostInt 10B8B }";
+    assert_eq!(judged(words), one("ata2", Cause::Connection, false));
+}
+
+#[test]
+fn a_broken_protocol_is_the_links_unless_the_disk_was_asked_for_its_health() {
+    let violated = |command: &str| -> String {
+        let once = |n: u32| {
+            format!(
+                "[ {n}00.1] ata3.00: exception Emask 0x2 SAct 0x0 SErr 0x0 action 0x6\n\
+                 [ {n}00.2] ata3.00: failed command: {command}\n"
+            )
+        };
+        (7..10).map(once).collect()
+    };
+    assert_eq!(judged(&violated("READ DMA")), one("ata3", Cause::Connection, false));
+    assert_eq!(judged(&violated("SMART")), []);
+}
+
+#[test]
+fn a_disk_that_the_kernel_gives_up_was_silent_and_one_that_was_pulled_was_not() {
+    let given_up = "\
+[ 866.1] ata1: limiting SATA link speed to 3.0 Gbps
+[ 871.1] ata1.00: disabled
+[ 871.2] blk_update_request: I/O error, dev sda, sector 2101312 op 0x1:(WRITE) flags 0x800 phys_seg 1 prio class 0";
+    assert_eq!(judged(given_up), one("sda", Cause::NoAnswer, true));
+    let pulled = |at: u32, words: &str| {
+        format!(
+            "[ {at}.1] ata4: SATA link down (SStatus 0 SControl 300)\n[ {at}.2] ata4.00: {words}\n\
+             [ {at}.9] ata4: SATA link up 6.0 Gbps (SStatus 133 SControl 300)\n"
+        )
+    };
+    let both = format!("{}{}", pulled(900, "disabled"), pulled(1900, "disable device"));
+    assert_eq!(judged(&both), []);
+    let silent = both.replace("SATA link down (SStatus 0", "SATA link up 1.5 Gbps (SStatus 113");
+    assert_eq!(judged(&silent), one("ata4", Cause::NoAnswer, false));
+}
