@@ -625,10 +625,12 @@ fn other_usb_devices(lines: &[Told<'_>], disks: &UsbDisks) -> Vec<usize> {
         .collect();
     let are_elsewhere = !failing.is_empty() && failing.iter().all(|disk| disks.is_elsewhere(disk));
     matching(lines, |told| {
-        told.trouble.as_ref().is_some_and(|(kind, port)| {
-            matches!(kind, UsbReset | UsbEnumeration | UsbDisconnect | UsbConnect)
-                && !with_disk.contains(port.as_str())
-                && (are_elsewhere || others.contains(port))
+        told.trouble.as_ref().is_some_and(|(kind, port)| match kind {
+            UsbReset | UsbEnumeration | UsbDisconnect | UsbConnect => {
+                !with_disk.contains(port.as_str()) && (are_elsewhere || others.contains(port))
+            }
+            UsbController => with_disk.is_empty() && are_elsewhere,
+            _ => false,
         })
     })
 }

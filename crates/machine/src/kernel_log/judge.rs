@@ -88,6 +88,8 @@ pub fn judge(troubles: &[KernelTrouble]) -> Vec<Health> {
 /// known disk have trouble, it is theirs.
 fn with_ports_of_the_only_disk(troubles: &[KernelTrouble]) -> Vec<KernelTrouble> {
     let is_of_usb = |kind| matches!(kind, UsbDisconnect | UsbReset | UsbEnumeration | UsbConnect);
+    // Of a command that failed, UAS names the disk or its port.
+    let is_of_port = |kind| is_of_usb(kind) || kind == UasAbort;
     let is_port = |part: &str| part.contains('-');
     let failing: BTreeSet<String> = troubles
         .iter()
@@ -113,7 +115,7 @@ fn with_ports_of_the_only_disk(troubles: &[KernelTrouble]) -> Vec<KernelTrouble>
     let mut all = troubles.to_vec();
     for trouble in &mut all {
         let is_free = known.is_empty() || known.contains(trouble.part.as_str());
-        if is_of_usb(trouble.kind) && is_port(&trouble.part) && is_free {
+        if is_of_port(trouble.kind) && is_port(&trouble.part) && is_free {
             trouble.part = disk.clone();
         }
     }
@@ -172,18 +174,19 @@ impl Counts<'_> {
     /// Whether low voltage or too much current may be the cause of a disk's trouble: it was near it in time, or came again and again,
     /// or the times are not known.
     fn has_near(&self, kind: TroubleKind, is_its: impl Fn(&KernelTrouble) -> bool) -> bool {
-        let span = |trouble: &KernelTrouble| Some((trouble.first_s?, trouble.last_s?));
         self.troubles.iter().filter(|trouble| trouble.kind == kind).any(|short| {
             short.times >= MANY_DIPS
-                || self.troubles.iter().filter(|trouble| is_its(trouble)).any(|trouble| {
-                    match (span(short), span(trouble)) {
-                        (Some((from, to)), Some((first, last))) => {
-                            first <= to + NEAR_S && from <= last + NEAR_S
-                        }
-                        _ => true,
-                    }
-                })
+                || self.troubles.iter().any(|trouble| is_its(trouble) && is_near(short, trouble))
         })
+    }
+}
+
+/// Whether two kinds of trouble came at about the same time, or the times are not known.
+fn is_near(one: &KernelTrouble, other: &KernelTrouble) -> bool {
+    let span = |trouble: &KernelTrouble| Some((trouble.first_s?, trouble.last_s?));
+    match (span(one), span(other)) {
+        (Some((from, to)), Some((first, last))) => first <= to + NEAR_S && from <= last + NEAR_S,
+        _ => true,
     }
 }
 
@@ -205,6 +208,21 @@ impl Disk<'_> {
 
     fn has_lost(&self) -> bool {
         self.has(Io) || self.has(Filesystem) || self.has(FilesystemReadOnly)
+    }
+
+    /// Whether it failed when a USB controller stopped, in a log that does not say where the disk is.
+    fn fell_with_controller(&self) -> bool {
+        let troubles = self.counts.troubles;
+        let is_loss = |trouble: &KernelTrouble| {
+            matches!(trouble.kind, Io | Filesystem | FilesystemReadOnly)
+                && disk_of(&trouble.part).as_deref() == Some(self.name)
+        };
+        let is_near_stop = |loss: &KernelTrouble| {
+            troubles.iter().any(|stop| stop.kind == UsbController && is_near(stop, loss))
+        };
+        self.name.starts_with("sd")
+            && !has_sata_trouble(troubles)
+            && troubles.iter().any(|trouble| is_loss(trouble) && is_near_stop(trouble))
     }
 
     fn is_short_of_power(&self) -> bool {
@@ -370,7 +388,8 @@ fn of_usb(disk: &Disk<'_>) -> Option<Health> {
     let fell_off = disk.has(UsbDisconnect) && has_lost;
     let lost_controller = disk.counts.on_board(UsbController) > 0
         && disk.has(UsbDisk)
-        && (disk.has(UsbDisconnect) || has_lost);
+        && (disk.has(UsbDisconnect) || has_lost)
+        || disk.fell_with_controller();
     let comes_back = disk.of(UsbDisconnect) > 1 && disk.of(UsbConnect) > 1;
     let is_unsteady = fell_off
         || lost_controller

@@ -257,3 +257,44 @@ fn a_disk_that_the_kernel_gives_up_was_silent_and_one_that_was_pulled_was_not() 
     let silent = both.replace("SATA link down (SStatus 0", "SATA link up 1.5 Gbps (SStatus 113");
     assert_eq!(judged(&silent), one("ata4", Cause::NoAnswer, false));
 }
+
+const CONTROLLER_STOPS: &str = "\
+[ 600.1] xhci_hcd 0000:02:00.0: xHCI host not responding to stop endpoint command
+[ 600.2] xhci_hcd 0000:02:00.0: xHCI host controller not responding, assume dead
+[ 600.3] xhci_hcd 0000:02:00.0: HC died; cleaning up
+";
+
+#[test]
+fn a_disk_that_fails_when_a_usb_controller_stops_is_behind_it_unless_it_is_known_elsewhere() {
+    let lost = |at: u32| {
+        format!(
+            "[ {at}.4] I/O error, dev sda, sector 27943 op 0x0:(READ) flags 0x84700 phys_seg 3 prio class 2\n"
+        )
+    };
+    let stops = CONTROLLER_STOPS;
+    assert_eq!(judged(&format!("{stops}{}", lost(600))), one("sda", Cause::Controller, true));
+    assert_eq!(judged(&format!("{}{stops}", lost(595))), one("sda", Cause::Controller, true));
+    assert_eq!(judged(&format!("{stops}{}", lost(9000))), one("sda", Cause::Disk, true));
+    let directory = "[ 603.7] EXT4-fs warning (device sda1): htree_dirblock_to_tree:1082: inode #2: lblock 0: comm rsync: error -5 reading directory block";
+    assert_eq!(judged(&format!("{stops}{directory}")), one("sda", Cause::Controller, true));
+    let elsewhere = "\
+[ 1.1] scsi host0: ahci
+[ 1.2] scsi 0:0:0:0: Direct-Access     ATA      WDC WD10EZEX    1A01 PQ: 0 ANSI: 5
+[ 1.3] sd 0:0:0:0: [sda] Attached SCSI disk
+";
+    let known = format!("{elsewhere}{stops}{}", lost(600));
+    assert_eq!(judged(&known), one("sda", Cause::Disk, true));
+    let ports = "[ 9.2] ata2.00: error: { UNC }\n[ 9.3] ata3.00: error: { UNC }\n";
+    let on_port = format!("{ports}{stops}{}", lost(600));
+    assert!(judged(&on_port).contains(&("sda".to_string(), Cause::Disk, true)), "disks on SATA");
+}
+
+#[test]
+fn a_command_that_uas_lost_at_a_port_is_the_only_failing_disks() {
+    let lost = "[ 595.4] I/O error, dev sda, sector 67153 op 0x0:(READ) flags 0x80700 phys_seg 1 prio class 2";
+    let port = "[ 590.2] usb 4-1: cmd cmplt err -71";
+    assert_eq!(judged(&format!("{port}\n{lost}")), one("sda", Cause::Uas, true));
+    let two = format!("{port}\n{lost}\n{}", lost.replace("sda", "sdb"));
+    let causes: Vec<Cause> = judged(&two).into_iter().map(|(_, cause, _)| cause).collect();
+    assert_eq!(causes, [Cause::Disk, Cause::Disk], "which of the two is not known");
+}
