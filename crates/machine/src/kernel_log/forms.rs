@@ -28,6 +28,11 @@ const FORMS: &[Form] = &[
     ("journalctl -o json", |n, m| {
         format!("{{\"_TRANSPORT\":\"kernel\",\"N\":\"{n}\",\"MESSAGE\":\"{m}\"}}")
     }),
+    ("a container's log", |n, m| {
+        format!(
+            "{{\"log\":\"[ 5432.12345{n}] {m}\\n\",\"stream\":\"stdout\",\"time\":\"2024-05-01T12:00:0{n}.1Z\"}}"
+        )
+    }),
     ("journalctl -o export", |n, m| format!("_TRANSPORT=kernel\nPRIORITY={n}\nMESSAGE={m}\n")),
     ("Talos", |n, m| format!("10.0.0.5: kern:     err: [2024-05-01T10:00:0{n}.1Z]: {m}")),
     ("a serial console", |n, m| format!("raspberrypi login: [ 5432.12345{n}] {m}")),
@@ -121,6 +126,7 @@ fn other_programs_and_prompts_are_no_disks() {
         "05-01 12:00:00.123   100   101 E vold    : I/O error, dev sda, sector 5",
         "{\"SYSLOG_IDENTIFIER\":\"smartd\",\"MESSAGE\":\"I/O error, dev sda, sector 5\"}",
         "login: I/O error, dev login, sector 5",
+        "{\"log\":\"I/O error, dev sda, sector 5\\n\",\"stream\":\"stdout\"}",
     ] {
         assert_eq!(judged(line), [], "{line}");
     }

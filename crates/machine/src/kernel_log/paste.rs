@@ -114,13 +114,16 @@ fn without_frame(line: &str) -> Option<String> {
     (!is_field(line)).then(|| line.trim_end_matches(['`', '"', '*']).trim_end().to_string())
 }
 
-/// A line of `journalctl -o json`, `dmesg --json`; the inner one is none for a record of another program.
+/// A line of `journalctl -o json`, `dmesg --json`, or what a container printed as Docker keeps it (`log`), which is the kernel's where it
+/// has the kernel's clock; the inner one is none for a record of another program.
 fn of_json(line: &str) -> Option<Option<String>> {
     let line = line.trim_end_matches(',');
     let object = if line.starts_with('{') { line.to_string() } else { format!("{{{line}}}") };
     let record: serde_json::Value = serde_json::from_str(&object).ok()?;
     let text = |key: &str| record.get(key).and_then(serde_json::Value::as_str);
-    let message = text("MESSAGE").or_else(|| text("msg")).map(str::to_string);
+    let of_container = || text("log").filter(|log| stamp_in(log, 1).is_some());
+    let message = text("MESSAGE").or_else(|| text("msg")).or_else(of_container);
+    let message = message.map(|message| message.trim_end().to_string());
     let is_kernels =
         text("_TRANSPORT").or(text("SYSLOG_IDENTIFIER")).is_none_or(|from| from == "kernel");
     let Some(message) = message.filter(|_| is_kernels) else {
