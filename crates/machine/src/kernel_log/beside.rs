@@ -18,6 +18,8 @@ const MANY_MENDED: usize = 3;
 
 /// Writes that a SATA disk refused before it is broken.
 const MANY_REFUSED: usize = 3;
+/// Reports of too much current at ports without a disk before the supply is suspect.
+const MANY_CURRENTS: usize = 3;
 /// Failed tries to address a USB disk while it spins up.
 const MAX_SLOW_TRIES: usize = 3;
 
@@ -42,6 +44,7 @@ pub(super) fn beside(lines: &[Told<'_>], disks: &UsbDisks) -> BTreeSet<usize> {
         shut_down_on_purpose(lines),
         mended_by_arrays(lines),
         other_usb_devices(lines, disks),
+        currents_of_others(lines, disks),
         refused_queries(lines),
         slow_usb_disks(lines, disks),
         other_members(lines),
@@ -607,15 +610,32 @@ fn mended_by_arrays(lines: &[Told<'_>]) -> Vec<usize> {
     })
 }
 
-/// Keyboards, radios and serial adapters come and go on ports of their own.
-fn other_usb_devices(lines: &[Told<'_>], disks: &UsbDisks) -> Vec<usize> {
-    let with_disk: BTreeSet<&str> =
-        lines.iter().filter_map(|told| told.part_of(UsbDisk)).chain(disks.ports()).collect();
-    let others: BTreeSet<String> = lines
+/// The ports with a disk.
+fn ports_with_disk<'a>(lines: &'a [Told<'_>], disks: &'a UsbDisks) -> BTreeSet<&'a str> {
+    lines.iter().filter_map(|told| told.part_of(UsbDisk)).chain(disks.ports()).collect()
+}
+
+/// The ports of keyboards, radios and serial adapters.
+fn ports_of_others(lines: &[Told<'_>], with_disk: &BTreeSet<&str>) -> BTreeSet<String> {
+    lines
         .iter()
         .filter_map(|told| other_device(&told.line.message))
         .filter(|port| !with_disk.contains(port.as_str()))
-        .collect();
+        .collect()
+}
+
+/// A mouse or a radio that takes too much current at its port once, as a spark makes it, is no matter of the disks.
+fn currents_of_others(lines: &[Told<'_>], disks: &UsbDisks) -> Vec<usize> {
+    let others = ports_of_others(lines, &ports_with_disk(lines, disks));
+    let its =
+        matching(lines, |told| told.part_of(OverCurrent).is_some_and(|port| others.contains(port)));
+    if its.len() < MANY_CURRENTS { its } else { Vec::new() }
+}
+
+/// Keyboards, radios and serial adapters come and go on ports of their own.
+fn other_usb_devices(lines: &[Told<'_>], disks: &UsbDisks) -> Vec<usize> {
+    let with_disk = ports_with_disk(lines, disks);
+    let others = ports_of_others(lines, &with_disk);
     // Where the log has how each failing disk was found, and none is on USB, no port of USB is theirs.
     let failing: BTreeSet<String> = lines
         .iter()

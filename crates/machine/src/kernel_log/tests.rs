@@ -298,3 +298,15 @@ fn a_command_that_uas_lost_at_a_port_is_the_only_failing_disks() {
     let causes: Vec<Cause> = judged(&two).into_iter().map(|(_, cause, _)| cause).collect();
     assert_eq!(causes, [Cause::Disk, Cause::Disk], "which of the two is not known");
 }
+
+#[test]
+fn too_much_current_of_a_mouse_once_is_no_fault_and_again_and_again_it_is() {
+    let mouse = "\
+[ 176.2] hub 3-0:1.0: over-current change on port 1
+[ 176.3] usb 3-1: USB disconnect, address 3
+[ 176.5] usb 3-1: new low speed USB device using uhci_hcd and address 4
+";
+    assert_eq!(judged(mouse), []);
+    assert_eq!(judged(&mouse.replace("low speed", "high speed")), one("", Cause::Supply, false));
+    assert_eq!(judged(&mouse.repeat(3)), one("", Cause::Supply, false));
+}
