@@ -310,3 +310,27 @@ fn too_much_current_of_a_mouse_once_is_no_fault_and_again_and_again_it_is() {
     assert_eq!(judged(&mouse.replace("low speed", "high speed")), one("", Cause::Supply, false));
     assert_eq!(judged(&mouse.repeat(3)), one("", Cause::Supply, false));
 }
+
+#[test]
+fn a_card_that_did_not_resume_is_in_its_slot() {
+    let timeouts: String = (0..6)
+        .map(|n| format!("[ 11{n}.1] mmc1: Timeout waiting for hardware interrupt.\n"))
+        .collect();
+    assert_eq!(judged(&timeouts), [], "an empty slot");
+    let resume = "[ 101.9] mmc1: error -110 doing runtime resume\n";
+    assert_eq!(judged(&format!("{resume}{timeouts}")), one("mmcblk1", Cause::Disk, false));
+    assert_eq!(judged(resume), [], "once");
+}
+
+#[test]
+fn writes_that_a_filesystem_on_luks_or_lvm_lost_are_its_own() {
+    let lost = "[ 20.1] EXT4-fs warning (device dm-1): ext4_end_bio:316: I/O error -19 writing to inode 102 starting block 144)";
+    assert_eq!(judged(lost), one("dm-1", Cause::Filesystem, false));
+    let below =
+        "[ 20.2] I/O error, dev sda, sector 8 op 0x1:(WRITE) flags 0x800 phys_seg 1 prio class 2";
+    assert_eq!(judged(&format!("{lost}\n{below}")), one("sda", Cause::Disk, true));
+    assert_eq!(
+        judged("[ 9.1] Buffer I/O error on dev dm-5, logical block 99, async page read"),
+        []
+    );
+}
