@@ -215,4 +215,6 @@ mod further_cases;
 #[cfg(test)]
 mod reported_cases;
 #[cfg(test)]
+mod searched_cases;
+#[cfg(test)]
 mod tests;
