@@ -7,6 +7,7 @@ mod choice;
 mod device_tree;
 mod encoding;
 mod firmware;
+mod interrupted;
 mod kernel;
 mod link;
 mod mounts;

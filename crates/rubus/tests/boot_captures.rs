@@ -277,7 +277,7 @@ fn bytes_that_are_not_utf_8_are_kept_and_refused_only_in_a_line_that_is_edited()
 type Change = fn(Board) -> Board;
 
 /// Boards after public reports of moved roots and of clones that did not start.
-const MOVED: [(&str, Change); 20] = [
+const MOVED: [(&str, Change); 23] = [
     // rugix/rugix#107, util-linux/util-linux#1014
     ("a PARTUUID in capital letters", |board| {
         let text = board.read(CMDLINE).replace(CARD_ROOT, &CARD_ROOT.to_uppercase());
@@ -392,12 +392,21 @@ const MOVED: [(&str, Change); 20] = [
         let text = board.read(CMDLINE).replace(CARD_ROOT, counted);
         board.with(CMDLINE, text)
     }),
+    ("a shell as the first program", |board| with_word(board, "init=/bin/sh")),
+    // raspberrypi/linux#6307
+    ("a rescue mode that was left on the line", |board| with_word(board, "single")),
+    ("a break that was left on the line", |board| with_word(board, "break=premount")),
     // marcone/teslausb#350
     ("words that a script added at each run, before root=", |board| {
         let text = format!("{} {}", "fastboot noswap ro ".repeat(130), board.read(CMDLINE));
         board.with(CMDLINE, text)
     }),
 ];
+
+fn with_word(board: Board, word: &str) -> Board {
+    let text = format!("{} {word}\n", board.read(CMDLINE).trim_end());
+    board.with(CMDLINE, text)
+}
 
 fn root_by_uuid(board: Board) -> Board {
     let uuid = "UUID=66141b37-4ab5-4c34-9e5c-0f6ae6bd9fd8";

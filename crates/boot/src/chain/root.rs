@@ -1,6 +1,7 @@
 //! The root that the command line names, and the first program on it.
 
 use super::ChainFacts;
+use super::interrupted::{self, Interruption};
 use super::kernel::has_initramfs;
 use super::link::{Doubt, Link, Stage, Subject};
 use super::naming::{RootKind, root_kind};
@@ -466,6 +467,15 @@ pub(super) fn init(facts: &ChainFacts, path: &BootPath) -> Link {
         }
         None => link,
     };
+    if let Some(Interruption { word, what, certainty }) = interrupted::by_word(facts, path) {
+        return link
+            .with(certainty)
+            .stopped(
+                format!("{word} in {} {what}", path.cmdline),
+                format!("take {word} out of {}", path.cmdline),
+            )
+            .unless_it_runs(has_this_line(facts, path));
+    }
     let link = match program_of_first_start(facts, path) {
         Some((program, why, certainty)) => {
             return link

@@ -6,6 +6,7 @@ use crate::modules::Modules;
 use crate::proof::Kernel;
 use rubus_vocabulary::revision;
 
+mod interrupted;
 mod systems;
 
 const CONFIG: &str = "arm_64bit=1\ninitramfs initramfs8 followkernel\n";
