@@ -6,6 +6,7 @@
 pub use rubus_vocabulary::mount_entry::Entry;
 use std::ops::Range;
 
+use super::mount_options::refused;
 use super::volume::{Name, NamedVolume, are_members};
 use rubus_vocabulary::mount_entry::unescape_octal;
 
@@ -26,6 +27,8 @@ pub enum Hazard {
     Ambiguous(Entry, Vec<String>),
     /// The volume holds another filesystem.
     OtherFilesystem(Entry, String),
+    /// The line has an option that the filesystem of the volume refuses; with that option and the filesystem.
+    RefusedOption(Entry, String, String),
     /// The start waits for a volume that is not the root and may be missing: neither `nofail` nor `noauto`.
     NotOptional(Entry),
     /// Two lines mount at one place.
@@ -167,6 +170,7 @@ impl Hazard {
             | Hazard::OtherCase(entry, _)
             | Hazard::Ambiguous(entry, _)
             | Hazard::OtherFilesystem(entry, _)
+            | Hazard::RefusedOption(entry, ..)
             | Hazard::NotOptional(entry)
             | Hazard::Twice(entry) => entry,
         }
@@ -188,6 +192,10 @@ impl Hazard {
             Hazard::OtherFilesystem(entry, found) => format!(
                 "{} at {} is to be mounted as {}, but holds {found}",
                 entry.source, entry.target, entry.filesystem
+            ),
+            Hazard::RefusedOption(entry, option, holds) => format!(
+                "{} at {} has the option {option}, which {holds} refuses, and is not mounted",
+                entry.source, entry.target
             ),
             Hazard::NotOptional(entry) => format!(
                 "the start waits for {} at {}: without nofail, a missing disk ends in the emergency shell",
@@ -217,6 +225,10 @@ fn hazard_of(entry: &Entry, volumes: &[NamedVolume], essential: &[&str]) -> Opti
             let holds = one.filesystem.as_deref().unwrap_or(&entry.filesystem);
             if entry.filesystem != "auto" && !is_same_filesystem(&entry.filesystem, holds) {
                 return Some(Hazard::OtherFilesystem(entry.clone(), holds.into()));
+            }
+            let is_native = !entry.is_swap() && !entry.filesystem.contains("fuse");
+            if let Some(option) = refused(&entry.options, holds).filter(|_| is_native) {
+                return Some(Hazard::RefusedOption(entry.clone(), option.into(), holds.into()));
             }
             (!is_essential(entry, essential)).then(|| Hazard::NotOptional(entry.clone()))
         }

@@ -18,6 +18,7 @@ pub mod kernel_file;
 pub mod medium;
 pub mod model;
 pub mod modules;
+pub mod mount_options;
 pub mod proof;
 pub mod tryboot;
 pub mod volume;

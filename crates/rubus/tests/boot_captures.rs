@@ -485,6 +485,12 @@ fn a_plan_and_boot_never_contradict_each_other() {
             TABLE,
             "/dev/sdc2 /mnt/ssd ntfs-3g defaults 0 0\n",
         ),
+        // The options of a FAT disk, on a disk that was given ext4.
+        (
+            "an option of another filesystem",
+            TABLE,
+            "UUID=66141b37-4ab5-4c34-9e5c-0f6ae6bd9fd8 /srv/x ext4 defaults,uid=1000 0 2\n",
+        ),
         ("a directory bound to another place", TABLE, "/dev/shm /srv/tmp none bind 0 0\n"),
         ("a missing disk with nofail", TABLE, "UUID=3d343a73 /media/backup ext4 nofail 0 2\n"),
     ] {

@@ -86,13 +86,16 @@ fn judge(facts: &ChainFacts, hazard: &Hazard, link: Link) -> Link {
         }
         Hazard::NotThere(entry)
         | Hazard::OtherCase(entry, _)
-        | Hazard::OtherFilesystem(entry, _) => {
+        | Hazard::OtherFilesystem(entry, _)
+        | Hazard::RefusedOption(entry, ..) => {
             if entry.is_swap() || !ends_a_start(facts, entry) {
                 return link.noted(sentence, remedy(entry));
             }
             match hazard {
                 Hazard::NotThere(_) => gone(facts, entry, sentence, link),
-                Hazard::OtherCase(..) if entry.target == "/" => root_line(link, &sentence),
+                Hazard::OtherCase(..) | Hazard::RefusedOption(..) if entry.target == "/" => {
+                    root_line(link, &sentence)
+                }
                 _ => emergency(facts, entry, &sentence, link),
             }
         }

@@ -12,6 +12,7 @@ use crate::config_txt::BootPath;
 use crate::fstab::{Fstab, is_same_filesystem};
 use crate::initramfs::{Listing, Maker};
 use crate::medium::Certainty;
+use crate::mount_options::refused;
 use crate::volume::{Name, NamedVolume, are_members};
 
 pub(super) fn root(facts: &ChainFacts, path: &BootPath) -> Link {
@@ -277,36 +278,13 @@ fn mountable(
     if let Some(wanted) = wrong {
         return other_type(facts, wanted, holds, volume, link);
     }
-    if let Some(option) = line.get("rootflags").and_then(|flags| refused_option(flags, holds)) {
+    if let Some(option) = line.get("rootflags").and_then(|flags| refused(flags, holds)) {
         return link.stopped(
             format!("rootflags= has {option}, which {holds} refuses, and the root is not mounted"),
             format!("take {option} out of rootflags= in {}", path.cmdline),
         );
     }
     if holds == "btrfs" { subvolume(facts, line, &volume.path, path, link) } else { link }
-}
-
-/// An option of the other filesystem: each refuses what it does not know. Source: Linux, fs/ext4/super.c and fs/btrfs/super.c.
-fn refused_option<'a>(flags: &'a str, holds: &str) -> Option<&'a str> {
-    const OF_BTRFS: [&str; 9] = [
-        "subvol",
-        "subvolid",
-        "compress",
-        "compress-force",
-        "autodefrag",
-        "space_cache",
-        "degraded",
-        "datasum",
-        "nodatacow",
-    ];
-    const OF_EXT4: [&str; 6] =
-        ["data", "errors", "noload", "delalloc", "nodelalloc", "journal_checksum"];
-    let foreign: &[&str] = match holds {
-        "ext2" | "ext3" | "ext4" => &OF_BTRFS,
-        "btrfs" => &OF_EXT4,
-        _ => return None,
-    };
-    flags.split(',').find(|option| foreign.contains(&option.split('=').next().unwrap_or(option)))
 }
 
 /// `rootfstype=` names another filesystem than the one that is there.

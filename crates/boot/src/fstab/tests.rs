@@ -108,6 +108,8 @@ PARTUUID=8a676486-01 /other ntfs nofail 0 0
 /dev/mmcblk0p1 /boot/firmware msdos defaults 0 2
 /dev/mmcblk0p1 /boot/firmware/ auto noauto 0 2
 /dev/sdc1 /mnt vfat defaults 0 2
+/dev/sdc1 /odd vfat defaults,commit=600 0 2
+/dev/sdc1 /odd/optional vfat nofail,commit=600 0 2
 ";
     let hazards = Fstab::parse(text).hazards(&volumes, &essential);
     let sentences: Vec<String> = hazards.iter().map(Hazard::sentence).collect();
@@ -119,6 +121,7 @@ PARTUUID=8a676486-01 /other ntfs nofail 0 0
             "PARTUUID=cafe-01 for /both may be any of /dev/sda1, /dev/sdb1",
             "/boot/firmware/ is mounted by two lines",
             "the start waits for /dev/sdc1 at /mnt: without nofail, a missing disk ends in the emergency shell",
+            "/dev/sdc1 at /odd has the option commit=600, which vfat refuses, and is not mounted",
         ]
     );
 }

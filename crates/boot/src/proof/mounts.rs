@@ -31,6 +31,7 @@ pub(super) fn look(facts: &Facts<'_>, checks: &mut Vec<Check>) {
             Hazard::OtherCase(..)
             | Hazard::Ambiguous(..)
             | Hazard::OtherFilesystem(..)
+            | Hazard::RefusedOption(..)
             | Hazard::Twice(_) => false,
         });
     checks.push(judge(

@@ -177,7 +177,7 @@ fn if_alone(card: &Card, otherwise: Truth) -> Truth {
     if card.starts_alone() { Starts } else { otherwise }
 }
 
-const MUTATIONS: [(&str, Mutation); 39] = [
+const MUTATIONS: [(&str, Mutation); 40] = [
     ("nothing", |_| Starts),
     ("a comment in config.txt", |c| {
         c.edit("config.txt", |text| format!("# kernel=none.img\n{text}"));
@@ -338,6 +338,10 @@ const MUTATIONS: [(&str, Mutation); 39] = [
     ("no first program", |c| {
         c.root.retain(|(path, _)| path != "/sbin/init");
         StopsAt(Stage::Init)
+    }),
+    ("an option of another filesystem", |c| {
+        c.install("/etc/fstab", "PARTUUID=1a2b3c4d-01 /boot/firmware vfat subvol=@ 0 2\n");
+        StopsAt(Stage::Mounts)
     }),
     ("a boot partition that fstab does not find", |c| {
         c.install("/etc/fstab", "PARTUUID=99999999-01 /boot/firmware vfat defaults 0 2\n");
