@@ -134,12 +134,24 @@ pub struct RootFiles {
     pub default_subvolume: Option<String>,
     /// The first program by its path, and whether it is there.
     pub init: Option<(String, bool)>,
+    /// Why it cannot be run, where it is there and that is known.
+    pub init_defect: Option<Defect>,
     /// The first program that is started where `init=` names one that is not there.
     pub usual_init: Option<String>,
     /// Bits of the programs: 32 or 64.
     pub program_bits: Option<u32>,
     /// Whether the first program is systemd.
     pub is_systemd: Option<bool>,
+}
+
+/// Why a first program that is there cannot be run. Source: execve(2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Defect {
+    Empty,
+    /// None of its permission bits lets it run.
+    NotExecutable,
+    /// It begins as no program and no script does.
+    NoProgram,
 }
 
 impl ChainFacts {

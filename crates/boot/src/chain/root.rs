@@ -1,12 +1,12 @@
 //! The root that the command line names, and the first program on it.
 
-use super::ChainFacts;
 use super::interrupted::{self, Interruption};
 use super::kernel::has_initramfs;
 use super::link::{Doubt, Link, Stage, Subject};
 use super::naming::{RootKind, root_kind};
 use super::running::{has_this_line, is_this_kernel};
 use super::width::{has_large_pages, is_32_bit};
+use super::{ChainFacts, Defect};
 use crate::cmdline_txt::CmdlineTxt;
 use crate::config_txt::BootPath;
 use crate::fstab::{Fstab, is_same_filesystem};
@@ -423,28 +423,10 @@ pub(super) fn init(facts: &ChainFacts, path: &BootPath) -> Link {
     if let Some(why) = &facts.root.unread {
         return link.not_known(why.as_str()).last();
     }
-    let link = match &facts.root.init {
-        Some((program, true)) => Link { found: program.clone(), ..link },
-        Some((program, false)) => {
-            match facts.root.usual_init.as_ref().filter(|_| falls_back(facts, path)) {
-                Some(usual) => {
-                    let what = format!(
-                        "there is no {program} in the root, and the initramfs starts {usual}"
-                    );
-                    Link { found: usual.clone(), ..link }
-                        .with(Certainty::Likely)
-                        .noted(what, format!("correct init= in {}", path.cmdline))
-                }
-                None => {
-                    return link.stopped(
-                        format!("there is no {program} in the root"),
-                        "the root is empty or damaged: write the system again, or name another root",
-                    );
-                }
-            }
-        }
-        None => link,
-    };
+    let link = first_program(facts, path, link);
+    if link.stop.is_some() || link.certainty == Certainty::NotKnown {
+        return link;
+    }
     if let Some(Interruption { word, what, certainty }) = interrupted::by_word(facts, path) {
         return link
             .with(certainty)
@@ -487,6 +469,36 @@ pub(super) fn init(facts: &ChainFacts, path: &BootPath) -> Link {
         }
         _ => link,
     }
+}
+
+fn first_program(facts: &ChainFacts, path: &BootPath, link: Link) -> Link {
+    let Some((program, is_there)) = &facts.root.init else { return link };
+    let defect = facts.root.init_defect.filter(|_| *is_there);
+    let why = match (is_there, defect) {
+        (true, None) => return Link { found: program.clone(), ..link },
+        (true, Some(Defect::Empty)) => format!("{program} is empty"),
+        (true, Some(Defect::NotExecutable)) => format!("{program} may not be executed"),
+        (true, Some(Defect::NoProgram)) => format!("{program} is neither a program nor a script"),
+        (false, _) => format!("there is no {program} in the root"),
+    };
+    // The scripts look whether it is there and may be executed, and not what it holds.
+    let is_passed_over = matches!(defect, None | Some(Defect::NotExecutable));
+    let usual = facts.root.usual_init.as_ref().filter(|usual| *usual != program);
+    if let Some(usual) = usual.filter(|_| is_passed_over && falls_back(facts, path)) {
+        let what = format!("{why}, and the initramfs starts {usual}");
+        return Link { found: usual.clone(), ..link }
+            .with(Certainty::Likely)
+            .noted(what, format!("correct init= in {}", path.cmdline));
+    }
+    let remedy = match defect {
+        Some(Defect::NotExecutable) => format!("make it executable: chmod 755 {program}"),
+        Some(Defect::Empty | Defect::NoProgram) | None => {
+            "the root is empty or damaged: write the system again, or name another root".into()
+        }
+    };
+    let is_unsure = defect == Some(Defect::NoProgram);
+    let link = if is_unsure { link.with(Certainty::Likely) } else { link };
+    link.stopped(why, remedy).unless_it_runs(defect.is_some() && has_this_line(facts, path))
 }
 
 /// Whether the initramfs is one whose scripts start the usual first program where the named one is not there. Source:

@@ -607,6 +607,32 @@ fn a_first_program_that_is_not_there_is_made_good_by_scripts_that_know_another()
     assert_eq!(outcome(&facts), Outcome::StopsAt(Stage::Init));
 }
 
+/// RPi-Distro/raspi-config#117, hypriot/image-builder-rpi#352.
+#[test]
+fn a_first_program_that_cannot_be_run_is_none() {
+    let mut facts = board();
+    facts.root.init = Some(("/opt/start".into(), true));
+    facts.root.usual_init = Some("/sbin/init".into());
+    let member = Member { path: "scripts/local".into(), mode: 0o100_644, size_bytes: 1000 };
+    let listing = Listing { members: vec![member], ..Listing::default() };
+    for (defect, words) in [
+        (Defect::Empty, "/opt/start is empty"),
+        (Defect::NotExecutable, "/opt/start may not be executed"),
+        (Defect::NoProgram, "/opt/start is neither a program nor a script"),
+    ] {
+        facts.root.init_defect = Some(defect);
+        facts.images.initramfs.clear();
+        assert_eq!(outcome(&facts), Outcome::StopsAt(Stage::Init), "{defect:?}");
+        assert_eq!(why(&facts), words);
+        // Scripts of initramfs-tools pass over what they may not execute.
+        facts.images.initramfs.insert("initramfs8".into(), Ok(listing.clone()));
+        let is_passed_over = defect == Defect::NotExecutable;
+        assert_eq!(outcome(&facts) == Outcome::Starts, is_passed_over, "{defect:?}");
+    }
+    facts.root.init_defect = None;
+    assert_eq!(outcome(&facts), Outcome::Starts);
+}
+
 #[test]
 fn an_option_of_another_filesystem_is_refused_with_the_root() {
     let mut facts = board();

@@ -21,6 +21,7 @@ const TYPE_MASK: u16 = 0o170_000;
 const TYPE_DIRECTORY: u16 = 0o040_000;
 const TYPE_FILE: u16 = 0o100_000;
 const TYPE_LINK: u16 = 0o120_000;
+const PERMISSIONS: u16 = 0o7777;
 /// A directory larger than this is damaged.
 const MAX_DIRECTORY_BYTES: u64 = 64 << 20;
 /// Depth of a tree of extents; the format's own limit.
@@ -303,6 +304,18 @@ impl Files for Ext4<'_> {
 
     fn space(&self, _: &Path) -> Result<Space, ReadError> {
         Err(ReadError::Absent)
+    }
+
+    fn mode(&self, path: &Path) -> Result<u32, ReadError> {
+        let inode = match (path.parent(), path.file_name()) {
+            (Some(directory), Some(name)) => {
+                let entries = self.entries(&self.find(directory)?)?;
+                let found = entries.into_iter().find(|(own, _)| name == own.as_str());
+                self.inode(found.ok_or(ReadError::Absent)?.1)?
+            }
+            _ => self.find(path)?,
+        };
+        Ok(u32::from(inode.mode & PERMISSIONS))
     }
 
     fn ask(&self, _: &str, _: &[&str]) -> Result<String, ReadError> {

@@ -91,6 +91,9 @@ fn check_root(files: &dyn Files) {
     assert!(text(files, "/sbin/init").starts_with("\u{7f}ELF"));
     assert!(files.exists(Path::new("/sbin/../lib/systemd")));
     assert!(!files.exists(Path::new("/a")), "a link to nothing");
+    assert_eq!(files.mode(Path::new("/a")), Ok(0o777));
+    assert_eq!(files.mode(Path::new("/etc")), Ok(0o755));
+    assert_eq!(files.mode(Path::new("/none")), Err(ReadError::Absent));
     let modules = files.list(Path::new("/lib/modules"));
     assert_eq!(modules, Ok(vec!["6.12.47+rpt-rpi-v8".to_string()]));
 }

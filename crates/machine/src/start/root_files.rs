@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use rubus_boot::chain::{ChainFacts, RootFiles};
+use rubus_boot::chain::{ChainFacts, Defect, RootFiles};
 use rubus_boot::cmdline_txt::CmdlineTxt;
 use rubus_boot::config_txt::BootPath;
 use rubus_boot::modules::Modules;
@@ -23,6 +23,9 @@ pub(super) fn root_files(files: &dyn Files, is_whole: bool, init: Option<&str>) 
         Err(ReadError::Absent) => Some(String::new()),
         Err(_) => None,
     };
+    let first = is_whole.then(|| first_program(files, init));
+    let is_there = first.as_ref().filter(|(_, is_there)| *is_there);
+    let init_defect = is_there.and_then(|(program, _)| defect(files, program));
     let releases = MODULES.iter().find_map(|place| files.list(Path::new(place)).ok());
     RootFiles {
         unread: None,
@@ -32,7 +35,8 @@ pub(super) fn root_files(files: &dyn Files, is_whole: bool, init: Option<&str>) 
         subvolumes: None,
         subvolume_numbers: None,
         default_subvolume: None,
-        init: is_whole.then(|| first_program(files, init)),
+        init: first,
+        init_defect,
         usual_init: usual_init(files),
         program_bits: program_bits(files),
         is_systemd: is_systemd(files, is_whole),
@@ -51,6 +55,21 @@ fn first_program(files: &dyn Files, init: Option<&str>) -> (String, bool) {
     match found {
         Some(path) => ((*path).to_string(), true),
         None => (all[0].to_string(), false),
+    }
+}
+
+/// What keeps a program that is there from being run, as far as can be seen.
+fn defect(files: &dyn Files, program: &str) -> Option<Defect> {
+    let path = Path::new(program);
+    let head = files.read_prefix(path, 4).ok()?;
+    let may_run = |mode: u32| mode & 0o111 != 0;
+    match head.as_slice() {
+        [] => Some(Defect::Empty),
+        _ if files.keeps_modes(path) && files.mode(path).is_ok_and(|mode| !may_run(mode)) => {
+            Some(Defect::NotExecutable)
+        }
+        [b'\x7f', b'E', b'L', b'F'] | [b'#', b'!', ..] => None,
+        _ => Some(Defect::NoProgram),
     }
 }
 

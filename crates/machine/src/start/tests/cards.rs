@@ -177,7 +177,7 @@ fn if_alone(card: &Card, otherwise: Truth) -> Truth {
     if card.starts_alone() { Starts } else { otherwise }
 }
 
-const MUTATIONS: [(&str, Mutation); 40] = [
+const MUTATIONS: [(&str, Mutation); 42] = [
     ("nothing", |_| Starts),
     ("a comment in config.txt", |c| {
         c.edit("config.txt", |text| format!("# kernel=none.img\n{text}"));
@@ -337,6 +337,14 @@ const MUTATIONS: [(&str, Mutation); 40] = [
     }),
     ("no first program", |c| {
         c.root.retain(|(path, _)| path != "/sbin/init");
+        StopsAt(Stage::Init)
+    }),
+    ("an empty first program", |c| {
+        c.install("/sbin/init", "");
+        StopsAt(Stage::Init)
+    }),
+    ("zeros for a first program", |c| {
+        c.install("/sbin/init", b"\0\0\0\0");
         StopsAt(Stage::Init)
     }),
     ("an option of another filesystem", |c| {
