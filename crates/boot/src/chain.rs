@@ -5,6 +5,7 @@
 
 mod choice;
 mod device_tree;
+mod drivers;
 mod encoding;
 mod firmware;
 mod interrupted;

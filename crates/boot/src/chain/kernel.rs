@@ -5,7 +5,7 @@ use super::naming::{RootKind, root_filesystem, root_kind, root_name};
 use super::remake::{Lacks, remake};
 use super::running::{is_this_kernel, went_alone};
 use super::width::{file_name, has_large_pages, is_32_bit};
-use super::{ChainFacts, device_tree, setting};
+use super::{ChainFacts, device_tree, drivers, setting};
 use crate::cmdline_txt::CmdlineTxt;
 use crate::config_txt::BootPath;
 use crate::eeprom::Ability;
@@ -294,7 +294,8 @@ fn by_name(facts: &ChainFacts, path: &BootPath, link: Link) -> Link {
 
 /// Without an initial RAM filesystem, the kernel has to find and mount the root.
 fn alone(facts: &ChainFacts, path: &BootPath, link: Link) -> Link {
-    without_help(facts, path, link).unless_it_runs(went_alone(facts, path))
+    let link = without_help(facts, path, link);
+    drivers::check(facts, path, &[], link).unless_it_runs(went_alone(facts, path))
 }
 
 fn without_help(facts: &ChainFacts, path: &BootPath, link: Link) -> Link {
@@ -363,7 +364,8 @@ fn inside(facts: &ChainFacts, path: &BootPath, link: Link) -> Link {
     if link.stop.is_some() {
         return link;
     }
-    for_this_kernel(facts, path, &listings, &releases, link)
+    let link = for_this_kernel(facts, path, &listings, &releases, link);
+    drivers::check(facts, path, &listings, link)
 }
 
 /// A damaged image is as none, or a part of one: the kernel keeps what it could unpack.

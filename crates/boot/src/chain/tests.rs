@@ -6,6 +6,7 @@ use crate::modules::Modules;
 use crate::proof::Kernel;
 use rubus_vocabulary::revision;
 
+mod drivers;
 mod interrupted;
 mod systems;
 

@@ -1,0 +1,74 @@
+//! Kernels that have the drivers of disks as modules.
+
+use super::*;
+
+const MODULES: &str = "kernel/drivers/mmc/core/mmc_block.ko:\nkernel/drivers/mmc/host/sdhci-iproc.ko:\n\
+                       kernel/drivers/scsi/sd_mod.ko:\nkernel/drivers/usb/storage/usb-storage.ko.xz:\n\
+                       kernel/drivers/usb/storage/uas.ko: kernel/drivers/usb/storage/usb-storage.ko.xz\n\
+                       kernel/drivers/nvme/host/nvme.ko:\n";
+
+/// With these modules in its initramfs, and its root at a node.
+fn with(node: &str, dep: &str, inside: &[&str]) -> ChainFacts {
+    let mut facts = board();
+    let kernel = Kernel {
+        release: Some("6.12.1".into()),
+        modules: Modules::parse(dep, "kernel/fs/ext4/ext4.ko\n"),
+        ..Kernel::default()
+    };
+    facts.images.kernels.insert("kernel8.img".into(), kernel);
+    let members = inside.iter().map(|name| Member {
+        path: format!("usr/lib/modules/6.12.1/kernel/drivers/{name}.ko"),
+        mode: 0o100_644,
+        size_bytes: 1000,
+    });
+    let listing = Listing { members: members.collect(), ..Listing::default() };
+    facts.images.initramfs.insert("initramfs8".into(), Ok(listing));
+    facts.volumes[1].path = node.into();
+    facts
+}
+
+#[test]
+fn a_disk_that_no_driver_serves_is_not_reached() {
+    let stops = Outcome::StopsAt(Stage::Initramfs);
+    let card = ["mmc_block", "sdhci-iproc"];
+    let usb = ["sd_mod", "usb-storage"];
+    for (node, inside, ends) in [
+        ("/dev/mmcblk0p2", &card[..], Outcome::Starts),
+        ("/dev/sda2", &card[..], stops),
+        ("/dev/sda2", &usb[..], Outcome::Starts),
+        ("/dev/sda2", &usb[..1], stops),
+        ("/dev/nvme0n1p2", &usb[..], stops),
+        ("/dev/nvme0n1p2", &["nvme"][..], Outcome::Starts),
+        // A card in a reader may be plugged in as either.
+        ("partition 2", &card[..], Outcome::Starts),
+        ("partition 2", &["ext4"][..], stops),
+    ] {
+        assert_eq!(outcome(&with(node, MODULES, inside)), ends, "{node} with {inside:?}");
+    }
+    assert_eq!(
+        why(&with("/dev/sda2", MODULES, &card)),
+        "neither the kernel nor an initramfs has the driver of a USB or SATA disk (sd_mod)"
+    );
+}
+
+#[test]
+fn a_virtual_disk_counts_where_the_kernel_knows_one() {
+    let dep = format!("{MODULES}kernel/drivers/block/virtio_blk.ko:\n");
+    let stops = Outcome::StopsAt(Stage::Initramfs);
+    assert_eq!(outcome(&with("partition 2", &dep, &["virtio_blk"])), Outcome::Starts);
+    assert_eq!(outcome(&with("partition 2", &dep, &["ext4"])), stops);
+}
+
+#[test]
+fn what_the_lists_do_not_name_is_not_missed() {
+    for dep in ["", "kernel/drivers/net/r8152.ko:\n"] {
+        assert_eq!(outcome(&with("/dev/sda2", dep, &[])), Outcome::Starts, "{dep:?}");
+    }
+}
+
+#[test]
+fn without_an_initramfs_the_kernel_has_to_have_it() {
+    let mut facts = with("/dev/mmcblk0p2", MODULES, &[]);
+    facts.partition.put("config.txt", "arm_64bit=1\n");
+    assert_eq!(outcome(&facts), Outcome::StopsAt(Stage::Initramfs));
+}
