@@ -63,6 +63,14 @@ pub(super) fn check(
     }
     let Some(kernel) = facts.images.kernels.get(&path.kernel) else { return link };
     let Some(release) = kernel.release.as_deref() else { return link };
+    // Of an image with modules in places of its own, those inside are not known.
+    let has_others = |one: &&Listing| {
+        let mut members = one.members.iter();
+        one.releases().is_empty() && members.any(|member| member.path.contains(".ko"))
+    };
+    if listings.iter().any(has_others) {
+        return link;
+    }
     let is_inside = |module: &str| listings.iter().any(|one| one.module(release, module).is_some());
     let root = named_root(facts, path).map(|volume| volume.path.as_str());
     let of_root = |disk: &&Disk| root.is_some_and(|path| path.starts_with(disk.node));

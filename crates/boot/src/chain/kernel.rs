@@ -365,7 +365,29 @@ fn inside(facts: &ChainFacts, path: &BootPath, link: Link) -> Link {
         return link;
     }
     let link = for_this_kernel(facts, path, &listings, &releases, link);
+    let link = with_overlay(facts, path, &listings, link);
     drivers::check(facts, path, &listings, link)
+}
+
+/// The script that raspi-config puts into the initramfs of older systems has no root where the module fails. Source:
+/// RPi-Distro/raspi-config, issue 212.
+fn with_overlay(facts: &ChainFacts, path: &BootPath, listings: &[&Listing], link: Link) -> Link {
+    let line = CmdlineTxt::parse(facts.partition.text(&path.cmdline).unwrap_or_default());
+    let has_script = listings.iter().any(|listing| listing.has("scripts/overlay"));
+    let is_asked_for = has_script && line.get("boot") == Some("overlay");
+    let Some(kernel) = facts.images.kernels.get(&path.kernel).filter(|_| is_asked_for) else {
+        return link;
+    };
+    let Some(release) = kernel.release.as_deref() else { return link };
+    let is_inside = listings.iter().any(|one| one.module(release, "overlay").is_some());
+    let is_module = matches!(kernel.modules.find("overlay"), Known::Files(_));
+    if link.stop.is_some() || is_inside || !is_module {
+        return link;
+    }
+    link.with(Certainty::Likely).stopped(
+        format!("boot=overlay needs the module overlay of {release}; the initramfs lacks it"),
+        remake(listings, Lacks::Freshness),
+    )
 }
 
 /// A damaged image is as none, or a part of one: the kernel keeps what it could unpack.

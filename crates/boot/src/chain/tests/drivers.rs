@@ -1,4 +1,4 @@
-//! Kernels that have the drivers of disks as modules.
+//! Kernels that have drivers, and the overlay, as modules.
 
 use super::*;
 
@@ -71,4 +71,40 @@ fn without_an_initramfs_the_kernel_has_to_have_it() {
     let mut facts = with("/dev/mmcblk0p2", MODULES, &[]);
     facts.partition.put("config.txt", "arm_64bit=1\n");
     assert_eq!(outcome(&facts), Outcome::StopsAt(Stage::Initramfs));
+}
+
+/// Modules in places of their own (NixOS) are not looked for.
+#[test]
+fn an_initramfs_with_modules_elsewhere_is_not_judged() {
+    let mut facts = with("/dev/mmcblk0p2", MODULES, &[]);
+    let path = "nix/store/0-shrunk/lib/modules/6.12.1/mmc_block.ko".into();
+    let member = Member { path, mode: 0o100_644, size_bytes: 1000 };
+    let listing = Listing { members: vec![member], ..Listing::default() };
+    facts.images.initramfs.insert("initramfs8".into(), Ok(listing));
+    assert_eq!(outcome(&facts), Outcome::Starts);
+}
+
+/// RPi-Distro/raspi-config#212: the kernel was updated, and the initramfs with the overlay was not.
+#[test]
+fn an_overlay_needs_its_module() {
+    let mut facts = board();
+    let kernel = Kernel {
+        release: Some("6.1.21".into()),
+        modules: Modules::parse("kernel/fs/overlayfs/overlay.ko:\n", "kernel/fs/ext4/ext4.ko\n"),
+        ..Kernel::default()
+    };
+    facts.images.kernels.insert("kernel8.img".into(), kernel);
+    let mut with = |line: &str, release: &str| {
+        facts.partition.put("cmdline.txt", &format!("{line} {CMDLINE}"));
+        let module = format!("lib/modules/{release}/kernel/fs/overlayfs/overlay.ko");
+        let member = |path: String| Member { path, mode: 0o100_644, size_bytes: 1000 };
+        let members = vec![member(module), member("scripts/overlay".into())];
+        let listing = Listing { members, ..Listing::default() };
+        facts.images.initramfs.insert("initramfs8".into(), Ok(listing));
+        outcome(&facts)
+    };
+    assert_eq!(with("boot=overlay", "6.1.21"), Outcome::Starts);
+    assert_eq!(with("boot=overlay", "5.15.84"), Outcome::StopsAt(Stage::Initramfs));
+    // Debian's overlayroot starts without it.
+    assert_eq!(with("overlayroot=tmpfs", "5.15.84"), Outcome::Starts);
 }
