@@ -39,6 +39,7 @@ pub use encoding::Encoding;
 pub use firmware::FAT_TYPES;
 pub use link::{Doubt, Link, Note, Stage, Stop, Subject};
 pub use naming::{named_root, opened_from};
+pub use settings::UNTRIED_SET_STATE;
 
 /// What a chain is made from.
 #[derive(Clone, Debug)]

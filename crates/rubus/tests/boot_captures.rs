@@ -223,6 +223,12 @@ fn usb_quirk_changes_the_command_line_that_the_firmware_reads() {
     assert_eq!(plan.status, Some(0), "{}", plan.text);
     assert!(plan.text.contains("/boot/firmware/current/cmdline.txt"), "{}", plan.text);
     assert!(!plan.text.contains("/boot/firmware/cmdline.txt"), "{}", plan.text);
+    // A set that piboot-try has not tried yet has a copy of the old line, and takes the place of this one.
+    let board = board.with("boot/firmware/new/state", "unknown\n");
+    let failures = board.failures(&["plan", "usb-quirk", "device=/dev/sda"]).join("\n");
+    assert!(failures.contains("/boot/firmware/new/state says unknown"), "{failures}");
+    let board = board.with("boot/firmware/new/state", "bad\n");
+    assert_eq!(board.failures(&["plan", "usb-quirk", "device=/dev/sda"]), Vec::<String>::new());
     // A move would have to follow each update of the kernel there.
     let failures = board.failures(&["plan", "desktop", "device=/dev/sda"]).join("\n");
     assert!(failures.contains("/boot/firmware/current"), "{failures}");

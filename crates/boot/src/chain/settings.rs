@@ -14,6 +14,10 @@ use crate::volume::Name;
 
 /// A larger file has stopped a Raspberry Pi 5. Source: raspberrypi/firmware, issue 1848.
 const MAX_PI5_BYTES: u64 = 16 << 10;
+/// Where Ubuntu has the boot files that are used, since 25.10.
+const CURRENT_SET: &str = "current/";
+/// Whether those of the last update were tried.
+pub const UNTRIED_SET_STATE: &str = "new/state";
 /// A boot partition in a file.
 const BOOT_IMAGE: &str = "boot.img";
 
@@ -58,7 +62,25 @@ pub(super) fn settings(facts: &ChainFacts, paths: &[BootPath]) -> Link {
             format!("put kernel= with the name of the kernel's file into {source}"),
         );
     }
-    link
+    with_untried_set(facts, paths, link)
+}
+
+/// Ubuntu writes an update of the kernel into a set of its own, which piboot-try starts once before it takes the place of the
+/// current one. Source: Canonical, "A/B boot on Ubuntu for Raspberry Pi".
+fn with_untried_set(facts: &ChainFacts, paths: &[BootPath], link: Link) -> Link {
+    let is_current = paths.iter().any(|path| path.cmdline.starts_with(CURRENT_SET));
+    let state = facts.partition.text(UNTRIED_SET_STATE).map(str::trim).filter(|_| is_current);
+    match state {
+        Some("unknown" | "trying") => link.noted(
+            "the next start tries the files in new/, which then take the place of those in current/",
+            "have that done before you change the command line: sudo piboot-try --reboot",
+        ),
+        Some("bad") => link.noted(
+            "the files in new/, the last update of the kernel, did not start; those before it are used",
+            "look for the reason, then try them again: sudo piboot-try --reset-new",
+        ),
+        _ => link,
+    }
 }
 
 fn without(facts: &ChainFacts, source: &str, link: Link) -> Link {

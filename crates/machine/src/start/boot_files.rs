@@ -3,14 +3,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use rubus_boot::chain::{ChainFacts, Encoding, paths};
+use rubus_boot::chain::{ChainFacts, Encoding, UNTRIED_SET_STATE, paths};
 use rubus_boot::config_txt::ConfigTxt;
 use rubus_boot::proof::Kernel;
 use rubus_boot::{initramfs, kernel_file};
 use rubus_host::{Files, ReadError};
 
 /// Texts that firmware reads, wherever `config.txt` says nothing else.
-const TEXTS: [&str; 4] = ["config.txt", "cmdline.txt", "autoboot.txt", "tryboot.txt"];
+const TEXTS: [&str; 5] =
+    ["config.txt", "cmdline.txt", "autoboot.txt", "tryboot.txt", UNTRIED_SET_STATE];
 /// What later boards of a Raspberry Pi 5 need.
 const DECIDING_OVERLAY: &str = "overlays/bcm2712d0.dtbo";
 /// The largest text that is read.

@@ -199,8 +199,11 @@ pub(crate) fn start_is_known<'a>(
         },
         on_demand.as_deref().unwrap_or(elsewhere),
     );
-    if let (Ok(_), Some(boot)) = (&start, boot) {
+    if let (Ok(start), Some(boot)) = (&start, boot) {
         would_start(situation, edited, draft);
+        if edited == Edited::CommandLine {
+            stays(situation, start, draft);
+        }
         writable(situation, boot, draft);
     }
     start.ok()
@@ -231,6 +234,18 @@ fn writable(situation: &PlanInput<'_>, boot: &Mount, draft: &mut PlanBuilder) {
     );
 }
 
+/// No other command line takes the place of the one that is edited.
+fn stays(situation: &PlanInput<'_>, start: &Start<'_>, draft: &mut PlanBuilder) {
+    if let Some(found) = start.untried_set(situation) {
+        draft.check(
+            "no other boot files wait to be tried",
+            false,
+            found,
+            "have that done first: sudo piboot-try --reboot; then plan again",
+        );
+    }
+}
+
 /// A set of boot files that other programs replace as a whole is not edited.
 pub(crate) fn own_boot_files(start: &Start<'_>, draft: &mut PlanBuilder) {
     if let Some(found) = switched_by_others(start) {
@@ -238,8 +253,8 @@ pub(crate) fn own_boot_files(start: &Start<'_>, draft: &mut PlanBuilder) {
             "no other program switches the boot files",
             false,
             found,
-            "this recipe knows Raspberry Pi OS and Debian; on Ubuntu it would change files that the next update \
-             replaces. Install the system afresh on the other disk",
+            "this recipe changes one set of boot files, as Raspberry Pi OS and Debian have it; install the system \
+             afresh on the other disk",
         );
     }
 }
@@ -249,7 +264,7 @@ fn switched_by_others(start: &Start<'_>) -> Option<String> {
     let is_set = start.has_prefix && start.has("current");
     if is_set {
         return Some(format!(
-            "config.txt loads a set of files below {} (os_prefix), which flash-kernel replaces as a whole",
+            "config.txt loads a set of files below {} (os_prefix), which a new set replaces after each update of the kernel",
             start.point.join("current").display()
         ));
     }

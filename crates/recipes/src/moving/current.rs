@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use super::super::disks::volumes;
 use super::super::{Found, PathState, PlanInput};
 use super::table::is_counted;
+use rubus_boot::chain::UNTRIED_SET_STATE;
 use rubus_boot::cmdline_txt::CmdlineTxt;
 use rubus_boot::config_txt::{BootPath, ConfigTxt, Reader};
 use rubus_boot::medium::other_partition_mounted;
@@ -65,7 +66,7 @@ pub(crate) fn boot_point(machine: &Machine) -> PathBuf {
 }
 
 /// Texts in the boot partition that usual systems have.
-const BOOT_TEXTS: [&str; 9] = [
+const BOOT_TEXTS: [&str; 10] = [
     "config.txt",
     "cmdline.txt",
     "cmdline.txt.before-rubus",
@@ -75,6 +76,7 @@ const BOOT_TEXTS: [&str; 9] = [
     "distroconfig.txt",
     "extraconfig.txt",
     "nobtcmd.txt",
+    UNTRIED_SET_STATE,
 ];
 
 /// A boot partition in a file, for `boot_ramdisk=1`.
@@ -223,6 +225,20 @@ impl<'a> Start<'a> {
                 "rootflags= in {name} names the subvolume {other}, and the running root is {}",
                 running.root
             ))
+        })
+    }
+
+    /// Why the command line will not stay what it is made, as a sentence without its full stop: a set of boot files with a copy
+    /// of the old one waits to be tried, and takes the place of this set.
+    pub(crate) fn untried_set(&self, situation: &PlanInput<'_>) -> Option<String> {
+        let path = self.point.join(UNTRIED_SET_STATE);
+        let state = situation.text(&path).trim();
+        let waits = self.has_prefix && matches!(state, "unknown" | "trying");
+        waits.then(|| {
+            format!(
+                "{} says {state}: the next start tries the files beside it, and their command line takes the place of this one",
+                path.display()
+            )
         })
     }
 

@@ -245,3 +245,24 @@ fn a_partition_that_the_bootloader_is_set_to_is_the_one_that_is_read() {
     let chain = StartChain::of(&board);
     assert!(chain.notes().any(|(_, note)| note.what.contains("within 60 s")));
 }
+
+/// Ubuntu since 25.10.
+#[test]
+fn boot_files_that_wait_to_be_tried_are_told() {
+    let mut facts = board();
+    let config = "arm_64bit=1\nos_prefix=current/\ninitramfs initramfs8 followkernel\n";
+    facts.partition.put("config.txt", config);
+    facts.partition.put("current/cmdline.txt", CMDLINE);
+    for name in ["kernel8.img", "initramfs8", "bcm2711-rpi-4-b.dtb"] {
+        facts.partition.add(&format!("current/{name}"), 1000);
+    }
+    let mut with = |state: &str| {
+        facts.partition.put("new/state", state);
+        let chain = StartChain::of(&facts);
+        assert_eq!(chain.outcome(), Outcome::Starts, "{state}");
+        chain.notes().filter(|(_, note)| note.what.contains("new/")).count()
+    };
+    for (state, notes) in [("unknown\n", 1), ("trying", 1), ("bad\n", 1), ("good\n", 0), ("", 0)] {
+        assert_eq!(with(state), notes, "{state}");
+    }
+}
