@@ -168,6 +168,13 @@ pub fn boot_point_on_demand(machine: &Machine) -> Option<&'static str> {
     machine.fstab.value()?.iter().find_map(on_demand)
 }
 
+/// That place while nothing is mounted there but what mounts it.
+pub fn idle_boot_point(machine: &Machine) -> Option<&'static str> {
+    let point = boot_point_on_demand(machine)?;
+    let is_it = |mount: &Mount| mount.point == point && FAT.contains(&mount.filesystem.as_str());
+    (!machine.mounts.iter().any(is_it)).then_some(point)
+}
+
 fn on_demand(line: &Entry) -> Option<&'static str> {
     const OPTIONS: [&str; 2] = ["x-systemd.automount", "comment=systemd.automount"];
     let point = BOOT_POINTS.iter().find(|point| line.target.trim_end_matches('/') == **point)?;

@@ -194,6 +194,22 @@ fn a_boot_partition_that_is_mounted_on_demand_is_known_by_its_line() {
 }
 
 #[test]
+fn a_boot_partition_that_is_mounted_on_demand_is_idle_until_something_looks_into_it() {
+    let mut machine = root_on_usb();
+    machine.mounts.retain(|mount| !BOOT_POINTS.contains(&mount.point.as_str()));
+    assert_eq!(idle_boot_point(&machine), None);
+    let line = Entry::new("/dev/mmcblk0p1", "/boot/firmware", "vfat", "x-systemd.automount");
+    machine.fstab = Fact::known(vec![line], "/etc/fstab");
+    let mut mount = machine.mounts[0].clone();
+    (mount.point, mount.filesystem) = ("/boot/firmware".into(), "autofs".into());
+    machine.mounts.push(mount.clone());
+    assert_eq!(idle_boot_point(&machine), Some("/boot/firmware"));
+    mount.filesystem = "vfat".into();
+    machine.mounts.push(mount);
+    assert_eq!(idle_boot_point(&machine), None);
+}
+
+#[test]
 fn a_card_beside_the_mounted_boot_partition_of_another_disk_may_start_a_board_that_does_not_say() {
     let mut machine = root_on_usb();
     for mount in &mut machine.mounts {

@@ -4,13 +4,16 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use anyhow::Context;
+use rubus_boot::medium::idle_boot_point;
 use rubus_command::{General, World};
+use rubus_host::Files;
 use rubus_host::clock;
 use rubus_host::files::document;
+use rubus_vocabulary::machine::Machine;
 use rubus_vocabulary::spelling::no_such;
 
 use super::facts::facts;
-use crate::{Fault, Recipe, UserRecipe, Wishes};
+use crate::{Fault, Queries, Recipe, UserRecipe, Wishes};
 use rubus_change::plan::Plan;
 
 /// An option of a recipe as it is typed.
@@ -36,10 +39,27 @@ pub(super) fn plan(
     }
     let recipe = find(name)?;
     let world = World::of(general)?;
-    let machine = world.survey();
-    let look_at = (recipe.look_at)(&machine, &wishes);
+    let (machine, look_at) = surveyed(&world, recipe, &wishes);
     let facts = facts(&world, &machine, &look_at)?;
     Ok(recipe.plan(&machine, &facts, &wishes, &clock::now_rfc3339())?)
+}
+
+/// The machine that a plan is for, and what the recipe wants to know of it. A boot partition that is mounted on demand is mounted
+/// by a look into it, which a plan that reads it takes anyway: the survey has to come behind that look.
+fn surveyed(world: &World, recipe: &Recipe, wishes: &Wishes) -> (Machine, Queries) {
+    let machine = world.survey();
+    let look_at = (recipe.look_at)(&machine, wishes);
+    let is_read = look_at.paths.iter().any(|path| path.starts_with("/boot"));
+    let is_live = matches!(world, World::Live(_));
+    let idle = idle_boot_point(&machine).filter(|_| is_read && is_live);
+    match idle.map(|point| world.files().list(Path::new(point))) {
+        Some(Ok(_)) => {
+            let machine = world.survey();
+            let look_at = (recipe.look_at)(&machine, wishes);
+            (machine, look_at)
+        }
+        Some(Err(_)) | None => (machine, look_at),
+    }
 }
 
 /// The plan of a recipe that the user wrote.
