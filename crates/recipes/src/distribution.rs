@@ -90,11 +90,16 @@ pub(super) fn raspi_config(machine: &Machine, setting: &str) -> String {
     }
 }
 
-/// What gets a kernel with the parts that are missing.
+/// What gets a kernel with the parts that are missing. The package is Raspberry Pi OS's, whose 64-bit edition calls itself Debian.
 pub(super) fn kernel(machine: &Machine, remedy: &str) -> String {
-    match is_debian(machine) {
+    let system = &machine.system;
+    let is_armbian = system.os.text().is_some_and(|name| name.contains("Armbian"));
+    let is_debians = match system.os_ids.first() {
+        Some(id) => matches!(id.as_str(), "debian" | "raspbian"),
+        None => is_debian(machine),
+    };
+    match is_debians && !is_armbian {
         true => remedy.to_string(),
-        // The command is Raspberry Pi OS's.
         false => remedy.replace(" (sudo apt install linux-image-rpi-v8)", ""),
     }
 }
@@ -133,6 +138,24 @@ mod tests {
     fn raspi_config_is_named_where_it_may_be() {
         assert!(!raspi_config(&of(&["debian"]), "Performance").is_empty());
         assert_eq!(raspi_config(&of(&["alpine"]), "Performance"), "");
+    }
+
+    #[test]
+    fn the_package_of_a_kernel_is_named_where_it_is_one() {
+        let remedy = "use that of Raspberry Pi OS (sudo apt install linux-image-rpi-v8)";
+        let bare = "use that of Raspberry Pi OS";
+        for (ids, words) in [
+            (&["debian"][..], remedy),
+            (&["raspbian", "debian"], remedy),
+            (&["ubuntu", "debian"], bare),
+            (&["kali", "debian"], bare),
+            (&["archarm", "arch"], bare),
+        ] {
+            assert_eq!(kernel(&of(ids), remedy), words, "{ids:?}");
+        }
+        let mut armbian = of(&["debian"]);
+        armbian.system.os = Fact::known("Armbian 25.8 trixie".into(), "test");
+        assert_eq!(kernel(&armbian, remedy), bare);
     }
 
     #[test]

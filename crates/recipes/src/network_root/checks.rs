@@ -43,6 +43,23 @@ fn record(name: &str) -> PathBuf {
     format!("/run/rubus/attached/{name}.json").into()
 }
 
+/// Whether initial RAM filesystems are made here as this recipe makes them. Where they are not, an attached disk and the programs
+/// that are missing would be of no use.
+pub(super) fn makes_them_as_debian(situation: &PlanInput<'_>, draft: &mut PlanBuilder) -> bool {
+    let machine = situation.machine;
+    let Some(system) = machine.system.os.text() else { return true };
+    if distribution::is_debian(machine) || situation.is_there(IPCONFIG.as_ref()) {
+        return true;
+    }
+    draft.check(
+        "initial RAM filesystems are made by Debian's initramfs-tools",
+        false,
+        format!("{system} makes them by other means"),
+        "leave the root where it is: this recipe knows no other means. Data can be on a network disk here, too (rubus attach)",
+    );
+    false
+}
+
 pub(super) fn look<'a>(
     situation: &PlanInput<'a>,
     node: &str,

@@ -103,6 +103,9 @@ fn draw_up(situation: &PlanInput<'_>, draft: &mut PlanBuilder) {
         );
         return;
     }
+    if !checks::makes_them_as_debian(situation, draft) {
+        return;
+    }
     let scene = checks::look(situation, node, draft);
     for program in ["mkinitramfs", "mkfs.ext4"] {
         programs::check_one(program, situation, draft);

@@ -6,6 +6,7 @@ use crate::{Facts, PathState, TreeSize};
 use rubus_change::plan::{Action, Plan};
 use rubus_change::steps::{BuildInitramfs, On, WriteFile};
 use rubus_fixtures as fixture;
+use rubus_vocabulary::fact::Fact;
 use rubus_vocabulary::machine::Machine;
 
 const RELEASE: &str = "6.12.47+rpt-rpi-v8";
@@ -205,6 +206,27 @@ fn every_obstacle_says_what_to_do() {
     }
     let all: Vec<String> = all.iter().map(|plan| obstacles(plan).join("\n")).collect();
     insta::assert_snapshot!(all.join("\n\n"));
+}
+
+/// Nothing is to be served, attached or installed first where the root cannot move in the end.
+#[test]
+fn a_system_without_initramfs_tools_is_refused_for_that_alone() {
+    let given = [
+        ("/sys/block/nbd0/backend", PathState::Absent),
+        ("/usr/lib/klibc/bin/ipconfig", PathState::Absent),
+    ];
+    for (id, name) in
+        [("fedora", "Fedora Linux 43"), ("alpine", "Alpine Linux v3.22"), ("nixos", "NixOS 25.05")]
+    {
+        let mut machine = fixture::pi3_with_usb_ssd();
+        machine.system.os_ids = vec![id.into()];
+        machine.system.os = Fact::known(name.into(), "a test");
+        let plan = plan(&RECIPE, &machine, &facts(&machine, &given), &[]);
+        let obstacles = obstacles(&plan);
+        assert_eq!(obstacles.len(), 1, "{obstacles:#?}");
+        assert!(obstacles[0].contains(&format!("{name} makes them by other means")));
+        assert!(plan.is_empty() && !obstacles[0].contains("sudo"), "{obstacles:?}");
+    }
 }
 
 #[test]
