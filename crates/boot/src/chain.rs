@@ -10,6 +10,7 @@ mod encoding;
 mod firmware;
 mod interrupted;
 mod kernel;
+mod keys;
 mod link;
 mod mounts;
 mod naming;
@@ -126,6 +127,8 @@ pub struct RootFiles {
     pub fstab: Option<String>,
     /// Text of `/etc/crypttab`.
     pub crypttab: Option<String>,
+    /// Of the paths that both tables name, mount points and keys, those that are not in the root. Of a card; else empty.
+    pub absent: BTreeSet<String>,
     /// The kernel releases that have modules there; absent where the directory could not be read.
     pub releases: Option<BTreeSet<String>>,
     /// The subvolumes of a btrfs, by their paths without a slash in front.

@@ -17,6 +17,8 @@ pub struct CryptEntry<'a> {
     pub name: &'a str,
     /// What is opened, as it is written.
     pub source: &'a str,
+    /// The key file; empty where a line names none.
+    pub key: &'a str,
     options: &'a str,
 }
 
@@ -32,7 +34,9 @@ impl<'a> Crypttab<'a> {
         let entries = lines.filter_map(|line| {
             let mut columns = line.split_ascii_whitespace();
             let (name, source) = (columns.next()?, columns.next()?);
-            Some(CryptEntry { name, source, options: columns.nth(1).unwrap_or_default() })
+            let key = columns.next().filter(|key| !matches!(*key, "none" | "-"));
+            let options = columns.next().unwrap_or_default();
+            Some(CryptEntry { name, source, key: key.unwrap_or_default(), options })
         });
         entries.collect()
     }
@@ -47,6 +51,24 @@ impl CryptEntry<'_> {
     /// The path of the opened volume.
     pub fn path(&self) -> String {
         format!("/dev/mapper/{}", self.name)
+    }
+
+    /// Where the key is looked for, without the device that it may be on.
+    pub fn key_file(&self) -> String {
+        match self.key.split(':').next() {
+            Some(path) if !path.is_empty() => path.into(),
+            _ => format!("/etc/cryptsetup-keys.d/{}.key", self.name),
+        }
+    }
+
+    /// Whether the key comes from a chip, a token, a program, a device or a volume of its own.
+    pub fn has_other_key(&self) -> bool {
+        const OPTIONS: [&str; 5] =
+            ["fido2-device=", "keyscript=", "pkcs11-uri=", "swap", "tpm2-device="];
+        let is_made = ["/dev/", "/proc/", "/run/"].iter().any(|place| self.key.starts_with(place));
+        let mut options = self.options.split(',');
+        let is_option = options.any(|option| OPTIONS.iter().any(|known| option.starts_with(known)));
+        is_made || is_option || self.key.contains(':')
     }
 
     /// Whether a start waits for the source.
@@ -78,6 +100,27 @@ mod tests {
                 ("/dev/mapper/data".to_string(), uuid, true),
                 ("/dev/mapper/swap".into(), partuuid, false),
                 ("/dev/mapper/bare".into(), path, true),
+            ]
+        );
+    }
+
+    #[test]
+    fn a_key_is_a_file_or_comes_from_elsewhere() {
+        let text = "a UUID=1 /etc/keys/a.key luks\nb UUID=2 none luks\nc UUID=3\nd UUID=4 /dev/urandom swap\n\
+                    e UUID=5 - tpm2-device=auto\nf UUID=6 /f.key:LABEL=keys luks\n";
+        let entries = Crypttab::parse(text).entries();
+        let files: Vec<(String, bool)> =
+            entries.iter().map(|one| (one.key_file(), one.has_other_key())).collect();
+        let own = |name: &str| format!("/etc/cryptsetup-keys.d/{name}.key");
+        assert_eq!(
+            files,
+            [
+                ("/etc/keys/a.key".to_string(), false),
+                (own("b"), false),
+                (own("c"), false),
+                ("/dev/urandom".into(), true),
+                (own("e"), true),
+                ("/f.key".into(), true),
             ]
         );
     }

@@ -1,6 +1,7 @@
 //! The table of mounts: which of its lines end a start.
 
 use super::ChainFacts;
+use super::keys::{self, Lacks};
 use super::link::{Link, Stage};
 use super::naming::named_root;
 use crate::config_txt::BootPath;
@@ -39,7 +40,48 @@ pub(super) fn mounts(facts: &ChainFacts, path: &BootPath) -> Link {
         root.is_some() && found.first().map(|volume| volume.path.as_str()) == root
     };
     let entries = table.entries();
+    let link = entries.iter().fold(link, |link, entry| by_key(facts, entry, link));
+    let link = entries.iter().fold(link, |link, entry| by_place(facts, &table, entry, link));
     entries.iter().filter(of_root).fold(link, |link, entry| by_subvolume(facts, entry, link))
+}
+
+/// A volume that waits for a password keeps a board from coming up by itself.
+fn by_key(facts: &ChainFacts, entry: &Entry, link: Link) -> Link {
+    let Name::Path(path) = Name::of(entry) else { return link };
+    let is_essential = !entry.is_swap() && entry.target != "/" && ends_a_start(facts, entry);
+    if link.stop.is_some() || !is_essential {
+        return link;
+    }
+    match keys::lacks(facts, &path) {
+        None => link,
+        Some(Lacks::Password) => {
+            link.not_known(format!("{path} for {} waits for its password", entry.target))
+        }
+        Some(Lacks::Key(key)) => link.with(Certainty::Likely).stopped(
+            format!("{path} for {} waits for a password, as {key} is not there", entry.target),
+            "put the key back, or add nofail to the lines in /etc/crypttab and /etc/fstab",
+        ),
+    }
+}
+
+/// A mount point that is not there is made, except on a root that is mounted read-only. Source: systemd.mount(5).
+fn by_place(facts: &ChainFacts, table: &Fstab, entry: &Entry, link: Link) -> Link {
+    let is_read_only = table.at("/").is_some_and(|root| root.has_option("ro"));
+    let is_absent = facts.root.absent.contains(&entry.target);
+    if link.stop.is_some() || !is_read_only || !is_absent || !ends_a_start(facts, entry) {
+        return link;
+    }
+    // What is below another mount is not seen in the root.
+    if table.entries().iter().any(|other| keys::is_below(&entry.target, &other.target)) {
+        return link;
+    }
+    link.with(Certainty::Likely).stopped(
+        format!(
+            "{} is not there, and the root is read-only: the start ends in the emergency shell",
+            entry.target
+        ),
+        format!("make the directory on the root: mkdir -p {}", entry.target),
+    )
 }
 
 /// A line for a subvolume that the root's filesystem does not have. Of a system that runs, not all of them are known.

@@ -9,6 +9,7 @@ use rubus_vocabulary::revision;
 mod drivers;
 mod interrupted;
 mod systems;
+mod tables;
 
 const CONFIG: &str = "arm_64bit=1\ninitramfs initramfs8 followkernel\n";
 const CMDLINE: &str = "console=tty1 root=PARTUUID=1a2b-02 rootfstype=ext4 rootwait\n";

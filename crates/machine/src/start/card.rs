@@ -18,7 +18,7 @@ use rubus_host::{Files, ReadError};
 use super::Start;
 use super::boot_files::BootFiles;
 use super::ladder::rung;
-use super::root_files::{init_of, modules_into, root_files, unread};
+use super::root_files::{absent, init_of, modules_into, root_files, unread};
 use super::subvolume;
 use crate::card::{Btrfs, Card};
 use crate::signature::Table;
@@ -280,6 +280,7 @@ fn root_into(parts: &CardParts<'_>, facts: &mut ChainFacts) {
         Ok(files) => {
             let init = init_of(facts, &path);
             facts.root = root_files(&**files, true, init.as_deref());
+            facts.root.absent = absent(&**files, &facts.root);
             modules_into(&**files, facts);
         }
         Err(why) => {

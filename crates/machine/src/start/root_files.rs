@@ -1,10 +1,13 @@
 //! The files of a root that decide whether a start reaches a login.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use rubus_boot::chain::{ChainFacts, Defect, RootFiles};
 use rubus_boot::cmdline_txt::CmdlineTxt;
 use rubus_boot::config_txt::BootPath;
+use rubus_boot::crypttab::Crypttab;
+use rubus_boot::fstab::Fstab;
 use rubus_boot::modules::Modules;
 use rubus_host::{Files, ReadError};
 
@@ -31,6 +34,7 @@ pub(super) fn root_files(files: &dyn Files, is_whole: bool, init: Option<&str>) 
         unread: None,
         fstab: table("/etc/fstab"),
         crypttab: table("/etc/crypttab"),
+        absent: BTreeSet::new(),
         releases: releases.map(|names| names.into_iter().collect()),
         subvolumes: None,
         subvolume_numbers: None,
@@ -41,6 +45,17 @@ pub(super) fn root_files(files: &dyn Files, is_whole: bool, init: Option<&str>) 
         program_bits: program_bits(files),
         is_systemd: is_systemd(files, is_whole),
     }
+}
+
+/// Of the paths that both tables name, those that are not there. Not asked of a machine that runs, where a server that does not
+/// answer may be mounted at one.
+pub(super) fn absent(files: &dyn Files, root: &RootFiles) -> BTreeSet<String> {
+    let fstab = Fstab::parse(root.fstab.as_deref().unwrap_or_default());
+    let targets = fstab.entries().into_iter().map(|entry| entry.target);
+    let crypttab = Crypttab::parse(root.crypttab.as_deref().unwrap_or_default());
+    let keys = crypttab.entries().into_iter().map(|entry| entry.key_file());
+    let is_absent = |path: &String| path.starts_with('/') && !files.exists(Path::new(path));
+    targets.chain(keys).filter(is_absent).collect()
 }
 
 fn usual_init(files: &dyn Files) -> Option<String> {

@@ -1,0 +1,60 @@
+//! What the tables of the root ask for, and what is not there.
+
+use super::*;
+
+/// With an encrypted volume that is opened with a key, and mounted.
+fn encrypted(key: &str, options: &str) -> ChainFacts {
+    let mut facts = board();
+    facts.volumes.push(volume("/dev/sda1", "cafe-01", "crypto_LUKS"));
+    facts.root.crypttab = Some(format!("data PARTUUID=cafe-01 {key} {options}\n"));
+    facts.root.fstab = Some(format!("{FSTAB}/dev/mapper/data /srv ext4 defaults 0 2\n"));
+    facts.root.absent =
+        ["/etc/gone.key", "/etc/cryptsetup-keys.d/data.key"].map(String::from).into();
+    facts
+}
+
+#[test]
+fn a_volume_that_waits_for_its_key_keeps_the_board_from_coming_up() {
+    for key in ["/etc/there.key", "/dev/urandom", "/gone.key:LABEL=keys"] {
+        assert_eq!(outcome(&encrypted(key, "luks")), Outcome::Starts, "{key}");
+    }
+    assert_eq!(outcome(&encrypted("none", "luks,tpm2-device=auto")), Outcome::Starts);
+    assert_eq!(outcome(&encrypted("none", "luks")), Outcome::NotCertainAfter(Stage::Init));
+    let gone = encrypted("/etc/gone.key", "luks");
+    assert_eq!(outcome(&gone), Outcome::StopsAt(Stage::Mounts));
+    assert_eq!(
+        why(&gone),
+        "/dev/mapper/data for /srv waits for a password, as /etc/gone.key is not there"
+    );
+    let mut optional = gone;
+    optional.root.fstab = Some(format!("{FSTAB}/dev/mapper/data /srv ext4 nofail 0 2\n"));
+    assert_eq!(outcome(&optional), Outcome::Starts);
+}
+
+#[test]
+fn a_key_may_be_on_a_disk_that_is_not_there() {
+    let mut facts = encrypted("/media/key/data.key", "luks");
+    let table = facts.root.fstab.clone().unwrap_or_default();
+    facts.root.fstab = Some(format!("{table}PARTUUID=dead-01 /media/key vfat nofail 0 0\n"));
+    assert_eq!(outcome(&facts), Outcome::StopsAt(Stage::Mounts));
+    facts.volumes.push(volume("/dev/sdb1", "dead-01", "vfat"));
+    assert_eq!(outcome(&facts), Outcome::Starts);
+}
+
+/// Sentry-Six/Sentry-USB-Rusty#158.
+#[test]
+fn a_mount_point_is_not_made_on_a_root_that_is_read_only() {
+    let mut facts = board();
+    facts.root.absent = ["/root/.cache", "/mutable/log"].map(String::from).into();
+    let mut with = |root: &str, lines: &str| {
+        let table = FSTAB.replace("/ ext4 noatime", &format!("/ ext4 {root}"));
+        facts.root.fstab = Some(format!("{table}{lines}"));
+        outcome(&facts)
+    };
+    let bind = "/srv/cache /root/.cache none bind 0 0\n";
+    assert_eq!(with("noatime", bind), Outcome::Starts);
+    assert_eq!(with("ro,noatime", bind), Outcome::StopsAt(Stage::Mounts));
+    assert_eq!(with("ro", "/srv/cache /root/.cache none bind,nofail 0 0\n"), Outcome::Starts);
+    let below = "tmpfs /mutable tmpfs defaults 0 0\ntmpfs /mutable/log tmpfs defaults 0 0\n";
+    assert_eq!(with("ro", below), Outcome::Starts);
+}
