@@ -77,6 +77,8 @@ pub struct ChainFacts {
     pub images: Images,
     /// Files named as kernels that are programs which load one in their turn ("U-Boot"), by name.
     pub loaders: BTreeMap<String, &'static str>,
+    /// Files named as kernels that were read, and in which no kernel was found, by name.
+    pub unrecognised: BTreeSet<String>,
     /// The volumes that are there at the start.
     pub volumes: Vec<NamedVolume>,
     /// Whether there are no others. Of a card, nothing is known of the other disks of a board.

@@ -179,11 +179,12 @@ impl Kernels {
     pub fn names(self, arm_64bit: Option<bool>) -> &'static [&'static str] {
         match (self, arm_64bit) {
             (Kernels::Armv6, _) => &["kernel.img"],
-            (Kernels::Armv7, _) | (Kernels::Armv7Or8, Some(false)) => &["kernel7.img"],
+            (Kernels::Armv7, _) => &["kernel7.img"],
+            (Kernels::Armv7Or8, Some(false)) => &["kernel7.img", "kernel8-32.img"],
             (Kernels::Armv7Or8 | Kernels::Armv8Or7l, Some(true)) => &["kernel8.img"],
-            (Kernels::Armv7Or8, None) => &["kernel7.img", "kernel8.img"],
-            (Kernels::Armv8Or7l, Some(false)) => &["kernel7l.img"],
-            (Kernels::Armv8Or7l, None) => &["kernel8.img", "kernel7l.img"],
+            (Kernels::Armv7Or8, None) => &["kernel7.img", "kernel8.img", "kernel8-32.img"],
+            (Kernels::Armv8Or7l, Some(false)) => &["kernel7l.img", "kernel8-32.img"],
+            (Kernels::Armv8Or7l, None) => &["kernel8.img", "kernel7l.img", "kernel8-32.img"],
             (Kernels::Bcm2712, _) => &["kernel_2712.img", "kernel8.img"],
             (Kernels::Named, _) => &[],
         }
@@ -226,7 +227,7 @@ mod tests {
     #[test]
     fn mode_decides_on_boards_that_have_two() {
         assert_eq!(Kernels::Armv7Or8.names(Some(true)), ["kernel8.img"]);
-        assert_eq!(Kernels::Armv8Or7l.names(Some(false)), ["kernel7l.img"]);
+        assert_eq!(Kernels::Armv8Or7l.names(Some(false)), ["kernel7l.img", "kernel8-32.img"]);
         assert!(Kernels::Named.names(None).is_empty());
     }
 

@@ -47,6 +47,15 @@ pub(super) fn kernel(facts: &ChainFacts, path: &BootPath) -> Link {
     if let Some(loader) = loader(facts, &path.kernel) {
         return handed_on(path, loader, link);
     }
+    if facts.unrecognised.contains(&path.kernel) {
+        return link
+            .not_known(format!("{}: no kernel is recognised in it", path.kernel))
+            .in_doubt_of(
+                Doubt::Other,
+                "install the kernel again, unless it is a program that needs no system",
+            )
+            .last();
+    }
     let has_no_64_bit = matches!(facts.model.kernels, Kernels::Armv6 | Kernels::Armv7);
     if has_no_64_bit && is_32_bit(facts, path) == Some(false) {
         return link
@@ -168,7 +177,8 @@ fn loader(facts: &ChainFacts, kernel: &str) -> Option<&'static str> {
 /// A board with both modes starts a kernel in the one that the settings ask for. Source: Raspberry Pi documentation,
 /// `arm_64bit`: names that the firmware knows decide by themselves, others do not (raspberrypi/firmware, issue 1685).
 fn with_mode(facts: &ChainFacts, path: &BootPath, link: Link) -> Link {
-    const KNOWN: [&str; 4] = ["kernel.img", "kernel7.img", "kernel7l.img", "kernel8.img"];
+    const KNOWN: [&str; 5] =
+        ["kernel.img", "kernel7.img", "kernel7l.img", "kernel8-32.img", "kernel8.img"];
     let kernels = facts.model.kernels;
     let has_both = matches!(kernels, Kernels::Armv7Or8 | Kernels::Armv8Or7l);
     let is_known = KNOWN.contains(&file_name(&path.kernel));

@@ -10,7 +10,7 @@ pub(super) fn is_32_bit(facts: &ChainFacts, path: &BootPath) -> Option<bool> {
         return Some(!is_64_bit);
     }
     match file_name(&path.kernel) {
-        "kernel.img" | "kernel7.img" | "kernel7l.img" => return Some(true),
+        "kernel.img" | "kernel7.img" | "kernel7l.img" | "kernel8-32.img" => return Some(true),
         "kernel8.img" | "kernel_2712.img" => return Some(false),
         _ => {}
     }

@@ -145,6 +145,9 @@ impl<'a> BootFiles<'a> {
             facts.images.kernels.insert(name.into(), kernel);
         } else if let Some(loader) = kernel_file::loader(&bytes) {
             facts.loaders.insert(name.into(), loader);
+        } else if !bytes.is_empty() {
+            // A capture has a kernel's name, and none of its bytes.
+            facts.unrecognised.insert(name.into());
         }
     }
 }
