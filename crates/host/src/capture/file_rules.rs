@@ -14,6 +14,11 @@ use crate::shareable::words::phrase;
 use crate::shareable::{LEFT_OUT, Pseudonyms, kernel_names, options, paths};
 use crate::simulated::recorder::Record;
 
+/// What a capture has of a text of which it keeps that it is there.
+pub const TEXT_IS_THERE: &[u8] = b"#\n";
+/// The same of what is neither a text nor a program.
+pub const FILE_IS_THERE: &[u8] = &[0xff, 0];
+
 /// What may pass of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Rule {
@@ -58,6 +63,8 @@ const PATHS: &[(&str, Rule)] = &[
     ("/proc/device-tree/compatible", Rule::Kernel(Words::Product)),
     ("/proc/device-tree/chosen/bootloader/version", Rule::Kernel(Words::Commit)),
     ("/proc/device-tree/**", Rule::Kernel(Words::Cell)),
+    ("/boot/firmware/new/state", Rule::Kernel(Words::Value)),
+    ("/boot/new/state", Rule::Kernel(Words::Value)),
     ("/etc/hostname", Rule::Name),
     ("/etc/machine-id", Rule::Identity),
     ("/etc/fstab", Rule::Lines(Form::Fstab)),
@@ -261,9 +268,9 @@ fn presence(bytes: &[u8]) -> Vec<u8> {
     } else if bytes.starts_with(b"\x7fELF") {
         program_head(bytes)
     } else if std::str::from_utf8(bytes).is_ok_and(|text| !text.contains('\0')) {
-        b"#\n".to_vec()
+        TEXT_IS_THERE.to_vec()
     } else {
-        vec![0xff, 0]
+        FILE_IS_THERE.to_vec()
     }
 }
 
@@ -367,6 +374,7 @@ mod tests {
             ("/boot/firmware/cmdline.txt", Rule::Lines(Form::CommandLine)),
             ("/boot/firmware/config.txt", Rule::Lines(Form::FirmwareConfig)),
             ("/boot/config-6.12.47+rpt-rpi-v8", Rule::Kernel(Words::Config)),
+            ("/boot/firmware/new/state", Rule::Kernel(Words::Value)),
             ("/etc/default/zramswap", Rule::Lines(Form::Settings)),
             ("/sys/devices/soc/usb1/1-1/serial", Rule::Identity),
             ("/sys/block/sda/size", Rule::Kernel(Words::Number)),
@@ -383,6 +391,9 @@ mod tests {
         let mut names = Pseudonyms::noting();
         assert_eq!(said_of("/home/alice/key", b"hunter2\n", &mut names), b"#\n");
         assert_eq!(said_of("/boot/initramfs8", b"\x1f\x8b\0secret", &mut names), [0xff, 0]);
+        for state in [&b"unknown\n"[..], b"trying\n", b"good\n", b"bad\n"] {
+            assert_eq!(said_of("/boot/firmware/new/state", state, &mut names), state);
+        }
         assert_eq!(said_of("/usr/bin/x", b"", &mut names), b"");
         let program = b"\x7fELF\x02\x01\x01\0\0qzalice\x02\0\xb7\0\x01\0\0\0qzsecret";
         let head = b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0\x02\0\xb7\0";

@@ -29,6 +29,7 @@ mod shapes;
 
 use std::path::PathBuf;
 
+pub use file_rules::{FILE_IS_THERE, TEXT_IS_THERE};
 pub use open::Captured;
 pub use save::{Identities, Saved, save};
 

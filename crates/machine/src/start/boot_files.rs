@@ -7,6 +7,7 @@ use rubus_boot::chain::{ChainFacts, Encoding, UNTRIED_SET_STATE, paths};
 use rubus_boot::config_txt::ConfigTxt;
 use rubus_boot::proof::Kernel;
 use rubus_boot::{initramfs, kernel_file};
+use rubus_host::capture::{FILE_IS_THERE, TEXT_IS_THERE};
 use rubus_host::{Files, ReadError};
 
 /// Texts that firmware reads, wherever `config.txt` says nothing else.
@@ -127,7 +128,7 @@ impl<'a> BootFiles<'a> {
                     continue;
                 }
                 let bytes = self.files.read_prefix(&self.place(name), MAX_INITRAMFS_BYTES);
-                let Some(bytes) = bytes.ok().filter(|bytes| !bytes.is_empty()) else { continue };
+                let Some(bytes) = bytes.ok().filter(|bytes| is_filled(bytes)) else { continue };
                 let listed = initramfs::list(bytes.as_slice()).map_err(|why| why.to_string());
                 facts.images.initramfs.insert(name.clone(), listed);
             }
@@ -138,16 +139,21 @@ impl<'a> BootFiles<'a> {
         if facts.images.kernels.contains_key(name) || facts.loaders.contains_key(name) {
             return;
         }
-        let Ok(bytes) = self.files.read_prefix(&self.place(name), MAX_KERNEL_BYTES) else { return };
+        let bytes = self.files.read_prefix(&self.place(name), MAX_KERNEL_BYTES);
+        let Some(bytes) = bytes.ok().filter(|bytes| is_filled(bytes)) else { return };
         if let Some(release) = kernel_file::release(&bytes) {
             let is_64_bit = kernel_file::is_64_bit(&bytes);
             let kernel = Kernel { release: Some(release), is_64_bit, ..Kernel::default() };
             facts.images.kernels.insert(name.into(), kernel);
         } else if let Some(loader) = kernel_file::loader(&bytes) {
             facts.loaders.insert(name.into(), loader);
-        } else if !bytes.is_empty() {
-            // A capture has a kernel's name, and none of its bytes.
+        } else {
             facts.unrecognised.insert(name.into());
         }
     }
+}
+
+/// Whether it is what a file holds: a capture may have no more of it than that it is there.
+fn is_filled(bytes: &[u8]) -> bool {
+    !bytes.is_empty() && bytes != FILE_IS_THERE && bytes != TEXT_IS_THERE
 }

@@ -246,3 +246,15 @@ fn a_boot_partition_that_is_mounted_on_demand_is_read() {
     let remedies: Vec<&str> = start.chain.notes().map(|(_, note)| note.remedy.as_str()).collect();
     assert_eq!(remedies, ["mount it before an update: sudo mount /mnt/card"]);
 }
+
+/// A capture that may be shared keeps of most files that they are there.
+#[test]
+fn images_of_which_a_capture_keeps_no_more_than_their_names_are_not_damaged() {
+    let mut case = Case::new();
+    for name in ["kernel8.img", "initramfs8"] {
+        case.write(&format!("/boot/firmware/{name}"), rubus_host::capture::FILE_IS_THERE);
+    }
+    assert_eq!(case.outcome(), Outcome::Starts);
+    case.write("/boot/firmware/kernel8.img", [0_u8; 100]);
+    assert_ne!(case.outcome(), Outcome::Starts);
+}
