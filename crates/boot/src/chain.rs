@@ -77,8 +77,8 @@ pub struct ChainFacts {
     pub images: Images,
     /// Files named as kernels that are programs which load one in their turn ("U-Boot"), by name.
     pub loaders: BTreeMap<String, &'static str>,
-    /// Files named as kernels that were read, and in which no kernel was found, by name.
-    pub unrecognised: BTreeSet<String>,
+    /// Files named as kernels that were read and are none, by name.
+    pub faulty_kernels: BTreeMap<String, Fault>,
     /// The volumes that are there at the start.
     pub volumes: Vec<NamedVolume>,
     /// Whether there are no others. Of a card, nothing is known of the other disks of a board.
@@ -149,6 +149,15 @@ pub struct RootFiles {
     pub program_bits: Option<u32>,
     /// Whether the first program is systemd.
     pub is_systemd: Option<bool>,
+}
+
+/// What is wrong with a file that is named as a kernel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// It ends before what is packed in it does.
+    Cut,
+    /// It is damaged, or a program that needs no system.
+    NoKernel,
 }
 
 /// Why a first program that is there cannot be run. Source: execve(2).

@@ -72,6 +72,15 @@ pub fn is_64_bit(file: &[u8]) -> Option<bool> {
     found
 }
 
+/// Whether a kernel that is packed as a whole ends before its packing does, as after a copy that was interrupted.
+pub fn is_cut(file: &[u8]) -> bool {
+    if !file.starts_with(PACKED[0]) {
+        return false;
+    }
+    let read = unpacked_at(file, |unpacked| io::copy(unpacked, &mut io::sink()).map(drop));
+    read.is_err_and(|why| why.kind() == io::ErrorKind::UnexpectedEof)
+}
+
 fn by_header(head: &[u8]) -> Option<bool> {
     if head.get(0x38..0x3C) == Some(b"ARM\x64") {
         return Some(true);
@@ -201,6 +210,21 @@ mod tests {
             zimage.extend(&packed);
             zimage.extend([0x77; 500]);
             assert_eq!(release(&zimage).as_deref(), Some(RELEASE), "{at}, zImage");
+        }
+    }
+
+    #[test]
+    fn a_packed_kernel_that_ends_too_early_is_cut() {
+        let mut packed = GzEncoder::new(Vec::new(), Compression::fast());
+        packed.write_all(&image(5000)).expect("a vector takes everything");
+        let packed = packed.finish().expect("a vector takes everything");
+        assert!(!is_cut(&packed) && !is_cut(&image(5000)) && !is_cut(&[]));
+        assert!(
+            !is_cut(&[packed.as_slice(), &[0; 512]].concat()),
+            "what is behind it is no matter"
+        );
+        for bytes in [packed.len() - 1, packed.len() / 2, 12] {
+            assert!(is_cut(&packed[..bytes]), "{bytes}");
         }
     }
 

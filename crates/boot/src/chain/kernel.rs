@@ -5,7 +5,7 @@ use super::naming::{RootKind, root_filesystem, root_kind, root_name};
 use super::remake::{Lacks, remake};
 use super::running::{is_this_kernel, went_alone};
 use super::width::{file_name, has_large_pages, is_32_bit};
-use super::{ChainFacts, device_tree, drivers, setting};
+use super::{ChainFacts, Fault, device_tree, drivers, setting};
 use crate::cmdline_txt::CmdlineTxt;
 use crate::config_txt::BootPath;
 use crate::eeprom::Ability;
@@ -47,14 +47,19 @@ pub(super) fn kernel(facts: &ChainFacts, path: &BootPath) -> Link {
     if let Some(loader) = loader(facts, &path.kernel) {
         return handed_on(path, loader, link);
     }
-    if facts.unrecognised.contains(&path.kernel) {
-        return link
-            .not_known(format!("{}: no kernel is recognised in it", path.kernel))
-            .in_doubt_of(
-                Doubt::Other,
-                "install the kernel again, unless it is a program that needs no system",
-            )
-            .last();
+    match facts.faulty_kernels.get(&path.kernel) {
+        Some(Fault::Cut) => {
+            let why = format!("{} ends too early", path.kernel);
+            return link.stopped(why, "install the kernel again");
+        }
+        Some(Fault::NoKernel) => {
+            let remedy = "install the kernel again, unless it is a program that needs no system";
+            return link
+                .not_known(format!("{}: no kernel is recognised in it", path.kernel))
+                .in_doubt_of(Doubt::Other, remedy)
+                .last();
+        }
+        None => {}
     }
     let has_no_64_bit = matches!(facts.model.kernels, Kernels::Armv6 | Kernels::Armv7);
     if has_no_64_bit && is_32_bit(facts, path) == Some(false) {

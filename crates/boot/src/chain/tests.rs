@@ -57,7 +57,7 @@ fn board() -> ChainFacts {
         encodings: BTreeMap::new(),
         images: Images::default(),
         loaders: BTreeMap::new(),
-        unrecognised: BTreeSet::new(),
+        faulty_kernels: BTreeMap::new(),
         volumes: vec![
             volume("/dev/mmcblk0p1", "1a2b-01", "vfat"),
             volume("/dev/mmcblk0p2", "1a2b-02", "ext4"),
@@ -128,10 +128,12 @@ fn a_kernel_that_is_not_there_stops_the_firmware() {
 #[test]
 fn a_file_without_a_kernel_is_not_taken_for_one() {
     let mut board = board();
-    board.unrecognised = ["kernel8.img".to_string()].into();
+    board.faulty_kernels = [("kernel8.img".to_string(), Fault::NoKernel)].into();
     let chain = StartChain::of(&board);
     assert_eq!(chain.outcome(), Outcome::NotCertainAfter(Stage::Settings));
     assert_eq!(chain.doubt().map(|link| link.doubt), Some(Doubt::Other));
+    board.faulty_kernels = [("kernel8.img".to_string(), Fault::Cut)].into();
+    assert_eq!(why(&board), "kernel8.img ends too early");
 }
 
 /// rsta2/circle#384: the firmware looks for that name, too, where config.txt names none.
@@ -142,7 +144,7 @@ fn a_kernel_for_both_boards_may_be_the_one_that_is_taken() {
     board.partition.add("kernel7l.img", 1000);
     assert_eq!(outcome(&board), Outcome::Starts);
     board.partition.add("kernel8-32.img", 1000);
-    board.unrecognised = ["kernel8-32.img".to_string()].into();
+    board.faulty_kernels = [("kernel8-32.img".to_string(), Fault::NoKernel)].into();
     assert_eq!(outcome(&board), Outcome::NotCertainAfter(Stage::Partition));
 }
 

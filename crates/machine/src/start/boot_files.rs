@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use rubus_boot::chain::{ChainFacts, Encoding, UNTRIED_SET_STATE, paths};
+use rubus_boot::chain::{ChainFacts, Encoding, Fault, UNTRIED_SET_STATE, paths};
 use rubus_boot::config_txt::ConfigTxt;
 use rubus_boot::proof::Kernel;
 use rubus_boot::{initramfs, kernel_file};
@@ -136,19 +136,24 @@ impl<'a> BootFiles<'a> {
     }
 
     fn kernel_into(&self, name: &str, facts: &mut ChainFacts) {
-        if facts.images.kernels.contains_key(name) || facts.loaders.contains_key(name) {
+        let is_known = facts.images.kernels.contains_key(name)
+            || facts.loaders.contains_key(name)
+            || facts.faulty_kernels.contains_key(name);
+        if is_known {
             return;
         }
         let bytes = self.files.read_prefix(&self.place(name), MAX_KERNEL_BYTES);
         let Some(bytes) = bytes.ok().filter(|bytes| is_filled(bytes)) else { return };
-        if let Some(release) = kernel_file::release(&bytes) {
+        if kernel_file::is_cut(&bytes) {
+            facts.faulty_kernels.insert(name.into(), Fault::Cut);
+        } else if let Some(release) = kernel_file::release(&bytes) {
             let is_64_bit = kernel_file::is_64_bit(&bytes);
             let kernel = Kernel { release: Some(release), is_64_bit, ..Kernel::default() };
             facts.images.kernels.insert(name.into(), kernel);
         } else if let Some(loader) = kernel_file::loader(&bytes) {
             facts.loaders.insert(name.into(), loader);
         } else {
-            facts.unrecognised.insert(name.into());
+            facts.faulty_kernels.insert(name.into(), Fault::NoKernel);
         }
     }
 }

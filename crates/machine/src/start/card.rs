@@ -189,7 +189,7 @@ fn in_boards<'b>(
                     // Files of the same name are others there.
                     facts.images = Images::default();
                     facts.loaders.clear();
-                    facts.unrecognised.clear();
+                    facts.faulty_kernels.clear();
                 }
                 facts.medium.partition = path;
                 boot_into(boot, &mut facts);
@@ -234,7 +234,7 @@ fn facts(parts: &CardParts<'_>) -> ChainFacts {
         encodings: Default::default(),
         images: Images::default(),
         loaders: Default::default(),
-        unrecognised: Default::default(),
+        faulty_kernels: Default::default(),
         volumes: parts.parts.iter().map(|part| part.volume.clone()).collect(),
         are_all_volumes: false,
         mounted_boot: None,

@@ -60,7 +60,7 @@ fn facts(files: &dyn Files, machine: &Machine, is_whole: bool) -> ChainFacts {
         encodings: Default::default(),
         images: Images::default(),
         loaders: Default::default(),
-        unrecognised: Default::default(),
+        faulty_kernels: Default::default(),
         volumes: volumes(machine),
         are_all_volumes: true,
         mounted_boot: mounted_boot(machine, &medium),

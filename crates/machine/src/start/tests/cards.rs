@@ -177,7 +177,7 @@ fn if_alone(card: &Card, otherwise: Truth) -> Truth {
     if card.starts_alone() { Starts } else { otherwise }
 }
 
-const MUTATIONS: [(&str, Mutation); 42] = [
+const MUTATIONS: [(&str, Mutation); 43] = [
     ("nothing", |_| Starts),
     ("a comment in config.txt", |c| {
         c.edit("config.txt", |text| format!("# kernel=none.img\n{text}"));
@@ -273,6 +273,13 @@ const MUTATIONS: [(&str, Mutation); 42] = [
     }),
     ("an empty kernel", |c| {
         c.put("kernel8.img", "");
+        StopsAt(Stage::Kernel)
+    }),
+    ("a packed kernel that was copied in part", |c| {
+        let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        std::io::Write::write_all(&mut packed, &kernel(RELEASE)).expect("a vector");
+        let packed = packed.finish().expect("a vector");
+        c.put("kernel8.img", &packed[..packed.len() - 8]);
         StopsAt(Stage::Kernel)
     }),
     ("a kernel's name that is wrong", |c| {
