@@ -251,6 +251,15 @@ fn what_is_wrong_is_said_with_its_place() {
         ("a.yml", "plugin: aws_ec2\n", "inventory plugin"),
         ("a.yml", "- a\n- b\n", "no mapping of groups"),
         ("a.yml", "all:\n  hosts: [a]\n", "hosts of the group all is no mapping"),
+        ("a.yml", "all:\n  hosts:\n    pi: 10.0.0.7\n", "behind the host pi is no mapping"),
+        ("a.yml", "all:\n  hosts:\n    pi:\n      - ansible_host: x\n", "behind the host pi"),
+        (
+            "a.json",
+            r#"{"_meta": {"hostvars": {"pi": "10.0.0.7"}}, "web": {"hosts": ["pi"]}}"#,
+            "behind the host pi is no mapping",
+        ),
+        ("a.json", r#"{"_meta": {}, "web": {"hosts": "pi"}}"#, "hosts of the group web is neither"),
+        ("a.json", r#"{"_meta": {}, "web": "pi"}"#, "the group web is neither"),
         ("a.yml", "all:\n hosts:\n\t- x: y\n", "line "),
         ("f.toml", "bords = [\"a\"]", "bords"),
         ("f.toml", "boards = [\"a\"]\n[groups]\nx = [\"b\"]", "b is in a group"),
@@ -333,6 +342,10 @@ fn marks_of_editors_vaults_and_lists_of_ansible_are_known() {
     let list = r#"{"_meta": {"hostvars": {"h1": {"ansible_host": "10.0.0.1", "ansible_port": 22}}},
         "all": {"children": ["ungrouped", "web"]}, "web": {"hosts": ["h1"], "vars": {"ansible_user": "pi"}}}"#;
     assert_eq!(boards("hosts.json", list), ["h1 = pi@10.0.0.1 Port=22 in web"]);
+    let by_hand = r#"{"_meta": {"hostvars": {}}, "all": {"children": {"web": {"hosts": ["h2"]}}},
+        "web": {"hosts": {"h1": {"ansible_host": "10.0.0.1"}, "h3": {}, "h4": null}}}"#;
+    let expected = ["h2 = h2 in web", "h1 = 10.0.0.1 in web", "h3 = h3 in web", "h4 = h4 in web"];
+    assert_eq!(boards("hosts.json", by_hand), expected);
     let local = error("hosts", "h1 ansible_connection=local\n");
     assert!(local.contains("h1 is left out: its connection is local"), "{local}");
 }

@@ -152,15 +152,30 @@ fn add_hosts(listed: &mut Listed, group: &str, hosts: &[(String, Node)]) -> Resu
         let (pattern, port) = with_port(pattern);
         for host in expand(pattern)? {
             listed.host(group, &host, port);
-            let variables = match variables {
-                Node::Map(variables) => &variables[..],
-                _ => &[],
-            };
-            for (key, value) in variables {
-                if let Some(value) = variable(key, value, &host)? {
-                    listed.set_of_host(&host, key, value);
-                }
-            }
+            set_of_host(listed, &host, variables)?;
+        }
+    }
+    Ok(())
+}
+
+/// Takes the variables of a host. Anything but a mapping or nothing is a slip, such as `pi: 10.0.0.7`, without which another
+/// machine would be reached; Ansible refuses it, too.
+fn set_of_host(listed: &mut Listed, host: &str, variables: &Node) -> Result<(), String> {
+    let variables = match variables {
+        Node::Map(variables) => variables,
+        Node::Null | Node::Truth(false, _) => return Ok(()),
+        Node::Text(text) if text.is_empty() => return Ok(()),
+        Node::List(items) if items.is_empty() => return Ok(()),
+        Node::Text(_) | Node::Truth(true, _) | Node::List(_) | Node::Other => {
+            return Err(format!(
+                "what stands behind the host {host} is no mapping of variables\nWrite each of them on a line of its own \
+                 below the host, such as ansible_host: 10.0.0.7"
+            ));
+        }
+    };
+    for (key, value) in variables {
+        if let Some(value) = variable(key, value, host)? {
+            listed.set_of_host(host, key, value);
         }
     }
     Ok(())

@@ -2,7 +2,7 @@
 //! its groups included, in `_meta`.
 
 use super::super::ansible::Listed;
-use super::Node;
+use super::{Node, set_of_host, variable};
 
 pub fn add(
     listed: &mut Listed,
@@ -16,13 +16,7 @@ pub fn add(
         return Ok(());
     };
     for (host, variables) in hosts {
-        if let Node::Map(variables) = variables {
-            for (key, value) in variables {
-                if let Some(value) = value.variable() {
-                    listed.set_of_host(host, key, value);
-                }
-            }
-        }
+        set_of_host(listed, host, variables)?;
     }
     Ok(())
 }
@@ -34,25 +28,47 @@ fn add_group(listed: &mut Listed, name: &str, group: &Node) -> Result<(), String
         add_hosts(listed, name, hosts);
         return Ok(());
     }
-    let Node::Map(parts) = group else {
-        return Ok(());
+    let parts = match group {
+        Node::Map(parts) => parts,
+        Node::Null => return Ok(()),
+        Node::Text(_) | Node::Truth(..) | Node::List(_) | Node::Other => {
+            return Err(format!(
+                "the group {name} is neither a list of hosts nor a mapping of hosts, vars and children"
+            ));
+        }
     };
     for (part, value) in parts {
         match (part.as_str(), value) {
+            (_, Node::Null) => {}
             ("hosts", Node::List(hosts)) => add_hosts(listed, name, hosts),
+            ("hosts", Node::Map(hosts)) => super::add_hosts(listed, name, hosts)?,
             ("children", Node::List(children)) => {
                 for child in texts(children) {
                     listed.child(name, child);
                 }
             }
+            ("children", Node::Map(children)) => {
+                for (child, group) in children {
+                    listed.child(name, child);
+                    add_group(listed, child, group)?;
+                }
+            }
             ("vars", Node::Map(variables)) => {
                 for (key, value) in variables {
-                    if let Some(value) = value.variable() {
+                    if let Some(value) = variable(key, value, name)? {
                         listed.set_of_group(name, key, value)?;
                     }
                 }
             }
-            _ => {}
+            ("hosts" | "children" | "vars", _) => {
+                return Err(format!(
+                    "{part} of the group {name} is neither a list nor a mapping\nWrite a list of names: [\"pi1\", \"pi2\"]"
+                ));
+            }
+            (other, _) => listed.notes.push(format!(
+                "{other} of the group {name} is neither hosts, vars nor children, and is passed \
+                 over"
+            )),
         }
     }
     Ok(())
