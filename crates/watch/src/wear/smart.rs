@@ -229,6 +229,7 @@ fn of_scsi(wear: &mut Wear, answer: &Value) {
     let log = &answer["scsi_error_counter_log"];
     let of = |kind: &str| count(&log[kind]["total_uncorrected_errors"]);
     warn_of_errors(wear, ["read", "write", "verify"].map(of));
+    wear.warnings.extend(self_test::of_scsi(answer));
     if wear.is_turning {
         warn_of_unreadable(wear, [count(&answer["scsi_pending_defects"]["count"])]);
         warn_of_reallocated(wear, [count(&answer["scsi_grown_defect_list"])]);

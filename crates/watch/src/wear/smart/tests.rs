@@ -208,6 +208,13 @@ fn a_sas_disk_that_is_too_warm_does_not_fail() {
 }
 
 #[test]
+fn a_sas_disk_that_failed_its_own_test_is_not_fine() {
+    let failed = json!({"code": {"value": 1}, "result": {"value": 7}, "sense_key": {"value": 3}});
+    let json = json!({"device": {"protocol": "SCSI"}, "smart_status": {"passed": true}, "scsi_self_test_0": failed});
+    assert_eq!(told(&json).warnings, [Warning::UnreadableBlocks]);
+}
+
+#[test]
 fn what_a_disk_calls_not_valid_is_not_taken() {
     let mut json = ata(&[attribute(231, "SSD_Life_Left", 80, 80)], 0);
     json["ata_device_statistics"] =
