@@ -243,8 +243,10 @@ fn is_scsi(answer: &Value) -> bool {
         || (answer["device"]["protocol"] == "SCSI" && is_told("smart_status"))
 }
 
+/// A share beyond 100 % is none: a firmware that says nothing has 255 there (NVMe and SPC-5 reserve such values).
 fn warn_of_spare(wear: &mut Wear, spare: &Value, threshold: &Value) {
-    let below = number(spare).zip(number(threshold)).is_some_and(|(spare, least)| spare < least);
+    let share = |value| number(value).filter(|percent| (0.0..=100.0).contains(percent));
+    let below = share(spare).zip(share(threshold)).is_some_and(|(spare, least)| spare < least);
     if below {
         wear.warnings.push(Warning::SpareNearlyUsedUp);
     }

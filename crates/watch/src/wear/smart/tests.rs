@@ -59,6 +59,10 @@ fn an_nvme_disk_tells_percents_units_and_warnings() {
     assert_eq!(full, all);
     // It is too warm, which wears nothing.
     assert_eq!(told(&nvme(3, 0b10)).warnings, []);
+    // No disk has more than all of its spare blocks.
+    let mut odd = nvme(255, 0);
+    odd["nvme_smart_health_information_log"]["available_spare_threshold"] = json!(255);
+    assert_eq!(told(&odd).warnings, []);
 }
 
 #[test]
