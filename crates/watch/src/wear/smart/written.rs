@@ -32,7 +32,7 @@ const EXPONENT: &str = "Host_LBA_Write_Exp";
 const MAX_BYTES_PER_HOUR: f64 = 16e9 * 3600.0;
 /// A disk in use is given more.
 const MIN_BYTES_PER_HOUR: f64 = 1e6;
-/// From this number of hours on, that is certain.
+/// From this number of hours on, that is certain. Less than in that many does not tell a counter's unit.
 const MIN_HOURS: f64 = 100.0;
 /// No flash is worn out by being written fewer times over.
 const MIN_LIFE_IN_CAPACITIES: f64 = 5.0;
@@ -88,7 +88,12 @@ pub fn of_ata(
             Some(Counter { bytes: sectors.checked_mul(512)?, is_unit_assumed: true })
         }));
     }
-    let is_plausible = |counter: &Counter| counter.is_plausible(answer, attributes, used);
+    let hours = number(&answer["power_on_time"]["hours"]).or_else(|| hours(attributes));
+    let is_telling = |counter: &Counter| {
+        counter.tells_its_unit(hours) || is_too_little_for_its_wear(counter.bytes, answer, used)
+    };
+    counters.retain(|counter| counter.as_ref().is_none_or(&is_telling));
+    let is_plausible = |counter: &Counter| counter.is_plausible(answer, hours, used);
     let is_counted = !counters.is_empty();
     let bytes = counters.into_iter().flatten().find(is_plausible).map(|counter| counter.bytes);
     Written { bytes, is_implausible: is_counted && bytes.is_none() }
@@ -113,8 +118,13 @@ pub fn of_scsi(answer: &Value, used: Option<Used>) -> Written {
 }
 
 impl Counter {
-    fn is_plausible(&self, answer: &Value, attributes: &[Attribute], used: Option<Used>) -> bool {
-        let hours = number(&answer["power_on_time"]["hours"]).or_else(|| hours(attributes));
+    fn tells_its_unit(&self, hours: Option<f64>) -> bool {
+        let is_young = hours.is_none_or(|hours| hours < MIN_HOURS);
+        let is_little = (self.bytes as f64) < MIN_HOURS * MIN_BYTES_PER_HOUR;
+        !(self.is_unit_assumed && is_young && is_little)
+    }
+
+    fn is_plausible(&self, answer: &Value, hours: Option<f64>, used: Option<Used>) -> bool {
         if !is_possible(self.bytes, hours) || is_too_little_for_its_wear(self.bytes, answer, used) {
             return false;
         }
@@ -145,4 +155,35 @@ fn hours(attributes: &[Attribute]) -> Option<f64> {
 
 fn is_possible(bytes: u64, hours: Option<f64>) -> bool {
     hours.is_none_or(|hours| bytes as f64 <= (hours.max(0.0) + 1.0) * MAX_BYTES_PER_HOUR)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::super::attributes;
+    use super::*;
+
+    #[test]
+    fn a_small_count_of_a_new_disk_does_not_tell_its_unit() {
+        let written = |name: &str, raw: u64, hours: Option<u64>| {
+            let json = json!({
+                "power_on_time": {"hours": hours},
+                "user_capacity": {"bytes": 120_034_123_776_u64},
+                "ata_smart_attributes": {"table": [
+                    {"id": 241, "name": name, "value": 100, "raw": {"value": raw}},
+                ]},
+            });
+            let written = of_ata(&json, None, &attributes::read(&json), None);
+            (written.bytes, written.is_implausible)
+        };
+        let sectors = "Total_LBAs_Written";
+        // 25,071 of 32 MiB, as a ZOZT G3000 counts; its statistics have 841 GB.
+        for hours in [None, Some(3), Some(99)] {
+            assert_eq!(written(sectors, 25_071, hours), (None, false), "{hours:?}");
+        }
+        assert_eq!(written(sectors, 25_071, Some(900)), (None, true));
+        assert_eq!(written(sectors, 300_000, Some(3)), (Some(153_600_000), false));
+        assert_eq!(written("Host_Writes_32MiB", 1, Some(3)), (Some(32 << 20), false));
+    }
 }
