@@ -1,5 +1,7 @@
 //! One figure that is compared, wherever it comes from.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 use crate::access::Access;
@@ -44,6 +46,10 @@ pub struct SubjectJob {
     pub operation: Operation,
     /// Whether the figures are of one direction, of both together, or of discards.
     pub scope: Scope,
+    /// Options of fio that change what it does and that nothing else here says, by their names; absent where nothing
+    /// tells which there were.
+    #[serde(default)]
+    pub stated: Option<BTreeMap<String, String>>,
     /// Throughput, in the unit that `unit` says.
     pub throughput: Figure,
     /// What the throughput counts.
@@ -130,6 +136,7 @@ impl SubjectJob {
             is_shared: false,
             operation: Operation::Compute,
             scope: Scope::OneDirection,
+            stated: None,
             throughput,
             unit,
             p50_ns: None,

@@ -14,6 +14,7 @@ pub mod latency;
 mod matching;
 mod modes;
 mod next;
+mod stated;
 pub mod subject;
 #[cfg(test)]
 mod tests;
@@ -374,9 +375,7 @@ fn remarks(job: &SubjectJob, others: &[Option<&SubjectJob>]) -> Vec<String> {
         remarks.push("no rate: a job did nothing, or took no time".into());
     }
     for other in others.iter().flatten() {
-        if let Some(remark) = fio::pace_remark(job, other) {
-            remarks.push(remark);
-        }
+        remarks.extend(stated::remarks(job, other));
         match (job.block_bytes, other.block_bytes) {
             (Some(here), Some(there)) if here != there => remarks.push(format!(
                 "blocks of {} against {}",

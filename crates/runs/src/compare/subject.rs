@@ -1,11 +1,14 @@
 //! What is compared: runs of ours, results of fio, published figures and bare machines, all in one
 //! form.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 use super::modes::{self, Modes};
 use super::{facts, latency};
 use rubus_fio::job_file::Asked;
+use rubus_fio::job_file::stated::stated_here;
 use rubus_verdict::pipes::Picture;
 use rubus_vocabulary::doubt::Doubt;
 use rubus_vocabulary::figure::{Figure, Named, Unit};
@@ -158,12 +161,26 @@ fn is_shared(run: &Run, result: &JobResult) -> bool {
 }
 
 /// The section of a job file that a result is of, and what it asked for.
-fn of_job_file(run: &Run, result: &JobResult) -> Option<(String, Asked)> {
-    let file = run.job_file.as_ref()?;
-    let job = file.jobs.iter().find(|job| job.name == result.job)?;
-    let options = file.global_options.iter().chain(&job.options);
-    let asked = Asked::of(options.map(|(name, value)| (name.as_str(), value.as_str())));
-    Some((job.section.clone(), asked))
+struct OfJobFile {
+    section: String,
+    asked: Asked,
+    stated: BTreeMap<String, String>,
+}
+
+impl OfJobFile {
+    fn of(run: &Run, result: &JobResult) -> Option<OfJobFile> {
+        let file = run.job_file.as_ref()?;
+        let job = file.jobs.iter().find(|job| job.name == result.job)?;
+        let options = || {
+            let all = file.global_options.iter().chain(&job.options);
+            all.map(|(name, value)| (name.as_str(), value.as_str()))
+        };
+        Some(OfJobFile {
+            section: job.section.clone(),
+            asked: Asked::of(options()),
+            stated: stated_here(options()),
+        })
+    }
 }
 
 fn sync(result: &JobResult, asked: Option<&Asked>) -> Option<WriteSync> {
@@ -189,11 +206,12 @@ fn job(run: &Run, result: &JobResult) -> SubjectJob {
     } else {
         Unit::BytesPerSecond
     };
-    let of_file = of_job_file(run, result);
-    let sync = sync(result, of_file.as_ref().map(|(_, asked)| asked));
+    let of_file = OfJobFile::of(run, result);
+    let sync = sync(result, of_file.as_ref().map(|of_file| &of_file.asked));
+    let (section, stated) = of_file.map(|of_file| (of_file.section, of_file.stated)).unzip();
     SubjectJob {
         name: result.job.clone(),
-        section: of_file.map(|(section, _)| section),
+        section,
         title: job_title(result),
         direction: result.direction,
         pattern: result.pattern,
@@ -208,6 +226,7 @@ fn job(run: &Run, result: &JobResult) -> SubjectJob {
         is_shared: is_shared(run, result),
         operation: result.operation,
         scope: Scope::OneDirection,
+        stated,
         throughput: match unit {
             Unit::BytesPerSecond => Figure::of(result.bytes_per_second),
             Unit::OperationsPerSecond | Unit::TimesMemory => Figure::of(result.iops),

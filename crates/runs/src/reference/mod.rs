@@ -99,6 +99,7 @@ fn job(figure: &Published) -> SubjectJob {
         is_shared: false,
         operation: Operation::Block,
         scope: Scope::OneDirection,
+        stated: None,
         throughput: Figure::bare(figure.bytes_per_second),
         unit: Unit::BytesPerSecond,
         p50_ns: None,

@@ -9,14 +9,17 @@ mod pace;
 mod part;
 mod spread;
 
+use std::collections::BTreeMap;
+
 use serde_json::Value;
 
 use self::group::{Group, group};
 pub use self::interim::is_interim;
-pub(super) use self::pace::remark as pace_remark;
+pub(super) use self::pace::held_back;
 use self::part::{Part, Units};
 use super::subject::{Scope, Source, Subject, SubjectDoubt, SubjectJob, WriteSync, distinct};
 use rubus_fio::job_file::Asked;
+use rubus_fio::job_file::stated::stated;
 use rubus_vocabulary::figure::{Figure, Named, Unit};
 use rubus_vocabulary::result::Access;
 use rubus_vocabulary::spec::{Direction, Operation, Pattern};
@@ -128,25 +131,19 @@ fn text(value: &Value) -> String {
     }
 }
 
-/// What an entry's options ask for; nothing where the result keeps no options.
-fn asked(entry: &Value, global: &Value) -> Option<Asked> {
+/// An entry's options, those of all jobs first; none where the result keeps no options.
+fn options<'a>(entry: &'a Value, global: &'a Value) -> Vec<(&'a str, String)> {
     let own = entry.get("job options").and_then(Value::as_object);
-    let pairs: Vec<(&str, String)> = [global.as_object(), own]
-        .into_iter()
-        .flatten()
-        .flatten()
-        .map(|(name, value)| (name.as_str(), text(value)))
-        .collect();
-    let is_told = !pairs.is_empty();
-    is_told.then(|| Asked::of(pairs.iter().map(|(name, value)| (*name, value.as_str()))))
+    let all = [global.as_object(), own].into_iter().flatten().flatten();
+    all.map(|(name, value)| (name.as_str(), text(value))).collect()
 }
 
 /// One of fio's results: of a job, or of a group of jobs.
 struct Entry<'a> {
     value: &'a Value,
-    /// The options of all jobs.
-    global: &'a Value,
     asked: Option<Asked>,
+    /// What else its options say of its work.
+    stated: Option<BTreeMap<String, String>>,
     group: Group,
     /// What did anything, and what it is of.
     parts: Vec<(Scope, Direction, Part<'a>)>,
@@ -154,7 +151,11 @@ struct Entry<'a> {
 
 impl<'a> Entry<'a> {
     fn of(value: &'a Value, global: &'a Value, units: Units, like_it: usize) -> Entry<'a> {
-        let asked = asked(value, global);
+        let options = options(value, global);
+        let pairs = || options.iter().map(|(name, value)| (*name, value.as_str()));
+        let is_told = !options.is_empty();
+        let asked = is_told.then(|| Asked::of(pairs()));
+        let stated = is_told.then(|| stated(pairs()));
         let part = |key: &str| Part::of(&value[key], units);
         let one_way = |direction, key| Some((Scope::OneDirection, direction, part(key)?));
         let halves = [
@@ -175,7 +176,7 @@ impl<'a> Entry<'a> {
         }
         let figures: Vec<Part<'_>> = parts.iter().map(|(_, _, part)| *part).collect();
         let group = group(value, &figures, asked.as_ref(), like_it);
-        Entry { value, global, asked, group, parts }
+        Entry { value, asked, stated, group, parts }
     }
 
     fn jobs(&self) -> Vec<SubjectJob> {
@@ -209,7 +210,7 @@ impl<'a> Entry<'a> {
             .into_iter()
             .collect();
         doubts.extend(self.failure());
-        doubts.extend(pace::doubt(self.value, self.global));
+        doubts.extend(self.stated.as_ref().and_then(pace::doubt));
         let pattern_said = asked.map(|_| pattern);
         let words = Words { scope, direction, pattern: pattern_said, block_bytes, sync };
         SubjectJob {
@@ -230,6 +231,7 @@ impl<'a> Entry<'a> {
             is_shared: self.parts.len() > 1 || is_of_several,
             operation: Operation::Block,
             scope,
+            stated: self.stated.clone().filter(|_| !is_of_several),
             throughput,
             unit: Unit::BytesPerSecond,
             p50_ns: percentile(part, "50.000000", sync, 2),

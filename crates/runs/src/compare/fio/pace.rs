@@ -1,46 +1,25 @@
 //! Jobs that were told to do less than they can: their rate is what was asked for.
 
-use serde_json::Value;
+use std::collections::BTreeMap;
 
-use super::option;
-use crate::compare::subject::{SubjectDoubt, SubjectJob};
+use rubus_fio::job_file::stated::PACE;
 
-/// Options that hold a job back, with the value that does not (fio's manual, "I/O rate").
-const OPTIONS: [(&str, &str); 7] = [
-    ("rate", "0"),
-    ("rate_iops", "0"),
-    ("thinktime", "0"),
-    ("thinktime_spin", "0"),
-    ("thinktime_blocks", "1"),
-    ("thinktime_iotime", "0"),
-    ("thinkcycles", "0"),
-];
-const KIND: &str = "held_back";
-/// What stands before the options.
-const WORDS: &str = "fio was told to hold it back: ";
+use crate::compare::subject::SubjectDoubt;
 
 /// Of a job whose options hold it back.
-pub(super) fn doubt(entry: &Value, global: &Value) -> Option<SubjectDoubt> {
-    let stated = OPTIONS.iter().filter_map(|(name, free)| {
-        let value = option(entry, global, name).filter(|value| value != free)?;
-        Some(format!("{name}={value}"))
-    });
-    let stated: Vec<String> = stated.collect();
-    let what = format!("{WORDS}{}", stated.join(", "));
-    (!stated.is_empty()).then(|| SubjectDoubt { kind: KIND.into(), what })
+pub(super) fn doubt(stated: &BTreeMap<String, String>) -> Option<SubjectDoubt> {
+    let held = held_back(stated)?;
+    Some(SubjectDoubt {
+        kind: "held_back".into(),
+        what: format!("fio was told to hold it back: {held}"),
+    })
 }
 
-/// That a difference of two jobs was asked for.
-pub fn remark(here: &SubjectJob, there: &SubjectJob) -> Option<String> {
-    let (here, there) = (stated(here), stated(there));
-    let words = |stated: Option<&str>| stated.unwrap_or("no limit").to_string();
-    (here != there)
-        .then(|| format!("other rates were asked for: {} against {}", words(here), words(there)))
-}
-
-fn stated(job: &SubjectJob) -> Option<&str> {
-    let doubt = job.doubts.iter().find(|doubt| doubt.kind == KIND)?;
-    doubt.what.strip_prefix(WORDS)
+/// The options that hold a job back, as `rate=10m, thinktime=5ms`.
+pub fn held_back(stated: &BTreeMap<String, String>) -> Option<String> {
+    let held = PACE.iter().filter_map(|name| Some(format!("{name}={}", stated.get(*name)?)));
+    let held: Vec<String> = held.collect();
+    (!held.is_empty()).then(|| held.join(", "))
 }
 
 #[cfg(test)]
