@@ -335,7 +335,7 @@ fn of_single(name: String, value: Value) -> anyhow::Result<Found> {
         return Ok(Found { subject: Subject::of_machine(&name, &machine), run: None });
     } else if (has("subjects") || has("fleets")) && has("rows") {
         bail!("{name} is already a comparison; give the runs that it was made of");
-    } else if !has("results") {
+    } else if !has("rubus_version") && !value["results"].is_array() {
         bail!("{name} is JSON, but neither a run of rubus nor fio's: {}", keys(&value));
     }
     let run = Run::of_json(value).map_err(|why| {

@@ -143,6 +143,7 @@ fn what_cannot_be_compared_is_said_with_status_2() {
     write("torn.json", "{\"results\": [");
     write("other.json", "{\"name\": \"x\", \"version\": 2}");
     write("nothing.json", "[]");
+    write("suite.json", "{\"title\": \"x\", \"results\": {\"abc\": {}}}");
     write("half.json", "{\"results\": [], \"rubus_version\": \"0.1.0\"}");
     file(home.path(), "a.json", 1.0);
     let cases = [
@@ -154,6 +155,7 @@ fn what_cannot_be_compared_is_said_with_status_2() {
         ("torn.json", "torn.json is not JSON"),
         ("other.json", "an object with the fields name, version"),
         ("nothing.json", "an empty list"),
+        ("suite.json", "neither a run of rubus nor fio's: an object with"),
         ("half.json", "looks like a run of rubus"),
         ("last", "there is no history yet"),
         ("7", "there is no history yet"),

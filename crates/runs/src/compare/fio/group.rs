@@ -6,7 +6,7 @@
 use rubus_fio::job_file::Asked;
 use serde_json::Value;
 
-use super::part::Part;
+use super::part::{Part, number};
 
 /// The jobs behind one result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,7 +42,7 @@ pub(super) fn group(
 
 /// How many jobs together took `job_runtime`; 1 where it does not tell.
 fn jobs_by_time(entry: &Value, parts: &[Part<'_>], asked: Option<&Asked>) -> u32 {
-    let all_s = entry["job_runtime"].as_f64().unwrap_or(0.0) / 1e3;
+    let all_s = number(&entry["job_runtime"]).unwrap_or(0.0) / 1e3;
     let times = parts.iter().map(Part::seconds);
     // What verifies first writes and then reads; the halves of a mix run at the same time.
     let one_s = if asked.is_some_and(|asked| asked.verifies) {

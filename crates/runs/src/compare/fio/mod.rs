@@ -16,7 +16,7 @@ use serde_json::Value;
 use self::group::{Group, group};
 pub use self::interim::is_interim;
 pub(super) use self::pace::held_back;
-use self::part::{Part, Units};
+use self::part::{Part, Units, number};
 use super::subject::{Scope, Source, Subject, SubjectDoubt, SubjectJob, WriteSync, distinct};
 use rubus_fio::job_file::Asked;
 use rubus_fio::job_file::stated::stated;
@@ -241,7 +241,7 @@ impl<'a> Entry<'a> {
     }
 
     fn failure(&self) -> Option<SubjectDoubt> {
-        let error = self.value["error"].as_i64().filter(|error| *error != 0)?;
+        let error = number(&self.value["error"]).filter(|error| *error > 0.0)?;
         let job = match (self.parts.is_empty(), self.value["jobname"].as_str()) {
             (true, Some(name)) => format!("the job {name}"),
             (true, None) => "a job".into(),

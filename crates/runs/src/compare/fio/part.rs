@@ -53,7 +53,7 @@ impl<'a> Part<'a> {
     }
 
     fn number(&self, key: &str) -> Option<f64> {
-        self.value[key].as_f64().filter(|number| number.is_finite())
+        number(&self.value[key])
     }
 
     pub(super) fn bytes(&self) -> f64 {
@@ -110,14 +110,14 @@ impl<'a> Part<'a> {
     /// Seconds from the issue of an operation to its completion, on average.
     pub(super) fn mean_latency_s(&self) -> Option<f64> {
         let (key, factor) = self.latency("lat");
-        self.value[key]["mean"].as_f64().map(|mean| mean * factor / 1e9)
+        number(&self.value[key]["mean"]).map(|mean| mean * factor / 1e9)
     }
 
     /// A percentile of the completion latency in nanoseconds.
     pub(super) fn percentile(&self, percent: &str) -> Option<f64> {
         let of = |kind: &str| {
             let (key, factor) = self.latency(kind);
-            Some(self.value[key]["percentile"][percent].as_f64()? * factor)
+            Some(number(&self.value[key]["percentile"][percent])? * factor)
         };
         of("clat").or_else(|| of("lat")).filter(|ns| *ns > 0.0)
     }
@@ -143,6 +143,16 @@ impl<'a> Part<'a> {
             count: self.number(&format!("{kind}_samples")),
         })
     }
+}
+
+/// An amount, also as text, as programs around fio keep it. A counter that went below zero, and so to the end of 64 bits, is none.
+pub(super) fn number(value: &Value) -> Option<f64> {
+    const END: f64 = (1_u64 << 63) as f64;
+    let number = match value {
+        Value::String(text) => text.trim().parse().ok(),
+        other => other.as_f64(),
+    };
+    number.filter(|number| (0.0..END).contains(number))
 }
 
 /// What fio says of its samples of a rate, two per second and copy by default.
@@ -191,5 +201,20 @@ mod tests {
         assert_eq!((part.per_second(), part.bytes_per_second()), (1000.0, 4_096_000.0));
         let idle = json!({"io_bytes": 0, "bw": 0, "iops": 0, "runtime": 0});
         assert!(Part::of(&idle, Units::Kibibytes).is_none());
+    }
+
+    #[test]
+    fn amounts_may_be_text_and_are_never_below_zero() {
+        let text = json!({"io_bytes": "8192000", "io_kbytes": "8000", "bw_bytes": "4096000",
+            "iops": "1000.0", "runtime": "2000", "total_ios": "2000", "lat_ns": {"mean": "5e5"}});
+        let part = Part::of(&text, Units::Bytes).expect("it worked");
+        assert_eq!((part.per_second(), part.bytes_per_second()), (1000.0, 4_096_000.0));
+        assert_eq!((part.mean_block(), part.mean_latency_s()), (Some(4096), Some(5e-4)));
+        for wrapped in [json!(u64::MAX - 4095), json!(-4096), json!("-4096"), json!("many")] {
+            let odd = json!({"io_bytes": wrapped, "io_kbytes": 8000, "bw_bytes": wrapped, "bw": 4000,
+                "iops": 1000.0, "runtime": 2000, "total_ios": 2000});
+            let part = Part::of(&odd, Units::Bytes).expect("it worked");
+            assert_eq!((part.bytes(), part.bytes_per_second()), (0.0, 4_096_000.0), "{odd}");
+        }
     }
 }

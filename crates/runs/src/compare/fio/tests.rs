@@ -151,6 +151,9 @@ fn a_job_that_failed_before_it_did_anything_is_named() {
     let subject = of(json!([failed, done])).expect("fio's");
     assert_eq!(subject.jobs.len(), 1);
     assert_eq!(subject.doubts[0].what, "fio ended the job gone with error 2");
+    let in_text = json!({"jobname": "there", "error": "5", "read": side(1000, 2000)});
+    let doubts = of(json!([in_text])).expect("fio's").jobs.remove(0).doubts;
+    assert!(doubts.iter().any(|doubt| doubt.what == "fio ended this job with error 5"));
     let why = of(json!([failed])).expect_err("nothing done");
     assert!(why.ends_with("wrote anything; fio ended the job gone with error 2"), "{why}");
 }
