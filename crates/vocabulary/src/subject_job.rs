@@ -42,6 +42,9 @@ pub struct SubjectJob {
     /// Something else ran on the target at the same time: the other half of a mix, or the writing
     /// beside a small reader.
     pub is_shared: bool,
+    /// Other jobs that ran at the same time and have figures of their own; absent where that is not known.
+    #[serde(default)]
+    pub beside: Option<u32>,
     /// What an operation was.
     pub operation: Operation,
     /// Whether the figures are of one direction, of both together, or of discards.
@@ -134,6 +137,7 @@ impl SubjectJob {
             content: None,
             on: None,
             is_shared: false,
+            beside: None,
             operation: Operation::Compute,
             scope: Scope::OneDirection,
             stated: None,

@@ -387,6 +387,11 @@ fn remarks(job: &SubjectJob, others: &[Option<&SubjectJob>]) -> Vec<String> {
             }
             _ => {}
         }
+        if let (Some(here), Some(there)) = (job.beside, other.beside)
+            && here != there
+        {
+            remarks.push(format!("other jobs at the same time: {here} against {there}"));
+        }
         if job.queue_depth.is_some() != other.queue_depth.is_some() {
             remarks.push("the queue depth is known of one only".into());
         }

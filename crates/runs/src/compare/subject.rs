@@ -1,7 +1,7 @@
 //! What is compared: runs of ours, results of fio, published figures and bare machines, all in one
 //! form.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
@@ -73,7 +73,12 @@ impl Subject {
                 Figures::Memory(memory) => memory.jobs(),
                 Figures::Processor(processor) => processor.jobs(),
                 Figures::Disk => {
-                    distinct(run.results.iter().map(|result| job(run, result)).collect())
+                    let beside = beside(run);
+                    let jobs = run.results.iter().map(|result| SubjectJob {
+                        beside: beside_of(run, result, &beside),
+                        ..job(run, result)
+                    });
+                    distinct(jobs.collect())
                 }
             },
             doubts: run.doubts.iter().map(SubjectDoubt::of).collect(),
@@ -160,6 +165,27 @@ fn is_shared(run: &Run, result: &JobResult) -> bool {
     is_bystander || others.any(is_half)
 }
 
+/// Of each job of a job file, how many others of its group have results: they ran at the same time.
+fn beside(run: &Run) -> BTreeMap<&str, u32> {
+    let jobs = run.job_file.iter().flat_map(|file| &file.jobs);
+    let groups: BTreeMap<&str, u32> = jobs.map(|job| (job.name.as_str(), job.group)).collect();
+    let done: BTreeSet<&str> = run.results.iter().map(|result| result.job.as_str()).collect();
+    let mut sizes: BTreeMap<u32, u32> = BTreeMap::new();
+    for group in done.iter().filter_map(|name| groups.get(name)) {
+        *sizes.entry(*group).or_default() += 1;
+    }
+    let others = |group: &u32| sizes.get(group)?.checked_sub(1);
+    done.into_iter().filter_map(|name| Some((name, others(groups.get(name)?)?))).collect()
+}
+
+/// The jobs of a suite run one after the other, unless they are of several targets.
+fn beside_of(run: &Run, result: &JobResult, beside: &BTreeMap<&str, u32>) -> Option<u32> {
+    match run.job_file {
+        Some(_) => beside.get(result.job.as_str()).copied(),
+        None => result.on.is_none().then_some(0),
+    }
+}
+
 /// The section of a job file that a result is of, and what it asked for.
 struct OfJobFile {
     section: String,
@@ -224,6 +250,7 @@ fn job(run: &Run, result: &JobResult) -> SubjectJob {
         content: result.content.clone(),
         on: result.on.clone(),
         is_shared: is_shared(run, result),
+        beside: None,
         operation: result.operation,
         scope: Scope::OneDirection,
         stated,

@@ -97,6 +97,7 @@ fn job(figure: &Published) -> SubjectJob {
         content: None,
         on: None,
         is_shared: false,
+        beside: None,
         operation: Operation::Block,
         scope: Scope::OneDirection,
         stated: None,

@@ -3,6 +3,7 @@
 //! Fields after "Interpreting the output" and "JSON output" of fio's manual: options as text, and
 //! figures in the units of the version that wrote them (`part`).
 
+mod beside;
 mod group;
 mod interim;
 mod pace;
@@ -13,6 +14,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
+use self::beside::Groups;
 use self::group::{Group, group};
 pub use self::interim::is_interim;
 pub(super) use self::pace::held_back;
@@ -73,7 +75,12 @@ pub fn subject(name: &str, value: &Value) -> Result<Subject, String> {
     };
     let entries: Vec<Entry<'_>> =
         entries.map(|entry| Entry::of(entry, global, Units::of(version), like(entry))).collect();
-    let jobs = distinct(entries.iter().flat_map(Entry::jobs).collect());
+    let done = entries.iter().filter(|entry| !entry.parts.is_empty());
+    let groups = Groups::of(done.map(|entry| entry.value));
+    // The jobs of a suite run one after the other, and Rubus writes them as one group.
+    let is_by_fio = value.get("rubus version").is_none();
+    let beside = |entry: &Entry<'_>| groups.others(entry.value).filter(|_| is_by_fio);
+    let jobs = distinct(entries.iter().flat_map(|entry| entry.jobs(beside(entry))).collect());
     let idle = entries.iter().filter(|entry| entry.parts.is_empty());
     let doubts: Vec<SubjectDoubt> = idle.filter_map(Entry::failure).collect();
     if jobs.is_empty() {
@@ -179,9 +186,11 @@ impl<'a> Entry<'a> {
         Entry { value, asked, stated, group, parts }
     }
 
-    fn jobs(&self) -> Vec<SubjectJob> {
+    /// Its jobs; `beside` is the number of others that ran at the same time.
+    fn jobs(&self, beside: Option<u32>) -> Vec<SubjectJob> {
         let parts = self.parts.iter();
-        parts.map(|(scope, direction, part)| self.job(*scope, *direction, part)).collect()
+        let jobs = parts.map(|(scope, direction, part)| self.job(*scope, *direction, part));
+        jobs.map(|job| SubjectJob { beside, ..job }).collect()
     }
 
     fn job(&self, scope: Scope, direction: Direction, part: &Part<'_>) -> SubjectJob {
@@ -229,6 +238,7 @@ impl<'a> Entry<'a> {
             content: None,
             on: None,
             is_shared: self.parts.len() > 1 || is_of_several,
+            beside: None,
             operation: Operation::Block,
             scope,
             stated: self.stated.clone().filter(|_| !is_of_several),

@@ -113,6 +113,28 @@ fn a_group_of_several_sections_is_not_its_first_section() {
 }
 
 #[test]
+fn jobs_that_ran_together_are_not_like_one_alone() {
+    let entry = |group: u32| {
+        json!({"jobname": "a", "groupid": group, "job options": {"rw": "read"},
+            "read": side(1000, 2000)})
+    };
+    let of = |entries: Value| {
+        let value = json!({"fio version": "fio-3.33", "jobs": entries});
+        subject("x.json", &value).expect("fio's")
+    };
+    let together = of(json!([entry(0), entry(0), entry(0), entry(1)]));
+    let beside: Vec<Option<u32>> = together.jobs.iter().map(|job| job.beside).collect();
+    assert_eq!(beside, [Some(2), Some(2), Some(2), Some(0)]);
+    let by_rubus =
+        json!({"fio version": "fio-3.36", "rubus version": "0.2.0", "jobs": [entry(0), entry(0)]});
+    assert_eq!(subject("x.json", &by_rubus).expect("fio's").jobs[0].beside, None);
+    let alone = of(json!([entry(0)]));
+    let rows = crate::compare::compare(&[alone.clone(), together]).rows;
+    assert_eq!(rows[0].remarks, ["other jobs at the same time: 0 against 2"]);
+    assert_eq!(crate::compare::compare(&[alone.clone(), alone]).rows[0].remarks, [""; 0]);
+}
+
+#[test]
 fn what_reads_back_its_writes_is_one_job() {
     let options = json!({"group_reporting": "1", "rw": "write", "verify": "crc32c"});
     let mut write = side(5000, 5000);
