@@ -14,7 +14,7 @@ const DATA_UNIT_BYTES: u64 = 512_000;
 /// Names with their unit in bytes, from smartmontools, drivedb.h. What went to the flash (NAND, Flash, SLC, TLC) is not what
 /// the disk was given.
 const NAMED_UNITS: [(&str, u64); 9] = [
-    ("Host_Writes_32MiB", 32 << 20),
+    (OF_32_MIB, 32 << 20),
     ("Host_Writes_MiB", 1 << 20),
     ("Host_Writes_GiB", 1 << 30),
     ("Lifetime_Writes_GiB", 1 << 30),
@@ -26,6 +26,15 @@ const NAMED_UNITS: [(&str, u64); 9] = [
 ];
 /// Names of counters of sectors that some firmwares count in another unit with.
 const SECTORS: [&str; 3] = ["Total_LBAs_Written", "Total_Host_LBA_Written", "Write_Sectors_Tot_Ct"];
+/// The name of a counter of 32 MiB.
+const OF_32_MIB: &str = "Host_Writes_32MiB";
+/// Sectors in 32 MiB.
+const SECTORS_OF_32_MIB: u64 = (32 << 20) / SECTOR_BYTES;
+const SECTOR_BYTES: u64 = 512;
+/// Firmwares of Silicon Motion keep the lower 32 bits of their statistic of sectors.
+const WRAP_SECTORS: u64 = 1 << 32;
+/// That statistic and the attribute beside it may differ by this: one counts whole units, and both are read apart.
+const MAX_UNITS_APART: u64 = 8;
 /// A counter beside which another one has its exponent: Swissbit X-7x.
 const EXPONENT: &str = "Host_LBA_Write_Exp";
 /// No disk writes faster for its whole life.
@@ -73,19 +82,25 @@ pub fn of_ata(
     used: Option<Used>,
 ) -> Written {
     let sector_bytes = count(&answer["logical_block_size"]).filter(|bytes| *bytes > 0);
+    let sector_bytes = sector_bytes.unwrap_or(SECTOR_BYTES);
     let known = |count: u64, unit: u64| {
         Some(Counter { bytes: count.checked_mul(unit)?, is_unit_assumed: false })
     };
-    let mut counters: Vec<Option<Counter>> = Vec::new();
-    counters.extend(sectors.map(|sectors| known(sectors, sector_bytes.unwrap_or(512))));
     let raw_of =
         |name: &str| attributes.iter().filter(|one| one.name == name).find_map(|one| one.raw);
+    let mut counters: Vec<Option<Counter>> = Vec::new();
+    if let Some(wrapped) = sectors.filter(|_| sector_bytes == SECTOR_BYTES) {
+        let mut units = [OF_32_MIB].iter().chain(&SECTORS).filter_map(|name| raw_of(name));
+        let units = units.find(|units| is_rest_of(wrapped, *units));
+        counters.extend(units.map(|units| known(units, 32 << 20)));
+    }
+    counters.extend(sectors.map(|sectors| known(sectors, sector_bytes)));
     let named = NAMED_UNITS.iter().filter_map(|(name, unit)| Some(known(raw_of(name)?, *unit)));
     counters.extend(named);
     if raw_of(EXPONENT).is_none() {
         let assumed = SECTORS.iter().filter_map(|name| raw_of(name));
         counters.extend(assumed.map(|sectors| {
-            Some(Counter { bytes: sectors.checked_mul(512)?, is_unit_assumed: true })
+            Some(Counter { bytes: sectors.checked_mul(SECTOR_BYTES)?, is_unit_assumed: true })
         }));
     }
     let hours = number(&answer["power_on_time"]["hours"]).or_else(|| hours(attributes));
@@ -97,6 +112,17 @@ pub fn of_ata(
     let is_counted = !counters.is_empty();
     let bytes = counters.into_iter().flatten().find(is_plausible).map(|counter| counter.bytes);
     Written { bytes, is_implausible: is_counted && bytes.is_none() }
+}
+
+/// Whether a statistic of sectors is what 32 bits hold of a count of 32 MiB.
+fn is_rest_of(sectors: u64, units: u64) -> bool {
+    let Some(whole) = units.checked_mul(SECTORS_OF_32_MIB) else { return false };
+    let is_wrapped = sectors < WRAP_SECTORS && whole >= WRAP_SECTORS;
+    let apart = (whole % WRAP_SECTORS).abs_diff(sectors);
+    let is_near = apart.min(WRAP_SECTORS.abs_diff(apart)) <= MAX_UNITS_APART * SECTORS_OF_32_MIB;
+    // Both may count sectors.
+    let is_same = units.abs_diff(sectors) <= sectors / 10;
+    is_wrapped && is_near && !is_same
 }
 
 /// By an NVMe disk's log.
@@ -185,5 +211,30 @@ mod tests {
         assert_eq!(written(sectors, 25_071, Some(900)), (None, true));
         assert_eq!(written(sectors, 300_000, Some(3)), (Some(153_600_000), false));
         assert_eq!(written("Host_Writes_32MiB", 1, Some(3)), (Some(32 << 20), false));
+    }
+
+    #[test]
+    fn a_statistic_that_wrapped_is_told_by_the_attribute_beside_it() {
+        let written = |units: u64, sectors: u64| {
+            let json = json!({
+                "power_on_time": {"hours": 14_223},
+                "ata_smart_attributes": {"table": [
+                    {"id": 241, "name": "Total_LBAs_Written", "value": 100, "raw": {"value": units}},
+                ]},
+            });
+            of_ata(&json, Some(sectors), &attributes::read(&json), None).bytes
+        };
+        // A Netac S535N8, a KingSpec ACSC2M128mSA, and a Netac of 120 GB.
+        for (units, sectors) in
+            [(1_559_684, 3_431_254_159), (176_733, 2_992_457_636), (94_508, 1_898_760_349)]
+        {
+            assert_eq!(written(units, sectors), Some(units << 25), "{units}");
+        }
+        // Two that have not wrapped, and one whose attribute counts sectors as well.
+        for (units, sectors) in
+            [(48_033, 3_147_924_798), (95_395, 6_251_829_869), (3_431_254_100, 3_431_254_159)]
+        {
+            assert_eq!(written(units, sectors), Some(sectors * 512), "{units}");
+        }
     }
 }
