@@ -238,6 +238,10 @@ impl Attribute {
         if value == 100.0 && self.raw.is_none_or(|raw| raw > MAX_CYCLES_OF_A_NEW_DISK) {
             return None;
         }
+        // Silicon Motion's disks have 100 and 0 for life, in what their firmware does not count.
+        if value == 100.0 && self.raw == Some(0) && !self.is_in_database {
+            return None;
+        }
         // By its default name it may count anything.
         if !self.is_in_database && !self.is_falling && (1.0..100.0).contains(&value) {
             return Some(Reading::Either(value));
@@ -543,6 +547,11 @@ mod tests {
             ..Attribute::default()
         };
         assert_eq!(unknown.reading(), Some(Reading::Either(42.0)));
+        let silent =
+            Attribute { value: Some(100.0), raw: Some(0), is_falling: true, ..unknown.clone() };
+        assert_eq!(silent.reading(), None);
+        let new = Attribute { is_in_database: true, ..silent };
+        assert_eq!(new.reading(), Some(left(100.0)));
     }
 
     #[test]
