@@ -12,6 +12,11 @@ enum Section {
 }
 
 pub fn read(text: &str) -> Result<Listed, String> {
+    if text.lines().any(is_of_ssh) {
+        return Err("it is an ssh configuration, which ssh itself reads\n\
+                    Name its hosts instead: --on pi1 --ssh-config FILE"
+            .into());
+    }
     let mut listed = Listed::default();
     let mut section = Section::Hosts("ungrouped".into());
     for (index, line) in text.lines().enumerate() {
@@ -35,6 +40,14 @@ pub fn read(text: &str) -> Result<Listed, String> {
         }
     }
     Ok(listed)
+}
+
+/// Whether a line begins a part of ssh's configuration: `Host pi1`, `Match all`.
+fn is_of_ssh(line: &str) -> bool {
+    let mut words = line.split_whitespace();
+    let keyword = words.next().unwrap_or_default();
+    let is_keyword = ["host", "match"].iter().any(|known| keyword.eq_ignore_ascii_case(known));
+    is_keyword && words.next().is_some_and(|next| !next.contains('=') && !next.starts_with('#'))
 }
 
 /// The name of `[name]`, which may have a comment after it.
@@ -71,7 +84,8 @@ fn hosts(listed: &mut Listed, group: &str, line: &str) -> Result<(), String> {
         for setting in settings {
             let (key, value) = setting.split_once('=').ok_or_else(|| {
                 format!(
-                    "'{setting}' behind the host {pattern} is not of the form KEY=VALUE, without blanks"
+                    "'{setting}' behind the host {pattern} is not of the form KEY=VALUE, without blanks\nWrite each \
+                     host on a line of its own, such as: pi1 ansible_host=10.0.0.7 ansible_user=pi"
                 )
             })?;
             listed.set_of_host(&name, key, &words::value(value));

@@ -222,6 +222,9 @@ fn what_is_wrong_is_said_with_its_place() {
         ("hosts", "pi,nas\n", "'pi,nas' has ',', which no machine's name has\nWrite the name"),
         ("hosts", "${ip} ansible_user=pi\n", "'${ip}' has '$'"),
         ("hosts", "pi ansible_host = 10.0.0.1\n", "KEY=VALUE, without blanks"),
+        ("hosts", "10.0.0.7 pi pi.lan\n", "Write each host on a line of its own, such as: pi1"),
+        ("config", "User pi\n\nHost pi1\n  HostName 10.0.0.1\n", "it is an ssh configuration"),
+        ("config", "match all\n  Port 22\n", "--on pi1 --ssh-config FILE"),
         (
             "a.yml",
             "all:\n  hosts:\n    pi: {ansible_host: [10.0.0.1]}\n",
@@ -346,6 +349,7 @@ fn marks_of_editors_vaults_and_lists_of_ansible_are_known() {
         "web": {"hosts": {"h1": {"ansible_host": "10.0.0.1"}, "h3": {}, "h4": null}}}"#;
     let expected = ["h2 = h2 in web", "h1 = 10.0.0.1 in web", "h3 = h3 in web", "h4 = h4 in web"];
     assert_eq!(boards("hosts.json", by_hand), expected);
+    assert_eq!(boards("hosts", "host ansible_port=22\nmatch # it\n").len(), 2, "two names");
     let local = error("hosts", "h1 ansible_connection=local\n");
     assert!(local.contains("h1 is left out: its connection is local"), "{local}");
 }
