@@ -164,6 +164,7 @@ mod tests {
             "SC64G: 4 KiB random reads, ±12 % (7.2 min to 8.8 min)",
             "mmcblk0p2 stood still for 3.5 s; btrfs, ext4, zstd:3",
             "USB 3, 5 Gbit/s",
+            "rwmixread=90 against rwmixread=70, zonemode=strided against no zonemode",
         ] {
             assert_eq!(kept(same), same);
         }
