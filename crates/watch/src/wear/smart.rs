@@ -6,6 +6,7 @@
 //! smartctl names from its database. SAS: the Solid State Media log page (SBC-4: percentage used endurance indicator).
 
 mod attributes;
+mod defects;
 mod lenient;
 mod self_test;
 #[cfg(test)]
@@ -232,7 +233,7 @@ fn of_scsi(wear: &mut Wear, answer: &Value) {
     wear.warnings.extend(self_test::of_scsi(answer));
     if wear.is_turning {
         warn_of_unreadable(wear, [count(&answer["scsi_pending_defects"]["count"])]);
-        warn_of_reallocated(wear, [count(&answer["scsi_grown_defect_list"])]);
+        warn_of_reallocated(wear, [defects::grown(answer)]);
     }
 }
 
