@@ -236,7 +236,7 @@ impl<'a> Entry<'a> {
             access: of_all
                 .map(|asked| if asked.is_buffered { Access::Buffered } else { Access::Direct }),
             content: None,
-            on: None,
+            on: self.host(),
             is_shared: self.parts.len() > 1 || is_of_several,
             beside: None,
             operation: Operation::Block,
@@ -248,6 +248,11 @@ impl<'a> Entry<'a> {
             p99_ns: percentile(part, "99.000000", sync, 100),
             doubts,
         }
+    }
+
+    /// The machine that did it, in the result of a client; all of them are asked for the same jobs.
+    fn host(&self) -> Option<String> {
+        self.value["hostname"].as_str().filter(|host| !host.is_empty()).map(String::from)
     }
 
     fn failure(&self) -> Option<SubjectDoubt> {

@@ -135,6 +135,27 @@ fn jobs_that_ran_together_are_not_like_one_alone() {
 }
 
 #[test]
+fn each_machine_is_compared_with_itself_in_whatever_order_they_answer() {
+    let of = |host: &str, operations: u64| {
+        json!({"jobname": "a", "groupid": 0, "hostname": host, "job options": {"rw": "read"},
+            "read": side(operations, 2000)})
+    };
+    let run = |entries: Value| {
+        let value = json!({"fio version": "fio-3.33", "client_stats": entries});
+        subject("x.json", &value).expect("fio's")
+    };
+    let before = run(json!([of("pi1", 1000), of("pi2", 2000)]));
+    let after = run(json!([of("pi2", 2000), of("pi1", 1000)]));
+    let rows = crate::compare::compare(&[before, after]).rows;
+    assert_eq!(rows.len(), 2, "{rows:?}");
+    for row in rows {
+        let figures = &row.throughput.figures;
+        let value = |at: usize| figures[at].as_ref().map(|figure| figure.value);
+        assert_eq!(value(0), value(1), "{row:?}");
+    }
+}
+
+#[test]
 fn what_reads_back_its_writes_is_one_job() {
     let options = json!({"group_reporting": "1", "rw": "write", "verify": "crc32c"});
     let mut write = side(5000, 5000);
