@@ -45,7 +45,10 @@ fn a_larger_read_ahead_is_made_to_last_and_undone() {
     println!("{rule}");
     let named = disk.trim_start_matches("/dev/");
     let rules = rule.lines().filter(|line| line.starts_with("ACTION"));
-    assert!(rules.clone().count() == 1 && rules.clone().all(|line| !line.contains(named)), "{rule}");
+    assert!(
+        rules.clone().count() == 1 && rules.clone().all(|line| !line.contains(named)),
+        "{rule}"
+    );
     board.switch_off().unwrap();
 
     let mut board = boot();

@@ -48,8 +48,7 @@ pub(super) static RECIPE: Recipe = Recipe {
 const PARAMETER: &str = "pciex1_gen";
 /// The board's own bridge to its ports, which is not on the connector.
 const RP1: &str = "1de4:0001";
-const ELSEWHERE: &str =
-    "mount the boot partition that the firmware reads (`rubus boot` says which): the recipe changes its config.txt";
+const ELSEWHERE: &str = "mount the boot partition that the firmware reads (`rubus boot` says which): the recipe changes its config.txt";
 /// A link that does less than this share of what it carries is not what holds its disk back.
 const BUSY_SHARE: f64 = 0.8;
 

@@ -8,8 +8,8 @@ use rubus_change::apply::rehearsal::{
     STORE, applied_to, everything, journal_of, machine, store, undo, with_context,
 };
 use rubus_change::apply::{ASKED_FOR, Ending, go, left, turn};
-use rubus_change::plan::{Action, Plan};
 use rubus_change::plan::journal::Way;
+use rubus_change::plan::{Action, Plan};
 use rubus_host::Files;
 use rubus_host::capture::Captured;
 use rubus_host::simulated::rehearsal::SimulatedMachine;

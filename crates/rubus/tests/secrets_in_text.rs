@@ -213,9 +213,19 @@ fn no_secret_is_in_the_explanation_of_what_is_found() {
 fn every_verb_is_looked_at_or_has_its_reason() {
     let place = place(true);
     let help = rubus(place.home.path(), &["help"]);
-    let named = |line: &str| line.strip_prefix("  ").is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_lowercase()));
-    let verbs: BTreeSet<&str> =
-        help.lines().filter(|line| named(line)).filter_map(|line| line.split_whitespace().next()).collect();
+    let named = |line: &str| {
+        line.strip_prefix("  ")
+            .is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_lowercase()))
+    };
+    let verbs: BTreeSet<&str> = help
+        .lines()
+        .filter(|line| named(line))
+        .filter_map(|line| line.split_whitespace().next())
+        .collect();
     let known = OF_A_MACHINE.iter().map(|line| line[0]).chain(OTHERS.iter().map(|(verb, _)| *verb));
-    assert_eq!(verbs, known.collect(), "a verb whose text shows a machine belongs into OF_A_MACHINE");
+    assert_eq!(
+        verbs,
+        known.collect(),
+        "a verb whose text shows a machine belongs into OF_A_MACHINE"
+    );
 }

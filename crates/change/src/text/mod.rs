@@ -442,7 +442,8 @@ mod tests {
         let second = Check { remedy: Some("plug it in".into()), ..plan.checks[0].clone() };
         plan.checks.push(second.clone());
         let text = render(&plan, Style::PLAIN);
-        let end = "To do: Use a kernel that has it\n       Then the other check that failed, above.\n";
+        let end =
+            "To do: Use a kernel that has it\n       Then the other check that failed, above.\n";
         assert!(text.ends_with(end), "{text}");
         plan.checks.push(second);
         let text = render(&plan, Style::PLAIN);

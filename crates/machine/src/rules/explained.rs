@@ -23,7 +23,8 @@ pub struct Explained {
 /// A finding that needs more than the facts of a survey or a run: code, weight, when, source.
 type Beside = (&'static str, Weight, &'static str, &'static str);
 
-const START: &str = "Raspberry Pi documentation, config.txt and boot flow: what each version of the firmware does";
+const START: &str =
+    "Raspberry Pi documentation, config.txt and boot flow: what each version of the firmware does";
 
 const BESIDE: [Beside; 7] = [
     (

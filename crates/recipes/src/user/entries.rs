@@ -29,52 +29,17 @@ pub(super) enum Need {
 /// A step of the recipe.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Work {
-    WriteFile {
-        path: String,
-        text: String,
-        mode: Option<String>,
-    },
-    RemoveFile {
-        path: String,
-    },
-    SetLine {
-        path: String,
-        key: String,
-        value: String,
-        separator: String,
-    },
-    MakeDirectory {
-        path: String,
-    },
-    SetLink {
-        path: String,
-        to: String,
-    },
-    Mask {
-        unit: String,
-    },
-    SetKnob {
-        path: String,
-        value: String,
-    },
-    MakeSwapFile {
-        path: String,
-        size: String,
-    },
-    SwapOn {
-        what: String,
-        priority: Option<String>,
-    },
-    SwapOff {
-        what: String,
-    },
-    Mount {
-        what: String,
-        at: String,
-        kind: String,
-        options: String,
-        at_boot: bool,
-    },
+    WriteFile { path: String, text: String, mode: Option<String> },
+    RemoveFile { path: String },
+    SetLine { path: String, key: String, value: String, separator: String },
+    MakeDirectory { path: String },
+    SetLink { path: String, to: String },
+    Mask { unit: String },
+    SetKnob { path: String, value: String },
+    MakeSwapFile { path: String, size: String },
+    SwapOn { what: String, priority: Option<String> },
+    SwapOff { what: String },
+    Mount { what: String, at: String, kind: String, options: String, at_boot: bool },
     Format(Filesystem),
 }
 

@@ -355,7 +355,8 @@ fn mount(
     situation: &PlanInput<'_>,
     draft: &mut PlanBuilder,
 ) {
-    let is_wanted = |mount: &Mount| Path::new(&mount.point) == wanted.at && mount.filesystem == wanted.kind;
+    let is_wanted =
+        |mount: &Mount| Path::new(&mount.point) == wanted.at && mount.filesystem == wanted.kind;
     if !situation.machine.mounts.iter().any(is_wanted) {
         mounting::check_place(wanted.at, situation, draft);
     }

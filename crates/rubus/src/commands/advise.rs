@@ -183,12 +183,7 @@ fn obstacles(
     let obstacle = |check: Check| {
         let remedy = check.remedy.as_ref().map(|remedy| format!(": {remedy}"));
         Obstacle {
-            words: format!(
-                "{} (found: {}){}",
-                check.what,
-                check.found,
-                remedy.unwrap_or_default()
-            ),
+            words: format!("{} (found: {}){}", check.what, check.found, remedy.unwrap_or_default()),
             remedy: check.remedy.map(|remedy| (check.what, remedy)),
         }
     };

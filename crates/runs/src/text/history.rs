@@ -311,8 +311,9 @@ mod tests {
     #[test]
     fn narrow_moments_are_told_apart() {
         let mut runs = runs();
-        let shown =
-            |runs: &[RunSummary], columns: usize| render(runs, &[], Style { columns, ..Style::PLAIN });
+        let shown = |runs: &[RunSummary], columns: usize| {
+            render(runs, &[], Style { columns, ..Style::PLAIN })
+        };
         (runs[0].started, runs[1].started) =
             ("2026-11-21T01:02:03Z".into(), "2026-11-20T23:50:00Z".into());
         let of_a_year = shown(&runs, 80);

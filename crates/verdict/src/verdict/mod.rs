@@ -310,7 +310,10 @@ mod tests {
         assert!(perhaps.starts_with("Commits, probably, hold "), "{perhaps}");
         assert!(perhaps.ends_with(" Perhaps sequential writes instead."), "{perhaps}");
         let unknown = headline(&mut run, Estimate::new(11.5e6, 0.0, 12e6));
-        assert!(unknown.contains("How long installing software waits did not settle."), "{unknown}");
+        assert!(
+            unknown.contains("How long installing software waits did not settle."),
+            "{unknown}"
+        );
     }
 
     #[test]

@@ -113,7 +113,10 @@ fn what_stays_is_not_called_the_best_where_another_may_be_faster() {
     moves[1].time_s = Estimate::new(2.0, 0.2, 27.0);
     rank(&mut moves, Purpose::Desktop, |_| 0);
     let said = &words::because(&question, &[], &moves)[0];
-    assert!(said.contains("probably faster for a desktop, and its worst case is shorter"), "{said}");
+    assert!(
+        said.contains("probably faster for a desktop, and its worst case is shorter"),
+        "{said}"
+    );
     // Where none is likely to be faster, the present one is the best.
     all[1].time_s = Estimate::new(5.5, 1.0, 27.0);
     let said = &words::because(&question, &[], &all)[0];

@@ -20,7 +20,8 @@ fn gap_in(text: &str) -> Option<String> {
 }
 
 /// Recipes that ask for a disk, a place or an address: their plan is refused without it.
-const NEED_AN_OPTION: [&str; 6] = ["desktop", "format", "network-disk", "raid0", "swap", "usb-quirk"];
+const NEED_AN_OPTION: [&str; 6] =
+    ["desktop", "format", "network-disk", "raid0", "swap", "usb-quirk"];
 
 /// A plan that is refused for want of an option.
 pub(in crate::rules) fn bare(finding: &RuleFinding) -> Option<&str> {
