@@ -7,7 +7,7 @@ use super::shapes;
 use crate::shareable::kernel_names::is_device;
 use crate::shareable::products::is_product;
 use crate::shareable::words::{phrase, spelt_words};
-use crate::shareable::{LEFT_OUT, Pseudonyms, identities, options, paths};
+use crate::shareable::{LEFT_OUT, Pseudonyms, identities, options, paths, releases};
 
 /// What such a file is made of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -222,6 +222,7 @@ pub(super) fn note_link_by_id(link: &str, names: &mut Pseudonyms) {
 
 /// Notes what an owner added to the version of a kernel.
 pub(super) fn note_release(release: &str, names: &mut Pseudonyms) {
+    releases::addresses_in(release).into_iter().for_each(|address| names.note(address));
     for piece in release.split(['.', '-', '+', '_', '~']) {
         if !piece.is_empty() && !options::is_words(piece) {
             names.note(piece);
@@ -545,7 +546,8 @@ mod tests {
         let text = "E:DM_NAME=alicebox-root\nE:ID_FS_LABEL=alicelabel\nS:mapper/alicebox-root\n";
         said(Words::Udev, text.as_bytes(), &mut names);
         note_release("6.1.0-alice", &mut names);
-        assert_eq!(names.noted(), ["alice", "alicebox-root", "alicelabel"]);
+        note_release("6.192.168.1.5", &mut names);
+        assert_eq!(names.noted(), ["192.168.1.5", "alice", "alicebox-root", "alicelabel"]);
     }
 
     #[test]

@@ -17,6 +17,7 @@ pub mod paths;
 pub(crate) mod planted;
 pub mod products;
 pub mod pseudonyms;
+pub mod releases;
 #[cfg(test)]
 mod spelling_tests;
 #[cfg(test)]

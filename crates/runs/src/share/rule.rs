@@ -5,7 +5,9 @@ use std::collections::BTreeSet;
 use rubus_host::shareable::list::is_word;
 use rubus_host::shareable::products::is_product;
 use rubus_host::shareable::words::{is_phrase, phrase, spelt_words};
-use rubus_host::shareable::{Kind, LEFT_OUT, Pseudonyms, command_line, identities, options, paths};
+use rubus_host::shareable::{
+    Kind, LEFT_OUT, Pseudonyms, command_line, identities, options, paths, releases,
+};
 
 use super::table::TextRule;
 
@@ -153,6 +155,7 @@ fn is_version(text: &str) -> bool {
         && letters <= 1
         && begins(text)
         && !identities::is_address(text)
+        && releases::addresses_in(text).is_empty()
 }
 
 /// A version: numbers and the words that distributions add. A word of one's own kernel is left out.
