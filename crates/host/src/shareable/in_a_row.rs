@@ -21,7 +21,7 @@ pub(super) fn stretches(text: &str) -> Vec<Range<usize>> {
     let mut row: Vec<Piece<'_>> = Vec::new();
     let mut rest = pieces.as_slice();
     let end = |row: &mut Vec<Piece<'_>>, found: &mut Vec<Range<usize>>| {
-        if let (Some(first), Some(last), true) = (row.first(), row.last(), spells(row)) {
+        if let (Some(first), Some(last), true) = (row.first(), row.last(), spells(text, row)) {
             found.push(first.bytes.start..last.bytes.end);
         }
         row.clear();
@@ -250,7 +250,7 @@ fn is_mixed(piece: &Piece<'_>) -> bool {
 }
 
 /// Whether pieces in a row are more than a few numbers or a list that grows.
-fn spells(row: &[Piece<'_>]) -> bool {
+fn spells(text: &str, row: &[Piece<'_>]) -> bool {
     const MAX_PIECES: usize = 3;
     const MAX_DIGITS: usize = 7;
     let numbers: Option<Vec<u64>> = row.iter().map(|piece| piece.text.parse().ok()).collect();
@@ -263,7 +263,24 @@ fn spells(row: &[Piece<'_>]) -> bool {
         row.iter().map(|piece| piece.text.bytes().filter(u8::is_ascii_digit).count()).sum();
     let chars: usize = row.iter().map(|piece| piece.text.chars().count()).sum();
     let has_letters = row.len() > 1 && chars > MAX_DIGITS && row.iter().any(is_mixed);
-    row.len() > MAX_PIECES || digits > MAX_DIGITS || has_octal || has_letters
+    row.len() > MAX_PIECES
+        || digits > MAX_DIGITS
+        || has_octal
+        || has_letters
+        || row.windows(2).any(|pair| is_local_number(text, pair))
+}
+
+/// "555-1234", "555.1234": a telephone number without its area code. Pairs of sizes and depths have round numbers.
+fn is_local_number(text: &str, pair: &[Piece<'_>]) -> bool {
+    let [first, second] = pair else {
+        return false;
+    };
+    let between = &text[first.bytes.end..second.bytes.start];
+    let numbers = numbers(&[first.text, second.text]);
+    let has_lengths = (first.text.len(), second.text.len()) == (3, 4);
+    has_lengths
+        && ["-", ".", "/", " "].contains(&between)
+        && numbers.is_some_and(|numbers| !is_list(&numbers))
 }
 
 /// Sizes, depths or counts that grow or fall: powers of two and multiples of ten.
@@ -297,6 +314,10 @@ mod tests {
             "0171 5551234",
             "0300 0250 0262",
             "at 49 30 1234567 now",
+            "555-1234",
+            "call 555 1824",
+            "a 972.5621",
+            "disk-387/8482",
         ] {
             assert!(is_spelt(spelt), "{spelt}");
         }
@@ -310,6 +331,10 @@ mod tests {
             "from 12:30 to 14:30, 3 of 4",
             "6.12.47",
             "USB 3, 5 Gbit/s",
+            "256 4096",
+            "read-100-2000",
+            "259:1234",
+            "2794.748",
             "1 of 2 in 3 of 4",
             "[ 5432.123456] sd 2:0:0:0: [sda] usb 1-1.3.4: 1-1.3:1.0 at 0000:01:00.0",
         ] {

@@ -97,6 +97,7 @@ fn is_digits(text: &str) -> bool {
     text.len() <= 40
         && groups.iter().all(is_number)
         && (groups.len() <= 2 || are_cores())
+        && (groups.len() != 2 || spelt_words(text).is_empty())
         && !identities::is_address(text)
 }
 

@@ -132,3 +132,16 @@ fn no_spelling_of_a_secret_is_let_through() {
     }
     assert!(leaks.is_empty(), "{} are left:\n{}", leaks.len(), leaks.join("\n"));
 }
+
+/// Two figures could be a telephone number without its area code.
+#[test]
+fn no_local_telephone_number_is_let_through() {
+    for number in ["555-1824", "387.8482", "555/1824"] {
+        for text in [number.to_string(), format!("a {number}"), format!("{number},rw")] {
+            for rule in forms() {
+                let said = alone(rule, &text);
+                assert!(!said.contains(number), "{rule:?}: {said}");
+            }
+        }
+    }
+}
