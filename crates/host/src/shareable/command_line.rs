@@ -93,7 +93,7 @@ const PARAMETERS: &[(&str, Value)] = {
         ("nosplash", W),
         ("panic", W),
         ("maxcpus", W),
-        ("mem", N),
+        ("mem", W),
         ("systemd.run", P),
         ("systemd.run_success_action", W),
         ("systemd.unit", W),
@@ -254,6 +254,13 @@ mod tests {
         let line = "console=serial0,115200 console=tty1 root=PARTUUID=4f2a9c1d-02 rootfstype=ext4 fsck.repair=yes rootwait \
                     quiet usb-storage.quirks=152d:0578:u zswap.enabled=1 cgroup_enable=memory";
         assert_eq!(shareable(line, &mut names), line.replace("4f2a9c1d", "uuid-1"));
+    }
+
+    #[test]
+    fn a_long_number_is_a_size_where_it_has_a_unit_or_is_round() {
+        let mut names = Pseudonyms::default();
+        let line = "mem=512M mem=4096000 mem=4915551 quiet";
+        assert_eq!(shareable(line, &mut names), "mem=512M mem=4096000 quiet …");
     }
 
     #[test]

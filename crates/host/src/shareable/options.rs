@@ -10,8 +10,10 @@ use super::words::{is_public_piece, is_round};
 enum Value {
     /// There is none.
     None,
-    /// Digits with a unit.
+    /// Digits with a unit; a long number is round.
     Number,
+    /// Digits with a unit, whatever they are: sizes and counts that the kernel makes of the memory.
+    Size,
     /// Public words, numbers with them: `zstd:3`, `tcp`, `strict`.
     Word,
     /// A path.
@@ -23,7 +25,7 @@ enum Value {
 /// Options of mounts that say something of storage: of the kernel's filesystems (Documentation/filesystems, mount(8),
 /// nfs(5), mount.cifs(8)) and of fstab (systemd.mount(5)). What is none of these is left out, with its value.
 const MOUNT_OPTIONS: &[(&str, Value)] = {
-    use Value::{None as N, Number as D, Path as P, Volume as V, Word as W};
+    use Value::{None as N, Number as D, Path as P, Size as S, Volume as V, Word as W};
     &[
         ("rw", N),
         ("ro", N),
@@ -102,7 +104,7 @@ const MOUNT_OPTIONS: &[(&str, Value)] = {
         ("space_cache", W),
         ("nospace_cache", N),
         ("subvol", P),
-        ("subvolid", D),
+        ("subvolid", S),
         ("degraded", N),
         ("autodefrag", N),
         ("noautodefrag", N),
@@ -114,8 +116,8 @@ const MOUNT_OPTIONS: &[(&str, Value)] = {
         ("max_inline", D),
         ("thread_pool", D),
         ("device", V),
-        ("size", D),
-        ("nr_inodes", D),
+        ("size", S),
+        ("nr_inodes", S),
         ("mode", D),
         ("uid", D),
         ("gid", D),
@@ -139,11 +141,11 @@ const MOUNT_OPTIONS: &[(&str, Value)] = {
         ("logbsize", D),
         ("sunit", D),
         ("swidth", D),
-        ("allocsize", D),
+        ("allocsize", S),
         ("vers", W),
         ("nfsvers", W),
-        ("rsize", D),
-        ("wsize", D),
+        ("rsize", S),
+        ("wsize", S),
         ("hard", N),
         ("soft", N),
         ("proto", W),
@@ -181,7 +183,8 @@ pub fn mount_option(text: &str, names: &mut Pseudonyms) -> Option<String> {
     };
     let kept = match form {
         Value::None => None,
-        Value::Number => is_number(value).then(|| value.to_string()),
+        Value::Number => is_public_number(value).then(|| value.to_string()),
+        Value::Size => is_number(value).then(|| value.to_string()),
         Value::Word => is_words(value).then(|| value.to_string()),
         Value::Path => Some(paths::path(value, names)),
         Value::Volume => Some(paths::volume(value, names)),
@@ -268,7 +271,7 @@ fn is_formula(text: &str) -> bool {
     }
     let pieces = text.split(|c: char| " ()*/+-,.".contains(c)).filter(|piece| !piece.is_empty());
     pieces.into_iter().all(|piece| {
-        is_word(piece) || piece.len() <= 9 && piece.bytes().all(|b| b.is_ascii_digit())
+        is_word(piece) || piece.bytes().all(|b| b.is_ascii_digit()) && is_public_number(piece)
     })
 }
 
@@ -285,6 +288,7 @@ mod tests {
             "defaults,compress=zstd:3,subvol=/home,space_cache=v2",
             "rw,vers=4.2,rsize=1048576,proto=tcp,hard",
             "nofail,x-systemd.device-timeout=10s",
+            "rw,size=1938540k,nr_inodes=484635,mode=755,uid=1000",
         ] {
             assert_eq!(of(same), same);
         }
@@ -298,6 +302,8 @@ mod tests {
             "user=alice%hunter2",
             "name=alice",
             "mode=alice",
+            "uid=1715551,gid=4715552",
+            "port=5551239,timeo=4930556,codepage=5551240",
             "password=\"a b\"",
         ] {
             assert_eq!(of(secret), "defaults", "{secret}");
@@ -337,6 +343,9 @@ mod tests {
             of("zram-size = min(ram / 2, 4096)").as_deref(),
             Some("zram-size = min(ram / 2, 4096)")
         );
+        for number in ["CONF_SWAPSIZE=5551234", "zram-size = min(ram / 2, 4915551)"] {
+            assert_eq!(of(number), None);
+        }
         assert_eq!(of("ALICE=1"), None);
         assert_eq!(of("Mechanism=hunter2").as_deref(), None);
     }
