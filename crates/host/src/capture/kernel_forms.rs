@@ -402,7 +402,7 @@ fn is_property(key: &str, value: &str, names: &mut Pseudonyms) -> bool {
     match key {
         "ID_PATH" | "ID_PATH_TAG" => is_bus_path(value),
         // Types of partitions are UUIDs that all machines have.
-        "ID_PART_ENTRY_TYPE" => value.len() <= 36 && is_hex_groups(value),
+        "ID_PART_ENTRY_TYPE" => is_partition_type(value),
         "DM_UUID" => {
             note_mapping_id(value, names);
             true
@@ -426,7 +426,8 @@ fn is_udev_link(link: &str, names: &mut Pseudonyms) -> bool {
             note_link_by_id(link, names);
             true
         }
-        Some(("uuid" | "partuuid" | "diskseq" | "partnum", _)) => true,
+        Some(("uuid" | "partuuid", _)) => true,
+        Some(("diskseq" | "partnum", numbers)) => numbers.split("-part").all(is_count),
         Some(("path", path)) => is_bus_path(path),
         Some(_) => false,
         None => {
@@ -440,16 +441,27 @@ fn is_value_or_node(value: &str) -> bool {
     is_value(value) || value.strip_prefix("/dev/").is_some_and(is_device)
 }
 
-fn is_hex_groups(value: &str) -> bool {
-    let mut groups = value.trim_start_matches("0x").split('-');
-    groups.all(|group| group.bytes().all(|b| b.is_ascii_hexdigit()))
+/// "0x83", or the UUID of a type.
+fn is_partition_type(value: &str) -> bool {
+    let number = value.strip_prefix("0x");
+    number.is_some_and(|digits| digits.len() <= 2 && shapes::is_hex(digits))
+        || shapes::is_uuid(value)
+}
+
+/// How often a disk came, or which partition it is.
+fn is_count(text: &str) -> bool {
+    (1..=5).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_digit())
 }
 
 /// "platform-fd500000.pcie-pci-0000:01:00.0-usb-0:1:1.0-scsi-0:0:0:0-part1"; links that name a partition by its label or
 /// UUID behind it are known elsewhere.
 fn is_bus_path(path: &str) -> bool {
+    // Registers begin at a round address; ACPI's names of Intel's chips begin with the maker's number.
+    let is_place =
+        |piece: &str| piece.len() <= 4 || piece.ends_with("00") || piece.starts_with("8086");
     let is_piece = |piece: &str| {
-        options::is_words(piece) || piece.len() <= 8 && piece.bytes().all(|b| b.is_ascii_hexdigit())
+        let is_hex = piece.len() <= 8 && piece.bytes().all(|b| b.is_ascii_hexdigit());
+        options::is_words(piece) || is_hex && is_place(piece)
     };
     !path.contains("-part/")
         && !identities::is_address(path)
@@ -538,6 +550,17 @@ mod tests {
         let udev = "E:ID_FS_TYPE=ext4\nE:ID_OWNER=alice\nS:disk/by-id/ata-X_1\nG:systemd\n\
                     E:ID_FS_LABEL=BACKUP\nE:ID_PATH=platform-fd500000.pcie-pci-0000:01:00.0\n";
         assert_eq!(of(Words::Udev, udev), udev.replace("E:ID_OWNER=alice\n", ""));
+        let numbers = "S:disk/by-diskseq/3-part1\nS:disk/by-partnum/2\nE:ID_PART_ENTRY_TYPE=0x83\n\
+                       E:ID_PATH=platform-80860F14:00\nE:ID_PATH=platform-3f202000.mmc\n";
+        assert_eq!(of(Words::Udev, numbers), numbers);
+        for private in [
+            "S:disk/by-diskseq/alice\n",
+            "S:disk/by-diskseq/5551234\n",
+            "S:disk/by-path/platform-deadbeef.cafebabe-scsi-0:0:0:0\n",
+            "E:ID_PART_ENTRY_TYPE=deadbeefcafe12345678\n",
+        ] {
+            assert_eq!(of(Words::Udev, private), "", "{private}");
+        }
     }
 
     #[test]

@@ -321,3 +321,36 @@ fn names_inside_udevs_names_are_left_out() {
     assert!(left.is_empty(), "{left:?} are left in {text}");
     assert!(text.contains("SanDisk_Ultra_") && text.contains("_Backup_"), "{text}");
 }
+
+/// Programs that make filesystems and disks let people give a word where an identity is expected.
+#[test]
+fn a_word_in_the_place_of_an_identity_is_left_out_and_still_found() {
+    let machine = FakeFiles::new()
+        .file("/proc/cmdline", "root=UUID=qzwordy resume=UUID=jo rootwait\n")
+        .file("/etc/fstab", "UUID=jo none swap sw 0 0\n")
+        .file(
+            "/run/udev/data/b8:1",
+            "E:ID_FS_UUID=qzwordy\nE:ID_WWN=qzwwn\nS:disk/by-uuid/qzwordy\nS:disk/by-diskseq/qzseq-7\n",
+        )
+        .file("/run/udev/data/b8:2", "E:ID_FS_UUID=jo\nS:disk/by-uuid/jo\n")
+        .link("/dev/disk/by-uuid/qzwordy", "../../sda1")
+        .link("/dev/disk/by-uuid/jo", "../../sda2");
+    let recorder = Recorder::new(&machine);
+    read_everything_there(&recorder);
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("capture.tar");
+    save(&recorder, &path, "for a test", "2026-11-21T00:58:12Z", Identities::Replace).unwrap();
+    let text = String::from_utf8_lossy(&std::fs::read(&path).unwrap()).into_owned();
+    assert!(!text.contains("qz") && !text.contains("UUID=jo"), "{text}");
+    let kept = Captured::open(&path).unwrap();
+    let line = kept.text(Path::new("/proc/cmdline")).unwrap();
+    let named: Vec<&str> =
+        line.split(' ').filter_map(|word| Some(word.split_once("=UUID=")?.1)).collect();
+    assert_eq!(named.len(), 2, "{line}");
+    for (name, entry) in named.iter().zip(["b8:1", "b8:2"]) {
+        let udev = kept.text(Path::new(&format!("/run/udev/data/{entry}"))).unwrap();
+        let has = |wanted: String| udev.lines().any(|line| line == wanted);
+        assert!(has(format!("E:ID_FS_UUID={name}")), "{name} in {udev}");
+        assert!(has(format!("S:disk/by-uuid/{name}")), "{name} in {udev}");
+    }
+}

@@ -204,8 +204,9 @@ impl Redactor {
                 Reach::Words => alone(),
                 // Filters of config.txt are by the board's number.
                 Reach::IdentityPlaces => {
-                    let is_filter = bytes[..at].ends_with(b"[0x");
-                    (place != Place::Anywhere || is_filter || is_user()) && alone()
+                    let marks: [&[u8]; 2] = [b"[0x", b"UUID="];
+                    let is_named = marks.iter().any(|mark| bytes[..at].ends_with(mark));
+                    (place != Place::Anywhere || is_named || is_user()) && alone()
                 }
                 Reach::SerialPlaces => (place == Place::Serials || is_user()) && alone(),
                 Reach::UserPlaces => is_user() && alone(),

@@ -235,11 +235,21 @@ impl Secrets {
     /// A serial number that is a plain word: it may be anything, even a name that the owner gave the
     /// device. Zeros and the like identify no device.
     pub(crate) fn add_word(&mut self, text: &str) {
+        self.add_plain_word(text, Reach::SerialPlaces);
+    }
+
+    fn add_plain_word(&mut self, text: &str, reach: Reach) {
         let text = text.trim_matches(|c: char| c.is_whitespace() || c == '\0');
         let has_letter = text.chars().any(char::is_alphabetic);
         if has_letter && distinct(text) > 1 && !shapes::identifies(text) {
-            self.add(text, Shape::Serial, Reach::SerialPlaces);
+            self.add(text, Shape::Serial, reach);
         }
+    }
+
+    /// The identity of a filesystem, a partition or a disk, of which some programs let people give a word.
+    fn add_volume_id(&mut self, text: &str) {
+        self.add_id(text);
+        self.add_plain_word(text, Reach::IdentityPlaces);
     }
 
     /// A UUID or other identifier of hexadecimal digits; anything else counts as a serial number.
@@ -436,7 +446,7 @@ impl Secrets {
             "ID_WWN_VENDOR_EXTENSION",
         ] {
             let value = property(name).unwrap_or("");
-            self.add_id(value.strip_prefix("0x").unwrap_or(value));
+            self.add_volume_id(value.strip_prefix("0x").unwrap_or(value));
         }
         self.add_wide_id(property("DM_UUID").unwrap_or(""));
         for link in text.lines().filter_map(|line| line.strip_prefix("S:disk/by-")) {
@@ -468,7 +478,7 @@ impl Secrets {
 
     fn add_link_name(&mut self, kind: LinkKind, name: &str) {
         match kind {
-            LinkKind::Uuid => self.add_id(name),
+            LinkKind::Uuid => self.add_volume_id(name),
             LinkKind::Id => {
                 // "ata-…", "usb-…", "wwn-0x…", "nvme-eui.…", each perhaps with "-part2".
                 let name = match name.rsplit_once("-part") {
