@@ -8,8 +8,9 @@ use std::collections::BTreeSet;
 
 use super::kernel_forms::{self, Words};
 use super::known_forms::{self, Form};
-use super::shapes;
+use super::{module_names, shapes};
 use crate::files::ReadError;
+use crate::shareable::list::is_product_word;
 use crate::shareable::words::phrase;
 use crate::shareable::{LEFT_OUT, Pseudonyms, kernel_names, options, paths};
 use crate::simulated::recorder::Record;
@@ -296,7 +297,10 @@ fn note_path(path: &str, names: &mut Pseudonyms) {
     } else if let Some(below) = path.strip_prefix("/dev/") {
         note_device(below, names);
     } else if let Some(below) = modules {
-        kernel_forms::note_release(below.split('/').next().unwrap_or_default(), names);
+        let mut parts = below.split('/');
+        kernel_forms::note_release(parts.next().unwrap_or_default(), names);
+        let is_public = |part: &&str| module_names::is_known(part) || is_product_word(part);
+        parts.filter(|part| !is_public(part)).for_each(|part| names.note(part));
     } else if path.starts_with("/usr/local/") || !is_packaged {
         paths::path(path, names);
     } else if let Some(name) = path.rsplit('/').next().filter(|name| name.ends_with(".conf")) {
@@ -412,6 +416,8 @@ mod tests {
             "/home/alice2/swap",
             "/etc/sysctl.d/99-alice3.conf",
             "/lib/modules/6.1.0-alice4/modules.builtin",
+            "/lib/modules/6.1.0-alice4/kernel/crypto/alice6.ko",
+            "/usr/lib/modules/6.1.0/kernel/drivers/usb/storage/usb-storage.ko.xz",
             "/sys/block/mmcblk0/queue/scheduler",
             "/usr/lib/systemd/system-generators/zram-generator",
             "/usr/lib/sysctl.d/50-alice5.conf",
@@ -426,6 +432,7 @@ mod tests {
                 "99-alice3.conf",
                 "alice2",
                 "alice4",
+                "alice6.ko",
                 "alicebox--vg-root",
                 "alicelabel",
                 "b8:27:eb:11:22:33",

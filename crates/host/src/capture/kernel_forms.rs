@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::io::{Read, Write};
 
-use super::shapes;
+use super::{module_names, shapes};
 use crate::shareable::kernel_names::is_device;
 use crate::shareable::products::is_product;
 use crate::shareable::words::{phrase, spelt_words};
@@ -69,7 +69,7 @@ pub(super) fn said(words: Words, bytes: &[u8], names: &mut Pseudonyms) -> Vec<u8
         Words::Cpuinfo => kept_lines(&text, cpu_line),
         Words::Smaps => kept_lines(&text, |line| Some(mapping(line))),
         Words::Config => config(&text),
-        Words::Modules => kept(is_module_line),
+        Words::Modules => kept_lines(&text, module_names::line_of),
         Words::OsRelease => kept(is_release_line),
         Words::Udev => {
             kept_lines(&text, |line| is_udev_line(line, names).then(|| line.to_string()))
@@ -326,12 +326,6 @@ fn packed_config(bytes: &[u8]) -> Vec<u8> {
         .and_then(|()| packer.finish());
     // One that cannot be read tells a survey nothing either.
     packed.unwrap_or_default()
-}
-
-/// `kernel/fs/ext4/ext4.ko`, also with what it depends on.
-fn is_module_line(line: &str) -> bool {
-    let mut files = line.split([' ', ':']).filter(|path| !path.is_empty());
-    files.all(|path| path.starts_with("kernel/") && path.contains(".ko"))
 }
 
 fn is_release_line(line: &str) -> bool {

@@ -19,6 +19,7 @@ mod file_rules;
 mod kernel_forms;
 mod known_forms;
 mod manifest;
+mod module_names;
 mod open;
 mod passwords;
 mod patterns;
