@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::io::{Read, Write};
 
-use super::{module_names, shapes};
+use super::{cpu_flags, module_names, shapes};
 use crate::shareable::kernel_names::is_device;
 use crate::shareable::products::is_product;
 use crate::shareable::words::{phrase, spelt_words};
@@ -258,20 +258,13 @@ fn cpu_line(line: &str) -> Option<String> {
         // A board's revision has up to eight digits; the kind of the board is among them.
         "revision" => value.trim().len() <= 8 && shapes::is_hex(value.trim()),
         "vendor_id" => CPU_VENDORS.contains(&value.trim()),
-        flags if CPU_FLAGS.contains(&flags) => value.split(' ').all(is_flag),
+        flags if CPU_FLAGS.contains(&flags) && !value.trim().is_empty() => {
+            let known = cpu_flags::known(value);
+            return Some(format!("{name}: {}", known.as_deref().unwrap_or(LEFT_OUT)));
+        }
         _ => is_cpu_value(value.trim()),
     };
     Some(if is_public { line.to_string() } else { format!("{name}: {LEFT_OUT}") })
-}
-
-fn is_flag(token: &str) -> bool {
-    let is_of_flags = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b"_-.[]".contains(&b);
-    let digits = token.bytes().filter(u8::is_ascii_digit).count();
-    // "rv64imafdcvh_zicbom_…"
-    token.len() <= 160
-        && digits <= 20
-        && token.bytes().all(is_of_flags)
-        && !identities::is_address(token)
 }
 
 fn is_cpu_value(value: &str) -> bool {
@@ -522,6 +515,7 @@ mod tests {
             "Hardware\t: BCM2835\n",
             "Features\t: fp asimd evtstrm crc32 cpuid\n",
             "Serial\t\t: 10000000aabbccdd\n",
+            "power management:\n",
         ] {
             assert_eq!(of(Words::Cpuinfo, same), same);
         }
@@ -530,6 +524,8 @@ mod tests {
             ("Hardware\t: Qzboard of qzcorp\n", "Hardware\t: left out\n"),
             ("microcode\t: 0x1a2b3c4d5e\n", "microcode\t: left out\n"),
             ("bugs\t\t: Qzalice\n", "bugs\t\t: left out\n"),
+            ("bugs\t\t: qzbug spectre_v1\n", "bugs\t\t: spectre_v1\n"),
+            ("Features\t: fp qzfeature crc32\n", "Features\t: fp crc32\n"),
         ] {
             assert_eq!(of(Words::Cpuinfo, private), said);
         }

@@ -14,6 +14,7 @@
 //! Captures are only ever unpacked to memory; nothing in one can name a file of this machine.
 
 mod bundle;
+mod cpu_flags;
 mod escapes;
 mod file_rules;
 mod kernel_forms;
