@@ -5,6 +5,7 @@ use std::io::{Read, Write};
 
 use super::{cpu_flags, module_names, shapes};
 use crate::shareable::kernel_names::is_device;
+use crate::shareable::list::is_product_word;
 use crate::shareable::products::is_product;
 use crate::shareable::words::{phrase, spelt_words};
 use crate::shareable::{LEFT_OUT, Pseudonyms, identities, options, paths, releases};
@@ -70,7 +71,7 @@ pub(super) fn said(words: Words, bytes: &[u8], names: &mut Pseudonyms) -> Vec<u8
         Words::Smaps => kept_lines(&text, |line| Some(mapping(line))),
         Words::Config => config(&text),
         Words::Modules => kept_lines(&text, module_names::line_of),
-        Words::OsRelease => kept(is_release_line),
+        Words::OsRelease => kept_lines(&text, release_line),
         Words::Udev => {
             kept_lines(&text, |line| is_udev_line(line, names).then(|| line.to_string()))
         }
@@ -142,6 +143,7 @@ fn is_kernel_number(text: &str) -> bool {
 /// Public words of each line of a program's answer.
 pub(super) fn lines(output: &str) -> String {
     let each = output.split('\n').map(|line| {
+        let (clock, line) = line.split_at(clock_bytes(line));
         let spelt = spelt_words(line);
         let mut before = ("", "");
         let words = line.split(' ').enumerate().map(|(number, word)| {
@@ -155,9 +157,21 @@ pub(super) fn lines(output: &str) -> String {
                 phrase(word, &BTreeSet::new(), &Pseudonyms::default())
             }
         });
-        words.collect::<Vec<_>>().join(" ")
+        clock.to_string() + &words.collect::<Vec<_>>().join(" ")
     });
     each.collect::<Vec<_>>().join("\n")
+}
+
+/// How long the clock is that the kernel puts before a message: "[    5.123456] ".
+fn clock_bytes(line: &str) -> usize {
+    const MARK: &str = "] ";
+    let is_number = |text: &str, digits: std::ops::RangeInclusive<usize>| {
+        digits.contains(&text.len()) && text.bytes().all(|b| b.is_ascii_digit())
+    };
+    let inside = line.strip_prefix('[').and_then(|rest| rest.split_once(MARK));
+    let time = inside.and_then(|(inside, _)| inside.trim_start().split_once('.'));
+    let is_clock = time.is_some_and(|(s, us)| is_number(s, 1..=7) && is_number(us, 6..=6));
+    line.find(MARK).filter(|_| is_clock).map_or(0, |at| at + MARK.len())
 }
 
 /// A commit of the firmware ("version COMMIT", "hash is COMMIT"), a card's address on its bus, a time in seconds between parentheses, and flags of the firmware.
@@ -321,7 +335,8 @@ fn packed_config(bytes: &[u8]) -> Vec<u8> {
     packed.unwrap_or_default()
 }
 
-fn is_release_line(line: &str) -> bool {
+/// A line of os-release with what an owner called a distribution of their own left out: what it is made from stays.
+fn release_line(line: &str) -> Option<String> {
     const KEYS: [&str; 11] = [
         "NAME",
         "ID",
@@ -335,9 +350,20 @@ fn is_release_line(line: &str) -> bool {
         "VARIANT",
         "VARIANT_ID",
     ];
-    line.split_once('=').is_some_and(|(key, value)| {
-        KEYS.contains(&key) && is_product(value.trim_matches(['"', '\'']))
-    })
+    const OTHER: &str = "other";
+    let (key, value) = line.split_once('=').filter(|(key, _)| KEYS.contains(key))?;
+    let plain = value.trim_matches(['"', '\'']);
+    if is_product(plain) {
+        return Some(line.to_string());
+    }
+    let is_known = |word: &str| {
+        let core = word.trim_matches(|c: char| !c.is_ascii_alphanumeric());
+        options::is_words(core) || is_product_word(core)
+    };
+    let words = plain.split(' ').map(|word| if is_known(word) { word } else { OTHER });
+    let said = words.collect::<Vec<_>>().join(" ");
+    let said = if is_product(&said) { said.as_str() } else { OTHER };
+    Some(format!("{key}=\"{said}\""))
 }
 
 fn is_uevent_line(line: &str) -> bool {
@@ -532,6 +558,9 @@ mod tests {
         assert_eq!(of(Words::Config, "CONFIG_QZCORP_SECRET=y\n# CONFIG_QZ is not set\n"), "#\n#\n");
         let name = "ID=debian\nPRETTY_NAME=\"Debian GNU/Linux 12 (bookworm)\"\n";
         assert_eq!(of(Words::OsRelease, &format!("{name}HOME_URL=\"x\"\n")), name);
+        let own = "ID=qzos\nID_LIKE=debian\nPRETTY_NAME=\"Qz OS 12\"\nNAME=\"b8 27 eb 3a 2b 1c\"\n";
+        let said = "ID=\"other\"\nID_LIKE=debian\nPRETTY_NAME=\"other OS 12\"\nNAME=\"other\"\n";
+        assert_eq!(of(Words::OsRelease, own), said);
         let config = "CONFIG_SWAP=y\n# CONFIG_ZRAM is not set\nCONFIG_LOCALVERSION=\"-alice\"\n";
         assert_eq!(of(Words::Config, config), "CONFIG_SWAP=y\n# CONFIG_ZRAM is not set\n#\n");
         let mapped = "00010000-0002b000 r-xp 00000000 b3:02 1 /home/alice/rubus\n\
@@ -550,6 +579,15 @@ mod tests {
             "E:ID_PART_ENTRY_TYPE=deadbeefcafe12345678\n",
         ] {
             assert_eq!(of(Words::Udev, private), "", "{private}");
+        }
+    }
+
+    #[test]
+    fn a_message_of_the_kernel_keeps_its_time() {
+        let log = "[    5.123456] I/O error, dev sda, sector 77\n[12345.654321] usb 1-1.3: reset\n";
+        assert_eq!(lines(log), log);
+        for line in ["[5551234567.123456] x", "[555.1234] x", "[qz.123456] x", "x [1.123456] y"] {
+            assert_eq!(clock_bytes(line), 0, "{line}");
         }
     }
 

@@ -264,12 +264,12 @@ pub fn setting_line(text: &str, names: &mut Pseudonyms) -> Option<String> {
     Some(if kept == plain { text.to_string() } else { format!("{name}={kept}") })
 }
 
-/// "min(ram / 2, 4096)", as zram-generator takes it.
+/// "min(ram / 2, 4096)", "zstd lz4 (type=huge)", as zram-generator takes them.
 fn is_formula(text: &str) -> bool {
     if super::in_a_row::is_spelt(text) {
         return false;
     }
-    let pieces = text.split(|c: char| " ()*/+-,.".contains(c)).filter(|piece| !piece.is_empty());
+    let pieces = text.split(|c: char| " ()*/+-,.=_".contains(c)).filter(|piece| !piece.is_empty());
     pieces.into_iter().all(|piece| {
         is_word(piece) || piece.bytes().all(|b| b.is_ascii_digit()) && is_public_number(piece)
     })
@@ -343,6 +343,8 @@ mod tests {
             of("zram-size = min(ram / 2, 4096)").as_deref(),
             Some("zram-size = min(ram / 2, 4096)")
         );
+        let algorithms = "compression-algorithm = zstd lz4 (type=huge)";
+        assert_eq!(of(algorithms).as_deref(), Some(algorithms));
         for number in ["CONF_SWAPSIZE=5551234", "zram-size = min(ram / 2, 4915551)"] {
             assert_eq!(of(number), None);
         }
