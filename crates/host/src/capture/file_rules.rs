@@ -48,7 +48,7 @@ const PATHS: &[(&str, Rule)] = &[
     ("/proc/meminfo", Rule::AsItIs),
     ("/proc/vmstat", Rule::AsItIs),
     ("/proc/stat", Rule::AsItIs),
-    ("/proc/filesystems", Rule::AsItIs),
+    ("/proc/filesystems", Rule::Kernel(Words::Given)),
     ("/proc/pressure/*", Rule::AsItIs),
     ("/proc/self/auxv", Rule::AsItIs),
     ("/proc/self/smaps", Rule::Kernel(Words::Smaps)),
@@ -85,7 +85,7 @@ const PATHS: &[(&str, Rule)] = &[
 
 /// Files below /sys by the end of their path, before the rules above.
 const ATTRIBUTES: &[(&str, Rule)] = &[
-    ("queue/scheduler", Rule::AsItIs),
+    ("queue/scheduler", Rule::Kernel(Words::Given)),
     ("ssr", Rule::AsItIs),
     ("csd", Rule::AsItIs),
     ("cid", Rule::Identity),

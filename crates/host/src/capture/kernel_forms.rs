@@ -35,6 +35,8 @@ pub(super) enum Words {
     PackedConfig,
     /// Modules' paths.
     Modules,
+    /// What modules call filesystems and schedulers.
+    Given,
     /// The name and version of a distribution.
     OsRelease,
     /// The udev database.
@@ -71,6 +73,10 @@ pub(super) fn said(words: Words, bytes: &[u8], names: &mut Pseudonyms) -> Vec<u8
         Words::Smaps => kept_lines(&text, |line| Some(mapping(line))),
         Words::Config => config(&text),
         Words::Modules => kept_lines(&text, module_names::line_of),
+        Words::Given => {
+            module_names::note_given(&text, names);
+            text.into_owned()
+        }
         Words::OsRelease => kept_lines(&text, release_line),
         Words::Udev => {
             kept_lines(&text, |line| is_udev_line(line, names).then(|| line.to_string()))
@@ -367,11 +373,11 @@ fn release_line(line: &str) -> Option<String> {
 }
 
 fn is_uevent_line(line: &str) -> bool {
-    const KEYS: &str = "MAJOR|MINOR|DEVNAME|DEVTYPE|DISKSEQ|PARTN|DRIVER|PCI_ID|PCI_CLASS|MODALIAS";
+    const KEYS: &str = "MAJOR|MINOR|DEVNAME|DEVTYPE|DISKSEQ|PARTN|DRIVER|PCI_ID|PCI_CLASS";
     line.split_once('=').is_some_and(|(key, value)| {
         KEYS.split('|').any(|known| known == key)
-            && !identities::is_address(value)
-            && value.len() <= 80
+            && value.split(' ').all(is_value_or_node)
+            && is_public(value)
     })
 }
 

@@ -4,6 +4,7 @@
 //! parameters pass by the rules of [`crate::shareable`]; what has none is left out, comments too. Names that stay where
 //! they stand, such as a server's in a table of mounts, are noted, so that they get one pseudonym in all files.
 
+use super::module_names;
 use crate::shareable::words::{spaced_identities, spelt_words};
 use crate::shareable::{Pseudonyms, command_line, identities, options, paths};
 
@@ -144,18 +145,9 @@ fn small_number(text: &str) -> String {
 
 /// Notes a type of filesystem that is none of the kernel's: programs give those behind `fuse.` their names.
 fn note_filesystem(text: &str, names: &mut Pseudonyms) {
-    const KNOWN: [&str; 8] = [
-        "portal",
-        "gvfsd-fuse",
-        "lxcfs",
-        "snapfuse",
-        "encfs",
-        "cgroup2",
-        "binfmt_misc",
-        "rpc_pipefs",
-    ];
+    const KNOWN: [&str; 5] = ["portal", "gvfsd-fuse", "lxcfs", "snapfuse", "encfs"];
     let kind = text.strip_prefix("fuse.").or(text.strip_prefix("fuseblk.")).unwrap_or(text);
-    if !KNOWN.contains(&kind) && !options::is_words(kind) {
+    if !KNOWN.contains(&kind) && !module_names::is_given(kind) {
         names.note(kind);
     }
 }

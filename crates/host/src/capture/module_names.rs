@@ -1,7 +1,7 @@
 //! Names of kernel modules: those that storage, its buses and its filesystems have pass; others may be an owner's.
 
-use crate::shareable::options;
 use crate::shareable::words::spelt_words;
+use crate::shareable::{Pseudonyms, options};
 
 /// Pieces of the names and directories of modules, beside public words.
 const PIECES: &str = "accel|acm|ahash|alias|altmode|am654|amba|arasan|authenc|ax88179|bam|blake2b|blake2s|blkfront|bnx2|brcmutil|brd|\
@@ -14,6 +14,22 @@ const PIECES: &str = "accel|acm|ahash|alias|altmode|am654|amba|arasan|authenc|ax
      seqiv|serpent|ses|sii|sil24|simple|smartpqi|snapshot|softdep|spi|spmi|staging|sunrpc|symbols|tg3|thunderbolt|\
      tmio|tpm|twofish|typec|uhci|ulpi|usbcore|usbhid|usbnet|vdso|vhost|virt|vmd|vmlinuz|vmw|wdt|weakdep|xctr|xenon|\
      xor|xz|zst|zynq";
+
+/// What the kernel's modules call filesystems and schedulers, beside public words.
+const GIVEN: &str = "adios|affs|anon_inodefs|aufs|balloon-kvm|bdev|befs|binfmt_misc|cgroup2|cpuset|dax|drm|functionfs|jffs2|nfsd|nodev|\
+     omfs|orangefs|qnx4|rpc_pipefs|secretmem|sockfs|sysv|ufs|vxfs|zonefs";
+
+/// Notes the words of a table of such names that are of no module of the kernel's: an owner's module may give them.
+pub(super) fn note_given(text: &str, names: &mut Pseudonyms) {
+    let words = text.split(|c: char| c.is_whitespace() || "[]".contains(c));
+    let is_public = |word: &&str| word.is_empty() || is_given(word);
+    words.filter(|word| !is_public(word)).for_each(|word| names.note(word));
+}
+
+/// Whether a filesystem or a scheduler is one of the kernel's.
+pub(super) fn is_given(word: &str) -> bool {
+    options::is_words(word) || GIVEN.split('|').any(|known| known == word)
+}
 
 /// A line of `modules.dep` or `modules.builtin` without the modules that are not known.
 pub(super) fn line_of(line: &str) -> Option<String> {
@@ -65,6 +81,14 @@ mod tests {
         {
             assert!(!is_known(name), "{name}");
         }
+    }
+
+    #[test]
+    fn names_that_an_owners_module_gives_are_noted() {
+        let mut names = Pseudonyms::noting();
+        note_given("nodev\tsysfs\nnodev\tbinfmt_misc\n\text4\nnodev\tqzcorpfs\n", &mut names);
+        note_given("none [mq-deadline] kyber bfq qzsched\n", &mut names);
+        assert_eq!(names.noted(), ["qzcorpfs", "qzsched"]);
     }
 
     #[test]
