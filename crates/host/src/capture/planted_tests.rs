@@ -299,6 +299,7 @@ fn names_inside_udevs_names_are_left_out() {
             "E:DM_UUID=DMRAID-isw_bajcefgj_qzvolume\n\
              S:disk/by-id/dm-uuid-DMRAID-isw_bajcefgj_qzvolume\n",
         )
+        .file("/run/udev/data/b259:1", "S:disk/by-id/nvme-nqn.2019-08.org.qzorg:nvme:qzsub_1\n")
         .link("/dev/disk/by-id/usb-Qzdora_Stick_0123456789AB-0:0-part1", "/dev/sdd1");
     let recorder = Recorder::new(&machine);
     read_everything_there(&recorder);

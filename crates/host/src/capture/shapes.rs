@@ -62,8 +62,11 @@ pub(crate) fn identifies(serial: &str) -> bool {
 /// The serial number in a name such as "Generic_Flash_Disk_8A2F9C01-0:0" or
 /// "Samsung_SSD_980_S64ENX0T123456_1": the last part that is not a unit number.
 pub(crate) fn serial_in_name(name: &str) -> &str {
+    let is_unit = |unit: &str| {
+        unit.contains(':') && unit.bytes().all(|byte| byte.is_ascii_digit() || byte == b':')
+    };
     let name = match name.rsplit_once('-') {
-        Some((device, unit)) if unit.contains(':') => device,
+        Some((device, unit)) if is_unit(unit) => device,
         _ => name,
     };
     let mut rest = name;
@@ -119,6 +122,7 @@ mod tests {
             ("Samsung_SSD_980_S64ENX0T123456_1", "S64ENX0T123456"),
             ("SC16G_0x1a2b3c4d", "0x1a2b3c4d"),
             ("360014056f6d8b5c4", "360014056f6d8b5c4"),
+            ("nqn.2019-08.org.x:nvme:y_1", "nqn.2019-08.org.x:nvme:y"),
         ] {
             assert_eq!(serial_in_name(name), serial);
         }
