@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 
 use super::kernel_forms::{self, Words};
 use super::known_forms::{self, Form};
-use super::{module_names, shapes};
+use super::{boot_names, module_names, shapes};
 use crate::files::ReadError;
 use crate::shareable::list::is_product_word;
 use crate::shareable::words::phrase;
@@ -301,6 +301,9 @@ fn note_path(path: &str, names: &mut Pseudonyms) {
         kernel_forms::note_release(parts.next().unwrap_or_default(), names);
         let is_public = |part: &&str| module_names::is_known(part) || is_product_word(part);
         parts.filter(|part| !is_public(part)).for_each(|part| names.note(part));
+    } else if path.starts_with("/boot/") {
+        let given: Vec<&str> = path.split('/').filter(|part| !boot_names::is_known(part)).collect();
+        paths::path(&given.join("/"), names);
     } else if path.starts_with("/usr/local/") || !is_packaged {
         paths::path(path, names);
     } else if let Some(name) = path.rsplit('/').next().filter(|name| name.ends_with(".conf")) {
@@ -414,6 +417,8 @@ mod tests {
             "/dev/mapper/alicebox--vg-root",
             "/dev/disk/by-label/alicelabel",
             "/home/alice2/swap",
+            "/boot/firmware/start4.elf",
+            "/boot/firmware/overlays/alice7.dtbo",
             "/etc/sysctl.d/99-alice3.conf",
             "/lib/modules/6.1.0-alice4/modules.builtin",
             "/lib/modules/6.1.0-alice4/kernel/crypto/alice6.ko",
@@ -433,6 +438,7 @@ mod tests {
                 "alice2",
                 "alice4",
                 "alice6.ko",
+                "alice7.dtbo",
                 "alicebox--vg-root",
                 "alicelabel",
                 "b8:27:eb:11:22:33",

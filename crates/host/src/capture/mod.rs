@@ -13,6 +13,7 @@
 //!
 //! Captures are only ever unpacked to memory; nothing in one can name a file of this machine.
 
+mod boot_names;
 mod bundle;
 mod cpu_flags;
 mod escapes;

@@ -268,6 +268,30 @@ fn files_that_a_config_names_are_still_what_they_were() {
     assert!(kept.read_prefix(&boot.join(initramfs), 1).is_ok(), "{config}");
 }
 
+/// Firmware looks for files by their names.
+#[test]
+fn files_that_firmware_looks_for_keep_their_names() {
+    let boot = Path::new("/boot/firmware");
+    let files = ["start4.elf", "fixup4.dat", "autoboot.txt", "tryboot.txt", "usercfg.txt"];
+    let config = "include usercfg.txt\n[tryboot]\nkernel=u-boot.bin\n";
+    let settings = "[all]\ntryboot_a_b=1\nboot_partition=2\n";
+    let machine = files.iter().fold(FakeFiles::new(), |machine, name| match *name {
+        "autoboot.txt" => machine.file(boot.join(name), settings),
+        _ => machine.file(boot.join(name), "gpu_mem=16\n"),
+    });
+    let machine = machine.file(boot.join("config.txt"), config);
+    let recorder = Recorder::new(&machine);
+    read_everything_there(&recorder);
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("capture.tar");
+    save(&recorder, &path, "for a test", "2026-11-21T00:58:12Z", Identities::Replace).unwrap();
+    let kept = Captured::open(&path).unwrap();
+    let names = kept.list(boot).unwrap();
+    assert!(files.iter().all(|file| names.iter().any(|name| name == file)), "{names:?}");
+    assert_eq!(kept.text(&boot.join("config.txt")).unwrap(), config.trim_end());
+    assert_eq!(kept.text(&boot.join("autoboot.txt")).unwrap(), settings.trim_end());
+}
+
 /// What udev makes of makers, products, serial numbers and mappings.
 #[test]
 fn names_inside_udevs_names_are_left_out() {
