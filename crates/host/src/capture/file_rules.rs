@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 
 use super::kernel_forms::{self, Words};
 use super::known_forms::{self, Form};
-use super::{boot_names, module_names, shapes};
+use super::{known_names, module_names, shapes};
 use crate::files::ReadError;
 use crate::shareable::list::is_product_word;
 use crate::shareable::words::phrase;
@@ -288,6 +288,9 @@ fn program_head(bytes: &[u8]) -> Vec<u8> {
 const PACKAGED: [&str; 7] =
     ["/usr/", "/bin/", "/sbin/", "/lib/", "/proc/", "/run/udev/", "/run/systemd/"];
 
+/// Directories in which firmware, packages and people put files side by side, and none of a user's.
+const BROUGHT: [&str; 4] = ["/boot/", "/etc/", "/run/rubus/", "/var/log/"];
+
 /// Notes the names in a path that people gave.
 fn note_path(path: &str, names: &mut Pseudonyms) {
     let modules = path.strip_prefix("/lib/modules/").or(path.strip_prefix("/usr/lib/modules/"));
@@ -301,8 +304,9 @@ fn note_path(path: &str, names: &mut Pseudonyms) {
         kernel_forms::note_release(parts.next().unwrap_or_default(), names);
         let is_public = |part: &&str| module_names::is_known(part) || is_product_word(part);
         parts.filter(|part| !is_public(part)).for_each(|part| names.note(part));
-    } else if path.starts_with("/boot/") {
-        let given: Vec<&str> = path.split('/').filter(|part| !boot_names::is_known(part)).collect();
+    } else if BROUGHT.iter().any(|start| path.starts_with(start)) {
+        let given: Vec<&str> =
+            path.split('/').filter(|part| !known_names::is_known(part)).collect();
         paths::path(&given.join("/"), names);
     } else if path.starts_with("/usr/local/") || !is_packaged {
         paths::path(path, names);
@@ -418,6 +422,9 @@ mod tests {
             "/dev/disk/by-label/alicelabel",
             "/home/alice2/swap",
             "/boot/firmware/start4.elf",
+            "/etc/mdadm/mdadm.conf",
+            "/etc/systemd/system/log2ram.service",
+            "/etc/systemd/system/backup-of-alice8.service",
             "/boot/firmware/overlays/alice7.dtbo",
             "/etc/sysctl.d/99-alice3.conf",
             "/lib/modules/6.1.0-alice4/modules.builtin",
@@ -442,6 +449,7 @@ mod tests {
                 "alicebox--vg-root",
                 "alicelabel",
                 "b8:27:eb:11:22:33",
+                "backup-of-alice8.service",
                 "md_alice"
             ]
         );

@@ -4,7 +4,7 @@
 //! parameters pass by the rules of [`crate::shareable`]; what has none is left out, comments too. Names that stay where
 //! they stand, such as a server's in a table of mounts, are noted, so that they get one pseudonym in all files.
 
-use super::{boot_names, module_names};
+use super::{known_names, module_names};
 use crate::shareable::words::{spaced_identities, spelt_words};
 use crate::shareable::{Pseudonyms, command_line, identities, options, paths};
 
@@ -209,7 +209,7 @@ fn firmware_line(line: &str, names: &mut Pseudonyms) -> Option<String> {
     let word = text.split(char::is_whitespace).next().unwrap_or_default();
     if word == "include" || word == "initramfs" {
         let files = text[word.len()..].trim();
-        let files = if word == "include" && !boot_names::is_known(files) {
+        let files = if word == "include" && !known_names::is_known(files) {
             paths::path(files, names)
         } else {
             pieces(files, |piece| file_to_load(piece, names))
@@ -257,7 +257,7 @@ fn pieces(text: &str, mut change: impl FnMut(&str) -> String) -> String {
 /// A file, or where in memory it goes.
 fn file_to_load(piece: &str, names: &mut Pseudonyms) -> String {
     let is_place = options::is_public_number(piece) || is_place(piece);
-    let is_public = is_place || is_overlay(piece) || boot_names::is_known(piece);
+    let is_public = is_place || is_overlay(piece) || known_names::is_known(piece);
     if is_public { piece.to_string() } else { paths::path(piece, names) }
 }
 

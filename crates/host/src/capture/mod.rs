@@ -13,13 +13,13 @@
 //!
 //! Captures are only ever unpacked to memory; nothing in one can name a file of this machine.
 
-mod boot_names;
 mod bundle;
 mod cpu_flags;
 mod escapes;
 mod file_rules;
 mod kernel_forms;
 mod known_forms;
+mod known_names;
 mod manifest;
 mod module_names;
 mod open;

@@ -268,9 +268,9 @@ fn files_that_a_config_names_are_still_what_they_were() {
     assert!(kept.read_prefix(&boot.join(initramfs), 1).is_ok(), "{config}");
 }
 
-/// Firmware looks for files by their names.
+/// Firmware and programs look for files by their names.
 #[test]
-fn files_that_firmware_looks_for_keep_their_names() {
+fn files_that_programs_look_for_keep_their_names() {
     let boot = Path::new("/boot/firmware");
     let files = ["start4.elf", "fixup4.dat", "autoboot.txt", "tryboot.txt", "usercfg.txt"];
     let config = "include usercfg.txt\n[tryboot]\nkernel=u-boot.bin\n";
@@ -279,7 +279,8 @@ fn files_that_firmware_looks_for_keep_their_names() {
         "autoboot.txt" => machine.file(boot.join(name), settings),
         _ => machine.file(boot.join(name), "gpu_mem=16\n"),
     });
-    let machine = machine.file(boot.join("config.txt"), config);
+    let arrays = Path::new("/etc/mdadm/mdadm.conf");
+    let machine = machine.file(boot.join("config.txt"), config).file(arrays, "MAILADDR root\n");
     let recorder = Recorder::new(&machine);
     read_everything_there(&recorder);
     let directory = tempfile::tempdir().unwrap();
@@ -290,6 +291,7 @@ fn files_that_firmware_looks_for_keep_their_names() {
     assert!(files.iter().all(|file| names.iter().any(|name| name == file)), "{names:?}");
     assert_eq!(kept.text(&boot.join("config.txt")).unwrap(), config.trim_end());
     assert_eq!(kept.text(&boot.join("autoboot.txt")).unwrap(), settings.trim_end());
+    assert!(kept.text(arrays).is_ok());
 }
 
 /// What udev makes of makers, products, serial numbers and mappings.

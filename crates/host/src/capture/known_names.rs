@@ -1,14 +1,17 @@
-//! Names of files on a boot partition that firmware, loaders and distributions bring: programs look for them by these names.
+//! Names of files that firmware, loaders, packages and this program bring on a boot partition and below /etc: programs look for
+//! them by these names.
 
 use crate::shareable::words::spelt_words;
 use crate::shareable::{identities, options};
 
 /// Pieces of such names, beside public words.
-const PIECES: &str = "armbianenv|armstub|autoboot|bcm2712d0|bootaa64|bootarm|bootcode|bootia32|bootx64|cm4io|cm4s|cm5io|copying|\
-     csi|custom|db|distroconfig|dsi|dtbo|dtbs|elf|entries|extlinux|extraconfig|fixup|fixup4cd|fixup4db|fixup4x|\
-     fkms|gic|gpio|grub|grubaa64|grubx64|hw|i2c|initrd|intfc|kms|loader|miniuart|nobtcfg|nobtcmd|orangepienv|\
-     overlays|pieeprom|rev|rtc|scr|spi|start4cd|start4db|start4x|supplicant|syscfg|toml|uboot|uenv|usercfg|\
-     userconf|v3d|vc|vmlinux|vmlinuz|wlan|wpa";
+const PIECES: &str = "armbianenv|armstub|attached|audit|autoboot|bcm2712d0|bootaa64|bootarm|bootcode|bootia32|bootx64|ca|cert|\
+     cm4io|cm4s|cm5io|copying|csi|custom|db|distroconfig|dsi|dtbo|dtbs|elf|entries|extlinux|extra|extraconfig|\
+     fake|fixup|fixup4cd|fixup4db|fixup4x|fkms|folder2ram|gic|gpio|grub|grubaa64|grubx64|hook|hostname|hw|\
+     hwclock|i2c|initcpio|initrd|inittab|intfc|kms|loader|log2ram|logrotate|mdadm|miniuart|mkinitcpio|modprobe|\
+     mtab|nobtcfg|nobtcmd|openrc|orangepienv|overlays|pem|pieeprom|post|postinst|postrm|ramlog|rc|resolv|rev|\
+     rtc|runit|scr|service|sock|sockets|spi|start4cd|start4db|start4x|startup|supplicant|syscfg|sysinit|timer|\
+     toml|uboot|uenv|usercfg|userconf|v3d|vc|vmlinux|vmlinuz|volatile|wlan|wpa|z50";
 
 /// Whether a component of a path is made of such pieces: "start4.elf", "autoboot.txt", "bcm2711-rpi-4-b.dtb", "overlays".
 pub(super) fn is_known(name: &str) -> bool {
@@ -60,6 +63,13 @@ mod tests {
             "armbianEnv.txt",
             "boot.scr",
             "custom.toml",
+            "mdadm.conf",
+            "inittab",
+            "log2ram.service",
+            "armbian-ramlog.service",
+            "40-rpi-volatile-storage.conf",
+            "postinst.d",
+            "server-key.pem",
         ] {
             assert!(is_known(name), "{name}");
         }
@@ -67,6 +77,8 @@ mod tests {
             "qzovl.dtbo",
             "kernel-qzbuild.img",
             "alice.txt",
+            "vpn@qzoffice.service",
+            "backup-of-qzanne.service",
             "555-1234.txt",
             "b827eb3a2b1c.bin",
             "start.qzcorp.elf",
