@@ -442,6 +442,7 @@ mod tests {
             [
                 "50-alice5.conf",
                 "99-alice3.conf",
+                "alice",
                 "alice2",
                 "alice4",
                 "alice6.ko",
@@ -449,8 +450,7 @@ mod tests {
                 "alicebox--vg-root",
                 "alicelabel",
                 "b8:27:eb:11:22:33",
-                "backup-of-alice8.service",
-                "md_alice"
+                "backup-of-alice8.service"
             ]
         );
     }

@@ -58,9 +58,7 @@ pub(super) fn said(words: Words, bytes: &[u8], names: &mut Pseudonyms) -> Vec<u8
         Words::Number => {
             whole(&text, text.split_whitespace().all(is_value) && !has_letters_alone(&text))
         }
-        Words::Product => {
-            whole(&text, text.split(['\0', '\n']).all(|part| is_product(part.trim())))
-        }
+        Words::Product => products(&text),
         Words::Commit => {
             let digits = text.trim_matches(['\0', '\n']);
             whole(&text, digits.len() <= 40 && digits.bytes().all(|b| b.is_ascii_hexdigit()))
@@ -89,6 +87,20 @@ pub(super) fn said(words: Words, bytes: &[u8], names: &mut Pseudonyms) -> Vec<u8
 /// The text where it may pass, else what says that it was left out.
 fn whole(text: &str, may_pass: bool) -> String {
     if may_pass { text.to_string() } else { format!("{LEFT_OUT}\n") }
+}
+
+/// Names of products, each at its end; of a list of them, those that may pass stay.
+fn products(text: &str) -> String {
+    const ENDS: [char; 2] = ['\0', '\n'];
+    if !text.contains(ENDS) {
+        return whole(text, is_product(text.trim()));
+    }
+    let each = text.split_inclusive(ENDS).map(|part| {
+        let core = part.trim_end_matches(ENDS);
+        let said = if is_product(core.trim()) { core } else { LEFT_OUT };
+        said.to_string() + &part[core.len()..]
+    });
+    each.collect()
 }
 
 /// The lines of which something is kept.
@@ -528,6 +540,8 @@ mod tests {
         assert_eq!(of(Words::Product, "Cruzer Blade    \n"), "Cruzer Blade    \n");
         assert_eq!(of(Words::Product, "brcm,bcm2711-emmc2\0"), "brcm,bcm2711-emmc2\0");
         assert_eq!(of(Words::Product, "Alice's <disk>"), "left out\n");
+        assert_eq!(of(Words::Product, "Alice's <disk>\n"), "left out\n");
+        assert_eq!(of(Words::Product, "qz,board\0brcm,bcm2711\0"), "left out\0brcm,bcm2711\0");
     }
 
     #[test]

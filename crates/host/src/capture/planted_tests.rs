@@ -381,3 +381,25 @@ fn a_word_in_the_place_of_an_identity_is_left_out_and_still_found() {
         assert!(has(format!("S:disk/by-uuid/{name}")), "{name} in {udev}");
     }
 }
+
+/// Programs know an array by the kernel's mark before its name, and a board by one of several names.
+#[test]
+fn what_tells_a_kind_stays_beside_a_name() {
+    let machine = FakeFiles::new()
+        .file("/sys/block/md_qzraid/size", "1000\n")
+        .file("/proc/self/mountinfo", "24 1 9:127 / /srv rw - ext4 /dev/md_qzraid rw\n")
+        .file("/proc/device-tree/compatible", "qzcorp,qzboard\0brcm,bcm2711\0");
+    let recorder = Recorder::new(&machine);
+    read_everything_there(&recorder);
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("capture.tar");
+    save(&recorder, &path, "for a test", "2026-11-21T00:58:12Z", Identities::Replace).unwrap();
+    let kept = Captured::open(&path).unwrap();
+    let disks = kept.list(Path::new("/sys/block")).unwrap();
+    let [disk] = disks.as_slice() else { panic!("{disks:?}") };
+    let mounts = kept.text(Path::new("/proc/self/mountinfo")).unwrap();
+    assert!(disk.starts_with("md_") && !disk.contains("qz"), "{disk}");
+    assert!(mounts.contains(&format!(" /dev/{disk} ")), "{disk} in {mounts}");
+    let board = kept.text(Path::new("/proc/device-tree/compatible")).unwrap();
+    assert!(board.contains("brcm,bcm2711") && !board.contains("qz"), "{board:?}");
+}

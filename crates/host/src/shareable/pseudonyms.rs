@@ -78,9 +78,15 @@ impl Pseudonyms {
         self.is_noting
     }
 
-    /// Notes a name.
+    /// Notes a name. Of a device, what the kernel puts before the name tells that it is an array, and is no part of it.
     pub fn note(&mut self, text: &str) {
-        self.noted.insert(text.to_string());
+        // A short name and a word are not looked for alone.
+        let is_found = |given: &&str| {
+            let is_number = given.bytes().all(|byte| byte.is_ascii_digit());
+            given.chars().count() > 2 && !is_number && !is_word(given)
+        };
+        let given = text.strip_prefix("md_").filter(is_found);
+        self.noted.insert(given.unwrap_or(text).to_string());
     }
 
     /// The names that were noted.
