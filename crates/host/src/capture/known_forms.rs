@@ -471,16 +471,21 @@ mod tests {
         use std::path::Path;
 
         let table = Path::new("/etc/fstab");
-        let machine =
-            FakeFiles::new().file(table, "//nas/x /mnt cifs password=tr0ub4dor,uid=5 0 0\n");
+        let config = Path::new("/boot/firmware/config.txt");
+        let machine = FakeFiles::new()
+            .file(table, "//nas/x /mnt cifs password=tr0ub4dor,uid=5 0 0\n")
+            .file(config, "# wifi_password: tr0ub4dor\ngpu_mem=16\n");
         for identities in [Identities::Replace, Identities::Keep] {
             let recorder = Recorder::new(&machine);
             recorder.text(table).unwrap();
+            recorder.text(config).unwrap();
             let directory = tempfile::tempdir().unwrap();
             let path = directory.path().join("capture.tar");
             save(&recorder, &path, "a test", "2026-11-21T12:00:00Z", identities).unwrap();
-            let kept = Captured::open(&path).unwrap().text(table).unwrap();
-            assert!(!kept.contains("tr0ub4dor") && kept.contains("uid=5 0 0"), "{kept}");
+            let kept = Captured::open(&path).unwrap();
+            let [table, config] = [table, config].map(|path| kept.text(path).unwrap());
+            assert!(!table.contains("tr0ub4dor") && table.contains("uid=5 0 0"), "{table}");
+            assert!(!config.contains("tr0ub4dor") && config.contains("gpu_mem=16"), "{config}");
         }
     }
 }
