@@ -328,11 +328,12 @@ impl LetThrough {
         UnitDisk { unit: self.unit(&unit), disk: self.device(&disk), written_bytes }
     }
 
-    /// Packages name units, but for what systemd makes of paths, and for instances, which are named for what they serve
-    /// (systemd.unit(5)).
+    /// Packages name units, but for what systemd makes of paths, for machines, and for instances, which are named for what they
+    /// serve (systemd.unit(5)).
     fn unit(&mut self, unit: &str) -> String {
-        let Some((name, kind)) = unit.rsplit_once('.') else {
-            return unit.to_string();
+        let Some((name, kind)) = unit.rsplit_once('.').filter(|(_, kind)| is_unit_kind(kind))
+        else {
+            return self.group(unit);
         };
         if matches!(kind, "mount" | "automount" | "swap") {
             // A dash of the path itself is written as a number.
@@ -340,11 +341,27 @@ impl LetThrough {
             let path = paths::path(&path, &mut self.names).replace('-', "\\x2d");
             return format!("{}.{kind}", path.trim_start_matches('/').replace('/', "-"));
         }
+        if let Some(machine) = name.strip_prefix("machine-").filter(|_| kind == "scope") {
+            return format!("machine-{}.scope", self.names.name(Kind::Host, machine));
+        }
         match name.split_once('@') {
             Some((template, instance)) if !paths::is_public_component(instance) => {
                 format!("{template}@{}.{kind}", self.names.name(Kind::Name, instance))
             }
             _ => unit.to_string(),
+        }
+    }
+
+    /// A control group that is no unit. LXC names its groups for the machines in them.
+    fn group(&mut self, group: &str) -> String {
+        const OF_MACHINES: [&str; 2] = ["lxc.payload.", "lxc.monitor."];
+        const KNOWN: [&str; 3] = ["", "kubepods", "libpod_parent"];
+        let machine =
+            OF_MACHINES.iter().find_map(|start| Some((start, group.strip_prefix(start)?)));
+        match machine {
+            Some((start, machine)) => format!("{start}{}", self.names.name(Kind::Host, machine)),
+            None if KNOWN.contains(&group) || paths::is_public_component(group) => group.into(),
+            None => self.names.name(Kind::Name, group),
         }
     }
 
@@ -416,6 +433,24 @@ impl LetThrough {
         let is_kept = is_product(text) && !self.names.reveals(text);
         if is_kept { text.to_string() } else { LEFT_OUT.into() }
     }
+}
+
+/// How names of units end (systemd.unit(5)).
+fn is_unit_kind(kind: &str) -> bool {
+    const KINDS: [&str; 11] = [
+        "service",
+        "scope",
+        "socket",
+        "mount",
+        "automount",
+        "swap",
+        "slice",
+        "timer",
+        "target",
+        "path",
+        "device",
+    ];
+    KINDS.contains(&kind)
 }
 
 #[cfg(test)]

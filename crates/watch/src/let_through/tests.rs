@@ -94,6 +94,10 @@ fn sample() -> Sample {
                 written("openvpn-client@qzacme.service", &[]),
                 written("media-qzalice-QZSTICK.mount", &["/media/qzalice"]),
                 written("user@1000.service", &["/home/pi"]),
+                written("machine-qemu\\x2d1\\x2dqzvm.scope", &[]),
+                written("lxc.payload.qzbox", &[]),
+                written("qzgroup", &[]),
+                written("docker", &[]),
                 Written { program: "10.1.2.3-manager".into(), ..Written::default() },
             ]),
             unit_disks: Some(vec![UnitDisk {
@@ -140,6 +144,9 @@ fn names_of_people_and_servers_have_pseudonyms_and_programs_stay() {
         "no route to host",
         "cpu-thermal",
         "cron.service",
+        "lxc.payload.host-",
+        "machine-host-",
+        "\"docker\"",
         "media-name\\\\x2d1-name\\\\x2d4.mount",
     ] {
         assert!(text.contains(kept), "{kept}: {text}");
