@@ -22,13 +22,13 @@ use crate::common::{can_run, report, take_turns};
 use rubus_host::net::Stream;
 use rubus_lab::devices::needs::Need;
 use rubus_lab::devices::{Listening, Serving, programs};
-use rubus_nbd::attach::{
-    Attached, Counters, DriverError, End, Kernel, Pace, Remote, Server as _, Watcher,
-};
 use rubus_nbd::client::{Client, Due, Offer};
 use rubus_nbd::identity::Appearance;
 use rubus_nbd::uri::Uri;
 use rubus_nbd::wire::{Command as Order, CommandFlags, ErrorCode};
+use rubus_nbd_tools::attach::{
+    Attached, Counters, DriverError, End, Kernel, Pace, Remote, Server as _, Watcher,
+};
 use tempfile::TempDir;
 
 const BLOCK: usize = 4096;

@@ -145,7 +145,7 @@ pub enum Command {
     Gallery(Gallery),
     Copy(rubus_copy::cli::Copy),
     #[command(flatten)]
-    Nbd(rubus_nbd::cli::Verb),
+    Nbd(rubus_nbd_tools::cli::Verb),
     #[command(flatten)]
     Change(rubus_recipes::cli::Verb),
     Compression(rubus_processor::cli::compression::Compression),

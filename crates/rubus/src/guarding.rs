@@ -5,7 +5,7 @@ use std::path::Path;
 use rubus_change::guard::{self, Consent, Refusal, TargetFacts};
 use rubus_host::Live;
 use rubus_host::block::blockdev::{BlockReader, ClaimedDevice, OpenError};
-use rubus_nbd::guard::{Guard, NotClaimed, Unused};
+use rubus_nbd_tools::guard::{Guard, NotClaimed, Unused};
 
 /// The guard of this machine.
 #[derive(Clone, Copy, Debug)]

@@ -78,7 +78,7 @@ fn all() -> Vec<Document> {
         rubus_cluster::cli::documents(),
         rubus_copy::cli::documents(),
         rubus_memory::cli::documents(),
-        rubus_nbd::cli::documents(),
+        rubus_nbd_tools::cli::documents(),
         rubus_processor::cli::documents(),
         rubus_tune::cli::documents(),
         rubus_watch::cli::documents(),

@@ -11,7 +11,6 @@ use std::time::Duration;
 use rubus_nbd::client::{
     self, Answer, Due, Extras, Flight, Handshake, Inquiry, MAX_LISTED, Style, Wish,
 };
-use rubus_nbd::copy::journal;
 use rubus_nbd::server::disk::{Abilities, Extent};
 use rubus_nbd::server::handshake::{
     Export, Exports, MAX_HANDSHAKE_BYTES, NoExport, ServerHandshake, Step, TlsPolicy,
@@ -32,33 +31,14 @@ pub use both_ends::both_ends;
 pub type Entry = fn(&[u8]);
 
 /// Every door by its name, which is also that of its fuzz target and its corpus.
-pub const ALL: [(&str, Entry); 7] = [
+pub const ALL: [(&str, Entry); 6] = [
     ("server_handshake", server_handshake),
     ("server_transmission", server_transmission),
     ("client_handshake", client_handshake),
     ("client_inquiry", client_inquiry),
     ("client_flight", client_flight),
     ("both_ends", both_ends),
-    ("copy_journal", copy_journal),
 ];
-
-/// The journal of a copy, which may be damaged or something else: whatever is understood of it is written again as it is.
-pub fn copy_journal(data: &[u8]) {
-    let Ok(journal) = journal::parse(data) else {
-        return;
-    };
-    assert!(journal.length <= data.len());
-    let sections = journal.head.grid.sections();
-    assert!(sections <= 1 << 18, "a book of {sections} sections");
-    assert!(journal.done.iter().all(|(number, _)| *number < sections));
-    let records: String = journal.done.iter().map(|(n, d)| journal::record(*n, *d)).collect();
-    // Numbers may have been written with zeros in front, which no program of ours does.
-    if data[..journal.length].ends_with(records.as_bytes()) {
-        let head = journal.length - records.len();
-        let again = journal::parse(&data[..head]).expect("its head");
-        assert_eq!(again.head, journal.head);
-    }
-}
 
 const DISK_BYTES: usize = 64 << 10;
 const MAX_BLOCK_BYTES: u32 = 16 << 10;

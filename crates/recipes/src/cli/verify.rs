@@ -288,7 +288,7 @@ fn look(general: &General, live: &Live, machine: &Machine, promises: &[Promise])
             found.compression.insert(at.clone(), seen);
         }
         if let Look::Served { address, .. } = &promise.look {
-            let names = rubus_nbd::info::names(address).map_err(|error| unheard(&error));
+            let names = rubus_nbd_tools::info::names(address).map_err(|error| unheard(&error));
             found.exports.insert(address.clone(), names);
         }
     }

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use crate::{Answer, Node, NodeKind, PlanBuilder, PlanInput, disks, mounting};
 use rubus_change::plan::volume::DiskIdentity;
-use rubus_nbd::images;
+use rubus_nbd_tools::images;
 use rubus_vocabulary::units::{bytes_iec, parse_size};
 
 /// What is below these is gone after a restart, or no image.

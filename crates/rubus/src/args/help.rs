@@ -79,7 +79,7 @@ pub fn pages() -> impl Iterator<Item = &'static Page> {
         rubus_cluster::cli::PAGES,
         rubus_copy::cli::PAGES,
         rubus_memory::cli::PAGES,
-        rubus_nbd::cli::PAGES,
+        rubus_nbd_tools::cli::PAGES,
         rubus_processor::cli::PAGES,
         rubus_tune::cli::PAGES,
         rubus_watch::cli::PAGES,

@@ -4,8 +4,8 @@ use std::ffi::OsStr;
 use std::sync::Arc;
 
 use rubus_cluster::watch::image::ImageName;
-use rubus_nbd::cli::{self, Disk, Outside, Place, Role, Verb};
-use rubus_nbd::guard::Guard;
+use rubus_nbd_tools::cli::{self, Disk, Outside, Place, Role, Verb};
+use rubus_nbd_tools::guard::Guard;
 
 use crate::args::General;
 use crate::exit::Exit;

@@ -6,8 +6,8 @@ use std::path::Path;
 use rubus_host::files::Files;
 use rubus_host::net::{addresses, own_address_towards};
 use rubus_machine::parse::route::interface_to;
-use rubus_nbd::attach::records::Records;
 use rubus_nbd::uri::{Server, Uri};
+use rubus_nbd_tools::attach::records::Records;
 use rubus_vocabulary::result::NetworkLink;
 
 /// The link to what is connected at that address with its port. Nothing for a socket, for this machine itself, and

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use rubus_host::clock::{monotonic_ns, sleep};
-use rubus_nbd::attach::records::{Record, Records};
+use rubus_nbd_tools::attach::records::{Record, Records};
 use serde_json::Value;
 
 use crate::{Attached, Nbd, NbdClient, NbdServer};
@@ -136,7 +136,7 @@ fn follow(stream: Box<dyn Read>, place: &str, heard: &Mutex<Heard>) -> std::io::
     }
 }
 
-/// One line of the server's status (see `rubus_nbd::server::status`).
+/// One line of the server's status (see `rubus_nbd_tools::serving::lines`).
 fn server(place: &str, line: &Value) -> Option<NbdServer> {
     let clients = line.get("clients")?.as_array()?;
     Some(NbdServer {
