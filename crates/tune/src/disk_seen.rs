@@ -1,6 +1,6 @@
 //! A disk as it is seen in `/sys`: whether the one that has a name now is the one that had it before.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use rubus_host::Files;
 use serde::{Deserialize, Serialize};
@@ -20,20 +20,59 @@ pub struct DiskSeen {
     pub sectors: Option<String>,
 }
 
-/// Files below `/sys/block/NAME` that identify a disk, the best first.
-pub const IDENTITIES: [&str; 5] = ["wwid", "device/wwid", "device/cid", "device/serial", "serial"];
+/// A file below `/sys/block/NAME` that identifies a disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct IdentityFile {
+    /// Whose attribute it is.
+    pub of: AttributeOf,
+    /// Name of the attribute.
+    pub attribute: &'static str,
+    /// Whether a udev rule may match it. The serial number of a device may be that of the bridge above it, too.
+    pub is_for_rules: bool,
+}
+
+/// Whose attribute a file is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AttributeOf {
+    /// The disk's own.
+    Disk,
+    /// That of the device which the disk is on.
+    Device,
+}
+
+/// All of them, the best first.
+pub const IDENTITY_FILES: [IdentityFile; 5] = [
+    IdentityFile { of: AttributeOf::Disk, attribute: "wwid", is_for_rules: true },
+    IdentityFile { of: AttributeOf::Device, attribute: "wwid", is_for_rules: true },
+    IdentityFile { of: AttributeOf::Device, attribute: "cid", is_for_rules: true },
+    IdentityFile { of: AttributeOf::Device, attribute: "serial", is_for_rules: false },
+    IdentityFile { of: AttributeOf::Disk, attribute: "serial", is_for_rules: true },
+];
+
+impl IdentityFile {
+    /// Below the directory of the disk.
+    pub fn path(self) -> PathBuf {
+        match self.of {
+            AttributeOf::Disk => self.attribute.into(),
+            AttributeOf::Device => Path::new("device").join(self.attribute),
+        }
+    }
+}
 
 impl DiskSeen {
     /// The disk that has this kernel name now.
     pub fn of(name: &str, files: &dyn Files) -> Option<DiskSeen> {
         let directory = Path::new("/sys/block").join(name);
         let read = |file: &str| files.text(&directory.join(file)).ok();
-        let worth = |text: &String| !text.trim().is_empty();
+        let identity = |file: &IdentityFile| {
+            let text = files.text(&directory.join(file.path())).ok()?;
+            (!text.trim().is_empty()).then_some(text)
+        };
         Some(DiskSeen {
             name: name.into(),
             number: read("dev")?,
             sequence: read("diskseq"),
-            identity: IDENTITIES.iter().find_map(|file| read(file).filter(worth)),
+            identity: IDENTITY_FILES.iter().find_map(identity),
             sectors: read("size"),
         })
     }

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use rubus_host::Files;
 
+use crate::disk_seen::{AttributeOf, IDENTITY_FILES};
 use crate::place::Place;
 use crate::setting::{Candidate, Setting};
 
@@ -144,23 +145,21 @@ pub fn identity(disk: &str, files: &dyn Files) -> Result<Vec<String>, String> {
 /// The identity as attributes of the kernel, which do not depend on the order of udev's rules.
 fn matches(disk: &str, files: &dyn Files) -> Option<Vec<String>> {
     let directory = Path::new("/sys/block").join(disk);
-    let read = |file: &str| files.text(&directory.join(file)).ok().filter(|text| is_plain(text));
-    let size = read("size")?;
+    let read = |file: &Path| files.text(&directory.join(file)).ok().filter(|text| is_plain(text));
+    let size = read(Path::new("size"))?;
     let with = |matches: Vec<String>| {
         let mut matches = matches;
         matches.push(format!("ATTR{{size}}==\"{size}\""));
         Some(matches)
     };
-    if let Some(wwid) = read("wwid") {
-        return with(vec![format!("ATTR{{wwid}}==\"{wwid}\"")]);
-    }
-    for attribute in ["wwid", "cid"] {
-        if let Some(value) = read(&format!("device/{attribute}")) {
-            return with(vec![format!("ATTRS{{{attribute}}}==\"{value}\"")]);
+    for file in IDENTITY_FILES.iter().filter(|file| file.is_for_rules) {
+        let key = match file.of {
+            AttributeOf::Disk => "ATTR",
+            AttributeOf::Device => "ATTRS",
+        };
+        if let Some(value) = read(&file.path()) {
+            return with(vec![format!("{key}{{{}}}==\"{value}\"", file.attribute)]);
         }
-    }
-    if let Some(serial) = read("serial") {
-        return with(vec![format!("ATTR{{serial}}==\"{serial}\"")]);
     }
     // Behind USB the serial number is that of the bridge, which other disks come to be in; a stick is its own bridge.
     if files.text(&directory.join("removable")).is_ok_and(|text| text.trim() == "0") {
@@ -258,6 +257,25 @@ mod tests {
             .link("/sys/block/sda", "../devices/usb1/1-1/host0/block/sda");
         let found = identity("sda", &files).unwrap();
         assert!(found.contains(&"ATTRS{serial}==\"DD564198838F\"".to_string()), "{found:?}");
+    }
+
+    #[test]
+    fn a_rule_matches_the_disk_or_the_device_that_it_is_on() {
+        let rule = |file: &str| {
+            let files = FakeFiles::new()
+                .file("/sys/block/sda/size", "1000\n")
+                .file(format!("/sys/block/sda/{file}"), "S4PTNF0M\n");
+            identity("sda", &files).map(|matches| matches[0].clone()).ok()
+        };
+        let rules = IDENTITY_FILES.map(|file| rule(&file.path().to_string_lossy()));
+        let expected = [
+            Some("ATTR{wwid}==\"S4PTNF0M\""),
+            Some("ATTRS{wwid}==\"S4PTNF0M\""),
+            Some("ATTRS{cid}==\"S4PTNF0M\""),
+            None,
+            Some("ATTR{serial}==\"S4PTNF0M\""),
+        ];
+        assert_eq!(rules.each_ref().map(Option::as_deref), expected);
     }
 
     #[test]
