@@ -17,6 +17,7 @@ pub mod advice;
 mod cost;
 pub mod decide;
 mod demand;
+pub mod device_classes;
 #[cfg(any(test, feature = "fixture"))]
 pub mod fixture;
 mod path;
@@ -24,6 +25,7 @@ pub mod predict;
 pub mod seeds;
 pub mod stages;
 pub mod text;
+pub mod wish;
 
 pub use cost::Cost;
 pub use path::{Kind, Resource, Stage, Step, Stripe, Tier};

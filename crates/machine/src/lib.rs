@@ -22,4 +22,3 @@ pub mod superblock;
 pub mod swap_place;
 pub mod text;
 pub mod usb_ids;
-pub mod wish;

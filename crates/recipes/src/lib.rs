@@ -26,6 +26,7 @@ mod lasting;
 mod logs_to_memory;
 mod mounting;
 mod moving;
+pub mod network_address;
 mod network_disk;
 mod network_root;
 mod network_server;

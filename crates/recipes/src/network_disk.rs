@@ -4,13 +4,13 @@ use std::path::{Path, PathBuf};
 
 use super::mounting::{self, MountRequest};
 use super::{
-    OptionSpec, PlanBuilder, PlanInput, Queries, Recipe, Wishes, programs, units, yes_or_no,
+    OptionSpec, PlanBuilder, PlanInput, Queries, Recipe, Wishes, network_address, programs, units,
+    yes_or_no,
 };
 use rubus_change::plan::Action;
 use rubus_change::plan::promise::{Look, Promise};
 use rubus_change::steps::AttachDisk;
 use rubus_vocabulary::machine::Machine;
-use rubus_vocabulary::network_address;
 
 pub(super) static RECIPE: Recipe = Recipe {
     name: "network-disk",

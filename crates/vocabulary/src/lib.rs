@@ -31,7 +31,6 @@ pub mod memory;
 pub mod merge;
 pub mod mount_entry;
 pub mod nas;
-pub mod network_address;
 pub mod next_step;
 pub mod paired;
 pub mod platters;

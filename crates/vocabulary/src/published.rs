@@ -1,7 +1,6 @@
 //! The shapes of published figures, and how alike two boards are.
 
 pub mod figures;
-pub mod kinds;
 
 use serde::Serialize;
 

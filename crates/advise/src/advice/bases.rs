@@ -2,9 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::device_classes::DeviceClass;
 use rubus_machine::purpose::What;
 use rubus_vocabulary::basis::Basis;
-use rubus_vocabulary::published::kinds::DeviceClass;
 
 /// How each figure of a candidate is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -352,13 +352,13 @@ mod tests {
     }
 
     fn usual() -> Figures {
-        let card = rubus_vocabulary::published::kinds::DeviceClass::by_id("card").expect("a kind");
+        let card = crate::device_classes::DeviceClass::by_id("card").expect("a kind");
         Figures::of_class(card)
     }
 
     /// How figures are known of which none was, with what was measured over them.
     fn laid_over(measured: &MeasuredDisk) -> Bases {
-        let card = rubus_vocabulary::published::kinds::DeviceClass::by_id("card").expect("a kind");
+        let card = crate::device_classes::DeviceClass::by_id("card").expect("a kind");
         let mut figures = Figures::of_class(card);
         let mut bases = Bases::all(Basis::Assumed);
         measured.lay_over(&mut figures, &mut bases);

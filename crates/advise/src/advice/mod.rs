@@ -13,13 +13,14 @@ use rubus_draw::quote::typed;
 use rubus_draw::text::begins_with_command;
 use rubus_stats::estimate::Estimate;
 use rubus_vocabulary::next_step::NextStep;
-use rubus_vocabulary::published::kinds::{DeviceClass, Severity};
 use rubus_vocabulary::units::iops;
 
+use crate::device_classes::{DeviceClass, Severity};
+
+pub use crate::wish::Wish;
 pub use bases::Bases;
 pub use known::{Carried, Known, KnownProcessor, MeasuredDisk};
 pub use rubus_machine::purpose::{AHEAD, Purpose, Visit, What};
-pub use rubus_machine::wish::Wish;
 pub use rubus_vocabulary::basis::{Basis, LEGEND, UNSETTLED};
 
 /// Times within this factor count as alike.

@@ -1,8 +1,8 @@
 //! What could be bought: what is worth its money on a board, and what each kind of device is behind the buses that the board has.
 
 use crate::advice::{Bases, Figures};
+use crate::device_classes::DeviceClass;
 use rubus_vocabulary::machine::{BlockDevice, Hop, HopKind, Machine};
-use rubus_vocabulary::published::kinds::DeviceClass;
 
 use super::place::{Is, Place, USB_3_BITS, USB_3_BYTES, board_type, buses, by_id, class_of, disks};
 use super::risk::Risk;

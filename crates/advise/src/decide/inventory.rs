@@ -1,10 +1,10 @@
 //! What there is and could be: places for data, with their figures and the buses in front of them.
 
 use crate::advice::{Bases, Basis, Figures, MeasuredDisk, Wish};
+use crate::device_classes::DeviceClass;
 use rubus_draw::quote::quote;
 use rubus_machine::purpose::Purpose;
 use rubus_vocabulary::machine::{BlockDevice, Hop, HopKind, Machine};
-use rubus_vocabulary::published::kinds::DeviceClass;
 
 use super::buying::{bought, has_usb_3, worth_buying};
 use super::place::{

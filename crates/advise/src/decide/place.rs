@@ -1,10 +1,10 @@
 //! A place for data: how it works, the buses in front of it, and of what kind a disk is.
 
 use crate::advice::{Bases, MeasuredDisk};
+use crate::device_classes::DeviceClass;
 use rubus_machine::purpose::What;
 use rubus_vocabulary::machine::{BlockDevice, BlockKind, Hop, HopKind, Machine};
 use rubus_vocabulary::platters::has_platters;
-use rubus_vocabulary::published::kinds::DeviceClass;
 
 use super::phrases::list;
 use super::risk::Risk;
@@ -166,7 +166,7 @@ pub(super) fn class_of(disk: &BlockDevice) -> &'static DeviceClass {
 
 /// A kind that is in the table.
 pub(super) fn by_id(id: &str) -> &'static DeviceClass {
-    let classes = &rubus_vocabulary::published::kinds::CLASSES;
+    let classes = &crate::device_classes::CLASSES;
     DeviceClass::by_id(id).unwrap_or(&classes[0])
 }
 

@@ -1,6 +1,6 @@
 //! What may go wrong with a place or a set-up, and how bad it is.
 
-use rubus_vocabulary::published::kinds::{DeviceClass, Severity};
+use crate::device_classes::{DeviceClass, Severity};
 
 /// What may go wrong.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,9 +1,9 @@
 //! Stages whose capacity is known by hand or was measured.
 
 use crate::advice::Figures;
+use crate::device_classes::DeviceClass;
 use rubus_machine::purpose::What;
 use rubus_stats::estimate::Estimate;
-use rubus_vocabulary::published::kinds::DeviceClass;
 
 use super::network::Link;
 use super::raid::Member;

@@ -2,8 +2,8 @@
 
 use super::*;
 use crate::decide::order::rank;
+use crate::device_classes::Severity;
 use proptest::prelude::{Strategy, any, prop, prop_assert, prop_assert_eq, proptest};
-use rubus_vocabulary::published::kinds::Severity;
 
 fn one(name: &str, time_s: (f64, f64, f64), euros: u32) -> Candidate {
     let mut first = crate::fixture::advice().candidates.swap_remove(0);

@@ -7,8 +7,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::basis::Basis;
 use rubus_stats::estimate::Estimate;
+use rubus_vocabulary::basis::Basis;
 
 /// A usual value, and the least and the most that was seen.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
@@ -326,7 +326,7 @@ mod tests {
 
     #[test]
     fn every_assumption_is_in_the_documentation() {
-        let text = include_str!("../../../../docs/data/assumed-devices.tsv");
+        let text = include_str!("../../../docs/data/assumed-devices.tsv");
         for class in &CLASSES {
             let start = format!("{}\t", class.id);
             let row = text.lines().find(|line| line.starts_with(&start));
@@ -352,7 +352,7 @@ mod tests {
     #[test]
     fn what_this_programs_tables_say_of_cards_is_in_the_ranges() {
         let aside = |board: &str, what: &str| {
-            let mut all = crate::published::figures::ASIDES.iter();
+            let mut all = rubus_vocabulary::published::figures::ASIDES.iter();
             all.find(|a| a.board == board && a.what.contains(what))
                 .map(|a| a.value)
                 .expect("it was published")

@@ -2,8 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use rubus_vocabulary::network_address;
-use rubus_vocabulary::published::kinds::{CLASSES, DeviceClass};
+use rubus_recipes::network_address;
+
+use crate::device_classes::{CLASSES, DeviceClass};
 
 /// A device or set-up to weigh besides what is there.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
