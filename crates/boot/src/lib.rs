@@ -20,5 +20,6 @@ pub mod model;
 pub mod modules;
 pub mod mount_options;
 pub mod proof;
+pub mod revision;
 pub mod tryboot;
 pub mod volume;

@@ -205,7 +205,7 @@ impl Kernels {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rubus_vocabulary::revision;
+    use crate::revision;
 
     #[test]
     fn revision_codes_lead_to_filters_and_kernels() {

@@ -74,7 +74,7 @@ mod tests {
 
     use super::super::config_txt::Reader;
     use super::*;
-    use rubus_vocabulary::revision;
+    use crate::revision;
 
     fn model(code: u32) -> Model {
         Model::of_revision(&revision::decode(code))

@@ -38,7 +38,6 @@ pub mod processor;
 pub mod published;
 pub mod refused;
 pub mod result;
-pub mod revision;
 pub mod rule_finding;
 pub mod spec;
 pub mod spelling;

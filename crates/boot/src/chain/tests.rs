@@ -4,7 +4,7 @@ use super::*;
 use crate::initramfs::{Listing, Member};
 use crate::modules::Modules;
 use crate::proof::Kernel;
-use rubus_vocabulary::revision;
+use crate::revision;
 
 mod drivers;
 mod interrupted;

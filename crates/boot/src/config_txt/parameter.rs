@@ -116,7 +116,7 @@ mod tests {
 
     use super::*;
     use crate::model::Model;
-    use rubus_vocabulary::revision;
+    use crate::revision;
 
     const NAME: &str = "pciex1_gen";
 

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::super::model::Model;
 use super::*;
-use rubus_vocabulary::revision;
+use crate::revision;
 
 /// A file as Raspberry Pi OS has it in 2026, shortened.
 const PI_OS: &str = "\

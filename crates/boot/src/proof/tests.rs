@@ -3,7 +3,7 @@
 use super::super::initramfs::Member;
 use super::super::model::Model;
 use super::*;
-use rubus_vocabulary::revision;
+use crate::revision;
 
 const RELEASE: &str = "6.12.47+rpt-rpi-v8";
 

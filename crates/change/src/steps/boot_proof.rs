@@ -13,10 +13,9 @@ use rubus_boot::model::Model;
 use rubus_boot::modules::Modules;
 use rubus_boot::proof::{BootPartition, Facts, Images, Kernel, prove, prove_images, way_to};
 use rubus_boot::volume::{Name, NamedVolume};
-use rubus_boot::{cmdline_txt::CmdlineTxt, initramfs, kernel_file, tryboot};
+use rubus_boot::{cmdline_txt::CmdlineTxt, initramfs, kernel_file, revision, tryboot};
 use rubus_host::{Files, Hands};
 use rubus_vocabulary::check::Check;
-use rubus_vocabulary::revision;
 
 use super::commands::{Command, Names};
 use super::{

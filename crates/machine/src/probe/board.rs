@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
+use rubus_boot::revision;
 use rubus_host::{Files, ReadError};
 use rubus_vocabulary::fact::Fact;
 use rubus_vocabulary::machine::{Board, Bootloader, Revision};
-use rubus_vocabulary::revision;
 
 use crate::probe::cpuinfo::CpuInfo;
 use crate::probe::read::{filled_text, first_known};

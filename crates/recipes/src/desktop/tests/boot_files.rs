@@ -28,7 +28,7 @@ fn a_kernel_that_starts_without_an_initial_ram_filesystem_gets_one() {
 #[test]
 fn a_pi_5_with_another_kernel_is_told_which_initial_ram_filesystem_to_load() {
     let mut machine = machine();
-    machine.board.revision = Fact::known(rubus_vocabulary::revision::decode(0x00c0_4170), "test");
+    machine.board.revision = Fact::known(rubus_boot::revision::decode(0x00c0_4170), "test");
     let mut facts = facts(&machine);
     let seen = &mut facts.seen;
     let config = "auto_initramfs=1\nkernel=kernel8.img\n";

@@ -4,7 +4,7 @@
 //! a list of whole codes, except for the first boards, whose codes were only numbered: a code
 //! that is newer than this program still tells its memory, processor and revision.
 
-use crate::machine::Revision;
+use rubus_vocabulary::machine::Revision;
 
 /// Bit 23: the code is made of fields.
 const NEW_STYLE: u32 = 1 << 23;
