@@ -1,10 +1,9 @@
 //! JSON documents in a text that also holds other lines: warnings and progress before, the normal
 //! output of a program behind, several documents one after the other.
 
-use rubus_vocabulary::loose_json;
 use serde_json::Value;
 
-use crate::json_weight;
+use crate::{json_weight, loose_json};
 
 /// How often what is no document may be read over several lines, as no progress line is.
 const MAX_FAILED: usize = 16;

@@ -8,6 +8,7 @@ pub mod gallery;
 pub mod history;
 pub mod json_text;
 mod json_weight;
+pub mod loose_json;
 pub mod recent;
 pub mod reference;
 pub mod share;

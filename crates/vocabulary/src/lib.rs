@@ -25,7 +25,6 @@ pub mod heat;
 pub mod job_names;
 pub mod kernel_log;
 pub mod left_out;
-pub mod loose_json;
 pub mod machine;
 pub mod memory;
 pub mod merge;

@@ -3,7 +3,7 @@
 //! Firmware says anything: counters that wrapped, numbers as text, nothing where a number should be. A field that is not of
 //! the kind that it should be counts as not there.
 
-use rubus_vocabulary::loose_json;
+use rubus_runs::loose_json;
 use serde_json::{Deserializer, Map, Value};
 
 /// The first JSON object of a text. Words before it and behind it are passed over, and what JSON does not allow is mended
