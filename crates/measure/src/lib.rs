@@ -7,9 +7,10 @@
 //! stopping rule of each, `outcome` makes their results. `workers` are the threads that run the loops of `engine`, or
 //! of `general` for jobs of more than one kind; `worker` is their accounting, `mailbox` what they report through,
 //! `completions` what they have reported. `rig` is the seam between what decides and what does: below it is this
-//! machine (`live`) or, in tests, virtual time.
+//! machine (`live`) or, in tests, virtual time. Beside all this, [`nas`] watches the file server of a share.
 //!
-//! Nothing here prints, and nothing here knows what a result means: that is the room `verdict`.
+//! Nothing here prints, except that a share has gone and the program with it. Nothing here knows what a result means:
+//! that is the room `verdict`.
 
 mod attribution;
 #[cfg(test)]
@@ -36,6 +37,7 @@ mod mailbox;
 pub mod marked_blocks;
 mod measure;
 mod measurement;
+pub mod nas;
 mod outcome;
 mod page_cache;
 mod passes;

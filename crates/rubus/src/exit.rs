@@ -7,10 +7,10 @@ use std::process::ExitCode;
 use clap::Parser;
 use clap::error::{ContextKind, ContextValue};
 use rubus_host::live::Live;
+use rubus_measure::nas;
 use rubus_vocabulary::spelling::nearest;
 
 use crate::args::{Args, Command};
-use crate::nas;
 
 pub use rubus_command::Exit;
 pub use rubus_vocabulary::refused::Refused;

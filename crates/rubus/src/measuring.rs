@@ -10,12 +10,12 @@ use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 
 use rubus_host::clock;
+use rubus_measure::nas::{self, Watch};
 use rubus_measure::{Queueing, Session, SessionOutcome, Target, WatchPaths};
 use rubus_vocabulary::machine::{Machine, Power};
 use rubus_vocabulary::result::Against;
 use rubus_vocabulary::spec::{FileNeed, Suite};
 
-use crate::nas::{self, Watch};
 use crate::progress::LiveLine;
 use crate::rbd;
 use crate::target::{OpenTarget, TargetIdentity};

@@ -12,8 +12,8 @@ use clap::error::ErrorKind;
 use clap::{Arg, ArgAction, ArgMatches, Command, FromArgMatches};
 
 use super::{Args, fio_options, help, remote};
-use crate::nas;
 use rubus_host::live::Live;
+use rubus_measure::nas;
 
 /// Reads a command line that begins with the program's name.
 ///

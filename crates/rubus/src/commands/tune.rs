@@ -9,7 +9,7 @@ use rubus_host::live::hands::{LiveHands, lock, make_directories};
 use rubus_host::process::programs;
 use rubus_host::{Hands, Live, clock};
 use rubus_measure::suites::Endurance;
-use rubus_measure::{Queueing, Session, Target, WatchPaths, run_by_turn};
+use rubus_measure::{Queueing, Session, Target, WatchPaths, nas, run_by_turn};
 use rubus_tune::candidates::{Candidates, candidates};
 use rubus_tune::cli::Tune;
 use rubus_tune::course::{self, Trial, winners};
@@ -27,7 +27,6 @@ use rubus_vocabulary::units::bytes_iec;
 
 use crate::args::{Args, Command, General};
 use crate::exit::Exit;
-use crate::nas;
 use crate::progress::LiveLine;
 use rubus_command::messages::in_columns;
 use rubus_command::places::{self, say};

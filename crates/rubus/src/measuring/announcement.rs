@@ -1,10 +1,9 @@
 //! What a suite is going to write to a target, said before anything is written.
 
-use rubus_measure::suites;
+use rubus_measure::{nas, suites};
 use rubus_vocabulary::spec::{Operation, Suite};
 use rubus_vocabulary::units::{bytes_iec, percent};
 
-use crate::nas;
 use crate::target::OpenTarget;
 
 /// Says what is going to be written before anything is.

@@ -11,9 +11,10 @@ use rubus_host::Files;
 use rubus_host::process::answering::{Answer, answer};
 use rubus_machine::parse::{mountinfo, network_mount};
 use rubus_machine::probe::mounts::may_hang;
-use rubus_measure::Target;
 use rubus_vocabulary::nas::NetworkMount;
 use rubus_vocabulary::spec::Suite;
+
+use crate::target::Target;
 
 pub use facts::MAX_READ_BYTES;
 pub use watch::Watch;
