@@ -31,6 +31,11 @@ pub fn tuning() -> PathBuf {
     changes().with_file_name("tune")
 }
 
+/// Where the system keeps what is this user's alone until the last log-out, if it does.
+pub fn runtime_directory() -> Option<PathBuf> {
+    std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from)
+}
+
 /// Path of the history, whether or not it exists.
 pub fn history() -> anyhow::Result<PathBuf> {
     Ok(data_directory()?.join("history.db"))

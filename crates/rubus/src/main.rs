@@ -19,7 +19,6 @@ mod guarding;
 mod job_files;
 mod machines;
 mod measuring;
-mod network;
 mod outputs;
 mod parts;
 mod progress;

@@ -17,6 +17,7 @@ use rubus_cluster::watch::image::ImageName;
 use rubus_host::clock;
 use rubus_host::process::child::Server;
 use rubus_measure::remote::{Remote, Wire};
+use rubus_nbd_tools::target::Export;
 use rubus_vocabulary::result::NetworkFacts;
 
 use self::cluster::{Standing, standing};
@@ -25,7 +26,6 @@ use self::place::Place;
 pub use self::seconds::now_s;
 pub use self::watcher::Watcher;
 use crate::exit::Refused;
-use crate::network::Export;
 
 /// How long the server may take to open the image.
 const OPENING: Duration = Duration::from_secs(20);

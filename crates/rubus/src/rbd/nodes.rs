@@ -7,6 +7,7 @@ use std::thread::JoinHandle;
 use rubus_fleet::inventory::Board;
 use rubus_host::net::ssh::Options;
 use rubus_machine::parse::stat::CpuTimes;
+use rubus_nbd_tools::target::over_ssh::OverSsh;
 use rubus_remote::meter::Reading;
 use rubus_vocabulary::cluster_facts::NodeLoad;
 use rubus_vocabulary::doubt::Doubt;
@@ -15,7 +16,6 @@ use rubus_watch::{LinkCounters, parse_net_dev};
 
 use super::seconds::{lock, now_s, rest};
 use crate::args::Remote;
-use crate::network::over_ssh::OverSsh;
 
 /// Machines that are asked, until this value goes.
 #[derive(Debug, Default)]

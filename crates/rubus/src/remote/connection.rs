@@ -1,11 +1,11 @@
 //! The way to one machine: connected, with a private place over there, and timed.
 
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
+use rubus_command::places;
 use rubus_fleet::inventory::Board;
 use rubus_host::net::ssh::{Said, Session, Ssh};
 use rubus_remote::answer::{KeeperAnswer, Place};
@@ -116,9 +116,8 @@ impl Connection {
         let Common { remote, .. } = common;
         let name = &board.name;
         let options = remote.options(board, questions == Questions::Forbidden);
-        let runtime = std::env::var_os("XDG_RUNTIME_DIR");
-        let runtime = runtime.as_deref().map(Path::new);
-        let ssh = Ssh::new(board.destination.as_str(), &options, runtime)
+        let runtime = places::runtime_directory();
+        let ssh = Ssh::new(board.destination.as_str(), &options, runtime.as_deref())
             .with_context(|| format!("cannot measure on {name}"))?;
         let needed = common.candidates.max_bytes() + common.task.files_bytes()? + SPARE_BYTES;
         let mut keeper = ssh.open(&script::keeper(needed))?;

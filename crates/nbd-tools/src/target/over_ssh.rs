@@ -1,11 +1,12 @@
 //! What a server spends, as its machine says over ssh: any server, and nothing of ours there.
 
-use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::{Context, bail};
+use rubus_command::places;
+use rubus_host::clock;
 use rubus_host::net::ssh::{Options, Said, Session, Ssh};
 use rubus_measure::Meter;
 use rubus_remote::Destination;
@@ -48,9 +49,8 @@ impl OverSsh {
         cancel: &AtomicBool,
     ) -> anyhow::Result<OverSsh> {
         let destination = metered.destination.clone();
-        let runtime = std::env::var_os("XDG_RUNTIME_DIR");
-        let runtime = runtime.as_deref().map(Path::new);
-        let ssh = Ssh::new(destination.as_str(), options, runtime)
+        let runtime = places::runtime_directory();
+        let ssh = Ssh::new(destination.as_str(), options, runtime.as_deref())
             .with_context(|| format!("cannot ask {destination} what it spends"))?;
         let mut talk = Talk {
             session: ssh.open(&metered.command())?,
@@ -110,9 +110,9 @@ impl Talk {
         asked: &std::io::Result<()>,
         most: Duration,
     ) -> Result<Option<Reading>, String> {
-        let end = Instant::now() + most;
+        let end = clock::now() + most;
         loop {
-            match self.session.next(end.saturating_duration_since(Instant::now())) {
+            match self.session.next(end.saturating_duration_since(clock::now())) {
                 Said::Out(line) => match self.answers.line(&line) {
                     Some((number, answer)) if number == self.asked => return answer.map(Some),
                     _ => {}

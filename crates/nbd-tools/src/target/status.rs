@@ -4,9 +4,10 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::Context;
+use rubus_host::clock;
 use rubus_host::net::Stream;
 use rubus_host::net::ssh::Options;
 use rubus_measure::Meter;
@@ -81,11 +82,11 @@ impl ServerStatus {
             Place::Socket(path) => Stream::unix(path)?,
             Place::Tcp(host, port) => Stream::tcp(host, *port, PATIENCE)?,
         };
-        let end = Instant::now() + PATIENCE;
+        let end = clock::now() + PATIENCE;
         let mut line = Vec::new();
         let mut piece = vec![0; 16 << 10];
         loop {
-            let left = end.saturating_duration_since(Instant::now());
+            let left = end.saturating_duration_since(clock::now());
             anyhow::ensure!(
                 !left.is_zero() && stream.wait(false, Some(left))?,
                 "no answer within {} s; is it the address of an export, and not of the status?",

@@ -7,8 +7,9 @@ use rubus_host::files::Files;
 use rubus_host::net::{addresses, own_address_towards};
 use rubus_machine::parse::route::interface_to;
 use rubus_nbd::uri::{Server, Uri};
-use rubus_nbd_tools::attach::records::Records;
 use rubus_vocabulary::result::NetworkLink;
+
+use crate::attach::records::Records;
 
 /// The link to what is connected at that address with its port. Nothing for a socket, for this machine itself, and
 /// where the rate is not known (radio, tunnels, cards of virtual machines).
