@@ -1,9 +1,9 @@
 //! Sizes a storage cluster of small boards before it is bought: capacity, memory, ceilings,
 //! rebuild, cost; compares layouts; describes the cluster for deployment.
 //!
-//! The engine is Ceph; nothing here stores data. Everything is arithmetic over a [`design::Design`], or reads what
-//! Ceph's own tools print ([`watch`]), so nothing here touches the machine: what has to be read comes through
-//! [`cli::Outside`].
+//! The engine is Ceph; nothing here stores data. Sizing is arithmetic over a [`design::Design`]; what it has to
+//! read comes through [`cli::Outside`]. An image or a pool of a running cluster is measured by [`live`], and [`watch`]
+//! reads what Ceph's own tools print meanwhile.
 //! The formulas, their sources and what is assumed are in `docs/how-to/cluster.md`.
 #![forbid(unsafe_code)]
 #![deny(clippy::disallowed_methods)]
@@ -18,6 +18,7 @@ pub mod cost;
 pub mod design;
 pub mod disks;
 pub mod layout;
+pub mod live;
 pub mod loss;
 pub mod measured;
 pub mod memory;

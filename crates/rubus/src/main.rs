@@ -22,7 +22,6 @@ mod measuring;
 mod outputs;
 mod parts;
 mod progress;
-mod rbd;
 mod record;
 mod remote;
 #[cfg(test)]

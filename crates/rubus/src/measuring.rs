@@ -9,6 +9,7 @@ mod limits;
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 
+use rubus_cluster::live::now_s;
 use rubus_host::clock;
 use rubus_measure::nas::{self, Watch};
 use rubus_measure::{Queueing, Session, SessionOutcome, Target, WatchPaths};
@@ -17,7 +18,6 @@ use rubus_vocabulary::result::Against;
 use rubus_vocabulary::spec::{FileNeed, Suite};
 
 use crate::progress::LiveLine;
-use crate::rbd;
 use crate::target::{OpenTarget, TargetIdentity};
 use rubus_command::signals;
 use rubus_command::{Terminal, World};
@@ -71,7 +71,7 @@ pub fn measure(
         .share
         .as_ref()
         .map(|share| Watch::start(share, world.files(), &machine, &identity.path, reads_a_file));
-    let (started, began_s) = (clock::now_rfc3339(), rbd::now_s());
+    let (started, began_s) = (clock::now_rfc3339(), now_s());
     let session = Session {
         watch: watch_paths(&identity, &machine.power),
         target,
@@ -107,7 +107,7 @@ pub fn measure_in_turns(
     queueing: Queueing,
     terminal: Terminal,
 ) -> anyhow::Result<[Measured; 2]> {
-    let (started, began_s) = (clock::now_rfc3339(), rbd::now_s());
+    let (started, began_s) = (clock::now_rfc3339(), now_s());
     let [baseline, other] = targets.map(|open| (open.target, open.identity));
     let session = |target: Target, identity: &TargetIdentity| Session {
         watch: watch_paths(identity, &machine.power),

@@ -10,6 +10,7 @@ use std::sync::atomic::AtomicBool;
 
 use anyhow::Context;
 use rubus_change::guard::{self, Consent, Refusal};
+use rubus_cluster::live as rbd;
 use rubus_cluster::watch::image::ImageName;
 use rubus_host::block::blockdev::DeviceNumber;
 use rubus_host::files::Files;
@@ -30,7 +31,6 @@ use rubus_vocabulary::units::bytes_iec;
 use crate::args::Bench;
 use crate::exit::Refused;
 use crate::machines::Machines;
-use crate::rbd;
 use crate::target_name::TargetName;
 
 /// A target, opened as far as needed, with what must be known before the first write.
@@ -130,7 +130,13 @@ pub fn ask_nodes<'a>(
         "--nodes is for an image or a pool of a Ceph cluster, and the target is neither: measure without it",
     )?;
     let machines = Machines::named(&bench.nodes, "--nodes")?;
-    cluster.ask(rbd::Nodes::start(&machines.boards, &bench.remote));
+    let nodes = machines.boards.into_iter().map(|board| rbd::Node {
+        // None of them may ask for anything.
+        options: bench.remote.options(&board, true),
+        name: board.name,
+        destination: board.destination,
+    });
+    cluster.ask(rbd::Nodes::start(nodes.collect()));
     Ok(())
 }
 

@@ -23,6 +23,7 @@ pub mod polled_file;
 pub mod reread;
 pub mod shared_mapping;
 pub mod shm_words;
+pub mod socket_place;
 pub mod syncs;
 
 /// Why something could not be read. The text says what was tried, on what, and why it failed.

@@ -1,5 +1,7 @@
 //! `rubus bench rados:POOL`: objects of a pool, written and read with Ceph's own `rados bench`.
 
+use rubus_cluster::live::now_s;
+use rubus_cluster::live::objects::Objects;
 use rubus_cluster::rados::{FILL_OBJECTS, OBJECT_BYTES, SUITE, budget, jobs};
 use rubus_cluster::watch::pool_name::PoolName;
 use rubus_vocabulary::access::Access;
@@ -11,8 +13,6 @@ use rubus_vocabulary::units::bytes_iec;
 use crate::args::{Bench, General};
 use crate::exit::Exit;
 use crate::parts::PartsRun;
-use crate::rbd::now_s;
-use crate::rbd::objects::Objects;
 use crate::target::ask_nodes;
 use crate::target_name::TargetName;
 use rubus_command::messages::in_columns;

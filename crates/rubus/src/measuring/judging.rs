@@ -80,7 +80,7 @@ pub(super) fn before(open: &OpenTarget, suite: &Suite, machine: &Machine) -> Opt
     })
 }
 
-/// A session's outcome as a run, with what it means. It began at a moment of [`crate::rbd::now_s`].
+/// A session's outcome as a run, with what it means. It began at a moment of [`rubus_cluster::live::now_s`].
 pub(super) fn judged(
     identity: TargetIdentity,
     nas: Option<NasFacts>,

@@ -1,11 +1,10 @@
 //! Ceph clusters as targets. An image: QEMU's server reads and writes it past every cache, this program's NBD client
 //! measures that, and the cluster is watched meanwhile.
 
-mod cluster;
 mod nodes;
 pub mod objects;
-mod place;
 mod seconds;
+mod standing;
 mod watcher;
 
 use std::path::Path;
@@ -13,23 +12,25 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use anyhow::Context;
-use rubus_cluster::watch::image::ImageName;
 use rubus_host::clock;
+use rubus_host::files::socket_place::SocketPlace;
 use rubus_host::process::child::Server;
 use rubus_measure::remote::{Remote, Wire};
 use rubus_nbd_tools::target::Export;
+use rubus_vocabulary::refused::Refused;
 use rubus_vocabulary::result::NetworkFacts;
 
-use self::cluster::{Standing, standing};
-pub use self::nodes::Nodes;
-use self::place::Place;
+pub use self::nodes::{Node, Nodes};
 pub use self::seconds::now_s;
+use self::standing::{Standing, standing};
 pub use self::watcher::Watcher;
-use crate::exit::Refused;
+use crate::watch::image::ImageName;
 
 /// How long the server may take to open the image.
 const OPENING: Duration = Duration::from_secs(20);
 
+/// What the directories with sockets of servers are called.
+const PREFIX: &str = "rubus-rbd-";
 /// What serves the image.
 const SERVER: &str = "qemu-nbd";
 
@@ -40,7 +41,7 @@ pub struct Image {
     facts: NetworkFacts,
     server: Mutex<Server>,
     /// Where the server's socket is.
-    _place: Place,
+    _place: SocketPlace,
 }
 
 /// What is to be done with an image.
@@ -100,7 +101,7 @@ fn has_room(standing: &Standing, or_else: &str) -> anyhow::Result<()> {
 
 impl Image {
     fn serve(name: &ImageName, wanted: Use, standing: &Standing) -> anyhow::Result<Image> {
-        let place = Place::new().context("cannot make a directory for a socket")?;
+        let place = SocketPlace::new(PREFIX).context("cannot make a directory for a socket")?;
         let socket = place.socket();
         let (socket_word, address): (String, String) =
             (socket.display().to_string(), name.address());

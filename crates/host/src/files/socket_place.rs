@@ -9,38 +9,37 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{AtFlags, FlockOperation, Mode, OFlags, flock, open, unlinkat};
 use tempfile::TempDir;
 
-/// How the directories are named, before what makes each unique.
-const PREFIX: &str = "rubus-rbd-";
 /// The one file in each.
 const SOCKET: &str = "socket";
 
 /// A directory of this run's own.
 #[derive(Debug)]
-pub struct Place {
+pub struct SocketPlace {
     directory: TempDir,
     /// The lock on it ends with this process, however that ends.
     _lock: File,
 }
 
-impl Place {
-    /// Makes one where this machine keeps temporary files, and removes those whose owner is gone.
+impl SocketPlace {
+    /// Makes one where this machine keeps temporary files, and removes those whose owner is gone. The `prefix` is how all of
+    /// a kind are called, before what makes each unique.
     ///
     /// # Errors
     /// When none can be made there.
-    pub fn new() -> io::Result<Place> {
-        Place::new_in(&std::env::temp_dir())
+    pub fn new(prefix: &str) -> io::Result<SocketPlace> {
+        SocketPlace::new_in(&std::env::temp_dir(), prefix)
     }
 
-    fn new_in(base: &Path) -> io::Result<Place> {
-        remove_orphans(base);
+    fn new_in(base: &Path, prefix: &str) -> io::Result<SocketPlace> {
+        remove_orphans(base, prefix);
         loop {
-            let directory = tempfile::Builder::new().prefix(PREFIX).tempdir_in(base)?;
+            let directory = tempfile::Builder::new().prefix(prefix).tempdir_in(base)?;
             let lock = File::open(directory.path())?;
             // Another run may take it for an orphan before it is locked.
             let is_locked = flock(&lock, FlockOperation::NonBlockingLockExclusive).is_ok();
             if is_locked && is_same(&lock, directory.path()) {
                 let _lock = lock;
-                return Ok(Place { directory, _lock });
+                return Ok(SocketPlace { directory, _lock });
             }
         }
     }
@@ -59,10 +58,10 @@ fn is_same(open: &File, path: &Path) -> bool {
 }
 
 /// Removes the directories of this user that no living process has locked. One with anything else than a socket in it stays.
-fn remove_orphans(base: &Path) {
+fn remove_orphans(base: &Path, prefix: &str) {
     let own = rustix::process::geteuid().as_raw();
     for entry in fs::read_dir(base).into_iter().flatten().flatten() {
-        let is_ours = entry.file_name().to_string_lossy().starts_with(PREFIX)
+        let is_ours = entry.file_name().to_string_lossy().starts_with(prefix)
             && entry.metadata().is_ok_and(|facts| facts.uid() == own);
         let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::RDONLY | OFlags::CLOEXEC;
         let Ok(directory) = open(entry.path(), flags, Mode::empty()) else {
@@ -89,9 +88,9 @@ mod tests {
         }
         fs::write(at("rubus-rbd-foreign").join("letter"), "").expect("a file");
         fs::create_dir(at("rubus-rbd-early")).expect("a directory");
-        let running = Place::new_in(base.path()).expect("a place");
+        let running = SocketPlace::new_in(base.path(), "rubus-rbd-").expect("a place");
         fs::write(running.socket(), "").expect("a socket");
-        let next = Place::new_in(base.path()).expect("a place");
+        let next = SocketPlace::new_in(base.path(), "rubus-rbd-").expect("a place");
         assert!(running.socket().exists() && next.socket() != running.socket());
         for gone in ["rubus-rbd-killed", "rubus-rbd-early"] {
             assert!(!at(gone).exists(), "{gone}");

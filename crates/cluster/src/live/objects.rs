@@ -1,29 +1,28 @@
 //! Objects of a pool as a target: `rados bench` writes and reads them in a namespace of their own, and the cluster is watched
 //! meanwhile. They are removed at the end; what a killed run left, the next one removes.
 
-use std::fs;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use anyhow::Context;
-use rubus_cluster::rados::output::Row;
-use rubus_cluster::rados::owner::{Owner, Standing as OwnerStanding};
-use rubus_cluster::rados::{
-    Around, Course, FILL_OBJECTS, IN_FLIGHT, NAMESPACE, OBJECT_BYTES, ObjectJob,
-};
-use rubus_cluster::watch::pool_name::PoolName;
-use rubus_host::clock;
+use rubus_command::message;
+use rubus_host::files::own_files;
 use rubus_host::process::child::{Lines, answer};
 use rubus_host::process::process_stat::began;
+use rubus_host::{Files, Live, clock};
 use rubus_machine::parse::stat;
+use rubus_vocabulary::refused::Refused;
 use rubus_vocabulary::result::JobResult;
 
-use super::cluster::{available, standing_of_pool};
 use super::has_room;
 use super::seconds::now_s;
+use super::standing::{available, standing_of_pool};
 use super::watcher::Watcher;
-use crate::exit::Refused;
+use crate::rados::output::Row;
+use crate::rados::owner::{Owner, Standing as OwnerStanding};
+use crate::rados::{Around, Course, FILL_OBJECTS, IN_FLIGHT, NAMESPACE, OBJECT_BYTES, ObjectJob};
+use crate::watch::pool_name::PoolName;
 
 /// How long one object may take.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -104,7 +103,10 @@ impl Objects {
     fn inherit(&self, own: &Owner) -> anyhow::Result<()> {
         let note = self.rados(&["getxattr", NOTE, ATTRIBUTE], PATIENCE);
         let owner = note.ok().as_deref().and_then(Owner::parse);
-        let began = |process| began(&fs::read_to_string(format!("/proc/{process}/stat")).ok()?);
+        let began = |process| {
+            let text = own_files::text(Path::new(&format!("/proc/{process}/stat")));
+            began(&text.ok()?)
+        };
         let standing = owner.as_ref().map(|owner| owner.standing(own, began));
         let who = owner.map_or("another run".into(), |owner| {
             format!("process {} on {}", owner.process, owner.host)
@@ -153,7 +155,7 @@ impl Objects {
             _ => &["--run-name", FILL],
         };
         let mut course = Course::new(job.clone());
-        let cpus = || fs::read_to_string("/proc/stat").map(|text| stat::parse(&text));
+        let cpus = || own_files::text(Path::new("/proc/stat")).map(|text| stat::parse(&text));
         let before = cpus().map_err(|error| format!("cannot read /proc/stat: {error}"))?;
         let mut around = Around { started_s: now_s() - began_s, ..Around::default() };
         let mut tool = self.bench(&seconds, job.verb(), words)?;
@@ -251,16 +253,16 @@ impl Objects {
 impl Drop for Objects {
     fn drop(&mut self) {
         if let Err(why) = self.remove() {
-            eprintln!("rubus: {why}");
+            message!("rubus: {why}");
         }
     }
 }
 
 /// This process as the owner of objects.
 fn own() -> Option<Owner> {
-    let text = |path: &str| fs::read_to_string(path).ok();
+    let text = |path: &str| own_files::text(Path::new(path)).ok();
     let word = |path: &str| text(path).map(|text| text.trim().replace(',', "-"));
-    let space = fs::read_link(Path::new("/proc/self/ns/pid")).ok()?;
+    let space = Live::new().link(Path::new("/proc/self/ns/pid")).ok()?;
     Some(Owner {
         host: word("/proc/sys/kernel/hostname")?,
         boot: word("/proc/sys/kernel/random/boot_id")?,

@@ -2,12 +2,13 @@
 
 use std::time::Duration;
 
-use rubus_cluster::watch::client::Client;
-use rubus_cluster::watch::image::{self, ImageName, Pool};
-use rubus_cluster::watch::pool_name::PoolName;
-use rubus_cluster::watch::state::State;
 use rubus_host::process::child::answer;
 use rubus_vocabulary::cluster_facts::ClusterFacts;
+
+use crate::watch::client::Client;
+use crate::watch::image::{self, ImageName, Pool};
+use crate::watch::pool_name::PoolName;
+use crate::watch::state::State;
 
 /// How long the monitors may take to let a program in, in seconds.
 const CONNECTING: &str = "--connect-timeout=10";

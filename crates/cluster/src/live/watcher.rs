@@ -6,10 +6,6 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use rubus_cluster::watch::client::Client;
-use rubus_cluster::watch::dip::dip;
-use rubus_cluster::watch::state::{State, noticed, osds_down};
-use rubus_cluster::watch::timeline::Timeline;
 use rubus_host::process::child::Conversation;
 use rubus_vocabulary::cluster_facts::{ClusterFacts, ClusterTrouble, Dip};
 use rubus_vocabulary::doubt::Doubt;
@@ -17,6 +13,10 @@ use rubus_vocabulary::result::{JobResult, Run};
 
 use super::nodes::Nodes;
 use super::seconds::{lock, now_s, rest};
+use crate::watch::client::Client;
+use crate::watch::dip::dip;
+use crate::watch::state::{State, noticed, osds_down};
+use crate::watch::timeline::Timeline;
 
 /// A monitor elects another leader in less.
 const PATIENCE: Duration = Duration::from_secs(15);

@@ -4,10 +4,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
-use rubus_fleet::inventory::Board;
 use rubus_host::net::ssh::Options;
 use rubus_machine::parse::stat::CpuTimes;
 use rubus_nbd_tools::target::over_ssh::OverSsh;
+use rubus_remote::Destination;
 use rubus_remote::meter::Reading;
 use rubus_vocabulary::cluster_facts::NodeLoad;
 use rubus_vocabulary::doubt::Doubt;
@@ -15,17 +15,27 @@ use rubus_vocabulary::result::Run;
 use rubus_watch::{LinkCounters, parse_net_dev};
 
 use super::seconds::{lock, now_s, rest};
-use crate::args::Remote;
+
+/// A machine of the cluster, and how ssh reaches it without asking for anything.
+#[derive(Clone, Debug)]
+pub struct Node {
+    /// As its owner calls it.
+    pub name: String,
+    /// As ssh is to be told.
+    pub destination: Destination,
+    /// How ssh connects.
+    pub options: Options,
+}
 
 /// Machines that are asked, until this value goes.
 #[derive(Debug, Default)]
 pub struct Nodes {
-    all: Vec<Node>,
+    all: Vec<Asked>,
     stop: Arc<AtomicBool>,
 }
 
 #[derive(Debug)]
-struct Node {
+struct Asked {
     name: String,
     seen: Arc<Mutex<Seen>>,
     thread: Option<JoinHandle<()>>,
@@ -48,25 +58,25 @@ struct Moment {
 }
 
 impl Nodes {
-    /// Begins to ask these machines, each as soon as it is reached. None of them may ask for anything.
-    pub fn start(boards: &[Board], way: &Remote) -> Nodes {
+    /// Begins to ask these machines, each as soon as it is reached.
+    pub fn start(nodes: Vec<Node>) -> Nodes {
         let stop = Arc::new(AtomicBool::new(false));
-        let start = |board: &Board| {
+        let start = |node: Node| {
             let seen = Arc::new(Mutex::new(Seen::default()));
-            let options = way.options(board, true);
+            let name = node.name.clone();
             let thread = {
-                let (board, seen, stop) = (board.clone(), Arc::clone(&seen), Arc::clone(&stop));
+                let (seen, stop) = (Arc::clone(&seen), Arc::clone(&stop));
                 std::thread::spawn(move || {
-                    if let Err(why) = ask(&board, &options, &seen, &stop)
+                    if let Err(why) = ask(node, &seen, &stop)
                         && !stop.load(Ordering::Relaxed)
                     {
                         lock(&seen).ended = Some(why);
                     }
                 })
             };
-            Node { name: board.name.clone(), seen, thread: Some(thread) }
+            Asked { name, seen, thread: Some(thread) }
         };
-        Nodes { all: boards.iter().map(start).collect(), stop }
+        Nodes { all: nodes.into_iter().map(start).collect(), stop }
     }
 
     /// What they spent during each job of a run that began at `began_s`, on the clock of [`now_s`]; a machine that could not be
@@ -102,14 +112,9 @@ impl Drop for Nodes {
     }
 }
 
-fn ask(
-    board: &Board,
-    options: &Options,
-    seen: &Mutex<Seen>,
-    stop: &AtomicBool,
-) -> Result<(), String> {
-    let metered = board.destination.clone().into();
-    let machine = OverSsh::connect(metered, options, stop).map_err(|error| format!("{error:#}"))?;
+fn ask(node: Node, seen: &Mutex<Seen>, stop: &AtomicBool) -> Result<(), String> {
+    let machine = OverSsh::connect(node.destination.into(), &node.options, stop)
+        .map_err(|error| format!("{error:#}"))?;
     while !stop.load(Ordering::Relaxed) {
         let before_s = now_s();
         let reading = machine.reading()?;
