@@ -22,7 +22,6 @@ mod measuring;
 mod outputs;
 mod parts;
 mod progress;
-mod record;
 mod remote;
 #[cfg(test)]
 mod schemas;

@@ -4,6 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
+use rubus_runs::record::{self, Record};
 use rubus_verdict::text::checkup::Detail;
 use rubus_verdict::verdict::Verdict;
 use rubus_vocabulary::finding::Finding;
@@ -13,7 +14,6 @@ use crate::args::{General, Keeping};
 use crate::documents::RunDocument;
 use crate::exit::Exit;
 use crate::measuring::{self, Kept, Measured};
-use crate::record::{self, Record};
 use crate::shown::shown_run;
 use rubus_command::Terminal;
 use rubus_command::places;

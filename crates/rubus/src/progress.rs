@@ -9,12 +9,11 @@ use rubus_command::progress::{Region, target, terminal_columns};
 use rubus_command::signals::LongestStall;
 use rubus_draw::Style;
 use rubus_measure::{Event, Observer};
+use rubus_runs::record::{self, Record};
 use rubus_verdict::text::{progress, so_far};
 use rubus_verdict::verdict::so_far::Running;
 use rubus_vocabulary::result::{JobResult, Run};
 use rubus_vocabulary::spec::Job;
-
-use crate::record::{self, Record};
 
 /// Shows a session's events: a line that lives on a terminal, records for another rubus, nothing
 /// elsewhere.

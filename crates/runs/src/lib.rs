@@ -10,6 +10,7 @@ pub mod json_text;
 mod json_weight;
 pub mod loose_json;
 pub mod recent;
+pub mod record;
 pub mod reference;
 pub mod share;
 pub mod store;

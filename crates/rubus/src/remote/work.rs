@@ -7,6 +7,7 @@ use anyhow::{Context, bail};
 use rubus_host::net::ssh::{Said, Session};
 use rubus_machine::parse::stat::{self, CpuTimes};
 use rubus_remote::script::{self, ABANDONED};
+use rubus_runs::record::{self, Record};
 use rubus_vocabulary::result::{RemoteFacts, Run};
 use rubus_vocabulary::units::bytes_iec;
 
@@ -15,7 +16,6 @@ use super::connection::{Connection, MOMENT};
 use super::copy::{self, Program};
 use super::screen::Screen;
 use super::task::{CAPTURE, Task};
-use crate::record::{self, Record};
 use crate::watchdog::{BEAT, STOP};
 
 /// How long a machine may take to stop when it is asked to. Over there, what hangs is cut off after some seconds.
