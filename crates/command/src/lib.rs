@@ -8,6 +8,7 @@
 #[macro_use]
 pub mod messages;
 mod exit;
+pub mod file_text;
 mod inherited;
 mod options;
 pub mod parts;

@@ -23,7 +23,6 @@ mod lanes;
 mod machine;
 #[cfg(test)]
 mod options_page;
-mod remote;
 mod share;
 #[cfg(test)]
 mod words;
@@ -37,7 +36,7 @@ pub use history::{
     History, HistoryAction, HistoryDelete, HistoryExport, HistoryImport, HistoryLabel, HistoryShow,
 };
 pub use lanes::Lanes;
-pub use remote::Remote;
+pub use rubus_fleet::remote::Remote;
 pub use share::{Gallery, Share};
 
 pub use rubus_command::{General, Json, Keeping};

@@ -18,9 +18,7 @@ use rubus_vocabulary::result::Run;
 use serde_json::Value;
 
 use rubus_command::messages::write_few;
-use rubus_command::places;
-
-use crate::file_text;
+use rubus_command::{file_text, places};
 
 /// What a name stands for, with the run behind it where there is one.
 pub struct Found {

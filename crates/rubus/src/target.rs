@@ -12,6 +12,7 @@ use anyhow::Context;
 use rubus_change::guard::{self, Consent, Refusal};
 use rubus_cluster::live as rbd;
 use rubus_cluster::watch::image::ImageName;
+use rubus_fleet::remote::Machines;
 use rubus_host::block::blockdev::DeviceNumber;
 use rubus_host::files::Files;
 use rubus_host::net::ssh::Options;
@@ -30,7 +31,6 @@ use rubus_vocabulary::units::bytes_iec;
 
 use crate::args::Bench;
 use crate::exit::Refused;
-use crate::machines::Machines;
 use crate::target_name::TargetName;
 
 /// A target, opened as far as needed, with what must be known before the first write.

@@ -11,7 +11,8 @@ use std::path::Path;
 use clap::error::ErrorKind;
 use clap::{Arg, ArgAction, ArgMatches, Command, FromArgMatches};
 
-use super::{Args, fio_options, help, remote};
+use super::{Args, fio_options, help};
+use rubus_fleet::remote;
 use rubus_host::live::Live;
 use rubus_measure::nas;
 

@@ -12,14 +12,13 @@ use rubus_vocabulary::units::bytes_iec;
 
 use crate::args::{Bench, General};
 use crate::exit::Exit;
-use crate::file_text;
 use crate::job_files::{self, Placed};
 use crate::measuring;
 use crate::outputs::{self, Outputs};
 use crate::target::{self, Allowance};
 use rubus_command::messages::write_few;
-use rubus_command::signals;
 use rubus_command::{Terminal, World, must_be_live};
+use rubus_command::{file_text, signals};
 
 /// Runs the job file on each target, or where it says itself.
 pub fn run(general: &General, bench: &Bench, path: &Path) -> anyhow::Result<Exit> {

@@ -26,12 +26,12 @@ use std::sync::{Mutex, PoisonError};
 use clap::ArgMatches;
 use rubus_draw::text::listed;
 use rubus_fleet::inventory::Board;
+use rubus_fleet::remote::Machines;
 use rubus_vocabulary::machine::Machine;
 use rubus_vocabulary::result::Run;
 
 use crate::args::{Args, Command, Remote};
 use crate::exit::Exit;
-use crate::machines::Machines;
 use connection::{Common, Connection, NotReached, Questions};
 use results::Results;
 use rubus_command::Terminal;

@@ -1,5 +1,6 @@
 //! Where the results of other machines go.
 
+use rubus_fleet::remote::Machines;
 use rubus_verdict::verdict::verdict;
 use rubus_vocabulary::machine::Machine;
 use rubus_vocabulary::result::Run;
@@ -11,7 +12,6 @@ use crate::args::{Advise, Args, Bench, Command, General, Survey};
 use crate::commands::survey::document;
 use crate::commands::{against, bench_options, checkup};
 use crate::exit::Exit;
-use crate::machines::Machines;
 use crate::measuring::Measured;
 use crate::outputs::{self, Outputs, ResultOutputs};
 use rubus_command::Terminal;

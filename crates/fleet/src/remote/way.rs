@@ -3,8 +3,9 @@
 use std::path::PathBuf;
 
 use clap::Args as ClapArgs;
-use rubus_fleet::inventory::{Board, Named};
 use rubus_host::net::ssh::Options;
+
+use crate::inventory::{Board, Named};
 
 /// Machines that work at the same time, unless the user says otherwise.
 const AT_ONCE: &str = "16";

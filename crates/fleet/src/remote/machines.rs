@@ -4,13 +4,14 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, anyhow, bail};
-use rubus_fleet::inventory::{
+use rubus_command::file_text;
+use rubus_host::files::document::{self, MAX_LIST_BYTES};
+use rubus_host::files::own_files;
+
+use super::way::Remote;
+use crate::inventory::{
     self, Beside, Board, ENDINGS, GROUP_VARIABLES, HOST_VARIABLES, Inventory, Named,
 };
-use rubus_host::files::document::{self, MAX_LIST_BYTES};
-
-use crate::args::Remote;
-use crate::file_text;
 
 /// The machines of a command.
 pub struct Machines {
@@ -143,11 +144,9 @@ fn names_in(directory: &Path) -> anyhow::Result<Vec<String>> {
         return Ok(Vec::new());
     }
     let cannot = || format!("cannot read the directory {}", directory.display());
-    let entries = std::fs::read_dir(directory).with_context(cannot)?;
-    let mut names = Vec::new();
-    for entry in entries {
-        names.extend(entry.with_context(cannot)?.file_name().into_string());
-    }
+    let paths = own_files::list(directory).with_context(cannot)?;
+    let name = |path: &PathBuf| Some(path.file_name()?.to_str()?.to_string());
+    let mut names: Vec<String> = paths.iter().filter_map(name).collect();
     names.sort();
     Ok(names)
 }
