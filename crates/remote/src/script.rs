@@ -3,6 +3,8 @@
 //! They keep to what dash and busybox ash have, and to one line each: a C shell as login shell could
 //! not take a line feed on their way (see [`super::quote`]).
 
+use std::time::Duration;
+
 use super::quote::run_script;
 
 /// First line of the keeper's answer; what a login script prints before it is not ours.
@@ -13,6 +15,11 @@ pub const READY: &str = "rubus-keeper ready";
 /// Status with which a run ends when it lost the one who asked for it. The connection may then be
 /// half dead, and the keeper may not know it for hours, so the place is cleared at once.
 pub const ABANDONED: u8 = 75;
+
+/// The line that means Ctrl-C.
+pub const STOP: &str = "stop";
+/// How often the other end gives a sign of life.
+pub const BEAT: Duration = Duration::from_secs(5);
 
 /// The keeper: says what kind of machine it is, makes a private directory in which programs may be
 /// run, waits until the connection ends, and removes the directory. `$1`: KiB that it must hold.

@@ -9,14 +9,10 @@ use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use rubus_remote::script::ABANDONED;
+use rubus_remote::script::{ABANDONED, STOP};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Signal, getpid, kill_process};
 
-/// The line that means Ctrl-C.
-pub const STOP: &str = "stop";
-/// How often the other end gives a sign of life.
-pub const BEAT: Duration = Duration::from_secs(5);
 /// Timeout of the life line. Longer than the silence of a bad radio link or of a laptop lid closed for a moment.
 const SILENCE: Duration = Duration::from_secs(90);
 /// How long a measurement may take to end in order. Then the process ends: its file has no name and

@@ -1,12 +1,11 @@
 //! Where the results of other machines go.
 
-use rubus_fleet::remote::Machines;
+use rubus_fleet::remote::{self, Machines, NotReached};
 use rubus_verdict::verdict::verdict;
 use rubus_vocabulary::machine::Machine;
 use rubus_vocabulary::result::Run;
 
 use super::advising;
-use super::connection::NotReached;
 use super::fleet::{self, BoardEnd};
 use crate::args::{Advise, Args, Bench, Command, General, Survey};
 use crate::commands::survey::document;
@@ -78,12 +77,10 @@ impl<'a> Results<'a> {
             kind,
         })
     }
+}
 
-    /// Takes a run of a machine.
-    ///
-    /// # Errors
-    /// When it cannot be shown or written.
-    pub fn run(&mut self, number: usize, run: Box<Run>) -> anyhow::Result<()> {
+impl remote::Results for Results<'_> {
+    fn run(&mut self, number: usize, run: Box<Run>) -> anyhow::Result<()> {
         match &mut self.kind {
             Kind::Runs { outputs, .. } => outputs.take_from(
                 number,
@@ -98,21 +95,18 @@ impl<'a> Results<'a> {
         }
     }
 
-    /// Takes the facts of a machine.
-    pub fn machine(&mut self, number: usize, machine: Box<Machine>) {
+    fn machine(&mut self, number: usize, machine: Box<Machine>) {
         match &mut self.kind {
             Kind::Surveys { all, .. } | Kind::Advice { all, .. } => all[number] = Some(*machine),
             Kind::Runs { .. } => {}
         }
     }
 
-    /// A machine's command ended with this status.
-    pub fn ended(&mut self, number: usize, status: u8) {
+    fn ended(&mut self, number: usize, status: u8) {
         self.ends[number].status = status;
     }
 
-    /// A machine gave no result, or not all.
-    pub fn failed(&mut self, number: usize, error: &anyhow::Error) {
+    fn failed(&mut self, number: usize, error: &anyhow::Error) {
         let reason = match error.downcast_ref::<NotReached>() {
             Some(error) => error.reason.clone(),
             None => in_a_line(error, &self.machines.boards[number].name),
@@ -120,11 +114,7 @@ impl<'a> Results<'a> {
         self.ends[number] = BoardEnd { status: 2, failure: Some(reason) };
     }
 
-    /// Shows and writes what waits for all.
-    ///
-    /// # Errors
-    /// When it cannot be written.
-    pub fn finish(self) -> anyhow::Result<Exit> {
+    fn finish(self) -> anyhow::Result<Exit> {
         let fleet =
             fleet::Fleet { general: self.general, boards: &self.machines.boards, ends: &self.ends };
         let is_fleet = self.machines.is_fleet;

@@ -1,4 +1,4 @@
-//! What the other machine shall do: the same command, without what is done here.
+//! What the other machine shall do, from what was typed: the same command, without what is done here.
 
 use std::ffi::OsStr;
 use std::fmt::Write as _;
@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use clap::parser::ValueSource;
 use clap::{Arg, ArgMatches, CommandFactory};
+use rubus_fleet::remote::{CAPTURE, Task, Word};
 
 use crate::args::{Args, Bench, Command};
 
@@ -39,180 +40,133 @@ const FOLLOWED_HERE: [&str; 22] = [
 /// Options whose value is a file here that the other machine must have too.
 const FILES: [&str; 2] = ["fio-job", "kernel-log"];
 
-/// The name of a capture at the other end.
-pub const CAPTURE: &str = "capture.tar";
-
-/// A command for other machines.
-#[derive(Debug)]
-pub struct Task {
-    /// Its words, as pieces that may name files in the private directory over there.
-    words: Vec<Word>,
-    /// Files to be copied there, with their names there.
-    pub files: Vec<(PathBuf, String)>,
-    /// How many results there will be of each machine.
-    pub targets: usize,
-    /// Where the capture that is made there goes here.
-    pub capture: Option<PathBuf>,
+/// The task from what was typed.
+///
+/// # Errors
+/// When the command does nothing on other machines, or has a word that no shell text can carry.
+pub fn of(args: &Args, matches: &ArgMatches, machines: usize) -> anyhow::Result<Task> {
+    let targets = match &args.command {
+        None | Some(Command::Checkup(_)) => 1,
+        Some(Command::Bench(bench)) => {
+            anyhow::ensure!(
+                bench.fio_job.as_deref() != Some(Path::new("-")),
+                "--fio-job - reads the standard input, which the other machine does not have; write \
+                 the job file and name it"
+            );
+            results_of(bench)
+        }
+        Some(Command::Survey(survey)) => {
+            anyhow::ensure!(
+                !survey.rules,
+                "--rules lists what every machine is tried for; leave --on away"
+            );
+            1
+        }
+        // The advice is given here, where the history is.
+        Some(Command::Advise(_)) => return Ok(survey()),
+        Some(_) => anyhow::bail!("--on makes another machine measure or survey itself"),
+    };
+    let mut task = Task { words: Vec::new(), files: Vec::new(), targets, capture: None };
+    let (name, given) = match matches.subcommand() {
+        Some((name, given)) => (name, given),
+        None => ("checkup", matches),
+    };
+    task.words.push(Word::Text(name.into()));
+    task.words.push(Word::Text("--records".into()));
+    add_words(&mut task, name, given, args.command.is_none())?;
+    if let Some(Command::Survey(survey)) = &args.command {
+        save_capture(&mut task, survey.save.as_ref(), machines)?;
+    }
+    Ok(task)
 }
 
-#[derive(Debug, PartialEq, Eq)]
-enum Word {
-    Text(String),
-    /// `--name=` and a file in the private directory.
-    File {
-        option: String,
-        name: String,
-    },
+/// A survey and nothing else.
+fn survey() -> Task {
+    Task {
+        words: ["survey", "--records"].map(|word| Word::Text(word.into())).into(),
+        files: Vec::new(),
+        targets: 1,
+        capture: None,
+    }
 }
 
-impl Task {
-    /// From what was typed.
-    ///
-    /// # Errors
-    /// When the command does nothing on other machines, or has a word that no shell text can carry.
-    pub fn of(args: &Args, matches: &ArgMatches, machines: usize) -> anyhow::Result<Task> {
-        let targets = match &args.command {
-            None | Some(Command::Checkup(_)) => 1,
-            Some(Command::Bench(bench)) => {
-                anyhow::ensure!(
-                    bench.fio_job.as_deref() != Some(Path::new("-")),
-                    "--fio-job - reads the standard input, which the other machine does not have; write \
-                     the job file and name it"
-                );
-                results_of(bench)
-            }
-            Some(Command::Survey(survey)) => {
-                anyhow::ensure!(
-                    !survey.rules,
-                    "--rules lists what every machine is tried for; leave --on away"
-                );
-                1
-            }
-            // The advice is given here, where the history is.
-            Some(Command::Advise(_)) => return Ok(Task::survey()),
-            Some(_) => anyhow::bail!("--on makes another machine measure or survey itself"),
-        };
-        let mut task = Task { words: Vec::new(), files: Vec::new(), targets, capture: None };
-        let (name, given) = match matches.subcommand() {
-            Some((name, given)) => (name, given),
-            None => ("checkup", matches),
-        };
-        task.words.push(Word::Text(name.into()));
-        task.words.push(Word::Text("--records".into()));
-        task.add_words(name, given, args.command.is_none())?;
-        if let Some(Command::Survey(survey)) = &args.command {
-            task.save_capture(survey.save.as_ref(), machines)?;
+fn add_words(task: &mut Task, name: &str, given: &ArgMatches, is_bare: bool) -> anyhow::Result<()> {
+    let mut command = Args::command();
+    command.build();
+    let known = if is_bare {
+        &command
+    } else {
+        command.find_subcommand(name).context("a known command")?
+    };
+    let mut places = Vec::new();
+    for argument in known.get_arguments() {
+        let id = argument.get_id().as_str();
+        if given.value_source(id) != Some(ValueSource::CommandLine) || is_followed_here(argument) {
+            continue;
         }
-        Ok(task)
+        let values: Vec<&OsStr> = given.get_raw(id).into_iter().flatten().collect();
+        match argument.get_long() {
+            None => places.extend(values),
+            Some(long) => add_option(task, argument, long, &values)?,
+        }
     }
+    if !places.is_empty() {
+        task.words.push(Word::Text("--".into()));
+    }
+    for place in places {
+        task.words.push(Word::Text(text(place)?));
+    }
+    Ok(())
+}
 
-    /// A survey and nothing else.
-    fn survey() -> Task {
-        Task {
-            words: ["survey", "--records"].map(|word| Word::Text(word.into())).into(),
-            files: Vec::new(),
-            targets: 1,
-            capture: None,
-        }
+fn add_option(
+    task: &mut Task,
+    argument: &Arg,
+    long: &str,
+    values: &[&OsStr],
+) -> anyhow::Result<()> {
+    if !argument.get_action().takes_values() || values.is_empty() {
+        task.words.push(Word::Text(format!("--{long}")));
+        return Ok(());
     }
+    for value in values {
+        if FILES.contains(&long) && *value != "-" {
+            let name = name_there(task, Path::new(value));
+            task.files.push((PathBuf::from(value), name.clone()));
+            let option = format!("--{long}");
+            task.words.push(Word::File { option, name });
+            continue;
+        }
+        let mut word = format!("--{long}=");
+        // Writing to a string cannot fail.
+        let _ = write!(word, "{}", text(value)?);
+        task.words.push(Word::Text(word));
+    }
+    Ok(())
+}
 
-    /// The words for a machine whose private directory this is.
-    pub fn words(&self, directory: &str) -> Vec<String> {
-        let word = |word: &Word| match word {
-            Word::Text(text) => text.clone(),
-            Word::File { option, name } => format!("{option}={directory}/{name}"),
-        };
-        self.words.iter().map(word).collect()
-    }
+/// The file's own name, which messages will have, behind a number, so that no two are the same.
+fn name_there(task: &Task, path: &Path) -> String {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    format!("{}-{name}", task.files.len() + 1)
+}
 
-    /// Bytes of all files that are copied.
-    ///
-    /// # Errors
-    /// When one cannot be looked at.
-    pub fn files_bytes(&self) -> anyhow::Result<u64> {
-        let mut bytes = 0;
-        for (path, _) in &self.files {
-            let data = std::fs::metadata(path);
-            bytes += data.with_context(|| format!("cannot read {}", path.display()))?.len();
-        }
-        Ok(bytes)
-    }
-
-    fn add_words(&mut self, name: &str, given: &ArgMatches, is_bare: bool) -> anyhow::Result<()> {
-        let mut command = Args::command();
-        command.build();
-        let known = if is_bare {
-            &command
-        } else {
-            command.find_subcommand(name).context("a known command")?
-        };
-        let mut places = Vec::new();
-        for argument in known.get_arguments() {
-            let id = argument.get_id().as_str();
-            if given.value_source(id) != Some(ValueSource::CommandLine)
-                || is_followed_here(argument)
-            {
-                continue;
-            }
-            let values: Vec<&OsStr> = given.get_raw(id).into_iter().flatten().collect();
-            match argument.get_long() {
-                None => places.extend(values),
-                Some(long) => self.add_option(argument, long, &values)?,
-            }
-        }
-        if !places.is_empty() {
-            self.words.push(Word::Text("--".into()));
-        }
-        for place in places {
-            self.words.push(Word::Text(text(place)?));
-        }
-        Ok(())
-    }
-
-    fn add_option(&mut self, argument: &Arg, long: &str, values: &[&OsStr]) -> anyhow::Result<()> {
-        if !argument.get_action().takes_values() || values.is_empty() {
-            self.words.push(Word::Text(format!("--{long}")));
-            return Ok(());
-        }
-        for value in values {
-            if FILES.contains(&long) && *value != "-" {
-                let name = self.name_there(Path::new(value));
-                self.files.push((PathBuf::from(value), name.clone()));
-                let option = format!("--{long}");
-                self.words.push(Word::File { option, name });
-                continue;
-            }
-            let mut word = format!("--{long}=");
-            // Writing to a string cannot fail.
-            let _ = write!(word, "{}", text(value)?);
-            self.words.push(Word::Text(word));
-        }
-        Ok(())
-    }
-
-    /// The file's own name, which messages will have, behind a number, so that no two are the same.
-    fn name_there(&self, path: &Path) -> String {
-        let name = path.file_name().unwrap_or_default().to_string_lossy();
-        format!("{}-{name}", self.files.len() + 1)
-    }
-
-    fn save_capture(&mut self, save: Option<&PathBuf>, machines: usize) -> anyhow::Result<()> {
-        let Some(path) = save else { return Ok(()) };
-        anyhow::ensure!(
-            machines == 1,
-            "--save names one file; save the captures of several machines one after the other"
-        );
-        anyhow::ensure!(
-            !path.as_os_str().to_string_lossy().ends_with('/'),
-            "--save {} names a directory; from another machine a capture comes as a tar file, so leave \
-             out the / at the end",
-            path.display()
-        );
-        rubus_command::places::must_be_writable(path)?;
-        self.capture = Some(path.clone());
-        self.words.push(Word::File { option: "--save".into(), name: CAPTURE.into() });
-        Ok(())
-    }
+fn save_capture(task: &mut Task, save: Option<&PathBuf>, machines: usize) -> anyhow::Result<()> {
+    let Some(path) = save else { return Ok(()) };
+    anyhow::ensure!(
+        machines == 1,
+        "--save names one file; save the captures of several machines one after the other"
+    );
+    anyhow::ensure!(
+        !path.as_os_str().to_string_lossy().ends_with('/'),
+        "--save {} names a directory; from another machine a capture comes as a tar file, so leave \
+         out the / at the end",
+        path.display()
+    );
+    rubus_command::places::must_be_writable(path)?;
+    task.capture = Some(path.clone());
+    task.words.push(Word::File { option: "--save".into(), name: CAPTURE.into() });
+    Ok(())
 }
 
 /// How many runs a bench gives.
@@ -280,7 +234,7 @@ mod tests {
             });
             boards.sum()
         });
-        Task::of(&args, &matches, machines)
+        of(&args, &matches, machines)
     }
 
     fn words(typed: &[&str]) -> String {

@@ -14,7 +14,7 @@ use rubus_vocabulary::units::bytes_iec;
 use super::candidates::{OWN, loader_hint};
 use super::connection::{Completed, Connection};
 use super::screen::Screen;
-use crate::args::Remote;
+use super::way::Remote;
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 

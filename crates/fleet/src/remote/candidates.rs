@@ -8,7 +8,7 @@ use rubus_host::files::document;
 use rubus_remote::binary::{self, Candidate, Origin};
 use rubus_remote::elf;
 
-use crate::args::Remote;
+use super::way::Remote;
 
 pub(super) const OWN: &str = "/proc/self/exe";
 

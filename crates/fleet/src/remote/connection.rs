@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
 use rubus_command::places;
-use rubus_fleet::inventory::Board;
+use rubus_host::clock;
 use rubus_host::net::ssh::{Said, Session, Ssh};
 use rubus_remote::answer::{KeeperAnswer, Place};
 use rubus_remote::script;
@@ -15,7 +15,8 @@ use rubus_vocabulary::units::bytes_iec;
 use super::candidates::Candidates;
 use super::screen::Screen;
 use super::task::Task;
-use crate::args::Remote;
+use super::way::Remote;
+use crate::inventory::Board;
 
 /// How long one wait is; between waits, Ctrl-C is looked for.
 pub const MOMENT: Duration = Duration::from_millis(100);
@@ -166,7 +167,7 @@ impl Connection {
     /// When the user interrupts.
     pub fn complete(&self, mut session: Session) -> anyhow::Result<Completed> {
         let (mut out, mut err) = (String::new(), String::new());
-        let begun = Instant::now();
+        let begun = clock::now();
         loop {
             match session.next(MOMENT) {
                 Said::Out(line) => out.extend([&line, "\n"]),
@@ -231,7 +232,7 @@ impl Connection {
         let mut times = Vec::new();
         for number in 0..ECHOES {
             let sent = format!("rubus-echo {number}");
-            let since = Instant::now();
+            let since = clock::now();
             session.say(&sent).ok()?;
             loop {
                 // Where lines come without end, none of them is waited for.
@@ -269,16 +270,16 @@ fn wait_for_place(
     questions: Questions,
 ) -> anyhow::Result<Result<Place, Instead>> {
     let Common { screen, cancel, .. } = common;
-    let begun = Instant::now();
+    let begun = clock::now();
     let mut answer = KeeperAnswer::default();
     let (mut said, mut shown) = (Vec::new(), 0);
-    let mut last = Instant::now();
+    let mut last = clock::now();
     // Who says something on standard output has let us in, and waits for no password.
     let (mut let_in, mut said_bytes) = (None, 0);
     loop {
         let next = keeper.next(MOMENT);
         if let Said::Out(line) | Said::Err(line) = &next {
-            last = Instant::now();
+            last = clock::now();
             said_bytes += line.len() + 1;
         }
         if matches!(next, Said::Out(_)) {

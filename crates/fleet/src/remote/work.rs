@@ -1,22 +1,23 @@
 //! One machine at work: from the copied program to its last result.
 
-use std::fs::File;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
+use rubus_host::clock;
+use rubus_host::files::{kept_file, own_files};
 use rubus_host::net::ssh::{Said, Session};
 use rubus_machine::parse::stat::{self, CpuTimes};
-use rubus_remote::script::{self, ABANDONED};
+use rubus_remote::script::{self, ABANDONED, BEAT, STOP};
 use rubus_runs::record::{self, Record};
 use rubus_vocabulary::result::{RemoteFacts, Run};
 use rubus_vocabulary::units::bytes_iec;
 
-use super::Told;
 use super::connection::{Connection, MOMENT};
 use super::copy::{self, Program};
 use super::screen::Screen;
 use super::task::{CAPTURE, Task};
-use crate::watchdog::{BEAT, STOP};
+use super::told::Told;
 
 /// How long a machine may take to stop when it is asked to. Over there, what hangs is cut off after some seconds.
 const STOPPING: Duration = Duration::from_secs(10);
@@ -78,7 +79,7 @@ fn in_order(
         sent_bytes: 0,
         noise_bytes: 0,
         cpus: cpus(),
-        begun: Instant::now(),
+        begun: clock::now(),
     }
     .until_the_end(session)?;
     if let (Some(path), 0) = (&task.capture, status) {
@@ -108,8 +109,8 @@ struct Follow<'a> {
 
 impl Follow<'_> {
     fn until_the_end(mut self, mut session: Session) -> anyhow::Result<u8> {
-        let mut last_beat = Instant::now();
-        let mut last_word = Instant::now();
+        let mut last_beat = clock::now();
+        let mut last_word = clock::now();
         let mut stopping: Option<Instant> = None;
         loop {
             let said = session.next(MOMENT);
@@ -132,16 +133,16 @@ impl Follow<'_> {
                 Said::End => break,
             }
             if self.records > before {
-                last_word = Instant::now();
+                last_word = clock::now();
             }
             if last_beat.elapsed() >= BEAT {
                 // Whether it is still read is seen at its end.
                 let _ = session.say("");
-                last_beat = Instant::now();
+                last_beat = clock::now();
             }
             if stopping.is_none() && self.connection.is_cancelled() {
                 let _ = session.say(STOP);
-                stopping = Some(Instant::now());
+                stopping = Some(clock::now());
                 if self.records == 0 {
                     bail!("{}: interrupted before anything was measured", self.connection.name);
                 }
@@ -260,19 +261,15 @@ impl Follow<'_> {
     }
 }
 
-/// Brings the capture back.
 /// The most that a capture of another machine may have: as much as one may have when it is read, with room for its headers.
 const MAX_CAPTURE_BYTES: u64 = 256 << 20;
 
-fn fetch_capture(
-    connection: &Connection,
-    program: &Program,
-    path: &std::path::Path,
-) -> anyhow::Result<()> {
+/// Brings the capture back.
+fn fetch_capture(connection: &Connection, program: &Program, path: &Path) -> anyhow::Result<()> {
     let cannot = || format!("cannot save the capture of {}", connection.name);
     // What is there stays, and a link is not followed.
-    let file =
-        File::create_new(path).with_context(|| format!("cannot write {}", path.display()))?;
+    let file = own_files::create_new(path, 0o666)
+        .with_context(|| format!("cannot write {}", path.display()))?;
     let there = format!("{}/{CAPTURE}", connection.directory());
     // With sudo it belongs to root.
     let mut words: Vec<&str> = program.words.iter().map(String::as_str).collect();
@@ -285,11 +282,11 @@ fn fetch_capture(
         Ok(())
     });
     // A part of a capture is none; if it cannot be removed, the error is told anyway.
-    done.inspect_err(|_| drop(std::fs::remove_file(path))).with_context(cannot)
+    done.inspect_err(|_| drop(kept_file::remove(path))).with_context(cannot)
 }
 
 /// The processors here; empty where they cannot be read.
 fn cpus() -> Vec<CpuTimes> {
-    let text = std::fs::read_to_string("/proc/stat").unwrap_or_default();
+    let text = own_files::text(Path::new("/proc/stat")).unwrap_or_default();
     stat::parse(&text)
 }

@@ -7,8 +7,8 @@ use std::time::Duration;
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use rubus_verdict::text::progress::{self, Progress};
 
-use rubus_command::Terminal;
 use rubus_command::progress::terminal_columns;
+use rubus_command::{Terminal, message};
 
 /// Standard error, shared by all machines.
 pub struct Screen {
@@ -186,7 +186,7 @@ impl Screen {
 
     /// A line of our own.
     pub fn say(&self, line: &str) {
-        self.around(|| eprintln!("{line}"));
+        self.around(|| message!("{line}"));
     }
 
     /// Does something that writes to the terminal, with the live lines out of the way.
