@@ -17,13 +17,12 @@ mod documented;
 mod enough;
 mod explain;
 pub mod fio_options;
+mod gallery;
 pub mod help;
-mod history;
 mod lanes;
 mod machine;
 #[cfg(test)]
 mod options_page;
-mod share;
 #[cfg(test)]
 mod words;
 
@@ -32,12 +31,9 @@ pub use boot::Boot;
 pub use compare::Compare;
 pub use enough::Enough;
 pub use explain::Explain;
-pub use history::{
-    History, HistoryAction, HistoryDelete, HistoryExport, HistoryImport, HistoryLabel, HistoryShow,
-};
+pub use gallery::Gallery;
 pub use lanes::Lanes;
 pub use rubus_fleet::remote::Remote;
-pub use share::{Gallery, Share};
 
 pub use rubus_command::{General, Json, Keeping};
 
@@ -139,8 +135,8 @@ pub enum Command {
     Enough(Enough),
     Suites(Suites),
     Compare(Compare),
-    History(History),
-    Share(Share),
+    #[command(flatten)]
+    Runs(rubus_runs::cli::Verb),
     Gallery(Gallery),
     Copy(rubus_copy::cli::Copy),
     #[command(flatten)]

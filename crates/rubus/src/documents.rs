@@ -3,8 +3,8 @@
 use rubus_advise::advice::Advice;
 use rubus_fleet::figures::Outliers;
 use rubus_fleet::settings::Difference;
+use rubus_runs::run_document::RunDocument;
 use rubus_verdict::enough::Judgement;
-use rubus_verdict::verdict::Verdict;
 use rubus_vocabulary::finding::Finding;
 use rubus_vocabulary::machine::Machine;
 use rubus_vocabulary::next_step::NextStep;
@@ -12,17 +12,6 @@ use rubus_vocabulary::result::Run;
 use rubus_vocabulary::rule_finding::{RuleFinding, Weight};
 use rubus_watch::health::DiskHealth;
 use serde::Serialize;
-
-/// A run, with the verdict beside its fields.
-#[derive(Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct RunDocument<'a> {
-    #[serde(flatten)]
-    pub run: &'a Run,
-    /// The narrowest stage, judged from the results; absent for a benchmark of the processor or of memory.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub verdict: Option<&'a Verdict>,
-}
 
 /// The facts of a machine, with what the rules find on it beside them.
 #[derive(Serialize)]

@@ -8,7 +8,6 @@
 #[macro_use]
 mod said;
 
-mod ageing;
 mod args;
 mod build_facts;
 mod commands;
@@ -25,7 +24,6 @@ mod remote;
 mod schemas;
 #[cfg(test)]
 mod share_rules;
-mod shown;
 mod subjects;
 mod target;
 mod target_name;
@@ -81,9 +79,8 @@ fn run(args: Args, matches: &ArgMatches) -> anyhow::Result<Exit> {
         Some(Command::Enough(enough)) => commands::enough::run(&general, &enough),
         Some(Command::Suites(suites)) => commands::suites::run(&general, &suites),
         Some(Command::Compare(compare)) => commands::compare::run(&general, &compare),
-        Some(Command::Share(share)) => commands::share::run(&general, &share),
         Some(Command::Gallery(gallery)) => commands::gallery::run(&general, &gallery),
-        Some(Command::History(history)) => commands::history::run(&general, &history),
+        Some(Command::Runs(verb)) => commands::runs::run(&general, &verb),
         Some(Command::Copy(copy)) => rubus_copy::cli::run(&general, &copy),
         Some(Command::Nbd(verb)) => commands::nbd::run(&general, &verb),
         Some(Command::Change(verb)) => commands::change::run(&general, &verb),

@@ -5,16 +5,15 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use rubus_runs::record::{self, Record};
+use rubus_runs::run_document::run_json;
+use rubus_runs::shown::shown_run;
 use rubus_verdict::text::checkup::Detail;
-use rubus_verdict::verdict::Verdict;
 use rubus_vocabulary::finding::Finding;
-use rubus_vocabulary::result::{Figures, Run};
+use rubus_vocabulary::result::Run;
 
 use crate::args::{General, Keeping};
-use crate::documents::RunDocument;
 use crate::exit::Exit;
 use crate::measuring::{self, Kept, Measured};
-use crate::shown::shown_run;
 use rubus_command::Terminal;
 use rubus_command::places;
 
@@ -280,14 +279,4 @@ fn tell(is_quiet: bool, measured: &Measured, kept: &Kept) -> Exit {
         None if measured.run.findings.iter().any(Finding::is_bad_news) => Exit::AnswerIsNo,
         None => Exit::Fine,
     }
-}
-
-/// The run as one JSON object, with the verdict beside its fields.
-pub fn run_json(run: &Run, verdict: &Verdict) -> anyhow::Result<String> {
-    let document = RunDocument {
-        run,
-        // A verdict is about a disk.
-        verdict: (run.figures == Figures::Disk).then_some(verdict),
-    };
-    serde_json::to_string_pretty(&document).context("cannot write the run as JSON")
 }

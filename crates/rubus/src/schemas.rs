@@ -16,7 +16,7 @@ use rubus_fleet::figures::{self, OfBoard};
 use rubus_fleet::settings;
 use rubus_runs::compare::Comparison;
 use rubus_runs::gallery::Entry;
-use rubus_runs::history::RunSummary;
+use rubus_runs::run_document::RunDocument;
 use rubus_vocabulary::fact::Fact;
 use rubus_vocabulary::figure::Named;
 use rubus_vocabulary::next_step::NextStep;
@@ -32,8 +32,7 @@ use self::shape::Shared;
 use crate::args::Args;
 use crate::commands::survey::document;
 use crate::documents::{
-    EnoughDocument, ExplainDocument, FleetBoard, FleetDocument, RuleDocument, RunDocument,
-    SurveyDocument,
+    EnoughDocument, ExplainDocument, FleetBoard, FleetDocument, RuleDocument, SurveyDocument,
 };
 
 mod shape;
@@ -64,7 +63,6 @@ fn all() -> Vec<Document> {
              rubus advise --on @FILE --json",
         ),
         Document::of::<FleetComparison>("fleet-compare", "rubus compare FLEET FLEET --json"),
-        Document::of::<Vec<RunSummary>>("history", "rubus history --json"),
         Document::of::<Vec<Entry>>("gallery", "rubus gallery --json"),
         Document::of::<Vec<Reference>>("references", "rubus compare --list-references --json"),
         Document::of::<Vec<SuiteSummary>>("suites", "rubus suites --json"),
@@ -80,6 +78,7 @@ fn all() -> Vec<Document> {
         rubus_memory::cli::documents(),
         rubus_nbd_tools::cli::documents(),
         rubus_processor::cli::documents(),
+        rubus_runs::cli::documents(),
         rubus_tune::cli::documents(),
         rubus_watch::cli::documents(),
     ]

@@ -3,13 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use rubus_runs::compare::Comparison;
+use rubus_runs::run_document::RunDocument;
 use rubus_runs::share::{Record, Rule, Table};
 use rubus_vocabulary::machine::Machine;
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
 use serde_json::Value;
-
-use crate::documents::RunDocument;
 
 /// What a type may hold, by its schema.
 #[derive(Default)]

@@ -11,7 +11,8 @@ use rubus_host::files::document::{self, MAX_RESULT_BYTES};
 use rubus_runs::compare::{Subject, fio};
 use rubus_runs::history::RunId;
 use rubus_runs::json_text::{self, Documents, TextError};
-use rubus_runs::store::{Filter, History};
+use rubus_runs::named::{is_place, labelled, open_history, run_id};
+use rubus_runs::store::History;
 use rubus_vocabulary::checked_json;
 use rubus_vocabulary::machine::{Machine, Origin};
 use rubus_vocabulary::result::Run;
@@ -90,61 +91,6 @@ pub fn things(name: &str) -> anyhow::Result<Vec<Thing>> {
         "'{name}' is neither a run in the history nor a file; give a run's number or label, 'last', \
          'last~1', a JSON file of rubus or fio, or a capture"
     )
-}
-
-/// Whether the name is a number or a place of a run, and so no file and no label.
-fn is_place(name: &str) -> bool {
-    name.parse::<i64>().is_ok() || nth_last(name).is_some()
-}
-
-/// The run that a number, a place ("last", "last~1") or a label means.
-///
-/// # Errors
-/// When there is none.
-pub fn run_id(history: &History, name: &str) -> anyhow::Result<RunId> {
-    if let Ok(id) = name.parse::<i64>() {
-        return Ok(RunId(id));
-    }
-    if let Some(nth) = nth_last(name) {
-        return match history.list(1, nth)?.first() {
-            Some(line) => Ok(line.id),
-            None => bail!("there is no {name}: the history has {} runs", history.count()?),
-        };
-    }
-    match labelled(history, name)? {
-        Some(id) => Ok(id),
-        None => bail!("no run in the history has the label '{name}'; `rubus history` lists them"),
-    }
-}
-
-/// The run with that label; of several the one measured last, and that is said.
-fn labelled(history: &History, label: &str) -> anyhow::Result<Option<RunId>> {
-    let filter = Filter { label: Some(label.to_string()), ..Filter::default() };
-    let found = history.list_of(&filter, 2, 0)?;
-    if let [newest, _] = found.as_slice() {
-        eprintln!("rubus: several runs have the label '{label}'; this is run {}", newest.id);
-    }
-    Ok(found.first().map(|line| line.id))
-}
-
-/// 0 for "last", n for "last~n".
-fn nth_last(name: &str) -> Option<u32> {
-    match name.strip_prefix("last")? {
-        "" => Some(0),
-        rest => rest.strip_prefix('~')?.parse().ok(),
-    }
-}
-
-/// The history, which must be there.
-///
-/// # Errors
-/// When there is none yet, or it cannot be opened.
-pub fn open_history() -> anyhow::Result<History> {
-    let path = places::history()?;
-    if !path.exists() {
-        bail!("there is no history yet; `rubus` measures the disk under the current directory");
-    }
-    Ok(History::open(&path)?)
 }
 
 /// A run is called by its number, and by its label if it has one.

@@ -81,6 +81,7 @@ pub fn pages() -> impl Iterator<Item = &'static Page> {
         rubus_memory::cli::PAGES,
         rubus_nbd_tools::cli::PAGES,
         rubus_processor::cli::PAGES,
+        rubus_runs::cli::PAGES,
         rubus_tune::cli::PAGES,
         rubus_watch::cli::PAGES,
     ]

@@ -60,8 +60,7 @@ fn use_of(command: &Command) -> Use {
         },
         Command::Suites(_)
         | Command::Compare(_)
-        | Command::History(_)
-        | Command::Share(_)
+        | Command::Runs(_)
         | Command::Gallery(_)
         | Command::Cluster(_)
         | Command::Completions(_)

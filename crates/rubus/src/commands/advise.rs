@@ -14,6 +14,7 @@ use rubus_machine::not_copied::NotCopied;
 use rubus_recipes::{Queries, Wishes};
 use rubus_runs::history::RunId;
 use rubus_runs::share::shared_reason;
+use rubus_runs::shown::shown;
 use rubus_vocabulary::check::Check;
 use rubus_vocabulary::compression_speed::CompressionSpeed;
 use rubus_vocabulary::machine::{Machine, Origin};
@@ -21,7 +22,6 @@ use rubus_vocabulary::result::Run;
 
 use crate::args::{Advise, General};
 use crate::exit::Exit;
-use crate::shown::shown;
 use crate::subjects;
 use rubus_command::places::{self, say};
 use rubus_command::{Terminal, World, must_be_live};

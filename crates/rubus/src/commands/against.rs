@@ -4,6 +4,7 @@ use std::path::Path;
 
 use rubus_measure::{for_turns, suites, turn_seconds};
 use rubus_runs::compare::{Subject, compare};
+use rubus_runs::shown::shown;
 use rubus_vocabulary::result::Run;
 use rubus_vocabulary::spec::Suite;
 use rubus_watch::live::terminal;
@@ -13,7 +14,6 @@ use crate::args::{Bench, General, Keeping};
 use crate::exit::Exit;
 use crate::measuring;
 use crate::outputs::{self, Outputs, ResultOutputs};
-use crate::shown::shown;
 use crate::target::{self, Allowance, OpenTarget};
 use crate::target_name::TargetName;
 use rubus_command::messages::in_columns;

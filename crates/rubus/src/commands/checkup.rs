@@ -5,12 +5,12 @@ use std::path::Path;
 use rubus_draw::text::clean;
 use rubus_measure::Queueing;
 use rubus_recipes::fallen_back;
+use rubus_runs::aged_disks;
+use rubus_runs::named::open_existing;
 use rubus_watch::health;
 use rubus_watch::probe::health::told;
 
-use crate::ageing;
 use crate::args::{Checkup, General};
-use crate::commands::history::open_existing;
 use crate::exit::Exit;
 use crate::measuring;
 use crate::outputs::{self, Outputs, ResultOutputs};
@@ -62,7 +62,7 @@ fn say_what_changed(general: &General, checkup: &Checkup) {
     let Ok(Some(store)) = open_existing() else {
         return;
     };
-    for words in ageing::of_newest(&store).unwrap_or_default() {
+    for words in aged_disks::of_newest(&store).unwrap_or_default() {
         eprintln!("{}", in_columns(&clean(&format!("compared with earlier runs, {words}"))));
     }
 }

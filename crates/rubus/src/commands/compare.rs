@@ -3,13 +3,13 @@
 use anyhow::bail;
 use rubus_runs::compare::{Comparison, compare};
 use rubus_runs::reference;
+use rubus_runs::shown::shown;
 use rubus_vocabulary::published::{Reference, figures::REFERENCES};
 use rubus_watch::live::terminal;
 
 use super::compare_fleets;
 use crate::args::{Compare, General};
 use crate::exit::Exit;
-use crate::shown::shown;
 use crate::subjects::{self, Found, Thing};
 use rubus_command::Terminal;
 use rubus_command::places;

@@ -6,11 +6,11 @@ use anyhow::{Context, bail};
 use rubus_draw::text::clean;
 use rubus_host::files::document;
 use rubus_runs::gallery::entries;
+use rubus_runs::shown::shown;
 use rubus_vocabulary::result::Run;
 
 use crate::args::{Gallery, General};
 use crate::exit::Exit;
-use crate::shown::shown;
 use crate::subjects;
 use rubus_command::Terminal;
 use rubus_command::messages::write_few;

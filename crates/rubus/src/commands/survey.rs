@@ -11,6 +11,7 @@ use rubus_machine::text::Extent;
 use rubus_machine::{kernel_log, rules, start};
 use rubus_recipes::fallen_back;
 use rubus_runs::record::{self, Record};
+use rubus_runs::shown::shown;
 use rubus_vocabulary::fact::Fact;
 use rubus_vocabulary::finding::Finding;
 use rubus_vocabulary::kernel_log::KernelTrouble;
@@ -23,7 +24,6 @@ use rubus_watch::wear::{self, Wear};
 use crate::args::{General, Survey};
 use crate::documents::{RuleDocument, SurveyDocument};
 use crate::exit::Exit;
-use crate::shown::shown;
 use rubus_command::places;
 use rubus_command::{Terminal, World};
 

@@ -12,7 +12,9 @@ use rubus_fleet::page_names::page_names;
 use rubus_fleet::settings;
 use rubus_fleet::text::{self, Advised, Surveyed};
 use rubus_runs::compare::facts;
+use rubus_runs::run_document::RunDocument;
 use rubus_runs::share::shared_reason;
+use rubus_runs::shown::shown;
 use rubus_vocabulary::figure::Named;
 use rubus_vocabulary::machine::{BlockKind, Machine};
 use rubus_vocabulary::next_step::NextStep;
@@ -22,10 +24,9 @@ use serde::Serialize;
 
 use crate::args::{Advise, General, Survey};
 use crate::commands::survey::document;
-use crate::documents::{FleetBoard, FleetDocument, RunDocument};
+use crate::documents::{FleetBoard, FleetDocument};
 use crate::exit::Exit;
 use crate::outputs::{ResultOutputs, Taken};
-use crate::shown::shown;
 use rubus_command::Terminal;
 use rubus_command::places;
 

@@ -152,53 +152,6 @@ pub const PAGES: &[Page] = &[
         ],
     },
     Page {
-        name: "rubus-history",
-        statuses: PLAIN,
-        examples: &[
-            ("rubus history", "List the latest runs."),
-            (
-                "rubus history --target /mnt/ssd --since 7d",
-                "List the runs of one disk in the last seven days.",
-            ),
-        ],
-    },
-    Page {
-        name: "rubus-history-show",
-        statuses: PLAIN,
-        examples: &[(
-            "rubus history show 12 --html run12.html",
-            "Show run 12 again, and write its page.",
-        )],
-    },
-    Page {
-        name: "rubus-history-label",
-        statuses: PLAIN,
-        examples: &[(
-            "rubus history label last new-ssd",
-            "Give the last run a name that other commands take.",
-        )],
-    },
-    Page {
-        name: "rubus-history-delete",
-        statuses: &[(0, "deleted"), (1, "you did not agree, and nothing was deleted"), MISTAKE],
-        examples: &[("rubus history delete 3 4", "Delete two runs, after a question.")],
-    },
-    Page {
-        name: "rubus-history-export",
-        statuses: PLAIN,
-        examples: &[("rubus history export --with-serials > backup.jsonl", "Back up all runs.")],
-    },
-    Page {
-        name: "rubus-history-import",
-        statuses: &[(0, "imported"), (1, "a bad run was left out, the others imported"), MISTAKE],
-        examples: &[("rubus history import backup.jsonl", "Restore a backup.")],
-    },
-    Page {
-        name: "rubus-share",
-        statuses: PLAIN,
-        examples: &[("rubus share last my-card.json", "Write the last run to a file to publish.")],
-    },
-    Page {
         name: "rubus-gallery",
         statuses: PLAIN,
         examples: &[(

@@ -3,15 +3,38 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
-use rubus_runs::share::Counts;
+use clap::Args;
+use rubus_command::{Exit, General, message, places};
 use rubus_vocabulary::result::Run;
 use rubus_vocabulary::units::bytes_iec;
+use rubus_vocabulary::verb::{PLAIN, Page};
 
-use crate::args::{General, Share};
-use crate::exit::Exit;
+use crate::named::{open_history, run_id};
+use crate::share::Counts;
 use crate::shown::shown;
-use crate::subjects::{open_history, run_id};
-use rubus_command::places;
+
+/// Exit statuses and examples.
+pub(super) const PAGE: Page = Page {
+    name: "rubus-share",
+    statuses: PLAIN,
+    examples: &[("rubus share last my-card.json", "Write the last run to a file to publish.")],
+};
+
+/// Write a run to a file that can be published: without serial numbers, addresses and names.
+///
+/// A value is in the file only if a rule lets its field through: numbers, words from closed lists,
+/// models, sizes. Serial numbers, UUIDs, servers and paths of your own become counted pseudonyms
+/// (server-1); other texts are left out. The label stays. `rubus share last -` shows the file first.
+/// `rubus compare` and `rubus gallery` read it, `rubus history import` adds it to a history.
+#[derive(Debug, Args)]
+pub struct Share {
+    /// The run: its number, its label, last, last~1
+    #[arg(value_name = "RUN", default_value = "last")]
+    pub run: String,
+    /// The file; `-` is standard output [default: named for the board, the disk and the day]
+    #[arg(value_name = "FILE")]
+    pub file: Option<PathBuf>,
+}
 
 /// Writes the run.
 pub fn run(general: &General, args: &Share) -> anyhow::Result<Exit> {
@@ -29,7 +52,7 @@ pub fn run(general: &General, args: &Share) -> anyhow::Result<Exit> {
     if file == Path::new("-") {
         places::say(&text)?;
         if !general.quiet {
-            eprintln!("run {id}: {}", counted(counts, label.is_some()));
+            message!("run {id}: {}", counted(counts, label.is_some()));
         }
         return Ok(Exit::Fine);
     }
@@ -44,7 +67,7 @@ pub fn run(general: &General, args: &Share) -> anyhow::Result<Exit> {
     }
     places::write_whole(&file, &text)?;
     if !general.quiet {
-        eprintln!(
+        message!(
             "wrote run {id} to {} ({}): {}",
             file.display(),
             bytes_iec(text.len() as u64),

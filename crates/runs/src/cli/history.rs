@@ -1,36 +1,201 @@
 //! `rubus history`: earlier runs.
 
 use std::io::{BufReader, BufWriter, IsTerminal, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
+use clap::{Args, Subcommand};
+use rubus_command::messages::{in_columns, write_few};
+use rubus_command::values::label;
+use rubus_command::{Exit, General, Json, Terminal, message, places, prompt};
 use rubus_draw::text::clean;
-use rubus_host::files::document;
-use rubus_runs::history::{KeyFigures, RunId};
-use rubus_runs::store::{Filter, History};
+use rubus_host::files::{document, kept_file};
 use rubus_verdict::text::checkup::Detail;
 use rubus_verdict::verdict::verdict;
+use rubus_vocabulary::verb::{MISTAKE, PLAIN, Page};
 
-use crate::ageing;
-use crate::args::{
-    General, History as HistoryArgs, HistoryAction, HistoryDelete, HistoryExport, HistoryImport,
-    HistoryLabel, HistoryShow,
-};
-use crate::exit::Exit;
+use super::Outside;
+use crate::aged_disks;
+use crate::history::{KeyFigures, RunId};
+use crate::named::{open_existing, run_id};
+use crate::run_document::run_json;
 use crate::shown::shown_run;
-use crate::subjects::run_id;
-use rubus_command::messages::{in_columns, write_few};
-use rubus_command::places;
-use rubus_command::{Json, Terminal};
+use crate::store::{Filter, History};
+
+/// Exit statuses and examples.
+pub(super) const PAGE: Page = Page {
+    name: "rubus-history",
+    statuses: PLAIN,
+    examples: &[
+        ("rubus history", "List the latest runs."),
+        (
+            "rubus history --target /mnt/ssd --since 7d",
+            "List the runs of one disk in the last seven days.",
+        ),
+    ],
+};
+pub(super) const SHOW_PAGE: Page = Page {
+    name: "rubus-history-show",
+    statuses: PLAIN,
+    examples: &[(
+        "rubus history show 12 --html run12.html",
+        "Show run 12 again, and write its page.",
+    )],
+};
+pub(super) const LABEL_PAGE: Page = Page {
+    name: "rubus-history-label",
+    statuses: PLAIN,
+    examples: &[(
+        "rubus history label last new-ssd",
+        "Give the last run a name that other commands take.",
+    )],
+};
+pub(super) const DELETE_PAGE: Page = Page {
+    name: "rubus-history-delete",
+    statuses: &[(0, "deleted"), (1, "you did not agree, and nothing was deleted"), MISTAKE],
+    examples: &[("rubus history delete 3 4", "Delete two runs, after a question.")],
+};
+pub(super) const EXPORT_PAGE: Page = Page {
+    name: "rubus-history-export",
+    statuses: PLAIN,
+    examples: &[("rubus history export --with-serials > backup.jsonl", "Back up all runs.")],
+};
+pub(super) const IMPORT_PAGE: Page = Page {
+    name: "rubus-history-import",
+    statuses: &[(0, "imported"), (1, "a bad run was left out, the others imported"), MISTAKE],
+    examples: &[("rubus history import backup.jsonl", "Restore a backup.")],
+};
+
+/// Show, label, delete, export or import earlier runs.
+///
+/// Without a run or a subcommand, lists the runs, newest first. A run is named by its number, its
+/// label, or as last, last~1 and so on.
+#[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true)]
+pub struct HistoryArgs {
+    #[command(flatten)]
+    pub json: Json,
+    #[command(subcommand)]
+    pub action: Option<HistoryAction>,
+    /// Show this run again, as `show` does: its number, its label, last, last~1
+    #[arg(value_name = "RUN",
+        conflicts_with_all = ["limit", "suite", "target", "board", "label", "since"])]
+    pub run: Option<String>,
+    /// How many runs to list
+    #[arg(long, short = 'n', default_value_t = 20, value_name = "N",
+        value_parser = clap::value_parser!(u32).range(1..))]
+    pub limit: u32,
+    /// Only runs of this suite
+    #[arg(long, value_name = "NAME")]
+    pub suite: Option<String>,
+    /// Only runs with this in the path, the device's name or its model
+    #[arg(long, value_name = "TEXT")]
+    pub target: Option<String>,
+    /// Only runs on boards with this in their model
+    #[arg(long, value_name = "TEXT")]
+    pub board: Option<String>,
+    /// Only runs with this label
+    #[arg(long, value_name = "TEXT")]
+    pub label: Option<String>,
+    /// Only runs since this day (2026-11-21, UTC), or of the last 12h, 7d, 4w
+    #[arg(long, value_name = "WHEN")]
+    pub since: Option<String>,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum HistoryAction {
+    Show(HistoryShow),
+    Label(HistoryLabel),
+    Delete(HistoryDelete),
+    Export(HistoryExport),
+    Import(HistoryImport),
+}
+
+/// Show one run again, as it was printed.
+#[derive(Debug, Args)]
+pub struct HistoryShow {
+    #[command(flatten)]
+    pub json: Json,
+    /// The run: its number, its label, last, last~1
+    #[arg(value_name = "RUN", default_value = "last")]
+    pub run: String,
+    /// Also write its page to this file
+    #[arg(long, value_name = "FILE")]
+    pub html: Option<PathBuf>,
+    /// Write it as CSV to a file, or to standard output with `-`
+    #[arg(long, value_name = "FILE")]
+    pub csv: Option<PathBuf>,
+    /// Write it as markdown to a file, or to standard output with `-`
+    #[arg(long, value_name = "FILE")]
+    pub markdown: Option<PathBuf>,
+    /// Keep serial numbers, addresses, and names of users and servers in the page and the markdown
+    #[arg(long)]
+    pub with_serials: bool,
+}
+
+/// Label a run, or remove its label.
+#[derive(Debug, Args)]
+pub struct HistoryLabel {
+    /// The run: its number, its label, last, last~1
+    #[arg(value_name = "RUN")]
+    pub run: String,
+    /// The label
+    #[arg(value_name = "TEXT", value_parser = label, required_unless_present = "remove")]
+    pub text: Option<String>,
+    /// Remove the label
+    #[arg(long, conflicts_with = "text")]
+    pub remove: bool,
+}
+
+/// Delete runs permanently.
+///
+/// Deletes their pages too. Their numbers are not reused.
+#[derive(Debug, Args)]
+pub struct HistoryDelete {
+    /// The runs: numbers, labels, last, last~1
+    #[arg(required = true, value_name = "RUN")]
+    pub runs: Vec<String>,
+    /// Do not ask for confirmation
+    #[arg(long, short)]
+    pub yes: bool,
+}
+
+/// Write runs as lines of JSON to standard output.
+///
+/// Only what a rule lets through is written, as with `rubus share`: serial numbers, addresses, names of
+/// users and servers are left out. For a backup, keep them with --with-serials.
+#[derive(Debug, Args)]
+pub struct HistoryExport {
+    /// The runs [default: all]
+    #[arg(value_name = "RUN")]
+    pub runs: Vec<String>,
+    /// Keep serial numbers, addresses, and names of users and servers
+    #[arg(long)]
+    pub with_serials: bool,
+}
+
+/// Add runs from an export or from the JSON of a bench.
+///
+/// Skips runs that are already in the history. Imported runs get new numbers.
+#[derive(Debug, Args)]
+pub struct HistoryImport {
+    /// The file; `-` is standard input
+    #[arg(value_name = "FILE")]
+    pub file: PathBuf,
+}
 
 /// Lists the runs, or does something with some.
-pub fn run(general: &General, history: &HistoryArgs) -> anyhow::Result<Exit> {
+pub fn run(
+    general: &General,
+    history: &HistoryArgs,
+    outside: &dyn Outside,
+) -> anyhow::Result<Exit> {
     match &history.action {
         None => match &history.run {
-            Some(run) => show_one(general, &as_printed(run), history.json.wanted),
+            Some(run) => show_one(general, &as_printed(run), history.json.wanted, outside),
             None => list(general, history),
         },
-        Some(HistoryAction::Show(show)) => show_one(general, show, history.json.wanted),
+        Some(HistoryAction::Show(show)) => show_one(general, show, history.json.wanted, outside),
         Some(HistoryAction::Label(label)) => label_one(general, label),
         Some(HistoryAction::Delete(delete)) => delete_some(general, delete),
         Some(HistoryAction::Export(export)) => export_some(general, export),
@@ -76,8 +241,8 @@ fn list(general: &General, args: &HistoryArgs) -> anyhow::Result<Exit> {
         let unsettled: Vec<KeyFigures> =
             runs.iter().map(|line| unsettled(&store, line.id)).collect();
         let style = Terminal::of(general).style();
-        places::say(&rubus_runs::text::history::render(&runs, &unsettled, style))?;
-        for line in ageing::of_each_disk(&store, &runs)? {
+        places::say(&crate::text::history::render(&runs, &unsettled, style))?;
+        for line in aged_disks::of_each_disk(&store, &runs)? {
             places::say(&(in_columns(&clean(&line)) + "\n"))?;
         }
     }
@@ -116,7 +281,12 @@ fn since(text: &str) -> anyhow::Result<String> {
     bail!("'{text}' is no moment; write 2026-11-21, 2026-11, 12h, 7d or 4w")
 }
 
-fn show_one(general: &General, show: &HistoryShow, json: bool) -> anyhow::Result<Exit> {
+fn show_one(
+    general: &General,
+    show: &HistoryShow,
+    json: bool,
+    outside: &dyn Outside,
+) -> anyhow::Result<Exit> {
     let store = open_existing()?.context(
         "there is no history yet, so there is no run to show; `rubus` measures the disk under the current directory",
     )?;
@@ -124,22 +294,22 @@ fn show_one(general: &General, show: &HistoryShow, json: bool) -> anyhow::Result
     let verdict = verdict(&run);
     if let Some(path) = &show.html {
         let (run, verdict) = shown_run(&run, show.with_serials)?;
-        places::write_whole(path, &rubus_page::render(&run, &verdict))?;
+        places::write_whole(path, &outside.page(&run, &verdict))?;
     }
     if let Some(path) = &show.csv {
-        places::write_whole(path, &rubus_runs::text::run::csv::render(&[&run]))?;
+        places::write_whole(path, &crate::text::run::csv::render(&[&run]))?;
     }
     if let Some(path) = &show.markdown {
         let (run, verdict) = shown_run(&run, show.with_serials)?;
-        places::write_whole(path, &rubus_runs::text::run::markdown::render(&run, &verdict))?;
+        places::write_whole(path, &crate::text::run::markdown::render(&run, &verdict))?;
     }
     let printed =
         [&show.csv, &show.markdown].into_iter().flatten().any(|path| path == Path::new("-"));
     if json || show.json.wanted {
-        places::say(&(crate::outputs::run_json(&run, &verdict)? + "\n"))?;
+        places::say(&(run_json(&run, &verdict)? + "\n"))?;
     } else if !printed {
         let style = Terminal::of(general).style();
-        places::say(&rubus_runs::text::run::render(&run, &verdict, Detail::All, style))?;
+        places::say(&crate::text::run::render(&run, &verdict, Detail::All, style))?;
     }
     Ok(Exit::Fine)
 }
@@ -150,8 +320,8 @@ fn label_one(general: &General, label: &HistoryLabel) -> anyhow::Result<Exit> {
     store.label(id, label.text.as_deref())?;
     if !general.quiet {
         match &label.text {
-            Some(text) => eprintln!("run {id} is now labelled '{text}'"),
-            None => eprintln!("run {id} has no label any more"),
+            Some(text) => message!("run {id} is now labelled '{text}'"),
+            None => message!("run {id} has no label any more"),
         }
     }
     Ok(Exit::Fine)
@@ -167,7 +337,7 @@ fn delete_some(general: &General, delete: &HistoryDelete) -> anyhow::Result<Exit
         }
     }
     if !delete.yes && !confirmed(&store, &ids)? {
-        eprintln!("nothing was deleted");
+        message!("nothing was deleted");
         return Ok(Exit::AnswerIsNo);
     }
     store.delete(&ids)?;
@@ -176,7 +346,7 @@ fn delete_some(general: &General, delete: &HistoryDelete) -> anyhow::Result<Exit
     }
     if !general.quiet {
         let names: Vec<String> = ids.iter().map(RunId::to_string).collect();
-        eprintln!("deleted: run {}", names.join(", "));
+        message!("deleted: run {}", names.join(", "));
     }
     Ok(Exit::Fine)
 }
@@ -191,8 +361,8 @@ fn confirmed(store: &History, ids: &[RunId]) -> anyhow::Result<bool> {
         bail!("not a terminal, cannot ask for confirmation; use --yes");
     }
     let unsettled: Vec<KeyFigures> = ids.iter().map(|id| unsettled(store, *id)).collect();
-    eprint!("{}", rubus_runs::text::history::render(&lines, &unsettled, rubus_draw::Style::PLAIN));
-    eprint!("Delete for good? Type yes: ");
+    prompt!("{}", crate::text::history::render(&lines, &unsettled, rubus_draw::Style::PLAIN));
+    prompt!("Delete for good? Type yes: ");
     let mut answer = String::new();
     std::io::stdin().read_line(&mut answer).context("cannot read the answer")?;
     Ok(answer.trim().eq_ignore_ascii_case("yes"))
@@ -201,12 +371,7 @@ fn confirmed(store: &History, ids: &[RunId]) -> anyhow::Result<bool> {
 /// The page of a run in the data directory, if it is still there.
 fn remove_page(id: RunId) -> anyhow::Result<()> {
     let page = places::data_directory()?.join(format!("pages/run-{id}.html"));
-    match std::fs::remove_file(&page) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-            Err(error).with_context(|| format!("cannot remove {}", page.display()))
-        }
-        _ => Ok(()),
-    }
+    kept_file::remove(&page).with_context(|| format!("cannot remove {}", page.display()))
 }
 
 fn export_some(general: &General, export: &HistoryExport) -> anyhow::Result<Exit> {
@@ -222,7 +387,7 @@ fn export_some(general: &General, export: &HistoryExport) -> anyhow::Result<Exit
     let exported = store.export(chosen, !export.with_serials, &mut out)?;
     out.flush().context("the export cannot be written")?;
     if !general.quiet && !std::io::stdout().is_terminal() {
-        eprintln!("exported: {}", runs(exported.runs));
+        message!("exported: {}", runs(exported.runs));
     }
     Ok(Exit::Fine)
 }
@@ -248,7 +413,7 @@ fn import_all(general: &General, import: &HistoryImport) -> anyhow::Result<Exit>
             _ => String::new(),
         };
         let added = runs(done.added.len() as u64);
-        eprintln!("imported: {added}{numbers}; there already: {}", done.known);
+        message!("imported: {added}{numbers}; there already: {}", done.known);
     }
     let left_out = done.left_out.iter().map(|(number, reason)| {
         format!("left out value {number} of {}: {}", import.file.display(), clean(reason))
@@ -262,16 +427,6 @@ fn runs(count: u64) -> String {
         1 => "1 run".into(),
         n => format!("{n} runs"),
     }
-}
-
-/// The history, if there is one; looking must not make an empty one.
-/// The history, where there is one.
-pub fn open_existing() -> anyhow::Result<Option<History>> {
-    let path = places::history()?;
-    if !path.exists() {
-        return Ok(None);
-    }
-    Ok(Some(History::open(&path)?))
 }
 
 #[cfg(test)]

@@ -1,9 +1,10 @@
 //! What others may see of a record.
 
 use anyhow::anyhow;
-use rubus_runs::share::{Shareable, shared};
 use rubus_verdict::verdict::{Verdict, verdict};
 use rubus_vocabulary::result::Run;
+
+use crate::share::{Shareable, shared};
 
 /// The record as it is shown to others: without what identifies the machine and its owner, unless that is asked for.
 ///

@@ -1,13 +1,16 @@
 //! What the history says of a disk's runs over time.
 
-use rubus_runs::ageing::{Numbered, of_runs, series_of};
-use rubus_runs::history::{RunId, RunSummary};
-use rubus_runs::store::{Filter, History, StoredRun};
+use crate::ageing::{Numbered, of_runs, series_of};
+use crate::history::{RunId, RunSummary};
+use crate::store::{Filter, History, StoredRun};
 
 /// Maximum number of runs of a disk to look at: a year of weekly ones, and some.
 const MAX_RUNS: u32 = 60;
 
 /// What changed on each disk that these runs are of, a line each with the disk before it.
+///
+/// # Errors
+/// When the history cannot be read.
 pub fn of_each_disk(store: &History, listed: &[RunSummary]) -> anyhow::Result<Vec<String>> {
     let mut lines = Vec::new();
     let mut seen: Vec<String> = Vec::new();
@@ -28,6 +31,9 @@ pub fn of_each_disk(store: &History, listed: &[RunSummary]) -> anyhow::Result<Ve
 }
 
 /// What changed on the disk of the newest run.
+///
+/// # Errors
+/// When the history cannot be read.
 pub fn of_newest(store: &History) -> anyhow::Result<Vec<String>> {
     let Some(summary) = store.list(1, 0)?.pop() else {
         return Ok(Vec::new());
