@@ -6,6 +6,7 @@
 #![deny(clippy::disallowed_methods)]
 
 mod changes;
+pub mod cli;
 pub mod compare;
 pub mod compare_text;
 pub mod figures;
@@ -16,4 +17,5 @@ pub mod page_names;
 pub mod remote;
 pub mod settings;
 mod spread;
+pub mod subjects;
 pub mod text;

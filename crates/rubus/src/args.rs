@@ -11,13 +11,11 @@ use rubus_remote::meter;
 mod advise;
 pub mod before;
 mod boot;
-mod compare;
 #[cfg(test)]
 mod documented;
 mod enough;
 mod explain;
 pub mod fio_options;
-mod gallery;
 pub mod help;
 mod lanes;
 mod machine;
@@ -28,10 +26,8 @@ mod words;
 
 pub use advise::Advise;
 pub use boot::Boot;
-pub use compare::Compare;
 pub use enough::Enough;
 pub use explain::Explain;
-pub use gallery::Gallery;
 pub use lanes::Lanes;
 pub use rubus_fleet::remote::Remote;
 
@@ -134,10 +130,10 @@ pub enum Command {
     Bench(Box<Bench>),
     Enough(Enough),
     Suites(Suites),
-    Compare(Compare),
+    Compare(rubus_fleet::cli::compare::Compare),
     #[command(flatten)]
     Runs(rubus_runs::cli::Verb),
-    Gallery(Gallery),
+    Gallery(rubus_fleet::cli::gallery::Gallery),
     Copy(rubus_copy::cli::Copy),
     #[command(flatten)]
     Nbd(rubus_nbd_tools::cli::Verb),

@@ -24,7 +24,6 @@ mod remote;
 mod schemas;
 #[cfg(test)]
 mod share_rules;
-mod subjects;
 mod target;
 mod target_name;
 mod trial_left;
@@ -32,8 +31,10 @@ mod watchdog;
 
 use args::{Args, Command};
 use clap::ArgMatches;
+use commands::pages::Drawn;
 use exit::Exit;
 use rubus_command::{places, signals};
+use rubus_fleet::cli::{compare, gallery};
 
 fn main() -> std::process::ExitCode {
     signals::die_quietly_on_a_closed_pipe();
@@ -78,9 +79,9 @@ fn run(args: Args, matches: &ArgMatches) -> anyhow::Result<Exit> {
         },
         Some(Command::Enough(enough)) => commands::enough::run(&general, &enough),
         Some(Command::Suites(suites)) => commands::suites::run(&general, &suites),
-        Some(Command::Compare(compare)) => commands::compare::run(&general, &compare),
-        Some(Command::Gallery(gallery)) => commands::gallery::run(&general, &gallery),
-        Some(Command::Runs(verb)) => commands::runs::run(&general, &verb),
+        Some(Command::Compare(verb)) => compare::run(&general, &verb, &Drawn),
+        Some(Command::Gallery(verb)) => gallery::run(&general, &verb, &Drawn),
+        Some(Command::Runs(verb)) => rubus_runs::cli::run(&general, &verb, &Drawn),
         Some(Command::Copy(copy)) => rubus_copy::cli::run(&general, &copy),
         Some(Command::Nbd(verb)) => commands::nbd::run(&general, &verb),
         Some(Command::Change(verb)) => commands::change::run(&general, &verb),

@@ -11,16 +11,12 @@ use rubus_advise::advice::{Advice, Known, Purpose};
 use rubus_advise::decide::{Question, advise};
 use rubus_fixtures as fixture;
 use rubus_fixtures::validator;
-use rubus_fleet::compare::FleetComparison;
 use rubus_fleet::figures::{self, OfBoard};
 use rubus_fleet::settings;
-use rubus_runs::compare::Comparison;
-use rubus_runs::gallery::Entry;
 use rubus_runs::run_document::RunDocument;
 use rubus_vocabulary::fact::Fact;
 use rubus_vocabulary::figure::Named;
 use rubus_vocabulary::next_step::NextStep;
-use rubus_vocabulary::published::Reference;
 use rubus_vocabulary::result::Run;
 use rubus_vocabulary::spec::SuiteSummary;
 use rubus_vocabulary::verb::Document;
@@ -55,16 +51,12 @@ fn all() -> Vec<Document> {
         ),
         Document::of::<OneOrList<SurveyDocument>>("survey", "rubus survey --json"),
         Document::of::<rubus_machine::start::StartReport>("boot", "rubus boot --json"),
-        Document::of::<Comparison>("compare", "rubus compare --json"),
         Document::of::<Advice>("advise", "rubus advise --json"),
         Document::of::<FleetDocument>(
             "fleet",
             "rubus checkup --on @FILE --json, rubus bench --on @FILE --json FILE, rubus survey --on @FILE --json, \
              rubus advise --on @FILE --json",
         ),
-        Document::of::<FleetComparison>("fleet-compare", "rubus compare FLEET FLEET --json"),
-        Document::of::<Vec<Entry>>("gallery", "rubus gallery --json"),
-        Document::of::<Vec<Reference>>("references", "rubus compare --list-references --json"),
         Document::of::<Vec<SuiteSummary>>("suites", "rubus suites --json"),
         Document::of::<EnoughDocument>("enough", "rubus enough --json"),
         Document::of::<ExplainDocument>("explain", "rubus explain --json"),
@@ -75,6 +67,7 @@ fn all() -> Vec<Document> {
         rubus_recipes::cli::documents(),
         rubus_cluster::cli::documents(),
         rubus_copy::cli::documents(),
+        rubus_fleet::cli::documents(),
         rubus_memory::cli::documents(),
         rubus_nbd_tools::cli::documents(),
         rubus_processor::cli::documents(),

@@ -78,6 +78,7 @@ pub fn pages() -> impl Iterator<Item = &'static Page> {
         rubus_recipes::cli::PAGES,
         rubus_cluster::cli::PAGES,
         rubus_copy::cli::PAGES,
+        rubus_fleet::cli::PAGES,
         rubus_memory::cli::PAGES,
         rubus_nbd_tools::cli::PAGES,
         rubus_processor::cli::PAGES,

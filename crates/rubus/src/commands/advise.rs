@@ -8,6 +8,7 @@ use rubus_advise::advice::{Advice, Known};
 use rubus_advise::decide::{Question, advise};
 use rubus_advise::text::{Depth, render};
 use rubus_draw::quote::typed;
+use rubus_fleet::subjects;
 use rubus_host::capture::Captured;
 use rubus_host::clock;
 use rubus_machine::not_copied::NotCopied;
@@ -22,7 +23,6 @@ use rubus_vocabulary::result::Run;
 
 use crate::args::{Advise, General};
 use crate::exit::Exit;
-use crate::subjects;
 use rubus_command::places::{self, say};
 use rubus_command::{Terminal, World, must_be_live};
 

@@ -8,6 +8,7 @@ use anyhow::Context;
 use clap::Parser;
 use rubus_change::apply::Change;
 use rubus_change::plan::journal::Record;
+use rubus_fleet::cli::compare as compare_verb;
 use rubus_recipes::cli::{self, Outside, Verb};
 use rubus_runs::compare::alike::alike;
 use rubus_runs::compare::{Subject, compare};
@@ -16,6 +17,7 @@ use rubus_runs::store::{Filter, History};
 use rubus_vocabulary::result::Run;
 
 use crate::args::{Args, Command, General};
+use crate::commands::pages::Drawn;
 use crate::exit::Exit;
 use crate::trial_left;
 use rubus_command::messages::in_columns;
@@ -111,7 +113,7 @@ fn side_by_side(general: &General, before: &Run, after: &Run) -> anyhow::Result<
     let parsed = Args::try_parse_from(["rubus", "compare", "before", "after"])?;
     match parsed.command {
         Some(Command::Compare(arguments)) => {
-            super::compare::show(general, &arguments, &compare(&subjects))?;
+            compare_verb::show(general, &arguments, &compare(&subjects), &Drawn)?;
             Ok(Exit::Fine)
         }
         _ => anyhow::bail!("only a comparison is shown here"),

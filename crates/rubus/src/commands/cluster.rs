@@ -7,12 +7,12 @@ use rubus_cluster::cli::{self, Cluster, Ended, Outside};
 use rubus_cluster::compare::Comparison;
 use rubus_cluster::report::Report;
 use rubus_draw::Style;
+use rubus_fleet::subjects;
 use rubus_host::files::document;
 use rubus_vocabulary::result::Run;
 
 use crate::args::General;
 use crate::exit::Exit;
-use crate::subjects;
 use rubus_command::Terminal;
 use rubus_command::places;
 

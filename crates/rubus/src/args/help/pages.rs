@@ -126,40 +126,6 @@ pub const PAGES: &[Page] = &[
         examples: &[("rubus suites", "Show what each suite measures and writes.")],
     },
     Page {
-        name: "rubus-compare",
-        statuses: &[
-            (0, "compared"),
-            (1, "slower than the baseline (only with --fail-on-regression)"),
-            MISTAKE,
-        ],
-        examples: &[
-            (
-                "rubus compare last~1 last",
-                "Say what became faster or slower between the last two runs.",
-            ),
-            (
-                "rubus compare before.json after.json --fail-on-regression=5",
-                "Fail when something is more than 5 % slower.",
-            ),
-            (
-                "rubus compare fleet-monday.json fleet-friday.json",
-                "Say which boards of a fleet became faster or slower, and which settings changed.",
-            ),
-            (
-                "rubus compare last --reference",
-                "Compare the last run with published figures of a similar disk.",
-            ),
-        ],
-    },
-    Page {
-        name: "rubus-gallery",
-        statuses: PLAIN,
-        examples: &[(
-            "rubus gallery shared/ --html gallery.html",
-            "Compare all shared runs of a directory, on a page too.",
-        )],
-    },
-    Page {
         name: "rubus-advise",
         statuses: &[(0, "answered"), (1, "a measurement failed (only with --measure)"), MISTAKE],
         examples: &[

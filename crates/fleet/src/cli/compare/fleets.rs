@@ -3,14 +3,12 @@
 use std::collections::HashSet;
 
 use anyhow::{bail, ensure};
-use rubus_fleet::compare::{Document, Fleet, FleetComparison, compare};
-use rubus_fleet::compare_text;
+use rubus_command::{Exit, General, Terminal, message, places};
 
-use crate::args::{Compare, General};
-use crate::exit::Exit;
+use super::Compare;
+use crate::compare::{Document, Fleet, FleetComparison, compare};
+use crate::compare_text;
 use crate::subjects::Found;
-use rubus_command::Terminal;
-use rubus_command::places;
 
 /// Reasons that an error names.
 const MAX_REASONS: usize = 3;
@@ -135,7 +133,7 @@ fn regressions(comparison: &FleetComparison, percent: f64) -> Exit {
     for one in &found {
         let of = one.board.unwrap_or("the fleet as a whole");
         let target = one.target.map(|target| format!(" on {target}"));
-        eprintln!(
+        message!(
             "rubus: regression: {of}{}: {} is {:.2} times that of {}",
             target.unwrap_or_default(),
             one.figure,

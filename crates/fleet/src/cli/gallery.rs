@@ -3,24 +3,50 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
+use clap::Args;
+use rubus_command::messages::write_few;
+use rubus_command::{Exit, General, Json, Terminal, message, places};
 use rubus_draw::text::clean;
-use rubus_host::files::document;
+use rubus_host::files::{document, own_files};
 use rubus_runs::gallery::entries;
 use rubus_runs::shown::shown;
 use rubus_vocabulary::result::Run;
+use rubus_vocabulary::verb::{PLAIN, Page};
 
-use crate::args::{Gallery, General};
-use crate::exit::Exit;
+use super::Pages;
 use crate::subjects;
-use rubus_command::Terminal;
-use rubus_command::messages::write_few;
-use rubus_command::places;
 
 /// A file with runs is not larger: one of a checkup has some 50 KiB.
 const MAX_FILE_BYTES: u64 = 16 << 20;
 
+/// Exit statuses and examples.
+pub(super) const PAGE: Page = Page {
+    name: "rubus-gallery",
+    statuses: PLAIN,
+    examples: &[(
+        "rubus gallery shared/ --html gallery.html",
+        "Compare all shared runs of a directory, on a page too.",
+    )],
+};
+
+/// Compare many shared runs: boards, cards and disks in one table.
+///
+/// Reads what `rubus share` and `rubus history export` write, and the JSON of `rubus bench`. The
+/// page needs no server software: put it on any web space.
+#[derive(Debug, Args)]
+pub struct Gallery {
+    /// Files, and directories of .json files
+    #[arg(value_name = "PATH", required = true)]
+    pub paths: Vec<PathBuf>,
+    /// Write a page to a file
+    #[arg(long, value_name = "FILE")]
+    pub html: Option<PathBuf>,
+    #[command(flatten)]
+    pub json: Json,
+}
+
 /// Reads the runs and shows them.
-pub fn run(general: &General, args: &Gallery) -> anyhow::Result<Exit> {
+pub fn run(general: &General, args: &Gallery, pages: &dyn Pages) -> anyhow::Result<Exit> {
     if let Some(path) = &args.html {
         places::must_be_writable(path)?;
     }
@@ -53,10 +79,10 @@ pub fn run(general: &General, args: &Gallery) -> anyhow::Result<Exit> {
         // A page is for others; a file need not come from `rubus share`.
         let shared = runs.iter().map(|(label, run)| Ok((label.clone(), shown(run, false)?)));
         let shared = self::entries(&shared.collect::<anyhow::Result<Vec<_>>>()?);
-        let page = rubus_page::gallery::render(&shared, env!("CARGO_PKG_VERSION"));
+        let page = pages.of_gallery(&shared);
         places::write_whole(path, &page)?;
         if !general.quiet && !to_stdout {
-            eprintln!("page: {}", path.display());
+            message!("page: {}", path.display());
         }
     }
     if args.json.wanted {
@@ -72,8 +98,7 @@ pub fn run(general: &General, args: &Gallery) -> anyhow::Result<Exit> {
 fn files_in(directory: &Path) -> anyhow::Result<Vec<PathBuf>> {
     let cannot_read = || format!("cannot read {}", directory.display());
     let mut files = Vec::new();
-    for entry in std::fs::read_dir(directory).with_context(cannot_read)? {
-        let path = entry.with_context(cannot_read)?.path();
+    for path in own_files::list(directory).with_context(cannot_read)? {
         let extension = path.extension().and_then(|extension| extension.to_str());
         if matches!(extension, Some("json" | "jsonl")) && path.is_file() {
             files.push(path);

@@ -4,8 +4,9 @@
 use std::path::Path;
 
 use anyhow::{Context, anyhow, bail};
+use rubus_command::messages::write_few;
+use rubus_command::{file_text, message, places};
 use rubus_draw::text::clean;
-use rubus_fleet::compare::{BoardRuns, Document};
 use rubus_host::capture::Captured;
 use rubus_host::files::document::{self, MAX_RESULT_BYTES};
 use rubus_runs::compare::{Subject, fio};
@@ -18,8 +19,7 @@ use rubus_vocabulary::machine::{Machine, Origin};
 use rubus_vocabulary::result::Run;
 use serde_json::Value;
 
-use rubus_command::messages::write_few;
-use rubus_command::{file_text, places};
+use crate::compare::{BoardRuns, Document};
 
 /// What a name stands for, with the run behind it where there is one.
 pub struct Found {
@@ -179,7 +179,7 @@ fn values_of(name: &str, text: &str) -> anyhow::Result<Vec<Value>> {
     match cut_off {
         None => {}
         // fio prints the statuses of a run one after the other, and may be stopped within one.
-        Some(error) if !values.is_empty() && values.iter().all(fio::is_fio) => eprintln!(
+        Some(error) if !values.is_empty() && values.iter().all(fio::is_fio) => message!(
             "rubus: left out: the last result of {}, which is cut off ({error}); the whole one before it counts",
             clean(name)
         ),
@@ -246,11 +246,7 @@ fn fleet_without_bad_boards(name: &str, mut value: Value) -> anyhow::Result<Docu
                 Ok(_) => boards.push(board),
                 Err(why) => {
                     let of_board = board["name"].as_str().unwrap_or("without a name");
-                    eprintln!(
-                        "rubus: left out: {name}, board {}: {}",
-                        clean(of_board),
-                        clean(&why)
-                    );
+                    message!("rubus: left out: {name}, board {}: {}", clean(of_board), clean(&why));
                 }
             }
         }
