@@ -26,7 +26,6 @@ mod schemas;
 mod share_rules;
 mod target;
 mod target_name;
-mod trial_left;
 mod watchdog;
 
 use args::{Args, Command};

@@ -1,13 +1,37 @@
-//! The arguments of `rubus tune`, and what its help says.
+//! The verb `rubus tune`: its arguments, what its help says, and what it does. What it needs of rooms above goes through
+//! [`Outside`].
 
-use std::path::PathBuf;
+mod trial;
+
+use std::path::{Path, PathBuf};
 
 use clap::Args;
-use rubus_command::Json;
+use rubus_command::signals::LongestStall;
 use rubus_command::values::time_within;
+use rubus_command::{Exit, General, Json};
+use rubus_measure::Observer;
 use rubus_vocabulary::verb::{MISTAKE, Page};
 
 use crate::works::Purpose;
+
+pub use trial::run;
+
+/// What the verb needs of rooms above this one.
+pub trait Outside {
+    /// What shows a session while it runs.
+    fn line(&self, general: &General) -> Box<dyn Shown>;
+    /// Applies the recipe in a file as `rubus apply` does, without a question where the user has `agreed`.
+    ///
+    /// # Errors
+    /// Those of that verb.
+    fn apply(&self, general: &General, recipe: &Path, agreed: bool) -> anyhow::Result<Exit>;
+}
+
+/// What shows a session.
+pub trait Shown: Observer {
+    /// The longest time in which nothing was done, as it is seen.
+    fn stalls(&self) -> LongestStall;
+}
 
 /// Exit statuses and examples, in the order of the commands.
 pub const PAGES: &[Page] = &[Page {

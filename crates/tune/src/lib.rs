@@ -33,5 +33,6 @@ mod simulation_tests;
 pub mod text;
 #[cfg(test)]
 mod text_tests;
+pub mod trial_left;
 pub mod words;
 pub mod works;

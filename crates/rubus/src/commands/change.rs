@@ -14,12 +14,12 @@ use rubus_runs::compare::alike::alike;
 use rubus_runs::compare::{Subject, compare};
 use rubus_runs::history::RunSummary;
 use rubus_runs::store::{Filter, History};
+use rubus_tune::trial_left;
 use rubus_vocabulary::result::Run;
 
 use crate::args::{Args, Command, General};
 use crate::commands::pages::Drawn;
 use crate::exit::Exit;
-use crate::trial_left;
 use rubus_command::messages::in_columns;
 use rubus_command::places;
 

@@ -3,7 +3,8 @@
 use rubus_command::places;
 use rubus_host::Live;
 use rubus_host::live::hands::lock;
-use rubus_tune::record;
+
+use crate::record;
 
 /// What `rubus status` says of a trial that was cut off; nothing where none was.
 pub fn words() -> Option<String> {
