@@ -3,5 +3,6 @@
 #![forbid(unsafe_code)]
 #![deny(clippy::disallowed_methods)]
 
+pub mod command_line;
 pub mod job_file;
 pub mod json;

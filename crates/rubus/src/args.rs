@@ -15,7 +15,6 @@ mod boot;
 mod documented;
 mod enough;
 mod explain;
-pub mod fio_options;
 pub mod help;
 mod lanes;
 mod machine;

@@ -26,7 +26,6 @@ mod schemas;
 mod share_rules;
 mod target;
 mod target_name;
-mod watchdog;
 
 use args::{Args, Command};
 use clap::ArgMatches;
@@ -34,6 +33,7 @@ use commands::pages::Drawn;
 use exit::Exit;
 use rubus_command::{places, signals};
 use rubus_fleet::cli::{compare, gallery};
+use rubus_fleet::remote::life_line;
 
 fn main() -> std::process::ExitCode {
     signals::die_quietly_on_a_closed_pipe();
@@ -49,13 +49,13 @@ fn main() -> std::process::ExitCode {
         Err(error) => return exit::of_usage(error),
     };
     if args.general.records {
-        watchdog::hold();
+        life_line::hold();
     }
     let code = match run(args, &matches) {
         Ok(exit) => exit::code(exit),
         Err(error) => exit::of_error(&error),
     };
-    watchdog::abandoned().unwrap_or(code)
+    life_line::abandoned().unwrap_or(code)
 }
 
 fn run(args: Args, matches: &ArgMatches) -> anyhow::Result<Exit> {

@@ -28,7 +28,7 @@ pub enum Record {
 }
 
 /// Sends a record. If the reader is gone, an error has no reader either; the life line on standard input ends the
-/// measurement then (the roof's `watchdog`).
+/// measurement then (`life_line` of the room of fleets).
 pub fn send(record: &Record) {
     // Every record is made of types that JSON can take.
     let json = serde_json::to_string(record).unwrap_or_default();

@@ -11,7 +11,8 @@ use std::path::Path;
 use clap::error::ErrorKind;
 use clap::{Arg, ArgAction, ArgMatches, Command, FromArgMatches};
 
-use super::{Args, fio_options, help};
+use super::{Args, help};
+use rubus_fio::command_line;
 use rubus_fleet::remote;
 use rubus_host::live::Live;
 use rubus_measure::nas;
@@ -23,7 +24,7 @@ use rubus_measure::nas;
 pub fn parse(words: Vec<OsString>) -> Result<(Args, ArgMatches), clap::Error> {
     let mut program = help::command();
     program.build();
-    let words = fio_options::spelled_out(words, |name| {
+    let words = command_line::spelled_out(words, |name| {
         let bench = program.find_subcommand("bench");
         bench.is_some_and(|bench| with_long(bench, name.as_bytes()).is_some())
     });

@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 
-use rubus_fio::job_file::options;
+use crate::job_file::options;
 
 /// Options whose value, if any, is behind an equals sign.
 const SWITCHES: [&str; 13] = [

@@ -7,8 +7,10 @@
 use std::os::fd::AsFd;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use rubus_command::message;
+use rubus_host::clock;
 use rubus_remote::script::{ABANDONED, STOP};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Signal, getpid, kill_process};
@@ -27,12 +29,12 @@ pub fn hold() {
         listen(&std::io::stdin(), SILENCE, interrupt_ourselves);
         ABANDONED_BY_OTHERS.store(true, Ordering::Relaxed);
         interrupt_ourselves();
-        std::thread::sleep(GRACE);
+        clock::sleep(GRACE);
         std::process::exit(i32::from(ABANDONED));
     };
     let thread = std::thread::Builder::new().name("watchdog".into());
     if let Err(error) = thread.stack_size(256 << 10).spawn(begin) {
-        eprintln!(
+        message!(
             "rubus: cannot start a thread ({error}), so a lost connection will not be noticed"
         );
     }
@@ -47,7 +49,7 @@ pub fn abandoned() -> Option<ExitCode> {
 /// Listens until the line is cut or silent for too long; calls `stop` whenever it is told so.
 fn listen(input: &impl AsFd, silence: Duration, stop: impl Fn()) {
     let mut unread = Vec::new();
-    let mut last_sign = Instant::now();
+    let mut last_sign = clock::now();
     loop {
         let left = silence.saturating_sub(last_sign.elapsed());
         if left.is_zero() {
@@ -69,7 +71,7 @@ fn listen(input: &impl AsFd, silence: Duration, stop: impl Fn()) {
             Err(rustix::io::Errno::INTR | rustix::io::Errno::AGAIN) => {}
             Err(_) => return,
         }
-        last_sign = Instant::now();
+        last_sign = clock::now();
         if says_stop(&mut unread) {
             stop();
         }
@@ -102,7 +104,7 @@ mod tests {
     fn listened(silence: Duration, speak: impl FnOnce(UnixStream)) -> (u32, Duration) {
         let (reader, writer) = UnixStream::pair().unwrap();
         speak(writer);
-        let (stops, since) = (std::cell::Cell::new(0), Instant::now());
+        let (stops, since) = (std::cell::Cell::new(0), clock::now());
         listen(&reader, silence, || stops.set(stops.get() + 1));
         (stops.get(), since.elapsed())
     }
