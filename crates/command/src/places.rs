@@ -36,6 +36,11 @@ pub fn runtime_directory() -> Option<PathBuf> {
     std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from)
 }
 
+/// What the environment has under a name.
+pub fn variable(name: &str) -> Option<String> {
+    std::env::var(name).ok()
+}
+
 /// Path of the history, whether or not it exists.
 pub fn history() -> anyhow::Result<PathBuf> {
     Ok(data_directory()?.join("history.db"))

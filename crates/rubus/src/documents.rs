@@ -4,11 +4,9 @@ use rubus_advise::advice::Advice;
 use rubus_fleet::figures::Outliers;
 use rubus_fleet::settings::Difference;
 use rubus_runs::run_document::RunDocument;
-use rubus_verdict::enough::Judgement;
 use rubus_vocabulary::finding::Finding;
 use rubus_vocabulary::machine::Machine;
 use rubus_vocabulary::next_step::NextStep;
-use rubus_vocabulary::result::Run;
 use rubus_vocabulary::rule_finding::{RuleFinding, Weight};
 use rubus_watch::health::DiskHealth;
 use serde::Serialize;
@@ -68,16 +66,6 @@ pub struct FleetBoard<'a> {
     /// What it is advised, for advice.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub advice: Option<&'a Advice>,
-}
-
-/// Whether storage is fast enough for a program, and the run that says so.
-#[derive(Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct EnoughDocument<'a> {
-    #[serde(flatten)]
-    pub judgement: Judgement,
-    /// What was measured.
-    pub run: &'a Run,
 }
 
 /// A rule of the survey.

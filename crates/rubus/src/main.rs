@@ -14,23 +14,17 @@ mod commands;
 mod documents;
 mod exit;
 mod guarding;
-mod job_files;
-mod measuring;
-mod outputs;
-mod parts;
-mod progress;
 mod remote;
 #[cfg(test)]
 mod schemas;
 #[cfg(test)]
 mod share_rules;
-mod target;
-mod target_name;
 
 use args::{Args, Command};
 use clap::ArgMatches;
 use commands::pages::Drawn;
 use exit::Exit;
+use rubus_bench::cli;
 use rubus_command::{places, signals};
 use rubus_fleet::cli::{compare, gallery};
 use rubus_fleet::remote::life_line;
@@ -66,18 +60,18 @@ fn run(args: Args, matches: &ArgMatches) -> anyhow::Result<Exit> {
     }
     let general = args.general;
     match args.command {
-        None => commands::checkup::run(&general, &args::Checkup::of_current_directory(args.json)),
-        Some(Command::Checkup(checkup)) => commands::checkup::run(&general, &checkup),
+        None => cli::checkup::run(&general, &args::Checkup::of_current_directory(args.json)),
+        Some(Command::Checkup(checkup)) => cli::checkup::run(&general, &checkup),
         Some(Command::Survey(survey)) => commands::survey::run(&general, &survey),
         Some(Command::Explain(explain)) => commands::explain::run(&general, &explain),
         Some(Command::Boot(boot)) => commands::boot::run(&general, &boot),
         Some(Command::Bench(bench)) => match &bench.of {
-            Some(args::BenchOf::Cpu(cpu)) => commands::cpu::run(&general, cpu),
-            Some(args::BenchOf::Memory(memory)) => commands::memory::run(&general, memory),
-            None => commands::bench::run(&general, &bench),
+            Some(args::BenchOf::Cpu(cpu)) => cli::cpu::run(&general, cpu),
+            Some(args::BenchOf::Memory(memory)) => cli::memory::run(&general, memory),
+            None => cli::bench::run(&general, &bench),
         },
-        Some(Command::Enough(enough)) => commands::enough::run(&general, &enough),
-        Some(Command::Suites(suites)) => commands::suites::run(&general, &suites),
+        Some(Command::Enough(enough)) => cli::enough::run(&general, &enough),
+        Some(Command::Suites(suites)) => cli::suites::run(&general, &suites),
         Some(Command::Compare(verb)) => compare::run(&general, &verb, &Drawn),
         Some(Command::Gallery(verb)) => gallery::run(&general, &verb, &Drawn),
         Some(Command::Runs(verb)) => rubus_runs::cli::run(&general, &verb, &Drawn),

@@ -9,6 +9,7 @@ use std::path::PathBuf;
 use clap::CommandFactory;
 use rubus_advise::advice::{Advice, Known, Purpose};
 use rubus_advise::decide::{Question, advise};
+use rubus_bench::cli::enough::EnoughDocument;
 use rubus_fixtures as fixture;
 use rubus_fixtures::validator;
 use rubus_fleet::figures::{self, OfBoard};
@@ -18,7 +19,6 @@ use rubus_vocabulary::fact::Fact;
 use rubus_vocabulary::figure::Named;
 use rubus_vocabulary::next_step::NextStep;
 use rubus_vocabulary::result::Run;
-use rubus_vocabulary::spec::SuiteSummary;
 use rubus_vocabulary::verb::Document;
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
@@ -27,9 +27,7 @@ use serde_json::{Value, json};
 use self::shape::Shared;
 use crate::args::Args;
 use crate::commands::survey::document;
-use crate::documents::{
-    EnoughDocument, ExplainDocument, FleetBoard, FleetDocument, RuleDocument, SurveyDocument,
-};
+use crate::documents::{ExplainDocument, FleetBoard, FleetDocument, RuleDocument, SurveyDocument};
 
 mod shape;
 
@@ -57,13 +55,12 @@ fn all() -> Vec<Document> {
             "rubus checkup --on @FILE --json, rubus bench --on @FILE --json FILE, rubus survey --on @FILE --json, \
              rubus advise --on @FILE --json",
         ),
-        Document::of::<Vec<SuiteSummary>>("suites", "rubus suites --json"),
-        Document::of::<EnoughDocument>("enough", "rubus enough --json"),
         Document::of::<ExplainDocument>("explain", "rubus explain --json"),
         Document::of::<Vec<RuleDocument>>("rules", "rubus survey --rules --json"),
     ];
     let mut all = [
         own,
+        rubus_bench::cli::documents(),
         rubus_recipes::cli::documents(),
         rubus_cluster::cli::documents(),
         rubus_copy::cli::documents(),

@@ -8,7 +8,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The floors, from the ground up. A room may use those on lower floors; rooms on one floor do not know each other. Tests may use more.
-const FLOORS: [&[&str]; 10] = [
+const FLOORS: [&[&str]; 11] = [
     &["stats"],
     &["vocabulary"],
     &["host", "draw", "boot"],
@@ -19,6 +19,7 @@ const FLOORS: [&[&str]; 10] = [
     &["watch", "recipes"],
     &["advise", "cluster", "fleet"],
     &["page"],
+    &["bench"],
 ];
 
 /// On no floor: only tests may use it, and features for tests, so nothing of it is in a product.

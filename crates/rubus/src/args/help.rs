@@ -75,6 +75,7 @@ fn groups(program: &Command) -> String {
 pub fn pages() -> impl Iterator<Item = &'static Page> {
     [
         pages::PAGES,
+        rubus_bench::cli::PAGES,
         rubus_recipes::cli::PAGES,
         rubus_cluster::cli::PAGES,
         rubus_copy::cli::PAGES,

@@ -8,6 +8,8 @@ use anyhow::Context;
 use clap::Parser;
 use rubus_change::apply::Change;
 use rubus_change::plan::journal::Record;
+use rubus_command::messages::in_columns;
+use rubus_command::places;
 use rubus_fleet::cli::compare as compare_verb;
 use rubus_recipes::cli::{self, Outside, Verb};
 use rubus_runs::compare::alike::alike;
@@ -20,8 +22,6 @@ use rubus_vocabulary::result::Run;
 use crate::args::{Args, Command, General};
 use crate::commands::pages::Drawn;
 use crate::exit::Exit;
-use rubus_command::messages::in_columns;
-use rubus_command::places;
 
 /// How many runs are looked through for one from before the change.
 const MAX_RUNS: u32 = 1_000;
@@ -166,7 +166,7 @@ fn bench(
     let words = ["rubus", "bench", directory, "--suite", suite, "--label", label, "--no-html"];
     let words = words.into_iter().chain(options.iter().map(String::as_str));
     match Args::try_parse_from(words)?.command {
-        Some(Command::Bench(bench)) => super::bench::run(general, &bench),
+        Some(Command::Bench(bench)) => rubus_bench::cli::bench::run(general, &bench),
         _ => anyhow::bail!("only a measurement is run here"),
     }
 }

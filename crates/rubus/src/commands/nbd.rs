@@ -3,6 +3,7 @@
 use std::ffi::OsStr;
 use std::sync::Arc;
 
+use rubus_bench::target_name::TargetName;
 use rubus_cluster::watch::image::ImageName;
 use rubus_nbd_tools::cli::{self, Disk, Outside, Place, Role, Verb};
 use rubus_nbd_tools::guard::Guard;
@@ -10,7 +11,6 @@ use rubus_nbd_tools::guard::Guard;
 use crate::args::General;
 use crate::exit::Exit;
 use crate::guarding::LiveGuard;
-use crate::target_name::TargetName;
 
 /// Does what was asked.
 ///

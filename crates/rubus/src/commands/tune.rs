@@ -4,13 +4,12 @@ use std::path::Path;
 
 use anyhow::Context;
 use clap::Parser;
+use rubus_bench::progress::LiveLine;
 use rubus_command::Terminal;
-use rubus_command::signals::LongestStall;
 use rubus_tune::cli::{self, Outside, Shown, Tune};
 
 use crate::args::{Args, Command, General};
 use crate::exit::Exit;
-use crate::progress::LiveLine;
 
 /// Does what was asked.
 ///
@@ -35,11 +34,5 @@ impl Outside for Here {
             Some(Command::Change(verb)) => super::change::run(general, &verb),
             _ => anyhow::bail!("only a recipe is applied here"),
         }
-    }
-}
-
-impl Shown for LiveLine {
-    fn stalls(&self) -> LongestStall {
-        LiveLine::stalls(self)
     }
 }

@@ -3,6 +3,8 @@
 use std::path::Path;
 
 use rubus_advise::advice::Advice;
+use rubus_bench::outputs::{ResultOutputs, Taken};
+use rubus_command::{Terminal, places};
 use rubus_draw::quote::typed;
 use rubus_draw::{Style, next_step};
 use rubus_fleet::figures::{self, OfBoard};
@@ -26,9 +28,6 @@ use crate::args::{Advise, General, Survey};
 use crate::commands::survey::document;
 use crate::documents::{FleetBoard, FleetDocument};
 use crate::exit::Exit;
-use crate::outputs::{ResultOutputs, Taken};
-use rubus_command::Terminal;
-use rubus_command::places;
 
 /// How a machine ended.
 #[derive(Clone, Debug, Default)]

@@ -1,5 +1,9 @@
 //! Where the results of other machines go.
 
+use rubus_bench::cli::{against, bench_options, checkup};
+use rubus_bench::measuring::Measured;
+use rubus_bench::outputs::{self, Outputs, ResultOutputs};
+use rubus_command::{Terminal, places};
 use rubus_fleet::remote::{self, Machines, NotReached};
 use rubus_verdict::verdict::verdict;
 use rubus_vocabulary::machine::Machine;
@@ -9,12 +13,7 @@ use super::advising;
 use super::fleet::{self, BoardEnd};
 use crate::args::{Advise, Args, Bench, Command, General, Survey};
 use crate::commands::survey::document;
-use crate::commands::{against, bench_options, checkup};
 use crate::exit::Exit;
-use crate::measuring::Measured;
-use crate::outputs::{self, Outputs, ResultOutputs};
-use rubus_command::Terminal;
-use rubus_command::places;
 
 /// Maximum number of runs that fit beside one another, with all their jobs.
 const MAX_SIDE_BY_SIDE: usize = 4;

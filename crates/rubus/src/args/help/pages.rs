@@ -1,9 +1,7 @@
 //! The pages of the commands that are the roof's own; each room has those of its commands.
 
-use rubus_vocabulary::verb::{GUARDED, MISTAKE, PLAIN, Page, Statuses};
+use rubus_vocabulary::verb::{GUARDED, MISTAKE, PLAIN, Page};
 
-const MEASURED: Statuses =
-    &[(0, "measured"), (1, "cut short, failed, or data came back wrong"), MISTAKE, GUARDED];
 /// In the order of the commands.
 pub const PAGES: &[Page] = &[
     Page {
@@ -25,20 +23,6 @@ pub const PAGES: &[Page] = &[
                 "Show how the system would move to that disk. Changes nothing.",
             ),
             ("sudo rubus undo", "Take back the last change."),
-        ],
-    },
-    Page {
-        name: "rubus-checkup",
-        statuses: MEASURED,
-        examples: &[
-            (
-                "rubus checkup /mnt/ssd --html ssd.html",
-                "Measure the disk under /mnt/ssd, and write the page to ssd.html.",
-            ),
-            (
-                "rubus checkup --on pi@raspberrypi",
-                "Measure the home disk of another machine, over ssh.",
-            ),
         ],
     },
     Page {
@@ -75,55 +59,6 @@ pub const PAGES: &[Page] = &[
             ),
             ("rubus boot card.img", "Say in which boards an image starts."),
         ],
-    },
-    Page {
-        name: "rubus-bench",
-        statuses: MEASURED,
-        examples: &[
-            (
-                "rubus bench . /mnt/ssd --json both.json",
-                "Measure two disks one after the other, and keep the figures as JSON.",
-            ),
-            (
-                "rubus bench /dev/sda --read-only",
-                "Measure how fast a device is read; writes nothing.",
-            ),
-            (
-                "rubus bench /dev/sda --i-will-lose-everything-on SERIAL",
-                "Measure reads and writes; everything on the device is lost.",
-            ),
-            ("rubus bench . --suite queue-depth", "Find how many requests in flight are worth it."),
-            ("rubus bench /mnt/a /mnt/b --together", "Find out whether two disks share a pipe."),
-            (
-                "rubus bench /home/pi --on pi@raspberrypi",
-                "Measure a directory of another machine, over ssh.",
-            ),
-        ],
-    },
-    Page {
-        name: "rubus-enough",
-        statuses: &[
-            (0, "yes, or yes with a reservation"),
-            (1, "no, or undecided"),
-            MISTAKE,
-            GUARDED,
-        ],
-        examples: &[
-            ("rubus enough etcd /var/lib", "Say whether etcd can keep its data below /var/lib."),
-            (
-                "rubus enough etcd /mnt/ssd --time 10m --json",
-                "Look longer, for rarer stalls, and print the result as JSON.",
-            ),
-            (
-                "rubus enough home-assistant",
-                "Say whether this directory's storage suits Home Assistant's recorder.",
-            ),
-        ],
-    },
-    Page {
-        name: "rubus-suites",
-        statuses: PLAIN,
-        examples: &[("rubus suites", "Show what each suite measures and writes.")],
     },
     Page {
         name: "rubus-advise",

@@ -3,7 +3,7 @@
 use rubus_measure::{Queueing, Target, suites};
 use rubus_vocabulary::spec::{Job, Operation, Suite};
 
-use crate::args::Bench;
+use super::bench_args::Bench;
 use crate::measuring;
 use crate::outputs::ResultOutputs;
 use crate::target::{Allowance, OpenTarget};

@@ -1,23 +1,71 @@
 //! `rubus checkup`: the main job. Survey, announce, measure, judge, show, keep.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
+use clap::Args;
+use rubus_command::messages::in_columns;
+use rubus_command::{
+    Exit, General, Json, Keeping, Terminal, World, message, must_be_live, signals,
+};
 use rubus_draw::text::clean;
+use rubus_fleet::remote::Remote;
 use rubus_measure::Queueing;
 use rubus_recipes::fallen_back;
 use rubus_runs::aged_disks;
 use rubus_runs::named::open_existing;
+use rubus_vocabulary::verb::Page;
 use rubus_watch::health;
 use rubus_watch::probe::health::told;
 
-use crate::args::{Checkup, General};
-use crate::exit::Exit;
 use crate::measuring;
 use crate::outputs::{self, Outputs, ResultOutputs};
 use crate::target::{self, Allowance};
-use rubus_command::messages::in_columns;
-use rubus_command::signals;
-use rubus_command::{Terminal, World, must_be_live};
+
+/// Exit statuses and examples.
+pub(super) const PAGE: Page = Page {
+    name: "rubus-checkup",
+    statuses: super::MEASURED,
+    examples: &[
+        (
+            "rubus checkup /mnt/ssd --html ssd.html",
+            "Measure the disk under /mnt/ssd, and write the page to ssd.html.",
+        ),
+        (
+            "rubus checkup --on pi@raspberrypi",
+            "Measure the home disk of another machine, over ssh.",
+        ),
+    ],
+};
+
+/// Measure the disk under a directory and say what it can do (the default).
+///
+/// Takes about a minute. Writes one nameless file (at most 10 % of the free space, at most 1 GiB in
+/// total, 4 GiB on an SSD or hard disk), which is gone at the end whatever
+/// happens.
+#[derive(Debug, Args)]
+pub struct Checkup {
+    /// Directory on the disk to be measured
+    #[arg(default_value = ".")]
+    pub path: PathBuf,
+    #[command(flatten)]
+    pub json: Json,
+    #[command(flatten)]
+    pub keeping: Keeping,
+    #[command(flatten)]
+    pub remote: Remote,
+}
+
+impl Checkup {
+    /// What `rubus` without a command does.
+    pub fn of_current_directory(json: Json) -> Self {
+        Checkup {
+            path: PathBuf::from("."),
+            json,
+            keeping: Keeping::default(),
+            remote: Remote::default(),
+        }
+    }
+}
 
 /// Does a checkup of the disk under a directory.
 pub fn run(general: &General, checkup: &Checkup) -> anyhow::Result<Exit> {
@@ -36,12 +84,12 @@ pub fn run(general: &General, checkup: &Checkup) -> anyhow::Result<Exit> {
     let suite = measuring::suite_for("quick", &target, measuring::SuiteLimits::default())?;
     if !general.quiet {
         for words in fallen_back::of_machine(world.files()) {
-            eprintln!("{words}");
+            message!("{words}");
         }
         for words in health::warnings(&health::of_machine(&machine, &told(world.files(), vec![]))) {
-            eprintln!("{}", in_columns(&words));
+            message!("{}", in_columns(&words));
         }
-        eprintln!("{}", in_columns(&measuring::announce(&suite, &target)));
+        message!("{}", in_columns(&measuring::announce(&suite, &target)));
     }
     let queueing = Queueing::USUAL;
     let measured =
@@ -63,7 +111,7 @@ fn say_what_changed(general: &General, checkup: &Checkup) {
         return;
     };
     for words in aged_disks::of_newest(&store).unwrap_or_default() {
-        eprintln!("{}", in_columns(&clean(&format!("compared with earlier runs, {words}"))));
+        message!("{}", in_columns(&clean(&format!("compared with earlier runs, {words}"))));
     }
 }
 

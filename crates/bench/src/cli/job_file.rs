@@ -5,20 +5,21 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 
 use anyhow::Context;
+use rubus_command::messages::write_few;
+use rubus_command::{
+    Exit, General, Terminal, World, file_text, message, must_be_live, places, signals,
+};
 use rubus_fio::job_file::{Included, JobFileError, Lowered, NoteKind, Plan, Surroundings};
 use rubus_host::files::document::{self, MAX_LIST_BYTES};
 use rubus_vocabulary::machine::Machine;
 use rubus_vocabulary::units::bytes_iec;
 
-use crate::args::{Bench, General};
-use crate::exit::Exit;
+use super::bench_args::Bench;
+use super::far_end::{ask_nodes, ask_server};
 use crate::job_files::{self, Placed};
 use crate::measuring;
 use crate::outputs::{self, Outputs};
 use crate::target::{self, Allowance};
-use rubus_command::messages::write_few;
-use rubus_command::{Terminal, World, must_be_live};
-use rubus_command::{file_text, signals};
 
 /// Runs the job file on each target, or where it says itself.
 pub fn run(general: &General, bench: &Bench, path: &Path) -> anyhow::Result<Exit> {
@@ -64,10 +65,10 @@ pub fn run(general: &General, bench: &Bench, path: &Path) -> anyhow::Result<Exit
     // Until here, nothing has to be ended in order: a server may be waited for.
     let cancel = signals::cancel_flag()?;
     let targets = ready.iter_mut().map(|(placed, _)| &mut placed.target);
-    target::ask_server(bench, targets, &cancel)?;
+    ask_server(bench, targets, &cancel)?;
     let clusters = ready.iter();
     let clusters = clusters.filter_map(|(placed, _)| placed.target.identity.cluster.as_deref());
-    target::ask_nodes(bench, clusters)?;
+    ask_nodes(bench, clusters)?;
     if !general.quiet {
         let told = plan.notes.iter().filter(|note| note.kind != NoteKind::NoEffect);
         let (ignored, notes): (Vec<_>, Vec<_>) =
@@ -81,7 +82,7 @@ pub fn run(general: &General, bench: &Bench, path: &Path) -> anyhow::Result<Exit
     let mut outputs = Outputs::new(general, wanted, ready.len());
     for (placed, lowered) in ready {
         if !general.quiet {
-            eprintln!("{}", announced(path, &placed, &lowered));
+            message!("{}", announced(path, &placed, &lowered));
         }
         let mut measured = measuring::measure(
             placed.places(&lowered),
@@ -125,7 +126,7 @@ fn read(path: &Path, bench: &Bench, machine: &Machine) -> anyhow::Result<Plan> {
     let mut given = bench.fio_option.clone();
     given.extend(bench.size.map(|bytes| ("size".to_string(), bytes.to_string())));
     let surroundings = Surroundings {
-        variables: &|name| std::env::var(name).ok(),
+        variables: &places::variable,
         keywords: keywords(machine),
         include: &include,
         given: &given,

@@ -3,13 +3,12 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
+use rubus_command::{Keeping, places};
 use rubus_runs::shown::shown_run;
 use rubus_runs::store::History;
 use rubus_vocabulary::result::Figures;
 
 use super::Measured;
-use crate::args::Keeping;
-use rubus_command::places;
 
 /// Where a run was kept.
 #[derive(Debug, Default)]

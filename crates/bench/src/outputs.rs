@@ -4,6 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
+use rubus_command::{Exit, General, Keeping, Terminal, message, places};
 use rubus_runs::record::{self, Record};
 use rubus_runs::run_document::run_json;
 use rubus_runs::shown::shown_run;
@@ -11,11 +12,7 @@ use rubus_verdict::text::checkup::Detail;
 use rubus_vocabulary::finding::Finding;
 use rubus_vocabulary::result::Run;
 
-use crate::args::{General, Keeping};
-use crate::exit::Exit;
 use crate::measuring::{self, Kept, Measured};
-use rubus_command::Terminal;
-use rubus_command::places;
 
 /// Where the user wants the results besides the terminal.
 #[derive(Clone, Copy, Debug)]
@@ -261,18 +258,18 @@ fn is_directory(path: &Path) -> bool {
 fn tell(is_quiet: bool, measured: &Measured, kept: &Kept) -> Exit {
     if !is_quiet {
         if let Some(page) = &kept.page {
-            eprintln!("page: {}", page.display());
+            message!("page: {}", page.display());
         }
         if let Some(number) = kept.number {
-            eprintln!("history: run {number} (`rubus history show {number}` shows it again)");
+            message!("history: run {number} (`rubus history show {number}` shows it again)");
         }
     }
     for trouble in &kept.troubles {
-        eprintln!("rubus: {trouble}");
+        message!("rubus: {trouble}");
     }
     match &measured.ended_by {
         Some(error) => {
-            eprintln!("rubus: {error}");
+            message!("rubus: {error}");
             Exit::AnswerIsNo
         }
         // Bytes that are not there are an answer, too.

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use rubus_cluster::watch::image::{ImageName, SCHEME as RBD_SCHEME};
 use rubus_cluster::watch::pool_name::{PoolName, SCHEME as RADOS_SCHEME};
+use rubus_command::places;
 use rubus_vocabulary::units::parse_size;
 
 /// A target as it was typed.
@@ -31,7 +32,7 @@ const NBD_SCHEMES: [&str; 4] = ["nbd://", "nbds://", "nbd+unix://", "nbds+unix:/
 
 /// What Ceph's own programs go by, too; ours are started without the environment.
 fn ceph_conf() -> Option<String> {
-    std::env::var("CEPH_CONF").ok()
+    places::variable("CEPH_CONF")
 }
 
 impl TargetName {

@@ -4,18 +4,18 @@ use rubus_cluster::live::now_s;
 use rubus_cluster::live::objects::Objects;
 use rubus_cluster::rados::{FILL_OBJECTS, OBJECT_BYTES, SUITE, budget, jobs};
 use rubus_cluster::watch::pool_name::PoolName;
+use rubus_command::messages::in_columns;
+use rubus_command::{Exit, General, message};
 use rubus_vocabulary::access::Access;
 use rubus_vocabulary::doubt::Doubt;
 use rubus_vocabulary::result::{Figures, TargetFacts, TargetKind};
 use rubus_vocabulary::spec::{Content, Direction};
 use rubus_vocabulary::units::bytes_iec;
 
-use crate::args::{Bench, General};
-use crate::exit::Exit;
+use super::bench_args::Bench;
+use super::far_end::ask_nodes;
 use crate::parts::PartsRun;
-use crate::target::ask_nodes;
 use crate::target_name::TargetName;
-use rubus_command::messages::in_columns;
 
 /// The pool that is to be measured, if it is one.
 ///
@@ -76,7 +76,7 @@ pub fn run(general: &General, bench: &Bench, name: &PoolName) -> anyhow::Result<
     ask_nodes(bench, std::iter::once(&objects.watcher))?;
     let budget = budget(bench.budget, objects.available).map_err(anyhow::Error::msg)?;
     if !general.quiet {
-        eprintln!(
+        message!(
             "{}",
             in_columns(&format!(
                 "Measuring the pool {name}: writes {} at most, in objects of {} in a namespace of their own, and \

@@ -1,5 +1,8 @@
 //! A session's outcome as a run, with what it means.
 
+use rubus_change::apply::ChangeStore;
+use rubus_command::{World, places};
+use rubus_host::Live;
 use rubus_measure::{BenchError, SessionOutcome, Target};
 use rubus_verdict::verdict::so_far::has_answer_so_far;
 use rubus_verdict::verdict::{Verdict, doubt_the_impossible, verdict};
@@ -10,9 +13,6 @@ use rubus_vocabulary::result::{Access, Figures, Run, TargetFacts, TargetKind};
 use rubus_vocabulary::spec::Suite;
 
 use crate::target::{OpenTarget, TargetIdentity};
-use rubus_change::apply::ChangeStore;
-use rubus_command::{World, places};
-use rubus_host::Live;
 
 /// A run with what it means and how it ended.
 pub struct Measured {

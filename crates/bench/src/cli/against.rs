@@ -2,6 +2,8 @@
 
 use std::path::Path;
 
+use rubus_command::messages::in_columns;
+use rubus_command::{Exit, General, Keeping, Terminal, World, message, places, signals};
 use rubus_measure::{for_turns, suites, turn_seconds};
 use rubus_runs::compare::{Subject, compare};
 use rubus_runs::shown::shown;
@@ -9,17 +11,12 @@ use rubus_vocabulary::result::Run;
 use rubus_vocabulary::spec::Suite;
 use rubus_watch::live::terminal;
 
+use super::bench_args::Bench;
 use super::bench_options::{allowance, queueing, suite_of, wanted};
-use crate::args::{Bench, General, Keeping};
-use crate::exit::Exit;
 use crate::measuring;
 use crate::outputs::{self, Outputs, ResultOutputs};
 use crate::target::{self, Allowance, OpenTarget};
 use crate::target_name::TargetName;
-use rubus_command::messages::in_columns;
-use rubus_command::places;
-use rubus_command::signals;
-use rubus_command::{Terminal, World};
 
 /// Measures both, keeps both runs, and shows how they compare.
 pub fn run(general: &General, bench: &Bench, baseline: &TargetName) -> anyhow::Result<Exit> {
@@ -48,10 +45,10 @@ pub fn run(general: &General, bench: &Bench, baseline: &TargetName) -> anyhow::R
     let suite = common_suite(bench, &targets)?;
     if !general.quiet {
         for target in &targets {
-            eprintln!("{}", in_columns(&measuring::announce(&suite, target)));
+            message!("{}", in_columns(&measuring::announce(&suite, target)));
         }
         let (least_s, most_s) = turn_seconds(&suite);
-        eprintln!(
+        message!(
             "In turns, so that a drift of this machine hits both: {} to {} for {} jobs.",
             rubus_draw::words::span(least_s),
             rubus_draw::words::span(most_s),

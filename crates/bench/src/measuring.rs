@@ -10,17 +10,17 @@ use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 
 use rubus_cluster::live::now_s;
+use rubus_command::{Terminal, World, signals};
 use rubus_host::clock;
 use rubus_measure::nas::{self, Watch};
 use rubus_measure::{Queueing, Session, SessionOutcome, Target, WatchPaths};
+use rubus_tune::cli::Shown;
 use rubus_vocabulary::machine::{Machine, Power};
 use rubus_vocabulary::result::Against;
 use rubus_vocabulary::spec::{FileNeed, Suite};
 
 use crate::progress::LiveLine;
 use crate::target::{OpenTarget, TargetIdentity};
-use rubus_command::signals;
-use rubus_command::{Terminal, World};
 
 pub use announcement::announce;
 pub use judging::{Measured, power_doubts};

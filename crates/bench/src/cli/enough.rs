@@ -1,24 +1,86 @@
 //! `rubus enough`: is the storage below a directory fast enough for a program?
 
+use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 
 use anyhow::Context;
+use clap::Args;
+use clap::builder::PossibleValuesParser;
+use rubus_command::messages::in_columns;
+use rubus_command::places::say;
+use rubus_command::values::seconds_within;
+use rubus_command::{Exit, General, Json, Terminal, World, message, must_be_live, signals};
 use rubus_measure::suites::plan_writes;
 use rubus_measure::{BenchError, Queueing, Target};
 use rubus_verdict::enough::text::{announcement, render};
-use rubus_verdict::enough::{Evidence, JUDGED, Measurement, Question, by_name, judge};
+use rubus_verdict::enough::{Evidence, JUDGED, Judgement, Measurement, Question, by_name, judge};
+use rubus_verdict::enough::{SECONDS, names};
 use rubus_vocabulary::doubt::Doubt;
-use rubus_vocabulary::result::JobResult;
+use rubus_vocabulary::result::{JobResult, Run};
+use rubus_vocabulary::verb::{GUARDED, MISTAKE, Page};
+use serde::Serialize;
 
-use crate::args::{Enough, General};
-use crate::documents::EnoughDocument;
-use crate::exit::Exit;
 use crate::measuring::{self, Measured, Places};
 use crate::target::{self, Allowance, OpenTarget};
-use rubus_command::messages::in_columns;
-use rubus_command::places::say;
-use rubus_command::signals;
-use rubus_command::{Terminal, World, must_be_live};
+
+/// Exit statuses and examples.
+pub(super) const PAGE: Page = Page {
+    name: "rubus-enough",
+    statuses: &[(0, "yes, or yes with a reservation"), (1, "no, or undecided"), MISTAKE, GUARDED],
+    examples: &[
+        ("rubus enough etcd /var/lib", "Say whether etcd can keep its data below /var/lib."),
+        (
+            "rubus enough etcd /mnt/ssd --time 10m --json",
+            "Look longer, for rarer stalls, and print the result as JSON.",
+        ),
+        (
+            "rubus enough home-assistant",
+            "Say whether this directory's storage suits Home Assistant's recorder.",
+        ),
+    ],
+};
+
+/// Say whether storage is fast enough for a program.
+///
+/// Writes as the program does and judges the slowest commits, not the average: yes; yes, but; no;
+/// or undecided, where too little was seen. Writes only to new, nameless files below the directory,
+/// which are gone at the end, also after Ctrl-C; says how much before it begins. Runs are not kept
+/// in the history.
+#[derive(Debug, Args)]
+pub struct Enough {
+    /// Program that would use the storage
+    #[arg(value_name = "PROGRAM", value_parser = PossibleValuesParser::new(names()))]
+    pub program: String,
+    /// Directory on the storage in question
+    #[arg(default_value = ".", value_name = "DIR", value_hint = clap::ValueHint::DirPath)]
+    pub directory: PathBuf,
+    /// How long to measure, such as 90s or 10m; rare stalls need long measurements
+    #[arg(long, value_name = "TIME", default_value = "60s", value_parser = time)]
+    pub time: f64,
+    #[command(flatten)]
+    pub json: Json,
+}
+
+/// Seconds, or minutes with an `m`.
+fn time(text: &str) -> Result<f64, String> {
+    let (least, most) = (*SECONDS.start(), *SECONDS.end());
+    let minutes = text.strip_suffix('m').map(str::parse::<f64>);
+    match minutes {
+        None => seconds_within(text, least, most),
+        Some(Ok(minutes)) if (least..=most).contains(&(minutes * 60.0)) => Ok(minutes * 60.0),
+        Some(_) => Err(format!("write minutes up to {}", most / 60.0)),
+    }
+}
+
+/// Whether storage is fast enough for a program, and the run that says so.
+#[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct EnoughDocument<'a> {
+    #[serde(flatten)]
+    pub judgement: Judgement,
+    /// What was measured.
+    pub run: &'a Run,
+}
 
 /// Measures as the program writes, and answers.
 pub fn run(general: &General, arguments: &Enough) -> anyhow::Result<Exit> {
@@ -32,7 +94,7 @@ pub fn run(general: &General, arguments: &Enough) -> anyhow::Result<Exit> {
     if !general.quiet {
         let most_bytes = plan_writes(&measurement.suite, false);
         let words = announcement(workload, &place, most_bytes, arguments.time);
-        eprintln!("{}", in_columns(&words));
+        message!("{}", in_columns(&words));
     }
     let measured = measured(general, target, &measurement, &cancel)?;
     let (judged, is_cut_short) = judged(&measured)?;
@@ -135,4 +197,19 @@ fn doubts<'a>(measured: &'a Measured, judged: Option<&'a JobResult>) -> Vec<&'a 
         }
     }
     doubts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::time;
+
+    #[test]
+    fn a_time_is_in_seconds_or_minutes() {
+        assert_eq!(time("90s"), Ok(90.0));
+        assert_eq!(time("90"), Ok(90.0));
+        assert_eq!(time("10m"), Ok(600.0));
+        for wrong in ["9s", "2h", "61m", "m", "-1m", "NaNm"] {
+            assert!(time(wrong).is_err(), "{wrong}");
+        }
+    }
 }

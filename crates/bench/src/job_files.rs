@@ -8,11 +8,12 @@ use std::path::{Path, PathBuf};
 
 use rubus_fio::job_file::{FileFacts, Lowered, Plan, WantedFile};
 use rubus_host::files::Files;
+use rubus_host::files::own_files;
 use rubus_vocabulary::machine::Machine;
+use rubus_vocabulary::refused::Refused;
 use rubus_vocabulary::spec::{FileNeed, FileStart};
 use rubus_vocabulary::units::{bytes_iec, percent};
 
-use crate::exit::Refused;
 use crate::measuring::Places;
 use crate::target::{self, Allowance, OpenTarget};
 use crate::target_name::TargetName;
@@ -90,7 +91,7 @@ fn spot(wanted: &WantedFile, target: Option<&TargetName>) -> Spot {
         // What an earlier run has made under this name is read; it is never written over.
         let made = directory.join(&wanted.name);
         if wanted.is_formatted && !wanted.is_written && made.exists() {
-            let real = std::fs::canonicalize(&made).unwrap_or(made);
+            let real = own_files::real_path(&made).unwrap_or(made);
             return Spot::There(TargetName::Path(real));
         }
         return Spot::Nameless { directory, name: wanted.name.clone() };
@@ -102,7 +103,7 @@ fn spot(wanted: &WantedFile, target: Option<&TargetName>) -> Spot {
         _ => directory.join(name),
     };
     if path.exists() {
-        let real = std::fs::canonicalize(&path).unwrap_or(path);
+        let real = own_files::real_path(&path).unwrap_or(path);
         return Spot::There(TargetName::Path(real));
     }
     let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());

@@ -1,6 +1,7 @@
 //! `rubus bench A B --together`: several targets alone and all at once, to find the pipe that they share.
 
 use anyhow::Context;
+use rubus_command::{Exit, General, Terminal, World, message, must_be_live, signals};
 use rubus_measure::suites;
 use rubus_runs::together;
 use rubus_verdict::findings::add_rules;
@@ -10,14 +11,11 @@ use rubus_vocabulary::machine::Machine;
 use rubus_vocabulary::spec::{FileNeed, FileStart, Suite};
 use rubus_vocabulary::units::bytes_iec;
 
-use crate::args::{Bench, General};
-use crate::commands::bench_options::{queueing, wanted};
-use crate::exit::Exit;
+use super::bench_args::Bench;
+use super::bench_options::{queueing, wanted};
 use crate::measuring::{self, Measured, Places};
 use crate::outputs::{self, Outputs};
 use crate::target::{self, Allowance, OpenTarget};
-use rubus_command::signals;
-use rubus_command::{Terminal, World, must_be_live};
 
 /// Measures all targets in turns and at once.
 pub fn run(general: &General, bench: &Bench) -> anyhow::Result<Exit> {
@@ -36,7 +34,7 @@ pub fn run(general: &General, bench: &Bench) -> anyhow::Result<Exit> {
     let targets = resolved(bench, &machine, &world)?;
     let plan = plan(bench, &targets)?;
     if !general.quiet {
-        eprintln!("{}", plan.announcement);
+        message!("{}", plan.announcement);
     }
     let names: Vec<String> = targets.iter().map(|target| target.identity.named.clone()).collect();
     let suspect = shared_by(&targets, &machine);

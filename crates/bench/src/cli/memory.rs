@@ -1,12 +1,11 @@
 //! `rubus bench memory`: memory is measured in its room, and the run is kept and shown.
 
+use rubus_command::{Exit, General, Keeping, message};
 use rubus_memory::cli::memory::{self, Around, BenchMemory};
 use rubus_vocabulary::doubt::Doubt;
 use rubus_vocabulary::memory::SUITE;
 use rubus_vocabulary::result::Figures;
 
-use crate::args::{General, Keeping};
-use crate::exit::Exit;
 use crate::parts::PartsRun;
 
 /// Measures, keeps and shows.
@@ -22,7 +21,7 @@ pub fn run(general: &General, args: &BenchMemory) -> anyhow::Result<Exit> {
         says: &|what| frame.line.says(what),
         announce: &|what| {
             if !general.quiet {
-                eprintln!("{what}");
+                message!("{what}");
             }
         },
     };

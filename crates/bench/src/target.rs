@@ -6,16 +6,15 @@ use std::os::fd::OwnedFd;
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
 use anyhow::Context;
 use rubus_change::guard::{self, Consent, Refusal};
 use rubus_cluster::live as rbd;
 use rubus_cluster::watch::image::ImageName;
-use rubus_fleet::remote::Machines;
+use rubus_command::prompt;
 use rubus_host::block::blockdev::DeviceNumber;
 use rubus_host::files::Files;
-use rubus_host::net::ssh::Options;
+use rubus_host::files::own_files;
 use rubus_machine::parse::mountinfo;
 use rubus_measure::nas::{self, Share};
 use rubus_measure::remote::Remote;
@@ -23,14 +22,12 @@ use rubus_measure::suites::Endurance;
 use rubus_measure::{FarEnd, Target};
 use rubus_nbd_tools::target::Export;
 use rubus_nbd_tools::target::link::{is_network_device, link_of_device, link_to};
-use rubus_nbd_tools::target::status::meter_at;
 use rubus_vocabulary::fact::Fact;
 use rubus_vocabulary::machine::Machine;
+use rubus_vocabulary::refused::Refused;
 use rubus_vocabulary::result::{ClientEnd, NetworkLink};
 use rubus_vocabulary::units::bytes_iec;
 
-use crate::args::Bench;
-use crate::exit::Refused;
 use crate::target_name::TargetName;
 
 /// A target, opened as far as needed, with what must be known before the first write.
@@ -72,7 +69,7 @@ impl OpenTarget {
     }
 
     /// What speaks to the server, if this is a network disk.
-    fn client_end(&self) -> Option<ClientEnd> {
+    pub fn client_end(&self) -> Option<ClientEnd> {
         let is_attached = self.identity.device.as_deref().is_some_and(is_network_device);
         match self.target {
             Target::Remote { .. } => Some(ClientEnd::Process),
@@ -84,60 +81,6 @@ impl OpenTarget {
     pub fn is_memory(&self) -> bool {
         matches!(self.target, Target::Ram { .. })
     }
-}
-
-/// Lets the server of those targets that are network disks be asked what it spends, if the user wants that.
-///
-/// # Errors
-/// In words, when none of them is one, or the server does not say it there.
-pub fn ask_server<'a>(
-    bench: &Bench,
-    targets: impl Iterator<Item = &'a mut OpenTarget>,
-    cancel: &AtomicBool,
-) -> anyhow::Result<()> {
-    let Some(place) = &bench.server_status else {
-        return Ok(());
-    };
-    let on_network = |target: &'a mut OpenTarget| Some((target.client_end()?, target));
-    let network_disks: Vec<_> = targets.filter_map(on_network).collect();
-    anyhow::ensure!(
-        !network_disks.is_empty(),
-        "--server-status is for network disks, and no target is one: measure without it"
-    );
-    let ssh = Options {
-        config: bench.remote.ssh_config.clone(),
-        settings: bench.remote.ssh_option.clone(),
-    };
-    let meter = meter_at(place, &ssh, cancel)?;
-    for (client, target) in network_disks {
-        target.identity.far_end = Some(FarEnd::new(Arc::clone(&meter), client));
-    }
-    Ok(())
-}
-
-/// Lets the machines of the cluster that a target lies in be asked what they spend, if the user names them.
-///
-/// # Errors
-/// In words, when no target lies in a cluster, or a file of machines cannot be read.
-pub fn ask_nodes<'a>(
-    bench: &Bench,
-    mut clusters: impl Iterator<Item = &'a rbd::Watcher>,
-) -> anyhow::Result<()> {
-    if bench.nodes.is_empty() {
-        return Ok(());
-    }
-    let cluster = clusters.next().context(
-        "--nodes is for an image or a pool of a Ceph cluster, and the target is neither: measure without it",
-    )?;
-    let machines = Machines::named(&bench.nodes, "--nodes")?;
-    let nodes = machines.boards.into_iter().map(|board| rbd::Node {
-        // None of them may ask for anything.
-        options: bench.remote.options(&board, true),
-        name: board.name,
-        destination: board.destination,
-    });
-    cluster.ask(rbd::Nodes::start(nodes.collect()));
-    Ok(())
 }
 
 /// What the user allows.
@@ -269,14 +212,15 @@ fn of_path(
     allowance: &Allowance,
 ) -> anyhow::Result<OpenTarget> {
     nas::must_answer(files, path)?;
-    let kind = std::fs::metadata(path)
+    let kind = path
+        .metadata()
         .with_context(|| format!("cannot measure on {}", path.display()))?
         .file_type();
     if kind.is_block_device() {
         return device(path, files, allowance);
     }
-    let real = std::fs::canonicalize(path)
-        .with_context(|| format!("cannot resolve {}", path.display()))?;
+    let real =
+        own_files::real_path(path).with_context(|| format!("cannot resolve {}", path.display()))?;
     if kind.is_dir() {
         return directory(path, real, machine, files);
     }
@@ -310,7 +254,8 @@ fn file(
     files: &dyn Files,
     allowance: &Allowance,
 ) -> anyhow::Result<OpenTarget> {
-    let size = std::fs::metadata(&real)
+    let size = real
+        .metadata()
         .with_context(|| format!("cannot read the size of {}", real.display()))?
         .len();
     let may_overwrite = may_overwrite_file(path, &real, allowance)?;
@@ -414,7 +359,7 @@ fn ask(refusal: &Refusal) -> anyhow::Result<Option<String>> {
     if !(std::io::stdin().is_terminal() && std::io::stderr().is_terminal()) {
         return Ok(None);
     }
-    eprint!("{refusal}\n\nType it here to overwrite the device, or press Enter to stop: ");
+    prompt!("{refusal}\n\nType it here to overwrite the device, or press Enter to stop: ");
     let mut typed = String::new();
     std::io::stdin().read_line(&mut typed).context("cannot read the confirmation")?;
     Ok(Some(typed.trim().to_string()).filter(|typed| !typed.is_empty()))

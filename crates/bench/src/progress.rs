@@ -8,8 +8,10 @@ use rubus_command::Terminal;
 use rubus_command::progress::{Region, target, terminal_columns};
 use rubus_command::signals::LongestStall;
 use rubus_draw::Style;
+use rubus_host::clock;
 use rubus_measure::{Event, Observer};
 use rubus_runs::record::{self, Record};
+use rubus_tune::cli::Shown;
 use rubus_verdict::text::{progress, so_far};
 use rubus_verdict::verdict::so_far::Running;
 use rubus_vocabulary::result::{JobResult, Run};
@@ -60,11 +62,11 @@ impl LiveLine {
         LiveLine {
             face,
             growing: None,
-            started: Instant::now(),
+            started: clock::now(),
             title: String::new(),
             is_of_files: false,
             left_out: Vec::new(),
-            moved: Instant::now(),
+            moved: clock::now(),
             stalls: LongestStall::default(),
         }
     }
@@ -77,11 +79,6 @@ impl LiveLine {
             self.growing = Some(Growing { run, running: None, style, region: Region::default() });
         }
         self
-    }
-
-    /// The longest time in which nothing was done, as it is seen.
-    pub fn stalls(&self) -> LongestStall {
-        self.stalls.clone()
     }
 
     /// The jobs that could not be run, with the reasons.
@@ -158,7 +155,7 @@ impl LiveLine {
         }
         self.stalls.saw(self.moved.elapsed());
         if at.iops_now > 0.0 {
-            self.moved = Instant::now();
+            self.moved = clock::now();
         }
         let phase = match at.phase {
             rubus_measure::Phase::WarmUp => progress::Phase::WarmUp,
@@ -209,7 +206,7 @@ impl Drop for LiveLine {
 impl Observer for LiveLine {
     fn event(&mut self, event: &Event<'_>) {
         if !matches!(event, Event::Progress(_)) {
-            self.moved = Instant::now();
+            self.moved = clock::now();
         }
         match event {
             Event::Preparing { .. } => self.say(&self.plain(progress::Phase::Filling)),
@@ -224,6 +221,12 @@ impl Observer for LiveLine {
                 self.leave(format!("left out: {} ({reason})", progress::job_title(job)));
             }
         }
+    }
+}
+
+impl Shown for LiveLine {
+    fn stalls(&self) -> LongestStall {
+        self.stalls.clone()
     }
 }
 

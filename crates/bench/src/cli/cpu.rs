@@ -1,5 +1,6 @@
 //! `rubus bench cpu`: the processor is measured in its room, with its heat watched, and the run is kept and shown.
 
+use rubus_command::{Exit, General, Keeping};
 use rubus_processor::cli::cpu::{Around, BenchCpu, measure};
 use rubus_vocabulary::doubt::Doubt;
 use rubus_vocabulary::processor::{SUITE, watched};
@@ -7,8 +8,6 @@ use rubus_vocabulary::result::Figures;
 use rubus_watch::probe::HeatWatch;
 
 use super::against_binary;
-use crate::args::{General, Keeping};
-use crate::exit::Exit;
 use crate::parts::PartsRun;
 
 /// Measures, keeps and shows.

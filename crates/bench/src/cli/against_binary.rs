@@ -5,6 +5,9 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Context, bail, ensure};
+use rubus_command::progress::Line;
+use rubus_command::{Exit, General, Terminal, must_be_live, places, signals};
+use rubus_host::files::document;
 use rubus_host::process::programs::{self, RunError};
 use rubus_processor::cli::cpu::BenchCpu;
 use rubus_remote::elf::{self, Built};
@@ -12,13 +15,6 @@ use rubus_runs::compare::{Comparison, compare, turns};
 use rubus_vocabulary::processor::MIN_SECONDS;
 use rubus_vocabulary::result::Run;
 use rubus_watch::live::terminal;
-
-use crate::args::General;
-use crate::exit::Exit;
-use rubus_command::places;
-use rubus_command::progress::Line;
-use rubus_command::signals;
-use rubus_command::{Terminal, must_be_live};
 
 /// In the order A B, B A, so that a steady drift of the machine cancels.
 const ROUNDS: usize = 6;
@@ -115,7 +111,7 @@ fn joined(numbers: &[u32]) -> String {
 /// Figures of two versions differ by more than what the two were built for.
 fn is_of_this_version(program: &Path, cancel: &AtomicBool) -> anyhow::Result<()> {
     let shown = program.display();
-    let about = std::fs::metadata(program).with_context(|| format!("cannot look at {shown}"))?;
+    let about = program.metadata().with_context(|| format!("cannot look at {shown}"))?;
     ensure!(about.is_file(), "{shown} is no program: --against-binary wants the file of a rubus");
     ensure!(
         rustix::fs::access(program, rustix::fs::Access::EXEC_OK).is_ok(),
@@ -189,7 +185,7 @@ fn why_not(program: &Path) -> String {
 
 fn built(program: &Path) -> Option<Built> {
     let mut header = [0; elf::HEADER_BYTES];
-    let mut file = std::fs::File::open(program).ok()?;
+    let mut file = document::open_regular(program).ok()?;
     file.read_exact(&mut header).ok()?;
     Built::of(&header)
 }

@@ -7,18 +7,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
+use rubus_command::progress::Line;
+use rubus_command::{Exit, General, Keeping, Terminal, World, must_be_live, signals};
 use rubus_host::clock;
 use rubus_vocabulary::doubt::Doubt;
 use rubus_vocabulary::machine::Machine;
 use rubus_vocabulary::result::{Access, Figures, Run, TargetFacts, TargetKind};
 
-use crate::args::{General, Keeping};
-use crate::exit::Exit;
 use crate::measuring::{Measured, power_doubts};
 use crate::outputs::{self, Outputs, ResultOutputs};
-use rubus_command::progress::Line;
-use rubus_command::signals;
-use rubus_command::{Terminal, World, must_be_live};
 
 /// A measurement that has begun.
 pub struct PartsRun<'a> {
@@ -57,7 +54,7 @@ impl<'a> PartsRun<'a> {
             wanted,
             world,
             started: clock::now_rfc3339(),
-            begun: Instant::now(),
+            begun: clock::now(),
             machine,
             cancel,
             line: Line::new(Terminal::of(general)),

@@ -1,12 +1,24 @@
 //! `rubus suites`: what can be measured.
 
+use clap::Args;
+use rubus_command::{Exit, General, Json, Terminal, places};
 use rubus_measure::suites::{LISTED, Listed};
 use rubus_vocabulary::spec::SuiteSummary;
+use rubus_vocabulary::verb::{PLAIN, Page};
 
-use crate::args::{General, Suites};
-use crate::exit::Exit;
-use rubus_command::Terminal;
-use rubus_command::places;
+/// Exit statuses and examples.
+pub(super) const PAGE: Page = Page {
+    name: "rubus-suites",
+    statuses: PLAIN,
+    examples: &[("rubus suites", "Show what each suite measures and writes.")],
+};
+
+/// List the suites: question, data written, duration.
+#[derive(Debug, Args)]
+pub struct Suites {
+    #[command(flatten)]
+    pub json: Json,
+}
 
 /// Lists the suites.
 pub fn run(general: &General, suites: &Suites) -> anyhow::Result<Exit> {

@@ -2,20 +2,43 @@
 
 use std::sync::atomic::Ordering;
 
+use rubus_command::messages::in_columns;
+use rubus_command::{Exit, General, Terminal, World, message, must_be_live, signals};
 use rubus_vocabulary::machine::Machine;
 use rubus_vocabulary::spec::Suite;
+use rubus_vocabulary::verb::Page;
 
+use super::bench_args::Bench;
 use super::bench_objects;
 use super::bench_options::{allowance, queueing, suite_of, wanted};
-use crate::args::{Bench, General};
-use crate::exit::Exit;
+use super::far_end::{ask_nodes, ask_server};
 use crate::measuring;
 use crate::outputs::{self, Outputs};
 use crate::target::{self, OpenTarget};
 use crate::target_name::TargetName;
-use rubus_command::messages::in_columns;
-use rubus_command::signals;
-use rubus_command::{Terminal, World, must_be_live};
+
+/// Exit statuses and examples.
+pub(super) const PAGE: Page = Page {
+    name: "rubus-bench",
+    statuses: super::MEASURED,
+    examples: &[
+        (
+            "rubus bench . /mnt/ssd --json both.json",
+            "Measure two disks one after the other, and keep the figures as JSON.",
+        ),
+        ("rubus bench /dev/sda --read-only", "Measure how fast a device is read; writes nothing."),
+        (
+            "rubus bench /dev/sda --i-will-lose-everything-on SERIAL",
+            "Measure reads and writes; everything on the device is lost.",
+        ),
+        ("rubus bench . --suite queue-depth", "Find how many requests in flight are worth it."),
+        ("rubus bench /mnt/a /mnt/b --together", "Find out whether two disks share a pipe."),
+        (
+            "rubus bench /home/pi --on pi@raspberrypi",
+            "Measure a directory of another machine, over ssh.",
+        ),
+    ],
+};
 
 /// Measures every target with the suite.
 pub fn run(general: &General, bench: &Bench) -> anyhow::Result<Exit> {
@@ -46,14 +69,14 @@ pub fn run(general: &General, bench: &Bench) -> anyhow::Result<Exit> {
     // Until here, nothing has to be ended in order: a server may be waited for.
     let cancel = signals::cancel_flag()?;
     let targets = planned.iter_mut().map(|(target, _)| target);
-    target::ask_server(bench, targets, &cancel)?;
+    ask_server(bench, targets, &cancel)?;
     let clusters = planned.iter();
     let clusters = clusters.filter_map(|(target, _)| target.identity.cluster.as_deref());
-    target::ask_nodes(bench, clusters)?;
+    ask_nodes(bench, clusters)?;
     let mut outputs = Outputs::new(general, wanted(bench), planned.len());
     for (target, suite) in planned {
         if !general.quiet {
-            eprintln!("{}", in_columns(&measuring::announce(&suite, &target)));
+            message!("{}", in_columns(&measuring::announce(&suite, &target)));
         }
         let measured = measuring::measure(
             target,
