@@ -7,5 +7,6 @@ pub mod files;
 pub mod offer;
 pub mod published;
 pub mod run;
+pub mod solving;
 pub mod suite;
 pub mod text;

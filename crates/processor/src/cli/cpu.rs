@@ -9,10 +9,10 @@ use rubus_command::{Kept, parts};
 use rubus_vocabulary::heat::Heat;
 use rubus_vocabulary::machine::Machine;
 use rubus_vocabulary::processor::compression::{Cut, Method};
-use rubus_vocabulary::processor::linpack::{BLOCKS, MAX_SIZE, MIN_SIZE};
 use rubus_vocabulary::processor::{MIN_SECONDS, Part, ProcessorRun, USUAL_SECONDS};
 use rubus_vocabulary::verb::{MISTAKE, Page};
 
+use crate::solving::{BLOCKS, MAX_SIZE, MIN_SIZE};
 use crate::suite::{CpuOptions, CpuSuite};
 
 /// Exit statuses and examples.

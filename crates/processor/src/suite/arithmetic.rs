@@ -12,11 +12,12 @@ use rubus_host::process::programs;
 use rubus_machine::not_copied::NotCopied;
 use rubus_machine::probe::core_kinds;
 use rubus_vocabulary::processor::compression::Compression;
-use rubus_vocabulary::processor::linpack::{self, Linpack, hpl};
+use rubus_vocabulary::processor::linpack::{Linpack, hpl::Outcome};
 use rubus_vocabulary::processor::{LeftOut, Part, ProcessorRun};
 
-use super::CpuSuite;
+use super::{CpuSuite, hpl};
 use crate::run::{CompressionPlan, Data, LinpackPlan};
+use crate::solving;
 
 /// Of the time of a figure: there are many of them, and each needs to see all data anyway.
 const COMPRESSION_SHARE: f64 = 0.2;
@@ -74,9 +75,9 @@ pub fn linpack(suite: &CpuSuite<'_>, processor: &mut ProcessorRun) -> anyhow::Re
     };
     if let (Some(n), Some(available)) = (plan.n, available) {
         anyhow::ensure!(
-            linpack::bytes(n) <= available / 10 * 9,
+            solving::bytes(n) <= available / 10 * 9,
             "a system of {n} unknowns needs {} of the {} that are free; give less with --unknowns",
-            rubus_vocabulary::units::bytes_iec(linpack::bytes(n)),
+            rubus_vocabulary::units::bytes_iec(solving::bytes(n)),
             rubus_vocabulary::units::bytes_iec(available)
         );
     }
@@ -89,7 +90,7 @@ pub fn linpack(suite: &CpuSuite<'_>, processor: &mut ProcessorRun) -> anyhow::Re
     let found = found.context("there is not enough memory for a system of equations")?;
     let mut found = found.ok_or_else(|| anyhow!("it was interrupted before it had a result"))?;
     if let Some(stability) = &mut found.stability {
-        stability.add(&looks);
+        solving::add_looks(stability, &looks);
     }
     let named = suite.options.hpl.clone();
     let xhpl = named.or_else(|| programs::find("xhpl"));
@@ -107,7 +108,7 @@ pub fn linpack(suite: &CpuSuite<'_>, processor: &mut ProcessorRun) -> anyhow::Re
 }
 
 /// HPL on a system as large as ours, in a directory of its own.
-fn hpl_beside(xhpl: &Path, found: &Linpack, suite: &CpuSuite<'_>) -> anyhow::Result<hpl::Outcome> {
+fn hpl_beside(xhpl: &Path, found: &Linpack, suite: &CpuSuite<'_>) -> anyhow::Result<Outcome> {
     let xhpl = xhpl.canonicalize().context("it is not there")?;
     let scratch = ScratchDirectory::new()?;
     let dat = hpl::dat(found.all.n, &[found.block]);

@@ -3,6 +3,7 @@
 #![deny(clippy::disallowed_methods)]
 
 mod arithmetic;
+mod hpl;
 mod openssl;
 mod openssl_speed;
 mod own_ssh;

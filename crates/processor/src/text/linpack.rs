@@ -1,12 +1,11 @@
 //! Linpack: block sizes, rates, whether the results were right, and what to do.
 
-use rubus_vocabulary::processor::linpack::{
-    Linpack, Rated, Stability, Verdict, advice, best_blocks, published,
-};
+use rubus_vocabulary::processor::linpack::{Linpack, Rated, Stability, Verdict};
 use rubus_vocabulary::result::Run;
 use rubus_vocabulary::units::percent;
 
 use super::{mark, width_cell};
+use crate::solving::{advice, best_blocks, published};
 use rubus_draw::layout::{heading, paragraph};
 use rubus_draw::style::{Style, Tone};
 use rubus_draw::table::{Align, Cell, Table};

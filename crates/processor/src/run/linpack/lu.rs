@@ -14,10 +14,10 @@ use std::sync::{Mutex, PoisonError};
 
 use rubus_host::process::affinity::Pinned;
 use rubus_stats::Rng;
-use rubus_vocabulary::processor::linpack::Norms;
 
 use super::kernels::{Kernel, kernels};
 use super::products::{Columns, Left, Multiplier, Update};
+use crate::solving::Norms;
 
 /// Columns that a thread takes at a time.
 const STRIP: usize = 96;

@@ -7,13 +7,13 @@ mod products;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use rubus_stats::passes;
-use rubus_vocabulary::processor::linpack::{
-    self, Linpack, Rated, Solved, Stability, Swept, best_blocks,
-};
+use rubus_vocabulary::processor::linpack::{Linpack, Rated, Stability, Swept};
 
 use rubus_host::process::schedstat::Account;
 use rubus_host::ticks::now_ns;
 use rubus_machine::probe::core_kinds::CoreKind;
+
+use crate::solving::{self, Solved, best_blocks};
 
 pub use lu::{Matrix, System, Team};
 
@@ -66,12 +66,12 @@ pub fn linpack(
     let Some(rate) = course.trial()? else {
         return Ok(None);
     };
-    let largest = linpack::size_for_bytes(plan.max_bytes);
+    let largest = solving::size_for_bytes(plan.max_bytes);
     let fits = |seconds: f64, rate: f64| {
-        plan.n.unwrap_or_else(|| linpack::size_for_seconds(seconds, rate).min(largest))
+        plan.n.unwrap_or_else(|| solving::size_for_seconds(seconds, rate).min(largest))
     };
     let solves = (plan.blocks.len() * ROUNDS).max(1) as f64;
-    let sweep_n = linpack::size_for_seconds(plan.seconds * SHARES.0 / solves, rate)
+    let sweep_n = solving::size_for_seconds(plan.seconds * SHARES.0 / solves, rate)
         .min(fits(f64::INFINITY, rate))
         .min(largest);
     let (sweep, blocks) = course.sweep(sweep_n, says)?;
@@ -83,7 +83,7 @@ pub fn linpack(
     let one_n = fits(plan.seconds * SHARES.1 / TIMES as f64, one_rate);
     let mut singles = Vec::new();
     // One that was asked for by its size may take very long on one core.
-    let is_too_long = |n| linpack::operations(n) / one_rate > plan.seconds;
+    let is_too_long = |n| solving::operations(n) / one_rate > plan.seconds;
     if plan.threads > 1 && !plan.n.is_some_and(is_too_long) {
         for single in course.singles() {
             singles.extend(course.several(one_n, block, &single, says)?);
@@ -226,7 +226,7 @@ impl LinpackRun<'_> {
             for (block, timed) in blocks.iter().zip(&mut timed) {
                 says(&format!("{n} unknowns in blocks of {block}, round {round} of {ROUNDS}"));
                 match self.once(&mut matrix, n, *block, &cores) {
-                    Some(solved) => timed.push((linpack::operations(n) as u64, solved.seconds)),
+                    Some(solved) => timed.push((solving::operations(n) as u64, solved.seconds)),
                     None => return Ok((Vec::new(), Vec::new())),
                 }
             }
@@ -254,7 +254,7 @@ impl LinpackRun<'_> {
             says(&format!("{n} unknowns on {words}, {time} of {TIMES}"));
             solved.extend(self.once(&mut matrix, n, block.min(n), cores));
         }
-        let rated = Rated::of(&solved);
+        let rated = solving::rated(&solved);
         Ok(rated.map(|rated| Rated { core: cores.kind.clone(), ..rated }))
     }
 
@@ -284,7 +284,7 @@ impl LinpackRun<'_> {
             solved.push((elapsed_s(), one));
         }
         let elapsed_s = elapsed_s();
-        Ok(Stability::of(&solved, wanted_s, elapsed_s, elapsed_s < wanted_s))
+        Ok(solving::stability(&solved, wanted_s, elapsed_s, elapsed_s < wanted_s))
     }
 }
 
