@@ -27,14 +27,14 @@ pub fn of_usage(error: clap::Error) -> ExitCode {
     let has_controls =
         |argument: OsString| argument.to_string_lossy().chars().any(char::is_control);
     if error.use_stderr() && std::env::args_os().any(has_controls) {
-        eprintln!("{}", error.to_string().trim_end());
+        rubus_command::message!("{}", error.to_string().trim_end());
     } else {
         // Printing can only fail when the output is closed; an error message would have no reader either.
         let _ = error.print();
     }
     if let Some(line) = meant_a_checkup(std::env::args_os().skip(1)) {
         if error.use_stderr() {
-            eprintln!("\n  tip: for a checkup with these arguments: {line}");
+            rubus_command::message!("\n  tip: for a checkup with these arguments: {line}");
         }
     }
     ExitCode::from(if error.use_stderr() { 2 } else { 0 })
@@ -83,12 +83,12 @@ fn meant_a_checkup(arguments: impl Iterator<Item = OsString>) -> Option<String> 
 /// Prints an error with its causes and gives its status.
 pub fn of_error(error: &anyhow::Error) -> ExitCode {
     if let Some(refused) = error.downcast_ref::<Refused>() {
-        eprintln!("rubus: refused: {refused}");
+        rubus_command::message!("rubus: refused: {refused}");
         return ExitCode::from(3);
     }
-    eprintln!("rubus: {error:#}");
+    rubus_command::message!("rubus: {error:#}");
     if is_of_too_large_a_file(error) {
-        eprintln!(
+        rubus_command::message!(
             "Allow larger files first: `ulimit -f unlimited`, or fsize in /etc/security/limits.conf; on FAT the limit is 4 GiB."
         );
     }

@@ -4,10 +4,6 @@
 //! machine in the rooms below.
 #![forbid(unsafe_code)]
 
-// First, since what it defines holds from here on.
-#[macro_use]
-mod said;
-
 mod args;
 mod build_facts;
 mod commands;

@@ -45,7 +45,8 @@ fn all() -> Vec<Document> {
     let own = vec![
         Document::of::<OneOrList<RunDocument>>(
             "run",
-            "rubus bench --json FILE, rubus checkup --json, rubus history show --json",
+            "rubus bench --json FILE, rubus bench cpu --json FILE, rubus bench memory --json FILE, rubus checkup --json, \
+             rubus history show --json",
         ),
         Document::of::<OneOrList<SurveyDocument>>("survey", "rubus survey --json"),
         Document::of::<rubus_machine::start::StartReport>("boot", "rubus boot --json"),

@@ -19,7 +19,7 @@ use super::far_end::{ask_nodes, ask_server};
 use crate::job_files::{self, Placed};
 use crate::measuring;
 use crate::outputs::{self, Outputs};
-use crate::target::{self, Allowance};
+use crate::target::Allowance;
 
 /// Runs the job file on each target, or where it says itself.
 pub fn run(general: &General, bench: &Bench, path: &Path) -> anyhow::Result<Exit> {

@@ -6,7 +6,6 @@ use std::path::Path;
 use anyhow::Context;
 use rubus_boot::medium::idle_boot_point;
 use rubus_command::{General, World};
-use rubus_host::Files;
 use rubus_host::clock;
 use rubus_host::files::document;
 use rubus_vocabulary::machine::Machine;

@@ -38,7 +38,7 @@ pub fn run(general: &General, arguments: &Advise) -> anyhow::Result<Exit> {
     if arguments.measure {
         must_be_live(general, "advise --measure", "a disk")?;
         if !general.quiet {
-            eprintln!(
+            rubus_command::message!(
                 "measuring how this processor compresses a sample of / (2 to 5 s, reads at most 24 MiB)"
             );
         }
@@ -240,7 +240,7 @@ fn measure(advice: &Advice, is_quiet: bool) -> anyhow::Result<bool> {
         };
         let words = unknown.measurement.as_deref().unwrap_or_default();
         if !is_quiet {
-            eprintln!("\n{}: {}", unknown.what, typed(words));
+            rubus_command::message!("\n{}: {}", unknown.what, typed(words));
         }
         let mut command = Command::new(&program);
         command.args(arguments).stdin(Stdio::null());
@@ -248,7 +248,7 @@ fn measure(advice: &Advice, is_quiet: bool) -> anyhow::Result<bool> {
         command.stdout(if is_quiet { Stdio::null() } else { std::io::stderr().into() });
         let status = command.status().with_context(|| format!("cannot run {}", typed(words)))?;
         if !status.success() {
-            eprintln!("rubus: {} did not succeed; the advice continues without it", typed(words));
+            rubus_command::message!("rubus: {} did not succeed; the advice continues without it", typed(words));
             all = false;
         }
     }

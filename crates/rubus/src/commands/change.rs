@@ -33,7 +33,7 @@ const MAX_RUNS: u32 = 1_000;
 pub fn run(general: &General, verb: &Verb) -> anyhow::Result<Exit> {
     let done = cli::run(general, verb, &Bench { general })?;
     if let (Verb::Status(_), Some(words)) = (verb, trial_left::words()) {
-        eprintln!("{}", in_columns(&format!("rubus: {words}")));
+        rubus_command::message!("{}", in_columns(&format!("rubus: {words}")));
     }
     Ok(done)
 }
@@ -100,10 +100,10 @@ fn same_way(before: &Run) -> Vec<String> {
 fn side_by_side(general: &General, before: &Run, after: &Run) -> anyhow::Result<Exit> {
     let found = alike(before, after);
     for difference in &found.differences {
-        eprintln!("rubus: {difference}");
+        rubus_command::message!("rubus: {difference}");
     }
     if found.is_empty() {
-        eprintln!(
+        rubus_command::message!(
             "rubus: nothing was measured alike, so nothing is called faster or slower; both runs are in `rubus history`"
         );
         return Ok(Exit::AnswerIsNo);

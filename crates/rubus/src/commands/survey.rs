@@ -174,6 +174,6 @@ fn save(recorder: &Recorder, path: &Path, survey: &Survey, read_at: &str) -> any
             format!("{} serial numbers, addresses and names replaced", saved.replaced)
         }
     };
-    eprintln!("saved {} files to {} ({kept})", saved.files, saved.path.display());
+    rubus_command::message!("saved {} files to {} ({kept})", saved.files, saved.path.display());
     Ok(())
 }

@@ -170,7 +170,7 @@ impl Fleet<'_> {
         let page = rubus_page::fleet::render(&page, env!("CARGO_PKG_VERSION"));
         places::write_whole(path, &page)?;
         if !self.general.quiet && path != Path::new("-") {
-            eprintln!("page of the fleet: {}", path.display());
+            rubus_command::message!("page of the fleet: {}", path.display());
         }
         Ok(())
     }

@@ -61,8 +61,9 @@ const JUDGES: [(&str, &str); 13] = [
     ("boot", "/next"),
 ];
 
-/// Programs that are not ours and may be a next step: `top` is that of a machine whose processors are busy.
-const PROGRAMS_OF_OTHERS: [&str; 1] = ["top"];
+/// Programs that are not ours and may be a next step: `top` is that of a machine whose processors are busy, and `apt` installs what
+/// a plan needs first.
+const PROGRAMS_OF_OTHERS: [&str; 2] = ["top", "apt"];
 
 /// That each document of a verb that judges says what to do next, and that the program takes the command.
 fn must_say_what_to_do(home: &Path, all: &[Document]) {
@@ -78,6 +79,7 @@ fn must_say_what_to_do(home: &Path, all: &[Document]) {
         let arguments = match command.split_first() {
             Some((&"sudo", rest)) if rest.first() == Some(&"rubus") => &rest[1..],
             Some((&"rubus", rest)) => rest,
+            Some((&"sudo", [program, _, ..])) if PROGRAMS_OF_OTHERS.contains(program) => continue,
             Some((program, _)) if PROGRAMS_OF_OTHERS.contains(program) => continue,
             _ => panic!("{name}: {command:?}"),
         };

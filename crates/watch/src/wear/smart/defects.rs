@@ -9,7 +9,7 @@ const COUNTS_ENTRIES: (u64, u64) = (7, 2);
 /// An entry has 4 bytes or 8, which smartctl does not tell.
 const MAX_ENTRY_BYTES: u64 = 8;
 
-/// At least so many blocks.
+/// Blocks that were replaced, at least.
 pub fn grown(answer: &Value) -> Option<u64> {
     let listed = count(&answer["scsi_grown_defect_list"])?;
     let version: Vec<Option<u64>> =
