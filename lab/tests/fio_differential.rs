@@ -271,29 +271,31 @@ fn different_amounts(
     fio: [(u64, u64); 2],
     rubus: [(u64, u64); 2],
 ) -> Option<String> {
-    let compared = |sides: [(u64, u64); 2]| match section.reads_back_some {
-        true => [(0, 0), sides[1]],
-        false => sides,
-    };
+    let compared =
+        |sides: [(u64, u64); 2]| if section.reads_back_some { [(0, 0), sides[1]] } else { sides };
     let (fio, rubus) = (compared(fio), compared(rubus));
     let all = |sides: [(u64, u64); 2]| (sides[0].0 + sides[1].0, sides[0].1 + sides[1].1);
     let ((fio_operations, fio_bytes), (operations, bytes)) = (all(fio), all(rubus));
     let is_mix = section.reads && section.writes;
-    let (operations_off, bytes_off) = match section.is_even {
-        true if section.has_rest_of_align => (section.copies, section.copies * section.longest),
-        true => (0, 0),
+    let (operations_off, bytes_off) = if section.is_even && section.has_rest_of_align {
+        (section.copies, section.copies * section.longest)
+    } else if section.is_even {
+        (0, 0)
+    } else if section.ends_by_operations {
         // Each has a number of operations, and sizes of its own.
-        false if section.ends_by_operations => (fio_operations / 2 + 4, u64::MAX),
+        (fio_operations / 2 + 4, u64::MAX)
+    } else {
         // The mean size of a few operations varies.
-        false => (fio_operations / 2 + 4, 2 * section.longest * section.copies),
+        (fio_operations / 2 + 4, 2 * section.longest * section.copies)
     };
     let flushes = section.counted_flushes();
     let (operations_off, bytes_off) =
         (operations_off + flushes, bytes_off.saturating_add(flushes * section.longest));
     // The share of the reads is chance in both: five deviations of the difference, at an even share.
-    let reads_off = match is_mix {
-        true => (3.6 * (fio_operations as f64).sqrt()).ceil() as u64 + operations_off,
-        false => operations_off,
+    let reads_off = if is_mix {
+        (3.6 * (fio_operations as f64).sqrt()).ceil() as u64 + operations_off
+    } else {
+        operations_off
     };
     if section.is_loose {
         let is_any = |sides: [(u64, u64); 2]| sides.map(|(operations, _)| operations > 0);

@@ -318,10 +318,12 @@ fn what_was_measured(advice: &Advice) -> String {
         }
     };
     let seen: Vec<String> = rows.iter().filter_map(of).collect();
-    match rows.iter().all(|row| row.is_measured) {
-        _ if seen.is_empty() => "nothing was measured.".into(),
-        true => "all measured here.".into(),
-        false => format!("measured here: {}; all else is usual for its kind.", seen.join("; ")),
+    if seen.is_empty() {
+        "nothing was measured.".into()
+    } else if rows.iter().all(|row| row.is_measured) {
+        "all measured here.".into()
+    } else {
+        format!("measured here: {}; all else is usual for its kind.", seen.join("; "))
     }
 }
 

@@ -128,13 +128,15 @@ fn export(address: &str, files: &dyn Files, allowance: &Allowance) -> anyhow::Re
     let remote = Export::open(address, allowance.connections.unwrap_or(1))?;
     let facts = remote.facts();
     let (uri, size, peer) = (facts.uri.clone(), facts.export_bytes, facts.peer.clone());
-    let may_overwrite = match may_be_lost(&[address, &uri], allowance)? {
-        false => false,
-        true if facts.is_read_only && !allowance.read_only => anyhow::bail!(
+    let may_overwrite = if !may_be_lost(&[address, &uri], allowance)? {
+        false
+    } else if facts.is_read_only && !allowance.read_only {
+        anyhow::bail!(
             "cannot write to {uri}: its server offers it for reading only; measure without \
              --i-will-lose-everything-on, or let the server allow writing"
-        ),
-        true => !allowance.read_only,
+        )
+    } else {
+        !allowance.read_only
     };
     let path = PathBuf::from(uri);
     let target = Target::Remote { remote: Arc::new(remote), path: path.clone(), may_overwrite };

@@ -218,10 +218,7 @@ impl CmdlineTxt {
     /// [`CmdlineError::TooLong`] when the kernel would cut the line, with what the firmware adds.
     pub fn fits(&self, is_32_bit_arm: bool) -> Result<(), CmdlineError> {
         let (is, most) = (self.kernel_bytes(), CmdlineTxt::room(is_32_bit_arm));
-        match is <= most {
-            true => Ok(()),
-            false => Err(CmdlineError::TooLong { is, most }),
-        }
+        if is <= most { Ok(()) } else { Err(CmdlineError::TooLong { is, most }) }
     }
 
     /// How many bytes the line takes in the kernel, with the zero at its end.
@@ -353,10 +350,7 @@ fn written(name: &str, value: &str) -> Result<String, CmdlineError> {
     if value.contains(|c: char| c == '"' || c.is_control()) {
         return Err(CmdlineError::Unwritable(whole));
     }
-    match value.contains(char::is_whitespace) {
-        true => Ok(format!("{name}=\"{value}\"")),
-        false => Ok(whole),
-    }
+    if value.contains(char::is_whitespace) { Ok(format!("{name}=\"{value}\"")) } else { Ok(whole) }
 }
 
 #[cfg(test)]

@@ -563,18 +563,17 @@ fn load(
     let text = |name: &str| values.get(name).copied().filter(|value| !value.is_empty());
     let is_on = |name: &str| text(name).and_then(number).is_some_and(|value| value != 0);
     let arm_64bit = text("arm_64bit").and_then(number).map(|value| value != 0);
-    let wished_prefix = text("os_prefix").unwrap_or(match is_on("upstream_kernel") {
-        true => "upstream/",
-        false => "",
-    });
+    let wished_prefix =
+        text("os_prefix").unwrap_or(if is_on("upstream_kernel") { "upstream/" } else { "" });
     let names = match text("kernel") {
         Some(name) => vec![name],
         None => model.kernels.names(arm_64bit).to_vec(),
     };
     // The firmware passes over a prefix under which it finds no kernel.
-    let prefix = match names.iter().any(|name| exists(&prefixed(wished_prefix, name))) {
-        true => wished_prefix,
-        false => "",
+    let prefix = if names.iter().any(|name| exists(&prefixed(wished_prefix, name))) {
+        wished_prefix
+    } else {
+        ""
     };
     let mut there: Vec<&str> = names.clone();
     there.retain(|name| exists(&prefixed(prefix, name)));

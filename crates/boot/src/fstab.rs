@@ -79,9 +79,12 @@ impl Fstab {
     /// Puts an entry in the place of that with the same target (for swap areas: the same source), or
     /// behind the others. The line keeps its columns where they can be kept.
     pub fn set(&mut self, entry: &Entry) {
-        let is_old = |old: &Entry| match entry.is_swap() {
-            true => old.is_swap() && old.source == entry.source,
-            false => !old.is_swap() && same_place(&old.target, &entry.target),
+        let is_old = |old: &Entry| {
+            if entry.is_swap() {
+                old.is_swap() && old.source == entry.source
+            } else {
+                !old.is_swap() && same_place(&old.target, &entry.target)
+            }
         };
         self.set_where(entry, is_old);
     }
@@ -361,9 +364,10 @@ fn rewritten(line: &str, columns: &[String; 6]) -> String {
             out.push_str(gap);
         }
     }
-    let mut out = match rest.is_empty() {
-        true => out.trim_end().to_string(),
-        false => format!("{} {rest}", out.trim_end()),
+    let mut out = if rest.is_empty() {
+        out.trim_end().to_string()
+    } else {
+        format!("{} {rest}", out.trim_end())
     };
     out.push_str(&line[body.len()..]);
     out

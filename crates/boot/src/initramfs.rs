@@ -130,10 +130,7 @@ pub fn list(image: impl Read) -> Result<Listing, InitramfsError> {
         })
         .map_err(damaged)?;
     }
-    match listing.parts.is_empty() {
-        true => Err(InitramfsError::Empty),
-        false => Ok(listing),
-    }
+    if listing.parts.is_empty() { Err(InitramfsError::Empty) } else { Ok(listing) }
 }
 
 /// Gives what is packed at the begin of some bytes to `look`, whatever follows behind it.
@@ -291,9 +288,10 @@ impl Header {
         };
         let header =
             Header { mode: field(1)?, size_bytes: field(6)?.into(), name_bytes: field(11)?.into() };
-        match (1..=MAX_NAME_BYTES).contains(&header.name_bytes) {
-            true => Ok(header),
-            false => Err(wrong("a member has no name, or one that is too long")),
+        if (1..=MAX_NAME_BYTES).contains(&header.name_bytes) {
+            Ok(header)
+        } else {
+            Err(wrong("a member has no name, or one that is too long"))
         }
     }
 }

@@ -204,12 +204,13 @@ fn settings_are_whole(config: &ConfigTxt) -> Check {
     let numbers: Vec<String> = long.iter().map(usize::to_string).collect();
     check(
         what,
-        match long.is_empty() {
-            true => Ok("none is longer than 98 characters".into()),
-            false => Err((
+        if long.is_empty() {
+            Ok("none is longer than 98 characters".into())
+        } else {
+            Err((
                 format!("longer than 98 characters: line {}", numbers.join(", ")),
                 "shorten it".into(),
-            )),
+            ))
         },
     )
 }

@@ -44,10 +44,12 @@ pub fn ability(model: &Model, bootloader: &[String], config_txt: &str) -> Abilit
         return Ability::No("this is not a Raspberry Pi that is known".into());
     }
     if bootloader.iter().any(|name| name == "tryboot") {
-        return match ConfigTxt::parse(config_txt).includes().is_empty() {
-            true => Ability::Yes,
-            // What is included is read on trial as well, but with which filters has not been looked at.
-            false => Ability::Unsure("config.txt includes other files".into()),
+        // What is included is read on trial as well, but with which filters has not been looked at.
+        let includes_others = !ConfigTxt::parse(config_txt).includes().is_empty();
+        return if includes_others {
+            Ability::Unsure("config.txt includes other files".into())
+        } else {
+            Ability::Yes
         };
     }
     match model.kernels {

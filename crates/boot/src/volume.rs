@@ -89,10 +89,7 @@ impl Name {
                 return make(unescape_hex(value));
             }
         }
-        match text.starts_with("/dev/") {
-            true => Name::Path(text.into()),
-            false => Name::Other(text.into()),
-        }
+        if text.starts_with("/dev/") { Name::Path(text.into()) } else { Name::Other(text.into()) }
     }
 
     /// Whether it names a volume rather than something else.

@@ -134,9 +134,10 @@ pub fn kept(ending: &Ending, promises: &[Promise]) -> String {
 pub fn told_by_firmware(live: &Live) -> Option<(String, String)> {
     let path = Path::new(tryboot::BOOTLOADER_NODE).join("tryboot");
     let bytes = live.read_prefix(&path, 4).ok()?;
-    let words = match tryboot::is_trial(&bytes)? {
-        true => "on trial, the firmware says",
-        false => "a usual one, the firmware says",
+    let words = if tryboot::is_trial(&bytes)? {
+        "on trial, the firmware says"
+    } else {
+        "a usual one, the firmware says"
     };
     Some(("this start".into(), words.into()))
 }
@@ -165,9 +166,10 @@ mod tests {
         let answers = |is_broken: &dyn Fn(&Promise) -> bool| -> Vec<Answer> {
             let each = promises.iter().map(|promise| Answer {
                 what: promise.what.clone(),
-                standing: match is_broken(promise) {
-                    true => PromiseState::Broken,
-                    false => PromiseState::Holds,
+                standing: if is_broken(promise) {
+                    PromiseState::Broken
+                } else {
+                    PromiseState::Holds
                 },
                 found: String::new(),
             });

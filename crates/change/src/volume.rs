@@ -215,9 +215,10 @@ pub fn partition_path(disk: &std::path::Path, number: u32) -> String {
         return format!("partition {number} of {}", disk.display());
     }
     let disk = disk.display().to_string();
-    match disk.ends_with(|last: char| last.is_ascii_digit()) {
-        true => format!("{disk}p{number}"),
-        false => format!("{disk}{number}"),
+    if disk.ends_with(|last: char| last.is_ascii_digit()) {
+        format!("{disk}p{number}")
+    } else {
+        format!("{disk}{number}")
     }
 }
 

@@ -92,15 +92,16 @@ pub fn comparison(comparison: &Comparison, style: Style) -> String {
         ),
         Contents::All => format!("all {} of contents read", bytes_si(comparison.compared_bytes)),
     };
-    let verdict = match comparison.is_same() {
-        true => style.paint(Tone::Good, "no difference"),
-        false => style.paint(
+    let verdict = if comparison.is_same() {
+        style.paint(Tone::Good, "no difference")
+    } else {
+        style.paint(
             Tone::Bad,
             &match comparison.differences.count {
                 1 => "1 difference".to_string(),
                 count => format!("{count} differences"),
             },
-        ),
+        )
     };
     let mut text = format!(
         "Compared in {}: {verdict}\n  {}; {read}\n",
@@ -151,10 +152,7 @@ fn entries(entries: &Entries) -> String {
     let parts: Vec<String> = parts
         .map(|(count, one, many)| format!("{count} {}", if *count == 1 { one } else { many }))
         .collect();
-    match parts.is_empty() {
-        true => "nothing".to_string(),
-        false => parts.join(", "),
-    }
+    if parts.is_empty() { "nothing".to_string() } else { parts.join(", ") }
 }
 
 fn list(text: &mut String, title: String, count: u64, lines: impl Iterator<Item = String>) {

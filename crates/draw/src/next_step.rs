@@ -18,16 +18,13 @@ pub fn lines(step: &NextStep, style: Style) -> Vec<String> {
     let reason = format!("({})", bind_units(&clean(&step.words)));
     // A command is not broken in the middle: pasted, its first line would be another command. A terminal that is too
     // narrow shows it on two lines, and copies it as one.
-    let mut lines = match width(TITLE) + width(&command) <= style.columns {
-        true => {
-            let bound = command.replace(' ', "\u{a0}");
-            hang(TITLE, &format!("{bound} {reason}"), style.columns)
-        }
-        false => {
-            let mut lines = vec![format!("{TITLE}{command}")];
-            lines.extend(hang(&" ".repeat(width(TITLE)), &reason, style.columns));
-            lines
-        }
+    let mut lines = if width(TITLE) + width(&command) <= style.columns {
+        let bound = command.replace(' ', "\u{a0}");
+        hang(TITLE, &format!("{bound} {reason}"), style.columns)
+    } else {
+        let mut lines = vec![format!("{TITLE}{command}")];
+        lines.extend(hang(&" ".repeat(width(TITLE)), &reason, style.columns));
+        lines
     };
     if let Some(first) = lines.first_mut() {
         *first = first.replacen(&command, &style.paint(Tone::Strong, &command), 1);
@@ -45,9 +42,10 @@ pub fn words(step: &NextStep) -> String {
 
 /// The words as a sentence. A command at their beginning is typed as it is.
 pub fn sentence(step: &NextStep) -> String {
-    match begins_with_command(&step.words) {
-        true => clean(&step.words),
-        false => clean(&capitalized(&step.words)),
+    if begins_with_command(&step.words) {
+        clean(&step.words)
+    } else {
+        clean(&capitalized(&step.words))
     }
 }
 

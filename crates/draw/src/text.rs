@@ -172,9 +172,10 @@ pub fn fit(text: &str, columns: usize) -> String {
         };
         let reason = line[end..].trim_start();
         let below = format!("{}{reason}", " ".repeat(TO_DO.len()));
-        match reason.is_empty() {
-            true => line.to_string(),
-            false => format!("{}\n{}", &line[..end], broken(&below, columns)),
+        if reason.is_empty() {
+            line.to_string()
+        } else {
+            format!("{}\n{}", &line[..end], broken(&below, columns))
         }
     });
     lines.collect::<Vec<_>>().join("\n")

@@ -117,9 +117,10 @@ pub fn explanation(
     }
     let here_label = format!("  {}", pad_right("here", 10));
     if here.is_empty() {
-        let words = match kind.needs_figures {
-            true => "needs measured figures: `rubus checkup` has it where it holds",
-            false => "not found on this machine",
+        let words = if kind.needs_figures {
+            "needs measured figures: `rubus checkup` has it where it holds"
+        } else {
+            "not found on this machine"
         };
         lines.extend(hang(&here_label, words, columns));
     }

@@ -137,16 +137,17 @@ impl Kind {
     fn truth(&self, temper: Temper, result: &JobResult, all: &[JobResult]) -> Option<f64> {
         let mean_s = self.mean_s(temper, result);
         let pair = [job_names::BYSTANDER_WRITE, job_names::BYSTANDER_READ];
-        let rate = match pair.contains(&result.job.as_str()) {
-            true if self.servers > 1 => return None,
+        let is_of_pair = pair.contains(&result.job.as_str());
+        if is_of_pair && self.servers > 1 {
+            return None;
+        }
+        let rate = if is_of_pair {
             // Of four writes and a read in flight each waits for all others.
-            true => {
-                let of_pair = all.iter().filter(|one| pair.contains(&one.job.as_str()));
-                let each_s =
-                    of_pair.map(|one| f64::from(one.queue_depth) * self.mean_s(temper, one));
-                f64::from(result.queue_depth) / each_s.sum::<f64>()
-            }
-            false => f64::from(result.queue_depth.min(self.servers as u32)) / mean_s,
+            let of_pair = all.iter().filter(|one| pair.contains(&one.job.as_str()));
+            let each_s = of_pair.map(|one| f64::from(one.queue_depth) * self.mean_s(temper, one));
+            f64::from(result.queue_depth) / each_s.sum::<f64>()
+        } else {
+            f64::from(result.queue_depth.min(self.servers as u32)) / mean_s
         };
         // Over time the mean of one over the level.
         Some(rate * (1.0 + temper.unrest().powi(2)))

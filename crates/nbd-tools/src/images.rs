@@ -14,9 +14,6 @@ pub fn is_called_so(path: &Path) -> bool {
 
 /// What clients call an image that has no other name: its own without the ending of one.
 pub fn name_of(image: &Path) -> &OsStr {
-    let name = match is_called_so(image) {
-        true => image.file_stem(),
-        false => image.file_name(),
-    };
+    let name = if is_called_so(image) { image.file_stem() } else { image.file_name() };
     name.unwrap_or(image.as_os_str())
 }

@@ -224,9 +224,10 @@ fn as_text(uri: &Uri, answer: &Answer) -> String {
             line("generation", identity.generation.to_string());
             line(
                 "durability",
-                match identity.sync {
-                    true => "every write is durable when it is answered".into(),
-                    false => "writes are durable after a flush".into(),
+                if identity.sync {
+                    "every write is durable when it is answered".into()
+                } else {
+                    "writes are durable after a flush".into()
                 },
             );
         }
@@ -235,9 +236,10 @@ fn as_text(uri: &Uri, answer: &Answer) -> String {
         line("size", format!("{} ({size_bytes} bytes)", bytes_iec(size_bytes)));
         line(
             "access",
-            match flags.has(TransmissionFlags::READ_ONLY) {
-                true => "reading only".into(),
-                false => "reading and writing".into(),
+            if flags.has(TransmissionFlags::READ_ONLY) {
+                "reading only".into()
+            } else {
+                "reading and writing".into()
             },
         );
         let told = FLAGS.into_iter().filter(|flag| flag.0 != TransmissionFlags::READ_ONLY);
@@ -403,19 +405,15 @@ fn as_rows(rows: &[Row], more: bool) -> String {
                 words => words,
             },
             Ok(learnt) => {
-                let size =
-                    learnt.size_and_flags.map_or(
-                        "size unknown".into(),
-                        |(bytes, flags)| match flags.has(TransmissionFlags::READ_ONLY) {
-                            true => format!("{} (read-only)", bytes_iec(bytes)),
-                            false => bytes_iec(bytes),
-                        },
-                    );
+                let size = learnt.size_and_flags.map_or("size unknown".into(), |(bytes, flags)| {
+                    if flags.has(TransmissionFlags::READ_ONLY) {
+                        format!("{} (read-only)", bytes_iec(bytes))
+                    } else {
+                        bytes_iec(bytes)
+                    }
+                });
                 let words = words_of(learnt.description.as_deref().unwrap_or(details));
-                match words.is_empty() {
-                    true => size,
-                    false => format!("{size}  {words}"),
-                }
+                if words.is_empty() { size } else { format!("{size}  {words}") }
             }
         };
         text += &format!("{:<widest$}  {about}\n", name_of(name));

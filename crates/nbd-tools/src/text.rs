@@ -86,10 +86,7 @@ pub fn receipt(copy: &DiskCopy, style: Style) -> String {
 pub fn line(progress: &DiskCopyProgress, columns: usize) -> String {
     let share = progress.done_bytes as f64 / progress.size_bytes.max(1) as f64;
     let mut parts = vec![
-        match progress.is_verifying {
-            true => "reading back".to_string(),
-            false => "copying".to_string(),
-        },
+        if progress.is_verifying { "reading back".to_string() } else { "copying".to_string() },
         percent(share.min(1.0)),
         format!("{} of {}", bytes_iec(progress.done_bytes), bytes_iec(progress.size_bytes)),
     ];

@@ -126,18 +126,20 @@ impl FromStr for Network {
                 .ok_or_else(|| NetworkError::Prefix(prefix.into()))?,
         };
         let network = Network { address: masked(address, prefix), prefix };
-        match network.address == address {
-            true => Ok(network),
-            false => Err(NetworkError::Bits(text.into(), network)),
+        if network.address == address {
+            Ok(network)
+        } else {
+            Err(NetworkError::Bits(text.into(), network))
         }
     }
 }
 
 impl fmt::Display for Network {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.prefix == bits_of(self.address) {
-            true => write!(f, "{}", self.address),
-            false => write!(f, "{}/{}", self.address, self.prefix),
+        if self.prefix == bits_of(self.address) {
+            write!(f, "{}", self.address)
+        } else {
+            write!(f, "{}/{}", self.address, self.prefix)
         }
     }
 }

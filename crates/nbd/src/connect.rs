@@ -91,10 +91,7 @@ impl Endpoint {
     /// When it is no address, or what is needed to trust the server cannot be read.
     pub fn of(address: &str) -> anyhow::Result<Endpoint> {
         let uri = Uri::parse(address)?;
-        let tls = match uri.tls {
-            true => Some(trust(&uri.tls_options)?),
-            false => None,
-        };
+        let tls = if uri.tls { Some(trust(&uri.tls_options)?) } else { None };
         Ok(Endpoint { uri, tls })
     }
 
@@ -144,9 +141,10 @@ pub fn connect_with(
 /// In words: the network, the encryption or the server.
 pub fn inquire(endpoint: &Endpoint) -> anyhow::Result<Inquiry<Connection>> {
     let asked = Inquiry::begin(Connection::Plain(endpoint.stream()?), PATIENCE);
-    let asked = match endpoint.uri.tls {
-        true => asked.and_then(|inquiry| inquiry.start_tls(|line| encrypt(line, endpoint))),
-        false => asked,
+    let asked = if endpoint.uri.tls {
+        asked.and_then(|inquiry| inquiry.start_tls(|line| encrypt(line, endpoint)))
+    } else {
+        asked
     };
     asked.map_err(|error| in_words(error, endpoint))
 }

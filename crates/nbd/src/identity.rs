@@ -118,9 +118,10 @@ pub fn judge(before: &Identity, now: &Identity, unflushed: bool) -> Verdict {
         });
     }
     // What was acknowledged was acknowledged before, so `now.sync` does not matter.
-    match before.boot == now.boot || before.sync || !unflushed {
-        true => Verdict::Same,
-        false => Verdict::SameButUnflushedLost,
+    if before.boot == now.boot || before.sync || !unflushed {
+        Verdict::Same
+    } else {
+        Verdict::SameButUnflushedLost
     }
 }
 

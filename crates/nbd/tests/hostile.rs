@@ -94,10 +94,7 @@ const SLOTS: u32 = 4;
 const BLOCK: u32 = 8192;
 
 fn flight(structured: bool) -> Flight {
-    let replies = match structured {
-        true => Replies::Structured,
-        false => Replies::Simple,
-    };
+    let replies = if structured { Replies::Structured } else { Replies::Simple };
     let mut flight = Flight::new(replies, None);
     for slot in 0..SLOTS {
         let command = if slot == 3 { Command::Flush } else { Command::Read };

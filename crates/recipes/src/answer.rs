@@ -13,10 +13,7 @@ pub(crate) enum Answer {
 
 impl From<bool> for Answer {
     fn from(holds: bool) -> Answer {
-        match holds {
-            true => Answer::Holds,
-            false => Answer::Fails,
-        }
+        if holds { Answer::Holds } else { Answer::Fails }
     }
 }
 

@@ -48,9 +48,10 @@ pub(super) fn find<'a>(
             "the named device is there",
             false,
             format!("there is no {node}"),
-            &match disks.is_empty() {
-                true => "plug it in".to_string(),
-                false => format!("plug it in, or take one of {}", disks.join(", ")),
+            &if disks.is_empty() {
+                "plug it in".to_string()
+            } else {
+                format!("plug it in, or take one of {}", disks.join(", "))
             },
         );
     }
@@ -113,9 +114,10 @@ fn uses(machine: &Machine, path: &Path) -> Vec<String> {
 pub(super) fn words(disk: &DiskIdentity) -> String {
     let model = disk.model.as_deref().unwrap_or("a disk");
     let serial = disk.serial.as_deref().map(|serial| format!(", serial {serial}"));
-    let contents = match disk.contents.is_empty() {
-        true => "nothing found on it".into(),
-        false => format!("on it: {}", disk.contents.join("; ")),
+    let contents = if disk.contents.is_empty() {
+        "nothing found on it".into()
+    } else {
+        format!("on it: {}", disk.contents.join("; "))
     };
     format!("{model}{}, {}; {contents}", serial.unwrap_or_default(), bytes_si(disk.size_bytes))
 }

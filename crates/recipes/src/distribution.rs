@@ -39,9 +39,10 @@ fn family(machine: &Machine) -> Family {
     let system = &machine.system;
     if system.os_ids.is_empty() {
         let name = system.os.text().unwrap_or_default();
-        return match DEBIAN_NAMES.iter().any(|known| name.contains(known)) {
-            true => Family::Debian,
-            false => Family::Other,
+        return if DEBIAN_NAMES.iter().any(|known| name.contains(known)) {
+            Family::Debian
+        } else {
+            Family::Other
         };
     }
     let mut families = system
@@ -84,9 +85,10 @@ fn name_in(family: Family, package: &str) -> &str {
 /// Where raspi-config has the setting, in brackets; nothing on systems that do not have it.
 pub(super) fn raspi_config(machine: &Machine, setting: &str) -> String {
     let is_raspberry_pi = machine.board.revision.value().is_some();
-    match is_raspberry_pi && is_debian(machine) {
-        true => format!(" (where there is raspi-config: {setting})"),
-        false => String::new(),
+    if is_raspberry_pi && is_debian(machine) {
+        format!(" (where there is raspi-config: {setting})")
+    } else {
+        String::new()
     }
 }
 
@@ -98,9 +100,10 @@ pub(super) fn kernel(machine: &Machine, remedy: &str) -> String {
         Some(id) => matches!(id.as_str(), "debian" | "raspbian"),
         None => is_debian(machine),
     };
-    match is_debians && !is_armbian {
-        true => remedy.to_string(),
-        false => remedy.replace(" (sudo apt install linux-image-rpi-v8)", ""),
+    if is_debians && !is_armbian {
+        remedy.to_string()
+    } else {
+        remedy.replace(" (sudo apt install linux-image-rpi-v8)", "")
     }
 }
 

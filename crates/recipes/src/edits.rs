@@ -49,10 +49,7 @@ impl<'a> Edits<'a> {
         let several = missing.len() > 1;
         for (number, path) in missing.into_iter().enumerate() {
             self.steps.push(Step {
-                id: match several {
-                    true => format!("{id}-{}", number + 1),
-                    false => id.into(),
-                },
+                id: if several { format!("{id}-{}", number + 1) } else { id.into() },
                 why: why.into(),
                 action: Action::MakeDirectory(MakeDirectory { path: path.into() }),
             });
@@ -154,9 +151,12 @@ pub(super) fn with_assignment(text: &str, key: &str, separator: &str, value: &st
     let mark = separator.trim();
     let assigns = |line: &str| {
         let rest = line.trim_start().strip_prefix(key);
-        rest.is_some_and(|rest| match mark.is_empty() {
-            true => rest.starts_with(char::is_whitespace),
-            false => rest.trim_start().starts_with(mark),
+        rest.is_some_and(|rest| {
+            if mark.is_empty() {
+                rest.starts_with(char::is_whitespace)
+            } else {
+                rest.trim_start().starts_with(mark)
+            }
         })
     };
     let mut lines: Vec<&str> = text.split_inclusive('\n').collect();
@@ -164,17 +164,11 @@ pub(super) fn with_assignment(text: &str, key: &str, separator: &str, value: &st
     let without_end = line.as_str();
     match lines.iter().rposition(|line| assigns(line)) {
         Some(place) => {
-            lines[place] = match lines[place].ends_with('\n') {
-                true => &with_end,
-                false => without_end,
-            };
+            lines[place] = if lines[place].ends_with('\n') { &with_end } else { without_end };
             lines.concat()
         }
         None => {
-            let gap = match text.is_empty() || text.ends_with('\n') {
-                true => "",
-                false => "\n",
-            };
+            let gap = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
             format!("{text}{gap}{with_end}")
         }
     }

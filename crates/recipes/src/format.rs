@@ -77,9 +77,10 @@ pub(super) fn kind(value: &str) -> Result<FilesystemKind, String> {
 /// The shortest of all limits is that of FAT.
 pub(super) fn label(value: &str) -> Result<(), String> {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
-    match !value.is_empty() && value.len() <= 11 && value.chars().all(is_plain) {
-        true => Ok(()),
-        false => Err("write up to 11 letters, digits, hyphens and underscores".into()),
+    if !value.is_empty() && value.len() <= 11 && value.chars().all(is_plain) {
+        Ok(())
+    } else {
+        Err("write up to 11 letters, digits, hyphens and underscores".into())
     }
 }
 

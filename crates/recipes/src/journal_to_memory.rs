@@ -225,12 +225,13 @@ fn check_later(situation: &PlanInput<'_>, draft: &mut PlanBuilder) {
 /// How a drop-in is kept from saying where the journal is: those of packages are not edited but hidden (journald.conf(5)).
 fn not_to_say(path: &Path) -> String {
     let name = path.file_name().unwrap_or_default();
-    match path.starts_with("/usr") {
-        true => format!(
+    if path.starts_with("/usr") {
+        format!(
             "hide that file: sudo ln -s /dev/null {}",
             Path::new(DIRECTORIES[0]).join(name).display()
-        ),
-        false => format!("take that line out of {}", path.display()),
+        )
+    } else {
+        format!("take that line out of {}", path.display())
     }
 }
 

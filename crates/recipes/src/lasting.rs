@@ -31,9 +31,8 @@ pub(super) fn check(situation: &PlanInput<'_>, draft: &mut PlanBuilder) {
     let paths = draft.steps.iter().filter_map(|step| step.action.path());
     let machine = situation.machine;
     let is_judged = |path: &Path| !NOT_JUDGED.iter().any(|below| path.starts_with(below));
-    let obstacle_of = |path| match is_judged(path) {
-        true => obstacle(machine, path),
-        false => made_by_the_system(machine, path),
+    let obstacle_of = |path| {
+        if is_judged(path) { obstacle(machine, path) } else { made_by_the_system(machine, path) }
     };
     let mut paths = paths;
     let first = paths.find_map(|path| Some((path, obstacle_of(path)?)));

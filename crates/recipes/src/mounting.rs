@@ -63,9 +63,10 @@ pub(super) fn place(value: &str) -> Result<(), String> {
     let path = Path::new(value);
     let is_plain = path.components().all(|part| !matches!(part, std::path::Component::ParentDir));
     let is_clean = is_plain && !value.contains(char::is_control) && value.len() <= 255;
-    match path.is_absolute() && is_clean && !value.contains("//") {
-        true => Ok(()),
-        false => Err("write an absolute path, such as /mnt/data".into()),
+    if path.is_absolute() && is_clean && !value.contains("//") {
+        Ok(())
+    } else {
+        Err("write an absolute path, such as /mnt/data".into())
     }
 }
 
@@ -127,9 +128,10 @@ pub(super) fn check_place(at: &Path, situation: &PlanInput<'_>, draft: &mut Plan
 
 fn list(names: &[String]) -> String {
     let first: Vec<&str> = names.iter().take(SHOWN).map(String::as_str).collect();
-    match names.len() > SHOWN {
-        true => format!("{} and {} more", first.join(", "), names.len() - SHOWN),
-        false => first.join(", "),
+    if names.len() > SHOWN {
+        format!("{} and {} more", first.join(", "), names.len() - SHOWN)
+    } else {
+        first.join(", ")
     }
 }
 

@@ -221,11 +221,12 @@ fn config_with(
 fn already(found: OnConnector<'_>, wanted: PcieLink) -> String {
     let says = format!("config.txt says {PARAMETER}={} already", wanted.generation());
     let link = &found.link.link;
-    match found.link.line_bits_per_second.get() == Some(wanted.line_bits_per_second()) {
-        true => format!("{says}, and the link runs so ({link})."),
-        false => format!(
+    if found.link.line_bits_per_second.get() == Some(wanted.line_bits_per_second()) {
+        format!("{says}, and the link runs so ({link}).")
+    } else {
+        format!(
             "{says}, and the link runs at {link}. If the board was started since, disk, adapter and cable cannot do it together."
-        ),
+        )
     }
 }
 

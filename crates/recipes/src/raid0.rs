@@ -76,9 +76,10 @@ fn devices(value: &str) -> Result<(), String> {
     let mut different = nodes.clone();
     different.sort_unstable();
     different.dedup();
-    match (2..=MAX_DISKS).contains(&nodes.len()) && different.len() == nodes.len() {
-        true => Ok(()),
-        false => Err(format!("write 2 to {MAX_DISKS} different disks, such as /dev/sda,/dev/sdb")),
+    if (2..=MAX_DISKS).contains(&nodes.len()) && different.len() == nodes.len() {
+        Ok(())
+    } else {
+        Err(format!("write 2 to {MAX_DISKS} different disks, such as /dev/sda,/dev/sdb"))
     }
 }
 
@@ -140,9 +141,10 @@ fn check_kernel(situation: &PlanInput<'_>, draft: &mut PlanBuilder) {
     let is_off = matches!(switch, Some(value) if value != "y" && value != "m");
     draft.check(
         "the kernel has RAID-0",
-        match is_loaded || switch.is_some() {
-            true => Answer::from(is_loaded || !is_off),
-            false => Answer::Unknown,
+        if is_loaded || switch.is_some() {
+            Answer::from(is_loaded || !is_off)
+        } else {
+            Answer::Unknown
         },
         match (is_loaded, switch) {
             (true, _) => format!("{MDSTAT} lists it"),
@@ -236,10 +238,12 @@ fn array(members: Vec<Place>, situation: &PlanInput<'_>, draft: &mut PlanBuilder
     );
     let path = Path::new(CONFIGURATION);
     let was = situation.text(path);
-    let start = match was.is_empty() {
-        true => "# Made by rubus (raid0).\nHOMEHOST <system>\n".to_string(),
-        false if was.ends_with('\n') => was.to_string(),
-        false => format!("{was}\n"),
+    let start = if was.is_empty() {
+        "# Made by rubus (raid0).\nHOMEHOST <system>\n".to_string()
+    } else if was.ends_with('\n') {
+        was.to_string()
+    } else {
+        format!("{was}\n")
     };
     draft.write(
         "array-at-boot",

@@ -124,10 +124,7 @@ fn words(at: &Path, bytes: u64, situation: &PlanInput<'_>, draft: &mut PlanBuild
             draft.risks.push(format!(
                 "Only {} of memory are available now: when {shown} is full, programs are swapped out{}.",
                 bytes_iec(available),
-                match machine.swap.areas.is_empty() {
-                    true => ", and there is no swap, so that the kernel stops some",
-                    false => "",
-                }
+                if machine.swap.areas.is_empty() { ", and there is no swap, so that the kernel stops some" } else { "" }
             ));
         }
     }

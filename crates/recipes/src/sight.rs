@@ -134,9 +134,10 @@ fn spread(files: &dyn Files, pattern: &Path) -> Vec<PathBuf> {
 
 fn sight(files: &dyn Files, path: &Path) -> PathState {
     if let Ok(names) = files.list(path) {
-        return match names.len() <= MAX_NAMES {
-            true => PathState::Directory(names),
-            false => PathState::Something,
+        return if names.len() <= MAX_NAMES {
+            PathState::Directory(names)
+        } else {
+            PathState::Something
         };
     }
     match files.read_prefix(path, MAX_BYTES + 1) {

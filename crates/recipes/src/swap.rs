@@ -93,9 +93,10 @@ fn whole_number(value: &str, most: u32) -> Result<(), String> {
 }
 
 fn keep(value: &str) -> Result<(), String> {
-    match value == "all" || value.split(',').all(|path| path.starts_with('/')) {
-        true => Ok(()),
-        false => Err("write paths as `rubus survey` shows them, such as /dev/zram0, or all".into()),
+    if value == "all" || value.split(',').all(|path| path.starts_with('/')) {
+        Ok(())
+    } else {
+        Err("write paths as `rubus survey` shows them, such as /dev/zram0, or all".into())
     }
 }
 
@@ -177,10 +178,7 @@ fn check_room(old: &Old<'_>, new: &New, situation: &PlanInput<'_>, draft: &mut P
         return;
     }
     let free = situation.machine.memory.available_bytes.get().unwrap_or(0);
-    let new_room = match new.is_on_now(situation.machine) {
-        true => 0,
-        false => new.size_bytes,
-    };
+    let new_room = if new.is_on_now(situation.machine) { 0 } else { new.size_bytes };
     // The rest of the memory is for what programs ask for meanwhile.
     let room = new_room + free / 2;
     draft.check(

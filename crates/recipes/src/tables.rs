@@ -37,10 +37,7 @@ pub(super) fn check(
     draft.check(
         &format!("{FSTAB} and {CRYPTTAB} do not mention what is on /dev/{device}"),
         words.is_empty(),
-        match words.is_empty() {
-            true => "no line is about it".into(),
-            false => words.join(", "),
-        },
+        if words.is_empty() { "no line is about it".into() } else { words.join(", ") },
         "take these lines out: what they name will be gone, and each start would wait for it, or end in the emergency \
          shell",
     );
@@ -73,10 +70,8 @@ impl<'a> About<'a> {
         let about = entries.filter(|entry| self.names_it(&entry.volume()));
         about
             .map(|entry| {
-                let waits = match entry.is_waited_for() {
-                    true => " (each start waits 90 s for it)",
-                    false => "",
-                };
+                let waits =
+                    if entry.is_waited_for() { " (each start waits 90 s for it)" } else { "" };
                 format!("{} as {} in {CRYPTTAB}{waits}", entry.source, entry.path())
             })
             .collect()
@@ -95,14 +90,12 @@ impl<'a> About<'a> {
             let own = volume.path.strip_prefix("/dev/").unwrap_or_default();
             stands_on(self.situation.machine, own, self.device)
         };
-        match found.is_empty() {
-            true => self.has_serial(name),
-            // Members of one btrfs have one identifier, and it needs them all.
-            false if found.iter().all(|volume| volume.filesystem.as_deref() == Some("btrfs")) => {
-                found.iter().any(is_on)
-            }
-            false => found.iter().all(is_on),
+        if found.is_empty() {
+            return self.has_serial(name);
         }
+        // Members of one btrfs have one identifier, and it needs them all.
+        let is_btrfs = found.iter().all(|volume| volume.filesystem.as_deref() == Some("btrfs"));
+        if is_btrfs { found.iter().any(is_on) } else { found.iter().all(is_on) }
     }
 
     /// Whether it is a link of udev with the disk's serial number in its name.

@@ -131,9 +131,10 @@ pub(super) fn path_word(path: &str) -> String {
 /// A word of systemd.syntax(7): in quotes where it holds what would end it, or one of `others`.
 fn quoted(text: &str, others: &str) -> String {
     let is_plain = |c: char| !c.is_whitespace() && !"\"'\\;#".contains(c) && !others.contains(c);
-    match !text.is_empty() && text.chars().all(is_plain) {
-        true => text.into(),
-        false => format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\"")),
+    if !text.is_empty() && text.chars().all(is_plain) {
+        text.into()
+    } else {
+        format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
     }
 }
 

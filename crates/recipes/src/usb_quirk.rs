@@ -144,12 +144,13 @@ fn chosen(situation: &PlanInput<'_>, draft: &mut PlanBuilder) -> Option<String> 
             };
             draft.check(what, true, words, "");
             if let Some(speaks) = plugged_in.and_then(|(_, hop)| hop.speaks_bulk_only) {
-                let (found, remedy) = match speaks {
-                    true => ("its descriptors show both", ""),
-                    false => (
+                let (found, remedy) = if speaks {
+                    ("its descriptors show both", "")
+                } else {
+                    (
                         "its descriptors show UAS alone",
                         "leave the driver as it is: after the next start the disk would not be there. Try another supply, cable or bridge",
-                    ),
+                    )
                 };
                 draft.check("usb-storage can serve the bridge", speaks, found, remedy);
             }
@@ -188,9 +189,10 @@ fn candidates(machine: &Machine) -> String {
     let words: Vec<String> = bridges(machine)
         .map(|(disk, hop)| format!("device=/dev/{} ({})", disk.name, hop.name))
         .collect();
-    match words.is_empty() {
-        true => "plug the disk in, or name its bridge with bridge=VENDOR:PRODUCT: no disk behind a USB bridge is seen".into(),
-        false => format!("here: {}", words.join("; ")),
+    if words.is_empty() {
+        "plug the disk in, or name its bridge with bridge=VENDOR:PRODUCT: no disk behind a USB bridge is seen".into()
+    } else {
+        format!("here: {}", words.join("; "))
     }
 }
 
@@ -207,9 +209,10 @@ fn with_quirk(text: &str, chip: &str) -> Option<CmdlineTxt> {
             continue;
         }
         is_there = true;
-        match flags.contains(IGNORE_UAS) {
-            true => entries.push(entry.into()),
-            false => entries.push(format!("{id}:{flags}{IGNORE_UAS}")),
+        if flags.contains(IGNORE_UAS) {
+            entries.push(entry.into())
+        } else {
+            entries.push(format!("{id}:{flags}{IGNORE_UAS}"))
         }
     }
     if !is_there {
@@ -277,10 +280,7 @@ fn is_read(start: &Start<'_>, draft: &mut PlanBuilder) -> bool {
     draft.check(
         "the line that the firmware reads is the kernel's command line",
         wrong.is_empty(),
-        match wrong.is_empty() {
-            true => format!("the first line of {}", names.join(", ")),
-            false => wrong.join(", "),
-        },
+        if wrong.is_empty() { format!("the first line of {}", names.join(", ")) } else { wrong.join(", ") },
         "write all words into the first line, and nothing before it: the firmware hands no other to the kernel",
     );
     wrong.is_empty()

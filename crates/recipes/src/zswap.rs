@@ -59,9 +59,10 @@ pub(super) fn pool_percent(value: &str) -> Result<(), String> {
 
 pub(super) fn compressor(value: &str) -> Result<(), String> {
     let is_name = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
-    match !value.is_empty() && value.len() <= 32 && value.chars().all(is_name) {
-        true => Ok(()),
-        false => Err("write the name of a compressor, such as zstd".into()),
+    if !value.is_empty() && value.len() <= 32 && value.chars().all(is_name) {
+        Ok(())
+    } else {
+        Err("write the name of a compressor, such as zstd".into())
     }
 }
 

@@ -50,9 +50,10 @@ impl<R: Read> Read for Weighed<'_, R> {
         let more: u64 = into[..length].iter().copied().map(of_byte).sum();
         let weight = self.weight.get().saturating_add(more);
         self.weight.set(weight);
-        match weight > MAX_BYTES {
-            true => Err(io::Error::new(io::ErrorKind::FileTooLarge, too_heavy())),
-            false => Ok(length),
+        if weight > MAX_BYTES {
+            Err(io::Error::new(io::ErrorKind::FileTooLarge, too_heavy()))
+        } else {
+            Ok(length)
         }
     }
 }

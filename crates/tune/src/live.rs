@@ -142,9 +142,10 @@ impl<'h> LiveSettings<'h> {
         self.hands.set_knob(&knob.path, value)?;
         let live = read(&knob.path, self.hands.files())?;
         if same(&live, value) {
-            return match same(&self.record.entries[at].was, value) {
-                true => self.set_companions(at),
-                false => Ok(()),
+            return if same(&self.record.entries[at].was, value) {
+                self.set_companions(at)
+            } else {
+                Ok(())
             };
         }
         // What the kernel made of ours is ours.

@@ -26,21 +26,23 @@ pub fn render(document: &TuneDocument, style: Style) -> String {
     remarks.sort();
     remarks.dedup();
     let remarks = remarks.iter().flat_map(|words| wrap(words, columns)).collect();
-    let foot = match document.candidates.iter().any(|one| !one.effects.is_empty()) {
-        true => format!(
+    let foot = if document.candidates.iter().any(|one| !one.effects.is_empty()) {
+        format!(
             "Intervals hold together, at 95 %. Took {}, wrote {}. All settings were put back.",
             rubus_draw::words::span(document.seconds),
             bytes_iec(document.bytes_written)
-        ),
-        false => format!(
+        )
+    } else {
+        format!(
             "Takes at most {}, writes at most {} to a nameless file that is gone at the end.",
             rubus_draw::words::span(document.seconds),
             bytes_iec(document.bytes_written)
-        ),
+        )
     };
-    let foot = match document.unrestored.is_empty() {
-        true => foot,
-        false => foot.replace(" All settings were put back.", ""),
+    let foot = if document.unrestored.is_empty() {
+        foot
+    } else {
+        foot.replace(" All settings were put back.", "")
     };
     let foot = if document.candidates.is_empty() { Vec::new() } else { wrap(&foot, columns) };
     joined([

@@ -36,13 +36,13 @@ pub(super) fn strange(states: &[&Manifest], found: &Manifest) -> Vec<String> {
 /// What a state says of a file. FAT knows no permissions and owners.
 fn version<'a>(path: &str, state: &'a Manifest) -> Option<&'a str> {
     let seen = state.get(path)?;
-    match is_below(path, BOOT) && seen.starts_with("f ") {
-        true => Some(seen.rsplit(' ').next().unwrap_or(seen)),
-        // The place at which it is mounted.
-        false if path == BOOT => Some("d"),
-        false if is_below(path, BOOT) => Some("d"),
-        false => Some(seen),
-    }
+    Some(if is_below(path, BOOT) && seen.starts_with("f ") {
+        seen.rsplit(' ').next().unwrap_or(seen)
+    } else if path == BOOT || is_below(path, BOOT) {
+        "d"
+    } else {
+        seen
+    })
 }
 
 /// As [`outside::differences`], with what FAT does not know left out.

@@ -333,11 +333,12 @@ pub const CHANGES: &[Change] = &[
             let other = format!("PARTUUID={:08x}-01", random.next_u64() as u32);
             card.edit_fstab(|text| {
                 text.lines()
-                    .map(|line| match line.starts_with(BOOT_FROM) {
-                        true => {
+                    .map(|line| {
+                        if line.starts_with(BOOT_FROM) {
                             line.replace(BOOT_FROM, &other).replace("defaults", "defaults,nofail")
+                        } else {
+                            line.to_owned()
                         }
-                        false => line.to_owned(),
                     })
                     .map(|line| line + "\n")
                     .collect()

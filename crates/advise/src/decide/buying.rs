@@ -53,12 +53,14 @@ pub(super) fn worth_buying(machine: &Machine, places: &[Place]) -> Vec<&'static 
     }
     let has_fast_usb =
         has("usb3-ssd") || has("usb3-ssd-storage") || is_here("@usb3") && has("usb2-ssd");
-    match has_usb_3(machine) {
-        // The advice must not be to buy what may be plugged in already.
-        _ if has("usb-unknown") => {}
-        true if !has_fast_usb && !has("nvme") => classes.push(by_id("usb3-ssd")),
-        false if !has("usb2-ssd") => classes.push(by_id("usb2-ssd")),
-        _ => {}
+    // The advice must not be to buy what may be plugged in already.
+    if !has("usb-unknown") {
+        let has_usb_3 = has_usb_3(machine);
+        if has_usb_3 && !has_fast_usb && !has("nvme") {
+            classes.push(by_id("usb3-ssd"));
+        } else if !has_usb_3 && !has("usb2-ssd") {
+            classes.push(by_id("usb2-ssd"));
+        }
     }
     if board == Some("5") && !has("nvme") {
         classes.push(by_id("nvme"));

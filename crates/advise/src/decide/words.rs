@@ -85,9 +85,10 @@ fn recommendation(
                 (false, false) => ", since it was measured here only in part",
             };
             let is_sure = best.time_s.high < now.time_s.low;
-            let worst = match has_shorter_worst_case(best, now) {
-                true if !is_sure => ", and its worst case is shorter",
-                true | false => "",
+            let worst = if has_shorter_worst_case(best, now) && !is_sure {
+                ", and its worst case is shorter"
+            } else {
+                ""
             };
             format!(
                 "{change}: probably faster for {}{worst}; how much is not known{why}.",
@@ -139,18 +140,20 @@ fn work(purpose: Purpose) -> String {
 fn faster(ratio: Estimate) -> String {
     let [value, low, high] =
         [ratio.value, ratio.low, ratio.high].map(|times| two_digits(&format!("{times:.2}")));
-    match ratio.low > 1.0 {
-        true => format!("about {value} times faster ({low} to {high} times)"),
-        false => format!("perhaps {value} times faster (at best {high} times, at worst no faster)"),
+    if ratio.low > 1.0 {
+        format!("about {value} times faster ({low} to {high} times)")
+    } else {
+        format!("perhaps {value} times faster (at best {high} times, at worst no faster)")
     }
 }
 
 /// A time with its range; without one where that says nothing.
 fn time_range(candidate: &Candidate) -> String {
     let Estimate { low, high, .. } = candidate.time_s;
-    match candidate.time_s.is_known() {
-        true => format!("{} ({} to {})", time(candidate), seconds(low), seconds(high)),
-        false => format!("{} (not known within a factor of 10)", time(candidate)),
+    if candidate.time_s.is_known() {
+        format!("{} ({} to {})", time(candidate), seconds(low), seconds(high))
+    } else {
+        format!("{} (not known within a factor of 10)", time(candidate))
     }
 }
 

@@ -116,9 +116,10 @@ fn read(path: &Path, bench: &Bench, machine: &Machine) -> anyhow::Result<Plan> {
     let is_standard_input = path.as_os_str() == "-";
     let name = named(path);
     let cannot = || format!("cannot read the job file {name}");
-    let bytes = match is_standard_input {
-        true => document::standard_input(MAX_LIST_BYTES),
-        false => document::bytes(path, MAX_LIST_BYTES),
+    let bytes = if is_standard_input {
+        document::standard_input(MAX_LIST_BYTES)
+    } else {
+        document::bytes(path, MAX_LIST_BYTES)
     };
     let text = file_text::of_bytes(&name, bytes.with_context(cannot)?)?;
     let text = text.with_context(|| format!("{}: it is no text", cannot()))?;
@@ -137,10 +138,7 @@ fn read(path: &Path, bench: &Bench, machine: &Machine) -> anyhow::Result<Plan> {
 
 /// How a job file is called in messages.
 fn named(path: &Path) -> String {
-    match path.as_os_str() == "-" {
-        true => "standard input".into(),
-        false => path.display().to_string(),
-    }
+    if path.as_os_str() == "-" { "standard input".into() } else { path.display().to_string() }
 }
 
 /// A file that another one includes: beside that one, else below the current directory, as in fio.

@@ -45,12 +45,13 @@ pub fn announce(suite: &Suite, target: &OpenTarget) -> String {
 
 /// What is done beside the jobs on a share of a file server.
 fn what_a_share_adds(suite: &Suite, target: &OpenTarget) -> String {
-    match nas::reads_a_file(suite, &target.target, target.identity.share.as_ref()) {
-        true => format!(
+    if nas::reads_a_file(suite, &target.target, target.identity.share.as_ref()) {
+        format!(
             " Before that it reads up to {} of an existing file there, twice.",
             bytes_iec(nas::MAX_READ_BYTES)
-        ),
-        false => String::new(),
+        )
+    } else {
+        String::new()
     }
 }
 

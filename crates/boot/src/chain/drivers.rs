@@ -88,9 +88,10 @@ pub(super) fn check(
         [one] => one.what,
         _ => "any disk",
     };
-    let remedy = match listings.is_empty() {
-        true => format!("have config.txt load an initramfs with {module}"),
-        false => remake(listings, Lacks::Module(module)),
+    let remedy = if listings.is_empty() {
+        format!("have config.txt load an initramfs with {module}")
+    } else {
+        remake(listings, Lacks::Module(module))
     };
     link.with(Certainty::Likely).stopped(
         format!("neither the kernel nor an initramfs has the driver of {what} ({module})"),

@@ -96,9 +96,10 @@ fn by_subvolume(facts: &ChainFacts, entry: &Entry, link: Link) -> Link {
     if entry.target == "/" {
         return root_line(link, &sentence);
     }
-    match ends_a_start(facts, entry) {
-        true => emergency(facts, entry, &sentence, link),
-        false => link.noted(sentence, REMEDY),
+    if ends_a_start(facts, entry) {
+        emergency(facts, entry, &sentence, link)
+    } else {
+        link.noted(sentence, REMEDY)
     }
 }
 

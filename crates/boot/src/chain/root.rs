@@ -58,9 +58,10 @@ pub(super) fn root(facts: &ChainFacts, path: &BootPath) -> Link {
 /// Why a root that no name of a volume leads to is not followed. Source: OpenZFS, contrib/initramfs and contrib/dracut.
 fn elsewhere(named: &str) -> String {
     let is_dataset = ["ZFS=", "zfs:", "zfs="].iter().any(|word| named.starts_with(word));
-    match is_dataset || named == "zfs" {
-        true => format!("root={named} is a ZFS dataset, and pools are not looked into"),
-        false => format!("root={named} is no disk of this board"),
+    if is_dataset || named == "zfs" {
+        format!("root={named} is a ZFS dataset, and pools are not looked into")
+    } else {
+        format!("root={named} is no disk of this board")
     }
 }
 

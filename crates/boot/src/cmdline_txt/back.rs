@@ -45,9 +45,8 @@ pub fn taken_back(was: &str, becomes: &str, live: &str) -> Result<String, String
         return Ok(line.text);
     };
     let found = words_of(&CmdlineTxt::parse(live), name);
-    let shown = |words: &[String]| match words.is_empty() {
-        true => format!("no word {name}"),
-        false => words.join(" "),
+    let shown = |words: &[String]| {
+        if words.is_empty() { format!("no word {name}") } else { words.join(" ") }
     };
     Err(format!(
         "it says {}; this change wrote {}, and before it was {}",

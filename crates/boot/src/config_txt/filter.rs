@@ -84,10 +84,7 @@ impl Filters {
                 }
             }
         }
-        match doubtful.is_empty() {
-            true => Answer::Yes,
-            false => Answer::If(doubtful),
-        }
+        if doubtful.is_empty() { Answer::Yes } else { Answer::If(doubtful) }
     }
 }
 
@@ -139,8 +136,9 @@ fn applies(kind: &Kind, name: &str, reader: &Reader<'_>) -> Option<bool> {
 fn by_partition(name: &str, reader: &Reader<'_>) -> Option<bool> {
     let read = reader.partition?;
     let wanted = super::number(name.split_once('=')?.1.trim())?;
-    match u64::from(read.number) == wanted {
-        false => Some(false),
-        true => read.is_filter_known.then_some(true),
+    if u64::from(read.number) == wanted {
+        read.is_filter_known.then_some(true)
+    } else {
+        Some(false)
     }
 }

@@ -54,10 +54,7 @@ impl<R: Read> Source<R> {
     pub(super) fn exactly(&mut self, count: u64) -> io::Result<Vec<u8>> {
         let mut bytes = Vec::new();
         let read = Read::take(&mut *self, count).read_to_end(&mut bytes)?;
-        match read as u64 == count {
-            true => Ok(bytes),
-            false => Err(io::ErrorKind::UnexpectedEof.into()),
-        }
+        if read as u64 == count { Ok(bytes) } else { Err(io::ErrorKind::UnexpectedEof.into()) }
     }
 
     /// Passes bytes, which must be there.

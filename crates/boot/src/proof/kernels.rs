@@ -139,9 +139,10 @@ fn drivers_inside(
             _ => found.push(group_inside(std::slice::from_ref(name), kernel, release, listings)?),
         }
     }
-    match found.is_empty() {
-        true => Ok(format!("the kernel has none of {}", drivers.join(", "))),
-        false => Ok(found.join("; ")),
+    if found.is_empty() {
+        Ok(format!("the kernel has none of {}", drivers.join(", ")))
+    } else {
+        Ok(found.join("; "))
     }
 }
 
@@ -174,9 +175,10 @@ fn listings<'a>(facts: &Facts<'a>, path: &BootPath) -> Result<Vec<&'a Listing>, 
 fn release_inside(kernel: &Kernel, listings: &[&Listing]) -> Result<String, (String, String)> {
     let remedy = "make it for this kernel with update-initramfs -c -k and the release";
     let releases: Vec<&str> = listings.iter().flat_map(|listing| listing.releases()).collect();
-    let inside = match releases.is_empty() {
-        true => "no modules of any release are inside".to_string(),
-        false => format!("inside are modules of {}", releases.join(", ")),
+    let inside = if releases.is_empty() {
+        "no modules of any release are inside".to_string()
+    } else {
+        format!("inside are modules of {}", releases.join(", "))
     };
     match &kernel.release {
         Some(release) if releases.contains(&release.as_str()) => Ok(release.clone()),

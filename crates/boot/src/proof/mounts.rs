@@ -79,10 +79,7 @@ fn waited_for(hazards: &[&Hazard]) -> String {
     if !swaps.is_empty() {
         sentences.push(format!("swap that is not there costs each start 90 s: {}", lines(&swaps)));
     }
-    match sentences.is_empty() {
-        true => WAITS_FOR_LITTLE.into(),
-        false => sentences.join("; "),
-    }
+    if sentences.is_empty() { WAITS_FOR_LITTLE.into() } else { sentences.join("; ") }
 }
 
 /// No board starts without its root or with two of them: there `nofail` is no help.
@@ -102,9 +99,10 @@ fn judge(what: &str, hazards: &[&Hazard], remedy: &str) -> Check {
     let sentences: Vec<String> = hazards.iter().map(|hazard| hazard.sentence()).collect();
     check(
         what,
-        match sentences.is_empty() {
-            true => Ok("all lines looked at".into()),
-            false => Err((sentences.join("; "), remedy.into())),
+        if sentences.is_empty() {
+            Ok("all lines looked at".into())
+        } else {
+            Err((sentences.join("; "), remedy.into()))
         },
     )
 }

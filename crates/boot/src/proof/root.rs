@@ -52,23 +52,23 @@ fn fits(cmdline: &CmdlineTxt, starts: &[&BootPath]) -> Outcome {
     });
     let most = CmdlineTxt::room(is_32_bit);
     let bytes = cmdline.kernel_bytes();
-    match bytes <= most {
-        true => Ok(format!("{bytes} bytes of {most} that fit beside the firmware's own words")),
-        false => {
-            Err((format!("{bytes} bytes; {most} fit beside the firmware's own words"), remedy()))
-        }
+    if bytes <= most {
+        Ok(format!("{bytes} bytes of {most} that fit beside the firmware's own words"))
+    } else {
+        Err((format!("{bytes} bytes; {most} fit beside the firmware's own words"), remedy()))
     }
 }
 
 fn grows_nothing(cmdline: &CmdlineTxt) -> Outcome {
     let words = cmdline.first_start_words();
     let written: Vec<&str> = words.iter().map(|word| word.written).collect();
-    match written.is_empty() {
-        true => Ok("no word for it".into()),
-        false => Err((
+    if written.is_empty() {
+        Ok("no word for it".into())
+    } else {
+        Err((
             format!("it says {}", written.join(" ")),
             "take the word out: the root has its final size".into(),
-        )),
+        ))
     }
 }
 
@@ -144,15 +144,16 @@ fn same_root(facts: &Facts<'_>, cmdline: &CmdlineTxt, volume: &NamedVolume) -> O
         "" => "no subvolume".to_string(),
         name => format!("the subvolume {name}"),
     };
-    match started == mounted || entry.option("subvolid").is_some() {
-        true => Ok(format!("both mean {}, {}", volume.path, shown(&started))),
-        false => Err((
+    if started == mounted || entry.option("subvolid").is_some() {
+        Ok(format!("both mean {}, {}", volume.path, shown(&started)))
+    } else {
+        Err((
             format!(
                 "the command line starts {}, fstab mounts {}",
                 shown(&started),
                 shown(&mounted)
             ),
             remedy(),
-        )),
+        ))
     }
 }

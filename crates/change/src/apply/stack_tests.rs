@@ -30,10 +30,7 @@ fn machine() -> SimulatedMachine {
 }
 
 fn writing(recipe: &str, path: &str, was: &str, becomes: &str) -> Plan {
-    let mode = match path.starts_with("/boot") {
-        true => 0o755,
-        false => 0o644,
-    };
+    let mode = if path.starts_with("/boot") { 0o755 } else { 0o644 };
     let text = |text: &str| TextFile { text: text.into(), mode };
     Plan {
         recipe: recipe.into(),

@@ -55,12 +55,10 @@ impl FakeStepRunner {
     }
 
     fn needs(path: &str, hands: &dyn Hands) -> Result<(), StepError> {
-        match hands.files().exists(Path::new(path)) {
-            true => Ok(()),
-            false => Err(StepError::Work {
-                tried: "go on".into(),
-                reason: format!("{path} is not there"),
-            }),
+        if hands.files().exists(Path::new(path)) {
+            Ok(())
+        } else {
+            Err(StepError::Work { tried: "go on".into(), reason: format!("{path} is not there") })
         }
     }
 }

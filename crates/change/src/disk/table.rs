@@ -35,9 +35,10 @@ pub fn extents(
 /// MiB of the disk.
 pub fn remains(device_bytes: u64) -> Vec<(u64, u64)> {
     let end = (signature::END_BYTES as u64).min(device_bytes);
-    match device_bytes > 2 * end {
-        true => vec![(0, end), (device_bytes - end, end)],
-        false => vec![(0, device_bytes)],
+    if device_bytes > 2 * end {
+        vec![(0, end), (device_bytes - end, end)]
+    } else {
+        vec![(0, device_bytes)]
     }
 }
 

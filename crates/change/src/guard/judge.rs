@@ -170,10 +170,7 @@ pub(super) fn judge_use(facts: &TargetFacts) -> Verdict {
         return judge(facts, None);
     };
     let reasons = against(device, Vec::new());
-    match reasons.is_empty() {
-        true => Verdict::Allowed,
-        false => Verdict::Refused(reasons),
-    }
+    if reasons.is_empty() { Verdict::Allowed } else { Verdict::Refused(reasons) }
 }
 
 /// The objections to a device, after these reasons. Waiting is all a user can do about udev, so udev is a reason only

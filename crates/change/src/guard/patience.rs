@@ -180,10 +180,7 @@ mod tests {
         let looks = Cell::new(0);
         let answer = look_with(machine, || {
             looks.set(looks.get() + 1);
-            match machine.is_udev_done() {
-                true => Ok(()),
-                false => Err(refused()),
-            }
+            if machine.is_udev_done() { Ok(()) } else { Err(refused()) }
         });
         (answer, looks.get())
     }
@@ -224,9 +221,10 @@ mod tests {
         let looks = Cell::new(0);
         let answer = look_with(&deaf, || {
             looks.set(looks.get() + 1);
-            match deaf.0.is_udev_done() {
-                true => Ok(()),
-                false => Err(refusal(vec![open(1, "systemd-udevd")])),
+            if deaf.0.is_udev_done() {
+                Ok(())
+            } else {
+                Err(refusal(vec![open(1, "systemd-udevd")]))
             }
         });
         assert_eq!((answer, looks.get()), (Ok(()), 31));

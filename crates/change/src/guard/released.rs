@@ -64,12 +64,13 @@ fn same_disk(
     now: Result<Option<u64>, String>,
     node: &Path,
 ) -> Result<(), String> {
-    match now? == claimed {
-        true => Ok(()),
-        false => Err(format!(
+    if now? == claimed {
+        Ok(())
+    } else {
+        Err(format!(
             "{} became another disk meanwhile; look at the cable, and at what is on the disk that has this name now",
             node.display()
-        )),
+        ))
     }
 }
 

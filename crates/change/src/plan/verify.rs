@@ -171,12 +171,13 @@ fn mounted(
         .filter(|wanted| !mount.options.iter().any(|live| option_says(live, wanted)))
         .map(String::as_str)
         .collect();
-    Ok(match missing.is_empty() {
-        true => (true, format!("{words}, {}", mount.options.join(","))),
-        false => (
+    Ok(if missing.is_empty() {
+        (true, format!("{words}, {}", mount.options.join(",")))
+    } else {
+        (
             false,
             format!("{words}, without {}; it has {}", missing.join(","), mount.options.join(",")),
-        ),
+        )
     })
 }
 
@@ -364,9 +365,10 @@ fn no_swap_on(disk: &str, machine: &Machine) -> PathState {
             return Ok((false, words));
         }
     }
-    match unsure.is_empty() {
-        true => Ok((true, format!("in use: {}", areas(&machine.swap.areas)))),
-        false => Err(format!("it cannot be seen on which disk {} lies", unsure.join(" and "))),
+    if unsure.is_empty() {
+        Ok((true, format!("in use: {}", areas(&machine.swap.areas))))
+    } else {
+        Err(format!("it cannot be seen on which disk {} lies", unsure.join(" and ")))
     }
 }
 
@@ -421,9 +423,10 @@ fn served(address: &str, export: Option<&str>, found: &Found) -> PathState {
         Some(export) => names.iter().any(|name| name == export),
         None => !names.is_empty(),
     };
-    let words = match names.is_empty() {
-        true => "the server answers, and has no exports".into(),
-        false => format!("the server answers, and has {}", names.join(", ")),
+    let words = if names.is_empty() {
+        "the server answers, and has no exports".into()
+    } else {
+        format!("the server answers, and has {}", names.join(", "))
     };
     Ok((is_there, words))
 }
@@ -434,12 +437,10 @@ fn array(uuid: &str, members: u32, found: &Found) -> PathState {
         |array: &&ArrayState| array.uuid.as_deref().map(hex_digits) == Some(wanted.clone());
     let Some(array) = found.arrays.iter().find(is_meant) else {
         let running: Vec<&str> = found.arrays.iter().map(|array| array.name.as_str()).collect();
-        return match found.arrays.iter().any(|array| array.uuid.is_none()) {
-            true => Err(format!(
-                "{} runs, but its UUID cannot be read; run it as root",
-                running.join(", ")
-            )),
-            false => Ok((false, "the array does not run".into())),
+        return if found.arrays.iter().any(|array| array.uuid.is_none()) {
+            Err(format!("{} runs, but its UUID cannot be read; run it as root", running.join(", ")))
+        } else {
+            Ok((false, "the array does not run".into()))
         };
     };
     let words =

@@ -109,10 +109,7 @@ impl Behaviour for MakeArray {
     }
 
     fn trace(&self, _: &TraceSite<'_>, files: &dyn Files) -> Trace {
-        match is_made(&self.place(), &self.uuid, files) {
-            true => Trace::Made,
-            false => Trace::Unseen,
-        }
+        if is_made(&self.place(), &self.uuid, files) { Trace::Made } else { Trace::Unseen }
     }
 }
 
@@ -158,9 +155,10 @@ impl MachineStep for MakeArray {
         for command in &commands {
             around(&devices, &tried, || runner.run_all(std::slice::from_ref(command)))?;
         }
-        match is_made(&array, uuid, hands.files()) {
-            true => Ok(done()),
-            false => Err(failed(tried, "mdadm made it and it does not run; see /proc/mdstat")),
+        if is_made(&array, uuid, hands.files()) {
+            Ok(done())
+        } else {
+            Err(failed(tried, "mdadm made it and it does not run; see /proc/mdstat"))
         }
     }
 

@@ -139,12 +139,13 @@ impl MachineStep for ProveBoot {
         }
         let unmet: Vec<String> =
             checks.iter().filter(|check| !check.is_met).map(in_words).collect();
-        match unmet.is_empty() {
-            true => Ok(receipt(
+        if unmet.is_empty() {
+            Ok(receipt(
                 "everything that the firmware may load agrees",
                 format!("all {} checks hold", checks.len()),
-            )),
-            false => Err(failed(tried, unmet.join("; "))),
+            ))
+        } else {
+            Err(failed(tried, unmet.join("; ")))
         }
     }
 

@@ -39,9 +39,10 @@ pub(super) fn claim(
     let claimed = guard::claim(hands.files(), node, Some(&words));
     let claimed = claimed.map_err(|refusal| failed(tried, refusal))?;
     let is_given = is_given_away(site.steps, site.consents, disk, hands.files());
-    match is_given.map_err(|why| failed(tried, why))? {
-        true => Ok(claimed),
-        false => Err(failed(tried, ask_again(disk, &expected))),
+    if is_given.map_err(|why| failed(tried, why))? {
+        Ok(claimed)
+    } else {
+        Err(failed(tried, ask_again(disk, &expected)))
     }
 }
 
@@ -58,10 +59,9 @@ pub(super) fn around<T>(
         devices,
         |why| failed(tried, why),
         || {
-            act().map_err(|error| match guard::are_the_same(devices) {
-                true => error,
-                false => lost_meanwhile(error),
-            })
+            act().map_err(
+                |error| if guard::are_the_same(devices) { error } else { lost_meanwhile(error) },
+            )
         },
     )
 }

@@ -177,9 +177,8 @@ fn wipe(device: &ClaimedDevice) -> Result<(), String> {
 
 /// The commands that make a filesystem on a node.
 fn make(node: &str, new: &NewFilesystem, names: Names<'_>) -> Vec<Command> {
-    let label = |option: &str| match new.label.is_empty() {
-        true => Vec::new(),
-        false => vec![option.to_string(), new.label.clone()],
+    let label = |option: &str| {
+        if new.label.is_empty() { Vec::new() } else { vec![option.to_string(), new.label.clone()] }
     };
     let mut arguments: Vec<String> = Vec::new();
     let program = match new.kind {

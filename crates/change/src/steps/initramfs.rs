@@ -521,9 +521,10 @@ fn prove(
         ));
     }
     if missing.is_empty() {
-        return Ok(match wanted.modules.is_empty() {
-            true => "nothing asked for".into(),
-            false => wanted.modules.join(", "),
+        return Ok(if wanted.modules.is_empty() {
+            "nothing asked for".into()
+        } else {
+            wanted.modules.join(", ")
         });
     }
     Err(format!(

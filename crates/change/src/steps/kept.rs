@@ -253,9 +253,10 @@ fn judge(
         return Ok(judge_by_name(live, kept, original, files.exists(path)));
     };
     if live == note.was {
-        return Ok(match live.is_none() && files.exists(path) {
-            true => WayBack::Remove,
-            false => WayBack::InPlace,
+        return Ok(if live.is_none() && files.exists(path) {
+            WayBack::Remove
+        } else {
+            WayBack::InPlace
         });
     }
     let is_ours = live.as_ref().is_none_or(|live| note.made.contains(live));
@@ -299,13 +300,10 @@ fn judge_by_name(
 fn put(path: &Path, bytes: &[u8], site: &Site<'_>, hands: &mut dyn Hands) -> Result<(), StepError> {
     replace(path, &site.fresh_name(path), bytes, 0o644, hands)?;
     let live = sum_of(path, hands.files())?.unwrap_or_default();
-    match live == sum(bytes) {
-        true => Ok(()),
-        false => Err(StepError::NotAsWritten {
-            path: path.display().to_string(),
-            wanted: sum(bytes),
-            live,
-        }),
+    if live == sum(bytes) {
+        Ok(())
+    } else {
+        Err(StepError::NotAsWritten { path: path.display().to_string(), wanted: sum(bytes), live })
     }
 }
 

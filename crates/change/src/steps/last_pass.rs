@@ -53,9 +53,10 @@ impl LastPass<'_> {
             (copied, begun_s) = self.copy(tell)?;
             (found, judged) = self.compare(begun_s, tell)?;
         }
-        match judged.is_fine() {
-            true => Ok(format!("{}; {}", words(&copied), judged.found(&found))),
-            false => Err(judged.fault()),
+        if judged.is_fine() {
+            Ok(format!("{}; {}", words(&copied), judged.found(&found)))
+        } else {
+            Err(judged.fault())
         }
     }
 
@@ -85,13 +86,14 @@ impl LastPass<'_> {
         }
         let restless = last.changed.examples.iter().map(String::as_str);
         let restless: Vec<&str> = restless.filter(|path| !may_be_torn(path)).collect();
-        match restless.is_empty() {
-            true => Ok((last, begun_s)),
-            false => Err(format!(
+        if restless.is_empty() {
+            Ok((last, begun_s))
+        } else {
+            Err(format!(
                 "{} all the time ({}); stop what writes there, and apply the plan again",
                 counted(restless.len() as u64, "file changes", "files change"),
                 restless[..restless.len().min(3)].join(", ")
-            )),
+            ))
         }
     }
 
@@ -124,9 +126,10 @@ fn judge(found: &Comparison, is_explained: &dyn Fn(&str) -> bool) -> Judged {
             path => path,
         };
         let line = format!("{path} {}", difference.what);
-        match is_explained(&difference.path) {
-            true => judged.explained.push(line),
-            false => judged.unexplained.push(line),
+        if is_explained(&difference.path) {
+            judged.explained.push(line)
+        } else {
+            judged.unexplained.push(line)
         }
     }
     judged
@@ -144,13 +147,14 @@ impl Judged {
             counted(found.entries.all(), "entry", "entries"),
             bytes_iec(found.compared_bytes)
         );
-        match self.explained.is_empty() {
-            true => format!("{compared}: no difference"),
-            false => format!(
+        if self.explained.is_empty() {
+            format!("{compared}: no difference")
+        } else {
+            format!(
                 "{compared}: {} changed since: {}",
                 self.explained.len(),
                 named(&self.explained)
-            ),
+            )
         }
     }
 

@@ -37,10 +37,7 @@ pub fn identity(files: &dyn Files, path: &Path) -> Result<DiskIdentity, Unseen> 
         let reasons = refusal.reasons().iter();
         let sentences = reasons.map(|reason| format!("{} {}", reason.what, reason.next));
         let words = sentences.collect::<Vec<_>>().join(" ");
-        match refusal.is_denied() {
-            true => Unseen::Denied(words),
-            false => Unseen::Other(words),
-        }
+        if refusal.is_denied() { Unseen::Denied(words) } else { Unseen::Other(words) }
     })?;
     if let Some(disk) = &device.disk {
         return Err(
@@ -278,9 +275,10 @@ pub(crate) fn device_of(
         [] => Err(format!(
             "no disk has {} with the UUID {uuid}{}; plug the disk in, or attach it again (rubus attach)",
             kind.name(),
-            match unreadable.is_empty() {
-                true => String::new(),
-                false => format!(" ({} cannot be read)", unreadable.join(", ")),
+            if unreadable.is_empty() {
+                String::new()
+            } else {
+                format!(" ({} cannot be read)", unreadable.join(", "))
             }
         )),
         several => Err(format!(

@@ -212,12 +212,13 @@ impl LiveStepRunner {
             return Ok(());
         }
         mounting::remount(at, wanted)?;
-        match is_in_force() {
-            true => Ok(()),
-            false => Err(failed(
+        if is_in_force() {
+            Ok(())
+        } else {
+            Err(failed(
                 format!("compress what is written to {}", volume.title),
                 format!("the kernel takes {wanted} and does not act on it"),
-            )),
+            ))
         }
     }
 

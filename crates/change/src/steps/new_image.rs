@@ -113,12 +113,10 @@ fn make_image(path: &Path, size_bytes: u64) -> Result<Receipt, StepError> {
             size_of_file(path).map_err(cannot)?
         }
     };
-    match made == size_bytes {
-        true => Ok(receipt(words(size_bytes), words(made))),
-        false => Err(failed(
-            tried(),
-            format!("it is there with {made} bytes, and {size_bytes} are planned"),
-        )),
+    if made == size_bytes {
+        Ok(receipt(words(size_bytes), words(made)))
+    } else {
+        Err(failed(tried(), format!("it is there with {made} bytes, and {size_bytes} are planned")))
     }
 }
 

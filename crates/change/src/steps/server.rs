@@ -129,12 +129,13 @@ impl MachineStep for StartServer {
             let (sockets, service) = (format!("{unit}.socket"), format!("{unit}.service"));
             let _ = runner.run("systemctl", &["reset-failed", &sockets, &service]);
         }
-        match files.exists(socket) {
-            false => Ok(receipt("not served", "not served")),
-            true => Err(failed(
+        if files.exists(socket) {
+            Err(failed(
                 format!("stop {unit}.socket"),
                 format!("{} is still there", socket.display()),
-            )),
+            ))
+        } else {
+            Ok(receipt("not served", "not served"))
         }
     }
 }

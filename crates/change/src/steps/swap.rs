@@ -99,9 +99,10 @@ impl MachineStep for MakeSwapFile {
         let planned = format!("a swap file of {}", bytes_iec(self.size_bytes));
         if is_there(path, hands.files()) {
             // It got its name when it was whole.
-            return match is_ours {
-                true => Ok(receipt(planned.clone(), planned)),
-                false => Err(StepError::Changed { path: path.display().to_string() }),
+            return if is_ours {
+                Ok(receipt(planned.clone(), planned))
+            } else {
+                Err(StepError::Changed { path: path.display().to_string() })
             };
         }
         let directory = parent_of(path);
@@ -364,9 +365,10 @@ fn words(priority: Option<i32>) -> String {
 /// Uses swap again that a step has stopped using. What is not there on this root needs nothing.
 fn on_again(what: &str, priority: Option<i32>, files: &dyn Files) -> Result<Receipt, StepError> {
     let is_here = resolve(what, files).is_ok_and(|path| files.exists(&path));
-    match is_here {
-        true => on(what, priority, files),
-        false => Ok(receipt("in use where it is", "not on this root")),
+    if is_here {
+        on(what, priority, files)
+    } else {
+        Ok(receipt("in use where it is", "not on this root"))
     }
 }
 

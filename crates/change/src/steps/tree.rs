@@ -195,10 +195,7 @@ impl LiveStepRunner {
             done = copy(source, target, &options, &mut |progress| tell(&progress));
         }
         let done = done.map_err(|error| in_a_change(error, self.onto()))?;
-        match done.has_losses() {
-            true => Err(losses(&done)),
-            false => Ok(done),
-        }
+        if done.has_losses() { Err(losses(&done)) } else { Ok(done) }
     }
 
     pub(super) fn onto(&self) -> Onto {

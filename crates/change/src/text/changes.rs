@@ -64,9 +64,10 @@ pub fn receipts(steps: &[StepLine<'_>], style: Style) -> String {
         let Some(receipt) = step.receipt else {
             continue;
         };
-        let words = match receipt.planned == receipt.live {
-            true => format!("as planned: {}", receipt.live),
-            false => format!("planned {}, live {}", receipt.planned, receipt.live),
+        let words = if receipt.planned == receipt.live {
+            format!("as planned: {}", receipt.live)
+        } else {
+            format!("planned {}, live {}", receipt.planned, receipt.live)
         };
         let words = hang("       ", &clean(&words), COLUMNS);
         lines.extend(words.iter().map(|line| style.paint(Tone::Faint, line)));

@@ -194,13 +194,12 @@ fn foreseen(gains: &[Gain], style: Style) -> Vec<String> {
             format!("{} times", times(gain.ratio)),
         ];
         let row = format!("  {}", columns.join("  "));
-        match width(&row) <= COLUMNS {
-            true => lines.push(row),
-            false => {
-                lines.extend(hang("  ", &clean(&gain.what), COLUMNS));
-                let rest = columns[1..].join("  ");
-                lines.extend(hang("    ", &rest, COLUMNS));
-            }
+        if width(&row) <= COLUMNS {
+            lines.push(row)
+        } else {
+            lines.extend(hang("  ", &clean(&gain.what), COLUMNS));
+            let rest = columns[1..].join("  ");
+            lines.extend(hang("    ", &rest, COLUMNS));
         }
         let source = hang("    source: ", &clean(&gain.source), COLUMNS);
         lines.extend(source.iter().map(|line| style.paint(Tone::Faint, line)));
@@ -314,10 +313,7 @@ fn span(least_s: f64, most_s: f64) -> String {
         }
     };
     let (least, most) = (figure(least_s), figure(most_s));
-    match least == most {
-        true => format!("about {most} {unit}"),
-        false => format!("{least} to {most} {unit}"),
-    }
+    if least == most { format!("about {most} {unit}") } else { format!("{least} to {most} {unit}") }
 }
 
 fn afterwards(promises: &[Promise], style: Style) -> Vec<String> {

@@ -145,10 +145,7 @@ fn runs(action: &Action) -> Vec<String> {
         let wrapped = hang(&format!("{INDENT}$ "), &text, COLUMNS - 2);
         let last = wrapped.len() - 1;
         let wrapped = wrapped.into_iter().enumerate();
-        lines.extend(wrapped.map(|(i, line)| match i == last {
-            true => line,
-            false => format!("{line} \\"),
-        }));
+        lines.extend(wrapped.map(|(i, line)| if i == last { line } else { format!("{line} \\") }));
     }
     lines
 }

@@ -45,9 +45,10 @@ pub fn next(changes: &[Verified<'_>], has_half_undone: bool) -> NextStep {
     if let Some(change) = first(PromiseState::AfterStart) {
         return again(change, "restart the machine first");
     }
-    NextStep::by_hand(match changes.is_empty() {
-        true => "nothing: no change is applied",
-        false => "nothing: everything holds that was promised",
+    NextStep::by_hand(if changes.is_empty() {
+        "nothing: no change is applied"
+    } else {
+        "nothing: everything holds that was promised"
     })
 }
 
@@ -105,10 +106,11 @@ fn summary(answers: &[Answer]) -> String {
     if of == 0 {
         return "It promises nothing that can be looked at.".into();
     }
-    match holds == of {
-        true if of == 1 => return "What was promised holds.".into(),
-        true => return format!("All {of} promises hold."),
-        false => {}
+    if holds == of {
+        return match of {
+            1 => "What was promised holds.".into(),
+            _ => format!("All {of} promises hold."),
+        };
     }
     let parts = [
         (holds, "holds", "hold"),

@@ -66,9 +66,10 @@ fn released(fixtures: &mut Fixtures) -> Step<(Released, PathBuf)> {
     let claimed = fixtures.allowed(&device, None)?;
     let has_number = claimed.geometry().disk_sequence.is_some();
     let released = Released::of(claimed, Path::new(&device));
-    match has_number {
-        true => Ok((released, other)),
-        false => Err(Stop::Skip("this kernel does not number its disks".into())),
+    if has_number {
+        Ok((released, other))
+    } else {
+        Err(Stop::Skip("this kernel does not number its disks".into()))
     }
 }
 
@@ -139,10 +140,7 @@ fn detach(device: &str) -> Step<()> {
     let name = device.trim_start_matches("/dev/");
     let backing = PathBuf::from(format!("/sys/block/{name}/loop/backing_file"));
     Fixtures::wait_for(|| !backing.exists());
-    match backing.exists() {
-        false => Ok(()),
-        true => Err(Stop::Fail(format!("{device} stays attached"))),
-    }
+    if backing.exists() { Err(Stop::Fail(format!("{device} stays attached"))) } else { Ok(()) }
 }
 
 fn identity(device: &str) -> Step<DiskIdentity> {
@@ -201,12 +199,11 @@ fn unchanged<T>(fixtures: &Fixtures, act: impl FnOnce() -> T) -> Step<T> {
     let before = fixtures.state()?;
     let done = act();
     let after = fixtures.state()?;
-    match before == after {
-        true => Ok(done),
-        false => {
-            let changed = differences(&before, &after);
-            Err(Stop::Fail(format!("something was written: {changed:#?}")))
-        }
+    if before == after {
+        Ok(done)
+    } else {
+        let changed = differences(&before, &after);
+        Err(Stop::Fail(format!("something was written: {changed:#?}")))
     }
 }
 

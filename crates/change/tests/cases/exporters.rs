@@ -35,10 +35,7 @@ impl Exporting {
     }
 
     fn of(&self, path: &Path) -> &dyn Files {
-        match path.starts_with(CONFIG) {
-            true => &self.0,
-            false => &Live,
-        }
+        if path.starts_with(CONFIG) { &self.0 } else { &Live }
     }
 }
 
@@ -131,9 +128,10 @@ fn configured(modules: &[&str], directory: &str) -> Step<PathBuf> {
         let _ = quietly("mount", &["-t", "configfs", "none", CONFIG]);
     }
     let path = Path::new(CONFIG).join(directory);
-    match path.exists() {
-        true => Ok(path),
-        false => Err(Stop::Skip(format!("this kernel has no {}", modules.join(", no ")))),
+    if path.exists() {
+        Ok(path)
+    } else {
+        Err(Stop::Skip(format!("this kernel has no {}", modules.join(", no "))))
     }
 }
 

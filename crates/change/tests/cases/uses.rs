@@ -335,9 +335,10 @@ fn file_locked(fixtures: &mut Fixtures) -> Step<String> {
     let image = fixtures.image("locked.img", 8 << 20)?;
     let script = format!("exec 3<{}; flock -s 3; echo ready; read line", image.display());
     fixtures.start("bash", &["-c", &script], "ready\n")?;
-    match rubus_host::files::own_files::is_locked(&image) {
-        true => Ok("another program's lock is seen".into()),
-        false => Err(Stop::Fail("the lock was not seen".into())),
+    if rubus_host::files::own_files::is_locked(&image) {
+        Ok("another program's lock is seen".into())
+    } else {
+        Err(Stop::Fail("the lock was not seen".into()))
     }
 }
 

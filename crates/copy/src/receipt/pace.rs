@@ -58,10 +58,12 @@ impl Pace {
                 return Some((0.0, self.bytes_time / self.bytes_2));
             }
         }
-        match self.entries_2 > 0.0 {
-            true => Some((self.entries_time / self.entries_2, 0.0)),
-            false if self.bytes_2 > 0.0 => Some((0.0, self.bytes_time / self.bytes_2)),
-            false => None,
+        if self.entries_2 > 0.0 {
+            Some((self.entries_time / self.entries_2, 0.0))
+        } else if self.bytes_2 > 0.0 {
+            Some((0.0, self.bytes_time / self.bytes_2))
+        } else {
+            None
         }
     }
 

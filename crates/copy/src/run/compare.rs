@@ -174,9 +174,10 @@ impl Comparing<'_> {
 
     fn may_go_on(&self) -> Result<(), CopyError> {
         let stop = self.options.stop.as_ref();
-        match stop.is_some_and(|stop| stop.load(Ordering::Relaxed)) {
-            true => Err(CopyError::Stopped),
-            false => Ok(()),
+        if stop.is_some_and(|stop| stop.load(Ordering::Relaxed)) {
+            Err(CopyError::Stopped)
+        } else {
+            Ok(())
         }
     }
 
@@ -360,9 +361,10 @@ impl Comparing<'_> {
             return;
         }
         let is_whole = self.share >= 1.0 || self.options.wholly.cover(path);
-        let reading = match is_whole {
-            true => Reading::Whole,
-            false => Reading::Sample { share: self.share, seed: self.options.seed },
+        let reading = if is_whole {
+            Reading::Whole
+        } else {
+            Reading::Sample { share: self.share, seed: self.options.seed }
         };
         self.jobs_bytes += meta.size_bytes;
         self.jobs.push(Job {

@@ -66,13 +66,14 @@ pub(super) fn pour(
     let mut end_of_data = 0;
     let mut at = 0;
     while at < size {
-        let piece = match has_holes {
-            true => match source.next_data(at) {
+        let piece = if has_holes {
+            match source.next_data(at) {
                 Ok(piece) => piece,
                 Err(failure) if failure.reason() == Reason::Unsupported => Some((at, size)),
                 Err(failure) => return Err(Trouble::Source(failure)),
-            },
-            false => Some((at, size)),
+            }
+        } else {
+            Some((at, size))
         };
         let Some((start, end)) = piece else { break };
         let end = end.min(size);

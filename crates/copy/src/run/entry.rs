@@ -118,9 +118,10 @@ impl<'a> Copier<'a> {
             Ok(moved) => Ok(Some(tell(&turn.path, moved, &mut done.told))),
             Err(trouble) if trouble.is_fatal() => Err(trouble.into_error(turn.path)),
             Err(trouble) => {
-                match trouble.is_gone() {
-                    true => done.told.vanished.add(turn.path),
-                    false => done.told.lost.add(Remark { path: turn.path, what: trouble.words() }),
+                if trouble.is_gone() {
+                    done.told.vanished.add(turn.path)
+                } else {
+                    done.told.lost.add(Remark { path: turn.path, what: trouble.words() })
                 }
                 Ok(None)
             }
@@ -226,10 +227,7 @@ impl<'a> Copier<'a> {
 
     /// Removes what an earlier pass left under that name.
     fn make_way(&self, turn: &Turn<'_>) -> Result<(), Trouble> {
-        match turn.parent.is_fresh {
-            true => Ok(()),
-            false => self.clear(&turn.parent.target, turn.name),
-        }
+        if turn.parent.is_fresh { Ok(()) } else { self.clear(&turn.parent.target, turn.name) }
     }
 
     fn clear(&self, from: &Directory, name: &OsStr) -> Result<(), Trouble> {
@@ -296,10 +294,7 @@ fn tell(path: &str, moved: Moved, told: &mut CopyReceipt) -> u64 {
     if moved.has_changed {
         told.changed.add(path.to_string());
     }
-    match moved.has_changed || has_lost {
-        true => NEVER,
-        false => fingerprint(&moved.meta),
-    }
+    if moved.has_changed || has_lost { NEVER } else { fingerprint(&moved.meta) }
 }
 
 /// Counts an entry by its kind.

@@ -172,10 +172,7 @@ fn open_target(target: &Path) -> Result<(Directory, Option<Made>), Failure> {
             let (Some(parent), Some(name)) = (target.parent(), target.file_name()) else {
                 return Err(failure);
             };
-            let parent = match parent.as_os_str().is_empty() {
-                true => Path::new("."),
-                false => parent,
-            };
+            let parent = if parent.as_os_str().is_empty() { Path::new(".") } else { parent };
             let parent = Directory::open_root(parent)?;
             parent.make_directory(name)?;
             let opened = parent.open(name)?;
@@ -351,8 +348,5 @@ fn workers_for(files: &dyn Files, device: (u32, u32)) -> usize {
     let is_rotating = read("queue/rotational").is_ok_and(|text| text == "1");
     let is_card = read("device/type").is_ok_and(|text| text == "SD" || text == "MMC");
     let has_queue = read("device/cmdq_en").is_ok_and(|text| text == "1");
-    match is_rotating || (is_card && !has_queue) {
-        true => 2,
-        false => (2 * processors()).clamp(4, 8),
-    }
+    if is_rotating || (is_card && !has_queue) { 2 } else { (2 * processors()).clamp(4, 8) }
 }

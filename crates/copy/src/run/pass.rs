@@ -62,9 +62,10 @@ pub(super) fn run(
         source_name: beginning.source_name.clone(),
         root: Arc::clone(&beginning.root),
         ways: Ways::new(beginning.is_one_filesystem),
-        disk: match options.by_file || beginning.is_one_filesystem {
-            true => None,
-            false => Disk::below(&beginning.root.source),
+        disk: if options.by_file || beginning.is_one_filesystem {
+            None
+        } else {
+            Disk::below(&beginning.root.source)
         },
         bin: Mutex::new(beginning.bin),
         dirty_limit_bytes: beginning.dirty_limit_bytes,

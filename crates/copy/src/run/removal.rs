@@ -104,9 +104,10 @@ pub(super) fn unlock(place: Place<'_>) -> Result<(), Failure> {
     let Ok(flags) = place.flags() else {
         return Ok(());
     };
-    match flags.and(Flags::LOCKED).is_empty() {
-        true => Ok(()),
-        false => place.set_flags(flags.without(Flags::LOCKED)),
+    if flags.and(Flags::LOCKED).is_empty() {
+        Ok(())
+    } else {
+        place.set_flags(flags.without(Flags::LOCKED))
     }
 }
 

@@ -23,10 +23,8 @@ impl Fixture {
     fn new() -> Self {
         // Every pass waits for stable storage, of which memory has none to wait for.
         let memory = Path::new("/dev/shm");
-        let directory = match memory.is_dir() {
-            true => tempfile::tempdir_in(memory),
-            false => tempfile::tempdir(),
-        };
+        let directory =
+            if memory.is_dir() { tempfile::tempdir_in(memory) } else { tempfile::tempdir() };
         let directory = directory.unwrap();
         let (from, to) = (directory.path().join("from"), directory.path().join("to"));
         fs::create_dir(&from).unwrap();

@@ -108,9 +108,10 @@ impl<'a> Walker<'a> {
             if self.shared.is_stopping() {
                 return Ok(());
             }
-            match frame.next < frame.listed.len() {
-                true => self.step()?,
-                false => self.ascend()?,
+            if frame.next < frame.listed.len() {
+                self.step()?
+            } else {
+                self.ascend()?
             }
             if self.is_full() {
                 self.hand_over();
@@ -248,27 +249,21 @@ impl<'a> Walker<'a> {
         }
         let found = self.find(path)?;
         let print = fingerprint(&meta);
-        let in_target = match found == Some(print) {
-            true => parent.target.look_at(&name).ok(),
-            false => None,
-        };
+        let in_target = if found == Some(print) { parent.target.look_at(&name).ok() } else { None };
         let in_target = in_target.filter(|there| looks_like(there, &meta));
-        let first = match meta.names > 1 {
-            true => {
-                let inode = in_target.map(|there| there.inode);
-                self.links.meet(identity(&meta), meta.names, path, inode)
-            }
-            false => None,
+        let first = if meta.names > 1 {
+            let inode = in_target.map(|there| there.inode);
+            self.links.meet(identity(&meta), meta.names, path, inode)
+        } else {
+            None
         };
         let is_unchanged = match (&first, in_target) {
             (_, None) => false,
             (None, Some(_)) => true,
             (Some(first), Some(there)) => first.inode == Some(there.inode),
         };
-        self.window_bytes += match is_unchanged {
-            true => 0,
-            false => meta.size_bytes.min(meta.allocated_bytes),
-        };
+        self.window_bytes +=
+            if is_unchanged { 0 } else { meta.size_bytes.min(meta.allocated_bytes) };
         if is_unchanged {
             self.window.unchanged_bytes += meta.size_bytes;
         }
@@ -320,13 +315,10 @@ impl<'a> Walker<'a> {
         self.find(&path)?;
         let listed = if is_elsewhere(&meta, &self.root_meta) {
             let what = "another filesystem is mounted here; only the empty directory was made";
-            match self.shared.options.is_whole {
-                true => self
-                    .window
-                    .told
-                    .lost
-                    .add(Remark { path: path_text(&path), what: what.to_string() }),
-                false => self.skip(&path, what),
+            if self.shared.options.is_whole {
+                self.window.told.lost.add(Remark { path: path_text(&path), what: what.to_string() })
+            } else {
+                self.skip(&path, what)
             }
             Listed::default()
         } else {
@@ -457,9 +449,10 @@ impl<'a> Walker<'a> {
         }
         let is_replaced =
             matches!(&trouble, Trouble::Source(failure) if failure.reason() == Reason::OtherKind);
-        match trouble.is_gone() || is_replaced {
-            true => self.window.told.vanished.add(path),
-            false => self.window.told.lost.add(Remark { path, what: trouble.words() }),
+        if trouble.is_gone() || is_replaced {
+            self.window.told.vanished.add(path)
+        } else {
+            self.window.told.lost.add(Remark { path, what: trouble.words() })
         }
         Ok(())
     }
@@ -478,9 +471,10 @@ pub(super) const IS_MANIFEST: &str =
 /// Whether an entry is not on the filesystem of the root. A subvolume of btrfs has a device number of its own, and is a part of
 /// the mount that it is reached through.
 pub(super) fn is_elsewhere(meta: &Meta, root: &Meta) -> bool {
-    match meta.mount != 0 && root.mount != 0 {
-        true => meta.mount != root.mount,
-        false => meta.device != root.device,
+    if meta.mount != 0 && root.mount != 0 {
+        meta.mount != root.mount
+    } else {
+        meta.device != root.device
     }
 }
 

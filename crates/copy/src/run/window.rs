@@ -92,20 +92,16 @@ impl Window {
                 continue;
             };
             let is_file = meta.kind == Kind::File && meta.size_bytes > 0;
-            match is_file && meta.size_bytes > SMALL_BYTES {
-                true => large.push((place(entry), meta.inode, index as u32)),
-                false => {
-                    let place = if is_file && has_disk { place(entry) } else { 0 };
-                    small.push(((place, meta.inode), meta.size_bytes, index as u32));
-                }
+            if is_file && meta.size_bytes > SMALL_BYTES {
+                large.push((place(entry), meta.inode, index as u32))
+            } else {
+                let place = if is_file && has_disk { place(entry) } else { 0 };
+                small.push(((place, meta.inode), meta.size_bytes, index as u32));
             }
         }
         small.sort_unstable();
         large.sort_unstable();
-        let most = match has_disk {
-            true => BATCH_FILES_OF_DISK,
-            false => BATCH_FILES,
-        };
+        let most = if has_disk { BATCH_FILES_OF_DISK } else { BATCH_FILES };
         let mut batch = Vec::new();
         let mut batch_bytes = 0;
         for (_, bytes, index) in small {

@@ -121,10 +121,7 @@ fn group(mut jobs: Vec<Job>, ends_with_any: bool) -> Option<Job> {
         return None;
     }
     let mut first = jobs.remove(0);
-    first.ends = match ends_with_any {
-        true => Ends::WithAny,
-        false => Ends::EachByItself,
-    };
+    first.ends = if ends_with_any { Ends::WithAny } else { Ends::EachByItself };
     first.beside = jobs;
     Some(first)
 }
@@ -266,10 +263,7 @@ impl Lowering<'_> {
         };
         let step_bytes = settings.offset_increment.of(existing.unwrap_or(0));
         let shared = shares_files(planned);
-        let steps_bytes = match shared {
-            true => step_bytes.saturating_mul(u64::from(copy)),
-            false => 0,
-        };
+        let steps_bytes = if shared { step_bytes.saturating_mul(u64::from(copy)) } else { 0 };
         let before_bytes = offset_bytes.saturating_add(steps_bytes);
         let left_of = |bytes: u64| bytes.saturating_sub(before_bytes);
         let per_file = match (given, whole, settings.file_size) {
@@ -554,14 +548,9 @@ fn with_stride(
 /// One copy of a section (or all of them, when the caller adds the copies) as a job.
 fn lowered(planned: &PlannedJob, name: &str, extent: &Extent, files: &[u32], copy: u32) -> Job {
     let settings = &planned.settings;
-    let direction = match settings.reads {
-        true => Direction::Read,
-        false => Direction::Write,
-    };
-    let pattern = match settings.is_random_in_effect() {
-        true => Pattern::Random,
-        false => Pattern::Sequential,
-    };
+    let direction = if settings.reads { Direction::Read } else { Direction::Write };
+    let pattern =
+        if settings.is_random_in_effect() { Pattern::Random } else { Pattern::Sequential };
     let mut job = Job::new(name, direction, pattern, block_bytes(settings), settings.depth);
     job.durability = match (settings.each_durable, settings.end_flush) {
         (true, _) => Durability::EachInPlace,
@@ -569,10 +558,7 @@ fn lowered(planned: &PlannedJob, name: &str, extent: &Extent, files: &[u32], cop
         (false, false) => Durability::Never,
     };
     let runtime_s = settings.runtime_us as f64 / 1e6;
-    let bytes = match settings.time_based {
-        true => u64::MAX,
-        false => extent.amount_bytes,
-    };
+    let bytes = if settings.time_based { u64::MAX } else { extent.amount_bytes };
     job.stop = StopSpec {
         relative_half_width: WANTED,
         // A job of a job file ends when the file says so, never for its precision.
@@ -613,9 +599,10 @@ fn shape(settings: &Settings, extent: &Extent, block_bytes: u32) -> Shape {
     };
     Shape {
         read_percent: (settings.reads && settings.writes).then_some(settings.read_percent),
-        random_percent: match settings.is_random {
-            true => settings.random_percent.map(|p| p.filter(|&percent| percent < 100)),
-            false => [None; 2],
+        random_percent: if settings.is_random {
+            settings.random_percent.map(|p| p.filter(|&percent| percent < 100))
+        } else {
+            [None; 2]
         },
         sizes: sizes(settings, block_bytes),
         unaligned: settings.unaligned,

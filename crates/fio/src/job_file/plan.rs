@@ -462,10 +462,7 @@ impl Reader {
         if !self.told.insert((setting.at.to_string(), what.clone())) {
             return;
         }
-        let name = match setting.is_global {
-            true => "global",
-            false => &section.name,
-        };
+        let name = if setting.is_global { "global" } else { &section.name };
         let value = setting.value.as_deref().unwrap_or("");
         self.problems.push(Problem {
             at: setting.at.clone(),

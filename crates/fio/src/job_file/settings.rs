@@ -622,15 +622,14 @@ fn zones(text: &str) -> Result<Vec<Zone>, String> {
     }
     let is_share = |zone: &Zone| zone.operations_percent >= 0.0 && zone.region_percent > 0.0;
     let fit = operations_left.abs() < 0.01 && region_left > -0.01 && zones.iter().all(is_share);
-    match fit {
-        true => {
-            if region_left >= 0.01 {
-                // What no zone covers is never visited.
-                zones.push(Zone { operations_percent: 0.0, region_percent: region_left });
-            }
-            Ok(zones)
+    if fit {
+        if region_left >= 0.01 {
+            // What no zone covers is never visited.
+            zones.push(Zone { operations_percent: 0.0, region_percent: region_left });
         }
-        false => Err(format!("the zones of '{text}' do not add up to 100 %")),
+        Ok(zones)
+    } else {
+        Err(format!("the zones of '{text}' do not add up to 100 %"))
     }
 }
 

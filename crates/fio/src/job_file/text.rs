@@ -84,9 +84,10 @@ pub fn sections(
         is_global: true,
     }));
     reader.read(&Arc::from(file), text, 0);
-    match reader.problems.is_empty() {
-        true => Ok(reader.sections),
-        false => Err(JobFileError { problems: reader.problems }),
+    if reader.problems.is_empty() {
+        Ok(reader.sections)
+    } else {
+        Err(JobFileError { problems: reader.problems })
     }
 }
 
@@ -213,9 +214,10 @@ impl Reader<'_> {
     }
 
     fn problem(&mut self, at: At, what: String, remedy: &str) {
-        let section = match self.in_global {
-            true => Some("global".to_string()),
-            false => self.sections.last().map(|section| section.name.clone()),
+        let section = if self.in_global {
+            Some("global".to_string())
+        } else {
+            self.sections.last().map(|section| section.name.clone())
         };
         self.problems.push(Problem {
             at,

@@ -178,9 +178,10 @@ pub fn amount(text: &str, base: KbBase) -> Result<Amount, String> {
     if text.trim().ends_with('%') {
         // Scripts that are templates double the sign, and fio takes it.
         let percent = float(text.trim().trim_end_matches('%'))?;
-        return match (0.0..=100.0).contains(&percent) {
-            true => Ok(Amount::Percent(percent)),
-            false => Err(format!("'{text}' is not from 0 % to 100 %")),
+        return if (0.0..=100.0).contains(&percent) {
+            Ok(Amount::Percent(percent))
+        } else {
+            Err(format!("'{text}' is not from 0 % to 100 %"))
         };
     }
     if text.trim().ends_with(['z', 'Z']) {

@@ -188,10 +188,7 @@ fn exact_percentiles(result: &JobResult) -> Vec<(f64, u64)> {
 /// The standard error that belongs to a 95 % interval, the nearest thing to fio's deviation.
 fn deviation(estimate: &Estimate) -> f64 {
     let half_width = (estimate.high - estimate.low) / 2.0;
-    match half_width.is_finite() {
-        true => half_width / 1.96,
-        false => 0.0,
-    }
+    if half_width.is_finite() { half_width / 1.96 } else { 0.0 }
 }
 
 fn nothing() -> Value {

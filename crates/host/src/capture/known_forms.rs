@@ -136,10 +136,12 @@ const FSTAB_COLUMNS: usize = 6;
 /// A number of two digits. A longer one says what any does that is not zero, and what is no number says what zero does.
 fn small_number(text: &str) -> String {
     let is_number = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
-    match is_number {
-        true if text.len() <= 2 => text.to_string(),
-        true => "1".into(),
-        false => "x".into(),
+    if !is_number {
+        "x".into()
+    } else if text.len() <= 2 {
+        text.to_string()
+    } else {
+        "1".into()
     }
 }
 

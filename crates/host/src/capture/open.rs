@@ -42,9 +42,10 @@ impl Captured {
         } else {
             Bundle::of_archive(document::open(path).map_err(unreadable)?)
         };
-        let remedy = match path.file_name().is_some_and(|name| name == FILE_NAME) {
-            true => REMEDY_DIRECTORY,
-            false => REMEDY,
+        let remedy = if path.file_name().is_some_and(|name| name == FILE_NAME) {
+            REMEDY_DIRECTORY
+        } else {
+            REMEDY
         };
         Self::of_bundle(path, bundle.map_err(|what| broken(path, what, remedy))?)
     }

@@ -393,12 +393,11 @@ fn known_parts(name: &[u8]) -> Vec<Range<usize>> {
 /// What is the same of a kernel's name and of its initial RAM filesystem's, "kernel8.img" and "initramfs8".
 fn without_kind(name: &[u8]) -> Vec<u8> {
     let text = String::from_utf8_lossy(name);
-    match text.contains("initramfs") || text.contains("kernel") {
-        true => {
-            let stem = text.strip_suffix(".img").unwrap_or(&text);
-            stem.replacen("initramfs", "kernel", 1).into_bytes()
-        }
-        false => name.to_vec(),
+    if text.contains("initramfs") || text.contains("kernel") {
+        let stem = text.strip_suffix(".img").unwrap_or(&text);
+        stem.replacen("initramfs", "kernel", 1).into_bytes()
+    } else {
+        name.to_vec()
     }
 }
 
@@ -443,9 +442,10 @@ impl Place {
     /// Of udev's properties, and of the links that it makes, some are serial numbers.
     fn of_udev_line(line: &[u8]) -> Place {
         let serials: [&[u8]; 3] = [b"E:ID_SERIAL", b"E:ID_SCSI_SERIAL", b"S:disk/by-id/"];
-        match serials.iter().any(|start| line.starts_with(start)) {
-            true => Place::Serials,
-            false => Place::Identities,
+        if serials.iter().any(|start| line.starts_with(start)) {
+            Place::Serials
+        } else {
+            Place::Identities
         }
     }
 }

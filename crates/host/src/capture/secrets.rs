@@ -509,10 +509,8 @@ impl Secrets {
     /// are of no product are names that an owner gave.
     fn add_makers_names(&mut self, name: &str) {
         let serial = shapes::serial_in_name(name);
-        let end = match shapes::identifies(serial) {
-            true => name.rfind(serial).unwrap_or(0),
-            false => name.len(),
-        };
+        let end =
+            if shapes::identifies(serial) { name.rfind(serial).unwrap_or(0) } else { name.len() };
         let product = name[..end].trim_end_matches('_');
         if !product.contains('_') && end == name.len() || is_product(&product.replace('_', " ")) {
             return;

@@ -38,10 +38,7 @@ pub fn open(path: &Path) -> io::Result<Document> {
     let file = File::from(rustix::fs::open(path, flags, Mode::empty())?);
     let about = file.metadata()?;
     must_have_an_end(&about)?;
-    let begin = match about.file_type().is_fifo() {
-        true => first_byte(&file)?,
-        false => Vec::new(),
-    };
+    let begin = if about.file_type().is_fifo() { first_byte(&file)? } else { Vec::new() };
     rustix::fs::fcntl_setfl(&file, OFlags::empty())?;
     Ok(Cursor::new(begin).chain(file))
 }

@@ -303,9 +303,10 @@ fn wait_and_leave(child: libc::pid_t) -> ! {
                 libc::_exit(BY_SIGNAL);
             }
         }
-        libc::_exit(match libc::WIFEXITED(status) {
-            true => libc::WEXITSTATUS(status),
-            false => BY_SIGNAL + libc::WTERMSIG(status),
+        libc::_exit(if libc::WIFEXITED(status) {
+            libc::WEXITSTATUS(status)
+        } else {
+            BY_SIGNAL + libc::WTERMSIG(status)
         })
     }
 }

@@ -266,10 +266,12 @@ impl<'a> Limit<'a> {
             return Ok(LOOK_AGAIN);
         };
         let left = deadline.saturating_duration_since(Instant::now());
-        match left.is_zero() {
-            true => Err(Failure::TooSlow),
-            false if self.stop.is_some() => Ok(left.min(LOOK_AGAIN)),
-            false => Ok(left),
+        if left.is_zero() {
+            Err(Failure::TooSlow)
+        } else if self.stop.is_some() {
+            Ok(left.min(LOOK_AGAIN))
+        } else {
+            Ok(left)
         }
     }
 }

@@ -199,9 +199,12 @@ fn parameter(word: &str, names: &mut Pseudonyms) -> Option<String> {
         Some((name, value)) => (name, Some(value)),
         None => (word, None),
     };
-    let is_name = |known: &str| match known.ends_with(['.', '_']) {
-        true => name.strip_prefix(known).is_some_and(|rest| !rest.is_empty() && is_words(rest)),
-        false => name == known,
+    let is_name = |known: &str| {
+        if known.ends_with(['.', '_']) {
+            name.strip_prefix(known).is_some_and(|rest| !rest.is_empty() && is_words(rest))
+        } else {
+            name == known
+        }
     };
     let (_, form) = PARAMETERS.iter().find(|(known, _)| is_name(known))?;
     let Some(value) = value else {

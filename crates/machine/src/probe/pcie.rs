@@ -130,9 +130,12 @@ fn link(files: &dyn Files, directory: &str, which: &str) -> Fact<PcieLink> {
 fn link_at_best(files: &dyn Files, upstream: &str) -> Fact<PcieLink> {
     let said = link(files, upstream, "max");
     let is_connector = upstream.split('/').any(|step| step == BCM2712_CONNECTOR);
-    said.map(|link| match is_connector && link.generation() < 3 {
-        true => PcieLink { megatransfers: 8_000, ..link },
-        false => link,
+    said.map(|link| {
+        if is_connector && link.generation() < 3 {
+            PcieLink { megatransfers: 8_000, ..link }
+        } else {
+            link
+        }
     })
 }
 

@@ -301,10 +301,7 @@ fn stalled(run: &Run) -> Vec<Seen> {
                 "Cards and sticks do that while they make room for new data."
             }
         ),
-        fix: match is_remote {
-            false => "Keep a fifth of it free and trimmed (fstrim), and little unwritten data in memory (vm.dirty_bytes of two seconds of the disk); a good card or an SSD does not do it.",
-            true => "Measure the disk on the server itself, and look at both while it happens.",
-        }
+        fix: if is_remote { "Measure the disk on the server itself, and look at both while it happens." } else { "Keep a fifth of it free and trimmed (fstrim), and little unwritten data in memory (vm.dirty_bytes of two seconds of the disk); a good card or an SSD does not do it." }
         .into(),
         command: Some("rubus watch".into()),
     }]

@@ -138,9 +138,10 @@ fn step(found: &[RuleFinding]) -> NextStep {
             let has_plans = found.iter().any(|finding| {
                 finding.command.as_ref().is_some_and(|command| command.starts_with("rubus plan"))
             });
-            let words = match has_plans {
-                true => "what another disk would give; `rubus plan` below only shows its steps",
-                false => "what another disk would give",
+            let words = if has_plans {
+                "what another disk would give; `rubus plan` below only shows its steps"
+            } else {
+                "what another disk would give"
             };
             NextStep::command(&["rubus", "advise"], words)
         }

@@ -59,11 +59,10 @@ fn next_start(start: &Start) -> Option<RuleFinding> {
         about: stage.to_string(),
         evidence: stop.why.clone(),
         read_from: link.source.clone(),
-        consequence: match is_medium_certain {
-            true => "The machine does not come up after the next restart.".into(),
-            false => {
-                "If it starts from this partition, as is likely, it does not come up after the next restart.".into()
-            }
+        consequence: if is_medium_certain {
+            "The machine does not come up after the next restart.".into()
+        } else {
+            "If it starts from this partition, as is likely, it does not come up after the next restart.".into()
         },
         fix: format!("{}.", stop.remedy),
         command: Some("rubus boot".into()),

@@ -130,9 +130,10 @@ fn where_it_starts(start: &Start) -> &'static str {
     let has_notes = start.chain.notes().next().is_some();
     let is_likely = start.chain.certainty() == Certainty::Likely;
     let Some(link) = start.chain.likely().filter(|_| is_likely) else {
-        return match has_notes {
-            true => "nothing, but see what is noted below",
-            false => "nothing: it starts",
+        return if has_notes {
+            "nothing, but see what is noted below"
+        } else {
+            "nothing: it starts"
         };
     };
     let is_of_machine = start.disk().is_none();

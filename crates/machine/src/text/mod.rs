@@ -52,9 +52,10 @@ pub fn render_with(
     } else {
         text.push_str(&short::render(machine, extent.serials, style));
     }
-    let mut hints = vec![match extent.everything {
-        true => "Where each fact was read: rubus survey --json",
-        false => "Everything that was read, and what could not be: rubus survey --verbose",
+    let mut hints = vec![if extent.everything {
+        "Where each fact was read: rubus survey --json"
+    } else {
+        "Everything that was read, and what could not be: rubus survey --verbose"
     }];
     if !extent.serials {
         hints.push("With serial numbers, identifiers and all names: rubus survey --serials");

@@ -68,9 +68,10 @@ pub(crate) fn run(
             Step::Do(operation) => {
                 let waited = wait_for(&operation, origin_ns, ledger);
                 // What will be read back has to be written in any case.
-                let done = match waited || hands.checks.is_some() {
-                    true => hands.carry_out(&operation, baton, ledger),
-                    false => Ok(()),
+                let done = if waited || hands.checks.is_some() {
+                    hands.carry_out(&operation, baton, ledger)
+                } else {
+                    Ok(())
                 };
                 baton.done(&operation);
                 if let Err(error) = done {
@@ -116,10 +117,8 @@ impl Hands<'_> {
         let began_ns = now_ns();
         ledger.busy_from(began_ns);
         let wanted = operation.bytes as usize;
-        let moved = match operation.is_write {
-            true => self.write(fd, operation),
-            false => self.read(fd, operation),
-        };
+        let moved =
+            if operation.is_write { self.write(fd, operation) } else { self.read(fd, operation) };
         if moved != Ok(wanted) {
             return Err(io_failure(verb(operation), wanted, operation.offset, moved));
         }
@@ -185,12 +184,11 @@ impl Hands<'_> {
         let Some(maps) = &self.maps else {
             return flush_all(self.files, flush, operation);
         };
-        let done = match flush.alone {
-            true => maps.iter().try_for_each(SharedMapping::flush_all),
-            false => {
-                let mapping = &maps[operation.file as usize];
-                mapping.flush(operation.offset, u64::from(operation.bytes))
-            }
+        let done = if flush.alone {
+            maps.iter().try_for_each(SharedMapping::flush_all)
+        } else {
+            let mapping = &maps[operation.file as usize];
+            mapping.flush(operation.offset, u64::from(operation.bytes))
         };
         done.map_err(|errno| flush_failure(operation, errno))
     }
@@ -220,10 +218,7 @@ pub(super) fn flush_all(
 ) -> Result<(), String> {
     let of_this = |file: u32| flush.alone || file == operation.file;
     for (file, _) in files.iter().zip(0..).filter(|&(_, number)| of_this(number)) {
-        let answer = match flush.metadata_too {
-            true => fsync(file),
-            false => fdatasync(file),
-        };
+        let answer = if flush.metadata_too { fsync(file) } else { fdatasync(file) };
         answer.map_err(|errno| flush_failure(operation, errno))?;
     }
     Ok(())

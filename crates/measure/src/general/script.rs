@@ -375,10 +375,8 @@ impl Script {
         let is_backward = self.plan.stride < -i64::from(bytes);
         // As in fio: the first operation is at the start, and one before the start is as far before the end
         // as it goes back from where the last one ended.
-        let again = match is_backward {
-            true => span.saturating_sub(self.plan.stride.unsigned_abs()),
-            false => 0,
-        };
+        let again =
+            if is_backward { span.saturating_sub(self.plan.stride.unsigned_abs()) } else { 0 };
         let part = &self.parts[part];
         match part.follow[side] {
             Some(next) if next.saturating_add(least) <= span => (next, false),

@@ -272,11 +272,13 @@ impl Cost {
             let stop = &job.stop;
             about_s += AROUND_JOB_S + job.rest_before_s;
             most_s += AROUND_JOB_S + job.rest_before_s + stop.max_seconds;
-            about_s += match job.until_cliff {
-                true => stop.max_seconds.min(stop.max_bytes as f64 / FILLS_AT),
+            about_s += if job.until_cliff {
+                stop.max_seconds.min(stop.max_bytes as f64 / FILLS_AT)
+            } else if job.operation == Operation::Stamp {
                 // Nothing is repeated and nothing ends early: its least is what a usual device takes.
-                false if job.operation == Operation::Stamp => stop.min_seconds,
-                false => expected_s(stop.min_seconds, stop.max_seconds),
+                stop.min_seconds
+            } else {
+                expected_s(stop.min_seconds, stop.max_seconds)
             };
         }
         let fills = unfilled_bytes(suite, is_own_file) as f64;

@@ -408,10 +408,12 @@ impl<'a> Watch<'a> {
             }
             Err(error) => {
                 let since = *self.refused_since.get_or_insert_with(clock::now);
-                match since.elapsed() > STUBBORN {
-                    true if error.reason.contains("reclaimed") => Err(End::OutOfMemory),
-                    true => Err(End::Failed { why: error.to_string() }),
-                    false => Ok(()),
+                if since.elapsed() <= STUBBORN {
+                    Ok(())
+                } else if error.reason.contains("reclaimed") {
+                    Err(End::OutOfMemory)
+                } else {
+                    Err(End::Failed { why: error.to_string() })
                 }
             }
         }
@@ -470,12 +472,14 @@ impl<'a> Watch<'a> {
                     let killed = self.fence.ended_for_want();
                     let is_full = self.made.set_up.swap_bytes > 0
                         && (self.min_free_swap as f64) < FULL * self.made.set_up.swap_bytes as f64;
-                    return Err(match killed > killed_before || killed.is_none() {
-                        true if is_full => End::SwapFull,
-                        true => End::OutOfMemory,
-                        false => End::Failed {
-                            why: "the program that takes memory was ended from outside".into(),
-                        },
+                    let is_for_want = killed > killed_before || killed.is_none();
+                    return Err(if !is_for_want {
+                        let why = "the program that takes memory was ended from outside".into();
+                        End::Failed { why }
+                    } else if is_full {
+                        End::SwapFull
+                    } else {
+                        End::OutOfMemory
                     });
                 }
             }

@@ -233,15 +233,12 @@ fn announcement(record: &Record, device: &Device, request: &AttachRequest) -> St
         }
     }
     if record.identity.is_none() && !record.read_only {
-        text += match request.resume_unidentified {
-            true => {
-                "This server does not say which disk it serves; it is resumed all the same, as asked for.\n"
-            }
-            false => {
-                "This server does not say which disk it serves. When its connection ends after writes that were not\n\
+        text += if request.resume_unidentified {
+            "This server does not say which disk it serves; it is resumed all the same, as asked for.\n"
+        } else {
+            "This server does not say which disk it serves. When its connection ends after writes that were not\n\
                  flushed, the device is failed; --resume-unidentified resumes it, which is safe as long as the\n\
                  server's machine is not restarted.\n"
-            }
         };
     }
     if !device.attached.fenced && !record.read_only {
@@ -298,11 +295,12 @@ pub fn must_be_ours(index: u32, record: Option<&Record>) -> anyhow::Result<()> {
     if record.is_some() || backend_in_use(index).starts_with("rubus ") {
         return Ok(());
     }
-    match has_server(index) {
-        true => anyhow::bail!(
+    if has_server(index) {
+        anyhow::bail!(
             "/dev/nbd{index} was attached by another program; for nbd-client: nbd-client -d /dev/nbd{index}"
-        ),
-        false => anyhow::bail!("/dev/nbd{index} is not attached"),
+        )
+    } else {
+        anyhow::bail!("/dev/nbd{index} is not attached")
     }
 }
 

@@ -103,12 +103,13 @@ impl<T: Transport + 'static> Export<T> {
         let is_same = disk(offer) == disk(&self.offer)
             && offer.replies() == self.offer.replies()
             && offer.allocation == self.offer.allocation;
-        match is_same {
-            true => Ok(()),
-            false => Err(CopyError::Trouble(format!(
+        if is_same {
+            Ok(())
+        } else {
+            Err(CopyError::Trouble(format!(
                 "{} is another disk on another connection; its server was changed meanwhile: look at it, and start again",
                 self.name
-            ))),
+            )))
         }
     }
 

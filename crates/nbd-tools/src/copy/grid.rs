@@ -153,9 +153,8 @@ pub fn is_zero(bytes: &[u8]) -> bool {
 pub fn digest(grid: &Grid, at: u64, bytes: &[u8]) -> u64 {
     let cells = bytes.chunks(grid.cell_bytes as usize);
     let offsets = (at..).step_by(grid.cell_bytes as usize);
-    cells.zip(offsets).fold(0, |sum: u64, (cell, offset)| match is_zero(cell) {
-        true => sum,
-        false => sum.wrapping_add(xxh64(cell, offset)),
+    cells.zip(offsets).fold(0, |sum: u64, (cell, offset)| {
+        if is_zero(cell) { sum } else { sum.wrapping_add(xxh64(cell, offset)) }
     })
 }
 

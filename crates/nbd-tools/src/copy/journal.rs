@@ -104,9 +104,10 @@ impl Head {
                 return Err((what, ours.clone(), texts(theirs)));
             }
         }
-        match self.grid == other.grid {
-            true => Ok(()),
-            false => Err(("cut", format!("{:?}", self.grid), format!("{:?}", other.grid))),
+        if self.grid == other.grid {
+            Ok(())
+        } else {
+            Err(("cut", format!("{:?}", self.grid), format!("{:?}", other.grid)))
         }
     }
 }
@@ -122,10 +123,8 @@ pub fn record(section: usize, digest: u64) -> String {
 /// If the bytes are no journal, or its head is damaged or incomplete.
 pub fn parse(bytes: &[u8]) -> Result<Journal, NotAJournal> {
     let mut lines = Lines { bytes, used: 0 };
-    let head = Head::decode(&mut lines).map_err(|why| match ends_early(bytes, lines.used) {
-        true => NotAJournal::Unfinished,
-        false => why,
-    })?;
+    let head = Head::decode(&mut lines)
+        .map_err(|why| if ends_early(bytes, lines.used) { NotAJournal::Unfinished } else { why })?;
     let mut done = Vec::new();
     let mut length = lines.used;
     while let Some(line) = lines.next() {

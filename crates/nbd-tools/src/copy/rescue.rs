@@ -53,10 +53,7 @@ pub(super) fn rescue<T: Transport + 'static>(
             ledger.is_unreadable(from, to);
         }
         write(&mut to_side, from, memory, cancel)?;
-        let data_bytes = match is_zero(memory) {
-            true => 0,
-            false => memory.len() as u64,
-        };
+        let data_bytes = if is_zero(memory) { 0 } else { memory.len() as u64 };
         ledger.data_done(from, to, digest(&grid, from, memory), data_bytes);
         tell();
     }
@@ -78,9 +75,10 @@ fn parts_that_fail(
             continue;
         }
         let middle = from + ((to - from) / 2).next_multiple_of(least);
-        match middle < to {
-            true => left.extend([(middle, to), (from, middle)]),
-            false => failing.push((from, to)),
+        if middle < to {
+            left.extend([(middle, to), (from, middle)])
+        } else {
+            failing.push((from, to))
         }
     }
     Ok(failing)

@@ -189,15 +189,13 @@ impl<'a> Job<'a> {
             }
         }
         let Some(run) = queue.runs.front_mut() else {
-            return match queue.is_asking {
-                true => Next::Wait,
-                false => Next::Over,
-            };
+            return if queue.is_asking { Next::Wait } else { Next::Over };
         };
         let from = run.from;
-        let to = match run.is_zero {
-            true => run.to.min(from + self.zeros_bytes),
-            false => self.grid.piece_end(run),
+        let to = if run.is_zero {
+            run.to.min(from + self.zeros_bytes)
+        } else {
+            self.grid.piece_end(run)
         };
         let is_zero = run.is_zero;
         run.from = to;
@@ -205,10 +203,7 @@ impl<'a> Job<'a> {
             queue.runs.pop_front();
         }
         queue.queued_bytes = queue.queued_bytes.saturating_sub(to - from);
-        match is_zero {
-            true => Next::Zeros(from, to),
-            false => Next::Piece(from, to),
-        }
+        if is_zero { Next::Zeros(from, to) } else { Next::Piece(from, to) }
     }
 
     /// Finds out what comes next, or says what is to be asked for that.
@@ -217,9 +212,10 @@ impl<'a> Job<'a> {
         while queue.queued_bytes < self.ahead_bytes {
             while queue.known_to < size {
                 let section = self.grid.section_of(queue.known_to);
-                match self.ledger.is_done(section) {
-                    true => queue.known_to = self.grid.section(section).1,
-                    false => break,
+                if self.ledger.is_done(section) {
+                    queue.known_to = self.grid.section(section).1
+                } else {
+                    break;
                 }
             }
             let from = queue.known_to;
@@ -278,9 +274,10 @@ impl<'a> Job<'a> {
 }
 
 fn as_told(extent: &rubus_nbd::server::disk::Extent) -> Extent {
-    let flags = match extent.is_hole {
-        true => AllocationFlags::HOLE.with(AllocationFlags::ZERO).0,
-        false => AllocationFlags::NONE.0,
+    let flags = if extent.is_hole {
+        AllocationFlags::HOLE.with(AllocationFlags::ZERO).0
+    } else {
+        AllocationFlags::NONE.0
     };
     Extent { length: extent.length, flags }
 }

@@ -382,9 +382,10 @@ impl<'a, T: Transport> Worker<'a, T> {
 
     /// Why a read failed; of the disk that is copied, one could do without these bytes.
     fn of_source(&self, is_of_the_disk: bool, why: CopyError) -> CopyError {
-        match is_of_the_disk && !matches!(self.target, Side::Nowhere) {
-            true => CopyError::Unreadable(why.to_string()),
-            false => why,
+        if is_of_the_disk && !matches!(self.target, Side::Nowhere) {
+            CopyError::Unreadable(why.to_string())
+        } else {
+            why
         }
     }
 
@@ -424,13 +425,11 @@ impl<'a, T: Transport> Worker<'a, T> {
         });
         for (range, is_zero) in &ranges {
             let place = from + range.start as u64;
-            match is_zero {
-                true if self.about.is_zero => {}
-                true => self.make_zero(slot, place, place + range.len() as u64)?,
-                false => {
-                    self.slots[slot].data_bytes += range.len() as u64;
-                    self.write(slot, place, at + range.start, range.len())?;
-                }
+            if !is_zero {
+                self.slots[slot].data_bytes += range.len() as u64;
+                self.write(slot, place, at + range.start, range.len())?;
+            } else if !self.about.is_zero {
+                self.make_zero(slot, place, place + range.len() as u64)?;
             }
         }
         self.ranges = ranges;
@@ -481,19 +480,17 @@ impl<'a, T: Transport> Worker<'a, T> {
         let mut at = from;
         while at < to {
             let zeros_at = self.memory_of(self.slots.len());
-            let bytes = match self.about.can_zero {
-                true => (to - at).min(MAX_ZEROS),
-                false => (to - at).min(self.job.grid.piece_bytes),
+            let bytes = if self.about.can_zero {
+                (to - at).min(MAX_ZEROS)
+            } else {
+                (to - at).min(self.job.grid.piece_bytes)
             };
-            match self.about.can_zero {
-                true => {
-                    let doing = Doing::Zero { slot, at, bytes };
-                    self.send(Command::WriteZeroes, at, bytes, 0, doing)?;
-                }
-                false => {
-                    let doing = Doing::Write { slot, at, bytes };
-                    self.send(Command::Write, at, bytes, zeros_at, doing)?;
-                }
+            if self.about.can_zero {
+                let doing = Doing::Zero { slot, at, bytes };
+                self.send(Command::WriteZeroes, at, bytes, 0, doing)?;
+            } else {
+                let doing = Doing::Write { slot, at, bytes };
+                self.send(Command::Write, at, bytes, zeros_at, doing)?;
             }
             self.slots[slot].left += 1;
             at += bytes;
@@ -605,9 +602,10 @@ impl<'a, T: Transport> Worker<'a, T> {
             return Ok(());
         }
         let ledger = self.job.ledger;
-        match done.is_zero {
-            true => ledger.zeros_done(done.from, done.to),
-            false => ledger.data_done(done.from, done.to, done.digest, done.data_bytes),
+        if done.is_zero {
+            ledger.zeros_done(done.from, done.to)
+        } else {
+            ledger.data_done(done.from, done.to, done.digest, done.data_bytes)
         }
         self.free.push(slot);
         Ok(())
@@ -674,8 +672,5 @@ fn not_zero(from: u64, to: u64, extents: &[Extent]) -> Vec<(u64, u64)> {
     if at < to {
         parts.push((at, to));
     }
-    match parts.len() > MAX_PARTS {
-        true => vec![(from, to)],
-        false => parts,
-    }
+    if parts.len() > MAX_PARTS { vec![(from, to)] } else { parts }
 }

@@ -25,10 +25,7 @@ pub fn is_all_zero<T: Transport + 'static>(export: &Export<T>) -> Result<Option<
             export.give_back(client);
             return Ok(Some(true));
         }
-        let most = match export.offer.extended_headers {
-            true => size - at,
-            false => (size - at).min(1 << 31),
-        };
+        let most = if export.offer.extended_headers { size - at } else { (size - at).min(1 << 31) };
         let mut answers = Vec::new();
         client
             .queue_status(0, at, most)

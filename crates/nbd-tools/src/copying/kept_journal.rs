@@ -48,16 +48,17 @@ impl Kept {
             ))
             .into());
         };
-        let earlier = match bytes.is_empty() {
-            true => None,
-            false => match parse(&bytes) {
+        let earlier = if bytes.is_empty() {
+            None
+        } else {
+            match parse(&bytes) {
                 Err(NotAJournal::Unfinished) => None,
                 parsed => Some(parsed.with_context(|| {
                     format!(
                         "cannot resume with {place}; choose another file with --journal, or remove it to start over"
                     )
                 })?),
-            },
+            }
         };
         Ok(Kept {
             file,

@@ -230,19 +230,19 @@ fn finish(
     destination: Destination,
 ) -> anyhow::Result<DiskCopy> {
     if let Some((partial, path)) = &destination.names {
-        match done.different.is_empty() {
-            true => {
-                if let Err(error) = kept_file::publish(partial, path) {
-                    keep_the_rest(ledger, &destination)?;
-                    let (from, to) = (partial.display(), path.display());
-                    return Err(anyhow::Error::from(error)
-                        .context(format!("cannot rename {from} to {to}")));
-                }
+        if done.different.is_empty() {
+            if let Err(error) = kept_file::publish(partial, path) {
+                keep_the_rest(ledger, &destination)?;
+                let (from, to) = (partial.display(), path.display());
+                return Err(
+                    anyhow::Error::from(error).context(format!("cannot rename {from} to {to}"))
+                );
             }
-            false => done.remarks.push(format!(
+        } else {
+            done.remarks.push(format!(
                 "{} was left for you to look at; look at the memory, the cable and the disk of this machine",
                 partial.display()
-            )),
+            ))
         }
     }
     if let Some(journal) = destination.journal {
@@ -255,9 +255,10 @@ fn finish(
 fn not_done(error: CopyError, ledger: &Ledger, destination: &Destination) -> anyhow::Result<()> {
     let (done, all) = (ledger.done_bytes(), destination.end.size_bytes());
     let share = percent(done as f64 / all.max(1) as f64);
-    let goes_on = match destination.journal.is_some() && destination.end.can_flush() {
-        true => "the same command continues from what is on stable storage",
-        false => "to be able to go on after an interruption, give --journal FILE the next time",
+    let goes_on = if destination.journal.is_some() && destination.end.can_flush() {
+        "the same command continues from what is on stable storage"
+    } else {
+        "to be able to go on after an interruption, give --journal FILE the next time"
     };
     let so_far =
         format!("{} of {} ({share}) were done; {goes_on}", bytes_iec(done), bytes_iec(all));

@@ -66,15 +66,16 @@ pub fn of_path(path: &Path, guard: &dyn Guard) -> anyhow::Result<Source> {
         })?
     };
     let whole = own_files::real_path(path).with_context(|| format!("cannot find {name}"))?;
-    let mark = match is_device {
-        true => format!("device {} of {} bytes", whole.display(), image.size_bytes()),
-        false => format!(
+    let mark = if is_device {
+        format!("device {} of {} bytes", whole.display(), image.size_bytes())
+    } else {
+        format!(
             "file {} {} of {} bytes, written {}",
             whole.display(),
             image.mark(false)?,
             image.size_bytes(),
             image.written_at()?
-        ),
+        )
     };
     Ok(Source { end: End::Image { image: Arc::new(image), name }, mark, remarks })
 }

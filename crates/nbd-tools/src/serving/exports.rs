@@ -418,10 +418,7 @@ fn file(wanted: &ExportRequest, guard: &dyn Guard) -> anyhow::Result<Image> {
         ImageError::Locked => Refused(format!(
             "{place} was not touched: another program has it open and locked{}\n  \
              stop that program, or serve a copy",
-            match wanted.read_only {
-                true => " for writing",
-                false => ", and two writers would destroy what is on it",
-            }
+            if wanted.read_only { " for writing" } else { ", and two writers would destroy what is on it" }
         ))
         .into(),
         ImageError::Missing => anyhow::anyhow!("there is no {place}"),
@@ -456,12 +453,13 @@ fn make(wanted: &ExportRequest, size: u64) -> anyhow::Result<String> {
         new.preallocate(size)?;
     }
     new.finish()?;
-    Ok(match wanted.preallocate {
-        true => format!("made, {}, all of it taken", bytes_iec(size)),
-        false => format!(
+    Ok(if wanted.preallocate {
+        format!("made, {}, all of it taken", bytes_iec(size))
+    } else {
+        format!(
             "made, {}, sparse: it takes room as it is written (--preallocate takes it at once)",
             bytes_iec(size)
-        ),
+        )
     })
 }
 

@@ -110,9 +110,10 @@ pub fn serve(
     let server = Server::new(Arc::new(exports), settings, move |event| told.event(event))
         .context("cannot begin to serve")?;
     listening::allow_many_files();
-    let ended = match options.stdin {
-        true => serve_standard_input(&server),
-        false => serve_listeners(&server, options, log, on_end),
+    let ended = if options.stdin {
+        serve_standard_input(&server)
+    } else {
+        serve_listeners(&server, options, log, on_end)
     };
     // One that fails keeps none of the others from being flushed.
     let flushed = disks.iter().map(|(name, disk, path)| {
@@ -179,17 +180,14 @@ fn serve_clones(
     let exports = CloneExports::new(name.clone(), words, fleet);
     let verifies = options.encryption.verify_clients;
     let is_bound = verifies && !clones.shared_certificate;
-    let exports = Arc::new(match is_bound {
-        true => exports.bound_to_certificates(),
-        false => exports,
-    });
-    match verifies {
-        true if is_bound => log.say(&format!(
+    let exports = Arc::new(if is_bound { exports.bound_to_certificates() } else { exports });
+    if is_bound {
+        log.say(&format!(
             "'{name}/CLIENT' is opened with a certificate for CLIENT alone (`rubus serve --make-certificates DIR --client \
              CLIENT`); --shared-certificate gives that up"
-        )),
-        true => log.say("--shared-certificate: anyone with any certificate can open every clone"),
-        false => {}
+        ));
+    } else if verifies {
+        log.say("--shared-certificate: anyone with any certificate can open every clone");
     }
     let (store, told): (Arc<CloneExports>, _) = (Arc::clone(&exports), Arc::clone(log));
     let settings = settings(options, certificates);
@@ -206,9 +204,10 @@ fn serve_clones(
         // After that: clones that were moved here still have what they need in memory.
         image_identity::sweep();
     });
-    let ended = match options.stdin {
-        true => serve_standard_input(&server),
-        false => serve_listeners(&server, options, log, on_end),
+    let ended = if options.stdin {
+        serve_standard_input(&server)
+    } else {
+        serve_listeners(&server, options, log, on_end)
     };
     exports.close().context("ended, and NOT everything that was written is on stable storage")?;
     if ended.is_ok() {
@@ -241,9 +240,10 @@ impl Encryption {
         )?;
         let certificate = PemFile::read(directory.join(SERVER))?;
         let key = PemFile::read(directory.join(SERVER_KEY))?;
-        let authority = match self.verify_clients {
-            true => Some(PemFile::read(directory.join(AUTHORITY))?),
-            false => None,
+        let authority = if self.verify_clients {
+            Some(PemFile::read(directory.join(AUTHORITY))?)
+        } else {
+            None
         };
         let authority = authority.as_ref().map(PemFile::pem);
         let settings = TlsServerSettings::new(certificate.pem(), key.pem(), authority)?;
@@ -318,10 +318,7 @@ fn listeners(options: &ServeOptions) -> anyhow::Result<Vec<Listener>> {
 }
 
 fn about(ready: &Ready) -> String {
-    let manner = match ready.read_only {
-        true => ", read-only",
-        false => "",
-    };
+    let manner = if ready.read_only { ", read-only" } else { "" };
     format!("export '{}': {}{manner}", ready.offered.name, ready.told)
 }
 
@@ -366,9 +363,10 @@ fn warn_of_the_public(listeners: &[Listener], options: &ServeOptions, log: &Log)
             format!("every machine in {}", names.join(", "))
         }
     };
-    let what = match wishes.exports.iter().all(|export| export.read_only) {
-        true => "read",
-        false => "read and overwrite",
+    let what = if wishes.exports.iter().all(|export| export.read_only) {
+        "read"
+    } else {
+        "read and overwrite"
     };
     let advice = match (wishes.allow.is_empty(), what) {
         (true, "read") => "; --allow says who may connect",

@@ -273,10 +273,7 @@ impl Flight {
             _ => {
                 let carries = command == Command::Write;
                 let request = ExtendedRequest {
-                    flags: match carries {
-                        true => flags.with(CommandFlags::PAYLOAD_LEN),
-                        false => flags,
-                    },
+                    flags: if carries { flags.with(CommandFlags::PAYLOAD_LEN) } else { flags },
                     command,
                     cookie,
                     offset,
@@ -395,9 +392,10 @@ impl Flight {
     }
 
     fn must_be(&self, replies: Replies) -> Result<(), FlightError> {
-        match self.replies == replies {
-            true => Ok(()),
-            false => Err(FlightError::Unsuitable("client that has not asked for it")),
+        if self.replies == replies {
+            Ok(())
+        } else {
+            Err(FlightError::Unsuitable("client that has not asked for it"))
         }
     }
 

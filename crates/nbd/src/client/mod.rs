@@ -132,9 +132,10 @@ impl Limit {
         if monotonic_ns() >= self.end_ns {
             return Err(HandshakeError::TooSlow((self.most * ANSWERS).as_secs()).into());
         }
-        match transport.wait(or_room, Some(self.most))? {
-            true => Ok(()),
-            false => Err(ClientError::Silent(self.most.as_secs())),
+        if transport.wait(or_room, Some(self.most))? {
+            Ok(())
+        } else {
+            Err(ClientError::Silent(self.most.as_secs()))
         }
     }
 }
@@ -542,9 +543,10 @@ impl<T: Transport> Client<T> {
         }
         // Headers and words without end are no answer.
         let came = (self.flight.asked_bytes() - asked) as usize;
-        match self.rate.is_too_slow(came, monotonic_ns()) {
-            true => Err(ClientError::Silent(self.patience.server.as_secs())),
-            false => Ok(true),
+        if self.rate.is_too_slow(came, monotonic_ns()) {
+            Err(ClientError::Silent(self.patience.server.as_secs()))
+        } else {
+            Ok(true)
         }
     }
 

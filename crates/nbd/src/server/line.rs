@@ -196,10 +196,12 @@ impl Inbox {
         if self.from + need > self.memory.len() {
             self.make_room(need + header_bytes);
         }
-        let end = match need > LARGE_BYTES {
-            _ if self.is_frugal => self.from + need,
-            true => (self.from + need + header_bytes).min(self.memory.len()),
-            false => self.memory.len(),
+        let end = if self.is_frugal {
+            self.from + need
+        } else if need > LARGE_BYTES {
+            (self.from + need + header_bytes).min(self.memory.len())
+        } else {
+            self.memory.len()
         };
         let got = line.receive(&mut self.memory[self.to..end], wait)?;
         self.to += got;

@@ -176,10 +176,12 @@ impl Pool {
         let thread_pool = Arc::clone(&self.thread_pool);
         let run = move |queue| serve(&thread_pool, queue, max_of_one);
         // A queue that waits already is served again after its first job.
-        let begun = match queues {
-            true => self.thread_pool.take(Arc::clone(queue), run),
-            false if is_full => return Ok(()),
-            false => self.thread_pool.one_more(run).map_err(|error| (Arc::clone(queue), error)),
+        let begun = if queues {
+            self.thread_pool.take(Arc::clone(queue), run)
+        } else if is_full {
+            return Ok(());
+        } else {
+            self.thread_pool.one_more(run).map_err(|error| (Arc::clone(queue), error))
         };
         match begun {
             Err((_, error)) if self.thread_pool.threads() == 0 => Err(error),
@@ -232,9 +234,8 @@ fn run(job: Job) -> Done {
             return Done { request, result, begun_ns };
         }
     };
-    let made_durable = |durable: bool, done: io::Result<()>| match durable {
-        true => done.and_then(|()| disk.flush()),
-        false => done,
+    let made_durable = |durable: bool, done: io::Result<()>| {
+        if durable { done.and_then(|()| disk.flush()) } else { done }
     };
     if let Some(writing) = writing.as_ref().filter(|writing| writing.is_overtaken()) {
         let result = run_parts(&*disk, &request.work, payload.as_deref(), writing);

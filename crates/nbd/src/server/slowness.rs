@@ -45,10 +45,7 @@ impl Slowness {
     /// If the write fails.
     #[inline]
     pub fn write(&mut self, came_ns: u64, work: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
-        match came_ns < self.watch_until_ns {
-            true => self.watch(work),
-            false => work(),
-        }
+        if came_ns < self.watch_until_ns { self.watch(work) } else { work() }
     }
 
     #[cold]

@@ -218,9 +218,8 @@ impl Rules {
             });
         }
         let is_filter = header.command == Command::BlockStatus && payload > 0;
-        let judged = match is_filter {
-            false => self.judge(&header),
-            true => match self.filter(&header, payload, &bytes[header.bytes..]) {
+        let judged = if is_filter {
+            match self.filter(&header, payload, &bytes[header.bytes..]) {
                 Filter::Need(more) => return Parsed::Need(header.bytes + more),
                 Filter::Work(work) => {
                     return Parsed::Request {
@@ -229,7 +228,9 @@ impl Rules {
                     };
                 }
                 Filter::Wrong(why) => Err(why),
-            },
+            }
+        } else {
+            self.judge(&header)
         };
         match judged {
             Ok(work) => Parsed::Request {
@@ -275,10 +276,7 @@ impl Rules {
     fn payload_bytes(&self, header: &Header) -> u64 {
         let is_marked =
             self.replies == Replies::Extended && header.flags.has(CommandFlags::PAYLOAD_LEN);
-        match header.command == Command::Write || is_marked {
-            true => header.length,
-            false => 0,
-        }
+        if header.command == Command::Write || is_marked { header.length } else { 0 }
     }
 
     #[inline]
@@ -352,9 +350,10 @@ impl Rules {
             Command::Trim => (has(TransmissionFlags::SEND_TRIM) || read_only, CommandFlags::NONE),
             Command::WriteZeroes => (
                 has(TransmissionFlags::SEND_WRITE_ZEROES) || read_only,
-                match has(TransmissionFlags::SEND_FAST_ZERO) {
-                    true => CommandFlags::NO_HOLE.with(CommandFlags::FAST_ZERO),
-                    false => CommandFlags::NO_HOLE,
+                if has(TransmissionFlags::SEND_FAST_ZERO) {
+                    CommandFlags::NO_HOLE.with(CommandFlags::FAST_ZERO)
+                } else {
+                    CommandFlags::NO_HOLE
                 },
             ),
             Command::Cache => (has(TransmissionFlags::SEND_CACHE), CommandFlags::NONE),
@@ -368,9 +367,10 @@ impl Rules {
         if has(TransmissionFlags::SEND_FUA) {
             allowed = allowed.with(CommandFlags::FUA);
         }
-        match allowed.has(flags) {
-            true => Ok(()),
-            false => Err(invalid("the command does not have these flags")),
+        if allowed.has(flags) {
+            Ok(())
+        } else {
+            Err(invalid("the command does not have these flags"))
         }
     }
 

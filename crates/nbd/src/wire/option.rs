@@ -134,9 +134,8 @@ impl OptionRequest {
     /// When they are not what the option asks for.
     pub fn decode(option: u32, data: &[u8]) -> Result<Self, Malformed> {
         let mut reader = Reader::new("an option", data);
-        let plain = |request: OptionRequest| match data.is_empty() {
-            true => Ok(request),
-            false => Err(Malformed::Length { what: "an option" }),
+        let plain = |request: OptionRequest| {
+            if data.is_empty() { Ok(request) } else { Err(Malformed::Length { what: "an option" }) }
         };
         match option {
             1 => Ok(OptionRequest::ExportName(reader.text_to_end()?)),

@@ -66,9 +66,10 @@ pub fn read_status_body(kind: ChunkKind, bytes: &[u8]) -> Result<(u32, Vec<Exten
     let mut extents = Vec::with_capacity(count);
     for piece in rest.chunks_exact(each) {
         let mut reader = Reader::new(WHAT, piece);
-        let extent = match long {
-            true => Extent { length: reader.u64()?, flags: reader.u64()? },
-            false => Extent { length: u64::from(reader.u32()?), flags: u64::from(reader.u32()?) },
+        let extent = if long {
+            Extent { length: reader.u64()?, flags: reader.u64()? }
+        } else {
+            Extent { length: u64::from(reader.u32()?), flags: u64::from(reader.u32()?) }
         };
         if extent.length == 0 {
             return Err(Malformed::Value { what: "the length of an extent", value: 0 });
@@ -123,10 +124,7 @@ mod tests {
     use super::*;
 
     fn kind(long: bool) -> ChunkKind {
-        match long {
-            true => ChunkKind::LongBlockStatus,
-            false => ChunkKind::BlockStatus,
-        }
+        if long { ChunkKind::LongBlockStatus } else { ChunkKind::BlockStatus }
     }
 
     #[test]

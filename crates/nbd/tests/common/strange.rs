@@ -34,9 +34,10 @@ pub struct Strange {
 impl Strange {
     fn bad(offset: u64, length: usize) -> io::Result<()> {
         let (at, bad) = (offset as usize, BAD * BLOCK);
-        match at < bad + BLOCK && bad < at + length {
-            true => Err(io::Error::from_raw_os_error(5)),
-            false => Ok(()),
+        if at < bad + BLOCK && bad < at + length {
+            Err(io::Error::from_raw_os_error(5))
+        } else {
+            Ok(())
         }
     }
 

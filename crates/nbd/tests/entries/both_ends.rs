@@ -32,10 +32,7 @@ pub fn both_ends(data: &[u8]) {
                 let head = flight.begin_status(due.slot, due.offset, length);
                 sent.extend_from_slice(&head.expect("a free slot"));
                 let is_inside = length > 0 && due.offset + length <= DISK_BYTES as u64;
-                expected.push(match is_inside {
-                    true => Ok(Vec::new()),
-                    false => Err(ErrorCode::INVALID),
-                });
+                expected.push(if is_inside { Ok(Vec::new()) } else { Err(ErrorCode::INVALID) });
                 continue;
             }
             let at = due.memory_at..due.memory_at + SLOT_BYTES as usize;
@@ -129,9 +126,10 @@ fn model_of(due: &Due, fill: u8, model: &mut [u8]) -> Result<Vec<u8>, ErrorCode>
     let place = model.get_mut(at..at + due.length as usize);
     let Some(place) = place.filter(|place| !place.is_empty()) else {
         let changes = matches!(due.command, Command::Write | Command::WriteZeroes);
-        return Err(match changes && due.length > 0 {
-            true => ErrorCode::NO_SPACE,
-            false => ErrorCode::INVALID,
+        return Err(if changes && due.length > 0 {
+            ErrorCode::NO_SPACE
+        } else {
+            ErrorCode::INVALID
         });
     };
     match due.command {

@@ -289,9 +289,12 @@ impl Server {
 fn extents(bytes: &[u8]) -> Vec<Extent> {
     bytes
         .chunks(4096)
-        .map(|page| match page.iter().all(|&byte| byte == 0) {
-            true => Extent::hole(page.len() as u64),
-            false => Extent::data(page.len() as u64),
+        .map(|page| {
+            if page.iter().all(|&byte| byte == 0) {
+                Extent::hole(page.len() as u64)
+            } else {
+                Extent::data(page.len() as u64)
+            }
         })
         .collect()
 }

@@ -117,10 +117,12 @@ fn solved(linpack: &Linpack, style: Style) -> Vec<String> {
 }
 
 fn residual(scaled: f64) -> String {
-    match scaled.is_finite() {
-        true if scaled < 1000.0 => format!("{scaled:.4}"),
-        true => format!("{scaled:.1e}"),
-        false => "no number".into(),
+    if !scaled.is_finite() {
+        "no number".into()
+    } else if scaled < 1000.0 {
+        format!("{scaled:.4}")
+    } else {
+        format!("{scaled:.1e}")
     }
 }
 

@@ -127,9 +127,10 @@ fn question(plan: &Plan) -> &'static str {
         Action::On(on) => matches!(*on.action, Action::BuildInitramfs(_)),
         _ => false,
     };
-    match plan.steps.iter().any(runs_programs) {
-        true => "This runs programs of the image on this machine, shut in. Make this image?",
-        false => "Make this image?",
+    if plan.steps.iter().any(runs_programs) {
+        "This runs programs of the image on this machine, shut in. Make this image?"
+    } else {
+        "Make this image?"
     }
 }
 

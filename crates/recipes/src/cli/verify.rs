@@ -211,10 +211,12 @@ pub fn run(general: &General, arguments: &Verify, outside: &dyn Outside) -> anyh
     let is_rolled_back = |looked: &Looked| matches!(looked.kept, Some(Ending::RolledBack { .. }));
     // What comes true only after the next start does not hold yet.
     let is_waiting = looked.iter().any(Looked::waits_for_a_start);
-    Ok(match holds && !is_waiting {
-        _ if looked.iter().any(is_rolled_back) => Exit::RolledBack,
-        true => Exit::Fine,
-        false => Exit::AnswerIsNo,
+    Ok(if looked.iter().any(is_rolled_back) {
+        Exit::RolledBack
+    } else if holds && !is_waiting {
+        Exit::Fine
+    } else {
+        Exit::AnswerIsNo
     })
 }
 

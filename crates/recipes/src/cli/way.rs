@@ -83,19 +83,13 @@ pub(super) fn finish(
         Ok(Ending::Undone) => {
             let left = left(change, &Live::new());
             say(&undone(change, &left, &Live::new()))?;
-            Ok(match left.found.is_empty() {
-                true => Exit::Fine,
-                false => Exit::AnswerIsNo,
-            })
+            Ok(if left.found.is_empty() { Exit::Fine } else { Exit::AnswerIsNo })
         }
         Ok(Ending::RolledBack { why }) => {
             let left = left(change, &Live::new());
             let now = went_back(&left, change.plan.needs_boot);
             message!("{}", teller.went_back(&why, &now));
-            Ok(match left.found.is_empty() {
-                true => Exit::RolledBack,
-                false => Exit::RollBackFailed,
-            })
+            Ok(if left.found.is_empty() { Exit::RolledBack } else { Exit::RollBackFailed })
         }
         Err(error @ ChangeError::UndoFailed { .. }) => {
             message!(

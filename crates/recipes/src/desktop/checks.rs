@@ -130,9 +130,10 @@ fn disk<'a>(
         }
     };
     let model = disk.model.as_deref().unwrap_or("a disk without a name");
-    let holds = match disk.contents.is_empty() {
-        true => "nothing was found on it".to_string(),
-        false => format!("the change erases what it holds: {}", disk.contents.join(", ")),
+    let holds = if disk.contents.is_empty() {
+        "nothing was found on it".to_string()
+    } else {
+        format!("the change erases what it holds: {}", disk.contents.join(", "))
     };
     draft.check(
         &format!("{shown} is a disk that can be written to"),
@@ -154,10 +155,10 @@ fn disk<'a>(
     draft.check(
         "the running system does not use it",
         used_for.is_empty(),
-        match used_for.is_empty() {
-            true => "neither root, boot partition nor swap is on it, and nothing of it is mounted"
-                .into(),
-            false => used_for.join(", "),
+        if used_for.is_empty() {
+            "neither root, boot partition nor swap is on it, and nothing of it is mounted".into()
+        } else {
+            used_for.join(", ")
         },
         &taken_out_of_use(machine, path),
     );
@@ -175,12 +176,12 @@ fn disk<'a>(
     draft.check(
         "the disk is uniquely identifiable",
         !marks.is_empty(),
-        match marks.is_empty() {
-            true => "it has neither a serial number of its own nor a world-wide name".into(),
-            false if !disk.has_own_number() => {
-                format!("{} alone: it has no serial number of its own", marks.join(", "))
-            }
-            false => marks.join(", "),
+        if marks.is_empty() {
+            "it has neither a serial number of its own nor a world-wide name".into()
+        } else if !disk.has_own_number() {
+            format!("{} alone: it has no serial number of its own", marks.join(", "))
+        } else {
+            marks.join(", ")
         },
         "use a disk or enclosure with a serial number, or a kernel from 5.15 on",
     );
@@ -315,11 +316,12 @@ fn tools(situation: &PlanInput<'_>, choice: &Choice, draft: &mut PlanBuilder) {
 
 /// Only Debian and what is made from it has initramfs-tools.
 fn missing_programs(machine: &Machine, packages: &[&str]) -> String {
-    match packages.contains(&INITRAMFS_TOOLS) && !distribution::is_debian(machine) {
-        true => "this recipe makes initial RAM filesystems with Debian's initramfs-tools, which this system does not have. \
+    if packages.contains(&INITRAMFS_TOOLS) && !distribution::is_debian(machine) {
+        "this recipe makes initial RAM filesystems with Debian's initramfs-tools, which this system does not have. \
                  Install the system afresh on the other disk"
-            .into(),
-        false => distribution::install(machine, packages),
+            .into()
+    } else {
+        distribution::install(machine, packages)
     }
 }
 
@@ -489,9 +491,10 @@ pub(super) fn already(situation: &PlanInput<'_>, choice: &Choice) -> Option<(Str
     if root.filesystem == name && root.device.as_deref().is_some_and(is_there) {
         let options = choice.filesystem.mount_options(root.compression.as_deref());
         let note = "The root is on that disk already; `rubus verify` looks whether everything is as promised.";
-        let compression = match choice.filesystem.is_btrfs() {
-            true => " Another compression is a word in /etc/fstab and in cmdline.txt.",
-            false => "",
+        let compression = if choice.filesystem.is_btrfs() {
+            " Another compression is a word in /etc/fstab and in cmdline.txt."
+        } else {
+            ""
         };
         return Some((
             format!("/ is {name} on {} ({options})", root.source),

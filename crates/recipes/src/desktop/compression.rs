@@ -142,13 +142,14 @@ fn measured_best(methods: &[Method], link: &Link, table: Vec<String>) -> Chosen 
         best.ratio
     );
     Chosen {
-        why: match is_faster {
-            true => format!("{method} is expected to be the fastest here: {numbers}."),
-            false => format!(
+        why: if is_faster {
+            format!("{method} is expected to be the fastest here: {numbers}.")
+        } else {
+            format!(
                 "{method} costs the least speed here ({numbers}); it saves space and wear. compress=none would be faster if \
                  the disk is as fast as what connects it ({}).",
                 rate_si(link.read)
-            ),
+            )
         },
         method: best.method.clone(),
         forecast: Some(best),
@@ -172,10 +173,7 @@ fn by_processor(situation: &PlanInput<'_>) -> Chosen {
     let model = machine.cpu.model.text().unwrap_or("an unknown processor");
     let is_32_bit = machine.system.user_space_bits.get() == Some(32);
     let is_slow = is_slow_processor(machine);
-    let (method, kind) = match is_slow {
-        true => ("zstd:1", "a small one"),
-        false => ("zstd:3", "a fast one"),
-    };
+    let (method, kind) = if is_slow { ("zstd:1", "a small one") } else { ("zstd:3", "a fast one") };
     Chosen {
         method: Some(method.into()),
         forecast: None,

@@ -74,10 +74,8 @@ impl Fallback {
 
     /// The script for a root on this disk.
     pub(super) fn script(&self, new: &NewDisk) -> String {
-        let flags = match self.flags.is_empty() {
-            true => String::new(),
-            false => format!("-o {}", self.flags),
-        };
+        let flags =
+            if self.flags.is_empty() { String::new() } else { format!("-o {}", self.flags) };
         include_str!("local-top.sh")
             .replace("@PARTUUID@", &new.layout.root.partuuid)
             .replace("@WAIT@", &self.wait_s.to_string())

@@ -107,10 +107,7 @@ fn wishes(situation: &PlanInput<'_>, draft: &mut PlanBuilder) {
     draft.check(
         "every option is about an image",
         odd.is_empty(),
-        match odd.is_empty() {
-            true => "yes".into(),
-            false => format!("not {}", odd.join(", ")),
-        },
+        if odd.is_empty() { "yes".into() } else { format!("not {}", odd.join(", ")) },
         "leave it out: the new image has everything in it, and is written to a disk afterwards",
     );
 }
@@ -299,9 +296,10 @@ fn programs(image: &ImageFacts, choice: &Choice, draft: &mut PlanBuilder) {
     draft.check(
         "the programs are on this machine that it takes",
         missing.is_empty(),
-        match missing.is_empty() {
-            true => all.join(", "),
-            false => format!("there is no {}", missing.join(", no ")),
+        if missing.is_empty() {
+            all.join(", ")
+        } else {
+            format!("there is no {}", missing.join(", no "))
         },
         &format!("install {} here; on Debian: sudo apt install {0}", packages.join(" ")),
     );
@@ -566,11 +564,10 @@ fn boot_files(
     };
     let config = config_of(situation, image, &scene.start, &scene.kernels, scene.new.filesystem);
     if config != scene.start.config.text {
-        let why = match scene.kernels.iter().any(|kernel| kernel.is_mistaken) {
-            true => WHY_NAMED,
-            false => {
-                "The firmware loads the initial RAM filesystem with its kernel only when it is told to."
-            }
+        let why = if scene.kernels.iter().any(|kernel| kernel.is_mistaken) {
+            WHY_NAMED
+        } else {
+            "The firmware loads the initial RAM filesystem with its kernel only when it is told to."
         };
         add("config-txt".into(), why.into(), write("config.txt", scene.start.config, config));
     }

@@ -120,12 +120,13 @@ pub(super) fn sysctls(
     if choice.swap != SwapKind::None {
         let is_compressed = zswap::parameters(situation.machine).is_some();
         // Half of the pages that come back are taken to come from memory.
-        let (ratio, why) = match is_compressed {
-            true => (
+        let (ratio, why) = if is_compressed {
+            (
                 2.0,
                 "with zswap in front the swap is taken for twice as fast as the files on the same disk",
-            ),
-            false => (1.0, "swap and files are on the same disk"),
+            )
+        } else {
+            (1.0, "swap and files are on the same disk")
         };
         lines.push((
             "swappiness",
@@ -156,9 +157,10 @@ fn last_word(seen: &Seen, name: &str, own: &str) -> Option<(PathBuf, String)> {
         let (Some(directory), Some(base)) = (path.parent(), path.file_name()) else {
             continue;
         };
-        let base = match path == Path::new("/etc/sysctl.conf") {
-            true => "99-sysctl.conf".to_string(),
-            false => base.to_string_lossy().into_owned(),
+        let base = if path == Path::new("/etc/sysctl.conf") {
+            "99-sysctl.conf".to_string()
+        } else {
+            base.to_string_lossy().into_owned()
         };
         let rank = |directory: &Path| {
             let mut known = SYSCTL_DIRECTORIES.iter();

@@ -179,9 +179,10 @@ impl Choice {
 fn device(value: &str) -> Result<(), String> {
     let name = value.strip_prefix("/dev/").unwrap_or_default();
     let is_plain = |c: char| c.is_ascii_graphic();
-    match !name.is_empty() && name.chars().all(is_plain) && !value.contains("..") {
-        true => Ok(()),
-        false => Err("write the path of a disk, such as /dev/sda or /dev/nvme0n1".into()),
+    if !name.is_empty() && name.chars().all(is_plain) && !value.contains("..") {
+        Ok(())
+    } else {
+        Err("write the path of a disk, such as /dev/sda or /dev/nvme0n1".into())
     }
 }
 
@@ -216,10 +217,7 @@ fn swap_size(value: &str) -> Result<(), String> {
 }
 
 fn one_of(value: &str, all: &[&str]) -> Result<(), String> {
-    match all.contains(&value) {
-        true => Ok(()),
-        false => Err(format!("write one of: {}", all.join(", "))),
-    }
+    if all.contains(&value) { Ok(()) } else { Err(format!("write one of: {}", all.join(", "))) }
 }
 
 /// Seconds that a start waits for the new disk; nothing is for ever.

@@ -277,12 +277,13 @@ fn initramfs_files_of_now(situation: &PlanInput<'_>, scene: &Scene<'_>, draft: &
 
 /// Why the initramfs images are rebuilt.
 pub(super) fn why_initramfs(scene: &Scene<'_>) -> String {
-    match scene.new.filesystem.is_btrfs() {
-        true => "btrfs is a module of the kernel, and the kernel cannot read its modules from a root that it cannot mount."
-            .into(),
-        false => "What the kernel needs for the new disk may be modules of its own, which it cannot read from a root that it \
+    if scene.new.filesystem.is_btrfs() {
+        "btrfs is a module of the kernel, and the kernel cannot read its modules from a root that it cannot mount."
+            .into()
+    } else {
+        "What the kernel needs for the new disk may be modules of its own, which it cannot read from a root that it \
                   cannot mount."
-            .into(),
+            .into()
     }
 }
 
@@ -413,21 +414,19 @@ fn prove(id: &str, why: &str, scene: &Scene<'_>, draft: &mut PlanBuilder) {
 /// The one file that says where the root is.
 fn switch(situation: &PlanInput<'_>, scene: &Scene<'_>, draft: &mut PlanBuilder) {
     let point = &scene.start.point;
-    let decides = match scene.is_tried {
-        true => {
-            "The new system has come up and everything holds: from now on every start is the new one. This is the only step \
+    let decides = if scene.is_tried {
+        "The new system has come up and everything holds: from now on every start is the new one. This is the only step \
                  that decides."
-        }
-        false => {
-            "From the next boot on the kernel takes the new root. This is the last step and the only one that decides."
-        }
+    } else {
+        "From the next boot on the kernel takes the new root. This is the last step and the only one that decides."
     };
-    let taken_out = match scene.removed.is_empty() {
-        true => String::new(),
-        false => format!(
+    let taken_out = if scene.removed.is_empty() {
+        String::new()
+    } else {
+        format!(
             " What grows the root at a first start is taken out ({}).",
             scene.removed.join(", ")
-        ),
+        )
     };
     if let Some(text) = debian::settings(situation, scene, Named::New) {
         let mut edits = Edits::new(&situation.facts.seen);
@@ -458,10 +457,8 @@ fn copy_boot(situation: &PlanInput<'_>, scene: &Scene<'_>, draft: &mut PlanBuild
     let Some(volume) = &scene.new.boot_volume else {
         return;
     };
-    let trials = match scene.is_tried {
-        true => trial::files(&scene.start.point).to_vec(),
-        false => Vec::new(),
-    };
+    let trials =
+        if scene.is_tried { trial::files(&scene.start.point).to_vec() } else { Vec::new() };
     push(
         draft,
         "copy-boot",
@@ -485,19 +482,16 @@ fn boot_copy_note(situation: &PlanInput<'_>, scene: &Scene<'_>, draft: &mut Plan
     }
     let point = scene.start.point.display();
     let starts = "The copy of the boot partition starts the new system without the card.";
-    draft.notes.push(match boot_copy::are_kept_alike(situation.machine, scene) {
-        true => format!(
+    draft.notes.push(if boot_copy::are_kept_alike(situation.machine, scene) { format!(
             "{starts} Kernels that are installed later go to the partition that is mounted at {point}, and hooks bring them to \
              the other one; without the card the copy is mounted there. Kernels that are installed while the card is out reach \
              it at the next start with it in: start from the new disk then."
-        ),
-        false => format!(
+        ) } else { format!(
             "{starts} Kernels that are installed later go to the partition that is mounted at {point}, the card's, and not to \
              the copy: before you take the card out for good, name the copy in /etc/fstab of the new system (PARTUUID={} \
              {point} vfat defaults 0 2) and restart without the card.",
             partition.partuuid
-        ),
-    });
+        ) });
 }
 
 /// The copy's command line follows that of the card.

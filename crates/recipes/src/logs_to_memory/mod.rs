@@ -42,9 +42,12 @@ pub(super) static RECIPE: Recipe = Recipe {
             name: "save",
             what: "how often they are saved in between: hourly, daily or weekly",
             default: Some("daily"),
-            check: |value| match ["hourly", "daily", "weekly"].contains(&value) {
-                true => Ok(()),
-                false => Err("write hourly, daily or weekly".into()),
+            check: |value| {
+                if ["hourly", "daily", "weekly"].contains(&value) {
+                    Ok(())
+                } else {
+                    Err("write hourly, daily or weekly".into())
+                }
             },
         },
     ],

@@ -161,15 +161,12 @@ fn boot_mounted(machine: &Machine) -> String {
                 on the other disk with the means of its makers"
             .into();
     }
-    match distribution::is_debian(machine) {
-        true => {
+    if distribution::is_debian(machine) {
             "mount it (mount /boot/firmware); the recipe is for boards that start from config.txt and cmdline.txt"
-        }
-        false => {
+        } else {
             "this recipe knows systems that mount the FAT partition with config.txt and cmdline.txt there; this one is set up in \
              another way"
         }
-    }
     .into()
 }
 
@@ -223,14 +220,11 @@ fn writable(situation: &PlanInput<'_>, boot: &Mount, draft: &mut PlanBuilder) {
             (_, true) => format!("{point} is mounted read-only"),
             _ => format!("{point} is mounted read-write"),
         },
-        &match is_locked {
-            true => "look at the card's lock switch; a card that has locked itself is worn out".to_string(),
-            false => format!(
+        &if is_locked { "look at the card's lock switch; a card that has locked itself is worn out".to_string() } else { format!(
                 "sudo mount -o remount,rw {point}; where /etc/fstab says ro for it, take that out too, or updates cannot \
                  write kernels there{}",
                 distribution::raspi_config(situation.machine, "Performance Options, Overlay File System")
-            ),
-        },
+            ) },
     );
 }
 
@@ -319,9 +313,10 @@ pub(crate) fn quiet(situation: &PlanInput<'_>, draft: &mut PlanBuilder) {
     draft.check(
         "no package manager is running",
         at_work.is_empty(),
-        match at_work.is_empty() {
-            true => "no apt, dpkg or rpi-update".into(),
-            false => format!("{} runs", at_work.join(", ")),
+        if at_work.is_empty() {
+            "no apt, dpkg or rpi-update".into()
+        } else {
+            format!("{} runs", at_work.join(", "))
         },
         "wait until it has ended, or the copy has half of a package",
     );
@@ -415,13 +410,10 @@ pub(crate) fn boot(
     draft.check(
         "an initial RAM filesystem can be loaded with each",
         blank.is_empty(),
-        match blank.is_empty() {
-            true => kernels
-                .iter()
-                .map(|kernel| kernel.initramfs.as_str())
-                .collect::<Vec<_>>()
-                .join(", "),
-            false => format!("none is named for {}", blank.join(", ")),
+        if blank.is_empty() {
+            kernels.iter().map(|kernel| kernel.initramfs.as_str()).collect::<Vec<_>>().join(", ")
+        } else {
+            format!("none is named for {}", blank.join(", "))
         },
         "write a line like `initramfs initrd.img followkernel` into config.txt and put one there",
     );

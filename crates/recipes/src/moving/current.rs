@@ -316,9 +316,8 @@ fn other_volume(name: &Name, own: &NamedVolume, known: &[NamedVolume]) -> Option
         Name::Path(path) => name.is_known_to_kernel() && path != "/dev/root",
         Name::Other(_) => true,
     };
-    is_seen.then(|| match name.is_volume() {
-        true => "no volume of this machine".into(),
-        false => "no volume".into(),
+    is_seen.then(|| {
+        if name.is_volume() { "no volume of this machine".into() } else { "no volume".into() }
     })
 }
 

@@ -86,12 +86,11 @@ fn questions(next: &NextStart<'_>, situation: &PlanInput<'_>) -> Vec<Check> {
         let names = std::iter::once(&path.kernel).chain(&path.initramfs);
         names.filter(|name| name.contains('/')).for_each(|name| partition.add(name, 1));
     }
-    let models = match is_image {
-        false => vec![Model::of(&situation.machine.board)],
-        true => {
-            let exists = |name: &str| partition.size_bytes(name).is_some();
-            config.models_started(&includes, &exists)
-        }
+    let models = if is_image {
+        let exists = |name: &str| partition.size_bytes(name).is_some();
+        config.models_started(&includes, &exists)
+    } else {
+        vec![Model::of(&situation.machine.board)]
     };
     for (name, text) in &includes {
         partition.put(name, text);
@@ -133,10 +132,7 @@ pub(crate) fn staying(situation: &PlanInput<'_>, overwritten: Option<&str>) -> V
         if !name.resolve(&volumes).is_empty() {
             continue;
         }
-        let device = match entry.is_swap() {
-            true => None,
-            false => mounted_at(machine, &entry.target),
-        };
+        let device = if entry.is_swap() { None } else { mounted_at(machine, &entry.target) };
         let own = device.map(|device| format!("/dev/{device}"));
         if let Some(volume) = volumes.iter_mut().find(|volume| Some(&volume.path) == own.as_ref()) {
             name_by(volume, name);

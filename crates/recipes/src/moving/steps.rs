@@ -76,9 +76,10 @@ pub(crate) fn initramfs(wanted: &Initramfs<'_>, draft: &mut PlanBuilder) {
                 (path, kept)
             }
         };
-        let id = match several {
-            true => format!("initramfs-{}", kernel.file.replace(['.', '_'], "-")),
-            false => "initramfs".into(),
+        let id = if several {
+            format!("initramfs-{}", kernel.file.replace(['.', '_'], "-"))
+        } else {
+            "initramfs".into()
         };
         push(
             draft,
@@ -163,11 +164,10 @@ pub(crate) fn config(
     let path = start.point.join("config.txt");
     let why = "The current file, to be renamed back on any PC.";
     write(situation, draft, "keep-config-txt", why, &kept(start, &path), start.config.clone());
-    let why = match kernels.iter().any(|kernel| kernel.is_mistaken) {
-        true => WHY_NAMED,
-        false => {
-            "The firmware loads the initial RAM filesystem with its kernel only when it is told to; the old root starts with it too."
-        }
+    let why = if kernels.iter().any(|kernel| kernel.is_mistaken) {
+        WHY_NAMED
+    } else {
+        "The firmware loads the initial RAM filesystem with its kernel only when it is told to; the old root starts with it too."
     };
     write(situation, draft, "config-txt", why, &path, TextFile { text, mode: start.config.mode });
 }
@@ -247,9 +247,10 @@ pub(crate) fn kept(start: &Start<'_>, path: &Path) -> PathBuf {
 pub(crate) fn kept_as(path: &Path, ending: &str) -> PathBuf {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let is_swept = ["initrd.img-", "vmlinuz-"].iter().any(|begin| name.starts_with(begin));
-    path.with_file_name(match is_swept {
-        true => format!("{ending}.{name}"),
-        false => format!("{name}.{ending}"),
+    path.with_file_name(if is_swept {
+        format!("{ending}.{name}")
+    } else {
+        format!("{name}.{ending}")
     })
 }
 

@@ -138,10 +138,7 @@ pub(crate) fn effort(situation: &PlanInput<'_>, moved: &Move<'_>) -> Effort {
 /// How fast the old disk is read, bytes and random reads per second, and where that is known from.
 fn source(situation: &PlanInput<'_>, old: Option<&BlockDevice>) -> (Range, Range, String) {
     let is_card = old.is_some_and(|old| old.name.starts_with("mmcblk"));
-    let (mut usual, usual_iops) = match is_card {
-        true => (CARD, CARD_IOPS),
-        false => (DISK, DISK_IOPS),
-    };
+    let (mut usual, usual_iops) = if is_card { (CARD, CARD_IOPS) } else { (DISK, DISK_IOPS) };
     if let Some((bus, _)) = old.and_then(super::current::bus_bytes_per_second) {
         usual = usual.at_most(bus);
     }
@@ -193,9 +190,10 @@ fn processor(situation: &PlanInput<'_>) -> (Range, String) {
         "{} was not measured; the time is that of such processors",
         model.unwrap_or("the processor")
     );
-    match super::is_slow_processor(situation.machine) {
-        true => (SMALL_PROCESSOR, words),
-        false => (FAST_PROCESSOR, words),
+    if super::is_slow_processor(situation.machine) {
+        (SMALL_PROCESSOR, words)
+    } else {
+        (FAST_PROCESSOR, words)
     }
 }
 

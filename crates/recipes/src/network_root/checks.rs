@@ -79,10 +79,7 @@ pub(super) fn look<'a>(
         "the initial RAM filesystem can set the network up",
         situation.is_there(IPCONFIG.as_ref()),
         ipconfig,
-        &match distribution::is_debian(machine) {
-            true => distribution::install(machine, &["initramfs-tools", "klibc-utils"]),
-            false => "this recipe makes initial RAM filesystems with Debian's initramfs-tools, which this system does not have".into(),
-        },
+        &if distribution::is_debian(machine) { distribution::install(machine, &["initramfs-tools", "klibc-utils"]) } else { "this recipe makes initial RAM filesystems with Debian's initramfs-tools, which this system does not have".into() },
     );
     let fstab = situation.file(FSTAB.as_ref());
     draft.check(
@@ -139,16 +136,13 @@ fn address(situation: &PlanInput<'_>, node: &str, draft: &mut PlanBuilder) -> Op
             Some(server) => server.to_string(),
             None => address.into(),
         },
-        match address.starts_with("nbd://[") {
-            true => {
+        if address.starts_with("nbd://[") {
                 "the network is set up with IPv4 before there is a root, and this is an IPv6 address: detach it (sudo rubus \
                  detach), and attach it by the server's IPv4 address, such as nbd://192.168.1.2/root"
-            }
-            false => {
+            } else {
                 "names cannot be looked up before there is a root: detach it (sudo rubus detach), and attach it by the number, \
                  such as nbd://192.168.1.2/root"
-            }
-        },
+            },
     );
     server(address).map(|_| address.to_owned())
 }
@@ -185,10 +179,7 @@ fn link<'a>(situation: &PlanInput<'a>, draft: &mut PlanBuilder) -> Option<&'a Li
     draft.check(
         "the network is on a cable",
         found.is_some(),
-        match all.is_empty() {
-            true => "there is no network card".into(),
-            false => all.join(", "),
-        },
+        if all.is_empty() { "there is no network card".into() } else { all.join(", ") },
         "plug in a cable that leads to the server: the initial RAM filesystem knows no Wi-Fi",
     );
     found

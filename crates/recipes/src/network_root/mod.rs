@@ -71,9 +71,10 @@ fn wait(value: &str) -> Result<(), String> {
 
 fn ip(value: &str) -> Result<(), String> {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || c == ':' || c == '.' || c == '-';
-    match value == "dhcp" || value.contains(':') && value.chars().all(is_plain) {
-        true => Ok(()),
-        false => Err("write dhcp, or 192.168.1.50::192.168.1.1:255.255.255.0::eth0:off".into()),
+    if value == "dhcp" || value.contains(':') && value.chars().all(is_plain) {
+        Ok(())
+    } else {
+        Err("write dhcp, or 192.168.1.50::192.168.1.1:255.255.255.0::eth0:off".into())
     }
 }
 

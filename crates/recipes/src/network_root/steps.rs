@@ -96,15 +96,9 @@ fn volume(new: &NewFilesystem, scene: &Scene<'_>) -> Volume {
 fn card(scene: &Scene<'_>) -> Volume {
     let is_btrfs = scene.card.filesystem == "btrfs";
     Volume {
-        kind: match is_btrfs {
-            true => FilesystemKind::Btrfs,
-            false => FilesystemKind::Ext4,
-        },
+        kind: if is_btrfs { FilesystemKind::Btrfs } else { FilesystemKind::Ext4 },
         uuid: scene.card_uuid.into(),
-        mount_options: match is_btrfs {
-            true => format!("subvol={}", scene.card.root),
-            false => String::new(),
-        },
+        mount_options: if is_btrfs { format!("subvol={}", scene.card.root) } else { String::new() },
         title: format!("from {} when the network is not there", scene.card.source),
     }
 }

@@ -33,9 +33,10 @@ pub(super) struct Export<'a> {
 
 /// A path of what can be served, or a sentence that says what one is.
 pub(super) fn image(value: &str) -> Result<(), String> {
-    match value.ends_with(".toml") {
-        true => Err("the files of a list (TOML) would not be known here; name an image, a directory or a device".into()),
-        false => place(value),
+    if value.ends_with(".toml") {
+        Err("the files of a list (TOML) would not be known here; name an image, a directory or a device".into())
+    } else {
+        place(value)
     }
 }
 
@@ -48,9 +49,10 @@ pub(super) fn place(value: &str) -> Result<(), String> {
 pub(super) fn name(value: &str) -> Result<(), String> {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
     let begins = value.starts_with(|c: char| c.is_ascii_alphanumeric());
-    match begins && value.len() <= MAX_NAME && value.chars().all(is_plain) {
-        true => Ok(()),
-        false => Err("write letters, digits, '-', '_' and '.', such as kitchen".into()),
+    if begins && value.len() <= MAX_NAME && value.chars().all(is_plain) {
+        Ok(())
+    } else {
+        Err("write letters, digits, '-', '_' and '.', such as kitchen".into())
     }
 }
 
@@ -81,10 +83,8 @@ pub(super) fn look<'a>(
         "give it one of letters, digits, '-', '_' and '.', such as name=kitchen",
     );
     let is_given = kind == NodeKind::BlockDevice && !is_read_only;
-    let gives_away = match is_given {
-        true => Some(disks::take(Path::new(image), situation, draft)?),
-        false => None,
-    };
+    let gives_away =
+        if is_given { Some(disks::take(Path::new(image), situation, draft)?) } else { None };
     Some(Export {
         image,
         kind,
@@ -104,9 +104,10 @@ pub(super) fn is_passing(path: &str) -> bool {
 }
 
 fn check_place(image: &str, draft: &mut PlanBuilder) {
-    let remedy = match Path::new(image).starts_with("/dev") {
-        true => "name the device by what stays: one of the links in /dev/disk/by-id",
-        false => "take a place on a disk, such as /srv/disk.img",
+    let remedy = if Path::new(image).starts_with("/dev") {
+        "name the device by what stays: one of the links in /dev/disk/by-id"
+    } else {
+        "take a place on a disk, such as /srv/disk.img"
     };
     draft.check("it is in the same place after a restart", !is_passing(image), image, remedy);
 }

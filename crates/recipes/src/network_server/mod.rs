@@ -207,9 +207,10 @@ fn check_callers(
     let wished = situation.option("allow");
     let shown: Vec<String> = listen.iter().map(ToString::to_string).collect();
     let shown = shown.join(", ");
-    let proof = match tls.is_some_and(|tls| tls.verifies_clients) {
-        true => "may connect, and has to show a client's certificate",
-        false => "is served without asking for a password",
+    let proof = if tls.is_some_and(|tls| tls.verifies_clients) {
+        "may connect, and has to show a client's certificate"
+    } else {
+        "is served without asking for a password"
     };
     draft.check(
         "it is said who may connect",
@@ -247,11 +248,10 @@ fn put(server: &Server<'_>, situation: &PlanInput<'_>, draft: &mut PlanBuilder) 
     draft.check(
         "the units' names are free",
         is_free,
-        match is_free {
-            true => format!("{unit}.socket and {unit}.service"),
-            false => {
-                format!("there is another {unit}.socket or {unit}.service in {}", units::UNITS)
-            }
+        if is_free {
+            format!("{unit}.socket and {unit}.service")
+        } else {
+            format!("there is another {unit}.socket or {unit}.service in {}", units::UNITS)
         },
         "take another one (name=…), or undo the change that made these (rubus status, rubus undo)",
     );
@@ -362,17 +362,15 @@ impl Server<'_> {
             }
         };
         parameters.extend(tls.map(Tls::parameters));
-        match parameters.is_empty() {
-            true => place,
-            false => format!("{place}?{}", parameters.join("&")),
-        }
+        if parameters.is_empty() { place } else { format!("{place}?{}", parameters.join("&")) }
     }
 
     /// Behind `rubus nbd`. Asked about an export, the server of clones would make one.
     fn question(&self) -> Vec<String> {
-        match self.is_one_export() && self.export.clones.is_none() {
-            true => vec!["info".into(), self.address(Some(&self.export.name))],
-            false => vec!["list".into(), self.address(None)],
+        if self.is_one_export() && self.export.clones.is_none() {
+            vec!["info".into(), self.address(Some(&self.export.name))]
+        } else {
+            vec!["list".into(), self.address(None)]
         }
     }
 }

@@ -147,10 +147,7 @@ fn a_device_is_given_away_or_only_read() {
 fn the_server_has_the_rights_of_the_images_owner_and_no_others() {
     let service = |user, wished: &[(&str, &str)]| {
         let image = wished[0].1;
-        let kind = match image.ends_with(".img") {
-            true => NodeKind::File,
-            false => NodeKind::Directory,
-        };
+        let kind = if image.ends_with(".img") { NodeKind::File } else { NodeKind::Directory };
         let plan = drawn(wished, &[(image, node(kind, user))]);
         assert_eq!(obstacles(&plan), [""; 0]);
         written(&plan, ".service")

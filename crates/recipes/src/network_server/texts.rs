@@ -148,9 +148,10 @@ fn view(server: &Server<'_>) -> Vec<String> {
     let is_home = |place: &str| HOMES.iter().any(|home| Path::new(place).starts_with(home));
     let mut lines = vec!["PrivateDevices=yes".to_string()];
     // An empty directory takes the place of the homes, and in it what is served.
-    lines.push(match places.clone().any(|(place, _)| is_home(place)) {
-        true => "ProtectHome=tmpfs".into(),
-        false => "ProtectHome=yes".into(),
+    lines.push(if places.clone().any(|(place, _)| is_home(place)) {
+        "ProtectHome=tmpfs".into()
+    } else {
+        "ProtectHome=yes".into()
     });
     for (place, is_written) in places {
         let key = match (is_home(place), is_written) {

@@ -131,12 +131,13 @@ impl Tls {
             matches!(node, Some(Ok(None)))
         };
         let is_new = [AUTHORITY, SERVER, SERVER_KEY].into_iter().all(is_absent);
-        let remedy = match is_new {
-            true => format!("make them with `{}`", making(&self.directory)),
-            false => format!(
+        let remedy = if is_new {
+            format!("make them with `{}`", making(&self.directory))
+        } else {
+            format!(
                 "put there what goes with the others, or make new ones in another directory: `{}`",
                 making("DIRECTORY")
-            ),
+            )
         };
         let what = "the certificates that the server needs are there";
         self.check_files(what, &self.of_the_server(), &remedy, situation, draft);
@@ -183,10 +184,7 @@ impl Tls {
             ([], false) => "not known: the capture does not say".into(),
             (missing, _) => missing.join("; "),
         };
-        let remedy = match is_denied {
-            true => "look as root, with sudo",
-            false => remedy,
-        };
+        let remedy = if is_denied { "look as root, with sudo" } else { remedy };
         let answer = match (missing.is_empty(), is_known) {
             (true, false) => Answer::Unknown,
             (has_all, _) => Answer::from(has_all),

@@ -103,19 +103,21 @@ fn clients(tls: Option<&Tls>, name: &str) -> String {
     let Some(tls) = tls else {
         return format!("Clients: {plain}.");
     };
-    let files = match tls.verifies_clients {
-        true => "copies of ca-cert.pem, client-cert.pem and client-key.pem",
-        false => "a copy of ca-cert.pem",
+    let files = if tls.verifies_clients {
+        "copies of ca-cert.pem, client-cert.pem and client-key.pem"
+    } else {
+        "a copy of ca-cert.pem"
     };
     let encrypted = format!(
         "rubus bench 'nbds://THIS-MACHINE/{name}?tls-certificates=DIR' with {files} in DIR, and a name of THIS-MACHINE that the \
          certificate is for"
     );
-    match tls.is_required {
-        true => format!(
+    if tls.is_required {
+        format!(
             "Clients: {encrypted}. The kernel's client has no TLS, so rubus attach, network-disk and network-root cannot be used \
              with it."
-        ),
-        false => format!("Clients: {encrypted}; in the clear {plain}."),
+        )
+    } else {
+        format!("Clients: {encrypted}; in the clear {plain}.")
     }
 }

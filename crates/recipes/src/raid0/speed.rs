@@ -42,10 +42,7 @@ pub(super) fn predict(nodes: &[&str], situation: &PlanInput<'_>, draft: &mut Pla
             .iter()
             .filter_map(|device| {
                 let speed = situation.facts.speeds.get(&device.name)?;
-                match is_read {
-                    true => speed.read_bytes_per_second,
-                    false => speed.write_bytes_per_second,
-                }
+                if is_read { speed.read_bytes_per_second } else { speed.write_bytes_per_second }
             })
             .collect();
         if speeds.len() < devices.len() {

@@ -196,9 +196,10 @@ fn whole_disk(
     let node = disk.path.display().to_string();
     draft.risks.push(format!(
         "Everything on {node} is lost: {}.",
-        match disk.contents.is_empty() {
-            true => "nothing was found on it".into(),
-            false => disk.contents.join("; "),
+        if disk.contents.is_empty() {
+            "nothing was found on it".into()
+        } else {
+            disk.contents.join("; ")
         }
     ));
     if device.kind != BlockKind::Disk {

@@ -205,9 +205,10 @@ fn applied(before: &Machine, plan: &Plan) -> Machine {
                 machine.block_devices.push(part);
             }
             Action::SwapOn(SwapOn { what, .. }) => {
-                let (path, kind) = match what.starts_with('/') {
-                    true => (what.as_str(), "file"),
-                    false => ("/dev/sdb1", "partition"),
+                let (path, kind) = if what.starts_with('/') {
+                    (what.as_str(), "file")
+                } else {
+                    ("/dev/sdb1", "partition")
                 };
                 machine.swap.areas.push(area(path, kind, disks::name(path), 0));
             }

@@ -41,20 +41,26 @@ impl Kind {
     /// What would be right.
     pub(super) fn value(&self, text: &str) -> Result<String, String> {
         match self {
-            Kind::Text => match text.contains(char::is_control) {
-                true => Err("write one line without control characters".into()),
-                false => Ok(text.into()),
-            },
+            Kind::Text => {
+                if text.contains(char::is_control) {
+                    Err("write one line without control characters".into())
+                } else {
+                    Ok(text.into())
+                }
+            }
             Kind::Number => match text.parse::<i64>() {
                 Ok(number) => Ok(number.to_string()),
                 Err(_) => Err("write a whole number".into()),
             },
             Kind::Size => parse_size(text).map(|bytes| bytes.to_string()),
             Kind::Path => mounting::place(text).map(|()| text.into()),
-            Kind::OneOf(values) => match values.iter().any(|value| value == text) {
-                true => Ok(text.into()),
-                false => Err(format!("write one of: {}", values.join(", "))),
-            },
+            Kind::OneOf(values) => {
+                if values.iter().any(|value| value == text) {
+                    Ok(text.into())
+                } else {
+                    Err(format!("write one of: {}", values.join(", ")))
+                }
+            }
         }
     }
 }
@@ -85,10 +91,8 @@ impl Chosen {
         let known: Vec<&str> = options.iter().map(|option| option.name.as_str()).collect();
         let mut chosen = Chosen::default();
         if let Some(name) = wishes.keys().find(|name| !known.contains(&name.as_str())) {
-            let hint = match known.is_empty() {
-                true => "; it has none".into(),
-                false => did_you_mean(name, &known),
-            };
+            let hint =
+                if known.is_empty() { "; it has none".into() } else { did_you_mean(name, &known) };
             return Err(Fault {
                 line: 1,
                 reason: format!("the recipe {recipe} has no option '{name}'{hint}"),

@@ -113,9 +113,10 @@ fn check_names(recipe: &UserRecipe, reading: &mut Reading<'_>) {
             };
             used.push(name.into());
             if !known.contains(&name) {
-                let hint = match known.is_empty() {
-                    true => "; the recipe has no options".into(),
-                    false => did_you_mean(name, &known),
+                let hint = if known.is_empty() {
+                    "; the recipe has no options".into()
+                } else {
+                    did_you_mean(name, &known)
                 };
                 reading.fault(line, format!("there is no option '{name}'{hint}"));
             }

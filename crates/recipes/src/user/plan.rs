@@ -133,10 +133,8 @@ pub(super) fn draw_up(
 }
 
 fn check(entry: &Entry<Need>, chosen: &Chosen, situation: &PlanInput<'_>, draft: &mut PlanBuilder) {
-    let own = |usual: String| match entry.words.is_empty() {
-        true => usual,
-        false => chosen.fill(&entry.words),
-    };
+    let own =
+        |usual: String| if entry.words.is_empty() { usual } else { chosen.fill(&entry.words) };
     let remedy = |usual: String| entry.extra.as_ref().map_or(usual, |text| chosen.fill(text));
     match &entry.what {
         Need::Program { program, package } => {

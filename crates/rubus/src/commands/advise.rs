@@ -248,7 +248,10 @@ fn measure(advice: &Advice, is_quiet: bool) -> anyhow::Result<bool> {
         command.stdout(if is_quiet { Stdio::null() } else { std::io::stderr().into() });
         let status = command.status().with_context(|| format!("cannot run {}", typed(words)))?;
         if !status.success() {
-            rubus_command::message!("rubus: {} did not succeed; the advice continues without it", typed(words));
+            rubus_command::message!(
+                "rubus: {} did not succeed; the advice continues without it",
+                typed(words)
+            );
             all = false;
         }
     }

@@ -233,10 +233,9 @@ fn system_path(text: &str, names: &mut Pseudonyms) -> String {
 
 /// "rbd/image": pool and image.
 fn pool(text: &str, names: &mut Pseudonyms) -> String {
-    let parts = text.split('/').map(|part| match is_word(part) {
-        true => part.to_string(),
-        false => names.name(Kind::Volume, part),
-    });
+    let parts = text
+        .split('/')
+        .map(|part| if is_word(part) { part.to_string() } else { names.name(Kind::Volume, part) });
     parts.collect::<Vec<_>>().join("/")
 }
 

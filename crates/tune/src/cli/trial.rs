@@ -95,10 +95,13 @@ fn scene(arguments: &Tune, world: &World) -> anyhow::Result<Scene> {
             );
             real
         }
-        World::Captured(_) => match named.is_absolute() {
-            true => named.clone(),
-            false => "/".into(),
-        },
+        World::Captured(_) => {
+            if named.is_absolute() {
+                named.clone()
+            } else {
+                "/".into()
+            }
+        }
     };
     let machine = world.survey();
     let place = place::of(&real, &machine, files).map_err(anyhow::Error::msg)?;
@@ -173,11 +176,10 @@ fn tried(
     let held = hold()?;
     if !general.quiet {
         let values = candidates.tried.len();
-        let loop_words = match place.is_loop {
-            true => {
-                " It is a loop device: its settings are tried, not those of the disk below its file."
-            }
-            false => "",
+        let loop_words = if place.is_loop {
+            " It is a loop device: its settings are tried, not those of the disk below its file."
+        } else {
+            ""
         };
         let announced = format!(
             "Trying {values} {} on {} for at most {}: writes {} at most to a nameless file of {} that is gone at the end.{loop_words} \

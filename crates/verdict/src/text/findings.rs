@@ -371,17 +371,15 @@ fn capacity(found: &Capacity) -> String {
     let tested = bytes_si(found.tested_bytes);
     let announced = bytes_si(found.announced_bytes);
     if !found.is_short() {
-        return match found.tested_bytes >= found.announced_bytes {
-            true => {
-                format!("All {tested} came back as they were written: it is as big as it claims.")
-            }
-            false if found.is_sample => format!(
+        return if found.tested_bytes >= found.announced_bytes {
+            format!("All {tested} came back as they were written: it is as big as it claims.")
+        } else if found.is_sample {
+            format!(
                 "All {tested} that were tried all over its {announced} came back as they were written: no sign of \
                  missing memory."
-            ),
-            false => format!(
-                "All {tested} that were tried of {announced} came back as they were written."
-            ),
+            )
+        } else {
+            format!("All {tested} that were tried of {announced} came back as they were written.")
         };
     }
     let real = match (found.wraps_at_bytes, found.first_bad_offset, found.last_good_offset) {

@@ -326,9 +326,10 @@ fn the_rest(run: &Run) -> NextStep {
 fn nothing(good_for: &[Suitability]) -> NextStep {
     let good = good_for.iter().filter(|one| one.grade == Grade::Good);
     let good: Vec<&str> = good.map(|one| one.purpose.as_str()).collect();
-    NextStep::by_hand(&match good.is_empty() {
-        true => "nothing: no piece of the reference work waits long for it.".to_string(),
-        false => format!("nothing: fast enough for {}.", listed(&good)),
+    NextStep::by_hand(&if good.is_empty() {
+        "nothing: no piece of the reference work waits long for it.".to_string()
+    } else {
+        format!("nothing: fast enough for {}.", listed(&good))
     })
 }
 

@@ -137,10 +137,12 @@ pub(super) fn table(mut all: Vec<Column>, columns: usize) -> Vec<Row> {
     let place = |column: &Column, cell: &str, is_last: bool| {
         let wide = width_of(column).min(columns);
         let cell = shorten(cell, wide);
-        match column.is_left {
-            true if is_last => cell,
-            true => pad_right(&cell, wide),
-            false => pad_left(&cell, wide),
+        if !column.is_left {
+            pad_left(&cell, wide)
+        } else if is_last {
+            cell
+        } else {
+            pad_right(&cell, wide)
         }
     };
     let row = |cell: &dyn Fn(&Column) -> (Tone, String)| {

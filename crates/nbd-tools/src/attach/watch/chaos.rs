@@ -338,9 +338,10 @@ impl World {
         }
         if let Some(at) = self.flushing.take() {
             self.tell("the watcher's flush");
-            let flushed = match self.flush() {
-                true => Ok(()),
-                false => Err(FlushError::Failed(std::io::Error::from_raw_os_error(5))),
+            let flushed = if self.flush() {
+                Ok(())
+            } else {
+                Err(FlushError::Failed(std::io::Error::from_raw_os_error(5)))
             };
             self.flushed.send((at, flushed)).expect("one at a time");
         }

@@ -139,10 +139,7 @@ impl<S: Store> CloneDisk<S> {
                 self.write_page(&mut records, page)?;
             }
             if pages.len() < MAX_PAGES {
-                return match pages.is_empty() {
-                    true => Ok(()),
-                    false => self.store.sync(),
-                };
+                return if pages.is_empty() { Ok(()) } else { self.store.sync() };
             }
         }
     }
@@ -177,11 +174,12 @@ impl<S: Store> CloneDisk<S> {
     }
 
     fn check(&self) -> io::Result<()> {
-        match self.is_broken.load(Ordering::Acquire) {
-            true => Err(io::Error::other(
+        if self.is_broken.load(Ordering::Acquire) {
+            Err(io::Error::other(
                 "this clone was closed, or a flush of it failed; it takes no more writes until it is opened again",
-            )),
-            false => Ok(()),
+            ))
+        } else {
+            Ok(())
         }
     }
 
@@ -239,19 +237,17 @@ impl<S: Store> CloneDisk<S> {
     /// The whole blocks of a range; the cut one at the end of the disk is whole.
     fn whole_blocks(&self, offset: u64, length: u64) -> (u64, u64) {
         let to = offset + length;
-        let end = match to == self.size {
-            true => self.layout.blocks,
-            false => to / BLOCK_BYTES,
-        };
+        let end = if to == self.size { self.layout.blocks } else { to / BLOCK_BYTES };
         (offset.div_ceil(BLOCK_BYTES), end)
     }
 
     fn zero_blocks(&self, first: u64, end: u64, how: Zeroing) -> io::Result<()> {
         let _locked = self.present.as_ref().map(|_| self.lock_blocks(first, end));
         let (at, bytes) = (self.place(first * BLOCK_BYTES), (end - first) * BLOCK_BYTES);
-        let mut done = match how.may_punch {
-            true => self.store.punch(at, bytes),
-            false => Err(io::ErrorKind::Unsupported.into()),
+        let mut done = if how.may_punch {
+            self.store.punch(at, bytes)
+        } else {
+            Err(io::ErrorKind::Unsupported.into())
         };
         if is_unsupported(&done) {
             done = self.store.zero_in_place(at, bytes);
@@ -312,9 +308,10 @@ impl<S: Store> Disk for CloneDisk<S> {
     fn read_ready(&self, offset: u64, into: &mut [u8]) -> io::Result<()> {
         self.for_each_run(offset, into.len() as u64, |is_there, at, to| {
             let part = &mut into[(at - offset) as usize..(to - offset) as usize];
-            match is_there {
-                true => self.store.read_ready_at(self.place(at), part)?,
-                false => self.golden.read_ready_at(at, part)?,
+            if is_there {
+                self.store.read_ready_at(self.place(at), part)?
+            } else {
+                self.golden.read_ready_at(at, part)?
             }
             Ok(true)
         })
@@ -323,9 +320,10 @@ impl<S: Store> Disk for CloneDisk<S> {
     fn read(&self, offset: u64, into: &mut [u8]) -> io::Result<()> {
         self.for_each_run(offset, into.len() as u64, |is_there, at, to| {
             let part = &mut into[(at - offset) as usize..(to - offset) as usize];
-            match is_there {
-                true => self.store.read_at(self.place(at), part)?,
-                false => self.golden.read_at(at, part)?,
+            if is_there {
+                self.store.read_at(self.place(at), part)?
+            } else {
+                self.golden.read_at(at, part)?
             }
             Ok(true)
         })
@@ -396,12 +394,13 @@ impl<S: Store> Disk for CloneDisk<S> {
         self.for_each_run(offset, length, |is_there, from, to| {
             let mut at = from;
             while at < to {
-                let data = match is_there {
-                    true => self.store.next_data(self.place(at))?.map(|(start, end)| {
+                let data = if is_there {
+                    self.store.next_data(self.place(at))?.map(|(start, end)| {
                         let data_at = self.layout.data_at;
                         (start.saturating_sub(data_at), end.saturating_sub(data_at))
-                    }),
-                    false => self.golden.next_data(at)?,
+                    })
+                } else {
+                    self.golden.next_data(at)?
                 };
                 let (start, end) = data.unwrap_or((to, to));
                 let (start, end) = (start.clamp(at, to), end.clamp(at, to));
@@ -419,9 +418,10 @@ impl<S: Store> Disk for CloneDisk<S> {
 
     fn prefetch(&self, offset: u64, length: u64) -> io::Result<()> {
         self.for_each_run(offset, length, |is_there, at, to| {
-            match is_there {
-                true => self.store.will_need(self.place(at), to - at),
-                false => self.golden.will_need(at, to - at),
+            if is_there {
+                self.store.will_need(self.place(at), to - at)
+            } else {
+                self.golden.will_need(at, to - at)
             }
             Ok(true)
         })

@@ -115,10 +115,7 @@ impl Exports for CloneExports {
         let mut recent = self.lock();
         recent.retain(|known| !Arc::ptr_eq(known, &clone));
         recent.push_back(clone);
-        let oldest = match recent.len() > MAX_RECENT {
-            true => recent.pop_front(),
-            false => None,
-        };
+        let oldest = if recent.len() > MAX_RECENT { recent.pop_front() } else { None };
         drop(recent);
         // Closing it takes a while.
         drop(oldest);

@@ -179,10 +179,7 @@ impl Medium {
                 state.put(sector, contents);
                 at = to;
             }
-            match state.is_dead {
-                true => Err(io::Error::from_raw_os_error(5)),
-                false => Ok(()),
-            }
+            if state.is_dead { Err(io::Error::from_raw_os_error(5)) } else { Ok(()) }
         })
     }
 }

@@ -226,10 +226,7 @@ impl Fleet {
     }
 
     fn refuse_one_more(&self, there_are: usize) -> Result<(), FleetError> {
-        match there_are >= self.most {
-            true => Err(FleetError::TooMany(self.most)),
-            false => Ok(()),
-        }
+        if there_are >= self.most { Err(FleetError::TooMany(self.most)) } else { Ok(()) }
     }
 
     /// The clone of a client: already open, opened from its file, or new.
@@ -545,12 +542,13 @@ mod tests {
 
     /// The memory of clones in this directory alone: other tests have theirs.
     fn is_swept(fleet: &Fleet, memory: &str) -> bool {
-        sweep(
-            &|path| match path.starts_with(&fleet.directory) || fleet.directory.starts_with(path) {
-                true => inode_at(path),
-                false => Err(io::ErrorKind::PermissionDenied.into()),
-            },
-        )
+        sweep(&|path| {
+            if path.starts_with(&fleet.directory) || fleet.directory.starts_with(path) {
+                inode_at(path)
+            } else {
+                Err(io::ErrorKind::PermissionDenied.into())
+            }
+        })
         .unwrap();
         !Path::new("/dev/shm").join(memory).exists()
     }

@@ -72,13 +72,14 @@ impl GoldenFile {
     }
 
     fn refuse_if_changed(&self) -> io::Result<()> {
-        match self.is_changed.load(Ordering::Relaxed) {
-            true => Err(io::Error::other(format!(
+        if self.is_changed.load(Ordering::Relaxed) {
+            Err(io::Error::other(format!(
                 "the golden image {} was changed while clones of it are served; stop the server and bring the old \
                  image back",
                 self.path.display()
-            ))),
-            false => Ok(()),
+            )))
+        } else {
+            Ok(())
         }
     }
 }

@@ -155,11 +155,12 @@ fn load_page(
 /// Whether nothing is missing of the map that there was when the clone was closed last.
 fn check_note(header: &Header, pages: &[Option<(usize, u64)>]) -> Result<(), OpenError> {
     let note = header.note.as_ref();
-    match note.is_none_or(|note| note.fits(pages, !header.in_use)) {
-        true => Ok(()),
-        false => Err(OpenError::Damaged(
+    if note.is_none_or(|note| note.fits(pages, !header.in_use)) {
+        Ok(())
+    } else {
+        Err(OpenError::Damaged(
             "pages of its map are missing that were there when it was closed".into(),
-        )),
+        ))
     }
 }
 
@@ -202,9 +203,10 @@ pub fn open<S: Store>(store: S, around: &Surroundings<'_>) -> Result<CloneDisk<S
     let layout = header.layout();
     let count = Present::words_of(layout.pages).max(1);
     let old_name = memory_name(header.clone, header.epoch);
-    let survived = match header.in_use {
-        true => around.memory.find(&old_name, count, around.place.as_ref()),
-        false => None,
+    let survived = if header.in_use {
+        around.memory.find(&old_name, count, around.place.as_ref())
+    } else {
+        None
     };
     if header.in_use && survived.is_none() {
         around.memory.forget(&old_name);

@@ -99,9 +99,10 @@ impl Session {
         let extents = self.disk.extents(offset, length as u64, false);
         let (before, behind) = ends(&extents.unwrap_or_default(), length);
         let is_all = before == length;
-        match before + behind > 0 {
-            true => self.hole_hunt.found_hole(),
-            false => self.hole_hunt.found_data(offset..data_end),
+        if before + behind > 0 {
+            self.hole_hunt.found_hole()
+        } else {
+            self.hole_hunt.found_data(offset..data_end)
         }
         // A reply in one piece is a hole or none.
         if before + behind == 0 || whole && !is_all {
@@ -308,9 +309,10 @@ fn ends(extents: &[Extent], length: usize) -> (usize, usize) {
     let front = sum(&mut extents.iter().take_while(is_hole)).min(length);
     // Bytes not covered by extents may be data.
     let is_told = sum(&mut extents.iter()) == length;
-    let back = match is_told && front < length {
-        true => sum(&mut extents.iter().rev().take_while(is_hole)),
-        false => 0,
+    let back = if is_told && front < length {
+        sum(&mut extents.iter().rev().take_while(is_hole))
+    } else {
+        0
     };
     let told = |bytes: usize| if bytes >= HOLE_BYTES { bytes } else { 0 };
     (told(front), told(back))
@@ -374,10 +376,7 @@ impl Solitude {
 
     /// A request that has to wait came alone, or not.
     pub fn found(&mut self, is_alone: bool) {
-        self.alone = match is_alone {
-            true => self.alone.saturating_add(1),
-            false => 0,
-        };
+        self.alone = if is_alone { self.alone.saturating_add(1) } else { 0 };
     }
 
     /// Whether it is safe not to poll the client's socket until its request is done.
@@ -402,12 +401,11 @@ impl Spare {
         };
         self.bytes -= memory.capacity();
         of_all.give_back(memory.capacity());
-        match memory.capacity() >= length {
-            true => {
-                memory.resize(length, 0);
-                memory
-            }
-            false => vec![0; length],
+        if memory.capacity() >= length {
+            memory.resize(length, 0);
+            memory
+        } else {
+            vec![0; length]
         }
     }
 

@@ -58,10 +58,7 @@ impl Session {
 
     /// Whether the client sends its request fast enough, after another `bytes` bytes.
     pub(super) fn goes_on(&mut self, bytes: usize) -> Result<bool, Gone> {
-        match self.rate.is_too_slow(bytes, self.turn_ns) {
-            true => Err(Gone::Stuck),
-            false => Ok(true),
-        }
+        if self.rate.is_too_slow(bytes, self.turn_ns) { Err(Gone::Stuck) } else { Ok(true) }
     }
 
     /// Receives, and waits; a client that holds memory of others is watched.
@@ -121,9 +118,6 @@ impl Session {
                 Err(error) => return Err(receiving(error)),
             }
         }
-        match self.is_in_a_request() {
-            true => self.goes_on(got),
-            false => Ok(true),
-        }
+        if self.is_in_a_request() { self.goes_on(got) } else { Ok(true) }
     }
 }

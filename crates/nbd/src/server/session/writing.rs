@@ -50,9 +50,10 @@ impl Taking {
 
     /// How many of `bytes` bytes form whole blocks, or everything that is left.
     fn whole_blocks(&self, bytes: usize) -> usize {
-        match bytes >= self.left {
-            true => self.left,
-            false => bytes.saturating_sub((self.within_block() + bytes) % BLOCK_BYTES),
+        if bytes >= self.left {
+            self.left
+        } else {
+            bytes.saturating_sub((self.within_block() + bytes) % BLOCK_BYTES)
         }
     }
 
@@ -183,10 +184,13 @@ impl Session {
                 self.inbox.used(bytes);
                 bytes
             }
-            Piece::Held { bytes, rest } => match self.take_rest(rest, &mut taking.error) {
-                true => bytes,
-                false => bytes + rest,
-            },
+            Piece::Held { bytes, rest } => {
+                if self.take_rest(rest, &mut taking.error) {
+                    bytes
+                } else {
+                    bytes + rest
+                }
+            }
         };
         taking.is_uncopied &= taking.error.is_none();
         taking.left -= bytes;
@@ -213,24 +217,20 @@ impl Session {
     fn next_piece(&self, taking: &Taking) -> Result<Piece, Need> {
         let have = self.inbox.bytes().len();
         let held = self.conduit.as_ref().map_or(0, Conduit::held_bytes);
-        match taking.is_uncopied {
-            true if held > 0 => {
-                let bytes = taking.whole_blocks(held);
-                let rest = held - bytes;
-                Ok(Piece::Held { bytes, rest })
-            }
-            true if have == 0 => Err(Need::payload(taking.left)),
-            is_uncopied => {
-                let bytes = match is_uncopied {
-                    true => taking.until_block_ends(have),
-                    false => taking.until_block_ends(PIECE_BYTES - (BLOCK_BYTES - 1)),
-                };
-                match have >= bytes {
-                    true => Ok(Piece::Received(bytes)),
-                    false => Err(Need::bytes(bytes)),
-                }
-            }
+        if taking.is_uncopied && held > 0 {
+            let bytes = taking.whole_blocks(held);
+            let rest = held - bytes;
+            return Ok(Piece::Held { bytes, rest });
         }
+        if taking.is_uncopied && have == 0 {
+            return Err(Need::payload(taking.left));
+        }
+        let bytes = if taking.is_uncopied {
+            taking.until_block_ends(have)
+        } else {
+            taking.until_block_ends(PIECE_BYTES - (BLOCK_BYTES - 1))
+        };
+        if have >= bytes { Ok(Piece::Received(bytes)) } else { Err(Need::bytes(bytes)) }
     }
 
     fn write_piece(&mut self, offset: u64, piece: &Piece) -> Result<io::Result<()>, Gone> {

@@ -187,10 +187,7 @@ impl Replies {
 
 #[inline]
 fn flags(last: bool) -> ChunkFlags {
-    match last {
-        true => ChunkFlags::DONE,
-        false => ChunkFlags::NONE,
-    }
+    if last { ChunkFlags::DONE } else { ChunkFlags::NONE }
 }
 
 #[inline]

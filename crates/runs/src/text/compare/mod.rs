@@ -97,9 +97,10 @@ pub fn headline(comparison: &Comparison, place: usize) -> String {
     let jobs = match of_this.len() {
         0 => {
             let is_in_common = comparison.rows.iter().any(|row| row.jobs[place].is_some());
-            let why = match is_in_common {
-                true => "jobs in common, but no rates of them",
-                false => "no job in common",
+            let why = if is_in_common {
+                "jobs in common, but no rates of them"
+            } else {
+                "no job in common"
             };
             return format!("{name} and {} have {why}.", comparison.subjects[0].name);
         }

@@ -151,10 +151,12 @@ fn no_two_rows_of_a_processor_read_the_same() {
             for line in part(&text, begin) {
                 // A row has a figure or a mark behind two spaces; a heading has words alone.
                 let title = line.trim_start().split("  ").next().unwrap_or_default();
-                match title == line {
-                    true => heading = line,
-                    false if line.starts_with("  ") => read.push((heading, title)),
-                    false => read.push(("", title)),
+                if title == line {
+                    heading = line
+                } else if line.starts_with("  ") {
+                    read.push((heading, title))
+                } else {
+                    read.push(("", title))
                 }
             }
             assert_eq!(read.len(), comparison.rows.len(), "{begin} at {columns}");

@@ -61,9 +61,10 @@ fn without_figures(comparison: &Comparison) -> String {
         1 => "One fact differs.".into(),
         several => format!("{several} facts differ."),
     };
-    let jobs = match comparison.alone.is_empty() {
-        true => "Surveys hold no measurements, so which is faster is not known.",
-        false => "They have no job in common, so which is faster is not known.",
+    let jobs = if comparison.alone.is_empty() {
+        "Surveys hold no measurements, so which is faster is not known."
+    } else {
+        "They have no job in common, so which is faster is not known."
     };
     format!("{facts} {jobs}")
 }

@@ -146,11 +146,13 @@ fn estimate(estimate: &Estimate) -> [String; 3] {
 
 /// A number with a point; nothing for what is not finite.
 pub(crate) fn number(value: f64) -> String {
-    match value.is_finite() {
+    if !value.is_finite() {
+        String::new()
+    } else if value.abs() >= 1000.0 {
         // Six digits are more than any measurement has, and fewer than a reader fears.
-        true if value.abs() >= 1000.0 => format!("{value:.1}"),
-        true => format!("{value:.6}").trim_end_matches('0').trim_end_matches('.').to_string(),
-        false => String::new(),
+        format!("{value:.1}")
+    } else {
+        format!("{value:.6}").trim_end_matches('0').trim_end_matches('.').to_string()
     }
 }
 
