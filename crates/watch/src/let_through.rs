@@ -21,7 +21,7 @@ use crate::{DiskCounters, Header, Look, Pipe, Programs, Sample, UnitDisk, Zram};
 
 /// What is said below a printed text in which names were replaced; `command` has them all.
 pub(crate) fn replaced(command: &str, style: Style) -> String {
-    let words = format!("Some names are pseudonyms, since people paste text. All names: {command}");
+    let words = format!("Some names are pseudonyms, for pasting; all of them: {command}");
     let lines = hang("", &words, style.columns);
     let lines: Vec<String> = lines.iter().map(|line| style.paint(Tone::Faint, line)).collect();
     lines.join("\n") + "\n"
