@@ -19,7 +19,7 @@ pub trait Outside {
 /// The verbs. Each is described where its arguments are.
 #[derive(Debug, Subcommand)]
 pub enum Verb {
-    History(history::HistoryArgs),
+    History(Box<history::HistoryArgs>),
     Share(share::Share),
 }
 

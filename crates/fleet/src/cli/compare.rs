@@ -171,8 +171,9 @@ pub fn show(
     let keeps = args.with_serials;
     // A table of numbers is for its owner.
     let page = |shown: &Comparison| pages.of_comparison(shown);
-    let outputs: [(&Option<PathBuf>, bool, &dyn Fn(&Comparison) -> String); 3] = [
-        (&args.csv, true, &rubus_runs::text::compare::csv),
+    let csv: &dyn Fn(&Comparison) -> String = &rubus_runs::text::compare::csv;
+    let outputs = [
+        (&args.csv, true, csv),
         (&args.markdown, keeps, &rubus_runs::text::compare::markdown),
         (&args.html, keeps, &page),
     ];

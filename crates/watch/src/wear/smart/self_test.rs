@@ -149,7 +149,7 @@ mod tests {
         // smartctl 7.3 and 7.4 have words alone.
         let worded = |code: &str, result: &str| json!({"code": {"string": code}, "result": {"string": result}});
         let failed = worded("Background short", "Completed, segment failed");
-        assert_eq!(told(&[failed.clone()]), Some(Warning::Failing));
+        assert_eq!(told(std::slice::from_ref(&failed)), Some(Warning::Failing));
         assert_eq!(told(&[worded("Background long", "Completed"), failed.clone()]), None);
         let passed = worded("Background short", "Completed");
         assert_eq!(told(&[passed, failed]), Some(Warning::Failing));
