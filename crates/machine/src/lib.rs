@@ -3,7 +3,6 @@
 #![forbid(unsafe_code)]
 #![deny(clippy::disallowed_methods)]
 
-pub mod card;
 pub mod ceiling;
 pub mod in_use;
 pub mod kernel_log;
@@ -17,7 +16,6 @@ pub mod rules;
 pub mod rules_text;
 pub mod sd;
 pub mod signature;
-pub mod start;
 pub mod superblock;
 pub mod swap_place;
 pub mod text;

@@ -9,12 +9,12 @@ use rubus_boot::chain::Stop;
 use rubus_boot::config_txt::ConfigTxt;
 use rubus_boot::kernel_file;
 use rubus_boot::model::{Kernels, Model};
+use rubus_boot_check::card::Card;
+use rubus_boot_check::start::{self, CardParts};
 use rubus_change::plan::TextFile;
 use rubus_change::unseen::Unseen;
 use rubus_host::block::disk_bytes::DiskBytes;
 use rubus_host::{Files, ReadError};
-use rubus_machine::card::Card;
-use rubus_machine::start::{self, CardParts};
 use rubus_vocabulary::machine::{BlockDevice, BlockKind, Machine};
 
 /// A file larger than this is not one that a plan edits.
@@ -312,7 +312,7 @@ mod tests {
 
     /// A card for a Raspberry Pi 3 and a Raspberry Pi 4, without some of the files of its boot partition.
     fn next_start_without(files: &[&[u8]], boot_partition: u32) -> NextStart {
-        let packed: &[u8] = include_bytes!("../../machine/src/card/fixtures/card.img.gz");
+        let packed: &[u8] = include_bytes!("../../boot-check/src/card/fixtures/card.img.gz");
         let mut image = Vec::new();
         std::io::Read::read_to_end(&mut flate2::read::GzDecoder::new(packed), &mut image)
             .expect("the fixture");

@@ -8,7 +8,6 @@ use rubus_remote::meter;
 
 mod advise;
 pub mod before;
-mod boot;
 #[cfg(test)]
 mod documented;
 mod explain;
@@ -20,7 +19,6 @@ mod options_page;
 mod words;
 
 pub use advise::Advise;
-pub use boot::Boot;
 pub use explain::Explain;
 pub use rubus_bench::cli::bench_args::{Bench, BenchOf};
 pub use rubus_bench::cli::checkup::Checkup;
@@ -119,7 +117,7 @@ pub enum Command {
     Checkup(Checkup),
     Survey(Survey),
     Explain(Explain),
-    Boot(Boot),
+    Boot(rubus_boot_check::cli::Boot),
     Bench(Box<Bench>),
     Enough(rubus_bench::cli::enough::Enough),
     Suites(rubus_bench::cli::suites::Suites),

@@ -60,7 +60,7 @@ fn run(args: Args, matches: &ArgMatches) -> anyhow::Result<Exit> {
         Some(Command::Checkup(checkup)) => cli::checkup::run(&general, &checkup),
         Some(Command::Survey(survey)) => commands::survey::run(&general, &survey),
         Some(Command::Explain(explain)) => commands::explain::run(&general, &explain),
-        Some(Command::Boot(boot)) => commands::boot::run(&general, &boot),
+        Some(Command::Boot(boot)) => rubus_boot_check::cli::run(&general, &boot),
         Some(Command::Bench(bench)) => match &bench.of {
             Some(args::BenchOf::Cpu(cpu)) => cli::cpu::run(&general, cpu),
             Some(args::BenchOf::Memory(memory)) => cli::memory::run(&general, memory),

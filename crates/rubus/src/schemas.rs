@@ -49,7 +49,6 @@ fn all() -> Vec<Document> {
              rubus history show --json",
         ),
         Document::of::<OneOrList<SurveyDocument>>("survey", "rubus survey --json"),
-        Document::of::<rubus_machine::start::StartReport>("boot", "rubus boot --json"),
         Document::of::<Advice>("advise", "rubus advise --json"),
         Document::of::<FleetDocument>(
             "fleet",
@@ -62,6 +61,7 @@ fn all() -> Vec<Document> {
     let mut all = [
         own,
         rubus_bench::cli::documents(),
+        rubus_boot_check::cli::documents(),
         rubus_recipes::cli::documents(),
         rubus_cluster::cli::documents(),
         rubus_copy::cli::documents(),

@@ -7,7 +7,7 @@ use assert_cmd::Command;
 use flate2::read::GzDecoder;
 use serde_json::Value;
 
-const CARD: &[u8] = include_bytes!("../../machine/src/card/fixtures/card.img.gz");
+const CARD: &[u8] = include_bytes!("../../boot-check/src/card/fixtures/card.img.gz");
 
 /// The status, what was printed, and what was complained of.
 fn boot(arguments: &[&str]) -> (i32, String, String) {

@@ -14,7 +14,7 @@ const FLOORS: [&[&str]; 11] = [
     &["host", "draw", "boot"],
     &["machine", "nbd"],
     &["command"],
-    &["verdict", "measure", "fio", "processor", "memory", "copy", "remote"],
+    &["verdict", "measure", "fio", "processor", "memory", "copy", "remote", "boot-check"],
     &["runs", "change", "tune", "nbd-tools"],
     &["watch", "recipes"],
     &["advise", "cluster", "fleet"],

@@ -76,6 +76,7 @@ pub fn pages() -> impl Iterator<Item = &'static Page> {
     [
         pages::PAGES,
         rubus_bench::cli::PAGES,
+        rubus_boot_check::cli::PAGES,
         rubus_recipes::cli::PAGES,
         rubus_cluster::cli::PAGES,
         rubus_copy::cli::PAGES,

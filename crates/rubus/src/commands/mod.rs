@@ -1,7 +1,6 @@
 //! One file per verb.
 
 pub mod advise;
-pub mod boot;
 pub mod change;
 pub mod cluster;
 pub mod completions;

@@ -3,12 +3,12 @@
 use std::path::Path;
 
 use anyhow::Context;
+use rubus_boot_check::start::{self, Start};
 use rubus_host::capture::{self, Identities};
 use rubus_host::files::document;
 use rubus_host::simulated::recorder::Recorder;
-use rubus_machine::start::Start;
 use rubus_machine::text::Extent;
-use rubus_machine::{kernel_log, rules, start};
+use rubus_machine::{kernel_log, rules};
 use rubus_recipes::fallen_back;
 use rubus_runs::record::{self, Record};
 use rubus_runs::shown::shown;

@@ -45,22 +45,6 @@ pub const PAGES: &[Page] = &[
         )],
     },
     Page {
-        name: "rubus-boot",
-        statuses: &[
-            (0, "it starts, certainly or likely"),
-            (1, "it stops, or what follows is not certain"),
-            MISTAKE,
-        ],
-        examples: &[
-            ("rubus boot", "Say how this machine starts, link by link."),
-            (
-                "sudo rubus boot /dev/sdb --board pi4",
-                "Say where the card in the reader would stop in a Raspberry Pi 4.",
-            ),
-            ("rubus boot card.img", "Say in which boards an image starts."),
-        ],
-    },
-    Page {
         name: "rubus-advise",
         statuses: &[(0, "answered"), (1, "a measurement failed (only with --measure)"), MISTAKE],
         examples: &[

@@ -14,6 +14,7 @@ use rubus_boot::model::Model;
 use rubus_boot::proof::{BootPartition, Images};
 use rubus_boot::volume::NamedVolume;
 use rubus_host::{Files, ReadError};
+use rubus_machine::signature::Table;
 
 use super::Start;
 use super::boot_files::BootFiles;
@@ -21,7 +22,6 @@ use super::ladder::rung;
 use super::root_files::{absent, init_of, modules_into, root_files, unread};
 use super::subvolume;
 use crate::card::{Btrfs, Card};
-use crate::signature::Table;
 
 /// The boards that a card is followed in where none is named, the newest first.
 const BOARDS: [&str; 7] = ["pi5", "pi4", "pi3", "pi02", "pi2", "pi0", "pi1"];

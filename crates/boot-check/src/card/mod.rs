@@ -13,11 +13,10 @@ pub use fat::Fat;
 
 use rubus_host::block::disk_bytes::DiskBytes;
 use rubus_host::{Files, ReadError};
-
-use crate::signature::{
+use rubus_machine::signature::{
     END_BYTES, FoundTable, PartitionEntry, Table, Window, has_hybrid_mbr, partition_table,
 };
-use crate::superblock::{self, Superblock};
+use rubus_machine::superblock::{self, Superblock};
 
 /// Bytes that can be read in any place.
 pub trait Bytes {

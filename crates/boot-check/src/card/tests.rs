@@ -5,10 +5,10 @@ use std::path::Path;
 
 use flate2::read::GzDecoder;
 use proptest::prelude::*;
+use rubus_boot::chain::{Outcome, Stage, StartChain};
 
 use super::*;
 use crate::start::{CardParts, of_card};
-use rubus_boot::chain::{Outcome, Stage, StartChain};
 
 const CARD: &[u8] = include_bytes!("fixtures/card.img.gz");
 const FAT32: &[u8] = include_bytes!("fixtures/fat32-first-mib.gz");

@@ -2,10 +2,10 @@
 
 use rubus_boot::chain::{Outcome, Stage, Subject};
 use rubus_boot::medium::Certainty;
+use rubus_machine::rules;
 use rubus_vocabulary::rule_finding::{RuleFinding, Weight};
 
 use super::Start;
-use crate::rules;
 
 /// What of a start endangers the next one, in the order of the links. What the firmware reads and what is mounted are rules of
 /// the facts alone and stand there.

@@ -38,7 +38,7 @@ impl Case {
         let place = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../captures/pi4b-usb3-ssd");
         let captured = Captured::open(&place).expect("the capture");
         let origin = Origin::Capture { path: "a capture".into(), label: String::new() };
-        let machine = crate::probe::survey(&captured, captured.recorded_at(), origin);
+        let machine = rubus_machine::probe::survey(&captured, captured.recorded_at(), origin);
         let mut case = Case { captured, machine, changed: BTreeMap::new() };
         case.machine.mounts.retain(|mount| mount.point != "/srv/data");
         case
