@@ -78,9 +78,11 @@ fn defect(files: &dyn Files, program: &str) -> Option<Defect> {
     let path = Path::new(program);
     let head = files.read_prefix(path, 4).ok()?;
     let may_run = |mode: u32| mode & 0o111 != 0;
+    // A link has all permissions.
+    let mode = files.real_path(path).and_then(|real| files.mode(&real));
     match head.as_slice() {
         [] => Some(Defect::Empty),
-        _ if files.keeps_modes(path) && files.mode(path).is_ok_and(|mode| !may_run(mode)) => {
+        _ if files.keeps_modes(path) && mode.is_ok_and(|mode| !may_run(mode)) => {
             Some(Defect::NotExecutable)
         }
         [b'\x7f', b'E', b'L', b'F'] | [b'#', b'!', ..] => None,

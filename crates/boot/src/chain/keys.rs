@@ -49,7 +49,11 @@ pub(super) fn is_below(path: &str, place: &str) -> bool {
     rest.is_some_and(|rest| rest.starts_with('/'))
 }
 
+/// Of a card alone it is not known which disks are beside it in the board.
 fn is_missing(facts: &ChainFacts, line: &Entry) -> bool {
     let name = Name::of(line);
-    name.is_volume() && facts.are_links_seen(&name) && name.resolve(&facts.volumes).is_empty()
+    facts.are_all_volumes
+        && name.is_volume()
+        && facts.are_links_seen(&name)
+        && name.resolve(&facts.volumes).is_empty()
 }

@@ -64,6 +64,10 @@ fn by_key(facts: &ChainFacts, entry: &Entry, link: Link) -> Link {
     }
 }
 
+/// Filesystems that are there before those of fstab, and `/tmp`, which is one in memory from Debian 13 on; what is below `/var/run`
+/// and `/var/lock` is in `/run`. Source: systemd, src/shared/mount-setup.c.
+const MOUNTED_FIRST: [&str; 7] = ["/dev", "/proc", "/run", "/sys", "/tmp", "/var/lock", "/var/run"];
+
 /// A mount point that is not there is made, except on a root that is mounted read-only. Source: systemd.mount(5).
 fn by_place(facts: &ChainFacts, table: &Fstab, entry: &Entry, link: Link) -> Link {
     let is_read_only = table.at("/").is_some_and(|root| root.has_option("ro"));
@@ -71,7 +75,11 @@ fn by_place(facts: &ChainFacts, table: &Fstab, entry: &Entry, link: Link) -> Lin
     if link.stop.is_some() || !is_read_only || !is_absent || !ends_a_start(facts, entry) {
         return link;
     }
-    // What is below another mount is not seen in the root.
+    // Neither is what is below another mount seen in the root, nor what the kernel and systemd mount before fstab is read.
+    let is_below = |place: &&str| keys::is_below(&entry.target, place) || entry.target == **place;
+    if MOUNTED_FIRST.iter().any(|place| is_below(&place)) {
+        return link;
+    }
     if table.entries().iter().any(|other| keys::is_below(&entry.target, &other.target)) {
         return link;
     }

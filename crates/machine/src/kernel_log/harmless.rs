@@ -209,23 +209,30 @@ fn plugged_links(lines: &[Told<'_>]) -> Vec<usize> {
     })
 }
 
-/// The kernel disables a disk that it gives up, and one that was pulled out: the link of that one is down.
+/// The kernel disables a disk that it gives up, one that was pulled out, of which the link is down, and one that is removed on
+/// purpose, which is stopped just before. Source: Linux, drivers/scsi/sd.c, `sd_shutdown`; drivers/ata/libata-core.c,
+/// `ata_dev_disable`.
 fn pulled_disks(lines: &[Told<'_>]) -> Vec<usize> {
+    /// Lines between the stop and the end of one disk.
+    const NEAR: usize = 4;
     let mut found = Vec::new();
     let mut down = BTreeSet::new();
+    let mut stopped_at = None;
     for (at, told) in lines.iter().enumerate() {
         let message: &str = &told.line.message;
+        if message.contains("] Stopping disk") {
+            stopped_at = Some(at);
+        }
         let Some(port) = sata_port(message) else {
             continue;
         };
+        let is_disabled = message.contains(": disable") && told.part_of(AtaTimeout).is_some();
+        let was_stopped = stopped_at.is_some_and(|stop| at - stop <= NEAR);
         if message.contains("SATA link down") {
             down.insert(port);
         } else if message.contains("SATA link up") {
             down.remove(port);
-        } else if message.contains(": disable")
-            && told.part_of(AtaTimeout).is_some()
-            && down.contains(port)
-        {
+        } else if is_disabled && (down.contains(port) || was_stopped) {
             found.push(at);
         }
     }

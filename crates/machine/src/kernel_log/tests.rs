@@ -256,6 +256,13 @@ fn a_disk_that_the_kernel_gives_up_was_silent_and_one_that_was_pulled_was_not() 
     assert_eq!(judged(&both), []);
     let silent = both.replace("SATA link down (SStatus 0", "SATA link up 1.5 Gbps (SStatus 113");
     assert_eq!(judged(&silent), one("ata4", Cause::NoAnswer, false));
+    let removed = |at: u32| {
+        format!(
+            "[ {at}.1] sd 3:0:0:0: [sdb] Synchronizing SCSI cache\n[ {at}.2] sd 3:0:0:0: [sdb] Stopping disk\n\
+             [ {at}.8] ata4.00: disable device\n"
+        )
+    };
+    assert_eq!(judged(&format!("{}{}", removed(900), removed(8900))), []);
 }
 
 const CONTROLLER_STOPS: &str = "\

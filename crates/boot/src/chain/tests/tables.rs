@@ -14,6 +14,16 @@ fn encrypted(key: &str, options: &str) -> ChainFacts {
 }
 
 #[test]
+fn a_key_on_a_disk_that_is_not_beside_the_card_here_stops_nothing() {
+    let mut facts = encrypted("/mnt/key/k.key", "luks");
+    let table = facts.root.fstab.take().unwrap_or_default();
+    facts.root.fstab = Some(format!("{table}UUID=dead-beef /mnt/key vfat defaults,nofail 0 0\n"));
+    assert_ne!(outcome(&facts), Outcome::Starts);
+    facts.are_all_volumes = false;
+    assert_eq!(outcome(&facts), Outcome::Starts);
+}
+
+#[test]
 fn a_volume_that_waits_for_its_key_keeps_the_board_from_coming_up() {
     for key in ["/etc/there.key", "/dev/urandom", "/gone.key:LABEL=keys"] {
         assert_eq!(outcome(&encrypted(key, "luks")), Outcome::Starts, "{key}");
@@ -45,7 +55,9 @@ fn a_key_may_be_on_a_disk_that_is_not_there() {
 #[test]
 fn a_mount_point_is_not_made_on_a_root_that_is_read_only() {
     let mut facts = board();
-    facts.root.absent = ["/root/.cache", "/mutable/log"].map(String::from).into();
+    let seen_by_none = ["/dev/shm", "/run/foo", "/tmp", "/var/lock/x"];
+    let absent = ["/root/.cache", "/mutable/log"].into_iter().chain(seen_by_none);
+    facts.root.absent = absent.map(String::from).collect();
     let mut with = |root: &str, lines: &str| {
         let table = FSTAB.replace("/ ext4 noatime", &format!("/ ext4 {root}"));
         facts.root.fstab = Some(format!("{table}{lines}"));
@@ -57,4 +69,8 @@ fn a_mount_point_is_not_made_on_a_root_that_is_read_only() {
     assert_eq!(with("ro", "/srv/cache /root/.cache none bind,nofail 0 0\n"), Outcome::Starts);
     let below = "tmpfs /mutable tmpfs defaults 0 0\ntmpfs /mutable/log tmpfs defaults 0 0\n";
     assert_eq!(with("ro", below), Outcome::Starts);
+    for place in seen_by_none {
+        let line = format!("tmpfs {place} tmpfs defaults 0 0\n");
+        assert_eq!(with("ro", &line), Outcome::Starts, "{place}");
+    }
 }
