@@ -22,7 +22,12 @@ pub fn run_id(history: &History, name: &str) -> anyhow::Result<RunId> {
     if let Some(nth) = nth_last(name) {
         return match history.list(1, nth)?.first() {
             Some(line) => Ok(line.id),
-            None => bail!("there is no {name}: the history has {} runs", history.count()?),
+            None => match history.count()? {
+                0 => bail!(
+                    "the history has no runs; `rubus` measures the disk under the current directory"
+                ),
+                count => bail!("there is no {name}: the history has {count} runs"),
+            },
         };
     }
     match labelled(history, name)? {

@@ -129,6 +129,8 @@ const ATTRIBUTES: &[(&str, Rule)] = &[
     ("bd_stat", Rule::Kernel(Words::Number)),
     ("errors_count", Rule::Kernel(Words::Number)),
     ("temp", Rule::Kernel(Words::Number)),
+    ("affected_cpus", Rule::Kernel(Words::Number)),
+    ("related_cpus", Rule::Kernel(Words::Number)),
 ];
 
 /// Ends of the names of attributes below /sys whose values are numbers of a unit, and the directories of such attributes.
@@ -390,6 +392,7 @@ mod tests {
             ("/sys/devices/soc/usb1/1-1/serial", Rule::Identity),
             ("/sys/block/sda/size", Rule::Kernel(Words::Number)),
             ("/sys/block/sda/queue/nr_requests", Rule::Kernel(Words::Number)),
+            ("/sys/devices/system/cpu/cpufreq/policy0/affected_cpus", Rule::Kernel(Words::Number)),
             ("/sys/block/sda/device/state", Rule::Kernel(Words::Value)),
             ("/sys/block/loop0/loop/backing_file", Rule::Target),
             ("/usr/sbin/mkswap", Rule::Presence),

@@ -3,7 +3,7 @@
 use std::io::{BufReader, BufWriter, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, bail};
+use anyhow::{Context, anyhow, bail};
 use clap::{Args, Subcommand};
 use rubus_command::messages::{in_columns, write_few};
 use rubus_command::values::label;
@@ -12,6 +12,7 @@ use rubus_draw::text::clean;
 use rubus_host::files::{document, kept_file};
 use rubus_verdict::text::checkup::Detail;
 use rubus_verdict::verdict::verdict;
+use rubus_vocabulary::spelling::nearest;
 use rubus_vocabulary::verb::{MISTAKE, PLAIN, Page};
 
 use super::Outside;
@@ -192,7 +193,8 @@ pub fn run(
 ) -> anyhow::Result<Exit> {
     match &history.action {
         None => match &history.run {
-            Some(run) => show_one(general, &as_printed(run), history.json.wanted, outside),
+            Some(run) => show_one(general, &as_printed(run), history.json.wanted, outside)
+                .map_err(|error| with_what_was_meant(run, error)),
             None => list(general, history),
         },
         Some(HistoryAction::Show(show)) => show_one(general, show, history.json.wanted, outside),
@@ -200,6 +202,15 @@ pub fn run(
         Some(HistoryAction::Delete(delete)) => delete_some(general, delete),
         Some(HistoryAction::Export(export)) => export_some(general, export),
         Some(HistoryAction::Import(import)) => import_all(general, import),
+    }
+}
+
+/// A name of no run may be a subcommand that was misspelt.
+fn with_what_was_meant(typed: &str, error: anyhow::Error) -> anyhow::Error {
+    const SUBCOMMANDS: [&str; 5] = ["show", "label", "delete", "export", "import"];
+    match nearest(typed, &SUBCOMMANDS) {
+        Some(meant) => anyhow!("{error:#}\nFor the subcommand: rubus history {meant}"),
+        None => error,
     }
 }
 
