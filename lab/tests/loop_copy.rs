@@ -457,13 +457,14 @@ fn memory_does_not_grow_with_the_tree() {
             break ended;
         }
         let text = fs::read_to_string(&status).unwrap_or_default();
-        let line = text.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+        // Its own memory: how much of the program's file is mapped at once is the page cache's doing.
+        let line = text.lines().find_map(|line| line.strip_prefix("RssAnon:"));
         let kib = line.and_then(|rest| rest.trim().trim_end_matches(" kB").parse().ok());
-        peak_kib = kib.unwrap_or(peak_kib);
+        peak_kib = peak_kib.max(kib.unwrap_or(0));
         std::thread::sleep(Duration::from_millis(2));
     };
     assert!(ended.success());
     report(&format!("copy: {} MiB at most for 66 000 entries", peak_kib / 1024));
     assert!(peak_kib > 1024, "the memory was not seen");
-    assert!(peak_kib < 40 << 10, "{peak_kib} KiB");
+    assert!(peak_kib < 34 << 10, "{peak_kib} KiB");
 }
