@@ -77,7 +77,7 @@ fn by_place(facts: &ChainFacts, table: &Fstab, entry: &Entry, link: Link) -> Lin
     }
     // Neither is what is below another mount seen in the root, nor what the kernel and systemd mount before fstab is read.
     let is_below = |place: &&str| keys::is_below(&entry.target, place) || entry.target == **place;
-    if MOUNTED_FIRST.iter().any(|place| is_below(&place)) {
+    if MOUNTED_FIRST.iter().any(is_below) {
         return link;
     }
     if table.entries().iter().any(|other| keys::is_below(&entry.target, &other.target)) {
