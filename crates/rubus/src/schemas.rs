@@ -29,6 +29,7 @@ use crate::args::Args;
 use crate::commands::survey::document;
 use crate::documents::{ExplainDocument, FleetBoard, FleetDocument, RuleDocument, SurveyDocument};
 
+mod layout;
 mod shape;
 
 /// One document, or a list of them where a command was given several targets.
@@ -110,7 +111,7 @@ fn the_schemas_in_the_documentation_are_those_of_the_types() {
     let update = std::env::var_os("UPDATE_SCHEMAS").is_some_and(|value| value != "0");
     let mut expected: Vec<String> = Vec::new();
     for (file, schema) in files() {
-        let text = serde_json::to_string_pretty(&schema).expect("JSON") + "\n";
+        let text = layout::text(&schema);
         let path = directory().join(&file);
         if update {
             fs::create_dir_all(directory()).expect("the directory");
@@ -130,6 +131,16 @@ fn the_schemas_in_the_documentation_are_those_of_the_types() {
     names.sort();
     expected.sort();
     assert_eq!(names, expected, "a schema that nothing prints");
+}
+
+#[test]
+fn the_layout_keeps_every_value() {
+    for (file, schema) in files() {
+        let text = layout::text(&schema);
+        let read: Value = serde_json::from_str(&text).expect("JSON");
+        assert_eq!(read, schema, "{file}");
+        assert_eq!(layout::text(&read), text, "{file}");
+    }
 }
 
 #[test]

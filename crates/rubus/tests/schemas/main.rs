@@ -1,5 +1,6 @@
 //! What the program prints is as the JSON Schemas in `docs/reference/schemas` say, and what is not is refused.
 
+use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
@@ -45,7 +46,7 @@ fn printed(home: &Path, schema: &'static str, line: &str) -> Document {
 }
 
 /// The schemas of the verbs that judge, with where their next step is.
-const JUDGES: [(&str, &str); 13] = [
+const JUDGES: [(&str, &str); 14] = [
     ("survey", "/next"),
     ("advise", "/next"),
     ("enough", "/next"),
@@ -59,6 +60,7 @@ const JUDGES: [(&str, &str); 13] = [
     ("fleet-compare", "/next"),
     ("verify", "/next"),
     ("boot", "/next"),
+    ("tune", "/next"),
 ];
 
 /// Programs that are not ours and may be a next step: `top` is that of a machine whose processors are busy, and `apt` installs what
@@ -100,22 +102,29 @@ fn must_say_what_to_do(home: &Path, all: &[Document]) {
 #[test]
 fn every_verb_that_judges_has_a_next_step() {
     let home = tempfile::tempdir().expect("a temporary directory");
+    let directory = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference/schemas");
     let read = |name: &str| -> Value {
-        let file = format!("{}/../../docs/reference/schemas/{name}", env!("CARGO_MANIFEST_DIR"));
+        let file = Path::new(directory).join(format!("{name}.schema.json"));
         let text = std::fs::read_to_string(&file).expect("a schema");
         serde_json::from_str(&text).expect("JSON")
     };
-    let types = read("types.schema.json");
-    for (name, _) in JUDGES {
-        let schema = read(&format!("{name}.schema.json"));
+    let types = read("types");
+    let has_next_step = |name: &String| {
+        let schema = read(name);
         // The type of a whole document may be one that others use, too.
         let text = schema.to_string();
         let links = text.split("types.schema.json#/$defs/").skip(1);
         let mut links = links.filter_map(|link| link.split('"').next());
         let is_there = |schema: &Value| schema.to_string().contains("/NextStep");
-        let is_shared = links.any(|shared| is_there(&types["$defs"][shared]));
-        assert!(is_there(&schema) || is_shared, "{name} has no next step");
-    }
+        is_there(&schema) || links.any(|shared| is_there(&types["$defs"][shared]))
+    };
+    let files = std::fs::read_dir(directory).expect("the schemas");
+    let names = files.filter_map(|file| {
+        let file = file.expect("a file").file_name().into_string().expect("a name");
+        file.strip_suffix(".schema.json").filter(|name| *name != "types").map(str::to_string)
+    });
+    let found: BTreeSet<String> = names.filter(has_next_step).collect();
+    assert_eq!(found, JUDGES.iter().map(|(name, _)| name.to_string()).collect());
     for wrong in [json!({}), json!({"next": {"words": "", "command": ["rubus", "survey"]}})] {
         let document = ("wrong".to_string(), "boot", wrong);
         let tried = std::panic::catch_unwind(|| must_say_what_to_do(home.path(), &[document]));
