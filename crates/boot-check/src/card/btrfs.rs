@@ -9,11 +9,12 @@ mod lzo;
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 
-use rubus_host::ReadError;
+use rubus_host::{Files, ReadError};
 
+use super::filesystem::CardFiles;
 use super::{Span, damaged, le16, le32};
 
-pub use files::BtrfsFiles;
+use files::BtrfsFiles;
 
 const SUPERBLOCK: u64 = 64 << 10;
 /// The subvolume that holds all others, `BTRFS_FS_TREE_OBJECTID`.
@@ -294,9 +295,9 @@ impl<'a> Btrfs<'a> {
     ///
     /// # Errors
     /// When there is none of this number, or the filesystem is damaged.
-    pub fn files(&self, subvolume: u64) -> Result<BtrfsFiles<'a>, ReadError> {
+    pub fn files(&self, subvolume: u64) -> Result<Box<dyn Files + 'a>, ReadError> {
         let tree = self.tree_of(subvolume)?;
-        Ok(BtrfsFiles::new(self.clone(), tree))
+        Ok(Box::new(CardFiles(BtrfsFiles::new(self.clone(), tree))))
     }
 }
 

@@ -2,11 +2,11 @@
 //!
 //! Format: Linux, Documentation/filesystems/ext4. Directories are read as lists, which indexed ones are too.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use rubus_host::files::Space;
-use rubus_host::{Files, ReadError};
+use rubus_host::ReadError;
 
+use super::filesystem::Filesystem;
 use super::names::{Found, walk};
 use super::{Span, damaged, le16, le32};
 
@@ -270,6 +270,16 @@ impl<'a> Ext4<'a> {
         walk(self.inode(ROOT)?, path, &look)
     }
 
+    /// What is at a path, a link at its end not followed.
+    fn inode_itself(&self, path: &Path) -> Result<Inode, ReadError> {
+        let (Some(directory), Some(name)) = (path.parent(), path.file_name()) else {
+            return self.find(path);
+        };
+        let entries = self.entries(&self.find(directory)?)?;
+        let found = entries.into_iter().find(|(own, _)| name == own.as_str());
+        self.inode(found.ok_or(ReadError::Absent)?.1)
+    }
+
     /// Short links are where the places of blocks would be.
     fn link_text(&self, inode: &Inode) -> Result<String, ReadError> {
         let is_short = inode.size_bytes < 60 && inode.flags & FLAG_EXTENTS == 0;
@@ -282,7 +292,7 @@ impl<'a> Ext4<'a> {
     }
 }
 
-impl Files for Ext4<'_> {
+impl Filesystem for Ext4<'_> {
     fn read_prefix(&self, path: &Path, limit: usize) -> Result<Vec<u8>, ReadError> {
         let inode = self.find(path)?;
         if inode.mode & TYPE_MASK != TYPE_FILE {
@@ -291,38 +301,16 @@ impl Files for Ext4<'_> {
         self.contents(&inode, limit as u64)
     }
 
-    fn list(&self, path: &Path) -> Result<Vec<String>, ReadError> {
+    fn names(&self, path: &Path) -> Result<Vec<String>, ReadError> {
         let entries = self.entries(&self.find(path)?)?;
-        let mut names: Vec<String> = entries.into_iter().map(|(name, _)| name).collect();
-        names.sort_unstable();
-        Ok(names)
+        Ok(entries.into_iter().map(|(name, _)| name).collect())
     }
 
-    fn real_path(&self, path: &Path) -> Result<PathBuf, ReadError> {
-        self.find(path).map(|_| path.to_path_buf())
+    fn look_up(&self, path: &Path) -> Result<(), ReadError> {
+        self.find(path).map(|_| ())
     }
 
-    fn space(&self, _: &Path) -> Result<Space, ReadError> {
-        Err(ReadError::Absent)
-    }
-
-    fn mode(&self, path: &Path) -> Result<u32, ReadError> {
-        let inode = match (path.parent(), path.file_name()) {
-            (Some(directory), Some(name)) => {
-                let entries = self.entries(&self.find(directory)?)?;
-                let found = entries.into_iter().find(|(own, _)| name == own.as_str());
-                self.inode(found.ok_or(ReadError::Absent)?.1)?
-            }
-            _ => self.find(path)?,
-        };
-        Ok(u32::from(inode.mode & PERMISSIONS))
-    }
-
-    fn ask(&self, _: &str, _: &[&str]) -> Result<String, ReadError> {
-        Err(ReadError::Absent)
-    }
-
-    fn firmware_word(&self, _: u32) -> Result<u32, ReadError> {
-        Err(ReadError::Absent)
+    fn mode(&self, path: &Path) -> Option<Result<u32, ReadError>> {
+        Some(self.inode_itself(path).map(|inode| u32::from(inode.mode & PERMISSIONS)))
     }
 }

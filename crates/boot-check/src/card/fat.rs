@@ -5,11 +5,11 @@
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use rubus_host::files::Space;
-use rubus_host::{Files, ReadError};
+use rubus_host::ReadError;
 
+use super::filesystem::Filesystem;
 use super::names::{Found, walk};
 use super::{Span, damaged, le16, le32};
 
@@ -265,7 +265,7 @@ impl LongName {
     }
 }
 
-impl Files for Fat<'_> {
+impl Filesystem for Fat<'_> {
     fn read_prefix(&self, path: &Path, limit: usize) -> Result<Vec<u8>, ReadError> {
         let node = self.find(path)?;
         if node.is_directory {
@@ -279,26 +279,17 @@ impl Files for Fat<'_> {
         Ok(bytes)
     }
 
-    fn list(&self, path: &Path) -> Result<Vec<String>, ReadError> {
+    fn names(&self, path: &Path) -> Result<Vec<String>, ReadError> {
         let entries = self.entries(&self.find(path)?)?;
-        let mut names: Vec<String> = entries.into_iter().map(|entry| entry.name).collect();
-        names.sort_unstable();
-        Ok(names)
+        Ok(entries.into_iter().map(|entry| entry.name).collect())
     }
 
-    fn real_path(&self, path: &Path) -> Result<PathBuf, ReadError> {
-        self.find(path).map(|_| path.to_path_buf())
+    fn look_up(&self, path: &Path) -> Result<(), ReadError> {
+        self.find(path).map(|_| ())
     }
 
-    fn space(&self, _: &Path) -> Result<Space, ReadError> {
-        Err(ReadError::Absent)
-    }
-
-    fn ask(&self, _: &str, _: &[&str]) -> Result<String, ReadError> {
-        Err(ReadError::Absent)
-    }
-
-    fn firmware_word(&self, _: u32) -> Result<u32, ReadError> {
-        Err(ReadError::Absent)
+    /// It has none.
+    fn mode(&self, _: &Path) -> Option<Result<u32, ReadError>> {
+        None
     }
 }

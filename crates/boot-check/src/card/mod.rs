@@ -5,11 +5,10 @@
 mod btrfs;
 mod ext4;
 mod fat;
+mod filesystem;
 mod names;
 
-pub use btrfs::{Btrfs, BtrfsFiles, Subvolumes};
-pub use ext4::Ext4;
-pub use fat::Fat;
+pub use btrfs::{Btrfs, Subvolumes};
 
 use rubus_host::block::disk_bytes::DiskBytes;
 use rubus_host::{Files, ReadError};
@@ -18,9 +17,23 @@ use rubus_machine::signature::{
 };
 use rubus_machine::superblock::{self, Superblock};
 
+use ext4::Ext4;
+use fat::Fat;
+use filesystem::CardFiles;
+
+/// The unit of most disks, and of what is read from a file.
+pub const USUAL_BLOCK_BYTES: u32 = 512;
+/// The units in which partition tables count.
+const BLOCKS: [u32; 2] = [USUAL_BLOCK_BYTES, 4096];
+
 /// Bytes that can be read in any place.
 pub trait Bytes {
     fn size_bytes(&self) -> u64;
+
+    /// The unit in which a partition table on it counts.
+    fn block_bytes(&self) -> u32 {
+        USUAL_BLOCK_BYTES
+    }
 
     /// The bytes from `offset` on; fewer at the end.
     ///
@@ -32,6 +45,10 @@ pub trait Bytes {
 impl Bytes for DiskBytes {
     fn size_bytes(&self) -> u64 {
         DiskBytes::size_bytes(self)
+    }
+
+    fn block_bytes(&self) -> u32 {
+        self.logical_block_bytes().unwrap_or(USUAL_BLOCK_BYTES)
     }
 
     fn read(&self, offset: u64, length: usize) -> Result<Vec<u8>, String> {
@@ -98,6 +115,8 @@ pub struct Card<'a> {
     /// Its table; a disk that one filesystem fills has none.
     pub table: Option<FoundTable>,
     pub partitions: Vec<Partition>,
+    /// The unit in which its table counts, where that is another than the disk's: nothing is where the table says.
+    pub foreign_blocks: Option<u32>,
     /// Whether an MBR beside a GPT names the first FAT partition first.
     pub is_hybrid: bool,
 }
@@ -121,24 +140,29 @@ impl<'a> Card<'a> {
         let size = disk.size_bytes();
         let first = disk.read(0, END_BYTES)?;
         let last = disk.read(size.saturating_sub(END_BYTES as u64), END_BYTES)?;
-        let table = partition_table(&Window::new(size, &first, &last));
-        let entries = table.as_ref().map_or(Vec::new(), |table| table.partitions.clone());
-        let mut partitions = Vec::new();
-        for entry in with_logical(disk, table.as_ref(), entries)? {
-            let begin = disk.read(entry.start_bytes, END_BYTES.min(entry.size_bytes as usize))?;
-            let window = Window::new(entry.size_bytes, &begin, &[]);
-            partitions.push(Partition {
-                filesystem: superblock::identify(&window),
-                is_cut: entry.start_bytes.saturating_add(entry.size_bytes) > size,
-                entry,
-            });
+        let window = Window::new(size, &first, &last);
+        let own = disk.block_bytes();
+        let (table, partitions) = divided(disk, window.with_logical_block(own))?;
+        let mut foreign_blocks = None;
+        if !has_any(&partitions) && table.as_ref().is_some_and(|table| table.kind == Table::Mbr) {
+            for other in BLOCKS.into_iter().filter(|bytes| *bytes != own) {
+                let (_, found) = divided(disk, window.with_logical_block(other))?;
+                let fits = found.iter().all(|partition| !partition.is_cut);
+                foreign_blocks = foreign_blocks.or((fits && has_any(&found)).then_some(other));
+            }
         }
         let is_fat =
             |part: &&Partition| part.filesystem.as_ref().is_some_and(|found| found.kind == "vfat");
-        let window = Window::new(size, &first, &last);
         let fat = partitions.iter().find(is_fat);
-        let is_hybrid = fat.is_some_and(|fat| has_hybrid_mbr(&window, fat.entry.start_bytes));
-        Ok(Card { disk, table, partitions, is_hybrid })
+        let is_hybrid = fat.is_some_and(|fat| {
+            has_hybrid_mbr(&window.with_logical_block(own), fat.entry.start_bytes)
+        });
+        Ok(Card { disk, table, partitions, foreign_blocks, is_hybrid })
+    }
+
+    /// The unit in which a table on the disk counts.
+    pub fn block_bytes(&self) -> u32 {
+        self.disk.block_bytes()
     }
 
     /// The bytes of a partition.
@@ -154,12 +178,12 @@ impl<'a> Card<'a> {
         let kind = partition.filesystem.as_ref().map_or("nothing", |found| found.kind.as_str());
         let span = self.span(partition);
         match kind {
-            "vfat" => Ok(Box::new(Fat::open(span)?)),
-            "ext2" | "ext3" | "ext4" => Ok(Box::new(Ext4::open(span)?)),
+            "vfat" => Ok(Box::new(CardFiles(Fat::open(span)?))),
+            "ext2" | "ext3" | "ext4" => Ok(Box::new(CardFiles(Ext4::open(span)?))),
             // What is mounted where no subvolume is named.
             "btrfs" => {
                 let btrfs = Btrfs::open(span)?;
-                Ok(Box::new(btrfs.files(btrfs.default_subvolume()?)?))
+                btrfs.files(btrfs.default_subvolume()?)
             }
             other => Err(ReadError::Other(format!("{other} is not read without mounting it"))),
         }
@@ -174,14 +198,39 @@ impl<'a> Card<'a> {
     }
 }
 
+/// Whether anything is recognised on one of them.
+fn has_any(partitions: &[Partition]) -> bool {
+    partitions.iter().any(|partition| partition.filesystem.is_some())
+}
+
+/// The table of a disk, and its partitions where that table has them.
+fn divided(
+    disk: &dyn Bytes,
+    window: Window<'_>,
+) -> Result<(Option<FoundTable>, Vec<Partition>), String> {
+    let table = partition_table(&window);
+    let entries = table.as_ref().map_or(Vec::new(), |table| table.partitions.clone());
+    let block_bytes = u64::from(window.logical_block_bytes());
+    let mut partitions = Vec::new();
+    for entry in with_logical(disk, block_bytes, table.as_ref(), entries)? {
+        let begin = disk.read(entry.start_bytes, END_BYTES.min(entry.size_bytes as usize))?;
+        partitions.push(Partition {
+            filesystem: superblock::identify(&Window::new(entry.size_bytes, &begin, &[])),
+            is_cut: entry.start_bytes.saturating_add(entry.size_bytes) > window.device_bytes(),
+            entry,
+        });
+    }
+    Ok((table, partitions))
+}
+
 /// The logical partitions in the extended one of an MBR: a chain of tables, each with one partition and the place of the next.
 fn with_logical(
     disk: &dyn Bytes,
+    block_bytes: u64,
     table: Option<&FoundTable>,
     mut entries: Vec<PartitionEntry>,
 ) -> Result<Vec<PartitionEntry>, String> {
     const EXTENDED: [&str; 3] = ["0x05", "0x0f", "0x85"];
-    const BLOCK: u64 = 512;
     /// More than any system makes; a chain that is longer leads in a circle.
     const MAX_LOGICAL: u32 = 60;
     let Some(table) = table.filter(|table| table.kind == Table::Mbr) else { return Ok(entries) };
@@ -191,7 +240,7 @@ fn with_logical(
     };
     let mut next = extended.start_bytes;
     for number in 5..5 + MAX_LOGICAL {
-        let sector = disk.read(next, BLOCK as usize)?;
+        let sector = disk.read(next, USUAL_BLOCK_BYTES as usize)?;
         if le16(&sector, 510) != 0xAA55 {
             break;
         }
@@ -199,8 +248,8 @@ fn with_logical(
         if let (Some(kind), true) = (sector.get(450).filter(|kind| **kind != 0), blocks > 0) {
             entries.push(PartitionEntry {
                 number,
-                start_bytes: next + first * BLOCK,
-                size_bytes: blocks * BLOCK,
+                start_bytes: next + first * block_bytes,
+                size_bytes: blocks * block_bytes,
                 type_id: format!("{kind:#04x}"),
                 name: None,
                 partuuid: table.id.as_ref().map(|id| format!("{id}-{number:02x}")),
@@ -210,7 +259,7 @@ fn with_logical(
         if link == 0 {
             break;
         }
-        next = extended.start_bytes + link * BLOCK;
+        next = extended.start_bytes + link * block_bytes;
     }
     entries.retain(|entry| !is_extended(entry));
     Ok(entries)

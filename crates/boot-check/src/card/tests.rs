@@ -57,7 +57,7 @@ fn fat_is_read_by_long_and_short_names_of_any_case() {
     let mut fat32 = unpacked(FAT32);
     fat32.resize(40 * MIB, 0);
     let fat32 = Fat::open(Span::new(&fat32, 0, u64::MAX)).map(|fat| {
-        check_boot_files(&fat, 11);
+        check_boot_files(&CardFiles(fat), 11);
     });
     assert_eq!(fat32, Ok(()));
     check_boot_files(&*card.files(&card.partitions[0]).expect("FAT16"), 12);
@@ -82,7 +82,7 @@ fn ext4_and_ext2_are_read_through_extents_blocks_and_links() {
     let card = Card::open(&image).expect("it opens");
     check_root(&*card.files(&card.partitions[1]).expect("ext4"));
     let ext2 = unpacked(EXT2);
-    check_root(&Ext4::open(Span::new(&ext2, 0, u64::MAX)).expect("ext2"));
+    check_root(&CardFiles(Ext4::open(Span::new(&ext2, 0, u64::MAX)).expect("ext2")));
 }
 
 fn check_root(files: &dyn Files) {
@@ -107,15 +107,15 @@ fn the_subvolumes_of_a_btrfs_and_their_files_are_read() {
     assert_eq!(paths, ["@", "@home", "snapshots/old/@1"]);
     assert_eq!(all.path_of(all.default), Some("@"));
     let root = btrfs.files(all.default).expect("files");
-    assert_eq!(text(&root, "/etc/numbers"), numbers());
-    assert_eq!(text(&root, "/etc/zlib"), numbers());
-    assert!(text(&root, "/etc/small").ends_with("\n199\n200\n"));
+    assert_eq!(text(&*root, "/etc/numbers"), numbers());
+    assert_eq!(text(&*root, "/etc/zlib"), numbers());
+    assert!(text(&*root, "/etc/small").ends_with("\n199\n200\n"));
     assert_eq!(root.read_prefix(Path::new("/etc/numbers"), 5), Ok(b"1\n2\n3".to_vec()));
-    assert!(text(&root, "/sbin/init").starts_with("\u{7f}ELF"));
+    assert!(text(&*root, "/sbin/init").starts_with("\u{7f}ELF"));
     assert_eq!(root.read_prefix(Path::new("/none"), 5), Err(ReadError::Absent));
     let top = btrfs.files(5).expect("the top");
-    assert!(text(&top, "/topfile").ends_with("9000\n"));
-    assert_eq!(text(&top, "/@/etc/zlib"), numbers());
+    assert!(text(&*top, "/topfile").ends_with("9000\n"));
+    assert_eq!(text(&*top, "/@/etc/zlib"), numbers());
     assert_eq!(top.list(Path::new("/@home")), Ok(Vec::new()));
     assert!(btrfs.files(999).is_err());
 }
@@ -132,8 +132,8 @@ fn files_that_are_compressed_with_lzo_are_read() {
     let image = unpacked(BTRFS_LZO);
     let btrfs = Btrfs::open(Span::new(&image, 0, u64::MAX)).expect("btrfs");
     let top = btrfs.files(5).expect("the top");
-    assert_eq!(text(&top, "/numbers"), numbers());
-    assert!(text(&top, "/small").ends_with("\n199\n200\n"));
+    assert_eq!(text(&*top, "/numbers"), numbers());
+    assert!(text(&*top, "/small").ends_with("\n199\n200\n"));
     let few: String = (1..=3000).map(|number| format!("{number}\n")).collect();
     let mixed =
         [few.as_bytes(), &noise(), &[0; 20_000], few.as_bytes(), &b"abcabcabd".repeat(6000)];
@@ -159,6 +159,39 @@ fn an_image_that_is_cut_or_none_says_so() {
     assert!(why.contains("no partition table"), "{why}");
     assert!(chain(&Vec::new(), "pi4").is_err());
     assert!(chain(&image[..100].to_vec(), "pi4").is_err());
+}
+
+/// A disk with blocks of 4 KiB.
+struct LargeBlocks(Vec<u8>);
+
+impl Bytes for LargeBlocks {
+    fn size_bytes(&self) -> u64 {
+        self.0.size_bytes()
+    }
+
+    fn block_bytes(&self) -> u32 {
+        4096
+    }
+
+    fn read(&self, offset: u64, length: usize) -> Result<Vec<u8>, String> {
+        self.0.read(offset, length)
+    }
+}
+
+#[test]
+fn a_table_counts_in_the_blocks_of_its_disk() {
+    let copied = unpacked(CARD);
+    let mut made_there = copied.clone();
+    for at in [446 + 8, 446 + 12, 462 + 8, 462 + 12] {
+        let number = le32(&copied, at) / 8;
+        made_there[at..at + 4].copy_from_slice(&number.to_le_bytes());
+    }
+    let found = chain(&LargeBlocks(made_there.clone()), "pi4").expect("it is one");
+    assert_eq!(found.outcome(), Outcome::Starts, "{:?}", found.deciding());
+    let why = chain(&LargeBlocks(copied), "pi4").expect_err("the table is another's");
+    assert!(why.contains("has blocks of 4096 bytes, and its partition table counts in"), "{why}");
+    let why = chain(&made_there, "pi4").expect_err("it is an image of another disk");
+    assert!(why.contains("counts its partitions in blocks of 4096 bytes"), "{why}");
 }
 
 #[test]

@@ -318,6 +318,10 @@ impl StepRunner for WithCopy {
     fn unmount_all(&mut self, _: &str) -> Result<(), StepError> {
         Ok(())
     }
+
+    fn tell_others(&mut self, _: &Site<'_>, _: &mut dyn Hands) -> Result<(), StepError> {
+        Ok(())
+    }
 }
 
 #[test]

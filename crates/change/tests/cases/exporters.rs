@@ -60,6 +60,18 @@ impl Files for Exporting {
         Live.ask(program, arguments)
     }
 
+    fn mode(&self, path: &Path) -> Result<u32, ReadError> {
+        self.of(path).mode(path)
+    }
+
+    fn keeps_modes(&self, path: &Path) -> bool {
+        self.of(path).keeps_modes(path)
+    }
+
+    fn link(&self, path: &Path) -> Result<PathBuf, ReadError> {
+        self.of(path).link(path)
+    }
+
     fn firmware_word(&self, tag: u32) -> Result<u32, ReadError> {
         Live.firmware_word(tag)
     }

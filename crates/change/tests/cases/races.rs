@@ -83,6 +83,18 @@ impl Files for Meanwhile {
         Live.ask(program, arguments)
     }
 
+    fn mode(&self, path: &Path) -> Result<u32, ReadError> {
+        Live.mode(path)
+    }
+
+    fn keeps_modes(&self, path: &Path) -> bool {
+        Live.keeps_modes(path)
+    }
+
+    fn link(&self, path: &Path) -> Result<PathBuf, ReadError> {
+        Live.link(path)
+    }
+
     fn firmware_word(&self, tag: u32) -> Result<u32, ReadError> {
         Live.firmware_word(tag)
     }
@@ -247,6 +259,18 @@ impl Files for Blind {
         Live.ask(program, arguments)
     }
 
+    fn mode(&self, path: &Path) -> Result<u32, ReadError> {
+        Live.mode(path)
+    }
+
+    fn keeps_modes(&self, path: &Path) -> bool {
+        Live.keeps_modes(path)
+    }
+
+    fn link(&self, path: &Path) -> Result<PathBuf, ReadError> {
+        Live.link(path)
+    }
+
     fn firmware_word(&self, tag: u32) -> Result<u32, ReadError> {
         Live.firmware_word(tag)
     }
@@ -290,6 +314,18 @@ impl Files for Settling {
             let _ = quietly("kill", &["-9", &self.worker.to_string()]);
         }
         Ok(String::new())
+    }
+
+    fn mode(&self, path: &Path) -> Result<u32, ReadError> {
+        Live.mode(path)
+    }
+
+    fn keeps_modes(&self, path: &Path) -> bool {
+        Live.keeps_modes(path)
+    }
+
+    fn link(&self, path: &Path) -> Result<PathBuf, ReadError> {
+        Live.link(path)
     }
 
     fn firmware_word(&self, tag: u32) -> Result<u32, ReadError> {

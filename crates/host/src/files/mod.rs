@@ -63,8 +63,17 @@ pub struct Space {
     pub available_bytes: u64,
 }
 
+/// The answer of a reader that does not keep something of what is at a path, as its permissions.
+///
+/// # Errors
+/// Always: [`ReadError::NotCaptured`] where something is there, else [`ReadError::Absent`].
+pub fn not_kept<T>(files: &dyn Files, path: &Path) -> Result<T, ReadError> {
+    Err(if files.exists(path) { ReadError::NotCaptured } else { ReadError::Absent })
+}
+
 /// The read side of a machine. Paths are absolute and begin with `/`; a capture answers them from
-/// what was recorded. Nothing is ever changed through this trait.
+/// what was recorded. Nothing is ever changed through this trait. Each reader says itself what it
+/// answers; only what is made of these answers is written here.
 pub trait Files {
     /// The first `limit` bytes of a file.
     ///
@@ -102,23 +111,17 @@ pub trait Files {
     ///
     /// # Errors
     /// [`ReadError`] when it does not exist or may not be reached; a capture does not keep them.
-    fn mode(&self, path: &Path) -> Result<u32, ReadError> {
-        if self.exists(path) { Err(ReadError::NotCaptured) } else { Err(ReadError::Absent) }
-    }
+    fn mode(&self, path: &Path) -> Result<u32, ReadError>;
 
     /// Whether the filesystem of a path keeps permission bits. FAT and its kin answer for all
     /// files what they were mounted with.
-    fn keeps_modes(&self, _: &Path) -> bool {
-        true
-    }
+    fn keeps_modes(&self, path: &Path) -> bool;
 
     /// Where a symbolic link points, as it is written.
     ///
     /// # Errors
     /// [`ReadError`] when nothing is there, or something that is no link; a capture does not keep them.
-    fn link(&self, path: &Path) -> Result<PathBuf, ReadError> {
-        if self.exists(path) { Err(ReadError::NotCaptured) } else { Err(ReadError::Absent) }
-    }
+    fn link(&self, path: &Path) -> Result<PathBuf, ReadError>;
 
     /// Asks the Raspberry Pi firmware for one property of one word through `/dev/vcio`, by its tag
     /// ("Mailbox property interface", raspberrypi/firmware wiki).

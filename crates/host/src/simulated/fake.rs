@@ -143,6 +143,18 @@ impl Files for FakeFiles {
         self.tree.ask(program, arguments)
     }
 
+    fn mode(&self, path: &Path) -> Result<u32, ReadError> {
+        self.tree.mode(path)
+    }
+
+    fn keeps_modes(&self, path: &Path) -> bool {
+        self.tree.keeps_modes(path)
+    }
+
+    fn link(&self, path: &Path) -> Result<PathBuf, ReadError> {
+        self.tree.link(path)
+    }
+
     fn firmware_word(&self, tag: u32) -> Result<u32, ReadError> {
         self.tree.firmware_word(tag)
     }

@@ -7,7 +7,7 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use crate::files::{Files, ReadError, Space};
+use crate::files::{Files, ReadError, Space, not_kept};
 use crate::simulated::tree::{Contents, Missing, Question, Tree, normal};
 
 /// Passes every question on to another machine and keeps the answers. A question that comes again
@@ -220,6 +220,20 @@ impl Files for Recorder<'_> {
         let answer = self.files.ask(program, arguments);
         self.record.borrow_mut().programs.insert(call, answer.clone());
         answer
+    }
+
+    /// A capture has none, so that the program sees now what it will see of the capture.
+    fn mode(&self, path: &Path) -> Result<u32, ReadError> {
+        not_kept(self, path)
+    }
+
+    /// It is not recorded which filesystems do.
+    fn keeps_modes(&self, _: &Path) -> bool {
+        true
+    }
+
+    fn link(&self, path: &Path) -> Result<PathBuf, ReadError> {
+        not_kept(self, path)
     }
 
     fn firmware_word(&self, tag: u32) -> Result<u32, ReadError> {

@@ -9,7 +9,7 @@ use std::path::{Component, Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use crate::files::{Files, ReadError, Space};
+use crate::files::{Files, ReadError, Space, not_kept};
 
 /// Symbolic links followed in one path before it counts as a loop; the kernel's own limit.
 const LINK_LIMIT: usize = 40;
@@ -339,6 +339,19 @@ impl Files for Tree {
         let call: Vec<String> =
             std::iter::once(program).chain(arguments.iter().copied()).map(str::to_string).collect();
         self.programs.get(&call).cloned().unwrap_or_else(|| Err(self.missing_error()))
+    }
+
+    fn mode(&self, path: &Path) -> Result<u32, ReadError> {
+        not_kept(self, path)
+    }
+
+    /// It is not recorded which filesystems do.
+    fn keeps_modes(&self, _: &Path) -> bool {
+        true
+    }
+
+    fn link(&self, path: &Path) -> Result<PathBuf, ReadError> {
+        not_kept(self, path)
     }
 
     fn firmware_word(&self, tag: u32) -> Result<u32, ReadError> {

@@ -1,12 +1,12 @@
 //! The files of a subvolume, and of those below it.
 
 use std::io::Read;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use flate2::read::ZlibDecoder;
-use rubus_host::files::Space;
-use rubus_host::{Files, ReadError};
+use rubus_host::ReadError;
 
+use super::super::filesystem::Filesystem;
 use super::super::names::{Found, walk};
 use super::super::{damaged, le32};
 use super::{Btrfs, FIRST_INODE, Key, ROOT_ITEM, key, le64, lzo, name_at};
@@ -26,7 +26,7 @@ const FIXED_BYTES: usize = 21;
 const MAX_EXPANDED_BYTES: usize = 128 << 10;
 
 /// The files of a subvolume.
-pub struct BtrfsFiles<'a> {
+pub(super) struct BtrfsFiles<'a> {
     filesystem: Btrfs<'a>,
     tree: u64,
 }
@@ -160,7 +160,7 @@ impl<'a> BtrfsFiles<'a> {
     }
 }
 
-impl Files for BtrfsFiles<'_> {
+impl Filesystem for BtrfsFiles<'_> {
     fn read_prefix(&self, path: &Path, limit: usize) -> Result<Vec<u8>, ReadError> {
         let inode = self.find(path)?;
         if inode.mode & TYPE_MASK != TYPE_FILE {
@@ -169,26 +169,17 @@ impl Files for BtrfsFiles<'_> {
         self.contents(&inode, limit as u64)
     }
 
-    fn list(&self, path: &Path) -> Result<Vec<String>, ReadError> {
+    fn names(&self, path: &Path) -> Result<Vec<String>, ReadError> {
         let entries = self.entries(&self.find(path)?)?;
-        let mut names: Vec<String> = entries.into_iter().map(|(name, _)| name).collect();
-        names.sort_unstable();
-        Ok(names)
+        Ok(entries.into_iter().map(|(name, _)| name).collect())
     }
 
-    fn real_path(&self, path: &Path) -> Result<PathBuf, ReadError> {
-        self.find(path).map(|_| path.to_path_buf())
+    fn look_up(&self, path: &Path) -> Result<(), ReadError> {
+        self.find(path).map(|_| ())
     }
 
-    fn space(&self, _: &Path) -> Result<Space, ReadError> {
-        Err(ReadError::Absent)
-    }
-
-    fn ask(&self, _: &str, _: &[&str]) -> Result<String, ReadError> {
-        Err(ReadError::Absent)
-    }
-
-    fn firmware_word(&self, _: u32) -> Result<u32, ReadError> {
-        Err(ReadError::Absent)
+    /// They are not read.
+    fn mode(&self, _: &Path) -> Option<Result<u32, ReadError>> {
+        None
     }
 }
