@@ -45,7 +45,8 @@ impl From<Errno> for DiskBytesError {
 pub struct DiskBytes {
     fd: OwnedFd,
     size_bytes: u64,
-    is_device: bool,
+    /// The smallest addressable unit of a device.
+    logical_block_bytes: Option<u32>,
 }
 
 impl DiskBytes {
@@ -59,15 +60,18 @@ impl DiskBytes {
         let fd = rustix::fs::open(path, flags, Mode::empty())?;
         let found = rustix::fs::fstat(&fd)?;
         let kind = FileType::from_raw_mode(found.st_mode);
-        let (size_bytes, is_device) = match kind {
-            FileType::RegularFile => (u64::try_from(found.st_size).unwrap_or_default(), false),
-            FileType::BlockDevice => (Geometry::of(fd.as_fd())?.size_bytes, true),
+        let (size_bytes, logical_block_bytes) = match kind {
+            FileType::RegularFile => (u64::try_from(found.st_size).unwrap_or_default(), None),
+            FileType::BlockDevice => {
+                let geometry = Geometry::of(fd.as_fd())?;
+                (geometry.size_bytes, Some(geometry.logical_block_bytes))
+            }
             _ => return Err(DiskBytesError::OtherKind),
         };
-        if is_device && size_bytes == 0 {
+        if logical_block_bytes.is_some() && size_bytes == 0 {
             return Err(DiskBytesError::NoMedium);
         }
-        Ok(DiskBytes { fd, size_bytes, is_device })
+        Ok(DiskBytes { fd, size_bytes, logical_block_bytes })
     }
 
     /// Size of the file or device, in bytes.
@@ -77,7 +81,12 @@ impl DiskBytes {
 
     /// Whether it is a device and not a file.
     pub fn is_device(&self) -> bool {
-        self.is_device
+        self.logical_block_bytes.is_some()
+    }
+
+    /// The smallest addressable unit of a device; absent for a file.
+    pub fn logical_block_bytes(&self) -> Option<u32> {
+        self.logical_block_bytes
     }
 
     /// The bytes from `offset` on; fewer at the end.

@@ -23,8 +23,14 @@ pub(super) enum Words {
     Release,
     /// The digits of a commit.
     Commit,
-    /// A number of four or eight bytes, or public words.
+    /// The digits of a card's register.
+    Register,
+    /// How long tasks waited.
+    Pressure,
+    /// A number of four bytes, or public words.
     Cell,
+    /// Seconds since 1970 in four bytes, written by the firmware.
+    Seconds,
     /// `name : value` of known names.
     Cpuinfo,
     /// Sizes of mappings.
@@ -54,6 +60,8 @@ pub(super) fn said(words: Words, bytes: &[u8], names: &mut Pseudonyms) -> Vec<u8
     let said = match words {
         Words::PackedConfig => return packed_config(bytes),
         Words::Cell if is_cell(bytes) => return bytes.to_vec(),
+        Words::Seconds if bytes.len() == 4 => return bytes.to_vec(),
+        Words::Seconds => whole(&text, false),
         Words::Value | Words::Cell => whole(&text, is_public(&text)),
         Words::Number => {
             whole(&text, text.split_whitespace().all(is_value) && !has_letters_alone(&text))
@@ -63,12 +71,17 @@ pub(super) fn said(words: Words, bytes: &[u8], names: &mut Pseudonyms) -> Vec<u8
             let digits = text.trim_matches(['\0', '\n']);
             whole(&text, digits.len() <= 40 && digits.bytes().all(|b| b.is_ascii_hexdigit()))
         }
+        Words::Register => {
+            let digits = text.trim_end();
+            whole(&text, digits.len() <= MAX_REGISTER_DIGITS && shapes::is_hex(digits))
+        }
+        Words::Pressure => kept(is_pressure_line),
         Words::Release => {
             note_release(text.trim(), names);
             text.into_owned()
         }
         Words::Cpuinfo => kept_lines(&text, cpu_line),
-        Words::Smaps => kept_lines(&text, |line| Some(mapping(line))),
+        Words::Smaps => kept_lines(&text, mapping),
         Words::Config => config(&text),
         Words::Modules => kept_lines(&text, module_names::line_of),
         Words::Given => {
@@ -112,10 +125,11 @@ fn kept_lines(text: &str, mut keep: impl FnMut(&str) -> Option<String>) -> Strin
     lines.collect()
 }
 
-/// A number of four or eight bytes, and no text of as many.
+/// A number of four bytes, and no text of as many.
 fn is_cell(bytes: &[u8]) -> bool {
-    let text = bytes.strip_suffix(b"\0").unwrap_or(bytes);
-    matches!(bytes.len(), 4 | 8) && !text.iter().all(u8::is_ascii_graphic)
+    let others: Vec<u8> = bytes.iter().copied().filter(|byte| *byte != 0).collect();
+    let is_of_text = |byte: &u8| byte.is_ascii_graphic() || byte.is_ascii_whitespace();
+    bytes.len() == 4 && (others.len() < 2 || !others.iter().all(is_of_text))
 }
 
 /// Values of which no number could be a telephone's or an identity's.
@@ -125,7 +139,8 @@ fn is_public(text: &str) -> bool {
         let is_plain = digits.len() > 5 && digits.bytes().all(|b| b.is_ascii_digit());
         !is_plain || options::is_round_number(digits)
     };
-    let is_one = text.split_whitespace().count() < 2;
+    let is_gap = |c: char| c.is_whitespace() || c == '\0';
+    let is_one = text.split(is_gap).filter(|part| !part.is_empty()).count() < 2;
     (is_one || spelt_words(text).is_empty())
         && text.split_whitespace().all(|token| is_value(token) && is_short(token))
 }
@@ -305,12 +320,43 @@ fn is_cpu_value(value: &str) -> bool {
     is_product(name) && options::is_words(rate) || is_public(value)
 }
 
+/// The SD status is the longest, of 512 bits.
+const MAX_REGISTER_DIGITS: usize = 128;
+
+/// "some avg10=0.00 avg60=0.00 avg300=0.00 total=1234" (Documentation/accounting/psi.rst).
+fn is_pressure_line(line: &str) -> bool {
+    const KEYS: [&str; 4] = ["avg10", "avg60", "avg300", "total"];
+    let is_number = |text: &str| text.bytes().all(|b| b.is_ascii_digit() || b == b'.');
+    let is_field = |word: &str| {
+        word.split_once('=').is_some_and(|(key, value)| KEYS.contains(&key) && is_number(value))
+    };
+    let mut words = line.split_whitespace();
+    words.next().is_none_or(|first| ["some", "full"].contains(&first)) && words.all(is_field)
+}
+
+/// Names of lines of smaps (proc_pid_smaps(5)) whose values are numbers.
+const MAPPING_LINES: &str = "Size|KernelPageSize|MMUPageSize|Rss|Pss|Pss_Dirty|Shared_Clean|Shared_Dirty|Private_Clean|\
+     Private_Dirty|Referenced|Anonymous|KSM|LazyFree|AnonHugePages|ShmemPmdMapped|FilePmdMapped|Shared_Hugetlb|\
+     Private_Hugetlb|Swap|SwapPss|Locked|THPeligible|ProtectionKey";
+
 /// A line of smaps without the path of what is mapped.
-fn mapping(line: &str) -> String {
+fn mapping(line: &str) -> Option<String> {
     let words: Vec<&str> = line.split_whitespace().collect();
-    match words.first() {
-        Some(first) if first.ends_with(':') => line.to_string(),
-        _ => words.iter().take(5).copied().collect::<Vec<_>>().join(" "),
+    let is_number = |word: &&str| *word == "kB" || word.bytes().all(|b| b.is_ascii_digit());
+    match words.split_first() {
+        Some((first, rest)) if first.ends_with(':') => {
+            let name = first.trim_end_matches(':');
+            let is_flags = name == "VmFlags" && rest.iter().all(|flag| flag.len() == 2);
+            let is_count =
+                MAPPING_LINES.split('|').any(|known| known == name) && rest.iter().all(is_number);
+            (is_flags || is_count).then(|| line.to_string())
+        }
+        _ => {
+            // Addresses, rights, an offset, a device and a file's number.
+            let head: Vec<&str> = words.into_iter().take(5).collect();
+            let is_of_head = |b: u8| b.is_ascii_hexdigit() || b"rwxsp-:".contains(&b);
+            head.iter().all(|word| word.bytes().all(is_of_head)).then(|| head.join(" "))
+        }
     }
 }
 
@@ -527,7 +573,13 @@ mod tests {
         assert_eq!(of(Words::Number, "493055123 7\n"), "493055123 7\n");
         assert_eq!(of(Words::Value, "493055\n"), "left out\n");
         assert_eq!(of(Words::Cell, "qzalice\0"), "left out\n");
-        assert_eq!(said(Words::Cell, &[0, 0xc0, 0x31, 0x11], &mut Pseudonyms::noting()).len(), 4);
+        for text in ["qz anna\0", "qzbobz\n\0", "qz\n\0", "q\0z\0a\0n\0"] {
+            assert_eq!(of(Words::Cell, text), "left out\n", "{text:?}");
+        }
+        for number in [0x00c0_3111_u32, 0, 1, 0x0000_0041, 0x6903_9a20] {
+            let bytes = number.to_be_bytes();
+            assert_eq!(said(Words::Cell, &bytes, &mut Pseudonyms::noting()), bytes, "{number:x}");
+        }
         for secret in [
             "alice\n",
             "b8:27:eb:12:34:56\n",
@@ -586,6 +638,12 @@ mod tests {
         let mapped = "00010000-0002b000 r-xp 00000000 b3:02 1 /home/alice/rubus\n\
                       KernelPageSize:        4 kB\n";
         assert_eq!(of(Words::Smaps, mapped), mapped.replace(" /home/alice/rubus", ""));
+        let sizes = "Size: 4 kB\nVmFlags: rd ex\n";
+        assert_eq!(of(Words::Smaps, &format!("{sizes}Qzline: qz\nRss: qz\nqz 1-2\n")), sizes);
+        let waits = "some avg10=0.00 avg60=1.25 avg300=0.00 total=12345678\n";
+        assert_eq!(of(Words::Pressure, &format!("{waits}qz avg10=1\nfull qz=1\n")), waits);
+        assert_eq!(of(Words::Register, "00a0ff\n"), "00a0ff\n");
+        assert_eq!(of(Words::Register, "a card of qz\n"), "left out\n");
         let udev = "E:ID_FS_TYPE=ext4\nE:ID_OWNER=alice\nS:disk/by-id/ata-X_1\nG:systemd\n\
                     E:ID_FS_LABEL=BACKUP\nE:ID_PATH=platform-fd500000.pcie-pci-0000:01:00.0\n";
         assert_eq!(of(Words::Udev, udev), udev.replace("E:ID_OWNER=alice\n", ""));

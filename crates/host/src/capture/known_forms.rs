@@ -58,9 +58,9 @@ pub(super) fn line_of(form: Form, line: &str, names: &mut Pseudonyms) -> String 
         Form::Fstab => columns(line, names, fstab_columns),
         Form::Crypttab => columns(line, names, crypttab_columns),
         Form::Swaps => columns(line, names, |columns, names| {
-            let first = columns.first_mut()?;
+            let (first, rest) = columns.split_first_mut()?;
             *first = paths::volume(first, names);
-            Some(())
+            rest.iter().all(|column| is_of_swaps(column)).then_some(())
         }),
         Form::Mountinfo => columns(line, names, |columns, names| mountinfo_columns(columns, names)),
         Form::FirmwareConfig => firmware_line(line, names).unwrap_or_else(|| LEFT_OUT.into()),
@@ -107,6 +107,13 @@ fn columns(
         said.push_str(word);
     }
     said
+}
+
+/// What stands behind an area in /proc/swaps: its type, numbers, and their headings.
+fn is_of_swaps(column: &str) -> bool {
+    const WORDS: [&str; 6] = ["partition", "file", "Type", "Size", "Used", "Priority"];
+    let digits = column.strip_prefix('-').unwrap_or(column);
+    WORDS.contains(&column) || !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit())
 }
 
 /// fstab(5): source, place, filesystem, options, and two numbers. A line with three columns is one, and a comment may stand
@@ -420,6 +427,8 @@ mod tests {
             (Form::Mountinfo, "24 1 8:2 / / rw shared:1 master:2 - fuse.qzotherfs /dev/sdb rw"),
             (Form::Mountinfo, "24 1 8:2 / / rw - fuse.sshfs tmpfs rw"),
             (Form::FirmwareConfig, "hdmi_group:0=1"),
+            (Form::Swaps, "Filename\t\t\tType\t\tSize\tUsed\tPriority"),
+            (Form::Swaps, "/dev/sda2                partition\t1048572\t0\t-2"),
             (Form::Settings, "CONF_SWAPSIZE=100"),
             (Form::Settings, "[Main]"),
             (Form::Mountinfo, "24 1 179:2 / / rw,noatime shared:1 - ext4 /dev/mmcblk0p2 rw"),
@@ -442,6 +451,7 @@ mod tests {
         );
         assert_eq!(of(Form::Fstab, "/dev/sda1 /srv"), "#");
         assert_eq!(of(Form::Fstab, "98 56 50 55"), "#");
+        assert_eq!(of(Form::Swaps, "/swap qzalice 1048572 0 -2"), "#");
         assert_eq!(of(Form::FirmwareConfig, "program_serial=0xa1b2c3d5"), "#");
         assert_eq!(of(Form::FirmwareConfig, "dtoverlay=e27a072e9b5b"), "#");
         assert_eq!(of(Form::FirmwareConfig, "gpu_mem=0x9f8e7d6c"), "#");

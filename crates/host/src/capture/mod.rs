@@ -23,6 +23,7 @@ mod known_names;
 mod manifest;
 mod module_names;
 mod open;
+mod partition_types;
 mod passwords;
 mod patterns;
 mod redact;
@@ -64,6 +65,9 @@ pub enum CaptureError {
         /// The system's words.
         error: std::io::Error,
     },
+    /// Nothing is at the path.
+    #[error("there is no such file or directory; `rubus survey --save FILE` makes a capture")]
+    Absent,
     /// There is something at the path that a capture must not replace.
     #[error("{} exists already and nothing is overwritten; give another name, or remove it", .0.display())]
     Exists(PathBuf),

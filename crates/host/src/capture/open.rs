@@ -31,8 +31,10 @@ impl Captured {
     /// When it cannot be read, is no capture, is damaged or too large, or is newer than this
     /// program. The text says what to do.
     pub fn open(path: &Path) -> Result<Self, CaptureError> {
-        let unreadable =
-            |error| CaptureError::Io { doing: "cannot read", path: path.to_path_buf(), error };
+        let unreadable = |error: std::io::Error| match error.kind() {
+            std::io::ErrorKind::NotFound => CaptureError::Absent,
+            _ => CaptureError::Io { doing: "cannot read", path: path.to_path_buf(), error },
+        };
         let bundle = if std::fs::metadata(path).map_err(unreadable)?.is_dir() {
             // Before all of a home directory is read.
             if !path.join(FILE_NAME).exists() {
@@ -141,6 +143,18 @@ impl Files for Captured {
 
     fn ask(&self, program: &str, arguments: &[&str]) -> Result<String, ReadError> {
         self.tree.ask(program, arguments)
+    }
+
+    fn mode(&self, path: &Path) -> Result<u32, ReadError> {
+        self.tree.mode(path)
+    }
+
+    fn keeps_modes(&self, path: &Path) -> bool {
+        self.tree.keeps_modes(path)
+    }
+
+    fn link(&self, path: &Path) -> Result<PathBuf, ReadError> {
+        self.tree.link(path)
     }
 
     fn firmware_word(&self, tag: u32) -> Result<u32, ReadError> {

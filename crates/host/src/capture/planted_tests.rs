@@ -360,6 +360,12 @@ fn a_word_in_the_place_of_an_identity_is_left_out_and_still_found() {
             "E:ID_FS_UUID=qzwordy\nE:ID_WWN=qzwwn\nS:disk/by-uuid/qzwordy\nS:disk/by-diskseq/qzseq-7\n",
         )
         .file("/run/udev/data/b8:2", "E:ID_FS_UUID=jo\nS:disk/by-uuid/jo\n")
+        .file(
+            "/run/udev/data/b8:3",
+            "E:ID_USB_SERIAL_SHORT=Qzbob_stick\nE:ID_NVME_SERIAL=Qzeva\nE:SCSI_IDENT_SERIAL=Qztom\n\
+             E:ID_SERIAL_SHORT=qzone\nE:ID_SERIAL_SHORT=qztwo\nE:ID_FS_UUID=Qz-first\n\
+             E:ID_FS_UUID=Qz-second\n",
+        )
         .link("/dev/disk/by-uuid/qzwordy", "../../sda1")
         .link("/dev/disk/by-uuid/jo", "../../sda2");
     let recorder = Recorder::new(&machine);
@@ -368,7 +374,8 @@ fn a_word_in_the_place_of_an_identity_is_left_out_and_still_found() {
     let path = directory.path().join("capture.tar");
     save(&recorder, &path, "for a test", "2026-11-21T00:58:12Z", Identities::Replace).unwrap();
     let text = String::from_utf8_lossy(&std::fs::read(&path).unwrap()).into_owned();
-    assert!(!text.contains("qz") && !text.contains("UUID=jo"), "{text}");
+    let small = text.to_lowercase();
+    assert!(!small.contains("qz") && !text.contains("UUID=jo"), "{text}");
     let kept = Captured::open(&path).unwrap();
     let line = kept.text(Path::new("/proc/cmdline")).unwrap();
     let named: Vec<&str> =
@@ -402,4 +409,58 @@ fn what_tells_a_kind_stays_beside_a_name() {
     assert!(mounts.contains(&format!(" /dev/{disk} ")), "{disk} in {mounts}");
     let board = kept.text(Path::new("/proc/device-tree/compatible")).unwrap();
     assert!(board.contains("brcm,bcm2711") && !board.contains("qz"), "{board:?}");
+}
+
+/// A disk's identity is made of a maker's words and numbers, or of words that an owner gave a target.
+#[test]
+fn words_in_the_identity_of_a_disk_are_left_out_unless_they_are_a_products() {
+    // "QEMU NVMe Ctrl" and "Qzmodel", as NVMe names that have neither EUI nor GUID write them.
+    let machine = FakeFiles::new()
+        .file("/sys/block/sda/device/wwid", "t10.qzdisk7\n")
+        .file("/sys/block/sdb/device/wwid", "t10.qzverylongname\n")
+        .file("/sys/block/sdc/device/wwid", "t10.Qzowner ATA     Qztarget    Qzdisk9\n")
+        .file("/sys/block/nvme0n1/wwid", "nvme.1b36-717a736572-717a6d6f64656c-00000001\n")
+        .file("/sys/block/nvme2n1/eui", "00 25 38 5b 71 b0 12 34\n")
+        .link("/dev/disk/by-id/nvme-eui.0025385b71b01234", "../../nvme2n1")
+        .file(
+            "/sys/block/nvme1n1/wwid",
+            "nvme.1b36-717a31-51454d55204e564d65204374726c-00000001\n",
+        );
+    let recorder = Recorder::new(&machine);
+    read_everything_there(&recorder);
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("capture.tar");
+    save(&recorder, &path, "for a test", "2026-11-21T00:58:12Z", Identities::Replace).unwrap();
+    let kept = Captured::open(&path).unwrap();
+    for file in ["sda/device/wwid", "sdb/device/wwid", "sdc/device/wwid", "nvme0n1/wwid"] {
+        let id = kept.text(&Path::new("/sys/block").join(file)).unwrap().to_lowercase();
+        assert!(!id.contains("qz") && !id.contains("717a"), "{file}: {id}");
+        assert!(id.starts_with("t10.") || id.starts_with("nvme.1b36-"), "{file}: {id}");
+    }
+    let eui = kept.text(Path::new("/sys/block/nvme2n1/eui")).unwrap();
+    let digits = eui.trim().replace(' ', "");
+    assert!(digits.len() == 16 && digits != "0025385b71b01234", "{eui}");
+    let links = kept.list(Path::new("/dev/disk/by-id")).unwrap();
+    assert_eq!(links, [format!("nvme-eui.{digits}")]);
+    let known = kept.text(Path::new("/sys/block/nvme1n1/wwid")).unwrap();
+    assert!(known.trim_end().ends_with("-51454d55204e564d65204374726c-00000001"), "{known}");
+}
+
+/// A partition has a type, which is a UUID, too; a type of one's own may be that of one machine.
+#[test]
+fn types_of_partitions_stay_where_all_machines_have_them() {
+    let known = "E:ID_PART_ENTRY_TYPE=0fc63daf-8483-4772-8e79-3d69d8477de4";
+    let own = "0a1b2c3d-4e5f-4071-8293-a4b5c6d7e8f9";
+    let machine = FakeFiles::new()
+        .file("/run/udev/data/b8:1", known)
+        .file("/run/udev/data/b8:2", format!("E:ID_PART_ENTRY_TYPE={own}\nE:ID_FS_UUID={own}\n"));
+    let recorder = Recorder::new(&machine);
+    read_everything_there(&recorder);
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("capture.tar");
+    save(&recorder, &path, "for a test", "2026-11-21T00:58:12Z", Identities::Replace).unwrap();
+    let kept = Captured::open(&path).unwrap();
+    assert_eq!(kept.text(Path::new("/run/udev/data/b8:1")).unwrap(), known);
+    let other = kept.text(Path::new("/run/udev/data/b8:2")).unwrap();
+    assert!(!other.contains(own) && other.contains("E:ID_PART_ENTRY_TYPE="), "{other}");
 }

@@ -197,7 +197,7 @@ impl Redactor {
 
     fn match_at(&self, bytes: &[u8], at: usize, place: Place) -> Option<&Pattern> {
         self.patterns.at_start_of(&bytes[at..]).find(|pattern| {
-            let alone = || stands_alone(bytes, at, pattern.bytes.len());
+            let alone = || shapes::stands_alone(bytes, at, pattern.bytes.len());
             let is_user = || is_behind_homes(&bytes[..at]);
             match pattern.reach {
                 Reach::Everywhere => true,
@@ -441,7 +441,14 @@ impl Place {
 
     /// Of udev's properties, and of the links that it makes, some are serial numbers.
     fn of_udev_line(line: &[u8]) -> Place {
-        let serials: [&[u8]; 3] = [b"E:ID_SERIAL", b"E:ID_SCSI_SERIAL", b"S:disk/by-id/"];
+        let serials: [&[u8]; 6] = [
+            b"E:ID_SERIAL",
+            b"E:ID_USB_SERIAL",
+            b"E:ID_SCSI_SERIAL",
+            b"E:ID_NVME_SERIAL",
+            b"E:SCSI_IDENT_SERIAL",
+            b"S:disk/by-id/",
+        ];
         if serials.iter().any(|start| line.starts_with(start)) {
             Place::Serials
         } else {
@@ -460,14 +467,6 @@ fn is_behind_homes(before: &[u8]) -> bool {
                 .strip_suffix(home.as_bytes())
                 .is_some_and(|rest| !rest.last().is_some_and(u8::is_ascii_alphanumeric))
         })
-}
-
-/// Whether no letter or digit touches it; "0x" before it does not count.
-fn stands_alone(bytes: &[u8], at: usize, length: usize) -> bool {
-    let before = &bytes[..at];
-    let starts = before.ends_with(b"0x") || !before.last().is_some_and(u8::is_ascii_alphanumeric);
-    let ends = !bytes.get(at + length).is_some_and(u8::is_ascii_alphanumeric);
-    starts && ends
 }
 
 /// The value of an even number of hexadecimal digits, separators left out.

@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use super::{escapes, shapes};
+use super::{escapes, partition_types, shapes};
 use crate::files::Files;
 use crate::shareable::identities;
 use crate::shareable::list::is_word;
@@ -60,7 +60,6 @@ pub(crate) fn find(files: &dyn Files, record: &Record, names: &[String]) -> Secr
     for name in names {
         secrets.add_name(name);
     }
-    let public = public_uuids(record);
     for (path, contents) in record.files.iter() {
         secrets.add_file(path, &contents.bytes);
     }
@@ -78,7 +77,7 @@ pub(crate) fn find(files: &dyn Files, record: &Record, names: &[String]) -> Secr
         }
     }
     for text in texts(record) {
-        secrets.add_shapes(&text, &public);
+        secrets.add_shapes(&text);
     }
     secrets.forget_places(record);
     secrets.add_host_names(files, record);
@@ -135,21 +134,6 @@ fn telling_files(files: &dyn Files) -> Vec<String> {
     let dmi = ["product_serial", "board_serial", "chassis_serial", "product_uuid"];
     paths.extend(dmi.map(|leaf| format!("/sys/class/dmi/id/{leaf}")));
     paths
-}
-
-/// Partition types are well-known UUIDs.
-fn public_uuids(record: &Record) -> BTreeSet<String> {
-    record
-        .files
-        .values()
-        .flat_map(|contents| {
-            let text = String::from_utf8_lossy(&contents.bytes).into_owned();
-            text.lines()
-                .filter_map(|line| line.strip_prefix("E:ID_PART_ENTRY_TYPE="))
-                .map(str::to_lowercase)
-                .collect::<Vec<String>>()
-        })
-        .collect()
 }
 
 /// All text of a record: contents, paths, names, targets, outputs and errors.
@@ -324,8 +308,21 @@ impl Secrets {
             let known = self.found.len();
             self.add_link_name(LinkKind::Id, name);
             let names = spellings(name);
-            let has_secret =
-                |(secret, _): (&String, _)| names.iter().any(|name| name.contains(secret.as_str()));
+            // One inside a longer word is not replaced there.
+            let is_replaced = |name: &str, secret: &str, reach: Reach| {
+                let mut places = name.match_indices(secret).map(|(at, _)| at);
+                let is_alone = |at| shapes::stands_alone(name.as_bytes(), at, secret.len());
+                match reach {
+                    Reach::Everywhere => places.next().is_some(),
+                    Reach::Words | Reach::IdentityPlaces | Reach::SerialPlaces => {
+                        places.any(is_alone)
+                    }
+                    Reach::UserPlaces => false,
+                }
+            };
+            let has_secret = |(secret, (_, reach)): (&String, &(Shape, Reach))| {
+                names.iter().any(|name| is_replaced(name, secret, *reach))
+            };
             if self.found.len() > known || self.found.iter().any(has_secret) {
                 return;
             }
@@ -399,19 +396,34 @@ impl Secrets {
     /// "CRYPT-LUKS2-UUID-name", a plain UUID.
     fn add_wide_id(&mut self, text: &str) {
         let text = text.trim_matches(|c: char| c.is_whitespace() || c == '\0');
+        let digits: String = text.split_whitespace().collect();
+        let is_spaced = digits.len() < text.len() && shapes::is_hex(&digits);
+        if is_spaced && shapes::identifies(&digits) {
+            // The kernel writes an EUI with blanks between its bytes.
+            self.add(text, Shape::Hex, Reach::Everywhere);
+            self.add_id(&digits);
+            return;
+        }
         let (head, tail) = text.split_once('.').unwrap_or(("", text));
         if head.ends_with("nvme") {
             // Vendor, serial number and model, the latter two as the digits of their bytes.
-            self.add_id(tail.split('-').nth(1).unwrap_or(""));
+            let mut parts = tail.split('-').skip(1);
+            self.add_id(parts.next().unwrap_or(""));
+            self.add_model_digits(parts.next().unwrap_or(""));
             return;
         }
         if let Some(last) = tail.split_whitespace().last().filter(|last| *last != tail) {
             self.add_serial(last);
+            // Targets of iSCSI have names of their owners' before it.
+            self.add_makers_names(&tail.split_whitespace().collect::<Vec<_>>().join("_"));
             return;
         }
         let plain = tail.replace('-', "");
         if shapes::is_hex(&plain) {
             self.add_id(tail);
+        } else if !tail.contains('-') {
+            self.add_serial(tail);
+            self.add_plain_word(tail, Reach::IdentityPlaces);
         }
         let has_digit = |part: &&str| part.bytes().any(|byte| byte.is_ascii_digit());
         for part in tail.split('-').filter(|part| part.len() >= 12).filter(has_digit) {
@@ -419,12 +431,21 @@ impl Secrets {
         }
     }
 
+    /// A disk's model as the digits of its bytes, unless it is a product's name.
+    fn add_model_digits(&mut self, digits: &str) {
+        let byte = |pair: &&str| u8::from_str_radix(pair, 16).ok();
+        let bytes: Vec<u8> = shapes::pairs(digits).iter().filter_map(byte).collect();
+        if shapes::is_hex(digits) && !is_product(String::from_utf8_lossy(&bytes).trim()) {
+            self.add_id(digits);
+        }
+    }
+
     fn add_udev_entry(&mut self, text: &str) {
-        let property = |wanted: &str| {
-            text.lines()
-                .filter_map(|line| line.strip_prefix("E:")?.split_once('='))
-                .find(|(name, _)| *name == wanted)
-                .map(|(_, value)| value)
+        // One that stands twice has two values.
+        let properties = |wanted: &str| {
+            let all = text.lines().filter_map(|line| line.strip_prefix("E:")?.split_once('='));
+            let named = all.filter(|(name, _)| *name == wanted);
+            named.map(|(_, value)| value).collect::<Vec<&str>>()
         };
         for name in [
             "ID_SERIAL_SHORT",
@@ -433,8 +454,10 @@ impl Secrets {
             "SCSI_IDENT_SERIAL",
             "ID_NVME_SERIAL",
         ] {
-            self.add_serial(property(name).unwrap_or(""));
-            self.add_word(property(name).unwrap_or(""));
+            for value in properties(name) {
+                self.add_serial(value);
+                self.add_word(value);
+            }
         }
         for name in [
             "ID_WWN",
@@ -445,10 +468,13 @@ impl Secrets {
             "ID_PART_TABLE_UUID",
             "ID_WWN_VENDOR_EXTENSION",
         ] {
-            let value = property(name).unwrap_or("");
-            self.add_volume_id(value.strip_prefix("0x").unwrap_or(value));
+            for value in properties(name) {
+                self.add_volume_id(value.strip_prefix("0x").unwrap_or(value));
+            }
         }
-        self.add_wide_id(property("DM_UUID").unwrap_or(""));
+        for id in properties("DM_UUID") {
+            self.add_wide_id(id);
+        }
         for link in text.lines().filter_map(|line| line.strip_prefix("S:disk/by-")) {
             match link.split_once('/') {
                 Some(("id", name)) => self.add_link_name(LinkKind::Id, name),
@@ -456,18 +482,19 @@ impl Secrets {
                 _ => {}
             }
         }
+        let models = [properties("ID_MODEL"), properties("ID_USB_MODEL")].concat();
         for name in ["ID_SERIAL", "ID_USB_SERIAL"] {
-            self.add_makers_names(property(name).unwrap_or(""));
-        }
-        if let Some(serial) = property("ID_SERIAL") {
-            self.add_serial(shapes::serial_in_name(serial));
-            // Without a serial number, a product's name is all there is.
-            let model = property("ID_MODEL").filter(|model| !model.is_empty());
-            if !model.is_some_and(|model| serial.ends_with(model)) {
-                self.add_word(shapes::serial_in_name(serial));
+            for serial in properties(name) {
+                self.add_makers_names(serial);
+                self.add_serial(shapes::serial_in_name(serial));
+                // Without a serial number, a product's name is all there is.
+                let mut known = models.iter().filter(|model| !model.is_empty());
+                if !known.any(|model| serial.ends_with(*model)) {
+                    self.add_word(shapes::serial_in_name(serial));
+                }
             }
         }
-        if let Some(address) = property("ID_NET_NAME_MAC") {
+        for address in properties("ID_NET_NAME_MAC") {
             // "enxb827eb123456".
             let start = address.len().saturating_sub(12);
             if let Some(digits) = address.get(start..).filter(|digits| shapes::is_hex(digits)) {
@@ -525,7 +552,7 @@ impl Secrets {
     }
 
     /// UUIDs, hardware addresses and the like, wherever they stand.
-    pub(crate) fn add_shapes(&mut self, text: &str, public: &BTreeSet<String>) {
+    pub(crate) fn add_shapes(&mut self, text: &str) {
         for word in text.split(|c: char| !(c.is_ascii_alphanumeric() || "-:".contains(c))) {
             // Names put words in front and numbers behind: "md-uuid-…", "…-part1".
             let parts: Vec<&str> = word.trim_matches(['-', ':']).split('-').collect();
@@ -536,7 +563,7 @@ impl Secrets {
                 self.add_address(&window);
             }
             for window in parts.windows(5).map(|window| window.join("-")) {
-                if shapes::is_uuid(&window) && !public.contains(&window.to_lowercase()) {
+                if shapes::is_uuid(&window) && !partition_types::is_known(&window) {
                     self.add_id(&window);
                 }
             }
@@ -558,9 +585,9 @@ impl Secrets {
             let rest = text[at + mark.len()..].trim_start_matches('"');
             let end = rest.find(|c: char| !(c.is_ascii_alphanumeric() || c == '-'));
             let value = &rest[..end.unwrap_or(rest.len())];
-            // Public ones and words ("UUID=random") are no secrets.
+            // Types of partitions and words ("UUID=random") are no secrets.
             let is_id = value.len() >= 8 && value.bytes().any(|byte| byte.is_ascii_digit());
-            if is_id && !public.contains(&value.to_lowercase()) {
+            if is_id && !partition_types::is_known(value) {
                 self.add_id(value);
             }
         }
@@ -630,6 +657,17 @@ fn distinct(text: &str) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_link_by_id_is_a_name_unless_a_secret_in_it_is_replaced() {
+        let mut secrets = Secrets::default();
+        secrets.add("qz", Shape::Name, Reach::Words);
+        secrets.add_name("by-id/usb-qzback");
+        assert!(secrets.found.contains_key("usb-qzback"), "{secrets:?}");
+        secrets.add_serial("QZ123456");
+        secrets.add_name("by-id/usb-QZ123456");
+        assert!(!secrets.found.contains_key("usb-qz123456"), "{secrets:?}");
+    }
 
     #[test]
     fn a_name_with_letters_beyond_ascii_is_looked_for_in_each_of_their_cases() {

@@ -79,6 +79,14 @@ pub(crate) fn serial_in_name(name: &str) -> &str {
     }
 }
 
+/// Whether no letter or digit touches it; "0x" before it does not count.
+pub(crate) fn stands_alone(bytes: &[u8], at: usize, length: usize) -> bool {
+    let before = &bytes[..at];
+    let starts = before.ends_with(b"0x") || !before.last().is_some_and(u8::is_ascii_alphanumeric);
+    let ends = !bytes.get(at + length).is_some_and(u8::is_ascii_alphanumeric);
+    starts && ends
+}
+
 /// Which digits of a card identification register of 32 are the serial number: 18 to 25 on an SD
 /// card ("SD"), 20 to 27 on an eMMC ("MMC"), both together where the kind is not known (SD
 /// Physical Layer Simplified Specification, section 5.2; JESD84-B51, section 7.2).

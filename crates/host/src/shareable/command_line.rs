@@ -22,12 +22,16 @@ enum Value {
     Path,
     /// Quirks of USB bridges: `152d:0578:u`.
     Quirks,
+    /// Public words with signs between them: `tmpfs:swap=1,recurse=0`.
+    Listed,
 }
 
 /// Parameters that say something of storage and starting, or that boards have by themselves. A name that ends with a dot or
 /// an underscore stands for all that begin so (Documentation/admin-guide/kernel-parameters.txt; systemd's and dracut's own).
 const PARAMETERS: &[(&str, Value)] = {
-    use Value::{Number as N, Options as O, Path as P, Quirks as Q, Volume as V, Words as W};
+    use Value::{
+        Listed as L, Number as N, Options as O, Path as P, Quirks as Q, Volume as V, Words as W,
+    };
     &[
         ("root", V),
         ("resume", V),
@@ -86,7 +90,8 @@ const PARAMETERS: &[(&str, Value)] = {
         ("threadirqs", W),
         ("systemd.zram", W),
         ("systemd.swap", W),
-        ("overlayroot", W),
+        ("overlayroot", L),
+        ("systemd.volatile", W),
         ("boot", W),
         ("net.ifnames", W),
         ("noresume", W),
@@ -215,6 +220,12 @@ fn parameter(word: &str, names: &mut Pseudonyms) -> Option<String> {
             let is_public = value.is_empty() || is_words(value) || is_public_number(value);
             is_public.then(|| value.to_string())?
         }
+        Value::Listed => {
+            let mut pieces = value.split([':', ',', '=']);
+            let is_public =
+                |piece: &str| piece.is_empty() || is_words(piece) || is_public_number(piece);
+            pieces.all(is_public).then(|| value.to_string())?
+        }
         Value::Number => is_number(value).then(|| value.to_string())?,
         Value::Volume if is_remote_root(value) => return None,
         Value::Volume if value == "/dev/nfs" => value.to_string(),
@@ -257,6 +268,14 @@ mod tests {
         let line = "console=serial0,115200 console=tty1 root=PARTUUID=4f2a9c1d-02 rootfstype=ext4 fsck.repair=yes rootwait \
                     quiet usb-storage.quirks=152d:0578:u zswap.enabled=1 cgroup_enable=memory";
         assert_eq!(shareable(line, &mut names), line.replace("4f2a9c1d", "uuid-1"));
+    }
+
+    #[test]
+    fn where_the_root_keeps_nothing_is_kept() {
+        let line = "systemd.volatile=overlay overlayroot=tmpfs:swap=1,recurse=0 boot=overlay";
+        assert_eq!(shareable(line, &mut Pseudonyms::noting()), line);
+        let secret = "overlayroot=device:dev=/dev/disk/by-label/qzalice";
+        assert_eq!(shareable(secret, &mut Pseudonyms::noting()), MORE);
     }
 
     #[test]

@@ -220,11 +220,15 @@ fn is_quirk(parts: &[&str]) -> bool {
     is_flags && is_usb_id(&parts[..2])
 }
 
-/// "2026-11-29".
+/// "2026-11-29", from the year in which the oldest firmware was made, or the first day of a clock that was not set (Unix, FAT).
+/// An earlier day may be a birthday.
 fn is_date(parts: &[&str]) -> bool {
+    const YEARS: std::ops::RangeInclusive<u64> = 2010..=2199;
+    const UNSET: [&[u64]; 3] = [&[1970, 1, 1], &[1980, 1, 1], &[2000, 1, 1]];
     let has_form = parts.iter().map(|part| part.len()).eq([4, 2, 2]);
     let is_one = |all: Vec<u64>| {
-        (1970..=2199).contains(&all[0]) && (1..=12).contains(&all[1]) && (1..=31).contains(&all[2])
+        UNSET.contains(&all.as_slice())
+            || YEARS.contains(&all[0]) && (1..=12).contains(&all[1]) && (1..=31).contains(&all[2])
     };
     has_form && numbers(parts).is_some_and(is_one)
 }
@@ -318,6 +322,8 @@ mod tests {
             "call 555 1824",
             "a 972.5621",
             "disk-387/8482",
+            "born 1971-05-24",
+            "2004-02-29",
         ] {
             assert!(is_spelt(spelt), "{spelt}");
         }
@@ -328,6 +334,8 @@ mod tests {
             "queue depths 1, 2, 4, 8, 16, 32",
             "read-1024-2048-4096",
             "2026-11-29 23:07:38",
+            "1970-01-01 00:00:12",
+            "1980-01-01",
             "from 12:30 to 14:30, 3 of 4",
             "6.12.47",
             "USB 3, 5 Gbit/s",
