@@ -43,9 +43,9 @@ pub fn documents() -> Vec<rubus_vocabulary::verb::Document> {
 /// Explain how this machine starts, or where a card would stop.
 ///
 /// Follows a start from the firmware to the mounts: medium, boot partition, config.txt, kernel,
-/// initramfs, command line, root, fstab. Says "starts", "stops at" with what to change, or "not certain
-/// after", then each link and each medium. DISK or IMAGE is a card in a reader, or the file of one; root is
-/// needed only for a disk. Writes nothing.
+/// initramfs, command line, root, fstab. Says "It starts", "It stops at" with what to change, or "It is not
+/// certain", then each link and each medium. DISK or IMAGE is a card in a reader, or the file of one; root
+/// is needed only for a disk. Writes nothing.
 #[derive(Debug, Args)]
 pub struct Boot {
     /// Disk or image of a card to look at; without one, this machine

@@ -13,12 +13,14 @@ mod kernel;
 mod keys;
 mod link;
 mod mounts;
+mod namesakes;
 mod naming;
 mod remake;
 mod root;
 mod running;
 mod settings;
 mod start_files;
+mod switched_off;
 mod width;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -35,10 +37,11 @@ use crate::tryboot;
 use crate::volume::{Name, NamedVolume};
 
 pub use choice::{Candidate, Choice, Walk, choose, lacks, reads_autoboot};
-pub use device_tree::has_tree_of_board;
+pub use device_tree::{has_own_tree, has_tree_of_board};
 pub use encoding::Encoding;
 pub use firmware::FAT_TYPES;
 pub use link::{Doubt, Link, Note, Stage, Stop, Subject};
+pub use mounts::missing_key;
 pub use naming::{named_root, opened_from};
 pub use settings::UNTRIED_SET_STATE;
 
@@ -87,6 +90,8 @@ pub struct ChainFacts {
     pub mounted_boot: Option<String>,
     /// Whether updates write kernels to another place, where a loader on the boot partition reads them.
     pub kernels_are_elsewhere: bool,
+    /// Whether updates write kernels to /boot/firmware, while the boot partition is mounted at /boot.
+    pub updates_miss_mount: bool,
     /// The files of the root.
     pub root: RootFiles,
     /// The system that runs, on a running machine.
@@ -168,6 +173,8 @@ pub enum Defect {
     NotExecutable,
     /// It begins as no program and no script does.
     NoProgram,
+    /// It is a program for another kind of processor.
+    OtherProcessor,
 }
 
 impl ChainFacts {
@@ -303,6 +310,11 @@ impl StartChain {
     /// The first link that is likely and not certain: why the whole is no more than likely.
     pub fn likely(&self) -> Option<&Link> {
         self.links.iter().find(|link| link.certainty == Certainty::Likely)
+    }
+
+    /// What has to be true of the board, where a link depends on it, as a clause behind "if".
+    pub fn condition(&self) -> Option<&str> {
+        self.links.iter().find_map(|link| link.condition.as_deref())
     }
 
     /// The link that is not known and decides, where one does.

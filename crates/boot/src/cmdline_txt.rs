@@ -104,6 +104,25 @@ impl CmdlineTxt {
         Some(named.trim_matches('/')).filter(|name| !name.is_empty())
     }
 
+    /// The word by which a root of a disk keeps nothing from start to start: what is written lies in memory or below a key that is
+    /// forgotten. Source: overlayroot.conf; RPi-Distro/raspi-config (`boot=overlay`); kernel-command-line(7), `systemd.volatile=`.
+    pub fn volatile_root(&self) -> Option<Word<'_>> {
+        const NO: [&str; 4] = ["0", "false", "no", "off"];
+        let is_volatile = |word: &Word<'_>| match word.name {
+            "overlayroot" => word
+                .value
+                .is_some_and(|value| ["tmpfs", "crypt"].iter().any(|kind| value.starts_with(kind))),
+            "boot" => word.value == Some("overlay"),
+            "systemd.volatile" => word.value.is_none_or(|value| !NO.contains(&value)),
+            _ => false,
+        };
+        let is_last = |word: &Word<'_>| {
+            let same = self.words().filter(|other| other.name == word.name);
+            same.last().is_some_and(|last| last.written == word.written)
+        };
+        self.words().find(|word| is_volatile(word) && is_last(word))
+    }
+
     /// Whether quotes stand around the value that counts, or around its whole word. The kernel takes them off; programs that
     /// split `/proc/cmdline` at white space keep them.
     pub fn is_quoted(&self, name: &str) -> bool {

@@ -2,7 +2,7 @@
 //!
 //! Format: crypttab(5): name, source, key file and options between blanks, `#` begins a comment line.
 
-use crate::volume::Name;
+use crate::volume::{Name, NamedVolume};
 
 /// The text of `/etc/crypttab`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,6 +39,20 @@ impl<'a> Crypttab<'a> {
             Some(CryptEntry { name, source, key: key.unwrap_or_default(), options })
         });
         entries.collect()
+    }
+
+    /// These volumes, with those that are opened of them.
+    pub fn with_opened(&self, volumes: &[NamedVolume]) -> Vec<NamedVolume> {
+        let mut all = volumes.to_vec();
+        for entry in self.entries() {
+            let is_there = !entry.volume().resolve(volumes).is_empty();
+            let path = entry.path();
+            let is_known = all.iter().any(|one| one.path == path || one.links.contains(&path));
+            if is_there && !is_known {
+                all.push(NamedVolume { path, ..NamedVolume::default() });
+            }
+        }
+        all
     }
 }
 

@@ -72,13 +72,41 @@ pub fn is_64_bit(file: &[u8]) -> Option<bool> {
     found
 }
 
-/// Whether a kernel that is packed as a whole ends before its packing does, as after a copy that was interrupted.
+/// Whether a kernel ends before its packing does, or before its header says, as after a copy that was interrupted.
 pub fn is_cut(file: &[u8]) -> bool {
     if !file.starts_with(PACKED[0]) {
-        return false;
+        return told_bytes(file).is_some_and(|bytes| file.len() < bytes);
     }
     let read = unpacked_at(file, |unpacked| io::copy(unpacked, &mut io::sink()).map(drop));
     read.is_err_and(|why| why.kind() == io::ErrorKind::UnexpectedEof)
+}
+
+/// How long the header says that the file is: that of a zImage, or the sections of one that UEFI can start. Source: Linux,
+/// arch/arm/boot/compressed/head.S; Microsoft, "PE Format". The header of arm64 counts memory that is no part of the file.
+fn told_bytes(file: &[u8]) -> Option<usize> {
+    if by_header(file) == Some(false) {
+        return number_at(file, 0x2C)?.checked_sub(number_at(file, 0x28)?);
+    }
+    const SECTION_BYTES: usize = 40;
+    let place = number_at(file, 0x3C).filter(|_| file.starts_with(b"MZ"))?;
+    let header = file.get(place..).filter(|header| header.starts_with(b"PE\0\0"))?;
+    let half = |at: usize| {
+        let bytes = header.get(at..at + 2)?;
+        Some(usize::from(u16::from_le_bytes([bytes[0], bytes[1]])))
+    };
+    let (sections, first) = (half(6)?, 24 + half(20)?);
+    let end = |index: usize| {
+        let section = first + index * SECTION_BYTES;
+        number_at(header, section + 16)?.checked_add(number_at(header, section + 20)?)
+    };
+    let ends: Option<Vec<usize>> = (0..sections).map(end).collect();
+    ends?.into_iter().max()
+}
+
+/// 32 bits, the lowest first.
+fn number_at(bytes: &[u8], at: usize) -> Option<usize> {
+    let bytes = bytes.get(at..at + 4)?;
+    usize::try_from(u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]])).ok()
 }
 
 fn by_header(head: &[u8]) -> Option<bool> {
@@ -229,6 +257,36 @@ mod tests {
     }
 
     #[test]
+    fn a_plain_kernel_that_is_shorter_than_its_header_says_is_cut() {
+        let put = |bytes: &mut Vec<u8>, at: usize, number: u32| {
+            bytes[at..at + 4].copy_from_slice(&number.to_le_bytes());
+        };
+        let mut zimage = image(5000);
+        put(&mut zimage, 0x24, 0x016F_2818);
+        put(&mut zimage, 0x28, 0);
+        put(&mut zimage, 0x2C, 300_000);
+        // arm64 with two sections, which takes more memory than the file has bytes.
+        let mut arm64 = image(5000);
+        arm64[..0x100].fill(0);
+        arm64[..2].copy_from_slice(b"MZ");
+        put(&mut arm64, 0x10, 900_000);
+        arm64[0x38..0x3C].copy_from_slice(b"ARM\x64");
+        put(&mut arm64, 0x3C, 0x40);
+        arm64[0x40..0x44].copy_from_slice(b"PE\0\0");
+        arm64[0x46] = 2;
+        arm64[0x54] = 0x10;
+        for (index, (size, place)) in [(200_000, 0x1000), (200_000, 100_000)].iter().enumerate() {
+            put(&mut arm64, 0x68 + index * 40 + 16, *size);
+            put(&mut arm64, 0x68 + index * 40 + 20, *place);
+        }
+        for whole in [zimage, arm64] {
+            assert!(!is_cut(&whole));
+            assert!(!is_cut(&[whole.as_slice(), &[0; 100]].concat()), "a tree behind it");
+            assert!(is_cut(&whole[..whole.len() - 1]) && is_cut(&whole[..0x1000]));
+        }
+    }
+
+    #[test]
     fn a_pcs_image_says_it_in_its_header() {
         let mut bytes = vec![0; 20_000];
         bytes[X86_MAGIC].copy_from_slice(b"HdrS");
@@ -282,9 +340,10 @@ mod tests {
     proptest! {
         #[test]
         fn nothing_panics(head in prop::sample::select(vec![
-            &b"\x1f\x8b\x08"[..], b"", b"Linux version ", b"Linux version 6.1 ",
+            &b"\x1f\x8b\x08"[..], b"", b"Linux version ", b"Linux version 6.1 ", b"MZ",
         ]), tail: Vec<u8>) {
-            let _ = release(&[head, &tail].concat());
+            let bytes = [head, &tail].concat();
+            let _ = (release(&bytes), is_cut(&bytes));
         }
     }
 }

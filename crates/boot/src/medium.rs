@@ -183,9 +183,12 @@ fn on_demand(line: &Entry) -> Option<&'static str> {
 
 /// Whether the system writes its kernels to the root, where another loader on the boot partition reads them, and leaves that
 /// partition unmounted. Source: nixpkgs, nixos/modules/installer/sd-card/sd-image.nix (`noauto`) and
-/// generic-extlinux-compatible.
+/// generic-extlinux-compatible. Or updates write them to the share from which a server hands them out.
 pub fn kernels_are_elsewhere(machine: &Machine) -> bool {
-    machine.system.os_ids.iter().any(|id| id == "nixos")
+    let is_share = |mount: &Mount| {
+        BOOT_POINTS.contains(&mount.point.as_str()) && mount.filesystem.starts_with("nfs")
+    };
+    machine.system.os_ids.iter().any(|id| id == "nixos") || machine.mounts.iter().any(is_share)
 }
 
 /// The partition that this start read and the first one on its disk that the firmware would take by itself, where they

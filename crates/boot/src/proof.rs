@@ -42,6 +42,8 @@ pub struct Facts<'a> {
     pub firmware_volume: Option<&'a str>,
     /// `/etc/fstab` of the root that will be started.
     pub fstab: &'a str,
+    /// Its `/etc/crypttab`; empty where there is none.
+    pub crypttab: &'a str,
     /// Modules without which the root cannot be reached: of each group, one is enough. See [`way_to`].
     pub root_modules: &'a [Vec<String>],
     /// Further modules on the way to the root: of each kernel that has them as files they must be inside.

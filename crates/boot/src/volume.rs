@@ -1,5 +1,6 @@
 //! The volumes of a machine and the ways in which boot files name them.
 
+use rubus_vocabulary::machine::Machine;
 use rubus_vocabulary::mount_entry::Entry;
 
 use std::collections::BTreeSet;
@@ -28,6 +29,29 @@ pub struct NamedVolume {
 }
 
 impl NamedVolume {
+    /// The volumes of a machine under all the names that its survey knows.
+    pub fn all_of(machine: &Machine) -> Vec<NamedVolume> {
+        let mounted_as = |name: &str| {
+            let mut mounts = machine.mounts.iter();
+            mounts.find(|mount| mount.device.as_deref() == Some(name))
+        };
+        let devices = machine.block_devices.iter();
+        let volumes = devices.map(|device| NamedVolume {
+            path: format!("/dev/{}", device.name),
+            partuuid: device.identity.partuuid.clone(),
+            uuid: device.identity.uuid.clone(),
+            label: device.identity.label.clone(),
+            partlabel: device.identity.partlabel.clone(),
+            links: device.identity.links.clone(),
+            filesystem: device
+                .content
+                .text()
+                .map(str::to_string)
+                .or_else(|| mounted_as(&device.name).map(|mount| mount.filesystem.clone())),
+        });
+        volumes.collect()
+    }
+
     /// The disk that it is a partition of, as far as its name tells: "/dev/mmcblk0", "/dev/sda".
     pub fn disk(&self) -> Option<&str> {
         const WITH_P: [&str; 2] = ["mmcblk", "nvme"];

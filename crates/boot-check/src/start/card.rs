@@ -5,7 +5,7 @@ use std::path::Path;
 use rubus_boot::autoboot;
 use rubus_boot::chain::{
     Candidate, ChainFacts, Choice, DiskTable, Outcome, RootFiles, StartChain, TableKind,
-    TablePartition, choose, has_tree_of_board, lacks, named_root, opened_from, paths,
+    TablePartition, choose, has_own_tree, has_tree_of_board, lacks, named_root, opened_from, paths,
     reads_autoboot,
 };
 use rubus_boot::eeprom::Eeprom;
@@ -21,10 +21,20 @@ use super::boot_files::BootFiles;
 use super::ladder::rung;
 use super::root_files::{absent, init_of, modules_into, root_files, unread};
 use super::subvolume;
-use crate::card::{Btrfs, Card};
+use crate::card::{Btrfs, Card, USUAL_BLOCK_BYTES};
 
 /// The boards that a card is followed in where none is named, the newest first.
 const BOARDS: [&str; 7] = ["pi5", "pi4", "pi3", "pi02", "pi2", "pi0", "pi1"];
+/// Boards with trees of their own, each with the one in whose place it is followed where a card has its tree and not that one's.
+const RELATIVES: [(&str, &str); 7] = [
+    ("pi500", "pi5"),
+    ("cm5", "pi5"),
+    ("pi400", "pi4"),
+    ("cm4", "pi4"),
+    ("pi3+", "pi3"),
+    ("cm3", "pi3"),
+    ("pi0w", "pi0"),
+];
 /// What a disk is called while it is no board's yet.
 pub(super) const PARTITION: &str = "partition ";
 
@@ -74,6 +84,9 @@ impl<'a> CardParts<'a> {
                  first: `xz -dk` or `unzip`)"
             ));
         };
+        if let Some(bytes) = card.foreign_blocks {
+            return Err(foreign(name, bytes, card.block_bytes()));
+        }
         if let Some(cut) = card.partitions.iter().find(|part| part.is_cut) {
             return Err(format!(
                 "{name} ends before its partition {} does: it is not whole; copy or download it again",
@@ -147,9 +160,26 @@ impl<'a> CardParts<'a> {
     }
 }
 
+/// What a partition table means that counts in another unit than its disk (raspberrypi/rpi-eeprom, issue 629).
+fn foreign(name: &str, bytes: u32, own: u32) -> String {
+    if own == USUAL_BLOCK_BYTES && !name.starts_with("/dev/") {
+        return format!(
+            "{name} counts its partitions in blocks of {bytes} bytes, as the disk that it is an image of; look at that disk itself: \
+             sudo rubus boot /dev/NAME"
+        );
+    }
+    format!(
+        "{name} has blocks of {own} bytes, and its partition table counts in blocks of {bytes}, as after dd from another disk: no \
+         system starts from it. Copy the files to new partitions (SD Card Copier, rpi-clone)"
+    )
+}
+
 /// Follows the start of a card in a board, or in each kind of board.
 pub fn of_card(parts: &CardParts<'_>, board: Option<&str>) -> Start {
-    let mut starts = in_boards(parts, &board.map_or(BOARDS.to_vec(), |board| vec![board]));
+    let mut starts = match board {
+        Some(board) => in_boards(parts, &[board]),
+        None => in_usual_boards(parts),
+    };
     let chosen = chosen(&starts);
     let rungs = starts.iter().enumerate();
     let rungs = rungs.map(|(at, (name, _, chain))| rung(name, at == chosen, chain)).collect();
@@ -159,7 +189,7 @@ pub fn of_card(parts: &CardParts<'_>, board: Option<&str>) -> Start {
 
 /// The starts of a card in the kinds of boards that it is for, as far as its device trees say.
 pub fn in_its_boards(parts: &CardParts<'_>) -> Vec<Start> {
-    let starts = in_boards(parts, &BOARDS).into_iter();
+    let starts = in_usual_boards(parts).into_iter();
     let own = starts.filter(|(_, facts, chain)| has_tree_of_board(facts) && !chain.is_for_others());
     let starts = own.map(|(name, facts, chain)| Start {
         of: parts.name.clone(),
@@ -168,6 +198,25 @@ pub fn in_its_boards(parts: &CardParts<'_>) -> Vec<Start> {
         chain,
     });
     starts.collect()
+}
+
+/// In each usual board, and behind one whose tree is not there in its relatives: an image may be for a module alone.
+fn in_usual_boards(parts: &CardParts<'_>) -> Vec<(&'static str, ChainFacts, StartChain)> {
+    let mut starts = in_boards(parts, &BOARDS);
+    let lacks_own = |usual: &str| {
+        let mut usual = starts.iter().filter(|(name, ..)| *name == usual);
+        usual.any(|(_, facts, _)| has_tree_of_board(facts) && !has_own_tree(facts))
+    };
+    let relatives = RELATIVES.iter().filter(|(_, usual)| lacks_own(usual));
+    let relatives: Vec<&'static str> = relatives.map(|(name, _)| *name).collect();
+    for start in in_boards(parts, &relatives) {
+        let usual = RELATIVES.iter().find(|(name, _)| *name == start.0).map(|(_, usual)| *usual);
+        let place = starts.iter().position(|(name, ..)| Some(*name) == usual);
+        if let Some(place) = place.filter(|_| has_own_tree(&start.1)) {
+            starts.insert(place + 1, start);
+        }
+    }
+    starts
 }
 
 fn in_boards<'b>(
@@ -239,6 +288,7 @@ fn facts(parts: &CardParts<'_>) -> ChainFacts {
         are_all_volumes: false,
         mounted_boot: None,
         kernels_are_elsewhere: false,
+        updates_miss_mount: false,
         root: RootFiles::default(),
         running: None,
     }

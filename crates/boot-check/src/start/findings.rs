@@ -7,29 +7,19 @@ use rubus_vocabulary::rule_finding::{RuleFinding, Weight};
 
 use super::Start;
 
-/// What of a start endangers the next one, in the order of the links. What the firmware reads and what is mounted are rules of
-/// the facts alone and stand there.
+/// What of a start endangers the next one or holds up an update, in the order of the links. What the firmware reads and what is
+/// mounted are rules of the facts alone and stand there.
 pub fn findings(start: &Start) -> Vec<RuleFinding> {
     let mut found = Vec::new();
     for (link, note) in start.chain.notes() {
-        let rule = match note.subject {
-            Subject::OtherRoot => "next-root-is-another",
-            Subject::NoModules => "kernel-without-modules",
-            Subject::OtherPartitionMounted | Subject::UpdatesDoNotReach | Subject::Other => {
-                continue;
-            }
-        };
+        let Some((rule, weight, consequence)) = told(note.subject) else { continue };
         found.push(RuleFinding {
             rule: rule.into(),
-            weight: Weight::Danger,
+            weight,
             about: link.stage.to_string(),
             evidence: note.what.clone(),
             read_from: link.source.clone(),
-            consequence: match note.subject {
-                Subject::NoModules => "Drivers that are no part of the kernel are missing: no network, and perhaps no login.",
-                _ => "The next start leads to another system than the one that runs now.",
-            }
-            .into(),
+            consequence: consequence.into(),
             fix: format!("{}.", note.remedy),
             command: Some("rubus boot".into()),
             source: rules::beside(rule).into(),
@@ -37,6 +27,38 @@ pub fn findings(start: &Start) -> Vec<RuleFinding> {
     }
     found.extend(next_start(start));
     found
+}
+
+/// The rule that a kind of note is told under, its weight, and what follows.
+fn told(subject: Subject) -> Option<(&'static str, Weight, &'static str)> {
+    match subject {
+        Subject::OtherRoot => Some((
+            "next-root-is-another",
+            Weight::Danger,
+            "The next start leads to another system than the one that runs now.",
+        )),
+        Subject::NoModules => Some((
+            "kernel-without-modules",
+            Weight::Danger,
+            "Drivers that are no part of the kernel are missing: no network, and perhaps no login.",
+        )),
+        Subject::FilesDidNotStart => Some((
+            "updated-boot-files-failed",
+            Weight::Hint,
+            "The board starts with the files before the update, without the fixes of the newer kernel.",
+        )),
+        Subject::UpdatesGoElsewhere => Some((
+            "kernel-updates-go-elsewhere",
+            Weight::Hint,
+            "The board stays with its old kernel, whatever is updated, and its modules may be removed one day.",
+        )),
+        Subject::InitramfsInDoubt => Some((
+            "initramfs-in-doubt",
+            Weight::Hint,
+            "If it was made again since this start, the machine does not come up after the next one.",
+        )),
+        Subject::OtherPartitionMounted | Subject::UpdatesDoNotReach | Subject::Other => None,
+    }
 }
 
 /// The next start would stop, and nothing of the above says so.

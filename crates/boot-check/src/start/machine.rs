@@ -1,6 +1,6 @@
 //! The start of a machine that runs, or of a captured one.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use rubus_boot::chain::{ChainFacts, Choice, RootFiles, Running, StartChain, named_root, paths};
@@ -21,11 +21,14 @@ use super::{Start, THIS_MACHINE};
 
 const BOOT_POINTS: [&str; 2] = ["/boot/firmware", "/boot"];
 const FAT: [&str; 2] = ["vfat", "msdos"];
+/// Writes each kernel that is installed to /boot/firmware.
+const UPDATE_HOOK: &str = "/etc/kernel/postinst.d/z50-raspi-firmware";
 
 /// Follows the start of the machine that `files` shows.
 pub fn of_machine(files: &dyn Files, machine: &Machine) -> Start {
     let is_whole = matches!(machine.origin, Origin::Live);
     let mut facts = facts(files, machine, is_whole);
+    facts.eeprom.settings = eeprom_settings(files, &facts.model);
     boot_files_into(files, machine, &mut facts);
     root_into(files, machine, is_whole, &mut facts);
     let chain = StartChain::of(&facts);
@@ -37,6 +40,23 @@ pub fn of_machine(files: &dyn Files, machine: &Machine) -> Start {
     Start { of, facts, chain, rungs }
 }
 
+/// The command lines that the next start may use, by their paths. Kernels and initial RAM filesystems are not looked into.
+pub fn command_lines(files: &dyn Files, machine: &Machine) -> BTreeMap<PathBuf, String> {
+    if Model::of(&machine.board).kernels == Kernels::Named {
+        return BTreeMap::new();
+    }
+    let mut facts = facts(files, machine, matches!(machine.origin, Origin::Live));
+    let Some(point) = boot_point(machine, &facts.medium) else { return BTreeMap::new() };
+    let Ok(mut boot) = BootFiles::at(files, &point) else { return BTreeMap::new() };
+    boot.texts_into(&mut facts);
+    let lines = paths(&facts).into_iter().filter_map(|path| {
+        let text = facts.partition.text(&path.cmdline)?.to_string();
+        Some((point.join(&path.cmdline), text))
+    });
+    lines.collect()
+}
+
+/// The settings of the EEPROM, which a program is asked for, are not among them.
 fn facts(files: &dyn Files, machine: &Machine, is_whole: bool) -> ChainFacts {
     let model = Model::of(&machine.board);
     let medium = with_partition(files, machine, start_medium(machine), &model);
@@ -48,7 +68,7 @@ fn facts(files: &dyn Files, machine: &Machine, is_whole: bool) -> ChainFacts {
         other_loader: other_loader(files, &model),
         eeprom: Eeprom {
             built_unix_s: bootloader.and_then(|told| told.built_unix_s).map(u64::from),
-            settings: eeprom_settings(files, &model),
+            settings: None,
         },
         bootloader,
         mode: if medium.disks.len() == 1 { disk.and_then(mode_of) } else { None },
@@ -61,10 +81,11 @@ fn facts(files: &dyn Files, machine: &Machine, is_whole: bool) -> ChainFacts {
         images: Images::default(),
         loaders: Default::default(),
         faulty_kernels: Default::default(),
-        volumes: volumes(machine),
+        volumes: NamedVolume::all_of(machine),
         are_all_volumes: true,
         mounted_boot: mounted_boot(machine, &medium),
         kernels_are_elsewhere: kernels_are_elsewhere(machine),
+        updates_miss_mount: updates_miss_mount(files, machine),
         root: RootFiles::default(),
         running: Some(Running {
             root: root_mount(machine).and_then(|mount| mount.device.clone()).map(node),
@@ -78,6 +99,16 @@ fn facts(files: &dyn Files, machine: &Machine, is_whole: bool) -> ChainFacts {
         medium,
         model,
     }
+}
+
+/// Systems that were upgraded in place from before Debian 12 may still mount the partition where kernels went then. Source:
+/// RPi-Distro/repo, issue 355; the package raspi-firmware.
+fn updates_miss_mount(files: &dyn Files, machine: &Machine) -> bool {
+    let is_at = |point: &str| {
+        let mut mounts = machine.mounts.iter();
+        mounts.any(|mount| mount.point == point && FAT.contains(&mount.filesystem.as_str()))
+    };
+    is_at("/boot") && !is_at("/boot/firmware") && files.exists(Path::new(UPDATE_HOOK))
 }
 
 /// Firmware hands the place of an initial RAM filesystem to the kernel. Source: Devicetree Specification and Linux,
@@ -162,29 +193,6 @@ fn mounted_boot(machine: &Machine, medium: &Medium) -> Option<String> {
     let usual = BOOT_POINTS.iter().find_map(at).and_then(|mount| mount.device.clone());
     let read = medium.partition.clone().filter(|_| boot_point(machine, medium).is_some());
     usual.or(read).map(node)
-}
-
-/// The volumes under all names that the survey knows.
-pub(super) fn volumes(machine: &Machine) -> Vec<NamedVolume> {
-    let mounted_as = |name: &str| {
-        let mut mounts = machine.mounts.iter();
-        mounts.find(|mount| mount.device.as_deref() == Some(name))
-    };
-    let devices = machine.block_devices.iter();
-    let volumes = devices.map(|device| NamedVolume {
-        path: node(device.name.clone()),
-        partuuid: device.identity.partuuid.clone(),
-        uuid: device.identity.uuid.clone(),
-        label: device.identity.label.clone(),
-        partlabel: device.identity.partlabel.clone(),
-        links: device.identity.links.clone(),
-        filesystem: device
-            .content
-            .text()
-            .map(str::to_string)
-            .or_else(|| mounted_as(&device.name).map(|mount| mount.filesystem.clone())),
-    });
-    volumes.collect()
 }
 
 /// Where the partition that the firmware read is mounted.

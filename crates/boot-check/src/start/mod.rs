@@ -14,7 +14,7 @@ pub mod text;
 
 pub use card::{CardPart, CardParts, in_its_boards, of_card};
 pub use ladder::{Reached, Rung};
-pub use machine::of_machine;
+pub use machine::{command_lines, of_machine};
 pub use report::{LinkReport, NoteReport, StartReport, next};
 
 use rubus_boot::chain::{ChainFacts, StartChain};

@@ -138,17 +138,17 @@ fn where_it_starts(start: &Start) -> &'static str {
     };
     let is_of_machine = start.disk().is_none();
     match link.stage {
-        _ if has_notes => "it probably starts; see what is noted below",
+        _ if has_notes => "nothing, but see what is noted below",
         Stage::Medium if is_of_machine && start.facts.medium.disks.len() > 1 => {
-            "nothing: it probably starts; with one disk of that kind plugged in it is certain"
+            "nothing: with one disk of that kind plugged in it would be certain"
         }
         Stage::Medium if is_of_machine && start.facts.model.kernels.has_eeprom() => {
-            "nothing: it probably starts; certain where the firmware names the disk"
+            "nothing: this firmware does not say from which disk it starts"
         }
         Stage::Medium if is_of_machine => {
-            "nothing: it probably starts; this board does not tell from which disk"
+            "nothing: this board does not say from which disk it starts"
         }
-        _ => "nothing: it probably starts; --verbose has where the links marked ~ were read",
+        _ => "nothing: --verbose has where the links marked ~ were read",
     }
 }
 

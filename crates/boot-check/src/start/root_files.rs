@@ -76,7 +76,7 @@ fn first_program(files: &dyn Files, init: Option<&str>) -> (String, bool) {
 /// What keeps a program that is there from being run, as far as can be seen.
 fn defect(files: &dyn Files, program: &str) -> Option<Defect> {
     let path = Path::new(program);
-    let head = files.read_prefix(path, 4).ok()?;
+    let head = files.read_prefix(path, 20).ok()?;
     let may_run = |mode: u32| mode & 0o111 != 0;
     // A link has all permissions.
     let mode = files.real_path(path).and_then(|real| files.mode(&real));
@@ -85,9 +85,21 @@ fn defect(files: &dyn Files, program: &str) -> Option<Defect> {
         _ if files.keeps_modes(path) && mode.is_ok_and(|mode| !may_run(mode)) => {
             Some(Defect::NotExecutable)
         }
-        [b'\x7f', b'E', b'L', b'F'] | [b'#', b'!', ..] => None,
+        [b'\x7f', b'E', b'L', b'F', ..] => {
+            is_for_arm(&head).is_some_and(|is_it| !is_it).then_some(Defect::OtherProcessor)
+        }
+        [b'#', b'!', ..] => None,
         _ => Some(Defect::NoProgram),
     }
+}
+
+/// Whether a program is for the processors of these boards, by its header. Source: elf(5), `e_machine`.
+fn is_for_arm(head: &[u8]) -> Option<bool> {
+    const ARM: u16 = 40;
+    const AARCH64: u16 = 183;
+    const LITTLE_ENDIAN: u8 = 1;
+    let machine = head.get(18..20).filter(|_| head.get(5) == Some(&LITTLE_ENDIAN))?;
+    Some([ARM, AARCH64].contains(&u16::from_le_bytes([machine[0], machine[1]])))
 }
 
 /// 32 or 64, from the header of a program. Source: elf(5), `EI_CLASS`.

@@ -20,8 +20,7 @@ pub(super) fn files<'a>(
         (None, Some(number)) => number.parse().ok(),
         (None, None) => Some(all.default),
     };
-    let files = number.ok_or(ReadError::Absent).and_then(|number| btrfs.files(number))?;
-    Ok(Box::new(files))
+    number.ok_or(ReadError::Absent).and_then(|number| btrfs.files(number))
 }
 
 /// Which subvolumes there are.

@@ -9,11 +9,12 @@ use std::path::{Path, PathBuf};
 use rubus_boot::chain::Outcome;
 use rubus_draw::Style;
 use rubus_host::capture::Captured;
-use rubus_host::files::Space;
-use rubus_host::{Files, ReadError};
+use rubus_host::files::not_kept;
+use rubus_host::{Files, ReadError, Space};
 use rubus_vocabulary::fact::Fact;
 use rubus_vocabulary::machine::{BlockDevice, Bootloader, Machine, Mount, Origin};
 use rubus_vocabulary::mount_entry::Entry;
+use rubus_vocabulary::rule_finding::Weight;
 
 use super::*;
 
@@ -115,6 +116,18 @@ impl Files for Case {
         }
     }
 
+    fn mode(&self, path: &Path) -> Result<u32, ReadError> {
+        not_kept(self, path)
+    }
+
+    fn keeps_modes(&self, _: &Path) -> bool {
+        true
+    }
+
+    fn link(&self, path: &Path) -> Result<PathBuf, ReadError> {
+        not_kept(self, path)
+    }
+
     fn firmware_word(&self, tag: u32) -> Result<u32, ReadError> {
         self.captured.firmware_word(tag)
     }
@@ -132,16 +145,20 @@ fn the_text_has_one_sentence_what_to_change_the_links_and_the_ladder() {
 
 /// A start that is likely is not told as one that is certain; and what was looked for is named.
 #[test]
-fn what_to_do_says_no_more_than_the_first_line() {
+fn the_first_line_says_probably_and_what_to_do_no_more_than_it() {
     let to_do = |case: &Case| {
         let step = next(&case.start());
         format!("{} ({})", step.command.unwrap_or_default().join(" "), step.words)
     };
     let mut case = Case::new();
-    assert!(to_do(&case).contains("it probably starts"), "{}", to_do(&case));
+    assert!(to_do(&case).contains("nothing: this firmware does not say"), "{}", to_do(&case));
+    assert_eq!(
+        text::first_line(&case.start()),
+        "It probably starts. Not certain: the medium (mmcblk0: /boot/firmware is on it)"
+    );
     let told = Bootloader { boot_mode: Some(1), partition: Some(1), ..Bootloader::default() };
     case.machine.board.bootloader = Fact::known(told, "a test");
-    assert_eq!(text::first_line(&case.start()), "starts");
+    assert_eq!(text::first_line(&case.start()), "It starts");
     assert!(to_do(&case).contains("nothing: it starts"), "{}", to_do(&case));
     let medium = case.start().chain.links()[1].found.clone();
     assert_eq!(medium, "mmcblk0: the SD card or eMMC (boot-mode 1)");
@@ -153,7 +170,7 @@ fn what_to_do_says_no_more_than_the_first_line() {
     bare.remove("/boot/firmware/initramfs_2712");
     assert_eq!(
         text::first_line(&bare.start()),
-        "not certain after the medium: the boot files of mmcblk0p1 (/boot/firmware) are not in the capture"
+        "It is not certain whether it starts. The trace ends after the medium: the boot files of mmcblk0p1 (/boot/firmware) are not in the capture"
     );
     case.machine.mounts.retain(|mount| mount.point != "/boot/firmware");
     assert!(to_do(&case).contains("sudo rubus boot /dev/mmcblk0"), "{}", to_do(&case));
@@ -197,6 +214,27 @@ fn the_survey_hears_of_the_next_start() {
     assert_eq!(rules(&case), ["next-root-is-another"]);
 }
 
+#[test]
+fn the_survey_hears_of_boot_files_that_were_tried_and_did_not_start() {
+    let found = |state: &str| {
+        let mut case = Case::new();
+        case.write(CONFIG, format!("{SETTINGS}os_prefix=current/\n"));
+        case.write("/boot/firmware/current/cmdline.txt", LINE);
+        for file in ["kernel8.img", "initramfs8"] {
+            case.write(&format!("/boot/firmware/current/{file}"), "");
+        }
+        case.write("/boot/firmware/new/state", state);
+        let start = case.start();
+        assert_eq!(start.chain.outcome(), Outcome::Starts, "{state}");
+        let found = findings::findings(&start).into_iter();
+        found.map(|finding| (finding.rule, finding.weight)).collect::<Vec<_>>()
+    };
+    assert_eq!(found("bad\n"), [("updated-boot-files-failed".to_string(), Weight::Hint)]);
+    for state in ["good\n", "unknown\n"] {
+        assert!(found(state).is_empty(), "{state}");
+    }
+}
+
 /// Alpine mounts the partition at a place of its own, and binds its directory with the kernels to /boot.
 #[test]
 fn a_directory_of_the_boot_partition_is_not_taken_for_all_of_it() {
@@ -222,6 +260,16 @@ fn kernels_of_nixos_are_not_missed_on_the_partition_of_its_firmware() {
     assert_eq!(case.start().chain.notes().count(), 1);
     case.machine.system.os_ids = vec!["nixos".into()];
     assert_eq!(case.start().chain.notes().count(), 0);
+}
+
+#[test]
+fn boot_files_on_a_server_are_not_missed_on_the_card() {
+    let mut case = Case::new();
+    let boot = case.mount("/boot/firmware");
+    (boot.filesystem, boot.device) = ("nfs".into(), None);
+    assert_eq!(case.start().chain.notes().count(), 0);
+    case.mount("/boot/firmware").filesystem = "tmpfs".into();
+    assert_eq!(case.start().chain.notes().count(), 1);
 }
 
 #[test]

@@ -14,6 +14,8 @@ const LABEL_COLUMNS: usize = 15;
 /// Lines of the whole, where not all is asked for.
 const MAX_LINES: usize = 24;
 const MAX_NOTES: usize = 3;
+/// How an outcome begins that does not follow from what was read.
+const UNCERTAIN: &str = "It is not certain whether it starts. The trace ends";
 
 /// The text, ending in a line feed; with sources and all notes where `all` is asked for.
 pub fn render(start: &Start, all: bool, style: Style) -> String {
@@ -42,25 +44,28 @@ pub fn render(start: &Start, all: bool, style: Style) -> String {
     text
 }
 
-/// The outcome as one sentence.
+/// The outcome, for people who know no stage by its name; without the last full stop.
 pub fn first_line(start: &Start) -> String {
     let chain = &start.chain;
     let is_likely = chain.certainty() == Certainty::Likely;
+    let it = if is_likely { "It probably" } else { "It" };
     match (chain.outcome(), chain.deciding()) {
-        (Outcome::Starts, _) => match chain.likely().filter(|_| is_likely) {
-            Some(link) => format!("starts, likely: {} is not certain ({})", link.stage, link.found),
-            None => "starts".into(),
+        (Outcome::Starts, _) => match (chain.condition(), chain.likely().filter(|_| is_likely)) {
+            (Some(condition), _) => format!("{it} starts if {condition}"),
+            (None, Some(link)) => {
+                format!("{it} starts. Not certain: {} ({})", link.stage, link.found)
+            }
+            (None, None) => format!("{it} starts"),
         },
         (Outcome::StopsAt(stage), Some(link)) => {
             let why = link.stop.as_ref().map_or(&link.found, |stop| &stop.why);
-            let likely = if is_likely { " (likely)" } else { "" };
-            format!("stops at {stage}{likely}: {why}")
+            format!("{it} stops at {stage}: {why}")
         }
         (Outcome::NotCertainAfter(stage), Some(link)) => {
-            format!("not certain after {stage}: {}", link.found)
+            format!("{UNCERTAIN} after {stage}: {}", link.found)
         }
-        (Outcome::StopsAt(stage), None) => format!("stops at {stage}"),
-        (Outcome::NotCertainAfter(stage), None) => format!("not certain after {stage}"),
+        (Outcome::StopsAt(stage), None) => format!("{it} stops at {stage}"),
+        (Outcome::NotCertainAfter(stage), None) => format!("{UNCERTAIN} after {stage}"),
     }
 }
 

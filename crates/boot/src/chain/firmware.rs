@@ -335,14 +335,23 @@ fn by_age(facts: &ChainFacts, link: Link) -> Link {
         return link;
     }
     const NEWER: &str = "take start4.elf and fixup4.dat of a newer system (package raspi-firmware), or a newer image";
+    // Upstream's kernel has one for each carrier: `bcm2711-rpi-cm4-io.dtb`.
+    let has_kind = |tree: &str| {
+        let stem = tree.trim_end_matches(".dtb");
+        let is_it = |name: &str| {
+            let rest = name.strip_prefix(stem).unwrap_or_default();
+            rest.starts_with('-') && rest.ends_with(".dtb")
+        };
+        has(tree) || facts.partition.names().any(is_it)
+    };
     let own = YOUNGER.iter().find(|(filter, _)| facts.model.filters.contains(filter));
-    if let Some((_, tree)) = own.filter(|(_, tree)| !has(tree)) {
+    if let Some((_, tree)) = own.filter(|(_, tree)| !has_kind(tree)) {
         return link.with(Certainty::Likely).stopped(
             format!("start4.elf is older than this board, whose {tree} is not there"),
             NEWER,
         );
     }
-    let is_old = own.is_none() && !YOUNGER.iter().any(|(_, tree)| has(tree));
+    let is_old = own.is_none() && !YOUNGER.iter().any(|(_, tree)| has_kind(tree));
     if !is_old {
         return link;
     }
@@ -376,6 +385,11 @@ fn by_mount(facts: &ChainFacts, link: Link) -> Link {
             Subject::UpdatesDoNotReach,
             format!("{path} is not mounted: kernel updates do not reach it"),
             remedy,
+        ),
+        Some(_) if facts.updates_miss_mount => link.noted_of(
+            Subject::UpdatesGoElsewhere,
+            format!("kernel updates go to /boot/firmware and do not reach {path}, which is mounted at /boot"),
+            "mount it at /boot/firmware in /etc/fstab in place of /boot, then install the kernel again",
         ),
         Some(_) => link,
     }

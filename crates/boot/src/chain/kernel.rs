@@ -1,9 +1,10 @@
 //! The kernel with its modules, and the initial RAM filesystem with what it can find.
 
+use super::device_tree::Missing;
 use super::link::{Doubt, Link, Stage, Subject};
 use super::naming::{RootKind, root_filesystem, root_kind, root_name};
 use super::remake::{Lacks, remake};
-use super::running::{is_this_kernel, went_alone};
+use super::running::{has_this_line, is_this_kernel, went_alone};
 use super::width::{file_name, has_large_pages, is_32_bit};
 use super::{ChainFacts, Fault, device_tree, drivers, setting};
 use crate::cmdline_txt::CmdlineTxt;
@@ -73,9 +74,10 @@ pub(super) fn kernel(facts: &ChainFacts, path: &BootPath) -> Link {
     }
     let looks: [fn(&ChainFacts, &BootPath, Link) -> Link; 4] =
         [with_mode, device_tree::check, with_pages, with_release];
+    let is_judged = |link: &Link| link.stop.is_some() || link.certainty == Certainty::NotKnown;
     looks
         .iter()
-        .fold(link, |link, look| if link.stop.is_some() { link } else { look(facts, path, link) })
+        .fold(link, |link, look| if is_judged(&link) { link } else { look(facts, path, link) })
 }
 
 /// The directory of the kernel or an initramfs, where the label of the boot partition is the same name: the firmware takes the
@@ -115,8 +117,8 @@ fn missing(facts: &ChainFacts, path: &BootPath, link: Link) -> Link {
             "put the files of the kernel back there, or correct os_prefix= in config.txt",
         );
     }
-    if let Some((why, certainty)) = device_tree::missing(facts, path) {
-        return link.for_others().with(certainty).stopped(
+    if let Some(Missing { why, .. }) = device_tree::missing(facts, path) {
+        return link.for_others().with(Certainty::Likely).stopped(
             format!("there is no {}, and {}", path.kernel, why.trim_start_matches("there is ")),
             "write a newer image, or one for this board",
         );
@@ -375,13 +377,47 @@ fn inside(facts: &ChainFacts, path: &BootPath, link: Link) -> Link {
     } else {
         format!("{}: modules of {}", link.found, releases.join(", "))
     };
-    let link = hook(facts, path, &listings, Link { found, ..link });
+    let link = contents(facts, path, &listings, &releases, Link { found, ..link });
+    let does_run = is_this_kernel(facts, &path.kernel)
+        && has_this_line(facts, path)
+        && !is_of_another_kernel(facts, path, &releases);
+    let Some(stop) = link.stop.clone().filter(|_| does_run) else {
+        return link;
+    };
+    let remedy = format!("if the initramfs was made again since this start: {}", stop.remedy);
+    link.unless_it_runs(true).in_doubt_of(Doubt::Other, remedy.clone()).noted_of(
+        Subject::InitramfsInDoubt,
+        stop.why,
+        remedy,
+    )
+}
+
+fn contents(
+    facts: &ChainFacts,
+    path: &BootPath,
+    listings: &[&Listing],
+    releases: &[&str],
+    link: Link,
+) -> Link {
+    let link = hook(facts, path, listings, link);
     if link.stop.is_some() {
         return link;
     }
-    let link = for_this_kernel(facts, path, &listings, &releases, link);
-    let link = with_overlay(facts, path, &listings, link);
-    drivers::check(facts, path, &listings, link)
+    let link = for_this_kernel(facts, path, listings, releases, link);
+    let link = with_overlay(facts, path, listings, link);
+    drivers::check(facts, path, listings, link)
+}
+
+/// Whether the kernel gets to its root by a module, and the initramfs has those of others alone: where that kernel runs, the
+/// initramfs was made after it had started.
+fn is_of_another_kernel(facts: &ChainFacts, path: &BootPath, releases: &[&str]) -> bool {
+    let Some(kernel) = facts.images.kernels.get(&path.kernel) else { return false };
+    let Some(release) = kernel.release.as_deref() else { return false };
+    let is_module = |name: String| matches!(kernel.modules.find(&name), Known::Files(_));
+    let is_other = !releases.is_empty() && !releases.contains(&release);
+    let line = CmdlineTxt::parse(facts.partition.text(&path.cmdline).unwrap_or_default());
+    let overlay = (line.get("boot") == Some("overlay")).then(|| "overlay".to_string());
+    is_other && needed_module(facts, path).into_iter().chain(overlay).any(is_module)
 }
 
 /// The script that raspi-config puts into the initramfs of older systems has no root where the module fails. Source:

@@ -2,6 +2,8 @@
 //!
 //! Source: crypttab(5); systemd-cryptsetup(8): without its key, it asks for a password.
 
+use std::path::Path;
+
 use super::ChainFacts;
 use crate::crypttab::{CryptEntry, Crypttab};
 use crate::fstab::{Entry, Fstab};
@@ -38,15 +40,8 @@ fn names_key(entry: &CryptEntry<'_>) -> bool {
 fn place_of(facts: &ChainFacts, path: &str) -> Option<Entry> {
     let table = Fstab::parse(facts.root.fstab.as_deref()?);
     let mut entries = table.entries();
-    entries.retain(|entry| is_below(path, &entry.target));
+    entries.retain(|entry| entry.target != "/" && Path::new(path).starts_with(&entry.target));
     entries.into_iter().max_by_key(|entry| entry.target.len())
-}
-
-/// Whether a path is below the place of a mount, the root's left out.
-pub(super) fn is_below(path: &str, place: &str) -> bool {
-    let place = place.trim_end_matches('/');
-    let rest = path.strip_prefix(place).filter(|_| place.starts_with('/'));
-    rest.is_some_and(|rest| rest.starts_with('/'))
 }
 
 /// Of a card alone it is not known which disks are beside it in the board.

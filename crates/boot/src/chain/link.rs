@@ -93,6 +93,8 @@ pub struct Link {
     pub doubt: Doubt,
     /// What to do about the doubt, as a sentence without its full stop.
     pub remedy: Option<String>,
+    /// What has to be true of the board for the link to hold, as a clause behind "if".
+    pub condition: Option<String>,
     /// Whether what comes behind cannot be followed.
     pub(super) is_last: bool,
     /// Whether it stops because the system is for other boards.
@@ -140,6 +142,12 @@ pub enum Subject {
     OtherRoot,
     /// A kernel has no modules in the root.
     NoModules,
+    /// Updated boot files were tried, and did not start.
+    FilesDidNotStart,
+    /// Updates write kernels to another place than the one where the boot partition is mounted.
+    UpdatesGoElsewhere,
+    /// The initial RAM filesystem seems to lack what the running system came by.
+    InitramfsInDoubt,
     /// Anything without a kind of its own.
     Other,
 }
@@ -159,6 +167,7 @@ impl Link {
                 _ => Doubt::Other,
             },
             remedy: None,
+            condition: None,
             is_last: false,
             is_for_others: false,
         }
@@ -168,6 +177,12 @@ impl Link {
     pub(super) fn in_doubt_of(mut self, doubt: Doubt, remedy: impl Into<String>) -> Link {
         self.doubt = doubt;
         self.remedy = Some(remedy.into());
+        self
+    }
+
+    /// The link holds under a condition; of several, the first is told.
+    pub(super) fn only_if(mut self, condition: String) -> Link {
+        self.condition = self.condition.or(Some(condition));
         self
     }
 

@@ -1,20 +1,23 @@
 //! The table of mounts: which of its lines end a start.
 
+use std::path::Path;
+
 use super::ChainFacts;
 use super::keys::{self, Lacks};
-use super::link::{Link, Stage};
+use super::link::{Link, Stage, Stop};
 use super::naming::named_root;
 use crate::config_txt::BootPath;
 use crate::crypttab::Crypttab;
-use crate::fstab::{Entry, Fstab, Hazard};
+use crate::fstab::{Entry, Fstab, Hazard, LATE};
 use crate::medium::Certainty;
-use crate::volume::{Name, NamedVolume};
+use crate::volume::Name;
 
 /// Where systems keep what the firmware reads, and the root: places that no start can do without.
 const ESSENTIAL: [&str; 3] = ["/", "/boot/firmware", "/boot"];
 const SOURCE: &str = "/etc/fstab";
 const REMEDY: &str = "correct its line in /etc/fstab, or add nofail to the options there";
 const CORRECT: &str = "correct its line in /etc/fstab";
+const EMERGENCY: &str = "the start ends in the emergency shell";
 const TAKE_OUT: &str = "take one of the lines out of /etc/fstab";
 
 pub(super) fn mounts(facts: &ChainFacts, path: &BootPath) -> Link {
@@ -31,7 +34,8 @@ pub(super) fn mounts(facts: &ChainFacts, path: &BootPath) -> Link {
         1 => Link { found: "1 line of fstab".into(), ..link },
         lines => Link { found: format!("{lines} lines of fstab"), ..link },
     };
-    let volumes = with_opened(facts);
+    let crypttab = Crypttab::parse(facts.root.crypttab.as_deref().unwrap_or_default());
+    let volumes = crypttab.with_opened(&facts.volumes);
     let hazards = table.hazards(&volumes, &ESSENTIAL);
     let link = hazards.iter().fold(link, |link, hazard| judge(facts, hazard, link));
     let root = named_root(facts, path).map(|volume| volume.path.as_str());
@@ -47,21 +51,48 @@ pub(super) fn mounts(facts: &ChainFacts, path: &BootPath) -> Link {
 
 /// A volume that waits for a password keeps a board from coming up by itself.
 fn by_key(facts: &ChainFacts, entry: &Entry, link: Link) -> Link {
-    let Name::Path(path) = Name::of(entry) else { return link };
-    let is_essential = !entry.is_swap() && entry.target != "/" && ends_a_start(facts, entry);
-    if link.stop.is_some() || !is_essential {
+    let Some((path, lacks)) = lacks_key(facts, entry).filter(|_| link.stop.is_none()) else {
         return link;
-    }
-    match keys::lacks(facts, &path) {
-        None => link,
-        Some(Lacks::Password) => {
-            link.not_known(format!("{path} for {} waits for its password", entry.target))
+    };
+    match lacks {
+        Lacks::Password => {
+            // Tokens in the header are tried before the question (TPM2, FIDO2), or answer it (Clevis). Source: systemd,
+            // src/cryptsetup/cryptsetup.c, `use_token_plugins`; clevis-luks-unlockers(7).
+            link.not_known(format!(
+                "{path} for {} waits for its password, unless a token in its header opens it",
+                entry.target
+            ))
         }
-        Some(Lacks::Key(key)) => link.with(Certainty::Likely).stopped(
-            format!("{path} for {} waits for a password, as {key} is not there", entry.target),
-            "put the key back, or add nofail to the lines in /etc/crypttab and /etc/fstab",
-        ),
+        Lacks::Key(key) => {
+            let Stop { why, remedy } = without_key(entry, &path, &key);
+            link.with(Certainty::Likely).stopped(why, remedy)
+        }
     }
+}
+
+/// The encrypted volume that a line of fstab ends a start without, and what it cannot be opened for.
+fn lacks_key(facts: &ChainFacts, entry: &Entry) -> Option<(String, Lacks)> {
+    let Name::Path(path) = Name::of(entry) else { return None };
+    let is_essential = !entry.is_swap() && entry.target != "/" && ends_a_start(facts, entry);
+    let lacks = keys::lacks(facts, &path).filter(|_| is_essential)?;
+    Some((path, lacks))
+}
+
+fn without_key(entry: &Entry, path: &str, key: &str) -> Stop {
+    Stop {
+        why: format!("{path} for {} waits for a password, as {key} is not there", entry.target),
+        remedy: "put the key back, or add nofail to the lines in /etc/crypttab and /etc/fstab"
+            .into(),
+    }
+}
+
+/// The first encrypted volume that the mounts of a start wait for, and whose key is not there.
+pub fn missing_key(facts: &ChainFacts) -> Option<Stop> {
+    let table = Fstab::parse(facts.root.fstab.as_deref()?);
+    table.entries().iter().find_map(|entry| match lacks_key(facts, entry)? {
+        (path, Lacks::Key(key)) => Some(without_key(entry, &path, &key)),
+        (_, Lacks::Password) => None,
+    })
 }
 
 /// Filesystems that are there before those of fstab, and `/tmp`, which is one in memory from Debian 13 on; what is below `/var/run`
@@ -76,18 +107,19 @@ fn by_place(facts: &ChainFacts, table: &Fstab, entry: &Entry, link: Link) -> Lin
         return link;
     }
     // Neither is what is below another mount seen in the root, nor what the kernel and systemd mount before fstab is read.
-    let is_below = |place: &&str| keys::is_below(&entry.target, place) || entry.target == **place;
-    if MOUNTED_FIRST.iter().any(is_below) {
+    let target = Path::new(&entry.target);
+    if MOUNTED_FIRST.iter().any(|place| target.starts_with(place)) {
         return link;
     }
-    if table.entries().iter().any(|other| keys::is_below(&entry.target, &other.target)) {
+    let is_above = |other: &Entry| {
+        let other = Path::new(&other.target);
+        other != Path::new("/") && other != target && target.starts_with(other)
+    };
+    if table.entries().iter().any(is_above) {
         return link;
     }
     link.with(Certainty::Likely).stopped(
-        format!(
-            "{} is not there, and the root is read-only: the start ends in the emergency shell",
-            entry.target
-        ),
+        format!("{} is not there, and the root is read-only: {EMERGENCY}", entry.target),
         format!("make the directory on the root: mkdir -p {}", entry.target),
     )
 }
@@ -105,25 +137,10 @@ fn by_subvolume(facts: &ChainFacts, entry: &Entry, link: Link) -> Link {
         return root_line(link, &sentence);
     }
     if ends_a_start(facts, entry) {
-        emergency(facts, entry, &sentence, link)
+        emergency(facts, entry, &format!("{sentence}: {EMERGENCY}"), link)
     } else {
         link.noted(sentence, REMEDY)
     }
-}
-
-/// The volumes, with those that crypttab opens of them.
-fn with_opened(facts: &ChainFacts) -> Vec<NamedVolume> {
-    let mut volumes = facts.volumes.clone();
-    let table = facts.root.crypttab.as_deref().unwrap_or_default();
-    for entry in Crypttab::parse(table).entries() {
-        let is_there = !entry.volume().resolve(&facts.volumes).is_empty();
-        let path = entry.path();
-        let is_known = volumes.iter().any(|one| one.path == path || one.links.contains(&path));
-        if is_there && !is_known {
-            volumes.push(NamedVolume { path, ..NamedVolume::default() });
-        }
-    }
-    volumes
 }
 
 fn judge(facts: &ChainFacts, hazard: &Hazard, link: Link) -> Link {
@@ -132,9 +149,15 @@ fn judge(facts: &ChainFacts, hazard: &Hazard, link: Link) -> Link {
         sentence = sentence.replace("of this machine", "of this disk");
     }
     match hazard {
-        Hazard::NotThere(entry) if entry.is_swap() => {
-            link.noted(format!("{sentence}; each start waits 90 s for it"), REMEDY)
-        }
+        Hazard::NotThere(entry) if entry.is_swap() => match Wait::of(entry) {
+            Wait::Ever if ends_a_start(facts, entry) => gone(facts, entry, sentence, link),
+            Wait::Usual | Wait::Ever => {
+                link.noted(format!("{sentence}; each start waits 90 s for it"), REMEDY)
+            }
+            Wait::For(time) => {
+                link.noted(format!("{sentence}; each start waits {time} for it"), REMEDY)
+            }
+        },
         Hazard::NotThere(entry)
         | Hazard::OtherCase(entry, _)
         | Hazard::OtherFilesystem(entry, _)
@@ -147,7 +170,7 @@ fn judge(facts: &ChainFacts, hazard: &Hazard, link: Link) -> Link {
                 Hazard::OtherCase(..) | Hazard::RefusedOption(..) if entry.target == "/" => {
                     root_line(link, &sentence)
                 }
-                _ => emergency(facts, entry, &sentence, link),
+                _ => emergency(facts, entry, &format!("{sentence}: {EMERGENCY}"), link),
             }
         }
         Hazard::Ambiguous(entry, _) => link.with(Certainty::Likely).noted(sentence, remedy(entry)),
@@ -174,12 +197,44 @@ fn gone(facts: &ChainFacts, entry: &Entry, sentence: String, link: Link) -> Link
     if entry.target == "/" {
         return root_line(link, &sentence);
     }
+    let ending: String = match Wait::of(entry) {
+        Wait::Usual => EMERGENCY.into(),
+        Wait::For(time) => format!("{EMERGENCY} after {time}"),
+        Wait::Ever => "the start waits for it without end".into(),
+    };
     // A disk of the board that is not here.
     if !facts.are_all_volumes && !ESSENTIAL.contains(&entry.target.as_str()) {
-        let what = format!("{sentence}: without that disk the start ends in the emergency shell");
-        return link.with(Certainty::Likely).noted(what, REMEDY);
+        let place = if entry.is_swap() { "swap" } else { entry.target.as_str() };
+        let source = &entry.source;
+        return link
+            .with(Certainty::Likely)
+            .noted(format!("{sentence}: without that disk {ending}"), REMEDY)
+            .only_if(format!("{source} for {place} is plugged in, too; without it {ending}"));
     }
-    emergency(facts, entry, &sentence, link)
+    emergency(facts, entry, &format!("{sentence}: {ending}"), link)
+}
+
+/// How long a start waits for the disk of a line. Source: systemd.mount(5), `x-systemd.device-timeout=`; 0 is no limit
+/// (systemd, src/shared/generator.c).
+enum Wait {
+    Usual,
+    For(String),
+    Ever,
+}
+
+impl Wait {
+    fn of(entry: &Entry) -> Wait {
+        let Some(value) = entry.option("x-systemd.device-timeout") else { return Wait::Usual };
+        let unit = value.trim_start_matches(|c: char| c.is_ascii_digit() || c == '.');
+        let number = &value[..value.len() - unit.len()];
+        match number.parse::<f64>() {
+            _ if value == "infinity" => Wait::Ever,
+            Ok(0.0) => Wait::Ever,
+            Ok(_) if unit.is_empty() => Wait::For(format!("{value} s")),
+            Ok(_) if unit.chars().all(|c| c.is_ascii_alphanumeric()) => Wait::For(value.into()),
+            Ok(_) | Err(_) => Wait::Usual,
+        }
+    }
 }
 
 /// The root is mounted already, mostly read-only; its line only mounts it once more, for writing. Source:
@@ -190,21 +245,20 @@ fn root_line(link: Link, sentence: &str) -> Link {
 }
 
 /// Source: systemd.mount(5): a required unit that fails takes local-fs.target with it.
-fn emergency(facts: &ChainFacts, entry: &Entry, sentence: &str, link: Link) -> Link {
+fn emergency(facts: &ChainFacts, entry: &Entry, why: &str, link: Link) -> Link {
     if link.stop.is_some() {
         return link;
     }
     let names_labels = matches!(Name::of(entry), Name::Label(_) | Name::PartLabel(_));
     let is_unsure = facts.running.is_some() && names_labels;
     let certainty = if is_unsure { Certainty::Likely } else { Certainty::Certain };
-    link.with(certainty)
-        .stopped(format!("{sentence}: the start ends in the emergency shell"), REMEDY)
+    link.with(certainty).stopped(why, REMEDY)
 }
 
 /// Source: systemd-fstab-generator(8). Other first programs go on without.
 fn ends_a_start(facts: &ChainFacts, entry: &Entry) -> bool {
-    const SPARED: [&str; 4] = ["nofail", "noauto", "_netdev", "x-systemd.automount"];
-    let is_spared = SPARED.iter().any(|option| entry.has_option(option));
+    let mut spared = ["nofail", "noauto"].iter().chain(&LATE);
+    let is_spared = spared.any(|option| entry.has_option(option));
     !is_spared && facts.root.is_systemd != Some(false)
 }
 

@@ -6,7 +6,7 @@ use super::link::{Doubt, Link, Stage, Subject};
 use super::naming::{RootKind, root_kind};
 use super::running::{has_this_line, is_this_kernel};
 use super::width::{has_large_pages, is_32_bit};
-use super::{ChainFacts, Defect};
+use super::{ChainFacts, Defect, namesakes, switched_off};
 use crate::cmdline_txt::CmdlineTxt;
 use crate::config_txt::BootPath;
 use crate::fstab::{Fstab, is_same_filesystem};
@@ -47,11 +47,14 @@ pub(super) fn root(facts: &ChainFacts, path: &BootPath) -> Link {
         (RootKind::Lvm | RootKind::Plain, [one]) => {
             let link = match name.in_other_case(one).filter(|_| has_initramfs(facts, path)) {
                 Some(own) => other_case(&name, own, link),
-                None => mountable(facts, &line, one, path, link),
+                None => {
+                    let link = mountable(facts, &line, one, path, link);
+                    switched_off::check(facts, path, one, link)
+                }
             };
             with_running(facts, one, link.unless_it_runs(has_this_line(facts, path)))
         }
-        (RootKind::Lvm | RootKind::Plain, several) => one_of(&named, several, link),
+        (RootKind::Lvm | RootKind::Plain, several) => one_of(&name, &named, several, link),
     }
 }
 
@@ -80,18 +83,16 @@ fn quoted(facts: &ChainFacts, path: &BootPath, link: Link) -> Link {
     )
 }
 
-fn one_of(named: &str, several: &[&NamedVolume], link: Link) -> Link {
+fn one_of(name: &Name, named: &str, several: &[&NamedVolume], link: Link) -> Link {
     let paths: Vec<&str> = several.iter().map(|volume| volume.path.as_str()).collect();
     if are_members(several) {
         let kind = several[0].filesystem.as_deref().unwrap_or_default();
         let found = format!("a {kind} of {} disks ({}): {named}", several.len(), paths.join(", "));
         return Link { found, ..link }.with(Certainty::Likely);
     }
-    link.not_known(format!("{named} may be any of {}", paths.join(", "))).noted(
-        format!("{} have the same identifier", paths.join(" and ")),
-        "take one of the disks off; or give the copy new identifiers (sfdisk --disk-id, tune2fs -U random), and write them into the \
-         copy's cmdline.txt and /etc/fstab",
-    )
+    let remedy = namesakes::remedy(name, several, &link.source);
+    link.not_known(format!("{named} may be any of {}", paths.join(", ")))
+        .noted(format!("{} have the same identifier", paths.join(" and ")), remedy)
 }
 
 /// Programs of the initial RAM filesystem look for the root; the kernel alone does not know capital letters.
@@ -305,7 +306,11 @@ fn other_type(
     if are_kin && running == Some(volume.path.as_str()) {
         return link.not_known(format!("{why}, which mounts only without newer features"));
     }
-    let remedy = format!("write rootfstype={holds} into {}", link.source);
+    let remedy = if may_be_root(volume) {
+        format!("write rootfstype={holds} into {}", link.source)
+    } else {
+        format!("correct root= in {} on the boot partition: a root is no {holds}", link.source)
+    };
     link.stopped(why, remedy)
 }
 
@@ -480,6 +485,7 @@ fn first_program(facts: &ChainFacts, path: &BootPath, link: Link) -> Link {
         (true, Some(Defect::Empty)) => format!("{program} is empty"),
         (true, Some(Defect::NotExecutable)) => format!("{program} may not be executed"),
         (true, Some(Defect::NoProgram)) => format!("{program} is neither a program nor a script"),
+        (true, Some(Defect::OtherProcessor)) => format!("{program} is for another processor"),
         (false, _) => format!("there is no {program} in the root"),
     };
     // The scripts look whether it is there and may be executed, and not what it holds.
@@ -493,6 +499,9 @@ fn first_program(facts: &ChainFacts, path: &BootPath, link: Link) -> Link {
     }
     let remedy = match defect {
         Some(Defect::NotExecutable) => format!("make it executable: chmod 755 {program}"),
+        Some(Defect::OtherProcessor) => {
+            "write a system for this board, or name another root: this one is not for ARM".into()
+        }
         Some(Defect::Empty | Defect::NoProgram) | None => {
             "the root is empty or damaged: write the system again, or name another root".into()
         }

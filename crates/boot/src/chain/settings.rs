@@ -2,10 +2,10 @@
 
 use super::encoding::Encoding;
 use super::kernel::has_initramfs;
-use super::link::{Doubt, Link, Stage};
+use super::link::{Doubt, Link, Stage, Subject};
 use super::running::has_this_line;
 use super::width::is_32_bit;
-use super::{ChainFacts, config_name};
+use super::{ChainFacts, config_name, setting};
 use crate::cmdline_txt::CmdlineTxt;
 use crate::config_txt::{BootPath, ConfigTxt, FORMS, Form, MAX_LINE_CHARACTERS};
 use crate::medium::Certainty;
@@ -75,7 +75,8 @@ fn with_untried_set(facts: &ChainFacts, paths: &[BootPath], link: Link) -> Link 
             "the next start tries the files in new/, which then take the place of those in current/",
             "have that done before you change the command line: sudo piboot-try --reboot",
         ),
-        Some("bad") => link.noted(
+        Some("bad") => link.noted_of(
+            Subject::FilesDidNotStart,
             "the files in new/, the last update of the kernel, did not start; those before it are used",
             "look for the reason, then try them again: sudo piboot-try --reset-new",
         ),
@@ -242,9 +243,24 @@ fn no_command_line(facts: &ChainFacts, source: &str, link: Link) -> Link {
     let is_known = facts.is_whole || !source.contains('/');
     if is_known {
         let why = format!("there is no {source}, and the kernel is told no root");
-        link.with(Certainty::Likely).stopped(why, name_the_root(source))
+        link.with(Certainty::Likely).stopped(why, line_to_write(facts, source))
     } else {
         link.not_known(format!("{source} was not read"))
+    }
+}
+
+/// What to do where the file is not there: a setting may name one that was renamed since (home-assistant/operating-system, issue
+/// 3085), while the usual one has a root.
+fn line_to_write(facts: &ChainFacts, source: &str) -> String {
+    const USUAL: &str = "cmdline.txt";
+    let (directory, _) = source.rsplit_once('/').unwrap_or_default();
+    let usual: String =
+        if directory.is_empty() { USUAL.into() } else { format!("{directory}/{USUAL}") };
+    let text = facts.partition.text(&usual).filter(|_| usual != source);
+    let has_root = text.is_some_and(|text| CmdlineTxt::parse(text).has("root"));
+    match setting(facts, "cmdline").filter(|_| has_root) {
+        Some(named) => format!("take cmdline={named} out of config.txt: {usual} has a root"),
+        None => name_the_root(source),
     }
 }
 

@@ -10,6 +10,7 @@ mod drivers;
 mod interrupted;
 mod systems;
 mod tables;
+mod trees;
 
 const CONFIG: &str = "arm_64bit=1\ninitramfs initramfs8 followkernel\n";
 const CMDLINE: &str = "console=tty1 root=PARTUUID=1a2b-02 rootfstype=ext4 rootwait\n";
@@ -65,6 +66,7 @@ fn board() -> ChainFacts {
         are_all_volumes: true,
         mounted_boot: None,
         kernels_are_elsewhere: false,
+        updates_miss_mount: false,
         root: RootFiles { fstab: Some(FSTAB.into()), ..RootFiles::default() },
         running: None,
     }
@@ -645,6 +647,7 @@ fn a_first_program_that_cannot_be_run_is_none() {
         (Defect::Empty, "/opt/start is empty"),
         (Defect::NotExecutable, "/opt/start may not be executed"),
         (Defect::NoProgram, "/opt/start is neither a program nor a script"),
+        (Defect::OtherProcessor, "/opt/start is for another processor"),
     ] {
         facts.root.init_defect = Some(defect);
         facts.images.initramfs.clear();

@@ -129,3 +129,23 @@ proptest! {
         prop_assert_eq!(cmdline.text(), line.as_str());
     }
 }
+
+#[test]
+fn a_root_that_keeps_nothing_is_asked_for_by_the_last_word_of_its_name() {
+    for (line, word) in [
+        ("root=/dev/mmcblk0p2 overlayroot=tmpfs:recurse=0", Some("overlayroot=tmpfs:recurse=0")),
+        ("boot=overlay root=/dev/mmcblk0p2", Some("boot=overlay")),
+        ("root=/dev/mmcblk0p2 systemd.volatile=state", Some("systemd.volatile=state")),
+        ("root=/dev/mmcblk0p2 systemd.volatile", Some("systemd.volatile")),
+        ("root=/dev/mmcblk0p2 systemd.volatile=no", None),
+        ("root=/dev/mmcblk0p2 overlayroot=disabled", None),
+        ("overlayroot=tmpfs root=/dev/mmcblk0p2 overlayroot=disabled", None),
+        // The upper layer is on a disk.
+        ("root=/dev/mmcblk0p2 overlayroot=device:dev=/dev/sda1", None),
+        ("boot=live", None),
+        ("root=/dev/mmcblk0p2\noverlayroot=tmpfs", None),
+    ] {
+        let line = CmdlineTxt::parse(line);
+        assert_eq!(line.volatile_root().map(|word| word.written), word, "{}", line.text());
+    }
+}

@@ -30,6 +30,19 @@ impl ConfigTxt {
         values.next_back()
     }
 
+    /// The value of a parameter that counts or may count, and whether that is certain: no line that sets it depends on the start.
+    pub fn parameter_or_doubt(&self, name: &str, reader: &Reader<'_>) -> (Option<String>, bool) {
+        let settings = self.settings(reader).into_iter();
+        let values: Vec<(String, Counts)> = settings
+            .filter(|setting| setting.name == DTPARAM && setting.counts != Counts::No)
+            .filter_map(|setting| {
+                Some((value_in(&setting.value, name)?.to_string(), setting.counts))
+            })
+            .collect();
+        let is_certain = values.iter().all(|(_, counts)| *counts == Counts::Yes);
+        (values.into_iter().next_back().map(|(value, _)| value), is_certain)
+    }
+
     /// Gives a parameter a value: in the lines that set it on this board, else in a new first line, which counts on every
     /// board that knows the parameter.
     ///

@@ -110,6 +110,9 @@ PARTUUID=8a676486-01 /other ntfs nofail 0 0
 /dev/sdc1 /mnt vfat defaults 0 2
 /dev/sdc1 /odd vfat defaults,commit=600 0 2
 /dev/sdc1 /odd/optional vfat nofail,commit=600 0 2
+/dev/sdc1 /far vfat _netdev 0 0
+PARTUUID=gone-03 /farther ext4 _netdev 0 0
+PARTUUID=gone-04 /door ext4 x-systemd.automount 0 2
 ";
     let hazards = Fstab::parse(text).hazards(&volumes, &essential);
     let sentences: Vec<String> = hazards.iter().map(Hazard::sentence).collect();

@@ -1,6 +1,7 @@
 //! The table of mounts of the root that will be started.
 
 use super::{Facts, check};
+use crate::crypttab::Crypttab;
 use crate::fstab::{Entry, Fstab, Hazard};
 use crate::volume::Name;
 use rubus_vocabulary::check::Check;
@@ -17,7 +18,9 @@ pub(super) fn look(facts: &Facts<'_>, checks: &mut Vec<Check>) {
     let fstab = Fstab::parse(facts.fstab);
     let mut essential = vec!["/"];
     essential.extend(BOOT_PLACES);
-    let hazards = fstab.hazards(facts.volumes, &essential);
+    // Whether the keys are there is a question of how the machine starts now.
+    let volumes = Crypttab::parse(facts.crypttab).with_opened(facts.volumes);
+    let hazards = fstab.hazards(&volumes, &essential);
     // The board may have a disk that is not known here.
     let is_elsewhere = |entry: &Entry| {
         let place = entry.target.trim_end_matches('/');

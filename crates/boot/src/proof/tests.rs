@@ -15,6 +15,7 @@ struct Board {
     images: Images,
     volumes: Vec<NamedVolume>,
     fstab: String,
+    crypttab: String,
     root_modules: Vec<Vec<String>>,
     drivers: Vec<String>,
 }
@@ -77,6 +78,7 @@ kernel/drivers/usb/host/xhci-pci.ko.xz:
                 PARTUUID=0badcafe-01 / btrfs defaults,noatime,subvol=@ 0 0\n\
                 PARTUUID=0badcafe-02 none swap sw 0 0\n"
             .into(),
+        crypttab: String::new(),
         root_modules: way_to("btrfs", "usb", &[]),
         drivers: vec!["raid6-pq".into(), "sd_mod".into(), "uas".into()],
     }
@@ -95,6 +97,7 @@ impl Board {
             are_all_volumes: true,
             firmware_volume: Some("/dev/mmcblk0p1"),
             fstab: &self.fstab,
+            crypttab: &self.crypttab,
             root_modules: &self.root_modules,
             drivers: &self.drivers,
         })
@@ -121,6 +124,22 @@ fn a_sound_board_is_proven() {
     let board = board();
     assert_eq!(board.unmet(), "");
     insta::assert_snapshot!(words(board.checks().iter()));
+}
+
+#[test]
+fn a_volume_that_crypttab_opens_of_one_that_is_there_is_there() {
+    let mut board = board();
+    board.volumes.push(volume("/dev/sdb1", "cafe-01", "crypto_LUKS"));
+    board.fstab.push_str("/dev/mapper/data /srv ext4 defaults 0 2\n");
+    let gone = "/dev/mapper/data for /srv is on no volume of this machine";
+    for (crypttab, is_there) in [
+        ("", false),
+        ("data PARTUUID=gone-01 /etc/data.key luks\n", false),
+        ("data PARTUUID=cafe-01 /etc/data.key luks\n", true),
+    ] {
+        board.crypttab = crypttab.into();
+        assert_eq!(board.unmet().contains(gone), !is_there, "{crypttab}{}", board.unmet());
+    }
 }
 
 /// Everything that can be wrong alone, and what is said of it.

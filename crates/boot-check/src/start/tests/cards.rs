@@ -7,6 +7,7 @@ use rubus_boot::volume::NamedVolume;
 use rubus_host::ReadError;
 use rubus_host::simulated::fake::FakeFiles;
 
+use super::super::text::first_line;
 use super::super::{CardPart, CardParts, in_its_boards, of_card};
 
 const RELEASE: &str = "6.12.47+rpt-rpi-v8";
@@ -55,6 +56,7 @@ impl Card {
         }
         for name in [
             "bcm2710-rpi-3-b.dtb",
+            "bcm2710-rpi-zero-2-w.dtb",
             "bcm2711-rpi-4-b.dtb",
             "bcm2712-rpi-5-b.dtb",
             "bcm2712d0-rpi-5-b.dtb",
@@ -583,6 +585,10 @@ fn a_card_is_followed_in_the_boards_that_it_has_device_trees_of() {
     let mut without_pi5 = card();
     without_pi5.boot.retain(|(name, _)| !name.starts_with("bcm2712"));
     assert!(in_boards_of(&without_pi5).iter().all(|(name, _)| name != "pi5"));
+    // An older system has the tree of the Raspberry Pi 3 alone, which a Zero 2 W does not take.
+    let mut older = card();
+    older.drop_boot("bcm2710-rpi-zero-2-w.dtb");
+    assert!(in_boards_of(&older).iter().all(|(name, _)| name != "pi02"));
     // Bad for one of them.
     let mut bad = card();
     bad.edit("config.txt", |text| format!("{text}[pi4]\nkernel=none.img\n"));
@@ -590,7 +596,41 @@ fn a_card_is_followed_in_the_boards_that_it_has_device_trees_of() {
         let stops = Outcome::StopsAt(Stage::Kernel);
         assert_eq!(outcome, if name == "pi4" { stops } else { Outcome::Starts }, "{name}");
     }
+    // An image for a Compute Module has its tree alone.
+    let mut of_module = card();
+    of_module.boot.retain(|(name, _)| !name.ends_with(".dtb"));
+    of_module.put("bcm2711-rpi-cm4.dtb", "tree");
+    assert_eq!(in_boards_of(&of_module), [("cm4".to_string(), Outcome::Starts)]);
+    assert_eq!(of_card(&of_module.parts(), None).chain.outcome(), Outcome::Starts);
     let mut for_none = card();
     for_none.boot.retain(|(name, _)| !name.ends_with(".dtb"));
     assert!(in_boards_of(&for_none).is_empty());
+}
+
+#[test]
+fn a_disk_of_fstab_that_is_not_on_the_card_is_named_first() {
+    let mut card = Card::new("pi4", true, true, "PARTUUID=1a2b3c4d-02");
+    let root = "PARTUUID=1a2b3c4d-02 / ext4 noatime 0 1";
+    card.install("/etc/fstab", format!("{root}\nUUID=5a /srv ext4 defaults 0 2\n"));
+    assert_eq!(
+        first_line(&of_card(&card.parts(), Some("pi4"))),
+        "It probably starts if UUID=5a for /srv is plugged in, too; without it the start ends in the emergency shell"
+    );
+}
+
+#[test]
+fn a_first_program_for_another_processor_is_none() {
+    let program = |machine: u8| {
+        let mut bytes = b"\x7fELF\x02\x01\x01".to_vec();
+        bytes.resize(64, 0);
+        bytes[18] = machine;
+        bytes
+    };
+    // ARM, AArch64, x86, x86-64.
+    for (machine, starts) in [(40, true), (183, true), (3, false), (62, false)] {
+        let mut card = Card::new("pi4", true, true, "PARTUUID=1a2b3c4d-02");
+        card.install("/sbin/init", program(machine));
+        let ends = if starts { Outcome::Starts } else { Outcome::StopsAt(Stage::Init) };
+        assert_eq!(answer(&card).0, ends, "{machine}");
+    }
 }

@@ -466,6 +466,20 @@ fn a_boot_partition_that_updates_do_not_reach_is_noted() {
 }
 
 #[test]
+fn a_boot_partition_is_noted_where_updates_no_longer_go() {
+    let is_noted = |hook: &str| {
+        let mut case = Case::new();
+        firmware(&mut case, 1, 1);
+        boot_at(&mut case, "/boot", SETTINGS);
+        case.write(hook, "#!/bin/sh\n");
+        let found = crate::start::findings::findings(&case.start());
+        found.iter().any(|finding| finding.rule == "kernel-updates-go-elsewhere")
+    };
+    assert!(is_noted("/etc/kernel/postinst.d/z50-raspi-firmware"));
+    assert!(!is_noted("/etc/kernel/postinst.d/initramfs-tools"));
+}
+
+#[test]
 fn disks_come_in_the_order_of_the_bootloader() {
     let mut case = Case::new();
     case.write("/asked/vcgencmd/bootloader_config", "BOOT_ORDER=0xf14\n");

@@ -52,6 +52,57 @@ fn a_disk_that_no_driver_serves_is_not_reached() {
 }
 
 #[test]
+fn a_controller_that_is_not_listed_serves_the_root_of_a_system_that_runs() {
+    let stops = Outcome::StopsAt(Stage::Initramfs);
+    let mut facts = with("/dev/sda2", MODULES, &["sd_mod", "mpt3sas"]);
+    assert_eq!(outcome(&facts), stops);
+    let mut told = |line: &str| {
+        facts.running = Some(Running {
+            root: Some("/dev/sda2".into()),
+            command_line: Some(line.into()),
+            release: Some("6.12.1".into()),
+            ..Running::default()
+        });
+        outcome(&facts)
+    };
+    assert_ne!(told(CMDLINE), stops);
+    // The line was changed since the start: it is about the next one.
+    assert_eq!(told("root=/dev/mmcblk0p2 rootwait"), stops);
+}
+
+/// The kernel that runs found its root by this line. An initramfs of another kernel was made after it had started.
+#[test]
+fn an_initramfs_that_led_to_what_runs_is_doubted_and_one_made_since_is_not() {
+    let stops = Outcome::StopsAt(Stage::Initramfs);
+    let dep = format!("{MODULES}kernel/fs/btrfs/btrfs.ko:\n");
+    let mut facts = with("/dev/mmcblk0p2", &dep, &["mmc_block", "sdhci-iproc"]);
+    facts.volumes[1].filesystem = Some("btrfs".into());
+    facts.root.fstab = Some(FSTAB.replace("ext4", "btrfs"));
+    let line = CMDLINE.replace("ext4", "btrfs");
+    facts.partition.put("cmdline.txt", &line);
+    assert_eq!(outcome(&facts), stops);
+    facts.running = Some(Running {
+        root: Some("/dev/mmcblk0p2".into()),
+        command_line: Some(line),
+        release: Some("6.12.1".into()),
+        ..Running::default()
+    });
+    assert_eq!(outcome(&facts), Outcome::NotCertainAfter(Stage::Kernel));
+    let chain = StartChain::of(&facts);
+    let remedy = chain.doubt().and_then(|link| link.remedy.as_deref()).unwrap_or_default();
+    assert!(remedy.starts_with("if the initramfs was made again since this start: "), "{remedy}");
+    let mut subjects = chain.notes().map(|(_, note)| note.subject);
+    assert!(subjects.any(|subject| subject == Subject::InitramfsInDoubt), "a survey tells it, too");
+    let Some(Ok(listing)) = facts.images.initramfs.get_mut("initramfs8") else {
+        panic!("the listing is there")
+    };
+    for member in &mut listing.members {
+        member.path = member.path.replace("6.12.1", "6.6.1");
+    }
+    assert_eq!(outcome(&facts), stops);
+}
+
+#[test]
 fn a_virtual_disk_counts_where_the_kernel_knows_one() {
     let dep = format!("{MODULES}kernel/drivers/block/virtio_blk.ko:\n");
     let stops = Outcome::StopsAt(Stage::Initramfs);
@@ -107,4 +158,38 @@ fn an_overlay_needs_its_module() {
     assert_eq!(with("boot=overlay", "5.15.84"), Outcome::StopsAt(Stage::Initramfs));
     // Debian's overlayroot starts without it.
     assert_eq!(with("overlayroot=tmpfs", "5.15.84"), Outcome::Starts);
+}
+
+/// raspberrypi/linux, issues 5181 and 5285.
+#[test]
+fn a_root_on_a_card_is_not_reached_where_config_txt_switches_cards_off() {
+    let stops = Outcome::StopsAt(Stage::Root);
+    let unsure = Outcome::NotCertainAfter(Stage::CommandLine);
+    let mut facts = board();
+    for (setting, ends) in [
+        ("dtoverlay=disable-emmc2", stops),
+        ("dtparam=audio=on,sd=off", stops),
+        ("dtparam=sd=off\ndtparam=sd=on", Outcome::Starts),
+        ("[gpio4=1]\ndtoverlay=disable-emmc2", unsure),
+        ("[cm4]\ndtoverlay=disable-emmc2", Outcome::Starts),
+        ("#dtoverlay=disable-emmc2", Outcome::Starts),
+        ("dtoverlay=sdhost", Outcome::Starts),
+        ("dtparam=sd_poll_once=on", Outcome::Starts),
+    ] {
+        facts.partition.put("config.txt", &format!("{CONFIG}{setting}\n"));
+        assert_eq!(outcome(&facts), ends, "{setting}");
+    }
+    facts.partition.put("config.txt", &format!("{CONFIG}dtoverlay=disable-emmc2\n"));
+    let mut of_image = facts.clone();
+    of_image.volumes[1].path = "partition 2".into();
+    of_image.volumes[1].links = vec!["/dev/mmcblk0p2".into(), "/dev/sda2".into()];
+    for (named, ends) in
+        [("PARTUUID=1a2b-02", unsure), ("/dev/mmcblk0p2", stops), ("/dev/sda2", Outcome::Starts)]
+    {
+        of_image.partition.put("cmdline.txt", &CMDLINE.replace("PARTUUID=1a2b-02", named));
+        assert_eq!(outcome(&of_image), ends, "{named}");
+    }
+    // The system was moved off the card, and the overlay followed.
+    facts.volumes[1].path = "/dev/sda2".into();
+    assert_eq!(outcome(&facts), Outcome::Starts);
 }

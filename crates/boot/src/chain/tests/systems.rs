@@ -266,3 +266,62 @@ fn boot_files_that_wait_to_be_tried_are_told() {
         assert_eq!(with(state), notes, "{state}");
     }
 }
+
+#[test]
+fn partitions_of_one_disk_with_one_name_are_told_apart_there() {
+    let of = |path: &str, named: &str| {
+        let mut facts = board();
+        facts.partition.put("cmdline.txt", &CMDLINE.replace("PARTUUID=1a2b-02", named));
+        let twin = NamedVolume {
+            label: Some("root".into()),
+            uuid: Some("5a".into()),
+            ..volume(path, "1a2b-03", "ext4")
+        };
+        facts.volumes[1] = NamedVolume {
+            path: facts.volumes[1].path.clone(),
+            partuuid: Some("1a2b-02".into()),
+            ..twin.clone()
+        };
+        facts.volumes.push(twin);
+        let chain = StartChain::of(&facts);
+        assert_eq!(chain.outcome(), Outcome::NotCertainAfter(Stage::CommandLine), "{path}");
+        let remedy =
+            chain.notes().map(|(_, note)| note.remedy.clone()).find(|one| one.contains("give the"));
+        remedy.expect("a note")
+    };
+    let label = of("/dev/mmcblk0p3", "LABEL=root");
+    let own = "1a2b-02 is /dev/mmcblk0p2, 1a2b-03 is /dev/mmcblk0p3";
+    assert!(label.starts_with("name the root by its PARTUUID in cmdline.txt and"), "{label}");
+    assert!(
+        label.contains(own) && label.ends_with("another label: sudo e2label DEVICE NAME"),
+        "{label}"
+    );
+    let uuid = of("/dev/mmcblk0p3", "UUID=5a");
+    assert!(uuid.ends_with("another UUID: sudo tune2fs -U random DEVICE"), "{uuid}");
+    let copy = of("/dev/sda2", "UUID=5a");
+    assert!(copy.starts_with("take one of the disks off"), "{copy}");
+}
+
+#[test]
+fn a_remedy_is_about_the_line_that_is_wrong() {
+    let remedy = |facts: &ChainFacts| {
+        let chain = StartChain::of(facts);
+        chain.deciding().and_then(|link| link.stop.clone()).expect("it stops").remedy
+    };
+    // Home Assistant OS named a file that its update had renamed.
+    let mut facts = board();
+    facts.partition.put("config.txt", &format!("{CONFIG}cmdline=/cmdline-tryboot.txt\n"));
+    assert_eq!(
+        remedy(&facts),
+        "take cmdline=/cmdline-tryboot.txt out of config.txt: cmdline.txt has a root"
+    );
+    facts.partition.put("cmdline.txt", "console=tty1\n");
+    assert!(remedy(&facts).starts_with("put root="), "{}", remedy(&facts));
+    // The root is named by the number of the swap area.
+    let mut facts = board();
+    facts.volumes[1].filesystem = Some("swap".into());
+    let wrong = "correct root= in cmdline.txt on the boot partition: a root is no swap";
+    assert_eq!(remedy(&facts), wrong);
+    facts.volumes[1].filesystem = Some("btrfs".into());
+    assert_eq!(remedy(&facts), "write rootfstype=btrfs into cmdline.txt");
+}

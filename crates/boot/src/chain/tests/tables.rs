@@ -29,7 +29,14 @@ fn a_volume_that_waits_for_its_key_keeps_the_board_from_coming_up() {
         assert_eq!(outcome(&encrypted(key, "luks")), Outcome::Starts, "{key}");
     }
     assert_eq!(outcome(&encrypted("none", "luks,tpm2-device=auto")), Outcome::Starts);
-    assert_eq!(outcome(&encrypted("none", "luks")), Outcome::NotCertainAfter(Stage::Init));
+    let asked = encrypted("none", "luks");
+    assert_eq!(outcome(&asked), Outcome::NotCertainAfter(Stage::Init));
+    assert_eq!(
+        StartChain::of(&asked).doubt().map(|link| link.found.clone()).as_deref(),
+        Some(
+            "/dev/mapper/data for /srv waits for its password, unless a token in its header opens it"
+        )
+    );
     let gone = encrypted("/etc/gone.key", "luks");
     assert_eq!(outcome(&gone), Outcome::StopsAt(Stage::Mounts));
     assert_eq!(
@@ -73,4 +80,40 @@ fn a_mount_point_is_not_made_on_a_root_that_is_read_only() {
         let line = format!("tmpfs {place} tmpfs defaults 0 0\n");
         assert_eq!(with("ro", &line), Outcome::Starts, "{place}");
     }
+}
+
+#[test]
+fn a_start_waits_for_a_disk_of_fstab_as_long_as_its_line_says() {
+    let with = |options: &str, filesystem: &str, are_all: bool| {
+        let mut facts = board();
+        facts.are_all_volumes = are_all;
+        let line = format!("UUID=gone /srv {filesystem} {options} 0 2\n");
+        facts.root.fstab = Some(format!("{FSTAB}{line}"));
+        StartChain::of(&facts)
+    };
+    for (timeout, ending) in [
+        ("0", "the start waits for it without end"),
+        ("0min", "the start waits for it without end"),
+        ("infinity", "the start waits for it without end"),
+        ("10", "the start ends in the emergency shell after 10 s"),
+        ("1min30s", "the start ends in the emergency shell after 1min30s"),
+        ("soon", "the start ends in the emergency shell"),
+    ] {
+        let options = format!("defaults,x-systemd.device-timeout={timeout}");
+        let here = with(&options, "ext4", true);
+        assert_eq!(here.outcome(), Outcome::StopsAt(Stage::Mounts), "{timeout}");
+        let why = here.deciding().and_then(|link| link.stop.clone()).expect("it stops").why;
+        assert!(why.ends_with(&format!(": {ending}")), "{why}");
+        // Of a card, the disk may be in the board.
+        let card = with(&options, "ext4", false);
+        assert_eq!(card.outcome(), Outcome::Starts, "{timeout}");
+        let condition = format!("UUID=gone for /srv is plugged in, too; without it {ending}");
+        assert_eq!(card.condition(), Some(condition.as_str()));
+    }
+    let optional = with("nofail,x-systemd.device-timeout=0", "ext4", true);
+    assert_eq!((optional.outcome(), optional.condition()), (Outcome::Starts, None));
+    // A swap area is no filesystem of the start, and is waited for before it goes on.
+    assert_eq!(with("sw", "swap", true).outcome(), Outcome::Starts);
+    let swap = with("sw,x-systemd.device-timeout=0", "swap", true);
+    assert_eq!(swap.outcome(), Outcome::StopsAt(Stage::Mounts));
 }
